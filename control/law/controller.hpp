@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Controller: a rate law. Pure: it never reads a clock, a socket or a log, and it is crossed once per control tick, so
+// it is a small abstract class.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "engine/base/path.hpp"
+
+namespace onehop::law {
+
+/// LinkSample: all that a law may read in one tick.
+struct LinkSample {
+  Instant at{};
+  PathReport path;               ///< from the engine core
+  QueueTelemetry lower_queue;    ///< from the best link source (qdisc dump); scope none when there is none
+  Nanos lower_queue_age{0};
+  Bytes lower_queue_foreign{};   ///< bytes of other flows in it
+  Limits limits;
+  bool is_fresh = true;          ///< path was published since the last tick
+};
+
+/// BufferRow: one buffer's terms in the last step, as users plot them and tests read them.
+struct BufferRow {
+  Bytes occupancy{};             ///< X_i, payload bytes
+  BytesPerSecond drain{};        ///< v_i
+  Bytes target{};                ///< X_i^target
+  BytesPerSecond rate{};         ///< v_i + (X_i^target - X_i) / d_i
+  bool takes_part = false;       ///< in the min (latch, validity)
+};
+
+/// LawTrace: one step as a row.
+struct LawTrace {
+  Instant at{};
+  std::array<BufferRow, 3> buffers{};  ///< tx queue, receiver ring, receiver application buffer
+  BytesPerSecond rate{};
+  Bytes backlog_max{};
+  Bottleneck bottleneck = Bottleneck::none;
+  bool is_degraded = false;            ///< X_under > X_over (1.9-e)
+};
+
+class Controller {
+ public:
+  virtual ~Controller() = default;
+  /// step updates the model from one sample, then gives the next grant. `sample.at` never goes back.
+  virtual RateGrant step(const LinkSample& sample) = 0;
+  [[nodiscard]] virtual const LawTrace& trace() const = 0;
+  [[nodiscard]] virtual std::string_view name() const = 0;
+};
+
+}  // namespace onehop::law

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Counters of the data path, written by the engine core and read at the end of a run (or through PathReport).
+#pragma once
+
+#include <cstdint>
+
+namespace onehop {
+
+/// DataPathCounters is owned and written by the engine core. All only grow.
+struct DataPathCounters {
+  std::uint64_t frames_sent_total = 0;
+  std::uint64_t frames_received_total = 0;
+  std::uint64_t data_bytes_sent_total = 0;        ///< file bytes, each transmission counted
+  std::uint64_t retransmitted_bytes_total = 0;
+  std::uint64_t duplicate_bytes_total = 0;        ///< received a second time
+  std::uint64_t memcpy_bytes_total = 0;           ///< payload moved by anything but the AEAD; 0 is the design
+  std::uint64_t auth_failures_total = 0;          ///< frames that did not authenticate
+  std::uint64_t replays_total = 0;                ///< authentic, but an old or repeated packet number
+  std::uint64_t malformed_total = 0;              ///< authentic, but with a field out of bounds
+  std::uint64_t turns_total = 0;
+  std::uint64_t wakeups_total = 0;                ///< returns from the port's wait
+  std::uint64_t syscalls_total = 0;               ///< made by the engine core, waits included
+  std::uint64_t key_updates_total = 0;
+};
+
+}  // namespace onehop

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/base/netlink.hpp"
+
+#include <libmnl/libmnl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
+namespace onehop {
+
+namespace {
+// A dump of one page's worth per datagram; libmnl's own recommendation (MNL_SOCKET_BUFFER_SIZE) is at most this.
+constexpr std::size_t buffer_bytes = 32 * 1024;
+
+int on_each(const nlmsghdr* message, void* callback) {
+  (*static_cast<const std::function<void(const nlmsghdr*)>*>(callback))(message);
+  return MNL_CB_OK;
+}
+}  // namespace
+
+void NetlinkSocket::Closer::operator()(mnl_socket* socket) const noexcept { mnl_socket_close(socket); }
+
+Result<NetlinkSocket> NetlinkSocket::open(int family, std::span<const unsigned> groups) {
+  NetlinkSocket self;
+  self.socket_.reset(mnl_socket_open2(family, SOCK_CLOEXEC));
+  if (!self.socket_) return errno_error(ExitCode::internal_error, "open a netlink socket");
+  if (mnl_socket_bind(self.socket_.get(), 0, MNL_SOCKET_AUTOPID) != 0)
+    return errno_error(ExitCode::internal_error, "bind a netlink socket");
+  for (unsigned group : groups) {
+    int value = static_cast<int>(group);
+    if (mnl_socket_setsockopt(self.socket_.get(), NETLINK_ADD_MEMBERSHIP, &value, sizeof value) != 0)
+      return errno_error(ExitCode::internal_error, "subscribe to netlink group " + std::to_string(group));
+  }
+  return self;
+}
+
+Result<void> NetlinkSocket::request(nlmsghdr* message, const std::function<void(const nlmsghdr*)>& on_message) {
+  message->nlmsg_seq = ++sequence_;
+  if (mnl_socket_sendto(socket_.get(), message, message->nlmsg_len) < 0)
+    return errno_error(ExitCode::internal_error, "send a netlink request");
+  const unsigned port = mnl_socket_get_portid(socket_.get());
+  alignas(NLMSG_ALIGNTO) std::array<char, buffer_bytes> buffer;
+  for (;;) {
+    const ssize_t received = mnl_socket_recvfrom(socket_.get(), buffer.data(), buffer.size());
+    if (received < 0 && errno == EINTR) continue;
+    if (received < 0) return errno_error(ExitCode::internal_error, "receive a netlink reply");
+    const int rc = mnl_cb_run(buffer.data(), static_cast<std::size_t>(received), sequence_, port, on_each,
+                              const_cast<void*>(static_cast<const void*>(&on_message)));
+    if (rc < 0) return errno_error(ExitCode::internal_error, "netlink request");
+    if (rc == 0) return success();
+    const bool is_single = (message->nlmsg_flags & (NLM_F_DUMP | NLM_F_ACK)) == 0;
+    if (is_single) return success();
+  }
+}
+
+std::size_t NetlinkSocket::receive_pending(const std::function<void(const nlmsghdr*)>& on_message) {
+  alignas(NLMSG_ALIGNTO) std::array<char, buffer_bytes> buffer;
+  std::size_t messages = 0;
+  for (;;) {
+    const ssize_t received = ::recv(fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (received <= 0) return messages;
+    int left = static_cast<int>(received);
+    for (auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data()); mnl_nlmsg_ok(header, left);
+         header = mnl_nlmsg_next(header, &left)) {
+      on_message(header);
+      ++messages;
+    }
+  }
+}
+
+int NetlinkSocket::fd() const noexcept { return mnl_socket_get_fd(socket_.get()); }
+
+}  // namespace onehop

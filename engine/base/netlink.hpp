@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// NetlinkSocket: a small netlink socket over libmnl, for dumps and for subscriptions. No caches.
+#pragma once
+
+#include <linux/netlink.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "engine/base/result.hpp"
+
+struct mnl_socket;
+
+namespace onehop {
+
+class NetlinkSocket {
+ public:
+  /// open binds a socket of `family` (NETLINK_ROUTE, NETLINK_GENERIC) with the given multicast groups.
+  /// Syscalls: socket, bind, setsockopt.
+  [[nodiscard]] static Result<NetlinkSocket> open(int family, std::span<const unsigned> groups = {});
+
+  /// request sends one message and hands each reply to `on_message` until the kernel is done. It may block for as
+  /// long as the kernel holds rtnl_lock, so it is never called on the engine core. Syscalls: sendto, recvmsg.
+  [[nodiscard]] Result<void> request(nlmsghdr* message, const std::function<void(const nlmsghdr*)>& on_message);
+
+  /// receive_pending hands over what subscriptions delivered, without blocking; returns the number of messages.
+  /// Syscalls: recvmsg.
+  std::size_t receive_pending(const std::function<void(const nlmsghdr*)>& on_message);
+
+  [[nodiscard]] int fd() const noexcept;
+
+ private:
+  struct Closer { void operator()(mnl_socket* socket) const noexcept; };
+  std::unique_ptr<mnl_socket, Closer> socket_;
+  std::uint32_t sequence_ = 0;
+};
+
+}  // namespace onehop

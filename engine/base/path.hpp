@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The types on the links between engine, control thread and control plane (six links, no other sharing).
+//
+//   engine ── Latest<PathReport> ──▶ control ── Latest<RateGrant> ──▶ engine
+//   control ── Latest<RateState> ──▶ plane ── Latest<Limits> ──▶ control
+//   plane ⇄ engine: SpscRing<Command> / SpscRing<Event> (engine/run);  file ⇄ engine: SpscRing<BlockRef> (block.hpp)
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/counters.hpp"
+#include "engine/base/telemetry.hpp"
+#include "engine/base/units.hpp"
+
+namespace onehop {
+
+/// PathReport: what the sender's engine core knows, published once a turn. Written by the engine core alone.
+/// All byte counts of queues are payload bytes after conversion at the sensor, except tx_queue (wire bytes).
+struct PathReport {
+  Instant at{};
+  QueueTelemetry tx_queue;              ///< our own lower queue, from the port
+  QueueTelemetry rx_ring;               ///< the peer's receive ring or socket; `at` is the peer's clock
+  QueueTelemetry app_buffer;            ///< the peer's blocks not yet on disk; `at` is the peer's clock
+  Instant feedback_at{};                ///< our clock when the newest feedback arrived; epoch: none yet
+  std::uint64_t feedback_total = 0;     ///< feedback frames accepted
+  Nanos srtt{0};                        ///< 0: no sample yet
+  std::uint64_t packets_sent_total = 0;
+  std::uint64_t packets_lost_total = 0; ///< declared lost by feedback, less what our own queue refused
+  std::uint64_t packets_ce_total = 0;   ///< CE marks that the peer counted
+  std::uint64_t packets_link_acked_total = 0;
+  Bytes sent_total{};                   ///< wire bytes handed to the port
+  Bytes offered{};                      ///< file bytes that could be sent now (blocks read, not yet sent)
+  Bytes payload_per_frame{};            ///< file bytes in a full frame
+  Bytes wire_per_frame{};               ///< wire bytes (L2) of a full frame
+  BytesPerSecond rate_offer{};          ///< the peer's offer; 0: none
+  bool is_credit_limited = false;       ///< the peer's credit, not the grant, held new data back last turn
+  DataPathCounters counters;
+};
+
+/// RateGrant: permission to send. Written by the control thread alone.
+struct RateGrant {
+  BytesPerSecond rate{};          ///< wire bytes (L2) per second
+  Bytes backlog_max{};            ///< wire bytes that may stand in the lower queue
+  std::uint32_t batch_frames = 44;///< frames per burst with one doorbell
+  Nanos feedback_interval{0};     ///< 0: the default of srtt/4
+  bool is_repair_lazy = false;
+  std::uint64_t nack_request_id = 0; ///< a change asks the peer for its missing ranges at once
+  BytesPerSecond rate_offer{};    ///< on the receiving side: carried into the next feedback frame
+};
+
+/// Bottleneck: the buffer whose term was the smallest in the last tick.
+enum class Bottleneck : std::uint8_t { none, tx_queue, rx_ring, app_buffer, source, cap };
+
+/// RateState: what progress, watch and the admin socket show. Written by the control thread alone.
+struct RateState {
+  Instant at{};
+  BytesPerSecond rate{};
+  Bytes backlog_max{};
+  Bottleneck bottleneck = Bottleneck::none;
+  PathReport path;
+  Bytes tx_queue_p50{};   ///< occupancy while data flowed, from a log-linear histogram, wire bytes
+  Bytes tx_queue_p99{};
+  Bytes tx_queue_max{};
+  Bytes tx_queue_mean{};
+  Bytes tx_queue_target{};          ///< newest target, wire bytes
+  Nanos tx_queue_underflow{0};      ///< time with data waiting and the lower queue empty
+  Bytes rx_ring_p50{}, rx_ring_p99{}, rx_ring_max{};
+  Bytes app_buffer_p50{}, app_buffer_p99{}, app_buffer_max{};
+};
+
+/// Limits: what the user and the peer allow. Written by the plane alone.
+struct Limits {
+  BytesPerSecond rate_max{};      ///< 0: none
+  BytesPerSecond link_rate{};     ///< what the interface claims; 0: unknown. A hint for the start, never leant on
+  bool is_link_virtual = false;   ///< the claim is that of a veth, bridge or the like: ignore it
+  int ifindex = 0;                ///< of the egress interface; 0: unknown
+};
+
+}  // namespace onehop

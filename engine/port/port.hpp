@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Port: the seam to the network, crossed per frame, so it is a concept and not a virtual interface.
+//
+//   engine core:  lend() ─▶ seal into the slot ─▶ commit() ... flush() ─▶ queue )))
+//                 receive() ─▶ open from the view ─▶ release()
+//
+// One thread, the engine core, calls all of it. Nothing here allocates, locks, logs or blocks, except wait(). A full
+// queue is not an error: lend() returns an empty span. A frame is a whole UDP payload; a port that builds its own
+// L2-L4 headers leaves room for them in front of the slot.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "engine/base/message.hpp"
+#include "engine/base/telemetry.hpp"
+#include "engine/base/units.hpp"
+
+namespace onehop {
+
+/// RxFrame: a received datagram, lent until release(). The bytes are the port's; open() reads them in place.
+struct RxFrame {
+  const std::byte* data = nullptr;
+  std::uint32_t length = 0;
+  bool is_ce = false;  ///< ECN congestion experienced
+};
+
+/// PortInfo: what the port is, fixed at start.
+struct PortInfo {
+  std::string_view io;            ///< "udp", "afxdp", "virtual"
+  std::string_view mode;          ///< afxdp: "zero-copy", "copy", "skb"; udp: "gso", "plain"
+  std::size_t frame_bytes_max = 0;///< largest UDP payload it can carry, whatever the MTU
+  Bytes memory{};                 ///< UMEM, socket buffers, batch buffers: what it holds beside the program's heap
+  Bytes wire_overhead{};          ///< L2 + IP + UDP bytes per frame: 42 or 62
+  bool has_back_pressure = false; ///< tx telemetry sees the queue that shapes the link
+};
+
+inline constexpr std::size_t rx_batch_max = 64;
+
+template <class P>
+concept Port = requires(P port, const P const_port, std::size_t n, std::span<RxFrame> views, Instant t,
+                        const PathUpdate& update, bool flag) {
+  /// lend gives the slot for the next frame of up to n bytes, or an empty span when the queue is full. Slots of one
+  /// batch and of equal size lie so that the port can hand them over in one call.
+  { port.lend(n) } noexcept -> std::same_as<std::span<std::byte>>;
+  /// commit accepts the lent slot with its final length (at most what was lent). accepted = drained + occupancy counts
+  /// from here.
+  { port.commit(n) } noexcept;
+  /// flush rings the doorbell for all committed frames; it may be called with none. Returns frames the port could not
+  /// hand over yet: they stay accepted and are tried again at the next flush.
+  { port.flush(t) } noexcept -> std::same_as<std::size_t>;
+  /// receive fills up to views.size() (at most rx_batch_max) and returns how many. Views stay valid until release().
+  { port.receive(views) } noexcept -> std::same_as<std::size_t>;
+  /// release gives all views of the last receive() back.
+  { port.release() } noexcept;
+  /// tx_queue takes back what has left and reports; wire bytes (L2) of our own frames.
+  { port.tx_queue(t) } noexcept -> std::same_as<QueueTelemetry>;
+  /// rx_ring reports the receive ring or socket in wire bytes, and refused_total as the kernel's drops.
+  { port.rx_ring(t) } noexcept -> std::same_as<QueueTelemetry>;
+  /// wait sleeps until `deadline`; it returns early when a frame arrived, if flag (is_rx_wanted) is set, and when
+  /// wake() was called from another thread. Returns the system calls it made. With a deadline in the past it does not sleep.
+  { port.wait(t, flag) } noexcept -> std::same_as<std::uint32_t>;
+  /// update_path takes a new header template and MTU.
+  { port.update_path(update) } noexcept;
+  /// syscalls_total counts what lend .. wait made.
+  { const_port.syscalls_total() } noexcept -> std::same_as<std::uint64_t>;
+  { const_port.info() } noexcept -> std::same_as<PortInfo>;
+  /// last_error is 0, or the errno that made the port unusable (ENETDOWN clears itself when the link is back).
+  { const_port.last_error() } noexcept -> std::same_as<int>;
+};
+
+}  // namespace onehop

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Sender: the sending half of the protocol as a state machine of (now, frames). No socket, no clock, no thread, no
+// allocation after construction, no AEAD: the engine loop seals what next() plans and hands on what it has opened.
+//
+//   add_block() ─▶ [ blocks read, in order ] ─▶ next() ─▶ frame ─▶ in flight ─▶ on_feedback() ─▶ pop_freed()
+//                                                 ▲                       │ listed as missing
+//                                                 └── ranges to resend ◀──┘  (first, under a new packet number)
+//
+// Called by the engine core only. Blocks stay lent to the Sender until every byte is known to have arrived, so a
+// repair never waits for the disk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "engine/base/block.hpp"
+#include "engine/base/units.hpp"
+#include "engine/wire/feedback.hpp"
+#include "engine/wire/frame.hpp"
+
+namespace onehop::transfer {
+
+struct SenderParams {
+  std::size_t body_bytes_max = 0;         ///< UDP payload less wire::overhead_bytes; set_body_max() lowers or raises it
+  std::size_t block_slots = 0;            ///< blocks that can be lent at once
+  std::size_t in_flight_max = 1U << 16;   ///< packets not yet settled; power of two
+  std::uint64_t first_packet_number = 1;  ///< tests start near a wrap
+  std::uint64_t skip_seed = 1;            ///< for the numbers skipped on purpose (optimistic ACK defence, N4)
+  Nanos ping_period_min = 10ms, ping_period_max = 100ms;   // algorithms 1.3
+  Nanos silent_limit = 30s;
+};
+
+/// FramePlan: one frame to seal. `body` points into the block (data), or is empty and `body_bytes` tells the size of a
+/// ping whose body is `ping` plus zero padding.
+struct FramePlan {
+  wire::FrameHeader header;
+  std::span<const std::byte> body;
+  std::size_t body_bytes = 0;
+  wire::Ping ping;
+  bool is_retransmission = false;
+};
+
+/// SenderTotals only grow.
+struct SenderTotals {
+  std::uint64_t packets_sent = 0, packets_lost = 0, packets_skipped = 0, probes = 0;
+  std::uint64_t data_bytes_sent = 0, retransmitted_bytes = 0, new_bytes_started = 0;
+  std::uint64_t ce_packets = 0, feedback_frames = 0, stale_feedback = 0;
+};
+
+class Sender {
+ public:
+  explicit Sender(const SenderParams& params);
+  ~Sender();
+  Sender(const Sender&) = delete;
+  Sender& operator=(const Sender&) = delete;
+
+  // --- blocks, from and to the file thread
+  /// can_take_block is false while block_slots blocks are lent.
+  [[nodiscard]] bool can_take_block() const noexcept;
+  void add_block(const BlockRef& block) noexcept;
+  /// end_of_files: no add_block() follows.
+  void end_of_files() noexcept;
+  /// pop_freed gives back a block whose every byte has arrived.
+  [[nodiscard]] bool pop_freed(BlockRef& block) noexcept;
+  /// pop_sent tells of a block whose last byte was sent for the first time: its digest is due.
+  [[nodiscard]] bool pop_sent(BlockRef& block) noexcept;
+
+  // --- frames out
+  /// prove_path asks for PINGs of `body_bytes` every 50 ms until is_path_proven(); stop_proving() ends it.
+  void prove_path(std::size_t body_bytes) noexcept;
+  void stop_proving() noexcept;
+  [[nodiscard]] bool is_path_proven() const noexcept;
+  /// start lets data flow.
+  void start(Instant now) noexcept;
+  /// pause stops new data and repairs (checkpoint on interrupt); PING goes on.
+  void pause() noexcept;
+  /// next plans one frame, and counts it as sent: the caller must seal and commit it. Order: PING due, ranges to
+  /// resend, tail probe, new data within credit. False: nothing to send now. `is_data_allowed` false (no rate or backlog
+  /// left): only what is exempt (PING).
+  [[nodiscard]] bool next(Instant now, bool is_data_allowed, FramePlan& plan) noexcept;
+  /// has_data says whether next() would send file data, credit included.
+  [[nodiscard]] bool has_data() const noexcept;
+  /// is_credit_limited: a block waits, and only the peer's credit keeps it back.
+  [[nodiscard]] bool is_credit_limited() const noexcept;
+  /// offered_bytes: file bytes in lent blocks not yet sent once, plus those to resend.
+  [[nodiscard]] Bytes offered() const noexcept;
+
+  // --- frames in
+  /// on_feedback checks and applies one frame. A violation ends the session. `own_queue_occupancy` > 0 means that our own
+  /// lower queue may still hold the newest packets, so silence is no loss.
+  [[nodiscard]] wire::Violation on_feedback(Instant now, const wire::Feedback& feedback) noexcept;
+  void on_pong(Instant now, const wire::Pong& pong) noexcept;
+
+  // --- time
+  /// tick runs timers (tail probe with back-off, PING). `own_queue` is what our lower queue still holds: while it is not
+  /// empty the newest packets may be in it, and no probe is sent. Call before next().
+  void tick(Instant now, Bytes own_queue) noexcept;
+  /// next_deadline: when tick() has something to do at the latest; Instant::max() for never.
+  [[nodiscard]] Instant next_deadline() const noexcept;
+  [[nodiscard]] bool is_silent(Instant now) const noexcept;  ///< nothing from the peer for silent_limit
+
+  /// set_body_max follows the MTU; ranges in flight at the old size are resent at the new one if they are lost.
+  void set_body_max(std::size_t body_bytes_max) noexcept;
+
+  [[nodiscard]] bool is_all_arrived() const noexcept;  ///< end_of_files() was called and every byte has arrived
+  [[nodiscard]] Nanos srtt() const noexcept;           ///< 0: no sample
+  [[nodiscard]] const SenderTotals& totals() const noexcept;
+  [[nodiscard]] const wire::Feedback& newest_feedback() const noexcept;
+  [[nodiscard]] Instant feedback_at() const noexcept;  ///< Instant{}: none
+  [[nodiscard]] std::size_t frame_payload_bytes() const noexcept;
+  [[nodiscard]] std::size_t in_flight() const noexcept;
+  [[nodiscard]] std::size_t proven_frame_bytes() const noexcept;  ///< as the pong told it
+
+ private:
+  struct State;
+  std::unique_ptr<State> s_;
+};
+
+}  // namespace onehop::transfer

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Bodies of FEEDBACK, PING and PONG frames: layout and codec. Every number a peer supplies is bounded here.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace onehop::wire {
+
+/// PacketRange is [first, last], both inclusive.
+struct PacketRange {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+};
+
+inline constexpr std::size_t feedback_body_bytes_max = 1200;
+/// Ranges that one feedback frame can list at the very most (two varint bytes each at the least).
+inline constexpr std::size_t ranges_per_frame_max = 500;
+inline constexpr std::size_t frames_per_report_max = 4;
+
+/// BufferState: one of the receiver's buffers, as it travels. All values in file (payload) bytes.
+struct BufferState {
+  std::uint64_t occupancy_bytes = 0;
+  std::uint64_t drained_bytes_total = 0;
+  std::uint64_t capacity_bytes = 0;
+  bool is_backlogged = false;
+};
+
+/// Feedback: one frame of a report. Everything in [settled of the sender, largest] that no frame of the report lists is
+/// received. A report that needs several frames repeats the fields and splits [.., largest] in ascending order: each
+/// frame speaks for the numbers from its `from` to its `largest`.
+struct Feedback {
+  std::uint64_t sequence = 0;              ///< grows with each frame; an older one than the newest seen is ignored
+  std::uint64_t from = 0;                  ///< this frame speaks for [from, largest]
+  std::uint64_t largest = 0;               ///< largest number this frame speaks for
+  bool has_received = false;               ///< false: nothing received yet, from and largest mean nothing
+  std::uint64_t receive_delay_ns = 0;      ///< since `largest` arrived
+  std::uint64_t receiver_time_ns = 0;      ///< the receiver's monotonic clock, for differences only
+  std::uint64_t received_bytes_total = 0;  ///< file bytes accepted (first copies)
+  std::uint64_t credit_bytes_total = 0;    ///< the sender may start new data up to here (buffer bytes, see receiver.hpp)
+  BufferState rx_ring;
+  BufferState app_buffer;
+  std::uint64_t kernel_drops_total = 0;    ///< socket overflow, ring full, softnet
+  std::uint64_t ce_packets_total = 0;
+  std::uint64_t rate_offer_bytes_per_s = 0;///< 0: none
+  std::uint32_t range_count = 0;
+  std::array<PacketRange, ranges_per_frame_max> missing;  ///< ascending, disjoint, not adjacent, within [from, largest]
+};
+
+/// encode_feedback writes at most feedback_body_bytes_max bytes and returns how many. Ranges that do not fit are cut
+/// off at the end and `largest` is lowered to what is covered; `covered_ranges` tells how many were written.
+[[nodiscard]] std::size_t encode_feedback(const Feedback& feedback, std::span<std::byte> out,
+                                          std::size_t& covered_ranges) noexcept;
+
+/// decode_feedback rejects anything out of bounds: ranges out of order or outside [from, largest], occupancy above
+/// capacity, capacity above 2^40, rates above 2^40, counts that do not match the length, trailing bytes.
+[[nodiscard]] bool decode_feedback(std::span<const std::byte> body, Feedback& out) noexcept;
+
+/// Ping body: an id, then zero padding up to the size under test. A pong carries the id and how long it was held.
+struct Ping { std::uint64_t id = 0; };
+struct Pong {
+  std::uint64_t id = 0;
+  std::uint64_t hold_ns = 0;        ///< at most 10 s
+  std::uint64_t received_bytes = 0; ///< size of the ping frame as it arrived (UDP payload), proves the path's MTU
+};
+inline constexpr std::size_t ping_body_bytes_min = 8;
+inline constexpr std::size_t pong_body_bytes = 24;
+void encode_ping(const Ping& ping, std::span<std::byte> body) noexcept;  ///< fills the whole span, padding with zeros
+[[nodiscard]] std::optional<Ping> decode_ping(std::span<const std::byte> body) noexcept;
+void encode_pong(const Pong& pong, std::span<std::byte, pong_body_bytes> body) noexcept;
+[[nodiscard]] std::optional<Pong> decode_pong(std::span<const std::byte> body) noexcept;
+
+/// Violation: what a peer did that ends the session.
+enum class Violation : std::uint8_t { none, acked_unsent, acked_skipped, credit_shrank, data_beyond_credit, bad_block };
+
+}  // namespace onehop::wire
