@@ -17,6 +17,9 @@ struct PacketRange {
 };
 
 inline constexpr std::size_t feedback_body_bytes_max = 1200;
+/// The fixed fields (see feedback.cpp) and room for one range of any size.
+inline constexpr std::size_t feedback_fixed_bytes = 131;
+inline constexpr std::size_t feedback_body_bytes_min = feedback_fixed_bytes + 20;
 /// Ranges that one feedback frame can list at the very most (two varint bytes each at the least).
 inline constexpr std::size_t ranges_per_frame_max = 500;
 inline constexpr std::size_t frames_per_report_max = 4;
@@ -50,13 +53,23 @@ struct Feedback {
   std::array<PacketRange, ranges_per_frame_max> missing;  ///< ascending, disjoint, not adjacent, within [from, largest]
 };
 
+/// Bounds of what a peer may claim. Counters stay below 2^62 so that they and their sums fit a signed 64-bit number.
+inline constexpr std::uint64_t counter_max = (std::uint64_t{1} << 62) - 1;
+inline constexpr std::uint64_t capacity_bytes_max = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t rate_bytes_per_s_max = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t receive_delay_ns_max = 3'600'000'000'000;  ///< an hour; encode_feedback clamps to it
+inline constexpr std::uint64_t hold_ns_max = 10'000'000'000;
+
 /// encode_feedback writes at most feedback_body_bytes_max bytes and returns how many. Ranges that do not fit are cut
-/// off at the end and `largest` is lowered to what is covered; `covered_ranges` tells how many were written.
+/// off at the end and `largest` is lowered to what is covered; `covered_ranges` tells how many were written. 0: `out` is
+/// shorter than feedback_body_bytes_min. An occupancy above its capacity is sent as full (a kernel takes one packet
+/// more than its limit). Ranges that break the rule of `missing` are our own bug and stop the program.
 [[nodiscard]] std::size_t encode_feedback(const Feedback& feedback, std::span<std::byte> out,
                                           std::size_t& covered_ranges) noexcept;
 
 /// decode_feedback rejects anything out of bounds: ranges out of order or outside [from, largest], occupancy above
-/// capacity, capacity above 2^40, rates above 2^40, counts that do not match the length, trailing bytes.
+/// capacity, capacity above 2^40, rates above 2^40, counters above counter_max, counts that do not match the length,
+/// trailing bytes. `out` is undefined after a rejection.
 [[nodiscard]] bool decode_feedback(std::span<const std::byte> body, Feedback& out) noexcept;
 
 /// Ping body: an id, then zero padding up to the size under test. A pong carries the id and how long it was held.

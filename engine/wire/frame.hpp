@@ -13,10 +13,15 @@
 // frames. The header has one size for every type, so a GSO batch can be sealed at fixed strides.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
+
+#include "engine/base/check.hpp"
+#include "engine/wire/byte_codec.hpp"
 
 namespace onehop::wire {
 
@@ -40,15 +45,67 @@ struct FrameHeader {
   std::uint64_t offset = 0;
 };
 
-/// encode_header writes header_bytes at `out`. settled must be at most packet_number; a lag that does not fit is
-/// clamped (the receiver then keeps a gap longer, which is harmless).
-void encode_header(const FrameHeader& header, std::span<std::byte, header_bytes> out) noexcept;
+namespace detail {
+inline constexpr std::size_t type_at = 0, flags_at = 1, reserved_at = 2, file_at = 4, number_at = 8, lag_at = 16,
+                             offset_at = 20;
+static_assert(offset_at + sizeof(std::uint64_t) == header_bytes);
+inline constexpr std::uint8_t key_phase_flag = 1, end_of_block_flag = 2, nack_request_flag = 4, flags_known = 7;
+}  // namespace detail
 
-/// decode_header rejects unknown types, unknown flags, a non-zero reserved field, and a lag larger than the number.
-[[nodiscard]] std::optional<FrameHeader> decode_header(std::span<const std::byte> frame) noexcept;
+/// encode_header writes header_bytes at `out`. settled must be at most packet_number; a lag that does not fit is
+/// clamped (the receiver then keeps a gap longer, which is harmless). What belongs to data frames only (file, offset,
+/// end_of_block) is written as zero in others.
+inline void encode_header(const FrameHeader& header, std::span<std::byte, header_bytes> out) noexcept {
+  ONEHOP_CHECK(header.settled <= header.packet_number);
+  const bool is_data = header.type == FrameType::data;
+  const std::uint64_t lag = std::min<std::uint64_t>(header.packet_number - header.settled,
+                                                    std::numeric_limits<std::uint32_t>::max());
+  const unsigned flags = (header.key_phase ? detail::key_phase_flag : 0U) |
+                         (is_data && header.is_end_of_block ? detail::end_of_block_flag : 0U) |
+                         (header.is_nack_requested ? detail::nack_request_flag : 0U);
+  std::byte* const at = out.data();
+  at[detail::type_at] = static_cast<std::byte>(header.type);
+  at[detail::flags_at] = static_cast<std::byte>(flags);
+  store_be<std::uint16_t>(at + detail::reserved_at, 0);
+  store_be<std::uint32_t>(at + detail::file_at, is_data ? header.file : 0);
+  store_be<std::uint64_t>(at + detail::number_at, header.packet_number);
+  store_be<std::uint32_t>(at + detail::lag_at, static_cast<std::uint32_t>(lag));
+  store_be<std::uint64_t>(at + detail::offset_at, is_data ? header.offset : 0);
+}
+
+/// decode_header takes a whole frame and rejects one without room for header and tag, unknown types, unknown flags, a
+/// non-zero reserved field, a lag larger than the number, and fields of data frames that are set in others.
+[[nodiscard]] inline std::optional<FrameHeader> decode_header(std::span<const std::byte> frame) noexcept {
+  if (frame.size() < frame_bytes_min) return std::nullopt;
+  const std::byte* const at = frame.data();
+  const auto type = std::to_integer<std::uint8_t>(at[detail::type_at]);
+  const auto flags = std::to_integer<std::uint8_t>(at[detail::flags_at]);
+  if (type < static_cast<std::uint8_t>(FrameType::data) || type > static_cast<std::uint8_t>(FrameType::pong))
+    return std::nullopt;
+  if ((flags & ~detail::flags_known) != 0 || load_be<std::uint16_t>(at + detail::reserved_at) != 0) return std::nullopt;
+  FrameHeader header;
+  header.type = static_cast<FrameType>(type);
+  header.key_phase = (flags & detail::key_phase_flag) != 0;
+  header.is_end_of_block = (flags & detail::end_of_block_flag) != 0;
+  header.is_nack_requested = (flags & detail::nack_request_flag) != 0;
+  header.file = load_be<std::uint32_t>(at + detail::file_at);
+  header.packet_number = load_be<std::uint64_t>(at + detail::number_at);
+  const std::uint32_t lag = load_be<std::uint32_t>(at + detail::lag_at);
+  if (lag > header.packet_number) return std::nullopt;
+  header.settled = header.packet_number - lag;
+  header.offset = load_be<std::uint64_t>(at + detail::offset_at);
+  if (header.type != FrameType::data && (header.file != 0 || header.offset != 0 || header.is_end_of_block))
+    return std::nullopt;
+  return header;
+}
 
 /// frame_payload_bytes: the file bytes of a full frame when `body_max` fit: blocks are cut into equal frames, so that
-/// a block ends with a frame of (almost) full size and a batch of one block is one GSO batch.
-[[nodiscard]] std::size_t frame_payload_bytes(std::size_t body_max, std::size_t block) noexcept;
+/// a block ends with a frame of (almost) full size and a batch of one block is one GSO batch. Both must be positive.
+[[nodiscard]] inline std::size_t frame_payload_bytes(std::size_t body_max, std::size_t block) noexcept {
+  ONEHOP_CHECK(body_max > 0);
+  ONEHOP_CHECK(block > 0);
+  const std::size_t frames = (block + body_max - 1) / body_max;
+  return (block + frames - 1) / frames;
+}
 
 }  // namespace onehop::wire

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/crypto/digest.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/crypto/sha256.hpp"
+
+namespace onehop::crypto {
+
+Digest block_digest(DigestKind kind, std::span<const std::byte> block) noexcept {
+  Digest digest{};
+  if (kind == DigestKind::xxh3) {
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(block.data(), block.size()));
+    static_assert(sizeof canonical.digest == digest_bytes(DigestKind::xxh3));
+    std::memcpy(digest.data(), canonical.digest, sizeof canonical.digest);
+  } else {
+    std::ranges::copy(sha256(block), digest.begin());
+  }
+  return digest;
+}
+
+}  // namespace onehop::crypto
