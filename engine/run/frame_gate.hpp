@@ -30,7 +30,7 @@ class FrameGate {
  public:
   explicit FrameGate(const GateKeys& keys)
       : sealer_{keys.send, keys.key_interval_packets, keys.backend},
-        opener_{keys.receive, keys.key_interval_packets, keys.backend} {}
+        opener_{keys.receive, {.interval = keys.key_interval_packets, .backend = keys.backend}} {}
 
   /// seal writes the whole frame into `slot` and returns its length. `slot` must hold body + overhead_bytes.
   [[nodiscard]] std::size_t seal(wire::FrameHeader header, std::span<const std::byte> body,
