@@ -26,7 +26,7 @@ class OpenPort {
                                              const sockaddr_storage& local);
 
   [[nodiscard]] PortInfo info() const;
-  [[nodiscard]] std::uint16_t local_port() const;
+  [[nodiscard]] Result<std::uint16_t> local_port() const;
   [[nodiscard]] const std::string& reason() const { return reason_; }
 
   /// connect names the one peer that frames come from and go to.
@@ -39,7 +39,7 @@ class OpenPort {
 
  private:
 #if ONEHOP_HAS_XDP
-  using Any = std::variant<std::unique_ptr<UdpPort>, std::unique_ptr<xdp::AfXdpPort>>;
+  using Any = std::variant<std::unique_ptr<UdpPort>, std::unique_ptr<AfXdpPort>>;
 #else
   using Any = std::variant<std::unique_ptr<UdpPort>>;
 #endif
