@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What a fuzz target provides. libFuzzer calls LLVMFuzzerTestOneInput with inputs that it evolves; replay_main.cpp calls
-// it with random and mutated inputs from a printed seed, so that every target also runs as a plain unit test.
+// What a fuzz target provides. libFuzzer calls LLVMFuzzerTestOneInput with inputs that it evolves; replay_main.cpp
+// calls it with random and mutated inputs from a printed seed, so that every target also runs as a plain unit test.
 //
 // A target states properties with ONEHOP_CHECK: an input that breaks one aborts, and libFuzzer keeps it.
 #pragma once

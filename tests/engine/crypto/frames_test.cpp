@@ -72,7 +72,8 @@ Frame forged(const Link& link, std::uint64_t number) {
 TEST_CASE("frames pass a key update at every interval, in both backends", "[crypto][frames]") {
   for (const AeadBackend backend : {AeadBackend::openssl, AeadBackend::automatic}) {
     Link link{short_interval, backend};
-    for (std::uint64_t number = 1; number <= 3 * short_interval + 5; ++number) REQUIRE(link.pass(number) == Verdict::ok);
+    for (std::uint64_t number = 1; number <= 3 * short_interval + 5; ++number)
+      REQUIRE(link.pass(number) == Verdict::ok);
     CHECK(link.sealer.key_updates_total() == 3);
     CHECK(link.opener.key_updates_total() == 3);
     CHECK(link.opener.derivations_total() == 4);

@@ -145,8 +145,8 @@ TEST_CASE("a frame header lies on the wire as documented", "[wire][frame]") {
                                .packet_number = 0x1112131415161718, .settled = 0x1112131415161710,
                                .offset = 0x2122232425262728});
   const auto expected =
-      bytes_of({1, 3, 0, 0, 1, 2, 3, 4, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0, 0, 0, 8, 0x21, 0x22, 0x23, 0x24,
-                0x25, 0x26, 0x27, 0x28});
+      bytes_of({1, 3, 0, 0, 1, 2, 3, 4, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0, 0, 0, 8, 0x21, 0x22, 0x23,
+                0x24, 0x25, 0x26, 0x27, 0x28});
   CHECK(std::vector<std::byte>(frame.begin(), frame.begin() + header_bytes) == expected);
 }
 

@@ -128,7 +128,8 @@ TEST_CASE("feedback lists 500 short ranges in one frame, and cuts off what does 
   CHECK(is_equal(decoded, f));
 
   for (std::size_t i = 0; i < ranges_per_frame_max; ++i) f.missing[i] = {i << 20, (i << 20) + 1000};
-  for (const std::size_t room : {feedback_body_bytes_min, std::size_t{400}, feedback_body_bytes_max, std::size_t{5000}}) {
+  const std::size_t rooms[] = {feedback_body_bytes_min, 400, feedback_body_bytes_max, 5000};
+  for (const std::size_t room : rooms) {
     CAPTURE(room);
     std::vector<std::byte> body(room);
     std::size_t covered = 0;

@@ -155,7 +155,7 @@ TEST_CASE("N1 what is not one whole UDP datagram is not parsed", "[wire][l2_l4]"
                                    {"fragment header", 20, 44}, {"hop by hop", 20, 0},  {"length too long", 19, 59},
                                    {"length below UDP", 19, 7}, {"UDP length", 59, 57}, {"UDP length short", 59, 7}}
                 : std::vector<Row>{{"ethertype", 12, 0x81},       {"version 6", 14, 0x65},  {"options", 14, 0x46},
-                                   {"short header", 14, 0x44},    {"TCP", 23, 6},           {"more fragments", 20, 0x20},
+                                   {"short header", 14, 0x44},    {"TCP", 23, 6},          {"more fragments", 20, 0x20},
                                    {"fragment offset", 21, 1},    {"length too long", 17, 79},
                                    {"length below UDP", 17, 27},  {"UDP length", 39, 57},   {"UDP length long", 39, 59},
                                    {"UDP length short", 39, 7}};
