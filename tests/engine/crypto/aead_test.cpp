@@ -176,7 +176,8 @@ TEST_CASE("N1 aead rejects flipped bits, truncation, padding, and a wrong nonce,
   }
 }
 
-// Goal:  ipsec-mb answers a null argument by doing nothing. An empty frame must still be sealed and checked.
+// Goal:   an empty span has a null pointer, which a library may answer by doing nothing. The tag must still be made and
+//         checked.
 TEST_CASE("aead seals and checks an empty body with an empty header", "[crypto][aead]") {
   for (const AeadBackend backend : backends()) {
     CAPTURE(name(backend));
