@@ -144,7 +144,7 @@ TEST_CASE("a smaller frame ends its batch and a larger one begins a new one", "[
   connect(*a, *b);
   const std::array<std::size_t, 7> lengths{100, 100, 60, 100, 300, 300, 1};
   for (std::size_t i = 0; i < lengths.size(); ++i) {
-    const auto slot = a->lend(lengths[i] + 4);  // lent longer than used
+    const auto slot = a->lend(i == 2 ? 100 : lengths[i]);  // one is lent longer than used
     REQUIRE(!slot.empty());
     std::memset(slot.data(), static_cast<int>(i), lengths[i]);
     a->commit(lengths[i]);
