@@ -89,12 +89,12 @@ void UdpRx::take(std::size_t index) noexcept {
       slot.is_ce = (tos & ecn_ce) == ecn_ce;
     }
   }
+  const std::size_t frames = slot.bytes == 0 ? 0 : (slot.bytes + slot.segment_bytes - 1) / slot.segment_bytes;
   if ((message.msg_flags & MSG_TRUNC) != 0 || std::min(slot.segment_bytes, slot.bytes) > frame_bytes_max_) {
-    oversized_total_ += 1;
+    oversized_total_ += frames;
     slot.bytes = 0;
   }
   if (slot.bytes == 0) return;  // an empty datagram is nobody's frame
-  const std::size_t frames = (slot.bytes + slot.segment_bytes - 1) / slot.segment_bytes;
   held_ += Bytes{static_cast<std::int64_t>(slot.bytes)} + wire_overhead_ * static_cast<std::int64_t>(frames);
 }
 
