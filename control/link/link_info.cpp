@@ -48,22 +48,21 @@ Result<LinkMessage> ask_link(NetlinkSocket& socket, int ifindex) {
 
 // An ioctl and not sysfs: a mounted sysfs shows the namespace it was mounted in.
 BytesPerSecond read_rate(const std::string& name) {
-  struct Settings {
-    ethtool_link_settings base;
-    std::array<std::uint32_t, 3 * 128> masks;
-  } settings{};
-  settings.base.cmd = ETHTOOL_GLINKSETTINGS;
+  // The struct ends in a flexible array: three masks of at most 127 words.
+  alignas(ethtool_link_settings) std::array<std::byte, sizeof(ethtool_link_settings) + 3 * 127 * 4> buffer{};
+  auto* settings = reinterpret_cast<ethtool_link_settings*>(buffer.data());
+  settings->cmd = ETHTOOL_GLINKSETTINGS;
   ifreq request{};
   std::memcpy(request.ifr_name, name.data(), std::min(name.size(), sizeof request.ifr_name - 1));
-  request.ifr_data = reinterpret_cast<char*>(&settings);
+  request.ifr_data = reinterpret_cast<char*>(settings);
   const Fd fd{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   if (!fd.is_open() || ::ioctl(fd.get(), SIOCETHTOOL, &request) != 0) return {};
   // First the kernel tells how many words its masks have (negated), then it answers.
-  if (settings.base.link_mode_masks_nwords >= 0) return {};
-  settings.base.link_mode_masks_nwords = static_cast<std::int8_t>(-settings.base.link_mode_masks_nwords);
-  settings.base.cmd = ETHTOOL_GLINKSETTINGS;
+  if (settings->link_mode_masks_nwords >= 0) return {};
+  settings->link_mode_masks_nwords = static_cast<std::int8_t>(-settings->link_mode_masks_nwords);
+  settings->cmd = ETHTOOL_GLINKSETTINGS;
   if (::ioctl(fd.get(), SIOCETHTOOL, &request) != 0) return {};
-  const std::uint32_t mbps = settings.base.speed;
+  const std::uint32_t mbps = settings->speed;
   constexpr std::uint32_t mbps_max = 1'600'000;  // SPEED_UNKNOWN is all ones
   return mbps == 0 || mbps > mbps_max ? BytesPerSecond{} : mbit_per_s(mbps);
 }
