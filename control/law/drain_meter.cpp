@@ -45,7 +45,7 @@ void DrainMeter::add(const DrainReading& reading, Bytes quantum) noexcept {
     return;
   }
   newest_drained_ = drained;
-  const bool is_exact = reading.is_backlogged || (last.occupancy > Bytes{0} && drained <= last.occupancy);
+  const bool is_exact = reading.is_backlogged || drained < last.occupancy;
   push(reading, is_exact);
   update_flow();
   if (params_.has_stall_rule && update_stall(reading, drained, quantum)) return;
@@ -100,7 +100,12 @@ void DrainMeter::update_drain(Bytes quantum) noexcept {
   // Before the first whole window the newest stretch that is long enough has to do, and the estimate follows at once.
   const Nanos wanted = is_settled_ || is_exact ? params_.window : params_.span_min;
   std::size_t first = 0;
-  while (first + 1 < size_ && newest.at - back(first).reading.at < wanted && (!is_exact || back(first).is_exact)) ++first;
+  for (; first + 1 < size_; ++first) {
+    const DrainReading& old = back(first).reading;
+    const Nanos span = newest.at - old.at;
+    const bool is_enough = span >= wanted && newest.drained_total - old.drained_total >= quantum * quanta_min;
+    if (is_enough || span >= params_.window || (is_exact && !back(first).is_exact)) break;
+  }
   const DrainReading& old = back(first).reading;
   const Nanos span = newest.at - old.at;
   if (span < params_.span_min) return;

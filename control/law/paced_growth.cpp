@@ -2,6 +2,7 @@
 #include "control/law/paced_growth.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace onehop::law {
 
@@ -12,6 +13,7 @@ constexpr Gain gain_growth{2000};      // algorithm's edge case i: at most twice
 constexpr Gain gain_growth_slow{1020}; // after the first loss; higher: the sawtooth costs more than it finds
 constexpr std::uint64_t packets_judged_min = 50;  // fewer, and one lost packet is the 2 %
 constexpr Nanos slice{100ms};
+constexpr std::size_t slices_known = 2;
 
 std::int64_t loss_permille(const PacedGrowthInput& from, const PacedGrowthInput& to) noexcept {
   const std::uint64_t sent = to.packets_sent_total - from.packets_sent_total;
@@ -49,7 +51,11 @@ BytesPerSecond PacedGrowth::step(const PacedGrowthInput& input) noexcept {
 
 void PacedGrowth::follow_loss(const PacedGrowthInput& input, Nanos rtt) noexcept {
   if (input.at - judged_.at < rtt || input.packets_sent_total - judged_.packets_sent_total < packets_judged_min) return;
-  if (loss_permille(judged_, input) > loss_excess_permille + usual_loss_permille()) {
+  // Two deviations above the expected count (Poisson), or a path that always loses 10 % would look congested by chance.
+  const auto sent = static_cast<double>(input.packets_sent_total - judged_.packets_sent_total);
+  const auto lost = static_cast<double>(input.packets_lost_total - judged_.packets_lost_total);
+  const double expected = sent * static_cast<double>(loss_excess_permille + usual_loss_permille()) / 1000.0;
+  if (lost > expected + 2.0 * std::sqrt(expected)) {
     rate_ = std::max(rate_ * gain_loss, params_.rate_min);
     has_seen_loss_ = true;
   }
@@ -62,6 +68,8 @@ void PacedGrowth::close_slice(const PacedGrowthInput& input) noexcept {
     slices_[slice_next_] = loss_permille(sliced_, input);
     slice_next_ = (slice_next_ + 1) % slices_max;
     slice_count_ = std::min(slice_count_ + 1, slices_max);
+    // What looked like congestion before anything was known of the path turns out to be its usual loss: start over once.
+    if (slice_count_ == slices_known && usual_loss_permille() > loss_excess_permille) has_seen_loss_ = false;
   }
   sliced_ = input;
 }

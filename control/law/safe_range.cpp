@@ -105,8 +105,8 @@ void SafeRange::read_own(const LinkSample& sample) {
   row.occupancy = occupancy;
   const std::uint64_t refused = std::max(queue.refused_total, sample.lower_queue.refused_total);
   if (has_refused_reading_ && refused > refused_total_) {
-    // The queue is shorter than anybody told. Never below half the default target, or a foreign flow's drops starve us.
-    const Bytes floor = own_.drain() * params_.d_1;
+    // The queue is shorter than anybody told. Never below 1 ms of data, or a foreign flow's drops starve us.
+    const Bytes floor = own_.drain() * 1ms;
     refusal_limit_ = std::max(occupancy * refusal_gain, floor);
     refusal_at_ = sample.at;
   } else if (refusal_limit_ > Bytes{0} && sample.at - refusal_at_ >= refusal_relax) {
@@ -299,6 +299,12 @@ void SafeRange::update_trim(const LinkSample& sample) noexcept {
   // A qdisc dump falls at any phase of the saw, so its mean is the truth; our own readings need the phase rule.
   const bool has_lower = sample.lower_queue.scope == QueueScope::lower_queue &&
                          sample.lower_queue_age <= lower_queue_age_max && sample.path.tx_queue.scope != QueueScope::driver;
+  if (trace_.buffers[0].occupancy > backlog_max_ + saw_.amplitude / 2) {
+    // More stands there than we now allow: the link has slowed and the queue is on its way down. That says nothing of the
+    // equilibrium, and counted in it would pull the backlog below the target afterwards.
+    trim_.sum_bytes = trim_.readings = 0;
+    return;
+  }
   Bytes reading = mean_of(trace_.buffers[0].occupancy);
   if (has_lower) {
     if (sample.lower_queue.at == trim_.lower_at) return;
