@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// See udp_port.hpp.
+#include "engine/port/udp_port.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/base/time.hpp"
+
+namespace onehop {
+namespace {
+
+// Specification constants: Ethernet 14 + IP 20 or 40 + UDP 8.
+constexpr Bytes wire_overhead_ipv4{42};
+constexpr Bytes wire_overhead_ipv6{62};
+// Implementation constants. Readings below this many bytes say little about truesize per wire byte; the ratio is held
+// to what a frame can cost: 1 (all payload) to 16 (a 44-byte frame in a 768-byte buffer, and slack).
+constexpr std::int64_t learn_bytes_min = 32 * 1024;
+constexpr std::int64_t truesize_permille_min = 1000;
+constexpr std::int64_t truesize_permille_max = 16'000;
+// Specification constant: SOCK_MIN_SNDBUF of Linux, halved because the kernel doubles what it is given.
+constexpr std::int64_t sndbuf_bytes_min = 2304;
+
+}  // namespace
+
+UdpPort::UdpPort(const UdpPortConfig& config, UdpSocket socket, Fd wake_fd, bool is_gso_on, bool is_gro_on)
+    : config_{config},
+      socket_{std::move(socket)},
+      wake_fd_{std::move(wake_fd)},
+      wire_overhead_{socket_.is_ipv6() ? wire_overhead_ipv6 : wire_overhead_ipv4},
+      tx_{{.frame_bytes_max = config.frame_bytes_max, .wire_overhead = wire_overhead_, .is_gso_on = is_gso_on}},
+      rx_{config.frame_bytes_max, wire_overhead_, is_gro_on} {
+  const UdpSocket::MemInfo info = socket_.mem_info();
+  sndbuf_ = Bytes{info.sndbuf_bytes};
+  memory_ = Bytes{info.rcvbuf_bytes} + Bytes{info.sndbuf_bytes} + UdpTx::memory() + rx_.memory();
+  tx_.set_charge_read(scope() != QueueScope::own_ring);
+}
+
+Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
+  if (config.frame_bytes_max == 0 || config.frame_bytes_max > 65'507) {
+    return Error{ExitCode::usage, "open the data socket", "a UDP frame holds 1 to 65507 bytes", {}, 0};
+  }
+  ONEHOP_TRY(socket, UdpSocket::open(config));
+  Fd wake_fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  if (!wake_fd.is_open()) return errno_error(ExitCode::internal_error, "make the wake-up descriptor");
+  const bool is_gso_on = config.is_gso_allowed && socket.is_gso_known();
+  const bool is_gro_on = config.is_gro_allowed && socket.set_gro(true);
+  return std::unique_ptr<UdpPort>{
+      new UdpPort{config, std::move(socket), std::move(wake_fd), is_gso_on, is_gro_on}};
+}
+
+Result<void> UdpPort::connect(const sockaddr& peer) {
+  ONEHOP_TRYV(socket_.connect(peer));
+  tx_.set_charge_read(scope() != QueueScope::own_ring);
+  return success();
+}
+
+QueueScope UdpPort::scope() const noexcept {
+  // Loopback hands a frame to the peer's socket within the call: the charge is gone before it can be read.
+  return socket_.is_loopback() ? QueueScope::own_ring : config_.scope;
+}
+
+std::size_t UdpPort::flush(Instant) noexcept { return tx_.flush(socket_); }
+
+QueueTelemetry UdpPort::tx_queue(Instant now) noexcept {
+  // What drained stays drained: the charge grows again when the kernel segments a super-packet below us.
+  const Bytes accepted = tx_.accepted_total();
+  const Bytes occupancy = std::min(tx_.occupancy(socket_), accepted - tx_drained_);
+  tx_drained_ = accepted - occupancy;
+  return {.at = now,
+          .occupancy = occupancy,
+          .drained_total = tx_drained_,
+          .capacity = Bytes{sndbuf_.count * 1000 / tx_.truesize_permille()},
+          .refused_total = tx_.refused_total(),
+          .scope = scope()};
+}
+
+// learn_truesize compares what the last reading found queued with what has come out since, once the socket is empty.
+// More frames may have come in meanwhile, so a sample is a lower bound: it raises the ratio fast and lowers it slowly.
+void UdpPort::learn_truesize() noexcept {
+  if (rmem_read_bytes_ < learn_bytes_min || !rx_.is_drained()) return;
+  const Bytes out = rx_.received_total() - received_at_reading_;
+  if (out.count <= 0) return;
+  const std::int64_t sample =
+      std::clamp(rmem_read_bytes_ * 1000 / out.count, truesize_permille_min, truesize_permille_max);
+  rx_truesize_permille_ += (sample - rx_truesize_permille_) / (sample > rx_truesize_permille_ ? 4 : 64);
+}
+
+QueueTelemetry UdpPort::rx_ring(Instant now) noexcept {
+  learn_truesize();
+  const UdpSocket::MemInfo info = socket_.mem_info();
+  own_syscalls_total_ += 1;
+  drops_total_ += info.drops - drops_seen_;  // wraps as the kernel's counter does
+  drops_seen_ = info.drops;
+  rmem_read_bytes_ = info.rmem_bytes;
+  received_at_reading_ = rx_.received_total();
+  return {.at = now,
+          .occupancy = Bytes{std::int64_t{info.rmem_bytes} * 1000 / rx_truesize_permille_} + rx_.held(),
+          .drained_total = rx_.handed_total(),
+          .capacity = Bytes{std::int64_t{info.rcvbuf_bytes} * 1000 / rx_truesize_permille_},
+          .refused_total = drops_total_,
+          .scope = QueueScope::own_ring};
+}
+
+std::uint32_t UdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
+  if (is_rx_wanted && rx_.has_held()) return 0;
+  const Nanos left = deadline - monotonic_now();
+  if (left <= Nanos{0}) return 0;
+  const bool is_room_wanted = tx_.has_pending();
+  pollfd fds[2] = {{.fd = wake_fd_.get(), .events = POLLIN, .revents = 0},
+                   {.fd = socket_.fd(), .events = 0, .revents = 0}};
+  if (is_rx_wanted) fds[1].events |= POLLIN;
+  if (is_room_wanted) fds[1].events |= POLLOUT;
+  // A socket that is polled at all reports ICMP errors, and a nap must not end for them: leave it out then.
+  const nfds_t count = is_rx_wanted || is_room_wanted ? 2 : 1;
+  const timespec timeout{.tv_sec = left / 1s, .tv_nsec = (left % 1s).count()};
+  std::uint32_t syscalls = 1;
+  const int ready = ::ppoll(fds, count, &timeout, nullptr);
+  if (ready > 0 && (fds[0].revents & POLLIN) != 0) {
+    std::uint64_t wakes = 0;
+    syscalls += 1;
+    (void)!::read(wake_fd_.get(), &wakes, sizeof wakes);
+  }
+  if (ready > 0 && (fds[1].revents & POLLERR) != 0) syscalls += socket_.drain_errors();
+  own_syscalls_total_ += syscalls;
+  return syscalls;
+}
+
+void UdpPort::wake() noexcept {
+  const std::uint64_t one = 1;
+  (void)!::write(wake_fd_.get(), &one, sizeof one);  // EAGAIN: it is awake 2^64 times over
+}
+
+void UdpPort::set_backlog_max(Bytes wire) noexcept {
+  const Bytes step = wire > backlog_max_ ? wire - backlog_max_ : backlog_max_ - wire;
+  if (step * 8 < backlog_max_) return;
+  backlog_max_ = wire;
+  // The kernel doubles the value, and refuses a frame only when the charge has reached it: one batch may overshoot.
+  const std::int64_t want_bytes = wire.count * tx_.truesize_permille() / 2000;
+  const int value = static_cast<int>(std::clamp<std::int64_t>(want_bytes, sndbuf_bytes_min, config_.sndbuf_bytes));
+  own_syscalls_total_ += 1;
+  if (::setsockopt(socket_.fd(), SOL_SOCKET, SO_SNDBUF, &value, sizeof value) == 0) sndbuf_ = Bytes{2 * value};
+}
+
+void UdpPort::update_path(const PathUpdate& update) noexcept {
+  // The kernel routes for us; what a change of path means here is that an earlier refusal may be over.
+  if (update.is_link_up) tx_.forget_error();
+}
+
+std::uint64_t UdpPort::syscalls_total() const noexcept {
+  return own_syscalls_total_ + tx_.syscalls_total() + rx_.syscalls_total();
+}
+
+PortInfo UdpPort::info() const noexcept {
+  return {.io = "udp",
+          .mode = tx_.is_gso_on() ? "gso" : "plain",
+          .frame_bytes_max = config_.frame_bytes_max,
+          .memory = memory_,
+          .wire_overhead = wire_overhead_,
+          .has_back_pressure = scope() == QueueScope::lower_queue};
+}
+
+}  // namespace onehop

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// UdpPort: the Port of every machine. One UDP socket, no privilege.
+//
+//   lend, commit ─▶ UdpTx (arena, UDP_SEGMENT) ─▶ socket ─▶ qdisc, driver )))
+//                                                   │ SO_MEMINFO ─▶ OutstandingLedger ─▶ tx_queue()
+//   receive ◀────── UdpRx (recvmmsg, UDP_GRO) ◀── socket ─ SO_MEMINFO ─▶ rx_ring()
+//
+// open() and connect() run before the engine core starts; wake() from any thread; the rest on the engine core. It
+// speaks no netlink, sleeps in wait() only, and lets no ICMP error end a session.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "engine/base/fd.hpp"
+#include "engine/port/port.hpp"
+#include "engine/port/udp_rx.hpp"
+#include "engine/port/udp_socket.hpp"
+#include "engine/port/udp_tx.hpp"
+
+namespace onehop {
+
+class UdpPort {
+ public:
+  /// open binds the socket, probes for UDP_SEGMENT and UDP_GRO and allocates all buffers.
+  /// Syscalls: socket, setsockopt, bind, connect, eventfd2.
+  [[nodiscard]] static Result<std::unique_ptr<UdpPort>> open(const UdpPortConfig& config);
+  /// connect fixes the peer; it is called before the first flush.
+  [[nodiscard]] Result<void> connect(const sockaddr& peer);
+  [[nodiscard]] Result<std::uint16_t> local_port() const { return socket_.local_port(); }
+
+  [[nodiscard]] std::span<std::byte> lend(std::size_t n) noexcept { return tx_.lend(n); }
+  void commit(std::size_t n) noexcept { tx_.commit(n); }
+  [[nodiscard]] std::size_t flush(Instant now) noexcept;
+  [[nodiscard]] std::size_t receive(std::span<RxFrame> views) noexcept { return rx_.receive(socket_, views); }
+  void release() noexcept { rx_.release(); }
+  [[nodiscard]] QueueTelemetry tx_queue(Instant now) noexcept;
+  [[nodiscard]] QueueTelemetry rx_ring(Instant now) noexcept;
+  /// While frames wait for room in the socket, wait() also returns when there is room. Syscalls: ppoll, read.
+  std::uint32_t wait(Instant deadline, bool is_rx_wanted) noexcept;
+  void update_path(const PathUpdate& update) noexcept;
+  [[nodiscard]] std::uint64_t syscalls_total() const noexcept;
+  [[nodiscard]] PortInfo info() const noexcept;
+  [[nodiscard]] int last_error() const noexcept { return tx_.last_error(); }
+
+  /// wake ends a wait() from another thread; one that comes before the wait ends the next. Syscalls: write.
+  void wake() noexcept;
+  /// set_backlog_max lets the kernel hold at most about `wire` bytes of ours, so that the core can sleep until they
+  /// have drained instead of pacing by a timer. Steps below one eighth are left out. Syscalls: setsockopt.
+  void set_backlog_max(Bytes wire) noexcept;
+  [[nodiscard]] bool is_gro_on() const noexcept { return rx_.is_gro_on(); }
+  [[nodiscard]] std::uint64_t oversized_total() const noexcept { return rx_.oversized_total(); }
+
+ private:
+  UdpPort(const UdpPortConfig& config, UdpSocket socket, Fd wake_fd, bool is_gso_on, bool is_gro_on);
+  [[nodiscard]] QueueScope scope() const noexcept;
+  void learn_truesize() noexcept;
+
+  UdpPortConfig config_;
+  UdpSocket socket_;
+  Fd wake_fd_;
+  Bytes wire_overhead_;
+  UdpTx tx_;
+  UdpRx rx_;
+  Bytes memory_{};
+  Bytes sndbuf_{};         // truesize
+  Bytes backlog_max_{};    // as set last
+  Bytes tx_drained_{};
+  std::uint32_t drops_seen_ = 0;
+  std::uint64_t drops_total_ = 0;
+  // Receive truesize per wire byte: what rmem was at the last reading, and what came out since.
+  std::int64_t rx_truesize_permille_ = 1522;  // 2304 / 1514, measured on veth
+  std::int64_t rmem_read_bytes_ = 0;
+  Bytes received_at_reading_{};
+  std::uint64_t own_syscalls_total_ = 0;
+};
+
+static_assert(Port<UdpPort>);
+
+}  // namespace onehop

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// See udp_socket.hpp. Set-up in the order of udp(7), ip(7), ipv6(7).
+#include "engine/port/udp_socket.hpp"
+
+#include <arpa/inet.h>
+#include <linux/errqueue.h>
+#include <linux/sock_diag.h>
+#include <netinet/udp.h>
+
+#include <cerrno>
+#include <cstring>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+namespace onehop {
+namespace {
+
+// Implementation constant: ICMP errors read per call. More of them wait for the next call, so that a flood of forged
+// ICMP costs the core a bounded time.
+constexpr int errors_per_call_max = 16;
+
+std::string address_text(const sockaddr& address) {
+  char text[INET6_ADDRSTRLEN] = "?";
+  if (address.sa_family == AF_INET6) {
+    const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address);
+    ::inet_ntop(AF_INET6, &in6.sin6_addr, text, sizeof text);
+    return '[' + std::string{text} + "]:" + std::to_string(ntohs(in6.sin6_port));
+  }
+  const auto& in4 = reinterpret_cast<const sockaddr_in&>(address);
+  ::inet_ntop(AF_INET, &in4.sin_addr, text, sizeof text);
+  return std::string{text} + ':' + std::to_string(ntohs(in4.sin_port));
+}
+
+Result<void> set_int(int fd, int level, int name, int value, const char* what) {
+  if (::setsockopt(fd, level, name, &value, sizeof value) == 0) return success();
+  return errno_error(ExitCode::io_unavailable, std::string{"set "} + what);
+}
+
+// The forced form needs CAP_NET_ADMIN; without it the kernel silently grants what rmem_max or wmem_max allows.
+Result<void> set_buffer(int fd, int forced_name, int name, int value_bytes, const char* what) {
+  if (::setsockopt(fd, SOL_SOCKET, forced_name, &value_bytes, sizeof value_bytes) == 0) return success();
+  return set_int(fd, SOL_SOCKET, name, value_bytes, what);
+}
+
+bool is_loopback_address(const sockaddr_storage& address) noexcept {
+  if (address.ss_family == AF_INET6) {
+    const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address);
+    return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
+  }
+  return (ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24) == 127;
+}
+
+Result<void> set_options(int fd, bool is_ipv6, const UdpPortConfig& config) {
+  // 1. Path MTU: DF always, and the interface's MTU only. PROBE and not DO, because under DO a forged ICMP "too big"
+  //    would shrink our frames. 2. Errors of the local qdisc come back from the call. 3. ECN out and in.
+  if (is_ipv6) {
+    ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY"));
+    ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE, "IPV6_MTU_DISCOVER"));
+    ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_RECVERR, 1, "IPV6_RECVERR"));
+    ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, config.ecn, "IPV6_TCLASS"));
+    ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1, "IPV6_RECVTCLASS"));
+  } else {
+    ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER"));
+    ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_RECVERR, 1, "IP_RECVERR"));
+    ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_TOS, config.ecn, "IP_TOS"));
+    ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_RECVTOS, 1, "IP_RECVTOS"));
+  }
+  // 4. Buffers and priority. IP_TOS resets the priority, so it comes after.
+  ONEHOP_TRYV(set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, config.rcvbuf_bytes, "SO_RCVBUF"));
+  ONEHOP_TRYV(set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, config.sndbuf_bytes, "SO_SNDBUF"));
+  ONEHOP_TRYV(set_int(fd, SOL_SOCKET, SO_PRIORITY, config.priority, "SO_PRIORITY"));
+  if (!config.interface.empty() &&
+      ::setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, config.interface.c_str(),
+                   static_cast<socklen_t>(config.interface.size() + 1)) != 0) {
+    return errno_error(ExitCode::io_unavailable, "bind the data socket to interface " + config.interface,
+                       "Check the name with `ip link`.");
+  }
+  return success();
+}
+
+}  // namespace
+
+socklen_t sockaddr_bytes(sa_family_t family) noexcept {
+  return family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+}
+
+Result<UdpSocket> UdpSocket::open(const UdpPortConfig& config) {
+  const sa_family_t family = config.local.ss_family;
+  if (family != AF_INET && family != AF_INET6) {
+    return Error{ExitCode::internal_error, "open the data socket", "the address is neither IPv4 nor IPv6", {}, 0};
+  }
+  UdpSocket socket;
+  socket.is_ipv6_ = family == AF_INET6;
+  socket.fd_ = Fd{::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  if (!socket.fd_.is_open()) return errno_error(ExitCode::io_unavailable, "open the data socket");
+  ONEHOP_TRYV(set_options(socket.fd(), socket.is_ipv6_, config));
+  const auto& local = reinterpret_cast<const sockaddr&>(config.local);
+  if (::bind(socket.fd(), &local, sockaddr_bytes(family)) != 0) {
+    return errno_error(ExitCode::io_unavailable, "bind UDP " + address_text(local),
+                       "Another program may hold the port: see `ss -ulnp`.");
+  }
+  if (config.peer) {
+    ONEHOP_TRYV(socket.connect(reinterpret_cast<const sockaddr&>(*config.peer)));
+  }
+  return socket;
+}
+
+Result<void> UdpSocket::connect(const sockaddr& peer) {
+  if (::connect(fd(), &peer, sockaddr_bytes(peer.sa_family)) != 0) {
+    return errno_error(ExitCode::peer_unreachable, "connect UDP to " + address_text(peer),
+                       "Is there a route to the peer? See `ip route get`.");
+  }
+  sockaddr_storage storage{};
+  std::memcpy(&storage, &peer, sockaddr_bytes(peer.sa_family));
+  sockaddr_storage local{};
+  socklen_t local_bytes = sizeof local;
+  if (::getsockname(fd(), reinterpret_cast<sockaddr*>(&local), &local_bytes) != 0) {
+    return errno_error(ExitCode::internal_error, "read the address of the data socket");
+  }
+  is_loopback_ = is_loopback_address(storage) || is_loopback_address(local);
+  return success();
+}
+
+Result<std::uint16_t> UdpSocket::local_port() const {
+  sockaddr_storage local{};
+  socklen_t local_bytes = sizeof local;
+  if (::getsockname(fd(), reinterpret_cast<sockaddr*>(&local), &local_bytes) != 0) {
+    return errno_error(ExitCode::internal_error, "read the port of the data socket");
+  }
+  // sin_port and sin6_port lie at the same place.
+  return ntohs(reinterpret_cast<const sockaddr_in&>(local).sin_port);
+}
+
+bool UdpSocket::is_gso_known() const noexcept {
+  const int off = 0;
+  return ::setsockopt(fd(), IPPROTO_UDP, UDP_SEGMENT, &off, sizeof off) == 0;
+}
+
+bool UdpSocket::set_gro(bool is_on) const noexcept {
+  const int value = is_on ? 1 : 0;
+  return ::setsockopt(fd(), IPPROTO_UDP, UDP_GRO, &value, sizeof value) == 0;
+}
+
+UdpSocket::MemInfo UdpSocket::mem_info() const noexcept {
+  std::array<std::uint32_t, SK_MEMINFO_VARS> fields{};
+  socklen_t bytes = sizeof fields;
+  if (::getsockopt(fd(), SOL_SOCKET, SO_MEMINFO, fields.data(), &bytes) != 0) return {};
+  return {.rmem_bytes = fields[SK_MEMINFO_RMEM_ALLOC],
+          .rcvbuf_bytes = fields[SK_MEMINFO_RCVBUF],
+          .wmem_bytes = fields[SK_MEMINFO_WMEM_ALLOC],
+          .sndbuf_bytes = fields[SK_MEMINFO_SNDBUF],
+          .drops = fields[SK_MEMINFO_DROPS]};
+}
+
+std::uint32_t UdpSocket::drain_errors() const noexcept {
+  std::uint32_t syscalls = 0;
+  for (int i = 0; i < errors_per_call_max; ++i) {
+    char control[256];
+    char data[64];
+    iovec piece{.iov_base = data, .iov_len = sizeof data};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    syscalls += 1;
+    if (::recvmsg(fd(), &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) break;
+  }
+  // The pending error outlives the queue and would fail the next call.
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  (void)::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+  return syscalls + 1;
+}
+
+}  // namespace onehop

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// UdpSocket: one UDP socket, set up for the data path, and the kernel's account of it.
+//
+// It owns the descriptor. open() and connect() are called before the engine core runs; the rest by the engine core.
+// It moves no data: udp_tx and udp_rx do.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/base/fd.hpp"
+#include "engine/base/result.hpp"
+#include "engine/base/telemetry.hpp"
+
+namespace onehop {
+
+/// ECN codepoints of the IP header. //= RFC 3168 §5
+inline constexpr std::uint8_t ecn_ect0 = 0b10;
+inline constexpr std::uint8_t ecn_ce = 0b11;
+
+struct UdpPortConfig {
+  sockaddr_storage local{};               ///< family, address and port; port 0: any
+  std::optional<sockaddr_storage> peer;   ///< connect() at once where known
+  std::string interface;                  ///< SO_BINDTODEVICE where not empty
+  /// Receive buffer asked for. 4 MiB is what Debian's rmem_max grants unprivileged; the kernel doubles it. Too low:
+  /// naps of the receiver drop frames. Too high: memory, and a longer queue before a drop is seen.
+  int rcvbuf_bytes = 4 << 20;
+  /// Send buffer asked for: about 5 ms at 10 Gbit/s in truesize. Too low: the link runs dry while the core naps.
+  /// Too high: memory only, since the backlog limit of the grant is reached first.
+  int sndbuf_bytes = 8 << 20;
+  int priority = 0;                       ///< SO_PRIORITY; 0..6 need no privilege
+  std::size_t frame_bytes_max = 8972;     ///< largest UDP payload: a 9000-byte MTU less 28
+  std::uint8_t ecn = ecn_ect0;            ///< tests send CE
+  bool is_gso_allowed = true;
+  bool is_gro_allowed = true;
+  /// What the socket's charge can see. own_ring where something between us and the shaping queue takes the charge off
+  /// (a veth pair into a bridge). Loopback is found out without it.
+  QueueScope scope = QueueScope::lower_queue;
+};
+
+class UdpSocket {
+ public:
+  /// MemInfo is the socket's own account, in truesize.
+  struct MemInfo {
+    std::uint32_t rmem_bytes = 0;
+    std::uint32_t rcvbuf_bytes = 0;
+    std::uint32_t wmem_bytes = 0;
+    std::uint32_t sndbuf_bytes = 0;
+    std::uint32_t drops = 0;  ///< wraps
+  };
+
+  /// open makes and binds the socket. Syscalls: socket, setsockopt, bind, connect.
+  [[nodiscard]] static Result<UdpSocket> open(const UdpPortConfig& config);
+  /// connect fixes the peer. It spares the kernel a route look-up per received frame, and strangers' frames are
+  /// dropped below us. Syscalls: connect, getsockname.
+  [[nodiscard]] Result<void> connect(const sockaddr& peer);
+
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+  [[nodiscard]] bool is_ipv6() const noexcept { return is_ipv6_; }
+  [[nodiscard]] bool is_loopback() const noexcept { return is_loopback_; }
+  [[nodiscard]] Result<std::uint16_t> local_port() const;
+  /// is_gso_known probes for UDP_SEGMENT (kernel 4.18). Syscalls: setsockopt.
+  [[nodiscard]] bool is_gso_known() const noexcept;
+  /// set_gro turns UDP_GRO on or off; false where the kernel knows none (before 5.0). Syscalls: setsockopt.
+  [[nodiscard]] bool set_gro(bool is_on) const noexcept;
+  /// Syscalls: getsockopt (0.2 us).
+  [[nodiscard]] MemInfo mem_info() const noexcept;
+  /// drain_errors empties the ICMP error queue and forgets it: nobody authenticated it, so it decides nothing. Bounded
+  /// per call. Returns the system calls made. Syscalls: recvmsg, getsockopt.
+  std::uint32_t drain_errors() const noexcept;
+
+ private:
+  Fd fd_;
+  bool is_ipv6_ = false;
+  bool is_loopback_ = false;
+};
+
+[[nodiscard]] socklen_t sockaddr_bytes(sa_family_t family) noexcept;
+
+}  // namespace onehop

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// UdpTx: frames out. Frames of equal size lie side by side in one arena and leave by one call each batch.
+//
+//   arena  [ batch: f f f f f ][ batch: f f f' ][ lent slot ..................... ]
+//            ^ head: next to send   ^ a smaller frame ends its batch     ^ tail
+//
+// sendmsg with UDP_SEGMENT where the kernel has it, else sendmmsg. A batch that the socket has no room for stays and
+// is tried again at the next flush; a batch that the kernel refused is gone and counted, as if lost on the link.
+//
+// Owned and called by the engine core. It allocates at start only, and never blocks.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "engine/base/units.hpp"
+#include "engine/port/outstanding_ledger.hpp"
+#include "engine/port/udp_socket.hpp"
+
+namespace onehop {
+
+class UdpTx {
+ public:
+  struct Options {
+    std::size_t frame_bytes_max = 0;
+    Bytes wire_overhead{};
+    bool is_gso_on = false;
+    bool is_charge_read = false;  ///< the socket's charge says what is still queued below
+  };
+
+  /// Specification constants of the kernel: 64 segments per call (UDP_MAX_SEGMENTS before 6.9), an IP packet of 65535.
+  static constexpr std::size_t segments_max = 64;
+  static constexpr std::size_t batch_bytes_max = 65'000;
+  /// Implementation constants. 44 frames of 1472 bytes fill a batch, and four batches a turn. Fewer: more system calls
+  /// per turn while the socket pushes back. More: the arena leaves the second-level cache.
+  static constexpr std::size_t arena_bytes = 4 * 65'536;
+  static constexpr std::size_t batches_max = 64;
+
+  explicit UdpTx(const Options& options);
+
+  void set_charge_read(bool is_on) noexcept { options_.is_charge_read = is_on; }
+  void set_gso(bool is_on) noexcept { options_.is_gso_on = is_on; }
+
+  [[nodiscard]] std::span<std::byte> lend(std::size_t n) noexcept;
+  void commit(std::size_t n) noexcept;
+  /// Returns the frames still held. Syscalls: sendmsg or sendmmsg, getsockopt; recvmsg on errors.
+  [[nodiscard]] std::size_t flush(const UdpSocket& socket) noexcept;
+  /// occupancy is the wire bytes held here and charged below. Syscalls: getsockopt.
+  [[nodiscard]] Bytes occupancy(const UdpSocket& socket) noexcept;
+
+  [[nodiscard]] bool has_pending() const noexcept { return head_ != tail_; }
+  [[nodiscard]] bool is_gso_on() const noexcept { return options_.is_gso_on; }
+  [[nodiscard]] Bytes accepted_total() const noexcept { return accepted_total_; }
+  [[nodiscard]] std::uint64_t refused_total() const noexcept { return refused_total_; }
+  [[nodiscard]] std::uint64_t syscalls_total() const noexcept { return syscalls_total_; }
+  [[nodiscard]] int last_error() const noexcept { return last_error_; }
+  void forget_error() noexcept { last_error_ = 0; }
+  [[nodiscard]] std::int64_t truesize_permille() const noexcept { return ledger_.truesize_permille(); }
+  [[nodiscard]] static constexpr Bytes memory() noexcept { return {static_cast<std::int64_t>(arena_bytes)}; }
+
+ private:
+  struct Batch {
+    std::size_t offset_bytes = 0;
+    std::size_t bytes = 0;
+    std::size_t segment_bytes = 0;
+    std::size_t frames = 0;
+    bool is_closed = false;
+  };
+  enum class Verdict { sent, again, refused };
+
+  [[nodiscard]] bool is_open_for(std::size_t n) const noexcept;
+  [[nodiscard]] Bytes wire_of(std::size_t bytes, std::size_t frames) const noexcept;
+  [[nodiscard]] Verdict send(const UdpSocket& socket, Batch& batch) noexcept;
+  [[nodiscard]] int send_segmented(const UdpSocket& socket, const Batch& batch) noexcept;
+  [[nodiscard]] int send_each(const UdpSocket& socket, Batch& batch) noexcept;
+  void take_front(Batch& batch, std::size_t frames) noexcept;
+  void learn(const UdpSocket& socket, Bytes wire, std::size_t frames) noexcept;
+
+  Options options_;
+  std::unique_ptr<std::byte[]> arena_;
+  std::size_t arena_used_bytes_ = 0;
+  std::array<Batch, batches_max> batches_{};
+  std::size_t head_ = 0;
+  std::size_t tail_ = 0;  // batches_[head_..tail_) wait; both return to 0 when all have left
+  std::size_t lent_bytes_ = 0;
+  bool is_new_batch_lent_ = false;
+
+  OutstandingLedger ledger_;
+  std::int64_t charged_bytes_ = 0;
+  std::size_t pending_frames_ = 0;
+  Bytes pending_wire_{};
+  Bytes accepted_total_{};
+  std::uint64_t refused_total_ = 0;
+  std::uint64_t syscalls_total_ = 0;
+  int last_error_ = 0;
+};
+
+}  // namespace onehop

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The port contract on two UDP ports: over loopback (IPv4, IPv6), and over a veth pair with TBF between two network
+// namespaces (needs root).
+#include <arpa/inet.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "engine/base/time.hpp"
+#include "engine/port/udp_port.hpp"
+#include "tests/support/net_namespace.hpp"
+
+namespace onehop::test {
+struct LoopbackPair4;
+struct LoopbackPair6;
+struct VethPair;
+}
+#define ONEHOP_PORT_PAIRS onehop::test::LoopbackPair4, onehop::test::LoopbackPair6, onehop::test::VethPair
+#include "tests/contract/port_suite.hpp"
+
+namespace onehop::test {
+
+inline sockaddr_storage address(const char* text, std::uint16_t port) {
+  sockaddr_storage storage{};
+  auto& in4 = reinterpret_cast<sockaddr_in&>(storage);
+  auto& in6 = reinterpret_cast<sockaddr_in6&>(storage);
+  if (::inet_pton(AF_INET, text, &in4.sin_addr) == 1) {
+    in4.sin_family = AF_INET;
+    in4.sin_port = htons(port);
+  } else if (::inet_pton(AF_INET6, text, &in6.sin6_addr) == 1) {
+    in6.sin6_family = AF_INET6;
+    in6.sin6_port = htons(port);
+  }
+  return storage;
+}
+
+template <class T>
+T take(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message());
+  return std::move(result).value();
+}
+
+struct UdpPairBase {
+  static const char* skip_reason() { return nullptr; }
+  UdpPort& a() { return *a_; }
+  UdpPort& b() { return *b_; }
+  Instant now() const { return monotonic_now(); }
+  void pass(Nanos span) { (void)::poll(nullptr, 0, static_cast<int>(std::max<std::int64_t>(1, span / 1ms))); }
+  Instant wait(UdpPort& port, Instant deadline, bool is_rx_wanted) {
+    (void)port.wait(deadline, is_rx_wanted);
+    return now();
+  }
+  void join(const char* a_text, const char* b_text) {
+    const sockaddr_storage a_address = address(a_text, take(a_->local_port()));
+    const sockaddr_storage b_address = address(b_text, take(b_->local_port()));
+    if (!a_->connect(reinterpret_cast<const sockaddr&>(b_address))) throw std::runtime_error("connect a");
+    if (!b_->connect(reinterpret_cast<const sockaddr&>(a_address))) throw std::runtime_error("connect b");
+  }
+  std::unique_ptr<UdpPort> a_;
+  std::unique_ptr<UdpPort> b_;
+};
+
+struct LoopbackPair4 : UdpPairBase {
+  static constexpr Abilities abilities{};
+  explicit LoopbackPair4(const char* text = "127.0.0.1") {
+    a_ = take(UdpPort::open({.local = address(text, 0)}));
+    b_ = take(UdpPort::open({.local = address(text, 0)}));
+    join(text, text);
+  }
+};
+struct LoopbackPair6 : LoopbackPair4 {
+  LoopbackPair6() : LoopbackPair4{"::1"} {}
+};
+
+struct VethPair : UdpPairBase {
+  static constexpr Abilities abilities{.is_shaped = true, .can_mark = true, .can_change = true};
+  static const char* skip_reason() { return ::geteuid() == 0 ? nullptr : "network namespaces need root"; }
+
+  VethPair() {
+    left_.run("ip link add oh0 type veth peer name oh1 netns " + right_.path());
+    left_.run("ip addr add 10.77.0.1/24 dev oh0 && ip link set oh0 up");
+    right_.run("ip addr add 10.77.0.2/24 dev oh1 && ip link set oh1 up");
+    // Without a neighbour entry the first frames would wait for ARP and be counted below us. Permanent ones would be
+    // flushed with the link.
+    open(ecn_ect0);
+  }
+  // A send buffer of 256 KiB pushes back after about 0.1 s of the slow link; the qdisc's limit lies far above it.
+  void open(std::uint8_t ecn) {
+    a_.reset();
+    b_.reset();
+    const auto port_of = [&](NetNamespace& ns, const char* text) {
+      return ns.inside([&] {
+        return take(UdpPort::open({.local = address(text, 0), .sndbuf_bytes = 256 << 10, .ecn = ecn}));
+      });
+    };
+    a_ = port_of(left_, "10.77.0.1");
+    b_ = port_of(right_, "10.77.0.2");
+    left_.inside([&] { right_.inside([&] { join("10.77.0.1", "10.77.0.2"); }); });
+  }
+  void set_slow(bool is_slow) {
+    left_.run(is_slow ? "tc qdisc replace dev oh0 root tbf rate 20mbit burst 70kb limit 4mb"
+                      : "tc qdisc del dev oh0 root");
+  }
+  void set_dropping() { left_.run("tc qdisc replace dev oh0 root tbf rate 5mbit burst 10kb limit 12kb"); }
+  void mark_ce() { open(ecn_ce); }
+  void set_mtu(std::size_t bytes) {
+    left_.run("ip link set oh0 mtu " + std::to_string(bytes));
+    right_.run("ip link set oh1 mtu " + std::to_string(bytes));
+  }
+  void set_up(bool is_up) { left_.run(is_up ? "ip link set oh0 up" : "ip link set oh0 down"); }
+
+ private:
+  NetNamespace left_;
+  NetNamespace right_;
+};
+
+// Goal:   the backlog limit is an actuator: the kernel holds about that much and the rest stays with us.
+// Bounds: the limit and one batch of overshoot, and no more than the arena beside it.
+TEST_CASE("a backlog limit bounds what the kernel holds", "[port][udp]") {
+  if (is_skipped<VethPair>()) return;
+  VethPair pair;
+  pair.set_slow(true);
+  Exchange<VethPair> exchange{pair};
+  while (exchange.offer(1400)) {}
+  (void)pair.a().flush(pair.now());  // learns what a frame is charged
+  for (int i = 0; i < 1000 && exchange.account().occupancy > Bytes{0}; ++i) {
+    (void)pair.a().flush(pair.now());
+    pair.pass(2ms);
+  }
+  REQUIRE(exchange.account().occupancy == Bytes{0});
+  pair.a().set_backlog_max(kib(100));
+  while (exchange.offer(1400)) {}
+  (void)pair.a().flush(pair.now());
+  const Instant start = pair.now();
+  // While frames wait for room, wait() ends when there is room: far before this deadline.
+  CHECK(pair.wait(pair.a(), start + 60s, false) < start + 60s);
+  CHECK(pair.a().tx_queue(pair.now()).capacity <= kib(101));
+  Bytes below{};
+  for (int i = 0; i < 1000 && pair.a().flush(pair.now()) > 0; ++i) {
+    const Bytes held{static_cast<std::int64_t>(pair.a().flush(pair.now()) * 1442)};
+    below = std::max(below, exchange.account().occupancy - held);
+    (void)pair.a().wait(pair.now() + 50ms, false);
+  }
+  CHECK(below > kib(30));
+  CHECK(below <= kib(100 + 64));
+}
+
+}  // namespace onehop::test

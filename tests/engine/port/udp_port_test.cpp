@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What only the UDP port does: UDP_GRO, ICMP errors, socket buffers, the way frames are batched. On loopback.
+#include <catch2/catch.hpp>
+
+#include <arpa/inet.h>
+
+#include <array>
+#include <cstring>
+
+#include "engine/base/time.hpp"
+#include "engine/port/udp_port.hpp"
+
+namespace onehop {
+namespace {
+
+sockaddr_storage loopback(std::uint16_t port) {
+  sockaddr_storage storage{};
+  auto& in4 = reinterpret_cast<sockaddr_in&>(storage);
+  in4.sin_family = AF_INET;
+  in4.sin_port = htons(port);
+  in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return storage;
+}
+
+std::unique_ptr<UdpPort> open(UdpPortConfig config = {}) {
+  config.local = loopback(0);
+  auto port = UdpPort::open(config);
+  REQUIRE(port);
+  return std::move(port).value();
+}
+
+void connect(UdpPort& from, const UdpPort& to) {
+  const sockaddr_storage peer = loopback(to.local_port().value());
+  REQUIRE(from.connect(reinterpret_cast<const sockaddr&>(peer)));
+}
+
+void send(UdpPort& port, std::size_t frames, std::size_t length) {
+  for (std::size_t i = 0; i < frames; ++i) {
+    const auto slot = port.lend(length);
+    REQUIRE(slot.size() == length);
+    std::memset(slot.data(), static_cast<int>(i), length);
+    port.commit(length);
+  }
+  REQUIRE(port.flush(monotonic_now()) == 0);
+}
+
+std::size_t take_all(UdpPort& port, std::size_t length) {
+  std::array<RxFrame, rx_batch_max> views;
+  std::size_t total = 0;
+  while (const std::size_t count = port.receive(views)) {
+    for (std::size_t i = 0; i < count; ++i) REQUIRE(views[i].length == length);
+    total += count;
+    port.release();
+  }
+  return total;
+}
+
+}  // namespace
+
+TEST_CASE("44 equal frames leave by one call and arrive as one super-packet", "[port][udp]") {
+  const auto a = open();
+  const auto b = open();
+  connect(*a, *b);
+  connect(*b, *a);
+  if (a->info().mode != "gso") {
+    WARN("skipped: this kernel has no UDP_SEGMENT");
+    return;
+  }
+  const std::uint64_t before = a->syscalls_total();
+  send(*a, 44, 1472);
+  CHECK(a->syscalls_total() - before == 1);
+  CHECK(take_all(*b, 1472) == 44);
+  CHECK(b->is_gro_on());
+}
+
+// Goal: UDP_GRO is given up where nothing is coalesced, and no frame is lost or spoilt on the way.
+TEST_CASE("UDP_GRO is switched off when no super-packet appears", "[port][udp]") {
+  const auto a = open({.is_gso_allowed = false});
+  const auto b = open();
+  connect(*a, *b);
+  CHECK(a->info().mode == "plain");
+  CHECK(b->is_gro_on());
+  std::size_t taken = 0;
+  for (int round = 0; round < 40; ++round) {
+    send(*a, 32, 1000);
+    taken += take_all(*b, 1000);
+  }
+  CHECK(taken == 40 * 32);
+  CHECK_FALSE(b->is_gro_on());
+}
+
+TEST_CASE("a frame larger than allowed is dropped and counted", "[port][udp]") {
+  const auto a = open({.frame_bytes_max = 9000});
+  const auto b = open({.frame_bytes_max = 1472});
+  connect(*a, *b);
+  send(*a, 3, 1473);
+  send(*a, 2, 1472);
+  CHECK(take_all(*b, 1472) == 2);
+  CHECK(b->oversized_total() == 3);
+}
+
+// Nobody authenticated an ICMP message: it may not end a session, nor cost a frame that could have been sent.
+TEST_CASE("N3 a port that answers with ICMP errors does not stop the sender", "[port][udp][N3]") {
+  const auto a = open();
+  std::uint16_t number = 0;
+  {
+    const auto closed = open();
+    number = closed->local_port().value();
+    connect(*a, *closed);
+  }
+  for (int i = 0; i < 20; ++i) send(*a, 2, 500);  // each draws an ICMP port unreachable
+  std::array<RxFrame, rx_batch_max> views;
+  CHECK(a->receive(views) == 0);
+  CHECK(a->last_error() == 0);
+
+  UdpPortConfig config{.local = loopback(number)};
+  auto late = UdpPort::open(config);
+  REQUIRE(late);
+  send(*a, 10, 500);
+  CHECK(take_all(*late.value(), 500) == 10);
+  CHECK(a->tx_queue(monotonic_now()).refused_total == 0);
+}
+
+// Bounds: what was sent is either taken, or counted as dropped by the kernel: exact.
+TEST_CASE("frames that the receive buffer cannot hold are counted refused", "[port][udp]") {
+  const auto a = open({.is_gso_allowed = false});
+  const auto b = open({.rcvbuf_bytes = 64 << 10});
+  connect(*a, *b);
+  CHECK(b->rx_ring(monotonic_now()).occupancy == Bytes{0});
+  for (int i = 0; i < 20; ++i) send(*a, 32, 1472);
+  const QueueTelemetry full = b->rx_ring(monotonic_now());
+  CHECK(full.refused_total > 0);
+  CHECK(full.occupancy >= full.capacity / 2);
+  const std::size_t taken = take_all(*b, 1472);
+  const QueueTelemetry empty = b->rx_ring(monotonic_now());
+  CHECK(taken + empty.refused_total == 20 * 32);
+  CHECK(empty.occupancy == Bytes{0});
+  CHECK(empty.drained_total == Bytes{static_cast<std::int64_t>(taken * 1514)});
+}
+
+TEST_CASE("a smaller frame ends its batch and a larger one begins a new one", "[port][udp]") {
+  const auto a = open();
+  const auto b = open();
+  connect(*a, *b);
+  const std::array<std::size_t, 7> lengths{100, 100, 60, 100, 300, 300, 1};
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const auto slot = a->lend(i == 2 ? 100 : lengths[i]);  // one is lent longer than used
+    REQUIRE(!slot.empty());
+    std::memset(slot.data(), static_cast<int>(i), lengths[i]);
+    a->commit(lengths[i]);
+  }
+  CHECK(a->flush(monotonic_now()) == 0);
+  std::array<RxFrame, rx_batch_max> views;
+  std::size_t at = 0;
+  while (const std::size_t count = b->receive(std::span{views}.first(2))) {
+    for (std::size_t i = 0; i < count; ++i, ++at) {
+      REQUIRE(at < lengths.size());
+      CHECK(views[i].length == lengths[at]);
+      CHECK(views[i].data[0] == static_cast<std::byte>(at));
+    }
+    b->release();
+  }
+  CHECK(at == lengths.size());
+}
+
+TEST_CASE("a port in use and a missing interface are named errors", "[port][udp]") {
+  const auto a = open();
+  auto second = UdpPort::open({.local = loopback(a->local_port().value())});
+  REQUIRE_FALSE(second);
+  CHECK(second.error().errno_value == EADDRINUSE);
+  auto nowhere = UdpPort::open({.local = loopback(0), .interface = "no-such-dev0"});
+  REQUIRE_FALSE(nowhere);
+  CHECK(nowhere.error().message().find("no-such-dev0") != std::string::npos);
+}
+
+}  // namespace onehop
