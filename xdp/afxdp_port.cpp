@@ -38,6 +38,7 @@ timespec timespec_of(Nanos span) noexcept {
 std::span<std::byte> AfXdpPort::lend(std::size_t frame_bytes) noexcept {
   ONEHOP_CHECK(frame_bytes <= frame_bytes_max_);
   if (!has_path_) return {};
+  if (occupancy_ >= backlog_max_ && (reclaim() == 0 || occupancy_ >= backlog_max_)) return {};
   if (lent_ == no_chunk) {
     if (free_.empty() && reclaim() == 0) return {};
     lent_ = free_.back();
@@ -115,6 +116,8 @@ std::uint32_t AfXdpPort::reclaim() noexcept {
   if (occupancy_ == Bytes{0}) was_empty_ = true;
   return done_frames;
 }
+
+void AfXdpPort::set_backlog_max(Bytes wire) noexcept { backlog_max_ = wire; }
 
 QueueTelemetry AfXdpPort::tx_queue(Instant now) noexcept {
   reclaim();
@@ -236,19 +239,12 @@ std::uint32_t AfXdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
   const Instant now = monotonic_now();
   if (deadline <= now) return 0;
   const timespec timeout = timespec_of(std::min(deadline - now, sleep_max));
-  // The sockets of a deleted interface report an error for ever; sleep without them.
-  const bool has_sockets = is_rx_wanted && last_error_ != ENXIO;
   std::uint32_t calls = 1;
-  const int ready = ::ppoll(poll_fds_.data(), has_sockets ? poll_fds_.size() : 1, &timeout, nullptr);
-  if (ready > 0) {
-    if ((poll_fds_.front().revents & POLLIN) != 0) {
-      eventfd_t value = 0;
-      (void)::eventfd_read(wake_fd_.get(), &value);
-      ++calls;
-    }
-    for (std::size_t i = 1; has_sockets && i < poll_fds_.size(); ++i) {
-      if ((poll_fds_[i].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) last_error_ = ENXIO;
-    }
+  const int ready = ::ppoll(poll_fds_.data(), is_rx_wanted ? poll_fds_.size() : 1, &timeout, nullptr);
+  if (ready > 0 && (poll_fds_.front().revents & POLLIN) != 0) {
+    eventfd_t value = 0;
+    (void)::eventfd_read(wake_fd_.get(), &value);
+    ++calls;
   }
   syscalls_total_ += calls;
   return calls;

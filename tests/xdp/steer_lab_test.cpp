@@ -85,7 +85,7 @@ std::map<std::string, Frame> foreign_frames(const XdpLab& lab) {
   frames["later fragment"] = frame;
 
   frame = udp_frame(lab, Family::ipv4, port_number, 'F');
-  frame.insert(34, std::string(4, '\1'));  // four no-operation options
+  frame.insert(34, std::string{"\x01\x01\x1c\xf3", 4});  // options; our port number stands where UDP's would
   frame[14] = 0x46;
   frame[17] = static_cast<char>(frame[17] + 4);
   fix_ipv4_checksum(frame, 24);
@@ -96,7 +96,7 @@ std::map<std::string, Frame> foreign_frames(const XdpLab& lab) {
   frames["VLAN tag"] = frame;
 
   frame = udp_frame(lab, Family::ipv6, port_number, 'H');
-  frame.insert(54, std::string{"\x11\x00\x01\x04\x00\x00\x00\x00", 8});  // destination options, padding only
+  frame.insert(54, std::string{"\x11\x00\x1c\xf3\x00\x00\x00\x00", 8});  // destination options, our port number in it
   frame[20] = 60;
   frame[19] = static_cast<char>(frame[19] + 8);
   frames["IPv6 extension header"] = frame;
