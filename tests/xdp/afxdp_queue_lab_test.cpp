@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Goal:   the port's telemetry tells the truth about the queue below it, about drops, and about a link that changes.
+// Method: a macvlan over a veth with TBF, so that completions come from a real lower queue; `tc -s` is the witness.
+// Bounds: occupancy within 25 % of the TBF's backlog, between two readings of the port around the witness's (the
+//         witness takes milliseconds, in which the queue drains); drops exact.
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include <catch2/catch.hpp>
+
+#include "engine/base/time.hpp"
+#include "tests/xdp/xdp_lab.hpp"
+
+using namespace onehop;
+using namespace onehop::test;
+
+namespace {
+
+constexpr std::uint16_t port_number = 7411;
+constexpr std::size_t payload_bytes = 1400;
+constexpr std::int64_t wire_bytes = 1400 + 42;
+
+std::int64_t qdisc_field(const XdpLab& lab, const std::string& key) {
+  const std::string text = lab.output(Host::a, "tc -s -j qdisc show dev va");
+  const auto at = text.find("\"" + key + "\":");
+  REQUIRE(at != std::string::npos);
+  return std::atoll(text.c_str() + at + key.size() + 3);
+}
+
+std::size_t commit_frames(AfXdpPort& port, std::size_t count) {
+  std::size_t accepted = 0;
+  for (; accepted < count; ++accepted) {
+    if (port.lend(payload_bytes).empty()) break;
+    port.commit(payload_bytes);
+  }
+  return accepted;
+}
+
+bool is_balanced(AfXdpPort& port, std::size_t accepted_frames) {
+  const QueueTelemetry queue = port.tx_queue(monotonic_now());
+  return queue.drained_total + queue.occupancy == Bytes{wire_bytes} * static_cast<std::int64_t>(accepted_frames);
+}
+
+bool drains(AfXdpPort& port) {
+  return wait_until([&] {
+    port.flush(monotonic_now());
+    return port.tx_queue(monotonic_now()).occupancy == Bytes{0};
+  });
+}
+
+}  // namespace
+
+TEST_CASE("occupancy follows the backlog of the queue below a macvlan") {
+  const XdpLab lab{{.macvlan_shaper = "tbf rate 40mbit burst 16kb limit 8mb"}};
+  auto opened = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::automatic));
+  if (!opened) FAIL(opened.error().message());
+  AfXdpPort& port = *opened.value();
+  CHECK(port.info().mode == "skb");
+  CHECK(port.info().has_back_pressure);
+  port.update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
+
+  const std::size_t accepted = commit_frames(port, 1500);
+  REQUIRE(accepted == 1500);
+  CHECK(port.flush(monotonic_now()) == 0);
+  CHECK(is_balanced(port, accepted));
+  CHECK(port.tx_queue(monotonic_now()).scope == QueueScope::lower_queue);
+  int samples = 0;
+  for (;;) {
+    const std::int64_t before = port.tx_queue(monotonic_now()).occupancy.count;
+    const std::int64_t backlog = qdisc_field(lab, "backlog");
+    const std::int64_t after = port.tx_queue(monotonic_now()).occupancy.count;
+    if (backlog < 200'000) break;
+    CAPTURE(before, backlog, after);
+    CHECK(backlog <= before * 5 / 4);
+    CHECK(backlog >= after * 3 / 4);
+    CHECK(is_balanced(port, accepted));
+    ++samples;
+  }
+  CHECK(samples >= 3);
+  CHECK(drains(port));
+  const QueueTelemetry end = port.tx_queue(monotonic_now());
+  CHECK(end.drained_total == Bytes{wire_bytes} * 1500);
+  CHECK(end.refused_total == 0);
+}
+
+TEST_CASE("N12 frames that the lower queue drops are refused, each counted, and leave the occupancy") {
+  const XdpLab lab{{.macvlan_shaper = "tbf rate 20mbit burst 16kb limit 40kb"}};
+  auto port = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::skb)).value();
+  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
+  const std::int64_t drops_before = qdisc_field(lab, "drops");  // neighbour discovery may have been dropped too
+  const std::size_t accepted = commit_frames(*port, 400);
+  REQUIRE(accepted == 400);
+  while (port->flush(monotonic_now()) > 0) {
+  }
+  CHECK(is_balanced(*port, accepted));
+  CHECK(drains(*port));
+  const QueueTelemetry end = port->tx_queue(monotonic_now());
+  CHECK(end.refused_total > 200);
+  CHECK(static_cast<std::int64_t>(end.refused_total) == qdisc_field(lab, "drops") - drops_before);
+  CHECK(is_balanced(*port, accepted));
+}
+
+TEST_CASE("a full lower queue is back-pressure, not an error: lend() gives nothing until frames have left") {
+  const XdpLab lab{{.macvlan_shaper = "tbf rate 20mbit burst 16kb limit 8mb"}};
+  AfXdpConfig config = lab.config(Host::a, Family::ipv4, port_number, XdpMode::skb);
+  config.tx_frames = 64;
+  auto port = lab.open(Host::a, config).value();
+  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
+  CHECK(commit_frames(*port, 1000) == 64);  // nothing was flushed, so nothing could leave
+  CHECK(port->lend(payload_bytes).empty());
+  CHECK(drains(*port));
+  CHECK_FALSE(port->lend(payload_bytes).empty());
+}
+
+TEST_CASE("a backlog limit holds the occupancy, to one frame") {
+  const XdpLab lab{{.macvlan_shaper = "tbf rate 20mbit burst 16kb limit 8mb"}};
+  auto port = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::skb)).value();
+  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
+  port->set_backlog_max(Bytes{100 * wire_bytes - 1});
+  CHECK(commit_frames(*port, 1000) == 100);
+  CHECK(drains(*port));
+  CHECK(commit_frames(*port, 1000) == 100);
+}
+
+TEST_CASE("the send buffer bounds what is in the kernel, and the rest stays in our ring") {
+  const XdpLab lab{{.macvlan_shaper = "tbf rate 20mbit burst 16kb limit 8mb"}};
+  AfXdpConfig config = lab.config(Host::a, Family::ipv4, port_number, XdpMode::skb);
+  config.sndbuf_bytes = 50 * 2304 / 2;  // the kernel doubles it
+  auto port = lab.open(Host::a, config).value();
+  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
+  REQUIRE(commit_frames(*port, 300) == 300);
+  const std::size_t left = port->flush(monotonic_now());
+  CHECK(left > 150);
+  CHECK(left < 300);
+  CHECK(is_balanced(*port, 300));
+  CHECK(drains(*port));
+  CHECK(port->counters().tx_refused_total == 0);
+}
+
+TEST_CASE("N9 frames larger than a lowered MTU are refused, smaller ones go on") {
+  const auto mode = GENERATE(XdpMode::copy, XdpMode::skb);
+  CAPTURE(to_string(mode));
+  const XdpLab lab;
+  auto port = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, mode)).value();
+  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
+  const Fd peer = lab.udp_socket(Host::b, Family::ipv4, port_number);
+  std::array<char, 2048> buffer{};
+  REQUIRE(send_frame(*port, 1400, 1));
+  REQUIRE(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 1400);
+
+  lab.run(Host::a, "ip link set va mtu 1000");
+  lab.run(Host::b, "ip link set vb mtu 1000");
+  for (int i = 0; i < 5; ++i) REQUIRE(send_frame(*port, 1400, 2));
+  CHECK(drains(*port));
+  CHECK(port->tx_queue(monotonic_now()).refused_total == 5);
+
+  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number, 1000));
+  REQUIRE(send_frame(*port, 900, 3));
+  REQUIRE(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 900);
+  CHECK(port->tx_queue(monotonic_now()).refused_total == 5);
+  CHECK(port->last_error() == 0);
+}
+
+TEST_CASE("N10 link down and up: the same sockets go on") {
+  const auto mode = GENERATE(XdpMode::copy, XdpMode::skb);
+  CAPTURE(to_string(mode));
+  const XdpLab lab;
+  auto port = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, mode)).value();
+  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
+  const Fd peer = lab.udp_socket(Host::b, Family::ipv4, port_number);
+  std::array<char, 2048> buffer{};
+  REQUIRE(send_frame(*port, 1400, 1));
+  REQUIRE(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 1400);
+
+  lab.run(Host::a, "ip link set va down");
+  for (int i = 0; i < 5; ++i) REQUIRE(send_frame(*port, 1000, 2));
+  CHECK(port->last_error() == ENETDOWN);
+  lab.run(Host::a, "ip link set va up");
+  lab.run(Host::a, "ip neigh replace 10.77.0.2 lladdr 02:77:00:00:00:0b dev va");
+  CHECK(wait_until([&] { return port->flush(monotonic_now()) == 0; }));
+  CHECK(drains(*port));
+  CHECK(port->last_error() == 0);
+  for (std::size_t i = 5 - port->counters().tx_refused_total; i > 0; --i)
+    CHECK(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 1000);
+
+  REQUIRE(send_frame(*port, 1200, 3));
+  CHECK(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 1200);
+  REQUIRE(::send(peer.get(), buffer.data(), 1200, 0) == 1200);
+  CHECK(receive_all(*port, 1).size() == 1);
+}
+
+TEST_CASE("N10 a deleted interface is ENXIO, and the port can be closed") {
+  const auto mode = GENERATE(XdpMode::copy, XdpMode::skb);
+  CAPTURE(to_string(mode));
+  const XdpLab lab;
+  auto port = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, mode)).value();
+  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
+  REQUIRE(send_frame(*port, 1400, 1));
+  lab.run(Host::a, "ip link del va");
+  (void)send_frame(*port, 1400, 1);
+  CHECK(wait_until([&] {
+    port->flush(monotonic_now());
+    return port->last_error() == ENXIO;
+  }));
+  // A sleep is still a sleep: it does not return at once for ever.
+  const Instant start = monotonic_now();
+  (void)port->wait(start + 30ms, true);
+  CHECK(monotonic_now() - start >= 30ms);
+  CHECK(port->receive({}) == 0);
+  port.reset();
+  CHECK(lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, mode)).error().code ==
+        ExitCode::io_unavailable);
+}
+
+TEST_CASE("N7 a ring that is not emptied counts what it could not take") {
+  const auto mode = GENERATE(XdpMode::copy, XdpMode::skb);
+  CAPTURE(to_string(mode));
+  const XdpLab lab;
+  AfXdpConfig config = lab.config(Host::a, Family::ipv4, port_number, mode);
+  config.rx_frames = 64;
+  auto port = lab.open(Host::a, config).value();
+  const Fd peer = lab.udp_socket(Host::b, Family::ipv4, port_number);
+  const std::string payload(1400, 'x');
+  for (int i = 0; i < 200; ++i) REQUIRE(::send(peer.get(), payload.data(), payload.size(), 0) == 1400);
+  REQUIRE(wait_until([&] { return port->rx_ring(monotonic_now()).refused_total >= 136; }));
+  const QueueTelemetry full = port->rx_ring(monotonic_now());
+  CHECK(full.refused_total == 136);
+  CHECK(full.occupancy == full.capacity);
+  CHECK(full.capacity == Bytes{64 * 1514});
+  CHECK(receive_all(*port, 64).size() == 64);
+  CHECK(port->rx_ring(monotonic_now()).occupancy == Bytes{0});
+  CHECK(port->rx_ring(monotonic_now()).drained_total == Bytes{64 * wire_bytes});
+  REQUIRE(::send(peer.get(), payload.data(), payload.size(), 0) == 1400);
+  CHECK(receive_all(*port, 1).size() == 1);  // the chunks went back to the fill ring
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// How frames lie in chunks. Pure arithmetic, shared by bring-up and data path.
+//
+//   TX chunk   | unused | headers 42 or 62 | sealed frame ...        |   the sealed frame starts on a cache line
+//              0                           64
+//   RX chunk   | kernel's headroom 256 | Ethernet frame ...           |
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/wire/l2_l4.hpp"
+#include "xdp/uapi.hpp"
+
+namespace onehop::xdp {
+
+inline constexpr std::uint32_t tx_payload_offset_bytes = 64;
+static_assert(tx_payload_offset_bytes >= wire::ethernet_ipv6_udp_bytes);
+inline constexpr std::uint32_t ethernet_header_bytes = 14;
+
+/// rx_frame_bytes_max: the largest Ethernet frame that arrives in one chunk.
+[[nodiscard]] constexpr std::uint32_t rx_frame_bytes_max(std::uint32_t chunk_bytes) noexcept {
+  return chunk_bytes - packet_headroom_bytes;
+}
+
+/// payload_bytes_max: the largest UDP payload that both directions carry in one chunk. A frame in one chunk is cheaper
+/// than a jumbo frame in several, so a larger MTU does not raise it.
+[[nodiscard]] constexpr std::size_t payload_bytes_max(std::uint32_t chunk_bytes, std::uint32_t wire_overhead) noexcept {
+  return std::min(chunk_bytes - tx_payload_offset_bytes, rx_frame_bytes_max(chunk_bytes) - wire_overhead);
+}
+
+/// wire_frame_bytes: a full frame of ours at this MTU.
+[[nodiscard]] constexpr std::uint32_t wire_frame_bytes(std::uint32_t mtu_bytes, std::uint32_t chunk_bytes) noexcept {
+  return std::min(mtu_bytes + ethernet_header_bytes, rx_frame_bytes_max(chunk_bytes));
+}
+
+/// chunk_bytes_for: the smallest chunk that takes the MTU. Zero-copy drivers may round the receive buffer down to a
+/// power of two after taking headroom (igb: 1024 bytes of a 2048-byte chunk), so they get 4096.
+[[nodiscard]] constexpr std::uint32_t chunk_bytes_for(std::uint32_t mtu_bytes, bool is_zero_copy) noexcept {
+  const bool is_small = mtu_bytes + ethernet_header_bytes <= rx_frame_bytes_max(2048);
+  return is_small && !is_zero_copy ? 2048 : 4096;
+}
+
+/// is_fragmented: the MTU does not fit the largest chunk, so the device wants a multi-buffer program and socket.
+[[nodiscard]] constexpr bool is_fragmented(std::uint32_t mtu_bytes, std::uint32_t chunk_bytes) noexcept {
+  return mtu_bytes + ethernet_header_bytes > rx_frame_bytes_max(chunk_bytes);
+}
+
+/// copy_truesize_bytes: what the kernel charges for the copy of a full frame (2304 measured for 1514-byte frames).
+[[nodiscard]] constexpr int copy_truesize_bytes(std::uint32_t chunk_bytes) noexcept {
+  return chunk_bytes <= 2048 ? 2304 : 8448;
+}
+
+}  // namespace onehop::xdp

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The data path of AfXdpPort: what the engine core calls in each turn. See afxdp_port.hpp.
+#include "xdp/afxdp_port.hpp"
+
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include "engine/base/check.hpp"
+#include "engine/base/time.hpp"
+#include "xdp/afxdp_layout.hpp"
+
+namespace onehop {
+
+namespace {
+
+// One drop in the lower queue ends a sendto(), so a burst into a full queue needs one call per frame.
+// Too low: frames wait for the next turn although the kernel would take them. Too high: a turn gets long.
+constexpr std::uint32_t kicks_per_flush_max = 128;
+
+// XDP_STATISTICS costs 0.2 us per queue. Too short: calls in every turn. Too long: a drop is told late.
+constexpr Nanos statistics_interval = 1ms;
+
+constexpr Nanos sleep_max = 10s;
+
+timespec timespec_of(Nanos span) noexcept {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(span);
+  return {static_cast<time_t>(seconds.count()), static_cast<long>((span - seconds).count())};
+}
+
+}  // namespace
+
+// ---- sending ----
+
+std::span<std::byte> AfXdpPort::lend(std::size_t frame_bytes) noexcept {
+  ONEHOP_CHECK(frame_bytes <= frame_bytes_max_);
+  if (!has_path_) return {};
+  if (occupancy_ >= backlog_max_ && (reclaim() == 0 || occupancy_ >= backlog_max_)) return {};
+  if (lent_ == no_chunk) {
+    if (free_.empty() && reclaim() == 0) return {};
+    lent_ = free_.back();
+    free_.pop_back();
+  }
+  const xdp::Umem& umem = queues_.front().umem;
+  return {umem.at(umem.offset_of(tx_first_chunk_ + lent_)) + xdp::tx_payload_offset_bytes, frame_bytes};
+}
+
+void AfXdpPort::commit(std::size_t frame_bytes) noexcept {
+  ONEHOP_CHECK(lent_ != no_chunk);
+  ONEHOP_CHECK(frame_bytes > 0 && frame_bytes <= frame_bytes_max_);
+  const xdp::Umem& umem = queues_.front().umem;
+  const std::uint64_t start = umem.offset_of(tx_first_chunk_ + lent_) + xdp::tx_payload_offset_bytes - template_.size();
+  std::byte* headers = umem.at(start);
+  template_.write(headers, {headers + template_.size(), frame_bytes});
+
+  const auto wire_bytes = static_cast<std::uint32_t>(template_.size() + frame_bytes);
+  const bool is_taken = sender_.tx.push({.addr = start, .len = wire_bytes, .options = 0});
+  ONEHOP_CHECK(is_taken);  // the ring has an entry for every TX chunk
+  sent_bytes_[lent_] = wire_bytes;
+  occupancy_ += Bytes{wire_bytes};
+  lent_ = no_chunk;
+  ++unpublished_frames_;
+}
+
+// kick_tx tells the kernel that frames wait. Returns 0 or errno. Syscalls: sendto.
+int AfXdpPort::kick_tx() noexcept {
+  ++syscalls_total_;
+  if (::sendto(sender_.fd(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0) return 0;
+  return errno;
+}
+
+// In copy mode a sendto() ends early with EAGAIN (budget used up, or the send buffer is full) or with EBUSY for exactly
+// one frame that the device or the queue below it threw away; that frame is completed like any other. In zero-copy
+// mode it only wakes the driver.
+std::size_t AfXdpPort::flush(Instant) noexcept {
+  if (unpublished_frames_ > 0) sender_.tx.publish();
+  unpublished_frames_ = 0;
+  std::uint32_t left_frames = sender_.tx.unconsumed();
+  if (last_error_ == ENXIO) return left_frames;
+  for (std::uint32_t kick = 0; kick < kicks_per_flush_max && left_frames > 0; ++kick) {
+    if (!sender_.tx.needs_wakeup()) break;
+    const int error = kick_tx();
+    const bool is_one_dropped = error == EBUSY && mode_ != XdpMode::zero_copy;
+    if (is_one_dropped) ++counters_.tx_refused_total;
+    if (error == 0 || error == EAGAIN || error == EBUSY || error == ENOBUFS || error == EINTR) {
+      if (last_error_ == ENETDOWN) last_error_ = 0;
+    } else {
+      last_error_ = error;
+    }
+    const std::uint32_t left_before = std::exchange(left_frames, sender_.tx.unconsumed());
+    if (mode_ == XdpMode::zero_copy) break;
+    if (!is_one_dropped && left_frames >= left_before) break;  // no progress: the next flush tries again
+  }
+  return left_frames;
+}
+
+// reclaim() takes back the frames the kernel has finished with. It is the only place a TX chunk becomes free again, so
+// it is also the only place drained_total grows. Returns the frames; at most one ring's worth.
+std::uint32_t AfXdpPort::reclaim() noexcept {
+  RxQueue& queue = queues_.front();
+  const std::uint32_t done_frames = queue.socket.completion.acquire(queue.socket.completion.size());
+  for (std::uint32_t i = 0; i < done_frames; ++i) {
+    const std::uint32_t chunk = queue.umem.chunk_of(queue.socket.completion[i]);
+    ONEHOP_CHECK(chunk >= tx_first_chunk_ && chunk - tx_first_chunk_ < sent_bytes_.size());
+    const std::uint32_t wire_bytes = std::exchange(sent_bytes_[chunk - tx_first_chunk_], 0U);
+    ONEHOP_CHECK(wire_bytes > 0);  // the kernel returns what we lent it, and returns it once
+    occupancy_ -= Bytes{wire_bytes};
+    drained_total_ += Bytes{wire_bytes};
+    free_.push_back(chunk - tx_first_chunk_);
+  }
+  if (done_frames > 0) queue.socket.completion.release(done_frames);
+  ONEHOP_CHECK(occupancy_ >= Bytes{0});
+  if (occupancy_ == Bytes{0}) was_empty_ = true;
+  return done_frames;
+}
+
+void AfXdpPort::set_backlog_max(Bytes wire) noexcept { backlog_max_ = wire; }
+
+QueueTelemetry AfXdpPort::tx_queue(Instant now) noexcept {
+  reclaim();
+  const bool is_backlogged = !std::exchange(was_empty_, occupancy_ == Bytes{0}) && occupancy_ > Bytes{0};
+  return {.at = now,
+          .occupancy = occupancy_,
+          .drained_total = drained_total_,
+          .capacity = Bytes{wire_frame_bytes_} * static_cast<std::int64_t>(sent_bytes_.size()),
+          .refused_total = counters_.tx_refused_total,
+          .scope = scope_,
+          .is_backlogged = is_backlogged};
+}
+
+// ---- receiving ----
+
+std::size_t AfXdpPort::receive(std::span<RxFrame> views) noexcept {
+  ONEHOP_CHECK(!is_holding_);  // views of the last batch are given back first
+  views = views.first(std::min(views.size(), rx_batch_max));
+  std::size_t count = 0;
+  for (std::size_t tried = 0; tried < queues_.size() && count < views.size(); ++tried) {
+    count += receive_from(queues_[next_queue_], views.subspan(count));
+    next_queue_ = next_queue_ + 1 == queues_.size() ? 0 : next_queue_ + 1;
+  }
+  is_holding_ = true;
+  if (count == 0) release();  // nothing is lent, but dropped frames may be held
+  return count;
+}
+
+std::size_t AfXdpPort::receive_from(RxQueue& queue, std::span<RxFrame> views) noexcept {
+  std::size_t count = 0;
+  auto& rx = queue.socket.rx;
+  const std::uint32_t ready = rx.acquire(static_cast<std::uint32_t>(views.size()));
+  for (std::uint32_t i = 0; i < ready; ++i) {
+    const xdp_desc descriptor = rx[i];
+    ONEHOP_CHECK(queue.umem.contains(descriptor.addr, descriptor.len));
+    queue.held[queue.held_frames++] = descriptor.addr;
+    const bool goes_on = (descriptor.options & XDP_PKT_CONTD) != 0;
+    const bool is_part = goes_on || queue.is_mid_frame;
+    if (goes_on && !queue.is_mid_frame) ++counters_.multi_descriptor_total;
+    queue.is_mid_frame = goes_on;
+    if (is_part) continue;
+    received_total_ += Bytes{descriptor.len};
+    const auto frame = wire::parse_udp_frame({queue.umem.at(descriptor.addr), descriptor.len});
+    if (!frame) {
+      ++counters_.malformed_total;
+      continue;
+    }
+    views[count++] = {.data = frame->payload.data(),
+                      .length = static_cast<std::uint32_t>(frame->payload.size()),
+                      .is_ce = frame->ecn == wire::Ecn::ce};
+  }
+  if (ready > 0) rx.release(ready);
+  return count;
+}
+
+void AfXdpPort::release() noexcept {
+  for (RxQueue& queue : queues_) {
+    if (queue.held_frames > 0) release_to(queue);
+  }
+  is_holding_ = false;
+}
+
+// Syscalls: recvfrom, where the driver asks to be woken (zero-copy only).
+void AfXdpPort::release_to(RxQueue& queue) noexcept {
+  const std::uint64_t chunk_mask = ~std::uint64_t{queue.umem.chunk_bytes() - 1};
+  for (std::uint32_t i = 0; i < queue.held_frames; ++i) {
+    const bool is_taken = queue.socket.fill.push(queue.held[i] & chunk_mask);
+    ONEHOP_CHECK(is_taken);  // the ring has an entry for every RX chunk
+  }
+  queue.socket.fill.publish();
+  queue.held_frames = 0;
+  if (queue.socket.fill.needs_wakeup()) {
+    ++syscalls_total_;
+    (void)::recvfrom(queue.socket.fd(), nullptr, 0, MSG_DONTWAIT, nullptr, nullptr);
+  }
+}
+
+// In copy mode a frame that finds no chunk counts in rx_dropped and in rx_fill_ring_empty_descs; taking both would
+// count it twice. In zero-copy mode only the second one is kept. Syscalls: getsockopt per queue.
+void AfXdpPort::read_statistics() noexcept {
+  std::uint64_t refused_frames = 0;
+  for (const RxQueue& queue : queues_) {
+    xdp_statistics statistics{};
+    socklen_t length = sizeof statistics;
+    ++syscalls_total_;
+    if (::getsockopt(queue.socket.fd(), SOL_XDP, XDP_STATISTICS, &statistics, &length) != 0) return;
+    refused_frames += statistics.rx_dropped + statistics.rx_ring_full;
+    if (mode_ == XdpMode::zero_copy) refused_frames += statistics.rx_fill_ring_empty_descs;
+  }
+  rx_refused_total_ = std::max(rx_refused_total_, refused_frames);
+}
+
+QueueTelemetry AfXdpPort::rx_ring(Instant now) noexcept {
+  std::int64_t waiting_frames = 0;
+  std::int64_t capacity_frames = 0;
+  for (RxQueue& queue : queues_) {
+    waiting_frames += queue.socket.rx.waiting();
+    capacity_frames += queue.socket.rx.size();
+  }
+  if (now - statistics_at_ >= statistics_interval) {
+    read_statistics();
+    statistics_at_ = now;
+  }
+  // A waiting frame counts as a full one: a ring holds frames, whatever their size.
+  return {.at = now,
+          .occupancy = Bytes{wire_frame_bytes_} * waiting_frames,
+          .drained_total = received_total_,
+          .capacity = Bytes{wire_frame_bytes_} * capacity_frames,
+          .refused_total = rx_refused_total_,
+          .scope = QueueScope::own_ring,
+          .is_backlogged = waiting_frames > 0};
+}
+
+// ---- waiting, path, reports ----
+
+// POLLIN only: POLLOUT is set while the TX ring is at most half full, so it would end every sleep at once.
+// Syscalls: ppoll, read.
+std::uint32_t AfXdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
+  const Instant now = monotonic_now();
+  if (deadline <= now) return 0;
+  const timespec timeout = timespec_of(std::min(deadline - now, sleep_max));
+  std::uint32_t calls = 1;
+  const int ready = ::ppoll(poll_fds_.data(), is_rx_wanted ? poll_fds_.size() : 1, &timeout, nullptr);
+  if (ready > 0 && (poll_fds_.front().revents & POLLIN) != 0) {
+    eventfd_t value = 0;
+    (void)::eventfd_read(wake_fd_.get(), &value);
+    ++calls;
+  }
+  syscalls_total_ += calls;
+  return calls;
+}
+
+void AfXdpPort::wake() noexcept { (void)::eventfd_write(wake_fd_.get(), 1); }
+
+void AfXdpPort::update_path(const PathUpdate& update) noexcept {
+  if (update.has_neighbour) {
+    ONEHOP_CHECK(update.header_bytes == wire_overhead_bytes_);
+    template_ = wire::HeaderTemplate{std::span{update.header}.first(update.header_bytes)};
+  }
+  has_path_ = update.has_neighbour && update.is_link_up;
+  if (update.mtu_bytes > 0) wire_frame_bytes_ = xdp::wire_frame_bytes(update.mtu_bytes, queues_.front().umem.chunk_bytes());
+}
+
+PortInfo AfXdpPort::info() const noexcept {
+  return {.io = "afxdp",
+          .mode = to_string(mode_),
+          .frame_bytes_max = frame_bytes_max_,
+          .memory = memory_,
+          .wire_overhead = Bytes{wire_overhead_bytes_},
+          .has_back_pressure = scope_ == QueueScope::lower_queue || scope_ == QueueScope::driver};
+}
+
+std::string_view to_string(XdpMode mode) noexcept {
+  switch (mode) {
+    case XdpMode::zero_copy: return "zero-copy";
+    case XdpMode::copy: return "copy";
+    case XdpMode::skb: return "skb";
+    case XdpMode::automatic: break;
+  }
+  return "auto";
+}
+
+}  // namespace onehop

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// AfXdpPort: AF_XDP as a Port (engine/port/port.hpp), straight on the kernel's interface.
+//
+//   lend ─▶ [64 B headers | sealed frame] ─ commit ─▶ tx ring ─ flush: one sendto ─▶ kernel ─▶ driver or lower queue )))
+//             TX chunk of queue 0's UMEM   ◀──────────── completion ring ◀─────────── done, or dropped
+//
+//   NIC queue q ─▶ steering program ─▶ rx ring q ─▶ receive: view into the UMEM ─ release ─▶ fill ring q
+//
+// Files: steer (program, map, link) · probe (what the interface is) · umem, xsk_ring, xsk_socket (memory, rings,
+// sockets) · udp_reservation (the port number) · afxdp_open (bring-up, numbered) · afxdp_port (the data path).
+//
+// Everything after open() is for the engine core alone, but for wake(). It allocates and locks nothing. Frames that the
+// steering program hands over pass no firewall rule and no packet capture. It does not resolve neighbours or follow
+// routes: before update_path() brought a template, lend() gives nothing.
+#pragma once
+
+#include <netinet/in.h>
+#include <poll.h>
+
+#include <array>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/fd.hpp"
+#include "engine/base/message.hpp"
+#include "engine/base/result.hpp"
+#include "engine/base/telemetry.hpp"
+#include "engine/port/port.hpp"
+#include "engine/wire/l2_l4.hpp"
+#include "xdp/probe.hpp"
+#include "xdp/steer.hpp"
+#include "xdp/udp_reservation.hpp"
+#include "xdp/umem.hpp"
+#include "xdp/xsk_socket.hpp"
+
+namespace onehop {
+
+/// XdpMode: what to try. automatic takes zero-copy where it binds, else native copy, else skb (generic XDP).
+enum class XdpMode : std::uint8_t { automatic, zero_copy, copy, skb };
+[[nodiscard]] std::string_view to_string(XdpMode mode) noexcept;
+
+struct AfXdpConfig {
+  std::string interface;
+  sockaddr_storage local{};     ///< an address of this host; port 0: any
+  sockaddr_storage peer{};      ///< family set: take frames from this address only (its port does not matter)
+  XdpMode mode = XdpMode::automatic;
+  std::uint32_t chunk_bytes = 0;    ///< 2048 or 4096; 0: by MTU and mode
+  std::uint32_t rx_frames = 4096;   ///< chunks and ring entries per receive queue, a power of two
+  std::uint32_t tx_frames = 2048;   ///< chunks and ring entries for sending, a power of two
+  int sndbuf_bytes = 0;             ///< bounds the copies inside the kernel; 0: enough for all tx_frames
+  int priority = 0;                 ///< SO_PRIORITY
+};
+
+/// AfXdpCounters: what the port dropped by itself. All only grow.
+struct AfXdpCounters {
+  std::uint64_t malformed_total = 0;         ///< steered here, yet not one whole UDP datagram
+  std::uint64_t multi_descriptor_total = 0;  ///< frames larger than a chunk
+  std::uint64_t tx_refused_total = 0;        ///< thrown away by the queue below us
+};
+
+class AfXdpPort {
+ public:
+  /// open brings everything up; it may block for a few seconds (a predecessor's teardown, a link that bounces).
+  /// Errors: 2 address, 9 unsupported or occupied, 10 naming the missing capability.
+  [[nodiscard]] static Result<std::unique_ptr<AfXdpPort>> open(const AfXdpConfig& config);
+  AfXdpPort(const AfXdpPort&) = delete;
+  AfXdpPort& operator=(const AfXdpPort&) = delete;
+  ~AfXdpPort() = default;
+
+  // The Port concept.
+  [[nodiscard]] std::span<std::byte> lend(std::size_t frame_bytes) noexcept;
+  void commit(std::size_t frame_bytes) noexcept;
+  std::size_t flush(Instant now) noexcept;
+  [[nodiscard]] std::size_t receive(std::span<RxFrame> views) noexcept;
+  void release() noexcept;
+  [[nodiscard]] QueueTelemetry tx_queue(Instant now) noexcept;
+  [[nodiscard]] QueueTelemetry rx_ring(Instant now) noexcept;
+  std::uint32_t wait(Instant deadline, bool is_rx_wanted) noexcept;
+  void update_path(const PathUpdate& update) noexcept;
+  [[nodiscard]] std::uint64_t syscalls_total() const noexcept { return syscalls_total_; }
+  [[nodiscard]] PortInfo info() const noexcept;
+  [[nodiscard]] int last_error() const noexcept { return last_error_; }
+
+  /// set_backlog_max makes lend() give nothing while that many wire bytes are committed and not completed. Nothing
+  /// wakes a sleeper when they are: the kernel signals no completions, so sleep by the rate at which the queue drains.
+  void set_backlog_max(Bytes wire) noexcept;
+
+  /// wake ends a wait() from another thread. Syscalls: write.
+  void wake() noexcept;
+
+  [[nodiscard]] std::uint16_t local_port() const noexcept { return reservation_.port(); }
+  [[nodiscard]] XdpMode mode_got() const noexcept { return mode_; }
+  [[nodiscard]] std::size_t rx_queues() const noexcept { return queues_.size(); }
+  [[nodiscard]] const AfXdpCounters& counters() const noexcept { return counters_; }
+  /// strays_total counts frames for our port that took the kernel's path. Not for the hot path. Syscalls: getsockopt.
+  [[nodiscard]] std::uint32_t strays_total() const noexcept { return reservation_.dropped_total(); }
+  /// refusals says why automatic did not take an earlier mode; empty where it took the first or was not asked.
+  [[nodiscard]] const std::string& refusals() const noexcept { return refusals_; }
+
+ private:
+  // One receive queue. Its UMEM outlives its socket: members are destroyed in reverse order.
+  struct RxQueue {
+    xdp::Umem umem;
+    xdp::XskSocket socket;
+    std::array<std::uint64_t, rx_batch_max> held{};  // descriptors taken by receive(), due back at release()
+    std::uint32_t held_frames = 0;
+    bool is_mid_frame = false;                       // the last descriptor said that its frame goes on
+  };
+
+  AfXdpPort() = default;
+
+  // Bring-up, afxdp_open.cpp.
+  [[nodiscard]] Result<void> bring_up(const AfXdpConfig& config);
+  [[nodiscard]] Result<void> bring_up_mode(const AfXdpConfig& config, XdpMode mode);
+  [[nodiscard]] Result<void> open_queues(const AfXdpConfig& config, bool is_zero_copy);
+  [[nodiscard]] Result<void> open_queue(const AfXdpConfig& config, const xdp::BindTarget& target,
+                                        std::uint32_t chunk_bytes);
+  [[nodiscard]] Result<void> open_sender(const AfXdpConfig& config, const xdp::BindTarget& target);
+  [[nodiscard]] Result<void> finish_set_up(const AfXdpConfig& config);
+
+  // Data path, afxdp_port.cpp.
+  std::uint32_t reclaim() noexcept;
+  [[nodiscard]] int kick_tx() noexcept;
+  [[nodiscard]] std::size_t receive_from(RxQueue& queue, std::span<RxFrame> views) noexcept;
+  void release_to(RxQueue& queue) noexcept;
+  void read_statistics() noexcept;
+
+  static constexpr std::uint32_t no_chunk = ~0U;
+
+  // Set at open.
+  xdp::InterfaceFacts interface_;
+  xdp::UdpReservation reservation_;
+  xdp::Steer steer_;
+  std::vector<RxQueue> queues_;
+  xdp::XskSocket sender_;  // after queues_: it goes first
+  Fd wake_fd_;
+  std::vector<pollfd> poll_fds_;  // wake_fd_, then one per queue
+  std::string refusals_;
+  XdpMode mode_ = XdpMode::automatic;
+  QueueScope scope_ = QueueScope::none;
+  std::uint32_t tx_first_chunk_ = 0;
+  std::uint32_t wire_overhead_bytes_ = 0;
+  std::size_t frame_bytes_max_ = 0;
+  Bytes memory_{};
+
+  // Written by the engine core.
+  wire::HeaderTemplate template_;
+  bool has_path_ = false;
+  std::uint32_t wire_frame_bytes_ = 0;           // a full frame at the current MTU, for capacities
+  std::vector<std::uint32_t> free_;              // stack of TX chunks, indices from tx_first_chunk_
+  std::vector<std::uint32_t> sent_bytes_;        // wire bytes in flight per TX chunk; 0: not in flight
+  std::uint32_t lent_ = no_chunk;
+  std::uint32_t unpublished_frames_ = 0;
+  Bytes occupancy_{};
+  Bytes drained_total_{};
+  Bytes backlog_max_{std::numeric_limits<std::int64_t>::max()};
+  bool was_empty_ = true;                        // the TX queue was seen empty since the last tx_queue()
+  Bytes received_total_{};
+  std::uint32_t next_queue_ = 0;                 // round robin
+  std::uint64_t rx_refused_total_ = 0;
+  Instant statistics_at_{};
+  bool is_holding_ = false;
+  int last_error_ = 0;
+  std::uint64_t syscalls_total_ = 0;
+  AfXdpCounters counters_;
+};
+
+static_assert(Port<AfXdpPort>);
+
+}  // namespace onehop

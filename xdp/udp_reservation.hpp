@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// UdpReservation holds the address and port of an AF_XDP run in the kernel: a second program gets EADDRINUSE instead of
+// a silent share, port 0 is resolved, and the kernel answers stray frames with silence instead of port unreachable.
+// A socket filter drops what reaches it, so nothing piles up; the drops are counted. Set-up only.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+
+#include "engine/base/fd.hpp"
+#include "engine/base/result.hpp"
+
+namespace onehop::xdp {
+
+class UdpReservation {
+ public:
+  UdpReservation() = default;
+
+  /// bind reserves `local`, an IPv4 or IPv6 address of this host; port 0 takes what the kernel gives.
+  /// Syscalls: socket, setsockopt, bind, getsockname.
+  [[nodiscard]] static Result<UdpReservation> bind(const sockaddr_storage& local);
+
+  /// address is the bound address with its port.
+  [[nodiscard]] const sockaddr_storage& address() const noexcept { return address_; }
+  [[nodiscard]] bool is_ipv6() const noexcept { return address_.ss_family == AF_INET6; }
+  [[nodiscard]] std::uint16_t port() const noexcept;
+
+  /// dropped_total counts frames for our port that came through the kernel and not through AF_XDP: fragments, options,
+  /// a queue without a socket, or another peer. Syscalls: getsockopt.
+  [[nodiscard]] std::uint32_t dropped_total() const noexcept;
+
+ private:
+  Fd fd_;
+  sockaddr_storage address_{};
+};
+
+}  // namespace onehop::xdp
