@@ -81,7 +81,7 @@ World::World(const WorldConfig& config)
       sender_{sender_port_, keys_for(config_, true), sender_config(config_), sender_side_.links()},
       receiver_{receiver_port_, keys_for(config_, false), receiver_config(config_), receiver_side_.links()},
       disk_rate_{config.disk_rate} {
-  auto law = law::make_law(config.law, {});
+  auto law = law::make_law({.spec = config.law});
   ONEHOP_CHECK(law.has_value());
   law_ = std::move(law).value();
   rate_ = std::make_unique<rate::RateLoop>(*law_, nullptr, sender_side_.report, limits_, sender_side_.grant, state_, nullptr);
