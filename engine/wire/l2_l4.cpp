@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t ethernet_bytes = 14, ipv4_bytes = 20, ipv6_bytes = 40, udp_bytes = 8;
 constexpr std::size_t ethertype_at = 12, ip_at = ethernet_bytes;
 constexpr std::size_t v4_dscp_at = ip_at + 1, v4_length_at = ip_at + 2, v4_fragment_at = ip_at + 6,
-                      v4_ttl_at = ip_at + 8, v4_protocol_at = ip_at + 9, v4_checksum_at = ip_at + 10, v4_source_at = ip_at + 12,
+                      v4_ttl_at = ip_at + 8, v4_protocol_at = ip_at + 9, v4_checksum_at = ip_at + 10,
+                      v4_source_at = ip_at + 12,
                       v4_target_at = ip_at + 16, v4_udp_at = ip_at + ipv4_bytes;
 constexpr std::size_t v6_length_at = ip_at + 4, v6_next_at = ip_at + 6, v6_hops_at = ip_at + 7,
                       v6_source_at = ip_at + 8, v6_target_at = ip_at + 24, v6_udp_at = ip_at + ipv6_bytes;

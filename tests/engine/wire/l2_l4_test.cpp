@@ -56,7 +56,8 @@ std::vector<std::byte> random_bytes(std::mt19937_64& random, std::size_t size) {
 
 TEST_CASE("raw headers verify as the RFCs compute them, for every payload length", "[wire][l2_l4]") {
   std::mt19937_64 random{11};
-  for (std::size_t size : {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 44, 1427, 1428, 1471, 1472, 8972, 65000, 65507}) {
+  const std::size_t sizes[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 44, 1427, 1428, 1471, 1472, 8972, 65000, 65507};
+  for (const std::size_t size : sizes) {
     CAPTURE(size);
     const auto payload = random_bytes(random, size);
     const auto v4 = frame_of(flow(false), payload);
@@ -118,7 +119,7 @@ TEST_CASE("raw headers carry ECT(0), DF, hop limit 64 and the DSCP", "[wire][l2_
 TEST_CASE("a received frame gives back what was built, with padding and marks", "[wire][l2_l4]") {
   std::mt19937_64 random{12};
   for (const bool is_ipv6 : {false, true}) {
-    for (const std::size_t size : {0, 1, 44, 1428}) {
+    for (const std::size_t size : std::initializer_list<std::size_t>{0, 1, 44, 1428}) {
       const auto payload = random_bytes(random, size);
       auto frame = frame_of(flow(is_ipv6), payload);
       frame.resize(frame.size() + 18, std::byte{0x5a});  // Ethernet pads short frames
