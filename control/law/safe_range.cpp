@@ -62,14 +62,15 @@ RateGrant SafeRange::step(const LinkSample& sample) {
   read_own(sample);
   const Nanos d = receiver_latency(sample);
   read_receiver(receivers_[0], sample.path.rx_ring, d);
-  read_receiver(receivers_[1], sample.path.app_buffer, d);
+  const Nanos d_app = app_latency(d);
+  read_receiver(receivers_[1], sample.path.app_buffer, d_app);
   if (has_queue_) {
     set_own_term(sample);
   } else {
     set_paced_term(sample);
   }
   set_receiver_term(1, sample, d);
-  set_receiver_term(2, sample, d);
+  set_receiver_term(2, sample, d_app);
   update_trim(sample);
   return grant(sample);
 }
@@ -77,6 +78,18 @@ RateGrant SafeRange::step(const LinkSample& sample) {
 //= [SMUFF] table 1.3: d_2, d_3 = srtt; type=deviation reason=below 2 ms the terms would act on single frames
 Nanos SafeRange::receiver_latency(const LinkSample& sample) const noexcept {
   return std::max(sample.path.srtt, params_.d_rx_min);
+}
+
+// app_grain is the least that the application buffer holds in full flow: it fills and drains by whole blocks, and the
+// file thread looks at it once per nap. A target below that would take each block for a backlog.
+Bytes SafeRange::app_grain() const noexcept {
+  return std::max(params_.app_grain, receivers_[1].meter.drain() * params_.app_nap);
+}
+
+// app_latency: a step of one grain must not be answered faster than a grain drains.
+Nanos SafeRange::app_latency(Nanos d) const noexcept {
+  const BytesPerSecond v = receivers_[1].meter.drain();
+  return std::clamp(time_for(app_grain(), v), d, std::max(d, params_.d_app_max));
 }
 
 // pick_queue: our own queue where it pushes back; else the qdisc if it can be seen; else nothing.
@@ -271,6 +284,7 @@ void SafeRange::set_receiver_term(std::size_t i, const LinkSample& sample, Nanos
   const BytesPerSecond v = receiver.meter.drain();
   const BytesPerSecond lack = v * params_.v_rx_up - flow * lo;
   Bytes target = std::max(lack, BytesPerSecond{0}) * d;
+  if (i == 2) target = std::max(target, app_grain());
   if (receiver.capacity > Bytes{0}) target = std::min(target, receiver.capacity / 2);  // edge case h
   // A target near 0 (v_i just below its inflow) is reached by one frame; a fifth of v d is what (5) gives at rest.
   const Bytes mark = std::max(target, v * d / 5);

@@ -29,6 +29,7 @@
 #include "control/law/controller.hpp"
 #include "control/law/drain_meter.hpp"
 #include "control/law/paced_growth.hpp"
+#include "engine/base/block.hpp"
 
 namespace onehop::law {
 
@@ -42,6 +43,9 @@ struct SafeRangeParams {
   Gain v_rx_lo{900}, v_rx_up{1100};
   // Ours; reasons beside their use in safe_range.cpp.
   Nanos d_rx_min{2ms};
+  Bytes app_grain{4 * block_bytes};          ///< see app_grain() in safe_range.cpp
+  Nanos app_nap{4ms};                        ///< two of the file thread's longest naps
+  Nanos d_app_max{100ms};                    ///< a disk of 80 Mbit/s drains a grain in this time; slower ones ring a little
   Nanos latch_min{50ms};
   BytesPerSecond rate_start{12'500'000};
   BytesPerSecond rate_min{150'000};          ///< one full packet per 10 ms
@@ -99,6 +103,8 @@ class SafeRange final : public Controller {
   void update_trim(const LinkSample& sample) noexcept;
   [[nodiscard]] Bytes mean_of(Bytes reading) const noexcept;
   [[nodiscard]] Nanos receiver_latency(const LinkSample& sample) const noexcept;
+  [[nodiscard]] Bytes app_grain() const noexcept;
+  [[nodiscard]] Nanos app_latency(Nanos d) const noexcept;
   RateGrant grant(const LinkSample& sample);
 
   SafeRangeParams params_;
