@@ -77,7 +77,8 @@ Error attach_error(const InterfaceFacts& interface, const SteerOptions& options,
   const std::string attempt =
       "attach the steering program to " + interface.name + (is_native ? " (native XDP)" : " (generic XDP)");
   if (errno_value == EPERM)
-    return errno_error(ExitCode::privilege_missing, attempt, "CAP_NET_ADMIN is missing: run as root or grant it", EPERM);
+    return errno_error(ExitCode::privilege_missing, attempt, "CAP_NET_ADMIN is missing: run as root or grant it",
+                       EPERM);
   if (errno_value == EBUSY || errno_value == EEXIST) {
     const std::string other = attached_program(interface.ifindex);
     return Error{ExitCode::io_unavailable, attempt,

@@ -186,7 +186,8 @@ TEST_CASE("N7 with a peer named, frames from elsewhere go to the kernel and are 
   CHECK(port->strays_total() == 0);
 
   const sockaddr_storage target = lab.address(Host::b, family, port_number);
-  lab.run(Host::a, family == Family::ipv4 ? "ip addr add 10.77.0.9/24 dev va" : "ip -6 addr add fd77::9/64 dev va nodad");
+  lab.run(Host::a, family == Family::ipv4 ? "ip addr add 10.77.0.9/24 dev va"
+                                          : "ip -6 addr add fd77::9/64 dev va nodad");
   const InNetns inside{lab.netns(Host::a)};
   const Fd elsewhere{::socket(target.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   sockaddr_storage local = lab.address(Host::a, family, 0);
