@@ -55,8 +55,9 @@ IMB_MGR* manager() {
   return made;
 }
 
-// pointer_of gives a valid address also for an empty span: ipsec-mb answers a null argument by doing nothing, and a
-// call that did nothing must never pass for one that sealed.
+// pointer_of gives a valid address also for an empty span: ipsec-mb answers a null argument that it does not like by
+// doing nothing, and a call that did nothing must never pass for one that sealed. Version 1.3 takes null where the
+// length is zero; this does not lean on it.
 const unsigned char* pointer_of(std::span<const std::byte> bytes) noexcept {
   static constexpr unsigned char nothing = 0;
   return bytes.data() == nullptr ? &nothing : raw(bytes.data());

@@ -43,7 +43,7 @@ class AeadKey {
   void seal(std::span<const std::byte, aead_nonce_bytes> nonce, std::span<const std::byte> aad,
             std::span<const std::byte> body, std::byte* out) noexcept;
 
-  /// open takes ciphertext and tag and writes the plaintext at `out`, which equals sealed.data() or does not overlap it.
+  /// open takes ciphertext and tag and writes the plaintext at `out`, which is sealed.data() or does not overlap it.
   /// False: shorter than a tag (nothing written) or not authentic (what was written at `out` is garbage: never use it).
   [[nodiscard]] bool open(std::span<const std::byte, aead_nonce_bytes> nonce, std::span<const std::byte> aad,
                           std::span<const std::byte> sealed, std::byte* out) noexcept;

@@ -17,7 +17,9 @@ namespace onehop::crypto {
 enum class DigestKind : std::uint8_t { xxh3 = 1, sha256 = 2 };  // the values are on the wire (exporter context)
 
 /// digest_bytes is 16 or 32: how much of a Digest the kind fills; the rest is zero.
-[[nodiscard]] constexpr std::size_t digest_bytes(DigestKind kind) noexcept { return kind == DigestKind::xxh3 ? 16 : 32; }
+[[nodiscard]] constexpr std::size_t digest_bytes(DigestKind kind) noexcept {
+  return kind == DigestKind::xxh3 ? 16 : 32;
+}
 [[nodiscard]] constexpr std::string_view digest_name(DigestKind kind) noexcept {
   return kind == DigestKind::xxh3 ? "xxh3" : "sha256";
 }

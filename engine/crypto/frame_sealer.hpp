@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // FrameSealer and FrameOpener: the two ends of one direction of one queue.
 //
-//   file block ─▶ seal(number, header, body) ─▶ frame ))) frame ─▶ open(number, phase, header, body) ─▶ place in a block
+//   file block ─▶ seal(number, header, body) ─▶ frame ))) frame ─▶ open(number, phase, header, body) ─▶ place in block
 //                 key of generation g                              replay window ─▶ key of generation g ─▶ tag ─▶ mark
 //                 g = number / interval, key phase bit = g & 1
 //

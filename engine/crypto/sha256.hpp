@@ -3,6 +3,8 @@
 //
 // OpenSSL's EVP and HMAC calls fetch and allocate per context; its low-level SHA256_* calls do not, and run the same
 // assembly (SHA-NI where the CPU has it). They are marked deprecated since 3.0, which sha256.cpp silences for itself.
+// libipsec-mb does not pay here: its lanes want many buffers at once, and its direct SHA-256 took 2.44 ns per byte of a
+// 256-KiB block where this takes 0.50 (Xeon with SHA-NI, ipsec-mb 1.3, OpenSSL 3.0.22, one core).
 #pragma once
 
 #include <array>

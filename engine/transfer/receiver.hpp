@@ -40,7 +40,7 @@ struct Placement {
   enum class Verdict : std::uint8_t {
     fresh,      ///< open into `target`
     duplicate,  ///< its range has arrived: open into scratch, then accept() for the packet number
-    no_room,    ///< no free block: drop without opening (not counted as received)
+    no_room,    ///< no free block, or only a part of the range is missing: drop without opening (not counted as received)
     malformed,  ///< outside its file, crosses a block, unknown file: drop
   };
   Verdict verdict = Verdict::malformed;
@@ -75,6 +75,8 @@ class Receiver {
   void on_ping(Instant now, const wire::FrameHeader& header, const wire::Ping& ping, std::size_t frame_bytes,
                bool is_ce) noexcept;
   [[nodiscard]] bool pop_pong(Instant now, wire::Pong& pong) noexcept;
+  /// on_other records the number of an authentic frame that carries nothing for the Receiver (a pong).
+  void on_other(Instant now, const wire::FrameHeader& header, bool is_ce) noexcept;
 
   // --- feedback out
   /// rx_ring: the port's reading of our receive ring, in payload bytes.

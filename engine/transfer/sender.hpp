@@ -87,9 +87,15 @@ class Sender {
   /// offered_bytes: file bytes in lent blocks not yet sent once, plus those to resend.
   [[nodiscard]] Bytes offered() const noexcept;
 
+  /// take_packet_number counts a frame that the caller builds itself (a pong): it shares the numbers and has nothing to
+  /// resend. settled is for its header.
+  [[nodiscard]] std::uint64_t take_packet_number(Instant now) noexcept;
+  [[nodiscard]] std::uint64_t settled() noexcept;
+  /// can_number: a number is free; false while in_flight_max are not settled.
+  [[nodiscard]] bool can_number() const noexcept;
+
   // --- frames in
-  /// on_feedback checks and applies one frame. A violation ends the session. `own_queue_occupancy` > 0 means that our own
-  /// lower queue may still hold the newest packets, so silence is no loss.
+  /// on_feedback checks and applies one frame. A violation ends the session.
   [[nodiscard]] wire::Violation on_feedback(Instant now, const wire::Feedback& feedback) noexcept;
   void on_pong(Instant now, const wire::Pong& pong) noexcept;
 

@@ -43,7 +43,7 @@ struct Feedback {
   std::uint64_t receive_delay_ns = 0;      ///< since `largest` arrived
   std::uint64_t receiver_time_ns = 0;      ///< the receiver's monotonic clock, for differences only
   std::uint64_t received_bytes_total = 0;  ///< file bytes accepted (first copies)
-  std::uint64_t credit_bytes_total = 0;    ///< the sender may start new data up to here (buffer bytes, see receiver.hpp)
+  std::uint64_t credit_bytes_total = 0;    ///< new data may start up to here (buffer bytes, see receiver.hpp)
   BufferState rx_ring;
   BufferState app_buffer;
   std::uint64_t kernel_drops_total = 0;    ///< socket overflow, ring full, softnet
@@ -61,8 +61,8 @@ inline constexpr std::uint64_t receive_delay_ns_max = 3'600'000'000'000;  ///< a
 inline constexpr std::uint64_t hold_ns_max = 10'000'000'000;
 
 /// encode_feedback writes at most feedback_body_bytes_max bytes and returns how many. Ranges that do not fit are cut
-/// off at the end and `largest` is lowered to what is covered; `covered_ranges` tells how many were written. 0: `out` is
-/// shorter than feedback_body_bytes_min. An occupancy above its capacity is sent as full (a kernel takes one packet
+/// off at the end and `largest` is lowered to what is covered; `covered_ranges` tells how many were written. 0: `out`
+/// is shorter than feedback_body_bytes_min. An occupancy above its capacity is sent as full (a kernel takes one packet
 /// more than its limit). Ranges that break the rule of `missing` are our own bug and stop the program.
 [[nodiscard]] std::size_t encode_feedback(const Feedback& feedback, std::span<std::byte> out,
                                           std::size_t& covered_ranges) noexcept;

@@ -15,11 +15,12 @@ namespace {
 // Layout of the headers, offsets from the start of the Ethernet frame.
 constexpr std::size_t ethernet_bytes = 14, ipv4_bytes = 20, ipv6_bytes = 40, udp_bytes = 8;
 constexpr std::size_t ethertype_at = 12, ip_at = ethernet_bytes;
-constexpr std::size_t v4_dscp_at = ip_at + 1, v4_length_at = ip_at + 2, v4_fragment_at = ip_at + 6, v4_ttl_at = ip_at + 8,
-                      v4_protocol_at = ip_at + 9, v4_checksum_at = ip_at + 10, v4_source_at = ip_at + 12,
+constexpr std::size_t v4_dscp_at = ip_at + 1, v4_length_at = ip_at + 2, v4_fragment_at = ip_at + 6,
+                      v4_ttl_at = ip_at + 8, v4_protocol_at = ip_at + 9, v4_checksum_at = ip_at + 10,
+                      v4_source_at = ip_at + 12,
                       v4_target_at = ip_at + 16, v4_udp_at = ip_at + ipv4_bytes;
-constexpr std::size_t v6_length_at = ip_at + 4, v6_next_at = ip_at + 6, v6_hops_at = ip_at + 7, v6_source_at = ip_at + 8,
-                      v6_target_at = ip_at + 24, v6_udp_at = ip_at + ipv6_bytes;
+constexpr std::size_t v6_length_at = ip_at + 4, v6_next_at = ip_at + 6, v6_hops_at = ip_at + 7,
+                      v6_source_at = ip_at + 8, v6_target_at = ip_at + 24, v6_udp_at = ip_at + ipv6_bytes;
 constexpr std::size_t udp_length_at = 4, udp_checksum_at = 6;  // from the UDP header
 static_assert(v4_udp_at + udp_bytes == ethernet_ipv4_udp_bytes);
 static_assert(v6_udp_at + udp_bytes == ethernet_ipv6_udp_bytes);
@@ -34,7 +35,7 @@ std::uint8_t load_u8(const std::byte* from) noexcept { return std::to_integer<st
 }  // namespace
 
 std::uint64_t ones_complement_sum(std::span<const std::byte> data) noexcept {
-  // 64-bit loads, added as two halves of 32 bits: no carry can be lost below 2^32 words, and the compiler vectorizes it.
+  // 64-bit loads, added as two halves of 32 bits: no carry is lost below 2^32 words, and the compiler vectorizes it.
   std::uint64_t low = 0, high = 0;
   std::size_t at = 0;
   for (; at + 8 <= data.size(); at += 8) {
@@ -67,7 +68,8 @@ std::size_t build_headers(const UdpFlow& flow, std::span<std::byte, l2_l4_bytes_
   std::memcpy(at, flow.target_mac.data(), flow.target_mac.size());
   std::memcpy(at + flow.target_mac.size(), flow.source_mac.data(), flow.source_mac.size());
   store_be<std::uint16_t>(at + ethertype_at, flow.is_ipv6 ? ethertype_ipv6 : ethertype_ipv4);
-  const auto traffic_class = static_cast<std::uint8_t>((flow.dscp << 2) | static_cast<unsigned>(Ecn::ect0));
+  const auto traffic_class =
+      static_cast<std::uint8_t>((static_cast<unsigned>(flow.dscp) << 2) | static_cast<unsigned>(Ecn::ect0));
   if (flow.is_ipv6) {
     store_be<std::uint32_t>(at + ip_at, (6U << 28) | (static_cast<std::uint32_t>(traffic_class) << 20));
     at[v6_next_at] = std::byte{protocol_udp};

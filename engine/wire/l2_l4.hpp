@@ -93,8 +93,8 @@ struct UdpFrame {
 /// AEAD authenticates the payload, and a wrong address finds no key.
 [[nodiscard]] std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) noexcept;
 
-/// ones_complement_sum adds `data` as 16-bit words in memory order (RFC 1071 section 2: the byte order does not matter),
-/// an odd byte padded with zero. fold_sum brings sums to 16 bits.
+/// ones_complement_sum adds `data` as 16-bit words in memory order (RFC 1071 section 2: byte order does not matter), an
+/// odd byte padded with zero. fold_sum brings sums to 16 bits.
 [[nodiscard]] std::uint64_t ones_complement_sum(std::span<const std::byte> data) noexcept;
 [[nodiscard]] std::uint16_t fold_sum(std::uint64_t sum) noexcept;
 

@@ -136,6 +136,9 @@ TEMPLATE_TEST_CASE("frames of all sizes arrive whole and are accounted for", "[c
   }
   exchange.take_until(exchange.sent_frames, 5s);
   CHECK(exchange.sent_frames >= 800);
+  for (std::uint32_t number = 0; number < exchange.sent_frames; ++number) {
+    if (!exchange.arrived.contains(number)) UNSCOPED_INFO("missing: frame " << number);
+  }
   CHECK(exchange.arrived.size() == exchange.sent_frames);
   CHECK(exchange.broken_frames == 0);
   for (const auto& [number, times] : exchange.arrived) REQUIRE(times == 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// VirtualWorld: runs everything that decides at `now` in virtual time, until nothing is left to do or a time is reached.
+// VirtualWorld: runs everything that decides at `now` in virtual time, until nothing is left or a time is reached.
 //
 //   actors: turn(now) ─▶ next deadline        link: next_event()        ─▶ the earliest moves time on
 //

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/law/paced_growth.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace onehop::law {
+
+namespace {
+constexpr std::int64_t loss_excess_permille = 20;  // lower: reordering cuts the rate; higher: a full ring goes unseen
+constexpr Gain gain_loss{850};
+constexpr Gain gain_growth{2000};      // algorithm's edge case i: at most twice the measured injection
+constexpr Gain gain_growth_slow{1020}; // after the first loss; higher: the sawtooth costs more than it finds
+constexpr std::uint64_t packets_judged_min = 50;  // fewer, and one lost packet is the 2 %
+constexpr Nanos slice{100ms};
+constexpr std::size_t slices_known = 2;
+
+std::int64_t loss_permille(const PacedGrowthInput& from, const PacedGrowthInput& to) noexcept {
+  const std::uint64_t sent = to.packets_sent_total - from.packets_sent_total;
+  const std::uint64_t lost = to.packets_lost_total - from.packets_lost_total;
+  return sent == 0 ? 0 : static_cast<std::int64_t>(std::min<std::uint64_t>(lost * 1000 / sent, 1000));
+}
+}  // namespace
+
+BytesPerSecond PacedGrowth::step(const PacedGrowthInput& input) noexcept {
+  const bool is_absurd = input.at < grown_.at || input.sent_total < grown_.sent_total ||
+                         input.packets_lost_total < judged_.packets_lost_total ||
+                         input.packets_sent_total < judged_.packets_sent_total;
+  if (!has_reading_ || is_absurd) {
+    grown_ = judged_ = sliced_ = input;
+    has_reading_ = true;
+    return rate_;
+  }
+  const Nanos rtt = std::max(input.srtt, params_.interval);
+  follow_loss(input, rtt);
+  close_slice(input);
+
+  const Nanos span = input.at - grown_.at;
+  if (span < (has_seen_loss_ ? rtt : params_.interval)) return rate_;
+  injection_ = (input.sent_total - grown_.sent_total) / span;
+  grown_ = input;
+  // Idle time says nothing about the link and must not let the rate grow. Neither does it shrink: the source paused.
+  if (injection_ * Gain{1400} >= rate_) {
+    rate_ = has_seen_loss_ ? rate_ * gain_growth_slow : std::max(rate_, injection_ * gain_growth);
+  } else if (injection_ > params_.rate_min) {
+    rate_ = std::min(rate_, std::max(injection_ * gain_growth, params_.rate_start));
+  }
+  rate_ = std::clamp(rate_, params_.rate_min, params_.rate_max);
+  return rate_;
+}
+
+void PacedGrowth::follow_loss(const PacedGrowthInput& input, Nanos rtt) noexcept {
+  if (input.at - judged_.at < rtt || input.packets_sent_total - judged_.packets_sent_total < packets_judged_min) return;
+  // Two deviations above the expected count (Poisson), or a path that always loses 10 % would look congested by chance.
+  const auto sent = static_cast<double>(input.packets_sent_total - judged_.packets_sent_total);
+  const auto lost = static_cast<double>(input.packets_lost_total - judged_.packets_lost_total);
+  const double expected = sent * static_cast<double>(loss_excess_permille + usual_loss_permille()) / 1000.0;
+  if (lost > expected + 2.0 * std::sqrt(expected)) {
+    rate_ = std::max(rate_ * gain_loss, params_.rate_min);
+    has_seen_loss_ = true;
+  }
+  judged_ = input;
+}
+
+void PacedGrowth::close_slice(const PacedGrowthInput& input) noexcept {
+  if (input.at - sliced_.at < slice) return;
+  if (input.packets_sent_total - sliced_.packets_sent_total >= packets_judged_min) {
+    slices_[slice_next_] = loss_permille(sliced_, input);
+    slice_next_ = (slice_next_ + 1) % slices_max;
+    slice_count_ = std::min(slice_count_ + 1, slices_max);
+    // What looked like congestion before anything was known of the path turns out to be its usual loss: start over once.
+    if (slice_count_ == slices_known && usual_loss_permille() > loss_excess_permille) has_seen_loss_ = false;
+  }
+  sliced_ = input;
+}
+
+std::int64_t PacedGrowth::usual_loss_permille() const noexcept {
+  if (slice_count_ == 0) return 0;
+  return *std::min_element(slices_.begin(), slices_.begin() + static_cast<std::ptrdiff_t>(slice_count_));
+}
+
+}  // namespace onehop::law

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// read_link_info: what an interface is, what it claims, and what lies below it. Setup code and the plane; not on the
+// engine core.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/base/result.hpp"
+#include "engine/base/units.hpp"
+
+namespace onehop::link {
+
+struct LinkInfo {
+  int ifindex = 0;
+  std::string name;
+  std::string kind;               ///< "veth", "macvlan", ...; empty for hardware
+  std::uint32_t mtu_bytes = 0;
+  std::uint32_t tx_queue_len = 0;
+  int lower_ifindex = 0;          ///< of a stacked device whose lower one is in this namespace; else 0
+  BytesPerSecond rate{};          ///< as the driver claims; 0: unknown
+  bool is_virtual = false;        ///< the claim is worth nothing (veth, bridge, tun, or stacked on such a one)
+};
+
+/// read_link_info fails where there is no such interface. Syscalls: socket, bind, sendto, recvmsg, ioctl.
+[[nodiscard]] Result<LinkInfo> read_link_info(int ifindex);
+
+/// is_stacked_kind: `kind` passes its frames on to the device named by IFLA_LINK.
+[[nodiscard]] bool is_stacked_kind(const std::string& kind) noexcept;
+
+}  // namespace onehop::link

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/link/qdisc_source.hpp"
+
+#include <libmnl/libmnl.h>
+#include <linux/rtnetlink.h>
+
+#include <array>
+
+namespace onehop::link {
+
+namespace {
+constexpr std::size_t stack_depth_max = 8;
+constexpr std::uint64_t ethernet_header_bytes = 14;
+}  // namespace
+
+Result<QdiscSource> QdiscSource::open(int ifindex) {
+  std::vector<LinkInfo> links;
+  for (int next = ifindex; next != 0 && links.size() < stack_depth_max;) {
+    ONEHOP_TRY(info, read_link_info(next));
+    next = info.lower_ifindex;
+    links.push_back(std::move(info));
+  }
+  ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_ROUTE));
+  return QdiscSource{std::move(socket), std::move(links)};
+}
+
+std::optional<LowerQueue> QdiscSource::poll(Instant now) {
+  alignas(NLMSG_ALIGNTO) std::array<char, 128> buffer{};
+  nlmsghdr* request = mnl_nlmsg_put_header(buffer.data());
+  request->nlmsg_type = RTM_GETQDISC;
+  request->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  auto* family = static_cast<tcmsg*>(mnl_nlmsg_put_extra_header(request, sizeof(tcmsg)));
+  family->tcm_family = AF_UNSPEC;
+  readings_.clear();
+  const Result<void> rc = socket_.request(request, [&](const nlmsghdr* message) {
+    if (auto qdisc = parse_qdisc({reinterpret_cast<const std::byte*>(message), message->nlmsg_len}))
+      readings_.push_back(*std::move(qdisc));
+  });
+  error_.reset();
+  if (!rc) {
+    error_ = rc.error();
+    error_->attempt = "read the qdisc backlog";
+    return std::nullopt;
+  }
+  for (const LinkInfo& link : links_) {
+    const auto queue = pick_queue(readings_, link.ifindex, now, link.mtu_bytes + ethernet_header_bytes, link.tx_queue_len);
+    if (queue) return queue;
+  }
+  return std::nullopt;
+}
+
+}  // namespace onehop::link

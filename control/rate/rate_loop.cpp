@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/rate/rate_loop.hpp"
+
+#include <algorithm>
+
+#include "engine/base/check.hpp"
+
+namespace onehop::rate {
+
+namespace {
+// d_1 = 4 ms is the law's own latency; a dump costs 5 us and may wait for rtnl_lock, so more often buys nothing.
+constexpr Nanos poll_interval{4ms};
+constexpr Nanos lower_queue_dead{100ms};   // a reading older than this is not shown to the law at all
+constexpr Nanos silence_min{200ms};        // edge case d
+constexpr std::int64_t silence_srtts = 4;
+constexpr Nanos halving_min{10ms};         // without a round trip, or with one below it
+constexpr BytesPerSecond rate_min{150'000};// one full packet per 10 ms
+constexpr Nanos state_interval{20ms};
+constexpr Nanos weight_max{20ms};          // a tick that came late says nothing about the time it missed
+// Ticks. 2 ms = d_1 / 2 is the slowest that the law's delay budget of (pi/2) d_1 allows with room; 500 wake-ups a second.
+constexpr Nanos tick_first{500us}, tick_moving{1ms}, tick_steady{2ms}, tick_idle{20ms};
+constexpr Nanos first_span{50ms}, moving_span{100ms}, idle_after{1s};
+constexpr Nanos cap_backlog{18ms};         // 4.5 d_1, the safe range's X_max at the cap's rate
+
+bool pushes_back(QueueScope scope) noexcept { return scope == QueueScope::driver || scope == QueueScope::lower_queue; }
+std::uint64_t clamp_count(Bytes b) noexcept { return static_cast<std::uint64_t>(std::max<std::int64_t>(b.count, 0)); }
+Bytes as_bytes(std::uint64_t v) noexcept { return {static_cast<std::int64_t>(v)}; }
+}  // namespace
+
+RateLoop::RateLoop(law::Controller& law, link::LinkSource* source, Latest<PathReport>& path, Latest<Limits>& limits,
+                   Latest<RateGrant>& grant, Latest<RateState>& state, TraceWriter* trace)
+    : law_{law}, source_{source}, path_{path}, limits_{limits}, grant_cell_{grant}, state_cell_{state}, trace_{trace} {}
+
+void RateLoop::tick(Instant now) {
+  ONEHOP_CHECK(!has_ticked_ || now >= ticked_at_);
+  const Nanos since_last = has_ticked_ ? std::min(now - ticked_at_, weight_max) : Nanos{0};
+  ticked_at_ = now;
+
+  law::LinkSample sample{.at = now};
+  const std::uint64_t version = path_.version();
+  sample.path = path_.load();
+  sample.limits = limits_.load();
+  sample.is_fresh = version != path_version_;
+  path_version_ = version;
+  newest_ = sample.path;
+
+  const bool is_flowing = sample.path.offered > Bytes{0} || sample.path.sent_total != sent_seen_;
+  sent_seen_ = sample.path.sent_total;
+  if (is_flowing && (!is_flowing_ && (!has_ticked_ || now - flowed_at_ > tick_idle || flow_began_at_ == Instant{}))) {
+    flow_began_at_ = moved_at_ = now;
+  }
+  is_flowing_ = is_flowing;
+  if (is_flowing) flowed_at_ = now;
+  has_ticked_ = true;
+
+  read_lower_queue(now, sample);
+  RateGrant grant = law_.step(sample);
+  bottleneck_ = law_.trace().bottleneck;
+  grant = hold_when_silent(sample, grant);
+  grant = apply_caps(sample, grant);
+  granted_ = grant;
+  grant_cell_.store(grant);
+
+  count(sample, since_last);
+  choose_next_tick(sample);
+  if (trace_ != nullptr) write_trace(sample, grant);
+  if (now - published_at_ >= state_interval) publish_state(now);
+}
+
+void RateLoop::read_lower_queue(Instant now, law::LinkSample& sample) {
+  const bool is_wanted = is_flowing_ || sample.path.tx_queue.occupancy > Bytes{0};
+  if (source_ != nullptr && is_wanted && (!has_polled_ || now - polled_at_ >= poll_interval)) {
+    has_polled_ = true;
+    polled_at_ = now;
+    lower_ = source_->poll(now);
+    if (lower_ && pushes_back(sample.path.tx_queue.scope)) {
+      // The dump and our own reading are of two moments, and between them our own bytes move by a burst. Bytes of others
+      // are what is in excess in every one of the last readings: the least excess.
+      foreign_[foreign_next_] = std::max<std::int64_t>((lower_->occupancy - sample.path.tx_queue.occupancy).count, 0);
+      foreign_next_ = (foreign_next_ + 1) % foreign_readings;
+      foreign_count_ = std::min(foreign_count_ + 1, foreign_readings);
+    }
+  }
+  if (!lower_ || now - lower_->at > lower_queue_dead) return;
+  sample.lower_queue = {.at = lower_->at, .occupancy = lower_->occupancy, .drained_total = lower_->drained_total,
+                        .capacity = lower_->capacity, .refused_total = lower_->drops_total, .scope = QueueScope::lower_queue};
+  sample.lower_queue_age = now - lower_->at;
+  if (foreign_count_ == foreign_readings) sample.lower_queue_foreign = {*std::min_element(foreign_.begin(), foreign_.end())};
+}
+
+// hold_when_silent: without feedback the path may be gone. After max(4 srtt, 200 ms) the rate is halved once per srtt,
+// down to the least rate; the first feedback gives all of it back.
+RateGrant RateLoop::hold_when_silent(const law::LinkSample& sample, RateGrant grant) noexcept {
+  if (!is_flowing_) return grant;
+  const Instant heard = std::max(sample.path.feedback_at, flow_began_at_);
+  const Nanos limit = std::max(sample.path.srtt * silence_srtts, silence_min);
+  const Nanos silent = sample.at - heard;
+  if (silent <= limit) return grant;
+  const auto halvings = std::min<std::int64_t>((silent - limit) / std::max(sample.path.srtt, halving_min) + 1, 40);
+  grant.rate = std::min(grant.rate, std::max(BytesPerSecond{grant.rate.count >> halvings}, rate_min));
+  return grant;
+}
+
+RateGrant RateLoop::apply_caps(const law::LinkSample& sample, RateGrant grant) noexcept {
+  const BytesPerSecond cap = sample.limits.rate_max;
+  if (cap <= BytesPerSecond{0} || grant.rate <= cap) return grant;
+  grant.rate = cap;
+  const Bytes least = sample.path.wire_per_frame * 4;
+  grant.backlog_max = std::min(grant.backlog_max, std::max(cap * cap_backlog, least));
+  if (bottleneck_ != Bottleneck::source) bottleneck_ = Bottleneck::cap;
+  return grant;
+}
+
+void RateLoop::count(const law::LinkSample& sample, Nanos since_last) noexcept {
+  const auto weight = static_cast<std::uint64_t>(since_last / 1us);
+  if (!is_flowing_ || weight == 0) return;
+  const PathReport& path = sample.path;
+  if (path.tx_queue.scope != QueueScope::none) tx_.add(clamp_count(path.tx_queue.occupancy), weight);
+  if (path.rx_ring.scope != QueueScope::none) rx_.add(clamp_count(path.rx_ring.occupancy), weight);
+  if (path.app_buffer.scope != QueueScope::none) app_.add(clamp_count(path.app_buffer.occupancy), weight);
+  const bool is_dry = path.offered > Bytes{0} && !path.is_credit_limited && path.tx_queue.occupancy <= Bytes{0} &&
+                      pushes_back(path.tx_queue.scope);
+  if (is_dry) underflow_ += since_last;
+}
+
+void RateLoop::choose_next_tick(const law::LinkSample& sample) noexcept {
+  const Instant now = sample.at;
+  const BytesPerSecond drain = law_.trace().buffers[0].drain;
+  const std::int64_t moved = std::abs(drain.count - steady_drain_.count);
+  if (moved * 10 > steady_drain_.count) {
+    steady_drain_ = drain;
+    if (is_flowing_) moved_at_ = now;
+  }
+  if (!is_flowing_) {
+    next_tick_in_ = now - flowed_at_ > idle_after ? tick_idle : tick_steady;
+  } else if (now - flow_began_at_ < first_span) {
+    next_tick_in_ = tick_first;
+  } else {
+    next_tick_in_ = now - moved_at_ < moving_span ? tick_moving : tick_steady;
+  }
+}
+
+void RateLoop::publish_state(Instant now) {
+  published_at_ = now;
+  const law::LawTrace& trace = law_.trace();
+  const std::int64_t payload = std::max<std::int64_t>(newest_.payload_per_frame.count, 1);
+  const std::int64_t wire = std::max(newest_.wire_per_frame.count, payload);
+  const auto target = static_cast<std::int64_t>(static_cast<Wide>(trace.buffers[0].target.count) * wire / payload);
+  state_cell_.store({.at = now, .rate = granted_.rate, .backlog_max = granted_.backlog_max, .bottleneck = bottleneck_,
+                     .path = newest_, .tx_queue_p50 = as_bytes(tx_.percentile(500)), .tx_queue_p99 = as_bytes(tx_.percentile(990)),
+                     .tx_queue_max = as_bytes(tx_.max()), .tx_queue_mean = as_bytes(tx_.mean()), .tx_queue_target = {target},
+                     .tx_queue_underflow = underflow_,
+                     .rx_ring_p50 = as_bytes(rx_.percentile(500)), .rx_ring_p99 = as_bytes(rx_.percentile(990)),
+                     .rx_ring_max = as_bytes(rx_.max()), .app_buffer_p50 = as_bytes(app_.percentile(500)),
+                     .app_buffer_p99 = as_bytes(app_.percentile(990)), .app_buffer_max = as_bytes(app_.max())});
+}
+
+void RateLoop::write_trace(const law::LinkSample& sample, const RateGrant& grant) {
+  const DataPathCounters& counters = sample.path.counters;
+  TraceRow row{.at = sample.at, .law = law_.trace(), .srtt = sample.path.srtt, .lower_queue = sample.lower_queue.occupancy,
+               .lower_queue_age = sample.lower_queue.scope == QueueScope::none ? Nanos{-1} : sample.lower_queue_age,
+               .turns = counters.turns_total - traced_.turns_total, .wakeups = counters.wakeups_total - traced_.wakeups_total,
+               .syscalls = counters.syscalls_total - traced_.syscalls_total,
+               .refused_total = sample.path.tx_queue.refused_total, .lost_total = sample.path.packets_lost_total};
+  row.law.rate = grant.rate;
+  row.law.backlog_max = grant.backlog_max;
+  row.law.bottleneck = bottleneck_;
+  traced_ = counters;
+  trace_->write(row);
+}
+
+}  // namespace onehop::rate

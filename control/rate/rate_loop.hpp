@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// RateLoop: one tick of control. Pure of threads and clocks: a thread, a test and a simulator call tick(now) alike.
+//
+//   Latest<PathReport> ─┐                                     ┌─▶ Latest<RateGrant> (engine core)
+//   Latest<Limits>     ─┼─▶ LinkSample ─▶ law ─▶ silence ─▶ caps ─┼─▶ Latest<RateState> (plane)
+//   LinkSource.poll()  ─┘                                     └─▶ trace row
+//
+// Owns the statistics of the session. It writes the grant and the state, and nothing else.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "control/law/controller.hpp"
+#include "control/link/link_source.hpp"
+#include "control/rate/trace.hpp"
+#include "engine/base/histogram.hpp"
+#include "engine/base/latest.hpp"
+
+namespace onehop::rate {
+
+class RateLoop {
+ public:
+  /// `source` and `trace` may be null. All must outlive the loop.
+  RateLoop(law::Controller& law, link::LinkSource* source, Latest<PathReport>& path, Latest<Limits>& limits,
+           Latest<RateGrant>& grant, Latest<RateState>& state, TraceWriter* trace);
+
+  /// tick does one step. `now` never goes back. Syscalls: those of the source, at most every 4 ms; write by the trace.
+  void tick(Instant now);
+
+  /// next_tick_in is when tick() should be called again: 0.5 ms in the first 50 ms of data, then 1 ms, 2 ms in the steady
+  /// state, 20 ms when nothing happens.
+  [[nodiscard]] Nanos next_tick_in() const noexcept { return next_tick_in_; }
+
+  /// publish_state writes Latest<RateState> at once (tick() does so every 20 ms).
+  void publish_state(Instant now);
+
+ private:
+  static constexpr std::size_t foreign_readings = 16;
+
+  void read_lower_queue(Instant now, law::LinkSample& sample);
+  [[nodiscard]] RateGrant hold_when_silent(const law::LinkSample& sample, RateGrant grant) noexcept;
+  [[nodiscard]] RateGrant apply_caps(const law::LinkSample& sample, RateGrant grant) noexcept;
+  void count(const law::LinkSample& sample, Nanos since_last) noexcept;
+  void choose_next_tick(const law::LinkSample& sample) noexcept;
+  void write_trace(const law::LinkSample& sample, const RateGrant& grant);
+
+  law::Controller& law_;
+  link::LinkSource* source_;
+  Latest<PathReport>& path_;
+  Latest<Limits>& limits_;
+  Latest<RateGrant>& grant_cell_;
+  Latest<RateState>& state_cell_;
+  TraceWriter* trace_;
+
+  std::optional<link::LowerQueue> lower_;
+  Instant polled_at_{};
+  bool has_polled_ = false;
+  std::array<std::int64_t, foreign_readings> foreign_{};
+  std::size_t foreign_next_ = 0;
+  std::size_t foreign_count_ = 0;
+
+  std::uint64_t path_version_ = 0;
+  bool has_ticked_ = false;
+  Instant ticked_at_{};
+  bool is_flowing_ = false;
+  Instant flow_began_at_{};
+  Instant flowed_at_{};
+  Instant moved_at_{};            // the drain last moved by more than a tenth
+  BytesPerSecond steady_drain_{};
+  Bytes sent_seen_{};
+  Nanos next_tick_in_{2ms};
+
+  PathReport newest_;
+  RateGrant granted_;
+  Bottleneck bottleneck_ = Bottleneck::none;
+  Instant published_at_{};
+  LogLinearHistogram tx_, rx_, app_;
+  Nanos underflow_{0};
+  DataPathCounters traced_;
+};
+
+}  // namespace onehop::rate

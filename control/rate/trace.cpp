@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/rate/trace.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cinttypes>
+
+namespace onehop::rate {
+
+namespace {
+constexpr std::size_t buffer_bytes = 256 * 1024;  // about 700 rows; smaller: the control thread writes more often
+constexpr std::array<const char*, 3> buffer_names{"tx_queue", "rx_ring", "app_buffer"};
+
+const char* text(Bottleneck bottleneck) noexcept {
+  switch (bottleneck) {
+    case Bottleneck::none: return "none";
+    case Bottleneck::tx_queue: return "tx_queue";
+    case Bottleneck::rx_ring: return "rx_ring";
+    case Bottleneck::app_buffer: return "app_buffer";
+    case Bottleneck::source: return "source";
+    case Bottleneck::cap: return "cap";
+  }
+  return "none";
+}
+
+// A line of the head stays one line, whatever the command line held.
+std::string one_line(std::string s) {
+  for (char& c : s) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return s;
+}
+}  // namespace
+
+TraceWriter::TraceWriter(std::string path, std::FILE* file)
+    : path_{std::move(path)}, buffer_{std::make_unique<std::vector<char>>(buffer_bytes)}, file_{file} {
+  std::setvbuf(file_.get(), buffer_->data(), _IOFBF, buffer_->size());
+}
+
+Result<TraceWriter> TraceWriter::open(const std::string& path, const TraceHeader& header) {
+  std::FILE* file = std::fopen(path.c_str(), "we");
+  if (file == nullptr) return errno_error(ExitCode::local_file_error, "open the trace file " + path, "Check the folder's permissions.");
+  TraceWriter self{path, file};
+  std::fprintf(file, "# command line: %s\n# version: %s\n# config: %s\nt_ns", one_line(header.command_line).c_str(),
+               one_line(header.version).c_str(), one_line(header.config).c_str());
+  for (const char* name : buffer_names) {
+    std::fprintf(file, ",%s_bytes,%s_drain_bytes_per_s,%s_target_bytes,%s_rate_bytes_per_s,%s_takes_part", name, name, name,
+                 name, name);
+  }
+  std::fputs(",rate_bytes_per_s,backlog_max_bytes,bottleneck,is_degraded,srtt_ns,lower_queue_bytes,lower_queue_age_ns,turns,"
+             "wakeups,syscalls,refused_total,lost_total\n", file);
+  return self;
+}
+
+void TraceWriter::write(const TraceRow& row) noexcept {
+  if (!file_ || failed_errno_ != 0) return;
+  std::FILE* file = file_.get();
+  std::fprintf(file, "%" PRId64, static_cast<std::int64_t>(row.at.time_since_epoch().count()));
+  for (const law::BufferRow& b : row.law.buffers) {
+    std::fprintf(file, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%d", b.occupancy.count, b.drain.count, b.target.count,
+                 b.rate.count, b.takes_part ? 1 : 0);
+  }
+  const int rc = std::fprintf(
+      file, ",%" PRId64 ",%" PRId64 ",%s,%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+      row.law.rate.count, row.law.backlog_max.count, text(row.law.bottleneck), row.law.is_degraded ? 1 : 0,
+      static_cast<std::int64_t>(row.srtt.count()), row.lower_queue.count, static_cast<std::int64_t>(row.lower_queue_age.count()),
+      row.turns, row.wakeups, row.syscalls, row.refused_total, row.lost_total);
+  if (rc < 0) failed_errno_ = errno;
+}
+
+Result<void> TraceWriter::close() {
+  if (!file_) return success();
+  const bool is_flushed = std::fflush(file_.get()) == 0;
+  const int flush_errno = errno;
+  const bool is_closed = std::fclose(file_.release()) == 0;
+  const int failed = failed_errno_ != 0 ? failed_errno_ : !is_flushed ? flush_errno : !is_closed ? errno : 0;
+  if (failed != 0)
+    return errno_error(ExitCode::local_file_error, "write the trace file " + path_, "Is the disk full?", failed);
+  return success();
+}
+
+}  // namespace onehop::rate

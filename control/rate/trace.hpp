@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// TraceWriter: one CSV row per control tick, for plots and for arguments. Owns its file. Called by the control thread
+// alone; rows are gathered in memory and written in large pieces.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/law/controller.hpp"
+#include "engine/base/result.hpp"
+
+namespace onehop::rate {
+
+struct TraceHeader {
+  std::string command_line;
+  std::string version;
+  std::string config;
+};
+
+/// TraceRow is what RateLoop knows after one tick.
+struct TraceRow {
+  Instant at{};
+  law::LawTrace law;
+  Nanos srtt{0};
+  Bytes lower_queue{};           ///< qdisc backlog
+  Nanos lower_queue_age{-1};     ///< negative: no reading
+  std::uint64_t turns = 0, wakeups = 0, syscalls = 0;  ///< since the last row
+  std::uint64_t refused_total = 0;
+  std::uint64_t lost_total = 0;
+};
+
+class TraceWriter {
+ public:
+  /// open creates the file and writes its head. Syscalls: open, write.
+  [[nodiscard]] static Result<TraceWriter> open(const std::string& path, const TraceHeader& header);
+  void write(const TraceRow& row) noexcept;
+  /// close writes what is left and tells of any write that failed. Syscalls: write, close.
+  [[nodiscard]] Result<void> close();
+
+ private:
+  struct Closer { void operator()(std::FILE* file) const noexcept { std::fclose(file); } };
+  TraceWriter(std::string path, std::FILE* file);
+  std::string path_;
+  std::unique_ptr<std::vector<char>> buffer_;  // outlives file_
+  std::unique_ptr<std::FILE, Closer> file_;
+  int failed_errno_ = 0;
+};
+
+}  // namespace onehop::rate

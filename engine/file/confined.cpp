@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/file/confined.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "engine/file/manifest.hpp"
+
+namespace onehop::file {
+
+namespace {
+constexpr mode_t umask_unreadable = 022;
+// EAGAIN: a rename elsewhere raced with the walk, and the kernel asks to try again. Higher: a hostile renamer holds us
+// longer; lower: an innocent one fails a transfer.
+constexpr int walk_attempts_max = 64;
+}  // namespace
+
+Fd open_beneath(int folder, const char* path, int flags, mode_t mode) noexcept {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NOFOLLOW;
+  how.mode = mode;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  for (int attempt = 0;; ++attempt) {
+    const long fd = ::syscall(SYS_openat2, folder, path, &how, sizeof how);
+    if (fd >= 0) return Fd{static_cast<int>(fd)};
+    if ((errno != EAGAIN && errno != EINTR) || attempt == walk_attempts_max) return Fd{};
+  }
+}
+
+Result<Place> open_place(int root, std::string_view name, bool is_creating) {
+  Place place;
+  const auto fail = [&](std::string_view folder) {
+    return errno_error(ExitCode::local_file_error, "open the folder '" + display_name(folder) + "' in the destination",
+                       errno == ELOOP || errno == EXDEV ? "A symbolic link is never followed there" : "");
+  };
+  place.folder = open_beneath(root, ".", O_RDONLY | O_DIRECTORY);
+  if (!place.folder.is_open()) return fail(".");
+  for (std::size_t begin = 0;;) {
+    const std::size_t slash = name.find('/', begin);
+    const std::string component{name.substr(begin, slash - begin)};
+    if (slash == std::string_view::npos) {
+      place.leaf = component;
+      return place;
+    }
+    const std::string_view path = name.substr(0, slash);
+    Fd next = open_beneath(place.folder.get(), component.c_str(), O_RDONLY | O_DIRECTORY);
+    if (!next.is_open() && errno == ENOENT && is_creating) {
+      if (::mkdirat(place.folder.get(), component.c_str(), 0777) == 0) {
+        place.made.emplace_back(path);
+        // The new folder's own name must survive a power cut before a file in it can.
+        if (::fsync(place.folder.get()) != 0) return fail(path);
+      } else if (errno != EEXIST) {
+        return fail(path);
+      }
+      next = open_beneath(place.folder.get(), component.c_str(), O_RDONLY | O_DIRECTORY);
+    }
+    if (!next.is_open()) return fail(path);
+    place.folder = std::move(next);
+    begin = slash + 1;
+  }
+}
+
+bool is_same_inode(int folder, const char* leaf, int fd) noexcept {
+  struct stat by_name {}, by_fd {};
+  if (::fstatat(folder, leaf, &by_name, AT_SYMLINK_NOFOLLOW) != 0 || ::fstat(fd, &by_fd) != 0) return false;
+  return by_name.st_dev == by_fd.st_dev && by_name.st_ino == by_fd.st_ino;
+}
+
+int rename_new(int folder, const char* from, const char* to) noexcept {
+  if (::renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // NFS and some FUSE file systems know no RENAME_NOREPLACE. A hard link is as atomic and refuses an existing name.
+  if (::linkat(folder, from, folder, to, 0) != 0) return errno;
+  return ::unlinkat(folder, from, 0) == 0 ? 0 : errno;
+}
+
+mode_t read_umask() {
+  const std::unique_ptr<FILE, int (*)(FILE*)> status{std::fopen("/proc/self/status", "re"), &std::fclose};
+  char line[256];
+  while (status && std::fgets(line, sizeof line, status.get()) != nullptr)
+    if (std::strncmp(line, "Umask:", 6) == 0) return static_cast<mode_t>(std::strtoul(line + 6, nullptr, 8)) & 0777;
+  return umask_unreadable;
+}
+
+}  // namespace onehop::file

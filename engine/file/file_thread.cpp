@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/file/file_thread.hpp"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include "engine/base/check.hpp"
+#include "engine/base/cpu.hpp"
+#include "engine/base/time.hpp"
+
+namespace onehop::file {
+
+namespace {
+// More than this gathered in one nap: the nap was too long for the pool. 12 of 96 slots leave room for a late wake-up.
+constexpr std::size_t gathered_max = 12;
+// The kernel may delay a nap by this much to wake several threads at once. Larger than the default of 50 us: fewer
+// wake-ups of an idle core; still small beside the nap.
+constexpr unsigned long timer_slack_ns = 200'000;
+
+void take_nap(Nanos nap) noexcept {
+  const timespec span{.tv_sec = 0, .tv_nsec = nap.count()};
+  ::clock_nanosleep(CLOCK_MONOTONIC, 0, &span, nullptr);  // a signal may end it early; the loop looks anyway
+}
+}  // namespace
+
+Nanos next_nap(Nanos nap, std::size_t moved) noexcept {
+  if (moved > gathered_max) return std::max(nap_min, nap / 2);
+  if (moved == 0) return std::min(nap_max, nap * 2);
+  return nap;
+}
+
+FileThread::FileThread(std::unique_ptr<Source> source, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine)
+    : source_{std::move(source)}, to_engine_{to_engine}, from_engine_{from_engine}, io_kind_{source_->io().kind()} {}
+
+FileThread::FileThread(std::unique_ptr<Sink> sink, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine)
+    : sink_{std::move(sink)}, to_engine_{to_engine}, from_engine_{from_engine}, io_kind_{sink_->io().kind()} {}
+
+FileThread::~FileThread() {
+  request_stop();
+  join();
+}
+
+void FileThread::start() {
+  ONEHOP_CHECK(!thread_.joinable());
+  thread_ = std::thread{[this] { run(); }};
+}
+
+void FileThread::request_stop() noexcept { is_stopping_.store(true, std::memory_order_release); }
+
+void FileThread::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+FileThreadCounters FileThread::counters() const noexcept {
+  return {.naps_total = naps_total_.load(std::memory_order_relaxed),
+          .turns_total = turns_total_.load(std::memory_order_relaxed),
+          .io_syscalls_total = io_syscalls_total_.load(std::memory_order_relaxed)};
+}
+
+std::size_t FileThread::turn() {
+  const std::size_t moved =
+      source_ ? source_->turn(to_engine_, from_engine_) : sink_->turn(monotonic_now(), to_engine_, from_engine_);
+  const FileIo& io = source_ ? source_->io() : sink_->io();
+  turns_total_.fetch_add(1, std::memory_order_relaxed);
+  io_syscalls_total_.store(io.totals().syscalls, std::memory_order_relaxed);
+  is_over_.store(source_ ? source_->is_over() : sink_->is_over(), std::memory_order_release);
+  return moved;
+}
+
+void FileThread::run() {
+  name_this_thread(source_ ? "onehop-read" : "onehop-write");
+  ::prctl(PR_SET_TIMERSLACK, timer_slack_ns, 0, 0, 0);
+  Nanos nap = nap_min;
+  std::size_t moved_since_nap = 0;
+  while (!is_stopping_.load(std::memory_order_acquire)) {
+    const std::size_t moved = turn();
+    moved_since_nap += moved;
+    if (moved > 0) continue;
+    nap = next_nap(nap, moved_since_nap);
+    moved_since_nap = 0;
+    take_nap(nap);
+    naps_total_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (sink_) sink_->close();
+}
+
+}  // namespace onehop::file

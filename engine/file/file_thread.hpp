@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// FileThread: runs a Source or a Sink on a thread of its own, next to the engine core.
+//
+// It is never woken by the engine core: a wake-up would cost that core a system call per block. It naps instead, and the
+// nap follows the load: longer while it finds nothing, shorter when much has gathered meanwhile. The rings and the pool
+// bound what can gather. At 600 Mbit/s a block comes every 3.5 ms and the nap stays at its longest, 2 ms.
+// Started by the program's composition; start() and request_stop() from one thread, counters() from any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "engine/base/block.hpp"
+#include "engine/base/spsc_ring.hpp"
+#include "engine/file/sink.hpp"
+#include "engine/file/source.hpp"
+
+namespace onehop::file {
+
+struct FileThreadCounters {
+  std::uint64_t naps_total = 0;
+  std::uint64_t turns_total = 0;
+  std::uint64_t io_syscalls_total = 0;  ///< made by FileIo; opening and naming files come on top
+};
+
+class FileThread {
+ public:
+  /// The rings outlive the thread. to_engine holds at least the pool's slots.
+  FileThread(std::unique_ptr<Source> source, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine);
+  FileThread(std::unique_ptr<Sink> sink, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine);
+  ~FileThread();  ///< request_stop() and join()
+  FileThread(const FileThread&) = delete;
+  FileThread& operator=(const FileThread&) = delete;
+
+  void start();
+  /// request_stop returns at once. The thread ends after its turn; a Sink makes durable first what has arrived.
+  void request_stop() noexcept;
+  void join();
+
+  /// is_over: the Source or Sink has nothing more to do; the thread still takes and gives buffers until it is stopped.
+  [[nodiscard]] bool is_over() const noexcept { return is_over_.load(std::memory_order_acquire); }
+  [[nodiscard]] FileThreadCounters counters() const noexcept;
+  [[nodiscard]] FileIoKind io_kind() const noexcept { return io_kind_; }
+
+ private:
+  void run();
+  [[nodiscard]] std::size_t turn();
+
+  std::unique_ptr<Source> source_;
+  std::unique_ptr<Sink> sink_;
+  SpscRing<BlockRef>& to_engine_;
+  SpscRing<BlockRef>& from_engine_;
+  FileIoKind io_kind_;
+  std::thread thread_;
+  std::atomic<bool> is_stopping_{false};  // release in request_stop(), acquire in run()
+  std::atomic<bool> is_over_{false};      // release in run(), acquire in is_over()
+  std::atomic<std::uint64_t> naps_total_{0}, turns_total_{0}, io_syscalls_total_{0};  // written by the thread only
+};
+
+/// next_nap is the nap's law: `moved` is what one turn after the nap found to do.
+[[nodiscard]] Nanos next_nap(Nanos nap, std::size_t moved) noexcept;
+
+/// Shorter: a wake-up costs about 27 us, as much as 40 KB through the AEAD. Longer: at 10 Gbit/s a block comes every
+/// 0.2 ms, and a pool of 96 must not run out during a nap and its delay.
+inline constexpr Nanos nap_min = 200us;
+inline constexpr Nanos nap_max = 2ms;
+
+}  // namespace onehop::file

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Journal: what a receiver remembers of a file that is not complete: which blocks were on the disk, with which digest.
+//
+//   [ header, 72 bytes ][ record ][ record ] ... [ torn tail of a crash, ignored ]
+//
+//   header: magic 8 | version 4 | block_bytes 4 | size 8 | digest kind 1, zero 7 | entry hash 32 | checksum 8
+//   record: block index 8 | digest 32 | checksum 8        all integers little endian
+//
+// A record's checksum also covers the header's checksum and the record's own number: a record of another journal, or at
+// another place, never verifies. The file is append only. Pure functions on bytes: Sink reads and writes the file.
+// The journal is a hint where to look, never evidence: every listed block is hashed again from the disk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/base/block.hpp"
+#include "engine/crypto/digest.hpp"
+
+namespace onehop::file {
+
+inline constexpr std::size_t journal_header_bytes = 72;
+inline constexpr std::size_t journal_record_bytes = 48;
+inline constexpr std::uint32_t journal_version = 1;
+
+struct JournalHeader {
+  std::uint64_t size = 0;  ///< of the file
+  Digest entry{};          ///< entry_hash()
+  crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
+  bool operator==(const JournalHeader&) const = default;
+};
+
+/// Claim: block `block` of a file is on the receiver's disk, and hashes to `digest`.
+struct Claim {
+  std::uint64_t block = 0;
+  Digest digest{};
+  bool operator==(const Claim&) const = default;
+};
+
+/// JournalWriter makes the bytes to append. It keeps only the number of the next record.
+class JournalWriter {
+ public:
+  explicit JournalWriter(const JournalHeader& header) noexcept;
+  [[nodiscard]] std::span<const std::byte> header() const noexcept { return header_; }
+  /// resume_at continues after `records` records that are in the file already.
+  void resume_at(std::uint64_t records) noexcept { next_record_ = records; }
+  void append(const Claim& claim, std::vector<std::byte>& out);
+
+ private:
+  std::array<std::byte, journal_header_bytes> header_{};
+  std::uint64_t next_record_ = 0;
+};
+
+struct Journal {
+  JournalHeader header;
+  std::vector<Claim> claims;      ///< in file order of the records; a block may repeat, the last one counts
+  std::size_t valid_bytes = 0;    ///< what follows is torn and is cut off before the next append
+};
+
+/// parse_journal reads until the first record that does not verify. Nothing: the header itself is not ours.
+[[nodiscard]] std::optional<Journal> parse_journal(std::span<const std::byte> bytes);
+
+/// journal_bytes_max: no journal of a file of `size` is longer: each block is listed once per session that wrote it.
+[[nodiscard]] std::uint64_t journal_bytes_max(std::uint64_t size) noexcept;
+
+}  // namespace onehop::file

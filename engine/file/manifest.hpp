@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Manifest: the list of files that one session carries, as the sender claims it and the receiver approves it.
+//
+//   command line ─▶ source_files ─▶ Manifest ─▶ (offer) ─▶ validate() ─▶ person approves manifest_hash() ─▶ Sink
+//
+// Names are bytes, relative paths below the destination. Nothing here touches the disk. Any thread may call it; the
+// values are plain. It never repairs a name: a manifest is taken as it is, or refused as a whole before a byte is written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/block.hpp"
+#include "engine/base/result.hpp"
+
+namespace onehop::file {
+
+struct ManifestEntry {
+  std::string name;            ///< relative path, components separated by '/', any bytes but NUL
+  std::uint64_t size = 0;      ///< bytes; a claim until the root digest agrees
+  std::uint32_t mode = 0;      ///< permission bits, 0777; the receiver's umask applies
+  std::int64_t mtime_ns = 0;   ///< since 1970
+  bool operator==(const ManifestEntry&) const = default;
+};
+
+struct Manifest {
+  std::vector<ManifestEntry> files;
+  bool operator==(const Manifest&) const = default;
+};
+
+/// ManifestLimits are ours; a peer never moves them. The kernel's own are NAME_MAX 255 and PATH_MAX 4096.
+struct ManifestLimits {
+  std::size_t entries_max = 1'000'000;        ///< higher: a manifest of hostile size costs gigabytes before approval
+  std::size_t component_bytes_max = 255;
+  std::size_t path_bytes_max = 4095;          ///< PATH_MAX counts the closing NUL
+  std::size_t depth_max = 64;
+  std::uint64_t total_bytes_max = std::uint64_t{1} << 62;  ///< offsets are signed 64-bit in the kernel
+};
+
+/// validate accepts a manifest as a whole, or names the first entry that breaks a rule.
+[[nodiscard]] Result<void> validate(const Manifest& manifest, const ManifestLimits& limits = {});
+
+/// total_bytes is the sum of the sizes; call it on validated manifests only (the sum is checked there).
+[[nodiscard]] std::uint64_t total_bytes(const Manifest& manifest) noexcept;
+
+/// blocks_of counts the blocks of a file; an empty file has one block of length 0.
+[[nodiscard]] constexpr std::uint64_t blocks_of(std::uint64_t size) noexcept {
+  return size == 0 ? 1 : (size - 1) / block_bytes + 1;
+}
+/// block_length is the number of file bytes in block `index`.
+[[nodiscard]] constexpr std::uint32_t block_length(std::uint64_t size, std::uint64_t index) noexcept {
+  const std::uint64_t left = size - index * block_bytes;
+  return static_cast<std::uint32_t>(left < block_bytes ? left : block_bytes);
+}
+
+/// manifest_hash is SHA-256 over every field of every entry: what a person approves is what may be written.
+[[nodiscard]] Digest manifest_hash(const Manifest& manifest);
+/// entry_hash names one entry in a journal; any difference means another file.
+[[nodiscard]] Digest entry_hash(const ManifestEntry& entry);
+
+/// display_name is the only way a name may reach a terminal, a log or a text: control characters, ESC, bidirectional
+/// overrides, invisible characters and invalid UTF-8 become visible escapes, a backslash is doubled.
+[[nodiscard]] std::string display_name(std::string_view name);
+
+/// temporary_name makes ".NAME<suffix>" and stays within NAME_MAX: a long name is cut and a hash of it is appended.
+[[nodiscard]] std::string temporary_name(std::string_view leaf, std::string_view suffix);
+
+inline constexpr std::string_view part_suffix = ".part";
+inline constexpr std::string_view journal_suffix = ".onehop-journal";
+
+}  // namespace onehop::file

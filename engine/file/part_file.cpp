@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/file/part_file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/base/check.hpp"
+
+namespace onehop::file {
+
+namespace {
+
+// Parts of one name at a time. Higher: litter goes unnoticed; lower: parallel receivers of one name are refused.
+constexpr unsigned part_numbers_max = 9;
+constexpr unsigned final_numbers_max = 999;
+constexpr mode_t part_mode = 0600;
+
+/// Ours to write to: a regular file, no second name, and our own user's.
+bool is_plain_own_file(int fd, mode_t& mode) noexcept {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return false;
+  mode = status.st_mode & 07777;
+  return S_ISREG(status.st_mode) && status.st_nlink == 1 && status.st_uid == ::geteuid();
+}
+
+int write_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset) noexcept {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    if (written == 0) return ENOSPC;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+  return 0;
+}
+
+/// The journal's bytes; empty when it cannot be one.
+std::vector<std::byte> read_journal(int fd, std::uint64_t size) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) > journal_bytes_max(size)) return {};
+  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+  const std::int64_t read = read_at(fd, bytes.data(), bytes.size(), 0);
+  bytes.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
+  return bytes;
+}
+
+/// Each block once, the newest record of it, by block.
+std::vector<Claim> newest_by_block(std::vector<Claim> claims) {
+  std::ranges::reverse(claims);
+  std::ranges::stable_sort(claims, {}, &Claim::block);
+  const auto repeated = std::ranges::unique(claims, {}, &Claim::block);
+  claims.erase(repeated.begin(), repeated.end());
+  return claims;
+}
+
+}  // namespace
+
+std::int64_t read_at(int fd, std::byte* out, std::size_t bytes, std::uint64_t offset) noexcept {
+  std::size_t done_bytes = 0;
+  while (done_bytes < bytes) {
+    const ssize_t got = ::pread(fd, out + done_bytes, bytes - done_bytes, static_cast<off_t>(offset + done_bytes));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -errno;
+    if (got == 0) break;
+    done_bytes += static_cast<std::size_t>(got);
+  }
+  return static_cast<std::int64_t>(done_bytes);
+}
+
+std::string numbered_leaf(const std::string& leaf, unsigned number) {
+  const std::size_t dot = leaf.rfind('.');
+  const std::size_t cut = dot == std::string::npos || dot == 0 ? leaf.size() : dot;
+  return leaf.substr(0, cut).append(" (").append(std::to_string(number)).append(")").append(leaf, cut);
+}
+
+Result<PartFile> PartFile::open(int root, const ManifestEntry& entry, const PartOptions& options) {
+  PartFile self;
+  Result<Place> place = open_place(root, entry.name, options.is_creating);
+  if (place.has_error()) {
+    if (!options.is_creating && place.error().errno_value == ENOENT) return PartFile{};
+    return std::move(place).error();
+  }
+  self.place_ = std::move(place).value();
+  self.final_leaf_ = self.place_.leaf;
+  for (unsigned number = 0; number <= part_numbers_max; ++number) {
+    switch (self.try_names(number, entry, options)) {
+      case Taken::ours: return Result<PartFile>{std::move(self)};
+      case Taken::error:
+        return errno_error(ExitCode::local_file_error, "create the partial file of '" + display_name(entry.name) + "'");
+      case Taken::absent: return PartFile{};
+      case Taken::not_ours: break;
+    }
+    self.part_.close();
+    self.journal_.close();
+    self.is_part_made_ = false;
+  }
+  if (!options.is_creating) return PartFile{};
+  return errno_error(ExitCode::local_file_error, "create the partial file of '" + display_name(entry.name) + "'",
+                     "Remove old '.part' files of it that no transfer uses", EEXIST);
+}
+
+PartFile::Taken PartFile::try_names(unsigned number, const ManifestEntry& entry, const PartOptions& options) {
+  std::string infix;
+  if (number > 0) infix.append(".").append(std::to_string(number));
+  part_name_ = temporary_name(place_.leaf, std::string{infix}.append(part_suffix));
+  journal_name_ = temporary_name(place_.leaf, std::string{infix}.append(journal_suffix));
+  const JournalHeader header{.size = entry.size, .entry = entry_hash(entry), .digest_kind = options.digest_kind};
+  writer_ = JournalWriter{header};
+  const int folder = place_.folder.get();
+
+  if (options.is_creating) {
+    part_ = open_beneath(folder, part_name_.c_str(), O_RDWR | O_CREAT | O_EXCL, part_mode);
+    if (part_.is_open()) {
+      if (::flock(part_.get(), LOCK_EX | LOCK_NB) != 0) return errno == EWOULDBLOCK ? Taken::not_ours : Taken::error;
+      is_part_made_ = true;
+      const Taken taken = start_journal(header, blocks_of(entry.size) > 1);
+      if (taken != Taken::ours) {
+        const int cause = errno;
+        remove();
+        errno = cause;
+      }
+      return taken;
+    }
+    if (errno != EEXIST) return Taken::error;
+  }
+  // O_NONBLOCK: a fifo under this name must not stop us; it is refused by its type.
+  part_ = open_beneath(folder, part_name_.c_str(), O_RDWR | O_NONBLOCK | O_NOCTTY);
+  if (!part_.is_open()) return !options.is_creating && errno == ENOENT ? Taken::absent : Taken::not_ours;
+  return adopt(header, options);
+}
+
+/// A part exists. It is ours when its owner is gone (the lock), and it holds this very entry or nothing at all.
+PartFile::Taken PartFile::adopt(const JournalHeader& header, const PartOptions& options) {
+  const int folder = place_.folder.get();
+  mode_t mode = 0, journal_mode = 0;
+  if (!is_plain_own_file(part_.get(), mode)) return Taken::not_ours;
+  if (::flock(part_.get(), LOCK_EX | LOCK_NB) != 0) return Taken::not_ours;
+  // Its owner may have renamed it between our open and our lock.
+  if (!is_same_inode(folder, part_name_.c_str(), part_.get())) return Taken::not_ours;
+
+  journal_ = open_beneath(folder, journal_name_.c_str(), O_RDWR | O_NONBLOCK | O_NOCTTY);
+  const bool has_journal = journal_.is_open() && is_plain_own_file(journal_.get(), journal_mode);
+  if (journal_.is_open() && !has_journal) return Taken::not_ours;
+  if (has_journal) {
+    const std::optional<Journal> journal = parse_journal(read_journal(journal_.get(), header.size));
+    if (journal && journal->header == header) {
+      listed_ = newest_by_block(journal->claims);
+      writer_.resume_at(journal->claims.size());
+      journal_bytes_ = journal->valid_bytes;
+      return ::ftruncate(journal_.get(), static_cast<off_t>(journal_bytes_)) == 0 ? Taken::ours : Taken::error;
+    }
+    // Progress of another file of this name: given up only when the user said that the old state may go.
+    const bool may_restart = options.on_exist == OnExist::resume || options.on_exist == OnExist::overwrite;
+    if (journal && !may_restart) return Taken::not_ours;
+  } else if (mode != part_mode) {
+    return Taken::not_ours;  // not how we leave a part behind
+  }
+  if (!options.is_creating) return Taken::not_ours;
+  if (::ftruncate(part_.get(), 0) != 0) return Taken::error;
+  is_part_made_ = true;
+  return start_journal(header, has_journal || blocks_of(header.size) > 1);
+}
+
+/// A file of one block has no use for a journal, and many small files would pay for it with three calls each.
+PartFile::Taken PartFile::start_journal(const JournalHeader& header, bool is_needed) {
+  writer_ = JournalWriter{header};
+  listed_.clear();
+  if (!is_needed) return Taken::ours;
+  const int errno_value = make_journal();
+  if (errno_value == 0) return Taken::ours;
+  errno = errno_value;
+  return errno_value == EEXIST ? Taken::not_ours : Taken::error;
+}
+
+int PartFile::make_journal() {
+  const int folder = place_.folder.get();
+  if (!journal_.is_open()) journal_ = open_beneath(folder, journal_name_.c_str(), O_RDWR | O_CREAT | O_EXCL, part_mode);
+  if (!journal_.is_open() && errno == EEXIST) {
+    // A journal without its part, or one of a part that we hold the lock of: nobody can use it any more.
+    journal_ = open_beneath(folder, journal_name_.c_str(), O_RDWR | O_NONBLOCK | O_NOCTTY);
+    mode_t mode = 0;
+    if (!journal_.is_open() || !is_plain_own_file(journal_.get(), mode) || mode != part_mode) return EEXIST;
+  }
+  if (!journal_.is_open()) return errno;
+  if (::ftruncate(journal_.get(), 0) != 0) return errno;
+  journal_bytes_ = writer_.header().size();
+  return write_at(journal_.get(), writer_.header(), 0);
+}
+
+int PartFile::record(std::span<const Claim> claims) {
+  if (!journal_.is_open()) return 0;  // one block: it is complete or it is nothing
+  std::vector<std::byte> bytes;
+  for (const Claim& claim : claims) writer_.append(claim, bytes);
+  const int errno_value = write_at(journal_.get(), bytes, journal_bytes_);
+  journal_bytes_ += bytes.size();
+  return errno_value;
+}
+
+int PartFile::sync_journal() noexcept {
+  return !journal_.is_open() || ::fdatasync(journal_.get()) == 0 ? 0 : errno;
+}
+
+FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& options) {
+  ONEHOP_CHECK(is_open());
+  const timespec mtime{.tv_sec = static_cast<time_t>(entry.mtime_ns / 1'000'000'000 - (entry.mtime_ns % 1'000'000'000 < 0)),
+                       .tv_nsec = (entry.mtime_ns % 1'000'000'000 + 1'000'000'000) % 1'000'000'000};
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, mtime};
+  // Mode and time first, so that the one fsync covers them too.
+  if (::fchmod(part_.get(), entry.mode & 0777 & ~options.umask_bits) != 0) return {FileFailure::write_error, errno};
+  if (::futimens(part_.get(), times) != 0) return {FileFailure::write_error, errno};
+  if (::fsync(part_.get()) != 0) return {FileFailure::sync_error, errno};
+  // Somebody with access to the folder may have put another file under our temporary name.
+  if (!is_same_inode(place_.folder.get(), part_name_.c_str(), part_.get())) return {FileFailure::rename_error, ESTALE};
+  if (const int errno_value = rename_to_final(options); errno_value != 0)
+    return {errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error, errno_value};
+  if (!is_same_inode(place_.folder.get(), final_leaf_.c_str(), part_.get())) return {FileFailure::rename_error, ESTALE};
+  if (::fsync(place_.folder.get()) != 0) return {FileFailure::sync_error, errno};
+  if (journal_.is_open() && is_same_inode(place_.folder.get(), journal_name_.c_str(), journal_.get()))
+    ::unlinkat(place_.folder.get(), journal_name_.c_str(), 0);  // one left behind is found to have no part
+  return {};
+}
+
+int PartFile::rename_to_final(const PartOptions& options) {
+  const int folder = place_.folder.get();
+  if (options.on_exist == OnExist::overwrite) {
+    struct stat status {};
+    const bool is_there = ::fstatat(folder, place_.leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+    if (is_there && !S_ISREG(status.st_mode)) return EEXIST;
+    return ::renameat(folder, part_name_.c_str(), folder, place_.leaf.c_str()) == 0 ? 0 : errno;
+  }
+  int errno_value = rename_new(folder, part_name_.c_str(), final_leaf_.c_str());
+  for (unsigned number = 2; errno_value == EEXIST && options.on_exist == OnExist::rename; ++number) {
+    if (number > final_numbers_max) break;
+    final_leaf_ = numbered_leaf(place_.leaf, number);
+    errno_value = rename_new(folder, part_name_.c_str(), final_leaf_.c_str());
+  }
+  return errno_value;
+}
+
+void PartFile::remove() noexcept {
+  const int folder = place_.folder.get();
+  if (is_part_made_ && is_same_inode(folder, part_name_.c_str(), part_.get())) {
+    ::unlinkat(folder, part_name_.c_str(), 0);
+    if (journal_.is_open() && is_same_inode(folder, journal_name_.c_str(), journal_.get()))
+      ::unlinkat(folder, journal_name_.c_str(), 0);
+  }
+  part_.close();
+  journal_.close();
+}
+
+}  // namespace onehop::file

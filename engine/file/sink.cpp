@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Sink, the messages: what a block, a digest and a root do to a file's state. sink_durable.cpp makes it last.
+#include "engine/file/sink.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/base/check.hpp"
+
+namespace onehop::file {
+
+namespace {
+// Messages taken per turn, so that completions and checkpoints are looked at in between.
+constexpr std::size_t messages_per_turn_max = 64;
+// Digests announced before their block, in slots. The peer announces a digest when it has sent the block, and it may
+// start only what our credit allows: one pool. The rest is slack; beyond it the peer is not following the protocol.
+constexpr std::size_t announced_early_per_slot = 4;
+// Blocks known but not yet in the tree, over all files: 16 GiB of data ahead of its digests, about 10 MiB of memory.
+// Lower: a stalled control connection ends a fast transfer. Higher: a peer makes us hold more.
+constexpr std::size_t entries_max = 65'536;
+}  // namespace
+
+std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
+  if (!has_lent_) {
+    has_lent_ = true;
+    checkpoint_at_ = now;
+    std::uint32_t slot = 0;
+    while (pool_.lend(slot)) outbox_.push_back({.data = pool_.data(slot), .slot = slot});
+  }
+  std::size_t moved = 0;
+  BlockRef message;
+  const std::size_t outbox_max = options_.slots + messages_per_turn_max;
+  for (std::size_t i = 0; i < messages_per_turn_max && outbox_.size() < outbox_max && from_engine.pop(message); ++i) {
+    handle(message);
+    ++moved;
+  }
+  collect(false);
+  if (!is_stopped_) checkpoint_if_due(now);
+  for (; !outbox_.empty() && to_engine.push(outbox_.front()); ++moved) outbox_.pop_front();
+  return moved;
+}
+
+void Sink::handle(const BlockRef& message) {
+  switch (message.kind) {
+    case BlockKind::block: return on_block(message);
+    case BlockKind::digest:
+    case BlockKind::skipped: return on_digest(message);
+    case BlockKind::root: return on_root(message);
+    case BlockKind::checkpoint:
+    case BlockKind::abort: return on_stop(message);
+    default: return fail(message.file, FileFailure::protocol);
+  }
+}
+
+bool Sink::is_in_manifest(const BlockRef& message) const noexcept {
+  if (message.file >= manifest_.files.size() || !is_wanted_[message.file]) return false;
+  if (message.kind == BlockKind::root) return true;
+  return message.offset % block_bytes == 0 && message.offset / block_bytes < blocks_of(manifest_.files[message.file].size);
+}
+
+void Sink::on_block(const BlockRef& block) {
+  ONEHOP_CHECK(block.slot < writing_.size());
+  ONEHOP_CHECK(block.data == pool_.data(block.slot));
+  if (is_stopped_) return give_back(block);
+  const std::uint64_t index = block.offset / block_bytes;
+  if (!is_in_manifest(block) || block.length != block_length(manifest_.files[block.file].size, index)) {
+    give_back(block);
+    return fail(block.file, FileFailure::protocol);
+  }
+  OpenFile* const open = is_done_[block.file] ? nullptr : open_file(block.file);
+  if (is_stopped_) return give_back(block);
+  if (open == nullptr || index < open->next_leaf || (open->entries.contains(index) && open->entries[index].has_own)) {
+    ++totals_.duplicate_blocks;
+    return give_back(block);
+  }
+  if (open->complete.is_open()) {
+    give_back(block);
+    return fail(block.file, FileFailure::exists, EEXIST);
+  }
+  const auto [at, is_new] = open->entries.try_emplace(index);
+  Entry& entry = at->second;
+  entries_total_ += is_new ? 1 : 0;
+  if (entry.has_announced) --announced_early_;
+  entry.own = crypto::block_digest(options_.digest_kind, {block.data, block.length});
+  entry.has_own = true;
+  const bool is_wrong = entry.has_announced && entry.own != entry.announced;
+  if (is_wrong || entries_total_ > entries_max) {
+    give_back(block);
+    return fail(block.file, is_wrong ? FileFailure::digest_mismatch : FileFailure::protocol);
+  }
+  write(*open, block);
+}
+
+void Sink::write(OpenFile& open, const BlockRef& block) {
+  open.has_received = true;
+  if (block.length == 0) {
+    open.entries[0].is_stored = true;
+    give_back(block);
+    return settle(block.file, 0);
+  }
+  wait_for_room();
+  if (is_stopped_) return give_back(block);
+  writing_[block.slot] = block;
+  ++open.writes_in_flight;
+  io_->submit_write(open.part.fd(), block.data, block.length, block.offset, block.slot);
+  collect(false);
+}
+
+void Sink::on_digest(const BlockRef& message) {
+  if (is_stopped_) return;
+  if (!is_in_manifest(message)) return fail(message.file, FileFailure::protocol);
+  if (is_done_[message.file]) return;
+  OpenFile* const open = open_file(message.file);
+  if (open == nullptr) return;
+  const std::uint64_t index = message.offset / block_bytes;
+  if (index < open->next_leaf) return;
+  const auto [at, is_new] = open->entries.try_emplace(index);
+  Entry& entry = at->second;
+  entries_total_ += is_new ? 1 : 0;
+  if (entry.has_announced && entry.announced != message.digest) return fail(message.file, FileFailure::protocol);
+  if (entry.has_announced) return;
+  entry.announced = message.digest;
+  entry.has_announced = true;
+  if (!entry.has_own) {
+    const std::vector<Claim>& claims = claims_[message.file];
+    const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
+    const bool is_held = claim != claims.end() && claim->block == index && claim->digest == message.digest;
+    if (is_held) {
+      entry.own = claim->digest;
+      entry.has_own = entry.is_stored = true;
+    } else if (open->complete.is_open()) {
+      return fail(message.file, FileFailure::exists, EEXIST);  // another file has the final name
+    } else if (message.kind == BlockKind::skipped || ++announced_early_ > announced_early_per_slot * options_.slots) {
+      return fail(message.file, FileFailure::protocol);
+    }
+  }
+  if (entries_total_ > entries_max) return fail(message.file, FileFailure::protocol);
+  if (entry.has_own && entry.own != entry.announced) return fail(message.file, FileFailure::digest_mismatch);
+  settle(message.file, index);
+}
+
+void Sink::on_root(const BlockRef& message) {
+  if (is_stopped_) return;
+  if (!is_in_manifest(message)) return fail(message.file, FileFailure::protocol);
+  if (is_done_[message.file]) return;
+  OpenFile* const open = open_file(message.file);
+  if (open == nullptr) return;
+  if (open->has_root && open->root != message.digest) return fail(message.file, FileFailure::protocol);
+  open->has_root = true;
+  open->root = message.digest;
+  finish_if_complete(message.file);
+}
+
+void Sink::on_stop(const BlockRef& message) {
+  if (message.kind == BlockKind::abort) {
+    close();
+  } else if (!is_stopped_) {
+    make_durable();
+  }
+  outbox_.push_back({.kind = BlockKind::checkpointed});
+}
+
+/// The state of a file that is not done; nothing when it cannot be opened, which is reported.
+Sink::OpenFile* Sink::open_file(std::uint32_t file) {
+  if (const auto at = open_.find(file); at != open_.end()) return at->second.get();
+  Result<PartFile> part = PartFile::open(root_.get(), manifest_.files[file], part_options_);
+  if (part.has_error()) {
+    fail(file, FileFailure::write_error, part.error().errno_value);
+    return nullptr;
+  }
+  auto open = std::make_unique<OpenFile>(options_.digest_kind);
+  open->part = std::move(part).value();
+  for (std::string& folder : open->part.folders_made()) folders_made_.push_back(std::move(folder));
+  return open_.emplace(file, std::move(open)).first->second.get();
+}
+
+/// One thing more is known about a block. When all is known and agrees, it goes to the journal's list and to the tree.
+void Sink::settle(std::uint32_t file, std::uint64_t block) {
+  OpenFile& open = *open_.at(file);
+  const auto is_matched = [](const Entry& entry) {
+    return entry.is_stored && entry.has_announced && entry.own == entry.announced;
+  };
+  if (const Entry& entry = open.entries.at(block); !is_matched(entry)) return;
+  const std::vector<Claim>& claims = claims_[file];
+  const auto claim = std::ranges::lower_bound(claims, block, {}, &Claim::block);
+  const Digest digest = open.entries.at(block).own;
+  const bool is_recorded = claim != claims.end() && claim->block == block && claim->digest == digest;
+  if (!is_recorded) open.to_record.push_back({block, digest});
+
+  for (auto at = open.entries.find(open.next_leaf); at != open.entries.end() && is_matched(at->second);
+       at = open.entries.find(open.next_leaf)) {
+    if (manifest_.files[file].size > 0) open.tree.add(at->second.own);
+    open.entries.erase(at);
+    --entries_total_;
+    ++open.next_leaf;
+  }
+  finish_if_complete(file);
+}
+
+void Sink::finish_if_complete(std::uint32_t file) {
+  const OpenFile& open = *open_.at(file);
+  if (is_stopped_ || !open.has_root || open.next_leaf < blocks_of(manifest_.files[file].size)) return;
+  ONEHOP_CHECK(open.entries.empty());
+  if (open.tree.root() != open.root) return fail(file, FileFailure::root_mismatch);
+  finish(file);
+}
+
+void Sink::give_back(const BlockRef& block) {
+  outbox_.push_back({.data = block.data, .file = block.file, .slot = block.slot});
+}
+
+void Sink::fail(std::uint32_t file, FileFailure failure, int errno_value) {
+  if (is_stopped_) return;
+  is_stopped_ = true;
+  outbox_.push_back({.file = file, .status = errno_value, .kind = BlockKind::failed, .failure = failure});
+}
+
+}  // namespace onehop::file

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Sink: the receiving half of file I/O. It writes blocks where they belong, in any order, and gives a file its final name
+// only when every block and the root have the announced digests.
+//
+//   engine ─▶ {block, digest, root, checkpoint, abort} ─▶ digest of the bytes ─▶ write ─▶ buffer back ─▶ engine
+//                                                     announced == own? ─▶ tree ─▶ root? ─▶ sync, rename ─▶ file_done
+//                                   once a second: fdatasync ─▶ journal
+//
+// prepare() runs before the peer is told "accepted": it validates, looks for existing names, room and permission, and
+// hashes what an earlier session left. After that one file thread owns the Sink and calls turn(). After a failure the
+// Sink writes nothing more and only gives buffers back; `.part` and journal stay for the next session.
+// It never opens a path from the peer other than below the destination's descriptor (confined.hpp).
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/block.hpp"
+#include "engine/base/spsc_ring.hpp"
+#include "engine/crypto/tree.hpp"
+#include "engine/file/block_pool.hpp"
+#include "engine/file/file_io.hpp"
+#include "engine/file/part_file.hpp"
+
+namespace onehop::file {
+
+struct SinkOptions {
+  std::string folder;            ///< the destination; this string is the only path that is resolved with links
+  Digest approved{};             ///< manifest_hash() of what was approved; another manifest is refused (P7)
+  OnExist on_exist = OnExist::ask;
+  crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
+  ManifestLimits limits;
+  std::size_t slots = receiver_slots;
+  /// Left free for everyone else. Lower: other programs fail first. Higher: a nearly full disk takes nothing.
+  std::uint64_t reserve_bytes = std::uint64_t{64} << 20;
+  /// Between two checkpoints. Shorter: each costs a disk flush; longer: a crash loses more. What a crash loses is sent again.
+  Nanos checkpoint_span = 1s;
+};
+
+struct SinkTotals {
+  std::uint64_t bytes_written = 0, bytes_resumed = 0, blocks_written = 0, duplicate_blocks = 0;
+  std::uint64_t files_done = 0, checkpoints = 0;
+};
+
+class Sink {
+ public:
+  /// prepare may block for long: it hashes what it offers to resume. Nothing is written but a probe file that has no name.
+  /// Errors: exit 8 (local) or 2 (the folder). Syscalls: open, openat2, statvfs, fstatat, pread, flock.
+  [[nodiscard]] static Result<std::unique_ptr<Sink>> prepare(Manifest manifest, SinkOptions options,
+                                                            std::unique_ptr<FileIo> io);
+  ~Sink();
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+
+  /// For the accept message, by manifest index. Read them before the file thread starts.
+  [[nodiscard]] const std::vector<std::vector<Claim>>& claims() const noexcept { return claims_; }
+  [[nodiscard]] const std::vector<bool>& is_wanted() const noexcept { return is_wanted_; }
+  [[nodiscard]] std::uint64_t bytes_resumed() const noexcept { return totals_.bytes_resumed; }
+
+  /// turn does what can be done now and returns how many messages moved; 0: nap. The first turn lends every buffer.
+  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine);
+  /// close makes durable what arrived and removes what is empty. The thread calls it last; abort implies it.
+  void close();
+
+  /// is_over: every wanted file has its final name, or the Sink failed or was aborted.
+  [[nodiscard]] bool is_over() const noexcept { return (is_stopped_ || files_left_ == 0) && outbox_.empty(); }
+  [[nodiscard]] const FileIo& io() const noexcept { return *io_; }
+  [[nodiscard]] const SinkTotals& totals() const noexcept { return totals_; }
+
+ private:
+  /// A block of which something is known, until the tree has it.
+  struct Entry {
+    Digest own{}, announced{};
+    bool has_own = false, has_announced = false, is_stored = false;
+  };
+  struct OpenFile {
+    explicit OpenFile(crypto::DigestKind kind) : tree{kind} {}
+    PartFile part;
+    Fd complete;                       ///< OnExist::resume and the final name exists: compared, never written
+    crypto::DigestTree tree;
+    std::uint64_t next_leaf = 0;       ///< every block below is in the tree
+    std::unordered_map<std::uint64_t, Entry> entries;
+    std::vector<Claim> to_record, in_sync;  ///< matched since the last checkpoint; covered by the fdatasync that runs
+    std::uint32_t writes_in_flight = 0;
+    bool is_syncing = false, is_sync_broken = false, has_root = false, has_received = false;
+    Digest root{};
+  };
+
+  Sink(Manifest manifest, SinkOptions options, std::unique_ptr<FileIo> io);
+
+  // sink_prepare.cpp
+  [[nodiscard]] Result<void> open_folder();
+  [[nodiscard]] Result<void> look_at_names();
+  [[nodiscard]] Result<void> look_at(std::uint32_t file, const struct stat& status, Place place);
+  [[nodiscard]] Result<void> find_part(std::uint32_t file);
+  [[nodiscard]] std::vector<Claim> hash_listed(int fd, std::uint64_t size, const std::vector<Claim>& listed);
+  [[nodiscard]] Result<void> check_room() const;
+
+  // sink.cpp
+  void handle(const BlockRef& message);
+  void on_block(const BlockRef& block);
+  void on_digest(const BlockRef& message);
+  void on_root(const BlockRef& message);
+  void on_stop(const BlockRef& message);
+  [[nodiscard]] bool is_in_manifest(const BlockRef& message) const noexcept;
+  [[nodiscard]] OpenFile* open_file(std::uint32_t file);
+  void write(OpenFile& open, const BlockRef& block);
+  void settle(std::uint32_t file, std::uint64_t block);
+  void finish_if_complete(std::uint32_t file);
+  void give_back(const BlockRef& block);
+  void fail(std::uint32_t file, FileFailure failure, int errno_value = 0);
+
+  // sink_durable.cpp
+  void collect(bool is_waiting);
+  void on_written(std::uint32_t slot, std::int64_t result);
+  void on_synced(std::uint32_t file, std::int64_t result);
+  void checkpoint_if_due(Instant now);
+  void start_syncs();
+  void wait_for_room();
+  void wait_for_all();
+  void make_durable();
+  void keep_progress();
+  void finish(std::uint32_t file);
+  void remove_folders_made() noexcept;
+
+  Manifest manifest_;
+  SinkOptions options_;
+  PartOptions part_options_;
+  std::unique_ptr<FileIo> io_;
+  BlockPool pool_;
+  Fd root_;
+  std::vector<std::vector<Claim>> claims_;   // by file; sorted by block
+  std::vector<bool> is_wanted_, is_done_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<OpenFile>> open_;
+  std::vector<BlockRef> writing_;            // by slot
+  std::deque<BlockRef> outbox_;
+  std::vector<std::string> folders_made_;
+  std::size_t files_left_ = 0;
+  std::size_t entries_total_ = 0;            // over all open files
+  std::size_t announced_early_ = 0;          // digests whose block has not come
+  Instant checkpoint_at_{};
+  SinkTotals totals_;
+  bool has_lent_ = false, is_stopped_ = false, is_closed_ = false;
+};
+
+}  // namespace onehop::file

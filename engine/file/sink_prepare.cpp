@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Sink::prepare(): everything that can be refused is refused here, before the peer is told "accepted".
+//   1 the manifest is valid and the one that was approved     4 the folder is writable
+//   2 the folder is opened once                               5 parts of earlier sessions are hashed, and offered
+//   3 existing final names, by policy                         6 the rest fits on the disk
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/base/check.hpp"
+#include "engine/file/sink.hpp"
+
+namespace onehop::file {
+
+namespace {
+
+/// Small files are open from their first byte to their root, which is announced a round trip later: more than the 1024
+/// descriptors that a shell allows. The hard limit is the administrator's and stays.
+void raise_descriptor_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+Error already_exists(const ManifestEntry& entry, std::string_view cause, std::string_view hint) {
+  return {ExitCode::local_file_error, "receive '" + display_name(entry.name) + "'", std::string{cause}, std::string{hint},
+          EEXIST};
+}
+
+}  // namespace
+
+Sink::Sink(Manifest manifest, SinkOptions options, std::unique_ptr<FileIo> io)
+    : manifest_{std::move(manifest)}, options_{std::move(options)}, io_{std::move(io)}, pool_{options_.slots},
+      claims_(manifest_.files.size()), is_wanted_(manifest_.files.size(), true), is_done_(manifest_.files.size(), false),
+      writing_(options_.slots) {
+  ONEHOP_CHECK(io_ != nullptr);
+  part_options_ = {.digest_kind = options_.digest_kind, .on_exist = options_.on_exist, .umask_bits = read_umask(),
+                   .is_creating = false};
+}
+
+Result<std::unique_ptr<Sink>> Sink::prepare(Manifest manifest, SinkOptions options, std::unique_ptr<FileIo> io) {
+  ONEHOP_TRYV(validate(manifest, options.limits));
+  if (manifest_hash(manifest) != options.approved)
+    return Error{ExitCode::local_file_error, "receive the files", "the list is not the one that was approved",
+                 "Nothing was written", 0};
+  raise_descriptor_limit();
+  std::unique_ptr<Sink> self{new Sink{std::move(manifest), std::move(options), std::move(io)}};
+  ONEHOP_TRYV(self->open_folder());
+  ONEHOP_TRYV(self->look_at_names());
+  ONEHOP_TRYV(self->check_room());
+  for (std::size_t file = 0; file < self->claims_.size(); ++file)
+    for (const Claim& claim : self->claims_[file])
+      self->totals_.bytes_resumed += block_length(self->manifest_.files[file].size, claim.block);
+  self->files_left_ = static_cast<std::size_t>(std::ranges::count(self->is_wanted_, true));
+  self->part_options_.is_creating = true;
+  return self;
+}
+
+/// The folder's own path may go through links: the user named it. Nothing below it may.
+Result<void> Sink::open_folder() {
+  const std::string attempt = "receive into '" + display_name(options_.folder) + "'";
+  root_ = Fd{::open(options_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (!root_.is_open()) return errno_error(ExitCode::local_file_error, attempt, "Choose an existing folder with --dir");
+  // A file without a name proves that files can be made here, and leaves nothing behind.
+  Fd probe{::openat(root_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
+  if (!probe.is_open() && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
+    const std::string name = ".onehop-probe-" + std::to_string(::getpid());
+    probe = open_beneath(root_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (probe.is_open() && is_same_inode(root_.get(), name.c_str(), probe.get())) ::unlinkat(root_.get(), name.c_str(), 0);
+  }
+  if (!probe.is_open()) return errno_error(ExitCode::local_file_error, attempt, "Choose a folder that can be written to");
+  return success();
+}
+
+Result<void> Sink::look_at_names() {
+  for (std::uint32_t file = 0; file < manifest_.files.size(); ++file) {
+    Result<Place> place = open_place(root_.get(), manifest_.files[file].name, false);
+    if (place.has_error()) {
+      if (place.error().errno_value == ENOENT) continue;  // its folder is made when its first block comes
+      return std::move(place).error();
+    }
+    struct stat status {};
+    if (::fstatat(place.value().folder.get(), place.value().leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+      ONEHOP_TRYV(look_at(file, status, std::move(place).value()));
+      if (!is_wanted_[file] || open_.contains(file)) continue;
+    } else if (errno != ENOENT) {
+      return errno_error(ExitCode::local_file_error, "look for '" + display_name(manifest_.files[file].name) + "'");
+    }
+    ONEHOP_TRYV(find_part(file));
+  }
+  return success();
+}
+
+/// The final name exists: the policy decides.
+Result<void> Sink::look_at(std::uint32_t file, const struct stat& status, Place place) {
+  const ManifestEntry& entry = manifest_.files[file];
+  const bool is_regular = S_ISREG(status.st_mode);
+  switch (options_.on_exist) {
+    case OnExist::ask:
+      return already_exists(entry, "that name exists", "Choose --on-exist resume, skip, rename or overwrite");
+    case OnExist::skip: is_wanted_[file] = false; return success();
+    case OnExist::rename: return success();
+    case OnExist::overwrite:
+      if (is_regular) return success();
+      return already_exists(entry, "that name exists and is not a regular file", "It is never replaced");
+    case OnExist::resume: break;
+  }
+  if (!is_regular) return already_exists(entry, "that name exists and is not a regular file", "It is never replaced");
+  if (static_cast<std::uint64_t>(status.st_size) != entry.size)
+    return already_exists(entry, "a complete file of another size has that name", "Choose --on-exist rename or overwrite");
+  // Perhaps an earlier session finished this very file. All of it is offered; if anything differs, nothing is written.
+  auto open = std::make_unique<OpenFile>(options_.digest_kind);
+  open->complete = open_beneath(place.folder.get(), place.leaf.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!open->complete.is_open())
+    return errno_error(ExitCode::local_file_error, "compare '" + display_name(entry.name) + "'");
+  std::vector<Claim> all(blocks_of(entry.size));
+  for (std::uint64_t block = 0; block < all.size(); ++block) all[block].block = block;
+  claims_[file] = hash_listed(open->complete.get(), entry.size, all);
+  open_.emplace(file, std::move(open));
+  return success();
+}
+
+Result<void> Sink::find_part(std::uint32_t file) {
+  const ManifestEntry& entry = manifest_.files[file];
+  ONEHOP_TRY(part, PartFile::open(root_.get(), entry, part_options_));
+  if (!part.is_open()) return success();
+  std::vector<Claim> claims;
+  for (Claim& found : hash_listed(part.fd(), entry.size, part.listed())) {
+    // The journal is a hint; only a block that still has the digest it once had is worth offering.
+    const auto listed = std::ranges::lower_bound(part.listed(), found.block, {}, &Claim::block);
+    if (listed->digest == found.digest) claims.push_back(found);
+  }
+  claims_[file] = std::move(claims);
+  auto open = std::make_unique<OpenFile>(options_.digest_kind);
+  open->part = std::move(part);
+  open_.emplace(file, std::move(open));
+  return success();
+}
+
+/// The listed blocks as they are on the disk now. A block that cannot be read is left out, and so is sent again.
+std::vector<Claim> Sink::hash_listed(int fd, std::uint64_t size, const std::vector<Claim>& listed) {
+  std::vector<Claim> found;
+  found.reserve(listed.size());
+  std::byte* const buffer = pool_.data(0);  // nothing is lent yet
+  for (const Claim& claim : listed) {
+    const std::uint32_t length = block_length(size, claim.block);
+    if (read_at(fd, buffer, length, claim.block * block_bytes) != static_cast<std::int64_t>(length)) continue;
+    found.push_back({claim.block, crypto::block_digest(options_.digest_kind, {buffer, length})});
+  }
+  return found;
+}
+
+/// Sizes are the peer's claims; they are held against the disk before anything is accepted (Z2).
+Result<void> Sink::check_room() const {
+  std::uint64_t needed_bytes = 0;
+  for (std::size_t file = 0; file < manifest_.files.size(); ++file) {
+    if (!is_wanted_[file]) continue;
+    needed_bytes += manifest_.files[file].size;  // the sum was checked by validate()
+    for (const Claim& claim : claims_[file]) needed_bytes -= block_length(manifest_.files[file].size, claim.block);
+  }
+  struct statvfs disk {};
+  if (::fstatvfs(root_.get(), &disk) != 0)
+    return errno_error(ExitCode::local_file_error, "ask for the free space of '" + display_name(options_.folder) + "'");
+  const Wide free_bytes = static_cast<Wide>(disk.f_bavail) * disk.f_frsize;
+  if (needed_bytes == 0 || static_cast<Wide>(needed_bytes) + options_.reserve_bytes <= free_bytes) return success();
+  return Error{ExitCode::local_file_error, "receive " + std::to_string(needed_bytes) + " bytes",
+               "the disk has room for " +
+                   std::to_string(static_cast<std::uint64_t>(
+                       std::max<Wide>(0, free_bytes - static_cast<Wide>(options_.reserve_bytes)))) +
+                   " beside its reserve",
+               "Free some space, or choose another folder with --dir", ENOSPC};
+}
+
+}  // namespace onehop::file

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/file/source_files.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <unordered_map>
+
+namespace onehop::file {
+
+namespace {
+
+std::int64_t nanoseconds(const timespec& t) noexcept {
+  return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+std::string_view kind_of(mode_t mode) noexcept {
+  if (S_ISDIR(mode)) return "it is a folder";
+  if (S_ISLNK(mode)) return "it is a symbolic link";
+  if (S_ISFIFO(mode)) return "it is a fifo";
+  if (S_ISSOCK(mode)) return "it is a socket";
+  return "it is a device";
+}
+
+std::string_view remedy_for(mode_t mode) noexcept {
+  if (S_ISDIR(mode)) return "Name the files in it, or pack it first";
+  if (S_ISLNK(mode)) return "Name the file that it points to";
+  return "Only regular files can be sent";
+}
+
+std::string attempt_to_offer(const std::string& path) { return std::string{"offer "}.append(display_name(path)); }
+
+Error refusal(const std::string& path, std::string_view cause, std::string_view hint) {
+  return {ExitCode::local_file_error, attempt_to_offer(path), std::string{cause}, std::string{hint}, 0};
+}
+
+}  // namespace
+
+Fence fence_of(const struct stat& status) noexcept {
+  return {.device = status.st_dev,
+          .inode = status.st_ino,
+          .size = static_cast<std::uint64_t>(status.st_size),
+          .mtime_ns = nanoseconds(status.st_mtim),
+          .ctime_ns = nanoseconds(status.st_ctim)};
+}
+
+Result<SourceFile> open_regular(const std::string& path, mode_t* mode) {
+  struct stat status {};
+  const std::string attempt = attempt_to_offer(path);
+  // Looked at before it is opened: opening a device can act on it (a tape rewinds).
+  if (::fstatat(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno_error(ExitCode::local_file_error, attempt);
+  if (!S_ISREG(status.st_mode)) return refusal(path, kind_of(status.st_mode), remedy_for(status.st_mode));
+  SourceFile file{.path = path, .fd = Fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)},
+                  .fence = {}};
+  if (!file.fd.is_open()) return errno_error(ExitCode::local_file_error, attempt);
+  if (::fstat(file.fd.get(), &status) != 0) return errno_error(ExitCode::local_file_error, attempt);
+  if (!S_ISREG(status.st_mode)) return refusal(path, kind_of(status.st_mode), remedy_for(status.st_mode));
+  file.fence = fence_of(status);
+  if (mode != nullptr) *mode = status.st_mode & 0777;
+  return file;
+}
+
+Result<SourceFiles> open_source_files(std::span<const std::string> paths, const ManifestLimits& limits) {
+  SourceFiles source;
+  std::unordered_map<std::string, const std::string*> path_by_name;
+  for (const std::string& path : paths) {
+    mode_t mode = 0;
+    ONEHOP_TRY(file, open_regular(path, &mode));
+    std::string base = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+    const auto [at, is_new] = path_by_name.emplace(base, &path);
+    if (!is_new)
+      return refusal(path, display_name(*at->second).append(" would arrive under the same name"),
+                     "Send one of them in a session of its own");
+    source.manifest.files.push_back(
+        {.name = std::move(base), .size = file.fence.size, .mode = mode, .mtime_ns = file.fence.mtime_ns});
+    if (source.files.size() >= open_files_kept) file.fd.close();
+    source.files.push_back(std::move(file));
+  }
+  ONEHOP_TRYV(validate(source.manifest, limits));
+  return source;
+}
+
+}  // namespace onehop::file

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// EngineThread: the one place where a loop meets real time. It pins itself, then turns the loop until it has closed,
+// resting in the port's wait. After the first turn nothing on it allocates (AllocGuard enforces that where built in).
+#pragma once
+
+#include <sys/resource.h>
+
+#include <optional>
+#include <thread>
+
+#include "engine/base/alloc_guard.hpp"
+#include "engine/base/cpu.hpp"
+#include "engine/base/time.hpp"
+#include "engine/run/links.hpp"
+
+namespace onehop::run {
+
+enum class Poll : std::uint8_t { adaptive, busy };
+
+struct EngineThreadConfig {
+  Poll poll = Poll::adaptive;
+  std::optional<int> core;  ///< none: the scheduler chooses
+  const char* name = "onehop-engine";
+};
+
+class EngineThread {
+ public:
+  /// start runs `loop` over `port` on a thread of its own. Both outlive join(). A core that cannot be had is reported by
+  /// the caller beforehand (placement.hpp); here a failed pin only leaves the thread unpinned.
+  template <class Loop, class PortType>
+  void start(Loop& loop, PortType& port, const EngineThreadConfig& config) {
+    thread_ = std::thread{[&loop, &port, config] {
+      name_this_thread(config.name);
+      use_exact_timers();
+      if (config.core) (void)pin_this_thread(*config.core);
+      const AllocGuard guard;
+      while (!loop.is_closed()) {
+        const Rest rest = loop.turn(monotonic_now());
+        if (config.poll == Poll::busy || loop.is_closed()) continue;
+        if (rest.deadline <= monotonic_now()) continue;
+        (void)port.wait(rest.deadline, rest.is_rx_wanted);
+        loop.note_wait();
+      }
+    }};
+  }
+
+  /// join waits for the loop to close (Command finish).
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+  EngineThread() = default;
+  EngineThread(const EngineThread&) = delete;
+  EngineThread& operator=(const EngineThread&) = delete;
+  ~EngineThread() { join(); }
+
+ private:
+  std::thread thread_;
+};
+
+}  // namespace onehop::run

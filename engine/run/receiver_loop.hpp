@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// ReceiverLoop: the engine core of the receiving end. turn(now) opens what has arrived into blocks, hands whole blocks to
+// the file thread, reports to the sender, and says how long it may rest.
+//
+//   port ─▶ decode ─▶ place ─▶ [AEAD opens at its place] ─▶ accept ─▶ whole blocks ─▶ file thread
+//                                                              └─▶ gaps, credit, buffer states ─▶ feedback ─▶ port
+//
+// While data flows it does not wait for frames: it naps until the next report is due, as long as the receive ring surely
+// holds what comes meanwhile. Waking for each burst costs more than the burst.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "engine/base/telemetry.hpp"
+#include "engine/port/port.hpp"
+#include "engine/run/frame_gate.hpp"
+#include "engine/run/links.hpp"
+#include "engine/run/pinger.hpp"
+#include "engine/transfer/receiver.hpp"
+#include "engine/wire/feedback.hpp"
+
+namespace onehop::run {
+
+struct ReceiverLoopConfig {
+  transfer::ReceiverParams receiver;
+  std::size_t frame_bytes = 0;           ///< UDP payload of a full frame, agreed by both ends
+  std::uint64_t first_packet_number = 1; ///< of the feedback direction
+  Nanos proof_limit = 2s;
+  Nanos silent_limit = 30s;
+};
+
+template <Port P>
+class ReceiverLoop {
+ public:
+  static constexpr std::size_t rx_batches_per_turn_max = 64;  // then report: at most 64 x 64 frames between reports
+  static constexpr Nanos nap_min = 100us;   // shorter naps cost more than they save
+  static constexpr Nanos nap_max = 2500us;  // longer: feedback at 4 per srtt would come late
+  static constexpr Nanos idle_max = 5ms;    // longest rest, so that commands and the file thread need no wake-up
+  static constexpr std::int64_t ring_share = 4;  // a nap may fill at most a quarter of the receive ring
+
+  ReceiverLoop(P& port, const GateKeys& keys, const ReceiverLoopConfig& config, EngineLinks links)
+      : port_{port}, gate_{keys}, config_{config}, links_{links}, to_file_{links.to_file}, events_{links.events},
+        receiver_{config.receiver}, info_{port.info()}, packet_number_{config.first_packet_number} {}
+
+  [[nodiscard]] Rest turn(Instant now) noexcept {
+    ++counters_.turns_total;
+    take_commands(now);
+    take_from_file();
+    const std::uint64_t before = counters_.frames_received_total;
+    const bool is_drained = receive(now);
+    give_blocks();
+    send(now);
+    emit_events(now);
+    publish(now);
+    return rest(now, counters_.frames_received_total - before, is_drained);
+  }
+
+  [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
+  [[nodiscard]] const transfer::Receiver& receiver() const noexcept { return receiver_; }
+  [[nodiscard]] const DataPathCounters& counters() const noexcept { return counters_; }
+  void note_wait() noexcept { ++counters_.wakeups_total; }
+
+ private:
+  void take_commands(Instant now) noexcept {
+    Command command;
+    while (to_file_.is_clear() && links_.commands.pop(command)) {
+      switch (command.kind) {
+        case CommandKind::file_message: on_file_command(command.block); break;
+        case CommandKind::prove_path:
+          proof_until_ = now + config_.proof_limit;
+          pinger_.prove(config_.frame_bytes - wire::overhead_bytes);
+          break;
+        case CommandKind::start: is_started_ = true; started_at_ = now; break;
+        case CommandKind::path_update: port_.update_path(command.path); break;
+        case CommandKind::checkpoint: to_file_.put({.kind = BlockKind::checkpoint}); break;
+        case CommandKind::finish: is_finishing_ = true; break;
+      }
+    }
+  }
+  /// A block that is on disk already is the Receiver's to know; everything else is the file thread's.
+  void on_file_command(const BlockRef& message) noexcept {
+    if (message.kind == BlockKind::skipped) receiver_.mark_skipped(message.file, message.offset);
+    else to_file_.put(message);
+  }
+
+  void take_from_file() noexcept {
+    BlockRef block;
+    while (events_.is_clear() && links_.from_file.pop(block)) {
+      if (block.kind == BlockKind::block) receiver_.add_free(block);
+      else events_.put({.kind = EventKind::file_message, .block = block});
+    }
+  }
+
+  /// receive returns false when its limit ended it and more is waiting.
+  [[nodiscard]] bool receive(Instant now) noexcept {
+    std::array<RxFrame, rx_batch_max> views;
+    for (std::size_t batch = 0; batch < rx_batches_per_turn_max; ++batch) {
+      const std::size_t count = port_.receive(views);
+      for (std::size_t i = 0; i < count; ++i) on_frame(now, {views[i].data, views[i].length}, views[i].is_ce);
+      port_.release();
+      if (count < views.size()) return true;
+      give_blocks();
+    }
+    return false;
+  }
+
+  void on_frame(Instant now, std::span<const std::byte> frame, bool is_ce) noexcept {
+    const auto header = wire::decode_header(frame);
+    if (!header || frame.size() > gate_.scratch().size()) {
+      ++counters_.malformed_total;
+      return;
+    }
+    if (header->type == wire::FrameType::data) return on_data(now, *header, frame, is_ce);
+    if (!gate_.open(*header, frame, gate_.scratch().data(), counters_)) return;
+    ++counters_.frames_received_total;
+    const auto body = gate_.scratch().first(frame.size() - wire::overhead_bytes);
+    if (header->type == wire::FrameType::ping) {
+      if (const auto ping = wire::decode_ping(body)) receiver_.on_ping(now, *header, *ping, frame.size(), is_ce);
+      else ++counters_.malformed_total;
+    } else if (header->type == wire::FrameType::pong) {
+      receiver_.on_other(now, *header, is_ce);
+      if (const auto pong = wire::decode_pong(body)) on_pong(now, *pong);
+      else ++counters_.malformed_total;
+    } else {
+      ++counters_.malformed_total;
+    }
+  }
+
+  void on_data(Instant now, const wire::FrameHeader& header, std::span<const std::byte> frame, bool is_ce) noexcept {
+    const std::size_t body_bytes = frame.size() - wire::overhead_bytes;
+    const transfer::Placement placement = receiver_.place(header, body_bytes);
+    using Verdict = transfer::Placement::Verdict;
+    if (placement.verdict == Verdict::malformed || placement.verdict == Verdict::no_room) {
+      ++counters_.malformed_total;
+      return;
+    }
+    // A duplicate is opened elsewhere: its place holds verified bytes already.
+    std::byte* const target = placement.verdict == Verdict::fresh ? placement.target.data() : gate_.scratch().data();
+    if (!gate_.open(header, frame, target, counters_)) return;
+    ++counters_.frames_received_total;
+    receiver_.accept(now, header, body_bytes, placement, is_ce);
+    if (first_data_at_ == Instant{}) {
+      first_data_at_ = now;
+      is_first_data_due_ = true;
+    }
+    last_data_at_ = now;
+    if (header.is_nack_requested) receiver_.request_report();
+  }
+
+  void on_pong(Instant now, const wire::Pong& pong) noexcept {
+    pinger_.on_pong(now, pong);
+    receiver_.set_srtt(pinger_.srtt());
+  }
+
+  void give_blocks() noexcept {
+    BlockRef block;
+    while (to_file_.is_clear() && receiver_.pop_full(block)) to_file_.put(block);
+  }
+
+  void send(Instant now) noexcept {
+    rx_ring_ = port_.rx_ring(now);
+    receiver_.set_rx_ring(to_payload(rx_ring_));
+    if (wire::Pong pong; receiver_.pop_pong(now, pong)) send_pong(pong);
+    wire::Ping ping;
+    if (const auto body_bytes = pinger_.next(now, ping)) {
+      const auto body = gate_.scratch().first(*body_bytes);
+      wire::encode_ping(ping, body);
+      send_frame(wire::FrameType::ping, body);
+    }
+    if (receiver_.tick(now)) {
+      while (receiver_.next_feedback(now, feedback_)) {
+        std::size_t covered = 0;
+        const std::size_t length = wire::encode_feedback(feedback_, gate_.scratch(), covered);
+        send_frame(wire::FrameType::feedback, gate_.scratch().first(length));
+      }
+    }
+    (void)port_.flush(now);
+  }
+  void send_pong(const wire::Pong& pong) noexcept {
+    std::array<std::byte, wire::pong_body_bytes> body{};
+    wire::encode_pong(pong, body);
+    send_frame(wire::FrameType::pong, body);
+  }
+  /// A frame that finds the port full is lost like one on the link; the next report says the same again.
+  void send_frame(wire::FrameType type, std::span<const std::byte> body) noexcept {
+    const std::span<std::byte> slot = port_.lend(body.size() + wire::overhead_bytes);
+    if (slot.empty()) return;
+    const std::uint64_t number = packet_number_++;
+    port_.commit(gate_.seal({.type = type, .packet_number = number, .settled = number}, body, slot));
+    ++counters_.frames_sent_total;
+  }
+
+  /// The ring is read in wire bytes; feedback speaks of file bytes.
+  [[nodiscard]] QueueTelemetry to_payload(QueueTelemetry ring) const noexcept {
+    const std::int64_t body = static_cast<std::int64_t>(config_.frame_bytes - wire::overhead_bytes);
+    const std::int64_t frame = static_cast<std::int64_t>(config_.frame_bytes) + info_.wire_overhead.count;
+    ring.occupancy = {ring.occupancy.count / frame * body};
+    ring.drained_total = {ring.drained_total.count / frame * body};
+    ring.capacity = {ring.capacity.count / frame * body};
+    return ring;
+  }
+
+  void emit_events(Instant now) noexcept {
+    if (is_first_data_due_ && events_.is_clear()) {
+      events_.put({.kind = EventKind::first_data, .at = first_data_at_});
+      is_first_data_due_ = false;
+    }
+    if (events_.is_clear() && proof_until_ != Instant{} && (pinger_.is_proven() || now >= proof_until_)) {
+      proof_until_ = Instant{};
+      events_.put({.kind = pinger_.is_proven() ? EventKind::path_proven : EventKind::path_dead, .at = now,
+                   .value = pinger_.proven_frame_bytes()});
+    }
+    if (events_.is_clear() && !has_failed_) emit_failure(now);
+    if (events_.is_clear() && is_finishing_) {
+      events_.put({.kind = EventKind::closed, .at = now});
+      is_closed_ = true;
+    }
+  }
+  void emit_failure(Instant now) noexcept {
+    const int error = port_.last_error();
+    const bool is_silent = is_started_ && !receiver_.is_complete() &&
+                           now - std::max(started_at_, receiver_.heard_at()) > config_.silent_limit;
+    if (!is_silent && (error == 0 || error == ENETDOWN)) return;
+    has_failed_ = true;
+    events_.put({.kind = is_silent ? EventKind::feedback_silent : EventKind::port_failed, .at = now,
+                 .value = static_cast<std::uint64_t>(error)});
+  }
+
+  void publish(Instant now) noexcept {
+    const transfer::ReceiverTotals& totals = receiver_.totals();
+    PathReport report;
+    report.at = now;
+    report.tx_queue = port_.tx_queue(now);
+    report.rx_ring = to_payload(rx_ring_);
+    report.app_buffer = receiver_.app_buffer(now);
+    report.srtt = pinger_.srtt();
+    report.packets_sent_total = counters_.frames_sent_total;
+    report.packets_ce_total = totals.ce_packets;
+    report.sent_total = Bytes{static_cast<std::int64_t>(totals.bytes_accepted)};
+    counters_.duplicate_bytes_total = totals.duplicate_bytes;
+    counters_.syscalls_total = port_.syscalls_total();
+    counters_.key_updates_total = gate_.key_updates_total();
+    report.counters = counters_;
+    links_.report.store(report);
+  }
+
+  [[nodiscard]] Rest rest(Instant now, std::uint64_t received_frames, bool is_drained) noexcept {
+    const Instant report_at = std::min({receiver_.next_deadline(), pinger_.next_deadline(), now + idle_max});
+    if (!is_drained) return {.deadline = now, .is_rx_wanted = true};
+    // The arrival rate of the last stretch tells how long the ring surely lasts.
+    const Nanos span = now - turned_at_;
+    turned_at_ = now;
+    if (received_frames == 0 || span <= 0ns || now - last_data_at_ > idle_max) return {report_at, true};
+    const Bytes wire = wire_frame_bytes() * static_cast<std::int64_t>(received_frames);
+    const Bytes capacity = rx_ring_.capacity;
+    const Nanos ring_lasts = capacity.count == 0 ? nap_min : time_for(capacity / ring_share, wire / span);
+    const Instant nap_until = std::min(report_at, now + std::clamp(ring_lasts, nap_min, nap_max));
+    return {.deadline = nap_until, .is_rx_wanted = false};
+  }
+  [[nodiscard]] Bytes wire_frame_bytes() const noexcept {
+    return Bytes{static_cast<std::int64_t>(config_.frame_bytes)} + info_.wire_overhead;
+  }
+
+  P& port_;
+  FrameGate gate_;
+  const ReceiverLoopConfig config_;
+  EngineLinks links_;
+  Outlet<BlockRef> to_file_;
+  Outlet<Event> events_;
+  transfer::Receiver receiver_;
+  Pinger pinger_;
+  const PortInfo info_;
+  DataPathCounters counters_;
+  wire::Feedback feedback_;
+  QueueTelemetry rx_ring_;  // as read when this turn's report was built; wire bytes
+
+  std::uint64_t packet_number_;
+  Instant proof_until_{};
+  Instant started_at_{};
+  Instant first_data_at_{};
+  Instant last_data_at_{};
+  Instant turned_at_{};
+  bool is_first_data_due_ = false, is_started_ = false, has_failed_ = false, is_finishing_ = false, is_closed_ = false;
+};
+
+}  // namespace onehop::run

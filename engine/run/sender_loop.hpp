@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// SenderLoop: the engine core of the sending end. turn(now) takes what has arrived, sends what the grant and the
+// peer's credit allow, and says how long it may rest. A pinned thread, a test and a simulator call it alike.
+//
+//   commands ─▶ ┐                                          ┌─▶ events
+//   blocks  ──▶ │ receive ▸ timers ▸ refill the lower queue │─▶ blocks given back
+//   grant   ──▶ ┘        (rate and backlog_max)             └─▶ report
+//
+// It allocates nothing after construction, takes no lock, writes no log, and waits only on its port.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "engine/base/telemetry.hpp"
+#include "engine/port/port.hpp"
+#include "engine/run/frame_gate.hpp"
+#include "engine/run/links.hpp"
+#include "engine/transfer/pacer.hpp"
+#include "engine/transfer/sender.hpp"
+#include "engine/wire/feedback.hpp"
+
+namespace onehop::run {
+
+struct SenderLoopConfig {
+  transfer::SenderParams sender;
+  std::size_t frame_bytes = 0;         ///< UDP payload of a full frame, agreed by both ends
+  Nanos proof_limit = 2s;              ///< no full-size PING answered in this time: path_dead
+};
+
+template <Port P>
+class SenderLoop {
+ public:
+  // Implementation constants of a turn.
+  static constexpr std::size_t rx_batches_per_turn_max = 8;    // then send: a flood must not starve the refill
+  static constexpr std::size_t tx_frames_per_turn_max = 256;   // then look at feedback: 0.3 ms at 10 Gbit/s
+  static constexpr Nanos nap_min = 200us;  // shorter: timer wake-ups cost more than the frames they send
+  static constexpr Nanos nap_max = 2ms;    // longer: the refill becomes coarse against the 8-ms target
+  static constexpr Nanos idle_max = 5ms;   // longest rest, so that commands need no wake-up
+  static constexpr std::uint32_t refill_per_nap = 4;  // refill at least a quarter of the backlog limit at a time
+
+  SenderLoop(P& port, const GateKeys& keys, const SenderLoopConfig& config, EngineLinks links)
+      : port_{port}, gate_{keys}, config_{config}, links_{links}, to_file_{links.to_file}, events_{links.events},
+        sender_{config.sender}, info_{port.info()} {}
+
+  /// turn does one round of work. Not called again once is_closed().
+  [[nodiscard]] Rest turn(Instant now) noexcept {
+    ++counters_.turns_total;
+    take_commands(now);
+    receive(now);
+    take_blocks();
+    const QueueTelemetry before = port_.tx_queue(now);
+    sender_.tick(now, before.occupancy);
+    const Instant refill_at = transmit(now, before);
+    give_back();
+    emit_events(now);
+    publish(now);
+    return rest(now, refill_at);
+  }
+
+  [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
+  [[nodiscard]] const transfer::Sender& sender() const noexcept { return sender_; }
+  [[nodiscard]] const DataPathCounters& counters() const noexcept { return counters_; }
+  /// note_wait is told of each return from the port's wait.
+  void note_wait() noexcept { ++counters_.wakeups_total; }
+
+ private:
+  void take_commands(Instant now) noexcept {
+    Command command;
+    while (to_file_.is_clear() && links_.commands.pop(command)) {
+      if (command.kind == CommandKind::file_message) to_file_.put(command.block);
+      else apply(now, command);
+    }
+  }
+
+  void apply(Instant now, const Command& command) noexcept {
+    switch (command.kind) {
+      case CommandKind::prove_path:
+        proof_until_ = now + config_.proof_limit;
+        sender_.prove_path(body_bytes());
+        break;
+      case CommandKind::start:
+        sender_.stop_proving();
+        sender_.start(now);
+        is_started_ = true;
+        break;
+      case CommandKind::path_update:
+        follow_path(command.path);
+        break;
+      case CommandKind::checkpoint:
+        sender_.pause();
+        break;
+      case CommandKind::finish:
+        is_finishing_ = true;
+        break;
+      case CommandKind::file_message:
+        break;  // was handed on
+    }
+  }
+
+  /// The MTU bounds a frame; the frame size agreed with the peer is never exceeded.
+  void follow_path(const PathUpdate& path) noexcept {
+    port_.update_path(path);
+    if (path.mtu_bytes == 0) return;
+    const auto ip_udp_bytes = static_cast<std::size_t>(info_.wire_overhead.count) - 14;
+    const std::size_t frame = std::min<std::size_t>(path.mtu_bytes - std::min<std::size_t>(ip_udp_bytes, path.mtu_bytes),
+                                                    config_.frame_bytes);
+    if (frame <= wire::overhead_bytes + frame_floor_bytes) return;  // no usable path: keep the size, frames are refused
+    path_frame_bytes_ = frame;
+    sender_.set_body_max(body_bytes());
+  }
+  static constexpr std::size_t frame_floor_bytes = 256;
+
+  [[nodiscard]] std::size_t frame_bytes() const noexcept {
+    return path_frame_bytes_ == 0 ? config_.frame_bytes : path_frame_bytes_;
+  }
+  [[nodiscard]] std::size_t body_bytes() const noexcept { return frame_bytes() - wire::overhead_bytes; }
+
+  void receive(Instant now) noexcept {
+    std::array<RxFrame, rx_batch_max> views;
+    for (std::size_t batch = 0; batch < rx_batches_per_turn_max; ++batch) {
+      const std::size_t count = port_.receive(views);
+      for (std::size_t i = 0; i < count; ++i) on_frame(now, {views[i].data, views[i].length});
+      port_.release();
+      if (count < views.size()) return;
+    }
+  }
+
+  void on_frame(Instant now, std::span<const std::byte> frame) noexcept {
+    const auto header = wire::decode_header(frame);
+    if (!header || header->type == wire::FrameType::data || frame.size() > gate_.scratch().size()) {
+      ++counters_.malformed_total;
+      return;
+    }
+    if (!gate_.open(*header, frame, gate_.scratch().data(), counters_)) return;
+    ++counters_.frames_received_total;
+    const auto body = gate_.scratch().first(frame.size() - wire::overhead_bytes);
+    switch (header->type) {
+      case wire::FrameType::feedback: on_feedback(now, body); break;
+      case wire::FrameType::pong:
+        if (const auto pong = wire::decode_pong(body)) sender_.on_pong(now, *pong);
+        else ++counters_.malformed_total;
+        break;
+      case wire::FrameType::ping:
+        if (const auto ping = wire::decode_ping(body)) pong_due_ = {ping->id, 0, frame.size()}, has_pong_due_ = true;
+        else ++counters_.malformed_total;
+        break;
+      case wire::FrameType::data: break;
+    }
+  }
+
+  void on_feedback(Instant now, std::span<const std::byte> body) noexcept {
+    if (!wire::decode_feedback(body, feedback_)) {
+      ++counters_.malformed_total;
+      return;
+    }
+    const wire::Violation violation = sender_.on_feedback(now, feedback_);
+    if (violation != wire::Violation::none && violation_ == wire::Violation::none) violation_ = violation;
+  }
+
+  void take_blocks() noexcept {
+    BlockRef block;
+    while (events_.is_clear() && links_.from_file.pop(block)) {
+      if (block.kind == BlockKind::block) {
+        sender_.add_block(block);
+      } else if (block.kind == BlockKind::end_of_files) {
+        sender_.end_of_files();
+        has_end_ = true;
+      } else {
+        events_.put({.kind = EventKind::file_message, .block = block});
+      }
+    }
+  }
+
+  /// transmit refills the lower queue and returns when it wants to do so again (Instant::max(): feedback will tell).
+  [[nodiscard]] Instant transmit(Instant now, const QueueTelemetry& before) noexcept {
+    const RateGrant grant = links_.grant.load();
+    pacer_.set(grant.rate, std::max(grant.backlog_max, wire_frame_bytes() * 2), now);
+    send_pong(now);
+    Bytes room = pacer_.allowance(now);
+    if (info_.has_back_pressure) room = std::min(room, grant.backlog_max - before.occupancy);
+
+    transfer::FramePlan plan;
+    Bytes sent{};
+    std::size_t frames = 0;
+    bool is_port_full = false;
+    while (frames < tx_frames_per_turn_max) {
+      const std::span<std::byte> slot = port_.lend(frame_bytes());
+      if (slot.empty()) { is_port_full = true; break; }
+      if (!sender_.next(now, room > sent, plan)) break;
+      sent += emit(now, plan, slot);
+      ++frames;
+    }
+    const std::size_t held_frames = port_.flush(now);
+    pacer_.spend(sent);
+    if (frames == 0 && !is_port_full && held_frames == 0 && !sender_.has_data()) return Instant::max();
+    if (frames == tx_frames_per_turn_max && !is_port_full && room > sent && held_frames == 0) return now;
+    return refill_at(now, grant, before.occupancy + sent, is_port_full || held_frames > 0);
+  }
+
+  /// emit seals one planned frame into its slot and commits it; it returns the wire bytes.
+  Bytes emit(Instant now, const transfer::FramePlan& plan, std::span<std::byte> slot) noexcept {
+    std::span<const std::byte> body = plan.body;
+    if (plan.header.type == wire::FrameType::ping) {
+      const auto padded = gate_.scratch().first(plan.body_bytes);
+      wire::encode_ping(plan.ping, padded);
+      body = padded;
+    } else if (!has_first_data_) {
+      has_first_data_ = true;
+      is_first_data_due_ = true;
+      first_data_at_ = now;
+    }
+    const std::size_t length = gate_.seal(plan.header, body, slot);
+    port_.commit(length);
+    ++counters_.frames_sent_total;
+    return Bytes{static_cast<std::int64_t>(length)} + info_.wire_overhead;
+  }
+
+  void send_pong(Instant now) noexcept {
+    if (!has_pong_due_) return;
+    const std::span<std::byte> slot = port_.lend(wire::overhead_bytes + wire::pong_body_bytes);
+    if (slot.empty()) return;
+    has_pong_due_ = false;
+    std::array<std::byte, wire::pong_body_bytes> body{};
+    wire::encode_pong(pong_due_, body);
+    const std::uint64_t number = sender_.take_packet_number(now);
+    port_.commit(gate_.seal({.type = wire::FrameType::pong, .packet_number = number, .settled = sender_.settled()},
+                            body, slot));
+    ++counters_.frames_sent_total;
+  }
+
+  /// refill_at: the moment when a worthwhile part of the backlog limit will have drained, by the granted rate. Feedback
+  /// arrives about as often and refills too, so this timer rarely is what wakes the core.
+  [[nodiscard]] Instant refill_at(Instant now, const RateGrant& grant, Bytes standing, bool is_full) const noexcept {
+    if (!is_full && !sender_.has_data()) return Instant::max();
+    const Bytes quantum = std::max(grant.backlog_max / refill_per_nap, wire_frame_bytes());
+    Bytes excess = quantum;
+    if (info_.has_back_pressure) excess = std::max(standing + quantum - grant.backlog_max, Bytes{0});
+    const Nanos drain = time_for(excess, grant.rate);
+    return now + std::clamp(drain, nap_min, nap_max);
+  }
+
+  [[nodiscard]] Bytes wire_frame_bytes() const noexcept {
+    return Bytes{static_cast<std::int64_t>(frame_bytes())} + info_.wire_overhead;
+  }
+
+  void give_back() noexcept {
+    BlockRef block;
+    while (to_file_.is_clear() && sender_.pop_freed(block)) to_file_.put(block);
+  }
+
+  void emit_events(Instant now) noexcept {
+    if (is_first_data_due_ && events_.is_clear()) {
+      events_.put({.kind = EventKind::first_data, .at = first_data_at_});
+      is_first_data_due_ = false;
+    }
+    BlockRef block;
+    while (events_.is_clear() && sender_.pop_sent(block))
+      events_.put({.kind = EventKind::block_sent, .at = now, .block = block});
+    if (events_.is_clear() && proof_until_ != Instant{}) emit_proof(now);
+    if (events_.is_clear() && !has_all_arrived_ && sender_.is_all_arrived()) {
+      has_all_arrived_ = true;
+      events_.put({.kind = EventKind::all_arrived, .at = now});
+    }
+    if (events_.is_clear() && !has_failed_) emit_failure(now);
+    if (events_.is_clear() && is_finishing_) {
+      events_.put({.kind = EventKind::closed, .at = now});
+      is_closed_ = true;
+    }
+  }
+  void emit_proof(Instant now) noexcept {
+    const bool is_proven = sender_.is_path_proven();
+    if (!is_proven && now < proof_until_) return;
+    proof_until_ = Instant{};
+    events_.put({.kind = is_proven ? EventKind::path_proven : EventKind::path_dead, .at = now,
+                 .value = sender_.proven_frame_bytes()});
+  }
+  void emit_failure(Instant now) noexcept {
+    const int error = port_.last_error();
+    Event event{.at = now};
+    if (violation_ != wire::Violation::none)
+      event.kind = EventKind::protocol_error, event.value = static_cast<std::uint64_t>(violation_);
+    else if (is_started_ && !sender_.is_all_arrived() && sender_.is_silent(now))
+      event.kind = EventKind::feedback_silent;
+    else if (error != 0 && error != ENETDOWN)
+      event.kind = EventKind::port_failed, event.value = static_cast<std::uint64_t>(error);
+    else
+      return;
+    has_failed_ = true;
+    events_.put(event);
+  }
+
+  void publish(Instant now) noexcept {
+    const transfer::SenderTotals& totals = sender_.totals();
+    const wire::Feedback& feedback = sender_.newest_feedback();
+    PathReport report;
+    report.at = now;
+    report.tx_queue = port_.tx_queue(now);
+    report.rx_ring = peer_buffer(feedback.rx_ring, feedback);
+    report.app_buffer = peer_buffer(feedback.app_buffer, feedback);
+    report.rx_ring.refused_total = feedback.kernel_drops_total;
+    report.feedback_at = sender_.feedback_at();
+    report.feedback_total = totals.feedback_frames;
+    report.srtt = sender_.srtt();
+    report.packets_sent_total = totals.packets_sent;
+    report.packets_lost_total = totals.packets_lost - std::min(totals.packets_lost, report.tx_queue.refused_total);
+    report.packets_ce_total = totals.ce_packets;
+    report.sent_total = report.tx_queue.drained_total + report.tx_queue.occupancy;
+    report.offered = sender_.offered();
+    report.payload_per_frame = Bytes{static_cast<std::int64_t>(sender_.frame_payload_bytes())};
+    report.wire_per_frame = report.payload_per_frame + Bytes{wire::overhead_bytes} + info_.wire_overhead;
+    report.rate_offer = {static_cast<std::int64_t>(feedback.rate_offer_bytes_per_s)};
+    report.is_credit_limited = sender_.is_credit_limited();
+    counters_.data_bytes_sent_total = totals.data_bytes_sent;
+    counters_.retransmitted_bytes_total = totals.retransmitted_bytes;
+    counters_.syscalls_total = port_.syscalls_total();
+    counters_.key_updates_total = gate_.key_updates_total();
+    report.counters = counters_;
+    links_.report.store(report);
+  }
+
+  [[nodiscard]] QueueTelemetry peer_buffer(const wire::BufferState& state, const wire::Feedback& feedback) const noexcept {
+    if (sender_.feedback_at() == Instant{}) return {};
+    return {.at = Instant{Nanos{static_cast<Nanos::rep>(feedback.receiver_time_ns)}},
+            .occupancy = {static_cast<std::int64_t>(state.occupancy_bytes)},
+            .drained_total = {static_cast<std::int64_t>(state.drained_bytes_total)},
+            .capacity = {static_cast<std::int64_t>(state.capacity_bytes)},
+            .scope = QueueScope::own_ring,
+            .is_backlogged = state.is_backlogged};
+  }
+
+  [[nodiscard]] Rest rest(Instant now, Instant refill_at) const noexcept {
+    const bool is_waiting_for_blocks = is_started_ && !has_end_ && !sender_.has_data() && !sender_.is_credit_limited();
+    const Instant idle = now + (is_waiting_for_blocks ? nap_max / 2 : idle_max);
+    return {.deadline = std::min({idle, refill_at, sender_.next_deadline()}), .is_rx_wanted = true};
+  }
+
+  P& port_;
+  FrameGate gate_;
+  const SenderLoopConfig config_;
+  EngineLinks links_;
+  Outlet<BlockRef> to_file_;
+  Outlet<Event> events_;
+  transfer::Sender sender_;
+  transfer::Pacer pacer_;
+  const PortInfo info_;
+  DataPathCounters counters_;
+  wire::Feedback feedback_;
+
+  std::size_t path_frame_bytes_ = 0;
+  Instant proof_until_{};
+  Instant first_data_at_{};
+  wire::Pong pong_due_{};
+  wire::Violation violation_ = wire::Violation::none;
+  bool has_pong_due_ = false, has_first_data_ = false, is_first_data_due_ = false, has_end_ = false;
+  bool is_started_ = false, has_all_arrived_ = false, has_failed_ = false, is_finishing_ = false, is_closed_ = false;
+};
+
+}  // namespace onehop::run

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// GapList: packet numbers that are missing at the receiver, as ranges in ascending order, in fixed memory.
+//
+//   settled ──[ gap ]── received ──[ gap ]── received ── largest
+//
+// The sender's `settled` lets it forget what will never arrive. When it is full, the two newest gaps become one: numbers
+// between them are then reported missing although they came, which costs a repeat and nothing else.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/base/units.hpp"
+#include "engine/wire/feedback.hpp"
+
+namespace onehop::transfer {
+
+class GapList {
+ public:
+  struct Gap {
+    wire::PacketRange range;
+    Instant seen_at{};  ///< when the gap opened
+  };
+
+  explicit GapList(std::size_t gaps_max) : gaps_max_{std::max<std::size_t>(gaps_max, 2)} { gaps_.reserve(gaps_max_ + 1); }
+
+  /// on_number records one number; returns false when it was known to have arrived or is settled.
+  bool on_number(Instant now, std::uint64_t number) noexcept {
+    if (number < settled_) return false;
+    if (number > largest_ || !has_any_) {
+      const std::uint64_t next = has_any_ ? largest_ + 1 : settled_;
+      if (number > next) open({{next, number - 1}, now});
+      largest_ = number;
+      has_any_ = true;
+      return true;
+    }
+    const auto it = std::lower_bound(gaps_.begin(), gaps_.end(), number,
+                                     [](const Gap& gap, std::uint64_t n) { return gap.range.last < n; });
+    if (it == gaps_.end() || it->range.first > number) return false;
+    fill(it, number);
+    return true;
+  }
+
+  /// settle forgets everything below `settled`; it never goes back.
+  void settle(std::uint64_t settled) noexcept {
+    if (settled <= settled_) return;
+    settled_ = settled;
+    if (has_any_ && largest_ + 1 < settled) largest_ = settled - 1;
+    const auto keep = std::find_if(gaps_.begin(), gaps_.end(), [&](const Gap& gap) { return gap.range.last >= settled; });
+    gaps_.erase(gaps_.begin(), keep);
+    if (!gaps_.empty()) gaps_.front().range.first = std::max(gaps_.front().range.first, settled);
+  }
+
+  [[nodiscard]] const std::vector<Gap>& gaps() const noexcept { return gaps_; }
+  [[nodiscard]] std::uint64_t settled() const noexcept { return settled_; }
+  [[nodiscard]] std::uint64_t largest() const noexcept { return largest_; }
+  [[nodiscard]] bool has_any() const noexcept { return has_any_; }
+  [[nodiscard]] std::uint64_t overflows_total() const noexcept { return overflows_total_; }
+
+ private:
+  void open(const Gap& gap) noexcept {
+    gaps_.push_back(gap);
+    join_newest_if_full();
+  }
+  void fill(std::vector<Gap>::iterator it, std::uint64_t number) noexcept {
+    wire::PacketRange& range = it->range;
+    if (range.first == range.last) {
+      gaps_.erase(it);
+    } else if (number == range.first) {
+      ++range.first;
+    } else if (number == range.last) {
+      --range.last;
+    } else {
+      const Gap upper{{number + 1, range.last}, it->seen_at};
+      range.last = number - 1;
+      gaps_.insert(it + 1, upper);
+      join_newest_if_full();
+    }
+  }
+  void join_newest_if_full() noexcept {
+    if (gaps_.size() <= gaps_max_) return;
+    const std::uint64_t last = gaps_.back().range.last;
+    gaps_.pop_back();
+    gaps_.back().range.last = last;
+    ++overflows_total_;
+  }
+
+  const std::size_t gaps_max_;
+  std::vector<Gap> gaps_;
+  std::uint64_t settled_ = 0;
+  std::uint64_t largest_ = 0;
+  std::uint64_t overflows_total_ = 0;
+  bool has_any_ = false;
+};
+
+}  // namespace onehop::transfer

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// InFlight: what each packet number that is not settled carries. A ring indexed by number, in fixed memory.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/base/check.hpp"
+#include "engine/base/units.hpp"
+
+namespace onehop::transfer {
+
+enum class PacketState : std::uint8_t {
+  resolved,   ///< arrived, or its bytes went out under a newer number, or it had none
+  in_flight,
+  skipped,    ///< never sent on purpose
+};
+
+struct SentPacket {
+  Instant sent_at{};
+  std::uint32_t slot = 0;             ///< of the block; meaningless without length
+  std::uint32_t offset_in_block = 0;
+  std::uint32_t length = 0;
+  bool has_data = false;              ///< false: ping or pong, nothing to resend
+  PacketState state = PacketState::resolved;
+};
+
+class InFlight {
+ public:
+  InFlight(std::size_t capacity, std::uint64_t first_number)
+      : mask_{std::bit_ceil(capacity) - 1}, packets_(mask_ + 1), oldest_{first_number}, next_{first_number}, settled_{first_number} {}
+
+  [[nodiscard]] std::uint64_t oldest() const noexcept { return oldest_; }  ///< smallest number not resolved, or next()
+  [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
+  [[nodiscard]] std::size_t span() const noexcept { return static_cast<std::size_t>(next_ - oldest_); }
+  [[nodiscard]] bool is_full() const noexcept { return span() > mask_; }
+  [[nodiscard]] SentPacket& at(std::uint64_t number) noexcept { return packets_[number & mask_]; }
+  [[nodiscard]] const SentPacket& at(std::uint64_t number) const noexcept { return packets_[number & mask_]; }
+
+  std::uint64_t push(const SentPacket& packet) noexcept {
+    ONEHOP_CHECK(!is_full());
+    packets_[next_ & mask_] = packet;
+    return next_++;
+  }
+  void settle() noexcept {
+    while (oldest_ != next_ && at(oldest_).state == PacketState::resolved) ++oldest_;
+  }
+  /// settled: the smallest number that may still arrive and matter; skipped ones never do.
+  [[nodiscard]] std::uint64_t settled() noexcept {
+    if (settled_ < oldest_) settled_ = oldest_;
+    while (settled_ != next_ && at(settled_).state != PacketState::in_flight) ++settled_;
+    return settled_;
+  }
+
+ private:
+  std::size_t mask_;
+  std::vector<SentPacket> packets_;
+  std::uint64_t oldest_;
+  std::uint64_t next_;
+  std::uint64_t settled_;
+};
+
+/// FixedQueue: first in, first out, in fixed memory.
+template <class T>
+class FixedQueue {
+ public:
+  explicit FixedQueue(std::size_t capacity) : mask_{std::bit_ceil(capacity) - 1}, items_(mask_ + 1) {}
+  [[nodiscard]] bool is_empty() const noexcept { return head_ == tail_; }
+  [[nodiscard]] bool is_full() const noexcept { return tail_ - head_ > mask_; }
+  [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_; }
+  void push(const T& item) noexcept {
+    ONEHOP_CHECK(!is_full());
+    items_[tail_++ & mask_] = item;
+  }
+  [[nodiscard]] T& front() noexcept { return items_[head_ & mask_]; }
+  [[nodiscard]] const T& front() const noexcept { return items_[head_ & mask_]; }
+  void pop() noexcept { ++head_; }
+
+ private:
+  std::size_t mask_;
+  std::vector<T> items_;
+  std::size_t head_ = 0, tail_ = 0;
+};
+
+}  // namespace onehop::transfer

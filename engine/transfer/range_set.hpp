@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// RangeSet: which bytes of one block have arrived, as disjoint ranges in ascending order, in fixed memory.
+//
+// The usual case, a frame that continues the last range, touches one entry. A block of 184 frames has at most 92 gaps;
+// a range that would be one too many is refused, and its bytes are simply sent again.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace onehop::transfer {
+
+class RangeSet {
+ public:
+  static constexpr std::size_t ranges_max = 128;
+  enum class Relation : std::uint8_t { absent, present, partial };
+
+  void clear() noexcept { count_ = 0; }
+
+  /// relation of [first, end) to what is present. An empty range counts as absent.
+  [[nodiscard]] Relation relation(std::uint32_t first, std::uint32_t end) const noexcept {
+    if (first >= end || count_ == 0 || first >= ranges_[count_ - 1].end) return Relation::absent;
+    const std::size_t i = first_ending_after(first);
+    if (i == count_ || ranges_[i].first >= end) return Relation::absent;
+    return ranges_[i].first <= first && end <= ranges_[i].end ? Relation::present : Relation::partial;
+  }
+
+  /// can_add: add() of an absent range would find room.
+  [[nodiscard]] bool can_add(std::uint32_t first) const noexcept {
+    return count_ < ranges_max || ranges_[count_ - 1].end == first;
+  }
+
+  /// add takes an absent range.
+  void add(std::uint32_t first, std::uint32_t end) noexcept {
+    if (first >= end) return;
+    if (count_ > 0 && ranges_[count_ - 1].end == first) {
+      ranges_[count_ - 1].end = end;
+      return;
+    }
+    std::size_t i = first_ending_after(first);
+    const bool joins_left = i > 0 && ranges_[i - 1].end == first;
+    const bool joins_right = i < count_ && ranges_[i].first == end;
+    if (joins_left && joins_right) {
+      ranges_[i - 1].end = ranges_[i].end;
+      std::copy(ranges_.begin() + static_cast<std::ptrdiff_t>(i) + 1, ranges_.begin() + static_cast<std::ptrdiff_t>(count_),
+                ranges_.begin() + static_cast<std::ptrdiff_t>(i));
+      --count_;
+    } else if (joins_left) {
+      ranges_[i - 1].end = end;
+    } else if (joins_right) {
+      ranges_[i].first = first;
+    } else if (count_ < ranges_max) {
+      std::copy_backward(ranges_.begin() + static_cast<std::ptrdiff_t>(i), ranges_.begin() + static_cast<std::ptrdiff_t>(count_),
+                         ranges_.begin() + static_cast<std::ptrdiff_t>(count_) + 1);
+      ranges_[i] = {first, end};
+      ++count_;
+    }
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+
+ private:
+  struct Range {
+    std::uint32_t first = 0, end = 0;
+  };
+  [[nodiscard]] std::size_t first_ending_after(std::uint32_t position) const noexcept {
+    const auto begin = ranges_.begin();
+    const auto it = std::lower_bound(begin, begin + static_cast<std::ptrdiff_t>(count_), position,
+                                     [](const Range& range, std::uint32_t at) { return range.end <= at; });
+    return static_cast<std::size_t>(it - begin);
+  }
+  std::array<Range, ranges_max> ranges_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace onehop::transfer

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/transfer/receiver.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/base/check.hpp"
+#include "engine/transfer/credit.hpp"
+#include "engine/transfer/gap_list.hpp"
+#include "engine/transfer/in_flight.hpp"
+#include "engine/transfer/range_set.hpp"
+
+namespace onehop::transfer {
+
+namespace {
+
+// Specification (algorithms 1.8).
+constexpr Nanos report_min = 2ms, report_max = 25ms, report_before_srtt = 5ms;
+constexpr Nanos report_idle = 100ms;          // nothing new arrived since the last report
+constexpr Nanos nack_spacing = 1ms;
+constexpr std::uint64_t reorder_threshold_packets = 3;
+
+// Implementation.
+constexpr std::size_t ranges_per_frame = 160;  // about 6 bytes each, so a frame's 1200 bytes surely hold them
+constexpr Bytes ring_room_min = kib(256);      // where the port cannot read its ring
+constexpr std::int64_t ring_share_num = 3, ring_share_den = 4;  // of the ring that may be in flight
+constexpr std::uint32_t no_block = ~std::uint32_t{0};
+constexpr std::uint32_t backlogged_blocks = 4;  // at the file side all the time: it is what holds the transfer back
+
+struct OpenBlock {
+  BlockRef block;
+  RangeSet ranges;
+  std::uint32_t received = 0;
+  bool is_open = false;
+};
+
+}  // namespace
+
+struct Receiver::State {
+  explicit State(const ReceiverParams& p);
+
+  [[nodiscard]] std::size_t block_number(std::uint32_t file, std::uint64_t offset) const noexcept {
+    return first_block[file] + static_cast<std::size_t>(offset / block_bytes);
+  }
+  [[nodiscard]] bool is_done(std::size_t number) const noexcept { return (done[number / 64] >> (number % 64) & 1) != 0; }
+  void mark_done(std::size_t number) noexcept {
+    std::uint64_t& word = done[number / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (number % 64);
+    if ((word & bit) == 0) --blocks_left;
+    word |= bit;
+  }
+  [[nodiscard]] std::uint32_t find_open(std::uint32_t file, std::uint64_t block_offset) noexcept;
+  [[nodiscard]] std::uint32_t open_block(std::uint32_t file, std::uint64_t block_offset) noexcept;
+  void record(Instant now, const wire::FrameHeader& header, bool is_ce) noexcept;
+  void complete(std::uint32_t index) noexcept;
+  [[nodiscard]] Bytes ring_room() const noexcept;
+  void update_credit() noexcept;
+  [[nodiscard]] Nanos report_interval() const noexcept;
+
+  ReceiverParams params;
+  std::vector<std::size_t> first_block;   // by file: number of its first block over all files
+  std::vector<std::uint64_t> done;        // one bit per block
+  std::size_t blocks_left = 0;
+
+  std::vector<OpenBlock> open;            // by slot
+  std::vector<std::uint32_t> open_list;   // slots of open blocks, newest last
+  std::vector<BlockRef> free_blocks;      // a stack
+  std::vector<std::uint32_t> held_bytes;  // by slot: file bytes at the file side
+  FixedQueue<std::uint32_t> full;
+  std::uint32_t at_file_side = 0, at_file_side_min = 0;
+  bool is_file_side_backlogged = false;
+
+  GapList gaps;
+  Instant heard_at{}, largest_at{};
+  std::uint64_t cost_received = 0, blocks_given_back = 0, credit_total = 0;
+  std::uint64_t bytes_given_back = 0;
+  QueueTelemetry rx_ring;
+  Nanos srtt{0};
+
+  wire::Pong pong;
+  Instant pong_at{};
+  bool has_pong = false;
+
+  std::uint64_t sequence = 0;
+  Instant report_at{}, nack_at{}, reported_at{};
+  bool is_report_due = false, is_asked = false, has_news = false;
+  std::size_t report_gap = 0;             // next gap to list in the report being built
+  std::uint64_t report_from = 0;
+  std::size_t report_frames = 0;
+  bool is_reporting = false;
+  std::uint64_t nacked_to = 0;            // gaps up to here have had their immediate NACK
+  ReceiverTotals totals;
+};
+
+Receiver::State::State(const ReceiverParams& p)
+    : params{p}, open(p.block_slots), held_bytes(p.block_slots), full{p.block_slots}, gaps{p.gap_ranges_max} {
+  for (const std::uint64_t size : p.file_sizes) {
+    first_block.push_back(blocks_left);
+    blocks_left += size == 0 ? 1 : static_cast<std::size_t>((size - 1) / block_bytes + 1);
+  }
+  done.resize(blocks_left / 64 + 1);
+  open_list.reserve(p.block_slots);
+  free_blocks.reserve(p.block_slots);
+}
+
+Receiver::Receiver(const ReceiverParams& params) : s_{std::make_unique<State>(params)} {}
+Receiver::~Receiver() = default;
+
+// --- blocks
+
+void Receiver::add_free(const BlockRef& block) noexcept {
+  State& s = *s_;
+  ONEHOP_CHECK(block.slot < s.open.size() && s.free_blocks.size() < s.open.size());
+  if (s.held_bytes[block.slot] > 0 || s.open[block.slot].block.data != nullptr) {
+    // A buffer that comes back, as opposed to one lent for the first time.
+    ++s.blocks_given_back;
+    s.bytes_given_back += s.held_bytes[block.slot];
+    s.held_bytes[block.slot] = 0;
+    ONEHOP_CHECK(s.at_file_side > 0);
+    --s.at_file_side;
+    s.at_file_side_min = std::min(s.at_file_side_min, s.at_file_side);
+  }
+  s.free_blocks.push_back({.data = block.data, .slot = block.slot});
+  s.update_credit();
+}
+
+bool Receiver::pop_full(BlockRef& block) noexcept {
+  State& s = *s_;
+  if (s.full.is_empty()) return false;
+  const std::uint32_t slot = s.full.front();
+  s.full.pop();
+  block = s.open[slot].block;
+  s.held_bytes[slot] = block.length;
+  ++s.at_file_side;
+  return true;
+}
+
+void Receiver::mark_skipped(std::uint32_t file, std::uint64_t offset) noexcept {
+  State& s = *s_;
+  if (file >= s.first_block.size() || (offset != 0 && offset >= s.params.file_sizes[file])) return;
+  s.mark_done(s.block_number(file, offset));
+}
+
+std::uint32_t Receiver::State::find_open(std::uint32_t file, std::uint64_t block_offset) noexcept {
+  for (std::size_t i = open_list.size(); i-- > 0;) {  // the newest is nearly always the one
+    const BlockRef& block = open[open_list[i]].block;
+    if (block.offset == block_offset && block.file == file) return open_list[i];
+  }
+  return no_block;
+}
+
+/// open_block binds the free buffer that place() showed to (file, offset).
+std::uint32_t Receiver::State::open_block(std::uint32_t file, std::uint64_t block_offset) noexcept {
+  ONEHOP_CHECK(!free_blocks.empty());
+  BlockRef block = free_blocks.back();
+  free_blocks.pop_back();
+  block.file = file;
+  block.offset = block_offset;
+  block.length = block_length_at(params.file_sizes[file], block_offset);
+  OpenBlock& entry = open[block.slot];
+  entry.block = block;
+  entry.ranges.clear();
+  entry.received = 0;
+  entry.is_open = true;
+  open_list.push_back(block.slot);
+  return block.slot;
+}
+
+// --- frames in
+
+Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_bytes) noexcept {
+  State& s = *s_;
+  using Verdict = Placement::Verdict;
+  const auto malformed = [&] { ++s.totals.malformed; return Placement{}; };
+  if (header.file >= s.params.file_sizes.size()) return malformed();
+  const std::uint64_t size = s.params.file_sizes[header.file];
+  if (header.offset > size || body_bytes > size - header.offset || (body_bytes == 0 && size != 0)) return malformed();
+  const std::uint64_t block_offset = header.offset / block_bytes * block_bytes;
+  const auto first = static_cast<std::uint32_t>(header.offset - block_offset);
+  if (body_bytes > block_bytes - first) return malformed();
+  const auto end = first + static_cast<std::uint32_t>(body_bytes);
+  if (s.is_done(s.block_number(header.file, block_offset))) return {.verdict = Verdict::duplicate, .handle = no_block};
+
+  const std::uint32_t slot = s.find_open(header.file, block_offset);
+  if (slot == no_block) {
+    if (s.free_blocks.empty()) {
+      ++s.totals.no_room;
+      return {.verdict = Verdict::no_room};
+    }
+    return {.verdict = Verdict::fresh, .target = {s.free_blocks.back().data + first, body_bytes}, .handle = no_block};
+  }
+  OpenBlock& block = s.open[slot];
+  const RangeSet::Relation relation = block.ranges.relation(first, end);
+  if (relation == RangeSet::Relation::present) return {.verdict = Verdict::duplicate, .handle = no_block};
+  if (relation == RangeSet::Relation::partial || !block.ranges.can_add(first)) {
+    ++s.totals.no_room;
+    return {.verdict = Verdict::no_room};
+  }
+  return {.verdict = Verdict::fresh, .target = {block.block.data + first, body_bytes}, .handle = slot};
+}
+
+void Receiver::State::record(Instant now, const wire::FrameHeader& header, bool is_ce) noexcept {
+  heard_at = now;
+  has_news = true;
+  gaps.settle(header.settled);
+  if (gaps.on_number(now, header.packet_number) && header.packet_number == gaps.largest()) largest_at = now;
+  ++totals.packets_received;
+  totals.ce_packets += is_ce ? 1 : 0;
+  totals.gap_overflows = gaps.overflows_total();
+  if (header.is_nack_requested) is_asked = true;
+}
+
+void Receiver::accept(Instant now, const wire::FrameHeader& header, std::size_t body_bytes, const Placement& placement,
+                      bool is_ce) noexcept {
+  State& s = *s_;
+  s.record(now, header, is_ce);
+  if (placement.verdict == Placement::Verdict::duplicate) {
+    s.totals.duplicate_bytes += body_bytes;
+    return;
+  }
+  ONEHOP_CHECK(placement.verdict == Placement::Verdict::fresh);
+  const std::uint64_t block_offset = header.offset / block_bytes * block_bytes;
+  const std::uint32_t slot = placement.handle == no_block ? s.open_block(header.file, block_offset) : placement.handle;
+  OpenBlock& block = s.open[slot];
+  const auto first = static_cast<std::uint32_t>(header.offset - block_offset);
+  const auto length = static_cast<std::uint32_t>(body_bytes);
+  block.ranges.add(first, first + length);
+  block.received += length;
+  s.totals.bytes_accepted += length;
+  s.cost_received += frame_cost(first + length, length, block.block.length);
+  if (block.received == block.block.length) s.complete(slot);
+  s.update_credit();
+}
+
+void Receiver::State::complete(std::uint32_t slot) noexcept {
+  OpenBlock& block = open[slot];
+  block.is_open = false;
+  mark_done(block_number(block.block.file, block.block.offset));
+  open_list.erase(std::find(open_list.begin(), open_list.end(), slot));
+  full.push(slot);
+  ++totals.blocks_completed;
+}
+
+void Receiver::on_ping(Instant now, const wire::FrameHeader& header, const wire::Ping& ping, std::size_t frame_bytes,
+                       bool is_ce) noexcept {
+  State& s = *s_;
+  s.record(now, header, is_ce);
+  s.pong = {.id = ping.id, .hold_ns = 0, .received_bytes = frame_bytes};
+  s.pong_at = now;
+  s.has_pong = true;
+}
+
+void Receiver::on_other(Instant now, const wire::FrameHeader& header, bool is_ce) noexcept { s_->record(now, header, is_ce); }
+
+bool Receiver::pop_pong(Instant now, wire::Pong& pong) noexcept {
+  State& s = *s_;
+  if (!s.has_pong) return false;
+  s.has_pong = false;
+  pong = s.pong;
+  pong.hold_ns = static_cast<std::uint64_t>(std::clamp<Nanos>(now - s.pong_at, 0ns, 10s).count());
+  return true;
+}
+
+// --- feedback out
+
+void Receiver::set_rx_ring(const QueueTelemetry& rx_ring) noexcept {
+  s_->rx_ring = rx_ring;
+  s_->update_credit();
+}
+
+void Receiver::set_srtt(Nanos srtt) noexcept { s_->srtt = srtt; }
+
+Bytes Receiver::State::ring_room() const noexcept {
+  if (rx_ring.scope == QueueScope::none || rx_ring.capacity.count == 0) return ring_room_min;
+  const Bytes share = rx_ring.capacity * ring_share_num / ring_share_den;
+  return std::max(share, Bytes{static_cast<std::int64_t>(64 * params.body_bytes_max)});
+}
+
+/// What the sender may have started: never more than there are buffers for, nor more than the ring takes before we look.
+void Receiver::State::update_credit() noexcept {
+  const std::uint64_t buffers = (blocks_given_back + params.block_slots) * block_bytes;
+  const std::uint64_t ring = cost_received + static_cast<std::uint64_t>(ring_room().count);
+  credit_total = std::max(credit_total, std::min(buffers, ring));
+}
+
+Nanos Receiver::State::report_interval() const noexcept {
+  if (srtt == 0ns) return report_before_srtt;
+  return std::clamp(srtt / 4, report_min, report_max);
+}
+
+bool Receiver::tick(Instant now) noexcept {
+  State& s = *s_;
+  if (s.heard_at == Instant{}) return false;
+  bool is_due = now >= s.report_at && (s.has_news || now - s.reported_at >= report_idle);
+  // A gap that is old enough, with enough numbers behind it, is told at once; each gap once.
+  if (!is_due && !s.gaps.gaps().empty() && now - s.nack_at >= nack_spacing) {
+    const GapList::Gap& newest = s.gaps.gaps().back();
+    is_due = newest.range.last >= s.nacked_to && s.gaps.largest() >= newest.range.last + reorder_threshold_packets &&
+             now - newest.seen_at >= s.srtt / 8;
+    if (is_due) ++s.totals.nacks;
+  }
+  if (!is_due && !s.is_asked) return false;
+  s.is_asked = false;
+  s.has_news = false;
+  s.nack_at = s.reported_at = now;
+  s.report_at = now + s.report_interval();
+  s.nacked_to = s.gaps.largest();
+  s.is_reporting = true;
+  s.report_gap = 0;
+  s.report_frames = 0;
+  s.report_from = s.gaps.settled();
+  s.is_file_side_backlogged = s.at_file_side_min >= backlogged_blocks;
+  s.at_file_side_min = s.at_file_side;
+  ++s.totals.reports;
+  return true;
+}
+
+bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
+  State& s = *s_;
+  if (!s.is_reporting || s.report_frames == wire::frames_per_report_max) return s.is_reporting = false;
+  const auto& gaps = s.gaps.gaps();
+  const std::size_t count = std::min(gaps.size() - s.report_gap, ranges_per_frame);
+  const bool is_last = s.report_gap + count == gaps.size();
+  feedback.sequence = ++s.sequence;
+  feedback.has_received = s.gaps.has_any();
+  feedback.from = s.report_from;
+  feedback.largest = is_last ? s.gaps.largest() : gaps[s.report_gap + count].range.first - 1;
+  feedback.receive_delay_ns = static_cast<std::uint64_t>(std::max<Nanos>(now - s.largest_at, 0ns).count());
+  feedback.receiver_time_ns = static_cast<std::uint64_t>(now.time_since_epoch().count());
+  feedback.received_bytes_total = s.totals.bytes_accepted;
+  feedback.credit_bytes_total = s.credit_total;
+  feedback.rx_ring = {.occupancy_bytes = static_cast<std::uint64_t>(std::clamp(s.rx_ring.occupancy, Bytes{0}, s.rx_ring.capacity).count),
+                      .drained_bytes_total = s.totals.bytes_accepted,
+                      .capacity_bytes = static_cast<std::uint64_t>(s.rx_ring.capacity.count),
+                      .is_backlogged = s.rx_ring.is_backlogged};
+  const QueueTelemetry buffer = app_buffer(now);
+  feedback.app_buffer = {.occupancy_bytes = static_cast<std::uint64_t>(buffer.occupancy.count),
+                         .drained_bytes_total = static_cast<std::uint64_t>(buffer.drained_total.count),
+                         .capacity_bytes = static_cast<std::uint64_t>(buffer.capacity.count),
+                         .is_backlogged = buffer.is_backlogged};
+  feedback.kernel_drops_total = s.rx_ring.refused_total;
+  feedback.ce_packets_total = s.totals.ce_packets;
+  feedback.rate_offer_bytes_per_s = 0;
+  feedback.range_count = static_cast<std::uint32_t>(count);
+  for (std::size_t i = 0; i < count; ++i) feedback.missing[i] = gaps[s.report_gap + i].range;
+  s.report_gap += count;
+  s.report_from = feedback.largest + 1;
+  ++s.report_frames;
+  if (is_last) s.is_reporting = false;
+  return true;
+}
+
+void Receiver::request_report() noexcept { s_->is_asked = true; }
+
+Instant Receiver::next_deadline() const noexcept { return s_->heard_at == Instant{} ? Instant::max() : s_->report_at; }
+
+QueueTelemetry Receiver::app_buffer(Instant now) const noexcept {
+  const State& s = *s_;
+  return {.at = now,
+          .occupancy = {static_cast<std::int64_t>(s.totals.bytes_accepted - s.bytes_given_back)},
+          .drained_total = {static_cast<std::int64_t>(s.bytes_given_back)},
+          .capacity = {static_cast<std::int64_t>(s.params.block_slots * block_bytes)},
+          .refused_total = s.totals.no_room,
+          .scope = QueueScope::lower_queue,
+          .is_backlogged = s.is_file_side_backlogged};
+}
+
+bool Receiver::has_started() const noexcept { return s_->totals.bytes_accepted > 0; }
+bool Receiver::is_complete() const noexcept { return s_->blocks_left == 0; }
+Instant Receiver::heard_at() const noexcept { return s_->heard_at; }
+const ReceiverTotals& Receiver::totals() const noexcept { return s_->totals; }
+
+}  // namespace onehop::transfer

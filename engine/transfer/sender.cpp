@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/transfer/sender.hpp"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "engine/base/check.hpp"
+#include "engine/transfer/credit.hpp"
+#include "engine/transfer/in_flight.hpp"
+#include "engine/transfer/rtt.hpp"
+
+namespace onehop::transfer {
+
+namespace {
+
+// Specification (algorithms 1.8).
+constexpr std::uint64_t reorder_threshold_packets = 3;
+constexpr Nanos proving_period = 50ms;
+constexpr Nanos probe_backoff_max = 1s;
+constexpr Nanos probe_before_srtt = 100ms;
+constexpr Nanos probe_min = 10ms;
+
+// Implementation: numbers are skipped on purpose, first within 256, then ever more rarely (N4).
+constexpr std::uint64_t skip_span_first = 256;
+constexpr std::uint64_t skip_span_max = std::uint64_t{1} << 17;
+
+struct SlotState {
+  BlockRef block;
+  std::uint32_t sent = 0;      // bytes sent for the first time
+  std::uint32_t arrived = 0;
+  bool is_lent = false;
+  bool has_empty_frame = false;  // an empty file's only frame has arrived
+};
+
+struct Resend {
+  std::uint32_t slot = 0, offset = 0, length = 0;
+};
+
+}  // namespace
+
+struct Sender::State {
+  explicit State(const SenderParams& p)
+      : params{p}, in_flight{p.in_flight_max, p.first_packet_number}, slots(p.block_slots), to_send{p.block_slots},
+        freed{p.block_slots}, sent{2 * p.block_slots}, resend{2 * std::bit_ceil(p.in_flight_max)}, random{p.skip_seed} {
+    set_body_max(p.body_bytes_max);
+    plan_skip();
+  }
+
+  void set_body_max(std::size_t bytes) noexcept {
+    params.body_bytes_max = bytes;
+    frame_bytes = wire::frame_payload_bytes(bytes, block_bytes);
+  }
+  void plan_skip() noexcept {
+    skip_at = in_flight.next() + 1 + random() % skip_span;
+    skip_span = std::min(skip_span * 2, skip_span_max);
+  }
+
+  [[nodiscard]] wire::FrameHeader header_for(wire::FrameType type, const SentPacket& packet) noexcept;
+  [[nodiscard]] bool plan_ping(Instant now, FramePlan& plan) noexcept;
+  [[nodiscard]] bool plan_resend(Instant now, FramePlan& plan) noexcept;
+  [[nodiscard]] bool plan_new(Instant now, FramePlan& plan) noexcept;
+  void plan_bytes(Instant now, std::uint32_t slot, std::uint32_t offset, std::uint32_t length, FramePlan& plan) noexcept;
+  [[nodiscard]] std::uint32_t next_length(const SlotState& slot) const noexcept;
+  [[nodiscard]] bool has_credit() const noexcept;
+
+  void resolve(SentPacket& packet) noexcept;
+  void on_arrived(SentPacket& packet) noexcept;
+  void lose(SentPacket& packet) noexcept;
+  [[nodiscard]] bool is_lost(Instant now, std::uint64_t number, const wire::Feedback& feedback) const noexcept;
+  [[nodiscard]] wire::Violation walk(Instant now, const wire::Feedback& feedback) noexcept;
+  void probe(Instant now) noexcept;
+
+  SenderParams params;
+  InFlight in_flight;
+  std::vector<SlotState> slots;
+  FixedQueue<std::uint32_t> to_send, freed;
+  FixedQueue<BlockRef> sent;  // whole values: the slot may be lent again before they are asked for
+  FixedQueue<Resend> resend;
+  std::mt19937_64 random;
+  std::uint64_t skip_at = 0, skip_span = skip_span_first;
+  std::size_t frame_bytes = 0;
+  std::size_t slots_lent = 0;
+  std::uint64_t cost_started = 0, credit_total = 0;
+  std::uint64_t bytes_offered = 0;       // in lent blocks, not yet sent once
+  std::uint64_t bytes_to_resend = 0;
+
+  wire::Feedback newest;
+  Instant feedback_at{}, started_at{}, data_sent_at{}, queue_empty_since{};
+  Rtt rtt;
+  std::uint64_t ping_id = 0, ping_id_answered = 0;
+  Instant ping_sent_at{}, ping_due_at{};
+  std::size_t proving_body_bytes = 0, proven_frame_bytes = 0;
+  Nanos probe_wait{0};
+  Instant probe_at = Instant::max();
+  std::uint64_t largest_spoken_for = 0;
+  bool is_proving = false, is_proven = false, is_running = false, is_paused = false, has_ended = false;
+  bool has_spoken = false, is_queue_empty = true;
+  SenderTotals totals;
+};
+
+Sender::Sender(const SenderParams& params) : s_{std::make_unique<State>(params)} {}
+Sender::~Sender() = default;
+
+// --- blocks
+
+bool Sender::can_take_block() const noexcept { return s_->slots_lent < s_->params.block_slots; }
+
+void Sender::add_block(const BlockRef& block) noexcept {
+  State& s = *s_;
+  ONEHOP_CHECK(block.slot < s.slots.size());
+  SlotState& slot = s.slots[block.slot];
+  ONEHOP_CHECK(!slot.is_lent);
+  slot = {.block = block, .is_lent = true};
+  ++s.slots_lent;
+  s.bytes_offered += block.length;
+  s.to_send.push(block.slot);
+}
+
+void Sender::end_of_files() noexcept { s_->has_ended = true; }
+
+bool Sender::pop_freed(BlockRef& block) noexcept {
+  if (s_->freed.is_empty()) return false;
+  block = s_->slots[s_->freed.front()].block;
+  s_->freed.pop();
+  return true;
+}
+
+bool Sender::pop_sent(BlockRef& block) noexcept {
+  if (s_->sent.is_empty()) return false;
+  block = s_->sent.front();
+  s_->sent.pop();
+  return true;
+}
+
+// --- frames out
+
+void Sender::prove_path(std::size_t body_bytes) noexcept {
+  s_->is_proving = true;
+  s_->proving_body_bytes = body_bytes;
+  s_->ping_due_at = Instant{};
+}
+void Sender::stop_proving() noexcept { s_->is_proving = false; }
+bool Sender::is_path_proven() const noexcept { return s_->is_proven; }
+
+void Sender::start(Instant now) noexcept {
+  s_->is_running = true;
+  s_->started_at = now;
+}
+void Sender::pause() noexcept { s_->is_paused = true; }
+
+wire::FrameHeader Sender::State::header_for(wire::FrameType type, const SentPacket& packet) noexcept {
+  if (in_flight.next() == skip_at && !in_flight.is_full()) {
+    (void)in_flight.push({.state = PacketState::skipped});
+    ++totals.packets_skipped;
+    plan_skip();
+  }
+  wire::FrameHeader header{.type = type};
+  header.packet_number = in_flight.push(packet);
+  header.settled = std::min(in_flight.settled(), header.packet_number);
+  ++totals.packets_sent;
+  return header;
+}
+
+bool Sender::State::plan_ping(Instant now, FramePlan& plan) noexcept {
+  if ((!is_proving && !is_running) || now < ping_due_at) return false;
+  const bool is_full_size = is_proving && !is_proven;
+  Nanos period = proving_period;
+  if (!is_full_size) {
+    period = rtt.srtt() == 0ns ? params.ping_period_min : std::clamp(rtt.srtt(), params.ping_period_min, params.ping_period_max);
+    // Unanswered pings are asked more and more rarely, so that a dead path is not fed.
+    if (ping_id > ping_id_answered + 4) period = std::min(params.ping_period_max * static_cast<int>(ping_id - ping_id_answered), Nanos{1s});
+  }
+  ping_due_at = now + period;
+  ping_sent_at = now;
+  plan = {};
+  plan.header = header_for(wire::FrameType::ping, {.sent_at = now, .state = PacketState::in_flight});
+  plan.ping.id = ++ping_id;
+  plan.body_bytes = is_full_size ? proving_body_bytes : wire::ping_body_bytes_min;
+  return true;
+}
+
+void Sender::State::plan_bytes(Instant now, std::uint32_t slot_index, std::uint32_t offset, std::uint32_t length,
+                               FramePlan& plan) noexcept {
+  const BlockRef& block = slots[slot_index].block;
+  plan = {};
+  plan.header = header_for(wire::FrameType::data, {.sent_at = now, .slot = slot_index, .offset_in_block = offset,
+                                                   .length = length, .has_data = true, .state = PacketState::in_flight});
+  plan.header.file = block.file;
+  plan.header.offset = block.offset + offset;
+  plan.header.is_end_of_block = offset + length == block.length;
+  plan.body = {block.data + offset, length};
+  plan.body_bytes = length;
+  totals.data_bytes_sent += length;
+  data_sent_at = now;
+}
+
+bool Sender::State::plan_resend(Instant now, FramePlan& plan) noexcept {
+  if (resend.is_empty()) return false;
+  Resend& range = resend.front();
+  const std::uint32_t length = std::min(range.length, static_cast<std::uint32_t>(params.body_bytes_max));
+  plan_bytes(now, range.slot, range.offset, length, plan);
+  plan.is_retransmission = true;
+  totals.retransmitted_bytes += length;
+  bytes_to_resend -= length;
+  range.offset += length;
+  range.length -= length;
+  if (range.length == 0) resend.pop();
+  return true;
+}
+
+std::uint32_t Sender::State::next_length(const SlotState& slot) const noexcept {
+  return std::min(slot.block.length - slot.sent, static_cast<std::uint32_t>(frame_bytes));
+}
+
+bool Sender::State::has_credit() const noexcept {
+  const SlotState& slot = slots[to_send.front()];
+  const std::uint32_t length = next_length(slot);
+  return cost_started + frame_cost(slot.sent + length, length, slot.block.length) <= credit_total;
+}
+
+bool Sender::State::plan_new(Instant now, FramePlan& plan) noexcept {
+  if (to_send.is_empty() || sent.is_full() || !has_credit()) return false;
+  const std::uint32_t index = to_send.front();
+  SlotState& slot = slots[index];
+  const std::uint32_t length = next_length(slot);
+  cost_started += frame_cost(slot.sent + length, length, slot.block.length);
+  plan_bytes(now, index, slot.sent, length, plan);
+  slot.sent += length;
+  bytes_offered -= length;
+  totals.new_bytes_started += length;
+  if (slot.sent == slot.block.length) {
+    to_send.pop();
+    sent.push(slot.block);
+  }
+  return true;
+}
+
+bool Sender::next(Instant now, bool is_data_allowed, FramePlan& plan) noexcept {
+  State& s = *s_;
+  if (s.in_flight.span() + 2 > s.params.in_flight_max) return false;  // one may be skipped on the way
+  if (s.plan_ping(now, plan)) return true;
+  if (!is_data_allowed || !s.is_running || s.is_paused) return false;
+  return s.plan_resend(now, plan) || s.plan_new(now, plan);
+}
+
+bool Sender::has_data() const noexcept {
+  const State& s = *s_;
+  if (!s.is_running || s.is_paused || s.in_flight.span() + 2 > s.params.in_flight_max) return false;
+  return !s.resend.is_empty() || (!s.to_send.is_empty() && s.has_credit());
+}
+
+bool Sender::is_credit_limited() const noexcept {
+  return s_->is_running && s_->resend.is_empty() && !s_->to_send.is_empty() && !s_->has_credit();
+}
+
+Bytes Sender::offered() const noexcept { return {static_cast<std::int64_t>(s_->bytes_offered + s_->bytes_to_resend)}; }
+
+std::uint64_t Sender::take_packet_number(Instant now) noexcept {
+  return s_->header_for(wire::FrameType::pong, {.sent_at = now, .state = PacketState::in_flight}).packet_number;
+}
+std::uint64_t Sender::settled() noexcept { return s_->in_flight.settled(); }
+bool Sender::can_number() const noexcept { return s_->in_flight.span() + 2 <= s_->params.in_flight_max; }
+
+// --- frames in
+
+void Sender::State::resolve(SentPacket& packet) noexcept { packet.state = PacketState::resolved; }
+
+void Sender::State::on_arrived(SentPacket& packet) noexcept {
+  resolve(packet);
+  if (!packet.has_data) return;
+  SlotState& slot = slots[packet.slot];
+  slot.arrived += packet.length;
+  slot.has_empty_frame = packet.length == 0;
+  const bool is_whole = slot.block.length == 0 ? slot.has_empty_frame : slot.arrived == slot.block.length;
+  if (!is_whole) return;
+  ONEHOP_CHECK(slot.is_lent);
+  slot.is_lent = false;
+  --slots_lent;
+  freed.push(packet.slot);
+}
+
+/// The bytes go out again under a new number, which from then on answers for them alone.
+void Sender::State::lose(SentPacket& packet) noexcept {
+  if (packet.has_data && resend.is_full()) return;  // it stays in flight, and the next report lists it again
+  resolve(packet);
+  if (!packet.has_data) return;
+  resend.push({packet.slot, packet.offset_in_block, packet.length});
+  bytes_to_resend += packet.length;
+}
+
+bool Sender::State::is_lost(Instant now, std::uint64_t number, const wire::Feedback& feedback) const noexcept {
+  if (feedback.largest >= number + reorder_threshold_packets) return true;
+  const Nanos srtt = rtt.srtt();
+  return srtt > 0ns && now - in_flight.at(number).sent_at > srtt * 9 / 8 + probe_min;
+}
+
+/// walk looks once at each number that this frame speaks for and that is not yet resolved.
+wire::Violation Sender::State::walk(Instant now, const wire::Feedback& feedback) noexcept {
+  std::size_t range = 0;
+  const std::uint64_t first = std::max(feedback.from, in_flight.oldest());
+  for (std::uint64_t number = first; number <= feedback.largest; ++number) {
+    while (range < feedback.range_count && feedback.missing[range].last < number) ++range;
+    const bool is_missing = range < feedback.range_count && feedback.missing[range].first <= number;
+    SentPacket& packet = in_flight.at(number);
+    if (packet.state == PacketState::resolved) continue;
+    if (packet.state == PacketState::skipped) {
+      if (!is_missing) return wire::Violation::acked_skipped;
+      resolve(packet);
+    } else if (!is_missing) {
+      on_arrived(packet);
+    } else if (is_lost(now, number, feedback)) {
+      if (packet.has_data) ++totals.packets_lost;
+      lose(packet);
+    }
+  }
+  in_flight.settle();
+  return wire::Violation::none;
+}
+
+wire::Violation Sender::on_feedback(Instant now, const wire::Feedback& feedback) noexcept {
+  State& s = *s_;
+  if (feedback.has_received && feedback.largest >= s.in_flight.next()) return wire::Violation::acked_unsent;
+  if (s.feedback_at != Instant{} && feedback.sequence <= s.newest.sequence) {
+    ++s.totals.stale_feedback;
+    return wire::Violation::none;
+  }
+  const bool is_news = !feedback.has_received || feedback.largest > s.largest_spoken_for || feedback.range_count > 0;
+  ++s.totals.feedback_frames;
+  s.totals.ce_packets = std::max(s.totals.ce_packets, feedback.ce_packets_total);
+  s.credit_total = std::max(s.credit_total, feedback.credit_bytes_total);
+  s.feedback_at = now;
+  s.newest = feedback;
+  if (!feedback.has_received) return wire::Violation::none;
+  s.largest_spoken_for = std::max(s.largest_spoken_for, feedback.largest);
+  s.has_spoken = true;
+  // A skipped number below `from` was settled before the receiver could speak of it.
+  for (std::uint64_t number = s.in_flight.oldest(); number < std::min(feedback.from, s.in_flight.settled()); ++number)
+    s.resolve(s.in_flight.at(number));
+  const wire::Violation violation = s.walk(now, feedback);
+  if (is_news) s.probe_wait = 0ns;
+  return violation;
+}
+
+void Sender::on_pong(Instant now, const wire::Pong& pong) noexcept {
+  State& s = *s_;
+  if (pong.id > s.ping_id || pong.id <= s.ping_id_answered) return;
+  if (s.is_proving && !s.is_proven) {
+    s.is_proven = true;
+    s.proven_frame_bytes = static_cast<std::size_t>(pong.received_bytes);
+  }
+  s.ping_id_answered = pong.id;
+  if (pong.id == s.ping_id) (void)s.rtt.add(now - s.ping_sent_at - Nanos{static_cast<Nanos::rep>(pong.hold_ns)});
+}
+
+// --- time
+
+/// probe resends the newest unresolved packet: what is lost at the very end leaves no gap behind it.
+void Sender::State::probe(Instant) noexcept {
+  for (std::uint64_t number = in_flight.next(); number-- > in_flight.oldest();) {
+    SentPacket& packet = in_flight.at(number);
+    if (packet.state != PacketState::in_flight || !packet.has_data) continue;
+    ++totals.probes;
+    lose(packet);
+    return;
+  }
+}
+
+void Sender::tick(Instant now, Bytes own_queue) noexcept {
+  State& s = *s_;
+  const bool is_empty = own_queue.count == 0;
+  if (!is_empty || !s.is_queue_empty) s.queue_empty_since = now;
+  s.is_queue_empty = is_empty;
+  const bool has_unspoken = s.is_running && !s.is_paused && s.in_flight.span() > 0 && s.resend.is_empty();
+  const bool is_idle = s.to_send.is_empty() || !s.has_credit() || s.in_flight.span() + 2 > s.params.in_flight_max;
+  if (!has_unspoken || !is_idle || !is_empty) {
+    s.probe_at = Instant::max();
+    return;
+  }
+  const Nanos srtt = s.rtt.srtt();
+  const Nanos base = srtt == 0ns ? probe_before_srtt : std::max(2 * srtt, probe_min);
+  if (s.probe_wait == 0ns) s.probe_wait = base;
+  const Instant since = std::max({s.data_sent_at, s.queue_empty_since});
+  s.probe_at = since + s.probe_wait;
+  if (now < s.probe_at) return;
+  s.probe(now);
+  s.data_sent_at = now;
+  s.probe_wait = std::min(s.probe_wait * 2, probe_backoff_max);
+  s.probe_at = now + s.probe_wait;
+}
+
+Instant Sender::next_deadline() const noexcept {
+  const Instant ping = s_->is_proving || s_->is_running ? s_->ping_due_at : Instant::max();
+  return std::min(ping, s_->probe_at);
+}
+
+bool Sender::is_silent(Instant now) const noexcept {
+  return s_->is_running && now - std::max(s_->started_at, s_->feedback_at) > s_->params.silent_limit;
+}
+
+void Sender::set_body_max(std::size_t body_bytes_max) noexcept { s_->set_body_max(body_bytes_max); }
+
+bool Sender::is_all_arrived() const noexcept { return s_->has_ended && s_->slots_lent == 0 && s_->to_send.is_empty(); }
+Nanos Sender::srtt() const noexcept { return s_->rtt.srtt(); }
+const SenderTotals& Sender::totals() const noexcept { return s_->totals; }
+const wire::Feedback& Sender::newest_feedback() const noexcept { return s_->newest; }
+Instant Sender::feedback_at() const noexcept { return s_->feedback_at; }
+std::size_t Sender::frame_payload_bytes() const noexcept { return s_->frame_bytes; }
+std::size_t Sender::in_flight() const noexcept { return s_->in_flight.span(); }
+std::size_t Sender::proven_frame_bytes() const noexcept { return s_->proven_frame_bytes; }
+
+}  // namespace onehop::transfer

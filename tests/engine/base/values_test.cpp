@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Units, histogram and errors.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "engine/base/histogram.hpp"
+#include "engine/base/result.hpp"
+#include "engine/base/units.hpp"
+
+using namespace onehop;
+
+TEST_CASE("units: products of rates and times do not overflow on the way", "[base][units]") {
+  CHECK(mbit_per_s(800).count == 100'000'000);
+  CHECK(bps(mbit_per_s(1)) == 1'000'000);
+  CHECK(mbit_per_s(100'000) * 3600s == Bytes{45'000'000'000'000});  // 4.5e13 B needs 1.6e23 B*ns on the way
+  CHECK(Bytes{45'000'000'000'000} / Nanos{3600s} == mbit_per_s(100'000));
+  CHECK(time_for(Bytes{45'000'000'000'000}, mbit_per_s(100'000)) == 3600s);
+  CHECK(time_for(Bytes{std::numeric_limits<std::int64_t>::max()}, BytesPerSecond{1}) == Nanos::max());
+  CHECK(time_for(Bytes{1}, BytesPerSecond{0}) == Nanos::max());
+  CHECK(time_for(Bytes{0}, BytesPerSecond{1}) == Nanos{0});
+  CHECK(BytesPerSecond{std::int64_t{1} << 50} * Gain{1500} == BytesPerSecond{(std::int64_t{1} << 49) * 3});
+  CHECK(Bytes{3} - Bytes{5} == Bytes{-2});
+  CHECK(kib(2) == Bytes{2048});
+  CHECK(mib(1) == kib(1024));
+}
+
+// Bounds: the class promises at most 1/16 too high, and never too low.
+TEST_CASE("histogram percentiles are at most a sixteenth too high", "[base][histogram]") {
+  const auto seed = GENERATE(1U, 2U, 3U);
+  CAPTURE(seed);
+  std::mt19937_64 random{seed};
+  LogLinearHistogram histogram;
+  std::vector<std::uint64_t> values;
+  for (int i = 0; i < 5000; ++i) {
+    const std::uint64_t value = random() >> (random() % 64);
+    values.push_back(value);
+    histogram.add(value);
+  }
+  std::sort(values.begin(), values.end());
+  for (const std::uint32_t permille : {1U, 10U, 500U, 900U, 990U, 999U, 1000U}) {
+    CAPTURE(permille);
+    const std::uint64_t exact = values[(values.size() * permille + 999) / 1000 - 1];
+    const std::uint64_t told = histogram.percentile(permille);
+    CHECK(told >= exact);
+    CHECK(told - exact <= exact / 16);
+  }
+  CHECK(histogram.max() == values.back());
+  CHECK(histogram.count() == values.size());
+}
+
+TEST_CASE("histogram: empty, small numbers exact, weights, and the largest number", "[base][histogram]") {
+  LogLinearHistogram histogram;
+  CHECK(histogram.percentile(500) == 0);
+  CHECK(histogram.mean() == 0);
+  histogram.add(3, 9);
+  histogram.add(15);
+  CHECK(histogram.percentile(900) == 3);
+  CHECK(histogram.percentile(1000) == 15);
+  CHECK(histogram.mean() == (27 + 15) / 10);
+  LogLinearHistogram extreme;
+  extreme.add(std::numeric_limits<std::uint64_t>::max());
+  CHECK(extreme.percentile(1000) == std::numeric_limits<std::uint64_t>::max());
+}
+
+TEST_CASE("an error names attempt, cause and hint", "[base][result]") {
+  CHECK(Error{.attempt = "a", .cause = "c", .hint = "h"}.message() == "a: c. h");
+  CHECK(Error{.attempt = "a"}.message() == "a");
+  errno = ENOENT;
+  const Error error = errno_error(ExitCode::local_file_error, "open x");
+  CHECK(error.errno_value == ENOENT);
+  CHECK(error.message() == "open x: No such file or directory");
+  CHECK(errno_error(ExitCode::usage, "y", "z", EPERM).message() == "y: Operation not permitted. z");
+}

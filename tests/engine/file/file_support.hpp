@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Shared by the tests of engine/file: a folder that removes itself, files with known bytes, and Wire, which stands
+// between a Source and a Sink as the engine and the plane do: it carries blocks into lent buffers, announces digests and
+// roots, and can delay, reorder or damage what it carries. All of it runs in the calling thread.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/base/time.hpp"
+#include "engine/file/sink.hpp"
+#include "engine/file/source.hpp"
+
+namespace onehop::file::test {
+
+namespace fs = std::filesystem;
+
+inline FileIoKind& io_kind_under_test() {
+  static FileIoKind kind = FileIoKind::automatic;
+  return kind;
+}
+
+inline std::unique_ptr<FileIo> make_io() {
+  Result<std::unique_ptr<FileIo>> io = make_file_io(io_kind_under_test());
+  REQUIRE(io.has_value());
+  return std::move(io).value();
+}
+
+class TempFolder {
+ public:
+  explicit TempFolder(const fs::path& below = fs::temp_directory_path()) {
+    std::string name = (below / "onehop-file-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+  [[nodiscard]] fs::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+inline std::string random_bytes(std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random{seed};
+  std::string bytes(count, '\0');
+  for (std::size_t i = 0; i < count; i += 8) {
+    const std::uint64_t word = random();
+    std::memcpy(bytes.data() + i, &word, std::min<std::size_t>(8, count - i));
+  }
+  return bytes;
+}
+
+inline void write_file(const fs::path& path, const std::string& bytes) {
+  std::ofstream out{path, std::ios::binary | std::ios::trunc};
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  REQUIRE(out.good());
+}
+
+inline std::string read_file(const fs::path& path) {
+  std::ifstream in{path, std::ios::binary};
+  REQUIRE(in.good());
+  return {std::istreambuf_iterator<char>{in}, {}};
+}
+
+/// Names in a folder, hidden ones included, sorted.
+inline std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator{folder})
+    names.push_back(fs::relative(entry.path(), folder).string());
+  std::ranges::sort(names);
+  return names;
+}
+
+inline SourceFiles open_files(const std::vector<std::string>& paths) {
+  Result<SourceFiles> files = open_source_files(paths);
+  if (files.has_error()) FAIL(files.error().message());
+  return std::move(files).value();
+}
+
+inline SinkOptions sink_options(const fs::path& folder, const Manifest& manifest, OnExist on_exist = OnExist::ask) {
+  return {.folder = folder.string(), .approved = manifest_hash(manifest), .on_exist = on_exist, .slots = 16,
+          .reserve_bytes = 0};
+}
+
+inline std::unique_ptr<Sink> make_sink(const Manifest& manifest, SinkOptions options) {
+  Result<std::unique_ptr<Sink>> sink = Sink::prepare(manifest, std::move(options), make_io());
+  if (sink.has_error()) FAIL(sink.error().message());
+  return std::move(sink).value();
+}
+
+/// What came out at the Sink's end.
+struct Outcome {
+  std::vector<std::uint32_t> done;
+  std::optional<BlockRef> sink_failure, source_failure;
+  std::size_t blocks_carried = 0, blocks_skipped = 0, checkpointed = 0;
+  bool is_end_seen = false;
+  std::size_t turns = 0;
+};
+
+class Wire {
+ public:
+  Wire(Source* source, Sink& sink) : source_{source}, sink_{sink} {}
+
+  std::function<void(BlockRef&)> on_carry;       ///< sees each block in the Sink's buffer before the Sink does
+  std::function<bool(const BlockRef&)> is_cut;   ///< true: carry nothing more from here on
+  bool is_digest_first = false;                  ///< announce before the block instead of after it
+  std::uint64_t reorder_seed = 0;                ///< 0: in order
+
+  /// run pumps until the Sink is over, either end failed, the cut, or nothing has moved for long.
+  Outcome run() {
+    std::size_t idle = 0;
+    while (idle < 2000) {
+      std::size_t moved = source_ != nullptr && !is_cut_ ? source_->turn(from_source_, to_source_) : 0;
+      moved += carry();
+      moved += sink_.turn(monotonic_now(), from_sink_, to_sink_);
+      moved += take();
+      ++outcome_.turns;
+      if (sink_.is_over() && from_sink_.is_empty()) break;
+      if (outcome_.source_failure && held_.empty() && late_.empty() && idle > 50) break;
+      if (is_cut_ && idle > 50) break;
+      idle = moved > 0 ? 0 : idle + 1;
+      if (moved == 0) ::usleep(200);  // io_uring may have the block
+    }
+    return outcome_;
+  }
+
+  /// tell hands the Sink one message as the plane would.
+  void tell(const BlockRef& message) { late_.push_back(message); }
+  [[nodiscard]] Outcome& outcome() { return outcome_; }
+
+ private:
+  std::size_t carry() {
+    std::size_t moved = 0;
+    BlockRef from;
+    while (source_ != nullptr && !is_cut_ && held_.size() < 8 && from_source_.pop(from)) {
+      held_.push_back(from);
+      ++moved;
+    }
+    while (!held_.empty()) {
+      const std::size_t pick = reorder_seed == 0 ? 0 : random_() % held_.size();
+      from = held_[pick];
+      if (from.kind == BlockKind::block && free_.empty()) break;
+      held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(pick));
+      deliver(from);
+      ++moved;
+    }
+    while (!late_.empty() && to_sink_.push(late_.front())) {
+      late_.pop_front();
+      ++moved;
+    }
+    return moved;
+  }
+
+  void deliver(BlockRef from) {
+    if (is_cut_) return;
+    if (from.kind == BlockKind::block) {
+      if (is_cut && is_cut(from)) {
+        is_cut_ = true;
+        return;
+      }
+      BlockRef to = free_.front();
+      free_.pop_front();
+      std::memcpy(to.data, from.data, from.length);
+      to.file = from.file;
+      to.offset = from.offset;
+      to.length = from.length;
+      if (on_carry) on_carry(to);
+      BlockRef digest = from;
+      digest.kind = BlockKind::digest;
+      digest.data = nullptr;
+      if (is_digest_first) late_.push_back(digest);
+      late_.push_back(to);
+      if (!is_digest_first) late_.push_back(digest);
+      ++outcome_.blocks_carried;
+      REQUIRE(to_source_.push({.data = from.data, .slot = from.slot}));
+    } else if (from.kind == BlockKind::skipped) {
+      ++outcome_.blocks_skipped;
+      late_.push_back(from);
+    } else if (from.kind == BlockKind::root) {
+      late_.push_back(from);
+    } else if (from.kind == BlockKind::failed) {
+      outcome_.source_failure = from;
+    } else if (from.kind == BlockKind::end_of_files) {
+      outcome_.is_end_seen = true;
+    }
+  }
+
+  std::size_t take() {
+    std::size_t moved = 0;
+    BlockRef message;
+    for (; from_sink_.pop(message); ++moved) {
+      if (message.kind == BlockKind::block) free_.push_back(message);
+      if (message.kind == BlockKind::file_done) outcome_.done.push_back(message.file);
+      if (message.kind == BlockKind::failed) outcome_.sink_failure = message;
+      if (message.kind == BlockKind::checkpointed) ++outcome_.checkpointed;
+    }
+    return moved;
+  }
+
+  Source* source_;
+  Sink& sink_;
+  SpscRing<BlockRef> from_source_{256}, to_source_{256}, from_sink_{256}, to_sink_{256};
+  std::vector<BlockRef> held_;
+  std::deque<BlockRef> free_, late_;
+  std::mt19937_64 random_{reorder_seed + 1};
+  bool is_cut_ = false;
+  Outcome outcome_;
+};
+
+/// send carries files from paths into a folder, with whatever an earlier session left there.
+inline Outcome send(const std::vector<std::string>& paths, const fs::path& folder, OnExist on_exist = OnExist::ask,
+                    const std::function<void(Wire&)>& prepare = {}) {
+  SourceFiles files = open_files(paths);
+  const Manifest manifest = files.manifest;
+  const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(folder, manifest, on_exist));
+  SourceOptions options{.slots = 16, .claims = sink->claims(), .is_wanted = sink->is_wanted()};
+  Source source{std::move(files), std::move(options), make_io()};
+  Wire wire{&source, *sink};
+  if (prepare) prepare(wire);
+  Outcome outcome = wire.run();
+  sink->close();
+  return outcome;
+}
+
+}  // namespace onehop::file::test

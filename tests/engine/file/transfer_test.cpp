@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Source to Sink through files, in one thread, with both kinds of file I/O.
+#include <sys/mman.h>
+
+#include "tests/engine/file/file_support.hpp"
+
+using namespace onehop;
+using namespace onehop::file;
+using namespace onehop::file::test;
+
+namespace {
+std::vector<FileIoKind> kinds() {
+  std::vector<FileIoKind> all{FileIoKind::threads};
+  if (make_file_io(FileIoKind::io_uring).has_value()) {
+    all.push_back(FileIoKind::io_uring);
+  } else {
+    WARN("io_uring is not available here: only threads are tested");
+  }
+  return all;
+}
+}  // namespace
+
+// Goal:   what arrives is what was sent, with its name, mode and time, and nothing else is left in the folder.
+// Method: sizes around the block size and an empty file; blocks in order, out of order, digests before blocks.
+// Bounds: exact.
+TEST_CASE("C4 files of every size arrive whole, in any order of blocks", "[engine][file]") {
+  for (const FileIoKind kind : kinds()) {
+    io_kind_under_test() = kind;
+    for (const std::uint64_t seed : {0, 1, 2}) {
+      INFO("io " << name(kind) << " reorder seed " << seed);
+      const TempFolder from, to;
+      const std::vector<std::size_t> sizes{0, 1, block_bytes - 1, block_bytes, block_bytes + 1, 40 * block_bytes + 77};
+      std::vector<std::string> paths;
+      for (const std::size_t size : sizes) {
+        paths.push_back((from / ("file-" + std::to_string(size))).string());
+        write_file(paths.back(), random_bytes(size, size));
+        ::chmod(paths.back().c_str(), 04755);
+      }
+      const Outcome outcome = send(paths, to.path(), OnExist::ask, [&](Wire& wire) {
+        wire.reorder_seed = seed;
+        wire.is_digest_first = seed == 2;
+      });
+      CHECK_FALSE(outcome.sink_failure.has_value());
+      CHECK(outcome.done.size() == sizes.size());
+      CHECK(outcome.is_end_seen);
+      CHECK(names_in(to.path()) == names_in(from.path()));
+      for (const std::string& path : paths) {
+        const fs::path arrived = to.path() / fs::path{path}.filename();
+        CHECK(read_file(arrived) == read_file(path));
+        struct stat was {}, is {};
+        REQUIRE(::stat(path.c_str(), &was) == 0);
+        REQUIRE(::stat(arrived.c_str(), &is) == 0);
+        CHECK((is.st_mode & 07777) == (0755 & ~read_umask()));  // P6: no special bit survives
+        CHECK(is.st_mtim.tv_nsec == was.st_mtim.tv_nsec);
+        CHECK(is.st_mtim.tv_sec == was.st_mtim.tv_sec);
+      }
+    }
+  }
+  io_kind_under_test() = FileIoKind::automatic;
+}
+
+TEST_CASE("D1 a byte that flips after hashing never gets a final name", "[engine][file]") {
+  const bool is_digest_first = GENERATE(false, true);
+  const TempFolder from, to;
+  write_file(from / "a", random_bytes(5 * block_bytes, 1));
+  const Outcome outcome = send({(from / "a").string()}, to.path(), OnExist::ask, [&](Wire& wire) {
+    wire.is_digest_first = is_digest_first;
+    wire.on_carry = [](BlockRef& block) {
+      if (block.offset == 3 * block_bytes) block.data[block.length / 2] ^= std::byte{1};
+    };
+  });
+  REQUIRE(outcome.sink_failure.has_value());
+  CHECK(outcome.sink_failure->failure == FileFailure::digest_mismatch);
+  CHECK(outcome.done.empty());
+  CHECK_FALSE(fs::exists(to / "a"));
+}

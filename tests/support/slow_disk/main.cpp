@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]... [--error CALL[@BYTES]=ERRNO]...
+//
+// A FUSE file system that passes everything through to a folder, as slowly and as badly as asked: a byte rate on writes,
+// times at which nothing moves, and errors at write (from a number of bytes on, like a disk that fills up), read, fsync,
+// rename and open. Locks (flock) are the kernel's own. It stays in the foreground and unmounts itself on SIGTERM or SIGINT.
+// A test fixture: it keeps no state and protects nothing.
+#define FUSE_USE_VERSION 31
+#include <dirent.h>
+#include <fcntl.h>
+#include <fuse3/fuse.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "tests/support/slow_disk/plan.hpp"
+
+namespace {
+
+using onehop::slow_disk::Plan;
+
+int backing = -1;  // the folder; set once in main()
+Plan& plan() { return *static_cast<Plan*>(fuse_get_context()->private_data); }
+
+/// FUSE paths are absolute within the mount; ours are relative to `backing`.
+const char* relative(const char* path) { return path[1] == '\0' ? "." : path + 1; }
+int handle(const fuse_file_info* info) { return static_cast<int>(info->fh); }
+int outcome(int rc) { return rc == 0 ? 0 : -errno; }
+
+void* on_init(fuse_conn_info*, fuse_config* config) {
+  config->use_ino = 1;       // names and descriptors must show one inode
+  config->hard_remove = 1;   // no ".fuse_hidden" names: a test looks at what is left in the folder
+  config->nullpath_ok = 0;
+  config->entry_timeout = config->attr_timeout = config->negative_timeout = 0;
+  return fuse_get_context()->private_data;
+}
+
+int on_getattr(const char* path, struct stat* status, fuse_file_info* info) {
+  if (info != nullptr && info->fh != 0) return outcome(::fstat(handle(info), status));
+  return outcome(::fstatat(backing, relative(path), status, AT_SYMLINK_NOFOLLOW));
+}
+
+int on_readlink(const char* path, char* target, std::size_t bytes) {
+  const ssize_t length = ::readlinkat(backing, relative(path), target, bytes - 1);
+  if (length < 0) return -errno;
+  target[length] = '\0';
+  return 0;
+}
+
+int on_mkdir(const char* path, mode_t mode) { return outcome(::mkdirat(backing, relative(path), mode)); }
+int on_unlink(const char* path) { return outcome(::unlinkat(backing, relative(path), 0)); }
+int on_rmdir(const char* path) { return outcome(::unlinkat(backing, relative(path), AT_REMOVEDIR)); }
+int on_symlink(const char* target, const char* path) { return outcome(::symlinkat(target, backing, relative(path))); }
+int on_link(const char* from, const char* to) {
+  return outcome(::linkat(backing, relative(from), backing, relative(to), 0));
+}
+
+int on_rename(const char* from, const char* to, unsigned flags) {
+  if (const int error = plan().fault("rename"); error != 0) return -error;
+  return outcome(::renameat2(backing, relative(from), backing, relative(to), flags));
+}
+
+int on_chmod(const char* path, mode_t mode, fuse_file_info* info) {
+  return outcome(info != nullptr ? ::fchmod(handle(info), mode) : ::fchmodat(backing, relative(path), mode, 0));
+}
+int on_chown(const char* path, uid_t uid, gid_t gid, fuse_file_info*) {
+  return outcome(::fchownat(backing, relative(path), uid, gid, AT_SYMLINK_NOFOLLOW));
+}
+int on_utimens(const char* path, const timespec times[2], fuse_file_info* info) {
+  return outcome(info != nullptr ? ::futimens(handle(info), times)
+                                 : ::utimensat(backing, relative(path), times, AT_SYMLINK_NOFOLLOW));
+}
+
+int on_truncate(const char* path, off_t size, fuse_file_info* info) {
+  if (info != nullptr) return outcome(::ftruncate(handle(info), size));
+  const int fd = ::openat(backing, relative(path), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return -errno;
+  const int result = outcome(::ftruncate(fd, size));
+  ::close(fd);
+  return result;
+}
+
+int open_file(const char* path, int flags, mode_t mode, fuse_file_info* info) {
+  if (const int error = plan().fault("open"); error != 0) return -error;
+  const int fd = ::openat(backing, relative(path), flags | O_CLOEXEC | O_NOFOLLOW, mode);
+  if (fd < 0) return -errno;
+  info->fh = static_cast<std::uint64_t>(fd);
+  return 0;
+}
+int on_open(const char* path, fuse_file_info* info) { return open_file(path, info->flags, 0, info); }
+int on_create(const char* path, mode_t mode, fuse_file_info* info) {
+  return open_file(path, info->flags | O_CREAT, mode, info);
+}
+int on_release(const char*, fuse_file_info* info) { return outcome(::close(handle(info))); }
+
+int on_read(const char*, char* buffer, std::size_t bytes, off_t offset, fuse_file_info* info) {
+  if (const int error = plan().fault("read"); error != 0) return -error;
+  const ssize_t read = ::pread(handle(info), buffer, bytes, offset);
+  return read < 0 ? -errno : static_cast<int>(read);
+}
+
+int on_write(const char*, const char* buffer, std::size_t bytes, off_t offset, fuse_file_info* info) {
+  plan().wait_turn(bytes);
+  if (const int error = plan().fault("write", bytes); error != 0) return -error;
+  const ssize_t written = ::pwrite(handle(info), buffer, bytes, offset);
+  return written < 0 ? -errno : static_cast<int>(written);
+}
+
+int on_fsync(const char*, int is_data_only, fuse_file_info* info) {
+  plan().wait_turn(0);  // a stalled disk does not flush either
+  if (const int error = plan().fault("fsync"); error != 0) return -error;
+  return outcome(is_data_only != 0 ? ::fdatasync(handle(info)) : ::fsync(handle(info)));
+}
+int on_fsyncdir(const char* path, int, fuse_file_info*) {
+  const int fd = ::openat(backing, relative(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return -errno;
+  const int result = outcome(::fsync(fd));
+  ::close(fd);
+  return result;
+}
+
+int on_fallocate(const char*, int mode, off_t offset, off_t length, fuse_file_info* info) {
+  if (const int error = plan().fault("write", 0); error != 0) return -error;
+  return outcome(::fallocate(handle(info), mode, offset, length));
+}
+int on_statfs(const char*, struct statvfs* status) { return outcome(::fstatvfs(backing, status)); }
+
+int on_readdir(const char* path, void* buffer, fuse_fill_dir_t fill, off_t, fuse_file_info*, fuse_readdir_flags) {
+  const int fd = ::openat(backing, relative(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return -errno;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder{::fdopendir(fd), &::closedir};
+  if (!folder) return -errno;
+  while (const dirent* entry = ::readdir(folder.get()))
+    if (fill(buffer, entry->d_name, nullptr, 0, static_cast<fuse_fill_dir_flags>(0)) != 0) break;
+  return 0;
+}
+
+fuse_operations operations() {
+  fuse_operations all{};
+  all.init = on_init;
+  all.getattr = on_getattr;
+  all.readlink = on_readlink;
+  all.mkdir = on_mkdir;
+  all.unlink = on_unlink;
+  all.rmdir = on_rmdir;
+  all.symlink = on_symlink;
+  all.link = on_link;
+  all.rename = on_rename;
+  all.chmod = on_chmod;
+  all.chown = on_chown;
+  all.utimens = on_utimens;
+  all.truncate = on_truncate;
+  all.open = on_open;
+  all.create = on_create;
+  all.release = on_release;
+  all.read = on_read;
+  all.write = on_write;
+  all.fsync = on_fsync;
+  all.fsyncdir = on_fsyncdir;
+  all.fallocate = on_fallocate;
+  all.statfs = on_statfs;
+  all.readdir = on_readdir;
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string wrong;
+  const auto settings = onehop::slow_disk::parse_settings(argc, argv, wrong);
+  if (!settings) {
+    std::fprintf(stderr,
+                 "onehop-slow-disk: %s\n"
+                 "usage: onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]... [--error write@BYTES=ENOSPC]...\n"
+                 "       CALL of --error: write read fsync rename open; ERRNO: ENOSPC EIO EDQUOT EROFS EACCES EINTR\n",
+                 wrong.c_str());
+    return 2;
+  }
+  backing = ::open(settings->backing.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (backing < 0) {
+    std::perror(settings->backing.c_str());
+    return 8;
+  }
+  ::umask(0);  // modes come from the caller, who has applied his own
+  Plan the_plan{*settings};
+  const fuse_operations all = operations();
+  char program[] = "onehop-slow-disk", option[] = "-o", values[] = "fsname=onehop-slow-disk,default_permissions";
+  char* arguments[] = {program, option, values, nullptr};
+  fuse_args args = FUSE_ARGS_INIT(3, arguments);
+  fuse* const mount = fuse_new(&args, &all, sizeof all, &the_plan);
+  if (mount == nullptr || fuse_mount(mount, settings->mount_point.c_str()) != 0) return 10;
+  fuse_set_signal_handlers(fuse_get_session(mount));
+  const int rc = fuse_loop_mt(mount, 0);
+  fuse_remove_signal_handlers(fuse_get_session(mount));
+  fuse_unmount(mount);
+  fuse_destroy(mount);
+  return rc >= 0 ? 0 : 1;
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tests/support/slow_disk/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+namespace onehop::slow_disk {
+
+namespace {
+
+struct Unit { std::string_view suffix; double factor; };
+
+/// A positive number with one of the units behind it.
+template <std::size_t n>
+bool parse_number(const std::string& text, const std::array<Unit, n>& units, double& value) {
+  char* end = nullptr;
+  value = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || !(value >= 0)) return false;
+  for (const Unit& unit : units) {
+    if (unit.suffix != end) continue;
+    value *= unit.factor;
+    return true;
+  }
+  return false;
+}
+
+constexpr std::array<Unit, 6> rate_units{{{"bit", 0.125}, {"Kbit", 125}, {"Mbit", 125e3}, {"Gbit", 125e6}, {"MB", 1e6}, {"", 1}}};
+constexpr std::array<Unit, 3> time_units{{{"ms", 1e6}, {"s", 1e9}, {"", 1e9}}};
+constexpr std::array<Unit, 5> size_units{{{"", 1}, {"K", 1024}, {"M", 1048576}, {"G", 1073741824}, {"B", 1}}};
+constexpr std::array<std::pair<std::string_view, int>, 6> errors{{
+    {"ENOSPC", ENOSPC}, {"EIO", EIO}, {"EDQUOT", EDQUOT}, {"EROFS", EROFS}, {"EACCES", EACCES}, {"EINTR", EINTR}}};
+constexpr std::array<std::string_view, 5> calls{"write", "read", "fsync", "rename", "open"};
+
+bool parse_stall(const std::string& text, Stall& stall) {
+  const std::size_t colon = text.find(':');
+  double at = 0, span = 0;
+  if (colon == std::string::npos || !parse_number(text.substr(0, colon), time_units, at) ||
+      !parse_number(text.substr(colon + 1), time_units, span))
+    return false;
+  stall = {std::chrono::nanoseconds{static_cast<std::int64_t>(at)}, std::chrono::nanoseconds{static_cast<std::int64_t>(span)}};
+  return true;
+}
+
+/// CALL[@BYTES]=ERROR
+bool parse_fault(const std::string& text, Fault& fault) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) return false;
+  const std::size_t at = std::min(text.find('@'), equals);
+  double after = 0;
+  if (at < equals && !parse_number(text.substr(at + 1, equals - at - 1), size_units, after)) return false;
+  fault = {.call = text.substr(0, at), .after_bytes = static_cast<std::uint64_t>(after), .error_number = 0};
+  for (const auto& [name, number] : errors)
+    if (name == text.substr(equals + 1)) fault.error_number = number;
+  return fault.error_number != 0 && std::ranges::find(calls, std::string_view{fault.call}) != calls.end();
+}
+
+}  // namespace
+
+std::optional<Settings> parse_settings(int argc, char** argv, std::string& wrong) {
+  Settings settings;
+  std::vector<std::string> folders;
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    if (!option.starts_with("--")) {
+      folders.push_back(option);
+      continue;
+    }
+    const std::string value = i + 1 < argc ? argv[++i] : "";
+    bool is_good = false;
+    if (option == "--rate") is_good = parse_number(value, rate_units, settings.rate_bytes_per_s);
+    if (option == "--stall") is_good = parse_stall(value, settings.stalls.emplace_back());
+    if (option == "--error") is_good = parse_fault(value, settings.faults.emplace_back());
+    if (is_good) continue;
+    wrong = option + " '" + value + "' is not understood";
+    return std::nullopt;
+  }
+  if (folders.size() != 2) {
+    wrong = "two folders are needed";
+    return std::nullopt;
+  }
+  settings.backing = folders[0];
+  settings.mount_point = folders[1];
+  return settings;
+}
+
+/// The disk serves one request after the other: a request starts when the one before it has ended, and takes
+/// bytes / rate. A stall moves the start behind its end.
+void Plan::wait_turn(std::uint64_t bytes) {
+  Clock::time_point done;
+  {
+    const std::lock_guard lock{mutex_};
+    Clock::time_point begin = std::max(idle_at_, Clock::now());
+    for (const Stall& stall : settings_.stalls)
+      if (begin >= start_ + stall.at && begin < start_ + stall.at + stall.span) begin = start_ + stall.at + stall.span;
+    const double seconds = settings_.rate_bytes_per_s > 0 ? static_cast<double>(bytes) / settings_.rate_bytes_per_s : 0;
+    idle_at_ = begin + std::chrono::nanoseconds{static_cast<std::int64_t>(seconds * 1e9)};
+    done = idle_at_;
+  }
+  std::this_thread::sleep_until(done);
+}
+
+int Plan::fault(std::string_view call, std::uint64_t bytes) {
+  const std::lock_guard lock{mutex_};
+  for (const Fault& fault : settings_.faults) {
+    const bool is_due = fault.after_bytes == 0 || written_bytes_ + bytes > fault.after_bytes;
+    if (fault.call == call && is_due) return fault.error_number;
+  }
+  written_bytes_ += bytes;
+  return 0;
+}
+
+}  // namespace onehop::slow_disk

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Plan: how a slow or failing disk behaves, and the clockwork that makes it so. Used by every FUSE worker thread at once;
+// the token bucket is behind a mutex, the rest is constant after parsing. It knows nothing of FUSE.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace onehop::slow_disk {
+
+using Clock = std::chrono::steady_clock;
+
+struct Stall {
+  std::chrono::nanoseconds at{}, span{};  ///< since the mount
+};
+
+/// Fault: `call` (write, read, fsync, rename, open) fails with `error_number`. A write fails once more than `after_bytes`
+/// bytes would have been written in all, as on a disk that fills up.
+struct Fault {
+  std::string call;
+  std::uint64_t after_bytes = 0;
+  int error_number = 0;
+};
+
+struct Settings {
+  std::string backing, mount_point;
+  double rate_bytes_per_s = 0;  ///< 0: as fast as it goes
+  std::vector<Stall> stalls;
+  std::vector<Fault> faults;
+};
+
+/// parse_settings reads the command line; a text for the user when it is wrong.
+[[nodiscard]] std::optional<Settings> parse_settings(int argc, char** argv, std::string& wrong);
+
+class Plan {
+ public:
+  explicit Plan(const Settings& settings) : settings_{settings}, start_{Clock::now()}, idle_at_{start_} {}
+
+  /// wait_turn sleeps as the rate and the stalls demand before `bytes` are moved.
+  void wait_turn(std::uint64_t bytes);
+  /// fault: 0, or the errno that `call` fails with. `bytes` counts for writes.
+  [[nodiscard]] int fault(std::string_view call, std::uint64_t bytes = 0);
+
+ private:
+  const Settings settings_;
+  const Clock::time_point start_;
+  std::mutex mutex_;
+  Clock::time_point idle_at_;       // the disk is busy until then
+  std::uint64_t written_bytes_ = 0;
+};
+
+}  // namespace onehop::slow_disk

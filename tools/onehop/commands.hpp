@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The program's commands, one file each. They return what the process exits with, and have said everything by then.
+#pragma once
+
+#include "tools/onehop/options.hpp"
+
+namespace onehop::tool {
+
+[[nodiscard]] ExitCode send_command(const SendOptions& options);
+[[nodiscard]] ExitCode recv_command(const RecvOptions& options);
+[[nodiscard]] ExitCode version_command(bool is_verbose);
+
+}  // namespace onehop::tool

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Engine: the running engine core of one session with its links, whatever port it drives. The loop is a template
+// instantiated once per port; this is the seam where the choice made on the command line ends.
+#pragma once
+
+#include <memory>
+
+#include "engine/base/latest.hpp"
+#include "engine/run/engine_thread.hpp"
+#include "engine/run/receiver_loop.hpp"
+#include "engine/run/sender_loop.hpp"
+
+namespace onehop::tool {
+
+/// SessionLinks: the six links between the threads of one session, and nothing else shared.
+struct SessionLinks {
+  // Sized so that no ring is ever what waits: block slots are at most 256, messages come in batches of at most 1000.
+  SpscRing<BlockRef> file_to_engine{1024};
+  SpscRing<BlockRef> engine_to_file{1024};
+  SpscRing<Command> commands{1024};
+  SpscRing<Event> events{2048};
+  Latest<PathReport> report;
+  Latest<RateGrant> grant;
+  Latest<RateState> state;
+  Latest<Limits> limits;
+
+  [[nodiscard]] run::EngineLinks for_engine() {
+    return {file_to_engine, engine_to_file, commands, events, report, grant};
+  }
+};
+
+class Engine {
+ public:
+  Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  virtual ~Engine() = default;
+  virtual void start(const run::EngineThreadConfig& config) = 0;
+  virtual void join() = 0;  ///< after Command finish
+};
+
+template <class Loop, class PortType>
+class PortEngine final : public Engine {
+ public:
+  template <class Config>
+  PortEngine(PortType& port, const run::GateKeys& keys, const Config& config, run::EngineLinks links)
+      : port_{port}, loop_{port, keys, config, links} {}
+  void start(const run::EngineThreadConfig& config) override { thread_.start(loop_, port_, config); }
+  void join() override { thread_.join(); }
+
+ private:
+  PortType& port_;
+  Loop loop_;
+  run::EngineThread thread_;
+};
+
+}  // namespace onehop::tool

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/onehop/job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "control/link/link_info.hpp"
+#include "engine/base/time.hpp"
+#include "engine/crypto/aead.hpp"
+#include "engine/file/manifest.hpp"
+#include "engine/run/placement.hpp"
+#include "engine/wire/frame.hpp"
+#include "tools/onehop/quantity.hpp"
+
+namespace onehop::tool {
+
+namespace {
+
+constexpr Nanos view_period = 100ms;      // progress is redrawn at most ten times a second
+constexpr Nanos interval_period = 1s;     // of the interval event
+constexpr std::size_t ethernet_bytes = 14;
+
+std::string hex(const Digest& digest, std::string_view kind) {
+  const std::size_t length = kind == "sha256" ? 32 : 16;
+  std::string text;
+  for (std::size_t i = 0; i < length; ++i) text += fmt::format("{:02x}", std::to_integer<unsigned>(digest[i]));
+  return text;
+}
+
+}  // namespace
+
+Job::Job(boost::asio::io_context& io, const CommonOptions& options, Reporter& reporter, std::string role)
+    : io_{io}, options_{options}, reporter_{reporter}, progress_{!options.is_quiet && !options.is_json}, timer_{io},
+      links_{std::make_unique<SessionLinks>()} {
+  facts_.role = std::move(role);
+  facts_.io_requested = options.io;
+  facts_.digest = options.digest;
+}
+
+Job::~Job() { stop(); }
+
+Result<void> Job::open_port(const std::string& interface, const plane::IpAddress& local, std::uint16_t port) {
+  if (port_ && port_address_ == local) return success();
+  port_.reset();
+  sockaddr_storage address{};
+  plane::Endpoint{local, port}.to_sockaddr(address);
+  ONEHOP_TRY(auto opened, OpenPort::open(options_, interface, address));
+  port_ = std::move(opened);
+  port_address_ = local;
+  facts_.port = port_->info();
+  facts_.io_used = facts_.port.io;
+  facts_.io_mode = facts_.port.mode;
+  facts_.io_reason = port_->reason();
+  facts_.interface = interface;
+  if (options_.io == "auto") reporter_.say("I/O: " + facts_.io_used + ", because " + facts_.io_reason);
+  return success();
+}
+
+Result<plane::DataOpened> Job::opened(const plane::RouteInfo& route) const {
+  const PortInfo info = port_->info();
+  const std::size_t headers = static_cast<std::size_t>(info.wire_overhead.count) - ethernet_bytes;
+  const std::size_t mtu = route.link.mtu_bytes;
+  std::size_t frame = std::min<std::size_t>(mtu > headers ? mtu - headers : 0, info.frame_bytes_max);
+  if (options_.frame_bytes != 0) {
+    if (options_.frame_bytes > frame)
+      return Error{ExitCode::usage, fmt::format("use frames of {} bytes (--frame-size)", options_.frame_bytes),
+                   fmt::format("{} carries at most {} with MTU {}", route.link.name, frame, mtu), "Leave --frame-size out"};
+    frame = options_.frame_bytes;
+  }
+  ONEHOP_TRY(const std::uint16_t data_port, port_->local_port());
+  return plane::DataOpened{data_port, static_cast<std::uint32_t>(frame - wire::overhead_bytes), facts_.io_used};
+}
+
+run::GateKeys Job::keys_of(const plane::DataPlan& plan, bool is_sending) const {
+  const auto from_sender = crypto::direction_secret(plan.secret, crypto::Direction::from_sender, 0);
+  const auto from_receiver = crypto::direction_secret(plan.secret, crypto::Direction::from_receiver, 0);
+  return {.send = is_sending ? from_sender : from_receiver,
+          .receive = is_sending ? from_receiver : from_sender,
+          .key_interval_packets = plan.key_interval,
+          .backend = crypto::AeadBackend::automatic};
+}
+
+Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
+  facts_.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
+  facts_.aead = crypto::name(crypto::resolve(crypto::AeadBackend::automatic));
+  Limits limits;
+  limits.ifindex = plan.path.ifindex;
+  if (auto link = link::read_link_info(plan.path.ifindex); link.has_value()) {
+    limits.link_rate = link.value().rate;
+    limits.is_link_virtual = link.value().is_virtual;
+  }
+  if (!options_.rate_max.empty()) {
+    ONEHOP_TRY(limits.rate_max, parse_rate(options_.rate_max));
+  }
+  links_->limits.store(limits);
+  law::LawOptions law_options;
+  law_options.spec = options_.law;
+  law_options.target = options_.target;
+  law_options.bounds = options_.bounds;
+  ONEHOP_TRY(law_, law::make_law(law_options));
+  facts_.law = law_->name();
+  if (!options_.trace_file.empty() && is_sending) {
+    ONEHOP_TRY(trace_, rate::TraceWriter::open(options_.trace_file, command_line(), ONEHOP_VERSION));
+  }
+  ONEHOP_TRY(rate_thread_, rate::RateThread::start(*law_, limits.ifindex, is_sending, links_->report, links_->limits,
+                                                  links_->grant, links_->state, trace_.get()));
+  return success();
+}
+
+Result<void> Job::start_engine(std::unique_ptr<Engine> engine) {
+  ONEHOP_TRY(const auto core, run::choose_core(options_.core));
+  engine_ = std::move(engine);
+  engine_->start({.poll = options_.poll == "busy" ? run::Poll::busy : run::Poll::adaptive, .core = core});
+  tick();
+  return success();
+}
+
+void Job::set_file_thread(std::unique_ptr<file::FileThread> thread, std::string_view io_name) {
+  file_thread_ = std::move(thread);
+  facts_.file_io = io_name;
+  file_thread_->start();
+}
+
+void Job::stop() noexcept {
+  timer_.cancel();
+  if (engine_) {
+    engine_->join();
+    ended_at_ = monotonic_now();
+    usage_.close_span();
+  }
+  if (rate_thread_) {
+    rate_thread_->stop();
+    last_state_ = links_->state.load();
+    rate_thread_.reset();
+  }
+  if (file_thread_) {
+    file_thread_->request_stop();
+    file_thread_->join();
+  }
+  engine_.reset();
+  file_thread_.reset();
+  trace_.reset();
+  progress_.finish();
+}
+
+void Job::on_phase(plane::Phase phase) {
+  phase_ = phase;
+  if (phase == plane::Phase::done) progress_.finish();
+}
+
+void Job::on_first_data(Instant at) {
+  first_data_at_ = interval_at_ = at;
+  usage_.open_span();
+}
+
+std::uint64_t Job::bytes_arrived() const {
+  const QueueTelemetry buffer = links_->report.load().app_buffer;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, (buffer.drained_total + buffer.occupancy).count));
+}
+
+void Job::tick() {
+  const Instant now = monotonic_now();
+  const bool has_data = first_data_at_ != Instant{};
+  const std::string phase{plane::name_of(phase_)};
+  progress_.update(now, {phase, bytes_arrived(), bytes_expected_, has_data ? now - first_data_at_ : 0ns});
+  if (has_data && now - interval_at_ >= interval_period) emit_interval(now);
+  timer_.expires_after(view_period);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) tick();
+  });
+}
+
+void Job::emit_interval(Instant now) {
+  const std::uint64_t bytes = bytes_arrived();
+  const RateState state = links_->state.load();
+  const Nanos span = now - interval_at_;
+  reporter_.event("interval", {{"t_ns", (now - first_data_at_).count()},
+                               {"phase", plane::name_of(phase_)},
+                               {"bytes_total", bytes},
+                               {"goodput_bps", bps(Bytes{static_cast<std::int64_t>(bytes - interval_bytes_)} / span)},
+                               {"rate_bps", bps(state.rate)},
+                               {"bottleneck", rate::name_of(state.bottleneck)},
+                               {"tx_queue_bytes", state.path.tx_queue.occupancy.count},
+                               {"rx_ring_bytes", state.path.rx_ring.occupancy.count},
+                               {"app_buffer_bytes", state.path.app_buffer.occupancy.count},
+                               {"srtt_ns", state.path.srtt.count()}});
+  interval_at_ = now;
+  interval_bytes_ = bytes;
+}
+
+void Job::on_file_done(const std::string& shown_name, std::uint64_t bytes, const Digest& root) {
+  const std::string digest = hex(root, options_.digest);
+  reporter_.event("file", {{"name", shown_name}, {"bytes", bytes}, {"digest_kind", options_.digest}, {"digest", digest}, {"verified", true}});
+  progress_.finish();
+  reporter_.say(fmt::format("{}  {}  {}:{}", shown_name, format_bytes(bytes), options_.digest, digest));
+}
+
+void Job::end(const plane::SessionEnd& end, std::uint64_t bytes_total, std::uint64_t files_total) {
+  progress_.finish();
+  if (end.code != ExitCode::done) reporter_.error(end.error);
+  facts_.bytes_total = bytes_total;
+  facts_.files_total = files_total;
+  facts_.is_hash_ok = end.code == ExitCode::done;
+  if (first_data_at_ != Instant{}) facts_.seconds = std::chrono::duration<double>(ended_at_ - first_data_at_).count();
+  reporter_.end(facts_, last_state_, usage_, end.code);
+}
+
+}  // namespace onehop::tool

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Job: what the two hosts of a session share: port, links, threads, progress and the account at the end.
+//
+//   plane thread (this one): session ─▶ Job ─▶ starts engine thread, control thread, file thread; joins them at the end
+//
+// The plane thread calls all of it.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "control/law/make_law.hpp"
+#include "control/plane/session.hpp"
+#include "control/rate/rate_thread.hpp"
+#include "control/rate/trace.hpp"
+#include "engine/file/file_io.hpp"
+#include "engine/file/file_thread.hpp"
+#include "tools/onehop/engine.hpp"
+#include "tools/onehop/onehop_port.hpp"
+#include "tools/onehop/options.hpp"
+#include "tools/onehop/progress.hpp"
+#include "tools/onehop/report.hpp"
+#include "tools/onehop/usage.hpp"
+
+namespace onehop::tool {
+
+class Job {
+ public:
+  Job(boost::asio::io_context& io, const CommonOptions& options, Reporter& reporter, std::string role);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  // --- before the session
+  /// open_port opens the data port for the way to or from `local`; a second call with the same address keeps the port.
+  [[nodiscard]] Result<void> open_port(const std::string& interface, const plane::IpAddress& local, std::uint16_t port);
+  /// opened describes the port to the peer.
+  [[nodiscard]] Result<plane::DataOpened> opened(const plane::RouteInfo& route) const;
+
+  // --- the session's calls
+  /// start_control starts the control thread for `plan`'s path.
+  [[nodiscard]] Result<void> start_control(const plane::DataPlan& plan, bool is_sending);
+  [[nodiscard]] run::GateKeys keys_of(const plane::DataPlan& plan, bool is_sending) const;
+  [[nodiscard]] Result<void> start_engine(std::unique_ptr<Engine> engine);
+  /// stop joins engine, file and control threads, in this order, and keeps what they counted.
+  void stop() noexcept;
+  void on_phase(plane::Phase phase);
+  void on_first_data(Instant at);
+  void on_file_done(const std::string& shown_name, std::uint64_t bytes, const Digest& root);
+
+  /// end prints the end event and the summary.
+  void end(const plane::SessionEnd& end, std::uint64_t bytes_total, std::uint64_t files_total);
+
+  [[nodiscard]] SessionLinks& links() { return *links_; }
+  [[nodiscard]] OpenPort& port() { return *port_; }
+  [[nodiscard]] Reporter& reporter() { return reporter_; }
+  [[nodiscard]] const CommonOptions& options() const { return options_; }
+  [[nodiscard]] std::size_t frame_bytes() const { return facts_.frame_bytes; }
+  void set_bytes_expected(std::uint64_t bytes) { bytes_expected_ = bytes; }
+  void set_file_thread(std::unique_ptr<file::FileThread> thread, std::string_view io_name);
+
+ private:
+  void tick();
+  [[nodiscard]] std::uint64_t bytes_arrived() const;
+  void emit_interval(Instant now);
+
+  boost::asio::io_context& io_;
+  const CommonOptions& options_;
+  Reporter& reporter_;
+  RunFacts facts_;
+  UsageMeter usage_;
+  Progress progress_;
+  boost::asio::steady_timer timer_;
+  std::unique_ptr<SessionLinks> links_;
+  std::optional<OpenPort> port_;
+  std::optional<plane::IpAddress> port_address_;
+  std::unique_ptr<law::Controller> law_;
+  std::unique_ptr<rate::RateLoop> rate_;
+  std::unique_ptr<rate::RateThread> rate_thread_;
+  std::unique_ptr<rate::TraceWriter> trace_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<file::FileThread> file_thread_;
+  plane::Phase phase_ = plane::Phase::connecting;
+  RateState last_state_;
+  std::uint64_t bytes_expected_ = 0;
+  Instant first_data_at_{};
+  Instant ended_at_{};
+  Instant interval_at_{};
+  std::uint64_t interval_bytes_ = 0;
+};
+
+}  // namespace onehop::tool

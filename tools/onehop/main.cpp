@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// onehop: one binary, one file per command. This file reads the command line and nothing else.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+#include "tools/lab/lab_command.hpp"
+#include "tools/onehop/commands.hpp"
+#include "tools/onehop/privilege.hpp"
+
+namespace onehop::tool {
+namespace {
+
+int run_program(int argc, char** argv) {
+  remember_command_line(argc, argv);
+  CLI::App app{"onehop moves files between two machines that are one hop apart, at the line rate of that hop."};
+  app.require_subcommand(0, 1);
+  app.set_config("--config", "", "read options from this file (TOML; a section per command)");
+  bool is_version = false, is_verbose = false;
+  app.add_flag("--version", is_version, "print the version (with -v: what this build can do)");
+  app.add_flag("-v,--verbose", is_verbose, "with --version: features, and why one is off");
+
+  SendOptions send;
+  CLI::App* send_app = app.add_subcommand("send", "send files to a host that runs 'onehop recv'");
+  send_app->add_option("PATH", send.paths, "regular files")->required();
+  send_app->add_option("--to", send.to, "HOST[:PORT] of the receiver")->required();
+  send_app->add_option("--wait", send.wait_seconds, "seconds to retry a refused connection")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
+  add_common_options(*send_app, send.common);
+
+  RecvOptions recv;
+  CLI::App* recv_app = app.add_subcommand("recv", "receive files");
+  recv_app->add_option("--dir", recv.directory, "destination folder")->capture_default_str();
+  recv_app->add_option("--listen", recv.listen, "ADDR[:PORT] to listen on (default: all addresses, port 7411)");
+  recv_app->add_flag("--once", recv.is_once, "end after the first accepted session, with its exit code");
+  recv_app->add_option("--on-exist", recv.on_exist, "what to do about a name that exists")
+      ->check(CLI::IsMember({"ask", "resume", "skip", "rename", "overwrite"}))->capture_default_str();
+  add_common_options(*recv_app, recv.common);
+
+  lab::LabCommand lab_command;
+  lab::add_lab_command(app, lab_command);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
+  }
+  if (is_version) return static_cast<int>(version_command(is_verbose));
+  hide_secrets();
+  if (send_app->parsed()) return static_cast<int>(send_command(send));
+  if (recv_app->parsed()) return static_cast<int>(recv_command(recv));
+  if (lab_command.is_parsed()) return lab_command.run();
+  std::fputs(app.help().c_str(), stderr);
+  return static_cast<int>(ExitCode::usage);
+}
+
+}  // namespace
+}  // namespace onehop::tool
+
+int main(int argc, char** argv) { return onehop::tool::run_program(argc, argv); }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/onehop/onehop_port.hpp"
+
+#include <type_traits>
+
+namespace onehop::tool {
+
+namespace {
+
+// SO_PRIORITY 1 is pfifo_fast's lowest band and, on Wi-Fi, the background access category (algorithms: priority).
+constexpr int background_priority = 1;
+
+int priority_of(const CommonOptions& options) { return options.priority == "background" ? background_priority : 0; }
+
+Result<UdpPortConfig> udp_config(const CommonOptions& options, const sockaddr_storage& local) {
+  UdpPortConfig config;
+  config.local = local;
+  config.interface = options.interface;
+  config.priority = priority_of(options);
+  return config;
+}
+
+#if ONEHOP_HAS_XDP
+XdpMode xdp_mode_of(const CommonOptions& options) {
+  if (options.xdp_mode == "zero-copy") return XdpMode::zero_copy;
+  if (options.xdp_mode == "copy") return XdpMode::copy;
+  if (options.xdp_mode == "skb") return XdpMode::skb;
+  return XdpMode::automatic;
+}
+
+Result<std::unique_ptr<AfXdpPort>> open_afxdp(const CommonOptions& options, const std::string& interface,
+                                              const sockaddr_storage& local, XdpMode mode) {
+  AfXdpConfig config;
+  config.interface = interface;
+  config.local = local;
+  config.mode = mode;
+  config.priority = priority_of(options);
+  return AfXdpPort::open(config);
+}
+#endif
+
+}  // namespace
+
+Result<OpenPort> OpenPort::open(const CommonOptions& options, const std::string& interface,
+                                const sockaddr_storage& local) {
+  OpenPort opened;
+  if (options.io == "dpdk")
+    return Error{ExitCode::io_unavailable, "open --io dpdk", "this build has no DPDK port", "Use --io udp or --io afxdp"};
+#if ONEHOP_HAS_XDP
+  if (options.io == "afxdp") {
+    ONEHOP_TRY(opened.port_, open_afxdp(options, interface, local, xdp_mode_of(options)));
+    opened.reason_ = "asked for";
+    return opened;
+  }
+  if (options.io == "auto" && !interface.empty() && interface != "lo") {
+    // Copy-mode AF_XDP costs about what UDP with segmentation offload costs (docs/results.md), and it takes privileges and hides
+    // the traffic from the firewall. Only zero-copy is worth that unasked.
+    auto zero_copy = open_afxdp(options, interface, local, XdpMode::zero_copy);
+    if (zero_copy.has_value()) {
+      opened.port_ = std::move(zero_copy).value();
+      opened.reason_ = interface + " has AF_XDP zero-copy";
+      return opened;
+    }
+    opened.reason_ = "no AF_XDP zero-copy on " + interface + " (" + zero_copy.error().cause + "), and copy mode is no cheaper than UDP";
+  }
+#else
+  if (options.io == "afxdp")
+    return Error{ExitCode::io_unavailable, "open --io afxdp", "this build has no AF_XDP port (libbpf or clang was missing)", "Use --io udp"};
+  (void)interface;
+#endif
+  if (opened.reason_.empty()) opened.reason_ = options.io == "udp" ? "asked for" : "AF_XDP has nothing to offer on this interface";
+  ONEHOP_TRY(const auto config, udp_config(options, local));
+  ONEHOP_TRY(opened.port_, UdpPort::open(config));
+  return opened;
+}
+
+PortInfo OpenPort::info() const {
+  return std::visit([](const auto& port) { return port->info(); }, port_);
+}
+
+Result<std::uint16_t> OpenPort::local_port() const {
+  return std::visit([](const auto& port) -> Result<std::uint16_t> { return port->local_port(); }, port_);
+}
+
+Result<void> OpenPort::connect(const sockaddr_storage& peer) {
+  if (auto* udp = std::get_if<std::unique_ptr<UdpPort>>(&port_)) return (*udp)->connect(reinterpret_cast<const sockaddr&>(peer));
+  return success();  // raw ports learn the peer from the header template
+}
+
+std::unique_ptr<Engine> OpenPort::make_sender(const run::GateKeys& keys, const run::SenderLoopConfig& config,
+                                              run::EngineLinks links) {
+  return std::visit([&](auto& port) -> std::unique_ptr<Engine> {
+    using PortType = std::remove_reference_t<decltype(*port)>;
+    return std::make_unique<PortEngine<run::SenderLoop<PortType>, PortType>>(*port, keys, config, links);
+  }, port_);
+}
+
+std::unique_ptr<Engine> OpenPort::make_receiver(const run::GateKeys& keys, const run::ReceiverLoopConfig& config,
+                                                run::EngineLinks links) {
+  return std::visit([&](auto& port) -> std::unique_ptr<Engine> {
+    using PortType = std::remove_reference_t<decltype(*port)>;
+    return std::make_unique<PortEngine<run::ReceiverLoop<PortType>, PortType>>(*port, keys, config, links);
+  }, port_);
+}
+
+}  // namespace onehop::tool

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// OpenPort: the port that the command line, the interface and the privileges led to, and why.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "engine/base/result.hpp"
+#include "engine/port/udp_port.hpp"
+#include "tools/onehop/engine.hpp"
+#include "tools/onehop/options.hpp"
+#if ONEHOP_HAS_XDP
+#include "xdp/afxdp_port.hpp"
+#endif
+
+namespace onehop::tool {
+
+class OpenPort {
+ public:
+  /// open opens what --io asks for on `interface`, bound to `local` (its port may be 0). A named io that is not to be had
+  /// is an error; auto falls back to UDP and says why. Needs the privileges of the io; no file is touched.
+  [[nodiscard]] static Result<OpenPort> open(const CommonOptions& options, const std::string& interface,
+                                             const sockaddr_storage& local);
+
+  [[nodiscard]] PortInfo info() const;
+  [[nodiscard]] Result<std::uint16_t> local_port() const;
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+
+  /// connect names the one peer that frames come from and go to.
+  [[nodiscard]] Result<void> connect(const sockaddr_storage& peer);
+
+  [[nodiscard]] std::unique_ptr<Engine> make_sender(const run::GateKeys& keys, const run::SenderLoopConfig& config,
+                                                    run::EngineLinks links);
+  [[nodiscard]] std::unique_ptr<Engine> make_receiver(const run::GateKeys& keys, const run::ReceiverLoopConfig& config,
+                                                      run::EngineLinks links);
+
+ private:
+#if ONEHOP_HAS_XDP
+  using Any = std::variant<std::unique_ptr<UdpPort>, std::unique_ptr<AfXdpPort>>;
+#else
+  using Any = std::variant<std::unique_ptr<UdpPort>>;
+#endif
+  Any port_;
+  std::string reason_;
+};
+
+}  // namespace onehop::tool

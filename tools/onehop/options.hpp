@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The options that send and recv share, as read from the command line, a configuration file and the environment.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/result.hpp"
+#include "engine/base/units.hpp"
+
+namespace onehop::tool {
+
+struct CommonOptions {
+  std::string io = "auto";
+  std::string xdp_mode = "auto";
+  std::string interface;
+  std::size_t frame_bytes = 0;       ///< UDP payload of a full frame; 0: as the MTU allows
+  std::string law = "safe-range";
+  std::string target = "under";
+  std::string bounds = "measured";
+  std::string priority = "normal";
+  std::string rate_max;
+  std::string poll = "adaptive";
+  std::optional<int> core;
+  std::string code_file;
+  std::string digest = "xxh3";
+  std::string file_io = "auto";
+  std::uint64_t key_interval_packets = 1U << 22;
+  std::string trace_file;
+  bool is_json = false;
+  bool is_quiet = false;
+};
+
+struct SendOptions {
+  CommonOptions common;
+  std::vector<std::string> paths;
+  std::string to;
+  double wait_seconds = 5;
+};
+
+struct RecvOptions {
+  CommonOptions common;
+  std::string directory = ".";
+  std::string listen;
+  std::string on_exist = "ask";
+  bool is_once = false;
+};
+
+/// Endpoint: HOST[:PORT], [V6]:PORT, or :PORT. host is empty where none was given.
+struct Endpoint {
+  std::string host;
+  std::uint16_t port = 0;
+};
+inline constexpr std::uint16_t default_port = 7411;
+
+void add_common_options(CLI::App& app, CommonOptions& options);
+[[nodiscard]] Result<Endpoint> parse_endpoint(const std::string& text);
+
+/// command_line joins argv for the first line of output files.
+[[nodiscard]] std::string command_line();
+void remember_command_line(int argc, const char* const* argv);
+
+}  // namespace onehop::tool

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/onehop/privilege.hpp"
+
+#include <grp.h>
+#include <pwd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+namespace onehop::tool {
+
+namespace {
+
+std::optional<unsigned> id_from(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return std::nullopt;
+  const std::string_view view{text};
+  unsigned id = 0;
+  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), id);
+  if (error != std::errc{} || end != view.data() + view.size()) return std::nullopt;
+  return id;
+}
+
+}  // namespace
+
+Result<bool> become_sudo_user() {
+  const auto uid = id_from("SUDO_UID");
+  const auto gid = id_from("SUDO_GID");
+  if (::geteuid() != 0 || !uid || !gid || *uid == 0) return false;
+  const passwd* user = ::getpwuid(*uid);
+  const bool has_groups = user != nullptr && ::initgroups(user->pw_name, *gid) == 0;
+  if (!has_groups && ::setgroups(0, nullptr) != 0)
+    return errno_error(ExitCode::privilege_missing, "leave root's groups");
+  if (::setresgid(*gid, *gid, *gid) != 0 || ::setresuid(*uid, *uid, *uid) != 0)
+    return errno_error(ExitCode::privilege_missing, "become the user that called sudo");
+  hide_secrets();  // the kernel resets the dumpable flag when the ids change
+  return true;
+}
+
+void hide_secrets() noexcept {
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+}
+
+}  // namespace onehop::tool

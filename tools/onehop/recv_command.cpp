@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// onehop recv: listens, shows how the other side reaches it, and takes sessions one after the other.
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+#include "control/plane/path_follower.hpp"
+#include "control/plane/recv_server.hpp"
+#include "engine/file/sink.hpp"
+#include "tools/onehop/commands.hpp"
+#include "tools/onehop/job.hpp"
+#include "tools/onehop/privilege.hpp"
+#include "tools/onehop/set_up.hpp"
+#include "tools/onehop/signals.hpp"
+
+namespace onehop::tool {
+
+namespace {
+
+struct LocalAddress {
+  std::string interface;
+  plane::IpAddress address;
+};
+
+/// Addresses of interfaces that are up, loopback left out.
+std::vector<LocalAddress> local_addresses() {
+  std::vector<LocalAddress> found;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    const socklen_t length = entry->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    if (const auto endpoint = plane::Endpoint::from_sockaddr(entry->ifa_addr, length)) found.push_back({entry->ifa_name, endpoint->address});
+  }
+  ::freeifaddrs(list);
+  return found;
+}
+
+Result<file::OnExist> on_exist_of(const RecvOptions& options) {
+  if (options.on_exist == "resume") return file::OnExist::resume;
+  if (options.on_exist == "skip") return file::OnExist::skip;
+  if (options.on_exist == "rename") return file::OnExist::rename;
+  if (options.on_exist == "overwrite") return file::OnExist::overwrite;
+  return file::OnExist::ask;
+}
+
+class RecvJob final : public plane::RecvHost {
+ public:
+  RecvJob(const RecvOptions& options, Reporter& reporter, Job& job, std::string fixed_interface)
+      : options_{options}, reporter_{reporter}, job_{job}, fixed_interface_{std::move(fixed_interface)} {}
+  ~RecvJob() override { join_preparer(); }
+
+  void on_listening(const plane::Endpoint& local) override {
+    reporter_.event("start", {{"role", "recv"}, {"listen", local.text()}, {"directory", options_.directory}, {"version", ONEHOP_VERSION}});
+    reporter_.say("listening on " + local.text() + ", receiving into " + options_.directory);
+  }
+
+  Result<plane::DataOpened> open_data(const plane::PeerLink& link) override {
+    ONEHOP_TRY(const auto route, plane::find_route(link.peer.address, options_.common.interface));
+    const std::string& interface = fixed_interface_.empty() ? route.link.name : fixed_interface_;
+    ONEHOP_TRYV(job_.open_port(interface, link.local.address, link.local.port));
+    ONEHOP_TRYV(become_sudo_user());  // before the folder is touched
+    return job_.opened(route);
+  }
+
+  void consider(std::shared_ptr<const plane::OfferInfo> offer, plane::Decide decide) override {
+    offer_ = offer;
+    shown_ = 0;
+    join_preparer();
+    preparer_ = std::thread{[this, offer, decide = std::move(decide)] { decide(prepare(*offer)); }};
+  }
+
+  Result<plane::EngineRings> start_data(const plane::DataPlan& plan) override {
+    join_preparer();
+    sockaddr_storage peer{};
+    plan.peer.to_sockaddr(peer);
+    ONEHOP_TRYV(job_.port().connect(peer));
+    SessionLinks& links = job_.links();
+    ONEHOP_TRYV(job_.start_control(plan, false));
+    sizes_.clear();
+    for (const file::ManifestEntry& entry : offer_->manifest.files) sizes_.push_back(entry.size);
+    run::ReceiverLoopConfig config;
+    config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
+    config.receiver.block_slots = file::receiver_slots;
+    config.receiver.body_bytes_max = plan.frame_body_max_bytes;
+    config.receiver.file_sizes = sizes_;
+    auto engine = job_.port().make_receiver(job_.keys_of(plan, false), config, links.for_engine());
+    (void)links.commands.push({.kind = CommandKind::path_update, .path = plan.path});
+    const std::string_view io_name = file::name(sink_->io().kind());
+    job_.set_file_thread(std::make_unique<file::FileThread>(std::move(sink_), links.file_to_engine, links.engine_to_file), io_name);
+    ONEHOP_TRYV(job_.start_engine(std::move(engine)));
+    return plane::EngineRings{&links.commands, &links.events};
+  }
+
+  void stop_data() noexcept override {
+    join_preparer();
+    job_.stop();
+    sink_.reset();
+  }
+  void on_phase(plane::Phase phase) override { job_.on_phase(phase); }
+  void on_event(const Event& event) override {
+    if (event.kind == EventKind::first_data) job_.on_first_data(event.at);
+  }
+  void on_file_done(std::uint32_t file, const Digest& root) override {
+    const file::ManifestEntry& entry = offer_->manifest.files[file];
+    bytes_done_ += entry.size;
+    ++files_done_;
+    job_.on_file_done(file::display_name(entry.name), entry.size, root);
+  }
+  void on_notice(const std::string& text) override { reporter_.say(text); }
+  void on_rejected(const plane::Endpoint& peer, const Error& why) override {
+    reporter_.warn(peer.text() + ": " + why.message());
+  }
+  void on_session_end(const plane::SessionEnd& end) override {
+    job_.end(end, bytes_done_, files_done_);
+    bytes_done_ = files_done_ = 0;
+  }
+
+ private:
+  /// prepare runs on a thread of its own: it may hash what an earlier session left, or ask a person.
+  Result<plane::Decision> prepare(const plane::OfferInfo& offer) {
+    ONEHOP_TRY(const auto on_exist, on_exist_of(options_));
+    auto sink = prepare_sink(offer, on_exist);
+    if (!sink.has_value() && on_exist == file::OnExist::ask && sink.error().errno_value == EEXIST) {
+      ONEHOP_TRY(const auto answer, ask(sink.error()));
+      sink = prepare_sink(offer, answer);
+    }
+    ONEHOP_TRYV(sink);
+    sink_ = std::move(sink).value();
+    plane::Decision decision;
+    std::uint64_t expected = 0;
+    for (std::uint32_t i = 0; i < offer.manifest.files.size(); ++i) {
+      const auto& claims = sink_->claims()[i];
+      const bool is_wanted = sink_->is_wanted()[i];
+      decision.actions.push_back(!is_wanted ? plane::FileAction::skip
+                                            : claims.empty() ? plane::FileAction::send : plane::FileAction::resume);
+      if (is_wanted) expected += offer.manifest.files[i].size;
+      if (!is_wanted || claims.empty()) continue;
+      plane::FileClaims file{.file = i, .blocks = {}};
+      for (const file::Claim& claim : claims) file.blocks.push_back({claim.block, claim.digest});
+      decision.claims.push_back(std::move(file));
+    }
+    job_.set_bytes_expected(expected);
+    return decision;
+  }
+
+  Result<std::unique_ptr<file::Sink>> prepare_sink(const plane::OfferInfo& offer, file::OnExist on_exist) {
+    ONEHOP_TRY(const auto kind, file_io_kind(options_.common));
+    ONEHOP_TRY(auto io, file::make_file_io(kind));
+    file::SinkOptions sink_options;
+    sink_options.folder = options_.directory;
+    sink_options.approved = offer.manifest_hash;
+    sink_options.on_exist = on_exist;
+    sink_options.digest_kind = offer.digest;
+    return file::Sink::prepare(offer.manifest, std::move(sink_options), std::move(io));
+  }
+
+  /// ask is for a person at a terminal; elsewhere the answer is the error itself.
+  Result<file::OnExist> ask(const Error& why) {
+    if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0) return why;
+    fmt::print(stderr, "{}: {}\n[r]esume, [s]kip, re[n]ame, [o]verwrite, anything else refuses: ", why.attempt, why.cause);
+    std::string answer;
+    std::getline(std::cin, answer);
+    if (answer == "r") return file::OnExist::resume;
+    if (answer == "s") return file::OnExist::skip;
+    if (answer == "n") return file::OnExist::rename;
+    if (answer == "o") return file::OnExist::overwrite;
+    return why;
+  }
+
+  void join_preparer() {
+    if (preparer_.joinable()) preparer_.join();
+  }
+
+  const RecvOptions& options_;
+  Reporter& reporter_;
+  Job& job_;
+  const std::string fixed_interface_;
+  std::shared_ptr<const plane::OfferInfo> offer_;
+  std::unique_ptr<file::Sink> sink_;
+  std::thread preparer_;
+  std::vector<std::uint64_t> sizes_;
+  std::uint64_t bytes_done_ = 0, files_done_ = 0;
+  std::size_t shown_ = 0;
+};
+
+/// A named AF_XDP needs its interface now, while the privileges are there and an error can still be seen.
+Result<std::string> open_port_early(const RecvOptions& options, const Endpoint& listen, Job& job) {
+  if (options.common.io != "afxdp") return std::string{};
+  std::vector<LocalAddress> candidates;
+  for (const LocalAddress& local : local_addresses()) {
+    if (!options.common.interface.empty() && local.interface != options.common.interface) continue;
+    if (!listen.host.empty() && plane::IpAddress::parse(listen.host) != local.address) continue;
+    if (listen.host.empty() && local.address.is_v6) continue;  // one address is bound now; IPv4 unless asked otherwise
+    candidates.push_back(local);
+  }
+  if (candidates.size() != 1)
+    return Error{ExitCode::usage, "choose the interface for --io afxdp",
+                 candidates.empty() ? "no interface that is up has a matching address" : "several interfaces have an address",
+                 "Name it with --iface IF or its address with --listen ADDR"};
+  ONEHOP_TRYV(job.open_port(candidates.front().interface, candidates.front().address, listen.port));
+  return candidates.front().interface;
+}
+
+Result<plane::PairingCode> code_of(const RecvOptions& options, Reporter& reporter, const Endpoint& listen) {
+  const bool is_given = !options.common.code_file.empty() || std::getenv("ONEHOP_CODE") != nullptr;
+  if (is_given) return plane::read_code({.file = options.common.code_file, .is_prompt_allowed = false});
+  ONEHOP_TRY(auto code, plane::make_code());
+  std::string host = listen.host;
+  if (host.empty())
+    for (const LocalAddress& local : local_addresses())
+      if (host.empty() || !local.address.is_v6) host = local.address.text();
+  const std::string where = (host.find(':') != std::string::npos ? "[" + host + "]" : host.empty() ? "THIS-HOST" : host) +
+                            (listen.port == default_port ? "" : fmt::format(":{}", listen.port));
+  // Shown even when quiet: without it nobody can connect.
+  fmt::print(stderr, "On the other machine:\n\n  ONEHOP_CODE={} onehop send FILE --to {}\n\n", code.text(), where);
+  reporter.event("code", {{"code", code.text()}});
+  return code;
+}
+
+Result<ExitCode> run(const RecvOptions& options, Reporter& reporter) {
+  ONEHOP_TRY(const Endpoint listen, parse_endpoint(options.listen));
+  ONEHOP_TRYV(check_options(options.common));
+  boost::asio::io_context io;
+  Job job{io, options.common, reporter, "recv"};
+  ONEHOP_TRY(auto interface, open_port_early(options, listen, job));
+  ONEHOP_TRY(const auto code, code_of(options, reporter, listen));
+  ONEHOP_TRY(const auto key, plane::stretch(code));
+
+  plane::RecvOptions server_options;
+  server_options.address = listen.host;
+  server_options.port = listen.port;
+  server_options.is_once = options.is_once;
+  server_options.dscp = dscp_of(options.common);
+  server_options.interface = options.common.interface;
+  RecvJob host{options, reporter, job, std::move(interface)};
+  plane::RecvServer server{io, server_options, key, host};
+  Interrupts interrupts{io, [&] {
+    reporter.say("interrupted: what arrived is kept");
+    server.interrupt();
+  }};
+  plane::SessionEnd end;
+  ONEHOP_TRYV(server.start([&](const plane::SessionEnd& ended) {
+    end = ended;
+    interrupts.stop();
+  }));
+  io.run();
+  return end.code;
+}
+
+}  // namespace
+
+ExitCode recv_command(const RecvOptions& options) {
+  Reporter reporter{options.common};
+  auto end = run(options, reporter);
+  if (end.has_value()) return end.value();
+  reporter.error(end.error());
+  return end.error().code;
+}
+
+}  // namespace onehop::tool

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// onehop send: names files, finds the way to the peer, opens the port, and runs one session.
+#include <fmt/format.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include "control/plane/path_follower.hpp"
+#include "control/plane/send_session.hpp"
+#include "engine/file/source.hpp"
+#include "engine/file/source_files.hpp"
+#include "tools/onehop/commands.hpp"
+#include "tools/onehop/job.hpp"
+#include "tools/onehop/privilege.hpp"
+#include "tools/onehop/set_up.hpp"
+#include "tools/onehop/signals.hpp"
+
+namespace onehop::tool {
+
+namespace {
+
+class SendJob final : public plane::SendHost {
+ public:
+  SendJob(boost::asio::io_context& io, const SendOptions& options, Reporter& reporter, file::SourceFiles files, Job& job)
+      : options_{options}, reporter_{reporter}, manifest_{files.manifest}, files_{std::move(files)}, job_{job} {
+    (void)io;
+    job_.set_bytes_expected(file::total_bytes(manifest_));
+  }
+
+  const file::Manifest& manifest() override { return manifest_; }
+
+  Result<plane::DataOpened> open_data(const plane::PeerLink& link) override {
+    ONEHOP_TRY(const auto route, plane::find_route(link.peer.address, options_.common.interface));
+    ONEHOP_TRYV(job_.open_port(route.link.name, link.local.address, 0));
+    return job_.opened(route);
+  }
+
+  void on_accepted(const plane::Accepted& accepted) override {
+    source_options_.claims.resize(manifest_.files.size());
+    source_options_.is_wanted.assign(manifest_.files.size(), true);
+    for (std::size_t i = 0; i < accepted.actions.size(); ++i)
+      source_options_.is_wanted[i] = accepted.actions[i] != plane::FileAction::skip;
+    for (const plane::FileClaims& file : accepted.claims)
+      for (const plane::BlockClaim& claim : file.blocks) source_options_.claims[file.file].push_back({claim.block, claim.digest});
+    for (std::size_t i = 0; i < manifest_.files.size(); ++i) {
+      if (!source_options_.is_wanted[i]) {
+        reporter_.say(file::display_name(manifest_.files[i].name) + ": the peer has it and skips it");
+        continue;
+      }
+      bytes_wanted_ += manifest_.files[i].size;
+      ++files_wanted_;
+    }
+  }
+
+  Result<plane::EngineRings> start_data(const plane::DataPlan& plan) override {
+    sockaddr_storage peer{};
+    plan.peer.to_sockaddr(peer);
+    ONEHOP_TRYV(job_.port().connect(peer));
+    ONEHOP_TRY(const auto kind, file_io_kind(options_.common));
+    ONEHOP_TRY(auto io, file::make_file_io(kind));
+    const std::string_view io_name = file::name(io->kind());
+    source_options_.digest_kind = plan.digest;
+    auto source = std::make_unique<file::Source>(std::move(files_), std::move(source_options_), std::move(io));
+    SessionLinks& links = job_.links();
+    ONEHOP_TRYV(job_.start_control(plan, true));
+    run::SenderLoopConfig config;
+    config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
+    config.sender.body_bytes_max = plan.frame_body_max_bytes;
+    config.sender.block_slots = file::sender_slots;
+    ONEHOP_TRY(config.sender.skip_seed, random_seed());
+    auto engine = job_.port().make_sender(job_.keys_of(plan, true), config, links.for_engine());
+    (void)links.commands.push({.kind = CommandKind::path_update, .path = plan.path});
+    job_.set_file_thread(std::make_unique<file::FileThread>(std::move(source), links.file_to_engine, links.engine_to_file), io_name);
+    ONEHOP_TRYV(job_.start_engine(std::move(engine)));
+    return plane::EngineRings{&links.commands, &links.events};
+  }
+
+  void stop_data() noexcept override { job_.stop(); }
+  void on_phase(plane::Phase phase) override { job_.on_phase(phase); }
+  void on_event(const Event& event) override {
+    if (event.kind == EventKind::first_data) job_.on_first_data(event.at);
+  }
+  void on_file_done(std::uint32_t file, const Digest& root) override {
+    const file::ManifestEntry& entry = manifest_.files[file];
+    job_.on_file_done(file::display_name(entry.name), entry.size, root);
+  }
+  void on_notice(const std::string& text) override { reporter_.say(text); }
+
+  [[nodiscard]] std::uint64_t bytes_wanted() const { return bytes_wanted_; }
+  [[nodiscard]] std::uint64_t files_wanted() const { return files_wanted_; }
+
+ private:
+  const SendOptions& options_;
+  Reporter& reporter_;
+  file::Manifest manifest_;
+  file::SourceFiles files_;
+  file::SourceOptions source_options_;
+  std::uint64_t bytes_wanted_ = 0, files_wanted_ = 0;
+  Job& job_;
+};
+
+/// Opens the port while the privileges are there; needs the way to the peer, which names may resolve to several of.
+Result<void> open_port_early(const SendOptions& options, const Endpoint& to, Job& job) {
+  boost::asio::io_context io;
+  boost::asio::ip::tcp::resolver resolver{io};
+  boost::system::error_code error;
+  const auto found = resolver.resolve(to.host, std::to_string(to.port), error);
+  if (error || found.empty())
+    return Error{ExitCode::peer_unreachable, "find " + to.host, error.message(), "Give a numeric address"};
+  const auto address = plane::Endpoint::from_sockaddr(found.begin()->endpoint().data(), static_cast<socklen_t>(found.begin()->endpoint().size()));
+  ONEHOP_TRY(const auto route, plane::find_route(address->address, options.common.interface));
+  return job.open_port(route.link.name, route.source, 0);
+}
+
+Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
+  ONEHOP_TRY(const Endpoint to, parse_endpoint(options.to));
+  if (to.host.empty()) return Error{ExitCode::usage, "send", "--to names no host", "Write --to HOST or --to HOST:PORT"};
+  ONEHOP_TRYV(check_options(options.common));
+  ONEHOP_TRY(const auto code, plane::read_code({.file = options.common.code_file}));
+  ONEHOP_TRY(const auto key, plane::stretch(code));
+
+  boost::asio::io_context io;
+  Job job{io, options.common, reporter, "send"};
+  ONEHOP_TRYV(open_port_early(options, to, job));
+  ONEHOP_TRYV(become_sudo_user());
+  ONEHOP_TRY(auto files, file::open_source_files(options.paths));
+
+  plane::SendOptions session_options;
+  session_options.host = to.host;
+  session_options.port = to.port;
+  session_options.limits.connect = Nanos{static_cast<Nanos::rep>(options.wait_seconds * 1e9)};
+  ONEHOP_TRY(session_options.digest, digest_kind(options.common));
+  session_options.key_interval = options.common.key_interval_packets;
+  session_options.dscp = dscp_of(options.common);
+  session_options.interface = options.common.interface;
+  SendJob host{io, options, reporter, std::move(files), job};
+  plane::SendSession session{io, session_options, key, host};
+  Interrupts interrupts{io, [&] {
+    reporter.say("interrupted: the peer keeps what arrived; the same command goes on from there when the receiver runs with --on-exist resume");
+    session.interrupt();
+  }};
+  plane::SessionEnd end;
+  reporter.event("start", {{"role", "send"}, {"to", options.to}, {"files", host.manifest().files.size()},
+                           {"bytes_total", file::total_bytes(host.manifest())}, {"version", ONEHOP_VERSION}});
+  session.start([&](const plane::SessionEnd& ended) {
+    end = ended;
+    interrupts.stop();
+  });
+  io.run();
+  job.end(end, end.code == ExitCode::done ? host.bytes_wanted() : 0, end.code == ExitCode::done ? host.files_wanted() : 0);
+  return end;
+}
+
+}  // namespace
+
+ExitCode send_command(const SendOptions& options) {
+  Reporter reporter{options.common};
+  auto end = run(options, reporter);
+  if (end.has_value()) return end.value().code;
+  reporter.error(end.error());
+  return end.error().code;
+}
+
+}  // namespace onehop::tool

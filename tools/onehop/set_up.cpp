@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/onehop/set_up.hpp"
+
+#include <sys/random.h>
+
+#include "control/law/make_law.hpp"
+#include "engine/crypto/key_schedule.hpp"
+#include "engine/run/placement.hpp"
+#include "tools/onehop/quantity.hpp"
+
+namespace onehop::tool {
+
+Result<void> check_options(const CommonOptions& options) {
+  ONEHOP_TRYV(law::make_law({.spec = options.law, .target = options.target, .bounds = options.bounds}));
+  if (!options.rate_max.empty()) ONEHOP_TRYV(parse_rate(options.rate_max));
+  if (!crypto::is_key_interval(options.key_interval_packets))
+    return Error{ExitCode::usage, "use --key-interval " + std::to_string(options.key_interval_packets), "it is not a power of two",
+                 "Take 256, 512, ... 4194304"};
+  ONEHOP_TRYV(run::choose_core(options.core));
+  return success();
+}
+
+Result<file::FileIoKind> file_io_kind(const CommonOptions& options) {
+  if (options.file_io == "io_uring") return file::FileIoKind::io_uring;
+  if (options.file_io == "threads") return file::FileIoKind::threads;
+  return file::FileIoKind::automatic;
+}
+
+Result<crypto::DigestKind> digest_kind(const CommonOptions& options) {
+  return options.digest == "sha256" ? crypto::DigestKind::sha256 : crypto::DigestKind::xxh3;
+}
+
+std::uint8_t dscp_of(const CommonOptions& options) {
+  constexpr std::uint8_t cs1 = 8;  // RFC 3662: lower effort
+  return options.priority == "background" ? cs1 : 0;
+}
+
+Result<std::uint64_t> random_seed() {
+  std::uint64_t seed = 0;
+  if (::getrandom(&seed, sizeof seed, 0) != sizeof seed) return errno_error(ExitCode::internal_error, "draw a random number");
+  return seed;
+}
+
+}  // namespace onehop::tool

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Interrupts: the first SIGINT or SIGTERM asks for an orderly stop, the second ends the process with 130. Nothing is left
+// behind either way: programs, rings and queues belong to descriptors.
+#pragma once
+
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include <csignal>
+#include <functional>
+#include <utility>
+
+#include "engine/base/result.hpp"
+
+namespace onehop::tool {
+
+class Interrupts {
+ public:
+  Interrupts(boost::asio::io_context& io, std::function<void()> on_first)
+      : signals_{io, SIGINT, SIGTERM}, on_first_{std::move(on_first)} {
+    listen();
+  }
+  void stop() { signals_.cancel(); }
+  [[nodiscard]] bool is_interrupted() const { return is_interrupted_; }
+
+ private:
+  void listen() {
+    signals_.async_wait([this](const boost::system::error_code& error, int) {
+      if (error) return;
+      if (is_interrupted_) ::_exit(static_cast<int>(ExitCode::interrupted_twice));
+      is_interrupted_ = true;
+      listen();
+      on_first_();
+    });
+  }
+  boost::asio::signal_set signals_;
+  std::function<void()> on_first_;
+  bool is_interrupted_ = false;
+};
+
+}  // namespace onehop::tool
