@@ -48,8 +48,8 @@ Result<void> check_sizes(const AfXdpConfig& config) {
   if (is_chunk_good && is_power_of_two(config.rx_frames) && is_power_of_two(config.tx_frames) &&
       config.rx_frames >= rx_batch_max && config.tx_frames >= 32)
     return success();
-  return Error{ExitCode::usage, "size the AF_XDP rings", "a ring is not a power of two (receive 64 or more, send 32 or more), "
-               "or a chunk not 2048 or 4096 bytes", ""};
+  return Error{ExitCode::usage, "size the AF_XDP rings",
+               "a ring is not a power of two (receive 64 or more, send 32 or more), or a chunk not 2048 or 4096 bytes"};
 }
 
 }  // namespace
@@ -79,7 +79,8 @@ Result<void> AfXdpPort::bring_up(const AfXdpConfig& config) {
     if (tried) return success();
     last = std::move(tried).error();
     if (last.code != ExitCode::io_unavailable || last.errno_value == EBUSY || last.errno_value == EEXIST) break;
-    refusals_ += (refusals_.empty() ? "" : "; ") + std::string{to_string(mode)} + ": " + last.attempt + ": " + last.cause;
+    if (!refusals_.empty()) refusals_ += "; ";
+    refusals_ += std::string{to_string(mode)} + ": " + last.attempt + ": " + last.cause;
   }
   return last;
 }

@@ -258,7 +258,8 @@ void AfXdpPort::update_path(const PathUpdate& update) noexcept {
     template_ = wire::HeaderTemplate{std::span{update.header}.first(update.header_bytes)};
   }
   has_path_ = update.has_neighbour && update.is_link_up;
-  if (update.mtu_bytes > 0) wire_frame_bytes_ = xdp::wire_frame_bytes(update.mtu_bytes, queues_.front().umem.chunk_bytes());
+  const std::uint32_t chunk_bytes = queues_.front().umem.chunk_bytes();
+  if (update.mtu_bytes > 0) wire_frame_bytes_ = xdp::wire_frame_bytes(update.mtu_bytes, chunk_bytes);
 }
 
 PortInfo AfXdpPort::info() const noexcept {

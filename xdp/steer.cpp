@@ -65,7 +65,7 @@ AttachedProgram find_attached(int ifindex) {
 Error load_error(int errno_value) {
   if (errno_value == EPERM) {
     return errno_error(ExitCode::privilege_missing, "load the steering program",
-                       "CAP_BPF and CAP_NET_ADMIN are missing: run as root, grant them, or take --io udp", EPERM);
+                       "it needs CAP_BPF and CAP_NET_ADMIN: run as root, grant them, or take --io udp", EPERM);
   }
   Error error = errno_error(ExitCode::io_unavailable, "load the steering program", "take --io udp", errno_value);
   if (!libbpf_text.empty()) error.cause += " (" + libbpf_text + ")";
@@ -77,7 +77,8 @@ Error attach_error(const InterfaceFacts& interface, const SteerOptions& options,
   const std::string attempt =
       "attach the steering program to " + interface.name + (is_native ? " (native XDP)" : " (generic XDP)");
   if (errno_value == EPERM)
-    return errno_error(ExitCode::privilege_missing, attempt, "CAP_NET_ADMIN is missing: run as root or grant it", EPERM);
+    return errno_error(ExitCode::privilege_missing, attempt, "CAP_NET_ADMIN is missing: run as root or grant it",
+                       EPERM);
   if (errno_value == EBUSY || errno_value == EEXIST) {
     const std::string other = attached_program(interface.ifindex);
     return Error{ExitCode::io_unavailable, attempt,

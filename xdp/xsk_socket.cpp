@@ -14,7 +14,8 @@ namespace onehop::xdp {
 namespace {
 
 // The pool of a closed socket is freed asynchronously, on veth within 20 ms; with a deep lower queue only when that has
-// drained (17 of 87 immediate re-binds gave EBUSY). Too low: a second run fails. Too high: a real conflict is told late.
+// drained (17 of 87 immediate re-binds gave EBUSY). Too low: a second run fails. Too high: a real conflict is told
+// late.
 constexpr Nanos bind_patience = 2s;
 constexpr Nanos bind_retry_interval = 10ms;
 

@@ -98,8 +98,14 @@ TEST_CASE("N12 frames that the lower queue drops are refused, each counted, and 
   CHECK(drains(*port));
   const QueueTelemetry end = port->tx_queue(monotonic_now());
   CHECK(end.refused_total > 200);
+  REQUIRE(end.refused_total < 400);
   CHECK(static_cast<std::int64_t>(end.refused_total) == qdisc_field(lab, "drops") - drops_before);
   CHECK(is_balanced(*port, accepted));
+
+  // A drop ends a call to the kernel, not the flush: one flush hands over a whole burst, drops or not.
+  REQUIRE(commit_frames(*port, 100) == 100);
+  CHECK(port->flush(monotonic_now()) == 0);
+  CHECK(port->tx_queue(monotonic_now()).refused_total > end.refused_total);
 }
 
 TEST_CASE("a full lower queue is back-pressure, not an error: lend() gives nothing until frames have left") {

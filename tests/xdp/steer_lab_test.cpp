@@ -6,14 +6,18 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
+#include <linux/capability.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <map>
@@ -135,6 +139,45 @@ std::size_t count_captured(int fd, const Frame& frame) {
   }
 }
 
+bool set_capabilities(std::uint64_t bits) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> data{};
+  for (std::size_t i = 0; i < data.size(); ++i)
+    data[i].effective = data[i].permitted = static_cast<std::uint32_t>(bits >> (32 * i));
+  return ::syscall(SYS_capset, &header, data.data()) == 0;
+}
+
+// Opens a port as nobody with the given capabilities, then drops those too and sends one frame. Returns "opened", or
+// the exit code and the message.
+std::string open_as_nobody(const XdpLab& lab, std::uint64_t capabilities) {
+  int answer[2];
+  REQUIRE(::pipe(answer) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const InNetns inside{lab.netns(Host::a)};
+    if (::prctl(PR_SET_KEEPCAPS, 1) != 0 || ::setuid(65534) != 0) ::_exit(1);
+    if (!set_capabilities(capabilities)) ::_exit(1);
+    const auto opened = AfXdpPort::open(lab.config(Host::a, Family::ipv4, port_number, XdpMode::automatic));
+    std::string text = "opened";
+    if (!opened) text = std::to_string(static_cast<int>(opened.error().code)) + " " + opened.error().message();
+    if (opened) {
+      if (!set_capabilities(0)) ::_exit(1);
+      opened.value()->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
+      if (!send_frame(*opened.value(), 700, 5)) ::_exit(1);
+    }
+    (void)!::write(answer[1], text.data(), text.size());
+    ::_exit(0);
+  }
+  ::close(answer[1]);
+  std::array<char, 1024> buffer{};
+  const ssize_t n = ::read(answer[0], buffer.data(), buffer.size());
+  ::close(answer[0]);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))};
+}
+
 }  // namespace
 
 TEST_CASE("N7 foreign frames reach the kernel while a run is on, and none reaches the AF_XDP socket") {
@@ -186,7 +229,8 @@ TEST_CASE("N7 with a peer named, frames from elsewhere go to the kernel and are 
   CHECK(port->strays_total() == 0);
 
   const sockaddr_storage target = lab.address(Host::b, family, port_number);
-  lab.run(Host::a, family == Family::ipv4 ? "ip addr add 10.77.0.9/24 dev va" : "ip -6 addr add fd77::9/64 dev va nodad");
+  lab.run(Host::a, family == Family::ipv4 ? "ip addr add 10.77.0.9/24 dev va"
+                                          : "ip -6 addr add fd77::9/64 dev va nodad");
   const InNetns inside{lab.netns(Host::a)};
   const Fd elsewhere{::socket(target.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   sockaddr_storage local = lab.address(Host::a, family, 0);
@@ -253,23 +297,28 @@ TEST_CASE("a foreign program stays, and the error names it") {
   CHECK_THAT(xdp::attached_program(ifindex), Catch::Contains("somebodys_fw"));
 }
 
-TEST_CASE("D5 without capabilities the error is exit 10 and names what is missing") {
+TEST_CASE("D5 four capabilities are enough to open, none to send, and a missing one is exit 10 and named") {
   const XdpLab lab;
-  int answer[2];
-  REQUIRE(::pipe(answer) == 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const InNetns inside{lab.netns(Host::a)};
-    if (::setuid(65534) != 0) ::_exit(1);
-    const auto opened = AfXdpPort::open(lab.config(Host::a, Family::ipv4, port_number, XdpMode::automatic));
-    const std::string text = opened ? "opened" : std::to_string(static_cast<int>(opened.error().code)) + " " +
-                                                     opened.error().message();
-    (void)!::write(answer[1], text.data(), text.size());
-    ::_exit(0);
+  const std::map<int, std::string> needed = {{CAP_NET_RAW, "CAP_NET_RAW"},
+                                             {CAP_NET_ADMIN, "CAP_NET_ADMIN"},
+                                             {CAP_BPF, "CAP_BPF"},
+                                             {CAP_IPC_LOCK, "CAP_IPC_LOCK"}};
+  std::uint64_t all = 0;
+  for (const auto& [bit, name] : needed) all |= std::uint64_t{1} << bit;
+  const Fd peer = lab.udp_socket(Host::b, Family::ipv4, port_number);
+  CHECK(open_as_nobody(lab, all) == "opened");
+  std::array<char, 2048> buffer{};
+  CHECK(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 700);
+
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_MEMLOCK, &before) == 0);
+  const rlimit lowered{1 << 20, before.rlim_max};  // CAP_IPC_LOCK is not missed where the limit is high
+  REQUIRE(::setrlimit(RLIMIT_MEMLOCK, &lowered) == 0);
+  for (const auto& [bit, name] : needed) {
+    CAPTURE(name);
+    CHECK_THAT(open_as_nobody(lab, all & ~(std::uint64_t{1} << bit)),
+               Catch::StartsWith("10 ") && Catch::Contains(name));
   }
-  std::array<char, 1024> buffer{};
-  REQUIRE(::read(answer[0], buffer.data(), buffer.size() - 1) > 0);
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK_THAT(buffer.data(), Catch::StartsWith("10 ") && Catch::Contains("CAP_BPF"));
+  CHECK_THAT(open_as_nobody(lab, 0), Catch::StartsWith("10 "));
+  REQUIRE(::setrlimit(RLIMIT_MEMLOCK, &before) == 0);
 }

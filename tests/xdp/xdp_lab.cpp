@@ -61,9 +61,9 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
-InNetns::InNetns(const std::string& name) : home_{::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)} {
-  const Fd target{::open(("/var/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC)};
-  if (::setns(target.get(), CLONE_NEWNET) != 0) throw std::runtime_error{"cannot enter netns " + name};
+InNetns::InNetns(const std::string& path) : home_{::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)} {
+  const Fd target{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (::setns(target.get(), CLONE_NEWNET) != 0) throw std::runtime_error{"cannot enter netns " + path};
 }
 
 InNetns::~InNetns() {
@@ -71,54 +71,40 @@ InNetns::~InNetns() {
 }
 
 XdpLab::XdpLab(XdpLabOptions options) : has_macvlan_{!options.macvlan_shaper.empty()} {
-  static int serial = 0;
-  const std::string id = fmt::format("ohx{}-{}", ::getpid(), serial++);
-  netns_a_ = id + "a";
-  netns_b_ = id + "b";
-  try {
-    shell("ip netns add " + netns_a_ + " && ip netns add " + netns_b_);
-    const std::string queues = fmt::format("numrxqueues {0} numtxqueues {0}", options.queues);
-    shell(fmt::format("ip -n {} link add va mtu {} {} type veth peer name vb mtu {} {} netns {}", netns_a_,
-                      options.mtu_bytes, queues, options.mtu_bytes, queues, netns_b_));
-    run(Host::a, "ethtool -K va tso off gso off gro off tx off rx off >/dev/null");
-    run(Host::b, "ethtool -K vb tso off gso off gro off tx off rx off >/dev/null");
-    run(Host::b, "ip link set vb address 02:77:00:00:00:0b");
-    if (has_macvlan_) {
-      run(Host::a, "ip link add mv link va address 02:77:00:00:00:0a type macvlan mode private");
-      run(Host::a, "tc qdisc add dev va root " + options.macvlan_shaper);
-      run(Host::a, "ip link set va up");
-    } else {
-      run(Host::a, "ip link set va address 02:77:00:00:00:0a");
-    }
-    for (const Host host : {Host::a, Host::b}) {
-      const Host other = host == Host::a ? Host::b : Host::a;
-      const std::string device = interface(host);
-      const char* other_mac = other == Host::a ? "02:77:00:00:00:0a" : "02:77:00:00:00:0b";
-      run(host, "sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0");
-      run(host, fmt::format("ip link set lo up && ip link set {} up", device));
-      run(host, fmt::format("ip addr add {}/24 dev {}", text_address(host, Family::ipv4), device));
-      run(host, fmt::format("ip -6 addr add {}/64 dev {} nodad", text_address(host, Family::ipv6), device));
-      run(host, fmt::format("ip neigh replace {} lladdr {} dev {}", text_address(other, Family::ipv4), other_mac, device));
-      run(host, fmt::format("ip neigh replace {} lladdr {} dev {}", text_address(other, Family::ipv6), other_mac, device));
-    }
-  } catch (...) {
-    try_shell("ip netns del " + netns_a_);
-    try_shell("ip netns del " + netns_b_);
-    throw;
+  const std::string queues = fmt::format("numrxqueues {0} numtxqueues {0}", options.queues);
+  run(Host::a, fmt::format("ip link add va mtu {0} {1} type veth peer name vb mtu {0} {1} netns {2}",
+                           options.mtu_bytes, queues, netns(Host::b)));
+  run(Host::a, "ethtool -K va tso off gso off gro off tx off rx off >/dev/null");
+  run(Host::b, "ethtool -K vb tso off gso off gro off tx off rx off >/dev/null");
+  run(Host::b, "ip link set vb address 02:77:00:00:00:0b");
+  if (has_macvlan_) {
+    run(Host::a, "ip link add mv link va address 02:77:00:00:00:0a type macvlan mode private");
+    run(Host::a, "tc qdisc add dev va root " + options.macvlan_shaper);
+    run(Host::a, "ip link set va up");
+  } else {
+    run(Host::a, "ip link set va address 02:77:00:00:00:0a");
+  }
+  for (const Host host : {Host::a, Host::b}) {
+    const Host other = host == Host::a ? Host::b : Host::a;
+    const std::string device = interface(host);
+    const char* other_mac = other == Host::a ? "02:77:00:00:00:0a" : "02:77:00:00:00:0b";
+    run(host, "sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0");
+    run(host, fmt::format("ip link set {} up", device));
+    run(host, fmt::format("ip addr add {}/24 dev {}", text_address(host, Family::ipv4), device));
+    run(host, fmt::format("ip -6 addr add {}/64 dev {} nodad", text_address(host, Family::ipv6), device));
+    for (const Family family : {Family::ipv4, Family::ipv6})
+      run(host, fmt::format("ip neigh replace {} lladdr {} dev {}", text_address(other, family), other_mac, device));
   }
 }
 
-XdpLab::~XdpLab() {
-  try_shell("ip netns del " + netns_a_);
-  try_shell("ip netns del " + netns_b_);
-}
-
 void XdpLab::run(Host host, const std::string& command) const {
-  shell(fmt::format("ip netns exec {} sh -c '{}'", netns(host), command));
+  const InNetns inside{netns(host)};
+  shell(command);
 }
 
 std::string XdpLab::output(Host host, const std::string& command) const {
-  return output_of(fmt::format("ip netns exec {} sh -c '{}'", netns(host), command));
+  const InNetns inside{netns(host)};
+  return output_of(command);
 }
 
 sockaddr_storage XdpLab::address(Host host, Family family, std::uint16_t port) const {
@@ -182,7 +168,7 @@ Fd XdpLab::udp_socket(Host host, Family family, std::uint16_t port) const {
 }
 
 bool has_root() {
-  if (::geteuid() == 0 && try_shell("ip netns list") == 0) return true;
+  if (::geteuid() == 0 && try_shell("unshare -n true") == 0) return true;
   std::puts("skipped: needs root and iproute2 for network namespaces and XDP programs");
   return false;
 }

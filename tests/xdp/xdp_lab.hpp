@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// XdpLab: two network namespaces joined by a veth pair, for tests of the AF_XDP port. Names carry the pid; everything
-// goes away with the object, also when a test fails. Needs root: tests call skip_without_root() first.
+// XdpLab: two network namespaces joined by a veth pair, for tests of the AF_XDP port. They have no names, so the kernel
+// removes them with the process, also when a check aborts it. Needs root: tests ask has_root() first.
 //
 //   namespace a: va (10.77.0.1, fd77::1)  ◀── veth ──▶  namespace b: vb (10.77.0.2, fd77::2)
 #pragma once
@@ -14,6 +14,7 @@
 
 #include "engine/base/fd.hpp"
 #include "engine/base/message.hpp"
+#include "tests/support/net_namespace.hpp"
 #include "xdp/afxdp_port.hpp"
 
 namespace onehop::test {
@@ -26,10 +27,10 @@ void shell(const std::string& command);
 int try_shell(const std::string& command);
 [[nodiscard]] std::string output_of(const std::string& command);
 
-/// InNetns moves the calling thread into a network namespace for its lifetime.
+/// InNetns moves the calling thread into a network namespace, given by its path, for its lifetime.
 class InNetns {
  public:
-  explicit InNetns(const std::string& name);
+  explicit InNetns(const std::string& path);
   InNetns(const InNetns&) = delete;
   InNetns& operator=(const InNetns&) = delete;
   ~InNetns();
@@ -49,9 +50,9 @@ class XdpLab {
   explicit XdpLab(XdpLabOptions options = {});
   XdpLab(const XdpLab&) = delete;
   XdpLab& operator=(const XdpLab&) = delete;
-  ~XdpLab();
 
-  [[nodiscard]] const std::string& netns(Host host) const { return host == Host::a ? netns_a_ : netns_b_; }
+  /// netns is the path of a host's namespace.
+  [[nodiscard]] std::string netns(Host host) const { return (host == Host::a ? netns_a_ : netns_b_).path(); }
   [[nodiscard]] std::string interface(Host host) const { return host == Host::a ? (has_macvlan_ ? "mv" : "va") : "vb"; }
   void run(Host host, const std::string& command) const;
   [[nodiscard]] std::string output(Host host, const std::string& command) const;
@@ -66,7 +67,7 @@ class XdpLab {
   [[nodiscard]] Fd udp_socket(Host host, Family family, std::uint16_t port) const;
 
  private:
-  std::string netns_a_, netns_b_;
+  NetNamespace netns_a_, netns_b_;
   bool has_macvlan_ = false;
 };
 
