@@ -77,6 +77,45 @@ TEST_CASE("receiver targets are 0.6 C d and 0.2 C d, terms with empty buffers 1.
   CHECK(is_near(f.row(2).rate.count, (c * Gain{1200}).count, 0.02));
 }
 
+//= [SMUFF] eq. (6) type=test
+TEST_CASE("the grant is the smallest term that takes part, and names its buffer", "[control][law]") {
+  Feed f{{.has_latch = false}};
+  f.run();
+  REQUIRE(f.row(0).rate < f.row(2).rate);
+  CHECK(f.law.trace().rate == f.row(0).rate);
+  CHECK(f.law.trace().bottleneck == Bottleneck::tx_queue);
+  f.x_3 = c * 20ms;
+  f.run(1);
+  CHECK(f.law.trace().rate == std::max(f.row(2).rate, BytesPerSecond{150'000}));
+  CHECK(f.law.trace().bottleneck == Bottleneck::app_buffer);
+}
+
+// While a receiver holds us back to C/2, v_1 stays C (lower bounds only), and the inflow of buffer 2 is C/2.
+TEST_CASE("a receiver target counts what flows in, not what the link could carry", "[control][law]") {
+  Feed f{{.has_latch = false}};
+  f.run();
+  f.x_1 = {};
+  f.v_1 = f.v_2 = f.v_3 = c * Gain{500};
+  f.is_busy_2 = f.is_busy_3 = true;
+  f.run();
+  CHECK(f.row(0).drain >= c * Gain{850});  // one reading while the queue still emptied was exact
+  CHECK(is_near(f.row(1).target.count, (c * Gain{300} * 10ms).count, 0.03));
+}
+
+TEST_CASE("up to a fifth of foreign bytes counts as ours, more than that does not", "[control][law]") {
+  Feed f;
+  f.sample.lower_queue_foreign = c * 1ms;
+  f.x_1 = c * 7ms;
+  const RateGrant yielding = f.run();
+  CHECK(is_near(f.row(0).rate.count, c.count, 0.02));
+  CHECK(is_near(yielding.backlog_max.count, (c * 7ms).count, 0.05));
+  f.sample.lower_queue_foreign = c * 4ms;
+  f.x_1 = c * 8ms;
+  const RateGrant holding = f.run();
+  CHECK(is_near(f.row(0).rate.count, c.count, 0.02));
+  CHECK(is_near(holding.backlog_max.count, (c * 8ms).count, 0.05));
+}
+
 TEST_CASE("d of the receiver terms is srtt, and at least 2 ms", "[control][law]") {
   Feed f{{.has_latch = false}};
   f.srtt = 300us;
