@@ -333,7 +333,9 @@ class SenderLoop {
   [[nodiscard]] Rest rest(Instant now, Instant refill_at) const noexcept {
     const bool is_waiting_for_blocks = is_started_ && !has_end_ && !sender_.has_data() && !sender_.is_credit_limited();
     const Instant idle = now + (is_waiting_for_blocks ? nap_max / 2 : idle_max);
-    return {.deadline = std::min({idle, refill_at, sender_.next_deadline()}), .is_rx_wanted = true};
+    // A timer that is due and could not be served (a full port) is tried again after a nap, not at once.
+    const Instant timer = std::max(sender_.next_deadline(), now + nap_min);
+    return {.deadline = std::min({idle, refill_at, timer}), .is_rx_wanted = true};
   }
 
   P& port_;

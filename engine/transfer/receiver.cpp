@@ -352,7 +352,11 @@ bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
 
 void Receiver::request_report() noexcept { s_->is_asked = true; }
 
-Instant Receiver::next_deadline() const noexcept { return s_->heard_at == Instant{} ? Instant::max() : s_->report_at; }
+Instant Receiver::next_deadline() const noexcept {
+  const State& s = *s_;
+  if (s.heard_at == Instant{}) return Instant::max();
+  return s.has_news ? s.report_at : std::max(s.report_at, s.reported_at + report_idle);
+}
 
 QueueTelemetry Receiver::app_buffer(Instant now) const noexcept {
   const State& s = *s_;

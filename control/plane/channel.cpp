@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/plane/channel.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace onehop::plane {
+
+namespace {
+
+using asio::redirect_error;
+using asio::use_awaitable;
+using Clock = std::chrono::steady_clock;
+
+// Messages that may wait for their session. Each is at most 1 MiB, so this bounds what a peer can make us hold.
+constexpr std::size_t inbox_messages_max = 8;
+// A write of this size fills a few TLS records; more would only hold memory.
+constexpr std::size_t write_bytes_max = 256 * 1024;
+
+SSL_CTX* with_reference(const TlsContext& tls) {
+  ::SSL_CTX_up_ref(tls.get());  // Asio's context frees one reference
+  return tls.get();
+}
+
+bool is_vanished(const boost::system::error_code& error) {
+  return error == asio::error::eof || error == asio::error::connection_reset || error == asio::error::broken_pipe ||
+         error == asio::error::connection_aborted || error == asio::ssl::error::stream_truncated;
+}
+
+}  // namespace
+
+Endpoint endpoint_of(const asio::ip::tcp::endpoint& endpoint) noexcept {
+  return Endpoint::from_sockaddr(endpoint.data(), static_cast<socklen_t>(endpoint.size())).value_or(Endpoint{});
+}
+
+Channel::Channel(asio::ip::tcp::socket socket, const TlsContext& tls, const ChannelLimits& limits)
+    : limits_{limits},
+      context_{with_reference(tls)},
+      stream_{std::move(socket), context_},
+      inbox_timer_{stream_.get_executor()},
+      room_timer_{stream_.get_executor()},
+      write_timer_{stream_.get_executor()},
+      sent_timer_{stream_.get_executor()},
+      watch_timer_{stream_.get_executor()},
+      heard_at_{Clock::now()},
+      said_at_{heard_at_} {
+  boost::system::error_code ignored;
+  local_ = endpoint_of(stream_.next_layer().local_endpoint(ignored));
+  peer_ = endpoint_of(stream_.next_layer().remote_endpoint(ignored));
+  stream_.next_layer().set_option(asio::ip::tcp::no_delay{true}, ignored);
+  tls.prepare(ssl());
+}
+
+std::string Channel::alpn() { return negotiated_alpn(ssl()); }
+
+Task<HandshakeFailure> Channel::handshake(Role role, Nanos limit) {
+  const auto self = shared_from_this();
+  bool is_late = false;
+  watch_timer_.expires_after(limit);
+  watch_timer_.async_wait([self, &is_late](const boost::system::error_code& error) {
+    if (error) return;  // cancelled: the flag may be gone by now
+    is_late = true;
+    self->abort();
+  });
+  const auto type = role == Role::sender ? asio::ssl::stream_base::client : asio::ssl::stream_base::server;
+  boost::system::error_code error;
+  co_await stream_.async_handshake(type, redirect_error(use_awaitable, error));
+  // An expired wait whose handler has not run yet must not find a dead flag: it runs before we go on.
+  if (watch_timer_.cancel() == 0 && !is_late) co_await wait_signal(inbox_timer_, 0ns);
+  HandshakeFailure failure = HandshakeFailure::none;
+  if (is_late) {
+    failure = HandshakeFailure::timed_out;
+  } else if (error && error.category() == asio::error::get_ssl_category()) {
+    failure = classify_handshake(ssl(), static_cast<unsigned long>(error.value()));
+  } else if (error) {
+    failure = is_vanished(error) ? HandshakeFailure::vanished : HandshakeFailure::not_onehop;
+  } else if (!is_authenticated(ssl())) {
+    failure = HandshakeFailure::wrong_code;
+  }
+  if (failure != HandshakeFailure::none) abort();
+  co_return failure;
+}
+
+void Channel::start() {
+  const auto self = shared_from_this();
+  heard_at_ = said_at_ = Clock::now();
+  const auto executor = stream_.get_executor();
+  const auto on_end = [self](const std::exception_ptr& thrown) {
+    if (thrown) self->finish(ChannelEnd::failed, "out of memory");
+  };
+  asio::co_spawn(executor, [self] { return self->read_loop(); }, on_end);
+  asio::co_spawn(executor, [self] { return self->write_loop(); }, on_end);
+  asio::co_spawn(executor, [self] { return self->watch_loop(); }, on_end);
+}
+
+void Channel::finish(ChannelEnd end, std::string cause) {
+  if (end_ == ChannelEnd::open) {
+    end_ = end;
+    end_cause_ = std::move(cause);
+  }
+  inbox_timer_.cancel();
+  room_timer_.cancel();
+  write_timer_.cancel();
+  sent_timer_.cancel();
+  watch_timer_.cancel();
+}
+
+void Channel::finish(const boost::system::error_code& error) {
+  if (is_vanished(error)) return finish(ChannelEnd::closed_by_peer, "the peer closed the connection");
+  if (error == asio::error::timed_out) return finish(ChannelEnd::silent, "TCP gave the connection up");
+  finish(ChannelEnd::failed, error.message());
+}
+
+Task<void> Channel::wait_signal(Timer& timer, Nanos limit) {
+  boost::system::error_code ignored;
+  timer.expires_after(limit);
+  co_await timer.async_wait(redirect_error(use_awaitable, ignored));
+}
+
+Task<bool> Channel::read_message() {
+  std::array<std::byte, message_header_bytes> header_bytes;
+  boost::system::error_code error;
+  co_await asio::async_read(stream_, asio::buffer(header_bytes), redirect_error(use_awaitable, error));
+  if (error) {
+    finish(error);
+    co_return false;
+  }
+  heard_at_ = Clock::now();
+  const auto header = decode_message_header(header_bytes);
+  if (!header) {
+    finish(ChannelEnd::violation, "the peer sent a message of unknown type or excessive length");
+    co_return false;
+  }
+  body_.resize(header->body_bytes);
+  if (!body_.empty()) co_await asio::async_read(stream_, asio::buffer(body_), redirect_error(use_awaitable, error));
+  if (error) {
+    finish(error);
+    co_return false;
+  }
+  heard_at_ = Clock::now();
+  auto message = decode_message(header->type, body_);
+  if (!message) {
+    finish(ChannelEnd::violation, "the peer sent a malformed " + std::string{name_of(header->type)} + " message");
+    co_return false;
+  }
+  // Messages of more than a record are rare (manifest, claims); their buffer is not kept for the whole session.
+  if (body_.capacity() > 64 * 1024) body_ = {};
+  if (std::holds_alternative<KeepAlive>(*message)) co_return true;
+  inbox_.push_back(std::move(*message));
+  inbox_timer_.cancel();
+  co_return true;
+}
+
+Task<void> Channel::read_loop() {
+  for (;;) {
+    while (inbox_.size() >= inbox_messages_max && end_ == ChannelEnd::open) {
+      is_reading_ = false;
+      co_await wait_signal(room_timer_, 1s);
+    }
+    if (!is_reading_) heard_at_ = Clock::now();
+    is_reading_ = true;
+    const bool is_read = co_await read_message();
+    if (!is_read) break;
+    // After our own goodbye only the end of the stream matters; what still comes is dropped.
+    if (end_ != ChannelEnd::open) inbox_.clear();
+  }
+  has_read_end_ = true;
+  sent_timer_.cancel();
+  inbox_timer_.cancel();
+}
+
+Task<void> Channel::write_loop() {
+  while (end_ == ChannelEnd::open) {
+    if (pending_.empty()) {
+      sent_timer_.cancel();
+      co_await wait_signal(write_timer_, 1h);
+      continue;
+    }
+    if (pending_.size() <= write_bytes_max) {
+      writing_.swap(pending_);
+      pending_.clear();
+    } else {
+      const auto middle = pending_.begin() + static_cast<std::ptrdiff_t>(write_bytes_max);
+      writing_.assign(pending_.begin(), middle);
+      pending_.erase(pending_.begin(), middle);
+    }
+    boost::system::error_code error;
+    co_await asio::async_write(stream_, asio::buffer(writing_), redirect_error(use_awaitable, error));
+    writing_.clear();
+    said_at_ = Clock::now();
+    sent_timer_.cancel();
+    if (!error) continue;
+    // What the peer said last may still be on its way to the read loop, which is the one that ends the channel. A
+    // reset shows there as well.
+    pending_.clear();
+    if (!is_vanished(error)) finish(error);
+    co_return;
+  }
+}
+
+Task<void> Channel::watch_loop() {
+  const Nanos step = std::min<Nanos>(limits_.keep_alive / 2, 1s);
+  while (end_ == ChannelEnd::open) {
+    co_await wait_signal(watch_timer_, step);
+    if (end_ != ChannelEnd::open) break;
+    const auto now = Clock::now();
+    if (is_reading_ && inbox_.size() < inbox_messages_max && now - heard_at_ > limits_.silent) {
+      finish(ChannelEnd::silent, "the peer said nothing for " +
+                                     std::to_string(limits_.silent / 1s) + " s");
+      abort();
+      break;
+    }
+    if (now - said_at_ >= limits_.keep_alive && unsent_bytes() == 0) send(KeepAlive{});
+  }
+}
+
+void Channel::send(const Message& message) {
+  if (end_ != ChannelEnd::open) return;
+  encode_message(message, pending_);
+  write_timer_.cancel();
+}
+
+Task<void> Channel::wait_sent(std::size_t bytes_max) {
+  const auto deadline = Clock::now() + limits_.silent;
+  while (end_ == ChannelEnd::open && unsent_bytes() > bytes_max && Clock::now() < deadline)
+    co_await wait_signal(sent_timer_, std::max<Nanos>(deadline - Clock::now(), 1ms));
+}
+
+std::optional<Message> Channel::pop() {
+  if (inbox_.empty()) return std::nullopt;
+  Message message = std::move(inbox_.front());
+  inbox_.pop_front();
+  room_timer_.cancel();
+  return message;
+}
+
+void Channel::poke() {
+  is_poked_ = true;
+  inbox_timer_.cancel();
+}
+
+Task<void> Channel::wait_activity(Nanos limit) {
+  if (!inbox_.empty() || end_ != ChannelEnd::open) co_return;
+  co_await wait_turn(limit);
+}
+
+Task<void> Channel::wait_turn(Nanos limit) {
+  if (std::exchange(is_poked_, false)) co_return;
+  co_await wait_signal(inbox_timer_, limit);
+  is_poked_ = false;
+}
+
+Task<void> Channel::close() {
+  const auto self = shared_from_this();
+  const auto deadline = Clock::now() + limits_.linger;
+  while (end_ == ChannelEnd::open && unsent_bytes() > 0 && Clock::now() < deadline)
+    co_await wait_signal(sent_timer_, std::max<Nanos>(deadline - Clock::now(), 1ms));
+  const bool is_polite = end_ == ChannelEnd::open;
+  finish(ChannelEnd::closed_here, "closed");
+  inbox_.clear();
+  room_timer_.cancel();
+  if (is_polite) {
+    // FIN, then read until the peer's, because closing a socket with unread bytes resets the connection and can take our
+    // last message with it. No close_notify: Bye and Failure are the protocol's own, and an end without one of them is
+    // an interruption, so a forged FIN gains nothing.
+    boost::system::error_code ignored;
+    stream_.next_layer().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+    while (!has_read_end_ && Clock::now() < deadline)
+      co_await wait_signal(sent_timer_, std::max<Nanos>(deadline - Clock::now(), 1ms));
+  }
+  abort();
+}
+
+void Channel::abort() {
+  boost::system::error_code ignored;
+  stream_.next_layer().close(ignored);
+  finish(ChannelEnd::closed_here, "closed");
+}
+
+}  // namespace onehop::plane

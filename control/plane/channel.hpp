@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Channel: one control connection (TCP + TLS) that carries messages. The only file pair that touches Asio's TLS stream.
+//
+//   send() ─▶ [ pending bytes ] ─▶ write loop ─▶ TLS ─▶ peer ─▶ TLS ─▶ read loop ─▶ [ inbox, bounded ] ─▶ next()
+//
+// It owns the socket and two loops, all on the plane thread. The read loop runs for the connection's whole life, so a
+// vanished peer is noticed in every phase; it stops reading while the inbox is full, and TCP then holds the peer back.
+// KeepAlives are sent and swallowed here. It knows no session: what a message means is for the sessions to say.
+#pragma once
+
+#include <utility>  // Boost 1.74: awaitable.hpp uses std::exchange and does not include it
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/plane/address.hpp"
+#include "control/plane/message.hpp"
+#include "control/plane/tls.hpp"
+#include "engine/base/units.hpp"
+
+namespace onehop::plane {
+
+namespace asio = boost::asio;
+template <class T>
+using Task = asio::awaitable<T>;
+
+enum class ChannelEnd : std::uint8_t {
+  open,
+  closed_by_peer,  ///< end of stream or reset
+  silent,          ///< nothing came for the limit
+  violation,       ///< bytes that are no message of this protocol
+  failed,          ///< a local error of the socket or of TLS
+  closed_here,
+};
+
+struct ChannelLimits {
+  Nanos silent = 30s;       ///< shorter: a peer that waits for a slow disk is given up; longer: a dead one is mourned
+  Nanos keep_alive = 5s;    ///< a sixth of `silent`, so that a few may be lost to a stalled thread
+  Nanos linger = 2s;        ///< for the last words to be read before the socket is closed
+};
+
+class Channel : public std::enable_shared_from_this<Channel> {
+ public:
+  Channel(asio::ip::tcp::socket socket, const TlsContext& tls, const ChannelLimits& limits);
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  /// handshake authenticates within `limit`. On failure the socket is closed.
+  [[nodiscard]] Task<HandshakeFailure> handshake(Role role, Nanos limit);
+  /// start runs both loops; call it once, after handshake().
+  void start();
+
+  /// send queues a message; nothing is sent after the end.
+  void send(const Message& message);
+  [[nodiscard]] std::size_t unsent_bytes() const noexcept { return pending_.size() + writing_.size(); }
+  /// wait_sent returns when at most `bytes_max` are left unsent, or at the end, or after the silent limit.
+  [[nodiscard]] Task<void> wait_sent(std::size_t bytes_max);
+
+  /// pop takes the next message, if one is there.
+  [[nodiscard]] std::optional<Message> pop();
+  [[nodiscard]] bool has_message() const noexcept { return !inbox_.empty(); }
+  /// wait_activity returns when a message is there (or comes), at the end, when poked, or after `limit`.
+  [[nodiscard]] Task<void> wait_activity(Nanos limit);
+  /// wait_turn is wait_activity that leaves messages alone, for a caller that cannot take one now.
+  [[nodiscard]] Task<void> wait_turn(Nanos limit);
+  void poke();
+
+  [[nodiscard]] ChannelEnd end() const noexcept { return end_; }
+  [[nodiscard]] const std::string& end_cause() const noexcept { return end_cause_; }
+
+  /// close sends what is pending, says goodbye in TLS, and lets the peer read it all before the socket goes.
+  [[nodiscard]] Task<void> close();
+  /// abort closes the socket at once.
+  void abort();
+
+  [[nodiscard]] const Endpoint& local() const noexcept { return local_; }
+  [[nodiscard]] const Endpoint& peer() const noexcept { return peer_; }
+  [[nodiscard]] std::string alpn();
+  [[nodiscard]] SSL* ssl() { return stream_.native_handle(); }
+
+ private:
+  using Timer = asio::steady_timer;
+  Task<void> read_loop();
+  Task<bool> read_message();
+  Task<void> write_loop();
+  Task<void> watch_loop();
+  Task<void> wait_signal(Timer& timer, Nanos limit);
+  void finish(ChannelEnd end, std::string cause);
+  void finish(const boost::system::error_code& error);
+
+  ChannelLimits limits_;
+  asio::ssl::context context_;
+  asio::ssl::stream<asio::ip::tcp::socket> stream_;
+  Timer inbox_timer_, room_timer_, write_timer_, sent_timer_, watch_timer_;
+  Endpoint local_, peer_;
+  std::deque<Message> inbox_;
+  std::vector<std::byte> body_, pending_, writing_;
+  std::chrono::steady_clock::time_point heard_at_, said_at_;
+  bool is_reading_ = false;   // false while we hold the peer back: its silence then means nothing
+  bool has_read_end_ = false, is_poked_ = false;
+  ChannelEnd end_ = ChannelEnd::open;
+  std::string end_cause_;
+};
+
+/// endpoint_of converts Asio's endpoint.
+[[nodiscard]] Endpoint endpoint_of(const asio::ip::tcp::endpoint& endpoint) noexcept;
+
+}  // namespace onehop::plane

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/plane/path_follower.hpp"
+
+#include <libmnl/libmnl.h>
+#include <linux/if.h>
+#include <linux/if_link.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine/wire/l2_l4.hpp"
+
+namespace onehop::plane {
+
+namespace {
+
+using MacAddress = std::array<std::byte, 6>;
+// While the peer's MAC is unknown there may be no notification to wait for: the entry can exist but be incomplete.
+constexpr Nanos retry_period = 1s;
+
+unsigned char family_of(const IpAddress& address) noexcept { return address.is_v6 ? AF_INET6 : AF_INET; }
+
+// libmnl's own loop macro does not compile as C++.
+template <class OnAttribute>
+void for_each_attribute(const nlmsghdr* message, std::size_t header_bytes, OnAttribute on_attribute) {
+  const auto* tail = static_cast<const char*>(::mnl_nlmsg_get_payload_tail(message));
+  const auto* at = static_cast<const nlattr*>(::mnl_nlmsg_get_payload_offset(message, header_bytes));
+  for (; ::mnl_attr_ok(at, static_cast<int>(tail - reinterpret_cast<const char*>(at))); at = ::mnl_attr_next(at))
+    on_attribute(at);
+}
+
+template <std::size_t N, class Header>
+nlmsghdr* make_request(std::array<char, N>& buffer, std::uint16_t type, Header*& header) {
+  buffer.fill(0);
+  nlmsghdr* message = ::mnl_nlmsg_put_header(buffer.data());
+  message->nlmsg_type = type;
+  message->nlmsg_flags = NLM_F_REQUEST;
+  header = static_cast<Header*>(::mnl_nlmsg_put_extra_header(message, sizeof(Header)));
+  return message;
+}
+
+IpAddress read_address(const nlattr* attribute, bool is_v6) {
+  IpAddress address;
+  address.is_v6 = is_v6;
+  const std::size_t bytes = std::min<std::size_t>(address.size_bytes(), ::mnl_attr_get_payload_len(attribute));
+  std::memcpy(address.bytes.data(), ::mnl_attr_get_payload(attribute), bytes);
+  return address;
+}
+
+void put_address(nlmsghdr* message, std::uint16_t type, const IpAddress& address) {
+  ::mnl_attr_put(message, type, address.size_bytes(), address.bytes.data());
+}
+
+std::string link_kind(const nlattr* link_info) {
+  std::string kind;
+  const auto on_nested = [](const nlattr* nested, void* out) {
+    if (::mnl_attr_get_type(nested) == IFLA_INFO_KIND) *static_cast<std::string*>(out) = ::mnl_attr_get_str(nested);
+    return MNL_CB_OK;
+  };
+  (void)::mnl_attr_parse_nested(link_info, on_nested, &kind);
+  return kind;
+}
+
+Result<LinkInfo> read_link(NetlinkSocket& socket, int ifindex, const std::string& name) {
+  alignas(NLMSG_ALIGNTO) std::array<char, 256> buffer;
+  ifinfomsg* header = nullptr;
+  nlmsghdr* message = make_request(buffer, RTM_GETLINK, header);
+  header->ifi_index = ifindex;
+  if (ifindex == 0) ::mnl_attr_put_strz(message, IFLA_IFNAME, name.c_str());
+  LinkInfo link;
+  auto done = socket.request(message, [&](const nlmsghdr* reply) {
+    if (reply->nlmsg_type != RTM_NEWLINK) return;
+    const auto* info = static_cast<const ifinfomsg*>(::mnl_nlmsg_get_payload(reply));
+    link.ifindex = info->ifi_index;
+    link.is_up = (info->ifi_flags & IFF_UP) != 0 && (info->ifi_flags & IFF_LOWER_UP) != 0;
+    link.has_neighbours = (info->ifi_flags & (IFF_LOOPBACK | IFF_NOARP | IFF_POINTOPOINT)) == 0;
+    for_each_attribute(reply, sizeof(ifinfomsg), [&](const nlattr* attribute) {
+      switch (::mnl_attr_get_type(attribute)) {
+        case IFLA_IFNAME: link.name = ::mnl_attr_get_str(attribute); break;
+        case IFLA_MTU:
+          link.mtu_bytes = static_cast<std::uint16_t>(std::min<std::uint32_t>(::mnl_attr_get_u32(attribute), 65'535));
+          break;
+        case IFLA_ADDRESS:
+          if (::mnl_attr_get_payload_len(attribute) == link.mac.size())
+            std::memcpy(link.mac.data(), ::mnl_attr_get_payload(attribute), link.mac.size());
+          break;
+        case IFLA_LINKINFO: link.kind = link_kind(attribute); break;
+        default: break;
+      }
+    });
+  });
+  if (!done || link.ifindex == 0) {
+    const std::string what = name.empty() ? "interface " + std::to_string(ifindex) : "interface " + name;
+    return Error{ExitCode::peer_unreachable, "look at " + what, done ? "there is none" : done.error().cause,
+                 "`ip link` lists the interfaces"};
+  }
+  return link;
+}
+
+Result<RouteInfo> read_route(NetlinkSocket& socket, const IpAddress& peer, int ifindex) {
+  alignas(NLMSG_ALIGNTO) std::array<char, 256> buffer;
+  rtmsg* header = nullptr;
+  nlmsghdr* message = make_request(buffer, RTM_GETROUTE, header);
+  header->rtm_family = family_of(peer);
+  header->rtm_dst_len = static_cast<unsigned char>(peer.size_bytes() * 8);
+  put_address(message, RTA_DST, peer);
+  const auto scope = ifindex != 0 ? static_cast<std::uint32_t>(ifindex) : peer.scope_id;
+  if (scope != 0) ::mnl_attr_put_u32(message, RTA_OIF, scope);
+  RouteInfo route;
+  auto done = socket.request(message, [&](const nlmsghdr* reply) {
+    if (reply->nlmsg_type != RTM_NEWROUTE) return;
+    for_each_attribute(reply, sizeof(rtmsg), [&](const nlattr* attribute) {
+      switch (::mnl_attr_get_type(attribute)) {
+        case RTA_OIF: route.link.ifindex = static_cast<int>(::mnl_attr_get_u32(attribute)); break;
+        case RTA_GATEWAY: route.gateway = read_address(attribute, peer.is_v6); break;
+        case RTA_PREFSRC: route.source = read_address(attribute, peer.is_v6); break;
+        default: break;
+      }
+    });
+  });
+  if (!done || route.link.ifindex == 0)
+    return Error{ExitCode::peer_unreachable, "find the route to " + peer.text(),
+                 done ? "the kernel named no interface" : done.error().cause,
+                 "check the address, and that the interface is up"};
+  return route;
+}
+
+bool is_usable(std::uint16_t state) noexcept {
+  return (state & (NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT)) != 0;
+}
+
+// The neighbour's MAC, if the kernel has a usable one. A dump of the interface, because RTM_GETNEIGH for one address
+// exists only since Linux 5.0 and there are few neighbours.
+std::optional<MacAddress> read_neighbour(NetlinkSocket& socket, int ifindex, const IpAddress& address) {
+  alignas(NLMSG_ALIGNTO) std::array<char, 256> buffer;
+  ndmsg* header = nullptr;
+  nlmsghdr* message = make_request(buffer, RTM_GETNEIGH, header);
+  message->nlmsg_flags |= NLM_F_DUMP;
+  header->ndm_family = family_of(address);
+  ::mnl_attr_put_u32(message, NDA_IFINDEX, static_cast<std::uint32_t>(ifindex));
+  std::optional<MacAddress> found;
+  auto done = socket.request(message, [&](const nlmsghdr* reply) {
+    if (reply->nlmsg_type != RTM_NEWNEIGH) return;
+    const auto* info = static_cast<const ndmsg*>(::mnl_nlmsg_get_payload(reply));
+    if (info->ndm_ifindex != ifindex || info->ndm_family != family_of(address) || !is_usable(info->ndm_state)) return;
+    bool is_wanted = false;
+    std::optional<MacAddress> mac;
+    for_each_attribute(reply, sizeof(ndmsg), [&](const nlattr* attribute) {
+      const auto type = ::mnl_attr_get_type(attribute);
+      if (type == NDA_DST) is_wanted = read_address(attribute, address.is_v6).bytes == address.bytes;
+      if (type == NDA_LLADDR && ::mnl_attr_get_payload_len(attribute) == sizeof(MacAddress)) {
+        mac.emplace();
+        std::memcpy(mac->data(), ::mnl_attr_get_payload(attribute), sizeof(MacAddress));
+      }
+    });
+    if (is_wanted && mac) found = mac;
+  });
+  if (!done) return std::nullopt;
+  return found;
+}
+
+Result<RouteInfo> find_route_on(NetlinkSocket& socket, const IpAddress& peer, const std::string& interface) {
+  int ifindex = 0;
+  if (!interface.empty()) {
+    ONEHOP_TRY(link, read_link(socket, 0, interface));
+    ifindex = link.ifindex;
+  }
+  ONEHOP_TRY(route, read_route(socket, peer, ifindex));
+  ONEHOP_TRY(route_link_taken, read_link(socket, route.link.ifindex, {}));
+  route.link = std::move(route_link_taken);
+  return route;
+}
+
+bool is_equal(const PathUpdate& a, const PathUpdate& b) noexcept {
+  return a.header == b.header && a.header_bytes == b.header_bytes && a.mtu_bytes == b.mtu_bytes &&
+         a.ifindex == b.ifindex && a.is_link_up == b.is_link_up && a.has_neighbour == b.has_neighbour;
+}
+
+}  // namespace
+
+Result<RouteInfo> find_route(const IpAddress& peer, const std::string& interface) {
+  ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_ROUTE));
+  return find_route_on(socket, peer, interface);
+}
+
+Result<PathFollower> PathFollower::open(const PathOptions& options) {
+  const std::array<unsigned, 4> groups{RTNLGRP_LINK, RTNLGRP_NEIGH,
+                                       options.peer.address.is_v6 ? unsigned{RTNLGRP_IPV6_ROUTE} : unsigned{RTNLGRP_IPV4_ROUTE},
+                                       options.peer.address.is_v6 ? unsigned{RTNLGRP_IPV6_IFADDR}
+                                                                  : unsigned{RTNLGRP_IPV4_IFADDR}};
+  ONEHOP_TRY(events, NetlinkSocket::open(NETLINK_ROUTE, groups));
+  PathFollower self{std::move(events), options};
+  ONEHOP_TRYV(self.look());
+  return self;
+}
+
+PathUpdate PathFollower::make_update(const LinkInfo& link, const std::optional<MacAddress>& mac) const {
+  wire::UdpFlow flow;
+  flow.source_mac = link.mac;
+  flow.target_mac = mac.value_or(MacAddress{});
+  flow.is_ipv6 = options_.peer.address.is_v6;
+  flow.source_ip = options_.local.address.bytes;
+  flow.target_ip = options_.peer.address.bytes;
+  flow.source_port = options_.local.port;
+  flow.target_port = options_.peer.port;
+  flow.dscp = options_.dscp;
+  PathUpdate update;
+  static_assert(PathUpdate::template_bytes_max == wire::l2_l4_bytes_max);
+  update.header_bytes = static_cast<std::uint16_t>(wire::build_headers(flow, update.header));
+  update.mtu_bytes = link.mtu_bytes;
+  update.ifindex = link.ifindex;
+  update.is_link_up = link.is_up;
+  // Where there are no neighbours (loopback), the zero address is the right one.
+  update.has_neighbour = mac.has_value() || !link.has_neighbours;
+  return update;
+}
+
+Result<void> PathFollower::look() {
+  // A socket of its own: replies must not mix with notifications.
+  ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_ROUTE));
+  auto route = find_route_on(socket, options_.peer.address, options_.interface);
+  if (!route) {
+    if (update_.ifindex == 0) return route.error();
+    update_.is_link_up = false;  // what was found before may come back: the session goes on until it is silent
+    return success();
+  }
+  route_ = std::move(route.value());
+  const IpAddress& next_hop = route_.gateway ? *route_.gateway : options_.peer.address;
+  std::optional<MacAddress> mac;
+  if (route_.link.has_neighbours) mac = read_neighbour(socket, route_.link.ifindex, next_hop);
+  update_ = make_update(route_.link, mac);
+  return success();
+}
+
+std::optional<PathUpdate> PathFollower::poll(Instant now) {
+  const std::size_t news = events_.receive_pending([](const nlmsghdr*) {});
+  const bool is_retry_due = !update_.has_neighbour && now - looked_at_ >= retry_period;
+  if (news == 0 && !is_retry_due) return std::nullopt;
+  looked_at_ = now;
+  const PathUpdate before = update_;
+  (void)look();  // after the first time it fails only when netlink itself does; what was known stays
+  if (is_equal(before, update_)) return std::nullopt;
+  return update_;
+}
+
+}  // namespace onehop::plane

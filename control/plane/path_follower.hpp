@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Route, neighbour, MTU and link of the path to the peer: found by rtnetlink, followed by its notifications.
+//
+//   RTM_GETROUTE(peer) ─▶ interface, gateway, source ─▶ RTM_GETLINK: address, MTU, state ─▶ RTM_GETNEIGH: peer's MAC
+//                                          └───────────────▶ PathUpdate (header template) ─▶ Command{path_update}
+//
+// Ports speak no netlink, so a raw port lives on what comes from here. Plane thread only: a netlink request may wait for
+// the kernel's rtnl lock. It never changes a route or a neighbour; the TCP connection to the peer keeps the neighbour
+// entry alive.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "control/plane/address.hpp"
+#include "engine/base/message.hpp"
+#include "engine/base/netlink.hpp"
+#include "engine/base/result.hpp"
+
+namespace onehop::plane {
+
+struct LinkInfo {
+  int ifindex = 0;
+  std::string name;
+  std::string kind;                       ///< "veth", "macvlan"; empty for hardware
+  std::array<std::byte, 6> mac{};
+  std::uint16_t mtu_bytes = 0;
+  bool is_up = false;                     ///< IFF_UP and a carrier
+  bool has_neighbours = true;             ///< false: loopback, tunnels: no address to resolve
+};
+
+struct RouteInfo {
+  LinkInfo link;
+  std::optional<IpAddress> gateway;       ///< set: more than one hop
+  IpAddress source;                       ///< as the kernel would choose; all zero: not told
+  [[nodiscard]] bool has_gateway() const noexcept { return gateway.has_value(); }
+};
+
+/// find_route asks the kernel how it would reach `peer` (through `interface` if given). Before a session it serves to
+/// choose interface and io. Errors are exit code 3: no route, no such interface.
+[[nodiscard]] Result<RouteInfo> find_route(const IpAddress& peer, const std::string& interface = {});
+
+struct PathOptions {
+  Endpoint local;                         ///< address of the TLS connection, our data port
+  Endpoint peer;                          ///< address of the TLS peer, its data port
+  std::string interface;
+  std::uint8_t dscp = 0;
+};
+
+class PathFollower {
+ public:
+  [[nodiscard]] static Result<PathFollower> open(const PathOptions& options);
+
+  [[nodiscard]] const RouteInfo& route() const noexcept { return route_; }
+  [[nodiscard]] const PathUpdate& update() const noexcept { return update_; }
+  /// poll reads pending notifications, looks again if there were any (and every second while the neighbour is not
+  /// known), and returns the new PathUpdate if it differs. Without news it costs one recv().
+  [[nodiscard]] std::optional<PathUpdate> poll(Instant now);
+
+ private:
+  PathFollower(NetlinkSocket events, PathOptions options) : events_{std::move(events)}, options_{std::move(options)} {}
+  /// look finds everything afresh. When there is no route the last one stays, with is_link_up false.
+  [[nodiscard]] Result<void> look();
+  [[nodiscard]] PathUpdate make_update(const LinkInfo& link, const std::optional<std::array<std::byte, 6>>& mac) const;
+
+  NetlinkSocket events_;
+  PathOptions options_;
+  RouteInfo route_;
+  PathUpdate update_;
+  Instant looked_at_{};
+};
+
+}  // namespace onehop::plane

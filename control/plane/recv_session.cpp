@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/plane/recv_session.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace onehop::plane {
+
+namespace {
+
+// Names of a manifest while it arrives. A million names of 100 bytes fit; a million of 4096 would be 4 GB of RAM that a
+// peer makes us spend before anybody has agreed to anything.
+constexpr std::size_t manifest_name_bytes_max = 128U << 20;
+constexpr std::size_t unsent_bytes_max = 4U << 20;
+
+}  // namespace
+
+RecvSession::RecvSession(asio::io_context& io, const RecvOptions& options, RecvHost& host,
+                         std::shared_ptr<Channel> channel)
+    : SessionBase{io, host, options.limits, Role::receiver}, recv_host_{host}, options_{options} {
+  channel_ = std::move(channel);
+  peer_name_ = channel_->peer().address.text();
+}
+
+Task<SessionEnd> RecvSession::run() {
+  auto outcome = co_await converse();
+  if (outcome) {
+    co_await wind_down(nullptr);
+    set_phase(Phase::done);
+    co_return SessionEnd{};
+  }
+  const Error error = outcome.error();
+  co_await wind_down(&error);
+  co_return SessionEnd{error.code, error};
+}
+
+Task<Result<void>> RecvSession::converse() {
+  channel_->send(Welcome{protocol_version, "onehop " ONEHOP_VERSION});
+  ONEHOP_CO_TRYV(co_await take_offer());
+  ONEHOP_CO_TRYV(co_await consider());
+  ONEHOP_CO_TRYV(open_data());
+  const std::uint32_t frame_body = std::min(offer_.frame_body_max_bytes, data_->frame_body_max_bytes);
+  if (files_left_ > 0) {
+    ONEHOP_CO_TRYV(start_data(context_, offer_.data_port, frame_body, {}, options_.interface, options_.dscp));
+  }
+  co_await send_accept();
+  if (files_left_ > 0) {
+    ONEHOP_CO_TRYV(co_await expect<DataReady>(limits_.offer, "wait for the sender's data port"));
+    ONEHOP_CO_TRYV(co_await prove());
+  }
+  co_return co_await transfer();
+}
+
+// The offer is refused as a whole before the host learns a single name.
+Task<Result<void>> RecvSession::take_offer() {
+  const std::string step = "read the offer";
+  const auto deadline = Clock::now() + limits_.offer;
+  ONEHOP_CO_TRY(offer_taken, co_await expect<Offer>(limits_.step, step));
+  offer_ = std::move(offer_taken);
+  info_ = std::make_shared<OfferInfo>();
+  std::size_t name_bytes = 0;
+  for (;;) {
+    const Nanos left = std::max<Nanos>(deadline - Clock::now(), 0ns);
+    ONEHOP_CO_TRY(message, co_await receive(std::min(limits_.step, left), step));
+    if (auto* part = std::get_if<ManifestPart>(&message)) {
+      auto& files = info_->manifest.files;
+      if (part->entries.empty() || part->entries.size() > offer_.file_count - files.size())
+        co_return violation("the manifest has other entries than it announced", step);
+      for (auto& entry : part->entries) {
+        name_bytes += entry.name.size();
+        files.push_back(std::move(entry));
+      }
+      if (name_bytes > manifest_name_bytes_max)
+        co_return Error{ExitCode::refused_by_peer, step, "the names of the manifest are too long in sum", ""};
+      continue;
+    }
+    const auto* end = std::get_if<OfferEnd>(&message);
+    if (end == nullptr) co_return violation("the peer sent a message out of turn", step);
+    info_->manifest_hash = end->manifest_hash;
+    break;
+  }
+  if (info_->manifest.files.size() != offer_.file_count)
+    co_return violation("the manifest has fewer entries than it announced", step);
+  ONEHOP_CO_TRYV(file::validate(info_->manifest));
+  if (file::total_bytes(info_->manifest) != offer_.total_bytes ||
+      file::manifest_hash(info_->manifest) != info_->manifest_hash)
+    co_return violation("sizes or hash of the manifest do not agree with the offer", step);
+  has_offer_ = true;
+  info_->total_bytes = offer_.total_bytes;
+  info_->digest = offer_.digest;
+  info_->peer = channel_->peer();
+  info_->peer_software = file::display_name(offer_.software);
+  context_.digest = offer_.digest;
+  context_.key_interval = offer_.key_interval;
+  context_.queue_count = offer_.queue_count;
+  context_.session_id = offer_.session_id;
+  co_return success();
+}
+
+Task<Result<void>> RecvSession::consider() {
+  const std::string step = "decide on the offer";
+  set_phase(Phase::waiting_for_accept);
+  answer_ = std::make_shared<std::optional<Result<Decision>>>();
+  recv_host_.consider(info_, [&io = io_, answer = answer_, channel = channel_](Result<Decision> decision) {
+    asio::post(io, [answer, channel, decision = std::move(decision)]() mutable {
+      if (!answer->has_value()) answer->emplace(std::move(decision));
+      channel->poke();
+    });
+  });
+  const auto deadline = Clock::now() + limits_.consider;
+  while (!answer_->has_value()) {
+    if (is_interrupted_) co_return Error{ExitCode::interrupted, step, "interrupted", ""};
+    if (const auto message = channel_->pop()) {
+      if (auto verdict = verdict_of(*message, step)) co_return std::move(*verdict);
+      co_return violation("the peer sent a message out of turn", step);
+    }
+    if (channel_->end() != ChannelEnd::open) co_return ended(step);
+    if (Clock::now() >= deadline) co_return Error{ExitCode::timed_out, step, "nobody decided in time", ""};
+    co_await channel_->wait_activity(deadline - Clock::now());
+  }
+  if (!**answer_) {
+    const Error error = (*answer_)->error();
+    channel_->send(Refuse{ExitCode::refused_by_peer, error.message()});
+    has_peer_verdict_ = true;  // it has our Refuse: no Failure on top
+    co_return error;
+  }
+  decision_ = std::move((*answer_)->value());
+  ONEHOP_CO_TRYV(check_decision());
+  files_left_ = static_cast<std::size_t>(
+      std::ranges::count_if(decision_.actions, [](FileAction action) { return action != FileAction::skip; }));
+  roots_left_ = files_left_;
+  has_root_.resize(info_->manifest.files.size());
+  is_done_.resize(info_->manifest.files.size());
+  co_return success();
+}
+
+// The host's answer is ours, so a wrong one is a bug; it is reported, not sent.
+Result<void> RecvSession::check_decision() const {
+  bool is_right = decision_.actions.size() == info_->manifest.files.size();
+  for (const FileClaims& claims : decision_.claims)
+    is_right = is_right && claims.file < decision_.actions.size() &&
+               decision_.actions[claims.file] == FileAction::resume;
+  if (is_right) return success();
+  return Error{ExitCode::internal_error, "decide on the offer", "the decision does not fit the manifest", ""};
+}
+
+Task<void> RecvSession::send_accept() {
+  Accept accept;
+  accept.manifest_hash = info_->manifest_hash;
+  accept.data_port = data_->data_port;
+  accept.frame_body_max_bytes = std::min(offer_.frame_body_max_bytes, data_->frame_body_max_bytes);
+  accept.has_claims = !decision_.claims.empty();
+  accept.io = data_->io;
+  accept.actions = decision_.actions;
+  channel_->send(accept);
+  if (!accept.has_claims) co_return;
+  for (const FileClaims& claims : decision_.claims) {
+    send_claims(claims);
+    co_await channel_->wait_sent(unsent_bytes_max);
+  }
+  channel_->send(ClaimPart{.is_last = true});
+  decision_.claims = {};
+}
+
+// Runs of consecutive blocks, cut at the bound of a message.
+void RecvSession::send_claims(const FileClaims& claims) {
+  ClaimPart part{.file = claims.file};
+  for (const BlockClaim& claim : claims.blocks) {
+    const bool is_next = !part.digests.empty() && claim.block == part.first_block + part.digests.size() &&
+                         part.digests.size() < digests_per_message_max;
+    if (!is_next) {
+      if (!part.digests.empty()) channel_->send(part);
+      part.first_block = claim.block;
+      part.digests.clear();
+    }
+    part.digests.push_back(claim.digest);
+  }
+  if (!part.digests.empty()) channel_->send(part);
+}
+
+Task<Result<void>> RecvSession::transfer() {
+  const std::string step = "receive files from " + peer_name_;
+  set_phase(Phase::transferring);
+  while (!is_complete_) {
+    if (is_interrupted_)
+      co_return Error{ExitCode::interrupted, step, "interrupted", "what arrived was kept; send again to go on"};
+    if (engine_) {
+      engine_->flush();
+      follow_path();
+      ONEHOP_CO_TRYV(take_events());
+    }
+    // While the engine does not take our commands, messages stay in the inbox and then in TCP.
+    bool can_take = !engine_ || engine_->has_room();
+    while (can_take && !is_complete_) {
+      const auto message = channel_->pop();
+      if (!message) break;
+      ONEHOP_CO_TRYV(take_message(*message));
+      can_take = !engine_ || engine_->has_room();
+    }
+    if (is_complete_) break;
+    if (channel_->end() != ChannelEnd::open && !channel_->has_message()) {
+      // Every file is verified and in place: that the sender's Complete is missing changes nothing here.
+      if (files_left_ == 0) break;
+      co_return ended(step);
+    }
+    const Nanos pause = !engine_ ? limits_.keep_alive : roots_left_ == 0 ? limits_.poll_at_end : limits_.poll;
+    if (can_take) co_await channel_->wait_activity(pause);
+    else co_await channel_->wait_turn(pause);
+  }
+  channel_->send(Bye{ExitCode::done});
+  co_return success();
+}
+
+Result<void> RecvSession::take_events() {
+  Event event;
+  while (channel_->unsent_bytes() < unsent_bytes_max && engine_->pop(event)) {
+    auto fault = fault_of(event, info_->manifest);
+    if (event.kind == EventKind::file_message && event.block.kind == BlockKind::file_done &&
+        is_file_expected(event.block.file) && !is_done_[event.block.file]) {
+      is_done_[event.block.file] = true;
+      --files_left_;
+      channel_->send(FileDone{event.block.file, event.block.digest});
+      host_.on_file_done(event.block.file, event.block.digest);
+    }
+    host_.on_event(event);
+    if (fault) return std::move(*fault);
+  }
+  return success();
+}
+
+bool RecvSession::is_file_expected(std::uint32_t file) const noexcept {
+  return file < decision_.actions.size() && decision_.actions[file] != FileAction::skip;
+}
+
+Result<void> RecvSession::take_message(const Message& message) {
+  const std::string step = "receive files from " + peer_name_;
+  if (auto verdict = verdict_of(message, step)) {
+    if (files_left_ == 0) {  // the sender gave up after everything was in place
+      is_complete_ = true;
+      return success();
+    }
+    return std::move(*verdict);
+  }
+  if (const auto* digests = std::get_if<BlockDigests>(&message)) return take_digests(*digests);
+  if (const auto* root = std::get_if<FileRoot>(&message)) return take_root(*root);
+  if (std::holds_alternative<Complete>(message) && files_left_ == 0) {
+    is_complete_ = true;
+    return success();
+  }
+  return violation("the peer sent " + std::string{name_of(type_of(message))} + " out of turn", step);
+}
+
+Result<void> RecvSession::take_digests(const BlockDigests& message) {
+  for (const BlockDigest& item : message.digests) {
+    if (!engine_ || !is_file_expected(item.file) || has_root_[item.file] ||
+        item.block >= file::blocks_of(info_->manifest.files[item.file].size))
+      return violation("the peer announced a digest of a block that the manifest does not have", "receive files");
+    engine_->push_file(BlockKind::digest, item.file, item.block, item.digest);
+  }
+  return success();
+}
+
+Result<void> RecvSession::take_root(const FileRoot& message) {
+  if (!engine_ || !is_file_expected(message.file) || has_root_[message.file])
+    return violation("the peer announced a root of a file that it cannot have sent", "receive files");
+  has_root_[message.file] = true;
+  if (--roots_left_ == 0) set_phase(Phase::verifying);
+  engine_->push_file(BlockKind::root, message.file, 0, message.root);
+  return success();
+}
+
+}  // namespace onehop::plane

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// RecvSession: one transfer to this end, from an authenticated channel to the last file renamed. Internal to
+// control/plane: RecvServer (listener.hpp) makes one when a sender has authenticated and nothing else is under way.
+//
+//   Welcome ─▶ offer, validated ─▶ host.consider ─▶ open_data ─▶ Accept ─▶ prove the path ─▶ digests in, FileDone out
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "control/plane/session_base.hpp"
+
+namespace onehop::plane {
+
+class RecvSession : public SessionBase, public std::enable_shared_from_this<RecvSession> {
+ public:
+  RecvSession(asio::io_context& io, const RecvOptions& options, RecvHost& host, std::shared_ptr<Channel> channel);
+
+  /// run is the whole session; it has stopped the data path and closed the channel when it returns.
+  [[nodiscard]] Task<SessionEnd> run();
+  /// has_offer: the sender got as far as a whole, valid offer.
+  [[nodiscard]] bool has_offer() const noexcept { return has_offer_; }
+
+ private:
+  [[nodiscard]] Task<Result<void>> converse();
+  [[nodiscard]] Task<Result<void>> take_offer();
+  [[nodiscard]] Task<Result<void>> consider();
+  [[nodiscard]] Result<void> check_decision() const;
+  [[nodiscard]] Task<void> send_accept();
+  void send_claims(const FileClaims& claims);
+  [[nodiscard]] Task<Result<void>> transfer();
+  [[nodiscard]] Result<void> take_events();
+  [[nodiscard]] Result<void> take_message(const Message& message);
+  [[nodiscard]] Result<void> take_digests(const BlockDigests& message);
+  [[nodiscard]] Result<void> take_root(const FileRoot& message);
+  [[nodiscard]] bool is_file_expected(std::uint32_t file) const noexcept;
+
+  RecvHost& recv_host_;
+  const RecvOptions options_;
+  Offer offer_;
+  std::shared_ptr<OfferInfo> info_;
+  std::shared_ptr<std::optional<Result<Decision>>> answer_;  // outlives the session while the host still thinks
+  Decision decision_;
+  crypto::ExporterContext context_;
+  std::vector<bool> has_root_, is_done_;
+  std::size_t files_left_ = 0, roots_left_ = 0;
+  bool has_offer_ = false, is_complete_ = false;
+};
+
+}  // namespace onehop::plane

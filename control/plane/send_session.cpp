@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/plane/send_session.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <sys/random.h>
+
+#include <utility>
+
+#include "control/plane/connect.hpp"
+#include "control/plane/session_base.hpp"
+
+namespace onehop::plane {
+
+namespace {
+
+// A part of the manifest is sent when it reaches this; the bound of a message is four times as high.
+constexpr std::size_t manifest_part_bytes = message_body_bytes_max / 4;
+// What may wait unsent on the control connection before we wait for the peer to read.
+constexpr std::size_t unsent_bytes_max = 4U << 20;
+
+}  // namespace
+
+class SendSession::Impl : public SessionBase, public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(asio::io_context& io, SendOptions options, const PairingKey& key, SendHost& host)
+      : SessionBase{io, host, options.limits, Role::sender},
+        send_host_{host},
+        options_{std::move(options)},
+        tls_{TlsContext::make({.role = Role::sender}, key)} {
+    peer_name_ = options_.host;
+  }
+
+  void start(std::function<void(const SessionEnd&)> on_end) {
+    asio::co_spawn(
+        io_, [self = shared_from_this()] { return self->run(); },
+        [self = shared_from_this(), on_end = std::move(on_end)](const std::exception_ptr& thrown, SessionEnd end) {
+          if (thrown) end = {ExitCode::internal_error, {ExitCode::internal_error, "run the session", "out of memory", ""}};
+          on_end(end);
+        });
+  }
+  void interrupt_any_thread() {
+    asio::post(io_, [self = shared_from_this()] {
+      self->interrupt();
+      self->connect_state_.interrupt();
+    });
+  }
+
+ private:
+  Task<SessionEnd> run() {
+    auto outcome = co_await converse();
+    if (outcome) {
+      co_await wind_down(nullptr);
+      set_phase(Phase::done);
+      co_return SessionEnd{};
+    }
+    const Error error = outcome.error();
+    co_await wind_down(&error);
+    co_return SessionEnd{error.code, error};
+  }
+
+  Task<Result<void>> converse() {
+    if (!tls_) co_return tls_.error();
+    manifest_ = &send_host_.manifest();
+    ONEHOP_CO_TRYV(file::validate(*manifest_));
+    ONEHOP_CO_TRY(channel_taken, co_await connect_and_authenticate(io_, tls_.value(), options_, host_, connect_state_));
+    channel_ = std::move(channel_taken);
+    peer_name_ = options_.host + " (" + channel_->peer().address.text() + ")";
+    channel_->start();
+    const std::string alpn = channel_->alpn();
+    ONEHOP_CO_TRY(welcome, co_await expect<Welcome>(limits_.step, "greet the peer"));
+    if (welcome.version != protocol_version || alpn != alpn_name)
+      co_return Error{ExitCode::refused_by_peer, "agree on a version",
+                      "this end speaks " + std::string{alpn_name} + ", the peer " + std::string{alpn_prefix} +
+                          std::to_string(welcome.version), "run the same version on both ends"};
+    ONEHOP_CO_TRYV(open_data());
+    ONEHOP_CO_TRYV(co_await offer());
+    set_phase(Phase::waiting_for_accept);
+    ONEHOP_CO_TRYV(co_await take_accept());
+    if (files_left_ > 0) {
+      ONEHOP_CO_TRYV(start_data(context_, accept_.data_port, accept_.frame_body_max_bytes, accept_.io,
+                                options_.interface, options_.dscp));
+      channel_->send(DataReady{});
+      ONEHOP_CO_TRYV(co_await prove());
+      ONEHOP_CO_TRYV(co_await transfer());
+    }
+    co_return co_await complete();
+  }
+
+  Task<Result<void>> offer() {
+    if (::getrandom(context_.session_id.data(), context_.session_id.size(), 0) !=
+        static_cast<ssize_t>(context_.session_id.size()))
+      co_return errno_error(ExitCode::internal_error, "draw a session id");
+    context_.digest = options_.digest;
+    context_.key_interval = options_.key_interval;
+    Offer offer;
+    offer.software = "onehop " ONEHOP_VERSION;
+    offer.session_id = context_.session_id;
+    offer.digest = context_.digest;
+    offer.key_interval = context_.key_interval;
+    offer.queue_count = context_.queue_count;
+    offer.frame_body_max_bytes = data_->frame_body_max_bytes;
+    offer.data_port = data_->data_port;
+    offer.file_count = static_cast<std::uint32_t>(manifest_->files.size());
+    offer.total_bytes = file::total_bytes(*manifest_);
+    channel_->send(offer);
+    ManifestPart part;
+    std::size_t part_bytes = 0;
+    for (const auto& entry : manifest_->files) {
+      part.entries.push_back(entry);
+      part_bytes += entry.name.size() + sizeof(file::ManifestEntry);
+      if (part_bytes < manifest_part_bytes && part.entries.size() < manifest_entries_per_part_max) continue;
+      channel_->send(part);
+      part = {};
+      part_bytes = 0;
+      co_await channel_->wait_sent(unsent_bytes_max);
+    }
+    if (!part.entries.empty()) channel_->send(part);
+    channel_->send(OfferEnd{file::manifest_hash(*manifest_)});
+    co_return success();
+  }
+
+  Task<Result<void>> take_accept() {
+    const std::string step = "offer the files";
+    ONEHOP_CO_TRY(accept_taken, co_await expect<Accept>(limits_.consider, step));
+    accept_ = std::move(accept_taken);
+    if (accept_.actions.size() != manifest_->files.size() || accept_.manifest_hash != file::manifest_hash(*manifest_) ||
+        accept_.frame_body_max_bytes > data_->frame_body_max_bytes)
+      co_return violation("the peer accepted something else than what was offered", step);
+    accepted_.actions = accept_.actions;
+    accepted_.peer_io = file::display_name(accept_.io);
+    for (bool is_last = !accept_.has_claims; !is_last;) {
+      ONEHOP_CO_TRY(part, co_await expect<ClaimPart>(limits_.step, step));
+      ONEHOP_CO_TRYV(take_claims(part));
+      is_last = part.is_last;
+    }
+    files_left_ = static_cast<std::size_t>(
+        std::ranges::count_if(accepted_.actions, [](FileAction action) { return action != FileAction::skip; }));
+    roots_.resize(manifest_->files.size());
+    is_done_.resize(manifest_->files.size());
+    send_host_.on_accepted(accepted_);
+    co_return success();
+  }
+
+  // A claim is bounded by our own manifest: each block of each file at most once, in ascending order.
+  Result<void> take_claims(const ClaimPart& part) {
+    const Error bad = violation("the peer claims blocks that the offer does not have", "offer the files");
+    if (part.digests.empty()) return part.is_last ? Result<void>{success()} : Result<void>{bad};
+    if (part.file >= manifest_->files.size() || accepted_.actions[part.file] != FileAction::resume) return bad;
+    auto& claims = accepted_.claims;
+    if (!claims.empty() && part.file < claims.back().file) return bad;
+    if (claims.empty() || claims.back().file != part.file) claims.push_back({part.file, {}});
+    auto& blocks = claims.back().blocks;
+    if (!blocks.empty() && part.first_block <= blocks.back().block) return bad;
+    if (part.first_block + part.digests.size() > file::blocks_of(manifest_->files[part.file].size)) return bad;
+    for (std::size_t i = 0; i < part.digests.size(); ++i) blocks.push_back({part.first_block + i, part.digests[i]});
+    return success();
+  }
+
+  Task<Result<void>> transfer() {
+    set_phase(Phase::transferring);
+    while (files_left_ > 0) {
+      if (is_interrupted_) co_return Error{ExitCode::interrupted, "transfer files", "interrupted",
+                                           "run the same command again to go on"};
+      engine_->flush();
+      follow_path();
+      ONEHOP_CO_TRYV(take_events());
+      while (auto message = channel_->pop()) {
+        ONEHOP_CO_TRYV(take_message(*message));
+      }
+      if (files_left_ == 0) break;
+      if (channel_->end() != ChannelEnd::open) co_return ended("transfer files");
+      co_await channel_->wait_activity(is_all_arrived_ ? limits_.poll_at_end : limits_.poll);
+    }
+    co_return success();
+  }
+
+  Result<void> take_events() {
+    BlockDigests batch;
+    const auto send_batch = [&] {
+      if (!batch.digests.empty()) channel_->send(batch);
+      batch.digests.clear();
+    };
+    Event event;
+    // While the peer does not read its control connection, the event ring fills and the engine waits for us.
+    while (channel_->unsent_bytes() < unsent_bytes_max && engine_->pop(event)) {
+      auto fault = fault_of(event, *manifest_);
+      // A block that the peer has already is announced as well: that is how the peer learns that its copy is right.
+      const bool is_skipped = event.kind == EventKind::file_message && event.block.kind == BlockKind::skipped;
+      if (event.kind == EventKind::block_sent || is_skipped) {
+        batch.digests.push_back({event.block.file, event.block.offset / block_bytes, event.block.digest});
+        if (batch.digests.size() == digests_per_message_max) send_batch();
+      } else if (event.kind == EventKind::file_message && event.block.kind == BlockKind::root &&
+                 event.block.file < roots_.size()) {
+        send_batch();  // a file's root follows its last digest
+        roots_[event.block.file] = event.block.digest;
+        channel_->send(FileRoot{event.block.file, event.block.digest});
+      } else if (event.kind == EventKind::all_arrived) {
+        is_all_arrived_ = true;
+        set_phase(Phase::verifying);
+      }
+      host_.on_event(event);
+      if (fault) return std::move(*fault);
+    }
+    send_batch();
+    return success();
+  }
+
+  Result<void> take_message(const Message& message) {
+    const std::string step = "transfer files";
+    if (auto verdict = verdict_of(message, step)) return std::move(*verdict);
+    const auto* done = std::get_if<FileDone>(&message);
+    if (done == nullptr) return violation("the peer sent a message out of turn", step);
+    if (done->file >= roots_.size() || is_done_[done->file] || !roots_[done->file] ||
+        accepted_.actions[done->file] == FileAction::skip)
+      return violation("the peer reports a file as done that cannot be", step);
+    if (*roots_[done->file] != done->root)
+      return Error{ExitCode::verification_failed, "verify " + file::display_name(manifest_->files[done->file].name),
+                   "the peer's digest of the file differs from ours", "send it again"};
+    is_done_[done->file] = true;
+    --files_left_;
+    host_.on_file_done(done->file, done->root);
+    return success();
+  }
+
+  // Every file is verified at the peer: nothing that happens now can change the outcome.
+  Task<Result<void>> complete() {
+    channel_->send(Complete{});
+    const auto deadline = Clock::now() + limits_.step;
+    while (channel_->end() == ChannelEnd::open && Clock::now() < deadline) {
+      if (const auto message = channel_->pop(); message && std::holds_alternative<Bye>(*message)) break;
+      co_await channel_->wait_activity(deadline - Clock::now());
+    }
+    co_return success();
+  }
+
+  SendHost& send_host_;
+  const SendOptions options_;
+  Result<TlsContext> tls_;
+  ConnectState connect_state_;
+  const file::Manifest* manifest_ = nullptr;
+  crypto::ExporterContext context_;
+  Accept accept_;
+  Accepted accepted_;
+  std::vector<std::optional<Digest>> roots_;
+  std::vector<bool> is_done_;
+  std::size_t files_left_ = 0;
+  bool is_all_arrived_ = false;
+};
+
+SendSession::SendSession(asio::io_context& io, SendOptions options, const PairingKey& key, SendHost& host)
+    : impl_{std::make_shared<Impl>(io, std::move(options), key, host)} {}
+SendSession::~SendSession() = default;
+void SendSession::start(std::function<void(const SessionEnd&)> on_end) { impl_->start(std::move(on_end)); }
+void SendSession::interrupt() { impl_->interrupt_any_thread(); }
+
+}  // namespace onehop::plane

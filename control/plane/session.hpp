@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What the two sessions share with the program that runs them: options, hosts, and how a session ends. No Asio here.
+//
+//   SendSession / RecvServer ──▶ SendHost / RecvHost (implemented by the program)
+//     open_data()    open the port, say which UDP port and how large a frame
+//     consider()     receiving: decide on the offer (folder, space, existing names, resume)
+//     on_accepted()  sending: what the peer wants, and what it has already
+//     start_data()   keys and peer are known: connect the port, start engine, file and control threads
+//     stop_data()    the engine's loop has ended (or never began): join the threads, close the port
+//
+// Every call comes on the plane thread, the one that runs the io_context. A host may block in open_data, start_data and
+// stop_data for as long as opening sockets and starting threads takes; consider() answers later and from any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/plane/address.hpp"
+#include "control/plane/message.hpp"
+#include "engine/base/message.hpp"
+#include "engine/base/result.hpp"
+#include "engine/base/spsc_ring.hpp"
+#include "engine/base/units.hpp"
+#include "engine/crypto/key_schedule.hpp"
+#include "engine/file/manifest.hpp"
+
+namespace onehop::plane {
+
+inline constexpr std::uint16_t control_port_default = 7411;
+inline constexpr std::uint16_t data_port_default = 7411;
+
+/// Phase: what progress shows. `verifying` is its own, so that nobody sees 100 % before the files are on disk.
+enum class Phase : std::uint8_t {
+  connecting, authenticating, waiting_for_accept, proving_path, transferring, verifying, done,
+};
+[[nodiscard]] std::string_view name_of(Phase phase) noexcept;
+
+/// SessionLimits are ours alone; no message moves one of them. Tests make them short.
+struct SessionLimits {
+  Nanos connect = 5s;          ///< --wait: a refused or unreachable address is tried again for so long
+  Nanos connect_attempt = 3s;  ///< for one address, so that a dead one does not use up the others' time
+  Nanos handshake = 10s;
+  Nanos step = 10s;            ///< for a message that the peer owes at once
+  Nanos offer = 60s;           ///< receiving: for the whole manifest
+  Nanos consider = 15min;      ///< for the receiver to decide; resume reads what is on its disk
+  Nanos prove = 5s;            ///< for both ends to see the path proven; the engine itself gives up after 2 s
+  Nanos silent = 30s;          ///< nothing on the control connection
+  Nanos keep_alive = 5s;
+  Nanos checkpoint = 10s;      ///< for the file side to make durable what arrived
+  Nanos engine_stop = 5s;      ///< for the engine's loop to end
+  Nanos poll = 5ms;            ///< of the engine's events: digests of 600 Mbit/s are 1.4 per poll
+  Nanos poll_at_end = 2ms;     ///< while files are being verified, so that short transfers do not wait for us
+};
+
+/// SessionEnd: the exit code, and what to tell the user when it is not `done`.
+struct SessionEnd {
+  ExitCode code = ExitCode::done;
+  Error error;
+};
+
+/// exit_code_for_failure_of_peer: what this end reports when the other end failed with `code`. Codes that describe the
+/// session as a whole (3, 4, 6, 7, 11) are the same on both ends; a failure inside the peer (its disk, its privileges, its
+/// port) is "refused by the peer" here, because 8, 9 and 10 speak of this machine.
+[[nodiscard]] ExitCode exit_code_for_failure_of_peer(ExitCode code) noexcept;
+
+struct PeerLink {
+  Endpoint local;  ///< of the TLS connection
+  Endpoint peer;
+};
+
+/// DataOpened: the host's answer to open_data().
+struct DataOpened {
+  std::uint16_t data_port = 0;              ///< the UDP port that this end receives on
+  std::uint32_t frame_body_max_bytes = 0;   ///< UDP payload that port and MTU carry, less wire::overhead_bytes
+  std::string io;                           ///< "udp", "afxdp"
+};
+
+/// DataPlan: everything that start_data() needs. `secret` gives both directions' keys (crypto::direction_secret).
+struct DataPlan {
+  Endpoint local;                           ///< address of the TLS connection, our data port
+  Endpoint peer;                            ///< address of the TLS peer, its announced data port: never another one (N6)
+  std::uint32_t frame_body_max_bytes = 0;   ///< agreed: the smaller of both
+  crypto::ExporterSecret secret;
+  crypto::DigestKind digest = crypto::DigestKind::xxh3;
+  std::uint64_t key_interval = crypto::key_interval_default;
+  std::uint16_t queue_count = 1;
+  std::string peer_io;
+  PathUpdate path;                          ///< as first found; later ones come as commands
+};
+
+/// EngineRings: owned by the host, alive from start_data() until stop_data() returns. The plane produces commands and
+/// consumes events.
+struct EngineRings {
+  SpscRing<Command>* commands = nullptr;
+  SpscRing<Event>* events = nullptr;
+};
+
+class SessionHost {
+ public:
+  SessionHost() = default;
+  SessionHost(const SessionHost&) = delete;
+  SessionHost& operator=(const SessionHost&) = delete;
+  virtual ~SessionHost() = default;
+
+  [[nodiscard]] virtual Result<DataOpened> open_data(const PeerLink& link) = 0;
+  [[nodiscard]] virtual Result<EngineRings> start_data(const DataPlan& plan) = 0;
+  /// stop_data is called once after every open_data() that succeeded. Command{finish} was sent if the engine had started.
+  virtual void stop_data() noexcept = 0;
+
+  virtual void on_phase(Phase) {}
+  virtual void on_event(const Event&) {}   ///< every event of the engine, after the session acted on it
+  virtual void on_file_done(std::uint32_t /*file*/, const Digest& /*root*/) {}
+  virtual void on_notice(const std::string& /*text*/) {}  ///< what the user should know and need not act on
+};
+
+struct BlockClaim {
+  std::uint64_t block = 0;
+  Digest digest{};
+};
+struct FileClaims {
+  std::uint32_t file = 0;
+  std::vector<BlockClaim> blocks;  ///< ascending
+};
+
+// --- sending
+
+struct SendOptions {
+  std::string host;
+  std::uint16_t port = control_port_default;
+  SessionLimits limits;
+  crypto::DigestKind digest = crypto::DigestKind::xxh3;
+  std::uint64_t key_interval = crypto::key_interval_default;
+  std::uint8_t dscp = 0;           ///< of frames, for raw ports
+  std::string interface;           ///< --iface; empty: as the route says
+};
+struct Accepted {
+  std::vector<FileAction> actions;
+  std::vector<FileClaims> claims;  ///< files with FileAction::resume, ascending
+  std::string peer_io;
+};
+class SendHost : public SessionHost {
+ public:
+  /// manifest is asked once, before the connection; it stays valid and unchanged for the session.
+  [[nodiscard]] virtual const file::Manifest& manifest() = 0;
+  /// on_accepted comes before start_data(). Blocks in it cost the peer's patience only.
+  virtual void on_accepted(const Accepted& accepted) = 0;
+};
+
+// --- receiving
+
+struct RecvOptions {
+  std::string address;                            ///< numeric; empty: all addresses, IPv6 and IPv4
+  std::uint16_t port = control_port_default;      ///< 0: any
+  bool is_once = false;
+  unsigned authentication_failures_max = 3;       ///< the code is burnt after so many wrong ones
+  std::uint32_t half_open_max = 16;               ///< connections not yet authenticated; each holds about 70 KiB
+  std::uint32_t half_open_per_address_max = 4;
+  SessionLimits limits;
+  std::uint8_t dscp = 0;
+  std::string interface;
+};
+struct OfferInfo {
+  file::Manifest manifest;         ///< validated
+  Digest manifest_hash{};
+  std::uint64_t total_bytes = 0;
+  crypto::DigestKind digest = crypto::DigestKind::xxh3;
+  Endpoint peer;
+  std::string peer_software;
+};
+struct Decision {
+  std::vector<FileAction> actions; ///< one per file
+  std::vector<FileClaims> claims;  ///< for files with FileAction::resume: what is on disk, verified
+};
+using Decide = std::function<void(Result<Decision>)>;
+
+class RecvHost : public SessionHost {
+ public:
+  /// consider looks at an offer and calls `decide` once, now or later, from any thread; it may be called after the
+  /// session has gone. An Error refuses: its code is this end's, its text is told to the peer (which ends with 5).
+  virtual void consider(std::shared_ptr<const OfferInfo> offer, Decide decide) = 0;
+  virtual void on_listening(const Endpoint& /*local*/) {}
+  /// on_rejected: a connection came to nothing before it was a session (wrong code, busy, garbage). For the log.
+  virtual void on_rejected(const Endpoint& /*peer*/, const Error& /*why*/) {}
+  virtual void on_session_end(const SessionEnd& /*end*/) {}
+};
+
+}  // namespace onehop::plane

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// SessionBase: what both sessions do alike once there is an authenticated channel. Internal to control/plane.
+//
+//   open_data ─▶ (offer, accept) ─▶ start_data ─▶ prove ─▶ turns of 5 ms ─▶ wind_down
+//
+// A turn: messages in, events in, path news in; then sleep until a message comes or the poll is due. Plane thread only.
+#pragma once
+
+#include <boost/outcome/try.hpp>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "control/plane/channel.hpp"
+#include "control/plane/engine_link.hpp"
+#include "control/plane/path_follower.hpp"
+#include "control/plane/session.hpp"
+
+/// ONEHOP_CO_TRY is ONEHOP_TRY inside a coroutine.
+#define ONEHOP_CO_TRY(...) BOOST_OUTCOME_CO_TRY(__VA_ARGS__)
+#define ONEHOP_CO_TRYV(...) BOOST_OUTCOME_CO_TRYV(__VA_ARGS__)
+
+namespace onehop::plane {
+
+using Clock = std::chrono::steady_clock;
+
+class SessionBase {
+ public:
+  /// interrupt asks for an orderly end (exit code 7). Plane thread.
+  void interrupt();
+
+ protected:
+  SessionBase(asio::io_context& io, SessionHost& host, const SessionLimits& limits, Role role);
+  ~SessionBase() = default;
+
+  /// receive gives the next message within `limit`. Everything that ends a session comes as an Error: the end of the
+  /// channel, Refuse, Failure and Bye of the peer, an interrupt.
+  [[nodiscard]] Task<Result<Message>> receive(Nanos limit, std::string step);
+  /// expect is receive() for a message that must be a T.
+  template <class T>
+  [[nodiscard]] Task<Result<T>> expect(Nanos limit, std::string step) {
+    ONEHOP_CO_TRY(message, co_await receive(limit, step));
+    if (auto* wanted = std::get_if<T>(&message)) co_return std::move(*wanted);
+    co_return violation("the peer sent " + std::string{name_of(type_of(message))} + " out of turn", step);
+  }
+  /// ended turns the end of the channel into an Error.
+  [[nodiscard]] Error ended(const std::string& step) const;
+  [[nodiscard]] Error violation(std::string cause, std::string step) const;
+  /// verdict_of gives the Error of a Refuse, Failure or Bye, and nothing for other messages.
+  [[nodiscard]] std::optional<Error> verdict_of(const Message& message, const std::string& step);
+
+  [[nodiscard]] Result<void> open_data();
+  [[nodiscard]] Result<void> start_data(const crypto::ExporterContext& context, std::uint16_t peer_data_port,
+                                        std::uint32_t frame_body_max_bytes, std::string peer_io,
+                                        const std::string& interface, std::uint8_t dscp);
+  /// prove has both ends see their full-size PINGs answered; the peer's port is up when it is called.
+  [[nodiscard]] Task<Result<void>> prove();
+  /// follow_path tells the engine of news about route, neighbour, MTU and link.
+  void follow_path();
+  /// fault_of turns an event that ends the session into an Error.
+  [[nodiscard]] std::optional<Error> fault_of(const Event& event, const file::Manifest& manifest);
+  /// wind_down ends a session in order: what arrived is made durable, the peer is told, the engine stops, the host
+  /// joins its threads, the channel closes. Every step has a limit.
+  [[nodiscard]] Task<void> wind_down(const Error* error);
+  [[nodiscard]] Task<bool> wait_event(EventKind kind, std::optional<BlockKind> block, Nanos limit);
+  void set_phase(Phase phase);
+
+  asio::io_context& io_;
+  SessionHost& host_;
+  const SessionLimits limits_;
+  const Role role_;
+  std::shared_ptr<Channel> channel_;
+  std::optional<DataOpened> data_;
+  std::optional<EngineLink> engine_;
+  std::optional<PathFollower> path_;
+  std::string peer_name_;              ///< for errors: address, or host and address
+  std::uint16_t peer_data_port_ = 0;
+  bool is_interrupted_ = false;
+  bool is_path_proven_ = false;
+  bool has_peer_verdict_ = false;      ///< the peer ended the session: it need not be told
+  bool is_file_side_dead_ = false;     ///< it failed: it will not answer a checkpoint
+
+ private:
+  [[nodiscard]] Error path_error() const;
+};
+
+}  // namespace onehop::plane

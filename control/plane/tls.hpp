@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// TLS of the control connection: version 1.3 with an external PSK (RFC 8446 §4.2.11, psk_dhe_ke) and nothing else.
+//
+//   PairingKey ─▶ TlsContext (one per end) ─▶ handshake in channel.hpp ─▶ export_data_secret() ─▶ engine's keys
+//
+// There is no certificate, no ticket, no 0-RTT, no other suite or group, so there is nothing to downgrade to. The PSK
+// identity carries the role of the client (the sender): an end that meets its own role, or a reflection of itself, is
+// refused (RFC 9257 §5.1 "Selfie"). The comparison of the binder is OpenSSL's, in constant time.
+//
+// ALPN is "onehop/1". A listener takes any "onehop/N", so that the refusal that names both versions can travel inside
+// the authenticated connection; only its first two messages (Welcome, Refuse) are common to all versions.
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/plane/code.hpp"
+#include "engine/base/result.hpp"
+#include "engine/crypto/key_schedule.hpp"
+
+namespace onehop::plane {
+
+using crypto::Role;
+
+inline constexpr std::string_view alpn_prefix = "onehop/";
+inline constexpr std::string_view alpn_name = "onehop/1";
+
+struct TlsOptions {
+  Role role = Role::sender;
+  std::vector<std::string> alpn = {std::string{alpn_name}};  ///< what a client offers; tests offer others
+  std::string identity;                                      ///< empty: the one of the protocol; tests present others
+};
+
+/// TlsContext owns the SSL_CTX and the key that its callbacks hand out. It must outlive every connection made from it.
+class TlsContext {
+ public:
+  [[nodiscard]] static Result<TlsContext> make(const TlsOptions& options, const PairingKey& key);
+  TlsContext(TlsContext&&) noexcept;
+  TlsContext& operator=(TlsContext&&) noexcept;
+  ~TlsContext();
+
+  [[nodiscard]] SSL_CTX* get() const noexcept;
+  /// prepare attaches to a new connection what classify_handshake() needs to know of it.
+  void prepare(SSL* ssl) const noexcept;
+
+ private:
+  struct State;
+  explicit TlsContext(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+/// HandshakeFailure: why there is no session. Only the first two count as a failed authentication.
+enum class HandshakeFailure : std::uint8_t {
+  none,
+  wrong_code,     ///< the binder did not verify, or the peer said so
+  wrong_role,     ///< the peer knows PSKs, but not as the other role of this protocol
+  not_onehop,     ///< not TLS 1.3, or TLS without our PSK or ALPN: a scanner, a browser, garbage
+  vanished,       ///< the connection was closed or reset
+  timed_out,
+};
+
+/// classify_handshake turns OpenSSL's reason (the low bits of an error of the ssl category) into a HandshakeFailure.
+[[nodiscard]] HandshakeFailure classify_handshake(SSL* ssl, unsigned long openssl_error) noexcept;
+
+/// is_authenticated is asked after a handshake that succeeded: the PSK, and not a certificate, was used.
+[[nodiscard]] bool is_authenticated(SSL* ssl) noexcept;
+/// negotiated_alpn is what both ends will speak, "onehop/N".
+[[nodiscard]] std::string negotiated_alpn(SSL* ssl);
+
+/// export_data_secret gives the 32 bytes from which the data path's keys are derived. Both ends get the same bytes only
+/// if they understood every field of the context alike.
+[[nodiscard]] Result<crypto::ExporterSecret> export_data_secret(SSL* ssl, const crypto::ExporterContext& context);
+
+}  // namespace onehop::plane

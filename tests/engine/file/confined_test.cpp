@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Nothing outside the destination is touched, nothing that was there is overwritten unasked.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/engine/file/file_support.hpp"
+
+using namespace onehop;
+using namespace onehop::file;
+using namespace onehop::file::test;
+
+namespace {
+
+/// Sends one file under any manifest name, also with folders in it.
+Outcome send_as(const std::string& name, const std::string& data, const fs::path& to, OnExist on_exist = OnExist::ask) {
+  const TempFolder from;
+  const std::string path = (from / "f").string();
+  write_file(path, data);
+  SourceFiles files = open_files({path});
+  files.manifest.files[0].name = name;
+  const Manifest manifest = files.manifest;
+  auto sink = Sink::prepare(manifest, sink_options(to, manifest, on_exist), make_io());
+  Outcome refused;
+  if (sink.has_error()) {
+    refused.sink_failure = BlockRef{.status = sink.error().errno_value};
+    return refused;
+  }
+  Source source{std::move(files), {.slots = 16, .claims = sink.value()->claims()}, make_io()};
+  Wire wire{&source, *sink.value()};
+  const Outcome outcome = wire.run();
+  sink.value()->close();
+  return outcome;
+}
+
+Error refusal(const fs::path& to, const Manifest& manifest, OnExist on_exist, std::uint64_t reserve_bytes = 0) {
+  SinkOptions options = sink_options(to, manifest, on_exist);
+  options.reserve_bytes = reserve_bytes;
+  auto sink = Sink::prepare(manifest, options, make_io());
+  REQUIRE(sink.has_error());
+  CHECK(sink.error().code == ExitCode::local_file_error);
+  return sink.error();
+}
+
+}  // namespace
+
+TEST_CASE("folders of a name are made below the destination", "[engine][file]") {
+  const TempFolder to;
+  const std::string data = random_bytes(3 * block_bytes, 1);
+  CHECK(send_as("a/b/c", data, to.path()).done.size() == 1);
+  CHECK(read_file(to.path() / "a" / "b" / "c") == data);
+  CHECK(send_as("a/b/d", data, to.path()).done.size() == 1);
+  CHECK(names_in(to.path()) == std::vector<std::string>{"a", "a/b", "a/b/c", "a/b/d"});
+}
+
+TEST_CASE("P2 links planted in the destination are never followed", "[engine][file]") {
+  const TempFolder to, outside;
+  write_file(outside / "victim", "precious");
+  fs::create_directory_symlink(outside.path(), to / "folder");
+  fs::create_directory_symlink("..", to / "up");
+  const std::string data = random_bytes(2 * block_bytes, 2);
+
+  SECTION("a folder that is a link") {
+    CHECK(send_as("folder/new", data, to.path()).sink_failure.has_value());
+    CHECK(send_as("folder/victim", data, to.path(), OnExist::overwrite).sink_failure.has_value());
+    CHECK(send_as("up/new", data, to.path()).sink_failure.has_value());
+  }
+  SECTION("the final name is a link") {
+    fs::create_symlink(outside / "victim", to / "f");
+    for (const OnExist policy : {OnExist::ask, OnExist::resume, OnExist::overwrite})
+      CHECK(send_as("f", data, to.path(), policy).sink_failure.has_value());
+    CHECK(send_as("f", data, to.path(), OnExist::rename).done.size() == 1);
+    CHECK(read_file(to / "f (2)") == data);
+  }
+  SECTION("the temporary names are links, fifos and hard links") {
+    fs::create_symlink(outside / "victim", to / temporary_name("f", part_suffix));
+    fs::create_symlink(outside / "victim", to / temporary_name("f", std::string(".1").append(journal_suffix)));
+    REQUIRE(::mkfifo((to / temporary_name("f", std::string(".2").append(part_suffix))).c_str(), 0600) == 0);
+    fs::create_hard_link(outside / "victim", to / temporary_name("f", std::string(".3").append(part_suffix)));
+    CHECK(send_as("f", data, to.path()).done.size() == 1);
+    CHECK(read_file(to / "f") == data);
+  }
+  CHECK(read_file(outside / "victim") == "precious");
+  CHECK(names_in(outside.path()) == std::vector<std::string>{"victim"});
+}
+
+// Goal:   I2 holds while somebody swaps folders for links and back during the transfer.
+// Method: a thread exchanges "d" and a link to the outside as fast as it can; 60 files are received below "d".
+// Bounds: none may appear outside; each session ends (done or a typed failure).
+TEST_CASE("P2 a race of folders against links leaves the outside untouched", "[engine][file]") {
+  const TempFolder to, outside;
+  write_file(outside / "victim", "precious");
+  fs::create_directory(to / "d");
+  fs::create_directory_symlink(outside.path(), to / "swap");
+  std::atomic<bool> is_stopping{false};
+  std::atomic<std::uint64_t> swaps{0};
+  std::thread racer{[&] {
+    while (!is_stopping) {
+      if (::renameat2(AT_FDCWD, (to / "d").c_str(), AT_FDCWD, (to / "swap").c_str(), RENAME_EXCHANGE) == 0) ++swaps;
+    }
+  }};
+  const std::string data = random_bytes(2 * block_bytes + 1, 3);
+  std::size_t done = 0, refused = 0;
+  for (int i = 0; i < 60; ++i) {
+    const Outcome outcome = send_as("d/f" + std::to_string(i), data, to.path());
+    done += outcome.done.size();
+    refused += outcome.sink_failure.has_value() ? 1 : 0;
+  }
+  is_stopping = true;
+  racer.join();
+  INFO("swaps " << swaps << " done " << done << " refused " << refused);
+  CHECK(swaps > 0);
+  CHECK(done + refused == 60);
+  CHECK(names_in(outside.path()) == std::vector<std::string>{"victim"});
+}
+
+TEST_CASE("P2 a part that is swapped under us is not renamed", "[engine][file]") {
+  const TempFolder from, to, outside;
+  write_file(outside / "victim", "precious");
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(60 * block_bytes, 4));
+  const Outcome outcome = send({path}, to.path(), OnExist::ask, [&](Wire& wire) {
+    wire.on_carry = [&](BlockRef& block) {
+      if (block.offset != 50 * block_bytes) return;
+      fs::rename(to / ".f.part", to / "taken");
+      fs::create_symlink(outside / "victim", to / ".f.part");
+    };
+  });
+  REQUIRE(outcome.sink_failure.has_value());
+  CHECK(outcome.sink_failure->failure == FileFailure::rename_error);
+  CHECK_FALSE(fs::exists(fs::symlink_status(to / "f")));
+  CHECK(read_file(outside / "victim") == "precious");
+  CHECK(fs::is_symlink(to / ".f.part"));  // P8: not ours to remove
+}
+
+TEST_CASE("P5 an existing name is found before accept, by policy", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "f.txt").string();
+  write_file(path, "new content");
+  write_file(to / "f.txt", "old");
+  const Manifest manifest = open_files({path}).manifest;
+  CHECK(refusal(to.path(), manifest, OnExist::ask).message().find("f.txt") != std::string::npos);
+  refusal(to.path(), manifest, OnExist::resume);  // another size
+  CHECK(read_file(to / "f.txt") == "old");
+
+  CHECK(send({path}, to.path(), OnExist::skip).done.empty());
+  CHECK(read_file(to / "f.txt") == "old");
+  CHECK(send({path}, to.path(), OnExist::rename).done.size() == 1);
+  CHECK(send({path}, to.path(), OnExist::rename).done.size() == 1);
+  CHECK(read_file(to / "f (2).txt") == "new content");
+  CHECK(read_file(to / "f (3).txt") == "new content");
+  CHECK(read_file(to / "f.txt") == "old");
+  CHECK(send({path}, to.path(), OnExist::overwrite).done.size() == 1);
+  CHECK(read_file(to / "f.txt") == "new content");
+
+  fs::remove(to / "f.txt");
+  fs::create_directory(to / "f.txt");
+  for (const OnExist policy : {OnExist::ask, OnExist::resume, OnExist::overwrite}) refusal(to.path(), manifest, policy);
+  fs::remove(to / "f.txt");
+  REQUIRE(::mkfifo((to / "f.txt").c_str(), 0600) == 0);
+  for (const OnExist policy : {OnExist::ask, OnExist::resume, OnExist::overwrite}) refusal(to.path(), manifest, policy);
+}
+
+TEST_CASE("P5 a name that appears during the transfer is not replaced", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(60 * block_bytes, 5));
+  const Outcome outcome = send({path}, to.path(), OnExist::ask, [&](Wire& wire) {
+    wire.on_carry = [&](BlockRef& block) {
+      if (block.offset == 50 * block_bytes) write_file(to / "f", "somebody else's");
+    };
+  });
+  REQUIRE(outcome.sink_failure.has_value());
+  CHECK(outcome.sink_failure->failure == FileFailure::exists);
+  CHECK(read_file(to / "f") == "somebody else's");
+}
+
+TEST_CASE("P8 an abort before any byte leaves nothing, folders included", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(4 * block_bytes, 6));
+  SourceFiles files = open_files({path});
+  files.manifest.files[0].name = "x/y/f";
+  const Manifest manifest = files.manifest;
+  const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(to.path(), manifest));
+  Wire wire{nullptr, *sink};
+  wire.tell({.file = 0, .kind = BlockKind::digest});
+  wire.tell({.kind = BlockKind::abort});
+  CHECK(wire.run().checkpointed == 1);
+  CHECK(names_in(to.path()).empty());
+}
+
+TEST_CASE("Z2 what does not fit is refused before accept", "[engine][file]") {
+  const TempFolder to;
+  Manifest manifest;
+  manifest.files.push_back({.name = "bomb", .size = std::uint64_t{1} << 60, .mode = 0644});
+  CHECK(refusal(to.path(), manifest, OnExist::ask).errno_value == ENOSPC);
+  manifest.files[0].size = 1;
+  CHECK(refusal(to.path(), manifest, OnExist::ask, std::uint64_t{1} << 60).errno_value == ENOSPC);
+  CHECK(names_in(to.path()).empty());
+}
+
+TEST_CASE("Z4 a folder that cannot be written to is found before accept", "[engine][file]") {
+  const TempFolder to;
+  Manifest manifest;
+  manifest.files.push_back({.name = "f", .size = 1, .mode = 0644});
+  refusal(to.path() / "none", manifest, OnExist::ask);
+  refusal("/proc/self", manifest, OnExist::ask);
+  fs::permissions(to.path(), fs::perms::owner_read | fs::perms::owner_exec);
+  if (::geteuid() != 0) {
+    refusal(to.path(), manifest, OnExist::ask);
+  } else {  // root may write anywhere: ask as somebody else
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const bool is_other = ::chown(to.path().c_str(), 65534, 65534) == 0 && ::setgid(65534) == 0 && ::setuid(65534) == 0;
+      const bool is_refused = Sink::prepare(manifest, sink_options(to.path(), manifest), make_io()).has_error();
+      ::_exit(is_other && is_refused ? 0 : 1);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+  fs::permissions(to.path(), fs::perms::owner_all);
+}
+
+TEST_CASE("Z1 a peer that breaks the protocol ends the session, not the program", "[engine][file]") {
+  const TempFolder to;
+  Manifest manifest;
+  manifest.files.push_back({.name = "f", .size = 1000 * block_bytes, .mode = 0644});
+  const auto failure_of = [&](const std::vector<BlockRef>& messages) {
+    SinkOptions options = sink_options(to.path(), manifest);
+    const std::unique_ptr<Sink> sink = make_sink(manifest, options);
+    Wire wire{nullptr, *sink};
+    for (const BlockRef& message : messages) wire.tell(message);
+    const Outcome outcome = wire.run();
+    sink->close();
+    return outcome.sink_failure ? outcome.sink_failure->failure : FileFailure::none;
+  };
+  const Digest one{std::byte{1}}, two{std::byte{2}};
+  CHECK(failure_of({{.file = 1, .kind = BlockKind::digest}}) == FileFailure::protocol);
+  CHECK(failure_of({{.offset = 1, .kind = BlockKind::digest}}) == FileFailure::protocol);
+  CHECK(failure_of({{.offset = 1000 * std::uint64_t{block_bytes}, .kind = BlockKind::digest}}) == FileFailure::protocol);
+  CHECK(failure_of({{.file = 9, .kind = BlockKind::root}}) == FileFailure::protocol);
+  CHECK(failure_of({{.kind = BlockKind::root, .digest = one}, {.kind = BlockKind::root, .digest = two}}) ==
+        FileFailure::protocol);
+  CHECK(failure_of({{.kind = BlockKind::digest, .digest = one}, {.kind = BlockKind::digest, .digest = two}}) ==
+        FileFailure::protocol);
+  CHECK(failure_of({{.kind = BlockKind::skipped, .digest = one}}) == FileFailure::protocol);  // nothing was claimed
+  std::vector<BlockRef> many;
+  for (std::uint64_t i = 0; i < 64; ++i) many.push_back({.offset = i * block_bytes, .kind = BlockKind::digest});
+  CHECK(failure_of(many) == FileFailure::none);
+  many.push_back({.offset = 64 * std::uint64_t{block_bytes}, .kind = BlockKind::digest});  // 4 x 16 slots and one
+  CHECK(failure_of(many) == FileFailure::protocol);
+}

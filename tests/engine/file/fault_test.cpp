@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Disks that fail, fill up and stall: a Sink on the slow-disk file system and on a small tmpfs. Needs root for the mounts;
+// elsewhere the program
+// says why, and ends with 77.
+#include <signal.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "tests/engine/file/file_support.hpp"
+
+using namespace onehop;
+using namespace onehop::file;
+using namespace onehop::file::test;
+
+namespace {
+
+/// One run of onehop-slow-disk; ends, and unmounts, with the object.
+class SlowDisk {
+ public:
+  SlowDisk(const fs::path& backing, const fs::path& mount_point, std::vector<std::string> options) : mount_{mount_point} {
+    const char* program = std::getenv("ONEHOP_SLOW_DISK");
+    if (program == nullptr || ::access("/dev/fuse", R_OK | W_OK) != 0 || ::geteuid() != 0) return;
+    child_ = ::fork();
+    REQUIRE(child_ >= 0);
+    if (child_ == 0) {
+      std::vector<std::string> words{program, backing.string(), mount_point.string()};
+      words.insert(words.end(), options.begin(), options.end());
+      std::vector<char*> arguments;
+      for (std::string& word : words) arguments.push_back(word.data());
+      arguments.push_back(nullptr);
+      ::execv(program, arguments.data());
+      ::_exit(127);
+    }
+    constexpr long fuse_magic = 0x65735546;  // linux/magic.h FUSE_SUPER_MAGIC
+    struct statfs status {};
+    for (int i = 0; i < 500 && !is_mounted_; ++i, ::usleep(10'000))
+      is_mounted_ = ::statfs(mount_.c_str(), &status) == 0 && status.f_type == fuse_magic;
+  }
+  ~SlowDisk() {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGTERM);
+    int status = 0;
+    ::waitpid(child_, &status, 0);
+    ::umount2(mount_.c_str(), MNT_DETACH);  // in case it died before it could
+  }
+  SlowDisk(const SlowDisk&) = delete;
+  SlowDisk& operator=(const SlowDisk&) = delete;
+  [[nodiscard]] bool is_mounted() const { return is_mounted_; }
+
+ private:
+  fs::path mount_;
+  pid_t child_ = -1;
+  bool is_mounted_ = false;
+};
+
+/// Ends the program as skipped; the runner counts that as neither passed nor failed.
+[[noreturn]] void skip(const std::string& reason) {
+  std::fprintf(stderr, "SKIPPED: %s\n", reason.c_str());
+  std::_Exit(77);
+}
+constexpr const char* fuse_reason = "needs root, /dev/fuse and onehop-slow-disk (ONEHOP_SLOW_DISK)";
+constexpr std::size_t blocks = 40;
+
+struct Case {
+  std::string error;
+  FileFailure failure;
+  int errno_value;
+};
+
+}  // namespace
+
+// Goal:   Z3: a disk that fails ends the session with a typed error, without a final name, and resumably.
+// Method: each fault in turn, then the same transfer again on the same backing folder without the fault.
+// Bounds: after the fault nothing but part and journal is in the folder; the second session skips what was recorded (0 is
+//         allowed where syncing itself failed) and ends with the exact bytes.
+TEST_CASE("Z3 errors at write, sync and rename are typed and resumable", "[engine][file][fault]") {
+  const Case fault = GENERATE(Case{"write@5000000=ENOSPC", FileFailure::write_error, ENOSPC},
+                              Case{"write@5000000=EDQUOT", FileFailure::write_error, EDQUOT},
+                              Case{"write@5000000=EIO", FileFailure::write_error, EIO},
+                              Case{"fsync=EIO", FileFailure::sync_error, EIO},
+                              Case{"rename=EIO", FileFailure::rename_error, EIO},
+                              Case{"rename=EROFS", FileFailure::rename_error, EROFS});
+  INFO(fault.error);
+  const TempFolder from, backing, mount_point;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(blocks * block_bytes + 1, 1));
+  {
+    const SlowDisk disk{backing.path(), mount_point.path(), {"--error", fault.error}};
+    if (!disk.is_mounted()) skip(fuse_reason);
+    const Outcome outcome = send({path}, mount_point.path());
+    REQUIRE(outcome.sink_failure.has_value());
+    CHECK(outcome.sink_failure->failure == fault.failure);
+    CHECK(outcome.sink_failure->status == fault.errno_value);
+    CHECK(outcome.done.empty());
+  }
+  std::vector<std::string> left{".f.onehop-journal", ".f.part"};
+  CHECK(names_in(backing.path()) == left);
+  const SlowDisk disk{backing.path(), mount_point.path(), {}};
+  REQUIRE(disk.is_mounted());
+  const Outcome outcome = send({path}, mount_point.path());
+  INFO("skipped " << outcome.blocks_skipped);
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  if (fault.failure == FileFailure::rename_error) CHECK(outcome.blocks_skipped == blocks + 1);
+  if (fault.errno_value == EDQUOT) CHECK(outcome.blocks_skipped > 0);
+  CHECK(read_file(mount_point / "f") == read_file(path));
+  CHECK(names_in(backing.path()) == std::vector<std::string>{"f"});
+}
+
+TEST_CASE("Z3 a checkpoint that cannot be synced records nothing", "[engine][file][fault]") {
+  const TempFolder from, backing, mount_point;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(blocks * block_bytes, 2));
+  const SlowDisk disk{backing.path(), mount_point.path(), {"--error", "fsync=EIO"}};
+  if (!disk.is_mounted()) skip(fuse_reason);
+  SourceFiles files = open_files({path});
+  const Manifest manifest = files.manifest;
+  SinkOptions options = sink_options(mount_point.path(), manifest);
+  options.checkpoint_span = Nanos{0};
+  const std::unique_ptr<Sink> sink = make_sink(manifest, options);
+  Source source{std::move(files), {.slots = 16}, make_io()};
+  Wire wire{&source, *sink};
+  const Outcome outcome = wire.run();
+  sink->close();
+  REQUIRE(outcome.sink_failure.has_value());
+  CHECK(outcome.sink_failure->failure == FileFailure::sync_error);
+  CHECK(fs::file_size(backing / ".f.onehop-journal") == journal_header_bytes);
+}
+
+TEST_CASE("Z3 a slow disk that stalls delays a transfer and does not break it", "[engine][file][fault]") {
+  const TempFolder from, backing, mount_point;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(blocks * block_bytes, 3));
+  const SlowDisk disk{backing.path(), mount_point.path(), {"--rate", "400Mbit", "--stall", "100ms:400ms"}};
+  if (!disk.is_mounted()) skip(fuse_reason);
+  const Instant begin = monotonic_now();
+  const Outcome outcome = send({path}, mount_point.path());
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  CHECK(outcome.done.size() == 1);
+  CHECK(monotonic_now() - begin >= 200ms);  // 10 MiB at 50 MB/s; else the disk was not slow and this shows nothing
+  CHECK(read_file(mount_point / "f") == read_file(path));
+}
+
+TEST_CASE("Z3 a small disk that others fill up in the middle", "[engine][file][fault]") {
+  if (::geteuid() != 0) skip("needs root to mount a small tmpfs");
+  const TempFolder from, mount_point;
+  if (::mount("onehop-test", mount_point.path().c_str(), "tmpfs", MS_NOSUID, "size=12m") != 0)
+    skip("a tmpfs cannot be mounted here: " + errno_text(errno));
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(blocks * block_bytes, 4));
+  const Outcome outcome = send({path}, mount_point.path(), OnExist::ask, [&](Wire& wire) {
+    wire.on_carry = [&](BlockRef& block) {
+      if (block.offset == 20 * block_bytes) write_file(mount_point / "hog", std::string(4 << 20, 'h'));
+    };
+  });
+  REQUIRE(outcome.sink_failure.has_value());
+  CHECK(outcome.sink_failure->failure == FileFailure::write_error);
+  CHECK(outcome.sink_failure->status == ENOSPC);
+  CHECK_FALSE(fs::exists(mount_point / "f"));
+  fs::remove(mount_point / "hog");
+  const Outcome second = send({path}, mount_point.path());
+  CHECK(second.done.size() == 1);
+  CHECK(second.blocks_skipped > 0);
+  CHECK(read_file(mount_point / "f") == read_file(path));
+  CHECK(::umount2(mount_point.path().c_str(), MNT_DETACH) == 0);
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// A source that changes while it is read, and the threads that run both ends.
+#include <atomic>
+#include <thread>
+
+#include "engine/file/file_thread.hpp"
+#include "tests/engine/file/file_support.hpp"
+
+using namespace onehop;
+using namespace onehop::file;
+using namespace onehop::file::test;
+
+namespace {
+
+/// Sends 60 blocks, and does `change` to the source when block 20 is carried.
+Outcome send_while(const std::string& path, const fs::path& to, const std::function<void()>& change) {
+  write_file(path, random_bytes(60 * block_bytes + 3, 1));
+  bool is_changed = false;
+  return send({path}, to, OnExist::ask, [&](Wire& wire) {
+    wire.on_carry = [&](BlockRef& block) {
+      if (!is_changed && block.offset >= 20 * block_bytes) change();
+      is_changed = is_changed || block.offset >= 20 * block_bytes;
+    };
+  });
+}
+
+void overwrite_at(const std::string& path, std::size_t offset) {
+  std::fstream file{path, std::ios::binary | std::ios::in | std::ios::out};
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.put('x').put('y');
+}
+
+}  // namespace
+
+// Goal:   a file that changes on the way is never complete at the peer, whatever changed and whether or not the bytes
+//         that had been sent are concerned.
+// Bounds: a typed failure at the source; no final name at the sink.
+TEST_CASE("C3 a source that changes while it is sent gets no final name", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  const auto failure = [&](const std::function<void()>& change) {
+    const Outcome outcome = send_while(path, to.path(), change);
+    CHECK(outcome.done.empty());
+    CHECK_FALSE(outcome.is_end_seen);
+    CHECK_FALSE(fs::exists(to / "f"));
+    return outcome.source_failure ? outcome.source_failure->failure : FileFailure::none;
+  };
+  SECTION("bytes already sent") { CHECK(failure([&] { overwrite_at(path, 0); }) == FileFailure::source_changed); }
+  SECTION("bytes not yet sent") { CHECK(failure([&] { overwrite_at(path, 59 * block_bytes); }) == FileFailure::source_changed); }
+  SECTION("truncated") { CHECK(failure([&] { fs::resize_file(path, 30 * block_bytes + 1); }) == FileFailure::source_changed); }
+  SECTION("grown") { CHECK(failure([&] { fs::resize_file(path, 70 * block_bytes); }) == FileFailure::source_changed); }
+  SECTION("deleted") { CHECK(failure([&] { fs::remove(path); }) == FileFailure::source_vanished); }
+  SECTION("replaced by a rename") {
+    CHECK(failure([&] {
+            write_file(from / "new", "new");
+            fs::rename(from / "new", path);
+          }) == FileFailure::source_vanished);
+  }
+  SECTION("changed, and its time set back") {
+    CHECK(failure([&] {
+            struct stat status {};
+            REQUIRE(::stat(path.c_str(), &status) == 0);
+            overwrite_at(path, 0);
+            const timespec times[2] = {status.st_atim, status.st_mtim};
+            REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+          }) == FileFailure::source_changed);
+  }
+}
+
+TEST_CASE("C3 a file that is opened late is checked against its fence", "[engine][file]") {
+  const TempFolder from, to;
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < open_files_kept + 3; ++i) {
+    paths.push_back((from / std::to_string(i)).string());
+    write_file(paths.back(), "x");
+  }
+  SECTION("unchanged") {
+    const Outcome outcome = send(paths, to.path());
+    CHECK(outcome.done.size() == paths.size());
+    CHECK(names_in(to.path()).size() == paths.size());
+  }
+  const auto failure_after = [&](const std::function<void(const std::string&)>& change) {
+    SourceFiles files = open_files(paths);
+    change(paths.back());
+    Source source{std::move(files), {.slots = 16}, make_io()};
+    SpscRing<BlockRef> out{2048}, back{64};
+    FileFailure failure = FileFailure::none;
+    BlockRef message;
+    for (int i = 0; i < 20'000 && !source.is_over(); ++i) {
+      if (source.turn(out, back) == 0) ::usleep(100);
+      while (out.pop(message)) {
+        if (message.kind == BlockKind::failed) failure = message.failure;
+        if (message.kind == BlockKind::block) REQUIRE(back.push(message));
+      }
+    }
+    return failure;
+  };
+  SECTION("deleted") {
+    CHECK(failure_after([](const std::string& path) { fs::remove(path); }) == FileFailure::source_vanished);
+  }
+  SECTION("replaced by a link") {
+    CHECK(failure_after([](const std::string& path) {
+            fs::remove(path);
+            fs::create_symlink("/etc/passwd", path);
+          }) == FileFailure::source_changed);
+  }
+  SECTION("rewritten") {
+    CHECK(failure_after([](const std::string& path) { write_file(path, "yy"); }) == FileFailure::source_changed);
+  }
+}
+
+TEST_CASE("an abort stops the source and every buffer comes home", "[engine][file]") {
+  const TempFolder from;
+  write_file(from / "f", random_bytes(60 * block_bytes, 1));
+  Source source{open_files({(from / "f").string()}), {.slots = 16}, make_io()};
+  SpscRing<BlockRef> out{64}, back{64};
+  static_cast<void>(source.turn(out, back));
+  REQUIRE(back.push({.kind = BlockKind::abort}));
+  bool is_answered = false;
+  BlockRef message;
+  for (int i = 0; i < 2000 && !(source.is_over() && is_answered); ++i) {
+    static_cast<void>(source.turn(out, back));
+    while (out.pop(message)) {
+      is_answered = is_answered || message.kind == BlockKind::checkpointed;
+      if (message.kind == BlockKind::block) REQUIRE(back.push(message));
+    }
+    ::usleep(100);
+  }
+  CHECK(is_answered);
+  CHECK(source.is_over());
+}
+
+TEST_CASE("the nap follows the load and stays within its bounds", "[engine][file]") {
+  Nanos nap = nap_min;
+  for (int i = 0; i < 10; ++i) nap = next_nap(nap, 0);
+  CHECK(nap == nap_max);
+  // 600 Mbit/s: a block comes every 3.5 ms, so a nap of 2 ms finds one message or none, and stays: at most 500 naps/s.
+  for (int i = 0; i < 100; ++i) nap = next_nap(nap, static_cast<std::size_t>(i % 3));
+  CHECK(nap == nap_max);
+  for (int i = 0; i < 10; ++i) nap = next_nap(nap, 96);
+  CHECK(nap == nap_min);
+}
+
+// Goal:   both threads carry files through their rings with nobody waking them, and end when they are stopped.
+// Method: this thread plays the engine: it copies blocks between the two pairs of rings.
+// Bounds: exact content. The number of naps is bounded by the time that has gone by and the shortest nap.
+TEST_CASE("source and sink threads carry files to their end", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(200 * block_bytes + 1, 5));
+  SourceFiles files = open_files({path});
+  const Manifest manifest = files.manifest;
+  SpscRing<BlockRef> from_source{256}, to_source{256}, from_sink{256}, to_sink{256};
+  FileThread reader{std::make_unique<Source>(std::move(files), SourceOptions{}, make_io()), from_source, to_source};
+  SinkOptions options = sink_options(to.path(), manifest);
+  options.slots = receiver_slots;
+  FileThread writer{make_sink(manifest, options), from_sink, to_sink};
+  const Instant begin = monotonic_now();
+  reader.start();
+  writer.start();
+
+  std::deque<BlockRef> free, pending;
+  BlockRef message;
+  bool is_done = false;
+  while (!is_done && monotonic_now() - begin < 60s) {
+    bool is_idle = true;
+    for (; from_sink.pop(message); is_idle = false) {
+      if (message.kind == BlockKind::block) free.push_back(message);
+      REQUIRE(message.kind != BlockKind::failed);
+      is_done = is_done || message.kind == BlockKind::file_done;
+    }
+    while (pending.size() < 64 && from_source.pop(message)) pending.push_back(message);
+    for (; !pending.empty(); pending.pop_front(), is_idle = false) {
+      BlockRef carried = pending.front();
+      REQUIRE(carried.kind != BlockKind::failed);
+      if (carried.kind == BlockKind::block) {
+        if (free.empty() || to_sink.size() > 200) break;
+        BlockRef target = free.front();
+        free.pop_front();
+        std::memcpy(target.data, carried.data, carried.length);
+        target.offset = carried.offset;
+        target.length = carried.length;
+        REQUIRE(to_sink.push(target));
+        REQUIRE(to_source.push(carried));
+        carried.kind = BlockKind::digest;
+      }
+      if (carried.kind == BlockKind::digest || carried.kind == BlockKind::root) REQUIRE(to_sink.push(carried));
+    }
+    if (is_idle) ::usleep(100);
+  }
+  const std::int64_t naps_max = (monotonic_now() - begin) / nap_min + 1;
+  reader.request_stop();
+  writer.request_stop();
+  reader.join();
+  writer.join();
+  CHECK(is_done);
+  CHECK(read_file(to / "f") == read_file(path));
+  CHECK(reader.counters().naps_total <= static_cast<std::uint64_t>(naps_max));
+  CHECK(writer.counters().naps_total <= static_cast<std::uint64_t>(naps_max));
+  CHECK(writer.counters().io_syscalls_total >= 200);
+}
+
+TEST_CASE("a thread that is stopped in the middle leaves what can be resumed", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(40 * block_bytes, 6));
+  SourceFiles files = open_files({path});
+  const Manifest manifest = files.manifest;
+  SpscRing<BlockRef> from_sink{256}, to_sink{256};
+  {
+    FileThread writer{make_sink(manifest, sink_options(to.path(), manifest)), from_sink, to_sink};
+    writer.start();
+    const std::string data = read_file(path);
+    for (std::uint64_t index = 0; index < 5; ++index) {
+      BlockRef block;
+      while (!from_sink.pop(block)) ::usleep(100);
+      block.offset = index * block_bytes;
+      block.length = block_bytes;
+      std::memcpy(block.data, data.data() + block.offset, block_bytes);
+      BlockRef digest = block;
+      digest.kind = BlockKind::digest;
+      digest.digest = crypto::block_digest(crypto::DigestKind::xxh3, {block.data, block_bytes});
+      REQUIRE(to_sink.push(block));
+      REQUIRE(to_sink.push(digest));
+    }
+    while (!to_sink.is_empty()) ::usleep(100);
+  }
+  CHECK(send({path}, to.path()).blocks_skipped == 5);
+}
