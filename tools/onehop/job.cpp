@@ -141,6 +141,7 @@ void Job::set_file_thread(std::unique_ptr<file::FileThread> thread, std::string_
 void Job::stop() noexcept {
   timer_.cancel();
   if (engine_) {
+    facts_.voluntary_switches_total = UsageMeter::voluntary_switches_total();  // while the threads are there to ask
     engine_->join();
     ended_at_ = monotonic_now();
     usage_.close_span();
