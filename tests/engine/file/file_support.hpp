@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <filesystem>
@@ -28,8 +29,11 @@ namespace onehop::file::test {
 
 namespace fs = std::filesystem;
 
+/// ONEHOP_TEST_FILE_IO=threads runs a whole program with that kind.
 inline FileIoKind& io_kind_under_test() {
-  static FileIoKind kind = FileIoKind::automatic;
+  static const char* const wanted = std::getenv("ONEHOP_TEST_FILE_IO");
+  static FileIoKind kind = wanted != nullptr && std::string{wanted} == "threads" ? FileIoKind::threads
+                                                                                : FileIoKind::automatic;
   return kind;
 }
 
