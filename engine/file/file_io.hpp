@@ -54,10 +54,11 @@ class FileIo {
   [[nodiscard]] virtual IoTotals totals() const noexcept = 0;
 };
 
-/// make_file_io probes at run time. io_uring where the kernel forbids it is exit 9; automatic takes io_uring where it is
-/// allowed, else threads, and kind() says which.
+/// make_file_io probes at run time. io_uring where the kernel forbids it is exit 9; automatic takes io_uring where it
+/// is allowed, else threads, and kind() says which.
 ///
-/// Measured on a loaded 2-core VM, Linux 6.18, a fresh 300 MB file, interleaved, median CPU ns/byte of the whole program:
+/// Measured on a loaded 2-core VM, Linux 6.18, a fresh 300 MB file, interleaved, median CPU ns/byte of the whole
+/// program:
 ///   file_copy_bench SRC FOLDER threads|io_uring 600     tmpfs 1.91 | 2.09 (5 rounds)     ext4 2.39 | 2.41 (4 rounds)
 ///   file_copy_bench SRC FOLDER threads|io_uring         tmpfs 1.19 | 1.30 (4 rounds)     ext4 2.58 | 1.00 (3 rounds)
 /// Rounds differ by more than the kinds do. io_uring is taken because a checkpoint's fdatasync does not stop the writes

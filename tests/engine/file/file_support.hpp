@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Shared by the tests of engine/file: a folder that removes itself, files with known bytes, and Wire, which stands
-// between a Source and a Sink as the engine and the plane do: it carries blocks into lent buffers, announces digests and
-// roots, and can delay, reorder or damage what it carries. All of it runs in the calling thread.
+// between a Source and a Sink as the engine and the plane do: it carries blocks into lent buffers, announces digests
+// and roots, and can delay, reorder or damage what it carries. All of it runs in the calling thread.
 #pragma once
 
 #include <fcntl.h>
