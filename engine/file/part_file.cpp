@@ -53,8 +53,8 @@ std::vector<std::byte> read_journal(int fd, std::uint64_t size) {
 std::vector<Claim> newest_by_block(std::vector<Claim> claims) {
   std::ranges::reverse(claims);
   std::ranges::stable_sort(claims, {}, &Claim::block);
-  const auto repeated = std::ranges::unique(claims, {}, &Claim::block);
-  claims.erase(repeated.begin(), repeated.end());
+  const auto is_same_block = [](const Claim& a, const Claim& b) { return a.block == b.block; };
+  claims.erase(std::unique(claims.begin(), claims.end(), is_same_block), claims.end());
   return claims;
 }
 

@@ -25,7 +25,7 @@ TEST_CASE("C4 P6 files of every size arrive whole, in any order of blocks", "[en
   const FileIoKind kind_before = io_kind_under_test();
   for (const FileIoKind kind : kinds()) {
     io_kind_under_test() = kind;
-    for (const std::uint64_t seed : {0, 1, 2}) {
+    for (const std::uint64_t seed : {0U, 1U, 2U}) {
       INFO("io " << name(kind) << " reorder seed " << seed);
       const TempFolder from, to;
       const std::vector<std::size_t> sizes{0, 1, block_bytes - 1, block_bytes, block_bytes + 1, 40 * block_bytes + 77};
