@@ -409,3 +409,31 @@ TEST_CASE("D3 a receiver that claims what was not offered ends the session at th
   CHECK_FALSE(world.send_host.plan.has_value());
   CHECK(world.send_host.stopped == 1);
 }
+
+TEST_CASE("K4 ends that understood any field differently get different keys", "[control][plane]") {
+  World world;
+  tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
+  RawPeer client{world.io, {.role = Role::sender}}, server{world.io, {.role = Role::receiver}};
+  acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
+    server.start(std::move(socket), {}, Role::receiver);
+  });
+  client.connect(acceptor.local_endpoint().port());
+  REQUIRE(world.run([&] { return client.handshake.has_value() && server.handshake.has_value(); }));
+  const auto secret = [](RawPeer& peer, const crypto::ExporterContext& context) {
+    const auto exported = export_data_secret(peer.channel->ssl(), context);
+    const auto bytes = exported.value().bytes();
+    return std::vector<std::byte>{bytes.begin(), bytes.end()};
+  };
+  const crypto::ExporterContext agreed;
+  CHECK(secret(client, agreed) == secret(server, agreed));
+  std::vector<crypto::ExporterContext> others(6, agreed);
+  others[0].version = 2;
+  others[1].aead = 0x1302;
+  others[2].digest = crypto::DigestKind::sha256;
+  others[3].key_interval = 256;
+  others[4].client_role = Role::receiver;
+  others[5].session_id[15] = std::byte{1};
+  for (const auto& other : others) CHECK(secret(client, agreed) != secret(server, other));
+  CHECK(::SSL_get_version(client.channel->ssl()) == std::string{"TLSv1.3"});
+  CHECK(::SSL_get_cipher(client.channel->ssl()) == std::string{"TLS_AES_128_GCM_SHA256"});
+}
