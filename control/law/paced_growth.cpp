@@ -13,7 +13,7 @@ constexpr Gain gain_growth{2000};      // algorithm's edge case i: at most twice
 constexpr Gain gain_growth_slow{1020}; // after the first loss; higher: the sawtooth costs more than it finds
 constexpr std::uint64_t packets_judged_min = 50;  // fewer, and one lost packet is the 2 %
 constexpr Nanos slice{100ms};
-constexpr std::size_t slices_known = 2;
+constexpr Gain gain_own_loss{4000};
 
 std::int64_t loss_permille(const PacedGrowthInput& from, const PacedGrowthInput& to) noexcept {
   const std::uint64_t sent = to.packets_sent_total - from.packets_sent_total;
@@ -56,6 +56,7 @@ void PacedGrowth::follow_loss(const PacedGrowthInput& input, Nanos rtt) noexcept
   const auto lost = static_cast<double>(input.packets_lost_total - judged_.packets_lost_total);
   const double expected = sent * static_cast<double>(loss_excess_permille + usual_loss_permille()) / 1000.0;
   if (lost > expected + 2.0 * std::sqrt(expected)) {
+    if (!has_seen_loss_) rate_at_loss_ = rate_;
     rate_ = std::max(rate_ * gain_loss, params_.rate_min);
     has_seen_loss_ = true;
   }
@@ -64,12 +65,15 @@ void PacedGrowth::follow_loss(const PacedGrowthInput& input, Nanos rtt) noexcept
 
 void PacedGrowth::close_slice(const PacedGrowthInput& input) noexcept {
   if (input.at - sliced_.at < slice) return;
-  if (input.packets_sent_total - sliced_.packets_sent_total >= packets_judged_min) {
-    slices_[slice_next_] = loss_permille(sliced_, input);
+  const std::int64_t loss = loss_permille(sliced_, input);
+  // Loss that we cause would become "usual" if it were counted. It is the path's own only if it stays when the rate has
+  // fallen to a quarter.
+  const bool is_path_own = loss <= loss_excess_permille || (has_seen_loss_ && rate_ * gain_own_loss <= rate_at_loss_);
+  if (is_path_own && input.packets_sent_total - sliced_.packets_sent_total >= packets_judged_min) {
+    slices_[slice_next_] = loss;
     slice_next_ = (slice_next_ + 1) % slices_max;
     slice_count_ = std::min(slice_count_ + 1, slices_max);
-    // What looked like congestion before anything was known of the path turns out to be its usual loss: start over once.
-    if (slice_count_ == slices_known && usual_loss_permille() > loss_excess_permille) has_seen_loss_ = false;
+    if (usual_loss_permille() > loss_excess_permille) has_seen_loss_ = false;  // it was not congestion: start over
   }
   sliced_ = input;
 }

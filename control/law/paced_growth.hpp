@@ -53,6 +53,7 @@ class PacedGrowth {
   std::array<std::int64_t, slices_max> slices_{};  // loss in permille
   std::size_t slice_next_ = 0;
   std::size_t slice_count_ = 0;
+  BytesPerSecond rate_at_loss_{};
   bool has_reading_ = false;
   bool has_seen_loss_ = false;
 };

@@ -221,12 +221,13 @@ void SafeRange::set_own_term(const LinkSample& sample) {
   const Bytes foreign = to_payload(std::max(sample.lower_queue_foreign, Bytes{0}));
   const Bytes both = row.occupancy + foreign;
   const bool yields = is_backlog_paced_ && foreign * 1000 <= both * foreign_share_max_permille;
-  if (yields) backlog_max_ -= foreign;
+  yielded_ = yields ? foreign : Bytes{0};
+  backlog_max_ -= yielded_;
   backlog_max_ = std::max(std::min(backlog_max_, x_max_), least);
 
   //= [SMUFF] eq. (6), i = 1
   Bytes x = row.occupancy;
-  if (is_backlog_paced_) x = std::max(mean_of(row.occupancy) - half_saw, Bytes{0}) + (yields ? foreign : Bytes{0});
+  if (is_backlog_paced_) x = std::max(mean_of(row.occupancy) - half_saw, Bytes{0}) + yielded_;
   row.target = effective;
   const Bytes lack = effective - x;
   row.rate = v + (lack / params_.d_1);
@@ -331,7 +332,8 @@ void SafeRange::update_trim(const LinkSample& sample) noexcept {
   report_at_ = sample.path.at;
   trim_.sum_bytes += reading.count;
   if (++trim_.readings < trim_readings) return;
-  const std::int64_t error = target_.count - trim_.sum_bytes / trim_.readings;
+  // What we yield to others is not ours to make up.
+  const std::int64_t error = target_.count - yielded_.count - trim_.sum_bytes / trim_.readings;
   trim_.permille = std::clamp(trim_.permille + error * 1000 / target_.count / 4, -trim_limit_permille, trim_limit_permille);
   trim_.sum_bytes = trim_.readings = 0;
 }

@@ -124,6 +124,7 @@ class SafeRange final : public Controller {
   std::uint32_t batch_frames_ = 0;
   Bytes backlog_max_{};              // payload, as granted last
   Bytes target_{};                   // X_1^target, payload
+  Bytes yielded_{};                  // foreign bytes that we make room for, payload
   Bytes x_max_{};                    // X_max,1, payload
   Bytes refusal_limit_{};            // payload; 0: none was seen
   std::uint64_t refused_total_ = 0;

@@ -211,6 +211,7 @@ void get(ByteReader& in, PathReady& m) { m.frame_bytes = read_bounded(in, 0, 65'
 void put(Out& out, const BlockDigests& m) {
   const std::uint8_t width_bytes =
       width_of_all(m.digests, [](const BlockDigest& d) -> const Digest& { return d.digest; });
+  out.u8(m.is_skipped ? 1 : 0);
   out.u8(width_bytes);
   out.u32(static_cast<std::uint32_t>(m.digests.size()));
   for (const BlockDigest& item : m.digests) {
@@ -220,6 +221,7 @@ void put(Out& out, const BlockDigests& m) {
   }
 }
 void get(ByteReader& in, BlockDigests& m) {
+  m.is_skipped = read_flag(in);
   const std::uint8_t width_bytes = read_width(in);
   m.digests.resize(read_count(in, digests_per_message_max, 4 + 8 + 16));
   for (BlockDigest& item : m.digests) {

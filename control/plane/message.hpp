@@ -108,7 +108,10 @@ struct BlockDigest {
   std::uint64_t block = 0;                  ///< offset / block_bytes
   Digest digest{};
 };
-struct BlockDigests { std::vector<BlockDigest> digests; };
+struct BlockDigests {
+  bool is_skipped = false;                  ///< the receiver holds these blocks (it claimed them): no frame will bring them
+  std::vector<BlockDigest> digests;
+};
 struct FileRoot { std::uint32_t file = 0; Digest root{}; };
 struct FileDone { std::uint32_t file = 0; Digest root{}; };
 struct Complete {};

@@ -139,9 +139,9 @@ Task<Result<void>> RecvSession::consider() {
 // The host's answer is ours, so a wrong one is a bug; it is reported, not sent.
 Result<void> RecvSession::check_decision() const {
   bool is_right = decision_.actions.size() == info_->manifest.files.size();
-  for (const FileClaims& claims : decision_.claims)
-    is_right = is_right && claims.file < decision_.actions.size() &&
-               decision_.actions[claims.file] == FileAction::resume;
+  is_right = is_right && decision_.claims.size() <= decision_.actions.size();
+  for (std::size_t i = 0; is_right && i < decision_.claims.size(); ++i)
+    is_right = decision_.claims[i].empty() || decision_.actions[i] == FileAction::resume;
   if (is_right) return success();
   return Error{ExitCode::internal_error, "decide on the offer", "the decision does not fit the manifest", ""};
 }
@@ -151,13 +151,13 @@ Task<void> RecvSession::send_accept() {
   accept.manifest_hash = info_->manifest_hash;
   accept.data_port = data_->data_port;
   accept.frame_body_max_bytes = std::min(offer_.frame_body_max_bytes, data_->frame_body_max_bytes);
-  accept.has_claims = !decision_.claims.empty();
+  accept.has_claims = std::ranges::any_of(decision_.claims, [](const auto& claims) { return !claims.empty(); });
   accept.io = data_->io;
   accept.actions = decision_.actions;
   channel_->send(accept);
   if (!accept.has_claims) co_return;
-  for (const FileClaims& claims : decision_.claims) {
-    send_claims(claims);
+  for (std::uint32_t file = 0; file < decision_.claims.size(); ++file) {
+    send_claims(file, decision_.claims[file]);
     co_await channel_->wait_sent(unsent_bytes_max);
   }
   channel_->send(ClaimPart{.is_last = true});
@@ -165,9 +165,9 @@ Task<void> RecvSession::send_accept() {
 }
 
 // Runs of consecutive blocks, cut at the bound of a message.
-void RecvSession::send_claims(const FileClaims& claims) {
-  ClaimPart part{.file = claims.file};
-  for (const BlockClaim& claim : claims.blocks) {
+void RecvSession::send_claims(std::uint32_t file, const std::vector<file::Claim>& claims) {
+  ClaimPart part{.file = file};
+  for (const file::Claim& claim : claims) {
     const bool is_next = !part.digests.empty() && claim.block == part.first_block + part.digests.size() &&
                          part.digests.size() < digests_per_message_max;
     if (!is_next) {
@@ -254,10 +254,11 @@ Result<void> RecvSession::take_message(const Message& message) {
 
 Result<void> RecvSession::take_digests(const BlockDigests& message) {
   for (const BlockDigest& item : message.digests) {
-    if (!engine_ || !is_file_expected(item.file) || has_root_[item.file] ||
+    // Digests may follow their file's root: the file thread reads ahead of what the engine has sent.
+    if (!engine_ || !is_file_expected(item.file) ||
         item.block >= file::blocks_of(info_->manifest.files[item.file].size))
       return violation("the peer announced a digest of a block that the manifest does not have", "receive files");
-    engine_->push_file(BlockKind::digest, item.file, item.block, item.digest);
+    engine_->push_file(message.is_skipped ? BlockKind::skipped : BlockKind::digest, item.file, item.block, item.digest);
   }
   return success();
 }

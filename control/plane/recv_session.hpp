@@ -27,7 +27,7 @@ class RecvSession : public SessionBase, public std::enable_shared_from_this<Recv
   [[nodiscard]] Task<Result<void>> consider();
   [[nodiscard]] Result<void> check_decision() const;
   [[nodiscard]] Task<void> send_accept();
-  void send_claims(const FileClaims& claims);
+  void send_claims(std::uint32_t file, const std::vector<file::Claim>& claims);
   [[nodiscard]] Task<Result<void>> transfer();
   [[nodiscard]] Result<void> take_events();
   [[nodiscard]] Result<void> take_message(const Message& message);

@@ -147,10 +147,8 @@ class SendSession::Impl : public SessionBase, public std::enable_shared_from_thi
     const Error bad = violation("the peer claims blocks that the offer does not have", "offer the files");
     if (part.digests.empty()) return part.is_last ? Result<void>{success()} : Result<void>{bad};
     if (part.file >= manifest_->files.size() || accepted_.actions[part.file] != FileAction::resume) return bad;
-    auto& claims = accepted_.claims;
-    if (!claims.empty() && part.file < claims.back().file) return bad;
-    if (claims.empty() || claims.back().file != part.file) claims.push_back({part.file, {}});
-    auto& blocks = claims.back().blocks;
+    accepted_.claims.resize(manifest_->files.size());
+    auto& blocks = accepted_.claims[part.file];
     if (!blocks.empty() && part.first_block <= blocks.back().block) return bad;
     if (part.first_block + part.digests.size() > file::blocks_of(manifest_->files[part.file].size)) return bad;
     for (std::size_t i = 0; i < part.digests.size(); ++i) blocks.push_back({part.first_block + i, part.digests[i]});
@@ -177,9 +175,10 @@ class SendSession::Impl : public SessionBase, public std::enable_shared_from_thi
 
   Result<void> take_events() {
     BlockDigests batch;
-    const auto send_batch = [&] {
+    const auto send_batch = [&](bool is_skipped) {
       if (!batch.digests.empty()) channel_->send(batch);
       batch.digests.clear();
+      batch.is_skipped = is_skipped;
     };
     Event event;
     // While the peer does not read its control connection, the event ring fills and the engine waits for us.
@@ -188,11 +187,11 @@ class SendSession::Impl : public SessionBase, public std::enable_shared_from_thi
       // A block that the peer has already is announced as well: that is how the peer learns that its copy is right.
       const bool is_skipped = event.kind == EventKind::file_message && event.block.kind == BlockKind::skipped;
       if (event.kind == EventKind::block_sent || is_skipped) {
+        if (batch.is_skipped != is_skipped || batch.digests.size() == digests_per_message_max) send_batch(is_skipped);
         batch.digests.push_back({event.block.file, event.block.offset / block_bytes, event.block.digest});
-        if (batch.digests.size() == digests_per_message_max) send_batch();
       } else if (event.kind == EventKind::file_message && event.block.kind == BlockKind::root &&
                  event.block.file < roots_.size()) {
-        send_batch();  // a file's root follows its last digest
+        send_batch(false);  // a file's root follows its last digest
         roots_[event.block.file] = event.block.digest;
         channel_->send(FileRoot{event.block.file, event.block.digest});
       } else if (event.kind == EventKind::all_arrived) {
@@ -202,7 +201,7 @@ class SendSession::Impl : public SessionBase, public std::enable_shared_from_thi
       host_.on_event(event);
       if (fault) return std::move(*fault);
     }
-    send_batch();
+    send_batch(false);
     return success();
   }
 

@@ -27,6 +27,7 @@
 #include "engine/base/spsc_ring.hpp"
 #include "engine/base/units.hpp"
 #include "engine/crypto/key_schedule.hpp"
+#include "engine/file/journal.hpp"
 #include "engine/file/manifest.hpp"
 
 namespace onehop::plane {
@@ -118,14 +119,9 @@ class SessionHost {
   virtual void on_notice(const std::string& /*text*/) {}  ///< what the user should know and need not act on
 };
 
-struct BlockClaim {
-  std::uint64_t block = 0;
-  Digest digest{};
-};
-struct FileClaims {
-  std::uint32_t file = 0;
-  std::vector<BlockClaim> blocks;  ///< ascending
-};
+/// Claims: by manifest index, what the receiver holds of a file, blocks ascending. Empty for files that it does not
+/// resume; empty altogether: none. As Sink::claims() gives and SourceOptions::claims takes it.
+using Claims = std::vector<std::vector<file::Claim>>;
 
 // --- sending
 
@@ -140,7 +136,7 @@ struct SendOptions {
 };
 struct Accepted {
   std::vector<FileAction> actions;
-  std::vector<FileClaims> claims;  ///< files with FileAction::resume, ascending
+  Claims claims;                   ///< only files with FileAction::resume have any
   std::string peer_io;
 };
 class SendHost : public SessionHost {
@@ -174,7 +170,7 @@ struct OfferInfo {
 };
 struct Decision {
   std::vector<FileAction> actions; ///< one per file
-  std::vector<FileClaims> claims;  ///< for files with FileAction::resume: what is on disk, verified
+  Claims claims;                   ///< for files with FileAction::resume: what is on disk, verified
 };
 using Decide = std::function<void(Result<Decision>)>;
 

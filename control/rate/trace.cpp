@@ -11,7 +11,16 @@ namespace {
 constexpr std::size_t buffer_bytes = 256 * 1024;  // about 700 rows; smaller: the control thread writes more often
 constexpr std::array<const char*, 3> buffer_names{"tx_queue", "rx_ring", "app_buffer"};
 
-const char* text(Bottleneck bottleneck) noexcept {
+// A line of the head stays one line, whatever the command line held.
+std::string one_line(std::string s) {
+  for (char& c : s) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return s;
+}
+}  // namespace
+
+const char* name_of(Bottleneck bottleneck) noexcept {
   switch (bottleneck) {
     case Bottleneck::none: return "none";
     case Bottleneck::tx_queue: return "tx_queue";
@@ -22,15 +31,6 @@ const char* text(Bottleneck bottleneck) noexcept {
   }
   return "none";
 }
-
-// A line of the head stays one line, whatever the command line held.
-std::string one_line(std::string s) {
-  for (char& c : s) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return s;
-}
-}  // namespace
 
 TraceWriter::TraceWriter(std::string path, std::FILE* file)
     : path_{std::move(path)}, buffer_{std::make_unique<std::vector<char>>(buffer_bytes)}, file_{file} {
@@ -62,7 +62,7 @@ void TraceWriter::write(const TraceRow& row) noexcept {
   }
   const int rc = std::fprintf(
       file, ",%" PRId64 ",%" PRId64 ",%s,%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
-      row.law.rate.count, row.law.backlog_max.count, text(row.law.bottleneck), row.law.is_degraded ? 1 : 0,
+      row.law.rate.count, row.law.backlog_max.count, name_of(row.law.bottleneck), row.law.is_degraded ? 1 : 0,
       static_cast<std::int64_t>(row.srtt.count()), row.lower_queue.count, static_cast<std::int64_t>(row.lower_queue_age.count()),
       row.turns, row.wakeups, row.syscalls, row.refused_total, row.lost_total);
   if (rc < 0) failed_errno_ = errno;

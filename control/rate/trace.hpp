@@ -6,12 +6,16 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "control/law/controller.hpp"
 #include "engine/base/result.hpp"
 
 namespace onehop::rate {
+
+/// name_of is the word of a bottleneck in traces and reports.
+[[nodiscard]] const char* name_of(Bottleneck bottleneck) noexcept;
 
 struct TraceHeader {
   std::string command_line;

@@ -55,6 +55,6 @@ using boost::outcome_v2::success;
 
 }  // namespace onehop
 
-/// ONEHOP_TRY(var, expr) unwraps a Result into a new variable, or returns its Error; ONEHOP_TRYV drops the value.
+/// ONEHOP_TRY(name, expr) unwraps a Result into `auto&& name`, or returns its Error; ONEHOP_TRYV drops the value.
 #define ONEHOP_TRY(...) BOOST_OUTCOME_TRY(__VA_ARGS__)
 #define ONEHOP_TRYV(...) BOOST_OUTCOME_TRYV(__VA_ARGS__)

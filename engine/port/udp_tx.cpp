@@ -48,8 +48,7 @@ std::span<std::byte> UdpTx::lend(std::size_t n) noexcept {
   ONEHOP_CHECK(n > 0);
   if (n > options_.frame_bytes_max) return {};
   if (arena_used_bytes_ + n > arena_bytes) return {};
-  is_new_batch_lent_ = !is_open_for(n);
-  if (is_new_batch_lent_ && tail_ == batches_max) return {};
+  if (tail_ == batches_max) return {};  // the frame may turn out to need a batch of its own
   lent_bytes_ = n;
   return {arena_.get() + arena_used_bytes_, n};
 }
@@ -57,7 +56,8 @@ std::span<std::byte> UdpTx::lend(std::size_t n) noexcept {
 void UdpTx::commit(std::size_t n) noexcept {
   ONEHOP_CHECK(n > 0);
   ONEHOP_CHECK(n <= lent_bytes_);
-  if (is_new_batch_lent_) {
+  // Its length is known only now: a frame shorter than what was lent may still continue the last batch.
+  if (!is_open_for(n)) {
     batches_[tail_] = {.offset_bytes = arena_used_bytes_, .segment_bytes = n};
     tail_ += 1;
   }

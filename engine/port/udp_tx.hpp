@@ -88,7 +88,6 @@ class UdpTx {
   std::size_t head_ = 0;
   std::size_t tail_ = 0;  // batches_[head_..tail_) wait; both return to 0 when all have left
   std::size_t lent_bytes_ = 0;
-  bool is_new_batch_lent_ = false;
 
   OutstandingLedger ledger_;
   std::int64_t charged_bytes_ = 0;

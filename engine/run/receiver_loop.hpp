@@ -98,9 +98,9 @@ class ReceiverLoop {
     std::array<RxFrame, rx_batch_max> views;
     for (std::size_t batch = 0; batch < rx_batches_per_turn_max; ++batch) {
       const std::size_t count = port_.receive(views);
+      if (count == 0) return true;  // fewer than asked for says nothing: a port may hand over one coalesced packet at a time
       for (std::size_t i = 0; i < count; ++i) on_frame(now, {views[i].data, views[i].length}, views[i].is_ce);
       port_.release();
-      if (count < views.size()) return true;
       give_blocks();
     }
     return false;

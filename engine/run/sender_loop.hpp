@@ -121,9 +121,9 @@ class SenderLoop {
     std::array<RxFrame, rx_batch_max> views;
     for (std::size_t batch = 0; batch < rx_batches_per_turn_max; ++batch) {
       const std::size_t count = port_.receive(views);
+      if (count == 0) return;
       for (std::size_t i = 0; i < count; ++i) on_frame(now, {views[i].data, views[i].length});
       port_.release();
-      if (count < views.size()) return;
     }
   }
 

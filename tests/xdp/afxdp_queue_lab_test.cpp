@@ -184,6 +184,7 @@ TEST_CASE("N10 link down and up: the same sockets go on") {
   for (int i = 0; i < 5; ++i) REQUIRE(send_frame(*port, 1000, 2));
   CHECK(port->last_error() == ENETDOWN);
   lab.run(Host::a, "ip link set va up");
+  lab.wait_operational();
   lab.run(Host::a, "ip neigh replace 10.77.0.2 lladdr 02:77:00:00:00:0b dev va");
   CHECK(wait_until([&] { return port->flush(monotonic_now()) == 0; }));
   CHECK(drains(*port));

@@ -95,6 +95,16 @@ XdpLab::XdpLab(XdpLabOptions options) : has_macvlan_{!options.macvlan_shaper.emp
     for (const Family family : {Family::ipv4, Family::ipv6})
       run(host, fmt::format("ip neigh replace {} lladdr {} dev {}", text_address(other, family), other_mac, device));
   }
+  wait_operational();
+}
+
+void XdpLab::wait_operational() const {
+  for (const Host host : {Host::a, Host::b}) {
+    const auto is_operational = [&] {
+      return output(host, "ip link show dev " + interface(host)).find("state UP") != std::string::npos;
+    };
+    if (!wait_until(is_operational)) throw std::runtime_error{"the veth pair does not come up"};
+  }
 }
 
 void XdpLab::run(Host host, const std::string& command) const {

@@ -57,6 +57,9 @@ class XdpLab {
   void run(Host host, const std::string& command) const;
   [[nodiscard]] std::string output(Host host, const std::string& command) const;
 
+  /// wait_operational: the kernel starts a device's queue a moment after its carrier is there, and drops until then.
+  void wait_operational() const;
+
   [[nodiscard]] sockaddr_storage address(Host host, Family family, std::uint16_t port) const;
   [[nodiscard]] Result<std::unique_ptr<AfXdpPort>> open(Host host, AfXdpConfig config) const;
   [[nodiscard]] AfXdpConfig config(Host host, Family family, std::uint16_t port, XdpMode mode) const;

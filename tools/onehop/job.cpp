@@ -19,6 +19,7 @@ namespace onehop::tool {
 namespace {
 
 constexpr Nanos view_period = 100ms;      // progress is redrawn at most ten times a second
+constexpr Nanos count_period = 20ms;      // of the receiving end's occupancies
 constexpr Nanos interval_period = 1s;     // of the interval event
 constexpr std::size_t ethernet_bytes = 14;
 
@@ -45,8 +46,8 @@ Result<void> Job::open_port(const std::string& interface, const plane::IpAddress
   if (port_ && port_address_ == local) return success();
   port_.reset();
   sockaddr_storage address{};
-  plane::Endpoint{local, port}.to_sockaddr(address);
-  ONEHOP_TRY(auto opened, OpenPort::open(options_, interface, address));
+  (void)plane::Endpoint{local, port}.to_sockaddr(address);
+  ONEHOP_TRY(opened, OpenPort::open(options_, interface, address));
   port_ = std::move(opened);
   port_address_ = local;
   facts_.port = port_->info();
@@ -69,7 +70,7 @@ Result<plane::DataOpened> Job::opened(const plane::RouteInfo& route) const {
                    fmt::format("{} carries at most {} with MTU {}", route.link.name, frame, mtu), "Leave --frame-size out"};
     frame = options_.frame_bytes;
   }
-  ONEHOP_TRY(const std::uint16_t data_port, port_->local_port());
+  ONEHOP_TRY(data_port, port_->local_port());
   return plane::DataOpened{data_port, static_cast<std::uint32_t>(frame - wire::overhead_bytes), facts_.io_used};
 }
 
@@ -92,25 +93,39 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
     limits.is_link_virtual = link.value().is_virtual;
   }
   if (!options_.rate_max.empty()) {
-    ONEHOP_TRY(limits.rate_max, parse_rate(options_.rate_max));
+    ONEHOP_TRY(made, parse_rate(options_.rate_max));
+    limits.rate_max = std::move(made);
   }
   links_->limits.store(limits);
   law::LawOptions law_options;
   law_options.spec = options_.law;
   law_options.target = options_.target;
   law_options.bounds = options_.bounds;
-  ONEHOP_TRY(law_, law::make_law(law_options));
+  ONEHOP_TRY(made, law::make_law(law_options));
+    law_ = std::move(made);
   facts_.law = law_->name();
   if (!options_.trace_file.empty() && is_sending) {
-    ONEHOP_TRY(trace_, rate::TraceWriter::open(options_.trace_file, command_line(), ONEHOP_VERSION));
+    const std::string config = fmt::format("law {} target {} bounds {} io {} frame {}", options_.law, options_.target,
+                                           options_.bounds, facts_.io_used, facts_.frame_bytes);
+    ONEHOP_TRY(trace, rate::TraceWriter::open(options_.trace_file, {command_line(), ONEHOP_VERSION, config}));
+    trace_ = std::move(trace);
   }
-  ONEHOP_TRY(rate_thread_, rate::RateThread::start(*law_, limits.ifindex, is_sending, links_->report, links_->limits,
-                                                  links_->grant, links_->state, trace_.get()));
+  if (is_sending) {
+    if (auto qdisc = link::QdiscSource::open(limits.ifindex); qdisc.has_value()) qdisc_ = std::move(qdisc).value();
+    else reporter_.say("no reading of the queue discipline: " + qdisc.error().message());
+  }
+  rate_ = std::make_unique<rate::RateLoop>(*law_, qdisc_ ? &*qdisc_ : nullptr, links_->report, links_->limits,
+                                           links_->grant, links_->state, trace_ ? &*trace_ : nullptr);
+  if (is_sending) {
+    rate_thread_ = std::make_unique<rate::RateThread>(*rate_);
+    ONEHOP_TRYV(rate_thread_->start());
+    rate_thread_->wake();
+  }
   return success();
 }
 
 Result<void> Job::start_engine(std::unique_ptr<Engine> engine) {
-  ONEHOP_TRY(const auto core, run::choose_core(options_.core));
+  ONEHOP_TRY(core, run::choose_core(options_.core));
   engine_ = std::move(engine);
   engine_->start({.poll = options_.poll == "busy" ? run::Poll::busy : run::Poll::adaptive, .core = core});
   tick();
@@ -126,22 +141,28 @@ void Job::set_file_thread(std::unique_ptr<file::FileThread> thread, std::string_
 void Job::stop() noexcept {
   timer_.cancel();
   if (engine_) {
+    facts_.voluntary_switches_total = UsageMeter::voluntary_switches_total();  // while the threads are there to ask
     engine_->join();
     ended_at_ = monotonic_now();
     usage_.close_span();
   }
-  if (rate_thread_) {
-    rate_thread_->stop();
-    last_state_ = links_->state.load();
-    rate_thread_.reset();
-  }
+  if (rate_thread_) rate_thread_->stop();
+  else if (rate_) rate_->publish_state(monotonic_now());
+  if (rate_) last_state_ = links_->state.load();
+  rate_thread_.reset();
+  rate_.reset();
   if (file_thread_) {
     file_thread_->request_stop();
     file_thread_->join();
   }
   engine_.reset();
   file_thread_.reset();
+  if (trace_) {
+    if (auto closed = trace_->close(); !closed.has_value()) reporter_.warn(closed.error().message());
+  }
   trace_.reset();
+  qdisc_.reset();
+  links_ = std::make_unique<SessionLinks>();
   progress_.finish();
 }
 
@@ -163,10 +184,13 @@ std::uint64_t Job::bytes_arrived() const {
 void Job::tick() {
   const Instant now = monotonic_now();
   const bool has_data = first_data_at_ != Instant{};
-  const std::string phase{plane::name_of(phase_)};
-  progress_.update(now, {phase, bytes_arrived(), bytes_expected_, has_data ? now - first_data_at_ : 0ns});
+  if (!rate_thread_ && rate_) rate_->tick(now);
+  if (now - viewed_at_ >= view_period) {
+    viewed_at_ = now;
+    progress_.update(now, {std::string{plane::name_of(phase_)}, bytes_arrived(), bytes_expected_, has_data ? now - first_data_at_ : 0ns});
+  }
   if (has_data && now - interval_at_ >= interval_period) emit_interval(now);
-  timer_.expires_after(view_period);
+  timer_.expires_after(rate_thread_ ? view_period : count_period);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) tick();
   });

@@ -16,6 +16,8 @@
 #include <string>
 
 #include "control/law/make_law.hpp"
+#include "control/link/qdisc_source.hpp"
+#include "control/plane/path_follower.hpp"
 #include "control/plane/session.hpp"
 #include "control/rate/rate_thread.hpp"
 #include "control/rate/trace.hpp"
@@ -44,7 +46,7 @@ class Job {
   [[nodiscard]] Result<plane::DataOpened> opened(const plane::RouteInfo& route) const;
 
   // --- the session's calls
-  /// start_control starts the control thread for `plan`'s path.
+  /// start_control starts the control thread for `plan`'s path, or on the receiving end the counting.
   [[nodiscard]] Result<void> start_control(const plane::DataPlan& plan, bool is_sending);
   [[nodiscard]] run::GateKeys keys_of(const plane::DataPlan& plan, bool is_sending) const;
   [[nodiscard]] Result<void> start_engine(std::unique_ptr<Engine> engine);
@@ -82,13 +84,15 @@ class Job {
   std::optional<plane::IpAddress> port_address_;
   std::unique_ptr<law::Controller> law_;
   std::unique_ptr<rate::RateLoop> rate_;
-  std::unique_ptr<rate::RateThread> rate_thread_;
-  std::unique_ptr<rate::TraceWriter> trace_;
+  std::unique_ptr<rate::RateThread> rate_thread_;  // sending only: the receiving end has no rate to set, this thread counts
+  std::optional<link::QdiscSource> qdisc_;
+  std::optional<rate::TraceWriter> trace_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<file::FileThread> file_thread_;
   plane::Phase phase_ = plane::Phase::connecting;
   RateState last_state_;
   std::uint64_t bytes_expected_ = 0;
+  Instant viewed_at_{};
   Instant first_data_at_{};
   Instant ended_at_{};
   Instant interval_at_{};

@@ -48,7 +48,8 @@ Result<OpenPort> OpenPort::open(const CommonOptions& options, const std::string&
     return Error{ExitCode::io_unavailable, "open --io dpdk", "this build has no DPDK port", "Use --io udp or --io afxdp"};
 #if ONEHOP_HAS_XDP
   if (options.io == "afxdp") {
-    ONEHOP_TRY(opened.port_, open_afxdp(options, interface, local, xdp_mode_of(options)));
+    ONEHOP_TRY(made, open_afxdp(options, interface, local, xdp_mode_of(options)));
+    opened.port_ = std::move(made);
     opened.reason_ = "asked for";
     return opened;
   }
@@ -69,8 +70,9 @@ Result<OpenPort> OpenPort::open(const CommonOptions& options, const std::string&
   (void)interface;
 #endif
   if (opened.reason_.empty()) opened.reason_ = options.io == "udp" ? "asked for" : "AF_XDP has nothing to offer on this interface";
-  ONEHOP_TRY(const auto config, udp_config(options, local));
-  ONEHOP_TRY(opened.port_, UdpPort::open(config));
+  ONEHOP_TRY(config, udp_config(options, local));
+  ONEHOP_TRY(made, UdpPort::open(config));
+    opened.port_ = std::move(made);
   return opened;
 }
 

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "control/plane/path_follower.hpp"
-#include "control/plane/recv_server.hpp"
+#include "control/plane/listener.hpp"
 #include "engine/file/sink.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/job.hpp"
@@ -53,8 +53,9 @@ Result<file::OnExist> on_exist_of(const RecvOptions& options) {
 
 class RecvJob final : public plane::RecvHost {
  public:
-  RecvJob(const RecvOptions& options, Reporter& reporter, Job& job, std::string fixed_interface)
-      : options_{options}, reporter_{reporter}, job_{job}, fixed_interface_{std::move(fixed_interface)} {}
+  RecvJob(const RecvOptions& options, Reporter& reporter, Job& job, std::string fixed_interface, std::uint16_t listen_port)
+      : options_{options}, reporter_{reporter}, job_{job}, fixed_interface_{std::move(fixed_interface)},
+        listen_port_{listen_port} {}
   ~RecvJob() override { join_preparer(); }
 
   void on_listening(const plane::Endpoint& local) override {
@@ -63,24 +64,24 @@ class RecvJob final : public plane::RecvHost {
   }
 
   Result<plane::DataOpened> open_data(const plane::PeerLink& link) override {
-    ONEHOP_TRY(const auto route, plane::find_route(link.peer.address, options_.common.interface));
+    ONEHOP_TRY(route, plane::find_route(link.peer.address, options_.common.interface));
     const std::string& interface = fixed_interface_.empty() ? route.link.name : fixed_interface_;
-    ONEHOP_TRYV(job_.open_port(interface, link.local.address, link.local.port));
-    ONEHOP_TRYV(become_sudo_user());  // before the folder is touched
+    ONEHOP_TRYV(job_.open_port(interface, link.local.address, listen_port_));
     return job_.opened(route);
   }
 
   void consider(std::shared_ptr<const plane::OfferInfo> offer, plane::Decide decide) override {
     offer_ = offer;
-    shown_ = 0;
     join_preparer();
+    // Sockets and rings first, while the privileges are there; then the user's own rights, then the folder.
+    if (auto opened = open_and_drop(offer->peer.address); !opened.has_value()) return decide(opened.error());
     preparer_ = std::thread{[this, offer, decide = std::move(decide)] { decide(prepare(*offer)); }};
   }
 
   Result<plane::EngineRings> start_data(const plane::DataPlan& plan) override {
     join_preparer();
     sockaddr_storage peer{};
-    plan.peer.to_sockaddr(peer);
+    (void)plan.peer.to_sockaddr(peer);
     ONEHOP_TRYV(job_.port().connect(peer));
     SessionLinks& links = job_.links();
     ONEHOP_TRYV(job_.start_control(plan, false));
@@ -124,12 +125,20 @@ class RecvJob final : public plane::RecvHost {
   }
 
  private:
+  Result<void> open_and_drop(const plane::IpAddress& peer) {
+    ONEHOP_TRY(route, plane::find_route(peer, options_.common.interface));
+    const std::string& interface = fixed_interface_.empty() ? route.link.name : fixed_interface_;
+    ONEHOP_TRYV(job_.open_port(interface, route.source, listen_port_));
+    ONEHOP_TRYV(become_sudo_user());
+    return success();
+  }
+
   /// prepare runs on a thread of its own: it may hash what an earlier session left, or ask a person.
   Result<plane::Decision> prepare(const plane::OfferInfo& offer) {
-    ONEHOP_TRY(const auto on_exist, on_exist_of(options_));
+    ONEHOP_TRY(on_exist, on_exist_of(options_));
     auto sink = prepare_sink(offer, on_exist);
     if (!sink.has_value() && on_exist == file::OnExist::ask && sink.error().errno_value == EEXIST) {
-      ONEHOP_TRY(const auto answer, ask(sink.error()));
+      ONEHOP_TRY(answer, ask(sink.error()));
       sink = prepare_sink(offer, answer);
     }
     ONEHOP_TRYV(sink);
@@ -142,18 +151,15 @@ class RecvJob final : public plane::RecvHost {
       decision.actions.push_back(!is_wanted ? plane::FileAction::skip
                                             : claims.empty() ? plane::FileAction::send : plane::FileAction::resume);
       if (is_wanted) expected += offer.manifest.files[i].size;
-      if (!is_wanted || claims.empty()) continue;
-      plane::FileClaims file{.file = i, .blocks = {}};
-      for (const file::Claim& claim : claims) file.blocks.push_back({claim.block, claim.digest});
-      decision.claims.push_back(std::move(file));
     }
+    decision.claims = sink_->claims();
     job_.set_bytes_expected(expected);
     return decision;
   }
 
   Result<std::unique_ptr<file::Sink>> prepare_sink(const plane::OfferInfo& offer, file::OnExist on_exist) {
-    ONEHOP_TRY(const auto kind, file_io_kind(options_.common));
-    ONEHOP_TRY(auto io, file::make_file_io(kind));
+    ONEHOP_TRY(kind, file_io_kind(options_.common));
+    ONEHOP_TRY(io, file::make_file_io(kind));
     file::SinkOptions sink_options;
     sink_options.folder = options_.directory;
     sink_options.approved = offer.manifest_hash;
@@ -183,12 +189,12 @@ class RecvJob final : public plane::RecvHost {
   Reporter& reporter_;
   Job& job_;
   const std::string fixed_interface_;
+  const std::uint16_t listen_port_;
   std::shared_ptr<const plane::OfferInfo> offer_;
   std::unique_ptr<file::Sink> sink_;
   std::thread preparer_;
   std::vector<std::uint64_t> sizes_;
   std::uint64_t bytes_done_ = 0, files_done_ = 0;
-  std::size_t shown_ = 0;
 };
 
 /// A named AF_XDP needs its interface now, while the privileges are there and an error can still be seen.
@@ -212,7 +218,7 @@ Result<std::string> open_port_early(const RecvOptions& options, const Endpoint& 
 Result<plane::PairingCode> code_of(const RecvOptions& options, Reporter& reporter, const Endpoint& listen) {
   const bool is_given = !options.common.code_file.empty() || std::getenv("ONEHOP_CODE") != nullptr;
   if (is_given) return plane::read_code({.file = options.common.code_file, .is_prompt_allowed = false});
-  ONEHOP_TRY(auto code, plane::make_code());
+  ONEHOP_TRY(code, plane::make_code());
   std::string host = listen.host;
   if (host.empty())
     for (const LocalAddress& local : local_addresses())
@@ -226,13 +232,13 @@ Result<plane::PairingCode> code_of(const RecvOptions& options, Reporter& reporte
 }
 
 Result<ExitCode> run(const RecvOptions& options, Reporter& reporter) {
-  ONEHOP_TRY(const Endpoint listen, parse_endpoint(options.listen));
+  ONEHOP_TRY(listen, parse_endpoint(options.listen));
   ONEHOP_TRYV(check_options(options.common));
   boost::asio::io_context io;
   Job job{io, options.common, reporter, "recv"};
-  ONEHOP_TRY(auto interface, open_port_early(options, listen, job));
-  ONEHOP_TRY(const auto code, code_of(options, reporter, listen));
-  ONEHOP_TRY(const auto key, plane::stretch(code));
+  ONEHOP_TRY(interface, open_port_early(options, listen, job));
+  ONEHOP_TRY(code, code_of(options, reporter, listen));
+  ONEHOP_TRY(key, plane::stretch(code));
 
   plane::RecvOptions server_options;
   server_options.address = listen.host;
@@ -240,7 +246,7 @@ Result<ExitCode> run(const RecvOptions& options, Reporter& reporter) {
   server_options.is_once = options.is_once;
   server_options.dscp = dscp_of(options.common);
   server_options.interface = options.common.interface;
-  RecvJob host{options, reporter, job, std::move(interface)};
+  RecvJob host{options, reporter, job, std::move(interface), listen.port};
   plane::RecvServer server{io, server_options, key, host};
   Interrupts interrupts{io, [&] {
     reporter.say("interrupted: what arrived is kept");

@@ -86,7 +86,7 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
           {"engine_turns_total", path.counters.turns_total},
           {"engine_wakeups_total", path.counters.wakeups_total},
           {"engine_syscalls_total", path.counters.syscalls_total},
-          {"voluntary_switches_total", UsageMeter::voluntary_switches_total()},
+          {"voluntary_switches_total", facts.voluntary_switches_total},
           {"rss_bytes_max", UsageMeter::rss_bytes_max()},
           {"port_memory_bytes", facts.port.memory.count}};
 }

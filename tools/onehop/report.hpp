@@ -32,6 +32,7 @@ struct RunFacts {
   std::uint64_t bytes_skipped_total = 0;  ///< of these, those that were there already (resume)
   std::uint64_t files_total = 0;
   double seconds = 0;
+  std::uint64_t voluntary_switches_total = 0;  ///< all threads
   bool is_hash_ok = false;
   PortInfo port;
   std::string interface;

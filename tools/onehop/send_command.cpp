@@ -21,27 +21,24 @@ namespace {
 
 class SendJob final : public plane::SendHost {
  public:
-  SendJob(boost::asio::io_context& io, const SendOptions& options, Reporter& reporter, file::SourceFiles files, Job& job)
+  SendJob(const SendOptions& options, Reporter& reporter, file::SourceFiles files, Job& job)
       : options_{options}, reporter_{reporter}, manifest_{files.manifest}, files_{std::move(files)}, job_{job} {
-    (void)io;
     job_.set_bytes_expected(file::total_bytes(manifest_));
   }
 
   const file::Manifest& manifest() override { return manifest_; }
 
   Result<plane::DataOpened> open_data(const plane::PeerLink& link) override {
-    ONEHOP_TRY(const auto route, plane::find_route(link.peer.address, options_.common.interface));
+    ONEHOP_TRY(route, plane::find_route(link.peer.address, options_.common.interface));
     ONEHOP_TRYV(job_.open_port(route.link.name, link.local.address, 0));
     return job_.opened(route);
   }
 
   void on_accepted(const plane::Accepted& accepted) override {
-    source_options_.claims.resize(manifest_.files.size());
+    source_options_.claims = accepted.claims;
     source_options_.is_wanted.assign(manifest_.files.size(), true);
     for (std::size_t i = 0; i < accepted.actions.size(); ++i)
       source_options_.is_wanted[i] = accepted.actions[i] != plane::FileAction::skip;
-    for (const plane::FileClaims& file : accepted.claims)
-      for (const plane::BlockClaim& claim : file.blocks) source_options_.claims[file.file].push_back({claim.block, claim.digest});
     for (std::size_t i = 0; i < manifest_.files.size(); ++i) {
       if (!source_options_.is_wanted[i]) {
         reporter_.say(file::display_name(manifest_.files[i].name) + ": the peer has it and skips it");
@@ -54,10 +51,10 @@ class SendJob final : public plane::SendHost {
 
   Result<plane::EngineRings> start_data(const plane::DataPlan& plan) override {
     sockaddr_storage peer{};
-    plan.peer.to_sockaddr(peer);
+    (void)plan.peer.to_sockaddr(peer);
     ONEHOP_TRYV(job_.port().connect(peer));
-    ONEHOP_TRY(const auto kind, file_io_kind(options_.common));
-    ONEHOP_TRY(auto io, file::make_file_io(kind));
+    ONEHOP_TRY(kind, file_io_kind(options_.common));
+    ONEHOP_TRY(io, file::make_file_io(kind));
     const std::string_view io_name = file::name(io->kind());
     source_options_.digest_kind = plan.digest;
     auto source = std::make_unique<file::Source>(std::move(files_), std::move(source_options_), std::move(io));
@@ -67,7 +64,8 @@ class SendJob final : public plane::SendHost {
     config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
     config.sender.body_bytes_max = plan.frame_body_max_bytes;
     config.sender.block_slots = file::sender_slots;
-    ONEHOP_TRY(config.sender.skip_seed, random_seed());
+    ONEHOP_TRY(made, random_seed());
+    config.sender.skip_seed = std::move(made);
     auto engine = job_.port().make_sender(job_.keys_of(plan, true), config, links.for_engine());
     (void)links.commands.push({.kind = CommandKind::path_update, .path = plan.path});
     job_.set_file_thread(std::make_unique<file::FileThread>(std::move(source), links.file_to_engine, links.engine_to_file), io_name);
@@ -108,32 +106,33 @@ Result<void> open_port_early(const SendOptions& options, const Endpoint& to, Job
   if (error || found.empty())
     return Error{ExitCode::peer_unreachable, "find " + to.host, error.message(), "Give a numeric address"};
   const auto address = plane::Endpoint::from_sockaddr(found.begin()->endpoint().data(), static_cast<socklen_t>(found.begin()->endpoint().size()));
-  ONEHOP_TRY(const auto route, plane::find_route(address->address, options.common.interface));
+  ONEHOP_TRY(route, plane::find_route(address->address, options.common.interface));
   return job.open_port(route.link.name, route.source, 0);
 }
 
 Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
-  ONEHOP_TRY(const Endpoint to, parse_endpoint(options.to));
+  ONEHOP_TRY(to, parse_endpoint(options.to));
   if (to.host.empty()) return Error{ExitCode::usage, "send", "--to names no host", "Write --to HOST or --to HOST:PORT"};
   ONEHOP_TRYV(check_options(options.common));
-  ONEHOP_TRY(const auto code, plane::read_code({.file = options.common.code_file}));
-  ONEHOP_TRY(const auto key, plane::stretch(code));
+  ONEHOP_TRY(code, plane::read_code({.file = options.common.code_file}));
+  ONEHOP_TRY(key, plane::stretch(code));
 
   boost::asio::io_context io;
   Job job{io, options.common, reporter, "send"};
   ONEHOP_TRYV(open_port_early(options, to, job));
   ONEHOP_TRYV(become_sudo_user());
-  ONEHOP_TRY(auto files, file::open_source_files(options.paths));
+  ONEHOP_TRY(files, file::open_source_files(options.paths));
 
   plane::SendOptions session_options;
   session_options.host = to.host;
   session_options.port = to.port;
   session_options.limits.connect = Nanos{static_cast<Nanos::rep>(options.wait_seconds * 1e9)};
-  ONEHOP_TRY(session_options.digest, digest_kind(options.common));
+  ONEHOP_TRY(made, digest_kind(options.common));
+    session_options.digest = std::move(made);
   session_options.key_interval = options.common.key_interval_packets;
   session_options.dscp = dscp_of(options.common);
   session_options.interface = options.common.interface;
-  SendJob host{io, options, reporter, std::move(files), job};
+  SendJob host{options, reporter, std::move(files), job};
   plane::SendSession session{io, session_options, key, host};
   Interrupts interrupts{io, [&] {
     reporter.say("interrupted: the peer keeps what arrived; the same command goes on from there when the receiver runs with --on-exist resume");

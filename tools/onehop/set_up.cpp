@@ -12,7 +12,9 @@ namespace onehop::tool {
 
 Result<void> check_options(const CommonOptions& options) {
   ONEHOP_TRYV(law::make_law({.spec = options.law, .target = options.target, .bounds = options.bounds}));
-  if (!options.rate_max.empty()) ONEHOP_TRYV(parse_rate(options.rate_max));
+  if (!options.rate_max.empty()) {
+    ONEHOP_TRYV(parse_rate(options.rate_max));
+  }
   if (!crypto::is_key_interval(options.key_interval_packets))
     return Error{ExitCode::usage, "use --key-interval " + std::to_string(options.key_interval_packets), "it is not a power of two",
                  "Take 256, 512, ... 4194304"};

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// RateLoop on hand-made reports, and RateThread and TraceWriter for real.
+#include <catch2/catch.hpp>
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "control/law/fixed.hpp"
+#include "control/rate/rate_loop.hpp"
+#include "control/rate/rate_thread.hpp"
+#include "engine/base/time.hpp"
+
+namespace onehop::rate {
+namespace {
+
+/// Source gives one reading, set by the test, and counts how often it was asked.
+struct Source final : link::LinkSource {
+  std::optional<link::LowerQueue> reading;
+  std::optional<Error> failure;
+  int polls = 0;
+  [[nodiscard]] std::string_view name() const noexcept override { return "test"; }
+  std::optional<link::LowerQueue> poll(Instant now) override {
+    ++polls;
+    if (reading) reading->at = now;
+    return reading;
+  }
+  [[nodiscard]] const std::optional<Error>& error() const noexcept override { return failure; }
+};
+
+/// Probe is a law that keeps its last sample and grants 600 Mbit/s.
+struct Probe final : law::Controller {
+  law::LinkSample seen;
+  law::LawTrace row;
+  RateGrant step(const law::LinkSample& sample) override {
+    seen = sample;
+    row = {.at = sample.at, .rate = mbit_per_s(600), .backlog_max = kib(600), .bottleneck = Bottleneck::tx_queue};
+    row.buffers[0].drain = mbit_per_s(600);
+    return {.rate = row.rate, .backlog_max = row.backlog_max};
+  }
+  [[nodiscard]] const law::LawTrace& trace() const override { return row; }
+  [[nodiscard]] std::string_view name() const override { return "probe"; }
+};
+
+struct Bench {
+  Probe law;
+  Source source;
+  Latest<PathReport> path;
+  Latest<Limits> limits;
+  Latest<RateGrant> grant;
+  Latest<RateState> state;
+  RateLoop loop{law, &source, path, limits, grant, state, nullptr};
+  Instant now{10s};
+  PathReport report;
+
+  Bench() {
+    report.tx_queue = {.occupancy = kib(400), .scope = QueueScope::lower_queue};
+    report.offered = mib(1);
+    report.payload_per_frame = {1400};
+    report.wire_per_frame = {1514};
+    report.srtt = 20ms;
+  }
+  void run(Nanos span, bool has_feedback = true) {
+    for (const Instant end = now + span; now < end;) {
+      now += loop.next_tick_in();
+      report.at = report.tx_queue.at = now;
+      report.sent_total += kib(10);
+      if (has_feedback) report.feedback_at = now;
+      path.store(report);
+      loop.tick(now);
+    }
+  }
+};
+
+// Bounds: 500 ticks a second in the steady state (700 wake-ups allowed), 100 in the first 50 ms, 50 a second idle.
+TEST_CASE("the loop ticks fast at the start, every 2 ms in the steady state and slowly when idle", "[control][rate]") {
+  Bench b;
+  b.run(10ms);
+  CHECK(b.loop.next_tick_in() == 500us);
+  b.run(300ms);
+  CHECK(b.loop.next_tick_in() == 2ms);
+  b.report.offered = {};
+  b.path.store(b.report);
+  for (int i = 0; i < 1000; ++i) {
+    b.now += 2ms;
+    b.loop.tick(b.now);
+  }
+  CHECK(b.loop.next_tick_in() == 20ms);
+}
+
+TEST_CASE("the link source is asked at most every 4 ms and not at all when idle", "[control][rate]") {
+  Bench b;
+  b.source.reading = link::LowerQueue{.occupancy = kib(400), .capacity = mib(1)};
+  b.run(400ms);
+  CHECK(b.source.polls <= 101);
+  CHECK(b.source.polls >= 90);
+  CHECK(b.law.seen.lower_queue.capacity == mib(1));
+  b.report.offered = {};
+  b.report.tx_queue.occupancy = {};
+  b.path.store(b.report);
+  b.loop.tick(b.now += 2ms);
+  const int before = b.source.polls;
+  for (int i = 0; i < 100; ++i) b.loop.tick(b.now += 2ms);
+  CHECK(b.source.polls == before);
+}
+
+TEST_CASE("a source without a queue is no reading, and an old reading ages", "[control][rate]") {
+  Bench b;
+  b.run(100ms);
+  CHECK(b.law.seen.lower_queue.scope == QueueScope::none);
+}
+
+TEST_CASE("foreign bytes are the least excess of the last readings", "[control][rate]") {
+  Bench b;
+  b.source.reading = link::LowerQueue{.occupancy = kib(500)};
+  b.run(200ms);
+  CHECK(b.law.seen.lower_queue_foreign == kib(100));
+  b.source.reading->occupancy = kib(390);
+  b.run(10ms);
+  CHECK(b.law.seen.lower_queue_foreign == Bytes{0});
+}
+
+TEST_CASE("a cap binds rate and burst, and is named", "[control][rate]") {
+  Bench b;
+  b.limits.store({.rate_max = mbit_per_s(100)});
+  b.run(100ms);
+  CHECK(b.grant.load().rate == mbit_per_s(100));
+  CHECK(b.grant.load().backlog_max == mbit_per_s(100) * 18ms);
+  CHECK(b.state.load().bottleneck == Bottleneck::cap);
+}
+
+// Bounds: nothing happens for max(4 srtt, 200 ms); then one halving per srtt of 20 ms; the first feedback restores all.
+TEST_CASE("without feedback the rate is halved every round trip, and feedback gives it back", "[control][rate]") {
+  Bench b;
+  b.run(500ms);
+  b.run(195ms, false);
+  CHECK(b.grant.load().rate == mbit_per_s(600));
+  b.run(60ms, false);
+  CHECK(b.grant.load().rate <= mbit_per_s(600) * Gain{125});
+  b.run(1s, false);
+  CHECK(b.grant.load().rate == BytesPerSecond{150'000});
+  b.run(2ms);
+  CHECK(b.grant.load().rate == mbit_per_s(600));
+}
+
+TEST_CASE("an idle pause is not silence", "[control][rate]") {
+  Bench b;
+  b.run(500ms);
+  b.report.offered = {};
+  b.path.store(b.report);
+  for (int i = 0; i < 1000; ++i) b.loop.tick(b.now += 2ms);
+  b.report.offered = mib(1);
+  b.run(100ms, false);
+  CHECK(b.grant.load().rate == mbit_per_s(600));
+}
+
+// Bounds: 1 s at 400 KiB, then 1 s empty: the mean is 200 KiB, and the empty second is underflow. One tick of slack.
+TEST_CASE("statistics are weighted by time and underflow needs data, credit and an empty queue", "[control][rate]") {
+  Bench b;
+  b.run(1s);
+  b.report.tx_queue.occupancy = {};
+  b.run(1s);
+  b.loop.publish_state(b.now);
+  RateState s = b.state.load();
+  CHECK(std::abs(s.tx_queue_mean.count - kib(200).count) < kib(2).count);
+  CHECK(s.tx_queue_max == kib(400));
+  CHECK(std::abs((s.tx_queue_underflow - 1s).count()) < Nanos{5ms}.count());
+  b.report.is_credit_limited = true;
+  b.run(1s);
+  b.loop.publish_state(b.now);
+  CHECK(b.state.load().tx_queue_underflow - s.tx_queue_underflow < 5ms);
+}
+
+struct TempFile {
+  std::string path = "/tmp/onehop-trace-XXXXXX";
+  TempFile() { ::close(::mkstemp(path.data())); }
+  ~TempFile() { ::unlink(path.c_str()); }
+};
+
+TEST_CASE("a trace begins with command line, version and config and has one full row per tick", "[control][rate]") {
+  const TempFile file;
+  Bench b;
+  auto trace = TraceWriter::open(file.path, {.command_line = "onehop send a\nb", .version = "1", .config = "law=probe"});
+  REQUIRE(trace);
+  RateLoop loop{b.law, nullptr, b.path, b.limits, b.grant, b.state, &trace.value()};
+  for (int i = 0; i < 5; ++i) loop.tick(b.now += 1ms);
+  REQUIRE(trace.value().close());
+  std::ifstream in{file.path};
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  REQUIRE(lines.size() == 9);
+  CHECK(lines[0] == "# command line: onehop send a b");
+  CHECK(lines[1] == "# version: 1");
+  CHECK(lines[2] == "# config: law=probe");
+  const auto columns = std::count(lines[3].begin(), lines[3].end(), ',');
+  for (std::size_t i = 4; i < lines.size(); ++i) CHECK(std::count(lines[i].begin(), lines[i].end(), ',') == columns);
+}
+
+TEST_CASE("a trace that cannot be written says so", "[control][rate]") {
+  const auto nowhere = TraceWriter::open("/nonexistent/trace.csv", {});
+  REQUIRE_FALSE(nowhere);
+  CHECK(nowhere.error().code == ExitCode::local_file_error);
+  auto full = TraceWriter::open("/dev/full", {.command_line = "x"});
+  REQUIRE(full);
+  full.value().write({});
+  CHECK_FALSE(full.value().close());
+}
+
+TEST_CASE("the control thread ticks, wakes from idle and ends with a last state", "[control][rate]") {
+  Bench b;
+  RateLoop loop{b.law, nullptr, b.path, b.limits, b.grant, b.state, nullptr};
+  RateThread thread{loop};
+  REQUIRE(thread.start());
+  b.path.store(b.report);
+  const Instant began = monotonic_now();
+  while (b.grant.load().rate != mbit_per_s(600) && monotonic_now() - began < 20s) {
+    thread.wake();
+    ::usleep(1000);
+  }
+  CHECK(b.grant.load().rate == mbit_per_s(600));
+  thread.stop();
+  CHECK(b.state.load().rate == mbit_per_s(600));
+  CHECK(b.state.load().path.offered == mib(1));
+}
+
+}  // namespace
+}  // namespace onehop::rate
