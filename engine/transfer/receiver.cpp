@@ -56,6 +56,7 @@ struct Receiver::State {
   [[nodiscard]] Bytes ring_room() const noexcept;
   [[nodiscard]] std::uint64_t credit() const noexcept;
   [[nodiscard]] Nanos report_interval() const noexcept;
+  [[nodiscard]] bool has_gap_to_tell(Instant now) const noexcept;
 
   ReceiverParams params;
   std::vector<std::size_t> first_block;   // by file: number of its first block over all files
@@ -88,7 +89,7 @@ struct Receiver::State {
   std::uint64_t report_from = 0;
   std::size_t report_frames = 0;
   bool is_reporting = false;
-  std::uint64_t nacked_to = 0;            // gaps up to here have had their immediate NACK
+  std::uint64_t nacked_to = 0;            // gaps below have had their immediate NACK
   ReceiverTotals totals;
 };
 
@@ -285,23 +286,32 @@ Nanos Receiver::State::report_interval() const noexcept {
   return std::clamp(srtt / 4, report_min, report_max);
 }
 
+/// has_gap_to_tell: the oldest gap that has not had its NACK is old enough and has enough numbers behind it. (The newest
+/// would not do: where every tenth packet is lost there is always one that is too young.)
+bool Receiver::State::has_gap_to_tell(Instant now) const noexcept {
+  const auto& list = gaps.gaps();
+  const auto gap = std::lower_bound(list.begin(), list.end(), nacked_to, [](const GapList::Gap& g, std::uint64_t number) {
+    return g.range.last < number;
+  });
+  return gap != list.end() && gaps.largest() - gap->range.last >= reorder_threshold_packets &&
+         now - gap->seen_at >= srtt / 8;
+}
+
 bool Receiver::tick(Instant now) noexcept {
   State& s = *s_;
   if (s.heard_at == Instant{}) return false;
   bool is_due = now >= s.report_at && (s.has_news || now - s.reported_at >= report_idle);
-  // A gap that is old enough, with enough numbers behind it, is told at once; each gap once.
-  if (!is_due && !s.gaps.gaps().empty() && now - s.nack_at >= nack_spacing) {
-    const GapList::Gap& newest = s.gaps.gaps().back();
-    is_due = newest.range.last >= s.nacked_to && s.gaps.largest() >= newest.range.last + reorder_threshold_packets &&
-             now - newest.seen_at >= s.srtt / 8;
-    if (is_due) ++s.totals.nacks;
+  if (!is_due && now - s.nack_at >= nack_spacing && s.has_gap_to_tell(now)) {
+    is_due = true;
+    ++s.totals.nacks;
   }
   if (!is_due && !s.is_asked) return false;
   s.is_asked = false;
   s.has_news = false;
   s.nack_at = s.reported_at = now;
   s.report_at = now + s.report_interval();
-  s.nacked_to = s.gaps.largest();
+  // A gap with fewer numbers behind it is listed too, but the sender will wait for more: it is told again when they came.
+  s.nacked_to = s.gaps.largest() - std::min(s.gaps.largest(), reorder_threshold_packets - 1);
   s.is_reporting = true;
   s.report_gap = 0;
   s.report_frames = 0;

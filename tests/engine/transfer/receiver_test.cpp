@@ -249,6 +249,7 @@ TEST_CASE("a gap with three numbers behind it is told at once, at most once per 
     if (fast.receiver.tick(fast.now)) reports.push_back(fast.now), (void)fast.report();
   }
   for (std::size_t i = 1; i < reports.size(); ++i) CHECK(reports[i] - reports[i - 1] >= 1ms);
+  CHECK(fast.receiver.totals().nacks >= 1);
 }
 
 TEST_CASE("a report of many gaps is split in order, whole, and in at most four frames that fit", "[transfer][receiver]") {

@@ -224,6 +224,28 @@ TEST_CASE("settled passes lost PINGs, numbers left out and numbers resent", "[tr
   CHECK(bench.send_data(1)[0].header.settled == number_of(again[0]));
 }
 
+TEST_CASE("settled passes a number left out with the next frame", "[transfer][sender]") {
+  Bench bench{{.body_bytes_max = 1400, .block_slots = 8}};
+  bench.grant(plenty);
+  for (int i = 0; i < 3; ++i) bench.add();
+  std::uint64_t before = 0;
+  for (;;) {
+    const auto sent = bench.send_data(1);
+    REQUIRE(sent.size() == 1);
+    const std::uint64_t first = bench.pings.empty() ? 1 : 2;
+    if (before >= first && number_of(sent[0]) != before + 1) {
+      CHECK(sent[0].header.settled == number_of(sent[0]));
+      // The Receiver has forgotten the number by then, and speaks only for what is above.
+      CHECK(bench.hear(number_of(sent[0]), number_of(sent[0])) == wire::Violation::none);
+      CHECK(bench.sender.in_flight() == 0);
+      return;
+    }
+    before = number_of(sent[0]);
+    REQUIRE(bench.hear(before, before) == wire::Violation::none);
+    REQUIRE(bench.hear(1, before) == wire::Violation::none);
+  }
+}
+
 TEST_CASE("N9 a lost range is sent again at the body size of the day", "[transfer][sender]") {
   Bench bench;
   bench.grant(plenty);
