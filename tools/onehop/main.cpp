@@ -4,11 +4,11 @@
 
 #include <cstdio>
 
-#include "tools/onehop/commands.hpp"
-#include "tools/onehop/privilege.hpp"
 #if ONEHOP_HAS_LAB
 #include "tools/lab/lab_command.hpp"
 #endif
+#include "tools/onehop/commands.hpp"
+#include "tools/onehop/privilege.hpp"
 
 namespace onehop::tool {
 namespace {
