@@ -121,7 +121,9 @@ void Receiver::add_free(const BlockRef& block) noexcept {
     s.at_file_side_min = std::min(s.at_file_side_min, s.at_file_side);
   }
   s.free_blocks.push_back({.data = block.data, .slot = block.slot});
+  const std::uint64_t credit = s.credit_total;
   s.update_credit();
+  if (s.credit_total > credit) s.has_news = true;  // a sender that has used up its credit waits for this
 }
 
 bool Receiver::pop_full(BlockRef& block) noexcept {
@@ -192,7 +194,7 @@ Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_byte
   OpenBlock& block = s.open[slot];
   const RangeSet::Relation relation = block.ranges.relation(first, end);
   if (relation == RangeSet::Relation::present) return {.verdict = Verdict::duplicate, .handle = no_block};
-  if (relation == RangeSet::Relation::partial || !block.ranges.can_add(first)) {
+  if (relation == RangeSet::Relation::partial || !block.ranges.can_add(first, end)) {
     ++s.totals.no_room;
     return {.verdict = Verdict::no_room};
   }

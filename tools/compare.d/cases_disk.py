@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""Cases where the receiver's disk is the bottleneck: it is used fully, the receiver's buffer holds, the kernel drops nothing."""
+
+from pathlib import Path
+
+import lab as labs
+from report import Metric
+from transfer import run_onehop
+
+
+def kernel_drops(lab):
+    """kernel_drops sums what either kernel dropped: receive buffers, the receiving device, the qdiscs of the sender."""
+    total = 0
+    lines = lab.read("b", "cat", "/proc/net/snmp", "/proc/net/snmp6").splitlines()
+    udp = [line.split()[1:] for line in lines if line.startswith("Udp:")]
+    total += sum(int(value) for name, value in zip(*udp) if name in ("RcvbufErrors", "MemErrors"))
+    total += sum(int(line.split()[1]) for line in lines if line.startswith("Udp6RcvbufErrors"))
+    total += int(lab.read("b", "cat", "/sys/class/net/vb/statistics/rx_dropped"))
+    for line in lab.read("a", "tc", "-s", "qdisc", "show").splitlines():
+        if "dropped" in line:
+            total += int(line.split("dropped")[1].split(",")[0])
+    return total
+
+
+def _stalled_seconds(disk):
+    return sum(float(stall.split(":")[1]) for stall in disk.get("stall", []))
+
+
+def _disk(profile, about, io):
+    def run(context):
+        disk = labs.profile(profile)["disk"]
+        file = context.file(context.size(400_000_000, 150_000_000))
+        with context.lab(profile) as lab:
+            before = kernel_drops(lab)
+            outcome = run_onehop(lab, file, Path(lab.disk), io, context.work)
+            drops = kernel_drops(lab) - before
+        buffer = outcome.receiver["app_buffer"]
+        moving = outcome.seconds - _stalled_seconds(disk)
+        if moving <= 0:
+            raise labs.LabError(f"judge {profile}: the transfer took {outcome.seconds:.1f} s and cannot have met the stall")
+        return {"goodput": outcome.bytes_total * 8 / moving / labs.rate_bps(disk["rate"]), "seconds": outcome.seconds,
+                "buffer": buffer["occupancy_bytes_max"] / buffer["capacity_bytes"] if buffer["capacity_bytes"] else None,
+                "drops": drops + outcome.receiver["rx_ring"]["refused_total"],
+                "retransmitted": outcome.sender["retransmitted_bytes_total"]}
+
+    return f"{profile}-{io}", f"{about}, --io {io}", [
+        Metric("goodput", "goodput / disk rate (stall excluded)", "", ">=", 0.97),
+        Metric("buffer", "receiver buffer, max / capacity", "", "<=", 1.0),
+        Metric("drops", "kernel drops", "frames", "==", 0),
+        Metric("seconds", "seconds", "s"), Metric("retransmitted", "retransmitted", "B")], run
+
+
+def cases():
+    slow, stalled = "600 Mbit/s link into a 300 Mbit/s disk", "the same disk, with a stall of 10 s"
+    return [_disk("slow-disk", slow, "udp"), _disk("slow-disk", slow, "afxdp"),
+            _disk("stalled-disk", stalled, "udp"), _disk("stalled-disk", stalled, "afxdp")]
