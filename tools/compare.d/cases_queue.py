@@ -43,19 +43,24 @@ def idle_median_ms(context, lab):
     return statistics.median(echoes)
 
 
-def growth_span(rows, threshold=10_000):
-    """growth_span returns (first, last) index of the rows between which data flowed: the first and the last growth of
-    `threshold` bytes within 10 ms, so that handshakes, PINGs and echoes do not count."""
-    first = last = None
+FLOW_BYTES, FLOW_SECONDS = 10_000, 0.010  # so much growth in so short a time is data; handshakes, PINGs and echoes are less
+STEP_BYTES = 3000  # two full frames between two samples: the edge of the data inside its first and last 10 ms
+
+
+def growth_span(rows):
+    """growth_span returns (first, last) index of the rows between which data flowed; first is the row before the first data."""
+    starts, ends = None, None
     back = 0
     for i, (at, value) in enumerate(rows):
-        while at - rows[back][0] > 0.010:
+        while at - rows[back][0] > FLOW_SECONDS and back < i - 1:
             back += 1
-        if value - rows[back][1] >= threshold:
-            first = back if first is None else first
-            last = i
-    if first is None:
+        if value - rows[back][1] >= FLOW_BYTES:
+            starts = (back, i) if starts is None else starts
+            ends = (back, i)
+    if starts is None:
         raise MeasureError("find the data in the samples: the counter never grew")
+    first = next((j for j in range(*starts) if rows[j + 1][1] - rows[j][1] >= STEP_BYTES), starts[0])
+    last = next((j for j in range(ends[1], ends[0], -1) if rows[j][1] - rows[j - 1][1] >= STEP_BYTES), ends[1])
     return first, last
 
 
