@@ -12,7 +12,8 @@
 // Credit (credit_bytes_total) counts buffer bytes: a block costs block_bytes however short it is, a frame costs its
 // own length and the last frame of a block also what the block lacks to block_bytes. credit = min((blocks given to the file
 // thread and come back + slots) x block_bytes, cost received + room in the receive ring), and never shrinks.
-// The Sender counts cost the same way (frame_cost() in credit.hpp).
+// The Sender counts cost the same way (frame_cost() in credit.hpp) and starts a frame while any credit is left: buffers
+// are whole blocks, so it never passes those, and it passes the ring by one frame at most.
 #pragma once
 
 #include <cstddef>
