@@ -24,7 +24,7 @@ constexpr int not_executable_code = 126;
   // A lab whose parent was killed has no one to end the command; the kernel then does it.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(not_executable_code);
-  const Result<void> moved = become_host(host);
+  const Result<void> moved = host.empty() ? success() : become_host(host);
   if (moved.has_error()) {
     std::fprintf(stderr, "onehop lab: %s\n", moved.error().message().c_str());
     ::_exit(not_executable_code);

@@ -29,7 +29,7 @@ class CommandSignals {
 
 class CommandProcess {
  public:
-  /// start forks and execs. The process must have one thread at that time.
+  /// start forks and execs, on a host or (empty name) in the namespace of this process. The process must have one thread at that time.
   [[nodiscard]] static Result<CommandProcess> start(const std::string& host, const std::vector<std::string>& command,
                                                     const CommandSignals& signals);
 

@@ -66,6 +66,16 @@ Result<Lab> Lab::open(const std::string& name) {
 
 std::string Lab::path(const char* ending) const { return std::string{state_folder} + "/" + name_ + ending; }
 
+std::string Lab::host_name(Host host) const {
+  switch (host) {
+    case Host::a: return hosts_.a;
+    case Host::m: return hosts_.m;
+    case Host::b: return hosts_.b;
+    case Host::caller: break;
+  }
+  return {};
+}
+
 Result<Fd> Lab::lock() const {
   Fd fd{::open(path(".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
   if (!fd.is_open()) return errno_error(ExitCode::local_file_error, "open " + path(".lock"));

@@ -16,7 +16,8 @@
 
 namespace onehop::lab {
 
-enum class Host : std::uint8_t { a, b };
+/// Host says where a command runs: on a host of the lab, in its middle, or in the namespace of the caller.
+enum class Host : std::uint8_t { a, m, b, caller };
 
 class Lab {
  public:
@@ -52,7 +53,7 @@ class Lab {
   void load();
   void set_environment() const;
   [[nodiscard]] std::string path(const char* ending) const;
-  [[nodiscard]] const std::string& host_name(Host host) const { return host == Host::a ? hosts_.a : hosts_.b; }
+  [[nodiscard]] std::string host_name(Host host) const;  ///< of its namespace; empty: the caller's
 
   std::string name_;
   HostNames hosts_;

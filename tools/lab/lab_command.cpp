@@ -18,6 +18,11 @@ int refuse(const Error& error) {
   return static_cast<int>(error.code);
 }
 
+Host host_of(const std::string& name) {
+  if (name == "host") return Host::caller;
+  return name == "a" ? Host::a : name == "b" ? Host::b : Host::m;
+}
+
 std::string congestion_control() {
   std::string name = "unknown";
   std::ifstream{"/proc/sys/net/ipv4/tcp_congestion_control"} >> name;
@@ -43,8 +48,8 @@ void say_up(const std::string& name, const Profile& profile) {
                "  a: %s and %s on %s, shaper on %s\n  b: %s and %s on %s\n"
                "  tcp_congestion_control of this kernel: %s\n"
                "  onehop lab exec a -- COMMAND      onehop lab down\n",
-               name.c_str(), profile.name.c_str(), describe(profile).c_str(), address_a4, address_a6, host_interface,
-               shaped_interface, address_b4, address_b6, host_interface, congestion_control().c_str());
+               name.c_str(), profile.name.c_str(), describe(profile).c_str(), address_a4, address_a6, interface_a, lower_a,
+               address_b4, address_b6, interface_b, congestion_control().c_str());
 }
 
 }  // namespace
@@ -61,8 +66,10 @@ void add_lab_command(CLI::App& app, LabCommand& command) {
     verb->add_option("--name", command.name_, "name of the lab, for more than one at a time")->capture_default_str();
   for (CLI::App* const verb : {command.up_, command.run_})
     verb->add_option("--profile", command.profile_, "NAME of configs/lab/NAME.toml, or a file")->capture_default_str();
-  command.exec_->add_option("HOST", command.host_, "a (sender) or b (receiver)")->required()->check(CLI::IsMember({"a", "b"}));
-  command.run_->add_option("--on", command.host_, "host of the command")->check(CLI::IsMember({"a", "b"}))->capture_default_str();
+  command.exec_->add_option("HOST", command.host_, "a (sender), b (receiver) or m (between them)")
+      ->required()->check(CLI::IsMember({"a", "b", "m"}));
+  command.run_->add_option("--on", command.host_, "where the command runs; host: in the namespace of the caller")
+      ->check(CLI::IsMember({"a", "b", "m", "host"}))->capture_default_str();
   for (CLI::App* const verb : {command.exec_, command.run_})
     verb->add_option("COMMAND", command.words_, "after --: the command and its arguments")->required();
 }
@@ -71,7 +78,7 @@ int LabCommand::run() {
   Result<Lab> opened = Lab::open(name_);
   if (opened.has_error()) return refuse(opened.error());
   Lab& lab = opened.value();
-  const Host host = host_ == "a" ? Host::a : Host::b;
+  const Host host = host_of(host_);
   if (down_->parsed()) {
     const Result<void> done = lab.down();
     return done.has_error() ? refuse(done.error()) : 0;

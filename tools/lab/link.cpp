@@ -3,6 +3,11 @@
 
 #include <fmt/format.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <thread>
 
 #include "tools/lab/loss.hpp"
 #include "tools/lab/netns.hpp"
@@ -12,8 +17,11 @@ namespace onehop::lab {
 
 namespace {
 
-constexpr const char* to_a = "to-a";
-constexpr const char* to_b = "to-b";
+constexpr const char* middle_a = "ma";
+constexpr const char* middle_b = "mb";
+// A veth is usable when the kernel's link watch has seen its carrier, which it does once a second at worst.
+constexpr Nanos running_patience = 5s;
+constexpr Nanos running_poll = 5ms;
 
 Arguments words(std::string_view line) {
   Arguments out;
@@ -33,16 +41,21 @@ Result<void> run(fmt::format_string<T...> format, T&&... values) {
 
 Result<void> make_devices(const HostNames& hosts, const Profile& profile) {
   for (const std::string& name : {hosts.a, hosts.m, hosts.b}) {
+    if (profile.is_direct && name == hosts.m) continue;
     ONEHOP_TRYV(run("ip netns add {}", name));
     ONEHOP_TRYV(run("ip -n {} link set lo up", name));
   }
   const int mtu = profile.mtu_bytes;
-  ONEHOP_TRYV(run("ip -n {} link add {} mtu {} type veth peer name {} mtu {} netns {}", hosts.a, shaped_interface, mtu,
-                  to_a, mtu, hosts.m));
-  ONEHOP_TRYV(run("ip -n {} link add {} mtu {} type veth peer name {} mtu {} netns {}", hosts.b, host_interface, mtu,
-                  to_b, mtu, hosts.m));
-  return run("ip -n {} link add link {} name {} mtu {} type macvlan mode bridge", hosts.a, shaped_interface,
-             host_interface, mtu);
+  const auto join = [mtu](const std::string& host, const char* device, const std::string& peer_host, const char* peer) {
+    return run("ip -n {} link add name {} mtu {} type veth peer name {} mtu {} netns {}", host, device, mtu, peer, mtu, peer_host);
+  };
+  if (profile.is_direct) {
+    ONEHOP_TRYV(join(hosts.a, lower_a, hosts.b, interface_b));
+  } else {
+    ONEHOP_TRYV(join(hosts.a, lower_a, hosts.m, middle_a));
+    ONEHOP_TRYV(join(hosts.b, interface_b, hosts.m, middle_b));
+  }
+  return run("ip -n {} link add link {} name {} mtu {} type macvlan mode bridge", hosts.a, lower_a, interface_a, mtu);
 }
 
 // Frames on the wire have MTU size and whole checksums, as on most Wi-Fi NICs. The macvlan keeps its GSO, so that what a sender
@@ -51,18 +64,34 @@ Result<void> switch_offloads_off(const std::string& host, const char* device) {
   return run("ip netns exec {} ethtool -K {} tso off gso off gro off tx off tx-udp-segmentation off", host, device);
 }
 
-Result<void> bring_up(const HostNames& hosts) {
-  for (const auto& [host, device] : {std::pair{hosts.a, shaped_interface}, {hosts.m, to_a}, {hosts.m, to_b}}) {
-    ONEHOP_TRYV(switch_offloads_off(host, device));
-    ONEHOP_TRYV(run("ip -n {} link set {} addrgenmode none up", host, device));
+Result<void> wait_running(const std::string& host, const char* device) {
+  const Result<InNetns> inside = InNetns::enter(host);
+  if (inside.has_error()) return inside.error();
+  const Fd socket{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  for (Nanos waited{0}; waited < running_patience; waited += running_poll) {
+    ifreq request{};
+    std::strncpy(request.ifr_name, device, IFNAMSIZ - 1);
+    if (::ioctl(socket.get(), SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_RUNNING) != 0) return success();
+    std::this_thread::sleep_for(running_poll);
   }
-  ONEHOP_TRYV(switch_offloads_off(hosts.b, host_interface));
-  ONEHOP_TRYV(run("ip -n {} addr add {}/24 dev {}", hosts.a, address_a4, host_interface));
-  ONEHOP_TRYV(run("ip -n {} addr add {}/24 dev {}", hosts.b, address_b4, host_interface));
-  ONEHOP_TRYV(run("ip -n {} addr add {}/64 dev {} nodad", hosts.a, address_a6, host_interface));
-  ONEHOP_TRYV(run("ip -n {} addr add {}/64 dev {} nodad", hosts.b, address_b6, host_interface));
-  ONEHOP_TRYV(run("ip -n {} link set {} up", hosts.a, host_interface));
-  return run("ip -n {} link set {} up", hosts.b, host_interface);
+  return Error{ExitCode::timed_out, fmt::format("wait for {} of {}", device, host), "it has no carrier", ""};
+}
+
+Result<void> bring_up(const HostNames& hosts, const Profile& profile) {
+  for (const auto& [host, device] : {std::pair{hosts.a, lower_a}, {hosts.m, middle_a}, {hosts.m, middle_b}}) {
+    if (profile.is_direct && host == hosts.m) continue;
+    ONEHOP_TRYV(switch_offloads_off(host, device));
+    ONEHOP_TRYV(run("ip -n {} link set dev {} addrgenmode none up", host, device));
+  }
+  ONEHOP_TRYV(switch_offloads_off(hosts.b, interface_b));
+  ONEHOP_TRYV(run("ip -n {} addr add {}/24 dev {}", hosts.a, address_a4, interface_a));
+  ONEHOP_TRYV(run("ip -n {} addr add {}/24 dev {}", hosts.b, address_b4, interface_b));
+  ONEHOP_TRYV(run("ip -n {} addr add {}/64 dev {} nodad", hosts.a, address_a6, interface_a));
+  ONEHOP_TRYV(run("ip -n {} addr add {}/64 dev {} nodad", hosts.b, address_b6, interface_b));
+  ONEHOP_TRYV(run("ip -n {} link set dev {} up", hosts.b, interface_b));
+  ONEHOP_TRYV(run("ip -n {} link set dev {} up", hosts.a, interface_a));
+  ONEHOP_TRYV(wait_running(hosts.b, interface_b));
+  return wait_running(hosts.a, interface_a);
 }
 
 enum class Verb : std::uint8_t { add, change };
@@ -84,11 +113,16 @@ Result<void> shape(const std::string& host, const char* device, const Profile& p
   return run("tc -n {} qdisc add dev {} parent 1:1 handle 10: bfifo limit {}", host, device, profile.queue.count);
 }
 
+Result<void> shape_reverse(const HostNames& hosts, const Profile& profile, BytesPerSecond rate, Verb verb) {
+  return profile.is_direct ? shape(hosts.b, interface_b, profile, rate, verb)
+                           : shape(hosts.m, middle_a, profile, rate, verb);
+}
+
 Result<void> inject_loss(const HostNames& hosts, const Profile& profile) {
   const Result<InNetns> inside = InNetns::enter(hosts.m);
   if (inside.has_error()) return inside.error();
-  return attach_loss({.to_a_ifindex = static_cast<int>(::if_nametoindex(to_a)),
-                      .to_b_ifindex = static_cast<int>(::if_nametoindex(to_b)),
+  return attach_loss({.to_a_ifindex = static_cast<int>(::if_nametoindex(middle_a)),
+                      .to_b_ifindex = static_cast<int>(::if_nametoindex(middle_b)),
                       .loss_ppm = profile.loss_ppm,
                       .reverse_loss_ppm = profile.reverse_loss_ppm});
 }
@@ -97,21 +131,20 @@ Result<void> inject_loss(const HostNames& hosts, const Profile& profile) {
 
 Result<void> build_link(const HostNames& hosts, const Profile& profile) {
   ONEHOP_TRYV(make_devices(hosts, profile));
-  ONEHOP_TRYV(bring_up(hosts));
-  ONEHOP_TRYV(inject_loss(hosts, profile));
+  if (!profile.is_direct) {
+    ONEHOP_TRYV(inject_loss(hosts, profile));
+  }
+  ONEHOP_TRYV(bring_up(hosts, profile));
   if (profile.rate) {
-    ONEHOP_TRYV(shape(hosts.a, shaped_interface, profile, *profile.rate, Verb::add));
+    ONEHOP_TRYV(shape(hosts.a, lower_a, profile, *profile.rate, Verb::add));
   }
-  if (profile.is_reverse_shaped) {
-    ONEHOP_TRYV(shape(hosts.m, to_a, profile, profile.reverse_rate, Verb::add));
-  }
-  return success();
+  return profile.is_reverse_shaped ? shape_reverse(hosts, profile, profile.reverse_rate, Verb::add) : success();
 }
 
 Result<void> set_link_rate(const HostNames& hosts, const Profile& profile, BytesPerSecond rate) {
-  ONEHOP_TRYV(shape(hosts.a, shaped_interface, profile, rate, Verb::change));
+  ONEHOP_TRYV(shape(hosts.a, lower_a, profile, rate, Verb::change));
   if (!profile.is_reverse_shaped || !profile.is_reverse_same) return success();
-  return shape(hosts.m, to_a, profile, rate, Verb::change);
+  return shape_reverse(hosts, profile, rate, Verb::change);
 }
 
 Result<void> tear_down_link(const HostNames& hosts) {

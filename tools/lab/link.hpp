@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The lab's link: three network namespaces and what hangs between them. Built with ip, tc and ethtool.
 //
-//   NAME-a                            NAME-m                            NAME-b
-//   lan (macvlan, 10.111.0.1)                                           lan (veth, 10.111.0.2)
-//    │  an AF_XDP socket here has      to-a ── loss, redirect ─▶ to-b ─▶ │
-//    ▼  a real queue below it           ▲  │                      ▲ │    │
-//   lower (veth) ── shaper a->b ────────┘  │◀─ loss, redirect ──────┘◀───┘
-//    ▲                                     shaper b->a
-//    └─────────────────────────────────────┘
+//   NAME-a                           NAME-m                             NAME-b
+//   mv0 (macvlan, 10.111.0.1)                                           vb (veth, 10.111.0.2)
+//    │ an AF_XDP socket here has      ma ─── loss, redirect ──▶ mb ──────▶ │
+//    ▼ a real queue below it          ▲ │                       ▲          │
+//   va (veth), shaper a->b ───────────┘ │                       └──────────┘
+//    ▲                                  │◀── loss, redirect, shaper b->a ──┘
+//    └──────────────────────────────────┘
 //
-// The reverse shaper sits in the middle, because an AF_XDP socket on b's veth passes by b's own qdisc.
+// The reverse shaper sits in the middle, because an AF_XDP socket on b's veth passes by b's own qdisc. A direct profile has no
+// middle: va and vb are one pair, because the middle costs CPU that a comparison of CPU must not count.
 #pragma once
 
 #include <string>
@@ -21,10 +22,11 @@ namespace onehop::lab {
 
 inline constexpr const char* address_a4 = "10.111.0.1";
 inline constexpr const char* address_b4 = "10.111.0.2";
-inline constexpr const char* address_a6 = "fd6f:6e65:686f::1";
-inline constexpr const char* address_b6 = "fd6f:6e65:686f::2";
-inline constexpr const char* host_interface = "lan";     ///< of both hosts
-inline constexpr const char* shaped_interface = "lower"; ///< of host a: the veth with the shaper, below lan
+inline constexpr const char* address_a6 = "fd00:111::1";
+inline constexpr const char* address_b6 = "fd00:111::2";
+inline constexpr const char* interface_a = "mv0";  ///< carries a's addresses
+inline constexpr const char* interface_b = "vb";   ///< carries b's addresses
+inline constexpr const char* lower_a = "va";       ///< of host a: the veth with the shaper, below mv0
 
 /// HostNames: the namespaces of the lab NAME.
 struct HostNames {

@@ -52,6 +52,12 @@ class Reader {
     if (!value) return refuse(std::string{key}, "it must be a text in quotes");
     return *value;
   }
+  Result<bool> flag(std::string_view key) const {
+    if (!has(key)) return false;
+    const auto value = table_[key].value_exact<bool>();
+    if (!value) return refuse(std::string{key}, "it must be true or false");
+    return *value;
+  }
   Result<double> number(std::string_view key, double otherwise, double min, double max) const {
     if (!has(key)) return otherwise;
     const auto value = table_[key].value<double>();
@@ -133,13 +139,13 @@ Result<void> read_reverse(const Reader& reader, Profile& profile) {
 
 Result<void> read_disk(const toml::table& table, Profile& profile) {
   const Reader reader{table, "[disk] of " + profile.name};
-  ONEHOP_TRYV(reader.unknown_keys({"rate", "stalls", "errors", "folder"}));
+  ONEHOP_TRYV(reader.unknown_keys({"rate", "stall", "errors", "folder"}));
   DiskProfile disk;
   ONEHOP_TRY(rate, reader.text("rate", ""));
   if (!rate.empty()) {
     ONEHOP_TRYV(tool::parse_rate(rate));
   }
-  ONEHOP_TRY(stalls, reader.texts("stalls"));
+  ONEHOP_TRY(stalls, reader.texts("stall"));
   ONEHOP_TRY(errors, reader.texts("errors"));
   ONEHOP_TRY(folder, reader.text("folder", "/dev/shm"));
   if (!folder.starts_with('/')) return reader.refuse("folder", "it must be an absolute path");
@@ -180,7 +186,7 @@ Result<Profile> parse_profile(const std::string& text, const std::string& name) 
   ONEHOP_TRY(table, parse_toml(text, name));
   const Reader reader{table, "the profile " + name};
   ONEHOP_TRYV(reader.unknown_keys({"description", "rate", "trace", "trace_period", "reverse_rate", "queue", "burst", "mtu",
-                                   "loss_permille", "reverse_loss_permille", "disk"}));
+                                   "direct", "loss_permille", "reverse_loss_permille", "disk"}));
   Profile profile{.name = name};
   ONEHOP_TRY(description, reader.text("description", ""));
   profile.description = description;
@@ -204,6 +210,10 @@ Result<Profile> parse_profile(const std::string& text, const std::string& name) 
   profile.mtu_bytes = static_cast<int>(mtu);
   profile.loss_ppm = static_cast<std::uint32_t>(std::lround(loss * 1000));
   profile.reverse_loss_ppm = static_cast<std::uint32_t>(std::lround(reverse_loss * 1000));
+  ONEHOP_TRY(is_direct, reader.flag("direct"));
+  profile.is_direct = is_direct;
+  if (is_direct && (profile.loss_ppm > 0 || profile.reverse_loss_ppm > 0))
+    return reader.refuse("direct", "loss is injected by the middle that a direct link does not have");
   if (reader.has("disk")) {
     if (table["disk"].as_table() == nullptr) return reader.refuse("disk", "it must be a table");
     ONEHOP_TRYV(read_disk(*table["disk"].as_table(), profile));
@@ -213,7 +223,8 @@ Result<Profile> parse_profile(const std::string& text, const std::string& name) 
 
 std::vector<std::string> profile_folders() {
   std::vector<std::string> folders;
-  if (const char* const own = std::getenv("ONEHOP_LAB_PROFILES"); own != nullptr && *own != '\0') folders.emplace_back(own);
+  if (const char* const own = std::getenv("ONEHOP_CONFIGS"); own != nullptr && *own != '\0')
+    folders.push_back(std::string{own} + "/lab");
   folders.emplace_back("configs/lab");
   folders.emplace_back(ONEHOP_LAB_PROFILES_SOURCE);
   folders.emplace_back(ONEHOP_LAB_PROFILES_INSTALLED);

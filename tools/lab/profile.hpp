@@ -5,7 +5,8 @@
 //   trace_period = 2.0          the trace repeats after it        reverse_rate = "same" | "none" | "100Mbit"
 //   queue = "1MB"               limit of the sender's queue       burst = "256KB"      of the shaper
 //   mtu = 1500                  loss_permille = 10                reverse_loss_permille = 10   (default: as forward)
-//   [disk]  rate = "300Mbit", stalls = ["10s:10s"], errors = ["write@1M=ENOSPC"], folder = "/dev/shm"
+//   direct = true               no middle namespace: cheaper, and nothing can be lost
+//   [disk]  rate = "300Mbit", stall = ["2:10"], errors = ["write@1M=ENOSPC"], folder = "/dev/shm"
 #pragma once
 
 #include <optional>
@@ -24,7 +25,7 @@ struct TracePoint {
 
 struct DiskProfile {
   std::string rate;                 ///< as onehop-slow-disk reads it; empty: not limited
-  std::vector<std::string> stalls;  ///< AT:FOR, from the start of the lab
+  std::vector<std::string> stalls;  ///< AT:FOR in seconds, from the start of the lab
   std::vector<std::string> errors;  ///< CALL[@BYTES]=ERRNO
   std::string folder;               ///< where the files really are
 };
@@ -41,6 +42,7 @@ struct Profile {
   Bytes queue;
   Bytes burst;
   int mtu_bytes = 1500;
+  bool is_direct = false;
   std::uint32_t loss_ppm = 0;
   std::uint32_t reverse_loss_ppm = 0;
   std::optional<DiskProfile> disk;
@@ -60,7 +62,7 @@ enum class Shaper : std::uint8_t { none, tbf, htb };
 /// parse_profile reads the text of a profile.
 [[nodiscard]] Result<Profile> parse_profile(const std::string& text, const std::string& name);
 
-/// profile_folders: where profiles are looked for, in order ($ONEHOP_LAB_PROFILES first).
+/// profile_folders: where profiles are looked for, in order (below $ONEHOP_CONFIGS first).
 [[nodiscard]] std::vector<std::string> profile_folders();
 
 }  // namespace onehop::lab

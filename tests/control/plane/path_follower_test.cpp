@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Goal:   routes and addresses as anybody can test them: on loopback. Links and their changes: path_follower_netns_test.
+// Goal:   routes and addresses as anybody can test them: on loopback. Changes of links: path_follower_netns_test.
 
 #include <catch2/catch.hpp>
 

@@ -51,7 +51,8 @@ SessionLimits short_limits() {
 
 FakeEngine::FakeEngine(asio::io_context& io, Role role, const file::Manifest& manifest,
                        std::vector<FileAction> actions, Claims claims, EngineScript script)
-    : timer_{io}, role_{role}, manifest_{manifest}, actions_{std::move(actions)}, claims_{std::move(claims)}, script_{script},
+    : timer_{io}, role_{role}, manifest_{manifest}, actions_{std::move(actions)}, claims_{std::move(claims)},
+      script_{script},
       arrived_(manifest_.files.size()) {
   turn();
 }
@@ -110,7 +111,8 @@ void FakeEngine::send_all() {
   for (std::uint32_t file = 0; file < manifest_.files.size(); ++file) {
     if (actions_[file] == FileAction::skip) continue;
     for (std::uint64_t block = 0; block < file::blocks_of(manifest_.files[file].size); ++block) {
-      const bool is_claimed = file < claims_.size() && std::ranges::find(claims_[file], block, &file::Claim::block) != claims_[file].end();
+      const bool is_claimed = file < claims_.size() &&
+                              std::ranges::find(claims_[file], block, &file::Claim::block) != claims_[file].end();
       Event event{.kind = is_claimed ? EventKind::file_message : EventKind::block_sent};
       if (is_claimed) event.block.kind = BlockKind::skipped;
       event.block.file = file;
