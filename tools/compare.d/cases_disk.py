@@ -38,6 +38,8 @@ def _disk(profile, about, io):
         moving = outcome.seconds - _stalled_seconds(disk)
         if moving <= 0:
             raise labs.LabError(f"judge {profile}: the transfer took {outcome.seconds:.1f} s and cannot have met the stall")
+        if outcome.bytes_total * 8 / moving > 1.1 * rate:
+            raise labs.LabError(f"judge {profile}: {outcome.bytes_total * 8 / moving / 1e6:.0f} Mbit/s; the disk was not slow")
         values = {"note": f"dropped: {drops}"} if any(drops.values()) else {}
         return values | {"goodput": outcome.bytes_total * 8 / moving / rate, "seconds": outcome.seconds,
                 "buffer": buffer["occupancy_bytes_max"] / buffer["capacity_bytes"] if buffer["capacity_bytes"] else None,
