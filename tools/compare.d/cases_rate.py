@@ -114,6 +114,8 @@ def _loss(percent, io):
         file = context.file(context.size(500_000_000, 100_000_000))
         with context.lab(profile) as lab:
             outcome = run_onehop(lab, file, context.folder, io, context.work)
+        if outcome.sender["retransmitted_bytes_total"] < outcome.bytes_total * percent / 100 / 2:
+            raise MeasureError(f"judge {profile}: less than half of {percent} % was sent again; the lab did not lose what it should")
         return {"goodput": outcome.goodput_bps / (labs.ceiling_bps(profile) * (1 - percent / 100)),
                 "loss": outcome.sender["loss_ratio"] * 100,
                 "retransmitted": outcome.sender["retransmitted_bytes_total"] / outcome.bytes_total * 100}

@@ -15,7 +15,7 @@ import lab as labs
 from measure import MeasureError, Process, SystemMeter
 
 START_SECONDS_MAX = 10
-TRANSFER_SECONDS_MAX = 900
+SLOWEST_BPS, EXTRA_SECONDS = 100e6, 60  # a transfer slower than this, stalls aside, is hung
 
 
 @dataclass
@@ -74,7 +74,7 @@ def run_onehop(lab, file, folder, io, work, trace=None, extra=(), while_running=
         sender = Process(lab.on("a", *command), work, f"onehop-send-{io}", env)
         if while_running is not None:
             while_running(sender)
-        sender.wait(TRANSFER_SECONDS_MAX)
+        sender.wait(EXTRA_SECONDS + Path(file).stat().st_size * 8 / SLOWEST_BPS)
         receive.wait(20)
         wall = time.monotonic() - started_at
         busy, softirq = meter.busy_seconds(), meter.softirq_seconds()
