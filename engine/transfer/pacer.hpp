@@ -31,7 +31,8 @@ class Pacer {
   /// spend may overdraw by the last frame of a burst; the debt is paid by the next tokens.
   void spend(Bytes bytes) noexcept { tokens_ -= bytes; }
 
-  /// ready_at is when `bytes` will be allowed; Instant::max() when they never will be: at rate zero, or beyond the depth.
+  /// ready_at is when `bytes` will be allowed; Instant::max() when they never will be: at rate zero, or beyond the
+  /// depth.
   [[nodiscard]] Instant ready_at(Bytes bytes) const noexcept {
     if (tokens_ >= bytes) return filled_at_;
     if (rate_.count <= 0 || bytes > depth_) return Instant::max();

@@ -20,8 +20,8 @@ class PingSchedule {
   // Specification (algorithms 1.3, 1.8).
   static constexpr Nanos proving_period = 50ms;
   static constexpr Nanos period_max_silent = 1s;
-  // Implementation. A pong may come while later pings are under way: on a path longer than the period it always does, so
-  // the newest send time alone would never give a sample. Older pings than this are answered without one.
+  // Implementation. A pong may come while later pings are under way: on a path longer than the period it always does,
+  // so the newest send time alone would never give a sample. Older pings than this are answered without one.
   static constexpr std::size_t remembered_max = 64;
   static constexpr std::uint64_t unanswered_patience = 4;
 

@@ -47,16 +47,14 @@ class RangeSet {
     const bool joins_right = i < count_ && ranges_[i].first == end;
     if (joins_left && joins_right) {
       ranges_[i - 1].end = ranges_[i].end;
-      std::copy(ranges_.begin() + static_cast<std::ptrdiff_t>(i) + 1, ranges_.begin() + static_cast<std::ptrdiff_t>(count_),
-                ranges_.begin() + static_cast<std::ptrdiff_t>(i));
+      std::copy(ranges_.begin() + i + 1, ranges_.begin() + count_, ranges_.begin() + i);
       --count_;
     } else if (joins_left) {
       ranges_[i - 1].end = end;
     } else if (joins_right) {
       ranges_[i].first = first;
     } else if (count_ < ranges_max) {
-      std::copy_backward(ranges_.begin() + static_cast<std::ptrdiff_t>(i), ranges_.begin() + static_cast<std::ptrdiff_t>(count_),
-                         ranges_.begin() + static_cast<std::ptrdiff_t>(count_) + 1);
+      std::copy_backward(ranges_.begin() + i, ranges_.begin() + count_, ranges_.begin() + count_ + 1);
       ranges_[i] = {first, end};
       ++count_;
     }

@@ -42,7 +42,9 @@ struct Receiver::State {
   [[nodiscard]] std::size_t block_number(std::uint32_t file, std::uint64_t offset) const noexcept {
     return first_block[file] + static_cast<std::size_t>(offset / block_bytes);
   }
-  [[nodiscard]] bool is_done(std::size_t number) const noexcept { return (done[number / 64] >> (number % 64) & 1) != 0; }
+  [[nodiscard]] bool is_done(std::size_t number) const noexcept {
+    return (done[number / 64] >> (number % 64) & 1) != 0;
+  }
   void mark_done(std::size_t number) noexcept {
     std::uint64_t& word = done[number / 64];
     const std::uint64_t bit = std::uint64_t{1} << (number % 64);
@@ -250,7 +252,9 @@ void Receiver::on_ping(Instant now, const wire::FrameHeader& header, const wire:
   s.has_pong = true;
 }
 
-void Receiver::on_other(Instant now, const wire::FrameHeader& header, bool is_ce) noexcept { s_->record(now, header, is_ce); }
+void Receiver::on_other(Instant now, const wire::FrameHeader& header, bool is_ce) noexcept {
+  s_->record(now, header, is_ce);
+}
 
 bool Receiver::pop_pong(Instant now, wire::Pong& pong) noexcept {
   State& s = *s_;
@@ -286,13 +290,12 @@ Nanos Receiver::State::report_interval() const noexcept {
   return std::clamp(srtt / 4, report_min, report_max);
 }
 
-/// has_gap_to_tell: the oldest gap that has not had its NACK is old enough and has enough numbers behind it. (The newest
-/// would not do: where every tenth packet is lost there is always one that is too young.)
+/// has_gap_to_tell: the oldest gap that has not had its NACK is old enough and has enough numbers behind it. (The
+/// newest would not do: where every tenth packet is lost there is always one that is too young.)
 bool Receiver::State::has_gap_to_tell(Instant now) const noexcept {
   const auto& list = gaps.gaps();
-  const auto gap = std::lower_bound(list.begin(), list.end(), nacked_to, [](const GapList::Gap& g, std::uint64_t number) {
-    return g.range.last < number;
-  });
+  const auto ends_before = [](const GapList::Gap& g, std::uint64_t number) { return g.range.last < number; };
+  const auto gap = std::lower_bound(list.begin(), list.end(), nacked_to, ends_before);
   return gap != list.end() && gaps.largest() - gap->range.last >= reorder_threshold_packets &&
          now - gap->seen_at >= srtt / 8;
 }
@@ -310,7 +313,7 @@ bool Receiver::tick(Instant now) noexcept {
   s.has_news = false;
   s.nack_at = s.reported_at = now;
   s.report_at = now + s.report_interval();
-  // A gap with fewer numbers behind it is listed too, but the sender will wait for more: it is told again when they came.
+  // A gap with fewer numbers behind it is listed too, but the sender waits for more: it is told again when they came.
   s.nacked_to = s.gaps.largest() - std::min(s.gaps.largest(), reorder_threshold_packets - 1);
   s.is_reporting = true;
   s.report_gap = 0;
@@ -336,7 +339,8 @@ bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
   feedback.receiver_time_ns = static_cast<std::uint64_t>(now.time_since_epoch().count());
   feedback.received_bytes_total = s.totals.bytes_accepted;
   feedback.credit_bytes_total = s.credit_told = s.credit();
-  feedback.rx_ring = {.occupancy_bytes = static_cast<std::uint64_t>(std::clamp(s.rx_ring.occupancy, Bytes{0}, s.rx_ring.capacity).count),
+  const Bytes standing = std::clamp(s.rx_ring.occupancy, Bytes{0}, std::max(s.rx_ring.capacity, Bytes{0}));
+  feedback.rx_ring = {.occupancy_bytes = static_cast<std::uint64_t>(standing.count),
                       .drained_bytes_total = s.totals.bytes_accepted,
                       .capacity_bytes = static_cast<std::uint64_t>(s.rx_ring.capacity.count),
                       .is_backlogged = s.rx_ring.is_backlogged};

@@ -19,7 +19,8 @@ namespace {
 constexpr std::uint64_t reorder_threshold_packets = 3;
 constexpr Nanos lost_age_slack = 10ms;
 
-// Implementation: numbers are skipped on purpose, first within 256, then ever more rarely; the span is twice the mean (N4).
+// Implementation: numbers are skipped on purpose, first within 256, then ever more rarely (N4). The span is twice the
+// mean.
 constexpr std::uint64_t skip_span_first = 256;
 constexpr std::uint64_t skip_span_max = std::uint64_t{1} << 18;
 
@@ -67,7 +68,8 @@ struct Sender::State {
   [[nodiscard]] bool plan_ping(Instant now, FramePlan& plan) noexcept;
   [[nodiscard]] bool plan_resend(Instant now, FramePlan& plan) noexcept;
   [[nodiscard]] bool plan_new(Instant now, FramePlan& plan) noexcept;
-  void plan_bytes(Instant now, std::uint32_t slot, std::uint32_t offset, std::uint32_t length, FramePlan& plan) noexcept;
+  void plan_bytes(Instant now, std::uint32_t slot, std::uint32_t offset, std::uint32_t length,
+                  FramePlan& plan) noexcept;
   [[nodiscard]] std::uint32_t next_length(const SlotState& slot) const noexcept;
   [[nodiscard]] bool has_credit() const noexcept;
   [[nodiscard]] bool has_numbers(std::size_t reserve) const noexcept {
@@ -185,8 +187,9 @@ void Sender::State::plan_bytes(Instant now, std::uint32_t slot_index, std::uint3
                                FramePlan& plan) noexcept {
   const BlockRef& block = slots[slot_index].block;
   plan = {};
-  plan.header = header_for(wire::FrameType::data, {.sent_at = now, .slot = slot_index, .offset_in_block = offset,
-                                                   .length = length, .has_data = true, .state = PacketState::in_flight});
+  plan.header = header_for(wire::FrameType::data,
+                           {.sent_at = now, .slot = slot_index, .offset_in_block = offset, .length = length,
+                            .has_data = true, .state = PacketState::in_flight});
   plan.header.file = block.file;
   plan.header.offset = block.offset + offset;
   plan.header.is_end_of_block = offset + length == block.length;

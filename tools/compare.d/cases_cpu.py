@@ -9,12 +9,15 @@ import shutil
 
 import lab as labs
 import peers
-from measure import MeasureError
+from measure import MeasureError, background_cores
 from report import Metric
 from transfer import run_onehop
 
 MIB = 1 << 20
 PORTS = ("udp", "afxdp")
+
+
+_BACKGROUND = Metric("background", "other programs, before the round", "cores")
 
 
 def _cpu_round(context):
@@ -28,7 +31,7 @@ def _cpu_round(context):
         "curl": lambda lab: peers.curl(lab, file, context.folder, context.work),
         "scp": lambda lab: peers.scp(lab, file, context.folder, context.work),
     }
-    done, values = {}, {}
+    done, values = {}, {"background": background_cores()}
     with context.lab("unshaped") as lab:
         # Rotated, so that no program always follows the same other one.
         names = list(runs)
@@ -58,11 +61,13 @@ for _name, _text in (("iperf3", "iperf3 TCP, memory to memory"), ("udp", "onehop
                      ("rsync", "rsync daemon"), ("curl", "curl from nginx, sendfile"), ("scp", "scp aes128-gcm")):
     _CPU_METRICS += [Metric(f"ns_{_name}", f"{_text}: CPU, both ends", "ns/B"), Metric(f"ratio_{_name}", f"{_text}: ratio to iperf3"),
                      Metric(f"bps_{_name}", f"{_text}: goodput", "Gbit/s")]
+_CPU_METRICS.append(_BACKGROUND)
 
 
 def _busy_round(context):
     size = context.size(1 << 30, 200_000_000)
     file = context.file(size)
+    background = background_cores()
     with context.lab("steady-600") as lab:
         order = [lambda: peers.iperf3(lab, size, context.work), lambda: run_onehop(lab, file, context.folder, "udp", context.work)]
         if context.round % 2:
@@ -71,7 +76,7 @@ def _busy_round(context):
             base, own = order[0](), order[1]()
     return {"busy": own.busy_ns_per_byte / base.busy_ns_per_byte, "busy_own": own.busy_ns_per_byte,
             "busy_iperf3": base.busy_ns_per_byte, "switches_a": own.switches_a / own.wall_seconds,
-            "switches_b": own.switches_b / own.wall_seconds, "goodput": own.goodput_bps / base.goodput_bps}
+            "switches_b": own.switches_b / own.wall_seconds, "goodput": own.goodput_bps / base.goodput_bps, "background": background}
 
 
 _BUSY_METRICS = [
@@ -80,6 +85,7 @@ _BUSY_METRICS = [
     Metric("switches_b", "voluntary switches, receiver", "1/s", "<=", 3000),
     Metric("busy_own", "onehop --io udp: system busy", "ns/B"), Metric("busy_iperf3", "iperf3: system busy", "ns/B"),
     Metric("goodput", "goodput / iperf3's"),
+    _BACKGROUND,
 ]
 
 

@@ -9,17 +9,15 @@ from transfer import run_onehop
 
 
 def kernel_drops(lab):
-    """kernel_drops sums what either kernel dropped: receive buffers, the receiving device, the qdiscs of the sender."""
-    total = 0
+    """kernel_drops counts what either kernel dropped, by place: receive buffers, the receiving device, the sender's qdiscs."""
     lines = lab.read("b", "cat", "/proc/net/snmp", "/proc/net/snmp6").splitlines()
     udp = [line.split()[1:] for line in lines if line.startswith("Udp:")]
-    total += sum(int(value) for name, value in zip(*udp) if name in ("RcvbufErrors", "MemErrors"))
-    total += sum(int(line.split()[1]) for line in lines if line.startswith("Udp6RcvbufErrors"))
-    total += int(lab.read("b", "cat", "/sys/class/net/vb/statistics/rx_dropped"))
-    for line in lab.read("a", "tc", "-s", "qdisc", "show").splitlines():
-        if "dropped" in line:
-            total += int(line.split("dropped")[1].split(",")[0])
-    return total
+    sockets = sum(int(value) for name, value in zip(*udp) if name in ("RcvbufErrors", "MemErrors"))
+    sockets += sum(int(line.split()[1]) for line in lines if line.startswith("Udp6RcvbufErrors"))
+    device = int(lab.read("b", "cat", "/sys/class/net/vb/statistics/rx_dropped"))
+    qdiscs = sum(int(line.split("dropped")[1].split(",")[0])
+                 for line in lab.read("a", "tc", "-s", "qdisc", "show").splitlines() if "dropped" in line)
+    return {"sockets": sockets, "receiving device": device, "sender's qdiscs": qdiscs}
 
 
 def _stalled_seconds(disk):
@@ -33,14 +31,16 @@ def _disk(profile, about, io):
         with context.lab(profile) as lab:
             before = kernel_drops(lab)
             outcome = run_onehop(lab, file, Path(lab.disk), io, context.work)
-            drops = kernel_drops(lab) - before
+            drops = {place: count - before[place] for place, count in kernel_drops(lab).items()}
+        drops["receive ring"] = outcome.receiver["rx_ring"]["refused_total"]
         buffer = outcome.receiver["app_buffer"]
         moving = outcome.seconds - _stalled_seconds(disk)
         if moving <= 0:
             raise labs.LabError(f"judge {profile}: the transfer took {outcome.seconds:.1f} s and cannot have met the stall")
-        return {"goodput": outcome.bytes_total * 8 / moving / labs.rate_bps(disk["rate"]), "seconds": outcome.seconds,
+        values = {"note": f"dropped: {drops}"} if any(drops.values()) else {}
+        return values | {"goodput": outcome.bytes_total * 8 / moving / labs.rate_bps(disk["rate"]), "seconds": outcome.seconds,
                 "buffer": buffer["occupancy_bytes_max"] / buffer["capacity_bytes"] if buffer["capacity_bytes"] else None,
-                "drops": drops + outcome.receiver["rx_ring"]["refused_total"],
+                "drops": sum(drops.values()),
                 "retransmitted": outcome.sender["retransmitted_bytes_total"]}
 
     return f"{profile}-{io}", f"{about}, --io {io}", [

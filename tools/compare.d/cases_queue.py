@@ -2,6 +2,7 @@
 """Cases about the queue at a steady rate: goodput, refusals, what the telemetry says against what the kernel says, latency."""
 
 import re
+import signal
 import statistics
 import time
 
@@ -21,34 +22,45 @@ class Pinger:
     def __init__(self, lab, work, interval):
         self._process = Process(lab.on("a", "ping", "-D", "-n", "-i", interval, labs.ADDRESS_B), work, "ping")
 
+    def wait(self, echoes, seconds):
+        """wait until that many came: on a kernel with 100 Hz an interval of 5 ms can be 10."""
+        give_up_at = time.monotonic() + seconds
+        while self._process.output.read_text().count("time=") < echoes and time.monotonic() < give_up_at:
+            time.sleep(0.1)
+
     def echoes(self):
-        self._process.end()
+        self._process.end(signal.SIGINT)  # SIGTERM would lose what ping has not flushed
         return [(float(at), float(ms)) for at, ms in _ECHO.findall(self._process.output.read_text())]
 
 
 def idle_median_ms(context, lab):
     """idle_median_ms is the median of at least ECHOES_MIN echoes on the quiet link."""
     pinger = Pinger(lab, context.work, context.ping_interval)
-    time.sleep(context.ping_interval * (ECHOES_MIN + 20) + 0.3)
+    pinger.wait(ECHOES_MIN, 20)
     echoes = [ms for _, ms in pinger.echoes()]
     if len(echoes) < ECHOES_MIN:
         raise MeasureError(f"ping the idle link: {len(echoes)} echoes, {ECHOES_MIN} wanted")
     return statistics.median(echoes)
 
 
-def growth_span(rows, threshold=10_000):
-    """growth_span returns (first, last) index of the rows between which data flowed: the first and the last growth of
-    `threshold` bytes within 10 ms, so that handshakes, PINGs and echoes do not count."""
-    first = last = None
+FLOW_BYTES, FLOW_SECONDS = 10_000, 0.010  # so much growth in so short a time is data; handshakes, PINGs and echoes are less
+STEP_BYTES = 3000  # two full frames between two samples: the edge of the data inside its first and last 10 ms
+
+
+def growth_span(rows):
+    """growth_span returns (first, last) index of the rows between which data flowed; first is the row before the first data."""
+    starts, ends = None, None
     back = 0
     for i, (at, value) in enumerate(rows):
-        while at - rows[back][0] > 0.010:
+        while at - rows[back][0] > FLOW_SECONDS and back < i - 1:
             back += 1
-        if value - rows[back][1] >= threshold:
-            first = back if first is None else first
-            last = i
-    if first is None:
+        if value - rows[back][1] >= FLOW_BYTES:
+            starts = (back, i) if starts is None else starts
+            ends = (back, i)
+    if starts is None:
         raise MeasureError("find the data in the samples: the counter never grew")
+    first = next((j for j in range(*starts) if rows[j + 1][1] - rows[j][1] >= STEP_BYTES), starts[0])
+    last = next((j for j in range(ends[1], ends[0], -1) if rows[j][1] - rows[j - 1][1] >= STEP_BYTES), ends[1])
     return first, last
 
 
@@ -68,7 +80,7 @@ def latency(context, echoes, rows, idle):
     loaded = loaded_echoes(echoes, rows)
     out = {"echoes": len(loaded)}
     if len(loaded) < ECHOES_MIN:
-        out["note"] = f"only {len(loaded)} echoes while data flowed ({ECHOES_MIN} wanted): latency not judged"
+        out["note"] = f"only {len(loaded)} echoes while data flowed ({ECHOES_MIN} wanted): latency not measured in that round"
         return out
     return out | {"rtt_idle_ms": idle, "rtt_median_ms": statistics.median(loaded) - idle,
                   "rtt_p95_ms": percentile(loaded, 0.95) - idle}

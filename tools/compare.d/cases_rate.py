@@ -125,6 +125,7 @@ def _loss(percent, io):
 
 BLACKOUT_SECONDS = 0.200
 RECOVERY_SECONDS = 0.050
+FRAME_FEW_BYTES = 5 * labs.FRAME_BYTES  # what may pass as feedback or as an echo
 
 
 def blackout_end(rows, first, last, bps):
@@ -138,6 +139,16 @@ def blackout_end(rows, first, last, bps):
     raise MeasureError("find the blackout: no 100 ms without data; the transfer did not span it")
 
 
+def check_shaper_back(rows, queued, back_at):
+    """check_shaper_back fails the round when the shaper itself overstays: it held bytes and let none out after its phase.
+    HTB does that: a class that went far into debt at 8 kbit/s sleeps that debt off, up to 60 s, whatever its new rate."""
+    begin, end = back_at + RECOVERY_SECONDS, back_at + 2 * RECOVERY_SECONDS
+    held = [value for at, value in queued if begin <= at <= end]
+    if held and min(held) > 0 and bytes_at(rows, end) - bytes_at(rows, begin) < FRAME_FEW_BYTES:
+        raise MeasureError(f"the lab's shaper held {min(held)} bytes and let none out 50 to 100 ms after its blackout: "
+                           "nothing can be said of the sender")
+
+
 def _blackout(io):
     profile = "blackout"
 
@@ -146,10 +157,12 @@ def _blackout(io):
         file, trace = context.file(context.size(400_000_000, 300_000_000)), context.work / "trace.csv"
         with context.lab(profile) as lab:
             flow = Sampler(lab, "b", "rx", "vb", SAMPLE_SECONDS, context.work)
+            backlog = Sampler(lab, "a", "backlog", "va", 0.010, context.work)
             outcome = run_onehop(lab, file, context.folder, io, context.work, trace=trace)
-            rows = flow.rows()
+            rows, queued = flow.rows(), backlog.rows()
         first, last = growth_span(rows)
         back_at = blackout_end(rows, first, last, bps)
+        check_shaper_back(rows, queued, back_at)
         ratios = windows(rows, back_at + RECOVERY_SECONDS, rows[last][0], 0.020, bps)
         return {"refused": refused_after(trace, 0.1), "retransmitted": outcome.sender["retransmitted_bytes_total"],
                 "worst": min(ratios), "below": sum(ratio < 0.95 for ratio in ratios) / len(ratios),

@@ -160,6 +160,13 @@ class SystemMeter:
         return self._read_busy() - self._busy
 
 
+def background_cores(seconds=0.5):
+    """background_cores is how many cores other programs use right now; what they use is in every whole-system figure."""
+    meter, at = SystemMeter(), time.monotonic()
+    time.sleep(seconds)
+    return meter.busy_seconds() / (time.monotonic() - at)
+
+
 class Sampler:
     """Runs sampler.py on a host of the lab; rows() ends it and returns [(seconds, value)]."""
 

@@ -42,7 +42,7 @@ def iperf3(lab, size, work):
     """iperf3 sends `size` bytes from memory to memory over one TCP connection; seconds are the receiver's."""
     with _server(Process(lab.on("b", "iperf3", "-s", "-1"), work, "iperf3-server"), lab, "b", 5201) as server:
         meter, at = SystemMeter(), time.monotonic()
-        client = Process(lab.on("a", "iperf3", "-c", labs.ADDRESS_B, "-n", size, "-J"), work, "iperf3-client")
+        client = Process(lab.on("a", "iperf3", "-c", labs.ADDRESS_B, "-n", size, "-J", "-C", labs.IPERF3_LAW), work, "iperf3-client")
         client.wait(SECONDS_MAX)
         server.wait(10)
         wall, used = time.monotonic() - at, (meter.softirq_seconds(), meter.busy_seconds())

@@ -88,7 +88,7 @@ def print_result(result):
         print(f"  FAILED: {text}")
 
 
-def write_results(path, results, command, onehop_version, load):
+def write_results(path, results, command, onehop_version, load, tcp_law):
     """write_results replaces docs/results.md by what this run measured."""
     lines = ["# Measured results", "", "Written by `tools/compare --write`; do not edit.", "",
              f"- command: `{command}`",
@@ -96,6 +96,7 @@ def write_results(path, results, command, onehop_version, load):
              f"- onehop: {onehop_version}",
              f"- date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
              f"- load average before the first round: {load:.2f} (of other programs; above 0.2 the CPU figures are rough)",
+             f"- TCP congestion control of the programs compared: {tcp_law}",
              "", "Each figure is the median over the rounds, with the smallest and the largest. Ratios to iperf3 are formed within a round."]
     for result in results:
         lines += ["", f"## {result.name}", "", result.about, "", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]

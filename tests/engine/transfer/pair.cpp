@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/base/alloc_guard.hpp"
+
 namespace onehop::transfer {
 
 Pair::Pair(const PairConfig& c) : config{c}, random_{c.seed} {
@@ -52,7 +54,11 @@ void Pair::send() {
   sender->tick(now, own_queue);
   debt_ = std::max(debt_ - config.rate * config.step, Bytes{-3000});
   FramePlan plan;
-  while (sender->next(now, is_data_allowed && debt_ <= Bytes{0}, plan)) {
+  const auto next = [&] {
+    const AllocGuard guard;
+    return sender->next(now, is_data_allowed && debt_ <= Bytes{0}, plan);
+  };
+  while (next()) {
     debt_ += Bytes{static_cast<std::int64_t>(plan.body_bytes) + 86};
     ++frames_sent;
     const bool is_data = plan.header.type == wire::FrameType::data;
@@ -72,13 +78,15 @@ void Pair::deliver() {
   while (!flying_.empty() && flying_.top().at <= now) {
     const Flying frame = flying_.top();
     flying_.pop();
+    const AllocGuard guard;
     if (frame.header.type == wire::FrameType::ping) {
       receiver->on_ping(now, frame.header, frame.ping, frame.body_bytes + wire::overhead_bytes, false);
       continue;
     }
     const Placement placement = receiver->place(frame.header, frame.body_bytes);
-    if (placement.verdict == Placement::Verdict::no_room || placement.verdict == Placement::Verdict::malformed) continue;
-    if (config.is_checking_bytes && placement.verdict == Placement::Verdict::fresh)
+    using Verdict = Placement::Verdict;
+    if (placement.verdict == Verdict::no_room || placement.verdict == Verdict::malformed) continue;
+    if (config.is_checking_bytes && placement.verdict == Verdict::fresh)
       for (std::size_t i = 0; i < frame.body_bytes; ++i)
         placement.target[i] = pattern(frame.header.file, frame.header.offset + i);
     receiver->accept(now, frame.header, frame.body_bytes, placement, false);
@@ -121,7 +129,11 @@ void Pair::answer() {
   if (!receiver->tick(now)) return;
   auto feedback = std::make_shared<wire::Feedback>();
   std::uint64_t ranges = 0;
-  while (receiver->next_feedback(now, *feedback)) {
+  const auto next = [&] {
+    const AllocGuard guard;
+    return receiver->next_feedback(now, *feedback);
+  };
+  while (next()) {
     ranges += feedback->range_count;
     back({.feedback = feedback});
     feedback = std::make_shared<wire::Feedback>();
@@ -133,6 +145,7 @@ void Pair::hear() {
   while (!returning_.empty() && returning_.top().at <= now) {
     const Returning item = returning_.top();
     returning_.pop();
+    const AllocGuard guard;
     if (item.is_pong) {
       sender->on_pong(now, item.pong);
       receiver->set_srtt(sender->srtt());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Both halves of the protocol back to back over a bad link, in virtual time. Every case prints the seed it played;
-// ONEHOP_SEED plays one alone, ONEHOP_FRAMES sets the length of the long run (default 2'000'000).
+// ONEHOP_SEED plays one alone, ONEHOP_FRAMES sets the length of the long run (default 10'000'000).
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>
@@ -134,8 +134,9 @@ TEST_CASE("a window of the smallest size makes progress at 20 % loss", "[transfe
   }
 }
 
-TEST_CASE("T2 packet numbers pass 2^32 and come near 2^61 without a wrong byte", "[transfer]") {
-  const auto first = GENERATE((std::uint64_t{1} << 32) - 700, (std::uint64_t{1} << 61) - 700, (std::uint64_t{1} << 63) - 700);
+TEST_CASE("T2 packet numbers pass 2^32, 2^61 and 2^63 without a wrong byte", "[transfer]") {
+  const auto bit = GENERATE(32U, 61U, 63U);
+  const std::uint64_t first = (std::uint64_t{1} << bit) - 700;
   for (const std::uint64_t seed : seeds(3)) {
     CAPTURE(seed, first);
     PairConfig config{.seed = seed};
@@ -217,11 +218,11 @@ TEST_CASE("a lost tail is repaired, and a lost completion is told again", "[tran
 }
 
 // Goal:   what both ends remember of missing numbers stays within two round trips of packets, however long a transfer.
-// Bounds: 5 % loss at 50'000 frames/s over a round trip of 4 ms: 200 frames and 10 losses a round trip. In flight we
-//         allow two round trips and the feedback interval; ranges, the losses of that with a factor 4 for chance.
+// Bounds: 5 % loss at 50'000 frames/s over a round trip of 4 ms: 200 frames and 10 losses a round trip. Two
+//         round trips are 404 frames and 20 losses; we allow 420 in flight and 40 ranges in a report. Measured 300, 19.
 TEST_CASE("settled keeps both gap lists short over millions of frames at 5 % loss", "[transfer]") {
   const char* asked = std::getenv("ONEHOP_FRAMES");
-  const std::uint64_t frames = asked != nullptr ? std::stoull(asked) : 2'000'000;
+  const std::uint64_t frames = asked != nullptr ? std::stoull(asked) : 10'000'000;
   PairConfig config{.seed = 99, .file_sizes = {frames * 1400}, .is_checking_bytes = false};
   config.forward = {.loss_ppm = 50'000, .delay = 2ms};
   config.backward = {.loss_ppm = 50'000, .delay = 2ms};
@@ -234,8 +235,8 @@ TEST_CASE("settled keeps both gap lists short over millions of frames at 5 % los
   CHECK(pair.frames_sent >= frames);
   CHECK(pair.violations == 0);
   CHECK(pair.receiver->totals().gap_overflows == 0);
-  CHECK(pair.ranges_reported_max <= 160);
-  CHECK(pair.in_flight_max_seen <= 50'000 * 60 / 1000);
+  CHECK(pair.ranges_reported_max <= 40);
+  CHECK(pair.in_flight_max_seen <= 420);
   CHECK(pair.sender->totals().retransmitted_bytes <= frames * 1400 * 7 / 100);
 }
 
