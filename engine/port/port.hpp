@@ -9,6 +9,7 @@
 // L2-L4 headers leaves room for them in front of the slot.
 #pragma once
 
+#include <cerrno>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -68,8 +69,15 @@ concept Port = requires(P port, const P const_port, std::size_t n, std::span<RxF
   /// syscalls_total counts what lend .. wait made.
   { const_port.syscalls_total() } noexcept -> std::same_as<std::uint64_t>;
   { const_port.info() } noexcept -> std::same_as<PortInfo>;
-  /// last_error is 0, or the errno that made the port unusable (ENETDOWN clears itself when the link is back).
+  /// last_error is 0, or the errno that made the port unusable, perhaps for now only: see is_passing_error.
   { const_port.last_error() } noexcept -> std::same_as<int>;
 };
+
+/// is_passing_error tells errors of the path, which end when the link is back, the route is there again, or frames have been
+/// cut to a lowered MTU, from those that end a session. One that stays is seen as silence.
+[[nodiscard]] constexpr bool is_passing_error(int errno_value) noexcept {
+  return errno_value == 0 || errno_value == ENETDOWN || errno_value == ENETUNREACH || errno_value == EHOSTUNREACH ||
+         errno_value == EADDRNOTAVAIL || errno_value == EMSGSIZE;
+}
 
 }  // namespace onehop

@@ -224,7 +224,7 @@ class ReceiverLoop {
     const int error = port_.last_error();
     const bool is_silent = is_started_ && !receiver_.is_complete() &&
                            now - std::max(started_at_, receiver_.heard_at()) > config_.silent_limit;
-    if (!is_silent && (error == 0 || error == ENETDOWN)) return;
+    if (!is_silent && is_passing_error(error)) return;
     has_failed_ = true;
     events_.put({.kind = is_silent ? EventKind::feedback_silent : EventKind::port_failed, .at = now,
                  .value = static_cast<std::uint64_t>(error)});

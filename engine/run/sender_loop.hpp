@@ -286,7 +286,7 @@ class SenderLoop {
       event.kind = EventKind::protocol_error, event.value = static_cast<std::uint64_t>(violation_);
     else if (is_started_ && !sender_.is_all_arrived() && sender_.is_silent(now))
       event.kind = EventKind::feedback_silent;
-    else if (error != 0 && error != ENETDOWN)
+    else if (!is_passing_error(error))
       event.kind = EventKind::port_failed, event.value = static_cast<std::uint64_t>(error);
     else
       return;
