@@ -27,9 +27,12 @@ class RangeSet {
     return ranges_[i].first <= first && end <= ranges_[i].end ? Relation::present : Relation::partial;
   }
 
-  /// can_add: add() of an absent range would find room.
-  [[nodiscard]] bool can_add(std::uint32_t first) const noexcept {
-    return count_ < ranges_max || ranges_[count_ - 1].end == first;
+  /// can_add: add() of an absent range would find room. What joins a range always does, or a full set could never close
+  /// its gaps and the block would never be complete.
+  [[nodiscard]] bool can_add(std::uint32_t first, std::uint32_t end) const noexcept {
+    if (count_ < ranges_max || ranges_[count_ - 1].end == first) return true;
+    const std::size_t i = first_ending_after(first);
+    return (i > 0 && ranges_[i - 1].end == first) || (i < count_ && ranges_[i].first == end);
   }
 
   /// add takes an absent range.

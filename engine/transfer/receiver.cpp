@@ -192,7 +192,7 @@ Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_byte
   OpenBlock& block = s.open[slot];
   const RangeSet::Relation relation = block.ranges.relation(first, end);
   if (relation == RangeSet::Relation::present) return {.verdict = Verdict::duplicate, .handle = no_block};
-  if (relation == RangeSet::Relation::partial || !block.ranges.can_add(first)) {
+  if (relation == RangeSet::Relation::partial || !block.ranges.can_add(first, end)) {
     ++s.totals.no_room;
     return {.verdict = Verdict::no_room};
   }
