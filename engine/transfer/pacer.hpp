@@ -39,11 +39,13 @@ class Pacer {
   }
 
  private:
+  static constexpr std::int64_t ns_per_s = 1'000'000'000;
   void fill(Instant now) noexcept {
     if (now <= filled_at_) return;
-    // A remainder below one byte stays in filled_at_, so that short turns lose nothing.
-    const Bytes gained = rate_ * (now - filled_at_);
-    if (gained.count == 0 && rate_.count > 0) return;
+    // What is below one byte is carried over, or short turns would lose up to a byte each: at 2 MB/s half the rate.
+    const Wide earned = static_cast<Wide>(rate_.count) * (now - filled_at_).count() + carry_;
+    const Bytes gained{static_cast<std::int64_t>(earned / ns_per_s)};
+    carry_ = static_cast<std::int64_t>(earned % ns_per_s);
     filled_at_ = now;
     tokens_ = std::min(tokens_ + gained, depth_);
   }
@@ -51,6 +53,7 @@ class Pacer {
   BytesPerSecond rate_{};
   Bytes depth_{};
   Bytes tokens_{};
+  std::int64_t carry_ = 0;  ///< earned, less than a byte, in thousand-millionths of one
   Instant filled_at_{};
   bool has_started_ = false;
 };
