@@ -25,6 +25,10 @@ constexpr Nanos probe_min = 10ms;
 constexpr std::uint64_t skip_span_first = 256;
 constexpr std::uint64_t skip_span_max = std::uint64_t{1} << 17;
 
+// Implementation: numbers that only PING and PONG may take. If all else in the window is lost, the receiver knows none of
+// it and cannot list it; the next PING that arrives makes it speak.
+constexpr std::size_t numbers_reserved_max = 1024;
+
 struct SlotState {
   BlockRef block;
   std::uint32_t sent = 0;      // bytes sent for the first time
@@ -50,6 +54,12 @@ struct Sender::State {
   void set_body_max(std::size_t bytes) noexcept {
     params.body_bytes_max = bytes;
     frame_bytes = wire::frame_payload_bytes(bytes, block_bytes);
+  }
+  [[nodiscard]] bool can_number(std::size_t reserved) const noexcept {
+    return in_flight.span() + 2 + reserved <= params.in_flight_max;  // one may be skipped on the way
+  }
+  [[nodiscard]] bool can_number_data() const noexcept {
+    return can_number(std::min(numbers_reserved_max, params.in_flight_max / 4));
   }
   void plan_skip() noexcept {
     skip_at = in_flight.next() + 1 + random() % skip_span;
@@ -238,15 +248,14 @@ bool Sender::State::plan_new(Instant now, FramePlan& plan) noexcept {
 
 bool Sender::next(Instant now, bool is_data_allowed, FramePlan& plan) noexcept {
   State& s = *s_;
-  if (s.in_flight.span() + 2 > s.params.in_flight_max) return false;  // one may be skipped on the way
-  if (s.plan_ping(now, plan)) return true;
-  if (!is_data_allowed || !s.is_running || s.is_paused) return false;
+  if (s.can_number(0) && s.plan_ping(now, plan)) return true;
+  if (!is_data_allowed || !s.is_running || s.is_paused || !s.can_number_data()) return false;
   return s.plan_resend(now, plan) || s.plan_new(now, plan);
 }
 
 bool Sender::has_data() const noexcept {
   const State& s = *s_;
-  if (!s.is_running || s.is_paused || s.in_flight.span() + 2 > s.params.in_flight_max) return false;
+  if (!s.is_running || s.is_paused || !s.can_number_data()) return false;
   return !s.resend.is_empty() || (!s.to_send.is_empty() && s.has_credit());
 }
 
@@ -260,7 +269,7 @@ std::uint64_t Sender::take_packet_number(Instant now) noexcept {
   return s_->header_for(wire::FrameType::pong, {.sent_at = now, .state = PacketState::in_flight}).packet_number;
 }
 std::uint64_t Sender::settled() noexcept { return s_->in_flight.settled(); }
-bool Sender::can_number() const noexcept { return s_->in_flight.span() + 2 <= s_->params.in_flight_max; }
+bool Sender::can_number() const noexcept { return s_->can_number(0); }
 
 // --- frames in
 
@@ -372,7 +381,7 @@ void Sender::tick(Instant now, Bytes own_queue) noexcept {
   if (!is_empty || !s.is_queue_empty) s.queue_empty_since = now;
   s.is_queue_empty = is_empty;
   const bool has_unspoken = s.is_running && !s.is_paused && s.in_flight.span() > 0 && s.resend.is_empty();
-  const bool is_idle = s.to_send.is_empty() || !s.has_credit() || s.in_flight.span() + 2 > s.params.in_flight_max;
+  const bool is_idle = s.to_send.is_empty() || !s.has_credit() || !s.can_number_data();
   if (!has_unspoken || !is_idle || !is_empty) {
     s.probe_at = Instant::max();
     return;
