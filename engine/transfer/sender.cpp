@@ -186,7 +186,7 @@ bool Sender::State::plan_ping(Instant now, FramePlan& plan) noexcept {
   plan = {};
   plan.header = header_for(wire::FrameType::ping, {.sent_at = now, .state = PacketState::in_flight});
   plan.ping.id = ++ping_id;
-  plan.body_bytes = is_full_size ? proving_body_bytes : wire::ping_body_bytes_min;
+  plan.body_bytes = is_full_size ? std::min(proving_body_bytes, params.body_bytes_max) : wire::ping_body_bytes_min;
   return true;
 }
 
