@@ -218,7 +218,7 @@ class SenderLoop {
   }
 
   void send_pong(Instant now) noexcept {
-    if (!has_pong_due_) return;
+    if (!has_pong_due_ || !sender_.can_number()) return;
     const std::span<std::byte> slot = port_.lend(wire::overhead_bytes + wire::pong_body_bytes);
     if (slot.empty()) return;
     has_pong_due_ = false;
