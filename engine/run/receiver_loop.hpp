@@ -11,13 +11,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 
 #include "engine/base/telemetry.hpp"
 #include "engine/port/port.hpp"
 #include "engine/run/frame_gate.hpp"
 #include "engine/run/links.hpp"
 #include "engine/run/pinger.hpp"
+#include "engine/run/port_error.hpp"
 #include "engine/transfer/receiver.hpp"
 #include "engine/wire/feedback.hpp"
 
@@ -222,7 +222,7 @@ class ReceiverLoop {
     const int error = port_.last_error();
     const bool is_silent = is_started_ && !receiver_.is_complete() &&
                            now - std::max(started_at_, receiver_.heard_at()) > config_.silent_limit;
-    if (!is_silent && (error == 0 || error == ENETDOWN)) return;
+    if (!is_silent && !is_port_lost(error)) return;
     has_failed_ = true;
     events_.put({.kind = is_silent ? EventKind::feedback_silent : EventKind::port_failed, .at = now,
                  .value = static_cast<std::uint64_t>(error)});

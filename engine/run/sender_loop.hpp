@@ -11,12 +11,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 
 #include "engine/base/telemetry.hpp"
 #include "engine/port/port.hpp"
 #include "engine/run/frame_gate.hpp"
 #include "engine/run/links.hpp"
+#include "engine/run/port_error.hpp"
 #include "engine/transfer/pacer.hpp"
 #include "engine/transfer/sender.hpp"
 #include "engine/wire/feedback.hpp"
@@ -283,7 +283,7 @@ class SenderLoop {
       event.kind = EventKind::protocol_error, event.value = static_cast<std::uint64_t>(violation_);
     else if (is_started_ && !sender_.is_all_arrived() && sender_.is_silent(now))
       event.kind = EventKind::feedback_silent;
-    else if (error != 0 && error != ENETDOWN)
+    else if (is_port_lost(error))
       event.kind = EventKind::port_failed, event.value = static_cast<std::uint64_t>(error);
     else
       return;
