@@ -267,9 +267,9 @@ Task<void> Channel::close() {
   inbox_.clear();
   room_timer_.cancel();
   if (is_polite) {
-    // FIN, then read until the peer's, because closing a socket with unread bytes resets the connection and can take our
-    // last message with it. No close_notify: Bye and Failure are the protocol's own, and an end without one of them is
-    // an interruption, so a forged FIN gains nothing.
+    // FIN, then read until the peer's, because closing a socket with unread bytes resets the connection and can take
+    // our last message with it. No close_notify: Bye and Failure are the protocol's own, and an end without one of
+    // them is an interruption, so a forged FIN gains nothing.
     boost::system::error_code ignored;
     stream_.next_layer().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
     while (!has_read_end_ && Clock::now() < deadline)

@@ -22,8 +22,9 @@ namespace onehop::plane {
 
 namespace {
 
-// scrypt's cost: 128 * N * r = 16 MiB and about 50 ms on one core of a laptop. Lower makes each guess cheaper for whoever
-// recorded a handshake; higher shows up in the program's peak memory and in the 0.5 s that recv has to get ready.
+// scrypt's cost: 128 * N * r = 16 MiB and about 50 ms on one core of a laptop. Lower makes each guess cheaper for
+// whoever recorded a handshake; higher shows up in the program's peak memory and in the 0.5 s that recv has to get
+// ready.
 constexpr std::uint64_t scrypt_n = 1U << 14;
 constexpr std::uint32_t scrypt_r = 8;
 constexpr std::uint32_t scrypt_p = 1;
@@ -43,7 +44,8 @@ Error usage_error(std::string cause, std::string hint) {
   return {ExitCode::usage, "read the pairing code", std::move(cause), std::move(hint)};
 }
 
-// Fills the buffer from the descriptor until its end, or (is_line) until a newline. Wipes nothing: the buffer is secret.
+// Fills the buffer from the descriptor until its end, or (is_line) until a newline. Wipes nothing: the buffer is
+// secret.
 Result<std::size_t> read_all(int fd, std::span<std::byte> buffer, bool is_line) {
   std::size_t filled = 0;
   while (filled < buffer.size()) {

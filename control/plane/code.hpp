@@ -3,9 +3,10 @@
 //
 //   file | ONEHOP_CODE | prompt ──▶ PairingCode (20..256 printable bytes) ──scrypt──▶ PairingKey (32 B) ──▶ TLS 1.3 PSK
 //
-// Codes and keys live in SecretBytes: pages of their own that are left out of core dumps and wiped before they go. They
-// are never part of argv, of a log or of an Error. The program calls crypto::forbid_core_dumps() before it reads one. A passive observer can test guesses against the binder of a TLS
-// handshake, so short human codes are forbidden rather than stretched into a false sense of safety (RFC 9257 §4).
+// Codes and keys live in SecretBytes: pages of their own that are left out of core dumps and wiped before they go.
+// They are never part of argv, of a log or of an Error. The program calls crypto::forbid_core_dumps() before it reads
+// one. A passive observer can test guesses against the binder of a TLS handshake, so short human codes are forbidden
+// rather than stretched into a false sense of safety (RFC 9257 §4).
 #pragma once
 
 #include <array>
@@ -57,7 +58,8 @@ class PairingCode {
   SecretBytes bytes_;
 };
 
-/// make_code draws 140 bits and writes them as seven groups of four base32 letters: "abcd-efgh-...". Syscalls: getrandom.
+/// make_code draws 140 bits and writes them as seven groups of four base32 letters: "abcd-efgh-...".
+/// Syscalls: getrandom.
 [[nodiscard]] Result<PairingCode> make_code();
 
 struct CodeSource {

@@ -22,7 +22,8 @@ constexpr Nanos retry_pause = 200ms;
 Error connect_error(const SendOptions& options, std::string cause) {
   return {ExitCode::peer_unreachable, "connect to " + options.host + " port " + std::to_string(options.port),
           std::move(cause),
-          "start `onehop recv` there first, and let TCP port " + std::to_string(options.port) + " through its firewall"};
+          "start `onehop recv` there first, and let TCP port " + std::to_string(options.port) +
+              " through its firewall"};
 }
 Error interrupted_error() { return {ExitCode::interrupted, "connect", "interrupted before anything was sent", ""}; }
 
@@ -102,7 +103,8 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(asio::io_context
       }
       host.on_phase(Phase::authenticating);
       auto channel = std::make_shared<Channel>(
-          std::move(socket), tls, ChannelLimits{.silent = options.limits.silent, .keep_alive = options.limits.keep_alive});
+          std::move(socket), tls,
+          ChannelLimits{.silent = options.limits.silent, .keep_alive = options.limits.keep_alive});
       state.cancel = [channel] { channel->abort(); };
       const HandshakeFailure failure = co_await channel->handshake(Role::sender, options.limits.handshake);
       state.cancel = nullptr;

@@ -28,7 +28,8 @@ std::optional<Error> rejection_of(HandshakeFailure failure) {
   switch (failure) {
     case HandshakeFailure::none: return std::nullopt;
     case HandshakeFailure::wrong_code:
-      return Error{ExitCode::authentication_failed, attempt, "it does not have the same code", "give both ends the same code"};
+      return Error{ExitCode::authentication_failed, attempt, "it does not have the same code",
+                   "give both ends the same code"};
     case HandshakeFailure::wrong_role:
       return Error{ExitCode::authentication_failed, attempt, "it does not present itself as a sender", ""};
     case HandshakeFailure::not_onehop:
@@ -157,7 +158,8 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
     channel->start();
     const std::string alpn = channel->alpn();
     if (alpn != alpn_name) {
-      co_await refuse(channel, "this end speaks " + std::string{alpn_name} + ", the other one " + file::display_name(alpn));
+      co_await refuse(channel,
+                      "this end speaks " + std::string{alpn_name} + ", the other one " + file::display_name(alpn));
     } else if (session_) {
       co_await refuse(channel, "busy with another sender");
     } else {
@@ -222,7 +224,9 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
 RecvServer::RecvServer(asio::io_context& io, RecvOptions options, const PairingKey& key, RecvHost& host)
     : impl_{std::make_shared<Impl>(io, std::move(options), key, host)} {}
 RecvServer::~RecvServer() = default;
-Result<void> RecvServer::start(std::function<void(const SessionEnd&)> on_end) { return impl_->start(std::move(on_end)); }
+Result<void> RecvServer::start(std::function<void(const SessionEnd&)> on_end) {
+  return impl_->start(std::move(on_end));
+}
 void RecvServer::interrupt() { impl_->interrupt_any_thread(); }
 
 }  // namespace onehop::plane

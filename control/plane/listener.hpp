@@ -27,9 +27,9 @@ class RecvServer {
   RecvServer& operator=(const RecvServer&) = delete;
   ~RecvServer();
 
-  /// start binds and listens (on_listening follows at once), or fails. `on_end` is called once on the plane thread: with
-  /// the session's end when is_once, with exit code 4 after too many wrong codes, with 7 after an interrupt (0 when no
-  /// session was under way and one had succeeded).
+  /// start binds and listens (on_listening follows at once), or fails. `on_end` is called once on the plane thread:
+  /// with the session's end when is_once, with exit code 4 after too many wrong codes, with 7 after an interrupt (0
+  /// when no session was under way and one had succeeded).
   [[nodiscard]] Result<void> start(std::function<void(const SessionEnd&)> on_end);
   /// interrupt stops listening and ends the session in order. Any thread; not from a signal handler.
   void interrupt();

@@ -109,7 +109,7 @@ struct BlockDigest {
   Digest digest{};
 };
 struct BlockDigests {
-  bool is_skipped = false;                  ///< the receiver holds these blocks (it claimed them): no frame will bring them
+  bool is_skipped = false;                  ///< the receiver claimed these blocks: no frame brings them
   std::vector<BlockDigest> digests;
 };
 struct FileRoot { std::uint32_t file = 0; Digest root{}; };

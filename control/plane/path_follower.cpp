@@ -187,10 +187,10 @@ Result<RouteInfo> find_route(const IpAddress& peer, const std::string& interface
 }
 
 Result<PathFollower> PathFollower::open(const PathOptions& options) {
+  const bool is_v6 = options.peer.address.is_v6;
   const std::array<unsigned, 4> groups{RTNLGRP_LINK, RTNLGRP_NEIGH,
-                                       options.peer.address.is_v6 ? unsigned{RTNLGRP_IPV6_ROUTE} : unsigned{RTNLGRP_IPV4_ROUTE},
-                                       options.peer.address.is_v6 ? unsigned{RTNLGRP_IPV6_IFADDR}
-                                                                  : unsigned{RTNLGRP_IPV4_IFADDR}};
+                                       is_v6 ? unsigned{RTNLGRP_IPV6_ROUTE} : unsigned{RTNLGRP_IPV4_ROUTE},
+                                       is_v6 ? unsigned{RTNLGRP_IPV6_IFADDR} : unsigned{RTNLGRP_IPV4_IFADDR}};
   ONEHOP_TRY(events, NetlinkSocket::open(NETLINK_ROUTE, groups));
   PathFollower self{std::move(events), options};
   ONEHOP_TRYV(self.look());

@@ -4,9 +4,9 @@
 //   RTM_GETROUTE(peer) ─▶ interface, gateway, source ─▶ RTM_GETLINK: address, MTU, state ─▶ RTM_GETNEIGH: peer's MAC
 //                                          └───────────────▶ PathUpdate (header template) ─▶ Command{path_update}
 //
-// Ports speak no netlink, so a raw port lives on what comes from here. Plane thread only: a netlink request may wait for
-// the kernel's rtnl lock. It never changes a route or a neighbour; the TCP connection to the peer keeps the neighbour
-// entry alive.
+// Ports speak no netlink, so a raw port lives on what comes from here. Plane thread only: a netlink request may wait
+// for the kernel's rtnl lock. It never changes a route or a neighbour; the TCP connection to the peer keeps the
+// neighbour entry alive.
 #pragma once
 
 #include <array>

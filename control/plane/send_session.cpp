@@ -35,7 +35,8 @@ class SendSession::Impl : public SessionBase, public std::enable_shared_from_thi
     asio::co_spawn(
         io_, [self = shared_from_this()] { return self->run(); },
         [self = shared_from_this(), on_end = std::move(on_end)](const std::exception_ptr& thrown, SessionEnd end) {
-          if (thrown) end = {ExitCode::internal_error, {ExitCode::internal_error, "run the session", "out of memory", ""}};
+          if (thrown)
+            end = {ExitCode::internal_error, {ExitCode::internal_error, "run the session", "out of memory", ""}};
           on_end(end);
         });
   }

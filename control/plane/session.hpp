@@ -64,9 +64,9 @@ struct SessionEnd {
   Error error;
 };
 
-/// exit_code_for_failure_of_peer: what this end reports when the other end failed with `code`. Codes that describe the
-/// session as a whole (3, 4, 6, 7, 11) are the same on both ends; a failure inside the peer (its disk, its privileges, its
-/// port) is "refused by the peer" here, because 8, 9 and 10 speak of this machine.
+/// exit_code_for_failure_of_peer: what this end reports when the other end failed with `code`. Codes that describe
+/// the session as a whole (3, 4, 6, 7, 11) are the same on both ends; a failure inside the peer (its disk, its
+/// privileges, its port) is "refused by the peer" here, because 8, 9 and 10 speak of this machine.
 [[nodiscard]] ExitCode exit_code_for_failure_of_peer(ExitCode code) noexcept;
 
 struct PeerLink {
@@ -84,7 +84,7 @@ struct DataOpened {
 /// DataPlan: everything that start_data() needs. `secret` gives both directions' keys (crypto::direction_secret).
 struct DataPlan {
   Endpoint local;                           ///< address of the TLS connection, our data port
-  Endpoint peer;                            ///< address of the TLS peer, its announced data port: never another one (N6)
+  Endpoint peer;                            ///< address of the TLS peer, its announced data port: no other (N6)
   std::uint32_t frame_body_max_bytes = 0;   ///< agreed: the smaller of both
   crypto::ExporterSecret secret;
   crypto::DigestKind digest = crypto::DigestKind::xxh3;
@@ -110,7 +110,7 @@ class SessionHost {
 
   [[nodiscard]] virtual Result<DataOpened> open_data(const PeerLink& link) = 0;
   [[nodiscard]] virtual Result<EngineRings> start_data(const DataPlan& plan) = 0;
-  /// stop_data is called once after every open_data() that succeeded. Command{finish} was sent if the engine had started.
+  /// stop_data is called once after every open_data() that succeeded; a started engine was sent Command{finish}.
   virtual void stop_data() noexcept = 0;
 
   virtual void on_phase(Phase) {}

@@ -176,7 +176,8 @@ Result<void> SessionBase::start_data(const crypto::ExporterContext& context, std
 Error SessionBase::path_error() const {
   const std::string interface = path_ ? path_->route().link.name : "?";
   return {ExitCode::peer_unreachable,
-          "prove the data path to " + peer_name_ + ", UDP port " + std::to_string(peer_data_port_) + " over " + interface,
+          "prove the data path to " + peer_name_ + ", UDP port " + std::to_string(peer_data_port_) + " over " +
+              interface,
           "no frame of full size came back",
           "let UDP ports " + std::to_string(peer_data_port_) + " (there) and " + std::to_string(data_->data_port) +
               " (here) through the firewalls, check that " + interface +

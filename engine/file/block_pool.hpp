@@ -15,8 +15,8 @@
 namespace onehop::file {
 
 /// Slots per session. Too few: the sender waits for the peer's acknowledgements, the receiver's disk closes the window
-/// at each stall. Too many: the working set leaves the cache. 96 x 256 KiB cover 24 MiB in flight, 128 cover a disk stall
-/// of 0.4 s at 600 Mbit/s.
+/// at each stall. Too many: the working set leaves the cache. 96 x 256 KiB cover 24 MiB in flight, 128 cover a disk
+/// stall of 0.4 s at 600 Mbit/s.
 inline constexpr std::size_t sender_slots = 96;
 inline constexpr std::size_t receiver_slots = 128;
 

@@ -54,14 +54,16 @@ class FileIo {
   [[nodiscard]] virtual IoTotals totals() const noexcept = 0;
 };
 
-/// make_file_io probes at run time. io_uring where the kernel forbids it is exit 9; automatic takes io_uring where it is
-/// allowed, else threads, and kind() says which.
+/// make_file_io probes at run time. io_uring where the kernel forbids it is exit 9; automatic takes io_uring where it
+/// is allowed, else threads, and kind() says which.
 ///
-/// Measured on a loaded 2-core VM, Linux 6.18, a fresh 300 MB file, interleaved, median CPU ns/byte of the whole program:
-///   file_copy_bench SRC FOLDER threads|io_uring 600     tmpfs 1.91 | 2.09 (5 rounds)     ext4 2.39 | 2.41 (4 rounds)
-///   file_copy_bench SRC FOLDER threads|io_uring         tmpfs 1.19 | 1.30 (4 rounds)     ext4 2.58 | 1.00 (3 rounds)
-/// Rounds differ by more than the kinds do. io_uring is taken because a checkpoint's fdatasync does not stop the writes
-/// there: on ext4 at 600 Mbit/s threads fell to 530 and 560 in two of four rounds, io_uring to 570 in one.
+/// Measured on a 2-core VM shared with others, Linux 6.18, fresh files, 8 interleaved rounds, median (best) CPU ns/byte
+/// of the whole program, threads | io_uring:
+///   file_copy_bench SRC FOLDER KIND        tmpfs, 512 MiB    0.92 (0.88) | 1.00 (0.85)
+///   file_copy_bench SRC FOLDER KIND 600    tmpfs, 150 MiB    2.18 (1.83) | 2.24 (1.94)
+///   file_copy_bench SRC FOLDER KIND 600    ext4, 150 MiB     2.69 (1.98) | 2.88 (2.34)
+/// threads were cheaper in 11 of 24 pairs, so the kinds do not differ here. io_uring is taken because a checkpoint's
+/// fdatasync does not stop the writes: with threads it stops them for as long as the disk takes.
 [[nodiscard]] Result<std::unique_ptr<FileIo>> make_file_io(FileIoKind kind);
 
 /// Operations at once. 1: the disk idles while the thread hashes. Above 8: more blocks leave the cache between hash and

@@ -94,7 +94,7 @@ class UringIo final : public FileIo {
       ++totals_.operations;
       return push(i);
     }
-    ONEHOP_CHECK(!"more operations than depth()");
+    ONEHOP_CHECK(false);  // more operations than depth(): the caller did not ask in_flight()
   }
 
   void push(std::size_t index) {

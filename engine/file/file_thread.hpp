@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // FileThread: runs a Source or a Sink on a thread of its own, next to the engine core.
 //
-// It is never woken by the engine core: a wake-up would cost that core a system call per block. It naps instead, and the
-// nap follows the load: longer while it finds nothing, shorter when much has gathered meanwhile. The rings and the pool
-// bound what can gather. At 600 Mbit/s a block comes every 3.5 ms and the nap stays at its longest, 2 ms.
+// It is never woken by the engine core: a wake-up would cost that core a system call per block. It naps instead, and
+// the nap follows the load: longer while it finds nothing, shorter when much has gathered meanwhile. The rings and
+// the pool bound what can gather. At 600 Mbit/s a block comes every 3.5 ms and the nap stays at its longest, 2 ms.
 // Started by the program's composition; start() and request_stop() from one thread, counters() from any.
 #pragma once
 

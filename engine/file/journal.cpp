@@ -26,7 +26,8 @@ void put(std::byte* at, Integer value) noexcept {
 template <class Integer>
 Integer get(const std::byte* at) noexcept {
   Integer value = 0;
-  for (std::size_t i = sizeof value; i-- > 0;) value = static_cast<Integer>(value << 8 | std::to_integer<Integer>(at[i]));
+  for (std::size_t i = sizeof value; i-- > 0;)
+    value = static_cast<Integer>(value << 8 | std::to_integer<Integer>(at[i]));
   return value;
 }
 
@@ -76,7 +77,8 @@ void JournalWriter::append(const Claim& claim, std::vector<std::byte>& out) {
   std::array<std::byte, journal_record_bytes> record{};
   put(record.data(), claim.block);
   std::memcpy(record.data() + digest_at, claim.digest.data(), claim.digest.size());
-  record_checksum(header_.data() + header_checksum_at, next_record_++, record.data(), record.data() + record_checksum_at);
+  record_checksum(header_.data() + header_checksum_at, next_record_++, record.data(),
+                  record.data() + record_checksum_at);
   out.insert(out.end(), record.begin(), record.end());
 }
 

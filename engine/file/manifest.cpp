@@ -13,8 +13,8 @@ namespace onehop::file {
 namespace {
 
 Error refusal(const ManifestEntry& entry, std::string_view cause) {
-  return {ExitCode::local_file_error, "take '" + display_name(entry.name) + "' into the list of files", std::string{cause},
-          "Nothing was written", 0};
+  return {ExitCode::local_file_error, "take '" + display_name(entry.name) + "' into the list of files",
+          std::string{cause}, "Nothing was written", 0};
 }
 
 std::string_view leaf_of(std::string_view name) noexcept {
@@ -73,7 +73,8 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
     return Error{ExitCode::local_file_error, "take the list of files", std::move(cause), "Nothing was written", 0};
   };
   if (files.empty()) return list_error("it is empty");
-  if (files.size() > limits.entries_max) return list_error("more than " + std::to_string(limits.entries_max) + " entries");
+  if (files.size() > limits.entries_max)
+    return list_error("more than " + std::to_string(limits.entries_max) + " entries");
 
   std::uint64_t sum_bytes = 0;
   for (const ManifestEntry& entry : files) {

@@ -4,7 +4,8 @@
 //   command line ─▶ source_files ─▶ Manifest ─▶ (offer) ─▶ validate() ─▶ person approves manifest_hash() ─▶ Sink
 //
 // Names are bytes, relative paths below the destination. Nothing here touches the disk. Any thread may call it; the
-// values are plain. It never repairs a name: a manifest is taken as it is, or refused as a whole before a byte is written.
+// values are plain. It never repairs a name: a manifest is taken as it is, or refused as a whole before a byte is
+// written.
 #pragma once
 
 #include <cstddef>

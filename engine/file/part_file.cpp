@@ -53,8 +53,8 @@ std::vector<std::byte> read_journal(int fd, std::uint64_t size) {
 std::vector<Claim> newest_by_block(std::vector<Claim> claims) {
   std::ranges::reverse(claims);
   std::ranges::stable_sort(claims, {}, &Claim::block);
-  const auto repeated = std::ranges::unique(claims, {}, &Claim::block);
-  claims.erase(repeated.begin(), repeated.end());
+  const auto is_same_block = [](const Claim& a, const Claim& b) { return a.block == b.block; };
+  claims.erase(std::unique(claims.begin(), claims.end(), is_same_block), claims.end());
   return claims;
 }
 
@@ -207,8 +207,9 @@ int PartFile::sync_journal() noexcept {
 
 FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& options) {
   ONEHOP_CHECK(is_open());
-  const timespec mtime{.tv_sec = static_cast<time_t>(entry.mtime_ns / 1'000'000'000 - (entry.mtime_ns % 1'000'000'000 < 0)),
-                       .tv_nsec = (entry.mtime_ns % 1'000'000'000 + 1'000'000'000) % 1'000'000'000};
+  constexpr std::int64_t second = 1'000'000'000;  // ns; before 1970 the parts round towards the past
+  const timespec mtime{.tv_sec = static_cast<time_t>(entry.mtime_ns / second - (entry.mtime_ns % second < 0)),
+                       .tv_nsec = (entry.mtime_ns % second + second) % second};
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, mtime};
   // Mode and time first, so that the one fsync covers them too.
   if (::fchmod(part_.get(), entry.mode & 0777 & ~options.umask_bits) != 0) return {FileFailure::write_error, errno};

@@ -23,7 +23,8 @@
 
 namespace onehop::file {
 
-/// What to do where a final name exists. `ask` is for a person in front of the program: set-up fails and names the file.
+/// What to do where a final name exists. `ask` is for a person in front of the program: set-up fails and names the
+/// file.
 enum class OnExist : std::uint8_t { ask, resume, skip, rename, overwrite };
 
 struct PartOptions {
@@ -41,8 +42,8 @@ struct FinishResult {
 
 class PartFile {
  public:
-  /// open takes or makes the part of `entry` below `root`. With is_creating false and nothing to resume, the result is not
-  /// open. Error: errno_value says why. Syscalls: openat2, flock, fstat, fstatat, read, ftruncate, pwrite.
+  /// open takes or makes the part of `entry` below `root`. With is_creating false and nothing to resume, the result
+  /// is not open. Error: errno_value says why. Syscalls: openat2, flock, fstat, fstatat, read, ftruncate, pwrite.
   [[nodiscard]] static Result<PartFile> open(int root, const ManifestEntry& entry, const PartOptions& options);
 
   [[nodiscard]] bool is_open() const noexcept { return part_.is_open(); }

@@ -55,7 +55,8 @@ void Sink::handle(const BlockRef& message) {
 bool Sink::is_in_manifest(const BlockRef& message) const noexcept {
   if (message.file >= manifest_.files.size() || !is_wanted_[message.file]) return false;
   if (message.kind == BlockKind::root) return true;
-  return message.offset % block_bytes == 0 && message.offset / block_bytes < blocks_of(manifest_.files[message.file].size);
+  const std::uint64_t blocks = blocks_of(manifest_.files[message.file].size);
+  return message.offset % block_bytes == 0 && message.offset / block_bytes < blocks;
 }
 
 void Sink::on_block(const BlockRef& block) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Sink: the receiving half of file I/O. It writes blocks where they belong, in any order, and gives a file its final name
-// only when every block and the root have the announced digests.
+// Sink: the receiving half of file I/O. It writes blocks where they belong, in any order, and gives a file its final
+// name only when every block and the root have the announced digests.
 //
 //   engine ─▶ {block, digest, root, checkpoint, abort} ─▶ digest of the bytes ─▶ write ─▶ buffer back ─▶ engine
 //                                                     announced == own? ─▶ tree ─▶ root? ─▶ sync, rename ─▶ file_done
@@ -36,7 +36,8 @@ struct SinkOptions {
   std::size_t slots = receiver_slots;
   /// Left free for everyone else. Lower: other programs fail first. Higher: a nearly full disk takes nothing.
   std::uint64_t reserve_bytes = std::uint64_t{64} << 20;
-  /// Between two checkpoints. Shorter: each costs a disk flush; longer: a crash loses more. What a crash loses is sent again.
+  /// Between two checkpoints. Shorter: each costs a disk flush; longer: a crash loses more. What a crash loses is
+  /// sent again.
   Nanos checkpoint_span = 1s;
 };
 
@@ -47,7 +48,8 @@ struct SinkTotals {
 
 class Sink {
  public:
-  /// prepare may block for long: it hashes what it offers to resume. Nothing is written but a probe file that has no name.
+  /// prepare may block for long: it hashes what it offers to resume. Nothing is written but a probe file that has no
+  /// name.
   /// Errors: exit 8 (local) or 2 (the folder). Syscalls: open, openat2, statvfs, fstatat, pread, flock.
   [[nodiscard]] static Result<std::unique_ptr<Sink>> prepare(Manifest manifest, SinkOptions options,
                                                             std::unique_ptr<FileIo> io);

@@ -89,7 +89,8 @@ void Sink::checkpoint_if_due(Instant now) {
 void Sink::start_syncs() {
   std::vector<std::uint32_t> files;
   for (const auto& [file, open] : open_)
-    if (!open->to_record.empty() && !open->is_syncing && blocks_of(manifest_.files[file].size) > 1) files.push_back(file);
+    if (!open->to_record.empty() && !open->is_syncing && blocks_of(manifest_.files[file].size) > 1)
+      files.push_back(file);
   for (const std::uint32_t file : files) {
     wait_for_room();  // this may finish a file, and with it drop its state
     const auto at = open_.find(file);

@@ -28,16 +28,16 @@ void raise_descriptor_limit() noexcept {
 }
 
 Error already_exists(const ManifestEntry& entry, std::string_view cause, std::string_view hint) {
-  return {ExitCode::local_file_error, "receive '" + display_name(entry.name) + "'", std::string{cause}, std::string{hint},
-          EEXIST};
+  return {ExitCode::local_file_error, "receive '" + display_name(entry.name) + "'", std::string{cause},
+          std::string{hint}, EEXIST};
 }
 
 }  // namespace
 
 Sink::Sink(Manifest manifest, SinkOptions options, std::unique_ptr<FileIo> io)
     : manifest_{std::move(manifest)}, options_{std::move(options)}, io_{std::move(io)}, pool_{options_.slots},
-      claims_(manifest_.files.size()), is_wanted_(manifest_.files.size(), true), is_done_(manifest_.files.size(), false),
-      writing_(options_.slots) {
+      claims_(manifest_.files.size()), is_wanted_(manifest_.files.size(), true),
+      is_done_(manifest_.files.size(), false), writing_(options_.slots) {
   ONEHOP_CHECK(io_ != nullptr);
   part_options_ = {.digest_kind = options_.digest_kind, .on_exist = options_.on_exist, .umask_bits = read_umask(),
                    .is_creating = false};
@@ -71,9 +71,11 @@ Result<void> Sink::open_folder() {
   if (!probe.is_open() && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
     const std::string name = ".onehop-probe-" + std::to_string(::getpid());
     probe = open_beneath(root_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-    if (probe.is_open() && is_same_inode(root_.get(), name.c_str(), probe.get())) ::unlinkat(root_.get(), name.c_str(), 0);
+    if (probe.is_open() && is_same_inode(root_.get(), name.c_str(), probe.get()))
+      ::unlinkat(root_.get(), name.c_str(), 0);
   }
-  if (!probe.is_open()) return errno_error(ExitCode::local_file_error, attempt, "Choose a folder that can be written to");
+  if (!probe.is_open())
+    return errno_error(ExitCode::local_file_error, attempt, "Choose a folder that can be written to");
   return success();
 }
 
@@ -112,7 +114,8 @@ Result<void> Sink::look_at(std::uint32_t file, const struct stat& status, Place 
   }
   if (!is_regular) return already_exists(entry, "that name exists and is not a regular file", "It is never replaced");
   if (static_cast<std::uint64_t>(status.st_size) != entry.size)
-    return already_exists(entry, "a complete file of another size has that name", "Choose --on-exist rename or overwrite");
+    return already_exists(entry, "a complete file of another size has that name",
+                          "Choose --on-exist rename or overwrite");
   // Perhaps an earlier session finished this very file. All of it is offered; if anything differs, nothing is written.
   auto open = std::make_unique<OpenFile>(options_.digest_kind);
   open->complete = open_beneath(place.folder.get(), place.leaf.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);

@@ -76,7 +76,8 @@ std::size_t Source::flush(SpscRing<BlockRef>& to_engine) {
 
 /// Opens the file at read_file_, past those that are not wanted. False: no file is left, or it failed.
 bool Source::open_next_file() {
-  while (read_file_ < files_.files.size() && !options_.is_wanted.empty() && !options_.is_wanted[read_file_]) ++read_file_;
+  while (read_file_ < files_.files.size() && !options_.is_wanted.empty() && !options_.is_wanted[read_file_])
+    ++read_file_;
   if (read_file_ == files_.files.size()) return false;
   SourceFile& file = files_.files[read_file_];
   if (!file.fd.is_open()) {

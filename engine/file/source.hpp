@@ -72,7 +72,7 @@ class Source {
   SourceOptions options_;
   std::unique_ptr<FileIo> io_;
   BlockPool pool_;
-  std::deque<Read> reads_;        // in file order; the front is handed over first. Its place in the deque + first_tag_ is its tag
+  std::deque<Read> reads_;        // in file order; the front is handed over first. Place in it + first_tag_ = tag
   std::uint64_t first_tag_ = 0;
   std::deque<BlockRef> outbox_;   // what the ring had no room for; bounded by the pool and one message per file in it
   std::uint32_t read_file_ = 0;   // being read

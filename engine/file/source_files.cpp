@@ -51,8 +51,8 @@ Result<SourceFile> open_regular(const std::string& path, mode_t* mode) {
   if (::fstatat(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
     return errno_error(ExitCode::local_file_error, attempt);
   if (!S_ISREG(status.st_mode)) return refusal(path, kind_of(status.st_mode), remedy_for(status.st_mode));
-  SourceFile file{.path = path, .fd = Fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)},
-                  .fence = {}};
+  constexpr int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  SourceFile file{.path = path, .fd = Fd{::open(path.c_str(), flags)}, .fence = {}};
   if (!file.fd.is_open()) return errno_error(ExitCode::local_file_error, attempt);
   if (::fstat(file.fd.get(), &status) != 0) return errno_error(ExitCode::local_file_error, attempt);
   if (!S_ISREG(status.st_mode)) return refusal(path, kind_of(status.st_mode), remedy_for(status.st_mode));

@@ -2,8 +2,8 @@
 // SourceFiles: the files named on the command line, opened and fenced.
 //
 // A fence is what fstat said when the file was offered. It is compared before the first and after the last block, so a
-// file that changes on the way is never announced as if it had not. Regular files only, symbolic links are not followed:
-// what is sent is what was named. Made by set-up, then owned by the Source (file thread).
+// file that changes on the way is never announced as if it had not. Regular files only, symbolic links are not
+// followed: what is sent is what was named. Made by set-up, then owned by the Source (file thread).
 #pragma once
 
 #include <sys/stat.h>
@@ -37,14 +37,15 @@ struct SourceFiles {
   std::vector<SourceFile> files;  ///< by manifest index
 };
 
-/// Descriptors kept from offer to end. Higher: the soft limit of 1024 is in reach. Lower: a file that is deleted between
-/// offer and its turn is lost although an open descriptor would have kept it.
+/// Descriptors kept from offer to end. Higher: the soft limit of 1024 is in reach. Lower: a file that is deleted
+/// between offer and its turn is lost although an open descriptor would have kept it.
 inline constexpr std::size_t open_files_kept = 256;
 
-/// open_source_files makes the manifest from paths; each file is offered under its base name. A folder, a device, a fifo,
-/// a socket, a link, an unreadable file, and two paths with one base name are errors with exit 8.
+/// open_source_files makes the manifest from paths; each file is offered under its base name. A folder, a device, a
+/// fifo, a socket, a link, an unreadable file, and two paths with one base name are errors with exit 8.
 /// Syscalls: fstatat, open, fstat, posix_fadvise per path.
-[[nodiscard]] Result<SourceFiles> open_source_files(std::span<const std::string> paths, const ManifestLimits& limits = {});
+[[nodiscard]] Result<SourceFiles> open_source_files(std::span<const std::string> paths,
+                                                    const ManifestLimits& limits = {});
 
 /// open_regular opens a regular file for reading without following a link; a fifo does not block it.
 [[nodiscard]] Result<SourceFile> open_regular(const std::string& path, mode_t* mode);

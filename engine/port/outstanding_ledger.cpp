@@ -3,7 +3,6 @@
 #include "engine/port/outstanding_ledger.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "engine/base/check.hpp"
 
@@ -12,14 +11,18 @@ namespace onehop {
 void OutstandingLedger::push(Bytes wire, std::uint32_t frames, std::int64_t growth_bytes) noexcept {
   ONEHOP_CHECK(frames > 0);
   ONEHOP_CHECK(wire.count >= frames);
-  const auto frame_bytes = static_cast<std::uint32_t>(wire.count / frames);
-  const auto size_class =
-      std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(frame_bytes)), classes / 2 - 1);
-  std::int64_t& learnt = frame_truesize_bytes_[size_class + (frames > 1 ? classes / 2 : 0)];
-  learnt = std::max(learnt, growth_bytes / frames);
-
+  // The charge of a batch is its growth, unless older batches were freed meanwhile: they go whole, so the growth then falls
+  // well below the bytes sent, and what the last undisturbed batch was charged beyond its bytes stands in. (The largest
+  // charge per frame ever seen would do worse: a batch of two frames is charged half as much again per frame as one of 44,
+  // and the queue was then read a third too short.)
+  std::int64_t truesize = growth_bytes;
+  if (growth_bytes >= wire.count * undisturbed_permille / 1000) {
+    extra_bytes_ = growth_bytes - wire.count;
+    is_charged_ = true;
+  } else if (is_charged_) {
+    truesize = std::max<std::int64_t>(growth_bytes, wire.count + extra_bytes_);
+  }
   // A batch that was never seen to be charged (loopback: the peer's stack has it already) counts as freed.
-  const std::int64_t truesize = std::max(growth_bytes, learnt * frames);
   if (truesize <= 0) return;
   truesize_permille_ = std::max<std::int64_t>(1000, truesize * 1000 / wire.count);
   if (tail_ - head_ == batches_max) {

@@ -26,8 +26,7 @@ class OutstandingLedger {
   static constexpr std::size_t batches_max = 1024;
 
   /// push takes a batch that the kernel accepted. `growth_bytes` is how much the socket's charge grew across the call;
-  /// the kernel may have freed older frames meanwhile, so the largest charge per frame seen for frames of like size
-  /// stands in where it is larger.
+  /// the kernel may have freed older batches meanwhile, which is seen and made good from an undisturbed one.
   void push(Bytes wire, std::uint32_t frames, std::int64_t growth_bytes) noexcept;
 
   /// outstanding is the wire bytes still charged when the socket's charge is `charged_bytes`. What it once found gone
@@ -42,13 +41,15 @@ class OutstandingLedger {
     Bytes wire{};
     std::int64_t truesize_bytes = 0;
   };
-  // One class per power of two of the frame's wire length, for single frames and for super-packets.
-  static constexpr std::size_t classes = 34;
+  // A super-packet's payload is charged exactly and its headers are not, so the growth may be some percent below the wire
+  // bytes; anything freed meanwhile takes off at least a frame's worth.
+  static constexpr std::int64_t undisturbed_permille = 900;
 
   [[nodiscard]] Batch& at(std::size_t index) noexcept { return batches_[index % batches_max]; }
 
   std::array<Batch, batches_max> batches_{};
-  std::array<std::int64_t, classes> frame_truesize_bytes_{};
+  std::int64_t extra_bytes_ = 0;  // charge less wire bytes of the last undisturbed batch
+  bool is_charged_ = false;
   std::size_t head_ = 0;  // oldest
   std::size_t tail_ = 0;  // one past the newest
   Bytes wire_{};

@@ -184,6 +184,7 @@ class SenderLoop {
     transfer::FramePlan plan;
     Bytes sent{};
     std::size_t frames = 0;
+    const std::size_t batch_frames = std::max<std::size_t>(grant.batch_frames, 1);
     bool is_port_full = false;
     while (frames < tx_frames_per_turn_max) {
       const std::span<std::byte> slot = port_.lend(frame_bytes());
@@ -191,6 +192,8 @@ class SenderLoop {
       if (!sender_.next(now, room > sent, plan)) break;
       sent += emit(now, plan, slot);
       ++frames;
+      // A batch is one packet to the queues below us: on a slow link a large one is a delay that nobody can cut in on.
+      if (frames % batch_frames == 0 && port_.flush(now) > 0) break;
     }
     const std::size_t held_frames = port_.flush(now);
     pacer_.spend(sent);
@@ -218,7 +221,7 @@ class SenderLoop {
   }
 
   void send_pong(Instant now) noexcept {
-    if (!has_pong_due_ || !sender_.can_number()) return;
+    if (!has_pong_due_ || !sender_.can_number()) return;  // a peer that asks and never acknowledges gets no more
     const std::span<std::byte> slot = port_.lend(wire::overhead_bytes + wire::pong_body_bytes);
     if (slot.empty()) return;
     has_pong_due_ = false;

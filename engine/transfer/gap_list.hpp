@@ -3,8 +3,8 @@
 //
 //   settled ──[ gap ]── received ──[ gap ]── received ── largest
 //
-// The sender's `settled` lets it forget what will never arrive. When it is full, the two newest gaps become one: numbers
-// between them are then reported missing although they came, which costs a repeat and nothing else.
+// The sender's `settled` lets it forget what will never arrive. When it is full, the two newest gaps become one:
+// numbers between them are then reported missing although they came, which costs a repeat and nothing else.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,9 @@ class GapList {
     Instant seen_at{};  ///< when the gap opened
   };
 
-  explicit GapList(std::size_t gaps_max) : gaps_max_{std::max<std::size_t>(gaps_max, 2)} { gaps_.reserve(gaps_max_ + 1); }
+  explicit GapList(std::size_t gaps_max) : gaps_max_{std::max<std::size_t>(gaps_max, 2)} {
+    gaps_.reserve(gaps_max_ + 1);
+  }
 
   /// on_number records one number; returns false when it was known to have arrived or is settled.
   bool on_number(Instant now, std::uint64_t number) noexcept {
@@ -48,7 +50,8 @@ class GapList {
     if (settled <= settled_) return;
     settled_ = settled;
     if (has_any_ && largest_ + 1 < settled) largest_ = settled - 1;
-    const auto keep = std::find_if(gaps_.begin(), gaps_.end(), [&](const Gap& gap) { return gap.range.last >= settled; });
+    const auto keep =
+        std::find_if(gaps_.begin(), gaps_.end(), [&](const Gap& gap) { return gap.range.last >= settled; });
     gaps_.erase(gaps_.begin(), keep);
     if (!gaps_.empty()) gaps_.front().range.first = std::max(gaps_.front().range.first, settled);
   }

@@ -30,7 +30,8 @@ struct SentPacket {
 class InFlight {
  public:
   InFlight(std::size_t capacity, std::uint64_t first_number)
-      : mask_{std::bit_ceil(capacity) - 1}, packets_(mask_ + 1), oldest_{first_number}, next_{first_number}, settled_{first_number} {}
+      : mask_{std::bit_ceil(capacity) - 1}, packets_(mask_ + 1), oldest_{first_number}, next_{first_number},
+        settled_{first_number} {}
 
   [[nodiscard]] std::uint64_t oldest() const noexcept { return oldest_; }  ///< smallest number not resolved, or next()
   [[nodiscard]] std::uint64_t next() const noexcept { return next_; }

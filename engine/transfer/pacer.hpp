@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Pacer: a token bucket. Its depth follows the grant's backlog limit, so a core that was descheduled refills the queue in
-// one burst instead of losing the time; a bucket of 1 ms would lose it.
+// Pacer: a token bucket. Its depth follows the grant's backlog limit, so a core that was descheduled refills the queue
+// in one burst instead of losing the time; a bucket of 1 ms would lose it. The engine core calls it; it reads no clock.
 #pragma once
 
 #include <algorithm>
@@ -31,29 +31,38 @@ class Pacer {
   /// spend may overdraw by the last frame of a burst; the debt is paid by the next tokens.
   void spend(Bytes bytes) noexcept { tokens_ -= bytes; }
 
-  /// ready_at is when `bytes` will be allowed; Instant::max() at rate zero.
+  /// ready_at is when `bytes` will be allowed; Instant::max() when they never will be: at rate zero, or beyond the
+  /// depth.
   [[nodiscard]] Instant ready_at(Bytes bytes) const noexcept {
     if (tokens_ >= bytes) return filled_at_;
-    const Nanos wait = time_for(bytes - tokens_, rate_);
-    return wait == Nanos::max() ? Instant::max() : filled_at_ + wait;
+    if (rate_.count <= 0 || bytes > depth_) return Instant::max();
+    const Wide short_by = static_cast<Wide>((bytes - tokens_).count) * byte - remainder_;
+    const Wide wait_ns = (short_by + rate_.count - 1) / rate_.count;  // rounded up: at that moment they are there
+    return wait_ns < (Instant::max() - filled_at_).count() ? filled_at_ + Nanos{static_cast<Nanos::rep>(wait_ns)}
+                                                           : Instant::max();
   }
 
  private:
-  static constexpr std::int64_t ns_per_s = 1'000'000'000;
+  static constexpr std::int64_t byte = 1'000'000'000;  // in units of rate x nanosecond
+
   void fill(Instant now) noexcept {
     if (now <= filled_at_) return;
-    // What is below one byte is carried over, or short turns would lose up to a byte each: at 2 MB/s half the rate.
-    const Wide earned = static_cast<Wide>(rate_.count) * (now - filled_at_).count() + carry_;
-    const Bytes gained{static_cast<std::int64_t>(earned / ns_per_s)};
-    carry_ = static_cast<std::int64_t>(earned % ns_per_s);
+    // What is less than a byte is kept: at a low rate, short turns would else lose a large share of it.
+    const Wide gained = static_cast<Wide>(rate_.count) * (now - filled_at_).count() + remainder_;
     filled_at_ = now;
-    tokens_ = std::min(tokens_ + gained, depth_);
+    if (gained / byte >= (depth_ - tokens_).count) {
+      tokens_ = std::max(tokens_, depth_);
+      remainder_ = 0;
+    } else {
+      tokens_ += Bytes{static_cast<std::int64_t>(gained / byte)};
+      remainder_ = static_cast<std::int64_t>(gained % byte);
+    }
   }
 
   BytesPerSecond rate_{};
   Bytes depth_{};
   Bytes tokens_{};
-  std::int64_t carry_ = 0;  ///< earned, less than a byte, in thousand-millionths of one
+  std::int64_t remainder_ = 0;
   Instant filled_at_{};
   bool has_started_ = false;
 };

@@ -27,8 +27,8 @@ class RangeSet {
     return ranges_[i].first <= first && end <= ranges_[i].end ? Relation::present : Relation::partial;
   }
 
-  /// can_add: add() of an absent range would find room. What joins a range always does, or a full set could never close
-  /// its gaps and the block would never be complete.
+  /// can_add: add() of an absent range would find room. One that touches a neighbour always does: so even a full set
+  /// can take the first frame of each hole, and a block is completed however many holes it had.
   [[nodiscard]] bool can_add(std::uint32_t first, std::uint32_t end) const noexcept {
     if (count_ < ranges_max || ranges_[count_ - 1].end == first) return true;
     const std::size_t i = first_ending_after(first);
@@ -47,16 +47,14 @@ class RangeSet {
     const bool joins_right = i < count_ && ranges_[i].first == end;
     if (joins_left && joins_right) {
       ranges_[i - 1].end = ranges_[i].end;
-      std::copy(ranges_.begin() + static_cast<std::ptrdiff_t>(i) + 1, ranges_.begin() + static_cast<std::ptrdiff_t>(count_),
-                ranges_.begin() + static_cast<std::ptrdiff_t>(i));
+      std::copy(ranges_.begin() + i + 1, ranges_.begin() + count_, ranges_.begin() + i);
       --count_;
     } else if (joins_left) {
       ranges_[i - 1].end = end;
     } else if (joins_right) {
       ranges_[i].first = first;
     } else if (count_ < ranges_max) {
-      std::copy_backward(ranges_.begin() + static_cast<std::ptrdiff_t>(i), ranges_.begin() + static_cast<std::ptrdiff_t>(count_),
-                         ranges_.begin() + static_cast<std::ptrdiff_t>(count_) + 1);
+      std::copy_backward(ranges_.begin() + i, ranges_.begin() + count_, ranges_.begin() + count_ + 1);
       ranges_[i] = {first, end};
       ++count_;
     }

@@ -42,7 +42,9 @@ struct Receiver::State {
   [[nodiscard]] std::size_t block_number(std::uint32_t file, std::uint64_t offset) const noexcept {
     return first_block[file] + static_cast<std::size_t>(offset / block_bytes);
   }
-  [[nodiscard]] bool is_done(std::size_t number) const noexcept { return (done[number / 64] >> (number % 64) & 1) != 0; }
+  [[nodiscard]] bool is_done(std::size_t number) const noexcept {
+    return (done[number / 64] >> (number % 64) & 1) != 0;
+  }
   void mark_done(std::size_t number) noexcept {
     std::uint64_t& word = done[number / 64];
     const std::uint64_t bit = std::uint64_t{1} << (number % 64);
@@ -54,8 +56,9 @@ struct Receiver::State {
   void record(Instant now, const wire::FrameHeader& header, bool is_ce) noexcept;
   void complete(std::uint32_t index) noexcept;
   [[nodiscard]] Bytes ring_room() const noexcept;
-  void update_credit() noexcept;
+  [[nodiscard]] std::uint64_t credit() const noexcept;
   [[nodiscard]] Nanos report_interval() const noexcept;
+  [[nodiscard]] bool has_gap_to_tell(Instant now) const noexcept;
 
   ReceiverParams params;
   std::vector<std::size_t> first_block;   // by file: number of its first block over all files
@@ -72,7 +75,7 @@ struct Receiver::State {
 
   GapList gaps;
   Instant heard_at{}, largest_at{};
-  std::uint64_t cost_received = 0, blocks_given_back = 0, credit_total = 0;
+  std::uint64_t cost_received = 0, blocks_given_back = 0, credit_told = 0;
   std::uint64_t bytes_given_back = 0;
   QueueTelemetry rx_ring;
   Nanos srtt{0};
@@ -88,7 +91,7 @@ struct Receiver::State {
   std::uint64_t report_from = 0;
   std::size_t report_frames = 0;
   bool is_reporting = false;
-  std::uint64_t nacked_to = 0;            // gaps up to here have had their immediate NACK
+  std::uint64_t nacked_to = 0;            // gaps below have had their immediate NACK
   ReceiverTotals totals;
 };
 
@@ -121,7 +124,7 @@ void Receiver::add_free(const BlockRef& block) noexcept {
     s.at_file_side_min = std::min(s.at_file_side_min, s.at_file_side);
   }
   s.free_blocks.push_back({.data = block.data, .slot = block.slot});
-  s.update_credit();
+  if (s.credit() > s.credit_told) s.has_news = true;  // a sender that has used up its credit waits for this
 }
 
 bool Receiver::pop_full(BlockRef& block) noexcept {
@@ -229,7 +232,6 @@ void Receiver::accept(Instant now, const wire::FrameHeader& header, std::size_t 
   s.totals.bytes_accepted += length;
   s.cost_received += frame_cost(first + length, length, block.block.length);
   if (block.received == block.block.length) s.complete(slot);
-  s.update_credit();
 }
 
 void Receiver::State::complete(std::uint32_t slot) noexcept {
@@ -250,7 +252,9 @@ void Receiver::on_ping(Instant now, const wire::FrameHeader& header, const wire:
   s.has_pong = true;
 }
 
-void Receiver::on_other(Instant now, const wire::FrameHeader& header, bool is_ce) noexcept { s_->record(now, header, is_ce); }
+void Receiver::on_other(Instant now, const wire::FrameHeader& header, bool is_ce) noexcept {
+  s_->record(now, header, is_ce);
+}
 
 bool Receiver::pop_pong(Instant now, wire::Pong& pong) noexcept {
   State& s = *s_;
@@ -263,10 +267,7 @@ bool Receiver::pop_pong(Instant now, wire::Pong& pong) noexcept {
 
 // --- feedback out
 
-void Receiver::set_rx_ring(const QueueTelemetry& rx_ring) noexcept {
-  s_->rx_ring = rx_ring;
-  s_->update_credit();
-}
+void Receiver::set_rx_ring(const QueueTelemetry& rx_ring) noexcept { s_->rx_ring = rx_ring; }
 
 void Receiver::set_srtt(Nanos srtt) noexcept { s_->srtt = srtt; }
 
@@ -276,11 +277,12 @@ Bytes Receiver::State::ring_room() const noexcept {
   return std::max(share, Bytes{static_cast<std::int64_t>(64 * params.body_bytes_max)});
 }
 
-/// What the sender may have started: never more than there are buffers for, nor more than the ring takes before we look.
-void Receiver::State::update_credit() noexcept {
+/// What the sender may have started: never more than there are buffers for, nor more than the ring takes before we
+/// look. What was told once is never taken back.
+std::uint64_t Receiver::State::credit() const noexcept {
   const std::uint64_t buffers = (blocks_given_back + params.block_slots) * block_bytes;
   const std::uint64_t ring = cost_received + static_cast<std::uint64_t>(ring_room().count);
-  credit_total = std::max(credit_total, std::min(buffers, ring));
+  return std::max(credit_told, std::min(buffers, ring));
 }
 
 Nanos Receiver::State::report_interval() const noexcept {
@@ -288,23 +290,31 @@ Nanos Receiver::State::report_interval() const noexcept {
   return std::clamp(srtt / 4, report_min, report_max);
 }
 
+/// has_gap_to_tell: the oldest gap that has not had its NACK is old enough and has enough numbers behind it. (The
+/// newest would not do: where every tenth packet is lost there is always one that is too young.)
+bool Receiver::State::has_gap_to_tell(Instant now) const noexcept {
+  const auto& list = gaps.gaps();
+  const auto ends_before = [](const GapList::Gap& g, std::uint64_t number) { return g.range.last < number; };
+  const auto gap = std::lower_bound(list.begin(), list.end(), nacked_to, ends_before);
+  return gap != list.end() && gaps.largest() - gap->range.last >= reorder_threshold_packets &&
+         now - gap->seen_at >= srtt / 8;
+}
+
 bool Receiver::tick(Instant now) noexcept {
   State& s = *s_;
   if (s.heard_at == Instant{}) return false;
   bool is_due = now >= s.report_at && (s.has_news || now - s.reported_at >= report_idle);
-  // A gap that is old enough, with enough numbers behind it, is told at once; each gap once.
-  if (!is_due && !s.gaps.gaps().empty() && now - s.nack_at >= nack_spacing) {
-    const GapList::Gap& newest = s.gaps.gaps().back();
-    is_due = newest.range.last >= s.nacked_to && s.gaps.largest() >= newest.range.last + reorder_threshold_packets &&
-             now - newest.seen_at >= s.srtt / 8;
-    if (is_due) ++s.totals.nacks;
+  if (!is_due && now - s.nack_at >= nack_spacing && s.has_gap_to_tell(now)) {
+    is_due = true;
+    ++s.totals.nacks;
   }
   if (!is_due && !s.is_asked) return false;
   s.is_asked = false;
   s.has_news = false;
   s.nack_at = s.reported_at = now;
   s.report_at = now + s.report_interval();
-  s.nacked_to = s.gaps.largest();
+  // A gap with fewer numbers behind it is listed too, but the sender waits for more: it is told again when they came.
+  s.nacked_to = s.gaps.largest() - std::min(s.gaps.largest(), reorder_threshold_packets - 1);
   s.is_reporting = true;
   s.report_gap = 0;
   s.report_frames = 0;
@@ -328,8 +338,9 @@ bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
   feedback.receive_delay_ns = static_cast<std::uint64_t>(std::max<Nanos>(now - s.largest_at, 0ns).count());
   feedback.receiver_time_ns = static_cast<std::uint64_t>(now.time_since_epoch().count());
   feedback.received_bytes_total = s.totals.bytes_accepted;
-  feedback.credit_bytes_total = s.credit_total;
-  feedback.rx_ring = {.occupancy_bytes = static_cast<std::uint64_t>(std::clamp(s.rx_ring.occupancy, Bytes{0}, s.rx_ring.capacity).count),
+  feedback.credit_bytes_total = s.credit_told = s.credit();
+  const Bytes standing = std::clamp(s.rx_ring.occupancy, Bytes{0}, std::max(s.rx_ring.capacity, Bytes{0}));
+  feedback.rx_ring = {.occupancy_bytes = static_cast<std::uint64_t>(standing.count),
                       .drained_bytes_total = s.totals.bytes_accepted,
                       .capacity_bytes = static_cast<std::uint64_t>(s.rx_ring.capacity.count),
                       .is_backlogged = s.rx_ring.is_backlogged};
@@ -369,7 +380,7 @@ QueueTelemetry Receiver::app_buffer(Instant now) const noexcept {
           .is_backlogged = s.is_file_side_backlogged};
 }
 
-bool Receiver::has_started() const noexcept { return s_->totals.bytes_accepted > 0; }
+bool Receiver::has_started() const noexcept { return s_->totals.bytes_accepted > 0 || s_->totals.blocks_completed > 0; }
 bool Receiver::is_complete() const noexcept { return s_->blocks_left == 0; }
 Instant Receiver::heard_at() const noexcept { return s_->heard_at; }
 const ReceiverTotals& Receiver::totals() const noexcept { return s_->totals; }

@@ -10,9 +10,10 @@
 // accept(), after the tag was verified, and a range that has arrived is never the target of another open().
 //
 // Credit (credit_bytes_total) counts buffer bytes: a block costs block_bytes however short it is, a frame costs its
-// own length and the last frame of a block also what the block lacks to block_bytes. credit = min((blocks given to the file
-// thread and come back + slots) x block_bytes, cost received + room in the receive ring), and never shrinks.
-// The Sender counts cost the same way (frame_cost() in credit.hpp).
+// own length and the last frame of a block also what the block lacks to block_bytes. credit = min((blocks given to
+// the file thread and come back + slots) x block_bytes, cost received + room in the receive ring), and never shrinks.
+// The Sender counts cost the same way (frame_cost() in credit.hpp) and starts a frame while any credit is left: buffers
+// are whole blocks, so it never passes those, and it passes the ring by one frame at most.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,7 @@ struct Placement {
   enum class Verdict : std::uint8_t {
     fresh,      ///< open into `target`
     duplicate,  ///< its range has arrived: open into scratch, then accept() for the packet number
-    no_room,    ///< no free block, or only a part of the range is missing: drop without opening (not counted as received)
+    no_room,    ///< no free block, or a part of the range has arrived: drop without opening (not counted as received)
     malformed,  ///< outside its file, crosses a block, unknown file: drop
   };
   Verdict verdict = Verdict::malformed;
@@ -62,7 +63,7 @@ class Receiver {
 
   // --- blocks, to and from the file thread
   void add_free(const BlockRef& block) noexcept;            ///< at start, and each time the file thread gives one back
-  [[nodiscard]] bool pop_full(BlockRef& block) noexcept;    ///< a complete block; it counts as app buffer until add_free()
+  [[nodiscard]] bool pop_full(BlockRef& block) noexcept;    ///< a complete block; app buffer until add_free()
   /// mark_skipped: (file, offset) is on disk already (resume); it counts as arrived and is never placed.
   void mark_skipped(std::uint32_t file, std::uint64_t offset) noexcept;
 

@@ -8,7 +8,8 @@
 #include "engine/base/check.hpp"
 #include "engine/transfer/credit.hpp"
 #include "engine/transfer/in_flight.hpp"
-#include "engine/transfer/rtt.hpp"
+#include "engine/transfer/ping_schedule.hpp"
+#include "engine/transfer/tail_probe.hpp"
 
 namespace onehop::transfer {
 
@@ -16,18 +17,19 @@ namespace {
 
 // Specification (algorithms 1.8).
 constexpr std::uint64_t reorder_threshold_packets = 3;
-constexpr Nanos proving_period = 50ms;
-constexpr Nanos probe_backoff_max = 1s;
-constexpr Nanos probe_before_srtt = 100ms;
-constexpr Nanos probe_min = 10ms;
+constexpr Nanos lost_age_slack = 10ms;
 
-// Implementation: numbers are skipped on purpose, first within 256, then ever more rarely (N4).
+// Implementation: numbers are skipped on purpose, first within 256, then ever more rarely (N4). The span is twice the
+// mean.
 constexpr std::uint64_t skip_span_first = 256;
-constexpr std::uint64_t skip_span_max = std::uint64_t{1} << 17;
+constexpr std::uint64_t skip_span_max = std::uint64_t{1} << 18;
 
-// Implementation: numbers that only PING and PONG may take. If all else in the window is lost, the receiver knows none of
-// it and cannot list it; the next PING that arrives makes it speak.
-constexpr std::size_t numbers_reserved_max = 1024;
+// Shares of in_flight_max that are kept back: new data leaves room for repairs, and both leave room for PING. Without
+// it a window that is lost whole could never be asked after, since asking takes a number too. Smaller: a long blackhole
+// uses it up (PING backs off to 1 per s, so 1/16 of 65536 lasts an hour). Larger: less data in flight.
+constexpr std::size_t in_flight_min = 64;
+constexpr std::size_t new_data_reserve_share = 8, repair_reserve_share = 16;
+constexpr std::size_t numbers_per_frame_max = 2;  // one may be skipped on the way
 
 struct SlotState {
   BlockRef block;
@@ -46,7 +48,9 @@ struct Resend {
 struct Sender::State {
   explicit State(const SenderParams& p)
       : params{p}, in_flight{p.in_flight_max, p.first_packet_number}, slots(p.block_slots), to_send{p.block_slots},
-        freed{p.block_slots}, sent{2 * p.block_slots}, resend{2 * std::bit_ceil(p.in_flight_max)}, random{p.skip_seed} {
+        freed{p.block_slots}, sent{2 * p.block_slots}, resend{2 * std::bit_ceil(p.in_flight_max)}, random{p.skip_seed},
+        pings{p.ping_period_min, p.ping_period_max} {
+    ONEHOP_CHECK(p.in_flight_max >= in_flight_min);
     set_body_max(p.body_bytes_max);
     plan_skip();
   }
@@ -54,12 +58,6 @@ struct Sender::State {
   void set_body_max(std::size_t bytes) noexcept {
     params.body_bytes_max = bytes;
     frame_bytes = wire::frame_payload_bytes(bytes, block_bytes);
-  }
-  [[nodiscard]] bool can_number(std::size_t reserved) const noexcept {
-    return in_flight.span() + 2 + reserved <= params.in_flight_max;  // one may be skipped on the way
-  }
-  [[nodiscard]] bool can_number_data() const noexcept {
-    return can_number(std::min(numbers_reserved_max, params.in_flight_max / 4));
   }
   void plan_skip() noexcept {
     skip_at = in_flight.next() + 1 + random() % skip_span;
@@ -70,16 +68,27 @@ struct Sender::State {
   [[nodiscard]] bool plan_ping(Instant now, FramePlan& plan) noexcept;
   [[nodiscard]] bool plan_resend(Instant now, FramePlan& plan) noexcept;
   [[nodiscard]] bool plan_new(Instant now, FramePlan& plan) noexcept;
-  void plan_bytes(Instant now, std::uint32_t slot, std::uint32_t offset, std::uint32_t length, FramePlan& plan) noexcept;
+  void plan_bytes(Instant now, std::uint32_t slot, std::uint32_t offset, std::uint32_t length,
+                  FramePlan& plan) noexcept;
   [[nodiscard]] std::uint32_t next_length(const SlotState& slot) const noexcept;
   [[nodiscard]] bool has_credit() const noexcept;
+  [[nodiscard]] bool has_numbers(std::size_t reserve) const noexcept {
+    return in_flight.span() + numbers_per_frame_max + reserve <= params.in_flight_max;
+  }
+  [[nodiscard]] bool can_repair() const noexcept {
+    return !resend.is_empty() && has_numbers(params.in_flight_max / repair_reserve_share);
+  }
+  [[nodiscard]] bool can_start_new() const noexcept {
+    return resend.is_empty() && !to_send.is_empty() && !sent.is_full() && has_credit() &&
+           has_numbers(params.in_flight_max / new_data_reserve_share);
+  }
 
   void resolve(SentPacket& packet) noexcept;
   void on_arrived(SentPacket& packet) noexcept;
   void lose(SentPacket& packet) noexcept;
-  [[nodiscard]] bool is_lost(Instant now, std::uint64_t number, const wire::Feedback& feedback) const noexcept;
+  [[nodiscard]] bool is_lost(Instant now, std::uint64_t number, std::uint64_t lost_below) const noexcept;
   [[nodiscard]] wire::Violation walk(Instant now, const wire::Feedback& feedback) noexcept;
-  void probe(Instant now) noexcept;
+  void probe() noexcept;
 
   SenderParams params;
   InFlight in_flight;
@@ -96,16 +105,12 @@ struct Sender::State {
   std::uint64_t bytes_to_resend = 0;
 
   wire::Feedback newest;
-  Instant feedback_at{}, started_at{}, data_sent_at{}, queue_empty_since{};
-  Rtt rtt;
-  std::uint64_t ping_id = 0, ping_id_answered = 0;
-  Instant ping_sent_at{}, ping_due_at{};
-  std::size_t proving_body_bytes = 0, proven_frame_bytes = 0;
-  Nanos probe_wait{0};
-  Instant probe_at = Instant::max();
-  std::uint64_t largest_spoken_for = 0;
-  bool is_proving = false, is_proven = false, is_running = false, is_paused = false, has_ended = false;
-  bool has_spoken = false, is_queue_empty = true;
+  Instant feedback_at{}, started_at{};
+  PingSchedule pings;
+  TailProbe tail;
+  std::uint64_t largest_spoken_for = 0;  // one more than the largest, so that 0 is none
+  std::uint64_t data_sent_below = 0;     // one more than the newest number that carries data
+  bool is_running = false, is_paused = false, has_ended = false;
   SenderTotals totals;
 };
 
@@ -145,22 +150,19 @@ bool Sender::pop_sent(BlockRef& block) noexcept {
 
 // --- frames out
 
-void Sender::prove_path(std::size_t body_bytes) noexcept {
-  s_->is_proving = true;
-  s_->proving_body_bytes = body_bytes;
-  s_->ping_due_at = Instant{};
-}
-void Sender::stop_proving() noexcept { s_->is_proving = false; }
-bool Sender::is_path_proven() const noexcept { return s_->is_proven; }
+void Sender::prove_path(std::size_t body_bytes) noexcept { s_->pings.prove(body_bytes); }
+void Sender::stop_proving() noexcept { s_->pings.stop_proving(); }
+bool Sender::is_path_proven() const noexcept { return s_->pings.is_proven(); }
 
 void Sender::start(Instant now) noexcept {
   s_->is_running = true;
+  s_->pings.start();
   s_->started_at = now;
 }
 void Sender::pause() noexcept { s_->is_paused = true; }
 
 wire::FrameHeader Sender::State::header_for(wire::FrameType type, const SentPacket& packet) noexcept {
-  if (in_flight.next() == skip_at && !in_flight.is_full()) {
+  if (in_flight.next() == skip_at) {
     (void)in_flight.push({.state = PacketState::skipped});
     ++totals.packets_skipped;
     plan_skip();
@@ -173,20 +175,11 @@ wire::FrameHeader Sender::State::header_for(wire::FrameType type, const SentPack
 }
 
 bool Sender::State::plan_ping(Instant now, FramePlan& plan) noexcept {
-  if ((!is_proving && !is_running) || now < ping_due_at) return false;
-  const bool is_full_size = is_proving && !is_proven;
-  Nanos period = proving_period;
-  if (!is_full_size) {
-    period = rtt.srtt() == 0ns ? params.ping_period_min : std::clamp(rtt.srtt(), params.ping_period_min, params.ping_period_max);
-    // Unanswered pings are asked more and more rarely, so that a dead path is not fed.
-    if (ping_id > ping_id_answered + 4) period = std::min(params.ping_period_max * static_cast<int>(ping_id - ping_id_answered), Nanos{1s});
-  }
-  ping_due_at = now + period;
-  ping_sent_at = now;
+  if (!pings.is_due(now)) return false;
   plan = {};
   plan.header = header_for(wire::FrameType::ping, {.sent_at = now, .state = PacketState::in_flight});
-  plan.ping.id = ++ping_id;
-  plan.body_bytes = is_full_size ? std::min(proving_body_bytes, params.body_bytes_max) : wire::ping_body_bytes_min;
+  plan.body_bytes = pings.send(now);
+  plan.ping.id = pings.id();
   return true;
 }
 
@@ -194,19 +187,21 @@ void Sender::State::plan_bytes(Instant now, std::uint32_t slot_index, std::uint3
                                FramePlan& plan) noexcept {
   const BlockRef& block = slots[slot_index].block;
   plan = {};
-  plan.header = header_for(wire::FrameType::data, {.sent_at = now, .slot = slot_index, .offset_in_block = offset,
-                                                   .length = length, .has_data = true, .state = PacketState::in_flight});
+  plan.header = header_for(wire::FrameType::data,
+                           {.sent_at = now, .slot = slot_index, .offset_in_block = offset, .length = length,
+                            .has_data = true, .state = PacketState::in_flight});
   plan.header.file = block.file;
   plan.header.offset = block.offset + offset;
   plan.header.is_end_of_block = offset + length == block.length;
   plan.body = {block.data + offset, length};
   plan.body_bytes = length;
   totals.data_bytes_sent += length;
-  data_sent_at = now;
+  data_sent_below = plan.header.packet_number + 1;
+  tail.on_sent(now);
 }
 
 bool Sender::State::plan_resend(Instant now, FramePlan& plan) noexcept {
-  if (resend.is_empty()) return false;
+  if (!can_repair()) return false;
   Resend& range = resend.front();
   const std::uint32_t length = std::min(range.length, static_cast<std::uint32_t>(params.body_bytes_max));
   plan_bytes(now, range.slot, range.offset, length, plan);
@@ -223,14 +218,13 @@ std::uint32_t Sender::State::next_length(const SlotState& slot) const noexcept {
   return std::min(slot.block.length - slot.sent, static_cast<std::uint32_t>(frame_bytes));
 }
 
-bool Sender::State::has_credit() const noexcept {
-  const SlotState& slot = slots[to_send.front()];
-  const std::uint32_t length = next_length(slot);
-  return cost_started + frame_cost(slot.sent + length, length, slot.block.length) <= credit_total;
-}
+/// A frame may start while any credit is left. What it goes beyond is bounded: all frames of a block cost block_bytes
+/// together and the peer's buffers are whole blocks, so it never passes those; it passes the peer's receive ring by
+/// one frame at most. To ask for its whole cost would stop a file of a few bytes at a ring smaller than a block.
+bool Sender::State::has_credit() const noexcept { return cost_started < credit_total; }
 
 bool Sender::State::plan_new(Instant now, FramePlan& plan) noexcept {
-  if (to_send.is_empty() || sent.is_full() || !has_credit()) return false;
+  if (!can_start_new()) return false;
   const std::uint32_t index = to_send.front();
   SlotState& slot = slots[index];
   const std::uint32_t length = next_length(slot);
@@ -248,15 +242,15 @@ bool Sender::State::plan_new(Instant now, FramePlan& plan) noexcept {
 
 bool Sender::next(Instant now, bool is_data_allowed, FramePlan& plan) noexcept {
   State& s = *s_;
-  if (s.can_number(0) && s.plan_ping(now, plan)) return true;
-  if (!is_data_allowed || !s.is_running || s.is_paused || !s.can_number_data()) return false;
+  if (!can_number()) return false;
+  if (s.plan_ping(now, plan)) return true;
+  if (!is_data_allowed || !s.is_running || s.is_paused) return false;
   return s.plan_resend(now, plan) || s.plan_new(now, plan);
 }
 
 bool Sender::has_data() const noexcept {
   const State& s = *s_;
-  if (!s.is_running || s.is_paused || !s.can_number_data()) return false;
-  return !s.resend.is_empty() || (!s.to_send.is_empty() && s.has_credit());
+  return s.is_running && !s.is_paused && (s.can_repair() || s.can_start_new());
 }
 
 bool Sender::is_credit_limited() const noexcept {
@@ -269,7 +263,7 @@ std::uint64_t Sender::take_packet_number(Instant now) noexcept {
   return s_->header_for(wire::FrameType::pong, {.sent_at = now, .state = PacketState::in_flight}).packet_number;
 }
 std::uint64_t Sender::settled() noexcept { return s_->in_flight.settled(); }
-bool Sender::can_number() const noexcept { return s_->can_number(0); }
+bool Sender::can_number() const noexcept { return s_->has_numbers(0); }
 
 // --- frames in
 
@@ -298,15 +292,29 @@ void Sender::State::lose(SentPacket& packet) noexcept {
   bytes_to_resend += packet.length;
 }
 
-bool Sender::State::is_lost(Instant now, std::uint64_t number, const wire::Feedback& feedback) const noexcept {
-  if (feedback.largest >= number + reorder_threshold_packets) return true;
-  const Nanos srtt = rtt.srtt();
-  return srtt > 0ns && now - in_flight.at(number).sent_at > srtt * 9 / 8 + probe_min;
+/// third_newest_received: numbers below it have reorder_threshold_packets received ones above them in this frame.
+std::uint64_t third_newest_received(const wire::Feedback& feedback) noexcept {
+  std::uint64_t left = reorder_threshold_packets, top = feedback.largest;
+  for (std::size_t i = feedback.range_count; i-- > 0;) {
+    const std::uint64_t received = top - feedback.missing[i].last;  // between this range and the one above it
+    if (received >= left) return top - left + 1;
+    left -= received;
+    if (feedback.missing[i].first == 0) return 0;
+    top = feedback.missing[i].first - 1;
+  }
+  return top >= feedback.from && top - feedback.from + 1 >= left ? top - left + 1 : 0;
+}
+
+bool Sender::State::is_lost(Instant now, std::uint64_t number, std::uint64_t lost_below) const noexcept {
+  if (number < lost_below) return true;
+  const Nanos srtt = pings.srtt();
+  return srtt > 0ns && now - in_flight.at(number).sent_at > srtt * 9 / 8 + lost_age_slack;
 }
 
 /// walk looks once at each number that this frame speaks for and that is not yet resolved.
 wire::Violation Sender::State::walk(Instant now, const wire::Feedback& feedback) noexcept {
   std::size_t range = 0;
+  const std::uint64_t lost_below = third_newest_received(feedback);
   const std::uint64_t first = std::max(feedback.from, in_flight.oldest());
   for (std::uint64_t number = first; number <= feedback.largest; ++number) {
     while (range < feedback.range_count && feedback.missing[range].last < number) ++range;
@@ -318,7 +326,7 @@ wire::Violation Sender::State::walk(Instant now, const wire::Feedback& feedback)
       resolve(packet);
     } else if (!is_missing) {
       on_arrived(packet);
-    } else if (is_lost(now, number, feedback)) {
+    } else if (is_lost(now, number, lost_below)) {
       if (packet.has_data) ++totals.packets_lost;
       lose(packet);
     }
@@ -334,38 +342,28 @@ wire::Violation Sender::on_feedback(Instant now, const wire::Feedback& feedback)
     ++s.totals.stale_feedback;
     return wire::Violation::none;
   }
-  const bool is_news = !feedback.has_received || feedback.largest > s.largest_spoken_for || feedback.range_count > 0;
   ++s.totals.feedback_frames;
   s.totals.ce_packets = std::max(s.totals.ce_packets, feedback.ce_packets_total);
   s.credit_total = std::max(s.credit_total, feedback.credit_bytes_total);
   s.feedback_at = now;
   s.newest = feedback;
   if (!feedback.has_received) return wire::Violation::none;
-  s.largest_spoken_for = std::max(s.largest_spoken_for, feedback.largest);
-  s.has_spoken = true;
+  if (feedback.largest >= s.largest_spoken_for) {
+    s.largest_spoken_for = feedback.largest + 1;
+    s.tail.on_news(now);
+  }
   // A skipped number below `from` was settled before the receiver could speak of it.
   for (std::uint64_t number = s.in_flight.oldest(); number < std::min(feedback.from, s.in_flight.settled()); ++number)
     s.resolve(s.in_flight.at(number));
-  const wire::Violation violation = s.walk(now, feedback);
-  if (is_news) s.probe_wait = 0ns;
-  return violation;
+  return s.walk(now, feedback);
 }
 
-void Sender::on_pong(Instant now, const wire::Pong& pong) noexcept {
-  State& s = *s_;
-  if (pong.id > s.ping_id || pong.id <= s.ping_id_answered) return;
-  if (s.is_proving && !s.is_proven) {
-    s.is_proven = true;
-    s.proven_frame_bytes = static_cast<std::size_t>(pong.received_bytes);
-  }
-  s.ping_id_answered = pong.id;
-  if (pong.id == s.ping_id) (void)s.rtt.add(now - s.ping_sent_at - Nanos{static_cast<Nanos::rep>(pong.hold_ns)});
-}
+void Sender::on_pong(Instant now, const wire::Pong& pong) noexcept { s_->pings.on_pong(now, pong); }
 
 // --- time
 
 /// probe resends the newest unresolved packet: what is lost at the very end leaves no gap behind it.
-void Sender::State::probe(Instant) noexcept {
+void Sender::State::probe() noexcept {
   for (std::uint64_t number = in_flight.next(); number-- > in_flight.oldest();) {
     SentPacket& packet = in_flight.at(number);
     if (packet.state != PacketState::in_flight || !packet.has_data) continue;
@@ -377,31 +375,12 @@ void Sender::State::probe(Instant) noexcept {
 
 void Sender::tick(Instant now, Bytes own_queue) noexcept {
   State& s = *s_;
-  const bool is_empty = own_queue.count == 0;
-  if (!is_empty || !s.is_queue_empty) s.queue_empty_since = now;
-  s.is_queue_empty = is_empty;
-  const bool has_unspoken = s.is_running && !s.is_paused && s.in_flight.span() > 0 && s.resend.is_empty();
-  const bool is_idle = s.to_send.is_empty() || !s.has_credit() || !s.can_number_data();
-  if (!has_unspoken || !is_idle || !is_empty) {
-    s.probe_at = Instant::max();
-    return;
-  }
-  const Nanos srtt = s.rtt.srtt();
-  const Nanos base = srtt == 0ns ? probe_before_srtt : std::max(2 * srtt, probe_min);
-  if (s.probe_wait == 0ns) s.probe_wait = base;
-  const Instant since = std::max({s.data_sent_at, s.queue_empty_since});
-  s.probe_at = since + s.probe_wait;
-  if (now < s.probe_at) return;
-  s.probe(now);
-  s.data_sent_at = now;
-  s.probe_wait = std::min(s.probe_wait * 2, probe_backoff_max);
-  s.probe_at = now + s.probe_wait;
+  const bool has_unspoken = s.data_sent_below > std::max(s.largest_spoken_for, s.in_flight.oldest());
+  const bool is_armed = s.is_running && !s.is_paused && has_unspoken && s.resend.is_empty() && !s.can_start_new();
+  if (s.tail.tick(now, is_armed, own_queue, s.pings.srtt())) s.probe();
 }
 
-Instant Sender::next_deadline() const noexcept {
-  const Instant ping = s_->is_proving || s_->is_running ? s_->ping_due_at : Instant::max();
-  return std::min(ping, s_->probe_at);
-}
+Instant Sender::next_deadline() const noexcept { return std::min(s_->pings.due_at(), s_->tail.deadline()); }
 
 bool Sender::is_silent(Instant now) const noexcept {
   return s_->is_running && now - std::max(s_->started_at, s_->feedback_at) > s_->params.silent_limit;
@@ -410,12 +389,12 @@ bool Sender::is_silent(Instant now) const noexcept {
 void Sender::set_body_max(std::size_t body_bytes_max) noexcept { s_->set_body_max(body_bytes_max); }
 
 bool Sender::is_all_arrived() const noexcept { return s_->has_ended && s_->slots_lent == 0 && s_->to_send.is_empty(); }
-Nanos Sender::srtt() const noexcept { return s_->rtt.srtt(); }
+Nanos Sender::srtt() const noexcept { return s_->pings.srtt(); }
 const SenderTotals& Sender::totals() const noexcept { return s_->totals; }
 const wire::Feedback& Sender::newest_feedback() const noexcept { return s_->newest; }
 Instant Sender::feedback_at() const noexcept { return s_->feedback_at; }
 std::size_t Sender::frame_payload_bytes() const noexcept { return s_->frame_bytes; }
 std::size_t Sender::in_flight() const noexcept { return s_->in_flight.span(); }
-std::size_t Sender::proven_frame_bytes() const noexcept { return s_->proven_frame_bytes; }
+std::size_t Sender::proven_frame_bytes() const noexcept { return s_->pings.proven_frame_bytes(); }
 
 }  // namespace onehop::transfer

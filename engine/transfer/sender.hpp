@@ -25,7 +25,7 @@ namespace onehop::transfer {
 struct SenderParams {
   std::size_t body_bytes_max = 0;         ///< UDP payload less wire::overhead_bytes; set_body_max() lowers or raises it
   std::size_t block_slots = 0;            ///< blocks that can be lent at once
-  std::size_t in_flight_max = 1U << 16;   ///< packets not yet settled; power of two
+  std::size_t in_flight_max = 1U << 16;   ///< packets not yet settled; power of two, 64 at least
   std::uint64_t first_packet_number = 1;  ///< tests start near a wrap
   std::uint64_t skip_seed = 1;            ///< for the numbers skipped on purpose (optimistic ACK defence, N4)
   Nanos ping_period_min = 10ms, ping_period_max = 100ms;   // algorithms 1.3
@@ -77,8 +77,8 @@ class Sender {
   /// pause stops new data and repairs (checkpoint on interrupt); PING goes on.
   void pause() noexcept;
   /// next plans one frame, and counts it as sent: the caller must seal and commit it. Order: PING due, ranges to
-  /// resend, tail probe, new data within credit. False: nothing to send now. `is_data_allowed` false (no rate or backlog
-  /// left): only what is exempt (PING).
+  /// resend, tail probe, new data within credit. False: nothing to send now. `is_data_allowed` false (no rate or
+  /// backlog left): only what is exempt (PING).
   [[nodiscard]] bool next(Instant now, bool is_data_allowed, FramePlan& plan) noexcept;
   /// has_data says whether next() would send file data, credit included.
   [[nodiscard]] bool has_data() const noexcept;
@@ -91,7 +91,7 @@ class Sender {
   /// resend. settled is for its header.
   [[nodiscard]] std::uint64_t take_packet_number(Instant now) noexcept;
   [[nodiscard]] std::uint64_t settled() noexcept;
-  /// can_number: a number is free; false while in_flight_max are not settled.
+  /// can_number: a number is free; false while in_flight_max are not settled. take_packet_number() needs it to be true.
   [[nodiscard]] bool can_number() const noexcept;
 
   // --- frames in
@@ -100,8 +100,8 @@ class Sender {
   void on_pong(Instant now, const wire::Pong& pong) noexcept;
 
   // --- time
-  /// tick runs timers (tail probe with back-off, PING). `own_queue` is what our lower queue still holds: while it is not
-  /// empty the newest packets may be in it, and no probe is sent. Call before next().
+  /// tick runs timers (tail probe with back-off, PING). `own_queue` is what our lower queue still holds: while
+  /// it is not empty the newest packets may be in it, and no probe is sent. Call before next().
   void tick(Instant now, Bytes own_queue) noexcept;
   /// next_deadline: when tick() has something to do at the latest; Instant::max() for never.
   [[nodiscard]] Instant next_deadline() const noexcept;

@@ -150,7 +150,6 @@ TEST_CASE("a backlog limit bounds what the kernel holds", "[port][udp]") {
   const Instant start = pair.now();
   // While frames wait for room, wait() ends when there is room: far before this deadline.
   CHECK(pair.wait(pair.a(), start + 60s, false) < start + 60s);
-  CHECK(pair.a().tx_queue(pair.now()).capacity <= kib(101));
   Bytes below{};
   for (int i = 0; i < 1000 && pair.a().flush(pair.now()) > 0; ++i) {
     const Bytes held{static_cast<std::int64_t>(pair.a().flush(pair.now()) * 1442)};

@@ -42,7 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!journal) return 0;
   ++fuzz::accepted_total;
   ONEHOP_CHECK(journal->valid_bytes <= size);
-  ONEHOP_CHECK(journal->valid_bytes == file::journal_header_bytes + journal->claims.size() * file::journal_record_bytes);
+  const std::size_t records_bytes = journal->claims.size() * file::journal_record_bytes;
+  ONEHOP_CHECK(journal->valid_bytes == file::journal_header_bytes + records_bytes);
   file::JournalWriter writer{journal->header};
   std::vector<std::byte> again(writer.header().begin(), writer.header().end());
   for (const file::Claim& claim : journal->claims) {

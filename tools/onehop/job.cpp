@@ -166,6 +166,13 @@ void Job::stop() noexcept {
   progress_.finish();
 }
 
+void Job::forget_session() {
+  first_data_at_ = ended_at_ = interval_at_ = {};
+  interval_bytes_ = bytes_expected_ = 0;
+  last_state_ = {};
+  usage_ = {};
+}
+
 void Job::on_phase(plane::Phase phase) {
   phase_ = phase;
   if (phase == plane::Phase::done) progress_.finish();
@@ -192,7 +199,8 @@ void Job::tick() {
   if (has_data && now - interval_at_ >= interval_period) emit_interval(now);
   timer_.expires_after(rate_thread_ ? view_period : count_period);
   timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) tick();
+    // A timer that had run out before cancel() still calls back, without an error.
+    if (!error && engine_) tick();
   });
 }
 
@@ -229,6 +237,7 @@ void Job::end(const plane::SessionEnd& end, std::uint64_t bytes_total, std::uint
   facts_.is_hash_ok = end.code == ExitCode::done;
   if (first_data_at_ != Instant{}) facts_.seconds = std::chrono::duration<double>(ended_at_ - first_data_at_).count();
   reporter_.end(facts_, last_state_, usage_, end.code);
+  forget_session();
 }
 
 }  // namespace onehop::tool

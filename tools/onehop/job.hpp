@@ -69,6 +69,7 @@ class Job {
 
  private:
   void tick();
+  void forget_session();  ///< the next one of a receiver that goes on counts from nothing
   [[nodiscard]] std::uint64_t bytes_arrived() const;
   void emit_interval(Instant now);
 

@@ -4,7 +4,9 @@
 
 #include <cstdio>
 
-// #include "tools/lab/lab_command.hpp"
+#if ONEHOP_HAS_LAB
+#include "tools/lab/lab_command.hpp"
+#endif
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/privilege.hpp"
 
@@ -36,8 +38,10 @@ int run_program(int argc, char** argv) {
       ->check(CLI::IsMember({"ask", "resume", "skip", "rename", "overwrite"}))->capture_default_str();
   add_common_options(*recv_app, recv.common);
 
-  // lab::LabCommand lab_command;
-  // lab::add_lab_command(app, lab_command);
+#if ONEHOP_HAS_LAB
+  lab::LabCommand lab_command;
+  lab::add_lab_command(app, lab_command);
+#endif
 
   try {
     app.parse(argc, argv);
@@ -49,7 +53,9 @@ int run_program(int argc, char** argv) {
   hide_secrets();
   if (send_app->parsed()) return static_cast<int>(send_command(send));
   if (recv_app->parsed()) return static_cast<int>(recv_command(recv));
-  // if (lab_command.is_parsed()) return lab_command.run();
+#if ONEHOP_HAS_LAB
+  if (lab_command.is_parsed()) return lab_command.run();
+#endif
   std::fputs(app.help().c_str(), stderr);
   return static_cast<int>(ExitCode::usage);
 }

@@ -69,7 +69,7 @@ TEST_CASE("buffer 1 aims at 2 v d_1 and its term is 3 v - X/d_1", "[control][law
 
 //= [SMUFF] eq. (5) type=test
 TEST_CASE("receiver targets are 0.6 C d and 0.2 C d, terms with empty buffers 1.6 C and 1.2 C", "[control][law]") {
-  Feed f{{.has_latch = false}};
+  Feed f{{.app_grain = {}, .app_nap = {}, .has_latch = false}};
   f.run();
   CHECK(is_near(f.row(1).target.count, (c * Gain{600} * 10ms).count, 0.02));
   CHECK(is_near(f.row(2).target.count, (c * Gain{200} * 10ms).count, 0.02));
@@ -116,8 +116,20 @@ TEST_CASE("up to a fifth of foreign bytes counts as ours, more than that does no
   CHECK(is_near(holding.backlog_max.count, (c * 8ms).count, 0.05));
 }
 
-TEST_CASE("d of the receiver terms is srtt, and at least 2 ms", "[control][law]") {
+// The application buffer moves by whole blocks: its target is never below four of them, and d_3 never shorter than they
+// take to drain, or each block would be taken for a backlog.
+TEST_CASE("the application buffer is judged in whole blocks", "[control][law]") {
   Feed f{{.has_latch = false}};
+  f.srtt = 300us;
+  f.run();
+  CHECK(f.row(2).target >= Bytes{4 * block_bytes});
+  f.x_3 = {2 * block_bytes};
+  f.run();
+  CHECK(f.row(2).rate.count >= c.count);
+}
+
+TEST_CASE("d of the receiver terms is srtt, and at least 2 ms", "[control][law]") {
+  Feed f{{.app_grain = {}, .app_nap = {}, .has_latch = false}};
   f.srtt = 300us;
   f.run();
   CHECK(is_near(f.row(2).target.count, (c * Gain{200} * 2ms).count, 0.05));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tests/control/plane/plane_world.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <stdexcept>
@@ -49,8 +50,9 @@ SessionLimits short_limits() {
 }
 
 FakeEngine::FakeEngine(asio::io_context& io, Role role, const file::Manifest& manifest,
-                       std::vector<FileAction> actions, EngineScript script)
-    : timer_{io}, role_{role}, manifest_{manifest}, actions_{std::move(actions)}, script_{script},
+                       std::vector<FileAction> actions, Claims claims, EngineScript script)
+    : timer_{io}, role_{role}, manifest_{manifest}, actions_{std::move(actions)}, claims_{std::move(claims)},
+      script_{script},
       arrived_(manifest_.files.size()) {
   turn();
 }
@@ -96,6 +98,7 @@ void FakeEngine::obey(const Command& command) {
     case CommandKind::file_message:
       if (command.block.kind == BlockKind::root) return on_root(command.block);
       ++digests_;
+      if (command.block.kind == BlockKind::skipped) ++skipped_;
       ++arrived_.at(command.block.file);
       return;
     default: return;
@@ -108,7 +111,10 @@ void FakeEngine::send_all() {
   for (std::uint32_t file = 0; file < manifest_.files.size(); ++file) {
     if (actions_[file] == FileAction::skip) continue;
     for (std::uint64_t block = 0; block < file::blocks_of(manifest_.files[file].size); ++block) {
-      Event event{.kind = EventKind::block_sent};
+      const bool is_claimed = file < claims_.size() &&
+                              std::ranges::find(claims_[file], block, &file::Claim::block) != claims_[file].end();
+      Event event{.kind = is_claimed ? EventKind::file_message : EventKind::block_sent};
+      if (is_claimed) event.block.kind = BlockKind::skipped;
       event.block.file = file;
       event.block.offset = block * block_bytes;
       event.block.digest = some_digest(file, block);

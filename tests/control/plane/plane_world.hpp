@@ -43,11 +43,12 @@ struct EngineScript {
 class FakeEngine {
  public:
   FakeEngine(asio::io_context& io, Role role, const file::Manifest& manifest, std::vector<FileAction> actions,
-             EngineScript script);
+             Claims claims, EngineScript script);
   [[nodiscard]] EngineRings rings() { return {&commands_, &events_}; }
   void stop() { timer_.cancel(); is_stopped_ = true; }
   [[nodiscard]] const std::vector<CommandKind>& seen() const { return seen_; }
   [[nodiscard]] std::size_t digests() const { return digests_; }
+  [[nodiscard]] std::size_t skipped() const { return skipped_; }
   [[nodiscard]] std::size_t path_updates() const { return path_updates_; }
 
  private:
@@ -62,13 +63,14 @@ class FakeEngine {
   Role role_;
   const file::Manifest manifest_;
   std::vector<FileAction> actions_;
+  Claims claims_;
   EngineScript script_;
   SpscRing<Command> commands_{64};
   SpscRing<Event> events_{64};
   std::vector<Event> unsaid_;
   std::vector<CommandKind> seen_;
   std::vector<std::uint64_t> arrived_;
-  std::size_t digests_ = 0, path_updates_ = 0;
+  std::size_t digests_ = 0, skipped_ = 0, path_updates_ = 0;
   bool is_stopped_ = false;
 };
 
@@ -84,7 +86,7 @@ class HostBase : public Host {
   }
   Result<EngineRings> start_data(const DataPlan& given) override {
     plan = given;
-    engine.emplace(io_, role_, data_manifest(), data_actions(), script);
+    engine.emplace(io_, role_, data_manifest(), data_actions(), data_claims(), script);
     return engine->rings();
   }
   void stop_data() noexcept override {
@@ -97,6 +99,7 @@ class HostBase : public Host {
   void on_notice(const std::string& text) override { notices.push_back(text); }
   [[nodiscard]] virtual const file::Manifest& data_manifest() = 0;
   [[nodiscard]] virtual std::vector<FileAction> data_actions() = 0;
+  [[nodiscard]] virtual Claims data_claims() { return {}; }
 
   EngineScript script;
   std::uint16_t data_port = 40'001;
@@ -123,6 +126,7 @@ class FakeSendHost : public HostBase<SendHost> {
   void on_accepted(const Accepted& given) override { accepted = given; }
   const file::Manifest& data_manifest() override { return files_; }
   std::vector<FileAction> data_actions() override { return accepted->actions; }
+  Claims data_claims() override { return accepted->claims; }
 
   std::optional<Accepted> accepted;
 
@@ -148,6 +152,7 @@ class FakeRecvHost : public HostBase<RecvHost> {
   std::function<void(const OfferInfo&, const Decide&)> answer;
   std::shared_ptr<const OfferInfo> offer;
   std::vector<FileAction> actions;
+  Claims claims;
   std::uint16_t port = 0;
   std::vector<Error> rejections;
   std::vector<SessionEnd> ends;

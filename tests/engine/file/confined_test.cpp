@@ -214,7 +214,8 @@ TEST_CASE("Z4 a folder that cannot be written to is found before accept", "[engi
   } else {  // root may write anywhere: ask as somebody else
     const pid_t child = ::fork();
     if (child == 0) {
-      const bool is_other = ::chown(to.path().c_str(), 65534, 65534) == 0 && ::setgid(65534) == 0 && ::setuid(65534) == 0;
+      const bool is_other =
+          ::chown(to.path().c_str(), 65534, 65534) == 0 && ::setgid(65534) == 0 && ::setuid(65534) == 0;
       const bool is_refused = Sink::prepare(manifest, sink_options(to.path(), manifest), make_io()).has_error();
       ::_exit(is_other && is_refused ? 0 : 1);
     }
@@ -241,7 +242,8 @@ TEST_CASE("Z1 a peer that breaks the protocol ends the session, not the program"
   const Digest one{std::byte{1}}, two{std::byte{2}};
   CHECK(failure_of({{.file = 1, .kind = BlockKind::digest}}) == FileFailure::protocol);
   CHECK(failure_of({{.offset = 1, .kind = BlockKind::digest}}) == FileFailure::protocol);
-  CHECK(failure_of({{.offset = 1000 * std::uint64_t{block_bytes}, .kind = BlockKind::digest}}) == FileFailure::protocol);
+  CHECK(failure_of({{.offset = 1000 * std::uint64_t{block_bytes}, .kind = BlockKind::digest}}) ==
+        FileFailure::protocol);
   CHECK(failure_of({{.file = 9, .kind = BlockKind::root}}) == FileFailure::protocol);
   CHECK(failure_of({{.kind = BlockKind::root, .digest = one}, {.kind = BlockKind::root, .digest = two}}) ==
         FileFailure::protocol);

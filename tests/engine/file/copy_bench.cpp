@@ -84,8 +84,10 @@ int main(int argc, char** argv) {
   SourceFiles files = need(open_source_files(std::vector<std::string>{argv[1]}));
   const Manifest manifest = files.manifest;
   const double bytes = static_cast<double>(total_bytes(manifest));
-  auto sink = need(Sink::prepare(manifest, {.folder = argv[2], .approved = manifest_hash(manifest),
-                                           .on_exist = OnExist::overwrite, .reserve_bytes = 0}, need(make_file_io(kind))));
+  auto sink = need(Sink::prepare(
+      manifest, {.folder = argv[2], .approved = manifest_hash(manifest),
+                 .on_exist = OnExist::overwrite, .reserve_bytes = 0},
+      need(make_file_io(kind))));
   Rings rings;
   FileThread reader{std::make_unique<Source>(std::move(files), SourceOptions{}, need(make_file_io(kind))),
                     rings.from_source, rings.to_source};

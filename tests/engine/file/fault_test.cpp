@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Disks that fail, fill up and stall: a Sink on the slow-disk file system and on a small tmpfs. Needs root for the mounts;
-// elsewhere the program
+// Disks that fail, fill up and stall: a Sink on the slow-disk file system and on a small tmpfs. Needs root for the
+// mounts; elsewhere the program
 // says why, and ends with 77.
 #include <signal.h>
 #include <sched.h>
@@ -22,7 +22,8 @@ namespace {
 /// One run of onehop-slow-disk; ends, and unmounts, with the object.
 class SlowDisk {
  public:
-  SlowDisk(const fs::path& backing, const fs::path& mount_point, std::vector<std::string> options) : mount_{mount_point} {
+  SlowDisk(const fs::path& backing, const fs::path& mount_point, std::vector<std::string> options)
+      : mount_{mount_point} {
     const char* program = std::getenv("ONEHOP_SLOW_DISK");
     if (program == nullptr || ::access("/dev/fuse", R_OK | W_OK) != 0 || ::geteuid() != 0) return;
     child_ = ::fork();
@@ -76,7 +77,8 @@ struct Case {
 
 // Goal:   Z3: a disk that fails ends the session with a typed error, without a final name, and resumably.
 // Method: each fault in turn, then the same transfer again on the same backing folder without the fault.
-// Bounds: after the fault nothing but part and journal is in the folder; the second session skips what was recorded (0 is
+// Bounds: after the fault nothing but part and journal is in the folder; the second session skips what was recorded
+// (0 is
 //         allowed where syncing itself failed) and ends with the exact bytes.
 TEST_CASE("Z3 errors at write, sync and rename are typed and resumable", "[engine][file][fault]") {
   const Case fault = GENERATE(Case{"write@5000000=ENOSPC", FileFailure::write_error, ENOSPC},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Shared by the tests of engine/file: a folder that removes itself, files with known bytes, and Wire, which stands
-// between a Source and a Sink as the engine and the plane do: it carries blocks into lent buffers, announces digests and
-// roots, and can delay, reorder or damage what it carries. All of it runs in the calling thread.
+// between a Source and a Sink as the engine and the plane do: it carries blocks into lent buffers, announces digests
+// and roots, and can delay, reorder or damage what it carries. All of it runs in the calling thread.
 #pragma once
 
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <filesystem>
@@ -28,8 +29,11 @@ namespace onehop::file::test {
 
 namespace fs = std::filesystem;
 
+/// ONEHOP_TEST_FILE_IO=threads runs a whole program with that kind.
 inline FileIoKind& io_kind_under_test() {
-  static FileIoKind kind = FileIoKind::automatic;
+  static const char* const wanted = std::getenv("ONEHOP_TEST_FILE_IO");
+  static FileIoKind kind = wanted != nullptr && std::string{wanted} == "threads" ? FileIoKind::threads
+                                                                                : FileIoKind::automatic;
   return kind;
 }
 

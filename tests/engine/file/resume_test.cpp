@@ -96,6 +96,23 @@ TEST_CASE("C2 resume after a journal torn at every byte offset", "[engine][file]
   }
 }
 
+TEST_CASE("C2 what follows a damaged record is cut off before the journal goes on", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(blocks * block_bytes, 18));
+  interrupt_after(path, to.path(), 6);
+  const fs::path journal = to / temporary_name("f", journal_suffix);
+  {
+    std::fstream file{journal, std::ios::binary | std::ios::in | std::ios::out};
+    file.seekp(journal_header_bytes + 2 * journal_record_bytes + 9);
+    file.put('!').put('?');
+  }
+  interrupt_after(path, to.path(), 1);  // two records are believed, one is added, three old ones must not follow it
+  CHECK(fs::file_size(journal) == journal_header_bytes + 3 * journal_record_bytes);
+  CHECK(send({path}, to.path()).blocks_skipped == 3);
+  CHECK(read_file(to / "f") == read_file(path));
+}
+
 TEST_CASE("C2 a part whose bytes rotted is hashed again and not believed", "[engine][file]") {
   const TempFolder from, to;
   const std::string path = (from / "f").string();

@@ -46,8 +46,12 @@ TEST_CASE("C3 a source that changes while it is sent gets no final name", "[engi
     return outcome.source_failure ? outcome.source_failure->failure : FileFailure::none;
   };
   SECTION("bytes already sent") { CHECK(failure([&] { overwrite_at(path, 0); }) == FileFailure::source_changed); }
-  SECTION("bytes not yet sent") { CHECK(failure([&] { overwrite_at(path, 59 * block_bytes); }) == FileFailure::source_changed); }
-  SECTION("truncated") { CHECK(failure([&] { fs::resize_file(path, 30 * block_bytes + 1); }) == FileFailure::source_changed); }
+  SECTION("bytes not yet sent") {
+    CHECK(failure([&] { overwrite_at(path, 59 * block_bytes); }) == FileFailure::source_changed);
+  }
+  SECTION("truncated") {
+    CHECK(failure([&] { fs::resize_file(path, 30 * block_bytes + 1); }) == FileFailure::source_changed);
+  }
   SECTION("grown") { CHECK(failure([&] { fs::resize_file(path, 70 * block_bytes); }) == FileFailure::source_changed); }
   SECTION("deleted") { CHECK(failure([&] { fs::remove(path); }) == FileFailure::source_vanished); }
   SECTION("replaced by a rename") {

@@ -51,7 +51,7 @@ TEST_CASE("N11 loss of 40 % in both directions converges") {
 TEST_CASE("N11 a blackhole in the middle, one way or both, is survived") {
   const bool is_forward_dead = GENERATE(true, false);
   const bool is_backward_dead = GENERATE(true, false);
-  const std::size_t in_flight_max = GENERATE(std::size_t{256}, std::size_t{65'536});
+  const std::size_t in_flight_max = GENERATE(std::size_t{1024}, std::size_t{65'536});
   CAPTURE(is_forward_dead, is_backward_dead, in_flight_max);
   LossyLink link{{.seed = 3, .sizes = {4'000'000}, .in_flight_max = in_flight_max}};
   for (int i = 0; i < 50; ++i) link.step();

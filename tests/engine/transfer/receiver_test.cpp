@@ -1,302 +1,343 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Receiver: where frames go, what forged ones leave, credit, and when it reports.
+// The rules of the Receiver, one by one. What both halves do together is in pair_test.cpp.
 #include <catch2/catch.hpp>
-#include <cstring>
-#include <optional>
+
+#include <array>
 #include <vector>
 
 #include "engine/transfer/receiver.hpp"
 
-using namespace onehop;
-using namespace onehop::transfer;
-using Verdict = Placement::Verdict;
-
+namespace onehop::transfer {
 namespace {
 
-constexpr std::size_t frame = 1400;
+using Verdict = Placement::Verdict;
+constexpr std::uint64_t B = block_bytes;
 
-struct ReceiverBench {
-  explicit ReceiverBench(std::vector<std::uint64_t> sizes, std::size_t slots = 4)
-      : file_sizes{std::move(sizes)}, memory(slots * block_bytes),
-        receiver{{.block_slots = slots, .body_bytes_max = frame, .file_sizes = file_sizes}} {
-    for (std::uint32_t slot = 0; slot < slots; ++slot) receiver.add_free(buffer(slot));
+/// Bench: a Receiver with its buffers, and frames made by hand.
+struct Bench {
+  explicit Bench(std::vector<std::uint64_t> file_sizes, std::size_t slots = 4, std::size_t gaps_max = 4096)
+      : sizes{std::move(file_sizes)}, memory(slots * B),
+        receiver{{.block_slots = slots, .body_bytes_max = 1400, .file_sizes = sizes, .gap_ranges_max = gaps_max}} {
+    for (std::uint32_t i = 0; i < slots; ++i) receiver.add_free({.data = memory.data() + i * B, .slot = i});
   }
-  BlockRef buffer(std::uint32_t slot) { return {.data = memory.data() + std::size_t{slot} * block_bytes, .slot = slot}; }
-
-  static wire::FrameHeader header(std::uint64_t number, std::uint32_t file, std::uint64_t offset, std::uint64_t settled = 0) {
-    return {.file = file, .packet_number = number, .settled = settled, .offset = offset};
+  static wire::FrameHeader frame(std::uint64_t number, std::uint64_t below, std::uint32_t file, std::uint64_t offset) {
+    return {.type = wire::FrameType::data, .file = file, .packet_number = number, .settled = below, .offset = offset};
   }
-  Placement place(std::uint32_t file, std::uint64_t offset, std::size_t bytes) {
-    return receiver.place(header(0, file, offset), bytes);
+  /// data places and accepts one frame under the next number.
+  Verdict data(std::uint32_t file, std::uint64_t offset, std::size_t bytes) {
+    return data_as(next_number++, file, offset, bytes);
   }
-  /// take places and accepts one authentic frame.
-  Verdict take(std::uint64_t packet_number, std::uint32_t file, std::uint64_t offset, std::size_t bytes, std::uint64_t settled = 0) {
-    const auto h = header(packet_number, file, offset, settled);
-    const Placement placement = receiver.place(h, bytes);
+  Verdict data_as(std::uint64_t number, std::uint32_t file, std::uint64_t offset, std::size_t bytes) {
+    const auto header = frame(number, settled, file, offset);
+    const Placement placement = receiver.place(header, bytes);
     if (placement.verdict == Verdict::fresh || placement.verdict == Verdict::duplicate)
-      receiver.accept(now, h, bytes, placement, false);
+      receiver.accept(now, header, bytes, placement, false);
     return placement.verdict;
   }
-  /// take_block sends one whole block (or the rest of the file).
-  void take_block(std::uint32_t file, std::uint64_t offset) {
-    const std::uint64_t end = std::min<std::uint64_t>(offset + block_bytes, file_sizes[file]);
-    if (offset == end) REQUIRE(take(number++, file, offset, 0) == Verdict::fresh);
-    for (; offset < end; offset += frame)
-      REQUIRE(take(number++, file, offset, std::min<std::uint64_t>(frame, end - offset)) == Verdict::fresh);
+  void ping_as(std::uint64_t number) {
+    const wire::FrameHeader header{.type = wire::FrameType::ping, .packet_number = number, .settled = settled};
+    receiver.on_ping(now, header, {.id = 7}, 100, false);
   }
-  std::uint64_t credit() {
+  /// report collects the frames of the report that is due.
+  std::vector<wire::Feedback> report() {
+    std::vector<wire::Feedback> frames;
+    wire::Feedback frame;
+    while (receiver.next_feedback(now, frame)) frames.push_back(frame);
+    return frames;
+  }
+  wire::Feedback one_report() {
     receiver.request_report();
-    return report().value().credit_bytes_total;
-  }
-  std::optional<wire::Feedback> report() {
-    if (!receiver.tick(now)) return std::nullopt;
-    wire::Feedback feedback;
-    REQUIRE(receiver.next_feedback(now, feedback));
-    return feedback;
+    REQUIRE(receiver.tick(now));
+    const auto frames = report();
+    REQUIRE(frames.size() == 1);
+    return frames[0];
   }
 
-  std::vector<std::uint64_t> file_sizes;
+  std::vector<std::uint64_t> sizes;
   std::vector<std::byte> memory;
   Receiver receiver;
-  Instant now{50s};
-  std::uint64_t number = 0;
+  Instant now{1s};
+  std::uint64_t next_number = 1, settled = 1;
 };
 
 }  // namespace
 
-TEST_CASE("N5 place refuses what lies outside its file or crosses a block") {
-  ReceiverBench bench{{1'000'000, 0, 5, std::uint64_t{1} << 40}};
-  struct Case { std::uint32_t file; std::uint64_t offset; std::size_t bytes; };
-  const auto bad = GENERATE(values<Case>({
-      {4, 0, 10}, {0xFFFFFFFF, 0, 10},                      // unknown file
-      {0, 1'000'000, 1}, {0, 999'999, 2}, {0, 1'000'001, 0}, {0, ~0ULL, 1}, {0, ~0ULL - 5, 1400},  // outside
-      {0, 100, 0},                                          // empty in a file that is not
-      {0, block_bytes - 1, 2}, {0, block_bytes - 1399, 1400}, {0, 5, block_bytes},                 // crosses
-      {1, 0, 1}, {1, 1, 0}, {2, 0, 6}, {2, 5, 1},
-      {3, (1ULL << 40), 1}, {3, (1ULL << 40) - 1, 2}, {3, (1ULL << 63), 1},
-  }));
-  CAPTURE(bad.file, bad.offset, bad.bytes);
-  CHECK(bench.place(bad.file, bad.offset, bad.bytes).verdict == Verdict::malformed);
+// Goal:   a frame whose tag does not verify is placed and never accepted; it must leave no trace.
+TEST_CASE("N1 N3 placing forged frames changes nothing", "[transfer][receiver]") {
+  Bench bench{{8 * B}, 2};
+  for (std::uint64_t i = 0; i < 1000; ++i)
+    CHECK(bench.receiver.place(Bench::frame(i, 0, 0, i % 8 * B), 1000).verdict == Verdict::fresh);
+  CHECK_FALSE(bench.receiver.has_started());
+  CHECK(bench.receiver.heard_at() == Instant{});
+  CHECK_FALSE(bench.receiver.tick(bench.now));
+  CHECK(bench.data(0, 0, 1000) == Verdict::fresh);
+  CHECK(bench.data(0, B, 1000) == Verdict::fresh);
+  CHECK(bench.data(0, 2 * B, 1000) == Verdict::no_room);  // both buffers are bound now, by accepted frames only
+  // A range that has arrived is never the target again.
+  CHECK(bench.receiver.place(Bench::frame(9, 1, 0, 0), 1000).target.data() == nullptr);
 }
 
-TEST_CASE("place accepts the borders: whole blocks, the last byte, empty files") {
-  ReceiverBench bench{{1'000'000, 0, 5}};
-  struct Case { std::uint32_t file; std::uint64_t offset; std::size_t bytes; };
-  const auto good = GENERATE(values<Case>({{0, 0, block_bytes}, {0, block_bytes - 1400, 1400}, {0, 999'999, 1}, {1, 0, 0}, {2, 0, 5}}));
-  const Placement placement = bench.place(good.file, good.offset, good.bytes);
-  CHECK(placement.verdict == Verdict::fresh);
-  CHECK(placement.target.size() == good.bytes);
+TEST_CASE("N5 frames outside their file or across a block are refused", "[transfer][receiver]") {
+  Bench bench{{B + 100, 0}};
+  const auto verdict = [&](std::uint32_t file, std::uint64_t offset, std::size_t bytes) {
+    return bench.receiver.place(Bench::frame(1, 1, file, offset), bytes).verdict;
+  };
+  CHECK(verdict(2, 0, 10) == Verdict::malformed);
+  CHECK(verdict(~std::uint32_t{0}, 0, 10) == Verdict::malformed);
+  CHECK(verdict(0, B + 100, 1) == Verdict::malformed);
+  CHECK(verdict(0, B + 99, 2) == Verdict::malformed);
+  CHECK(verdict(0, B + 100, 0) == Verdict::malformed);
+  CHECK(verdict(0, 0, 0) == Verdict::malformed);
+  CHECK(verdict(0, B - 1, 2) == Verdict::malformed);
+  CHECK(verdict(0, ~std::uint64_t{0}, 1) == Verdict::malformed);
+  CHECK(verdict(0, ~std::uint64_t{0} - 5, 100) == Verdict::malformed);
+  CHECK(verdict(1, 0, 1) == Verdict::malformed);
+  CHECK(verdict(1, 1, 0) == Verdict::malformed);
+  CHECK(verdict(0, 0, B + 1) == Verdict::malformed);
+  CHECK(bench.receiver.totals().malformed == 12);
+  CHECK(verdict(0, B - 1, 1) == Verdict::fresh);
+  CHECK(verdict(0, B, 100) == Verdict::fresh);
+  CHECK(verdict(1, 0, 0) == Verdict::fresh);
 }
 
-TEST_CASE("N1 place changes nothing: forged frames leave neither block, nor number, nor credit") {
-  ReceiverBench bench{{10 * std::uint64_t{block_bytes}}, 2};
-  bench.take(1, 0, 0, frame);
-  const ReceiverTotals before = bench.receiver.totals();
-  const std::uint64_t credit = bench.credit();
-  // Far more blocks than there are buffers, each placed and filled with garbage, as a failed open() does.
-  for (std::uint64_t block = 1; block < 10; ++block)
-    for (int i = 0; i < 50; ++i) {
-      const Placement placement = bench.place(0, block * block_bytes + static_cast<std::uint64_t>(i) * frame, frame);
-      REQUIRE(placement.verdict == Verdict::fresh);
-      std::memset(placement.target.data(), 0x5A, placement.target.size());
-    }
-  CHECK(bench.receiver.totals().packets_received == before.packets_received);
-  CHECK(bench.receiver.totals().bytes_accepted == before.bytes_accepted);
-  CHECK(bench.credit() == credit);
-  CHECK(bench.place(0, 0, frame).verdict == Verdict::duplicate);
-  BlockRef block;
-  CHECK_FALSE(bench.receiver.pop_full(block));
-  bench.take(2, 0, block_bytes, frame);  // the second buffer is still free
-  CHECK(bench.place(0, 2 * std::uint64_t{block_bytes}, frame).verdict == Verdict::no_room);
+TEST_CASE("N2 a range is accepted once; a part of one is refused and stays listed", "[transfer][receiver]") {
+  Bench bench{{B}};
+  CHECK(bench.data(0, 1000, 1000) == Verdict::fresh);
+  CHECK(bench.data(0, 1000, 1000) == Verdict::duplicate);
+  CHECK(bench.data(0, 1200, 300) == Verdict::duplicate);
+  CHECK(bench.data(0, 500, 1000) == Verdict::no_room);  // number 4
+  CHECK(bench.data(0, 500, 500) == Verdict::fresh);
+  CHECK(bench.data(0, 0, 500) == Verdict::fresh);
+  CHECK(bench.receiver.totals().bytes_accepted == 2000);
+  CHECK(bench.receiver.totals().duplicate_bytes == 1300);
+  const auto feedback = bench.one_report();
+  REQUIRE(feedback.range_count == 1);
+  CHECK(feedback.missing[0].first == 4);
+  CHECK(feedback.missing[0].last == 4);
+  CHECK(feedback.largest == 6);
 }
 
-TEST_CASE("N1 a forged frame never has verified bytes as its target") {
-  ReceiverBench bench{{2 * std::uint64_t{block_bytes}}};
-  bench.take(1, 0, 1400, 1400);
-  bench.take(2, 0, 4200, 1400);
-  CHECK(bench.place(0, 1400, 1400).verdict == Verdict::duplicate);
-  CHECK(bench.place(0, 1500, 100).verdict == Verdict::duplicate);
-  CHECK(bench.place(0, 1399, 2).verdict == Verdict::no_room);
-  CHECK(bench.place(0, 2799, 2).verdict == Verdict::no_room);
-  CHECK(bench.place(0, 0, 8000).verdict == Verdict::no_room);
-  CHECK(bench.place(0, 2800, 1400).verdict == Verdict::fresh);
-  CHECK(bench.place(0, 1400, 1400).target.empty());
-}
-
-TEST_CASE("duplicates count as received, and neither as bytes nor as credit") {
-  ReceiverBench bench{{600'000}};
-  bench.take_block(0, 0);
-  const std::uint64_t credit = bench.credit();
-  const std::uint64_t accepted = bench.receiver.totals().bytes_accepted;
-  for (int i = 0; i < 100; ++i) REQUIRE(bench.take(bench.number++, 0, 0, frame) == Verdict::duplicate);
-  CHECK(bench.credit() == credit);
-  CHECK(bench.receiver.totals().bytes_accepted == accepted);
-  CHECK(bench.receiver.totals().duplicate_bytes == 100 * frame);
-  CHECK(bench.report() == std::nullopt);
-  bench.receiver.request_report();
-  const auto report = bench.report();
-  REQUIRE(report);
-  CHECK(report->range_count == 0);
-  CHECK(report->largest == bench.number - 1);
-}
-
-TEST_CASE("a block comes out once, whole, and with its length") {
-  ReceiverBench bench{{0, 5, std::uint64_t{block_bytes} + 7}};
-  bench.take_block(2, block_bytes);
-  bench.take_block(0, 0);
-  bench.take_block(2, 0);
+TEST_CASE("C4 an empty file, a short one and a skipped block complete a transfer", "[transfer][receiver]") {
+  Bench bench{{0, 10, 2 * B}};
+  bench.receiver.mark_skipped(2, B);
+  bench.receiver.mark_skipped(2, B);
+  bench.receiver.mark_skipped(9, 0);      // unknown file
+  bench.receiver.mark_skipped(2, 2 * B);  // behind its end
+  CHECK(bench.data(2, B, 1000) == Verdict::duplicate);
+  CHECK_FALSE(bench.receiver.has_started());
+  CHECK(bench.data(0, 0, 0) == Verdict::fresh);
+  CHECK(bench.receiver.has_started());
+  CHECK(bench.data(0, 0, 0) == Verdict::duplicate);
+  CHECK(bench.data(1, 0, 10) == Verdict::fresh);
   CHECK_FALSE(bench.receiver.is_complete());
-  bench.take_block(1, 0);
+  CHECK(bench.data(2, 0, B) == Verdict::fresh);
   CHECK(bench.receiver.is_complete());
-  std::vector<BlockRef> blocks;
-  for (BlockRef block; bench.receiver.pop_full(block);) blocks.push_back(block);
-  REQUIRE(blocks.size() == 4);
-  CHECK((blocks[0].file == 2 && blocks[0].offset == block_bytes && blocks[0].length == 7));
-  CHECK((blocks[1].file == 0 && blocks[1].length == 0));
-  CHECK((blocks[2].file == 2 && blocks[2].length == block_bytes));
-  CHECK((blocks[3].file == 1 && blocks[3].length == 5));
+  std::vector<std::uint32_t> lengths;
+  for (BlockRef block; bench.receiver.pop_full(block);) lengths.push_back(block.length);
+  CHECK(lengths == std::vector<std::uint32_t>{0, 10, block_bytes});
 }
 
-TEST_CASE("skipped blocks count as arrived and are never placed") {
-  ReceiverBench bench{{2 * std::uint64_t{block_bytes}, 0}};
-  bench.receiver.mark_skipped(0, block_bytes);
-  bench.receiver.mark_skipped(0, block_bytes);
-  bench.receiver.mark_skipped(7, 0);
-  bench.receiver.mark_skipped(0, 64 * std::uint64_t{block_bytes});
-  CHECK(bench.place(0, block_bytes + 100, 50).verdict == Verdict::duplicate);
-  bench.take_block(0, 0);
-  CHECK_FALSE(bench.receiver.is_complete());
-  bench.receiver.mark_skipped(1, 0);
-  CHECK(bench.receiver.is_complete());
+// Goal:   credit = min(buffers, what came + three quarters of the ring), in buffer bytes, and it never shrinks.
+TEST_CASE("credit counts buffers and the room of the receive ring", "[transfer][receiver]") {
+  Bench bench{{20 * B}, 4};
+  bench.ping_as(1);
+  bench.next_number = 2;
+  SECTION("a port that cannot read its ring gets 256 KiB") {
+    CHECK(bench.one_report().credit_bytes_total == 256 * 1024);
+  }
+  SECTION("a small ring gets 64 frames") {
+    bench.receiver.set_rx_ring({.capacity = {10'000}, .scope = QueueScope::own_ring});
+    CHECK(bench.one_report().credit_bytes_total == 64 * 1400);
+  }
+  SECTION("a large ring leaves the buffers as the limit, and they count whole blocks") {
+    bench.receiver.set_rx_ring({.capacity = mib(100), .scope = QueueScope::own_ring});
+    CHECK(bench.one_report().credit_bytes_total == 4 * B);
+    CHECK(bench.data(0, 0, B) == Verdict::fresh);
+    BlockRef block;
+    REQUIRE(bench.receiver.pop_full(block));
+    CHECK(bench.one_report().credit_bytes_total == 4 * B);  // at the file side
+    bench.receiver.add_free(block);
+    CHECK(bench.one_report().credit_bytes_total == 5 * B);
+    bench.receiver.set_rx_ring({.capacity = {10'000}, .scope = QueueScope::own_ring});
+    CHECK(bench.one_report().credit_bytes_total == 5 * B);  // never less
+  }
+  SECTION("a ring between gives three quarters beyond what came") {
+    bench.receiver.set_rx_ring({.capacity = {400'000}, .scope = QueueScope::own_ring});
+    CHECK(bench.one_report().credit_bytes_total == 300'000);
+    CHECK(bench.data(0, 0, 1000) == Verdict::fresh);
+    CHECK(bench.one_report().credit_bytes_total == 301'000);
+  }
 }
 
-TEST_CASE("credit counts whole blocks and never shrinks") {
-  ReceiverBench bench{{100, 100, 100, 100, 100, 100, 100, 100}, 4};
-  bench.receiver.set_rx_ring({.capacity = mib(64), .scope = QueueScope::own_ring});
-  bench.take_block(0, 0);
-  std::uint64_t credit = bench.credit();
-  CHECK(credit == 4 * std::uint64_t{block_bytes});
-  for (std::uint32_t file = 1; file < 4; ++file) bench.take_block(file, 0);
-  CHECK(bench.credit() == credit);  // four short files fill four buffers
-  CHECK(bench.place(4, 0, 100).verdict == Verdict::no_room);
+TEST_CASE("credit that grows when a block comes back makes a report due", "[transfer][receiver]") {
+  Bench bench{{20 * B}, 1};
+  bench.receiver.set_rx_ring({.capacity = mib(100), .scope = QueueScope::own_ring});
+  CHECK(bench.data(0, 0, B) == Verdict::fresh);
   BlockRef block;
   REQUIRE(bench.receiver.pop_full(block));
-  CHECK(bench.credit() == credit);
-  bench.receiver.add_free(bench.buffer(block.slot));
-  CHECK(bench.credit() == credit + block_bytes);
-  credit = bench.credit();
-  bench.receiver.set_rx_ring({.capacity = kib(1), .scope = QueueScope::own_ring});  // the ring shrinks
-  CHECK(bench.credit() == credit);
-  CHECK(bench.place(4, 0, 100).verdict == Verdict::fresh);
+  REQUIRE(bench.receiver.tick(bench.now));
+  (void)bench.report();
+  bench.now += 30ms;
+  CHECK_FALSE(bench.receiver.tick(bench.now));  // nothing new
+  bench.receiver.add_free(block);
+  CHECK(bench.receiver.next_deadline() <= bench.now);
+  REQUIRE(bench.receiver.tick(bench.now));
+  CHECK(bench.report().back().credit_bytes_total == 2 * B);
 }
 
-TEST_CASE("credit leaves no more under way than the receive ring holds") {
-  ReceiverBench bench{{100 * std::uint64_t{block_bytes}}, 64};
-  bench.receiver.set_rx_ring({.capacity = kib(1000), .scope = QueueScope::own_ring});
-  bench.take(0, 0, 0, frame);
-  // The ring was unknown when the buffers came: 256 KiB then. Now three quarters of what it holds.
-  CHECK(bench.credit() == frame + 750 * 1024);
+TEST_CASE("the application buffer counts what was accepted and not given back", "[transfer][receiver]") {
+  Bench bench{{5 * B + 7}, 4};
+  const auto buffer = [&] { return bench.receiver.app_buffer(bench.now); };
+  CHECK(buffer().capacity == Bytes{4 * B});
+  CHECK(bench.data(0, 5 * B, 7) == Verdict::fresh);
+  CHECK(bench.data(0, 0, 100'000) == Verdict::fresh);
+  CHECK(buffer().occupancy == Bytes{100'007});
+  BlockRef block;
+  REQUIRE(bench.receiver.pop_full(block));
+  CHECK(block.length == 7);
+  CHECK(buffer().occupancy == Bytes{100'007});
+  bench.receiver.add_free(block);
+  CHECK(buffer().occupancy == Bytes{100'000});
+  CHECK(buffer().drained_total == Bytes{7});
 }
 
-TEST_CASE("no report before the first authentic frame, then one per srtt/4 in 2 to 25 ms") {
-  ReceiverBench bench{{100 * std::uint64_t{block_bytes}}, 64};
-  CHECK_FALSE(bench.receiver.tick(bench.now));
-  bench.receiver.request_report();
-  CHECK_FALSE(bench.receiver.tick(bench.now));
-  struct Case { Nanos srtt, interval; };
-  const auto timing = GENERATE(values<Case>({{0ms, 5ms}, {1ms, 2ms}, {8ms, 2ms}, {20ms, 5ms}, {60ms, 15ms}, {400ms, 25ms}}));
-  bench.receiver.set_srtt(timing.srtt);
+//= algorithms 1.8: every srtt/4 in 2..25 ms, 5 ms before the first sample
+TEST_CASE("reports come every quarter of srtt while something arrives, and rarely when not", "[transfer][receiver]") {
+  const auto [srtt, interval] = GENERATE(table<Nanos, Nanos>({{0ns, 5ms}, {1ms, 2ms}, {40ms, 10ms}, {1s, 25ms}}));
+  Bench bench{{20 * B}};
+  bench.receiver.set_srtt(srtt);
+  CHECK_FALSE(bench.receiver.tick(bench.now));  // nothing heard yet
+  CHECK(bench.receiver.next_deadline() == Instant::max());
   std::vector<Instant> reports;
-  for (int i = 0; i < 2000; ++i, bench.now += 100us) {
-    bench.take(bench.number, 0, bench.number % 187 * frame, frame);
-    ++bench.number;
-    if (bench.report()) reports.push_back(bench.now);
+  for (int i = 0; i < 4000; ++i, bench.now += 100us) {
+    if (i < 2000) REQUIRE(bench.data(0, static_cast<std::uint64_t>(i) * 100, 100) == Verdict::fresh);
+    if (bench.receiver.tick(bench.now)) reports.push_back(bench.now), (void)bench.report();
+    REQUIRE(bench.receiver.next_deadline() > bench.now);  // no spin
   }
   REQUIRE(reports.size() > 5);
-  for (std::size_t i = 2; i < reports.size(); ++i) CHECK(reports[i] - reports[i - 1] == timing.interval);
+  CHECK(reports[1] - reports[0] == interval);
+  CHECK(reports[2] - reports[1] == interval);
+  CHECK(reports.back() - reports[reports.size() - 2] == 100ms);
 }
 
-TEST_CASE("with nothing new it reports each 100 ms") {
-  ReceiverBench bench{{1'000'000}};
-  bench.take(0, 0, 0, frame);
-  CHECK(bench.report());
-  int reports = 0;
-  for (int i = 0; i < 1000; ++i, bench.now += 1ms) reports += bench.report() ? 1 : 0;
-  CHECK(reports == 9);
-}
-
-TEST_CASE("a gap is told at once, once, three packets and srtt/8 later, and at most once per ms") {
-  ReceiverBench bench{{100 * std::uint64_t{block_bytes}}, 64};
-  bench.receiver.set_srtt(80ms);  // reports each 20 ms, a gap is lost after 10 ms
-  const auto take = [&](std::uint64_t number) { REQUIRE(bench.take(number, 0, number * 1000, 1000) == Verdict::fresh); };
-  take(0);
-  REQUIRE(bench.report());
-  bench.now += 1ms;
-  take(2);  // 1 is missing
-  take(3);
+TEST_CASE("a gap with three numbers behind it is told at once, at most once per millisecond", "[transfer][receiver]") {
+  Bench bench{{20 * B}};
+  bench.receiver.set_srtt(80ms);  // reports every 20 ms; a gap is old after 10 ms
+  const auto next = [&](std::uint64_t number) {
+    (void)bench.data_as(number, 0, number * 100, 100);
+    return bench.receiver.tick(bench.now);
+  };
+  REQUIRE(next(1));
+  (void)bench.report();
+  bench.now += 2ms;
+  CHECK_FALSE(next(3));  // 2 is missing
+  CHECK_FALSE(next(4));
+  CHECK_FALSE(next(5));  // three behind it, but younger than srtt/8
   bench.now += 10ms;
-  CHECK_FALSE(bench.report());  // only two behind it
-  take(4);
-  const auto nack = bench.report();
-  REQUIRE(nack);
-  REQUIRE(nack->range_count == 1);
-  CHECK((nack->missing[0].first == 1 && nack->missing[0].last == 1));
+  REQUIRE(next(6));
+  const auto frames = bench.report();
+  REQUIRE(frames.size() == 1);
+  CHECK(frames[0].missing[0].first == 2);
   CHECK(bench.receiver.totals().nacks == 1);
-  for (int i = 0; i < 8; ++i) {
-    bench.now += 1ms;
-    take(static_cast<std::uint64_t>(5 + i));
-    CHECK_FALSE(bench.report());  // the same gap is not told at once again
-  }
+  bench.now += 2ms;
+  CHECK_FALSE(next(7));  // the same gap is not told again before its time
   CHECK(bench.receiver.totals().nacks == 1);
-}
 
-TEST_CASE("immediate NACKs keep a millisecond between them") {
-  ReceiverBench bench{{100 * std::uint64_t{block_bytes}}, 64};
-  bench.receiver.set_srtt(1us);  // any gap is old enough; reports each 2 ms
+  // A gap that a periodic report listed with too little behind it has its NACK when enough came.
+  CHECK_FALSE(next(9));
+  bench.now += 20ms;
+  REQUIRE(next(10));
+  (void)bench.report();
+  CHECK(bench.receiver.totals().nacks == 1);
+  bench.now += 1ms;
+  REQUIRE(next(11));
+  (void)bench.report();
+  CHECK(bench.receiver.totals().nacks == 2);
+
+  Bench fast{{20 * B}};
+  fast.receiver.set_srtt(8us);  // a gap is old at once
   std::vector<Instant> reports;
-  for (std::uint64_t number = 0; number < 2000; ++number, bench.now += 50us) {
-    if (number % 8 == 3) continue;  // a gap each 400 us
-    REQUIRE(bench.take(number, 0, number % 262 * 1000, 1000) != Verdict::malformed);
-    if (bench.report()) reports.push_back(bench.now);
+  for (std::uint64_t i = 1; i < 200; ++i, fast.now += 10us) {  // every other number is lost
+    (void)fast.data_as(2 * i, 0, i * 100, 100);
+    if (fast.receiver.tick(fast.now)) reports.push_back(fast.now), (void)fast.report();
   }
-  CHECK(bench.receiver.totals().nacks > 20);
   for (std::size_t i = 1; i < reports.size(); ++i) CHECK(reports[i] - reports[i - 1] >= 1ms);
+  CHECK(fast.receiver.totals().nacks >= 1);
 }
 
-TEST_CASE("a report of many gaps is split, in order, and speaks for every number once") {
-  ReceiverBench bench{{100 * std::uint64_t{block_bytes}}, 64};
-  for (std::uint64_t number = 10; number < 1000; number += 2)
-    (void)bench.take(number, 0, number / 2 * 100, 100, 10);
-  bench.receiver.request_report();
+TEST_CASE("a report of many gaps is split in order, in at most four frames that fit", "[transfer][receiver]") {
+  const auto gaps = GENERATE(0U, 1U, 160U, 161U, 500U, 640U, 2000U);
+  Bench bench{{200 * B}};
+  for (std::uint64_t i = 0; i <= gaps; ++i) REQUIRE(bench.data_as(1 + 2 * i, 0, i * 50, 50) == Verdict::fresh);
   REQUIRE(bench.receiver.tick(bench.now));
-  wire::Feedback feedback;
-  std::uint64_t from = 10, sequence = 0;
-  std::size_t frames = 0, listed = 0;
-  while (bench.receiver.next_feedback(bench.now, feedback)) {
-    CHECK(feedback.from == from);
-    CHECK(feedback.sequence > sequence);
-    sequence = feedback.sequence;
-    for (std::uint32_t i = 0; i < feedback.range_count; ++i) {
-      const bool is_inside = feedback.missing[i].first >= from && feedback.missing[i].last <= feedback.largest;
-      if (!is_inside) FAIL("range outside its frame");
-    }
-    listed += feedback.range_count;
-    from = feedback.largest + 1;
-    ++frames;
+  const auto frames = bench.report();
+  CHECK(frames.size() == std::clamp<std::size_t>((gaps + 159) / 160, 1, wire::frames_per_report_max));
+  std::uint64_t from = 1, listed = 0, sequence = 0;
+  for (const auto& frame : frames) {
+    CHECK(frame.sequence > sequence);
+    CHECK(frame.from == from);
+    CHECK(frame.largest >= frame.from);
+    sequence = frame.sequence;
+    from = frame.largest + 1;
+    listed += frame.range_count;
+    std::array<std::byte, wire::feedback_body_bytes_max> body;
+    std::size_t covered = 0;
+    const std::size_t length = wire::encode_feedback(frame, body, covered);
+    CHECK(covered == frame.range_count);
+    wire::Feedback decoded;
+    REQUIRE(wire::decode_feedback({body.data(), length}, decoded));
+    CHECK(decoded.largest == frame.largest);
   }
-  CHECK(frames == 4);
-  CHECK(listed == 494);
-  CHECK(feedback.largest == 998);
+  if (frames.size() < wire::frames_per_report_max || gaps <= 640) {
+    CHECK(frames.back().largest == 1 + 2 * std::uint64_t{gaps});
+    CHECK(listed == gaps);
+  } else {
+    CHECK(listed == 640);
+    CHECK(frames.back().largest == frames.back().missing[159].last + 1);
+  }
 }
 
-TEST_CASE("settled makes it forget gaps") {
-  ReceiverBench bench{{100 * std::uint64_t{block_bytes}}, 64};
-  for (const std::uint64_t number : {1U, 3U, 5U, 9U}) (void)bench.take(number, 0, number * 1000, 1000, 1);
-  (void)bench.take(10, 0, 10'000, 1000, 6);
-  bench.receiver.request_report();
-  const auto report = bench.report();
-  REQUIRE(report);
-  CHECK(report->from == 6);
-  REQUIRE(report->range_count == 1);
-  CHECK((report->missing[0].first == 6 && report->missing[0].last == 8));
+TEST_CASE("T2 settled makes the Receiver forget, also near 2^63", "[transfer][receiver]") {
+  const auto first = GENERATE(std::uint64_t{1}, (std::uint64_t{1} << 32) - 2, (std::uint64_t{1} << 63) - 2);
+  Bench bench{{20 * B}};
+  bench.settled = first;
+  for (std::uint64_t i = 0; i < 10; ++i) REQUIRE(bench.data_as(first + 2 * i, 0, i * 100, 100) == Verdict::fresh);
+  CHECK(bench.one_report().range_count == 9);
+  bench.settled = first + 12;
+  REQUIRE(bench.data_as(first + 20, 0, 5000, 100) == Verdict::fresh);
+  auto feedback = bench.one_report();
+  CHECK(feedback.from == first + 12);
+  CHECK(feedback.range_count == 4);
+  CHECK(feedback.missing[0].first == first + 13);
+  bench.settled = first;  // reordered: it never goes back
+  REQUIRE(bench.data_as(first + 1, 0, 6000, 100) == Verdict::fresh);
+  feedback = bench.one_report();
+  CHECK(feedback.from == first + 12);
+  CHECK(feedback.range_count == 4);
 }
+
+TEST_CASE("N5 numbers that jump, and more gaps than are remembered, stay in bounds", "[transfer][receiver]") {
+  Bench bench{{200 * B}, 4, 64};
+  for (std::uint64_t i = 1; i <= 1000; ++i) (void)bench.data_as(i * 1'000'003, 0, i * 50, 50);
+  (void)bench.data_as((std::uint64_t{1} << 63) + 1, 0, 0, 50);
+  CHECK(bench.receiver.totals().gap_overflows > 0);
+  const auto feedback = bench.one_report();
+  CHECK(feedback.range_count == 64);
+  CHECK(feedback.largest == (std::uint64_t{1} << 63) + 1);
+}
+
+TEST_CASE("a PING is answered at once with its size and how long it was held", "[transfer][receiver]") {
+  Bench bench{{B}};
+  wire::Pong pong;
+  CHECK_FALSE(bench.receiver.pop_pong(bench.now, pong));
+  bench.ping_as(1);
+  REQUIRE(bench.receiver.pop_pong(bench.now + 30us, pong));
+  CHECK(pong.id == 7);
+  CHECK(pong.hold_ns == 30'000);
+  CHECK(pong.received_bytes == 100);
+  CHECK_FALSE(bench.receiver.pop_pong(bench.now, pong));
+  CHECK(bench.receiver.tick(bench.now));  // a PING makes the Receiver report
+  CHECK(bench.report().back().largest == 1);
+}
+
+}  // namespace onehop::transfer

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SenderBench: a Sender with blocks of its own and a hand-written peer.
+// SenderBench: a Sender, its blocks, and what it sent. Feedback is made by hand. For the Sender's own tests.
 #pragma once
 
+#include <catch2/catch.hpp>
+
+#include <algorithm>
 #include <vector>
 
 #include "engine/transfer/sender.hpp"
@@ -9,60 +12,60 @@
 namespace onehop::transfer {
 
 struct SenderBench {
-  static constexpr std::size_t body_max = 1428;
-
-  explicit SenderBench(SenderParams params = {}) : memory(block_bytes), sender{filled(params)} {}
-
-  static SenderParams filled(SenderParams params) {
-    if (params.body_bytes_max == 0) params.body_bytes_max = body_max;
-    if (params.block_slots == 0) params.block_slots = 8;
-    return params;
-  }
-
-  /// lend gives a block of `length` bytes; all share one memory, since nobody looks at the bytes here.
-  void lend(std::uint32_t slot, std::uint32_t length = block_bytes, std::uint32_t file = 0, std::uint64_t offset = 0) {
-    sender.add_block({.data = memory.data(), .offset = offset, .file = file, .length = length, .slot = slot});
-  }
-  void start() {
+  explicit SenderBench(SenderParams params = {.body_bytes_max = 1400, .block_slots = 8}) : sender{params} {
+    memory.resize(params.block_slots * block_bytes);
+    slots = params.block_slots;
+    for (std::uint32_t i = 0; i < slots; ++i) free.push_back(static_cast<std::uint32_t>(slots - 1) - i);
     sender.start(now);
-    credit = 64ULL * block_bytes;
-    (void)tell(0, 0, {}, false);
   }
-  /// tell applies one feedback frame.
-  wire::Violation tell(std::uint64_t from, std::uint64_t largest, const std::vector<wire::PacketRange>& missing = {},
-                       bool has_received = true) {
-    wire::Feedback feedback;
+  void add(std::uint32_t length = block_bytes) {
+    sender.add_block({.data = memory.data() + std::size_t{free.back()} * block_bytes, .file = file++, .length = length,
+                      .slot = free.back()});
+    free.pop_back();
+  }
+  /// send_data sends up to `count` data frames (PINGs beside) and returns their plans.
+  std::vector<FramePlan> send_data(std::size_t count) {
+    std::vector<FramePlan> plans;
+    FramePlan plan;
+    while (plans.size() < count && sender.next(now, true, plan)) {
+      next_number = plan.header.packet_number + 1;
+      if (plan.header.type == wire::FrameType::data) plans.push_back(plan);
+      else pings.push_back(plan);
+    }
+    return plans;
+  }
+  wire::Violation hear(std::uint64_t from, std::uint64_t largest, std::vector<wire::PacketRange> missing = {}) {
     feedback.sequence = ++sequence;
-    feedback.has_received = has_received;
+    feedback.has_received = true;
     feedback.from = from;
     feedback.largest = largest;
     feedback.credit_bytes_total = credit;
-    for (const wire::PacketRange& range : missing) feedback.missing[feedback.range_count++] = range;
+    feedback.range_count = static_cast<std::uint32_t>(missing.size());
+    std::copy(missing.begin(), missing.end(), feedback.missing.begin());
     return sender.on_feedback(now, feedback);
   }
-  /// send plans up to `most` data frames; pings are answered by nobody and not returned.
-  std::vector<FramePlan> send(std::size_t most = 100'000) {
-    std::vector<FramePlan> plans;
-    FramePlan plan;
-    while (plans.size() < most && sender.next(now, true, plan))
-      if (plan.header.type == wire::FrameType::data) plans.push_back(plan);
-    return plans;
+  void grant(std::uint64_t bytes) {
+    feedback = {};
+    feedback.sequence = ++sequence;
+    feedback.credit_bytes_total = credit = bytes;
+    REQUIRE(sender.on_feedback(now, feedback) == wire::Violation::none);
   }
-  /// answer_pings gives the path a round trip of `rtt`.
-  void answer_pings(Nanos rtt, int count = 3) {
-    for (int i = 0; i < count; ++i) {
-      FramePlan plan;
-      now += 1s;
-      if (!sender.next(now, false, plan)) continue;
-      now += rtt;
-      sender.on_pong(now, {.id = plan.ping.id});
-    }
+  void answer_ping() {
+    sender.on_pong(now, {.id = pings.back().ping.id});
   }
-
-  std::vector<std::byte> memory;
   Sender sender;
-  Instant now{100s};
-  std::uint64_t sequence = 0, credit = 0;
+  std::vector<std::byte> memory;
+  std::size_t slots = 0;
+  std::vector<std::uint32_t> free;
+  std::vector<FramePlan> pings;
+  wire::Feedback feedback;
+  Instant now{1s};
+  std::uint64_t sequence = 0, credit = 0, next_number = 1;
+  std::uint32_t file = 0;
 };
+
+inline std::uint64_t number_of(const FramePlan& plan) { return plan.header.packet_number; }
+
+inline constexpr std::uint64_t plenty = std::uint64_t{1} << 40;  ///< of credit
 
 }  // namespace onehop::transfer

@@ -1,152 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Sender: probes, pings, silence, and a link that is gone for a while.
-#include <catch2/catch.hpp>
-
+// The rules of the Sender that time and limits make: probes, PINGs, silence, exhaustion, absurd feedback.
+// What both halves do together is in pair_test.cpp.
 #include "tests/engine/transfer/sender_bench.hpp"
 
-using namespace onehop;
-using namespace onehop::transfer;
-using wire::Violation;
+namespace onehop::transfer {
 
-TEST_CASE("N11 the tail probe waits for our own queue, then doubles its wait up to a second") {
+TEST_CASE("a tail probe resends the newest frame, and never over our own queue", "[transfer][sender]") {
   SenderBench bench;
-  bench.lend(0, 5000);
-  bench.start();
-  REQUIRE(bench.send().size() == 4);
-  const auto play = [&](Nanos span, Bytes own_queue) {
-    std::vector<Nanos> probes;
-    Nanos last{0};
-    for (Nanos at{0}; at < span; at += 1ms, bench.now += 1ms) {
-      bench.sender.tick(bench.now, own_queue);
-      if (bench.send().empty()) continue;
-      probes.push_back(at - last);
-      last = at;
-    }
-    return probes;
-  };
-  CHECK(play(3s, Bytes{1}).empty());
+  bench.grant(plenty);
+  bench.add(5000);
+  const auto sent = bench.send_data(100);
+  REQUIRE(sent.size() == 4);
+  bench.now += 20ms;
+  bench.answer_ping();
+  bench.sender.tick(bench.now, {0});
   CHECK(bench.sender.totals().probes == 0);
-  const auto waits = play(10s, Bytes{0});
-  REQUIRE(waits.size() >= 8);
-  CHECK(waits.size() <= 16);
-  for (std::size_t i = 1; i < waits.size(); ++i) {
-    CHECK(waits[i] >= std::min<Nanos>(waits[i - 1] * 2 - 2ms, 990ms));
-    CHECK(waits[i] <= 1010ms);
+  for (int i = 0; i < 300; ++i) {
+    bench.now += 10ms;
+    bench.sender.tick(bench.now, {1});
   }
-  CHECK(bench.sender.totals().probes == waits.size());
-  CHECK(bench.sender.totals().packets_lost == 0);  // a probe is no loss
+  CHECK(bench.sender.totals().probes == 0);
+  CHECK(bench.sender.totals().retransmitted_bytes == 0);
+  bench.sender.tick(bench.now, {0});
+  bench.now += 20ms;
+  bench.sender.tick(bench.now, {0});
+  CHECK(bench.sender.totals().probes == 0);
+  bench.now += 25ms;
+  bench.sender.tick(bench.now, {0});
+  CHECK(bench.sender.totals().probes == 1);
+  const auto again = bench.send_data(100);
+  REQUIRE(again.size() == 1);
+  CHECK(again[0].is_retransmission);
+  CHECK(again[0].header.offset == sent.back().header.offset);
+  // The answer shows the rest of the tail; all of it is repaired, and nothing is left to probe for.
+  bench.now += 20ms;
+  std::vector<wire::PacketRange> missing{{number_of(sent[0]), number_of(again[0]) - 1}};
+  bench.now += 50ms;
+  REQUIRE(bench.hear(1, number_of(again[0]), missing) == wire::Violation::none);
+  CHECK(bench.send_data(100).size() == 3);
 }
 
-TEST_CASE("no probe while new data may be sent, while paused, or before the start") {
+TEST_CASE("N11 a dead path is not fed: probes and PINGs back off", "[transfer][sender]") {
   SenderBench bench;
-  bench.lend(0);
-  bench.start();
-  REQUIRE(bench.send(4).size() == 4);
-  bench.now += 5s;
-  bench.sender.tick(bench.now, Bytes{0});
-  CHECK(bench.sender.totals().probes == 0);
-  (void)bench.send();
+  bench.grant(plenty);
+  bench.add(5000);
+  (void)bench.send_data(100);
+  const std::uint64_t before = bench.sender.totals().packets_sent;
+  FramePlan plan;
+  Instant deadline{};
+  std::size_t turns = 0;
+  for (const Instant end = bench.now + 30s; bench.now < end; ++turns) {
+    bench.sender.tick(bench.now, {0});
+    while (bench.sender.next(bench.now, true, plan)) {}
+    bench.sender.tick(bench.now, {0});
+    deadline = bench.sender.next_deadline();
+    REQUIRE(deadline > bench.now);  // no spin
+    REQUIRE(deadline <= bench.now + 1s);
+    bench.now = deadline;
+  }
+  CHECK(turns < 100);
+  CHECK(bench.sender.totals().packets_sent - before < 100);
+  CHECK(bench.sender.is_silent(bench.now + 1s));
+}
+
+TEST_CASE("a pause stops data and repairs, and PING goes on", "[transfer][sender]") {
+  SenderBench bench;
+  bench.grant(plenty);
+  bench.add();
+  const auto sent = bench.send_data(10);
+  REQUIRE(bench.hear(1, number_of(sent[9]), {{number_of(sent[0]), number_of(sent[0])}}) == wire::Violation::none);
   bench.sender.pause();
-  bench.now += 5s;
-  bench.sender.tick(bench.now, Bytes{0});
-  bench.sender.tick(bench.now + 5s, Bytes{0});
-  CHECK(bench.sender.totals().probes == 0);
-  CHECK(bench.send().empty());
-}
-
-TEST_CASE("N11 a window that fills up during a blackhole is repaired after it") {
-  // Everything in the window is lost, so that the receiver knows no number of it: only a new one can make it speak.
-  SenderBench bench{{.in_flight_max = 64}};
-  bench.lend(0);
-  bench.sender.end_of_files();
-  bench.start();
-  const auto first = bench.send(5);
-  const std::uint64_t known = first.back().header.packet_number;
-  REQUIRE(bench.tell(1, known) == Violation::none);
-  for (int i = 0; i < 5000; ++i, bench.now += 1ms) {  // the blackhole
-    bench.sender.tick(bench.now, Bytes{0});
-    (void)bench.send();
-  }
-  FramePlan plan;
-  bool has_sent = false;
-  for (int i = 0; i < 3000 && !has_sent; ++i, bench.now += 1ms) {
-    if (i % 100 == 0) REQUIRE(bench.tell(known, known) == Violation::none);
-    bench.sender.tick(bench.now, Bytes{0});
-    has_sent = bench.sender.next(bench.now, true, plan);
-  }
-  REQUIRE(has_sent);
-  REQUIRE(bench.tell(known, plan.header.packet_number, {{known + 1, plan.header.packet_number - 1}}) == Violation::none);
-  CHECK(bench.send().size() > 30);
-}
-
-TEST_CASE("a new start of silence: the session is silent only after the limit") {
-  SenderBench bench;
-  CHECK_FALSE(bench.sender.is_silent(bench.now + 100s));
-  bench.start();
-  CHECK_FALSE(bench.sender.is_silent(bench.now + 30s));
-  CHECK(bench.sender.is_silent(bench.now + 30s + 1ns));
-  bench.now += 20s;
-  (void)bench.tell(0, 0, {}, false);
-  CHECK_FALSE(bench.sender.is_silent(bench.now + 30s));
-  bench.sequence = 0;
-  bench.now += 20s;
-  (void)bench.tell(0, 0, {}, false);  // stale: no sign of life
-  CHECK(bench.sender.is_silent(bench.now + 11s));
-}
-
-TEST_CASE("N5 absurd PONGs give no round trip") {
-  SenderBench bench;
-  bench.start();
-  FramePlan plan;
-  REQUIRE(bench.sender.next(bench.now, false, plan));
-  REQUIRE(plan.header.type == wire::FrameType::ping);
-  bench.sender.on_pong(bench.now + 1ms, {.id = plan.ping.id + 1});                  // never asked
-  bench.sender.on_pong(bench.now + 1ms, {.id = 0});
-  CHECK(bench.sender.srtt() == 0ns);
-  bench.sender.on_pong(bench.now + 1ms, {.id = plan.ping.id, .hold_ns = wire::hold_ns_max});  // held longer than it took
-  CHECK(bench.sender.srtt() == 0ns);
+  CHECK_FALSE(bench.sender.has_data());
   bench.now += 1s;
-  REQUIRE(bench.sender.next(bench.now, false, plan));
-  bench.sender.on_pong(bench.now, {.id = plan.ping.id});                            // zero
-  CHECK(bench.sender.srtt() == 0ns);
-  bench.now += 1s;
-  REQUIRE(bench.sender.next(bench.now, false, plan));
-  bench.sender.on_pong(bench.now + 3ms, {.id = plan.ping.id, .hold_ns = 1'000'000});
-  CHECK(bench.sender.srtt() == 2ms);
-  bench.sender.on_pong(bench.now + 9ms, {.id = plan.ping.id});                      // twice
-  CHECK(bench.sender.srtt() == 2ms);
+  CHECK(bench.send_data(10).empty());
+  CHECK(bench.pings.size() == 2);
 }
 
-TEST_CASE("N5 absurd feedback moves nothing but what it may: credit, never the window") {
-  SenderBench bench;
-  bench.lend(0);
-  bench.start();
-  bench.credit = wire::counter_max;
-  const auto plans = bench.send(10);
-  wire::Feedback feedback;
-  feedback.sequence = wire::counter_max;
-  feedback.has_received = true;
-  feedback.from = plans.back().header.packet_number;
-  feedback.largest = plans.back().header.packet_number;
-  feedback.receive_delay_ns = wire::receive_delay_ns_max;
-  feedback.credit_bytes_total = feedback.received_bytes_total = feedback.ce_packets_total = wire::counter_max;
-  feedback.rate_offer_bytes_per_s = wire::rate_bytes_per_s_max;
-  feedback.rx_ring = feedback.app_buffer = {wire::capacity_bytes_max, wire::counter_max, wire::capacity_bytes_max, true};
-  REQUIRE(bench.sender.on_feedback(bench.now, feedback) == Violation::none);
-  CHECK(bench.sender.in_flight() == plans.back().header.packet_number - plans.front().header.packet_number + 1 + 1);
-  CHECK(bench.sender.srtt() == 0ns);
-  const std::size_t rest = bench.send().size();
-  CHECK(rest + plans.size() == (block_bytes + bench.sender.frame_payload_bytes() - 1) / bench.sender.frame_payload_bytes());
+TEST_CASE("N11 N5 numbers run out for data first, then for repairs, and last for PING", "[transfer][sender]") {
+  SenderBench bench{{.body_bytes_max = 1400, .block_slots = 8, .in_flight_max = 256}};
+  bench.grant(plenty);
+  for (int i = 0; i < 8; ++i) bench.add();
+  (void)bench.send_data(10'000);
+  CHECK_FALSE(bench.sender.has_data());
+  CHECK(bench.sender.can_number());
+  std::size_t answered = 0;
+  while (bench.sender.can_number()) (void)bench.sender.take_packet_number(bench.now), ++answered;
+  CHECK(answered >= 16);
+  CHECK(bench.sender.in_flight() <= 256);
+  bench.now += 10s;
+  FramePlan plan;
+  CHECK_FALSE(bench.sender.next(bench.now, true, plan));
 }
 
-TEST_CASE("unanswered PINGs become rarer") {
+// Goal:   the largest report that decodes, and absurd but legal numbers, cost one bounded walk and break nothing.
+TEST_CASE("N5 absurd feedback is bounded", "[transfer][sender]") {
   SenderBench bench;
-  bench.start();
-  int pings = 0;
-  for (int i = 0; i < 30'000; ++i, bench.now += 1ms) {
-    FramePlan plan;
-    if (bench.sender.next(bench.now, false, plan)) ++pings;
+  bench.grant(plenty);
+  bench.add();
+  const auto sent = bench.send_data(100);
+  bench.feedback.received_bytes_total = bench.feedback.kernel_drops_total = (std::uint64_t{1} << 62) - 1;
+  bench.feedback.app_buffer = {.occupancy_bytes = 1, .drained_bytes_total = 1, .capacity_bytes = 1};
+  bench.feedback.rx_ring = bench.feedback.app_buffer;
+  const std::uint64_t last = number_of(sent.back());
+  CHECK(bench.hear(0, last, {{0, last}}) == wire::Violation::none);            // all missing, from before the first
+  CHECK(bench.sender.totals().packets_lost == 0);                              // none received behind them
+  CHECK(bench.hear(last, last) == wire::Violation::none);                      // speaks for one only
+  CHECK(bench.sender.in_flight() > 0);
+  CHECK(bench.hear(last, last, {{last, last}}) == wire::Violation::none);      // takes its word back
+  std::vector<wire::PacketRange> comb;
+  for (std::uint64_t n = 1; n + 1 < last; n += 2) comb.push_back({n, n});
+  CHECK(bench.hear(0, 0) == wire::Violation::none);
+  const std::uint64_t lost = bench.sender.totals().packets_lost;
+  (void)bench.hear(1, last, comb);
+  CHECK(bench.sender.totals().packets_lost <= lost + comb.size());
+}
+
+TEST_CASE("the path is proven by a full-size PING every 50 ms until one is answered", "[transfer][sender]") {
+  Sender sender{{.body_bytes_max = 1400, .block_slots = 2}};
+  FramePlan plan;
+  CHECK_FALSE(sender.next(Instant{1s}, false, plan));
+  sender.prove_path(1400);
+  Instant now{1s};
+  for (int i = 0; i < 3; ++i, now += 50ms) {
+    REQUIRE(sender.next(now, false, plan));
+    CHECK(plan.header.type == wire::FrameType::ping);
+    CHECK(plan.body_bytes == 1400);
+    CHECK_FALSE(sender.next(now + 49ms, false, plan));
   }
-  CHECK(pings >= 29);
-  CHECK(pings <= 60);
+  sender.on_pong(now, {.id = 2, .received_bytes = 1444});
+  CHECK(sender.is_path_proven());
+  CHECK(sender.proven_frame_bytes() == 1444);
+  CHECK(sender.srtt() == 100ms);
 }
+
+}  // namespace onehop::transfer

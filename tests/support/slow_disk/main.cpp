@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]... [--error CALL[@BYTES]=ERRNO]...
 //
-// A FUSE file system that passes everything through to a folder, as slowly and as badly as asked: a byte rate on writes,
-// times at which nothing moves, and errors at write (from a number of bytes on, like a disk that fills up), read, fsync,
-// rename and open. Locks (flock) are the kernel's own. It stays in the foreground and unmounts itself on SIGTERM or SIGINT.
-// A test fixture: it keeps no state and protects nothing.
+// A FUSE file system that passes everything through to a folder, as slowly and as badly as asked: a byte rate on
+// writes, times at which nothing moves, and errors at write (from a number of bytes on, like a disk that fills up),
+// read, fsync, rename and open. Locks (flock) are the kernel's own. It stays in the foreground and unmounts itself on
+// SIGTERM or SIGINT. A test fixture: it keeps no state and protects nothing.
 #define FUSE_USE_VERSION 31
 #include <dirent.h>
 #include <fcntl.h>
@@ -176,7 +176,8 @@ int main(int argc, char** argv) {
   if (!settings) {
     std::fprintf(stderr,
                  "onehop-slow-disk: %s\n"
-                 "usage: onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]... [--error write@BYTES=ENOSPC]...\n"
+                 "usage: onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]..."
+                 " [--error write@BYTES=ENOSPC]...\n"
                  "       CALL of --error: write read fsync rename open; ERRNO: ENOSPC EIO EDQUOT EROFS EACCES EINTR\n",
                  wrong.c_str());
     return 2;

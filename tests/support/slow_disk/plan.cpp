@@ -28,7 +28,8 @@ bool parse_number(const std::string& text, const std::array<Unit, n>& units, dou
   return false;
 }
 
-constexpr std::array<Unit, 6> rate_units{{{"bit", 0.125}, {"Kbit", 125}, {"Mbit", 125e3}, {"Gbit", 125e6}, {"MB", 1e6}, {"", 1}}};
+constexpr std::array<Unit, 6> rate_units{
+    {{"bit", 0.125}, {"Kbit", 125}, {"Mbit", 125e3}, {"Gbit", 125e6}, {"MB", 1e6}, {"", 1}}};
 constexpr std::array<Unit, 3> time_units{{{"ms", 1e6}, {"s", 1e9}, {"", 1e9}}};
 constexpr std::array<Unit, 5> size_units{{{"", 1}, {"K", 1024}, {"M", 1048576}, {"G", 1073741824}, {"B", 1}}};
 constexpr std::array<std::pair<std::string_view, int>, 6> errors{{
@@ -41,7 +42,8 @@ bool parse_stall(const std::string& text, Stall& stall) {
   if (colon == std::string::npos || !parse_number(text.substr(0, colon), time_units, at) ||
       !parse_number(text.substr(colon + 1), time_units, span))
     return false;
-  stall = {std::chrono::nanoseconds{static_cast<std::int64_t>(at)}, std::chrono::nanoseconds{static_cast<std::int64_t>(span)}};
+  stall = {std::chrono::nanoseconds{static_cast<std::int64_t>(at)},
+           std::chrono::nanoseconds{static_cast<std::int64_t>(span)}};
   return true;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Plan: how a slow or failing disk behaves, and the clockwork that makes it so. Used by every FUSE worker thread at once;
-// the token bucket is behind a mutex, the rest is constant after parsing. It knows nothing of FUSE.
+// Plan: how a slow or failing disk behaves, and the clockwork that makes it so. Used by every FUSE worker thread at
+// once; the token bucket is behind a mutex, the rest is constant after parsing. It knows nothing of FUSE.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,8 @@ struct Stall {
   std::chrono::nanoseconds at{}, span{};  ///< since the mount
 };
 
-/// Fault: `call` (write, read, fsync, rename, open) fails with `error_number`. A write fails once more than `after_bytes`
-/// bytes would have been written in all, as on a disk that fills up.
+/// Fault: `call` (write, read, fsync, rename, open) fails with `error_number`. A write fails once more than
+/// `after_bytes` bytes would have been written in all, as on a disk that fills up.
 struct Fault {
   std::string call;
   std::uint64_t after_bytes = 0;

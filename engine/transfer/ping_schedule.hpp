@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// PingSchedule: when the Sender asks, what was answered, and the round-trip time that follows. PING is the only source
+// of srtt: acknowledgements are delayed on purpose. Called by the engine core through Sender; it sends nothing itself.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/base/units.hpp"
+#include "engine/transfer/rtt.hpp"
+#include "engine/wire/feedback.hpp"
+#include "engine/wire/frame.hpp"
+
+namespace onehop::transfer {
+
+class PingSchedule {
+ public:
+  // Specification (algorithms 1.3, 1.8).
+  static constexpr Nanos proving_period = 50ms;
+  static constexpr Nanos period_max_silent = 1s;
+  // Implementation. A pong may come while later pings are under way: on a path longer than the period it always does,
+  // so the newest send time alone would never give a sample. Older pings than this are answered without one.
+  static constexpr std::size_t remembered_max = 64;
+  static constexpr std::uint64_t unanswered_patience = 4;
+
+  PingSchedule(Nanos period_min, Nanos period_max) : period_min_{period_min}, period_max_{period_max} {}
+
+  void prove(std::size_t body_bytes) noexcept {
+    is_proving_ = true;
+    proving_body_bytes_ = body_bytes;
+    due_at_ = Instant{};
+  }
+  void stop_proving() noexcept { is_proving_ = false; }
+  void start() noexcept { is_running_ = true; }
+
+  [[nodiscard]] bool is_due(Instant now) const noexcept { return is_active() && now >= due_at_; }
+  [[nodiscard]] Instant due_at() const noexcept { return is_active() ? due_at_ : Instant::max(); }
+
+  /// send notes a ping that leaves now, and returns the size of its body.
+  std::size_t send(Instant now) noexcept {
+    const bool is_full_size = is_proving_ && !is_proven_;
+    due_at_ = now + (is_full_size ? proving_period : period());
+    sent_at_[++id_ % remembered_max] = now;
+    return is_full_size ? proving_body_bytes_ : wire::ping_body_bytes_min;
+  }
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+
+  /// on_pong takes each answer once, and none to a ping that was never sent.
+  void on_pong(Instant now, const wire::Pong& pong) noexcept {
+    if (pong.id > id_ || pong.id <= id_answered_) return;
+    id_answered_ = pong.id;
+    if (is_proving_ && !is_proven_) {
+      is_proven_ = true;
+      // The peer tells what arrived; more than was sent it cannot have been.
+      proven_frame_bytes_ = static_cast<std::size_t>(
+          std::min<std::uint64_t>(pong.received_bytes, proving_body_bytes_ + wire::overhead_bytes));
+    }
+    if (id_ - pong.id >= remembered_max) return;
+    const auto hold = static_cast<Nanos::rep>(std::min(pong.hold_ns, wire::hold_ns_max));
+    (void)rtt_.add(now - sent_at_[pong.id % remembered_max] - Nanos{hold});
+  }
+
+  [[nodiscard]] Nanos srtt() const noexcept { return rtt_.srtt(); }
+  [[nodiscard]] bool is_proven() const noexcept { return is_proven_; }
+  [[nodiscard]] std::size_t proven_frame_bytes() const noexcept { return proven_frame_bytes_; }
+
+ private:
+  [[nodiscard]] bool is_active() const noexcept { return is_proving_ || is_running_; }
+  [[nodiscard]] Nanos period() const noexcept {
+    // Unanswered pings are asked more and more rarely, so that a dead path is not fed.
+    const std::uint64_t unanswered = id_ - id_answered_;
+    if (unanswered > unanswered_patience)
+      return std::min(period_max_ * static_cast<int>(std::min<std::uint64_t>(unanswered, 1000)), period_max_silent);
+    return srtt() == 0ns ? period_min_ : std::clamp(srtt(), period_min_, period_max_);
+  }
+
+  const Nanos period_min_, period_max_;
+  std::array<Instant, remembered_max> sent_at_{};
+  std::uint64_t id_ = 0, id_answered_ = 0;
+  Instant due_at_{};
+  Rtt rtt_;
+  std::size_t proving_body_bytes_ = 0, proven_frame_bytes_ = 0;
+  bool is_proving_ = false, is_proven_ = false, is_running_ = false;
+};
+
+}  // namespace onehop::transfer

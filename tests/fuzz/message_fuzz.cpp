@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Messages of the control connection, from a peer that knows the code and lies: whatever decodes is within its bounds
+// and is the one encoding of itself. Input: a type byte, then a body.
+#include <algorithm>
+#include <random>
+
+#include "control/plane/message.hpp"
+#include "engine/base/check.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+using namespace onehop;
+using namespace onehop::plane;
+
+std::uint64_t fuzz::accepted_total = 0;
+
+namespace {
+
+std::string some_text(std::mt19937_64& random, std::size_t bytes_max) {
+  std::string text(random() % bytes_max, 'x');
+  for (char& c : text) c = static_cast<char>(random());
+  return text;
+}
+Digest some_digest(std::mt19937_64& random, std::size_t bytes) {
+  Digest digest{};
+  for (std::size_t i = 0; i < bytes; ++i) digest[i] = static_cast<std::byte>(random());
+  return digest;
+}
+
+Message some_message(std::mt19937_64& random) {
+  const std::size_t width_bytes = random() % 2 == 0 ? 16 : 32;
+  const auto file = static_cast<std::uint32_t>(random() % files_max);
+  const auto code = static_cast<ExitCode>(random() % 12);
+  switch (random() % 10) {
+    case 0: {
+      Offer offer;
+      offer.software = some_text(random, 60);
+      offer.key_interval = std::uint64_t{1} << (8 + random() % 15);
+      offer.queue_count = static_cast<std::uint16_t>(1 + random() % 64);
+      offer.frame_body_max_bytes = static_cast<std::uint32_t>(256 + random() % 60'000);
+      offer.data_port = static_cast<std::uint16_t>(1 + random() % 65'535);
+      offer.file_count = 1 + file;
+      offer.total_bytes = random() >> 2;
+      return offer;
+    }
+    case 1: {
+      ManifestPart part;
+      for (std::uint64_t i = random() % 5; i > 0; --i)
+        part.entries.push_back({some_text(random, 100), random() >> 3, static_cast<std::uint32_t>(random() % 01000),
+                                static_cast<std::int64_t>(random())});
+      return part;
+    }
+    case 2: {
+      Accept accept{.manifest_hash = some_digest(random, 32), .data_port = 7411, .frame_body_max_bytes = 1400};
+      accept.actions.resize(random() % 200, FileAction::resume);
+      return accept;
+    }
+    case 3: {
+      ClaimPart part{.file = file, .first_block = random() % 1000, .is_last = random() % 2 == 0};
+      for (std::uint64_t i = random() % 20; i > 0; --i) part.digests.push_back(some_digest(random, width_bytes));
+      return part;
+    }
+    case 4: {
+      BlockDigests batch{.is_skipped = random() % 2 == 0};
+      for (std::uint64_t i = random() % 20; i > 0; --i)
+        batch.digests.push_back({file, random() % 1000, some_digest(random, width_bytes)});
+      return batch;
+    }
+    case 5: return FileRoot{file, some_digest(random, width_bytes)};
+    case 6: return Failure{code, some_text(random, 200)};
+    case 7: return Refuse{code, some_text(random, 200)};
+    case 8: return PathReady{static_cast<std::uint32_t>(random() % 65'536)};
+    default: return Welcome{1, some_text(random, 60)};
+  }
+}
+
+}  // namespace
+
+std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_bytes_max> out) {
+  std::mt19937_64 random{seed};
+  std::vector<std::byte> bytes;
+  encode_message(some_message(random), bytes);
+  out[0] = bytes[0];
+  const auto body = std::span{bytes}.subspan(message_header_bytes);
+  std::ranges::copy(body, out.begin() + 1);
+  return 1 + body.size();
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 1) return 0;
+  const auto body = std::as_bytes(std::span{data + 1, size - 1});
+  const auto type = static_cast<MessageType>(data[0]);
+  const auto message = decode_message(type, body);
+  if (!message) return 0;
+  ++fuzz::accepted_total;
+  ONEHOP_CHECK(type_of(*message) == type);
+  std::vector<std::byte> bytes;
+  encode_message(*message, bytes);
+  const auto again = decode_message(type, std::span{bytes}.subspan(message_header_bytes));
+  ONEHOP_CHECK(again.has_value());
+  std::vector<std::byte> twice;
+  encode_message(*again, twice);
+  ONEHOP_CHECK(bytes == twice);
+  if (const auto* part = std::get_if<ManifestPart>(&*message))
+    ONEHOP_CHECK(part->entries.size() <= manifest_entries_per_part_max);
+  if (const auto* offer = std::get_if<Offer>(&*message)) ONEHOP_CHECK(crypto::is_key_interval(offer->key_interval));
+  if (const auto* failure = std::get_if<Failure>(&*message)) ONEHOP_CHECK(failure->text.size() <= text_bytes_max);
+  return 0;
+}

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""Transfers across the lab's link, by the program as users run it: transfer_test.py ONEHOP [WORD].
+
+Goal:   bytes arrive whole over every pair of ports, over loss, over changes of the link; both ends say what they promise.
+Method: the real program, real sockets and XDP programs, in network namespaces.
+Bounds: of 20,000 frames at 10 % loss the count has a standard deviation of 42; 8 to 12 % is more than 9 of them. Nothing is
+        judged by the clock.
+"""
+
+import signal
+import subprocess
+import sys
+import time
+
+from program import ADDRESS_B, ADDRESS_B6, END_KEYS, QUEUE_KEYS, World, check, main
+
+MB = 1_000_000
+
+
+def check_end(event, role, io, size):
+    missing = [key for key in END_KEYS if key not in event]
+    missing += [f"{queue}.{key}" for queue in ("tx_queue", "rx_ring", "app_buffer") for key in QUEUE_KEYS if key not in event[queue]]
+    check(not missing, f"{role}: the end event lacks {missing}")
+    check(event["io_requested"] == io and event["io_used"] == io, f"{role}: a named io is the one that is used")
+    check(event["io_mode"] in (("zero-copy", "copy", "skb") if io == "afxdp" else ("gso", "plain")), f"{role}: io_mode {event['io_mode']}")
+    check(event["bytes_total"] == size and event["files_total"] == 1 and event["hash_ok"] is True, f"{role}: bytes, files, hash")
+    check(abs(event["goodput_bps"] - 8 * size / event["seconds"]) <= 0.01 * event["goodput_bps"], f"{role}: goodput is bytes by seconds")
+    check(event["cpu_seconds"] > 0 and event["cpu_ns_per_byte"] > 0, f"{role}: CPU is counted")
+    check(event["memcpy_bytes_total"] == 0, f"{role}: nothing is copied on the data path")
+
+
+def test_every_pair_of_ports_carries_a_file(onehop):
+    for io_send in ("udp", "afxdp"):
+        for io_recv in ("udp", "afxdp"):
+            with World(onehop) as world:
+                path = world.file(20 * MB + 12_345)
+                ends = world.transfer(path, io_send, io_recv)
+                for event, role, io in zip(ends, ("send", "recv"), (io_send, io_recv)):
+                    check_end(event, f"{io_send} to {io_recv}, {role}", io, path.stat().st_size)
+
+
+def test_ipv6_carries_a_file(onehop):
+    for io in ("udp", "afxdp"):
+        with World(onehop) as world:
+            world.transfer(world.file(5 * MB), io, io, address=f"[{ADDRESS_B6}]")
+
+
+def test_N11_loss_of_ten_percent_is_seen_by_the_port_and_repaired(onehop):
+    """The loss is injected between the hosts, so that an XDP program on b, which runs before tc, misses the frames as well."""
+    for io in ("udp", "afxdp"):
+        with World(onehop, "loss-10") as world:
+            sender, receiver = world.transfer(world.file(28 * MB), io, io)
+            check(0.08 <= sender["loss_ratio"] <= 0.12, f"{io}: 10 % of the frames are lost, the sender says {sender['loss_ratio']:.3f}")
+            check(sender["retransmitted_bytes_total"] >= 0.08 * 28 * MB, f"{io}: what was lost is sent again")
+            check(receiver["duplicate_bytes_total"] <= 0.05 * 28 * MB, f"{io}: and not much else")
+
+
+def test_a_slow_disk_holds_the_sender_back_and_loses_nothing(onehop):
+    profile = 'rate = "600Mbit"\n[disk]\nrate = "100Mbit"\nstall = ["1:2"]\n'
+    for io in ("udp", "afxdp"):
+        with World(onehop, profile) as world:
+            path = world.file(40 * MB)
+            receiver = world.receive(io, into=world.disk)
+            sender = world.send(path, io)
+            check(sender.code() == 0 and receiver.code() == 0, f"{io}: {sender.text()} {receiver.text()}")
+            world.check_same(path, world.disk)
+            end = receiver.end()
+            check(end["app_buffer"]["occupancy_bytes_max"] <= end["app_buffer"]["capacity_bytes"], f"{io}: the buffer holds")
+            check(end["rx_ring"]["refused_total"] == 0, f"{io}: the receive ring drops nothing")
+
+
+def test_N9_the_mtu_is_lowered_in_the_transfer(onehop):
+    for io in ("udp", "afxdp"):
+        with World(onehop) as world:
+            path = world.file(100 * MB)
+            receiver = world.receive(io)
+            sender = world.send(path, io)
+            world.wait_bytes(10 * MB, receiver)
+            world.run_on("a", "ip", "link", "set", "dev", "mv0", "mtu", "1300")
+            check(sender.code() == 0, f"{io}: send ends with 0, not {sender.process.returncode}: {sender.text()}")
+            check(receiver.code() == 0, f"{io}: recv ends with 0: {receiver.text()}")
+            world.check_same(path)
+
+
+def test_N10_the_interface_goes_down_and_comes_back(onehop):
+    for io in ("udp", "afxdp"):
+        with World(onehop) as world:
+            path = world.file(100 * MB)
+            receiver = world.receive(io)
+            sender = world.send(path, io)
+            world.wait_bytes(10 * MB, receiver)
+            world.run_on("b", "ip", "link", "set", "dev", "vb", "down")
+            time.sleep(0.5)
+            world.run_on("b", "ip", "link", "set", "dev", "vb", "up")
+            check(sender.code() == 0, f"{io}: send ends with 0, not {sender.process.returncode}: {sender.text()}")
+            check(receiver.code() == 0, f"{io}: recv ends with 0: {receiver.text()}")
+            world.check_same(path)
+
+
+def test_N10_the_interface_goes_for_good_and_both_ends_say_so(onehop):
+    for io in ("udp", "afxdp"):
+        with World(onehop) as world:
+            receiver = world.receive(io)
+            sender = world.send(world.file(100 * MB), io)
+            world.wait_bytes(10 * MB, receiver)
+            world.run_on("m", "ip", "link", "set", "dev", "mb", "down")
+            check(sender.code() in (3, 7, 11), f"{io}: send ends with a typed error, not {sender.process.returncode}: {sender.text()}")
+            check(receiver.code() in (3, 7, 11), f"{io}: recv ends with a typed error, not {receiver.process.returncode}: {receiver.text()}")
+            check("file.bin" not in world.names(), "no partial file has its final name")
+
+
+def test_N7_garbage_at_the_data_port_changes_nothing(onehop):
+    garbage = ("import os,socket\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\ns.connect(('" + ADDRESS_B + "',7411))\n"
+               "while True:\n try:\n  s.send(os.urandom(1400))\n except OSError: pass\n")
+    for io in ("udp", "afxdp"):
+        with World(onehop) as world:
+            path = world.file(30 * MB)
+            receiver = world.receive(io)
+            flood = subprocess.Popen(world.on("a", sys.executable, "-c", garbage))
+            try:
+                sender = world.send(path, io)
+                check(sender.code() == 0, f"{io}: {sender.text()}")
+                check(receiver.code() == 0, f"{io}: {receiver.text()}")
+            finally:
+                flood.send_signal(signal.SIGKILL)
+                flood.wait()
+            world.check_same(path)
+
+
+def test_a_run_leaves_no_program_and_can_be_repeated_at_once(onehop):
+    with World(onehop) as world:
+        path = world.file(2 * MB)
+        for _ in range(3):
+            world.transfer(path, "afxdp", "afxdp", options=("--on-exist", "overwrite"))
+            for host, device in (("a", "mv0"), ("b", "vb")):
+                check("xdp" not in world.run_on(host, "ip", "link", "show", device), f"no XDP program is left on {device}")
+        receiver = world.receive("afxdp")
+        receiver.process.kill()
+        receiver.code()
+        world.transfer(path, "afxdp", "afxdp", options=("--on-exist", "overwrite"))
+
+
+def test_N6_nothing_answers_a_stranger(onehop):
+    with World(onehop) as world:
+        receiver = world.receive("udp")
+        probe = ("import socket\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\ns.settimeout(1)\n"
+                 "for size in (1,20,64,1200,1472): s.sendto(bytes(size),('" + ADDRESS_B + "',7411))\n"
+                 "try: print(len(s.recv(2000)))\nexcept (TimeoutError, ConnectionRefusedError): print('silence')\n")
+        check(world.run_on("a", sys.executable, "-c", probe).strip() == "silence", "no datagram answers an unauthenticated one")
+        check(receiver.process.poll() is None, "the receiver goes on waiting")
+        stranger = socket_probe(world)
+        check(stranger == "closed", f"an unauthenticated connection ends without a word of ours, not with {stranger!r}")
+
+
+def socket_probe(world):
+    """A client that talks nonsense to the control port: what does it get before the connection is closed?"""
+    code = ("import socket\ns=socket.create_connection(('" + ADDRESS_B + "',7411),5)\ns.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n')\ns.settimeout(15)\n"
+            "got=b''\ntry:\n while True:\n  some=s.recv(4096)\n  if not some: break\n  got+=some\nexcept ConnectionResetError: pass\n"
+            "print('closed' if len(got)<=7 else got[:40])\n")  # a TLS alert is 7 bytes
+    return world.run_on("a", sys.executable, "-c", code).strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main(globals()))

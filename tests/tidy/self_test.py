@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""tidy reports each violation that is planted in a clean tree, at its place, and nothing in the clean tree.
+
+Goal: no rule of tools/tidy/tidy.py passes because it looks at nothing. Method: a small tree in a temporary git
+repository, one fault at a time; the program runs as it does in the test suite. Bounds: exit code and the line printed.
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TIDY = pathlib.Path(__file__).resolve().parents[2] / "tools/tidy/tidy.py"
+DUAL = "SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only"
+BPF = "SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause"
+THREATS = ("P1 P2 P3 P4 P5 P8 Z1 Z2 Z3 Z4 N1 N2 N3 N4 N5 N6 N7 N9 N10 N11 N12 T1 T2 C1 C2 C3 C4 K1 K2 K4 K5 "
+           "D2 D3 D4").split()
+
+
+def cpp(*lines):
+    return "\n".join((f"// {DUAL}", *lines, ""))
+
+
+def clean_tree():
+    names = "\n".join(f'TEST_CASE("{threat} holds", "[x]") {{}}' for threat in THREATS if threat != "D4")
+    return {
+        "README.md": f"<!-- {DUAL} -->\n# x\n`onehop send`, `onehop lab up`\n\n### Exit codes\n| 0 | done | 7 | later |\n",
+        "engine/base/result.hpp": cpp("enum class ExitCode : int {", "  done = 0,", "  interrupted = 7,", "};"),
+        "engine/run/loop.hpp": cpp('#include "engine/crypto/aead.hpp"', "#include <boost/outcome/result.hpp>"),
+        "control/law/law.cpp": cpp('#include "engine/base/units.hpp"', "#include <chrono>", "// not printf(", 'auto x = "socket(";'),
+        "xdp/steer.bpf.c": f"// {BPF}\n#include <linux/bpf.h>\n#include \"steer_config.h\"\n",
+        "xdp/steer_config.h": f"// {BPF}\n",
+        "tools/main.cpp": cpp('app.add_subcommand("send", "x");', 'lab->add_subcommand("up", "x");'),
+        "tests/a_test.cpp": cpp('#include "engine/run/loop.hpp"', names),
+        "tests/lab/test_x.py": f"#!/usr/bin/env python3\n# {DUAL}\ndef test_D4_holds():\n    pass\n",
+        "configs/a.toml": f"# {DUAL}\nrate = 1\n",
+        "configs/a.json": '{"rate": 1}\n',
+        "LICENSE": "either\n",
+        "LICENSES/X.txt": "no licence line,\ttabs\n",
+    }
+
+
+def long_function(lines):
+    return cpp("int f(int a) {", *["  a += 1;"] * (lines - 3), "  return a;", "}")
+
+
+# what is planted: (name, {path: text or None to remove}, expected part of the output, arguments)
+FAULTS = (
+    ("no licence line", {"engine/base/a.hpp": "int a;\n"}, "engine/base/a.hpp:1: error: [licence]"),
+    ("licence line too late", {"engine/base/a.hpp": f"\n\n\n// {DUAL}\n"}, "engine/base/a.hpp:1: error: [licence]"),
+    ("other licence", {"engine/base/a.hpp": "// SPDX-License-Identifier: MIT\n"}, "engine/base/a.hpp:1: error: [licence]"),
+    ("longer licence", {"engine/base/a.hpp": f"// {DUAL} OR MIT\n"}, "engine/base/a.hpp:1: error: [licence]"),
+    ("kernel program, wrong licence", {"xdp/steer.bpf.c": f"// {DUAL}\n"}, "xdp/steer.bpf.c:1: error: [licence]"),
+    ("kernel licence elsewhere", {"engine/base/a.hpp": f"// {BPF}\n"}, "engine/base/a.hpp:1: error: [licence]"),
+    ("visible line in Markdown", {"control/README.md": f"{DUAL}\n"}, "control/README.md:1: error: [licence]"),
+    ("base sees wire", {"engine/base/a.hpp": cpp('#include "engine/wire/frame.hpp"')}, "engine/base/a.hpp:2: error: [include]"),
+    ("engine sees xdp", {"engine/run/a.hpp": cpp('#include "xdp/umem.hpp"')}, "engine never includes xdp"),
+    ("engine sees control", {"engine/run/a.hpp": cpp("#include <control/law/law.hpp>")}, "must not include control/law"),
+    ("engine sees asio", {"engine/run/a.hpp": cpp("#include <boost/asio.hpp>")}, "never includes boost/asio.hpp"),
+    ("engine sees asio's part", {"engine/run/a.hpp": cpp("#  include <boost/asio/ip/tcp.hpp>")}, "never includes boost/asio"),
+    ("xdp sees control", {"xdp/a.cpp": cpp('#include "control/link/x.hpp"')}, "must not include control/link"),
+    ("file sees wire", {"engine/file/a.cpp": cpp('#include "engine/wire/x.hpp"')}, "must not include engine/wire"),
+    ("plane sees rate", {"control/plane/a.cpp": cpp('#include "control/rate/x.hpp"')}, "must not include control/rate"),
+    ("control sees tools", {"control/rate/a.cpp": cpp('#include "tools/x/y.hpp"')}, "must not include tools"),
+    ("law sees link", {"control/law/a.cpp": cpp('#include "control/link/x.hpp"')}, "must not include control/link"),
+    ("law has threads", {"control/law/a.cpp": cpp("#include <thread>")}, "never includes thread"),
+    ("law has sockets", {"control/law/a.cpp": cpp("#include <sys/socket.h>")}, "never includes sys/socket.h"),
+    ("law has stdio", {"control/law/a.cpp": cpp("#include <cstdio>")}, "never includes cstdio"),
+    ("law reads a clock", {"control/law/a.cpp": cpp("auto t = std::chrono::steady_clock::now();")}, "control/law/a.cpp:2: error: [law]"),
+    ("law prints", {"control/law/a.cpp": cpp("/* one", "two */ void f() {", '  fmt::print("x");', "}")}, "control/law/a.cpp:4: error: [law]"),
+    ("unknown room", {"engine/new/a.cpp": cpp('#include "engine/base/x.hpp"')}, "not in the table"),
+    ("include of a sibling", {"engine/base/a.cpp": cpp('#include "a.hpp"')}, "not written from the root"),
+    ("long file", {"tests/a.cpp": cpp(*["int a;"] * 400)}, "tests/a.cpp:401: error: [length]"),
+    ("long build file", {"tests/meson.build": f"# {DUAL}\n" + "\n" * 400}, "tests/meson.build:401: error: [length]"),
+    ("unchecked number", {"engine/base/a.hpp": cpp("int a; // TODO" + "-CITE")}, "engine/base/a.hpp:2: error: [cite]"),
+    ("tab", {"engine/base/a.hpp": cpp("\tint a;")}, "engine/base/a.hpp:2: error: [tab]"),
+    ("script without its bit", {"tools/x": f"#!/bin/sh\n# {DUAL}\n"}, "tools/x:1: error: [executable]"),
+    ("bit without script", {"engine/base/a.hpp": (cpp(), 0o755)}, "engine/base/a.hpp:1: error: [executable]"),
+    ("broken toml", {"configs/b.toml": f"# {DUAL}\nrate = = 1\n"}, "configs/b.toml:1: error: [config]"),
+    ("broken json", {"configs/b.json": '{\n"rate": }\n'}, "configs/b.json:2: error: [config]"),
+    ("command not in README", {"tools/b.cpp": cpp('app.add_subcommand(', '    "watch", "x");')}, "the command 'watch'"),
+    ("exit code not in README", {"engine/base/result.hpp": cpp("enum class ExitCode : int {", "  done = 0,", "  x = 9,", "};")}, "exit code 9"),
+    ("exit codes gone", {"engine/base/result.hpp": None}, "no ExitCode"),
+    ("README gone", {"README.md": None}, "the command 'send'"),
+    ("threat without test", {"tests/lab/test_x.py": None}, "D4 is in the name of no test", "--require-threats"),
+    ("threat in a comment only", {"tests/lab/test_x.py": None, "tests/b.cpp": cpp('// TEST_CASE("D4 holds") {}')},
+     "D4 is in the name of no test", "--require-threats"),
+)
+
+
+def run_tidy(folder, files, *arguments):
+    """Writes the files into a repository of their own and runs tidy there."""
+    with tempfile.TemporaryDirectory(prefix="onehop-tidy-", dir=folder) as name:
+        root = pathlib.Path(name)
+        for path, content in files.items():
+            text, mode = content if isinstance(content, tuple) else (content, 0o755 if path.startswith("tests/lab/") else 0o644)
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+            (root / path).chmod(mode)
+        for command in (["init", "-q"], ["add", "-A"]):
+            subprocess.run(["git", "-C", name, *command], check=True)
+        (root / "untracked.hpp").write_text("not tracked, so not looked at\n")
+        done = subprocess.run([sys.executable, str(TIDY), "--root", name, *arguments], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+
+def main():
+    failures = []
+
+    def expect(name, is_true, output):
+        if not is_true:
+            failures.append(name)
+            print(f"FAILED: {name}\n{output}")
+
+    with tempfile.TemporaryDirectory(prefix="onehop-tidy-") as folder:
+        code, output = run_tidy(folder, clean_tree(), "--require-threats")
+        expect("a clean tree is clean", code == 0 and "0 errors, 0 warnings" in output, output)
+        expect("the table names tests", "D4   tests/lab/test_x.py: test D4 holds" in output, output)
+        for name, plant, expected, *arguments in FAULTS:
+            files = {path: text for path, text in {**clean_tree(), **plant}.items() if text is not None}
+            code, output = run_tidy(folder, files, "--quiet", *arguments)
+            expect(name, code == 1 and expected in output, output)
+        code, output = run_tidy(folder, clean_tree() | {"tests/b.cpp": long_function(71)})
+        expect("a long function warns", code == 0 and "tests/b.cpp:2: warning: [function] about 71 lines" in output, output)
+        code, output = run_tidy(folder, clean_tree() | {"tests/b.cpp": long_function(70)})
+        expect("70 lines are a function", code == 0 and "0 warnings" in output, output)
+        code, output = run_tidy(folder, {})
+        expect("an empty tree is an error", code == 1, output)
+    print(f"{len(FAULTS) + 5} expectations, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

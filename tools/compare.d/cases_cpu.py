@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""Cases about cost: CPU per byte against iperf3, rsync, curl and scp; busy time at a shaped rate; memory.
+
+A ratio is always to the iperf3 run of the same round: the whole table moves with the machine's other load.
+"""
+
+import os
+import shutil
+
+import lab as labs
+import peers
+from measure import MeasureError, background_cores
+from report import Metric
+from transfer import run_onehop
+
+MIB = 1 << 20
+PORTS = ("udp", "afxdp")
+
+
+_BACKGROUND = Metric("background", "other programs, before the round", "cores")
+
+
+def _cpu_round(context):
+    size = context.size(2 << 30, 512 * MIB)
+    file = context.file(size)
+    runs = {
+        "iperf3": lambda lab: peers.iperf3(lab, size, context.work),
+        "udp": lambda lab: run_onehop(lab, file, context.folder, "udp", context.work),
+        "afxdp": lambda lab: run_onehop(lab, file, context.folder, "afxdp", context.work),
+        "rsync": lambda lab: peers.rsync(lab, file, context.folder, context.work),
+        "curl": lambda lab: peers.curl(lab, file, context.folder, context.work),
+        "scp": lambda lab: peers.scp(lab, file, context.folder, context.work),
+    }
+    done, values = {}, {"background": background_cores()}
+    with context.lab("unshaped") as lab:
+        # Rotated, so that no program always follows the same other one.
+        names = list(runs)
+        for i in range(len(names)):
+            name = names[(i + context.round) % len(names)]
+            done[name] = runs[name](lab)
+    base = done["iperf3"]
+    for name, outcome in done.items():
+        values[f"ns_{name}"] = outcome.ns_per_byte
+        values[f"bps_{name}"] = outcome.goodput_bps / 1e9
+        values[f"ratio_{name}"] = outcome.ns_per_byte / base.ns_per_byte
+    best = min(PORTS, key=lambda io: done[io].ns_per_byte)
+    cost = done[best].ns_per_byte
+    values["best"] = cost / base.ns_per_byte
+    values["to_rsync"], values["to_scp"] = cost / done["rsync"].ns_per_byte, cost / done["scp"].ns_per_byte
+    values["goodput"] = done[best].goodput_bps / base.goodput_bps
+    return values
+
+
+_CPU_METRICS = [
+    Metric("best", "cheaper port / iperf3, CPU per byte", "", "<=", 1.4),
+    Metric("to_rsync", "cheaper port / rsync, CPU per byte", "", "<=", 1.0),
+    Metric("to_scp", "cheaper port / scp, CPU per byte", "", "<=", 1.0),
+    Metric("goodput", "cheaper port's goodput / iperf3's", "", ">=", 0.65),
+]
+for _name, _text in (("iperf3", "iperf3 TCP, memory to memory"), ("udp", "onehop --io udp"), ("afxdp", "onehop --io afxdp"),
+                     ("rsync", "rsync daemon"), ("curl", "curl from nginx, sendfile"), ("scp", "scp aes128-gcm")):
+    _CPU_METRICS += [Metric(f"ns_{_name}", f"{_text}: CPU, both ends", "ns/B"), Metric(f"ratio_{_name}", f"{_text}: ratio to iperf3"),
+                     Metric(f"bps_{_name}", f"{_text}: goodput", "Gbit/s")]
+_CPU_METRICS.append(_BACKGROUND)
+
+
+def _busy_round(context):
+    size = context.size(1 << 30, 200_000_000)
+    file = context.file(size)
+    background = background_cores()
+    with context.lab("steady-600") as lab:
+        order = [lambda: peers.iperf3(lab, size, context.work), lambda: run_onehop(lab, file, context.folder, "udp", context.work)]
+        if context.round % 2:
+            base, own = (lambda second: (order[0](), second))(order[1]())
+        else:
+            base, own = order[0](), order[1]()
+    return {"busy": own.busy_ns_per_byte / base.busy_ns_per_byte, "busy_own": own.busy_ns_per_byte,
+            "busy_iperf3": base.busy_ns_per_byte, "switches_a": own.switches_a / own.wall_seconds,
+            "switches_b": own.switches_b / own.wall_seconds, "goodput": own.goodput_bps / base.goodput_bps, "background": background}
+
+
+_BUSY_METRICS = [
+    Metric("busy", "whole-system busy time per byte / iperf3's", "", "<=", 1.5),
+    Metric("switches_a", "voluntary switches, sender", "1/s", "<=", 3000),
+    Metric("switches_b", "voluntary switches, receiver", "1/s", "<=", 3000),
+    Metric("busy_own", "onehop --io udp: system busy", "ns/B"), Metric("busy_iperf3", "iperf3: system busy", "ns/B"),
+    Metric("goodput", "goodput / iperf3's"),
+    _BACKGROUND,
+]
+
+
+def _big_file(context):
+    """_big_file returns (file, folder, note): the source is sparse, so only what is written needs room."""
+    wanted = context.size(20 * 10**9, 2 * 10**9)
+    for folder in (context.folder, context.scratch):
+        if shutil.disk_usage(folder).free < wanted + 2 * 10**9:
+            continue
+        if folder == context.folder and _available_bytes() < wanted + 4 * 10**9:
+            continue  # tmpfs says it has room that the machine's memory has not
+        file = context.work / "sparse"
+        file.touch()
+        os.truncate(file, wanted)
+        return file, folder, wanted
+    raise MeasureError(f"write {wanted} bytes: neither {context.folder} nor {context.scratch} has room (--scratch DIR)")
+
+
+def _available_bytes():
+    with open("/proc/meminfo") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:"))
+
+
+def _memory(io):
+    def run(context):
+        small = context.file(1_000_000)
+        big, folder, size = _big_file(context)
+        try:
+            with context.lab("unshaped") as lab:
+                first = run_onehop(lab, small, context.folder, io, context.work)
+                second = run_onehop(lab, big, folder, io, context.work)
+        finally:
+            big.unlink()
+            (folder / big.name).unlink(missing_ok=True)
+        port_a, port_b = second.sender["port_memory_bytes"], second.receiver["port_memory_bytes"]
+        return {"over_a": (second.rss_a_bytes - port_a) / MIB, "over_b": (second.rss_b_bytes - port_b) / MIB,
+                "port_a": port_a / MIB, "port_b": port_b / MIB,
+                "grow_a": second.rss_a_bytes / first.rss_a_bytes - 1, "grow_b": second.rss_b_bytes / first.rss_b_bytes - 1,
+                "peak_a": second.rss_a_bytes / MIB, "peak_b": second.rss_b_bytes / MIB, "gb": size / 1e9}
+
+    metrics = []
+    for side, name in (("a", "sender"), ("b", "receiver")):
+        metrics += [Metric(f"over_{side}", f"{name}: VmHWM - port memory", "MiB", "<=", 64),
+                    Metric(f"port_{side}", f"{name}: port memory", "MiB", "<=", 96),
+                    Metric(f"grow_{side}", f"{name}: big file / 1 MB, peak - 1", "", "<=", 0.05),
+                    Metric(f"peak_{side}", f"{name}: VmHWM", "MiB")]
+    return f"memory-{io}", f"peak memory, 1 MB against a big file, --io {io}", [*metrics, Metric("gb", "big file", "GB")], run
+
+
+def cases():
+    return [("cpu", "unshaped veth, file to file in tmpfs, both ends' CPU (rusage + ksoftirqd)", _CPU_METRICS, _cpu_round),
+            ("busy", "600 Mbit/s: whole-system busy time and wake-ups, onehop udp against iperf3", _BUSY_METRICS, _busy_round),
+            _memory("udp"), _memory("afxdp")]

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""Measures processes from outside: CPU by wait4, ksoftirqd and whole-system time by /proc, switches and memory by polling.
+
+Owns the processes it starts and ends only those, by pid. Nothing here trusts what a measured program says of itself.
+"""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+POLL_SECONDS = 0.2  # 5 ms here costs more CPU than the measured sender; a thread's last 200 ms may be missing
+POLL_FAST_SECONDS, POLLS_FAST = 0.02, 20  # the first 0.4 s, so that the peak memory of a 1 MB transfer is seen at all
+_alive = set()
+_alive_lock = threading.Lock()
+
+
+class MeasureError(Exception):
+    pass
+
+
+def end_all():
+    """end_all kills what this run started and did not see end; for the last cleanup only."""
+    with _alive_lock:
+        left = list(_alive)
+    for process in left:
+        process.kill()
+
+
+class Process:
+    """A started process, polled until it ends. output and errors are files in the work folder."""
+
+    def __init__(self, command, work, label, env=None):
+        self.label = label
+        self.output, self.errors = Path(work) / f"{label}.out", Path(work) / f"{label}.err"
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("SUDO_")}
+        with open(self.output, "wb") as out, open(self.errors, "wb") as err:
+            self._popen = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                           env={**clean, **(env or {})}, start_new_session=True)
+        self.pid = self._popen.pid
+        self.started_at = time.monotonic()
+        self.ended_at = self.cpu_seconds = self.exit_code = None
+        self.rss_bytes_max = 0
+        self._switches = {}
+        self._ended = threading.Event()
+        with _alive_lock:
+            _alive.add(self)
+        threading.Thread(target=self._wait, daemon=True).start()
+        threading.Thread(target=self._poll, daemon=True).start()
+
+    def _wait(self):
+        _, status, usage = os.wait4(self.pid, 0)
+        self.ended_at = time.monotonic()
+        self.cpu_seconds = usage.ru_utime + usage.ru_stime
+        # ru_maxrss would do for memory, but exec does not reset it: a fork of a fat Python shows up in it.
+        self.exit_code = self._popen.returncode = os.waitstatus_to_exitcode(status)
+        with _alive_lock:
+            _alive.discard(self)
+        self._ended.set()
+
+    def _poll(self):
+        polls = 0
+        while not self._ended.wait(POLL_SECONDS if polls >= POLLS_FAST else POLL_FAST_SECONDS):
+            self.poll_once()
+            polls += 1
+
+    def poll_once(self):
+        try:
+            for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    self.rss_bytes_max = max(self.rss_bytes_max, int(line.split()[1]) * 1024)
+            for task in os.listdir(f"/proc/{self.pid}/task"):
+                for line in Path(f"/proc/{self.pid}/task/{task}/status").read_text().splitlines():
+                    if line.startswith("voluntary_ctxt_switches:"):
+                        self._switches[task] = int(line.split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # the process or a thread ended between two reads; the last values stand
+
+    @property
+    def voluntary_switches_total(self):
+        return sum(self._switches.values())
+
+    @property
+    def is_alive(self):
+        return not self._ended.is_set()
+
+    def wait(self, seconds):
+        """wait returns self when the process ended with 0; anything else is an error that carries its stderr."""
+        if not self._ended.wait(seconds):
+            self.end()
+            raise MeasureError(f"{self.label}: not done after {seconds} s: {self.tail()}")
+        if self.exit_code != 0:
+            raise MeasureError(f"{self.label}: exit {self.exit_code}: {self.tail()}")
+        return self
+
+    def wait_line(self, needle, seconds, where=None):
+        """wait_line waits until the output (or another file) holds `needle`."""
+        path, give_up_at = where or self.output, time.monotonic() + seconds
+        while needle not in path.read_text(errors="replace"):
+            if not self.is_alive or time.monotonic() > give_up_at:
+                raise MeasureError(f"{self.label}: '{needle}' not seen in {seconds} s: {self.tail()}")
+            time.sleep(0.01)
+
+    def end(self, number=signal.SIGTERM):
+        """end asks the process to end and kills it after 5 s."""
+        if self.is_alive:
+            self.poll_once()
+            os.kill(self.pid, number)
+            if not self._ended.wait(5):
+                self.kill()
+
+    def kill(self):
+        if self.is_alive:
+            os.kill(self.pid, signal.SIGKILL)
+            self._ended.wait(5)
+
+    def tail(self):
+        text = self.errors.read_text(errors="replace") + self.output.read_text(errors="replace")
+        return " | ".join(text.strip().splitlines()[-4:])[-600:]
+
+
+def _ksoftirqd_pids():
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if (entry / "comm").read_text().startswith("ksoftirqd/"):
+                    found.append(entry.name)
+            except OSError:
+                pass
+    return found
+
+
+class SystemMeter:
+    """Growth of ksoftirqd's time and of the whole machine's busy time since construction."""
+
+    def __init__(self):
+        self._pids = _ksoftirqd_pids()
+        self._softirq, self._busy = self._read_softirq(), self._read_busy()
+
+    def _read_softirq(self):
+        ticks = 0
+        for pid in self._pids:
+            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / TICKS_PER_SECOND
+
+    @staticmethod
+    def _read_busy():
+        user, nice, system, _idle, _iowait, irq, softirq = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:8])
+        return (user + nice + system + irq + softirq) / TICKS_PER_SECOND
+
+    def softirq_seconds(self):
+        return self._read_softirq() - self._softirq
+
+    def busy_seconds(self):
+        return self._read_busy() - self._busy
+
+
+def background_cores(seconds=0.5):
+    """background_cores is how many cores other programs use right now; what they use is in every whole-system figure."""
+    meter, at = SystemMeter(), time.monotonic()
+    time.sleep(seconds)
+    return meter.busy_seconds() / (time.monotonic() - at)
+
+
+class Sampler:
+    """Runs sampler.py on a host of the lab; rows() ends it and returns [(seconds, value)]."""
+
+    def __init__(self, lab, host, what, interface, period, work):
+        self._out = Path(work) / f"sample-{what}.txt"
+        self._out.unlink(missing_ok=True)
+        program = Path(__file__).with_name("sampler.py")
+        self._process = Process(lab.on(host, "python3", program, what, interface, period, self._out), work, f"sampler-{what}")
+        time.sleep(0.15)  # the interpreter's start, so that the first rows precede the data
+
+    def rows(self):
+        self._process.end()
+        if not self._out.exists():
+            raise MeasureError(f"{self._process.label}: no samples: {self._process.tail()}")
+        return [(int(at) / 1e9, int(value)) for at, value in (line.split() for line in self._out.read_text().splitlines())]

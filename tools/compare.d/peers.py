@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""The programs onehop is compared with: iperf3, rsync daemon, curl from nginx, scp. Each moves the same bytes from a to b.
+
+Each function starts its server in the lab, moves the bytes, ends the server by pid and returns an Outcome.
+Servers are measured as whole processes: their start and their children's time are in the figure, as onehop's are.
+"""
+
+import json
+import os
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import lab as labs
+from measure import MeasureError, Process, SystemMeter
+from transfer import Outcome
+
+SECONDS_MAX = 600
+RSYNC_PORT, NGINX_PORT, SSH_PORT = 8730, 8080, 2222
+
+
+def _outcome(size, seconds, client, server, meter, wall):
+    return Outcome(size, seconds, 8 * size / seconds, client.cpu_seconds + server.cpu_seconds, meter[0], meter[1], wall)
+
+
+@contextmanager
+def _server(process, lab, host, port):
+    """_server waits until the port listens (ss asks the kernel, so no connection is made that a -1 server would count)."""
+    try:
+        give_up_at = time.monotonic() + 10
+        while f":{port} " not in lab.read(host, "ss", "-Hltn"):
+            if not process.is_alive or time.monotonic() > give_up_at:
+                raise MeasureError(f"{process.label}: does not listen on {port}: {process.tail()}")
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.end()
+
+
+def iperf3(lab, size, work):
+    """iperf3 sends `size` bytes from memory to memory over one TCP connection; seconds are the receiver's."""
+    with _server(Process(lab.on("b", "iperf3", "-s", "-1"), work, "iperf3-server"), lab, "b", 5201) as server:
+        meter, at = SystemMeter(), time.monotonic()
+        client = Process(lab.on("a", "iperf3", "-c", labs.ADDRESS_B, "-n", size, "-J", "-C", labs.IPERF3_LAW), work, "iperf3-client")
+        client.wait(SECONDS_MAX)
+        server.wait(10)
+        wall, used = time.monotonic() - at, (meter.softirq_seconds(), meter.busy_seconds())
+    end = json.loads(client.output.read_text())["end"]["sum_received"]
+    return _outcome(end["bytes"], end["seconds"], client, server, used, wall)
+
+
+def _client(command, server, target, file, work, label):
+    """_client runs a file-moving client to its end, lets the server reap its children, and checks what arrived."""
+    meter = SystemMeter()
+    client = Process(command, work, label)
+    client.wait(SECONDS_MAX)
+    seconds = client.ended_at - client.started_at
+    time.sleep(0.2)  # the server's child ends after the client; its time counts once its parent has waited for it
+    used = (meter.softirq_seconds(), meter.busy_seconds())
+    server.end()
+    size = Path(file).stat().st_size
+    if Path(target).stat().st_size != size:
+        raise MeasureError(f"{label}: {Path(target).stat().st_size} of {size} bytes arrived")
+    os.unlink(target)
+    return _outcome(size, seconds, client, server, used, seconds)
+
+
+def rsync(lab, file, folder, work):
+    config = Path(work) / "rsyncd.conf"
+    config.write_text(f"use chroot = no\nuid = root\ngid = root\nlog file = {work}/rsyncd.log\npid file = {work}/rsyncd.pid\n"
+                      f"lock file = {work}/rsyncd.lock\n[in]\npath = {folder}\nread only = no\n")
+    Path(f"{work}/rsyncd.pid").unlink(missing_ok=True)
+    command = lab.on("b", "rsync", "--daemon", "--no-detach", f"--port={RSYNC_PORT}", f"--config={config}")
+    with _server(Process(command, work, "rsync-daemon"), lab, "b", RSYNC_PORT) as server:
+        url = f"rsync://{labs.ADDRESS_B}:{RSYNC_PORT}/in/"
+        return _client(lab.on("a", "rsync", file, url), server, Path(folder) / Path(file).name, file, work, "rsync")
+
+
+def curl(lab, file, folder, work):
+    for sub in ("body", "proxy", "fastcgi", "uwsgi", "scgi"):
+        (Path(work) / "nginx" / sub).mkdir(parents=True, exist_ok=True)
+    config = Path(work) / "nginx" / "nginx.conf"
+    temporary = "".join(f"{kind}_temp_path {work}/nginx/{sub};\n" for kind, sub in (
+        ("client_body", "body"), ("proxy", "proxy"), ("fastcgi", "fastcgi"), ("uwsgi", "uwsgi"), ("scgi", "scgi")))
+    # One process, so that its rusage is the server's; sendfile is what makes nginx the cheapest file server here.
+    config.write_text(f"daemon off;\nmaster_process off;\nuser root;\npid {work}/nginx/pid;\nerror_log {work}/nginx/error.log;\n"
+                      f"events {{}}\nhttp {{\naccess_log off;\nsendfile on;\ntcp_nopush on;\n{temporary}"
+                      f"server {{ listen {NGINX_PORT}; root {Path(file).parent}; }}\n}}\n")
+    command = lab.on("a", "nginx", "-p", f"{work}/nginx", "-c", config)
+    with _server(Process(command, work, "nginx"), lab, "a", NGINX_PORT) as server:
+        target = Path(folder) / Path(file).name
+        url = f"http://{labs.ADDRESS_A}:{NGINX_PORT}/{Path(file).name}"
+        return _client(lab.on("b", "curl", "-sS", "--fail", "-o", target, url), server, target, file, work, "curl")
+
+
+def _ssh_files(work):
+    folder = Path(work) / "ssh"
+    if not folder.exists():
+        folder.mkdir(mode=0o700)
+        for name in ("host", "user"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
+        (folder / "authorized_keys").write_bytes((folder / "user.pub").read_bytes())
+        (folder / "sshd_config").write_text(
+            f"Port {SSH_PORT}\nListenAddress {labs.ADDRESS_B}\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/authorized_keys\n"
+            f"StrictModes no\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nPidFile none\nUseDNS no\n"
+            "Subsystem sftp internal-sftp\n")
+    Path("/run/sshd").mkdir(exist_ok=True)  # sshd refuses to start without its privilege separation folder
+    return folder
+
+
+def scp(lab, file, folder, work):
+    keys = _ssh_files(work)
+    command = lab.on("b", "/usr/sbin/sshd", "-D", "-e", "-f", keys / "sshd_config")
+    with _server(Process(command, work, "sshd"), lab, "b", SSH_PORT) as server:
+        return _client(lab.on("a", "scp", "-q", "-F", "none", "-c", "aes128-gcm@openssh.com", "-P", SSH_PORT, "-i", keys / "user",
+                              "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+                              "-o", "LogLevel=ERROR", file, f"root@{labs.ADDRESS_B}:{folder}/"),
+                       server, Path(folder) / Path(file).name, file, work, "scp")

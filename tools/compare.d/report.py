@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""Metrics with their bounds, collected over rounds, as a table and as docs/results.md. No figure is written by hand."""
+
+import datetime
+import os
+import platform
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One measured quantity of a case; `relation` and `bound` are empty where nothing is required."""
+
+    key: str
+    label: str
+    unit: str = ""
+    relation: str = ""
+    bound: float = 0.0
+
+    def holds(self, value):
+        return {"": None, ">=": value >= self.bound, "<=": value <= self.bound, "==": value == self.bound}[self.relation]
+
+    def required(self):
+        return f"{self.relation} {self.bound:.4g}" if self.relation else ""
+
+
+@dataclass
+class Result:
+    """The rounds of one case."""
+
+    name: str
+    about: str
+    metrics: list
+    values: dict = field(default_factory=dict)
+    notes: list = field(default_factory=list)
+    failures: list = field(default_factory=list)
+
+    def add(self, values):
+        for key, value in values.items():
+            if key == "note":
+                if value not in self.notes:
+                    self.notes.append(value)
+            elif value is not None:
+                self.values.setdefault(key, []).append(value)
+
+    def rows(self):
+        """rows returns [label, median, min..max, required, verdict]; what no round measured says so and never passes."""
+        out = []
+        for metric in self.metrics:
+            values = self.values.get(metric.key)
+            if not values:
+                out.append([f"{metric.label} [{metric.unit}]" if metric.unit else metric.label, "not measured", "",
+                            metric.required(), "FAIL" if metric.relation else ""])
+                continue
+            median = statistics.median(values)
+            # What must be exactly so must be so in every round; the rest is judged by its median.
+            verdict = all(map(metric.holds, values)) if metric.relation == "==" else metric.holds(median)
+            out.append([f"{metric.label} [{metric.unit}]" if metric.unit else metric.label, f"{median:.4g}",
+                        f"{min(values):.4g}..{max(values):.4g} (n={len(values)})", metric.required(),
+                        "" if verdict is None else "ok" if verdict else "FAIL"])
+        return out
+
+    @property
+    def is_ok(self):
+        return not self.failures and all(row[4] != "FAIL" for row in self.rows())
+
+
+def machine():
+    model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                  if line.startswith("model name")), platform.machine())
+    return f"{model}, {os.cpu_count()} cores, Linux {platform.release()}"
+
+
+HEAD = ["measure", "median", "min..max", "required", "verdict"]
+
+
+def print_result(result):
+    print(f"\n{result.name}: {result.about}")
+    rows = [HEAD, *result.rows()]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD))]
+    for row in rows:
+        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    for text in result.notes:
+        print(f"  note: {text}")
+    for text in result.failures:
+        print(f"  FAILED: {text}")
+
+
+def write_results(path, results, command, onehop_version, load, tcp_law):
+    """write_results replaces docs/results.md by what this run measured."""
+    lines = ["# Measured results", "", "Written by `tools/compare --write`; do not edit.", "",
+             f"- command: `{command}`",
+             f"- machine: {machine()}",
+             f"- onehop: {onehop_version}",
+             f"- date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
+             f"- load average before the first round: {load:.2f} (of other programs; above 0.2 the CPU figures are rough)",
+             f"- TCP congestion control of the programs compared: {tcp_law}",
+             "", "Each figure is the median over the rounds, with the smallest and the largest. Ratios to iperf3 are formed within a round."]
+    for result in results:
+        lines += ["", f"## {result.name}", "", result.about, "", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+        lines += ["| " + " | ".join(row) + " |" for row in result.rows()]
+        lines += [""] if result.notes or result.failures else []
+        lines += [f"- {text}" for text in result.notes] + [f"- failed: {text}" for text in result.failures]
+    Path(path).parent.mkdir(exist_ok=True)
+    Path(path).write_text("\n".join(lines) + "\n")

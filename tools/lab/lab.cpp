@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/lab/lab.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "tools/lab/command_process.hpp"
+#include "tools/lab/disk.hpp"
+#include "tools/lab/netns.hpp"
+#include "tools/lab/trace_player.hpp"
+
+namespace onehop::lab {
+
+namespace {
+
+constexpr const char* state_folder = "/run/onehop-lab";
+constexpr std::size_t name_bytes_max = 48;
+// What is left running on the hosts gets this long to end by itself. A receiver needs it to keep its journal.
+constexpr Nanos end_patience = 3s;
+constexpr Nanos end_poll = 20ms;
+
+bool is_good_name(const std::string& name) {
+  const auto is_good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+  return !name.empty() && name.size() <= name_bytes_max && name.front() != '-' && std::ranges::all_of(name, is_good);
+}
+
+std::vector<pid_t> residents(const HostNames& hosts) {
+  std::vector<pid_t> all;
+  for (const std::string& host : {hosts.a, hosts.m, hosts.b}) {
+    const std::vector<pid_t> some = processes_in(host);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  std::erase(all, ::getpid());
+  return all;
+}
+
+// A namespace lives as long as a process in it, so they end first.
+void end_residents(const HostNames& hosts) {
+  for (const pid_t pid : residents(hosts)) ::kill(pid, SIGTERM);
+  for (Nanos waited{0}; waited < end_patience && !residents(hosts).empty(); waited += end_poll)
+    std::this_thread::sleep_for(end_poll);
+  for (const pid_t pid : residents(hosts)) ::kill(pid, SIGKILL);
+}
+
+}  // namespace
+
+Result<Lab> Lab::open(const std::string& name) {
+  if (!is_good_name(name))
+    return Error{ExitCode::usage, "use the lab name '" + name + "'", "it is not a name", "Take a-z, 0-9 and -, at most 48"};
+  if (::geteuid() != 0)
+    return Error{ExitCode::privilege_missing, "make a lab", "network namespaces need root", "Run it with sudo"};
+  if (::mkdir(state_folder, 0755) != 0 && errno != EEXIST)
+    return errno_error(ExitCode::local_file_error, std::string{"make "} + state_folder);
+  return Lab{name};
+}
+
+std::string Lab::path(const char* ending) const { return std::string{state_folder} + "/" + name_ + ending; }
+
+std::string Lab::host_name(Host host) const {
+  switch (host) {
+    case Host::a: return hosts_.a;
+    case Host::m: return hosts_.m;
+    case Host::b: return hosts_.b;
+    case Host::caller: break;
+  }
+  return {};
+}
+
+Result<Fd> Lab::lock() const {
+  Fd fd{::open(path(".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
+  if (!fd.is_open()) return errno_error(ExitCode::local_file_error, "open " + path(".lock"));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  return Error{ExitCode::refused_by_peer, "take the lab " + name_, "another onehop lab is at work in it",
+               "Wait for it, end it, or take another --name"};
+}
+
+void Lab::load() {
+  state_ = {};
+  std::ifstream file{path(".state")};
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t equals = line.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string key = line.substr(0, equals), value = line.substr(equals + 1);
+    if (key == "owner") state_.owner = value;
+    if (key == "profile") state_.profile = value;
+    if (key == "disk") state_.disk = value;
+    if (key == "disk_pid") state_.disk_pid = static_cast<pid_t>(std::strtol(value.c_str(), nullptr, 10));
+  }
+}
+
+Result<void> Lab::save() const {
+  std::ofstream file{path(".state"), std::ios::trunc};
+  file << "owner=" << state_.owner << "\nprofile=" << state_.profile << "\ndisk=" << state_.disk
+       << "\ndisk_pid=" << state_.disk_pid << '\n';
+  if (!file.flush()) return errno_error(ExitCode::local_file_error, "write " + path(".state"));
+  return success();
+}
+
+Result<void> Lab::build(const Profile& profile, const std::string& owner) {
+  load();
+  if (state_.owner == "up")
+    return Error{ExitCode::refused_by_peer, "build the lab " + name_, "it is up already (profile " + state_.profile + ")",
+                 "onehop lab down --name " + name_};
+  const bool has_remains = !state_.owner.empty() || has_netns(hosts_.a) || has_netns(hosts_.m) || has_netns(hosts_.b);
+  if (has_remains) {
+    std::fprintf(stderr, "onehop lab: removing what a lab %s that was killed has left\n", name_.c_str());
+    ONEHOP_TRYV(remove());
+  }
+  // The state comes first: whatever happens from here on, down finds it.
+  state_ = {.owner = "building", .profile = profile.name, .disk = {}, .disk_pid = 0};
+  if (profile.disk) state_.disk = disk_base(*profile.disk, name_);
+  ONEHOP_TRYV(save());
+  Result<void> built = build_link(hosts_, profile);
+  if (built.has_value() && profile.disk) {
+    Result<pid_t> disk = start_disk(*profile.disk, state_.disk);
+    if (disk.has_value()) state_.disk_pid = disk.value();
+    if (disk.has_error()) built = disk.error();
+  }
+  if (built.has_value()) {
+    state_.owner = owner;
+    built = save();
+  }
+  if (built.has_error()) (void)remove();  // the first error is the one to read
+  return built;
+}
+
+Result<void> Lab::remove() {
+  end_residents(hosts_);
+  Result<void> removed = success();
+  if (!state_.disk.empty()) removed = stop_disk(state_.disk, state_.disk_pid);
+  const Result<void> torn_down = tear_down_link(hosts_);
+  if (torn_down.has_error()) return torn_down;
+  if (removed.has_error()) return removed;
+  state_ = {};
+  (void)::unlink(path(".state").c_str());
+  return success();
+}
+
+Result<void> Lab::up(const Profile& profile) {
+  if (!profile.trace.empty())
+    return Error{ExitCode::usage, "bring up the profile " + profile.name, "its rate changes, which needs a running program",
+                 "onehop lab run --profile " + profile.name + " -- COMMAND"};
+  const Result<Fd> held = lock();
+  if (held.has_error()) return held.error();
+  return build(profile, "up");
+}
+
+Result<void> Lab::down() {
+  const Result<Fd> held = lock();
+  if (held.has_error()) return held.error();
+  load();
+  return remove();
+}
+
+void Lab::set_environment() const {
+  ::setenv("ONEHOP_LAB_NAME", name_.c_str(), 1);
+  ::setenv("ONEHOP_LAB_PROFILE", state_.profile.c_str(), 1);
+  ::setenv("ONEHOP_LAB_A4", address_a4, 1);
+  ::setenv("ONEHOP_LAB_B4", address_b4, 1);
+  ::setenv("ONEHOP_LAB_A6", address_a6, 1);
+  ::setenv("ONEHOP_LAB_B6", address_b6, 1);
+  if (state_.disk.empty()) ::unsetenv("ONEHOP_LAB_DISK");
+  else ::setenv("ONEHOP_LAB_DISK", disk_mount(state_.disk).c_str(), 1);
+}
+
+Result<int> Lab::run(const Profile& profile, Host host, const std::vector<std::string>& command) {
+  // Signals wait from here on, so that none of them can interrupt the building or the removal half way.
+  const CommandSignals signals;
+  const Result<Fd> held = lock();
+  if (held.has_error()) return held.error();
+  ONEHOP_TRYV(build(profile, "run"));
+  set_environment();
+  Result<int> code = 0;
+  Result<CommandProcess> process = CommandProcess::start(host_name(host), command, signals);
+  if (process.has_value()) {
+    TracePlayer trace{hosts_, profile};
+    code = process.value().wait(signals);
+    if (const auto error = trace.stop(); error) code = *error;
+  } else {
+    code = process.error();
+  }
+  const Result<void> removed = remove();
+  if (removed.has_error() && code.has_value()) return removed.error();
+  return code;
+}
+
+Error Lab::exec(Host host, const std::vector<std::string>& command) {
+  load();
+  set_environment();
+  const Result<void> moved = become_host(host_name(host));
+  if (moved.has_error()) return moved.error();
+  return exec_command(command);
+}
+
+}  // namespace onehop::lab

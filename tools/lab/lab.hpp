@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Lab: one lab by its name. It holds the lock while it works, and knows from a state file what there is to remove, also
+// after a crash. Called by one thread; `run` starts one more for a trace.
+//
+//   /run/onehop-lab/NAME.lock    held by up, down and for the whole time of run
+//   /run/onehop-lab/NAME.state   what exists: owner, profile, disk
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/base/fd.hpp"
+#include "engine/base/result.hpp"
+#include "tools/lab/link.hpp"
+#include "tools/lab/profile.hpp"
+
+namespace onehop::lab {
+
+/// Host says where a command runs: on a host of the lab, in its middle, or in the namespace of the caller.
+enum class Host : std::uint8_t { a, m, b, caller };
+
+class Lab {
+ public:
+  /// open checks the name and the privilege. It changes nothing.
+  [[nodiscard]] static Result<Lab> open(const std::string& name);
+
+  /// up builds a lab that stays. A profile with a trace needs run().
+  [[nodiscard]] Result<void> up(const Profile& profile);
+
+  /// down removes the lab, its processes and its disk, and whatever a crashed one left. None there is no error.
+  [[nodiscard]] Result<void> down();
+
+  /// run builds the lab, runs `command` on a host, removes the lab, and returns the command's exit code (128 + signal
+  /// where one ended it). SIGINT, SIGTERM and SIGHUP end the command and then the lab. The process must have one thread.
+  [[nodiscard]] Result<int> run(const Profile& profile, Host host, const std::vector<std::string>& command);
+
+  /// exec becomes `command` on a host of a lab that is up. It returns only where that fails.
+  [[nodiscard]] Error exec(Host host, const std::vector<std::string>& command);
+
+ private:
+  struct State {
+    std::string owner;    ///< "up", "run", or "building"
+    std::string profile;
+    std::string disk;     ///< base folder of the disk, empty: none
+    pid_t disk_pid = 0;
+  };
+
+  explicit Lab(std::string name) : name_{std::move(name)}, hosts_{name_} {}
+  [[nodiscard]] Result<Fd> lock() const;
+  [[nodiscard]] Result<void> build(const Profile& profile, const std::string& owner);
+  [[nodiscard]] Result<void> remove();
+  [[nodiscard]] Result<void> save() const;
+  void load();
+  void set_environment() const;
+  [[nodiscard]] std::string path(const char* ending) const;
+  [[nodiscard]] std::string host_name(Host host) const;  ///< of its namespace; empty: the caller's
+
+  std::string name_;
+  HostNames hosts_;
+  State state_;
+};
+
+}  // namespace onehop::lab

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The command line of `onehop lab up|down|exec|run`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+namespace onehop::lab {
+
+class LabCommand {
+ public:
+  [[nodiscard]] bool is_parsed() const { return lab_ != nullptr && lab_->parsed(); }
+  /// run does what was asked for, says what went wrong, and returns the exit code of the program.
+  [[nodiscard]] int run();
+
+ private:
+  friend void add_lab_command(CLI::App& app, LabCommand& command);
+
+  CLI::App* lab_ = nullptr;
+  CLI::App* up_ = nullptr;
+  CLI::App* down_ = nullptr;
+  CLI::App* exec_ = nullptr;
+  CLI::App* run_ = nullptr;
+  std::string name_ = "onehop-lab";
+  std::string profile_ = "steady-600";
+  std::string host_ = "a";
+  std::vector<std::string> words_;
+};
+
+/// add_lab_command puts `lab` and what is below it into `app`. `command` must live as long.
+void add_lab_command(CLI::App& app, LabCommand& command);
+
+}  // namespace onehop::lab

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/lab/link.hpp"
+
+#include <fmt/format.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <thread>
+
+#include "tools/lab/loss.hpp"
+#include "tools/lab/netns.hpp"
+#include "tools/lab/run_tool.hpp"
+
+namespace onehop::lab {
+
+namespace {
+
+constexpr const char* middle_a = "ma";
+constexpr const char* middle_b = "mb";
+// A veth is usable when the kernel's link watch has seen its carrier, which it does once a second at worst.
+constexpr Nanos running_patience = 5s;
+constexpr Nanos running_poll = 5ms;
+
+Arguments words(std::string_view line) {
+  Arguments out;
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t end = std::min(line.find(' ', at), line.size());
+    if (end > at) out.emplace_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+template <class... T>
+Result<void> run(fmt::format_string<T...> format, T&&... values) {
+  ONEHOP_TRYV(run_tool(words(fmt::format(format, std::forward<T>(values)...))));
+  return success();
+}
+
+Result<void> make_devices(const HostNames& hosts, const Profile& profile) {
+  for (const std::string& name : {hosts.a, hosts.m, hosts.b}) {
+    if (profile.is_direct && name == hosts.m) continue;
+    ONEHOP_TRYV(run("ip netns add {}", name));
+    ONEHOP_TRYV(run("ip -n {} link set lo up", name));
+  }
+  const int mtu = profile.mtu_bytes;
+  const auto join = [mtu](const std::string& host, const char* device, const std::string& peer_host, const char* peer) {
+    return run("ip -n {} link add name {} mtu {} type veth peer name {} mtu {} netns {}", host, device, mtu, peer, mtu, peer_host);
+  };
+  if (profile.is_direct) {
+    ONEHOP_TRYV(join(hosts.a, lower_a, hosts.b, interface_b));
+  } else {
+    ONEHOP_TRYV(join(hosts.a, lower_a, hosts.m, middle_a));
+    ONEHOP_TRYV(join(hosts.b, interface_b, hosts.m, middle_b));
+  }
+  return run("ip -n {} link add link {} name {} mtu {} type macvlan mode bridge", hosts.a, lower_a, interface_a, mtu);
+}
+
+// Frames on the wire have MTU size and whole checksums, as on most Wi-Fi NICs. The macvlan keeps its GSO, so that what a sender
+// saves in system calls it saves here as well; the veth below it cuts.
+Result<void> switch_offloads_off(const std::string& host, const char* device) {
+  return run("ip netns exec {} ethtool -K {} tso off gso off gro off tx off tx-udp-segmentation off", host, device);
+}
+
+Result<void> wait_running(const std::string& host, const char* device) {
+  const Result<InNetns> inside = InNetns::enter(host);
+  if (inside.has_error()) return inside.error();
+  const Fd socket{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  for (Nanos waited{0}; waited < running_patience; waited += running_poll) {
+    ifreq request{};
+    std::strncpy(request.ifr_name, device, IFNAMSIZ - 1);
+    if (::ioctl(socket.get(), SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_RUNNING) != 0) return success();
+    std::this_thread::sleep_for(running_poll);
+  }
+  return Error{ExitCode::timed_out, fmt::format("wait for {} of {}", device, host), "it has no carrier", ""};
+}
+
+Result<void> bring_up(const HostNames& hosts, const Profile& profile) {
+  for (const auto& [host, device] : {std::pair{hosts.a, lower_a}, {hosts.m, middle_a}, {hosts.m, middle_b}}) {
+    if (profile.is_direct && host == hosts.m) continue;
+    ONEHOP_TRYV(switch_offloads_off(host, device));
+    ONEHOP_TRYV(run("ip -n {} link set dev {} addrgenmode none up", host, device));
+  }
+  ONEHOP_TRYV(switch_offloads_off(hosts.b, interface_b));
+  ONEHOP_TRYV(run("ip -n {} addr add {}/24 dev {}", hosts.a, address_a4, interface_a));
+  ONEHOP_TRYV(run("ip -n {} addr add {}/24 dev {}", hosts.b, address_b4, interface_b));
+  ONEHOP_TRYV(run("ip -n {} addr add {}/64 dev {} nodad", hosts.a, address_a6, interface_a));
+  ONEHOP_TRYV(run("ip -n {} addr add {}/64 dev {} nodad", hosts.b, address_b6, interface_b));
+  ONEHOP_TRYV(run("ip -n {} link set dev {} up", hosts.b, interface_b));
+  ONEHOP_TRYV(run("ip -n {} link set dev {} up", hosts.a, interface_a));
+  ONEHOP_TRYV(wait_running(hosts.b, interface_b));
+  return wait_running(hosts.a, interface_a);
+}
+
+enum class Verb : std::uint8_t { add, change };
+
+// shape sets one direction's queue: `host` and `device` say where it stands.
+Result<void> shape(const std::string& host, const char* device, const Profile& profile, BytesPerSecond rate, Verb verb) {
+  const char* const verb_text = verb == Verb::add ? "add" : "change";
+  const Bytes burst = profile.burst;
+  if (shaper_of(profile) != Shaper::htb) {
+    return run("tc -n {} qdisc {} dev {} root handle 1: tbf rate {}bit burst {} limit {}", host, verb_text, device,
+               bps(rate), burst.count, profile.queue.count);
+  }
+  if (verb == Verb::add) {
+    ONEHOP_TRYV(run("tc -n {} qdisc add dev {} root handle 1: htb default 1", host, device));
+  }
+  ONEHOP_TRYV(run("tc -n {} class {} dev {} parent 1: classid 1:1 htb rate {}bit ceil {}bit burst {} cburst {} quantum {}",
+                  host, verb_text, device, bps(rate), bps(rate), burst.count, burst.count, 2 * profile.mtu_bytes));
+  if (verb == Verb::change) return success();
+  return run("tc -n {} qdisc add dev {} parent 1:1 handle 10: bfifo limit {}", host, device, profile.queue.count);
+}
+
+Result<void> shape_reverse(const HostNames& hosts, const Profile& profile, BytesPerSecond rate, Verb verb) {
+  return profile.is_direct ? shape(hosts.b, interface_b, profile, rate, verb)
+                           : shape(hosts.m, middle_a, profile, rate, verb);
+}
+
+Result<void> inject_loss(const HostNames& hosts, const Profile& profile) {
+  const Result<InNetns> inside = InNetns::enter(hosts.m);
+  if (inside.has_error()) return inside.error();
+  return attach_loss({.to_a_ifindex = static_cast<int>(::if_nametoindex(middle_a)),
+                      .to_b_ifindex = static_cast<int>(::if_nametoindex(middle_b)),
+                      .loss_ppm = profile.loss_ppm,
+                      .reverse_loss_ppm = profile.reverse_loss_ppm});
+}
+
+}  // namespace
+
+Result<void> build_link(const HostNames& hosts, const Profile& profile) {
+  ONEHOP_TRYV(make_devices(hosts, profile));
+  if (!profile.is_direct) {
+    ONEHOP_TRYV(inject_loss(hosts, profile));
+  }
+  ONEHOP_TRYV(bring_up(hosts, profile));
+  if (profile.rate) {
+    ONEHOP_TRYV(shape(hosts.a, lower_a, profile, *profile.rate, Verb::add));
+  }
+  return profile.is_reverse_shaped ? shape_reverse(hosts, profile, profile.reverse_rate, Verb::add) : success();
+}
+
+Result<void> set_link_rate(const HostNames& hosts, const Profile& profile, BytesPerSecond rate) {
+  ONEHOP_TRYV(shape(hosts.a, lower_a, profile, rate, Verb::change));
+  if (!profile.is_reverse_shaped || !profile.is_reverse_same) return success();
+  return shape_reverse(hosts, profile, rate, Verb::change);
+}
+
+Result<void> tear_down_link(const HostNames& hosts) {
+  for (const std::string& name : {hosts.a, hosts.b, hosts.m}) {
+    if (has_netns(name)) {
+      ONEHOP_TRYV(run("ip netns del {}", name));
+    }
+  }
+  return success();
+}
+
+}  // namespace onehop::lab

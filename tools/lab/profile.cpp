@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/lab/profile.hpp"
+
+#include <fmt/format.h>
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "tools/onehop/quantity.hpp"
+
+namespace onehop::lab {
+
+namespace {
+
+// Queue of 1 MB: 13 ms at 600 Mbit/s, about what a desktop's lower queues hold. Burst of 256 KB: with less than one 64-KB
+// super-packet every shaped TCP looks ten times dearer than it is, because the shaper cuts each packet itself.
+constexpr Bytes queue_default{1'000'000};
+constexpr Bytes burst_default{256'000};
+constexpr std::int64_t mtu_min = 1280, mtu_max = 9000;  // IPv6 needs 1280; XSK frames with one buffer end far below 9000
+constexpr std::int64_t trace_points_max = 10'000;
+constexpr double super_packet_bytes = 65'536;
+
+class Reader {
+ public:
+  Reader(const toml::table& table, std::string where) : table_{table}, where_{std::move(where)} {}
+
+  // unknown_keys refuses a key with a slip of the pen, which would otherwise be a profile that silently does less.
+  Result<void> unknown_keys(const std::set<std::string_view>& known) const {
+    for (const auto& [key, value] : table_) {
+      if (!known.contains(key.str())) return refuse(std::string{key.str()}, "no such key here");
+    }
+    return success();
+  }
+  [[nodiscard]] Error refuse(const std::string& key, const std::string& cause) const {
+    return {ExitCode::usage, fmt::format("read {} of {}", key, where_), cause, "configs/lab has examples"};
+  }
+  [[nodiscard]] bool has(std::string_view key) const { return table_.contains(key); }
+  [[nodiscard]] const toml::table& table() const { return table_; }
+
+  Result<std::string> text(std::string_view key, std::string otherwise) const {
+    if (!has(key)) return otherwise;
+    const auto value = table_[key].value_exact<std::string>();
+    if (!value) return refuse(std::string{key}, "it must be a text in quotes");
+    return *value;
+  }
+  Result<bool> flag(std::string_view key) const {
+    if (!has(key)) return false;
+    const auto value = table_[key].value_exact<bool>();
+    if (!value) return refuse(std::string{key}, "it must be true or false");
+    return *value;
+  }
+  Result<double> number(std::string_view key, double otherwise, double min, double max) const {
+    if (!has(key)) return otherwise;
+    const auto value = table_[key].value<double>();
+    if (!value || !(*value >= min && *value <= max))
+      return refuse(std::string{key}, fmt::format("it must be a number from {} to {}", min, max));
+    return *value;
+  }
+  Result<BytesPerSecond> rate(std::string_view key) const {
+    ONEHOP_TRY(given, text(key, ""));
+    ONEHOP_TRY(parsed, tool::parse_rate(given));
+    return parsed;
+  }
+  Result<Bytes> size(std::string_view key, Bytes otherwise) const {
+    if (!has(key)) return otherwise;
+    ONEHOP_TRY(given, text(key, ""));
+    double value = 0;
+    const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
+    const std::string_view unit{end, static_cast<std::size_t>(given.data() + given.size() - end)};
+    const double factor = unit == "B" ? 1 : unit == "KB" || unit == "kB" ? 1e3 : unit == "MB" ? 1e6 : 0;
+    const double bytes = value * factor;
+    if (error != std::errc{} || !(bytes >= 2000 && bytes <= 1e9))
+      return refuse(std::string{key}, "it must be a size from 2KB to 1000MB, like \"256KB\"");
+    return Bytes{static_cast<std::int64_t>(bytes)};
+  }
+  Result<std::vector<std::string>> texts(std::string_view key) const {
+    std::vector<std::string> out;
+    if (!has(key)) return out;
+    const toml::array* const array = table_[key].as_array();
+    if (array == nullptr) return refuse(std::string{key}, "it must be a list of texts");
+    for (const toml::node& node : *array) {
+      const auto value = node.value_exact<std::string>();
+      if (!value) return refuse(std::string{key}, "it must be a list of texts");
+      out.push_back(*value);
+    }
+    return out;
+  }
+
+ private:
+  const toml::table& table_;
+  std::string where_;
+};
+
+Nanos seconds(double value) { return Nanos{static_cast<Nanos::rep>(std::llround(value * 1e9))}; }
+
+Result<void> read_trace(const Reader& reader, Profile& profile) {
+  const toml::array* const points = reader.table()["trace"].as_array();
+  if (points == nullptr || points->empty() || points->size() > trace_points_max)
+    return reader.refuse("trace", "it must be one or more [[trace]] tables");
+  for (const toml::node& node : *points) {
+    if (node.as_table() == nullptr) return reader.refuse("trace", "it must be one or more [[trace]] tables");
+    const Reader point{*node.as_table(), "a [[trace]] of " + profile.name};
+    ONEHOP_TRYV(point.unknown_keys({"at", "rate"}));
+    ONEHOP_TRY(at, point.number("at", 0, 0, 86'400));
+    ONEHOP_TRY(rate, point.rate("rate"));
+    if (!profile.trace.empty() && seconds(at) <= profile.trace.back().at)
+      return point.refuse("at", "the points must follow each other in time");
+    profile.trace.push_back({seconds(at), rate});
+  }
+  if (profile.trace.front().at != Nanos{0}) return reader.refuse("trace", "its first point must be at = 0");
+  ONEHOP_TRY(period, reader.number("trace_period", 0, 0, 86'400));
+  profile.trace_period = seconds(period);
+  if (profile.trace_period <= profile.trace.back().at)
+    return reader.refuse("trace_period", "it must be given and lie behind the last point");
+  profile.rate = profile.trace.front().rate;
+  return success();
+}
+
+Result<void> read_reverse(const Reader& reader, Profile& profile) {
+  ONEHOP_TRY(reverse, reader.text("reverse_rate", "same"));
+  profile.is_reverse_same = reverse == "same";
+  profile.is_reverse_shaped = reverse != "none" && (reverse != "same" || profile.rate.has_value());
+  if (profile.is_reverse_shaped && profile.is_reverse_same) profile.reverse_rate = *profile.rate;
+  if (profile.is_reverse_shaped && !profile.is_reverse_same) {
+    ONEHOP_TRY(rate, tool::parse_rate(reverse));
+    profile.reverse_rate = rate;
+  }
+  return success();
+}
+
+Result<void> read_disk(const toml::table& table, Profile& profile) {
+  const Reader reader{table, "[disk] of " + profile.name};
+  ONEHOP_TRYV(reader.unknown_keys({"rate", "stall", "errors", "folder"}));
+  DiskProfile disk;
+  ONEHOP_TRY(rate, reader.text("rate", ""));
+  if (!rate.empty()) {
+    ONEHOP_TRYV(tool::parse_rate(rate));
+  }
+  ONEHOP_TRY(stalls, reader.texts("stall"));
+  ONEHOP_TRY(errors, reader.texts("errors"));
+  ONEHOP_TRY(folder, reader.text("folder", "/dev/shm"));
+  if (!folder.starts_with('/')) return reader.refuse("folder", "it must be an absolute path");
+  profile.disk = DiskProfile{std::move(rate), std::move(stalls), std::move(errors), std::move(folder)};
+  return success();
+}
+
+Result<toml::table> parse_toml(const std::string& text, const std::string& name) {
+  try {
+    return toml::parse(text, std::string_view{name});
+  } catch (const toml::parse_error& error) {  // Debian's library is built to throw
+    return Error{ExitCode::usage, "read the profile " + name,
+                 fmt::format("line {}: {}", error.source().begin.line, error.description()), "It is TOML"};
+  }
+}
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream file{path};
+  if (!file) return errno_error(ExitCode::usage, "read the profile " + path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+Shaper shaper_of(const Profile& profile) noexcept {
+  if (!profile.rate) return Shaper::none;
+  for (std::size_t i = 0; i < profile.trace.size(); ++i) {
+    const Nanos end = i + 1 < profile.trace.size() ? profile.trace[i + 1].at : profile.trace_period;
+    const Bytes carried = profile.trace[i].rate * (end - profile.trace[i].at);
+    if (static_cast<double>(carried.count) < super_packet_bytes) return Shaper::tbf;
+  }
+  return profile.trace.empty() ? Shaper::tbf : Shaper::htb;
+}
+
+Result<Profile> parse_profile(const std::string& text, const std::string& name) {
+  ONEHOP_TRY(table, parse_toml(text, name));
+  const Reader reader{table, "the profile " + name};
+  ONEHOP_TRYV(reader.unknown_keys({"description", "rate", "trace", "trace_period", "reverse_rate", "queue", "burst", "mtu",
+                                   "direct", "loss_permille", "reverse_loss_permille", "disk"}));
+  Profile profile{.name = name};
+  ONEHOP_TRY(description, reader.text("description", ""));
+  profile.description = description;
+  if (reader.has("rate") && reader.has("trace")) return reader.refuse("rate", "there is a trace as well: give one of them");
+  if (reader.has("trace_period") && !reader.has("trace")) return reader.refuse("trace_period", "there is no [[trace]]");
+  if (reader.has("rate")) {
+    ONEHOP_TRY(rate, reader.rate("rate"));
+    profile.rate = rate;
+  }
+  if (reader.has("trace")) {
+    ONEHOP_TRYV(read_trace(reader, profile));
+  }
+  ONEHOP_TRYV(read_reverse(reader, profile));
+  ONEHOP_TRY(queue, reader.size("queue", queue_default));
+  ONEHOP_TRY(burst, reader.size("burst", burst_default));
+  ONEHOP_TRY(mtu, reader.number("mtu", 1500, mtu_min, mtu_max));
+  ONEHOP_TRY(loss, reader.number("loss_permille", 0, 0, 1000));
+  ONEHOP_TRY(reverse_loss, reader.number("reverse_loss_permille", loss, 0, 1000));
+  profile.queue = queue;
+  profile.burst = burst;
+  profile.mtu_bytes = static_cast<int>(mtu);
+  profile.loss_ppm = static_cast<std::uint32_t>(std::lround(loss * 1000));
+  profile.reverse_loss_ppm = static_cast<std::uint32_t>(std::lround(reverse_loss * 1000));
+  ONEHOP_TRY(is_direct, reader.flag("direct"));
+  profile.is_direct = is_direct;
+  if (is_direct && (profile.loss_ppm > 0 || profile.reverse_loss_ppm > 0))
+    return reader.refuse("direct", "loss is injected by the middle that a direct link does not have");
+  if (reader.has("disk")) {
+    if (table["disk"].as_table() == nullptr) return reader.refuse("disk", "it must be a table");
+    ONEHOP_TRYV(read_disk(*table["disk"].as_table(), profile));
+  }
+  return profile;
+}
+
+std::vector<std::string> profile_folders() {
+  std::vector<std::string> folders;
+  if (const char* const own = std::getenv("ONEHOP_CONFIGS"); own != nullptr && *own != '\0')
+    folders.push_back(std::string{own} + "/lab");
+  folders.emplace_back("configs/lab");
+  folders.emplace_back(ONEHOP_LAB_PROFILES_SOURCE);
+  folders.emplace_back(ONEHOP_LAB_PROFILES_INSTALLED);
+  return folders;
+}
+
+Result<Profile> load_profile(const std::string& name_or_path) {
+  const std::filesystem::path path{name_or_path};
+  if (path.has_parent_path() || path.extension() == ".toml") {
+    ONEHOP_TRY(text, read_file(path));
+    return parse_profile(text, path.stem());
+  }
+  for (const std::string& folder : profile_folders()) {
+    const std::filesystem::path candidate = std::filesystem::path{folder} / (name_or_path + ".toml");
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(candidate, ignored)) continue;
+    ONEHOP_TRY(text, read_file(candidate));
+    return parse_profile(text, name_or_path);
+  }
+  std::string cause = "there is no " + name_or_path + ".toml in";
+  for (const std::string& folder : profile_folders()) cause += " " + folder;
+  return Error{ExitCode::usage, "find the profile " + name_or_path, std::move(cause), "configs/lab in the sources has them"};
+}
+
+}  // namespace onehop::lab
