@@ -82,7 +82,9 @@ TEST_CASE("EngineThread starts, pins itself, and ends on finish") {
   Side side;
   const auto watched = std::unique_ptr<Watched>(new Watched{{*port, keys_of(true), sender_config(), side.links()}});
   EngineThread thread;
-  thread.start(*watched, *port, {.poll = poll, .core = is_pinned ? std::optional{first_of(allowed)} : std::nullopt, .name = "engine-test"});
+  thread.start(
+      *watched, *port,
+      {.poll = poll, .core = is_pinned ? std::optional{first_of(allowed)} : std::nullopt, .name = "engine-test"});
   while (side.report.load().counters.turns_total < 3) std::this_thread::sleep_for(1ms);
   side.command(CommandKind::finish);
   thread.join();
@@ -91,8 +93,10 @@ TEST_CASE("EngineThread starts, pins itself, and ends on finish") {
   CHECK(std::string{watched->name.data()} == "engine-test");
   CHECK(watched->cpus == (is_pinned ? 1 : CPU_COUNT(&allowed)));
   if (is_pinned) CHECK(watched->cpu == first_of(allowed));
-  if (poll == Poll::busy) CHECK(watched->loop.counters().wakeups_total == 0);
-  else CHECK(watched->loop.counters().wakeups_total > 0);
+  if (poll == Poll::busy)
+    CHECK(watched->loop.counters().wakeups_total == 0);
+  else
+    CHECK(watched->loop.counters().wakeups_total > 0);
   const cpu_set_t after = allowed_cpus();
   CHECK(CPU_EQUAL(&allowed, &after));  // the caller's thread is not moved
 }

@@ -86,14 +86,16 @@ TEST_CASE("N1 N3 N6 frames without the key change nothing at the receiver, and n
   const Frame data = target.peer.sealed({.packet_number = 5, .offset = 2000}, body_of(1000));
   const Frame ping = target.peer.sealed({.type = wire::FrameType::ping, .packet_number = 6}, body_of(64));
   const DataPathCounters before = target.loop->counters();
-  const auto frames = join({forgeries_of(data), forgeries_of(ping),
-                            {target.stranger.sealed({.packet_number = 7, .offset = 2000}, body_of(1000)),
-                             target.stranger.sealed({.type = wire::FrameType::ping, .packet_number = 8}, body_of(64)),
-                             // Its own direction, reflected.
-                             target.itself.sealed({.packet_number = 9, .offset = 2000}, body_of(1000)),
-                             target.itself.sealed({.type = wire::FrameType::ping, .packet_number = 10}, body_of(64)),
-                             // Numbers far ahead, which would move a window that trusts them.
-                             target.stranger.sealed({.packet_number = 1ULL << 40, .settled = (1ULL << 40) - 1}, body_of(1000))}});
+  const auto frames =
+      join({forgeries_of(data),
+            forgeries_of(ping),
+            {target.stranger.sealed({.packet_number = 7, .offset = 2000}, body_of(1000)),
+             target.stranger.sealed({.type = wire::FrameType::ping, .packet_number = 8}, body_of(64)),
+             // Its own direction, reflected.
+             target.itself.sealed({.packet_number = 9, .offset = 2000}, body_of(1000)),
+             target.itself.sealed({.type = wire::FrameType::ping, .packet_number = 10}, body_of(64)),
+             // Numbers far ahead, which would move a window that trusts them.
+             target.stranger.sealed({.packet_number = 1ULL << 40, .settled = (1ULL << 40) - 1}, body_of(1000))}});
   target.attack(frames);
   for (int i = 0; i < 300; ++i) target.turn();  // time for any timer that a frame may have armed
   CHECK(is_same(target.loop->counters(), before));
@@ -122,10 +124,12 @@ TEST_CASE("N1 N3 N6 frames without the key change nothing at the sender, and not
   wire::Feedback lie = feedback;
   lie.has_received = true;
   lie.largest = 1'000'000;  // of numbers never sent: fatal if it were authentic
-  const auto frames = join({forgeries_of(told), forgeries_of(ping),
-                            {feedback_frame(target.stranger, 7, lie), feedback_frame(target.itself, 8, lie),
-                             target.itself.sealed({.packet_number = 9}, body_of(1000)),
-                             target.stranger.sealed({.type = wire::FrameType::ping, .packet_number = 10}, body_of(64))}});
+  const auto frames =
+      join({forgeries_of(told),
+            forgeries_of(ping),
+            {feedback_frame(target.stranger, 7, lie), feedback_frame(target.itself, 8, lie),
+             target.itself.sealed({.packet_number = 9}, body_of(1000)),
+             target.stranger.sealed({.type = wire::FrameType::ping, .packet_number = 10}, body_of(64))}});
   target.attack(frames);
   for (int i = 0; i < 300; ++i) target.turn();
   CHECK(is_same(target.loop->counters(), before));
@@ -206,7 +210,9 @@ TEST_CASE("N5 authentic frames with absurd bodies are dropped") {
 TEST_CASE("I6 a peer that only asks, and never acknowledges, gets no more answers than there are numbers") {
   SenderTarget target;
   for (std::uint64_t number = 1; number < 6000; ++number) {
-    target.peer.send(target.now, target.peer.sealed({.type = wire::FrameType::ping, .packet_number = number, .settled = number}, body_of(8)));
+    target.peer.send(
+        target.now,
+        target.peer.sealed({.type = wire::FrameType::ping, .packet_number = number, .settled = number}, body_of(8)));
     target.turn(50us);
     (void)target.peer.take();
   }

@@ -114,8 +114,8 @@ TEST_CASE("N9 the MTU changes while the path is being proven") {
 }
 
 TEST_CASE("N9 frames never exceed the agreed size, nor follow an absurd MTU") {
-  const std::uint16_t bytes = GENERATE(std::uint16_t{9000}, std::uint16_t{65535}, std::uint16_t{0}, std::uint16_t{1}, std::uint16_t{68},
-                                       std::uint16_t{327});
+  const std::uint16_t bytes = GENERATE(std::uint16_t{9000}, std::uint16_t{65535}, std::uint16_t{0}, std::uint16_t{1},
+                                       std::uint16_t{68}, std::uint16_t{327});
   CAPTURE(bytes);
   Pair pair{{2'000'000}};
   pair.start();
@@ -138,7 +138,8 @@ TEST_CASE("I4 the sender keeps to its grant whatever credit it has") {
   pair.start();
   for (int i = 0; i < 10'000; ++i) {  // one second
     pair.step();
-    if (pair.link.lower_queue(0).occupancy > kib(64) + Bytes{1514}) FAIL("more than the backlog limit stands in the lower queue");
+    if (pair.link.lower_queue(0).occupancy > kib(64) + Bytes{1514})
+      FAIL("more than the backlog limit stands in the lower queue");
   }
   const auto sent = pair.sender_side.report.load().sent_total;
   CHECK(sent <= Bytes{10'000'000} + kib(64) + Bytes{20'000});  // pings and pongs are exempt

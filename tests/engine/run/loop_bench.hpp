@@ -44,7 +44,8 @@ inline GateKeys keys_of(bool is_sender, std::uint8_t session = 0, std::uint64_t 
   exporter.writable()[0] = static_cast<std::byte>(session);
   const auto from_sender = crypto::direction_secret(exporter, crypto::Direction::from_sender, 0);
   const auto from_receiver = crypto::direction_secret(exporter, crypto::Direction::from_receiver, 0);
-  return {.send = is_sender ? from_sender : from_receiver, .receive = is_sender ? from_receiver : from_sender,
+  return {.send = is_sender ? from_sender : from_receiver,
+          .receive = is_sender ? from_receiver : from_sender,
           .key_interval_packets = interval};
 }
 
@@ -69,7 +70,8 @@ inline ReceiverLoopConfig receiver_config(std::span<const std::uint64_t> sizes) 
 class RawPeer {
  public:
   using Frame = std::vector<std::byte>;
-  RawPeer(VirtualLink& link, std::size_t end, const GateKeys& keys) : port_{link, end}, gate_{std::make_unique<FrameGate>(keys)} {}
+  RawPeer(VirtualLink& link, std::size_t end, const GateKeys& keys)
+      : port_{link, end}, gate_{std::make_unique<FrameGate>(keys)} {}
 
   Frame sealed(const wire::FrameHeader& header, std::span<const std::byte> body) {
     Frame frame(body.size() + wire::overhead_bytes);
@@ -108,7 +110,8 @@ inline std::vector<RawPeer::Frame> forgeries_of(const RawPeer::Frame& frame) {
       list.push_back(frame);
       list.back()[at] ^= static_cast<std::byte>(1U << bit);
     }
-  for (const std::size_t length : {std::size_t{1}, std::size_t{27}, std::size_t{28}, std::size_t{43}, frame.size() - 1, frame.size() / 2})
+  for (const std::size_t length :
+       {std::size_t{1}, std::size_t{27}, std::size_t{28}, std::size_t{43}, frame.size() - 1, frame.size() / 2})
     if (length < frame.size()) list.emplace_back(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length));
   for (const std::size_t more : {1U, 16U}) {
     if (frame.size() + more > bench_frame_bytes) continue;
@@ -130,16 +133,23 @@ inline bool is_same(const DataPathCounters& a, const DataPathCounters& b) {
   const DataPathCounters x = without_drops(a), y = without_drops(b);
   return std::memcmp(&x, &y, sizeof x) == 0;
 }
-inline std::uint64_t drops_of(const DataPathCounters& c) { return c.auth_failures_total + c.replays_total + c.malformed_total; }
+inline std::uint64_t drops_of(const DataPathCounters& c) {
+  return c.auth_failures_total + c.replays_total + c.malformed_total;
+}
 
 /// Pair: both loops over one link. The file sides are this test's memory.
 struct Pair {
   explicit Pair(std::vector<std::uint64_t> file_sizes, std::uint64_t interval = 1U << 12, VirtualLinkConfig way = {})
-      : sizes{std::move(file_sizes)}, link{{.directions = {way, way}, .seed = 7}}, sender_port{link, 0}, receiver_port{link, 1},
-        sender{std::make_unique<SenderLoop<VirtualPort>>(sender_port, keys_of(true, 0, interval), sender_config(), sender_side.links())},
-        receiver{std::make_unique<ReceiverLoop<VirtualPort>>(receiver_port, keys_of(false, 0, interval), receiver_config(sizes),
-                                                             receiver_side.links())},
-        source(16 * block_bytes), sink(16 * block_bytes) {
+      : sizes{std::move(file_sizes)},
+        link{{.directions = {way, way}, .seed = 7}},
+        sender_port{link, 0},
+        receiver_port{link, 1},
+        sender{std::make_unique<SenderLoop<VirtualPort>>(sender_port, keys_of(true, 0, interval), sender_config(),
+                                                         sender_side.links())},
+        receiver{std::make_unique<ReceiverLoop<VirtualPort>>(receiver_port, keys_of(false, 0, interval),
+                                                             receiver_config(sizes), receiver_side.links())},
+        source(16 * block_bytes),
+        sink(16 * block_bytes) {
     for (std::uint32_t slot = 0; slot < 16; ++slot) {
       free_slots.push_back(slot);
       ONEHOP_CHECK(receiver_side.from_file.push({.data = sink.data() + std::size_t{slot} * block_bytes, .slot = slot}));
@@ -163,7 +173,9 @@ struct Pair {
     drain();
   }
   bool run_until_arrived(int steps = 100'000) {
-    for (int i = 0; i < steps && !(is_fed() && sender->sender().is_all_arrived() && receiver->receiver().is_complete()); ++i) step();
+    for (int i = 0; i < steps && !(is_fed() && sender->sender().is_all_arrived() && receiver->receiver().is_complete());
+         ++i)
+      step();
     for (int i = 0; i < 5; ++i) step();
     return sender->sender().is_all_arrived();
   }
@@ -171,19 +183,24 @@ struct Pair {
 
   void feed() {
     for (BlockRef block; sender_side.to_file.pop(block);) {
-      if (block.kind == BlockKind::block) free_slots.push_back(block.slot);
-      else sender_messages.push_back(block);
+      if (block.kind == BlockKind::block)
+        free_slots.push_back(block.slot);
+      else
+        sender_messages.push_back(block);
     }
     for (; !free_slots.empty() && next_file < sizes.size(); free_slots.pop_back()) {
-      BlockRef block{.data = source.data() + std::size_t{free_slots.back()} * block_bytes, .offset = next_offset,
-                     .file = next_file, .slot = free_slots.back()};
+      BlockRef block{.data = source.data() + std::size_t{free_slots.back()} * block_bytes,
+                     .offset = next_offset,
+                     .file = next_file,
+                     .slot = free_slots.back()};
       block.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(block_bytes, sizes[next_file] - next_offset));
       for (std::uint32_t i = 0; i < block.length; ++i) block.data[i] = byte_at(block.file, block.offset + i);
       ONEHOP_CHECK(sender_side.from_file.push(block));
       next_offset += block_bytes;
       if (next_offset >= sizes[next_file]) ++next_file, next_offset = 0;
     }
-    if (next_file == sizes.size() && !has_ended) has_ended = sender_side.from_file.push({.kind = BlockKind::end_of_files});
+    if (next_file == sizes.size() && !has_ended)
+      has_ended = sender_side.from_file.push({.kind = BlockKind::end_of_files});
   }
   void drain() {
     for (BlockRef block; receiver_side.to_file.pop(block);) {
@@ -191,7 +208,8 @@ struct Pair {
         receiver_messages.push_back(block);
         continue;
       }
-      for (std::uint32_t i = 0; i < block.length; ++i) wrong_bytes += block.data[i] != byte_at(block.file, block.offset + i) ? 1 : 0;
+      for (std::uint32_t i = 0; i < block.length; ++i)
+        wrong_bytes += block.data[i] != byte_at(block.file, block.offset + i) ? 1 : 0;
       checked_bytes += block.length;
       ONEHOP_CHECK(receiver_side.from_file.push(block));
     }

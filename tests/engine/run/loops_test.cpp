@@ -73,8 +73,9 @@ TEST_CASE("file messages go through in order, none lost when the ring is full") 
   Side& side = pair.receiver_side;
   std::uint64_t next = 0;
   const auto push_some = [&] {
-    while (next < 600 && side.commands.push({.kind = CommandKind::file_message,
-                                             .block = {.offset = next, .kind = next % 2 == 0 ? BlockKind::digest : BlockKind::root}}))
+    while (next < 600 &&
+           side.commands.push({.kind = CommandKind::file_message,
+                               .block = {.offset = next, .kind = next % 2 == 0 ? BlockKind::digest : BlockKind::root}}))
       expected.push_back(next++);
   };
   for (int i = 0; i < 20; ++i) {  // nobody takes from the file ring: it fills, and the commands wait
@@ -114,7 +115,8 @@ TEST_CASE("a checkpoint stops the sender's data and reaches the receiver's file 
 TEST_CASE("skipped blocks need not be sent") {
   Pair pair{{1'000'000}};
   for (std::uint64_t offset = 0; offset < 1'000'000; offset += block_bytes)
-    REQUIRE(pair.receiver_side.commands.push({.kind = CommandKind::file_message, .block = {.offset = offset, .kind = BlockKind::skipped}}));
+    REQUIRE(pair.receiver_side.commands.push(
+        {.kind = CommandKind::file_message, .block = {.offset = offset, .kind = BlockKind::skipped}}));
   (void)pair.receiver->turn(pair.now);
   CHECK(pair.receiver->receiver().is_complete());
   pair.drain();

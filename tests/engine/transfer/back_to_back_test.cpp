@@ -19,8 +19,13 @@ bool finish(LossyLink& link, int steps) {
 TEST_CASE("N1 N9 N11 bytes are equal through loss, reordering, duplication and MTU changes") {
   const auto seed = GENERATE(range(std::uint64_t{1}, std::uint64_t{13}));
   CAPTURE(seed);
-  LossyLink link{{.seed = seed, .sizes = {3'000'000, 0, 1, 262'144, 700'001, 0, 17}, .loss = 0.2, .feedback_loss = 0.2,
-                  .duplicate = 0.05, .reorder = 0.1, .frames_per_step = 4}};
+  LossyLink link{{.seed = seed,
+                  .sizes = {3'000'000, 0, 1, 262'144, 700'001, 0, 17},
+                  .loss = 0.2,
+                  .feedback_loss = 0.2,
+                  .duplicate = 0.05,
+                  .reorder = 0.1,
+                  .frames_per_step = 4}};
   int changes = 0;
   for (int i = 0; i < 400'000 && !link.is_done() && link.violation == wire::Violation::none; ++i) {
     if (i % 100 == 0) {
@@ -60,7 +65,8 @@ TEST_CASE("N11 a blackhole in the middle, one way or both, is survived") {
   if (is_backward_dead) link.config.feedback_loss = 1;
   const std::uint64_t frames_before = link.frames;
   for (int i = 0; i < 200'000; ++i) link.step();  // 20 s
-  if (is_forward_dead && is_backward_dead) CHECK(link.frames - frames_before < 5000);  // the window, then probes and pings
+  if (is_forward_dead && is_backward_dead)
+    CHECK(link.frames - frames_before < 5000);  // the window, then probes and pings
   link.config.loss = link.config.feedback_loss = 0;
   CHECK(finish(link, 60'000));
   CHECK(link.wrong_bytes == 0);
@@ -68,7 +74,10 @@ TEST_CASE("N11 a blackhole in the middle, one way or both, is survived") {
 }
 
 TEST_CASE("T2 a transfer across packet number 2^32 arrives") {
-  LossyLink link{{.seed = 9, .sizes = {3'000'000}, .loss = 0.05, .reorder = 0.05,
+  LossyLink link{{.seed = 9,
+                  .sizes = {3'000'000},
+                  .loss = 0.05,
+                  .reorder = 0.05,
                   .first_packet_number = (std::uint64_t{1} << 32) - 1000}};
   REQUIRE(finish(link, 100'000));
   CHECK(link.wrong_bytes == 0);
@@ -94,7 +103,12 @@ TEST_CASE("frames so small that a block has more gaps than are remembered still 
 TEST_CASE("millions of frames at 5 % loss: both gap lists hold no more than two srtt of packets") {
   // ONEHOP_LONG=1 plays ten million. The volume differs, the bound does not.
   const std::uint64_t frames = std::getenv("ONEHOP_LONG") != nullptr ? 10'000'000 : 2'000'000;
-  LossyLink link{{.seed = 2, .sizes = {frames * 1425}, .loss = 0.05, .delay = 4ms, .frames_per_step = 20, .slots = 64,
+  LossyLink link{{.seed = 2,
+                  .sizes = {frames * 1425},
+                  .loss = 0.05,
+                  .delay = 4ms,
+                  .frames_per_step = 20,
+                  .slots = 64,
                   .is_body_checked = false}};
   link.receiver.set_rx_ring({.capacity = mib(64), .scope = QueueScope::own_ring});  // credit is not what bounds them
   REQUIRE(finish(link, static_cast<int>(frames / 20 * 4)));

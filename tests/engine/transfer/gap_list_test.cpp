@@ -87,7 +87,8 @@ TEST_CASE("GapList that overflows reports too much as missing, never too little"
       reference.has_any = true;
     }
     if (random() % 16 == 0) {
-      reference.settled = std::max<std::uint64_t>(reference.settled, reference.largest > 50 ? reference.largest - 50 : 0);
+      reference.settled =
+          std::max<std::uint64_t>(reference.settled, reference.largest > 50 ? reference.largest - 50 : 0);
       list.settle(reference.settled);
     }
     REQUIRE(list.gaps().size() <= 8);

@@ -29,9 +29,11 @@ TEST_CASE("T2 InFlight agrees with a map, also across 2^32") {
       reference[number] = PacketState::resolved;
       packets.settle();
     }
-    const auto oldest = std::find_if(reference.begin(), reference.end(), [](auto& p) { return p.second != PacketState::resolved; });
+    const auto oldest =
+        std::find_if(reference.begin(), reference.end(), [](auto& p) { return p.second != PacketState::resolved; });
     REQUIRE(packets.oldest() == (oldest == reference.end() ? next : oldest->first));
-    const auto settled = std::find_if(reference.begin(), reference.end(), [](auto& p) { return p.second == PacketState::in_flight; });
+    const auto settled =
+        std::find_if(reference.begin(), reference.end(), [](auto& p) { return p.second == PacketState::in_flight; });
     REQUIRE(packets.settled() == (settled == reference.end() ? next : settled->first));
     REQUIRE(packets.is_full() == (packets.span() == 64));
     for (std::uint64_t n = packets.oldest(); n < next; ++n) {

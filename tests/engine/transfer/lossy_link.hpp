@@ -28,15 +28,21 @@ struct LossyLinkConfig {
   std::size_t slots = 24;
   std::uint64_t first_packet_number = 1;
   std::size_t in_flight_max = 1U << 16;
-  bool is_body_checked = true;   ///< false: bodies are neither made nor compared (long runs)
+  bool is_body_checked = true;  ///< false: bodies are neither made nor compared (long runs)
 };
 
 class LossyLink {
  public:
   explicit LossyLink(const LossyLinkConfig& c)
-      : config{c}, random{c.seed}, source(c.slots * block_bytes), sink(c.slots * block_bytes),
-        sender{{.body_bytes_max = c.body_max, .block_slots = c.slots, .in_flight_max = c.in_flight_max,
-                .first_packet_number = c.first_packet_number, .skip_seed = c.seed}},
+      : config{c},
+        random{c.seed},
+        source(c.slots * block_bytes),
+        sink(c.slots * block_bytes),
+        sender{{.body_bytes_max = c.body_max,
+                .block_slots = c.slots,
+                .in_flight_max = c.in_flight_max,
+                .first_packet_number = c.first_packet_number,
+                .skip_seed = c.seed}},
         receiver{{.block_slots = c.slots, .body_bytes_max = c.body_max, .file_sizes = config.sizes}} {
     for (std::uint32_t slot = 0; slot < c.slots; ++slot) {
       free_slots.push_back(slot);
@@ -58,7 +64,9 @@ class LossyLink {
     if (receiver.tick(now)) report();
     drain();
   }
-  [[nodiscard]] bool is_done() const { return sender.is_all_arrived() && receiver.is_complete() && blocks_checked == blocks_fed; }
+  [[nodiscard]] bool is_done() const {
+    return sender.is_all_arrived() && receiver.is_complete() && blocks_checked == blocks_fed;
+  }
 
   std::byte byte_at(std::uint32_t file, std::uint64_t offset) const {
     return static_cast<std::byte>((offset * 0x9E3779B97F4A7C15ULL + file * 77 + config.seed) >> 29);
@@ -102,7 +110,8 @@ class LossyLink {
       if (next_offset >= config.sizes[next_file]) ++next_file, next_offset = 0;
       if (next_file == config.sizes.size()) sender.end_of_files();
     }
-    for (BlockRef block; sender.pop_sent(block);) {}
+    for (BlockRef block; sender.pop_sent(block);) {
+    }
     for (BlockRef block; sender.pop_freed(block); ++freed) {
       if (config.is_body_checked) std::memset(block.data, 0xEE, block_bytes);
       free_slots.push_back(block.slot);
@@ -115,8 +124,12 @@ class LossyLink {
     if (plan.body_bytes > mtu_body || happens(config.loss)) return;
     const int copies = happens(config.duplicate) ? 2 : 1;
     for (int i = 0; i < copies; ++i) {
-      Flight flight{now + config.delay + (happens(config.reorder) ? config.reorder_delay : 0ns), ++order, plan.header, {},
-                    plan.body_bytes, plan.ping};
+      Flight flight{now + config.delay + (happens(config.reorder) ? config.reorder_delay : 0ns),
+                    ++order,
+                    plan.header,
+                    {},
+                    plan.body_bytes,
+                    plan.ping};
       if (config.is_body_checked) flight.body.assign(plan.body.begin(), plan.body.end());
       flights.push(std::move(flight));
     }

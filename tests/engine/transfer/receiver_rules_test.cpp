@@ -17,20 +17,25 @@ constexpr std::size_t frame = 1400;
 
 struct ReceiverBench {
   explicit ReceiverBench(std::vector<std::uint64_t> sizes, std::size_t slots = 4)
-      : file_sizes{std::move(sizes)}, memory(slots * block_bytes),
+      : file_sizes{std::move(sizes)},
+        memory(slots * block_bytes),
         receiver{{.block_slots = slots, .body_bytes_max = frame, .file_sizes = file_sizes}} {
     for (std::uint32_t slot = 0; slot < slots; ++slot) receiver.add_free(buffer(slot));
   }
-  BlockRef buffer(std::uint32_t slot) { return {.data = memory.data() + std::size_t{slot} * block_bytes, .slot = slot}; }
+  BlockRef buffer(std::uint32_t slot) {
+    return {.data = memory.data() + std::size_t{slot} * block_bytes, .slot = slot};
+  }
 
-  static wire::FrameHeader header(std::uint64_t number, std::uint32_t file, std::uint64_t offset, std::uint64_t settled = 0) {
+  static wire::FrameHeader header(std::uint64_t number, std::uint32_t file, std::uint64_t offset,
+                                  std::uint64_t settled = 0) {
     return {.file = file, .packet_number = number, .settled = settled, .offset = offset};
   }
   Placement place(std::uint32_t file, std::uint64_t offset, std::size_t bytes) {
     return receiver.place(header(0, file, offset), bytes);
   }
   /// take places and accepts one authentic frame.
-  Verdict take(std::uint64_t packet_number, std::uint32_t file, std::uint64_t offset, std::size_t bytes, std::uint64_t settled = 0) {
+  Verdict take(std::uint64_t packet_number, std::uint32_t file, std::uint64_t offset, std::size_t bytes,
+               std::uint64_t settled = 0) {
     const auto h = header(packet_number, file, offset, settled);
     const Placement placement = receiver.place(h, bytes);
     if (placement.verdict == Verdict::fresh || placement.verdict == Verdict::duplicate)
@@ -66,8 +71,13 @@ struct ReceiverBench {
 
 TEST_CASE("place accepts the borders: whole blocks, the last byte, empty files") {
   ReceiverBench bench{{1'000'000, 0, 5}};
-  struct Case { std::uint32_t file; std::uint64_t offset; std::size_t bytes; };
-  const auto good = GENERATE(values<Case>({{0, 0, block_bytes}, {0, block_bytes - 1400, 1400}, {0, 999'999, 1}, {1, 0, 0}, {2, 0, 5}}));
+  struct Case {
+    std::uint32_t file;
+    std::uint64_t offset;
+    std::size_t bytes;
+  };
+  const auto good = GENERATE(
+      values<Case>({{0, 0, block_bytes}, {0, block_bytes - 1400, 1400}, {0, 999'999, 1}, {1, 0, 0}, {2, 0, 5}}));
   const Placement placement = bench.place(good.file, good.offset, good.bytes);
   CHECK(placement.verdict == Verdict::fresh);
   CHECK(placement.target.size() == good.bytes);
@@ -188,8 +198,11 @@ TEST_CASE("no report before the first authentic frame, then one per srtt/4 in 2 
   CHECK_FALSE(bench.receiver.tick(bench.now));
   bench.receiver.request_report();
   CHECK_FALSE(bench.receiver.tick(bench.now));
-  struct Case { Nanos srtt, interval; };
-  const auto timing = GENERATE(values<Case>({{0ms, 5ms}, {1ms, 2ms}, {8ms, 2ms}, {20ms, 5ms}, {60ms, 15ms}, {400ms, 25ms}}));
+  struct Case {
+    Nanos srtt, interval;
+  };
+  const auto timing =
+      GENERATE(values<Case>({{0ms, 5ms}, {1ms, 2ms}, {8ms, 2ms}, {20ms, 5ms}, {60ms, 15ms}, {400ms, 25ms}}));
   bench.receiver.set_srtt(timing.srtt);
   std::vector<Instant> reports;
   for (int i = 0; i < 2000; ++i, bench.now += 100us) {
@@ -213,7 +226,9 @@ TEST_CASE("with nothing new it reports each 100 ms") {
 TEST_CASE("a gap is told at once, once, three packets and srtt/8 later, and at most once per ms") {
   ReceiverBench bench{{100 * std::uint64_t{block_bytes}}, 64};
   bench.receiver.set_srtt(80ms);  // reports each 20 ms, a gap is lost after 10 ms
-  const auto take = [&](std::uint64_t number) { REQUIRE(bench.take(number, 0, number * 1000, 1000) == Verdict::fresh); };
+  const auto take = [&](std::uint64_t number) {
+    REQUIRE(bench.take(number, 0, number * 1000, 1000) == Verdict::fresh);
+  };
   take(0);
   REQUIRE(bench.report());
   bench.now += 1ms;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Sender: credit, repairs, and numbers skipped on purpose.
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 
 #include "tests/engine/transfer/rules_bench.hpp"
 
@@ -25,7 +25,9 @@ TEST_CASE("N4 feedback for a number skipped on purpose ends the session") {
   CHECK(bench.sender.totals().packets_skipped >= 1);
   SECTION("an honest peer lists it") { CHECK(bench.tell(1, skipped + 1, {{skipped, skipped}}) == Violation::none); }
   SECTION("a lying peer does not") { CHECK(bench.tell(1, skipped + 1) == Violation::acked_skipped); }
-  SECTION("nor does one that speaks of nothing else") { CHECK(bench.tell(skipped, skipped) == Violation::acked_skipped); }
+  SECTION("nor does one that speaks of nothing else") {
+    CHECK(bench.tell(skipped, skipped) == Violation::acked_skipped);
+  }
 }
 
 TEST_CASE("credit: no new byte beyond it, and a short block costs a whole one") {

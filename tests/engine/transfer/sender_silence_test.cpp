@@ -47,7 +47,8 @@ TEST_CASE("N11 a window that fills up during a blackhole is repaired after it") 
     has_sent = bench.sender.next(bench.now, true, plan);
   }
   REQUIRE(has_sent);
-  REQUIRE(bench.tell(known, plan.header.packet_number, {{known + 1, plan.header.packet_number - 1}}) == Violation::none);
+  REQUIRE(bench.tell(known, plan.header.packet_number, {{known + 1, plan.header.packet_number - 1}}) ==
+          Violation::none);
   CHECK(bench.send().size() > 60);
 }
 
@@ -72,20 +73,21 @@ TEST_CASE("N5 absurd PONGs give no round trip") {
   FramePlan plan;
   REQUIRE(bench.sender.next(bench.now, false, plan));
   REQUIRE(plan.header.type == wire::FrameType::ping);
-  bench.sender.on_pong(bench.now + 1ms, {.id = plan.ping.id + 1});                  // never asked
+  bench.sender.on_pong(bench.now + 1ms, {.id = plan.ping.id + 1});  // never asked
   bench.sender.on_pong(bench.now + 1ms, {.id = 0});
   CHECK(bench.sender.srtt() == 0ns);
-  bench.sender.on_pong(bench.now + 1ms, {.id = plan.ping.id, .hold_ns = wire::hold_ns_max});  // held longer than it took
+  bench.sender.on_pong(bench.now + 1ms,
+                       {.id = plan.ping.id, .hold_ns = wire::hold_ns_max});  // held longer than it took
   CHECK(bench.sender.srtt() == 0ns);
   bench.now += 1s;
   REQUIRE(bench.sender.next(bench.now, false, plan));
-  bench.sender.on_pong(bench.now, {.id = plan.ping.id});                            // zero
+  bench.sender.on_pong(bench.now, {.id = plan.ping.id});  // zero
   CHECK(bench.sender.srtt() == 0ns);
   bench.now += 1s;
   REQUIRE(bench.sender.next(bench.now, false, plan));
   bench.sender.on_pong(bench.now + 3ms, {.id = plan.ping.id, .hold_ns = 1'000'000});
   CHECK(bench.sender.srtt() == 2ms);
-  bench.sender.on_pong(bench.now + 9ms, {.id = plan.ping.id});                      // twice
+  bench.sender.on_pong(bench.now + 9ms, {.id = plan.ping.id});  // twice
   CHECK(bench.sender.srtt() == 2ms);
 }
 
