@@ -49,7 +49,7 @@ class SenderLoop {
     ++counters_.turns_total;
     take_commands(now);
     receive(now);
-    take_blocks();
+    if (is_started_) take_blocks();  // before that nobody listens to what they bring about (roots, failures)
     const QueueTelemetry before = port_.tx_queue(now);
     sender_.tick(now, before.occupancy);
     const Instant refill_at = transmit(now, before);
