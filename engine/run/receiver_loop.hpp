@@ -80,10 +80,10 @@ class ReceiverLoop {
       }
     }
   }
-  /// A block that is on disk already is the Receiver's to know; everything else is the file thread's.
+  /// A block that is on disk already counts as arrived here, and the file thread puts its digest into the tree.
   void on_file_command(const BlockRef& message) noexcept {
     if (message.kind == BlockKind::skipped) receiver_.mark_skipped(message.file, message.offset);
-    else to_file_.put(message);
+    to_file_.put(message);
   }
 
   void take_from_file() noexcept {
