@@ -90,12 +90,16 @@ std::optional<Settings> parse_settings(int argc, char** argv, std::string& wrong
 }
 
 /// The disk serves one request after the other: a request starts when the one before it has ended, and takes
-/// bytes / rate. A stall moves the start behind its end.
+/// bytes / rate. A stall moves the start behind its end. Like a real disk it has a little cache: what it could have
+/// written in the last cache_span while nobody asked is taken at once, so that one writer with one request at a time, who
+/// needs a moment between two, gets the whole rate.
+constexpr auto cache_span = std::chrono::milliseconds{10};
+
 void Plan::wait_turn(std::uint64_t bytes) {
   Clock::time_point done;
   {
     const std::lock_guard lock{mutex_};
-    Clock::time_point begin = std::max(idle_at_, Clock::now());
+    Clock::time_point begin = std::max(idle_at_, Clock::now() - cache_span);
     for (const Stall& stall : settings_.stalls)
       if (begin >= start_ + stall.at && begin < start_ + stall.at + stall.span) begin = start_ + stall.at + stall.span;
     const double seconds = settings_.rate_bytes_per_s > 0 ? static_cast<double>(bytes) / settings_.rate_bytes_per_s : 0;
