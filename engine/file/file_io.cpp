@@ -83,10 +83,7 @@ std::string_view name(FileIoKind kind) noexcept {
 }
 
 Result<std::unique_ptr<FileIo>> make_file_io(FileIoKind kind) {
-  if (kind == FileIoKind::io_uring || kind == FileIoKind::automatic) {
-    Result<std::unique_ptr<FileIo>> ring = make_uring_io();
-    if (ring.has_value() || kind == FileIoKind::io_uring) return ring;
-  }
+  if (kind == FileIoKind::io_uring) return make_uring_io();
   return std::unique_ptr<FileIo>{std::make_unique<ThreadIo>()};
 }
 

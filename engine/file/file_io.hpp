@@ -54,16 +54,18 @@ class FileIo {
   [[nodiscard]] virtual IoTotals totals() const noexcept = 0;
 };
 
-/// make_file_io probes at run time. io_uring where the kernel forbids it is exit 9; automatic takes io_uring where it
-/// is allowed, else threads, and kind() says which.
+/// make_file_io probes at run time. io_uring where the kernel forbids it is exit 9; automatic takes threads, and kind()
+/// says which.
 ///
 /// Measured on a 2-core VM shared with others, Linux 6.18, fresh files, 8 interleaved rounds, median (best) CPU ns/byte
 /// of the whole program, threads | io_uring:
 ///   file_copy_bench SRC FOLDER KIND        tmpfs, 512 MiB    0.92 (0.88) | 1.00 (0.85)
 ///   file_copy_bench SRC FOLDER KIND 600    tmpfs, 150 MiB    2.18 (1.83) | 2.24 (1.94)
 ///   file_copy_bench SRC FOLDER KIND 600    ext4, 150 MiB     2.69 (1.98) | 2.88 (2.34)
-/// threads were cheaper in 11 of 24 pairs, so the kinds do not differ here. io_uring is taken because a checkpoint's
-/// fdatasync does not stop the writes: with threads it stops them for as long as the disk takes.
+/// Alone the kinds hardly differ. Inside a transfer they do: buffered writes on tmpfs and ext4 are handed to the kernel's
+/// io-wq workers, which copy on the other core what the file thread has just had in its cache (perf: 23 % of a run over
+/// an unshaped link was one worker in copy_folio_from_iter_atomic). The price of threads: a checkpoint's fdatasync stops
+/// the writes for as long as the disk takes, which the receiver's buffers have to bridge.
 [[nodiscard]] Result<std::unique_ptr<FileIo>> make_file_io(FileIoKind kind);
 
 /// Operations at once. 1: the disk idles while the thread hashes. Above 8: more blocks leave the cache between hash and

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 
 #include "engine/base/telemetry.hpp"
 #include "engine/port/port.hpp"
@@ -35,10 +34,12 @@ template <Port P>
 class ReceiverLoop {
  public:
   static constexpr std::size_t rx_batches_per_turn_max = 64;  // then report: at most 64 x 64 frames between reports
-  static constexpr Nanos nap_min = 100us;   // shorter naps cost more than they save
+  static constexpr Nanos nap_min = 200us;   // shorter naps cost more than they save
   static constexpr Nanos nap_max = 2500us;  // longer: feedback at 4 per srtt would come late
   static constexpr Nanos idle_max = 5ms;    // longest rest, so that commands and the file thread need no wake-up
   static constexpr std::int64_t ring_share = 4;  // a nap may fill at most a quarter of the receive ring
+  // What gathers during a nap is opened at once; more than this no longer lies in the second-level cache.
+  static constexpr Bytes nap_bytes_max = kib(512);
 
   ReceiverLoop(P& port, const GateKeys& keys, const ReceiverLoopConfig& config, EngineLinks links)
       : port_{port}, gate_{keys}, config_{config}, links_{links}, to_file_{links.to_file}, events_{links.events},
@@ -255,7 +256,8 @@ class ReceiverLoop {
     if (received_frames == 0 || span <= 0ns || now - last_data_at_ > idle_max) return {report_at, true};
     const Bytes wire = wire_frame_bytes() * static_cast<std::int64_t>(received_frames);
     const Bytes capacity = rx_ring_.capacity;
-    const Nanos ring_lasts = capacity.count == 0 ? nap_min : time_for(capacity / ring_share, wire / span);
+    const Bytes share = std::min(capacity / ring_share, nap_bytes_max);
+    const Nanos ring_lasts = capacity.count == 0 ? nap_min : time_for(share, wire / span);
     const Instant nap_until = std::min(report_at, now + std::clamp(ring_lasts, nap_min, nap_max));
     return {.deadline = nap_until, .is_rx_wanted = false};
   }

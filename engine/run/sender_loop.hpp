@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 
 #include "engine/base/telemetry.hpp"
 #include "engine/port/port.hpp"

@@ -178,7 +178,7 @@ bool Sender::State::plan_ping(Instant now, FramePlan& plan) noexcept {
   if (!pings.is_due(now)) return false;
   plan = {};
   plan.header = header_for(wire::FrameType::ping, {.sent_at = now, .state = PacketState::in_flight});
-  plan.body_bytes = pings.send(now);
+  plan.body_bytes = std::min(pings.send(now), params.body_bytes_max);  // the MTU may have been lowered meanwhile
   plan.ping.id = pings.id();
   return true;
 }

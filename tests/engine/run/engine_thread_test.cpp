@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// EngineThread and placement: the real thread, the real clock, a real port on loopback.
+#include <catch2/catch.hpp>
+
+#include <arpa/inet.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <chrono>
+#include <thread>
+
+#include "engine/port/udp_port.hpp"
+#include "engine/run/engine_thread.hpp"
+#include "engine/run/placement.hpp"
+#include "tests/engine/run/loop_bench.hpp"
+
+using namespace onehop;
+using namespace onehop::run;
+
+namespace {
+
+cpu_set_t allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  REQUIRE(::sched_getaffinity(0, sizeof set, &set) == 0);
+  return set;
+}
+int first_of(const cpu_set_t& set) {
+  int cpu = 0;
+  while (!CPU_ISSET(static_cast<unsigned>(cpu), &set)) ++cpu;
+  return cpu;
+}
+/// Affinity narrows this thread's CPUs and gives them back at the end, also of a failed test.
+struct Affinity {
+  cpu_set_t before = allowed_cpus();
+  void set(std::initializer_list<int> cpus) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int cpu : cpus) CPU_SET(static_cast<unsigned>(cpu), &set);
+    REQUIRE(::sched_setaffinity(0, sizeof set, &set) == 0);
+  }
+  ~Affinity() { ::sched_setaffinity(0, sizeof before, &before); }
+};
+
+std::unique_ptr<UdpPort> loopback_port() {
+  UdpPortConfig config;
+  auto& in4 = reinterpret_cast<sockaddr_in&>(config.local);
+  in4.sin_family = AF_INET;
+  in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto port = UdpPort::open(config);
+  REQUIRE(port);
+  return std::move(port).value();
+}
+
+/// Watched is a SenderLoop that also notes where it runs.
+struct Watched {
+  SenderLoop<UdpPort> loop;
+  std::atomic<int> cpus{-1}, cpu{-1};
+  std::array<char, 17> name{};
+  Rest turn(Instant now) noexcept {
+    if (cpus < 0) {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      (void)::sched_getaffinity(0, sizeof set, &set);
+      (void)::prctl(PR_GET_NAME, name.data());
+      cpu = ::sched_getcpu();
+      cpus = CPU_COUNT(&set);
+    }
+    return loop.turn(now);
+  }
+  bool is_closed() const noexcept { return loop.is_closed(); }
+  void note_wait() noexcept { loop.note_wait(); }
+};
+
+}  // namespace
+
+TEST_CASE("EngineThread starts, pins itself, and ends on finish") {
+  const Poll poll = GENERATE(Poll::adaptive, Poll::busy);
+  const bool is_pinned = GENERATE(true, false);
+  const cpu_set_t allowed = allowed_cpus();
+  const auto port = loopback_port();
+  Side side;
+  const auto watched = std::unique_ptr<Watched>(new Watched{{*port, keys_of(true), sender_config(), side.links()}});
+  EngineThread thread;
+  thread.start(
+      *watched, *port,
+      {.poll = poll, .core = is_pinned ? std::optional{first_of(allowed)} : std::nullopt, .name = "engine-test"});
+  while (side.report.load().counters.turns_total < 3) std::this_thread::sleep_for(1ms);
+  side.command(CommandKind::finish);
+  thread.join();
+  CHECK(watched->is_closed());
+  CHECK(side.has_event(EventKind::closed));
+  CHECK(std::string{watched->name.data()} == "engine-test");
+  CHECK(watched->cpus == (is_pinned ? 1 : CPU_COUNT(&allowed)));
+  if (is_pinned) CHECK(watched->cpu == first_of(allowed));
+  if (poll == Poll::busy)
+    CHECK(watched->loop.counters().wakeups_total == 0);
+  else
+    CHECK(watched->loop.counters().wakeups_total > 0);
+  const cpu_set_t after = allowed_cpus();
+  CHECK(CPU_EQUAL(&allowed, &after));  // the caller's thread is not moved
+}
+
+TEST_CASE("EngineThread that cannot be pinned runs all the same") {
+  const auto port = loopback_port();
+  Side side;
+  const auto watched = std::unique_ptr<Watched>(new Watched{{*port, keys_of(true), sender_config(), side.links()}});
+  EngineThread thread;
+  thread.start(*watched, *port, {.core = CPU_SETSIZE + 7});
+  side.command(CommandKind::finish);
+  thread.join();
+  CHECK(watched->is_closed());
+}
+
+TEST_CASE("choose_core takes a wish that may be had, and refuses others") {
+  const cpu_set_t allowed = allowed_cpus();
+  const int cpu = first_of(allowed);
+  const auto chosen = choose_core(cpu);
+  REQUIRE(chosen.has_value());
+  CHECK(chosen.value() == cpu);
+  int absent = 0;
+  while (absent < CPU_SETSIZE && CPU_ISSET(static_cast<unsigned>(absent), &allowed)) ++absent;
+  for (const int wish : {-1, absent, CPU_SETSIZE, 1 << 30}) {
+    CAPTURE(wish);
+    CHECK_FALSE(choose_core(wish).has_value());
+  }
+  Affinity affinity;
+  affinity.set({cpu});
+  CHECK(choose_core(cpu).has_value());
+  CHECK_FALSE(choose_core(cpu + 1).has_value());
+}
+
+TEST_CASE("choose_core without a wish pins only where three CPUs may be used") {
+  const cpu_set_t allowed = allowed_cpus();
+  const auto chosen = choose_core(std::nullopt);
+  REQUIRE(chosen.has_value());
+  CHECK(chosen.value().has_value() == (CPU_COUNT(&allowed) >= 3));
+  if (chosen.value()) CHECK(CPU_ISSET(static_cast<unsigned>(*chosen.value()), &allowed));
+  Affinity affinity;
+  affinity.set({first_of(allowed)});
+  const auto alone = choose_core(std::nullopt);
+  REQUIRE(alone.has_value());
+  CHECK_FALSE(alone.value().has_value());
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// SenderLoop and ReceiverLoop back to back in virtual time.
+#include <catch2/catch.hpp>
+
+#include "tests/engine/run/loop_bench.hpp"
+
+using namespace onehop;
+using namespace onehop::run;
+
+TEST_CASE("the loops allocate nothing after their start, and only the AEAD moves file bytes") {
+  if (!AllocGuard::is_built_in()) WARN("built without -Dalloc_guard=true: allocations go unseen");
+  Pair pair{{5'000'000, 0, 100}, 1U << 12, {.loss_ppm = 20'000, .duplicate_ppm = 10'000}};
+  for (Side* side : {&pair.sender_side, &pair.receiver_side}) side->command(CommandKind::prove_path);
+  for (int i = 0; i < 100; ++i) pair.step();
+  CHECK(pair.sender_side.has_event(EventKind::path_proven));
+  CHECK(pair.receiver_side.has_event(EventKind::path_proven));
+  CHECK(pair.sender->counters().data_bytes_sent_total == 0);  // not before the start
+  pair.start();
+  REQUIRE(pair.run_until_arrived());
+  CHECK(pair.wrong_bytes == 0);
+  CHECK(pair.checked_bytes == 5'000'100);
+  CHECK(pair.sender->counters().memcpy_bytes_total == 0);
+  CHECK(pair.receiver->counters().memcpy_bytes_total == 0);
+  CHECK(pair.sender->counters().retransmitted_bytes_total > 0);
+  CHECK(pair.receiver->counters().auth_failures_total == 0);
+  CHECK(pair.receiver->counters().replays_total > 0);
+  CHECK(pair.sender_side.report.load().counters.data_bytes_sent_total == pair.sender->counters().data_bytes_sent_total);
+}
+
+TEST_CASE("K2 keys change each 256 packets, through loss and reordering") {
+  Pair pair{{3'000'000}, 256, {.loss_ppm = 50'000, .reorder_ppm = 50'000}};
+  pair.start();
+  REQUIRE(pair.run_until_arrived());
+  CHECK(pair.wrong_bytes == 0);
+  CHECK(pair.sender->counters().key_updates_total >= 2000 / 256);
+  CHECK(pair.receiver->counters().auth_failures_total == 0);
+}
+
+TEST_CASE("N1 a link that flips bits and cuts frames costs repeats and nothing else") {
+  Pair pair{{3'000'000}, 1U << 12, {.corrupt_ppm = 30'000, .truncate_ppm = 30'000}};
+  pair.start();
+  REQUIRE(pair.run_until_arrived());
+  CHECK(pair.wrong_bytes == 0);
+  CHECK(pair.receiver->counters().auth_failures_total > 0);
+  for (Side* side : {&pair.sender_side, &pair.receiver_side})
+    for (const Event& event : side->take_events()) CHECK(event.kind != EventKind::protocol_error);
+}
+
+TEST_CASE("events come in order: first data, blocks sent, all arrived, closed") {
+  Pair pair{{600'000, 0}};
+  pair.start();
+  REQUIRE(pair.run_until_arrived());
+  pair.sender_side.command(CommandKind::finish);
+  pair.receiver_side.command(CommandKind::finish);
+  pair.step();
+  std::vector<EventKind> kinds;
+  std::vector<std::uint64_t> sent;
+  for (const Event& event : pair.sender_side.take_events()) {
+    kinds.push_back(event.kind);
+    if (event.kind == EventKind::block_sent) sent.push_back(event.block.file * 10'000'000ULL + event.block.offset);
+  }
+  using enum EventKind;
+  CHECK(kinds == std::vector{first_data, block_sent, block_sent, block_sent, block_sent, all_arrived, closed});
+  CHECK(sent == std::vector<std::uint64_t>{0, block_bytes, 2 * block_bytes, 10'000'000});
+  CHECK(pair.sender->is_closed());
+  CHECK(pair.receiver->is_closed());
+  CHECK(pair.receiver_side.has_event(closed));
+}
+
+TEST_CASE("file messages go through in order, none lost when the ring is full") {
+  Pair pair{{1}};
+  std::vector<std::uint64_t> expected;
+  Side& side = pair.receiver_side;
+  std::uint64_t next = 0;
+  const auto push_some = [&] {
+    while (next < 600 &&
+           side.commands.push({.kind = CommandKind::file_message,
+                               .block = {.offset = next, .kind = next % 2 == 0 ? BlockKind::digest : BlockKind::root}}))
+      expected.push_back(next++);
+  };
+  for (int i = 0; i < 20; ++i) {  // nobody takes from the file ring: it fills, and the commands wait
+    push_some();
+    pair.now += 1ms;
+    (void)pair.receiver->turn(pair.now);
+  }
+  CHECK(next < 600);
+  for (int i = 0; i < 40; ++i) {
+    pair.drain();
+    push_some();
+    pair.now += 1ms;
+    (void)pair.receiver->turn(pair.now);
+  }
+  pair.drain();
+  std::vector<std::uint64_t> got;
+  for (const BlockRef& message : pair.receiver_messages) got.push_back(message.offset);
+  CHECK(got == expected);
+  CHECK(got.size() == 600);
+}
+
+TEST_CASE("a checkpoint stops the sender's data and reaches the receiver's file side") {
+  Pair pair{{40'000'000}};
+  pair.start();
+  for (int i = 0; i < 100; ++i) pair.step();
+  REQUIRE(pair.checked_bytes > 0);
+  pair.sender_side.command(CommandKind::checkpoint);
+  pair.receiver_side.command(CommandKind::checkpoint);
+  pair.step();
+  const std::uint64_t sent = pair.sender->counters().data_bytes_sent_total;
+  for (int i = 0; i < 1000; ++i) pair.step();
+  CHECK(pair.sender->counters().data_bytes_sent_total == sent);
+  REQUIRE(pair.receiver_messages.size() == 1);
+  CHECK(pair.receiver_messages[0].kind == BlockKind::checkpoint);
+}
+
+TEST_CASE("skipped blocks need not be sent") {
+  Pair pair{{1'000'000}};
+  for (std::uint64_t offset = 0; offset < 1'000'000; offset += block_bytes)
+    REQUIRE(pair.receiver_side.commands.push(
+        {.kind = CommandKind::file_message, .block = {.offset = offset, .kind = BlockKind::skipped}}));
+  (void)pair.receiver->turn(pair.now);
+  CHECK(pair.receiver->receiver().is_complete());
+  pair.drain();
+  CHECK(pair.receiver_messages.empty());
+}
