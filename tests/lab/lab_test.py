@@ -149,6 +149,22 @@ def internet_checksum(data):
     return 0xFFFF - total
 
 
+def test_b_learns_the_address_of_the_macvlan_and_of_nothing_else():
+    """An answer by va, the device below, would lead b's frames past an XDP program on mv0."""
+    with Up("steady-600"):
+        for _ in range(5):
+            for command in (("a", "ip", "neigh", "flush", "all"), ("b", "ip", "neigh", "flush", "all"), ("b", "ping", "-c", "1", "-W", "2", "10.111.0.1")):
+                check(on(*command).returncode == 0, command)
+            time.sleep(0.05)
+            macvlan = on("a", "cat", "/sys/class/net/mv0/address").stdout.strip()
+            check(macvlan in on("b", "ip", "neigh", "show", "10.111.0.1").stdout, "b knows mv0's address")
+            check("dev va" not in on("a", "ip", "neigh").stdout, "va takes no part")
+
+
+def on(host, *command):
+    return lab("exec", "--name", NAME, host, "--", *command)
+
+
 FLOOD = r"""
 import os, socket, subprocess, sys, time
 def counter():

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tools/lab/link.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -64,6 +65,17 @@ Result<void> switch_offloads_off(const std::string& host, const char* device) {
   return run("ip netns exec {} ethtool -K {} tso off gso off gro off tx off tx-udp-segmentation off", host, device);
 }
 
+// By default Linux answers for an address on any of its devices. va would then offer its own MAC for mv0's address, and whenever b
+// took that answer, its frames would pass by an XDP program on mv0.
+Result<void> answer_on_own_device_only(const std::string& host) {
+  const Result<InNetns> inside = InNetns::enter(host);
+  if (inside.has_error()) return inside.error();
+  constexpr const char* path = "/proc/sys/net/ipv4/conf/all/arp_ignore";
+  const Fd file{::open(path, O_WRONLY | O_CLOEXEC)};
+  if (file.is_open() && ::write(file.get(), "1", 1) == 1) return success();
+  return errno_error(ExitCode::io_unavailable, std::string{"write "} + path + " of " + host);
+}
+
 Result<void> wait_running(const std::string& host, const char* device) {
   const Result<InNetns> inside = InNetns::enter(host);
   if (inside.has_error()) return inside.error();
@@ -84,6 +96,7 @@ Result<void> bring_up(const HostNames& hosts, const Profile& profile) {
     ONEHOP_TRYV(run("ip -n {} link set dev {} addrgenmode none up", host, device));
   }
   ONEHOP_TRYV(switch_offloads_off(hosts.b, interface_b));
+  ONEHOP_TRYV(answer_on_own_device_only(hosts.a));
   ONEHOP_TRYV(run("ip -n {} addr add {}/24 dev {}", hosts.a, address_a4, interface_a));
   ONEHOP_TRYV(run("ip -n {} addr add {}/24 dev {}", hosts.b, address_b4, interface_b));
   ONEHOP_TRYV(run("ip -n {} addr add {}/64 dev {} nodad", hosts.a, address_a6, interface_a));

@@ -168,7 +168,7 @@ void Job::stop() noexcept {
 
 void Job::forget_session() {
   first_data_at_ = ended_at_ = interval_at_ = {};
-  interval_bytes_ = bytes_expected_ = 0;
+  interval_bytes_ = bytes_expected_ = facts_.bytes_skipped_total = 0;
   last_state_ = {};
   usage_ = {};
 }

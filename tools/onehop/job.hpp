@@ -65,6 +65,8 @@ class Job {
   [[nodiscard]] const CommonOptions& options() const { return options_; }
   [[nodiscard]] std::size_t frame_bytes() const { return facts_.frame_bytes; }
   void set_bytes_expected(std::uint64_t bytes) { bytes_expected_ = bytes; }
+  /// add_bytes_skipped: of the bytes expected, these were there already (resume).
+  void add_bytes_skipped(std::uint64_t bytes) { facts_.bytes_skipped_total += bytes; }
   void set_file_thread(std::unique_ptr<file::FileThread> thread, std::string_view io_name);
 
  private:

@@ -154,6 +154,7 @@ class RecvJob final : public plane::RecvHost {
     }
     decision.claims = sink_->claims();
     job_.set_bytes_expected(expected);
+    job_.add_bytes_skipped(sink_->bytes_resumed());
     return decision;
   }
 

@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""What goes wrong, by the program as users run it: fault_test.py ONEHOP [WORD].
+
+Goal:   each fault ends both ends with the documented exit code and one clear line, keeps what can be kept, and never shows a
+        wrong or partial file under its final name.
+Method: the real program in the lab; faults by signals, by the FUSE disk, by wrong codes, by hostile names.
+Bounds: none on time but that everything ends by itself.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from program import ADDRESS_B, CODE, World, check, main
+
+MB = 1_000_000
+OK, USAGE, UNREACHABLE, AUTHENTICATION, REFUSED, INTERRUPTED, DISK, UNAVAILABLE = 0, 2, 3, 4, 5, 7, 8, 9
+PRIVILEGE, TIMED_OUT, INTERRUPTED_TWICE = 10, 11, 130
+
+
+def ends_with(end, codes, claim):
+    codes = codes if isinstance(codes, tuple) else (codes,)
+    check(end.code() in codes, f"{claim}: exit code {' or '.join(map(str, codes))}, not {end.process.returncode}: {end.text()}")
+
+
+def one_line(end, claim):
+    lines = [line for line in end.text().splitlines() if line.startswith("onehop:")]
+    check(len(lines) == 1, f"{claim}: one clear line, not {lines}")
+    errors = end.events("error")
+    check(len(errors) == 1, f"{claim}: one error event, not {errors}")
+
+
+def resume_to_the_end(world, path, io="udp", into=None):
+    receiver = world.receive(io, "--on-exist", "resume", into=into)
+    sender = world.send(path, io)
+    ends_with(sender, OK, "the same command goes on")
+    ends_with(receiver, OK, "the receiver goes on")
+    world.check_same(path, into)
+    return receiver.end()
+
+
+def test_C1_a_sender_that_is_killed_leaves_what_can_be_resumed(onehop):
+    with World(onehop) as world:
+        path = world.file(100 * MB)
+        receiver = world.receive()
+        sender = world.send(path)
+        world.wait_bytes(40 * MB, receiver)
+        sender.process.kill()
+        ends_with(receiver, (INTERRUPTED, UNREACHABLE, TIMED_OUT), "the receiver says that the sender is gone")
+        check(path.name not in world.names(), "no partial file has its final name")
+        end = resume_to_the_end(world, path)
+        check(end["bytes_skipped_total"] >= 10 * MB, f"what had arrived is not sent again: {end['bytes_skipped_total']}")
+
+
+def test_C2_a_receiver_that_is_killed_goes_on_from_its_journal(onehop):
+    for io in ("udp", "afxdp"):
+        with World(onehop) as world:
+            path = world.file(150 * MB)
+            receiver = world.receive(io)
+            sender = world.send(path, io)
+            world.wait_bytes(100 * MB, receiver)
+            receiver.process.kill()
+            ends_with(sender, (INTERRUPTED, UNREACHABLE, TIMED_OUT), f"{io}: the sender says that the receiver is gone")
+            check(path.name not in world.names(), "no partial file has its final name")
+            resume_to_the_end(world, path, io)
+
+
+def test_an_interrupted_transfer_is_7_on_both_sides_and_can_be_resumed(onehop):
+    for who in ("send", "recv"):
+        with World(onehop) as world:
+            path = world.file(100 * MB)
+            receiver = world.receive()
+            sender = world.send(path)
+            world.wait_bytes(40 * MB, receiver)
+            (sender if who == "send" else receiver).process.send_signal(signal.SIGINT)
+            ends_with(sender, INTERRUPTED, f"SIGINT to {who}, the sender")
+            ends_with(receiver, INTERRUPTED, f"SIGINT to {who}, the receiver")
+            check(path.name not in world.names(), "no partial file has its final name")
+            end = resume_to_the_end(world, path)
+            check(end["bytes_skipped_total"] >= 30 * MB, f"what had arrived is not sent again: {end['bytes_skipped_total']}")
+
+
+def test_a_second_interrupt_ends_at_once_with_130(onehop):
+    with World(onehop, 'rate = "600Mbit"\n[disk]\nrate = "100Mbit"\nstall = ["0:20"]\n') as world:
+        receiver = world.receive(into=world.disk)
+        sender = world.send(world.file(60 * MB))
+        world.wait_bytes(5 * MB, receiver)
+        for _ in range(2):
+            receiver.process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        check(receiver.code() in (INTERRUPTED, INTERRUPTED_TWICE), f"130 (or 7, where the first was enough): {receiver.text()}")
+        ends_with(sender, (INTERRUPTED, UNREACHABLE, REFUSED), "the sender ends as well")
+
+
+def test_K3_a_wrong_code_is_4_and_the_third_ends_the_receiver(onehop):
+    with World(onehop) as world:
+        path = world.file(1 * MB)
+        receiver = world.receive()
+        for attempt in (1, 2, 3):
+            sender = world.send(path, "udp", code="another-code-of-twenty-letters")
+            ends_with(sender, AUTHENTICATION, f"attempt {attempt} with a wrong code")
+            one_line(sender, "a wrong code")
+            if attempt < 3:
+                check(receiver.process.poll() is None, f"attempt {attempt} does not end the receiver")
+        ends_with(receiver, AUTHENTICATION, "the third wrong code ends the receiver")
+        check(world.names() == [], "nothing was written")
+
+
+def test_K3_a_right_code_after_a_wrong_one_works(onehop):
+    with World(onehop) as world:
+        path = world.file(1 * MB)
+        receiver = world.receive()
+        ends_with(world.send(path, "udp", code="another-code-of-twenty-letters"), AUTHENTICATION, "a wrong code")
+        ends_with(world.send(path), OK, "the right code")
+        ends_with(receiver, OK, "recv --once ends with the accepted session")
+
+
+def test_nobody_there_is_3_and_names_the_address(onehop):
+    with World(onehop) as world:
+        path = world.file(1 * MB)
+        for address in (ADDRESS_B, "10.111.0.99"):
+            sender = world.send(path, "udp", "--wait", "1", address=address)
+            ends_with(sender, UNREACHABLE, f"nobody at {address}")
+            one_line(sender, "nobody there")
+            check(address in sender.text(), "the line names the address")
+
+
+def test_a_data_port_behind_a_firewall_is_3_and_names_the_port(onehop):
+    """The control connection works and no UDP arrives: the lab drops it with a rule that a firewall would have."""
+    with World(onehop) as world:
+        receiver = world.receive("udp")
+        world.run_on("b", "tc", "qdisc", "add", "dev", "vb", "clsact")
+        world.run_on("b", "tc", "filter", "add", "dev", "vb", "ingress", "protocol", "ip", "u32", "match", "ip", "protocol", "17", "0xff",
+                     "classid", "1:1", "action", "drop") if has_gact(world) else drop_udp_by_route(world)
+        sender = world.send(world.file(1 * MB))
+        ends_with(sender, UNREACHABLE, "no datagram arrives, the sender")
+        ends_with(receiver, UNREACHABLE, "no datagram arrives, the receiver")
+        for end in (sender, receiver):
+            check("7411" in end.text() and "firewall" in end.text(), f"the line names port and firewall: {end.text()}")
+
+
+def has_gact(world):
+    return subprocess.run(world.on("b", "tc", "actions", "add", "action", "drop", "index", "99"), capture_output=True).returncode == 0
+
+
+def drop_udp_by_route(world):
+    """Kernels without act_gact: replies to the sender's UDP port are made unroutable by a rule on the protocol."""
+    for host, address in (("a", "10.111.0.2"), ("b", "10.111.0.1")):
+        world.run_on(host, "ip", "rule", "add", "to", address, "ipproto", "udp", "blackhole")
+
+
+def test_usage_errors_are_2_before_anything_is_touched(onehop):
+    with World(onehop) as world:
+        path = world.file(1 * MB)
+        for label, end in (("a short code", world.send(path, code="short")),
+                           ("an unknown law", world.send(path, "udp", "--law", "magic")),
+                           ("a bad rate", world.send(path, "udp", "--max-rate", "fast")),
+                           ("an unknown io", world.send(path, "pigeon")),
+                           ("a frame above the MTU", world.send(path, "udp", "--frame-size", "9000", "--wait", "1"))):
+            ends_with(end, (USAGE, UNREACHABLE) if "frame" in label else USAGE, label)
+        ends_with(world.send(world.work / "missing"), (USAGE, DISK), "a file that does not exist")
+        ends_with(world.send(world.work / "in"), (USAGE, DISK), "a folder is no regular file")
+
+
+def test_a_named_io_never_falls_back(onehop):
+    with World(onehop) as world:
+        path = world.file(1 * MB)
+        sender = world.send(path, "afxdp", "--xdp-mode", "zero-copy")
+        ends_with(sender, UNAVAILABLE, "zero-copy on a macvlan")
+        one_line(sender, "zero-copy on a macvlan")
+
+
+def test_Z3_a_disk_that_fails_is_8_here_and_5_there(onehop):
+    for fault in ("write@5M=ENOSPC", "write@5M=EIO", "fsync=EIO", "rename=EIO"):
+        with World(onehop, f'rate = "600Mbit"\n[disk]\nerrors = ["{fault}"]\n') as world:
+            path, disk = world.file(30 * MB), world.disk
+            receiver = world.receive(into=disk)
+            sender = world.send(path)
+            ends_with(receiver, DISK, f"{fault}, the receiver")
+            ends_with(sender, REFUSED, f"{fault}, the sender")
+            one_line(receiver, fault)
+            check(path.name not in world.names(disk), f"{fault}: no file has its final name")
+
+
+def test_Z2_a_file_larger_than_the_disk_is_refused_before_any_byte(onehop):
+    with World(onehop) as world:
+        path = world.work / "huge"
+        with open(path, "wb") as huge:
+            huge.truncate(1 << 50)  # sparse: a claim of a petabyte
+        receiver = world.receive()
+        sender = world.send(path)
+        ends_with(sender, REFUSED, "the sender of a petabyte")
+        check(receiver.code() != 0, "recv --once ends with the session")
+        check(world.names() == [], "nothing was written")
+
+
+def test_Z4_a_folder_that_cannot_be_written_is_known_before_the_sender_is_told_yes(onehop):
+    with World(onehop) as world:
+        target = Path("/proc")  # nobody can make a file there, root included
+        receiver = world.receive(into=target)
+        sender = world.send(world.file(1 * MB))
+        ends_with(sender, REFUSED, "the sender")
+        ends_with(receiver, DISK, "the receiver")
+        check(not sender.events("file"), "no file was sent")
+
+
+def test_P5_what_exists_is_never_overwritten_without_being_told(onehop):
+    with World(onehop) as world:
+        path = world.file(1 * MB)
+        there = world.target / path.name
+        there.write_text("mine")
+        receiver = world.receive()
+        ends_with(world.send(path), REFUSED, "the default refuses where nobody can be asked")
+        check(receiver.code() != 0 and there.read_text() == "mine", "the file is as it was")
+        for choice in ("skip", "rename", "overwrite"):
+            receiver = world.receive("udp", "--on-exist", choice)
+            ends_with(world.send(path), OK, choice)
+            ends_with(receiver, OK, choice)
+            check((there.read_bytes() == b"mine") == (choice != "overwrite"), f"{choice}: the file that was there")
+        check(len([name for name in world.names() if not name.startswith(".")]) == 2, f"rename made one more file: {world.names()}")
+        world.check_same(path)
+
+
+def test_P5_special_files_at_the_target_are_never_opened(onehop):
+    with World(onehop) as world:
+        path, outside = world.file(1 * MB), world.work / "outside"
+        outside.write_text("mine")
+        there = world.target / path.name
+        for kind in ("symlink", "fifo", "folder"):
+            if kind == "symlink":
+                there.symlink_to(outside)
+            elif kind == "fifo":
+                os.mkfifo(there)
+            else:
+                there.mkdir()
+            receiver = world.receive("udp", "--on-exist", "overwrite")
+            sender = world.send(path)
+            sender.code(), receiver.code()
+            check(outside.read_text() == "mine", f"{kind}: nothing outside the folder is written")
+            check(kind == "symlink" or sender.process.returncode != 0, f"{kind}: it is no file to overwrite")
+            there.rmdir() if kind == "folder" else there.unlink()
+            for rest in world.target.iterdir():
+                rest.unlink()
+
+
+def test_a_second_sender_is_refused_with_5_while_one_is_busy(onehop):
+    with World(onehop, 'rate = "100Mbit"\n') as world:
+        path, second = world.file(40 * MB), world.file(1 * MB, "second")
+        receiver = world.receive()
+        sender = world.send(path)
+        world.wait_bytes(5 * MB, receiver)
+        other = world.send(second)
+        ends_with(other, REFUSED, "the second sender")
+        check("second" not in receiver.text(), "it was refused before a file was named")
+        ends_with(sender, OK, "the first sender is not disturbed")
+        ends_with(receiver, OK, "the receiver")
+
+
+def test_D2_hostile_names_reach_neither_terminal_nor_json(onehop):
+    with World(onehop) as world:
+        path = world.file(1000, "a\x1b[2Jb\rc")
+        receiver = world.receive()
+        sender = world.send(path)
+        sender.code()
+        receiver.process.send_signal(signal.SIGINT)
+        receiver.code()
+        for end in (sender, receiver):
+            for text in (end.output.read_bytes(), end.errors.read_bytes()):
+                check(b"\x1b" not in text and b"\r" not in text, f"no control byte of a name is shown: {text[-200:]}")
+            end.events()  # each line is JSON
+
+
+def test_D4_the_code_is_in_no_command_line_and_no_output(onehop):
+    with World(onehop) as world:
+        path = world.file(60 * MB)
+        receiver = world.receive()
+        sender = world.send(path)
+        world.wait_bytes(5 * MB, receiver)
+        for end in (sender, receiver):
+            check(CODE.encode() not in Path(f"/proc/{end.process.pid}/cmdline").read_bytes(), "the code is not in argv")
+        ends_with(sender, OK, "send")
+        ends_with(receiver, OK, "recv")
+        for end in (sender, receiver):
+            check(CODE not in end.output.read_text() + end.errors.read_text(), "the code is not in the output")
+
+
+def test_C3_a_source_that_changes_gets_no_final_name(onehop):
+    with World(onehop, 'rate = "200Mbit"\n') as world:
+        path = world.file(60 * MB)
+        receiver = world.receive()
+        sender = world.send(path)
+        world.wait_bytes(10 * MB, receiver)
+        with open(path, "r+b") as changed:
+            changed.seek(50 * MB)
+            changed.write(b"changed while it is sent")
+        ends_with(sender, DISK, "the source has changed, the sender")
+        check(receiver.code() != 0, "the receiver has no whole file")
+        check(path.name not in world.names(), "no mixed file has its final name")
+
+
+def test_C4_small_and_empty_files_arrive(onehop):
+    with World(onehop) as world:
+        files = [world.file(size, f"file-{size}") for size in (0, 1, 1399, 1400, 262_144, 262_145)]
+        receiver = world.receive()
+        sender = world.send(files)
+        ends_with(sender, OK, "send")
+        ends_with(receiver, OK, "recv")
+        for path in files:
+            world.check_same(path)
+        check(receiver.end()["files_total"] == len(files), "each file is counted")
+
+
+if __name__ == "__main__":
+    sys.exit(main(globals()))
