@@ -10,7 +10,6 @@ Bounds: none on time but that everything ends by itself.
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -35,12 +34,14 @@ def one_line(end, claim):
 
 
 def resume_to_the_end(world, path, io="udp", into=None):
+    """resume_to_the_end returns the bytes of the frames that the second run sent."""
     receiver = world.receive(io, "--on-exist", "resume", into=into)
     sender = world.send(path, io)
     ends_with(sender, OK, "the same command goes on")
     ends_with(receiver, OK, "the receiver goes on")
     world.check_same(path, into)
-    return receiver.end()
+    end = sender.end()
+    return end["frames_total"] * end["frame_bytes"]
 
 
 def test_C1_a_sender_that_is_killed_leaves_what_can_be_resumed(onehop):
@@ -52,8 +53,7 @@ def test_C1_a_sender_that_is_killed_leaves_what_can_be_resumed(onehop):
         sender.process.kill()
         ends_with(receiver, (INTERRUPTED, UNREACHABLE, TIMED_OUT), "the receiver says that the sender is gone")
         check(path.name not in world.names(), "no partial file has its final name")
-        end = resume_to_the_end(world, path)
-        check(end["bytes_skipped_total"] >= 10 * MB, f"what had arrived is not sent again: {end['bytes_skipped_total']}")
+        check(resume_to_the_end(world, path) <= 90 * MB, "what had arrived is not sent again")
 
 
 def test_C2_a_receiver_that_is_killed_goes_on_from_its_journal(onehop):
@@ -80,8 +80,7 @@ def test_an_interrupted_transfer_is_7_on_both_sides_and_can_be_resumed(onehop):
             ends_with(sender, INTERRUPTED, f"SIGINT to {who}, the sender")
             ends_with(receiver, INTERRUPTED, f"SIGINT to {who}, the receiver")
             check(path.name not in world.names(), "no partial file has its final name")
-            end = resume_to_the_end(world, path)
-            check(end["bytes_skipped_total"] >= 30 * MB, f"what had arrived is not sent again: {end['bytes_skipped_total']}")
+            check(resume_to_the_end(world, path) <= 70 * MB, "what had arrived is not sent again")
 
 
 def test_a_second_interrupt_ends_at_once_with_130(onehop):
@@ -129,28 +128,16 @@ def test_nobody_there_is_3_and_names_the_address(onehop):
             check(address in sender.text(), "the line names the address")
 
 
-def test_a_data_port_behind_a_firewall_is_3_and_names_the_port(onehop):
-    """The control connection works and no UDP arrives: the lab drops it with a rule that a firewall would have."""
+def test_a_path_that_carries_no_full_frame_is_3_and_names_the_port(onehop):
+    """The control connection works and no full-size frame passes, as with a firewall or a wrong MTU on the way."""
     with World(onehop) as world:
         receiver = world.receive("udp")
-        world.run_on("b", "tc", "qdisc", "add", "dev", "vb", "clsact")
-        world.run_on("b", "tc", "filter", "add", "dev", "vb", "ingress", "protocol", "ip", "u32", "match", "ip", "protocol", "17", "0xff",
-                     "classid", "1:1", "action", "drop") if has_gact(world) else drop_udp_by_route(world)
+        world.run_on("m", "ip", "link", "set", "dev", "ma", "mtu", "1000")  # a veth drops what its own end cannot hold
         sender = world.send(world.file(1 * MB))
-        ends_with(sender, UNREACHABLE, "no datagram arrives, the sender")
-        ends_with(receiver, UNREACHABLE, "no datagram arrives, the receiver")
+        ends_with(sender, UNREACHABLE, "the sender")
+        ends_with(receiver, UNREACHABLE, "the receiver")
         for end in (sender, receiver):
             check("7411" in end.text() and "firewall" in end.text(), f"the line names port and firewall: {end.text()}")
-
-
-def has_gact(world):
-    return subprocess.run(world.on("b", "tc", "actions", "add", "action", "drop", "index", "99"), capture_output=True).returncode == 0
-
-
-def drop_udp_by_route(world):
-    """Kernels without act_gact: replies to the sender's UDP port are made unroutable by a rule on the protocol."""
-    for host, address in (("a", "10.111.0.2"), ("b", "10.111.0.1")):
-        world.run_on(host, "ip", "rule", "add", "to", address, "ipproto", "udp", "blackhole")
 
 
 def test_usage_errors_are_2_before_anything_is_touched(onehop):
