@@ -52,7 +52,16 @@ int on_readlink(const char* path, char* target, std::size_t bytes) {
   return 0;
 }
 
-int on_mkdir(const char* path, mode_t mode) { return outcome(::mkdirat(backing, relative(path), mode)); }
+/// What is made belongs to who asked for it, not to who serves: under sudo a receiver has given its privileges up.
+int give_to_caller(const char* path) {
+  const fuse_context* const caller = fuse_get_context();
+  return ::geteuid() == 0 ? outcome(::fchownat(backing, relative(path), caller->uid, caller->gid, AT_SYMLINK_NOFOLLOW)) : 0;
+}
+
+int on_mkdir(const char* path, mode_t mode) {
+  const int made = outcome(::mkdirat(backing, relative(path), mode));
+  return made == 0 ? give_to_caller(path) : made;
+}
 int on_unlink(const char* path) { return outcome(::unlinkat(backing, relative(path), 0)); }
 int on_rmdir(const char* path) { return outcome(::unlinkat(backing, relative(path), AT_REMOVEDIR)); }
 int on_symlink(const char* target, const char* path) { return outcome(::symlinkat(target, backing, relative(path))); }
@@ -94,7 +103,8 @@ int open_file(const char* path, int flags, mode_t mode, fuse_file_info* info) {
 }
 int on_open(const char* path, fuse_file_info* info) { return open_file(path, info->flags, 0, info); }
 int on_create(const char* path, mode_t mode, fuse_file_info* info) {
-  return open_file(path, info->flags | O_CREAT, mode, info);
+  const int made = open_file(path, info->flags | O_CREAT, mode, info);
+  return made == 0 ? give_to_caller(path) : made;
 }
 int on_release(const char*, fuse_file_info* info) { return outcome(::close(handle(info))); }
 
@@ -190,8 +200,10 @@ int main(int argc, char** argv) {
   ::umask(0);  // modes come from the caller, who has applied his own
   Plan the_plan{*settings};
   const fuse_operations all = operations();
-  char program[] = "onehop-slow-disk", option[] = "-o", values[] = "fsname=onehop-slow-disk,default_permissions";
-  char* arguments[] = {program, option, values, nullptr};
+  char program[] = "onehop-slow-disk", option[] = "-o";
+  std::string values = "fsname=onehop-slow-disk,default_permissions";
+  if (::geteuid() == 0) values += ",allow_other";  // anybody else may mount for himself only
+  char* arguments[] = {program, option, values.data(), nullptr};
   fuse_args args = FUSE_ARGS_INIT(3, arguments);
   fuse* const mount = fuse_new(&args, &all, sizeof all, &the_plan);
   if (mount == nullptr || fuse_mount(mount, settings->mount_point.c_str()) != 0) return 10;
