@@ -54,8 +54,8 @@ Result<OpenPort> OpenPort::open(const CommonOptions& options, const std::string&
     return opened;
   }
   if (options.io == "auto" && !interface.empty() && interface != "lo") {
-    // Copy-mode AF_XDP costs about what UDP with segmentation offload costs (docs/results.md), and it takes privileges and hides
-    // the traffic from the firewall. Only zero-copy is worth that unasked.
+    // Copy-mode AF_XDP costs about what UDP with segmentation offload costs (tools/compare --case cpu), and it takes
+    // privileges and hides the traffic from the firewall. Only zero-copy is worth that unasked.
     auto zero_copy = open_afxdp(options, interface, local, XdpMode::zero_copy);
     if (zero_copy.has_value()) {
       opened.port_ = std::move(zero_copy).value();
