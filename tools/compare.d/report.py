@@ -90,7 +90,7 @@ def print_result(result):
 
 def write_results(path, results, command, onehop_version, load, tcp_law):
     """write_results replaces docs/results.md by what this run measured."""
-    lines = ["# Measured results", "", "Written by `tools/compare --write`; do not edit.", "",
+    lines = ["<!-- SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only -->", "# Measured results", "", "Written by `tools/compare --write`; do not edit.", "",
              f"- command: `{command}`",
              f"- machine: {machine()}",
              f"- onehop: {onehop_version}",
