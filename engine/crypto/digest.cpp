@@ -2,6 +2,9 @@
 #include "engine/crypto/digest.hpp"
 
 #include <xxhash.h>
+#ifdef ONEHOP_HAS_XXH_DISPATCH
+#include <xxh_x86dispatch.h>  // XXH3_128bits is then the widest kernel that this CPU has, not the baseline's
+#endif
 
 #include <algorithm>
 #include <cstring>

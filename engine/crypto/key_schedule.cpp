@@ -88,17 +88,4 @@ FrameKey frame_key(const DirectionSecret& secret, std::uint64_t generation) noex
   return derived;
 }
 
-std::array<std::byte, aead_nonce_bytes> nonce_of(std::span<const std::byte, aead_nonce_bytes> iv,
-                                                 std::uint64_t packet_number) noexcept {
-  std::array<std::byte, aead_nonce_bytes> nonce;
-  constexpr std::size_t pad_bytes = aead_nonce_bytes - sizeof packet_number;
-  std::memcpy(nonce.data(), iv.data(), pad_bytes);
-  std::uint64_t low;  // from iv, not from nonce: a load that spans two fresh stores waits for both
-  std::memcpy(&low, iv.data() + pad_bytes, sizeof low);
-  if constexpr (std::endian::native == std::endian::little) packet_number = __builtin_bswap64(packet_number);
-  low ^= packet_number;
-  std::memcpy(nonce.data() + pad_bytes, &low, sizeof low);
-  return nonce;
-}
-
 }  // namespace onehop::crypto
