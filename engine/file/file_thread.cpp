@@ -14,8 +14,9 @@
 namespace onehop::file {
 
 namespace {
-// More than this gathered in one nap: the nap was too long for the pool. 12 of 96 slots leave room for a late wake-up.
-constexpr std::size_t gathered_max = 12;
+// More messages than this in one nap: it was too long for the pool. A block is three or four messages, so 16 are at most
+// 5 of the 24 blocks that are read ahead, which leaves room for a late wake-up.
+constexpr std::size_t gathered_max = 16;
 // The kernel may delay a nap by this much to wake several threads at once. Larger than the default of 50 us: fewer
 // wake-ups of an idle core; still small beside the nap.
 constexpr unsigned long timer_slack_ns = 200'000;
@@ -26,10 +27,10 @@ void take_nap(Nanos nap) noexcept {
 }
 }  // namespace
 
-Nanos next_nap(Nanos nap, std::size_t moved) noexcept {
-  if (moved > gathered_max) return std::max(nap_min, nap / 2);
-  if (moved == 0) return std::min(nap_max, nap * 2);
-  return nap;
+Nanos next_nap(Nanos nap, std::size_t moved, Nanos limit) noexcept {
+  if (moved > gathered_max) nap = nap / 2;
+  else if (moved * 2 < gathered_max) nap = nap * 2;
+  return std::clamp(nap, nap_min, limit);
 }
 
 FileThread::FileThread(std::unique_ptr<Source> source, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine)
@@ -79,7 +80,7 @@ void FileThread::run() {
     const std::size_t moved = turn();
     moved_since_nap += moved;
     if (moved > 0) continue;
-    nap = next_nap(nap, moved_since_nap);
+    nap = next_nap(nap, moved_since_nap, sink_ && sink_->is_near_end() ? nap_max_at_end : nap_max);
     moved_since_nap = 0;
     take_nap(nap);
     naps_total_.fetch_add(1, std::memory_order_relaxed);

@@ -3,7 +3,7 @@
 //
 // It is never woken by the engine core: a wake-up would cost that core a system call per block. It naps instead, and
 // the nap follows the load: longer while it finds nothing, shorter when much has gathered meanwhile. The rings and
-// the pool bound what can gather. At 600 Mbit/s a block comes every 3.5 ms and the nap stays at its longest, 2 ms.
+// the pool bound what can gather. At 600 Mbit/s a block comes every 3.5 ms and the nap stays at its longest, 8 ms.
 // Started by the program's composition; start() and request_stop() from one thread, counters() from any.
 #pragma once
 
@@ -59,12 +59,14 @@ class FileThread {
   std::atomic<std::uint64_t> naps_total_{0}, turns_total_{0}, io_syscalls_total_{0};  // written by the thread only
 };
 
-/// next_nap is the nap's law: `moved` is what one turn after the nap found to do.
-[[nodiscard]] Nanos next_nap(Nanos nap, std::size_t moved) noexcept;
+/// next_nap is the nap's law: `moved` is the messages that the turns since the last nap found to do.
+[[nodiscard]] Nanos next_nap(Nanos nap, std::size_t moved, Nanos limit) noexcept;
 
-/// Shorter: a wake-up costs about 27 us, as much as 40 KB through the AEAD. Longer: at 10 Gbit/s a block comes every
-/// 0.2 ms, and a pool of 96 must not run out during a nap and its delay.
+/// Shorter: a wake-up costs about 27 us, as much as 40 KB through the AEAD. Longer: a link that turns from 600 Mbit/s to
+/// 6 Gbit/s meanwhile must not empty what is read ahead (6 MiB) during a nap.
 inline constexpr Nanos nap_min = 200us;
-inline constexpr Nanos nap_max = 2ms;
+inline constexpr Nanos nap_max = 8ms;
+/// While the last blocks are awaited: what is slept then is added to the transfer's time.
+inline constexpr Nanos nap_max_at_end = 1ms;
 
 }  // namespace onehop::file

@@ -194,6 +194,7 @@ void Sink::settle(std::uint32_t file, std::uint64_t block) {
     open.entries.erase(at);
     --entries_total_;
     ++open.next_leaf;
+    --blocks_left_;
   }
   finish_if_complete(file);
 }

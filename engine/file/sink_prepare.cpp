@@ -57,6 +57,8 @@ Result<std::unique_ptr<Sink>> Sink::prepare(Manifest manifest, SinkOptions optio
     for (const Claim& claim : self->claims_[file])
       self->totals_.bytes_resumed += block_length(self->manifest_.files[file].size, claim.block);
   self->files_left_ = static_cast<std::size_t>(std::ranges::count(self->is_wanted_, true));
+  for (std::size_t i = 0; i < self->is_wanted_.size(); ++i)
+    if (self->is_wanted_[i]) self->blocks_left_ += blocks_of(self->manifest_.files[i].size);
   self->part_options_.is_creating = true;
   return self;
 }

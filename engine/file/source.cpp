@@ -14,9 +14,6 @@ namespace onehop::file {
 namespace {
 // Messages taken per turn. Bounds the time until reads are looked at again; a full ring is emptied in a few turns.
 constexpr std::size_t messages_per_turn_max = 64;
-// Blocks that wait for the engine before the Source stops reading: 6 MiB. Lower: the engine runs dry while the file
-// thread naps (2 ms at 10 Gbit/s is 10 blocks). Higher: the bytes have left the cache when they are sealed.
-constexpr std::size_t read_ahead_blocks = 24;
 // Messages waiting for the ring before the Source reads on; many empty files would else fill the outbox.
 constexpr std::size_t outbox_max = 64;
 }  // namespace
@@ -44,7 +41,10 @@ Source::~Source() {
 std::size_t Source::turn(SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
   std::size_t moved = take_messages(from_engine);
   moved += flush(to_engine);
-  moved += submit_reads(to_engine.size());
+  const std::size_t waiting = to_engine.size();
+  const std::size_t submitted = submit_reads(waiting);
+  if (submitted > 0) read_ahead_.on_fill(waiting);
+  moved += submitted;
   collect_reads();
   moved += hand_over();
   return moved + flush(to_engine);
@@ -102,7 +102,7 @@ std::size_t Source::submit_reads(std::size_t waiting) {
   std::size_t count = 0;
   std::uint32_t slot = 0;
   const auto has_room = [&] {
-    return outbox_.size() < outbox_max && waiting + outbox_.size() + reads_.size() < read_ahead_blocks;
+    return outbox_.size() < outbox_max && waiting + outbox_.size() + reads_.size() < read_ahead_.blocks();
   };
   while (!is_over_ && io_->in_flight() < io_->depth() && has_room()) {
     if (!is_file_open_ && !open_next_file()) {

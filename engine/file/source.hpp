@@ -21,6 +21,7 @@
 #include "engine/file/block_pool.hpp"
 #include "engine/file/file_io.hpp"
 #include "engine/file/journal.hpp"
+#include "engine/file/read_ahead.hpp"
 #include "engine/file/source_files.hpp"
 
 namespace onehop::file {
@@ -72,6 +73,7 @@ class Source {
   SourceOptions options_;
   std::unique_ptr<FileIo> io_;
   BlockPool pool_;
+  ReadAhead read_ahead_;
   std::deque<Read> reads_;        // in file order; the front is handed over first. Place in it + first_tag_ = tag
   std::uint64_t first_tag_ = 0;
   std::deque<BlockRef> outbox_;   // what the ring had no room for; bounded by the pool and one message per file in it

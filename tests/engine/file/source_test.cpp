@@ -134,15 +134,34 @@ TEST_CASE("an abort stops the source and every buffer comes home", "[engine][fil
   CHECK(source.is_over());
 }
 
+// Goal:   read-ahead doubles before the engine starves, and shrinks again to what one visit's pause needs.
+TEST_CASE("read-ahead holds what lasts until the next visit", "[engine][file]") {
+  ReadAhead ahead;
+  for (int i = 0; i < 100; ++i) ahead.on_fill(ahead.blocks() - 2);  // two blocks are taken between visits
+  CHECK(ahead.blocks() == ReadAhead::blocks_min);
+  for (int i = 0; i < 5; ++i) ahead.on_fill(ahead.blocks() < 12 ? 0 : ahead.blocks() - 10);  // ten are
+  CHECK(ahead.blocks() == 12);
+  ahead.on_fill(1);
+  ahead.on_fill(0);
+  CHECK(ahead.blocks() == ReadAhead::blocks_max);
+  for (int i = 0; i < 10'000; ++i) ahead.on_fill(ahead.blocks() - 4);  // four are
+  CHECK(ahead.blocks() == ReadAhead::blocks_min);
+}
+
 TEST_CASE("the nap follows the load and stays within its bounds", "[engine][file]") {
   Nanos nap = nap_min;
-  for (int i = 0; i < 10; ++i) nap = next_nap(nap, 0);
+  for (int i = 0; i < 10; ++i) nap = next_nap(nap, 0, nap_max);
   CHECK(nap == nap_max);
-  // 600 Mbit/s: a block comes every 3.5 ms, so a nap of 2 ms finds one message or none, and stays: at most 500 naps/s.
-  for (int i = 0; i < 100; ++i) nap = next_nap(nap, static_cast<std::size_t>(i % 3));
+  // 600 Mbit/s: a block comes every 3.5 ms, four messages each: the longest nap finds 8 to 12 and stays.
+  for (int i = 0; i < 100; ++i) nap = next_nap(nap, static_cast<std::size_t>(8 + i % 5), nap_max);
   CHECK(nap == nap_max);
-  for (int i = 0; i < 10; ++i) nap = next_nap(nap, 96);
+  for (int i = 0; i < 10; ++i) nap = next_nap(nap, 96, nap_max);
   CHECK(nap == nap_min);
+  // 8 Gbit/s: four blocks a millisecond. The nap settles where it finds two to four blocks.
+  for (int i = 0; i < 100; ++i) nap = next_nap(nap, static_cast<std::size_t>(16 * nap / 1ms), nap_max);
+  CHECK(nap >= 500us);
+  CHECK(nap <= 1ms);
+  CHECK(next_nap(nap_max, 0, nap_max_at_end) == nap_max_at_end);
 }
 
 // Goal:   both threads carry files through their rings with nobody waking them, and end when they are stopped.
