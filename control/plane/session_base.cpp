@@ -216,7 +216,7 @@ Task<Result<void>> SessionBase::prove() {
     }
     if (channel_->end() != ChannelEnd::open) co_return ended("prove the data path");
     if (Clock::now() >= deadline) co_return path_error();
-    co_await channel_->wait_activity(limits_.poll);
+    co_await channel_->wait_activity(limits_.poll_short);
   }
   engine_->push(CommandKind::start);
   co_return success();
@@ -268,7 +268,7 @@ Task<bool> SessionBase::wait_event(EventKind kind, std::optional<BlockKind> bloc
     if (engine_->is_closed() || Clock::now() >= deadline) co_return false;
     // What the peer still says has no part in the end of the session.
     while (channel_->pop()) {}
-    co_await channel_->wait_turn(limits_.poll);
+    co_await channel_->wait_turn(limits_.poll_short);
   }
 }
 
