@@ -63,12 +63,12 @@ QueueScope UdpPort::scope() const noexcept {
   return socket_.is_loopback() ? QueueScope::own_ring : config_.scope;
 }
 
-std::size_t UdpPort::flush(Instant) noexcept { return tx_.flush(socket_); }
+std::size_t UdpPort::flush(Instant now) noexcept { return tx_.flush(socket_, now); }
 
 QueueTelemetry UdpPort::tx_queue(Instant now) noexcept {
   // What drained stays drained: the charge grows again when the kernel segments a super-packet below us.
   const Bytes accepted = tx_.accepted_total();
-  const Bytes occupancy = std::min(tx_.occupancy(socket_), accepted - tx_drained_);
+  const Bytes occupancy = std::min(tx_.occupancy(socket_, now), accepted - tx_drained_);
   tx_drained_ = accepted - occupancy;
   return {.at = now,
           .occupancy = occupancy,

@@ -74,11 +74,17 @@ void UdpTx::commit(std::size_t n) noexcept {
   accepted_total_ += wire_of(n, 1);
 }
 
-std::size_t UdpTx::flush(const UdpSocket& socket) noexcept {
+void UdpTx::read_charge(const UdpSocket& socket, Instant now) noexcept {
+  if (now == charged_at_) return;
+  charged_at_ = now;
+  charged_bytes_ = socket.mem_info().wmem_bytes;
+  syscalls_total_ += 1;
+}
+
+std::size_t UdpTx::flush(const UdpSocket& socket, Instant now) noexcept {
   if (head_ == tail_) return 0;
   if (options_.is_charge_read) {
-    charged_bytes_ = socket.mem_info().wmem_bytes;
-    syscalls_total_ += 1;
+    read_charge(socket, now);
     (void)ledger_.outstanding(charged_bytes_);
   }
   while (head_ != tail_) {
@@ -194,10 +200,9 @@ int UdpTx::send_each(const UdpSocket& socket, Batch& batch) noexcept {
   return 0;
 }
 
-Bytes UdpTx::occupancy(const UdpSocket& socket) noexcept {
+Bytes UdpTx::occupancy(const UdpSocket& socket, Instant now) noexcept {
   if (!options_.is_charge_read) return pending_wire_;
-  charged_bytes_ = socket.mem_info().wmem_bytes;
-  syscalls_total_ += 1;
+  read_charge(socket, now);
   return pending_wire_ + ledger_.outstanding(charged_bytes_);
 }
 

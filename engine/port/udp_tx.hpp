@@ -49,9 +49,10 @@ class UdpTx {
   [[nodiscard]] std::span<std::byte> lend(std::size_t n) noexcept;
   void commit(std::size_t n) noexcept;
   /// Returns the frames still held. Syscalls: sendmsg or sendmmsg, getsockopt; recvmsg on errors.
-  [[nodiscard]] std::size_t flush(const UdpSocket& socket) noexcept;
-  /// occupancy is the wire bytes held here and charged below. Syscalls: getsockopt.
-  [[nodiscard]] Bytes occupancy(const UdpSocket& socket) noexcept;
+  [[nodiscard]] std::size_t flush(const UdpSocket& socket, Instant now) noexcept;
+  /// occupancy is the wire bytes held here and charged below. Syscalls: getsockopt, once per `now`: what was read in the
+  /// same turn, the last time after the last batch, holds for all of it.
+  [[nodiscard]] Bytes occupancy(const UdpSocket& socket, Instant now) noexcept;
 
   [[nodiscard]] bool has_pending() const noexcept { return head_ != tail_; }
   [[nodiscard]] bool is_gso_on() const noexcept { return options_.is_gso_on; }
@@ -80,6 +81,7 @@ class UdpTx {
   [[nodiscard]] int send_each(const UdpSocket& socket, Batch& batch) noexcept;
   void take_front(Batch& batch, std::size_t frames) noexcept;
   void learn(const UdpSocket& socket, Bytes wire, std::size_t frames) noexcept;
+  void read_charge(const UdpSocket& socket, Instant now) noexcept;
 
   Options options_;
   std::unique_ptr<std::byte[]> arena_;
@@ -91,6 +93,7 @@ class UdpTx {
 
   OutstandingLedger ledger_;
   std::int64_t charged_bytes_ = 0;
+  Instant charged_at_{};  // the turn of the last reading
   std::size_t pending_frames_ = 0;
   Bytes pending_wire_{};
   Bytes accepted_total_{};
