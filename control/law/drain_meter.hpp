@@ -33,7 +33,7 @@ struct DrainMeterParams {
   Nanos span_min{500us};        ///< a shorter stretch is too coarse for a first sample
   Nanos update_interval{1ms};   ///< EWMA steps are at least this far apart
   std::int64_t gain_permille = 250;
-  BytesPerSecond rate_max{1'250'000'000};
+  BytesPerSecond rate_max{12'500'000'000};
   BytesPerSecond rate_min{125'000};
   bool has_stall_rule = false;  ///< freeze and restart (own queue only)
 };

@@ -18,7 +18,7 @@ namespace onehop::law {
 struct PacedGrowthParams {
   BytesPerSecond rate_start{12'500'000};
   BytesPerSecond rate_min{150'000};
-  BytesPerSecond rate_max{1'250'000'000};
+  BytesPerSecond rate_max{12'500'000'000};
   Nanos interval{4ms};  ///< d_1
 };
 

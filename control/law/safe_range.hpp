@@ -49,7 +49,7 @@ struct SafeRangeParams {
   Nanos latch_min{50ms};
   BytesPerSecond rate_start{12'500'000};
   BytesPerSecond rate_min{150'000};          ///< one full packet per 10 ms
-  BytesPerSecond rate_max{1'250'000'000};
+  BytesPerSecond rate_max{12'500'000'000};
   Bytes backlog_start{32 * 1024};
   std::uint32_t batch_frames_max = 44;
   Target target = Target::under;
