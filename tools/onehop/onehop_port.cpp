@@ -7,7 +7,7 @@ namespace onehop::tool {
 
 namespace {
 
-// SO_PRIORITY 1 is pfifo_fast's lowest band and, on Wi-Fi, the background access category (algorithms: priority).
+// SO_PRIORITY 1 is pfifo_fast's lowest band and, on Wi-Fi, the background access category.
 constexpr int background_priority = 1;
 
 int priority_of(const CommonOptions& options) { return options.priority == "background" ? background_priority : 0; }
