@@ -64,6 +64,8 @@ class SessionBase {
   /// wind_down ends a session in order: what arrived is made durable, the peer is told, the engine stops, the host
   /// joins its threads, the channel closes. Every step has a limit.
   [[nodiscard]] Task<void> wind_down(const Error* error);
+  /// drop_data has the host join its threads, and forgets the data path; the engine has closed, or never ran.
+  void drop_data();
   [[nodiscard]] Task<bool> wait_event(EventKind kind, std::optional<BlockKind> block, Nanos limit);
   void set_phase(Phase phase);
 

@@ -30,6 +30,16 @@ std::string hex(const Digest& digest, std::string_view kind) {
   return text;
 }
 
+/// What an engine counted before it was started once more, in the same session.
+void add(PathReport& sum, const PathReport& before) {
+  sum.packets_sent_total += before.packets_sent_total;
+  sum.packets_lost_total += before.packets_lost_total;
+  sum.packets_ce_total += before.packets_ce_total;
+  const std::uint64_t syscalls_total = sum.counters.syscalls_total;  // the port's, which goes on
+  sum.counters += before.counters;
+  sum.counters.syscalls_total = syscalls_total;
+}
+
 }  // namespace
 
 Job::Job(boost::asio::io_context& io, const CommonOptions& options, Reporter& reporter, std::string role)
@@ -104,7 +114,7 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   ONEHOP_TRY(made, law::make_law(law_options));
     law_ = std::move(made);
   facts_.law = law_->name();
-  if (!options_.trace_file.empty() && is_sending) {
+  if (!options_.trace_file.empty() && is_sending && !trace_) {
     const std::string config = fmt::format("law {} target {} bounds {} io {} frame {}", options_.law, options_.target,
                                            options_.bounds, facts_.io_used, facts_.frame_bytes);
     ONEHOP_TRY(trace, rate::TraceWriter::open(options_.trace_file, {command_line(), ONEHOP_VERSION, config}));
@@ -148,7 +158,11 @@ void Job::stop() noexcept {
   }
   if (rate_thread_) rate_thread_->stop();
   else if (rate_) rate_->publish_state(monotonic_now());
-  if (rate_) last_state_ = links_->state.load();
+  if (rate_) {
+    const RateState before = last_state_;
+    last_state_ = links_->state.load();
+    add(last_state_.path, before.path);
+  }
   rate_thread_.reset();
   rate_.reset();
   if (file_thread_) {
@@ -157,13 +171,16 @@ void Job::stop() noexcept {
   }
   engine_.reset();
   file_thread_.reset();
+  qdisc_.reset();
+  links_ = std::make_unique<SessionLinks>();
+  progress_.finish();
+}
+
+void Job::close_trace() {
   if (trace_) {
     if (auto closed = trace_->close(); !closed.has_value()) reporter_.warn(closed.error().message());
   }
   trace_.reset();
-  qdisc_.reset();
-  links_ = std::make_unique<SessionLinks>();
-  progress_.finish();
 }
 
 void Job::forget_session() {
@@ -179,6 +196,7 @@ void Job::on_phase(plane::Phase phase) {
 }
 
 void Job::on_first_data(Instant at) {
+  if (first_data_at_ != Instant{}) return;  // a session whose source changed starts once more
   first_data_at_ = interval_at_ = at;
   usage_.open_span();
 }
@@ -231,6 +249,7 @@ void Job::on_file_done(const std::string& shown_name, std::uint64_t bytes, const
 
 void Job::end(const plane::SessionEnd& end, std::uint64_t bytes_total, std::uint64_t files_total) {
   progress_.finish();
+  close_trace();
   if (end.code != ExitCode::done) reporter_.error(end.error);
   facts_.bytes_total = bytes_total;
   facts_.files_total = files_total;

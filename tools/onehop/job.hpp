@@ -71,6 +71,7 @@ class Job {
 
  private:
   void tick();
+  void close_trace();
   void forget_session();  ///< the next one of a receiver that goes on counts from nothing
   [[nodiscard]] std::uint64_t bytes_arrived() const;
   void emit_interval(Instant now);

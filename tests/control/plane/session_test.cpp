@@ -169,13 +169,37 @@ TEST_CASE("Z3 a full disk is 8 at the receiver and 5 at the sender, with the rea
   CHECK(world.send_end->error.message().find("No space left") != std::string::npos);
 }
 
-TEST_CASE("C3 a source that changes is 8 here and 5 at the receiver, which keeps what came", "[control][plane]") {
+TEST_CASE("C3 K1 a source that changes once is sent again, alone with what is left, under other keys", "[control][plane]") {
+  World world;
+  world.send_host.script.fails_with_errno = 0;
+  world.send_host.changes = 1;
+  world.listen();
+  world.send();
+  REQUIRE(world.run_to_end());
+  INFO(world.send_end->error.message() << " | " << world.recv_end->error.message());
+  CHECK(world.send_end->code == ExitCode::done);
+  CHECK(world.recv_end->code == ExitCode::done);
+  // The first file was done at the receiver when the second one changed; the second offer has the other two.
+  CHECK(world.send_host.settled == std::vector<bool>{true, false, false});
+  CHECK(world.send_host.done == std::vector<std::uint32_t>{0, 0, 1});
+  CHECK(world.recv_host.done == std::vector<std::uint32_t>{0, 0, 1});
+  CHECK(world.recv_host.offer->is_changed == std::vector<bool>{true, false});
+  CHECK(world.recv_host.offer->manifest == world.send_host.manifest());
+  CHECK(world.send_host.secrets.size() == 2);
+  CHECK(world.send_host.secrets.front() != world.send_host.secrets.back());
+  for (const int count : {world.send_host.opened, world.send_host.stopped, world.recv_host.opened, world.recv_host.stopped})
+    CHECK(count == 2);
+}
+
+TEST_CASE("C3 a source that changes again is 8 here and 5 at the receiver, which keeps what came", "[control][plane]") {
   World world;
   world.send_host.script.fails_with_errno = 0;
   world.listen();
   world.send();
   REQUIRE(world.run_to_end());
+  CHECK(world.send_host.secrets.size() == 2);
   CHECK(world.send_end->code == ExitCode::local_file_error);
+  CHECK(world.send_end->error.message().find("again") != std::string::npos);
   CHECK(world.recv_end->code == ExitCode::refused_by_peer);
   const auto& seen = world.recv_host.engine->seen();
   CHECK(std::count(seen.begin(), seen.end(), CommandKind::checkpoint) == 1);
