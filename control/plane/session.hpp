@@ -46,6 +46,8 @@ struct SessionLimits {
   Nanos connect = 5s;          ///< --wait: a refused or unreachable address is tried again for so long
   Nanos connect_attempt = 3s;  ///< for one address, so that a dead one does not use up the others' time
   Nanos handshake = 10s;
+  Nanos guess_pause = 1s;      ///< receiving: after a wrong code one attempt begins per so long. Shorter: a guesser's
+                               ///< rate; longer: whoever mistyped waits as well
   Nanos step = 10s;            ///< for a message that the peer owes at once
   Nanos offer = 60s;           ///< receiving: for the whole manifest
   Nanos consider = 15min;      ///< for the receiver to decide; resume reads what is on its disk

@@ -38,6 +38,7 @@ SessionLimits short_limits() {
   SessionLimits limits;
   limits.connect = 500ms;
   limits.handshake = 2s;
+  limits.guess_pause = 50ms;
   limits.step = 3s;
   limits.offer = 3s;
   limits.consider = 5s;
