@@ -15,8 +15,8 @@ struct DataPathCounters {
   std::uint64_t duplicate_bytes_total = 0;        ///< received a second time
   std::uint64_t memcpy_bytes_total = 0;           ///< payload moved by anything but the AEAD; 0 is the design
   std::uint64_t auth_failures_total = 0;          ///< frames that did not authenticate
-  std::uint64_t replays_total = 0;                ///< authentic, but an old or repeated packet number
-  std::uint64_t malformed_total = 0;              ///< authentic, but with a field out of bounds
+  std::uint64_t replays_total = 0;                ///< an old or repeated packet number: dropped before the key is tried
+  std::uint64_t malformed_total = 0;              ///< no frame of ours by its header, or authentic with a field out of bounds
   std::uint64_t turns_total = 0;
   std::uint64_t wakeups_total = 0;                ///< returns from the port's wait
   std::uint64_t syscalls_total = 0;               ///< made by the engine core, waits included
