@@ -208,7 +208,7 @@ std::uint64_t Job::bytes_arrived() const {
 
 void Job::tick() {
   const Instant now = monotonic_now();
-  const bool has_data = first_data_at_ != Instant{};
+  const bool has_data = this->has_data();
   if (!rate_thread_ && rate_) rate_->tick(now);
   if (now - viewed_at_ >= view_period) {
     viewed_at_ = now;

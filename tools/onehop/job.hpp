@@ -64,6 +64,8 @@ class Job {
   [[nodiscard]] Reporter& reporter() { return reporter_; }
   [[nodiscard]] const CommonOptions& options() const { return options_; }
   [[nodiscard]] std::size_t frame_bytes() const { return facts_.frame_bytes; }
+  /// has_data: data of this session has flowed, so there is something that an interrupt keeps.
+  [[nodiscard]] bool has_data() const { return first_data_at_ != Instant{}; }
   void set_bytes_expected(std::uint64_t bytes) { bytes_expected_ = bytes; }
   /// add_bytes_skipped: of the bytes expected, these were there already (resume).
   void add_bytes_skipped(std::uint64_t bytes) { facts_.bytes_skipped_total += bytes; }

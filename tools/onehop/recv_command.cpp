@@ -122,7 +122,9 @@ class RecvJob final : public plane::RecvHost {
   void on_session_end(const plane::SessionEnd& end) override {
     job_.end(end, bytes_done_, files_done_);
     bytes_done_ = files_done_ = 0;
+    offer_.reset();
   }
+  [[nodiscard]] bool has_offer() const { return offer_ != nullptr; }
 
  private:
   Result<void> open_and_drop(const plane::IpAddress& peer) {
@@ -254,7 +256,9 @@ Result<ExitCode> run(const RecvOptions& options, Reporter& reporter) {
   RecvJob host{options, reporter, job, std::move(interface), listen.port};
   plane::RecvServer server{io, server_options, key, host};
   Interrupts interrupts{io, [&] {
-    reporter.say("interrupted: what arrived is kept");
+    if (job.has_data()) reporter.say("interrupted: what arrived is kept");
+    else if (host.has_offer()) reporter.say("interrupted before anything arrived");
+    else reporter.say("interrupted: nothing was under way");
     server.interrupt();
   }};
   plane::SessionEnd end;

@@ -150,7 +150,10 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   SendJob host{options, reporter, std::move(files), job};
   plane::SendSession session{io, session_options, key, host};
   Interrupts interrupts{io, [&] {
-    reporter.say("interrupted: the peer keeps what arrived; the same command goes on from there when the receiver runs with --on-exist resume");
+    if (job.has_data())
+      reporter.say("interrupted: the peer keeps what arrived; the same command goes on from there when the receiver runs with --on-exist resume");
+    else
+      reporter.say("interrupted before anything was sent");
     session.interrupt();
   }};
   plane::SessionEnd end;
