@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "control/link/link_info.hpp"
+#include "engine/base/rate_text.hpp"
 #include "engine/base/time.hpp"
 #include "engine/crypto/aead.hpp"
 #include "engine/file/manifest.hpp"

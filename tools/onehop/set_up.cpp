@@ -4,9 +4,9 @@
 #include <sys/random.h>
 
 #include "control/law/make_law.hpp"
+#include "engine/base/rate_text.hpp"
 #include "engine/crypto/key_schedule.hpp"
 #include "engine/run/placement.hpp"
-#include "tools/onehop/quantity.hpp"
 
 namespace onehop::tool {
 

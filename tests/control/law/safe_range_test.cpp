@@ -275,8 +275,7 @@ TEST_CASE("fixed grants its rate and 18 ms of backlog", "[control][law]") {
 TEST_CASE("make_law reads its names and names what it does not know", "[control][law]") {
   CHECK(make_law({.spec = "safe-range"}).value()->name() == "safe-range");
   CHECK(make_law({.spec = "fixed:600M"}).value()->name() == "fixed");
-  CHECK(parse_rate("1.5G").value() == mbit_per_s(1500));
-  CHECK(parse_rate("8k").value() == BytesPerSecond{1000});
+  CHECK(make_law({.spec = "fixed:300Mbit"}).value()->name() == "fixed");
   for (const char* bad : {"", "fixed:", "fixed:-1M", "fixed:nan", "fixed:infG", "fixed:1e9", "fixed:5x", "fixed:1", "vegas"}) {
     CAPTURE(bad);
     const auto law = make_law({.spec = bad});
