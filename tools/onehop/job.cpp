@@ -112,6 +112,7 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   law_options.spec = options_.law;
   law_options.target = options_.target;
   law_options.bounds = options_.bounds;
+  if (options_.law_params) law_options.params = *options_.law_params;
   ONEHOP_TRY(made, law::make_law(law_options));
     law_ = std::move(made);
   facts_.law = law_->name();
