@@ -139,5 +139,28 @@ def test_law_parameters_of_a_configuration_file_count(onehop):
         here.refused("recv", "--config", wrong, words=("'d_1'",))
 
 
+def test_the_rate_of_the_last_run_is_where_the_next_one_starts(onehop):
+    with Loopback(onehop) as here:
+        slow = ("--config", here.text("slow.json", '{"law": "safe-range", "rate_max_bps": 200000000}'))  # 8 MB last 320 ms
+        check("starting at" not in here.send(*slow).text(), "nothing is remembered where it is switched off")
+        here.state = here.work / "state"
+        check("starting at" not in here.send(*slow).text(), "the first run knows nothing")
+        file = here.state / "start-rates.json"
+        [entry] = json.loads(file.read_text())["rates"]
+        check(entry["peer"] == "127.0.0.1" and entry["interface"] == "lo", f"peer and interface: {entry}")
+        check(1e6 < entry["rate_bytes_per_s"] <= 25e6, f"what 200 Mbit/s can carry at most: {entry}")
+        entry["rate_bytes_per_s"] = 20_000_000
+        file.write_text(json.dumps({"schema_version": 1, "rates": [entry]}))
+        check("starting at 128 Mbit/s" in here.send(*slow).text(), "four fifths of what is remembered")
+        check(json.loads(file.read_text())["rates"][0]["rate_bytes_per_s"] != 20_000_000, "the newest run counts")
+        before = file.read_text()
+        here.send("--max-rate", "100Mbit")
+        check(file.read_text() == before, "a capped run does not show what the path carries")
+        file.write_text("{ damaged")
+        sender = here.send(*slow)
+        check("damaged" in sender.text() and str(file) in sender.text(), f"a damaged file is told: {sender.text()}")
+        check(len(json.loads(file.read_text())["rates"]) == 1, "and replaced")
+
+
 if __name__ == "__main__":
     sys.exit(main(globals(), needs_root=False))

@@ -169,6 +169,7 @@ void Lab::set_environment() const {
   ::setenv("ONEHOP_LAB_B4", address_b4, 1);
   ::setenv("ONEHOP_LAB_A6", address_a6, 1);
   ::setenv("ONEHOP_LAB_B6", address_b6, 1);
+  ::setenv("ONEHOP_STATE_DIR", "", 0);  // what one run in a lab reached is nothing to the next one
   if (state_.disk.empty()) ::unsetenv("ONEHOP_LAB_DISK");
   else ::setenv("ONEHOP_LAB_DISK", disk_mount(state_.disk).c_str(), 1);
 }

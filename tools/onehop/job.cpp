@@ -23,6 +23,8 @@ constexpr Nanos view_period = 100ms;      // progress is redrawn at most ten tim
 constexpr Nanos count_period = 20ms;      // of the receiving end's occupancies
 constexpr Nanos interval_period = 1s;     // of the interval event
 constexpr std::size_t ethernet_bytes = 14;
+constexpr Gain start_share{800};          // of the remembered rate: the link may have become slower since
+constexpr Nanos rate_span_min = 200ms;    // a shorter transfer says little about the path
 
 std::string hex(const Digest& digest, std::string_view kind) {
   const std::size_t length = kind == "sha256" ? 32 : 16;
@@ -113,6 +115,7 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   law_options.target = options_.target;
   law_options.bounds = options_.bounds;
   if (options_.law_params) law_options.params = *options_.law_params;
+  if (is_sending) set_start(plan, law_options.params);
   ONEHOP_TRY(made, law::make_law(law_options));
     law_ = std::move(made);
   facts_.law = law_->name();
@@ -178,6 +181,30 @@ void Job::stop() noexcept {
   progress_.finish();
 }
 
+void Job::set_start(const plane::DataPlan& plan, law::SafeRangeParams& params) {
+  path_used_.reset();
+  if (options_.law != "safe-range" || params.is_start_known) return;
+  const std::string peer = plan.peer.address.text();
+  auto remembered = RateMemory{rate_memory_file()}.recall(peer, facts_.interface);
+  if (!remembered.has_value()) {
+    reporter_.say(remembered.error().message() + "; starting without");
+  } else if (remembered.value()) {
+    params.rate_start = std::clamp(*remembered.value() * start_share, params.rate_min, params.rate_max);
+    params.is_start_known = true;
+    reporter_.say(fmt::format("starting at {}, from the last run to {} over {}", format_rate(params.rate_start), peer,
+                              facts_.interface));
+  }
+  if (options_.rate_max.empty()) path_used_ = {peer, facts_.interface, {}};  // a capped run does not show the path's rate
+}
+
+void Job::remember_rate() {
+  const Nanos span = all_arrived_at_ - first_data_at_;
+  if (!path_used_ || first_data_at_ == Instant{} || all_arrived_at_ == Instant{} || span < rate_span_min) return;
+  const DataPathCounters& counters = last_state_.path.counters;
+  path_used_->rate = Bytes{static_cast<std::int64_t>(counters.data_bytes_sent_total - counters.retransmitted_bytes_total)} / span;
+  if (auto kept = RateMemory{rate_memory_file()}.remember(*path_used_); !kept.has_value()) reporter_.say(kept.error().message());
+}
+
 void Job::close_trace() {
   if (trace_) {
     if (auto closed = trace_->close(); !closed.has_value()) reporter_.warn(closed.error().message());
@@ -186,7 +213,7 @@ void Job::close_trace() {
 }
 
 void Job::forget_session() {
-  first_data_at_ = ended_at_ = interval_at_ = {};
+  first_data_at_ = all_arrived_at_ = ended_at_ = interval_at_ = {};
   interval_bytes_ = bytes_expected_ = facts_.bytes_skipped_total = 0;
   last_state_ = {};
   usage_ = {};
@@ -253,6 +280,7 @@ void Job::end(const plane::SessionEnd& end, std::uint64_t bytes_total, std::uint
   progress_.finish();
   close_trace();
   if (end.code != ExitCode::done) reporter_.error(end.error);
+  else remember_rate();
   facts_.bytes_total = bytes_total;
   facts_.files_total = files_total;
   facts_.is_hash_ok = end.code == ExitCode::done;

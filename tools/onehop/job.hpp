@@ -27,6 +27,7 @@
 #include "tools/onehop/onehop_port.hpp"
 #include "tools/onehop/options.hpp"
 #include "tools/onehop/progress.hpp"
+#include "tools/onehop/rate_memory.hpp"
 #include "tools/onehop/report.hpp"
 #include "tools/onehop/usage.hpp"
 
@@ -54,6 +55,7 @@ class Job {
   void stop() noexcept;
   void on_phase(plane::Phase phase);
   void on_first_data(Instant at);
+  void on_all_arrived(Instant at) { all_arrived_at_ = at; }  ///< sending
   void on_file_done(const std::string& shown_name, std::uint64_t bytes, const Digest& root);
 
   /// end prints the end event and the summary.
@@ -74,6 +76,9 @@ class Job {
  private:
   void tick();
   void close_trace();
+  /// set_start gives the law what an earlier run reached on this path, and notes the path for remember_rate().
+  void set_start(const plane::DataPlan& plan, law::SafeRangeParams& params);
+  void remember_rate();
   void forget_session();  ///< the next one of a receiver that goes on counts from nothing
   [[nodiscard]] std::uint64_t bytes_arrived() const;
   void emit_interval(Instant now);
@@ -100,6 +105,8 @@ class Job {
   std::uint64_t bytes_expected_ = 0;
   Instant viewed_at_{};
   Instant first_data_at_{};
+  Instant all_arrived_at_{};
+  std::optional<RememberedRate> path_used_;  // sending: whose rate is worth remembering
   Instant ended_at_{};
   Instant interval_at_{};
   std::uint64_t interval_bytes_ = 0;

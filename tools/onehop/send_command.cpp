@@ -87,6 +87,7 @@ class SendJob final : public plane::SendHost {
   void on_phase(plane::Phase phase) override { job_.on_phase(phase); }
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) job_.on_first_data(event.at);
+    if (event.kind == EventKind::all_arrived) job_.on_all_arrived(event.at);
     if (event.kind == EventKind::file_message && event.block.kind == BlockKind::skipped && !has_restarted_) job_.add_bytes_skipped(event.block.length);
   }
   void on_file_done(std::uint32_t file, const Digest& root) override {
