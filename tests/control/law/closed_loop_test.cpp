@@ -147,6 +147,43 @@ TEST_CASE("safe-range with the lowest target runs just above empty", "[control][
   CHECK(ms_of_data(link.window.occupancy_max, link.p.link) <= 4.0);  // 1.25 naps, and at least two batches
 }
 
+// Goal:   --target mid holds the queue in the middle of the safe range, where under holds its lower edge.
+// Method: a round trip of 20 ms, so that X_max = 2 BDP is above the floor: X_over = 40 - 10 = 30 ms of data, X_under = 8.
+// Bounds: 19 and 8 ms, 10 % allowed.
+//= [SMUFF] eq. (2), (3) type=test
+TEST_CASE("safe-range holds the target that it is given", "[control][law]") {
+  const auto [target, wanted_ms] = GENERATE(table<law::Target, double>({{law::Target::under, 8.0}, {law::Target::mid, 19.0}}));
+  CAPTURE(wanted_ms);
+  SafeRange law{{.target = target}};
+  FluidLink link{law, {.rtt = 20ms, .queue_packets_max = 4000}};
+  link.run(500ms);
+  link.open_window();
+  link.run(1s);
+  CHECK(ms_of_data(link.window.mean().count, link.p.link) == Approx(wanted_ms).epsilon(0.10));
+  CHECK(use(link) >= 0.999);
+  CHECK(link.refused == 0);
+}
+
+// Goal:   --bounds strict takes what the interface claims as the most that the link may become, so the queue is that
+//         rate's data of d_1: deeper where the link can still rise, shallower where it is near its maximum.
+// Method: 600 Mbit/s on an interface that claims 1 or 3 Gbit/s, or nothing (then 2 v, as measured).
+// Bounds: claim x 4 ms / 600 Mbit/s, 10 % allowed.
+TEST_CASE("safe-range with strict bounds prepares for the interface's maximum", "[control][law]") {
+  const auto [bounds, claim, wanted_ms] = GENERATE(table<law::Bounds, int, double>(
+      {{law::Bounds::strict, 1000, 6.67}, {law::Bounds::strict, 3000, 20.0}, {law::Bounds::strict, 0, 8.0},
+       {law::Bounds::measured, 1000, 8.0}, {law::Bounds::measured, 3000, 8.0}}));
+  CAPTURE(claim, wanted_ms);
+  SafeRange law{{.bounds = bounds}};
+  FluidLink link{law, {.queue_packets_max = 8000}};
+  link.sample.limits.link_rate = mbit_per_s(claim);
+  link.run(500ms);
+  link.open_window();
+  link.run(1s);
+  CHECK(ms_of_data(link.window.mean().count, link.p.link) == Approx(wanted_ms).epsilon(0.10));
+  CHECK(use(link) >= 0.999);
+  CHECK(link.refused == 0);
+}
+
 // Bounds: below a fifth of the queue we yield, above it we hold our own 8 ms of our own share.
 TEST_CASE("safe-range shares a queue with another flow without a refusal", "[control][law]") {
   const int foreign = GENERATE(30, 100, 200, 400);
