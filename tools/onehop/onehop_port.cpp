@@ -3,6 +3,8 @@
 
 #include <type_traits>
 
+#include "tools/onehop/set_up.hpp"
+
 namespace onehop::tool {
 
 namespace {
@@ -17,6 +19,7 @@ Result<UdpPortConfig> udp_config(const CommonOptions& options, const sockaddr_st
   config.local = local;
   config.interface = options.interface;
   config.priority = priority_of(options);
+  config.dscp = dscp_of(options);
   return config;
 }
 
