@@ -25,18 +25,6 @@ RecvSession::RecvSession(asio::io_context& io, const RecvOptions& options, RecvH
   peer_name_ = channel_->peer().address.text();
 }
 
-Task<SessionEnd> RecvSession::run() {
-  auto outcome = co_await converse();
-  if (outcome) {
-    co_await wind_down(nullptr);
-    set_phase(Phase::done);
-    co_return SessionEnd{};
-  }
-  const Error error = outcome.error();
-  co_await wind_down(&error);
-  co_return SessionEnd{error.code, error};
-}
-
 Task<Result<void>> RecvSession::converse() {
   channel_->send(Welcome{protocol_version, "onehop " ONEHOP_VERSION});
   for (;;) {

@@ -12,17 +12,15 @@
 
 namespace onehop::plane {
 
-class RecvSession : public SessionBase, public std::enable_shared_from_this<RecvSession> {
+class RecvSession final : public SessionBase, public std::enable_shared_from_this<RecvSession> {
  public:
   RecvSession(asio::io_context& io, const RecvOptions& options, RecvHost& host, std::shared_ptr<Channel> channel);
 
-  /// run is the whole session; it has stopped the data path and closed the channel when it returns.
-  [[nodiscard]] Task<SessionEnd> run();
   /// has_offer: the sender got as far as a whole, valid offer.
   [[nodiscard]] bool has_offer() const noexcept { return has_offer_; }
 
  private:
-  [[nodiscard]] Task<Result<void>> converse();
+  [[nodiscard]] Task<Result<void>> converse() override;
   [[nodiscard]] Task<Result<void>> receive_offered();
   [[nodiscard]] Task<Result<void>> restart();
   [[nodiscard]] Result<void> check_offer_again();

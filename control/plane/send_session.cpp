@@ -22,7 +22,7 @@ constexpr std::size_t unsent_bytes_max = 4U << 20;
 
 }  // namespace
 
-class SendSession::Impl : public SessionBase, public std::enable_shared_from_this<Impl> {
+class SendSession::Impl final : public SessionBase, public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& io, SendOptions options, const PairingKey& key, SendHost& host)
       : SessionBase{io, host, options.limits, Role::sender},
@@ -49,19 +49,7 @@ class SendSession::Impl : public SessionBase, public std::enable_shared_from_thi
   }
 
  private:
-  Task<SessionEnd> run() {
-    auto outcome = co_await converse();
-    if (outcome) {
-      co_await wind_down(nullptr);
-      set_phase(Phase::done);
-      co_return SessionEnd{};
-    }
-    const Error error = outcome.error();
-    co_await wind_down(&error);
-    co_return SessionEnd{error.code, error};
-  }
-
-  Task<Result<void>> converse() {
+  Task<Result<void>> converse() override {
     if (!tls_) co_return tls_.error();
     manifest_ = &send_host_.manifest();
     ONEHOP_CO_TRYV(file::validate(*manifest_));

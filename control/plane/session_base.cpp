@@ -78,6 +78,18 @@ ExitCode exit_code_for_failure_of_peer(ExitCode code) noexcept {
 SessionBase::SessionBase(asio::io_context& io, SessionHost& host, const SessionLimits& limits, Role role)
     : io_{io}, host_{host}, limits_{limits}, role_{role} {}
 
+Task<SessionEnd> SessionBase::run() {
+  auto outcome = co_await converse();
+  if (outcome) {
+    co_await wind_down(nullptr);
+    set_phase(Phase::done);
+    co_return SessionEnd{};
+  }
+  const Error error = outcome.error();
+  co_await wind_down(&error);
+  co_return SessionEnd{error.code, error};
+}
+
 void SessionBase::interrupt() {
   is_interrupted_ = true;
   if (channel_) channel_->poke();
