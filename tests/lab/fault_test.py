@@ -46,10 +46,7 @@ def resume_to_the_end(world, path, io="udp", into=None):
 
 def test_C1_a_sender_that_is_killed_leaves_what_can_be_resumed(onehop):
     with World(onehop) as world:
-        path = world.file(100 * MB)
-        receiver = world.receive()
-        sender = world.send(path)
-        world.wait_bytes(40 * MB, receiver)
+        path, receiver, sender = world.begin("udp", 100 * MB, 40 * MB)
         sender.process.kill()
         ends_with(receiver, (INTERRUPTED, UNREACHABLE, TIMED_OUT), "the receiver says that the sender is gone")
         check(path.name not in world.names(), "no partial file has its final name")
@@ -59,10 +56,7 @@ def test_C1_a_sender_that_is_killed_leaves_what_can_be_resumed(onehop):
 def test_C2_a_receiver_that_is_killed_goes_on_from_its_journal(onehop):
     for io in ("udp", "afxdp"):
         with World(onehop) as world:
-            path = world.file(150 * MB)
-            receiver = world.receive(io)
-            sender = world.send(path, io)
-            world.wait_bytes(100 * MB, receiver)
+            path, receiver, sender = world.begin(io, 150 * MB, 100 * MB)
             receiver.process.kill()
             ends_with(sender, (INTERRUPTED, UNREACHABLE, TIMED_OUT), f"{io}: the sender says that the receiver is gone")
             check(path.name not in world.names(), "no partial file has its final name")
@@ -72,10 +66,7 @@ def test_C2_a_receiver_that_is_killed_goes_on_from_its_journal(onehop):
 def test_an_interrupted_transfer_is_7_on_both_sides_and_can_be_resumed(onehop):
     for who in ("send", "recv"):
         with World(onehop) as world:
-            path = world.file(100 * MB)
-            receiver = world.receive()
-            sender = world.send(path)
-            world.wait_bytes(40 * MB, receiver)
+            path, receiver, sender = world.begin("udp", 100 * MB, 40 * MB)
             (sender if who == "send" else receiver).process.send_signal(signal.SIGINT)
             ends_with(sender, INTERRUPTED, f"SIGINT to {who}, the sender")
             ends_with(receiver, INTERRUPTED, f"SIGINT to {who}, the receiver")
@@ -263,10 +254,7 @@ def test_D2_hostile_names_reach_neither_terminal_nor_json(onehop):
 
 def test_D4_the_code_is_in_no_command_line_and_no_output(onehop):
     with World(onehop) as world:
-        path = world.file(60 * MB)
-        receiver = world.receive()
-        sender = world.send(path)
-        world.wait_bytes(5 * MB, receiver)
+        path, receiver, sender = world.begin("udp", 60 * MB, 5 * MB)
         for end in (sender, receiver):
             check(CODE.encode() not in Path(f"/proc/{end.process.pid}/cmdline").read_bytes(), "the code is not in argv")
         ends_with(sender, OK, "send")

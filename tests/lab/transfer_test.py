@@ -93,10 +93,7 @@ def test_a_slow_disk_holds_the_sender_back_and_loses_nothing(onehop):
 def test_N9_the_mtu_is_lowered_in_the_transfer(onehop):
     for io in ("udp", "afxdp"):
         with World(onehop) as world:
-            path = world.file(100 * MB)
-            receiver = world.receive(io)
-            sender = world.send(path, io)
-            world.wait_bytes(10 * MB, receiver)
+            path, receiver, sender = world.begin(io, 100 * MB, 10 * MB)
             world.run_on("a", "ip", "link", "set", "dev", "mv0", "mtu", "1300")
             check(sender.code() == 0, f"{io}: send ends with 0, not {sender.process.returncode}: {sender.text()}")
             check(receiver.code() == 0, f"{io}: recv ends with 0: {receiver.text()}")
@@ -106,10 +103,7 @@ def test_N9_the_mtu_is_lowered_in_the_transfer(onehop):
 def test_N10_the_interface_goes_down_and_comes_back(onehop):
     for io in ("udp", "afxdp"):
         with World(onehop) as world:
-            path = world.file(100 * MB)
-            receiver = world.receive(io)
-            sender = world.send(path, io)
-            world.wait_bytes(10 * MB, receiver)
+            path, receiver, sender = world.begin(io, 100 * MB, 10 * MB)
             world.run_on("b", "ip", "link", "set", "dev", "vb", "down")
             time.sleep(0.5)
             world.run_on("b", "ip", "link", "set", "dev", "vb", "up")

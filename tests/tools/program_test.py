@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
-from program import CODE, End, check, main  # noqa: E402  (found beside the lab's tests)
+from program import CODE, End, check, end_all, main  # noqa: E402  (found beside the lab's tests)
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 MB = 1_000_000
@@ -41,10 +41,7 @@ class Loopback:
         return self
 
     def __exit__(self, *_):
-        for end in self._ends:
-            if end.process.poll() is None:
-                end.process.kill()
-            end.process.wait()
+        end_all(self._ends)
         self._folder.cleanup()
 
     def start(self, *command):
