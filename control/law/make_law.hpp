@@ -12,7 +12,7 @@
 namespace onehop::law {
 
 struct LawOptions {
-  std::string_view spec = "safe-range";  ///< "safe-range" or "fixed:RATE", RATE in bit/s with k, M or G
+  std::string_view spec = "safe-range";  ///< "safe-range" or "fixed:RATE", RATE as engine/base/rate_text.hpp reads it
   std::string_view target = "under";     ///< "under", "mid" or "zero"
   std::string_view bounds = "measured";  ///< "measured" or "strict"
   SafeRangeParams params{};              ///< its target and bounds are overwritten
@@ -20,8 +20,5 @@ struct LawOptions {
 
 /// make_law fails with ExitCode::usage and names what would be legal.
 [[nodiscard]] Result<std::unique_ptr<Controller>> make_law(const LawOptions& options);
-
-/// parse_rate reads "600M", "1.5G", "8k" or plain bit/s.
-[[nodiscard]] Result<BytesPerSecond> parse_rate(std::string_view text);
 
 }  // namespace onehop::law

@@ -192,12 +192,13 @@ void SafeRange::set_limits(const LinkSample& sample, BytesPerSecond v) {
 void SafeRange::set_own_term(const LinkSample& sample) {
   BufferRow& row = trace_.buffers[0];
   const bool has_claim = sample.limits.link_rate > BytesPerSecond{0} && !sample.limits.is_link_virtual;
-  const BytesPerSecond start = has_claim ? sample.limits.link_rate * Gain{600} : params_.rate_start;
+  const bool is_claim_used = has_claim && !params_.is_start_known;
+  const BytesPerSecond start = is_claim_used ? sample.limits.link_rate * Gain{600} : params_.rate_start;
   const BytesPerSecond v = own_.has_drain() ? own_.drain() : std::min(start, params_.rate_max);
   row.drain = v;
   row.takes_part = true;
   set_limits(sample, v);
-  if (!own_.has_drain() && !has_claim) {
+  if (!own_.has_drain() && !has_claim && !params_.is_start_known) {
     target_ = std::min(target_, params_.backlog_start);
     x_max_ = params_.backlog_start;
   }

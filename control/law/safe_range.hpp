@@ -48,6 +48,7 @@ struct SafeRangeParams {
   Nanos d_app_max{100ms};                    ///< a disk of 80 Mbit/s drains a grain in this time; slower ones ring a little
   Nanos latch_min{50ms};
   BytesPerSecond rate_start{12'500'000};
+  bool is_start_known = false;               ///< rate_start was reached on this path, or asked for: it goes before a claim
   BytesPerSecond rate_min{150'000};          ///< one full packet per 10 ms
   BytesPerSecond rate_max{12'500'000'000};
   Bytes backlog_start{32 * 1024};

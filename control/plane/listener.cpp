@@ -128,7 +128,7 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
         continue;
       }
       const Endpoint peer = endpoint_of(socket.remote_endpoint(error));
-      if (error) continue;
+      if (error || is_burnt()) continue;
       // Too many strangers at once: the newest is turned away before it costs anything. A sender tries again.
       std::uint32_t& from_address = half_open_by_address_[peer.address];
       if (half_open_.size() >= options_.half_open_max || from_address >= options_.half_open_per_address_max) {
@@ -145,7 +145,9 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   Task<void> admit(std::shared_ptr<Channel> channel) {
-    const HandshakeFailure failure = co_await channel->handshake(Role::receiver, options_.limits.handshake);
+    co_await wait_for_turn();
+    HandshakeFailure failure = HandshakeFailure::vanished;
+    if (!is_stopped_ && !is_burnt()) failure = co_await channel->handshake(Role::receiver, options_.limits.handshake);
     half_open_.erase(channel);
     const auto counted = half_open_by_address_.find(channel->peer().address);
     if (counted != half_open_by_address_.end() && --counted->second == 0) half_open_by_address_.erase(counted);
@@ -156,6 +158,7 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
       co_return;
     }
     channel->start();
+    if (is_burnt()) co_return co_await refuse(channel, "too many attempts with a wrong code");
     const std::string alpn = channel->alpn();
     if (alpn != alpn_name) {
       co_await refuse(channel,
@@ -165,6 +168,19 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
     } else {
       co_await serve(channel);
     }
+  }
+
+  // An attempt begins at once while no code was wrong, else in its turn, guess_pause after the one before.
+  Task<void> wait_for_turn() {
+    if (failures_ == 0) co_return;
+    asio::steady_timer turn{io_};
+    attempt_at_ = std::max(attempt_at_, Clock::now());
+    turn.expires_at(attempt_at_);
+    attempt_at_ += options_.limits.guess_pause;
+    turns_.insert(&turn);
+    boost::system::error_code ignored;
+    co_await turn.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    turns_.erase(&turn);
   }
 
   // The common part of all versions: Welcome tells ours, Refuse says why not.
@@ -184,13 +200,15 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
     host_.on_session_end(end);
     const bool is_over = options_.is_once && session->has_offer();
     if (is_over || is_interrupted_) stop(end);
-    else if (failures_ >= options_.authentication_failures_max) stop(burnt());
+    else if (is_burnt()) stop(burnt());
   }
 
+  [[nodiscard]] bool is_burnt() const { return failures_ >= options_.authentication_failures_max; }
   void count_failure() {
     ++failures_;
+    attempt_at_ = std::max(attempt_at_, Clock::now() + options_.limits.guess_pause);
     // A running session belongs to someone who knew the code: it may finish first.
-    if (failures_ >= options_.authentication_failures_max && !session_) stop(burnt());
+    if (is_burnt() && !session_) stop(burnt());
   }
   [[nodiscard]] SessionEnd burnt() const {
     return {ExitCode::authentication_failed,
@@ -205,6 +223,7 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
     acceptor_.close(ignored);
     const auto half_open = std::exchange(half_open_, {});
     for (const auto& channel : half_open) channel->abort();
+    for (asio::steady_timer* turn : turns_) turn->cancel();
     if (on_end_) std::exchange(on_end_, nullptr)(end);
   }
 
@@ -218,6 +237,8 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
   std::map<IpAddress, std::uint32_t> half_open_by_address_;
   std::shared_ptr<RecvSession> session_;
   unsigned failures_ = 0;
+  Clock::time_point attempt_at_{};           // of the next attempt, once one failed
+  std::set<asio::steady_timer*> turns_;      // of those that wait for theirs
   bool is_stopped_ = false, is_interrupted_ = false, has_success_ = false;
 };
 

@@ -4,8 +4,9 @@
 //   accept ─▶ [ half open: bounded in number, per address, in time, in memory ] ─▶ TLS ─▶ busy? Refuse : RecvSession
 //
 // A stranger can cost us at most half_open_max connections of about 70 KiB for ten seconds, and never the running
-// session. Wrong codes are counted over all addresses: the last one allowed ends the server with exit code 4, because a
-// code that somebody guesses at is burnt. It owns the acceptor and the sessions; plane thread, but for interrupt().
+// session. Wrong codes are counted over all addresses: after one, attempts begin a second apart, and the last one allowed
+// ends the server with exit code 4, because a code that somebody guesses at is burnt. A running session may finish first;
+// meanwhile nobody is let in. It owns the acceptor and the sessions; plane thread, but for interrupt().
 #pragma once
 
 #include <functional>

@@ -245,6 +245,10 @@ void put(Out&, const Complete&) {}
 void get(ByteReader&, Complete&) {}
 void put(Out&, const KeepAlive&) {}
 void get(ByteReader&, KeepAlive&) {}
+void put(Out&, const Restart&) {}
+void get(ByteReader&, Restart&) {}
+void put(Out&, const Restarted&) {}
+void get(ByteReader&, Restarted&) {}
 
 template <class T>
 std::optional<Message> decode_as(std::span<const std::byte> body) {
@@ -256,7 +260,7 @@ std::optional<Message> decode_as(std::span<const std::byte> body) {
 }
 
 constexpr std::size_t type_count = std::variant_size_v<Message>;
-static_assert(type_count == static_cast<std::size_t>(MessageType::keep_alive), "types number the variant from 1");
+static_assert(type_count == static_cast<std::size_t>(MessageType::restarted), "types number the variant from 1");
 
 using Decoder = std::optional<Message> (*)(std::span<const std::byte>);
 template <std::size_t... I>
@@ -267,7 +271,8 @@ constexpr auto decoders = make_decoders(std::make_index_sequence<type_count>{});
 
 constexpr std::array<std::string_view, type_count> names = {
     "Welcome", "Refuse", "Offer", "ManifestPart", "OfferEnd", "Accept", "ClaimPart", "DataReady",
-    "PathReady", "BlockDigests", "FileRoot", "FileDone", "Complete", "Bye", "Failure", "KeepAlive"};
+    "PathReady", "BlockDigests", "FileRoot", "FileDone", "Complete", "Bye", "Failure", "KeepAlive",
+    "Restart", "Restarted"};
 
 // Only four messages may be large; the rest is refused before its body is read.
 constexpr std::uint32_t small_body_bytes_max = 2048;

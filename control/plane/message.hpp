@@ -12,6 +12,8 @@
 //     BlockDigests.., FileRoot.. ───────▶
 //     ◀──────────────────────── FileDone..      verified, fsynced, renamed
 //     Complete ──────▶ ◀────────────── Bye
+//     Restart ───────▶                          a file changed while it was sent: everything stops in order
+//     ◀───────── FileDone.., Restarted          then the files that are not done are offered again, from Offer on
 //   either way, at any time: KeepAlive, Failure, Bye (interrupted)
 //
 // Pure functions and plain values; any thread. A decoder takes nothing on trust: every length is compared with what is
@@ -56,7 +58,7 @@ inline constexpr std::uint64_t block_index_max = (std::uint64_t{1} << 62) / bloc
 enum class MessageType : std::uint8_t {
   welcome = 1, refuse = 2, offer = 3, manifest_part = 4, offer_end = 5, accept = 6, claim_part = 7, data_ready = 8,
   path_ready = 9, block_digests = 10, file_root = 11, file_done = 12, complete = 13, bye = 14, failure = 15,
-  keep_alive = 16,
+  keep_alive = 16, restart = 17, restarted = 18,
 };
 
 struct Welcome {
@@ -118,9 +120,12 @@ struct Complete {};
 struct Bye { ExitCode code = ExitCode::done; };
 struct Failure { ExitCode code = ExitCode::internal_error; std::string text; };
 struct KeepAlive {};
+struct Restart {};
+struct Restarted {};
 
 using Message = std::variant<Welcome, Refuse, Offer, ManifestPart, OfferEnd, Accept, ClaimPart, DataReady, PathReady,
-                             BlockDigests, FileRoot, FileDone, Complete, Bye, Failure, KeepAlive>;
+                             BlockDigests, FileRoot, FileDone, Complete, Bye, Failure, KeepAlive, Restart,
+                             Restarted>;
 
 struct MessageHeader {
   MessageType type = MessageType::keep_alive;

@@ -4,6 +4,7 @@
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 namespace onehop::plane {
@@ -24,20 +25,17 @@ RecvSession::RecvSession(asio::io_context& io, const RecvOptions& options, RecvH
   peer_name_ = channel_->peer().address.text();
 }
 
-Task<SessionEnd> RecvSession::run() {
-  auto outcome = co_await converse();
-  if (outcome) {
-    co_await wind_down(nullptr);
-    set_phase(Phase::done);
-    co_return SessionEnd{};
-  }
-  const Error error = outcome.error();
-  co_await wind_down(&error);
-  co_return SessionEnd{error.code, error};
-}
-
 Task<Result<void>> RecvSession::converse() {
   channel_->send(Welcome{protocol_version, "onehop " ONEHOP_VERSION});
+  for (;;) {
+    ONEHOP_CO_TRYV(co_await receive_offered());
+    if (!is_restarting_) co_return success();
+    ONEHOP_CO_TRYV(co_await restart());
+  }
+}
+
+// One offer and what follows from it: until every file of it is done, or the sender wants to offer again.
+Task<Result<void>> RecvSession::receive_offered() {
   ONEHOP_CO_TRYV(co_await take_offer());
   ONEHOP_CO_TRYV(co_await consider());
   ONEHOP_CO_TRYV(open_data());
@@ -87,6 +85,14 @@ Task<Result<void>> RecvSession::take_offer() {
   if (file::total_bytes(info_->manifest) != offer_.total_bytes ||
       file::manifest_hash(info_->manifest) != info_->manifest_hash)
     co_return violation("sizes or hash of the manifest do not agree with the offer", step);
+  if (std::ranges::find(session_ids_, offer_.session_id) != session_ids_.end())  // the same id gives the same keys
+    co_return violation("the peer offers again with the keys of its offer before", step);
+  session_ids_.push_back(offer_.session_id);
+  if (offered_before_) {
+    ONEHOP_CO_TRYV(check_offer_again());
+  } else {
+    restarts_left_ = offer_.file_count;
+  }
   has_offer_ = true;
   info_->total_bytes = offer_.total_bytes;
   info_->digest = offer_.digest;
@@ -96,6 +102,48 @@ Task<Result<void>> RecvSession::take_offer() {
   context_.key_interval = offer_.key_interval;
   context_.queue_count = offer_.queue_count;
   context_.session_id = offer_.session_id;
+  co_return success();
+}
+
+// What was approved stays approved, and nothing else is: files of the offer before that are not done, by their names.
+Result<void> RecvSession::check_offer_again() {
+  std::unordered_map<std::string_view, const file::ManifestEntry*> open;
+  for (std::size_t i = 0; i < was_settled_.size(); ++i)
+    if (!was_settled_[i]) open.emplace(offered_before_->manifest.files[i].name, &offered_before_->manifest.files[i]);
+  for (const file::ManifestEntry& entry : info_->manifest.files) {
+    const auto before = open.find(entry.name);
+    if (before == open.end()) return violation("the peer offers again what it did not offer before", "read the offer");
+    info_->is_changed.push_back(entry != *before->second);
+  }
+  return success();
+}
+
+// Everything that arrived is made durable, and every file that this finished is told, before the sender offers again.
+Task<Result<void>> RecvSession::restart() {
+  const std::string step = "stop for the sender's changed file";
+  host_.on_notice("a file changed while " + peer_name_ + " sent it: it is received again");
+  engine_->push_file(BlockKind::abort, 0, 0, {});
+  const auto deadline = Clock::now() + limits_.checkpoint;
+  while (!engine_->is_closed()) {
+    if (is_interrupted_) co_return Error{ExitCode::interrupted, step, "interrupted", ""};
+    engine_->flush();
+    Event event;
+    while (engine_->pop(event) && event.kind != EventKind::closed) {
+      ONEHOP_CO_TRYV(take_event(event));
+      if (event.kind == EventKind::file_message && event.block.kind == BlockKind::checkpointed)
+        engine_->push(CommandKind::finish);
+    }
+    if (channel_->end() != ChannelEnd::open) co_return ended(step);
+    if (Clock::now() >= deadline) co_return Error{ExitCode::timed_out, step, "the disk did not take it in time", ""};
+    co_await channel_->wait_turn(limits_.poll_at_end);
+  }
+  drop_data();
+  offered_before_ = info_;
+  was_settled_ = is_done_;
+  for (std::size_t i = 0; i < was_settled_.size(); ++i)
+    if (decision_.actions[i] == FileAction::skip) was_settled_[i] = true;
+  is_restarting_ = false;
+  channel_->send(Restarted{});
   co_return success();
 }
 
@@ -131,8 +179,8 @@ Task<Result<void>> RecvSession::consider() {
   files_left_ = static_cast<std::size_t>(
       std::ranges::count_if(decision_.actions, [](FileAction action) { return action != FileAction::skip; }));
   roots_left_ = files_left_;
-  has_root_.resize(info_->manifest.files.size());
-  is_done_.resize(info_->manifest.files.size());
+  has_root_.assign(info_->manifest.files.size(), false);
+  is_done_.assign(info_->manifest.files.size(), false);
   co_return success();
 }
 
@@ -193,13 +241,14 @@ Task<Result<void>> RecvSession::transfer() {
     }
     // While the engine does not take our commands, messages stay in the inbox and then in TCP.
     bool can_take = !engine_ || engine_->has_room();
-    while (can_take && !is_complete_) {
+    while (can_take && !is_complete_ && !is_restarting_) {
       const auto message = channel_->pop();
       if (!message) break;
       ONEHOP_CO_TRYV(take_message(*message));
       can_take = !engine_ || engine_->has_room();
     }
     if (is_complete_) break;
+    if (is_restarting_) co_return success();
     if (channel_->end() != ChannelEnd::open && !channel_->has_message()) {
       // Every file is verified and in place: that the sender's Complete is missing changes nothing here.
       if (files_left_ == 0) break;
@@ -216,17 +265,22 @@ Task<Result<void>> RecvSession::transfer() {
 Result<void> RecvSession::take_events() {
   Event event;
   while (channel_->unsent_bytes() < unsent_bytes_max && engine_->pop(event)) {
-    auto fault = fault_of(event, info_->manifest);
-    if (event.kind == EventKind::file_message && event.block.kind == BlockKind::file_done &&
-        is_file_expected(event.block.file) && !is_done_[event.block.file]) {
-      is_done_[event.block.file] = true;
-      --files_left_;
-      channel_->send(FileDone{event.block.file, event.block.digest});
-      host_.on_file_done(event.block.file, event.block.digest);
-    }
-    host_.on_event(event);
-    if (fault) return std::move(*fault);
+    ONEHOP_TRYV(take_event(event));
   }
+  return success();
+}
+
+Result<void> RecvSession::take_event(const Event& event) {
+  auto fault = fault_of(event, info_->manifest);
+  if (event.kind == EventKind::file_message && event.block.kind == BlockKind::file_done &&
+      is_file_expected(event.block.file) && !is_done_[event.block.file]) {
+    is_done_[event.block.file] = true;
+    --files_left_;
+    channel_->send(FileDone{event.block.file, event.block.digest});
+    host_.on_file_done(event.block.file, event.block.digest);
+  }
+  host_.on_event(event);
+  if (fault) return std::move(*fault);
   return success();
 }
 
@@ -245,6 +299,11 @@ Result<void> RecvSession::take_message(const Message& message) {
   }
   if (const auto* digests = std::get_if<BlockDigests>(&message)) return take_digests(*digests);
   if (const auto* root = std::get_if<FileRoot>(&message)) return take_root(*root);
+  if (std::holds_alternative<Restart>(message) && engine_ && restarts_left_ > 0) {
+    --restarts_left_;
+    is_restarting_ = true;
+    return success();
+  }
   if (std::holds_alternative<Complete>(message) && files_left_ == 0) {
     is_complete_ = true;
     return success();

@@ -12,17 +12,18 @@
 
 namespace onehop::plane {
 
-class RecvSession : public SessionBase, public std::enable_shared_from_this<RecvSession> {
+class RecvSession final : public SessionBase, public std::enable_shared_from_this<RecvSession> {
  public:
   RecvSession(asio::io_context& io, const RecvOptions& options, RecvHost& host, std::shared_ptr<Channel> channel);
 
-  /// run is the whole session; it has stopped the data path and closed the channel when it returns.
-  [[nodiscard]] Task<SessionEnd> run();
   /// has_offer: the sender got as far as a whole, valid offer.
   [[nodiscard]] bool has_offer() const noexcept { return has_offer_; }
 
  private:
-  [[nodiscard]] Task<Result<void>> converse();
+  [[nodiscard]] Task<Result<void>> converse() override;
+  [[nodiscard]] Task<Result<void>> receive_offered();
+  [[nodiscard]] Task<Result<void>> restart();
+  [[nodiscard]] Result<void> check_offer_again();
   [[nodiscard]] Task<Result<void>> take_offer();
   [[nodiscard]] Task<Result<void>> consider();
   [[nodiscard]] Result<void> check_decision() const;
@@ -30,6 +31,7 @@ class RecvSession : public SessionBase, public std::enable_shared_from_this<Recv
   void send_claims(std::uint32_t file, const std::vector<file::Claim>& claims);
   [[nodiscard]] Task<Result<void>> transfer();
   [[nodiscard]] Result<void> take_events();
+  [[nodiscard]] Result<void> take_event(const Event& event);
   [[nodiscard]] Result<void> take_message(const Message& message);
   [[nodiscard]] Result<void> take_digests(const BlockDigests& message);
   [[nodiscard]] Result<void> take_root(const FileRoot& message);
@@ -44,7 +46,12 @@ class RecvSession : public SessionBase, public std::enable_shared_from_this<Recv
   crypto::ExporterContext context_;
   std::vector<bool> has_root_, is_done_;
   std::size_t files_left_ = 0, roots_left_ = 0;
-  bool has_offer_ = false, is_complete_ = false;
+  // A sender whose file changed offers again what is not done: names of the offer before, and other keys each time.
+  std::shared_ptr<const OfferInfo> offered_before_;
+  std::vector<bool> was_settled_;             // by file of offered_before_
+  std::vector<std::array<std::byte, crypto::session_id_bytes>> session_ids_;
+  std::size_t restarts_left_ = 0;             // as many as files were offered first: each may change once
+  bool has_offer_ = false, is_complete_ = false, is_restarting_ = false;
 };
 
 }  // namespace onehop::plane

@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <sys/random.h>
 
+#include <set>
 #include <utility>
 
 #include "control/plane/connect.hpp"
@@ -21,7 +22,7 @@ constexpr std::size_t unsent_bytes_max = 4U << 20;
 
 }  // namespace
 
-class SendSession::Impl : public SessionBase, public std::enable_shared_from_this<Impl> {
+class SendSession::Impl final : public SessionBase, public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& io, SendOptions options, const PairingKey& key, SendHost& host)
       : SessionBase{io, host, options.limits, Role::sender},
@@ -48,19 +49,7 @@ class SendSession::Impl : public SessionBase, public std::enable_shared_from_thi
   }
 
  private:
-  Task<SessionEnd> run() {
-    auto outcome = co_await converse();
-    if (outcome) {
-      co_await wind_down(nullptr);
-      set_phase(Phase::done);
-      co_return SessionEnd{};
-    }
-    const Error error = outcome.error();
-    co_await wind_down(&error);
-    co_return SessionEnd{error.code, error};
-  }
-
-  Task<Result<void>> converse() {
+  Task<Result<void>> converse() override {
     if (!tls_) co_return tls_.error();
     manifest_ = &send_host_.manifest();
     ONEHOP_CO_TRYV(file::validate(*manifest_));
@@ -74,18 +63,64 @@ class SendSession::Impl : public SessionBase, public std::enable_shared_from_thi
       co_return Error{ExitCode::refused_by_peer, "agree on a version",
                       "this end speaks " + std::string{alpn_name} + ", the peer " + std::string{alpn_prefix} +
                           std::to_string(welcome.version), "run the same version on both ends"};
+    for (;;) {
+      ONEHOP_CO_TRYV(co_await send_offered());
+      if (!changed_file_) co_return co_await complete();
+      ONEHOP_CO_TRYV(co_await restart());
+    }
+  }
+
+  // One offer and what follows from it: until every file of it is done, or changed_file_ tells which one changed.
+  Task<Result<void>> send_offered() {
     ONEHOP_CO_TRYV(open_data());
     ONEHOP_CO_TRYV(co_await offer());
     set_phase(Phase::waiting_for_accept);
     ONEHOP_CO_TRYV(co_await take_accept());
-    if (files_left_ > 0) {
-      ONEHOP_CO_TRYV(start_data(context_, accept_.data_port, accept_.frame_body_max_bytes, accept_.io,
-                                options_.interface, options_.dscp));
-      channel_->send(DataReady{});
-      ONEHOP_CO_TRYV(co_await prove());
-      ONEHOP_CO_TRYV(co_await transfer());
+    if (files_left_ == 0) co_return success();
+    ONEHOP_CO_TRYV(start_data(context_, accept_.data_port, accept_.frame_body_max_bytes, accept_.io,
+                              options_.interface, options_.dscp));
+    channel_->send(DataReady{});
+    ONEHOP_CO_TRYV(co_await prove());
+    co_return co_await transfer();
+  }
+
+  // Stops the data path at both ends in order, and renews the manifest. What the receiver finished until then it says
+  // before it answers, so that no file is offered that it has.
+  Task<Result<void>> restart() {
+    const std::string step = "start the changed file again";
+    const std::string& name = manifest_->files[*changed_file_].name;
+    host_.on_notice(file::display_name(name) + " changed while it was being sent: it is sent again as it is now");
+    restarted_names_.insert(name);
+    channel_->send(Restart{});
+    engine_->push(CommandKind::checkpoint);
+    engine_->push(CommandKind::finish);
+    const auto deadline = Clock::now() + limits_.checkpoint + limits_.step;
+    bool is_answered = false;
+    while (!is_answered || !engine_->is_closed()) {
+      if (is_interrupted_) co_return Error{ExitCode::interrupted, step, "interrupted", ""};
+      engine_->flush();
+      Event event;
+      while (engine_->pop(event)) host_.on_event(event);
+      while (const auto message = channel_->pop()) {
+        is_answered = is_answered || std::holds_alternative<Restarted>(*message);
+        if (!is_answered) {
+          ONEHOP_CO_TRYV(take_message(*message));
+        }
+      }
+      if (channel_->end() != ChannelEnd::open) co_return ended(step);
+      if (Clock::now() >= deadline) co_return Error{ExitCode::timed_out, step, peer_name_ + " did not answer in time", ""};
+      co_await channel_->wait_activity(limits_.poll_at_end);
     }
-    co_return co_await complete();
+    drop_data();
+    std::vector<bool> is_settled = is_done_;
+    for (std::size_t i = 0; i < is_settled.size(); ++i)
+      if (accepted_.actions[i] == FileAction::skip) is_settled[i] = true;
+    ONEHOP_CO_TRYV(send_host_.offer_again(is_settled));
+    ONEHOP_CO_TRYV(file::validate(*manifest_));
+    changed_file_.reset();
+    is_all_arrived_ = false;
+    accepted_ = {};
+    co_return success();
   }
 
   Task<Result<void>> offer() {
@@ -137,8 +172,8 @@ class SendSession::Impl : public SessionBase, public std::enable_shared_from_thi
     }
     files_left_ = static_cast<std::size_t>(
         std::ranges::count_if(accepted_.actions, [](FileAction action) { return action != FileAction::skip; }));
-    roots_.resize(manifest_->files.size());
-    is_done_.resize(manifest_->files.size());
+    roots_.assign(manifest_->files.size(), std::nullopt);
+    is_done_.assign(manifest_->files.size(), false);
     send_host_.on_accepted(accepted_);
     co_return success();
   }
@@ -168,6 +203,7 @@ class SendSession::Impl : public SessionBase, public std::enable_shared_from_thi
       engine_->flush();
       follow_path();
       ONEHOP_CO_TRYV(take_events());
+      if (changed_file_) co_return success();
       while (auto message = channel_->pop()) {
         ONEHOP_CO_TRYV(take_message(*message));
       }
@@ -197,6 +233,11 @@ class SendSession::Impl : public SessionBase, public std::enable_shared_from_thi
     Event event;
     // While the peer does not read its control connection, the event ring fills and the engine waits for us.
     while (channel_->unsent_bytes() < unsent_bytes_max && engine_->pop(event)) {
+      if (may_restart(event)) {
+        changed_file_ = event.block.file;
+        host_.on_event(event);
+        break;
+      }
       auto fault = fault_of(event, *manifest_);
       // A block that the peer has already is announced as well: that is how the peer learns that its copy is right.
       const bool is_skipped = event.kind == EventKind::file_message && event.block.kind == BlockKind::skipped;
@@ -217,6 +258,15 @@ class SendSession::Impl : public SessionBase, public std::enable_shared_from_thi
     }
     send_batch(false);
     return success();
+  }
+
+  // A source that changes gets one more chance: somebody saved it, say. One that changes again is being written to.
+  [[nodiscard]] bool may_restart(const Event& event) const {
+    if (event.kind != EventKind::file_message || event.block.kind != BlockKind::failed) return false;
+    const FileFailure failure = event.block.failure;
+    return (failure == FileFailure::source_changed || failure == FileFailure::source_vanished) &&
+           event.block.file < manifest_->files.size() &&
+           !restarted_names_.contains(manifest_->files[event.block.file].name);
   }
 
   Result<void> take_message(const Message& message) {
@@ -257,6 +307,8 @@ class SendSession::Impl : public SessionBase, public std::enable_shared_from_thi
   Accepted accepted_;
   std::vector<std::optional<Digest>> roots_;
   std::vector<bool> is_done_;
+  std::set<std::string> restarted_names_;  // each of them at most once
+  std::optional<std::uint32_t> changed_file_;
   std::size_t files_left_ = 0;
   std::uint64_t bytes_total_ = 0, bytes_done_ = 0;  // to announce in all; announced
   Clock::time_point started_at_{};

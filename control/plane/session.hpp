@@ -46,6 +46,8 @@ struct SessionLimits {
   Nanos connect = 5s;          ///< --wait: a refused or unreachable address is tried again for so long
   Nanos connect_attempt = 3s;  ///< for one address, so that a dead one does not use up the others' time
   Nanos handshake = 10s;
+  Nanos guess_pause = 1s;      ///< receiving: after a wrong code one attempt begins per so long. Shorter: a guesser's
+                               ///< rate; longer: whoever mistyped waits as well
   Nanos step = 10s;            ///< for a message that the peer owes at once
   Nanos offer = 60s;           ///< receiving: for the whole manifest
   Nanos consider = 15min;      ///< for the receiver to decide; resume reads what is on its disk
@@ -110,7 +112,8 @@ class SessionHost {
 
   [[nodiscard]] virtual Result<DataOpened> open_data(const PeerLink& link) = 0;
   [[nodiscard]] virtual Result<EngineRings> start_data(const DataPlan& plan) = 0;
-  /// stop_data is called once after every open_data() that succeeded; a started engine was sent Command{finish}.
+  /// stop_data is called once after every open_data() that succeeded; a started engine was sent Command{finish}. A
+  /// session whose source changed opens, starts and stops once more for the files that are not done.
   virtual void stop_data() noexcept = 0;
 
   virtual void on_phase(Phase) {}
@@ -141,8 +144,11 @@ struct Accepted {
 };
 class SendHost : public SessionHost {
  public:
-  /// manifest is asked once, before the connection; it stays valid and unchanged for the session.
+  /// manifest is asked before the connection; it stays valid and unchanged until offer_again().
   [[nodiscard]] virtual const file::Manifest& manifest() = 0;
+  /// offer_again makes a manifest of the files that are not settled (by index), as they are now, after one of them
+  /// changed while it was sent. The data path is stopped. Error: one of them is no longer there.
+  [[nodiscard]] virtual Result<void> offer_again(const std::vector<bool>& is_settled) = 0;
   /// on_accepted comes before start_data(). Blocks in it cost the peer's patience only.
   virtual void on_accepted(const Accepted& accepted) = 0;
 };
@@ -167,6 +173,9 @@ struct OfferInfo {
   crypto::DigestKind digest = crypto::DigestKind::xxh3;
   Endpoint peer;
   std::string peer_software;
+  /// By file; empty in a session's first offer. This is one offered again in the session: names that were approved
+  /// before, and true for a file whose source changed, so that nothing of it that came before is of use.
+  std::vector<bool> is_changed;
 };
 struct Decision {
   std::vector<FileAction> actions; ///< one per file

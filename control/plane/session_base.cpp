@@ -15,7 +15,7 @@ namespace {
 std::string failure_text(FileFailure failure) {
   switch (failure) {
     case FileFailure::read_error: return "read";
-    case FileFailure::source_changed: return "it changed while it was being sent";
+    case FileFailure::source_changed: return "it changed while it was being sent, and again when it was sent anew";
     case FileFailure::source_vanished: return "it vanished while it was being sent";
     case FileFailure::write_error: return "write";
     case FileFailure::sync_error: return "write to the disk";
@@ -42,6 +42,7 @@ Error file_error(const BlockRef& block, const file::Manifest& manifest) {
     case FileFailure::protocol: error.code = ExitCode::internal_error; return error;
     default: break;
   }
+  if (block.failure == FileFailure::source_changed) error.hint = "wait until nothing writes to it, then send it again";
   if (block.status != 0) error.cause += ": " + errno_text(block.status);
   if (block.status == ENOSPC || block.status == EDQUOT)
     error.hint = "free space there, then run the same command with --on-exist resume";
@@ -76,6 +77,18 @@ ExitCode exit_code_for_failure_of_peer(ExitCode code) noexcept {
 
 SessionBase::SessionBase(asio::io_context& io, SessionHost& host, const SessionLimits& limits, Role role)
     : io_{io}, host_{host}, limits_{limits}, role_{role} {}
+
+Task<SessionEnd> SessionBase::run() {
+  auto outcome = co_await converse();
+  if (outcome) {
+    co_await wind_down(nullptr);
+    set_phase(Phase::done);
+    co_return SessionEnd{};
+  }
+  const Error error = outcome.error();
+  co_await wind_down(&error);
+  co_return SessionEnd{error.code, error};
+}
 
 void SessionBase::interrupt() {
   is_interrupted_ = true;
@@ -272,6 +285,14 @@ Task<bool> SessionBase::wait_event(EventKind kind, std::optional<BlockKind> bloc
   }
 }
 
+void SessionBase::drop_data() {
+  if (data_) host_.stop_data();
+  engine_.reset();
+  data_.reset();
+  path_.reset();
+  is_path_proven_ = is_file_side_dead_ = false;
+}
+
 Task<void> SessionBase::wind_down(const Error* error) {
   const bool is_engine_running = engine_ && !engine_->is_closed();
   if (error != nullptr && is_engine_running && !is_file_side_dead_) {
@@ -287,9 +308,7 @@ Task<void> SessionBase::wind_down(const Error* error) {
     engine_->push(CommandKind::finish);
     (void)co_await wait_event(EventKind::closed, std::nullopt, limits_.engine_stop);
   }
-  if (data_) host_.stop_data();
-  engine_.reset();
-  data_.reset();
+  drop_data();
   if (channel_) co_await channel_->close();
 }
 

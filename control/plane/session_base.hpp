@@ -28,6 +28,8 @@ using Clock = std::chrono::steady_clock;
 
 class SessionBase {
  public:
+  /// run is the whole session; it has stopped the data path and closed the channel when it returns.
+  [[nodiscard]] Task<SessionEnd> run();
   /// interrupt asks for an orderly end (exit code 7). Plane thread.
   void interrupt();
 
@@ -35,6 +37,8 @@ class SessionBase {
   SessionBase(asio::io_context& io, SessionHost& host, const SessionLimits& limits, Role role);
   ~SessionBase() = default;
 
+  /// converse is what this end says and hears, to the last message.
+  [[nodiscard]] virtual Task<Result<void>> converse() = 0;
   /// receive gives the next message within `limit`. Everything that ends a session comes as an Error: the end of the
   /// channel, Refuse, Failure and Bye of the peer, an interrupt.
   [[nodiscard]] Task<Result<Message>> receive(Nanos limit, std::string step);
@@ -64,6 +68,8 @@ class SessionBase {
   /// wind_down ends a session in order: what arrived is made durable, the peer is told, the engine stops, the host
   /// joins its threads, the channel closes. Every step has a limit.
   [[nodiscard]] Task<void> wind_down(const Error* error);
+  /// drop_data has the host join its threads, and forgets the data path; the engine has closed, or never ran.
+  void drop_data();
   [[nodiscard]] Task<bool> wait_event(EventKind kind, std::optional<BlockKind> block, Nanos limit);
   void set_phase(Phase phase);
 

@@ -154,8 +154,10 @@ PartFile::Taken PartFile::adopt(const JournalHeader& header, const PartOptions& 
       journal_bytes_ = journal->valid_bytes;
       return ::ftruncate(journal_.get(), static_cast<off_t>(journal_bytes_)) == 0 ? Taken::ours : Taken::error;
     }
-    // Progress of another file of this name: given up only when the user said that the old state may go.
-    const bool may_restart = options.on_exist == OnExist::resume || options.on_exist == OnExist::overwrite;
+    // Progress of another file of this name: given up only when the user said that the old state may go, or when it is
+    // this session's own.
+    const bool may_restart =
+        options.is_changed || options.on_exist == OnExist::resume || options.on_exist == OnExist::overwrite;
     if (journal && !may_restart) return Taken::not_ours;
   } else if (mode != part_mode) {
     return Taken::not_ours;  // not how we leave a part behind

@@ -31,6 +31,7 @@ struct PartOptions {
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   OnExist on_exist = OnExist::ask;
   mode_t umask_bits = 022;
+  bool is_changed = false;  ///< the file changed at its source in this session: progress of what it was may go
   bool is_creating = true;  ///< false: only look for a part that can be resumed
 };
 

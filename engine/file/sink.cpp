@@ -161,10 +161,16 @@ void Sink::on_stop(const BlockRef& message) {
   outbox_.push_back({.kind = BlockKind::checkpointed});
 }
 
+Result<PartFile> Sink::open_part(std::uint32_t file) const {
+  PartOptions options = part_options_;
+  options.is_changed = file < options_.is_changed.size() && options_.is_changed[file];
+  return PartFile::open(root_.get(), manifest_.files[file], options);
+}
+
 /// The state of a file that is not done; nothing when it cannot be opened, which is reported.
 Sink::OpenFile* Sink::open_file(std::uint32_t file) {
   if (const auto at = open_.find(file); at != open_.end()) return at->second.get();
-  Result<PartFile> part = PartFile::open(root_.get(), manifest_.files[file], part_options_);
+  Result<PartFile> part = open_part(file);
   if (part.has_error()) {
     fail(file, FileFailure::write_error, part.error().errno_value);
     return nullptr;

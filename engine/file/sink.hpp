@@ -33,6 +33,8 @@ struct SinkOptions {
   OnExist on_exist = OnExist::ask;
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   ManifestLimits limits;
+  /// By file; empty: none. True: its source changed in this session, so a part of what it was is begun anew.
+  std::vector<bool> is_changed;
   std::size_t slots = receiver_slots;
   /// Left free for everyone else. Lower: other programs fail first. Higher: a nearly full disk takes nothing.
   std::uint64_t reserve_bytes = std::uint64_t{64} << 20;
@@ -111,6 +113,7 @@ class Sink {
   void on_stop(const BlockRef& message);
   [[nodiscard]] bool is_in_manifest(const BlockRef& message) const noexcept;
   [[nodiscard]] OpenFile* open_file(std::uint32_t file);
+  [[nodiscard]] Result<PartFile> open_part(std::uint32_t file) const;
   void write(OpenFile& open, const BlockRef& block);
   void settle(std::uint32_t file, std::uint64_t block);
   void finish_if_complete(std::uint32_t file);

@@ -132,7 +132,7 @@ Result<void> Sink::look_at(std::uint32_t file, const struct stat& status, Place 
 
 Result<void> Sink::find_part(std::uint32_t file) {
   const ManifestEntry& entry = manifest_.files[file];
-  ONEHOP_TRY(part, PartFile::open(root_.get(), entry, part_options_));
+  ONEHOP_TRY(part, open_part(file));
   if (!part.is_open()) return success();
   std::vector<Claim> claims;
   for (Claim& found : hash_listed(part.fd(), entry.size, part.listed())) {

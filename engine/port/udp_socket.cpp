@@ -56,18 +56,19 @@ bool is_loopback_address(const sockaddr_storage& address) noexcept {
 }
 
 Result<void> set_options(int fd, bool is_ipv6, const UdpPortConfig& config) {
+  const int traffic_class = config.dscp << 2 | config.ecn;
   // 1. Path MTU: DF always, and the interface's MTU only. PROBE and not DO, because under DO a forged ICMP "too big"
   //    would shrink our frames. 2. Errors of the local qdisc come back from the call. 3. ECN out and in.
   if (is_ipv6) {
     ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY"));
     ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE, "IPV6_MTU_DISCOVER"));
     ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_RECVERR, 1, "IPV6_RECVERR"));
-    ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, config.ecn, "IPV6_TCLASS"));
+    ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, traffic_class, "IPV6_TCLASS"));
     ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1, "IPV6_RECVTCLASS"));
   } else {
     ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER"));
     ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_RECVERR, 1, "IP_RECVERR"));
-    ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_TOS, config.ecn, "IP_TOS"));
+    ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_TOS, traffic_class, "IP_TOS"));
     ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_RECVTOS, 1, "IP_RECVTOS"));
   }
   // 4. Buffers and priority. IP_TOS resets the priority, so it comes after.

@@ -34,6 +34,7 @@ struct UdpPortConfig {
   /// Too high: memory only, since the backlog limit of the grant is reached first.
   int sndbuf_bytes = 8 << 20;
   int priority = 0;                       ///< SO_PRIORITY; 0..6 need no privilege
+  std::uint8_t dscp = 0;                  ///< of each frame; 8 (CS1) is lower effort, RFC 3662
   std::size_t frame_bytes_max = 8972;     ///< largest UDP payload: a 9000-byte MTU less 28
   std::uint8_t ecn = ecn_ect0;            ///< tests send CE
   bool is_gso_allowed = true;

@@ -16,7 +16,7 @@
 #include "engine/port/port.hpp"
 #include "engine/run/frame_gate.hpp"
 #include "engine/run/links.hpp"
-#include "engine/run/pinger.hpp"
+#include "engine/transfer/ping_schedule.hpp"
 #include "engine/transfer/receiver.hpp"
 #include "engine/wire/feedback.hpp"
 
@@ -37,6 +37,7 @@ class ReceiverLoop {
   static constexpr Nanos nap_min = 200us;   // shorter naps cost more than they save
   static constexpr Nanos nap_max = 2500us;  // longer: feedback at 4 per srtt would come late
   static constexpr Nanos idle_max = 5ms;    // longest rest, so that commands and the file thread need no wake-up
+  static constexpr Nanos ping_period_min = 10ms, ping_period_max = 100ms;  // 1 per srtt, within these
   static constexpr std::int64_t ring_share = 4;  // a nap may fill at most a quarter of the receive ring
   // What gathers during a nap is opened at once; more than this no longer lies in the second-level cache.
   static constexpr Bytes nap_bytes_max = kib(512);
@@ -71,7 +72,7 @@ class ReceiverLoop {
         case CommandKind::file_message: on_file_command(command.block); break;
         case CommandKind::prove_path:
           proof_until_ = now + config_.proof_limit;
-          pinger_.prove(config_.frame_bytes - wire::overhead_bytes);
+          pings_.prove(config_.frame_bytes - wire::overhead_bytes);
           break;
         case CommandKind::start: is_started_ = true; started_at_ = now; break;
         case CommandKind::path_update: port_.update_path(command.path); break;
@@ -151,8 +152,8 @@ class ReceiverLoop {
   }
 
   void on_pong(Instant now, const wire::Pong& pong) noexcept {
-    pinger_.on_pong(now, pong);
-    receiver_.set_srtt(pinger_.srtt());
+    pings_.on_pong(now, pong);
+    receiver_.set_srtt(pings_.srtt());
   }
 
   void give_blocks() noexcept {
@@ -164,10 +165,9 @@ class ReceiverLoop {
     rx_ring_ = port_.rx_ring(now);
     receiver_.set_rx_ring(to_payload(rx_ring_));
     if (wire::Pong pong; receiver_.pop_pong(now, pong)) send_pong(pong);
-    wire::Ping ping;
-    if (const auto body_bytes = pinger_.next(now, ping)) {
-      const auto body = gate_.scratch().first(*body_bytes);
-      wire::encode_ping(ping, body);
+    if (pings_.is_due(now)) {
+      const auto body = gate_.scratch().first(pings_.send(now));
+      wire::encode_ping({.id = pings_.id()}, body);
       send_frame(wire::FrameType::ping, body);
     }
     if (receiver_.tick(now)) {
@@ -208,10 +208,10 @@ class ReceiverLoop {
       events_.put({.kind = EventKind::first_data, .at = first_data_at_});
       is_first_data_due_ = false;
     }
-    if (events_.is_clear() && proof_until_ != Instant{} && (pinger_.is_proven() || now >= proof_until_)) {
+    if (events_.is_clear() && proof_until_ != Instant{} && (pings_.is_proven() || now >= proof_until_)) {
       proof_until_ = Instant{};
-      events_.put({.kind = pinger_.is_proven() ? EventKind::path_proven : EventKind::path_dead, .at = now,
-                   .value = pinger_.proven_frame_bytes()});
+      events_.put({.kind = pings_.is_proven() ? EventKind::path_proven : EventKind::path_dead, .at = now,
+                   .value = pings_.proven_frame_bytes()});
     }
     if (events_.is_clear() && !has_failed_) emit_failure(now);
     if (events_.is_clear() && is_finishing_) {
@@ -236,7 +236,7 @@ class ReceiverLoop {
     report.tx_queue = port_.tx_queue(now);
     report.rx_ring = to_payload(rx_ring_);
     report.app_buffer = receiver_.app_buffer(now);
-    report.srtt = pinger_.srtt();
+    report.srtt = pings_.srtt();
     report.packets_sent_total = counters_.frames_sent_total;
     report.packets_ce_total = totals.ce_packets;
     report.sent_total = Bytes{static_cast<std::int64_t>(totals.bytes_accepted)};
@@ -248,7 +248,7 @@ class ReceiverLoop {
   }
 
   [[nodiscard]] Rest rest(Instant now, std::uint64_t received_frames, bool is_drained) noexcept {
-    const Instant report_at = std::min({receiver_.next_deadline(), pinger_.next_deadline(), now + idle_max});
+    const Instant report_at = std::min({receiver_.next_deadline(), pings_.due_at(), now + idle_max});
     if (!is_drained) return {.deadline = now, .is_rx_wanted = true};
     // The arrival rate of the last stretch tells how long the ring surely lasts.
     const Nanos span = now - turned_at_;
@@ -272,7 +272,7 @@ class ReceiverLoop {
   Outlet<BlockRef> to_file_;
   Outlet<Event> events_;
   transfer::Receiver receiver_;
-  Pinger pinger_;
+  transfer::PingSchedule pings_{ping_period_min, ping_period_max};
   const PortInfo info_;
   DataPathCounters counters_;
   wire::Feedback feedback_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PingSchedule: when the Sender asks, what was answered, and the round-trip time that follows. PING is the only source
-// of srtt: acknowledgements are delayed on purpose. Called by the engine core through Sender; it sends nothing itself.
+// PingSchedule: when an end asks, what was answered, and the round-trip time that follows. PING is the only source of
+// srtt: acknowledgements are delayed on purpose. Each end has its own, which also proves its way to the peer. Called by
+// the engine core (the sending end: through Sender); it sends nothing itself.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace onehop::transfer {
 
 class PingSchedule {
  public:
-  // Specification (algorithms 1.3, 1.8).
+  // Specification.
   static constexpr Nanos proving_period = 50ms;
   static constexpr Nanos period_max_silent = 1s;
   // Implementation. A pong may come while later pings are under way: on a path longer than the period it always does,

@@ -14,7 +14,7 @@ namespace onehop::transfer {
 
 namespace {
 
-// Specification (algorithms 1.8).
+// Specification.
 constexpr Nanos report_min = 2ms, report_max = 25ms, report_before_srtt = 5ms;
 constexpr Nanos report_idle = 100ms;          // nothing new arrived since the last report
 constexpr Nanos nack_spacing = 1ms;

@@ -83,7 +83,7 @@ class Receiver {
   /// rx_ring: the port's reading of our receive ring, in payload bytes.
   void set_rx_ring(const QueueTelemetry& rx_ring) noexcept;
   /// set_srtt: the path's round trip as this end knows it (its own PINGs); the ACK interval is srtt/4 in 2..25 ms,
-  /// 5 ms before the first sample (algorithms 1.8).
+  /// 5 ms before the first sample.
   void set_srtt(Nanos srtt) noexcept;
   /// tick looks at timers: periodic ACK, gap older than the reorder threshold (3 packets and 1/8 srtt), one immediate
   /// NACK per ms at most. True: a report is due now.

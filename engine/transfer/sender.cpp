@@ -15,7 +15,7 @@ namespace onehop::transfer {
 
 namespace {
 
-// Specification (algorithms 1.8).
+// Specification.
 constexpr std::uint64_t reorder_threshold_packets = 3;
 constexpr Nanos lost_age_slack = 10ms;
 

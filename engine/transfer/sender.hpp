@@ -28,7 +28,7 @@ struct SenderParams {
   std::size_t in_flight_max = 1U << 16;   ///< packets not yet settled; power of two, 64 at least
   std::uint64_t first_packet_number = 1;  ///< tests start near a wrap
   std::uint64_t skip_seed = 1;            ///< for the numbers skipped on purpose (optimistic ACK defence, N4)
-  Nanos ping_period_min = 10ms, ping_period_max = 100ms;   // algorithms 1.3
+  Nanos ping_period_min = 10ms, ping_period_max = 100ms;  // 1 per srtt, within these
   Nanos silent_limit = 30s;
 };
 

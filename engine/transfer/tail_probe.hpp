@@ -11,7 +11,7 @@ namespace onehop::transfer {
 
 class TailProbe {
  public:
-  // Specification (algorithms 1.8).
+  // Specification.
   static constexpr Nanos wait_before_srtt = 100ms, wait_min = 10ms, wait_max = 1s;
 
   void on_sent(Instant now) noexcept { sent_at_ = now; }

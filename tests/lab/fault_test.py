@@ -46,10 +46,7 @@ def resume_to_the_end(world, path, io="udp", into=None):
 
 def test_C1_a_sender_that_is_killed_leaves_what_can_be_resumed(onehop):
     with World(onehop) as world:
-        path = world.file(100 * MB)
-        receiver = world.receive()
-        sender = world.send(path)
-        world.wait_bytes(40 * MB, receiver)
+        path, receiver, sender = world.begin("udp", 100 * MB, 40 * MB)
         sender.process.kill()
         ends_with(receiver, (INTERRUPTED, UNREACHABLE, TIMED_OUT), "the receiver says that the sender is gone")
         check(path.name not in world.names(), "no partial file has its final name")
@@ -59,10 +56,7 @@ def test_C1_a_sender_that_is_killed_leaves_what_can_be_resumed(onehop):
 def test_C2_a_receiver_that_is_killed_goes_on_from_its_journal(onehop):
     for io in ("udp", "afxdp"):
         with World(onehop) as world:
-            path = world.file(150 * MB)
-            receiver = world.receive(io)
-            sender = world.send(path, io)
-            world.wait_bytes(100 * MB, receiver)
+            path, receiver, sender = world.begin(io, 150 * MB, 100 * MB)
             receiver.process.kill()
             ends_with(sender, (INTERRUPTED, UNREACHABLE, TIMED_OUT), f"{io}: the sender says that the receiver is gone")
             check(path.name not in world.names(), "no partial file has its final name")
@@ -72,10 +66,7 @@ def test_C2_a_receiver_that_is_killed_goes_on_from_its_journal(onehop):
 def test_an_interrupted_transfer_is_7_on_both_sides_and_can_be_resumed(onehop):
     for who in ("send", "recv"):
         with World(onehop) as world:
-            path = world.file(100 * MB)
-            receiver = world.receive()
-            sender = world.send(path)
-            world.wait_bytes(40 * MB, receiver)
+            path, receiver, sender = world.begin("udp", 100 * MB, 40 * MB)
             (sender if who == "send" else receiver).process.send_signal(signal.SIGINT)
             ends_with(sender, INTERRUPTED, f"SIGINT to {who}, the sender")
             ends_with(receiver, INTERRUPTED, f"SIGINT to {who}, the receiver")
@@ -263,10 +254,7 @@ def test_D2_hostile_names_reach_neither_terminal_nor_json(onehop):
 
 def test_D4_the_code_is_in_no_command_line_and_no_output(onehop):
     with World(onehop) as world:
-        path = world.file(60 * MB)
-        receiver = world.receive()
-        sender = world.send(path)
-        world.wait_bytes(5 * MB, receiver)
+        path, receiver, sender = world.begin("udp", 60 * MB, 5 * MB)
         for end in (sender, receiver):
             check(CODE.encode() not in Path(f"/proc/{end.process.pid}/cmdline").read_bytes(), "the code is not in argv")
         ends_with(sender, OK, "send")
@@ -275,17 +263,53 @@ def test_D4_the_code_is_in_no_command_line_and_no_output(onehop):
             check(CODE not in end.output.read_text() + end.errors.read_text(), "the code is not in the output")
 
 
-def test_C3_a_source_that_changes_gets_no_final_name(onehop):
+def overwrite(path, at):
+    with open(path, "r+b") as changed:
+        changed.seek(at)
+        changed.write(b"changed while it is sent")
+
+
+def test_C3_a_source_that_changes_once_is_sent_again_as_it_is_then(onehop):
+    def grow(path):
+        with open(path, "ab") as changed:
+            changed.write(b"more" * MB)
+
+    def replace(path):
+        path.with_name("new").write_bytes(b"another file" * MB)
+        path.with_name("new").rename(path)
+
+    def shrink(path):
+        os.truncate(path, 5 * MB)
+
+    for io, change in (("udp", lambda path: overwrite(path, 35 * MB)), ("afxdp", grow), ("udp", replace), ("afxdp", shrink)):
+        with World(onehop, 'rate = "200Mbit"\n') as world:
+            files = [world.file(2 * MB, "first.bin"), world.file(40 * MB), world.file(1 * MB, "last.bin")]
+            receiver = world.receive(io)
+            sender = world.send(files, io)
+            world.wait_bytes(10 * MB, receiver)
+            change(files[1])
+            ends_with(sender, OK, "the source has changed once, the sender")
+            ends_with(receiver, OK, "the source has changed once, the receiver")
+            for path in files:
+                world.check_same(path)
+            check(world.names() == sorted(path.name for path in files), f"nothing else is left: {world.names()}")
+            check("sent again" in sender.text(), f"the user is told: {sender.text()}")
+            for end in (sender, receiver):
+                check(end.end()["files_total"] == 3, "each file is counted once")
+                check(end.end()["bytes_total"] == sum(path.stat().st_size for path in files), "each byte is counted once")
+
+
+def test_C3_a_source_that_keeps_changing_gets_no_final_name(onehop):
     with World(onehop, 'rate = "200Mbit"\n') as world:
-        path = world.file(60 * MB)
+        path = world.file(40 * MB)
         receiver = world.receive()
         sender = world.send(path)
-        world.wait_bytes(10 * MB, receiver)
-        with open(path, "r+b") as changed:
-            changed.seek(50 * MB)
-            changed.write(b"changed while it is sent")
-        ends_with(sender, DISK, "the source has changed, the sender")
-        check(receiver.code() != 0, "the receiver has no whole file")
+        while sender.process.poll() is None:
+            overwrite(path, 39 * MB)
+            time.sleep(0.1)
+        ends_with(sender, DISK, "the source changed twice, the sender")
+        ends_with(receiver, REFUSED, "the source changed twice, the receiver")
+        check("changed" in sender.text() and "again" in sender.text(), f"the line tells why: {sender.text()}")
         check(path.name not in world.names(), "no mixed file has its final name")
 
 

@@ -40,7 +40,11 @@ def run(profile, *command, on="host"):
 def is_gone():
     namespaces = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
     mounts = Path("/proc/mounts").read_text()
-    return NAME not in namespaces and NAME not in mounts and not Path(f"/dev/shm/{NAME}.disk").exists()
+    return NAME not in namespaces and NAME not in mounts and not Path(f"/dev/shm/{NAME}.disk").exists() and not own_files()
+
+
+def own_files():
+    return list(Path("/run/onehop-lab").glob(f"{NAME}.*"))
 
 
 def check(condition, claim):
@@ -252,6 +256,21 @@ def test_a_second_lab_of_the_same_name_is_refused():
     with Up("steady-600"):
         refused = lab("up", "--name", NAME)
         check(refused.returncode == 5 and "lab down" in refused.stderr, refused.stderr)
+
+
+def test_labs_that_contend_for_a_name_are_one_at_a_time_and_leave_no_lock():
+    """Each removes the lock file while others open it: a lock of a removed file must not count."""
+    mark = Path(f"/dev/shm/{NAME}.mark")
+    body = f"mkdir {mark} || exit 42; sleep 0.05; rmdir {mark}"
+    contenders = []
+    for _ in range(12):
+        contenders.append(subprocess.Popen([PROGRAM, "lab", "run", "--name", NAME, "--profile", "steady-600", "--on", "host", "--", "sh", "-c", body],
+                                           stderr=subprocess.PIPE, text=True))
+        time.sleep(0.1)
+    codes = [contender.wait(60) for contender in contenders]
+    said = [contender.stderr.read() for contender in contenders]
+    check(set(codes) <= {0, 5} and 0 in codes, f"each ran alone or was refused: {codes} {said}")
+    check(is_gone(), f"nothing is left, no lock either: {own_files()}")
 
 
 def test_what_a_killed_lab_left_is_removed():

@@ -72,6 +72,13 @@ class End:
         return self.errors.read_text(errors="replace").strip()[-800:]
 
 
+def end_all(ends):
+    for end in ends:
+        if end.process.poll() is None:
+            end.process.kill()
+        end.process.wait()
+
+
 class World:
     """A lab with a profile, a folder to send from and one to receive into, for the time of a with block."""
 
@@ -90,10 +97,7 @@ class World:
         return self
 
     def __exit__(self, *_):
-        for end in self._ends:
-            if end.process.poll() is None:
-                end.process.kill()
-            end.process.wait()
+        end_all(self._ends)
         done = self.lab("down")
         shutil.rmtree(self.work)
         check(done.returncode == 0, done.stderr)
@@ -154,6 +158,14 @@ class World:
     def check_same(self, path, into=None):
         check(digest((into or self.target) / path.name) == digest(path), f"{path.name} arrived as it was")
 
+    def begin(self, io, size, arrived):
+        """begin starts a transfer of `size` bytes and returns file, receiver and sender when `arrived` bytes came."""
+        path = self.file(size)
+        receiver = self.receive(io)
+        sender = self.send(path, io)
+        self.wait_bytes(arrived, receiver)
+        return path, receiver, sender
+
     def wait_bytes(self, count, receiver):
         """wait_bytes returns when b's device has received so much since it was made."""
         receiver.wait_for(lambda: int(self.run_on("b", "cat", "/sys/class/net/vb/statistics/rx_bytes")) >= count, f"{count} bytes come")
@@ -167,9 +179,9 @@ def digest(path):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def main(namespace):
+def main(namespace, needs_root=True):
     """main runs the test functions of a module: FILE ONEHOP [WORD]; a word picks tests by name."""
-    if os.geteuid() != 0:
+    if needs_root and os.geteuid() != 0:
         print("skipped: network namespaces need root")
         return SKIP
     failed = skipped = 0

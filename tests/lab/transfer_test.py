@@ -46,6 +46,26 @@ def test_ipv6_carries_a_file(onehop):
             world.transfer(world.file(5 * MB), io, io, address=f"[{ADDRESS_B6}]")
 
 
+def test_background_frames_carry_lower_effort_and_others_do_not(onehop):
+    """A packet socket on b counts the traffic classes of the frames to the data port; UDP receives, so it sees them all."""
+    count = ("import socket,struct,sys\ns=socket.socket(socket.AF_PACKET,socket.SOCK_RAW,socket.htons(3))\ns.bind(('vb',0))\n"
+             "s.settimeout(30)\nprint('ready',flush=True)\nseen={}\n"
+             "while sum(seen.values())<500:\n f=s.recv(65536)\n"
+             " if f[12:14]==b'\\x08\\x00' and f[23]==17 and f[36:38]==struct.pack('!H',7411) and len(f)>1000: seen[f[15]]=seen.get(f[15],0)+1\n"
+             "print(sorted(seen))\n")
+    ect0, cs1 = 2, 8 << 2
+    for io in ("udp", "afxdp"):
+        for priority, wanted in (("normal", ect0), ("background", cs1 | ect0)):
+            with World(onehop) as world:
+                receiver = world.receive("udp")
+                counter = subprocess.Popen(world.on("b", sys.executable, "-c", count), stdout=subprocess.PIPE, text=True)
+                check(counter.stdout.readline().strip() == "ready", "the packet socket listens")
+                sender = world.send(world.file(4 * MB), io, "--priority", priority)
+                check(sender.code() == 0 and receiver.code() == 0, f"{io}: {sender.text()} {receiver.text()}")
+                seen = counter.communicate(timeout=40)[0].strip()
+                check(seen == str([wanted]), f"{io}, {priority}: traffic class {wanted}, seen {seen}")
+
+
 def test_N11_loss_of_ten_percent_is_seen_by_the_port_and_repaired(onehop):
     """The loss is injected between the hosts, so that an XDP program on b, which runs before tc, misses the frames as well."""
     for io in ("udp", "afxdp"):
@@ -73,10 +93,7 @@ def test_a_slow_disk_holds_the_sender_back_and_loses_nothing(onehop):
 def test_N9_the_mtu_is_lowered_in_the_transfer(onehop):
     for io in ("udp", "afxdp"):
         with World(onehop) as world:
-            path = world.file(100 * MB)
-            receiver = world.receive(io)
-            sender = world.send(path, io)
-            world.wait_bytes(10 * MB, receiver)
+            path, receiver, sender = world.begin(io, 100 * MB, 10 * MB)
             world.run_on("a", "ip", "link", "set", "dev", "mv0", "mtu", "1300")
             check(sender.code() == 0, f"{io}: send ends with 0, not {sender.process.returncode}: {sender.text()}")
             check(receiver.code() == 0, f"{io}: recv ends with 0: {receiver.text()}")
@@ -86,10 +103,7 @@ def test_N9_the_mtu_is_lowered_in_the_transfer(onehop):
 def test_N10_the_interface_goes_down_and_comes_back(onehop):
     for io in ("udp", "afxdp"):
         with World(onehop) as world:
-            path = world.file(100 * MB)
-            receiver = world.receive(io)
-            sender = world.send(path, io)
-            world.wait_bytes(10 * MB, receiver)
+            path, receiver, sender = world.begin(io, 100 * MB, 10 * MB)
             world.run_on("b", "ip", "link", "set", "dev", "vb", "down")
             time.sleep(0.5)
             world.run_on("b", "ip", "link", "set", "dev", "vb", "up")

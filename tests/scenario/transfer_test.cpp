@@ -73,6 +73,29 @@ TEST_CASE("a clean link is filled and nothing is sent twice", "[scenario]") {
   }
 }
 
+// Goal:   a long way is proven from both ends, since each takes the answer to any of its PINGs, not only to the newest.
+// Method: round-trip times of 120, 240 and 800 ms; a PING leaves every 50 ms until one is answered.
+// Bounds: both ends know a round-trip time that is at least the link's and less than the link's plus what stands in queues.
+TEST_CASE("a path of a long round-trip time is proven from both ends and used", "[scenario]") {
+  const Nanos delay = GENERATE(60ms, 120ms, 400ms);
+  for (const std::uint64_t seed : seeds(2)) {
+    CAPTURE(seed, delay.count());
+    WorldConfig config = world_of(seed, 20'000'000);
+    config.forward.delay = config.backward.delay = delay;
+    World world{config};
+    world.start();
+    world.run(delay * 2 + 60ms);
+    REQUIRE_FALSE(world.outcome().has_failed);
+    CHECK(world.outcome().first_data_at != Instant{});
+    world.run(60s);
+    check_whole(world);
+    for (const Nanos srtt : {world.sender().srtt(), world.receiver_srtt()}) {
+      CHECK(srtt >= delay * 2);
+      CHECK(srtt <= delay * 2 + 30ms);
+    }
+  }
+}
+
 // Bounds: every byte arrives at any loss; up to 5 % the rate is 97 % of (1 - loss) x ceiling.
 TEST_CASE("N11 repair converges at any random loss", "[scenario]") {
   const auto loss_percent = GENERATE(1U, 5U, 20U, 40U);

@@ -76,6 +76,7 @@ class World {
   [[nodiscard]] const Outcome& outcome() const { return outcome_; }
   [[nodiscard]] const transfer::Sender& sender() const { return sender_.sender(); }
   [[nodiscard]] const transfer::Receiver& receiver() const { return receiver_.receiver(); }
+  [[nodiscard]] Nanos receiver_srtt() const { return receiver_side_.report.load().srtt; }
   [[nodiscard]] RateState rate_state() const { return state_.load(); }
   [[nodiscard]] QueueTelemetry lower_queue() { return link_.lower_queue(0); }
   void set_disk_rate(BytesPerSecond rate) { disk_rate_ = rate; }

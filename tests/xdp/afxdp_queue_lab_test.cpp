@@ -50,6 +50,20 @@ bool drains(AfXdpPort& port) {
   });
 }
 
+/// Way: a port on a, a plain socket on b, and a frame that went from one to the other.
+struct Way {
+  Way(const XdpLab& lab, XdpMode mode)
+      : port{lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, mode)).value()},
+        peer{lab.udp_socket(Host::b, Family::ipv4, port_number)} {
+    port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
+    REQUIRE(send_frame(*port, 1400, 1));
+    REQUIRE(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 1400);
+  }
+  std::unique_ptr<AfXdpPort> port;
+  Fd peer;
+  std::array<char, 2048> buffer{};
+};
+
 }  // namespace
 
 TEST_CASE("occupancy follows the backlog of the queue below a macvlan") {
@@ -149,13 +163,8 @@ TEST_CASE("N9 frames larger than a lowered MTU are refused, smaller ones go on")
   const auto mode = GENERATE(XdpMode::copy, XdpMode::skb);
   CAPTURE(to_string(mode));
   const XdpLab lab;
-  auto port = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, mode)).value();
-  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
-  const Fd peer = lab.udp_socket(Host::b, Family::ipv4, port_number);
-  std::array<char, 2048> buffer{};
-  REQUIRE(send_frame(*port, 1400, 1));
-  REQUIRE(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 1400);
-
+  Way way{lab, mode};
+  auto& [port, peer, buffer] = way;
   lab.run(Host::a, "ip link set va mtu 1000");
   lab.run(Host::b, "ip link set vb mtu 1000");
   for (int i = 0; i < 5; ++i) REQUIRE(send_frame(*port, 1400, 2));
@@ -173,13 +182,8 @@ TEST_CASE("N10 link down and up: the same sockets go on") {
   const auto mode = GENERATE(XdpMode::copy, XdpMode::skb);
   CAPTURE(to_string(mode));
   const XdpLab lab;
-  auto port = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, mode)).value();
-  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
-  const Fd peer = lab.udp_socket(Host::b, Family::ipv4, port_number);
-  std::array<char, 2048> buffer{};
-  REQUIRE(send_frame(*port, 1400, 1));
-  REQUIRE(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 1400);
-
+  Way way{lab, mode};
+  auto& [port, peer, buffer] = way;
   lab.run(Host::a, "ip link set va down");
   for (int i = 0; i < 5; ++i) REQUIRE(send_frame(*port, 1000, 2));
   CHECK(port->last_error() == ENETDOWN);

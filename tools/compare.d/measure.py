@@ -37,6 +37,7 @@ class Process:
         self.label = label
         self.output, self.errors = Path(work) / f"{label}.out", Path(work) / f"{label}.err"
         clean = {key: value for key, value in os.environ.items() if not key.startswith("SUDO_")}
+        clean["ONEHOP_STATE_DIR"] = ""  # no run starts from what another one reached
         with open(self.output, "wb") as out, open(self.errors, "wb") as err:
             self._popen = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                            env={**clean, **(env or {})}, start_new_session=True)

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -16,7 +15,8 @@
 #include <sstream>
 #include <thread>
 
-#include "tools/lab/run_tool.hpp"
+#include "engine/base/fd.hpp"
+#include "tools/lab/spawn.hpp"
 
 namespace onehop::lab {
 
@@ -66,30 +66,6 @@ Result<void> make_folders(const std::string& base) {
   return success();
 }
 
-Result<pid_t> spawn(const Arguments& arguments, const std::string& log) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  pid_t pid = 0;
-  const int rc = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (rc != 0)
-    return errno_error(ExitCode::io_unavailable, "start " + arguments[0], "It is built where libfuse3-dev is installed", rc);
-  return pid;
-}
-
 bool is_disk_process(pid_t pid) {
   std::string comm;
   std::ifstream{"/proc/" + std::to_string(pid) + "/comm"} >> comm;
@@ -119,7 +95,10 @@ Result<pid_t> start_disk(const DiskProfile& disk, const std::string& base) {
   if (!disk.rate.empty()) arguments.insert(arguments.end(), {"--rate", disk.rate});
   for (const std::string& stall : disk.stalls) arguments.insert(arguments.end(), {"--stall", stall});
   for (const std::string& error : disk.errors) arguments.insert(arguments.end(), {"--error", error});
-  ONEHOP_TRY(pid, spawn(arguments, log_of(base)));
+  const Fd log{::open(log_of(base).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
+  if (!log.is_open()) return errno_error(ExitCode::local_file_error, "write " + log_of(base));
+  ONEHOP_TRY(pid, spawn_program(arguments, {.output = log.get(), .errors = log.get(), .has_session = true,
+                                            .hint = "It is built where libfuse3-dev is installed"}));
   for (Nanos waited{0}; waited < mount_patience; waited += mount_poll) {
     if (is_mounted(disk_mount(base))) return pid;
     if (::waitpid(pid, nullptr, WNOHANG) == pid) break;

@@ -79,9 +79,23 @@ std::string Lab::host_name(Host host) const {
 Result<Fd> Lab::lock() const {
   Fd fd{::open(path(".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
   if (!fd.is_open()) return errno_error(ExitCode::local_file_error, "open " + path(".lock"));
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  const bool is_locked = ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
+  // Who held it may have removed the file after we opened it: then the lock is of a file that nobody else will find.
+  if (is_locked && !is_lock_file(fd.get())) return lock();
+  if (is_locked) return fd;
   return Error{ExitCode::refused_by_peer, "take the lab " + name_, "another onehop lab is at work in it",
                "Wait for it, end it, or take another --name"};
+}
+
+bool Lab::is_lock_file(int fd) const {
+  struct stat held {}, named {};
+  return ::fstat(fd, &held) == 0 && ::lstat(path(".lock").c_str(), &named) == 0 && held.st_ino == named.st_ino &&
+         held.st_dev == named.st_dev;
+}
+
+// The file goes while its lock is held, so nobody's lock is taken away; a lab that is up or half removed keeps it.
+void Lab::drop_lock_file() const {
+  if (state_.owner.empty()) (void)::unlink(path(".lock").c_str());
 }
 
 void Lab::load() {
@@ -152,14 +166,18 @@ Result<void> Lab::up(const Profile& profile) {
                  "onehop lab run --profile " + profile.name + " -- COMMAND"};
   const Result<Fd> held = lock();
   if (held.has_error()) return held.error();
-  return build(profile, "up");
+  const Result<void> built = build(profile, "up");
+  drop_lock_file();
+  return built;
 }
 
 Result<void> Lab::down() {
   const Result<Fd> held = lock();
   if (held.has_error()) return held.error();
   load();
-  return remove();
+  const Result<void> removed = remove();
+  drop_lock_file();
+  return removed;
 }
 
 void Lab::set_environment() const {
@@ -169,6 +187,7 @@ void Lab::set_environment() const {
   ::setenv("ONEHOP_LAB_B4", address_b4, 1);
   ::setenv("ONEHOP_LAB_A6", address_a6, 1);
   ::setenv("ONEHOP_LAB_B6", address_b6, 1);
+  ::setenv("ONEHOP_STATE_DIR", "", 0);  // what one run in a lab reached is nothing to the next one
   if (state_.disk.empty()) ::unsetenv("ONEHOP_LAB_DISK");
   else ::setenv("ONEHOP_LAB_DISK", disk_mount(state_.disk).c_str(), 1);
 }
@@ -178,7 +197,10 @@ Result<int> Lab::run(const Profile& profile, Host host, const std::vector<std::s
   const CommandSignals signals;
   const Result<Fd> held = lock();
   if (held.has_error()) return held.error();
-  ONEHOP_TRYV(build(profile, "run"));
+  if (Result<void> built = build(profile, "run"); built.has_error()) {
+    drop_lock_file();
+    return built.error();
+  }
   set_environment();
   Result<int> code = 0;
   Result<CommandProcess> process = CommandProcess::start(host_name(host), command, signals);
@@ -190,6 +212,7 @@ Result<int> Lab::run(const Profile& profile, Host host, const std::vector<std::s
     code = process.error();
   }
   const Result<void> removed = remove();
+  drop_lock_file();
   if (removed.has_error() && code.has_value()) return removed.error();
   return code;
 }

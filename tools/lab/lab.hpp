@@ -2,7 +2,7 @@
 // Lab: one lab by its name. It holds the lock while it works, and knows from a state file what there is to remove, also
 // after a crash. Called by one thread; `run` starts one more for a trace.
 //
-//   /run/onehop-lab/NAME.lock    held by up, down and for the whole time of run
+//   /run/onehop-lab/NAME.lock    held by up, down and for the whole time of run; goes with the lab
 //   /run/onehop-lab/NAME.state   what exists: owner, profile, disk
 #pragma once
 
@@ -47,6 +47,8 @@ class Lab {
 
   explicit Lab(std::string name) : name_{std::move(name)}, hosts_{name_} {}
   [[nodiscard]] Result<Fd> lock() const;
+  [[nodiscard]] bool is_lock_file(int fd) const;  ///< fd is the file that has the lock's name
+  void drop_lock_file() const;                    ///< where nothing of the lab is left; while the lock is held
   [[nodiscard]] Result<void> build(const Profile& profile, const std::string& owner);
   [[nodiscard]] Result<void> remove();
   [[nodiscard]] Result<void> save() const;

@@ -15,7 +15,7 @@
 #include <set>
 #include <sstream>
 
-#include "tools/onehop/quantity.hpp"
+#include "engine/base/rate_text.hpp"
 
 namespace onehop::lab {
 
@@ -67,7 +67,7 @@ class Reader {
   }
   Result<BytesPerSecond> rate(std::string_view key) const {
     ONEHOP_TRY(given, text(key, ""));
-    ONEHOP_TRY(parsed, tool::parse_rate(given));
+    ONEHOP_TRY(parsed, parse_rate(given));
     return parsed;
   }
   Result<Bytes> size(std::string_view key, Bytes otherwise) const {
@@ -131,7 +131,7 @@ Result<void> read_reverse(const Reader& reader, Profile& profile) {
   profile.is_reverse_shaped = reverse != "none" && (reverse != "same" || profile.rate.has_value());
   if (profile.is_reverse_shaped && profile.is_reverse_same) profile.reverse_rate = *profile.rate;
   if (profile.is_reverse_shaped && !profile.is_reverse_same) {
-    ONEHOP_TRY(rate, tool::parse_rate(reverse));
+    ONEHOP_TRY(rate, parse_rate(reverse));
     profile.reverse_rate = rate;
   }
   return success();
@@ -143,7 +143,7 @@ Result<void> read_disk(const toml::table& table, Profile& profile) {
   DiskProfile disk;
   ONEHOP_TRY(rate, reader.text("rate", ""));
   if (!rate.empty()) {
-    ONEHOP_TRYV(tool::parse_rate(rate));
+    ONEHOP_TRYV(parse_rate(rate));
   }
   ONEHOP_TRY(stalls, reader.texts("stall"));
   ONEHOP_TRY(errors, reader.texts("errors"));

@@ -3,8 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -48,28 +46,8 @@ Result<std::string> run_tool(const Arguments& arguments) {
   for (const std::string& argument : arguments) attempt += (attempt.empty() ? "" : " ") + argument;
   ONEHOP_TRY(out, open_pipe());
   ONEHOP_TRY(err, open_pipe());
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out.write.get(), 1);
-  posix_spawn_file_actions_adddup2(&actions, err.write.get(), 2);
-  // A group of its own: Ctrl-C on the terminal is for us, and must not cut short the tool that is cleaning up.
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  pid_t pid = 0;
-  const int rc = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (rc != 0)
-    return errno_error(ExitCode::io_unavailable, attempt, "Install iproute2 and ethtool (tools/bootstrap)", rc);
+  ONEHOP_TRY(pid, spawn_program(arguments, {.output = out.write.get(), .errors = err.write.get(),
+                                            .hint = "Install iproute2 and ethtool (tools/bootstrap)"}));
   out.write.close();
   err.write.close();
   std::string out_text, err_text;

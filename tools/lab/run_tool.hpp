@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// run_tool runs ip, tc or ethtool to its end. The child inherits the calling thread's network namespace.
+// run_tool runs ip, tc or ethtool to its end.
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "engine/base/result.hpp"
+#include "tools/lab/spawn.hpp"
 
 namespace onehop::lab {
-
-using Arguments = std::vector<std::string>;
 
 /// run_tool returns what the program wrote to standard output; where it fails, the error holds its standard error.
 /// It waits for the program. Syscalls: pipe2, posix_spawn, poll, read, waitpid.

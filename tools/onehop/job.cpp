@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "control/link/link_info.hpp"
+#include "engine/base/rate_text.hpp"
 #include "engine/base/time.hpp"
 #include "engine/crypto/aead.hpp"
 #include "engine/file/manifest.hpp"
@@ -22,12 +23,24 @@ constexpr Nanos view_period = 100ms;      // progress is redrawn at most ten tim
 constexpr Nanos count_period = 50ms;      // of the receiving end's occupancies
 constexpr Nanos interval_period = 1s;     // of the interval event
 constexpr std::size_t ethernet_bytes = 14;
+constexpr Gain start_share{800};          // of the remembered rate: the link may have become slower since
+constexpr Nanos rate_span_min = 200ms;    // a shorter transfer says little about the path
 
 std::string hex(const Digest& digest, std::string_view kind) {
   const std::size_t length = kind == "sha256" ? 32 : 16;
   std::string text;
   for (std::size_t i = 0; i < length; ++i) text += fmt::format("{:02x}", std::to_integer<unsigned>(digest[i]));
   return text;
+}
+
+/// What an engine counted before it was started once more, in the same session.
+void add(PathReport& sum, const PathReport& before) {
+  sum.packets_sent_total += before.packets_sent_total;
+  sum.packets_lost_total += before.packets_lost_total;
+  sum.packets_ce_total += before.packets_ce_total;
+  const std::uint64_t syscalls_total = sum.counters.syscalls_total;  // the port's, which goes on
+  sum.counters += before.counters;
+  sum.counters.syscalls_total = syscalls_total;
 }
 
 }  // namespace
@@ -101,10 +114,12 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   law_options.spec = options_.law;
   law_options.target = options_.target;
   law_options.bounds = options_.bounds;
+  if (options_.law_params) law_options.params = *options_.law_params;
+  if (is_sending) set_start(plan, law_options.params);
   ONEHOP_TRY(made, law::make_law(law_options));
     law_ = std::move(made);
   facts_.law = law_->name();
-  if (!options_.trace_file.empty() && is_sending) {
+  if (!options_.trace_file.empty() && is_sending && !trace_) {
     const std::string config = fmt::format("law {} target {} bounds {} io {} frame {}", options_.law, options_.target,
                                            options_.bounds, facts_.io_used, facts_.frame_bytes);
     ONEHOP_TRY(trace, rate::TraceWriter::open(options_.trace_file, {command_line(), ONEHOP_VERSION, config}));
@@ -148,7 +163,11 @@ void Job::stop() noexcept {
   }
   if (rate_thread_) rate_thread_->stop();
   else if (rate_) rate_->publish_state(monotonic_now());
-  if (rate_) last_state_ = links_->state.load();
+  if (rate_) {
+    const RateState before = last_state_;
+    last_state_ = links_->state.load();
+    add(last_state_.path, before.path);
+  }
   rate_thread_.reset();
   rate_.reset();
   if (file_thread_) {
@@ -157,17 +176,44 @@ void Job::stop() noexcept {
   }
   engine_.reset();
   file_thread_.reset();
-  if (trace_) {
-    if (auto closed = trace_->close(); !closed.has_value()) reporter_.warn(closed.error().message());
-  }
-  trace_.reset();
   qdisc_.reset();
   links_ = std::make_unique<SessionLinks>();
   progress_.finish();
 }
 
+void Job::set_start(const plane::DataPlan& plan, law::SafeRangeParams& params) {
+  path_used_.reset();
+  if (options_.law != "safe-range" || params.is_start_known) return;
+  const std::string peer = plan.peer.address.text();
+  auto remembered = RateMemory{rate_memory_file()}.recall(peer, facts_.interface);
+  if (!remembered.has_value()) {
+    reporter_.say(remembered.error().message() + "; starting without");
+  } else if (remembered.value()) {
+    params.rate_start = std::clamp(*remembered.value() * start_share, params.rate_min, params.rate_max);
+    params.is_start_known = true;
+    reporter_.say(fmt::format("starting at {}, from the last run to {} over {}", format_rate(params.rate_start), peer,
+                              facts_.interface));
+  }
+  if (options_.rate_max.empty()) path_used_ = {peer, facts_.interface, {}};  // a capped run does not show the path's rate
+}
+
+void Job::remember_rate() {
+  const Nanos span = all_arrived_at_ - first_data_at_;
+  if (!path_used_ || first_data_at_ == Instant{} || all_arrived_at_ == Instant{} || span < rate_span_min) return;
+  const DataPathCounters& counters = last_state_.path.counters;
+  path_used_->rate = Bytes{static_cast<std::int64_t>(counters.data_bytes_sent_total - counters.retransmitted_bytes_total)} / span;
+  if (auto kept = RateMemory{rate_memory_file()}.remember(*path_used_); !kept.has_value()) reporter_.say(kept.error().message());
+}
+
+void Job::close_trace() {
+  if (trace_) {
+    if (auto closed = trace_->close(); !closed.has_value()) reporter_.warn(closed.error().message());
+  }
+  trace_.reset();
+}
+
 void Job::forget_session() {
-  first_data_at_ = ended_at_ = interval_at_ = {};
+  first_data_at_ = all_arrived_at_ = ended_at_ = interval_at_ = {};
   interval_bytes_ = bytes_expected_ = facts_.bytes_skipped_total = 0;
   last_state_ = {};
   usage_ = {};
@@ -179,6 +225,7 @@ void Job::on_phase(plane::Phase phase) {
 }
 
 void Job::on_first_data(Instant at) {
+  if (first_data_at_ != Instant{}) return;  // a session whose source changed starts once more
   first_data_at_ = interval_at_ = at;
   usage_.open_span();
 }
@@ -190,7 +237,7 @@ std::uint64_t Job::bytes_arrived() const {
 
 void Job::tick() {
   const Instant now = monotonic_now();
-  const bool has_data = first_data_at_ != Instant{};
+  const bool has_data = this->has_data();
   if (!rate_thread_ && rate_) rate_->tick(now);
   if (now - viewed_at_ >= view_period) {
     viewed_at_ = now;
@@ -231,7 +278,9 @@ void Job::on_file_done(const std::string& shown_name, std::uint64_t bytes, const
 
 void Job::end(const plane::SessionEnd& end, std::uint64_t bytes_total, std::uint64_t files_total) {
   progress_.finish();
+  close_trace();
   if (end.code != ExitCode::done) reporter_.error(end.error);
+  else remember_rate();
   facts_.bytes_total = bytes_total;
   facts_.files_total = files_total;
   facts_.is_hash_ok = end.code == ExitCode::done;

@@ -27,6 +27,7 @@
 #include "tools/onehop/onehop_port.hpp"
 #include "tools/onehop/options.hpp"
 #include "tools/onehop/progress.hpp"
+#include "tools/onehop/rate_memory.hpp"
 #include "tools/onehop/report.hpp"
 #include "tools/onehop/usage.hpp"
 
@@ -54,6 +55,7 @@ class Job {
   void stop() noexcept;
   void on_phase(plane::Phase phase);
   void on_first_data(Instant at);
+  void on_all_arrived(Instant at) { all_arrived_at_ = at; }  ///< sending
   void on_file_done(const std::string& shown_name, std::uint64_t bytes, const Digest& root);
 
   /// end prints the end event and the summary.
@@ -64,6 +66,8 @@ class Job {
   [[nodiscard]] Reporter& reporter() { return reporter_; }
   [[nodiscard]] const CommonOptions& options() const { return options_; }
   [[nodiscard]] std::size_t frame_bytes() const { return facts_.frame_bytes; }
+  /// has_data: data of this session has flowed, so there is something that an interrupt keeps.
+  [[nodiscard]] bool has_data() const { return first_data_at_ != Instant{}; }
   void set_bytes_expected(std::uint64_t bytes) { bytes_expected_ = bytes; }
   /// add_bytes_skipped: of the bytes expected, these were there already (resume).
   void add_bytes_skipped(std::uint64_t bytes) { facts_.bytes_skipped_total += bytes; }
@@ -71,6 +75,10 @@ class Job {
 
  private:
   void tick();
+  void close_trace();
+  /// set_start gives the law what an earlier run reached on this path, and notes the path for remember_rate().
+  void set_start(const plane::DataPlan& plan, law::SafeRangeParams& params);
+  void remember_rate();
   void forget_session();  ///< the next one of a receiver that goes on counts from nothing
   [[nodiscard]] std::uint64_t bytes_arrived() const;
   void emit_interval(Instant now);
@@ -97,6 +105,8 @@ class Job {
   std::uint64_t bytes_expected_ = 0;
   Instant viewed_at_{};
   Instant first_data_at_{};
+  Instant all_arrived_at_{};
+  std::optional<RememberedRate> path_used_;  // sending: whose rate is worth remembering
   Instant ended_at_{};
   Instant interval_at_{};
   std::uint64_t interval_bytes_ = 0;

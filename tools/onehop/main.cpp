@@ -2,22 +2,57 @@
 // onehop: one binary, one file per command. This file reads the command line and nothing else.
 #include <CLI/CLI.hpp>
 
+#include <cctype>
 #include <cstdio>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #if ONEHOP_HAS_LAB
 #include "tools/lab/lab_command.hpp"
 #endif
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/law_file.hpp"
 #include "tools/onehop/privilege.hpp"
 
 namespace onehop::tool {
 namespace {
 
+/// ConfigFile: what --config names. A JSON object is kept for the law, all else is the parser's TOML.
+class ConfigFile : public CLI::ConfigTOML {
+ public:
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    while (std::isspace(input.peek()) != 0) input.get();
+    if (input.peek() != '{') return CLI::ConfigTOML::from_config(input);
+    law_text_.assign(std::istreambuf_iterator<char>{input}, {});
+    return {};
+  }
+  [[nodiscard]] const std::string& law_text() const { return law_text_; }
+
+ private:
+  mutable std::string law_text_;  // the base class has from_config() const
+};
+
+std::optional<Error> take_law_params(const ConfigFile& config, const CLI::App& app,
+                                     std::initializer_list<CommonOptions*> commands) {
+  if (config.law_text().empty()) return std::nullopt;
+  auto params = parse_law_params(config.law_text(), app.get_config_ptr()->as<std::string>());
+  if (!params.has_value()) return params.error();
+  for (CommonOptions* options : commands) options->law_params = params.value();
+  return std::nullopt;
+}
+
+
 int run_program(int argc, char** argv) {
   remember_command_line(argc, argv);
   CLI::App app{"onehop moves files between two machines that are one hop apart, at the line rate of that hop."};
   app.require_subcommand(0, 1);
-  app.set_config("--config", "", "read options from this file (TOML; a section per command)");
+  const auto config = std::make_shared<ConfigFile>();
+  app.config_formatter(config);
+  app.set_config("--config", "", "read options (TOML, a section per command) or law parameters (JSON) from this file");
+  app.allow_config_extras(CLI::config_extras_mode::error);
   bool is_version = false, is_verbose = false;
   app.add_flag("--version", is_version, "print the version (with -v: what this build can do)");
   app.add_flag("-v,--verbose", is_verbose, "with --version: features, and why one is off");
@@ -28,6 +63,7 @@ int run_program(int argc, char** argv) {
   send_app->add_option("--to", send.to, "HOST[:PORT] of the receiver")->required();
   send_app->add_option("--wait", send.wait_seconds, "seconds to retry a refused connection")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
   add_common_options(*send_app, send.common);
+  send_app->fallthrough();  // so that --config may stand behind the command as well
 
   RecvOptions recv;
   CLI::App* recv_app = app.add_subcommand("recv", "receive files");
@@ -37,6 +73,7 @@ int run_program(int argc, char** argv) {
   recv_app->add_option("--on-exist", recv.on_exist, "what to do about a name that exists")
       ->check(CLI::IsMember({"ask", "resume", "skip", "rename", "overwrite"}))->capture_default_str();
   add_common_options(*recv_app, recv.common);
+  recv_app->fallthrough();
 
 #if ONEHOP_HAS_LAB
   lab::LabCommand lab_command;
@@ -45,9 +82,21 @@ int run_program(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ConfigError& error) {
+    constexpr std::string_view before = "INI was not able to parse ";  // the library's words; what follows names the key
+    std::string_view cause = error.what();
+    if (cause.starts_with(before)) cause.remove_prefix(before.size());
+    if (cause.ends_with(".++")) cause.remove_suffix(3);  // and its mark for a section as a whole
+    std::fprintf(stderr, "onehop: read the options in %s: '%.*s' is not an option. See onehop send --help, onehop recv --help\n",
+                 app.get_config_ptr()->as<std::string>().c_str(), static_cast<int>(cause.size()), cause.data());
+    return static_cast<int>(ExitCode::usage);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
+  }
+  if (const auto error = take_law_params(*config, app, {&send.common, &recv.common})) {
+    std::fprintf(stderr, "onehop: %s\n", error->message().c_str());
+    return static_cast<int>(error->code);
   }
   if (is_version) return static_cast<int>(version_command(is_verbose));
   hide_secrets();

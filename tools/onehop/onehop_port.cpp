@@ -3,11 +3,13 @@
 
 #include <type_traits>
 
+#include "tools/onehop/set_up.hpp"
+
 namespace onehop::tool {
 
 namespace {
 
-// SO_PRIORITY 1 is pfifo_fast's lowest band and, on Wi-Fi, the background access category (algorithms: priority).
+// SO_PRIORITY 1 is pfifo_fast's lowest band and, on Wi-Fi, the background access category.
 constexpr int background_priority = 1;
 
 int priority_of(const CommonOptions& options) { return options.priority == "background" ? background_priority : 0; }
@@ -17,6 +19,7 @@ Result<UdpPortConfig> udp_config(const CommonOptions& options, const sockaddr_st
   config.local = local;
   config.interface = options.interface;
   config.priority = priority_of(options);
+  config.dscp = dscp_of(options);
   return config;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "control/law/safe_range.hpp"
 #include "engine/base/result.hpp"
 #include "engine/base/units.hpp"
 
@@ -20,6 +21,7 @@ struct CommonOptions {
   std::string interface;
   std::size_t frame_bytes = 0;       ///< UDP payload of a full frame; 0: as the MTU allows
   std::string law = "safe-range";
+  std::optional<law::SafeRangeParams> law_params;  ///< of a parameter file
   std::string target = "under";
   std::string bounds = "measured";
   std::string priority = "normal";

@@ -3,19 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 namespace onehop::tool {
 
 namespace {
-
-struct Prefix {
-  char letter;
-  double factor;
-};
-constexpr std::array<Prefix, 4> prefixes{{{'k', 1e3}, {'M', 1e6}, {'G', 1e9}, {'T', 1e12}}};
 
 std::string scaled(double value, std::string_view unit) {
   std::size_t step = 0;
@@ -26,28 +20,6 @@ std::string scaled(double value, std::string_view unit) {
 }
 
 }  // namespace
-
-Result<BytesPerSecond> parse_rate(std::string_view text) {
-  const auto refuse = [&](std::string cause) {
-    return Error{ExitCode::usage, fmt::format("read the rate '{}'", text), std::move(cause),
-                 "Write it like 600Mbit, 1.5Gbit or 250000000 (bits per second)"};
-  };
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || !std::isfinite(value) || value <= 0) return refuse("it does not start with a positive number");
-  std::string_view rest = text.substr(static_cast<std::size_t>(end - text.data()));
-  if (!rest.empty()) {
-    for (const Prefix& prefix : prefixes) {
-      if (rest.front() != prefix.letter && !(prefix.letter == 'k' && rest.front() == 'K')) continue;
-      value *= prefix.factor;
-      rest.remove_prefix(1);
-      break;
-    }
-  }
-  if (!rest.empty() && rest != "bit" && rest != "bit/s" && rest != "bps") return refuse("its unit is unknown");
-  if (value < 8000 || value > 1e12) return refuse("it is outside 8 kbit/s .. 1 Tbit/s");
-  return bit_per_s(static_cast<std::int64_t>(value));
-}
 
 std::string format_bytes(std::uint64_t bytes) { return scaled(static_cast<double>(bytes), "B"); }
 

@@ -43,7 +43,7 @@ std::vector<LocalAddress> local_addresses() {
   return found;
 }
 
-Result<file::OnExist> on_exist_of(const RecvOptions& options) {
+file::OnExist on_exist_of(const RecvOptions& options) {
   if (options.on_exist == "resume") return file::OnExist::resume;
   if (options.on_exist == "skip") return file::OnExist::skip;
   if (options.on_exist == "rename") return file::OnExist::rename;
@@ -122,7 +122,9 @@ class RecvJob final : public plane::RecvHost {
   void on_session_end(const plane::SessionEnd& end) override {
     job_.end(end, bytes_done_, files_done_);
     bytes_done_ = files_done_ = 0;
+    offer_.reset();
   }
+  [[nodiscard]] bool has_offer() const { return offer_ != nullptr; }
 
  private:
   Result<void> open_and_drop(const plane::IpAddress& peer) {
@@ -135,11 +137,13 @@ class RecvJob final : public plane::RecvHost {
 
   /// prepare runs on a thread of its own: it may hash what an earlier session left, or ask a person.
   Result<plane::Decision> prepare(const plane::OfferInfo& offer) {
-    ONEHOP_TRY(on_exist, on_exist_of(options_));
-    auto sink = prepare_sink(offer, on_exist);
-    if (!sink.has_value() && on_exist == file::OnExist::ask && sink.error().errno_value == EEXIST) {
+    const bool is_again = !offer.is_changed.empty();
+    if (!is_again) on_exist_ = on_exist_of(options_);
+    auto sink = prepare_sink(offer, on_exist_);
+    if (!sink.has_value() && on_exist_ == file::OnExist::ask && sink.error().errno_value == EEXIST) {
       ONEHOP_TRY(answer, ask(sink.error()));
-      sink = prepare_sink(offer, answer);
+      on_exist_ = answer;  // for the whole session
+      sink = prepare_sink(offer, on_exist_);
     }
     ONEHOP_TRYV(sink);
     sink_ = std::move(sink).value();
@@ -154,7 +158,7 @@ class RecvJob final : public plane::RecvHost {
     }
     decision.claims = sink_->claims();
     job_.set_bytes_expected(expected);
-    job_.add_bytes_skipped(sink_->bytes_resumed());
+    if (!is_again) job_.add_bytes_skipped(sink_->bytes_resumed());  // else they came in this session
     return decision;
   }
 
@@ -165,6 +169,7 @@ class RecvJob final : public plane::RecvHost {
     sink_options.folder = options_.directory;
     sink_options.approved = offer.manifest_hash;
     sink_options.on_exist = on_exist;
+    sink_options.is_changed = offer.is_changed;
     sink_options.digest_kind = offer.digest;
     return file::Sink::prepare(offer.manifest, std::move(sink_options), std::move(io));
   }
@@ -193,6 +198,7 @@ class RecvJob final : public plane::RecvHost {
   const std::uint16_t listen_port_;
   std::shared_ptr<const plane::OfferInfo> offer_;
   std::unique_ptr<file::Sink> sink_;
+  file::OnExist on_exist_ = file::OnExist::ask;  // the preparer's
   std::thread preparer_;
   std::vector<std::uint64_t> sizes_;
   std::uint64_t bytes_done_ = 0, files_done_ = 0;
@@ -250,7 +256,9 @@ Result<ExitCode> run(const RecvOptions& options, Reporter& reporter) {
   RecvJob host{options, reporter, job, std::move(interface), listen.port};
   plane::RecvServer server{io, server_options, key, host};
   Interrupts interrupts{io, [&] {
-    reporter.say("interrupted: what arrived is kept");
+    if (job.has_data()) reporter.say("interrupted: what arrived is kept");
+    else if (host.has_offer()) reporter.say("interrupted before anything arrived");
+    else reporter.say("interrupted: nothing was under way");
     server.interrupt();
   }};
   plane::SessionEnd end;

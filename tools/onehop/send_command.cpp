@@ -22,11 +22,25 @@ namespace {
 class SendJob final : public plane::SendHost {
  public:
   SendJob(const SendOptions& options, Reporter& reporter, file::SourceFiles files, Job& job)
-      : options_{options}, reporter_{reporter}, manifest_{files.manifest}, files_{std::move(files)}, job_{job} {
+      : options_{options}, reporter_{reporter}, paths_{options.paths}, manifest_{files.manifest},
+        files_{std::move(files)}, job_{job} {
     job_.set_bytes_expected(file::total_bytes(manifest_));
   }
 
   const file::Manifest& manifest() override { return manifest_; }
+  Result<void> offer_again(const std::vector<bool>& is_settled) override {
+    std::vector<std::string> paths;
+    for (std::size_t i = 0; i < paths_.size(); ++i)
+      if (!is_settled[i]) paths.push_back(paths_[i]);
+    ONEHOP_TRY(files, file::open_source_files(paths));
+    paths_ = std::move(paths);
+    manifest_ = files.manifest;
+    files_ = std::move(files);
+    source_options_ = {};
+    has_restarted_ = true;
+    job_.set_bytes_expected(file::total_bytes(manifest_));
+    return success();
+  }
 
   Result<plane::DataOpened> open_data(const plane::PeerLink& link) override {
     ONEHOP_TRY(route, plane::find_route(link.peer.address, options_.common.interface));
@@ -40,12 +54,8 @@ class SendJob final : public plane::SendHost {
     for (std::size_t i = 0; i < accepted.actions.size(); ++i)
       source_options_.is_wanted[i] = accepted.actions[i] != plane::FileAction::skip;
     for (std::size_t i = 0; i < manifest_.files.size(); ++i) {
-      if (!source_options_.is_wanted[i]) {
+      if (!source_options_.is_wanted[i])
         reporter_.say(file::display_name(manifest_.files[i].name) + ": the peer has it and skips it");
-        continue;
-      }
-      bytes_wanted_ += manifest_.files[i].size;
-      ++files_wanted_;
     }
   }
 
@@ -77,24 +87,29 @@ class SendJob final : public plane::SendHost {
   void on_phase(plane::Phase phase) override { job_.on_phase(phase); }
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) job_.on_first_data(event.at);
-    if (event.kind == EventKind::file_message && event.block.kind == BlockKind::skipped) job_.add_bytes_skipped(event.block.length);
+    if (event.kind == EventKind::all_arrived) job_.on_all_arrived(event.at);
+    if (event.kind == EventKind::file_message && event.block.kind == BlockKind::skipped && !has_restarted_) job_.add_bytes_skipped(event.block.length);
   }
   void on_file_done(std::uint32_t file, const Digest& root) override {
     const file::ManifestEntry& entry = manifest_.files[file];
+    bytes_done_ += entry.size;
+    ++files_done_;
     job_.on_file_done(file::display_name(entry.name), entry.size, root);
   }
   void on_notice(const std::string& text) override { reporter_.say(text); }
 
-  [[nodiscard]] std::uint64_t bytes_wanted() const { return bytes_wanted_; }
-  [[nodiscard]] std::uint64_t files_wanted() const { return files_wanted_; }
+  [[nodiscard]] std::uint64_t bytes_done() const { return bytes_done_; }
+  [[nodiscard]] std::uint64_t files_done() const { return files_done_; }
 
  private:
   const SendOptions& options_;
   Reporter& reporter_;
+  std::vector<std::string> paths_;  // by manifest index
   file::Manifest manifest_;
   file::SourceFiles files_;
   file::SourceOptions source_options_;
-  std::uint64_t bytes_wanted_ = 0, files_wanted_ = 0;
+  std::uint64_t bytes_done_ = 0, files_done_ = 0;
+  bool has_restarted_ = false;  // blocks that are skipped since then came in this session
   Job& job_;
 };
 
@@ -136,7 +151,10 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   SendJob host{options, reporter, std::move(files), job};
   plane::SendSession session{io, session_options, key, host};
   Interrupts interrupts{io, [&] {
-    reporter.say("interrupted: the peer keeps what arrived; the same command goes on from there when the receiver runs with --on-exist resume");
+    if (job.has_data())
+      reporter.say("interrupted: the peer keeps what arrived; the same command goes on from there when the receiver runs with --on-exist resume");
+    else
+      reporter.say("interrupted before anything was sent");
     session.interrupt();
   }};
   plane::SessionEnd end;
@@ -147,7 +165,7 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
     interrupts.stop();
   });
   io.run();
-  job.end(end, end.code == ExitCode::done ? host.bytes_wanted() : 0, end.code == ExitCode::done ? host.files_wanted() : 0);
+  job.end(end, end.code == ExitCode::done ? host.bytes_done() : 0, end.code == ExitCode::done ? host.files_done() : 0);
   return end;
 }
 

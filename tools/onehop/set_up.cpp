@@ -4,14 +4,17 @@
 #include <sys/random.h>
 
 #include "control/law/make_law.hpp"
+#include "engine/base/rate_text.hpp"
 #include "engine/crypto/key_schedule.hpp"
 #include "engine/run/placement.hpp"
-#include "tools/onehop/quantity.hpp"
 
 namespace onehop::tool {
 
 Result<void> check_options(const CommonOptions& options) {
   ONEHOP_TRYV(law::make_law({.spec = options.law, .target = options.target, .bounds = options.bounds}));
+  if (options.law_params && options.law != "safe-range")
+    return Error{ExitCode::usage, "use the law parameters of --config with --law " + options.law, "they are safe-range's",
+                 "Leave --law or the parameter file out"};
   if (!options.rate_max.empty()) {
     ONEHOP_TRYV(parse_rate(options.rate_max));
   }

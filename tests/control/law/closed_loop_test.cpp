@@ -2,6 +2,7 @@
 // Laws in closed loop over a fluid link in virtual time, judged over windows.
 #include <catch2/catch.hpp>
 
+#include "control/law/make_law.hpp"
 #include "control/law/safe_range.hpp"
 #include "tests/control/law/fluid_link.hpp"
 
@@ -16,6 +17,16 @@ double ms_of_data(std::int64_t bytes, BytesPerSecond link) {
 }
 double use(const FluidLink& link) {
   return static_cast<double>(link.drained_rate().count) / static_cast<double>(link.p.link.count);
+}
+
+/// check_mean: half a second to settle, then a second in which the link is busy and the queue's mean is as wanted.
+void check_mean(FluidLink& link, double wanted_ms) {
+  link.run(500ms);
+  link.open_window();
+  link.run(1s);
+  CHECK(ms_of_data(link.window.mean().count, link.p.link) == Approx(wanted_ms).epsilon(0.10));
+  CHECK(use(link) >= 0.999);
+  CHECK(link.refused == 0);
 }
 
 // Goal:   the mean of X_1 is 2 v d_1 = 8 ms whatever the core's nap, the report's phase and the link's rate.
@@ -138,13 +149,39 @@ TEST_CASE("safe-range gives a slow disk what it takes, with the latch and withou
 TEST_CASE("safe-range with the lowest target runs just above empty", "[control][law]") {
   const Nanos nap = GENERATE(Nanos{500us}, Nanos{1ms}, Nanos{2ms}, Nanos{3ms});
   CAPTURE(nap.count());
-  SafeRange law{{.target = law::Target::zero}};
-  FluidLink link{law, {.nap = nap}};
+  const auto law = law::make_law({.target = "zero"}).value();  // as --target says it
+  FluidLink link{*law, {.nap = nap}};
   link.run(300ms);
   link.open_window();
   link.run(1s);
   CHECK(use(link) >= 0.999);
   CHECK(ms_of_data(link.window.occupancy_max, link.p.link) <= 4.0);  // 1.25 naps, and at least two batches
+}
+
+// Goal:   --target mid holds the queue in the middle of the safe range, where under holds its lower edge.
+// Method: a round trip of 20 ms, so that X_max = 2 BDP is above the floor: X_over = 40 - 10 = 30 ms of data, X_under = 8.
+// Bounds: 19 and 8 ms, 10 % allowed.
+//= [SMUFF] eq. (2), (3) type=test
+TEST_CASE("safe-range holds the target that it is given", "[control][law]") {
+  const auto [target, wanted_ms] = GENERATE(table<const char*, double>({{"under", 8.0}, {"mid", 19.0}}));
+  CAPTURE(target);
+  const auto law = law::make_law({.target = target}).value();  // as --target says it
+  FluidLink link{*law, {.rtt = 20ms, .queue_packets_max = 4000}};
+  check_mean(link, wanted_ms);
+}
+
+// Goal:   --bounds strict takes what the interface claims as the most that the link may become, so the queue is that
+//         rate's data of d_1: deeper where the link can still rise, shallower where it is near its maximum.
+// Method: 600 Mbit/s on an interface that claims 1 or 3 Gbit/s, or nothing (then 2 v, as measured).
+// Bounds: claim x 4 ms / 600 Mbit/s, 10 % allowed.
+TEST_CASE("safe-range with strict bounds prepares for the interface's maximum", "[control][law]") {
+  const auto [bounds, claim, wanted_ms] = GENERATE(table<const char*, int, double>(
+      {{"strict", 1000, 6.67}, {"strict", 3000, 20.0}, {"strict", 0, 8.0}, {"measured", 1000, 8.0}, {"measured", 3000, 8.0}}));
+  CAPTURE(bounds, claim);
+  const auto law = law::make_law({.bounds = bounds}).value();  // as --bounds says it
+  FluidLink link{*law, {.queue_packets_max = 8000}};
+  link.sample.limits.link_rate = mbit_per_s(claim);
+  check_mean(link, wanted_ms);
 }
 
 // Bounds: below a fifth of the queue we yield, above it we hold our own 8 ms of our own share.

@@ -73,6 +73,43 @@ TEST_CASE("P7 an offer whose hash, count or sum disagrees with its entries is re
   CHECK(world.recv_host.offer == nullptr);
 }
 
+// A sender may offer again what it offered and did not finish, once per file, each time under other keys.
+TEST_CASE("P7 K1 D3 an offer made again brings no new name, no used key, and not for ever", "[control][plane]") {
+  const int lie = GENERATE(range(0, 4));
+  CAPTURE(lie);
+  World world;
+  world.listen();
+  RawPeer peer{world.io, {.role = Role::sender}};
+  auto messages = offer_messages(some_manifest());
+  if (lie != 3) messages.insert(messages.end(), {DataReady{}, PathReady{1400}});
+  peer.connect(world.recv_host.port, messages);
+  const auto again = [&](const file::Manifest& manifest, int session) {
+    const auto count = std::ranges::count(world.recv_host.phases, Phase::transferring) + 1;
+    REQUIRE(world.run([&] { return std::ranges::count(world.recv_host.phases, Phase::transferring) == count; }));
+    const auto say = [&](const std::vector<Message>& list) {
+      for (const Message& message : list) peer.channel->send(message);
+    };
+    say({Restart{}});
+    auto offer = offer_messages(manifest);
+    std::get<Offer>(offer[0]).session_id[0] = static_cast<std::byte>(session);
+    say(offer);
+    const int opened = world.recv_host.opened + 1;
+    REQUIRE(world.run([&] { return world.recv_host.opened == opened || world.recv_end; }));
+    say({DataReady{}, PathReady{1400}});
+  };
+  if (lie == 0) again(named({"folder/file-0", "folder/file-9"}), 1);
+  if (lie == 1) again(some_manifest(), 0);
+  for (int i = 1; lie == 2 && i <= 4; ++i) again(some_manifest(), i);
+  if (lie == 3) {
+    REQUIRE(world.run([&] { return world.recv_host.engine.has_value(); }));
+    peer.channel->send(Restart{});  // before the path is proven
+  }
+  REQUIRE(world.run([&] { return world.recv_end.has_value(); }));
+  CHECK(world.recv_end->code == ExitCode::internal_error);
+  CHECK(world.recv_host.opened == (lie == 2 ? 4 : 1));
+  CHECK(world.recv_host.stopped == world.recv_host.opened);
+}
+
 TEST_CASE("digests and roots of blocks that do not exist end the session", "[control][plane]") {
   const Message lie = GENERATE(Message{BlockDigests{false, {{1, 4, {}}}}}, Message{BlockDigests{false, {{3, 0, {}}}}},
                                Message{FileRoot{3, {}}}, Message{Complete{}},

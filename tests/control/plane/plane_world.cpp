@@ -38,6 +38,7 @@ SessionLimits short_limits() {
   SessionLimits limits;
   limits.connect = 500ms;
   limits.handshake = 2s;
+  limits.guess_pause = 50ms;
   limits.step = 3s;
   limits.offer = 3s;
   limits.consider = 5s;
@@ -78,25 +79,20 @@ void FakeEngine::obey(const Command& command) {
   switch (command.kind) {
     case CommandKind::prove_path:
       return say(Event{.kind = script_.proves_path ? EventKind::path_proven : EventKind::path_dead, .value = 1472});
-    case CommandKind::checkpoint: {
-      Event event{.kind = EventKind::file_message};
-      event.block.kind = BlockKind::checkpointed;
-      return say(event);
-    }
+    case CommandKind::checkpoint: return say(BlockKind::checkpointed, 0);
     case CommandKind::start:
       if (script_.fails_with_event) return say(*script_.fails_with_event);
       if (script_.fails_with_errno) {
-        Event event{.kind = EventKind::file_message};
-        event.block.kind = BlockKind::failed;
-        event.block.file = 1;
-        event.block.failure = role_ == Role::receiver ? FileFailure::write_error : FileFailure::source_changed;
-        event.block.status = *script_.fails_with_errno;
-        return say(event);
+        if (role_ == Role::receiver) return say(BlockKind::failed, 1, FileFailure::write_error, *script_.fails_with_errno);
+        const std::uint32_t changed = manifest_.files.size() == 3 ? 1 : 0;  // the same file in a second offer
+        if (changed == 1) send_file(0);
+        return say(BlockKind::failed, changed, FileFailure::source_changed);
       }
       if (role_ == Role::sender && script_.sends_blocks) send_all();
       return;
     case CommandKind::file_message:
       if (command.block.kind == BlockKind::root) return on_root(command.block);
+      if (command.block.kind == BlockKind::abort) return say(BlockKind::checkpointed, 0);
       ++digests_;
       if (command.block.kind == BlockKind::skipped) ++skipped_;
       ++arrived_.at(command.block.file);
@@ -108,25 +104,36 @@ void FakeEngine::obey(const Command& command) {
 // Every block of every wanted file is "sent", and each file's root follows.
 void FakeEngine::send_all() {
   say(EventKind::first_data);
-  for (std::uint32_t file = 0; file < manifest_.files.size(); ++file) {
-    if (actions_[file] == FileAction::skip) continue;
-    for (std::uint64_t block = 0; block < file::blocks_of(manifest_.files[file].size); ++block) {
-      const bool is_claimed = file < claims_.size() &&
-                              std::ranges::find(claims_[file], block, &file::Claim::block) != claims_[file].end();
-      Event event{.kind = is_claimed ? EventKind::file_message : EventKind::block_sent};
-      if (is_claimed) event.block.kind = BlockKind::skipped;
-      event.block.file = file;
-      event.block.offset = block * block_bytes;
-      event.block.digest = some_digest(file, block);
-      say(event);
-    }
-    Event event{.kind = EventKind::file_message};
-    event.block.kind = BlockKind::root;
+  for (std::uint32_t file = 0; file < manifest_.files.size(); ++file)
+    if (actions_[file] != FileAction::skip) send_file(file);
+  say(EventKind::all_arrived);
+}
+
+void FakeEngine::send_file(std::uint32_t file) {
+  for (std::uint64_t block = 0; block < file::blocks_of(manifest_.files[file].size); ++block) {
+    const bool is_claimed = file < claims_.size() &&
+                            std::ranges::find(claims_[file], block, &file::Claim::block) != claims_[file].end();
+    Event event{.kind = is_claimed ? EventKind::file_message : EventKind::block_sent};
+    if (is_claimed) event.block.kind = BlockKind::skipped;
     event.block.file = file;
-    event.block.digest = some_digest(file, 200);
+    event.block.offset = block * block_bytes;
+    event.block.digest = some_digest(file, block);
     say(event);
   }
-  say(EventKind::all_arrived);
+  Event event{.kind = EventKind::file_message};
+  event.block.kind = BlockKind::root;
+  event.block.file = file;
+  event.block.digest = some_digest(file, 200);
+  say(event);
+}
+
+void FakeEngine::say(BlockKind kind, std::uint32_t file, FileFailure failure, int status) {
+  Event event{.kind = EventKind::file_message};
+  event.block.kind = kind;
+  event.block.file = file;
+  event.block.failure = failure;
+  event.block.status = status;
+  say(event);
 }
 
 void FakeEngine::on_root(const BlockRef& block) {

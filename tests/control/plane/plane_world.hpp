@@ -34,7 +34,7 @@ struct EngineScript {
   bool proves_path = true;                   ///< false: path_dead, as an engine says after 2 s
   bool stays_silent = false;                 ///< never answers anything but finish
   std::size_t commands_per_turn = 64;        ///< small: a slow consumer
-  std::optional<int> fails_with_errno;       ///< receiving: write_error once data should flow
+  std::optional<int> fails_with_errno;       ///< once data should flow; sending: the source changed, receiving: write_error
   std::optional<EventKind> fails_with_event; ///< once data should flow
   bool sends_blocks = true;
 };
@@ -57,6 +57,8 @@ class FakeEngine {
   void say(const Event& event);
   void say(EventKind kind) { say(Event{.kind = kind}); }
   void send_all();
+  void send_file(std::uint32_t file);
+  void say(BlockKind kind, std::uint32_t file, FileFailure failure = FileFailure::none, int status = 0);
   void on_root(const BlockRef& block);
 
   asio::steady_timer timer_;
@@ -124,11 +126,28 @@ class FakeSendHost : public HostBase<SendHost> {
       : HostBase{io, Role::sender}, files_{std::move(files)} {}
   const file::Manifest& manifest() override { return files_; }
   void on_accepted(const Accepted& given) override { accepted = given; }
+  Result<void> offer_again(const std::vector<bool>& is_settled) override {
+    settled = is_settled;
+    file::Manifest left;
+    for (std::size_t i = 0; i < is_settled.size(); ++i)
+      if (!is_settled[i]) left.files.push_back(files_.files[i]);
+    left.files[0].size += block_bytes;  // it grew
+    files_ = std::move(left);
+    return success();
+  }
+  Result<EngineRings> start_data(const DataPlan& given) override {
+    if (engine && changes < 2) script.fails_with_errno.reset();
+    secrets.emplace_back(given.secret.bytes().begin(), given.secret.bytes().end());
+    return HostBase::start_data(given);
+  }
   const file::Manifest& data_manifest() override { return files_; }
   std::vector<FileAction> data_actions() override { return accepted->actions; }
   Claims data_claims() override { return accepted->claims; }
 
   std::optional<Accepted> accepted;
+  std::vector<bool> settled;                     ///< as offer_again() was told
+  std::vector<std::vector<std::byte>> secrets;   ///< of each start of the data path
+  int changes = 2;                               ///< starts that end with a changed source, where the script says so
 
  private:
   file::Manifest files_;

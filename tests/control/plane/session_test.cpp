@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 
 #include "tests/control/plane/plane_world.hpp"
 
 using namespace onehop;
+using Clock = std::chrono::steady_clock;
 using namespace onehop::plane;
 using namespace onehop::plane::test;
 
@@ -92,6 +94,59 @@ TEST_CASE("K3 a wrong code is 4 on both ends, and the third one ends recv", "[co
   CHECK(world.recv_host.opened == 0);
 }
 
+// Bounds: a lower bound on time, which a busy machine only lengthens.
+TEST_CASE("K3 after a wrong code attempts begin a pause apart, whoever makes them", "[control][plane]") {
+  World world;
+  world.recv_options.limits.guess_pause = 700ms;
+  world.recv_options.authentication_failures_max = 10;
+  world.listen();
+  std::vector<Clock::time_point> rejected;
+  const auto guess = [&](std::size_t count) {
+    std::vector<std::unique_ptr<SendSession>> guessers;
+    std::size_t ended = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      guessers.push_back(std::make_unique<SendSession>(world.io, world.send_options, key_of(wrong_code), world.send_host));
+      guessers.back()->start([&](const SessionEnd&) { ++ended; });
+    }
+    REQUIRE(world.run([&] {
+      while (rejected.size() < world.recv_host.rejections.size()) rejected.push_back(Clock::now());
+      return ended == count;
+    }));
+  };
+  guess(1);
+  guess(2);  // at once: the second waits for its turn as well
+  REQUIRE(rejected.size() == 3);
+  CHECK(rejected[1] - rejected[0] >= 600ms);
+  CHECK(rejected[2] - rejected[1] >= 600ms);
+  world.send(right_code);
+  REQUIRE(world.run_to_end());
+  CHECK(Clock::now() - rejected[2] >= 600ms);
+  CHECK(world.send_end->code == ExitCode::done);
+}
+
+TEST_CASE("K3 a code that was guessed at lets nobody in while the session that knew it goes on", "[control][plane]") {
+  World world;
+  world.send_host.script.sends_blocks = false;
+  world.recv_options.is_once = false;
+  world.listen();
+  world.send();
+  REQUIRE(world.run([&] { return world.recv_host.plan.has_value(); }));
+  for (int i = 0; i < 5; ++i) {
+    FakeSendHost host{world.io};
+    SendSession other{world.io, world.send_options, key_of(i < 4 ? wrong_code : right_code), host};
+    std::optional<SessionEnd> end;
+    other.start([&](const SessionEnd& ended) { end = ended; });
+    REQUIRE(world.run([&] { return end.has_value(); }));
+    CHECK(end->code == (i < 3 ? ExitCode::authentication_failed : ExitCode::peer_unreachable));
+  }
+  CHECK(world.recv_host.rejections.size() == 3);
+  CHECK_FALSE(world.recv_end.has_value());
+  world.sender->interrupt();
+  REQUIRE(world.run_to_end());
+  CHECK(world.send_end->code == ExitCode::interrupted);
+  CHECK(world.recv_end->code == ExitCode::authentication_failed);
+}
+
 TEST_CASE("a wrong code does not end recv: the right one still gets through", "[control][plane]") {
   World world;
   world.listen();
@@ -169,13 +224,37 @@ TEST_CASE("Z3 a full disk is 8 at the receiver and 5 at the sender, with the rea
   CHECK(world.send_end->error.message().find("No space left") != std::string::npos);
 }
 
-TEST_CASE("C3 a source that changes is 8 here and 5 at the receiver, which keeps what came", "[control][plane]") {
+TEST_CASE("C3 K1 a source that changes once is sent again, alone with what is left, under other keys", "[control][plane]") {
+  World world;
+  world.send_host.script.fails_with_errno = 0;
+  world.send_host.changes = 1;
+  world.listen();
+  world.send();
+  REQUIRE(world.run_to_end());
+  INFO(world.send_end->error.message() << " | " << world.recv_end->error.message());
+  CHECK(world.send_end->code == ExitCode::done);
+  CHECK(world.recv_end->code == ExitCode::done);
+  // The first file was done at the receiver when the second one changed; the second offer has the other two.
+  CHECK(world.send_host.settled == std::vector<bool>{true, false, false});
+  CHECK(world.send_host.done == std::vector<std::uint32_t>{0, 0, 1});
+  CHECK(world.recv_host.done == std::vector<std::uint32_t>{0, 0, 1});
+  CHECK(world.recv_host.offer->is_changed == std::vector<bool>{true, false});
+  CHECK(world.recv_host.offer->manifest == world.send_host.manifest());
+  CHECK(world.send_host.secrets.size() == 2);
+  CHECK(world.send_host.secrets.front() != world.send_host.secrets.back());
+  for (const int count : {world.send_host.opened, world.send_host.stopped, world.recv_host.opened, world.recv_host.stopped})
+    CHECK(count == 2);
+}
+
+TEST_CASE("C3 a source that changes again is 8 here and 5 at the receiver, which keeps what came", "[control][plane]") {
   World world;
   world.send_host.script.fails_with_errno = 0;
   world.listen();
   world.send();
   REQUIRE(world.run_to_end());
+  CHECK(world.send_host.secrets.size() == 2);
   CHECK(world.send_end->code == ExitCode::local_file_error);
+  CHECK(world.send_end->error.message().find("again") != std::string::npos);
   CHECK(world.recv_end->code == ExitCode::refused_by_peer);
   const auto& seen = world.recv_host.engine->seen();
   CHECK(std::count(seen.begin(), seen.end(), CommandKind::checkpoint) == 1);

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "engine/base/histogram.hpp"
+#include "engine/base/rate_text.hpp"
 #include "engine/base/result.hpp"
 #include "engine/base/units.hpp"
 
@@ -75,4 +77,22 @@ TEST_CASE("an error names attempt, cause and hint", "[base][result]") {
   CHECK(error.errno_value == ENOENT);
   CHECK(error.message() == "open x: No such file or directory");
   CHECK(errno_error(ExitCode::usage, "y", "z", EPERM).message() == "y: Operation not permitted. z");
+}
+
+TEST_CASE("a rate is bits per second with a prefix, and nothing else is one", "[base][rate]") {
+  for (const auto& [text, bytes] : {std::pair<const char*, std::int64_t>{"600Mbit", 75'000'000}, {"1.5G", 187'500'000}, {"1.5Gbit/s", 187'500'000},
+                                    {"800k", 100'000}, {"8K", 1000}, {"600m", 75'000'000}, {"250000000", 31'250'000},
+                                    {"8000bps", 1000}, {"0.5Tbit", 62'500'000'000}}) {
+    CAPTURE(text);
+    const auto rate = parse_rate(text);
+    REQUIRE(rate);
+    CHECK(rate.value().count == bytes);
+  }
+  for (const char* bad : {"", " 1M", "-1M", "nan", "inf", "infG", "1e9", "5x", "1", "7.9k", "1.1T", "600Mbyte", "600 Mbit", "M", "0"}) {
+    CAPTURE(bad);
+    const auto rate = parse_rate(bad);
+    REQUIRE_FALSE(rate);
+    CHECK(rate.error().code == ExitCode::usage);
+    CHECK(rate.error().message().find(bad) != std::string::npos);
+  }
 }

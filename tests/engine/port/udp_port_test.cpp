@@ -55,7 +55,30 @@ std::size_t take_all(UdpPort& port, std::size_t length) {
   return total;
 }
 
+/// options_of finds the port's socket among ours and reads SO_PRIORITY and IP_TOS.
+std::pair<int, int> options_of(const UdpPort& port) {
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_in local{};
+    socklen_t length = sizeof local;
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&local), &length) != 0) continue;
+    if (local.sin_family != AF_INET || ntohs(local.sin_port) != port.local_port().value()) continue;
+    int priority = -1, tos = -1;
+    length = sizeof priority;
+    REQUIRE(::getsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, &length) == 0);
+    length = sizeof tos;
+    REQUIRE(::getsockopt(fd, IPPROTO_IP, IP_TOS, &tos, &length) == 0);
+    return {priority, tos};
+  }
+  FAIL("the port has no socket");
+  return {};
+}
+
 }  // namespace
+
+TEST_CASE("priority and DSCP are the socket's, and the DSCP does not overwrite the priority or ECN", "[port][udp]") {
+  CHECK(options_of(*open()) == std::pair{0, 2});
+  CHECK(options_of(*open({.priority = 1, .dscp = 8})) == std::pair{1, 8 << 2 | 2});
+}
 
 TEST_CASE("44 equal frames leave by one call and arrive as one super-packet", "[port][udp]") {
   const auto a = open();

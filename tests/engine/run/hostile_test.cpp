@@ -19,15 +19,21 @@ Frame feedback_frame(RawPeer& peer, std::uint64_t number, const wire::Feedback& 
   return peer.sealed({.type = wire::FrameType::feedback, .packet_number = number, .settled = number}, body);
 }
 
-/// SenderTarget: a SenderLoop that was attacked at one end, the attacker and the true peer at the other.
-struct SenderTarget {
+/// Target: a loop that is attacked at one end of a link, the attacker and the true peer at the other.
+template <class Loop>
+struct Target {
+  Target(bool is_sender, const auto& config)
+      : port{link, is_sender ? 0U : 1U},
+        loop{std::make_unique<Loop>(port, keys_of(is_sender), config, side.links())},
+        peer{link, is_sender ? 1U : 0U, keys_of(!is_sender)},
+        stranger{link, is_sender ? 1U : 0U, keys_of(!is_sender, 9)},
+        itself{link, is_sender ? 1U : 0U, keys_of(is_sender)} {}
   VirtualLink link{{.seed = 3, .frames_max = 4096}};
-  VirtualPort port{link, 0};
+  VirtualPort port;
   Side side;
-  std::unique_ptr<SenderLoop<VirtualPort>> loop =
-      std::make_unique<SenderLoop<VirtualPort>>(port, keys_of(true), sender_config(), side.links());
-  RawPeer peer{link, 1, keys_of(false)}, stranger{link, 1, keys_of(false, 9)}, itself{link, 1, keys_of(true)};
-  std::vector<std::byte> memory = std::vector<std::byte>(block_bytes);
+  std::unique_ptr<Loop> loop;
+  RawPeer peer, stranger, itself;
+  std::vector<std::byte> memory = std::vector<std::byte>(4 * block_bytes);
   Instant now{1s};
   void turn(Nanos span = 1ms) {
     now += span;
@@ -44,32 +50,16 @@ struct SenderTarget {
   }
 };
 
-struct ReceiverTarget {
-  std::vector<std::uint64_t> sizes{10'000'000, 0};
-  VirtualLink link{{.seed = 3, .frames_max = 4096}};
-  VirtualPort port{link, 1};
-  Side side;
-  std::unique_ptr<ReceiverLoop<VirtualPort>> loop =
-      std::make_unique<ReceiverLoop<VirtualPort>>(port, keys_of(false), receiver_config(sizes), side.links());
-  RawPeer peer{link, 0, keys_of(true)}, stranger{link, 0, keys_of(true, 9)}, itself{link, 0, keys_of(false)};
-  std::vector<std::byte> memory = std::vector<std::byte>(4 * block_bytes);
-  Instant now{1s};
-  ReceiverTarget() {
+struct SenderTarget : Target<SenderLoop<VirtualPort>> {
+  SenderTarget() : Target{true, sender_config()} {}
+};
+
+constexpr std::array<std::uint64_t, 2> receiver_sizes{10'000'000, 0};
+struct ReceiverTarget : Target<ReceiverLoop<VirtualPort>> {
+  ReceiverTarget() : Target{false, receiver_config(receiver_sizes)} {
     for (std::uint32_t slot = 0; slot < 4; ++slot)
       REQUIRE(side.from_file.push({.data = memory.data() + std::size_t{slot} * block_bytes, .slot = slot}));
     turn();
-  }
-  void turn(Nanos span = 1ms) {
-    now += span;
-    link.run_until(now);
-    (void)loop->turn(now);
-  }
-  void attack(const std::vector<Frame>& frames) {
-    for (std::size_t i = 0; i < frames.size(); ++i) {
-      peer.send(now, frames[i]);
-      if (i % 32 == 31) turn(1ms);
-    }
-    for (int i = 0; i < 3; ++i) turn(2ms);  // for the answers to arrive as well
   }
 };
 

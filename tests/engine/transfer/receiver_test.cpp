@@ -201,7 +201,7 @@ TEST_CASE("the application buffer counts what was accepted and not given back", 
   CHECK(buffer().drained_total == Bytes{7});
 }
 
-//= algorithms 1.8: every srtt/4 in 2..25 ms, 5 ms before the first sample
+// Every srtt/4 in 2..25 ms, 5 ms before the first sample.
 TEST_CASE("reports come every quarter of srtt while something arrives, and rarely when not", "[transfer][receiver]") {
   const auto [srtt, interval] = GENERATE(table<Nanos, Nanos>({{0ns, 5ms}, {1ms, 2ms}, {40ms, 10ms}, {1s, 25ms}}));
   Bench bench{{20 * B}};

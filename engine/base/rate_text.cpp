@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/base/rate_text.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string>
+
+namespace onehop {
+
+namespace {
+
+constexpr double rate_bps_min = 8e3, rate_bps_max = 1e12;
+
+double factor_of(char prefix) noexcept {
+  switch (prefix) {
+    case 'k': case 'K': return 1e3;
+    case 'm': case 'M': return 1e6;
+    case 'g': case 'G': return 1e9;
+    case 't': case 'T': return 1e12;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+Result<BytesPerSecond> parse_rate(std::string_view text) {
+  const auto refuse = [&](std::string cause) {
+    return Error{ExitCode::usage, fmt::format("read the rate '{}'", text), std::move(cause),
+                 "Write it like 600Mbit, 1.5Gbit or 250000000 (bits per second)"};
+  };
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  // Written so that NaN fails as well.
+  if (error != std::errc{} || !(value > 0)) return refuse("it does not start with a positive number");
+  std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  if (!unit.empty() && factor_of(unit.front()) > 0) {
+    value *= factor_of(unit.front());
+    unit.remove_prefix(1);
+  }
+  if (!unit.empty() && unit != "bit" && unit != "bit/s" && unit != "bps") return refuse("its unit is unknown");
+  if (!(value >= rate_bps_min && value <= rate_bps_max)) return refuse("it is outside 8 kbit/s .. 1 Tbit/s");
+  return bit_per_s(static_cast<std::int64_t>(value));
+}
+
+}  // namespace onehop

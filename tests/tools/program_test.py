@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""The program on loopback, without root: program_test.py ONEHOP [WORD].
+
+Goal:   options, configuration files and what is remembered do what the README says; what people read is true.
+Method: the real program, UDP over 127.0.0.1 on a free port, everything else in a temporary folder.
+Bounds: none on time but that everything ends by itself.
+"""
+
+import csv
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
+from program import CODE, End, check, end_all, main  # noqa: E402  (found beside the lab's tests)
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+MB = 1_000_000
+
+
+class Loopback:
+    """Two ends on 127.0.0.1, and a folder for all that they touch."""
+
+    def __init__(self, onehop):
+        self.onehop = str(onehop)
+
+    def __enter__(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="onehop-program-")
+        self.work = Path(self._folder.name)
+        self.target = self.work / "in"
+        self.target.mkdir()
+        self.state, self._ends = "", []
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        return self
+
+    def __exit__(self, *_):
+        end_all(self._ends)
+        self._folder.cleanup()
+
+    def start(self, *command):
+        os.environ["ONEHOP_STATE_DIR"] = str(self.state)
+        end = End([self.onehop, *map(str, command)], self.work, f"end{len(self._ends)}", CODE)
+        self._ends.append(end)
+        return end
+
+    def receive(self, *options):
+        end = self.start("recv", "--once", "--dir", self.target, "--listen", self.address, "--on-exist", "overwrite", "--json", *options)
+        end.wait_for(lambda: end.events("start"), "recv can accept")
+        return end
+
+    def file(self, size):
+        path = self.work / "file.bin"
+        path.write_bytes(os.urandom(size))
+        return path
+
+    def text(self, name, text):
+        path = self.work / name
+        path.write_text(text)
+        return path
+
+    def send(self, *options, size=8 * MB):
+        """send makes a file, sends it to the end, and returns the sender."""
+        receiver = self.receive()
+        sender = self.start("send", self.file(size), "--to", self.address, "--json", *options)
+        check(sender.code() == 0, f"send ends with 0, not {sender.process.returncode}: {sender.text()}")
+        check(receiver.code() == 0, f"recv ends with 0: {receiver.text()}")
+        return sender
+
+    def refused(self, *command, words=()):
+        end = self.start(*command)
+        check(end.code() == 2, f"{command} is 2, not {end.process.returncode}: {end.text()}")
+        for word in words:
+            check(word in end.text(), f"{command} names {word}: {end.text()}")
+
+
+def test_an_interrupt_tells_what_there_is_to_keep(onehop):
+    with Loopback(onehop) as here:
+        receiver = here.receive()
+        receiver.process.send_signal(signal.SIGINT)
+        check(receiver.code() == 7, f"an idle receiver ends with 7, not {receiver.process.returncode}")
+        check("nothing was under way" in receiver.text() and "kept" not in receiver.text(), f"nothing to keep: {receiver.text()}")
+        sender = here.start("send", here.file(1), "--to", here.address, "--wait", "60")
+        sender.wait_for(lambda: "I/O" in sender.text(), "send looks for its peer")
+        sender.process.send_signal(signal.SIGINT)
+        check(sender.code() == 7, f"a sender that found nobody ends with 7, not {sender.process.returncode}")
+        check("before anything was sent" in sender.text() and "keeps" not in sender.text(), f"nothing to keep: {sender.text()}")
+        receiver = here.receive()
+        sender = here.start("send", here.file(8 * MB), "--to", here.address, "--law", "fixed:8M")
+        receiver.wait_for(lambda: any(here.target.iterdir()), "data comes")
+        receiver.process.send_signal(signal.SIGINT)
+        check(receiver.code() == 7, f"a receiver at work ends with 7, not {receiver.process.returncode}")
+        check("what arrived is kept" in receiver.text(), f"something to keep: {receiver.text()}")
+        check(sender.code() == 7, f"and so does the sender, not with {sender.process.returncode}: {sender.text()}")
+
+
+def test_options_of_a_configuration_file_count_and_the_command_line_wins(onehop):
+    with Loopback(onehop) as here:
+        config = here.text("options.toml", '[send]\nlaw = "fixed:400Mbit"\ndigest = "sha256"\n[recv]\ndigest = "xxh3"\n')
+        end = here.send("--config", config).end()
+        check(end["law"] == "fixed" and end["digest"] == "sha256", f"the file's options count: {end['law']}, {end['digest']}")
+        check(here.send("--config", config, "--digest", "xxh3").end()["digest"] == "xxh3", "the command line wins")
+        here.refused("recv", "--config", here.work / "none.toml", words=("none.toml",))
+        for text, word in (("[send]\nbogus = 1\n", "send.bogus"), ("[sent]\nlaw = 1\n", "'sent'"), ("bogus = 1\n", "bogus")):
+            here.refused("send", "x", "--to", here.address, "--config", here.text("bad.toml", text), words=(word, "bad.toml"))
+        here.refused("send", "x", "--to", here.address, "--config", here.text("bad.toml", '[send]\ntarget = "over"\n'), words=("over",))
+
+
+def test_law_parameters_of_a_configuration_file_count(onehop):
+    def rates(sender):
+        with open(sender.trace, encoding="utf-8") as file:
+            return [8 * int(row["rate_bytes_per_s"]) for row in csv.DictReader(line for line in file if not line.startswith("#"))]
+
+    def send(here, *options):
+        trace = here.work / "trace.csv"
+        sender = here.send(*options, "--trace", trace, size=4 * MB)
+        sender.trace = trace
+        return sender
+
+    with Loopback(onehop) as here:
+        send(here, "--config", CONFIGS / "law/safe-range.json")
+        fast = here.text("fast.json", '{"law": "safe-range", "rate_start_bps": 400000000}')
+        check(max(rates(send(here, "--config", fast))) >= 400e6, "the file's rate_start_bps is the first grant")
+        slow = here.text("slow.json", '{"law": "safe-range", "rate_max_bps": 200000000}')
+        # The trace has wire bytes: a frame is at most 9 % longer than what it carries.
+        check(max(rates(send(here, "--config", slow))) <= 218e6, "the file's rate_max_bps bounds every grant")
+        here.refused("send", "x", "--to", here.address, "--config", slow, "--law", "fixed:5M", words=("safe-range", "--law"))
+        wrong = here.text("wrong.json", '{"law": "safe-range", "d_1": 3}')
+        here.refused("send", "x", "--to", here.address, "--config", wrong, words=("'d_1'", "d_1_ms", "wrong.json"))
+        here.refused("recv", "--config", wrong, words=("'d_1'",))
+
+
+def test_the_rate_of_the_last_run_is_where_the_next_one_starts(onehop):
+    with Loopback(onehop) as here:
+        slow = ("--config", here.text("slow.json", '{"law": "safe-range", "rate_max_bps": 200000000}'))  # 8 MB last 320 ms
+        check("starting at" not in here.send(*slow).text(), "nothing is remembered where it is switched off")
+        here.state = here.work / "state"
+        check("starting at" not in here.send(*slow).text(), "the first run knows nothing")
+        file = here.state / "start-rates.json"
+        [entry] = json.loads(file.read_text())["rates"]
+        check(entry["peer"] == "127.0.0.1" and entry["interface"] == "lo", f"peer and interface: {entry}")
+        check(1e6 < entry["rate_bytes_per_s"] <= 25e6, f"what 200 Mbit/s can carry at most: {entry}")
+        entry["rate_bytes_per_s"] = 20_000_000
+        file.write_text(json.dumps({"schema_version": 1, "rates": [entry]}))
+        check("starting at 128 Mbit/s" in here.send(*slow).text(), "four fifths of what is remembered")
+        check(json.loads(file.read_text())["rates"][0]["rate_bytes_per_s"] != 20_000_000, "the newest run counts")
+        before = file.read_text()
+        here.send("--max-rate", "100Mbit")
+        check(file.read_text() == before, "a capped run does not show what the path carries")
+        file.write_text("{ damaged")
+        sender = here.send(*slow)
+        check("damaged" in sender.text() and str(file) in sender.text(), f"a damaged file is told: {sender.text()}")
+        check(len(json.loads(file.read_text())["rates"]) == 1, "and replaced")
+
+
+if __name__ == "__main__":
+    sys.exit(main(globals(), needs_root=False))
