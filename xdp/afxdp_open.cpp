@@ -3,7 +3,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -42,13 +41,6 @@ onehop_steer_config steer_config(const sockaddr_storage& local, const sockaddr_s
   return config;
 }
 
-// automatic_order: what costs least comes first. A veth's frames are skbs already: its native mode moves each into a page
-// of its own before the program sees it, which generic XDP does not (10 to 15 % of both ends' CPU, tools/compare).
-std::array<XdpMode, 3> automatic_order(const xdp::InterfaceFacts& interface) {
-  if (interface.kind == "veth") return {XdpMode::zero_copy, XdpMode::skb, XdpMode::copy};
-  return {XdpMode::zero_copy, XdpMode::copy, XdpMode::skb};
-}
-
 bool is_power_of_two(std::uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 Result<void> check_sizes(const AfXdpConfig& config) {
@@ -82,7 +74,7 @@ Result<void> AfXdpPort::bring_up(const AfXdpConfig& config) {
   // 2. The mode asked, or the first of all that works. What is not about the mode ends the search.
   if (config.mode != XdpMode::automatic) return bring_up_mode(config, config.mode);
   Error last;
-  for (const XdpMode mode : automatic_order(interface_)) {
+  for (const XdpMode mode : {XdpMode::zero_copy, XdpMode::copy, XdpMode::skb}) {
     auto tried = bring_up_mode(config, mode);
     if (tried) return success();
     last = std::move(tried).error();

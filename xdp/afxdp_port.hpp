@@ -37,8 +37,7 @@
 
 namespace onehop {
 
-/// XdpMode: what to try. automatic takes zero-copy where it binds, else native copy, else skb (generic XDP); on a veth
-/// skb before native copy.
+/// XdpMode: what to try. automatic takes zero-copy where it binds, else native copy, else skb (generic XDP).
 enum class XdpMode : std::uint8_t { automatic, zero_copy, copy, skb };
 [[nodiscard]] std::string_view to_string(XdpMode mode) noexcept;
 
