@@ -44,7 +44,7 @@ struct SafeRangeParams {
   // Ours; reasons beside their use in safe_range.cpp.
   Nanos d_rx_min{2ms};
   Bytes app_grain{4 * block_bytes};          ///< see app_grain() in safe_range.cpp
-  Nanos app_nap{4ms};                        ///< two of the file thread's longest naps
+  Nanos app_nap{8ms};                        ///< two of the file thread's longest naps
   Nanos d_app_max{100ms};                    ///< a disk of 80 Mbit/s drains a grain in this time; slower ones ring a little
   Nanos latch_min{50ms};
   BytesPerSecond rate_start{12'500'000};

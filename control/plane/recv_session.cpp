@@ -135,7 +135,7 @@ Task<Result<void>> RecvSession::restart() {
     }
     if (channel_->end() != ChannelEnd::open) co_return ended(step);
     if (Clock::now() >= deadline) co_return Error{ExitCode::timed_out, step, "the disk did not take it in time", ""};
-    co_await channel_->wait_turn(limits_.poll_at_end);
+    co_await channel_->wait_turn(limits_.poll_short);
   }
   drop_data();
   offered_before_ = info_;

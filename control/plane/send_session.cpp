@@ -109,7 +109,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
       }
       if (channel_->end() != ChannelEnd::open) co_return ended(step);
       if (Clock::now() >= deadline) co_return Error{ExitCode::timed_out, step, peer_name_ + " did not answer in time", ""};
-      co_await channel_->wait_activity(limits_.poll_at_end);
+      co_await channel_->wait_activity(limits_.poll_short);
     }
     drop_data();
     std::vector<bool> is_settled = is_done_;
@@ -118,7 +118,6 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     ONEHOP_CO_TRYV(send_host_.offer_again(is_settled));
     ONEHOP_CO_TRYV(file::validate(*manifest_));
     changed_file_.reset();
-    is_all_arrived_ = false;
     accepted_ = {};
     co_return success();
   }
@@ -194,7 +193,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
   Task<Result<void>> transfer() {
     set_phase(Phase::transferring);
     started_at_ = Clock::now();
-    bytes_total_ = 0;
+    bytes_total_ = bytes_done_ = 0;
     for (std::size_t i = 0; i < roots_.size(); ++i)
       if (accepted_.actions[i] != FileAction::skip) bytes_total_ += manifest_->files[i].size;
     while (files_left_ > 0) {

@@ -14,9 +14,9 @@
 namespace onehop::file {
 
 namespace {
-// More messages than this in one nap: it was too long for the pool. A block is three or four messages, so 16 are at most
-// 5 of the 24 blocks that are read ahead, which leaves room for a late wake-up.
-constexpr std::size_t gathered_max = 16;
+// More messages than this in one nap: it was too long. A block is three or four messages, so these are three blocks: half
+// of what is read ahead at least, and still in the cache when the writer comes to them.
+constexpr std::size_t gathered_max = 12;
 // The kernel may delay a nap by this much to wake several threads at once. Larger than the default of 50 us: fewer
 // wake-ups of an idle core; still small beside the nap.
 constexpr unsigned long timer_slack_ns = 200'000;

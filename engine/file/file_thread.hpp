@@ -3,7 +3,7 @@
 //
 // It is never woken by the engine core: a wake-up would cost that core a system call per block. It naps instead, and
 // the nap follows the load: longer while it finds nothing, shorter when much has gathered meanwhile. The rings and
-// the pool bound what can gather. At 600 Mbit/s a block comes every 3.5 ms and the nap stays at its longest, 8 ms.
+// the pool bound what can gather. At 600 Mbit/s a block comes every 3.5 ms and the nap stays at its longest, 4 ms.
 // Started by the program's composition; start() and request_stop() from one thread, counters() from any.
 #pragma once
 
@@ -63,9 +63,9 @@ class FileThread {
 [[nodiscard]] Nanos next_nap(Nanos nap, std::size_t moved, Nanos limit) noexcept;
 
 /// Shorter: a wake-up costs about 27 us, as much as 40 KB through the AEAD. Longer: a link that turns from 600 Mbit/s to
-/// 6 Gbit/s meanwhile must not empty what is read ahead (6 MiB) during a nap.
+/// 3 Gbit/s meanwhile would empty what is read ahead, and what gathers at the receiver would pass for a slow disk.
 inline constexpr Nanos nap_min = 200us;
-inline constexpr Nanos nap_max = 8ms;
+inline constexpr Nanos nap_max = 4ms;
 /// While the last blocks are awaited: what is slept then is added to the transfer's time.
 inline constexpr Nanos nap_max_at_end = 1ms;
 

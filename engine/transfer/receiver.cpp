@@ -25,7 +25,10 @@ constexpr std::size_t ranges_per_frame = 160;  // about 6 bytes each, so a frame
 constexpr Bytes ring_room_min = kib(256);      // where the port cannot read its ring
 constexpr std::int64_t ring_share_num = 3, ring_share_den = 4;  // of the ring that may be in flight
 constexpr std::uint32_t no_block = ~std::uint32_t{0};
-constexpr std::uint32_t backlogged_blocks = 4;  // at the file side all the time: it is what holds the transfer back
+// So many blocks at the file side for so long: it is what holds the transfer back. Shorter than the file thread's longest
+// nap and its delay: a rate of our own making would pass for the disk's, and hold itself down.
+constexpr std::uint32_t backlogged_blocks = 4;
+constexpr Nanos backlogged_span = 10ms;
 
 struct OpenBlock {
   BlockRef block;
@@ -71,6 +74,7 @@ struct Receiver::State {
   std::vector<std::uint32_t> held_bytes;  // by slot: file bytes at the file side
   FixedQueue<std::uint32_t> full;
   std::uint32_t at_file_side = 0, at_file_side_min = 0;
+  Instant file_side_low_at{};             // when fewer than backlogged_blocks were seen there
   bool is_file_side_backlogged = false;
 
   GapList gaps;
@@ -303,6 +307,8 @@ bool Receiver::State::has_gap_to_tell(Instant now) const noexcept {
 bool Receiver::tick(Instant now) noexcept {
   State& s = *s_;
   if (s.heard_at == Instant{}) return false;
+  if (s.at_file_side_min < backlogged_blocks) s.file_side_low_at = now;
+  s.at_file_side_min = s.at_file_side;
   bool is_due = now >= s.report_at && (s.has_news || now - s.reported_at >= report_idle);
   if (!is_due && now - s.nack_at >= nack_spacing && s.has_gap_to_tell(now)) {
     is_due = true;
@@ -319,8 +325,7 @@ bool Receiver::tick(Instant now) noexcept {
   s.report_gap = 0;
   s.report_frames = 0;
   s.report_from = s.gaps.settled();
-  s.is_file_side_backlogged = s.at_file_side_min >= backlogged_blocks;
-  s.at_file_side_min = s.at_file_side;
+  s.is_file_side_backlogged = now - s.file_side_low_at >= backlogged_span;
   ++s.totals.reports;
   return true;
 }
