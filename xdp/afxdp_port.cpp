@@ -210,13 +210,12 @@ void AfXdpPort::read_statistics() noexcept {
   rx_refused_total_ = std::max(rx_refused_total_, refused_frames);
 }
 
+// One flow comes in on one queue, so the ring that matters is the fullest, and another queue's room is no room: credit
+// for both overran one of them.
 QueueTelemetry AfXdpPort::rx_ring(Instant now) noexcept {
   std::int64_t waiting_frames = 0;
-  std::int64_t capacity_frames = 0;
-  for (RxQueue& queue : queues_) {
-    waiting_frames += queue.socket.rx.waiting();
-    capacity_frames += queue.socket.rx.size();
-  }
+  for (RxQueue& queue : queues_) waiting_frames = std::max<std::int64_t>(waiting_frames, queue.socket.rx.waiting());
+  const std::int64_t capacity_frames = queues_.front().socket.rx.size();
   if (now - statistics_at_ >= statistics_interval) {
     read_statistics();
     statistics_at_ = now;
