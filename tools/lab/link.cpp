@@ -3,13 +3,19 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <array>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <thread>
 
+#include "engine/base/fd.hpp"
 #include "tools/lab/loss.hpp"
 #include "tools/lab/netns.hpp"
 #include "tools/lab/run_tool.hpp"
@@ -109,20 +115,39 @@ Result<void> bring_up(const HostNames& hosts, const Profile& profile) {
 
 enum class Verb : std::uint8_t { add, change };
 
+// kick makes a queue look at its packets again. A shaper sleeps until its first packet may leave at the rate of the moment
+// when it looked: 1.5 s for a full frame at 8 kbit/s. A change of the rate does not wake it, only the next packet does,
+// and a sender that waits for room sends none. So the lab sends one: a frame of an experimental type (IEEE 802) to nobody.
+Result<void> kick(const std::string& host, const char* device) {
+  const Result<InNetns> inside = InNetns::enter(host);
+  if (inside.has_error()) return inside.error();
+  const Fd socket{::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0)};
+  if (!socket.is_open()) return errno_error(ExitCode::internal_error, "open a packet socket");
+  sockaddr_ll to{};
+  to.sll_family = AF_PACKET;
+  to.sll_ifindex = static_cast<int>(::if_nametoindex(device));
+  std::array<std::uint8_t, ETH_ZLEN> frame{0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, ETH_P_802_EX1 >> 8, ETH_P_802_EX1 & 0xff};
+  const auto sent = ::sendto(socket.get(), frame.data(), frame.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+  // A full queue drops the frame, and has looked all the same.
+  if (sent < 0 && errno != ENOBUFS) return errno_error(ExitCode::internal_error, "wake the shaper on " + std::string{device});
+  return success();
+}
+
 // shape sets one direction's queue: `host` and `device` say where it stands.
 Result<void> shape(const std::string& host, const char* device, const Profile& profile, BytesPerSecond rate, Verb verb) {
   const char* const verb_text = verb == Verb::add ? "add" : "change";
   const Bytes burst = profile.burst;
   if (shaper_of(profile) != Shaper::htb) {
-    return run("tc -n {} qdisc {} dev {} root handle 1: tbf rate {}bit burst {} limit {}", host, verb_text, device,
-               bps(rate), burst.count, profile.queue.count);
+    ONEHOP_TRYV(run("tc -n {} qdisc {} dev {} root handle 1: tbf rate {}bit burst {} limit {}", host, verb_text, device,
+                    bps(rate), burst.count, profile.queue.count));
+    return verb == Verb::change ? kick(host, device) : success();
   }
   if (verb == Verb::add) {
     ONEHOP_TRYV(run("tc -n {} qdisc add dev {} root handle 1: htb default 1", host, device));
   }
   ONEHOP_TRYV(run("tc -n {} class {} dev {} parent 1: classid 1:1 htb rate {}bit ceil {}bit burst {} cburst {} quantum {}",
                   host, verb_text, device, bps(rate), bps(rate), burst.count, burst.count, 2 * profile.mtu_bytes));
-  if (verb == Verb::change) return success();
+  if (verb == Verb::change) return kick(host, device);
   return run("tc -n {} qdisc add dev {} parent 1:1 handle 10: bfifo limit {}", host, device, profile.queue.count);
 }
 
