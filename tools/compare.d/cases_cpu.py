@@ -14,7 +14,7 @@ from report import Metric
 from transfer import run_onehop
 
 MIB = 1 << 20
-PORTS = ("udp", "afxdp")
+PORTS = ("udp", "afxdp", "skb")
 
 
 _BACKGROUND = Metric("background", "other programs, before the round", "cores")
@@ -27,6 +27,7 @@ def _cpu_round(context):
         "iperf3": lambda lab: peers.iperf3(lab, size, context.work),
         "udp": lambda lab: run_onehop(lab, file, context.folder, "udp", context.work),
         "afxdp": lambda lab: run_onehop(lab, file, context.folder, "afxdp", context.work),
+        "skb": lambda lab: run_onehop(lab, file, context.folder, "afxdp", context.work, receive_extra=("--xdp-mode", "skb")),
         "rsync": lambda lab: peers.rsync(lab, file, context.folder, context.work),
         "curl": lambda lab: peers.curl(lab, file, context.folder, context.work),
         "scp": lambda lab: peers.scp(lab, file, context.folder, context.work),
@@ -57,7 +58,8 @@ _CPU_METRICS = [
     Metric("to_scp", "cheaper port / scp, CPU per byte", "", "<=", 1.0),
     Metric("goodput", "cheaper port's goodput / iperf3's", "", ">=", 0.65),
 ]
-for _name, _text in (("iperf3", "iperf3 TCP, memory to memory"), ("udp", "onehop --io udp"), ("afxdp", "onehop --io afxdp"),
+for _name, _text in (("iperf3", "iperf3 TCP, memory to memory"), ("udp", "onehop --io udp"), ("afxdp", "onehop --io afxdp, native"),
+                     ("skb", "onehop --io afxdp, recv --xdp-mode skb"),
                      ("rsync", "rsync daemon"), ("curl", "curl from nginx, sendfile"), ("scp", "scp aes128-gcm")):
     _CPU_METRICS += [Metric(f"ns_{_name}", f"{_text}: CPU, both ends", "ns/B"), Metric(f"ratio_{_name}", f"{_text}: ratio to iperf3"),
                      Metric(f"bps_{_name}", f"{_text}: goodput", "Gbit/s")]

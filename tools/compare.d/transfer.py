@@ -63,13 +63,13 @@ def event(process, kind):
     return found
 
 
-def run_onehop(lab, file, folder, io, work, trace=None, extra=(), while_running=None):
-    """run_onehop moves `file` from a to `folder` on b. `while_running(sender)` is called once data is on its way to start."""
+def run_onehop(lab, file, folder, io, work, trace=None, extra=(), receive_extra=(), while_running=None):
+    """run_onehop moves `file` from a to `folder` on b; `extra` are options of the sender, `receive_extra` of the receiver. `while_running(sender)` is called once data is on its way to start."""
     env = {"ONEHOP_CODE": _code()}
     receive = sender = None
     try:
         receive = Process(lab.on("b", lab.onehop, "recv", "--once", "--dir", folder, "--listen", labs.ADDRESS_B, "--io", io,
-                                 "--json"), work, f"onehop-recv-{io}", env)
+                                 "--json", *receive_extra), work, f"onehop-recv-{io}", env)
         receive.wait_line('"start"', START_SECONDS_MAX)
         meter = SystemMeter()
         started_at = time.monotonic()
