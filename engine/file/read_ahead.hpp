@@ -12,7 +12,7 @@ namespace onehop::file {
 class ReadAhead {
  public:
   /// Fewer: the engine runs dry when one visit comes late. More: they leave even a large cache.
-  static constexpr std::size_t blocks_min = 6;
+  static constexpr std::size_t blocks_min = 4;
   static constexpr std::size_t blocks_max = 24;
 
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }

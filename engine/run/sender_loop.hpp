@@ -35,11 +35,11 @@ class SenderLoop {
   static constexpr std::size_t rx_batches_per_turn_max = 8;    // then send: a flood must not starve the refill
   static constexpr std::size_t tx_frames_per_turn_max = 256;   // then look at feedback: 0.3 ms at 10 Gbit/s
   static constexpr Nanos nap_min = 200us;  // shorter: timer wake-ups cost more than the frames they send
-  static constexpr Nanos nap_max = 3ms;    // longer: the refill becomes coarse against the 8-ms target
+  static constexpr Nanos nap_max = 4ms;    // longer: the refill becomes coarse against the 8-ms target
   static constexpr Nanos idle_max = 5ms;   // longest rest, so that commands need no wake-up
-  // Refill at least 3/8 of the backlog limit at a time: 3 ms of an 8-ms target. That is longer than feedback takes to come
+  // Refill at least half of the backlog limit at a time: 4 ms of an 8-ms target. That is longer than feedback takes to come
   // (a quarter of an srtt that holds the same 8 ms), so feedback is the clock and the timer only stands in for it.
-  static constexpr std::int64_t refill_num = 3, refill_den = 8;
+  static constexpr std::int64_t refill_share = 2;
 
   SenderLoop(P& port, const GateKeys& keys, const SenderLoopConfig& config, EngineLinks links)
       : port_{port}, gate_{keys}, config_{config}, links_{links}, to_file_{links.to_file}, events_{links.events},
@@ -238,7 +238,7 @@ class SenderLoop {
   /// arrives about as often and refills too, so this timer rarely is what wakes the core.
   [[nodiscard]] Instant refill_at(Instant now, const RateGrant& grant, Bytes standing, bool is_full) const noexcept {
     if (!is_full && !sender_.has_data()) return Instant::max();
-    const Bytes quantum = std::max(grant.backlog_max * refill_num / refill_den, wire_frame_bytes());
+    const Bytes quantum = std::max(grant.backlog_max / refill_share, wire_frame_bytes());
     Bytes excess = quantum;
     if (info_.has_back_pressure) excess = std::max(standing + quantum - grant.backlog_max, Bytes{0});
     const Nanos drain = time_for(excess, grant.rate);

@@ -139,10 +139,9 @@ TEST_CASE("read-ahead holds what lasts until the next visit", "[engine][file]") 
   ReadAhead ahead;
   for (int i = 0; i < 100; ++i) ahead.on_fill(ahead.blocks() - 2);  // two blocks are taken between visits
   CHECK(ahead.blocks() == ReadAhead::blocks_min);
-  for (int i = 0; i < 5; ++i) ahead.on_fill(ahead.blocks() < 12 ? 0 : ahead.blocks() - 10);  // ten are
-  CHECK(ahead.blocks() == 12);
+  for (int i = 0; i < 5; ++i) ahead.on_fill(ahead.blocks() < 16 ? 0 : ahead.blocks() - 10);  // ten are
+  CHECK(ahead.blocks() == 16);
   ahead.on_fill(1);
-  ahead.on_fill(0);
   CHECK(ahead.blocks() == ReadAhead::blocks_max);
   for (int i = 0; i < 10'000; ++i) ahead.on_fill(ahead.blocks() - 4);  // four are
   CHECK(ahead.blocks() == ReadAhead::blocks_min);
