@@ -18,7 +18,7 @@ struct SessionLinks {
   SpscRing<BlockRef> file_to_engine{1024};
   SpscRing<BlockRef> engine_to_file{1024};
   SpscRing<Command> commands{1024};
-  SpscRing<Event> events{2048};
+  SpscRing<Event> events{4096};
   Latest<PathReport> report;
   Latest<RateGrant> grant;
   Latest<RateState> state;

@@ -20,7 +20,7 @@ namespace onehop::tool {
 namespace {
 
 constexpr Nanos view_period = 100ms;      // progress is redrawn at most ten times a second
-constexpr Nanos count_period = 50ms;      // of the receiving end's occupancies
+constexpr Nanos count_period = 100ms;     // of the receiving end's occupancies
 constexpr Nanos interval_period = 1s;     // of the interval event
 constexpr std::size_t ethernet_bytes = 14;
 constexpr Gain start_share{800};          // of the remembered rate: the link may have become slower since
