@@ -38,7 +38,6 @@ timespec timespec_of(Nanos span) noexcept {
 std::span<std::byte> AfXdpPort::lend(std::size_t frame_bytes) noexcept {
   ONEHOP_CHECK(frame_bytes <= frame_bytes_max_);
   if (!has_path_) return {};
-  if (occupancy_ >= backlog_max_ && (reclaim() == 0 || occupancy_ >= backlog_max_)) return {};
   if (lent_ == no_chunk) {
     if (free_.empty() && reclaim() == 0) return {};
     lent_ = free_.back();
@@ -116,8 +115,6 @@ std::uint32_t AfXdpPort::reclaim() noexcept {
   if (occupancy_ == Bytes{0}) was_empty_ = true;
   return done_frames;
 }
-
-void AfXdpPort::set_backlog_max(Bytes wire) noexcept { backlog_max_ = wire; }
 
 QueueTelemetry AfXdpPort::tx_queue(Instant now) noexcept {
   reclaim();

@@ -18,7 +18,6 @@
 #include <poll.h>
 
 #include <array>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -82,10 +81,6 @@ class AfXdpPort {
   [[nodiscard]] std::uint64_t syscalls_total() const noexcept { return syscalls_total_; }
   [[nodiscard]] PortInfo info() const noexcept;
   [[nodiscard]] int last_error() const noexcept { return last_error_; }
-
-  /// set_backlog_max makes lend() give nothing while that many wire bytes are committed and not completed. Nothing
-  /// wakes a sleeper when they are: the kernel signals no completions, so sleep by the rate at which the queue drains.
-  void set_backlog_max(Bytes wire) noexcept;
 
   /// wake ends a wait() from another thread. Syscalls: write.
   void wake() noexcept;
@@ -155,7 +150,6 @@ class AfXdpPort {
   std::uint32_t unpublished_frames_ = 0;
   Bytes occupancy_{};
   Bytes drained_total_{};
-  Bytes backlog_max_{std::numeric_limits<std::int64_t>::max()};
   bool was_empty_ = true;                        // the TX queue was seen empty since the last tx_queue()
   Bytes received_total_{};
   std::uint32_t next_queue_ = 0;                 // round robin

@@ -21,8 +21,6 @@ constexpr Bytes wire_overhead_ipv6{62};
 constexpr std::int64_t learn_bytes_min = 32 * 1024;
 constexpr std::int64_t truesize_permille_min = 1000;
 constexpr std::int64_t truesize_permille_max = 16'000;
-// Specification constant: SOCK_MIN_SNDBUF of Linux, halved because the kernel doubles what it is given.
-constexpr std::int64_t sndbuf_bytes_min = 2304;
 
 }  // namespace
 
@@ -132,17 +130,6 @@ std::uint32_t UdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
 void UdpPort::wake() noexcept {
   const std::uint64_t one = 1;
   (void)!::write(wake_fd_.get(), &one, sizeof one);  // EAGAIN: it is awake 2^64 times over
-}
-
-void UdpPort::set_backlog_max(Bytes wire) noexcept {
-  const Bytes step = wire > backlog_max_ ? wire - backlog_max_ : backlog_max_ - wire;
-  if (step * 8 < backlog_max_) return;
-  backlog_max_ = wire;
-  // The kernel doubles the value, and refuses a frame only when the charge has reached it: one batch may overshoot.
-  const std::int64_t want_bytes = wire.count * tx_.truesize_permille() / 2000;
-  const int value = static_cast<int>(std::clamp<std::int64_t>(want_bytes, sndbuf_bytes_min, config_.sndbuf_bytes));
-  own_syscalls_total_ += 1;
-  if (::setsockopt(socket_.fd(), SOL_SOCKET, SO_SNDBUF, &value, sizeof value) == 0) sndbuf_ = Bytes{2 * value};
 }
 
 void UdpPort::update_path(const PathUpdate& update) noexcept {

@@ -46,9 +46,6 @@ class UdpPort {
 
   /// wake ends a wait() from another thread; one that comes before the wait ends the next. Syscalls: write.
   void wake() noexcept;
-  /// set_backlog_max lets the kernel hold at most about `wire` bytes of ours, so that the core can sleep until they
-  /// have drained instead of pacing by a timer. Steps below one eighth are left out. Syscalls: setsockopt.
-  void set_backlog_max(Bytes wire) noexcept;
   [[nodiscard]] bool is_gro_on() const noexcept { return rx_.is_gro_on(); }
   [[nodiscard]] std::uint64_t oversized_total() const noexcept { return rx_.oversized_total(); }
 
@@ -65,7 +62,6 @@ class UdpPort {
   UdpRx rx_;
   Bytes memory_{};
   Bytes sndbuf_{};         // truesize
-  Bytes backlog_max_{};    // as set last
   Bytes tx_drained_{};
   std::uint32_t drops_seen_ = 0;
   std::uint64_t drops_total_ = 0;

@@ -130,34 +130,4 @@ struct VethPair : UdpPairBase {
   NetNamespace right_;
 };
 
-// Goal:   the backlog limit is an actuator: the kernel holds about that much and the rest stays with us.
-// Bounds: the limit and one batch of overshoot, and no more than the arena beside it.
-TEST_CASE("a backlog limit bounds what the kernel holds", "[port][udp]") {
-  if (is_skipped<VethPair>()) return;
-  VethPair pair;
-  pair.set_slow(true);
-  Exchange<VethPair> exchange{pair};
-  while (exchange.offer(1400)) {}
-  (void)pair.a().flush(pair.now());  // learns what a frame is charged
-  for (int i = 0; i < 1000 && exchange.account().occupancy > Bytes{0}; ++i) {
-    (void)pair.a().flush(pair.now());
-    pair.pass(2ms);
-  }
-  REQUIRE(exchange.account().occupancy == Bytes{0});
-  pair.a().set_backlog_max(kib(100));
-  while (exchange.offer(1400)) {}
-  (void)pair.a().flush(pair.now());
-  const Instant start = pair.now();
-  // While frames wait for room, wait() ends when there is room: far before this deadline.
-  CHECK(pair.wait(pair.a(), start + 60s, false) < start + 60s);
-  Bytes below{};
-  for (int i = 0; i < 1000 && pair.a().flush(pair.now()) > 0; ++i) {
-    const Bytes held{static_cast<std::int64_t>(pair.a().flush(pair.now()) * 1442)};
-    below = std::max(below, exchange.account().occupancy - held);
-    (void)pair.a().wait(pair.now() + 50ms, false);
-  }
-  CHECK(below > kib(30));
-  CHECK(below <= kib(100 + 64));
-}
-
 }  // namespace onehop::test

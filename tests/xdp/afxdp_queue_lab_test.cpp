@@ -134,16 +134,6 @@ TEST_CASE("a full lower queue is back-pressure, not an error: lend() gives nothi
   CHECK_FALSE(port->lend(payload_bytes).empty());
 }
 
-TEST_CASE("a backlog limit holds the occupancy, to one frame") {
-  const XdpLab lab{{.macvlan_shaper = "tbf rate 20mbit burst 16kb limit 8mb"}};
-  auto port = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::skb)).value();
-  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
-  port->set_backlog_max(Bytes{100 * wire_bytes - 1});
-  CHECK(commit_frames(*port, 1000) == 100);
-  CHECK(drains(*port));
-  CHECK(commit_frames(*port, 1000) == 100);
-}
-
 TEST_CASE("the send buffer bounds what is in the kernel, and the rest stays in our ring") {
   const XdpLab lab{{.macvlan_shaper = "tbf rate 20mbit burst 16kb limit 8mb"}};
   AfXdpConfig config = lab.config(Host::a, Family::ipv4, port_number, XdpMode::skb);
