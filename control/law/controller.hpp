@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "control/law/link_facts.hpp"
 #include "engine/base/path.hpp"
 
 namespace onehop::law {
@@ -18,6 +19,7 @@ struct LinkSample {
   QueueTelemetry lower_queue;    ///< from the best link source (qdisc dump); scope none when there is none
   Nanos lower_queue_age{0};
   Bytes lower_queue_foreign{};   ///< bytes of other flows in it
+  LinkFacts facts;               ///< what the link tells of itself; see there
   Limits limits;
   bool is_fresh = true;          ///< path was published since the last tick
 };

@@ -54,6 +54,10 @@ void RateLoop::tick(Instant now) {
   has_ticked_ = true;
 
   read_lower_queue(now, sample);
+  if (is_flowing_) {
+    for (link::FactSource* source : fact_sources_) source->read(now, facts_);
+  }
+  sample.facts = facts_;
   RateGrant grant = law_.step(sample);
   bottleneck_ = law_.trace().bottleneck;
   grant = hold_when_silent(sample, grant);
