@@ -26,6 +26,13 @@ void DrainMeter::push(const DrainReading& reading, bool is_exact) noexcept {
   size_ = std::min(size_ + 1, readings_max);
 }
 
+void DrainMeter::rescale(Gain alpha) noexcept {
+  if (!has_drain_) return;
+  drain_ = std::max(clamp_rate(drain_ * alpha), params_.rate_min);
+  size_ = 0;
+  is_settled_ = false;
+}
+
 void DrainMeter::add(const DrainReading& reading, Bytes quantum) noexcept {
   if (size_ == 0) {
     push(reading, false);

@@ -83,6 +83,7 @@ class RateLoop {
   PathReport newest_;
   RateGrant granted_;
   Bottleneck bottleneck_ = Bottleneck::none;
+  std::uint32_t notices_ = 0;
   Instant published_at_{};
   LogLinearHistogram tx_, rx_, app_;
   Nanos underflow_{0};

@@ -57,6 +57,7 @@ struct RateState {
   BytesPerSecond rate{};
   Bytes backlog_max{};
   Bottleneck bottleneck = Bottleneck::none;
+  std::uint32_t notices = 0;  ///< what the law has to say once, as bits (control/law/notice.hpp); bits are never cleared
   PathReport path;
   Bytes tx_queue_p50{};   ///< occupancy while data flowed, from a log-linear histogram, wire bytes
   Bytes tx_queue_p99{};

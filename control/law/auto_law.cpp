@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/law/auto_law.hpp"
+
+#include <algorithm>
+
+#include "engine/base/check.hpp"
+
+namespace onehop::law {
+
+namespace {
+constexpr Gain claim_wired{900}, claim_wifi{600};  // of a claimed rate, for the start
+constexpr std::int64_t capacity_threshold_permille = 200;  // rate control of Wi-Fi hops by 10 % all the time
+constexpr double growth_step = 1.25, growth_max = 4.0, growth_decay = 0.9;
+constexpr double margin_step = 1.25, margin_max = 4.0, margin_decay = 0.98;
+constexpr Nanos margin_relax{1s};
+constexpr std::int64_t used_permille = 700;  // of what was granted: less, and something else limits us
+constexpr std::int64_t frames_min = 4;
+constexpr Gain refusal_gain{750};
+constexpr Nanos refusal_relax{1s};
+constexpr std::int64_t empty_part = 4;       // a quarter of a is "empty": reports are made before or after a refill
+}  // namespace
+
+AutoLaw::AutoLaw(const AutoParams& params) noexcept
+    : params_{params},
+      safe_{params.safe_range},
+      aggregate_{params.aggregate},
+      capacity_{{.lowest = Gain{500}, .highest = Gain{2000}, .threshold_permille = capacity_threshold_permille}},
+      drain_{{.window = params.drain_window, .rate_max = params.safe_range.rate_max,
+              .rate_min = params.safe_range.rate_min, .has_stall_rule = true}} {}
+
+RateGrant AutoLaw::step(const LinkSample& sample) {
+  ONEHOP_CHECK(sample.at >= stepped_at_);
+  stepped_at_ = sample.at;
+  ratio_.read(sample.path);
+  const QueueView view = view_queue(sample);
+  const Gain alpha = capacity_.step(fresh(sample.facts.phy_rate, sample.at));
+  if (alpha != Gain{}) {
+    safe_.scale_drain(alpha);
+    drain_.rescale(alpha);
+  }
+  // safe-range runs on in the background: its receiver terms are ours, and it must be warm when the exact queue is lost.
+  // It sees no offered bytes then, or it would trim its backlog by a queue that it does not set.
+  LinkSample shadow = sample;
+  if (view.is_exact) {
+    shadow.path.offered = {};
+    if (!view.has_push_back && shadow.lower_queue.scope == QueueScope::none) {
+      shadow.lower_queue = view.queue;
+      shadow.lower_queue_age = Nanos{0};
+    }
+  }
+  RateGrant grant = safe_.step(shadow);
+  const std::uint32_t notices = trace_.notices;
+  trace_ = safe_.trace();
+  trace_.notices |= notices;
+  if (view.is_exact) {
+    grant = exact_grant(sample, view);
+  } else {
+    forget_exact();
+  }
+  const AckSpacing::Wish acks = acks_.step(sample);
+  grant.feedback_interval = acks.interval;
+  grant.nack_request_id = acks.nack_request_id;
+  if (alpha != Gain{}) trace_.details.alpha = alpha;
+  if (acks.interval > Nanos{0}) trace_.details.feedback_interval = acks.interval;
+  if (const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at)) trace_.details.phy_rate = *phy;
+  else trace_.details.phy_rate.reset();
+  granted_ = grant.rate;
+  return grant;
+}
+
+void AutoLaw::forget_exact() noexcept {
+  if (is_exact_) drain_.restart();
+  is_exact_ = false;
+  growth_ = margin_ = 1;
+}
+
+RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) {
+  if (!is_exact_) {
+    is_exact_ = true;
+    drain_.restart();
+    grown_at_ = sample.at;
+    sent_seen_ = sample.path.sent_total;
+    sent_seen_at_ = sample.at;
+  }
+  read_queue(sample, view);
+  set_band(sample);
+  grow(sample, view.queue.occupancy);
+  const BytesPerSecond base = base_rate(sample, view);
+  const BytesPerSecond rate = bound(sample, base);
+
+  const Bytes frame = ratio_.wire_frame();
+  const Bytes least = frame * frames_min;
+  // The core refills once per nap: what leaves in between must stand above one aggregate.
+  Bytes backlog = std::max(b_, a_ + visits_.amplitude());
+  follow_refusals(view, least);
+  if (refusal_limit_ > Bytes{0}) backlog = std::min(backlog, refusal_limit_);
+  trace_.backlog_max = std::max(backlog, least);
+  trace_.rate = rate;
+  trace_.is_degraded = false;
+  const auto batch = std::clamp<std::int64_t>(a_.count / 4 / frame.count, 1, params_.safe_range.batch_frames_max);
+  return {.rate = rate, .backlog_max = trace_.backlog_max, .batch_frames = static_cast<std::uint32_t>(batch)};
+}
+
+void AutoLaw::read_queue(const LinkSample& sample, const QueueView& view) noexcept {
+  const BytesPerSecond smooth = drain_.has_drain() ? drain_.drain() : BytesPerSecond{};
+  aggregate_.add(view.queue.at, view.queue.drained_total, view.queue.occupancy, smooth);
+  drain_.add({.at = view.queue.at, .drained_total = view.queue.drained_total, .occupancy = view.queue.occupancy},
+             ratio_.wire_frame() * 2);
+  drain_.tick(sample.at);
+  visits_.add(sample.path, drain_.newest_drained());
+}
+
+// follow_refusals: our own queue refused a frame, so it is shorter than anybody told. Nothing is believed before this.
+void AutoLaw::follow_refusals(const QueueView& view, Bytes least) noexcept {
+  if (has_refused_reading_ && view.queue.refused_total > refused_total_) {
+    refusal_limit_ = std::max(view.queue.occupancy * refusal_gain, least);
+    refusal_at_ = stepped_at_;
+  } else if (refusal_limit_ > Bytes{0} && stepped_at_ - refusal_at_ >= refusal_relax) {
+    refusal_limit_ = refusal_limit_ * Gain{1050};
+    refusal_at_ = stepped_at_;
+  }
+  refused_total_ = view.queue.refused_total;
+  has_refused_reading_ = true;
+}
+
+// own_rate is v_1: measured, or what the link claims before anything was.
+BytesPerSecond AutoLaw::own_rate(const LinkSample& sample) const noexcept {
+  if (drain_.has_drain()) return drain_.drain();
+  const bool is_wired = sample.facts.medium == Medium::wired;
+  if (const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at); phy != nullptr && *phy > BytesPerSecond{0})
+    return *phy * (is_wired ? claim_wired : claim_wifi);
+  if (sample.limits.link_rate > BytesPerSecond{0} && !sample.limits.is_link_virtual)
+    return sample.limits.link_rate * (is_wired ? claim_wired : claim_wifi);
+  return params_.safe_range.rate_start;
+}
+
+void AutoLaw::set_band(const LinkSample& sample) noexcept {
+  const BytesPerSecond v = own_rate(sample);
+  if (sample.facts.medium == Medium::wired) {
+    limit_ = ratio_.wire_frame() * static_cast<std::int64_t>(params_.safe_range.batch_frames_max);
+    // A burst is what goes out with one doorbell; half a millisecond of data on a slow wire.
+    limit_ = std::clamp(v * 500us / params_.wired_bursts, ratio_.wire_frame(), limit_);
+    a_ = limit_ * params_.wired_bursts;
+    b_ = a_ * 2;
+  } else {
+    limit_ = aggregate_.limit(fresh(sample.facts.aggregate_max, sample.at), v);
+    a_ = limit_;
+    b_ = limit_ * params_.b_over_a;
+  }
+  a_ = {static_cast<std::int64_t>(static_cast<double>(a_.count) * margin_)};
+  b_ = {static_cast<std::int64_t>(static_cast<double>(b_.count) * margin_)};
+  spread_ = std::max(exchange_time(sample.facts, sample.at, limit_, v) * 2, params_.spread_min);
+}
+
+// grow: g and the margin, once per T. Starved means an empty queue with data waiting. If all that was granted was sent, the
+// rate was too small; if the rate was above the link's and it still ran dry, the band is (the core's naps, long gaps).
+void AutoLaw::grow(const LinkSample& sample, Bytes q) noexcept {
+  if (sample.at - grown_at_ < spread_) return;
+  const Nanos span = sample.at - sent_seen_at_;
+  const BytesPerSecond injection = span > Nanos{0} ? (sample.path.sent_total - sent_seen_) / span : BytesPerSecond{};
+  const Nanos since = sample.at - grown_at_;
+  grown_at_ = sample.at;
+  sent_seen_ = sample.path.sent_total;
+  sent_seen_at_ = sample.at;
+  const bool is_empty = q * empty_part < a_ && has_data(sample.path) && !drain_.is_stalled();
+  const bool is_used = injection * Gain{1000} >= granted_ * Gain{used_permille};
+  if (is_empty && is_used) {
+    growth_ = std::min(growth_ * growth_step, growth_max);
+    if (growth_ >= growth_max) margin_ = std::min(margin_ * margin_step, margin_max);
+    return;
+  }
+  if (q >= a_) growth_ = std::max(growth_ * growth_decay, 1.0);
+  const double decay = 1.0 - (1.0 - margin_decay) * static_cast<double>(since.count()) / static_cast<double>(margin_relax.count());
+  margin_ = std::max(margin_ * decay, 1.0);
+}
+
+BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& view) noexcept {
+  const BytesPerSecond v = own_rate(sample);
+  const Bytes q = view.queue.occupancy;
+  BytesPerSecond beta{};
+  if (q < a_) beta = (a_ - q) / spread_;
+  else if (q > b_) beta = BytesPerSecond{0} - (q - b_) / spread_;
+  const BytesPerSecond most = v * params_.beta_max;
+  beta = std::clamp(beta, BytesPerSecond{-most.count}, most);
+  const BytesPerSecond base = v * Gain{static_cast<std::int64_t>(growth_ * 1000)} + beta;
+  trace_.details = {.sensor = view.sensor, .beta = beta, .a = a_, .b = b_, .aggregate = limit_};
+  trace_.buffers[0] = {.occupancy = ratio_.to_payload(q), .drain = ratio_.to_payload(v), .target = ratio_.to_payload(a_),
+                       .rate = ratio_.to_payload(base), .takes_part = true};
+  return base;
+}
+
+// bound is (4): the receiver's terms, the peer's offer and the brake, and which of them decides.
+BytesPerSecond AutoLaw::bound(const LinkSample& sample, BytesPerSecond base) noexcept {
+  BytesPerSecond rate = base;
+  trace_.bottleneck = Bottleneck::tx_queue;
+  constexpr std::array names{Bottleneck::tx_queue, Bottleneck::rx_ring, Bottleneck::app_buffer};
+  for (std::size_t i = 1; i < trace_.buffers.size(); ++i) {
+    const BytesPerSecond term = ratio_.to_wire(trace_.buffers[i].rate);
+    if (!trace_.buffers[i].takes_part || term >= rate) continue;
+    rate = term;
+    trace_.bottleneck = names[i];
+  }
+  if (sample.path.rate_offer > BytesPerSecond{0} && sample.path.rate_offer < rate) {
+    rate = sample.path.rate_offer;
+    trace_.bottleneck = Bottleneck::cap;
+  }
+  const BytesPerSecond least = ratio_.to_wire(params_.safe_range.rate_min);
+  const BytesPerSecond most = ratio_.to_wire(params_.safe_range.rate_max);
+  const auto brake = brake_.step({.at = sample.at, .packets_sent_total = sample.path.packets_sent_total,
+                                  .packets_lost_total = sample.path.packets_lost_total,
+                                  .receiver_drops_total = sample.path.rx_ring.refused_total,
+                                  .mac = fresh(sample.facts.mac, sample.at), .srtt = sample.path.srtt, .wanted = rate,
+                                  .drain = drain_.has_exact() ? drain_.drain() : BytesPerSecond{}, .rate_min = least});
+  if (brake) {
+    trace_.details.loss_cap = *brake;
+    rate = std::min(rate, *brake);
+  }
+  if (sample.path.offered <= Bytes{0} && !sample.path.is_credit_limited) trace_.bottleneck = Bottleneck::source;
+  return std::clamp(rate, least, most);
+}
+
+}  // namespace onehop::law
