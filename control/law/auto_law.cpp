@@ -11,10 +11,15 @@ namespace {
 constexpr Gain claim_wired{900}, claim_wifi{600};  // of a claimed rate, for the start
 constexpr std::int64_t capacity_threshold_permille = 200;  // rate control of Wi-Fi hops by 10 % all the time
 constexpr double growth_step = 1.25, growth_max = 4.0, growth_decay = 0.9;
+constexpr double room_fall = 0.02, room_rise = 0.1, room_min = 0.1, room_max = 2.0;
+constexpr std::int64_t full_permille = 985;
 constexpr double margin_step = 1.25, margin_max = 4.0, margin_decay = 0.98;
 constexpr Nanos margin_relax{1s};
 constexpr std::int64_t used_permille = 700;  // of what was granted: less, and something else limits us
 constexpr std::int64_t frames_min = 4;
+constexpr std::int64_t exchanges_per_window = 4;  // fewer, and one aggregate more or less is a third of the rate
+// On v_1: inside the dead band the queue leans towards b, where aggregates are full. 1: it may as well stay at a.
+constexpr Gain lean{1020};
 constexpr Gain refusal_gain{750};
 constexpr Nanos refusal_relax{1s};
 constexpr std::int64_t empty_part = 4;       // a quarter of a is "empty": reports are made before or after a refill
@@ -83,6 +88,7 @@ RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) 
     sent_seen_at_ = sample.at;
   }
   read_queue(sample, view);
+  adapt_room();
   set_band(sample);
   grow(sample, view.queue.occupancy);
   const BytesPerSecond base = base_rate(sample, view);
@@ -90,11 +96,10 @@ RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) 
 
   const Bytes frame = ratio_.wire_frame();
   const Bytes least = frame * frames_min;
-  // The core refills once per nap: what leaves in between must stand above one aggregate.
-  Bytes backlog = std::max(b_, a_ + visits_.amplitude());
+  Bytes limit = backlog();
   follow_refusals(view, least);
-  if (refusal_limit_ > Bytes{0}) backlog = std::min(backlog, refusal_limit_);
-  trace_.backlog_max = std::max(backlog, least);
+  if (refusal_limit_ > Bytes{0}) limit = std::min(limit, refusal_limit_);
+  trace_.backlog_max = std::max(limit, least);
   trace_.rate = rate;
   trace_.is_degraded = false;
   const auto batch = std::clamp<std::int64_t>(a_.count / 4 / frame.count, 1, params_.safe_range.batch_frames_max);
@@ -102,8 +107,9 @@ RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) 
 }
 
 void AutoLaw::read_queue(const LinkSample& sample, const QueueView& view) noexcept {
-  const BytesPerSecond smooth = drain_.has_drain() ? drain_.drain() : BytesPerSecond{};
-  aggregate_.add(view.queue.at, view.queue.drained_total, view.queue.occupancy, smooth);
+  if (view.has_push_back)
+    aggregate_.add(sample.path.at, sample.path.tx_step, sample.path.tx_step_span, view.queue.occupancy, exchange_);
+  drain_.set_window(std::max(params_.drain_window, exchange_ * exchanges_per_window));
   drain_.add({.at = view.queue.at, .drained_total = view.queue.drained_total, .occupancy = view.queue.occupancy},
              ratio_.wire_frame() * 2);
   drain_.tick(sample.at);
@@ -123,6 +129,21 @@ void AutoLaw::follow_refusals(const QueueView& view, Bytes least) noexcept {
   has_refused_reading_ = true;
 }
 
+void AutoLaw::adapt_room() noexcept {
+  if (aggregate_.windows_total() == windows_seen_) return;
+  windows_seen_ = aggregate_.windows_total();
+  const Bytes burst = aggregate_.mean_burst();
+  if (burst <= Bytes{0}) return;
+  const bool is_full = burst.count * 1000 >= limit_.count * full_permille;
+  room_ = std::clamp(is_full ? room_ - room_fall : room_ + room_rise, room_min, room_max);
+}
+
+// backlog is the upper end of the saw.
+Bytes AutoLaw::backlog() const noexcept {
+  if (is_wired_ || aggregate_.mean_burst() <= Bytes{0}) return b_ + visits_.amplitude() / 2;
+  return a_ + Bytes{static_cast<std::int64_t>(static_cast<double>(limit_.count) * room_)};
+}
+
 // own_rate is v_1: measured, or what the link claims before anything was.
 BytesPerSecond AutoLaw::own_rate(const LinkSample& sample) const noexcept {
   if (drain_.has_drain()) return drain_.drain();
@@ -136,10 +157,9 @@ BytesPerSecond AutoLaw::own_rate(const LinkSample& sample) const noexcept {
 
 void AutoLaw::set_band(const LinkSample& sample) noexcept {
   const BytesPerSecond v = own_rate(sample);
-  if (sample.facts.medium == Medium::wired) {
-    limit_ = ratio_.wire_frame() * static_cast<std::int64_t>(params_.safe_range.batch_frames_max);
-    // A burst is what goes out with one doorbell; half a millisecond of data on a slow wire.
-    limit_ = std::clamp(v * 500us / params_.wired_bursts, ratio_.wire_frame(), limit_);
+  is_wired_ = sample.facts.medium == Medium::wired;
+  if (is_wired_) {
+    limit_ = std::max(v * params_.wired_burst, ratio_.wire_frame());
     a_ = limit_ * params_.wired_bursts;
     b_ = a_ * 2;
   } else {
@@ -149,7 +169,8 @@ void AutoLaw::set_band(const LinkSample& sample) noexcept {
   }
   a_ = {static_cast<std::int64_t>(static_cast<double>(a_.count) * margin_)};
   b_ = {static_cast<std::int64_t>(static_cast<double>(b_.count) * margin_)};
-  spread_ = std::max(exchange_time(sample.facts, sample.at, limit_, v) * 2, params_.spread_min);
+  exchange_ = exchange_time(sample.facts, sample.at, limit_, v);
+  spread_ = std::max(exchange_ * 2, params_.spread_min);
 }
 
 // grow: g and the margin, once per T. Starved means an empty queue with data waiting. If all that was granted was sent, the
@@ -177,12 +198,14 @@ void AutoLaw::grow(const LinkSample& sample, Bytes q) noexcept {
 BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& view) noexcept {
   const BytesPerSecond v = own_rate(sample);
   const Bytes q = view.queue.occupancy;
+  // A port that pushes back is read after its refill: what it shows is the upper end of the saw.
+  const Bytes top = view.has_push_back ? std::max(backlog(), b_) : b_;
   BytesPerSecond beta{};
   if (q < a_) beta = (a_ - q) / spread_;
-  else if (q > b_) beta = BytesPerSecond{0} - (q - b_) / spread_;
+  else if (q > top) beta = BytesPerSecond{0} - (q - top) / spread_;
   const BytesPerSecond most = v * params_.beta_max;
   beta = std::clamp(beta, BytesPerSecond{-most.count}, most);
-  const BytesPerSecond base = v * Gain{static_cast<std::int64_t>(growth_ * 1000)} + beta;
+  const BytesPerSecond base = v * Gain{static_cast<std::int64_t>(growth_ * 1000)} * lean + beta;
   trace_.details = {.sensor = view.sensor, .beta = beta, .a = a_, .b = b_, .aggregate = limit_};
   trace_.buffers[0] = {.occupancy = ratio_.to_payload(q), .drain = ratio_.to_payload(v), .target = ratio_.to_payload(a_),
                        .rate = ratio_.to_payload(base), .takes_part = true};

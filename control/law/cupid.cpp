@@ -8,9 +8,18 @@
 namespace onehop::law {
 
 namespace {
-constexpr Nanos depth{5ms};         // a core that was away for 5 ms makes it good in one burst
-constexpr Nanos cap_backlog{18ms};  // safe-range's X_max at the capped rate
+// The core refills when a quarter of the backlog limit has gone. At a rate below the link's nothing stands in the queue, and
+// that quarter is then what the MAC finds: it should fill an aggregate, for small ones eat the air that they were to save.
+constexpr std::int64_t refills = 4;
+constexpr Bytes aggregate{64 * 1024};
+constexpr Nanos backlog_max{18ms};  // safe-range's X_max, at the rate given
 constexpr std::int64_t frames_min = 4;
+
+Bytes backlog_for(BytesPerSecond rate, const LinkSample& sample, Bytes frame) noexcept {
+  const Bytes* known = fresh(sample.facts.aggregate_max, sample.at);
+  const Bytes burst = known != nullptr ? *known : aggregate;
+  return std::max(std::min(burst * refills, rate * backlog_max), frame * frames_min);
+}
 
 void show(LawDetails& details, const Share& share) noexcept {
   details.airtime_use = share.use;
@@ -43,7 +52,7 @@ RateGrant Cupid::step(const LinkSample& sample) {
 
   const BytesPerSecond least = ratio_.to_wire(params_.safe_range.rate_min), most = ratio_.to_wire(params_.safe_range.rate_max);
   grant.rate = std::clamp(share->rate, least, most);
-  grant.backlog_max = std::max(grant.rate * depth, ratio_.wire_frame() * frames_min);
+  grant.backlog_max = backlog_for(grant.rate, sample, ratio_.wire_frame());
   const Bytes quarter = grant.backlog_max / 4;
   grant.batch_frames = static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(quarter.count / ratio_.wire_frame().count, 1, params_.safe_range.batch_frames_max));
@@ -67,7 +76,7 @@ RateGrant CupidCap::step(const LinkSample& sample) {
   show(trace_.details, *share);
   if (share->stations <= 1 || share->rate >= grant.rate) return grant;
   grant.rate = share->rate;
-  grant.backlog_max = std::min(grant.backlog_max, std::max(grant.rate * cap_backlog, ratio_.wire_frame() * frames_min));
+  grant.backlog_max = backlog_for(grant.rate, sample, ratio_.wire_frame());
   trace_.rate = grant.rate;
   trace_.backlog_max = grant.backlog_max;
   if (trace_.bottleneck != Bottleneck::source) trace_.bottleneck = Bottleneck::cap;

@@ -148,6 +148,7 @@ void read(Reader& r, AutoParams& p) {
   r.gain("beta_max", p.beta_max, 0.01, 1);
   r.gain("b_over_a", p.b_over_a, 1, 10);
   r.count("wired_bursts", p.wired_bursts, 1, 64);
+  r.ms("wired_burst_ms", p.wired_burst, 0.01, 10);
   read(r, p.aggregate);
 }
 }  // namespace

@@ -9,6 +9,7 @@ namespace onehop::law {
 
 namespace {
 constexpr Nanos drain_window{2ms};
+constexpr std::int64_t exchanges_per_window = 4;  // fewer, and one aggregate more or less is a third of the rate
 constexpr Nanos pull_interval{1ms};  // (6) is one step per sample of eta_hat, not per tick
 constexpr std::int64_t pull = 16;
 constexpr Gain b_gain{1500};
@@ -76,8 +77,9 @@ RateGrant Wdtcp::step(const LinkSample& sample) {
 }
 
 void Wdtcp::read_queue(const LinkSample& sample, const QueueView& view) noexcept {
-  const BytesPerSecond smooth = drain_.has_drain() ? drain_.drain() : BytesPerSecond{};
-  aggregate_.add(view.queue.at, view.queue.drained_total, view.queue.occupancy, smooth);
+  if (view.has_push_back)
+    aggregate_.add(sample.path.at, sample.path.tx_step, sample.path.tx_step_span, view.queue.occupancy, rtt_);
+  drain_.set_window(std::max(drain_window, rtt_ * exchanges_per_window));
   drain_.add({.at = view.queue.at, .drained_total = view.queue.drained_total, .occupancy = view.queue.occupancy},
              ratio_.wire_frame() * 2);
   drain_.tick(sample.at);
@@ -115,6 +117,11 @@ void Wdtcp::set_band(const LinkSample& sample, const BytesPerSecond* phy) noexce
   const BytesPerSecond capacity = phy != nullptr ? *phy : smooth;
   a_ = std::min(capacity * rtt_ / (pairs - 1), limit_);
   b_ = std::max(limit_ * b_gain, a_);
+  if (params_.form == WdtcpParams::Form::paper) return;
+  // The core's visits make the queue a saw, read at any phase of it; without its half a queue "at a" touches 0.
+  const Bytes half_saw = visits_.amplitude() / 2;
+  a_ += half_saw;
+  b_ += half_saw;
 }
 
 //= [WDTCP] beta
@@ -138,7 +145,7 @@ RateGrant Wdtcp::grant(const LinkSample& sample, const QueueView& view, BytesPer
          .target = ratio_.to_payload(a_), .rate = ratio_.to_payload(rate), .takes_part = true};
   const Bytes least = ratio_.wire_frame() * frames_min;
   // The offset form holds the queue below b by its rate; the limit is for a core that comes late, and for its saw.
-  Bytes backlog = std::max(b_ * 2, b_ + visits_.amplitude());
+  Bytes backlog = b_ + limit_ / 2 + visits_.amplitude();
   if (params_.form == WdtcpParams::Form::paper) backlog = std::max(rate * paper_backlog, b_ * 2);
   trace_.rate = rate;
   trace_.backlog_max = std::max(backlog, least);

@@ -8,6 +8,8 @@
 //   (3)  b      = max(1.5 L, a)
 //   (4)  beta   = (a - q)/rtt  if q < a;  -(q - b)/rtt  if q > b;  else 0
 //
+//        offset: a and b stand half the saw of the core's visits higher, S/2
+//
 //   offset (default)                                         paper
 //   (5)  R_base <- alpha R_base                              R <- alpha R + beta
 //   (6)  R_base <- R_base + (eta_hat C - R_base)/16

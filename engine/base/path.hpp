@@ -19,6 +19,8 @@ namespace onehop {
 struct PathReport {
   Instant at{};
   QueueTelemetry tx_queue;              ///< our own lower queue, from the port
+  Bytes tx_step{};                      ///< wire bytes that left it since the report before this one
+  Nanos tx_step_span{0};                ///< the time between the two; 0: there was none before
   QueueTelemetry rx_ring;               ///< the peer's receive ring or socket; `at` is the peer's clock
   QueueTelemetry app_buffer;            ///< the peer's blocks not yet on disk; `at` is the peer's clock
   Instant feedback_at{};                ///< our clock when the newest feedback arrived; epoch: none yet

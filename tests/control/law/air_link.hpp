@@ -32,6 +32,7 @@ struct StationParams {
   BytesPerSecond phy = mbit_per_s(1201);
   Nanos tick{1ms};
   Nanos nap{0};                  ///< between wake-ups of the core; 0: as the real one
+  bool is_woken_by_drain = false;///< the port ends the core's wait when the link has taken frames
   Nanos rtt{1ms};                ///< without queueing
   std::int64_t loss_permille = 0;
   Instant start_at{};
@@ -142,23 +143,34 @@ class AirLink {
   void serve() {
     while (now >= free_at_) {
       if (sending_ != nullptr) finish();
-      Station* next = nullptr;
-      for (std::size_t i = 0; i < stations.size() && next == nullptr; ++i) {
-        Station& s = *stations[(turn_ + i) % stations.size()];
-        if (s.queue.empty()) continue;
-        next = &s;
-        turn_ = (turn_ + i + 1) % stations.size();
+      if (!is_waiting_) {
+        is_waiting_ = is_any_queued();
+        if (!is_waiting_) {
+          free_at_ = now + step;  // idle: the wait begins with the next frame
+          return;
+        }
+        free_at_ += p.wait;
+        if (p.wait > 0ns) continue;
       }
-      if (next == nullptr) {
-        free_at_ = now + step;  // idle: the wait begins with the next frame
-        return;
-      }
-      const std::int64_t limit = std::max<std::int64_t>(p.aggregate_bytes / frame, 1);
-      frames_ = std::min(limit, static_cast<std::int64_t>(next->queue.size()));
-      air_ = p.frame_overhead + time_for({frames_ * frame}, next->p.phy);
-      sending_ = next;
-      free_at_ = free_at_ + p.wait + air_;
+      start();
     }
+  }
+  [[nodiscard]] bool is_any_queued() const {
+    return std::any_of(stations.begin(), stations.end(), [](const auto& s) { return !s->queue.empty(); });
+  }
+  /// start: the wait is over. What stands in the queue now is the aggregate.
+  void start() {
+    is_waiting_ = false;
+    for (std::size_t i = 0; i < stations.size() && sending_ == nullptr; ++i) {
+      Station& s = *stations[(turn_ + i) % stations.size()];
+      if (s.queue.empty()) continue;
+      sending_ = &s;
+      turn_ = (turn_ + i + 1) % stations.size();
+    }
+    const std::int64_t limit = std::max<std::int64_t>(p.aggregate_bytes / frame, 1);
+    frames_ = std::min(limit, static_cast<std::int64_t>(sending_->queue.size()));
+    air_ = p.frame_overhead + time_for({frames_ * frame}, sending_->p.phy);
+    free_at_ += air_;
   }
   void finish() {
     Station& s = *sending_;
@@ -174,6 +186,7 @@ class AirLink {
     s.air += air_;
     s.active_at = now;
     busy_total += air_;
+    if (s.p.is_woken_by_drain) s.wake_at = now;
     sending_ = nullptr;
   }
 
@@ -203,6 +216,8 @@ class AirLink {
     PathReport& r = s.report;
     r.at = now;
     r.tx_queue = s.told.has_port ? read(s, s.told.port_occupancy, s.told.port_drained, QueueScope::lower_queue) : QueueTelemetry{};
+    r.tx_step = r.tx_queue.drained_total - s.published.tx_queue.drained_total;
+    r.tx_step_span = s.published.at == Instant{} ? 0ns : now - s.published.at;
     r.sent_total = {s.sent};
     r.packets_sent_total = static_cast<std::uint64_t>(s.sent / frame);
     r.offered = s.has_data ? mib(64) : Bytes{0};
@@ -230,11 +245,12 @@ class AirLink {
     s.pacer.spend(sent);
     s.sent += sent.count;
     publish(s);
-    // As engine/run/sender_loop.hpp: when a quarter of the backlog limit will have drained, 0.2 to 2 ms.
+    // As engine/run/sender_loop.hpp: when a quarter of the backlog limit will have drained or may be sent, 0.2 to 2 ms.
     const Bytes quantum = std::max(s.grant.backlog_max / 4, Bytes{frame});
     const Bytes excess = s.told.has_port ? std::max(seen + sent + quantum - s.grant.backlog_max, Bytes{0}) : quantum;
-    const Nanos nap = std::clamp<Nanos>(time_for(excess, s.grant.rate), 200us, 2ms);
-    s.wake_at = now + (s.p.nap > 0ns ? s.p.nap : nap);
+    Instant at = now + std::min<Nanos>(time_for(excess, s.grant.rate), 2ms);
+    if (s.pacer.allowance(now) < Bytes{frame}) at = std::max(at, s.pacer.ready_at(quantum));
+    s.wake_at = s.p.nap > 0ns ? now + s.p.nap : std::clamp(at, now + 200us, now + 2ms);
   }
 
   void tell(Station& s) {
@@ -287,6 +303,7 @@ class AirLink {
 
   Instant free_at_{now}, opened_at_{now};
   Station* sending_ = nullptr;
+  bool is_waiting_ = false;
   std::int64_t frames_ = 0;
   Nanos air_{0};
   std::size_t turn_ = 0;

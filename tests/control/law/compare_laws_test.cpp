@@ -44,6 +44,7 @@ void run_schedules(const std::string& spec, std::vector<Row>& rows) {
     AirLink link{is_air ? ChannelParams{} : wire_channel()};
     auto& s = link.add(*law, {.phy = is_air ? mbit_per_s(1201) : mbit_per_s(600)});
     s.medium = is_air ? law::Medium::wifi : law::Medium::wired;
+    s.told.has_channel = s.told.has_own_airtime = s.told.has_stations = is_air;
     const std::string where = is_air ? "air" : "wire";
     link.run(500ms);
     link.open_window();
