@@ -11,7 +11,7 @@ constexpr Nanos ppdu_max{5'484us};
 // A window. Steps of half an exchange meet the end of a transmission every second time.
 constexpr std::int32_t window_steps = 32;
 constexpr std::int32_t quiet_steps_min = window_steps / 6;
-constexpr std::int64_t step_max_permille = 700;  // of an exchange; longer, and too few steps are quiet to tell
+constexpr std::int64_t step_max_permille = 800;  // of an exchange; longer, and too few steps are quiet to tell
 constexpr Gain link_limited{1600};
 }  // namespace
 
@@ -31,7 +31,7 @@ void AggregateMeter::close_window() noexcept {
   const bool is_bursty = quiet_steps_ >= quiet_steps_min && quiet_steps_ < window_steps;
   const Bytes sample = is_bursty ? largest_ : params_.least;
   if (sample > learnt_) learnt_ += (sample - learnt_) / 2;
-  else if (quiet_steps_ < window_steps && sample * link_limited <= stood_) learnt_ += (sample - learnt_) / 8;
+  else if (quiet_steps_ < window_steps && largest_ * link_limited <= stood_) learnt_ += (sample - learnt_) / 8;
   learnt_ = std::clamp(learnt_, params_.least, params_.most);
   mean_burst_ = is_bursty ? sum_ / (window_steps - quiet_steps_) : Bytes{0};
   ++windows_total_;

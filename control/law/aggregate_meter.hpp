@@ -2,13 +2,13 @@
 // AggregateMeter: L, the bytes that the link takes at one instant (an A-MPDU), learnt from what leaves the lower queue.
 //
 // Between two transmissions nothing leaves the queue, and at the end of one everything it carried leaves at once. So what
-// left between two looks that are closer together than 0.7 frame exchanges left in one aggregate, or in none. Of 32 such
+// left between two looks that are closer together than 0.8 frame exchanges left in one aggregate, or in none. Of 32 such
 // steps with something in the queue:
 //
 //   some saw nothing leave (a sixth)     L_sample <- the largest that left;   fill <- their mean / L
 //   each saw something leave             the link sends frame by frame: L_sample <- the floor
 //   L  <- L + (L_sample - L)/2   upwards
-//      <- L + (L_sample - L)/8   downwards, only if 1.6 L_sample stood in the queue at some time
+//      <- L + (L_sample - L)/8   downwards, only if 1.6 times the largest step stood in the queue at some time
 //
 // A burst that took nearly all there was is the queue's doing and not the link's: it may raise L, never lower it. Else a
 // queue that is too short would teach an L that keeps it so.

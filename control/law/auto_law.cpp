@@ -2,6 +2,7 @@
 #include "control/law/auto_law.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "engine/base/check.hpp"
 
@@ -11,18 +12,30 @@ namespace {
 constexpr Gain claim_wired{900}, claim_wifi{600};  // of a claimed rate, for the start
 constexpr std::int64_t capacity_threshold_permille = 200;  // rate control of Wi-Fi hops by 10 % all the time
 constexpr double growth_step = 1.25, growth_max = 4.0, growth_decay = 0.9;
-constexpr double room_fall = 0.02, room_rise = 0.1, room_min = 0.1, room_max = 2.0;
+constexpr double room_fall = 0.02, room_rise = 0.1, room_min = 0.0, room_max = 4.0;
 constexpr std::int64_t full_permille = 985;
+constexpr Gain reached_gain{1300};
 constexpr double margin_step = 1.25, margin_max = 4.0, margin_decay = 0.98;
 constexpr Nanos margin_relax{1s};
 constexpr std::int64_t used_permille = 700;  // of what was granted: less, and something else limits us
 constexpr std::int64_t frames_min = 4;
+// The port's account against our own: shorter, and a burst between two readings is the difference; larger differences than
+// a quarter no rounding explains.
+constexpr Nanos audit_span{50ms};
+constexpr std::int64_t audit_permille = 250, audit_frames_min = 64;
 constexpr std::int64_t exchanges_per_window = 4;  // fewer, and one aggregate more or less is a third of the rate
 // On v_1: inside the dead band the queue leans towards b, where aggregates are full. 1: it may as well stay at a.
 constexpr Gain lean{1020};
 constexpr Gain refusal_gain{750};
 constexpr Nanos refusal_relax{1s};
 constexpr std::int64_t empty_part = 4;       // a quarter of a is "empty": reports are made before or after a refill
+
+// handed_total counts what we handed over by our own packets, so that it can contradict the port's counters.
+Bytes handed_total(const PathReport& path) noexcept {
+  const Bytes overhead = path.wire_per_frame - path.payload_per_frame;
+  return Bytes{static_cast<std::int64_t>(path.counters.data_bytes_sent_total)} +
+         overhead * static_cast<std::int64_t>(path.packets_sent_total);
+}
 }  // namespace
 
 AutoLaw::AutoLaw(const AutoParams& params) noexcept
@@ -37,7 +50,9 @@ RateGrant AutoLaw::step(const LinkSample& sample) {
   ONEHOP_CHECK(sample.at >= stepped_at_);
   stepped_at_ = sample.at;
   ratio_.read(sample.path);
-  const QueueView view = view_queue(sample);
+  QueueView view = view_queue(sample);
+  audit(sample, view);
+  if (!is_credible_) view.is_exact = false;
   const Gain alpha = capacity_.step(fresh(sample.facts.phy_rate, sample.at));
   if (alpha != Gain{}) {
     safe_.scale_drain(alpha);
@@ -73,6 +88,27 @@ RateGrant AutoLaw::step(const LinkSample& sample) {
   return grant;
 }
 
+// audit: what a queue took in has left it or stands in it. A port that counts otherwise is not to be trusted with one
+// aggregate of queue; safe-range's 8 ms forgive it.
+void AutoLaw::audit(const LinkSample& sample, const QueueView& view) noexcept {
+  if (!view.has_push_back) {
+    is_credible_ = true;
+    has_audit_ = false;
+    return;
+  }
+  const Bytes handed = handed_total(sample.path), counted = view.queue.drained_total + view.queue.occupancy;
+  if (has_audit_ && view.queue.at - audited_at_ < audit_span) return;
+  const Bytes ours = handed - audited_handed_, theirs = counted - audited_counted_;
+  if (has_audit_ && ours >= ratio_.wire_frame() * audit_frames_min) {
+    const std::int64_t off = std::abs((ours - theirs).count);
+    is_credible_ = off * 1000 <= ours.count * audit_permille;
+  }
+  audited_handed_ = handed;
+  audited_counted_ = counted;
+  audited_at_ = view.queue.at;
+  has_audit_ = true;
+}
+
 void AutoLaw::forget_exact() noexcept {
   if (is_exact_) drain_.restart();
   is_exact_ = false;
@@ -84,11 +120,11 @@ RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) 
     is_exact_ = true;
     drain_.restart();
     grown_at_ = sample.at;
-    sent_seen_ = sample.path.sent_total;
+    sent_seen_ = handed_total(sample.path);
     sent_seen_at_ = sample.at;
   }
   read_queue(sample, view);
-  adapt_room();
+  adapt_room(view.queue.occupancy);
   set_band(sample);
   grow(sample, view.queue.occupancy);
   const BytesPerSecond base = base_rate(sample, view);
@@ -108,10 +144,10 @@ RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) 
 
 void AutoLaw::read_queue(const LinkSample& sample, const QueueView& view) noexcept {
   if (view.has_push_back)
-    aggregate_.add(sample.path.at, sample.path.tx_step, sample.path.tx_step_span, view.queue.occupancy, exchange_);
+    aggregate_.add(sample.path.at, sample.path.tx_step, sample.path.tx_step_span, view.stood, exchange_);
   drain_.set_window(std::max(params_.drain_window, exchange_ * exchanges_per_window));
   drain_.add({.at = view.queue.at, .drained_total = view.queue.drained_total, .occupancy = view.queue.occupancy},
-             ratio_.wire_frame() * 2);
+             limit_);
   drain_.tick(sample.at);
   visits_.add(sample.path, drain_.newest_drained());
 }
@@ -129,13 +165,18 @@ void AutoLaw::follow_refusals(const QueueView& view, Bytes least) noexcept {
   has_refused_reading_ = true;
 }
 
-void AutoLaw::adapt_room() noexcept {
+void AutoLaw::adapt_room(Bytes q) noexcept {
+  highest_ = std::max(highest_, q);
   if (aggregate_.windows_total() == windows_seen_) return;
   windows_seen_ = aggregate_.windows_total();
+  // Where the queue never came near its limit, something else keeps the aggregates short, and more room would not help.
+  const bool has_reached_limit = highest_ * reached_gain >= backlog();
+  highest_ = {};
   const Bytes burst = aggregate_.mean_burst();
   if (burst <= Bytes{0}) return;
   const bool is_full = burst.count * 1000 >= limit_.count * full_permille;
-  room_ = std::clamp(is_full ? room_ - room_fall : room_ + room_rise, room_min, room_max);
+  if (is_full) room_ = std::max(room_ - room_fall, room_min);
+  else if (has_reached_limit) room_ = std::min(room_ + room_rise, room_max);
 }
 
 // backlog is the upper end of the saw.
@@ -178,10 +219,11 @@ void AutoLaw::set_band(const LinkSample& sample) noexcept {
 void AutoLaw::grow(const LinkSample& sample, Bytes q) noexcept {
   if (sample.at - grown_at_ < spread_) return;
   const Nanos span = sample.at - sent_seen_at_;
-  const BytesPerSecond injection = span > Nanos{0} ? (sample.path.sent_total - sent_seen_) / span : BytesPerSecond{};
+  const Bytes sent = handed_total(sample.path);
+  const BytesPerSecond injection = span > Nanos{0} ? (sent - sent_seen_) / span : BytesPerSecond{};
   const Nanos since = sample.at - grown_at_;
   grown_at_ = sample.at;
-  sent_seen_ = sample.path.sent_total;
+  sent_seen_ = sent;
   sent_seen_at_ = sample.at;
   const bool is_empty = q * empty_part < a_ && has_data(sample.path) && !drain_.is_stalled();
   const bool is_used = injection * Gain{1000} >= granted_ * Gain{used_permille};

@@ -11,7 +11,7 @@
 //   (4)  v_0 = clamp(min(v_base, receiver terms of safe-range, feedback cap, loss brake), R_min, R_max)
 //   (5)  v_1 <- alpha v_1   when the physical rate has changed by more than 20 %,   alpha in 1/2 .. 2
 //
-//            exact queue read               ┌────────────┐
+//            exact queue read, and adds up  ┌────────────┐
 //   ┌────────────────────────────────────▶  │ drain rate │   v_1 by the drain over 2 ms while backlogged
 //   │ safe range │  ◀────────────────────── └────────────┘
 //   └────────────┘   not read for two of its periods
@@ -25,7 +25,9 @@
 // r is the room above one aggregate: the queue is a saw whose tooth is an aggregate, and the next one must be whole when the
 // medium is won. b as the mean of that saw gives r = 1, enough for a core that comes at any moment; a core that comes when
 // the link has drained needs far less. So r falls by 0.02 per window of 32 readings while aggregates are at least 98.5 %
-// full, and rises by 0.1 when they are not, within 0.1 .. 2.
+// full, and rises by 0.1 when they are not although the queue reached its limit, within 0 .. 4.
+//
+// A port whose counters do not add up to what we handed over (by a quarter) does not count as exact.
 //
 // Source: our composition of [SMUFF] (receiver terms, safe range), [WDTCP] (alpha, beta, aggregates) and [FWP] (brake);
 // CupidCap adds the share of the air. Called by the rate loop on the control thread, by tests and by simulators.
@@ -66,7 +68,7 @@ class AutoLaw final : public Controller {
  private:
   void read_queue(const LinkSample& sample, const QueueView& view) noexcept;
   void set_band(const LinkSample& sample) noexcept;
-  void adapt_room() noexcept;
+  void adapt_room(Bytes q) noexcept;
   [[nodiscard]] Bytes backlog() const noexcept;
   void grow(const LinkSample& sample, Bytes q) noexcept;
   [[nodiscard]] BytesPerSecond own_rate(const LinkSample& sample) const noexcept;
@@ -74,6 +76,7 @@ class AutoLaw final : public Controller {
   [[nodiscard]] BytesPerSecond bound(const LinkSample& sample, BytesPerSecond base) noexcept;
   RateGrant exact_grant(const LinkSample& sample, const QueueView& view);
   void follow_refusals(const QueueView& view, Bytes least) noexcept;
+  void audit(const LinkSample& sample, const QueueView& view) noexcept;
   void forget_exact() noexcept;
 
   AutoParams params_;
@@ -93,9 +96,14 @@ class AutoLaw final : public Controller {
   Nanos spread_{0};            // T
   double room_ = 1;            // r
   std::uint64_t windows_seen_ = 0;
+  Bytes highest_{};            // of the queue, in this window
   double growth_ = 1;          // g
   double margin_ = 1;          // on a, b: grown by starvation at the full rate
   Instant grown_at_{};
+  bool is_credible_ = true;    // the port's counters agree with ours
+  bool has_audit_ = false;
+  Bytes audited_handed_{}, audited_counted_{};
+  Instant audited_at_{};
   Bytes sent_seen_{};
   Instant sent_seen_at_{};
   BytesPerSecond granted_{};

@@ -14,6 +14,7 @@ constexpr Gain false_completion{1500};  // times what the link can do at most
 // R_hat is an average over a window; a burst that completes at once may pass the bound for one reading, not for this many.
 constexpr std::int32_t false_readings_max = 50;
 constexpr std::int64_t batches_min = 2;
+constexpr double slack_gain = 1.0 / 64.0, slack_max = 0.1;
 }  // namespace
 
 Qcut::Qcut(std::unique_ptr<Controller> inner, const QcutParams& params)
@@ -37,9 +38,15 @@ bool Qcut::is_false_completion(const LinkSample& sample) noexcept {
 void Qcut::adapt(const LinkSample& sample, bool is_binding) noexcept {
   const Nanos tau_0 = sample.facts.medium == Medium::wifi ? params_.tau_wifi : params_.tau_wired;
   tau_ = std::clamp(tau_, tau_0, params_.tau_max);
-  const bool is_empty = sample.path.tx_queue.occupancy <= Bytes{0};
-  const bool is_slack = completion_.has_flow() && completion_.has_drain() && completion_.flow() < completion_.drain() * Gain{950};
-  const bool is_starved = is_binding && has_data(sample.path) && (is_empty || is_slack);
+  const bool is_waiting = is_binding && has_data(sample.path);
+  if (!is_waiting || !completion_.has_flow() || !completion_.has_drain()) {
+    slack_ = 0;
+  } else {
+    // Smoothed, for single windows hold one aggregate more or less.
+    const double flow = static_cast<double>(completion_.flow().count), drain = static_cast<double>(completion_.drain().count);
+    slack_ += (1.0 - flow / std::max(drain, 1.0) - slack_) * slack_gain;
+  }
+  const bool is_starved = is_waiting && (sample.path.tx_queue.occupancy <= Bytes{0} || slack_ > slack_max);
   if (is_starved && sample.at - widened_at_ >= starved_span) {
     tau_ = std::min(Nanos{tau_.count() * tau_up.permille / 1000}, params_.tau_max);
     widened_at_ = adapted_at_ = sample.at;
@@ -59,7 +66,13 @@ RateGrant Qcut::step(const LinkSample& sample) {
   if (no_queue_.step(sample.at, has_queue || !has_data(sample.path))) trace_.notices |= bit_of(Notice::qcut_no_queue);
   if (!has_queue || is_off_) return grant;
 
-  const Bytes batch = sample.path.wire_per_frame * static_cast<std::int64_t>(std::max<std::uint32_t>(grant.batch_frames, 1));
+  // On a slow link two batches of the law inside may be more than tau of data: a batch is then half of that.
+  const Bytes frame = std::max(sample.path.wire_per_frame, Bytes{1});
+  if (completion_.has_drain()) {
+    const std::int64_t half = (completion_.drain() * tau_ / 2).count / frame.count;
+    grant.batch_frames = static_cast<std::uint32_t>(std::clamp<std::int64_t>(half, 1, std::max<std::uint32_t>(grant.batch_frames, 1)));
+  }
+  const Bytes batch = frame * static_cast<std::int64_t>(std::max<std::uint32_t>(grant.batch_frames, 1));
   completion_.add({.at = queue.at, .drained_total = queue.drained_total, .occupancy = queue.occupancy}, batch);
   if (is_false_completion(sample)) {
     is_off_ = true;

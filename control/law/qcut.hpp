@@ -6,7 +6,7 @@
 //   tau  <- min(1.25 tau, 20 ms)   B reached 0 with data waiting, at most once in 100 ms
 //        <- max(0.98 tau, tau_0)   else, every second
 //
-//          tau_0 = 4 ms wired, 8 ms Wi-Fi (two of the largest aggregates);  B_min = 2 batches
+//          tau_0 = 4 ms wired, 8 ms Wi-Fi (two of the largest aggregates);  B_min = 2 batches, a batch at most R_hat tau/2
 //   ┌────┐ R_hat > 1.5 x link, or no such queue  ┌─────┐
 //   │ on │──────────────────────────────────────▶│ off │   completion does not mean sent
 //   └────┘                                       └─────┘
@@ -50,6 +50,7 @@ class Qcut final : public Controller {
   Absence no_queue_;
   Nanos tau_{0};
   Bytes gate_{};
+  double slack_ = 0;             // how far the flow stays behind R_hat
   Instant adapted_at_{}, widened_at_{};
   bool is_off_ = false;          // for good: completion does not mean sent
   std::int32_t false_readings_ = 0;

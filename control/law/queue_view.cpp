@@ -33,6 +33,8 @@ QueueView view_queue(const LinkSample& sample) noexcept {
   }
   view.queue.occupancy = std::max(view.queue.occupancy, Bytes{0});
   view.foreign = std::max(view.foreign, Bytes{0});
+  view.stood = view.queue.occupancy;
+  if (exact != nullptr) view.stood = std::clamp(exact->queue.occupancy - exact->foreign, Bytes{0}, view.stood);
   return view;
 }
 

@@ -18,6 +18,7 @@ namespace onehop::law {
 struct QueueView {
   QueueTelemetry queue;         ///< scope none: nothing could be read
   Bytes foreign{};              ///< of others, in the same queue
+  Bytes stood{};                ///< the least that any sensor says of our bytes in it
   QueueSensor sensor = QueueSensor::none;
   bool has_push_back = false;   ///< the port waits for this queue, so a backlog limit holds it
   bool is_exact = false;

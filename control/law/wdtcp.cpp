@@ -78,10 +78,10 @@ RateGrant Wdtcp::step(const LinkSample& sample) {
 
 void Wdtcp::read_queue(const LinkSample& sample, const QueueView& view) noexcept {
   if (view.has_push_back)
-    aggregate_.add(sample.path.at, sample.path.tx_step, sample.path.tx_step_span, view.queue.occupancy, rtt_);
+    aggregate_.add(sample.path.at, sample.path.tx_step, sample.path.tx_step_span, view.stood, rtt_);
   drain_.set_window(std::max(drain_window, rtt_ * exchanges_per_window));
   drain_.add({.at = view.queue.at, .drained_total = view.queue.drained_total, .occupancy = view.queue.occupancy},
-             ratio_.wire_frame() * 2);
+             limit_);
   drain_.tick(sample.at);
   visits_.add(sample.path, drain_.newest_drained());
 }
@@ -93,7 +93,9 @@ void Wdtcp::follow_capacity(const BytesPerSecond* phy, Gain alpha) noexcept {
     eta_ = std::clamp(eta_, Gain{10}, Gain{1000});
   }
   BytesPerSecond delivered = phy != nullptr ? *phy * eta_ : params_.safe_range.rate_start;
+  // Before the queue ever stood, what drains is a bound from below: it may raise, or a low start would hold itself down.
   if (drain_.has_exact()) delivered = drain_.drain();
+  else if (drain_.has_drain()) delivered = std::max(delivered, drain_.drain());
   if (!has_base_) {
     base_ = clamp_rate(delivered);  // a high fixed rate at once: no slow start
     has_base_ = true;
@@ -118,8 +120,9 @@ void Wdtcp::set_band(const LinkSample& sample, const BytesPerSecond* phy) noexce
   a_ = std::min(capacity * rtt_ / (pairs - 1), limit_);
   b_ = std::max(limit_ * b_gain, a_);
   if (params_.form == WdtcpParams::Form::paper) return;
-  // The core's visits make the queue a saw, read at any phase of it; without its half a queue "at a" touches 0.
-  const Bytes half_saw = visits_.amplitude() / 2;
+  // The queue is a saw, of the core's visits or of whole aggregates, and is read after a refill: at its upper end.
+  const Bytes tooth = aggregate_.mean_burst() > Bytes{0} ? std::max(limit_, visits_.amplitude()) : visits_.amplitude();
+  const Bytes half_saw = tooth / 2;
   a_ += half_saw;
   b_ += half_saw;
 }

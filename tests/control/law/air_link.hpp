@@ -220,6 +220,7 @@ class AirLink {
     r.tx_step_span = s.published.at == Instant{} ? 0ns : now - s.published.at;
     r.sent_total = {s.sent};
     r.packets_sent_total = static_cast<std::uint64_t>(s.sent / frame);
+    r.counters.data_bytes_sent_total = static_cast<std::uint64_t>(s.sent / frame * payload);
     r.offered = s.has_data ? mib(64) : Bytes{0};
     r.payload_per_frame = {payload};
     r.wire_per_frame = {frame};
