@@ -11,7 +11,9 @@ constexpr Nanos ppdu_max{5'484us};
 // A window. Steps of half an exchange meet the end of a transmission every second time.
 constexpr std::int32_t window_steps = 32;
 constexpr std::int32_t quiet_steps_min = window_steps / 6;
-constexpr std::int64_t step_max_permille = 800;  // of an exchange; longer, and too few steps are quiet to tell
+// Of an exchange. Longer, and too few steps are quiet to tell.
+constexpr std::int64_t step_min_permille = 250, step_max_permille = 800;
+constexpr Bytes burst_least{4 * 1538};
 constexpr Gain link_limited{1600};
 }  // namespace
 
@@ -19,7 +21,10 @@ void AggregateMeter::add(Instant at, Bytes left, Nanos span, Bytes occupancy, Na
   if (at == at_) return;  // the report was there before
   at_ = at;
   const bool was_empty = left <= Bytes{0} && occupancy <= Bytes{0};
-  if (was_empty || span <= Nanos{0} || span > exchange * step_max_permille / 1000 || left < Bytes{0}) return;
+  // A short step without a burst says nothing: a smooth link is quiet between two frames.
+  const bool is_short = span < exchange * step_min_permille / 1000 && left < burst_least;
+  const bool is_usable = span > Nanos{0} && span <= exchange * step_max_permille / 1000 && !is_short;
+  if (was_empty || !is_usable || left < Bytes{0}) return;
   largest_ = std::max(largest_, left);
   stood_ = std::max({stood_, occupancy, left});
   sum_ += left;

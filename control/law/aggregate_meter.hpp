@@ -2,7 +2,7 @@
 // AggregateMeter: L, the bytes that the link takes at one instant (an A-MPDU), learnt from what leaves the lower queue.
 //
 // Between two transmissions nothing leaves the queue, and at the end of one everything it carried leaves at once. So what
-// left between two looks that are closer together than 0.8 frame exchanges left in one aggregate, or in none. Of 32 such
+// left between two looks that are at most 0.8 frame exchanges apart left in one aggregate, or in none. Of 32 such
 // steps with something in the queue:
 //
 //   some saw nothing leave (a sixth)     L_sample <- the largest that left;   fill <- their mean / L

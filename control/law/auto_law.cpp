@@ -12,8 +12,9 @@ namespace {
 constexpr Gain claim_wired{900}, claim_wifi{600};  // of a claimed rate, for the start
 constexpr std::int64_t capacity_threshold_permille = 200;  // rate control of Wi-Fi hops by 10 % all the time
 constexpr double growth_step = 1.25, growth_max = 4.0, growth_decay = 0.9;
-constexpr double room_fall = 0.02, room_rise = 0.1, room_min = 0.0, room_max = 4.0;
+constexpr double room_fall = 0.02, room_fall_fast = 0.06, room_rise = 0.1, room_min = 0.0, room_max = 4.0;
 constexpr std::int64_t full_permille = 985;
+constexpr std::int32_t full_windows_sure = 4;
 constexpr Gain reached_gain{1300};
 constexpr double margin_step = 1.25, margin_max = 4.0, margin_decay = 0.98;
 constexpr Nanos margin_relax{1s};
@@ -22,19 +23,21 @@ constexpr std::int64_t frames_min = 4;
 // The port's account against our own: shorter, and a burst between two readings is the difference; larger differences than
 // a quarter no rounding explains.
 constexpr Nanos audit_span{50ms};
-constexpr std::int64_t audit_permille = 250, audit_frames_min = 64;
+constexpr std::int64_t audit_permille = 250, audit_frames_min = 32;
 constexpr std::int64_t exchanges_per_window = 4;  // fewer, and one aggregate more or less is a third of the rate
 // On v_1: inside the dead band the queue leans towards b, where aggregates are full. 1: it may as well stay at a.
 constexpr Gain lean{1020};
 constexpr Gain refusal_gain{750};
+constexpr Gain beta_min_pushed_back{125};
 constexpr Nanos refusal_relax{1s};
 constexpr std::int64_t empty_part = 4;       // a quarter of a is "empty": reports are made before or after a refill
 
-// handed_total counts what we handed over by our own packets, so that it can contradict the port's counters.
+// handed_total counts what we handed over and was not refused, by our own packets: it can contradict the port's counters.
 Bytes handed_total(const PathReport& path) noexcept {
   const Bytes overhead = path.wire_per_frame - path.payload_per_frame;
   return Bytes{static_cast<std::int64_t>(path.counters.data_bytes_sent_total)} +
-         overhead * static_cast<std::int64_t>(path.packets_sent_total);
+         overhead * static_cast<std::int64_t>(path.packets_sent_total) -
+         path.wire_per_frame * static_cast<std::int64_t>(path.tx_queue.refused_total);
 }
 }  // namespace
 
@@ -46,13 +49,18 @@ AutoLaw::AutoLaw(const AutoParams& params) noexcept
       drain_{{.window = params.drain_window, .rate_max = params.safe_range.rate_max,
               .rate_min = params.safe_range.rate_min, .has_stall_rule = true}} {}
 
-RateGrant AutoLaw::step(const LinkSample& sample) {
-  ONEHOP_CHECK(sample.at >= stepped_at_);
-  stepped_at_ = sample.at;
-  ratio_.read(sample.path);
+RateGrant AutoLaw::step(const LinkSample& told) {
+  ONEHOP_CHECK(told.at >= stepped_at_);
+  stepped_at_ = told.at;
+  ratio_.read(told.path);
+  LinkSample sample = told;
   QueueView view = view_queue(sample);
-  audit(sample, view);
-  if (!is_credible_) view.is_exact = false;
+  if (view.is_exact) audit(sample, view);
+  if (view.is_exact && !is_credible_) {
+    // What was handed over and does not stand there has left: our own account takes the place of the port's.
+    view.is_exact = false;
+    sample.path.tx_queue.drained_total = handed_total(sample.path) - sample.path.tx_queue.occupancy;
+  }
   const Gain alpha = capacity_.step(fresh(sample.facts.phy_rate, sample.at));
   if (alpha != Gain{}) {
     safe_.scale_drain(alpha);
@@ -97,12 +105,10 @@ void AutoLaw::audit(const LinkSample& sample, const QueueView& view) noexcept {
     return;
   }
   const Bytes handed = handed_total(sample.path), counted = view.queue.drained_total + view.queue.occupancy;
-  if (has_audit_ && view.queue.at - audited_at_ < audit_span) return;
   const Bytes ours = handed - audited_handed_, theirs = counted - audited_counted_;
-  if (has_audit_ && ours >= ratio_.wire_frame() * audit_frames_min) {
-    const std::int64_t off = std::abs((ours - theirs).count);
-    is_credible_ = off * 1000 <= ours.count * audit_permille;
-  }
+  // Frames and not time alone: a drain that is told too small slows us down before the span is over.
+  if (has_audit_ && (view.queue.at - audited_at_ < audit_span || ours < ratio_.wire_frame() * audit_frames_min)) return;
+  if (has_audit_) is_credible_ = std::abs((ours - theirs).count) * 1000 <= ours.count * audit_permille;
   audited_handed_ = handed;
   audited_counted_ = counted;
   audited_at_ = view.queue.at;
@@ -146,7 +152,8 @@ void AutoLaw::read_queue(const LinkSample& sample, const QueueView& view) noexce
   if (view.has_push_back)
     aggregate_.add(sample.path.at, sample.path.tx_step, sample.path.tx_step_span, view.stood, exchange_);
   drain_.set_window(std::max(params_.drain_window, exchange_ * exchanges_per_window));
-  drain_.add({.at = view.queue.at, .drained_total = view.queue.drained_total, .occupancy = view.queue.occupancy},
+  // The least that anybody says stood there: a queue that is told too long would pass off our own rate as the link's.
+  drain_.add({.at = view.queue.at, .drained_total = view.queue.drained_total, .occupancy = view.stood},
              limit_);
   drain_.tick(sample.at);
   visits_.add(sample.path, drain_.newest_drained());
@@ -175,7 +182,8 @@ void AutoLaw::adapt_room(Bytes q) noexcept {
   const Bytes burst = aggregate_.mean_burst();
   if (burst <= Bytes{0}) return;
   const bool is_full = burst.count * 1000 >= limit_.count * full_permille;
-  if (is_full) room_ = std::max(room_ - room_fall, room_min);
+  full_windows_ = is_full ? full_windows_ + 1 : 0;
+  if (is_full) room_ = std::max(room_ - (full_windows_ > full_windows_sure ? room_fall_fast : room_fall), room_min);
   else if (has_reached_limit) room_ = std::min(room_ + room_rise, room_max);
 }
 
@@ -246,7 +254,9 @@ BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& vie
   if (q < a_) beta = (a_ - q) / spread_;
   else if (q > top) beta = BytesPerSecond{0} - (q - top) / spread_;
   const BytesPerSecond most = v * params_.beta_max;
-  beta = std::clamp(beta, BytesPerSecond{-most.count}, most);
+  // A port that pushes back sends nothing above its limit anyway; a slower rate would only starve it afterwards.
+  const BytesPerSecond least = v * (view.has_push_back ? std::min(params_.beta_max, beta_min_pushed_back) : params_.beta_max);
+  beta = std::clamp(beta, BytesPerSecond{-least.count}, most);
   const BytesPerSecond base = v * Gain{static_cast<std::int64_t>(growth_ * 1000)} * lean + beta;
   trace_.details = {.sensor = view.sensor, .beta = beta, .a = a_, .b = b_, .aggregate = limit_};
   trace_.buffers[0] = {.occupancy = ratio_.to_payload(q), .drain = ratio_.to_payload(v), .target = ratio_.to_payload(a_),

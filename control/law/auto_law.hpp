@@ -4,7 +4,7 @@
 //   queue known exactly                          own occupancy only, or nothing
 //   (1)  beta   = (a - q)/T    if q < a          v_base = safe-range's v_0, to the last bit
 //               = -(q - b)/T   if q > b
-//               = 0            else;   |beta| <= v_1/2
+//               = 0            else;   |beta| <= v_1/2, and -beta <= v_1/8 where the port pushes back
 //   (2)  v_base = 1.02 g v_1 + beta;   backlog_max = a + r L, r below;   wired: b + S/2, S = what leaves in a nap
 //   (3)  T = max(2 exchanges, 1 ms);  a = L, b = 1.5 L;  wired: a = 4 bursts, b = 2 a
 //
@@ -25,9 +25,10 @@
 // r is the room above one aggregate: the queue is a saw whose tooth is an aggregate, and the next one must be whole when the
 // medium is won. b as the mean of that saw gives r = 1, enough for a core that comes at any moment; a core that comes when
 // the link has drained needs far less. So r falls by 0.02 per window of 32 readings while aggregates are at least 98.5 %
-// full, and rises by 0.1 when they are not although the queue reached its limit, within 0 .. 4.
+// full (0.06 from the fifth such window on), and rises by 0.1 when they are not although the queue reached its limit, within 0 .. 4.
 //
-// A port whose counters do not add up to what we handed over (by a quarter) does not count as exact.
+// A port whose counters do not add up to what we handed over (by a quarter) does not count as exact, and safe-range then
+// reads our own account of what has left.
 //
 // Source: our composition of [SMUFF] (receiver terms, safe range), [WDTCP] (alpha, beta, aggregates) and [FWP] (brake);
 // CupidCap adds the share of the air. Called by the rate loop on the control thread, by tests and by simulators.
@@ -97,6 +98,7 @@ class AutoLaw final : public Controller {
   double room_ = 1;            // r
   std::uint64_t windows_seen_ = 0;
   Bytes highest_{};            // of the queue, in this window
+  std::int32_t full_windows_ = 0;
   double growth_ = 1;          // g
   double margin_ = 1;          // on a, b: grown by starvation at the full rate
   Instant grown_at_{};

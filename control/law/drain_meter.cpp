@@ -124,7 +124,10 @@ void DrainMeter::update_drain(Bytes quantum) noexcept {
   if (!is_exact) {
     // A bound over a part of a window would let one late reading overstate; after a restart it is all there is.
     if (is_settled_ && !is_whole) return;
-    if (!has_drain_ || rate > drain_) drain_ = rate;
+    if (!has_drain_ || rate > drain_) {
+      drain_ = rate;
+      is_stalled_ = false;  // it drains faster than thought: to go on decaying would hold the rate down
+    }
     has_drain_ = true;
     return;
   }

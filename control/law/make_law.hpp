@@ -19,7 +19,7 @@ namespace onehop::law {
 inline constexpr std::string_view law_words = "auto, safe-range, wdtcp, wdtcp:paper, cupid, fixed:RATE";
 
 struct LawOptions {
-  std::string_view spec = "safe-range";  ///< one of law_words, RATE as engine/base/rate_text.hpp reads it
+  std::string_view spec = "auto";        ///< one of law_words, RATE as engine/base/rate_text.hpp reads it
   std::string_view target = "under";     ///< "under", "mid" or "zero": of safe-range, wherever it sets the rate
   std::string_view bounds = "measured";  ///< "measured" or "strict": likewise
   bool has_qcut = false;

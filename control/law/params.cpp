@@ -32,8 +32,10 @@ class Reader {
   void ms_pair(const char* key, Nanos& low, Nanos& high, double least, double most) {
     if (const auto v = pair(key, least, most)) low = Nanos{std::llround(v->first * 1e6)}, high = Nanos{std::llround(v->second * 1e6)};
   }
-  void rate(const char* key, BytesPerSecond& out) {
-    if (const auto v = number(key, 8e3, 1e12)) out = bit_per_s(std::llround(*v));
+  bool rate(const char* key, BytesPerSecond& out) {
+    const auto v = number(key, 8e3, 1e12);
+    if (v) out = bit_per_s(std::llround(*v));
+    return v.has_value();
   }
   void bytes(const char* key, Bytes& out) {
     if (const auto v = number(key, 1'500, 64.0 * 1024 * 1024)) out = {std::llround(*v)};
@@ -86,7 +88,7 @@ class Reader {
   }
   void refuse(const std::string& key, std::string cause, std::string hint = "configs/law has examples.") {
     if (fault_) return;
-    fault_ = Error{.code = ExitCode::usage, .attempt = fmt::format("read {} of {}", key, where_), .cause = std::move(cause),
+    fault_ = Error{.code = ExitCode::usage, .attempt = fmt::format("read '{}' of {}", key, where_), .cause = std::move(cause),
                    .hint = std::move(hint)};
   }
 
@@ -97,12 +99,14 @@ class Reader {
 };
 
 void read(Reader& r, SafeRangeParams& p) {
-  r.ms("d_1_ms", p.d_1, 0.1, 100);
+  r.ms("d_1_ms", p.d_1, 0.5, 100);
   r.gains("v_1_bounds", p.v_1_lo, p.v_1_up, 0, 10);
+  r.require(p.v_1_lo <= Gain{1000} && p.v_1_up >= Gain{1000}, "v_1_bounds", "the bounds must lie around 1");
   r.gains("v_rx_bounds", p.v_rx_lo, p.v_rx_up, 0, 10);
+  r.require(p.v_rx_lo <= Gain{1000} && p.v_rx_up >= Gain{1000}, "v_rx_bounds", "the bounds must lie around 1");
   r.ms("d_rx_min_ms", p.d_rx_min, 0.1, 100);
   r.ms("latch_min_ms", p.latch_min, 1, 10'000);
-  r.rate("rate_start_bps", p.rate_start);
+  if (r.rate("rate_start_bps", p.rate_start)) p.is_start_known = true;
   r.rate("rate_min_bps", p.rate_min);
   r.rate("rate_max_bps", p.rate_max);
   r.require(p.rate_min <= p.rate_start && p.rate_start <= p.rate_max, "rate_start_bps", "it must lie between rate_min_bps and rate_max_bps");
@@ -153,7 +157,7 @@ void read(Reader& r, AutoParams& p) {
 }
 }  // namespace
 
-Result<void> read_params(std::string_view text, std::string_view where, LawParams& params) {
+Result<std::string> read_params(std::string_view text, std::string_view where, LawParams& params) {
   const json object = json::parse(text, nullptr, false);
   const auto refuse = [&](std::string cause) {
     return Error{.code = ExitCode::usage, .attempt = fmt::format("read law parameters from {}", where), .cause = std::move(cause),
@@ -173,7 +177,17 @@ Result<void> read_params(std::string_view text, std::string_view where, LawParam
   else return refuse(fmt::format("'{}' has no parameters; laws that have: auto, safe-range, wdtcp, cupid, qcut", name));
   ONEHOP_TRYV(reader.finish());
   params = read_in;
-  return success();
+  return name;
 }
+
+bool uses_params(std::string_view spec, bool has_qcut, std::string_view name) noexcept {
+  if (name == "qcut") return has_qcut;
+  if (name == "safe-range") return has_start_rate(spec);
+  if (name == "wdtcp") return spec == "wdtcp" || spec == "wdtcp:paper";
+  if (name == "cupid") return spec == "cupid" || spec == "auto";
+  return name == spec;
+}
+
+bool has_start_rate(std::string_view spec) noexcept { return !spec.starts_with("fixed:"); }
 
 }  // namespace onehop::law

@@ -25,8 +25,15 @@ struct LawParams {
 };
 
 /// read_params reads one JSON object into the law that its key "law" names; keys that are absent keep their values.
-/// `where` is for messages. It fails with ExitCode::usage on an unknown key, a wrong type or a value out of range, and
+/// `where` is for messages; the law's name is returned. It fails with ExitCode::usage on an unknown key, a wrong type or a value out of range, and
 /// then `params` is as it was.
-[[nodiscard]] Result<void> read_params(std::string_view json, std::string_view where, LawParams& params);
+[[nodiscard]] Result<std::string> read_params(std::string_view json, std::string_view where, LawParams& params);
+
+/// uses_params: a law made from `spec` (and --qcut) reads the parameters of the law `name`. safe-range's count for all
+/// that fall back to it.
+[[nodiscard]] bool uses_params(std::string_view spec, bool has_qcut, std::string_view name) noexcept;
+
+/// has_start_rate: the law begins at safe-range's rate_start, which a former run may know better.
+[[nodiscard]] bool has_start_rate(std::string_view spec) noexcept;
 
 }  // namespace onehop::law

@@ -28,7 +28,7 @@ struct QcutParams {
   Nanos tau_wired{4ms};
   Nanos tau_wifi{8ms};
   Nanos tau_max{20ms};          ///< mac80211's CoDel drops above it
-  BytesPerSecond rate_max{1'250'000'000};
+  BytesPerSecond rate_max{12'500'000'000};
 };
 
 class Qcut final : public Controller {

@@ -148,7 +148,7 @@ RateGrant Wdtcp::grant(const LinkSample& sample, const QueueView& view, BytesPer
          .target = ratio_.to_payload(a_), .rate = ratio_.to_payload(rate), .takes_part = true};
   const Bytes least = ratio_.wire_frame() * frames_min;
   // The offset form holds the queue below b by its rate; the limit is for a core that comes late, and for its saw.
-  Bytes backlog = b_ + limit_ / 2 + visits_.amplitude();
+  Bytes backlog = b_ + limit_ / 2;
   if (params_.form == WdtcpParams::Form::paper) backlog = std::max(rate * paper_backlog, b_ * 2);
   trace_.rate = rate;
   trace_.backlog_max = std::max(backlog, least);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // AirLink: stations that share one channel, each with a law, an engine core and a MAC queue, in virtual time.
 //
-//   source ─▶ core (wakes as the real one: when a quarter of the backlog limit has drained) ─▶ MAC queue ─┐
+//   source ─▶ core (wakes as the real one: when 3/8 of the backlog limit have drained) ─▶ MAC queue ─┐
 //   ... N of them ...                                                                                     ├▶ channel
 //   one transmission at a time, in turn: wait + min(queue, aggregate) / C; all its frames leave at its end ┘
 //
@@ -196,6 +196,7 @@ class AirLink {
     const Nanos srtt = s.p.rtt + queueing;
     if (now - s.feedback_at < std::max<Nanos>(srtt / 4, 2ms)) return;
     s.feedback_at = now;
+    if (s.p.nap == 0ns) s.wake_at = now;  // feedback ends the core's wait
     s.report.rx_ring = {.at = now + 5s, .drained_total = {s.received}, .capacity = mib(4), .scope = QueueScope::own_ring};
     s.report.app_buffer = {.at = now + 5s, .drained_total = {s.received}, .capacity = mib(16), .scope = QueueScope::own_ring};
     s.report.feedback_at = now;
@@ -246,12 +247,12 @@ class AirLink {
     s.pacer.spend(sent);
     s.sent += sent.count;
     publish(s);
-    // As engine/run/sender_loop.hpp: when a quarter of the backlog limit will have drained or may be sent, 0.2 to 2 ms.
-    const Bytes quantum = std::max(s.grant.backlog_max / 4, Bytes{frame});
+    // As engine/run/sender_loop.hpp: when 3/8 of the backlog limit will have drained or may be sent, 0.2 to 3 ms.
+    const Bytes quantum = std::max(s.grant.backlog_max * 3 / 8, Bytes{frame});
     const Bytes excess = s.told.has_port ? std::max(seen + sent + quantum - s.grant.backlog_max, Bytes{0}) : quantum;
-    Instant at = now + std::min<Nanos>(time_for(excess, s.grant.rate), 2ms);
+    Instant at = now + std::min<Nanos>(time_for(excess, s.grant.rate), 3ms);
     if (s.pacer.allowance(now) < Bytes{frame}) at = std::max(at, s.pacer.ready_at(quantum));
-    s.wake_at = s.p.nap > 0ns ? now + s.p.nap : std::clamp(at, now + 200us, now + 2ms);
+    s.wake_at = s.p.nap > 0ns ? now + s.p.nap : std::clamp(at, now + 200us, now + 3ms);
   }
 
   void tell(Station& s) {

@@ -75,7 +75,7 @@ TEST_CASE("a burst that took all there was lowers nothing", "[control][law][aggr
 TEST_CASE("a link that sends frame by frame has no aggregates", "[control][law][aggregate]") {
   AggregateMeter meter{{}};
   Instant at{1s};
-  for (int i = 0; i < 2000; ++i) meter.add(at += 200us, {15'140}, 200us, kib(128), 1ms);
+  for (int i = 0; i < 2000; ++i) meter.add(at += 300us, {15'140}, 300us, kib(128), 1ms);
   CHECK(meter.learnt().count == Approx(16 * 1024).epsilon(0.05));
   CHECK(meter.mean_burst() == Bytes{0});
 }

@@ -65,6 +65,12 @@ TEST_CASE("a wrong parameter file is refused with the key, the cause and what wo
       {R"({"law": "qcut", "tau_wired_ms": 40})", "below tau_wired_ms"},
       {R"({"law": "safe-range", "v_1_bounds": [2, 0.5]})", "above the highest"},
       {R"({"law": "safe-range", "v_1_bounds": 2})", "[lowest, highest]"},
+      {R"({"law": "safe-range", "v_1_bounds": [0.5, 2, 3]})", "[lowest, highest]"},
+      {R"({"law": "safe-range", "v_1_bounds": [1.5, 2]})", "around 1"},
+      {R"({"law": "safe-range", "v_rx_bounds": [0.5, 0.9]})", "around 1"},
+      {R"({"law": "safe-range", "d_1_ms": 1e999})", "not a JSON object"},
+      {R"({"law": "safe-range", "rate_min_bps": null})", "'rate_min_bps'"},
+      {R"({"law": "safe-range", "batch_frames_max": 1})", "within 2"},
       {R"({"law": "safe-range", "rate_min_bps": 900000000})", "between rate_min_bps"},
       {R"({"law": "wdtcp", "pairs_min": 2.5})", "whole number"},
       {R"({"law": "wdtcp", "aggregate_least_bytes": 1000000})", "between aggregate_least_bytes"},
@@ -80,6 +86,32 @@ TEST_CASE("a wrong parameter file is refused with the key, the cause and what wo
     CHECK(params.qcut.tau_wired == 4ms);
     CHECK(params.wdtcp.pairs_min == 2);
   }
+}
+
+TEST_CASE("a parameter file changes what it names and nothing else", "[control][law][params]") {
+  LawParams params;
+  const auto law = read_params(R"({"law": "safe-range", "d_1_ms": 2.5, "v_1_bounds": [0.25, 3], "rate_start_bps": 2e8})", "x", params);
+  REQUIRE(law);
+  CHECK(law.value() == "safe-range");
+  CHECK(params.safe_range.d_1 == 2500us);
+  CHECK(params.safe_range.v_1_lo == Gain{250});
+  CHECK(params.safe_range.v_1_up == Gain{3000});
+  CHECK(params.safe_range.rate_start == mbit_per_s(200));
+  CHECK(params.safe_range.is_start_known);
+  CHECK(params.safe_range.latch_min == SafeRangeParams{}.latch_min);
+  CHECK(params.qcut.tau_wired == QcutParams{}.tau_wired);
+}
+
+TEST_CASE("a law uses its own parameters and those of what it falls back to or is wrapped in", "[control][law][params]") {
+  CHECK(uses_params("auto", false, "auto"));
+  CHECK(uses_params("auto", false, "safe-range"));
+  CHECK(uses_params("auto", false, "cupid"));
+  CHECK(uses_params("wdtcp:paper", false, "wdtcp"));
+  CHECK(uses_params("fixed:5M", true, "qcut"));
+  CHECK_FALSE(uses_params("fixed:5M", false, "safe-range"));
+  CHECK_FALSE(uses_params("safe-range", false, "auto"));
+  CHECK_FALSE(uses_params("wdtcp", false, "cupid"));
+  CHECK_FALSE(uses_params("auto", false, "qcut"));
 }
 
 TEST_CASE("an unknown key lists the known ones", "[control][law][params]") {
