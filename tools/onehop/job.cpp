@@ -14,6 +14,7 @@
 #include "engine/run/placement.hpp"
 #include "engine/wire/frame.hpp"
 #include "tools/onehop/quantity.hpp"
+#include "tools/onehop/set_up.hpp"
 
 namespace onehop::tool {
 
@@ -113,7 +114,7 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   law::LawOptions law_options = tool::law_options(options_);
   if (is_sending) set_start(plan, law_options.params.safe_range);
   ONEHOP_TRY(made, law::make_law(law_options));
-    law_ = std::move(made);
+  law_ = std::move(made);
   facts_.law = law_->name();
   if (!options_.trace_file.empty() && is_sending && !trace_) {
     const std::string config = fmt::format("law {}{} target {} bounds {} io {} frame {}", options_.law,
