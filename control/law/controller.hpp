@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
+#include "control/law/link_facts.hpp"
 #include "engine/base/path.hpp"
 
 namespace onehop::law {
@@ -18,6 +20,7 @@ struct LinkSample {
   QueueTelemetry lower_queue;    ///< from the best link source (qdisc dump); scope none when there is none
   Nanos lower_queue_age{0};
   Bytes lower_queue_foreign{};   ///< bytes of other flows in it
+  LinkFacts facts;               ///< what the link tells of itself; see there
   Limits limits;
   bool is_fresh = true;          ///< path was published since the last tick
 };
@@ -31,6 +34,23 @@ struct BufferRow {
   bool takes_part = false;       ///< in the min (latch, validity)
 };
 
+/// LawDetails: what single laws add to a row. Absent where the law has no such quantity or could not compute it.
+struct LawDetails {
+  QueueSensor sensor = QueueSensor::none;      ///< who read the lower queue
+  std::optional<Gain> alpha;                   ///< step of the physical rate in this tick
+  std::optional<BytesPerSecond> beta;          ///< linear part, signed, wire
+  std::optional<Bytes> a, b;                   ///< dead band of the lower queue, wire
+  std::optional<Bytes> aggregate;              ///< L, wire
+  std::optional<BytesPerSecond> phy_rate;      ///< C
+  std::optional<Gain> airtime_use;             ///< U, of what a saturated channel shows
+  std::optional<std::int32_t> stations;        ///< N
+  std::optional<BytesPerSecond> share;         ///< R of the airtime share, wire
+  std::optional<Nanos> tau;                    ///< of the gate
+  std::optional<Bytes> gate;                   ///< bytes the gate lets stand below us, wire; absent while it is off
+  std::optional<BytesPerSecond> loss_cap;      ///< wire; absent while the brake is off
+  std::optional<Nanos> feedback_interval;      ///< asked of the peer; absent: the default
+};
+
 /// LawTrace: one step as a row.
 struct LawTrace {
   Instant at{};
@@ -38,7 +58,9 @@ struct LawTrace {
   BytesPerSecond rate{};
   Bytes backlog_max{};
   Bottleneck bottleneck = Bottleneck::none;
-  bool is_degraded = false;            ///< X_under > X_over (1.9-e)
+  bool is_degraded = false;            ///< X_under > X_over: no safe range, the target is the middle
+  LawDetails details;
+  std::uint32_t notices = 0;           ///< bits of Notice, only ever set
 };
 
 class Controller {

@@ -26,6 +26,13 @@ void DrainMeter::push(const DrainReading& reading, bool is_exact) noexcept {
   size_ = std::min(size_ + 1, readings_max);
 }
 
+void DrainMeter::rescale(Gain alpha) noexcept {
+  if (!has_drain_) return;
+  drain_ = std::max(clamp_rate(drain_ * alpha), params_.rate_min);
+  size_ = 0;
+  is_settled_ = false;
+}
+
 void DrainMeter::add(const DrainReading& reading, Bytes quantum) noexcept {
   if (size_ == 0) {
     push(reading, false);
@@ -117,7 +124,10 @@ void DrainMeter::update_drain(Bytes quantum) noexcept {
   if (!is_exact) {
     // A bound over a part of a window would let one late reading overstate; after a restart it is all there is.
     if (is_settled_ && !is_whole) return;
-    if (!has_drain_ || rate > drain_) drain_ = rate;
+    if (!has_drain_ || rate > drain_) {
+      drain_ = rate;
+      is_stalled_ = false;  // it drains faster than thought: to go on decaying would hold the rate down
+    }
     has_drain_ = true;
     return;
   }

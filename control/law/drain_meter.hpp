@@ -52,6 +52,9 @@ class DrainMeter {
   /// set_window follows d_i where it is the round trip.
   void set_window(Nanos window) noexcept { params_.window = window; }
   void restart() noexcept { size_ = 0; }
+  /// rescale moves the estimate at once where something else tells that the consumer's rate has changed by `alpha`. The
+  /// window starts anew, and its first exact sample replaces the guess.
+  void rescale(Gain alpha) noexcept;
 
   [[nodiscard]] bool has_drain() const noexcept { return has_drain_; }
   [[nodiscard]] bool has_exact() const noexcept { return has_exact_; }

@@ -107,6 +107,7 @@ void SafeRange::read_own(const LinkSample& sample) {
   is_backlog_paced_ = own_scope == QueueScope::driver || own_scope == QueueScope::lower_queue;
   const bool had_queue = has_queue_;
   has_queue_ = queue.scope != QueueScope::none;
+  trace_.details.sensor = !has_queue_ ? QueueSensor::none : is_backlog_paced_ ? QueueSensor::port : QueueSensor::qdisc;
   if (!has_queue_) return;
   if (!had_queue) own_.restart();
   BufferRow& row = trace_.buffers[0];

@@ -64,6 +64,8 @@ class SafeRange final : public Controller {
   RateGrant step(const LinkSample& sample) override;
   [[nodiscard]] const LawTrace& trace() const override { return trace_; }
   [[nodiscard]] std::string_view name() const override { return "safe-range"; }
+  /// scale_drain moves v_1 by `alpha`: the physical rate has changed, and the drain will follow.
+  void scale_drain(Gain alpha) noexcept { own_.rescale(alpha); }
 
  private:
   /// Receiver is the state of buffer 2 or 3.

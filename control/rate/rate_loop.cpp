@@ -54,8 +54,13 @@ void RateLoop::tick(Instant now) {
   has_ticked_ = true;
 
   read_lower_queue(now, sample);
+  if (is_flowing_) {
+    for (link::FactSource* source : fact_sources_) source->read(now, facts_);
+  }
+  sample.facts = facts_;
   RateGrant grant = law_.step(sample);
   bottleneck_ = law_.trace().bottleneck;
+  notices_ |= law_.trace().notices;
   grant = hold_when_silent(sample, grant);
   grant = apply_caps(sample, grant);
   granted_ = grant;
@@ -147,7 +152,7 @@ void RateLoop::publish_state(Instant now) {
   const std::int64_t wire = std::max(newest_.wire_per_frame.count, payload);
   const auto target = static_cast<std::int64_t>(static_cast<Wide>(trace.buffers[0].target.count) * wire / payload);
   state_cell_.store({.at = now, .rate = granted_.rate, .backlog_max = granted_.backlog_max, .bottleneck = bottleneck_,
-                     .path = newest_, .tx_queue_p50 = as_bytes(tx_.percentile(500)), .tx_queue_p99 = as_bytes(tx_.percentile(990)),
+                     .notices = notices_, .path = newest_, .tx_queue_p50 = as_bytes(tx_.percentile(500)), .tx_queue_p99 = as_bytes(tx_.percentile(990)),
                      .tx_queue_max = as_bytes(tx_.max()), .tx_queue_mean = as_bytes(tx_.mean()), .tx_queue_target = {target},
                      .tx_queue_underflow = underflow_,
                      .rx_ring_p50 = as_bytes(rx_.percentile(500)), .rx_ring_p99 = as_bytes(rx_.percentile(990)),
@@ -157,7 +162,7 @@ void RateLoop::publish_state(Instant now) {
 
 void RateLoop::write_trace(const law::LinkSample& sample, const RateGrant& grant) {
   const DataPathCounters& counters = sample.path.counters;
-  TraceRow row{.at = sample.at, .law = law_.trace(), .srtt = sample.path.srtt, .lower_queue = sample.lower_queue.occupancy,
+  TraceRow row{.at = sample.at, .law = law_.trace(), .law_name = law_.name(), .srtt = sample.path.srtt, .lower_queue = sample.lower_queue.occupancy,
                .lower_queue_age = sample.lower_queue.scope == QueueScope::none ? Nanos{-1} : sample.lower_queue_age,
                .turns = counters.turns_total - traced_.turns_total, .wakeups = counters.wakeups_total - traced_.wakeups_total,
                .syscalls = counters.syscalls_total - traced_.syscalls_total,

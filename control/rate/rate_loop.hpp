@@ -3,7 +3,8 @@
 //
 //   Latest<PathReport> ─┐                                     ┌─▶ Latest<RateGrant> (engine core)
 //   Latest<Limits>     ─┼─▶ LinkSample ─▶ law ─▶ silence ─▶ caps ─┼─▶ Latest<RateState> (plane)
-//   LinkSource.poll()  ─┘                                     └─▶ trace row
+//   LinkSource.poll()  ─┤                                     └─▶ trace row
+//   FactSource.read()  ─┘
 //
 // Owns the statistics of the session. It writes the grant and the state, and nothing else.
 #pragma once
@@ -11,8 +12,10 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "control/law/controller.hpp"
+#include "control/link/fact_source.hpp"
 #include "control/link/link_source.hpp"
 #include "control/rate/trace.hpp"
 #include "engine/base/histogram.hpp"
@@ -25,6 +28,9 @@ class RateLoop {
   /// `source` and `trace` may be null. All must outlive the loop.
   RateLoop(law::Controller& law, link::LinkSource* source, Latest<PathReport>& path, Latest<Limits>& limits,
            Latest<RateGrant>& grant, Latest<RateState>& state, TraceWriter* trace);
+
+  /// add_fact_source: `source` must outlive the loop. Before the first tick.
+  void add_fact_source(link::FactSource& source) { fact_sources_.push_back(&source); }
 
   /// tick does one step. `now` never goes back. Syscalls: those of the source, at most every 4 ms; write by the trace.
   void tick(Instant now);
@@ -54,6 +60,8 @@ class RateLoop {
   Latest<RateState>& state_cell_;
   TraceWriter* trace_;
 
+  std::vector<link::FactSource*> fact_sources_;
+  law::LinkFacts facts_;
   std::optional<link::LowerQueue> lower_;
   Instant polled_at_{};
   bool has_polled_ = false;
@@ -75,6 +83,7 @@ class RateLoop {
   PathReport newest_;
   RateGrant granted_;
   Bottleneck bottleneck_ = Bottleneck::none;
+  std::uint32_t notices_ = 0;
   Instant published_at_{};
   LogLinearHistogram tx_, rx_, app_;
   Nanos underflow_{0};

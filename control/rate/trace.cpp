@@ -4,12 +4,33 @@
 #include <array>
 #include <cerrno>
 #include <cinttypes>
+#include <optional>
 
 namespace onehop::rate {
 
 namespace {
 constexpr std::size_t buffer_bytes = 256 * 1024;  // about 700 rows; smaller: the control thread writes more often
 constexpr std::array<const char*, 3> buffer_names{"tx_queue", "rx_ring", "app_buffer"};
+
+constexpr const char* detail_names =
+    ",law,sensor,alpha_permille,beta_bytes_per_s,a_bytes,b_bytes,aggregate_bytes,phy_rate_bytes_per_s,airtime_use_permille,"
+    "stations,share_bytes_per_s,tau_ns,gate_bytes,loss_cap_bytes_per_s,feedback_interval_ns";
+
+std::int64_t number_of(Bytes b) noexcept { return b.count; }
+std::int64_t number_of(BytesPerSecond r) noexcept { return r.count; }
+std::int64_t number_of(Gain g) noexcept { return g.permille; }
+std::int64_t number_of(Nanos t) noexcept { return t.count(); }
+std::int64_t number_of(std::int32_t n) noexcept { return n; }
+
+template <class T>
+int write_cell(std::FILE* file, const std::optional<T>& value) noexcept {
+  return value ? std::fprintf(file, ",%" PRId64, number_of(*value)) : std::fputc(',', file);
+}
+
+template <class... T>
+bool write_cells(std::FILE* file, const std::optional<T>&... values) noexcept {
+  return ((write_cell(file, values) >= 0) && ...);
+}
 
 // A line of the head stays one line, whatever the command line held.
 std::string one_line(std::string s) {
@@ -32,6 +53,19 @@ const char* name_of(Bottleneck bottleneck) noexcept {
   return "none";
 }
 
+const char* name_of(law::QueueSensor sensor) noexcept {
+  switch (sensor) {
+    case law::QueueSensor::none: return "none";
+    case law::QueueSensor::port: return "port";
+    case law::QueueSensor::qdisc: return "qdisc";
+    case law::QueueSensor::txq: return "txq";
+    case law::QueueSensor::mac: return "mac";
+    case law::QueueSensor::ring: return "ring";
+    case law::QueueSensor::model: return "model";
+  }
+  return "none";
+}
+
 TraceWriter::TraceWriter(std::string path, std::FILE* file)
     : path_{std::move(path)}, buffer_{std::make_unique<std::vector<char>>(buffer_bytes)}, file_{file} {
   std::setvbuf(file_.get(), buffer_->data(), _IOFBF, buffer_->size());
@@ -48,7 +82,8 @@ Result<TraceWriter> TraceWriter::open(const std::string& path, const TraceHeader
                  name, name);
   }
   std::fputs(",rate_bytes_per_s,backlog_max_bytes,bottleneck,is_degraded,srtt_ns,lower_queue_bytes,lower_queue_age_ns,turns,"
-             "wakeups,syscalls,refused_total,lost_total\n", file);
+             "wakeups,syscalls,refused_total,lost_total", file);
+  std::fprintf(file, "%s\n", detail_names);
   return self;
 }
 
@@ -61,11 +96,18 @@ void TraceWriter::write(const TraceRow& row) noexcept {
                  b.rate.count, b.takes_part ? 1 : 0);
   }
   const int rc = std::fprintf(
-      file, ",%" PRId64 ",%" PRId64 ",%s,%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+      file, ",%" PRId64 ",%" PRId64 ",%s,%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
       row.law.rate.count, row.law.backlog_max.count, name_of(row.law.bottleneck), row.law.is_degraded ? 1 : 0,
       static_cast<std::int64_t>(row.srtt.count()), row.lower_queue.count, static_cast<std::int64_t>(row.lower_queue_age.count()),
       row.turns, row.wakeups, row.syscalls, row.refused_total, row.lost_total);
-  if (rc < 0) failed_errno_ = errno;
+  const law::LawDetails& d = row.law.details;
+  const bool is_written =
+      rc >= 0 &&
+      std::fprintf(file, ",%.*s,%s", static_cast<int>(row.law_name.size()), row.law_name.data(), name_of(d.sensor)) >= 0 &&
+      write_cells(file, d.alpha, d.beta, d.a, d.b, d.aggregate, d.phy_rate, d.airtime_use, d.stations, d.share, d.tau, d.gate,
+                  d.loss_cap, d.feedback_interval) &&
+      std::fputc('\n', file) != EOF;
+  if (!is_written) failed_errno_ = errno;
 }
 
 Result<void> TraceWriter::close() {

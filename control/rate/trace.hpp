@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // TraceWriter: one CSV row per control tick, for plots and for arguments. Owns its file. Called by the control thread
-// alone; rows are gathered in memory and written in large pieces.
+// alone; rows are gathered in memory and written in large pieces. Columns are only ever added at the end; what a law does
+// not have is an empty cell, never a zero.
 #pragma once
 
 #include <cstdio>
@@ -14,8 +15,9 @@
 
 namespace onehop::rate {
 
-/// name_of is the word of a bottleneck in traces and reports.
+/// name_of is the word of a bottleneck, or of a sensor, in traces and reports.
 [[nodiscard]] const char* name_of(Bottleneck bottleneck) noexcept;
+[[nodiscard]] const char* name_of(law::QueueSensor sensor) noexcept;
 
 struct TraceHeader {
   std::string command_line;
@@ -27,6 +29,7 @@ struct TraceHeader {
 struct TraceRow {
   Instant at{};
   law::LawTrace law;
+  std::string_view law_name;     ///< a word without comma
   Nanos srtt{0};
   Bytes lower_queue{};           ///< qdisc backlog
   Nanos lower_queue_age{-1};     ///< negative: no reading

@@ -19,6 +19,8 @@ namespace onehop {
 struct PathReport {
   Instant at{};
   QueueTelemetry tx_queue;              ///< our own lower queue, from the port
+  Bytes tx_step{};                      ///< wire bytes that left it since the report before this one
+  Nanos tx_step_span{0};                ///< the time between the two; 0: there was none before
   QueueTelemetry rx_ring;               ///< the peer's receive ring or socket; `at` is the peer's clock
   QueueTelemetry app_buffer;            ///< the peer's blocks not yet on disk; `at` is the peer's clock
   Instant feedback_at{};                ///< our clock when the newest feedback arrived; epoch: none yet
@@ -57,6 +59,7 @@ struct RateState {
   BytesPerSecond rate{};
   Bytes backlog_max{};
   Bottleneck bottleneck = Bottleneck::none;
+  std::uint32_t notices = 0;  ///< what the law has to say once, as bits (control/law/notice.hpp); bits are never cleared
   PathReport path;
   Bytes tx_queue_p50{};   ///< occupancy while data flowed, from a log-linear histogram, wire bytes
   Bytes tx_queue_p99{};

@@ -235,14 +235,16 @@ class SenderLoop {
   }
 
   /// refill_at: the moment when a worthwhile part of the backlog limit will have drained, by the granted rate. Feedback
-  /// arrives about as often and refills too, so this timer rarely is what wakes the core.
-  [[nodiscard]] Instant refill_at(Instant now, const RateGrant& grant, Bytes standing, bool is_full) const noexcept {
+  /// arrives about as often and refills too, so this timer rarely is what wakes the core. Where the rate is what holds us
+  /// back, the queue has room all the time: then it is the moment when that part may be sent again.
+  [[nodiscard]] Instant refill_at(Instant now, const RateGrant& grant, Bytes standing, bool is_full) noexcept {
     if (!is_full && !sender_.has_data()) return Instant::max();
     const Bytes quantum = std::max(grant.backlog_max / refill_share, wire_frame_bytes());
     Bytes excess = quantum;
     if (info_.has_back_pressure) excess = std::max(standing + quantum - grant.backlog_max, Bytes{0});
-    const Nanos drain = time_for(excess, grant.rate);
-    return now + std::clamp(drain, nap_min, nap_max);
+    Instant at = now + std::min(time_for(excess, grant.rate), nap_max);
+    if (pacer_.allowance(now) < wire_frame_bytes()) at = std::max(at, pacer_.ready_at(quantum));
+    return std::clamp(at, now + nap_min, now + nap_max);
   }
 
   [[nodiscard]] Bytes wire_frame_bytes() const noexcept {
@@ -301,6 +303,13 @@ class SenderLoop {
     PathReport report;
     report.at = now;
     report.tx_queue = port_.tx_queue(now);
+    if (has_published_) {
+      report.tx_step = report.tx_queue.drained_total - published_drained_;
+      report.tx_step_span = report.tx_queue.at - published_at_;
+    }
+    published_drained_ = report.tx_queue.drained_total;
+    published_at_ = report.tx_queue.at;
+    has_published_ = true;
     report.rx_ring = peer_buffer(feedback.rx_ring, feedback);
     report.app_buffer = peer_buffer(feedback.app_buffer, feedback);
     report.rx_ring.refused_total = feedback.kernel_drops_total;
@@ -354,6 +363,9 @@ class SenderLoop {
   DataPathCounters counters_;
   wire::Feedback feedback_;
 
+  Bytes published_drained_{};
+  Instant published_at_{};
+  bool has_published_ = false;
   std::size_t path_frame_bytes_ = 0;
   Instant proof_until_{};
   Instant first_data_at_{};

@@ -134,6 +134,33 @@ def test_law_parameters_of_a_configuration_file_count(onehop):
         wrong = here.text("wrong.json", '{"law": "safe-range", "d_1": 3}')
         here.refused("send", "x", "--to", here.address, "--config", wrong, words=("'d_1'", "d_1_ms", "wrong.json"))
         here.refused("recv", "--config", wrong, words=("'d_1'",))
+        gate = here.text("gate.json", '{"law": "qcut", "tau_wired_ms": 2}')
+        here.refused("send", "x", "--to", here.address, "--config", gate, words=("qcut", "--law"))
+        send(here, "--config", gate, "--qcut")
+        send(here, "--config", CONFIGS / "law/auto.json")
+
+
+def test_a_law_is_chosen_by_name_and_says_once_what_it_lacks(onehop):
+    with Loopback(onehop) as here:
+        for law, said in (("auto", None), ("safe-range", None), ("wdtcp", "wdtcp: neither"), ("wdtcp:paper", "wdtcp: neither"),
+                          ("cupid", "cupid: the driver")):
+            trace = here.work / "trace.csv"
+            # 8 MB at 80 Mbit/s last 0.8 s: a sensor is missed after 0.3 s of data.
+            sender = here.send("--law", law, "--max-rate", "80Mbit", "--trace", trace, size=8 * MB)
+            check(sender.end()["law"] == law, f"the law that was asked for: {sender.end()['law']}")
+            text = sender.text()
+            for word in ("wdtcp:", "cupid:"):
+                times = sum(line.count(word) for line in text.splitlines() if "law" not in line)
+                check(times <= 1, f"said once at most: {text}")
+            if said is not None:
+                check(said in text, f"{law} tells what it lacks: {text}")
+            with open(trace, encoding="utf-8") as file:
+                rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+            check(all(row["law"] == law for row in rows), "each row names the law")
+            check({row["beta_bytes_per_s"] for row in rows} == {""}, "what a law does not have is empty, not zero")
+        check(here.send("--qcut", size=MB).end()["law"] == "auto+qcut", "the gate shows in the law's name")
+        here.refused("send", "x", "--to", here.address, "--law", "vegas", words=("--law", "auto, safe-range, wdtcp"))
+        here.refused("send", "x", "--to", here.address, "--law", "wdtcp:real", words=("wdtcp:paper",))
 
 
 def test_the_rate_of_the_last_run_is_where_the_next_one_starts(onehop):

@@ -14,6 +14,7 @@
 #include "engine/run/placement.hpp"
 #include "engine/wire/frame.hpp"
 #include "tools/onehop/quantity.hpp"
+#include "tools/onehop/set_up.hpp"
 
 namespace onehop::tool {
 
@@ -110,18 +111,15 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
     limits.rate_max = std::move(made);
   }
   links_->limits.store(limits);
-  law::LawOptions law_options;
-  law_options.spec = options_.law;
-  law_options.target = options_.target;
-  law_options.bounds = options_.bounds;
-  if (options_.law_params) law_options.params = *options_.law_params;
-  if (is_sending) set_start(plan, law_options.params);
+  law::LawOptions law_options = tool::law_options(options_);
+  if (is_sending) set_start(plan, law_options.params.safe_range);
   ONEHOP_TRY(made, law::make_law(law_options));
-    law_ = std::move(made);
+  law_ = std::move(made);
   facts_.law = law_->name();
   if (!options_.trace_file.empty() && is_sending && !trace_) {
-    const std::string config = fmt::format("law {} target {} bounds {} io {} frame {}", options_.law, options_.target,
-                                           options_.bounds, facts_.io_used, facts_.frame_bytes);
+    const std::string config = fmt::format("law {}{} target {} bounds {} io {} frame {}", options_.law,
+                                           options_.has_qcut ? "+qcut" : "", options_.target, options_.bounds,
+                                           facts_.io_used, facts_.frame_bytes);
     ONEHOP_TRY(trace, rate::TraceWriter::open(options_.trace_file, {command_line(), ONEHOP_VERSION, config}));
     trace_ = std::move(trace);
   }
@@ -166,6 +164,7 @@ void Job::stop() noexcept {
   if (rate_) {
     const RateState before = last_state_;
     last_state_ = links_->state.load();
+    say_notices(last_state_);
     add(last_state_.path, before.path);
   }
   rate_thread_.reset();
@@ -183,7 +182,7 @@ void Job::stop() noexcept {
 
 void Job::set_start(const plane::DataPlan& plan, law::SafeRangeParams& params) {
   path_used_.reset();
-  if (options_.law != "safe-range" || params.is_start_known) return;
+  if (!law::has_start_rate(options_.law) || params.is_start_known) return;
   const std::string peer = plan.peer.address.text();
   auto remembered = RateMemory{rate_memory_file()}.recall(peer, facts_.interface);
   if (!remembered.has_value()) {
@@ -244,11 +243,23 @@ void Job::tick() {
     progress_.update(now, {std::string{plane::name_of(phase_)}, bytes_arrived(), bytes_expected_, has_data ? now - first_data_at_ : 0ns});
   }
   if (has_data && now - interval_at_ >= interval_period) emit_interval(now);
+  say_notices(links_->state.load());
   timer_.expires_after(rate_thread_ ? view_period : count_period);
   timer_.async_wait([this](const boost::system::error_code& error) {
     // A timer that had run out before cancel() still calls back, without an error.
     if (!error && engine_) tick();
   });
+}
+
+// A law cannot print: it raises a bit, and each bit's sentence is said once, to this process's user.
+void Job::say_notices(const RateState& state) {
+  const std::uint32_t fresh = state.notices & ~notices_said_;
+  if (fresh == 0) return;
+  notices_said_ |= fresh;
+  progress_.finish();
+  for (std::uint32_t i = 0; i < law::notices_max; ++i) {
+    if ((fresh & (1U << i)) != 0) reporter_.warn(std::string{law::text_of(static_cast<law::Notice>(i))});
+  }
 }
 
 void Job::emit_interval(Instant now) {

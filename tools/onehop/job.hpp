@@ -82,6 +82,7 @@ class Job {
   void forget_session();  ///< the next one of a receiver that goes on counts from nothing
   [[nodiscard]] std::uint64_t bytes_arrived() const;
   void emit_interval(Instant now);
+  void say_notices(const RateState& state);
 
   boost::asio::io_context& io_;
   const CommonOptions& options_;
@@ -103,6 +104,7 @@ class Job {
   plane::Phase phase_ = plane::Phase::connecting;
   RateState last_state_;
   std::uint64_t bytes_expected_ = 0;
+  std::uint32_t notices_said_ = 0;
   Instant viewed_at_{};
   Instant first_data_at_{};
   Instant all_arrived_at_{};

@@ -14,7 +14,6 @@
 #include "tools/lab/lab_command.hpp"
 #endif
 #include "tools/onehop/commands.hpp"
-#include "tools/onehop/law_file.hpp"
 #include "tools/onehop/privilege.hpp"
 
 namespace onehop::tool {
@@ -38,9 +37,13 @@ class ConfigFile : public CLI::ConfigTOML {
 std::optional<Error> take_law_params(const ConfigFile& config, const CLI::App& app,
                                      std::initializer_list<CommonOptions*> commands) {
   if (config.law_text().empty()) return std::nullopt;
-  auto params = parse_law_params(config.law_text(), app.get_config_ptr()->as<std::string>());
-  if (!params.has_value()) return params.error();
-  for (CommonOptions* options : commands) options->law_params = params.value();
+  law::LawParams params;
+  const auto law = law::read_params(config.law_text(), app.get_config_ptr()->as<std::string>(), params);
+  if (!law.has_value()) return law.error();
+  for (CommonOptions* options : commands) {
+    options->law_params = params;
+    options->law_params_of = law.value();
+  }
   return std::nullopt;
 }
 

@@ -3,6 +3,8 @@
 
 #include <charconv>
 
+#include "control/law/make_law.hpp"
+
 namespace onehop::tool {
 
 namespace {
@@ -17,7 +19,8 @@ void add_common_options(CLI::App& app, CommonOptions& o) {
   app.add_option("--iface", o.interface, "network interface to use (default: the route to the peer)");
   app.add_option("--frame-size", o.frame_bytes, "UDP payload of a full frame in bytes (default: what the MTU allows)")
       ->check(CLI::Range(512, 65000));
-  app.add_option("--law", o.law, "rate law: safe-range or fixed:RATE")->capture_default_str();
+  app.add_option("--law", o.law, "rate law: " + std::string{law::law_words})->capture_default_str();
+  app.add_flag("--qcut", o.has_qcut, "keep the queue below us short: a gate around the law");
   app.add_option("--target", o.target, "where in the safe range the lower queue is held")
       ->check(CLI::IsMember({"under", "mid", "zero"}))->capture_default_str();
   app.add_option("--bounds", o.bounds, "rate bounds of the safe range")

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "control/law/safe_range.hpp"
+#include "control/law/params.hpp"
 #include "engine/base/result.hpp"
 #include "engine/base/units.hpp"
 
@@ -20,8 +20,10 @@ struct CommonOptions {
   std::string xdp_mode = "auto";
   std::string interface;
   std::size_t frame_bytes = 0;       ///< UDP payload of a full frame; 0: as the MTU allows
-  std::string law = "safe-range";
-  std::optional<law::SafeRangeParams> law_params;  ///< of a parameter file
+  std::string law = "auto";
+  bool has_qcut = false;
+  law::LawParams law_params;         ///< with what a parameter file says
+  std::string law_params_of;         ///< the law that the file names; empty: there was no file
   std::string target = "under";
   std::string bounds = "measured";
   std::string priority = "normal";

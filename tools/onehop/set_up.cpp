@@ -3,7 +3,6 @@
 
 #include <sys/random.h>
 
-#include "control/law/make_law.hpp"
 #include "engine/base/rate_text.hpp"
 #include "engine/crypto/key_schedule.hpp"
 #include "engine/run/placement.hpp"
@@ -11,10 +10,10 @@
 namespace onehop::tool {
 
 Result<void> check_options(const CommonOptions& options) {
-  ONEHOP_TRYV(law::make_law({.spec = options.law, .target = options.target, .bounds = options.bounds}));
-  if (options.law_params && options.law != "safe-range")
-    return Error{ExitCode::usage, "use the law parameters of --config with --law " + options.law, "they are safe-range's",
-                 "Leave --law or the parameter file out"};
+  ONEHOP_TRYV(law::make_law(law_options(options)));
+  if (!options.law_params_of.empty() && !law::uses_params(options.law, options.has_qcut, options.law_params_of))
+    return Error{ExitCode::usage, "use the law parameters of --config with --law " + options.law,
+                 "they are for " + options.law_params_of, "Leave out the parameter file, or take the law that it is for"};
   if (!options.rate_max.empty()) {
     ONEHOP_TRYV(parse_rate(options.rate_max));
   }
@@ -23,6 +22,11 @@ Result<void> check_options(const CommonOptions& options) {
                  "Take 256, 512, ... 4194304"};
   ONEHOP_TRYV(run::choose_core(options.core));
   return success();
+}
+
+law::LawOptions law_options(const CommonOptions& options) {
+  return {.spec = options.law, .target = options.target, .bounds = options.bounds, .has_qcut = options.has_qcut,
+          .params = options.law_params};
 }
 
 Result<file::FileIoKind> file_io_kind(const CommonOptions& options) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "control/law/make_law.hpp"
 #include "engine/crypto/digest.hpp"
 #include "engine/file/file_io.hpp"
 #include "tools/onehop/options.hpp"
@@ -12,6 +13,8 @@ namespace onehop::tool {
 
 /// check_options refuses what the parser could not: the law's spec, the key interval, the rate.
 [[nodiscard]] Result<void> check_options(const CommonOptions& options);
+/// law_options refer to the words in `options`.
+[[nodiscard]] law::LawOptions law_options(const CommonOptions& options);
 [[nodiscard]] Result<file::FileIoKind> file_io_kind(const CommonOptions& options);
 [[nodiscard]] Result<crypto::DigestKind> digest_kind(const CommonOptions& options);
 [[nodiscard]] std::uint8_t dscp_of(const CommonOptions& options);  ///< CS1 for background

@@ -36,10 +36,12 @@ struct Source final : link::LinkSource {
 struct Probe final : law::Controller {
   law::LinkSample seen;
   law::LawTrace row;
+  std::uint32_t raised = 0;
   RateGrant step(const law::LinkSample& sample) override {
     seen = sample;
     row = {.at = sample.at, .rate = mbit_per_s(600), .backlog_max = kib(600), .bottleneck = Bottleneck::tx_queue};
     row.buffers[0].drain = mbit_per_s(600);
+    row.notices = raised;
     return {.rate = row.rate, .backlog_max = row.backlog_max};
   }
   [[nodiscard]] const law::LawTrace& trace() const override { return row; }
@@ -198,6 +200,63 @@ TEST_CASE("a trace begins with command line, version and config and has one full
   CHECK(lines[2] == "# config: law=probe");
   const auto columns = std::count(lines[3].begin(), lines[3].end(), ',');
   for (std::size_t i = 4; i < lines.size(); ++i) CHECK(std::count(lines[i].begin(), lines[i].end(), ',') == columns);
+}
+
+TEST_CASE("a trace row names law and sensor, and what the law does not have is empty", "[control][rate]") {
+  const TempFile file;
+  auto trace = TraceWriter::open(file.path, {});
+  REQUIRE(trace);
+  TraceRow row{.law_name = "probe"};
+  row.law.details = {.sensor = law::QueueSensor::mac, .beta = BytesPerSecond{-5}, .stations = 3, .tau = 4ms};
+  trace.value().write(row);
+  REQUIRE(trace.value().close());
+  std::ifstream in{file.path};
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  REQUIRE(lines.size() == 5);
+  CHECK_THAT(lines[3], Catch::EndsWith(",law,sensor,alpha_permille,beta_bytes_per_s,a_bytes,b_bytes,aggregate_bytes,"
+                                       "phy_rate_bytes_per_s,airtime_use_permille,stations,share_bytes_per_s,tau_ns,gate_bytes,"
+                                       "loss_cap_bytes_per_s,feedback_interval_ns"));
+  CHECK_THAT(lines[4], Catch::EndsWith(",probe,mac,,-5,,,,,,3,,4000000,,,"));
+}
+
+/// Facts is a source that writes one fact per call.
+struct Facts final : link::FactSource {
+  int reads = 0;
+  std::optional<Error> failure;
+  [[nodiscard]] std::string_view name() const noexcept override { return "facts"; }
+  void read(Instant now, law::LinkFacts& facts) override {
+    ++reads;
+    facts.phy_rate = law::Fact<BytesPerSecond>{mbit_per_s(1201), now, 20ms};
+  }
+  [[nodiscard]] const std::optional<Error>& error() const noexcept override { return failure; }
+};
+
+TEST_CASE("facts reach the law while data flows and grow old when it does not", "[control][rate]") {
+  Bench b;
+  Facts facts;
+  b.loop.add_fact_source(facts);
+  b.run(100ms);
+  CHECK(facts.reads > 0);
+  REQUIRE(law::fresh(b.law.seen.facts.phy_rate, b.now) != nullptr);
+  b.report.offered = {};
+  b.report.tx_queue.occupancy = {};
+  b.path.store(b.report);
+  b.loop.tick(b.now += 2ms);
+  const int before = facts.reads;
+  for (int i = 0; i < 50; ++i) b.loop.tick(b.now += 2ms);
+  CHECK(facts.reads == before);
+  CHECK(law::fresh(b.law.seen.facts.phy_rate, b.now) == nullptr);
+}
+
+TEST_CASE("a law's notice reaches the state and stays", "[control][rate]") {
+  Bench b;
+  b.law.raised = 4;
+  b.run(50ms);
+  b.law.raised = 0;
+  b.run(50ms);
+  b.loop.publish_state(b.now);
+  CHECK(b.state.load().notices == 4);
 }
 
 TEST_CASE("a trace that cannot be written says so", "[control][rate]") {

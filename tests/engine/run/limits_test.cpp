@@ -132,6 +132,39 @@ TEST_CASE("no data before the start, whatever the grant") {
   CHECK(pair.receiver->counters().frames_sent_total == 0);
 }
 
+// Goal:   a sender held back by its rate sleeps until a worthwhile part of its backlog limit may be sent.
+// Method: 100 Mbit/s over a fast link, so the lower queue is always empty; the loop's own rest says when it runs again.
+// Bounds: 3/8 of 32 KiB are 1 ms at that rate, so 600 turns in 500 ms; 200 us naps would be 2500. Half as many are allowed.
+TEST_CASE("a sender that its rate holds back refills in worthwhile bursts, and its report tells what has left") {
+  Pair pair{{64 * block_bytes}, 1U << 12, {.rate = mbit_per_s(10'000)}};
+  pair.sender_side.grant.store({.rate = mbit_per_s(100), .backlog_max = kib(32)});
+  pair.start();
+  for (int i = 0; i < 50; ++i) pair.step();
+  Instant due = pair.now;
+  int turns = 0;
+  Bytes left{};
+  const Instant end = pair.now + 500ms;
+  const Bytes before = pair.sender_side.report.load().tx_queue.drained_total;
+  while (pair.now < end) {
+    pair.feed();
+    pair.now += 50us;
+    pair.link.run_until(pair.now);
+    if (pair.now >= due) {
+      ++turns;
+      due = pair.sender->turn(pair.now).deadline;
+      const PathReport report = pair.sender_side.report.load();
+      left += report.tx_step;
+      CHECK(report.tx_step_span > Nanos{0});
+    }
+    (void)pair.receiver->turn(pair.now);
+    pair.drain();
+  }
+  const PathReport report = pair.sender_side.report.load();
+  CHECK(turns <= 1250);
+  CHECK(left == report.tx_queue.drained_total - before);
+  CHECK(left.count >= (mbit_per_s(95) * 500ms).count);
+}
+
 TEST_CASE("I4 the sender keeps to its grant whatever credit it has") {
   Pair pair{{50'000'000}};
   pair.sender_side.grant.store({.rate = mbit_per_s(80), .backlog_max = kib(64)});

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// AckSpacing: how far apart the peer's feedback may be, by what the MAC says of its own acknowledgements.
+//
+//   quiet       = time since MAC failures or the receiver's drops last grew
+//   interval    = default (srtt/4)   quiet < 4 srtt (at least 100 ms), or no MAC counters
+//               = srtt               quiet < 1 s
+//               = 2 srtt             longer;                             at most 100 ms
+//   MAC failures grow  ->  default interval, and "send your missing ranges now"
+//
+// Source: [WDTCP], acknowledgement removal. type=deviation reason=the paper drops acknowledgements altogether. A MAC's
+// success does not prove that the receiving host kept the data, and an ordinary socket learns no per-frame status; so
+// feedback becomes rarer and never ends, and a file is complete only when the peer's digest says so. Nothing is retained
+// in memory for repair: the file itself is the store, so the paper's lifetime of retained packets has no use here.
+#pragma once
+
+#include <cstdint>
+
+#include "control/law/controller.hpp"
+
+namespace onehop::law {
+
+class AckSpacing {
+ public:
+  struct Wish {
+    Nanos interval{0};               ///< 0: the default
+    std::uint64_t nack_request_id = 0;
+  };
+  [[nodiscard]] Wish step(const LinkSample& sample) noexcept;
+
+ private:
+  std::uint64_t failed_total_ = 0;
+  std::uint64_t dropped_total_ = 0;
+  std::uint64_t requests_ = 0;
+  Instant grew_at_{};
+  bool has_reading_ = false;
+};
+
+}  // namespace onehop::law

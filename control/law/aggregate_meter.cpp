@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/law/aggregate_meter.hpp"
+
+#include <algorithm>
+
+namespace onehop::law {
+
+namespace {
+//= [802.11] aPPDUMaxTime: a PPDU lasts 5.484 ms at most, whatever the aggregate's limit in bytes
+constexpr Nanos ppdu_max{5'484us};
+// A window. Steps of half an exchange meet the end of a transmission every second time.
+constexpr std::int32_t window_steps = 32;
+constexpr std::int32_t quiet_steps_min = window_steps / 6;
+// Of an exchange. Longer, and too few steps are quiet to tell.
+constexpr std::int64_t step_min_permille = 250, step_max_permille = 800;
+constexpr Bytes burst_least{4 * 1538};
+constexpr Gain link_limited{1600};
+}  // namespace
+
+void AggregateMeter::add(Instant at, Bytes left, Nanos span, Bytes occupancy, Nanos exchange) noexcept {
+  if (at == at_) return;  // the report was there before
+  at_ = at;
+  const bool was_empty = left <= Bytes{0} && occupancy <= Bytes{0};
+  // A short step without a burst says nothing: a smooth link is quiet between two frames.
+  const bool is_short = span < exchange * step_min_permille / 1000 && left < burst_least;
+  const bool is_usable = span > Nanos{0} && span <= exchange * step_max_permille / 1000 && !is_short;
+  if (was_empty || !is_usable || left < Bytes{0}) return;
+  largest_ = std::max(largest_, left);
+  stood_ = std::max({stood_, occupancy, left});
+  sum_ += left;
+  if (left == Bytes{0}) ++quiet_steps_;
+  if (++steps_ == window_steps) close_window();
+}
+
+void AggregateMeter::close_window() noexcept {
+  const bool is_bursty = quiet_steps_ >= quiet_steps_min && quiet_steps_ < window_steps;
+  const Bytes sample = is_bursty ? largest_ : params_.least;
+  if (sample > learnt_) learnt_ += (sample - learnt_) / 2;
+  else if (quiet_steps_ < window_steps && largest_ * link_limited <= stood_) learnt_ += (sample - learnt_) / 8;
+  learnt_ = std::clamp(learnt_, params_.least, params_.most);
+  mean_burst_ = is_bursty ? sum_ / (window_steps - quiet_steps_) : Bytes{0};
+  ++windows_total_;
+  largest_ = stood_ = sum_ = {};
+  steps_ = quiet_steps_ = 0;
+}
+
+Bytes AggregateMeter::limit(const Bytes* negotiated, BytesPerSecond drain) const noexcept {
+  const Bytes wanted = negotiated != nullptr && *negotiated > Bytes{0} ? *negotiated : learnt_;
+  const Bytes air = drain > BytesPerSecond{0} ? drain * ppdu_max : wanted;
+  return std::clamp(std::min(wanted, air), std::min(params_.least, std::max(air, Bytes{1})), params_.most);
+}
+
+}  // namespace onehop::law

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// AggregateMeter: L, the bytes that the link takes at one instant (an A-MPDU), learnt from what leaves the lower queue.
+//
+// Between two transmissions nothing leaves the queue, and at the end of one everything it carried leaves at once. So what
+// left between two looks that are at most 0.8 frame exchanges apart left in one aggregate, or in none. Of 32 such
+// steps with something in the queue:
+//
+//   some saw nothing leave (a sixth)     L_sample <- the largest that left;   fill <- their mean / L
+//   each saw something leave             the link sends frame by frame: L_sample <- the floor
+//   L  <- L + (L_sample - L)/2   upwards
+//      <- L + (L_sample - L)/8   downwards, only if 1.6 times the largest step stood in the queue at some time
+//
+// A burst that took nearly all there was is the queue's doing and not the link's: it may raise L, never lower it. Else a
+// queue that is too short would teach an L that keeps it so.
+//
+// A limit that was negotiated is better than any estimate and replaces it; a station's air time limit bounds both.
+// Called by laws with each new report; reads no clock.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/units.hpp"
+
+namespace onehop::law {
+
+struct AggregateParams {
+  Bytes start{64 * 1024};       ///< one full HT aggregate; also what many drivers stay at
+  Bytes least{16 * 1024};       ///< below it a queue is a few frames and every nap of the core runs it dry
+  Bytes most{4 * 1024 * 1024};  ///< HE's limit
+};
+
+class AggregateMeter {
+ public:
+  explicit AggregateMeter(const AggregateParams& params) noexcept : params_{params}, learnt_{params.start} {}
+
+  /// add takes what left in one step of length `span` that ended at `at`, and what stands in the queue now.
+  void add(Instant at, Bytes left, Nanos span, Bytes occupancy, Nanos exchange) noexcept;
+
+  /// limit is L: `negotiated` where that is known, else learnt, and never more than 5.484 ms of air at `drain`.
+  [[nodiscard]] Bytes limit(const Bytes* negotiated, BytesPerSecond drain) const noexcept;
+  [[nodiscard]] Bytes learnt() const noexcept { return learnt_; }
+  /// mean_burst is the mean aggregate of the last window; zero while the link looks smooth. windows_total counts windows.
+  [[nodiscard]] Bytes mean_burst() const noexcept { return mean_burst_; }
+  [[nodiscard]] std::uint64_t windows_total() const noexcept { return windows_total_; }
+
+ private:
+  void close_window() noexcept;
+
+  AggregateParams params_;
+  Bytes learnt_;
+  Bytes largest_{};             // of this window
+  Bytes stood_{};
+  Bytes sum_{};
+  std::int32_t steps_ = 0, quiet_steps_ = 0;
+  Bytes mean_burst_{};
+  std::uint64_t windows_total_ = 0;
+  Instant at_{};
+};
+
+}  // namespace onehop::law

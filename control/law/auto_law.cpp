@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/law/auto_law.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "engine/base/check.hpp"
+
+namespace onehop::law {
+
+namespace {
+constexpr Gain claim_wired{900}, claim_wifi{600};  // of a claimed rate, for the start
+constexpr std::int64_t capacity_threshold_permille = 200;  // rate control of Wi-Fi hops by 10 % all the time
+constexpr double growth_step = 1.25, growth_max = 4.0, growth_decay = 0.9;
+constexpr double room_fall = 0.02, room_fall_fast = 0.06, room_rise = 0.1, room_min = 0.0, room_max = 4.0;
+constexpr std::int64_t full_permille = 985;
+constexpr std::int32_t full_windows_sure = 4;
+constexpr Gain reached_gain{1300};
+constexpr double margin_step = 1.25, margin_max = 4.0, margin_decay = 0.98;
+constexpr Nanos margin_relax{1s};
+constexpr std::int64_t used_permille = 700;  // of what was granted: less, and something else limits us
+constexpr std::int64_t frames_min = 4;
+// The port's account against our own: shorter, and a burst between two readings is the difference; larger differences than
+// a quarter no rounding explains.
+constexpr Nanos audit_span{50ms};
+constexpr std::int64_t audit_permille = 250, audit_frames_min = 32;
+constexpr std::int64_t exchanges_per_window = 4;  // fewer, and one aggregate more or less is a third of the rate
+// On v_1: inside the dead band the queue leans towards b, where aggregates are full. 1: it may as well stay at a.
+constexpr Gain lean{1020};
+constexpr Gain refusal_gain{750};
+constexpr Gain beta_min_pushed_back{125};
+constexpr Nanos refusal_relax{1s};
+constexpr std::int64_t empty_part = 4;       // a quarter of a is "empty": reports are made before or after a refill
+
+// handed_total counts what we handed over and was not refused, by our own packets: it can contradict the port's counters.
+Bytes handed_total(const PathReport& path) noexcept {
+  const Bytes overhead = path.wire_per_frame - path.payload_per_frame;
+  return Bytes{static_cast<std::int64_t>(path.counters.data_bytes_sent_total)} +
+         overhead * static_cast<std::int64_t>(path.packets_sent_total) -
+         path.wire_per_frame * static_cast<std::int64_t>(path.tx_queue.refused_total);
+}
+}  // namespace
+
+AutoLaw::AutoLaw(const AutoParams& params) noexcept
+    : params_{params},
+      safe_{params.safe_range},
+      aggregate_{params.aggregate},
+      capacity_{{.lowest = Gain{500}, .highest = Gain{2000}, .threshold_permille = capacity_threshold_permille}},
+      drain_{{.window = params.drain_window, .rate_max = params.safe_range.rate_max,
+              .rate_min = params.safe_range.rate_min, .has_stall_rule = true}} {}
+
+RateGrant AutoLaw::step(const LinkSample& told) {
+  ONEHOP_CHECK(told.at >= stepped_at_);
+  stepped_at_ = told.at;
+  ratio_.read(told.path);
+  LinkSample sample = told;
+  QueueView view = view_queue(sample);
+  if (view.is_exact) audit(sample, view);
+  if (view.is_exact && !is_credible_) {
+    // What was handed over and does not stand there has left: our own account takes the place of the port's.
+    view.is_exact = false;
+    sample.path.tx_queue.drained_total = handed_total(sample.path) - sample.path.tx_queue.occupancy;
+  }
+  const Gain alpha = capacity_.step(fresh(sample.facts.phy_rate, sample.at));
+  if (alpha != Gain{}) {
+    safe_.scale_drain(alpha);
+    drain_.rescale(alpha);
+  }
+  // safe-range runs on in the background: its receiver terms are ours, and it must be warm when the exact queue is lost.
+  // It sees no offered bytes then, or it would trim its backlog by a queue that it does not set.
+  LinkSample shadow = sample;
+  if (view.is_exact) {
+    shadow.path.offered = {};
+    if (!view.has_push_back && shadow.lower_queue.scope == QueueScope::none) {
+      shadow.lower_queue = view.queue;
+      shadow.lower_queue_age = Nanos{0};
+    }
+  }
+  RateGrant grant = safe_.step(shadow);
+  const std::uint32_t notices = trace_.notices;
+  trace_ = safe_.trace();
+  trace_.notices |= notices;
+  if (view.is_exact) {
+    grant = exact_grant(sample, view);
+  } else {
+    forget_exact();
+  }
+  const AckSpacing::Wish acks = acks_.step(sample);
+  grant.feedback_interval = acks.interval;
+  grant.nack_request_id = acks.nack_request_id;
+  if (alpha != Gain{}) trace_.details.alpha = alpha;
+  if (acks.interval > Nanos{0}) trace_.details.feedback_interval = acks.interval;
+  if (const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at)) trace_.details.phy_rate = *phy;
+  else trace_.details.phy_rate.reset();
+  granted_ = grant.rate;
+  return grant;
+}
+
+// audit: what a queue took in has left it or stands in it. A port that counts otherwise is not to be trusted with one
+// aggregate of queue; safe-range's 8 ms forgive it.
+void AutoLaw::audit(const LinkSample& sample, const QueueView& view) noexcept {
+  if (!view.has_push_back) {
+    is_credible_ = true;
+    has_audit_ = false;
+    return;
+  }
+  const Bytes handed = handed_total(sample.path), counted = view.queue.drained_total + view.queue.occupancy;
+  const Bytes ours = handed - audited_handed_, theirs = counted - audited_counted_;
+  // Frames and not time alone: a drain that is told too small slows us down before the span is over.
+  if (has_audit_ && (view.queue.at - audited_at_ < audit_span || ours < ratio_.wire_frame() * audit_frames_min)) return;
+  if (has_audit_) is_credible_ = std::abs((ours - theirs).count) * 1000 <= ours.count * audit_permille;
+  audited_handed_ = handed;
+  audited_counted_ = counted;
+  audited_at_ = view.queue.at;
+  has_audit_ = true;
+}
+
+void AutoLaw::forget_exact() noexcept {
+  if (is_exact_) drain_.restart();
+  is_exact_ = false;
+  growth_ = margin_ = 1;
+}
+
+RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) {
+  if (!is_exact_) {
+    is_exact_ = true;
+    drain_.restart();
+    grown_at_ = sample.at;
+    sent_seen_ = handed_total(sample.path);
+    sent_seen_at_ = sample.at;
+  }
+  read_queue(sample, view);
+  adapt_room(view.queue.occupancy);
+  set_band(sample);
+  grow(sample, view.queue.occupancy);
+  const BytesPerSecond base = base_rate(sample, view);
+  const BytesPerSecond rate = bound(sample, base);
+
+  const Bytes frame = ratio_.wire_frame();
+  const Bytes least = frame * frames_min;
+  Bytes limit = backlog();
+  follow_refusals(view, least);
+  if (refusal_limit_ > Bytes{0}) limit = std::min(limit, refusal_limit_);
+  trace_.backlog_max = std::max(limit, least);
+  trace_.rate = rate;
+  trace_.is_degraded = false;
+  const auto batch = std::clamp<std::int64_t>(a_.count / 4 / frame.count, 1, params_.safe_range.batch_frames_max);
+  return {.rate = rate, .backlog_max = trace_.backlog_max, .batch_frames = static_cast<std::uint32_t>(batch)};
+}
+
+void AutoLaw::read_queue(const LinkSample& sample, const QueueView& view) noexcept {
+  if (view.has_push_back)
+    aggregate_.add(sample.path.at, sample.path.tx_step, sample.path.tx_step_span, view.stood, exchange_);
+  drain_.set_window(std::max(params_.drain_window, exchange_ * exchanges_per_window));
+  // The least that anybody says stood there: a queue that is told too long would pass off our own rate as the link's.
+  drain_.add({.at = view.queue.at, .drained_total = view.queue.drained_total, .occupancy = view.stood},
+             limit_);
+  drain_.tick(sample.at);
+  visits_.add(sample.path, drain_.newest_drained());
+}
+
+// follow_refusals: our own queue refused a frame, so it is shorter than anybody told. Nothing is believed before this.
+void AutoLaw::follow_refusals(const QueueView& view, Bytes least) noexcept {
+  if (has_refused_reading_ && view.queue.refused_total > refused_total_) {
+    refusal_limit_ = std::max(view.queue.occupancy * refusal_gain, least);
+    refusal_at_ = stepped_at_;
+  } else if (refusal_limit_ > Bytes{0} && stepped_at_ - refusal_at_ >= refusal_relax) {
+    refusal_limit_ = refusal_limit_ * Gain{1050};
+    refusal_at_ = stepped_at_;
+  }
+  refused_total_ = view.queue.refused_total;
+  has_refused_reading_ = true;
+}
+
+void AutoLaw::adapt_room(Bytes q) noexcept {
+  highest_ = std::max(highest_, q);
+  if (aggregate_.windows_total() == windows_seen_) return;
+  windows_seen_ = aggregate_.windows_total();
+  // Where the queue never came near its limit, something else keeps the aggregates short, and more room would not help.
+  const bool has_reached_limit = highest_ * reached_gain >= backlog();
+  highest_ = {};
+  const Bytes burst = aggregate_.mean_burst();
+  if (burst <= Bytes{0}) return;
+  const bool is_full = burst.count * 1000 >= limit_.count * full_permille;
+  full_windows_ = is_full ? full_windows_ + 1 : 0;
+  if (is_full) room_ = std::max(room_ - (full_windows_ > full_windows_sure ? room_fall_fast : room_fall), room_min);
+  else if (has_reached_limit) room_ = std::min(room_ + room_rise, room_max);
+}
+
+// backlog is the upper end of the saw.
+Bytes AutoLaw::backlog() const noexcept {
+  if (is_wired_ || aggregate_.mean_burst() <= Bytes{0}) return b_ + visits_.amplitude() / 2;
+  return a_ + Bytes{static_cast<std::int64_t>(static_cast<double>(limit_.count) * room_)};
+}
+
+// own_rate is v_1: measured, or what the link claims before anything was.
+BytesPerSecond AutoLaw::own_rate(const LinkSample& sample) const noexcept {
+  if (drain_.has_drain()) return drain_.drain();
+  const bool is_wired = sample.facts.medium == Medium::wired;
+  if (const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at); phy != nullptr && *phy > BytesPerSecond{0})
+    return *phy * (is_wired ? claim_wired : claim_wifi);
+  if (sample.limits.link_rate > BytesPerSecond{0} && !sample.limits.is_link_virtual)
+    return sample.limits.link_rate * (is_wired ? claim_wired : claim_wifi);
+  return params_.safe_range.rate_start;
+}
+
+void AutoLaw::set_band(const LinkSample& sample) noexcept {
+  const BytesPerSecond v = own_rate(sample);
+  is_wired_ = sample.facts.medium == Medium::wired;
+  if (is_wired_) {
+    limit_ = std::max(v * params_.wired_burst, ratio_.wire_frame());
+    a_ = limit_ * params_.wired_bursts;
+    b_ = a_ * 2;
+  } else {
+    limit_ = aggregate_.limit(fresh(sample.facts.aggregate_max, sample.at), v);
+    a_ = limit_;
+    b_ = limit_ * params_.b_over_a;
+  }
+  a_ = {static_cast<std::int64_t>(static_cast<double>(a_.count) * margin_)};
+  b_ = {static_cast<std::int64_t>(static_cast<double>(b_.count) * margin_)};
+  exchange_ = exchange_time(sample.facts, sample.at, limit_, v);
+  spread_ = std::max(exchange_ * 2, params_.spread_min);
+}
+
+// grow: g and the margin, once per T. Starved means an empty queue with data waiting. If all that was granted was sent, the
+// rate was too small; if the rate was above the link's and it still ran dry, the band is (the core's naps, long gaps).
+void AutoLaw::grow(const LinkSample& sample, Bytes q) noexcept {
+  if (sample.at - grown_at_ < spread_) return;
+  const Nanos span = sample.at - sent_seen_at_;
+  const Bytes sent = handed_total(sample.path);
+  const BytesPerSecond injection = span > Nanos{0} ? (sent - sent_seen_) / span : BytesPerSecond{};
+  const Nanos since = sample.at - grown_at_;
+  grown_at_ = sample.at;
+  sent_seen_ = sent;
+  sent_seen_at_ = sample.at;
+  const bool is_empty = q * empty_part < a_ && has_data(sample.path) && !drain_.is_stalled();
+  const bool is_used = injection * Gain{1000} >= granted_ * Gain{used_permille};
+  if (is_empty && is_used) {
+    growth_ = std::min(growth_ * growth_step, growth_max);
+    if (growth_ >= growth_max) margin_ = std::min(margin_ * margin_step, margin_max);
+    return;
+  }
+  if (q >= a_) growth_ = std::max(growth_ * growth_decay, 1.0);
+  const double decay = 1.0 - (1.0 - margin_decay) * static_cast<double>(since.count()) / static_cast<double>(margin_relax.count());
+  margin_ = std::max(margin_ * decay, 1.0);
+}
+
+BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& view) noexcept {
+  const BytesPerSecond v = own_rate(sample);
+  const Bytes q = view.queue.occupancy;
+  // A port that pushes back is read after its refill: what it shows is the upper end of the saw.
+  const Bytes top = view.has_push_back ? std::max(backlog(), b_) : b_;
+  BytesPerSecond beta{};
+  if (q < a_) beta = (a_ - q) / spread_;
+  else if (q > top) beta = BytesPerSecond{0} - (q - top) / spread_;
+  const BytesPerSecond most = v * params_.beta_max;
+  // A port that pushes back sends nothing above its limit anyway; a slower rate would only starve it afterwards.
+  const BytesPerSecond least = v * (view.has_push_back ? std::min(params_.beta_max, beta_min_pushed_back) : params_.beta_max);
+  beta = std::clamp(beta, BytesPerSecond{-least.count}, most);
+  const BytesPerSecond base = v * Gain{static_cast<std::int64_t>(growth_ * 1000)} * lean + beta;
+  trace_.details = {.sensor = view.sensor, .beta = beta, .a = a_, .b = b_, .aggregate = limit_};
+  trace_.buffers[0] = {.occupancy = ratio_.to_payload(q), .drain = ratio_.to_payload(v), .target = ratio_.to_payload(a_),
+                       .rate = ratio_.to_payload(base), .takes_part = true};
+  return base;
+}
+
+// bound is (4): the receiver's terms, the peer's offer and the brake, and which of them decides.
+BytesPerSecond AutoLaw::bound(const LinkSample& sample, BytesPerSecond base) noexcept {
+  BytesPerSecond rate = base;
+  trace_.bottleneck = Bottleneck::tx_queue;
+  constexpr std::array names{Bottleneck::tx_queue, Bottleneck::rx_ring, Bottleneck::app_buffer};
+  for (std::size_t i = 1; i < trace_.buffers.size(); ++i) {
+    const BytesPerSecond term = ratio_.to_wire(trace_.buffers[i].rate);
+    if (!trace_.buffers[i].takes_part || term >= rate) continue;
+    rate = term;
+    trace_.bottleneck = names[i];
+  }
+  if (sample.path.rate_offer > BytesPerSecond{0} && sample.path.rate_offer < rate) {
+    rate = sample.path.rate_offer;
+    trace_.bottleneck = Bottleneck::cap;
+  }
+  const BytesPerSecond least = ratio_.to_wire(params_.safe_range.rate_min);
+  const BytesPerSecond most = ratio_.to_wire(params_.safe_range.rate_max);
+  const auto brake = brake_.step({.at = sample.at, .packets_sent_total = sample.path.packets_sent_total,
+                                  .packets_lost_total = sample.path.packets_lost_total,
+                                  .receiver_drops_total = sample.path.rx_ring.refused_total,
+                                  .mac = fresh(sample.facts.mac, sample.at), .srtt = sample.path.srtt, .wanted = rate,
+                                  .drain = drain_.has_exact() ? drain_.drain() : BytesPerSecond{}, .rate_min = least});
+  if (brake) {
+    trace_.details.loss_cap = *brake;
+    rate = std::min(rate, *brake);
+  }
+  if (sample.path.offered <= Bytes{0} && !sample.path.is_credit_limited) trace_.bottleneck = Bottleneck::source;
+  return std::clamp(rate, least, most);
+}
+
+}  // namespace onehop::law

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// CapacityStep and exchange_time: what the physical rate C says to a law. Pure.
+//
+//   alpha = C_now / C_last,  clamped; 1 while either is unknown
+//   rtt   = wait for the medium + data + acknowledgement = overhead + L / C
+#pragma once
+
+#include <algorithm>
+
+#include "control/law/link_facts.hpp"
+
+namespace onehop::law {
+
+/// Fixed part of a frame exchange: AIFS 43 us, mean backoff of 7.5 slots of 9 us, HE preamble 52 us, SIFS 16 us, Block Ack
+/// 32 us (EDCA defaults for best effort at 5 GHz).
+inline constexpr Nanos exchange_overhead{210'500};
+
+/// exchange_time is the fact where there is one, else computed; without a physical rate `drain` stands in for it.
+[[nodiscard]] constexpr Nanos exchange_time(const LinkFacts& facts, Instant now, Bytes aggregate, BytesPerSecond drain) noexcept {
+  if (const Nanos* known = fresh(facts.exchange, now); known != nullptr && *known > Nanos{0}) return *known;
+  const BytesPerSecond* phy = fresh(facts.phy_rate, now);
+  const BytesPerSecond rate = phy != nullptr && *phy > BytesPerSecond{0} ? *phy : drain;
+  if (rate <= BytesPerSecond{0}) return exchange_overhead;
+  return exchange_overhead + std::min<Nanos>(time_for(aggregate, rate), 20ms);
+}
+
+class CapacityStep {
+ public:
+  struct Bounds {
+    Gain lowest{250}, highest{4000};
+    std::int64_t threshold_permille = 0;  ///< smaller changes are ignored and add up
+  };
+  explicit CapacityStep(const Bounds& bounds) noexcept : bounds_{bounds} {}
+
+  /// step returns alpha. `now` is null while the physical rate is unknown; the last one is then forgotten.
+  [[nodiscard]] Gain step(const BytesPerSecond* rate) noexcept {
+    if (rate == nullptr || *rate <= BytesPerSecond{0}) {
+      last_ = {};
+      return {};
+    }
+    if (last_ <= BytesPerSecond{0}) {
+      last_ = *rate;
+      return {};
+    }
+    const Gain alpha{static_cast<std::int64_t>(static_cast<Wide>(rate->count) * 1000 / last_.count)};
+    const std::int64_t change = alpha.permille > 1000 ? alpha.permille - 1000 : 1000 - alpha.permille;
+    if (change <= bounds_.threshold_permille) return {};
+    last_ = *rate;
+    return std::clamp(alpha, bounds_.lowest, bounds_.highest);
+  }
+
+ private:
+  Bounds bounds_;
+  BytesPerSecond last_{};
+};
+
+}  // namespace onehop::law

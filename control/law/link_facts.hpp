@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// LinkFacts: what the link tells of itself beside the queues of our own port. Filled on the control thread by link sources
+// (nl80211, ethtool, ns-3's MAC, the laboratory's model), read by laws through LinkSample.
+//
+//   station dump ── phy_rate, mac counters, own airtime ─┐
+//   survey       ── channel airtime                      ├─▶ LinkFacts ─▶ laws
+//   TXQ, MAC     ── exact queue, aggregate limit         │
+//   station list ── stations                             ┘
+//
+// Rule: a fact that was not read is absent. It is never zero, never a default, and never the last value of a sensor that
+// went away: whoever fills a fact sets `at` and `period`, and a law asks fresh() and not the optional itself. A source
+// leaves alone what it could not read; the fact then grows old and drops out by itself.
+// Units: queues and rates in L2 (wire) bytes, like PathReport::tx_queue. Times on our monotonic clock.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/base/telemetry.hpp"
+#include "engine/base/units.hpp"
+
+namespace onehop::law {
+
+/// Fact: one reading with its time. `period` is the nominal distance between readings; zero marks what does not change
+/// while the link is up (a negotiated limit), which never grows old.
+template <class T>
+struct Fact {
+  T value{};
+  Instant at{};
+  Nanos period{0};
+
+  /// A reading lives for two periods: one may come late, two missing ones mean that the sensor is gone.
+  [[nodiscard]] constexpr bool is_valid(Instant now) const noexcept { return period == Nanos{0} || now - at <= period * 2; }
+};
+
+template <class T>
+using MaybeFact = std::optional<Fact<T>>;
+
+/// fresh gives the value of a fact that is there and not too old, else nullptr. The pointer is into `fact`.
+template <class T>
+[[nodiscard]] constexpr const T* fresh(const MaybeFact<T>& fact, Instant now) noexcept {
+  return fact && fact->is_valid(now) ? &fact->value : nullptr;
+}
+
+/// QueueSensor names who read the exact queue, for traces and notices.
+enum class QueueSensor : std::uint8_t {
+  none,
+  port,   ///< the port's own outstanding bytes (not a fact; named here because traces name it)
+  qdisc,  ///< RTM_GETQDISC dump (likewise)
+  txq,    ///< mac80211's per-station queue, by nl80211
+  mac,    ///< the MAC queue itself (ns-3)
+  ring,   ///< a NIC's ring whose completions mean "sent"
+  model,  ///< the laboratory's model of the link
+};
+
+/// ExactQueue: the queue from which the link itself takes, with no hidden queue below. drained_total grows when the link
+/// has taken a frame for good (Block Ack, DMA done), not when a driver copied it.
+struct ExactQueue {
+  QueueTelemetry queue;         ///< `at` as the fact's; scope lower_queue; capacity 0 where unknown
+  Bytes foreign{};              ///< bytes of other flows within queue.occupancy, as far as they can be told apart
+  QueueSensor sensor = QueueSensor::none;
+};
+
+/// ChannelAirtime: growing totals of the operating channel's survey. Each is absent where the driver does not count it.
+struct ChannelAirtime {
+  Nanos active_total{0};               ///< time the radio was on this channel
+  std::optional<Nanos> busy_total;     ///< ... and it was busy: our own frames, others' frames, noise
+};
+
+/// OwnAirtime: growing totals of the air that our link to the peer took, both directions.
+struct OwnAirtime {
+  std::optional<Nanos> tx_total;
+  std::optional<Nanos> rx_total;
+};
+
+/// MacCounters: growing totals of the peer's station entry. Frames are as the MAC counts them.
+struct MacCounters {
+  std::uint64_t tx_frames_total = 0;
+  std::uint64_t tx_retries_total = 0;
+  std::uint64_t tx_failed_total = 0;   ///< given up after the last retry
+};
+
+enum class Medium : std::uint8_t { unknown, wired, wifi };
+
+struct LinkFacts {
+  MaybeFact<ExactQueue> exact_queue;
+  MaybeFact<BytesPerSecond> phy_rate;       ///< transmit rate of the physical layer now (nl80211 tx bitrate, ethtool speed)
+  MaybeFact<ChannelAirtime> channel;
+  MaybeFact<OwnAirtime> own_airtime;
+  MaybeFact<MacCounters> mac;
+  /// Stations that are active on the channel, ourselves included, as an access point or group owner counts them (more than
+  /// 5 % of the air or 1 Mbit/s in the last second). Absent for a client, which cannot count; 1 on a private channel.
+  MaybeFact<std::int32_t> stations;
+  MaybeFact<Bytes> aggregate_max;           ///< negotiated limit of one A-MPDU
+  MaybeFact<Nanos> exchange;                ///< one frame exchange: wait for the medium, data, acknowledgement
+  Medium medium = Medium::unknown;
+};
+
+}  // namespace onehop::law

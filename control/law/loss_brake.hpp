@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// LossBrake: tells loss on the air from loss by overload, and brakes for the second alone.
+//
+//   L   = lost / sent over a window of one srtt and 200 packets
+//   F   = EWMA_1/8 of the MAC's failed / sent frames where it counts them, else the least L of the last 10 s + 1 %
+//   L <= 1.5 F + 3 sigma, sigma = sqrt(L (1 - L) / n)   ->  the air: no change
+//   above                                               ->  v <- max(0.85 v, 0.85 (1 - L) v_1)   once per srtt
+//   the receiver's kernel dropped                       ->  v <- 0.85 v                           once per srtt
+//   else                                                ->  v <- 1.02 v until it no longer binds
+//
+// Source: [FWP], loss discrimination. The floor is ours: on one hop v_1 is measured, and what drains and arrives cannot be
+// an overload; without it a fade would brake once per round trip, 2 ms, down to nothing.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "control/law/link_facts.hpp"
+
+namespace onehop::law {
+
+struct LossReading {
+  Instant at{};
+  std::uint64_t packets_sent_total = 0;
+  std::uint64_t packets_lost_total = 0;
+  std::uint64_t receiver_drops_total = 0;
+  const MacCounters* mac = nullptr;   ///< null: the MAC tells nothing
+  Nanos srtt{0};
+  BytesPerSecond wanted{};            ///< what the law would send without the brake
+  BytesPerSecond drain{};             ///< v_1; 0: unknown
+  BytesPerSecond rate_min{};
+};
+
+class LossBrake {
+ public:
+  /// step returns the cap, or nothing while the brake is off.
+  [[nodiscard]] std::optional<BytesPerSecond> step(const LossReading& reading) noexcept;
+
+ private:
+  static constexpr std::size_t slices_max = 100;  // of 100 ms: 10 s
+  [[nodiscard]] double expected_loss() const noexcept;
+  void follow_mac(const MacCounters* mac) noexcept;
+  void close_slice(const LossReading& reading) noexcept;
+  void brake(const LossReading& reading, BytesPerSecond floor) noexcept;
+
+  std::optional<BytesPerSecond> cap_;
+  LossReading window_{};   // its beginning
+  LossReading slice_{};
+  MacCounters mac_{};
+  double mac_loss_ = 0;
+  bool has_mac_ = false, has_mac_loss_ = false, has_reading_ = false;
+  std::array<double, slices_max> slices_{};
+  std::size_t slice_next_ = 0, slice_count_ = 0;
+};
+
+}  // namespace onehop::law

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/law/wdtcp.hpp"
+
+#include <algorithm>
+
+#include "engine/base/check.hpp"
+
+namespace onehop::law {
+
+namespace {
+constexpr Nanos drain_window{2ms};
+constexpr std::int64_t exchanges_per_window = 4;  // fewer, and one aggregate more or less is a third of the rate
+constexpr Nanos pull_interval{1ms};  // (6) is one step per sample of eta_hat, not per tick
+constexpr std::int64_t pull = 16;
+constexpr Gain b_gain{1500};
+constexpr Nanos paper_backlog{18ms}; // the paper's form is bounded by nothing but its rate; this is safe-range's X_max
+constexpr std::int64_t frames_min = 4;
+}  // namespace
+
+Wdtcp::Wdtcp(const WdtcpParams& params) noexcept
+    : params_{params},
+      fallback_{params.safe_range},
+      aggregate_{params.aggregate},
+      drain_{{.window = drain_window, .rate_max = params.safe_range.rate_max, .rate_min = params.safe_range.rate_min,
+              .has_stall_rule = true}},
+      eta_{params.eta_start} {}
+
+BytesPerSecond Wdtcp::clamp_rate(BytesPerSecond rate) const noexcept {
+  return std::clamp(rate, params_.safe_range.rate_min, params_.safe_range.rate_max);
+}
+
+RateGrant Wdtcp::step(const LinkSample& sample) {
+  ONEHOP_CHECK(sample.at >= stepped_at_);
+  span_ = stepped_at_ == Instant{} ? Nanos{0} : sample.at - stepped_at_;
+  stepped_at_ = sample.at;
+  ratio_.read(sample.path);
+  const QueueView view = view_queue(sample);
+  const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at);
+  const bool has_queue = view.queue.scope != QueueScope::none;
+  const bool has_flow = has_data(sample.path);
+  const std::uint32_t notices = trace_.notices;
+
+  LinkSample shadow = sample;
+  if (has_queue || phy != nullptr) shadow.path.offered = {};  // in the background it must not learn from our queue
+  const RateGrant fallback = fallback_.step(shadow);
+  trace_ = fallback_.trace();
+  trace_.notices |= notices;
+  const bool is_blind = no_sensor_.step(sample.at, has_queue || phy != nullptr || !has_flow);
+  const bool is_rateless = no_phy_rate_.step(sample.at, phy != nullptr || !has_flow);
+  const bool is_queueless = no_queue_.step(sample.at, has_queue || !has_flow);
+  if (is_blind) trace_.notices |= bit_of(Notice::wdtcp_no_sensor);
+  else if (is_rateless && has_queue) trace_.notices |= bit_of(Notice::wdtcp_no_phy_rate);
+  else if (is_queueless && phy != nullptr) trace_.notices |= bit_of(Notice::wdtcp_no_queue);
+  if (!has_queue && phy == nullptr) {
+    has_base_ = false;
+    return fallback;
+  }
+
+  const Gain alpha = capacity_.step(phy);
+  if (has_queue) read_queue(sample, view);
+  if (alpha != Gain{}) drain_.rescale(alpha);
+  set_band(sample, phy);
+  const BytesPerSecond beta = has_queue ? linear_part(view) : BytesPerSecond{};
+  BytesPerSecond rate{};
+  if (params_.form == WdtcpParams::Form::paper) {
+    if (!has_base_) follow_capacity(phy, {});
+    base_ = clamp_rate(base_ * alpha + beta);
+    rate = base_;
+  } else {
+    follow_capacity(phy, alpha);
+    rate = base_ + beta;
+  }
+  trace_.details = {.sensor = view.sensor, .alpha = alpha, .beta = beta, .a = a_, .b = b_, .aggregate = limit_};
+  if (phy != nullptr) trace_.details.phy_rate = *phy;
+  if (const std::int32_t* stations = fresh(sample.facts.stations, sample.at)) trace_.details.stations = *stations;
+  return grant(sample, view, clamp_rate(rate));
+}
+
+void Wdtcp::read_queue(const LinkSample& sample, const QueueView& view) noexcept {
+  if (view.has_push_back)
+    aggregate_.add(sample.path.at, sample.path.tx_step, sample.path.tx_step_span, view.stood, rtt_);
+  drain_.set_window(std::max(drain_window, rtt_ * exchanges_per_window));
+  drain_.add({.at = view.queue.at, .drained_total = view.queue.drained_total, .occupancy = view.queue.occupancy},
+             limit_);
+  drain_.tick(sample.at);
+  visits_.add(sample.path, drain_.newest_drained());
+}
+
+//= [WDTCP] explicit capacity control, alpha; type=deviation reason=see (5), (6) at the top of the header
+void Wdtcp::follow_capacity(const BytesPerSecond* phy, Gain alpha) noexcept {
+  if (drain_.has_exact() && phy != nullptr && *phy > BytesPerSecond{0}) {
+    eta_ = {static_cast<std::int64_t>(static_cast<Wide>(drain_.drain().count) * 1000 / phy->count)};
+    eta_ = std::clamp(eta_, Gain{10}, Gain{1000});
+  }
+  BytesPerSecond delivered = phy != nullptr ? *phy * eta_ : params_.safe_range.rate_start;
+  // Before the queue ever stood, what drains is a bound from below: it may raise, or a low start would hold itself down.
+  if (drain_.has_exact()) delivered = drain_.drain();
+  else if (drain_.has_drain()) delivered = std::max(delivered, drain_.drain());
+  if (!has_base_) {
+    base_ = clamp_rate(delivered);  // a high fixed rate at once: no slow start
+    has_base_ = true;
+    pulled_at_ = stepped_at_;
+    return;
+  }
+  base_ = clamp_rate(base_ * alpha);
+  if (stepped_at_ - pulled_at_ < pull_interval) return;
+  pulled_at_ = stepped_at_;
+  base_ = clamp_rate({base_.count + (delivered.count - base_.count) / pull});
+}
+
+//= [WDTCP] a = BDP (bf_1/bf_2 - 1), b = the aggregate limit; type=deviation reason=a > b is possible, and a queue of less
+// than one aggregate at a transmission opportunity sends a short one: a <= L, b = 1.5 L
+void Wdtcp::set_band(const LinkSample& sample, const BytesPerSecond* phy) noexcept {
+  const BytesPerSecond smooth = drain_.has_drain() ? drain_.drain() : base_;
+  limit_ = aggregate_.limit(fresh(sample.facts.aggregate_max, sample.at), smooth);
+  rtt_ = exchange_time(sample.facts, sample.at, limit_, smooth);
+  const std::int32_t* stations = fresh(sample.facts.stations, sample.at);
+  const std::int64_t pairs = std::max(stations != nullptr ? *stations : params_.pairs_min, params_.pairs_min);
+  const BytesPerSecond capacity = phy != nullptr ? *phy : smooth;
+  a_ = std::min(capacity * rtt_ / (pairs - 1), limit_);
+  b_ = std::max(limit_ * b_gain, a_);
+  if (params_.form == WdtcpParams::Form::paper) return;
+  // The queue is a saw, of the core's visits or of whole aggregates, and is read after a refill: at its upper end.
+  const Bytes tooth = aggregate_.mean_burst() > Bytes{0} ? std::max(limit_, visits_.amplitude()) : visits_.amplitude();
+  const Bytes half_saw = tooth / 2;
+  a_ += half_saw;
+  b_ += half_saw;
+}
+
+//= [WDTCP] beta
+BytesPerSecond Wdtcp::linear_part(const QueueView& view) const noexcept {
+  const Bytes q = view.queue.occupancy;
+  const bool is_paper = params_.form == WdtcpParams::Form::paper;
+  // A step is in force until the next one: an error spread over less than that would be answered several times over.
+  const Nanos spread = is_paper ? rtt_ : std::max(rtt_, span_);
+  BytesPerSecond beta{};
+  if (q < a_) beta = (a_ - q) / spread;
+  else if (q > b_) beta = BytesPerSecond{0} - (q - b_) / spread;
+  if (is_paper) return beta;
+  const BytesPerSecond most = base_ * params_.beta_max;
+  return std::clamp(beta, BytesPerSecond{-most.count}, most);
+}
+
+RateGrant Wdtcp::grant(const LinkSample& sample, const QueueView& view, BytesPerSecond rate) {
+  BufferRow& row = trace_.buffers[0];
+  row = {.occupancy = ratio_.to_payload(view.queue.occupancy),
+         .drain = ratio_.to_payload(drain_.has_drain() ? drain_.drain() : base_),
+         .target = ratio_.to_payload(a_), .rate = ratio_.to_payload(rate), .takes_part = true};
+  const Bytes least = ratio_.wire_frame() * frames_min;
+  // The offset form holds the queue below b by its rate; the limit is for a core that comes late, and for its saw.
+  Bytes backlog = b_ + limit_ / 2;
+  if (params_.form == WdtcpParams::Form::paper) backlog = std::max(rate * paper_backlog, b_ * 2);
+  trace_.rate = rate;
+  trace_.backlog_max = std::max(backlog, least);
+  trace_.bottleneck = !has_data(sample.path) ? Bottleneck::source : Bottleneck::tx_queue;
+  trace_.is_degraded = false;
+  const auto batch = std::clamp<std::int64_t>(a_.count / 4 / ratio_.wire_frame().count, 2, params_.safe_range.batch_frames_max);
+  const AckSpacing::Wish acks = acks_.step(sample);
+  if (acks.interval > Nanos{0}) trace_.details.feedback_interval = acks.interval;
+  return {.rate = rate, .backlog_max = trace_.backlog_max, .batch_frames = static_cast<std::uint32_t>(batch),
+          .feedback_interval = acks.interval, .nack_request_id = acks.nack_request_id};
+}
+
+}  // namespace onehop::law

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// AirtimeShare equation by equation, on counters made by hand.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+#include "control/law/airtime_share.hpp"
+#include "tests/control/law/law_sample.hpp"
+
+namespace onehop::law {
+namespace {
+
+using test::fact;
+
+struct Bench {
+  AirtimeShare share{{}};
+  LinkFacts facts;
+  Instant now{1s};
+  Nanos busy{0}, own{0};
+  Bytes received{};
+  double busy_share = 0.4, own_share = 0.4;
+  BytesPerSecond rate = mbit_per_s(200);
+  bool is_backlogged = false, has_busy = true, has_own = true;
+  std::optional<std::int32_t> stations = 1;
+  BytesPerSecond phy = mbit_per_s(1000);
+  std::optional<Share> out;
+
+  void run(Nanos span) {
+    for (Nanos t{0}; t < span; t += 20ms) {
+      now += 20ms;
+      busy += Nanos{static_cast<Nanos::rep>(busy_share * 20e6)};
+      own += Nanos{static_cast<Nanos::rep>(own_share * 20e6)};
+      received += rate * 20ms;
+      ChannelAirtime channel{.active_total = now.time_since_epoch()};
+      if (has_busy) channel.busy_total = busy;
+      facts.channel = fact(channel, now);
+      facts.phy_rate = fact(phy, now);
+      facts.own_airtime.reset();
+      if (has_own) facts.own_airtime = fact(OwnAirtime{.tx_total = own, .rx_total = Nanos{0}}, now);
+      facts.stations.reset();
+      if (stations) facts.stations = fact(*stations, now);
+      out = share.step({.at = now, .facts = &facts, .srtt = 2ms, .received_total = received, .received_at = now,
+                        .is_backlogged = is_backlogged});
+    }
+  }
+};
+double mbps(BytesPerSecond r) { return static_cast<double>(r.count) * 8e-6; }
+
+//= [CUPID] start type=test
+TEST_CASE("the share starts at the line rate and leaves when the received rate stops rising", "[control][law][cupid]") {
+  Bench b;
+  b.rate = mbit_per_s(100);
+  b.run(60ms);
+  REQUIRE(b.out);
+  CHECK(mbps(b.out->rate) == Approx(650).epsilon(0.01));  // k C
+  b.run(100ms);
+  CHECK(b.out->rate < mbit_per_s(600));
+}
+
+//= [CUPID] steady state type=test
+TEST_CASE("a used channel gives eta delta(C) / N, an unused one what is left over", "[control][law][cupid]") {
+  Bench b;
+  b.stations = 4;
+  b.busy_share = 0.8;  // U = 1
+  b.own_share = 0.2;
+  b.rate = mbit_per_s(162);
+  b.run(400ms);
+  REQUIRE(b.out);
+  CHECK(b.out->use == Gain{1000});
+  CHECK(b.out->stations == 4);
+  const double k = static_cast<double>(b.share.k().permille) / 1000;
+  CHECK(mbps(b.out->rate) == Approx(0.8 * k * 1000 / 4).epsilon(0.02));
+  b.busy_share = 0.4;  // U = 0.5
+  b.rate = mbit_per_s(50);
+  b.run(60ms);
+  CHECK(mbps(b.out->rate) == Approx(50 + 0.3 * k * 1000 / 4).epsilon(0.02));
+  b.rate = {};
+  b.run(60ms);
+  CHECK(mbps(b.out->rate) == Approx(0.8 * k * 1000 / 4).epsilon(0.02));
+}
+
+TEST_CASE("between 0.75 and 0.8 the mode stays what it was", "[control][law][cupid]") {
+  Bench b;
+  b.stations = 2;
+  b.rate = mbit_per_s(100);
+  b.busy_share = 0.64 + 1e-3;
+  b.run(400ms);
+  const auto fair = b.out->rate;
+  b.busy_share = 0.77 * 0.8;
+  b.run(60ms);
+  CHECK(b.out->rate == fair);
+  b.busy_share = 0.7 * 0.8;
+  b.run(60ms);
+  CHECK(b.out->rate < fair);  // 100 + 0.1 k C / 2
+  b.busy_share = 0.77 * 0.8;
+  b.run(60ms);
+  CHECK(b.out->rate < fair);
+}
+
+TEST_CASE("a change of N or C by more than a quarter is applied within the tick", "[control][law][cupid]") {
+  Bench b;
+  b.stations = 2;
+  b.busy_share = 0.8;
+  b.rate = mbit_per_s(250);
+  b.run(400ms);
+  const double before = mbps(b.out->rate);
+  b.facts.stations = fact(std::int32_t{4}, b.now);
+  b.out = b.share.step({.at = b.now, .facts = &b.facts, .srtt = 2ms, .received_total = b.received, .received_at = b.now});
+  CHECK(mbps(b.out->rate) == Approx(before / 2).epsilon(0.01));
+  b.facts.phy_rate = fact(mbit_per_s(500), b.now);
+  b.out = b.share.step({.at = b.now, .facts = &b.facts, .srtt = 2ms, .received_total = b.received, .received_at = b.now});
+  CHECK(mbps(b.out->rate) == Approx(before / 4).epsilon(0.01));
+}
+
+TEST_CASE("a client counts stations by foreign over own air", "[control][law][cupid]") {
+  Bench b;
+  b.stations.reset();
+  b.busy_share = 0.8;
+  b.own_share = 0.2;
+  b.run(800ms);
+  CHECK(b.out->stations == 4);
+  b.own_share = 0.75;  // foreign 5 %: beacons
+  b.run(800ms);
+  CHECK(b.out->stations == 1);
+  Bench newcomer;
+  newcomer.stations.reset();
+  newcomer.busy_share = 0.8;
+  newcomer.own_share = 0.001;
+  newcomer.run(200ms);
+  CHECK(newcomer.out->stations == 2);
+}
+
+// Bounds: a lone station at eta delivers 0.8 of what C carries in 0.8 of the air: k must stay what it is.
+TEST_CASE("k is delivered over C and our share of the air", "[control][law][cupid]") {
+  const int stations = GENERATE(1, 4);
+  CAPTURE(stations);
+  Bench b;
+  b.stations = stations;
+  b.busy_share = 0.8;
+  b.own_share = 0.8 / stations;
+  b.rate = BytesPerSecond{mbit_per_s(720).count / stations};
+  b.has_own = GENERATE(true, false);
+  b.run(3s);
+  CHECK(b.share.k().permille == Approx(720).margin(15));
+}
+
+TEST_CASE("what a saturated channel shows is learnt while our own queue is never empty", "[control][law][cupid]") {
+  Bench b;
+  b.busy_share = b.own_share = 0.705;
+  b.run(500ms);
+  CHECK(b.out->use.permille == Approx(881).margin(3));
+  b.is_backlogged = true;
+  b.run(3s);
+  CHECK(b.out->use == Gain{1000});
+}
+
+TEST_CASE("no busy counter, no rate or an old reading: no share", "[control][law][cupid]") {
+  Bench b;
+  b.run(200ms);
+  REQUIRE(b.out);
+  CHECK_FALSE(b.share.step({.at = b.now + 100ms, .facts = &b.facts, .srtt = 2ms}));
+  CHECK(b.share.lack() == AirtimeShare::Lack::airtime);
+  b.has_busy = false;
+  b.run(200ms);
+  CHECK_FALSE(b.out);
+  b.has_busy = true;
+  b.run(200ms);
+  CHECK(b.out);
+  b.facts.phy_rate.reset();
+  CHECK_FALSE(b.share.step({.at = b.now, .facts = &b.facts, .srtt = 2ms}));
+  CHECK(b.share.lack() == AirtimeShare::Lack::phy_rate);
+}
+
+}  // namespace
+}  // namespace onehop::law

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What the laws are made of, each on readings made by hand.
+#include <catch2/catch.hpp>
+
+#include "control/law/ack_spacing.hpp"
+#include "control/law/aggregate_meter.hpp"
+#include "control/law/capacity.hpp"
+#include "control/law/loss_brake.hpp"
+#include "control/law/queue_view.hpp"
+#include "tests/control/law/law_sample.hpp"
+
+namespace onehop::law {
+namespace {
+
+using test::fact;
+using test::SampleMaker;
+
+TEST_CASE("a fact lives for two periods, one without a period for ever, and absent is not zero", "[control][law][facts]") {
+  const Instant at{5s};
+  MaybeFact<Bytes> reading;
+  CHECK(fresh(reading, at) == nullptr);
+  reading = fact(Bytes{0}, at, 20ms);
+  REQUIRE(fresh(reading, at + 40ms) != nullptr);
+  CHECK(*fresh(reading, at + 40ms) == Bytes{0});
+  CHECK(fresh(reading, at + 41ms) == nullptr);
+  reading->period = 0ns;
+  CHECK(fresh(reading, at + 1h) != nullptr);
+}
+
+TEST_CASE("the port's own bytes go before the MAC's, and the MAC's before a dump", "[control][law][facts]") {
+  SampleMaker make;
+  make.step(1ms, {0}, {9000});
+  CHECK(view_queue(make.sample).sensor == QueueSensor::port);
+  CHECK_FALSE(view_queue(make.sample).is_exact);
+  make.know({4000});
+  CHECK(view_queue(make.sample).is_exact);
+  CHECK(view_queue(make.sample).sensor == QueueSensor::mac);
+  CHECK(view_queue(make.sample).queue.occupancy == Bytes{9000});
+  make.sample.path.tx_queue.scope = QueueScope::own_ring;
+  make.sample.facts.exact_queue->value.foreign = {1000};
+  CHECK(view_queue(make.sample).queue.occupancy == Bytes{3000});
+  CHECK_FALSE(view_queue(make.sample).has_push_back);
+  make.sample.at += 3ms;  // two periods and more
+  CHECK(view_queue(make.sample).queue.scope == QueueScope::none);
+  make.sample.lower_queue = {.occupancy = {7000}, .scope = QueueScope::lower_queue};
+  CHECK(view_queue(make.sample).sensor == QueueSensor::qdisc);
+  make.sample.lower_queue_age = 9ms;
+  CHECK(view_queue(make.sample).sensor == QueueSensor::none);
+}
+
+/// feed gives `rounds` windows of steps of 300 us to a meter; every second one carries an aggregate. An exchange is 600 us.
+Bytes feed(AggregateMeter& meter, Bytes burst, Bytes standing, int rounds) {
+  static Instant at{1s};
+  for (int i = 0; i < rounds * 32; ++i) {
+    at += 300us;
+    meter.add(at, i % 2 == 0 ? burst : Bytes{0}, 300us, standing, 600us);
+  }
+  return meter.learnt();
+}
+
+TEST_CASE("the aggregate limit is the largest burst that left at once", "[control][law][aggregate]") {
+  AggregateMeter meter{{}};
+  CHECK(meter.learnt() == Bytes{65536});
+  CHECK(feed(meter, kib(128), kib(256), 10).count == Approx(128 * 1024).epsilon(0.01));
+  CHECK(feed(meter, kib(32), kib(128), 40).count == Approx(32 * 1024).epsilon(0.02));
+  CHECK(meter.mean_burst() == kib(32));
+}
+
+// Bounds: without this rule L would fall to the floor: a short queue makes short bursts.
+TEST_CASE("a burst that took all there was lowers nothing", "[control][law][aggregate]") {
+  AggregateMeter meter{{}};
+  CHECK(feed(meter, kib(40), kib(48), 40) == Bytes{65536});
+}
+
+TEST_CASE("a link that sends frame by frame has no aggregates", "[control][law][aggregate]") {
+  AggregateMeter meter{{}};
+  Instant at{1s};
+  for (int i = 0; i < 2000; ++i) meter.add(at += 300us, {15'140}, 300us, kib(128), 1ms);
+  CHECK(meter.learnt().count == Approx(16 * 1024).epsilon(0.05));
+  CHECK(meter.mean_burst() == Bytes{0});
+}
+
+TEST_CASE("a negotiated limit replaces the learnt one, and no aggregate is longer than 5.484 ms", "[control][law][aggregate]") {
+  const AggregateMeter meter{{}};
+  const Bytes negotiated = mib(1);
+  CHECK(meter.limit(&negotiated, mbit_per_s(4000)) == mib(1));
+  CHECK(meter.limit(&negotiated, mbit_per_s(100)) == mbit_per_s(100) * 5'484us);
+  CHECK(meter.limit(nullptr, mbit_per_s(4000)) == Bytes{65536});
+}
+
+TEST_CASE("alpha is the step of the physical rate, clamped, and 1 while either is unknown", "[control][law][capacity]") {
+  CapacityStep step{{}};
+  const BytesPerSecond slow = mbit_per_s(100), fast = mbit_per_s(1000);
+  CHECK(step.step(nullptr) == Gain{1000});
+  CHECK(step.step(&slow) == Gain{1000});
+  CHECK(step.step(&fast) == Gain{4000});
+  CHECK(step.step(&fast) == Gain{1000});
+  CHECK(step.step(nullptr) == Gain{1000});
+  CHECK(step.step(&slow) == Gain{1000});
+  CapacityStep wide{{.threshold_permille = 200}};
+  const BytesPerSecond a = mbit_per_s(1000), b = mbit_per_s(850), c = mbit_per_s(750);
+  CHECK(wide.step(&a) == Gain{1000});
+  CHECK(wide.step(&b) == Gain{1000});
+  CHECK(wide.step(&c) == Gain{750});  // small changes add up
+}
+
+TEST_CASE("an exchange is the fixed part and an aggregate's air", "[control][law][capacity]") {
+  LinkFacts facts;
+  CHECK(exchange_time(facts, Instant{1s}, Bytes{65'536}, {}) == exchange_overhead);
+  facts.phy_rate = fact(mbit_per_s(1201), Instant{1s});
+  CHECK(exchange_time(facts, Instant{1s}, Bytes{65'536}, {}).count() == Approx(647'000).epsilon(0.01));
+  facts.exchange = fact(Nanos{430us}, Instant{1s});
+  CHECK(exchange_time(facts, Instant{1s}, Bytes{65'536}, {}) == 430us);
+}
+
+//= [WDTCP] acknowledgement removal type=test
+TEST_CASE("feedback is stretched while the MAC fails nothing, and asked for at once when it does", "[control][law][acks]") {
+  AckSpacing acks;
+  SampleMaker make;
+  make.sample.path.srtt = 10ms;
+  const auto run = [&](Nanos span) {
+    AckSpacing::Wish wish;
+    for (Nanos t{0}; t < span; t += 1ms) {
+      make.step(1ms, {1514}, kib(64));
+      if (make.sample.facts.mac) make.sample.facts.mac->at = make.sample.at;
+      wish = acks.step(make.sample);
+    }
+    return wish;
+  };
+  CHECK(run(2s).interval == 0ns);  // no counters
+  make.sample.facts.mac = fact(MacCounters{}, make.sample.at, 100ms);
+  CHECK(run(50ms).interval == 0ns);
+  CHECK(run(100ms).interval == 10ms);
+  CHECK(run(1s).interval == 20ms);
+  make.sample.facts.mac->value.tx_failed_total = 1;
+  const auto failed = run(1ms);
+  CHECK(failed.interval == 0ns);
+  CHECK(failed.nack_request_id == 1);
+  CHECK(run(150ms).interval == 10ms);
+  ++make.sample.path.rx_ring.refused_total;  // the receiver dropped: no MAC knows of that
+  const auto dropped = run(1ms);
+  CHECK(dropped.interval == 0ns);
+  CHECK(dropped.nack_request_id == 1);
+  run(2s);
+  make.sample.facts.mac.reset();
+  CHECK(run(1ms).interval == 0ns);
+}
+
+struct BrakeBench {
+  LossBrake brake;
+  MacCounters mac;
+  LossReading reading{.at = Instant{1s}, .srtt = 4ms, .wanted = mbit_per_s(600), .drain = mbit_per_s(600), .rate_min = {150'000}};
+  bool has_mac = true;
+  std::optional<BytesPerSecond> cap;
+  void run(Nanos span, int lost_permille, int failed_permille) {
+    for (Nanos t{0}; t < span; t += 4ms) {
+      reading.at += 4ms;
+      reading.packets_sent_total += 1000;
+      reading.packets_lost_total += static_cast<std::uint64_t>(lost_permille);
+      mac.tx_frames_total += 1000;
+      mac.tx_failed_total += static_cast<std::uint64_t>(failed_permille);
+      reading.mac = has_mac ? &mac : nullptr;
+      cap = brake.step(reading);
+    }
+  }
+};
+
+//= [FWP] loss discrimination type=test
+TEST_CASE("loss that the MAC explains moves no rate, loss beyond it brakes down to what arrives", "[control][law][loss]") {
+  BrakeBench b;
+  b.run(1s, 50, 50);
+  CHECK_FALSE(b.cap);
+  b.run(1s, 250, 50);
+  REQUIRE(b.cap);
+  CHECK(b.cap->count == Approx(static_cast<double>((mbit_per_s(600) * Gain{750} * Gain{850}).count)).epsilon(0.01));
+  b.run(1s, 50, 50);
+  CHECK_FALSE(b.cap);  // 2 % per round trip
+}
+
+TEST_CASE("without MAC counters the path's own loss is its least of 10 s", "[control][law][loss]") {
+  BrakeBench b;
+  b.has_mac = false;
+  b.run(1s, 100, 0);
+  CHECK_FALSE(b.cap);
+  b.run(200ms, 400, 0);
+  CHECK(b.cap);
+}
+
+TEST_CASE("drops in the receiver's kernel brake without a floor", "[control][law][loss]") {
+  BrakeBench b;
+  b.run(200ms, 0, 0);
+  for (int i = 0; i < 30; ++i) {
+    ++b.reading.receiver_drops_total;
+    b.run(4ms, 0, 0);
+  }
+  REQUIRE(b.cap);
+  CHECK(*b.cap < mbit_per_s(10));
+  CHECK(*b.cap >= BytesPerSecond{150'000});
+}
+
+}  // namespace
+}  // namespace onehop::law

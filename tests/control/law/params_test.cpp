@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Law parameters from files, and laws from words.
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "control/law/make_law.hpp"
+#include "control/law/notice.hpp"
+
+namespace onehop::law {
+namespace {
+
+std::string file_text(const std::filesystem::path& path) {
+  std::ifstream in{path};
+  REQUIRE(in);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+// Goal: what the files in configs/law say is what the code does without them.
+TEST_CASE("the files in configs/law hold the defaults of every law", "[control][law][params]") {
+  for (const char* name : {"auto", "safe-range", "wdtcp", "cupid", "qcut"}) {
+    CAPTURE(name);
+    const auto text = file_text(std::filesystem::path{ONEHOP_CONFIGS} / "law" / (std::string{name} + ".json"));
+    LawParams params;
+    params.auto_law.drain_window = 1ms;
+    params.safe_range.d_1 = 1ms;
+    params.wdtcp.pairs_min = 3;
+    params.share.stations_max = 3;
+    params.qcut.tau_max = 19ms;
+    const auto rc = read_params(text, name, params);
+    if (!rc) FAIL(rc.error().message());
+    const LawParams defaults;
+    const std::string law = name;
+    CHECK((params.auto_law.drain_window == defaults.auto_law.drain_window) == (law == "auto"));
+    CHECK((params.safe_range.d_1 == defaults.safe_range.d_1) == (law == "safe-range"));
+    CHECK((params.wdtcp.pairs_min == defaults.wdtcp.pairs_min) == (law == "wdtcp"));
+    CHECK((params.share.stations_max == defaults.share.stations_max) == (law == "cupid"));
+    CHECK((params.qcut.tau_max == defaults.qcut.tau_max) == (law == "qcut"));
+    if (law == "safe-range") {
+      CHECK(params.safe_range.rate_min == defaults.safe_range.rate_min);
+      CHECK(params.safe_range.rate_max == defaults.safe_range.rate_max);
+      CHECK(params.safe_range.v_1_up == defaults.safe_range.v_1_up);
+    }
+    if (law == "auto") CHECK(params.auto_law.b_over_a == defaults.auto_law.b_over_a);
+    if (law == "cupid") CHECK(params.share.k_highest == defaults.share.k_highest);
+  }
+}
+
+TEST_CASE("a wrong parameter file is refused with the key, the cause and what would be right", "[control][law][params]") {
+  struct Case { const char* text; const char* part; };
+  const Case cases[] = {
+      {"", "not a JSON object"},
+      {"[1]", "not a JSON object"},
+      {"{}", "\"law\" is missing"},
+      {R"({"law": 5})", "\"law\" is missing"},
+      {R"({"law": "fixed"})", "'fixed' has no parameters"},
+      {R"({"law": "qcut", "tau_wird_ms": 4})", "tau_wird_ms"},
+      {R"({"law": "qcut", "tau_wired_ms": "4"})", "must be a number"},
+      {R"({"law": "qcut", "tau_wired_ms": 0})", "not within"},
+      {R"({"law": "qcut", "tau_wired_ms": 40})", "below tau_wired_ms"},
+      {R"({"law": "safe-range", "v_1_bounds": [2, 0.5]})", "above the highest"},
+      {R"({"law": "safe-range", "v_1_bounds": 2})", "[lowest, highest]"},
+      {R"({"law": "safe-range", "v_1_bounds": [0.5, 2, 3]})", "[lowest, highest]"},
+      {R"({"law": "safe-range", "v_1_bounds": [1.5, 2]})", "around 1"},
+      {R"({"law": "safe-range", "v_rx_bounds": [0.5, 0.9]})", "around 1"},
+      {R"({"law": "safe-range", "d_1_ms": 1e999})", "not a JSON object"},
+      {R"({"law": "safe-range", "rate_min_bps": null})", "'rate_min_bps'"},
+      {R"({"law": "safe-range", "batch_frames_max": 1})", "within 2"},
+      {R"({"law": "safe-range", "rate_min_bps": 900000000})", "between rate_min_bps"},
+      {R"({"law": "wdtcp", "pairs_min": 2.5})", "whole number"},
+      {R"({"law": "wdtcp", "aggregate_least_bytes": 1000000})", "between aggregate_least_bytes"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.text);
+    LawParams params;
+    const auto rc = read_params(c.text, "x.json", params);
+    REQUIRE_FALSE(rc);
+    CHECK(rc.error().code == ExitCode::usage);
+    CHECK_THAT(rc.error().message(), Catch::Contains(c.part));
+    CHECK_THAT(rc.error().message(), Catch::Contains("x.json"));
+    CHECK(params.qcut.tau_wired == 4ms);
+    CHECK(params.wdtcp.pairs_min == 2);
+  }
+}
+
+TEST_CASE("a parameter file changes what it names and nothing else", "[control][law][params]") {
+  LawParams params;
+  const auto law = read_params(R"({"law": "safe-range", "d_1_ms": 2.5, "v_1_bounds": [0.25, 3], "rate_start_bps": 2e8})", "x", params);
+  REQUIRE(law);
+  CHECK(law.value() == "safe-range");
+  CHECK(params.safe_range.d_1 == 2500us);
+  CHECK(params.safe_range.v_1_lo == Gain{250});
+  CHECK(params.safe_range.v_1_up == Gain{3000});
+  CHECK(params.safe_range.rate_start == mbit_per_s(200));
+  CHECK(params.safe_range.is_start_known);
+  CHECK(params.safe_range.latch_min == SafeRangeParams{}.latch_min);
+  CHECK(params.qcut.tau_wired == QcutParams{}.tau_wired);
+}
+
+TEST_CASE("a law uses its own parameters and those of what it falls back to or is wrapped in", "[control][law][params]") {
+  CHECK(uses_params("auto", false, "auto"));
+  CHECK(uses_params("auto", false, "safe-range"));
+  CHECK(uses_params("auto", false, "cupid"));
+  CHECK(uses_params("wdtcp:paper", false, "wdtcp"));
+  CHECK(uses_params("fixed:5M", true, "qcut"));
+  CHECK_FALSE(uses_params("fixed:5M", false, "safe-range"));
+  CHECK_FALSE(uses_params("safe-range", false, "auto"));
+  CHECK_FALSE(uses_params("wdtcp", false, "cupid"));
+  CHECK_FALSE(uses_params("auto", false, "qcut"));
+}
+
+TEST_CASE("an unknown key lists the known ones", "[control][law][params]") {
+  LawParams params;
+  const auto rc = read_params(R"({"law": "qcut", "tau": 4})", "x.json", params);
+  REQUIRE_FALSE(rc);
+  CHECK_THAT(rc.error().message(), Catch::Contains("tau_max_ms, tau_wifi_ms, tau_wired_ms"));
+}
+
+TEST_CASE("every law word makes its law, and qcut wraps it", "[control][law][params]") {
+  for (const char* word : {"auto", "safe-range", "wdtcp", "wdtcp:paper", "cupid"}) {
+    CAPTURE(word);
+    const auto law = make_law({.spec = word});
+    REQUIRE(law);
+    CHECK(law.value()->name() == word);
+    const auto gated = make_law({.spec = word, .has_qcut = true});
+    REQUIRE(gated);
+    CHECK(gated.value()->name() == std::string{word} + "+qcut");
+  }
+  for (const char* bad : {"wdtcp:", "wdtcp:papers", "cupid:2", "qcut", "auto+qcut", "AUTO"}) {
+    CAPTURE(bad);
+    const auto law = make_law({.spec = bad});
+    REQUIRE_FALSE(law);
+    CHECK_THAT(law.error().message(), Catch::Contains("auto, safe-range, wdtcp"));
+  }
+}
+
+TEST_CASE("every notice has a sentence of its own", "[control][law][params]") {
+  std::uint32_t bits = 0;
+  for (std::uint32_t i = 0; i < notices_max; ++i) {
+    const auto notice = static_cast<Notice>(i);
+    CHECK_FALSE(text_of(notice).empty());
+    CHECK((bits & bit_of(notice)) == 0);
+    bits |= bit_of(notice);
+  }
+  CHECK(text_of(static_cast<Notice>(notices_max)).empty());
+}
+
+}  // namespace
+}  // namespace onehop::law
