@@ -58,6 +58,7 @@ enum class QueueSensor : std::uint8_t {
 struct ExactQueue {
   QueueTelemetry queue;         ///< `at` as the fact's; scope lower_queue; capacity 0 where unknown
   Bytes foreign{};              ///< bytes of other flows within queue.occupancy, as far as they can be told apart
+  std::optional<std::uint64_t> marks_total;  ///< packets that the queue ECN-marked; absent where it does not count them
   QueueSensor sensor = QueueSensor::none;
 };
 
@@ -80,6 +81,13 @@ struct MacCounters {
   std::uint64_t tx_failed_total = 0;   ///< given up after the last retry
 };
 
+/// HostCounters: growing totals of this host's own network stack, all CPUs and interfaces (softnet). A frame lost there is
+/// no fault of the link.
+struct HostCounters {
+  std::uint64_t dropped_total = 0;   ///< a CPU's backlog was full
+  std::uint64_t squeezed_total = 0;  ///< a round of receiving ended for lack of budget with frames left
+};
+
 enum class Medium : std::uint8_t { unknown, wired, wifi };
 
 struct LinkFacts {
@@ -93,6 +101,7 @@ struct LinkFacts {
   MaybeFact<std::int32_t> stations;
   MaybeFact<Bytes> aggregate_max;           ///< negotiated limit of one A-MPDU
   MaybeFact<Nanos> exchange;                ///< one frame exchange: wait for the medium, data, acknowledgement
+  MaybeFact<HostCounters> host;
   Medium medium = Medium::unknown;
 };
 

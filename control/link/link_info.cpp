@@ -46,8 +46,10 @@ Result<LinkMessage> ask_link(NetlinkSocket& socket, int ifindex) {
   return *std::move(found);
 }
 
+}  // namespace
+
 // An ioctl and not sysfs: a mounted sysfs shows the namespace it was mounted in.
-BytesPerSecond read_rate(const std::string& name) {
+BytesPerSecond read_link_rate(const std::string& name) {
   // The struct ends in a flexible array: three masks of at most 127 words.
   alignas(ethtool_link_settings) std::array<std::byte, sizeof(ethtool_link_settings) + 3 * 127 * 4> buffer{};
   auto* settings = reinterpret_cast<ethtool_link_settings*>(buffer.data());
@@ -66,7 +68,6 @@ BytesPerSecond read_rate(const std::string& name) {
   constexpr std::uint32_t mbps_max = 1'600'000;  // SPEED_UNKNOWN is all ones
   return mbps == 0 || mbps > mbps_max ? BytesPerSecond{} : mbit_per_s(mbps);
 }
-}  // namespace
 
 bool is_stacked_kind(const std::string& kind) noexcept {
   constexpr std::array<std::string_view, 5> kinds{"macvlan", "macvtap", "ipvlan", "ipvtap", "vlan"};
@@ -77,10 +78,10 @@ Result<LinkInfo> read_link_info(int ifindex) {
   ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_ROUTE));
   ONEHOP_TRY(link, ask_link(socket, ifindex));
   LinkInfo out{.ifindex = link.ifindex, .name = link.name, .kind = link.kind, .mtu_bytes = link.mtu_bytes,
-               .tx_queue_len = link.tx_queue_len};
+               .tx_queue_len = link.tx_queue_len, .is_running = link.is_running};
   const bool is_stacked = is_stacked_kind(link.kind);
   if (is_stacked && !link.is_lower_elsewhere) out.lower_ifindex = link.lower_ifindex;
-  out.rate = read_rate(link.name);
+  out.rate = read_link_rate(link.name);
   LinkMessage bottom = link;
   for (int depth = 0; depth < stack_depth_max && is_stacked_kind(bottom.kind); ++depth) {
     if (bottom.is_lower_elsewhere || bottom.lower_ifindex == 0) break;  // unseen: the claim counts as virtual

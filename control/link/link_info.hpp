@@ -19,11 +19,15 @@ struct LinkInfo {
   std::uint32_t tx_queue_len = 0;
   int lower_ifindex = 0;          ///< of a stacked device whose lower one is in this namespace; else 0
   BytesPerSecond rate{};          ///< as the driver claims; 0: unknown
+  bool is_running = false;        ///< up, and with a carrier
   bool is_virtual = false;        ///< the claim is worth nothing (veth, bridge, tun, or stacked on such a one)
 };
 
 /// read_link_info fails where there is no such interface. Syscalls: socket, bind, sendto, recvmsg, ioctl.
 [[nodiscard]] Result<LinkInfo> read_link_info(int ifindex);
+
+/// read_link_rate is the speed that the driver of interface `name` claims now; 0: unknown. Syscalls: socket, ioctl.
+[[nodiscard]] BytesPerSecond read_link_rate(const std::string& name);
 
 /// is_stacked_kind: `kind` passes its frames on to the device named by IFLA_LINK.
 [[nodiscard]] bool is_stacked_kind(const std::string& kind) noexcept;

@@ -41,6 +41,7 @@ struct LinkMessage {
   int lower_ifindex = 0;         ///< IFLA_LINK; 0: none
   bool is_lower_elsewhere = false;  ///< IFLA_LINK_NETNSID is there: the lower device is in another namespace
   bool is_loopback = false;
+  bool is_running = false;       ///< IFF_UP and IFF_RUNNING
 };
 
 [[nodiscard]] std::optional<LinkMessage> parse_link(std::span<const std::byte> message);

@@ -29,7 +29,7 @@ INCLUDES = {
     "engine/run": {"engine/base", "engine/wire", "engine/transfer", "engine/crypto", "engine/port"},
     "xdp": {"engine/base", "engine/wire", "engine/port"},
     "control/law": {"engine/base"},
-    "control/link": {"engine/base", "control/law"},
+    "control/link": {"engine/base", "engine/wire", "control/law"},
     "control/rate": {"engine/base", "control/law", "control/link"},
     "control/plane": {"engine/base", "engine/wire", "engine/crypto", "engine/file"},
 }

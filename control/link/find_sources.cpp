@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The kernel's side of LinkWatch: which sources an interface has, and what rtnetlink tells of it.
+#include <libmnl/libmnl.h>
+#include <linux/rtnetlink.h>
+
+#include <algorithm>
+#include <array>
+
+#include "control/link/emulated_source.hpp"
+#include "control/link/link_watch.hpp"
+#include "control/link/nl80211_source.hpp"
+#include "control/link/qdisc_message.hpp"
+#include "control/link/softnet_source.hpp"
+#include "control/link/wired_source.hpp"
+
+namespace onehop::link {
+
+namespace {
+
+// add keeps the source, or the reason why it is not there. Returns whether it is.
+template <class Source>
+bool add(SourceSet& set, const char* name, Result<Source>&& opened, std::string (*remark)(const Source&) = nullptr) {
+  if (!opened) {
+    set.states.push_back({name, false, opened.error().cause});
+    return false;
+  }
+  set.states.push_back({name, true, remark != nullptr ? remark(opened.value()) : std::string{}});
+  set.sources.push_back(std::make_unique<Source>(std::move(opened).value()));
+  return true;
+}
+
+std::string remark_of(const WiredSource& source) {
+  return source.why_no_queue().empty() ? std::string{} : "speed only: " + source.why_no_queue();
+}
+
+class NetlinkEvents final : public LinkEvents {
+ public:
+  NetlinkEvents(NetlinkSocket&& socket, int ifindex) noexcept : socket_{std::move(socket)}, ifindex_{ifindex} {}
+
+  std::optional<LinkState> poll() override {
+    bool is_ours = false;
+    // Events only say that something happened: several may wait, and a full socket drops some. The state is asked for.
+    socket_.receive_pending([&](const nlmsghdr* message) {
+      if (message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK) return;
+      if (message->nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg))) return;
+      is_ours |= static_cast<const ifinfomsg*>(mnl_nlmsg_get_payload(message))->ifi_index == ifindex_;
+    });
+    if (!is_ours) return std::nullopt;
+    return read_link_state(ifindex_);
+  }
+
+ private:
+  NetlinkSocket socket_;
+  int ifindex_;
+};
+
+}  // namespace
+
+Result<SourceSet> find_sources(const LinkOptions& options, const Stopwatch& stopwatch) {
+  SourceSet set;
+  if (!options.model_path.empty()) {
+    ONEHOP_TRY(emulated, EmulatedSource::open(options.model_path));
+    set.states.push_back({"emulated", true, options.model_path});
+    set.sources.push_back(std::make_unique<EmulatedSource>(std::move(emulated)));
+  } else if (!add(set, "nl80211", Nl80211Source::open(options.ifindex, options.peer, stopwatch))) {
+    std::string& reason = set.states.back().reason;
+    if (reason == errno_text(ENODEV) || reason == errno_text(EOPNOTSUPP)) reason = "it is no Wi-Fi interface";
+    add(set, "wired", WiredSource::open(options.ifindex, options.has_qdisc, stopwatch), remark_of);
+  }
+  add(set, "softnet", SoftnetSource::open(stopwatch));
+  return set;
+}
+
+Result<std::unique_ptr<LinkEvents>> make_link_events(int ifindex) {
+  constexpr std::array<unsigned, 1> groups{RTNLGRP_LINK};
+  ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_ROUTE, groups));
+  return std::unique_ptr<LinkEvents>{std::make_unique<NetlinkEvents>(std::move(socket), ifindex)};
+}
+
+LinkState read_link_state(int ifindex) {
+  const auto link = read_link_info(ifindex);
+  if (!link) return {};
+  return {.exists = true, .is_running = link.value().is_running, .name = link.value().name, .kind = link.value().kind};
+}
+
+}  // namespace onehop::link

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/link/link_watch.hpp"
+
+namespace onehop::link {
+
+Result<LinkWatch> LinkWatch::open(const LinkOptions& options, Stopwatch stopwatch) {
+  // A model's link has no carrier to follow.
+  std::unique_ptr<LinkEvents> events;
+  if (options.model_path.empty()) {
+    ONEHOP_TRY(made, make_link_events(options.ifindex));
+    events = std::move(made);
+  }
+  Find find = [options, stopwatch = std::move(stopwatch)] { return find_sources(options, stopwatch); };
+  const LinkState state = read_link_state(options.ifindex);
+  ONEHOP_TRY(found, find());
+  return LinkWatch{std::move(find), std::move(events), state, std::move(found)};
+}
+
+LinkWatch::LinkWatch(Find find, std::unique_ptr<LinkEvents> events, LinkState state, SourceSet found)
+    : find_{std::move(find)}, events_{std::move(events)}, state_{std::move(state)}, found_{std::move(found)} {}
+
+void LinkWatch::read(Instant now, law::LinkFacts& facts) {
+  error_.reset();
+  follow(now, facts);
+  for (const auto& source : found_.sources) {
+    source->read(now, facts);
+    if (!error_ && source->error()) error_ = source->error();
+  }
+}
+
+void LinkWatch::follow(Instant now, law::LinkFacts& facts) {
+  if (events_ == nullptr) return;
+  // Wireless events come as RTM_NEWLINK too, for every scan: only a change of what matters counts.
+  if (auto state = events_->poll(); state && *state != state_) {
+    state_ = *std::move(state);
+    facts = {};
+    found_.sources.clear();
+    found_.states.assign(1, {"link", false, state_.exists ? "the interface has no carrier" : "the interface is gone"});
+    is_look_due_ = state_.exists && state_.is_running;
+  }
+  if (!is_look_due_ || (has_looked_ && now - looked_at_ < look_period)) return;
+  is_look_due_ = false;
+  has_looked_ = true;
+  looked_at_ = now;
+  ++looks_total_;
+  if (auto found = find_()) found_ = std::move(found).value();
+  else error_ = found.error();
+}
+
+std::string LinkWatch::summary() const {
+  std::string text;
+  for (const auto& source : found_.sources) {
+    if (!text.empty()) text += '+';
+    text += source->name();
+  }
+  return text.empty() ? std::string{"none"} : text;
+}
+
+}  // namespace onehop::link

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Nl80211Socket: questions to cfg80211 over generic netlink, answered as parsed messages. Reading needs no privilege.
+//
+// A question may wait for a lock of the driver, and some drivers ask their firmware, which takes milliseconds: never on
+// the engine core.
+#pragma once
+
+#include <vector>
+
+#include "control/link/nl80211_message.hpp"
+#include "engine/base/netlink.hpp"
+#include "engine/base/result.hpp"
+
+namespace onehop::link {
+
+class Nl80211Socket {
+ public:
+  /// Answers of a dump beyond these are dropped. An access point has at most 2007 stations (association ids); a link of
+  /// one hop with more than 64 is not what this program is for.
+  static constexpr std::size_t stations_max = 64;
+  static constexpr std::size_t surveys_max = 256;  ///< channels of all bands
+
+  /// open finds the family's id. Error io_unavailable: this kernel has no Wi-Fi (cfg80211 is not loaded).
+  /// Syscalls: socket, bind, sendto, recvmsg.
+  [[nodiscard]] static Result<Nl80211Socket> open();
+
+  // Each of these: Syscalls: sendto, recvmsg.
+  /// interface tells of a Wi-Fi interface; an error with errno_value ENODEV where it is none.
+  [[nodiscard]] Result<WifiInterfaceMessage> interface(int ifindex);
+  [[nodiscard]] Result<StationMessage> station(int ifindex, const MacAddress& mac);
+  [[nodiscard]] Result<void> stations(int ifindex, std::vector<StationMessage>& out);
+  [[nodiscard]] Result<void> surveys(int ifindex, std::vector<SurveyMessage>& out);
+
+ private:
+  explicit Nl80211Socket(NetlinkSocket&& socket) noexcept : socket_{std::move(socket)} {}
+  template <class F>
+  [[nodiscard]] Result<void> ask(std::uint8_t command, int ifindex, const MacAddress* mac, const char* what, F&& on_message);
+
+  NetlinkSocket socket_;
+  std::uint16_t family_ = 0;
+};
+
+}  // namespace onehop::link

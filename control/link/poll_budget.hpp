@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// PollBudget: when a sensor may be asked again. A reading that costs much is taken less often, so that no sensor takes
+// more than 2 % of the control thread: a station dump is 20 us where mac80211 answers and milliseconds where the driver
+// asks its firmware. Owned by a source; control thread only.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+
+#include "engine/base/units.hpp"
+
+namespace onehop::link {
+
+/// Stopwatch reads the real clock, to measure what a reading costs; what is decided with a reading's age is decided with
+/// the `now` that a source is given. The composition hands in monotonic_now, a test a clock of its own.
+using Stopwatch = std::function<Instant()>;
+
+class PollBudget {
+ public:
+  /// Implementation constants. Share of time: one part in 50. Too low a divisor: the control thread does little else.
+  /// Too high: a slow driver's facts are old when they come. Never rarer than once a second, or facts would be useless.
+  static constexpr std::int64_t cost_divisor = 50;
+  static constexpr Nanos period_max = 1s;
+
+  explicit PollBudget(Nanos period_min) noexcept : period_min_{period_min} {}
+
+  [[nodiscard]] bool is_due(Instant now) const noexcept { return !has_read_ || now - read_at_ >= period_; }
+
+  /// run reads the sensor by `f` and learns what it cost.
+  template <class F>
+  auto run(Instant now, const Stopwatch& stopwatch, F&& f) {
+    has_read_ = true;
+    read_at_ = now;
+    struct Learn {
+      PollBudget& budget;
+      const Stopwatch& stopwatch;
+      Instant began;
+      ~Learn() { budget.learn(stopwatch() - began); }
+    };
+    const Learn learn_at_end{*this, stopwatch, stopwatch()};
+    return f();
+  }
+
+  /// period is the distance that readings have now: what goes into Fact::period.
+  [[nodiscard]] Nanos period() const noexcept { return period_; }
+  [[nodiscard]] Nanos cost() const noexcept { return cost_; }
+
+ private:
+  // One slow reading (a lock held by others) is not the sensor's price: an average of eight, from the first reading on.
+  void learn(Nanos cost) noexcept {
+    cost_ = cost_ == Nanos{0} ? cost : cost_ + (cost - cost_) / 8;
+    period_ = std::clamp(cost_ * cost_divisor, period_min_, std::max(period_max, period_min_));
+  }
+
+  Nanos period_min_;
+  Nanos period_ = period_min_;
+  Nanos cost_{0};
+  Instant read_at_{};
+  bool has_read_ = false;
+};
+
+}  // namespace onehop::link

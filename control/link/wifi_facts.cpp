@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/link/wifi_facts.hpp"
+
+#include <algorithm>
+
+namespace onehop::link {
+
+namespace {
+
+Bytes as_bytes(std::uint64_t count) noexcept { return {static_cast<std::int64_t>(count)}; }
+
+std::uint64_t bytes_of(const StationMessage& station) noexcept {
+  return station.tx_bytes_total.value_or(0) + station.rx_bytes_total.value_or(0);
+}
+
+Nanos airtime_of(const StationMessage& station) noexcept {
+  return station.tx_airtime_total.value_or(Nanos{0}) + station.rx_airtime_total.value_or(Nanos{0});
+}
+
+}  // namespace
+
+std::uint64_t GrowingTotal::add(std::uint64_t reading) noexcept {
+  const auto now = static_cast<std::uint32_t>(reading);
+  const std::uint32_t step = now - last_;
+  // A step of more than half the range is a counter that began anew (another association), not 2 GiB between two polls.
+  const bool is_step = has_last_ && step < std::uint32_t{1} << 31;
+  if (is_step) total_ += step;
+  if (!has_last_) total_ = reading;
+  has_last_ = true;
+  last_ = now;
+  return total_;
+}
+
+void WifiFacts::add_station(const StationMessage& station, Instant at, Nanos period, law::LinkFacts& facts) {
+  if (station.tx_rate) facts.phy_rate = {station.tx_rate->rate, at, period};
+  if (station.txq && station.txq->backlog_bytes && station.txq->tx_bytes_total) {
+    const TxqCounters& txq = *station.txq;
+    law::ExactQueue queue{.sensor = law::QueueSensor::txq};
+    queue.queue = {.at = at,
+                   .occupancy = as_bytes(*txq.backlog_bytes),
+                   .drained_total = as_bytes(drained_.add(*txq.tx_bytes_total)),
+                   .refused_total = txq_drops_.add(txq.drops_total.value_or(0)),
+                   .scope = QueueScope::lower_queue};
+    if (txq.marks_total) queue.marks_total = txq_marks_.add(*txq.marks_total);
+    facts.exact_queue = {queue, at, period};
+  }
+  if (station.tx_packets_total && station.tx_retries_total && station.tx_failed_total) {
+    facts.mac = {{.tx_frames_total = frames_.add(*station.tx_packets_total),
+                  .tx_retries_total = retries_.add(*station.tx_retries_total),
+                  .tx_failed_total = failed_.add(*station.tx_failed_total)}, at, period};
+  }
+  if (airtime_of(station) > Nanos{0})
+    facts.own_airtime = {{.tx_total = station.tx_airtime_total, .rx_total = station.rx_airtime_total}, at, period};
+}
+
+void WifiFacts::add_survey(const SurveyMessage& survey, Instant at, Nanos period, law::LinkFacts& facts) {
+  if (!survey.active_total) return;
+  facts.channel = {{.active_total = *survey.active_total, .busy_total = survey.busy_total}, at, period};
+}
+
+bool WifiFacts::is_active(const StationMessage& station, Nanos span) const noexcept {
+  const auto last = std::ranges::find(last_list_, station.mac, &Activity::mac);
+  if (last == last_list_.end()) return false;  // it has just come: the next list tells
+  const std::uint64_t bytes = bytes_of(station);
+  if (bytes >= last->bytes && as_bytes(bytes - last->bytes) > active_rate_min * span) return true;
+  return (airtime_of(station) - last->airtime) * 1000 > span * active_airtime_min.permille;
+}
+
+void WifiFacts::add_list(std::span<const StationMessage> stations, const std::optional<MacAddress>& peer, Instant at,
+                         Nanos period, law::LinkFacts& facts) {
+  const Nanos span = at - listed_at_;
+  if (has_list_ && span > Nanos{0}) {
+    std::int32_t active = 1;
+    for (const StationMessage& station : stations) {
+      const bool is_peer = peer ? station.mac == *peer : stations.size() == 1;
+      if (!is_peer && is_active(station, span)) ++active;
+    }
+    facts.stations = {active, at, period};
+  }
+  last_list_.clear();
+  for (const StationMessage& station : stations)
+    last_list_.push_back({.mac = station.mac, .bytes = bytes_of(station), .airtime = airtime_of(station)});
+  listed_at_ = at;
+  has_list_ = true;
+}
+
+}  // namespace onehop::link
