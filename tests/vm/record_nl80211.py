@@ -104,15 +104,20 @@ def main():
     record(folder, "stations_sta.bin", "sta1", GET_STATION, "wlan1", True)
     record(folder, "survey_ap.bin", "ap", GET_SURVEY, "wlan0", True)
     record(folder, "survey_sta.bin", "sta1", GET_SURVEY, "wlan1", True)
-    # A station that sleeps leaves its frames in the access point's queues.
-    for radio in os.listdir("/sys/kernel/debug/ieee80211"):
-        path = f"/sys/kernel/debug/ieee80211/{radio}/hwsim/ps"
-        if radio == "phy1" and os.path.exists(path):
-            with open(path, "w", encoding="ascii") as ps:
-                ps.write("1")
-    time.sleep(0.5)
-    send("ap", "10.80.0.2", 40)
+    medium = os.path.join(os.path.dirname(__file__), "medium.py")
+    # A medium that loses every tenth frame.
+    with subprocess.Popen([sys.executable, medium, "100", "100", "3"], stdout=subprocess.PIPE, text=True) as lossy:
+        lossy.stdout.readline()
+        send("ap", "10.80.0.3", 200)
+        print(lossy.stdout.read())
+    record(folder, "stations_ap_lossy.bin", "ap", GET_STATION, "wlan0", True)
+    # An access point that announces a channel switch holds all frames back until it is there (2 s): they wait in
+    # mac80211's queues. (A medium that stands still does not do: hwsim takes and drops.)
+    subprocess.run(["ip", "netns", "exec", "ap", "hostapd_cli", "-p", os.environ["HOSTAPD_CTRL"], "-i", "wlan0", "chan_switch", "20",
+                    "5200", "sec_channel_offset=-1", "center_freq1=5210", "bandwidth=80", "blocktx", "ht", "vht"], check=True)
+    send("ap", "10.80.0.2", 300)
     record(folder, "stations_ap_backlog.bin", "ap", GET_STATION, "wlan0", True)
+    # The words of another reader of the same messages, to compare with.
     print(subprocess.run(["ip", "netns", "exec", "ap", "iw", "dev", "wlan0", "station", "dump", "-v"], check=True, capture_output=True, text=True).stdout)
     print(subprocess.run(["ip", "netns", "exec", "ap", "iw", "dev", "wlan0", "survey", "dump"], check=True, capture_output=True, text=True).stdout)
     print(subprocess.run(["ip", "netns", "exec", "ap", "iw", "dev"], check=True, capture_output=True, text=True).stdout)

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// LinkWatch and PollBudget with a clock of the test's own, and the plain sources on this machine's kernel.
+#include <catch2/catch.hpp>
+
+#include <net/if.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "control/link/link_watch.hpp"
+#include "control/link/softnet_source.hpp"
+#include "control/link/wired_source.hpp"
+#include "engine/base/time.hpp"
+
+namespace onehop::link {
+namespace {
+
+/// World is what the fake sources read: a clock that stands but for what a reading costs, and a link.
+struct World {
+  Instant now{100s};
+  Nanos cost{20us};
+  int readings = 0;
+  int looks = 0;
+  std::optional<LinkState> event;
+};
+
+/// Sensor reads a rate every 2 ms, at a cost.
+class Sensor final : public FactSource {
+ public:
+  explicit Sensor(World& world) : world_{world} {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "sensor"; }
+  void read(Instant now, law::LinkFacts& facts) override {
+    if (!budget_.is_due(now)) return;
+    budget_.run(now, [this] { return world_.now; }, [&] {
+      world_.now += world_.cost;
+      ++world_.readings;
+    });
+    facts.phy_rate = {mbit_per_s(600), now, budget_.period()};
+  }
+  [[nodiscard]] const std::optional<Error>& error() const noexcept override { return error_; }
+  [[nodiscard]] const PollBudget& budget() const { return budget_; }
+
+ private:
+  World& world_;
+  PollBudget budget_{2ms};
+  std::optional<Error> error_;
+};
+
+struct Events final : LinkEvents {
+  explicit Events(World& w) : world{w} {}
+  std::optional<LinkState> poll() override { return std::exchange(world.event, std::nullopt); }
+  World& world;
+};
+
+const LinkState up{.exists = true, .is_running = true, .name = "wlan0", .kind = ""};
+
+LinkWatch watch_of(World& world) {
+  const auto find = [&world]() -> Result<SourceSet> {
+    ++world.looks;
+    SourceSet set;
+    set.sources.push_back(std::make_unique<Sensor>(world));
+    set.states.push_back({"sensor", true, ""});
+    return set;
+  };
+  return LinkWatch{find, std::make_unique<Events>(world), up, std::move(find()).value()};
+}
+
+struct Folder {
+  std::string path = "/tmp/onehop-sys-XXXXXX";
+  Folder() { REQUIRE(::mkdtemp(path.data()) != nullptr); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path{path + "/" + name}.parent_path());
+    std::ofstream{path + "/" + name} << text;
+  }
+};
+
+}  // namespace
+
+// Bounds: a second of ticks of 1 ms; 500 readings at 2 ms, 10 where each costs 2 ms, one where each costs a second.
+TEST_CASE("a sensor is asked as often as its cost allows", "[control][link][watch]") {
+  for (const auto& [cost, readings] : {std::pair{Nanos{20us}, 500}, {Nanos{2ms}, 10}, {Nanos{1s}, 1}}) {
+    World world{.cost = cost};
+    LinkWatch watch = watch_of(world);
+    law::LinkFacts facts;
+    for (Instant now = world.now, end = now + 1s; now < end; now += 1ms) watch.read(now, facts);
+    CHECK(world.readings == readings);
+    CHECK(facts.phy_rate->period == std::clamp(cost * PollBudget::cost_divisor, Nanos{2ms}, Nanos{1s}));
+  }
+}
+
+TEST_CASE("one slow reading does not make a sensor rare for long", "[control][link][watch]") {
+  World world;
+  LinkWatch watch = watch_of(world);
+  law::LinkFacts facts;
+  Instant now = world.now;
+  const auto run = [&](Nanos span) {
+    const int before = world.readings;
+    for (const Instant end = now + span; now < end; now += 1ms) watch.read(now, facts);
+    return world.readings - before;
+  };
+  CHECK(run(100ms) == 50);
+  world.cost = 8ms;
+  run(2ms);
+  world.cost = 20us;
+  run(500ms);
+  CHECK(run(100ms) == 50);
+}
+
+TEST_CASE("a fact's age is that of its reading, whatever the tick", "[control][link][watch]") {
+  World world;
+  LinkWatch watch = watch_of(world);
+  law::LinkFacts facts;
+  const Instant now = world.now;
+  watch.read(now, facts);
+  watch.read(now + 1ms, facts);
+  CHECK(facts.phy_rate->at == now);
+  CHECK(law::fresh(facts.phy_rate, now + 4ms) != nullptr);
+  CHECK(law::fresh(facts.phy_rate, now + 4ms + 1ns) == nullptr);
+}
+
+TEST_CASE("N10 a link that loses its carrier is blind at once and looked at again when it is back", "[control][link][watch]") {
+  World world;
+  LinkWatch watch = watch_of(world);
+  law::LinkFacts facts;
+  Instant now = world.now;
+  watch.read(now, facts);
+  CHECK(watch.summary() == "sensor");
+  world.event = LinkState{.exists = true, .is_running = false, .name = "wlan0"};
+  watch.read(now += 1ms, facts);
+  CHECK_FALSE(facts.phy_rate);
+  CHECK(watch.summary() == "none");
+  CHECK(watch.states().front().reason == "the interface has no carrier");
+  watch.read(now += 1s, facts);
+  CHECK_FALSE(facts.phy_rate);
+  world.event = up;
+  watch.read(now += 1ms, facts);
+  CHECK(facts.phy_rate);
+  CHECK(watch.summary() == "sensor");
+  world.event = LinkState{};
+  watch.read(now += 1ms, facts);
+  CHECK_FALSE(facts.phy_rate);
+  CHECK(watch.states().front().reason == "the interface is gone");
+}
+
+TEST_CASE("an event that changes nothing of the link is no reason to look, and a flapping link is looked at rarely", "[control][link][watch]") {
+  World world;
+  LinkWatch watch = watch_of(world);
+  law::LinkFacts facts;
+  Instant now = world.now;
+  CHECK(world.looks == 1);
+  for (int i = 0; i < 100; ++i) {
+    world.event = up;
+    watch.read(now += 1ms, facts);
+  }
+  CHECK(world.looks == 1);
+  for (int i = 0; i < 1000; ++i) {
+    world.event = i % 2 == 0 ? LinkState{.exists = true, .is_running = false, .name = "wlan0"} : up;
+    watch.read(now += 1ms, facts);
+  }
+  CHECK(world.looks <= 1 + 1 + 1000ms / LinkWatch::look_period);
+  CHECK(world.looks >= 1000ms / LinkWatch::look_period);
+}
+
+TEST_CASE("loopback has the host's counters and says why it has nothing else", "[control][link][watch]") {
+  auto watch = LinkWatch::open({.ifindex = static_cast<int>(::if_nametoindex("lo"))}, monotonic_now);
+  REQUIRE(watch);
+  CHECK(watch.value().summary() == "softnet");
+  for (const SourceState& state : watch.value().states()) CHECK(state.is_open == state.reason.empty());
+  law::LinkFacts facts;
+  watch.value().read(monotonic_now(), facts);
+  CHECK(facts.host);
+  CHECK_FALSE(facts.phy_rate);
+  CHECK_FALSE(facts.exact_queue);
+  CHECK(facts.medium == law::Medium::unknown);
+}
+
+TEST_CASE("softnet lines are summed over CPUs, and anything else is refused", "[control][link][softnet]") {
+  const auto two = parse_softnet("00000010 00000002 0000000a 00000000 0 0\n00000020 00000003 00000001 00000000 0 0\n");
+  REQUIRE(two);
+  CHECK(two->dropped_total == 5);
+  CHECK(two->squeezed_total == 11);
+  CHECK_FALSE(parse_softnet(""));
+  CHECK_FALSE(parse_softnet("00000010 00000002\n"));
+  CHECK_FALSE(parse_softnet("hello world again\n"));
+  CHECK_FALSE(parse_softnet("00000010 00000002 xyz\n"));
+  CHECK_FALSE(parse_softnet("00000010 00000002 123456789abc\n"));
+}
+
+TEST_CASE("byte queue limits are summed over queues and need the right /sys", "[control][link][wired]") {
+  const Folder sys;
+  const LinkInfo link{.ifindex = 7, .name = "eth0"};
+  CHECK_FALSE(ByteQueueLimits::open(link, sys.path));
+  sys.write("class/net/eth0/ifindex", "7\n");
+  const auto none = ByteQueueLimits::open(link, sys.path);
+  REQUIRE_FALSE(none);
+  CHECK(none.error().cause == "its driver has none");
+  sys.write("class/net/eth0/queues/tx-0/byte_queue_limits/inflight", "3028\n");
+  sys.write("class/net/eth0/queues/tx-1/byte_queue_limits/inflight", "1514\n");
+  const auto limits = ByteQueueLimits::open(link, sys.path);
+  REQUIRE(limits);
+  CHECK(limits.value().inflight() == Bytes{4542});
+  sys.write("class/net/eth0/queues/tx-1/byte_queue_limits/inflight", "");
+  CHECK_FALSE(limits.value().inflight());
+  sys.write("class/net/eth0/ifindex", "8\n");
+  const auto foreign = ByteQueueLimits::open(link, sys.path);
+  REQUIRE_FALSE(foreign);
+  CHECK(foreign.error().cause == "/sys shows another network namespace");
+}
+
+TEST_CASE("qdisc and ring together are one queue whose drained total never goes back", "[control][link][wired]") {
+  const LowerQueue qdisc{.at = Instant{5s}, .occupancy = kib(100), .drained_total = mib(10), .capacity = mib(1), .drops_total = 2};
+  const law::ExactQueue queue = exact_wired_queue(qdisc, kib(4), mib(9));
+  CHECK(queue.queue.occupancy == kib(104));
+  CHECK(queue.queue.drained_total == mib(10) - kib(4));
+  CHECK(queue.queue.refused_total == 2);
+  CHECK(queue.sensor == law::QueueSensor::ring);
+  CHECK(exact_wired_queue(qdisc, mib(2), mib(9)).queue.drained_total == mib(9));
+}
+
+}  // namespace onehop::link
