@@ -17,7 +17,9 @@ Result<LinkWatch> LinkWatch::open(const LinkOptions& options, Stopwatch stopwatc
 }
 
 LinkWatch::LinkWatch(Find find, std::unique_ptr<LinkEvents> events, LinkState state, SourceSet found)
-    : find_{std::move(find)}, events_{std::move(events)}, state_{std::move(state)}, found_{std::move(found)} {}
+    : find_{std::move(find)}, events_{std::move(events)}, state_{std::move(state)}, found_{std::move(found)} {
+  rename();
+}
 
 void LinkWatch::read(Instant now, law::LinkFacts& facts) {
   error_.reset();
@@ -36,6 +38,7 @@ void LinkWatch::follow(Instant now, law::LinkFacts& facts) {
     facts = {};
     found_.sources.clear();
     found_.states.assign(1, {"link", false, state_.exists ? "the interface has no carrier" : "the interface is gone"});
+    rename();
     is_look_due_ = state_.exists && state_.is_running;
   }
   if (!is_look_due_ || (has_looked_ && now - looked_at_ < look_period)) return;
@@ -45,15 +48,16 @@ void LinkWatch::follow(Instant now, law::LinkFacts& facts) {
   ++looks_total_;
   if (auto found = find_()) found_ = std::move(found).value();
   else error_ = found.error();
+  rename();
 }
 
-std::string LinkWatch::summary() const {
-  std::string text;
+void LinkWatch::rename() {
+  name_.clear();
   for (const auto& source : found_.sources) {
-    if (!text.empty()) text += '+';
-    text += source->name();
+    if (!name_.empty()) name_ += '+';
+    name_ += source->name();
   }
-  return text.empty() ? std::string{"none"} : text;
+  if (name_.empty()) name_ = "none";
 }
 
 }  // namespace onehop::link

@@ -77,23 +77,24 @@ class LinkWatch final : public FactSource {
   /// For tests and simulators. `state` is the interface's at the time of the call; events may be null.
   LinkWatch(Find find, std::unique_ptr<LinkEvents> events, LinkState state, SourceSet found);
 
-  [[nodiscard]] std::string_view name() const noexcept override { return "link"; }
+  /// name is of the sources in use: "nl80211+softnet", or "none".
+  [[nodiscard]] std::string_view name() const noexcept override { return name_; }
   void read(Instant now, law::LinkFacts& facts) override;
   /// error is that of the first source that has one.
   [[nodiscard]] const std::optional<Error>& error() const noexcept override { return error_; }
 
   [[nodiscard]] const std::vector<SourceState>& states() const noexcept { return found_.states; }
-  /// summary names the sources in use: "nl80211+softnet", or "none".
-  [[nodiscard]] std::string summary() const;
   [[nodiscard]] std::uint64_t looks_total() const noexcept { return looks_total_; }
 
  private:
   void follow(Instant now, law::LinkFacts& facts);
+  void rename();
 
   Find find_;
   std::unique_ptr<LinkEvents> events_;
   LinkState state_;
   SourceSet found_;
+  std::string name_;
   bool is_look_due_ = false;
   Instant looked_at_{};
   bool has_looked_ = false;

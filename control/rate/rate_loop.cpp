@@ -167,6 +167,8 @@ void RateLoop::write_trace(const law::LinkSample& sample, const RateGrant& grant
                .turns = counters.turns_total - traced_.turns_total, .wakeups = counters.wakeups_total - traced_.wakeups_total,
                .syscalls = counters.syscalls_total - traced_.syscalls_total,
                .refused_total = sample.path.tx_queue.refused_total, .lost_total = sample.path.packets_lost_total};
+  if (!fact_sources_.empty()) row.link_source = fact_sources_.front()->name();
+  row.facts = sample.facts;
   row.law.rate = grant.rate;
   row.law.backlog_max = grant.backlog_max;
   row.law.bottleneck = bottleneck_;

@@ -16,6 +16,13 @@ constexpr const char* detail_names =
     ",law,sensor,alpha_permille,beta_bytes_per_s,a_bytes,b_bytes,aggregate_bytes,phy_rate_bytes_per_s,airtime_use_permille,"
     "stations,share_bytes_per_s,tau_ns,gate_bytes,loss_cap_bytes_per_s,feedback_interval_ns";
 
+// The link's own facts, as they were read: a fact that was never read, or went away, is an empty cell. Its age is against
+// the row's time.
+constexpr const char* fact_names =
+    ",link_source,exact_queue_bytes,exact_drained_bytes,exact_queue_age_ns,link_rate_bytes_per_s,link_rate_age_ns,channel_busy_ns,"
+    "mac_retries_total,mac_failed_total,host_dropped_total";
+
+std::int64_t number_of(std::uint64_t n) noexcept { return static_cast<std::int64_t>(n); }
 std::int64_t number_of(Bytes b) noexcept { return b.count; }
 std::int64_t number_of(BytesPerSecond r) noexcept { return r.count; }
 std::int64_t number_of(Gain g) noexcept { return g.permille; }
@@ -30,6 +37,30 @@ int write_cell(std::FILE* file, const std::optional<T>& value) noexcept {
 template <class... T>
 bool write_cells(std::FILE* file, const std::optional<T>&... values) noexcept {
   return ((write_cell(file, values) >= 0) && ...);
+}
+
+bool write_facts(std::FILE* file, Instant at, std::string_view source, const law::LinkFacts& facts) noexcept {
+  std::optional<Bytes> queue, drained;
+  std::optional<Nanos> queue_age, rate_age, busy;
+  std::optional<BytesPerSecond> rate;
+  std::optional<std::uint64_t> retries, failed, dropped;
+  if (const auto& fact = facts.exact_queue) {
+    queue = fact->value.queue.occupancy;
+    drained = fact->value.queue.drained_total;
+    queue_age = at - fact->at;
+  }
+  if (const auto& fact = facts.phy_rate) {
+    rate = fact->value;
+    rate_age = at - fact->at;
+  }
+  if (facts.channel) busy = facts.channel->value.busy_total;
+  if (facts.mac) {
+    retries = facts.mac->value.tx_retries_total;
+    failed = facts.mac->value.tx_failed_total;
+  }
+  if (facts.host) dropped = facts.host->value.dropped_total;
+  return std::fprintf(file, ",%.*s", static_cast<int>(source.size()), source.data()) >= 0 &&
+         write_cells(file, queue, drained, queue_age, rate, rate_age, busy, retries, failed, dropped);
 }
 
 // A line of the head stays one line, whatever the command line held.
@@ -83,7 +114,7 @@ Result<TraceWriter> TraceWriter::open(const std::string& path, const TraceHeader
   }
   std::fputs(",rate_bytes_per_s,backlog_max_bytes,bottleneck,is_degraded,srtt_ns,lower_queue_bytes,lower_queue_age_ns,turns,"
              "wakeups,syscalls,refused_total,lost_total", file);
-  std::fprintf(file, "%s\n", detail_names);
+  std::fprintf(file, "%s%s\n", detail_names, fact_names);
   return self;
 }
 
@@ -106,6 +137,7 @@ void TraceWriter::write(const TraceRow& row) noexcept {
       std::fprintf(file, ",%.*s,%s", static_cast<int>(row.law_name.size()), row.law_name.data(), name_of(d.sensor)) >= 0 &&
       write_cells(file, d.alpha, d.beta, d.a, d.b, d.aggregate, d.phy_rate, d.airtime_use, d.stations, d.share, d.tau, d.gate,
                   d.loss_cap, d.feedback_interval) &&
+      write_facts(file, row.at, row.link_source, row.facts) &&
       std::fputc('\n', file) != EOF;
   if (!is_written) failed_errno_ = errno;
 }

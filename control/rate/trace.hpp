@@ -36,6 +36,8 @@ struct TraceRow {
   std::uint64_t turns = 0, wakeups = 0, syscalls = 0;  ///< since the last row
   std::uint64_t refused_total = 0;
   std::uint64_t lost_total = 0;
+  std::string_view link_source{"none"};  ///< who read the facts: "nl80211+softnet"; without comma
+  law::LinkFacts facts;
 };
 
 class TraceWriter {

@@ -116,24 +116,40 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   ONEHOP_TRY(made, law::make_law(law_options));
   law_ = std::move(made);
   facts_.law = law_->name();
+  if (is_sending) {
+    ONEHOP_TRYV(open_link_sources(plan));
+  }
   if (!options_.trace_file.empty() && is_sending && !trace_) {
-    const std::string config = fmt::format("law {}{} target {} bounds {} io {} frame {}", options_.law,
+    const std::string config = fmt::format("law {}{} target {} bounds {} io {} frame {} link {}", options_.law,
                                            options_.has_qcut ? "+qcut" : "", options_.target, options_.bounds,
-                                           facts_.io_used, facts_.frame_bytes);
+                                           facts_.io_used, facts_.frame_bytes, facts_.link_source);
     ONEHOP_TRY(trace, rate::TraceWriter::open(options_.trace_file, {command_line(), ONEHOP_VERSION, config}));
     trace_ = std::move(trace);
   }
-  if (is_sending) {
-    if (auto qdisc = link::QdiscSource::open(limits.ifindex); qdisc.has_value()) qdisc_ = std::move(qdisc).value();
-    else reporter_.say("no reading of the queue discipline: " + qdisc.error().message());
-  }
   rate_ = std::make_unique<rate::RateLoop>(*law_, qdisc_ ? &*qdisc_ : nullptr, links_->report, links_->limits,
                                            links_->grant, links_->state, trace_ ? &*trace_ : nullptr);
+  if (link_) rate_->add_fact_source(*link_);
   if (is_sending) {
     rate_thread_ = std::make_unique<rate::RateThread>(*rate_);
     ONEHOP_TRYV(rate_thread_->start());
     rate_thread_->wake();
   }
+  return success();
+}
+
+Result<void> Job::open_link_sources(const plane::DataPlan& plan) {
+  if (auto qdisc = link::QdiscSource::open(plan.path.ifindex); qdisc.has_value()) qdisc_ = std::move(qdisc).value();
+  else reporter_.say("no reading of the queue discipline: " + qdisc.error().message());
+  link::LinkOptions link_options{.ifindex = plan.path.ifindex, .peer = std::nullopt, .has_qdisc = facts_.io_used == "udp",
+                                 .model_path = options_.link_model};
+  // The peer's link address stands first in the header template, where the neighbour is known.
+  const auto target = std::span{plan.path.header}.first<6>();
+  if (plan.path.has_neighbour) std::ranges::copy(target, link_options.peer.emplace().begin());
+  auto watch = link::LinkWatch::open(link_options, monotonic_now);
+  if (!watch.has_value() && !options_.link_model.empty()) return watch.error();
+  if (watch.has_value()) link_ = std::move(watch).value();
+  else reporter_.say("no facts of the link: " + watch.error().message());
+  facts_.link_source = link_ ? std::string{link_->name()} : "none";
   return success();
 }
 
@@ -176,6 +192,7 @@ void Job::stop() noexcept {
   engine_.reset();
   file_thread_.reset();
   qdisc_.reset();
+  link_.reset();
   links_ = std::make_unique<SessionLinks>();
   progress_.finish();
 }

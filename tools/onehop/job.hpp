@@ -16,6 +16,7 @@
 #include <string>
 
 #include "control/law/make_law.hpp"
+#include "control/link/link_watch.hpp"
 #include "control/link/qdisc_source.hpp"
 #include "control/plane/path_follower.hpp"
 #include "control/plane/session.hpp"
@@ -49,6 +50,8 @@ class Job {
   // --- the session's calls
   /// start_control starts the control thread for `plan`'s path, or on the receiving end the counting.
   [[nodiscard]] Result<void> start_control(const plane::DataPlan& plan, bool is_sending);
+  /// open_link_sources finds what can be read of the link below `plan`'s path.
+  [[nodiscard]] Result<void> open_link_sources(const plane::DataPlan& plan);
   [[nodiscard]] run::GateKeys keys_of(const plane::DataPlan& plan, bool is_sending) const;
   [[nodiscard]] Result<void> start_engine(std::unique_ptr<Engine> engine);
   /// stop joins engine, file and control threads, in this order, and keeps what they counted.
@@ -98,6 +101,7 @@ class Job {
   std::unique_ptr<rate::RateLoop> rate_;
   std::unique_ptr<rate::RateThread> rate_thread_;  // sending only: the receiving end has no rate to set, this thread counts
   std::optional<link::QdiscSource> qdisc_;
+  std::optional<link::LinkWatch> link_;
   std::optional<rate::TraceWriter> trace_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<file::FileThread> file_thread_;

@@ -68,6 +68,7 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
           {"io_mode", facts.io_mode},
           {"io_reason", facts.io_reason},
           {"interface", facts.interface},
+          {"link_source", facts.link_source},
           {"frame_bytes", facts.frame_bytes},
           {"law", facts.law},
           {"tx_queue", tx},

@@ -36,6 +36,7 @@ struct RunFacts {
   bool is_hash_ok = false;
   PortInfo port;
   std::string interface;
+  std::string link_source{"none"};  ///< who read facts of the link
   std::size_t frame_bytes = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
+#include "control/link/emulated_source.hpp"
 #include "control/plane/path_follower.hpp"
 #include "control/plane/send_session.hpp"
 #include "engine/file/source.hpp"
@@ -137,6 +138,10 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   Job job{io, options.common, reporter, "send"};
   ONEHOP_TRYV(open_port_early(options, to, job));
   ONEHOP_TRYV(become_sudo_user());
+  if (!options.common.link_model.empty()) {
+    // Now, and not when the peer has accepted.
+    ONEHOP_TRYV(link::EmulatedSource::open(options.common.link_model));
+  }
   ONEHOP_TRY(files, file::open_source_files(options.paths));
 
   plane::SendOptions session_options;

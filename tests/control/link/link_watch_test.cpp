@@ -127,18 +127,18 @@ TEST_CASE("N10 a link that loses its carrier is blind at once and looked at agai
   law::LinkFacts facts;
   Instant now = world.now;
   watch.read(now, facts);
-  CHECK(watch.summary() == "sensor");
+  CHECK(watch.name() == "sensor");
   world.event = LinkState{.exists = true, .is_running = false, .name = "wlan0"};
   watch.read(now += 1ms, facts);
   CHECK_FALSE(facts.phy_rate);
-  CHECK(watch.summary() == "none");
+  CHECK(watch.name() == "none");
   CHECK(watch.states().front().reason == "the interface has no carrier");
   watch.read(now += 1s, facts);
   CHECK_FALSE(facts.phy_rate);
   world.event = up;
   watch.read(now += 1ms, facts);
   CHECK(facts.phy_rate);
-  CHECK(watch.summary() == "sensor");
+  CHECK(watch.name() == "sensor");
   world.event = LinkState{};
   watch.read(now += 1ms, facts);
   CHECK_FALSE(facts.phy_rate);
@@ -167,7 +167,7 @@ TEST_CASE("an event that changes nothing of the link is no reason to look, and a
 TEST_CASE("loopback has the host's counters and says why it has nothing else", "[control][link][watch]") {
   auto watch = LinkWatch::open({.ifindex = static_cast<int>(::if_nametoindex("lo"))}, monotonic_now);
   REQUIRE(watch);
-  CHECK(watch.value().summary() == "softnet");
+  CHECK(watch.value().name() == "softnet");
   for (const SourceState& state : watch.value().states()) CHECK(state.is_open == state.reason.empty());
   law::LinkFacts facts;
   watch.value().read(monotonic_now(), facts);
