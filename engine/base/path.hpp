@@ -29,7 +29,8 @@ struct PathReport {
   std::uint64_t packets_sent_total = 0;
   std::uint64_t packets_lost_total = 0; ///< declared lost by feedback, less what our own queue refused
   std::uint64_t packets_ce_total = 0;   ///< CE marks that the peer counted
-  std::uint64_t packets_link_acked_total = 0;
+  std::uint64_t packets_link_acked_total = 0;   ///< of the frames that the link reports on: a sample
+  std::uint64_t packets_link_failed_total = 0;  ///< likewise: given up by the link after its last retry
   Bytes sent_total{};                   ///< wire bytes handed to the port
   Bytes offered{};                      ///< file bytes that could be sent now (blocks read, not yet sent)
   Bytes payload_per_frame{};            ///< file bytes in a full frame

@@ -46,6 +46,11 @@ class UdpPort {
 
   /// wake ends a wait() from another thread; one that comes before the wait ends the next. Syscalls: write.
   void wake() noexcept;
+  /// ask_link_status asks Wi-Fi drivers for acknowledgements of single frames (link_status.hpp); for a sender, before the
+  /// engine core runs. Syscalls: setsockopt.
+  void ask_link_status() noexcept { (void)socket_.link_status().ask(socket_.fd()); }
+  /// link_status counts what the link acknowledged, where it was asked for and the driver answers.
+  [[nodiscard]] const LinkStatus& link_status() const noexcept { return socket_.link_status(); }
   [[nodiscard]] bool is_gro_on() const noexcept { return rx_.is_gro_on(); }
   [[nodiscard]] std::uint64_t oversized_total() const noexcept { return rx_.oversized_total(); }
 
@@ -70,6 +75,7 @@ class UdpPort {
   std::int64_t rmem_read_bytes_ = 0;
   Bytes received_at_reading_{};
   std::uint64_t own_syscalls_total_ = 0;
+  Instant reports_read_at_{};
 };
 
 static_assert(Port<UdpPort>);

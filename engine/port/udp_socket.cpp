@@ -23,6 +23,8 @@ namespace {
 // Implementation constant: ICMP errors read per call. More of them wait for the next call, so that a flood of forged
 // ICMP costs the core a bounded time.
 constexpr int errors_per_call_max = 16;
+// Reports of the link, one per frame, are our own driver's: 256 are what leaves in some milliseconds.
+constexpr int reports_per_call_max = 256;
 
 std::string address_text(const sockaddr& address) {
   char text[INET6_ADDRSTRLEN] = "?";
@@ -160,8 +162,8 @@ UdpSocket::MemInfo UdpSocket::mem_info() const noexcept {
 
 std::uint32_t UdpSocket::drain_errors() const noexcept {
   std::uint32_t syscalls = 0;
-  for (int i = 0; i < errors_per_call_max; ++i) {
-    char control[256];
+  for (int errors = 0, reports = 0; errors < errors_per_call_max && reports < reports_per_call_max;) {
+    alignas(cmsghdr) char control[256];
     char data[64];
     iovec piece{.iov_base = data, .iov_len = sizeof data};
     msghdr message{};
@@ -171,6 +173,8 @@ std::uint32_t UdpSocket::drain_errors() const noexcept {
     message.msg_controllen = sizeof control;
     syscalls += 1;
     if (::recvmsg(fd(), &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) break;
+    if (link_status_.take(message)) ++reports;
+    else ++errors;
   }
   // The pending error outlives the queue and would fail the next call.
   int error = 0;

@@ -16,6 +16,7 @@
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
 #include "engine/base/telemetry.hpp"
+#include "engine/port/link_status.hpp"
 
 namespace onehop {
 
@@ -71,14 +72,18 @@ class UdpSocket {
   [[nodiscard]] bool set_gro(bool is_on) const noexcept;
   /// Syscalls: getsockopt (0.2 us).
   [[nodiscard]] MemInfo mem_info() const noexcept;
-  /// drain_errors empties the ICMP error queue and forgets it: nobody authenticated it, so it decides nothing. Bounded
-  /// per call. Returns the system calls made. Syscalls: recvmsg, getsockopt.
+  /// drain_errors empties the error queue: reports of the link are counted, ICMP errors forgotten, because nobody
+  /// authenticated them and so they decide nothing. Bounded per call. Returns the system calls made.
+  /// Syscalls: recvmsg, getsockopt.
   std::uint32_t drain_errors() const noexcept;
+  /// link_status is the account of what the link acknowledged, as far as it is asked for.
+  [[nodiscard]] LinkStatus& link_status() const noexcept { return link_status_; }
 
  private:
   Fd fd_;
   bool is_ipv6_ = false;
   bool is_loopback_ = false;
+  mutable LinkStatus link_status_;  // the kernel's account: reading an error queue that is full of it is no change of ours
 };
 
 [[nodiscard]] socklen_t sockaddr_bytes(sa_family_t family) noexcept;

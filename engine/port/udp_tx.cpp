@@ -194,6 +194,7 @@ int UdpTx::send_each(const UdpSocket& socket, Batch& batch) noexcept {
     const auto sent_frames = static_cast<std::size_t>(sent);
     const std::size_t bytes = std::min(batch.bytes, sent_frames * batch.segment_bytes);
     learn(socket, wire_of(bytes, sent_frames), sent_frames);
+    socket.link_status().on_sent(socket.fd(), static_cast<std::uint32_t>(sent_frames));
     take_front(batch, sent_frames);
     if (sent_frames == 0) return EAGAIN;
   }

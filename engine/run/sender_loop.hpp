@@ -319,6 +319,10 @@ class SenderLoop {
     report.packets_sent_total = totals.packets_sent;
     report.packets_lost_total = totals.packets_lost - std::min(totals.packets_lost, report.tx_queue.refused_total);
     report.packets_ce_total = totals.ce_packets;
+    if constexpr (requires { port_.link_status(); }) {
+      report.packets_link_acked_total = port_.link_status().acked_total();
+      report.packets_link_failed_total = port_.link_status().failed_total();
+    }
     report.sent_total = report.tx_queue.drained_total + report.tx_queue.occupancy;
     report.offered = sender_.offered();
     report.payload_per_frame = Bytes{static_cast<std::int64_t>(sender_.frame_payload_bytes())};

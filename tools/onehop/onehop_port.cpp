@@ -96,6 +96,7 @@ std::unique_ptr<Engine> OpenPort::make_sender(const run::GateKeys& keys, const r
                                               run::EngineLinks links) {
   return std::visit([&](auto& port) -> std::unique_ptr<Engine> {
     using PortType = std::remove_reference_t<decltype(*port)>;
+    if constexpr (requires { port->ask_link_status(); }) port->ask_link_status();
     return std::make_unique<PortEngine<run::SenderLoop<PortType>, PortType>>(*port, keys, config, links);
   }, port_);
 }

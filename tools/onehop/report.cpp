@@ -62,6 +62,8 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
           {"duplicate_bytes_total", path.counters.duplicate_bytes_total},
           {"loss_ratio", loss},
           {"ce_packets_total", path.packets_ce_total},
+          {"link_acked_total", path.packets_link_acked_total},
+          {"link_failed_total", path.packets_link_failed_total},
           {"srtt_ns", path.srtt.count()},
           {"io_requested", facts.io_requested},
           {"io_used", facts.io_used},
