@@ -2,8 +2,10 @@
 #include "control/link/qdisc_source.hpp"
 
 #include <libmnl/libmnl.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
+#include <algorithm>
 #include <array>
 
 namespace onehop::link {
@@ -47,6 +49,14 @@ std::optional<LowerQueue> QdiscSource::poll(Instant now) {
     if (queue) return queue;
   }
   return std::nullopt;
+}
+
+std::string QdiscSource::root_kind() const {
+  const int ifindex = links_.front().ifindex;
+  const auto root = std::ranges::find_if(readings_, [&](const QdiscReading& qdisc) {
+    return qdisc.ifindex == ifindex && qdisc.parent == TC_H_ROOT;
+  });
+  return root == readings_.end() ? std::string{} : root->kind;
 }
 
 }  // namespace onehop::link

@@ -24,6 +24,8 @@ class QdiscSource final : public LinkSource {
   /// poll may wait for rtnl_lock. Syscalls: sendto, recvmsg.
   [[nodiscard]] std::optional<LowerQueue> poll(Instant now) override;
   [[nodiscard]] const std::optional<Error>& error() const noexcept override { return error_; }
+  /// root_kind is the kind of the interface's own root qdisc in the last poll; empty where there was none.
+  [[nodiscard]] std::string root_kind() const;
 
  private:
   QdiscSource(NetlinkSocket&& socket, std::vector<LinkInfo>&& links) noexcept

@@ -2,12 +2,14 @@
 // The program's commands, one file each. They return what the process exits with, and have said everything by then.
 #pragma once
 
+#include "tools/onehop/doctor.hpp"
 #include "tools/onehop/options.hpp"
 
 namespace onehop::tool {
 
 [[nodiscard]] ExitCode send_command(const SendOptions& options);
 [[nodiscard]] ExitCode recv_command(const RecvOptions& options);
+[[nodiscard]] ExitCode doctor_command(const DoctorOptions& options);
 [[nodiscard]] ExitCode version_command(bool is_verbose);
 
 }  // namespace onehop::tool

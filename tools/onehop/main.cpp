@@ -80,6 +80,13 @@ int run_program(int argc, char** argv) {
   add_common_options(*recv_app, recv.common);
   recv_app->fallthrough();
 
+  DoctorOptions doctor;
+  bool is_unprobed = false;
+  CLI::App* doctor_app = app.add_subcommand("doctor", "show what onehop can see and use on this machine");
+  doctor_app->add_option("--iface", doctor.interface, "network interface to look at (default: all that are up)");
+  doctor_app->add_flag("--no-probe", is_unprobed, "do not try AF_XDP: it takes the link of some drivers down for a second");
+  doctor_app->add_flag("--json", doctor.is_json, "one JSON line per interface on standard output");
+
 #if ONEHOP_HAS_LAB
   lab::LabCommand lab_command;
   lab::add_lab_command(app, lab_command);
@@ -107,6 +114,8 @@ int run_program(int argc, char** argv) {
   hide_secrets();
   if (send_app->parsed()) return static_cast<int>(send_command(send));
   if (recv_app->parsed()) return static_cast<int>(recv_command(recv));
+  doctor.is_probing = !is_unprobed;
+  if (doctor_app->parsed()) return static_cast<int>(doctor_command(doctor));
 #if ONEHOP_HAS_LAB
   if (lab_command.is_parsed()) return lab_command.run();
 #endif

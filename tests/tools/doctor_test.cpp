@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// How findings are shown. What doctor finds is tested on real interfaces (tests/lab/doctor_test.py).
+#include <catch2/catch.hpp>
+
+#include <sstream>
+
+#include "tools/onehop/doctor.hpp"
+
+namespace onehop::tool {
+namespace {
+
+Diagnosis example() {
+  Diagnosis out{.interface = "wlan0", .is_usable = true};
+  out.findings = {
+      {"interface", "state", Verdict::good, "up, with a carrier", "running"},
+      {"io", "afxdp-zero-copy", Verdict::bad,
+       "no: bind AF_XDP socket to wlan0: Operation not supported, which takes more than one line to tell in full", false,
+       "take --xdp-mode skb, which works on every interface, or --io udp, which is no dearer on Wi-Fi"},
+      {"telemetry", "a-key-that-is-longer-than-its-column", Verdict::info, "text", nullptr},
+  };
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("doctor's text keeps to its columns and loses no word", "[tools][doctor]") {
+  for (const std::size_t columns : {60UL, 80UL, 120UL}) {
+    const std::string text = doctor_text(example(), columns);
+    std::istringstream lines{text};
+    for (std::string line; std::getline(lines, line);) CHECK(line.size() <= columns);
+    std::istringstream found{text};
+    std::string flat;
+    for (std::string word; found >> word;) flat += word + ' ';
+    CHECK(flat.find("wlan0 The interface + state up, with a carrier") != std::string::npos);
+    CHECK(flat.find("more than one line to tell in full > take --xdp-mode skb,") != std::string::npos);
+    CHECK(flat.find("a-key-that-is-longer-than-its-column text") != std::string::npos);
+  }
+}
+
+TEST_CASE("doctor's JSON has one entry per finding with verdict, value and remedy", "[tools][doctor]") {
+  const Json json = doctor_json(example());
+  CHECK(json["interface"] == "wlan0");
+  CHECK(json["is_usable"] == true);
+  CHECK(json["link"]["state"]["ok"] == true);
+  CHECK(json["link"]["state"]["value"] == "running");
+  CHECK_FALSE(json["link"]["state"].contains("remedy"));
+  CHECK(json["io"]["afxdp-zero-copy"]["ok"] == false);
+  CHECK(json["io"]["afxdp-zero-copy"]["remedy"].get<std::string>().starts_with("take"));
+  CHECK(json["telemetry"]["a-key-that-is-longer-than-its-column"]["ok"].is_null());
+}
+
+}  // namespace onehop::tool

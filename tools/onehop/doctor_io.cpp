@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// How frames can leave: the UDP port, and each AF_XDP mode, tried as `onehop send --io afxdp` would and given back.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+
+#include "engine/port/udp_port.hpp"
+#include "tools/onehop/doctor.hpp"
+#include "tools/onehop/onehop_port.hpp"
+#include "tools/onehop/quantity.hpp"
+
+namespace onehop::tool {
+
+namespace {
+
+sockaddr_storage any_loopback() {
+  sockaddr_storage storage{};
+  auto& in4 = reinterpret_cast<sockaddr_in&>(storage);
+  in4.sin_family = AF_INET;
+  in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return storage;
+}
+
+Finding find_buffer(const char* key, const char* limit, std::int64_t granted_bytes, std::int64_t asked_bytes) {
+  // The kernel doubles what it grants, to account for its own structures.
+  const bool is_full = granted_bytes >= 2 * asked_bytes;
+  return {"limits", key, is_full ? Verdict::good : Verdict::bad,
+          fmt::format("{} granted of {} asked for", format_bytes(static_cast<std::uint64_t>(granted_bytes / 2)),
+                      format_bytes(static_cast<std::uint64_t>(asked_bytes))),
+          granted_bytes / 2,
+          is_full ? "" : fmt::format("a burst may overrun it: sysctl -w net.core.{}={}, or run with sudo", limit, asked_bytes)};
+}
+
+void find_udp(Diagnosis& out) {
+  UdpPortConfig config;
+  config.local = any_loopback();
+  auto socket = UdpSocket::open(config);
+  if (!socket) {
+    out.findings.push_back({"io", "udp", Verdict::bad, socket.error().message(), false});
+    return;
+  }
+  const bool has_gso = socket.value().is_gso_known(), has_gro = socket.value().set_gro(true);
+  out.findings.push_back({"io", "udp", Verdict::good,
+                          fmt::format("yes, without privilege; sends 44 frames a call: {}; takes bursts: {}",
+                                      has_gso ? "yes (UDP_SEGMENT)" : "no (Linux before 4.18)",
+                                      has_gro ? "yes (UDP_GRO)" : "no (Linux before 5.0)"),
+                          Json{{"gso", has_gso}, {"gro", has_gro}}});
+  const UdpSocket::MemInfo info = socket.value().mem_info();
+  out.findings.push_back(find_buffer("receive-buffer", "rmem_max", info.rcvbuf_bytes, config.rcvbuf_bytes));
+  out.findings.push_back(find_buffer("send-buffer", "wmem_max", info.sndbuf_bytes, config.sndbuf_bytes));
+}
+
+#if ONEHOP_HAS_XDP
+void probe_modes(const std::string& interface, Diagnosis& out) {
+  bool is_refused = false;  // for lack of privilege: the other modes would only say so again
+  for (const XdpMode mode : {XdpMode::zero_copy, XdpMode::copy, XdpMode::skb}) {
+    const std::string key = "afxdp-" + std::string{to_string(mode)};
+    if (is_refused) {
+      out.findings.push_back({"io", key, Verdict::bad, "not tried: see above", nullptr});
+      continue;
+    }
+    auto port = AfXdpPort::open({.interface = interface, .local = any_loopback(), .mode = mode});
+    if (port) {
+      out.findings.push_back({"io", key, Verdict::good, fmt::format("yes, on {} queue(s)", port.value()->rx_queues()), true});
+      continue;
+    }
+    const Error& error = port.error();
+    is_refused = error.code == ExitCode::privilege_missing;
+    out.findings.push_back({"io", key, Verdict::bad, "no: " + error.attempt + ": " + error.cause, is_refused ? Json(nullptr) : Json(false),
+                            is_refused ? error.hint : ""});
+  }
+}
+
+void find_afxdp(const std::string& interface, bool is_probing, Diagnosis& out) {
+  const auto facts = xdp::read_interface(interface);
+  if (!facts.has_value()) return;
+  const std::string attached = xdp::attached_program(facts.value().ifindex);
+  if (!attached.empty()) {
+    out.findings.push_back({"io", "xdp-program", Verdict::bad, "the interface has " + attached, attached,
+                            "AF_XDP needs its place: ip link set " + interface + " xdp off, where nobody needs it"});
+  }
+  if (!is_probing || !out.is_usable) {
+    out.findings.push_back({"io", "afxdp", Verdict::info, is_probing ? "not tried: the interface has no carrier" : "not tried: --no-probe", nullptr});
+    return;
+  }
+  if (attached.empty()) probe_modes(interface, out);
+}
+#endif
+
+}  // namespace
+
+void find_io(const std::string& interface, bool is_probing, Diagnosis& out) {
+  find_udp(out);
+#if ONEHOP_HAS_XDP
+  find_afxdp(interface, is_probing, out);
+#else
+  (void)interface;
+  (void)is_probing;
+  out.findings.push_back({"io", "afxdp", Verdict::bad, "this build has no AF_XDP port: libbpf or clang was missing", false,
+                          "install libbpf-dev and clang and build again"});
+#endif
+  // As OpenPort decides: only zero-copy is worth the privileges and the way around the firewall.
+  const bool has_zero_copy = std::ranges::any_of(out.findings, [](const Finding& finding) {
+    return finding.section == "io" && finding.key == "afxdp-zero-copy" && finding.verdict == Verdict::good;
+  });
+  out.findings.push_back({"io", "auto", Verdict::info, has_zero_copy ? "--io auto takes afxdp, because it has zero-copy" :
+                          "--io auto takes udp: without zero-copy AF_XDP is no cheaper", has_zero_copy ? "afxdp" : "udp"});
+  out.findings.push_back({"io", "dpdk", Verdict::bad, "this version has no DPDK port", false});
+}
+
+}  // namespace onehop::tool
