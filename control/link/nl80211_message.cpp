@@ -5,6 +5,7 @@
 #include <linux/nl80211.h>
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 
 #include "control/link/attribute.hpp"
@@ -208,6 +209,16 @@ std::optional<std::uint16_t> width_of(std::uint32_t code) {
 }
 
 }  // namespace
+
+std::string to_text(const WifiRate& rate) {
+  static constexpr std::array<const char*, 5> names{"legacy", "HT", "VHT", "HE", "EHT"};
+  std::string text = names[static_cast<std::size_t>(rate.generation)];
+  if (rate.mcs) text += " MCS " + std::to_string(*rate.mcs);
+  if (rate.streams) text += ", " + std::to_string(*rate.streams) + (*rate.streams == 1 ? " stream" : " streams");
+  text += ", " + std::to_string(rate.width_mhz) + " MHz";
+  if (rate.guard) text += ", guard " + std::to_string(rate.guard->count()) + " ns";
+  return text;
+}
 
 std::optional<Family> parse_family(Octets message) {
   genlmsghdr header;

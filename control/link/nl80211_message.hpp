@@ -37,6 +37,9 @@ struct WifiRate {
   std::optional<Nanos> guard;             ///< absent for legacy
 };
 
+/// to_text is for people: "VHT MCS 5, 3 streams, 80 MHz, guard 800 ns".
+[[nodiscard]] std::string to_text(const WifiRate& rate);
+
 /// TxqCounters: queues of mac80211 (fq_codel) below one interface or towards one station. Bytes are of 802.11 frames
 /// before encryption, a few more than on Ethernet. Absent: not reported.
 struct TxqCounters {

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "control/link/link_watch.hpp"
+#include "control/link/nl80211_source.hpp"
 #include "control/link/qdisc_source.hpp"
 #include "engine/base/time.hpp"
 #include "engine/port/udp_socket.hpp"
@@ -100,6 +101,21 @@ std::pair<std::string, Json> values_of(const law::LinkFacts& facts) {
   return {text, json};
 }
 
+/// add_wifi adds what laws do not read and people want to see.
+void add_wifi(const link::Nl80211Source& wifi, std::string& text, Json& value) {
+  value["stations_listed"] = wifi.list().size();
+  if (wifi.interface().frequency_mhz) value["frequency_mhz"] = *wifi.interface().frequency_mhz;
+  const auto& station = wifi.station();
+  if (!station) {
+    if (wifi.list().size() > 1) text += fmt::format("{}{} stations: which is the peer is known while sending", text.empty() ? "" : ", ", wifi.list().size());
+    return;
+  }
+  if (station->signal_dbm) value["signal_dbm"] = *station->signal_dbm;
+  if (!station->tx_rate) return;
+  value["tx_rate"] = link::to_text(*station->tx_rate);
+  text += ", " + link::to_text(*station->tx_rate);
+}
+
 void find_link_sources(int ifindex, Diagnosis& out) {
   auto set = link::find_sources({.ifindex = ifindex}, monotonic_now);
   if (!set) return;
@@ -112,6 +128,7 @@ void find_link_sources(int ifindex, Diagnosis& out) {
     law::LinkFacts facts;
     const Nanos cost = median_cost([&](Instant now) { (*source)->read(now, facts); });
     auto [text, value] = values_of(facts);
+    if (const auto* wifi = dynamic_cast<const link::Nl80211Source*>(source->get()); wifi != nullptr) add_wifi(*wifi, text, value);
     if (const auto& error = (*source)->error()) {
       out.findings.push_back({"telemetry", state.name, Verdict::bad, error->message(), nullptr});
     } else if (value.empty()) {

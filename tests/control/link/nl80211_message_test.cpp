@@ -135,6 +135,12 @@ TEST_CASE("hwsim's airtime is zero for ever, and its survey has no receive time"
   CHECK(pick_survey(surveys, 0) == nullptr);
 }
 
+TEST_CASE("a rate reads as people write it", "[control][link][nl80211]") {
+  WifiRate rate{.rate = mbit_per_s(156), .generation = WifiGeneration::vht, .mcs = std::uint8_t{5}, .streams = std::uint8_t{3}, .width_mhz = 80, .guard = 400ns};
+  CHECK(to_text(rate) == "VHT MCS 5, 3 streams, 80 MHz, guard 400 ns");
+  CHECK(to_text(WifiRate{}) == "legacy, 20 MHz");
+}
+
 TEST_CASE("a message of another family, command or kind gives nothing", "[control][link][nl80211]") {
   const std::uint16_t id = family_id();
   const Message station = recorded_binary("stations_sta.bin").front();

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// LinkWatch against this kernel's notifications, in a network namespace of this process that ends with it. A program of its
+// own (no Catch runner): it must unshare before anything else, and skips with 77.
+#include <net/if.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "control/link/link_watch.hpp"
+#include "control/link/wired_source.hpp"
+#include "engine/base/time.hpp"
+
+using namespace onehop;
+using namespace onehop::link;
+
+namespace {
+int failures = 0;
+#define EXPECT(condition)                                                    \
+  do {                                                                       \
+    if (!(condition)) {                                                      \
+      std::printf("FAILED %s:%d: %s\n", __FILE__, __LINE__, #condition);    \
+      ++failures;                                                            \
+    }                                                                        \
+  } while (false)
+
+bool run(const char* command) {
+  const int rc = std::system(command);
+  if (rc != 0) std::printf("'%s' ended with %d\n", command, WEXITSTATUS(rc));
+  return rc == 0;
+}
+
+[[noreturn]] void skip(const char* reason) {
+  std::printf("skipped: %s\n", reason);
+  std::exit(77);
+}
+
+// The kernel tells of a carrier some milliseconds after it changed: read until the name is as wanted, 10 s at most.
+bool becomes(LinkWatch& watch, law::LinkFacts& facts, std::string_view name) {
+  for (int i = 0; i < 1000; ++i) {
+    watch.read(monotonic_now(), facts);
+    if (watch.name() == name) return true;
+    ::usleep(10'000);
+  }
+  std::printf("the sources are %s, not %s\n", std::string{watch.name()}.c_str(), std::string{name}.c_str());
+  return false;
+}
+}  // namespace
+
+int main() {
+  if (::unshare(CLONE_NEWNET) != 0) skip("a network namespace needs root");
+  if (!run("ip link add va type veth peer name vb && ip link set va up && ip link set vb up")) skip("ip cannot make veth here");
+  const int ifindex = static_cast<int>(::if_nametoindex("va"));
+  auto opened = LinkWatch::open({.ifindex = ifindex}, monotonic_now);
+  EXPECT(opened);
+  if (!opened) return 1;
+  LinkWatch& watch = opened.value();
+  law::LinkFacts facts;
+  EXPECT(becomes(watch, facts, "softnet"));
+  EXPECT(facts.host.has_value());
+  EXPECT(!facts.phy_rate);  // what a veth claims is worth nothing
+
+  // An event that is not about this link, and one that changes nothing that matters.
+  EXPECT(run("ip link add other type veth peer name rehto && ip link set va txqueuelen 500"));
+  const std::uint64_t looks = watch.looks_total();
+  watch.read(monotonic_now(), facts);
+  EXPECT(watch.looks_total() == looks);
+  EXPECT(facts.host.has_value());
+
+  EXPECT(run("ip link set vb down"));
+  EXPECT(becomes(watch, facts, "none"));
+  EXPECT(!facts.host);
+  EXPECT(watch.states().front().reason == "the interface has no carrier");
+  EXPECT(run("ip link set vb up"));
+  EXPECT(becomes(watch, facts, "softnet"));
+  EXPECT(run("ip link del va"));
+  EXPECT(becomes(watch, facts, "none"));
+  EXPECT(watch.states().front().reason == "the interface is gone");
+
+  const auto wired = WiredSource::open(static_cast<int>(::if_nametoindex("other")), true, monotonic_now);
+  EXPECT(!wired);
+  EXPECT(!WiredSource::open(9999, true, monotonic_now));
+  if (failures == 0) std::printf("ok\n");
+  return failures == 0 ? 0 : 1;
+}
