@@ -47,6 +47,13 @@ std::optional<Error> take_law_params(const ConfigFile& config, const CLI::App& a
   return std::nullopt;
 }
 
+CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& doctor) {
+  CLI::App* command = app.add_subcommand("doctor", "show what onehop can see and use on this machine");
+  command->add_option("--iface", doctor.interface, "network interface to look at (default: all that are up)");
+  command->add_flag("--no-probe{false}", doctor.is_probing, "do not try AF_XDP: it takes the link of some drivers down for a second");
+  command->add_flag("--json", doctor.is_json, "one JSON line per interface on standard output");
+  return command;
+}
 
 int run_program(int argc, char** argv) {
   remember_command_line(argc, argv);
@@ -81,11 +88,7 @@ int run_program(int argc, char** argv) {
   recv_app->fallthrough();
 
   DoctorOptions doctor;
-  bool is_unprobed = false;
-  CLI::App* doctor_app = app.add_subcommand("doctor", "show what onehop can see and use on this machine");
-  doctor_app->add_option("--iface", doctor.interface, "network interface to look at (default: all that are up)");
-  doctor_app->add_flag("--no-probe", is_unprobed, "do not try AF_XDP: it takes the link of some drivers down for a second");
-  doctor_app->add_flag("--json", doctor.is_json, "one JSON line per interface on standard output");
+  CLI::App* doctor_app = add_doctor_command(app, doctor);
 
 #if ONEHOP_HAS_LAB
   lab::LabCommand lab_command;
@@ -114,7 +117,6 @@ int run_program(int argc, char** argv) {
   hide_secrets();
   if (send_app->parsed()) return static_cast<int>(send_command(send));
   if (recv_app->parsed()) return static_cast<int>(recv_command(recv));
-  doctor.is_probing = !is_unprobed;
   if (doctor_app->parsed()) return static_cast<int>(doctor_command(doctor));
 #if ONEHOP_HAS_LAB
   if (lab_command.is_parsed()) return lab_command.run();
