@@ -214,10 +214,29 @@ TEST_CASE("a trace row names law and sensor, and what the law does not have is e
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   REQUIRE(lines.size() == 5);
-  CHECK_THAT(lines[3], Catch::EndsWith(",law,sensor,alpha_permille,beta_bytes_per_s,a_bytes,b_bytes,aggregate_bytes,"
+  CHECK_THAT(lines[3], Catch::Contains(",law,sensor,alpha_permille,beta_bytes_per_s,a_bytes,b_bytes,aggregate_bytes,"
                                        "phy_rate_bytes_per_s,airtime_use_permille,stations,share_bytes_per_s,tau_ns,gate_bytes,"
-                                       "loss_cap_bytes_per_s,feedback_interval_ns"));
-  CHECK_THAT(lines[4], Catch::EndsWith(",probe,mac,,-5,,,,,,3,,4000000,,,"));
+                                       "loss_cap_bytes_per_s,feedback_interval_ns,link_source,"));
+  CHECK_THAT(lines[4], Catch::EndsWith(",probe,mac,,-5,,,,,,3,,4000000,,,,none,,,,,,,,,"));
+}
+
+TEST_CASE("a trace row holds the link's facts with their ages, and an absent fact is empty", "[control][rate]") {
+  const TempFile file;
+  auto trace = TraceWriter::open(file.path, {});
+  REQUIRE(trace);
+  TraceRow row{.at = Instant{5s}, .link_source = "nl80211+softnet"};
+  law::ExactQueue queue{.sensor = law::QueueSensor::txq};
+  queue.queue.occupancy = kib(2);
+  queue.queue.drained_total = kib(9);
+  row.facts.exact_queue = {queue, Instant{5s} - 3ms, 2ms};
+  row.facts.phy_rate = {mbit_per_s(8), Instant{5s}, 2ms};
+  row.facts.mac = {{.tx_frames_total = 100, .tx_retries_total = 7, .tx_failed_total = 2}, Instant{5s}, 2ms};
+  trace.value().write(row);
+  REQUIRE(trace.value().close());
+  std::ifstream in{file.path};
+  std::string last;
+  for (std::string line; std::getline(in, line);) last = line;
+  CHECK_THAT(last, Catch::EndsWith(",nl80211+softnet,2048,9216,3000000,1000000,0,,7,2,"));
 }
 
 /// Facts is a source that writes one fact per call.
