@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <ctime>
 #include <string>
 
 namespace onehop {
@@ -22,6 +23,12 @@ Result<void> pin_this_thread(int cpu) {
 void name_this_thread(const char* name) noexcept { ::prctl(PR_SET_NAME, name, 0, 0, 0); }
 
 void use_exact_timers() noexcept { ::prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }
+
+Nanos thread_cpu_time() noexcept {
+  timespec used{};
+  (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds{used.tv_sec} + Nanos{used.tv_nsec};
+}
 
 int cpu_count() noexcept {
   cpu_set_t set;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/base/result.hpp"
+#include "engine/base/units.hpp"
 
 namespace onehop {
 
@@ -15,6 +16,9 @@ void name_this_thread(const char* name) noexcept;
 /// use_exact_timers sets the calling thread's timer slack to 1 ns (the default of 50 us makes a 50-us sleep last
 /// 114 us). Syscalls: prctl.
 void use_exact_timers() noexcept;
+
+/// thread_cpu_time is the user and system time that the calling thread has used. Syscalls: clock_gettime.
+[[nodiscard]] Nanos thread_cpu_time() noexcept;
 
 /// cpu_count is the number of CPUs that this process may run on, at least 1. Syscalls: sched_getaffinity.
 [[nodiscard]] int cpu_count() noexcept;

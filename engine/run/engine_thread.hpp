@@ -29,7 +29,7 @@ class EngineThread {
   /// the caller beforehand (placement.hpp); here a failed pin only leaves the thread unpinned.
   template <class Loop, class PortType>
   void start(Loop& loop, PortType& port, const EngineThreadConfig& config) {
-    thread_ = std::thread{[&loop, &port, config] {
+    thread_ = std::thread{[this, &loop, &port, config] {
       name_this_thread(config.name);
       use_exact_timers();
       if (config.core) (void)pin_this_thread(*config.core);
@@ -41,6 +41,7 @@ class EngineThread {
         (void)port.wait(rest.deadline, rest.is_rx_wanted);
         loop.note_wait();
       }
+      cpu_time_ = thread_cpu_time();
     }};
   }
 
@@ -48,6 +49,8 @@ class EngineThread {
   void join() {
     if (thread_.joinable()) thread_.join();
   }
+  /// cpu_time is what the thread used, user and system; after join().
+  [[nodiscard]] Nanos cpu_time() const noexcept { return cpu_time_; }
   EngineThread() = default;
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
@@ -55,6 +58,7 @@ class EngineThread {
 
  private:
   std::thread thread_;
+  Nanos cpu_time_{0};  // written by the thread, read after join()
 };
 
 }  // namespace onehop::run

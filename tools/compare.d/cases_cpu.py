@@ -18,6 +18,19 @@ PORTS = ("udp", "afxdp", "skb")
 
 
 _BACKGROUND = Metric("background", "other programs, before the round", "cores")
+_THREADS = (("engine", "sender"), ("read", "sender"), ("rate", "sender"), ("plane", "sender"),
+            ("engine", "receiver"), ("write", "receiver"), ("plane", "receiver"))
+
+
+def _thread_values(outcome, label):
+    """_thread_values splits a transfer's CPU by thread, as the two programs read it of themselves, in ns per byte."""
+    ends = {"sender": outcome.sender, "receiver": outcome.receiver}
+    return {f"{label}_{side}_{name}": ends[side]["thread_cpu_seconds"].get(name, 0.0) * 1e9 / outcome.bytes_total
+            for name, side in _THREADS}
+
+
+def _thread_metrics(label, text):
+    return [Metric(f"{label}_{side}_{name}", f"  {text}: {side}'s {name} thread", "ns/B") for name, side in _THREADS]
 
 
 def _cpu_round(context):
@@ -44,6 +57,8 @@ def _cpu_round(context):
         values[f"ns_{name}"] = outcome.ns_per_byte
         values[f"bps_{name}"] = outcome.goodput_bps / 1e9
         values[f"ratio_{name}"] = outcome.ns_per_byte / base.ns_per_byte
+    for io in PORTS:
+        values.update(_thread_values(done[io], f"thread_{io}"))
     best = min(PORTS, key=lambda io: done[io].ns_per_byte)
     cost = done[best].ns_per_byte
     values["best"] = cost / base.ns_per_byte
@@ -63,6 +78,8 @@ for _name, _text in (("iperf3", "iperf3 TCP, memory to memory"), ("udp", "onehop
                      ("rsync", "rsync daemon"), ("curl", "curl from nginx, sendfile"), ("scp", "scp aes128-gcm")):
     _CPU_METRICS += [Metric(f"ns_{_name}", f"{_text}: CPU, both ends", "ns/B"), Metric(f"ratio_{_name}", f"{_text}: ratio to iperf3"),
                      Metric(f"bps_{_name}", f"{_text}: goodput", "Gbit/s")]
+    if _name in PORTS:
+        _CPU_METRICS += _thread_metrics(f"thread_{_name}", _name)
 _CPU_METRICS.append(_BACKGROUND)
 
 
@@ -78,7 +95,8 @@ def _busy_round(context):
             base, own = order[0](), order[1]()
     return {"busy": own.busy_ns_per_byte / base.busy_ns_per_byte, "busy_own": own.busy_ns_per_byte,
             "busy_iperf3": base.busy_ns_per_byte, "switches_a": own.switches_a / own.wall_seconds,
-            "switches_b": own.switches_b / own.wall_seconds, "goodput": own.goodput_bps / base.goodput_bps, "background": background}
+            "switches_b": own.switches_b / own.wall_seconds, "goodput": own.goodput_bps / base.goodput_bps, "background": background,
+            "cpu_own": own.ns_per_byte, "cpu_iperf3": base.ns_per_byte, **_thread_values(own, "thread")}
 
 
 _BUSY_METRICS = [
@@ -87,6 +105,8 @@ _BUSY_METRICS = [
     Metric("switches_b", "voluntary switches, receiver", "1/s", "<=", 3000),
     Metric("busy_own", "onehop --io udp: system busy", "ns/B"), Metric("busy_iperf3", "iperf3: system busy", "ns/B"),
     Metric("goodput", "goodput / iperf3's"),
+    Metric("cpu_iperf3", "iperf3: its own CPU and ksoftirqd", "ns/B"), Metric("cpu_own", "onehop: its own CPU and ksoftirqd", "ns/B"),
+    *_thread_metrics("thread", "of that"),
     _BACKGROUND,
 ]
 

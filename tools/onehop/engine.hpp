@@ -37,6 +37,7 @@ class Engine {
   virtual ~Engine() = default;
   virtual void start(const run::EngineThreadConfig& config) = 0;
   virtual void join() = 0;  ///< after Command finish
+  [[nodiscard]] virtual Nanos cpu_time() const = 0;  ///< of the engine thread; after join()
 };
 
 template <class Loop, class PortType>
@@ -47,6 +48,7 @@ class PortEngine final : public Engine {
       : port_{port}, loop_{port, keys, config, links} {}
   void start(const run::EngineThreadConfig& config) override { thread_.start(loop_, port_, config); }
   void join() override { thread_.join(); }
+  [[nodiscard]] Nanos cpu_time() const override { return thread_.cpu_time(); }
 
  private:
   PortType& port_;

@@ -171,7 +171,9 @@ void Job::stop() noexcept {
   timer_.cancel();
   if (engine_) {
     facts_.voluntary_switches_total = UsageMeter::voluntary_switches_total();  // while the threads are there to ask
+    facts_.thread_cpu_seconds = UsageMeter::thread_cpu_seconds();
     engine_->join();
+    facts_.thread_cpu_seconds["engine"] = std::chrono::duration<double>(engine_->cpu_time()).count();
     ended_at_ = monotonic_now();
     usage_.close_span();
   }

@@ -57,6 +57,7 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
           {"system_busy_seconds", number_or_null(usage.system_busy_seconds())},
           {"cpu_ns_per_byte", bytes > 0 ? (cpu + usage.softirq_seconds().value_or(0)) * 1e9 / bytes : 0},
           {"cpu_method", cpu_method},
+          {"thread_cpu_seconds", facts.thread_cpu_seconds},
           {"frames_total", path.counters.frames_sent_total + path.counters.frames_received_total},
           {"retransmitted_bytes_total", path.counters.retransmitted_bytes_total},
           {"duplicate_bytes_total", path.counters.duplicate_bytes_total},

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -33,6 +34,7 @@ struct RunFacts {
   std::uint64_t files_total = 0;
   double seconds = 0;
   std::uint64_t voluntary_switches_total = 0;  ///< all threads
+  std::map<std::string, double> thread_cpu_seconds;  ///< by thread, when the data path ended
   bool is_hash_ok = false;
   PortInfo port;
   std::string interface;

@@ -110,4 +110,18 @@ std::uint64_t UsageMeter::voluntary_switches_total() {
   return total;
 }
 
+std::map<std::string, double> UsageMeter::thread_cpu_seconds() {
+  std::map<std::string, double> seconds;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/task", error}) {
+    std::string name;
+    std::uint64_t run_ns = 0;
+    std::ifstream{entry.path() / "comm"} >> name;
+    if (!(std::ifstream{entry.path() / "schedstat"} >> run_ns)) return {};
+    constexpr std::string_view prefix = "onehop-";
+    seconds[name.starts_with(prefix) ? name.substr(prefix.size()) : "plane"] += static_cast<double>(run_ns) / 1e9;
+  }
+  return seconds;
+}
+
 }  // namespace onehop::tool

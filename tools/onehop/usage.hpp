@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace onehop::tool {
@@ -22,6 +24,9 @@ class UsageMeter {
   [[nodiscard]] std::optional<double> system_busy_seconds() const;  ///< non-idle time of all cores
   [[nodiscard]] static std::uint64_t rss_bytes_max();               ///< VmHWM
   [[nodiscard]] static std::uint64_t voluntary_switches_total();    ///< all threads
+  /// thread_cpu_seconds: user + system by thread ("read", "write", "rate"; "plane" is the main one), of those that are there.
+  /// Empty where the kernel does not keep schedstat.
+  [[nodiscard]] static std::map<std::string, double> thread_cpu_seconds();
 
  private:
   [[nodiscard]] std::optional<double> read_softirq() const;
