@@ -80,9 +80,10 @@ struct Receiver::State {
   GapList gaps;
   Instant heard_at{}, largest_at{};
   std::uint64_t cost_received = 0, blocks_given_back = 0, credit_told = 0;
-  std::uint64_t bytes_given_back = 0;
+  std::uint64_t bytes_whole = 0, bytes_given_back = 0;  // of whole blocks
   QueueTelemetry rx_ring;
   Nanos srtt{0};
+  Nanos told_interval{0};                 // how far apart the sender wants reports; 0: it says nothing
 
   wire::Pong pong;
   Instant pong_at{};
@@ -242,6 +243,7 @@ void Receiver::State::complete(std::uint32_t slot) noexcept {
   OpenBlock& block = open[slot];
   block.is_open = false;
   mark_done(block_number(block.block.file, block.block.offset));
+  bytes_whole += block.block.length;
   open_list.erase(std::find(open_list.begin(), open_list.end(), slot));
   full.push(slot);
   ++totals.blocks_completed;
@@ -251,6 +253,7 @@ void Receiver::on_ping(Instant now, const wire::FrameHeader& header, const wire:
                        bool is_ce) noexcept {
   State& s = *s_;
   s.record(now, header, is_ce);
+  s.told_interval = ping.feedback_interval_us * 1us;
   s.pong = {.id = ping.id, .hold_ns = 0, .received_bytes = frame_bytes};
   s.pong_at = now;
   s.has_pong = true;
@@ -264,6 +267,8 @@ bool Receiver::pop_pong(Instant now, wire::Pong& pong) noexcept {
   State& s = *s_;
   if (!s.has_pong) return false;
   s.has_pong = false;
+  // A report that will be due soon rides along: each turn on the air costs more than the frame does.
+  if (s.told_interval > 0ns && s.has_news && now - s.reported_at >= s.told_interval / 2) s.is_asked = true;
   pong = s.pong;
   pong.hold_ns = static_cast<std::uint64_t>(std::clamp<Nanos>(now - s.pong_at, 0ns, 10s).count());
   return true;
@@ -291,7 +296,8 @@ std::uint64_t Receiver::State::credit() const noexcept {
 
 Nanos Receiver::State::report_interval() const noexcept {
   if (srtt == 0ns) return report_before_srtt;
-  return std::clamp(srtt / 4, report_min, report_max);
+  // Told to be rare, reports go with the answers to the sender's PINGs, which come that often; the timer is for lost ones.
+  return std::max(std::clamp(srtt / 4, report_min, report_max), told_interval * 5 / 4);
 }
 
 /// has_gap_to_tell: the oldest gap that has not had its NACK is old enough and has enough numbers behind it. (The
@@ -310,7 +316,10 @@ bool Receiver::tick(Instant now) noexcept {
   if (s.at_file_side_min < backlogged_blocks) s.file_side_low_at = now;
   s.at_file_side_min = s.at_file_side;
   bool is_due = now >= s.report_at && (s.has_news || now - s.reported_at >= report_idle);
-  if (!is_due && now - s.nack_at >= nack_spacing && s.has_gap_to_tell(now)) {
+  // Rare reports must not become the sender's limit.
+  const auto worth_telling = static_cast<std::uint64_t>((s.ring_room() * 3 / 4).count);
+  is_due = is_due || (s.told_interval > 0ns && now - s.reported_at >= report_min && s.credit() - s.credit_told >= worth_telling);
+  if (!is_due && now - s.nack_at >= std::max(nack_spacing, s.told_interval / 2) && s.has_gap_to_tell(now)) {
     is_due = true;
     ++s.totals.nacks;
   }
@@ -366,6 +375,7 @@ bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
   return true;
 }
 
+Nanos Receiver::feedback_interval() const noexcept { return s_->told_interval; }
 void Receiver::request_report() noexcept { s_->is_asked = true; }
 
 Instant Receiver::next_deadline() const noexcept {
@@ -374,10 +384,12 @@ Instant Receiver::next_deadline() const noexcept {
   return s.has_news ? s.report_at : std::max(s.report_at, s.reported_at + report_idle);
 }
 
+/// What waits for the disk. A block that waits for a repair does not: taken for a backlog, loss would slow the sender down
+/// where reports are rare and many blocks are open.
 QueueTelemetry Receiver::app_buffer(Instant now) const noexcept {
   const State& s = *s_;
   return {.at = now,
-          .occupancy = {static_cast<std::int64_t>(s.totals.bytes_accepted - s.bytes_given_back)},
+          .occupancy = {static_cast<std::int64_t>(s.bytes_whole - s.bytes_given_back)},
           .drained_total = {static_cast<std::int64_t>(s.bytes_given_back)},
           .capacity = {static_cast<std::int64_t>(s.params.block_slots * block_bytes)},
           .refused_total = s.totals.no_room,
