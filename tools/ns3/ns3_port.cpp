@@ -15,7 +15,7 @@ Bytes wire_of(std::size_t length, Bytes overhead) { return Bytes{static_cast<std
 }  // namespace
 
 Ns3Port::Ns3Port(Air& air, Bytes capacity)
-    : air_{air}, capacity_{capacity}, memory_{std::make_unique<std::byte[]>((pending_frames_max + ring_frames) * frame_bytes_max)} {}
+    : air_{air}, capacity_{capacity}, memory_{std::make_unique_for_overwrite<std::byte[]>((pending_frames_max + ring_frames) * frame_bytes_max)} {}
 
 Bytes Ns3Port::standing() const noexcept {
   const Bytes left = Bytes{static_cast<std::int64_t>(air_.left_bytes_total())} + send_refused_bytes_;

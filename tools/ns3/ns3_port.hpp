@@ -21,7 +21,7 @@ namespace onehop::sim {
 class Ns3Port {
  public:
   static constexpr std::size_t pending_frames_max = 256;  ///< committed frames before a flush
-  static constexpr std::size_t ring_frames = 2048;        ///< of a receive ring; full, frames are thrown away and counted
+  static constexpr std::size_t ring_frames = 16'384;       ///< of a receive ring; 25 MB, as a large socket buffer
   static constexpr std::size_t frame_bytes_max = 2048;
 
   explicit Ns3Port(Air& air, Bytes capacity);

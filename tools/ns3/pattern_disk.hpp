@@ -15,7 +15,7 @@ namespace onehop::sim {
 class PatternDisk {
  public:
   PatternDisk(std::uint64_t seed, std::size_t slots)
-      : seed_{seed}, slots_{static_cast<std::uint32_t>(slots)}, memory_{std::make_unique<std::byte[]>(slots * block_bytes)} {}
+      : seed_{seed}, slots_{static_cast<std::uint32_t>(slots)}, memory_{std::make_unique_for_overwrite<std::byte[]>(slots * block_bytes)} {}
 
   void fill(BlockRef& block) const {
     for (std::uint32_t i = 0; i < block.length; i += 8) {

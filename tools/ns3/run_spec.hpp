@@ -47,6 +47,7 @@ struct FlowSpec {
   double interval_ms = 10;               ///< ping
   bool is_background = false;            ///< marked CS1, access category BK
   double tick_ms = 0;                    ///< onehop: of the control loop; 0: as it wishes
+  double feedback_ms = 0;                ///< onehop: distance of the peer's reports; 0: what the law wishes
   bool has_digests = false;              ///< onehop: digest each block at both ends, too
 };
 
@@ -57,7 +58,7 @@ struct RunSpec {
   double measure_s = 1.0;
   bool stops_when_done = false;          ///< end as soon as every flow with `bytes` is complete
   double sample_ms = 0;                  ///< > 0: series of rate, backlog and target
-  std::uint32_t payload_bytes = 1448;    ///< UDP payload and TCP segment of a full packet
+  std::uint32_t payload_bytes = 1446;    ///< UDP payload and TCP segment of a full packet: 187 of ours carry a block exactly
   std::uint32_t tcp_buffer_bytes = 16'000'000;
   bool has_tcp_timestamps = false;       ///< ns-3's are of 1 ms, coarser than the round trip here
   std::uint64_t seed = 1;

@@ -96,6 +96,11 @@ std::int64_t Session::turn_sender(std::int64_t now_ns) {
   const bool is_tick_only = now < sender_at_ && !(sender_port_.is_rx_wanted() && sender_port_.has_arrived());
   if (now >= tick_at_) {
     rate_->tick(now);
+    if (flow_.feedback_ms > 0) {
+      RateGrant grant = sender_side_.grant.load();
+      grant.feedback_interval = Nanos{static_cast<Nanos::rep>(flow_.feedback_ms * 1e6)};
+      sender_side_.grant.store(grant);
+    }
     const Nanos wish = rate_->next_tick_in();
     tick_at_ = now + (flow_.tick_ms > 0 ? Nanos{static_cast<Nanos::rep>(flow_.tick_ms * 1e6)} : wish);
   }
