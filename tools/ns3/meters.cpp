@@ -88,6 +88,12 @@ void DelayMeter::on_delivered(const ns3::Ipv4Header& header, Ptr<const ns3::Pack
   sent_ns = -1;
 }
 
+Spread DelayMeter::spread() const {
+  SpreadMeter all;
+  for (const Flow& flow : flows_) all.add(flow.meter);
+  return all.spread();
+}
+
 // --- DeviceMeter
 
 DeviceMeter::DeviceMeter(Ptr<ns3::WifiNetDevice> device, std::size_t flows, std::uint64_t capacity_bytes, std::uint64_t aggregate_bytes)

@@ -58,6 +58,7 @@ class SpreadMeter {
  public:
   void add(std::int64_t value_ns) { values_.push_back(static_cast<std::uint32_t>(value_ns < 0 ? 0 : value_ns > max_ns ? max_ns : value_ns)); }
   void clear() { values_.clear(); }
+  void add(const SpreadMeter& other) { values_.insert(values_.end(), other.values_.begin(), other.values_.end()); }
   [[nodiscard]] Spread spread() const;
 
  private:
@@ -74,6 +75,7 @@ class DelayMeter {
   void open() { is_open_ = true; }
   void close() { is_open_ = false; }
   [[nodiscard]] Spread spread(std::size_t flow) const { return flows_[flow].meter.spread(); }
+  [[nodiscard]] Spread spread() const;  ///< of all flows together
   [[nodiscard]] std::uint64_t hash() const { return hash_; }
 
  private:

@@ -96,6 +96,7 @@ struct FlowResult {
 
 struct RunResult {
   std::vector<FlowResult> flows;
+  Spread delay;                          ///< of all flows' data packets together
   double busy_share = 0;                 ///< node 0's PHY: TX + RX + CCA busy, in the window
   double aggregate_frames = 0;           ///< mean MPDUs per data PSDU
   std::uint64_t mac_drops = 0;

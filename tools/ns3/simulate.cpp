@@ -225,6 +225,7 @@ void Run::stop_when_done() {
 RunResult Run::collect() {
   RunResult out;
   out.trace_hash = delays_.hash();
+  out.delay = delays_.spread();
   out.busy_share = busy_share_;
   std::int64_t airtime_ns = 0;
   for (const Flow& flow : flows_) airtime_ns += flow.airtime_ns;
