@@ -94,6 +94,20 @@ Spread DelayMeter::spread() const {
   return all.spread();
 }
 
+// --- Census
+
+void Census::count(const std::vector<std::int64_t>& airtime_ns) {
+  history_.push_back(airtime_ns);
+  if (history_.size() > periods + 1) history_.erase(history_.begin());
+  const auto span_ns = static_cast<std::int64_t>(static_cast<double>(history_.size() - 1) * period_s * 1e9);
+  active_ = 0;
+  const std::vector<std::int64_t>& before = history_.front();
+  for (std::size_t i = 0; i < airtime_ns.size(); ++i) {
+    const std::int64_t used_ns = airtime_ns[i] - (i < before.size() ? before[i] : 0);
+    if (used_ns * 1000 > span_ns * share_permille) ++active_;
+  }
+}
+
 // --- DeviceMeter
 
 DeviceMeter::DeviceMeter(Ptr<ns3::WifiNetDevice> device, std::size_t flows, std::uint64_t capacity_bytes, std::uint64_t aggregate_bytes)
@@ -183,6 +197,7 @@ LinkReading DeviceMeter::read() const {
   out.mac_retries_total = retries_;
   out.mac_failed_total = failed_;
   out.exchange_ns = exchange_ns_;
+  if (census_ != nullptr) out.stations = census_->active();
   return out;
 }
 

@@ -91,6 +91,21 @@ class DelayMeter {
   std::uint64_t hash_ = 14'695'981'039'346'656'037ULL;  // FNV-1a's offset basis
 };
 
+/// Census: the links (sender to receiver) that were on the air for more than 5 % of the last second.
+class Census {
+ public:
+  /// count takes the air each link had up to now; call it each period.
+  void count(const std::vector<std::int64_t>& airtime_ns);
+  [[nodiscard]] std::uint32_t active() const { return active_; }
+  static constexpr double period_s = 0.1;
+
+ private:
+  static constexpr std::size_t periods = 10;
+  static constexpr std::int64_t share_permille = 50;
+  std::vector<std::vector<std::int64_t>> history_;  // oldest first
+  std::uint32_t active_ = 0;                        // 0: not counted yet
+};
+
 /// DeviceMeter: one device's queue below IP, what left it, what its PHY does.
 class DeviceMeter {
  public:
@@ -99,6 +114,7 @@ class DeviceMeter {
   DeviceMeter& operator=(const DeviceMeter&) = delete;
 
   [[nodiscard]] LinkReading read() const;
+  void set_census(const Census& census) { census_ = &census; }
   [[nodiscard]] std::uint64_t left_bytes(std::size_t flow) const { return left_[flow]; }
   [[nodiscard]] std::uint64_t refused_frames(std::size_t flow) const { return refused_[flow]; }
   [[nodiscard]] std::int64_t airtime_ns(const ns3::Mac48Address& to) const;
@@ -125,6 +141,7 @@ class DeviceMeter {
   std::uint64_t queue_bytes_ = 0, drained_bytes_ = 0, phy_rate_bps_ = 0, frames_ = 0, psdus_ = 0, retries_ = 0, failed_ = 0;
   std::int64_t data_airtime_ns_ = 0, busy_ns_ = 0, tx_ns_ = 0, rx_ns_ = 0, psdu_at_ns_ = 0, exchange_ns_ = 0;
   bool was_backlogged_ = false;
+  const Census* census_ = nullptr;
 };
 
 }  // namespace onehop::sim

@@ -28,6 +28,7 @@ struct LinkSpec {
   std::uint32_t mac_queue_frames = 500;
   std::string qdisc = "fq_codel";        ///< "fq_codel" (ns-3's default), "fifo", "none"
   std::uint32_t qdisc_frames = 1000;     ///< of "fifo"
+  bool counts_stations = false;          ///< senders know how many links are active on the channel
   std::string scheduler = "fcfs";        ///< of the MAC queue: "fcfs" (ns-3's default) or "round-robin" by station
 };
 
@@ -37,6 +38,7 @@ struct FlowSpec {
   std::string kind = "onehop";           ///< "onehop", "udp", "tcp", "ping"
   std::string law = "safe-range";        ///< onehop
   std::string target = "under";          ///< onehop: where in the safe range
+  bool has_qcut = false;                 ///< onehop: the law inside QCut's gate
   std::string variant = "cubic";         ///< tcp: "cubic", "newreno", "bbr", "vegas"
   std::uint32_t pair = 0;                ///< "pairs": which; "ap": station - 1
   bool is_reverse = false;               ///< from the odd node, or from the station up to the router

@@ -90,6 +90,7 @@ Result<void> read_link(const toml::table& table, const std::string& where, LinkS
                {"mac_queue_frames", number(link.mac_queue_frames, 1, 1e6)},
                {"qdisc", text(link.qdisc, {"fq_codel", "fifo", "none"})},
                {"qdisc_frames", number(link.qdisc_frames, 1, 1e6)},
+               {"counts_stations", flag(link.counts_stations)},
                {"scheduler", text(link.scheduler, {"fcfs", "round-robin"})}});
 }
 
@@ -111,6 +112,7 @@ Result<void> read_flow(const toml::table& table, const std::string& where, FlowT
                {"kind", text(flow.kind, {"onehop", "udp", "tcp", "ping"})},
                {"law", text(flow.law)},
                {"target", text(flow.target)},
+               {"has_qcut", flag(flow.has_qcut)},
                {"variant", text(flow.variant, {"cubic", "newreno", "bbr", "vegas"})},
                {"pair", number(flow.pair, 0, 63)},
                {"is_reverse", flag(flow.is_reverse)},

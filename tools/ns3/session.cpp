@@ -42,7 +42,7 @@ run::ReceiverLoopConfig receiver_config(std::uint32_t frame_bytes, std::size_t s
   return loop;
 }
 
-law::LawOptions law_options(const FlowSpec& flow) { return {.spec = flow.law, .target = flow.target}; }
+law::LawOptions law_options(const FlowSpec& flow) { return {.spec = flow.law, .target = flow.target, .has_qcut = flow.has_qcut}; }
 
 const char* failure_text(EventKind kind) {
   switch (kind) {
@@ -70,7 +70,7 @@ std::unique_ptr<Transfer> make_transfer(const FlowSpec& flow, std::uint32_t fram
 Session::Session(const FlowSpec& flow, std::uint32_t frame_bytes, std::uint64_t seed, Air& sender, Air& receiver)
     : flow_{flow}, file_sizes_{flow.bytes == 0 ? endless_bytes : flow.bytes},
       sender_port_{sender, Bytes{static_cast<std::int64_t>(sender.read_link().capacity_bytes)}},
-      receiver_port_{receiver, Bytes{static_cast<std::int64_t>(receiver.read_link().capacity_bytes)}}, source_{sender},
+      receiver_port_{receiver, Bytes{static_cast<std::int64_t>(receiver.read_link().capacity_bytes)}}, source_{sender}, facts_{sender, sender_port_},
       from_disk_{seed, sender_slots}, to_disk_{seed, receiver_slots},
       sender_loop_{sender_port_, keys_for(true), sender_config(frame_bytes, sender_slots, seed), sender_side_.links()},
       receiver_loop_{receiver_port_, keys_for(false), receiver_config(frame_bytes, receiver_slots, file_sizes_),
@@ -79,6 +79,7 @@ Session::Session(const FlowSpec& flow, std::uint32_t frame_bytes, std::uint64_t 
   ONEHOP_CHECK(law.has_value());
   law_ = std::move(law).value();
   rate_ = std::make_unique<rate::RateLoop>(*law_, &source_, sender_side_.report, limits_, sender_side_.grant, state_, nullptr);
+  rate_->add_fact_source(facts_);
   if (flow_.rate_mbps > 0) {
     const double wire_share = (frame_bytes + 42.0) / (frame_bytes - static_cast<double>(wire::overhead_bytes));
     limits_.store({.rate_max = {static_cast<std::int64_t>(flow_.rate_mbps * 125'000 * wire_share * load_headroom)}});

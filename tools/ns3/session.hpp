@@ -16,6 +16,7 @@
 #include "control/rate/rate_loop.hpp"
 #include "engine/run/receiver_loop.hpp"
 #include "engine/run/sender_loop.hpp"
+#include "tools/ns3/ns3_fact_source.hpp"
 #include "tools/ns3/ns3_link_source.hpp"
 #include "tools/ns3/ns3_port.hpp"
 #include "tools/ns3/pattern_disk.hpp"
@@ -66,6 +67,7 @@ class Session final : public Transfer {
   const std::vector<std::uint64_t> file_sizes_;
   Ns3Port sender_port_, receiver_port_;
   Ns3LinkSource source_;
+  Ns3FactSource facts_;
   Side sender_side_, receiver_side_;
   Latest<Limits> limits_;
   Latest<RateState> state_;

@@ -79,6 +79,12 @@ class Run {
   }
 
   RunResult play() {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> links;
+    for (const Flow& flow : flows_)
+      if (flow.spec.kind != "ping") links.emplace_back(net_.sender_of(flow.spec), net_.receiver_of(flow.spec));
+    std::sort(links.begin(), links.end());
+    links.erase(std::unique(links.begin(), links.end()), links.end());
+    net_.begin_census(links);
     const double start_s = net_.settle_s();
     const double open_s = start_s + spec_.warm_up_s, end_s = open_s + spec_.measure_s;
     Simulator::Schedule(Seconds(start_s), &WifiNet::play_mcs_trace, &net_);

@@ -208,4 +208,20 @@ void WifiNet::next_mcs() {
   ns3::Simulator::Schedule(ns3::Seconds(link_.mcs_period_s), &WifiNet::next_mcs, this);
 }
 
+// --- who is on the air
+
+void WifiNet::begin_census(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& links) {
+  if (!link_.counts_stations) return;
+  links_ = links;
+  for (const auto& meter : meters_) meter->set_census(census_);
+  count_links();
+}
+
+void WifiNet::count_links() {
+  std::vector<std::int64_t> airtime_ns;
+  for (const auto& [from, to] : links_) airtime_ns.push_back(meters_[from]->airtime_ns(mac(to)));
+  census_.count(airtime_ns);
+  ns3::Simulator::Schedule(ns3::Seconds(Census::period_s), &WifiNet::count_links, this);
+}
+
 }  // namespace onehop::sim

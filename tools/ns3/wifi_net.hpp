@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <ns3/error-model.h>
@@ -39,6 +40,8 @@ class WifiNet {
   [[nodiscard]] double settle_s() const { return link_.topology == "ap" ? 0.6 : 0.01; }
   /// play_mcs_trace begins the link's trace now.
   void play_mcs_trace();
+  /// begin_census counts the active links among `links` (sender, receiver) from now on, where senders may know them.
+  void begin_census(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& links);
   void set_phy_loss(std::uint32_t i);
 
  private:
@@ -49,6 +52,7 @@ class WifiNet {
   void set_ip_loss(std::uint32_t i);
   bool receive(ns3::Ptr<ns3::NetDevice> device, ns3::Ptr<const ns3::Packet> packet, std::uint16_t protocol, const ns3::Address& from);
   void next_mcs();
+  void count_links();
   [[nodiscard]] std::string mode_name(std::uint32_t mcs) const;
 
   LinkSpec link_;
@@ -59,6 +63,8 @@ class WifiNet {
   ns3::Ptr<ns3::UniformRandomVariable> random_;
   std::uint64_t mac_queue_bytes_ = 0;
   std::size_t mcs_next_ = 0;
+  Census census_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> links_;
 };
 
 }  // namespace onehop::sim
