@@ -35,9 +35,9 @@ class PingSchedule {
   }
   void stop_proving() noexcept { is_proving_ = false; }
   void start() noexcept { is_running_ = true; }
-  /// set_spacing: pings are at least this far apart once the path is proven. A shorter one is asked with at once.
+  /// set_spacing: pings are at least this far apart once the path is proven. A very different one is told at once.
   void set_spacing(Nanos spacing, Instant now) noexcept {
-    if (spacing < spacing_ && is_running_) due_at_ = std::min(due_at_, now);
+    if ((spacing > spacing_ * 2 || spacing * 2 < spacing_) && is_running_) due_at_ = std::min(due_at_, now);
     spacing_ = spacing;
   }
   [[nodiscard]] Nanos spacing() const noexcept { return spacing_; }
