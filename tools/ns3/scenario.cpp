@@ -59,7 +59,7 @@ Result<std::vector<const toml::table*>> tables(const toml::table& from, const st
 }
 
 Result<std::vector<Entry>> entries(const toml::table& root, const std::string& key, const std::string& where,
-                                   const std::vector<std::string>& kept) {
+                                   const std::vector<std::string>& kept, bool is_short) {
   ONEHOP_TRY(list, tables(root, key, where));
   std::vector<Entry> out;
   std::set<std::string> names;
@@ -67,7 +67,7 @@ Result<std::vector<Entry>> entries(const toml::table& root, const std::string& k
     ONEHOP_TRYV(known_keys(*table, where + " " + key, {"name", "link", "run", "flow", "flows"}));
     const auto name = (*table)["name"].value_exact<std::string>();
     if (!name || !names.insert(*name).second) return refuse(where, key, "each needs a name of its own");
-    if (kept.empty() || std::find(kept.begin(), kept.end(), *name) != kept.end()) out.push_back({*name, table});
+    if (!is_short || kept.empty() || std::find(kept.begin(), kept.end(), *name) != kept.end()) out.push_back({*name, table});
   }
   for (const std::string& name : kept)
     if (!names.contains(name)) return refuse(where, "short", fmt::format("there is no '{}' in {}", name, key));
@@ -211,10 +211,11 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& id, 
     ONEHOP_TRYV(known_keys(*given, id + " short", {"rows", "columns", "run"}));
     ONEHOP_TRY(rows, texts(*given, "rows", id));
     ONEHOP_TRY(columns, texts(*given, "columns", id));
-    if (options.is_short) rows_kept = rows, columns_kept = columns;
+    rows_kept = rows;
+    columns_kept = columns;
   }
-  ONEHOP_TRY(rows, entries(root, "rows", id, rows_kept));
-  ONEHOP_TRY(columns, entries(root, "columns", id, columns_kept));
+  ONEHOP_TRY(rows, entries(root, "rows", id, rows_kept, options.is_short));
+  ONEHOP_TRY(columns, entries(root, "columns", id, columns_kept, options.is_short));
   if (rows.size() * columns.size() > points_max) return refuse(id, "rows", "more points than anybody waits for");
   const Reader reader{root, id, options.is_short};
   for (const Entry& column : columns) out.columns.push_back(column.name);

@@ -63,6 +63,7 @@ struct Child {
 
 [[noreturn]] void be_child(const RunSpec& spec, int out) {
   (void)::prctl(PR_SET_PDEATHSIG, SIGTERM);  // an interrupted run leaves nothing behind
+  for (const int signal : {SIGABRT, SIGSEGV}) std::signal(signal, SIG_DFL);  // ns-3 ends with these; no handler of the parent's
   std::string text;
   try {
     text = to_json(simulate(spec)).dump();
