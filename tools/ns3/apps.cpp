@@ -88,13 +88,16 @@ void UdpSource::turn() {
   const auto send = [&] {
     const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(payload_bytes_, bytes_left_));
     bytes_left_ -= length;
-    socket_->Send(ns3::Create<ns3::Packet>(length));
+    const Ptr<ns3::Packet> packet = ns3::Create<ns3::Packet>(length);
+    const std::uint32_t wire_bytes = length + ip_udp_bytes + ethernet_bytes;
+    packet->AddPacketTag(FlowTag(flow_, wire_bytes));
+    if (socket_->Send(packet) >= 0) handed_bytes_ += wire_bytes;
   };
   if (rate_mbps_ > 0) {
     send();
     next_ns = static_cast<std::int64_t>(payload_bytes_ * 8e3 / rate_mbps_);
   } else {
-    while (bytes_left_ > 0 && meter_.read().queue_bytes < full_bytes_) send();
+    while (bytes_left_ > 0 && handed_bytes_ - meter_.left_bytes(flow_) < full_bytes_) send();
   }
   if (bytes_left_ > 0) event_ = Simulator::Schedule(NanoSeconds(next_ns), &UdpSource::turn, this);
 }

@@ -64,12 +64,12 @@ class EngineApp final : public ns3::Application {
   std::vector<std::uint8_t> frame_ = std::vector<std::uint8_t>(4096);
 };
 
-/// UdpSource sends packets at a rate, or keeps the lower queue full (rate 0): the practical line rate.
+/// UdpSource sends packets at a rate, or keeps `full_bytes` of its own in the lower queue (rate 0): the practical line rate.
 class UdpSource final : public ns3::Application {
  public:
-  UdpSource(const DeviceMeter& meter, const Endpoint& endpoint, std::uint32_t payload_bytes, double rate_mbps,
+  UdpSource(const DeviceMeter& meter, std::uint32_t flow, const Endpoint& endpoint, std::uint32_t payload_bytes, double rate_mbps,
             std::uint64_t full_bytes, std::uint64_t bytes)
-      : meter_{meter}, endpoint_{endpoint}, payload_bytes_{payload_bytes}, rate_mbps_{rate_mbps}, full_bytes_{full_bytes},
+      : meter_{meter}, flow_{flow}, endpoint_{endpoint}, payload_bytes_{payload_bytes}, rate_mbps_{rate_mbps}, full_bytes_{full_bytes},
         bytes_left_{bytes == 0 ? ~std::uint64_t{0} : bytes} {}
 
  private:
@@ -77,10 +77,12 @@ class UdpSource final : public ns3::Application {
   void StopApplication() override { event_.Cancel(); }
   void turn();
   const DeviceMeter& meter_;
+  std::uint32_t flow_;
   Endpoint endpoint_;
   std::uint32_t payload_bytes_;
   double rate_mbps_;
   std::uint64_t full_bytes_, bytes_left_;
+  std::uint64_t handed_bytes_ = 0;  // wire
   ns3::Ptr<ns3::Socket> socket_;
   ns3::EventId event_;
 };

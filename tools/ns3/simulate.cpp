@@ -108,6 +108,11 @@ class Run {
   void poll();
   void sample();
   void stop_when_done();
+  [[nodiscard]] std::uint64_t udp_sources_at(std::uint32_t node) const {
+    return static_cast<std::uint64_t>(std::count_if(spec_.flows.begin(), spec_.flows.end(), [&](const FlowSpec& flow) {
+      return flow.kind == "udp" && net_.sender_of(flow) == node;
+    }));
+  }
   [[nodiscard]] std::int64_t airtime_of(const Flow& flow);
   [[nodiscard]] RunResult collect();
   [[nodiscard]] double start_of(const Flow& flow) const { return net_.settle_s() + flow.spec.start_s; }
@@ -150,7 +155,8 @@ void Run::add(std::uint32_t i) {
   } else if (flow.spec.kind == "udp") {
     flow.sink = ns3::CreateObject<ByteSink>(false, there);
     install(flow.sink, to, 0, 0);
-    install(ns3::CreateObject<UdpSource>(meter, sending, spec_.payload_bytes, flow.spec.rate_mbps, net_.mac_queue_bytes(), flow.spec.bytes),
+    const std::uint64_t full_bytes = net_.mac_queue_bytes() / udp_sources_at(from);
+    install(ns3::CreateObject<UdpSource>(meter, i, sending, spec_.payload_bytes, flow.spec.rate_mbps, full_bytes, flow.spec.bytes),
             from, start_s, stop_s);
   } else {
     install(ns3::CreateObject<PingEcho>(there), to, 0, 0);
