@@ -373,7 +373,9 @@ void Sender::tick(Instant now, Bytes own_queue) noexcept {
   State& s = *s_;
   const bool has_unspoken = s.data_sent_below > std::max(s.largest_spoken_for, s.in_flight.oldest());
   const bool is_armed = s.is_running && !s.is_paused && has_unspoken && s.resend.is_empty() && !s.can_start_new();
-  if (s.tail.tick(now, is_armed, own_queue, s.pings.srtt())) s.probe();
+  // Rare reports are no sign of loss; at the end one was asked for at once.
+  const Nanos quiet = s.has_ended ? s.pings.srtt() : std::max(s.pings.srtt(), s.pings.spacing());
+  if (s.tail.tick(now, is_armed, own_queue, quiet)) s.probe();
 }
 
 Instant Sender::next_deadline() const noexcept { return std::min(s_->pings.due_at(), s_->tail.deadline()); }

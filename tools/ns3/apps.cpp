@@ -28,7 +28,6 @@ constexpr std::int64_t refill_ns = 250'000;      // of a saturating source: 23 f
 constexpr std::uint32_t write_bytes_max = 65'536;
 constexpr std::int64_t grow_ns = 1'000'000;      // a TCP load grows in steps of 1 ms
 constexpr std::uint32_t ping_bytes = 56;         // as ping's default payload
-constexpr std::uint8_t background_priority = 1;  // user priority 1: access category BK
 
 Ptr<ns3::Socket> udp_socket(Ptr<ns3::Node> node, const Endpoint& endpoint) {
   const Ptr<ns3::Socket> socket = ns3::Socket::CreateSocket(node, ns3::UdpSocketFactory::GetTypeId());

@@ -33,6 +33,7 @@ namespace onehop::sim {
 
 /// Ports tell flows apart: data goes to data_port + flow, what comes back to back_port + flow.
 inline constexpr std::uint16_t data_port = 10'000, back_port = 20'000;
+inline constexpr std::uint8_t background_priority = 1;  ///< user priority 1: access category BK
 inline constexpr std::uint32_t ethernet_bytes = 14, ip_udp_bytes = 28, llc_bytes = 8;
 
 /// FlowTag marks our own frames, so that the ledger of a device knows whose frame left its queue.

@@ -62,6 +62,7 @@ struct RunSpec {
   double sample_ms = 0;                  ///< > 0: series of rate, backlog and target
   std::uint32_t payload_bytes = 1446;    ///< UDP payload and TCP segment of a full packet: 187 of ours carry a block exactly
   std::uint32_t tcp_buffer_bytes = 16'000'000;
+  std::uint32_t tcp_min_rto_ms = 200;    ///< Linux's; ns-3's is 1 s
   bool has_tcp_timestamps = false;       ///< ns-3's are of 1 ms, coarser than the round trip here
   std::uint64_t seed = 1;
 };

@@ -38,6 +38,7 @@ void set_defaults(const RunSpec& spec) {
   ns3::Config::SetDefault("ns3::TcpSocket::SndBufSize", ns3::UintegerValue(spec.tcp_buffer_bytes));
   ns3::Config::SetDefault("ns3::TcpSocket::RcvBufSize", ns3::UintegerValue(spec.tcp_buffer_bytes));
   ns3::Config::SetDefault("ns3::TcpSocket::ConnTimeout", ns3::TimeValue(ns3::MilliSeconds(200)));
+  ns3::Config::SetDefault("ns3::TcpSocketBase::MinRto", ns3::TimeValue(ns3::MilliSeconds(spec.tcp_min_rto_ms)));
   ns3::Config::SetDefault("ns3::TcpSocketBase::Timestamp", ns3::BooleanValue(spec.has_tcp_timestamps));
   ns3::RngSeedManager::SetSeed(1);
   ns3::RngSeedManager::SetRun(spec.seed);
@@ -72,6 +73,7 @@ class Run {
  public:
   explicit Run(const RunSpec& spec) : spec_{spec}, net_{spec.link, spec.flows.size(), spec.payload_bytes}, delays_{spec.flows.size()} {
     for (std::uint32_t i = 0; i < net_.size(); ++i) delays_.watch(net_.node(i));
+    for (const FlowSpec& flow : spec.flows) net_.prime(flow);
     flows_.resize(spec.flows.size());
     for (std::size_t i = 0; i < flows_.size(); ++i) add(static_cast<std::uint32_t>(i));
     if (spec.link.phy_loss > 0)

@@ -15,6 +15,7 @@
 #include <ns3/position-allocator.h>
 #include <ns3/queue-size.h>
 #include <ns3/simulator.h>
+#include <ns3/socket.h>
 #include <ns3/ssid.h>
 #include <ns3/string.h>
 #include <ns3/traffic-control-helper.h>
@@ -36,6 +37,10 @@ using ns3::UintegerValue;
 
 namespace {
 constexpr std::uint32_t mpdu_overhead_bytes = 26 + 4 + 4 + 2;  // QoS header, FCS, A-MPDU delimiter, padding
+constexpr double associated_s = 0.5;           // of an AP's stations; beacons come each 0.1 s
+constexpr double primer_s = 0.005;             // for one direction of one link: far longer than the handshake takes
+constexpr std::uint32_t primer_frames = 3, primer_bytes = 200;
+constexpr std::uint16_t primer_protocol = 0x88B5;  // IEEE 802, local experiments: no node listens
 constexpr double circle_m = 1.0;  // all nodes within 2 m: full signal everywhere, nobody is hidden
 constexpr std::uint32_t fq_codel_frames = 10'240;  // ns-3's default limit
 }  // namespace
@@ -65,6 +70,25 @@ WifiNet::WifiNet(const LinkSpec& link, std::size_t flows, std::uint32_t payload_
     }
     meters_.push_back(std::make_unique<DeviceMeter>(device, flows, capacity, aggregate_frames * frame));
     if (link.ip_loss > 0) set_ip_loss(i);
+  }
+  settle_s_ = link.topology == "ap" ? associated_s : primer_s;
+}
+
+void WifiNet::prime(const FlowSpec& flow) {
+  const std::uint8_t priority = flow.is_background ? background_priority : 0;
+  for (const auto& [from, to] : {std::pair{sender_of(flow), receiver_of(flow)}, {receiver_of(flow), sender_of(flow)}}) {
+    ns3::Simulator::Schedule(ns3::Seconds(settle_s_), &WifiNet::send_primer, this, from, to, priority);
+    settle_s_ += primer_s;
+  }
+}
+
+void WifiNet::send_primer(std::uint32_t from, std::uint32_t to, std::uint8_t priority) {
+  for (std::uint32_t i = 0; i < primer_frames; ++i) {
+    const Ptr<ns3::Packet> packet = ns3::Create<ns3::Packet>(primer_bytes);
+    ns3::SocketPriorityTag tag;
+    tag.SetPriority(priority);
+    packet->AddPacketTag(tag);
+    devices_.Get(from)->Send(packet, devices_.Get(to)->GetAddress(), primer_protocol);
   }
 }
 
@@ -187,7 +211,7 @@ void WifiNet::set_phy_loss(std::uint32_t i) {
 void WifiNet::set_ip_loss(std::uint32_t i) { devices_.Get(i)->SetReceiveCallback(MakeCallback(&WifiNet::receive, this)); }
 
 bool WifiNet::receive(Ptr<ns3::NetDevice> device, Ptr<const ns3::Packet> packet, std::uint16_t protocol, const ns3::Address& from) {
-  if (random_->GetValue() < link_.ip_loss) return true;
+  if (protocol == primer_protocol || random_->GetValue() < link_.ip_loss) return true;
   const Ptr<ns3::TrafficControlLayer> control = device->GetNode()->GetObject<ns3::TrafficControlLayer>();
   control->Receive(device, packet, protocol, from, device->GetAddress(), ns3::NetDevice::PACKET_HOST);
   return true;

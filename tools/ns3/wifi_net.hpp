@@ -37,7 +37,11 @@ class WifiNet {
   [[nodiscard]] DeviceMeter& meter(std::uint32_t i) { return *meters_[i]; }
   [[nodiscard]] std::uint64_t mac_queue_bytes() const { return mac_queue_bytes_; }
   /// settle_s: when stations have associated and flows may start.
-  [[nodiscard]] double settle_s() const { return link_.topology == "ap" ? 0.6 : 0.01; }
+  [[nodiscard]] double settle_s() const { return settle_s_; }
+  /// prime makes the Block Ack agreements of a flow's both directions before it starts, one link after the other. ns-3 makes
+  /// one at a link's first frames; where they collide with others' the receiver may wait for ever for a number that
+  /// never comes, and the link passes nothing (TCP loses its SYN, we our PINGs) until a whole window has passed.
+  void prime(const FlowSpec& flow);
   /// play_mcs_trace begins the link's trace now.
   void play_mcs_trace();
   /// begin_census counts the active links among `links` (sender, receiver) from now on, where senders may know them.
@@ -52,6 +56,7 @@ class WifiNet {
   void set_ip_loss(std::uint32_t i);
   bool receive(ns3::Ptr<ns3::NetDevice> device, ns3::Ptr<const ns3::Packet> packet, std::uint16_t protocol, const ns3::Address& from);
   void next_mcs();
+  void send_primer(std::uint32_t from, std::uint32_t to, std::uint8_t priority);
   void count_links();
   [[nodiscard]] std::string mode_name(std::uint32_t mcs) const;
 
@@ -62,6 +67,7 @@ class WifiNet {
   std::vector<std::unique_ptr<DeviceMeter>> meters_;
   ns3::Ptr<ns3::UniformRandomVariable> random_;
   std::uint64_t mac_queue_bytes_ = 0;
+  double settle_s_ = 0;
   std::size_t mcs_next_ = 0;
   Census census_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> links_;

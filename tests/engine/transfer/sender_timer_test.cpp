@@ -63,6 +63,24 @@ TEST_CASE("N11 a dead path is not fed: probes and PINGs back off", "[transfer][s
   CHECK(bench.sender.is_silent(bench.now + 1s));
 }
 
+// A source that pauses leaves frames unacknowledged until the next report, which may be 50 ms away: nothing is lost.
+TEST_CASE("a tail probe waits for the report that was asked to be rare, but not at the end", "[transfer][sender]") {
+  const bool is_end = GENERATE(false, true);
+  CAPTURE(is_end);
+  SenderBench bench;
+  bench.grant(plenty);
+  bench.add(5000);
+  bench.sender.ask_feedback(bench.now, 50ms, 0);
+  if (is_end) bench.sender.end_of_files();
+  REQUIRE(bench.send_data(100).size() == 4);
+  bench.now += 1ms;
+  bench.answer_ping();
+  for (int i = 0; i < 90; ++i, bench.now += 1ms) bench.sender.tick(bench.now, {0});
+  CHECK((bench.sender.totals().probes > 0) == is_end);
+  for (int i = 0; i < 30; ++i, bench.now += 1ms) bench.sender.tick(bench.now, {0});
+  CHECK(bench.sender.totals().probes > 0);
+}
+
 // The grant's wishes travel in PINGs and in the next frame; the frames that end a transfer ask by themselves.
 TEST_CASE("the sender asks for rare reports, for missing ranges, and for the last report at once", "[transfer][sender]") {
   SenderBench bench;
