@@ -24,15 +24,16 @@ namespace onehop::sim {
 /// SocketAir: Air over a connected ns-3 UDP socket; the ledger is the device's.
 class SocketAir final : public Air {
  public:
-  SocketAir(const DeviceMeter& meter, std::uint32_t flow) : meter_{meter}, flow_{flow} {}
+  SocketAir(const DeviceMeter& meter, const ns3::Mac48Address& peer, std::uint32_t flow) : meter_{meter}, peer_{peer}, flow_{flow} {}
   void attach(ns3::Ptr<ns3::Socket> socket) { socket_ = socket; }
   int send(const std::byte* frame, std::uint32_t length_bytes) override;
   std::uint64_t left_bytes_total() const override { return meter_.left_bytes(flow_); }
   std::uint64_t refused_frames_total() const override { return meter_.refused_frames(flow_); }
-  LinkReading read_link() const override { return meter_.read(); }
+  LinkReading read_link() const override { return meter_.read(peer_); }
 
  private:
   const DeviceMeter& meter_;
+  ns3::Mac48Address peer_;
   std::uint32_t flow_;
   ns3::Ptr<ns3::Socket> socket_;
 };

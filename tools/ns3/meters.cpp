@@ -110,8 +110,8 @@ void Census::count(const std::vector<std::int64_t>& airtime_ns) {
 
 // --- DeviceMeter
 
-DeviceMeter::DeviceMeter(Ptr<ns3::WifiNetDevice> device, std::size_t flows, std::uint64_t capacity_bytes, std::uint64_t aggregate_bytes)
-    : device_{device}, left_(flows), refused_(flows), capacity_bytes_{capacity_bytes}, aggregate_bytes_{aggregate_bytes} {
+DeviceMeter::DeviceMeter(Ptr<ns3::WifiNetDevice> device, std::size_t flows, const Limits& limits)
+    : device_{device}, left_(flows), refused_(flows), limits_{limits} {
   const Ptr<ns3::WifiMac> mac = device->GetMac();
   for (const ns3::AcIndex ac : {ns3::AC_BE, ns3::AC_BK}) {
     const Ptr<ns3::WifiMacQueue> queue = mac->GetTxopQueue(ac);
@@ -136,10 +136,16 @@ void DeviceMeter::count_left(Ptr<const ns3::Packet> packet, bool is_refused) {
   refused_[tag.flow()] += is_refused ? 1 : 0;
 }
 
-void DeviceMeter::on_enqueue(Ptr<const ns3::WifiMpdu> mpdu) { queue_bytes_ += wire_bytes_of(mpdu); }
+void DeviceMeter::on_enqueue(Ptr<const ns3::WifiMpdu> mpdu) {
+  queue_bytes_ += wire_bytes_of(mpdu);
+  peers_[mpdu->GetHeader().GetAddr1()].queue_bytes += wire_bytes_of(mpdu);
+}
 void DeviceMeter::on_dequeue(Ptr<const ns3::WifiMpdu> mpdu) {
+  Peer& peer = peers_[mpdu->GetHeader().GetAddr1()];
   queue_bytes_ -= wire_bytes_of(mpdu);
   drained_bytes_ += wire_bytes_of(mpdu);
+  peer.queue_bytes -= wire_bytes_of(mpdu);
+  peer.drained_bytes += wire_bytes_of(mpdu);
   if (queue_bytes_ == 0) was_backlogged_ = false;
   count_left(mpdu->GetPacket(), false);
 }
@@ -155,11 +161,11 @@ void DeviceMeter::on_psdu(ns3::WifiConstPsduMap psdus, ns3::WifiTxVector vector,
   if (!header.IsQosData() || header.GetAddr1().IsGroup()) return;
   const std::int64_t duration_ns =
       ns3::WifiPhy::CalculateTxDuration(psdus, vector, device_->GetPhy()->GetPhyBand()).GetNanoSeconds();
-  airtime_ns_[header.GetAddr1()] += duration_ns;
-  data_airtime_ns_ += duration_ns;
+  Peer& peer = peers_[header.GetAddr1()];
+  peer.airtime_ns += duration_ns;
+  peer.phy_rate_bps = vector.GetMode().GetDataRate(vector);
   frames_ += psdu->GetNMpdus();
   ++psdus_;
-  phy_rate_bps_ = vector.GetMode().GetDataRate(vector);
   const std::int64_t now = now_ns();
   if (was_backlogged_) {
     const std::int64_t span = now - psdu_at_ns_;
@@ -177,8 +183,8 @@ void DeviceMeter::on_state(ns3::Time, ns3::Time duration, WifiPhyState state) {
 }
 
 std::int64_t DeviceMeter::airtime_ns(const ns3::Mac48Address& to) const {
-  const auto found = airtime_ns_.find(to);
-  return found == airtime_ns_.end() ? 0 : found->second;
+  const auto found = peers_.find(to);
+  return found == peers_.end() ? 0 : found->second.airtime_ns;
 }
 
 LinkReading DeviceMeter::read() const {
@@ -186,9 +192,8 @@ LinkReading DeviceMeter::read() const {
   out.queue_bytes = queue_bytes_;
   if (qdisc_) out.queue_bytes += qdisc_->GetNBytes() + qdisc_->GetNPackets() * std::uint64_t{ethernet_bytes};
   out.drained_bytes_total = drained_bytes_;
-  out.capacity_bytes = capacity_bytes_;
-  out.phy_rate_bps = phy_rate_bps_;
-  out.aggregate_max_bytes = aggregate_bytes_;
+  out.capacity_bytes = limits_.capacity_bytes;
+  out.aggregate_max_bytes = limits_.aggregate_bytes;
   out.active_ns_total = now_ns();
   out.busy_ns_total = busy_ns_;
   out.tx_ns_total = tx_ns_;
@@ -198,6 +203,18 @@ LinkReading DeviceMeter::read() const {
   out.mac_failed_total = failed_;
   out.exchange_ns = exchange_ns_;
   if (census_ != nullptr) out.stations = census_->active();
+  return out;
+}
+
+LinkReading DeviceMeter::read(const ns3::Mac48Address& to) const {
+  LinkReading out = read();
+  const auto found = peers_.find(to);
+  if (found == peers_.end()) return out;
+  out.phy_rate_bps = found->second.phy_rate_bps;
+  if (limits_.is_by_station) {
+    out.queue_bytes = found->second.queue_bytes;
+    out.drained_bytes_total = found->second.drained_bytes;
+  }
   return out;
 }
 

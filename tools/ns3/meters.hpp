@@ -110,16 +110,21 @@ class Census {
 /// DeviceMeter: one device's queue below IP, what left it, what its PHY does.
 class DeviceMeter {
  public:
-  DeviceMeter(ns3::Ptr<ns3::WifiNetDevice> device, std::size_t flows, std::uint64_t capacity_bytes, std::uint64_t aggregate_bytes);
+  struct Limits {
+    std::uint64_t capacity_bytes = 0, aggregate_bytes = 0;
+    bool is_by_station = false;  ///< the MAC serves each receiver's frames from a queue of their own
+  };
+  DeviceMeter(ns3::Ptr<ns3::WifiNetDevice> device, std::size_t flows, const Limits& limits);
   DeviceMeter(const DeviceMeter&) = delete;
   DeviceMeter& operator=(const DeviceMeter&) = delete;
 
+  /// read tells of the link to `peer`; without one of what all receivers share.
   [[nodiscard]] LinkReading read() const;
+  [[nodiscard]] LinkReading read(const ns3::Mac48Address& peer) const;
   void set_census(const Census& census) { census_ = &census; }
   [[nodiscard]] std::uint64_t left_bytes(std::size_t flow) const { return left_[flow]; }
   [[nodiscard]] std::uint64_t refused_frames(std::size_t flow) const { return refused_[flow]; }
   [[nodiscard]] std::int64_t airtime_ns(const ns3::Mac48Address& to) const;
-  [[nodiscard]] std::int64_t airtime_ns() const { return data_airtime_ns_; }
   [[nodiscard]] std::uint64_t data_frames() const { return frames_; }
   [[nodiscard]] std::uint64_t data_psdus() const { return psdus_; }
 
@@ -137,10 +142,14 @@ class DeviceMeter {
   ns3::Ptr<ns3::WifiNetDevice> device_;
   ns3::Ptr<ns3::QueueDisc> qdisc_;  // null: none
   std::vector<std::uint64_t> left_, refused_;
-  std::map<ns3::Mac48Address, std::int64_t> airtime_ns_;
-  std::uint64_t capacity_bytes_, aggregate_bytes_;
-  std::uint64_t queue_bytes_ = 0, drained_bytes_ = 0, phy_rate_bps_ = 0, frames_ = 0, psdus_ = 0, retries_ = 0, failed_ = 0;
-  std::int64_t data_airtime_ns_ = 0, busy_ns_ = 0, tx_ns_ = 0, rx_ns_ = 0, psdu_at_ns_ = 0, exchange_ns_ = 0;
+  struct Peer {
+    std::uint64_t queue_bytes = 0, drained_bytes = 0, phy_rate_bps = 0;
+    std::int64_t airtime_ns = 0;
+  };
+  std::map<ns3::Mac48Address, Peer> peers_;
+  Limits limits_;
+  std::uint64_t queue_bytes_ = 0, drained_bytes_ = 0, frames_ = 0, psdus_ = 0, retries_ = 0, failed_ = 0;
+  std::int64_t busy_ns_ = 0, tx_ns_ = 0, rx_ns_ = 0, psdu_at_ns_ = 0, exchange_ns_ = 0;
   bool was_backlogged_ = false;
   const Census* census_ = nullptr;
 };

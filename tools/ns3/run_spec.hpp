@@ -26,6 +26,7 @@ struct LinkSpec {
   double phy_loss = 0;                   ///< per MPDU at the receiver's PHY; the MAC repeats it
   double ip_loss = 0;                    ///< per packet above the receiver's MAC; nobody below us repeats it
   std::uint32_t mac_queue_frames = 500;
+  std::uint32_t station_queue_frames = 0;///< "ap": the stations' MAC queue; 0: as the router's
   std::string qdisc = "fq_codel";        ///< "fq_codel" (ns-3's default), "fifo", "none"
   std::uint32_t qdisc_frames = 1000;     ///< of "fifo"
   bool counts_stations = false;          ///< senders know how many links are active on the channel

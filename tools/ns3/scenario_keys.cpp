@@ -88,6 +88,7 @@ Result<void> read_link(const toml::table& table, const std::string& where, LinkS
                {"phy_loss", number(link.phy_loss, 0, 0.2)},  // ns-3 3.37 aborts at 30 %
                {"ip_loss", number(link.ip_loss, 0, 0.9)},
                {"mac_queue_frames", number(link.mac_queue_frames, 1, 1e6)},
+               {"station_queue_frames", number(link.station_queue_frames, 0, 1e6)},
                {"qdisc", text(link.qdisc, {"fq_codel", "fifo", "none"})},
                {"qdisc_frames", number(link.qdisc_frames, 1, 1e6)},
                {"counts_stations", flag(link.counts_stations)},

@@ -144,8 +144,8 @@ void Run::add(std::uint32_t i) {
   const Endpoint receiving{there, net_.address(from), back, flow.spec.is_background};
   DeviceMeter& meter = net_.meter(from);
   if (flow.spec.kind == "onehop") {
-    flow.sender_air = std::make_unique<SocketAir>(meter, i);
-    flow.receiver_air = std::make_unique<SocketAir>(net_.meter(to), i);
+    flow.sender_air = std::make_unique<SocketAir>(meter, net_.mac(to), i);
+    flow.receiver_air = std::make_unique<SocketAir>(net_.meter(to), net_.mac(from), i);
     flow.transfer = make_transfer(flow.spec, spec_.payload_bytes, spec_.seed + i, *flow.sender_air, *flow.receiver_air);
     install(ns3::CreateObject<EngineApp>(flow.transfer->receiver(), *flow.receiver_air, receiving), to, start_s, stop_s);
     install(ns3::CreateObject<EngineApp>(flow.transfer->sender(), *flow.sender_air, sending), from, start_s, stop_s);

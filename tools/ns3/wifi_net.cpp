@@ -55,20 +55,26 @@ WifiNet::WifiNet(const LinkSpec& link, std::size_t flows, std::uint32_t payload_
   install_ip();
   const std::uint64_t frame = payload_bytes + ip_udp_bytes + ethernet_bytes;
   mac_queue_bytes_ = link.mac_queue_frames * frame;
-  std::uint64_t capacity = mac_queue_bytes_;
-  if (link.qdisc == "fifo") capacity += link.qdisc_frames * frame;
-  if (link.qdisc == "fq_codel") capacity += fq_codel_frames * frame;
   // One aggregate: bounded by its bytes and by the Block Ack window.
   const std::uint64_t mpdu = payload_bytes + ip_udp_bytes + llc_bytes + mpdu_overhead_bytes;
   const std::uint64_t aggregate_frames = std::min<std::uint64_t>(link.ampdu_bytes / mpdu, link.block_ack);
   for (std::uint32_t i = 0; i < nodes_.GetN(); ++i) {
     const Ptr<ns3::WifiNetDevice> device = ns3::DynamicCast<ns3::WifiNetDevice>(devices_.Get(i));
+    std::uint64_t frames = link.mac_queue_frames;
+    if (i > 0 && link.station_queue_frames > 0) {
+      frames = link.station_queue_frames;
+      for (const ns3::AcIndex ac : {ns3::AC_BE, ns3::AC_BK})
+        device->GetMac()->GetTxopQueue(ac)->SetMaxSize(ns3::QueueSize(ns3::QueueSizeUnit::PACKETS, link.station_queue_frames));
+    }
+    if (link.qdisc == "fifo") frames += link.qdisc_frames;
+    if (link.qdisc == "fq_codel") frames += fq_codel_frames;
     if (link.scheduler == "round-robin") {
       const Ptr<RoundRobinScheduler> scheduler = ns3::CreateObject<RoundRobinScheduler>();
       scheduler->set_limits(static_cast<std::uint32_t>(aggregate_frames), link.mac_queue_frames / std::max(link.pairs, 1U));
       device->GetMac()->SetMacQueueScheduler(scheduler);
     }
-    meters_.push_back(std::make_unique<DeviceMeter>(device, flows, capacity, aggregate_frames * frame));
+    meters_.push_back(std::make_unique<DeviceMeter>(
+        device, flows, DeviceMeter::Limits{frames * frame, aggregate_frames * frame, link.scheduler == "round-robin"}));
     if (link.ip_loss > 0) set_ip_loss(i);
   }
   settle_s_ = link.topology == "ap" ? associated_s : primer_s;
