@@ -177,8 +177,6 @@ void DeviceMeter::on_psdu(ns3::WifiConstPsduMap psdus, ns3::WifiTxVector vector,
 
 void DeviceMeter::on_state(ns3::Time, ns3::Time duration, WifiPhyState state) {
   const std::int64_t span = duration.GetNanoSeconds();
-  if (state == WifiPhyState::TX) tx_ns_ += span;
-  if (state == WifiPhyState::RX) rx_ns_ += span;
   if (state == WifiPhyState::TX || state == WifiPhyState::RX || state == WifiPhyState::CCA_BUSY) busy_ns_ += span;
 }
 
@@ -196,8 +194,6 @@ LinkReading DeviceMeter::read() const {
   out.aggregate_max_bytes = limits_.aggregate_bytes;
   out.active_ns_total = now_ns();
   out.busy_ns_total = busy_ns_;
-  out.tx_ns_total = tx_ns_;
-  out.rx_ns_total = rx_ns_;
   out.mac_frames_total = frames_;
   out.mac_retries_total = retries_;
   out.mac_failed_total = failed_;
@@ -211,6 +207,7 @@ LinkReading DeviceMeter::read(const ns3::Mac48Address& to) const {
   const auto found = peers_.find(to);
   if (found == peers_.end()) return out;
   out.phy_rate_bps = found->second.phy_rate_bps;
+  out.link_tx_ns_total = found->second.airtime_ns;
   if (limits_.is_by_station) {
     out.queue_bytes = found->second.queue_bytes;
     out.drained_bytes_total = found->second.drained_bytes;

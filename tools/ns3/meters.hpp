@@ -149,7 +149,7 @@ class DeviceMeter {
   std::map<ns3::Mac48Address, Peer> peers_;
   Limits limits_;
   std::uint64_t queue_bytes_ = 0, drained_bytes_ = 0, frames_ = 0, psdus_ = 0, retries_ = 0, failed_ = 0;
-  std::int64_t busy_ns_ = 0, tx_ns_ = 0, rx_ns_ = 0, psdu_at_ns_ = 0, exchange_ns_ = 0;
+  std::int64_t busy_ns_ = 0, psdu_at_ns_ = 0, exchange_ns_ = 0;
   bool was_backlogged_ = false;
   const Census* census_ = nullptr;
 };

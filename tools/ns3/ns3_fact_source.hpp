@@ -28,7 +28,7 @@ class Ns3FactSource final : public link::FactSource {
     if (reading.phy_rate_bps > 0)
       facts.phy_rate = {bit_per_s(static_cast<std::int64_t>(reading.phy_rate_bps)), now, period};
     facts.channel = {{.active_total = Nanos{reading.active_ns_total}, .busy_total = Nanos{reading.busy_ns_total}}, now, period};
-    facts.own_airtime = {{.tx_total = Nanos{reading.tx_ns_total}, .rx_total = Nanos{reading.rx_ns_total}}, now, period};
+    facts.own_airtime = {{.tx_total = Nanos{reading.link_tx_ns_total}}, now, period};
     facts.mac = {{.tx_frames_total = reading.mac_frames_total, .tx_retries_total = reading.mac_retries_total,
                   .tx_failed_total = reading.mac_failed_total}, now, period};
     if (reading.stations > 0) facts.stations = {static_cast<std::int32_t>(reading.stations), now, period};

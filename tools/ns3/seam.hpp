@@ -26,7 +26,8 @@ struct LinkReading {
   std::uint64_t capacity_bytes = 0;
   std::uint64_t phy_rate_bps = 0;          ///< of the newest data PSDU; 0: none yet
   std::uint64_t aggregate_max_bytes = 0;
-  std::int64_t active_ns_total = 0, busy_ns_total = 0, tx_ns_total = 0, rx_ns_total = 0;
+  std::int64_t active_ns_total = 0, busy_ns_total = 0;
+  std::int64_t link_tx_ns_total = 0;       ///< air of our data frames to this peer
   std::uint64_t mac_frames_total = 0, mac_retries_total = 0, mac_failed_total = 0;
   std::int64_t exchange_ns = 0;            ///< newest: from one PSDU's start to the next while the queue was not empty
   std::uint32_t stations = 0;              ///< heard sending data in the last second, ourselves included; 0: unknown
