@@ -9,16 +9,12 @@
 #include "engine/transfer/gap_list.hpp"
 #include "engine/transfer/in_flight.hpp"
 #include "engine/transfer/range_set.hpp"
+#include "engine/transfer/reorder.hpp"
+#include "engine/transfer/report_timing.hpp"
 
 namespace onehop::transfer {
 
 namespace {
-
-// Specification.
-constexpr Nanos report_min = 2ms, report_max = 25ms, report_before_srtt = 5ms;
-constexpr Nanos report_idle = 100ms;          // nothing new arrived since the last report
-constexpr Nanos nack_spacing = 1ms;
-constexpr std::uint64_t reorder_threshold_packets = 3;
 
 // Implementation.
 constexpr std::size_t ranges_per_frame = 160;  // about 6 bytes each, so a frame's 1200 bytes surely hold them
@@ -60,7 +56,6 @@ struct Receiver::State {
   void complete(std::uint32_t index) noexcept;
   [[nodiscard]] Bytes ring_room() const noexcept;
   [[nodiscard]] std::uint64_t credit() const noexcept;
-  [[nodiscard]] Nanos report_interval() const noexcept;
   [[nodiscard]] bool has_gap_to_tell(Instant now) const noexcept;
 
   ReceiverParams params;
@@ -294,12 +289,6 @@ std::uint64_t Receiver::State::credit() const noexcept {
   return std::max(credit_told, std::min(buffers, ring));
 }
 
-Nanos Receiver::State::report_interval() const noexcept {
-  if (srtt == 0ns) return report_before_srtt;
-  // Told to be rare, reports go with the answers to the sender's PINGs, which come that often; the timer is for lost ones.
-  return std::max(std::clamp(srtt / 4, report_min, report_max), told_interval * 5 / 4);
-}
-
 /// has_gap_to_tell: the oldest gap that has not had its NACK is old enough and has enough numbers behind it. (The
 /// newest would not do: where every tenth packet is lost there is always one that is too young.)
 bool Receiver::State::has_gap_to_tell(Instant now) const noexcept {
@@ -319,7 +308,7 @@ bool Receiver::tick(Instant now) noexcept {
   // Rare reports must not become the sender's limit.
   const auto worth_telling = static_cast<std::uint64_t>((s.ring_room() * 3 / 4).count);
   is_due = is_due || (s.told_interval > 0ns && now - s.reported_at >= report_min && s.credit() - s.credit_told >= worth_telling);
-  if (!is_due && now - s.nack_at >= std::max(nack_spacing, s.told_interval / 2) && s.has_gap_to_tell(now)) {
+  if (!is_due && now - s.nack_at >= nack_spacing(s.told_interval) && s.has_gap_to_tell(now)) {
     is_due = true;
     ++s.totals.nacks;
   }
@@ -327,7 +316,7 @@ bool Receiver::tick(Instant now) noexcept {
   s.is_asked = false;
   s.has_news = false;
   s.nack_at = s.reported_at = now;
-  s.report_at = now + s.report_interval();
+  s.report_at = now + report_interval(s.srtt, s.told_interval);
   // A gap with fewer numbers behind it is listed too, but the sender waits for more: it is told again when they came.
   s.nacked_to = s.gaps.largest() - std::min(s.gaps.largest(), reorder_threshold_packets - 1);
   s.is_reporting = true;
