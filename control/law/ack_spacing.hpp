@@ -29,10 +29,15 @@ class AckSpacing {
   [[nodiscard]] Wish step(const LinkSample& sample) noexcept;
 
  private:
+  void follow_rate(const LinkSample& sample) noexcept;
+
   std::uint64_t failed_total_ = 0;
   std::uint64_t dropped_total_ = 0;
   std::uint64_t requests_ = 0;
   Instant grew_at_{};
+  BytesPerSecond rate_{};        // handed to the port, wire
+  Bytes rated_sent_{};
+  Instant rated_at_{};
   bool has_reading_ = false;
 };
 

@@ -64,7 +64,11 @@ void EngineApp::on_receive(Ptr<ns3::Socket> socket) {
     const std::uint32_t length = packet->CopyData(frame_.data(), static_cast<std::uint32_t>(frame_.size()));
     end_.deliver(reinterpret_cast<const std::byte*>(frame_.data()), length);
   }
-  if (!end_.wants_frames() || (event_.IsRunning() && event_.GetTs() == static_cast<std::uint64_t>(Simulator::Now().GetTimeStep()))) return;
+  if (end_.wants_frames()) wake();
+}
+
+void EngineApp::wake() {
+  if ((event_.IsRunning() && event_.GetTs() == static_cast<std::uint64_t>(Simulator::Now().GetTimeStep()))) return;
   event_.Cancel();
   event_ = Simulator::ScheduleNow(&EngineApp::turn, this);
 }

@@ -51,6 +51,9 @@ class EngineApp final : public ns3::Application {
  public:
   EngineApp(End& end, SocketAir& air, const Endpoint& endpoint) : end_{end}, air_{air}, endpoint_{endpoint} {}
 
+  /// wake brings the next turn forward to now.
+  void wake();
+
  private:
   void StartApplication() override;
   void StopApplication() override;

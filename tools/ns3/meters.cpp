@@ -111,7 +111,7 @@ void Census::count(const std::vector<std::int64_t>& airtime_ns) {
 // --- DeviceMeter
 
 DeviceMeter::DeviceMeter(Ptr<ns3::WifiNetDevice> device, std::size_t flows, const Limits& limits)
-    : device_{device}, left_(flows), refused_(flows), limits_{limits} {
+    : device_{device}, left_(flows), refused_(flows), on_left_(flows), limits_{limits} {
   const Ptr<ns3::WifiMac> mac = device->GetMac();
   for (const ns3::AcIndex ac : {ns3::AC_BE, ns3::AC_BK}) {
     const Ptr<ns3::WifiMacQueue> queue = mac->GetTxopQueue(ac);
@@ -134,6 +134,7 @@ void DeviceMeter::count_left(Ptr<const ns3::Packet> packet, bool is_refused) {
   if (!packet->PeekPacketTag(tag)) return;
   left_[tag.flow()] += tag.wire_bytes();
   refused_[tag.flow()] += is_refused ? 1 : 0;
+  if (on_left_[tag.flow()]) on_left_[tag.flow()]();
 }
 
 void DeviceMeter::on_enqueue(Ptr<const ns3::WifiMpdu> mpdu) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -121,6 +122,8 @@ class DeviceMeter {
   /// read tells of the link to `peer`; without one of what all receivers share.
   [[nodiscard]] LinkReading read() const;
   [[nodiscard]] LinkReading read(const ns3::Mac48Address& peer) const;
+  /// on_left: `call` is made when frames of `flow` have left, as a socket tells of room in its send buffer.
+  void on_left(std::size_t flow, std::function<void()> call) { on_left_[flow] = std::move(call); }
   void set_census(const Census& census) { census_ = &census; }
   [[nodiscard]] std::uint64_t left_bytes(std::size_t flow) const { return left_[flow]; }
   [[nodiscard]] std::uint64_t refused_frames(std::size_t flow) const { return refused_[flow]; }
@@ -142,6 +145,7 @@ class DeviceMeter {
   ns3::Ptr<ns3::WifiNetDevice> device_;
   ns3::Ptr<ns3::QueueDisc> qdisc_;  // null: none
   std::vector<std::uint64_t> left_, refused_;
+  std::vector<std::function<void()>> on_left_;
   struct Peer {
     std::uint64_t queue_bytes = 0, drained_bytes = 0, phy_rate_bps = 0;
     std::int64_t airtime_ns = 0;

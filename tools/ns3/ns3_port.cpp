@@ -100,6 +100,7 @@ QueueTelemetry Ns3Port::rx_ring(Instant now) noexcept {
 
 std::uint32_t Ns3Port::wait(Instant, bool is_rx_wanted) noexcept {
   is_rx_wanted_ = is_rx_wanted;
+  left_at_wait_ = air_.left_bytes_total();
   return 0;
 }
 

@@ -43,6 +43,9 @@ class Ns3Port {
   void arrive(const std::byte* frame, std::size_t length) noexcept;
   [[nodiscard]] bool is_rx_wanted() const noexcept { return is_rx_wanted_; }
   [[nodiscard]] bool has_arrived() const noexcept { return ring_head_ != ring_tail_; }
+  /// has_drained: frames have left the lower queue since the last wait(), which ends then, as a socket's does when its send
+  /// buffer has room. So the queue is refilled when the MAC has its Block Ack, and not a nap later.
+  [[nodiscard]] bool has_drained() const noexcept { return air_.left_bytes_total() != left_at_wait_; }
 
  private:
   static constexpr Bytes overhead{42};  // Ethernet, IPv4, UDP: the unit that every port counts in
@@ -61,6 +64,7 @@ class Ns3Port {
   Bytes ring_bytes_{}, taken_{};
   std::uint64_t ring_refused_ = 0, send_refused_ = 0;
   Bytes send_refused_bytes_{};
+  std::uint64_t left_at_wait_ = 0;
   int last_error_ = 0;
   bool is_rx_wanted_ = true;
 };

@@ -94,7 +94,8 @@ Session::Session(const FlowSpec& flow, std::uint32_t frame_bytes, std::uint64_t 
 std::int64_t Session::turn_sender(std::int64_t now_ns) {
   const Instant now{Nanos{now_ns}};
   if (!has_begun_) began_at_ = now, has_begun_ = true;
-  const bool is_tick_only = now < sender_at_ && !(sender_port_.is_rx_wanted() && sender_port_.has_arrived());
+  const bool has_frames = sender_port_.is_rx_wanted() && sender_port_.has_arrived();
+  const bool is_tick_only = now < sender_at_ && !has_frames && !sender_port_.has_drained();
   if (now >= tick_at_) {
     rate_->tick(now);
     if (flow_.feedback_ms > 0) {

@@ -148,7 +148,9 @@ void Run::add(std::uint32_t i) {
     flow.receiver_air = std::make_unique<SocketAir>(net_.meter(to), net_.mac(from), i);
     flow.transfer = make_transfer(flow.spec, spec_.payload_bytes, spec_.seed + i, *flow.sender_air, *flow.receiver_air);
     install(ns3::CreateObject<EngineApp>(flow.transfer->receiver(), *flow.receiver_air, receiving), to, start_s, stop_s);
-    install(ns3::CreateObject<EngineApp>(flow.transfer->sender(), *flow.sender_air, sending), from, start_s, stop_s);
+    const Ptr<EngineApp> sender = ns3::CreateObject<EngineApp>(flow.transfer->sender(), *flow.sender_air, sending);
+    meter.on_left(i, [sender] { sender->wake(); });
+    install(sender, from, start_s, stop_s);
   } else if (flow.spec.kind == "tcp") {
     flow.sink = ns3::CreateObject<ByteSink>(true, there);
     flow.tcp = ns3::CreateObject<TcpSource>(sending, tcp_type(flow.spec.variant), flow.spec.rate_mbps, flow.spec.bytes);
