@@ -4,7 +4,8 @@
 //   quiet       = time since MAC failures or the receiver's drops last grew
 //   interval    = default (srtt/4)   quiet < 4 srtt (at least 100 ms), or no MAC counters
 //               = srtt               quiet < 1 s
-//               = 2 srtt             longer;                             at most 100 ms
+//               = 2 srtt             longer;                             at most 100 ms, on Wi-Fi at least 50 ms
+//   Wi-Fi counts as quiet from the start.
 //   MAC failures grow  ->  default interval, and "send your missing ranges now"
 //
 // Source: [WDTCP], acknowledgement removal. type=deviation reason=the paper drops acknowledgements altogether. A MAC's
@@ -28,10 +29,15 @@ class AckSpacing {
   [[nodiscard]] Wish step(const LinkSample& sample) noexcept;
 
  private:
+  void follow_rate(const LinkSample& sample) noexcept;
+
   std::uint64_t failed_total_ = 0;
   std::uint64_t dropped_total_ = 0;
   std::uint64_t requests_ = 0;
   Instant grew_at_{};
+  BytesPerSecond rate_{};        // handed to the port, wire
+  Bytes rated_sent_{};
+  Instant rated_at_{};
   bool has_reading_ = false;
 };
 

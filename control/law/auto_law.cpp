@@ -86,7 +86,7 @@ RateGrant AutoLaw::step(const LinkSample& told) {
     forget_exact();
   }
   const AckSpacing::Wish acks = acks_.step(sample);
-  grant.feedback_interval = acks.interval;
+  grant.feedback_interval = feedback_interval_ = acks.interval;
   grant.nack_request_id = acks.nack_request_id;
   if (alpha != Gain{}) trace_.details.alpha = alpha;
   if (acks.interval > Nanos{0}) trace_.details.feedback_interval = acks.interval;
@@ -284,7 +284,8 @@ BytesPerSecond AutoLaw::bound(const LinkSample& sample, BytesPerSecond base) noe
   const auto brake = brake_.step({.at = sample.at, .packets_sent_total = sample.path.packets_sent_total,
                                   .packets_lost_total = sample.path.packets_lost_total,
                                   .receiver_drops_total = sample.path.rx_ring.refused_total,
-                                  .mac = fresh(sample.facts.mac, sample.at), .srtt = sample.path.srtt, .wanted = rate,
+                                  .mac = fresh(sample.facts.mac, sample.at), .srtt = sample.path.srtt,
+                                  .feedback_interval = feedback_interval_, .wanted = rate,
                                   .drain = drain_.has_exact() ? drain_.drain() : BytesPerSecond{}, .rate_min = least});
   if (brake) {
     trace_.details.loss_cap = *brake;

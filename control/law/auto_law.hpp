@@ -91,6 +91,7 @@ class AutoLaw final : public Controller {
   FrameRatio ratio_;
   LawTrace trace_;
   bool is_exact_ = false;
+  Nanos feedback_interval_{0};
   bool is_wired_ = false;
   Bytes a_{}, b_{}, limit_{};
   Nanos exchange_{0};

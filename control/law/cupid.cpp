@@ -74,6 +74,9 @@ RateGrant CupidCap::step(const LinkSample& sample) {
   const auto share = share_.step(airtime_reading(sample));
   if (!share) return grant;
   show(trace_.details, *share);
+  // Guessed from foreign air, N swings, and so would the cap: among senders that contend alike the MAC divides the air better.
+  // Where stations are counted, a router serves near and far ones alike, and only the cap gives each the same air.
+  if (fresh(sample.facts.stations, sample.at) == nullptr) return grant;
   if (share->stations <= 1 || share->rate >= grant.rate) return grant;
   grant.rate = share->rate;
   grant.backlog_max = backlog_for(grant.rate, sample, ratio_.wire_frame());

@@ -32,7 +32,9 @@ std::optional<BytesPerSecond> LossBrake::step(const LossReading& reading) noexce
     return cap_;
   }
   const std::uint64_t sent = reading.packets_sent_total - window_.packets_sent_total;
-  if (reading.at - window_.at < std::max(reading.srtt, window_min) || sent < packets_min) return cap_;
+  // Losses are told by reports: over less than a report's distance, one report's losses stand against a few packets.
+  const Nanos window = std::max({reading.srtt, reading.feedback_interval, window_min});
+  if (reading.at - window_.at < window || sent < packets_min) return cap_;
   follow_mac(reading.mac);
   close_slice(reading);
 
@@ -86,8 +88,10 @@ void LossBrake::close_slice(const LossReading& reading) noexcept {
 }
 
 double LossBrake::expected_loss() const noexcept {
-  if (has_mac_loss_) return mac_loss_;
-  return *std::min_element(slices_.begin(), slices_.begin() + static_cast<std::ptrdiff_t>(slice_count_)) + unknown_margin;
+  // What the path always loses is no overload, whatever the MAC says of its own part.
+  const double always = slice_count_ == 0 ? 0.0
+      : *std::min_element(slices_.begin(), slices_.begin() + static_cast<std::ptrdiff_t>(slice_count_));
+  return has_mac_loss_ ? std::max(mac_loss_, always) : always + unknown_margin;
 }
 
 }  // namespace onehop::law

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // LossBrake: tells loss on the air from loss by overload, and brakes for the second alone.
 //
-//   L   = lost / sent over a window of one srtt and 200 packets
-//   F   = EWMA_1/8 of the MAC's failed / sent frames where it counts them, else the least L of the last 10 s + 1 %
+//   L   = lost / sent over a window of one srtt, one report and 200 packets
+//   F   = EWMA_1/8 of the MAC's failed / sent frames where it counts them, else L_min + 1 %; at least L_min,
+//         the least L of the last 10 s: what the path always loses is no overload
 //   L <= 1.5 F + 3 sigma, sigma = sqrt(L (1 - L) / n)   ->  the air: no change
 //   above                                               ->  v <- max(0.85 v, 0.85 (1 - L) v_1)   once per srtt
 //   the receiver's kernel dropped                       ->  v <- 0.85 v                           once per srtt
@@ -28,6 +29,7 @@ struct LossReading {
   std::uint64_t receiver_drops_total = 0;
   const MacCounters* mac = nullptr;   ///< null: the MAC tells nothing
   Nanos srtt{0};
+  Nanos feedback_interval{0};         ///< as granted; 0: the peer's default
   BytesPerSecond wanted{};            ///< what the law would send without the brake
   BytesPerSecond drain{};             ///< v_1; 0: unknown
   BytesPerSecond rate_min{};

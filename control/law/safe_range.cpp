@@ -357,7 +357,9 @@ RateGrant SafeRange::grant(const LinkSample& sample) {
   v_0 = std::clamp(v_0, params_.rate_min, params_.rate_max);
   trace_.rate = {to_wire({v_0.count}).count};
   trace_.backlog_max = to_wire(backlog_max_);
-  return {.rate = trace_.rate, .backlog_max = trace_.backlog_max, .batch_frames = batch_frames_};
+  const AckSpacing::Wish acks = acks_.step(sample);
+  return {.rate = trace_.rate, .backlog_max = trace_.backlog_max, .batch_frames = batch_frames_,
+          .feedback_interval = acks.interval, .nack_request_id = acks.nack_request_id};
 }
 
 }  // namespace onehop::law

@@ -26,6 +26,7 @@
 #include <array>
 #include <cstdint>
 
+#include "control/law/ack_spacing.hpp"
 #include "control/law/controller.hpp"
 #include "control/law/drain_meter.hpp"
 #include "control/law/paced_growth.hpp"
@@ -114,6 +115,7 @@ class SafeRange final : public Controller {
   DrainMeter own_;
   std::array<Receiver, 2> receivers_;
   PacedGrowth paced_;
+  AckSpacing acks_;
   Saw saw_;
   Trim trim_;
   LawTrace trace_;

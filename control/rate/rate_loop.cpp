@@ -98,7 +98,7 @@ void RateLoop::read_lower_queue(Instant now, law::LinkSample& sample) {
 RateGrant RateLoop::hold_when_silent(const law::LinkSample& sample, RateGrant grant) noexcept {
   if (!is_flowing_) return grant;
   const Instant heard = std::max(sample.path.feedback_at, flow_began_at_);
-  const Nanos limit = std::max(sample.path.srtt * silence_srtts, silence_min);
+  const Nanos limit = std::max({sample.path.srtt * silence_srtts, silence_min, granted_.feedback_interval * 3});
   const Nanos silent = sample.at - heard;
   if (silent <= limit) return grant;
   const auto halvings = std::min<std::int64_t>((silent - limit) / std::max(sample.path.srtt, halving_min) + 1, 40);

@@ -164,8 +164,15 @@ class ReceiverLoop {
   void send(Instant now) noexcept {
     rx_ring_ = port_.rx_ring(now);
     receiver_.set_rx_ring(to_payload(rx_ring_));
-    if (wire::Pong pong; receiver_.pop_pong(now, pong)) send_pong(pong);
-    if (pings_.is_due(now)) {
+    const Nanos spacing = receiver_.feedback_interval();
+    // Where reports are rare, on Wi-Fi each turn on the air costs a contention: our own PING waits for a PONG to go with.
+    pings_.set_spacing(spacing * 3 / 2, now);
+    Instant due_until = now;
+    if (wire::Pong pong; receiver_.pop_pong(now, pong)) {
+      send_pong(pong);
+      due_until += spacing;
+    }
+    if (pings_.is_due(due_until)) {
       const auto body = gate_.scratch().first(pings_.send(now));
       wire::encode_ping({.id = pings_.id()}, body);
       send_frame(wire::FrameType::ping, body);

@@ -178,6 +178,7 @@ class SenderLoop {
   [[nodiscard]] Instant transmit(Instant now, const QueueTelemetry& before) noexcept {
     const RateGrant grant = links_.grant.load();
     pacer_.set(grant.rate, std::max(grant.backlog_max, wire_frame_bytes() * 2), now);
+    sender_.ask_feedback(now, grant.feedback_interval, grant.nack_request_id);
     send_pong(now);
     Bytes room = pacer_.allowance(now);
     if (info_.has_back_pressure) room = std::min(room, grant.backlog_max - before.occupancy);

@@ -35,6 +35,12 @@ class PingSchedule {
   }
   void stop_proving() noexcept { is_proving_ = false; }
   void start() noexcept { is_running_ = true; }
+  /// set_spacing: pings are at least this far apart once the path is proven. A very different one is told at once.
+  void set_spacing(Nanos spacing, Instant now) noexcept {
+    if ((spacing > spacing_ * 2 || spacing * 2 < spacing_) && is_running_) due_at_ = std::min(due_at_, now);
+    spacing_ = spacing;
+  }
+  [[nodiscard]] Nanos spacing() const noexcept { return spacing_; }
 
   [[nodiscard]] bool is_due(Instant now) const noexcept { return is_active() && now >= due_at_; }
   [[nodiscard]] Instant due_at() const noexcept { return is_active() ? due_at_ : Instant::max(); }
@@ -74,13 +80,14 @@ class PingSchedule {
     const std::uint64_t unanswered = id_ - id_answered_;
     if (unanswered > unanswered_patience)
       return std::min(period_max_ * static_cast<int>(std::min<std::uint64_t>(unanswered, 1000)), period_max_silent);
-    return srtt() == 0ns ? period_min_ : std::clamp(srtt(), period_min_, period_max_);
+    return std::max(srtt() == 0ns ? period_min_ : std::clamp(srtt(), period_min_, period_max_), spacing_);
   }
 
   const Nanos period_min_, period_max_;
   std::array<Instant, remembered_max> sent_at_{};
   std::uint64_t id_ = 0, id_answered_ = 0;
   Instant due_at_{};
+  Nanos spacing_{0};
   Rtt rtt_;
   std::size_t proving_body_bytes_ = 0, proven_frame_bytes_ = 0;
   bool is_proving_ = false, is_proven_ = false, is_running_ = false;

@@ -9,16 +9,12 @@
 #include "engine/transfer/gap_list.hpp"
 #include "engine/transfer/in_flight.hpp"
 #include "engine/transfer/range_set.hpp"
+#include "engine/transfer/reorder.hpp"
+#include "engine/transfer/report_timing.hpp"
 
 namespace onehop::transfer {
 
 namespace {
-
-// Specification.
-constexpr Nanos report_min = 2ms, report_max = 25ms, report_before_srtt = 5ms;
-constexpr Nanos report_idle = 100ms;          // nothing new arrived since the last report
-constexpr Nanos nack_spacing = 1ms;
-constexpr std::uint64_t reorder_threshold_packets = 3;
 
 // Implementation.
 constexpr std::size_t ranges_per_frame = 160;  // about 6 bytes each, so a frame's 1200 bytes surely hold them
@@ -60,7 +56,6 @@ struct Receiver::State {
   void complete(std::uint32_t index) noexcept;
   [[nodiscard]] Bytes ring_room() const noexcept;
   [[nodiscard]] std::uint64_t credit() const noexcept;
-  [[nodiscard]] Nanos report_interval() const noexcept;
   [[nodiscard]] bool has_gap_to_tell(Instant now) const noexcept;
 
   ReceiverParams params;
@@ -80,9 +75,10 @@ struct Receiver::State {
   GapList gaps;
   Instant heard_at{}, largest_at{};
   std::uint64_t cost_received = 0, blocks_given_back = 0, credit_told = 0;
-  std::uint64_t bytes_given_back = 0;
+  std::uint64_t bytes_whole = 0, bytes_given_back = 0;  // of whole blocks
   QueueTelemetry rx_ring;
   Nanos srtt{0};
+  Nanos told_interval{0};                 // how far apart the sender wants reports; 0: it says nothing
 
   wire::Pong pong;
   Instant pong_at{};
@@ -242,6 +238,7 @@ void Receiver::State::complete(std::uint32_t slot) noexcept {
   OpenBlock& block = open[slot];
   block.is_open = false;
   mark_done(block_number(block.block.file, block.block.offset));
+  bytes_whole += block.block.length;
   open_list.erase(std::find(open_list.begin(), open_list.end(), slot));
   full.push(slot);
   ++totals.blocks_completed;
@@ -251,6 +248,7 @@ void Receiver::on_ping(Instant now, const wire::FrameHeader& header, const wire:
                        bool is_ce) noexcept {
   State& s = *s_;
   s.record(now, header, is_ce);
+  s.told_interval = ping.feedback_interval_us * 1us;
   s.pong = {.id = ping.id, .hold_ns = 0, .received_bytes = frame_bytes};
   s.pong_at = now;
   s.has_pong = true;
@@ -264,6 +262,8 @@ bool Receiver::pop_pong(Instant now, wire::Pong& pong) noexcept {
   State& s = *s_;
   if (!s.has_pong) return false;
   s.has_pong = false;
+  // A report that will be due soon rides along: each turn on the air costs more than the frame does.
+  if (s.told_interval > 0ns && s.has_news && now - s.reported_at >= s.told_interval / 2) s.is_asked = true;
   pong = s.pong;
   pong.hold_ns = static_cast<std::uint64_t>(std::clamp<Nanos>(now - s.pong_at, 0ns, 10s).count());
   return true;
@@ -289,11 +289,6 @@ std::uint64_t Receiver::State::credit() const noexcept {
   return std::max(credit_told, std::min(buffers, ring));
 }
 
-Nanos Receiver::State::report_interval() const noexcept {
-  if (srtt == 0ns) return report_before_srtt;
-  return std::clamp(srtt / 4, report_min, report_max);
-}
-
 /// has_gap_to_tell: the oldest gap that has not had its NACK is old enough and has enough numbers behind it. (The
 /// newest would not do: where every tenth packet is lost there is always one that is too young.)
 bool Receiver::State::has_gap_to_tell(Instant now) const noexcept {
@@ -310,7 +305,10 @@ bool Receiver::tick(Instant now) noexcept {
   if (s.at_file_side_min < backlogged_blocks) s.file_side_low_at = now;
   s.at_file_side_min = s.at_file_side;
   bool is_due = now >= s.report_at && (s.has_news || now - s.reported_at >= report_idle);
-  if (!is_due && now - s.nack_at >= nack_spacing && s.has_gap_to_tell(now)) {
+  // Rare reports must not become the sender's limit.
+  const auto worth_telling = static_cast<std::uint64_t>((s.ring_room() * 3 / 4).count);
+  is_due = is_due || (s.told_interval > 0ns && now - s.reported_at >= report_min && s.credit() - s.credit_told >= worth_telling);
+  if (!is_due && now - s.nack_at >= nack_spacing(s.told_interval) && s.has_gap_to_tell(now)) {
     is_due = true;
     ++s.totals.nacks;
   }
@@ -318,7 +316,7 @@ bool Receiver::tick(Instant now) noexcept {
   s.is_asked = false;
   s.has_news = false;
   s.nack_at = s.reported_at = now;
-  s.report_at = now + s.report_interval();
+  s.report_at = now + report_interval(s.srtt, s.told_interval);
   // A gap with fewer numbers behind it is listed too, but the sender waits for more: it is told again when they came.
   s.nacked_to = s.gaps.largest() - std::min(s.gaps.largest(), reorder_threshold_packets - 1);
   s.is_reporting = true;
@@ -366,6 +364,7 @@ bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
   return true;
 }
 
+Nanos Receiver::feedback_interval() const noexcept { return s_->told_interval; }
 void Receiver::request_report() noexcept { s_->is_asked = true; }
 
 Instant Receiver::next_deadline() const noexcept {
@@ -374,10 +373,12 @@ Instant Receiver::next_deadline() const noexcept {
   return s.has_news ? s.report_at : std::max(s.report_at, s.reported_at + report_idle);
 }
 
+/// What waits for the disk. A block that waits for a repair does not: taken for a backlog, loss would slow the sender down
+/// where reports are rare and many blocks are open.
 QueueTelemetry Receiver::app_buffer(Instant now) const noexcept {
   const State& s = *s_;
   return {.at = now,
-          .occupancy = {static_cast<std::int64_t>(s.totals.bytes_accepted - s.bytes_given_back)},
+          .occupancy = {static_cast<std::int64_t>(s.bytes_whole - s.bytes_given_back)},
           .drained_total = {static_cast<std::int64_t>(s.bytes_given_back)},
           .capacity = {static_cast<std::int64_t>(s.params.block_slots * block_bytes)},
           .refused_total = s.totals.no_room,

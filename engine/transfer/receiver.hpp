@@ -85,6 +85,8 @@ class Receiver {
   /// set_srtt: the path's round trip as this end knows it (its own PINGs); the ACK interval is srtt/4 in 2..25 ms,
   /// 5 ms before the first sample.
   void set_srtt(Nanos srtt) noexcept;
+  /// feedback_interval is what the sender's newest PING asked for; 0: nothing.
+  [[nodiscard]] Nanos feedback_interval() const noexcept;
   /// tick looks at timers: periodic ACK, gap older than the reorder threshold (3 packets and 1/8 srtt), one immediate
   /// NACK per ms at most. True: a report is due now.
   [[nodiscard]] bool tick(Instant now) noexcept;

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "engine/base/check.hpp"
 #include "engine/transfer/credit.hpp"
 #include "engine/transfer/in_flight.hpp"
 #include "engine/transfer/ping_schedule.hpp"
+#include "engine/transfer/reorder.hpp"
 #include "engine/transfer/tail_probe.hpp"
 
 namespace onehop::transfer {
@@ -16,7 +18,6 @@ namespace onehop::transfer {
 namespace {
 
 // Specification.
-constexpr std::uint64_t reorder_threshold_packets = 3;
 constexpr Nanos lost_age_slack = 10ms;
 
 // Implementation: numbers are skipped on purpose, first within 256, then ever more rarely (N4). The span is twice the
@@ -110,7 +111,8 @@ struct Sender::State {
   TailProbe tail;
   std::uint64_t largest_spoken_for = 0;  // one more than the largest, so that 0 is none
   std::uint64_t data_sent_below = 0;     // one more than the newest number that carries data
-  bool is_running = false, is_paused = false, has_ended = false;
+  std::uint64_t nack_request_id = 0;
+  bool is_running = false, is_paused = false, has_ended = false, is_nack_due = false;
   SenderTotals totals;
 };
 
@@ -120,7 +122,6 @@ Sender::~Sender() = default;
 // --- blocks
 
 bool Sender::can_take_block() const noexcept { return s_->slots_lent < s_->params.block_slots; }
-
 void Sender::add_block(const BlockRef& block) noexcept {
   State& s = *s_;
   ONEHOP_CHECK(block.slot < s.slots.size());
@@ -170,6 +171,7 @@ wire::FrameHeader Sender::State::header_for(wire::FrameType type, const SentPack
   wire::FrameHeader header{.type = type};
   header.packet_number = in_flight.push(packet);
   header.settled = std::min(in_flight.settled(), header.packet_number);
+  header.is_nack_requested = std::exchange(is_nack_due, false);
   ++totals.packets_sent;
   return header;
 }
@@ -179,7 +181,7 @@ bool Sender::State::plan_ping(Instant now, FramePlan& plan) noexcept {
   plan = {};
   plan.header = header_for(wire::FrameType::ping, {.sent_at = now, .state = PacketState::in_flight});
   plan.body_bytes = std::min(pings.send(now), params.body_bytes_max);  // the MTU may have been lowered meanwhile
-  plan.ping.id = pings.id();
+  plan.ping = {.id = pings.id(), .feedback_interval_us = static_cast<std::uint32_t>(pings.spacing() / 1us)};
   return true;
 }
 
@@ -245,7 +247,10 @@ bool Sender::next(Instant now, bool is_data_allowed, FramePlan& plan) noexcept {
   if (!can_number()) return false;
   if (s.plan_ping(now, plan)) return true;
   if (!is_data_allowed || !s.is_running || s.is_paused) return false;
-  return s.plan_resend(now, plan) || s.plan_new(now, plan);
+  if (!s.plan_resend(now, plan) && !s.plan_new(now, plan)) return false;
+  // What ends the transfer is acknowledged at once, however rare reports are.
+  if (s.has_ended && s.to_send.is_empty() && s.resend.is_empty()) plan.header.is_nack_requested = true;
+  return true;
 }
 
 bool Sender::has_data() const noexcept {
@@ -290,19 +295,6 @@ void Sender::State::lose(SentPacket& packet) noexcept {
   if (!packet.has_data) return;
   resend.push({packet.slot, packet.offset_in_block, packet.length});
   bytes_to_resend += packet.length;
-}
-
-/// third_newest_received: numbers below it have reorder_threshold_packets received ones above them in this frame.
-std::uint64_t third_newest_received(const wire::Feedback& feedback) noexcept {
-  std::uint64_t left = reorder_threshold_packets, top = feedback.largest;
-  for (std::size_t i = feedback.range_count; i-- > 0;) {
-    const std::uint64_t received = top - feedback.missing[i].last;  // between this range and the one above it
-    if (received >= left) return top - left + 1;
-    left -= received;
-    if (feedback.missing[i].first == 0) return 0;
-    top = feedback.missing[i].first - 1;
-  }
-  return top >= feedback.from && top - feedback.from + 1 >= left ? top - left + 1 : 0;
 }
 
 bool Sender::State::is_lost(Instant now, std::uint64_t number, std::uint64_t lost_below) const noexcept {
@@ -359,6 +351,10 @@ wire::Violation Sender::on_feedback(Instant now, const wire::Feedback& feedback)
 }
 
 void Sender::on_pong(Instant now, const wire::Pong& pong) noexcept { s_->pings.on_pong(now, pong); }
+void Sender::ask_feedback(Instant now, Nanos interval, std::uint64_t nack_request_id) noexcept {
+  s_->pings.set_spacing(std::clamp(interval, Nanos{0}, Nanos{wire::feedback_interval_us_max * 1us}), now);
+  s_->is_nack_due = std::exchange(s_->nack_request_id, nack_request_id) != nack_request_id || s_->is_nack_due;
+}
 
 // --- time
 
@@ -377,7 +373,9 @@ void Sender::tick(Instant now, Bytes own_queue) noexcept {
   State& s = *s_;
   const bool has_unspoken = s.data_sent_below > std::max(s.largest_spoken_for, s.in_flight.oldest());
   const bool is_armed = s.is_running && !s.is_paused && has_unspoken && s.resend.is_empty() && !s.can_start_new();
-  if (s.tail.tick(now, is_armed, own_queue, s.pings.srtt())) s.probe();
+  // Rare reports are no sign of loss; at the end one was asked for at once.
+  const Nanos quiet = s.has_ended ? s.pings.srtt() : std::max(s.pings.srtt(), s.pings.spacing());
+  if (s.tail.tick(now, is_armed, own_queue, quiet)) s.probe();
 }
 
 Instant Sender::next_deadline() const noexcept { return std::min(s_->pings.due_at(), s_->tail.deadline()); }

@@ -105,6 +105,9 @@ class Sender {
   void tick(Instant now, Bytes own_queue) noexcept;
   /// next_deadline: when tick() has something to do at the latest; Instant::max() for never.
   [[nodiscard]] Instant next_deadline() const noexcept;
+  /// ask_feedback passes the grant's wishes on: the peer's reports may be `interval` apart (0: its default), told in each PING;
+  /// a change of `nack_request_id` asks for its missing ranges with the next frame.
+  void ask_feedback(Instant now, Nanos interval, std::uint64_t nack_request_id) noexcept;
   [[nodiscard]] bool is_silent(Instant now) const noexcept;  ///< nothing from the peer for silent_limit
 
   /// set_body_max follows the MTU; ranges in flight at the old size are resent at the new one if they are lost.

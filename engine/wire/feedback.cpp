@@ -139,13 +139,16 @@ bool decode_feedback(std::span<const std::byte> body, Feedback& out) noexcept {
 void encode_ping(const Ping& ping, std::span<std::byte> body) noexcept {
   ONEHOP_CHECK(body.size() >= ping_body_bytes_min);
   store_be(body.data(), ping.id);
+  store_be(body.data() + 8, std::min(ping.feedback_interval_us, feedback_interval_us_max));
   std::memset(body.data() + ping_body_bytes_min, 0, body.size() - ping_body_bytes_min);
 }
 
 // The padding is not looked at: it is authenticated, and its size is all that it is for.
 std::optional<Ping> decode_ping(std::span<const std::byte> body) noexcept {
   if (body.size() < ping_body_bytes_min) return std::nullopt;
-  return Ping{.id = load_be<std::uint64_t>(body.data())};
+  const Ping ping{.id = load_be<std::uint64_t>(body.data()), .feedback_interval_us = load_be<std::uint32_t>(body.data() + 8)};
+  if (ping.feedback_interval_us > feedback_interval_us_max) return std::nullopt;
+  return ping;
 }
 
 void encode_pong(const Pong& pong, std::span<std::byte, pong_body_bytes> body) noexcept {

@@ -72,14 +72,18 @@ inline constexpr std::uint64_t hold_ns_max = 10'000'000'000;
 /// trailing bytes. `out` is undefined after a rejection.
 [[nodiscard]] bool decode_feedback(std::span<const std::byte> body, Feedback& out) noexcept;
 
-/// Ping body: an id, then zero padding up to the size under test. A pong carries the id and how long it was held.
-struct Ping { std::uint64_t id = 0; };
+/// Ping body: an id, the wish for feedback, then zero padding up to the size under test. A pong carries the id and how long it was held.
+struct Ping {
+  std::uint64_t id = 0;
+  std::uint32_t feedback_interval_us = 0;  ///< how far apart reports may be, at most 1 s; 0: the receiver's default
+};
+inline constexpr std::uint32_t feedback_interval_us_max = 1'000'000;
 struct Pong {
   std::uint64_t id = 0;
   std::uint64_t hold_ns = 0;        ///< at most 10 s
   std::uint64_t received_bytes = 0; ///< size of the ping frame as it arrived (UDP payload), proves the path's MTU
 };
-inline constexpr std::size_t ping_body_bytes_min = 8;
+inline constexpr std::size_t ping_body_bytes_min = 12;
 inline constexpr std::size_t pong_body_bytes = 24;
 void encode_ping(const Ping& ping, std::span<std::byte> body) noexcept;  ///< fills the whole span, padding with zeros
 [[nodiscard]] std::optional<Ping> decode_ping(std::span<const std::byte> body) noexcept;

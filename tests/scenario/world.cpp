@@ -2,7 +2,6 @@
 #include "tests/scenario/world.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "control/law/make_law.hpp"
 #include "engine/base/check.hpp"
@@ -42,36 +41,6 @@ run::ReceiverLoopConfig receiver_config(const WorldConfig& config) {
 }
 
 }  // namespace
-
-PatternDisk::PatternDisk(std::uint64_t seed, std::size_t slots)
-    : seed_{seed}, slots_{static_cast<std::uint32_t>(slots)}, memory_{std::make_unique<std::byte[]>(slots * block_bytes)} {}
-
-std::uint64_t PatternDisk::word(std::uint32_t file, std::uint64_t offset) const {
-  std::uint64_t x = seed_ + file * 0x9E3779B97F4A7C15ULL + offset;  // splitmix64's finaliser
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31);
-}
-
-BlockRef PatternDisk::lend(std::uint32_t slot) const {
-  return {.data = memory_.get() + std::size_t{slot} * block_bytes, .slot = slot};
-}
-
-void PatternDisk::fill(BlockRef& block) const {
-  for (std::uint32_t i = 0; i < block.length; i += 8) {
-    const std::uint64_t value = word(block.file, block.offset + i);
-    std::memcpy(block.data + i, &value, std::min<std::size_t>(8, block.length - i));
-  }
-}
-
-std::uint64_t PatternDisk::wrong_bytes(const BlockRef& block) const {
-  std::uint64_t wrong = 0;
-  for (std::uint32_t i = 0; i < block.length; i += 8) {
-    const std::uint64_t value = word(block.file, block.offset + i);
-    if (std::memcmp(block.data + i, &value, std::min<std::size_t>(8, block.length - i)) != 0) wrong += 8;
-  }
-  return wrong;
-}
 
 World::World(const WorldConfig& config)
     : config_{config},

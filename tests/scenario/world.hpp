@@ -17,8 +17,11 @@
 #include "engine/port/virtual_port.hpp"
 #include "engine/run/receiver_loop.hpp"
 #include "engine/run/sender_loop.hpp"
+#include "tools/ns3/pattern_disk.hpp"
 
 namespace onehop::scenario {
+
+using sim::PatternDisk;
 
 struct WorldConfig {
   std::uint64_t seed = 1;
@@ -45,22 +48,6 @@ struct Outcome {
   Instant finished_at{};
   std::uint64_t bytes_checked = 0;
   std::uint64_t bytes_wrong = 0;
-};
-
-/// PatternDisk: makes and checks bytes that depend on (seed, file, offset), so a byte in the wrong place is seen.
-class PatternDisk {
- public:
-  PatternDisk(std::uint64_t seed, std::size_t slots);
-  void fill(BlockRef& block) const;
-  [[nodiscard]] std::uint64_t wrong_bytes(const BlockRef& block) const;
-  [[nodiscard]] BlockRef lend(std::uint32_t slot) const;
-  [[nodiscard]] std::uint32_t slots() const { return slots_; }
-
- private:
-  [[nodiscard]] std::uint64_t word(std::uint32_t file, std::uint64_t offset) const;
-  std::uint64_t seed_;
-  std::uint32_t slots_;
-  std::unique_ptr<std::byte[]> memory_;
 };
 
 class World {

@@ -113,11 +113,38 @@ TEST_CASE("an exchange is the fixed part and an aggregate's air", "[control][law
   CHECK(exchange_time(facts, Instant{1s}, Bytes{65'536}, {}) == 430us);
 }
 
+// Each report takes a turn on the air, and a file is often over before the link has proven itself.
+TEST_CASE("on Wi-Fi feedback is rare from the start, until the MAC fails something", "[control][law][acks]") {
+  AckSpacing acks;
+  SampleMaker make;
+  make.sample.path.srtt = 2ms;
+  make.sample.facts.medium = Medium::wifi;
+  make.sample.facts.mac = fact(MacCounters{}, make.sample.at, 100ms);
+  const auto step = [&](Nanos after) {
+    make.step(after, {1514}, kib(64));
+    make.sample.facts.mac->at = make.sample.at;
+    return acks.step(make.sample);
+  };
+  CHECK(step(1ms).interval == 50ms);
+  CHECK(step(500ms).interval == 50ms);
+  make.sample.facts.mac->value.tx_failed_total = 3;
+  const auto failed = step(1ms);
+  CHECK(failed.interval == 0ns);
+  CHECK(failed.nack_request_id == 1);
+  CHECK(step(50ms).interval == 0ns);
+  CHECK(step(100ms).interval == 50ms);
+  make.sample.path.srtt = 80ms;
+  CHECK(step(1ms).interval == 0ns);  // of the longer round trip, four have not passed
+  CHECK(step(400ms).interval == 80ms);
+  CHECK(step(2s).interval == 100ms);
+}
+
 //= [WDTCP] acknowledgement removal type=test
 TEST_CASE("feedback is stretched while the MAC fails nothing, and asked for at once when it does", "[control][law][acks]") {
   AckSpacing acks;
   SampleMaker make;
   make.sample.path.srtt = 10ms;
+  make.sample.facts.medium = Medium::unknown;
   const auto run = [&](Nanos span) {
     AckSpacing::Wish wish;
     for (Nanos t{0}; t < span; t += 1ms) {

@@ -2,6 +2,8 @@
 // Wdtcp by equation and in closed loop.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include "control/law/wdtcp.hpp"
 #include "tests/control/law/air_link.hpp"
 #include "tests/control/law/law_sample.hpp"
@@ -169,7 +171,7 @@ TEST_CASE("wdtcp asks for rarer feedback while the MAC fails nothing", "[control
   auto& s = link.add(law, {});
   link.run(2s);
   CHECK(s.grant.feedback_interval >= s.sample.path.srtt);
-  CHECK(s.grant.feedback_interval <= s.sample.path.srtt * 2);
+  CHECK(s.grant.feedback_interval <= std::max<Nanos>(s.sample.path.srtt * 2, 50ms));  // its Wi-Fi floor
   CHECK(law.trace().details.feedback_interval == s.grant.feedback_interval);
   s.p.loss_permille = 20;
   link.run(300ms);

@@ -34,9 +34,9 @@ struct Bench {
       receiver.accept(now, header, bytes, placement, false);
     return placement.verdict;
   }
-  void ping_as(std::uint64_t number) {
+  void ping_as(std::uint64_t number, std::uint32_t feedback_interval_us = 0) {
     const wire::FrameHeader header{.type = wire::FrameType::ping, .packet_number = number, .settled = settled};
-    receiver.on_ping(now, header, {.id = 7}, 100, false);
+    receiver.on_ping(now, header, {.id = 7, .feedback_interval_us = feedback_interval_us}, 100, false);
   }
   /// report collects the frames of the report that is due.
   std::vector<wire::Feedback> report() {
@@ -185,20 +185,58 @@ TEST_CASE("credit that grows when a block comes back makes a report due", "[tran
   CHECK(bench.report().back().credit_bytes_total == 2 * B);
 }
 
-TEST_CASE("the application buffer counts what was accepted and not given back", "[transfer][receiver]") {
+TEST_CASE("the application buffer counts whole blocks that were not given back", "[transfer][receiver]") {
   Bench bench{{5 * B + 7}, 4};
   const auto buffer = [&] { return bench.receiver.app_buffer(bench.now); };
   CHECK(buffer().capacity == Bytes{4 * B});
   CHECK(bench.data(0, 5 * B, 7) == Verdict::fresh);
   CHECK(bench.data(0, 0, 100'000) == Verdict::fresh);
-  CHECK(buffer().occupancy == Bytes{100'007});
+  CHECK(buffer().occupancy == Bytes{7});  // the open block waits for frames, not for the disk
   BlockRef block;
   REQUIRE(bench.receiver.pop_full(block));
   CHECK(block.length == 7);
-  CHECK(buffer().occupancy == Bytes{100'007});
+  CHECK(buffer().occupancy == Bytes{7});
   bench.receiver.add_free(block);
-  CHECK(buffer().occupancy == Bytes{100'000});
+  CHECK(buffer().occupancy == Bytes{0});
   CHECK(buffer().drained_total == Bytes{7});
+}
+
+// Goal:   told that reports may be 50 ms apart, the receiver sends them with its answers to PINGs and hardly ever else.
+// Method: a frame each 0.1 ms for 2 s, a PING each 50 ms; count reports, and those without a PONG beside them.
+// Bounds: one report per PING, give or take one at each end. By default there are ten times as many.
+TEST_CASE("told to be rare, reports ride with the answers to PINGs", "[transfer][receiver]") {
+  const std::uint32_t told_us = GENERATE(0U, 50'000U);
+  CAPTURE(told_us);
+  Bench bench{{100 * B}, 100};
+  bench.receiver.set_srtt(1ms);
+  int reports = 0, alone = 0;
+  wire::Pong pong;
+  for (int i = 0; i < 20'000; ++i, bench.now += 100us) {
+    REQUIRE(bench.data(0, static_cast<std::uint64_t>(i) * 128, 128) == Verdict::fresh);
+    if (i % 500 == 0) bench.ping_as(bench.next_number++, told_us);
+    const bool has_pong = bench.receiver.pop_pong(bench.now, pong);
+    if (!bench.receiver.tick(bench.now)) continue;
+    (void)bench.report();
+    ++reports;
+    if (!has_pong) ++alone;
+  }
+  CHECK(bench.receiver.feedback_interval() == Nanos{told_us * 1us});
+  if (told_us > 0) CHECK((reports >= 39 && reports <= 41 && alone <= 1));
+  else CHECK(reports > 500);
+}
+
+// Rare reports must not stop a sender for want of credit: most of the ring used up is told at once.
+TEST_CASE("credit is told in time however rare reports are", "[transfer][receiver]") {
+  Bench bench{{100 * B}, 100};
+  bench.receiver.set_rx_ring({.capacity = Bytes{1'000'000}, .scope = QueueScope::own_ring});
+  bench.ping_as(bench.next_number++, 500'000);
+  std::uint64_t credit = bench.one_report().credit_bytes_total, sent = 0;
+  for (int i = 0; i < 4000; ++i, bench.now += 100us, sent += 1400) {
+    REQUIRE(bench.data(0, sent, std::min<std::uint64_t>(1400, B - sent % B)) == Verdict::fresh);
+    sent -= 1400 - std::min<std::uint64_t>(1400, B - sent % B);
+    if (bench.receiver.tick(bench.now)) credit = bench.report().back().credit_bytes_total;
+    REQUIRE(credit > sent + 1400);
+  }
 }
 
 // Every srtt/4 in 2..25 ms, 5 ms before the first sample.

@@ -63,6 +63,55 @@ TEST_CASE("N11 a dead path is not fed: probes and PINGs back off", "[transfer][s
   CHECK(bench.sender.is_silent(bench.now + 1s));
 }
 
+// A source that pauses leaves frames unacknowledged until the next report, which may be 50 ms away: nothing is lost.
+TEST_CASE("a tail probe waits for the report that was asked to be rare, but not at the end", "[transfer][sender]") {
+  const bool is_end = GENERATE(false, true);
+  CAPTURE(is_end);
+  SenderBench bench;
+  bench.grant(plenty);
+  bench.add(5000);
+  bench.sender.ask_feedback(bench.now, 50ms, 0);
+  if (is_end) bench.sender.end_of_files();
+  REQUIRE(bench.send_data(100).size() == 4);
+  bench.now += 1ms;
+  bench.answer_ping();
+  for (int i = 0; i < 90; ++i, bench.now += 1ms) bench.sender.tick(bench.now, {0});
+  CHECK((bench.sender.totals().probes > 0) == is_end);
+  for (int i = 0; i < 30; ++i, bench.now += 1ms) bench.sender.tick(bench.now, {0});
+  CHECK(bench.sender.totals().probes > 0);
+}
+
+// The grant's wishes travel in PINGs and in the next frame; the frames that end a transfer ask by themselves.
+TEST_CASE("the sender asks for rare reports, for missing ranges, and for the last report at once", "[transfer][sender]") {
+  SenderBench bench;
+  bench.grant(plenty);
+  bench.add(20'000);
+  bench.sender.ask_feedback(bench.now, 50ms, 1);
+  const auto first = bench.send_data(3);
+  REQUIRE(bench.pings.size() == 1);
+  CHECK(bench.pings[0].ping.feedback_interval_us == 50'000);
+  CHECK(bench.pings[0].header.is_nack_requested);  // the first frame after a change of the request, once
+  for (const auto& plan : first) CHECK_FALSE(plan.header.is_nack_requested);
+  bench.answer_ping();
+  bench.now += 49ms;
+  (void)bench.send_data(1);
+  CHECK(bench.pings.size() == 1);
+  bench.sender.ask_feedback(bench.now, 0ms, 1);  // wished for more often: said at once
+  const auto second = bench.send_data(1);
+  CHECK(bench.pings.size() == 2);
+  CHECK_FALSE(second[0].header.is_nack_requested);
+  bench.sender.ask_feedback(bench.now, 0ms, 2);
+  CHECK(bench.send_data(1)[0].header.is_nack_requested);
+  bench.sender.end_of_files();
+  const auto rest = bench.send_data(1000);
+  for (std::size_t i = 0; i < rest.size(); ++i) REQUIRE(rest[i].header.is_nack_requested == (i + 1 == rest.size()));
+  REQUIRE(bench.hear(1, number_of(rest.back()), {{number_of(rest[4]), number_of(rest[5])}}) == wire::Violation::none);
+  const auto repairs = bench.send_data(10);
+  REQUIRE(repairs.size() == 2);
+  CHECK_FALSE(repairs[0].header.is_nack_requested);
+  CHECK(repairs[1].header.is_nack_requested);
+}
+
 TEST_CASE("a pause stops data and repairs, and PING goes on", "[transfer][sender]") {
   SenderBench bench;
   bench.grant(plenty);

@@ -260,12 +260,17 @@ TEST_CASE("ranges that break their own rule are our own bug", "[wire][feedback]"
 
 TEST_CASE("ping and pong return from the wire and are bounded", "[wire][feedback]") {
   std::vector<std::byte> body(1428, std::byte{0xee});
-  encode_ping({.id = 0x0102030405060708}, body);
+  encode_ping({.id = 0x0102030405060708, .feedback_interval_us = 50'000}, body);
   REQUIRE(decode_ping(body));
   CHECK(decode_ping(body)->id == 0x0102030405060708);
-  CHECK(std::all_of(body.begin() + 8, body.end(), [](std::byte b) { return b == std::byte{0}; }));
-  CHECK_FALSE(decode_ping(std::span{body}.first(7)));
-  CHECK(decode_ping(std::span{body}.first(8)));
+  CHECK(decode_ping(body)->feedback_interval_us == 50'000);
+  store_be<std::uint32_t>(body.data() + 8, feedback_interval_us_max + 1);
+  CHECK_FALSE(decode_ping(body));
+  encode_ping({.id = 1, .feedback_interval_us = feedback_interval_us_max}, body);
+  CHECK(decode_ping(body)->feedback_interval_us == feedback_interval_us_max);
+  CHECK(std::all_of(body.begin() + 12, body.end(), [](std::byte b) { return b == std::byte{0}; }));
+  CHECK_FALSE(decode_ping(std::span{body}.first(11)));
+  CHECK(decode_ping(std::span{body}.first(12)));
 
   std::array<std::byte, pong_body_bytes> pong{};
   const auto decoded = [&](Pong value) {

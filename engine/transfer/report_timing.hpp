@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// When the receiver reports: the distances in time, all in one place. Pure.
+#pragma once
+
+#include <algorithm>
+
+#include "engine/base/units.hpp"
+
+namespace onehop::transfer {
+
+// Specification.
+inline constexpr Nanos report_min = 2ms, report_max = 25ms, report_before_srtt = 5ms;
+inline constexpr Nanos report_idle = 100ms;  ///< nothing new arrived since the last report
+
+/// report_interval: a quarter of srtt, or what the sender asked for (`told`; 0: nothing). Told to be rare, reports go with the
+/// answers to the sender's PINGs, which come that often; the timer is for lost ones.
+[[nodiscard]] constexpr Nanos report_interval(Nanos srtt, Nanos told) noexcept {
+  if (srtt == 0ns) return report_before_srtt;
+  return std::max(std::clamp(srtt / 4, report_min, report_max), told * 5 / 4);
+}
+
+/// nack_spacing: at most one NACK in this time.
+[[nodiscard]] constexpr Nanos nack_spacing(Nanos told) noexcept { return std::max<Nanos>(1ms, told / 2); }
+
+}  // namespace onehop::transfer

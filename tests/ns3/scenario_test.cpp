@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Scenario files, metrics, and the table they make. Nothing is simulated.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "tools/ns3/metric.hpp"
+#include "tools/ns3/scenario.hpp"
+#include "tools/ns3/table.hpp"
+
+namespace onehop::sim {
+namespace {
+
+const std::string base = R"(
+title = "t"
+metrics = ["throughput"]
+seeds = 5
+[link]
+width_mhz = 80
+[flow]
+rate_mbps = 3
+[[columns]]
+name = "one"
+[[columns]]
+name = "two"
+link = { pairs = 2 }
+flow = { each_pair = true, stagger_s = 0.5, rate_total_mbps = 10 }
+[[rows]]
+name = "udp"
+flow = { kind = "udp" }
+[[rows]]
+name = "both"
+link = { width_mhz = 160 }
+flows = [{ name = "a" }, { name = "b", kind = "tcp" }]
+)";
+
+std::string message_of(const std::string& text) {
+  const auto scenario = parse_scenario(text, "file", {});
+  REQUIRE(scenario.has_error());
+  CHECK(scenario.error().code == ExitCode::usage);
+  return scenario.error().message();
+}
+
+Scenario good(const std::string& text, const ScenarioOptions& options = {}) {
+  auto scenario = parse_scenario(text, "file", options);
+  if (!scenario) FAIL(scenario.error().message());
+  return std::move(scenario).value();
+}
+
+}  // namespace
+
+TEST_CASE("a point takes what the file, its column and its row say, in that order", "[ns3]") {
+  const Scenario s = good(base);
+  CHECK(s.rows == std::vector<std::string>{"udp", "both"});
+  CHECK(s.seeds == 5);
+  const RunSpec& one = s.points[0][0];
+  CHECK(one.link.width_mhz == 80);
+  REQUIRE(one.flows.size() == 1);
+  CHECK(one.flows[0].kind == "udp");
+  CHECK(one.flows[0].rate_mbps == 3);
+  CHECK(one.flows[0].name == "udp");
+  const RunSpec& two = s.points[0][1];
+  REQUIRE(two.flows.size() == 2);
+  CHECK(two.flows[1].pair == 1);
+  CHECK(two.flows[1].start_s == 0.5);
+  CHECK(two.flows[1].rate_mbps == 5);
+  const RunSpec& both = s.points[1][0];
+  CHECK(both.link.width_mhz == 160);
+  REQUIRE(both.flows.size() == 2);
+  CHECK(both.flows[1].name == "b");
+}
+
+TEST_CASE("a short run keeps what [short] names, and one seed", "[ns3]") {
+  const std::string text = base + "[short]\nrows = [\"both\"]\ncolumns = [\"two\"]\nrun = { measure_s = 0.25 }\n";
+  const Scenario s = good(text, {.is_short = true});
+  CHECK(s.rows == std::vector<std::string>{"both"});
+  CHECK(s.columns == std::vector<std::string>{"two"});
+  CHECK(s.seeds == 1);
+  CHECK(s.points[0][0].measure_s == 0.25);
+  CHECK(good(text).points[0][0].measure_s == 1.0);
+}
+
+TEST_CASE("a slip of the pen in a scenario is refused and named", "[ns3]") {
+  CHECK(message_of("title = ") .find("line") != std::string::npos);
+  CHECK(message_of("metrics = [\"throughput\"]").find("title") != std::string::npos);
+  CHECK(message_of(base + "[run]\nmeasure = 1\n").find("measure") != std::string::npos);
+  for (const char* extra : {"[run]\nmeasure = 1\n", "[run]\nmeasure_s = \"1\"\n", "[run]\nmeasure_s = -1\n", "[short]\nrows = [\"none\"]\n",
+                            "[short]\nnothing = 1\n", "[[bounds]]\nmetric = \"no\"\nrow = \"udp\"\nat_least = 1\n",
+                            "[[bounds]]\nmetric = \"jain\"\nrow = \"udp\"\n", "[[paper]]\nmetric = \"jain\"\n",
+                            "[[rows]]\nname = \"udp\"\n", "[[rows]]\nname = \"x\"\nflow = { law = \"none\" }\n",
+                            "[[rows]]\nname = \"x\"\nflow = { pair = 7 }\n", "[[rows]]\nname = \"x\"\nlink = { width_mhz = 81 }\n",
+                            "[[rows]]\nname = \"x\"\nlink = { standard = \"ac\", mcs = 11 }\n",
+                            "[[rows]]\nname = \"x\"\nflow = { start_s = 2, stop_s = 1 }\n"}) {
+    CAPTURE(extra);
+    CHECK(message_of(base + extra).find("file") != std::string::npos);
+  }
+  CHECK(message_of("title = \"t\"\nmetrics = [\"speed\"]\n").find("throughput") != std::string::npos);
+}
+
+TEST_CASE("every scenario of the papers can be played, whole and short", "[ns3]") {
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator{ONEHOP_NS3_CONFIGS}) {
+    if (entry.path().extension() != ".toml") continue;
+    CAPTURE(entry.path().string());
+    ++files;
+    for (const bool is_short : {false, true}) {
+      const auto scenario = load_scenario(entry.path().string(), {.is_short = is_short});
+      if (!scenario) FAIL(scenario.error().message());
+      CHECK_FALSE(scenario.value().source.empty());
+      std::size_t most = 0;
+      for (const auto& row : scenario.value().points)
+        for (const RunSpec& point : row) most = std::max(most, point.flows.size());
+      // One seed says nothing where several contend for the air.
+      if (!is_short && most > 1) CHECK(scenario.value().seeds >= 5);
+    }
+  }
+  CHECK(files > 5);
+  CHECK(load_scenario("/nonexistent.toml", {}).error().code == ExitCode::usage);
+}
+
+TEST_CASE("metrics: throughput counts payload, Jain's index, flows by name", "[ns3]") {
+  RunSpec spec;
+  spec.flows = {{.name = "ours"}, {.name = "tcp", .kind = "tcp"}, {.name = "ping", .kind = "ping"}};
+  RunResult result;
+  result.flows.resize(3);
+  result.flows[0].goodput_mbps = 1402;
+  result.flows[1].goodput_mbps = 100;
+  result.flows[0].delay = {.mean = 10, .p95 = 20, .count = 3};
+  result.flows[1].delay = {.mean = 40, .p95 = 60, .count = 1};
+  result.flows[2].rtt = {.mean = 5, .count = 1};
+  CHECK(metric_of("throughput:ours", spec, result) == Approx(1446));
+  CHECK(metric_of("goodput:ours", spec, result) == Approx(1402));
+  CHECK(metric_of("throughput", spec, result) == Approx(1546));
+  CHECK(metric_of("delay_p95:tcp", spec, result) == Approx(60));
+  CHECK_FALSE(metric_of("delay_p95", spec, result));  // the pooled one was not measured
+  CHECK_FALSE(metric_of("wait_mean", spec, result));
+  CHECK_FALSE(metric_of("complete", spec, result));
+  CHECK(metric_of("rtt_mean", spec, result) == Approx(5));
+  CHECK(metric_of("jain", spec, result) == Approx(1546.0 * 1546 / (2 * (1446.0 * 1446 + 100.0 * 100))));
+  CHECK_FALSE(metric_of("throughput:nobody", spec, result));
+}
+
+TEST_CASE("the 95 % interval is Student's", "[ns3]") {
+  CHECK(estimate({}).count == 0);
+  CHECK(estimate({5}).half_width == 0);
+  const Estimate five = estimate({1, 2, 3, 4, 5});
+  CHECK(five.mean == Approx(3));
+  CHECK(five.half_width == Approx(2.776 * std::sqrt(2.5 / 5)));
+}
+
+TEST_CASE("bounds are judged against a number or another row, and failures are no numbers", "[ns3]") {
+  Scenario s = good(base + R"(
+[[bounds]]
+metric = "throughput"
+row = "both"
+at_least = 0.9
+of_row = "udp"
+[[bounds]]
+metric = "throughput"
+row = "udp"
+columns = ["one"]
+at_most = 50
+)");
+  Table table{.scenario = s, .command_line = "x"};
+  table.played.resize(2, std::vector<std::vector<Played>>(2));
+  const auto played = [](double mbps, std::size_t flows) {
+    Played one;
+    one.result.flows.resize(flows);
+    one.result.flows[0].goodput_mbps = mbps;
+    return one;
+  };
+  table.played[0][0] = {played(100, 1), played(100, 1)};
+  table.played[1][0] = {played(95 * 1402.0 / 1446, 2)};
+  table.played[0][1] = {played(100, 2)};
+  table.played[1][1] = {Played{{}, "ended by signal 6"}};
+  const auto judged = judge(table);
+  REQUIRE(judged.size() == 3);
+  CHECK(judged[0].is_held);
+  CHECK_FALSE(judged[1].is_measured);
+  CHECK_FALSE(judged[1].is_held);
+  CHECK(judged[2].is_measured);
+  CHECK_FALSE(judged[2].is_held);
+  CHECK(text_of(table).find("MISS") != std::string::npos);
+  CHECK(json_of(table)["points"].size() == 5);
+}
+
+}  // namespace onehop::sim

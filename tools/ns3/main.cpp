@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// onehop-ns3: plays a scenario, one table of a paper, over ns-3's Wi-Fi and prints it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <thread>
+
+#include "tools/ns3/scenario.hpp"
+#include "tools/ns3/table.hpp"
+
+namespace onehop::sim {
+namespace {
+
+struct Options {
+  std::string scenario, out;
+  ScenarioOptions how;
+  std::size_t jobs = std::max(1U, std::thread::hardware_concurrency());
+  bool is_json = false, is_quiet = false;
+};
+
+int fail(const Error& error) {
+  fmt::print(stderr, "onehop-ns3: {}\n", error.message());
+  return static_cast<int>(error.code);
+}
+
+/// Exit code 1: a point failed or a bound does not hold. A short run is not long enough to judge by.
+int run(const Options& options, const std::string& command_line) {
+  const auto scenario = load_scenario(options.scenario, options.how);
+  if (!scenario) return fail(scenario.error());
+  const auto table = play_table(scenario.value(), options.jobs, options.is_quiet, command_line);
+  if (!table) return fail(table.error());
+  if (options.is_json) fmt::print("{}\n", json_of(table.value()).dump());
+  else fmt::print("{}", text_of(table.value()));
+  if (!options.out.empty()) {
+    std::string notice;
+    if (const auto written = write_files(table.value(), options.out, notice); !written) return fail(written.error());
+    if (!notice.empty()) fmt::print(stderr, "onehop-ns3: {}\n", notice);
+  }
+  bool is_well = true;
+  for (const auto& row : table.value().played)
+    for (const auto& column : row)
+      for (const Played& one : column) is_well = is_well && one.failure.empty();
+  if (!options.how.is_short)
+    for (const Judgement& one : judge(table.value())) is_well = is_well && one.is_held;
+  return is_well ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace onehop::sim
+
+int main(int argc, char** argv) {
+  onehop::sim::Options options;
+  CLI::App app{"onehop-ns3: one table of a paper over ns-3's Wi-Fi, the paper's values beside ours", "onehop-ns3"};
+  app.set_version_flag("--version", ONEHOP_VERSION);
+  app.add_option("--scenario", options.scenario, "configs/ns3/NAME.toml")->required();
+  app.add_option("--seed", options.how.seed, "first seed (1)")->check(CLI::Range(1, 1'000'000));
+  app.add_option("--seeds", options.how.seeds, "how many, instead of the scenario's")->check(CLI::Range(1, 1000));
+  app.add_flag("--short", options.how.is_short, "one seed, and only what the scenario's [short] keeps; bounds are shown, not judged");
+  app.add_option("--jobs", options.jobs, "points played at a time (one per core)")->check(CLI::Range(1, 1024));
+  app.add_option("--out", options.out, "folder for the text, JSON and gnuplot files");
+  app.add_flag("--json", options.is_json, "print JSON instead of text");
+  app.add_flag("--quiet", options.is_quiet, "no line per point");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : 2;
+  }
+  std::string command_line;
+  for (int i = 0; i < argc; ++i) command_line += (i == 0 ? "" : " ") + std::string{argv[i]};
+  return onehop::sim::run(options, command_line);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Ns3FactSource: what ns-3's MAC and PHY say of the link, as facts for the laws. All of it is read in each tick: a reading
+// costs nothing here. Called in virtual time.
+#pragma once
+
+#include "control/link/fact_source.hpp"
+#include "tools/ns3/ns3_port.hpp"
+#include "tools/ns3/seam.hpp"
+
+namespace onehop::sim {
+
+class Ns3FactSource final : public link::FactSource {
+ public:
+  /// `port` is whose bytes in the queue are our own.
+  Ns3FactSource(const Air& air, Ns3Port& port) : air_{air}, port_{port} {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "ns3-mac"; }
+  [[nodiscard]] const std::optional<Error>& error() const noexcept override { return error_; }
+
+  void read(Instant now, law::LinkFacts& facts) override {
+    const LinkReading reading = air_.read_link();
+    const auto bytes = [](std::uint64_t count) { return Bytes{static_cast<std::int64_t>(count)}; };
+    const Bytes standing = bytes(reading.queue_bytes);
+    const Bytes foreign = std::max(standing - port_.tx_queue(now).occupancy, Bytes{0});
+    facts.medium = law::Medium::wifi;
+    facts.exact_queue = {{.queue = {.at = now, .occupancy = standing, .drained_total = bytes(reading.drained_bytes_total),
+                                    .capacity = bytes(reading.capacity_bytes), .scope = QueueScope::lower_queue},
+                          .foreign = foreign, .sensor = law::QueueSensor::mac}, now, period};
+    if (reading.phy_rate_bps > 0)
+      facts.phy_rate = {bit_per_s(static_cast<std::int64_t>(reading.phy_rate_bps)), now, period};
+    facts.channel = {{.active_total = Nanos{reading.active_ns_total}, .busy_total = Nanos{reading.busy_ns_total}}, now, period};
+    facts.own_airtime = {{.tx_total = Nanos{reading.link_tx_ns_total}}, now, period};
+    facts.mac = {{.tx_frames_total = reading.mac_frames_total, .tx_retries_total = reading.mac_retries_total,
+                  .tx_failed_total = reading.mac_failed_total}, now, period};
+    if (reading.stations > 0) facts.stations = {static_cast<std::int32_t>(reading.stations), now, period};
+    facts.aggregate_max = {bytes(reading.aggregate_max_bytes), now, Nanos{0}};
+    if (reading.exchange_ns > 0) facts.exchange = {Nanos{reading.exchange_ns}, now, period};
+  }
+
+ private:
+  static constexpr Nanos period = 20ms;  // of the rate loop's slowest tick
+  const Air& air_;
+  Ns3Port& port_;
+  const std::optional<Error> error_;
+};
+
+}  // namespace onehop::sim

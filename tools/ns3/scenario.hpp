@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Scenario: one table of a paper, read from configs/ns3/NAME.toml: rows, columns, what is measured, what the paper says,
+// and what must hold.
+//
+//   title, source, note          for people                 metrics = ["throughput", "delay_p95"]
+//   [link] [run] [flow]          what every point has       seeds = 5
+//   [[columns]] [[rows]]         name, and what differs: link = {..}, run = {..}, flow = {..}, flows = [{..}, ..]
+//   [[paper]]                    metric, row, column, value
+//   [[bounds]]                   metric, row, columns, at_least or at_most, of_row: that times its value
+//   [short]                      rows, columns, metrics, run: what --short keeps
+//
+// A flow is built from [flow], the column's flow, the row's flow, and itself, in that order; flows come from the row, or
+// the column, or [[flows]]. each_pair copies a flow to every pair (or station), stagger_s apart.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/result.hpp"
+#include "tools/ns3/run_spec.hpp"
+
+namespace onehop::sim {
+
+struct PaperValue {
+  std::string metric, row, column, value;
+};
+
+struct Bound {
+  std::string metric, row;
+  std::vector<std::string> columns;      ///< empty: all
+  std::optional<double> at_least, at_most;
+  std::string of_row;                    ///< relative to this row's value in the same column
+};
+
+struct Scenario {
+  std::string id, title, source, note, x_label;
+  std::vector<std::string> metrics, rows, columns;
+  std::vector<std::vector<RunSpec>> points;  ///< [row][column]; seed not set
+  std::uint64_t seed_first = 1, seeds = 1;
+  std::vector<PaperValue> paper;
+  std::vector<Bound> bounds;
+  bool is_short = false;
+};
+
+struct ScenarioOptions {
+  bool is_short = false;
+  std::optional<std::uint64_t> seed, seeds;
+};
+
+/// load_scenario fails with ExitCode::usage, naming the file and the key.
+[[nodiscard]] Result<Scenario> load_scenario(const std::string& path, const ScenarioOptions& options);
+[[nodiscard]] Result<Scenario> parse_scenario(const std::string& text, const std::string& id, const ScenarioOptions& options);
+
+}  // namespace onehop::sim
