@@ -237,14 +237,18 @@ class SenderLoop {
 
   /// refill_at: the moment when a worthwhile part of the backlog limit will have drained, by the granted rate. Feedback
   /// arrives about as often and refills too, so this timer rarely is what wakes the core. Where the rate is what holds us
-  /// back, the queue has room all the time: then it is the moment when that part may be sent again.
+  /// back, the queue has room all the time: then it is the moment when that part may be sent again, or half of what stands
+  /// in a queue that we see, so that it does not run dry meanwhile.
   [[nodiscard]] Instant refill_at(Instant now, const RateGrant& grant, Bytes standing, bool is_full) noexcept {
     if (!is_full && !sender_.has_data()) return Instant::max();
     const Bytes quantum = std::max(grant.backlog_max / refill_share, wire_frame_bytes());
     Bytes excess = quantum;
     if (info_.has_back_pressure) excess = std::max(standing + quantum - grant.backlog_max, Bytes{0});
     Instant at = now + std::min(time_for(excess, grant.rate), nap_max);
-    if (pacer_.allowance(now) < wire_frame_bytes()) at = std::max(at, pacer_.ready_at(quantum));
+    if (pacer_.allowance(now) < wire_frame_bytes()) {
+      const Bytes worth = info_.has_back_pressure ? std::clamp(standing / 2, wire_frame_bytes(), quantum) : quantum;
+      at = std::max(at, pacer_.ready_at(worth));
+    }
     return std::clamp(at, now + nap_min, now + nap_max);
   }
 
