@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // AckSpacing: how far apart the peer's feedback may be, by what the MAC says of its own acknowledgements.
 //
-//   quiet       = time since MAC failures or the receiver's drops last grew
-//   interval    = default (srtt/4)   quiet < 4 srtt (at least 100 ms), or no MAC counters
-//               = srtt               quiet < 1 s
-//               = 2 srtt             longer;                             at most 100 ms, on Wi-Fi at least 50 ms
-//   Wi-Fi counts as quiet from the start.
-//   MAC failures grow  ->  default interval, and "send your missing ranges now"
+//                        Wi-Fi                                      elsewhere
+//   interval    =        7 MB / rate, in 50..400 ms                 default (srtt/4)   quiet < 4 srtt (at least 100 ms)
+//                                                                   srtt               quiet < 1 s
+//                                                                   2 srtt             longer;  at most 100 ms
+//   MAC failures grow    "send your missing ranges now"             likewise, and quiet begins anew
+//   receiver drops grow  default interval for 4 srtt, 100 ms        quiet begins anew
+//
+//   quiet = time since MAC failures or the receiver's drops last grew. Without MAC counters: the default.
 //
 // Source: [WDTCP], acknowledgement removal. type=deviation reason=the paper drops acknowledgements altogether. A MAC's
 // success does not prove that the receiving host kept the data, and an ordinary socket learns no per-frame status; so

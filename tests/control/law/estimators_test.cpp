@@ -114,29 +114,35 @@ TEST_CASE("an exchange is the fixed part and an aggregate's air", "[control][law
 }
 
 // Each report takes a turn on the air, and a file is often over before the link has proven itself.
-TEST_CASE("on Wi-Fi feedback is rare from the start, until the MAC fails something", "[control][law][acks]") {
+//= [WDTCP] acknowledgement removal type=test
+TEST_CASE("on Wi-Fi a report stands for bytes, and what the MAC fails is asked for once", "[control][law][acks]") {
   AckSpacing acks;
   SampleMaker make;
   make.sample.path.srtt = 2ms;
   make.sample.facts.medium = Medium::wifi;
   make.sample.facts.mac = fact(MacCounters{}, make.sample.at, 100ms);
-  const auto step = [&](Nanos after) {
-    make.step(after, {1514}, kib(64));
-    make.sample.facts.mac->at = make.sample.at;
-    return acks.step(make.sample);
+  const auto send = [&](BytesPerSecond rate, Nanos span) {
+    AckSpacing::Wish wish;
+    for (Nanos t{0}; t < span; t += 10ms) {
+      make.step(10ms, rate * 10ms, kib(64));
+      make.sample.facts.mac->at = make.sample.at;
+      wish = acks.step(make.sample);
+    }
+    return wish;
   };
-  CHECK(step(1ms).interval == 50ms);
-  CHECK(step(500ms).interval == 50ms);
+  CHECK(send(mbit_per_s(1200), 10ms).interval == 50ms);  // nothing known against it, no rate yet
+  CHECK(send(mbit_per_s(1200), 1s).interval == 50ms);    // 47 ms would do
+  const Nanos slower = send(mbit_per_s(280), 1s).interval;  // 7 MB: 200 ms
+  CHECK(slower > 190ms);
+  CHECK(slower < 210ms);
+  CHECK(send(mbit_per_s(20), 1s).interval == 400ms);
   make.sample.facts.mac->value.tx_failed_total = 3;
-  const auto failed = step(1ms);
-  CHECK(failed.interval == 0ns);
+  const auto failed = send(mbit_per_s(1200), 1s);
+  CHECK(failed.interval == 50ms);
   CHECK(failed.nack_request_id == 1);
-  CHECK(step(50ms).interval == 0ns);
-  CHECK(step(100ms).interval == 50ms);
-  make.sample.path.srtt = 80ms;
-  CHECK(step(1ms).interval == 0ns);  // of the longer round trip, four have not passed
-  CHECK(step(400ms).interval == 80ms);
-  CHECK(step(2s).interval == 100ms);
+  ++make.sample.path.rx_ring.refused_total;  // the receiver dropped: no MAC knows of that
+  CHECK(send(mbit_per_s(1200), 10ms).interval == 0ns);
+  CHECK(send(mbit_per_s(1200), 200ms).interval == 50ms);
 }
 
 //= [WDTCP] acknowledgement removal type=test

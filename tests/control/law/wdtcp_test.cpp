@@ -170,12 +170,12 @@ TEST_CASE("wdtcp asks for rarer feedback while the MAC fails nothing", "[control
   AirLink link{{}};
   auto& s = link.add(law, {});
   link.run(2s);
-  CHECK(s.grant.feedback_interval >= s.sample.path.srtt);
-  CHECK(s.grant.feedback_interval <= std::max<Nanos>(s.sample.path.srtt * 2, 50ms));  // its Wi-Fi floor
+  CHECK(s.grant.feedback_interval >= 50ms);
+  CHECK(s.grant.feedback_interval <= 400ms);
+  CHECK(s.grant.nack_request_id == 0);
   CHECK(law.trace().details.feedback_interval == s.grant.feedback_interval);
   s.p.loss_permille = 20;
   link.run(300ms);
-  CHECK(s.grant.feedback_interval == 0ns);
   CHECK(s.grant.nack_request_id > 0);
 }
 
