@@ -36,6 +36,7 @@ class SenderLoop {
   static constexpr std::size_t tx_frames_per_turn_max = 256;   // then look at feedback: 0.3 ms at 10 Gbit/s
   static constexpr Nanos nap_min = 200us;  // shorter: timer wake-ups cost more than the frames they send
   static constexpr Nanos nap_max = 4ms;    // longer: the refill becomes coarse against the 8-ms target
+  static constexpr Nanos nap_rate_max = 500us;// while the rate is the limit; longer: a growing rate is followed late
   static constexpr Nanos idle_max = 5ms;   // longest rest, so that commands need no wake-up
   // Refill at least half of the backlog limit at a time: 4 ms of an 8-ms target. That is longer than feedback takes to come
   // (a quarter of an srtt that holds the same 8 ms), so feedback is the clock and the timer only stands in for it.
@@ -237,18 +238,15 @@ class SenderLoop {
 
   /// refill_at: the moment when a worthwhile part of the backlog limit will have drained, by the granted rate. Feedback
   /// arrives about as often and refills too, so this timer rarely is what wakes the core. Where the rate is what holds us
-  /// back, the queue has room all the time: then it is the moment when that part may be sent again, or half of what stands
-  /// in a queue that we see, so that it does not run dry meanwhile.
+  /// back, the queue has room all the time: then it is the moment when that part may be sent again, but soon enough to
+  /// notice that the law has found out more: at the start each millisecond triples the rate.
   [[nodiscard]] Instant refill_at(Instant now, const RateGrant& grant, Bytes standing, bool is_full) noexcept {
     if (!is_full && !sender_.has_data()) return Instant::max();
     const Bytes quantum = std::max(grant.backlog_max / refill_share, wire_frame_bytes());
     Bytes excess = quantum;
     if (info_.has_back_pressure) excess = std::max(standing + quantum - grant.backlog_max, Bytes{0});
     Instant at = now + std::min(time_for(excess, grant.rate), nap_max);
-    if (pacer_.allowance(now) < wire_frame_bytes()) {
-      const Bytes worth = info_.has_back_pressure ? std::clamp(standing / 2, wire_frame_bytes(), quantum) : quantum;
-      at = std::max(at, pacer_.ready_at(worth));
-    }
+    if (pacer_.allowance(now) < wire_frame_bytes()) at = std::max(at, std::min(pacer_.ready_at(quantum), now + nap_rate_max));
     return std::clamp(at, now + nap_min, now + nap_max);
   }
 

@@ -134,7 +134,7 @@ TEST_CASE("no data before the start, whatever the grant") {
 
 // Goal:   a sender held back by its rate sleeps until a worthwhile part of its backlog limit may be sent.
 // Method: 100 Mbit/s over a fast link, so the lower queue is always empty; the loop's own rest says when it runs again.
-// Bounds: 3/8 of 32 KiB are 1 ms at that rate, so 600 turns in 500 ms; 200 us naps would be 2500. Half as many are allowed.
+// Bounds: naps are 500 us then, so 1000 turns in 500 ms; at 200 us they would be 2500. Half as many are allowed.
 TEST_CASE("a sender that its rate holds back refills in worthwhile bursts, and its report tells what has left") {
   Pair pair{{64 * block_bytes}, 1U << 12, {.rate = mbit_per_s(10'000)}};
   pair.sender_side.grant.store({.rate = mbit_per_s(100), .backlog_max = kib(32)});
