@@ -249,6 +249,7 @@ Task<Result<void>> RecvSession::transfer() {
     }
     if (is_complete_) break;
     if (is_restarting_) co_return success();
+    if (files_left_ == 0) channel_->nudge();  // our last FileDone, until the Complete comes
     if (channel_->end() != ChannelEnd::open && !channel_->has_message()) {
       // Every file is verified and in place: that the sender's Complete is missing changes nothing here.
       if (files_left_ == 0) break;
