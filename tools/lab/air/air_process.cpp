@@ -72,9 +72,17 @@ Result<Fd> open_report(const std::string& path) {
   return fd;
 }
 
+// keep_only closes what was inherited, but for the standard streams and `kept`.
+void keep_only(Fd& kept) {
+  constexpr int place = STDERR_FILENO + 1;
+  if (kept.get() != place) kept = Fd{::dup3(kept.get(), place, O_CLOEXEC)};
+  (void)::close_range(place + 1, ~0U, 0);
+}
+
 // live is the control process. It says "+" into the pipe when the link is ready, or what went wrong.
 [[noreturn]] void live(const AirProcessOptions& options, Fd ready) {
   ::setsid();
+  keep_only(ready);  // the lab's lock among others, which would be held as long as we live
   take_signals();
   if (options.ends_with_us) ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   ::prctl(PR_SET_NAME, "onehop-lab-air");

@@ -73,8 +73,10 @@ Result<void> Taps::attach(const char* program, const Place& place, bool is_egres
   hook.sz = sizeof hook;
   hook.ifindex = static_cast<int>(::if_nametoindex(place.device));
   hook.attach_point = is_egress ? BPF_TC_EGRESS : BPF_TC_INGRESS;
-  // The hook makes clsact once for both of its sides.
+  // clsact is one for both sides of a device: who comes second finds it, and libbpf would print that as an error.
+  const libbpf_print_fn_t print = libbpf_set_print(nullptr);
   int rc = bpf_tc_hook_create(&hook);
+  libbpf_set_print(print);
   if (rc != 0 && rc != -EEXIST) return tap_error(std::string{"add clsact to "} + place.device, rc);
   bpf_tc_opts options{};
   options.sz = sizeof options;
