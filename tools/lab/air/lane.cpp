@@ -27,9 +27,9 @@ std::uint64_t Lane::owed_frames(const Taps& taps) const noexcept {
   return departed < released_total_ ? released_total_ - departed : 0;
 }
 
-bool Lane::grant(const Taps& taps, Instant now) {
+bool Lane::grant(const Taps& taps, std::uint64_t frames_max, Instant now) {
   std::uint32_t cost = 0;
-  for (std::uint64_t owed = owed_frames(taps); owed > 0; --owed) cost += costs_[(released_total_ - owed) % costs_max];
+  for (std::uint64_t owed = std::min(owed_frames(taps), frames_max); owed > 0; --owed) cost += costs_[(released_total_ - owed) % costs_max];
   if (cost == 0) return true;  // its last frame pays for a packet that is not cut
   counters_.grants_total += 1;
   granted_at_ = now;
@@ -39,16 +39,18 @@ bool Lane::grant(const Taps& taps, Instant now) {
 bool Lane::release(Taps& taps, const Release& release, Instant now) {
   if (release.count == 0) return true;
   const std::uint64_t departed = taps.departed_total(station_);
-  if (departed > released_total_) counters_.leaked_frames = std::max(counters_.leaked_frames, departed - released_total_);
+  if (departed > released_total_) counters_.leaked_frames_total += departed - released_total_;
   for (const std::uint64_t frame : release.given_up) taps.give_up(station_, frame);
   released_total_ += release.count;
-  return grant(taps, now);
+  // Frames of a grant just now may be on their way behind the gate and not counted yet: they are not paid for twice.
+  const bool may_be_leaving = now - granted_at_ < departure_patience;
+  return grant(taps, may_be_leaving ? release.count : UINT64_MAX, now);
 }
 
 bool Lane::repeat(const Taps& taps, Instant now) {
   if (now - granted_at_ < departure_patience || owed_frames(taps) == 0) return true;
   counters_.regrants_total += 1;
-  return grant(taps, now);
+  return grant(taps, UINT64_MAX, now);
 }
 
 }  // namespace onehop::lab::air

