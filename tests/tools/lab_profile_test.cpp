@@ -83,3 +83,61 @@ TEST_CASE("a profile with a slip is refused, and the key is named", "[tools][lab
   CHECK(profile.error().code == ExitCode::usage);
   CHECK(profile.error().message().find(word) != std::string::npos);
 }
+
+TEST_CASE("a Wi-Fi profile says what the channel is like", "[tools][lab][air]") {
+  const Profile profile = parsed("[wifi]\nstandard = 'ac'\nwidth_mhz = 160\nloss_permille = 10\nqueue_frames = 300\ncontenders = 2\n"
+                                 "[wifi.facts]\nperiod_ms = 2.5\nlate_ms = 4\nloss_permille = 100");
+  REQUIRE(profile.wifi.has_value());
+  CHECK(profile.wifi->channel.mode.standard == air::Standard::ac);
+  CHECK(profile.wifi->channel.mode.mcs == 9);  // the best that the standard has
+  CHECK(profile.wifi->channel.loss_ppm == 10'000);
+  CHECK(profile.wifi->channel.stations == 4);
+  CHECK(profile.wifi->queue_frames == 300);
+  CHECK(profile.wifi->facts.period == Nanos{2'500'000});
+  CHECK(profile.wifi->facts.late == 4ms);
+  CHECK(profile.wifi->facts.loss_ppm == 100'000);
+  CHECK(shaper_of(profile) == Shaper::none);
+  const Profile trace = parsed("[wifi]\ntrace_period = 2\n[[wifi.trace]]\nat = 0\nmcs = 11\n[[wifi.trace]]\nat = 0.5\nmcs = 5");
+  REQUIRE(trace.wifi->trace.size() == 2);
+  CHECK(trace.wifi->trace[1].at == 500ms);
+  CHECK(trace.wifi->trace[1].mcs == 5);
+}
+
+TEST_CASE("a Wi-Fi table that no link can be is refused, and the key is named", "[tools][lab][air]") {
+  const auto [text, word] = GENERATE(table<std::string, std::string>({
+      {"wifi = 5", "wifi"},
+      {"rate = '1Mbit'\n[wifi]", "rate"},
+      {"loss_permille = 1\n[wifi]", "loss_permille"},
+      {"direct = true\n[wifi]", "direct"},
+      {"queue = '1MB'\n[wifi]", "queue"},
+      {"mtu = 4000\n[wifi]", "mtu"},
+      {"[wifi]\nwidht_mhz = 80", "widht_mhz"},
+      {"[wifi]\nstandard = 'be'", "standard"},
+      {"[wifi]\nwidth_mhz = 90", "width_mhz"},
+      {"[wifi]\nstandard = 'ac'\nmcs = 10", "mcs"},
+      {"[wifi]\nmcs = 1.5", "mcs"},
+      {"[wifi]\nstreams = 3", "streams"},
+      {"[wifi]\nblock_ack = 128", "block_ack"},
+      {"[wifi]\nstandard = 'ac'\nblock_ack = 256", "block_ack"},
+      {"[wifi]\nstandard = 'ac'\naggregate_bytes = 4000000", "aggregate_bytes"},
+      {"[wifi]\nloss_permille = 950", "loss_permille"},
+      {"[wifi]\nretries = -1", "retries"},
+      {"[wifi]\nqueue_frames = 1", "queue_frames"},
+      {"[wifi]\ncontenders = 9", "contenders"},
+      {"[wifi]\nseed = 'x'", "seed"},
+      {"[wifi]\ntrace_period = 2", "trace_period"},
+      {"[wifi]\nmcs = 3\ntrace_period = 2\n[[wifi.trace]]\nat = 0\nmcs = 3", "mcs"},
+      {"[wifi]\n[[wifi.trace]]\nat = 0\nmcs = 3", "trace_period"},
+      {"[wifi]\ntrace_period = 2\n[[wifi.trace]]\nat = 0", "mcs"},
+      {"[wifi]\ntrace_period = 2\n[[wifi.trace]]\nat = 1\nmcs = 3", "trace"},
+      {"[wifi]\nfacts = 1", "facts"},
+      {"[wifi.facts]\nperiod_ms = 0", "period_ms"},
+      {"[wifi.facts]\nlate_ms = -1", "late_ms"},
+      {"[wifi.facts]\nage = 1", "age"},
+  }));
+  CAPTURE(text);
+  const Result<Profile> profile = parse_profile(text, "test");
+  REQUIRE(profile.has_error());
+  CHECK(profile.error().code == ExitCode::usage);
+  CHECK(profile.error().message().find(word) != std::string::npos);
+}

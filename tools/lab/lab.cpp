@@ -14,6 +14,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tools/lab/air/air_process.hpp"
 #include "tools/lab/command_process.hpp"
 #include "tools/lab/disk.hpp"
 #include "tools/lab/netns.hpp"
@@ -50,6 +51,13 @@ void end_residents(const HostNames& hosts) {
   for (Nanos waited{0}; waited < end_patience && !residents(hosts).empty(); waited += end_poll)
     std::this_thread::sleep_for(end_poll);
   for (const pid_t pid : residents(hosts)) ::kill(pid, SIGKILL);
+}
+
+// The control process of a Wi-Fi link reports when it is stopped. One that is gone before has left a link that stands still.
+bool end_air(const std::string& report) {
+  const air::AirEnd end = air::stop_air(report);
+  if (end.was_alive) std::fprintf(stderr, "onehop lab: %s", end.report.empty() ? "the airtime control process had to be killed\n" : end.report.c_str());
+  return end.was_alive && !end.report.empty();
 }
 
 }  // namespace
@@ -108,6 +116,7 @@ void Lab::load() {
     if (key == "owner") state_.owner = value;
     if (key == "profile") state_.profile = value;
     if (key == "disk") state_.disk = value;
+    if (key == "wifi") state_.is_wifi = value == "1";
     if (key == "disk_pid") state_.disk_pid = static_cast<pid_t>(std::strtol(value.c_str(), nullptr, 10));
   }
 }
@@ -115,7 +124,7 @@ void Lab::load() {
 Result<void> Lab::save() const {
   std::ofstream file{path(".state"), std::ios::trunc};
   file << "owner=" << state_.owner << "\nprofile=" << state_.profile << "\ndisk=" << state_.disk
-       << "\ndisk_pid=" << state_.disk_pid << '\n';
+       << "\ndisk_pid=" << state_.disk_pid << "\nwifi=" << state_.is_wifi << '\n';
   if (!file.flush()) return errno_error(ExitCode::local_file_error, "write " + path(".state"));
   return success();
 }
@@ -131,10 +140,11 @@ Result<void> Lab::build(const Profile& profile, const std::string& owner) {
     ONEHOP_TRYV(remove());
   }
   // The state comes first: whatever happens from here on, down finds it.
-  state_ = {.owner = "building", .profile = profile.name, .disk = {}, .disk_pid = 0};
+  state_ = {.owner = "building", .profile = profile.name, .disk = {}, .disk_pid = 0, .is_wifi = profile.wifi.has_value()};
   if (profile.disk) state_.disk = disk_base(*profile.disk, name_);
   ONEHOP_TRYV(save());
   Result<void> built = build_link(hosts_, profile);
+  if (built.has_value() && profile.wifi) built = start_wifi(profile, owner);
   if (built.has_value() && profile.disk) {
     Result<pid_t> disk = start_disk(*profile.disk, state_.disk);
     if (disk.has_value()) state_.disk_pid = disk.value();
@@ -148,8 +158,17 @@ Result<void> Lab::build(const Profile& profile, const std::string& owner) {
   return built;
 }
 
+Result<void> Lab::start_wifi(const Profile& profile, const std::string& owner) const {
+  air::PlayerOptions player{.profile = *profile.wifi, .mtu_bytes = profile.mtu_bytes};
+  const air::Place a{hosts_.a, lower_a}, m{hosts_.m, middle_a};
+  player.directions = {air::TapOptions{a, m}, air::TapOptions{m, a}};
+  player.facts_paths = {path(".a.facts"), path(".b.facts")};
+  return air::start_air({.player = player, .report = path(".air"), .ends_with_us = owner == "run"});
+}
+
 Result<void> Lab::remove() {
   end_residents(hosts_);
+  is_air_lost_ = state_.is_wifi && !end_air(path(".air"));
   Result<void> removed = success();
   if (!state_.disk.empty()) removed = stop_disk(state_.disk, state_.disk_pid);
   const Result<void> torn_down = tear_down_link(hosts_);
@@ -177,6 +196,7 @@ Result<void> Lab::down() {
   load();
   const Result<void> removed = remove();
   drop_lock_file();
+  if (is_air_lost_) std::fprintf(stderr, "onehop lab: the airtime control process had died: nothing passed from then on\n");
   return removed;
 }
 
@@ -187,6 +207,10 @@ void Lab::set_environment() const {
   ::setenv("ONEHOP_LAB_B4", address_b4, 1);
   ::setenv("ONEHOP_LAB_A6", address_a6, 1);
   ::setenv("ONEHOP_LAB_B6", address_b6, 1);
+  if (state_.is_wifi) {
+    ::setenv("ONEHOP_LAB_FACTS_A", path(".a.facts").c_str(), 1);
+    ::setenv("ONEHOP_LAB_FACTS_B", path(".b.facts").c_str(), 1);
+  }
   ::setenv("ONEHOP_STATE_DIR", "", 0);  // what one run in a lab reached is nothing to the next one
   if (state_.disk.empty()) ::unsetenv("ONEHOP_LAB_DISK");
   else ::setenv("ONEHOP_LAB_DISK", disk_mount(state_.disk).c_str(), 1);
@@ -214,6 +238,8 @@ Result<int> Lab::run(const Profile& profile, Host host, const std::vector<std::s
   const Result<void> removed = remove();
   drop_lock_file();
   if (removed.has_error() && code.has_value()) return removed.error();
+  if (is_air_lost_ && code.has_value())
+    return Error{ExitCode::internal_error, "play the Wi-Fi link of the lab " + name_, "its control process died, and nothing passed from then on", ""};
   return code;
 }
 

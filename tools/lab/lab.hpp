@@ -4,6 +4,8 @@
 //
 //   /run/onehop-lab/NAME.lock    held by up, down and for the whole time of run; goes with the lab
 //   /run/onehop-lab/NAME.state   what exists: owner, profile, disk
+//   /run/onehop-lab/NAME.air     of a Wi-Fi link: the control process, then its report
+//   /run/onehop-lab/NAME.a.facts where it tells host a of the link, if somebody listens there; likewise b
 #pragma once
 
 #include <string>
@@ -43,6 +45,7 @@ class Lab {
     std::string profile;
     std::string disk;     ///< base folder of the disk, empty: none
     pid_t disk_pid = 0;
+    bool is_wifi = false;     ///< there is a control process
   };
 
   explicit Lab(std::string name) : name_{std::move(name)}, hosts_{name_} {}
@@ -50,6 +53,7 @@ class Lab {
   [[nodiscard]] bool is_lock_file(int fd) const;  ///< fd is the file that has the lock's name
   void drop_lock_file() const;                    ///< where nothing of the lab is left; while the lock is held
   [[nodiscard]] Result<void> build(const Profile& profile, const std::string& owner);
+  [[nodiscard]] Result<void> start_wifi(const Profile& profile, const std::string& owner) const;
   [[nodiscard]] Result<void> remove();
   [[nodiscard]] Result<void> save() const;
   void load();
@@ -60,6 +64,7 @@ class Lab {
   std::string name_;
   HostNames hosts_;
   State state_;
+  bool is_air_lost_ = false;  ///< remove() found the control process of a Wi-Fi link gone
 };
 
 }  // namespace onehop::lab

@@ -30,6 +30,11 @@ std::string congestion_control() {
 }
 
 std::string describe(const Profile& profile) {
+  if (profile.wifi) {
+    const air::ChannelOptions& channel = profile.wifi->channel;
+    return fmt::format("Wi-Fi 11{} {} MHz, PHY {}, {:g} % MPDU loss", channel.mode.standard == air::Standard::ac ? "ac" : "ax",
+                       channel.mode.width_mhz, tool::format_rate(air::phy_rate(channel.mode)), channel.loss_ppm / 1e4);
+  }
   const char* const shaper = shaper_of(profile) == Shaper::htb ? "HTB" : "TBF";
   std::string text = !profile.rate ? "not shaped"
                      : profile.trace.empty()

@@ -24,7 +24,6 @@ namespace onehop::lab {
 
 namespace {
 
-constexpr const char* middle_a = "ma";
 constexpr const char* middle_b = "mb";
 // A veth is usable when the kernel's link watch has seen its carrier, which it does once a second at worst.
 constexpr Nanos running_patience = 5s;
@@ -71,15 +70,24 @@ Result<void> switch_offloads_off(const std::string& host, const char* device) {
   return run("ip netns exec {} ethtool -K {} tso off gso off gro off tx off tx-udp-segmentation off", host, device);
 }
 
+Result<void> write_setting(const std::string& host, const char* path, std::string_view value) {
+  const Result<InNetns> inside = InNetns::enter(host);
+  if (inside.has_error()) return inside.error();
+  const Fd file{::open(path, O_WRONLY | O_CLOEXEC)};
+  if (file.is_open() && ::write(file.get(), value.data(), value.size()) == static_cast<ssize_t>(value.size())) return success();
+  return errno_error(ExitCode::io_unavailable, std::string{"write "} + path + " of " + host);
+}
+
 // By default Linux answers for an address on any of its devices. va would then offer its own MAC for mv0's address, and whenever b
 // took that answer, its frames would pass by an XDP program on mv0.
 Result<void> answer_on_own_device_only(const std::string& host) {
-  const Result<InNetns> inside = InNetns::enter(host);
-  if (inside.has_error()) return inside.error();
-  constexpr const char* path = "/proc/sys/net/ipv4/conf/all/arp_ignore";
-  const Fd file{::open(path, O_WRONLY | O_CLOEXEC)};
-  if (file.is_open() && ::write(file.get(), "1", 1) == 1) return success();
-  return errno_error(ExitCode::io_unavailable, std::string{"write "} + path + " of " + host);
+  return write_setting(host, "/proc/sys/net/ipv4/conf/all/arp_ignore", "1");
+}
+
+// A TCP socket that was made under BBR keeps its pacing timers under whatever it is told to use later; one timer per packet
+// then costs the sender more than the link. Programs ask for the congestion control that they mean.
+Result<void> start_tcp_with_reno(const std::string& host) {
+  return write_setting(host, "/proc/sys/net/ipv4/tcp_congestion_control", "reno");
 }
 
 Result<void> wait_running(const std::string& host, const char* device) {
@@ -173,6 +181,10 @@ Result<void> build_link(const HostNames& hosts, const Profile& profile) {
     ONEHOP_TRYV(inject_loss(hosts, profile));
   }
   ONEHOP_TRYV(bring_up(hosts, profile));
+  if (profile.wifi) {
+    ONEHOP_TRYV(start_tcp_with_reno(hosts.a));
+    ONEHOP_TRYV(start_tcp_with_reno(hosts.b));
+  }
   if (profile.rate) {
     ONEHOP_TRYV(shape(hosts.a, lower_a, profile, *profile.rate, Verb::add));
   }

@@ -26,6 +26,7 @@ inline constexpr const char* address_a6 = "fd00:111::1";
 inline constexpr const char* address_b6 = "fd00:111::2";
 inline constexpr const char* interface_a = "mv0";  ///< carries a's addresses
 inline constexpr const char* interface_b = "vb";   ///< carries b's addresses
+inline constexpr const char* middle_a = "ma";      ///< of the middle: towards a, with the shaper b->a
 inline constexpr const char* lower_a = "va";       ///< of host a: the veth with the shaper, below mv0
 
 /// HostNames: the namespaces of the lab NAME.

@@ -6,16 +6,15 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <sstream>
 
 #include "engine/base/rate_text.hpp"
+#include "tools/lab/air/read_air_profile.hpp"
+#include "tools/lab/profile_reader.hpp"
 
 namespace onehop::lab {
 
@@ -26,89 +25,19 @@ namespace {
 constexpr Bytes queue_default{1'000'000};
 constexpr Bytes burst_default{256'000};
 constexpr std::int64_t mtu_min = 1280, mtu_max = 9000;  // IPv6 needs 1280; XSK frames with one buffer end far below 9000
+constexpr int mtu_wifi_max = 2304;  // an 802.11 MSDU
 constexpr std::int64_t trace_points_max = 10'000;
 constexpr double super_packet_bytes = 65'536;
 
-class Reader {
- public:
-  Reader(const toml::table& table, std::string where) : table_{table}, where_{std::move(where)} {}
-
-  // unknown_keys refuses a key with a slip of the pen, which would otherwise be a profile that silently does less.
-  Result<void> unknown_keys(const std::set<std::string_view>& known) const {
-    for (const auto& [key, value] : table_) {
-      if (!known.contains(key.str())) return refuse(std::string{key.str()}, "no such key here");
-    }
-    return success();
-  }
-  [[nodiscard]] Error refuse(const std::string& key, const std::string& cause) const {
-    return {ExitCode::usage, fmt::format("read {} of {}", key, where_), cause, "configs/lab has examples"};
-  }
-  [[nodiscard]] bool has(std::string_view key) const { return table_.contains(key); }
-  [[nodiscard]] const toml::table& table() const { return table_; }
-
-  Result<std::string> text(std::string_view key, std::string otherwise) const {
-    if (!has(key)) return otherwise;
-    const auto value = table_[key].value_exact<std::string>();
-    if (!value) return refuse(std::string{key}, "it must be a text in quotes");
-    return *value;
-  }
-  Result<bool> flag(std::string_view key) const {
-    if (!has(key)) return false;
-    const auto value = table_[key].value_exact<bool>();
-    if (!value) return refuse(std::string{key}, "it must be true or false");
-    return *value;
-  }
-  Result<double> number(std::string_view key, double otherwise, double min, double max) const {
-    if (!has(key)) return otherwise;
-    const auto value = table_[key].value<double>();
-    if (!value || !(*value >= min && *value <= max))
-      return refuse(std::string{key}, fmt::format("it must be a number from {} to {}", min, max));
-    return *value;
-  }
-  Result<BytesPerSecond> rate(std::string_view key) const {
-    ONEHOP_TRY(given, text(key, ""));
-    ONEHOP_TRY(parsed, parse_rate(given));
-    return parsed;
-  }
-  Result<Bytes> size(std::string_view key, Bytes otherwise) const {
-    if (!has(key)) return otherwise;
-    ONEHOP_TRY(given, text(key, ""));
-    double value = 0;
-    const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
-    const std::string_view unit{end, static_cast<std::size_t>(given.data() + given.size() - end)};
-    const double factor = unit == "B" ? 1 : unit == "KB" || unit == "kB" ? 1e3 : unit == "MB" ? 1e6 : 0;
-    const double bytes = value * factor;
-    if (error != std::errc{} || !(bytes >= 2000 && bytes <= 1e9))
-      return refuse(std::string{key}, "it must be a size from 2KB to 1000MB, like \"256KB\"");
-    return Bytes{static_cast<std::int64_t>(bytes)};
-  }
-  Result<std::vector<std::string>> texts(std::string_view key) const {
-    std::vector<std::string> out;
-    if (!has(key)) return out;
-    const toml::array* const array = table_[key].as_array();
-    if (array == nullptr) return refuse(std::string{key}, "it must be a list of texts");
-    for (const toml::node& node : *array) {
-      const auto value = node.value_exact<std::string>();
-      if (!value) return refuse(std::string{key}, "it must be a list of texts");
-      out.push_back(*value);
-    }
-    return out;
-  }
-
- private:
-  const toml::table& table_;
-  std::string where_;
-};
-
 Nanos seconds(double value) { return Nanos{static_cast<Nanos::rep>(std::llround(value * 1e9))}; }
 
-Result<void> read_trace(const Reader& reader, Profile& profile) {
+Result<void> read_trace(const ProfileReader& reader, Profile& profile) {
   const toml::array* const points = reader.table()["trace"].as_array();
   if (points == nullptr || points->empty() || points->size() > trace_points_max)
     return reader.refuse("trace", "it must be one or more [[trace]] tables");
   for (const toml::node& node : *points) {
     if (node.as_table() == nullptr) return reader.refuse("trace", "it must be one or more [[trace]] tables");
-    const Reader point{*node.as_table(), "a [[trace]] of " + profile.name};
+    const ProfileReader point{*node.as_table(), "a [[trace]] of " + profile.name};
     ONEHOP_TRYV(point.unknown_keys({"at", "rate"}));
     ONEHOP_TRY(at, point.number("at", 0, 0, 86'400));
     ONEHOP_TRY(rate, point.rate("rate"));
@@ -125,7 +54,19 @@ Result<void> read_trace(const Reader& reader, Profile& profile) {
   return success();
 }
 
-Result<void> read_reverse(const Reader& reader, Profile& profile) {
+// A Wi-Fi link has its rate, queue and loss from [wifi].
+Result<void> read_wifi(const ProfileReader& reader, Profile& profile) {
+  for (const char* const key : {"rate", "trace", "trace_period", "reverse_rate", "queue", "burst", "direct", "loss_permille",
+                                "reverse_loss_permille"})
+    if (reader.has(key)) return reader.refuse(key, "there is a [wifi] table, which says what the link is like");
+  if (profile.mtu_bytes > mtu_wifi_max) return reader.refuse("mtu", fmt::format("with [wifi] it must be at most {}", mtu_wifi_max));
+  if (reader.table()["wifi"].as_table() == nullptr) return reader.refuse("wifi", "it must be a table");
+  ONEHOP_TRY(wifi, air::read_air_profile(*reader.table()["wifi"].as_table(), profile.name));
+  profile.wifi = std::move(wifi);
+  return success();
+}
+
+Result<void> read_reverse(const ProfileReader& reader, Profile& profile) {
   ONEHOP_TRY(reverse, reader.text("reverse_rate", "same"));
   profile.is_reverse_same = reverse == "same";
   profile.is_reverse_shaped = reverse != "none" && (reverse != "same" || profile.rate.has_value());
@@ -138,7 +79,7 @@ Result<void> read_reverse(const Reader& reader, Profile& profile) {
 }
 
 Result<void> read_disk(const toml::table& table, Profile& profile) {
-  const Reader reader{table, "[disk] of " + profile.name};
+  const ProfileReader reader{table, "[disk] of " + profile.name};
   ONEHOP_TRYV(reader.unknown_keys({"rate", "stall", "errors", "folder"}));
   DiskProfile disk;
   ONEHOP_TRY(rate, reader.text("rate", ""));
@@ -184,9 +125,9 @@ Shaper shaper_of(const Profile& profile) noexcept {
 
 Result<Profile> parse_profile(const std::string& text, const std::string& name) {
   ONEHOP_TRY(table, parse_toml(text, name));
-  const Reader reader{table, "the profile " + name};
+  const ProfileReader reader{table, "the profile " + name};
   ONEHOP_TRYV(reader.unknown_keys({"description", "rate", "trace", "trace_period", "reverse_rate", "queue", "burst", "mtu",
-                                   "direct", "loss_permille", "reverse_loss_permille", "disk"}));
+                                   "direct", "loss_permille", "reverse_loss_permille", "disk", "wifi"}));
   Profile profile{.name = name};
   ONEHOP_TRY(description, reader.text("description", ""));
   profile.description = description;
@@ -214,6 +155,9 @@ Result<Profile> parse_profile(const std::string& text, const std::string& name) 
   profile.is_direct = is_direct;
   if (is_direct && (profile.loss_ppm > 0 || profile.reverse_loss_ppm > 0))
     return reader.refuse("direct", "loss is injected by the middle that a direct link does not have");
+  if (reader.has("wifi")) {
+    ONEHOP_TRYV(read_wifi(reader, profile));
+  }
   if (reader.has("disk")) {
     if (table["disk"].as_table() == nullptr) return reader.refuse("disk", "it must be a table");
     ONEHOP_TRYV(read_disk(*table["disk"].as_table(), profile));

@@ -7,6 +7,7 @@
 //   mtu = 1500                  loss_permille = 10                reverse_loss_permille = 10   (default: as forward)
 //   direct = true               no middle namespace: cheaper, and nothing can be lost
 //   [disk]  rate = "300Mbit", stall = ["2:10"], errors = ["write@1M=ENOSPC"], folder = "/dev/shm"
+//   [wifi]  a channel that both directions share, instead of rate, queue and loss: air/air_profile.hpp
 #pragma once
 
 #include <optional>
@@ -15,6 +16,7 @@
 
 #include "engine/base/result.hpp"
 #include "engine/base/units.hpp"
+#include "tools/lab/air/air_profile.hpp"
 
 namespace onehop::lab {
 
@@ -46,6 +48,7 @@ struct Profile {
   std::uint32_t loss_ppm = 0;
   std::uint32_t reverse_loss_ppm = 0;
   std::optional<DiskProfile> disk;
+  std::optional<air::AirProfile> wifi;
 };
 
 /// Shaper: the queueing discipline that a profile gets.
