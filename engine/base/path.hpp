@@ -46,7 +46,6 @@ struct RateGrant {
   Bytes backlog_max{};            ///< wire bytes that may stand in the lower queue
   std::uint32_t batch_frames = 44;///< frames per burst with one doorbell
   Nanos feedback_interval{0};     ///< 0: the default of srtt/4
-  bool is_repair_lazy = false;
   std::uint64_t nack_request_id = 0; ///< a change asks the peer for its missing ranges at once
   BytesPerSecond rate_offer{};    ///< on the receiving side: carried into the next feedback frame
 };

@@ -148,7 +148,6 @@ class ReceiverLoop {
       is_first_data_due_ = true;
     }
     last_data_at_ = now;
-    if (header.is_nack_requested) receiver_.request_report();
   }
 
   void on_pong(Instant now, const wire::Pong& pong) noexcept {

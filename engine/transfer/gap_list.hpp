@@ -33,7 +33,11 @@ class GapList {
     if (number < settled_) return false;
     if (number > largest_ || !has_any_) {
       const std::uint64_t next = has_any_ ? largest_ + 1 : settled_;
-      if (number > next) open({{next, number - 1}, now});
+      if (number > next) {
+        skipped_over_total_ += number - next;
+        missing_now_ += number - next;
+        open({{next, number - 1}, now});
+      }
       largest_ = number;
       has_any_ = true;
       return true;
@@ -41,6 +45,8 @@ class GapList {
     const auto it = std::lower_bound(gaps_.begin(), gaps_.end(), number,
                                      [](const Gap& gap, std::uint64_t n) { return gap.range.last < n; });
     if (it == gaps_.end() || it->range.first > number) return false;
+    if (came_late_total_ < skipped_over_total_) ++came_late_total_;
+    --missing_now_;
     fill(it, number);
     return true;
   }
@@ -52,14 +58,21 @@ class GapList {
     if (has_any_ && largest_ + 1 < settled) largest_ = settled - 1;
     const auto keep =
         std::find_if(gaps_.begin(), gaps_.end(), [&](const Gap& gap) { return gap.range.last >= settled; });
+    for (auto gap = gaps_.begin(); gap != keep; ++gap) missing_now_ -= gap->range.last - gap->range.first + 1;
     gaps_.erase(gaps_.begin(), keep);
-    if (!gaps_.empty()) gaps_.front().range.first = std::max(gaps_.front().range.first, settled);
+    if (gaps_.empty() || gaps_.front().range.first >= settled) return;
+    missing_now_ -= settled - gaps_.front().range.first;
+    gaps_.front().range.first = settled;
   }
 
   [[nodiscard]] const std::vector<Gap>& gaps() const noexcept { return gaps_; }
   [[nodiscard]] std::uint64_t settled() const noexcept { return settled_; }
   [[nodiscard]] std::uint64_t largest() const noexcept { return largest_; }
   [[nodiscard]] bool has_any() const noexcept { return has_any_; }
+  /// missing_total: numbers that were passed over and have not come since, settled ones included.
+  [[nodiscard]] std::uint64_t missing_total() const noexcept { return skipped_over_total_ - came_late_total_; }
+  /// missing_now: numbers in the gaps.
+  [[nodiscard]] std::uint64_t missing_now() const noexcept { return missing_now_; }
   [[nodiscard]] std::uint64_t overflows_total() const noexcept { return overflows_total_; }
 
  private:
@@ -84,9 +97,10 @@ class GapList {
   }
   void join_newest_if_full() noexcept {
     if (gaps_.size() <= gaps_max_) return;
-    const std::uint64_t last = gaps_.back().range.last;
+    const wire::PacketRange newest = gaps_.back().range;
     gaps_.pop_back();
-    gaps_.back().range.last = last;
+    missing_now_ += newest.first - gaps_.back().range.last - 1;  // what came between the two
+    gaps_.back().range.last = newest.last;
     ++overflows_total_;
   }
 
@@ -95,6 +109,7 @@ class GapList {
   std::uint64_t settled_ = 0;
   std::uint64_t largest_ = 0;
   std::uint64_t overflows_total_ = 0;
+  std::uint64_t missing_now_ = 0, skipped_over_total_ = 0, came_late_total_ = 0;
   bool has_any_ = false;
 };
 

@@ -24,6 +24,7 @@ struct SentPacket {
   std::uint32_t offset_in_block = 0;
   std::uint32_t length = 0;
   bool has_data = false;              ///< false: ping or pong, nothing to resend
+  bool is_repair = false;             ///< its bytes were sent before
   PacketState state = PacketState::resolved;
 };
 

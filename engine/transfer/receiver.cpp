@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "engine/base/check.hpp"
+#include "engine/transfer/block_map.hpp"
 #include "engine/transfer/credit.hpp"
 #include "engine/transfer/gap_list.hpp"
 #include "engine/transfer/in_flight.hpp"
+#include "engine/transfer/list_timing.hpp"
 #include "engine/transfer/range_set.hpp"
 #include "engine/transfer/reorder.hpp"
 #include "engine/transfer/report_timing.hpp"
@@ -17,6 +19,8 @@ namespace onehop::transfer {
 namespace {
 
 // Implementation.
+// A lazy window at 50 % loss: 16 MB in frames of 1.4 kB, and as much of the next one, has 6000 gaps.
+constexpr std::size_t list_ranges_max = 1U << 14;
 constexpr std::size_t ranges_per_frame = 160;  // about 6 bytes each, so a frame's 1200 bytes surely hold them
 constexpr Bytes ring_room_min = kib(256);      // where the port cannot read its ring
 constexpr std::int64_t ring_share_num = 3, ring_share_den = 4;  // of the ring that may be in flight
@@ -38,18 +42,6 @@ struct OpenBlock {
 struct Receiver::State {
   explicit State(const ReceiverParams& p);
 
-  [[nodiscard]] std::size_t block_number(std::uint32_t file, std::uint64_t offset) const noexcept {
-    return first_block[file] + static_cast<std::size_t>(offset / block_bytes);
-  }
-  [[nodiscard]] bool is_done(std::size_t number) const noexcept {
-    return (done[number / 64] >> (number % 64) & 1) != 0;
-  }
-  void mark_done(std::size_t number) noexcept {
-    std::uint64_t& word = done[number / 64];
-    const std::uint64_t bit = std::uint64_t{1} << (number % 64);
-    if ((word & bit) == 0) --blocks_left;
-    word |= bit;
-  }
   [[nodiscard]] std::uint32_t find_open(std::uint32_t file, std::uint64_t block_offset) noexcept;
   [[nodiscard]] std::uint32_t open_block(std::uint32_t file, std::uint64_t block_offset) noexcept;
   void record(Instant now, const wire::FrameHeader& header, bool is_ce) noexcept;
@@ -57,12 +49,10 @@ struct Receiver::State {
   [[nodiscard]] Bytes ring_room() const noexcept;
   [[nodiscard]] std::uint64_t credit() const noexcept;
   [[nodiscard]] bool has_gap_to_tell(Instant now) const noexcept;
+  [[nodiscard]] bool is_list_due(Instant now) noexcept;
 
   ReceiverParams params;
-  std::vector<std::size_t> first_block;   // by file: number of its first block over all files
-  std::vector<std::uint64_t> done;        // one bit per block
-  std::size_t blocks_left = 0;
-
+  BlockMap blocks;
   std::vector<OpenBlock> open;            // by slot
   std::vector<std::uint32_t> open_list;   // slots of open blocks, newest last
   std::vector<BlockRef> free_blocks;      // a stack
@@ -92,16 +82,14 @@ struct Receiver::State {
   std::size_t report_frames = 0;
   bool is_reporting = false;
   std::uint64_t nacked_to = 0;            // gaps below have had their immediate NACK
+  ListTiming lists;
+  bool is_list = false;                   // the report being built is a list
   ReceiverTotals totals;
 };
 
 Receiver::State::State(const ReceiverParams& p)
-    : params{p}, open(p.block_slots), held_bytes(p.block_slots), full{p.block_slots}, gaps{p.gap_ranges_max} {
-  for (const std::uint64_t size : p.file_sizes) {
-    first_block.push_back(blocks_left);
-    blocks_left += size == 0 ? 1 : static_cast<std::size_t>((size - 1) / block_bytes + 1);
-  }
-  done.resize(blocks_left / 64 + 1);
+    : params{p}, blocks{p.file_sizes}, open(p.block_slots), held_bytes(p.block_slots), full{p.block_slots},
+      gaps{p.is_repair_lazy ? std::max(p.gap_ranges_max, list_ranges_max) : p.gap_ranges_max}, lists{p.block_slots} {
   open_list.reserve(p.block_slots);
   free_blocks.reserve(p.block_slots);
 }
@@ -140,8 +128,8 @@ bool Receiver::pop_full(BlockRef& block) noexcept {
 
 void Receiver::mark_skipped(std::uint32_t file, std::uint64_t offset) noexcept {
   State& s = *s_;
-  if (file >= s.first_block.size() || (offset != 0 && offset >= s.params.file_sizes[file])) return;
-  s.mark_done(s.block_number(file, offset));
+  if (file >= s.params.file_sizes.size() || (offset != 0 && offset >= s.params.file_sizes[file])) return;
+  s.blocks.mark_done(file, offset);
 }
 
 std::uint32_t Receiver::State::find_open(std::uint32_t file, std::uint64_t block_offset) noexcept {
@@ -182,7 +170,7 @@ Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_byte
   const auto first = static_cast<std::uint32_t>(header.offset - block_offset);
   if (body_bytes > block_bytes - first) return malformed();
   const auto end = first + static_cast<std::uint32_t>(body_bytes);
-  if (s.is_done(s.block_number(header.file, block_offset))) return {.verdict = Verdict::duplicate, .handle = no_block};
+  if (s.blocks.is_done(header.file, block_offset)) return {.verdict = Verdict::duplicate, .handle = no_block};
 
   const std::uint32_t slot = s.find_open(header.file, block_offset);
   if (slot == no_block) {
@@ -210,7 +198,7 @@ void Receiver::State::record(Instant now, const wire::FrameHeader& header, bool 
   ++totals.packets_received;
   totals.ce_packets += is_ce ? 1 : 0;
   totals.gap_overflows = gaps.overflows_total();
-  if (header.is_nack_requested) is_asked = true;
+  if (header.is_nack_requested && (!params.is_repair_lazy || lists.is_new_request(now, header.settled, srtt))) is_asked = true;
 }
 
 void Receiver::accept(Instant now, const wire::FrameHeader& header, std::size_t body_bytes, const Placement& placement,
@@ -237,7 +225,7 @@ void Receiver::accept(Instant now, const wire::FrameHeader& header, std::size_t 
 void Receiver::State::complete(std::uint32_t slot) noexcept {
   OpenBlock& block = open[slot];
   block.is_open = false;
-  mark_done(block_number(block.block.file, block.block.offset));
+  blocks.mark_done(block.block.file, block.block.offset);
   bytes_whole += block.block.length;
   open_list.erase(std::find(open_list.begin(), open_list.end(), slot));
   full.push(slot);
@@ -263,7 +251,7 @@ bool Receiver::pop_pong(Instant now, wire::Pong& pong) noexcept {
   if (!s.has_pong) return false;
   s.has_pong = false;
   // A report that will be due soon rides along: each turn on the air costs more than the frame does.
-  if (s.told_interval > 0ns && s.has_news && now - s.reported_at >= s.told_interval / 2) s.is_asked = true;
+  if (s.told_interval > 0ns && s.has_news && now - s.reported_at >= s.told_interval / 2) s.report_at = now;
   pong = s.pong;
   pong.hold_ns = static_cast<std::uint64_t>(std::clamp<Nanos>(now - s.pong_at, 0ns, 10s).count());
   return true;
@@ -286,7 +274,8 @@ Bytes Receiver::State::ring_room() const noexcept {
 std::uint64_t Receiver::State::credit() const noexcept {
   const std::uint64_t buffers = (blocks_given_back + params.block_slots) * block_bytes;
   const std::uint64_t ring = cost_received + static_cast<std::uint64_t>(ring_room().count);
-  return std::max(credit_told, std::min(buffers, ring));
+  const std::uint64_t held_back = params.is_repair_lazy ? gaps.missing_now() * params.body_bytes_max : 0;
+  return std::max(credit_told, std::min(buffers, ring + held_back));
 }
 
 /// has_gap_to_tell: the oldest gap that has not had its NACK is old enough and has enough numbers behind it. (The
@@ -299,6 +288,13 @@ bool Receiver::State::has_gap_to_tell(Instant now) const noexcept {
          now - gap->seen_at >= srtt / 8;
 }
 
+/// is_list_due: the sender asks, or a window is over and something is missing. Where nothing is, a new window begins.
+bool Receiver::State::is_list_due(Instant now) noexcept {
+  if (is_asked) return true;
+  if (gaps.gaps().empty()) lists.on_list(now, gaps.settled(), totals.bytes_accepted);
+  return lists.is_window_over(now, totals.bytes_accepted);
+}
+
 bool Receiver::tick(Instant now) noexcept {
   State& s = *s_;
   if (s.heard_at == Instant{}) return false;
@@ -308,7 +304,12 @@ bool Receiver::tick(Instant now) noexcept {
   // Rare reports must not become the sender's limit.
   const auto worth_telling = static_cast<std::uint64_t>((s.ring_room() * 3 / 4).count);
   is_due = is_due || (s.told_interval > 0ns && now - s.reported_at >= report_min && s.credit() - s.credit_told >= worth_telling);
-  if (!is_due && now - s.nack_at >= nack_spacing(s.told_interval) && s.has_gap_to_tell(now)) {
+  const bool is_lazy = s.params.is_repair_lazy;
+  if (is_lazy) {
+    const bool is_list_due = s.is_list_due(now);
+    is_due = is_due || is_list_due;
+    s.is_list = is_list_due;
+  } else if (!is_due && now - s.nack_at >= nack_spacing(s.told_interval) && s.has_gap_to_tell(now)) {
     is_due = true;
     ++s.totals.nacks;
   }
@@ -324,20 +325,30 @@ bool Receiver::tick(Instant now) noexcept {
   s.report_frames = 0;
   s.report_from = s.gaps.settled();
   s.is_file_side_backlogged = now - s.file_side_low_at >= backlogged_span;
+  if (s.is_list) {
+    s.totals.lists += s.gaps.gaps().empty() ? 0 : 1;
+    s.lists.on_list(now, s.gaps.settled(), s.totals.bytes_accepted);
+  }
   ++s.totals.reports;
   return true;
 }
 
 bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
   State& s = *s_;
-  if (!s.is_reporting || s.report_frames == wire::frames_per_report_max) return s.is_reporting = false;
+  const std::size_t frames_max = s.is_list ? wire::frames_per_list_max : wire::frames_per_report_max;
+  if (!s.is_reporting || s.report_frames == frames_max) return s.is_reporting = false;
   const auto& gaps = s.gaps.gaps();
-  const std::size_t count = std::min(gaps.size() - s.report_gap, ranges_per_frame);
-  const bool is_last = s.report_gap + count == gaps.size();
+  const bool is_counters = s.params.is_repair_lazy && !s.is_list;  // it speaks for what lies below the first gap
+  const std::size_t count = is_counters ? 0 : std::min(gaps.size() - s.report_gap, ranges_per_frame);
+  const bool is_last = is_counters || s.report_gap + count == gaps.size();
   feedback.sequence = ++s.sequence;
-  feedback.has_received = s.gaps.has_any();
   feedback.from = s.report_from;
-  feedback.largest = is_last ? s.gaps.largest() : gaps[s.report_gap + count].range.first - 1;
+  const bool is_cut = s.report_gap + count < gaps.size();
+  feedback.has_received = s.gaps.has_any() && (!is_cut || gaps[s.report_gap + count].range.first > s.report_from);
+  feedback.largest = is_cut ? gaps[s.report_gap + count].range.first - 1 : s.gaps.largest();
+  if (!feedback.has_received) feedback.from = feedback.largest = 0;
+  feedback.is_list = s.is_list;
+  feedback.has_more = !is_last && s.report_frames + 1 < frames_max;
   feedback.receive_delay_ns = static_cast<std::uint64_t>(std::max<Nanos>(now - s.largest_at, 0ns).count());
   feedback.receiver_time_ns = static_cast<std::uint64_t>(now.time_since_epoch().count());
   feedback.received_bytes_total = s.totals.bytes_accepted;
@@ -354,6 +365,7 @@ bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
                          .is_backlogged = buffer.is_backlogged};
   feedback.kernel_drops_total = s.rx_ring.refused_total;
   feedback.ce_packets_total = s.totals.ce_packets;
+  feedback.missing_packets_total = s.gaps.missing_total();
   feedback.rate_offer_bytes_per_s = 0;
   feedback.range_count = static_cast<std::uint32_t>(count);
   for (std::size_t i = 0; i < count; ++i) feedback.missing[i] = gaps[s.report_gap + i].range;
@@ -387,7 +399,7 @@ QueueTelemetry Receiver::app_buffer(Instant now) const noexcept {
 }
 
 bool Receiver::has_started() const noexcept { return s_->totals.bytes_accepted > 0 || s_->totals.blocks_completed > 0; }
-bool Receiver::is_complete() const noexcept { return s_->blocks_left == 0; }
+bool Receiver::is_complete() const noexcept { return s_->blocks.is_complete(); }
 Instant Receiver::heard_at() const noexcept { return s_->heard_at; }
 const ReceiverTotals& Receiver::totals() const noexcept { return s_->totals; }
 

@@ -6,6 +6,8 @@
 //                                                                       │            add_free() ◀── block written
 //   feedback_due() / next_feedback() ◀── gaps, credit, buffer states ◀──┘
 //
+// Eager repair lists the gaps in each report. Lazy repair reports counters, and the gaps once per window or on request.
+//
 // place() changes nothing that a forged frame could leave behind: a block buffer is bound to (file, offset) only in
 // accept(), after the tag was verified, and a range that has arrived is never the target of another open().
 //
@@ -13,7 +15,8 @@
 // own length and the last frame of a block also what the block lacks to block_bytes. credit = min((blocks given to
 // the file thread and come back + slots) x block_bytes, cost received + room in the receive ring), and never shrinks.
 // The Sender counts cost the same way (frame_cost() in credit.hpp) and starts a frame while any credit is left: buffers
-// are whole blocks, so it never passes those, and it passes the ring by one frame at most.
+// are whole blocks, so it never passes those, and it passes the ring by one frame at most. Under lazy repair what is
+// missing counts as having passed the ring: it will not come before it is asked for.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +37,7 @@ struct ReceiverParams {
   std::size_t body_bytes_max = 0;
   std::span<const std::uint64_t> file_sizes;  ///< by manifest index; outlives the Receiver
   std::size_t gap_ranges_max = 4096;          ///< missing ranges remembered; beyond it the oldest report covers less
+  bool is_repair_lazy = false;                ///< as agreed with the peer: counters, and a list per window (list_timing.hpp)
 };
 
 /// Placement: where a data frame's plaintext goes.
@@ -52,6 +56,7 @@ struct Placement {
 struct ReceiverTotals {
   std::uint64_t packets_received = 0, bytes_accepted = 0, duplicate_bytes = 0, no_room = 0, malformed = 0;
   std::uint64_t ce_packets = 0, reports = 0, nacks = 0, blocks_completed = 0, gap_overflows = 0;
+  std::uint64_t lists = 0;  ///< lazy repair: lists that named something missing
 };
 
 class Receiver {
@@ -90,7 +95,8 @@ class Receiver {
   /// tick looks at timers: periodic ACK, gap older than the reorder threshold (3 packets and 1/8 srtt), one immediate
   /// NACK per ms at most. True: a report is due now.
   [[nodiscard]] bool tick(Instant now) noexcept;
-  /// next_feedback fills one frame of the report that is due; call until false. At most frames_per_report_max.
+  /// next_feedback fills one frame of the report that is due; call until false. At most frames_per_report_max, of a lazy
+  /// list frames_per_list_max.
   [[nodiscard]] bool next_feedback(Instant now, wire::Feedback& feedback) noexcept;
   /// request_report makes a report due at once (the sender set nack_request).
   void request_report() noexcept;

@@ -2,76 +2,54 @@
 #include "engine/transfer/sender.hpp"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 #include <vector>
 
 #include "engine/base/check.hpp"
 #include "engine/transfer/credit.hpp"
 #include "engine/transfer/in_flight.hpp"
+#include "engine/transfer/lent_block.hpp"
 #include "engine/transfer/ping_schedule.hpp"
 #include "engine/transfer/reorder.hpp"
+#include "engine/transfer/repair_rounds.hpp"
+#include "engine/transfer/skip_schedule.hpp"
 #include "engine/transfer/tail_probe.hpp"
 
 namespace onehop::transfer {
 
 namespace {
-
 // Specification.
 constexpr Nanos lost_age_slack = 10ms;
 
-// Implementation: numbers are skipped on purpose, first within 256, then ever more rarely (N4). The span is twice the
-// mean.
-constexpr std::uint64_t skip_span_first = 256;
-constexpr std::uint64_t skip_span_max = std::uint64_t{1} << 18;
-
-// Shares of in_flight_max that are kept back: new data leaves room for repairs, and both leave room for PING. Without
+// Implementation. Shares of in_flight_max that are kept back: new data leaves room for repairs, and both leave room for PING. Without
 // it a window that is lost whole could never be asked after, since asking takes a number too. Smaller: a long blackhole
 // uses it up (PING backs off to 1 per s, so 1/16 of 65536 lasts an hour). Larger: less data in flight.
 constexpr std::size_t in_flight_min = 64;
 constexpr std::size_t new_data_reserve_share = 8, repair_reserve_share = 16;
 constexpr std::size_t numbers_per_frame_max = 2;  // one may be skipped on the way
 
-struct SlotState {
-  BlockRef block;
-  std::uint32_t sent = 0;      // bytes sent for the first time
-  std::uint32_t arrived = 0;
-  bool is_lent = false;
-  bool has_empty_frame = false;  // an empty file's only frame has arrived
-};
-
-struct Resend {
-  std::uint32_t slot = 0, offset = 0, length = 0;
-};
-
 }  // namespace
 
 struct Sender::State {
   explicit State(const SenderParams& p)
       : params{p}, in_flight{p.in_flight_max, p.first_packet_number}, slots(p.block_slots), to_send{p.block_slots},
-        freed{p.block_slots}, sent{2 * p.block_slots}, resend{2 * std::bit_ceil(p.in_flight_max)}, random{p.skip_seed},
-        pings{p.ping_period_min, p.ping_period_max} {
+        freed{p.block_slots}, sent{2 * p.block_slots}, resend{2 * std::bit_ceil(p.in_flight_max)}, skips{p.skip_seed, p.first_packet_number},
+        pings{p.ping_period_min, p.ping_period_max}, rounds{p.is_repair_lazy} {
     ONEHOP_CHECK(p.in_flight_max >= in_flight_min);
     set_body_max(p.body_bytes_max);
-    plan_skip();
   }
 
   void set_body_max(std::size_t bytes) noexcept {
     params.body_bytes_max = bytes;
     frame_bytes = wire::frame_payload_bytes(bytes, block_bytes);
   }
-  void plan_skip() noexcept {
-    skip_at = in_flight.next() + 1 + random() % skip_span;
-    skip_span = std::min(skip_span * 2, skip_span_max);
-  }
 
   [[nodiscard]] wire::FrameHeader header_for(wire::FrameType type, const SentPacket& packet) noexcept;
   [[nodiscard]] bool plan_ping(Instant now, FramePlan& plan) noexcept;
   [[nodiscard]] bool plan_resend(Instant now, FramePlan& plan) noexcept;
   [[nodiscard]] bool plan_new(Instant now, FramePlan& plan) noexcept;
-  void plan_bytes(Instant now, std::uint32_t slot, std::uint32_t offset, std::uint32_t length,
-                  FramePlan& plan) noexcept;
-  [[nodiscard]] std::uint32_t next_length(const SlotState& slot) const noexcept;
+  void plan_bytes(Instant now, const Resend& range, bool is_repair, FramePlan& plan) noexcept;
+  [[nodiscard]] std::uint32_t next_length(const LentBlock& slot) const noexcept;
   [[nodiscard]] bool has_credit() const noexcept;
   [[nodiscard]] bool has_numbers(std::size_t reserve) const noexcept {
     return in_flight.span() + numbers_per_frame_max + reserve <= params.in_flight_max;
@@ -84,21 +62,33 @@ struct Sender::State {
            has_numbers(params.in_flight_max / new_data_reserve_share);
   }
 
+  /// is_blocked: nothing can be sent before the peer is heard (a source that is merely slow does not count).
+  [[nodiscard]] bool is_blocked() const noexcept {
+    return !can_repair() && !can_start_new() && (has_ended || slots_lent == params.block_slots || !to_send.is_empty());
+  }
+  /// is_window_full: half of the blocks are sent and not known to have arrived.
+  [[nodiscard]] bool is_window_full() const noexcept { return 2 * (slots_lent - to_send.size()) >= params.block_slots; }
+  void ask_if_due(FramePlan& plan) noexcept;
+
   void resolve(SentPacket& packet) noexcept;
   void on_arrived(SentPacket& packet) noexcept;
   void lose(SentPacket& packet) noexcept;
   [[nodiscard]] bool is_lost(Instant now, std::uint64_t number, std::uint64_t lost_below) const noexcept;
+  /// lost_by_count: numbers that the peer misses, less those skipped on purpose.
+  [[nodiscard]] std::uint64_t lost_by_count(const wire::Feedback& feedback) const noexcept {
+    const std::uint64_t missing = std::min(feedback.missing_packets_total, totals.packets_sent);
+    return missing - std::min(missing, totals.packets_skipped);
+  }
   [[nodiscard]] wire::Violation walk(Instant now, const wire::Feedback& feedback) noexcept;
   void probe() noexcept;
 
   SenderParams params;
   InFlight in_flight;
-  std::vector<SlotState> slots;
+  std::vector<LentBlock> slots;
   FixedQueue<std::uint32_t> to_send, freed;
   FixedQueue<BlockRef> sent;  // whole values: the slot may be lent again before they are asked for
   FixedQueue<Resend> resend;
-  std::mt19937_64 random;
-  std::uint64_t skip_at = 0, skip_span = skip_span_first;
+  SkipSchedule skips;
   std::size_t frame_bytes = 0;
   std::size_t slots_lent = 0;
   std::uint64_t cost_started = 0, credit_total = 0;
@@ -109,6 +99,7 @@ struct Sender::State {
   Instant feedback_at{}, started_at{};
   PingSchedule pings;
   TailProbe tail;
+  RepairRounds rounds;
   std::uint64_t largest_spoken_for = 0;  // one more than the largest, so that 0 is none
   std::uint64_t data_sent_below = 0;     // one more than the newest number that carries data
   std::uint64_t nack_request_id = 0;
@@ -125,7 +116,7 @@ bool Sender::can_take_block() const noexcept { return s_->slots_lent < s_->param
 void Sender::add_block(const BlockRef& block) noexcept {
   State& s = *s_;
   ONEHOP_CHECK(block.slot < s.slots.size());
-  SlotState& slot = s.slots[block.slot];
+  LentBlock& slot = s.slots[block.slot];
   ONEHOP_CHECK(!slot.is_lent);
   slot = {.block = block, .is_lent = true};
   ++s.slots_lent;
@@ -157,21 +148,21 @@ bool Sender::is_path_proven() const noexcept { return s_->pings.is_proven(); }
 
 void Sender::start(Instant now) noexcept {
   s_->is_running = true;
-  s_->pings.start();
   s_->started_at = now;
+  s_->pings.start();
 }
 void Sender::pause() noexcept { s_->is_paused = true; }
 
 wire::FrameHeader Sender::State::header_for(wire::FrameType type, const SentPacket& packet) noexcept {
-  if (in_flight.next() == skip_at) {
+  if (skips.take(in_flight.next())) {
     (void)in_flight.push({.state = PacketState::skipped});
     ++totals.packets_skipped;
-    plan_skip();
   }
   wire::FrameHeader header{.type = type};
   header.packet_number = in_flight.push(packet);
   header.settled = std::min(in_flight.settled(), header.packet_number);
-  header.is_nack_requested = std::exchange(is_nack_due, false);
+  const bool is_wanted = std::exchange(is_nack_due, false);
+  header.is_nack_requested = is_wanted || rounds.is_asking();
   ++totals.packets_sent;
   return header;
 }
@@ -185,13 +176,13 @@ bool Sender::State::plan_ping(Instant now, FramePlan& plan) noexcept {
   return true;
 }
 
-void Sender::State::plan_bytes(Instant now, std::uint32_t slot_index, std::uint32_t offset, std::uint32_t length,
-                               FramePlan& plan) noexcept {
-  const BlockRef& block = slots[slot_index].block;
+void Sender::State::plan_bytes(Instant now, const Resend& range, bool is_repair, FramePlan& plan) noexcept {
+  const BlockRef& block = slots[range.slot].block;
+  const auto [slot, offset, length] = range;
   plan = {};
   plan.header = header_for(wire::FrameType::data,
-                           {.sent_at = now, .slot = slot_index, .offset_in_block = offset, .length = length,
-                            .has_data = true, .state = PacketState::in_flight});
+                           {.sent_at = now, .slot = slot, .offset_in_block = offset, .length = length,
+                            .has_data = true, .is_repair = is_repair, .state = PacketState::in_flight});
   plan.header.file = block.file;
   plan.header.offset = block.offset + offset;
   plan.header.is_end_of_block = offset + length == block.length;
@@ -206,8 +197,9 @@ bool Sender::State::plan_resend(Instant now, FramePlan& plan) noexcept {
   if (!can_repair()) return false;
   Resend& range = resend.front();
   const std::uint32_t length = std::min(range.length, static_cast<std::uint32_t>(params.body_bytes_max));
-  plan_bytes(now, range.slot, range.offset, length, plan);
+  plan_bytes(now, {range.slot, range.offset, length}, true, plan);
   plan.is_retransmission = true;
+  rounds.on_repair_sent();
   totals.retransmitted_bytes += length;
   bytes_to_resend -= length;
   range.offset += length;
@@ -216,7 +208,7 @@ bool Sender::State::plan_resend(Instant now, FramePlan& plan) noexcept {
   return true;
 }
 
-std::uint32_t Sender::State::next_length(const SlotState& slot) const noexcept {
+std::uint32_t Sender::State::next_length(const LentBlock& slot) const noexcept {
   return std::min(slot.block.length - slot.sent, static_cast<std::uint32_t>(frame_bytes));
 }
 
@@ -228,10 +220,10 @@ bool Sender::State::has_credit() const noexcept { return cost_started < credit_t
 bool Sender::State::plan_new(Instant now, FramePlan& plan) noexcept {
   if (!can_start_new()) return false;
   const std::uint32_t index = to_send.front();
-  SlotState& slot = slots[index];
+  LentBlock& slot = slots[index];
   const std::uint32_t length = next_length(slot);
   cost_started += frame_cost(slot.sent + length, length, slot.block.length);
-  plan_bytes(now, index, slot.sent, length, plan);
+  plan_bytes(now, {index, slot.sent, length}, false, plan);
   slot.sent += length;
   bytes_offered -= length;
   totals.new_bytes_started += length;
@@ -248,9 +240,19 @@ bool Sender::next(Instant now, bool is_data_allowed, FramePlan& plan) noexcept {
   if (s.plan_ping(now, plan)) return true;
   if (!is_data_allowed || !s.is_running || s.is_paused) return false;
   if (!s.plan_resend(now, plan) && !s.plan_new(now, plan)) return false;
-  // What ends the transfer is acknowledged at once, however rare reports are.
-  if (s.has_ended && s.to_send.is_empty() && s.resend.is_empty()) plan.header.is_nack_requested = true;
+  s.ask_if_due(plan);
   return true;
+}
+
+/// ask_if_due: at the end of a round, when a window is full, and with the last frame that can be sent at all.
+void Sender::State::ask_if_due(FramePlan& plan) noexcept {
+  // What ends the transfer is acknowledged at once, however rare reports are.
+  if (has_ended && to_send.is_empty() && resend.is_empty()) plan.header.is_nack_requested = true;
+  if (!rounds.is_lazy()) return;
+  const bool is_round_over = plan.is_retransmission && resend.is_empty() && !newest.has_more;
+  const bool is_window_over = is_window_full() && resend.is_empty() && !rounds.is_repairing();
+  if (is_round_over || is_window_over || is_blocked()) rounds.ask();
+  if (rounds.is_asking()) plan.header.is_nack_requested = true;
 }
 
 bool Sender::has_data() const noexcept {
@@ -272,16 +274,18 @@ bool Sender::can_number() const noexcept { return s_->has_numbers(0); }
 
 // --- frames in
 
-void Sender::State::resolve(SentPacket& packet) noexcept { packet.state = PacketState::resolved; }
+void Sender::State::resolve(SentPacket& packet) noexcept {
+  packet.state = PacketState::resolved;
+  if (packet.is_repair) rounds.on_repair_settled();
+}
 
 void Sender::State::on_arrived(SentPacket& packet) noexcept {
   resolve(packet);
   if (!packet.has_data) return;
-  SlotState& slot = slots[packet.slot];
+  LentBlock& slot = slots[packet.slot];
   slot.arrived += packet.length;
   slot.has_empty_frame = packet.length == 0;
-  const bool is_whole = slot.block.length == 0 ? slot.has_empty_frame : slot.arrived == slot.block.length;
-  if (!is_whole) return;
+  if (!slot.is_whole()) return;
   ONEHOP_CHECK(slot.is_lent);
   slot.is_lent = false;
   --slots_lent;
@@ -305,8 +309,10 @@ bool Sender::State::is_lost(Instant now, std::uint64_t number, std::uint64_t los
 
 /// walk looks once at each number that this frame speaks for and that is not yet resolved.
 wire::Violation Sender::State::walk(Instant now, const wire::Feedback& feedback) noexcept {
-  std::size_t range = 0;
+  const bool is_waiting = is_blocked();  // then no later number can show that it was only late
+  if (feedback.is_list) rounds.on_list(in_flight.next(), !resend.is_empty(), is_waiting);
   const std::uint64_t lost_below = third_newest_received(feedback);
+  std::size_t range = 0;
   const std::uint64_t first = std::max(feedback.from, in_flight.oldest());
   for (std::uint64_t number = first; number <= feedback.largest; ++number) {
     while (range < feedback.range_count && feedback.missing[range].last < number) ++range;
@@ -318,8 +324,10 @@ wire::Violation Sender::State::walk(Instant now, const wire::Feedback& feedback)
       resolve(packet);
     } else if (!is_missing) {
       on_arrived(packet);
-    } else if (is_lost(now, number, lost_below)) {
-      if (packet.has_data) ++totals.packets_lost;
+    } else if (rounds.is_lazy() && !rounds.has_turn(number, packet.is_repair)) {
+      continue;
+    } else if ((rounds.is_lazy() && (is_waiting || feedback.has_more)) || is_lost(now, number, lost_below)) {
+      if (packet.has_data && !rounds.is_lazy()) ++totals.packets_lost;
       lose(packet);
     }
   }
@@ -336,6 +344,8 @@ wire::Violation Sender::on_feedback(Instant now, const wire::Feedback& feedback)
   }
   ++s.totals.feedback_frames;
   s.totals.ce_packets = std::max(s.totals.ce_packets, feedback.ce_packets_total);
+  // Between two lists the peer's count alone tells of losses.
+  if (s.rounds.is_lazy()) s.totals.packets_lost = std::max(s.totals.packets_lost, s.lost_by_count(feedback));
   s.credit_total = std::max(s.credit_total, feedback.credit_bytes_total);
   s.feedback_at = now;
   s.newest = feedback;
@@ -365,13 +375,16 @@ void Sender::State::probe() noexcept {
     if (packet.state != PacketState::in_flight || !packet.has_data) continue;
     ++totals.probes;
     lose(packet);
+    rounds.ask();
     return;
   }
 }
 
 void Sender::tick(Instant now, Bytes own_queue) noexcept {
   State& s = *s_;
-  const bool has_unspoken = s.data_sent_below > std::max(s.largest_spoken_for, s.in_flight.oldest());
+  // A lazy peer may have spoken of a number and left it for later: then it counts until it has arrived.
+  const std::uint64_t settled_below = std::max(s.rounds.is_lazy() ? 0 : s.largest_spoken_for, s.in_flight.oldest());
+  const bool has_unspoken = s.data_sent_below > settled_below;
   const bool is_armed = s.is_running && !s.is_paused && has_unspoken && s.resend.is_empty() && !s.can_start_new();
   // Rare reports are no sign of loss; at the end one was asked for at once.
   const Nanos quiet = s.has_ended ? s.pings.srtt() : std::max(s.pings.srtt(), s.pings.spacing());

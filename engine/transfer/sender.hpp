@@ -6,6 +6,8 @@
 //                                                 ▲                       │ listed as missing
 //                                                 └── ranges to resend ◀──┘  (first, under a new packet number)
 //
+// Eager repair resends what a report lists; lazy repair waits for a window's list (repair_rounds.hpp).
+//
 // Called by the engine core only. Blocks stay lent to the Sender until every byte is known to have arrived, so a
 // repair never waits for the disk.
 #pragma once
@@ -30,6 +32,7 @@ struct SenderParams {
   std::uint64_t skip_seed = 1;            ///< for the numbers skipped on purpose (optimistic ACK defence, N4)
   Nanos ping_period_min = 10ms, ping_period_max = 100ms;  // 1 per srtt, within these
   Nanos silent_limit = 30s;
+  bool is_repair_lazy = false;            ///< as agreed with the peer: repair in rounds, from lists (repair_rounds.hpp)
 };
 
 /// FramePlan: one frame to seal. `body` points into the block (data), or is empty and `body_bytes` tells the size of a

@@ -2,7 +2,7 @@
 // Codec of FEEDBACK, PING and PONG bodies. Pure functions, called by the engine core of either end.
 //
 //   flags u8 | sequence, from, largest u64 | receive_delay, receiver_time u64 | received_bytes, credit u64 |
-//   rx_ring 3 x u64 | app_buffer 3 x u64 | kernel_drops, ce_packets, rate_offer u64 | range_count u16 | ranges
+//   rx_ring 3 x u64 | app_buffer 3 x u64 | kernel_drops, ce_packets, missing_packets, rate_offer u64 | range_count u16 | ranges
 //
 // A range is two varints: the gap of received packets before it (less one between ranges: they are never adjacent) and
 // its length less one. One report has one encoding, so a decoder that accepts it can also compare it.
@@ -18,9 +18,10 @@ namespace onehop::wire {
 
 namespace {
 
-constexpr std::uint8_t has_received_flag = 1, rx_backlogged_flag = 2, app_backlogged_flag = 4, flags_known = 7;
+constexpr std::uint8_t has_received_flag = 1, rx_backlogged_flag = 2, app_backlogged_flag = 4, list_flag = 8, more_flag = 16;
+constexpr std::uint8_t flags_known = 31;
 constexpr std::size_t range_count_at = feedback_fixed_bytes - sizeof(std::uint16_t);
-static_assert(feedback_fixed_bytes == 1 + 7 * 8 + 2 * 24 + 3 * 8 + 2);
+static_assert(feedback_fixed_bytes == 1 + 7 * 8 + 2 * 24 + 4 * 8 + 2);
 static_assert(feedback_fixed_bytes + 2 * ranges_per_frame_max <= feedback_body_bytes_max);
 
 void write_state(ByteWriter& out, const BufferState& state) noexcept {
@@ -85,7 +86,8 @@ std::size_t encode_feedback(const Feedback& feedback, std::span<std::byte> out, 
   ONEHOP_CHECK(has_received || feedback.range_count == 0);
   body.u8(static_cast<std::uint8_t>((has_received ? has_received_flag : 0U) |
                                     (feedback.rx_ring.is_backlogged ? rx_backlogged_flag : 0U) |
-                                    (feedback.app_buffer.is_backlogged ? app_backlogged_flag : 0U)));
+                                    (feedback.app_buffer.is_backlogged ? app_backlogged_flag : 0U) |
+                                    (feedback.is_list ? list_flag : 0U) | (feedback.has_more ? more_flag : 0U)));
   body.u64(feedback.sequence);
   body.u64(has_received ? feedback.from : 0);
   body.u64(has_received ? feedback.largest : 0);
@@ -97,6 +99,7 @@ std::size_t encode_feedback(const Feedback& feedback, std::span<std::byte> out, 
   write_state(body, feedback.app_buffer);
   body.u64(feedback.kernel_drops_total);
   body.u64(feedback.ce_packets_total);
+  body.u64(feedback.missing_packets_total);
   body.u64(std::min(feedback.rate_offer_bytes_per_s, rate_bytes_per_s_max));
   body.u16(0);
   ONEHOP_CHECK(body.size() == feedback_fixed_bytes);
@@ -118,6 +121,8 @@ bool decode_feedback(std::span<const std::byte> body, Feedback& out) noexcept {
   out.has_received = (flags & has_received_flag) != 0;
   out.rx_ring.is_backlogged = (flags & rx_backlogged_flag) != 0;
   out.app_buffer.is_backlogged = (flags & app_backlogged_flag) != 0;
+  out.is_list = (flags & list_flag) != 0;
+  out.has_more = (flags & more_flag) != 0;
   out.sequence = in.u64();
   out.from = in.u64();
   out.largest = in.u64();
@@ -129,6 +134,7 @@ bool decode_feedback(std::span<const std::byte> body, Feedback& out) noexcept {
   read_state(in, out.app_buffer);
   out.kernel_drops_total = in.u64_max(counter_max);
   out.ce_packets_total = in.u64_max(counter_max);
+  out.missing_packets_total = in.u64_max(counter_max);
   out.rate_offer_bytes_per_s = in.u64_max(rate_bytes_per_s_max);
   out.range_count = in.u16();
   if (!in.is_ok() || out.range_count > ranges_per_frame_max || out.from > out.largest) return false;

@@ -18,11 +18,14 @@ struct PacketRange {
 
 inline constexpr std::size_t feedback_body_bytes_max = 1200;
 /// The fixed fields (see feedback.cpp) and room for one range of any size.
-inline constexpr std::size_t feedback_fixed_bytes = 131;
+inline constexpr std::size_t feedback_fixed_bytes = 139;
 inline constexpr std::size_t feedback_body_bytes_min = feedback_fixed_bytes + 20;
 /// Ranges that one feedback frame can list at the very most (two varint bytes each at the least).
 inline constexpr std::size_t ranges_per_frame_max = 500;
 inline constexpr std::size_t frames_per_report_max = 4;
+/// Lazy repair: a whole window's missing ranges in one report. 160 ranges a frame at the least, so more ranges than the
+/// receiver remembers.
+inline constexpr std::size_t frames_per_list_max = 128;
 
 /// BufferState: one of the receiver's buffers, as it travels. All values in file (payload) bytes.
 struct BufferState {
@@ -35,11 +38,15 @@ struct BufferState {
 /// Feedback: one frame of a report. Everything in [settled of the sender, largest] that no frame of the report lists is
 /// received. A report that needs several frames repeats the fields and splits [.., largest] in ascending order: each
 /// frame speaks for the numbers from its `from` to its `largest`.
+///
+/// Under lazy repair a report between two lists carries counters, and speaks only for the numbers below the first gap.
 struct Feedback {
   std::uint64_t sequence = 0;              ///< grows with each frame; an older one than the newest seen is ignored
   std::uint64_t from = 0;                  ///< this frame speaks for [from, largest]
   std::uint64_t largest = 0;               ///< largest number this frame speaks for
-  bool has_received = false;               ///< false: nothing received yet, from and largest mean nothing
+  bool has_received = false;               ///< false: it speaks for no number, from and largest mean nothing
+  bool is_list = false;                    ///< lazy repair: one frame of the missing-range list
+  bool has_more = false;                   ///< a further frame of the same report follows
   std::uint64_t receive_delay_ns = 0;      ///< since `largest` arrived
   std::uint64_t receiver_time_ns = 0;      ///< the receiver's monotonic clock, for differences only
   std::uint64_t received_bytes_total = 0;  ///< file bytes accepted (first copies)
@@ -48,6 +55,7 @@ struct Feedback {
   BufferState app_buffer;
   std::uint64_t kernel_drops_total = 0;    ///< socket overflow, ring full, softnet
   std::uint64_t ce_packets_total = 0;
+  std::uint64_t missing_packets_total = 0; ///< numbers up to the largest one seen that have not come, ever
   std::uint64_t rate_offer_bytes_per_s = 0;///< 0: none
   std::uint32_t range_count = 0;
   std::array<PacketRange, ranges_per_frame_max> missing;  ///< ascending, disjoint, not adjacent, within [from, largest]

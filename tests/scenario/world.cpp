@@ -27,6 +27,7 @@ run::SenderLoopConfig sender_config(const WorldConfig& config) {
   loop.sender.block_slots = config.sender_slots;
   loop.sender.first_packet_number = config.first_packet_number;
   loop.sender.skip_seed = config.seed;
+  loop.sender.is_repair_lazy = config.is_repair_lazy;
   return loop;
 }
 
@@ -37,6 +38,7 @@ run::ReceiverLoopConfig receiver_config(const WorldConfig& config) {
   loop.receiver.block_slots = config.receiver_slots;
   loop.receiver.body_bytes_max = config.frame_bytes - wire::overhead_bytes;
   loop.receiver.file_sizes = config.file_sizes;
+  loop.receiver.is_repair_lazy = config.is_repair_lazy;
   return loop;
 }
 

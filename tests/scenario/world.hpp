@@ -36,6 +36,7 @@ struct WorldConfig {
   BytesPerSecond disk_rate{};              ///< of the receiving disk; 0: takes no time
   Nanos tick = 1ms;                        ///< of the control loop
   std::string law = "safe-range";
+  bool is_repair_lazy = false;
   bool is_path_proof_skipped = false;
 };
 

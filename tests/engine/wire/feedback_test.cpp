@@ -24,7 +24,7 @@ constexpr std::uint64_t u64_max = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t flags_at = 0, from_at = 9, largest_at = 17, delay_at = 25, time_at = 33, received_at = 41,
                       credit_at = 49, rx_occupancy_at = 57, rx_drained_at = 65, rx_capacity_at = 73,
                       app_occupancy_at = 81, app_drained_at = 89, app_capacity_at = 97, drops_at = 105, ce_at = 113,
-                      rate_at = 121, count_at = 129, ranges_at = 131;
+                      missing_at = 121, rate_at = 129, count_at = 137, ranges_at = 139;
 
 Feedback sample() {
   Feedback f{};
@@ -41,6 +41,8 @@ Feedback sample() {
   f.kernel_drops_total = 15;
   f.ce_packets_total = 16;
   f.rate_offer_bytes_per_s = 17;
+  f.missing_packets_total = 18;
+  f.is_list = true;
   f.range_count = 2;
   f.missing[0] = {1000, 1000};
   f.missing[1] = {1500, 1999};
@@ -64,6 +66,7 @@ bool is_equal(const Feedback& a, const Feedback& b) {
          a.received_bytes_total == b.received_bytes_total && a.credit_bytes_total == b.credit_bytes_total &&
          is_state_equal(a.rx_ring, b.rx_ring) && is_state_equal(a.app_buffer, b.app_buffer) &&
          a.kernel_drops_total == b.kernel_drops_total && a.ce_packets_total == b.ce_packets_total &&
+         a.missing_packets_total == b.missing_packets_total && a.is_list == b.is_list && a.has_more == b.has_more &&
          a.rate_offer_bytes_per_s == b.rate_offer_bytes_per_s && a.range_count == b.range_count &&
          std::equal(a.missing.begin(), a.missing.begin() + a.range_count, b.missing.begin(),
                     [](PacketRange x, PacketRange y) { return x.first == y.first && x.last == y.last; });
@@ -202,7 +205,7 @@ TEST_CASE("N5 feedback with bad flags, counts, lengths or ranges is rejected", "
   };
   CHECK_FALSE(is_accepted([](auto& body) { body.push_back(std::byte{0}); }));
   CHECK_FALSE(is_accepted([](auto& body) { body.resize(feedback_body_bytes_max + 1); }));
-  CHECK_FALSE(is_accepted([](auto& body) { body[flags_at] |= std::byte{8}; }));
+  CHECK_FALSE(is_accepted([](auto& body) { body[flags_at] |= std::byte{32}; }));
   CHECK_FALSE(is_accepted([](auto& body) { body[flags_at] &= std::byte{0xfe}; }));  // ranges, but nothing received
   CHECK_FALSE(is_accepted([](auto& body) { body[count_at + 1] = std::byte{1}; }));
   CHECK_FALSE(is_accepted([](auto& body) { body[count_at + 1] = std::byte{3}; }));

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// RepairRounds: when a lazy sender repairs, and when it asks what is missing.
+//
+//   window:  first copies ──▶ boundary │ first copies of the next window ...
+//                 │ list
+//                 ▼
+//            round 1 ─ask─▶ list ─▶ round 2 ─ask─▶ list ─▶ ... until every repair has arrived
+//
+// While a window's repairs are under way, what the next window lost waits for its own turn; its first copies fill the
+// link meanwhile. A sender that can send nothing at all ends the window at once, so that waiting cannot last.
+//
+//= [FWP] lazy repair; the windows and the asking are ours: a file needs no order, so no time-out is needed either.
+// Called by the engine core through Sender.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace onehop::transfer {
+
+class RepairRounds {
+ public:
+  explicit RepairRounds(bool is_lazy) noexcept : is_lazy_{is_lazy} {}
+
+  [[nodiscard]] bool is_lazy() const noexcept { return is_lazy_; }
+  /// is_asking: each frame carries the request until a list answers it.
+  [[nodiscard]] bool is_asking() const noexcept { return is_asking_; }
+  void ask() noexcept { is_asking_ = is_lazy_; }
+
+  void on_repair_sent() noexcept { ++repairs_open_; }
+  /// on_repair_settled: it arrived, or it is lost and its bytes wait to be sent again.
+  void on_repair_settled() noexcept { --repairs_open_; }
+
+  /// on_list opens the next window unless one is being repaired; its first copies are those below `next_number`.
+  void on_list(std::uint64_t next_number, bool has_resend, bool is_blocked) noexcept {
+    is_asking_ = false;
+    if ((repairs_open_ == 0 && !has_resend) || is_blocked) boundary_ = next_number;
+  }
+  /// has_turn: a missing packet is repaired in this round.
+  [[nodiscard]] bool has_turn(std::uint64_t number, bool is_repair) const noexcept {
+    return is_repair || number < boundary_;
+  }
+  /// is_repairing: a round's repairs are on their way.
+  [[nodiscard]] bool is_repairing() const noexcept { return repairs_open_ > 0; }
+
+ private:
+  const bool is_lazy_;
+  bool is_asking_ = false;
+  std::uint64_t boundary_ = 0;
+  std::size_t repairs_open_ = 0;
+};
+
+}  // namespace onehop::transfer
