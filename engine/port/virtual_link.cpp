@@ -89,14 +89,23 @@ void VirtualLink::serve(Way& w, Instant now) noexcept {
       return;
     }
     w.served_at = done_at;
-    const FrameIndex frame = w.queue.pop();
-    const Bytes wire = Bytes{static_cast<std::int64_t>(frames_[frame].length_bytes)} + w.config.wire_overhead;
-    w.occupancy -= wire;
-    w.drained += wire;
-    if (!w.queue.is_empty()) start_head(w);
-    depart(w, frame, done_at);
+    send_head(w, done_at);
   }
   w.served_at = now;
+}
+
+void VirtualLink::send_head(Way& w, Instant at) noexcept {
+  const FrameIndex frame = w.queue.pop();
+  const Bytes wire = Bytes{static_cast<std::int64_t>(frames_[frame].length_bytes)} + w.config.wire_overhead;
+  w.occupancy -= wire;
+  w.drained += wire;
+  if (!w.queue.is_empty()) start_head(w);
+  depart(w, frame, at);
+}
+
+void VirtualLink::take_opportunity(std::size_t direction, std::size_t frames_max) noexcept {
+  Way& w = way(direction);
+  for (std::size_t i = 0; i < frames_max && !w.queue.is_empty(); ++i) send_head(w, now_);
 }
 
 // depart decides what the medium does to a frame that has left the queue.

@@ -58,6 +58,10 @@ class VirtualLink {
 
   /// Changes of the link take effect at now().
   void set_rate(std::size_t direction, BytesPerSecond rate) noexcept;
+  /// take_opportunity sends up to `frames_max` frames from the queue at now(), whatever the rate: for a medium that is not a
+  /// rate (rate 0) but turns on the air. waiting() tells how many stand there.
+  void take_opportunity(std::size_t direction, std::size_t frames_max) noexcept;
+  [[nodiscard]] std::size_t waiting(std::size_t direction) const noexcept { return ways_[direction].queue.size(); }
   void set_mtu(std::size_t direction, std::size_t mtu_bytes) noexcept { way(direction).config.mtu_bytes = mtu_bytes; }
   void set_up(bool is_up) noexcept { is_up_ = is_up; }
   [[nodiscard]] VirtualLinkConfig& config(std::size_t direction) noexcept { return way(direction).config; }
@@ -129,6 +133,7 @@ class VirtualLink {
   [[nodiscard]] static Instant head_done_at(const Way& way) noexcept;
   void serve(Way& way, Instant now) noexcept;
   void start_head(Way& way) noexcept;
+  void send_head(Way& way, Instant at) noexcept;
   void depart(Way& way, FrameIndex frame, Instant at) noexcept;
   void fly(Way& way, FrameIndex frame, Instant at) noexcept;
   void land(Way& way, Instant now) noexcept;
