@@ -35,13 +35,19 @@ class ListTiming {
 
   /// is_new_request: the sender asks, and the last list has not answered it. `settled` is from the frame that asks.
   [[nodiscard]] bool is_new_request(Instant now, std::uint64_t settled, Nanos srtt) const noexcept {
-    return settled > listed_settled_ || now - listed_at_ >= std::max(2 * srtt, answer_min);
+    return !has_listed_ || settled > listed_settled_ || now - listed_at_ >= std::max(2 * srtt, answer_min);
   }
   [[nodiscard]] bool is_window_over(Instant now, std::uint64_t bytes_total) const noexcept {
     return bytes_total - listed_bytes_ >= window_bytes_ || now - listed_at_ >= window_span;
   }
-  /// on_list: a list goes out (or nothing was missing, and a window begins).
+  /// restart: a window begins without a list, with the first frame or where nothing was missing.
+  void restart(Instant now, std::uint64_t bytes_total) noexcept {
+    listed_at_ = now;
+    listed_bytes_ = bytes_total;
+  }
+  /// on_list: a list goes out.
   void on_list(Instant now, std::uint64_t settled, std::uint64_t bytes_total) noexcept {
+    has_listed_ = true;
     listed_at_ = now;
     listed_settled_ = settled;
     listed_bytes_ = bytes_total;
@@ -51,6 +57,7 @@ class ListTiming {
   const std::uint64_t window_bytes_;
   Instant listed_at_{};
   std::uint64_t listed_settled_ = 0, listed_bytes_ = 0;
+  bool has_listed_ = false;
 };
 
 }  // namespace onehop::transfer

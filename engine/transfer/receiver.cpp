@@ -191,6 +191,7 @@ Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_byte
 }
 
 void Receiver::State::record(Instant now, const wire::FrameHeader& header, bool is_ce) noexcept {
+  if (heard_at == Instant{}) lists.restart(now, 0);
   heard_at = now;
   has_news = true;
   gaps.settle(header.settled);
@@ -291,7 +292,7 @@ bool Receiver::State::has_gap_to_tell(Instant now) const noexcept {
 /// is_list_due: the sender asks, or a window is over and something is missing. Where nothing is, a new window begins.
 bool Receiver::State::is_list_due(Instant now) noexcept {
   if (is_asked) return true;
-  if (gaps.gaps().empty()) lists.on_list(now, gaps.settled(), totals.bytes_accepted);
+  if (gaps.gaps().empty()) lists.restart(now, totals.bytes_accepted);
   return lists.is_window_over(now, totals.bytes_accepted);
 }
 
@@ -304,11 +305,9 @@ bool Receiver::tick(Instant now) noexcept {
   // Rare reports must not become the sender's limit.
   const auto worth_telling = static_cast<std::uint64_t>((s.ring_room() * 3 / 4).count);
   is_due = is_due || (s.told_interval > 0ns && now - s.reported_at >= report_min && s.credit() - s.credit_told >= worth_telling);
-  const bool is_lazy = s.params.is_repair_lazy;
-  if (is_lazy) {
-    const bool is_list_due = s.is_list_due(now);
-    is_due = is_due || is_list_due;
-    s.is_list = is_list_due;
+  if (s.params.is_repair_lazy) {
+    s.is_list = s.is_list_due(now);
+    is_due = is_due || s.is_list;
   } else if (!is_due && now - s.nack_at >= nack_spacing(s.told_interval) && s.has_gap_to_tell(now)) {
     is_due = true;
     ++s.totals.nacks;
