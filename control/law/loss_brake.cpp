@@ -45,16 +45,22 @@ std::optional<BytesPerSecond> LossBrake::step(const LossReading& reading) noexce
   } else if ((has_mac_loss_ || slice_count_ > 0) && loss > 1.5 * expected_loss() + 3.0 * sigma) {
     const Gain arrived{static_cast<std::int64_t>((1.0 - loss) * 1000.0)};
     brake(reading, reading.drain * arrived * gain_brake);
-  } else if (cap_) {
-    cap_ = *cap_ * gain_release;
-    if (*cap_ > reading.wanted) cap_.reset();
+  } else {
+    release(reading);
   }
   window_ = reading;
   window_.mac = nullptr;
   return cap_;
 }
 
+void LossBrake::release(const LossReading& reading) noexcept {
+  if (!cap_) return;
+  cap_ = *cap_ * gain_release;
+  if (*cap_ > reading.wanted) cap_.reset();
+}
+
 void LossBrake::brake(const LossReading& reading, BytesPerSecond floor) noexcept {
+  overload_total_ += reading.packets_lost_total - window_.packets_lost_total;
   const BytesPerSecond now = cap_ ? std::min(*cap_, reading.wanted) : reading.wanted;
   cap_ = std::max({now * gain_brake, floor, reading.rate_min});
   if (*cap_ >= reading.wanted) cap_.reset();

@@ -39,18 +39,22 @@ class LossBrake {
  public:
   /// step returns the cap, or nothing while the brake is off.
   [[nodiscard]] std::optional<BytesPerSecond> step(const LossReading& reading) noexcept;
+  /// overload_total: lost packets that were judged, and not put down to the air.
+  [[nodiscard]] std::uint64_t overload_total() const noexcept { return overload_total_; }
 
  private:
   static constexpr std::size_t slices_max = 100;  // of 100 ms: 10 s
   [[nodiscard]] double expected_loss() const noexcept;
   void follow_mac(const MacCounters* mac) noexcept;
   void close_slice(const LossReading& reading) noexcept;
+  void release(const LossReading& reading) noexcept;
   void brake(const LossReading& reading, BytesPerSecond floor) noexcept;
 
   std::optional<BytesPerSecond> cap_;
   LossReading window_{};   // its beginning
   LossReading slice_{};
   MacCounters mac_{};
+  std::uint64_t overload_total_ = 0;
   double mac_loss_ = 0;
   bool has_mac_ = false, has_mac_loss_ = false, has_reading_ = false;
   std::array<double, slices_max> slices_{};

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "control/law/fixed.hpp"
+#include "control/law/loss_mask.hpp"
 #include "engine/base/rate_text.hpp"
 
 namespace onehop::law {
@@ -55,6 +56,7 @@ Result<std::unique_ptr<Controller>> make_bare_law(const LawOptions& options) {
 
 Result<std::unique_ptr<Controller>> make_law(const LawOptions& options) {
   ONEHOP_TRY(law, make_bare_law(options));
+  if (options.is_repair_lazy && options.spec != "auto") law = std::make_unique<LossMask>(std::move(law), options.params.safe_range.rate_min);
   if (options.has_qcut) {
     QcutParams params = options.params.qcut;
     params.rate_max = options.params.safe_range.rate_max;

@@ -3,7 +3,8 @@
 //
 //   auto             CupidCap{AutoLaw}
 //   safe-range | wdtcp | wdtcp:paper | cupid | fixed:RATE
-//   has_qcut         Qcut{any of them}
+//   is_repair_lazy   LossMask{any of them but auto, which tells losses apart itself}
+//   has_qcut         Qcut{any of the above}
 #pragma once
 
 #include <memory>
@@ -23,6 +24,7 @@ struct LawOptions {
   std::string_view target = "under";     ///< "under", "mid" or "zero": of safe-range, wherever it sets the rate
   std::string_view bounds = "measured";  ///< "measured" or "strict": likewise
   bool has_qcut = false;
+  bool is_repair_lazy = false;           ///< [FWP]: loss on the air is hidden from the law
   LawParams params{};                    ///< safe_range's target and bounds are overwritten
 };
 
