@@ -118,6 +118,7 @@ void put(Out& out, const Offer& m) {
   out.u16(m.data_port);
   out.u32(m.file_count);
   out.u64(m.total_bytes);
+  out.u8(m.is_repair_lazy ? 1 : 0);
 }
 void get(ByteReader& in, Offer& m) {
   m.version = in.u16();
@@ -137,6 +138,7 @@ void get(ByteReader& in, Offer& m) {
   m.data_port = read_port(in);
   m.file_count = read_bounded(in, 1, files_max);
   m.total_bytes = in.u64_max(file::ManifestLimits{}.total_bytes_max);
+  m.is_repair_lazy = read_flag(in);
 }
 
 void put(Out& out, const ManifestPart& m) {
@@ -169,6 +171,7 @@ void put(Out& out, const Accept& m) {
   out.u16(m.data_port);
   out.u32(m.frame_body_max_bytes);
   out.u8(m.has_claims ? 1 : 0);
+  out.u8(m.is_repair_lazy ? 1 : 0);
   out.text(m.io, short_text_bytes_max);
   out.u32(static_cast<std::uint32_t>(m.actions.size()));
   for (const FileAction action : m.actions) out.u8(static_cast<std::uint8_t>(action));
@@ -178,6 +181,7 @@ void get(ByteReader& in, Accept& m) {
   m.data_port = read_port(in);
   m.frame_body_max_bytes = read_bounded(in, frame_body_bytes_min, frame_body_bytes_max);
   m.has_claims = read_flag(in);
+  m.is_repair_lazy = read_flag(in);
   m.io = read_text(in, short_text_bytes_max);
   m.actions.resize(read_count(in, files_max, 1));
   for (auto& action : m.actions) {

@@ -82,6 +82,7 @@ struct Offer {
   std::uint16_t data_port = 0;              ///< where feedback goes; the address is the TLS peer's
   std::uint32_t file_count = 0;
   std::uint64_t total_bytes = 0;
+  bool is_repair_lazy = false;              ///< the sender would repair in rounds, from lists
 };
 struct ManifestPart { std::vector<file::ManifestEntry> entries; };
 struct OfferEnd { Digest manifest_hash{}; };
@@ -92,6 +93,7 @@ struct Accept {
   std::uint16_t data_port = 0;
   std::uint32_t frame_body_max_bytes = 0;   ///< at most the offer's
   bool has_claims = false;                  ///< ClaimParts follow, up to the one that is the last
+  bool is_repair_lazy = false;              ///< agreed: only where the offer has it too
   std::string io;                           ///< the receiver's "udp", "afxdp"
   std::vector<FileAction> actions;          ///< one per file
 };

@@ -41,7 +41,8 @@ Task<Result<void>> RecvSession::receive_offered() {
   ONEHOP_CO_TRYV(open_data());
   const std::uint32_t frame_body = std::min(offer_.frame_body_max_bytes, data_->frame_body_max_bytes);
   if (files_left_ > 0) {
-    ONEHOP_CO_TRYV(start_data(context_, offer_.data_port, frame_body, {}, options_.interface, options_.dscp));
+    ONEHOP_CO_TRYV(start_data(context_, {.port = offer_.data_port, .frame_body_max_bytes = frame_body, .is_repair_lazy = is_repair_lazy()},
+                              options_.interface, options_.dscp));
   }
   co_await send_accept();
   if (files_left_ > 0) {
@@ -200,6 +201,7 @@ Task<void> RecvSession::send_accept() {
   accept.data_port = data_->data_port;
   accept.frame_body_max_bytes = std::min(offer_.frame_body_max_bytes, data_->frame_body_max_bytes);
   accept.has_claims = std::ranges::any_of(decision_.claims, [](const auto& claims) { return !claims.empty(); });
+  accept.is_repair_lazy = is_repair_lazy();
   accept.io = data_->io;
   accept.actions = decision_.actions;
   channel_->send(accept);

@@ -27,6 +27,7 @@ class RecvSession final : public SessionBase, public std::enable_shared_from_thi
   [[nodiscard]] Task<Result<void>> take_offer();
   [[nodiscard]] Task<Result<void>> consider();
   [[nodiscard]] Result<void> check_decision() const;
+  [[nodiscard]] bool is_repair_lazy() const noexcept { return offer_.is_repair_lazy && options_.is_lazy_allowed; }
   [[nodiscard]] Task<void> send_accept();
   void send_claims(std::uint32_t file, const std::vector<file::Claim>& claims);
   [[nodiscard]] Task<Result<void>> transfer();

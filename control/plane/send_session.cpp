@@ -77,7 +77,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     set_phase(Phase::waiting_for_accept);
     ONEHOP_CO_TRYV(co_await take_accept());
     if (files_left_ == 0) co_return success();
-    ONEHOP_CO_TRYV(start_data(context_, accept_.data_port, accept_.frame_body_max_bytes, accept_.io,
+    ONEHOP_CO_TRYV(start_data(context_, {accept_.data_port, accept_.frame_body_max_bytes, accept_.is_repair_lazy, accept_.io},
                               options_.interface, options_.dscp));
     channel_->send(DataReady{});
     ONEHOP_CO_TRYV(co_await prove());
@@ -138,6 +138,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     offer.data_port = data_->data_port;
     offer.file_count = static_cast<std::uint32_t>(manifest_->files.size());
     offer.total_bytes = file::total_bytes(*manifest_);
+    offer.is_repair_lazy = options_.is_repair_lazy;
     channel_->send(offer);
     ManifestPart part;
     std::size_t part_bytes = 0;
@@ -160,8 +161,10 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     ONEHOP_CO_TRY(accept_taken, co_await expect<Accept>(limits_.consider, step));
     accept_ = std::move(accept_taken);
     if (accept_.actions.size() != manifest_->files.size() || accept_.manifest_hash != file::manifest_hash(*manifest_) ||
-        accept_.frame_body_max_bytes > data_->frame_body_max_bytes)
+        accept_.frame_body_max_bytes > data_->frame_body_max_bytes ||
+        (accept_.is_repair_lazy && !options_.is_repair_lazy))
       co_return violation("the peer accepted something else than what was offered", step);
+    if (options_.is_repair_lazy && !accept_.is_repair_lazy) host_.on_notice("the peer keeps to eager repair: --repair lazy has no effect");
     accepted_.actions = accept_.actions;
     accepted_.peer_io = file::display_name(accept_.io);
     for (bool is_last = !accept_.has_claims; !is_last;) {

@@ -92,6 +92,7 @@ struct DataPlan {
   crypto::DigestKind digest = crypto::DigestKind::xxh3;
   std::uint64_t key_interval = crypto::key_interval_default;
   std::uint16_t queue_count = 1;
+  bool is_repair_lazy = false;              ///< agreed
   std::string peer_io;
   PathUpdate path;                          ///< as first found; later ones come as commands
 };
@@ -134,6 +135,7 @@ struct SendOptions {
   SessionLimits limits;
   crypto::DigestKind digest = crypto::DigestKind::xxh3;
   std::uint64_t key_interval = crypto::key_interval_default;
+  bool is_repair_lazy = false;     ///< offered; the receiver may keep to eager repair
   std::uint8_t dscp = 0;           ///< of frames, for raw ports
   std::string interface;           ///< --iface; empty: as the route says
 };
@@ -163,6 +165,7 @@ struct RecvOptions {
   std::uint32_t half_open_max = 16;               ///< connections not yet authenticated; each holds about 70 KiB
   std::uint32_t half_open_per_address_max = 4;
   SessionLimits limits;
+  bool is_lazy_allowed = true;     ///< false: eager repair, whatever the sender offers
   std::uint8_t dscp = 0;
   std::string interface;
 };

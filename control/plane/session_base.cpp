@@ -160,20 +160,20 @@ Result<void> SessionBase::open_data() {
                "raise the MTU to 1280 or more"};
 }
 
-Result<void> SessionBase::start_data(const crypto::ExporterContext& context, std::uint16_t peer_data_port,
-                                     std::uint32_t frame_body_max_bytes, std::string peer_io,
-                                     const std::string& interface, std::uint8_t dscp) {
+Result<void> SessionBase::start_data(const crypto::ExporterContext& context, DataTerms terms, const std::string& interface,
+                                     std::uint8_t dscp) {
   DataPlan plan;
   plan.local = {channel_->local().address, data_->data_port};
-  plan.peer = {channel_->peer().address, peer_data_port};
-  plan.frame_body_max_bytes = frame_body_max_bytes;
+  plan.peer = {channel_->peer().address, terms.port};
+  plan.frame_body_max_bytes = terms.frame_body_max_bytes;
+  plan.is_repair_lazy = terms.is_repair_lazy;
   plan.digest = context.digest;
   plan.key_interval = context.key_interval;
   plan.queue_count = context.queue_count;
-  plan.peer_io = std::move(peer_io);
+  plan.peer_io = std::move(terms.peer_io);
   ONEHOP_TRY(plan_secret_taken, export_data_secret(channel_->ssl(), context));
   plan.secret = std::move(plan_secret_taken);
-  peer_data_port_ = peer_data_port;
+  peer_data_port_ = terms.port;
   ONEHOP_TRY(follower, PathFollower::open({plan.local, plan.peer, interface, dscp}));
   path_.emplace(std::move(follower));
   plan.path = path_->update();

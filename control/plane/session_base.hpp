@@ -56,9 +56,15 @@ class SessionBase {
   [[nodiscard]] std::optional<Error> verdict_of(const Message& message, const std::string& step);
 
   [[nodiscard]] Result<void> open_data();
-  [[nodiscard]] Result<void> start_data(const crypto::ExporterContext& context, std::uint16_t peer_data_port,
-                                        std::uint32_t frame_body_max_bytes, std::string peer_io,
-                                        const std::string& interface, std::uint8_t dscp);
+  /// DataTerms: what both ends agreed on for the data path.
+  struct DataTerms {
+    std::uint16_t port = 0;  ///< the peer's
+    std::uint32_t frame_body_max_bytes = 0;
+    bool is_repair_lazy = false;
+    std::string peer_io{};
+  };
+  [[nodiscard]] Result<void> start_data(const crypto::ExporterContext& context, DataTerms terms, const std::string& interface,
+                                        std::uint8_t dscp);
   /// prove has both ends see their full-size PINGs answered; the peer's port is up when it is called.
   [[nodiscard]] Task<Result<void>> prove();
   /// follow_path tells the engine of news about route, neighbour, MTU and link.

@@ -163,6 +163,21 @@ def test_a_law_is_chosen_by_name_and_says_once_what_it_lacks(onehop):
         here.refused("send", "x", "--to", here.address, "--law", "wdtcp:real", words=("wdtcp:paper",))
 
 
+def test_repair_is_agreed_on_by_both_ends(onehop):
+    with Loopback(onehop) as here:
+        for asked, allowed, agreed in (((), (), "eager"), (("lazy",), (), "lazy"), (("lazy",), ("lazy",), "lazy"),
+                                       (("lazy",), ("eager",), "eager"), (("eager",), ("lazy",), "eager")):
+            receiver = here.receive(*(word for a in allowed for word in ("--repair", a)))
+            sender = here.start("send", here.file(8 * MB), "--to", here.address, "--json", *(word for a in asked for word in ("--repair", a)))
+            check(sender.code() == 0 and receiver.code() == 0, f"{asked} {allowed}: {sender.text()} {receiver.text()}")
+            check(sender.end()["repair"] == agreed == receiver.end()["repair"], f"{asked} {allowed} agree on {agreed}: {sender.end()['repair']}")
+            is_turned_down = asked == ("lazy",) and agreed == "eager"
+            check(("keeps to eager repair" in sender.text()) == is_turned_down, f"what is turned down is said: {sender.text()}")
+        check(here.send("--repair", "lazy", "--law", "safe-range", size=MB).end()["law"] == "safe-range+mask", "the mask shows in the law's name")
+        here.refused("send", "x", "--to", here.address, "--repair", "sometimes", words=("--repair", "lazy"))
+        here.refused("recv", "--repair", "", words=("--repair",))
+
+
 def test_the_rate_of_the_last_run_is_where_the_next_one_starts(onehop):
     with Loopback(onehop) as here:
         slow = ("--config", here.text("slow.json", '{"law": "safe-range", "rate_max_bps": 200000000}'))  # 8 MB last 320 ms

@@ -111,7 +111,9 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
     limits.rate_max = std::move(made);
   }
   links_->limits.store(limits);
+  facts_.repair = plan.is_repair_lazy ? "lazy" : "eager";
   law::LawOptions law_options = tool::law_options(options_);
+  law_options.is_repair_lazy = plan.is_repair_lazy;
   if (is_sending) set_start(plan, law_options.params.safe_range);
   ONEHOP_TRY(made, law::make_law(law_options));
   law_ = std::move(made);

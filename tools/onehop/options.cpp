@@ -21,6 +21,8 @@ void add_common_options(CLI::App& app, CommonOptions& o) {
       ->check(CLI::Range(512, 65000));
   app.add_option("--law", o.law, "rate law: " + std::string{law::law_words})->capture_default_str();
   app.add_flag("--qcut", o.has_qcut, "keep the queue below us short: a gate around the law");
+  app.add_option("--repair", o.repair, "eager sends lost data again at once, lazy in rounds (default: eager; the receiver follows the sender)")
+      ->check(CLI::IsMember({"eager", "lazy"}));
   app.add_option("--target", o.target, "where in the safe range the lower queue is held")
       ->check(CLI::IsMember({"under", "mid", "zero"}))->capture_default_str();
   app.add_option("--bounds", o.bounds, "rate bounds of the safe range")

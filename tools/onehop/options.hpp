@@ -22,6 +22,7 @@ struct CommonOptions {
   std::size_t frame_bytes = 0;       ///< UDP payload of a full frame; 0: as the MTU allows
   std::string law = "auto";
   bool has_qcut = false;
+  std::string repair;                ///< eager, lazy; empty: eager to send, what the sender asks for to receive
   law::LawParams law_params;         ///< with what a parameter file says
   std::string law_params_of;         ///< the law that the file names; empty: there was no file
   std::string target = "under";

@@ -91,6 +91,7 @@ class RecvJob final : public plane::RecvHost {
     config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
     config.receiver.block_slots = file::receiver_slots;
     config.receiver.body_bytes_max = plan.frame_body_max_bytes;
+    config.receiver.is_repair_lazy = plan.is_repair_lazy;
     config.receiver.file_sizes = sizes_;
     auto engine = job_.port().make_receiver(job_.keys_of(plan, false), config, links.for_engine());
     (void)links.commands.push({.kind = CommandKind::path_update, .path = plan.path});
@@ -251,6 +252,7 @@ Result<ExitCode> run(const RecvOptions& options, Reporter& reporter) {
   server_options.address = listen.host;
   server_options.port = listen.port;
   server_options.is_once = options.is_once;
+  server_options.is_lazy_allowed = options.common.repair != "eager";
   server_options.dscp = dscp_of(options.common);
   server_options.interface = options.common.interface;
   RecvJob host{options, reporter, job, std::move(interface), listen.port};

@@ -25,6 +25,7 @@ using Json = nlohmann::ordered_json;
 struct RunFacts {
   std::string role;                 ///< "send" or "recv"
   std::string io_requested, io_used, io_mode, io_reason;
+  std::string repair = "eager";     ///< as agreed
   std::string law;
   std::string file_io;
   std::string aead;

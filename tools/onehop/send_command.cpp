@@ -75,6 +75,7 @@ class SendJob final : public plane::SendHost {
     config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
     config.sender.body_bytes_max = plan.frame_body_max_bytes;
     config.sender.block_slots = file::sender_slots;
+    config.sender.is_repair_lazy = plan.is_repair_lazy;
     ONEHOP_TRY(made, random_seed());
     config.sender.skip_seed = std::move(made);
     auto engine = job_.port().make_sender(job_.keys_of(plan, true), config, links.for_engine());
@@ -151,6 +152,7 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   ONEHOP_TRY(made, digest_kind(options.common));
     session_options.digest = std::move(made);
   session_options.key_interval = options.common.key_interval_packets;
+  session_options.is_repair_lazy = options.common.repair == "lazy";
   session_options.dscp = dscp_of(options.common);
   session_options.interface = options.common.interface;
   SendJob host{options, reporter, std::move(files), job};

@@ -25,7 +25,7 @@ Result<void> check_options(const CommonOptions& options) {
 }
 
 law::LawOptions law_options(const CommonOptions& options) {
-  return {.spec = options.law, .target = options.target, .bounds = options.bounds, .has_qcut = options.has_qcut,
+  return {.spec = options.law, .target = options.target, .bounds = options.bounds, .has_qcut = options.has_qcut, .is_repair_lazy = options.repair == "lazy",
           .params = options.law_params};
 }
 

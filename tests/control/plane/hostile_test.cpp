@@ -238,7 +238,7 @@ TEST_CASE("a peer that says nothing is 11 after the silent limit", "[control][pl
 }
 
 TEST_CASE("D3 a receiver that claims what was not offered ends the session at the sender", "[control][plane]") {
-  const int lie = GENERATE(range(0, 5));
+  const int lie = GENERATE(range(0, 6));
   World world;
   const auto& manifest = world.send_host.manifest();
   Accept accept{.manifest_hash = file::manifest_hash(manifest), .data_port = 40'002, .frame_body_max_bytes = 1400,
@@ -249,6 +249,7 @@ TEST_CASE("D3 a receiver that claims what was not offered ends the session at th
   if (lie == 2) accept.frame_body_max_bytes = 60'000;
   if (lie == 3) claim.file = 1;
   if (lie == 4) claim.first_block = 4;
+  if (lie == 5) accept.is_repair_lazy = true;  // which was not offered
   tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
   world.send_options.port = acceptor.local_endpoint().port();
   RawPeer peer{world.io, {.role = Role::receiver}};

@@ -43,7 +43,7 @@ std::vector<Message> samples() {
   return {
       Welcome{1, "onehop 0.1.0"}, Refuse{ExitCode::refused_by_peer, "busy"}, some_offer(),
       ManifestPart{{{"a/b", 7, 0755, -5}, {"c", 0, 0, 1}}}, OfferEnd{digest_of(1, 32)},
-      Accept{digest_of(2, 32), 7411, 1400, true, "afxdp", {FileAction::send, FileAction::skip, FileAction::resume}},
+      Accept{digest_of(2, 32), 7411, 1400, true, true, "afxdp", {FileAction::send, FileAction::skip, FileAction::resume}},
       ClaimPart{1, 5, true, {digest_of(3, 16), digest_of(4, 16)}}, ClaimPart{1, 5, false, {digest_of(3, 32)}},
       DataReady{}, PathReady{1472}, BlockDigests{false, {{1, 2, digest_of(5, 16)}, {1, 3, digest_of(6, 16)}}},
       BlockDigests{true, {{0, 0, digest_of(7, 32)}}}, FileRoot{1, digest_of(8, 32)}, FileDone{1, digest_of(9, 32)},
