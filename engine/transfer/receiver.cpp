@@ -15,9 +15,7 @@
 #include "engine/transfer/report_timing.hpp"
 
 namespace onehop::transfer {
-
 namespace {
-
 // Implementation.
 // A lazy window at 50 % loss: 16 MB in frames of 1.4 kB, and as much of the next one, has 6000 gaps.
 constexpr std::size_t list_ranges_max = 1U << 14;
@@ -38,7 +36,6 @@ struct OpenBlock {
 };
 
 }  // namespace
-
 struct Receiver::State {
   explicit State(const ReceiverParams& p);
 
@@ -98,7 +95,6 @@ Receiver::Receiver(const ReceiverParams& params) : s_{std::make_unique<State>(pa
 Receiver::~Receiver() = default;
 
 // --- blocks
-
 void Receiver::add_free(const BlockRef& block) noexcept {
   State& s = *s_;
   ONEHOP_CHECK(block.slot < s.open.size() && s.free_blocks.size() < s.open.size());
@@ -158,7 +154,6 @@ std::uint32_t Receiver::State::open_block(std::uint32_t file, std::uint64_t bloc
 }
 
 // --- frames in
-
 Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_bytes) noexcept {
   State& s = *s_;
   using Verdict = Placement::Verdict;
@@ -259,7 +254,6 @@ bool Receiver::pop_pong(Instant now, wire::Pong& pong) noexcept {
 }
 
 // --- feedback out
-
 void Receiver::set_rx_ring(const QueueTelemetry& rx_ring) noexcept { s_->rx_ring = rx_ring; }
 
 void Receiver::set_srtt(Nanos srtt) noexcept { s_->srtt = srtt; }

@@ -13,10 +13,18 @@
 // Called by the engine core through Sender.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 namespace onehop::transfer {
+
+/// lost_by_count: what the peer has missed so far, by its own count, less the numbers skipped on purpose.
+[[nodiscard]] constexpr std::uint64_t lost_by_count(std::uint64_t missing_total, std::uint64_t sent_total,
+                                                    std::uint64_t skipped_total) noexcept {
+  const std::uint64_t missing = std::min(missing_total, sent_total);
+  return missing - std::min(missing, skipped_total);
+}
 
 class RepairRounds {
  public:

@@ -16,7 +16,6 @@
 #include "engine/transfer/tail_probe.hpp"
 
 namespace onehop::transfer {
-
 namespace {
 // Specification.
 constexpr Nanos lost_age_slack = 10ms;
@@ -29,7 +28,6 @@ constexpr std::size_t new_data_reserve_share = 8, repair_reserve_share = 16;
 constexpr std::size_t numbers_per_frame_max = 2;  // one may be skipped on the way
 
 }  // namespace
-
 struct Sender::State {
   explicit State(const SenderParams& p)
       : params{p}, in_flight{p.in_flight_max, p.first_packet_number}, slots(p.block_slots), to_send{p.block_slots},
@@ -66,19 +64,12 @@ struct Sender::State {
   [[nodiscard]] bool is_blocked() const noexcept {
     return !can_repair() && !can_start_new() && (has_ended || slots_lent == params.block_slots || !to_send.is_empty());
   }
-  /// is_window_full: half of the blocks are sent and not known to have arrived.
-  [[nodiscard]] bool is_window_full() const noexcept { return 2 * (slots_lent - to_send.size()) >= params.block_slots; }
   void ask_if_due(FramePlan& plan) noexcept;
 
   void resolve(SentPacket& packet) noexcept;
   void on_arrived(SentPacket& packet) noexcept;
   void lose(SentPacket& packet) noexcept;
   [[nodiscard]] bool is_lost(Instant now, std::uint64_t number, std::uint64_t lost_below) const noexcept;
-  /// lost_by_count: numbers that the peer misses, less those skipped on purpose.
-  [[nodiscard]] std::uint64_t lost_by_count(const wire::Feedback& feedback) const noexcept {
-    const std::uint64_t missing = std::min(feedback.missing_packets_total, totals.packets_sent);
-    return missing - std::min(missing, totals.packets_skipped);
-  }
   [[nodiscard]] wire::Violation walk(Instant now, const wire::Feedback& feedback) noexcept;
   void probe() noexcept;
 
@@ -111,7 +102,6 @@ Sender::Sender(const SenderParams& params) : s_{std::make_unique<State>(params)}
 Sender::~Sender() = default;
 
 // --- blocks
-
 bool Sender::can_take_block() const noexcept { return s_->slots_lent < s_->params.block_slots; }
 void Sender::add_block(const BlockRef& block) noexcept {
   State& s = *s_;
@@ -125,7 +115,6 @@ void Sender::add_block(const BlockRef& block) noexcept {
 }
 
 void Sender::end_of_files() noexcept { s_->has_ended = true; }
-
 bool Sender::pop_freed(BlockRef& block) noexcept {
   if (s_->freed.is_empty()) return false;
   block = s_->slots[s_->freed.front()].block;
@@ -141,11 +130,9 @@ bool Sender::pop_sent(BlockRef& block) noexcept {
 }
 
 // --- frames out
-
 void Sender::prove_path(std::size_t body_bytes) noexcept { s_->pings.prove(body_bytes); }
 void Sender::stop_proving() noexcept { s_->pings.stop_proving(); }
 bool Sender::is_path_proven() const noexcept { return s_->pings.is_proven(); }
-
 void Sender::start(Instant now) noexcept {
   s_->is_running = true;
   s_->started_at = now;
@@ -250,7 +237,8 @@ void Sender::State::ask_if_due(FramePlan& plan) noexcept {
   if (has_ended && to_send.is_empty() && resend.is_empty()) plan.header.is_nack_requested = true;
   if (!rounds.is_lazy()) return;
   const bool is_round_over = plan.is_retransmission && resend.is_empty() && !newest.has_more;
-  const bool is_window_over = is_window_full() && resend.is_empty() && !rounds.is_repairing();
+  const bool is_window_full = 2 * (slots_lent - to_send.size()) >= params.block_slots;  // half: sent, not known to have arrived
+  const bool is_window_over = is_window_full && resend.is_empty() && !rounds.is_repairing();
   if (is_round_over || is_window_over || is_blocked()) rounds.ask();
   if (rounds.is_asking()) plan.header.is_nack_requested = true;
 }
@@ -273,7 +261,6 @@ std::uint64_t Sender::settled() noexcept { return s_->in_flight.settled(); }
 bool Sender::can_number() const noexcept { return s_->has_numbers(0); }
 
 // --- frames in
-
 void Sender::State::resolve(SentPacket& packet) noexcept {
   packet.state = PacketState::resolved;
   if (packet.is_repair) rounds.on_repair_settled();
@@ -345,7 +332,10 @@ wire::Violation Sender::on_feedback(Instant now, const wire::Feedback& feedback)
   ++s.totals.feedback_frames;
   s.totals.ce_packets = std::max(s.totals.ce_packets, feedback.ce_packets_total);
   // Between two lists the peer's count alone tells of losses.
-  if (s.rounds.is_lazy()) s.totals.packets_lost = std::max(s.totals.packets_lost, s.lost_by_count(feedback));
+  if (s.rounds.is_lazy()) {
+    const std::uint64_t lost = lost_by_count(feedback.missing_packets_total, s.totals.packets_sent, s.totals.packets_skipped);
+    s.totals.packets_lost = std::max(s.totals.packets_lost, lost);
+  }
   s.credit_total = std::max(s.credit_total, feedback.credit_bytes_total);
   s.feedback_at = now;
   s.newest = feedback;
@@ -367,7 +357,6 @@ void Sender::ask_feedback(Instant now, Nanos interval, std::uint64_t nack_reques
 }
 
 // --- time
-
 /// probe resends the newest unresolved packet: what is lost at the very end leaves no gap behind it.
 void Sender::State::probe() noexcept {
   for (std::uint64_t number = in_flight.next(); number-- > in_flight.oldest();) {
