@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// FwpSession: an endless transfer of ours over the Air, MAC without acknowledgements. The engine's own loops run over
+// VirtualPorts; each end is a station, and an aggregate on the air is what drains its queue.
+//
+//   SenderLoop ─▶ VirtualPort ═ queue ─(aggregate, frames lost at random)─▶ VirtualPort ─▶ ReceiverLoop
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/port/virtual_port.hpp"
+#include "engine/run/receiver_loop.hpp"
+#include "engine/run/sender_loop.hpp"
+#include "tools/fwp/air.hpp"
+
+namespace onehop::fwp {
+
+struct SessionConfig {
+  std::uint64_t seed = 1;
+  double frame_error_rate = 0;
+  bool is_repair_lazy = true;
+};
+
+class FwpSession {
+ public:
+  explicit FwpSession(const SessionConfig& config);
+  [[nodiscard]] Station& sender_station() { return stations_[0]; }
+  [[nodiscard]] Station& receiver_station() { return stations_[1]; }
+  [[nodiscard]] std::uint64_t bytes_arrived() const { return receiver_.receiver().totals().bytes_accepted; }
+  [[nodiscard]] std::size_t frame_payload_bytes() const { return sender_.sender().frame_payload_bytes(); }
+
+ private:
+  class End final : public Station {
+   public:
+    End(FwpSession& session, std::size_t direction) : session_{session}, direction_{direction} {}
+    std::size_t ready_frames() override { return std::min(session_.link_.waiting(direction_), aggregate_frames_max); }
+    void serve(Instant) override { session_.link_.take_opportunity(direction_, aggregate_frames_max); }
+    bool has_block_ack() const override { return false; }
+    void play(Instant until) override { session_.play(until); }
+
+   private:
+    FwpSession& session_;
+    std::size_t direction_;
+  };
+  struct Side {
+    SpscRing<BlockRef> file_to_engine{512}, engine_to_file{512};
+    SpscRing<Command> commands{512};
+    SpscRing<Event> events{4096};
+    Latest<PathReport> report;
+    Latest<RateGrant> grant;
+    [[nodiscard]] run::EngineLinks links() { return {file_to_engine, engine_to_file, commands, events, report, grant}; }
+  };
+  void play(Instant until);
+  void feed();
+  void write();
+
+  const std::vector<std::uint64_t> file_sizes_;
+  VirtualLink link_;
+  VirtualPort sender_port_, receiver_port_;
+  Side sender_side_, receiver_side_;
+  std::vector<std::byte> source_;             // one block: what is in it does not matter here
+  std::unique_ptr<std::byte[]> sink_;
+  run::SenderLoop<VirtualPort> sender_;
+  run::ReceiverLoop<VirtualPort> receiver_;
+  End stations_[2];
+  std::vector<std::uint32_t> free_slots_;
+  std::uint64_t next_offset_ = 0;
+  Instant sender_at_{}, receiver_at_{};
+};
+
+}  // namespace onehop::fwp
