@@ -223,8 +223,7 @@ QueueTelemetry AfXdpPort::rx_ring(Instant now) noexcept {
           .drained_total = received_total_,
           .capacity = Bytes{wire_frame_bytes_} * capacity_frames,
           .refused_total = rx_refused_total_,
-          .scope = QueueScope::own_ring,
-          .is_backlogged = waiting_frames > 0};
+          .scope = QueueScope::own_ring};
 }
 
 // ---- waiting, path, reports ----

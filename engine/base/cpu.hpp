@@ -17,6 +17,11 @@ void name_this_thread(const char* name) noexcept;
 /// 114 us). Syscalls: prctl.
 void use_exact_timers() noexcept;
 
+/// use_short_slice asks the scheduler for the shortest slice (sched_setattr(2), sched_runtime of SCHED_OTHER, honoured since
+/// Linux 6.12): a thread that wakes preempts one with a longer slice instead of waiting for its end, and its share of the
+/// CPU stays the same. Older kernels take no notice. Syscalls: sched_getattr, sched_setattr.
+void use_short_slice() noexcept;
+
 /// thread_cpu_time is the user and system time that the calling thread has used. Syscalls: clock_gettime.
 [[nodiscard]] Nanos thread_cpu_time() noexcept;
 

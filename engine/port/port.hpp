@@ -59,7 +59,8 @@ concept Port = requires(P port, const P const_port, std::size_t n, std::span<RxF
   { port.release() } noexcept;
   /// tx_queue takes back what has left and reports; wire bytes (L2) of our own frames.
   { port.tx_queue(t) } noexcept -> std::same_as<QueueTelemetry>;
-  /// rx_ring reports the receive ring or socket in wire bytes, and refused_total as the kernel's drops.
+  /// rx_ring reports the receive ring or socket in wire bytes, and refused_total as the kernel's drops. Whether it was
+  /// backlogged only the loop knows that empties it.
   { port.rx_ring(t) } noexcept -> std::same_as<QueueTelemetry>;
   /// wait sleeps until `deadline`; it returns early when a frame arrived, if flag (is_rx_wanted) is set, and when
   /// wake() was called from another thread. Returns the system calls it made. With a deadline in the past it does not sleep.

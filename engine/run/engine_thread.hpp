@@ -32,6 +32,7 @@ class EngineThread {
     thread_ = std::thread{[this, &loop, &port, config] {
       name_this_thread(config.name);
       use_exact_timers();
+      use_short_slice();
       if (config.core) (void)pin_this_thread(*config.core);
       const AllocGuard guard;
       while (!loop.is_closed()) {

@@ -52,6 +52,7 @@ class ReceiverLoop {
     take_from_file();
     const std::uint64_t before = counters_.frames_received_total;
     const bool is_drained = receive(now);
+    has_ring_run_dry_ = has_ring_run_dry_ || is_drained;
     give_blocks();
     send(now);
     emit_events(now);
@@ -162,6 +163,7 @@ class ReceiverLoop {
 
   void send(Instant now) noexcept {
     rx_ring_ = port_.rx_ring(now);
+    rx_ring_.is_backlogged = !has_ring_run_dry_;
     receiver_.set_rx_ring(to_payload(rx_ring_));
     const Nanos spacing = receiver_.feedback_interval();
     // Where reports are rare, on Wi-Fi each turn on the air costs a contention: our own PING waits for a PONG to go with.
@@ -177,6 +179,7 @@ class ReceiverLoop {
       send_frame(wire::FrameType::ping, body);
     }
     if (receiver_.tick(now)) {
+      has_ring_run_dry_ = false;
       while (receiver_.next_feedback(now, feedback_)) {
         std::size_t covered = 0;
         const std::size_t length = wire::encode_feedback(feedback_, gate_.scratch(), covered);
@@ -290,6 +293,7 @@ class ReceiverLoop {
   Instant first_data_at_{};
   Instant last_data_at_{};
   Instant turned_at_{};
+  bool has_ring_run_dry_ = false;  // in some turn since the last report: what it drained then was the sender's rate, not ours
   bool is_first_data_due_ = false, is_started_ = false, has_failed_ = false, is_finishing_ = false, is_closed_ = false;
 };
 

@@ -124,3 +124,31 @@ TEST_CASE("skipped blocks need not be sent, and the file thread learns their dig
   REQUIRE(pair.receiver_messages.size() == 4);
   for (const BlockRef& message : pair.receiver_messages) CHECK(message.kind == BlockKind::skipped);
 }
+
+TEST_CASE("the receive ring is called backlogged only while turns end before it is empty") {
+  Pair pair{{1'000'000}, 1U << 12, {.rate = mbit_per_s(100'000), .queue_capacity = mib(64), .ring_frames = 8192}};
+  const auto is_backlogged = [&] { return pair.receiver_side.report.load().rx_ring.is_backlogged; };
+  const auto turn_after = [&](std::size_t frames) {
+    for (std::size_t i = 0; i < frames; ++i) {
+      const auto slot = pair.sender_port.lend(64);
+      std::memset(slot.data(), 0xFF, slot.size());
+      pair.sender_port.commit(slot.size());
+      (void)pair.sender_port.flush(pair.now);
+    }
+    pair.link.run_until(pair.now += 10ms);
+    (void)pair.receiver->turn(pair.now);
+  };
+  turn_after(ReceiverLoop<VirtualPort>::rx_batches_per_turn_max * rx_batch_max + 10);
+  CHECK(is_backlogged());
+  turn_after(0);
+  CHECK_FALSE(is_backlogged());
+  // In a transfer frames stand in the ring at most turns, and each turn takes them all: our rate is the sender's.
+  pair.start();
+  bool was_backlogged = false;
+  for (int i = 0; i < 2000; ++i) {
+    pair.step();
+    was_backlogged = was_backlogged || is_backlogged();
+  }
+  CHECK(pair.receiver->receiver().is_complete());
+  CHECK_FALSE(was_backlogged);
+}
