@@ -16,19 +16,12 @@
 #include "control/link/nl80211_source.hpp"
 #include "engine/base/time.hpp"
 #include "engine/port/udp_port.hpp"
+#include "tests/support/bare_test.hpp"
 
 using namespace onehop;
+using namespace onehop::test;
 
 namespace {
-
-int failures = 0;
-#define EXPECT(condition)                                                    \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      std::printf("FAILED %s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-      ++failures;                                                            \
-    }                                                                        \
-  } while (false)
 
 sockaddr_storage address(const char* text, std::uint16_t port) {
   sockaddr_storage storage{};

@@ -3,7 +3,6 @@
 // own (no Catch runner): it must unshare before anything else, and skips with 77.
 #include <net/if.h>
 #include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,31 +11,13 @@
 #include "control/link/link_watch.hpp"
 #include "control/link/wired_source.hpp"
 #include "engine/base/time.hpp"
+#include "tests/support/bare_test.hpp"
 
 using namespace onehop;
+using namespace onehop::test;
 using namespace onehop::link;
 
 namespace {
-int failures = 0;
-#define EXPECT(condition)                                                    \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      std::printf("FAILED %s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-      ++failures;                                                            \
-    }                                                                        \
-  } while (false)
-
-bool run(const char* command) {
-  const int rc = std::system(command);
-  if (rc != 0) std::printf("'%s' ended with %d\n", command, WEXITSTATUS(rc));
-  return rc == 0;
-}
-
-[[noreturn]] void skip(const char* reason) {
-  std::printf("skipped: %s\n", reason);
-  std::exit(77);
-}
-
 // The kernel tells of a carrier some milliseconds after it changed: read until the name is as wanted, 10 s at most.
 bool becomes(LinkWatch& watch, law::LinkFacts& facts, std::string_view name) {
   for (int i = 0; i < 1000; ++i) {

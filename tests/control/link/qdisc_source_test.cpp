@@ -6,7 +6,6 @@
 #include <net/if.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -17,31 +16,13 @@
 
 #include "control/link/qdisc_source.hpp"
 #include "engine/base/fd.hpp"
+#include "tests/support/bare_test.hpp"
 
 using namespace onehop;
+using namespace onehop::test;
 using namespace onehop::link;
 
 namespace {
-int failures = 0;
-#define EXPECT(condition)                                                    \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      std::printf("FAILED %s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-      ++failures;                                                            \
-    }                                                                        \
-  } while (false)
-
-bool run(const char* command) {
-  const int rc = std::system(command);
-  if (rc != 0) std::printf("'%s' ended with %d\n", command, WEXITSTATUS(rc));
-  return rc == 0;
-}
-
-[[noreturn]] void skip(const char* reason) {
-  std::printf("skipped: %s\n", reason);
-  std::exit(77);
-}
-
 // A frame of an experimental EtherType, so that nothing answers. Returns false where the queue refused it.
 bool send_frame(int ifindex) {
   const Fd fd{::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0)};
