@@ -194,7 +194,9 @@ void Receiver::State::record(Instant now, const wire::FrameHeader& header, bool 
   ++totals.packets_received;
   totals.ce_packets += is_ce ? 1 : 0;
   totals.gap_overflows = gaps.overflows_total();
-  if (header.is_nack_requested && (!params.is_repair_lazy || lists.is_new_request(now, header.settled, srtt))) is_asked = true;
+  if (!header.is_nack_requested || (params.is_repair_lazy && !lists.is_new_request(now, header.nack_round, srtt))) return;
+  is_asked = true;
+  lists.on_request(header.nack_round);
 }
 
 void Receiver::accept(Instant now, const wire::FrameHeader& header, std::size_t body_bytes, const Placement& placement,
@@ -320,7 +322,7 @@ bool Receiver::tick(Instant now) noexcept {
   s.is_file_side_backlogged = now - s.file_side_low_at >= backlogged_span;
   if (s.is_list) {
     s.totals.lists += s.gaps.gaps().empty() ? 0 : 1;
-    s.lists.on_list(now, s.gaps.settled(), s.totals.bytes_accepted);
+    s.lists.restart(now, s.totals.bytes_accepted);
   }
   ++s.totals.reports;
   return true;
@@ -370,7 +372,6 @@ bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
 }
 
 Nanos Receiver::feedback_interval() const noexcept { return s_->told_interval; }
-void Receiver::request_report() noexcept { s_->is_asked = true; }
 
 Instant Receiver::next_deadline() const noexcept {
   const State& s = *s_;

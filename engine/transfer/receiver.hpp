@@ -98,8 +98,6 @@ class Receiver {
   /// next_feedback fills one frame of the report that is due; call until false. At most frames_per_report_max, of a lazy
   /// list frames_per_list_max.
   [[nodiscard]] bool next_feedback(Instant now, wire::Feedback& feedback) noexcept;
-  /// request_report makes a report due at once (the sender set nack_request).
-  void request_report() noexcept;
   [[nodiscard]] Instant next_deadline() const noexcept;
 
   [[nodiscard]] QueueTelemetry app_buffer(Instant now) const noexcept;  ///< payload bytes

@@ -33,7 +33,13 @@ class RepairRounds {
   [[nodiscard]] bool is_lazy() const noexcept { return is_lazy_; }
   /// is_asking: each frame carries the request until a list answers it.
   [[nodiscard]] bool is_asking() const noexcept { return is_asking_; }
-  void ask() noexcept { is_asking_ = is_lazy_; }
+  /// round tells the requests of one round from those of the next, so that only the first to arrive makes a list.
+  [[nodiscard]] bool round() const noexcept { return round_; }
+  void ask() noexcept {
+    if (is_asking_ || !is_lazy_) return;
+    is_asking_ = true;
+    round_ = !round_;
+  }
 
   void on_repair_sent() noexcept { ++repairs_open_; }
   /// on_repair_settled: it arrived, or it is lost and its bytes wait to be sent again.
@@ -53,7 +59,7 @@ class RepairRounds {
 
  private:
   const bool is_lazy_;
-  bool is_asking_ = false;
+  bool is_asking_ = false, round_ = false;
   std::uint64_t boundary_ = 0;
   std::size_t repairs_open_ = 0;
 };

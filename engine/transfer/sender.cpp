@@ -150,6 +150,7 @@ wire::FrameHeader Sender::State::header_for(wire::FrameType type, const SentPack
   header.settled = std::min(in_flight.settled(), header.packet_number);
   const bool is_wanted = std::exchange(is_nack_due, false);
   header.is_nack_requested = is_wanted || rounds.is_asking();
+  header.nack_round = rounds.round();
   ++totals.packets_sent;
   return header;
 }
@@ -240,7 +241,7 @@ void Sender::State::ask_if_due(FramePlan& plan) noexcept {
   const bool is_window_full = 2 * (slots_lent - to_send.size()) >= params.block_slots;  // half: sent, not known to have arrived
   const bool is_window_over = is_window_full && resend.is_empty() && !rounds.is_repairing();
   if (is_round_over || is_window_over || is_blocked()) rounds.ask();
-  if (rounds.is_asking()) plan.header.is_nack_requested = true;
+  if (rounds.is_asking()) plan.header.is_nack_requested = true, plan.header.nack_round = rounds.round();
 }
 
 bool Sender::has_data() const noexcept {

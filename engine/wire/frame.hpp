@@ -8,7 +8,8 @@
 //    | type | flags| reserved | file u32 | packet number  | settled    | offset u64      | body ...   | tag 16 |
 //    |  u8  |  u8  |  u16 = 0 |          |     u64        | lag u32    |                 |            |        |
 //
-// type: 1 data, 2 feedback, 3 ping, 4 pong. flags: bit 0 key phase, bit 1 end_of_block, bit 2 nack_request.
+// type: 1 data, 2 feedback, 3 ping, 4 pong. flags: bit 0 key phase, bit 1 end_of_block, bit 2 nack_request, bit 3 nack_round
+// (it changes with each round of lazy repair, so that what repeats a request differs from the next one; else 0).
 // settled lag = packet number - settled, so settled is at most 2^32-1 behind. file and offset are zero but in data
 // frames. The header has one size for every type, so a GSO batch can be sealed at fixed strides.
 #pragma once
@@ -39,6 +40,7 @@ struct FrameHeader {
   bool key_phase = false;
   bool is_end_of_block = false;
   bool is_nack_requested = false;
+  bool nack_round = false;
   std::uint32_t file = 0;
   std::uint64_t packet_number = 0;
   std::uint64_t settled = 0;
@@ -49,12 +51,13 @@ namespace detail {
 inline constexpr std::size_t type_at = 0, flags_at = 1, reserved_at = 2, file_at = 4, number_at = 8, lag_at = 16,
                              offset_at = 20;
 static_assert(offset_at + sizeof(std::uint64_t) == header_bytes);
-inline constexpr std::uint8_t key_phase_flag = 1, end_of_block_flag = 2, nack_request_flag = 4, flags_known = 7;
+inline constexpr std::uint8_t key_phase_flag = 1, end_of_block_flag = 2, nack_request_flag = 4, nack_round_flag = 8,
+                              flags_known = 15;
 }  // namespace detail
 
 /// encode_header writes header_bytes at `out`. settled must be at most packet_number; a lag that does not fit is
 /// clamped (the receiver then keeps a gap longer, which is harmless). What belongs to data frames only (file, offset,
-/// end_of_block) is written as zero in others.
+/// end_of_block) is written as zero in others, and nack_round where nothing is requested.
 inline void encode_header(const FrameHeader& header, std::span<std::byte, header_bytes> out) noexcept {
   ONEHOP_CHECK(header.settled <= header.packet_number);
   const bool is_data = header.type == FrameType::data;
@@ -62,7 +65,8 @@ inline void encode_header(const FrameHeader& header, std::span<std::byte, header
                                                     std::numeric_limits<std::uint32_t>::max());
   const unsigned flags = (header.key_phase ? detail::key_phase_flag : 0U) |
                          (is_data && header.is_end_of_block ? detail::end_of_block_flag : 0U) |
-                         (header.is_nack_requested ? detail::nack_request_flag : 0U);
+                         (header.is_nack_requested ? detail::nack_request_flag : 0U) |
+                         (header.is_nack_requested && header.nack_round ? detail::nack_round_flag : 0U);
   std::byte* const at = out.data();
   at[detail::type_at] = static_cast<std::byte>(header.type);
   at[detail::flags_at] = static_cast<std::byte>(flags);
@@ -74,7 +78,8 @@ inline void encode_header(const FrameHeader& header, std::span<std::byte, header
 }
 
 /// decode_header takes a whole frame and rejects one without room for header and tag, unknown types, unknown flags, a
-/// non-zero reserved field, a lag larger than the number, and fields of data frames that are set in others.
+/// non-zero reserved field, a lag larger than the number, fields of data frames that are set in others, and a round
+/// without a request.
 [[nodiscard]] inline std::optional<FrameHeader> decode_header(std::span<const std::byte> frame) noexcept {
   if (frame.size() < frame_bytes_min) return std::nullopt;
   const std::byte* const at = frame.data();
@@ -88,6 +93,8 @@ inline void encode_header(const FrameHeader& header, std::span<std::byte, header
   header.key_phase = (flags & detail::key_phase_flag) != 0;
   header.is_end_of_block = (flags & detail::end_of_block_flag) != 0;
   header.is_nack_requested = (flags & detail::nack_request_flag) != 0;
+  header.nack_round = (flags & detail::nack_round_flag) != 0;
+  if (header.nack_round && !header.is_nack_requested) return std::nullopt;
   header.file = load_be<std::uint32_t>(at + detail::file_at);
   header.packet_number = load_be<std::uint64_t>(at + detail::number_at);
   const std::uint32_t lag = load_be<std::uint32_t>(at + detail::lag_at);

@@ -20,6 +20,7 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
                        .key_phase = random() % 2 == 0,
                        .is_end_of_block = random() % 2 == 0,
                        .is_nack_requested = random() % 2 == 0,
+                       .nack_round = random() % 2 == 0,
                        .file = static_cast<std::uint32_t>(random()),
                        .packet_number = number,
                        .settled = number - std::min<std::uint64_t>(number, random() & 0xffff'ffff),

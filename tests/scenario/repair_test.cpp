@@ -34,13 +34,12 @@ void check_whole(World& world) {
 
 //= [FWP] throughput is linear in 1 - p  type=test
 // Goal:   at any independent loss the link carries what can arrive, however repair is done.
-// Bounds: 95 % of (1 - p) x the link's rate of file bytes in full frames. Measured: 99.7 % and more up to 20 %, at 40 % eager
-//         97.9. What is missing is the start and the last rounds, each a round trip with ever less to send. Lazy at 40 %
-//         falls short with 94.0 (176 lists where 142 would do): its bound is 93 until the reason is found.
+// Bounds: 95 % of (1 - p) x the link's rate of file bytes in full frames. Measured: 99.7 % and more up to 20 %; at 40 % eager
+//         99.6, lazy 97.6 to 99.6. What is missing is the start and the last rounds, each a round trip with ever less to send.
 TEST_CASE("goodput is (1 - p) of the line rate under eager and lazy repair", "[scenario][repair]") {
   const bool is_lazy = GENERATE(false, true);
   const std::uint32_t loss_permille = GENERATE(1U, 10U, 50U, 100U, 200U, 400U);
-  for (const std::uint64_t seed : {1U, 2U}) {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
     CAPTURE(seed, is_lazy, loss_permille);
     WorldConfig config = world_of(seed, 200'000'000, is_lazy);
     config.forward.loss_ppm = loss_permille * 1000;
@@ -53,7 +52,7 @@ TEST_CASE("goodput is (1 - p) of the line rate under eager and lazy repair", "[s
     const auto payload = static_cast<std::int64_t>(world.sender().frame_payload_bytes());
     const std::int64_t ceiling = link_rate.count * payload / 1514 * (1000 - loss_permille) / 1000;
     CAPTURE(goodput.count, ceiling, world.receiver().totals().lists, world.sender().totals().probes);
-    CHECK(goodput.count >= ceiling * (is_lazy && loss_permille == 400 ? 93 : 95) / 100);
+    CHECK(goodput.count >= ceiling * 95 / 100);
   }
 }
 

@@ -20,9 +20,10 @@ struct LazyReceiver {
                                                                          .file_sizes = sizes, .is_repair_lazy = true}} {
     for (std::uint32_t i = 0; i < slots; ++i) receiver.add_free({.data = memory.data() + i * B, .slot = i});
   }
-  void frame(std::uint64_t number, bool is_asking = false) {
+  void frame(std::uint64_t number, bool is_asking = false, bool round = false) {
     const std::uint64_t first = number % 200 * 1000 + number / 200 * B;  // 200 frames in each block, none crosses one
-    const wire::FrameHeader header{.type = wire::FrameType::data, .is_nack_requested = is_asking, .packet_number = number,
+    const wire::FrameHeader header{.type = wire::FrameType::data, .is_nack_requested = is_asking, .nack_round = round,
+                                   .packet_number = number,
                                    .settled = settled, .offset = first};
     const Placement placement = receiver.place(header, 1000);
     REQUIRE(placement.verdict == Placement::Verdict::fresh);
@@ -97,17 +98,19 @@ TEST_CASE("a request is answered once with the whole list, oldest first, in as m
   }
   CHECK(ranges == 1200);
   CHECK(bench.receiver.totals().lists == 1);
-  // What was sent before the sender read the list asks again; it is not answered again until that list seems lost.
+  // What was sent before the sender read the list asks again; it is not answered again until that list seems lost,
+  // even where `settled` has moved on: a window's repairs settle while the next window's losses wait.
   bench.now += 1ms;
+  bench.settled = 2;
   bench.frame(2403, true);
   CHECK(bench.report().empty());
   bench.now += ListTiming::answer_min;
   bench.frame(2405, true);
   CHECK(bench.report().size() == frames.size());
-  // The sender has read it: settled has moved, and the next request is one of the next round.
+  // The sender has read it and asks in its next round, whose answer is due at once.
   bench.now += 1ms;
   bench.settled = 2401;
-  bench.frame(2407, true);
+  bench.frame(2407, true, true);
   const auto next_round = bench.report();
   REQUIRE(next_round.size() == 1);
   CHECK(next_round[0].is_list);

@@ -46,7 +46,7 @@ struct Bench {
     return frames;
   }
   wire::Feedback one_report() {
-    receiver.request_report();
+    receiver.on_other(now, {.type = wire::FrameType::pong, .is_nack_requested = true, .packet_number = next_number - 1, .settled = std::min(settled, next_number - 1)}, false);
     REQUIRE(receiver.tick(now));
     const auto frames = report();
     REQUIRE(frames.size() == 1);

@@ -115,12 +115,13 @@ TEST_CASE("byte codec: a failure stays, and touches nothing beyond the span", "[
 TEST_CASE("T2 frame headers return from the wire, also at the ends of their ranges", "[wire][frame]") {
   for (const auto type : {FrameType::data, FrameType::feedback, FrameType::ping, FrameType::pong}) {
     for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{1} << 32, u64_max}) {
-      for (unsigned flags = 0; flags < 8; ++flags) {
+      for (unsigned flags = 0; flags < 16; ++flags) {
         const bool is_data = type == FrameType::data;
         const FrameHeader header{.type = type,
                                  .key_phase = (flags & 1) != 0,
                                  .is_end_of_block = is_data && (flags & 2) != 0,
                                  .is_nack_requested = (flags & 4) != 0,
+                                 .nack_round = (flags & 12) == 12,
                                  .file = is_data ? 0xfedcba98U : 0,
                                  .packet_number = number,
                                  .settled = number - std::min<std::uint64_t>(number, 0xffff'ffff),
@@ -131,6 +132,7 @@ TEST_CASE("T2 frame headers return from the wire, also at the ends of their rang
         CHECK(decoded->key_phase == header.key_phase);
         CHECK(decoded->is_end_of_block == header.is_end_of_block);
         CHECK(decoded->is_nack_requested == header.is_nack_requested);
+        CHECK(decoded->nack_round == header.nack_round);
         CHECK(decoded->file == header.file);
         CHECK(decoded->packet_number == header.packet_number);
         CHECK(decoded->settled == header.settled);
@@ -173,7 +175,7 @@ TEST_CASE("N1 frames with a field out of bounds are rejected", "[wire][frame]") 
     int value;
   };
   const Row rows[] = {{"type 0", &data, 0, 0},          {"type 5", &data, 0, 5},         {"type 255", &data, 0, 255},
-                      {"flag bit 3", &data, 1, 8},      {"flag bit 7", &data, 1, 0x80},  {"reserved high", &data, 2, 1},
+                      {"a round without a request", &data, 1, 8}, {"flag bit 4", &data, 1, 0x10}, {"flag bit 7", &data, 1, 0x80},  {"reserved high", &data, 2, 1},
                       {"reserved low", &data, 3, 1},    {"lag 11 of 10", &data, 19, 11}, {"lag huge", &data, 16, 0xff},
                       {"ping with file", &ping, 7, 1},  {"ping with offset", &ping, 27, 1},
                       {"ping at end of block", &ping, 1, 2}};
