@@ -12,6 +12,7 @@
 #include "engine/transfer/list_timing.hpp"
 #include "engine/transfer/range_set.hpp"
 #include "engine/transfer/reorder.hpp"
+#include "engine/transfer/report_pages.hpp"
 #include "engine/transfer/report_timing.hpp"
 
 namespace onehop::transfer {
@@ -19,7 +20,6 @@ namespace {
 // Implementation.
 // A lazy window at 50 % loss: 16 MB in frames of 1.4 kB, and as much of the next one, has 6000 gaps.
 constexpr std::size_t list_ranges_max = 1U << 14;
-constexpr std::size_t ranges_per_frame = 160;  // about 6 bytes each, so a frame's 1200 bytes surely hold them
 constexpr Bytes ring_room_min = kib(256);      // where the port cannot read its ring
 constexpr std::int64_t ring_share_num = 3, ring_share_den = 4;  // of the ring that may be in flight
 constexpr std::uint32_t no_block = ~std::uint32_t{0};
@@ -71,16 +71,11 @@ struct Receiver::State {
   Instant pong_at{};
   bool has_pong = false;
 
-  std::uint64_t sequence = 0;
   Instant report_at{}, nack_at{}, reported_at{};
-  bool is_report_due = false, is_asked = false, has_news = false;
-  std::size_t report_gap = 0;             // next gap to list in the report being built
-  std::uint64_t report_from = 0;
-  std::size_t report_frames = 0;
-  bool is_reporting = false;
+  bool is_asked = false, has_news = false;
+  ReportPages pages;
   std::uint64_t nacked_to = 0;            // gaps below have had their immediate NACK
   ListTiming lists;
-  bool is_list = false;                   // the report being built is a list
   ReceiverTotals totals;
 };
 
@@ -301,9 +296,10 @@ bool Receiver::tick(Instant now) noexcept {
   // Rare reports must not become the sender's limit.
   const auto worth_telling = static_cast<std::uint64_t>((s.ring_room() * 3 / 4).count);
   is_due = is_due || (s.told_interval > 0ns && now - s.reported_at >= report_min && s.credit() - s.credit_told >= worth_telling);
+  bool is_list = false;
   if (s.params.is_repair_lazy) {
-    s.is_list = s.is_list_due(now);
-    is_due = is_due || s.is_list;
+    is_list = s.is_list_due(now);
+    is_due = is_due || is_list;
   } else if (!is_due && now - s.nack_at >= nack_spacing(s.told_interval) && s.has_gap_to_tell(now)) {
     is_due = true;
     ++s.totals.nacks;
@@ -315,12 +311,10 @@ bool Receiver::tick(Instant now) noexcept {
   s.report_at = now + report_interval(s.srtt, s.told_interval);
   // A gap with fewer numbers behind it is listed too, but the sender waits for more: it is told again when they came.
   s.nacked_to = s.gaps.largest() - std::min(s.gaps.largest(), reorder_threshold_packets - 1);
-  s.is_reporting = true;
-  s.report_gap = 0;
-  s.report_frames = 0;
-  s.report_from = s.gaps.settled();
+  using Kind = ReportPages::Kind;
+  s.pages.start(is_list ? Kind::list : s.params.is_repair_lazy ? Kind::counters : Kind::eager, s.gaps.settled());
   s.is_file_side_backlogged = now - s.file_side_low_at >= backlogged_span;
-  if (s.is_list) {
+  if (is_list) {
     s.totals.lists += s.gaps.gaps().empty() ? 0 : 1;
     s.lists.restart(now, s.totals.bytes_accepted);
   }
@@ -330,20 +324,7 @@ bool Receiver::tick(Instant now) noexcept {
 
 bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
   State& s = *s_;
-  const std::size_t frames_max = s.is_list ? wire::frames_per_list_max : wire::frames_per_report_max;
-  if (!s.is_reporting || s.report_frames == frames_max) return s.is_reporting = false;
-  const auto& gaps = s.gaps.gaps();
-  const bool is_counters = s.params.is_repair_lazy && !s.is_list;  // it speaks for what lies below the first gap
-  const std::size_t count = is_counters ? 0 : std::min(gaps.size() - s.report_gap, ranges_per_frame);
-  const bool is_last = is_counters || s.report_gap + count == gaps.size();
-  feedback.sequence = ++s.sequence;
-  feedback.from = s.report_from;
-  const bool is_cut = s.report_gap + count < gaps.size();
-  feedback.has_received = s.gaps.has_any() && (!is_cut || gaps[s.report_gap + count].range.first > s.report_from);
-  feedback.largest = is_cut ? gaps[s.report_gap + count].range.first - 1 : s.gaps.largest();
-  if (!feedback.has_received) feedback.from = feedback.largest = 0;
-  feedback.is_list = s.is_list;
-  feedback.has_more = !is_last && s.report_frames + 1 < frames_max;
+  if (!s.pages.next(s.gaps, feedback)) return false;
   feedback.receive_delay_ns = static_cast<std::uint64_t>(std::max<Nanos>(now - s.largest_at, 0ns).count());
   feedback.receiver_time_ns = static_cast<std::uint64_t>(now.time_since_epoch().count());
   feedback.received_bytes_total = s.totals.bytes_accepted;
@@ -362,12 +343,6 @@ bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
   feedback.ce_packets_total = s.totals.ce_packets;
   feedback.missing_packets_total = s.gaps.missing_total();
   feedback.rate_offer_bytes_per_s = 0;
-  feedback.range_count = static_cast<std::uint32_t>(count);
-  for (std::size_t i = 0; i < count; ++i) feedback.missing[i] = gaps[s.report_gap + i].range;
-  s.report_gap += count;
-  s.report_from = feedback.largest + 1;
-  ++s.report_frames;
-  if (is_last) s.is_reporting = false;
   return true;
 }
 

@@ -8,7 +8,7 @@
 #include "engine/base/check.hpp"
 #include "engine/transfer/credit.hpp"
 #include "engine/transfer/in_flight.hpp"
-#include "engine/transfer/lent_block.hpp"
+#include "engine/transfer/lent_blocks.hpp"
 #include "engine/transfer/ping_schedule.hpp"
 #include "engine/transfer/reorder.hpp"
 #include "engine/transfer/repair_rounds.hpp"
@@ -30,8 +30,8 @@ constexpr std::size_t numbers_per_frame_max = 2;  // one may be skipped on the w
 }  // namespace
 struct Sender::State {
   explicit State(const SenderParams& p)
-      : params{p}, in_flight{p.in_flight_max, p.first_packet_number}, slots(p.block_slots), to_send{p.block_slots},
-        freed{p.block_slots}, sent{2 * p.block_slots}, resend{2 * std::bit_ceil(p.in_flight_max)}, skips{p.skip_seed, p.first_packet_number},
+      : params{p}, in_flight{p.in_flight_max, p.first_packet_number}, blocks{p.block_slots},
+        resend{2 * std::bit_ceil(p.in_flight_max)}, skips{p.skip_seed, p.first_packet_number},
         pings{p.ping_period_min, p.ping_period_max}, rounds{p.is_repair_lazy} {
     ONEHOP_CHECK(p.in_flight_max >= in_flight_min);
     set_body_max(p.body_bytes_max);
@@ -46,8 +46,7 @@ struct Sender::State {
   [[nodiscard]] bool plan_ping(Instant now, FramePlan& plan) noexcept;
   [[nodiscard]] bool plan_resend(Instant now, FramePlan& plan) noexcept;
   [[nodiscard]] bool plan_new(Instant now, FramePlan& plan) noexcept;
-  void plan_bytes(Instant now, const Resend& range, bool is_repair, FramePlan& plan) noexcept;
-  [[nodiscard]] std::uint32_t next_length(const LentBlock& slot) const noexcept;
+  void plan_bytes(Instant now, const BlockPart& range, bool is_repair, FramePlan& plan) noexcept;
   [[nodiscard]] bool has_credit() const noexcept;
   [[nodiscard]] bool has_numbers(std::size_t reserve) const noexcept {
     return in_flight.span() + numbers_per_frame_max + reserve <= params.in_flight_max;
@@ -56,13 +55,13 @@ struct Sender::State {
     return !resend.is_empty() && has_numbers(params.in_flight_max / repair_reserve_share);
   }
   [[nodiscard]] bool can_start_new() const noexcept {
-    return resend.is_empty() && !to_send.is_empty() && !sent.is_full() && has_credit() &&
+    return resend.is_empty() && blocks.can_start() && has_credit() &&
            has_numbers(params.in_flight_max / new_data_reserve_share);
   }
 
   /// is_blocked: nothing can be sent before the peer is heard (a source that is merely slow does not count).
   [[nodiscard]] bool is_blocked() const noexcept {
-    return !can_repair() && !can_start_new() && (has_ended || slots_lent == params.block_slots || !to_send.is_empty());
+    return !can_repair() && !can_start_new() && (has_ended || !blocks.can_take() || blocks.has_unsent());
   }
   void ask_if_due(FramePlan& plan) noexcept;
 
@@ -75,16 +74,11 @@ struct Sender::State {
 
   SenderParams params;
   InFlight in_flight;
-  std::vector<LentBlock> slots;
-  FixedQueue<std::uint32_t> to_send, freed;
-  FixedQueue<BlockRef> sent;  // whole values: the slot may be lent again before they are asked for
-  FixedQueue<Resend> resend;
+  LentBlocks blocks;
+  FixedQueue<BlockPart> resend;
   SkipSchedule skips;
   std::size_t frame_bytes = 0;
-  std::size_t slots_lent = 0;
-  std::uint64_t cost_started = 0, credit_total = 0;
-  std::uint64_t bytes_offered = 0;       // in lent blocks, not yet sent once
-  std::uint64_t bytes_to_resend = 0;
+  std::uint64_t cost_started = 0, credit_total = 0, bytes_to_resend = 0;
 
   wire::Feedback newest;
   Instant feedback_at{}, started_at{};
@@ -102,32 +96,11 @@ Sender::Sender(const SenderParams& params) : s_{std::make_unique<State>(params)}
 Sender::~Sender() = default;
 
 // --- blocks
-bool Sender::can_take_block() const noexcept { return s_->slots_lent < s_->params.block_slots; }
-void Sender::add_block(const BlockRef& block) noexcept {
-  State& s = *s_;
-  ONEHOP_CHECK(block.slot < s.slots.size());
-  LentBlock& slot = s.slots[block.slot];
-  ONEHOP_CHECK(!slot.is_lent);
-  slot = {.block = block, .is_lent = true};
-  ++s.slots_lent;
-  s.bytes_offered += block.length;
-  s.to_send.push(block.slot);
-}
-
+bool Sender::can_take_block() const noexcept { return s_->blocks.can_take(); }
+void Sender::add_block(const BlockRef& block) noexcept { s_->blocks.add(block); }
 void Sender::end_of_files() noexcept { s_->has_ended = true; }
-bool Sender::pop_freed(BlockRef& block) noexcept {
-  if (s_->freed.is_empty()) return false;
-  block = s_->slots[s_->freed.front()].block;
-  s_->freed.pop();
-  return true;
-}
-
-bool Sender::pop_sent(BlockRef& block) noexcept {
-  if (s_->sent.is_empty()) return false;
-  block = s_->sent.front();
-  s_->sent.pop();
-  return true;
-}
+bool Sender::pop_freed(BlockRef& block) noexcept { return s_->blocks.pop_freed(block); }
+bool Sender::pop_sent(BlockRef& block) noexcept { return s_->blocks.pop_sent(block); }
 
 // --- frames out
 void Sender::prove_path(std::size_t body_bytes) noexcept { s_->pings.prove(body_bytes); }
@@ -164,8 +137,8 @@ bool Sender::State::plan_ping(Instant now, FramePlan& plan) noexcept {
   return true;
 }
 
-void Sender::State::plan_bytes(Instant now, const Resend& range, bool is_repair, FramePlan& plan) noexcept {
-  const BlockRef& block = slots[range.slot].block;
+void Sender::State::plan_bytes(Instant now, const BlockPart& range, bool is_repair, FramePlan& plan) noexcept {
+  const BlockRef& block = blocks.at(range.slot);
   const auto [slot, offset, length] = range;
   plan = {};
   plan.header = header_for(wire::FrameType::data,
@@ -183,7 +156,7 @@ void Sender::State::plan_bytes(Instant now, const Resend& range, bool is_repair,
 
 bool Sender::State::plan_resend(Instant now, FramePlan& plan) noexcept {
   if (!can_repair()) return false;
-  Resend& range = resend.front();
+  BlockPart& range = resend.front();
   const std::uint32_t length = std::min(range.length, static_cast<std::uint32_t>(params.body_bytes_max));
   plan_bytes(now, {range.slot, range.offset, length}, true, plan);
   plan.is_retransmission = true;
@@ -196,10 +169,6 @@ bool Sender::State::plan_resend(Instant now, FramePlan& plan) noexcept {
   return true;
 }
 
-std::uint32_t Sender::State::next_length(const LentBlock& slot) const noexcept {
-  return std::min(slot.block.length - slot.sent, static_cast<std::uint32_t>(frame_bytes));
-}
-
 /// A frame may start while any credit is left. What it goes beyond is bounded: all frames of a block cost block_bytes
 /// together and the peer's buffers are whole blocks, so it never passes those; it passes the peer's receive ring by
 /// one frame at most. To ask for its whole cost would stop a file of a few bytes at a ring smaller than a block.
@@ -207,18 +176,11 @@ bool Sender::State::has_credit() const noexcept { return cost_started < credit_t
 
 bool Sender::State::plan_new(Instant now, FramePlan& plan) noexcept {
   if (!can_start_new()) return false;
-  const std::uint32_t index = to_send.front();
-  LentBlock& slot = slots[index];
-  const std::uint32_t length = next_length(slot);
-  cost_started += frame_cost(slot.sent + length, length, slot.block.length);
-  plan_bytes(now, {index, slot.sent, length}, false, plan);
-  slot.sent += length;
-  bytes_offered -= length;
-  totals.new_bytes_started += length;
-  if (slot.sent == slot.block.length) {
-    to_send.pop();
-    sent.push(slot.block);
-  }
+  const BlockPart part = blocks.next_part(static_cast<std::uint32_t>(frame_bytes));
+  cost_started += frame_cost(part.offset + part.length, part.length, blocks.at(part.slot).length);
+  plan_bytes(now, part, false, plan);
+  blocks.on_started(part.length);
+  totals.new_bytes_started += part.length;
   return true;
 }
 
@@ -235,10 +197,10 @@ bool Sender::next(Instant now, bool is_data_allowed, FramePlan& plan) noexcept {
 /// ask_if_due: at the end of a round, when a window is full, and with the last frame that can be sent at all.
 void Sender::State::ask_if_due(FramePlan& plan) noexcept {
   // What ends the transfer is acknowledged at once, however rare reports are.
-  if (has_ended && to_send.is_empty() && resend.is_empty()) plan.header.is_nack_requested = true;
+  if (has_ended && !blocks.has_unsent() && resend.is_empty()) plan.header.is_nack_requested = true;
   if (!rounds.is_lazy()) return;
   const bool is_round_over = plan.is_retransmission && resend.is_empty() && !newest.has_more;
-  const bool is_window_full = 2 * (slots_lent - to_send.size()) >= params.block_slots;  // half: sent, not known to have arrived
+  const bool is_window_full = 2 * blocks.sent_count() >= params.block_slots;  // half: sent, not known to have arrived
   const bool is_window_over = is_window_full && resend.is_empty() && !rounds.is_repairing();
   if (is_round_over || is_window_over || is_blocked()) rounds.ask();
   if (rounds.is_asking()) plan.header.is_nack_requested = true, plan.header.nack_round = rounds.round();
@@ -250,10 +212,10 @@ bool Sender::has_data() const noexcept {
 }
 
 bool Sender::is_credit_limited() const noexcept {
-  return s_->is_running && s_->resend.is_empty() && !s_->to_send.is_empty() && !s_->has_credit();
+  return s_->is_running && s_->resend.is_empty() && s_->blocks.has_unsent() && !s_->has_credit();
 }
 
-Bytes Sender::offered() const noexcept { return {static_cast<std::int64_t>(s_->bytes_offered + s_->bytes_to_resend)}; }
+Bytes Sender::offered() const noexcept { return {static_cast<std::int64_t>(s_->blocks.bytes_unsent() + s_->bytes_to_resend)}; }
 
 std::uint64_t Sender::take_packet_number(Instant now) noexcept {
   return s_->header_for(wire::FrameType::pong, {.sent_at = now, .state = PacketState::in_flight}).packet_number;
@@ -269,15 +231,7 @@ void Sender::State::resolve(SentPacket& packet) noexcept {
 
 void Sender::State::on_arrived(SentPacket& packet) noexcept {
   resolve(packet);
-  if (!packet.has_data) return;
-  LentBlock& slot = slots[packet.slot];
-  slot.arrived += packet.length;
-  slot.has_empty_frame = packet.length == 0;
-  if (!slot.is_whole()) return;
-  ONEHOP_CHECK(slot.is_lent);
-  slot.is_lent = false;
-  --slots_lent;
-  freed.push(packet.slot);
+  if (packet.has_data) blocks.on_arrived(packet.slot, packet.length);
 }
 
 /// The bytes go out again under a new number, which from then on answers for them alone.
@@ -389,7 +343,7 @@ bool Sender::is_silent(Instant now) const noexcept {
 
 void Sender::set_body_max(std::size_t body_bytes_max) noexcept { s_->set_body_max(body_bytes_max); }
 
-bool Sender::is_all_arrived() const noexcept { return s_->has_ended && s_->slots_lent == 0 && s_->to_send.is_empty(); }
+bool Sender::is_all_arrived() const noexcept { return s_->has_ended && s_->blocks.is_empty(); }
 Nanos Sender::srtt() const noexcept { return s_->pings.srtt(); }
 const SenderTotals& Sender::totals() const noexcept { return s_->totals; }
 const wire::Feedback& Sender::newest_feedback() const noexcept { return s_->newest; }
