@@ -119,6 +119,7 @@ void put(Out& out, const Offer& m) {
   out.u32(m.file_count);
   out.u64(m.total_bytes);
   out.u8(m.is_repair_lazy ? 1 : 0);
+  out.u8(m.has_fragments ? 1 : 0);
 }
 void get(ByteReader& in, Offer& m) {
   m.version = in.u16();
@@ -139,6 +140,7 @@ void get(ByteReader& in, Offer& m) {
   m.file_count = read_bounded(in, 1, files_max);
   m.total_bytes = in.u64_max(file::ManifestLimits{}.total_bytes_max);
   m.is_repair_lazy = read_flag(in);
+  m.has_fragments = read_flag(in);
 }
 
 void put(Out& out, const ManifestPart& m) {

@@ -83,6 +83,7 @@ struct Offer {
   std::uint32_t file_count = 0;
   std::uint64_t total_bytes = 0;
   bool is_repair_lazy = false;              ///< the sender would repair in rounds, from lists
+  bool has_fragments = false;               ///< both ends send datagrams of wire::datagram_bytes_max, in IP fragments
 };
 struct ManifestPart { std::vector<file::ManifestEntry> entries; };
 struct OfferEnd { Digest manifest_hash{}; };

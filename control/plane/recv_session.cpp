@@ -41,7 +41,8 @@ Task<Result<void>> RecvSession::receive_offered() {
   ONEHOP_CO_TRYV(open_data());
   const std::uint32_t frame_body = std::min(offer_.frame_body_max_bytes, data_->frame_body_max_bytes);
   if (files_left_ > 0) {
-    ONEHOP_CO_TRYV(start_data(context_, {.port = offer_.data_port, .frame_body_max_bytes = frame_body, .is_repair_lazy = is_repair_lazy()},
+    ONEHOP_CO_TRYV(start_data(context_, {.port = offer_.data_port, .frame_body_max_bytes = frame_body, .is_repair_lazy = is_repair_lazy(),
+                                          .has_fragments = offer_.has_fragments},
                               options_.interface, options_.dscp));
   }
   co_await send_accept();
@@ -97,6 +98,7 @@ Task<Result<void>> RecvSession::take_offer() {
   has_offer_ = true;
   info_->total_bytes = offer_.total_bytes;
   info_->digest = offer_.digest;
+  info_->has_fragments = offer_.has_fragments;
   info_->peer = channel_->peer();
   info_->peer_software = file::display_name(offer_.software);
   context_.digest = offer_.digest;

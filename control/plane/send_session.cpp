@@ -77,7 +77,8 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     set_phase(Phase::waiting_for_accept);
     ONEHOP_CO_TRYV(co_await take_accept());
     if (files_left_ == 0) co_return success();
-    ONEHOP_CO_TRYV(start_data(context_, {accept_.data_port, accept_.frame_body_max_bytes, accept_.is_repair_lazy, accept_.io},
+    ONEHOP_CO_TRYV(start_data(context_, {.port = accept_.data_port, .frame_body_max_bytes = accept_.frame_body_max_bytes, .is_repair_lazy = accept_.is_repair_lazy,
+                                          .has_fragments = options_.has_fragments, .peer_io = accept_.io},
                               options_.interface, options_.dscp));
     channel_->send(DataReady{});
     ONEHOP_CO_TRYV(co_await prove());
@@ -139,6 +140,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     offer.file_count = static_cast<std::uint32_t>(manifest_->files.size());
     offer.total_bytes = file::total_bytes(*manifest_);
     offer.is_repair_lazy = options_.is_repair_lazy;
+    offer.has_fragments = options_.has_fragments;
     channel_->send(offer);
     ManifestPart part;
     std::size_t part_bytes = 0;

@@ -93,6 +93,7 @@ struct DataPlan {
   std::uint64_t key_interval = crypto::key_interval_default;
   std::uint16_t queue_count = 1;
   bool is_repair_lazy = false;              ///< agreed
+  bool has_fragments = false;               ///< agreed: datagrams of wire::datagram_bytes_max, which the port fragments
   std::string peer_io;
   PathUpdate path;                          ///< as first found; later ones come as commands
 };
@@ -136,6 +137,7 @@ struct SendOptions {
   crypto::DigestKind digest = crypto::DigestKind::xxh3;
   std::uint64_t key_interval = crypto::key_interval_default;
   bool is_repair_lazy = false;     ///< offered; the receiver may keep to eager repair
+  bool has_fragments = false;      ///< asked for; a receiver whose port cannot refuses
   std::uint8_t dscp = 0;           ///< of frames, for raw ports
   std::string interface;           ///< --iface; empty: as the route says
 };
@@ -176,6 +178,7 @@ struct OfferInfo {
   crypto::DigestKind digest = crypto::DigestKind::xxh3;
   Endpoint peer;
   std::string peer_software;
+  bool has_fragments = false;      ///< the data port must take datagrams of wire::datagram_bytes_max
   /// By file; empty in a session's first offer. This is one offered again in the session: names that were approved
   /// before, and true for a file whose source changed, so that nothing of it that came before is of use.
   std::vector<bool> is_changed;

@@ -167,6 +167,7 @@ Result<void> SessionBase::start_data(const crypto::ExporterContext& context, Dat
   plan.peer = {channel_->peer().address, terms.port};
   plan.frame_body_max_bytes = terms.frame_body_max_bytes;
   plan.is_repair_lazy = terms.is_repair_lazy;
+  plan.has_fragments = has_fragments_ = terms.has_fragments;
   plan.digest = context.digest;
   plan.key_interval = context.key_interval;
   plan.queue_count = context.queue_count;
@@ -194,7 +195,8 @@ Error SessionBase::path_error() const {
           "no frame of full size came back",
           "let UDP ports " + std::to_string(peer_data_port_) + " (there) and " + std::to_string(data_->data_port) +
               " (here) through the firewalls, check that " + interface +
-              " is the right interface (--iface) and that both MTUs are real"};
+              " is the right interface (--iface) and that both MTUs are real" +
+              (has_fragments_ ? "; leave out --fragment, or wait 30 s: a reassembly memory that is full takes no fragment" : "")};
 }
 
 Task<Result<void>> SessionBase::prove() {

@@ -61,6 +61,7 @@ class SessionBase {
     std::uint16_t port = 0;  ///< the peer's
     std::uint32_t frame_body_max_bytes = 0;
     bool is_repair_lazy = false;
+    bool has_fragments = false;
     std::string peer_io{};
   };
   [[nodiscard]] Result<void> start_data(const crypto::ExporterContext& context, DataTerms terms, const std::string& interface,
@@ -85,6 +86,7 @@ class SessionBase {
   const Role role_;
   std::shared_ptr<Channel> channel_;
   std::optional<DataOpened> data_;
+  bool has_fragments_ = false;
   std::optional<EngineLink> engine_;
   std::optional<PathFollower> path_;
   std::string peer_name_;              ///< for errors: address, or host and address

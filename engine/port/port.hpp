@@ -32,7 +32,7 @@ struct RxFrame {
 /// PortInfo: what the port is, fixed at start.
 struct PortInfo {
   std::string_view io;            ///< "udp", "afxdp", "virtual"
-  std::string_view mode;          ///< afxdp: "zero-copy", "copy", "skb"; udp: "gso", "plain"
+  std::string_view mode;          ///< afxdp: "zero-copy", "copy", "skb"; udp: "gso", "plain", "fragments"
   std::size_t frame_bytes_max = 0;///< largest UDP payload it can carry, whatever the MTU
   Bytes memory{};                 ///< UMEM, socket buffers, batch buffers: what it holds beside the program's heap
   Bytes wire_overhead{};          ///< L2 + IP + UDP bytes per frame: 42 or 62

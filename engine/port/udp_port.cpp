@@ -47,7 +47,8 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
   ONEHOP_TRY(socket, UdpSocket::open(config));
   Fd wake_fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   if (!wake_fd.is_open()) return errno_error(ExitCode::internal_error, "make the wake-up descriptor");
-  const bool is_gso_on = config.is_gso_allowed && socket.is_gso_known();
+  // A segment above the MTU is refused, and with fragments most frames are.
+  const bool is_gso_on = config.is_gso_allowed && !config.has_fragments && socket.is_gso_known();
   const bool is_gro_on = config.is_gro_allowed && socket.set_gro(true);
   return std::unique_ptr<UdpPort>{
       new UdpPort{config, std::move(socket), std::move(wake_fd), is_gso_on, is_gro_on}};
@@ -62,6 +63,13 @@ Result<void> UdpPort::connect(const sockaddr& peer) {
 QueueScope UdpPort::scope() const noexcept {
   // Loopback hands a frame to the peer's socket within the call: the charge is gone before it can be read.
   return socket_.is_loopback() ? QueueScope::own_ring : config_.scope;
+}
+
+void UdpPort::end_fragments() noexcept {
+  config_.has_fragments = false;
+  tx_.set_gso(config_.is_gso_allowed && socket_.is_gso_known());
+  (void)socket_.set_fragments(false);  // where it fails single frames leave all the same
+  own_syscalls_total_ += 2;
 }
 
 std::size_t UdpPort::flush(Instant now) noexcept { return tx_.flush(socket_, now); }
@@ -151,7 +159,7 @@ std::uint64_t UdpPort::syscalls_total() const noexcept {
 
 PortInfo UdpPort::info() const noexcept {
   return {.io = "udp",
-          .mode = tx_.is_gso_on() ? "gso" : "plain",
+          .mode = config_.has_fragments ? "fragments" : tx_.is_gso_on() ? "gso" : "plain",
           .frame_bytes_max = config_.frame_bytes_max,
           .memory = memory_,
           .wire_overhead = wire_overhead_,

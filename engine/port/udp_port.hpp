@@ -49,6 +49,8 @@ class UdpPort {
   /// ask_link_status asks Wi-Fi drivers for acknowledgements of single frames (link_status.hpp); for a sender, before the
   /// engine core runs. Syscalls: setsockopt.
   void ask_link_status() noexcept { (void)socket_.link_status().ask(socket_.fd()); }
+  /// end_fragments: from here on frames above the MTU are refused and batches are segmented. Syscalls: setsockopt.
+  void end_fragments() noexcept;
   /// link_status counts what the link acknowledged, where it was asked for and the driver answers.
   [[nodiscard]] const LinkStatus& link_status() const noexcept { return socket_.link_status(); }
   [[nodiscard]] bool is_gro_on() const noexcept { return rx_.is_gro_on(); }

@@ -49,6 +49,14 @@ Result<void> set_buffer(int fd, int forced_name, int name, int value_bytes, cons
   return set_int(fd, SOL_SOCKET, name, value_bytes, what);
 }
 
+// DF always, and the interface's MTU only: PROBE and not DO, because under DO a forged ICMP "too big" would shrink our
+// frames. Where we want fragments, DONT.
+Result<void> set_mtu_discovery(int fd, bool is_ipv6, bool has_fragments) {
+  if (is_ipv6)
+    return set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, has_fragments ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_PROBE, "IPV6_MTU_DISCOVER");
+  return set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, has_fragments ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER");
+}
+
 bool is_loopback_address(const sockaddr_storage& address) noexcept {
   if (address.ss_family == AF_INET6) {
     const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address);
@@ -59,16 +67,14 @@ bool is_loopback_address(const sockaddr_storage& address) noexcept {
 
 Result<void> set_options(int fd, bool is_ipv6, const UdpPortConfig& config) {
   const int traffic_class = config.dscp << 2 | config.ecn;
-  // 1. Path MTU: DF always, and the interface's MTU only. PROBE and not DO, because under DO a forged ICMP "too big"
-  //    would shrink our frames. 2. Errors of the local qdisc come back from the call. 3. ECN out and in.
+  // 1. Path MTU. 2. Errors of the local qdisc come back from the call. 3. ECN out and in.
+  ONEHOP_TRYV(set_mtu_discovery(fd, is_ipv6, config.has_fragments));
   if (is_ipv6) {
     ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY"));
-    ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE, "IPV6_MTU_DISCOVER"));
     ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_RECVERR, 1, "IPV6_RECVERR"));
     ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, traffic_class, "IPV6_TCLASS"));
     ONEHOP_TRYV(set_int(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1, "IPV6_RECVTCLASS"));
   } else {
-    ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER"));
     ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_RECVERR, 1, "IP_RECVERR"));
     ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_TOS, traffic_class, "IP_TOS"));
     ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_RECVTOS, 1, "IP_RECVTOS"));
@@ -147,6 +153,10 @@ bool UdpSocket::is_gso_known() const noexcept {
 bool UdpSocket::set_gro(bool is_on) const noexcept {
   const int value = is_on ? 1 : 0;
   return ::setsockopt(fd(), IPPROTO_UDP, UDP_GRO, &value, sizeof value) == 0;
+}
+
+bool UdpSocket::set_fragments(bool is_on) const noexcept {
+  return set_mtu_discovery(fd(), is_ipv6_, is_on).has_value();
 }
 
 UdpSocket::MemInfo UdpSocket::mem_info() const noexcept {

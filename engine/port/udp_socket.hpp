@@ -38,6 +38,9 @@ struct UdpPortConfig {
   std::uint8_t dscp = 0;                  ///< of each frame; 8 (CS1) is lower effort, RFC 3662
   std::size_t frame_bytes_max = 8972;     ///< largest UDP payload: a 9000-byte MTU less 28
   std::uint8_t ecn = ecn_ect0;            ///< tests send CE
+  /// Frames above the MTU leave as IP fragments, until end_fragments(). One fragment lost is the frame lost, and its others
+  /// stand in the peer's reassembly memory for 30 s (4 MiB for all flows of a namespace, ipfrag_high_thresh).
+  bool has_fragments = false;
   bool is_gso_allowed = true;
   bool is_gro_allowed = true;
   /// What the socket's charge can see. own_ring where something between us and the shaping queue takes the charge off
@@ -70,6 +73,8 @@ class UdpSocket {
   [[nodiscard]] bool is_gso_known() const noexcept;
   /// set_gro turns UDP_GRO on or off; false where the kernel knows none (before 5.0). Syscalls: setsockopt.
   [[nodiscard]] bool set_gro(bool is_on) const noexcept;
+  /// set_fragments lets the kernel fragment frames above the MTU, or refuse them. Syscalls: setsockopt.
+  [[nodiscard]] bool set_fragments(bool is_on) const noexcept;
   /// Syscalls: getsockopt (0.2 us).
   [[nodiscard]] MemInfo mem_info() const noexcept;
   /// drain_errors empties the error queue: reports of the link are counted, ICMP errors forgotten, because nobody

@@ -15,6 +15,7 @@
 #include "engine/base/telemetry.hpp"
 #include "engine/port/port.hpp"
 #include "engine/run/frame_gate.hpp"
+#include "engine/run/frame_size.hpp"
 #include "engine/run/links.hpp"
 #include "engine/transfer/pacer.hpp"
 #include "engine/transfer/sender.hpp"
@@ -25,6 +26,7 @@ namespace onehop::run {
 struct SenderLoopConfig {
   transfer::SenderParams sender;
   std::size_t frame_bytes = 0;         ///< UDP payload of a full frame, agreed by both ends
+  std::size_t fragmented_bytes = 0;    ///< likewise of a datagram in IP fragments; 0: none
   Nanos proof_limit = 2s;              ///< no full-size PING answered in this time: path_dead
 };
 
@@ -44,7 +46,10 @@ class SenderLoop {
 
   SenderLoop(P& port, const GateKeys& keys, const SenderLoopConfig& config, EngineLinks links)
       : port_{port}, gate_{keys}, config_{config}, links_{links}, to_file_{links.to_file}, events_{links.events},
-        sender_{config.sender}, info_{port.info()} {}
+        sender_{config.sender}, info_{port.info()},
+        size_{{config.frame_bytes, config.fragmented_bytes, static_cast<std::size_t>(info_.wire_overhead.count) - 14}} {
+    if (size_.has_fragments()) sender_.set_body_max(size_.body_bytes());
+  }
 
   /// turn does one round of work. Not called again once is_closed().
   [[nodiscard]] Rest turn(Instant now) noexcept {
@@ -53,6 +58,7 @@ class SenderLoop {
     receive(now);
     if (is_started_) take_blocks();  // before that nobody listens to what they bring about (roots, failures)
     const QueueTelemetry before = port_.tx_queue(now);
+    judge_fragments(now, before);
     sender_.tick(now, before.occupancy);
     const Instant refill_at = transmit(now, before);
     give_back();
@@ -80,7 +86,7 @@ class SenderLoop {
     switch (command.kind) {
       case CommandKind::prove_path:
         proof_until_ = now + config_.proof_limit;
-        sender_.prove_path(body_bytes());
+        sender_.prove_path(size_.body_bytes());
         break;
       case CommandKind::start:
         sender_.stop_proving();
@@ -101,23 +107,22 @@ class SenderLoop {
     }
   }
 
-  /// The MTU bounds a frame; the frame size agreed with the peer is never exceeded.
   void follow_path(const PathUpdate& path) noexcept {
     port_.update_path(path);
     if (path.mtu_bytes == 0) return;
-    const auto ip_udp_bytes = static_cast<std::size_t>(info_.wire_overhead.count) - 14;
-    const std::size_t frame = std::min<std::size_t>(path.mtu_bytes - std::min<std::size_t>(ip_udp_bytes, path.mtu_bytes),
-                                                    config_.frame_bytes);
-    if (frame <= wire::overhead_bytes + frame_floor_bytes) return;  // no usable path: keep the size, frames are refused
-    path_frame_bytes_ = frame;
-    sender_.set_body_max(body_bytes());
+    size_.follow_mtu(path.mtu_bytes);
+    sender_.set_body_max(size_.body_bytes());
   }
-  static constexpr std::size_t frame_floor_bytes = 256;
-
-  [[nodiscard]] std::size_t frame_bytes() const noexcept {
-    return path_frame_bytes_ == 0 ? config_.frame_bytes : path_frame_bytes_;
+  void judge_fragments(Instant now, const QueueTelemetry& queue) noexcept {
+    if (!size_.judge(now, sender_.totals().packets_sent, lost_on_path(queue), sender_.srtt())) return;
+    if constexpr (requires { port_.end_fragments(); }) port_.end_fragments();
+    sender_.set_body_max(size_.body_bytes());
   }
-  [[nodiscard]] std::size_t body_bytes() const noexcept { return frame_bytes() - wire::overhead_bytes; }
+  /// lost_on_path: what our own queue refused was never on it.
+  [[nodiscard]] std::uint64_t lost_on_path(const QueueTelemetry& queue) const noexcept {
+    const std::uint64_t lost = sender_.totals().packets_lost;
+    return lost - std::min(lost, queue.refused_total);
+  }
 
   void receive(Instant now) noexcept {
     std::array<RxFrame, rx_batch_max> views;
@@ -190,7 +195,7 @@ class SenderLoop {
     const std::size_t batch_frames = std::max<std::size_t>(grant.batch_frames, 1);
     bool is_port_full = false;
     while (frames < tx_frames_per_turn_max) {
-      const std::span<std::byte> slot = port_.lend(frame_bytes());
+      const std::span<std::byte> slot = port_.lend(size_.bytes());
       if (slot.empty()) { is_port_full = true; break; }
       if (!sender_.next(now, room > sent, plan)) break;
       sent += emit(now, plan, slot);
@@ -251,7 +256,7 @@ class SenderLoop {
   }
 
   [[nodiscard]] Bytes wire_frame_bytes() const noexcept {
-    return Bytes{static_cast<std::int64_t>(frame_bytes())} + info_.wire_overhead;
+    return Bytes{static_cast<std::int64_t>(size_.bytes())} + info_.wire_overhead;
   }
 
   void give_back() noexcept {
@@ -320,7 +325,7 @@ class SenderLoop {
     report.feedback_total = totals.feedback_frames;
     report.srtt = sender_.srtt();
     report.packets_sent_total = totals.packets_sent;
-    report.packets_lost_total = totals.packets_lost - std::min(totals.packets_lost, report.tx_queue.refused_total);
+    report.packets_lost_total = lost_on_path(report.tx_queue);
     report.packets_ce_total = totals.ce_packets;
     if constexpr (requires { port_.link_status(); }) {
       report.packets_link_acked_total = port_.link_status().acked_total();
@@ -367,13 +372,13 @@ class SenderLoop {
   transfer::Sender sender_;
   transfer::Pacer pacer_;
   const PortInfo info_;
+  FrameSize size_;
   DataPathCounters counters_;
   wire::Feedback feedback_;
 
   Bytes published_drained_{};
   Instant published_at_{};
   bool has_published_ = false;
-  std::size_t path_frame_bytes_ = 0;
   Instant proof_until_{};
   Instant first_data_at_{};
   wire::Pong pong_due_{};

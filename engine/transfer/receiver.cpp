@@ -21,6 +21,7 @@ namespace {
 // A lazy window at 50 % loss: 16 MB in frames of 1.4 kB, and as much of the next one, has 6000 gaps.
 constexpr std::size_t list_ranges_max = 1U << 14;
 constexpr Bytes ring_room_min = kib(256);      // where the port cannot read its ring
+constexpr Bytes ring_frames_min = kib(576);    // at most so much for 64 frames: a ring of 9000-byte frames is larger, of 64-KB ones not
 constexpr std::int64_t ring_share_num = 3, ring_share_den = 4;  // of the ring that may be in flight
 constexpr std::uint32_t no_block = ~std::uint32_t{0};
 // So many blocks at the file side for so long: it is what holds the transfer back. Shorter than the file thread's longest
@@ -258,7 +259,7 @@ void Receiver::set_srtt(Nanos srtt) noexcept { s_->srtt = srtt; }
 Bytes Receiver::State::ring_room() const noexcept {
   if (rx_ring.scope == QueueScope::none || rx_ring.capacity.count == 0) return ring_room_min;
   const Bytes share = rx_ring.capacity * ring_share_num / ring_share_den;
-  return std::max(share, Bytes{static_cast<std::int64_t>(64 * params.body_bytes_max)});
+  return std::max(share, std::min(Bytes{static_cast<std::int64_t>(64 * params.body_bytes_max)}, ring_frames_min));
 }
 
 /// What the sender may have started: never more than there are buffers for, nor more than the ring takes before we

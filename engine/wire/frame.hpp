@@ -30,6 +30,8 @@ inline constexpr std::size_t header_bytes = 28;
 inline constexpr std::size_t tag_bytes = 16;
 inline constexpr std::size_t overhead_bytes = header_bytes + tag_bytes;
 inline constexpr std::size_t frame_bytes_min = overhead_bytes;
+/// The largest UDP payload: an IPv4 packet of 65535 bytes less its headers.
+inline constexpr std::size_t datagram_bytes_max = 65'507;
 inline constexpr std::size_t ethernet_ipv4_udp_bytes = 14 + 20 + 8;
 inline constexpr std::size_t ethernet_ipv6_udp_bytes = 14 + 40 + 8;
 

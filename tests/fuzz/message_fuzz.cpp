@@ -40,6 +40,8 @@ Message some_message(std::mt19937_64& random) {
       offer.data_port = static_cast<std::uint16_t>(1 + random() % 65'535);
       offer.file_count = 1 + file;
       offer.total_bytes = random() >> 2;
+      offer.is_repair_lazy = random() % 2 == 0;
+      offer.has_fragments = random() % 2 == 0;
       return offer;
     }
     case 1: {

@@ -178,6 +178,14 @@ def test_repair_is_agreed_on_by_both_ends(onehop):
         here.refused("recv", "--repair", "", words=("--repair",))
 
 
+def test_fragments_are_refused_where_they_cannot_be(onehop):
+    with Loopback(onehop) as here:
+        for io in ("afxdp", "dpdk"):
+            here.refused("send", here.file(MB), "--to", here.address, "--fragment", "--io", io, words=("--fragment", "--io udp"), code=9)
+        here.refused("send", here.file(MB), "--to", here.address, "--fragment", "--frame-size", "1000", words=("--fragment", "--frame-size"))
+        here.refused("recv", "--fragment", words=("--fragment",))  # the sender alone asks for them
+
+
 def test_the_rate_of_the_last_run_is_where_the_next_one_starts(onehop):
     with Loopback(onehop) as here:
         slow = ("--config", here.text("slow.json", '{"law": "safe-range", "rate_max_bps": 200000000}'))  # 8 MB last 320 ms

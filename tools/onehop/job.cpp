@@ -56,14 +56,15 @@ Job::Job(boost::asio::io_context& io, const CommonOptions& options, Reporter& re
 
 Job::~Job() { stop(); }
 
-Result<void> Job::open_port(const std::string& interface, const plane::IpAddress& local, std::uint16_t port) {
-  if (port_ && port_address_ == local) return success();
+Result<void> Job::open_port(const std::string& interface, const plane::IpAddress& local, std::uint16_t port, bool has_fragments) {
+  if (port_ && port_address_ == local && has_fragments_ == has_fragments) return success();
   port_.reset();
   sockaddr_storage address{};
   (void)plane::Endpoint{local, port}.to_sockaddr(address);
-  ONEHOP_TRY(opened, OpenPort::open(options_, interface, address));
+  ONEHOP_TRY(opened, OpenPort::open(options_, interface, address, has_fragments));
   port_ = std::move(opened);
   port_address_ = local;
+  has_fragments_ = has_fragments;
   facts_.port = port_->info();
   facts_.io_used = facts_.port.io;
   facts_.io_mode = facts_.port.mode;
@@ -98,7 +99,8 @@ run::GateKeys Job::keys_of(const plane::DataPlan& plan, bool is_sending) const {
 }
 
 Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
-  facts_.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
+  facts_.frame_bytes = plan.has_fragments ? wire::datagram_bytes_max : plan.frame_body_max_bytes + wire::overhead_bytes;
+  facts_.fragments = plan.has_fragments ? "on" : "off";
   facts_.aead = crypto::name(crypto::resolve(crypto::AeadBackend::automatic));
   Limits limits;
   limits.ifindex = plan.path.ifindex;
@@ -185,6 +187,7 @@ void Job::stop() noexcept {
     const RateState before = last_state_;
     last_state_ = links_->state.load();
     say_notices(last_state_);
+    say_single();
     add(last_state_.path, before.path);
   }
   rate_thread_.reset();
@@ -265,6 +268,7 @@ void Job::tick() {
   }
   if (has_data && now - interval_at_ >= interval_period) emit_interval(now);
   say_notices(links_->state.load());
+  say_single();
   timer_.expires_after(rate_thread_ ? view_period : count_period);
   timer_.async_wait([this](const boost::system::error_code& error) {
     // A timer that had run out before cancel() still calls back, without an error.
@@ -281,6 +285,15 @@ void Job::say_notices(const RateState& state) {
   for (std::uint32_t i = 0; i < law::notices_max; ++i) {
     if ((fresh & (1U << i)) != 0) reporter_.warn(std::string{law::text_of(static_cast<law::Notice>(i))});
   }
+}
+
+// The engine shows it by the size of its frames.
+void Job::say_single() {
+  const Bytes payload = links_->report.load().payload_per_frame;
+  if (facts_.fragments != "on" || facts_.role != "send" || payload.count == 0 || payload > Bytes{wire::datagram_bytes_max / 2}) return;
+  facts_.fragments = "given_up";
+  progress_.finish();
+  reporter_.warn("--fragment: the path loses 0.1 % of its frames or more; from here on each frame is a datagram of its own");
 }
 
 void Job::emit_interval(Instant now) {

@@ -42,8 +42,9 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   // --- before the session
-  /// open_port opens the data port for the way to or from `local`; a second call with the same address keeps the port.
-  [[nodiscard]] Result<void> open_port(const std::string& interface, const plane::IpAddress& local, std::uint16_t port);
+  /// open_port opens the data port for the way to or from `local`; a second call for the same keeps the port.
+  [[nodiscard]] Result<void> open_port(const std::string& interface, const plane::IpAddress& local, std::uint16_t port,
+                                       bool has_fragments);
   /// opened describes the port to the peer.
   [[nodiscard]] Result<plane::DataOpened> opened(const plane::RouteInfo& route) const;
 
@@ -86,6 +87,8 @@ class Job {
   [[nodiscard]] std::uint64_t bytes_arrived() const;
   void emit_interval(Instant now);
   void say_notices(const RateState& state);
+  /// say_single tells once that fragments have ended.
+  void say_single();
 
   boost::asio::io_context& io_;
   const CommonOptions& options_;
@@ -97,6 +100,7 @@ class Job {
   std::unique_ptr<SessionLinks> links_;
   std::optional<OpenPort> port_;
   std::optional<plane::IpAddress> port_address_;
+  bool has_fragments_ = false;  // as the port was opened
   std::unique_ptr<law::Controller> law_;
   std::unique_ptr<rate::RateLoop> rate_;
   std::unique_ptr<rate::RateThread> rate_thread_;  // sending only: the receiving end has no rate to set, this thread counts

@@ -74,6 +74,8 @@ int run_program(int argc, char** argv) {
   send_app->add_option("--wait", send.wait_seconds, "seconds to retry a refused connection")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
   send_app->add_option("--link-model", send.common.link_model,
                        "a model of the link publishes its facts to this Unix socket, in place of the interface's own");
+  send_app->add_flag("--fragment", send.has_fragments,
+                     "an experiment: datagrams of 64 KB in IP fragments (--io udp), until the path loses 0.1 % of its frames");
   add_common_options(*send_app, send.common);
   send_app->fallthrough();  // so that --config may stand behind the command as well
 

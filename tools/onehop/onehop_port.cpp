@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "engine/wire/frame.hpp"
 #include "tools/onehop/set_up.hpp"
 
 namespace onehop::tool {
@@ -14,12 +15,14 @@ constexpr int background_priority = 1;
 
 int priority_of(const CommonOptions& options) { return options.priority == "background" ? background_priority : 0; }
 
-Result<UdpPortConfig> udp_config(const CommonOptions& options, const sockaddr_storage& local) {
+Result<UdpPortConfig> udp_config(const CommonOptions& options, const sockaddr_storage& local, bool has_fragments) {
   UdpPortConfig config;
   config.local = local;
   config.interface = options.interface;
   config.priority = priority_of(options);
   config.dscp = dscp_of(options);
+  config.has_fragments = has_fragments;
+  if (has_fragments) config.frame_bytes_max = wire::datagram_bytes_max;
   return config;
 }
 
@@ -45,8 +48,11 @@ Result<std::unique_ptr<AfXdpPort>> open_afxdp(const CommonOptions& options, cons
 }  // namespace
 
 Result<OpenPort> OpenPort::open(const CommonOptions& options, const std::string& interface,
-                                const sockaddr_storage& local) {
+                                const sockaddr_storage& local, bool has_fragments) {
   OpenPort opened;
+  if (has_fragments && options.io != "auto" && options.io != "udp")
+    return Error{ExitCode::io_unavailable, "send and receive datagrams in IP fragments (--fragment) over --io " + options.io,
+                 "only the kernel's UDP makes fragments and puts them together", "Use --io udp on both machines, or send without --fragment"};
   if (options.io == "dpdk")
     return Error{ExitCode::io_unavailable, "open --io dpdk", "this build has no DPDK port", "Use --io udp or --io afxdp"};
 #if ONEHOP_HAS_XDP
@@ -56,7 +62,9 @@ Result<OpenPort> OpenPort::open(const CommonOptions& options, const std::string&
     opened.reason_ = "asked for";
     return opened;
   }
-  if (options.io == "auto" && !interface.empty() && interface != "lo") {
+  if (has_fragments) {
+    opened.reason_ = "fragments need the kernel's UDP";
+  } else if (options.io == "auto" && !interface.empty() && interface != "lo") {
     // Copy-mode AF_XDP costs about what UDP with segmentation offload costs (tools/compare --case cpu), and it takes
     // privileges and hides the traffic from the firewall. Only zero-copy is worth that unasked.
     auto zero_copy = open_afxdp(options, interface, local, XdpMode::zero_copy);
@@ -73,7 +81,7 @@ Result<OpenPort> OpenPort::open(const CommonOptions& options, const std::string&
   (void)interface;
 #endif
   if (opened.reason_.empty()) opened.reason_ = options.io == "udp" ? "asked for" : "AF_XDP has nothing to offer on this interface";
-  ONEHOP_TRY(config, udp_config(options, local));
+  ONEHOP_TRY(config, udp_config(options, local, has_fragments));
   ONEHOP_TRY(made, UdpPort::open(config));
     opened.port_ = std::move(made);
   return opened;

@@ -21,9 +21,10 @@ namespace onehop::tool {
 class OpenPort {
  public:
   /// open opens what --io asks for on `interface`, bound to `local` (its port may be 0). A named io that is not to be had
-  /// is an error; auto falls back to UDP and says why. Needs the privileges of the io; no file is touched.
+  /// is an error; auto falls back to UDP and says why. `has_fragments`: for datagrams of 64 KB, which UDP alone can. Needs
+  /// the privileges of the io; no file is touched.
   [[nodiscard]] static Result<OpenPort> open(const CommonOptions& options, const std::string& interface,
-                                             const sockaddr_storage& local);
+                                             const sockaddr_storage& local, bool has_fragments);
 
   [[nodiscard]] PortInfo info() const;
   [[nodiscard]] Result<std::uint16_t> local_port() const;

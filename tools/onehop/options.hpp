@@ -46,6 +46,7 @@ struct SendOptions {
   std::vector<std::string> paths;
   std::string to;
   double wait_seconds = 5;
+  bool has_fragments = false;
 };
 
 struct RecvOptions {

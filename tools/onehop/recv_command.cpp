@@ -66,7 +66,7 @@ class RecvJob final : public plane::RecvHost {
   Result<plane::DataOpened> open_data(const plane::PeerLink& link) override {
     ONEHOP_TRY(route, plane::find_route(link.peer.address, options_.common.interface));
     const std::string& interface = fixed_interface_.empty() ? route.link.name : fixed_interface_;
-    ONEHOP_TRYV(job_.open_port(interface, link.local.address, listen_port_));
+    ONEHOP_TRYV(job_.open_port(interface, link.local.address, listen_port_, offer_->has_fragments));
     return job_.opened(route);
   }
 
@@ -88,9 +88,9 @@ class RecvJob final : public plane::RecvHost {
     sizes_.clear();
     for (const file::ManifestEntry& entry : offer_->manifest.files) sizes_.push_back(entry.size);
     run::ReceiverLoopConfig config;
-    config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
+    config.frame_bytes = plan.has_fragments ? wire::datagram_bytes_max : plan.frame_body_max_bytes + wire::overhead_bytes;
     config.receiver.block_slots = file::receiver_slots;
-    config.receiver.body_bytes_max = plan.frame_body_max_bytes;
+    config.receiver.body_bytes_max = config.frame_bytes - wire::overhead_bytes;
     config.receiver.is_repair_lazy = plan.is_repair_lazy;
     config.receiver.file_sizes = sizes_;
     auto engine = job_.port().make_receiver(job_.keys_of(plan, false), config, links.for_engine());
@@ -131,7 +131,7 @@ class RecvJob final : public plane::RecvHost {
   Result<void> open_and_drop(const plane::IpAddress& peer) {
     ONEHOP_TRY(route, plane::find_route(peer, options_.common.interface));
     const std::string& interface = fixed_interface_.empty() ? route.link.name : fixed_interface_;
-    ONEHOP_TRYV(job_.open_port(interface, route.source, listen_port_));
+    ONEHOP_TRYV(job_.open_port(interface, route.source, listen_port_, offer_->has_fragments));
     ONEHOP_TRYV(become_sudo_user());
     return success();
   }
@@ -219,7 +219,7 @@ Result<std::string> open_port_early(const RecvOptions& options, const Endpoint& 
     return Error{ExitCode::usage, "choose the interface for --io afxdp",
                  candidates.empty() ? "no interface that is up has a matching address" : "several interfaces have an address",
                  "Name it with --iface IF or its address with --listen ADDR"};
-  ONEHOP_TRYV(job.open_port(candidates.front().interface, candidates.front().address, listen.port));
+  ONEHOP_TRYV(job.open_port(candidates.front().interface, candidates.front().address, listen.port, false));
   return candidates.front().interface;
 }
 

@@ -75,6 +75,7 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
           {"frame_bytes", facts.frame_bytes},
           {"law", facts.law},
           {"repair", facts.repair},
+          {"fragments", facts.fragments},
           {"tx_queue", tx},
           {"rx_ring", queue_json(path.rx_ring, {state.rx_ring_p50, state.rx_ring_p99, state.rx_ring_max})},
           {"app_buffer", queue_json(path.app_buffer, {state.app_buffer_p50, state.app_buffer_p99, state.app_buffer_max})},

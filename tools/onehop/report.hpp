@@ -26,6 +26,7 @@ struct RunFacts {
   std::string role;                 ///< "send" or "recv"
   std::string io_requested, io_used, io_mode, io_reason;
   std::string repair = "eager";     ///< as agreed
+  std::string fragments = "off";    ///< "on", and when sending "given_up"
   std::string law;
   std::string file_io;
   std::string aead;

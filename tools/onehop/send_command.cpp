@@ -45,7 +45,7 @@ class SendJob final : public plane::SendHost {
 
   Result<plane::DataOpened> open_data(const plane::PeerLink& link) override {
     ONEHOP_TRY(route, plane::find_route(link.peer.address, options_.common.interface));
-    ONEHOP_TRYV(job_.open_port(route.link.name, link.local.address, 0));
+    ONEHOP_TRYV(job_.open_port(route.link.name, link.local.address, 0, options_.has_fragments));
     return job_.opened(route);
   }
 
@@ -74,6 +74,8 @@ class SendJob final : public plane::SendHost {
     run::SenderLoopConfig config;
     config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
     config.sender.body_bytes_max = plan.frame_body_max_bytes;
+    // A session that starts once more, for a file that changed, does not go back to fragments once they were given up.
+    if (plan.has_fragments && job_.port().info().mode == "fragments") config.fragmented_bytes = wire::datagram_bytes_max;
     config.sender.block_slots = file::sender_slots;
     config.sender.is_repair_lazy = plan.is_repair_lazy;
     ONEHOP_TRY(made, random_seed());
@@ -125,13 +127,19 @@ Result<void> open_port_early(const SendOptions& options, const Endpoint& to, Job
     return Error{ExitCode::peer_unreachable, "find " + to.host, error.message(), "Give a numeric address"};
   const auto address = plane::Endpoint::from_sockaddr(found.begin()->endpoint().data(), static_cast<socklen_t>(found.begin()->endpoint().size()));
   ONEHOP_TRY(route, plane::find_route(address->address, options.common.interface));
-  return job.open_port(route.link.name, route.source, 0);
+  return job.open_port(route.link.name, route.source, 0, options.has_fragments);
+}
+
+Result<void> check_fragments(const SendOptions& options) {
+  if (!options.has_fragments || options.common.frame_bytes == 0) return success();
+  return Error{ExitCode::usage, "use --fragment with --frame-size", "a datagram in fragments is as large as UDP allows", "Leave one of them out"};
 }
 
 Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   ONEHOP_TRY(to, parse_endpoint(options.to));
   if (to.host.empty()) return Error{ExitCode::usage, "send", "--to names no host", "Write --to HOST or --to HOST:PORT"};
   ONEHOP_TRYV(check_options(options.common));
+  ONEHOP_TRYV(check_fragments(options));
   ONEHOP_TRY(code, plane::read_code({.file = options.common.code_file}));
   ONEHOP_TRY(key, plane::stretch(code));
 
@@ -153,6 +161,7 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
     session_options.digest = std::move(made);
   session_options.key_interval = options.common.key_interval_packets;
   session_options.is_repair_lazy = options.common.repair == "lazy";
+  session_options.has_fragments = options.has_fragments;
   session_options.dscp = dscp_of(options.common);
   session_options.interface = options.common.interface;
   SendJob host{options, reporter, std::move(files), job};
@@ -165,6 +174,9 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
     session.interrupt();
   }};
   plane::SessionEnd end;
+  if (options.has_fragments)
+    reporter.warn("--fragment is an experiment: datagrams of 64 KB leave in IP fragments. One lost frame is a lost datagram, and what is left of "
+                  "40 of them fills the receiver's reassembly memory for 30 s, for every program on it");
   reporter.event("start", {{"role", "send"}, {"to", options.to}, {"files", host.manifest().files.size()},
                            {"bytes_total", file::total_bytes(host.manifest())}, {"version", ONEHOP_VERSION}});
   session.start([&](const plane::SessionEnd& ended) {

@@ -37,6 +37,7 @@ Offer some_offer() {
   offer.data_port = 7411;
   offer.file_count = 2;
   offer.total_bytes = 1'000'000;
+  offer.has_fragments = true;
   return offer;
 }
 std::vector<Message> samples() {

@@ -13,6 +13,8 @@
 namespace onehop {
 namespace {
 
+constexpr std::size_t datagram_bytes_max = 65'507;  // of IPv4
+
 sockaddr_storage loopback(std::uint16_t port) {
   sockaddr_storage storage{};
   auto& in4 = reinterpret_cast<sockaddr_in&>(storage);
@@ -55,22 +57,23 @@ std::size_t take_all(UdpPort& port, std::size_t length) {
   return total;
 }
 
-/// options_of finds the port's socket among ours and reads SO_PRIORITY and IP_TOS.
-std::pair<int, int> options_of(const UdpPort& port) {
+/// option_of finds the port's socket among ours and reads one of its options.
+int option_of(const UdpPort& port, int level, int name) {
   for (int fd = 0; fd < 1024; ++fd) {
     sockaddr_in local{};
     socklen_t length = sizeof local;
     if (::getsockname(fd, reinterpret_cast<sockaddr*>(&local), &length) != 0) continue;
     if (local.sin_family != AF_INET || ntohs(local.sin_port) != port.local_port().value()) continue;
-    int priority = -1, tos = -1;
-    length = sizeof priority;
-    REQUIRE(::getsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, &length) == 0);
-    length = sizeof tos;
-    REQUIRE(::getsockopt(fd, IPPROTO_IP, IP_TOS, &tos, &length) == 0);
-    return {priority, tos};
+    int value = -1;
+    length = sizeof value;
+    REQUIRE(::getsockopt(fd, level, name, &value, &length) == 0);
+    return value;
   }
   FAIL("the port has no socket");
-  return {};
+  return -1;
+}
+std::pair<int, int> options_of(const UdpPort& port) {
+  return {option_of(port, SOL_SOCKET, SO_PRIORITY), option_of(port, IPPROTO_IP, IP_TOS)};
 }
 
 }  // namespace
@@ -78,6 +81,24 @@ std::pair<int, int> options_of(const UdpPort& port) {
 TEST_CASE("priority and DSCP are the socket's, and the DSCP does not overwrite the priority or ECN", "[port][udp]") {
   CHECK(options_of(*open()) == std::pair{0, 2});
   CHECK(options_of(*open({.priority = 1, .dscp = 8})) == std::pair{1, 8 << 2 | 2});
+}
+
+// Loopback carries the largest datagram whole; tests/lab/fragment_test.py sees fragments.
+TEST_CASE("a port with fragments lets the kernel cut, and does not when they end", "[port][udp]") {
+  auto sender = open({.frame_bytes_max = datagram_bytes_max, .has_fragments = true});
+  auto receiver = open({.frame_bytes_max = datagram_bytes_max, .has_fragments = true});
+  connect(*sender, *receiver);
+  CHECK(sender->info().mode == "fragments");
+  CHECK(option_of(*sender, IPPROTO_IP, IP_MTU_DISCOVER) == IP_PMTUDISC_DONT);
+  send(*sender, 3, datagram_bytes_max);
+  CHECK(take_all(*receiver, datagram_bytes_max) == 3);
+  const bool has_gso = open()->info().mode == "gso";
+  sender->end_fragments();
+  CHECK(sender->info().mode == (has_gso ? "gso" : "plain"));
+  CHECK(option_of(*sender, IPPROTO_IP, IP_MTU_DISCOVER) == IP_PMTUDISC_PROBE);
+  CHECK(option_of(*open(), IPPROTO_IP, IP_MTU_DISCOVER) == IP_PMTUDISC_PROBE);
+  send(*sender, 10, 1400);
+  CHECK(take_all(*receiver, 1400) == 10);
 }
 
 TEST_CASE("44 equal frames leave by one call and arrive as one super-packet", "[port][udp]") {
