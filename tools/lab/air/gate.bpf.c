@@ -3,8 +3,8 @@
 // size in a ring that the control process has mapped, and refuse what finds the queue full. At the ingress of the
 // device's peer: count what has really left, and drop what the model has given up.
 //
-// Frames of the experimental type 0x88b5 (IEEE 802) are the control process's own: they open and kick the gate, are
-// not counted and do not reach a host.
+// Frames of the experimental type 0x88b5 (IEEE 802) are the control process's own: they kick the gate, pass it, are not
+// counted and do not reach a host.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>

@@ -24,10 +24,14 @@ namespace {
 constexpr int cell_log = 5, size_log = 4;
 constexpr std::size_t table_slots = 128;
 constexpr std::uint16_t too_large = 65'535;
+constexpr std::uint16_t kick_cost = 0;  // the kernel makes it one byte
 constexpr std::uint32_t queue_bytes = 1U << 30;  // the tap limits the queue, in frames
 constexpr std::size_t slot_of(std::uint32_t bytes) noexcept { return (bytes - 1) >> cell_log; }
-// A frame shorter than a slot: the table makes it too large.
+// A frame shorter than a slot.
 constexpr std::size_t kick_bytes = 20;
+// For kicks that stand between the frames of a grant, one byte each. Too few: a kick keeps the frames behind it back until the
+// grant is repeated. As much as the last frame of a GSO packet costs (66 at the least): that frame leaves too early.
+constexpr std::uint32_t kicks_cost_max = 48;
 
 class Message {
  public:
@@ -87,6 +91,7 @@ void Gate::write_message(int ifindex, int mtu_bytes) {
   out.attribute(TCA_STAB_BASE, &spec, sizeof spec);
   std::array<std::uint16_t, table_slots> table;
   table.fill(too_large);
+  table[0] = kick_cost;
   // The last slot of the unit may reach beyond it; only GSO packets are there, and TBF lets those go as one.
   for (std::size_t slot = 1; slot <= slot_of(unit_); ++slot) table[slot] = static_cast<std::uint16_t>(unit_ >> size_log);
   out.attribute(TCA_STAB_DATA, table.data(), sizeof table);
@@ -133,7 +138,7 @@ Result<Gate> Gate::open(const Place& place, int mtu_bytes) {
 
 bool Gate::grant(std::uint32_t cost_bytes) noexcept {
   // A burst below a unit would make TBF refuse every packet at its door. The rest of it is too little for a packet.
-  const std::uint32_t burst = std::max(cost_bytes, unit_);
+  const std::uint32_t burst = std::max(cost_bytes, unit_) + kicks_cost_max;
   std::memcpy(message_.data() + burst_at_, &burst, sizeof burst);
   if (::send(netlink_.get(), message_.data(), message_.size(), MSG_DONTWAIT) < 0) return false;
   constexpr std::array<std::uint8_t, kick_bytes> frame{0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, ETH_P_802_EX1 >> 8, ETH_P_802_EX1 & 0xff};

@@ -5,7 +5,9 @@
 // sets the tokens to the whole burst: grant() changes the burst to what the next frames cost, and exactly those leave.
 // A size table makes the costs known: a packet up to `unit` bytes costs `unit`; a larger one is GSO and counts as more
 // than any burst, so TBF cuts it into frames that cost their true length. A change does not wake a queue that sleeps, so a
-// frame follows that the table makes too large: TBF drops it where it would be queued, and looks at its queue.
+// kick follows: a frame of less than 32 bytes, which the table makes cost next to nothing. It goes to the queue's end and
+// leaves when its turn comes; the tap behind the gate takes it away. (A kick that TBF drops would wake the queue as well,
+// but then the queue says that it dropped frames, and whoever reads it slows down.)
 //
 // A control process that is killed or stopped leaves the gate shut but for the rest of one grant.
 // Source: net/sched/sch_tbf.c (tbf_change, tbf_enqueue, tbf_segment) and sch_api.c (qdisc_change) of Linux 6.18.
