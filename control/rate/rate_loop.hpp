@@ -35,8 +35,8 @@ class RateLoop {
   /// tick does one step. `now` never goes back. Syscalls: those of the source, at most every 4 ms; write by the trace.
   void tick(Instant now);
 
-  /// next_tick_in is when tick() should be called again: 0.5 ms in the first 50 ms of data, then 1 ms, 2 ms in the steady
-  /// state, 20 ms when nothing happens.
+  /// next_tick_in is when tick() should be called again: 0.5 ms while the first data is awaited (for a second at most) and in its
+  /// first 50 ms, then 1 ms, 2 ms in the steady state, 20 ms when nothing happens.
   [[nodiscard]] Nanos next_tick_in() const noexcept { return next_tick_in_; }
 
   /// publish_state writes Latest<RateState> at once (tick() does so every 20 ms).
@@ -72,6 +72,7 @@ class RateLoop {
   std::uint64_t path_version_ = 0;
   bool has_ticked_ = false;
   Instant ticked_at_{};
+  Instant begun_at_{};            // the first tick
   bool is_flowing_ = false;
   Instant flow_began_at_{};
   Instant flowed_at_{};

@@ -94,6 +94,20 @@ TEST_CASE("the loop ticks fast at the start, every 2 ms in the steady state and 
   CHECK(b.loop.next_tick_in() == 20ms);
 }
 
+// Bounds: none; a data frame that finds the law idle goes at the start rate until the next tick.
+TEST_CASE("the loop ticks fast while the first data is awaited, and gives up after a second", "[control][rate]") {
+  Bench b;
+  b.report = {};
+  b.loop.tick(b.now);
+  CHECK(b.loop.next_tick_in() == 500us);
+  b.now += 999ms;
+  b.loop.tick(b.now);
+  CHECK(b.loop.next_tick_in() == 500us);
+  b.now += 2ms;
+  b.loop.tick(b.now);
+  CHECK(b.loop.next_tick_in() == 20ms);
+}
+
 TEST_CASE("the link source is asked at most every 4 ms and not at all when idle", "[control][rate]") {
   Bench b;
   b.source.reading = link::LowerQueue{.occupancy = kib(400), .capacity = mib(1)};
