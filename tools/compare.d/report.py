@@ -89,7 +89,7 @@ def print_result(result):
 
 
 def write_results(path, results, command, onehop_version, load, tcp_law):
-    """write_results replaces docs/results.md by what this run measured."""
+    """write_results replaces the file at `path` by what this run measured."""
     lines = ["<!-- SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only -->", "# Measured results", "", "Written by `tools/compare --write`; do not edit.", "",
              f"- command: `{command}`",
              f"- machine: {machine()}",

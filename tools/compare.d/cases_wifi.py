@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""Cases over the lab's Wi-Fi links, where data and acknowledgements share the air: `compare --wifi`.
+
+onehop reads the link from the lab's model (--link-model), as it reads a Wi-Fi driver elsewhere. Goodput is file to file for all.
+"""
+
+import bisect
+import csv
+import statistics
+
+import air
+import lab as labs
+from cases_queue import Pinger, loaded_echoes, percentile
+from measure import MeasureError, Sampler
+from report import Metric
+from transfer import run_onehop
+
+MAIN = "wifi-ac80"
+PORTS = ("udp", "afxdp")
+SMALL_BYTES = 10_000_000
+PING_SECONDS = 0.020  # each echo costs two turns on the air: 50 a second take 1 % of it
+ECHOES_MIN = 50       # for a p95
+TAU_SECONDS = 0.008   # qcut's on Wi-Fi, before it adapts
+PAYLOAD_PER_FRAME = 1428  # of onehop, in a frame of 1514
+
+
+def _onehop(context, lab, file, io, *extra, trace=None):
+    return run_onehop(lab, file, context.folder, io, context.work, trace=trace, extra=("--link-model", lab.env["ONEHOP_LAB_FACTS_A"], *extra))
+
+
+def _with_ping(context, lab, move):
+    """_with_ping returns (what move() returns, p95 of the echoes while it moved data, in ms)."""
+    flow = Sampler(lab, "b", "rx", "vb", 0.005, context.work)
+    pinger = Pinger(lab, context.work, PING_SECONDS)
+    value = move()
+    echoes = loaded_echoes(pinger.echoes(), flow.rows())
+    if len(echoes) < ECHOES_MIN and not context.is_quick:
+        raise MeasureError(f"ping beside the transfer: {len(echoes)} echoes, {ECHOES_MIN} wanted")
+    return value, percentile(echoes, 0.95) if echoes else None
+
+
+def _calibration(profile):
+    loss, name = "-loss-1" if profile.endswith("-loss-1") else "", profile.removeprefix("wifi-")
+
+    def run(context):
+        values = {}
+        for traffic in ("udp", "cubic"):
+            bps, _ = air.trusted(context, profile, lambda lab: air.saturated_bps(lab, traffic, context.size(4, 1.5), context.work))
+            values[traffic] = bps / 1e6
+            values[f"ns3_{traffic}"] = air.NS3[traffic, name]
+            values[f"off_{traffic}"] = abs(bps / 1e6 / air.NS3[traffic, name] - 1) * 100
+        return values
+
+    metrics = []
+    for traffic, text in (("udp", "saturating UDP"), ("cubic", "one TCP flow, Cubic")):
+        metrics += [Metric(f"off_{traffic}", f"{text}: off ns-3 by", "%", "<=", air.WIDEST_PERCENT),
+                    Metric(traffic, f"{text}: lab", "Mbit/s"), Metric(f"ns3_{traffic}", f"{text}: ns-3", "Mbit/s")]
+    return f"calibration-{name}", f"the lab's {profile} beside ns-3{', 1 % of the MPDUs lost' if loss else ''}", metrics, run
+
+
+def _main(context):
+    big, small = context.file(context.size(250_000_000, 50_000_000)), context.file(SMALL_BYTES)
+
+    def by_cubic(lab, file):
+        return air.tcp_file(lab, file, context.folder, context.work, "cubic")
+
+    def by_onehop(io):
+        return lambda lab, file: _onehop(context, lab, file, io).seconds
+
+    programs = [("cubic", by_cubic), *((io, by_onehop(io)) for io in PORTS)]
+
+    def run(lab):
+        air.give_tcp_its_buffers(lab)
+        values, small_seconds = {}, {name: [] for name, _ in programs}
+        for i in range(len(programs)):
+            name, move = programs[(i + context.round) % len(programs)]
+            seconds, values[f"p95_{name}"] = _with_ping(context, lab, lambda: move(lab, big))
+            values[f"bps_{name}"] = big.stat().st_size * 8 / seconds / 1e6
+        for _ in range(context.size(5, 2)):
+            for name, move in programs:
+                small_seconds[name].append(move(lab, small))
+        for name, seconds in small_seconds.items():
+            values[f"small_{name}"] = statistics.median(seconds)
+        values["bps_bbr"] = big.stat().st_size * 8 / air.tcp_file(lab, big, context.folder, context.work, "bbr") / 1e6
+        return values
+
+    values, report = air.trusted(context, MAIN, run)
+    ceiling = report.model_bps / 1e6 * PAYLOAD_PER_FRAME / (labs.FRAME_BYTES - 42)
+    values |= {"ceiling": ceiling, "most": ceiling / values["bps_cubic"],
+               "most_sooner": (1 - SMALL_BYTES * 8 / (ceiling * 1e6) / values["small_cubic"]) * 100}
+    for io in PORTS:
+        values |= {f"gain_{io}": values[f"bps_{io}"] / values["bps_cubic"], f"use_{io}": values[f"bps_{io}"] / ceiling,
+                   f"sooner_{io}": (1 - values[f"small_{io}"] / values["small_cubic"]) * 100}
+        if values["p95_cubic"] and values[f"p95_{io}"]:
+            values[f"ping_{io}"] = values[f"p95_{io}"] / values["p95_cubic"]
+    return values
+
+
+def _main_metrics():
+    metrics = []
+    for io in PORTS:
+        metrics += [Metric(f"gain_{io}", f"onehop --io {io}: goodput / TCP Cubic's", "", ">=", 1.25),
+                    Metric(f"ping_{io}", f"onehop --io {io}: ping p95 / that beside Cubic", "", "<=", 1.0),
+                    Metric(f"sooner_{io}", f"onehop --io {io}: 10 MB sooner than Cubic by", "%", ">=", 40)]
+    metrics += [Metric("most", "what the channel allows: goodput of full frames without any acknowledgement / TCP Cubic's"),
+                Metric("most_sooner", "what the channel allows: 10 MB sooner than Cubic by", "%"),
+                Metric("ceiling", "goodput of full frames without any acknowledgement", "Mbit/s")]
+    metrics += [Metric(f"use_{io}", f"onehop --io {io}: goodput / that ceiling") for io in PORTS]
+    for name, text in (("cubic", "TCP Cubic, 20 MB buffers"), ("udp", "onehop --io udp"), ("afxdp", "onehop --io afxdp")):
+        metrics += [Metric(f"bps_{name}", f"{text}: goodput", "Mbit/s"), Metric(f"p95_{name}", f"{text}: ping p95", "ms"),
+                    Metric(f"small_{name}", f"{text}: 10 MB", "s")]
+    return metrics + [Metric("bps_bbr", "TCP BBR, 20 MB buffers: goodput", "Mbit/s")]
+
+
+def trace_delays(path):
+    """trace_delays: own bytes in the lower queue by the rate at which the model's queue drained around then, in seconds."""
+    with open(path) as file:
+        rows = [row for row in csv.DictReader(line for line in file if not line.startswith("#")) if row["exact_drained_bytes"]]
+    if not rows:
+        raise MeasureError(f"read {path}: the model told nothing")
+    first = int(rows[0]["t_ns"])
+    at = [(int(row["t_ns"]) - int(row["exact_queue_age_ns"]) - first) / 1e9 for row in rows]
+    drained = [int(row["exact_drained_bytes"]) * PAYLOAD_PER_FRAME / labs.FRAME_BYTES for row in rows]
+    delays = []
+    for i, row in enumerate(rows):
+        begin, end = bisect.bisect_left(at, at[i] - 0.05), min(bisect.bisect_left(at, at[i] + 0.05), len(at) - 1)
+        if at[i] < 0.2 or row["bottleneck"] == "source" or at[end] - at[begin] < 0.05 or drained[end] <= drained[begin]:
+            continue
+        delays.append(int(row["tx_queue_bytes"]) * (at[end] - at[begin]) / (drained[end] - drained[begin]))
+    if len(delays) < 100:
+        raise MeasureError(f"read {path}: {len(delays)} rows while data flowed")
+    return delays
+
+
+QCUT_LAWS = (("safe-range", "safe-range"), ("paper", "wdtcp:paper"), ("fixed", "fixed:800Mbit"))
+
+
+def _qcut(io):
+    def run(context):
+        file, trace = context.file(context.size(120_000_000, 50_000_000)), context.work / "trace.csv"
+
+        def measure(lab):
+            values = {}
+            for key, law in QCUT_LAWS:
+                free = _onehop(context, lab, file, io, "--law", law, trace=trace)
+                values[f"free_{key}"] = percentile(trace_delays(trace), 0.99) * 1000
+                cut = _onehop(context, lab, file, io, "--law", law, "--qcut", trace=trace)
+                values[f"cut_{key}"] = percentile(trace_delays(trace), 0.99) * 1000
+                values[f"tau_{key}"] = values[f"cut_{key}"] / 1000 / TAU_SECONDS
+                values[f"loss_{key}"] = (1 - cut.goodput_bps / free.goodput_bps) * 100
+            return values
+
+        return air.trusted(context, MAIN, measure)[0]
+
+    metrics = []
+    for key, law in QCUT_LAWS:
+        metrics += [Metric(f"tau_{key}", f"{law}, gated: p99 of the delay below us / tau", "", "<=", 2),
+                    Metric(f"loss_{key}", f"{law}: goodput lost by the gate", "%", "<=", 2),
+                    Metric(f"free_{key}", f"{law}: p99 of the delay below us, ungated", "ms"), Metric(f"cut_{key}", f"{law}: the same, gated", "ms")]
+    return f"qcut-{io}", f"--qcut around three laws over {MAIN}, --io {io}; tau = 8 ms", metrics, run
+
+
+def _laws(context):
+    file = context.file(context.size(120_000_000, 50_000_000))
+
+    def run(lab):
+        values = {}
+        for law in ("auto", "wdtcp", "cupid", "safe-range"):
+            for io in PORTS:
+                outcome, values[f"p95_{law}_{io}"] = _with_ping(context, lab, lambda: _onehop(context, lab, file, io, "--law", law))
+                values[f"bps_{law}_{io}"] = outcome.goodput_bps / 1e6
+        return values
+
+    return air.trusted(context, MAIN, run)[0]
+
+
+_LAW_METRICS = [metric for law in ("auto", "wdtcp", "cupid", "safe-range") for io in PORTS
+                for metric in (Metric(f"bps_{law}_{io}", f"--law {law} --io {io}: goodput", "Mbit/s"),
+                               Metric(f"p95_{law}_{io}", f"--law {law} --io {io}: ping p95", "ms"))]
+
+
+def _changing(name, about, least):
+    """_changing compares with saturating UDP in frames of the same size over the same channel, over whole periods of its trace."""
+    profile = f"{MAIN}-{name}"
+
+    def run(context):
+        period = labs.profile(profile)["wifi"].get("trace_period", 1.0)
+        span = context.size(2, 1) * period
+
+        def measure(lab):
+            udp = air.saturated_bps(lab, "udp", span, context.work) * PAYLOAD_PER_FRAME / air.PAYLOAD_BYTES
+            values = {"udp": udp / 1e6}
+            file = context.file(int(udp / 8 * span))
+            for io in PORTS:
+                outcome, values[f"p95_{io}"] = _with_ping(context, lab, lambda: _onehop(context, lab, file, io))
+                values |= {f"use_{io}": outcome.goodput_bps / udp, f"bps_{io}": outcome.goodput_bps / 1e6}
+            return values
+
+        return air.trusted(context, profile, measure)[0]
+
+    metrics = [Metric(f"use_{io}", f"--io {io}: goodput / saturating UDP's", "", ">=", least) for io in PORTS]
+    metrics += [Metric("udp", "saturating UDP, as goodput of our frames", "Mbit/s")]
+    metrics += [metric for io in PORTS for metric in (Metric(f"bps_{io}", f"--io {io}: goodput", "Mbit/s"), Metric(f"p95_{io}", f"--io {io}: ping p95", "ms"))]
+    return f"{profile.removeprefix('wifi-')}", about, metrics, run
+
+
+def cases():
+    profiles = dict.fromkeys(f"wifi-{name}" for _, name in air.NS3)
+    return [("ac80", f"{MAIN}: onehop with the model's facts, beside TCP; 250 MB and 10 MB, file to file", _main_metrics(), _main),
+            _qcut("udp"), _qcut("afxdp"), *(_calibration(profile) for profile in profiles),
+            ("laws", f"{MAIN}: the laws with the model's facts, 120 MB", _LAW_METRICS, _laws),
+            _changing("mcs", "the PHY rate changes every 0.5 s", 0.9), _changing("contender", "two other stations always send; the law keeps to 0.8 of an even share of the air", 0.6)]
