@@ -171,11 +171,7 @@ Result<void> AfXdpPort::open_sender(const AfXdpConfig& config, const xdp::BindTa
 
 Result<void> AfXdpPort::finish_set_up(const AfXdpConfig& config) {
   // 1. The data path's own memory.
-  tx_first_chunk_ = config.rx_frames;
-  sent_bytes_.assign(config.tx_frames, 0);
-  free_.clear();
-  free_.reserve(config.tx_frames);
-  for (std::uint32_t chunk = config.tx_frames; chunk-- > 0;) free_.push_back(chunk);
+  chunks_.set_up(config.rx_frames, config.tx_frames, queues_.front().umem.chunk_bytes());
   wake_fd_ = Fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   if (!wake_fd_.is_open()) return errno_error(ExitCode::internal_error, "make an eventfd");
   poll_fds_.assign(1, {.fd = wake_fd_.get(), .events = POLLIN, .revents = 0});

@@ -38,29 +38,20 @@ timespec timespec_of(Nanos span) noexcept {
 std::span<std::byte> AfXdpPort::lend(std::size_t frame_bytes) noexcept {
   ONEHOP_CHECK(frame_bytes <= frame_bytes_max_);
   if (!has_path_) return {};
-  if (lent_ == no_chunk) {
-    if (free_.empty() && reclaim() == 0) return {};
-    lent_ = free_.back();
-    free_.pop_back();
-  }
-  const xdp::Umem& umem = queues_.front().umem;
-  return {umem.at(umem.offset_of(tx_first_chunk_ + lent_)) + xdp::tx_payload_offset_bytes, frame_bytes};
+  RxQueue& queue = queues_.front();
+  std::uint64_t offset_bytes = 0;
+  if (!chunks_.lend(queue.socket.completion, offset_bytes)) return {};
+  lent_slot_ = offset_bytes + xdp::tx_payload_offset_bytes;
+  return {queue.umem.at(lent_slot_), frame_bytes};
 }
 
 void AfXdpPort::commit(std::size_t frame_bytes) noexcept {
-  ONEHOP_CHECK(lent_ != no_chunk);
+  ONEHOP_CHECK(chunks_.has_lent());
   ONEHOP_CHECK(frame_bytes > 0 && frame_bytes <= frame_bytes_max_);
-  const xdp::Umem& umem = queues_.front().umem;
-  const std::uint64_t start = umem.offset_of(tx_first_chunk_ + lent_) + xdp::tx_payload_offset_bytes - template_.size();
-  std::byte* headers = umem.at(start);
+  const std::uint64_t start = lent_slot_ - template_.size();
+  std::byte* headers = queues_.front().umem.at(start);
   template_.write(headers, {headers + template_.size(), frame_bytes});
-
-  const auto wire_bytes = static_cast<std::uint32_t>(template_.size() + frame_bytes);
-  const bool is_taken = sender_.tx.push({.addr = start, .len = wire_bytes, .options = 0});
-  ONEHOP_CHECK(is_taken);  // the ring has an entry for every TX chunk
-  sent_bytes_[lent_] = wire_bytes;
-  occupancy_ += Bytes{wire_bytes};
-  lent_ = no_chunk;
+  chunks_.commit(sender_.tx, start, static_cast<std::uint32_t>(template_.size() + frame_bytes));
   ++unpublished_frames_;
 }
 
@@ -96,36 +87,15 @@ std::size_t AfXdpPort::flush(Instant) noexcept {
   return left_frames;
 }
 
-// reclaim() takes back the frames the kernel has finished with. It is the only place a TX chunk becomes free again, so
-// it is also the only place drained_total grows. Returns the frames; at most one ring's worth.
-std::uint32_t AfXdpPort::reclaim() noexcept {
-  RxQueue& queue = queues_.front();
-  const std::uint32_t done_frames = queue.socket.completion.acquire(queue.socket.completion.size());
-  for (std::uint32_t i = 0; i < done_frames; ++i) {
-    const std::uint32_t chunk = queue.umem.chunk_of(queue.socket.completion[i]);
-    ONEHOP_CHECK(chunk >= tx_first_chunk_ && chunk - tx_first_chunk_ < sent_bytes_.size());
-    const std::uint32_t wire_bytes = std::exchange(sent_bytes_[chunk - tx_first_chunk_], 0U);
-    ONEHOP_CHECK(wire_bytes > 0);  // the kernel returns what we lent it, and returns it once
-    occupancy_ -= Bytes{wire_bytes};
-    drained_total_ += Bytes{wire_bytes};
-    free_.push_back(chunk - tx_first_chunk_);
-  }
-  if (done_frames > 0) queue.socket.completion.release(done_frames);
-  ONEHOP_CHECK(occupancy_ >= Bytes{0});
-  if (occupancy_ == Bytes{0}) was_empty_ = true;
-  return done_frames;
-}
-
 QueueTelemetry AfXdpPort::tx_queue(Instant now) noexcept {
-  reclaim();
-  const bool is_backlogged = !std::exchange(was_empty_, occupancy_ == Bytes{0}) && occupancy_ > Bytes{0};
+  chunks_.reclaim(queues_.front().socket.completion);
   return {.at = now,
-          .occupancy = occupancy_,
-          .drained_total = drained_total_,
-          .capacity = Bytes{wire_frame_bytes_} * static_cast<std::int64_t>(sent_bytes_.size()),
+          .occupancy = chunks_.occupancy(),
+          .drained_total = chunks_.drained_total(),
+          .capacity = Bytes{wire_frame_bytes_} * static_cast<std::int64_t>(chunks_.chunks()),
           .refused_total = counters_.tx_refused_total,
           .scope = scope_,
-          .is_backlogged = is_backlogged};
+          .is_backlogged = chunks_.take_backlogged()};
 }
 
 // ---- receiving ----
@@ -144,48 +114,24 @@ std::size_t AfXdpPort::receive(std::span<RxFrame> views) noexcept {
 }
 
 std::size_t AfXdpPort::receive_from(RxQueue& queue, std::span<RxFrame> views) noexcept {
-  std::size_t count = 0;
-  auto& rx = queue.socket.rx;
-  const std::uint32_t ready = rx.acquire(static_cast<std::uint32_t>(views.size()));
-  for (std::uint32_t i = 0; i < ready; ++i) {
-    const xdp_desc descriptor = rx[i];
-    ONEHOP_CHECK(queue.umem.contains(descriptor.addr, descriptor.len));
-    queue.held[queue.held_frames++] = descriptor.addr;
-    const bool goes_on = (descriptor.options & XDP_PKT_CONTD) != 0;
-    const bool is_part = goes_on || queue.is_mid_frame;
-    if (goes_on && !queue.is_mid_frame) ++counters_.multi_descriptor_total;
-    queue.is_mid_frame = goes_on;
-    if (is_part) continue;
-    received_total_ += Bytes{descriptor.len};
-    const auto frame = wire::parse_udp_frame({queue.umem.at(descriptor.addr), descriptor.len});
-    if (!frame) {
-      ++counters_.malformed_total;
-      continue;
-    }
-    views[count++] = {.data = frame->payload.data(),
-                      .length = static_cast<std::uint32_t>(frame->payload.size()),
-                      .is_ce = frame->ecn == wire::Ecn::ce};
-  }
-  if (ready > 0) rx.release(ready);
-  return count;
+  const std::span<std::byte> memory{queue.umem.data(), static_cast<std::size_t>(queue.umem.memory().count)};
+  const auto taken = queue.chunks.take(queue.socket.rx, memory, views);
+  received_total_ += taken.bytes;
+  counters_.malformed_total += taken.malformed_frames;
+  counters_.multi_descriptor_total += taken.multi_descriptor_frames;
+  return taken.views;
 }
 
 void AfXdpPort::release() noexcept {
   for (RxQueue& queue : queues_) {
-    if (queue.held_frames > 0) release_to(queue);
+    if (queue.chunks.has_held()) release_to(queue);
   }
   is_holding_ = false;
 }
 
 // Syscalls: recvfrom, where the driver asks to be woken (zero-copy only).
 void AfXdpPort::release_to(RxQueue& queue) noexcept {
-  const std::uint64_t chunk_mask = ~std::uint64_t{queue.umem.chunk_bytes() - 1};
-  for (std::uint32_t i = 0; i < queue.held_frames; ++i) {
-    const bool is_taken = queue.socket.fill.push(queue.held[i] & chunk_mask);
-    ONEHOP_CHECK(is_taken);  // the ring has an entry for every RX chunk
-  }
-  queue.socket.fill.publish();
-  queue.held_frames = 0;
+  queue.chunks.give_back(queue.socket.fill, queue.umem.chunk_bytes());
   if (queue.socket.fill.needs_wakeup()) {
     ++syscalls_total_;
     (void)::recvfrom(queue.socket.fd(), nullptr, 0, MSG_DONTWAIT, nullptr, nullptr);

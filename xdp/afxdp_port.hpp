@@ -29,7 +29,9 @@
 #include "engine/port/port.hpp"
 #include "engine/wire/l2_l4.hpp"
 #include "xdp/probe.hpp"
+#include "xdp/rx_chunks.hpp"
 #include "xdp/steer.hpp"
+#include "xdp/tx_chunks.hpp"
 #include "xdp/udp_reservation.hpp"
 #include "xdp/umem.hpp"
 #include "xdp/xsk_socket.hpp"
@@ -99,9 +101,7 @@ class AfXdpPort {
   struct RxQueue {
     xdp::Umem umem;
     xdp::XskSocket socket;
-    std::array<std::uint64_t, rx_batch_max> held{};  // descriptors taken by receive(), due back at release()
-    std::uint32_t held_frames = 0;
-    bool is_mid_frame = false;                       // the last descriptor said that its frame goes on
+    xdp::RxChunks chunks;
   };
 
   AfXdpPort() = default;
@@ -116,13 +116,10 @@ class AfXdpPort {
   [[nodiscard]] Result<void> finish_set_up(const AfXdpConfig& config);
 
   // Data path, afxdp_port.cpp.
-  std::uint32_t reclaim() noexcept;
   [[nodiscard]] int kick_tx() noexcept;
   [[nodiscard]] std::size_t receive_from(RxQueue& queue, std::span<RxFrame> views) noexcept;
   void release_to(RxQueue& queue) noexcept;
   void read_statistics() noexcept;
-
-  static constexpr std::uint32_t no_chunk = ~0U;
 
   // Set at open.
   xdp::InterfaceFacts interface_;
@@ -135,7 +132,6 @@ class AfXdpPort {
   std::string refusals_;
   XdpMode mode_ = XdpMode::automatic;
   QueueScope scope_ = QueueScope::none;
-  std::uint32_t tx_first_chunk_ = 0;
   std::uint32_t wire_overhead_bytes_ = 0;
   std::size_t frame_bytes_max_ = 0;
   Bytes memory_{};
@@ -144,13 +140,9 @@ class AfXdpPort {
   wire::HeaderTemplate template_;
   bool has_path_ = false;
   std::uint32_t wire_frame_bytes_ = 0;           // a full frame at the current MTU, for capacities
-  std::vector<std::uint32_t> free_;              // stack of TX chunks, indices from tx_first_chunk_
-  std::vector<std::uint32_t> sent_bytes_;        // wire bytes in flight per TX chunk; 0: not in flight
-  std::uint32_t lent_ = no_chunk;
+  xdp::TxChunks chunks_;
+  std::uint64_t lent_slot_ = 0;                  // where in the UMEM the lent slot begins
   std::uint32_t unpublished_frames_ = 0;
-  Bytes occupancy_{};
-  Bytes drained_total_{};
-  bool was_empty_ = true;                        // the TX queue was seen empty since the last tx_queue()
   Bytes received_total_{};
   std::uint32_t next_queue_ = 0;                 // round robin
   std::uint64_t rx_refused_total_ = 0;
