@@ -20,6 +20,20 @@ class LogLinearHistogram {
     max_ = std::max(max_, value);
   }
 
+  /// merge counts what `other` has counted.
+  void merge(const LogLinearHistogram& other) noexcept {
+    for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i] += other.buckets_[i];
+    count_ += other.count_;
+    sum_ += other.sum_;
+    max_ = std::max(max_, other.max_);
+  }
+  /// for_each calls `use(upper edge, count)` for each bucket that is not empty, in ascending order.
+  template <class Use>
+  void for_each(Use use) const {
+    for (std::size_t i = 0; i < buckets_.size(); ++i)
+      if (buckets_[i] > 0) use(upper_edge(i), buckets_[i]);
+  }
+
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] std::uint64_t max() const noexcept { return max_; }
   [[nodiscard]] std::uint64_t mean() const noexcept { return count_ == 0 ? 0 : sum_ / count_; }
