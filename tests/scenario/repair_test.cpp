@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "tests/scenario/world.hpp"
+#include "tools/world/world.hpp"
 
 namespace onehop::scenario {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/scenario/world.hpp"
+#include "tools/world/world.hpp"
 
 namespace onehop::scenario {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-#include "tests/scenario/world.hpp"
+#include "tools/world/world.hpp"
 
 #include <algorithm>
 
@@ -25,6 +25,7 @@ run::SenderLoopConfig sender_config(const WorldConfig& config) {
   loop.frame_bytes = config.frame_bytes;
   loop.sender.body_bytes_max = config.frame_bytes - wire::overhead_bytes;
   loop.sender.block_slots = config.sender_slots;
+  loop.sender.in_flight_max = config.in_flight_max;
   loop.sender.first_packet_number = config.first_packet_number;
   loop.sender.skip_seed = config.seed;
   loop.sender.is_repair_lazy = config.is_repair_lazy;
@@ -36,6 +37,7 @@ run::ReceiverLoopConfig receiver_config(const WorldConfig& config) {
   loop.frame_bytes = config.frame_bytes;
   loop.first_packet_number = config.first_packet_number;
   loop.receiver.block_slots = config.receiver_slots;
+  loop.receiver.gap_ranges_max = config.gap_ranges_max;
   loop.receiver.body_bytes_max = config.frame_bytes - wire::overhead_bytes;
   loop.receiver.file_sizes = config.file_sizes;
   loop.receiver.is_repair_lazy = config.is_repair_lazy;
@@ -46,19 +48,20 @@ run::ReceiverLoopConfig receiver_config(const WorldConfig& config) {
 
 World::World(const WorldConfig& config)
     : config_{config},
-      link_{{.directions = {config.forward, config.backward}, .seed = config.seed, .frame_bytes_max = config.frame_bytes}},
-      sender_port_{link_, 0}, receiver_port_{link_, 1},
+      link_{{.directions = {config.forward, config.backward}, .seed = config.seed, .frame_bytes_max = config.frame_bytes,
+             .frames_max = config.link_frames_max}},
+      sender_port_{link_, 0, config.rings}, receiver_port_{link_, 1, config.rings}, sender_side_{config}, receiver_side_{config},
       source_{config.seed, config.sender_slots}, sink_{config.seed, config.receiver_slots},
       sender_{sender_port_, keys_for(config_, true), sender_config(config_), sender_side_.links()},
       receiver_{receiver_port_, keys_for(config_, false), receiver_config(config_), receiver_side_.links()},
       disk_rate_{config.disk_rate} {
-  auto law = law::make_law({.spec = config.law});
+  auto law = law::make_law({.spec = config.law, .has_qcut = config.has_qcut, .is_repair_lazy = config.is_repair_lazy && config.has_loss_mask});
   ONEHOP_CHECK(law.has_value());
   law_ = std::move(law).value();
   rate_ = std::make_unique<rate::RateLoop>(*law_, nullptr, sender_side_.report, limits_, sender_side_.grant, state_, nullptr);
   for (std::uint32_t slot = 0; slot < source_.slots(); ++slot) free_slots_.push_back(slot);
-  for (std::uint32_t slot = 0; slot < sink_.slots(); ++slot)
-    ONEHOP_CHECK(receiver_side_.file_to_engine.push(sink_.lend(slot)));
+  for (std::uint32_t slot = 0; slot < sink_.slots(); ++slot) to_receiver_.push_back(sink_.lend(slot));
+  feed_receiver();
   for (const std::uint64_t size : config_.file_sizes) bytes_total_ += size;
 }
 
@@ -66,44 +69,87 @@ World::~World() = default;
 
 void World::start() {
   const CommandKind kind = config_.is_path_proof_skipped ? CommandKind::start : CommandKind::prove_path;
-  ONEHOP_CHECK(sender_side_.commands.push({.kind = kind}));
-  ONEHOP_CHECK(receiver_side_.commands.push({.kind = kind}));
+  command(sender_side_, {.kind = kind});
+  command(receiver_side_, {.kind = kind});
+}
+
+/// Commands wait here while their ring is full, as they do in the plane.
+void World::command(Side& side, const Command& command) {
+  side.commands_waiting.push_back(command);
+  pass_commands(side);
+}
+
+void World::pass_commands(Side& side) {
+  while (!side.commands_waiting.empty() && side.commands.push(side.commands_waiting.front()))
+    side.commands_waiting.erase(side.commands_waiting.begin());
+}
+
+void World::follow_path(std::uint16_t mtu_bytes, bool is_up) {
+  const Command update{.kind = CommandKind::path_update, .path = {.mtu_bytes = mtu_bytes, .is_link_up = is_up}};
+  command(sender_side_, update);
+  command(receiver_side_, update);
 }
 
 const Outcome& World::run(Nanos span) {
   const Instant until = now() + span;
-  while (!outcome_.is_finished && !outcome_.has_failed && now() < until) step();
+  while (!outcome_.is_finished && !outcome_.has_failed && now() < until) step(until);
   return outcome_;
 }
 
-void World::step() {
+Instant World::due(Actor actor) const {
+  const Instant held = held_until_[static_cast<std::size_t>(actor)];
+  if (actor == Actor::control) return std::max(tick_at_, held);
+  const bool is_sender = actor == Actor::sender;
+  const Instant wanted = is_sender ? std::min(sender_at_, sender_port_.ready_at()) : std::min(receiver_at_, receiver_port_.ready_at());
+  return std::max(wanted, held);
+}
+
+void World::step(Instant until) {
   const Instant start = now();
-  Instant next = std::min({std::max(sender_at_, start), std::max(receiver_at_, start), std::max(tick_at_, start)});
-  next = std::min({next, std::max(sender_port_.ready_at(), start), std::max(receiver_port_.ready_at(), start)});
-  next = std::min(next, std::max(link_.next_event(), start));
+  Instant next = std::min({due(Actor::sender), due(Actor::receiver), due(Actor::control), link_.next_event(), until});
+  next = std::max(next, start);
   link_.run_until(next);
   const Instant t = link_.now();
-  if (t >= sender_at_ || t >= sender_port_.ready_at()) {
+  sender_port_.play();
+  receiver_port_.play();
+  for (const Actor actor : {Actor::sender, Actor::receiver, Actor::control})
+    if (t >= due(actor)) turn(actor, t);
+}
+
+void World::turn(Actor actor, Instant t) {
+  if (watch_ != nullptr) watch_->before_turn(actor, t);
+  if (actor == Actor::sender) {
     feed_sender();
     const run::Rest rest = sender_.turn(t);
     sender_at_ = std::max(rest.deadline, t + 1us);
     (void)sender_port_.wait(sender_at_, rest.is_rx_wanted);
-  }
-  if (t >= receiver_at_ || t >= receiver_port_.ready_at()) {
+  } else if (actor == Actor::receiver) {
+    feed_receiver();
     const run::Rest rest = receiver_.turn(t);
     receiver_at_ = std::max(rest.deadline, t + 1us);
     (void)receiver_port_.wait(receiver_at_, rest.is_rx_wanted);
     drain_receiver();
-  }
-  if (t >= tick_at_) {
+  } else {
     rate_->tick(t);
-    tick_at_ = t + config_.tick;
+    tick_at_ = t + (config_.tick > 0ns ? config_.tick : rate_->next_tick_in());
   }
   take_events();
+  pass_commands(sender_side_);
+  pass_commands(receiver_side_);
+  if (watch_ == nullptr) return;
+  watch_->after_turn(actor, t);
+  if (const Nanos delay = watch_->delay(actor); delay > 0ns) {
+    Instant& held = held_until_[static_cast<std::size_t>(actor)];
+    held = std::max(held, t + delay);
+  }
+}
+
+bool World::is_last_block() const {
+  return next_file_ + 1 == config_.file_sizes.size() && next_offset_ + block_bytes >= config_.file_sizes.back();
 }
 
 bool World::next_block(BlockRef& block) {
-  if (next_file_ >= config_.file_sizes.size()) return false;
+  if (next_file_ >= config_.file_sizes.size() || (is_last_block() && now() < config_.last_block_at)) return false;
   const std::uint64_t size = config_.file_sizes[next_file_];
   block.file = next_file_;
   block.offset = next_offset_;
@@ -120,17 +166,21 @@ void World::feed_sender() {
   BlockRef back;
   while (sender_side_.engine_to_file.pop(back))
     if (back.kind == BlockKind::block) free_slots_.push_back(back.slot);
-  while (!free_slots_.empty()) {
+  SpscRing<BlockRef>& ring = sender_side_.file_to_engine;
+  while (!free_slots_.empty() && ring.size() < ring.capacity()) {
     BlockRef block = source_.lend(free_slots_.back());
     if (!next_block(block)) break;
     free_slots_.pop_back();
     source_.fill(block);
-    ONEHOP_CHECK(sender_side_.file_to_engine.push(block));
+    ONEHOP_CHECK(ring.push(block));
   }
-  if (next_file_ >= config_.file_sizes.size() && !has_ended_) {
-    has_ended_ = true;
-    ONEHOP_CHECK(sender_side_.file_to_engine.push({.kind = BlockKind::end_of_files}));
-  }
+  if (next_file_ >= config_.file_sizes.size() && !has_ended_) has_ended_ = ring.push({.kind = BlockKind::end_of_files});
+}
+
+void World::feed_receiver() {
+  std::size_t pushed = 0;
+  while (pushed < to_receiver_.size() && receiver_side_.file_to_engine.push(to_receiver_[pushed])) ++pushed;
+  to_receiver_.erase(to_receiver_.begin(), to_receiver_.begin() + static_cast<std::ptrdiff_t>(pushed));
 }
 
 /// The model disk writes one block after the other at disk_rate_; a written block's bytes are checked and its buffer given back.
@@ -141,11 +191,16 @@ void World::drain_receiver() {
   const Instant t = now();
   while (on_disk_head_ < on_disk_.size() && disk_free_at_ <= t) {
     const BlockRef& full = on_disk_[on_disk_head_++];
-    outcome_.bytes_wrong += sink_.wrong_bytes(full);
+    const std::uint64_t wrong_bytes = sink_.wrong_bytes(full);
+    if (watch_ != nullptr) watch_->on_block(full, wrong_bytes);
+    outcome_.bytes_wrong += wrong_bytes;
     outcome_.bytes_checked += full.length;
     if (disk_rate_.count > 0) disk_free_at_ = std::max(disk_free_at_, t - 5ms) + time_for(Bytes{full.length}, disk_rate_);
-    ONEHOP_CHECK(receiver_side_.file_to_engine.push(sink_.lend(full.slot)));
+    to_receiver_.push_back(sink_.lend(full.slot));
+    ++blocks_given_back_;
+    bytes_given_back_ += full.length;
   }
+  feed_receiver();
 }
 
 void World::take_events() {
@@ -155,8 +210,8 @@ void World::take_events() {
       switch (event.kind) {
         case EventKind::path_proven:
           if (++proofs_ == 2) {
-            ONEHOP_CHECK(sender_side_.commands.push({.kind = CommandKind::start}));
-            ONEHOP_CHECK(receiver_side_.commands.push({.kind = CommandKind::start}));
+            command(sender_side_, {.kind = CommandKind::start});
+            command(receiver_side_, {.kind = CommandKind::start});
           }
           break;
         case EventKind::first_data:

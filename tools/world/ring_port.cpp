@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/world/ring_port.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include "engine/base/check.hpp"
+#include "xdp/afxdp_layout.hpp"
+
+namespace onehop::scenario {
+
+namespace {
+constexpr std::size_t header_bytes = wire::ethernet_ipv4_udp_bytes;
+
+wire::HeaderTemplate any_headers() {
+  std::array<std::byte, wire::l2_l4_bytes_max> headers{};
+  const std::size_t length = wire::build_headers({}, headers);
+  return wire::HeaderTemplate{std::span{headers}.first(length)};
+}
+}  // namespace
+
+RingPort::RingPort(VirtualLink& link, std::size_t end, const RingShape& shape)
+    : link_{&link}, end_{end}, shape_{shape}, umem_{std::make_unique_for_overwrite<std::byte[]>(umem_bytes())},
+      tx_{shape.tx_frames, shape.index_start}, rx_{shape.rx_frames, shape.index_start},
+      completion_{shape.tx_frames, shape.index_start}, fill_{shape.rx_frames, shape.index_start},
+      is_kernels_(shape.rx_frames + shape.tx_frames), unread_(shape.rx_frames, shape.index_start - 1), gone_(shape.tx_frames), to_send_{tx_.memory()},
+      done_{completion_.memory()}, arrived_{rx_.memory()}, empty_{fill_.memory()}, template_{any_headers()} {
+  ONEHOP_CHECK(link.frame_bytes_max() <= xdp::payload_bytes_max(shape.chunk_bytes, header_bytes));
+  tx_chunks_.set_up(shape.rx_frames, shape.tx_frames, shape.chunk_bytes);
+  for (std::uint32_t chunk = 0; chunk < shape.rx_frames; ++chunk) {
+    const bool is_taken = empty_.push(std::uint64_t{chunk} * shape.chunk_bytes);
+    ONEHOP_CHECK(is_taken);
+  }
+  empty_.publish();
+}
+
+// --- the program's side: what AfXdpPort does between its system calls
+std::span<std::byte> RingPort::lend(std::size_t n) noexcept {
+  ONEHOP_CHECK(n > 0);
+  std::uint64_t offset_bytes = 0;
+  if (n > link_->frame_bytes_max() || !tx_chunks_.lend(done_, offset_bytes)) return {};
+  lent_slot_ = offset_bytes + xdp::tx_payload_offset_bytes;
+  lent_bytes_ = n;
+  return {umem_.get() + lent_slot_, n};
+}
+
+void RingPort::commit(std::size_t n) noexcept {
+  ONEHOP_CHECK(n > 0 && n <= lent_bytes_);
+  const std::uint64_t start = lent_slot_ - template_.size();
+  template_.write(umem_.get() + start, {umem_.get() + lent_slot_, n});
+  tx_chunks_.commit(to_send_, start, static_cast<std::uint32_t>(template_.size() + n));
+}
+
+std::size_t RingPort::flush(Instant now) noexcept {
+  link_->run_until(now);
+  to_send_.publish();
+  play();
+  return to_send_.unconsumed();
+}
+
+std::size_t RingPort::receive(std::span<RxFrame> views) noexcept {
+  ONEHOP_CHECK(!is_holding_);  // views of the last batch are given back first
+  play();
+  const std::span<std::byte> memory{umem_.get(), umem_bytes()};
+  const auto taken = rx_chunks_.take(arrived_, memory, views.first(std::min(views.size(), rx_batch_max)));
+  received_total_ += taken.bytes;
+  is_holding_ = true;
+  if (taken.views == 0) release();
+  return taken.views;
+}
+
+void RingPort::release() noexcept {
+  if (rx_chunks_.has_held()) rx_chunks_.give_back(empty_, shape_.chunk_bytes);
+  is_holding_ = false;
+}
+
+QueueTelemetry RingPort::tx_queue(Instant now) noexcept {
+  link_->run_until(now);
+  play();
+  tx_chunks_.reclaim(done_);
+  return {.at = now,
+          .occupancy = tx_chunks_.occupancy(),
+          .drained_total = tx_chunks_.drained_total(),
+          .capacity = link_->wire_of(end_, link_->frame_bytes_max()) * static_cast<std::int64_t>(tx_chunks_.chunks()),
+          .refused_total = tx_refused_total_,
+          .scope = QueueScope::lower_queue,
+          .is_backlogged = tx_chunks_.take_backlogged()};
+}
+
+QueueTelemetry RingPort::rx_ring(Instant now) noexcept {
+  link_->run_until(now);
+  play();
+  const std::int64_t waiting_frames = arrived_.waiting();
+  const Bytes frame = link_->wire_of(end_, link_->frame_bytes_max());
+  return {.at = now,
+          .occupancy = frame * waiting_frames,
+          .drained_total = received_total_,
+          .capacity = frame * static_cast<std::int64_t>(arrived_.size()),
+          .refused_total = rx_refused_total_,
+          .scope = QueueScope::own_ring,
+          .is_backlogged = waiting_frames > 0};
+}
+
+std::uint32_t RingPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
+  deadline_ = is_woken_ ? link_->now() : deadline;
+  is_rx_wanted_ = is_rx_wanted;
+  is_woken_ = false;
+  return 0;
+}
+
+Instant RingPort::ready_at() const noexcept {
+  const bool has_arrived = rx_.filled() > 0 || link_->has_arrived(end_);
+  return is_woken_ || (is_rx_wanted_ && has_arrived) ? link_->now() : deadline_;
+}
+
+void RingPort::update_path(const PathUpdate& update) noexcept {
+  if (update.is_link_up) last_error_ = 0;
+}
+
+PortInfo RingPort::info() const noexcept {
+  return {.io = "rings",
+          .mode = "rings",
+          .frame_bytes_max = link_->frame_bytes_max(),
+          .memory = {static_cast<std::int64_t>(umem_bytes())},
+          .wire_overhead = Bytes{header_bytes},
+          .has_back_pressure = true};
+}
+
+// --- the kernel's side
+void RingPort::play() noexcept {
+  take_sent();
+  complete();
+  deliver();
+}
+
+/// own moves a chunk between the two owners; false where it was not the giver's.
+bool RingPort::own(std::uint64_t offset_bytes, bool to_kernel, std::string_view complaint) noexcept {
+  const std::size_t chunk = offset_bytes / shape_.chunk_bytes;
+  if (chunk < is_kernels_.size() && is_kernels_[chunk] != to_kernel) {
+    is_kernels_[chunk] = to_kernel;
+    return true;
+  }
+  complain(complaint);
+  return false;
+}
+
+/// is_unread: the chunk's last frame still waits in the rx ring.
+bool RingPort::is_unread(std::uint64_t chunk_offset) const noexcept {
+  const std::uint32_t index = unread_[chunk_offset / shape_.chunk_bytes];
+  return index - rx_.consumer < rx_.filled() && rx_.entries[index & (rx_.entries.size() - 1)].addr / shape_.chunk_bytes == chunk_offset / shape_.chunk_bytes;
+}
+
+void RingPort::audit() noexcept {
+  if (!rx_chunks_.has_held() && fill_.filled() + rx_.filled() != shape_.rx_frames) complain("chunks for receiving that are in no ring, or in two");
+}
+
+void RingPort::take_sent() noexcept {
+  while (tx_.filled() > 0) {
+    const xdp_desc descriptor = tx_.at(tx_.consumer);
+    const std::uint64_t last = descriptor.addr + descriptor.len - 1;
+    const bool is_one_chunk = descriptor.len > header_bytes && last / shape_.chunk_bytes == descriptor.addr / shape_.chunk_bytes;
+    const bool is_tx_area = descriptor.addr / shape_.chunk_bytes >= shape_.rx_frames && last < umem_bytes();
+    if (tx_.filled() > tx_.entries.size() || !is_one_chunk || !is_tx_area) {
+      complain("a tx descriptor outside the chunks for sending");
+      return;
+    }
+    const VirtualLink::FrameIndex frame = link_->take_free();
+    if (frame == VirtualLink::no_frame) return;
+    const std::size_t length = descriptor.len - header_bytes;
+    std::memcpy(link_->slot(frame).data(), umem_.get() + descriptor.addr + header_bytes, length);
+    link_->set_length(frame, length);
+    const int error = link_->accept(end_, frame);
+    if (error == EAGAIN) return link_->put_free(frame);
+    if (!own(descriptor.addr, true, "a tx descriptor whose chunk the kernel has already")) return;
+    ++tx_.consumer;
+    if (error == 0) {
+      handed_ += link_->wire_of(end_, length);
+      last_error_ = 0;
+    } else {
+      if (error != ENOBUFS) last_error_ = error;
+      ++tx_refused_total_;
+      link_->put_free(frame);
+    }
+    gone_[gone_tail_++ % gone_.size()] = {descriptor.addr, handed_, error != 0};
+  }
+}
+
+void RingPort::complete() noexcept {
+  if (faults_.are_completions_withheld) return;
+  const Bytes drained = link_->lower_queue(end_).drained_total;
+  while (gone_head_ != gone_tail_) {
+    const Gone& gone = gone_[gone_head_ % gone_.size()];
+    if (!gone.is_refused && gone.drained_at > drained) return;
+    if (completion_.filled() >= completion_.entries.size()) return;
+    completion_.at(completion_.producer) = gone.offset_bytes;
+    if (!own(gone.offset_bytes, false, "a completion of a chunk that is not the kernel's")) return;
+    ++completion_.producer;
+    ++gone_head_;
+  }
+}
+
+void RingPort::deliver() noexcept {
+  while (link_->has_arrived(end_)) {
+    const VirtualLink::FrameIndex frame = link_->pop(end_);
+    const bool has_chunk = !faults_.is_fill_starved && fill_.filled() > 0;
+    if (!has_chunk || rx_.filled() >= rx_.entries.size()) {
+      ++rx_refused_total_;
+      link_->put_free(frame);
+      continue;
+    }
+    const std::uint64_t chunk = fill_.at(fill_.consumer++);
+    const bool is_rx_chunk = chunk % shape_.chunk_bytes == 0 && chunk / shape_.chunk_bytes < shape_.rx_frames;
+    if (!is_rx_chunk) complain("a fill entry outside the chunks for receiving");
+    else if (is_unread(chunk)) complain("a fill entry whose chunk holds a frame that nobody has read");
+    else put_frame(frame, chunk);
+    link_->put_free(frame);
+  }
+}
+
+void RingPort::put_frame(VirtualLink::FrameIndex frame, std::uint64_t chunk_offset) noexcept {
+  const std::size_t length = link_->length(frame);
+  const std::size_t wire_bytes = header_bytes + length;
+  std::uint64_t at = chunk_offset + xdp::packet_headroom_bytes;
+  if (shape_.is_at_edge) at = chunk_offset + shape_.chunk_bytes - wire_bytes;
+  std::byte* const headers = umem_.get() + at;
+  std::memcpy(headers + header_bytes, link_->slot(frame).data(), length);
+  template_.write(headers, {headers + header_bytes, length});
+  if (link_->is_ce(frame)) headers[15] |= std::byte{3};  // IPv4's ECN field; nobody looks at its checksum
+  unread_[chunk_offset / shape_.chunk_bytes] = rx_.producer;
+  rx_.at(rx_.producer++) = {.addr = at, .len = static_cast<std::uint32_t>(wire_bytes), .options = 0};
+}
+
+void RingPort::rebind() noexcept {
+  play();
+  link_->take_opportunity(end_, link_->waiting(end_));
+  while (rx_.filled() > 0) {  // the driver throws away what nobody has read, and has its chunks again
+    const std::uint64_t chunk = rx_.at(rx_.consumer++).addr / shape_.chunk_bytes * shape_.chunk_bytes;
+    fill_.at(fill_.producer++) = chunk;
+    ++rx_refused_total_;
+  }
+  to_send_ = xdp::ProducerRing<xdp_desc>{tx_.memory()};
+  done_ = xdp::ConsumerRing<std::uint64_t>{completion_.memory()};
+  arrived_ = xdp::ConsumerRing<xdp_desc>{rx_.memory()};
+  empty_ = xdp::ProducerRing<std::uint64_t>{fill_.memory()};
+  play();
+}
+
+}  // namespace onehop::scenario
