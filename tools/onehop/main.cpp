@@ -15,6 +15,9 @@
 #endif
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/privilege.hpp"
+#if ONEHOP_HAS_STRESS
+#include "tools/stress/stress_command.hpp"
+#endif
 
 namespace onehop::tool {
 namespace {
@@ -53,6 +56,16 @@ CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& doctor) {
   command->add_flag("--no-probe{false}", doctor.is_probing, "do not try AF_XDP: it takes the link of some drivers down for a second");
   command->add_flag("--json", doctor.is_json, "one JSON line per interface on standard output");
   return command;
+}
+
+int refuse_config(const CLI::ConfigError& error, const CLI::App& app) {
+  constexpr std::string_view before = "INI was not able to parse ";  // the library's words; what follows names the key
+  std::string_view cause = error.what();
+  if (cause.starts_with(before)) cause.remove_prefix(before.size());
+  if (cause.ends_with(".++")) cause.remove_suffix(3);  // and its mark for a section as a whole
+  std::fprintf(stderr, "onehop: read the options in %s: '%.*s' is not an option. See onehop send --help, onehop recv --help\n",
+               app.get_config_ptr()->as<std::string>().c_str(), static_cast<int>(cause.size()), cause.data());
+  return static_cast<int>(ExitCode::usage);
 }
 
 int run_program(int argc, char** argv) {
@@ -96,17 +109,15 @@ int run_program(int argc, char** argv) {
   lab::LabCommand lab_command;
   lab::add_lab_command(app, lab_command);
 #endif
+#if ONEHOP_HAS_STRESS
+  stress::StressCommand stress_command;
+  stress::add_stress_command(app, stress_command);
+#endif
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ConfigError& error) {
-    constexpr std::string_view before = "INI was not able to parse ";  // the library's words; what follows names the key
-    std::string_view cause = error.what();
-    if (cause.starts_with(before)) cause.remove_prefix(before.size());
-    if (cause.ends_with(".++")) cause.remove_suffix(3);  // and its mark for a section as a whole
-    std::fprintf(stderr, "onehop: read the options in %s: '%.*s' is not an option. See onehop send --help, onehop recv --help\n",
-                 app.get_config_ptr()->as<std::string>().c_str(), static_cast<int>(cause.size()), cause.data());
-    return static_cast<int>(ExitCode::usage);
+    return refuse_config(error, app);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
@@ -122,6 +133,9 @@ int run_program(int argc, char** argv) {
   if (doctor_app->parsed()) return static_cast<int>(doctor_command(doctor));
 #if ONEHOP_HAS_LAB
   if (lab_command.is_parsed()) return lab_command.run();
+#endif
+#if ONEHOP_HAS_STRESS
+  if (stress_command.is_parsed()) return stress_command.run();
 #endif
   std::fputs(app.help().c_str(), stderr);
   return static_cast<int>(ExitCode::usage);

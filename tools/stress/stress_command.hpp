@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The command line of `onehop stress rings`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace onehop::stress {
+
+struct RingsOptions {
+  std::uint64_t seed = 1, schedules = 10'000, events = 200;
+  std::int64_t only = -1;
+  unsigned jobs = 0;                 ///< 0: one per core
+  double span_ms = 100;
+  std::string law, config, out;
+  std::vector<std::string> faults;
+  bool is_json = false, is_quiet = false;
+};
+
+class StressCommand {
+ public:
+  [[nodiscard]] bool is_parsed() const { return stress_ != nullptr && stress_->parsed(); }
+  /// run plays, prints, and returns the exit code of the program: 1 where something broke.
+  [[nodiscard]] int run();
+
+ private:
+  friend void add_stress_command(CLI::App& app, StressCommand& command);
+  CLI::App* stress_ = nullptr;
+  CLI::App* rings_ = nullptr;
+  RingsOptions options_;
+};
+
+/// add_stress_command puts `stress` and what is below it into `app`. `command` must live as long.
+void add_stress_command(CLI::App& app, StressCommand& command);
+
+}  // namespace onehop::stress
