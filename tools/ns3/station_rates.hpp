@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Two small parts that ns-3 3.37 lacks, for a router with near and far stations. C++17.
 //   StationRates: a constant rate for each station (ns-3's own has one for all).
-//   RoundRobinScheduler: the MAC queue serves stations in turn, those with a whole aggregate first; ns-3 has first come,
+//   RoundRobinScheduler: the MAC queue serves stations in turn, those with a whole aggregate first (but nobody for ever); ns-3 has first come,
 //   first served only, where one slow station's frames hold everybody's.
 #pragma once
 
@@ -43,11 +43,12 @@ class RoundRobinScheduler final : public ns3::WifiMacQueueSchedulerImpl<Turn> {
   void DoNotifyEnqueue(ns3::AcIndex ac, ns3::Ptr<ns3::WifiMpdu> mpdu) override;
   void DoNotifyDequeue(ns3::AcIndex ac, const std::list<ns3::Ptr<ns3::WifiMpdu>>& mpdus) override;
   void DoNotifyRemove(ns3::AcIndex ac, const std::list<ns3::Ptr<ns3::WifiMpdu>>& mpdus) override;
+  void rank_all(ns3::AcIndex ac);
   void rank(ns3::AcIndex ac, const ns3::WifiContainerQueueId& queue, bool is_served);
 
   std::uint32_t aggregate_frames_ = 64, station_frames_ = 500;
   std::uint64_t turns_ = 0;
-  std::map<ns3::WifiContainerQueueId, std::uint64_t> served_;
+  std::map<ns3::WifiContainerQueueId, std::uint64_t> served_;  // number of the newest turn
 };
 
 }  // namespace onehop::sim
