@@ -25,7 +25,10 @@
 namespace onehop::law {
 
 struct AirtimeShareParams {
-  Gain eta{800};                ///< from the paper
+  //= [CUPID] eta = 0.8: type=deviation reason=the paper's is of all time, and a saturated channel is busy for 0.7 to 0.8 of it
+  // (it waits between frames). U here is of what a saturated one shows, where that eta is 1. Lower: air that nobody uses;
+  // higher: nothing is left to see a newcomer by.
+  Gain eta{950};
   Gain hysteresis{50};          ///< below eta; without it the law flips between (2) and (3) at every reading
   Gain k_start{650}, k_lowest{400}, k_highest{900};  ///< 800/1201 in the paper's set-up
   Gain use_saturated{800};      ///< busy share of a saturated channel until one was seen (0.705 .. 0.80 in simulations)

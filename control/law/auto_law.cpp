@@ -20,6 +20,9 @@ constexpr double margin_step = 1.25, margin_max = 4.0, margin_decay = 0.98;
 constexpr Nanos margin_relax{1s};
 constexpr std::int64_t used_permille = 700;  // of what was granted: less, and something else limits us
 constexpr std::int64_t frames_min = 4;
+// Half an exchange: two looks see one aggregate leave at most. Only where the core would else sleep through whole ones.
+constexpr Nanos look_exchange_min{1ms};
+constexpr std::int64_t looks_per_exchange = 2;
 // The port's account against our own: shorter, and a burst between two readings is the difference; larger differences than
 // a quarter no rounding explains.
 constexpr Nanos audit_span{50ms};
@@ -145,7 +148,9 @@ RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) 
   trace_.rate = rate;
   trace_.is_degraded = false;
   const auto batch = std::clamp<std::int64_t>(a_.count / 4 / frame.count, 1, params_.safe_range.batch_frames_max);
-  return {.rate = rate, .backlog_max = trace_.backlog_max, .batch_frames = static_cast<std::uint32_t>(batch)};
+  const bool is_slow = !is_wired_ && view.has_push_back && exchange_ >= look_exchange_min;
+  return {.rate = rate, .backlog_max = trace_.backlog_max, .batch_frames = static_cast<std::uint32_t>(batch),
+          .look_interval = is_slow ? exchange_ / looks_per_exchange : Nanos{0}};
 }
 
 void AutoLaw::read_queue(const LinkSample& sample, const QueueView& view) noexcept {

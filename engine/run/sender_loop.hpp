@@ -252,6 +252,7 @@ class SenderLoop {
     if (info_.has_back_pressure) excess = std::max(standing + quantum - grant.backlog_max, Bytes{0});
     Instant at = now + std::min(time_for(excess, grant.rate), nap_max);
     if (pacer_.allowance(now) < wire_frame_bytes()) at = std::max(at, std::min(pacer_.ready_at(quantum), now + nap_rate_max));
+    if (grant.look_interval > Nanos{0}) at = std::min(at, now + grant.look_interval);
     return std::clamp(at, now + nap_min, now + nap_max);
   }
 

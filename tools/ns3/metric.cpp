@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
 
 #include "engine/wire/frame.hpp"
@@ -67,6 +68,9 @@ constexpr std::array words{
     Word{"jain_airtime", "", 4},       Word{"airtime", "share", 3},       Word{"complete", "s", 3},
     Word{"lost", "share", 4},          Word{"retransmitted", "share", 4}, Word{"aggregate", "MPDUs", 1},
     Word{"busy", "share", 3},          Word{"wrong", "bytes", 0},         Word{"reports", "per s", 0},
+    Word{"missing", "bytes", 0},       Word{"throughput_min", "Mbit/s", 1}, Word{"backlog_mean", "kB", 0},
+    Word{"target_mean", "kB", 0},      Word{"off_share_mean", "%", 2},    Word{"off_share_p95", "%", 2},
+    Word{"off_share_max", "%", 2},
 };
 
 std::pair<std::string, std::string> split(const std::string& metric) {
@@ -88,6 +92,62 @@ std::optional<double> complete(const Flows& flows) {
     last = std::max(last, result->complete_s);
   }
   return last > 0 ? std::optional{last} : std::nullopt;
+}
+
+/// Mean of what was sampled in the window, of one flow after the other.
+std::optional<double> sampled(const RunSpec& spec, const Flows& flows, double Sample::*what) {
+  double total = 0, count = 0;
+  for (const auto& [flow, result] : flows)
+    for (const Sample& sample : result->series)
+      if (sample.at_s > spec.warm_up_s) total += sample.*what, ++count;
+  return count > 0 ? std::optional{total / count} : std::nullopt;
+}
+
+/// SteadyBin: the rates of those who sent throughout one bin of the series.
+using SteadyBin = std::vector<double>;
+
+/// Bins from the second one after each start or stop of a flow on, until the next.
+std::vector<SteadyBin> steady_bins(const RunSpec& spec, const Flows& flows) {
+  constexpr double slack_s = 1e-6;
+  const double bin_s = spec.sample_ms * 1e-3;
+  std::vector<double> events;
+  for (const auto& [flow, result] : flows) {
+    events.push_back(flow->start_s);
+    if (flow->stop_s > 0) events.push_back(flow->stop_s);
+  }
+  std::vector<SteadyBin> out;
+  for (std::size_t i = 0; i < flows.front().second->series.size(); ++i) {
+    const double end_s = flows.front().second->series[i].at_s, from_s = end_s - bin_s;
+    const bool is_near = std::any_of(events.begin(), events.end(), [&](double at_s) {
+      return at_s > from_s - bin_s + slack_s && at_s < end_s - slack_s;
+    });
+    if (is_near || end_s <= spec.warm_up_s) continue;
+    SteadyBin bin;
+    for (const auto& [flow, result] : flows)
+      if (flow->start_s < end_s && (flow->stop_s == 0 || flow->stop_s > from_s + slack_s)) bin.push_back(result->series[i].goodput_mbps);
+    if (!bin.empty()) out.push_back(bin);
+  }
+  return out;
+}
+
+/// How far a flow's rate in a bin is from its share, in percent of the share: the median over the bins with as many senders
+/// of what all got together, divided by their number.
+std::optional<double> off_share(const RunSpec& spec, const Flows& flows, const std::string& field) {
+  std::map<std::size_t, std::vector<double>> sums;
+  const std::vector<SteadyBin> bins = steady_bins(spec, flows);
+  for (const SteadyBin& bin : bins) sums[bin.size()].push_back(std::accumulate(bin.begin(), bin.end(), 0.0));
+  std::vector<double> off;
+  for (const SteadyBin& bin : bins) {
+    std::vector<double>& all = sums[bin.size()];
+    std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2), all.end());
+    const double share = all[all.size() / 2] / static_cast<double>(bin.size());
+    if (share <= 0) return std::nullopt;
+    for (const double rate : bin) off.push_back(std::abs(rate - share) / share * 100);
+  }
+  if (off.empty()) return std::nullopt;
+  std::sort(off.begin(), off.end());
+  if (field == "mean") return std::accumulate(off.begin(), off.end(), 0.0) / static_cast<double>(off.size());
+  return field == "max" ? off.back() : off[static_cast<std::size_t>(0.95 * static_cast<double>(off.size() - 1) + 0.5)];
 }
 
 }  // namespace
@@ -123,6 +183,16 @@ std::optional<double> metric_of(const std::string& metric, const RunSpec& spec, 
   if (word == "reports")
     return sum(flows, [](const FlowSpec&, const FlowResult& r) { return static_cast<double>(r.feedback_frames); }) / (spec.warm_up_s + spec.measure_s);
   if (word == "complete") return complete(flows);
+  if (word == "missing") return sum(flows, [](const FlowSpec& f, const FlowResult& r) {
+    return static_cast<double>(f.bytes) - static_cast<double>(std::min(f.bytes, r.bytes_delivered));
+  });
+  if (word == "throughput_min") {
+    for (const auto& [f, r] : flows) each.push_back(throughput(spec, *f, *r));
+    return *std::min_element(each.begin(), each.end());
+  }
+  if (word == "backlog_mean") return sampled(spec, flows, &Sample::backlog_kb);
+  if (word == "target_mean") return sampled(spec, flows, &Sample::target_kb);
+  if (word.starts_with("off_share_")) return off_share(spec, flows, word.substr(std::string_view{"off_share_"}.size()));
   if (word == "jain") {
     for (const auto& [f, r] : flows) each.push_back(throughput(spec, *f, *r));
     return jain(each);

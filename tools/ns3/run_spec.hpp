@@ -64,6 +64,7 @@ struct RunSpec {
   std::uint32_t payload_bytes = 1446;    ///< UDP payload and TCP segment of a full packet: 187 of ours carry a block exactly
   std::uint32_t tcp_buffer_bytes = 16'000'000;
   std::uint32_t tcp_min_rto_ms = 200;    ///< Linux's; ns-3's is 1 s
+  std::uint32_t tcp_delayed_ack_ms = 40; ///< Linux's; ns-3's is 200, as long as Linux's least RTO: each lone segment times out
   bool has_tcp_timestamps = false;       ///< ns-3's are of 1 ms, coarser than the round trip here
   std::uint64_t seed = 1;
 };

@@ -59,7 +59,7 @@ Result<std::vector<const toml::table*>> tables(const toml::table& from, const st
 }
 
 Result<std::vector<Entry>> entries(const toml::table& root, const std::string& key, const std::string& where,
-                                   const std::vector<std::string>& kept, bool is_short) {
+                                   const std::vector<std::string>& kept) {
   ONEHOP_TRY(list, tables(root, key, where));
   std::vector<Entry> out;
   std::set<std::string> names;
@@ -67,10 +67,10 @@ Result<std::vector<Entry>> entries(const toml::table& root, const std::string& k
     ONEHOP_TRYV(known_keys(*table, where + " " + key, {"name", "link", "run", "flow", "flows"}));
     const auto name = (*table)["name"].value_exact<std::string>();
     if (!name || !names.insert(*name).second) return refuse(where, key, "each needs a name of its own");
-    if (!is_short || kept.empty() || std::find(kept.begin(), kept.end(), *name) != kept.end()) out.push_back({*name, table});
+    if (kept.empty() || std::find(kept.begin(), kept.end(), *name) != kept.end()) out.push_back({*name, table});
   }
   for (const std::string& name : kept)
-    if (!names.contains(name)) return refuse(where, "short", fmt::format("there is no '{}' in {}", name, key));
+    if (!names.contains(name)) return refuse(where, key, fmt::format("there is no '{}', which [short] or --row names", name));
   if (out.empty()) return refuse(where, key, "there are none");
   return out;
 }
@@ -156,11 +156,12 @@ Result<std::vector<Bound>> read_bounds(const toml::table& root, const std::strin
   std::vector<Bound> out;
   ONEHOP_TRY(list, tables(root, "bounds", where));
   for (const toml::table* table : list) {
-    ONEHOP_TRYV(known_keys(*table, where + " bounds", {"metric", "row", "columns", "at_least", "at_most", "of_row"}));
+    ONEHOP_TRYV(known_keys(*table, where + " bounds", {"metric", "row", "columns", "at_least", "at_most", "of_row", "of_column"}));
     Bound bound;
     bound.metric = (*table)["metric"].value_or(std::string{});
     bound.row = (*table)["row"].value_or(std::string{});
     bound.of_row = (*table)["of_row"].value_or(std::string{});
+    bound.of_column = (*table)["of_column"].value_or(std::string{});
     bound.at_least = (*table)["at_least"].value<double>();
     bound.at_most = (*table)["at_most"].value<double>();
     ONEHOP_TRY(columns, texts(*table, "columns", where));
@@ -172,12 +173,21 @@ Result<std::vector<Bound>> read_bounds(const toml::table& root, const std::strin
   return out;
 }
 
+std::vector<std::string> rows_with_references(const std::vector<std::string>& rows, const std::vector<Bound>& bounds) {
+  std::vector<std::string> out = rows;
+  for (const Bound& bound : bounds)
+    if (!bound.of_row.empty() && std::find(rows.begin(), rows.end(), bound.row) != rows.end()) out.push_back(bound.of_row);
+  return out;
+}
+
 Result<void> read_head(const toml::table& root, const std::string& where, const ScenarioOptions& options, Scenario& out) {
   out.title = root["title"].value_or(std::string{});
   out.source = root["source"].value_or(std::string{});
   out.note = root["note"].value_or(std::string{});
   out.x_label = root["x_label"].value_or(std::string{});
   if (out.title.empty()) return refuse(where, "title", "it is missing");
+  ONEHOP_TRY(differs, texts(root, "differs", where));
+  out.differs = differs;
   ONEHOP_TRY(metrics, texts(root, "metrics", where));
   out.metrics = metrics;
   if (metrics.empty()) return refuse(where, "metrics", "there are none");
@@ -200,22 +210,25 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& id, 
   } catch (const toml::parse_error& error) {
     return refuse(id, "the file", fmt::format("line {}: {}", error.source().begin.line, error.description()));
   }
-  ONEHOP_TRYV(known_keys(root, id, {"title", "source", "note", "x_label", "metrics", "seeds", "link", "run", "flow", "flows", "rows",
+  ONEHOP_TRYV(known_keys(root, id, {"title", "source", "note", "differs", "x_label", "metrics", "seeds", "link", "run", "flow", "flows", "rows",
                                     "columns", "paper", "bounds", "short"}));
   Scenario out;
   out.id = id;
   out.is_short = options.is_short;
   ONEHOP_TRYV(read_head(root, id, options, out));
   std::vector<std::string> rows_kept, columns_kept;
-  if (const toml::table* const given = root["short"].as_table(); given != nullptr) {
+  if (const toml::table* const given = root["short"].as_table(); given != nullptr && options.is_short) {
     ONEHOP_TRYV(known_keys(*given, id + " short", {"rows", "columns", "run"}));
     ONEHOP_TRY(rows, texts(*given, "rows", id));
     ONEHOP_TRY(columns, texts(*given, "columns", id));
     rows_kept = rows;
     columns_kept = columns;
   }
-  ONEHOP_TRY(rows, entries(root, "rows", id, rows_kept, options.is_short));
-  ONEHOP_TRY(columns, entries(root, "columns", id, columns_kept, options.is_short));
+  ONEHOP_TRY(paper, read_paper(root, id));
+  ONEHOP_TRY(bounds, read_bounds(root, id));
+  if (!options.rows.empty()) rows_kept = rows_with_references(options.rows, bounds);
+  ONEHOP_TRY(rows, entries(root, "rows", id, rows_kept));
+  ONEHOP_TRY(columns, entries(root, "columns", id, columns_kept));
   if (rows.size() * columns.size() > points_max) return refuse(id, "rows", "more points than anybody waits for");
   const Reader reader{root, id, options.is_short};
   for (const Entry& column : columns) out.columns.push_back(column.name);
@@ -227,8 +240,6 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& id, 
       out.points.back().push_back(point);
     }
   }
-  ONEHOP_TRY(paper, read_paper(root, id));
-  ONEHOP_TRY(bounds, read_bounds(root, id));
   out.paper = paper;
   out.bounds = bounds;
   return out;

@@ -6,7 +6,8 @@
 //   [link] [run] [flow]          what every point has       seeds = 5
 //   [[columns]] [[rows]]         name, and what differs: link = {..}, run = {..}, flow = {..}, flows = [{..}, ..]
 //   [[paper]]                    metric, row, column, value
-//   [[bounds]]                   metric, row, columns, at_least or at_most, of_row: that times its value
+//   [[bounds]]                   metric, row, columns, at_least or at_most, of_row, of_column: that times the value there
+//   differs                      texts: where the paper's number is not met, which assumption differs, and what shows it
 //   [short]                      rows, columns, metrics, run: what --short keeps
 //
 // A flow is built from [flow], the column's flow, the row's flow, and itself, in that order; flows come from the row, or
@@ -30,12 +31,13 @@ struct Bound {
   std::string metric, row;
   std::vector<std::string> columns;      ///< empty: all
   std::optional<double> at_least, at_most;
-  std::string of_row;                    ///< relative to this row's value in the same column
+  std::string of_row, of_column;         ///< relative to the value there; empty: the same row, the same column
+  [[nodiscard]] bool is_relative() const { return !of_row.empty() || !of_column.empty(); }
 };
 
 struct Scenario {
   std::string id, title, source, note, x_label;
-  std::vector<std::string> metrics, rows, columns;
+  std::vector<std::string> metrics, rows, columns, differs;
   std::vector<std::vector<RunSpec>> points;  ///< [row][column]; seed not set
   std::uint64_t seed_first = 1, seeds = 1;
   std::vector<PaperValue> paper;
@@ -46,6 +48,7 @@ struct Scenario {
 struct ScenarioOptions {
   bool is_short = false;
   std::optional<std::uint64_t> seed, seeds;
+  std::vector<std::string> rows;         ///< these alone, and those that a bound compares them with; empty: all
 };
 
 /// load_scenario fails with ExitCode::usage, naming the file and the key.

@@ -104,6 +104,7 @@ Result<void> read_run(const toml::table& table, const std::string& where, RunSpe
                {"payload_bytes", number(run.payload_bytes, 600, 1472)},
                {"tcp_buffer_bytes", number(run.tcp_buffer_bytes, 4096, 1e9)},
                {"tcp_min_rto_ms", number(run.tcp_min_rto_ms, 1, 1e5)},
+               {"tcp_delayed_ack_ms", number(run.tcp_delayed_ack_ms, 1, 1e5)},
                {"has_tcp_timestamps", flag(run.has_tcp_timestamps)}});
 }
 

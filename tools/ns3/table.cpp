@@ -74,7 +74,8 @@ std::vector<Judgement> judge(const Table& table) {
   const Scenario& s = table.scenario;
   std::vector<Judgement> out;
   for (const Bound& bound : s.bounds) {
-    const std::size_t row = index_of(s.rows, bound.row), of = index_of(s.rows, bound.of_row);
+    const std::string& of_row = bound.of_row.empty() ? bound.row : bound.of_row;
+    const std::size_t row = index_of(s.rows, bound.row), of = index_of(s.rows, of_row);
     for (std::size_t column = 0; column < s.columns.size(); ++column) {
       const auto& only = bound.columns;
       if (!only.empty() && std::find(only.begin(), only.end(), s.columns[column]) == only.end()) continue;
@@ -82,18 +83,20 @@ std::vector<Judgement> judge(const Table& table) {
       const char* const sign = bound.at_least ? ">=" : "<=";
       Judgement one;
       const std::string what = fmt::format("{}, {}, {}", bound.metric, bound.row, s.columns[column]);
-      const bool has_rows = row < s.rows.size() && (bound.of_row.empty() || of < s.rows.size());
-      const Estimate cell = has_rows ? table.cell(bound.metric, row, column) : Estimate{};
-      const Estimate other = has_rows && !bound.of_row.empty() ? table.cell(bound.metric, of, column) : Estimate{};
-      if (cell.count == 0 || (!bound.of_row.empty() && (other.count == 0 || other.mean == 0))) {
+      const std::size_t of_column = bound.of_column.empty() ? column : index_of(s.columns, bound.of_column);
+      const bool has_cells = row < s.rows.size() && of < s.rows.size() && of_column < s.columns.size();
+      const Estimate cell = has_cells ? table.cell(bound.metric, row, column) : Estimate{};
+      const Estimate other = has_cells && bound.is_relative() ? table.cell(bound.metric, of, of_column) : Estimate{};
+      if (cell.count == 0 || (bound.is_relative() && (other.count == 0 || other.mean == 0))) {
         one.text = what + ": not measured";
       } else {
-        const double value = bound.of_row.empty() ? cell.mean : cell.mean / other.mean;
+        const double value = bound.is_relative() ? cell.mean / other.mean : cell.mean;
         one.is_measured = true;
         one.is_held = bound.at_least ? value >= factor : value <= factor;
-        one.text = bound.of_row.empty()
-                       ? fmt::format("{}: {} {} {} {}", what, number(bound.metric, value), sign, number(bound.metric, factor), metric_unit(bound.metric))
-                       : fmt::format("{}: {:.4f} {} {:.4f} of {}", what, value, sign, factor, bound.of_row);
+        const std::string reference = bound.of_column.empty() ? of_row : of_row + ", " + bound.of_column;
+        one.text = bound.is_relative()
+                       ? fmt::format("{}: {:.4f} {} {:.4f} of {}", what, value, sign, factor, reference)
+                       : fmt::format("{}: {} {} {} {}", what, number(bound.metric, value), sign, number(bound.metric, factor), metric_unit(bound.metric));
       }
       out.push_back(one);
     }
@@ -107,6 +110,7 @@ std::string text_of(const Table& table) {
                                 s.seed_first + s.seeds - 1, s.title, s.is_short ? "   [short: one seed, short points]" : "");
   if (!s.source.empty()) out += s.source + "\n";
   if (!s.note.empty()) out += s.note + "\n";
+  for (const std::string& text : s.differs) out += "Differs: " + text + "\n";
   for (const std::string& metric : s.metrics) {
     const std::string unit = metric_unit(metric);
     out += fmt::format("\n{}{}{}; in brackets the paper's\n", metric, unit.empty() ? "" : " [" + unit + "]",
@@ -166,7 +170,7 @@ json json_of(const Table& table) {
   return {{"schema_version", 1}, {"type", "ns3"}, {"command_line", table.command_line}, {"version", ONEHOP_VERSION},
           {"id", s.id}, {"title", s.title}, {"source", s.source}, {"note", s.note}, {"is_short", s.is_short},
           {"seed_first", s.seed_first}, {"seeds", s.seeds}, {"rows", s.rows}, {"columns", s.columns}, {"metrics", metrics},
-          {"paper", paper}, {"bounds", bounds}, {"points", points}};
+          {"paper", paper}, {"differs", s.differs}, {"bounds", bounds}, {"points", points}};
 }
 
 }  // namespace onehop::sim

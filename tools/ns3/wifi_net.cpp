@@ -185,6 +185,13 @@ void WifiNet::set_up_devices() {
   }
 }
 
+namespace {
+void know_neighbours() {
+  ns3::NeighborCacheHelper neighbours;
+  neighbours.PopulateNeighborCache();
+}
+}  // namespace
+
 void WifiNet::install_ip() {
   ns3::InternetStackHelper stack;
   stack.Install(nodes_);
@@ -200,8 +207,9 @@ void WifiNet::install_ip() {
       control.Install(devices_);
     }
   }
-  ns3::NeighborCacheHelper neighbours;  // ARP's pending queue of three packets would eat the first milliseconds
-  neighbours.PopulateNeighborCache();
+  // ARP waits up to 10 ms before it asks, and queues three packets. A station forgets its neighbours as it associates.
+  if (link_.topology == "ap") ns3::Simulator::Schedule(ns3::Seconds(associated_s), &know_neighbours);
+  else know_neighbours();
 }
 
 // --- loss
