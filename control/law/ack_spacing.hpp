@@ -2,12 +2,13 @@
 // AckSpacing: how far apart the peer's feedback may be, by what the MAC says of its own acknowledgements.
 //
 //                        Wi-Fi                                      elsewhere
-//   interval    =        7 MB / rate, in 50..400 ms                 default (srtt/4)   quiet < 4 srtt (at least 100 ms)
+//   interval    =        B / rate, in 50..400 ms                    default (srtt/4)   quiet < 4 srtt (at least 100 ms)
 //                                                                   srtt               quiet < 1 s
 //                                                                   2 srtt             longer;  at most 100 ms
 //   MAC failures grow    "send your missing ranges now"             likewise, and quiet begins anew
 //   receiver drops grow  default interval for 4 srtt, 100 ms        quiet begins anew
 //
+//   B = 0.4 of the peer's receive ring, in 7..10 MB
 //   quiet = time since MAC failures or the receiver's drops last grew. Without MAC counters: the default.
 //
 // Source: [WDTCP], acknowledgement removal. type=deviation reason=the paper drops acknowledgements altogether. A MAC's

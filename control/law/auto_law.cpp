@@ -148,7 +148,7 @@ RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) 
   trace_.rate = rate;
   trace_.is_degraded = false;
   const auto batch = std::clamp<std::int64_t>(a_.count / 4 / frame.count, 1, params_.safe_range.batch_frames_max);
-  const bool is_slow = !is_wired_ && view.has_push_back && exchange_ >= look_exchange_min;
+  const bool is_slow = !is_wired_ && view.has_push_back && exchange_ > look_exchange_min;
   return {.rate = rate, .backlog_max = trace_.backlog_max, .batch_frames = static_cast<std::uint32_t>(batch),
           .look_interval = is_slow ? exchange_ / looks_per_exchange : Nanos{0}};
 }

@@ -15,6 +15,9 @@ constexpr std::int64_t pull = 16;
 constexpr Gain b_gain{1500};
 constexpr Nanos paper_backlog{18ms}; // the paper's form is bounded by nothing but its rate; this is safe-range's X_max
 constexpr std::int64_t frames_min = 4;
+// As auto's: a core that sleeps through whole exchanges sees no aggregate.
+constexpr Nanos look_exchange_min{1ms};
+constexpr std::int64_t looks_per_exchange = 2;
 }  // namespace
 
 Wdtcp::Wdtcp(const WdtcpParams& params) noexcept
@@ -24,6 +27,8 @@ Wdtcp::Wdtcp(const WdtcpParams& params) noexcept
       drain_{{.window = drain_window, .rate_max = params.safe_range.rate_max, .rate_min = params.safe_range.rate_min,
               .has_stall_rule = true}},
       eta_{params.eta_start} {}
+
+bool Wdtcp::is_slow() const noexcept { return params_.form == WdtcpParams::Form::offset && rtt_ > look_exchange_min; }
 
 BytesPerSecond Wdtcp::clamp_rate(BytesPerSecond rate) const noexcept {
   return std::clamp(rate, params_.safe_range.rate_min, params_.safe_range.rate_max);
@@ -122,7 +127,8 @@ void Wdtcp::set_band(const LinkSample& sample, const BytesPerSecond* phy) noexce
   if (params_.form == WdtcpParams::Form::paper) return;
   // The queue is a saw, of the core's visits or of whole aggregates, and is read after a refill: at its upper end.
   const Bytes tooth = aggregate_.mean_burst() > Bytes{0} ? std::max(limit_, visits_.amplitude()) : visits_.amplitude();
-  const Bytes half_saw = tooth / 2;
+  // With two looks per exchange every second one is made halfway, a quarter of the saw below.
+  const Bytes half_saw = is_slow() ? tooth / 4 : tooth / 2;
   a_ += half_saw;
   b_ += half_saw;
 }
@@ -158,7 +164,9 @@ RateGrant Wdtcp::grant(const LinkSample& sample, const QueueView& view, BytesPer
   const AckSpacing::Wish acks = acks_.step(sample);
   if (acks.interval > Nanos{0}) trace_.details.feedback_interval = acks.interval;
   return {.rate = rate, .backlog_max = trace_.backlog_max, .batch_frames = static_cast<std::uint32_t>(batch),
-          .feedback_interval = acks.interval, .nack_request_id = acks.nack_request_id};
+          .feedback_interval = acks.interval,
+          .look_interval = view.has_push_back && is_slow() ? rtt_ / looks_per_exchange : Nanos{0},
+          .nack_request_id = acks.nack_request_id};
 }
 
 }  // namespace onehop::law

@@ -63,6 +63,7 @@ class Wdtcp final : public Controller {
   void set_band(const LinkSample& sample, const BytesPerSecond* phy) noexcept;
   [[nodiscard]] BytesPerSecond linear_part(const QueueView& view) const noexcept;
   [[nodiscard]] BytesPerSecond clamp_rate(BytesPerSecond rate) const noexcept;
+  [[nodiscard]] bool is_slow() const noexcept;
   RateGrant grant(const LinkSample& sample, const QueueView& view, BytesPerSecond rate);
 
   WdtcpParams params_;

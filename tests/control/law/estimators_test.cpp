@@ -135,6 +135,11 @@ TEST_CASE("on Wi-Fi a report stands for bytes, and what the MAC fails is asked f
   const Nanos slower = send(mbit_per_s(280), 1s).interval;  // 7 MB: 200 ms
   CHECK(slower > 190ms);
   CHECK(slower < 210ms);
+  make.sample.path.rx_ring.capacity = Bytes{25'000'000};
+  const Nanos larger = send(mbit_per_s(280), 1s).interval;  // 10 MB: 286 ms
+  CHECK(larger > 276ms);
+  CHECK(larger < 296ms);
+  make.sample.path.rx_ring.capacity = {};
   CHECK(send(mbit_per_s(20), 1s).interval == 400ms);
   make.sample.facts.mac->value.tx_failed_total = 3;
   const auto failed = send(mbit_per_s(1200), 1s);
