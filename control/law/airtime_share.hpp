@@ -30,8 +30,11 @@ struct AirtimeShareParams {
   // higher: nothing is left to see a newcomer by.
   Gain eta{950};
   Gain hysteresis{50};          ///< below eta; without it the law flips between (2) and (3) at every reading
-  Gain k_start{650}, k_lowest{400}, k_highest{900};  ///< 800/1201 in the paper's set-up
-  Gain use_saturated{800};      ///< busy share of a saturated channel until one was seen (0.705 .. 0.80 in simulations)
+  Gain k_start{650}, k_lowest{400}, k_highest{950};  ///< 800/1201 in the paper's set-up
+  // Busy share of a saturated channel until one was seen: 0.7 to 0.8 with 64-KB aggregates at high rates, 0.9 at low ones
+  // and with large aggregates (ns-3). Lower: a slow link never fills the channel, and so never learns; higher: shares are
+  // added to for a second or two before they are made even.
+  Gain use_saturated{850};
   Nanos interval_min{20ms}, interval_max{100ms};  ///< survey counters have a resolution of 1 ms
   std::int32_t stations_max = 16;
 };

@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
   app.add_option("--scenario", options.scenario, "configs/ns3/NAME.toml")->required();
   app.add_option("--seed", options.how.seed, "first seed (1)")->check(CLI::Range(1, 1'000'000));
   app.add_option("--seeds", options.how.seeds, "how many, instead of the scenario's")->check(CLI::Range(1, 1000));
+  app.add_flag("--bounded", options.how.is_bounded, "only the rows and columns that a bound names");
   app.add_option("--row", options.how.rows, "this row alone, and those that a bound compares it with (repeat for more)");
   app.add_flag("--short", options.how.is_short, "one seed, and only what the scenario's [short] keeps; bounds are shown, not judged");
   app.add_option("--jobs", options.jobs, "points played at a time (one per core)")->check(CLI::Range(1, 1024));

@@ -180,6 +180,23 @@ std::vector<std::string> rows_with_references(const std::vector<std::string>& ro
   return out;
 }
 
+std::vector<std::string> bounded_rows(const std::vector<Bound>& bounds) {
+  std::vector<std::string> rows;
+  for (const Bound& bound : bounds) rows.push_back(bound.row);
+  return rows_with_references(rows, bounds);
+}
+
+/// Empty: one bound is on all.
+std::vector<std::string> bounded_columns(const std::vector<Bound>& bounds) {
+  std::vector<std::string> out;
+  for (const Bound& bound : bounds) {
+    if (bound.columns.empty()) return {};
+    out.insert(out.end(), bound.columns.begin(), bound.columns.end());
+    if (!bound.of_column.empty()) out.push_back(bound.of_column);
+  }
+  return out;
+}
+
 Result<void> read_head(const toml::table& root, const std::string& where, const ScenarioOptions& options, Scenario& out) {
   out.title = root["title"].value_or(std::string{});
   out.source = root["source"].value_or(std::string{});
@@ -215,6 +232,7 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& id, 
   Scenario out;
   out.id = id;
   out.is_short = options.is_short;
+  out.is_bounded = options.is_bounded;
   ONEHOP_TRYV(read_head(root, id, options, out));
   std::vector<std::string> rows_kept, columns_kept;
   if (const toml::table* const given = root["short"].as_table(); given != nullptr && options.is_short) {
@@ -226,6 +244,11 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& id, 
   }
   ONEHOP_TRY(paper, read_paper(root, id));
   ONEHOP_TRY(bounds, read_bounds(root, id));
+  if (options.is_bounded) {
+    if (bounds.empty()) return refuse(id, "bounds", "there are none");
+    rows_kept = bounded_rows(bounds);
+    columns_kept = bounded_columns(bounds);
+  }
   if (!options.rows.empty()) rows_kept = rows_with_references(options.rows, bounds);
   ONEHOP_TRY(rows, entries(root, "rows", id, rows_kept));
   ONEHOP_TRY(columns, entries(root, "columns", id, columns_kept));

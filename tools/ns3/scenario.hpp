@@ -42,11 +42,12 @@ struct Scenario {
   std::uint64_t seed_first = 1, seeds = 1;
   std::vector<PaperValue> paper;
   std::vector<Bound> bounds;
-  bool is_short = false;
+  bool is_short = false, is_bounded = false;
 };
 
 struct ScenarioOptions {
   bool is_short = false;
+  bool is_bounded = false;               ///< only what the bounds need: the rows and columns that they name
   std::optional<std::uint64_t> seed, seeds;
   std::vector<std::string> rows;         ///< these alone, and those that a bound compares them with; empty: all
 };

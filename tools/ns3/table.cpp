@@ -107,7 +107,7 @@ std::vector<Judgement> judge(const Table& table) {
 std::string text_of(const Table& table) {
   const Scenario& s = table.scenario;
   std::string out = fmt::format("# {}\n# onehop {}, ns-3 3.37, seeds {}..{}\n{}{}\n", table.command_line, ONEHOP_VERSION, s.seed_first,
-                                s.seed_first + s.seeds - 1, s.title, s.is_short ? "   [short: one seed, short points]" : "");
+                                s.seed_first + s.seeds - 1, s.title, s.is_short ? "   [short: one seed, short points]" : s.is_bounded ? "   [bounded rows alone]" : "");
   if (!s.source.empty()) out += s.source + "\n";
   if (!s.note.empty()) out += s.note + "\n";
   for (const std::string& text : s.differs) out += "Differs: " + text + "\n";
@@ -168,7 +168,7 @@ json json_of(const Table& table) {
         points.push_back(point);
       }
   return {{"schema_version", 1}, {"type", "ns3"}, {"command_line", table.command_line}, {"version", ONEHOP_VERSION},
-          {"id", s.id}, {"title", s.title}, {"source", s.source}, {"note", s.note}, {"is_short", s.is_short},
+          {"id", s.id}, {"title", s.title}, {"source", s.source}, {"note", s.note}, {"is_short", s.is_short}, {"is_bounded", s.is_bounded},
           {"seed_first", s.seed_first}, {"seeds", s.seeds}, {"rows", s.rows}, {"columns", s.columns}, {"metrics", metrics},
           {"paper", paper}, {"differs", s.differs}, {"bounds", bounds}, {"points", points}};
 }
