@@ -265,7 +265,7 @@ BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& vie
   const BytesPerSecond base = v * Gain{static_cast<std::int64_t>(growth_ * 1000)} * lean + beta;
   trace_.details = {.sensor = view.sensor, .beta = beta, .a = a_, .b = b_, .aggregate = limit_};
   trace_.buffers[0] = {.occupancy = ratio_.to_payload(q), .drain = ratio_.to_payload(v), .target = ratio_.to_payload(a_),
-                       .rate = ratio_.to_payload(base), .takes_part = true};
+                       .rate = ratio_.to_payload(base), .takes_part = true, .under = ratio_.to_payload(a_), .over = ratio_.to_payload(b_)};
   return base;
 }
 

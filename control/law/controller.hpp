@@ -32,6 +32,8 @@ struct BufferRow {
   Bytes target{};                ///< X_i^target
   BytesPerSecond rate{};         ///< v_i + (X_i^target - X_i) / d_i
   bool takes_part = false;       ///< in the min (latch, validity)
+  std::optional<Bytes> under, over;  ///< X_i^under, X_i^over: the safe range; absent where the law has none for this buffer
+  Bytes occupancy_max{};         ///< X_i^max; 0: unknown
 };
 
 /// LawDetails: what single laws add to a row. Absent where the law has no such quantity or could not compute it.

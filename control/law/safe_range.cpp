@@ -185,6 +185,8 @@ void SafeRange::set_limits(const LinkSample& sample, BytesPerSecond v) {
   const Bytes under = up * d;
   const Bytes over = x_max_ - (v_0_up - lo) * d;
   trace_.is_degraded = under > over + Bytes{payload_per_frame_};
+  trace_.buffers[0].under = under;
+  trace_.buffers[0].over = std::max(over, Bytes{0});
   target_ = under;
   if (params_.target == Target::mid) target_ = (under + over) / 2;
   if (trace_.is_degraded) target_ = std::clamp((under + over) / 2, x_max_ / 4, x_max_ / 2);  // edge case e
@@ -231,6 +233,7 @@ void SafeRange::set_own_term(const LinkSample& sample) {
   Bytes x = row.occupancy;
   if (is_backlog_paced_) x = std::max(mean_of(row.occupancy) - half_saw, Bytes{0}) + yielded_;
   row.target = effective;
+  row.occupancy_max = x_max_;
   const Bytes lack = effective - x;
   row.rate = v + (lack / params_.d_1);
   if (!own_.has_drain() && is_backlog_paced_) row.rate = std::max(row.rate, params_.backlog_start / start_burst);
@@ -277,7 +280,7 @@ void SafeRange::read_receiver(Receiver& receiver, const QueueTelemetry& queue, N
 void SafeRange::set_receiver_term(std::size_t i, const LinkSample& sample, Nanos d) {
   BufferRow& row = trace_.buffers[i];
   Receiver& receiver = receivers_[i - 1];
-  row = {.occupancy = receiver.occupancy, .drain = receiver.meter.drain()};
+  row = {.occupancy = receiver.occupancy, .drain = receiver.meter.drain(), .occupancy_max = receiver.capacity};
   if (!receiver.is_known || !receiver.meter.has_drain()) return;
   // v_{i-1} is what flows in, not what the link could carry: while this very term holds us back the two differ, and
   // with the link's rate the target would be 0 and the term would push its own cause down.
@@ -287,6 +290,12 @@ void SafeRange::set_receiver_term(std::size_t i, const LinkSample& sample, Nanos
   const BytesPerSecond v = receiver.meter.drain();
   const BytesPerSecond lack = v * params_.v_rx_up - flow * lo;
   Bytes target = std::max(lack, BytesPerSecond{0}) * d;
+  //= [SMUFF] eq. (2), (3)
+  row.under = target;
+  if (receiver.capacity > Bytes{0}) {
+    const Gain up = i == 1 ? params_.v_1_up : params_.v_rx_up;
+    row.over = std::clamp(receiver.capacity - (flow * up - v * params_.v_rx_lo) * d, Bytes{0}, receiver.capacity);
+  }
   if (i == 2) target = std::max(target, app_grain());
   if (receiver.capacity > Bytes{0}) target = std::min(target, receiver.capacity / 2);  // edge case h
   // A target near 0 (v_i just below its inflow) is reached by one frame; a fifth of v d is what (5) gives at rest.

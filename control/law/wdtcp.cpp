@@ -151,7 +151,8 @@ RateGrant Wdtcp::grant(const LinkSample& sample, const QueueView& view, BytesPer
   BufferRow& row = trace_.buffers[0];
   row = {.occupancy = ratio_.to_payload(view.queue.occupancy),
          .drain = ratio_.to_payload(drain_.has_drain() ? drain_.drain() : base_),
-         .target = ratio_.to_payload(a_), .rate = ratio_.to_payload(rate), .takes_part = true};
+         .target = ratio_.to_payload(a_), .rate = ratio_.to_payload(rate), .takes_part = true,
+         .under = ratio_.to_payload(a_), .over = ratio_.to_payload(b_)};
   const Bytes least = ratio_.wire_frame() * frames_min;
   // The offset form holds the queue below b by its rate; the limit is for a core that comes late, and for its saw.
   Bytes backlog = b_ + limit_ / 2;

@@ -69,8 +69,13 @@ void RateLoop::tick(Instant now) {
 
   count(sample, since_last);
   choose_next_tick(sample);
-  if (trace_ != nullptr) write_trace(sample, grant);
-  if (now - published_at_ >= state_interval) publish_state(now);
+  const bool is_state_due = now - published_at_ >= state_interval;
+  if (trace_ != nullptr || (row_cell_ != nullptr && is_state_due)) {
+    const TraceRow row = row_of(sample, grant);
+    if (trace_ != nullptr) trace_->write(row);
+    if (row_cell_ != nullptr && is_state_due) row_cell_->store(row);
+  }
+  if (is_state_due) publish_state(now);
 }
 
 void RateLoop::read_lower_queue(Instant now, law::LinkSample& sample) {
@@ -164,7 +169,7 @@ void RateLoop::publish_state(Instant now) {
                      .app_buffer_p99 = as_bytes(app_.percentile(990)), .app_buffer_max = as_bytes(app_.max())});
 }
 
-void RateLoop::write_trace(const law::LinkSample& sample, const RateGrant& grant) {
+TraceRow RateLoop::row_of(const law::LinkSample& sample, const RateGrant& grant) {
   const DataPathCounters& counters = sample.path.counters;
   TraceRow row{.at = sample.at, .law = law_.trace(), .law_name = law_.name(), .srtt = sample.path.srtt, .lower_queue = sample.lower_queue.occupancy,
                .lower_queue_age = sample.lower_queue.scope == QueueScope::none ? Nanos{-1} : sample.lower_queue_age,
@@ -173,11 +178,12 @@ void RateLoop::write_trace(const law::LinkSample& sample, const RateGrant& grant
                .refused_total = sample.path.tx_queue.refused_total, .lost_total = sample.path.packets_lost_total};
   if (!fact_sources_.empty()) row.link_source = fact_sources_.front()->name();
   row.facts = sample.facts;
+  row.cpu_total = cpu_total_;
   row.law.rate = grant.rate;
   row.law.backlog_max = grant.backlog_max;
   row.law.bottleneck = bottleneck_;
   traced_ = counters;
-  trace_->write(row);
+  return row;
 }
 
 }  // namespace onehop::rate

@@ -4,9 +4,9 @@
 //   Latest<PathReport> ─┐                                     ┌─▶ Latest<RateGrant> (engine core)
 //   Latest<Limits>     ─┼─▶ LinkSample ─▶ law ─▶ silence ─▶ caps ─┼─▶ Latest<RateState> (plane)
 //   LinkSource.poll()  ─┤                                     └─▶ trace row
-//   FactSource.read()  ─┘
+//   FactSource.read()  ─┘                                     └─▶ Latest<TraceRow> (observers, by way of the plane)
 //
-// Owns the statistics of the session. It writes the grant and the state, and nothing else.
+// Owns the statistics of the session. It writes the grant, the state and the newest row, and nothing else.
 #pragma once
 
 #include <array>
@@ -32,6 +32,12 @@ class RateLoop {
   /// add_fact_source: `source` must outlive the loop. Before the first tick.
   void add_fact_source(link::FactSource& source) { fact_sources_.push_back(&source); }
 
+  /// set_row_cell: the newest row is stored there as often as the state. `cell` must outlive the loop. Before the first tick.
+  void set_row_cell(Latest<TraceRow>& cell) { row_cell_ = &cell; }
+  /// set_cpu_total is what the next row says of this process's CPU time; whoever knows real time calls it.
+  void set_cpu_total(Nanos total) noexcept { cpu_total_ = total; }
+  [[nodiscard]] bool has_trace() const noexcept { return trace_ != nullptr; }
+
   /// tick does one step. `now` never goes back. Syscalls: those of the source, at most every 4 ms; write by the trace.
   void tick(Instant now);
 
@@ -50,7 +56,7 @@ class RateLoop {
   [[nodiscard]] RateGrant apply_caps(const law::LinkSample& sample, RateGrant grant) noexcept;
   void count(const law::LinkSample& sample, Nanos since_last) noexcept;
   void choose_next_tick(const law::LinkSample& sample) noexcept;
-  void write_trace(const law::LinkSample& sample, const RateGrant& grant);
+  [[nodiscard]] TraceRow row_of(const law::LinkSample& sample, const RateGrant& grant);
 
   law::Controller& law_;
   link::LinkSource* source_;
@@ -59,6 +65,8 @@ class RateLoop {
   Latest<RateGrant>& grant_cell_;
   Latest<RateState>& state_cell_;
   TraceWriter* trace_;
+  Latest<TraceRow>* row_cell_ = nullptr;
+  std::optional<Nanos> cpu_total_;
 
   std::vector<link::FactSource*> fact_sources_;
   law::LinkFacts facts_;

@@ -47,6 +47,7 @@ void RateThread::run_loop() noexcept {
   for (;;) {
     const bool is_last = is_stopping_.load(std::memory_order_acquire);
     const Instant now = monotonic_now();
+    if (loop_.has_trace()) loop_.set_cpu_total(process_cpu_time());
     loop_.tick(now);
     if (is_last) {
       loop_.publish_state(now);

@@ -22,6 +22,9 @@ constexpr const char* fact_names =
     ",link_source,exact_queue_bytes,exact_drained_bytes,exact_queue_age_ns,link_rate_bytes_per_s,link_rate_age_ns,channel_busy_ns,"
     "mac_retries_total,mac_failed_total,host_dropped_total";
 
+// The safe range of each buffer, X_under .. X_over, and its X_max; empty where the law has none.
+constexpr const char* range_names = ",%s_under_bytes,%s_over_bytes,%s_limit_bytes";
+
 std::int64_t number_of(std::uint64_t n) noexcept { return static_cast<std::int64_t>(n); }
 std::int64_t number_of(Bytes b) noexcept { return b.count; }
 std::int64_t number_of(BytesPerSecond r) noexcept { return r.count; }
@@ -61,6 +64,15 @@ bool write_facts(std::FILE* file, Instant at, std::string_view source, const law
   if (facts.host) dropped = facts.host->value.dropped_total;
   return std::fprintf(file, ",%.*s", static_cast<int>(source.size()), source.data()) >= 0 &&
          write_cells(file, queue, drained, queue_age, rate, rate_age, busy, retries, failed, dropped);
+}
+
+bool write_ranges(std::FILE* file, const law::LawTrace& law) noexcept {
+  bool is_written = true;
+  for (const law::BufferRow& b : law.buffers) {
+    const std::optional<Bytes> limit = b.occupancy_max > Bytes{0} ? std::optional{b.occupancy_max} : std::nullopt;
+    is_written = is_written && write_cells(file, b.under, b.over, limit);
+  }
+  return is_written;
 }
 
 // A line of the head stays one line, whatever the command line held.
@@ -114,7 +126,9 @@ Result<TraceWriter> TraceWriter::open(const std::string& path, const TraceHeader
   }
   std::fputs(",rate_bytes_per_s,backlog_max_bytes,bottleneck,is_degraded,srtt_ns,lower_queue_bytes,lower_queue_age_ns,turns,"
              "wakeups,syscalls,refused_total,lost_total", file);
-  std::fprintf(file, "%s%s\n", detail_names, fact_names);
+  std::fprintf(file, "%s%s", detail_names, fact_names);
+  for (const char* name : buffer_names) std::fprintf(file, range_names, name, name, name);
+  std::fputs(",cpu_ns_total\n", file);
   return self;
 }
 
@@ -138,6 +152,7 @@ void TraceWriter::write(const TraceRow& row) noexcept {
       write_cells(file, d.alpha, d.beta, d.a, d.b, d.aggregate, d.phy_rate, d.airtime_use, d.stations, d.share, d.tau, d.gate,
                   d.loss_cap, d.feedback_interval) &&
       write_facts(file, row.at, row.link_source, row.facts) &&
+      write_ranges(file, row.law) && write_cells(file, row.cpu_total) &&
       std::fputc('\n', file) != EOF;
   if (!is_written) failed_errno_ = errno;
 }

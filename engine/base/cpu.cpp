@@ -48,11 +48,16 @@ void use_short_slice() noexcept {
   (void)::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-Nanos thread_cpu_time() noexcept {
+namespace {
+Nanos time_of(clockid_t clock) noexcept {
   timespec used{};
-  (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  (void)::clock_gettime(clock, &used);
   return std::chrono::seconds{used.tv_sec} + Nanos{used.tv_nsec};
 }
+}  // namespace
+
+Nanos thread_cpu_time() noexcept { return time_of(CLOCK_THREAD_CPUTIME_ID); }
+Nanos process_cpu_time() noexcept { return time_of(CLOCK_PROCESS_CPUTIME_ID); }
 
 int cpu_count() noexcept {
   cpu_set_t set;

@@ -25,6 +25,9 @@ void use_short_slice() noexcept;
 /// thread_cpu_time is the user and system time that the calling thread has used. Syscalls: clock_gettime.
 [[nodiscard]] Nanos thread_cpu_time() noexcept;
 
+/// process_cpu_time is the same of all threads of this process. Syscalls: clock_gettime.
+[[nodiscard]] Nanos process_cpu_time() noexcept;
+
 /// cpu_count is the number of CPUs that this process may run on, at least 1. Syscalls: sched_getaffinity.
 [[nodiscard]] int cpu_count() noexcept;
 
