@@ -10,6 +10,7 @@ namespace onehop::tool {
 [[nodiscard]] ExitCode send_command(const SendOptions& options);
 [[nodiscard]] ExitCode recv_command(const RecvOptions& options);
 [[nodiscard]] ExitCode doctor_command(const DoctorOptions& options);
+[[nodiscard]] ExitCode watch_command(const WatchOptions& options);
 [[nodiscard]] ExitCode version_command(bool is_verbose);
 
 }  // namespace onehop::tool

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "control/rate/trace.hpp"
 #include "engine/base/latest.hpp"
 #include "engine/run/engine_thread.hpp"
 #include "engine/run/receiver_loop.hpp"
@@ -22,6 +23,7 @@ struct SessionLinks {
   Latest<PathReport> report;
   Latest<RateGrant> grant;
   Latest<RateState> state;
+  Latest<rate::TraceRow> row;  // goes the way of `state`
   Latest<Limits> limits;
 
   [[nodiscard]] run::EngineLinks for_engine() {

@@ -123,8 +123,8 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   if (is_sending) {
     ONEHOP_TRYV(open_link_sources(plan));
   }
-  if (!options_.trace_file.empty() && is_sending && !trace_) {
-    const std::string config = fmt::format("law {}{} target {} bounds {} io {} frame {} link {}", options_.law,
+  if (!options_.trace_file.empty() && !trace_) {
+    const std::string config = fmt::format("{} law {}{} target {} bounds {} io {} frame {} link {}", facts_.role, options_.law,
                                            options_.has_qcut ? "+qcut" : "", options_.target, options_.bounds,
                                            facts_.io_used, facts_.frame_bytes, facts_.link_source);
     ONEHOP_TRY(trace, rate::TraceWriter::open(options_.trace_file, {command_line(), ONEHOP_VERSION, config}));
@@ -132,6 +132,8 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   }
   rate_ = std::make_unique<rate::RateLoop>(*law_, qdisc_ ? &*qdisc_ : nullptr, links_->report, links_->limits,
                                            links_->grant, links_->state, trace_ ? &*trace_ : nullptr);
+  rate_->set_row_cell(links_->row);
+  peer_ = plan.peer.address.text();
   if (link_) rate_->add_fact_source(*link_);
   if (is_sending) {
     rate_thread_ = std::make_unique<rate::RateThread>(*rate_);
@@ -240,6 +242,8 @@ void Job::forget_session() {
   interval_bytes_ = bytes_expected_ = facts_.bytes_skipped_total = 0;
   last_state_ = {};
   usage_ = {};
+  recent_ = {};
+  peer_.clear();
 }
 
 void Job::on_phase(plane::Phase phase) {
@@ -261,6 +265,7 @@ std::uint64_t Job::bytes_arrived() const {
 void Job::tick() {
   const Instant now = monotonic_now();
   const bool has_data = this->has_data();
+  if (has_data) recent_.add(now, bytes_arrived());
   if (!rate_thread_ && rate_) rate_->tick(now);
   if (now - viewed_at_ >= view_period) {
     viewed_at_ = now;
@@ -331,6 +336,11 @@ void Job::end(const plane::SessionEnd& end, std::uint64_t bytes_total, std::uint
   facts_.is_hash_ok = end.code == ExitCode::done;
   if (first_data_at_ != Instant{}) facts_.seconds = std::chrono::duration<double>(ended_at_ - first_data_at_).count();
   reporter_.end(facts_, last_state_, usage_, end.code);
+  if (publisher_) {
+    const auto rate = facts_.seconds > 0 ? static_cast<double>(bytes_total) / facts_.seconds : 0;
+    publisher_->tell(watch::line_of(watch::Ended{.exit_code = static_cast<int>(end.code), .bytes_total = bytes_total, .seconds = facts_.seconds,
+                                                 .goodput = {static_cast<std::int64_t>(rate)}}));
+  }
   forget_session();
 }
 

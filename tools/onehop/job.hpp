@@ -31,6 +31,9 @@
 #include "tools/onehop/rate_memory.hpp"
 #include "tools/onehop/report.hpp"
 #include "tools/onehop/usage.hpp"
+#include "tools/watch/publisher.hpp"
+#include "tools/watch/recent_rate.hpp"
+#include "tools/watch/telemetry.hpp"
 
 namespace onehop::tool {
 
@@ -47,6 +50,13 @@ class Job {
                                        bool has_fragments);
   /// opened describes the port to the peer.
   [[nodiscard]] Result<plane::DataOpened> opened(const plane::RouteInfo& route) const;
+
+  // --- observers on this machine
+  /// let_watch lets `onehop watch` see this process, from now on; once, and as the user that it keeps. A machine without a
+  /// place for the socket is no reason not to transfer: it is said.
+  void let_watch();
+  /// end_watch ends what keeps the io_context busy for observers. Who watches already still hears end().
+  void end_watch();
 
   // --- the session's calls
   /// start_control starts the control thread for `plan`'s path, or on the receiving end the counting.
@@ -85,6 +95,7 @@ class Job {
   void remember_rate();
   void forget_session();  ///< the next one of a receiver that goes on counts from nothing
   [[nodiscard]] std::uint64_t bytes_arrived() const;
+  [[nodiscard]] watch::Telemetry telemetry() const;
   void emit_interval(Instant now);
   void say_notices(const RateState& state);
   /// say_single tells once that fragments have ended.
@@ -120,6 +131,9 @@ class Job {
   Instant ended_at_{};
   Instant interval_at_{};
   std::uint64_t interval_bytes_ = 0;
+  std::string peer_;
+  watch::RecentRate recent_;
+  std::unique_ptr<watch::Publisher> publisher_;
 };
 
 }  // namespace onehop::tool

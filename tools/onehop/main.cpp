@@ -50,6 +50,20 @@ std::optional<Error> take_law_params(const ConfigFile& config, const CLI::App& a
   return std::nullopt;
 }
 
+CLI::App* add_send_command(CLI::App& app, SendOptions& send) {
+  CLI::App* command = app.add_subcommand("send", "send files to a host that runs 'onehop recv'");
+  command->add_option("PATH", send.paths, "regular files")->required();
+  command->add_option("--to", send.to, "HOST[:PORT] of the receiver")->required();
+  command->add_option("--wait", send.wait_seconds, "seconds to retry a refused connection")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
+  command->add_option("--link-model", send.common.link_model,
+                      "a model of the link publishes its facts to this Unix socket, in place of the interface's own");
+  command->add_flag("--fragment", send.has_fragments,
+                    "an experiment: datagrams of 64 KB in IP fragments (--io udp), until the path loses 0.1 % of its frames");
+  add_common_options(*command, send.common);
+  command->fallthrough();  // so that --config may stand behind the command as well
+  return command;
+}
+
 CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& doctor) {
   CLI::App* command = app.add_subcommand("doctor", "show what onehop can see and use on this machine");
   command->add_option("--iface", doctor.interface, "network interface to look at (default: all that are up)");
@@ -68,6 +82,16 @@ int refuse_config(const CLI::ConfigError& error, const CLI::App& app) {
   return static_cast<int>(ExitCode::usage);
 }
 
+CLI::App* add_watch_command(CLI::App& app, WatchOptions& watch) {
+  CLI::App* command = app.add_subcommand("watch", "show a transfer that runs on this machine: its buffers, rates and bottleneck");
+  command->add_option("PID", watch.pid, "process of the send or recv (default: the one that runs)")->check(CLI::Range(1, 4'194'304));
+  command->add_option("--interval", watch.interval_seconds, "seconds between two pictures (default: 0.2 on a terminal, else 1)")
+      ->check(CLI::Range(0.1, 3600.0));
+  command->add_flag("--once", watch.is_once, "show the present state once, of each transfer, and end");
+  command->add_flag("--json", watch.is_json, "one JSON line per interval on standard output");
+  return command;
+}
+
 int run_program(int argc, char** argv) {
   remember_command_line(argc, argv);
   CLI::App app{"onehop moves files between two machines that are one hop apart, at the line rate of that hop."};
@@ -81,16 +105,7 @@ int run_program(int argc, char** argv) {
   app.add_flag("-v,--verbose", is_verbose, "with --version: features, and why one is off");
 
   SendOptions send;
-  CLI::App* send_app = app.add_subcommand("send", "send files to a host that runs 'onehop recv'");
-  send_app->add_option("PATH", send.paths, "regular files")->required();
-  send_app->add_option("--to", send.to, "HOST[:PORT] of the receiver")->required();
-  send_app->add_option("--wait", send.wait_seconds, "seconds to retry a refused connection")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
-  send_app->add_option("--link-model", send.common.link_model,
-                       "a model of the link publishes its facts to this Unix socket, in place of the interface's own");
-  send_app->add_flag("--fragment", send.has_fragments,
-                     "an experiment: datagrams of 64 KB in IP fragments (--io udp), until the path loses 0.1 % of its frames");
-  add_common_options(*send_app, send.common);
-  send_app->fallthrough();  // so that --config may stand behind the command as well
+  CLI::App* send_app = add_send_command(app, send);
 
   RecvOptions recv;
   CLI::App* recv_app = app.add_subcommand("recv", "receive files");
@@ -104,6 +119,9 @@ int run_program(int argc, char** argv) {
 
   DoctorOptions doctor;
   CLI::App* doctor_app = add_doctor_command(app, doctor);
+
+  WatchOptions watch;
+  CLI::App* watch_app = add_watch_command(app, watch);
 
 #if ONEHOP_HAS_LAB
   lab::LabCommand lab_command;
@@ -131,6 +149,7 @@ int run_program(int argc, char** argv) {
   if (send_app->parsed()) return static_cast<int>(send_command(send));
   if (recv_app->parsed()) return static_cast<int>(recv_command(recv));
   if (doctor_app->parsed()) return static_cast<int>(doctor_command(doctor));
+  if (watch_app->parsed()) return static_cast<int>(watch_command(watch));
 #if ONEHOP_HAS_LAB
   if (lab_command.is_parsed()) return lab_command.run();
 #endif

@@ -57,6 +57,13 @@ struct RecvOptions {
   bool is_once = false;
 };
 
+struct WatchOptions {
+  int pid = 0;                       ///< 0: the one that runs
+  std::optional<double> interval_seconds;
+  bool is_once = false;
+  bool is_json = false;
+};
+
 /// Endpoint: HOST[:PORT], [V6]:PORT, or :PORT. host is empty where none was given.
 struct Endpoint {
   std::string host;

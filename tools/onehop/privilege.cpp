@@ -28,10 +28,15 @@ std::optional<unsigned> id_from(const char* name) {
 
 }  // namespace
 
+bool becomes_sudo_user() noexcept {
+  const auto uid = id_from("SUDO_UID");
+  return ::geteuid() == 0 && uid && *uid != 0 && id_from("SUDO_GID");
+}
+
 Result<bool> become_sudo_user() {
+  if (!becomes_sudo_user()) return false;
   const auto uid = id_from("SUDO_UID");
   const auto gid = id_from("SUDO_GID");
-  if (::geteuid() != 0 || !uid || !gid || *uid == 0) return false;
   const passwd* user = ::getpwuid(*uid);
   const bool has_groups = user != nullptr && ::initgroups(user->pw_name, *gid) == 0;
   if (!has_groups && ::setgroups(0, nullptr) != 0)

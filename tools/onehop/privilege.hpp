@@ -11,6 +11,9 @@ namespace onehop::tool {
 /// Returns whether it changed anything. Syscalls: setgroups, setresgid, setresuid.
 [[nodiscard]] Result<bool> become_sudo_user();
 
+/// becomes_sudo_user: become_sudo_user() would change this process.
+[[nodiscard]] bool becomes_sudo_user() noexcept;
+
 /// hide_secrets keeps keys and codes out of core dumps and from other processes of the user (ptrace, /proc/PID/mem).
 /// Syscalls: prctl, setrlimit.
 void hide_secrets() noexcept;

@@ -133,6 +133,7 @@ class RecvJob final : public plane::RecvHost {
     const std::string& interface = fixed_interface_.empty() ? route.link.name : fixed_interface_;
     ONEHOP_TRYV(job_.open_port(interface, route.source, listen_port_, offer_->has_fragments));
     ONEHOP_TRYV(become_sudo_user());
+    job_.let_watch();
     return success();
   }
 
@@ -263,10 +264,12 @@ Result<ExitCode> run(const RecvOptions& options, Reporter& reporter) {
     else reporter.say("interrupted: nothing was under way");
     server.interrupt();
   }};
+  if (!becomes_sudo_user()) job.let_watch();  // else at the first offer, as that user
   plane::SessionEnd end;
   ONEHOP_TRYV(server.start([&](const plane::SessionEnd& ended) {
     end = ended;
     interrupts.stop();
+    job.end_watch();
   }));
   io.run();
   return end.code;

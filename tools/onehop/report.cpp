@@ -10,9 +10,7 @@
 
 namespace onehop::tool {
 
-namespace {
-
-const char* scope_name(QueueScope scope) {
+const char* name_of(QueueScope scope) {
   switch (scope) {
     case QueueScope::none: return "none";
     case QueueScope::own_ring: return "own_ring";
@@ -22,12 +20,14 @@ const char* scope_name(QueueScope scope) {
   return "none";
 }
 
+namespace {
+
 struct Percentiles {
   Bytes p50, p99, max;
 };
 
 Json queue_json(const QueueTelemetry& queue, Percentiles occupancy) {
-  return {{"scope", scope_name(queue.scope)},
+  return {{"scope", name_of(queue.scope)},
           {"capacity_bytes", queue.capacity.count},
           {"occupancy_bytes_p50", occupancy.p50.count},
           {"occupancy_bytes_p99", occupancy.p99.count},

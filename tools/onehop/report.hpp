@@ -21,6 +21,9 @@ namespace onehop::tool {
 
 using Json = nlohmann::ordered_json;
 
+/// name_of is the word of a scope in events.
+[[nodiscard]] const char* name_of(QueueScope scope);
+
 /// RunFacts: what the end event needs beyond the last RateState.
 struct RunFacts {
   std::string role;                 ///< "send" or "recv"

@@ -147,6 +147,7 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   Job job{io, options.common, reporter, "send"};
   ONEHOP_TRYV(open_port_early(options, to, job));
   ONEHOP_TRYV(become_sudo_user());
+  job.let_watch();
   if (!options.common.link_model.empty()) {
     // Now, and not when the peer has accepted.
     ONEHOP_TRYV(link::EmulatedSource::open(options.common.link_model));
@@ -182,6 +183,7 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   session.start([&](const plane::SessionEnd& ended) {
     end = ended;
     interrupts.stop();
+    job.end_watch();
   });
   io.run();
   job.end(end, end.code == ExitCode::done ? host.bytes_done() : 0, end.code == ExitCode::done ? host.files_done() : 0);

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/watch/screen.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tools/onehop/quantity.hpp"
+
+namespace onehop::watch {
+
+namespace {
+
+using tool::format_bytes, tool::format_rate, tool::format_span;
+
+// Ranks of lines: what a small terminal shows last.
+constexpr int keep_title = 100, keep_progress = 95, keep_rates = 90, keep_bar = 80, keep_numbers = 60, keep_law = 50, keep_counters = 40,
+              keep_history = 30, keep_blank = 10;
+
+constexpr std::array<std::string_view, 3> sender_names{"our queue to the link", "receiver's ring", "receiver's disk queue"};
+constexpr std::array<std::string_view, 3> receiver_names{"our queue of answers", "our ring", "our disk queue"};
+
+std::string bytes(Bytes b) { return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(b.count, 0))); }
+
+/// state_of puts a buffer's place in its safe range into words.
+Span state_of(const BufferView& b) {
+  if (b.scope == "none") return {"cannot be read", Style::faint};
+  if (!b.under && !b.over) return {b.occupancy > Bytes{0} ? "holds data" : "empty", Style::faint};
+  if (b.under && b.over && *b.under > *b.over) return {"too small for a safe range", Style::low};
+  if (b.over && b.occupancy > *b.over) return {"above: may overflow", Style::high};
+  if (b.under && b.occupancy < *b.under) return b.takes_part ? Span{"below: may run dry", Style::low} : Span{"below: not limiting", Style::faint};
+  return {"in its safe range", Style::good};
+}
+
+std::size_t width_of(const std::vector<Span>& spans) {
+  std::size_t width = 0;
+  for (const Span& span : spans) width += columns_of(span.text);
+  return width;
+}
+
+/// justify puts `right` at the end of the line where both have room.
+Line justify(std::vector<Span> left, std::vector<Span> right, std::size_t columns, int keep) {
+  const std::size_t used = width_of(left) + width_of(right);
+  left.push_back({std::string(used + 2 <= columns ? columns - used : 2, ' ')});
+  left.insert(left.end(), right.begin(), right.end());
+  return {std::move(left), keep};
+}
+
+Line title(const Telemetry& t, const ScreenOptions& o) {
+  std::string text = fmt::format("  PID {}", t.pid);
+  if (!t.peer.empty()) text += fmt::format("  {} {}", t.role == "send" ? "to" : "from", t.peer);
+  if (!t.interface.empty()) text += " over " + t.interface;
+  if (!t.io.empty()) text += ", " + t.io + (t.io_mode.empty() ? "" : "/" + t.io_mode);
+  return justify({{"onehop " + t.role, Style::strong}, {text}}, {{t.phase, Style::strong}}, o.columns, keep_title);
+}
+
+Line progress(const Telemetry& t, const ScreenOptions& o) {
+  if (t.bytes_expected == 0) return {{{"no session", Style::faint}}, keep_progress};
+  const double share = std::min(1.0, static_cast<double>(t.bytes_done) / static_cast<double>(t.bytes_expected));
+  // 100 % is for what is verified and on disk.
+  const double shown = t.phase == "done" ? 100 : std::min(99.0, 100 * share);
+  const std::string text = fmt::format(" {:3.0f} %  {} of {}", shown, format_bytes(t.bytes_done), format_bytes(t.bytes_expected));
+  const std::size_t width = o.columns > text.size() + 12 ? o.columns - text.size() - 2 : 10;
+  const BufferView bar{.occupancy = {static_cast<std::int64_t>(share * 10'000)}};
+  std::vector<Span> spans{{"["}};
+  for (Span& span : bar_of(bar, {10'000}, width, o.is_utf8)) spans.push_back({std::move(span.text)});
+  spans.push_back({"]" + text});
+  return {std::move(spans), keep_progress};
+}
+
+Line rates(const Telemetry& t) {
+  std::vector<Span> spans{{"goodput "}, {format_rate(t.goodput), Style::strong}};
+  if (t.rate) spans.push_back({fmt::format("   granted {}   drains {}", format_rate(*t.rate), format_rate(t.buffers[0].drain))});
+  if (t.link_rate) spans.push_back({"   link " + format_rate(*t.link_rate)});
+  return {std::move(spans), keep_rates};
+}
+
+Line times(const Telemetry& t) {
+  const double seconds = std::chrono::duration<double>(t.elapsed).count();
+  const double average = seconds > 0 ? static_cast<double>(t.bytes_done) / seconds : 0;
+  std::string text = fmt::format("elapsed {}   ETA {}   average {}   round trip {:.1f} ms", format_span(seconds),
+                                 t.eta_seconds ? format_span(*t.eta_seconds) : "-:--", format_rate({static_cast<std::int64_t>(average)}),
+                                 static_cast<double>(t.srtt.count()) / 1e6);
+  return {{{std::move(text)}}, keep_rates - 1};
+}
+
+Line history_line(const History& history, const ScreenOptions& o) {
+  static constexpr std::array<std::string_view, 8> blocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  static constexpr std::array<std::string_view, 8> letters{"_", "_", ".", ".", "-", "-", "=", "#"};
+  BytesPerSecond most{1};
+  for (const BytesPerSecond rate : history) most = std::max(most, rate);
+  std::string text;
+  const std::string label = fmt::format("goodput of the last minute, to {}  ", format_rate(most));
+  const std::size_t room = o.columns > label.size() ? o.columns - label.size() : 0;
+  for (std::size_t i = history.size() > room ? history.size() - room : 0; i < history.size(); ++i) {
+    const auto step = static_cast<std::size_t>(static_cast<Wide>(history[i].count) * 7 / most.count);
+    text += o.is_utf8 ? blocks[std::min<std::size_t>(step, 7)] : letters[std::min<std::size_t>(step, 7)];
+  }
+  return {{{label, Style::faint}, {text, Style::good}}, keep_history};
+}
+
+void add_buffer(const Telemetry& t, std::size_t i, const ScreenOptions& o, std::vector<Line>& out) {
+  const BufferView& b = t.buffers[i];
+  const bool is_sender = t.role == "send";
+  const bool is_bottleneck = is_sender && t.bottleneck == buffer_names[i];
+  std::vector<Span> right{state_of(b)};
+  if (is_bottleneck) right.push_back({o.is_utf8 ? "  ◀ BOTTLENECK" : "  <- BOTTLENECK", Style::strong});
+  out.push_back({{}, keep_blank});
+  std::vector<Span> name{{std::string{is_sender ? sender_names[i] : receiver_names[i]}, is_bottleneck ? Style::strong : Style::plain}};
+  if (b.drain > BytesPerSecond{0}) name.push_back({"  out " + format_rate(b.drain), Style::faint});
+  out.push_back(justify(std::move(name), std::move(right), o.columns, keep_bar + 1));
+  const Bytes scale = scale_of(b);
+  const std::string end = "] " + bytes(scale);
+  std::vector<Span> spans{{"["}};
+  const std::size_t width = o.columns > end.size() + 9 ? o.columns - end.size() - 1 : 8;
+  const std::vector<Span> bar = bar_of(b, scale, width, o.is_utf8);
+  spans.insert(spans.end(), bar.begin(), bar.end());
+  spans.push_back({end});
+  out.push_back({std::move(spans), keep_bar});
+  std::string numbers = "held " + bytes(b.occupancy);
+  if (b.capacity > Bytes{0}) numbers += " of " + bytes(b.capacity);
+  if (b.target > Bytes{0}) numbers += "  target " + bytes(b.target);
+  if (b.under && b.over) numbers += fmt::format("  safe {} to {}", bytes(*b.under), bytes(*b.over));
+  else if (b.under) numbers += fmt::format("  safe from {}", bytes(*b.under));
+  if (b.refused_total > 0) numbers += fmt::format("  refused {}", b.refused_total);
+  out.push_back({{{std::move(numbers), Style::faint}}, keep_numbers});
+}
+
+std::string detail_text(const std::string& key, std::int64_t value) {
+  const auto name = [&](std::string_view unit) { return key.substr(0, key.size() - unit.size()); };
+  if (key.ends_with("_bytes_per_s")) return name("_bytes_per_s") + " " + (value < 0 ? "-" : "") + format_rate({value < 0 ? -value : value});
+  if (key.ends_with("_bytes")) return name("_bytes") + " " + bytes({value});
+  if (key.ends_with("_ns")) return fmt::format("{} {:.2f} ms", name("_ns"), static_cast<double>(value) / 1e6);
+  if (key.ends_with("_permille")) return fmt::format("{} {:.2f}", name("_permille"), static_cast<double>(value) / 1000);
+  return fmt::format("{} {}", key, value);
+}
+
+std::vector<Line> law_lines(const Telemetry& t, const ScreenOptions& o) {
+  std::vector<Line> out;
+  if (t.role != "send") return out;
+  const std::string_view why = words_of(t.bottleneck);
+  out.push_back({{{"bottleneck: "}, {std::string{why}, Style::strong}}, keep_rates - 2});
+  std::string text = fmt::format("law {}, {} repair, queue read by {}", t.law, t.repair, t.sensor);
+  if (t.is_degraded) text += ", degraded: no safe range";
+  if (t.link_source != "none") text += ", link by " + t.link_source;
+  std::vector<std::string> rows{std::move(text)};
+  for (const auto& [key, value] : t.details) {
+    const std::string word = detail_text(key, value);
+    if (rows.size() == 1) rows.push_back("  " + word);
+    else if (rows.back().size() + word.size() + 3 <= o.columns) rows.back() += "   " + word;
+    else if (rows.size() < 3) rows.push_back("  " + word);
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) out.push_back({{{rows[i], i == 0 ? Style::plain : Style::faint}}, keep_law - static_cast<int>(i)});
+  return out;
+}
+
+Line counters(const Telemetry& t) {
+  const double loss = t.packets_sent_total == 0 ? 0 : 100 * static_cast<double>(t.packets_lost_total) / static_cast<double>(t.packets_sent_total);
+  std::uint64_t refused = 0;
+  for (const BufferView& b : t.buffers) refused += b.refused_total;
+  std::string text = t.role == "send" ? fmt::format("lost {} packets ({:.2f} %)   sent again {}   refused {}", t.packets_lost_total, loss,
+                                                    format_bytes(t.retransmitted_bytes_total), refused)
+                                      : fmt::format("refused {}", refused);
+  if (t.auth_failures_total > 0) text += fmt::format("   not authentic {}", t.auth_failures_total);
+  return {{{fmt::format("{}   CPU {:.1f} s", text, t.cpu_seconds)}}, keep_counters};
+}
+
+std::string_view sgr_of(Style style) {
+  switch (style) {
+    case Style::plain: return "";
+    case Style::strong: return "\x1b[1m";
+    case Style::faint: return "\x1b[2m";
+    case Style::good: return "\x1b[32m";
+    case Style::low: return "\x1b[33m";
+    case Style::high: return "\x1b[31m";
+  }
+  return "";
+}
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+/// cut keeps the first `columns` glyphs.
+std::string_view cut(std::string_view text, std::size_t columns) {
+  std::size_t end = 0, seen = 0;
+  while (end < text.size()) {
+    if (!is_continuation(text[end]) && seen++ == columns) break;
+    ++end;
+  }
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+std::string_view words_of(std::string_view bottleneck) {
+  if (bottleneck == "tx_queue") return "the link";
+  if (bottleneck == "rx_ring") return "the receiver's CPU: its ring fills";
+  if (bottleneck == "app_buffer") return "the receiver's disk";
+  if (bottleneck == "source") return "this machine: no data is ready to be sent";
+  if (bottleneck == "cap") return "a cap: --max-rate, share of the air, or loss";
+  return "none yet";
+}
+
+std::size_t columns_of(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !is_continuation(c); }));
+}
+
+std::vector<Line> lines_of(const Telemetry& t, const History& history, const ScreenOptions& o) {
+  std::vector<Line> out{title(t, o), progress(t, o), rates(t), times(t)};
+  if (history.size() > 1) out.push_back(history_line(history, o));
+  for (std::size_t i = 0; i < buffer_names.size(); ++i) add_buffer(t, i, o, out);
+  out.push_back({{}, keep_blank});
+  for (Line& line : law_lines(t, o)) out.push_back(std::move(line));
+  out.push_back(counters(t));
+  return out;
+}
+
+std::string text_of(const std::vector<Line>& lines, const ScreenOptions& o) {
+  std::vector<bool> is_shown(lines.size(), true);
+  for (std::size_t shown = lines.size(); o.rows > 0 && shown > o.rows; --shown) {
+    std::size_t least = lines.size();
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      if (is_shown[i] && (least == lines.size() || lines[i].keep <= lines[least].keep)) least = i;
+    is_shown[least] = false;
+  }
+  std::string text;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!is_shown[i]) continue;
+    std::size_t left = o.columns;
+    for (const Span& span : lines[i].spans) {
+      const std::string_view part = cut(span.text, left);
+      left -= columns_of(part);
+      const std::string_view sgr = o.has_color ? sgr_of(span.style) : "";
+      text.append(sgr).append(part).append(sgr.empty() ? "" : "\x1b[0m");
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace onehop::watch
