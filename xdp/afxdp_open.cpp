@@ -67,7 +67,7 @@ Result<void> AfXdpPort::bring_up(const AfXdpConfig& config) {
   interface_ = std::move(facts);
   if (!interface_.is_up)
     return Error{ExitCode::io_unavailable, "use interface " + config.interface, "it is down", "ip link set up"};
-  ONEHOP_TRY(reservation, xdp::UdpReservation::bind(config.local));
+  ONEHOP_TRY(reservation, UdpReservation::bind(config.local));
   reservation_ = std::move(reservation);
   wire_overhead_bytes_ = reservation_.is_ipv6() ? wire::ethernet_ipv6_udp_bytes : wire::ethernet_ipv4_udp_bytes;
 

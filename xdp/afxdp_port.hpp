@@ -7,7 +7,7 @@
 //   NIC queue q ─▶ steering program ─▶ rx ring q ─▶ receive: view into the UMEM ─ release ─▶ fill ring q
 //
 // Files: steer (program, map, link) · probe (what the interface is) · umem, xsk_ring, xsk_socket (memory, rings,
-// sockets) · udp_reservation (the port number) · afxdp_open (bring-up, numbered) · afxdp_port (the data path).
+// sockets) · engine/port/udp_reservation (the port number) · afxdp_open (bring-up, numbered) · afxdp_port (the data path).
 //
 // Everything after open() is for the engine core alone, but for wake(). It allocates and locks nothing. Frames that the
 // steering program hands over pass no firewall rule and no packet capture. It does not resolve neighbours or follow
@@ -27,12 +27,12 @@
 #include "engine/base/result.hpp"
 #include "engine/base/telemetry.hpp"
 #include "engine/port/port.hpp"
+#include "engine/port/udp_reservation.hpp"
 #include "engine/wire/l2_l4.hpp"
 #include "xdp/probe.hpp"
 #include "xdp/rx_chunks.hpp"
 #include "xdp/steer.hpp"
 #include "xdp/tx_chunks.hpp"
-#include "xdp/udp_reservation.hpp"
 #include "xdp/umem.hpp"
 #include "xdp/xsk_socket.hpp"
 
@@ -123,7 +123,7 @@ class AfXdpPort {
 
   // Set at open.
   xdp::InterfaceFacts interface_;
-  xdp::UdpReservation reservation_;
+  UdpReservation reservation_;
   xdp::Steer steer_;
   std::vector<RxQueue> queues_;
   xdp::XskSocket sender_;  // after queues_: it goes first

@@ -25,10 +25,10 @@ const volatile struct onehop_steer_config steer_config;
 
 struct {
   __uint(type, BPF_MAP_TYPE_XSKMAP);
-  __uint(max_entries, 1); /* set to the number of receive queues before loading */
+  __uint(max_entries, 1); /* this name is what DPDK's net_af_xdp looks for; set to the number of receive queues before loading */
   __type(key, __u32);
   __type(value, __u32);
-} onehop_xsks SEC(".maps");
+} xsks_map SEC(".maps");
 
 static __always_inline int is_ours_ipv4(void *l3, void *end) {
   struct iphdr *ip = l3;
@@ -64,7 +64,7 @@ static __always_inline int steer(struct xdp_md *ctx) {
   if (!steer_config.is_ipv6 && eth->h_proto == bpf_htons(ETH_P_IP)) is_ours = is_ours_ipv4(eth + 1, end);
   if (steer_config.is_ipv6 && eth->h_proto == bpf_htons(ETH_P_IPV6)) is_ours = is_ours_ipv6(eth + 1, end);
   if (!is_ours) return XDP_PASS;
-  return (int)bpf_redirect_map(&onehop_xsks, ctx->rx_queue_index, XDP_PASS);
+  return (int)bpf_redirect_map(&xsks_map, ctx->rx_queue_index, XDP_PASS);
 }
 
 SEC("xdp")

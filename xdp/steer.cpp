@@ -116,7 +116,7 @@ Result<Steer> Steer::attach(const InterfaceFacts& interface, const SteerOptions&
   if (!self.object_) return load_error(errno);
   bpf_program* simple = bpf_object__find_program_by_name(self.object_.get(), program_name);
   bpf_program* multi = bpf_object__find_program_by_name(self.object_.get(), program_name_mb);
-  bpf_map* map = bpf_object__find_map_by_name(self.object_.get(), "onehop_xsks");
+  bpf_map* map = bpf_object__find_map_by_name(self.object_.get(), "xsks_map");
   bpf_map* constants = bpf_object__find_map_by_name(self.object_.get(), ".rodata");
   if (simple == nullptr || multi == nullptr || map == nullptr || constants == nullptr)
     return Error{ExitCode::internal_error, "open the steering program", "its parts are not those it was built with"};

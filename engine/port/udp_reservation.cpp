@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-#include "xdp/udp_reservation.hpp"
+#include "engine/port/udp_reservation.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <string>
 
-namespace onehop::xdp {
+namespace onehop {
 
 namespace {
 
@@ -36,8 +36,8 @@ std::string text_of(const sockaddr_storage& address) {
 
 Result<UdpReservation> UdpReservation::bind(const sockaddr_storage& local) {
   if ((local.ss_family != AF_INET && local.ss_family != AF_INET6) || is_any(local)) {
-    return Error{ExitCode::usage, "reserve the UDP port of an AF_XDP run", "no local address was given",
-                 "the steering program matches one address: bind to the address of the interface"};
+    return Error{ExitCode::usage, "reserve the UDP port of a raw run", "no local address was given",
+                 "frames are matched by one address: bind to that of the interface"};
   }
   const std::string attempt = "reserve UDP " + text_of(local);
   UdpReservation self;
@@ -76,4 +76,4 @@ std::uint32_t UdpReservation::dropped_total() const noexcept {
   return info[SK_MEMINFO_DROPS];
 }
 
-}  // namespace onehop::xdp
+}  // namespace onehop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// UdpReservation holds the address and port of an AF_XDP run in the kernel: a second program gets EADDRINUSE instead of
+// UdpReservation holds the address and port of a raw port (AF_XDP, DPDK) in the kernel: a second program gets EADDRINUSE instead of
 // a silent share, port 0 is resolved, and the kernel answers stray frames with silence instead of port unreachable.
 // A socket filter drops what reaches it, so nothing piles up; the drops are counted. Set-up only.
 #pragma once
@@ -11,7 +11,7 @@
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
 
-namespace onehop::xdp {
+namespace onehop {
 
 class UdpReservation {
  public:
@@ -26,7 +26,7 @@ class UdpReservation {
   [[nodiscard]] bool is_ipv6() const noexcept { return address_.ss_family == AF_INET6; }
   [[nodiscard]] std::uint16_t port() const noexcept;
 
-  /// dropped_total counts frames for our port that came through the kernel and not through AF_XDP: fragments, options,
+  /// dropped_total counts frames for our port that came through the kernel and not through the raw port: fragments, options,
   /// a queue without a socket, or another peer. Syscalls: getsockopt.
   [[nodiscard]] std::uint32_t dropped_total() const noexcept;
 
@@ -35,4 +35,4 @@ class UdpReservation {
   sockaddr_storage address_{};
 };
 
-}  // namespace onehop::xdp
+}  // namespace onehop

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// DpdkPort: DPDK as a Port (engine/port/port.hpp), on one device with one queue each way.
+//
+//   lend ─▶ [headers | sealed frame] ─ commit ─▶ pending ─ flush: rte_eth_tx_burst ─▶ driver's ring ─▶ NIC, memif, XSK )))
+//            mbuf of the device's pool   ◀─────── freed by the driver: counted there ◀──┘
+//
+//   driver's ring ─ rte_eth_rx_burst ─▶ UDP to our address and port? ─▶ view into the mbuf ─ release ─▶ pool
+//                                        └ ARP, neighbour discovery, where DPDK owns the link ─▶ peer_mac
+//
+// Files: eal_arguments, eal (DPDK's environment) · frame_pool (rte_mempool with a count) · dpdk_device (bring-up, what the
+// driver can tell) · peer_mac (link addresses) · ring_fill (descriptor states) · dpdk_port (the data path). DPDK's headers
+// are included in this folder's .cpp files and nowhere else.
+//
+// Everything after open() is for the engine core alone, but for wake(). It allocates nothing; a lock is taken only in the
+// pool, where a driver may free on a thread of its own. System calls that a driver makes inside are not counted.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "engine/base/fd.hpp"
+#include "engine/base/message.hpp"
+#include "engine/base/result.hpp"
+#include "engine/base/telemetry.hpp"
+#include "engine/port/dpdk/dpdk_device.hpp"
+#include "engine/port/dpdk/peer_mac.hpp"
+#include "engine/port/port.hpp"
+#include "engine/port/udp_reservation.hpp"
+#include "engine/wire/l2_l4.hpp"
+
+struct rte_mbuf;
+
+namespace onehop {
+
+struct DpdkPortConfig {
+  sockaddr_storage local{};             ///< an address of this host, of the control connection; port 0: any
+  UdpReservation reservation;           ///< of `local`, where it was needed before the device was; else it is made
+  std::uint32_t tx_frames_max = 2048;   ///< accepted and not freed, a power of two
+};
+
+/// DpdkCounters: what the port dropped by itself. All only grow.
+struct DpdkCounters {
+  std::uint64_t foreign_total = 0;    ///< not for our address and port, or not one whole UDP datagram
+  std::uint64_t segmented_total = 0;  ///< larger than a frame of the pool
+};
+
+class DpdkPort {
+ public:
+  /// open reserves the UDP port and steers. The device outlives the port and has one port at a time.
+  /// Errors: 2 address. Syscalls: socket, setsockopt, bind, getsockname, eventfd2.
+  [[nodiscard]] static Result<std::unique_ptr<DpdkPort>> open(dpdk::DpdkDevice& device, DpdkPortConfig config);
+  DpdkPort(const DpdkPort&) = delete;
+  DpdkPort& operator=(const DpdkPort&) = delete;
+  ~DpdkPort();
+
+  // The Port concept.
+  [[nodiscard]] std::span<std::byte> lend(std::size_t frame_bytes) noexcept;
+  void commit(std::size_t frame_bytes) noexcept;
+  std::size_t flush(Instant now) noexcept;
+  [[nodiscard]] std::size_t receive(std::span<RxFrame> views) noexcept;
+  void release() noexcept;
+  [[nodiscard]] QueueTelemetry tx_queue(Instant now) noexcept;
+  [[nodiscard]] QueueTelemetry rx_ring(Instant now) noexcept;
+  /// A driver in poll mode wakes nobody: while frames are wanted, it looks every 50 us. Syscalls: ppoll, read.
+  std::uint32_t wait(Instant deadline, bool is_rx_wanted) noexcept;
+  void update_path(const PathUpdate& update) noexcept;
+  [[nodiscard]] std::uint64_t syscalls_total() const noexcept { return syscalls_total_; }
+  [[nodiscard]] PortInfo info() const noexcept;
+  [[nodiscard]] int last_error() const noexcept { return last_error_; }
+
+  /// wake ends a wait() from another thread. Syscalls: write.
+  void wake() noexcept;
+
+  [[nodiscard]] std::uint16_t local_port() const noexcept { return reservation_.port(); }
+  [[nodiscard]] const DpdkCounters& counters() const noexcept { return counters_; }
+  /// has_flow_rule: the device itself keeps frames that are not ours away.
+  [[nodiscard]] bool has_flow_rule() const noexcept { return has_flow_rule_; }
+
+ private:
+  static constexpr std::uint32_t batch_frames_max = 64;
+
+  DpdkPort(dpdk::DpdkDevice& device, UdpReservation reservation, Fd wake_fd, std::uint32_t tx_frames_max);
+
+  // Sending.
+  [[nodiscard]] rte_mbuf* take_frame() noexcept;
+  [[nodiscard]] std::uint32_t pending_frames() const noexcept { return tail_ - head_; }
+  [[nodiscard]] std::uint64_t outstanding_frames() const noexcept;
+  [[nodiscard]] Bytes occupancy() noexcept;
+  void reclaim(Instant now) noexcept;
+  void watch_link(Instant now) noexcept;
+  // Link addresses.
+  void resolve(Instant now) noexcept;
+  void send_control(std::size_t bytes) noexcept;
+  void follow_peer_mac() noexcept;
+  // Receiving.
+  void pull() noexcept;
+  [[nodiscard]] bool take_view(rte_mbuf* frame, RxFrame& view) noexcept;
+  [[nodiscard]] bool is_ours(const wire::UdpFrame& frame) const noexcept;
+  void read_statistics(Instant now) noexcept;
+
+  // Set at open.
+  dpdk::DpdkDevice& device_;
+  UdpReservation reservation_;
+  Fd wake_fd_;
+  const std::uint16_t port_;
+  const dpdk::TxCount tx_count_;
+  const bool is_ipv6_;
+  const bool has_own_link_;
+  bool has_flow_rule_ = false;
+  wire::IpAddress local_ip_{};
+  std::uint32_t wire_overhead_bytes_ = 0;
+  std::size_t frame_bytes_max_ = 0;
+  std::uint64_t missed_before_ = 0, errors_before_ = 0;  // the device's counts at open
+
+  // Written by the engine core.
+  std::array<std::byte, wire::l2_l4_bytes_max> header_{};
+  std::size_t header_bytes_ = 0;
+  wire::HeaderTemplate template_;
+  bool has_path_ = false;
+  wire::IpAddress peer_ip_{};
+  dpdk::PeerMac peer_mac_;
+  std::array<std::byte, wire::neighbour_bytes_max> control_frame_{};
+  std::uint32_t wire_frame_bytes_ = 0;
+
+  std::vector<rte_mbuf*> pending_;  // ring of frames committed and not taken by the driver
+  std::uint32_t head_ = 0, tail_ = 0;
+  std::array<rte_mbuf*, batch_frames_max> spare_{};  // taken from the pool, not lent yet
+  std::uint32_t spare_frames_ = 0;
+  rte_mbuf* lent_ = nullptr;
+  Bytes accepted_total_{};
+  std::uint64_t accepted_frames_ = 0;
+  Bytes pending_bytes_{};
+  Bytes drained_total_{};
+  Bytes freed_before_{};                 // the pool's counts at open
+  std::uint64_t freed_frames_before_ = 0;
+  bool was_empty_ = true;
+  Instant reclaimed_at_{};
+  Instant linked_at_{};
+
+  std::array<rte_mbuf*, batch_frames_max> stash_{};  // received, not looked at yet
+  std::uint32_t stash_begin_ = 0, stash_end_ = 0;
+  bool is_burst_full_ = false;
+  std::array<rte_mbuf*, batch_frames_max> held_{};   // lent to the caller until release()
+  std::uint32_t held_frames_ = 0;
+  Bytes received_total_{};
+  std::uint64_t rx_refused_total_ = 0, tx_refused_total_ = 0;
+  Instant statistics_at_{};
+  int last_error_ = 0;
+  std::uint64_t syscalls_total_ = 0;
+  DpdkCounters counters_;
+};
+
+static_assert(Port<DpdkPort>);
+
+}  // namespace onehop

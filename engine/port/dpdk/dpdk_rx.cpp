@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The data path of DpdkPort, receiving and waiting. See dpdk_port.hpp.
+#include <poll.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include "engine/base/check.hpp"
+#include "engine/base/time.hpp"
+#include "engine/port/dpdk/dpdk_port.hpp"
+
+namespace onehop {
+
+namespace {
+
+// Bursts of nothing but foreign frames that one receive() looks at. Too low: a flood keeps our frames waiting. Too high: a
+// turn gets long.
+constexpr int foreign_bursts_max = 4;
+// Between looks while frames are wanted: the receive ring holds 600 us of 20 Gbit/s. Shorter: a look costs more than it
+// finds. Longer: latency.
+constexpr Nanos look_interval{50us};
+// rte_eth_stats_get costs a system call with net_af_xdp, and register reads with hardware.
+constexpr Nanos statistics_interval{1ms};
+
+}  // namespace
+
+void DpdkPort::pull() noexcept {
+  if (stash_begin_ != stash_end_) return;
+  stash_begin_ = 0;
+  stash_end_ = rte_eth_rx_burst(port_, 0, stash_.data(), batch_frames_max);
+  is_burst_full_ = stash_end_ == batch_frames_max;
+}
+
+bool DpdkPort::is_ours(const wire::UdpFrame& frame) const noexcept {
+  return frame.is_ipv6 == is_ipv6_ && frame.target_port == reservation_.port() && frame.target_ip == local_ip_ &&
+         (header_bytes_ == 0 || frame.source_ip == peer_ip_);
+}
+
+bool DpdkPort::take_view(rte_mbuf* frame, RxFrame& view) noexcept {
+  if (frame->nb_segs != 1) {
+    ++counters_.segmented_total;
+    return false;
+  }
+  const std::span<const std::byte> bytes{rte_pktmbuf_mtod(frame, const std::byte*), frame->data_len};
+  const auto udp = wire::parse_udp_frame(bytes);
+  if (udp && is_ours(*udp)) {
+    received_total_ += Bytes{frame->pkt_len};
+    view = {.data = udp->payload.data(),
+            .length = static_cast<std::uint32_t>(udp->payload.size()),
+            .is_ce = udp->ecn == wire::Ecn::ce};
+    return true;
+  }
+  ++counters_.foreign_total;
+  if (!has_own_link_ || udp) return false;
+  if (const std::size_t answer = peer_mac_.on_frame(bytes, control_frame_); answer > 0) send_control(answer);
+  follow_peer_mac();
+  return false;
+}
+
+std::size_t DpdkPort::receive(std::span<RxFrame> views) noexcept {
+  ONEHOP_CHECK(held_frames_ == 0);  // views of the last batch are given back first
+  views = views.first(std::min(views.size(), rx_batch_max));
+  for (int burst = 0; burst < foreign_bursts_max && held_frames_ == 0; ++burst) {
+    pull();
+    if (stash_begin_ == stash_end_) break;
+    for (; stash_begin_ != stash_end_ && held_frames_ < views.size(); ++stash_begin_) {
+      rte_mbuf* const frame = stash_[stash_begin_];
+      if (stash_begin_ + 1 != stash_end_) rte_prefetch0(rte_pktmbuf_mtod(stash_[stash_begin_ + 1], void*));
+      if (take_view(frame, views[held_frames_])) held_[held_frames_++] = frame;
+      else rte_pktmbuf_free(frame);
+    }
+  }
+  return held_frames_;
+}
+
+void DpdkPort::release() noexcept {
+  if (held_frames_ > 0) rte_pktmbuf_free_bulk(held_.data(), held_frames_);
+  held_frames_ = 0;
+}
+
+void DpdkPort::read_statistics(Instant now) noexcept {
+  if (now - statistics_at_ < statistics_interval) return;
+  statistics_at_ = now;
+  rte_eth_stats stats{};
+  if (rte_eth_stats_get(port_, &stats) != 0) return;
+  rx_refused_total_ = std::max(rx_refused_total_, stats.imissed + stats.rx_nombuf - missed_before_);
+  // Drivers of software count as an error what they did not take, and what we then try again.
+  if (!device_.facts().is_virtual) tx_refused_total_ = std::max(tx_refused_total_, stats.oerrors - errors_before_);
+}
+
+// Few drivers tell how many frames wait. Elsewhere a burst is taken, and what it brought is what waited, at least.
+QueueTelemetry DpdkPort::rx_ring(Instant now) noexcept {
+  read_statistics(now);
+  std::int64_t waiting_frames = 0;
+  if (device_.facts().has_rx_count) waiting_frames = std::max(rte_eth_rx_queue_count(port_, 0), 0);
+  else pull();
+  waiting_frames += stash_end_ - stash_begin_;
+  return {.at = now,
+          .occupancy = Bytes{wire_frame_bytes_} * waiting_frames,
+          .drained_total = received_total_,
+          .capacity = Bytes{wire_frame_bytes_} * std::max<std::int64_t>(device_.facts().rx_frames, waiting_frames),
+          .refused_total = rx_refused_total_,
+          .scope = QueueScope::own_ring,
+          .is_backlogged = is_burst_full_ || waiting_frames > 0};
+}
+
+std::uint32_t DpdkPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
+  std::uint32_t calls = 0;
+  for (;;) {
+    if (is_rx_wanted) pull();
+    if (is_rx_wanted && stash_begin_ != stash_end_) break;
+    const Nanos left = deadline - monotonic_now();
+    if (left <= Nanos{0}) break;
+    const Nanos span = is_rx_wanted ? std::min(left, look_interval) : left;
+    pollfd wake{.fd = wake_fd_.get(), .events = POLLIN, .revents = 0};
+    const timespec timeout{.tv_sec = span / 1s, .tv_nsec = (span % 1s).count()};
+    calls += 1;
+    if (::ppoll(&wake, 1, &timeout, nullptr) <= 0) continue;
+    eventfd_t value = 0;
+    (void)::eventfd_read(wake_fd_.get(), &value);
+    calls += 1;
+    break;
+  }
+  syscalls_total_ += calls;
+  return calls;
+}
+
+void DpdkPort::wake() noexcept { (void)::eventfd_write(wake_fd_.get(), 1); }
+
+}  // namespace onehop

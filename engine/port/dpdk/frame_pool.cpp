@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/port/dpdk/frame_pool.hpp"
+
+#include <rte_errno.h>
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_spinlock.h>
+
+#include <cerrno>
+
+namespace onehop::dpdk {
+
+namespace {
+
+constexpr const char* handler_name = "onehop_tally";
+
+/// FrameMark lies in an mbuf's private area.
+struct FrameMark {
+  std::uint64_t wire_bytes;
+};
+static_assert(sizeof(FrameMark) % RTE_MBUF_PRIV_ALIGN == 0);
+
+/// Shelf: the free frames, last in first out so that a frame is still in the cache, and the tally. Under the lock, which
+/// nearly always one thread takes: a driver may free on another thread than the engine core.
+struct Shelf {
+  rte_spinlock_t lock;
+  std::uint32_t count;
+  std::uint32_t capacity;
+  bool is_counting;  // not before the frames' private areas have been cleared
+  std::atomic<std::uint64_t> freed_bytes;
+  std::atomic<std::uint64_t> freed_frames;
+  [[nodiscard]] void** frames() noexcept { return reinterpret_cast<void**>(this + 1); }  // allocated behind it
+};
+
+Shelf& shelf_of(const rte_mempool* pool) noexcept { return *static_cast<Shelf*>(pool->pool_data); }
+FrameMark& mark_of(void* frame) noexcept { return *static_cast<FrameMark*>(rte_mbuf_to_priv(static_cast<rte_mbuf*>(frame))); }
+
+int alloc_shelf(rte_mempool* pool) {
+  auto* shelf = static_cast<Shelf*>(
+      rte_zmalloc_socket("onehop_shelf", sizeof(Shelf) + pool->size * sizeof(void*), RTE_CACHE_LINE_SIZE, pool->socket_id));
+  if (shelf == nullptr) return -ENOMEM;
+  rte_spinlock_init(&shelf->lock);
+  shelf->capacity = pool->size;
+  pool->pool_data = shelf;
+  return 0;
+}
+
+void free_shelf(rte_mempool* pool) { rte_free(pool->pool_data); }
+
+int put_frames(rte_mempool* pool, void* const* frames, unsigned count) {
+  Shelf& shelf = shelf_of(pool);
+  rte_spinlock_lock(&shelf.lock);
+  if (shelf.count + count > shelf.capacity) {
+    rte_spinlock_unlock(&shelf.lock);
+    return -ENOBUFS;
+  }
+  std::uint64_t bytes = 0, marked = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    if (shelf.is_counting && mark_of(frames[i]).wire_bytes != 0) {
+      bytes += mark_of(frames[i]).wire_bytes;
+      marked += 1;
+      mark_of(frames[i]).wire_bytes = 0;
+    }
+    shelf.frames()[shelf.count++] = frames[i];
+  }
+  if (marked > 0) {  // written under the lock only, read without it
+    shelf.freed_bytes.store(shelf.freed_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    shelf.freed_frames.store(shelf.freed_frames.load(std::memory_order_relaxed) + marked, std::memory_order_relaxed);
+  }
+  rte_spinlock_unlock(&shelf.lock);
+  return 0;
+}
+
+int take_frames(rte_mempool* pool, void** frames, unsigned count) {
+  Shelf& shelf = shelf_of(pool);
+  rte_spinlock_lock(&shelf.lock);
+  const bool has_enough = shelf.count >= count;
+  if (has_enough) {
+    for (unsigned i = 0; i < count; ++i) frames[i] = shelf.frames()[--shelf.count];
+  }
+  rte_spinlock_unlock(&shelf.lock);
+  return has_enough ? 0 : -ENOBUFS;
+}
+
+unsigned count_frames(const rte_mempool* pool) { return shelf_of(pool).count; }
+
+Error pool_error(std::string attempt) {
+  return errno_error(ExitCode::io_unavailable, std::move(attempt),
+                     "give EAL more memory (--eal \"... -m 512\"), or huge pages (sysctl -w vm.nr_hugepages=128)", rte_errno);
+}
+
+}  // namespace
+
+Result<void> FramePool::register_handler() {
+  static rte_mempool_ops handler = [] {
+    rte_mempool_ops ops{};
+    __builtin_strcpy(ops.name, handler_name);
+    ops.alloc = alloc_shelf;
+    ops.free = free_shelf;
+    ops.enqueue = put_frames;
+    ops.dequeue = take_frames;
+    ops.get_count = count_frames;
+    return ops;
+  }();
+  const int index = rte_mempool_register_ops(&handler);
+  if (index >= 0 || index == -EEXIST) return success();
+  return errno_error(ExitCode::internal_error, "register the frame pool with DPDK", {}, -index);
+}
+
+Result<FramePool> FramePool::make(const FramePoolConfig& config) {
+  static std::atomic<unsigned> made{0};
+  const std::string name = "onehop_frames_" + std::to_string(made++);
+  const std::uint32_t room_bytes = config.room_bytes + RTE_PKTMBUF_HEADROOM;
+  FramePool self;
+  const int socket = config.numa_node < 0 ? SOCKET_ID_ANY : config.numa_node;
+  self.pool_.reset(rte_pktmbuf_pool_create_by_ops(name.c_str(), config.frames, 0, sizeof(FrameMark),
+                                                  static_cast<std::uint16_t>(room_bytes), socket, handler_name));
+  if (!self.pool_) return pool_error("make a pool of " + std::to_string(config.frames) + " DPDK frames");
+  shelf_of(self.pool_.get()).is_counting = true;
+  const rte_mempool& pool = *self.pool_;
+  self.memory_ = Bytes{static_cast<std::int64_t>(pool.size) * (pool.header_size + pool.elt_size + pool.trailer_size)};
+  return self;
+}
+
+void FramePool::mark(rte_mbuf* frame, std::uint32_t wire_bytes) noexcept { mark_of(frame).wire_bytes = wire_bytes; }
+
+Bytes FramePool::freed_bytes() const noexcept {
+  return Bytes{static_cast<std::int64_t>(shelf_of(pool_.get()).freed_bytes.load(std::memory_order_relaxed))};
+}
+std::uint64_t FramePool::freed_frames() const noexcept {
+  return shelf_of(pool_.get()).freed_frames.load(std::memory_order_relaxed);
+}
+
+void FramePool::Closer::operator()(rte_mempool* pool) const noexcept { rte_mempool_free(pool); }
+
+}  // namespace onehop::dpdk

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// FramePool: the rte_mempool that all frames of a device lie in, sent and received, with a count of what came back.
+//
+//   DpdkPort: get ─▶ mark(wire bytes) ─▶ rte_eth_tx_burst ─▶ driver ─▶ freed, whenever and by whomever ─▶ enqueue: counted
+//
+// DPDK 22.11 has no call that tells how much of a TX queue is left (rte_eth_tx_queue_count came with 24.03), and most
+// drivers report no descriptor's state. What every driver does is give a sent frame's buffer back to its pool. So the pool
+// has a handler of its own: a frame that carries a mark adds its bytes to freed_bytes when it returns, in whatever order
+// and by whatever thread. It keeps no per-core caches, in which a return would go unseen.
+//
+// One pool for both directions, because net_af_xdp sends in place what lies in its receive pool and copies all else.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/base/result.hpp"
+#include "engine/base/units.hpp"
+
+struct rte_mbuf;
+struct rte_mempool;
+
+namespace onehop::dpdk {
+
+struct FramePoolConfig {
+  std::uint32_t frames = 8192;
+  std::uint32_t room_bytes = 2048;  ///< of a frame, headers included, behind DPDK's headroom
+  int numa_node = -1;
+};
+
+class FramePool {
+ public:
+  /// register_handler makes the handler known to DPDK. Once, before EAL loads its drivers, whose handlers take places too.
+  [[nodiscard]] static Result<void> register_handler();
+  [[nodiscard]] static Result<FramePool> make(const FramePoolConfig& config);
+
+  [[nodiscard]] rte_mempool* get() const noexcept { return pool_.get(); }
+  /// mark has a frame counted when it returns: `wire_bytes` is its length on the link, 0 takes the mark off. Each frame of
+  /// the pool is unmarked when it is taken from it.
+  static void mark(rte_mbuf* frame, std::uint32_t wire_bytes) noexcept;
+  /// freed_bytes and freed_frames count marked frames that returned; they only grow. Any thread.
+  [[nodiscard]] Bytes freed_bytes() const noexcept;
+  [[nodiscard]] std::uint64_t freed_frames() const noexcept;
+  [[nodiscard]] Bytes memory() const noexcept { return memory_; }
+
+ private:
+  struct Closer { void operator()(rte_mempool* pool) const noexcept; };
+  std::unique_ptr<rte_mempool, Closer> pool_;
+  Bytes memory_{};
+};
+
+}  // namespace onehop::dpdk

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// DpdkEnd: a DPDK port on a device of its own, plugged in for a test's time. EAL itself is started once per process.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "engine/port/dpdk/dpdk_port.hpp"
+
+namespace onehop::test {
+
+template <class T>
+T take_or_throw(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message());
+  return std::move(result).value();
+}
+
+inline dpdk::Eal& eal() {
+  static const std::unique_ptr<dpdk::Eal> started = [] {
+    dpdk::HostFacts host = dpdk::read_host(0);
+    host.huge_bytes_free = 0;  // the same on every machine
+    return take_or_throw(dpdk::Eal::start(dpdk::complete({"-m", "512"}, host)));
+  }();
+  return *started;
+}
+
+inline wire::IpAddress loopback_ip(bool is_ipv6) {
+  wire::IpAddress ip{};
+  if (is_ipv6) ip[15] = std::byte{1};
+  else ip[0] = std::byte{127}, ip[3] = std::byte{1};
+  return ip;
+}
+
+inline sockaddr_storage loopback(bool is_ipv6) {
+  sockaddr_storage storage{};
+  if (is_ipv6) {
+    auto& in6 = reinterpret_cast<sockaddr_in6&>(storage);
+    in6.sin6_family = AF_INET6;
+    in6.sin6_addr = in6addr_loopback;
+  } else {
+    auto& in4 = reinterpret_cast<sockaddr_in&>(storage);
+    in4.sin_family = AF_INET;
+    in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  }
+  return storage;
+}
+
+struct DpdkEnd {
+  static std::unique_ptr<DpdkEnd> open(const std::string& name, const std::string& arguments, const sockaddr_storage& local,
+                                       std::optional<QueueScope> scope = {}) {
+    std::unique_ptr<DpdkEnd> end{new DpdkEnd{name}};
+    if (auto plugged = eal().plug(name, arguments); !plugged) throw std::runtime_error(plugged.error().message());
+    end->device = take_or_throw(dpdk::DpdkDevice::open(eal(), {.name = name, .scope = scope}));
+    end->port = take_or_throw(DpdkPort::open(*end->device, {.local = local, .tx_frames_max = 512}));
+    return end;
+  }
+  DpdkEnd(const DpdkEnd&) = delete;
+  DpdkEnd& operator=(const DpdkEnd&) = delete;
+  ~DpdkEnd() {
+    port.reset();
+    device.reset();
+    eal().unplug(name);
+  }
+
+  std::string name;
+  std::unique_ptr<dpdk::DpdkDevice> device;
+  std::unique_ptr<DpdkPort> port;
+
+ private:
+  explicit DpdkEnd(std::string name_used) : name{std::move(name_used)} {}
+};
+
+}  // namespace onehop::test
