@@ -20,27 +20,6 @@ constexpr Nanos link_patience = 5s;
 constexpr Nanos link_poll_interval = 20ms;
 constexpr std::uint32_t unused_completion_frames = 16;  // the kernel wants a completion ring even where nothing is sent
 
-void copy_address(const sockaddr_storage& from, std::uint32_t (&to)[4]) {
-  if (from.ss_family == AF_INET) {
-    to[0] = reinterpret_cast<const sockaddr_in&>(from).sin_addr.s_addr;
-  } else {
-    std::memcpy(to, &reinterpret_cast<const sockaddr_in6&>(from).sin6_addr, sizeof to);
-  }
-}
-
-onehop_steer_config steer_config(const sockaddr_storage& local, const sockaddr_storage& peer) {
-  onehop_steer_config config{};
-  config.is_ipv6 = local.ss_family == AF_INET6;
-  config.local_port = config.is_ipv6 ? reinterpret_cast<const sockaddr_in6&>(local).sin6_port
-                                     : reinterpret_cast<const sockaddr_in&>(local).sin_port;
-  copy_address(local, config.local_address);
-  if (peer.ss_family == local.ss_family) {
-    config.has_peer = 1;
-    copy_address(peer, config.peer_address);
-  }
-  return config;
-}
-
 bool is_power_of_two(std::uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 Result<void> check_sizes(const AfXdpConfig& config) {
@@ -96,7 +75,7 @@ Result<void> AfXdpPort::bring_up_mode(const AfXdpConfig& config, XdpMode mode) {
   if (!is_attached) {
     steer_ = xdp::Steer{};
     const xdp::SteerOptions options{
-        .frames = steer_config(reservation_.address(), config.peer),
+        .frames = xdp::steer_frames(reservation_.address(), config.peer),
         .mode = mode == XdpMode::skb ? xdp::AttachMode::generic : xdp::AttachMode::native,
         .has_fragments = xdp::is_fragmented(interface_.mtu_bytes, chunk_bytes)};
     ONEHOP_TRY(steer, xdp::Steer::attach(interface_, options));

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <thread>
 
 #include "engine/base/units.hpp"
@@ -62,6 +63,14 @@ AttachedProgram find_attached(int ifindex) {
   return found;
 }
 
+void copy_address(const sockaddr_storage& from, std::uint32_t (&to)[4]) {
+  if (from.ss_family == AF_INET) {
+    to[0] = reinterpret_cast<const sockaddr_in&>(from).sin_addr.s_addr;
+  } else {
+    std::memcpy(to, &reinterpret_cast<const sockaddr_in6&>(from).sin6_addr, sizeof to);
+  }
+}
+
 Error load_error(int errno_value) {
   if (errno_value == EPERM) {
     return errno_error(ExitCode::privilege_missing, "load the steering program",
@@ -92,6 +101,19 @@ Error attach_error(const InterfaceFacts& interface, const SteerOptions& options,
 }
 
 }  // namespace
+
+onehop_steer_config steer_frames(const sockaddr_storage& local, const sockaddr_storage& peer) {
+  onehop_steer_config config{};
+  config.is_ipv6 = local.ss_family == AF_INET6;
+  config.local_port = config.is_ipv6 ? reinterpret_cast<const sockaddr_in6&>(local).sin6_port
+                                     : reinterpret_cast<const sockaddr_in&>(local).sin_port;
+  copy_address(local, config.local_address);
+  if (peer.ss_family == local.ss_family) {
+    config.has_peer = 1;
+    copy_address(peer, config.peer_address);
+  }
+  return config;
+}
 
 std::string attached_program(int ifindex) {
   const AttachedProgram found = find_attached(ifindex);

@@ -4,6 +4,8 @@
 // program that somebody else attached. Set-up only; the engine core never calls it.
 #pragma once
 
+#include <netinet/in.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -47,6 +49,9 @@ class Steer {
   Fd link_;
   int map_fd_ = -1;  ///< belongs to object_
 };
+
+/// steer_frames describes UDP frames to `local`, from `peer` only where that has the same family.
+[[nodiscard]] onehop_steer_config steer_frames(const sockaddr_storage& local, const sockaddr_storage& peer);
 
 /// attached_program names the program on an interface ("name (id 12, native)"), or is empty. Syscalls: bpf, socket.
 [[nodiscard]] std::string attached_program(int ifindex);

@@ -56,12 +56,21 @@ Job::Job(boost::asio::io_context& io, const CommonOptions& options, Reporter& re
 
 Job::~Job() { stop(); }
 
+Result<void> Job::open_dpdk(const std::optional<sockaddr_storage>& local) {
+  if (options_.io != "dpdk" || dpdk_) return success();
+  ONEHOP_TRY(opened, DpdkHost::open(options_, local));
+  dpdk_ = std::move(opened);
+  reporter_.say(dpdk_->summary());
+  return success();
+}
+
 Result<void> Job::open_port(const std::string& interface, const plane::IpAddress& local, std::uint16_t port, bool has_fragments) {
   if (port_ && port_address_ == local && has_fragments_ == has_fragments) return success();
   port_.reset();
   sockaddr_storage address{};
   (void)plane::Endpoint{local, port}.to_sockaddr(address);
-  ONEHOP_TRY(opened, OpenPort::open(options_, interface, address, has_fragments));
+  ONEHOP_TRYV(open_dpdk(address));
+  ONEHOP_TRY(opened, OpenPort::open(options_, interface, address, has_fragments, dpdk_.get()));
   port_ = std::move(opened);
   port_address_ = local;
   has_fragments_ = has_fragments;
@@ -69,7 +78,7 @@ Result<void> Job::open_port(const std::string& interface, const plane::IpAddress
   facts_.io_used = facts_.port.io;
   facts_.io_mode = facts_.port.mode;
   facts_.io_reason = port_->reason();
-  facts_.interface = interface;
+  facts_.interface = dpdk_ ? dpdk_->label() : interface;
   if (options_.io == "auto") reporter_.say("I/O: " + facts_.io_used + ", because " + facts_.io_reason);
   return success();
 }
@@ -103,8 +112,10 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   facts_.fragments = plan.has_fragments ? "on" : "off";
   facts_.aead = crypto::name(crypto::resolve(crypto::AeadBackend::automatic));
   Limits limits;
-  limits.ifindex = plan.path.ifindex;
-  if (auto link = link::read_link_info(plan.path.ifindex); link.has_value()) {
+  // On a link that DPDK owns whole, the kernel's interface is that of the control connection.
+  const bool has_kernel_link = !dpdk_ || !dpdk_->interface().empty();
+  limits.ifindex = has_kernel_link ? plan.path.ifindex : 0;
+  if (auto link = link::read_link_info(plan.path.ifindex); has_kernel_link && link.has_value()) {
     limits.link_rate = link.value().rate;
     limits.is_link_virtual = link.value().is_virtual;
   }
@@ -120,7 +131,7 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   ONEHOP_TRY(made, law::make_law(law_options));
   law_ = std::move(made);
   facts_.law = law_->name();
-  if (is_sending) {
+  if (is_sending && has_kernel_link) {
     ONEHOP_TRYV(open_link_sources(plan));
   }
   if (!options_.trace_file.empty() && !trace_) {

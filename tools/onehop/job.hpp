@@ -45,6 +45,8 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   // --- before the session
+  /// open_dpdk starts DPDK for --io dpdk, where it has not been; `local` where it is known by now.
+  [[nodiscard]] Result<void> open_dpdk(const std::optional<sockaddr_storage>& local);
   /// open_port opens the data port for the way to or from `local`; a second call for the same keeps the port.
   [[nodiscard]] Result<void> open_port(const std::string& interface, const plane::IpAddress& local, std::uint16_t port,
                                        bool has_fragments);
@@ -109,6 +111,7 @@ class Job {
   Progress progress_;
   boost::asio::steady_timer timer_;
   std::unique_ptr<SessionLinks> links_;
+  std::unique_ptr<DpdkHost> dpdk_;  // before port_, which goes first
   std::optional<OpenPort> port_;
   std::optional<plane::IpAddress> port_address_;
   bool has_fragments_ = false;  // as the port was opened

@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "engine/base/check.hpp"
 #include "engine/wire/frame.hpp"
 #include "tools/onehop/set_up.hpp"
 
@@ -48,13 +49,25 @@ Result<std::unique_ptr<AfXdpPort>> open_afxdp(const CommonOptions& options, cons
 }  // namespace
 
 Result<OpenPort> OpenPort::open(const CommonOptions& options, const std::string& interface,
-                                const sockaddr_storage& local, bool has_fragments) {
+                                const sockaddr_storage& local, bool has_fragments, DpdkHost* dpdk) {
   OpenPort opened;
   if (has_fragments && options.io != "auto" && options.io != "udp")
     return Error{ExitCode::io_unavailable, "send and receive datagrams in IP fragments (--fragment) over --io " + options.io,
                  "only the kernel's UDP makes fragments and puts them together", "Use --io udp on both machines, or send without --fragment"};
-  if (options.io == "dpdk")
-    return Error{ExitCode::io_unavailable, "open --io dpdk", "this build has no DPDK port", "Use --io udp or --io afxdp"};
+#if ONEHOP_HAS_DPDK
+  if (options.io == "dpdk") {
+    ONEHOP_CHECK(dpdk != nullptr);
+    if (!dpdk->interface().empty() && dpdk->interface() != interface)
+      return Error{ExitCode::usage, "open --io dpdk", "--eal names " + dpdk->interface() + ", and the way to the peer leads over " + interface,
+                   "Name the interface in both: --iface " + dpdk->interface()};
+    ONEHOP_TRY(made, dpdk->open_port(local));
+    opened.port_ = std::move(made);
+    opened.reason_ = "asked for; " + dpdk->summary();
+    return opened;
+  }
+#else
+  (void)dpdk;
+#endif
 #if ONEHOP_HAS_XDP
   if (options.io == "afxdp") {
     ONEHOP_TRY(made, open_afxdp(options, interface, local, xdp_mode_of(options)));

@@ -10,6 +10,7 @@
 
 #include "engine/base/result.hpp"
 #include "engine/port/udp_port.hpp"
+#include "tools/onehop/dpdk_host.hpp"
 #include "tools/onehop/engine.hpp"
 #include "tools/onehop/options.hpp"
 #if ONEHOP_HAS_XDP
@@ -21,10 +22,10 @@ namespace onehop::tool {
 class OpenPort {
  public:
   /// open opens what --io asks for on `interface`, bound to `local` (its port may be 0). A named io that is not to be had
-  /// is an error; auto falls back to UDP and says why. `has_fragments`: for datagrams of 64 KB, which UDP alone can. Needs
-  /// the privileges of the io; no file is touched.
+  /// is an error; auto falls back to UDP and says why. `has_fragments`: for datagrams of 64 KB, which UDP alone can. `dpdk`
+  /// is there for --io dpdk, and outlives the port. Needs the privileges of the io; no file is touched.
   [[nodiscard]] static Result<OpenPort> open(const CommonOptions& options, const std::string& interface,
-                                             const sockaddr_storage& local, bool has_fragments);
+                                             const sockaddr_storage& local, bool has_fragments, DpdkHost* dpdk);
 
   [[nodiscard]] PortInfo info() const;
   [[nodiscard]] Result<std::uint16_t> local_port() const;
@@ -39,11 +40,14 @@ class OpenPort {
                                                       run::EngineLinks links);
 
  private:
+  using Any = std::variant<std::unique_ptr<UdpPort>
 #if ONEHOP_HAS_XDP
-  using Any = std::variant<std::unique_ptr<UdpPort>, std::unique_ptr<AfXdpPort>>;
-#else
-  using Any = std::variant<std::unique_ptr<UdpPort>>;
+                           , std::unique_ptr<AfXdpPort>
 #endif
+#if ONEHOP_HAS_DPDK
+                           , std::unique_ptr<DpdkPort>
+#endif
+                           >;
   Any port_;
   std::string reason_;
 };

@@ -16,6 +16,7 @@ void add_common_options(CLI::App& app, CommonOptions& o) {
       ->check(CLI::IsMember({"auto", "udp", "afxdp", "dpdk"}))->capture_default_str();
   app.add_option("--xdp-mode", o.xdp_mode, "AF_XDP mode; a named one never falls back")
       ->check(CLI::IsMember({"auto", "zero-copy", "copy", "skb"}))->capture_default_str();
+  app.add_option("--eal", o.eal, "arguments of DPDK's EAL in one string, for --io dpdk (\"--vdev=net_memif0,role=client\")");
   app.add_option("--iface", o.interface, "network interface to use (default: the route to the peer)");
   app.add_option("--frame-size", o.frame_bytes, "UDP payload of a full frame in bytes (default: what the MTU allows)")
       ->check(CLI::Range(512, 65000));

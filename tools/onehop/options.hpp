@@ -19,6 +19,7 @@ struct CommonOptions {
   std::string io = "auto";
   std::string xdp_mode = "auto";
   std::string interface;
+  std::string eal;                   ///< arguments of DPDK's EAL; only with io dpdk
   std::size_t frame_bytes = 0;       ///< UDP payload of a full frame; 0: as the MTU allows
   std::string law = "auto";
   bool has_qcut = false;

@@ -206,18 +206,27 @@ class RecvJob final : public plane::RecvHost {
   std::uint64_t bytes_done_ = 0, files_done_ = 0;
 };
 
-/// A named AF_XDP needs its interface now, while the privileges are there and an error can still be seen.
+/// A named AF_XDP or DPDK needs its interface now, while the privileges are there and an error can still be seen.
 Result<std::string> open_port_early(const RecvOptions& options, const Endpoint& listen, Job& job) {
-  if (options.common.io != "afxdp") return std::string{};
+  if (options.common.io != "afxdp" && options.common.io != "dpdk") return std::string{};
+  std::string wanted = options.common.interface;
+  if (options.common.io == "dpdk") {
+    ONEHOP_TRY(interface, kernel_interface_of(options.common));
+    if (interface.empty()) {  // a link without a kernel has no address of its own
+      ONEHOP_TRYV(job.open_dpdk({}));
+      return std::string{};
+    }
+    wanted = std::move(interface);
+  }
   std::vector<LocalAddress> candidates;
   for (const LocalAddress& local : local_addresses()) {
-    if (!options.common.interface.empty() && local.interface != options.common.interface) continue;
+    if (!wanted.empty() && local.interface != wanted) continue;
     if (!listen.host.empty() && plane::IpAddress::parse(listen.host) != local.address) continue;
     if (listen.host.empty() && local.address.is_v6) continue;  // one address is bound now; IPv4 unless asked otherwise
     candidates.push_back(local);
   }
   if (candidates.size() != 1)
-    return Error{ExitCode::usage, "choose the interface for --io afxdp",
+    return Error{ExitCode::usage, "choose the interface for --io " + options.common.io,
                  candidates.empty() ? "no interface that is up has a matching address" : "several interfaces have an address",
                  "Name it with --iface IF or its address with --listen ADDR"};
   ONEHOP_TRYV(job.open_port(candidates.front().interface, candidates.front().address, listen.port, false));

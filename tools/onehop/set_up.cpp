@@ -6,6 +6,7 @@
 #include "engine/base/rate_text.hpp"
 #include "engine/crypto/key_schedule.hpp"
 #include "engine/run/placement.hpp"
+#include "tools/onehop/dpdk_host.hpp"
 
 namespace onehop::tool {
 
@@ -21,7 +22,7 @@ Result<void> check_options(const CommonOptions& options) {
     return Error{ExitCode::usage, "use --key-interval " + std::to_string(options.key_interval_packets), "it is not a power of two",
                  "Take 256, 512, ... 4194304"};
   ONEHOP_TRYV(run::choose_core(options.core));
-  return success();
+  return check_eal(options);
 }
 
 law::LawOptions law_options(const CommonOptions& options) {

@@ -16,7 +16,7 @@ ExitCode version_command(bool is_verbose) {
   };
   feature("udp", true, "");
   feature("afxdp", ONEHOP_HAS_XDP != 0, "off: libbpf or clang was missing when this was built");
-  feature("dpdk", false, "off: this version has no DPDK port");
+  feature("dpdk", ONEHOP_HAS_DPDK != 0, "off: libdpdk-dev was missing when this was built");
   feature("ipsec_mb", ONEHOP_HAS_IPSEC_MB != 0, "off: libIPSec_MB was missing when this was built; OpenSSL seals frames");
   feature("io_uring", ONEHOP_HAS_IO_URING != 0, "off: liburing was missing when this was built; threads read and write");
   feature("alloc_guard", AllocGuard::is_built_in(), "off: not built with -Dalloc_guard=true");

@@ -57,7 +57,7 @@ Result<std::uint16_t> find_port(const std::string& name) {
   if (count == 0)
     return Error{ExitCode::io_unavailable, "find the DPDK device", name.empty() ? "EAL brought none up" : "there is no " + name,
                  "See docs/dpdk.md for what each driver needs"};
-  return Error{ExitCode::usage, "choose the DPDK device", "--eal names several: " + names, "Name one"};
+  return Error{ExitCode::usage, "choose the DPDK device", "--eal names several: " + names, "Leave one"};
 }
 
 std::string_view argument_of(std::string_view arguments, std::string_view key) {
@@ -143,7 +143,8 @@ Result<void> DpdkDevice::set_up_queues() {
   const std::uint32_t frame_bytes = std::uint32_t{facts_.mtu_bytes} + ethernet_bytes + header_room_bytes;
   ONEHOP_TRY(pool, FramePool::make({.frames = 3U * facts_.rx_frames + 2U * facts_.tx_frames + pool_frames_spare,
                                     .room_bytes = std::max((frame_bytes + 63U) / 64U * 64U, room_bytes_min),
-                                    .numa_node = socket}));
+                                    .numa_node = socket,
+                                    .is_packed = facts_.is_virtual}));
   pool_ = std::move(pool);
   const auto node = static_cast<unsigned>(socket < 0 ? 0 : socket);
   if (const int rc = rte_eth_rx_queue_setup(port_, 0, rx_frames, node, nullptr, pool_.get()); rc != 0)

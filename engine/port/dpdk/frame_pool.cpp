@@ -114,9 +114,18 @@ Result<FramePool> FramePool::make(const FramePoolConfig& config) {
   const std::uint32_t room_bytes = config.room_bytes + RTE_PKTMBUF_HEADROOM;
   FramePool self;
   const int socket = config.numa_node < 0 ? SOCKET_ID_ANY : config.numa_node;
-  self.pool_.reset(rte_pktmbuf_pool_create_by_ops(name.c_str(), config.frames, 0, sizeof(FrameMark),
-                                                  static_cast<std::uint16_t>(room_bytes), socket, handler_name));
-  if (!self.pool_) return pool_error("make a pool of " + std::to_string(config.frames) + " DPDK frames");
+  // As rte_pktmbuf_pool_create_by_ops() does it, which takes no flags.
+  const auto element_bytes = static_cast<unsigned>(sizeof(rte_mbuf) + sizeof(FrameMark) + room_bytes);
+  self.pool_.reset(rte_mempool_create_empty(name.c_str(), config.frames, element_bytes, 0, sizeof(rte_pktmbuf_pool_private),
+                                            socket, config.is_packed ? RTE_MEMPOOL_F_NO_IOVA_CONTIG : 0));
+  rte_pktmbuf_pool_private sizes{};
+  sizes.mbuf_data_room_size = static_cast<std::uint16_t>(room_bytes);
+  sizes.mbuf_priv_size = sizeof(FrameMark);
+  bool is_made = self.pool_ && rte_mempool_set_ops_byname(self.pool_.get(), handler_name, nullptr) == 0;
+  if (is_made) rte_pktmbuf_pool_init(self.pool_.get(), &sizes);
+  is_made = is_made && rte_mempool_populate_default(self.pool_.get()) >= 0;
+  if (is_made) rte_mempool_obj_iter(self.pool_.get(), rte_pktmbuf_init, nullptr);
+  if (!is_made) return pool_error("make a pool of " + std::to_string(config.frames) + " DPDK frames");
   shelf_of(self.pool_.get()).is_counting = true;
   const rte_mempool& pool = *self.pool_;
   self.memory_ = Bytes{static_cast<std::int64_t>(pool.size) * (pool.header_size + pool.elt_size + pool.trailer_size)};

@@ -28,6 +28,9 @@ struct FramePoolConfig {
   std::uint32_t frames = 8192;
   std::uint32_t room_bytes = 2048;  ///< of a frame, headers included, behind DPDK's headroom
   int numa_node = -1;
+  /// Frames lie back to back, also across pages: net_af_xdp counts on it, and finds the last ones outside of its memory
+  /// otherwise. Not for devices that read memory themselves.
+  bool is_packed = false;
 };
 
 class FramePool {
