@@ -75,6 +75,8 @@ class TxChunks {
 
   [[nodiscard]] Bytes occupancy() const noexcept { return occupancy_; }
   [[nodiscard]] Bytes drained_total() const noexcept { return drained_total_; }
+  /// in_flight: chunks that were committed and have not come back.
+  [[nodiscard]] std::size_t in_flight() const noexcept { return sent_bytes_.size() - free_.size() - (has_lent() ? 1 : 0); }
   [[nodiscard]] std::size_t chunks() const noexcept { return sent_bytes_.size(); }
   /// take_backlogged: it was never seen empty since the last call.
   [[nodiscard]] bool take_backlogged() noexcept {

@@ -22,6 +22,15 @@
 namespace onehop::tool {
 namespace {
 
+#if ONEHOP_HAS_STRESS
+constexpr stress::LabRunner lab_rings =
+#if ONEHOP_HAS_LAB
+    stress::run_lab_rings;
+#else
+    nullptr;
+#endif
+#endif
+
 /// ConfigFile: what --config names. A JSON object is kept for the law, all else is the parser's TOML.
 class ConfigFile : public CLI::ConfigTOML {
  public:
@@ -129,7 +138,7 @@ int run_program(int argc, char** argv) {
 #endif
 #if ONEHOP_HAS_STRESS
   stress::StressCommand stress_command;
-  stress::add_stress_command(app, stress_command);
+  stress::add_stress_command(app, stress_command, lab_rings);
 #endif
 
   try {

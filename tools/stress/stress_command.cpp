@@ -123,9 +123,18 @@ Result<int> play(const RingsOptions& options) {
   return result->failure ? static_cast<int>(ExitCode::internal_error) : 0;
 }
 
+/// Kernel schedules last seconds, not milliseconds: fewer of them, unless somebody says how many.
+LabRingsOptions lab_options(const RingsOptions& options, const CLI::App& rings) {
+  constexpr std::uint64_t schedules_usual = 10;
+  LabRingsOptions lab{.seed = options.seed, .io = options.io, .law = options.law, .is_json = options.is_json, .is_quiet = options.is_quiet};
+  lab.first = options.only >= 0 ? static_cast<std::uint64_t>(options.only) : 0;
+  lab.count = options.only >= 0 ? 1 : rings.get_option("--schedules")->count() > 0 ? options.schedules : schedules_usual;
+  return lab;
+}
+
 }  // namespace
 
-void add_stress_command(CLI::App& app, StressCommand& command) {
+void add_stress_command(CLI::App& app, StressCommand& command, LabRunner lab) {
   CLI::App& stress = *app.add_subcommand("stress", "drive rings and buffers through hostile schedules");
   stress.require_subcommand(1);
   command.stress_ = &stress;
@@ -143,12 +152,18 @@ void add_stress_command(CLI::App& app, StressCommand& command) {
       ->excludes("--law")->excludes("--fault")->excludes("--events")->excludes("--span-ms");
   rings.add_option("--jobs", o.jobs, "schedules played at a time (default: one per core)")->check(CLI::Range(1U, 1024U));
   rings.add_option("--out", o.out, "write a time series, one row per control tick (CSV)");
+  if (lab != nullptr) {
+    command.lab_ = lab;
+    CLI::Option* const in_lab = rings.add_flag("--lab", o.is_lab, "the program itself over the lab's link, with faults of the kernel's kind (root; 10 schedules)");
+    for (const char* const other : {"--config", "--fault", "--events", "--span-ms", "--jobs", "--out"}) in_lab->excludes(rings.get_option(other));
+    rings.add_option("--io", o.io, "with --lab: one port instead of both by turns")->check(CLI::IsMember({"udp", "afxdp"}))->needs(in_lab);
+  }
   rings.add_flag("--json", o.is_json, "JSON lines on standard output");
   rings.add_flag("--quiet", o.is_quiet, "say nothing but what broke");
 }
 
 int StressCommand::run() {
-  const auto code = play(options_);
+  const auto code = options_.is_lab ? lab_(lab_options(options_, *rings_)) : play(options_);
   if (code) return code.value();
   fmt::print(stderr, "onehop stress: {}\n", code.error().message());
   return static_cast<int>(code.error().code);

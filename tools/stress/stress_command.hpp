@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/stress/lab_rings.hpp"
+
 namespace onehop::stress {
 
 struct RingsOptions {
@@ -15,10 +17,13 @@ struct RingsOptions {
   std::int64_t only = -1;
   unsigned jobs = 0;                 ///< 0: one per core
   double span_ms = 100;
-  std::string law, config, out;
+  std::string law, config, out, io;
   std::vector<std::string> faults;
-  bool is_json = false, is_quiet = false;
+  bool is_json = false, is_quiet = false, is_lab = false;
 };
+
+/// LabRunner is run_lab_rings where the build has the lab, else null: then there is no --lab.
+using LabRunner = Result<int> (*)(const LabRingsOptions& options);
 
 class StressCommand {
  public:
@@ -27,13 +32,14 @@ class StressCommand {
   [[nodiscard]] int run();
 
  private:
-  friend void add_stress_command(CLI::App& app, StressCommand& command);
+  friend void add_stress_command(CLI::App& app, StressCommand& command, LabRunner lab);
   CLI::App* stress_ = nullptr;
   CLI::App* rings_ = nullptr;
   RingsOptions options_;
+  LabRunner lab_ = nullptr;
 };
 
 /// add_stress_command puts `stress` and what is below it into `app`. `command` must live as long.
-void add_stress_command(CLI::App& app, StressCommand& command);
+void add_stress_command(CLI::App& app, StressCommand& command, LabRunner lab);
 
 }  // namespace onehop::stress

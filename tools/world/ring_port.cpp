@@ -152,6 +152,8 @@ bool RingPort::is_unread(std::uint64_t chunk_offset) const noexcept {
 
 void RingPort::audit() noexcept {
   if (!rx_chunks_.has_held() && fill_.filled() + rx_.filled() != shape_.rx_frames) complain("chunks for receiving that are in no ring, or in two");
+  const std::size_t out = tx_.filled() + (gone_tail_ - gone_head_) + completion_.filled();
+  if (tx_chunks_.in_flight() != out) complain("chunks for sending that the program has lost, or has twice");
 }
 
 void RingPort::take_sent() noexcept {

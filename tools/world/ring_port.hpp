@@ -65,7 +65,7 @@ class RingPort {
   void rebind() noexcept;
   /// complaint is what the kernel found wrong first; empty while all is well.
   [[nodiscard]] std::string_view complaint() const noexcept { return complaint_; }
-  /// audit counts the chunks for receiving: each is in one ring, between two turns.
+  /// audit counts the chunks, between two turns: each for receiving is in one ring; what the program thinks is under way, is.
   void audit() noexcept;
 
  private:
