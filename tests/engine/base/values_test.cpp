@@ -55,6 +55,28 @@ TEST_CASE("histogram percentiles are at most a sixteenth too high", "[base][hist
   CHECK(histogram.count() == values.size());
 }
 
+TEST_CASE("histogram: two merged are one that counted both, and the list of its buckets holds all", "[base][histogram]") {
+  LogLinearHistogram first, second, both;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    LogLinearHistogram& one = i % 3 == 0 ? first : second;
+    one.add(i * i, 1 + i % 4);
+    both.add(i * i, 1 + i % 4);
+  }
+  first.merge(second);
+  CHECK(first.count() == both.count());
+  CHECK(first.max() == both.max());
+  CHECK(first.mean() == both.mean());
+  for (const std::uint32_t permille : {1U, 500U, 990U}) CHECK(first.percentile(permille) == both.percentile(permille));
+  std::uint64_t counted = 0, edge_before = 0;
+  both.for_each([&](std::uint64_t edge, std::uint64_t count) {
+    CHECK((counted == 0 || edge > edge_before));
+    edge_before = edge;
+    counted += count;
+  });
+  CHECK(counted == both.count());
+  CHECK(edge_before >= both.max());
+}
+
 TEST_CASE("histogram: empty, small numbers exact, weights, and the largest number", "[base][histogram]") {
   LogLinearHistogram histogram;
   CHECK(histogram.percentile(500) == 0);
