@@ -8,7 +8,8 @@
 //   (3)  b      = max(1.5 L, a)
 //   (4)  beta   = (a - q)/rtt  if q < a;  -(q - b)/rtt  if q > b;  else 0
 //
-//        offset: a and b stand S/2 higher, S = what leaves at once: an aggregate, or during a nap of the core
+//        offset: a and b stand S/2 higher, S = what leaves at once: an aggregate, or during a nap of the core;
+//        S/4 where an exchange takes more than 1 ms: the core then looks twice in each
 //
 //   offset (default)                                         paper
 //   (5)  R_base <- alpha R_base                              R <- alpha R + beta

@@ -82,6 +82,19 @@ TEST_CASE("a short run keeps what [short] names, and one seed", "[ns3]") {
   CHECK(good(text).points[0][0].measure_s == 1.0);
 }
 
+TEST_CASE("--row keeps that row and what its bounds compare it with, --bounded what any bound needs", "[ns3]") {
+  const std::string text = base + "[[rows]]\nname = \"free\"\n[[bounds]]\nmetric = \"throughput\"\nrow = \"both\"\nat_least = 0.9\n"
+                                  "of_row = \"udp\"\ncolumns = [\"two\"]\n";
+  CHECK(good(text).rows == std::vector<std::string>{"udp", "both", "free"});
+  CHECK(good(text, {.rows = {"both"}}).rows == std::vector<std::string>{"udp", "both"});
+  CHECK(good(text, {.rows = {"free"}}).rows == std::vector<std::string>{"free"});
+  CHECK(parse_scenario(text, "file", {.rows = {"none"}}).has_error());
+  const Scenario bounded = good(text, {.is_bounded = true});
+  CHECK(bounded.rows == std::vector<std::string>{"udp", "both"});
+  CHECK(bounded.columns == std::vector<std::string>{"two"});
+  CHECK(parse_scenario(base, "file", {.is_bounded = true}).has_error());  // no bound, nothing to play
+}
+
 TEST_CASE("a slip of the pen in a scenario is refused and named", "[ns3]") {
   CHECK(message_of("title = ") .find("line") != std::string::npos);
   CHECK(message_of("metrics = [\"throughput\"]").find("title") != std::string::npos);
@@ -142,6 +155,45 @@ TEST_CASE("metrics: throughput counts payload, Jain's index, flows by name", "[n
   CHECK_FALSE(metric_of("throughput:nobody", spec, result));
 }
 
+// Goal:   what a pair is off its share by counts from the second bin after a join on, and chance averages out over seeds.
+// Method: two flows of 100 in bins of 0.1 s, the second from 0.3 s on; one bin is off, upwards in one run and down in the other.
+TEST_CASE("metrics: how far from its share a flow is once joins and leaves have passed", "[ns3]") {
+  RunSpec spec;
+  spec.warm_up_s = 0.1;
+  spec.sample_ms = 100;
+  spec.flows = {{.name = "a"}, {.name = "b", .start_s = 0.3}};
+  const auto run = [](double odd) {
+    RunResult result;
+    result.flows.resize(2);
+    for (int i = 1; i <= 8; ++i) {
+      const bool is_alone = i <= 3;
+      result.flows[0].series.push_back({.at_s = i * 0.1, .goodput_mbps = is_alone ? 200.0 : i == 4 ? 170 : i == 6 ? odd : 100});
+      result.flows[1].series.push_back({.at_s = i * 0.1, .goodput_mbps = is_alone ? 0.0 : i == 4 ? 30 : i == 6 ? 200 - odd : 100});
+    }
+    return result;
+  };
+  const RunResult up = run(112), down = run(88);
+  CHECK(*metric_of("off_share_max", spec, up) == Approx(12));       // not the 70 of the first bin after the join
+  CHECK(*metric_of("off_share_mean", spec, up) == Approx(24.0 / 9));  // one lone bin that counts, four of two
+  CHECK(*metric_of("mean_off_share_max", spec, mean_series({&up, &down})) == Approx(0).margin(1e-9));
+  CHECK(is_of_all_seeds("mean_off_share_max"));
+  CHECK_FALSE(is_of_all_seeds("off_share_max"));
+}
+
+TEST_CASE("metrics: what is missing of files, the slowest of a name, what was sampled", "[ns3]") {
+  RunSpec spec;
+  spec.warm_up_s = 0.1;
+  spec.flows = {{.name = "far", .kind = "udp", .bytes = 100}, {.name = "far", .kind = "udp"}};
+  RunResult result;
+  result.flows.resize(2);
+  result.flows[0] = {.goodput_mbps = 7, .bytes_delivered = 60, .series = {{.at_s = 0.1, .backlog_kb = 9}, {.at_s = 0.2, .backlog_kb = 4, .target_kb = 5}}};
+  result.flows[1] = {.goodput_mbps = 3, .bytes_delivered = 500};
+  CHECK(*metric_of("missing", spec, result) == 40);
+  CHECK(*metric_of("throughput_min:far", spec, result) == 3);
+  CHECK(*metric_of("backlog_mean", spec, result) == 4);
+  CHECK(*metric_of("target_mean", spec, result) == 5);
+}
+
 TEST_CASE("the 95 % interval is Student's", "[ns3]") {
   CHECK(estimate({}).count == 0);
   CHECK(estimate({5}).half_width == 0);
@@ -162,6 +214,13 @@ metric = "throughput"
 row = "udp"
 columns = ["one"]
 at_most = 50
+[[bounds]]
+metric = "throughput"
+row = "both"
+columns = ["one"]
+at_least = 0.9
+of_row = "udp"
+of_column = "two"
 )");
   Table table{.scenario = s, .command_line = "x"};
   table.played.resize(2, std::vector<std::vector<Played>>(2));
@@ -176,12 +235,13 @@ at_most = 50
   table.played[0][1] = {played(100, 2)};
   table.played[1][1] = {Played{{}, "ended by signal 6"}};
   const auto judged = judge(table);
-  REQUIRE(judged.size() == 3);
+  REQUIRE(judged.size() == 4);
   CHECK(judged[0].is_held);
   CHECK_FALSE(judged[1].is_measured);
   CHECK_FALSE(judged[1].is_held);
   CHECK(judged[2].is_measured);
   CHECK_FALSE(judged[2].is_held);
+  CHECK(judged[3].is_held);  // 95 of the 100 in the other column
   CHECK(text_of(table).find("MISS") != std::string::npos);
   CHECK(json_of(table)["points"].size() == 5);
 }

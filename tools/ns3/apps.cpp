@@ -55,6 +55,7 @@ void EngineApp::StartApplication() {
 }
 
 void EngineApp::StopApplication() {
+  is_stopped_ = true;  // frames still leave the queue, and would wake it
   event_.Cancel();
   socket_->SetRecvCallback(ns3::MakeNullCallback<void, Ptr<ns3::Socket>>());
 }
@@ -68,7 +69,7 @@ void EngineApp::on_receive(Ptr<ns3::Socket> socket) {
 }
 
 void EngineApp::wake() {
-  if ((event_.IsRunning() && event_.GetTs() == static_cast<std::uint64_t>(Simulator::Now().GetTimeStep()))) return;
+  if (is_stopped_ || (event_.IsRunning() && event_.GetTs() == static_cast<std::uint64_t>(Simulator::Now().GetTimeStep()))) return;
   event_.Cancel();
   event_ = Simulator::ScheduleNow(&EngineApp::turn, this);
 }

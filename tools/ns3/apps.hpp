@@ -60,6 +60,7 @@ class EngineApp final : public ns3::Application {
   void on_receive(ns3::Ptr<ns3::Socket> socket);
   void turn();
 
+  bool is_stopped_ = false;
   End& end_;
   SocketAir& air_;
   Endpoint endpoint_;

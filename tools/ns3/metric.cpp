@@ -70,7 +70,7 @@ constexpr std::array words{
     Word{"busy", "share", 3},          Word{"wrong", "bytes", 0},         Word{"reports", "per s", 0},
     Word{"missing", "bytes", 0},       Word{"throughput_min", "Mbit/s", 1}, Word{"backlog_mean", "kB", 0},
     Word{"target_mean", "kB", 0},      Word{"off_share_mean", "%", 2},    Word{"off_share_p95", "%", 2},
-    Word{"off_share_max", "%", 2},
+    Word{"off_share_max", "%", 2},     Word{"mean_off_share_max", "%", 2},
 };
 
 std::pair<std::string, std::string> split(const std::string& metric) {
@@ -161,6 +161,20 @@ std::string metric_words() {
   return out;
 }
 
+bool is_of_all_seeds(const std::string& metric) { return metric.starts_with("mean_"); }
+
+RunResult mean_series(const std::vector<const RunResult*>& results) {
+  RunResult out = *results.front();
+  const double share = 1.0 / static_cast<double>(results.size());
+  for (std::size_t flow = 0; flow < out.flows.size(); ++flow)
+    for (std::size_t i = 0; i < out.flows[flow].series.size(); ++i) {
+      double sum = 0;
+      for (const RunResult* result : results) sum += result->flows[flow].series[i].goodput_mbps;
+      out.flows[flow].series[i].goodput_mbps = sum * share;
+    }
+  return out;
+}
+
 std::optional<double> metric_of(const std::string& metric, const RunSpec& spec, const RunResult& result) {
   const auto [word, name] = split(metric);
   Flows flows;
@@ -192,6 +206,7 @@ std::optional<double> metric_of(const std::string& metric, const RunSpec& spec, 
   }
   if (word == "backlog_mean") return sampled(spec, flows, &Sample::backlog_kb);
   if (word == "target_mean") return sampled(spec, flows, &Sample::target_kb);
+  if (word == "mean_off_share_max") return off_share(spec, flows, "max");
   if (word.starts_with("off_share_")) return off_share(spec, flows, word.substr(std::string_view{"off_share_"}.size()));
   if (word == "jain") {
     for (const auto& [f, r] : flows) each.push_back(throughput(spec, *f, *r));

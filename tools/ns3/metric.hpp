@@ -19,6 +19,12 @@ namespace onehop::sim {
 /// metric_of is nothing where the run did not measure it.
 [[nodiscard]] std::optional<double> metric_of(const std::string& metric, const RunSpec& spec, const RunResult& result);
 
+/// A metric of all seeds together ("mean_..."): of the series that is their mean. Where chance alone moves a bin by a tenth,
+/// single runs tell nothing of the law.
+[[nodiscard]] bool is_of_all_seeds(const std::string& metric);
+/// mean_series is the first result with the mean of all in its series of goodput. `results` is not empty.
+[[nodiscard]] RunResult mean_series(const std::vector<const RunResult*>& results);
+
 struct Estimate {
   double mean = 0;
   double half_width = 0;   ///< of the 95 % interval (Student's t); 0 with one value

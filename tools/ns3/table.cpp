@@ -37,6 +37,14 @@ std::string shown(const Table& table, const std::string& metric, std::size_t row
 
 Estimate Table::cell(const std::string& metric, std::size_t row, std::size_t column) const {
   std::vector<double> values;
+  if (is_of_all_seeds(metric)) {
+    std::vector<const RunResult*> results;
+    for (const Played& one : played[row][column])
+      if (one.failure.empty()) results.push_back(&one.result);
+    if (results.empty()) return {};
+    if (const auto value = metric_of(metric, scenario.points[row][column], mean_series(results))) values.push_back(*value);
+    return estimate(values);
+  }
   for (const Played& one : played[row][column]) {
     if (!one.failure.empty()) continue;
     if (const auto value = metric_of(metric, scenario.points[row][column], one.result)) values.push_back(*value);
