@@ -86,8 +86,12 @@ Result<std::unique_ptr<Eal>> Eal::start(const EalArguments& arguments) {
 }
 
 Eal::~Eal() {
+  // Not rte_eal_cleanup: in DPDK 22.11 it unmaps the memory under EAL's own interrupt thread, which dies of it now and then.
+  // The process ends here anyway, and with it all that EAL holds; only devices leave something behind (memif: its socket).
   const OutputCapture quiet;
-  (void)rte_eal_cleanup();
+  for (std::uint16_t device = 0; device < RTE_MAX_ETHPORTS; ++device) {
+    if (rte_eth_dev_is_valid_port(device) != 0) (void)rte_eth_dev_close(device);
+  }
 }
 
 Result<void> Eal::plug(const std::string& name, const std::string& arguments) {
