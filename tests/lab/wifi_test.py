@@ -98,6 +98,14 @@ def test_each_profile_carries_what_its_model_says(_):
     check(0.005 * frames <= retries <= 0.02 * frames, f"{retries} retries of {frames} frames at 1 % loss")
 
 
+def test_aggregates_of_256_frames_carry_more_and_what_the_model_says(_):
+    with tempfile.TemporaryDirectory() as folder:
+        text = "[wifi]\nstandard = 'ax'\nwidth_mhz = 80\nblock_ack = 256\naggregate_bytes = 4194304\nqueue_frames = 2000\n"
+        report = check_goodput(own_profile(folder, text), "gso")
+    frames, exchanges = (int(value) for value in re.search(r"a: (\d+) frames in (\d+) exchanges", report).groups())
+    check(frames / exchanges > 100, f"{frames} frames in {exchanges} exchanges: they are of more than 64")
+
+
 def test_a_sender_without_segmentation_is_charged_the_same(_):
     check_goodput("wifi-ac80")
 
