@@ -33,11 +33,10 @@ Nanos next_nap(Nanos nap, std::size_t moved, Nanos limit) noexcept {
   return std::clamp(nap, nap_min, limit);
 }
 
-FileThread::FileThread(std::unique_ptr<Source> source, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine)
-    : source_{std::move(source)}, to_engine_{to_engine}, from_engine_{from_engine}, io_kind_{source_->io().kind()} {}
-
-FileThread::FileThread(std::unique_ptr<Sink> sink, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine)
-    : sink_{std::move(sink)}, to_engine_{to_engine}, from_engine_{from_engine}, io_kind_{sink_->io().kind()} {}
+FileThread::FileThread(std::unique_ptr<FileWorker> worker, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine)
+    : worker_{std::move(worker)}, to_engine_{to_engine}, from_engine_{from_engine} {
+  ONEHOP_CHECK(worker_ != nullptr);
+}
 
 FileThread::~FileThread() {
   request_stop();
@@ -62,17 +61,15 @@ FileThreadCounters FileThread::counters() const noexcept {
 }
 
 std::size_t FileThread::turn() {
-  const std::size_t moved =
-      source_ ? source_->turn(to_engine_, from_engine_) : sink_->turn(monotonic_now(), to_engine_, from_engine_);
-  const FileIo& io = source_ ? source_->io() : sink_->io();
+  const std::size_t moved = worker_->turn(monotonic_now(), to_engine_, from_engine_);
   turns_total_.fetch_add(1, std::memory_order_relaxed);
-  io_syscalls_total_.store(io.totals().syscalls, std::memory_order_relaxed);
-  is_over_.store(source_ ? source_->is_over() : sink_->is_over(), std::memory_order_release);
+  io_syscalls_total_.store(worker_->io_syscalls_total(), std::memory_order_relaxed);
+  is_over_.store(worker_->is_over(), std::memory_order_release);
   return moved;
 }
 
 void FileThread::run() {
-  name_this_thread(source_ ? "onehop-read" : "onehop-write");
+  name_this_thread(worker_->thread_name());
   ::prctl(PR_SET_TIMERSLACK, timer_slack_ns, 0, 0, 0);
   Nanos nap = nap_min;
   std::size_t moved_since_nap = 0;
@@ -80,12 +77,12 @@ void FileThread::run() {
     const std::size_t moved = turn();
     moved_since_nap += moved;
     if (moved > 0) continue;
-    nap = next_nap(nap, moved_since_nap, sink_ && sink_->is_near_end() ? nap_max_at_end : nap_max);
+    nap = next_nap(nap, moved_since_nap, worker_->is_near_end() ? nap_max_at_end : nap_max);
     moved_since_nap = 0;
     take_nap(nap);
     naps_total_.fetch_add(1, std::memory_order_relaxed);
   }
-  if (sink_) sink_->close();
+  worker_->close();
 }
 
 }  // namespace onehop::file

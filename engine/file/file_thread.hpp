@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FileThread: runs a Source or a Sink on a thread of its own, next to the engine core.
+// FileThread: runs a FileWorker (Source, Sink, or one of memory alone) on a thread of its own, next to the engine core.
 //
 // It is never woken by the engine core: a wake-up would cost that core a system call per block. It naps instead, and
 // the nap follows the load: longer while it finds nothing, shorter when much has gathered meanwhile. The rings and
@@ -14,8 +14,7 @@
 
 #include "engine/base/block.hpp"
 #include "engine/base/spsc_ring.hpp"
-#include "engine/file/sink.hpp"
-#include "engine/file/source.hpp"
+#include "engine/file/file_worker.hpp"
 
 namespace onehop::file {
 
@@ -28,8 +27,7 @@ struct FileThreadCounters {
 class FileThread {
  public:
   /// The rings outlive the thread. to_engine holds at least the pool's slots.
-  FileThread(std::unique_ptr<Source> source, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine);
-  FileThread(std::unique_ptr<Sink> sink, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine);
+  FileThread(std::unique_ptr<FileWorker> worker, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine);
   ~FileThread();  ///< request_stop() and join()
   FileThread(const FileThread&) = delete;
   FileThread& operator=(const FileThread&) = delete;
@@ -39,20 +37,18 @@ class FileThread {
   void request_stop() noexcept;
   void join();
 
-  /// is_over: the Source or Sink has nothing more to do; the thread still takes and gives buffers until it is stopped.
+  /// is_over: the worker has nothing more to do; the thread still takes and gives buffers until it is stopped.
   [[nodiscard]] bool is_over() const noexcept { return is_over_.load(std::memory_order_acquire); }
   [[nodiscard]] FileThreadCounters counters() const noexcept;
-  [[nodiscard]] FileIoKind io_kind() const noexcept { return io_kind_; }
+  [[nodiscard]] std::string_view io_name() const noexcept { return worker_->io_name(); }
 
  private:
   void run();
   [[nodiscard]] std::size_t turn();
 
-  std::unique_ptr<Source> source_;
-  std::unique_ptr<Sink> sink_;
+  std::unique_ptr<FileWorker> worker_;
   SpscRing<BlockRef>& to_engine_;
   SpscRing<BlockRef>& from_engine_;
-  FileIoKind io_kind_;
   std::thread thread_;
   std::atomic<bool> is_stopping_{false};  // release in request_stop(), acquire in run()
   std::atomic<bool> is_over_{false};      // release in run(), acquire in is_over()

@@ -23,6 +23,7 @@
 #include "engine/crypto/tree.hpp"
 #include "engine/file/block_pool.hpp"
 #include "engine/file/file_io.hpp"
+#include "engine/file/file_worker.hpp"
 #include "engine/file/part_file.hpp"
 
 namespace onehop::file {
@@ -48,16 +49,14 @@ struct SinkTotals {
   std::uint64_t files_done = 0, checkpoints = 0;
 };
 
-class Sink {
+class Sink final : public FileWorker {
  public:
   /// prepare may block for long: it hashes what it offers to resume. Nothing is written but a probe file that has no
   /// name.
   /// Errors: exit 8 (local) or 2 (the folder). Syscalls: open, openat2, statvfs, fstatat, pread, flock.
   [[nodiscard]] static Result<std::unique_ptr<Sink>> prepare(Manifest manifest, SinkOptions options,
                                                             std::unique_ptr<FileIo> io);
-  ~Sink();
-  Sink(const Sink&) = delete;
-  Sink& operator=(const Sink&) = delete;
+  ~Sink() override;
 
   /// For the accept message, by manifest index. Read them before the file thread starts.
   [[nodiscard]] const std::vector<std::vector<Claim>>& claims() const noexcept { return claims_; }
@@ -65,14 +64,17 @@ class Sink {
   [[nodiscard]] std::uint64_t bytes_resumed() const noexcept { return totals_.bytes_resumed; }
 
   /// turn does what can be done now and returns how many messages moved; 0: nap. The first turn lends every buffer.
-  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine);
+  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) override;
   /// close makes durable what arrived and removes what is empty. The thread calls it last; abort implies it.
-  void close();
+  void close() override;
 
   /// is_over: every wanted file has its final name, or the Sink failed or was aborted.
-  [[nodiscard]] bool is_over() const noexcept { return (is_stopped_ || files_left_ == 0) && outbox_.empty(); }
+  [[nodiscard]] bool is_over() const noexcept override { return (is_stopped_ || files_left_ == 0) && outbox_.empty(); }
   /// is_near_end: so little is missing that the writer should not sleep long.
-  [[nodiscard]] bool is_near_end() const noexcept { return blocks_left_ <= near_end_blocks; }
+  [[nodiscard]] bool is_near_end() const noexcept override { return blocks_left_ <= near_end_blocks; }
+  [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-write"; }
+  [[nodiscard]] std::string_view io_name() const noexcept override { return name(io_->kind()); }
+  [[nodiscard]] std::uint64_t io_syscalls_total() const noexcept override { return io_->totals().syscalls; }
   [[nodiscard]] const FileIo& io() const noexcept { return *io_; }
   [[nodiscard]] const SinkTotals& totals() const noexcept { return totals_; }
 

@@ -38,7 +38,7 @@ Source::~Source() {
   }
 }
 
-std::size_t Source::turn(SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
+std::size_t Source::turn(Instant, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
   std::size_t moved = take_messages(from_engine);
   moved += flush(to_engine);
   const std::size_t waiting = to_engine.size();

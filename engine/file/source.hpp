@@ -20,6 +20,7 @@
 #include "engine/crypto/tree.hpp"
 #include "engine/file/block_pool.hpp"
 #include "engine/file/file_io.hpp"
+#include "engine/file/file_worker.hpp"
 #include "engine/file/journal.hpp"
 #include "engine/file/read_ahead.hpp"
 #include "engine/file/source_files.hpp"
@@ -33,19 +34,20 @@ struct SourceOptions {
   std::vector<bool> is_wanted;             ///< by file; empty: all. An unwanted file is neither read nor mentioned
 };
 
-class Source {
+class Source final : public FileWorker {
  public:
   Source(SourceFiles files, SourceOptions options, std::unique_ptr<FileIo> io);
-  ~Source();
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
+  ~Source() override;
 
   /// turn does what can be done now and returns how many blocks and messages moved; 0: nap.
   /// Syscalls: those of FileIo; per file fstat twice, at most one open, posix_fadvise.
-  std::size_t turn(SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine);
+  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) override;
 
   /// is_over: everything was handed over, or it failed or was aborted; turn() still takes buffers back.
-  [[nodiscard]] bool is_over() const noexcept { return is_over_ && outbox_.empty(); }
+  [[nodiscard]] bool is_over() const noexcept override { return is_over_ && outbox_.empty(); }
+  [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-read"; }
+  [[nodiscard]] std::string_view io_name() const noexcept override { return name(io_->kind()); }
+  [[nodiscard]] std::uint64_t io_syscalls_total() const noexcept override { return io_->totals().syscalls; }
   [[nodiscard]] const FileIo& io() const noexcept { return *io_; }
   [[nodiscard]] std::uint64_t bytes_read_total() const noexcept { return bytes_read_total_; }
 

@@ -13,6 +13,8 @@
 
 #include "engine/base/time.hpp"
 #include "engine/file/file_thread.hpp"
+#include "engine/file/sink.hpp"
+#include "engine/file/source.hpp"
 
 using namespace onehop;
 using namespace onehop::file;

@@ -133,7 +133,7 @@ class Wire {
   Outcome run() {
     std::size_t idle = 0;
     while (idle < 2000) {
-      std::size_t moved = source_ != nullptr && !is_cut_ ? source_->turn(from_source_, to_source_) : 0;
+      std::size_t moved = source_ != nullptr && !is_cut_ ? source_->turn(monotonic_now(), from_source_, to_source_) : 0;
       moved += carry();
       moved += sink_.turn(monotonic_now(), from_sink_, to_sink_);
       moved += take();

@@ -91,7 +91,7 @@ TEST_CASE("C3 a file that is opened late is checked against its fence", "[engine
     FileFailure failure = FileFailure::none;
     BlockRef message;
     for (int i = 0; i < 20'000 && !source.is_over(); ++i) {
-      if (source.turn(out, back) == 0) ::usleep(100);
+      if (source.turn(monotonic_now(), out, back) == 0) ::usleep(100);
       while (out.pop(message)) {
         if (message.kind == BlockKind::failed) failure = message.failure;
         if (message.kind == BlockKind::block) REQUIRE(back.push(message));
@@ -118,12 +118,12 @@ TEST_CASE("an abort stops the source and every buffer comes home", "[engine][fil
   write_file(from / "f", random_bytes(60 * block_bytes, 1));
   Source source{open_files({(from / "f").string()}), {.slots = 16}, make_io()};
   SpscRing<BlockRef> out{64}, back{64};
-  static_cast<void>(source.turn(out, back));
+  static_cast<void>(source.turn(monotonic_now(), out, back));
   REQUIRE(back.push({.kind = BlockKind::abort}));
   bool is_answered = false;
   BlockRef message;
   for (int i = 0; i < 2000 && !(source.is_over() && is_answered); ++i) {
-    static_cast<void>(source.turn(out, back));
+    static_cast<void>(source.turn(monotonic_now(), out, back));
     while (out.pop(message)) {
       is_answered = is_answered || message.kind == BlockKind::checkpointed;
       if (message.kind == BlockKind::block) REQUIRE(back.push(message));

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// FileWorker: what a FileThread runs beside the engine core: a Source or a Sink over files, or over memory alone.
+//
+//   sending     Source, MemorySource ──▶ SpscRing<BlockRef> ──▶ engine
+//   receiving   engine ──▶ SpscRing<BlockRef> ──▶ Sink, MemorySink
+//
+// It is crossed once per visit of the file thread, so it is a small abstract class. Owned and called by one file thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "engine/base/block.hpp"
+#include "engine/base/spsc_ring.hpp"
+
+namespace onehop::file {
+
+class FileWorker {
+ public:
+  FileWorker() = default;
+  FileWorker(const FileWorker&) = delete;
+  FileWorker& operator=(const FileWorker&) = delete;
+  virtual ~FileWorker() = default;
+
+  /// turn does what can be done now and returns how many blocks and messages moved; 0: nap.
+  virtual std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) = 0;
+  /// is_over: nothing more will come; turn() still takes and gives buffers.
+  [[nodiscard]] virtual bool is_over() const noexcept = 0;
+  /// is_near_end: so little is missing that the thread should not sleep long.
+  [[nodiscard]] virtual bool is_near_end() const noexcept { return false; }
+  /// close is the last call: what arrived is made durable, where that means something.
+  virtual void close() {}
+
+  [[nodiscard]] virtual const char* thread_name() const noexcept = 0;        ///< at most 15 bytes
+  [[nodiscard]] virtual std::string_view io_name() const noexcept = 0;       ///< "threads", "io_uring", "memory"
+  [[nodiscard]] virtual std::uint64_t io_syscalls_total() const noexcept { return 0; }
+};
+
+}  // namespace onehop::file
