@@ -61,6 +61,20 @@ Result<CommandProcess> CommandProcess::start(const std::string& host, const std:
   return CommandProcess{pid};
 }
 
+Result<CommandProcess> CommandProcess::start_function(const std::function<int()>& body, const CommandSignals& signals) {
+  const pid_t parent = ::getpid();
+  std::fflush(nullptr);
+  const pid_t pid = ::fork();
+  if (pid < 0) return errno_error(ExitCode::internal_error, "start a process");
+  if (pid > 0) return CommandProcess{pid};
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(not_executable_code);
+  ::sigprocmask(SIG_SETMASK, &signals.before(), nullptr);
+  const int code = body();
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
 int CommandProcess::wait(const CommandSignals& signals) {
   bool is_ending = false;
   for (;;) {

@@ -217,6 +217,14 @@ void Lab::set_environment() const {
 }
 
 Result<int> Lab::run(const Profile& profile, Host host, const std::vector<std::string>& command) {
+  return run_while(profile, [&](const CommandSignals& signals) { return CommandProcess::start(host_name(host), command, signals); });
+}
+
+Result<int> Lab::run(const Profile& profile, const std::function<int()>& body) {
+  return run_while(profile, [&](const CommandSignals& signals) { return CommandProcess::start_function(body, signals); });
+}
+
+Result<int> Lab::run_while(const Profile& profile, const Start& start) {
   // Signals wait from here on, so that none of them can interrupt the building or the removal half way.
   const CommandSignals signals;
   const Result<Fd> held = lock();
@@ -227,7 +235,7 @@ Result<int> Lab::run(const Profile& profile, Host host, const std::vector<std::s
   }
   set_environment();
   Result<int> code = 0;
-  Result<CommandProcess> process = CommandProcess::start(host_name(host), command, signals);
+  Result<CommandProcess> process = start(signals);
   if (process.has_value()) {
     TracePlayer trace{hosts_, profile};
     code = process.value().wait(signals);

@@ -8,11 +8,13 @@
 //   /run/onehop-lab/NAME.a.facts where it tells host a of the link, if somebody listens there; likewise b
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
+#include "tools/lab/command_process.hpp"
 #include "tools/lab/link.hpp"
 #include "tools/lab/profile.hpp"
 
@@ -36,10 +38,15 @@ class Lab {
   /// where one ended it). SIGINT, SIGTERM and SIGHUP end the command and then the lab. The process must have one thread.
   [[nodiscard]] Result<int> run(const Profile& profile, Host host, const std::vector<std::string>& command);
 
+  /// run with a function of this program, which a child process calls in the caller's namespace. Its value is the exit code.
+  [[nodiscard]] Result<int> run(const Profile& profile, const std::function<int()>& body);
+
   /// exec becomes `command` on a host of a lab that is up. It returns only where that fails.
   [[nodiscard]] Error exec(Host host, const std::vector<std::string>& command);
 
  private:
+  using Start = std::function<Result<CommandProcess>(const CommandSignals&)>;
+  [[nodiscard]] Result<int> run_while(const Profile& profile, const Start& start);
   struct State {
     std::string owner;    ///< "up", "run", or "building"
     std::string profile;
