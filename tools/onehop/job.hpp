@@ -67,6 +67,11 @@ class Job {
   [[nodiscard]] Result<void> open_link_sources(const plane::DataPlan& plan);
   [[nodiscard]] run::GateKeys keys_of(const plane::DataPlan& plan, bool is_sending) const;
   [[nodiscard]] Result<void> start_engine(std::unique_ptr<Engine> engine);
+  /// start_sending starts all threads of a session whose blocks `worker` makes; start_receiving of one whose blocks it
+  /// takes, for files of these sizes.
+  [[nodiscard]] Result<plane::EngineRings> start_sending(const plane::DataPlan& plan, std::unique_ptr<file::FileWorker> worker);
+  [[nodiscard]] Result<plane::EngineRings> start_receiving(const plane::DataPlan& plan, std::unique_ptr<file::FileWorker> worker,
+                                                           std::vector<std::uint64_t> sizes);
   /// stop joins engine, file and control threads, in this order, and keeps what they counted.
   void stop() noexcept;
   void on_phase(plane::Phase phase);
@@ -87,10 +92,10 @@ class Job {
   void set_bytes_expected(std::uint64_t bytes) { bytes_expected_ = bytes; }
   /// add_bytes_skipped: of the bytes expected, these were there already (resume).
   void add_bytes_skipped(std::uint64_t bytes) { facts_.bytes_skipped_total += bytes; }
-  void set_file_thread(std::unique_ptr<file::FileThread> thread, std::string_view io_name);
 
  private:
   void tick();
+  void set_file_thread(std::unique_ptr<file::FileWorker> worker);
   void close_trace();
   /// set_start gives the law what an earlier run reached on this path, and notes the path for remember_rate().
   void set_start(const plane::DataPlan& plan, law::SafeRangeParams& params);
@@ -123,6 +128,7 @@ class Job {
   std::optional<rate::TraceWriter> trace_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<file::FileThread> file_thread_;
+  std::vector<std::uint64_t> file_sizes_;  // receiving
   plane::Phase phase_ = plane::Phase::connecting;
   RateState last_state_;
   std::uint64_t bytes_expected_ = 0;

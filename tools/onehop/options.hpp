@@ -35,6 +35,7 @@ struct CommonOptions {
   std::string code_file;
   std::string digest = "xxh3";
   std::string file_io = "auto";
+  std::string aead = "auto";         ///< ipsec-mb, openssl: `onehop bench` compares them
   std::uint64_t key_interval_packets = 1U << 22;
   std::string trace_file;
   std::string link_model;            ///< socket file on which a model of the link publishes its facts

@@ -80,25 +80,9 @@ class RecvJob final : public plane::RecvHost {
 
   Result<plane::EngineRings> start_data(const plane::DataPlan& plan) override {
     join_preparer();
-    sockaddr_storage peer{};
-    (void)plan.peer.to_sockaddr(peer);
-    ONEHOP_TRYV(job_.port().connect(peer));
-    SessionLinks& links = job_.links();
-    ONEHOP_TRYV(job_.start_control(plan, false));
-    sizes_.clear();
-    for (const file::ManifestEntry& entry : offer_->manifest.files) sizes_.push_back(entry.size);
-    run::ReceiverLoopConfig config;
-    config.frame_bytes = plan.has_fragments ? wire::datagram_bytes_max : plan.frame_body_max_bytes + wire::overhead_bytes;
-    config.receiver.block_slots = file::receiver_slots;
-    config.receiver.body_bytes_max = config.frame_bytes - wire::overhead_bytes;
-    config.receiver.is_repair_lazy = plan.is_repair_lazy;
-    config.receiver.file_sizes = sizes_;
-    auto engine = job_.port().make_receiver(job_.keys_of(plan, false), config, links.for_engine());
-    (void)links.commands.push({.kind = CommandKind::path_update, .path = plan.path});
-    const std::string_view io_name = file::name(sink_->io().kind());
-    job_.set_file_thread(std::make_unique<file::FileThread>(std::move(sink_), links.file_to_engine, links.engine_to_file), io_name);
-    ONEHOP_TRYV(job_.start_engine(std::move(engine)));
-    return plane::EngineRings{&links.commands, &links.events};
+    std::vector<std::uint64_t> sizes;
+    for (const file::ManifestEntry& entry : offer_->manifest.files) sizes.push_back(entry.size);
+    return job_.start_receiving(plan, std::move(sink_), std::move(sizes));
   }
 
   void stop_data() noexcept override {
@@ -202,7 +186,6 @@ class RecvJob final : public plane::RecvHost {
   std::unique_ptr<file::Sink> sink_;
   file::OnExist on_exist_ = file::OnExist::ask;  // the preparer's
   std::thread preparer_;
-  std::vector<std::uint64_t> sizes_;
   std::uint64_t bytes_done_ = 0, files_done_ = 0;
 };
 

@@ -61,30 +61,10 @@ class SendJob final : public plane::SendHost {
   }
 
   Result<plane::EngineRings> start_data(const plane::DataPlan& plan) override {
-    sockaddr_storage peer{};
-    (void)plan.peer.to_sockaddr(peer);
-    ONEHOP_TRYV(job_.port().connect(peer));
     ONEHOP_TRY(kind, file_io_kind(options_.common));
     ONEHOP_TRY(io, file::make_file_io(kind));
-    const std::string_view io_name = file::name(io->kind());
     source_options_.digest_kind = plan.digest;
-    auto source = std::make_unique<file::Source>(std::move(files_), std::move(source_options_), std::move(io));
-    SessionLinks& links = job_.links();
-    ONEHOP_TRYV(job_.start_control(plan, true));
-    run::SenderLoopConfig config;
-    config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
-    config.sender.body_bytes_max = plan.frame_body_max_bytes;
-    // A session that starts once more, for a file that changed, does not go back to fragments once they were given up.
-    if (plan.has_fragments && job_.port().info().mode == "fragments") config.fragmented_bytes = wire::datagram_bytes_max;
-    config.sender.block_slots = file::sender_slots;
-    config.sender.is_repair_lazy = plan.is_repair_lazy;
-    ONEHOP_TRY(made, random_seed());
-    config.sender.skip_seed = std::move(made);
-    auto engine = job_.port().make_sender(job_.keys_of(plan, true), config, links.for_engine());
-    (void)links.commands.push({.kind = CommandKind::path_update, .path = plan.path});
-    job_.set_file_thread(std::make_unique<file::FileThread>(std::move(source), links.file_to_engine, links.engine_to_file), io_name);
-    ONEHOP_TRYV(job_.start_engine(std::move(engine)));
-    return plane::EngineRings{&links.commands, &links.events};
+    return job_.start_sending(plan, std::make_unique<file::Source>(std::move(files_), std::move(source_options_), std::move(io)));
   }
 
   void stop_data() noexcept override { job_.stop(); }

@@ -40,6 +40,12 @@ Result<crypto::DigestKind> digest_kind(const CommonOptions& options) {
   return options.digest == "sha256" ? crypto::DigestKind::sha256 : crypto::DigestKind::xxh3;
 }
 
+crypto::AeadBackend aead_backend(const CommonOptions& options) {
+  if (options.aead == "ipsec-mb") return crypto::AeadBackend::ipsec_mb;
+  if (options.aead == "openssl") return crypto::AeadBackend::openssl;
+  return crypto::AeadBackend::automatic;
+}
+
 std::uint8_t dscp_of(const CommonOptions& options) {
   constexpr std::uint8_t cs1 = 8;  // RFC 3662: lower effort
   return options.priority == "background" ? cs1 : 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "control/law/make_law.hpp"
+#include "engine/crypto/aead.hpp"
 #include "engine/crypto/digest.hpp"
 #include "engine/file/file_io.hpp"
 #include "tools/onehop/options.hpp"
@@ -17,6 +18,7 @@ namespace onehop::tool {
 [[nodiscard]] law::LawOptions law_options(const CommonOptions& options);
 [[nodiscard]] Result<file::FileIoKind> file_io_kind(const CommonOptions& options);
 [[nodiscard]] Result<crypto::DigestKind> digest_kind(const CommonOptions& options);
+[[nodiscard]] crypto::AeadBackend aead_backend(const CommonOptions& options);
 [[nodiscard]] std::uint8_t dscp_of(const CommonOptions& options);  ///< CS1 for background
 /// random_seed is 8 bytes of getrandom.
 [[nodiscard]] Result<std::uint64_t> random_seed();
