@@ -25,7 +25,7 @@ void fill(std::span<std::byte> bytes, std::uint64_t seed) noexcept {
 
 MemorySource::MemorySource(Manifest manifest, const MemorySourceOptions& options)
     : manifest_{std::move(manifest)}, options_{options}, pool_{options.slots} {
-  for (std::uint32_t slot = 0; slot < pool_.slots(); ++slot) fill({pool_.data(slot), block_bytes}, options_.seed + slot);
+  is_filled_.assign(pool_.slots(), false);
   if (options_.digest_kind) tree_.emplace(*options_.digest_kind);
 }
 
@@ -69,6 +69,8 @@ std::size_t MemorySource::make_blocks(std::size_t waiting) {
 }
 
 void MemorySource::make_block(std::uint32_t slot) {
+  if (!is_filled_[slot]) fill({pool_.data(slot), block_bytes}, options_.seed + slot);
+  is_filled_[slot] = true;
   const std::uint64_t size = manifest_.files[file_].size;
   BlockRef block{.data = pool_.data(slot), .offset = block_ * block_bytes, .file = file_, .length = block_length(size, block_), .slot = slot};
   if (options_.digest_kind) {

@@ -10,6 +10,7 @@
 
 #include <deque>
 #include <optional>
+#include <vector>
 
 #include "engine/crypto/tree.hpp"
 #include "engine/file/block_pool.hpp"
@@ -48,6 +49,7 @@ class MemorySource final : public FileWorker {
   std::uint32_t file_ = 0;
   std::uint64_t block_ = 0;
   std::optional<crypto::DigestTree> tree_;  // of file_
+  std::vector<bool> is_filled_;             // by slot; a buffer gets its bytes when it is first lent
   bool is_over_ = false;
 };
 

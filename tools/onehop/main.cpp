@@ -13,6 +13,7 @@
 #if ONEHOP_HAS_LAB
 #include "tools/lab/lab_command.hpp"
 #endif
+#include "tools/onehop/bench/bench_command.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/privilege.hpp"
 #if ONEHOP_HAS_STRESS
@@ -131,6 +132,8 @@ int run_program(int argc, char** argv) {
 
   WatchOptions watch;
   CLI::App* watch_app = add_watch_command(app, watch);
+  bench::BenchOptions bench;
+  bench::add_bench_command(app, bench);
 
 #if ONEHOP_HAS_LAB
   lab::LabCommand lab_command;
@@ -159,6 +162,7 @@ int run_program(int argc, char** argv) {
   if (recv_app->parsed()) return static_cast<int>(recv_command(recv));
   if (doctor_app->parsed()) return static_cast<int>(doctor_command(doctor));
   if (watch_app->parsed()) return static_cast<int>(watch_command(watch));
+  if (bench.is_parsed) return static_cast<int>(bench::bench_command(bench));
 #if ONEHOP_HAS_LAB
   if (lab_command.is_parsed()) return lab_command.run();
 #endif

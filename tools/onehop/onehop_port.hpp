@@ -34,6 +34,12 @@ class OpenPort {
   /// connect names the one peer that frames come from and go to.
   [[nodiscard]] Result<void> connect(const sockaddr_storage& peer);
 
+  /// visit calls `work` with the port itself, for what drives it without an engine.
+  template <class Work>
+  void visit(Work work) {
+    std::visit([&](auto& port) { work(*port); }, port_);
+  }
+
   [[nodiscard]] std::unique_ptr<Engine> make_sender(const run::GateKeys& keys, const run::SenderLoopConfig& config,
                                                     run::EngineLinks links);
   [[nodiscard]] std::unique_ptr<Engine> make_receiver(const run::GateKeys& keys, const run::ReceiverLoopConfig& config,

@@ -120,7 +120,7 @@ def allowed_licences(path):
     if path.endswith(".bpf.c"):
         return {BPF}
     # Headers a BPF program shares with C++, and objects it is embedded by, may carry either.
-    if re.fullmatch(r"(xdp/steer|tools/lab/lossy|tools/lab/air/gate_)[^/]*\.[chS]", path):
+    if re.fullmatch(r"(xdp/steer|tools/lab/lossy|tools/lab/air/gate_|tools/onehop/bench/softirq_)[^/]*\.[chS]", path):
         return {BPF, DUAL}
     return {DUAL}
 
