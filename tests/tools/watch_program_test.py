@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from program_test import MB, Loopback  # noqa: E402
-from program import PATIENCE, check, main  # noqa: E402  (the path of the lab's tests is set there)
+from program import CODE, PATIENCE, Skip, check, main  # noqa: E402  (the path of the lab's tests is set there)
 
 
 class Watched(Loopback):
@@ -59,12 +59,24 @@ class Watched(Loopback):
         check(self.sockets() == [], f"no socket is left: {self.sockets()}")
 
 
+def as_nobody(onehop):
+    """as_nobody makes watch see no other transfers of this machine: root would see all."""
+    if os.geteuid() != 0:
+        return {}
+    user = {"user": 65532, "group": 65532, "extra_groups": [], "env": {"PATH": os.environ["PATH"]}}
+    try:
+        subprocess.run([onehop, "--version"], capture_output=True, timeout=PATIENCE, **user)
+    except PermissionError:
+        raise Skip("the program's folder is closed to other users") from None
+    return user
+
+
 def test_no_transfer_is_exit_3_and_wrong_arguments_are_2(onehop):
     with Watched(onehop) as here:
-        done = here.watch()
+        done = here.watch(**as_nobody(onehop))
         check(done.returncode == 3 and "none answers in" in done.stderr, f"none runs: {done.returncode} {done.stderr}")
         check(here.watch(os.getpid()).returncode == 3, "a process that is no transfer is not found")
-        done = here.watch("--once", "--json")
+        done = here.watch("--once", "--json", os.getpid())
         check(done.returncode == 3 and json.loads(done.stdout)["type"] == "error", f"the error is an event: {done.stdout}")
         for words in (("x",), ("0",), ("-5",), ("--interval", "0"), ("--interval", "x"), ("--trace", "x"), ("1", "2")):
             check(here.watch(*words).returncode == 2, f"{words} is refused")
@@ -75,6 +87,7 @@ def test_watch_once_tells_the_state_of_both_ends(onehop):
         sender, receiver = here.begin()
         check(here.sockets() == sorted(f"{end.process.pid}.sock" for end in (sender, receiver)), f"one socket each: {here.sockets()}")
         lines = [json.loads(line) for line in here.watch("--once", "--json").stdout.splitlines()]
+        lines = [line for line in lines if line["pid"] in (sender.process.pid, receiver.process.pid)]  # root sees others', too
         check({line["role"] for line in lines} == {"send", "recv"}, f"both are told: {lines}")
         state = here.told(sender)
         check(state["schema_version"] == 1 and state["type"] == "telemetry" and state["phase"] == "transferring", f"what it is: {state}")
@@ -130,10 +143,43 @@ def test_what_a_killed_transfer_left_behind_is_passed_over_and_removed(onehop):
         receiver.process.kill()
         receiver.process.wait()
         check(len(here.sockets()) == 1, "a kill leaves the socket")
-        check(here.watch().returncode == 3, "nobody answers there")
+        check(here.watch(receiver.process.pid).returncode == 3, "nobody answers there")
         sender, receiver = here.begin(size=MB)
         check(len(here.sockets()) <= 2, f"the next one has removed it: {here.sockets()}")
         here.finish(sender, receiver)
+
+
+def test_of_a_transfer_that_sudo_started_its_user_and_root_alone_see_it(onehop):
+    if os.geteuid() != 0:
+        raise Skip("it takes root to become another user")
+    nobody, other = 65534, 65533
+
+    def watch_as(user, pid):
+        return subprocess.run([onehop, "watch", "--once", str(pid)], capture_output=True, text=True, timeout=PATIENCE, user=user, group=user,
+                              extra_groups=[], env={"PATH": os.environ["PATH"]})
+
+    with Watched(onehop) as here:
+        try:
+            watch_as(nobody, 1)
+        except PermissionError:
+            raise Skip("the program's folder is closed to other users") from None
+        here.work.chmod(0o755)
+        receiver = here.receive()
+        log = open(here.work / "sudo.err", "wb")
+        sender = subprocess.Popen([onehop, "send", str(here.file(4 * MB)), "--to", here.address, "--max-rate", "16Mbit"], stdin=subprocess.DEVNULL, stderr=log,
+                                  env=os.environ | {"ONEHOP_CODE": CODE, "SUDO_UID": str(nobody), "SUDO_GID": str(nobody)})
+        receiver.wait_for(lambda: here.watch("--once", sender.pid).returncode == 0, "root sees it")
+        places = [place for place in (Path(f"/run/user/{nobody}/onehop"), Path(f"/tmp/onehop-{nobody}")) if (place / f"{sender.pid}.sock").exists()]
+        check(len(places) == 1, f"it is where that user's are: {places}")
+        info, folder = (places[0] / f"{sender.pid}.sock").stat(), places[0].stat()
+        check((info.st_uid, info.st_mode & 0o777, folder.st_uid, folder.st_mode & 0o777) == (nobody, 0o600, nobody, 0o700), f"closed to others: {info} {folder}")
+        check(watch_as(nobody, sender.pid).returncode == 0, "its user sees it")
+        check(watch_as(other, sender.pid).returncode == 3, "another user does not")
+        check(sender.wait(PATIENCE) == 0 and receiver.code() == 0, "both end well")
+        log.close()
+        check(not (places[0] / f"{sender.pid}.sock").exists(), "nothing is left")
+        if not list(places[0].iterdir()):
+            places[0].rmdir()
 
 
 class Screen:

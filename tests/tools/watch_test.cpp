@@ -114,7 +114,7 @@ TEST_CASE("80 x 24 shows all buffers, their ranges, the rates, the law and the b
   const std::string text = picture(sample_telemetry(), {.columns = 80, .rows = 24, .is_utf8 = false, .has_color = false});
   for (const char* word : {"onehop send", "PID 4711", "to 192.168.49.1 over wlan0, udp", "transferring", " 42 %", "451 MB of 1.07 GB", "goodput 553 Mbit/s",
                            "granted 612 Mbit/s", "drains 600 Mbit/s", "link 866 Mbit/s", "ETA 0:09", "our queue to the link", "in its safe range", "BOTTLENECK",
-                           "receiver's ring", "below: not limiting", "refused 3", "receiver's disk queue  out 500 Mbit/s", "above: may overflow", "held 614 kB of 4.19 MB  target 600 kB",
+                           "receiver's ring", "below: not limiting", "refused 3", "receiver's disk queue  out 500 Mbit/s", "above its safe range", "held 614 kB of 4.19 MB  target 600 kB",
                            "safe 600 kB to 655 kB", "bottleneck: the link", "law auto, eager repair, queue read by port",
                            "alpha 1.00", "beta -32.0 kbit/s", "tau 4.00 ms", "stations 2", "lost 160 packets (0.05 %)", "CPU 1.8 s"}) {
     CAPTURE(word, text);

@@ -11,6 +11,7 @@ namespace onehop::tool {
 [[nodiscard]] ExitCode recv_command(const RecvOptions& options);
 [[nodiscard]] ExitCode doctor_command(const DoctorOptions& options);
 [[nodiscard]] ExitCode watch_command(const WatchOptions& options);
+[[nodiscard]] ExitCode plot_command(const PlotOptions& options);
 [[nodiscard]] ExitCode version_command(bool is_verbose);
 
 }  // namespace onehop::tool

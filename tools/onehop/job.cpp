@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "control/link/link_info.hpp"
+#include "engine/base/cpu.hpp"
 #include "engine/base/rate_text.hpp"
 #include "engine/base/time.hpp"
 #include "engine/crypto/aead.hpp"
@@ -271,7 +272,10 @@ void Job::tick() {
   const Instant now = monotonic_now();
   const bool has_data = this->has_data();
   if (has_data) recent_.add(now, bytes_arrived());
-  if (!rate_thread_ && rate_) rate_->tick(now);
+  if (!rate_thread_ && rate_) {
+    if (rate_->has_trace()) rate_->set_cpu_total(process_cpu_time());
+    rate_->tick(now);
+  }
   if (now - viewed_at_ >= view_period) {
     viewed_at_ = now;
     progress_.update(now, {std::string{plane::name_of(phase_)}, bytes_arrived(), bytes_expected_, has_data ? now - first_data_at_ : 0ns});

@@ -102,6 +102,18 @@ CLI::App* add_watch_command(CLI::App& app, WatchOptions& watch) {
   return command;
 }
 
+CLI::App* add_plot_command(CLI::App& app, PlotOptions& plot) {
+  CLI::App* command = app.add_subcommand("plot", "make a report of traces: one HTML file, and by gnuplot SVG and PNG");
+  command->add_option("TRACE", plot.traces, "files that --trace wrote, on one time axis")->required();
+  command->add_option("--label", plot.labels, "what a trace is called in the report; once per trace (default: its file's name)")
+      ->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--title", plot.title, "the report's title");
+  command->add_option("--out", plot.out, "FILE.html, or a folder (default: this one); the pictures stand beside it");
+  command->add_option("--on-exist", plot.on_exist, "what to do about outputs that exist")
+      ->check(CLI::IsMember({"ask", "rename", "overwrite"}))->capture_default_str();
+  return command;
+}
+
 int run_program(int argc, char** argv) {
   remember_command_line(argc, argv);
   CLI::App app{"onehop moves files between two machines that are one hop apart, at the line rate of that hop."};
@@ -135,6 +147,9 @@ int run_program(int argc, char** argv) {
   bench::BenchOptions bench;
   bench::add_bench_command(app, bench);
 
+  PlotOptions plot;
+  CLI::App* plot_app = add_plot_command(app, plot);
+
 #if ONEHOP_HAS_LAB
   lab::LabCommand lab_command;
   lab::add_lab_command(app, lab_command);
@@ -163,6 +178,7 @@ int run_program(int argc, char** argv) {
   if (doctor_app->parsed()) return static_cast<int>(doctor_command(doctor));
   if (watch_app->parsed()) return static_cast<int>(watch_command(watch));
   if (bench.is_parsed) return static_cast<int>(bench::bench_command(bench));
+  if (plot_app->parsed()) return static_cast<int>(plot_command(plot));
 #if ONEHOP_HAS_LAB
   if (lab_command.is_parsed()) return lab_command.run();
 #endif

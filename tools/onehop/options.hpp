@@ -66,6 +66,12 @@ struct WatchOptions {
   bool is_json = false;
 };
 
+struct PlotOptions {
+  std::vector<std::string> traces, labels;
+  std::string out, title;
+  std::string on_exist = "ask";
+};
+
 /// Endpoint: HOST[:PORT], [V6]:PORT, or :PORT. host is empty where none was given.
 struct Endpoint {
   std::string host;

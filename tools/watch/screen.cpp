@@ -28,8 +28,8 @@ Span state_of(const BufferView& b) {
   if (b.scope == "none") return {"cannot be read", Style::faint};
   if (!b.under && !b.over) return {b.occupancy > Bytes{0} ? "holds data" : "empty", Style::faint};
   if (b.under && b.over && *b.under > *b.over) return {"too small for a safe range", Style::low};
-  if (b.over && b.occupancy > *b.over) return {"above: may overflow", Style::high};
-  if (b.under && b.occupancy < *b.under) return b.takes_part ? Span{"below: may run dry", Style::low} : Span{"below: not limiting", Style::faint};
+  if (b.over && b.occupancy > *b.over) return {"above its safe range", Style::high};
+  if (b.under && b.occupancy < *b.under) return b.takes_part ? Span{"below its safe range", Style::low} : Span{"below: not limiting", Style::faint};
   return {"in its safe range", Style::good};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Screen: Telemetry as lines of text, never wider or higher than asked. Pure.
 //
-//   our queue to the link                          in its safe range   <- BOTTLENECK
+//   our queue to the link                          in its safe range  <- BOTTLENECK
 //   [**|*****####|######-------                                          ] 2.50 MB
 //    ^0   ^under ^target ^held  ^over
 //

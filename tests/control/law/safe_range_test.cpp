@@ -77,6 +77,24 @@ TEST_CASE("receiver targets are 0.6 C d and 0.2 C d, terms with empty buffers 1.
   CHECK(is_near(f.row(2).rate.count, (c * Gain{1200}).count, 0.02));
 }
 
+// X_max,1 = 2 C srtt = 20 ms of C; over = 20 - 4 (3 - 0.5) ms of C. The receiver's are their capacities less d (v_up - v_lo).
+//= [SMUFF] eq. (2), (3) type=test
+TEST_CASE("each row tells its safe range, and no range where the buffer's size is not known", "[control][law]") {
+  Feed f{{.app_grain = {}, .app_nap = {}, .has_latch = false}};
+  f.sample.path.rx_ring.capacity = c * 50ms;
+  f.run();
+  REQUIRE((f.row(0).under && f.row(0).over && f.row(1).under && f.row(1).over && f.row(2).under));
+  CHECK(is_near(f.row(0).under->count, (c * 8ms).count, 0.02));
+  CHECK(is_near(f.row(0).over->count, (c * 10ms).count, 0.02));
+  CHECK(is_near(f.row(0).occupancy_max.count, (c * 20ms).count, 0.02));
+  CHECK(is_near(f.row(1).under->count, (c * 6ms).count, 0.02));
+  CHECK(is_near(f.row(1).over->count, (c * 39ms).count, 0.02));
+  CHECK(f.row(1).occupancy_max == c * 50ms);
+  CHECK(is_near(f.row(2).under->count, (c * 2ms).count, 0.02));
+  CHECK_FALSE(f.row(2).over);
+  CHECK(f.row(2).occupancy_max == Bytes{0});
+}
+
 //= [SMUFF] eq. (6) type=test
 TEST_CASE("the grant is the smallest term that takes part, and names its buffer", "[control][law]") {
   Feed f{{.has_latch = false}};

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// onehop plot: traces into a report: one HTML file, and by gnuplot the same plates as SVG and PNG.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <iostream>
+
+#include "tools/onehop/commands.hpp"
+#include "tools/plot/gnuplot.hpp"
+#include "tools/plot/output.hpp"
+#include "tools/plot/page.hpp"
+
+namespace onehop::tool {
+
+namespace {
+
+constexpr std::size_t runs_max = 12;
+// Buckets of a run: half of the points that a figure of 480 units can show apart when there is one run, less when there are many,
+// so that the page stays below 3 MB.
+constexpr std::size_t buckets_one = 450, buckets_all = 2000;
+
+struct Choice {
+  plot::Place place;
+  bool is_overwriting = false;
+};
+
+/// ask is for a person at a terminal; elsewhere the answer is the error itself.
+Result<std::string> ask(const std::vector<std::string>& taken) {
+  const Error why{ExitCode::local_file_error, "write " + taken.front(), "it exists", "Use --on-exist overwrite or rename, or another --out", EEXIST};
+  if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0) return why;
+  fmt::print(stderr, "{} exists.\nre[n]ame, [o]verwrite, anything else refuses: ", taken.front());
+  std::string answer;
+  std::getline(std::cin, answer);
+  if (answer == "n") return std::string{"rename"};
+  if (answer == "o") return std::string{"overwrite"};
+  return why;
+}
+
+Result<Choice> choose(const PlotOptions& options) {
+  ONEHOP_TRY(place, plot::place_of(options.out, options.traces.front()));
+  const std::vector<std::string> taken = plot::taken_of(place);
+  std::string on_exist = options.on_exist;
+  if (!taken.empty() && on_exist == "ask") {
+    ONEHOP_TRY(answer, ask(taken));
+    on_exist = answer;
+  }
+  if (on_exist == "rename") {
+    ONEHOP_TRY(free, plot::free_place(place));
+    place = free;
+  }
+  ONEHOP_TRYV(plot::check_inputs(place, options.traces));
+  return Choice{place, on_exist == "overwrite"};
+}
+
+Result<std::vector<plot::RunData>> read_runs(const PlotOptions& options) {
+  if (options.traces.size() > runs_max)
+    return Error{ExitCode::usage, fmt::format("plot {} traces", options.traces.size()), fmt::format("a report has at most {}", runs_max), "Make several reports"};
+  if (!options.labels.empty() && options.labels.size() != options.traces.size())
+    return Error{ExitCode::usage, "label the traces", fmt::format("there are {} labels for {} traces", options.labels.size(), options.traces.size()),
+                 "Give one --label per trace, in their order"};
+  std::vector<plot::RunData> runs;
+  const std::size_t buckets = std::min(buckets_one, buckets_all / options.traces.size());
+  for (std::size_t i = 0; i < options.traces.size(); ++i) {
+    const std::string& path = options.traces[i];
+    errno = 0;
+    std::ifstream in{path};
+    if (!in) return errno_error(ExitCode::local_file_error, "open the trace " + path, "Check its name and permissions");
+    ONEHOP_TRY(run, plot::read_run(in, path, options.labels.empty() ? std::string{} : options.labels[i], buckets));
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+/// draw makes the pictures under their temporary names. False: there is no gnuplot.
+Result<bool> draw(const plot::Place& place, const std::vector<plot::RunData>& runs, const std::vector<plot::Plate>& plates, const plot::PageText& text) {
+  // First with names of its own, to put the pictures in place whole; the script that stays names them as they are called then.
+  ONEHOP_TRYV(plot::write_part(place, ".gp", plot::script_of(runs, plates, text, {place.part(".svg"), place.part(".png")})));
+  ONEHOP_TRY(is_drawn, plot::run_gnuplot(place.folder, place.part(".gp")));
+  ONEHOP_TRYV(plot::write_part(place, ".gp", plot::script_of(runs, plates, text, {place.stem + ".svg", place.stem + ".png"})));
+  return bool{is_drawn};
+}
+
+Result<void> run(const PlotOptions& options, const Reporter& reporter) {
+  ONEHOP_TRY(runs, read_runs(options));
+  ONEHOP_TRY(choice, choose(options));
+  const plot::Place& place = choice.place;
+  const std::vector<plot::Plate> plates = plot::plates_of(runs);
+  const plot::PageText text{.title = options.title.empty() ? fmt::format("onehop: {}", place.stem) : options.title, .command_line = command_line(),
+                            .version = ONEHOP_VERSION};
+  std::vector<std::string_view> written{".html", ".gp"};
+  Result<void> result = plot::write_part(place, ".html", plot::page_of(runs, plates, text));
+  if (result.has_value()) {
+    auto is_drawn = draw(place, runs, plates, text);
+    if (is_drawn.has_value() && is_drawn.value()) written.insert(written.end(), {".svg", ".png"});
+    if (is_drawn.has_value() && !is_drawn.value())
+      reporter.say("no SVG and no PNG: gnuplot is not installed (Debian: gnuplot-nox). The page is whole without, and the script is there");
+    // A gnuplot that fails takes nothing from the page.
+    if (!is_drawn.has_value()) {
+      reporter.warn(is_drawn.error().message());
+      written.pop_back();
+    }
+  }
+  for (const std::string_view ending : written) {
+    if (result.has_value()) result = plot::put_in_place(place, ending, choice.is_overwriting);
+    if (result.has_value()) fmt::print("{}\n", place.path(ending));
+  }
+  plot::remove_parts(place);
+  return result;
+}
+
+}  // namespace
+
+ExitCode plot_command(const PlotOptions& options) {
+  const Reporter reporter{CommonOptions{}};
+  auto done = run(options, reporter);
+  if (done.has_value()) return ExitCode::done;
+  reporter.error(done.error());
+  return done.error().code;
+}
+
+}  // namespace onehop::tool

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/plot/run_data.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace onehop::plot {
+
+namespace {
+
+// Columns, in the order in which read_trace() is to give them.
+constexpr std::array<std::string_view, 27> columns{
+    "rate_bytes_per_s", "link_rate_bytes_per_s", "srtt_ns", "wakeups", "syscalls", "lost_total", "refused_total", "cpu_ns_total",
+    "phy_rate_bytes_per_s",
+    "tx_queue_bytes", "tx_queue_target_bytes", "tx_queue_under_bytes", "tx_queue_over_bytes", "tx_queue_limit_bytes", "tx_queue_drain_bytes_per_s",
+    "rx_ring_bytes", "rx_ring_target_bytes", "rx_ring_under_bytes", "rx_ring_over_bytes", "rx_ring_limit_bytes", "rx_ring_drain_bytes_per_s",
+    "app_buffer_bytes", "app_buffer_target_bytes", "app_buffer_under_bytes", "app_buffer_over_bytes", "app_buffer_limit_bytes",
+    "app_buffer_drain_bytes_per_s"};
+constexpr std::size_t first_buffer_column = 9;
+
+/// Growth is what a total grew by from row to row; a total that fell began anew.
+class Growth {
+ public:
+  std::optional<double> step(const std::optional<double>& total) {
+    std::optional<double> grown;
+    if (total && last_) grown = std::max(*total - *last_, 0.0);
+    if (total) last_ = total;
+    return grown;
+  }
+
+ private:
+  std::optional<double> last_;
+};
+
+class Builder {
+ public:
+  explicit Builder(RunData& run) : run_{run} {}
+
+  void add(const TraceRow& row) {
+    if (run_.rows == 0) first_ = last_ = row.at;
+    const Nanos since = row.at - last_;
+    last_ = row.at;
+    ++run_.rows;
+    run_.span = row.at - first_;
+    if (run_.law != row.law) run_.law = row.law;
+    values_.assign(quantities, std::nullopt);
+    const auto& in = row.values;
+    values_[granted] = in[0];
+    values_[link_rate] = in[1] ? in[1] : in[8];
+    if (in[2] && *in[2] > 0) values_[srtt] = in[2];  // 0: no sample yet
+    values_[wakeups] = in[3];
+    values_[syscalls] = in[4];
+    values_[lost_step] = lost_.step(in[5]);
+    values_[refused_step] = refused_.step(in[6]);
+    values_[cpu_step] = cpu_.step(in[7]);
+    const auto spent = static_cast<double>(since.count());
+    values_[elapsed] = spent;
+    const auto found = std::ranges::find(bottleneck_names, row.bottleneck);
+    const std::size_t at = found == bottleneck_names.end() ? bottleneck_names.size() - 1 : static_cast<std::size_t>(found - bottleneck_names.begin());
+    values_[bottleneck_first + at] = spent;
+    for (std::size_t b = 0; b < buffer_names.size(); ++b) add_buffer(b, in.subspan(first_buffer_column + b * buffer_quantities, buffer_quantities), spent);
+    run_.samples.add(row.at - first_, values_);
+    for (std::size_t i = 0; i < quantities; ++i)
+      if (values_[i]) run_.whole[i].add(*values_[i]);
+  }
+
+ private:
+  void add_buffer(std::size_t b, std::span<const std::optional<double>> in, double spent) {
+    for (std::size_t q = 0; q < buffer_quantities; ++q) values_[of(b, static_cast<BufferQuantity>(q))] = in[q];
+    const auto& held = in[occupancy];
+    if (!held) return;
+    if (b == 0 && in[drain] && *in[drain] > 0) values_[queue_delay] = *held / *in[drain] * 1e9;
+    RangeShare& share = run_.ranges[b];
+    if (in[under] && *held < *in[under]) share.below += spent;
+    else if (in[over] && *held > *in[over]) share.above += spent;
+    else if (in[under] || in[over]) share.inside += spent;
+  }
+
+  RunData& run_;
+  Nanos first_{0}, last_{0};
+  Growth lost_, refused_, cpu_;
+  std::vector<std::optional<double>> values_;
+};
+
+}  // namespace
+
+void RunData::forget_law() {
+  whole[granted] = whole[queue_delay] = {};
+  for (std::size_t k = 0; k < bottleneck_names.size(); ++k) whole[bottleneck_first + k] = {};
+  for (std::size_t b = 0; b < buffer_names.size(); ++b)
+    for (const BufferQuantity q : {target, under, over, limit}) whole[of(b, q)] = {};
+  ranges = {};
+  law.clear();
+}
+
+double RunData::share(std::size_t bottleneck) const {
+  const double all = whole[elapsed].sum;
+  return all > 0 ? whole[bottleneck_first + bottleneck].sum / all : 0;
+}
+
+Result<RunData> read_run(std::istream& in, const std::string& name, std::string label, std::size_t buckets_min) {
+  if (label.empty()) label = std::filesystem::path{name}.stem().string();
+  RunData run{.label = std::move(label), .name = name, .head = {}, .law = {}, .samples = Samples{quantities, buckets_min}};
+  Builder builder{run};
+  ONEHOP_TRY(head, read_trace(in, name, columns, [&](const TraceRow& row) { builder.add(row); }));
+  run.head = std::move(head);
+  if (run.is_receiving()) run.forget_law();
+  return RunData{std::move(run)};
+}
+
+}  // namespace onehop::plot

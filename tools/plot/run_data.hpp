@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// RunData: one trace, ready to be drawn: series over time since its first row, and what they say in sum. Built in one pass with
+// memory that does not depend on the trace's length.
+#pragma once
+
+#include <array>
+#include <istream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/plot/samples.hpp"
+#include "tools/plot/trace_reader.hpp"
+
+namespace onehop::plot {
+
+inline constexpr std::array<std::string_view, 3> buffer_names{"tx_queue", "rx_ring", "app_buffer"};
+inline constexpr std::array<std::string_view, 6> bottleneck_names{"tx_queue", "rx_ring", "app_buffer", "source", "cap", "none"};
+
+/// Quantity: the series of a run. Those of buffers come three times, see of(). Units: bytes, bytes per second, ns; *_step: what a
+/// total grew by since the row before.
+enum Quantity : std::size_t {
+  granted, link_rate, srtt, queue_delay, wakeups, syscalls, lost_step, refused_step, cpu_step,
+  elapsed,            ///< time since the row before
+  bottleneck_first,   ///< time with each bottleneck, bottleneck_names.size() of them
+  buffer_first = bottleneck_first + bottleneck_names.size(),
+};
+enum BufferQuantity : std::size_t { occupancy, target, under, over, limit, drain, buffer_quantities };
+inline constexpr std::size_t quantities = buffer_first + buffer_quantities * buffer_names.size();
+[[nodiscard]] constexpr std::size_t of(std::size_t buffer, BufferQuantity quantity) noexcept {
+  return buffer_first + buffer * buffer_quantities + quantity;
+}
+
+/// RangeShare: parts of the time in which the safe range was known.
+struct RangeShare {
+  double below = 0, inside = 0, above = 0;
+  [[nodiscard]] double known() const noexcept { return below + inside + above; }
+};
+
+struct RunData {
+  std::string label, name;   ///< name: of the file
+  TraceHead head;
+  std::string law;           ///< of the last row
+  std::size_t rows = 0;
+  Nanos span{0};
+  Samples samples;
+  std::array<Bucket, quantities> whole{};  ///< over all rows
+  std::array<RangeShare, 3> ranges{};
+
+  /// is_receiving: of a receiving end. It sets no rate, so what a law says there means nothing and is left out.
+  [[nodiscard]] bool is_receiving() const { return head.config.starts_with("recv "); }
+  [[nodiscard]] bool has(std::size_t quantity) const { return !whole[quantity].is_empty(); }
+  void forget_law();
+  /// share is the part of the time with this bottleneck, 0 .. 1.
+  [[nodiscard]] double share(std::size_t bottleneck) const;
+};
+
+/// read_run reads a trace into at least `buckets_min` buckets where it has so many rows. `label` empty: the file's name without
+/// folder and ending.
+[[nodiscard]] Result<RunData> read_run(std::istream& in, const std::string& name, std::string label, std::size_t buckets_min);
+
+}  // namespace onehop::plot

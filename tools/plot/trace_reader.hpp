@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// read_trace: what `--trace FILE` wrote (control/rate/trace.hpp), row by row. A trace may come from anywhere: sizes are bounded, each
+// number is checked, and an error names line and column. Any thread; it allocates one line.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <istream>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/result.hpp"
+#include "engine/base/units.hpp"
+
+namespace onehop::plot {
+
+inline constexpr std::size_t line_bytes_max = 64 * 1024;  // a row of ours has about 400
+inline constexpr std::size_t columns_max = 512;           // ours has 66
+
+/// TraceHead: the comment lines before the columns, as they were written; absent ones are empty.
+struct TraceHead {
+  std::string command_line, version, config;
+};
+
+/// TraceRow: the columns that were asked for, in that order; empty cells, and columns that the trace lacks, are absent.
+struct TraceRow {
+  Nanos at{0};
+  std::span<const std::optional<double>> values;
+  std::string_view bottleneck, law;  ///< valid during the call only
+};
+
+/// read_trace calls `take` for each row. `name` is for messages. A trace has the columns t_ns, rate_bytes_per_s and bottleneck, at
+/// least one row, times that never go back, and a newline behind its last row. Error local_file_error where it has not.
+[[nodiscard]] Result<TraceHead> read_trace(std::istream& in, const std::string& name, std::span<const std::string_view> wanted,
+                                           const std::function<void(const TraceRow&)>& take);
+
+}  // namespace onehop::plot
