@@ -74,6 +74,18 @@ CLI::App* add_send_command(CLI::App& app, SendOptions& send) {
   return command;
 }
 
+CLI::App* add_recv_command(CLI::App& app, RecvOptions& recv) {
+  CLI::App* command = app.add_subcommand("recv", "receive files");
+  command->add_option("--dir", recv.directory, "destination folder")->capture_default_str();
+  command->add_option("--listen", recv.listen, "ADDR[:PORT] to listen on (default: all addresses, port 7411)");
+  command->add_flag("--once", recv.is_once, "end after the first accepted session, with its exit code");
+  command->add_option("--on-exist", recv.on_exist, "what to do about a name that exists")
+      ->check(CLI::IsMember({"ask", "resume", "skip", "rename", "overwrite"}))->capture_default_str();
+  add_common_options(*command, recv.common);
+  command->fallthrough();
+  return command;
+}
+
 CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& doctor) {
   CLI::App* command = app.add_subcommand("doctor", "show what onehop can see and use on this machine");
   command->add_option("--iface", doctor.interface, "network interface to look at (default: all that are up)");
@@ -130,14 +142,7 @@ int run_program(int argc, char** argv) {
   CLI::App* send_app = add_send_command(app, send);
 
   RecvOptions recv;
-  CLI::App* recv_app = app.add_subcommand("recv", "receive files");
-  recv_app->add_option("--dir", recv.directory, "destination folder")->capture_default_str();
-  recv_app->add_option("--listen", recv.listen, "ADDR[:PORT] to listen on (default: all addresses, port 7411)");
-  recv_app->add_flag("--once", recv.is_once, "end after the first accepted session, with its exit code");
-  recv_app->add_option("--on-exist", recv.on_exist, "what to do about a name that exists")
-      ->check(CLI::IsMember({"ask", "resume", "skip", "rename", "overwrite"}))->capture_default_str();
-  add_common_options(*recv_app, recv.common);
-  recv_app->fallthrough();
+  CLI::App* recv_app = add_recv_command(app, recv);
 
   DoctorOptions doctor;
   CLI::App* doctor_app = add_doctor_command(app, doctor);
