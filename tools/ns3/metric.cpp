@@ -124,7 +124,7 @@ std::vector<SteadyBin> steady_bins(const RunSpec& spec, const Flows& flows) {
     if (is_near || end_s <= spec.warm_up_s) continue;
     SteadyBin bin;
     for (const auto& [flow, result] : flows)
-      if (flow->start_s < end_s && (flow->stop_s == 0 || flow->stop_s > from_s + slack_s)) bin.push_back(result->series[i].goodput_mbps);
+      if (flow->start_s < end_s - slack_s && (flow->stop_s == 0 || flow->stop_s > from_s + slack_s)) bin.push_back(result->series[i].goodput_mbps);
     if (!bin.empty()) out.push_back(bin);
   }
   return out;

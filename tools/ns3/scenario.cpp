@@ -235,12 +235,13 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& id, 
   out.is_bounded = options.is_bounded;
   ONEHOP_TRYV(read_head(root, id, options, out));
   std::vector<std::string> rows_kept, columns_kept;
-  if (const toml::table* const given = root["short"].as_table(); given != nullptr && options.is_short) {
+  if (const toml::table* const given = root["short"].as_table(); given != nullptr) {
     ONEHOP_TRYV(known_keys(*given, id + " short", {"rows", "columns", "run"}));
     ONEHOP_TRY(rows, texts(*given, "rows", id));
     ONEHOP_TRY(columns, texts(*given, "columns", id));
-    rows_kept = rows;
-    columns_kept = columns;
+    ONEHOP_TRYV(entries(root, "rows", id, rows));  // a name that does not exist is told of in a whole run, too
+    ONEHOP_TRYV(entries(root, "columns", id, columns));
+    if (options.is_short) rows_kept = rows, columns_kept = columns;
   }
   ONEHOP_TRY(paper, read_paper(root, id));
   ONEHOP_TRY(bounds, read_bounds(root, id));
