@@ -24,11 +24,10 @@ namespace onehop::tool {
 namespace {
 
 #if ONEHOP_HAS_STRESS
-constexpr stress::LabRunner lab_rings =
 #if ONEHOP_HAS_LAB
-    stress::run_lab_rings;
+constexpr stress::RealRunners real_runners{.lab = stress::run_lab_rings, .interface = stress::run_interface_rings};
 #else
-    nullptr;
+constexpr stress::RealRunners real_runners;
 #endif
 #endif
 
@@ -161,7 +160,7 @@ int run_program(int argc, char** argv) {
 #endif
 #if ONEHOP_HAS_STRESS
   stress::StressCommand stress_command;
-  stress::add_stress_command(app, stress_command, lab_rings);
+  stress::add_stress_command(app, stress_command, real_runners);
 #endif
 
   try {

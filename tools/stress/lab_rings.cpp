@@ -4,24 +4,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <thread>
 #include <vector>
 
-#include "engine/base/time.hpp"
 #include "tools/lab/lab.hpp"
 #include "tools/lab/run_tool.hpp"
 #include "tools/stress/lab_transfer.hpp"
 #include "tools/stress/random.hpp"
+#include "tools/stress/recovery.hpp"
 #include "tools/stress/schedule.hpp"
+#include "tools/stress/work_folder.hpp"
 
 namespace onehop::stress {
 
@@ -34,50 +28,8 @@ constexpr const char* profile_name = "stress";
 constexpr std::size_t file_bytes = 40'000'000;
 constexpr std::size_t faults_per_schedule = 4;
 constexpr Nanos settle = 300ms, between = 200ms;
-constexpr Nanos recovery_max = 100ms, recovery_watch = 1s, window = 20ms, look = 1ms;
-constexpr std::int64_t recovered_percent = 90;
-// A look that comes this late leaves less than half of a window to be seen.
-constexpr Nanos late = 10ms;
 constexpr int tries_max = 3;
 constexpr std::array kinds{Fault::receiver_stall, Fault::sender_stall, Fault::drain_up, Fault::drain_down, Fault::link_down, Fault::mtu};
-
-struct Recovery {
-  std::uint64_t schedule = 0;
-  std::string io, fault;
-  double span_ms = 0, recovery_ms = 0;
-  bool is_trusted = false, is_recovered = false;
-};
-
-/// Work is the folder of a run, gone with it.
-class Work {
- public:
-  [[nodiscard]] static Result<Work> make() {
-    std::string path = (std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : "/tmp") + std::string{"/onehop-stress-XXXXXX"};
-    if (::mkdtemp(path.data()) == nullptr) return errno_error(ExitCode::local_file_error, "make a folder for the lab's files");
-    std::filesystem::create_directory(path + "/in");
-    Work work{path};
-    std::ofstream out{work.file(), std::ios::binary};
-    Random random{1, 0};
-    for (std::size_t i = 0; i < file_bytes; i += sizeof(std::uint64_t)) {
-      const std::uint64_t word = random.next();
-      out.write(reinterpret_cast<const char*>(&word), sizeof word);
-    }
-    if (!out.flush()) return errno_error(ExitCode::local_file_error, "write " + work.file());
-    return work;
-  }
-  Work(Work&& other) noexcept : path_{std::exchange(other.path_, {})} {}
-  Work& operator=(Work&&) = delete;
-  ~Work() {
-    std::error_code error;
-    if (!path_.empty()) std::filesystem::remove_all(path_, error);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] std::string file() const { return path_ + "/file.bin"; }
-
- private:
-  explicit Work(std::string path) : path_{std::move(path)} {}
-  std::string path_;
-};
 
 /// Link changes the lab's link.
 class Link {
@@ -104,36 +56,6 @@ class Link {
   BytesPerSecond rate_ = rate_usual;
 };
 
-/// watch_recovery looks each millisecond until a window carries 90 % of what the link can.
-Recovery watch_recovery(LabTransfer& transfer, BytesPerSecond rate) {
-  struct Look {
-    Instant at;
-    std::uint64_t bytes;
-  };
-  std::vector<Look> looks;
-  const Instant start = monotonic_now();
-  looks.push_back({start, transfer.bytes_arrived()});
-  Recovery out{.is_trusted = true};
-  std::size_t first = 0;
-  while (looks.back().at - start < recovery_watch && transfer.is_running()) {
-    std::this_thread::sleep_for(look);
-    const Instant now = monotonic_now();
-    out.is_trusted = out.is_trusted && now - looks.back().at < late;
-    looks.push_back({now, transfer.bytes_arrived()});
-    while (now - looks[first + 1].at >= window) ++first;
-    const Nanos span = now - looks[first].at;
-    const auto carried = static_cast<std::int64_t>(looks.back().bytes - looks[first].bytes);
-    if (span < window || carried * 100 < (rate * span).count * recovered_percent) continue;
-    out.is_recovered = true;
-    out.recovery_ms = static_cast<double>((looks[first].at - start).count()) / 1e6;
-    return out;
-  }
-  out.recovery_ms = static_cast<double>((looks.back().at - start).count()) / 1e6;
-  // A file that came to its end before the link was full says nothing.
-  out.is_trusted = out.is_trusted && transfer.is_running();
-  return out;
-}
-
 void pause_for(Nanos span) { std::this_thread::sleep_for(span); }
 
 Result<void> set_fault(Fault fault, bool is_on, const LabTransfer& transfer, Link& link) {
@@ -149,30 +71,33 @@ Result<void> set_fault(Fault fault, bool is_on, const LabTransfer& transfer, Lin
 /// play_fault begins a fault, waits, ends it, and tells how soon the link was full again: after the end, and for a change of the
 /// rate also after its beginning.
 Result<Recovery> play_fault(Fault fault, Nanos span, LabTransfer& transfer, Link& link) {
-  Recovery begun{.is_trusted = true, .is_recovered = true};
+  const Flow flow{[&] { return transfer.bytes_arrived(); }, [&] { return transfer.is_running(); }};
+  Recovery begun;
   ONEHOP_TRYV(set_fault(fault, true, transfer, link));
-  if (fault == Fault::drain_up || fault == Fault::drain_down) begun = watch_recovery(transfer, link.rate());
+  if (fault == Fault::drain_up || fault == Fault::drain_down) begun = watch_recovery(flow, link.rate());
   pause_for(span);
   ONEHOP_TRYV(set_fault(fault, false, transfer, link));
-  Recovery ended = watch_recovery(transfer, link.rate());
-  ended.recovery_ms = std::max(ended.recovery_ms, begun.recovery_ms);
-  ended.is_trusted = ended.is_trusted && begun.is_trusted;
-  ended.is_recovered = ended.is_recovered && begun.is_recovered;
-  return ended;
+  return watch_recovery(flow, link.rate()).with_earlier(begun);
 }
 
-bool is_well(const Recovery& recovery) { return recovery.is_recovered && recovery.recovery_ms <= static_cast<double>(recovery_max / 1ms); }
+std::string again(const LabRingsOptions& options) {
+  std::string words = fmt::format("onehop stress rings --lab --seed {}", options.seed);
+  if (!options.io.empty()) words += " --io " + options.io;
+  if (!options.law.empty()) words += " --law " + options.law;
+  return words;
+}
 
 class LabRings {
  public:
-  LabRings(const LabRingsOptions& options, const lab::HostNames& hosts, const lab::Profile& profile, const Work& work)
-      : options_{options}, hosts_{hosts}, link_{hosts, profile}, work_{work} {}
+  LabRings(const LabRingsOptions& options, const lab::HostNames& hosts, const lab::Profile& profile, const WorkFolder& work)
+      : options_{options}, hosts_{hosts}, link_{hosts, profile}, work_{work},
+        report_{options.seed, again(options), options.is_json, options.is_quiet} {}
 
   Result<int> play() {
     for (std::uint64_t i = 0; i < options_.count; ++i) {
       ONEHOP_TRYV(play_schedule(options_.first + i));
     }
-    return report();
+    return report_.finish(options_.count);
   }
 
  private:
@@ -185,7 +110,7 @@ class LabRings {
     for (int tries = 1;; ++tries) {
       ONEHOP_TRY(is_trusted, play_once(index, io, faults));
       if (is_trusted || tries == tries_max) return success();
-      ++again_;
+      report_.count_again();
     }
   }
 
@@ -203,61 +128,23 @@ class LabRings {
       recovery.io = io;
       recovery.fault = to_string(fault);
       recovery.span_ms = static_cast<double>(span.count()) / 1e6;
-      if (!recovery.is_trusted && !is_well(recovery)) {
+      if (!recovery.is_trusted && !recovery.is_in_time()) {
         ONEHOP_TRYV(transfer.finish());
-        untrusted_.push_back(recovery);
         return false;
       }
       recoveries.push_back(recovery);
       pause_for(between);
     }
     ONEHOP_TRYV(transfer.finish());
-    for (const Recovery& recovery : recoveries) tell(recovery);
-    all_.insert(all_.end(), recoveries.begin(), recoveries.end());
+    for (const Recovery& recovery : recoveries) report_.add(recovery);
     return true;
-  }
-
-  void tell(const Recovery& r) const {
-    if (options_.is_json)
-      fmt::print("{}\n", nlohmann::ordered_json{{"schema_version", 1}, {"type", "stress_lab_fault"}, {"seed", options_.seed}, {"schedule", r.schedule},
-                                                {"io", r.io}, {"fault", r.fault}, {"span_ms", r.span_ms}, {"recovery_ms", r.recovery_ms},
-                                                {"is_recovered", is_well(r)}}.dump());
-    else if (!options_.is_quiet)
-      fmt::print("schedule {:>3}  {:<5}  {:<14}  {:>4.0f} ms   full again after {:>5.1f} ms{}\n", r.schedule, r.io, r.fault, r.span_ms, r.recovery_ms,
-                 is_well(r) ? "" : "   TOO LATE");
-    std::fflush(stdout);
-  }
-
-  int report() const {
-    std::size_t late_total = 0;
-    double worst = 0;
-    for (const Recovery& recovery : all_) {
-      worst = std::max(worst, recovery.recovery_ms);
-      if (is_well(recovery)) continue;
-      ++late_total;
-      fmt::print(stderr, "onehop stress: schedule {} of seed {}: {} of {:.0f} ms over {}: full again after {:.1f} ms, more than {} ms\n  this one alone: "
-                         "onehop stress rings --lab --seed {} --only {}\n",
-                 recovery.schedule, options_.seed, recovery.fault, recovery.span_ms, recovery.io, recovery.recovery_ms, recovery_max / 1ms, options_.seed, recovery.schedule);
-    }
-    // A schedule that could never be judged is no success.
-    const bool is_judged = !all_.empty();
-    if (options_.is_json)
-      fmt::print("{}\n", nlohmann::ordered_json{{"schema_version", 1}, {"type", "stress_lab"}, {"seed", options_.seed}, {"schedules_total", options_.count},
-                                                {"faults_total", all_.size()}, {"late_total", late_total}, {"recovery_ms_max", worst},
-                                                {"played_again_total", again_}, {"is_held", late_total == 0 && is_judged}}.dump());
-    else
-      fmt::print("{} faults in {} schedules of seed {}: {} too late, the slowest {:.1f} ms; {} played again because this machine was too busy to tell\n",
-                 all_.size(), options_.count, options_.seed, late_total, worst, again_);
-    if (!is_judged) fmt::print(stderr, "onehop stress: nothing could be judged: this machine was too busy\n");
-    return late_total == 0 && is_judged ? 0 : static_cast<int>(ExitCode::internal_error);
   }
 
   const LabRingsOptions& options_;
   const lab::HostNames& hosts_;
   Link link_;
-  const Work& work_;
-  std::vector<Recovery> all_, untrusted_;
-  std::size_t again_ = 0;
+  const WorkFolder& work_;
+  RecoveryReport report_;
 };
 
 bool is_inside() {
@@ -288,7 +175,8 @@ Result<int> run_lab_rings(const LabRingsOptions& options) {
   }
   for (const char* const name : {"SUDO_UID", "SUDO_GID"}) ::unsetenv(name);  // or the ends would give up the rights to our folder
   const lab::HostNames hosts{std::getenv("ONEHOP_LAB_NAME")};
-  ONEHOP_TRY(work, Work::make());
+  ONEHOP_TRY(work, WorkFolder::make());
+  ONEHOP_TRYV(work.make_file(file_bytes));
   return LabRings{options, hosts, profile, work}.play();
 }
 

@@ -37,7 +37,7 @@ constexpr std::size_t said_bytes_max = 600;
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  const Result<void> moved = lab::become_host(host);
+  const Result<void> moved = host.empty() ? success() : lab::become_host(host);
   const Error error = moved.has_error() ? moved.error() : lab::exec_command(command);
   std::fprintf(stderr, "onehop stress: %s\n", error.message().c_str());
   ::_exit(126);
@@ -95,8 +95,7 @@ Result<LabTransfer> LabTransfer::start(const LabTransferOptions& options) {
     transfer.counters_ = Fd{::open("/proc/thread-self/net/dev", O_RDONLY | O_CLOEXEC)};
     if (!transfer.counters_.is_open()) return errno_error(ExitCode::internal_error, "open /proc/net/dev of host b");
   }
-  const std::string target = options.folder + "/in";
-  ONEHOP_TRY(receive, Child::start(options.hosts.b, {options.program, "recv", "--once", "--dir", target, "--listen", lab::address_b4, "--io",
+    ONEHOP_TRY(receive, Child::start(options.hosts.b, {options.program, "recv", "--once", "--dir", options.folder + "/in", "--listen", lab::address_b4, "--io",
                                                      options.io, "--on-exist", "overwrite", "--quiet"}, options.folder + "/recv.txt"));
   transfer.receive_ = std::move(receive);
   std::vector<std::string> command{options.program, "send", options.file, "--to", lab::address_b4, "--io", options.io, "--quiet"};

@@ -18,7 +18,7 @@
 
 namespace onehop::stress {
 
-/// Child is a process on a host; what it writes goes to a file.
+/// Child is a process on a host, or (empty name) in the namespace of this process; what it writes goes to a file.
 class Child {
  public:
   Child() = default;

@@ -6,7 +6,7 @@ int main(int argc, char** argv) {
   CLI::App app{"onehop stress without the rest of onehop"};
   app.require_subcommand(1);
   onehop::stress::StressCommand command;
-  onehop::stress::add_stress_command(app, command, nullptr);
+  onehop::stress::add_stress_command(app, command, {});
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

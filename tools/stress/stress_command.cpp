@@ -123,18 +123,42 @@ Result<int> play(const RingsOptions& options) {
   return result->failure ? static_cast<int>(ExitCode::internal_error) : 0;
 }
 
-/// Kernel schedules last seconds, not milliseconds: fewer of them, unless somebody says how many.
-LabRingsOptions lab_options(const RingsOptions& options, const CLI::App& rings) {
+/// Real schedules last seconds, not milliseconds: fewer of them, unless somebody says how many.
+template <class Options>
+void set_range(const RingsOptions& options, const CLI::App& rings, Options& real) {
   constexpr std::uint64_t schedules_usual = 10;
+  real.first = options.only >= 0 ? static_cast<std::uint64_t>(options.only) : 0;
+  real.count = options.only >= 0 ? 1 : rings.get_option("--schedules")->count() > 0 ? options.schedules : schedules_usual;
+}
+
+LabRingsOptions lab_options(const RingsOptions& options, const CLI::App& rings) {
   LabRingsOptions lab{.seed = options.seed, .io = options.io, .law = options.law, .is_json = options.is_json, .is_quiet = options.is_quiet};
-  lab.first = options.only >= 0 ? static_cast<std::uint64_t>(options.only) : 0;
-  lab.count = options.only >= 0 ? 1 : rings.get_option("--schedules")->count() > 0 ? options.schedules : schedules_usual;
+  set_range(options, rings, lab);
   return lab;
+}
+
+InterfaceRingsOptions interface_options(const RingsOptions& options, const CLI::App& rings) {
+  InterfaceRingsOptions real{.seed = options.seed, .interface = options.interface, .to = options.to, .io = options.io, .law = options.law,
+                             .is_json = options.is_json, .is_quiet = options.is_quiet};
+  set_range(options, rings, real);
+  return real;
+}
+
+void add_real_options(CLI::App& rings, RingsOptions& o) {
+  CLI::Option* const lab = rings.add_flag("--lab", o.is_lab, "the program itself over the lab's link, with faults of the kernel's kind (root; 10 schedules)");
+  CLI::Option* const interface = rings.add_option("--iface", o.interface, "the program itself over this interface, to a peer that runs 'onehop recv'; only this end has faults");
+  CLI::Option* const to = rings.add_option("--to", o.to, "with --iface: HOST[:PORT] of the peer; its code in ONEHOP_CODE");
+  interface->needs(to)->excludes(lab);
+  to->needs(interface);
+  for (CLI::Option* const real : {lab, interface})
+    for (const char* const other : {"--config", "--fault", "--events", "--span-ms", "--jobs", "--out"}) real->excludes(rings.get_option(other));
+  rings.add_option("--io", o.io, "with --lab or --iface: the port (default: both by turns in the lab, else as onehop send chooses)")
+      ->check(CLI::IsMember({"udp", "afxdp"}));
 }
 
 }  // namespace
 
-void add_stress_command(CLI::App& app, StressCommand& command, LabRunner lab) {
+void add_stress_command(CLI::App& app, StressCommand& command, const RealRunners& real) {
   CLI::App& stress = *app.add_subcommand("stress", "drive rings and buffers through hostile schedules");
   stress.require_subcommand(1);
   command.stress_ = &stress;
@@ -152,18 +176,20 @@ void add_stress_command(CLI::App& app, StressCommand& command, LabRunner lab) {
       ->excludes("--law")->excludes("--fault")->excludes("--events")->excludes("--span-ms");
   rings.add_option("--jobs", o.jobs, "schedules played at a time (default: one per core)")->check(CLI::Range(1U, 1024U));
   rings.add_option("--out", o.out, "write a time series, one row per control tick (CSV)");
-  if (lab != nullptr) {
-    command.lab_ = lab;
-    CLI::Option* const in_lab = rings.add_flag("--lab", o.is_lab, "the program itself over the lab's link, with faults of the kernel's kind (root; 10 schedules)");
-    for (const char* const other : {"--config", "--fault", "--events", "--span-ms", "--jobs", "--out"}) in_lab->excludes(rings.get_option(other));
-    rings.add_option("--io", o.io, "with --lab: one port instead of both by turns")->check(CLI::IsMember({"udp", "afxdp"}))->needs(in_lab);
-  }
+  command.real_ = real;
+  if (real.lab != nullptr) add_real_options(rings, o);
   rings.add_flag("--json", o.is_json, "JSON lines on standard output");
   rings.add_flag("--quiet", o.is_quiet, "say nothing but what broke");
 }
 
 int StressCommand::run() {
-  const auto code = options_.is_lab ? lab_(lab_options(options_, *rings_)) : play(options_);
+  if (!options_.io.empty() && !options_.is_lab && options_.interface.empty()) {
+    fmt::print(stderr, "onehop stress: use --io {}: virtual time has ports of its own. Give --lab or --iface as well\n", options_.io);
+    return static_cast<int>(ExitCode::usage);
+  }
+  const auto code = options_.is_lab                ? real_.lab(lab_options(options_, *rings_))
+                    : !options_.interface.empty() ? real_.interface(interface_options(options_, *rings_))
+                                                  : play(options_);
   if (code) return code.value();
   fmt::print(stderr, "onehop stress: {}\n", code.error().message());
   return static_cast<int>(code.error().code);

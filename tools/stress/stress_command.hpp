@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/stress/iface_rings.hpp"
 #include "tools/stress/lab_rings.hpp"
 
 namespace onehop::stress {
@@ -17,13 +18,16 @@ struct RingsOptions {
   std::int64_t only = -1;
   unsigned jobs = 0;                 ///< 0: one per core
   double span_ms = 100;
-  std::string law, config, out, io;
+  std::string law, config, out, io, interface, to;
   std::vector<std::string> faults;
   bool is_json = false, is_quiet = false, is_lab = false;
 };
 
-/// LabRunner is run_lab_rings where the build has the lab, else null: then there is no --lab.
-using LabRunner = Result<int> (*)(const LabRingsOptions& options);
+/// RealRunners are run_lab_rings and run_interface_rings where the build has the lab, else null: then there is no --lab, no --iface.
+struct RealRunners {
+  Result<int> (*lab)(const LabRingsOptions& options) = nullptr;
+  Result<int> (*interface)(const InterfaceRingsOptions& options) = nullptr;
+};
 
 class StressCommand {
  public:
@@ -32,14 +36,14 @@ class StressCommand {
   [[nodiscard]] int run();
 
  private:
-  friend void add_stress_command(CLI::App& app, StressCommand& command, LabRunner lab);
+  friend void add_stress_command(CLI::App& app, StressCommand& command, const RealRunners& real);
   CLI::App* stress_ = nullptr;
   CLI::App* rings_ = nullptr;
   RingsOptions options_;
-  LabRunner lab_ = nullptr;
+  RealRunners real_;
 };
 
 /// add_stress_command puts `stress` and what is below it into `app`. `command` must live as long.
-void add_stress_command(CLI::App& app, StressCommand& command, LabRunner lab);
+void add_stress_command(CLI::App& app, StressCommand& command, const RealRunners& real);
 
 }  // namespace onehop::stress

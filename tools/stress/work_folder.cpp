@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/stress/work_folder.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "engine/base/fd.hpp"
+#include "tools/stress/random.hpp"
+
+namespace onehop::stress {
+
+Result<WorkFolder> WorkFolder::make() {
+  std::error_code error;
+  std::string path = std::filesystem::is_directory("/dev/shm", error) ? "/dev/shm" : "/tmp";
+  path += "/onehop-stress-XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr) return errno_error(ExitCode::local_file_error, "make a folder for the run's files");
+  WorkFolder work{path};
+  if (!std::filesystem::create_directory(work.target(), error)) return errno_error(ExitCode::local_file_error, "make " + work.target());
+  return work;
+}
+
+WorkFolder::WorkFolder(WorkFolder&& other) noexcept : path_{std::exchange(other.path_, {})} {}
+
+WorkFolder::~WorkFolder() {
+  std::error_code error;
+  if (!path_.empty()) std::filesystem::remove_all(path_, error);
+}
+
+Result<void> WorkFolder::make_file(std::size_t bytes) const {
+  std::ofstream out{file(), std::ios::binary};
+  Random random{1, 0};
+  for (std::size_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {
+    const std::uint64_t word = random.next();
+    out.write(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  if (!out.flush()) return errno_error(ExitCode::local_file_error, "write " + file());
+  return success();
+}
+
+Result<void> WorkFolder::make_sparse(std::int64_t bytes) const {
+  const Fd out{::open(file().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
+  if (!out.is_open() || ::ftruncate(out.get(), bytes) != 0) return errno_error(ExitCode::local_file_error, "make " + file());
+  return success();
+}
+
+}  // namespace onehop::stress

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// WorkFolder: where a run keeps the file that it sends and what the ends say; gone with it. One thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/base/result.hpp"
+
+namespace onehop::stress {
+
+class WorkFolder {
+ public:
+  /// make takes memory where there is some, so that no disk is measured. Syscalls: mkdtemp.
+  [[nodiscard]] static Result<WorkFolder> make();
+  WorkFolder(WorkFolder&& other) noexcept;
+  WorkFolder& operator=(WorkFolder&&) = delete;
+  ~WorkFolder();
+
+  /// make_file writes random bytes; make_sparse only says how long the file is.
+  [[nodiscard]] Result<void> make_file(std::size_t bytes) const;
+  [[nodiscard]] Result<void> make_sparse(std::int64_t bytes) const;
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string file() const { return path_ + "/file.bin"; }
+  [[nodiscard]] std::string target() const { return path_ + "/in"; }  ///< to receive into; it exists
+
+ private:
+  explicit WorkFolder(std::string path) : path_{std::move(path)} {}
+  std::string path_;
+};
+
+}  // namespace onehop::stress
