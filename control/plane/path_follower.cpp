@@ -6,11 +6,14 @@
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "engine/base/fd.hpp"
 #include "engine/wire/l2_l4.hpp"
 
 namespace onehop::plane {
@@ -162,6 +165,24 @@ std::optional<MacAddress> read_neighbour(NetlinkSocket& socket, int ifindex, con
   return found;
 }
 
+// ask_neighbour makes the kernel resolve an address, as it does for whoever sends there: an empty datagram to the discard
+// port (RFC 863). Frames of a raw port do not ask, and after a link was down the TCP connection does so only with its next
+// retransmission, hundreds of milliseconds later. Syscalls: socket, setsockopt, sendto.
+void ask_neighbour(const IpAddress& address, const LinkInfo& link) {
+  constexpr std::uint16_t discard_port = 9;
+  const Fd socket{::socket(family_of(address), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  if (!socket.is_open()) return;
+  // Where it is not allowed the route leads there all the same, but for two interfaces to one network.
+  (void)::setsockopt(socket.get(), SOL_SOCKET, SO_BINDTODEVICE, link.name.c_str(), static_cast<socklen_t>(link.name.size()));
+  sockaddr_in6 v6{.sin6_family = AF_INET6, .sin6_port = htons(discard_port), .sin6_scope_id = static_cast<std::uint32_t>(link.ifindex)};
+  sockaddr_in v4{.sin_family = AF_INET, .sin_port = htons(discard_port)};
+  std::memcpy(&v6.sin6_addr, address.bytes.data(), sizeof v6.sin6_addr);
+  std::memcpy(&v4.sin_addr, address.bytes.data(), sizeof v4.sin_addr);
+  const auto* const to = address.is_v6 ? reinterpret_cast<const sockaddr*>(&v6) : reinterpret_cast<const sockaddr*>(&v4);
+  // Lost or refused, the next look asks again.
+  (void)::sendto(socket.get(), nullptr, 0, MSG_DONTWAIT, to, address.is_v6 ? socklen_t{sizeof v6} : socklen_t{sizeof v4});
+}
+
 Result<RouteInfo> find_route_on(NetlinkSocket& socket, const IpAddress& peer, const std::string& interface) {
   int ifindex = 0;
   if (!interface.empty()) {
@@ -231,6 +252,7 @@ Result<void> PathFollower::look() {
   const IpAddress& next_hop = route_.gateway ? *route_.gateway : options_.peer.address;
   std::optional<MacAddress> mac;
   if (route_.link.has_neighbours) mac = read_neighbour(socket, route_.link.ifindex, next_hop);
+  if (route_.link.has_neighbours && route_.link.is_up && !mac) ask_neighbour(next_hop, route_.link);
   update_ = make_update(route_.link, mac);
   return success();
 }

@@ -5,8 +5,8 @@
 //                                          └───────────────▶ PathUpdate (header template) ─▶ Command{path_update}
 //
 // Ports speak no netlink, so a raw port lives on what comes from here. Plane thread only: a netlink request may wait
-// for the kernel's rtnl lock. It never changes a route or a neighbour; the TCP connection to the peer keeps the
-// neighbour entry alive.
+// for the kernel's rtnl lock. It never changes a route or a neighbour. The TCP connection to the peer keeps the
+// neighbour entry alive; where there is none on a link that is up, an empty datagram makes the kernel look for it.
 #pragma once
 
 #include <array>

@@ -112,6 +112,22 @@ TEST_CASE("N8 N9 N10 changes of MTU, neighbour and link are followed", "[control
   CHECK(poll_until(follower, [](const PathUpdate& update) { return update.is_link_up && update.has_neighbour; }));
 }
 
+// Goal:   after the link was down the peer's MAC is asked for at once: frames of a raw port wait for it, and nothing else asks.
+// Method: the peer's permanent entry goes, the link goes down and comes up; the kernel's table then holds an entry under way.
+TEST_CASE("N10 a neighbour that a link's fall took away is asked for", "[control][plane]") {
+  enter_namespace();
+  auto follower = PathFollower::open(options_for("10.77.0.1", "10.77.0.2"));
+  REQUIRE(follower);
+  ip("neigh del 10.77.0.2 dev left0");
+  ip("link set left0 down");
+  REQUIRE(poll_until(follower.value(), [](const PathUpdate& update) { return !update.is_link_up; }));
+  ip("link set left0 up");
+  REQUIRE(poll_until(follower.value(), [](const PathUpdate& update) { return update.is_link_up && !update.has_neighbour; }));
+  CHECK(std::system("ip neigh show nud all dev left0 to 10.77.0.2 | grep -q .") == 0);
+  ip("neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent");
+  CHECK(poll_until(follower.value(), [](const PathUpdate& update) { return update.has_neighbour; }));
+}
+
 TEST_CASE("a gateway is seen, and its MAC is the one that frames go to", "[control][plane]") {
   enter_namespace();
   ip("route replace 10.88.0.0/24 via 10.77.0.2 dev left0");
