@@ -39,7 +39,7 @@ void check_whole(World& world) {
 TEST_CASE("goodput is (1 - p) of the line rate under eager and lazy repair", "[scenario][repair]") {
   const bool is_lazy = GENERATE(false, true);
   const std::uint32_t loss_permille = GENERATE(1U, 10U, 50U, 100U, 200U, 400U);
-  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+  for (std::uint64_t seed = 1; seed <= (loss_permille == 400 ? 3 : 1); ++seed) {
     CAPTURE(seed, is_lazy, loss_permille);
     WorldConfig config = world_of(seed, 200'000'000, is_lazy);
     config.forward.loss_ppm = loss_permille * 1000;
