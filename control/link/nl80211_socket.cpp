@@ -94,4 +94,25 @@ Result<void> Nl80211Socket::surveys(int ifindex, std::vector<SurveyMessage>& out
   });
 }
 
+Result<void> Nl80211Socket::set_noack_map(int ifindex, std::uint16_t map) {
+  alignas(NLMSG_ALIGNTO) std::array<char, 128> buffer{};
+  nlmsghdr* request = put_request(buffer, family_, NL80211_CMD_SET_NOACK_MAP, NLM_F_ACK);
+  mnl_attr_put_u32(request, NL80211_ATTR_IFINDEX, static_cast<std::uint32_t>(ifindex));
+  mnl_attr_put_u16(request, NL80211_ATTR_NOACK_MAP, map);
+  const Result<void> rc = socket_.request(request, [](const nlmsghdr*) {});
+  if (rc) return success();
+  Error error = rc.error();
+  error.attempt = "set the no-ack map";
+  error.code = ExitCode::io_unavailable;
+  if (error.errno_value == EPERM || error.errno_value == EACCES) {
+    error.code = ExitCode::privilege_missing;
+    error.cause = "CAP_NET_ADMIN is missing";
+    error.hint = "Run it with sudo";
+  } else if (error.errno_value == EOPNOTSUPP) {
+    error.cause = "the driver has no such map";
+    error.hint = "Leave --mac-noack out, or use another Wi-Fi adapter";
+  }
+  return error;
+}
+
 }  // namespace onehop::link

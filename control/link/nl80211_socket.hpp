@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Nl80211Socket: questions to cfg80211 over generic netlink, answered as parsed messages. Reading needs no privilege.
+// Nl80211Socket: questions to cfg80211 over generic netlink, answered as parsed messages. Reading needs no privilege, the one
+// order it knows does.
 //
 // A question may wait for a lock of the driver, and some drivers ask their firmware, which takes milliseconds: never on
 // the engine core.
@@ -30,6 +31,10 @@ class Nl80211Socket {
   [[nodiscard]] Result<StationMessage> station(int ifindex, const MacAddress& mac);
   [[nodiscard]] Result<void> stations(int ifindex, std::vector<StationMessage>& out);
   [[nodiscard]] Result<void> surveys(int ifindex, std::vector<SurveyMessage>& out);
+  /// set_noack_map has the frames of the TIDs in `map` (bit n: TID n) leave the interface without the receiver's MAC
+  /// acknowledging them; 0: all are acknowledged. The kernel tells nobody which map is set. Errors: privilege_missing without
+  /// CAP_NET_ADMIN, io_unavailable where the driver has no such map.
+  [[nodiscard]] Result<void> set_noack_map(int ifindex, std::uint16_t map);
 
  private:
   explicit Nl80211Socket(NetlinkSocket&& socket) noexcept : socket_{std::move(socket)} {}

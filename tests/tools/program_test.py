@@ -185,6 +185,14 @@ def test_fragments_are_refused_where_they_cannot_be(onehop):
         here.refused("recv", "--fragment", words=("--fragment",))  # the sender alone asks for them
 
 
+def test_the_no_ack_map_is_refused_where_it_cannot_be(onehop):
+    with Loopback(onehop) as here:
+        here.refused("send", here.file(MB), "--to", here.address, "--mac-noack", words=("--mac-noack", "--repair lazy"))
+        here.refused("send", here.file(MB), "--to", here.address, "--mac-noack", "--repair", "eager", words=("--repair lazy",))
+        here.refused("send", here.file(MB), "--to", here.address, "--mac-noack", "--repair", "lazy", words=("no-ack map of lo", "Leave --mac-noack out"), code=9)
+        here.refused("recv", "--mac-noack", words=("--mac-noack",))
+
+
 def test_the_rate_of_the_last_run_is_where_the_next_one_starts(onehop):
     with Loopback(onehop) as here:
         slow = ("--config", here.text("slow.json", '{"law": "safe-range", "rate_max_bps": 200000000}'))  # 8 MB last 320 ms

@@ -13,6 +13,7 @@
 #include "engine/base/time.hpp"
 #include "engine/wire/frame.hpp"
 #include "tools/onehop/doctor.hpp"
+#include "tools/onehop/noack_record.hpp"
 #include "tools/onehop/quantity.hpp"
 #include "xdp/probe.hpp"
 
@@ -73,6 +74,17 @@ Finding find_qdisc(int ifindex) {
           is_queue ? kind : "noqueue: frames wait below it (Wi-Fi: in mac80211) or nowhere", kind};
 }
 
+// The kernel tells nobody which map is set, so only what onehop has noted can be known.
+void find_noack(int ifindex, Diagnosis& out) {
+  const NoAckTrace trace = find_noack_record(noack_record_folder, ifindex);
+  if (trace == NoAckTrace::held)
+    out.findings.push_back({"interface", "no-ack-map", Verdict::info, "set by an onehop that runs, and undone when it ends", "held"});
+  if (trace == NoAckTrace::left_over)
+    out.findings.push_back({"interface", "no-ack-map", Verdict::bad,
+                            "left over by an onehop that was killed: the MAC acknowledges none of the frames of one priority", "left-over",
+                            "iw dev " + out.interface + " set noack_map 0x0000; rm " + std::string{noack_record_folder} + "/noack-*"});
+}
+
 }  // namespace
 
 std::vector<std::string> interfaces_up() {
@@ -116,6 +128,7 @@ void find_interface(int ifindex, Diagnosis& out) {
     out.findings.push_back({"interface", "receive-queues", Verdict::info, std::to_string(facts.value().rx_queues), facts.value().rx_queues});
   out.findings.push_back(find_speed(info));
   out.findings.push_back(find_qdisc(ifindex));
+  find_noack(ifindex, out);
 }
 
 }  // namespace onehop::tool

@@ -68,6 +68,8 @@ CLI::App* add_send_command(CLI::App& app, SendOptions& send) {
                       "a model of the link publishes its facts to this Unix socket, in place of the interface's own");
   command->add_flag("--fragment", send.has_fragments,
                     "an experiment: datagrams of 64 KB in IP fragments (--io udp), until the path loses 0.1 % of its frames");
+  command->add_flag("--mac-noack", send.has_mac_noack,
+                    "with --repair lazy on Wi-Fi: the MAC acknowledges none of the interface's frames of our priority while data flows (needs sudo)");
   add_common_options(*command, send.common);
   command->fallthrough();  // so that --config may stand behind the command as well
   return command;

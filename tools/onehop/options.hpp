@@ -49,6 +49,7 @@ struct SendOptions {
   std::string to;
   double wait_seconds = 5;
   bool has_fragments = false;
+  bool has_mac_noack = false;
 };
 
 struct RecvOptions {

@@ -12,6 +12,8 @@
 #include "engine/file/source_files.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/job.hpp"
+#include "tools/onehop/noack_keeper.hpp"
+#include "tools/onehop/noack_record.hpp"
 #include "tools/onehop/privilege.hpp"
 #include "tools/onehop/set_up.hpp"
 #include "tools/onehop/signals.hpp"
@@ -22,9 +24,9 @@ namespace {
 
 class SendJob final : public plane::SendHost {
  public:
-  SendJob(const SendOptions& options, Reporter& reporter, file::SourceFiles files, Job& job)
+  SendJob(const SendOptions& options, Reporter& reporter, file::SourceFiles files, Job& job, std::optional<NoAckKeeper>& noack)
       : options_{options}, reporter_{reporter}, paths_{options.paths}, manifest_{files.manifest},
-        files_{std::move(files)}, job_{job} {
+        files_{std::move(files)}, job_{job}, noack_{noack} {
     job_.set_bytes_expected(file::total_bytes(manifest_));
   }
 
@@ -64,10 +66,15 @@ class SendJob final : public plane::SendHost {
     ONEHOP_TRY(kind, file_io_kind(options_.common));
     ONEHOP_TRY(io, file::make_file_io(kind));
     source_options_.digest_kind = plan.digest;
+    ONEHOP_TRYV(set_noack(plan));
     return job_.start_sending(plan, std::make_unique<file::Source>(std::move(files_), std::move(source_options_), std::move(io)));
   }
 
-  void stop_data() noexcept override { job_.stop(); }
+  void stop_data() noexcept override {
+    job_.stop();
+    if (!noack_) return;
+    if (const auto undone = noack_->clear(); !undone) reporter_.warn(undone.error().message());
+  }
   void on_phase(plane::Phase phase) override { job_.on_phase(phase); }
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) job_.on_first_data(event.at);
@@ -86,6 +93,18 @@ class SendJob final : public plane::SendHost {
   [[nodiscard]] std::uint64_t files_done() const { return files_done_; }
 
  private:
+  Result<void> set_noack(const plane::DataPlan& plan) {
+    if (!noack_) return success();
+    if (!plan.is_repair_lazy) {
+      reporter_.warn("the peer keeps to eager repair: --mac-noack has no effect");
+      return success();
+    }
+    if (plan.path.ifindex != noack_->ifindex())
+      return Error{ExitCode::io_unavailable, "set the no-ack map (--mac-noack)", "the way to the peer leads through another interface than when this run began",
+                   "Run the same command again"};
+    return noack_->set();
+  }
+
   const SendOptions& options_;
   Reporter& reporter_;
   std::vector<std::string> paths_;  // by manifest index
@@ -95,10 +114,11 @@ class SendJob final : public plane::SendHost {
   std::uint64_t bytes_done_ = 0, files_done_ = 0;
   bool has_restarted_ = false;  // blocks that are skipped since then came in this session
   Job& job_;
+  std::optional<NoAckKeeper>& noack_;
 };
 
-/// Opens the port while the privileges are there; needs the way to the peer, which names may resolve to several of.
-Result<void> open_port_early(const SendOptions& options, const Endpoint& to, Job& job) {
+/// The way to the peer, of whose addresses there may be several: for what has to be opened while the privileges are there.
+Result<plane::RouteInfo> find_route_early(const SendOptions& options, const Endpoint& to) {
   boost::asio::io_context io;
   boost::asio::ip::tcp::resolver resolver{io};
   boost::system::error_code error;
@@ -106,8 +126,24 @@ Result<void> open_port_early(const SendOptions& options, const Endpoint& to, Job
   if (error || found.empty())
     return Error{ExitCode::peer_unreachable, "find " + to.host, error.message(), "Give a numeric address"};
   const auto address = plane::Endpoint::from_sockaddr(found.begin()->endpoint().data(), static_cast<socklen_t>(found.begin()->endpoint().size()));
-  ONEHOP_TRY(route, plane::find_route(address->address, options.common.interface));
-  return job.open_port(route.link.name, route.source, 0, options.has_fragments);
+  return plane::find_route(address->address, options.common.interface);
+}
+
+/// The keeper is made before the code is read (noack_keeper.hpp).
+Result<void> start_noack_keeper(const SendOptions& options, const plane::RouteInfo& route, Reporter& reporter, std::optional<NoAckKeeper>& keeper) {
+  if (!options.has_mac_noack) return success();
+  const NoAckKeeper::Config config{.ifindex = route.link.ifindex, .interface = route.link.name,
+                                   .map = noack_map_of(options.common.priority == "background"), .record_folder = noack_record_folder};
+  ONEHOP_TRY(made, NoAckKeeper::start(config));
+  reporter.warn(noack_warning(config));
+  keeper.emplace(std::move(made));
+  return success();
+}
+
+Result<void> check_noack(const SendOptions& options) {
+  if (!options.has_mac_noack || options.common.repair == "lazy") return success();
+  return Error{ExitCode::usage, "use --mac-noack", "without the MAC's acknowledgements each loss on the air is a lost frame, which eager repair would take for congestion",
+               "Add --repair lazy"};
 }
 
 Result<void> check_fragments(const SendOptions& options) {
@@ -120,12 +156,16 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   if (to.host.empty()) return Error{ExitCode::usage, "send", "--to names no host", "Write --to HOST or --to HOST:PORT"};
   ONEHOP_TRYV(check_options(options.common));
   ONEHOP_TRYV(check_fragments(options));
+  ONEHOP_TRYV(check_noack(options));
+  ONEHOP_TRY(route, find_route_early(options, to));
+  std::optional<NoAckKeeper> noack;
+  ONEHOP_TRYV(start_noack_keeper(options, route, reporter, noack));
   ONEHOP_TRY(code, plane::read_code({.file = options.common.code_file}));
   ONEHOP_TRY(key, plane::stretch(code));
 
   boost::asio::io_context io;
   Job job{io, options.common, reporter, "send"};
-  ONEHOP_TRYV(open_port_early(options, to, job));
+  ONEHOP_TRYV(job.open_port(route.link.name, route.source, 0, options.has_fragments));
   ONEHOP_TRYV(become_sudo_user());
   job.let_watch();
   if (!options.common.link_model.empty()) {
@@ -145,7 +185,7 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   session_options.has_fragments = options.has_fragments;
   session_options.dscp = dscp_of(options.common);
   session_options.interface = options.common.interface;
-  SendJob host{options, reporter, std::move(files), job};
+  SendJob host{options, reporter, std::move(files), job, noack};
   plane::SendSession session{io, session_options, key, host};
   Interrupts interrupts{io, [&] {
     if (job.has_data())
