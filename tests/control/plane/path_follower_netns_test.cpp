@@ -30,8 +30,8 @@ void enter_namespace() {
     return std::system("ip link set lo up && ip link add left0 type veth peer name right0 && "
                        "ip addr add 10.77.0.1/24 dev left0 && ip link set left0 address 02:00:00:00:00:01 && "
                        "ip -6 addr add fd77::1/64 dev left0 nodad && ip link set left0 up && ip link set right0 up && "
-                       "ip neigh add 10.77.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent && "
-                       "ip -6 neigh add fd77::2 lladdr 02:00:00:00:00:06 dev left0 nud permanent") == 0;
+                       "ip neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent && "
+                       "ip -6 neigh replace fd77::2 lladdr 02:00:00:00:00:06 dev left0 nud permanent") == 0;
   }();
   if (is_in) return;
   std::printf("skipped: a network namespace needs root and ip(8)\n");
@@ -99,7 +99,7 @@ TEST_CASE("N8 N9 N10 changes of MTU, neighbour and link are followed", "[control
   CHECK(poll_until(follower, [](const PathUpdate& update) { return update.header[5] == std::byte{9}; }));
   ip("neigh del 10.77.0.2 dev left0");
   CHECK(poll_until(follower, [](const PathUpdate& update) { return !update.has_neighbour; }));
-  ip("neigh add 10.77.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent");
+  ip("neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent");
   CHECK(poll_until(follower, [](const PathUpdate& update) { return update.has_neighbour; }));
   ip("link set right0 down");  // the carrier goes, the route stays
   CHECK(poll_until(follower, [](const PathUpdate& update) { return !update.is_link_up; }));
