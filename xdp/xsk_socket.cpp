@@ -147,14 +147,14 @@ bool XskSocket::is_zero_copy() const {
          (options.flags & XDP_OPTIONS_ZEROCOPY) != 0;
 }
 
-int XskSocket::set_tx_limits(std::uint32_t budget_frames, int sndbuf_bytes, int priority) {
-  (void)::setsockopt(fd_.get(), SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget_frames, sizeof budget_frames);
-  if (::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf_bytes, sizeof sndbuf_bytes) != 0)
-    (void)::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUF, &sndbuf_bytes, sizeof sndbuf_bytes);
-  if (priority != 0) (void)::setsockopt(fd_.get(), SOL_SOCKET, SO_PRIORITY, &priority, sizeof priority);
+int set_tx_limits(int xsk_fd, std::uint32_t budget_frames, int sndbuf_bytes, int priority) {
+  (void)::setsockopt(xsk_fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget_frames, sizeof budget_frames);
+  if (::setsockopt(xsk_fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf_bytes, sizeof sndbuf_bytes) != 0)
+    (void)::setsockopt(xsk_fd, SOL_SOCKET, SO_SNDBUF, &sndbuf_bytes, sizeof sndbuf_bytes);
+  if (priority != 0) (void)::setsockopt(xsk_fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof priority);
   int granted_bytes = 0;
   socklen_t length = sizeof granted_bytes;
-  (void)::getsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUF, &granted_bytes, &length);
+  (void)::getsockopt(xsk_fd, SOL_SOCKET, SO_SNDBUF, &granted_bytes, &length);
   return granted_bytes;
 }
 

@@ -11,11 +11,6 @@ namespace onehop::tool {
 
 namespace {
 
-// SO_PRIORITY 1 is pfifo_fast's lowest band and, on Wi-Fi, the background access category.
-constexpr int background_priority = 1;
-
-int priority_of(const CommonOptions& options) { return options.priority == "background" ? background_priority : 0; }
-
 Result<UdpPortConfig> udp_config(const CommonOptions& options, const sockaddr_storage& local, bool has_fragments) {
   UdpPortConfig config;
   config.local = local;

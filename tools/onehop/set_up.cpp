@@ -46,6 +46,11 @@ crypto::AeadBackend aead_backend(const CommonOptions& options) {
   return crypto::AeadBackend::automatic;
 }
 
+int priority_of(const CommonOptions& options) {
+  constexpr int lowest = 1;  // pfifo_fast's lowest band and, on Wi-Fi, the background access category
+  return options.priority == "background" ? lowest : 0;
+}
+
 std::uint8_t dscp_of(const CommonOptions& options) {
   constexpr std::uint8_t cs1 = 8;  // RFC 3662: lower effort
   return options.priority == "background" ? cs1 : 0;

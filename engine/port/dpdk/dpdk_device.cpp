@@ -216,8 +216,10 @@ DpdkDevice::~DpdkDevice() {
   rte_flow_error error{};
   if (rule_ != nullptr) (void)rte_flow_destroy(port_, rule_, &error);
   if (!is_configured_) return;
+  const bool is_gated = gate() != nullptr && gate_.close();
   (void)rte_eth_dev_stop(port_);
   (void)rte_eth_dev_close(port_);
+  if (is_gated) gate_.open();
 }
 
 }  // namespace onehop::dpdk

@@ -21,6 +21,7 @@
 #include "engine/base/telemetry.hpp"
 #include "engine/port/dpdk/eal.hpp"
 #include "engine/port/dpdk/frame_pool.hpp"
+#include "engine/port/dpdk/interrupt_gate.hpp"
 
 struct rte_flow;
 
@@ -71,6 +72,8 @@ class DpdkDevice {
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] const DeviceFacts& facts() const noexcept { return facts_; }
   [[nodiscard]] FramePool& pool() noexcept { return pool_; }
+  /// gate holds the driver's control thread back, where the driver needs that; else nullptr.
+  [[nodiscard]] InterruptGate* gate() noexcept { return facts_.driver == "net_memif" ? &gate_ : nullptr; }
 
  private:
   explicit DpdkDevice(std::uint16_t port) : port_{port} {}
@@ -81,6 +84,7 @@ class DpdkDevice {
   std::uint16_t port_;
   DeviceFacts facts_;
   FramePool pool_;
+  InterruptGate gate_;
   rte_flow* rule_ = nullptr;
   bool is_configured_ = false;
 };

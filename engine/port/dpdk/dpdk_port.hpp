@@ -7,12 +7,14 @@
 //   driver's ring ─ rte_eth_rx_burst ─▶ UDP to our address and port? ─▶ view into the mbuf ─ release ─▶ pool
 //                                        └ ARP, neighbour discovery, where DPDK owns the link ─▶ peer_mac
 //
-// Files: eal_arguments, eal (DPDK's environment) · frame_pool (rte_mempool with a count) · dpdk_device (bring-up, what the
-// driver can tell) · peer_mac (link addresses) · ring_fill (descriptor states) · dpdk_port (the data path). DPDK's headers
-// are included in this folder's .cpp files and nowhere else.
+// Files: eal_arguments, eal (DPDK's environment) · output_capture (what it prints) · frame_pool (rte_mempool with a count) ·
+// dpdk_device (bring-up, what the driver can tell) · interrupt_gate (the driver's control thread) · peer_mac (link addresses) ·
+// ring_fill (descriptor states) · dpdk_port, dpdk_rx (the data path). DPDK's headers are included in this folder's .cpp files
+// and nowhere else.
 //
-// Everything after open() is for the engine core alone, but for wake(). It allocates nothing; a lock is taken only in the
-// pool, where a driver may free on a thread of its own. System calls that a driver makes inside are not counted.
+// Everything after open() is for the engine core alone, but for wake(). It allocates nothing and locks nothing but in the pool,
+// where a driver may free on a thread of its own, and at interrupt_gate, where an idle link is looked at. System calls that a
+// driver makes inside are not counted.
 #pragma once
 
 #include <netinet/in.h>
@@ -91,6 +93,7 @@ class DpdkPort {
   [[nodiscard]] Bytes occupancy() noexcept;
   void reclaim(Instant now) noexcept;
   void watch_link(Instant now) noexcept;
+  void watch_gate(Instant now, bool is_up) noexcept;
   // Link addresses.
   void resolve(Instant now) noexcept;
   void send_control(std::size_t bytes) noexcept;
@@ -139,6 +142,9 @@ class DpdkPort {
   bool was_empty_ = true;
   Instant reclaimed_at_{};
   Instant linked_at_{};
+  Instant breathed_at_{};
+  std::uint64_t heard_frames_ = 0;  // received, of any kind
+  std::uint64_t heard_before_ = 0;  // as of the last look at the link
 
   std::array<rte_mbuf*, batch_frames_max> stash_{};  // received, not looked at yet
   std::uint32_t stash_begin_ = 0, stash_end_ = 0;

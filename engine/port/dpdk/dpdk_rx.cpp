@@ -33,6 +33,7 @@ void DpdkPort::pull() noexcept {
   stash_begin_ = 0;
   stash_end_ = rte_eth_rx_burst(port_, 0, stash_.data(), batch_frames_max);
   is_burst_full_ = stash_end_ == batch_frames_max;
+  heard_frames_ += stash_end_;
 }
 
 bool DpdkPort::is_ours(const wire::UdpFrame& frame) const noexcept {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// InterruptGate parks EAL's interrupt thread, on which net_memif hears of its peer. When the peer goes, that thread unmaps the
+// rings at once (DPDK 22.11), under the hands of a core that polls them, and of a thread that closes the device: both crash.
+//
+//   link up ─▶ close(): the thread waits here ─▶ data flows ─▶ nothing heard for a while ─▶ breathe(): it looks, and is back
+//   tear-down ─▶ close() ─▶ rte_eth_dev_close ─▶ open()
+//
+// One device per process uses it. close() and breathe() block for some tenths of a millisecond.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#include "engine/base/units.hpp"
+
+namespace onehop::dpdk {
+
+class InterruptGate {
+ public:
+  /// Implementation constants. How long the thread may look around in breathe(): shorter than its wake-up, and it hears
+  /// nothing. How long a caller waits for it to be parked: a thread that is busy for longer is left alone.
+  static constexpr Nanos look_span{300us};
+  static constexpr Nanos patience{100ms};
+
+  InterruptGate() = default;
+  InterruptGate(const InterruptGate&) = delete;
+  InterruptGate& operator=(const InterruptGate&) = delete;
+  ~InterruptGate();
+
+  /// close parks the thread; true when it is. Syscalls: futex, timerfd_settime.
+  bool close();
+  /// open lets it go.
+  void open();
+  /// breathe lets it handle what waits, and parks it again.
+  bool breathe();
+  [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
+
+ private:
+  static void park(void* gate);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_wanted_ = false;  // under the mutex: the thread is to stay
+  bool is_parked_ = false;  // under the mutex
+  bool is_closed_ = false;
+};
+
+}  // namespace onehop::dpdk
