@@ -43,12 +43,15 @@ Result<std::unique_ptr<AfXdpPort>> open_afxdp(const CommonOptions& options, cons
 
 }  // namespace
 
+Result<void> OpenPort::check_fragments(const CommonOptions& options) {
+  if (options.io == "auto" || options.io == "udp") return success();
+  return Error{ExitCode::io_unavailable, "send and receive datagrams in IP fragments (--fragment) over --io " + options.io,
+               "only the kernel's UDP makes fragments and puts them together", "Use --io udp on both machines, or send without --fragment"};
+}
+
 Result<OpenPort> OpenPort::open(const CommonOptions& options, const std::string& interface,
                                 const sockaddr_storage& local, bool has_fragments, DpdkHost* dpdk) {
   OpenPort opened;
-  if (has_fragments && options.io != "auto" && options.io != "udp")
-    return Error{ExitCode::io_unavailable, "send and receive datagrams in IP fragments (--fragment) over --io " + options.io,
-                 "only the kernel's UDP makes fragments and puts them together", "Use --io udp on both machines, or send without --fragment"};
 #if ONEHOP_HAS_DPDK
   if (options.io == "dpdk") {
     ONEHOP_CHECK(dpdk != nullptr);
