@@ -97,7 +97,8 @@ class Runner {
     Instant interval_at = begin;
     std::uint64_t interval_bytes = received();
     while (!is_over() && (spec_.is_waiting || monotonic_now() < begin + nanos(limit_s))) {
-      ONEHOP_TRYV(sleep(std::chrono::duration<double>(std::clamp(begin + nanos(limit_s) - monotonic_now(), Nanos{0}, poll)).count()));
+      const Nanos pause = spec_.is_waiting ? poll : std::clamp(begin + nanos(limit_s) - monotonic_now(), Nanos{0}, poll);
+      ONEHOP_TRYV(sleep(std::chrono::duration<double>(pause).count()));
       const double span_s = std::chrono::duration<double>(monotonic_now() - interval_at).count();
       if (spec_.interval_seconds == 0 || span_s < spec_.interval_seconds) continue;
       for (std::size_t i = 0; i < children_.size(); ++i)
