@@ -70,6 +70,7 @@ RunResult PairCosts::result(const PairSpec& spec) const {
   for (const auto& [key, text] : {std::pair{"io_used", board.io_used.data()}, std::pair{"io_mode", board.io_mode.data()},
                                   std::pair{"aead", board.aead.data()}, std::pair{"file_io", board.file_io.data()}})
     if (*text != '\0') result.used[key] = text;
+  if (const Board& far = *spec.ends.back().board; far.io_mode[0] != '\0' && has_sender && has_receiver) result.used["io_mode_sender"] = far.io_mode.data();
   return result;
 }
 
@@ -99,6 +100,7 @@ void PairCosts::add_ends(const PairSpec& spec, RunResult& result, double bytes) 
     m["cpu_seconds"] += cpu_us / 1e6;
     m[side + "_switches_per_second"] = static_cast<double>(sum.voluntary_switches) / seconds;
     m["switches_per_second"] += m[side + "_switches_per_second"];
+    m[side + "_wakeups"] = static_cast<double>(sum.wakeups);
     if (sum.wakeups > 0) m[side + "_frames_per_wakeup"] = frames / static_cast<double>(sum.wakeups);
     if (sum.frames > 0) m[side + "_syscalls_per_frame"] = static_cast<double>(sum.engine_syscalls) / frames;
     if (is_sending) m["frames_lost"] = static_cast<double>(sum.frames_lost);

@@ -22,6 +22,7 @@ Result<void> add_parts(const BenchOptions& options, const Place& place, const Va
   Metrics& m = whole.metrics;
   BenchOptions flood_options = options;
   flood_options.window_frames = BenchOptions{}.window_frames;
+  flood_options.interval_seconds = 0;  // intervals are told of the whole
   ONEHOP_TRY(flood, run_flood(flood_options, place, variant, {}));
   m["part_port_ns_per_byte"] = flood.metrics["cpu_ns_per_byte"];
   m["part_port_busy_ns_per_byte"] = flood.metrics["busy_ns_per_byte"];
