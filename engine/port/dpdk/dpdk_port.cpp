@@ -85,6 +85,7 @@ std::uint64_t DpdkPort::outstanding_frames() const noexcept {
 
 rte_mbuf* DpdkPort::take_frame() noexcept {
   if (spare_frames_ == 0) {
+    device_.pool().adopt();
     if (rte_pktmbuf_alloc_bulk(device_.pool().get(), spare_.data(), batch_frames_max) != 0) return nullptr;
     spare_frames_ = batch_frames_max;
   }
@@ -116,6 +117,7 @@ void DpdkPort::commit(std::size_t frame_bytes) noexcept {
 }
 
 std::size_t DpdkPort::flush(Instant now) noexcept {
+  device_.pool().adopt();
   resolve(now);
   while (head_ != tail_) {
     const std::uint32_t at = head_ & static_cast<std::uint32_t>(pending_.size() - 1);

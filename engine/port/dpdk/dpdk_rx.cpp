@@ -30,6 +30,7 @@ constexpr Nanos statistics_interval{1ms};
 
 void DpdkPort::pull() noexcept {
   if (stash_begin_ != stash_end_) return;
+  device_.pool().adopt();
   stash_begin_ = 0;
   stash_end_ = rte_eth_rx_burst(port_, 0, stash_.data(), batch_frames_max);
   is_burst_full_ = stash_end_ == batch_frames_max;

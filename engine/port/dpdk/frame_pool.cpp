@@ -21,69 +21,93 @@ struct FrameMark {
 };
 static_assert(sizeof(FrameMark) % RTE_MBUF_PRIV_ALIGN == 0);
 
-/// Shelf: the free frames, last in first out so that a frame is still in the cache, and the tally. Under the lock, which
-/// nearly always one thread takes: a driver may free on another thread than the engine core.
-struct Shelf {
-  rte_spinlock_t lock;
+/// Stack: free frames, last in first out so that a frame is still in the cache, and what came back to it. One writer at a time.
+struct Stack {
+  void** frames;
   std::uint32_t count;
-  std::uint32_t capacity;
-  bool is_counting;  // not before the frames' private areas have been cleared
   std::atomic<std::uint64_t> freed_bytes;
   std::atomic<std::uint64_t> freed_frames;
-  [[nodiscard]] void** frames() noexcept { return reinterpret_cast<void**>(this + 1); }  // allocated behind it
 };
+
+/// Shelf: the pool's free frames and the tally, in two parts. One thread owns the pool: it takes and frees without a lock,
+/// because a locked instruction waits until every store before it is seen, and those are the bytes that a driver has just
+/// copied to another core (measured with net_memif: 0.5 us a frame, 39 % of the sender). Others free into the shared part.
+struct Shelf {
+  std::atomic<const void*> owner;  // a thread's mark; written while no other thread uses the pool
+  Stack own;
+  rte_spinlock_t lock;             // of shared
+  Stack shared;
+  bool is_counting;                // not before the frames' private areas have been cleared
+};
+
+thread_local char thread_mark;
 
 Shelf& shelf_of(const rte_mempool* pool) noexcept { return *static_cast<Shelf*>(pool->pool_data); }
 FrameMark& mark_of(void* frame) noexcept { return *static_cast<FrameMark*>(rte_mbuf_to_priv(static_cast<rte_mbuf*>(frame))); }
+bool is_owner(const Shelf& shelf) noexcept { return shelf.owner.load(std::memory_order_relaxed) == &thread_mark; }
 
 int alloc_shelf(rte_mempool* pool) {
+  const std::size_t stack_bytes = pool->size * sizeof(void*);
   auto* shelf = static_cast<Shelf*>(
-      rte_zmalloc_socket("onehop_shelf", sizeof(Shelf) + pool->size * sizeof(void*), RTE_CACHE_LINE_SIZE, pool->socket_id));
+      rte_zmalloc_socket("onehop_shelf", sizeof(Shelf) + 2 * stack_bytes, RTE_CACHE_LINE_SIZE, pool->socket_id));
   if (shelf == nullptr) return -ENOMEM;
   rte_spinlock_init(&shelf->lock);
-  shelf->capacity = pool->size;
+  shelf->own.frames = reinterpret_cast<void**>(shelf + 1);
+  shelf->shared.frames = shelf->own.frames + pool->size;
+  shelf->owner.store(&thread_mark, std::memory_order_relaxed);
   pool->pool_data = shelf;
   return 0;
 }
 
 void free_shelf(rte_mempool* pool) { rte_free(pool->pool_data); }
 
-int put_frames(rte_mempool* pool, void* const* frames, unsigned count) {
-  Shelf& shelf = shelf_of(pool);
-  rte_spinlock_lock(&shelf.lock);
-  if (shelf.count + count > shelf.capacity) {
-    rte_spinlock_unlock(&shelf.lock);
-    return -ENOBUFS;
-  }
+void put_on(Stack& stack, bool is_counting, void* const* frames, unsigned count) noexcept {
   std::uint64_t bytes = 0, marked = 0;
   for (unsigned i = 0; i < count; ++i) {
-    if (shelf.is_counting && mark_of(frames[i]).wire_bytes != 0) {
+    if (is_counting && mark_of(frames[i]).wire_bytes != 0) {
       bytes += mark_of(frames[i]).wire_bytes;
       marked += 1;
       mark_of(frames[i]).wire_bytes = 0;
     }
-    shelf.frames()[shelf.count++] = frames[i];
+    stack.frames[stack.count++] = frames[i];
   }
-  if (marked > 0) {  // written under the lock only, read without it
-    shelf.freed_bytes.store(shelf.freed_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
-    shelf.freed_frames.store(shelf.freed_frames.load(std::memory_order_relaxed) + marked, std::memory_order_relaxed);
+  if (marked == 0) return;
+  stack.freed_bytes.store(stack.freed_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  stack.freed_frames.store(stack.freed_frames.load(std::memory_order_relaxed) + marked, std::memory_order_relaxed);
+}
+
+int put_frames(rte_mempool* pool, void* const* frames, unsigned count) {
+  Shelf& shelf = shelf_of(pool);
+  if (is_owner(shelf)) {
+    put_on(shelf.own, shelf.is_counting, frames, count);
+    return 0;
   }
+  rte_spinlock_lock(&shelf.lock);
+  put_on(shelf.shared, shelf.is_counting, frames, count);
   rte_spinlock_unlock(&shelf.lock);
   return 0;
 }
 
-int take_frames(rte_mempool* pool, void** frames, unsigned count) {
-  Shelf& shelf = shelf_of(pool);
-  rte_spinlock_lock(&shelf.lock);
-  const bool has_enough = shelf.count >= count;
-  if (has_enough) {
-    for (unsigned i = 0; i < count; ++i) frames[i] = shelf.frames()[--shelf.count];
-  }
-  rte_spinlock_unlock(&shelf.lock);
-  return has_enough ? 0 : -ENOBUFS;
+int take_from(Stack& stack, void** frames, unsigned count) noexcept {
+  if (stack.count < count) return -ENOBUFS;
+  for (unsigned i = 0; i < count; ++i) frames[i] = stack.frames[--stack.count];
+  return 0;
 }
 
-unsigned count_frames(const rte_mempool* pool) { return shelf_of(pool).count; }
+// The owner takes what others freed when its own part has run out; others have the shared part alone.
+int take_frames(rte_mempool* pool, void** frames, unsigned count) {
+  Shelf& shelf = shelf_of(pool);
+  if (is_owner(shelf) && shelf.own.count >= count) return take_from(shelf.own, frames, count);
+  rte_spinlock_lock(&shelf.lock);
+  if (is_owner(shelf)) {
+    while (shelf.shared.count > 0) shelf.own.frames[shelf.own.count++] = shelf.shared.frames[--shelf.shared.count];
+  }
+  const int rc = take_from(is_owner(shelf) ? shelf.own : shelf.shared, frames, count);
+  rte_spinlock_unlock(&shelf.lock);
+  return rc;
+}
+
+unsigned count_frames(const rte_mempool* pool) { return shelf_of(pool).own.count + shelf_of(pool).shared.count; }
 
 Error pool_error(std::string attempt) {
   return errno_error(ExitCode::io_unavailable, std::move(attempt),
@@ -134,11 +158,19 @@ Result<FramePool> FramePool::make(const FramePoolConfig& config) {
 
 void FramePool::mark(rte_mbuf* frame, std::uint32_t wire_bytes) noexcept { mark_of(frame).wire_bytes = wire_bytes; }
 
+void FramePool::adopt() noexcept {
+  Shelf& shelf = shelf_of(pool_.get());
+  if (!is_owner(shelf)) shelf.owner.store(&thread_mark, std::memory_order_relaxed);
+}
+
 Bytes FramePool::freed_bytes() const noexcept {
-  return Bytes{static_cast<std::int64_t>(shelf_of(pool_.get()).freed_bytes.load(std::memory_order_relaxed))};
+  const Shelf& shelf = shelf_of(pool_.get());
+  return Bytes{static_cast<std::int64_t>(shelf.own.freed_bytes.load(std::memory_order_relaxed) +
+                                         shelf.shared.freed_bytes.load(std::memory_order_relaxed))};
 }
 std::uint64_t FramePool::freed_frames() const noexcept {
-  return shelf_of(pool_.get()).freed_frames.load(std::memory_order_relaxed);
+  const Shelf& shelf = shelf_of(pool_.get());
+  return shelf.own.freed_frames.load(std::memory_order_relaxed) + shelf.shared.freed_frames.load(std::memory_order_relaxed);
 }
 
 void FramePool::Closer::operator()(rte_mempool* pool) const noexcept { rte_mempool_free(pool); }

@@ -43,6 +43,8 @@ class FramePool {
   /// mark has a frame counted when it returns: `wire_bytes` is its length on the link, 0 takes the mark off. Each frame of
   /// the pool is unmarked when it is taken from it.
   static void mark(rte_mbuf* frame, std::uint32_t wire_bytes) noexcept;
+  /// adopt makes the calling thread the one that takes and frees without a lock. The one before it has stopped.
+  void adopt() noexcept;
   /// freed_bytes and freed_frames count marked frames that returned; they only grow. Any thread.
   [[nodiscard]] Bytes freed_bytes() const noexcept;
   [[nodiscard]] std::uint64_t freed_frames() const noexcept;
