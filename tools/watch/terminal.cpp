@@ -73,9 +73,9 @@ void Terminal::enter() {
 }
 
 void Terminal::leave() {
-  write_all("\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l");
   if (keys_) ::tcsetattr(STDIN_FILENO, TCSANOW, &*keys_);
   keys_.reset();
+  write_all("\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l");
 }
 
 void Terminal::draw(std::string_view text) const {
