@@ -21,7 +21,7 @@ struct FloodSpec {
   std::string peer;                   ///< numeric address of the other end
   std::uint16_t port = 7411;
   std::uint32_t burst_frames = 44;
-  std::uint32_t window_frames = 1024; ///< 0: no bound
+  std::uint32_t window_frames = 512;  ///< 0: no bound
   BytesPerSecond rate{};              ///< payload; 0: as fast as it goes
 };
 

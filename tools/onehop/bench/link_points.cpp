@@ -139,6 +139,7 @@ Result<RunResult> run_loop(const BenchOptions& o, const Place& place, const Vari
   for (std::size_t i = 0; i < ways.size(); ++i) {
     specs[i].port = static_cast<std::uint16_t>(first_port + i);
     specs[i].address = receiving_address(ways[i]);
+    specs[i].is_sender_held = true;
     if (v.io == "dpdk") specs[i].common.eal = eal_of(o, place, receiving_host(place, ways[i]));
     pair.ends.push_back({.is_sending = false, .host = receiving_host(place, ways[i]), .cpu = o.receiver_cpu, .board = &*receivers[i],
                          .body = [&spec = specs[i], &board = *receivers[i]] { return run_loop_receiver(spec, board); }});

@@ -23,8 +23,8 @@ namespace {
 /// End: what both hosts tell the measuring process.
 class End {
  public:
-  End(boost::asio::io_context& io, tool::Job& job, Board& board, bool is_sending)
-      : job_{job}, board_{board}, is_sending_{is_sending}, signals_{io, SIGUSR1} {
+  End(boost::asio::io_context& io, tool::Job& job, Board& board, bool is_sending, bool is_held)
+      : job_{job}, board_{board}, is_sending_{is_sending}, is_held_{is_held}, signals_{io, SIGUSR1} {
     listen();
   }
   void on_first_data(Instant at) {
@@ -32,11 +32,13 @@ class End {
     board_.first_data_ns = at.time_since_epoch().count();
     board_.state.store(EndState::flowing, std::memory_order_release);
   }
-  /// on_file_done comes while all threads are there, so this is when they can be read.
+  /// on_file_done comes while all threads are there, so this is when they can be read. A receiving end that is measured
+  /// together with its sender goes on: its message that the file is done is still to be written, and the sender's answer to it
+  /// does not come before the sender is released.
   void on_file_done() {
     post_moved();
     board_.state.store(EndState::done, std::memory_order_release);
-    wait_release(board_);
+    if (is_held_) wait_release(board_);
   }
   void on_started(const tool::CommonOptions& options, std::string_view io_name) {
     const PortInfo info = job_.port().info();
@@ -73,7 +75,7 @@ class End {
 
   tool::Job& job_;
   Board& board_;
-  const bool is_sending_;
+  const bool is_sending_, is_held_;
   boost::asio::signal_set signals_;
 };
 
@@ -205,7 +207,7 @@ Result<plane::SessionEnd> send(const LoopSpec& spec, Board& board) {
   tool::Reporter reporter{spec.common};
   boost::asio::io_context io;
   tool::Job job{io, spec.common, reporter, "send"};
-  End end{io, job, board, true};
+  End end{io, job, board, true, true};
   BenchSender host{spec, job, end};
   ONEHOP_TRYV(host.open_source());
   ONEHOP_TRY(key, key_of(spec));
@@ -228,7 +230,7 @@ Result<plane::SessionEnd> receive(const LoopSpec& spec, Board& board) {
   tool::Reporter reporter{spec.common};
   boost::asio::io_context io;
   tool::Job job{io, spec.common, reporter, "recv"};
-  End end{io, job, board, false};
+  End end{io, job, board, false, !spec.is_sender_held};
   ONEHOP_TRY(key, key_of(spec));
   plane::RecvOptions options;
   options.address = spec.address;

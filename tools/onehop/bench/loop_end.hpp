@@ -22,6 +22,7 @@ struct LoopSpec {
   bool is_source_file = false, is_sink_file = false;
   std::optional<crypto::DigestKind> digest = crypto::DigestKind::xxh3;
   std::uint64_t bytes = 0;            ///< of the one file
+  bool is_sender_held = false;        ///< receiving: the sender is measured here as well, and waits when it is done
   std::string source_path;            ///< of a file source
   std::string sink_folder;            ///< of a file sink
 };

@@ -46,7 +46,8 @@ struct BenchOptions {
   bool is_reverse = false, is_both_ways = false;
   std::string affinity;                        ///< -A
   std::optional<int> sender_cpu, receiver_cpu;
-  std::uint32_t window_frames = 1024;          ///< port: in flight at most; 0: no bound
+  /// port: in flight at most; 0: no bound. 1000 (netdev_max_backlog) and more: a veth drops whole windows. Fewer: naps show.
+  std::uint32_t window_frames = 512;
   bool has_parts = false;                      ///< loop: measure the parts in the same rounds
   std::string to;                              ///< loop: the host that runs `bench serve`; empty: in a lab
   std::string listen;                          ///< serve

@@ -127,8 +127,11 @@ class Runner {
       return true;
     }
     std::uint64_t sum = 0;
-    for (const EndSpec& end : spec_.ends)
-      if (!end.is_sending) sum += end.board->frames_received.load(std::memory_order_relaxed) * (end.board->frame_bytes - wire::overhead_bytes);
+    for (std::size_t i = 0; i < spec_.ends.size(); ++i) {
+      const Board& board = *spec_.ends[i].board;
+      if (spec_.ends[i].is_sending) continue;
+      sum += board.frames_received.load(std::memory_order_relaxed) * (board.frame_bytes - wire::overhead_bytes) - costs_.first.ends[i].moved.bytes;
+    }
     return sum >= spec_.bytes;
   }
 
