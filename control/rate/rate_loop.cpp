@@ -122,11 +122,21 @@ RateGrant RateLoop::apply_caps(const law::LinkSample& sample, RateGrant grant) n
   return grant;
 }
 
+// standing: the core reports after it has refilled, so a reading is a top of the saw, and the mean of tops is up to half a
+// nap's drain too high. Since then the queue has drained at the rate that the law has measured.
+Bytes RateLoop::standing(const law::LinkSample& sample) const noexcept {
+  const QueueTelemetry& queue = sample.path.tx_queue;
+  const std::int64_t payload = std::max<std::int64_t>(sample.path.payload_per_frame.count, 1);
+  const Bytes drained = law_.trace().buffers[0].drain * std::clamp(sample.at - queue.at, Nanos{0}, weight_max);
+  const auto wire = static_cast<Wide>(drained.count) * sample.path.wire_per_frame.count / payload;
+  return std::max(queue.occupancy - Bytes{static_cast<std::int64_t>(wire)}, Bytes{0});
+}
+
 void RateLoop::count(const law::LinkSample& sample, Nanos since_last) noexcept {
   const auto weight = static_cast<std::uint64_t>(since_last / 1us);
   if (!is_flowing_ || weight == 0) return;
   const PathReport& path = sample.path;
-  if (path.tx_queue.scope != QueueScope::none) tx_.add(clamp_count(path.tx_queue.occupancy), weight);
+  if (path.tx_queue.scope != QueueScope::none) tx_.add(clamp_count(standing(sample)), weight);
   if (path.rx_ring.scope != QueueScope::none) rx_.add(clamp_count(path.rx_ring.occupancy), weight);
   if (path.app_buffer.scope != QueueScope::none) app_.add(clamp_count(path.app_buffer.occupancy), weight);
   const bool is_dry = path.offered > Bytes{0} && !path.is_credit_limited && path.tx_queue.occupancy <= Bytes{0} &&

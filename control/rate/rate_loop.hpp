@@ -54,6 +54,7 @@ class RateLoop {
   void read_lower_queue(Instant now, law::LinkSample& sample);
   [[nodiscard]] RateGrant hold_when_silent(const law::LinkSample& sample, RateGrant grant) noexcept;
   [[nodiscard]] RateGrant apply_caps(const law::LinkSample& sample, RateGrant grant) noexcept;
+  [[nodiscard]] Bytes standing(const law::LinkSample& sample) const noexcept;
   void count(const law::LinkSample& sample, Nanos since_last) noexcept;
   void choose_next_tick(const law::LinkSample& sample) noexcept;
   [[nodiscard]] TraceRow row_of(const law::LinkSample& sample, const RateGrant& grant);
