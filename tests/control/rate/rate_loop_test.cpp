@@ -191,6 +191,24 @@ TEST_CASE("statistics are weighted by time and underflow needs data, credit and 
   CHECK(b.state.load().tx_queue_underflow - s.tx_queue_underflow < 5ms);
 }
 
+// Bounds: each 4 ms a report of the top of the saw, 400 KiB, 1 ms before a tick; 600 Mbit/s of payload are 81 wire bytes
+// per us. The ticks see 1 and 3 ms after the top, whose mean is the saw's own: 2 ms of drain below the top.
+TEST_CASE("the mean of the lower queue is that of the saw, not of the tops that are reported", "[control][rate]") {
+  Bench b;
+  for (int i = 0; i < 1000; ++i) {
+    b.now += 2ms;
+    if (i % 2 == 0) {
+      b.report.at = b.report.tx_queue.at = b.report.feedback_at = b.now - 1ms;
+      b.report.sent_total += kib(10);
+      b.path.store(b.report);
+    }
+    b.loop.tick(b.now);
+  }
+  b.loop.publish_state(b.now);
+  const Bytes mean = kib(400) - mbit_per_s(600) * 2ms * Gain{1514 * 1000 / 1400};
+  CHECK(std::abs((b.state.load().tx_queue_mean - mean).count) < kib(3).count);
+}
+
 struct TempFile {
   std::string path = "/tmp/onehop-trace-XXXXXX";
   TempFile() { ::close(::mkstemp(path.data())); }
