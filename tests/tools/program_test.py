@@ -180,7 +180,8 @@ def test_repair_is_agreed_on_by_both_ends(onehop):
 
 def test_fragments_are_refused_where_they_cannot_be(onehop):
     with Loopback(onehop) as here:
-        here.refused("send", here.file(MB), "--to", here.address, "--fragment", "--io", "afxdp", words=("--fragment", "--io udp"), code=9)
+        for io in (("afxdp",), ("dpdk", "--eal=--vdev=net_null0")):
+            here.refused("send", here.file(MB), "--to", here.address, "--fragment", "--io", *io, words=("--fragment", "--io udp"), code=9)
         here.refused("send", here.file(MB), "--to", here.address, "--fragment", "--frame-size", "1000", words=("--fragment", "--frame-size"))
         here.refused("recv", "--fragment", words=("--fragment",))  # the sender alone asks for them
 
