@@ -32,8 +32,9 @@ class FrameGate {
       : sealer_{keys.send, keys.key_interval_packets, keys.backend},
         opener_{keys.receive, {.interval = keys.key_interval_packets, .backend = keys.backend}} {}
 
-  /// seal writes the whole frame into `slot` and returns its length. `slot` must hold body + overhead_bytes.
-  [[nodiscard]] std::size_t seal(wire::FrameHeader header, std::span<const std::byte> body,
+  /// seal sets the header's key phase, writes the whole frame into `slot` and returns its length. `slot` must hold body +
+  /// overhead_bytes.
+  [[nodiscard]] std::size_t seal(wire::FrameHeader& header, std::span<const std::byte> body,
                                  std::span<std::byte> slot) noexcept {
     ONEHOP_CHECK(slot.size() >= body.size() + wire::overhead_bytes);
     header.key_phase = sealer_.key_phase(header.packet_number);

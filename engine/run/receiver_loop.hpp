@@ -198,7 +198,8 @@ class ReceiverLoop {
     const std::span<std::byte> slot = port_.lend(body.size() + wire::overhead_bytes);
     if (slot.empty()) return;
     const std::uint64_t number = packet_number_++;
-    port_.commit(gate_.seal({.type = type, .packet_number = number, .settled = number}, body, slot));
+    wire::FrameHeader header{.type = type, .packet_number = number, .settled = number};
+    port_.commit(gate_.seal(header, body, slot));
     ++counters_.frames_sent_total;
   }
 

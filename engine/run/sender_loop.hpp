@@ -211,7 +211,7 @@ class SenderLoop {
   }
 
   /// emit seals one planned frame into its slot and commits it; it returns the wire bytes.
-  Bytes emit(Instant now, const transfer::FramePlan& plan, std::span<std::byte> slot) noexcept {
+  Bytes emit(Instant now, transfer::FramePlan& plan, std::span<std::byte> slot) noexcept {
     std::span<const std::byte> body = plan.body;
     if (plan.header.type == wire::FrameType::ping) {
       const auto padded = gate_.scratch().first(plan.body_bytes);
@@ -236,8 +236,8 @@ class SenderLoop {
     std::array<std::byte, wire::pong_body_bytes> body{};
     wire::encode_pong(pong_due_, body);
     const std::uint64_t number = sender_.take_packet_number(now);
-    port_.commit(gate_.seal({.type = wire::FrameType::pong, .packet_number = number, .settled = sender_.settled()},
-                            body, slot));
+    wire::FrameHeader header{.type = wire::FrameType::pong, .packet_number = number, .settled = sender_.settled()};
+    port_.commit(gate_.seal(header, body, slot));
     ++counters_.frames_sent_total;
   }
 

@@ -42,7 +42,7 @@ struct Sender::State {
     frame_bytes = wire::frame_payload_bytes(bytes, block_bytes);
   }
 
-  [[nodiscard]] wire::FrameHeader header_for(wire::FrameType type, const SentPacket& packet) noexcept;
+  SentPacket& number(Instant now, wire::FrameType type, wire::FrameHeader& header) noexcept;
   [[nodiscard]] bool plan_ping(Instant now, FramePlan& plan) noexcept;
   [[nodiscard]] bool plan_resend(Instant now, FramePlan& plan) noexcept;
   [[nodiscard]] bool plan_new(Instant now, FramePlan& plan) noexcept;
@@ -113,43 +113,51 @@ void Sender::start(Instant now) noexcept {
 }
 void Sender::pause() noexcept { s_->is_paused = true; }
 
-wire::FrameHeader Sender::State::header_for(wire::FrameType type, const SentPacket& packet) noexcept {
+/// number takes the next packet number, fills `header` but for what belongs to data frames, and returns the packet's record.
+/// Headers and plans are filled in place for the reason that InFlight::push() gives.
+SentPacket& Sender::State::number(Instant now, wire::FrameType type, wire::FrameHeader& header) noexcept {
   if (skips.take(in_flight.next())) {
-    (void)in_flight.push({.state = PacketState::skipped});
+    (void)in_flight.push({}, PacketState::skipped);
     ++totals.packets_skipped;
   }
-  wire::FrameHeader header{.type = type};
-  header.packet_number = in_flight.push(packet);
+  header.packet_number = in_flight.next();
+  SentPacket& packet = in_flight.push(now, PacketState::in_flight);
+  header.type = type;
   header.settled = std::min(in_flight.settled(), header.packet_number);
-  const bool is_wanted = std::exchange(is_nack_due, false);
-  header.is_nack_requested = is_wanted || rounds.is_asking();
+  header.is_nack_requested = std::exchange(is_nack_due, false) || rounds.is_asking();
   header.nack_round = rounds.round();
+  header.is_end_of_block = false;
+  header.file = 0;
+  header.offset = 0;
   ++totals.packets_sent;
-  return header;
+  return packet;
 }
 
 bool Sender::State::plan_ping(Instant now, FramePlan& plan) noexcept {
   if (!pings.is_due(now)) return false;
-  plan = {};
-  plan.header = header_for(wire::FrameType::ping, {.sent_at = now, .state = PacketState::in_flight});
+  number(now, wire::FrameType::ping, plan.header);
+  plan.body = {};
   plan.body_bytes = std::min(pings.send(now), params.body_bytes_max);  // the MTU may have been lowered meanwhile
   plan.ping = {.id = pings.id(), .feedback_interval_us = static_cast<std::uint32_t>(pings.spacing() / 1us)};
+  plan.is_retransmission = false;
   return true;
 }
 
 void Sender::State::plan_bytes(Instant now, const BlockPart& range, bool is_repair, FramePlan& plan) noexcept {
   const BlockRef& block = blocks.at(range.slot);
-  const auto [slot, offset, length] = range;
-  plan = {};
-  plan.header = header_for(wire::FrameType::data,
-                           {.sent_at = now, .slot = slot, .offset_in_block = offset, .length = length,
-                            .has_data = true, .is_repair = is_repair, .state = PacketState::in_flight});
+  SentPacket& packet = number(now, wire::FrameType::data, plan.header);
+  packet.slot = range.slot;
+  packet.offset_in_block = range.offset;
+  packet.length = range.length;
+  packet.has_data = true;
+  packet.is_repair = is_repair;
   plan.header.file = block.file;
-  plan.header.offset = block.offset + offset;
-  plan.header.is_end_of_block = offset + length == block.length;
-  plan.body = {block.data + offset, length};
-  plan.body_bytes = length;
-  totals.data_bytes_sent += length;
+  plan.header.offset = block.offset + range.offset;
+  plan.header.is_end_of_block = range.offset + range.length == block.length;
+  plan.body = {block.data + range.offset, range.length};
+  plan.body_bytes = range.length;
+  plan.is_retransmission = is_repair;
+  totals.data_bytes_sent += range.length;
   data_sent_below = plan.header.packet_number + 1;
   tail.on_sent(now);
 }
@@ -159,7 +167,6 @@ bool Sender::State::plan_resend(Instant now, FramePlan& plan) noexcept {
   BlockPart& range = resend.front();
   const std::uint32_t length = std::min(range.length, static_cast<std::uint32_t>(params.body_bytes_max));
   plan_bytes(now, {range.slot, range.offset, length}, true, plan);
-  plan.is_retransmission = true;
   rounds.on_repair_sent();
   totals.retransmitted_bytes += length;
   bytes_to_resend -= length;
@@ -218,7 +225,9 @@ bool Sender::is_credit_limited() const noexcept {
 Bytes Sender::offered() const noexcept { return {static_cast<std::int64_t>(s_->blocks.bytes_unsent() + s_->bytes_to_resend)}; }
 
 std::uint64_t Sender::take_packet_number(Instant now) noexcept {
-  return s_->header_for(wire::FrameType::pong, {.sent_at = now, .state = PacketState::in_flight}).packet_number;
+  wire::FrameHeader header;
+  s_->number(now, wire::FrameType::pong, header);
+  return header.packet_number;
 }
 std::uint64_t Sender::settled() noexcept { return s_->in_flight.settled(); }
 bool Sender::can_number() const noexcept { return s_->has_numbers(0); }

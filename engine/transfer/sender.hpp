@@ -36,7 +36,7 @@ struct SenderParams {
 };
 
 /// FramePlan: one frame to seal. `body` points into the block (data), or is empty and `body_bytes` tells the size of a
-/// ping whose body is `ping` plus zero padding.
+/// ping whose body is `ping` plus zero padding (`ping` means nothing in others).
 struct FramePlan {
   wire::FrameHeader header;
   std::span<const std::byte> body;

@@ -134,9 +134,9 @@ TEST_CASE("N5 a jump to the largest number is one gap and no loop", "[transfer][
 
 TEST_CASE("settled passes what was resolved or skipped, oldest only what was resolved", "[transfer][in_flight]") {
   InFlight ring{64, 100};
-  (void)ring.push({.state = PacketState::in_flight});  // 100
-  (void)ring.push({.state = PacketState::skipped});    // 101
-  (void)ring.push({.state = PacketState::in_flight});  // 102
+  (void)ring.push({}, PacketState::in_flight);  // 100
+  (void)ring.push({}, PacketState::skipped);    // 101
+  (void)ring.push({}, PacketState::in_flight);  // 102
   CHECK(ring.settled() == 100);
   ring.at(100).state = PacketState::resolved;
   ring.settle();
@@ -147,7 +147,7 @@ TEST_CASE("settled passes what was resolved or skipped, oldest only what was res
   ring.settle();
   CHECK(ring.oldest() == 103);
   CHECK(ring.settled() == 103);
-  for (int i = 0; i < 64; ++i) (void)ring.push({.state = PacketState::in_flight});
+  for (int i = 0; i < 64; ++i) (void)ring.push({}, PacketState::in_flight);
   CHECK(ring.is_full());
 }
 
