@@ -65,9 +65,10 @@ Result<void> make_devices(const HostNames& hosts, const Profile& profile) {
 }
 
 // Frames on the wire have MTU size and whole checksums, as on most Wi-Fi NICs. The macvlan keeps its GSO, so that what a sender
-// saves in system calls it saves here as well; the veth below it cuts.
-Result<void> switch_offloads_off(const std::string& host, const char* device) {
-  return run("ip netns exec {} ethtool -K {} tso off gso off gro off tx off tx-udp-segmentation off", host, device);
+// saves in system calls it saves here as well; the veth below it cuts. GRO is off unless the profile wants it.
+Result<void> switch_offloads_off(const std::string& host, const char* device, const Profile& profile) {
+  return run("ip netns exec {} ethtool -K {} tso off gso off gro {} tx off tx-udp-segmentation off", host, device,
+             profile.is_gro_on ? "on" : "off");
 }
 
 Result<void> write_setting(const std::string& host, const char* path, std::string_view value) {
@@ -106,10 +107,10 @@ Result<void> wait_running(const std::string& host, const char* device) {
 Result<void> bring_up(const HostNames& hosts, const Profile& profile) {
   for (const auto& [host, device] : {std::pair{hosts.a, lower_a}, {hosts.m, middle_a}, {hosts.m, middle_b}}) {
     if (profile.is_direct && host == hosts.m) continue;
-    ONEHOP_TRYV(switch_offloads_off(host, device));
+    ONEHOP_TRYV(switch_offloads_off(host, device, profile));
     ONEHOP_TRYV(run("ip -n {} link set dev {} addrgenmode none up", host, device));
   }
-  ONEHOP_TRYV(switch_offloads_off(hosts.b, interface_b));
+  ONEHOP_TRYV(switch_offloads_off(hosts.b, interface_b, profile));
   ONEHOP_TRYV(answer_on_own_device_only(hosts.a));
   ONEHOP_TRYV(run("ip -n {} addr add {}/24 dev {}", hosts.a, address_a4, interface_a));
   ONEHOP_TRYV(run("ip -n {} addr add {}/24 dev {}", hosts.b, address_b4, interface_b));

@@ -127,7 +127,7 @@ Result<Profile> parse_profile(const std::string& text, const std::string& name) 
   ONEHOP_TRY(table, parse_toml(text, name));
   const ProfileReader reader{table, "the profile " + name};
   ONEHOP_TRYV(reader.unknown_keys({"description", "rate", "trace", "trace_period", "reverse_rate", "queue", "burst", "mtu",
-                                   "direct", "loss_permille", "reverse_loss_permille", "disk", "wifi"}));
+                                   "direct", "gro", "loss_permille", "reverse_loss_permille", "disk", "wifi"}));
   Profile profile{.name = name};
   ONEHOP_TRY(description, reader.text("description", ""));
   profile.description = description;
@@ -153,6 +153,8 @@ Result<Profile> parse_profile(const std::string& text, const std::string& name) 
   profile.reverse_loss_ppm = static_cast<std::uint32_t>(std::lround(reverse_loss * 1000));
   ONEHOP_TRY(is_direct, reader.flag("direct"));
   profile.is_direct = is_direct;
+  ONEHOP_TRY(is_gro_on, reader.flag("gro"));
+  profile.is_gro_on = is_gro_on;
   if (is_direct && (profile.loss_ppm > 0 || profile.reverse_loss_ppm > 0))
     return reader.refuse("direct", "loss is injected by the middle that a direct link does not have");
   if (reader.has("wifi")) {

@@ -6,6 +6,7 @@
 //   queue = "1MB"               limit of the sender's queue       burst = "256KB"      of the shaper
 //   mtu = 1500                  loss_permille = 10                reverse_loss_permille = 10   (default: as forward)
 //   direct = true               no middle namespace: cheaper, and nothing can be lost
+//   gro = true                  the receiving devices join segments again (software GRO), as most NIC drivers do
 //   [disk]  rate = "300Mbit", stall = ["2:10"], errors = ["write@1M=ENOSPC"], folder = "/dev/shm"
 //   [wifi]  a channel that both directions share, instead of rate, queue and loss: air/air_profile.hpp
 #pragma once
@@ -45,6 +46,7 @@ struct Profile {
   Bytes burst;
   int mtu_bytes = 1500;
   bool is_direct = false;
+  bool is_gro_on = false;
   std::uint32_t loss_ppm = 0;
   std::uint32_t reverse_loss_ppm = 0;
   std::optional<DiskProfile> disk;
