@@ -62,6 +62,9 @@ class Result:
                         "" if verdict is None else "ok" if verdict else "FAIL"])
         return out
 
+    def median(self, key):
+        return statistics.median(self.values[key])
+
     @property
     def is_ok(self):
         return not self.failures and all(row[4] != "FAIL" for row in self.rows())
@@ -88,8 +91,8 @@ def print_result(result):
         print(f"  FAILED: {text}")
 
 
-def write_results(path, results, command, onehop_version, load, tcp_law):
-    """write_results replaces the file at `path` by what this run measured."""
+def write_results(path, results, command, onehop_version, load, tcp_law, summary):
+    """write_results replaces the file at `path` by what this run measured; the lines of `summary` go before the cases."""
     lines = ["<!-- SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only -->", "# Measured results", "", "Written by `tools/compare --write`; do not edit.", "",
              f"- command: `{command}`",
              f"- machine: {machine()}",
@@ -98,6 +101,7 @@ def write_results(path, results, command, onehop_version, load, tcp_law):
              f"- load average before the first round: {load:.2f} (of other programs; above 0.2 the CPU figures are rough)",
              f"- TCP congestion control of the programs compared: {tcp_law}",
              "", "Each figure is the median over the rounds, with the smallest and the largest. Ratios to iperf3 are formed within a round."]
+    lines += summary
     for result in results:
         lines += ["", f"## {result.name}", "", result.about, "", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
         lines += ["| " + " | ".join(row) + " |" for row in result.rows()]

@@ -73,7 +73,7 @@ class RawPeer {
   RawPeer(VirtualLink& link, std::size_t end, const GateKeys& keys)
       : port_{link, end}, gate_{std::make_unique<FrameGate>(keys)} {}
 
-  Frame sealed(const wire::FrameHeader& header, std::span<const std::byte> body) {
+  Frame sealed(wire::FrameHeader header, std::span<const std::byte> body) {
     Frame frame(body.size() + wire::overhead_bytes);
     (void)gate_->seal(header, body, frame);
     return frame;

@@ -21,7 +21,8 @@ TEST_CASE("T2 InFlight agrees with a map, also across 2^32") {
   for (int step = 0; step < 3000; ++step) {
     if (!packets.is_full() && random() % 2 == 0) {
       const PacketState state = random() % 10 == 0 ? PacketState::skipped : PacketState::in_flight;
-      REQUIRE(packets.push({.length = static_cast<std::uint32_t>(next), .state = state}) == next);
+      REQUIRE(packets.next() == next);
+      packets.push({}, state).length = static_cast<std::uint32_t>(next);
       reference[next++] = state;
     } else if (packets.span() > 0) {
       const std::uint64_t number = packets.oldest() + random() % packets.span();
