@@ -88,7 +88,7 @@ TEST_CASE("rounds interleave the points and begin with another one each time", "
   std::vector<std::string> order;
   std::vector<Point> points;
   for (const char* name : {"a", "b", "c"})
-    points.push_back({.name = name, .settings = Json::object(), .run = [&order, name](const OnInterval&) -> Result<RunResult> {
+    points.push_back({.name = name, .settings = Json::object(), .run = [&order, name](const RunMode&) -> Result<RunResult> {
                         order.push_back(name);
                         RunResult run;
                         run.metrics = {{"bytes_total", 1000}};
@@ -105,8 +105,26 @@ TEST_CASE("rounds interleave the points and begin with another one each time", "
   CHECK_FALSE(threads.contains("softirq_ns_per_byte"));
 }
 
+TEST_CASE("cycles come from one run before the rounds, and no time of that run is used", "[tools][bench]") {
+  std::vector<bool> counted;
+  const std::vector<Point> points{{.name = "a", .settings = Json::object(), .run = [&counted](const RunMode& mode) -> Result<RunResult> {
+                                     counted.push_back(mode.is_counted);
+                                     RunResult run;
+                                     run.metrics = {{"cpu_ns_per_byte", mode.is_counted ? 9 : 1}};
+                                     if (mode.is_counted) run.metrics["cycles_per_byte"] = 4;
+                                     return run;
+                                   }, .is_counted_apart = true}};
+  const auto results = run_rounds(points, 2, [](int, const Point&) { return OnInterval{}; }, [](int, const PointResult&) {});
+  REQUIRE(results.has_value());
+  CHECK(counted == std::vector<bool>{true, false, false});
+  const auto summaries = by_name(results.value()[0].rounds);
+  CHECK(summaries.at("cpu_ns_per_byte").count == 2);
+  CHECK(summaries.at("cpu_ns_per_byte").median == 1);
+  CHECK(summaries.at("cycles_per_byte").median == 4);
+}
+
 TEST_CASE("an error in a round names its point and ends the rounds", "[tools][bench]") {
-  const std::vector<Point> points{{.name = "bad", .settings = Json::object(), .run = [](const OnInterval&) -> Result<RunResult> {
+  const std::vector<Point> points{{.name = "bad", .settings = Json::object(), .run = [](const RunMode&) -> Result<RunResult> {
                                      return Error{ExitCode::io_unavailable, "open it", "no"};
                                    }}};
   const auto results = run_rounds(points, 3, [](int, const Point&) { return OnInterval{}; }, [](int, const PointResult&) {});

@@ -50,7 +50,7 @@ void begin(pid_t parent, int gate, const std::string& host, std::optional<int> c
 
 }  // namespace
 
-Result<Child> Child::start(const std::string& host, std::optional<int> cpu, const std::function<int()>& body) {
+Result<Child> Child::start(const std::string& host, std::optional<int> cpu, bool is_counted, const std::function<int()>& body) {
   std::array<int, 2> gate{};
   if (::pipe2(gate.data(), O_CLOEXEC) != 0) return errno_error(ExitCode::internal_error, "make a pipe");
   Fd read_end{gate[0]}, write_end{gate[1]};
@@ -70,17 +70,19 @@ Result<Child> Child::start(const std::string& host, std::optional<int> cpu, cons
     std::fflush(nullptr);
     ::_exit(code);
   }
-  auto counters = PerfCounters::open(child.pid_);
-  if (counters.has_value()) child.counters_ = std::move(counters).value();
-  else child.counts_missing_ = "not available: " + counters.error().cause;
+  if (is_counted) {
+    auto counters = PerfCounters::open(child.pid_);
+    if (counters.has_value()) child.counters_ = std::move(counters).value();
+    else child.counts_missing_ = "not available: " + counters.error().cause;
+  }
   if (::write(write_end.get(), "", 1) != 1) return errno_error(ExitCode::internal_error, "start a process");
   return child;
 }
 
-Result<Child> Child::start_program(const std::string& host, std::optional<int> cpu, const std::vector<std::string>& command) {
+Result<Child> Child::start_program(const std::string& host, std::optional<int> cpu, bool is_counted, const std::vector<std::string>& command) {
   Fd output{::memfd_create("onehop-bench-output", MFD_CLOEXEC)};
   if (!output.is_open()) return errno_error(ExitCode::internal_error, "keep the output of " + command.front());
-  auto started = start(host, cpu, [&]() -> int {
+  auto started = start(host, cpu, is_counted, [&]() -> int {
     ::dup2(output.get(), STDOUT_FILENO);
     const Error error = lab::exec_command(command);
     std::fprintf(stderr, "onehop bench: %s\n", error.message().c_str());

@@ -20,9 +20,10 @@ namespace onehop::bench {
 class Child {
  public:
   /// start forks, moves to `host` (a namespace; empty: stays here) and calls `body`; its value is the exit code.
-  [[nodiscard]] static Result<Child> start(const std::string& host, std::optional<int> cpu, const std::function<int()>& body);
+  /// `is_counted`: with cycles and instructions, see RunMode.
+  [[nodiscard]] static Result<Child> start(const std::string& host, std::optional<int> cpu, bool is_counted, const std::function<int()>& body);
   /// start_program likewise, with a program whose standard output is kept (output()); its errors are ours.
-  [[nodiscard]] static Result<Child> start_program(const std::string& host, std::optional<int> cpu, const std::vector<std::string>& command);
+  [[nodiscard]] static Result<Child> start_program(const std::string& host, std::optional<int> cpu, bool is_counted, const std::vector<std::string>& command);
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
   ~Child();  ///< SIGKILL where it still runs
@@ -34,7 +35,7 @@ class Child {
   void end(int signal_number) noexcept;
   [[nodiscard]] int exit_code() const noexcept { return exit_code_; }
   [[nodiscard]] CpuTime cpu_time() const noexcept { return cpu_time_; }  ///< of its whole life; after wait()
-  [[nodiscard]] std::optional<PerfCounters::Counts> counts() const;
+  [[nodiscard]] std::optional<PerfCounters::Counts> counts() const;  ///< none where it is not counted, or cannot be
   [[nodiscard]] const std::string& counts_missing() const noexcept { return counts_missing_; }
   [[nodiscard]] std::string output();  ///< of a program, after wait()
 

@@ -82,12 +82,12 @@ Result<double> received_bytes(const BenchOptions& o, const std::string& output, 
   return o.omit_seconds > 0 && seconds > 0 ? bytes * (1 + o.omit_seconds / seconds) : bytes;
 }
 
-Result<RunResult> run_iperf3(const BenchOptions& o, const Place& place, bool is_udp) {
-  ONEHOP_TRY(server, Child::start_program(receiving_host(place, o.is_reverse), o.receiver_cpu, {"iperf3", "-s", "-1", "-p", std::to_string(first_port)}));
+Result<RunResult> run_iperf3(const BenchOptions& o, const Place& place, bool is_udp, bool is_counted) {
+  ONEHOP_TRY(server, Child::start_program(receiving_host(place, o.is_reverse), o.receiver_cpu, is_counted, {"iperf3", "-s", "-1", "-p", std::to_string(first_port)}));
   ONEHOP_TRYV(wait_listening(server, first_port));
   tool::UsageMeter usage;
   usage.open_span();
-  ONEHOP_TRY(client, Child::start_program(sending_host(place, o.is_reverse), o.sender_cpu, client_command(o, place, is_udp)));
+  ONEHOP_TRY(client, Child::start_program(sending_host(place, o.is_reverse), o.sender_cpu, is_counted, client_command(o, place, is_udp)));
   const double limit_s = client_spare_seconds + (o.bytes != 0 ? static_cast<double>(o.bytes) / slowest_bytes_per_second : o.seconds + o.omit_seconds);
   const bool is_done = client.wait(Nanos{static_cast<Nanos::rep>(limit_s * 1e9)}) && server.wait(end_patience);
   usage.close_span();
@@ -112,7 +112,7 @@ Result<RunResult> run_iperf3(const BenchOptions& o, const Place& place, bool is_
     if (const auto counts = child->counts()) {
       m["cycles_per_byte"] += static_cast<double>(counts->cycles) / bytes;
       m["instructions_per_byte"] += static_cast<double>(counts->instructions) / bytes;
-    } else {
+    } else if (is_counted) {
       result.missing["cycles"] = child->counts_missing();
     }
   }
@@ -129,7 +129,8 @@ Result<RunResult> run_iperf3(const BenchOptions& o, const Place& place, bool is_
 
 Point iperf3_point(const BenchOptions& options, const Place& place, bool is_udp) {
   return {.name = is_udp ? "iperf3-udp" : "iperf3-tcp", .settings = {{"program", "iperf3"}, {"command", join(client_command(options, place, is_udp), " ")}},
-          .run = [&options, &place, is_udp](const OnInterval&) { return run_iperf3(options, place, is_udp); }};
+          .run = [&options, &place, is_udp](const RunMode& mode) { return run_iperf3(options, place, is_udp, mode.is_counted); },
+          .is_counted_apart = true};
 }
 
 }  // namespace onehop::bench

@@ -128,8 +128,8 @@ Result<LoopSpec> loop_spec(const BenchOptions& o, const Place& place, const Vari
   return spec;
 }
 
-Result<RunResult> run_loop(const BenchOptions& o, const Place& place, const Variant& v, const OnInterval& on_interval) {
-  PairSpec pair{.ends = {}, .seconds = o.seconds, .bytes = o.bytes, .omit_seconds = o.omit_seconds, .interval_seconds = o.interval_seconds, .on_interval = on_interval};
+Result<RunResult> run_loop(const BenchOptions& o, const Place& place, const Variant& v, const RunMode& mode) {
+  PairSpec pair{.ends = {}, .seconds = o.seconds, .bytes = o.bytes, .omit_seconds = o.omit_seconds, .interval_seconds = o.interval_seconds, .mode = mode};
   ONEHOP_TRY(base, loop_spec(o, place, v));
   const std::vector<bool> ways = directions(o);
   std::vector<LoopSpec> specs(ways.size(), base), sending(ways.size());
@@ -153,17 +153,17 @@ Result<RunResult> run_loop(const BenchOptions& o, const Place& place, const Vari
                          .body = [&spec = sending[i], &board = *senders[i]] { return run_loop_sender(spec, board); }});
   }
   ONEHOP_TRY(result, run_pair(pair));
-  if (o.has_parts) { ONEHOP_TRYV(add_parts(o, place, v, result)); }
+  if (o.has_parts && !mode.is_counted) { ONEHOP_TRYV(add_parts(o, place, v, result)); }
   return std::move(result);
 }
 
 /// run_own_end runs this host's end of a session with another host.
-Result<RunResult> run_own_end(const BenchOptions& o, const LoopSpec& spec, const OnInterval& on_interval) {
+Result<RunResult> run_own_end(const BenchOptions& o, const LoopSpec& spec, const RunMode& mode) {
   const SharedBoard board;
   const bool is_sending = o.part == Part::loop;
   const Received received{spec.is_sink_file && !is_sending ? spec.sink_folder + "/source" : ""};
   const Received received_memory{spec.is_sink_file && !is_sending ? spec.sink_folder + "/onehop-bench" : ""};
-  PairSpec pair{.ends = {}, .seconds = 0, .bytes = spec.bytes, .is_waiting = !is_sending, .interval_seconds = o.interval_seconds, .on_interval = on_interval};
+  PairSpec pair{.ends = {}, .seconds = 0, .bytes = spec.bytes, .is_waiting = !is_sending, .interval_seconds = o.interval_seconds, .mode = mode};
   pair.ends.push_back({.is_sending = is_sending, .host = "", .cpu = o.sender_cpu, .board = &*board,
                        .body = [&] { return is_sending ? run_loop_sender(spec, *board) : run_loop_receiver(spec, *board); }});
   return run_pair(pair);
@@ -184,7 +184,7 @@ Result<std::vector<Point>> host_points(const BenchOptions& o, const Place& place
     spec.port = endpoint.port;
     spec.common.interface = o.interface;
     points.push_back({.name = name_of(o, v), .settings = settings_of(o, v),
-                      .run = [&o, spec](const OnInterval& on_interval) { return run_own_end(o, spec, on_interval); }});
+                      .run = [&o, spec](const RunMode& mode) { return run_own_end(o, spec, mode); }});
   }
   return points;
 }
@@ -203,8 +203,8 @@ const std::string& receiving_host(const Place& place, bool is_reverse) { return 
 const char* sending_address(bool is_reverse) { return is_reverse ? lab::address_b4 : lab::address_a4; }
 const char* receiving_address(bool is_reverse) { return is_reverse ? lab::address_a4 : lab::address_b4; }
 
-Result<RunResult> run_flood(const BenchOptions& o, const Place& place, const Variant& v, const OnInterval& on_interval) {
-  PairSpec pair{.ends = {}, .is_flood = true, .seconds = o.seconds, .bytes = o.bytes, .omit_seconds = o.omit_seconds, .interval_seconds = o.interval_seconds, .on_interval = on_interval};
+Result<RunResult> run_flood(const BenchOptions& o, const Place& place, const Variant& v, const RunMode& mode) {
+  PairSpec pair{.ends = {}, .is_flood = true, .seconds = o.seconds, .bytes = o.bytes, .omit_seconds = o.omit_seconds, .interval_seconds = o.interval_seconds, .mode = mode};
   FloodSpec base{.common = common_of(v), .peer = {}, .burst_frames = v.burst_frames, .window_frames = o.window_frames};
   if (v.rate != "flood") {
     ONEHOP_TRY(rate, parse_rate(v.rate));
@@ -238,9 +238,9 @@ Result<std::vector<Point>> link_points(const BenchOptions& o, const Place& place
     tool::CommonOptions common = common_of(v);
     if (v.io == "dpdk") common.eal = eal_of(o, place, place.hosts.a);
     ONEHOP_TRYV(tool::check_eal(common));
-    points.push_back({.name = name_of(o, v), .settings = settings_of(o, v), .run = [&o, &place, v](const OnInterval& on_interval) {
-                        return o.part == Part::loop ? run_loop(o, place, v, on_interval) : run_flood(o, place, v, on_interval);
-                      }});
+    points.push_back({.name = name_of(o, v), .settings = settings_of(o, v), .run = [&o, &place, v](const RunMode& mode) {
+                        return o.part == Part::loop ? run_loop(o, place, v, mode) : run_flood(o, place, v, mode);
+                      }, .is_counted_apart = true});
   }
   if (o.baseline == "iperf3-tcp" || o.baseline == "iperf3-udp") points.push_back(iperf3_point(o, place, o.baseline == "iperf3-udp"));
   return points;

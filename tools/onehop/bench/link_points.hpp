@@ -43,6 +43,6 @@ struct Variant {
 /// add_parts measures the parts of a loop that has just run, and how they add up, into its metrics.
 [[nodiscard]] Result<void> add_parts(const BenchOptions& options, const Place& place, const Variant& variant, RunResult& whole);
 /// run_flood runs one bare flood.
-[[nodiscard]] Result<RunResult> run_flood(const BenchOptions& options, const Place& place, const Variant& variant, const OnInterval& on_interval);
+[[nodiscard]] Result<RunResult> run_flood(const BenchOptions& options, const Place& place, const Variant& variant, const RunMode& mode);
 
 }  // namespace onehop::bench

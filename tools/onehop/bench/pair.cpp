@@ -50,7 +50,7 @@ class Runner {
   Result<void> start() {
     children_.reserve(spec_.ends.size());
     for (const EndSpec& end : spec_.ends) {
-      ONEHOP_TRY(child, Child::start(end.host, end.cpu, end.body));
+      ONEHOP_TRY(child, Child::start(end.host, end.cpu, spec_.mode.is_counted, end.body));
       costs_.counts_missing = child.counts_missing();
       children_.push_back(std::move(child));
       if (!end.is_sending || spec_.is_flood) { ONEHOP_TRYV(wait_state(children_.size() - 1, EndState::ready)); }
@@ -105,7 +105,7 @@ class Runner {
         if (!spec_.ends[i].is_sending) { ONEHOP_TRYV(ask(i)); }
       const std::uint64_t bytes = received();
       interval_at = monotonic_now();
-      spec_.on_interval({.at_s = std::chrono::duration<double>(interval_at - begin).count(), .span_s = span_s, .bytes = bytes - interval_bytes});
+      spec_.mode.on_interval({.at_s = std::chrono::duration<double>(interval_at - begin).count(), .span_s = span_s, .bytes = bytes - interval_bytes});
       interval_bytes = bytes;
     }
     if (is_timed || is_over()) return success();

@@ -35,7 +35,7 @@ struct PairSpec {
   std::uint64_t bytes = 0;                      ///< until so many have arrived (flood) or all ends are done; 0: by time
   bool is_waiting = false;                      ///< for a peer that comes when it comes, with as much as it has
   double omit_seconds = 0, interval_seconds = 0;
-  OnInterval on_interval;
+  RunMode mode;
 };
 
 [[nodiscard]] Result<RunResult> run_pair(const PairSpec& spec);

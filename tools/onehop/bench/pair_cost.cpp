@@ -61,7 +61,7 @@ RunResult PairCosts::result(const PairSpec& spec) const {
   result.metrics["goodput_bps"] = seconds > 0 ? 8 * bytes / seconds : 0;
   if (bytes > 0) {
     add_ends(spec, result, bytes);
-    add_counts(result, bytes);
+    if (spec.mode.is_counted) add_counts(result, bytes);
     add_machine(result, bytes);
   }
   add_threads(spec, result);

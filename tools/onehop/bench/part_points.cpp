@@ -102,12 +102,12 @@ Result<std::vector<Point>> part_points(const BenchOptions& o) {
       for (const std::string& backend : o.aead)
         for (const std::size_t frame : o.frame_bytes)
           points.push_back({.name = backend + " " + std::to_string(frame), .settings = {{"aead", backend}, {"frame_bytes", frame}},
-                            .run = [=, seconds = o.seconds](const OnInterval&) { return measure_aead(backend, frame, seconds); }});
+                            .run = [=, seconds = o.seconds](const RunMode&) { return measure_aead(backend, frame, seconds); }});
       break;
     case Part::digest:
       for (const std::string& kind : o.digest)
         points.push_back({.name = kind, .settings = {{"digest", kind}},
-                          .run = [=, seconds = o.seconds](const OnInterval&) -> Result<RunResult> { return measure_digest(kind, seconds); }});
+                          .run = [=, seconds = o.seconds](const RunMode&) -> Result<RunResult> { return measure_digest(kind, seconds); }});
       break;
     case Part::file:
       for (const std::string& name : o.file_io) {
@@ -115,17 +115,17 @@ Result<std::vector<Point>> part_points(const BenchOptions& o) {
         common.file_io = name;
         ONEHOP_TRY(kind, tool::file_io_kind(common));
         points.push_back({.name = name, .settings = {{"file_io", name}, {"folder", o.folder}},
-                          .run = [kind = kind, folder = o.folder, bytes = o.bytes == 0 ? file_bytes_default : o.bytes](const OnInterval&) { return measure_file(kind, folder, bytes); }});
+                          .run = [kind = kind, folder = o.folder, bytes = o.bytes == 0 ? file_bytes_default : o.bytes](const RunMode&) { return measure_file(kind, folder, bytes); }});
       }
       break;
     case Part::law:
       for (const std::string& law : o.law) {
         ONEHOP_TRYV(make_law_step(law));  // an unknown one is told before anything runs
-        points.push_back({.name = law, .settings = {{"law", law}}, .run = [=, seconds = o.seconds](const OnInterval&) { return measure_law(law, seconds); }});
+        points.push_back({.name = law, .settings = {{"law", law}}, .run = [=, seconds = o.seconds](const RunMode&) { return measure_law(law, seconds); }});
       }
       break;
     case Part::ring:
-      points.push_back({.name = "SpscRing<BlockRef>", .settings = Json::object(), .run = [seconds = o.seconds](const OnInterval&) -> Result<RunResult> {
+      points.push_back({.name = "SpscRing<BlockRef>", .settings = Json::object(), .run = [seconds = o.seconds](const RunMode&) -> Result<RunResult> {
                           return measure_items(*make_ring(), seconds, "message");
                         }});
       break;

@@ -38,16 +38,26 @@ struct Interval {
 };
 using OnInterval = std::function<void(const Interval&)>;
 
+/// RunMode: how one run is made. `is_counted`: cycles and instructions are counted, which makes each switch between threads dearer:
+/// in a virtual machine, where the counters' registers are the host's, by 10 us (70 % more CPU per byte at 600 Mbit/s).
+struct RunMode {
+  OnInterval on_interval;
+  bool is_counted = false;
+};
+
 struct Point {
   std::string name;      ///< unique within a bench
   Json settings;
-  std::function<Result<RunResult>(const OnInterval&)> run;
+  std::function<Result<RunResult>(const RunMode&)> run;
+  bool is_counted_apart = false;  ///< one counted run comes before the rounds, which are then not counted
 };
 
 /// PointResult: the rounds of a point.
 struct PointResult {
   std::string name;
   Json settings;
+  Metrics counts;                                       ///< cycles and instructions of the run that was counted apart
+  std::string counts_missing;                           ///< why that run has none
   std::vector<Metrics> rounds;
   RunResult latest;                                     ///< of the last round: names of what was used and missing
   std::map<std::string, std::vector<Metrics>> threads;  ///< user, system, softirq in ns per byte, by round
@@ -56,11 +66,11 @@ struct PointResult {
 /// join is "a, b, c".
 [[nodiscard]] std::string join(const std::vector<std::string>& words, const char* between);
 
-/// keep adds a run to its point, threads as ns per byte.
+/// keep adds a run to its point, threads as ns per byte, with what was counted apart.
 void keep(PointResult& result, RunResult run);
 
 using OnRun = std::function<void(int round, const PointResult& point)>;
-/// run_rounds measures all points in all rounds; the first error ends it. on_start is called before each run.
+/// run_rounds measures all points in all rounds; the first error ends it. on_start is called before each run of a round.
 [[nodiscard]] Result<std::vector<PointResult>> run_rounds(const std::vector<Point>& points, int rounds,
                                                           const std::function<OnInterval(int round, const Point&)>& on_start, const OnRun& on_run);
 
