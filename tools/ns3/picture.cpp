@@ -24,12 +24,19 @@ Result<void> write(const std::filesystem::path& path, const std::string& text) {
   return success();
 }
 
+/// in_quotes is a gnuplot string. In single quotes nothing is replaced or run: a scenario is a user's file.
+std::string in_quotes(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string{"''"} : std::string{c};
+  return out + "'";
+}
+
 std::string head_of(const Table& table, const std::string& picture, const std::string& y_label, const std::string& x_label) {
   return fmt::format("# {}\n# onehop {}, seeds {} from {}\nset terminal svg size 900,540 dynamic background 'white'\nset output '{}'\n"
-                     "set title \"{}\" noenhanced\nset ylabel \"{}\" noenhanced\nset xlabel \"{}\" noenhanced\n"
+                     "set title {} noenhanced\nset ylabel {} noenhanced\nset xlabel {} noenhanced\n"
                      "set key outside right noenhanced\nset grid ytics\n",
                      table.command_line, ONEHOP_VERSION, table.scenario.seeds, table.scenario.seed_first, picture,
-                     table.scenario.title, y_label, x_label);
+                     in_quotes(table.scenario.title), in_quotes(y_label), in_quotes(x_label));
 }
 
 /// gnuplot takes the text of a tic for a number's format.
@@ -46,7 +53,7 @@ std::string script_of(const Table& table, const std::string& metric, const std::
   std::string out = head_of(table, picture, unit.empty() ? metric : metric + " [" + unit + "]", s.x_label);
   out += "set xtics noenhanced rotate by -20 (";
   for (std::size_t column = 0; column < s.columns.size(); ++column)
-    out += fmt::format("{}\"{}\" {}", column == 0 ? "" : ", ", label_of(s.columns[column]), column);
+    out += fmt::format("{}{} {}", column == 0 ? "" : ", ", in_quotes(label_of(s.columns[column])), column);
   out += fmt::format(")\nset xrange [-0.5:{}]\nset yrange [0:*]\n", static_cast<double>(s.columns.size()) - 0.5);
   std::string plots;
   for (std::size_t row = 0; row < s.rows.size(); ++row) {
@@ -57,7 +64,7 @@ std::string script_of(const Table& table, const std::string& metric, const std::
     }
     if (data.empty()) continue;
     out += fmt::format("$row{} << E\n{}E\n", row, data);
-    plots += fmt::format("{}$row{} using 1:2:3 with yerrorlines title \"{}\"", plots.empty() ? "plot " : ", ", row, s.rows[row]);
+    plots += fmt::format("{}$row{} using 1:2:3 with yerrorlines title {}", plots.empty() ? "plot " : ", ", row, in_quotes(s.rows[row]));
   }
   return plots.empty() ? std::string{} : out + plots + "\n";
 }
@@ -72,9 +79,10 @@ std::string series_of(const Table& table, const std::string& picture) {
     for (const Sample& s : one.result.flows[0].series) out += fmt::format("{} {} {} {}\n", s.at_s, s.goodput_mbps, s.backlog_kb, s.target_kb);
     out += "E\n";
     const std::string& name = table.scenario.rows[row];
-    plots += fmt::format("{}$row{} using 1:2 with lines title \"{}\"", plots.empty() ? "plot " : ", ", row, name);
+    plots += fmt::format("{}$row{} using 1:2 with lines title {}", plots.empty() ? "plot " : ", ", row, in_quotes(name));
     if (one.result.flows[0].series.back().target_kb > 0)
-      plots += fmt::format(", $row{0} using 1:3 axes x1y2 with lines title \"{1} backlog\", $row{0} using 1:4 axes x1y2 with lines dashtype 2 title \"{1} target\"", row, name);
+      plots += fmt::format(", $row{0} using 1:3 axes x1y2 with lines title {1}, $row{0} using 1:4 axes x1y2 with lines dashtype 2 title {2}", row,
+                           in_quotes(name + " backlog"), in_quotes(name + " target"));
   }
   return plots.empty() ? std::string{} : out + plots + "\n";
 }
