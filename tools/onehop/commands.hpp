@@ -7,7 +7,7 @@
 
 namespace onehop::tool {
 
-[[nodiscard]] ExitCode send_command(const SendOptions& options);
+[[nodiscard]] ExitCode send_command(SendOptions options);
 [[nodiscard]] ExitCode recv_command(const RecvOptions& options);
 [[nodiscard]] ExitCode doctor_command(const DoctorOptions& options);
 [[nodiscard]] ExitCode watch_command(const WatchOptions& options);

@@ -179,7 +179,7 @@ int run_program(int argc, char** argv) {
   }
   if (is_version) return static_cast<int>(version_command(is_verbose));
   hide_secrets();
-  if (send_app->parsed()) return static_cast<int>(send_command(send));
+  if (send_app->parsed()) return static_cast<int>(send_command(std::move(send)));
   if (recv_app->parsed()) return static_cast<int>(recv_command(recv));
   if (doctor_app->parsed()) return static_cast<int>(doctor_command(doctor));
   if (watch_app->parsed()) return static_cast<int>(watch_command(watch));

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <bit>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -55,7 +54,7 @@ class Keeper {
     // The note first: between the two a kill leaves a note without a map, which misleads less than a map without a note.
     ONEHOP_TRY(record, NoAckRecord::make(config_.record_folder, config_.ifindex));
     record_ = std::move(record);
-    const auto done = nl80211_.set_noack_map(config_.ifindex, config_.map);
+    const auto done = nl80211_.set_noack_map(config_.ifindex, static_cast<std::uint16_t>(1U << config_.tid));
     if (!done) forget();
     return done;
   }
@@ -150,10 +149,10 @@ Result<void> NoAckKeeper::clear() { return ask(clear_verb); }
 
 std::string noack_warning(const NoAckKeeper::Config& config) {
   return fmt::format(
-      "--mac-noack: while data flows, frames of TID {} that leave {} are sent once, and their receiver's MAC acknowledges none: ours, and "
-      "those of every other program to any station. What the air loses of them lazy repair, or TCP, has to send again, and the driver's rate control "
-      "learns nothing. It is undone when this run ends, also when it is killed; a map that was set before is not restored. By hand: {}",
-      std::countr_zero(config.map), config.interface, remedy_for(config.interface));
+      "--mac-noack: while data flows, frames of TID {} that leave {} are sent once, and their receiver's MAC acknowledges none: our data, which "
+      "no other TID has, and what other programs send with that TID. What the air loses of it lazy repair has to send again, and the driver's rate "
+      "control learns nothing. It is undone when this run ends, also when it is killed; a map that was set before is not restored. By hand: {}",
+      config.tid, config.interface, remedy_for(config.interface));
 }
 
 }  // namespace onehop::tool

@@ -29,6 +29,7 @@ struct CommonOptions {
   std::string target = "under";
   std::string bounds = "measured";
   std::string priority = "normal";
+  std::optional<int> tid;            ///< of data frames on Wi-Fi, in place of the one that the priority has: --mac-noack sets it
   std::string rate_max;
   std::string poll = "adaptive";
   std::optional<int> core;

@@ -95,10 +95,10 @@ class SendJob final : public plane::SendHost {
  private:
   Result<void> set_noack(const plane::DataPlan& plan) {
     if (!noack_) return success();
-    if (!plan.is_repair_lazy) {
-      reporter_.warn("the peer keeps to eager repair: --mac-noack has no effect");
-      return success();
-    }
+    // Not without the map: on its TID the frames after those of an earlier run may be dropped (noack_keeper.hpp).
+    if (!plan.is_repair_lazy)
+      return Error{ExitCode::refused_by_peer, "send without the MAC's acknowledgements (--mac-noack)", "the peer keeps to eager repair",
+                   "Leave --mac-noack out, or start the receiver without --repair eager"};
     if (plan.path.ifindex != noack_->ifindex())
       return Error{ExitCode::io_unavailable, "set the no-ack map (--mac-noack)", "the way to the peer leads through another interface than when this run began",
                    "Run the same command again"};
@@ -133,7 +133,7 @@ Result<plane::RouteInfo> find_route_early(const SendOptions& options, const Endp
 Result<void> start_noack_keeper(const SendOptions& options, const plane::RouteInfo& route, Reporter& reporter, std::optional<NoAckKeeper>& keeper) {
   if (!options.has_mac_noack) return success();
   const NoAckKeeper::Config config{.ifindex = route.link.ifindex, .interface = route.link.name,
-                                   .map = noack_map_of(options.common.priority == "background"), .record_folder = noack_record_folder};
+                                   .tid = *options.common.tid, .record_folder = noack_record_folder};
   ONEHOP_TRY(made, NoAckKeeper::start(config));
   reporter.warn(noack_warning(config));
   keeper.emplace(std::move(made));
@@ -212,7 +212,8 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
 
 }  // namespace
 
-ExitCode send_command(const SendOptions& options) {
+ExitCode send_command(SendOptions options) {
+  if (options.has_mac_noack) options.common.tid = noack_tid_of(options.common.priority == "background");
   Reporter reporter{options.common};
   auto end = run(options, reporter);
   if (end.has_value()) return end.value().code;

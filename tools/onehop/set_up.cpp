@@ -47,6 +47,9 @@ crypto::AeadBackend aead_backend(const CommonOptions& options) {
 }
 
 int priority_of(const CommonOptions& options) {
+  // From 256 on the kernel takes a priority for a TID, whatever the DSCP says. It takes CAP_NET_ADMIN.
+  //= Linux net/wireless/util.c, cfg80211_classify8021d()
+  if (options.tid) return 256 + *options.tid;
   constexpr int lowest = 1;  // pfifo_fast's lowest band and, on Wi-Fi, the background access category
   return options.priority == "background" ? lowest : 0;
 }

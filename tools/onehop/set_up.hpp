@@ -19,7 +19,7 @@ namespace onehop::tool {
 [[nodiscard]] Result<file::FileIoKind> file_io_kind(const CommonOptions& options);
 [[nodiscard]] Result<crypto::DigestKind> digest_kind(const CommonOptions& options);
 [[nodiscard]] crypto::AeadBackend aead_backend(const CommonOptions& options);
-[[nodiscard]] int priority_of(const CommonOptions& options);       ///< SO_PRIORITY, for background the lowest
+[[nodiscard]] int priority_of(const CommonOptions& options);       ///< SO_PRIORITY: a TID's, or for background the lowest
 [[nodiscard]] std::uint8_t dscp_of(const CommonOptions& options);  ///< CS1 for background
 /// random_seed is 8 bytes of getrandom.
 [[nodiscard]] Result<std::uint64_t> random_seed();
