@@ -189,6 +189,7 @@ TraceRow RateLoop::row_of(const law::LinkSample& sample, const RateGrant& grant)
   if (!fact_sources_.empty()) row.link_source = fact_sources_.front()->name();
   row.facts = sample.facts;
   row.cpu_total = cpu_total_;
+  row.tx_drained_total = sample.path.tx_queue.drained_total;
   row.law.rate = grant.rate;
   row.law.backlog_max = grant.backlog_max;
   row.law.bottleneck = bottleneck_;

@@ -128,7 +128,7 @@ Result<TraceWriter> TraceWriter::open(const std::string& path, const TraceHeader
              "wakeups,syscalls,refused_total,lost_total", file);
   std::fprintf(file, "%s%s", detail_names, fact_names);
   for (const char* name : buffer_names) std::fprintf(file, range_names, name, name, name);
-  std::fputs(",cpu_ns_total\n", file);
+  std::fputs(",cpu_ns_total,tx_drained_bytes_total\n", file);
   return self;
 }
 
@@ -152,7 +152,7 @@ void TraceWriter::write(const TraceRow& row) noexcept {
       write_cells(file, d.alpha, d.beta, d.a, d.b, d.aggregate, d.phy_rate, d.airtime_use, d.stations, d.share, d.tau, d.gate,
                   d.loss_cap, d.feedback_interval) &&
       write_facts(file, row.at, row.link_source, row.facts) &&
-      write_ranges(file, row.law) && write_cells(file, row.cpu_total) &&
+      write_ranges(file, row.law) && write_cells(file, row.cpu_total, std::optional{row.tx_drained_total}) &&
       std::fputc('\n', file) != EOF;
   if (!is_written) failed_errno_ = errno;
 }

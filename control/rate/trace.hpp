@@ -39,6 +39,7 @@ struct TraceRow {
   std::uint64_t lost_total = 0;
   std::string_view link_source{"none"};  ///< who read the facts: "nl80211+softnet"; without comma
   law::LinkFacts facts;
+  Bytes tx_drained_total{};        ///< wire bytes that have left the tx queue
   std::optional<Nanos> cpu_total;  ///< user and system time of this process; absent where nobody reads it
 };
 

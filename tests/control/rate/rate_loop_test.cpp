@@ -249,7 +249,7 @@ TEST_CASE("a trace row names law and sensor, and what the law does not have is e
   CHECK_THAT(lines[3], Catch::Contains(",law,sensor,alpha_permille,beta_bytes_per_s,a_bytes,b_bytes,aggregate_bytes,"
                                        "phy_rate_bytes_per_s,airtime_use_permille,stations,share_bytes_per_s,tau_ns,gate_bytes,"
                                        "loss_cap_bytes_per_s,feedback_interval_ns,link_source,"));
-  CHECK_THAT(lines[4], Catch::EndsWith(",probe,mac,,-5,,,,,,3,,4000000,,,,none,,,,,,,,,,,,,,,,,,,"));
+  CHECK_THAT(lines[4], Catch::EndsWith(",probe,mac,,-5,,,,,,3,,4000000,,,,none,,,,,,,,,,,,,,,,,,,,0"));
 }
 
 TEST_CASE("a trace row holds the link's facts with their ages, and an absent fact is empty", "[control][rate]") {
@@ -268,14 +268,14 @@ TEST_CASE("a trace row holds the link's facts with their ages, and an absent fac
   std::ifstream in{file.path};
   std::string last;
   for (std::string line; std::getline(in, line);) last = line;
-  CHECK_THAT(last, Catch::EndsWith(",nl80211+softnet,2048,9216,3000000,1000000,0,,7,2,,,,,,,,,,,"));
+  CHECK_THAT(last, Catch::EndsWith(",nl80211+softnet,2048,9216,3000000,1000000,0,,7,2,,,,,,,,,,,,0"));
 }
 
 TEST_CASE("a trace row holds each buffer's safe range, and the process's CPU time where it was read", "[control][rate]") {
   const TempFile file;
   auto trace = TraceWriter::open(file.path, {});
   REQUIRE(trace);
-  TraceRow row{.cpu_total = 7us};
+  TraceRow row{.tx_drained_total = {9000}, .cpu_total = 7us};
   row.law.buffers[0] = {.under = kib(1), .over = kib(3), .occupancy_max = kib(4)};
   row.law.buffers[2] = {.under = Bytes{}, .occupancy_max = kib(8)};
   trace.value().write(row);
@@ -285,8 +285,8 @@ TEST_CASE("a trace row holds each buffer's safe range, and the process's CPU tim
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   CHECK_THAT(lines[3], Catch::EndsWith(",tx_queue_under_bytes,tx_queue_over_bytes,tx_queue_limit_bytes,rx_ring_under_bytes,"
                                        "rx_ring_over_bytes,rx_ring_limit_bytes,app_buffer_under_bytes,app_buffer_over_bytes,"
-                                       "app_buffer_limit_bytes,cpu_ns_total"));
-  CHECK_THAT(lines[4], Catch::EndsWith(",1024,3072,4096,,,,0,,8192,7000"));
+                                       "app_buffer_limit_bytes,cpu_ns_total,tx_drained_bytes_total"));
+  CHECK_THAT(lines[4], Catch::EndsWith(",1024,3072,4096,,,,0,,8192,7000,9000"));
 }
 
 TEST_CASE("observers read the newest row as often as the state, and without a trace", "[control][rate]") {
