@@ -228,6 +228,26 @@ def test_a_blackout_ends_when_the_trace_says_so():
     check(0.9 * 40 <= rate <= 1.1 * 40, f"a trace of 40 Mbit/s on average carried {rate:.1f}")
 
 
+def test_the_rate_log_tells_each_rate_from_when_it_held():
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "rate.csv"
+        logged = ("run", "--name", NAME, "--on", "host", "--rate-log", str(log))
+        before = time.monotonic_ns()
+        done = lab(*logged, "--profile", "trace-150-900", "--", "sleep", "1.3")
+        check(done.returncode == 0, done.stderr)
+        lines = log.read_text().splitlines()
+        check(lines[:2] == ["# onehop lab run: profile trace-150-900", "t_ns,rate_bytes_per_s"], f"its head: {lines[:2]}")
+        rows = [[int(cell) for cell in line.split(",")] for line in lines[2:]]
+        check([rate * 8 // 1_000_000 for _, rate in rows] == [150, 300, 600], f"each rate: {rows}")
+        check(before < rows[0][0] < rows[1][0] < rows[2][0] < time.monotonic_ns(), f"on the monotonic clock: {rows}")
+        done = lab(*logged, "--profile", "steady-600", "--", "true")
+        check(done.returncode == 8 and "File exists" in done.stderr and "another name" in done.stderr, f"nothing is replaced: {done.stderr}")
+        for profile, words in (("unshaped", "no rate"), ("wifi-ac80", "--link-model")):
+            done = lab("run", "--name", NAME, "--profile", profile, "--rate-log", f"{folder}/{profile}", "--", "true")
+            check(done.returncode == 2 and words in done.stderr and not Path(f"{folder}/{profile}").exists(), f"{profile}: {done.returncode} {done.stderr}")
+    check(is_gone(), "nothing is left")
+
+
 def test_run_exits_as_its_command_did():
     check(run("steady-600", "sh", "-c", "exit 42").returncode == 42, "the command's code")
     check(run("steady-600", "sh", "-c", "kill -9 $$").returncode == 128 + 9, "128 + the command's signal")

@@ -216,15 +216,15 @@ void Lab::set_environment() const {
   else ::setenv("ONEHOP_LAB_DISK", disk_mount(state_.disk).c_str(), 1);
 }
 
-Result<int> Lab::run(const Profile& profile, Host host, const std::vector<std::string>& command) {
-  return run_while(profile, [&](const CommandSignals& signals) { return CommandProcess::start(host_name(host), command, signals); });
+Result<int> Lab::run(const Profile& profile, Host host, const std::vector<std::string>& command, RateLog* log) {
+  return run_while(profile, [&](const CommandSignals& signals) { return CommandProcess::start(host_name(host), command, signals); }, log);
 }
 
 Result<int> Lab::run(const Profile& profile, const std::function<int()>& body) {
-  return run_while(profile, [&](const CommandSignals& signals) { return CommandProcess::start_function(body, signals); });
+  return run_while(profile, [&](const CommandSignals& signals) { return CommandProcess::start_function(body, signals); }, nullptr);
 }
 
-Result<int> Lab::run_while(const Profile& profile, const Start& start) {
+Result<int> Lab::run_while(const Profile& profile, const Start& start, RateLog* log) {
   // Signals wait from here on, so that none of them can interrupt the building or the removal half way.
   const CommandSignals signals;
   const Result<Fd> held = lock();
@@ -237,7 +237,7 @@ Result<int> Lab::run_while(const Profile& profile, const Start& start) {
   Result<int> code = 0;
   Result<CommandProcess> process = start(signals);
   if (process.has_value()) {
-    TracePlayer trace{hosts_, profile};
+    TracePlayer trace{hosts_, profile, log};
     code = process.value().wait(signals);
     if (const auto error = trace.stop(); error) code = *error;
   } else {

@@ -17,6 +17,7 @@
 #include "tools/lab/command_process.hpp"
 #include "tools/lab/link.hpp"
 #include "tools/lab/profile.hpp"
+#include "tools/lab/rate_log.hpp"
 
 namespace onehop::lab {
 
@@ -36,7 +37,8 @@ class Lab {
 
   /// run builds the lab, runs `command` on a host, removes the lab, and returns the command's exit code (128 + signal
   /// where one ended it). SIGINT, SIGTERM and SIGHUP end the command and then the lab. The process must have one thread.
-  [[nodiscard]] Result<int> run(const Profile& profile, Host host, const std::vector<std::string>& command);
+  /// `log`, which may be null, is told each rate of the link.
+  [[nodiscard]] Result<int> run(const Profile& profile, Host host, const std::vector<std::string>& command, RateLog* log);
 
   /// run with a function of this program, which a child process calls in the caller's namespace. Its value is the exit code.
   [[nodiscard]] Result<int> run(const Profile& profile, const std::function<int()>& body);
@@ -46,7 +48,7 @@ class Lab {
 
  private:
   using Start = std::function<Result<CommandProcess>(const CommandSignals&)>;
-  [[nodiscard]] Result<int> run_while(const Profile& profile, const Start& start);
+  [[nodiscard]] Result<int> run_while(const Profile& profile, const Start& start, RateLog* log);
   struct State {
     std::string owner;    ///< "up", "run", or "building"
     std::string profile;

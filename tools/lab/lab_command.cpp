@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <optional>
 
 #include "tools/lab/lab.hpp"
 #include "tools/onehop/quantity.hpp"
@@ -75,8 +76,23 @@ void add_lab_command(CLI::App& app, LabCommand& command) {
       ->required()->check(CLI::IsMember({"a", "b", "m"}));
   command.run_->add_option("--on", command.host_, "where the command runs; host: in the namespace of the caller")
       ->check(CLI::IsMember({"a", "b", "m", "host"}))->capture_default_str();
+  command.run_->add_option("--rate-log", command.rate_log_, "write when the link had which rate to this file, for onehop plot --capacity");
   for (CLI::App* const verb : {command.exec_, command.run_})
     verb->add_option("COMMAND", command.words_, "after --: the command and its arguments")->required();
+}
+
+int LabCommand::run_logged(Lab& lab, const Profile& profile, Host host) const {
+  std::optional<RateLog> log;
+  if (!rate_log_.empty()) {
+    Result<RateLog> created = RateLog::create(rate_log_, profile);
+    if (created.has_error()) return refuse(created.error());
+    log = std::move(created).value();
+  }
+  const Result<int> code = lab.run(profile, host, words_, log ? &*log : nullptr);
+  const Result<void> logged = log ? log->close() : success();
+  if (code.has_error()) return refuse(code.error());
+  if (logged.has_error()) return refuse(logged.error());
+  return code.value();
 }
 
 int LabCommand::run() {
@@ -92,8 +108,7 @@ int LabCommand::run() {
   const Result<Profile> profile = load_profile(profile_);
   if (profile.has_error()) return refuse(profile.error());
   if (run_->parsed()) {
-    const Result<int> code = lab.run(profile.value(), host, words_);
-    return code.has_error() ? refuse(code.error()) : code.value();
+    return run_logged(lab, profile.value(), host);
   }
   const Result<void> done = lab.up(profile.value());
   if (done.has_error()) return refuse(done.error());

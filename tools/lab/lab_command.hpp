@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/lab/lab.hpp"
+
 namespace onehop::lab {
 
 class LabCommand {
@@ -17,6 +19,7 @@ class LabCommand {
 
  private:
   friend void add_lab_command(CLI::App& app, LabCommand& command);
+  [[nodiscard]] int run_logged(Lab& lab, const Profile& profile, Host host) const;
 
   CLI::App* lab_ = nullptr;
   CLI::App* up_ = nullptr;
@@ -26,6 +29,7 @@ class LabCommand {
   std::string name_ = "onehop-lab";
   std::string profile_ = "steady-600";
   std::string host_ = "a";
+  std::string rate_log_;
   std::vector<std::string> words_;
 };
 

@@ -5,7 +5,8 @@
 
 namespace onehop::lab {
 
-TracePlayer::TracePlayer(const HostNames& hosts, const Profile& profile) : hosts_{hosts}, profile_{profile} {
+TracePlayer::TracePlayer(const HostNames& hosts, const Profile& profile, RateLog* log) : hosts_{hosts}, profile_{profile}, log_{log} {
+  if (log_ != nullptr && profile_.rate) log_->add(*profile_.rate);
   if (profile_.trace.size() > 1) thread_ = std::jthread{[this](const std::stop_token& stopping) { play(stopping); }};
 }
 
@@ -28,10 +29,13 @@ void TracePlayer::play(const std::stop_token& stopping) {
       lap_start += profile_.trace_period;
       next = 0;
     }
-    const Result<void> changed = set_link_rate(hosts_, profile_, profile_.trace[next++].rate);
-    if (changed.has_value()) continue;
-    error_ = changed.error();
-    return;
+    const BytesPerSecond rate = profile_.trace[next++].rate;
+    const Result<void> changed = set_link_rate(hosts_, profile_, rate);
+    if (changed.has_error()) {
+      error_ = changed.error();
+      return;
+    }
+    if (log_ != nullptr) log_->add(rate);
   }
 }
 

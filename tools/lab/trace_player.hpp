@@ -8,13 +8,14 @@
 #include <thread>
 
 #include "tools/lab/link.hpp"
+#include "tools/lab/rate_log.hpp"
 
 namespace onehop::lab {
 
 class TracePlayer {
  public:
-  /// It starts at once, where the profile has a trace. `hosts` and `profile` must outlive it.
-  TracePlayer(const HostNames& hosts, const Profile& profile);
+  /// It starts at once, where the profile has a trace. `hosts`, `profile` and `log` must outlive it; `log` may be null.
+  TracePlayer(const HostNames& hosts, const Profile& profile, RateLog* log);
 
   /// stop ends it; the error is the first change that failed, after which the rate stayed as it was.
   [[nodiscard]] std::optional<Error> stop();
@@ -24,6 +25,7 @@ class TracePlayer {
 
   const HostNames& hosts_;
   const Profile& profile_;
+  RateLog* log_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::optional<Error> error_;

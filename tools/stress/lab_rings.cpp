@@ -171,7 +171,7 @@ Result<int> run_lab_rings(const LabRingsOptions& options) {
     const std::string name = fmt::format("stress{}", ::getpid());
     ONEHOP_TRY(lab, lab::Lab::open(name));
     ::setenv("ONEHOP_CODE", "a-code-for-the-lab-that-nobody-else-sees", 0);
-    return lab.run(profile, lab::Host::caller, own_words(options));
+    return lab.run(profile, lab::Host::caller, own_words(options), nullptr);
   }
   for (const char* const name : {"SUDO_UID", "SUDO_GID"}) ::unsetenv(name);  // or the ends would give up the rights to our folder
   const lab::HostNames hosts{std::getenv("ONEHOP_LAB_NAME")};
