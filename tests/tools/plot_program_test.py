@@ -73,7 +73,7 @@ def test_a_report_stands_alone_and_shows_both_ends(onehop):
         check(report.open == [], f"all elements end: {report.open}")
         check(report.outside == [] and "script" not in report.tags and "url(" not in page.read_text(), f"nothing from elsewhere: {report.outside}")
         check("a <b>" in report.text and "sender" in report.text and "receiver" in report.text, "title and labels are text")
-        for words in ("rate [Mbit/s]", "time [s]", "share of time [%]", "delay [ms]", "CPU time [% of a core]", "a cap", "granted", "Receiver's ring"):
+        for words in ("rate on the link [Mbit/s]", "time [s]", "share of time [%]", "delay [ms]", "CPU time [% of a core]", "a cap", "granted", "Receiver's ring"):
             check(words in report.text, f"the report has {words!r}")
         check(page.stat().st_size < 1_000_000, "and is small")
         check(not [name for name in os.listdir(page.parent) if name.endswith(".part")], "nothing half done is left")
@@ -95,9 +95,9 @@ def test_pictures_come_from_gnuplot_and_a_page_without_it(onehop):
         done = here.plot(here.sent, here.received, "--out", "it's.html")
         check(done.returncode == 0 and done.stderr == "", f"gnuplot has nothing to say: {done.stderr}")
         picture = (here.work / "it's.png").read_bytes()
-        check(picture[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">I", picture[16:20])[0] == 3200, "PNG of two columns, twice the size")
+        check(picture[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">I", picture[16:20])[0] == 2 * 2 * 470, "PNG of two columns, twice the size")
         svg = (here.work / "it's.svg").read_text()
-        check("<svg" in svg and "rate [Mbit/s]" in svg, "SVG with text as text")
+        check("<svg" in svg and "rate on the link [Mbit/s]" in svg, "SVG with text as text")
         again = subprocess.run(["gnuplot", "it's.gp"], cwd=here.work, capture_output=True, text=True, timeout=PATIENCE)
         check(again.returncode == 0 and again.stderr == "", f"the script draws again: {again.stderr}")
 
@@ -118,6 +118,24 @@ def test_nothing_is_replaced_unasked(onehop):
         shutil.copy(here.sent, trace)
         done = here.plot(trace, "--on-exist", "overwrite")
         check(done.returncode == 2 and "the trace itself" in done.stderr and trace.read_bytes() == here.sent.read_bytes(), f"never the trace: {done.stderr}")
+
+
+def test_the_capacity_stands_beside_the_rates_and_one_figure_alone(onehop):
+    with Traced(onehop) as here:
+        done = here.plot(here.sent, "--capacity", "200Mbit", "--only", "rates,delay", "--out", "two.html")
+        text = Report(here.work / "two.html").text
+        check(done.returncode == 0 and "capacity of the link" in text and "200.0 Mbit/s" in text, f"a number: {done.stderr}")
+        check("delay [ms]" in text and "Receiver's ring" not in text, "what was asked for alone")
+        first = int(here.sent.read_text().splitlines()[4].split(",")[0])
+        log = here.text("rate.csv", f"t_ns,rate_bytes_per_s\n{first - 1},12500000\n")
+        done = here.plot(here.sent, here.received, "--capacity", log, "--capacity", "1G", "--out", "file.html")
+        check(done.returncode == 0 and "100.0 Mbit/s" in Report(here.work / "file.html").text, f"a file, for each trace its own: {done.stderr}")
+        late = here.text("late.csv", f"t_ns,rate_bytes_per_s\n{2 ** 62},12500000\n")
+        for words, code, said in ((("--capacity", late), 2, "after the trace's end"), (("--capacity", "none.csv"), 8, "600Mbit"),
+                                  (("--only", "x"), 2, "--only"), (("--only", "losses"), 2, "no trace has data"),
+                                  (("--capacity", "1G", "--capacity", "1G"), 2, "2 for 1 traces")):
+            done = here.plot(here.sent, *words, "--out", "more", "--on-exist", "overwrite")
+            check(done.returncode == code and said in done.stderr, f"{words}: {done.returncode} {done.stderr}")
 
 
 def test_wrong_arguments_and_wrong_traces_are_named(onehop):

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -38,7 +39,7 @@ RunData run_of(const std::string& text, std::size_t buckets = 100, std::string l
 }
 
 /// A trace as the program writes it, of `rows` rows 1 ms apart.
-std::string real_trace(int rows, const std::string& command = "onehop send a", const std::string& config = "send law auto") {
+std::string real_trace(int rows, const std::string& command = "onehop send a", const std::string& config = "send law auto frame 1472 payload 1425 wire 1511 link none") {
   const std::string path = "/tmp/onehop-plot-test-" + std::to_string(::getpid());
   auto writer = rate::TraceWriter::open(path, {.command_line = command, .version = "1", .config = config});
   REQUIRE(writer);
@@ -49,6 +50,7 @@ std::string real_trace(int rows, const std::string& command = "onehop send a", c
     row.wakeups = 2;
     row.lost_total = static_cast<std::uint64_t>(i / 10);
     row.cpu_total = Nanos{200us} * i;
+    row.tx_drained_total = Bytes{75'000} * i;  // 600 Mbit/s
     row.law.rate = mbit_per_s(600);
     row.law.bottleneck = i < rows / 4 ? Bottleneck::source : Bottleneck::tx_queue;
     row.law.buffers[0] = {.occupancy = {300'000 + 1000 * (i % 100)}, .drain = mbit_per_s(590), .target = {350'000}, .rate = mbit_per_s(600), .takes_part = true,
@@ -153,21 +155,80 @@ TEST_CASE("plates share their axes, and what a trace does not have is not drawn"
   std::vector<std::string> ids;
   for (const Plate& plate : plates) {
     ids.push_back(plate.id);
-    CHECK(plate.x_max == Approx(1.0));
     CHECK(plate.figures.size() == 3);
     CHECK(plate.y_label.size() > 3);
-    for (const Figure& figure : plate.figures) CHECK(figure.y_max <= plate.y_max);
+    for (std::size_t i = 0; i < 2; ++i) {
+      CHECK(plate.figures[i].x_max == Approx(1.0));
+      if (!plate.figures[i].is_empty()) CHECK(plate.figures[i].y_max == Approx(plate.figures[0].y_max));
+    }
   }
   CHECK(ids == std::vector<std::string>{"rates", "tx_queue", "bottleneck", "delay", "cpu", "wakeups", "losses"});
   CHECK(plates[1].figures[0].bands.front().label == "safe range");
-  CHECK(plates[1].y_max >= 480);  // the peak, in kB
-  CHECK(plates[4].figures[0].curves.front().points.size() > 50);
+  CHECK(plates[1].figures[0].y_max >= 480);  // the peak, in kB
+  CHECK(plates[4].figures[0].curves.front().points.size() >= 40);
   CHECK(plates[4].figures[0].curves.front().points[20].y == Approx(20));  // 200 us per ms
   for (std::size_t i = 0; i < plates[2].figures[0].stack.x.size(); ++i) {
     double sum = 0;
     for (const Share& share : plates[2].figures[0].stack.shares) sum += share.parts[i];
     CHECK(sum == Approx(100));
   }
+}
+
+TEST_CASE("rates are those of whole frames, and stand beside the link's capacity", "[tools][plot]") {
+  std::istringstream in{"# onehop lab run: profile x\nt_ns,rate_bytes_per_s\n1,37500000\n5500000000,75000000\n9900000000,1\n"};
+  auto capacity = Capacity::read(in, "x.csv");
+  REQUIRE(capacity);
+  std::vector<RunData> runs{run_of(real_trace(1001))};  // from 5 s to 6 s
+  CHECK(runs[0].wire_per_payload() == Approx(1511.0 / 1425));
+  runs[0].capacity = capacity.value();
+  CHECK(runs[0].capacity_mean() == Approx(56'250'000));
+  const Figure rates = plates_of(runs, {"rates"}).front().figures[0];
+  const auto curve = [&](const std::string& label) {
+    const auto found = std::ranges::find(rates.curves, label, &Curve::label);
+    REQUIRE(found != rates.curves.end());
+    return *found;
+  };
+  CHECK(curve("left our queue").points[20].y == Approx(600));
+  CHECK(curve("drain of the link, as the law measures it").points[100].y == Approx(590.0 * 1511 / 1425));
+  const Curve known = curve("capacity of the link");
+  REQUIRE(known.points.size() == 4);
+  CHECK(known.points[1].x == Approx(0.5));
+  CHECK(known.points[1].y == Approx(300));
+  CHECK(known.points[2].y == Approx(600));
+  CHECK(page_of(runs, plates_of(runs), {}).find("450.0 Mbit/s") != std::string::npos);
+  CHECK(run_of(head + std::string{"1,5,none,auto,7\n"}).wire_per_payload() == 1);
+  CHECK(run_of(real_trace(2, "onehop send a", "send payload 10 wire 99999999999999999999")).wire_per_payload() == 1);
+  CHECK(Capacity::steady(mbit_per_s(8)).between(5s, 6s).front().rate == mbit_per_s(8));
+  CHECK(capacity.value().between(Nanos{0}, Nanos{0}).empty());
+  std::istringstream bad{"t_ns,rate_bytes_per_s\n1,\n"}, none{"t_ns,x\n1,1\n"};
+  CHECK_FALSE(Capacity::read(bad, "x.csv"));
+  CHECK(Capacity::read(none, "x.csv").error().cause == "line 1: there is no column 'rate_bytes_per_s'");
+}
+
+TEST_CASE("where the ends of a safe range cross, no safe range is drawn", "[tools][plot]") {
+  const std::string columns = "t_ns,rate_bytes_per_s,bottleneck,tx_queue_bytes,tx_queue_under_bytes,tx_queue_over_bytes\n";
+  std::string text = columns;
+  for (int i = 0; i < 100; ++i) text += fmt::format("{},1,tx_queue,300000,{},400000\n", i * 1'000'000 + 1, i < 50 ? 200'000 : 500'000);
+  const std::vector<RunData> runs{run_of(text)};
+  CHECK(runs[0].ranges[0].none / runs[0].ranges[0].known() == Approx(0.5).margin(0.02));
+  CHECK(runs[0].ranges[0].inside / runs[0].ranges[0].known() == Approx(0.5).margin(0.02));
+  const Figure queue = plates_of(runs, {"tx_queue"}).front().figures[0];
+  REQUIRE(queue.bands.size() == 3);
+  CHECK(queue.bands[0].label == "safe range");
+  CHECK(queue.bands[0].points[10].low < queue.bands[0].points[10].high);
+  CHECK(queue.bands[0].points[90].low > queue.bands[0].points[90].high);
+  CHECK(queue.bands[1].label == "no safe range: may run dry and overflow");
+  CHECK(queue.bands[1].points[90].low < queue.bands[1].points[90].high);
+  CHECK_THAT(queue.note, Catch::Contains("for 5") && Catch::Contains("% of the time it was too small for a safe range"));
+}
+
+TEST_CASE("a run that would be lost on the others' axes has its own and says so", "[tools][plot]") {
+  const std::vector<RunData> runs{run_of(real_trace(2001), 100, "long"), run_of(real_trace(101), 100, "short")};
+  const Plate plate = plates_of(runs, {"cpu"}).front();
+  CHECK(plate.figures[0].x_max == Approx(2));
+  CHECK(plate.figures[0].note.empty());
+  CHECK(plate.figures[1].x_max == Approx(0.1));
+  CHECK(plate.figures[1].note == "a time axis of its own");
 }
 
 TEST_CASE("of a receiving end no rate of a law is drawn", "[tools][plot]") {

@@ -139,9 +139,11 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
     ONEHOP_TRYV(open_link_sources(plan));
   }
   if (!options_.trace_file.empty() && !trace_) {
-    const std::string config = fmt::format("{} law {}{} target {} bounds {} io {} frame {} link {}", facts_.role, options_.law,
+    const std::size_t payload = wire::frame_payload_bytes(plan.frame_body_max_bytes, block_bytes);
+    const std::size_t wire = payload + wire::overhead_bytes + static_cast<std::size_t>(port_->info().wire_overhead.count);
+    const std::string config = fmt::format("{} law {}{} target {} bounds {} io {} frame {} payload {} wire {} link {}", facts_.role, options_.law,
                                            options_.has_qcut ? "+qcut" : "", options_.target, options_.bounds,
-                                           facts_.io_used, facts_.frame_bytes, facts_.link_source);
+                                           facts_.io_used, facts_.frame_bytes, payload, wire, facts_.link_source);
     ONEHOP_TRY(trace, rate::TraceWriter::open(options_.trace_file, {command_line(), ONEHOP_VERSION, config}));
     trace_ = std::move(trace);
   }

@@ -16,6 +16,7 @@
 #include "tools/onehop/bench/bench_command.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/privilege.hpp"
+#include "tools/plot/figure.hpp"
 #if ONEHOP_HAS_STRESS
 #include "tools/stress/stress_command.hpp"
 #endif
@@ -69,7 +70,7 @@ CLI::App* add_send_command(CLI::App& app, SendOptions& send) {
   command->add_flag("--fragment", send.has_fragments,
                     "an experiment: datagrams of 64 KB in IP fragments (--io udp), until the path loses 0.1 % of its frames");
   command->add_flag("--mac-noack", send.has_mac_noack,
-                    "with --repair lazy on Wi-Fi: the MAC acknowledges none of the interface's frames of our priority while data flows (needs sudo)");
+                    "with --repair lazy on Wi-Fi: no receiver's MAC acknowledges our data frames, which get a TID of their own (needs sudo)");
   add_common_options(*command, send.common);
   command->fallthrough();  // so that --config may stand behind the command as well
   return command;
@@ -120,6 +121,10 @@ CLI::App* add_plot_command(CLI::App& app, PlotOptions& plot) {
   command->add_option("TRACE", plot.traces, "files that --trace wrote, on one time axis")->required();
   command->add_option("--label", plot.labels, "what a trace is called in the report; once per trace (default: its file's name)")
       ->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--capacity", plot.capacities, "what the link can carry, drawn beside the rates: 600Mbit, or a file of 'lab run --rate-log'; once, or per trace")
+      ->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--only", plot.only, "draw these alone, with commas between")
+      ->delimiter(',')->check(CLI::IsMember(std::vector<std::string>(plot::plate_names.begin(), plot::plate_names.end())));
   command->add_option("--title", plot.title, "the report's title");
   command->add_option("--out", plot.out, "FILE.html, or a folder (default: this one); the pictures stand beside it");
   command->add_option("--on-exist", plot.on_exist, "what to do about outputs that exist")

@@ -70,6 +70,8 @@ struct WatchOptions {
 
 struct PlotOptions {
   std::vector<std::string> traces, labels;
+  std::vector<std::string> capacities;  ///< none, one for all traces, or one for each: a rate, or a file of lab run --rate-log
+  std::vector<std::string> only;        ///< plates; empty: all
   std::string out, title;
   std::string on_exist = "ask";
 };

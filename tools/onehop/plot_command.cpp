@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "engine/base/rate_text.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/plot/gnuplot.hpp"
 #include "tools/plot/output.hpp"
@@ -54,12 +55,24 @@ Result<Choice> choose(const PlotOptions& options) {
   return Choice{place, on_exist == "overwrite"};
 }
 
+/// read_capacity takes a rate, or the name of a file.
+Result<plot::Capacity> read_capacity(const std::string& text) {
+  if (auto rate = parse_rate(text); rate.has_value()) return plot::Capacity::steady(rate.value());
+  errno = 0;
+  std::ifstream in{text};
+  if (!in) return errno_error(ExitCode::local_file_error, "open the capacity " + text, "Give a rate such as 600Mbit, or a file of 'onehop lab run --rate-log'");
+  return plot::Capacity::read(in, text);
+}
+
 Result<std::vector<plot::RunData>> read_runs(const PlotOptions& options) {
   if (options.traces.size() > runs_max)
     return Error{ExitCode::usage, fmt::format("plot {} traces", options.traces.size()), fmt::format("a report has at most {}", runs_max), "Make several reports"};
   if (!options.labels.empty() && options.labels.size() != options.traces.size())
     return Error{ExitCode::usage, "label the traces", fmt::format("there are {} labels for {} traces", options.labels.size(), options.traces.size()),
                  "Give one --label per trace, in their order"};
+  if (options.capacities.size() > 1 && options.capacities.size() != options.traces.size())
+    return Error{ExitCode::usage, "draw the capacity", fmt::format("there are {} for {} traces", options.capacities.size(), options.traces.size()),
+                 "Give one --capacity for all traces, or one for each, in their order"};
   std::vector<plot::RunData> runs;
   const std::size_t buckets = std::min(buckets_one, buckets_all / options.traces.size());
   for (std::size_t i = 0; i < options.traces.size(); ++i) {
@@ -68,6 +81,13 @@ Result<std::vector<plot::RunData>> read_runs(const PlotOptions& options) {
     std::ifstream in{path};
     if (!in) return errno_error(ExitCode::local_file_error, "open the trace " + path, "Check its name and permissions");
     ONEHOP_TRY(run, plot::read_run(in, path, options.labels.empty() ? std::string{} : options.labels[i], buckets));
+    if (!options.capacities.empty()) {
+      ONEHOP_TRY(capacity, read_capacity(options.capacities[options.capacities.size() > 1 ? i : 0]));
+      if (capacity.between(run.first, run.first + run.span).empty())
+        return Error{ExitCode::usage, "draw the capacity beside " + path, "it is told from a time on that is after the trace's end",
+                     "Was the trace made while that 'onehop lab run --rate-log' ran?"};
+      run.capacity = std::move(capacity);
+    }
     runs.push_back(std::move(run));
   }
   return runs;
@@ -86,7 +106,8 @@ Result<void> run(const PlotOptions& options, const Reporter& reporter) {
   ONEHOP_TRY(runs, read_runs(options));
   ONEHOP_TRY(choice, choose(options));
   const plot::Place& place = choice.place;
-  const std::vector<plot::Plate> plates = plot::plates_of(runs);
+  const std::vector<plot::Plate> plates = plot::plates_of(runs, options.only);
+  if (plates.empty()) return Error{ExitCode::usage, "draw what --only names", "no trace has data for it", "Leave --only out to see what there is"};
   const plot::PageText text{.title = options.title.empty() ? fmt::format("onehop: {}", place.stem) : options.title, .command_line = command_line(),
                             .version = ONEHOP_VERSION};
   std::vector<std::string_view> written{".html", ".gp"};

@@ -16,6 +16,10 @@ constexpr double ms = 1e-6;     // of ns
 constexpr std::array<const char*, 3> buffer_titles{"Our queue to the link (tx queue)", "Receiver's ring", "Receiver's blocks on the way to disk"};
 // A range that ends this many times above all that is held would press the curve flat on the axis: it is cut, and that is said.
 constexpr double range_view = 4;
+// A run that needs less than this part of the axis of another one gets an axis of its own: lines would lie flat on it.
+constexpr double own_axis_factor = 5;
+// What is counted is shown as means over at least this time: the engine core works in bursts of up to 3 ms.
+constexpr Nanos counting_min{20ms};
 
 double x_of(const RunData& run, std::size_t bucket) {
   const double width = std::chrono::duration<double>(run.samples.width()).count();
@@ -54,47 +58,116 @@ void fit(Figure& f, std::size_t curves, const char* unit) {
   if (most > f.y_max) f.note = fmt::format("peaks reach {} {}, above the axis", tick_text(std::round(most)), unit);
 }
 
+/// per_second is a quantity that is counted per row, over the time in which it was.
+Curve per_second(const RunData& run, std::size_t quantity, double unit, std::string label, Ink ink) {
+  Curve curve{std::move(label), ink, Stroke::solid, {}};
+  const auto& counts = run.samples.series(quantity);
+  const auto& time = run.samples.series(elapsed);
+  const std::size_t group = static_cast<std::size_t>((counting_min + run.samples.width() - Nanos{1}) / run.samples.width());
+  const std::size_t size = std::min(counts.size(), time.size());
+  for (std::size_t i = 0, end = 0; i < size; i = end) {
+    end = i + 2 * group > size ? size : i + group;  // the last one is longer, not shorter
+    double count = 0, spent = 0;
+    for (std::size_t k = i; k < end; ++k)
+      if (!counts[k].is_empty()) count += counts[k].sum, spent += time[k].sum;
+    if (spent > 0) curve.points.push_back({(x_of(run, i) + x_of(run, end - 1)) / 2, count / (spent * 1e-9) * unit});
+  }
+  return curve;
+}
+
+void add_note(Figure& figure, const std::string& text) { figure.note += (figure.note.empty() ? "" : "; ") + text; }
+
+/// capacity_of draws the steps of the link's capacity.
+Curve capacity_of(const RunData& run) {
+  Curve curve{"capacity of the link", Ink::black, Stroke::dashed, {}};
+  const std::vector<RateStep> steps = run.capacity.between(run.first, run.first + run.span);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Nanos until = i + 1 < steps.size() ? steps[i + 1].at : run.first + run.span;
+    for (const Nanos at : {steps[i].at, until}) curve.points.push_back({std::chrono::duration<double>(at - run.first).count(), static_cast<double>(steps[i].rate.count) * mbit});
+  }
+  return curve;
+}
+
 Figure rates(const RunData& run) {
-  Figure f{.title = "Rates", .y_label = "rate [Mbit/s]"};
+  // All in whole frames, as the capacity of a link is.
+  const double wire = run.wire_per_payload() * mbit;
+  Figure f{.title = "Rates", .y_label = "rate on the link [Mbit/s]"};
   if (run.has(granted)) f.bands.push_back(envelope_of(run, granted, mbit, "granted, least to most", Ink::blue));
-  if (!run.is_receiving()) add_curve(run, f, of(0, drain), mbit, "drained by the link", Ink::orange);
-  else add_curve(run, f, of(1, drain), mbit, "taken from our ring", Ink::orange);
+  if (run.is_receiving()) add_curve(run, f, of(1, drain), wire, "taken from our ring", Ink::orange);
+  else if (run.has(drained_step)) f.curves.push_back(per_second(run, drained_step, mbit, "left our queue", Ink::orange));
   add_curve(run, f, granted, mbit, "granted", Ink::blue);
+  if (!run.is_receiving()) add_curve(run, f, of(0, drain), wire, "drain of the link, as the law measures it", Ink::sky, Stroke::dotted);
   const std::size_t fitted = f.curves.size();
-  add_curve(run, f, of(2, drain), mbit, "what the receiver's disk takes", Ink::green, Stroke::dashed);
+  add_curve(run, f, of(2, drain), wire, "what the receiver's disk takes", Ink::green, Stroke::dashed);
   add_curve(run, f, link_rate, mbit, "rate of the link's physical layer", Ink::black, Stroke::dotted);
   fit(f, fitted, "Mbit/s");
-  if (run.has(link_rate)) {
-    const double link = run.whole[link_rate].most * mbit;
-    if (link <= 2.5 * f.y_max) f.y_max = std::max(f.y_max, 1.05 * link);
-    else f.note += fmt::format("{}the physical layer's rate, {:.0f} Mbit/s, is above the axis", f.note.empty() ? "" : "; ", link);
+  const auto reach = [&](double most, double view, const char* what) {
+    if (most <= view * f.y_max) f.y_max = std::max(f.y_max, 1.05 * most);
+    else add_note(f, fmt::format("{} reaches {} Mbit/s, above the axis", what, tick_text(std::round(most))));
+  };
+  if (run.capacity.is_known()) {
+    f.curves.push_back(capacity_of(run));
+    double most = 0;
+    for (const Point& point : f.curves.back().points) most = std::max(most, point.y);
+    reach(most, 4, "the capacity");
   }
+  if (run.has(link_rate)) reach(run.whole[link_rate].most * mbit, 2.5, "the physical layer's rate");
+  if (run.has(of(2, drain))) reach(run.whole[of(2, drain)].most * wire, 1, "what the disk takes");
+  if (run.wire_per_payload() <= 1) add_note(f, "this trace does not say what headers add: drains are of payload");
   return f;
 }
 
-Figure buffer(const RunData& run, std::size_t b) {
+/// add_ranges draws the safe range where there is one, and where its ends have crossed, that.
+void add_ranges(const RunData& run, std::size_t b, double unit, Figure& f) {
+  Band range{"safe range", Ink::green, 0.18, {}}, crossed{"no safe range: may run dry and overflow", Ink::vermillion, 0.13, {}};
+  const auto& low = run.samples.series(of(b, under));
+  const auto& top = run.samples.series(of(b, over));
+  bool has_crossed = false;
+  for (std::size_t i = 0; i < run.samples.size(); ++i) {
+    const bool has_low = i < low.size() && !low[i].is_empty(), has_top = i < top.size() && !top[i].is_empty();
+    if (!has_low && !has_top) continue;
+    range.points.push_back({x_of(run, i), has_low ? low[i].mean() * unit : 0, has_top ? top[i].mean() * unit : f.y_max});
+    const Interval& last = range.points.back();
+    crossed.points.push_back({last.x, last.high, last.low});
+    has_crossed = has_crossed || last.high < last.low;
+  }
+  if (!range.points.empty()) f.bands.push_back(std::move(range));
+  if (has_crossed) f.bands.push_back(std::move(crossed));
+  const RangeShare& share = run.ranges[b];
+  if (share.known() > 0 && share.none / share.known() >= 0.005)
+    add_note(f, fmt::format("for {:.0f} % of the time it was too small for a safe range", 100 * share.none / share.known()));
+}
+
+/// Reach: what the axis of a buffer's figures has to show (`high`), and where its safe ranges end. In kB, over all runs, so that
+/// one run's range is not cut where another one's is shown.
+struct Reach {
+  double high = 0, end = 0;
+};
+Reach reach_of(const std::vector<RunData>& runs, std::size_t b) {
+  Reach reach;
+  for (const RunData& run : runs) {
+    const auto most = [&](BufferQuantity q) { return run.has(of(b, q)) ? run.whole[of(b, q)].most * 1e-3 : 0; };
+    reach.high = std::max({reach.high, 1.1 * most(occupancy), 1.3 * most(target)});
+    reach.end = std::max({reach.end, most(over), most(limit), most(under)});
+  }
+  return reach;
+}
+
+Figure buffer(const RunData& run, std::size_t b, const Reach& reach) {
   Figure f{.title = buffer_titles[b], .y_label = "held [kB]"};
   const double unit = 1e-3;
   const auto most = [&](BufferQuantity q) { return run.has(of(b, q)) ? run.whole[of(b, q)].most * unit : 0; };
-  if (!run.has(of(b, occupancy)) || (most(occupancy) <= 0 && most(target) <= 0)) return {};
-  const double high = std::max(1.1 * most(occupancy), 1.3 * most(target));
+  const auto [high, end] = reach;
+  if (!run.has(of(b, occupancy))) return {};
+  if (most(occupancy) <= 0 && most(target) <= 0) return {.note = "nothing was held"};
   f.y_max = high;
-  const double end = std::max(most(over), most(limit));
   if (end > 0 && end <= range_view * high) f.y_max = std::max(high, 1.05 * end);
-  else if (most(over) > 0) f.note = fmt::format("the safe range ends at up to {} kB, above the axis", tick_text(std::round(most(over))));
-  if (run.has(of(b, under)) || run.has(of(b, over))) {
-    Band range{"safe range", Ink::green, 0.18, {}};
-    const auto& low = run.samples.series(of(b, under));
-    const auto& top = run.samples.series(of(b, over));
-    for (std::size_t i = 0; i < run.samples.size(); ++i) {
-      const bool has_low = i < low.size() && !low[i].is_empty(), has_top = i < top.size() && !top[i].is_empty();
-      if (has_low || has_top) range.points.push_back({x_of(run, i), has_low ? low[i].mean() * unit : 0, has_top ? top[i].mean() * unit : f.y_max});
-    }
-    f.bands.push_back(std::move(range));
-  }
+  else if (most(over) > 0) add_note(f, fmt::format("the safe range ends at up to {} kB, above the axis", tick_text(std::round(most(over)))));
+  add_ranges(run, b, unit, f);
   f.bands.push_back(envelope_of(run, of(b, occupancy), unit, "held, least to most", Ink::blue));
   f.curves.push_back(curve_of(run, of(b, occupancy), unit, "held, mean", Ink::blue));
   add_curve(run, f, of(b, target), unit, "target", Ink::black, Stroke::dashed);
+  if (b == 0) add_curve(run, f, backlog, unit / run.wire_per_payload(), "most that the law lets stand there", Ink::purple, Stroke::dashed);
   if (end > 0 && end <= range_view * high) add_curve(run, f, of(b, limit), unit, "limit (X max)", Ink::vermillion, Stroke::dotted);
   return f;
 }
@@ -124,46 +197,55 @@ Figure bottleneck(const RunData& run) {
 
 Figure delay(const RunData& run) {
   Figure f{.title = "Delay", .y_label = "delay [ms]"};
+  if (run.has(queue_delay)) f.bands.push_back(envelope_of(run, queue_delay, ms, "time in our queue, least to most", Ink::sky));
   if (run.has(srtt)) f.bands.push_back(envelope_of(run, srtt, ms, "round trip, least to most", Ink::purple));
-  add_curve(run, f, srtt, ms, "round trip, smoothed", Ink::purple);
   add_curve(run, f, queue_delay, ms, "time in our queue (held / drain)", Ink::blue, Stroke::dashed);
+  add_curve(run, f, srtt, ms, "round trip, smoothed", Ink::purple);
   if (f.curves.empty()) return {};
-  double most = run.has(srtt) ? run.whole[srtt].most * ms : 0;
+  double mean_most = run.has(srtt) ? run.whole[srtt].most * ms : 0;
   for (const auto& bucket : run.samples.series(queue_delay))
-    if (!bucket.is_empty()) most = std::max(most, bucket.mean() * ms);
-  f.y_max = 1.1 * most;
+    if (!bucket.is_empty()) mean_most = std::max(mean_most, bucket.mean() * ms);
+  // A drain of next to nothing makes one tick's quotient as long as one likes.
+  const double most = std::max(mean_most, run.has(queue_delay) ? run.whole[queue_delay].most * ms : 0);
+  f.y_max = 1.1 * (most <= 2 * mean_most ? most : mean_most);
+  if (most > f.y_max) f.note = fmt::format("single ticks reach {} ms, above the axis", tick_text(std::round(most)));
   return f;
-}
-
-/// per_second is a quantity that is counted per row, over the time that its bucket stands for.
-Curve per_second(const RunData& run, std::size_t quantity, double unit, std::string label, Ink ink) {
-  Curve curve{std::move(label), ink, Stroke::solid, {}};
-  const auto& counts = run.samples.series(quantity);
-  const auto& time = run.samples.series(elapsed);
-  for (std::size_t i = 0; i < counts.size() && i < time.size(); ++i)
-    if (!counts[i].is_empty() && time[i].sum > 0) curve.points.push_back({x_of(run, i), counts[i].sum / (time[i].sum * 1e-9) * unit});
-  return curve;
 }
 
 Figure counted(const RunData& run, std::string title, std::string y_label, std::vector<std::tuple<std::size_t, double, const char*, Ink>> what) {
   Figure f{.title = std::move(title), .y_label = std::move(y_label)};
   for (const auto& [quantity, unit, label, ink] : what)
     if (run.has(quantity) && run.whole[quantity].most > 0) f.curves.push_back(per_second(run, quantity, unit, label, ink));
+    else if (run.has(quantity)) f.note = "none";
+  if (f.curves.empty()) return {.note = f.note};
+  f.note.clear();
   fit(f, f.curves.size(), f.y_label.ends_with(']') ? "%" : "per second");
   return f;
 }
 
 /// use_megabytes is for buffers whose kilobytes would have more than four digits.
 void use_megabytes(Plate& plate) {
-  if (plate.y_label != "held [kB]" || plate.y_max < 10'000) return;
+  const auto is_large = [](const Figure& figure) { return figure.y_max >= 10'000; };
+  if (plate.y_label != "held [kB]" || std::ranges::none_of(plate.figures, is_large)) return;
   plate.y_label = "held [MB]";
-  plate.y_max *= 1e-3;
   for (Figure& figure : plate.figures) {
     figure.y_max *= 1e-3;
     for (Band& band : figure.bands)
       for (Interval& i : band.points) i = {i.x, i.low * 1e-3, i.high * 1e-3};
     for (Curve& curve : figure.curves)
       for (Point& point : curve.points) point.y *= 1e-3;
+  }
+}
+
+/// join_axes gives the figures a common axis, from the largest down: what would be lost on it begins another one.
+void join_axes(std::vector<Figure*> figures, double Figure::*axis, const char* note) {
+  std::ranges::sort(figures, [&](const Figure* a, const Figure* b) { return a->*axis > b->*axis; });
+  double common = figures.empty() ? 0 : figures.front()->*axis;
+  const double largest = common;
+  for (Figure* figure : figures) {
+    if (figure->*axis * own_axis_factor < common) common = figure->*axis;
+    figure->*axis = common;
+    if (common < largest && !figure->is_empty()) add_note(*figure, note);
   }
 }
 
@@ -186,7 +268,8 @@ const char* hex_of(Ink ink) noexcept {
 std::vector<double> ticks_of(double most, int wanted) {
   if (!(most > 0) || !std::isfinite(most)) return {0};
   const double rough = most / std::max(wanted, 1), base = std::pow(10, std::floor(std::log10(rough)));
-  const double step = rough <= base ? base : rough <= 2 * base ? 2 * base : rough <= 5 * base ? 5 * base : 10 * base;
+  const double share = rough / base * (1 - 1e-9);
+  const double step = share <= 1 ? base : share <= 2 ? 2 * base : share <= 5 ? 5 * base : 10 * base;
   std::vector<double> ticks;
   for (int i = 0; i <= 2 * wanted + 1 && i * step <= most * (1 + 1e-9); ++i) ticks.push_back(i * step);
   return ticks;
@@ -203,41 +286,62 @@ std::string tick_text(double value) {
   return grouped;
 }
 
-std::vector<Plate> plates_of(const std::vector<RunData>& runs) {
-  const std::vector<std::tuple<const char*, const char*, std::function<Figure(const RunData&)>>> kinds{
-      {"rates", "What the law grants, what the link drains, and what the receiver takes to its disk.", rates},
-      {"tx_queue", "Held within the safe range, the link neither runs dry nor does the queue overflow.", [](const RunData& r) { return buffer(r, 0); }},
-      {"rx_ring", "As the receiver reports it.", [](const RunData& r) { return buffer(r, 1); }},
-      {"app_buffer", "As the receiver reports it.", [](const RunData& r) { return buffer(r, 2); }},
-      {"bottleneck", "The term that was the smallest, and so set the rate.", bottleneck},
-      {"delay", "Smoothed round trip, and the time that a frame waits in our queue.", delay},
-      {"cpu", "All threads of this end, user and system time; 100 % is one core.",
+std::vector<Entry> legend_of(const Plate& plate) {
+  std::vector<Entry> entries;
+  const auto add = [&](Entry entry) {
+    if (std::ranges::find(entries, entry.label, &Entry::label) == entries.end()) entries.push_back(std::move(entry));
+  };
+  for (const Figure& figure : plate.figures) {
+    for (const Curve& curve : figure.curves) add({.label = curve.label, .ink = curve.ink, .stroke = curve.stroke});
+    for (const Band& band : figure.bands) add({.label = band.label, .ink = band.ink, .is_area = true, .opacity = band.opacity + 0.08});
+    for (const Share& share : figure.stack.shares) add({.label = share.label, .ink = share.ink, .is_area = true});
+  }
+  return entries;
+}
+
+std::vector<Plate> plates_of(const std::vector<RunData>& runs, const std::vector<std::string>& only) {
+  struct Kind {
+    const char* caption;
+    std::function<Figure(const RunData&)> make;
+  };
+  const std::array<Kind, plate_names.size()> kinds{{
+      {"What the law grants, what left our queue, and what the receiver takes to its disk; headers counted. Where more is granted than leaves, the limit of our queue holds the sender.", rates},
+      {"Held within the safe range, the link neither runs dry nor does the queue overflow.", [&runs](const RunData& r) { return buffer(r, 0, reach_of(runs, 0)); }},
+      {"As the receiver reports it. A target above what is held means that this buffer does not limit.", [&runs](const RunData& r) { return buffer(r, 1, reach_of(runs, 1)); }},
+      {"As the receiver reports it.", [&runs](const RunData& r) { return buffer(r, 2, reach_of(runs, 2)); }},
+      {"The term that was the smallest, and so set the rate.", bottleneck},
+      {"Smoothed round trip, and the time that a frame waits in our queue.", delay},
+      {"All threads of this end, user and system time; 100 % is one core.",
        [](const RunData& r) { return counted(r, "CPU", "CPU time [% of a core]", {{cpu_step, 1e-7, "this process", Ink::vermillion}}); }},
-      {"wakeups", "What the engine core does for its bursts.",
+      {"What the engine core does for its bursts.",
        [](const RunData& r) {
          return counted(r, "Wake-ups and system calls", "per second", {{wakeups, 1, "wake-ups", Ink::blue}, {syscalls, 1, "system calls", Ink::orange}});
        }},
-      {"losses", "Lost: told by the receiver. Refused: our own queue did not take it.",
+      {"Lost: told by the receiver. Refused: our own queue did not take it.",
        [](const RunData& r) {
          return counted(r, "Losses", "packets per second", {{lost_step, 1, "lost", Ink::vermillion}, {refused_step, 1, "refused", Ink::purple}});
-       }}};
+       }}}};
   std::vector<Plate> plates;
-  double x_max = 0;
-  for (const RunData& run : runs) x_max = std::max(x_max, std::chrono::duration<double>(run.span).count());
-  for (const auto& [id, caption, make] : kinds) {
-    Plate plate{.id = id, .title = {}, .y_label = {}, .caption = caption, .figures = {}, .x_max = std::max(x_max, 1e-3), .y_max = 0};
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    if (!only.empty() && std::ranges::find(only, plate_names[k]) == only.end()) continue;
+    Plate plate{.id = std::string{plate_names[k]}, .title = {}, .y_label = {}, .caption = kinds[k].caption, .figures = {}};
     for (const RunData& run : runs) {
-      Figure figure = make(run);
-      if (!figure.is_empty()) {
-        plate.title = figure.title;
-        plate.y_label = figure.y_label;
-        plate.y_max = std::max(plate.y_max, figure.y_max);
-      }
-      plate.figures.push_back(std::move(figure));
+      plate.figures.push_back(kinds[k].make(run));
+      Figure& figure = plate.figures.back();
+      figure.x_max = std::max(std::chrono::duration<double>(run.span).count(), 1e-3);
+      if (!(figure.y_max > 0)) figure.y_max = 1;
+      if (!figure.is_empty()) plate.title = figure.title, plate.y_label = figure.y_label;
     }
-    if (!(plate.y_max > 0)) plate.y_max = 1;
+    if (plate.title.empty()) continue;
+    std::vector<Figure*> all, drawn;
+    for (Figure& figure : plate.figures) {
+      all.push_back(&figure);
+      if (!figure.is_empty()) drawn.push_back(&figure);
+    }
+    join_axes(all, &Figure::x_max, "a time axis of its own");
+    join_axes(drawn, &Figure::y_max, "a scale of its own");
     use_megabytes(plate);
-    if (!plate.title.empty()) plates.push_back(std::move(plate));
+    plates.push_back(std::move(plate));
   }
   return plates;
 }

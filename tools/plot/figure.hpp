@@ -6,7 +6,9 @@
 //                                         └─▶ gnuplot.cpp (SVG, PNG)
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/plot/run_data.hpp"
@@ -57,21 +59,34 @@ struct Figure {
   std::vector<Curve> curves;
   Stack stack;
   std::string note;           ///< what the axis does not show
-  double y_max = 1;           ///< what this run needs
+  double x_max = 1, y_max = 1;  ///< ends of the axes, in seconds and in y_label's unit
   [[nodiscard]] bool is_empty() const { return bands.empty() && curves.empty() && stack.shares.empty(); }
 };
 
-/// Plate: the same figure of each run, on common axes. Figures by run; one may be empty.
+/// Plate: the same figure of each run, on common axes, but for runs that would be lost on them: those have axes of their own, and
+/// say so. Figures by run; one may be empty.
 struct Plate {
   std::string id, title, y_label, caption;
   std::vector<Figure> figures;
-  double x_max = 1, y_max = 1;
 };
 
-/// plates_of makes the plates that at least one run has data for. Times are seconds since each run's first row.
-[[nodiscard]] std::vector<Plate> plates_of(const std::vector<RunData>& runs);
+inline constexpr std::array<std::string_view, 9> plate_names{"rates", "tx_queue", "rx_ring", "app_buffer", "bottleneck", "delay", "cpu", "wakeups", "losses"};
 
-/// ticks_of gives round numbers from 0 to at most `most`, about `wanted` of them.
+/// plates_of makes the plates that at least one run has data for, of `only` alone where that is not empty. Times are seconds since
+/// each run's first row.
+[[nodiscard]] std::vector<Plate> plates_of(const std::vector<RunData>& runs, const std::vector<std::string>& only = {});
+
+/// Entry: what stands in a plate's legend, once per label.
+struct Entry {
+  std::string label;
+  Ink ink = Ink::grey;
+  bool is_area = false;
+  Stroke stroke = Stroke::solid;  ///< of a line
+  double opacity = 1;             ///< of an area
+};
+[[nodiscard]] std::vector<Entry> legend_of(const Plate& plate);
+
+/// ticks_of gives round numbers from 0 to at most `most`, not more than `wanted` steps of them.
 [[nodiscard]] std::vector<double> ticks_of(double most, int wanted);
 /// tick_text writes one without digits that say nothing.
 [[nodiscard]] std::string tick_text(double value);

@@ -19,8 +19,8 @@ body{margin:0 auto;max-width:1240px;padding:16px 20px 40px;background:#fff;color
 h1{font-size:1.45em;margin:.3em 0 .2em}h2{font-size:1.1em;margin:0}p{margin:.2em 0 .5em}
 .about{color:#555;font-size:.88em;overflow-wrap:anywhere}
 .scroll{overflow-x:auto}
-table{border-collapse:collapse;margin:.8em 0;font-size:.9em}th,td{padding:.25em .9em .25em 0;text-align:right;white-space:nowrap;border-bottom:1px solid #ddd}
-th:first-child,td:first-child{text-align:left}th{font-weight:600}
+table{border-collapse:collapse;margin:.8em 0;font-size:.9em}th,td{padding:.25em .9em .25em 0;text-align:right;vertical-align:top;border-bottom:1px solid #ddd}
+th:first-child,td:first-child{text-align:left}table{min-width:min(100%,420px)}th{font-weight:600}
 main,.runs{display:grid;gap:22px 28px;grid-template-columns:repeat(auto-fit,minmax(min(100%,460px),1fr))}
 .many{grid-template-columns:minmax(0,1fr)}
 section{min-width:0}figure{margin:0;min-width:0}figcaption{font-weight:600;font-size:.9em;overflow-wrap:anywhere}
@@ -30,44 +30,27 @@ svg text{font:13px system-ui,"DejaVu Sans",Arial,sans-serif;fill:#222}svg .a{fon
 .legend{display:flex;flex-wrap:wrap;gap:2px 16px;margin:.3em 0;padding:0;list-style:none;font-size:.86em}
 .k{width:26px;height:12px;margin-right:6px;vertical-align:-1px}
 .note{color:#555;font-size:.84em}
-@media(max-width:600px){body{padding:12px 12px 30px}th,td{white-space:normal;padding-right:.5em;vertical-align:top}}
+@media(max-width:600px){body{padding:12px 12px 30px}th,td{padding-right:.5em}}
 @media print{body{padding:0}section{break-inside:avoid}}
 )";
 
-/// Legend keeps one entry per label, in the order in which they are drawn.
-class Legend {
- public:
-  void add(const std::string& label, const std::string& swatch) {
-    if (std::ranges::find(labels_, label) != labels_.end()) return;
-    labels_.push_back(label);
-    html_ += "<li>" + swatch + escape(label) + "</li>";
-  }
-  [[nodiscard]] std::string html() const { return "<ul class=\"legend\">" + html_ + "</ul>"; }
-
- private:
-  std::vector<std::string> labels_;
-  std::string html_;
-};
-
-std::string legend_of(const Plate& plate) {
-  Legend legend;
-  for (const Figure& figure : plate.figures) {
-    for (const Curve& curve : figure.curves) legend.add(curve.label, swatch_of(curve.ink, curve.stroke));
-    for (const Band& band : figure.bands) legend.add(band.label, swatch_of(band.ink, band.opacity + 0.08));
-    for (const Share& share : figure.stack.shares) legend.add(share.label, swatch_of(share.ink, 1.0));
-  }
-  return legend.html();
+std::string legend_html(const Plate& plate) {
+  std::string items;
+  for (const Entry& entry : legend_of(plate))
+    items += "<li>" + (entry.is_area ? swatch_of(entry.ink, entry.opacity) : swatch_of(entry.ink, entry.stroke)) + escape(entry.label) + "</li>";
+  return "<ul class=\"legend\">" + items + "</ul>";
 }
 
 std::string section_of(const std::vector<RunData>& runs, const Plate& plate) {
   std::string out = fmt::format("<section id=\"{}\"><h2>{}</h2><p class=\"note\">{}</p>{}<div class=\"runs\">", plate.id, escape(plate.title), escape(plate.caption),
-                                legend_of(plate));
+                                legend_html(plate));
   for (std::size_t i = 0; i < runs.size(); ++i) {
     out += "<figure>";
     if (runs.size() > 1) out += "<figcaption>" + escape(runs[i].label) + "</figcaption>";
-    if (plate.figures[i].is_empty()) out += "<p class=\"note\">not in this trace</p>";
-    else out += svg_of(plate, plate.figures[i], runs[i].label);
-    if (!plate.figures[i].note.empty()) out += "<p class=\"note\">" + escape(plate.figures[i].note) + "</p>";
+    const Figure& figure = plate.figures[i];
+    if (!figure.is_empty()) out += svg_of(plate, figure, runs[i].label);
+    else if (figure.note.empty()) out += "<p class=\"note\">not in this trace</p>";
+    if (!figure.note.empty()) out += "<p class=\"note\">" + escape(figure.note) + "</p>";
     out += "</figure>";
   }
   return out + "</div></section>\n";
@@ -90,17 +73,25 @@ std::string table_of(const std::vector<RunData>& runs) {
     out += "</tr>";
   };
   const auto mean = [](const RunData& run, std::size_t quantity, double unit, const char* digits) {
-    return run.has(quantity) ? fmt::format(fmt::runtime(digits), run.whole[quantity].mean() * unit) : std::string{"-"};
+    return run.has(quantity) ? fmt::format(fmt::runtime(digits), run.over_time[quantity].mean() * unit) : std::string{"-"};
   };
+  const auto has_any = [&](const auto& has) { return std::ranges::any_of(runs, has); };
   row("law", [](const RunData& r) { return r.law.empty() ? "-" : r.law; });
   row("duration", [](const RunData& r) { return fmt::format("{:.2f} s", std::chrono::duration<double>(r.span).count()); });
   row("rows", [](const RunData& r) { return std::to_string(r.rows); });
-  row("drained by the link, mean of rows", [&](const RunData& r) { return mean(r, of(0, drain), 8e-6, "{:.1f} Mbit/s"); });
-  row("our queue: held, mean of rows", [&](const RunData& r) { return mean(r, of(0, occupancy), 1e-3, "{:.0f} kB"); });
+  const auto left = [](const RunData& r) { return r.has(drained_step) && r.span > Nanos{0} ? r.whole[drained_step].sum / std::chrono::duration<double>(r.span).count() : 0; };
+  row("left our queue, with headers, mean", [&](const RunData& r) { return r.has(drained_step) ? fmt::format("{:.1f} Mbit/s", 8e-6 * left(r)) : std::string{"-"}; });
+  if (has_any([](const RunData& r) { return r.capacity.is_known(); })) {
+    row("capacity of the link, mean", [](const RunData& r) { return r.capacity.is_known() ? fmt::format("{:.1f} Mbit/s", 8e-6 * r.capacity_mean()) : std::string{"-"}; });
+    row("of the capacity", [&](const RunData& r) { return r.capacity_mean() > 0 && r.has(drained_step) ? percent(left(r) / r.capacity_mean()) : std::string{"-"}; });
+  }
+  row("our queue: held, mean", [&](const RunData& r) { return mean(r, of(0, occupancy), 1e-3, "{:.0f} kB"); });
   row("our queue: below / in / above its safe range", [](const RunData& r) { return range_text(r.ranges[0]); });
   row("receiver's ring: below / in / above", [](const RunData& r) { return range_text(r.ranges[1]); });
   row("receiver's blocks: below / in / above", [](const RunData& r) { return range_text(r.ranges[2]); });
-  row("round trip, mean of rows", [&](const RunData& r) { return mean(r, srtt, 1e-6, "{:.2f} ms"); });
+  if (has_any([](const RunData& r) { return r.ranges[0].none > 0; }))
+    row("our queue: too small for a safe range", [](const RunData& r) { return r.ranges[0].known() > 0 ? percent(r.ranges[0].none / r.ranges[0].known()) : std::string{"-"}; });
+  row("round trip, mean", [&](const RunData& r) { return mean(r, srtt, 1e-6, "{:.2f} ms"); });
   row("bottleneck", [](const RunData& r) {
     std::string text;
     for (std::size_t k = 0; k < bottleneck_names.size(); ++k)

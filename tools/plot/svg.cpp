@@ -28,6 +28,8 @@ class Canvas {
 
   std::string draw(const Figure& figure, std::string_view label) {
     put("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">", size_.width, size_.height, escape(fmt::format("{}, {}", plate_.title, label)));
+    x_max_ = figure.x_max;
+    y_max_ = figure.y_max;
     grid();
     // A picture within the picture is cut at its edges.
     put("<svg x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" viewBox=\"{0} {1} {2} {3}\" overflow=\"hidden\">", left, top, size_.width - left - right,
@@ -46,21 +48,21 @@ class Canvas {
   void put(fmt::format_string<Args...> text, Args&&... args) {
     fmt::format_to(std::back_inserter(out_), text, std::forward<Args>(args)...);
   }
-  [[nodiscard]] double x(double value) const { return left + value / plate_.x_max * (size_.width - left - right); }
+  [[nodiscard]] double x(double value) const { return left + value / x_max_ * (size_.width - left - right); }
   /// Beyond the axis by a little: the clip cuts it there, and numbers stay short.
   [[nodiscard]] double y(double value) const {
-    const double share = std::clamp(value / plate_.y_max, -0.05, 1.05);
+    const double share = std::clamp(value / y_max_, -0.05, 1.05);
     return size_.height - bottom - share * (size_.height - top - bottom);
   }
   /// at writes a point with a tenth of a unit, which is finer than a pixel.
   void at(double px, double py) { put("{:.6g} {:.6g} ", std::round(px * 10) / 10, std::round(py * 10) / 10); }
 
   void grid() {
-    for (const double tick : ticks_of(plate_.y_max, 5)) {
+    for (const double tick : ticks_of(y_max_, 6)) {
       put("<path class=\"g\" d=\"M{} {:.1f}H{}\"/>", left, y(tick), size_.width - right);
       put("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>", left - 7, y(tick) + 4.5, tick_text(tick));
     }
-    for (const double tick : ticks_of(plate_.x_max, 6)) {
+    for (const double tick : ticks_of(x_max_, 9)) {
       put("<path class=\"g\" d=\"M{:.1f} {}V{}\"/>", x(tick), top, size_.height - bottom);
       put("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>", x(tick), size_.height - bottom + 18, tick_text(tick));
     }
@@ -125,6 +127,7 @@ class Canvas {
 
   const Plate& plate_;
   const SvgSize size_;
+  double x_max_ = 1, y_max_ = 1;
   std::string out_;
 };
 

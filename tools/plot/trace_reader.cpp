@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace onehop::plot {
@@ -23,7 +24,7 @@ std::string shown(std::string_view cell) {
 
 class Parser {
  public:
-  Parser(std::istream& in, const std::string& name, std::span<const std::string_view> wanted) : in_{in}, name_{name}, wanted_{wanted} {}
+  Parser(std::istream& in, const Table& table, std::span<const std::string_view> wanted) : in_{in}, table_{table}, wanted_{wanted} {}
 
   Result<TraceHead> run(const std::function<void(const TraceRow&)>& take) {
     TraceHead head;
@@ -42,8 +43,9 @@ class Parser {
   }
 
  private:
-  [[nodiscard]] Error refuse(std::string cause, std::string hint = "Is it a file of 'onehop send --trace'?") const {
-    return {ExitCode::local_file_error, "read the trace " + name_, fmt::format("line {}: {}", std::max<std::size_t>(number_, 1), cause), std::move(hint)};
+  [[nodiscard]] Error refuse(std::string cause, std::string hint = {}) const {
+    if (hint.empty()) hint = "Is it a file of '" + table_.maker + "'?";
+    return {ExitCode::local_file_error, fmt::format("read the {} {}", table_.what, table_.name), fmt::format("line {}: {}", std::max<std::size_t>(number_, 1), cause), std::move(hint)};
   }
   [[nodiscard]] Error refuse_cell(std::size_t column, std::string_view what) const {
     return refuse(fmt::format("column {} ({}): {} {}", column + 1, columns_[column], shown(cells_[column]), what));
@@ -84,7 +86,8 @@ class Parser {
     at_ = place_of("t_ns");
     bottleneck_ = place_of("bottleneck");
     law_ = place_of("law");
-    for (const char* name : {"t_ns", "rate_bytes_per_s", "bottleneck"})
+    if (at_ == missing) return refuse("there is no column 't_ns'");
+    for (const std::string_view name : table_.needed)
       if (place_of(name) == missing) return refuse(fmt::format("there is no column '{}'", name));
     return success();
   }
@@ -119,7 +122,8 @@ class Parser {
     ONEHOP_TRY(at, number_at(at_));
     if (at < last_ || at > (std::int64_t{1} << 62)) return refuse_cell(at_, at < 0 ? "is no time" : at < last_ ? "is before the row before it" : "is no time");
     last_ = at;
-    return TraceRow{Nanos{at}, values, cells_[bottleneck_], law_ == missing ? std::string_view{} : cells_[law_]};
+    const auto word = [&](std::size_t place) { return place == missing ? std::string_view{} : cells_[place]; };
+    return TraceRow{Nanos{at}, values, word(bottleneck_), word(law_)};
   }
 
   Result<std::int64_t> number_at(std::size_t column) const {
@@ -137,7 +141,7 @@ class Parser {
   }
 
   std::istream& in_;
-  const std::string& name_;
+  const Table& table_;
   std::span<const std::string_view> wanted_;
   std::string line_;
   std::size_t number_ = 0;  // of the line, from 1
@@ -150,9 +154,14 @@ class Parser {
 
 }  // namespace
 
+Result<TraceHead> read_table(std::istream& in, const Table& table, std::span<const std::string_view> wanted, const std::function<void(const TraceRow&)>& take) {
+  return Parser{in, table, wanted}.run(take);
+}
+
 Result<TraceHead> read_trace(std::istream& in, const std::string& name, std::span<const std::string_view> wanted,
                              const std::function<void(const TraceRow&)>& take) {
-  return Parser{in, name, wanted}.run(take);
+  static constexpr std::array<std::string_view, 2> needed{"rate_bytes_per_s", "bottleneck"};
+  return read_table(in, {.name = name, .what = "trace", .maker = "onehop send --trace", .needed = needed}, wanted, take);
 }
 
 }  // namespace onehop::plot

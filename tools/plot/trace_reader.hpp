@@ -32,6 +32,16 @@ struct TraceRow {
   std::string_view bottleneck, law;  ///< valid during the call only
 };
 
+/// Table: what a file is, for messages, and the columns that it has to have beside t_ns.
+struct Table {
+  std::string name, what, maker;
+  std::span<const std::string_view> needed;
+};
+
+/// read_table calls `take` for each row of a table over time.
+[[nodiscard]] Result<TraceHead> read_table(std::istream& in, const Table& table, std::span<const std::string_view> wanted,
+                                           const std::function<void(const TraceRow&)>& take);
+
 /// read_trace calls `take` for each row. `name` is for messages. A trace has the columns t_ns, rate_bytes_per_s and bottleneck, at
 /// least one row, times that never go back, and a newline behind its last row. Error local_file_error where it has not.
 [[nodiscard]] Result<TraceHead> read_trace(std::istream& in, const std::string& name, std::span<const std::string_view> wanted,
