@@ -138,6 +138,37 @@ TEST_CASE("a small terminal keeps title, progress and bars, and gives up what ex
   CHECK(lines_in(text).size() == 11);
 }
 
+TEST_CASE("ten rows have a bar for each buffer and name the bottleneck", "[tools][watch]") {
+  const auto lines = lines_in(picture(sample_telemetry(), {.columns = 80, .rows = 10, .is_utf8 = false, .has_color = false}));
+  CHECK(lines.size() == 10);
+  CHECK(std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with('['); }) == 4);
+  CHECK(lines.back() == "bottleneck: the link");
+}
+
+TEST_CASE("what is told of the law goes on in the next row, and crossed ends are no range", "[tools][watch]") {
+  Telemetry t = sample_telemetry();
+  t.is_degraded = true;
+  t.link_source = "nl80211+softnet";
+  t.buffers[0].under = kib(640);
+  t.buffers[0].over = kib(200);
+  const std::string text = picture(t, {.columns = 80, .rows = 24, .is_utf8 = false, .has_color = false});
+  CAPTURE(text);
+  CHECK(text.find("law auto, eager repair, queue read by port, no safe range\n  link by nl80211+softnet\n  alpha 1.00") != std::string::npos);
+  CHECK(text.find("too small for a safe range") != std::string::npos);
+  CHECK(text.find("dry below 655 kB, full above 205 kB") != std::string::npos);
+}
+
+TEST_CASE("before a session there is a title and no empty bars", "[tools][watch]") {
+  Telemetry t;
+  t.pid = 12;
+  t.role = "recv";
+  t.phase = "listening";
+  const auto lines = lines_in(picture(t, {.columns = 80, .rows = 24, .is_utf8 = false, .has_color = false}));
+  REQUIRE(lines.size() == 2);
+  CHECK_THAT(lines[0], Catch::Contains("onehop recv") && Catch::EndsWith("listening"));
+  CHECK(lines[1] == "no sender yet");
+}
+
 TEST_CASE("a bar shows held, target and safe range where they are, without colour", "[tools][watch]") {
   const auto flat = [](const BufferView& b) {
     std::string text;

@@ -148,7 +148,7 @@ Reach reach_of(const std::vector<RunData>& runs, std::size_t b) {
   for (const RunData& run : runs) {
     const auto most = [&](BufferQuantity q) { return run.has(of(b, q)) ? run.whole[of(b, q)].most * 1e-3 : 0; };
     reach.high = std::max({reach.high, 1.1 * most(occupancy), 1.3 * most(target)});
-    reach.end = std::max({reach.end, most(over), most(limit), most(under)});
+    reach.end = std::max({reach.end, most(over), most(limit)});
   }
   return reach;
 }

@@ -192,7 +192,7 @@ std::string axes_of(const Sheet& sheet, const Cell& cell, const Figure& figure, 
   }
   const auto step = [](const std::vector<double>& ticks) { return ticks.size() > 1 ? ticks[1] : 1.0; };
   // Its place is ours: gnuplot would put it as far out as the numbers are wide.
-  return out + fmt::format("set xtics {:.6g}\nset ytics {:.6g}\nset label {} at screen {:.5f},{:.5f} rotate by 90 center front tc rgb '#222222'\n", step(ticks_of(figure.x_max, 9)),
+  return out + fmt::format("set xtics nomirror {:.6g}\nset ytics nomirror {:.6g}\nset label {} at screen {:.5f},{:.5f} rotate by 90 center front tc rgb '#222222'\n", step(ticks_of(figure.x_max, 9)),
                            step(ticks_of(figure.y_max, 6)), in_quotes(plain(y_label)), sheet.x(cell.x + 14), sheet.y(cell.top + plot_height / 2.0));
 }
 
@@ -222,7 +222,7 @@ std::string script_of(const std::vector<RunData>& runs, const std::vector<Plate>
     const std::vector<std::string> notes = figure.is_empty() ? std::vector<std::string>{} : notes_of(figure, cell.width - margin_left - margin_right);
     for (std::size_t i = 0; i < notes.size(); ++i)
       plots += sheet.label(cell.x + cell.width - margin_right, cell.top + plot_height + margin_below + note_height * static_cast<int>(i), notes[i], 9, "right");
-    plots += axes_of(sheet, cell, figure, plate.y_label) + plot.command() + "unset label; unset arrow; unset object; set border 3; set tics nomirror; set xlabel 'time [s]'\n";
+    plots += axes_of(sheet, cell, figure, plate.y_label) + plot.command() + "unset label; unset arrow; unset object; set border 3; set tics nomirror; set xlabel 'time [s]' offset 0,0.4\n";
   }
   std::string out = fmt::format("# made by onehop {}: {}\n# Run it with gnuplot to draw {} and {} again.\n", plain(text.version), plain(text.command_line),
                                 plain(pictures.svg), plain(pictures.png));

@@ -56,7 +56,6 @@ Line title(const Telemetry& t, const ScreenOptions& o) {
 }
 
 Line progress(const Telemetry& t, const ScreenOptions& o) {
-  if (t.bytes_expected == 0) return {{{"no session", Style::faint}}, keep_progress};
   const double share = std::min(1.0, static_cast<double>(t.bytes_done) / static_cast<double>(t.bytes_expected));
   // 100 % is for what is verified and on disk.
   const double shown = t.phase == "done" ? 100 : std::min(99.0, 100 * share);
@@ -82,7 +81,7 @@ Line times(const Telemetry& t) {
   std::string text = fmt::format("elapsed {}   ETA {}   average {}   round trip {:.1f} ms", format_span(seconds),
                                  t.eta_seconds ? format_span(*t.eta_seconds) : "-:--", format_rate({static_cast<std::int64_t>(average)}),
                                  static_cast<double>(t.srtt.count()) / 1e6);
-  return {{{std::move(text)}}, keep_rates - 1};
+  return {{{std::move(text)}}, keep_bar - 1};  // in ten rows there are bars for all buffers
 }
 
 Line history_line(const History& history, const ScreenOptions& o) {
@@ -121,7 +120,8 @@ void add_buffer(const Telemetry& t, std::size_t i, const ScreenOptions& o, std::
   std::string numbers = "held " + bytes(b.occupancy);
   if (b.capacity > Bytes{0}) numbers += " of " + bytes(b.capacity);
   if (b.target > Bytes{0}) numbers += "  target " + bytes(b.target);
-  if (b.under && b.over) numbers += fmt::format("  safe {} to {}", bytes(*b.under), bytes(*b.over));
+  if (b.under && b.over && *b.under > *b.over) numbers += fmt::format("  dry below {}, full above {}", bytes(*b.under), bytes(*b.over));
+  else if (b.under && b.over) numbers += fmt::format("  safe {} to {}", bytes(*b.under), bytes(*b.over));
   else if (b.under) numbers += fmt::format("  safe from {}", bytes(*b.under));
   if (b.refused_total > 0) numbers += fmt::format("  refused {}", b.refused_total);
   out.push_back({{{std::move(numbers), Style::faint}}, keep_numbers});
@@ -141,17 +141,22 @@ std::vector<Line> law_lines(const Telemetry& t, const ScreenOptions& o) {
   if (t.role != "send") return out;
   const std::string_view why = words_of(t.bottleneck);
   out.push_back({{{"bottleneck: "}, {std::string{why}, Style::strong}}, keep_rates - 2});
-  std::string text = fmt::format("law {}, {} repair, queue read by {}", t.law, t.repair, t.sensor);
-  if (t.is_degraded) text += ", degraded: no safe range";
-  if (t.link_source != "none") text += ", link by " + t.link_source;
-  std::vector<std::string> rows{std::move(text)};
+  std::vector<std::string> rows{"law " + t.law};
+  const auto add = [&](const std::string& word, const char* between, std::size_t rows_max) {
+    if (rows.back().size() + std::string_view{between}.size() + word.size() <= o.columns) rows.back() += between + word;
+    else if (rows.size() < rows_max) rows.push_back("  " + word);
+  };
+  add(t.repair + " repair", ", ", 2);
+  add("queue read by " + t.sensor, ", ", 2);
+  if (t.is_degraded) add("no safe range", ", ", 2);
+  if (t.link_source != "none") add("link by " + t.link_source, ", ", 2);
+  const std::size_t plain_rows = rows.size();
   for (const auto& [key, value] : t.details) {
     const std::string word = detail_text(key, value);
-    if (rows.size() == 1) rows.push_back("  " + word);
-    else if (rows.back().size() + word.size() + 3 <= o.columns) rows.back() += "   " + word;
-    else if (rows.size() < 3) rows.push_back("  " + word);
+    if (rows.size() == plain_rows) rows.push_back("  " + word);
+    else add(word, "   ", plain_rows + 2);
   }
-  for (std::size_t i = 0; i < rows.size(); ++i) out.push_back({{{rows[i], i == 0 ? Style::plain : Style::faint}}, keep_law - static_cast<int>(i)});
+  for (std::size_t i = 0; i < rows.size(); ++i) out.push_back({{{rows[i], i < plain_rows ? Style::plain : Style::faint}}, keep_law - static_cast<int>(i)});
   return out;
 }
 
@@ -206,6 +211,8 @@ std::size_t columns_of(std::string_view text) {
 }
 
 std::vector<Line> lines_of(const Telemetry& t, const History& history, const ScreenOptions& o) {
+  // Before a session there is nothing that a bar or a rate could tell.
+  if (t.bytes_expected == 0) return {title(t, o), {{{t.role == "send" ? "no session yet" : "no sender yet", Style::faint}}, keep_progress}};
   std::vector<Line> out{title(t, o), progress(t, o), rates(t), times(t)};
   if (history.size() > 1) out.push_back(history_line(history, o));
   for (std::size_t i = 0; i < buffer_names.size(); ++i) add_buffer(t, i, o, out);
