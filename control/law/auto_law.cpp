@@ -12,7 +12,7 @@ namespace {
 constexpr Gain claim_wired{900}, claim_wifi{600};  // of a claimed rate, for the start
 constexpr std::int64_t capacity_threshold_permille = 200;  // rate control of Wi-Fi hops by 10 % all the time
 constexpr double growth_step = 1.25, growth_max = 4.0, growth_decay = 0.9;
-constexpr double room_fall = 0.02, room_fall_fast = 0.2, room_rise = 0.1, room_min = 0.0, room_max = 4.0;
+constexpr double room_fall = 0.02, room_fall_fast = 0.2, room_rise = 0.1, room_min = 0.0, room_max = 1.75;
 constexpr std::int64_t full_permille = 985;
 constexpr std::int32_t full_windows_sure = 1;
 constexpr Gain reached_gain{1300};
