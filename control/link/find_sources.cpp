@@ -40,12 +40,12 @@ class NetlinkEvents final : public LinkEvents {
   std::optional<LinkState> poll() override {
     bool is_ours = false;
     // Events only say that something happened: several may wait, and a full socket drops some. The state is asked for.
-    socket_.receive_pending([&](const nlmsghdr* message) {
+    const bool is_whole = socket_.receive_pending([&](const nlmsghdr* message) {
       if (message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK) return;
       if (message->nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg))) return;
       is_ours |= static_cast<const ifinfomsg*>(mnl_nlmsg_get_payload(message))->ifi_index == ifindex_;
     });
-    if (!is_ours) return std::nullopt;
+    if (!is_ours && is_whole) return std::nullopt;
     return read_link_state(ifindex_);
   }
 

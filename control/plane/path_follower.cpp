@@ -249,18 +249,30 @@ Result<void> PathFollower::look() {
     return success();
   }
   route_ = std::move(route.value());
-  const IpAddress& next_hop = route_.gateway ? *route_.gateway : options_.peer.address;
   std::optional<MacAddress> mac;
-  if (route_.link.has_neighbours) mac = read_neighbour(socket, route_.link.ifindex, next_hop);
-  if (route_.link.has_neighbours && route_.link.is_up && !mac) ask_neighbour(next_hop, route_.link);
+  if (route_.link.has_neighbours) mac = read_neighbour(socket, route_.link.ifindex, next_hop());
+  if (route_.link.has_neighbours && route_.link.is_up && !mac) ask_neighbour(next_hop(), route_.link);
   update_ = make_update(route_.link, mac);
   return success();
 }
 
+bool PathFollower::is_news(const nlmsghdr* message) const {
+  if (message->nlmsg_type != RTM_NEWNEIGH && message->nlmsg_type != RTM_DELNEIGH) return true;
+  if (message->nlmsg_len < NLMSG_LENGTH(sizeof(ndmsg))) return false;
+  const auto* info = static_cast<const ndmsg*>(::mnl_nlmsg_get_payload(message));
+  if (info->ndm_ifindex != route_.link.ifindex || info->ndm_family != family_of(next_hop())) return false;
+  bool is_ours = false;
+  for_each_attribute(message, sizeof(ndmsg), [&](const nlattr* attribute) {
+    if (::mnl_attr_get_type(attribute) == NDA_DST) is_ours = read_address(attribute, next_hop().is_v6).bytes == next_hop().bytes;
+  });
+  return is_ours;
+}
+
 std::optional<PathUpdate> PathFollower::poll(Instant now) {
-  const std::size_t news = events_.receive_pending([](const nlmsghdr*) {});
+  bool has_news = false;
+  const bool is_whole = events_.receive_pending([&](const nlmsghdr* message) { has_news = has_news || is_news(message); });
   const bool is_retry_due = !update_.has_neighbour && now - looked_at_ >= retry_period;
-  if (news == 0 && !is_retry_due) return std::nullopt;
+  if (!has_news && is_whole && !is_retry_due) return std::nullopt;
   looked_at_ = now;
   const PathUpdate before = update_;
   (void)look();  // after the first time it fails only when netlink itself does; what was known stays

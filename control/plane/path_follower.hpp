@@ -55,14 +55,19 @@ class PathFollower {
 
   [[nodiscard]] const RouteInfo& route() const noexcept { return route_; }
   [[nodiscard]] const PathUpdate& update() const noexcept { return update_; }
-  /// poll reads pending notifications, looks again if there were any (and every second while the neighbour is not
+  /// poll reads pending notifications, looks again if one concerns the path (and every second while the neighbour is not
   /// known), and returns the new PathUpdate if it differs. Without news it costs one recv().
   [[nodiscard]] std::optional<PathUpdate> poll(Instant now);
+  /// fd becomes readable when there are notifications for poll(). To wait for, not to read.
+  [[nodiscard]] int fd() const noexcept { return events_.fd(); }
 
  private:
   PathFollower(NetlinkSocket events, PathOptions options) : events_{std::move(events)}, options_{std::move(options)} {}
   /// look finds everything afresh. When there is no route the last one stays, with is_link_up false.
   [[nodiscard]] Result<void> look();
+  /// is_news: every notification but those of other neighbours, of which a busy network has many.
+  [[nodiscard]] bool is_news(const nlmsghdr* message) const;
+  [[nodiscard]] const IpAddress& next_hop() const noexcept { return route_.gateway ? *route_.gateway : options_.peer.address; }
   [[nodiscard]] PathUpdate make_update(const LinkInfo& link, const std::optional<std::array<std::byte, 6>>& mac) const;
 
   NetlinkSocket events_;

@@ -177,6 +177,8 @@ Result<void> SessionBase::start_data(const crypto::ExporterContext& context, Dat
   peer_data_port_ = terms.port;
   ONEHOP_TRY(follower, PathFollower::open({plan.local, plan.peer, interface, dscp}));
   path_.emplace(std::move(follower));
+  ONEHOP_TRY(news, NewsWake::open(io_, path_->fd(), [channel = channel_] { channel->poke(); }));
+  news_ = std::move(news);
   plan.path = path_->update();
   if (const auto& gateway = path_->route().gateway)
     host_.on_notice("the route to " + plan.peer.address.text() + " leads through the gateway " + gateway->text() +
@@ -244,6 +246,7 @@ void SessionBase::follow_path() {
     command.path = *update;
     engine_->push(command);
   }
+  news_->arm();
 }
 
 std::optional<Error> SessionBase::fault_of(const Event& event, const file::Manifest& manifest) {
@@ -291,6 +294,8 @@ void SessionBase::drop_data() {
   if (data_) host_.stop_data();
   engine_.reset();
   data_.reset();
+  if (news_) news_->close();
+  news_.reset();
   path_.reset();
   is_path_proven_ = is_file_side_dead_ = false;
 }

@@ -3,7 +3,7 @@
 //
 //   open_data ─▶ (offer, accept) ─▶ start_data ─▶ prove ─▶ turns of 5 ms ─▶ wind_down
 //
-// A turn: messages in, events in, path news in; then sleep until a message comes or the poll is due. Plane thread only.
+// A turn: messages in, events in, path news in; then sleep until a message or path news come, or the poll is due. Plane thread only.
 #pragma once
 
 #include <boost/outcome/try.hpp>
@@ -15,6 +15,7 @@
 
 #include "control/plane/channel.hpp"
 #include "control/plane/engine_link.hpp"
+#include "control/plane/news_wake.hpp"
 #include "control/plane/path_follower.hpp"
 #include "control/plane/session.hpp"
 
@@ -89,6 +90,7 @@ class SessionBase {
   bool has_fragments_ = false;
   std::optional<EngineLink> engine_;
   std::optional<PathFollower> path_;
+  std::shared_ptr<NewsWake> news_;     ///< of the path; null as long as path_ is
   std::string peer_name_;              ///< for errors: address, or host and address
   std::uint16_t peer_data_port_ = 0;
   bool is_interrupted_ = false;

@@ -54,18 +54,20 @@ Result<void> NetlinkSocket::request(nlmsghdr* message, const std::function<void(
   }
 }
 
-std::size_t NetlinkSocket::receive_pending(const std::function<void(const nlmsghdr*)>& on_message) {
+bool NetlinkSocket::receive_pending(const std::function<void(const nlmsghdr*)>& on_message) {
   alignas(NLMSG_ALIGNTO) std::array<char, buffer_bytes> buffer;
-  std::size_t messages = 0;
+  bool is_whole = true;
   for (;;) {
     const ssize_t received = ::recv(fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (received <= 0) return messages;
+    if (received < 0 && errno == ENOBUFS) {
+      is_whole = false;
+      continue;
+    }
+    if (received <= 0) return is_whole;
     int left = static_cast<int>(received);
     for (auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data()); mnl_nlmsg_ok(header, left);
-         header = mnl_nlmsg_next(header, &left)) {
+         header = mnl_nlmsg_next(header, &left))
       on_message(header);
-      ++messages;
-    }
   }
 }
 

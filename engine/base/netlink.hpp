@@ -25,9 +25,9 @@ class NetlinkSocket {
   /// long as the kernel holds rtnl_lock, so it is never called on the engine core. Syscalls: sendto, recvmsg.
   [[nodiscard]] Result<void> request(nlmsghdr* message, const std::function<void(const nlmsghdr*)>& on_message);
 
-  /// receive_pending hands over what subscriptions delivered, without blocking; returns the number of messages.
-  /// Syscalls: recvmsg.
-  std::size_t receive_pending(const std::function<void(const nlmsghdr*)>& on_message);
+  /// receive_pending hands over what subscriptions delivered, without blocking. False: the socket was full, and others of
+  /// them are lost (netlink(7), ENOBUFS). Syscalls: recvmsg.
+  [[nodiscard]] bool receive_pending(const std::function<void(const nlmsghdr*)>& on_message);
 
   [[nodiscard]] int fd() const noexcept;
 
