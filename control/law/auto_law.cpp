@@ -286,7 +286,7 @@ BytesPerSecond AutoLaw::bound(const LinkSample& sample, BytesPerSecond base) noe
   }
   const BytesPerSecond least = ratio_.to_wire(params_.safe_range.rate_min);
   const BytesPerSecond most = ratio_.to_wire(params_.safe_range.rate_max);
-  const auto brake = brake_.step({.at = sample.at, .packets_sent_total = sample.path.packets_sent_total,
+  const auto brake = brake_.step({.at = sample.at, .packets_told_total = sample.path.packets_told_total,
                                   .packets_lost_total = sample.path.packets_lost_total,
                                   .receiver_drops_total = sample.path.rx_ring.refused_total,
                                   .mac = fresh(sample.facts.mac, sample.at), .srtt = sample.path.srtt,

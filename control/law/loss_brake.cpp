@@ -10,10 +10,12 @@ namespace {
 constexpr std::uint64_t packets_min = 200;  // [FWP]; fewer, and three lost packets are a verdict
 constexpr Nanos window_min{2ms};
 constexpr Nanos slice_span{100ms};
+constexpr Nanos memory{10s};                // [FWP] says long-term; shorter, and an overload of that length is what the path always loses
 constexpr Gain gain_brake{850};
 constexpr Gain gain_release{1020};
 constexpr double mac_gain = 0.125;
 constexpr double unknown_margin = 0.01;     // on the least loss seen, where the MAC does not tell
+constexpr double trial_ratio = 0.6;         // four steps of the brake; higher: the two losses are less than 3 sigma apart
 
 double ratio(std::uint64_t part, std::uint64_t whole) noexcept {
   return whole == 0 ? 0.0 : std::min(1.0, static_cast<double>(part) / static_cast<double>(whole));
@@ -21,7 +23,7 @@ double ratio(std::uint64_t part, std::uint64_t whole) noexcept {
 }  // namespace
 
 std::optional<BytesPerSecond> LossBrake::step(const LossReading& reading) noexcept {
-  const bool is_absurd = reading.packets_sent_total < window_.packets_sent_total ||
+  const bool is_absurd = reading.packets_told_total < window_.packets_told_total ||
                          reading.packets_lost_total < window_.packets_lost_total ||
                          reading.receiver_drops_total < window_.receiver_drops_total;
   if (!has_reading_ || is_absurd) {
@@ -31,26 +33,40 @@ std::optional<BytesPerSecond> LossBrake::step(const LossReading& reading) noexce
     has_mac_ = false;
     return cap_;
   }
-  const std::uint64_t sent = reading.packets_sent_total - window_.packets_sent_total;
+  const std::uint64_t told = reading.packets_told_total - window_.packets_told_total;
   // Losses are told by reports: over less than a report's distance, one report's losses stand against a few packets.
   const Nanos window = std::max({reading.srtt, reading.feedback_interval, window_min});
-  if (reading.at - window_.at < window || sent < packets_min) return cap_;
+  if (reading.at - window_.at < window || told < packets_min) return cap_;
   follow_mac(reading.mac);
   close_slice(reading);
 
-  const double loss = ratio(reading.packets_lost_total - window_.packets_lost_total, sent);
-  const double sigma = std::sqrt(loss * (1.0 - loss) / static_cast<double>(sent));
+  const double loss = ratio(reading.packets_lost_total - window_.packets_lost_total, told);
+  const double sigma = std::sqrt(loss * (1.0 - loss) / static_cast<double>(told));
+  const double packets_per_s = static_cast<double>(told) * 1e9 / static_cast<double>((reading.at - window_.at).count());
+  if (is_same_at_any_rate(loss, sigma, packets_per_s)) {
+    air_ = {.at = reading.at, .loss = loss};
+    cap_.reset();
+  }
+  const std::optional<double> expected = expected_loss(reading.at);
   if (reading.receiver_drops_total > window_.receiver_drops_total) {
     brake(reading, {});
-  } else if ((has_mac_loss_ || slice_count_ > 0) && loss > 1.5 * expected_loss() + 3.0 * sigma) {
+  } else if (expected && loss > 1.5 * *expected + 3.0 * sigma) {
+    if (!cap_) trial_ = {.loss = loss, .packets_per_s = packets_per_s};
     const Gain arrived{static_cast<std::int64_t>((1.0 - loss) * 1000.0)};
     brake(reading, reading.drain * arrived * gain_brake);
   } else {
     release(reading);
   }
+  if (!cap_) trial_.reset();
   window_ = reading;
   window_.mac = nullptr;
   return cap_;
+}
+
+bool LossBrake::is_same_at_any_rate(double loss, double sigma, double packets_per_s) const noexcept {
+  if (!trial_ || packets_per_s > trial_->packets_per_s * trial_ratio) return false;
+  const double overload = std::max(0.0, 1.0 - (1.0 - trial_->loss) * trial_->packets_per_s / packets_per_s);
+  return loss > std::max((trial_->loss + overload) / 2, overload + 3.0 * sigma);
 }
 
 void LossBrake::release(const LossReading& reading) noexcept {
@@ -83,9 +99,9 @@ void LossBrake::follow_mac(const MacCounters* mac) noexcept {
 
 void LossBrake::close_slice(const LossReading& reading) noexcept {
   if (reading.at - slice_.at < slice_span) return;
-  const std::uint64_t sent = reading.packets_sent_total - slice_.packets_sent_total;
-  if (sent >= packets_min) {
-    slices_[slice_next_] = ratio(reading.packets_lost_total - slice_.packets_lost_total, sent);
+  const std::uint64_t told = reading.packets_told_total - slice_.packets_told_total;
+  if (told >= packets_min) {
+    slices_[slice_next_] = {.at = reading.at, .loss = ratio(reading.packets_lost_total - slice_.packets_lost_total, told)};
     slice_next_ = (slice_next_ + 1) % slices_max;
     slice_count_ = std::min(slice_count_ + 1, slices_max);
   }
@@ -93,11 +109,21 @@ void LossBrake::close_slice(const LossReading& reading) noexcept {
   slice_.mac = nullptr;
 }
 
-double LossBrake::expected_loss() const noexcept {
+std::optional<double> LossBrake::least_loss(Instant now) const noexcept {
+  std::optional<double> least;
+  for (std::size_t i = 0; i < slice_count_; ++i)
+    if (now - slices_[i].at <= memory) least = std::min(least.value_or(1.0), slices_[i].loss);
+  return least;
+}
+
+/// expected_loss: nothing while nobody knows what this path loses.
+std::optional<double> LossBrake::expected_loss(Instant now) const noexcept {
   // What the path always loses is no overload, whatever the MAC says of its own part.
-  const double always = slice_count_ == 0 ? 0.0
-      : *std::min_element(slices_.begin(), slices_.begin() + static_cast<std::ptrdiff_t>(slice_count_));
-  return has_mac_loss_ ? std::max(mac_loss_, always) : always + unknown_margin;
+  std::optional<double> always = least_loss(now);
+  if (air_ && now - air_->at <= memory) always = std::max(always.value_or(0.0), air_->loss);
+  if (has_mac_loss_) return std::max(mac_loss_, always.value_or(0.0));
+  if (!always) return std::nullopt;
+  return *always + unknown_margin;
 }
 
 }  // namespace onehop::law

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // LossBrake: tells loss on the air from loss by overload, and brakes for the second alone.
 //
-//   L   = lost / sent over a window of one srtt, one report and 200 packets
+//   L   = lost / told over a window of one srtt, one report and 200 packets; told: what reports have spoken for
 //   F   = EWMA_1/8 of the MAC's failed / sent frames where it counts them, else L_min + 1 %; at least L_min,
 //         the least L of the last 10 s: what the path always loses is no overload
 //   L <= 1.5 F + 3 sigma, sigma = sqrt(L (1 - L) / n)   ->  the air: no change
@@ -9,8 +9,13 @@
 //   the receiver's kernel dropped                       ->  v <- 0.85 v                           once per srtt
 //   else                                                ->  v <- 1.02 v until it no longer binds
 //
+// And braking is a measurement: from rate w with loss L_0 down to r w, an overload falls to L_o = 1 - (1 - L_0) / r.
+//
+//   r <= 0.6 and L > max((L_0 + L_o) / 2, L_o + 3 sigma)  ->  it does not depend on the rate: the air's for 10 s, v is free
+//
 // Source: [FWP], loss discrimination. The floor is ours: on one hop v_1 is measured, and what drains and arrives cannot be
-// an overload; without it a fade would brake once per round trip, 2 ms, down to nothing.
+// an overload; without it a fade would brake once per round trip, 2 ms, down to nothing. So is the measurement: without it a
+// loss that sets in while the MAC tells nothing brakes for 10 s, down to the least rate.
 #pragma once
 
 #include <array>
@@ -24,7 +29,7 @@ namespace onehop::law {
 
 struct LossReading {
   Instant at{};
-  std::uint64_t packets_sent_total = 0;
+  std::uint64_t packets_told_total = 0;
   std::uint64_t packets_lost_total = 0;
   std::uint64_t receiver_drops_total = 0;
   const MacCounters* mac = nullptr;   ///< null: the MAC tells nothing
@@ -44,7 +49,19 @@ class LossBrake {
 
  private:
   static constexpr std::size_t slices_max = 100;  // of 100 ms: 10 s
-  [[nodiscard]] double expected_loss() const noexcept;
+  /// Seen: a loss ratio and when it was measured.
+  struct Seen {
+    Instant at{};
+    double loss = 0;
+  };
+  /// Trial: what braking began with.
+  struct Trial {
+    double loss = 0;
+    double packets_per_s = 0;
+  };
+  [[nodiscard]] std::optional<double> least_loss(Instant now) const noexcept;
+  [[nodiscard]] std::optional<double> expected_loss(Instant now) const noexcept;
+  [[nodiscard]] bool is_same_at_any_rate(double loss, double sigma, double packets_per_s) const noexcept;
   void follow_mac(const MacCounters* mac) noexcept;
   void close_slice(const LossReading& reading) noexcept;
   void release(const LossReading& reading) noexcept;
@@ -57,7 +74,9 @@ class LossBrake {
   std::uint64_t overload_total_ = 0;
   double mac_loss_ = 0;
   bool has_mac_ = false, has_mac_loss_ = false, has_reading_ = false;
-  std::array<double, slices_max> slices_{};
+  std::optional<Trial> trial_;
+  std::optional<Seen> air_;   // shown by a trial
+  std::array<Seen, slices_max> slices_{};
   std::size_t slice_next_ = 0, slice_count_ = 0;
 };
 

@@ -14,7 +14,7 @@ RateGrant LossMask::step(const LinkSample& told) {
   RateGrant grant = inner_->step(sample);
   trace_ = inner_->trace();
   // No floor at the measured drain: an overload of the channel is what the brake is for here.
-  const auto cap = brake_.step({.at = told.at, .packets_sent_total = told.path.packets_sent_total,
+  const auto cap = brake_.step({.at = told.at, .packets_told_total = told.path.packets_told_total,
                                 .packets_lost_total = told.path.packets_lost_total,
                                 .receiver_drops_total = told.path.rx_ring.refused_total + told.path.tx_queue.refused_total,
                                 .mac = fresh(told.facts.mac, told.at), .srtt = told.path.srtt,

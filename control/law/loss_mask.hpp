@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // LossMask: hides loss on the air from any law, and brakes for loss by overload itself. For lazy repair.
 //
-//   L = lost / sent over a window of one srtt and 200 packets;  F = what the air is expected to lose (loss_brake.hpp)
+//   L = lost / told over a window of one srtt and 200 packets;  F = what the air is expected to lose (loss_brake.hpp)
 //   L <= 1.5 F + 3 sigma            ->  the air: the law inside never sees these packets as lost
 //   above                           ->  v <- 0.85 v, once per srtt, and the law inside sees them
 //   the receiver's kernel or our own queue refused packets in the window  ->  likewise: what our own sensors announce is

@@ -27,6 +27,7 @@ struct PathReport {
   std::uint64_t feedback_total = 0;     ///< feedback frames accepted
   Nanos srtt{0};                        ///< 0: no sample yet
   std::uint64_t packets_sent_total = 0;
+  std::uint64_t packets_told_total = 0; ///< of them, those that reports have spoken for: what packets_lost_total is a part of
   std::uint64_t packets_lost_total = 0; ///< declared lost by feedback, less what our own queue refused
   std::uint64_t packets_ce_total = 0;   ///< CE marks that the peer counted
   std::uint64_t packets_link_acked_total = 0;   ///< of the frames that the link reports on: a sample

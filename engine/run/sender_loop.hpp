@@ -333,6 +333,7 @@ class SenderLoop {
     report.feedback_total = totals.feedback_frames;
     report.srtt = sender_.srtt();
     report.packets_sent_total = totals.packets_sent;
+    report.packets_told_total = totals.packets_told;
     report.packets_lost_total = lost_on_path(report.tx_queue);
     report.packets_ce_total = totals.ce_packets;
     if constexpr (requires { port_.link_status(); }) {

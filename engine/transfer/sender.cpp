@@ -306,6 +306,8 @@ wire::Violation Sender::on_feedback(Instant now, const wire::Feedback& feedback)
   if (!feedback.has_received) return wire::Violation::none;
   if (feedback.largest >= s.largest_spoken_for) {
     s.largest_spoken_for = feedback.largest + 1;
+    const std::uint64_t untold = s.in_flight.next() - s.largest_spoken_for;  // and what was skipped among them, a few at most
+    s.totals.packets_told = std::max(s.totals.packets_told, s.totals.packets_sent - std::min(s.totals.packets_sent, untold));
     s.tail.on_news(now);
   }
   // A skipped number below `from` was settled before the receiver could speak of it.

@@ -56,6 +56,29 @@ TEST_CASE("goodput is (1 - p) of the line rate under eager and lazy repair", "[s
   }
 }
 
+//= [FWP] loss discrimination  type=test
+// Goal:   a law behind the loss mask, as the program makes it for lazy repair, does not take random loss for an overload.
+// Method: independent loss from the first frame on, which the path has whatever the rate.
+// Bounds: 95 % of (1 - p) x the link's rate, as without the mask.
+TEST_CASE("a masked law carries (1 - p) of the line rate at any random loss", "[scenario][repair]") {
+  const std::uint32_t loss_permille = GENERATE(10U, 100U, 200U, 400U);
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    CAPTURE(seed, loss_permille);
+    WorldConfig config = world_of(seed, 200'000'000, true);
+    config.has_loss_mask = true;
+    config.forward.loss_ppm = loss_permille * 1000;
+    World world{config};
+    world.start();
+    world.run(60s);
+    check_whole(world);
+    const BytesPerSecond goodput = Bytes{200'000'000} / (world.outcome().finished_at - world.outcome().first_data_at);
+    const auto payload = static_cast<std::int64_t>(world.sender().frame_payload_bytes());
+    const std::int64_t ceiling = link_rate.count * payload / 1514 * (1000 - loss_permille) / 1000;
+    CAPTURE(goodput.count, ceiling, world.receiver().totals().lists, world.sender().totals().probes);
+    CHECK(goodput.count >= ceiling * 95 / 100);
+  }
+}
+
 //= [FWP] rounds = ln(packets) / ln(1 / p) + 1  type=test
 // Goal:   one window is repaired in as many rounds as independent losses need, the first copies being one.
 // Method: a file that is one window (11.9 MB), 8 seeds, the mean. The largest of n geometric counts has a mean of

@@ -220,7 +220,7 @@ class AirLink {
     r.tx_step = r.tx_queue.drained_total - s.published.tx_queue.drained_total;
     r.tx_step_span = s.published.at == Instant{} ? 0ns : now - s.published.at;
     r.sent_total = {s.sent};
-    r.packets_sent_total = static_cast<std::uint64_t>(s.sent / frame);
+    r.packets_told_total = r.packets_sent_total = static_cast<std::uint64_t>(s.sent / frame);
     r.counters.data_bytes_sent_total = static_cast<std::uint64_t>(s.sent / frame * payload);
     r.offered = s.has_data ? mib(64) : Bytes{0};
     r.payload_per_frame = {payload};

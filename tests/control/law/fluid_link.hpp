@@ -149,7 +149,7 @@ class FluidLink {
     report.tx_queue = {.at = now, .occupancy = {p.scope == QueueScope::lower_queue ? queue : 0},
                        .drained_total = {drained_}, .refused_total = static_cast<std::uint64_t>(refused), .scope = p.scope};
     report.sent_total = {sent_};
-    report.packets_sent_total = static_cast<std::uint64_t>(sent_ / wire);
+    report.packets_told_total = report.packets_sent_total = static_cast<std::uint64_t>(sent_ / wire);
     report.offered = has_data ? mib(64) : Bytes{0};
     report.payload_per_frame = {payload};
     report.wire_per_frame = {wire};

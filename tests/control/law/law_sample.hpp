@@ -35,7 +35,7 @@ struct SampleMaker {
     s.path.tx_step = left;
     s.path.tx_step_span = span;
     s.path.sent_total = s.path.tx_queue.drained_total + standing;
-    s.path.packets_sent_total = static_cast<std::uint64_t>(s.path.sent_total.count / 1514);
+    s.path.packets_told_total = s.path.packets_sent_total = static_cast<std::uint64_t>(s.path.sent_total.count / 1514);
     s.path.counters.data_bytes_sent_total = s.path.packets_sent_total * 1400;
     ++s.path.counters.turns_total;
     ++s.path.counters.wakeups_total;

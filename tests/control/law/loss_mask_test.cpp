@@ -46,7 +46,7 @@ struct MaskBench {
   BytesPerSecond play(std::uint64_t lost, std::uint64_t failed = 0) {
     RateGrant grant;
     sample.at += 10ms;
-    sample.path.packets_sent_total += 2000;
+    sample.path.packets_told_total += 2000;
     sample.path.packets_lost_total += lost;
     mac.tx_frames_total += 2000;
     mac.tx_failed_total += failed;
@@ -116,7 +116,7 @@ TEST_CASE("counters that go back start the mask anew", "[control][law][loss]") {
   MaskBench bench;
   bench.has_mac = true;
   for (int i = 0; i < 20; ++i) (void)bench.play(100, 100);
-  bench.sample.path.packets_lost_total = bench.sample.path.packets_sent_total = 0;
+  bench.sample.path.packets_lost_total = bench.sample.path.packets_told_total = 0;
   for (int i = 0; i < 20; ++i) CHECK(bench.play(100, 100) == mbit_per_s(400));
   CHECK(bench.shown == 0);
 }
@@ -150,7 +150,7 @@ TEST_CASE("a closed loop brakes for an overload and not for a fade", "[control][
     channel.set(capacity, kib(64), sample.at);
     while (offered.allowance(sample.at) >= Bytes{1514}) {
       offered.spend({1514});
-      ++sample.path.packets_sent_total;
+      ++sample.path.packets_told_total;
       ++mac.tx_frames_total;
       if (is_fade && random() % 5 == 0) ++mac.tx_failed_total, ++sample.path.packets_lost_total;
       else if (channel.allowance(sample.at) < Bytes{1514}) ++sample.path.packets_lost_total;
@@ -159,7 +159,7 @@ TEST_CASE("a closed loop brakes for an overload and not for a fade", "[control][
     sample.facts.mac = test::fact(mac, sample.at);
     rate = law.step(sample).rate;
     if (is_fade) REQUIRE(rate == mbit_per_s(400));
-    if (ms == 2500) sent_half = sample.path.packets_sent_total, lost_half = sample.path.packets_lost_total;
+    if (ms == 2500) sent_half = sample.path.packets_told_total, lost_half = sample.path.packets_lost_total;
     if (ms > 2500) sum += static_cast<double>(rate.count) / 2500;
   }
   if (is_fade) return;
@@ -167,7 +167,7 @@ TEST_CASE("a closed loop brakes for an overload and not for a fade", "[control][
   CHECK(sum >= 0.85 * channel_rate);
   CHECK(sum <= channel_rate / 0.85);
   const double loss = static_cast<double>(sample.path.packets_lost_total - lost_half) /
-                      static_cast<double>(sample.path.packets_sent_total - sent_half);
+                      static_cast<double>(sample.path.packets_told_total - sent_half);
   CHECK(loss < 0.12);
 }
 

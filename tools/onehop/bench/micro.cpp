@@ -122,7 +122,7 @@ class LawWork final : public Work {
     path.tx_step_span = tick;
     path.tx_queue.drained_total += path.tx_step;
     path.sent_total = path.tx_queue.drained_total + path.tx_queue.occupancy;
-    path.packets_sent_total += 83;
+    path.packets_told_total = path.packets_sent_total += 83;
     ++path.feedback_total;
     (void)law_->step(sample_);
   }
