@@ -15,15 +15,16 @@ constexpr std::size_t stack_depth_max = 8;
 constexpr std::uint64_t ethernet_header_bytes = 14;
 }  // namespace
 
-Result<QdiscSource> QdiscSource::open(int ifindex) {
+Result<QdiscSource> QdiscSource::open(int ifindex, bool has_own_qdisc) {
   std::vector<LinkInfo> links;
   for (int next = ifindex; next != 0 && links.size() < stack_depth_max;) {
     ONEHOP_TRY(info, read_link_info(next));
     next = info.lower_ifindex;
     links.push_back(std::move(info));
   }
+  if (!has_own_qdisc) links.erase(links.begin());
   ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_ROUTE));
-  return QdiscSource{std::move(socket), std::move(links)};
+  return QdiscSource{std::move(socket), ifindex, std::move(links)};
 }
 
 std::optional<LowerQueue> QdiscSource::poll(Instant now) {
@@ -52,9 +53,8 @@ std::optional<LowerQueue> QdiscSource::poll(Instant now) {
 }
 
 std::string QdiscSource::root_kind() const {
-  const int ifindex = links_.front().ifindex;
   const auto root = std::ranges::find_if(readings_, [&](const QdiscReading& qdisc) {
-    return qdisc.ifindex == ifindex && qdisc.parent == TC_H_ROOT;
+    return qdisc.ifindex == ifindex_ && qdisc.parent == TC_H_ROOT;
   });
   return root == readings_.end() ? std::string{} : root->kind;
 }

@@ -161,9 +161,10 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
 }
 
 Result<void> Job::open_link_sources(const plane::DataPlan& plan) {
-  if (auto qdisc = link::QdiscSource::open(plan.path.ifindex); qdisc.has_value()) qdisc_ = std::move(qdisc).value();
+  const bool has_own_qdisc = facts_.io_used == "udp";
+  if (auto qdisc = link::QdiscSource::open(plan.path.ifindex, has_own_qdisc); qdisc.has_value()) qdisc_ = std::move(qdisc).value();
   else reporter_.say("no reading of the queue discipline: " + qdisc.error().message());
-  link::LinkOptions link_options{.ifindex = plan.path.ifindex, .peer = std::nullopt, .has_qdisc = facts_.io_used == "udp",
+  link::LinkOptions link_options{.ifindex = plan.path.ifindex, .peer = std::nullopt, .has_qdisc = has_own_qdisc,
                                  .model_path = options_.link_model};
   // The peer's link address stands first in the header template, where the neighbour is known.
   const auto target = std::span{plan.path.header}.first<6>();

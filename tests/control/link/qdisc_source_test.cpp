@@ -68,6 +68,11 @@ int main() {
   EXPECT(below);
   auto none = QdiscSource::open(vb);
   EXPECT(none);
+  // An AF_XDP socket goes by the qdisc of its own interface, and not by that below.
+  auto bypassed = QdiscSource::open(va, false);
+  EXPECT(bypassed && !bypassed.value().poll(Instant{1s}) && bypassed.value().root_kind() == "tbf");
+  auto below_bypassed = QdiscSource::open(mv, false);
+  EXPECT(below_bypassed && below_bypassed.value().poll(Instant{1s}));
   if (below && none) {
     const auto before = below.value().poll(Instant{1s});
     EXPECT(before && before->occupancy == Bytes{0});
