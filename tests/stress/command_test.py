@@ -63,7 +63,8 @@ def test_wrong_words_are_2_and_say_what_is_right(onehop):
                                 (("--events", "many"), "--events"), (("--only", -1), "--only"), (("--jobs", 0), "--jobs"),
                                 (("--schedules", 5000, "--out", "/dev/null"), "--only"), (("--config", Path(folder, "none.toml")), "none.toml"),
                                 (("--config", bad), "bad.toml:3"), (("--config", bad, "--law", "auto"), "excludes"), (("extra",), "extra"), (("--io", "udp"), "--lab"), (("--iface", "lo"), "--to"), (("--to", "h"), "--iface"),
-                                (("--lab", "--iface", "lo", "--to", "h"), "excludes"), (("--lab", "--io", "tcp"), "udp"), (("--lab", "--out", "x"), "excludes")):
+                                (("--lab", "--iface", "lo", "--to", "h"), "excludes"), (("--lab", "--io", "tcp"), "udp"), (("--lab", "--out", "x"), "excludes"),
+                                (("--lab", "--fault", "jitter"), "link-down"), (("--iface", "lo", "--to", "h", "--fault", "mtu"), "excludes")):
             done = run(onehop, *words)
             check(done.returncode == USAGE, f"{words}: 2, not {done.returncode}: {done.stderr}")
             check(expected in done.stderr, f"{words}: '{expected}' in: {done.stderr}")

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/time.hpp"
 #include "tools/stress/lab_transfer.hpp"
 #include "tools/stress/random.hpp"
 #include "tools/stress/recovery.hpp"
@@ -88,8 +89,9 @@ class InterfaceRings {
       const BytesPerSecond usual = measure_rate(flow, measured);
       child.signal(SIGSTOP);
       std::this_thread::sleep_for(span);
+      const Instant since = monotonic_now();
       child.signal(SIGCONT);
-      Recovery recovery = watch_recovery(flow, usual);
+      Recovery recovery = watch_recovery(flow, usual, since);
       recovery.schedule = index;
       recovery.io = options_.io.empty() ? "auto" : options_.io;
       recovery.fault = "sender-stall";

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <thread>
 #include <vector>
 
+#include "engine/base/time.hpp"
 #include "tools/lab/lab.hpp"
 #include "tools/lab/run_tool.hpp"
 #include "tools/stress/lab_transfer.hpp"
@@ -29,7 +29,6 @@ constexpr std::size_t file_bytes = 40'000'000;
 constexpr std::size_t faults_per_schedule = 4;
 constexpr Nanos settle = 300ms, between = 200ms;
 constexpr int tries_max = 3;
-constexpr std::array kinds{Fault::receiver_stall, Fault::sender_stall, Fault::drain_up, Fault::drain_down, Fault::link_down, Fault::mtu};
 
 /// Link changes the lab's link.
 class Link {
@@ -68,22 +67,34 @@ Result<void> set_fault(Fault fault, bool is_on, const LabTransfer& transfer, Lin
   return success();
 }
 
+/// kinds_of lists what may be drawn.
+std::vector<Fault> kinds_of(FaultSet set) {
+  std::vector<Fault> kinds;
+  for (std::size_t i = 0; i < faults; ++i)
+    if ((set >> i & 1) != 0) kinds.push_back(static_cast<Fault>(i));
+  return kinds;
+}
+
 /// play_fault begins a fault, waits, ends it, and tells how soon the link was full again: after the end, and for a change of the
 /// rate also after its beginning.
 Result<Recovery> play_fault(Fault fault, Nanos span, LabTransfer& transfer, Link& link) {
   const Flow flow{[&] { return transfer.bytes_arrived(); }, [&] { return transfer.is_running(); }};
   Recovery begun;
+  Instant since = monotonic_now();  // before ip or tc begins: what it takes counts
   ONEHOP_TRYV(set_fault(fault, true, transfer, link));
-  if (fault == Fault::drain_up || fault == Fault::drain_down) begun = watch_recovery(flow, link.rate());
+  if (fault == Fault::drain_up || fault == Fault::drain_down) begun = watch_recovery(flow, link.rate(), since);
   pause_for(span);
+  since = monotonic_now();
   ONEHOP_TRYV(set_fault(fault, false, transfer, link));
-  return watch_recovery(flow, link.rate()).with_earlier(begun);
+  return watch_recovery(flow, link.rate(), since).with_earlier(begun);
 }
 
 std::string again(const LabRingsOptions& options) {
   std::string words = fmt::format("onehop stress rings --lab --seed {}", options.seed);
   if (!options.io.empty()) words += " --io " + options.io;
   if (!options.law.empty()) words += " --law " + options.law;
+  if (options.kinds == lab_faults) return words;
+  for (const Fault fault : kinds_of(options.kinds)) words.append(" --fault ").append(to_string(fault));
   return words;
 }
 
@@ -104,6 +115,7 @@ class LabRings {
   Result<void> play_schedule(std::uint64_t index) {
     Random random{options_.seed, index};
     const std::string io = !options_.io.empty() ? options_.io : random.below(2) == 0 ? "udp" : "afxdp";
+    const std::vector<Fault> kinds = kinds_of(options_.kinds);
     std::vector<std::pair<Fault, Nanos>> faults;
     for (std::size_t i = 0; i < faults_per_schedule; ++i)
       faults.push_back({kinds[random.below(kinds.size())], static_cast<std::int64_t>(10 + random.below(140)) * 1ms});
@@ -158,6 +170,7 @@ std::vector<std::string> own_words(const LabRingsOptions& options) {
   else words.insert(words.end(), {"--schedules", std::to_string(options.count)});
   if (!options.io.empty()) words.insert(words.end(), {"--io", options.io});
   if (!options.law.empty()) words.insert(words.end(), {"--law", options.law});
+  for (const Fault fault : kinds_of(options.kinds)) words.insert(words.end(), {"--fault", std::string{to_string(fault)}});
   if (options.is_json) words.emplace_back("--json");
   if (options.is_quiet) words.emplace_back("--quiet");
   return words;

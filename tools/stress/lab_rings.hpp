@@ -12,13 +12,19 @@
 #include <string>
 
 #include "engine/base/result.hpp"
+#include "tools/stress/schedule.hpp"
 
 namespace onehop::stress {
+
+/// lab_faults: what a kernel and a shaper can be made to do.
+inline constexpr FaultSet lab_faults = bit_of(Fault::receiver_stall) | bit_of(Fault::sender_stall) | bit_of(Fault::drain_up) |
+                                       bit_of(Fault::drain_down) | bit_of(Fault::link_down) | bit_of(Fault::mtu);
 
 struct LabRingsOptions {
   std::uint64_t seed = 1, first = 0, count = 10;
   std::string io;       ///< udp, afxdp; empty: by turns
   std::string law;      ///< empty: the program's default
+  FaultSet kinds = lab_faults;  ///< to draw from
   bool is_json = false, is_quiet = false;
 };
 

@@ -36,7 +36,7 @@ Recovery Recovery::with_earlier(const Recovery& earlier) const {
   return both;
 }
 
-Recovery watch_recovery(const Flow& flow, BytesPerSecond rate) {
+Recovery watch_recovery(const Flow& flow, BytesPerSecond rate, Instant since) {
   const Instant start = monotonic_now();
   std::vector<Look> looks{{start, flow.bytes()}};
   Recovery out{.is_recovered = false};
@@ -49,7 +49,7 @@ Recovery watch_recovery(const Flow& flow, BytesPerSecond rate) {
     while (now - looks[first + 1].at >= window) ++first;
     const Nanos span = now - looks[first].at;
     const auto carried = static_cast<std::int64_t>(looks.back().bytes - looks[first].bytes);
-    out.recovery_ms = in_ms(looks[first].at - start);
+    out.recovery_ms = in_ms(looks[first].at - since);
     if (span < window || carried * 100 < (rate * span).count * recovered_percent) continue;
     out.is_recovered = true;
     return out;

@@ -33,8 +33,9 @@ struct Flow {
   std::function<bool()> is_running;
 };
 
-/// watch_recovery blocks until the link is full, for a second at most. `rate`: what it can carry, wire bytes.
-[[nodiscard]] Recovery watch_recovery(const Flow& flow, BytesPerSecond rate);
+/// watch_recovery blocks until the link is full, for a second at most. `rate`: what it can carry, wire bytes; `since`: when it
+/// could again, at the earliest.
+[[nodiscard]] Recovery watch_recovery(const Flow& flow, BytesPerSecond rate, Instant since);
 /// measure_rate blocks for `span` and tells what passed.
 [[nodiscard]] BytesPerSecond measure_rate(const Flow& flow, Nanos span);
 

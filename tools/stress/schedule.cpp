@@ -117,13 +117,10 @@ std::optional<Fault> fault_of(std::string_view name) noexcept {
   return static_cast<Fault>(found - names.begin());
 }
 
-std::string fault_names() {
+std::string fault_names(FaultSet kinds) {
   std::string text;
-  for (const std::string_view name : names) {
-    text.append(text.empty() ? 0 : 1, ' ');
-    text.append(name).append(1, ',');
-  }
-  text.pop_back();
+  for (std::size_t i = 0; i < faults; ++i)
+    if ((kinds >> i & 1) != 0) text.append(text.empty() ? "" : ", ").append(names[i]);
   return text;
 }
 

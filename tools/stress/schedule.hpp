@@ -43,8 +43,6 @@ inline constexpr std::size_t faults_of_the_world = 2;
 
 [[nodiscard]] std::string_view to_string(Fault fault) noexcept;
 [[nodiscard]] std::optional<Fault> fault_of(std::string_view name) noexcept;
-/// fault_names lists them for texts.
-[[nodiscard]] std::string fault_names();
 /// needs_rings: it can only be had with AF_XDP's rings.
 [[nodiscard]] bool needs_rings(Fault fault) noexcept;
 
@@ -53,6 +51,8 @@ using FaultSet = std::uint32_t;
 static_assert(faults <= 32);
 [[nodiscard]] constexpr FaultSet bit_of(Fault fault) noexcept { return FaultSet{1} << static_cast<unsigned>(fault); }
 inline constexpr FaultSet every_fault = (FaultSet{1} << faults) - 1;
+/// fault_names lists some for texts.
+[[nodiscard]] std::string fault_names(FaultSet kinds);
 
 struct FaultEvent {
   Nanos at{0};

@@ -51,14 +51,24 @@ Result<void> check_law(const std::string& law) {
   return success();
 }
 
+/// named_faults reads --fault; `known` is what can be had.
+Result<FaultSet> named_faults(const std::vector<std::string>& names, FaultSet known) {
+  FaultSet kinds = 0;
+  for (const std::string& name : names) {
+    const auto fault = fault_of(name);
+    if (!fault || (known & bit_of(*fault)) == 0)
+      return Error{ExitCode::usage, "read --fault", fmt::format("'{}' is not known{}", name, fault ? " to a lab" : ""), "Known faults: " + fault_names(known), 0};
+    kinds |= bit_of(*fault);
+  }
+  return kinds;
+}
+
 Result<DrawOptions> draw_options(const RingsOptions& options) {
   ONEHOP_TRYV(check_law(options.law));
   DrawOptions draw{.events = static_cast<std::size_t>(options.events), .span = Nanos{static_cast<Nanos::rep>(options.span_ms * 1e6)}, .law = options.law};
-  if (!options.faults.empty()) draw.kinds = 0;
-  for (const std::string& name : options.faults) {
-    const auto fault = fault_of(name);
-    if (!fault) return Error{ExitCode::usage, "read --fault", fmt::format("'{}' is not known", name), "Known faults: " + fault_names()};
-    draw.kinds |= bit_of(*fault);
+  if (!options.faults.empty()) {
+    ONEHOP_TRY(kinds, named_faults(options.faults, every_fault));
+    draw.kinds = kinds;
   }
   return draw;
 }
@@ -131,10 +141,14 @@ void set_range(const RingsOptions& options, const CLI::App& rings, Options& real
   real.count = options.only >= 0 ? 1 : rings.get_option("--schedules")->count() > 0 ? options.schedules : schedules_usual;
 }
 
-LabRingsOptions lab_options(const RingsOptions& options, const CLI::App& rings) {
+Result<int> play_lab(const RingsOptions& options, const CLI::App& rings, const RealRunners& real) {
   LabRingsOptions lab{.seed = options.seed, .io = options.io, .law = options.law, .is_json = options.is_json, .is_quiet = options.is_quiet};
   set_range(options, rings, lab);
-  return lab;
+  if (!options.faults.empty()) {
+    ONEHOP_TRY(kinds, named_faults(options.faults, lab_faults));
+    lab.kinds = kinds;
+  }
+  return real.lab(lab);
 }
 
 InterfaceRingsOptions interface_options(const RingsOptions& options, const CLI::App& rings) {
@@ -151,7 +165,8 @@ void add_real_options(CLI::App& rings, RingsOptions& o) {
   interface->needs(to)->excludes(lab);
   to->needs(interface);
   for (CLI::Option* const real : {lab, interface})
-    for (const char* const other : {"--config", "--fault", "--events", "--span-ms", "--jobs", "--out"}) real->excludes(rings.get_option(other));
+    for (const char* const other : {"--config", "--events", "--span-ms", "--jobs", "--out"}) real->excludes(rings.get_option(other));
+  interface->excludes(rings.get_option("--fault"));
   rings.add_option("--io", o.io, "with --lab or --iface: the port (default: both by turns in the lab, else as onehop send chooses)")
       ->check(CLI::IsMember({"udp", "afxdp"}));
 }
@@ -171,7 +186,7 @@ void add_stress_command(CLI::App& app, StressCommand& command, const RealRunners
   rings.add_option("--events", o.events, "faults per schedule")->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000}))->capture_default_str();
   rings.add_option("--span-ms", o.span_ms, "milliseconds that they fall in")->check(CLI::Range(1.0, 60'000.0))->capture_default_str();
   rings.add_option("--law", o.law, "one rate law instead of a drawn one: " + std::string{law::law_words});
-  rings.add_option("--fault", o.faults, "draw from these kinds of fault: " + fault_names());
+  rings.add_option("--fault", o.faults, "draw from these kinds of fault: " + fault_names(every_fault));
   rings.add_option("--config", o.config, "a schedule that you wrote (TOML; configs/stress has examples)")
       ->excludes("--law")->excludes("--fault")->excludes("--events")->excludes("--span-ms");
   rings.add_option("--jobs", o.jobs, "schedules played at a time (default: one per core)")->check(CLI::Range(1U, 1024U));
@@ -187,7 +202,7 @@ int StressCommand::run() {
     fmt::print(stderr, "onehop stress: use --io {}: virtual time has ports of its own. Give --lab or --iface as well\n", options_.io);
     return static_cast<int>(ExitCode::usage);
   }
-  const auto code = options_.is_lab                ? real_.lab(lab_options(options_, *rings_))
+  const auto code = options_.is_lab                ? play_lab(options_, *rings_, real_)
                     : !options_.interface.empty() ? real_.interface(interface_options(options_, *rings_))
                                                   : play(options_);
   if (code) return code.value();

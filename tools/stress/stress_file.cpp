@@ -85,7 +85,7 @@ class Table {
 
 Result<Fault> read_fault(const Table& table, const std::string& name) {
   const auto fault = fault_of(name);
-  if (!fault) return table.refuse(table.has("fault") ? "fault" : "faults", fmt::format("'{}' is not known; allowed: {}", name, fault_names()));
+  if (!fault) return table.refuse(table.has("fault") ? "fault" : "faults", fmt::format("'{}' is not known; allowed: {}", name, fault_names(every_fault)));
   return *fault;
 }
 
