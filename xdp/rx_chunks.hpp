@@ -64,7 +64,7 @@ class RxChunks {
     const std::uint64_t chunk_mask = ~std::uint64_t{chunk_bytes - 1};
     for (std::uint32_t i = 0; i < held_frames_; ++i) {
       const bool is_taken = fill.push(held_[i] & chunk_mask);
-      ONEHOP_CHECK(is_taken);  // the ring has an entry for every RX chunk
+      ONEHOP_CHECK(is_taken);  // the ring has two entries for every RX chunk
     }
     fill.publish();
     held_frames_ = 0;
