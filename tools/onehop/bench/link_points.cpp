@@ -25,12 +25,20 @@ constexpr const char* sending_mode = "auto";
 constexpr double offer_bytes_per_second = 25e9;
 constexpr double offer_spare_seconds = 20;
 
-/// eal_of is --eal for an end on this host of the lab.
-std::string eal_of(const BenchOptions& o, const Place& place, const std::string& host) {
+/// socket_of is where the two ends of a device without an interface find each other: namespaces have abstract sockets of their own.
+std::string socket_of(const Place& place) { return "/run/" + place.hosts.a + ".sock"; }
+
+/// eal_of is --eal for one end: `{iface}` its interface in the lab, `{role}` client where it sends and server where it receives,
+/// `{socket}` a path that both know.
+std::string eal_of(const BenchOptions& o, const Place& place, bool is_sending, bool is_reverse) {
+  const std::string& host = is_sending ? sending_host(place, is_reverse) : receiving_host(place, is_reverse);
   std::string eal = o.eal;
-  const std::string_view mark = "{iface}";
-  const char* interface = host == place.hosts.a ? lab::interface_a : lab::interface_b;
-  for (std::size_t at = 0; (at = eal.find(mark)) != std::string::npos;) eal.replace(at, mark.size(), interface);
+  const auto fill_in = [&eal](std::string_view mark, const std::string& value) {
+    for (std::size_t at = 0; (at = eal.find(mark)) != std::string::npos;) eal.replace(at, mark.size(), value);
+  };
+  fill_in("{iface}", host == place.hosts.a ? lab::interface_a : lab::interface_b);
+  fill_in("{role}", is_sending ? "client" : "server");
+  fill_in("{socket}", socket_of(place));
   return eal;
 }
 
@@ -98,13 +106,13 @@ Result<std::vector<Variant>> variants_of(const BenchOptions& o) {
   return variants;
 }
 
-/// Removes what a receiving end wrote, so that the next one writes a fresh file.
-class Received {
+/// Leftover: what an end leaves behind (a received file, a driver's socket); it goes, so that the next one makes it afresh.
+class Leftover {
  public:
-  explicit Received(std::string path) : path_{std::move(path)} {}
-  Received(const Received&) = delete;
-  Received& operator=(const Received&) = delete;
-  ~Received() {
+  explicit Leftover(std::string path) : path_{std::move(path)} {}
+  Leftover(const Leftover&) = delete;
+  Leftover& operator=(const Leftover&) = delete;
+  ~Leftover() {
     std::error_code error;
     if (!path_.empty()) std::filesystem::remove(path_, error);
   }
@@ -134,13 +142,14 @@ Result<RunResult> run_loop(const BenchOptions& o, const Place& place, const Vari
   const std::vector<bool> ways = directions(o);
   std::vector<LoopSpec> specs(ways.size(), base), sending(ways.size());
   std::vector<SharedBoard> senders(ways.size()), receivers(ways.size());
-  const Received received{base.is_sink_file ? base.sink_folder + "/source" : ""};
-  const Received received_memory{base.is_sink_file ? base.sink_folder + "/onehop-bench" : ""};
+  const Leftover received{base.is_sink_file ? base.sink_folder + "/source" : ""};
+  const Leftover received_memory{base.is_sink_file ? base.sink_folder + "/onehop-bench" : ""};
+  const Leftover socket{v.io == "dpdk" ? socket_of(place) : ""};
   for (std::size_t i = 0; i < ways.size(); ++i) {
     specs[i].port = static_cast<std::uint16_t>(first_port + i);
     specs[i].address = receiving_address(ways[i]);
     specs[i].is_sender_held = true;
-    if (v.io == "dpdk") specs[i].common.eal = eal_of(o, place, receiving_host(place, ways[i]));
+    if (v.io == "dpdk") specs[i].common.eal = eal_of(o, place, false, ways[i]);
     pair.ends.push_back({.is_sending = false, .host = receiving_host(place, ways[i]), .cpu = o.receiver_cpu, .board = &*receivers[i],
                          .body = [&spec = specs[i], &board = *receivers[i]] { return run_loop_receiver(spec, board); }});
   }
@@ -148,7 +157,7 @@ Result<RunResult> run_loop(const BenchOptions& o, const Place& place, const Vari
     sending[i] = specs[i];
     sending[i].common.xdp_mode = sending_mode;
     if (const char* model = std::getenv(ways[i] ? "ONEHOP_LAB_FACTS_B" : "ONEHOP_LAB_FACTS_A"); model != nullptr) sending[i].common.link_model = model;
-    if (v.io == "dpdk") sending[i].common.eal = eal_of(o, place, sending_host(place, ways[i]));
+    if (v.io == "dpdk") sending[i].common.eal = eal_of(o, place, true, ways[i]);
     pair.ends.push_back({.is_sending = true, .host = sending_host(place, ways[i]), .cpu = o.sender_cpu, .board = &*senders[i],
                          .body = [&spec = sending[i], &board = *senders[i]] { return run_loop_sender(spec, board); }});
   }
@@ -161,8 +170,8 @@ Result<RunResult> run_loop(const BenchOptions& o, const Place& place, const Vari
 Result<RunResult> run_own_end(const BenchOptions& o, const LoopSpec& spec, const RunMode& mode) {
   const SharedBoard board;
   const bool is_sending = o.part == Part::loop;
-  const Received received{spec.is_sink_file && !is_sending ? spec.sink_folder + "/source" : ""};
-  const Received received_memory{spec.is_sink_file && !is_sending ? spec.sink_folder + "/onehop-bench" : ""};
+  const Leftover received{spec.is_sink_file && !is_sending ? spec.sink_folder + "/source" : ""};
+  const Leftover received_memory{spec.is_sink_file && !is_sending ? spec.sink_folder + "/onehop-bench" : ""};
   PairSpec pair{.ends = {}, .seconds = 0, .bytes = spec.bytes, .is_waiting = !is_sending, .interval_seconds = o.interval_seconds, .mode = mode};
   pair.ends.push_back({.is_sending = is_sending, .host = "", .cpu = o.sender_cpu, .board = &*board,
                        .body = [&] { return is_sending ? run_loop_sender(spec, *board) : run_loop_receiver(spec, *board); }});
@@ -213,12 +222,13 @@ Result<RunResult> run_flood(const BenchOptions& o, const Place& place, const Var
   const std::vector<bool> ways = directions(o);
   std::vector<FloodSpec> senders(ways.size(), base), receivers(ways.size(), base);
   std::vector<SharedBoard> sending(ways.size()), receiving(ways.size());
+  const Leftover socket{v.io == "dpdk" ? socket_of(place) : ""};
   for (std::size_t i = 0; i < ways.size(); ++i) {
     receivers[i].port = senders[i].port = static_cast<std::uint16_t>(first_port + i);
     receivers[i].peer = sending_address(ways[i]);
     if (v.io == "dpdk") {
-      receivers[i].common.eal = eal_of(o, place, receiving_host(place, ways[i]));
-      senders[i].common.eal = eal_of(o, place, sending_host(place, ways[i]));
+      receivers[i].common.eal = eal_of(o, place, false, ways[i]);
+      senders[i].common.eal = eal_of(o, place, true, ways[i]);
     }
     senders[i].peer = receiving_address(ways[i]);
     senders[i].common.xdp_mode = sending_mode;
@@ -236,7 +246,7 @@ Result<std::vector<Point>> link_points(const BenchOptions& o, const Place& place
   std::vector<Point> points;
   for (const Variant& v : variants) {
     tool::CommonOptions common = common_of(v);
-    if (v.io == "dpdk") common.eal = eal_of(o, place, place.hosts.a);
+    if (v.io == "dpdk") common.eal = eal_of(o, place, true, o.is_reverse);
     ONEHOP_TRYV(tool::check_eal(common));
     points.push_back({.name = name_of(o, v), .settings = settings_of(o, v), .run = [&o, &place, v](const RunMode& mode) {
                         return o.part == Part::loop ? run_loop(o, place, v, mode) : run_flood(o, place, v, mode);

@@ -13,6 +13,7 @@
 #include "engine/file/memory_source.hpp"
 #include "engine/file/sink.hpp"
 #include "engine/file/source.hpp"
+#include "tools/onehop/dpdk_host.hpp"
 #include "tools/onehop/job.hpp"
 #include "tools/onehop/set_up.hpp"
 
@@ -226,11 +227,20 @@ Result<plane::SessionEnd> send(const LoopSpec& spec, Board& board) {
   return ended;
 }
 
+/// A link that DPDK owns is there before the sender comes to it: it may be the receiving end that makes it.
+Result<void> open_dpdk_early(const LoopSpec& spec, tool::Job& job) {
+  if (spec.common.io != "dpdk") return success();
+  ONEHOP_TRY(interface, tool::kernel_interface_of(spec.common));
+  if (interface.empty()) { ONEHOP_TRYV(job.open_dpdk({})); }
+  return success();
+}
+
 Result<plane::SessionEnd> receive(const LoopSpec& spec, Board& board) {
   tool::Reporter reporter{spec.common};
   boost::asio::io_context io;
   tool::Job job{io, spec.common, reporter, "recv"};
   End end{io, job, board, false, !spec.is_sender_held};
+  ONEHOP_TRYV(open_dpdk_early(spec, job));
   ONEHOP_TRY(key, key_of(spec));
   plane::RecvOptions options;
   options.address = spec.address;

@@ -62,7 +62,7 @@ class Runner {
 
   Result<void> wait_state(std::size_t i, EndState wanted) {
     for (Nanos waited{0}; waited < start_patience || spec_.is_waiting; waited += 1ms) {
-      ONEHOP_TRYV(check(i));
+      for (std::size_t end = 0; end < children_.size(); ++end) { ONEHOP_TRYV(check(end)); }  // it may wait for one that failed
       if (state(i) >= wanted) return success();
       std::this_thread::sleep_for(spec_.is_waiting ? poll : 1ms);
     }
