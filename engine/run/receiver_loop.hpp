@@ -96,7 +96,7 @@ class ReceiverLoop {
     }
   }
 
-  /// receive returns false when its limit ended it and more is waiting.
+  /// receive returns false when its limit ended it and more is waiting, or when the sender is to hear of it first.
   [[nodiscard]] bool receive(Instant now) noexcept {
     std::array<RxFrame, rx_batch_max> views;
     for (std::size_t batch = 0; batch < rx_batches_per_turn_max; ++batch) {
@@ -105,6 +105,7 @@ class ReceiverLoop {
       for (std::size_t i = 0; i < count; ++i) on_frame(now, {views[i].data, views[i].length}, views[i].is_ce);
       port_.release();
       give_blocks();
+      if (receiver_.is_credit_due(now)) return false;
     }
     return false;
   }

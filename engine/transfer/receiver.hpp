@@ -92,7 +92,9 @@ class Receiver {
   void set_srtt(Nanos srtt) noexcept;
   /// feedback_interval is what the sender's newest PING asked for; 0: nothing.
   [[nodiscard]] Nanos feedback_interval() const noexcept;
-  /// tick looks at timers: periodic ACK, gap older than the reorder threshold (3 packets and 1/8 srtt), one immediate
+  /// is_credit_due: so much has arrived since the last report that the sender may run out of credit before the next one.
+  [[nodiscard]] bool is_credit_due(Instant now) const noexcept;
+  /// tick looks at timers and at the credit: periodic ACK, gap older than the reorder threshold (3 packets and 1/8 srtt), one immediate
   /// NACK per ms at most. True: a report is due now.
   [[nodiscard]] bool tick(Instant now) noexcept;
   /// next_feedback fills one frame of the report that is due; call until false. At most frames_per_report_max, of a lazy

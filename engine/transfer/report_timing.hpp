@@ -10,6 +10,9 @@ namespace onehop::transfer {
 
 // Specification.
 inline constexpr Nanos report_min = 2ms, report_max = 25ms, report_before_srtt = 5ms;
+/// Between reports that are sent because the credit runs out. Shorter: a small ring makes a report of every burst. Longer: 256 KiB
+/// of ring would hold 40 Gbit/s back.
+inline constexpr Nanos report_credit_min = 25us;
 inline constexpr Nanos report_idle = 100ms;  ///< nothing new arrived since the last report
 
 /// report_interval: a quarter of srtt, or what the sender asked for (`told`; 0: nothing). Told to be rare, reports go with the
