@@ -122,6 +122,42 @@ def test_iperf3_is_measured_in_the_same_rounds(onehop):
     check(found["iperf3-udp"]["metrics"]["bytes_total"]["median"] > 0, "and by UDP")
 
 
+def peers_folder():
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(os.environ.get("ONEHOP_TEST_PEERS", f"{cache}/onehop/peers"))
+
+
+def test_quic_is_measured_in_the_same_rounds(onehop):
+    """The peers are built by tools/quic-peers, which needs a network: this test takes what is there."""
+    built = [peer for peer in ("quinn", "s2n-quic") if (peers_folder() / f"peer-{peer}").exists()]
+    if not built:
+        raise Skip(f"tools/quic-peers has built nothing into {peers_folder()}")
+    for peer in built:
+        for amount, least in ((("-n", "20M"), 20 << 20), (("-t", "0.5", "-O", "0.2"), 1 << 20)):
+            found, _ = results(onehop, "loop", *amount, "-r", "1", "--baseline", peer, "--peers", str(peers_folder()))
+            base = found[peer]["metrics"]
+            check(base["bytes_total"]["median"] >= least, f"{peer} moved what was asked for: {base['bytes_total']}")
+            check(base["sender_ns_per_byte"]["median"] > 0 and base["receiver_ns_per_byte"]["median"] > 0, f"{peer}: both ends are counted")
+            check(found["udp"]["baseline"] == peer, "a ratio to it")
+
+
+def test_peers_that_are_not_there_are_told(onehop):
+    done = bench(onehop, "loop", "--baseline", "quinn", "--peers", "/nonexistent", "-t", "0.1", code=9)
+    check("/nonexistent/peer-quinn" in done.stderr and "tools/quic-peers" in done.stderr, f"the file and the remedy: {done.stderr}")
+
+
+def test_a_loop_over_memif(onehop):
+    if "dpdk         on" not in subprocess.run([str(onehop), "--version", "-v"], capture_output=True, text=True, timeout=PATIENCE).stdout:
+        raise Skip("this build has no DPDK port")
+    before = set(Path("/run").glob("bench*.sock"))
+    eal = "--vdev=net_memif0,role={role},socket={socket},socket-abstract=no"
+    found, _ = results(onehop, "loop", "--io", "dpdk", "--eal", eal, "--digest", "none", "-t", "0.3", "-r", "2")  # the second round makes the socket again
+    check(found["dpdk"]["used"]["io_mode"] == "net_memif" and found["dpdk"]["metrics"]["bytes_total"]["median"] > 0, "data flowed over memif")
+    check(set(Path("/run").glob("bench*.sock")) == before, "no socket is left")
+    done = bench(onehop, "loop", "--io", "dpdk", "--eal", eal.replace("{role}", "client"), "--digest", "none", "-t", "0.3", "-r", "1", code=9)
+    check("memif" in done.stderr, f"an end that cannot start is named at once: {done.stderr[-300:]}")
+
+
 def test_an_interrupt_leaves_nothing(onehop):
     before = labs()
     running = subprocess.Popen([str(onehop), "bench", "loop", "-t", "60", "-r", "1", "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

@@ -217,6 +217,35 @@ TEST_CASE("no report before the first authentic frame, then one per srtt/4 in 2 
   for (std::size_t i = 2; i < reports.size(); ++i) CHECK(reports[i] - reports[i - 1] == timing.interval);
 }
 
+TEST_CASE("a report comes early when half of a small ring's room is new, and not in each turn") {
+  // Goal:   the 2 ms between reports do not hold the sender to one ring per 2 ms.
+  // Method: 100 frames in each 50 us, a ring whose three quarters are 750 KiB.
+  // Bounds: half of that is 263 frames: a report in each third turn; the credit told is never used up.
+  ReceiverBench bench{{100 * std::uint64_t{block_bytes}}, 100};
+  bench.receiver.set_srtt(1ms);
+  bench.receiver.set_rx_ring({.capacity = kib(1000), .scope = QueueScope::own_ring});
+  std::uint64_t offset = 0, told = 0;
+  int reports = 0;
+  for (int turn = 0; turn < 60; ++turn, bench.now += 50us) {
+    for (int i = 0; i < 100; ++i) {
+      const std::uint64_t end = std::min<std::uint64_t>(offset + frame, (offset / block_bytes + 1) * block_bytes);
+      REQUIRE(bench.take(bench.number++, 0, offset, end - offset) == Verdict::fresh);
+      offset = end;
+    }
+    if (told > 0) CHECK(offset < told);
+    const bool is_due = bench.receiver.is_credit_due(bench.now);
+    if (const auto report = bench.report()) {
+      told = report->credit_bytes_total;
+      ++reports;
+      CHECK_FALSE(bench.receiver.is_credit_due(bench.now));
+    } else {
+      CHECK_FALSE(is_due);
+    }
+  }
+  CHECK(reports >= 18);
+  CHECK(reports <= 22);
+}
+
 TEST_CASE("with nothing new it reports each 100 ms") {
   ReceiverBench bench{{1'000'000}};
   bench.take(0, 0, 0, frame);

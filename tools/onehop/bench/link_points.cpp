@@ -253,6 +253,10 @@ Result<std::vector<Point>> link_points(const BenchOptions& o, const Place& place
                       }, .is_counted_apart = true});
   }
   if (o.baseline == "iperf3-tcp" || o.baseline == "iperf3-udp") points.push_back(iperf3_point(o, place, o.baseline == "iperf3-udp"));
+  if (o.part == Part::loop && is_quic(o.baseline)) {
+    ONEHOP_TRY(point, quic_point(o, place));
+    points.push_back(std::move(point));
+  }
   return points;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The points of `bench loop|port`, and iperf3 as a baseline, over the link of a lab.
+// The points of `bench loop|port`, and what they may be held against, over the link of a lab.
 #pragma once
 
 #include <string>
@@ -33,6 +33,8 @@ struct Place {
 
 /// iperf3_point: Debian's iperf3 as the users of it run it; `is_udp` floods with datagrams that fill a frame.
 [[nodiscard]] Point iperf3_point(const BenchOptions& options, const Place& place, bool is_udp);
+/// quic_point: the program over quinn or s2n-quic (options.baseline) from --peers. Errors: 9 it has not been built.
+[[nodiscard]] Result<Point> quic_point(const BenchOptions& options, const Place& place);
 
 /// Variant: one combination of a sweep.
 struct Variant {

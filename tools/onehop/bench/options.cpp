@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tools/onehop/bench/options.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "engine/base/rate_text.hpp"
@@ -74,7 +75,7 @@ void add_run(CLI::App& command, BenchOptions& o) {
   const bool is_loop = o.part == Part::loop;
   command.add_option("-t,--time", o.seconds, "seconds per run")->check(CLI::Range(0.01, seconds_max))->capture_default_str();
   if (has_link(o.part)) {
-    command.add_option("--eal", o.eal, "arguments for DPDK, with --io dpdk; {iface} stands for the end's interface");
+    command.add_option("--eal", o.eal, "arguments for DPDK, with --io dpdk; {iface}, {role} (client, server) and {socket} stand for what each end has");
     command.add_option("--profile", o.profile, "lab link (a file of configs/lab)")->capture_default_str();
     command.add_option("--mtu", o.mtu_bytes, "MTU of the lab link (default: as the profile has it)")->check(CLI::Range(576, 65535));
     command.add_option("-n,--bytes", o.amount, "bytes per run in place of a time (512M, 2G)");
@@ -99,12 +100,13 @@ void add_run(CLI::App& command, BenchOptions& o) {
   command.add_option("--source", o.source, "memory, file")->check(CLI::IsMember({"memory", "file"}))->capture_default_str();
   command.add_option("--sink", o.sink, "memory, file")->check(CLI::IsMember({"memory", "file"}))->capture_default_str();
   add_hosts(command, o);
+  command.add_option("--peers", o.peers, "(--baseline quinn, s2n-quic) folder that tools/quic-peers built into (default: ~/.cache/onehop/peers)");
   command.add_flag("--parts", o.has_parts, "measure the parts in the same rounds, and how well they add up");
 }
 
 void add_report(CLI::App& command, BenchOptions& o) {
   command.add_option("-r,--rounds", o.rounds, "repetitions; the points of a sweep take turns")->check(CLI::Range(1, rounds_max))->capture_default_str();
-  command.add_option("--baseline", o.baseline, has_link(o.part) ? "what ratios are to: iperf3-tcp, iperf3-udp, or a point's name" : "what ratios are to: a point's name");
+  command.add_option("--baseline", o.baseline, has_link(o.part) ? o.part == Part::loop ? "what ratios are to: iperf3-tcp, iperf3-udp, quinn, s2n-quic, or a point's name" : "what ratios are to: iperf3-tcp, iperf3-udp, or a point's name" : "what ratios are to: a point's name");
   command.add_flag("--json,--json-stream", o.is_json, "events as JSON lines on standard output");
   command.add_flag("-J", o.is_document, "one JSON document on standard output");
   command.add_flag("--quiet", o.is_quiet, "no progress");
@@ -135,11 +137,25 @@ Result<void> check_hosts(const BenchOptions& o) {
   if (o.has_parts) return refuse("--parts", "a flood's two ends share memory", "Leave --to out: --parts takes a lab");
   if (o.parallel > 1 || o.is_both_ways || o.is_reverse) return refuse("-P, -R or --bidir", "the other host runs one receiving end", "Leave them out, or take a lab");
   if (o.baseline.starts_with("iperf3")) return refuse("--baseline " , "iperf3 is started in a lab only", "Leave --to out");
+  if (is_quic(o.baseline)) return refuse("--baseline", "QUIC's programs are started in a lab only", "Leave --to out");
   return success();
+}
+
+/// QUIC's programs send one stream one way, as fast as they can.
+Result<void> check_quic(const BenchOptions& o) {
+  if (!is_quic(o.baseline)) {
+    if (o.peers.empty()) return success();
+    return Error{ExitCode::usage, "bench loop --peers", "nothing of it is measured", "Add --baseline quinn or --baseline s2n-quic"};
+  }
+  const bool is_paced = std::ranges::any_of(o.rate, [](const std::string& rate) { return rate != "flood"; });
+  if (o.parallel == 1 && !o.is_both_ways && !is_paced) return success();
+  return Error{ExitCode::usage, "bench loop --baseline " + o.baseline + " with -P, --bidir or --rate", "its program sends one stream one way, as fast as it can",
+               "Leave them out, or take --baseline iperf3-tcp"};
 }
 
 Result<void> check_loop(const BenchOptions& o) {
   if (!o.to.empty()) { ONEHOP_TRYV(check_hosts(o)); }
+  ONEHOP_TRYV(check_quic(o));
   if (o.to.empty() && (!o.interface.empty() || !o.code_file.empty()))
     return Error{ExitCode::usage, "bench loop", "--iface and --code-file are for two hosts", "Add --to HOST, or leave them out"};
   const bool has_file = o.source == "file" || o.sink == "file";
@@ -166,6 +182,8 @@ const char* name_of(Part part) noexcept {
   }
   return "";
 }
+
+bool is_quic(const std::string& baseline) { return baseline == "quinn" || baseline == "s2n-quic"; }
 
 Result<std::uint64_t> parse_amount(const std::string& text) {
   const Error bad{ExitCode::usage, "read the amount '" + text + "'", "it is not a number of bytes", "Write 1000000, 512M or 2G"};

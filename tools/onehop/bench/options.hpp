@@ -56,6 +56,7 @@ struct BenchOptions {
   // What is told of it.
   int rounds = 5;
   std::string baseline;
+  std::string peers;                           ///< folder of tools/quic-peers; empty: the user's cache
   bool is_json = false, is_document = false, is_quiet = false;
 };
 
@@ -64,6 +65,9 @@ void add_bench_command(CLI::App& app, BenchOptions& options);
 
 /// check_options reads what the parser could not (amounts, rates, cores) and refuses what makes no sense together.
 [[nodiscard]] Result<void> check_options(BenchOptions& options);
+
+/// is_quic: the baseline is one of the peers of tools/quic-peers.
+[[nodiscard]] bool is_quic(const std::string& baseline);
 
 /// parse_amount reads iperf3's "512M", "2G", "1000000": bytes, with binary K, M, G, T.
 [[nodiscard]] Result<std::uint64_t> parse_amount(const std::string& text);

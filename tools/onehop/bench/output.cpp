@@ -39,7 +39,8 @@ Json methods_of(Part part) {
           {"softirq", "raw tracepoints softirq_entry and softirq_exit, by the thread they interrupt; contained in its system time"},
           {"cycles", "perf_event_open with inherit on both ends, in a run before the rounds whose times are not used: counting makes each switch between threads dearer (between two hosts: in the rounds)"},
           {"energy", "RAPL packages between the readings: all of the machine"},
-          {"iperf3", "wait4 of client and server as whole processes; ksoftirqd and busy time meanwhile"}};
+          {"iperf3", "wait4 of client and server as whole processes; ksoftirqd and busy time meanwhile"},
+          {"quic", "likewise of both of its programs"}};
 }
 
 }  // namespace
