@@ -7,10 +7,13 @@ Method: three schedules. Bounds: none on time; how soon the link is full again i
         can only spoil: exit code 1 is taken where all that it complains of is a recovery that came late, or none that could be seen.
 """
 
+import glob
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 SKIP = 77
 
@@ -41,6 +44,13 @@ def main():
     check(all(fault["io"] in ("udp", "afxdp") and fault["recovery_ms"] >= 0 for fault in faults), "with its port and its recovery")
     check(done.returncode == (0 if lines[-1]["is_held"] else 1), f"the exit code is the verdict, not {done.returncode}")
     check(namespaces() == before, "the lab is gone")
+    work = set(glob.glob("/dev/shm/onehop-stress-*"))
+    process = subprocess.Popen([sys.argv[1], "stress", "rings", "--lab", "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and namespaces() == before:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    check(process.wait(60) != 0, "it was interrupted")
+    check(namespaces() == before and set(glob.glob("/dev/shm/onehop-stress-*")) == work, "nothing of an interrupted run is left")
     print(f"ok    {lines[-1]}")
     return 0
 

@@ -159,9 +159,11 @@ class LabRings {
   RecoveryReport report_;
 };
 
+constexpr const char* folder_variable = "ONEHOP_STRESS_FOLDER";
+
 bool is_inside() {
   const char* const profile = std::getenv("ONEHOP_LAB_PROFILE");
-  return profile != nullptr && std::string_view{profile} == profile_name && std::getenv("ONEHOP_LAB_NAME") != nullptr;
+  return profile != nullptr && std::string_view{profile} == profile_name && std::getenv("ONEHOP_LAB_NAME") != nullptr && std::getenv(folder_variable) != nullptr;
 }
 
 std::vector<std::string> own_words(const LabRingsOptions& options) {
@@ -184,11 +186,14 @@ Result<int> run_lab_rings(const LabRingsOptions& options) {
     const std::string name = fmt::format("stress{}", ::getpid());
     ONEHOP_TRY(lab, lab::Lab::open(name));
     ::setenv("ONEHOP_CODE", "a-code-for-the-lab-that-nobody-else-sees", 0);
+    // Made and removed here, because an interruption ends the process in the lab at once.
+    ONEHOP_TRY(work, WorkFolder::make());
+    ::setenv(folder_variable, work.path().c_str(), 1);
     return lab.run(profile, lab::Host::caller, own_words(options), nullptr);
   }
   for (const char* const name : {"SUDO_UID", "SUDO_GID"}) ::unsetenv(name);  // or the ends would give up the rights to our folder
   const lab::HostNames hosts{std::getenv("ONEHOP_LAB_NAME")};
-  ONEHOP_TRY(work, WorkFolder::make());
+  const WorkFolder work = WorkFolder::borrow(std::getenv(folder_variable));
   ONEHOP_TRYV(work.make_file(file_bytes));
   return LabRings{options, hosts, profile, work}.play();
 }

@@ -23,11 +23,17 @@ Result<WorkFolder> WorkFolder::make() {
   return work;
 }
 
-WorkFolder::WorkFolder(WorkFolder&& other) noexcept : path_{std::exchange(other.path_, {})} {}
+WorkFolder WorkFolder::borrow(const std::string& path) {
+  WorkFolder work{path};
+  work.is_ours_ = false;
+  return work;
+}
+
+WorkFolder::WorkFolder(WorkFolder&& other) noexcept : path_{std::exchange(other.path_, {})}, is_ours_{other.is_ours_} {}
 
 WorkFolder::~WorkFolder() {
   std::error_code error;
-  if (!path_.empty()) std::filesystem::remove_all(path_, error);
+  if (is_ours_ && !path_.empty()) std::filesystem::remove_all(path_, error);
 }
 
 Result<void> WorkFolder::make_file(std::size_t bytes) const {

@@ -13,6 +13,8 @@ class WorkFolder {
  public:
   /// make takes memory where there is some, so that no disk is measured. Syscalls: mkdtemp.
   [[nodiscard]] static Result<WorkFolder> make();
+  /// borrow takes one that another process has made and will remove.
+  [[nodiscard]] static WorkFolder borrow(const std::string& path);
   WorkFolder(WorkFolder&& other) noexcept;
   WorkFolder& operator=(WorkFolder&&) = delete;
   ~WorkFolder();
@@ -27,6 +29,7 @@ class WorkFolder {
  private:
   explicit WorkFolder(std::string path) : path_{std::move(path)} {}
   std::string path_;
+  bool is_ours_ = true;
 };
 
 }  // namespace onehop::stress
