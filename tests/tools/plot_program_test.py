@@ -10,9 +10,11 @@ Bounds: none on time.
 import html.parser
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -136,6 +138,27 @@ def test_the_capacity_stands_beside_the_rates_and_one_figure_alone(onehop):
                                   (("--capacity", "1G", "--capacity", "1G"), 2, "2 for 1 traces")):
             done = here.plot(here.sent, *words, "--out", "more", "--on-exist", "overwrite")
             check(done.returncode == code and said in done.stderr, f"{words}: {done.returncode} {done.stderr}")
+
+
+def test_an_interrupt_leaves_no_half_written_file(onehop):
+    if shutil.which("gnuplot") is None:
+        raise Skip("gnuplot is not installed (gnuplot-nox)")
+    with Traced(onehop) as here:
+        # gnuplot takes its time in this one: the interrupt comes while it draws.
+        slow = here.work / "bin" / "gnuplot"
+        slow.parent.mkdir()
+        slow.write_text("#!/bin/sh\ntouch drawing\nexec sleep 60\n")
+        slow.chmod(0o755)
+        process = subprocess.Popen([os.path.abspath(here.onehop), "plot", str(here.sent), "--out", "out"], cwd=here.work, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, env=os.environ | {"PATH": f"{slow.parent}:{os.environ['PATH']}"}, start_new_session=True)
+        give_up_at = time.monotonic() + PATIENCE
+        while not (here.work / "out" / "drawing").exists():
+            check(time.monotonic() < give_up_at, "it draws")
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)
+        check(process.wait(PATIENCE) == -signal.SIGINT, f"the signal ends it: {process.returncode}")
+        left = sorted(os.listdir(here.work / "out"))
+        check(left == ["drawing", "sent.html"], f"the page is whole, and nothing else is there: {left}")
 
 
 def test_wrong_arguments_and_wrong_traces_are_named(onehop):

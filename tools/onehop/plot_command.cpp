@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <fstream>
 #include <iostream>
 
@@ -21,6 +22,23 @@ constexpr std::size_t runs_max = 12;
 // Buckets of a run: half of the points that a figure of 480 units can show apart when there is one run, less when there are many,
 // so that the page stays below 3 MB.
 constexpr std::size_t buckets_one = 450, buckets_all = 2000;
+
+/// SignalHold lets what would end the program wait until its half-written files are gone, and then end it.
+class SignalHold {
+ public:
+  SignalHold() {
+    sigset_t held{};
+    ::sigemptyset(&held);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&held, number);
+    ::sigprocmask(SIG_BLOCK, &held, &before_);
+  }
+  ~SignalHold() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  SignalHold(const SignalHold&) = delete;
+  SignalHold& operator=(const SignalHold&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 struct Choice {
   plot::Place place;
@@ -111,6 +129,7 @@ Result<void> run(const PlotOptions& options, const Reporter& reporter) {
   const plot::PageText text{.title = options.title.empty() ? fmt::format("onehop: {}", place.stem) : options.title, .command_line = command_line(),
                             .version = ONEHOP_VERSION};
   std::vector<std::string_view> written{".html", ".gp"};
+  const SignalHold hold;
   Result<void> result = plot::write_part(place, ".html", plot::page_of(runs, plates, text));
   if (result.has_value()) {
     auto is_drawn = draw(place, runs, plates, text);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 
 namespace onehop::plot {
 
@@ -244,7 +245,15 @@ Result<bool> run_gnuplot(const std::string& folder, const std::string& script) {
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
   pid_t pid = 0;
-  const int error = ::posix_spawnp(&pid, program.c_str(), &actions, nullptr, argv, environ);
+  // Signals that wait for us end gnuplot at once: its files are temporary ones.
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  const int error = ::posix_spawnp(&pid, program.c_str(), &actions, &attributes, argv, environ);
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   if (error == ENOENT) return false;
   if (error != 0) return errno_error(ExitCode::internal_error, "start gnuplot", {}, error);
