@@ -18,6 +18,7 @@
 #include "engine/run/links.hpp"
 #include "engine/transfer/ping_schedule.hpp"
 #include "engine/transfer/receiver.hpp"
+#include "engine/transfer/report_timing.hpp"
 #include "engine/wire/feedback.hpp"
 
 namespace onehop::run {
@@ -164,7 +165,10 @@ class ReceiverLoop {
 
   void send(Instant now) noexcept {
     rx_ring_ = port_.rx_ring(now);
-    rx_ring_.is_backlogged = !has_ring_run_dry_;
+    // Reports that the credit asked for are too close together: between two of them the ring may hold a burst all the time.
+    const bool is_window_over = now - backlog_window_at_ >= transfer::report_min;
+    if (is_window_over) was_backlogged_ = !has_ring_run_dry_;
+    rx_ring_.is_backlogged = was_backlogged_ && !has_ring_run_dry_;
     receiver_.set_rx_ring(to_payload(rx_ring_));
     const Nanos spacing = receiver_.feedback_interval();
     // Where reports are rare, on Wi-Fi each turn on the air costs a contention: our own PING waits for a PONG to go with.
@@ -180,7 +184,7 @@ class ReceiverLoop {
       send_frame(wire::FrameType::ping, body);
     }
     if (receiver_.tick(now)) {
-      has_ring_run_dry_ = false;
+      if (is_window_over) has_ring_run_dry_ = false, backlog_window_at_ = now;
       while (receiver_.next_feedback(now, feedback_)) {
         std::size_t covered = 0;
         const std::size_t length = wire::encode_feedback(feedback_, gate_.scratch(), covered);
@@ -295,7 +299,9 @@ class ReceiverLoop {
   Instant first_data_at_{};
   Instant last_data_at_{};
   Instant turned_at_{};
-  bool has_ring_run_dry_ = false;  // in some turn since the last report: what it drained then was the sender's rate, not ours
+  Instant backlog_window_at_{};
+  bool has_ring_run_dry_ = false;  // in some turn of this window: what it drained then was the sender's rate, not ours
+  bool was_backlogged_ = false;    // in the whole of the last window
   bool is_first_data_due_ = false, is_started_ = false, has_failed_ = false, is_finishing_ = false, is_closed_ = false;
 };
 

@@ -292,6 +292,7 @@ bool Receiver::State::is_list_due(Instant now) noexcept {
 /// the ring holds less than the link carries between two of them (1024 frames: 6 Gbit/s at 2 ms).
 bool Receiver::is_credit_due(Instant now) const noexcept {
   const State& s = *s_;
+  if (s.heard_at == Instant{}) return false;  // nobody is told yet
   const bool is_rare = s.told_interval > 0ns;
   if (now - s.reported_at < (is_rare ? report_min : report_credit_min)) return false;
   const Bytes worth_telling = is_rare ? s.ring_room() * 3 / 4 : s.ring_room() / 2;
