@@ -26,6 +26,22 @@ constexpr Nanos link_interval{10ms};
 // A peer that went without a word is noticed so much later. Shorter: an idle link blocks the core more often, 0.3 ms each.
 constexpr Nanos breathe_interval{200ms};
 
+// Frames whose memory is asked for before they are lent. Fewer: it is not there in time. More: they leave the first-level cache
+// again. bytes_ahead_max: of each; 32 lines are what a core can have on their way.
+constexpr std::uint32_t frames_ahead = 3, bytes_ahead_max = 2048;
+
+// prefetch_for_writing takes cache lines from whoever has them: with net_memif's zero-copy the peer's core, which has just read the
+// frame that lay there before. Without it each store of the AEAD waits its turn for a line (0.4 us a frame, 60 % of the sender).
+void prefetch_for_writing(const std::byte* from, std::size_t bytes) noexcept {
+  for (std::size_t at = 0; at < bytes; at += RTE_CACHE_LINE_SIZE) {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(from[at]));  // gcc's own asks to read unless it builds for one CPU
+#else
+    __builtin_prefetch(from + at, 1);
+#endif
+  }
+}
+
 std::byte* payload_of(rte_mbuf* frame) noexcept { return static_cast<std::byte*>(frame->buf_addr) + payload_offset_bytes; }
 
 }  // namespace
@@ -73,7 +89,7 @@ DpdkPort::~DpdkPort() {
   release();
   while (head_ != tail_) rte_pktmbuf_free(pending_[head_++ & (pending_.size() - 1)]);
   for (std::uint32_t i = stash_begin_; i < stash_end_; ++i) rte_pktmbuf_free(stash_[i]);
-  for (std::uint32_t i = 0; i < spare_frames_; ++i) rte_pktmbuf_free(spare_[i]);
+  while (spare_begin_ != spare_end_) rte_pktmbuf_free(spare_[spare_begin_++]);
   rte_pktmbuf_free(lent_);
 }
 
@@ -83,13 +99,19 @@ std::uint64_t DpdkPort::outstanding_frames() const noexcept {
   return accepted_frames_ - (device_.pool().freed_frames() - freed_frames_before_);
 }
 
+void DpdkPort::refill_spare() noexcept {
+  std::copy(spare_.begin() + spare_begin_, spare_.begin() + spare_end_, spare_.begin());
+  spare_end_ -= std::exchange(spare_begin_, 0);
+  device_.pool().adopt();
+  if (rte_pktmbuf_alloc_bulk(device_.pool().get(), spare_.data() + spare_end_, batch_frames_max) == 0) spare_end_ += batch_frames_max;
+}
+
 rte_mbuf* DpdkPort::take_frame() noexcept {
-  if (spare_frames_ == 0) {
-    device_.pool().adopt();
-    if (rte_pktmbuf_alloc_bulk(device_.pool().get(), spare_.data(), batch_frames_max) != 0) return nullptr;
-    spare_frames_ = batch_frames_max;
-  }
-  return spare_[--spare_frames_];
+  if (spare_end_ - spare_begin_ <= frames_ahead) refill_spare();
+  if (spare_begin_ == spare_end_) return nullptr;
+  if (spare_end_ - spare_begin_ > frames_ahead)
+    prefetch_for_writing(payload_of(spare_[spare_begin_ + frames_ahead]) - wire::l2_l4_bytes_max, std::min(wire_frame_bytes_, bytes_ahead_max));
+  return spare_[spare_begin_++];
 }
 
 std::span<std::byte> DpdkPort::lend(std::size_t frame_bytes) noexcept {

@@ -88,6 +88,7 @@ class DpdkPort {
 
   // Sending.
   [[nodiscard]] rte_mbuf* take_frame() noexcept;
+  void refill_spare() noexcept;
   [[nodiscard]] std::uint32_t pending_frames() const noexcept { return tail_ - head_; }
   [[nodiscard]] std::uint64_t outstanding_frames() const noexcept;
   [[nodiscard]] Bytes occupancy() noexcept;
@@ -130,8 +131,8 @@ class DpdkPort {
 
   std::vector<rte_mbuf*> pending_;  // ring of frames committed and not taken by the driver
   std::uint32_t head_ = 0, tail_ = 0;
-  std::array<rte_mbuf*, batch_frames_max> spare_{};  // taken from the pool, not lent yet
-  std::uint32_t spare_frames_ = 0;
+  std::array<rte_mbuf*, 2 * batch_frames_max> spare_{};  // taken from the pool, not lent yet; lent in their order
+  std::uint32_t spare_begin_ = 0, spare_end_ = 0;
   rte_mbuf* lent_ = nullptr;
   Bytes accepted_total_{};
   std::uint64_t accepted_frames_ = 0;

@@ -142,8 +142,15 @@ class FloodSender {
     const std::size_t held = port_.flush(now);
     sent_ += sent;
     own_.frames_sent.store(sent_, std::memory_order_relaxed);
-    if (sent == 0) (void)port_.tx_queue(now);  // takes back what has left
+    if (sent == 0) look(now);
     return held > 0 && sent == 0 ? 0 : sent;
+  }
+
+  /// look takes back what has left and hears what came: on a link without a kernel, the peer's link address.
+  void look(Instant now) {
+    (void)port_.tx_queue(now);
+    std::array<RxFrame, rx_batch_max> views;
+    if (port_.receive(views) > 0) port_.release();
   }
 
   std::size_t allowance(Instant now) {
