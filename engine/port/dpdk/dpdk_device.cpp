@@ -9,6 +9,7 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_flow.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -32,7 +33,8 @@ constexpr std::uint32_t ethernet_bytes = 14, header_room_bytes = 64;
 Error device_error(const std::string& attempt, int rc, const std::string& output) {
   std::string cause = cause_of(output);
   if (cause.empty()) cause = errno_text(-rc);
-  const bool is_privilege = rc == -EPERM || rc == -EACCES;
+  // Some drivers say -1 of whatever failed, which is EPERM's number.
+  const bool is_privilege = (rc == -EPERM || rc == -EACCES) && ::geteuid() != 0;
   return {is_privilege ? ExitCode::privilege_missing : ExitCode::io_unavailable, attempt, std::move(cause),
           is_privilege ? "Run as root" : "See docs/dpdk.md for what each driver needs, or take --io udp", -rc};
 }

@@ -49,7 +49,7 @@ Result<std::vector<PointResult>> run_rounds(const std::vector<Point>& points, in
   for (const Point& point : points) results.push_back({.name = point.name, .settings = point.settings, .counts = {}, .counts_missing = {}, .rounds = {}, .latest = {}, .threads = {}});
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!points[i].is_counted_apart) continue;
-    ONEHOP_TRY(counted, run_once(points[i], {.on_interval = {}, .is_counted = true}));
+    ONEHOP_TRY(counted, run_once(points[i], {.on_interval = [](const Interval&) {}, .is_counted = true}));
     keep_counts(results[i], counted);
   }
   for (int round = 0; round < rounds; ++round) {
