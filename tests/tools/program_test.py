@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -176,6 +177,21 @@ def test_repair_is_agreed_on_by_both_ends(onehop):
         check(here.send("--repair", "lazy", "--law", "safe-range", size=MB).end()["law"] == "safe-range+mask", "the mask shows in the law's name")
         here.refused("send", "x", "--to", here.address, "--repair", "sometimes", words=("--repair", "lazy"))
         here.refused("recv", "--repair", "", words=("--repair",))
+
+
+def test_the_help_of_every_command_fits_into_80_columns(onehop):
+    def helped(*command):
+        done = subprocess.run([onehop, *command, "--help"], capture_output=True, text=True, timeout=60, check=False)
+        check(done.returncode == 0 and not done.stderr, f"{command} has help: {done.returncode} {done.stderr}")
+        lines = done.stdout.splitlines()
+        check(any(line.startswith(" ".join(("Usage: onehop", *command))) for line in lines), f"by its name, however it was called: {lines[:3]}")
+        for line in lines:
+            check(len(line) < 80, f"{command}: {len(line)} columns: {line}")
+        below = lines[lines.index("Subcommands:") + 1:] if "Subcommands:" in lines else []
+        names = [line.split()[0] for line in below if line.startswith("  ") and line[2] != " "]
+        return 1 + sum(helped(*command, name) for name in names)
+
+    check(helped() >= 15, "every command was found")
 
 
 def test_fragments_are_refused_where_they_cannot_be(onehop):

@@ -69,14 +69,14 @@ void add_lab_command(CLI::App& app, LabCommand& command) {
   command.exec_ = lab.add_subcommand("exec", "run a command on a host of a lab that is up");
   command.run_ = lab.add_subcommand("run", "build a lab, run a command in it, remove it; exits as the command did");
   for (CLI::App* const verb : {command.up_, command.down_, command.exec_, command.run_})
-    verb->add_option("--name", command.name_, "name of the lab, for more than one at a time")->capture_default_str();
+    verb->add_option("--name", command.name_, "name of the lab, for more than one at a time")->type_name("NAME")->capture_default_str();
   for (CLI::App* const verb : {command.up_, command.run_})
-    verb->add_option("--profile", command.profile_, "NAME of configs/lab/NAME.toml, or a file")->capture_default_str();
+    verb->add_option("--profile", command.profile_, "NAME of configs/lab/NAME.toml, or a file")->type_name("NAME|FILE")->capture_default_str();
   command.exec_->add_option("HOST", command.host_, "a (sender), b (receiver) or m (between them)")
       ->required()->check(CLI::IsMember({"a", "b", "m"}));
   command.run_->add_option("--on", command.host_, "where the command runs; host: in the namespace of the caller")
       ->check(CLI::IsMember({"a", "b", "m", "host"}))->capture_default_str();
-  command.run_->add_option("--rate-log", command.rate_log_, "write when the link had which rate to this file, for onehop plot --capacity");
+  command.run_->add_option("--rate-log", command.rate_log_, "write when the link had which rate to this file, for onehop plot --capacity")->type_name("FILE");
   for (CLI::App* const verb : {command.exec_, command.run_})
     verb->add_option("COMMAND", command.words_, "after --: the command and its arguments")->required();
 }

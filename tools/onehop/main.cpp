@@ -15,7 +15,9 @@
 #endif
 #include "tools/onehop/bench/bench_command.hpp"
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/help.hpp"
 #include "tools/onehop/privilege.hpp"
+#include "tools/onehop/refusal.hpp"
 #include "tools/plot/figure.hpp"
 #if ONEHOP_HAS_STRESS
 #include "tools/stress/stress_command.hpp"
@@ -60,50 +62,49 @@ std::optional<Error> take_law_params(const ConfigFile& config, const CLI::App& a
   return std::nullopt;
 }
 
+constexpr const char* config_footer = "\n'--config FILE' reads options from a file: see 'onehop --help'.";
+
 CLI::App* add_send_command(CLI::App& app, SendOptions& send) {
   CLI::App* command = app.add_subcommand("send", "send files to a host that runs 'onehop recv'");
   command->add_option("PATH", send.paths, "regular files")->required();
-  command->add_option("--to", send.to, "HOST[:PORT] of the receiver")->required();
+  command->add_option("--to", send.to, "the receiver")->type_name("HOST[:PORT]")->required();
   command->add_option("--wait", send.wait_seconds, "seconds to retry a refused connection")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
-  command->add_option("--link-model", send.common.link_model,
-                      "a model of the link publishes its facts to this Unix socket, in place of the interface's own");
-  command->add_flag("--fragment", send.has_fragments,
-                    "an experiment: datagrams of 64 KB in IP fragments (--io udp), until the path loses 0.1 % of its frames");
-  command->add_flag("--mac-noack", send.has_mac_noack,
-                    "with --repair lazy on Wi-Fi: no receiver's MAC acknowledges our data frames, which get a TID of their own (needs sudo)");
   add_common_options(*command, send.common);
+  command->add_option("--link-model", send.common.link_model,
+                      "a model of the link publishes its facts to this Unix socket, in place of the interface's own")->type_name("FILE")->group("Link");
+  command->add_flag("--fragment", send.has_fragments,
+                    "an experiment: datagrams of 64 KB in IP fragments (--io udp), until the path loses 0.1 % of its frames")->group("Link");
+  command->add_flag("--mac-noack", send.has_mac_noack,
+                    "with --repair lazy on Wi-Fi: no receiver's MAC acknowledges our data frames, which get a TID of their own (needs sudo)")->group("Link");
+  command->footer(std::string{"Example: onehop send video.mkv notes.txt --to 192.168.49.1"} + config_footer);
   command->fallthrough();  // so that --config may stand behind the command as well
   return command;
 }
 
 CLI::App* add_recv_command(CLI::App& app, RecvOptions& recv) {
-  CLI::App* command = app.add_subcommand("recv", "receive files");
-  command->add_option("--dir", recv.directory, "destination folder")->capture_default_str();
-  command->add_option("--listen", recv.listen, "ADDR[:PORT] to listen on (default: all addresses, port 7411)");
+  CLI::App* command = app.add_subcommand("recv", "receive files that another host sends with 'onehop send'");
+  command->add_option("--dir", recv.directory, "destination folder")->type_name("FOLDER")->capture_default_str();
+  command->add_option("--listen", recv.listen, "where to listen (default: all addresses, port 7411)")->type_name("ADDR[:PORT]");
   command->add_flag("--once", recv.is_once, "end after the first accepted session, with its exit code");
   command->add_option("--on-exist", recv.on_exist, "what to do about a name that exists")
       ->check(CLI::IsMember({"ask", "resume", "skip", "rename", "overwrite"}))->capture_default_str();
   add_common_options(*command, recv.common);
+  command->footer(std::string{"Example: onehop recv --dir Downloads"} + config_footer);
   command->fallthrough();
   return command;
 }
 
 CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& doctor) {
   CLI::App* command = app.add_subcommand("doctor", "show what onehop can see and use on this machine");
-  command->add_option("--iface", doctor.interface, "network interface to look at (default: all that are up)");
+  command->add_option("--iface", doctor.interface, "network interface to look at (default: all that are up)")->type_name("IF");
   command->add_flag("--no-probe{false}", doctor.is_probing, "do not try AF_XDP: it takes the link of some drivers down for a second");
   command->add_flag("--json", doctor.is_json, "one JSON line per interface on standard output");
   return command;
 }
 
-int refuse_config(const CLI::ConfigError& error, const CLI::App& app) {
-  constexpr std::string_view before = "INI was not able to parse ";  // the library's words; what follows names the key
-  std::string_view cause = error.what();
-  if (cause.starts_with(before)) cause.remove_prefix(before.size());
-  if (cause.ends_with(".++")) cause.remove_suffix(3);  // and its mark for a section as a whole
-  std::fprintf(stderr, "onehop: read the options in %s: '%.*s' is not an option. See onehop send --help, onehop recv --help\n",
-               app.get_config_ptr()->as<std::string>().c_str(), static_cast<int>(cause.size()), cause.data());
-  return static_cast<int>(ExitCode::usage);
+int refuse(const CLI::App& app, const Error& error) {
+  std::fprintf(stderr, "%s: %s\n", words_of(app).c_str(), error.message().c_str());
+  return static_cast<int>(error.code);
 }
 
 CLI::App* add_watch_command(CLI::App& app, WatchOptions& watch) {
@@ -120,13 +121,13 @@ CLI::App* add_plot_command(CLI::App& app, PlotOptions& plot) {
   CLI::App* command = app.add_subcommand("plot", "make a report of traces: one HTML file, and by gnuplot SVG and PNG");
   command->add_option("TRACE", plot.traces, "files that --trace wrote, on one time axis")->required();
   command->add_option("--label", plot.labels, "what a trace is called in the report; once per trace (default: its file's name)")
-      ->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->type_name("NAME")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--capacity", plot.capacities, "what the link can carry, drawn beside the rates: 600Mbit, or a file of 'lab run --rate-log'; once, or per trace")
-      ->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->type_name("RATE|FILE")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--only", plot.only, "draw these alone, with commas between")
       ->delimiter(',')->check(CLI::IsMember(std::vector<std::string>(plot::plate_names.begin(), plot::plate_names.end())));
-  command->add_option("--title", plot.title, "the report's title");
-  command->add_option("--out", plot.out, "FILE.html, or a folder (default: this one); the pictures stand beside it");
+  command->add_option("--title", plot.title, "the report's title")->type_name("TITLE");
+  command->add_option("--out", plot.out, "FILE.html, or a folder (default: this one); the pictures stand beside it")->type_name("FILE");
   command->add_option("--on-exist", plot.on_exist, "what to do about outputs that exist")
       ->check(CLI::IsMember({"ask", "rename", "overwrite"}))->capture_default_str();
   return command;
@@ -134,11 +135,13 @@ CLI::App* add_plot_command(CLI::App& app, PlotOptions& plot) {
 
 int run_program(int argc, char** argv) {
   remember_command_line(argc, argv);
-  CLI::App app{"onehop moves files between two machines that are one hop apart, at the line rate of that hop."};
+  CLI::App app{"onehop moves files between two machines that are one hop apart, at the line rate of that hop.", "onehop"};
+  app.formatter(std::make_shared<Help>());
+  app.set_help_flag("-h,--help", "print this help and exit");
   app.require_subcommand(0, 1);
   const auto config = std::make_shared<ConfigFile>();
   app.config_formatter(config);
-  app.set_config("--config", "", "read options (TOML, a section per command) or law parameters (JSON) from this file");
+  app.set_config("--config", "", "read options (TOML, a section per command) or law parameters (JSON) from this file")->type_name("FILE");
   app.allow_config_extras(CLI::config_extras_mode::error);
   bool is_version = false, is_verbose = false;
   app.add_flag("--version", is_version, "print the version (with -v: what this build can do)");
@@ -170,18 +173,16 @@ int run_program(int argc, char** argv) {
   stress::add_stress_command(app, stress_command, real_runners);
 #endif
 
+  app.footer("'onehop COMMAND --help' lists the options of a command.");  // now: commands that are added later would inherit it
+
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ConfigError& error) {
-    return refuse_config(error, app);
+  } catch (const CLI::Success& asked_for_help) {
+    return app.exit(asked_for_help);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
+    return refuse(app, refusal_of(app, error));
   }
-  if (const auto error = take_law_params(*config, app, {&send.common, &recv.common})) {
-    std::fprintf(stderr, "onehop: %s\n", error->message().c_str());
-    return static_cast<int>(error->code);
-  }
+  if (const auto error = take_law_params(*config, app, {&send.common, &recv.common})) return refuse(app, *error);
   if (is_version) return static_cast<int>(version_command(is_verbose));
   hide_secrets();
   if (send_app->parsed()) return static_cast<int>(send_command(std::move(send)));

@@ -160,8 +160,8 @@ InterfaceRingsOptions interface_options(const RingsOptions& options, const CLI::
 
 void add_real_options(CLI::App& rings, RingsOptions& o) {
   CLI::Option* const lab = rings.add_flag("--lab", o.is_lab, "the program itself over the lab's link, with faults of the kernel's kind (root; 10 schedules)");
-  CLI::Option* const interface = rings.add_option("--iface", o.interface, "the program itself over this interface, to a peer that runs 'onehop recv'; only this end has faults");
-  CLI::Option* const to = rings.add_option("--to", o.to, "with --iface: HOST[:PORT] of the peer; its code in ONEHOP_CODE");
+  CLI::Option* const interface = rings.add_option("--iface", o.interface, "the program itself over this interface, to a peer that runs 'onehop recv'; only this end has faults")->type_name("IF");
+  CLI::Option* const to = rings.add_option("--to", o.to, "with --iface: the peer; its code in ONEHOP_CODE")->type_name("HOST[:PORT]");
   interface->needs(to)->excludes(lab);
   to->needs(interface);
   for (CLI::Option* const real : {lab, interface})
@@ -180,17 +180,17 @@ void add_stress_command(CLI::App& app, StressCommand& command, const RealRunners
   CLI::App& rings = *stress.add_subcommand("rings", "whole transfers in virtual time, each with its own faults; every invariant is watched");
   command.rings_ = &rings;
   RingsOptions& o = command.options_;
-  rings.add_option("--seed", o.seed, "schedules are drawn from it, the same ones each time")->capture_default_str();
+  rings.add_option("--seed", o.seed, "schedules are drawn from it, the same ones each time")->type_name("N")->capture_default_str();
   rings.add_option("--schedules", o.schedules, "how many")->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))->capture_default_str();
   rings.add_option("--only", o.only, "play this one alone, by its number")->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
   rings.add_option("--events", o.events, "faults per schedule")->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000}))->capture_default_str();
   rings.add_option("--span-ms", o.span_ms, "milliseconds that they fall in")->check(CLI::Range(1.0, 60'000.0))->capture_default_str();
-  rings.add_option("--law", o.law, "one rate law instead of a drawn one: " + std::string{law::law_words});
-  rings.add_option("--fault", o.faults, "draw from these kinds of fault: " + fault_names(every_fault));
-  rings.add_option("--config", o.config, "a schedule that you wrote (TOML; configs/stress has examples)")
+  rings.add_option("--law", o.law, "one rate law instead of a drawn one: " + std::string{law::law_words})->type_name("LAW");
+  rings.add_option("--fault", o.faults, "draw from these kinds of fault: " + fault_names(every_fault))->type_name("KIND");
+  rings.add_option("--config", o.config, "a schedule that you wrote (TOML; configs/stress has examples)")->type_name("FILE")
       ->excludes("--law")->excludes("--fault")->excludes("--events")->excludes("--span-ms");
   rings.add_option("--jobs", o.jobs, "schedules played at a time (default: one per core)")->check(CLI::Range(1U, 1024U));
-  rings.add_option("--out", o.out, "write a time series, one row per control tick (CSV)");
+  rings.add_option("--out", o.out, "write a time series, one row per control tick (CSV)")->type_name("FILE");
   command.real_ = real;
   if (real.lab != nullptr) add_real_options(rings, o);
   rings.add_flag("--json", o.is_json, "JSON lines on standard output");

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What is said of a command line that cannot be read: attempt, cause and remedy, as of any other error.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+#include "engine/base/result.hpp"
+
+namespace onehop::tool {
+
+/// words_of is the command that `app` was parsed to, as one writes it: "onehop lab up".
+[[nodiscard]] std::string words_of(const CLI::App& app);
+
+/// refusal_of puts the library's error, which parsing by `app` threw, into our words.
+[[nodiscard]] Error refusal_of(const CLI::App& app, const CLI::Error& error);
+
+}  // namespace onehop::tool
