@@ -12,6 +12,18 @@
 
 namespace onehop::tool {
 
+namespace {
+
+std::string rate_text(double bytes_per_s) { return format_rate({static_cast<std::int64_t>(bytes_per_s)}); }
+
+std::string eta_text(double bytes_left, double bytes_per_s) {
+  constexpr double seconds_max = 100 * 3600;  // a stalled transfer has no end in sight, and no room for it
+  const double seconds = bytes_per_s > 0 ? bytes_left / bytes_per_s : seconds_max;
+  return seconds < seconds_max - 1 ? format_span(seconds) : "-:--";
+}
+
+}  // namespace
+
 Progress::Progress(bool is_wanted) : is_drawing_{is_wanted && ::isatty(STDERR_FILENO) != 0} {}
 
 void Progress::update(Instant now, const ProgressView& view) {
@@ -38,21 +50,22 @@ void Progress::finish() {
 }
 
 std::string Progress::line(const ProgressView& view, std::size_t columns) const {
-  std::string text;
-  if (view.bytes_total == 0 || view.elapsed <= 0ns) {
-    text = view.phase;
-  } else {
-    // 100 % is for what is verified and on disk, never for what was merely sent.
-    const double share = static_cast<double>(view.bytes_done) / static_cast<double>(view.bytes_total);
-    const double seconds = std::chrono::duration<double>(view.elapsed).count();
-    const double average = static_cast<double>(view.bytes_done) / seconds;
-    const std::string eta = average > 0 ? format_span(static_cast<double>(view.bytes_total - view.bytes_done) / average) : "-:--";
-    text = fmt::format("{} {:3.0f} %  {} of {}  now {}  avg {}  ETA {}", view.phase, std::min(99.0, 100 * share),
-                       format_bytes(view.bytes_done), format_bytes(view.bytes_total),
-                       format_rate({static_cast<std::int64_t>(rate_now_)}), format_rate({static_cast<std::int64_t>(average)}), eta);
-  }
-  if (text.size() >= columns) text.resize(columns == 0 ? 0 : columns - 1);
-  return text;
+  std::string phase = view.phase;
+  std::ranges::replace(phase, '_', ' ');
+  if (view.bytes_total == 0 || view.elapsed <= 0ns) return phase.substr(0, columns == 0 ? 0 : columns - 1);
+  // 100 % is for what is verified and on disk, never for what was merely sent.
+  const double share = static_cast<double>(view.bytes_done) / static_cast<double>(view.bytes_total);
+  const std::string percent = fmt::format("{:3.0f} % ", std::min(99.0, 100 * share));
+  const double average = static_cast<double>(view.bytes_done) / std::chrono::duration<double>(view.elapsed).count();
+  const std::string total = "of " + format_bytes(view.bytes_total) + "  ";
+  const std::string now = "now " + rate_text(rate_now_) + "  ", mean = "avg " + rate_text(average) + "  ";
+  const std::string left = "ETA " + eta_text(static_cast<double>(view.bytes_total - std::min(view.bytes_done, view.bytes_total)), average);
+  // All of it has room in 80 columns, whatever the numbers. What a narrower terminal lacks goes in this order; the time that
+  // is left goes last.
+  for (const std::string& text : {phase + " " + percent + total + now + mean + left, phase + " " + percent + now + left, percent + now + left,
+                                  percent + left, left})
+    if (text.size() < columns) return text;
+  return left.substr(0, columns == 0 ? 0 : columns - 1);
 }
 
 }  // namespace onehop::tool

@@ -24,7 +24,8 @@ class Progress {
   void update(Instant now, const ProgressView& view);
   void finish();  ///< leaves the cursor on a clean line
 
-  /// line is the text for a terminal of `columns`: never longer than that.
+  /// line is the text for a terminal of `columns`, shorter than that by one at least. From 80 columns on it is the phase, how
+  /// much of how many bytes, the rate now and on average, and the time that is left.
   [[nodiscard]] std::string line(const ProgressView& view, std::size_t columns) const;
 
  private:

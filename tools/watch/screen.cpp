@@ -52,7 +52,9 @@ Line title(const Telemetry& t, const ScreenOptions& o) {
   if (!t.peer.empty()) text += fmt::format("  {} {}", t.role == "send" ? "to" : "from", t.peer);
   if (!t.interface.empty()) text += " over " + t.interface;
   if (!t.io.empty()) text += ", " + t.io + (t.io_mode.empty() ? "" : "/" + t.io_mode);
-  return justify({{"onehop " + t.role, Style::strong}, {text}}, {{t.phase, Style::strong}}, o.columns, keep_title);
+  std::string phase = t.phase;
+  std::ranges::replace(phase, '_', ' ');
+  return justify({{"onehop " + t.role, Style::strong}, {text}}, {{phase, Style::strong}}, o.columns, keep_title);
 }
 
 Line progress(const Telemetry& t, const ScreenOptions& o) {
