@@ -74,7 +74,7 @@ void copy_address(const sockaddr_storage& from, std::uint32_t (&to)[4]) {
 Error load_error(int errno_value) {
   if (errno_value == EPERM) {
     return errno_error(ExitCode::privilege_missing, "load the steering program",
-                       "it needs CAP_BPF and CAP_NET_ADMIN: run as root, grant them, or take --io udp", EPERM);
+                       "It needs CAP_BPF and CAP_NET_ADMIN: run as root, grant them, or take --io udp", EPERM);
   }
   Error error = errno_error(ExitCode::io_unavailable, "load the steering program", "take --io udp", errno_value);
   if (!libbpf_text.empty()) error.cause += " (" + libbpf_text + ")";

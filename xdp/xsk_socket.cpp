@@ -55,7 +55,7 @@ Result<void> XskSocket::open_fd() {
     return errno_error(ExitCode::privilege_missing, "open an AF_XDP socket",
                        "CAP_NET_RAW is missing: run as root, grant it, or take --io udp", EPERM);
   }
-  return errno_error(ExitCode::io_unavailable, "open an AF_XDP socket", "the kernel lacks it: take --io udp");
+  return errno_error(ExitCode::io_unavailable, "open an AF_XDP socket", "The kernel lacks it: take --io udp");
 }
 
 Result<void> XskSocket::set_ring(int option, std::uint32_t entries, const char* name) {
@@ -68,7 +68,7 @@ Result<RingMemory> XskSocket::map_ring(Mapping& mapping, int option, std::uint32
   xdp_mmap_offsets offsets{};
   socklen_t length = sizeof offsets;
   if (::getsockopt(fd_.get(), SOL_XDP, XDP_MMAP_OFFSETS, &offsets, &length) != 0 || length != sizeof offsets)
-    return errno_error(ExitCode::io_unavailable, "read the AF_XDP ring layout", "the kernel is older than 5.4");
+    return errno_error(ExitCode::io_unavailable, "read the AF_XDP ring layout", "The kernel is older than 5.4");
   const RingPlace place = place_of(option, offsets);
   const std::size_t bytes = place.offset.desc + entries * place.entry_bytes;
   void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_.get(),

@@ -63,12 +63,12 @@ Result<std::size_t> read_all(int fd, std::span<std::byte> buffer, bool is_line) 
   while (filled < buffer.size()) {
     const ssize_t got = ::read(fd, buffer.data() + filled, is_line ? 1 : buffer.size() - filled);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno_error(ExitCode::usage, "read the pairing code");
+    if (got < 0) return errno_error(ExitCode::usage, "read the pairing code", "Name a file with it by --code-file");
     if (got == 0) return filled;
     filled += static_cast<std::size_t>(got);
     if (is_line && buffer[filled - 1] == std::byte{'\n'}) return filled;
   }
-  return usage_error("it is longer than any code can be", "a code has 20 to 256 printable characters");
+  return usage_error("it is longer than any code can be", "A code has 20 to 256 printable characters");
 }
 
 Result<PairingCode> code_from_fd(int fd, bool is_line) {
@@ -103,9 +103,9 @@ Result<PairingCode> code_from_terminal(const std::string& prompt) {
   const Fd terminal{::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)};
   if (!terminal.is_open())
     return usage_error("no code was given and there is no terminal to ask on",
-                       "give --code-file FILE or set ONEHOP_CODE");
+                       "Give --code-file FILE or set ONEHOP_CODE");
   const EchoOff echo{terminal.get()};
-  if (!echo.is_silent()) return usage_error("the terminal's echo cannot be turned off", "give --code-file FILE");
+  if (!echo.is_silent()) return usage_error("the terminal's echo cannot be turned off", "Give --code-file FILE");
   (void)!::write(terminal.get(), prompt.data(), prompt.size());
   auto code = code_from_fd(terminal.get(), true);
   (void)!::write(terminal.get(), "\n", 1);
@@ -146,7 +146,7 @@ void SecretBytes::wipe() noexcept {
 Result<PairingCode> PairingCode::from_text(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  const std::string rule = "a code has 20 to 256 printable ASCII characters, the same on both sides";
+  const std::string rule = "A code has 20 to 256 printable ASCII characters, the same on both sides";
   if (text.size() < code_bytes_min)
     return usage_error("the code has only " + std::to_string(text.size()) + " characters", rule);
   if (text.size() > code_bytes_max) return usage_error("the code is longer than 256 characters", rule);
@@ -189,7 +189,7 @@ Result<PairingCode> read_code(const CodeSource& source) {
   if (!source.file.empty()) {
     const Fd file{::open(source.file.c_str(), O_RDONLY | O_CLOEXEC)};
     if (!file.is_open())
-      return errno_error(ExitCode::usage, "open the code file " + source.file, "check the path given by --code-file");
+      return errno_error(ExitCode::usage, "open the code file " + source.file, "Check the path given by --code-file");
     return code_from_fd(file.get(), false);
   }
   if (char* value = std::getenv("ONEHOP_CODE"); value != nullptr) {
@@ -200,7 +200,7 @@ Result<PairingCode> read_code(const CodeSource& source) {
     return code;
   }
   if (source.is_prompt_allowed) return code_from_terminal(source.prompt);
-  return usage_error("no code was given", "give --code-file FILE or set ONEHOP_CODE");
+  return usage_error("no code was given", "Give --code-file FILE or set ONEHOP_CODE");
 }
 
 Result<PairingKey> stretch(const PairingCode& code) {

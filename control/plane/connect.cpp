@@ -22,7 +22,7 @@ constexpr Nanos retry_pause = 200ms;
 Error connect_error(const SendOptions& options, std::string cause) {
   return {ExitCode::peer_unreachable, "connect to " + options.host + " port " + std::to_string(options.port),
           std::move(cause),
-          "start `onehop recv` there first, and let TCP port " + std::to_string(options.port) +
+          "Start `onehop recv` there first, and let TCP port " + std::to_string(options.port) +
               " through its firewall"};
 }
 Error interrupted_error() { return {ExitCode::interrupted, "connect", "interrupted before anything was sent", ""}; }
@@ -64,12 +64,12 @@ Result<std::shared_ptr<Channel>> verdict(HandshakeFailure failure, std::shared_p
     case HandshakeFailure::wrong_code:
     case HandshakeFailure::wrong_role:
       return Error{ExitCode::authentication_failed, attempt, "the two ends do not have the same code",
-                   "give both ends the same code"};
+                   "Give both ends the same code"};
     case HandshakeFailure::timed_out:
-      return Error{ExitCode::timed_out, attempt, "no answer in time", "is a onehop receiver listening there?"};
+      return Error{ExitCode::timed_out, attempt, "no answer in time", "Is a onehop receiver listening there?"};
     case HandshakeFailure::not_onehop:
       return Error{ExitCode::peer_unreachable, attempt, "what listens there does not speak onehop",
-                   "check address and port"};
+                   "Check address and port"};
     case HandshakeFailure::vanished: break;
   }
   return connect_error(options, "the connection was closed during the handshake");
@@ -98,7 +98,9 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(asio::io_context
       error = co_await connect_once(socket, entry.endpoint(), std::min(left, options.limits.connect_attempt), state);
       if (state.is_interrupted) co_return interrupted_error();
       if (error) {
-        cause = endpoint_of(entry.endpoint()).text() + ": " + error.message();
+        const Endpoint tried = endpoint_of(entry.endpoint());
+        // A name has several addresses, and an address none but itself.
+        cause = (tried.address.text() == options.host ? "" : tried.text() + ": ") + error.message();
         continue;
       }
       host.on_phase(Phase::authenticating);

@@ -7,6 +7,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <cerrno>
 #include <map>
 #include <set>
 #include <utility>
@@ -29,7 +30,7 @@ std::optional<Error> rejection_of(HandshakeFailure failure) {
     case HandshakeFailure::none: return std::nullopt;
     case HandshakeFailure::wrong_code:
       return Error{ExitCode::authentication_failed, attempt, "it does not have the same code",
-                   "give both ends the same code"};
+                   "Give both ends the same code"};
     case HandshakeFailure::wrong_role:
       return Error{ExitCode::authentication_failed, attempt, "it does not present itself as a sender", ""};
     case HandshakeFailure::not_onehop:
@@ -39,6 +40,15 @@ std::optional<Error> rejection_of(HandshakeFailure failure) {
     case HandshakeFailure::vanished: break;
   }
   return Error{ExitCode::interrupted, attempt, "it closed the connection during the handshake", ""};
+}
+
+Error listen_error(const Endpoint& endpoint, const boost::system::error_code& error) {
+  const bool is_denied = error == asio::error::access_denied;
+  const char* hint = "Choose another address or port with --listen ADDR:PORT";
+  if (is_denied) hint = "Choose a port from 1024 on with --listen ADDR:PORT";
+  if (error == asio::error::address_in_use) hint = "Is another receiver running? Choose another port with --listen ADDR:PORT";
+  if (error.value() == EADDRNOTAVAIL) hint = "Name an address of this machine: `ip address` lists them";
+  return errno_error(is_denied ? ExitCode::privilege_missing : ExitCode::io_unavailable, "listen on " + endpoint.text(), hint, error.value());
 }
 
 }  // namespace
@@ -87,7 +97,8 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
   Result<void> listen() {
     const auto parsed = IpAddress::parse(options_.address);
     if (!options_.address.empty() && !parsed)
-      return Error{ExitCode::usage, "listen on " + options_.address, "it is not a numeric address", ""};
+      return Error{ExitCode::usage, "listen on " + options_.address, "it is not a numeric address",
+                   "Name an address of this machine: `ip address` lists them"};
     if (parsed) return listen_on({*parsed, options_.port}, false);
     Endpoint any{{}, options_.port};
     any.address.is_v6 = true;
@@ -110,9 +121,7 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
     if (!error) acceptor_.bind(target, error);
     if (!error) acceptor_.listen(backlog_connections, error);
     if (!error) return success();
-    return errno_error(error == asio::error::access_denied ? ExitCode::privilege_missing : ExitCode::io_unavailable,
-                       "listen on " + endpoint.text(), "is another receiver running? choose another --listen port",
-                       error.value());
+    return listen_error(endpoint, error);
   }
 
   Task<void> accept_loop() {

@@ -127,7 +127,7 @@ Result<RouteInfo> read_route(NetlinkSocket& socket, const IpAddress& peer, int i
   if (!done || route.link.ifindex == 0)
     return Error{ExitCode::peer_unreachable, "find the route to " + peer.text(),
                  done ? "the kernel named no interface" : done.error().cause,
-                 "check the address, and that the interface is up"};
+                 "Check the address, and that the interface is up"};
   return route;
 }
 

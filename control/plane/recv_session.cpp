@@ -237,7 +237,7 @@ Task<Result<void>> RecvSession::transfer() {
   set_phase(Phase::transferring);
   while (!is_complete_) {
     if (is_interrupted_)
-      co_return Error{ExitCode::interrupted, step, "interrupted", "what arrived was kept; send again to go on"};
+      co_return Error{ExitCode::interrupted, step, "interrupted", "What arrived was kept; send again to go on"};
     if (engine_) {
       engine_->flush();
       follow_path();

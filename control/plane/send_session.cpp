@@ -62,7 +62,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     if (welcome.version != protocol_version || alpn != alpn_name)
       co_return Error{ExitCode::refused_by_peer, "agree on a version",
                       "this end speaks " + std::string{alpn_name} + ", the peer " + std::string{alpn_prefix} +
-                          std::to_string(welcome.version), "run the same version on both ends"};
+                          std::to_string(welcome.version), "Run the same version on both ends"};
     for (;;) {
       ONEHOP_CO_TRYV(co_await send_offered());
       if (!changed_file_) co_return co_await complete();
@@ -203,7 +203,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
       if (accepted_.actions[i] != FileAction::skip) bytes_total_ += manifest_->files[i].size;
     while (files_left_ > 0) {
       if (is_interrupted_) co_return Error{ExitCode::interrupted, "transfer files", "interrupted",
-                                           "run the same command again to go on"};
+                                           "Run the same command again to go on"};
       engine_->flush();
       follow_path();
       ONEHOP_CO_TRYV(take_events());
@@ -284,7 +284,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
       return violation("the peer reports a file as done that cannot be", step);
     if (*roots_[done->file] != done->root)
       return Error{ExitCode::verification_failed, "verify " + file::display_name(manifest_->files[done->file].name),
-                   "the peer's digest of the file differs from ours", "send it again"};
+                   "the peer's digest of the file differs from ours", "Send it again"};
     is_done_[done->file] = true;
     --files_left_;
     host_.on_file_done(done->file, done->root);

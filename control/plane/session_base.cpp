@@ -37,15 +37,15 @@ Error file_error(const BlockRef& block, const file::Manifest& manifest) {
     case FileFailure::digest_mismatch:
     case FileFailure::root_mismatch:
       error.code = ExitCode::verification_failed;
-      error.hint = "run the same command again; if it persists, suspect memory or disk of either machine";
+      error.hint = "Run the same command again; if it persists, suspect memory or disk of either machine";
       return error;
     case FileFailure::protocol: error.code = ExitCode::internal_error; return error;
     default: break;
   }
-  if (block.failure == FileFailure::source_changed) error.hint = "wait until nothing writes to it, then send it again";
+  if (block.failure == FileFailure::source_changed) error.hint = "Wait until nothing writes to it, then send it again";
   if (block.status != 0) error.cause += ": " + errno_text(block.status);
   if (block.status == ENOSPC || block.status == EDQUOT)
-    error.hint = "free space there, then run the same command with --on-exist resume";
+    error.hint = "Free space there, then run the same command with --on-exist resume";
   return error;
 }
 
@@ -100,17 +100,17 @@ void SessionBase::set_phase(Phase phase) { host_.on_phase(phase); }
 Error SessionBase::ended(const std::string& step) const {
   switch (channel_->end()) {
     case ChannelEnd::silent:
-      return {ExitCode::timed_out, step, channel_->end_cause(), "look at the link and at the other machine"};
+      return {ExitCode::timed_out, step, channel_->end_cause(), "Look at the link and at the other machine"};
     case ChannelEnd::violation:
-      return {ExitCode::internal_error, step, channel_->end_cause(), "both ends should run the same version"};
+      return {ExitCode::internal_error, step, channel_->end_cause(), "Both ends should run the same version"};
     default:
       return {ExitCode::interrupted, step, peer_name_ + " went away: " + channel_->end_cause(),
-              "what arrived was kept; run the same command again to go on"};
+              "What arrived was kept; run the same command again to go on"};
   }
 }
 
 Error SessionBase::violation(std::string cause, std::string step) const {
-  return {ExitCode::internal_error, std::move(step), std::move(cause), "both ends should run the same version"};
+  return {ExitCode::internal_error, std::move(step), std::move(cause), "Both ends should run the same version"};
 }
 
 std::optional<Error> SessionBase::verdict_of(const Message& message, const std::string& step) {
@@ -129,7 +129,7 @@ std::optional<Error> SessionBase::verdict_of(const Message& message, const std::
     has_peer_verdict_ = true;
     if (bye->code == ExitCode::done) return violation("the peer ended the session before it was complete", step);
     return Error{exit_code_for_failure_of_peer(bye->code), step, peer_name_ + " was interrupted",
-                 "what arrived was kept; run the same command again to go on"};
+                 "What arrived was kept; run the same command again to go on"};
   }
   return std::nullopt;
 }
@@ -157,7 +157,7 @@ Result<void> SessionBase::open_data() {
   data_->frame_body_max_bytes = std::min(data_->frame_body_max_bytes, frame_body_bytes_max);
   if (data_->data_port != 0 && data_->frame_body_max_bytes >= frame_body_bytes_min) return success();
   return Error{ExitCode::io_unavailable, "open the data port", "the interface's MTU is too small",
-               "raise the MTU to 1280 or more"};
+               "Raise the MTU to 1280 or more"};
 }
 
 Result<void> SessionBase::start_data(const crypto::ExporterContext& context, DataTerms terms, const std::string& interface,
@@ -255,13 +255,13 @@ std::optional<Error> SessionBase::fault_of(const Event& event, const file::Manif
     case EventKind::path_dead: return path_error();
     case EventKind::feedback_silent:
       return Error{ExitCode::timed_out, step, "nothing came back on the data path for the session's limit",
-                   "look at the link and at the other machine"};
+                   "Look at the link and at the other machine"};
     case EventKind::protocol_error:
       return violation("the peer broke the data protocol (violation " + std::to_string(event.value) + ")", step);
     case EventKind::port_failed: {
       const std::string io = data_ ? data_->io : "data";
       return Error{ExitCode::io_unavailable, "use the " + io + " port", errno_text(static_cast<int>(event.value)),
-                   "run the same command again to go on", static_cast<int>(event.value)};
+                   "Run the same command again to go on", static_cast<int>(event.value)};
     }
     case EventKind::closed: return Error{ExitCode::internal_error, step, "the engine stopped on its own", ""};
     case EventKind::file_message:

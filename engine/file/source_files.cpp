@@ -28,7 +28,7 @@ std::string_view remedy_for(mode_t mode) noexcept {
   return "Only regular files can be sent";
 }
 
-std::string attempt_to_offer(const std::string& path) { return std::string{"offer "}.append(display_name(path)); }
+std::string attempt_to_offer(const std::string& path) { return std::string{"offer "}.append(path.empty() ? "''" : display_name(path)); }
 
 Error refusal(const std::string& path, std::string_view cause, std::string_view hint) {
   return {ExitCode::local_file_error, attempt_to_offer(path), std::string{cause}, std::string{hint}, 0};
@@ -49,11 +49,11 @@ Result<SourceFile> open_regular(const std::string& path, mode_t* mode) {
   const std::string attempt = attempt_to_offer(path);
   // Looked at before it is opened: opening a device can act on it (a tape rewinds).
   if (::fstatat(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-    return errno_error(ExitCode::local_file_error, attempt);
+    return errno_error(ExitCode::local_file_error, attempt, "Give the path of a regular file");
   if (!S_ISREG(status.st_mode)) return refusal(path, kind_of(status.st_mode), remedy_for(status.st_mode));
   constexpr int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   SourceFile file{.path = path, .fd = Fd{::open(path.c_str(), flags)}, .fence = {}};
-  if (!file.fd.is_open()) return errno_error(ExitCode::local_file_error, attempt);
+  if (!file.fd.is_open()) return errno_error(ExitCode::local_file_error, attempt, "Give the path of a file that you may read");
   if (::fstat(file.fd.get(), &status) != 0) return errno_error(ExitCode::local_file_error, attempt);
   if (!S_ISREG(status.st_mode)) return refusal(path, kind_of(status.st_mode), remedy_for(status.st_mode));
   file.fence = fence_of(status);

@@ -37,7 +37,7 @@ std::string text_of(const sockaddr_storage& address) {
 Result<UdpReservation> UdpReservation::bind(const sockaddr_storage& local) {
   if ((local.ss_family != AF_INET && local.ss_family != AF_INET6) || is_any(local)) {
     return Error{ExitCode::usage, "reserve the UDP port of a raw run", "no local address was given",
-                 "frames are matched by one address: bind to that of the interface"};
+                 "Frames are matched by one address: bind to that of the interface"};
   }
   const std::string attempt = "reserve UDP " + text_of(local);
   UdpReservation self;
@@ -56,7 +56,7 @@ Result<UdpReservation> UdpReservation::bind(const sockaddr_storage& local) {
   if (::bind(self.fd_.get(), reinterpret_cast<const sockaddr*>(&local), length) != 0) {
     const bool is_taken = errno == EADDRINUSE;
     return errno_error(is_taken || errno == EADDRNOTAVAIL ? ExitCode::usage : ExitCode::io_unavailable, attempt,
-                       is_taken ? "another program uses this port: choose another" : "is it an address of this host?");
+                       is_taken ? "Another program uses this port: choose another" : "Is it an address of this host?");
   }
   socklen_t got = sizeof self.address_;
   if (::getsockname(self.fd_.get(), reinterpret_cast<sockaddr*>(&self.address_), &got) != 0)

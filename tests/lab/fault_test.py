@@ -27,7 +27,7 @@ def ends_with(end, codes, claim):
 
 
 def one_line(end, claim):
-    lines = [line for line in end.text().splitlines() if line.startswith("onehop:")]
+    lines = [line for line in end.text().splitlines() if line.startswith(("onehop send: ", "onehop recv: "))]
     check(len(lines) == 1, f"{claim}: one clear line, not {lines}")
     errors = end.events("error")
     check(len(errors) == 1, f"{claim}: one error event, not {errors}")

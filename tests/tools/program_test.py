@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
-from program import CODE, End, check, end_all, main  # noqa: E402  (found beside the lab's tests)
+from program import CODE, End, Skip, check, end_all, main  # noqa: E402  (found beside the lab's tests)
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 MB = 1_000_000
@@ -35,7 +35,7 @@ class Loopback:
         self.work = Path(self._folder.name)
         self.target = self.work / "in"
         self.target.mkdir()
-        self.state, self._ends = "", []
+        self.state, self._ends, self.prefix = "", [], []
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -47,7 +47,7 @@ class Loopback:
 
     def start(self, *command):
         os.environ["ONEHOP_STATE_DIR"] = str(self.state)
-        end = End([self.onehop, *map(str, command)], self.work, f"end{len(self._ends)}", CODE)
+        end = End([*self.prefix, self.onehop, *map(str, command)], self.work, f"end{len(self._ends)}", CODE)
         self._ends.append(end)
         return end
 
@@ -79,6 +79,15 @@ class Loopback:
         check(end.code() == code, f"{command} is {code}, not {end.process.returncode}: {end.text()}")
         for word in words:
             check(word in end.text(), f"{command} names {word}: {end.text()}")
+        return end
+
+    def refused_at_once(self, *command, words=(), code=2):
+        """refused, and with one line that tells of the command, and nothing else."""
+        end = self.refused(*command, words=words, code=code)
+        lines = end.text().splitlines()
+        check(len(lines) == 1 and lines[0].startswith(f"onehop {command[0]}: "), f"{command} is one line: {lines}")
+        check(lines[0].count(": ") >= 2 and ". " in lines[0], f"with attempt, cause and remedy: {lines}")
+        check(not end.events("start"), f"{command} did not begin")
 
 
 def test_an_interrupt_tells_what_there_is_to_keep(onehop):
@@ -192,6 +201,63 @@ def test_the_help_of_every_command_fits_into_80_columns(onehop):
         return 1 + sum(helped(*command, name) for name in names)
 
     check(helped() >= 15, "every command was found")
+
+
+def test_what_this_machine_lacks_is_refused_before_the_other_one_is_asked(onehop):
+    with Loopback(onehop) as here:
+        file, folder = here.file(1), here.target
+        to, listen = ("--to", here.address, "--wait", "0"), ("--listen", here.address)
+        here.refused_at_once("send", here.work / "none", *to, words=("offer", "No such file", "regular file"), code=8)
+        here.refused_at_once("send", "", *to, words=("offer ''", "regular file"), code=8)
+        here.refused_at_once("send", folder, *to, words=("it is a folder",), code=8)
+        here.refused_at_once("send", file, *to, "--code-file", folder, words=("read the pairing code", "--code-file"))
+        here.refused_at_once("send", file, *to, "--code-file", here.work / "none", words=("code file", "No such file", "--code-file"))
+        here.refused_at_once("send", file, "--to", ":7411", words=("read --to", "names no host"))
+        here.refused_at_once("send", file, "--to", "no..host", words=("find no..host", "numeric"), code=3)  # no name that is looked up
+        here.refused_at_once("send", file, *to, "--core", "9999", words=("core 9999", "taskset"))
+        here.refused_at_once("send", file, *to, "--max-rate", "fast", words=("'fast'", "600Mbit"))
+        here.refused_at_once("send", file, *to, "--iface", "none", words=("interface none", "ip link"), code=3)
+        here.refused_at_once("recv", *listen, "--iface", "none", words=("interface none", "ip link"), code=3)
+        here.refused_at_once("recv", *listen, "--dir", here.work / "none", words=("receive into", "No such file", "--dir"), code=8)
+        here.refused_at_once("recv", *listen, "--dir", file, words=("it is no folder", "--dir"), code=8)
+        for command in (("send", file, *to), ("recv", *listen)):
+            here.refused_at_once(*command, "--trace", here.work / "none/t.csv", words=("t.csv", "No such file", "--trace"), code=8)
+            here.refused_at_once(*command, "--trace", folder, words=("it is a folder", "--trace"), code=8)
+            here.refused_at_once(*command, "--trace", file / "t.csv", words=("Not a directory", "--trace"), code=8)
+        check(here.work.joinpath("file.bin").stat().st_size == 1 and not any(folder.iterdir()), "nothing was touched")
+        # 198.51.100.1 is for documentation (RFC 5737), nobody's own.
+        here.refused_at_once("recv", "--listen", "198.51.100.1", words=("Cannot assign", "ip address"), code=9)
+        here.refused_at_once("recv", "--listen", "localhost", words=("not a numeric address", "ip address"))
+        address = ("127.0.0.1", int(here.address.rsplit(":", 1)[1]))
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            with socket.socket(socket.AF_INET, kind) as taken:
+                taken.bind(address)
+                if kind == socket.SOCK_STREAM:
+                    taken.listen()
+                here.refused_at_once("recv", *listen, words=(here.address, "in use", "--listen"), code=9)
+
+
+def test_what_a_user_may_not_do_is_refused_before_the_other_one_is_asked(onehop):
+    with Loopback(onehop) as here:
+        if os.geteuid() == 0:  # who may all
+            here.prefix = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+            if subprocess.run([*here.prefix, onehop, "--version"], capture_output=True, check=False).returncode != 0:
+                raise Skip("the program lies where only root can run it")
+        here.work.chmod(0o755)
+        file, folder = here.file(1), here.target
+        trace = here.text("t.csv", "kept")
+        trace.chmod(0o444)
+        folder.chmod(0o555)
+        to, listen = ("--to", here.address, "--wait", "0"), ("--listen", here.address)
+        here.refused_at_once("recv", *listen, "--dir", folder, words=("receive into", "Permission denied", "--dir"), code=8)
+        for command in (("send", file, *to), ("recv", *listen, "--dir", "/tmp")):
+            here.refused_at_once(*command, "--trace", trace, words=("t.csv", "Permission denied", "--trace"), code=8)
+            here.refused_at_once(*command, "--trace", folder / "t.csv", words=("Permission denied", "--trace"), code=8)
+        if int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) > 1:
+            here.refused_at_once("recv", "--dir", "/tmp", "--listen", "127.0.0.1:1", words=("127.0.0.1:1", "Permission denied", "1024"), code=10)
+        file.chmod(0)
+        here.refused_at_once("send", file, *to, words=("offer", "Permission denied", "may read"), code=8)
+        check(trace.read_text() == "kept", "nothing was touched")
 
 
 def test_fragments_are_refused_where_they_cannot_be(onehop):

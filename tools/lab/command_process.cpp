@@ -97,7 +97,7 @@ Error exec_command(const std::vector<std::string>& command) {
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   ::execvp(argv[0], argv.data());
-  return errno_error(ExitCode::usage, "run " + command.front());
+  return errno_error(ExitCode::usage, "run " + command.front(), "Behind -- write a program and its arguments");
 }
 
 }  // namespace onehop::lab

@@ -33,7 +33,7 @@ Result<Diagnosis> diagnose(const std::string& interface, bool is_probing) {
 ExitCode doctor_command(const DoctorOptions& options) {
   CommonOptions common;
   common.is_json = options.is_json;
-  const Reporter reporter{common};
+  const Reporter reporter{common, "doctor"};
   std::vector<std::string> names = interfaces_up();
   if (!options.interface.empty()) names.assign(1, options.interface);
   if (names.empty()) {

@@ -90,7 +90,7 @@ class Keeper {
     (void)!::send(socket.get(), &answer, sizeof answer, MSG_NOSIGNAL);
   }
   if (const auto undone = keeper.clear(); !undone)
-    fmt::print(stderr, "onehop: undo the no-ack map of {}: {}. {}\n", config.interface, undone.error().cause, remedy_for(config.interface));
+    fmt::print(stderr, "onehop send: undo the no-ack map of {}: {}. {}\n", config.interface, undone.error().cause, remedy_for(config.interface));
   ::_exit(0);
 }
 

@@ -153,7 +153,7 @@ Result<void> run(const PlotOptions& options, const Reporter& reporter) {
 }  // namespace
 
 ExitCode plot_command(const PlotOptions& options) {
-  const Reporter reporter{CommonOptions{}};
+  const Reporter reporter{CommonOptions{}, "plot"};
   auto done = run(options, reporter);
   if (done.has_value()) return ExitCode::done;
   reporter.error(done.error());

@@ -16,6 +16,7 @@
 #include "engine/file/sink.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/job.hpp"
+#include "tools/onehop/preflight.hpp"
 #include "tools/onehop/privilege.hpp"
 #include "tools/onehop/set_up.hpp"
 #include "tools/onehop/signals.hpp"
@@ -232,9 +233,18 @@ Result<plane::PairingCode> code_of(const RecvOptions& options, Reporter& reporte
   return code;
 }
 
+/// check_machine sees now what each sender would find out.
+Result<void> check_machine(const RecvOptions& options, const Endpoint& listen) {
+  ONEHOP_TRYV(check_folder(options.directory));
+  ONEHOP_TRYV(check_trace_file(options.common.trace_file));
+  ONEHOP_TRYV(check_interface(options.common.interface));
+  return options.common.io == "dpdk" ? success() : check_udp_port(listen);
+}
+
 Result<ExitCode> run(const RecvOptions& options, Reporter& reporter) {
   ONEHOP_TRY(listen, parse_endpoint(options.listen));
   ONEHOP_TRYV(check_options(options.common));
+  ONEHOP_TRYV(check_machine(options, listen));
   boost::asio::io_context io;
   Job job{io, options.common, reporter, "recv"};
   ONEHOP_TRY(interface, open_port_early(options, listen, job));
@@ -270,7 +280,7 @@ Result<ExitCode> run(const RecvOptions& options, Reporter& reporter) {
 }  // namespace
 
 ExitCode recv_command(const RecvOptions& options) {
-  Reporter reporter{options.common};
+  Reporter reporter{options.common, "recv"};
   auto end = run(options, reporter);
   if (end.has_value()) return end.value();
   reporter.error(end.error());

@@ -110,10 +110,10 @@ void Reporter::say(const std::string& text) const {
   if (!is_quiet_) fmt::print(stderr, "{}\n", text);
 }
 
-void Reporter::warn(const std::string& text) const { fmt::print(stderr, "onehop: {}\n", text); }
+void Reporter::warn(const std::string& text) const { fmt::print(stderr, "onehop {}: {}\n", command_, text); }
 
 void Reporter::error(const Error& error) const {
-  fmt::print(stderr, "onehop: {}\n", error.message());
+  fmt::print(stderr, "onehop {}: {}\n", command_, error.message());
   event("error", {{"exit_code", static_cast<int>(error.code)},
                   {"attempt", error.attempt},
                   {"cause", error.cause},

@@ -49,7 +49,9 @@ struct RunFacts {
 
 class Reporter {
  public:
-  explicit Reporter(const CommonOptions& options) : is_json_{options.is_json}, is_quiet_{options.is_quiet} {}
+  /// `command` is what a warning or an error is told of: "send".
+  Reporter(const CommonOptions& options, std::string command)
+      : command_{std::move(command)}, is_json_{options.is_json}, is_quiet_{options.is_quiet} {}
 
   void event(const std::string& type, Json body) const;   ///< JSON line, if asked for
   void say(const std::string& text) const;                ///< a line for people, unless quiet
@@ -60,6 +62,7 @@ class Reporter {
   [[nodiscard]] bool is_quiet() const { return is_quiet_; }
 
  private:
+  std::string command_;
   bool is_json_;
   bool is_quiet_;
 };

@@ -14,6 +14,7 @@
 #include "tools/onehop/job.hpp"
 #include "tools/onehop/noack_keeper.hpp"
 #include "tools/onehop/noack_record.hpp"
+#include "tools/onehop/preflight.hpp"
 #include "tools/onehop/privilege.hpp"
 #include "tools/onehop/set_up.hpp"
 #include "tools/onehop/signals.hpp"
@@ -151,12 +152,20 @@ Result<void> check_fragments(const SendOptions& options) {
   return Error{ExitCode::usage, "use --fragment with --frame-size", "a datagram in fragments is as large as UDP allows", "Leave one of them out"};
 }
 
+/// check_files sees now what would end the transfer later: a file that cannot be sent, a trace that cannot be written.
+Result<void> check_files(const SendOptions& options) {
+  ONEHOP_TRYV(file::open_source_files(options.paths));
+  return check_trace_file(options.common.trace_file);
+}
+
 Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   ONEHOP_TRY(to, parse_endpoint(options.to));
-  if (to.host.empty()) return Error{ExitCode::usage, "send", "--to names no host", "Write --to HOST or --to HOST:PORT"};
+  if (to.host.empty()) return Error{ExitCode::usage, "read --to", "it names no host", "Write --to HOST or --to HOST:PORT"};
   ONEHOP_TRYV(check_options(options.common));
   ONEHOP_TRYV(check_fragments(options));
   ONEHOP_TRYV(check_noack(options));
+  // Before anybody is asked for a code. What sudo started looks at files as its user, later.
+  if (!becomes_sudo_user()) { ONEHOP_TRYV(check_files(options)); }
   ONEHOP_TRY(route, find_route_early(options, to));
   std::optional<NoAckKeeper> noack;
   ONEHOP_TRYV(start_noack_keeper(options, route, reporter, noack));
@@ -166,7 +175,8 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   boost::asio::io_context io;
   Job job{io, options.common, reporter, "send"};
   ONEHOP_TRYV(job.open_port(route.link.name, route.source, 0, options.has_fragments));
-  ONEHOP_TRYV(become_sudo_user());
+  ONEHOP_TRY(has_become, become_sudo_user());
+  if (has_become) { ONEHOP_TRYV(check_files(options)); }
   job.let_watch();
   if (!options.common.link_model.empty()) {
     // Now, and not when the peer has accepted.
@@ -179,7 +189,7 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   session_options.port = to.port;
   session_options.limits.connect = Nanos{static_cast<Nanos::rep>(options.wait_seconds * 1e9)};
   ONEHOP_TRY(made, digest_kind(options.common));
-    session_options.digest = std::move(made);
+  session_options.digest = std::move(made);
   session_options.key_interval = options.common.key_interval_packets;
   session_options.is_repair_lazy = options.common.repair == "lazy";
   session_options.has_fragments = options.has_fragments;
@@ -214,7 +224,7 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
 
 ExitCode send_command(SendOptions options) {
   if (options.has_mac_noack) options.common.tid = noack_tid_of(options.common.priority == "background");
-  Reporter reporter{options.common};
+  Reporter reporter{options.common, "send"};
   auto end = run(options, reporter);
   if (end.has_value()) return end.value().code;
   reporter.error(end.error());

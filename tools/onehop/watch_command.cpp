@@ -210,7 +210,7 @@ ExitCode watch_command(const WatchOptions& options) {
   common.is_json = options.is_json;
   auto done = run(options);
   if (done.has_value()) return ExitCode::done;
-  Reporter{common}.error(done.error());
+  Reporter{common, "watch"}.error(done.error());
   return done.error().code;
 }
 

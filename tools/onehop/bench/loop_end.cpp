@@ -205,7 +205,7 @@ int end_with(const Result<plane::SessionEnd>& ended, Board& board) {
 }
 
 Result<plane::SessionEnd> send(const LoopSpec& spec, Board& board) {
-  tool::Reporter reporter{spec.common};
+  tool::Reporter reporter{spec.common, "bench"};
   boost::asio::io_context io;
   tool::Job job{io, spec.common, reporter, "send"};
   End end{io, job, board, true, true};
@@ -236,7 +236,7 @@ Result<void> open_dpdk_early(const LoopSpec& spec, tool::Job& job) {
 }
 
 Result<plane::SessionEnd> receive(const LoopSpec& spec, Board& board) {
-  tool::Reporter reporter{spec.common};
+  tool::Reporter reporter{spec.common, "bench"};
   boost::asio::io_context io;
   tool::Job job{io, spec.common, reporter, "recv"};
   End end{io, job, board, false, !spec.is_sender_held};
