@@ -118,6 +118,7 @@ Result<void> AfXdpPort::open_queue(const AfXdpConfig& config, const xdp::BindTar
   const std::uint32_t completion_frames = has_sender ? config.tx_frames : unused_completion_frames;
   ONEHOP_TRY(socket, xdp::XskSocket::open_rx(queue.umem, config.rx_frames, completion_frames));
   queue.socket = std::move(socket);
+  ONEHOP_CHECK(queue.socket.fill.size() >= xdp::fill_entries(config.rx_frames));
   // The fill ring is full before the bind: a driver that finds it empty then may never look again (igb).
   for (std::uint32_t chunk = 0; chunk < config.rx_frames; ++chunk) {
     const bool is_taken = queue.socket.fill.push(queue.umem.offset_of(chunk));

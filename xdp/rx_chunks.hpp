@@ -20,6 +20,12 @@
 
 namespace onehop::xdp {
 
+/// fill_entries: how large the fill ring of a queue with `rx_frames` chunks has to be. The kernel shows a frame on the receive
+/// ring before it shows that it took the chunk from the fill ring, so all chunks may be given back while each still has its old
+/// entry. Smaller: give_back() stops the program. Larger: memory that is never used.
+//= Linux net/xdp/xsk.c, xsk_flush(): submit, then release
+[[nodiscard]] constexpr std::uint32_t fill_entries(std::uint32_t rx_frames) noexcept { return 2 * rx_frames; }
+
 class RxChunks {
  public:
   /// Taken: what one take() met. `bytes` counts the frames that lay in one chunk, wire bytes.
@@ -64,7 +70,7 @@ class RxChunks {
     const std::uint64_t chunk_mask = ~std::uint64_t{chunk_bytes - 1};
     for (std::uint32_t i = 0; i < held_frames_; ++i) {
       const bool is_taken = fill.push(held_[i] & chunk_mask);
-      ONEHOP_CHECK(is_taken);  // the ring has two entries for every RX chunk
+      ONEHOP_CHECK(is_taken);  // fill_entries()
     }
     fill.publish();
     held_frames_ = 0;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "engine/base/units.hpp"
+#include "xdp/rx_chunks.hpp"
 
 namespace onehop::xdp {
 
@@ -93,13 +94,10 @@ Result<XskSocket> XskSocket::open_rx(const Umem& umem, std::uint32_t rx_frames, 
                        "register " + std::to_string(umem.memory().count >> 20) + " MiB of AF_XDP memory",
                        is_limit ? "raise the limit on locked memory (ulimit -l) or grant CAP_IPC_LOCK" : "");
   }
-  // The kernel shows a frame on the receive ring before it shows that it took the chunk from the fill ring (xsk_flush in
-  // net/xdp/xsk.c: submit, then release). With an entry per chunk, one given back in between would find the ring full.
-  const std::uint32_t fill_frames = 2 * rx_frames;
-  ONEHOP_TRYV(self.set_ring(XDP_UMEM_FILL_RING, fill_frames, "fill"));
+  ONEHOP_TRYV(self.set_ring(XDP_UMEM_FILL_RING, fill_entries(rx_frames), "fill"));
   ONEHOP_TRYV(self.set_ring(XDP_UMEM_COMPLETION_RING, completion_frames, "completion"));
   ONEHOP_TRYV(self.set_ring(XDP_RX_RING, rx_frames, "receive"));
-  ONEHOP_TRY(fill_memory, self.map_ring(self.fill_mapping_, XDP_UMEM_FILL_RING, fill_frames));
+  ONEHOP_TRY(fill_memory, self.map_ring(self.fill_mapping_, XDP_UMEM_FILL_RING, fill_entries(rx_frames)));
   ONEHOP_TRY(done_memory, self.map_ring(self.completion_mapping_, XDP_UMEM_COMPLETION_RING, completion_frames));
   ONEHOP_TRY(rx_memory, self.map_ring(self.rx_mapping_, XDP_RX_RING, rx_frames));
   self.fill = ProducerRing<std::uint64_t>{fill_memory};

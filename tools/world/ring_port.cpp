@@ -22,8 +22,8 @@ wire::HeaderTemplate any_headers() {
 RingPort::RingPort(VirtualLink& link, std::size_t end, const RingShape& shape)
     : link_{&link}, end_{end}, shape_{shape}, umem_{std::make_unique_for_overwrite<std::byte[]>(umem_bytes())},
       tx_{shape.tx_frames, shape.index_start}, rx_{shape.rx_frames, shape.index_start},
-      completion_{shape.tx_frames, shape.index_start}, fill_{shape.rx_frames, shape.index_start},
-      is_kernels_(shape.rx_frames + shape.tx_frames), unread_(shape.rx_frames, shape.index_start - 1), gone_(shape.tx_frames), to_send_{tx_.memory()},
+      completion_{shape.tx_frames, shape.index_start}, fill_{xdp::fill_entries(shape.rx_frames), shape.index_start},
+      is_kernels_(shape.rx_frames + shape.tx_frames), fill_taken_{shape.index_start}, unread_(shape.rx_frames, shape.index_start - 1), gone_(shape.tx_frames), to_send_{tx_.memory()},
       done_{completion_.memory()}, arrived_{rx_.memory()}, empty_{fill_.memory()}, template_{any_headers()} {
   ONEHOP_CHECK(link.frame_bytes_max() <= xdp::payload_bytes_max(shape.chunk_bytes, header_bytes));
   tx_chunks_.set_up(shape.rx_frames, shape.tx_frames, shape.chunk_bytes);
@@ -151,7 +151,7 @@ bool RingPort::is_unread(std::uint64_t chunk_offset) const noexcept {
 }
 
 void RingPort::audit() noexcept {
-  if (!rx_chunks_.has_held() && fill_.filled() + rx_.filled() != shape_.rx_frames) complain("chunks for receiving that are in no ring, or in two");
+  if (!rx_chunks_.has_held() && chunks_to_fill() + rx_.filled() != shape_.rx_frames) complain("chunks for receiving that are in no ring, or in two");
   const std::size_t out = tx_.filled() + (gone_tail_ - gone_head_) + completion_.filled();
   if (tx_chunks_.in_flight() != out) complain("chunks for sending that the program has lost, or has twice");
 }
@@ -201,16 +201,20 @@ void RingPort::complete() noexcept {
   }
 }
 
+/// deliver shows frames first and what it took from the fill ring after them, as the kernel does. Here as late as can be: when the
+/// next frames come, by when the program may have given all of it back.
 void RingPort::deliver() noexcept {
+  if (!link_->has_arrived(end_)) return;
+  fill_.consumer = fill_taken_;
   while (link_->has_arrived(end_)) {
     const VirtualLink::FrameIndex frame = link_->pop(end_);
-    const bool has_chunk = !faults_.is_fill_starved && fill_.filled() > 0;
+    const bool has_chunk = !faults_.is_fill_starved && chunks_to_fill() > 0;
     if (!has_chunk || rx_.filled() >= rx_.entries.size()) {
       ++rx_refused_total_;
       link_->put_free(frame);
       continue;
     }
-    const std::uint64_t chunk = fill_.at(fill_.consumer++);
+    const std::uint64_t chunk = fill_.at(fill_taken_++);
     const bool is_rx_chunk = chunk % shape_.chunk_bytes == 0 && chunk / shape_.chunk_bytes < shape_.rx_frames;
     if (!is_rx_chunk) complain("a fill entry outside the chunks for receiving");
     else if (is_unread(chunk)) complain("a fill entry whose chunk holds a frame that nobody has read");

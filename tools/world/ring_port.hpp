@@ -91,6 +91,7 @@ class RingPort {
   void take_sent() noexcept;
   void complete() noexcept;
   void deliver() noexcept;
+  [[nodiscard]] std::uint32_t chunks_to_fill() const noexcept { return fill_.producer - fill_taken_; }
   void put_frame(VirtualLink::FrameIndex frame, std::uint64_t chunk_offset) noexcept;
   void complain(std::string_view what) noexcept {
     if (complaint_.empty()) complaint_ = what;
@@ -106,6 +107,7 @@ class RingPort {
   Plain<xdp_desc> tx_, rx_;
   Plain<std::uint64_t> completion_, fill_;
   std::vector<bool> is_kernels_;       // by chunk, those for sending
+  std::uint32_t fill_taken_;           // ahead of the fill ring's consumer index by what the last flush took
   std::vector<std::uint32_t> unread_;  // by chunk for receiving: where in the rx ring its last frame was put
   std::vector<Gone> gone_;             // a ring of tx_frames
   std::size_t gone_head_ = 0, gone_tail_ = 0;
