@@ -141,7 +141,7 @@ Result<void> AfXdpPort::open_sender(const AfXdpConfig& config, const xdp::BindTa
   const int sndbuf_bytes = config.sndbuf_bytes > 0
                                ? config.sndbuf_bytes
                                : static_cast<int>(config.tx_frames) * xdp::copy_truesize_bytes(chunk_bytes);
-  (void)sender_.set_tx_limits(config.tx_frames, sndbuf_bytes, config.priority);
+  xdp::set_tx_limits(sender_.fd(), config.tx_frames, sndbuf_bytes, config.priority);
   // An empty send says whether the driver can be woken at all; some accept the bind and fail here.
   const int error = kick_tx();
   if (error == 0 || error == EAGAIN || error == ENETDOWN) return success();

@@ -6,16 +6,12 @@
 #include <elf.h>
 #include <linux/if_link.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <vector>
-
-#include "xdp/afxdp_layout.hpp"
-#include "xdp/xsk_socket.hpp"
 
 extern "C" {
 extern const unsigned char onehop_steer_object[];      // steer_object.S: the compiled program
@@ -59,19 +55,6 @@ Result<Fd> steer_file(const onehop_steer_config& frames) {
 }
 
 std::string path_of(const Fd& file) { return "/proc/self/fd/" + std::to_string(file.get()); }
-
-unsigned widen_sockets(std::uint32_t tx_frames, std::uint32_t frame_bytes, int priority) {
-  constexpr int descriptors_max = 1024;
-  unsigned found = 0;
-  for (int fd = 3; fd < descriptors_max; ++fd) {
-    int domain = 0;
-    socklen_t length = sizeof domain;
-    if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 || domain != AF_XDP) continue;
-    (void)set_tx_limits(fd, tx_frames, static_cast<int>(tx_frames) * copy_truesize_bytes(frame_bytes), priority);
-    ++found;
-  }
-  return found;
-}
 
 Result<Fd> hold_program(int ifindex, const std::string& interface) {
   const std::string attempt = "hold the steering program on " + interface + " by a link";

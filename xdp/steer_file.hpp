@@ -26,9 +26,4 @@ namespace onehop::xdp {
 /// moment between the two the kernel gets all frames. Error: 9. Syscalls: bpf, socket, sendto, recvmsg.
 [[nodiscard]] Result<Fd> hold_program(int ifindex, const std::string& interface);
 
-/// widen_sockets gives every AF_XDP socket of this process room for `tx_frames` of `frame_bytes` in the kernel: net_af_xdp
-/// leaves its own at the default, 93 frames, gives nobody its descriptor, and spins in sendto() while they are out. Returns
-/// how many it found. Syscalls: getsockopt, setsockopt.
-unsigned widen_sockets(std::uint32_t tx_frames, std::uint32_t frame_bytes, int priority);
-
 }  // namespace onehop::xdp

@@ -148,15 +148,11 @@ bool XskSocket::is_zero_copy() const {
          (options.flags & XDP_OPTIONS_ZEROCOPY) != 0;
 }
 
-int set_tx_limits(int xsk_fd, std::uint32_t budget_frames, int sndbuf_bytes, int priority) {
+void set_tx_limits(int xsk_fd, std::uint32_t budget_frames, int sndbuf_bytes, int priority) {
   (void)::setsockopt(xsk_fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget_frames, sizeof budget_frames);
   if (::setsockopt(xsk_fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf_bytes, sizeof sndbuf_bytes) != 0)
     (void)::setsockopt(xsk_fd, SOL_SOCKET, SO_SNDBUF, &sndbuf_bytes, sizeof sndbuf_bytes);
   if (priority != 0) (void)::setsockopt(xsk_fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof priority);
-  int granted_bytes = 0;
-  socklen_t length = sizeof granted_bytes;
-  (void)::getsockopt(xsk_fd, SOL_SOCKET, SO_SNDBUF, &granted_bytes, &length);
-  return granted_bytes;
 }
 
 }  // namespace onehop::xdp

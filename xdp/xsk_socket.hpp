@@ -31,9 +31,9 @@ struct BindTarget {
   bool has_fragments = false;  ///< frames may span chunks (XDP_USE_SG)
 };
 
-/// set_tx_limits: descriptors per sendto() and a socket's send buffer. Returns the buffer granted. A kernel without
-/// the budget option moves 32 per call, which flush() copes with. Syscalls: setsockopt, getsockopt.
-int set_tx_limits(int xsk_fd, std::uint32_t budget_frames, int sndbuf_bytes, int priority);
+/// set_tx_limits: descriptors per sendto(), a socket's send buffer, and its priority (0: as it is). All are wishes: a kernel
+/// without the budget option moves 32 per call, and one may grant a smaller buffer, which flush() copes with. Syscalls: setsockopt.
+void set_tx_limits(int xsk_fd, std::uint32_t budget_frames, int sndbuf_bytes, int priority);
 
 class XskSocket {
  public:
@@ -53,11 +53,6 @@ class XskSocket {
 
   /// is_zero_copy asks the kernel which mode it gave. Syscalls: getsockopt.
   [[nodiscard]] bool is_zero_copy() const;
-
-  /// set_tx_limits is that of the function below for this socket.
-  int set_tx_limits(std::uint32_t budget_frames, int sndbuf_bytes, int priority) const {
-    return xdp::set_tx_limits(fd(), budget_frames, sndbuf_bytes, priority);
-  }
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   /// memory is what the mapped rings take.

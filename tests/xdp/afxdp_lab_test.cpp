@@ -12,6 +12,9 @@
 #include "engine/base/alloc_guard.hpp"
 #include "engine/base/time.hpp"
 #include "tests/xdp/xdp_lab.hpp"
+#include "xdp/afxdp_layout.hpp"
+#include "xdp/foreign_socket.hpp"
+#include "xdp/xsk_socket.hpp"
 
 using namespace onehop;
 using namespace onehop::test;
@@ -212,4 +215,19 @@ TEST_CASE("a run can follow right after another on the same port and queue") {
     std::array<char, 2048> buffer{};
     for (int i = 0; i < 32; ++i) REQUIRE(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 1400);
   }
+}
+
+TEST_CASE("the AF_XDP sockets of this process get the room that is asked for, and no other socket does") {
+  const auto room_of = [](int fd) {
+    int bytes = 0;
+    socklen_t length = sizeof bytes;
+    REQUIRE(::getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, &length) == 0);
+    return bytes;
+  };
+  const Fd datagrams{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  const int before = room_of(datagrams.get());
+  const auto frames = xdp::XskSocket::open_tx(64).value();
+  xdp::widen_sockets(1024, 1514, 0);
+  CHECK(room_of(frames.fd()) >= 1024 * xdp::copy_truesize_bytes(1514));
+  CHECK(room_of(datagrams.get()) == before);
 }

@@ -12,6 +12,7 @@
 #include "tools/onehop/set_up.hpp"
 #include "xdp/probe.hpp"
 #if ONEHOP_HAS_XDP
+#include "xdp/foreign_socket.hpp"
 #include "xdp/steer.hpp"
 #include "xdp/steer_file.hpp"
 #endif
@@ -114,7 +115,7 @@ Result<std::unique_ptr<DpdkHost>> DpdkHost::open(const CommonOptions& options, c
   // 3. The program that the driver attached becomes ours: it is to go with us, and without root's privileges. And the
   //    driver's socket gets the room that its ring has.
 #if ONEHOP_HAS_XDP
-  if (facts.driver == "net_af_xdp") (void)xdp::widen_sockets(facts.tx_frames, facts.mtu_bytes + 14U, priority_of(options));
+  if (facts.driver == "net_af_xdp") xdp::widen_sockets(facts.tx_frames, facts.mtu_bytes + 14U, priority_of(options));
   if (self->steered_) {
     ONEHOP_TRY(link, xdp::hold_program(static_cast<int>(::if_nametoindex(facts.interface.c_str())), facts.interface));
     self->steer_link_ = std::move(link);
