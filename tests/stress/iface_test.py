@@ -17,17 +17,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
-SKIP, USAGE, NO_IO = 77, 2, 9
-PATIENCE = 60
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
+from program import PATIENCE, check, main  # noqa: E402  (found beside the lab's tests)
+
+USAGE, NO_IO = 2, 9
 HERE, THERE = f"oh-rings-a{os.getpid()}", f"oh-rings-b{os.getpid()}"
 ADDRESS_HERE, ADDRESS_THERE = "10.112.0.1", "10.112.0.2"
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("SUDO_")} | {"ONEHOP_CODE": "a-code-for-the-interface-test-0123"}
-
-
-def check(condition, claim):
-    if not condition:
-        raise AssertionError(claim)
 
 
 def must(*words):
@@ -85,7 +83,7 @@ def rings(onehop, *words, environment=None):
 
 def test_transfers_over_the_interface(onehop):
     for io in ("udp", "afxdp"):
-        with receiver(onehop) as events:
+        with link(), receiver(onehop) as events:
             done = rings(onehop, "--iface", "rm", "--to", ADDRESS_THERE, "--io", io, "--schedules", "2", "--json")
             lines = [json.loads(line) for line in done.stdout.splitlines()]
             check(lines and lines[-1]["type"] == "stress_lab" and lines[-1]["schedules_total"] == 2, f"{io}: a summary: {done.stdout} {done.stderr}")
@@ -102,29 +100,14 @@ def test_transfers_over_the_interface(onehop):
 
 
 def test_what_is_missing_is_said_first(onehop):
-    done = rings(onehop, "--iface", "none0", "--to", ADDRESS_THERE)
-    check(done.returncode == NO_IO and "none0" in done.stderr, f"no such interface: {done.returncode} {done.stderr}")
-    done = rings(onehop, "--iface", "rm", "--to", ADDRESS_THERE, environment={key: value for key, value in ENVIRONMENT.items() if key != "ONEHOP_CODE"})
-    check(done.returncode == USAGE and "ONEHOP_CODE" in done.stderr, f"no code: {done.returncode} {done.stderr}")
-    done = rings(onehop, "--iface", "rm", "--to", ADDRESS_THERE, "--schedules", "1")
-    check(done.returncode == 3 and ADDRESS_THERE in done.stderr, f"nobody receives: {done.returncode} {done.stderr}")
-
-
-def main():
-    if os.geteuid() != 0:
-        print("skipped: network namespaces need root")
-        return SKIP
-    failed = 0
     with link():
-        for test in (test_transfers_over_the_interface, test_what_is_missing_is_said_first):
-            try:
-                test(sys.argv[1])
-                print(f"ok    {test.__name__[5:].replace('_', ' ')}")
-            except AssertionError as error:
-                failed += 1
-                print(f"FAIL  {test.__name__[5:].replace('_', ' ')}: {error}")
-    return 1 if failed else 0
+        done = rings(onehop, "--iface", "none0", "--to", ADDRESS_THERE)
+        check(done.returncode == NO_IO and "none0" in done.stderr, f"no such interface: {done.returncode} {done.stderr}")
+        done = rings(onehop, "--iface", "rm", "--to", ADDRESS_THERE, environment={key: value for key, value in ENVIRONMENT.items() if key != "ONEHOP_CODE"})
+        check(done.returncode == USAGE and "ONEHOP_CODE" in done.stderr, f"no code: {done.returncode} {done.stderr}")
+        done = rings(onehop, "--iface", "rm", "--to", ADDRESS_THERE, "--schedules", "1")
+        check(done.returncode == 3 and ADDRESS_THERE in done.stderr, f"nobody receives: {done.returncode} {done.stderr}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(globals()))
