@@ -43,7 +43,7 @@ class InFlight {
 
   /// push takes the next number for `state`. The record is filled in place, field by field: a temporary that is copied here
   /// is read back wider than it was written, and such a read waits until the AEAD's stores of the last frame have left the
-  /// store buffer (100 cycles per frame).
+  /// store buffer.
   SentPacket& push(Instant now, PacketState state) noexcept {
     ONEHOP_CHECK(!is_full());
     SentPacket& packet = packets_[next_++ & mask_];

@@ -76,10 +76,8 @@ Result<OpenPort> OpenPort::open(const CommonOptions& options, const std::string&
   if (has_fragments) {
     opened.reason_ = "fragments need the kernel's UDP";
   } else if (options.io == "auto" && !interface.empty() && interface != "lo") {
-    // Measured by tools/compare --case ports: AF_XDP in copy mode beats UDP only where the link is faster than a core and
-    // the receiving device does not join segments (0.7 of UDP's busy time); at 600 Mbit/s it costs 1.4 times as much, with
-    // GRO, which NICs have on, 1.2 times. It takes privileges, too, and hides the traffic from the firewall: only zero-copy
-    // is worth that unasked.
+    // In copy mode AF_XDP costs about what UDP does or more ("When which I/O wins" in docs/results.md, by tools/compare --case
+    // ports). It takes privileges, too, and hides the traffic from the firewall: only zero-copy is worth that unasked.
     auto zero_copy = open_afxdp(options, interface, local, XdpMode::zero_copy);
     if (zero_copy.has_value()) {
       opened.port_ = std::move(zero_copy).value();

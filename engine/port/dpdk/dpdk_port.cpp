@@ -23,7 +23,7 @@ static_assert(wire::l2_l4_bytes_max <= 64 && payload_offset_bytes % RTE_CACHE_LI
 constexpr std::uint32_t ethernet_bytes = 14;
 // A link that comes or goes is seen so much later. Shorter: a call to the driver in every turn.
 constexpr Nanos link_interval{10ms};
-// A peer that went without a word is noticed so much later. Shorter: an idle link blocks the core more often, 0.3 ms each.
+// A peer that went without a word is noticed so much later. Shorter: an idle link blocks the core more often.
 constexpr Nanos breathe_interval{200ms};
 
 // Frames whose memory is asked for before they are lent. Fewer: it is not there in time. More: they leave the first-level cache
@@ -31,7 +31,7 @@ constexpr Nanos breathe_interval{200ms};
 constexpr std::uint32_t frames_ahead = 3, bytes_ahead_max = 2048;
 
 // prefetch_for_writing takes cache lines from whoever has them: with net_memif's zero-copy the peer's core, which has just read the
-// frame that lay there before. Without it each store of the AEAD waits its turn for a line (0.4 us a frame, 60 % of the sender).
+// frame that lay there before. Without it each store of the AEAD waits its turn for a line.
 void prefetch_for_writing(const std::byte* from, std::size_t bytes) noexcept {
   for (std::size_t at = 0; at < bytes; at += RTE_CACHE_LINE_SIZE) {
 #if defined(__x86_64__)

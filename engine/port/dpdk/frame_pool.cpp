@@ -31,7 +31,7 @@ struct Stack {
 
 /// Shelf: the pool's free frames and the tally, in two parts. One thread owns the pool: it takes and frees without a lock,
 /// because a locked instruction waits until every store before it is seen, and those are the bytes that a driver has just
-/// copied to another core (measured with net_memif: 0.5 us a frame, 39 % of the sender). Others free into the shared part.
+/// copied to another core. Others free into the shared part.
 struct Shelf {
   std::atomic<const void*> owner;  // a thread's mark; written while no other thread uses the pool
   Stack own;

@@ -38,8 +38,8 @@ struct Interval {
 };
 using OnInterval = std::function<void(const Interval&)>;
 
-/// RunMode: how one run is made. `is_counted`: cycles and instructions are counted, which makes each switch between threads dearer:
-/// in a virtual machine, where the counters' registers are the host's, by 10 us (70 % more CPU per byte at 600 Mbit/s).
+/// RunMode: how one run is made. `is_counted`: cycles and instructions are counted, which makes each switch between threads dearer,
+/// much so in a virtual machine, where the counters' registers are the host's.
 struct RunMode {
   OnInterval on_interval;
   bool is_counted = false;
