@@ -11,10 +11,13 @@
 #include <fstream>
 
 #include "tools/ns3/table.hpp"
+#include "tools/plot/gnuplot_string.hpp"
 
 namespace onehop::sim {
 
 namespace {
+
+using plot::in_quotes;  // all names and titles: a scenario is a user's file
 
 Result<void> write(const std::filesystem::path& path, const std::string& text) {
   std::ofstream file{path, std::ios::trunc};
@@ -24,18 +27,11 @@ Result<void> write(const std::filesystem::path& path, const std::string& text) {
   return success();
 }
 
-/// in_quotes is a gnuplot string. In single quotes nothing is replaced or run: a scenario is a user's file.
-std::string in_quotes(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string{"''"} : std::string{c};
-  return out + "'";
-}
-
 std::string head_of(const Table& table, const std::string& picture, const std::string& y_label, const std::string& x_label) {
-  return fmt::format("# {}\n# onehop {}, seeds {} from {}\nset terminal svg size 900,540 dynamic background 'white'\nset output '{}'\n"
+  return fmt::format("# {}\n# onehop {}, seeds {} from {}\nset terminal svg size 900,540 dynamic background 'white'\nset output {}\n"
                      "set title {} noenhanced\nset ylabel {} noenhanced\nset xlabel {} noenhanced\n"
                      "set key outside right noenhanced\nset grid ytics\n",
-                     table.command_line, ONEHOP_VERSION, table.scenario.seeds, table.scenario.seed_first, picture,
+                     table.command_line, ONEHOP_VERSION, table.scenario.seeds, table.scenario.seed_first, in_quotes(picture),
                      in_quotes(table.scenario.title), in_quotes(y_label), in_quotes(x_label));
 }
 

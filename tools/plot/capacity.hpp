@@ -11,7 +11,7 @@
 
 namespace onehop::plot {
 
-/// Step: from `at`, on the clock of the traces, to the next step. Rates count whole frames.
+/// RateStep: from `at`, on the clock of the traces, to the next step. Rates count whole frames.
 struct RateStep {
   Nanos at{0};
   BytesPerSecond rate{};

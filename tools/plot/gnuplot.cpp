@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "tools/plot/gnuplot_string.hpp"
+
 namespace onehop::plot {
 
 namespace {
@@ -20,13 +22,6 @@ constexpr int margin_left = 78, margin_right = 16, margin_below = 54, plot_heigh
 constexpr int title_height = 24, entry_height = 17, caption_height = 20, note_height = 13, gap_height = 18;
 constexpr double letter_width = 7.6, note_letter_width = 6.2;   // of DejaVu Sans at 11 and 9 points, on average, with some air
 constexpr int swatch_width = 24;
-
-/// in_quotes is a gnuplot string. In single quotes nothing is replaced or run.
-std::string in_quotes(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string{"''"} : std::string{c};
-  return out + "'";
-}
 
 const char* dash_of(Stroke stroke) { return stroke == Stroke::solid ? "1" : stroke == Stroke::dashed ? "(14,8)" : "(4,7)"; }
 
