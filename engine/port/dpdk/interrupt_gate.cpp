@@ -5,7 +5,18 @@
 
 #include <thread>
 
+#include "engine/base/units.hpp"
+
 namespace onehop::dpdk {
+
+namespace {
+// How long the thread may look around in breathe(). Shorter than its wake-up: it hears nothing. Longer: the engine core stands
+// still for so long.
+constexpr Nanos look_span{300us};
+// How long a caller waits for it to be parked. Shorter: a thread that is busy is taken for one that does not come, and left alone.
+// Longer: so is the engine core, where it does not come.
+constexpr Nanos patience{100ms};
+}  // namespace
 
 // Called on EAL's interrupt thread: alarms are one of its interrupts.
 void InterruptGate::park(void* argument) {

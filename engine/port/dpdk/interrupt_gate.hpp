@@ -11,17 +11,10 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "engine/base/units.hpp"
-
 namespace onehop::dpdk {
 
 class InterruptGate {
  public:
-  /// Implementation constants. How long the thread may look around in breathe(): shorter than its wake-up, and it hears
-  /// nothing. How long a caller waits for it to be parked: a thread that is busy for longer is left alone.
-  static constexpr Nanos look_span{300us};
-  static constexpr Nanos patience{100ms};
-
   InterruptGate() = default;
   InterruptGate(const InterruptGate&) = delete;
   InterruptGate& operator=(const InterruptGate&) = delete;
