@@ -2,6 +2,7 @@
 // Goal:   route, neighbour, MTU and link state become a PathUpdate, and each change of them becomes a new one.
 // Method: a network namespace of this process alone, which ends with it. Needs root and ip(8), else exits 77.
 #include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -110,6 +111,22 @@ TEST_CASE("N8 N9 N10 changes of MTU, neighbour and link are followed", "[control
   ip("link set left0 up");
   ip("neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent");
   CHECK(poll_until(follower, [](const PathUpdate& update) { return update.is_link_up && update.has_neighbour; }));
+}
+
+// Goal:   of news that the kernel could not keep for us the path's own may be lost, so everything is looked at again.
+// Method: a socket with the least room, filled by notifications of other neighbours; what follows them is dropped (ENOBUFS).
+TEST_CASE("news that the socket had no room for are not missed", "[control][plane]") {
+  enter_namespace();
+  auto opened = PathFollower::open(options_for("10.77.0.1", "10.77.0.2"));
+  REQUIRE(opened);
+  PathFollower& follower = opened.value();
+  while (follower.poll(monotonic_now())) {}
+  const int least_bytes = 1;
+  REQUIRE(::setsockopt(follower.fd(), SOL_SOCKET, SO_RCVBUF, &least_bytes, sizeof least_bytes) == 0);
+  REQUIRE(std::system("for i in $(seq 100 160); do ip neigh replace 10.77.0.$i lladdr 02:00:00:00:01:00 dev left0 nud permanent || exit 1; done") == 0);
+  ip("neigh change 10.77.0.2 lladdr 02:00:00:00:00:07 dev left0 nud permanent");
+  CHECK(poll_until(follower, [](const PathUpdate& update) { return update.header[5] == std::byte{7}; }));
+  ip("neigh change 10.77.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent");
 }
 
 // Goal:   after the link was down the peer's MAC is asked for at once: frames of a raw port wait for it, and nothing else asks.
