@@ -184,7 +184,10 @@ class ReceiverLoop {
       send_frame(wire::FrameType::ping, body);
     }
     if (receiver_.tick(now)) {
-      if (is_window_over) has_ring_run_dry_ = false, backlog_window_at_ = now;
+      if (is_window_over) {
+        has_ring_run_dry_ = false;
+        backlog_window_at_ = now;
+      }
       while (receiver_.next_feedback(now, feedback_)) {
         std::size_t covered = 0;
         const std::size_t length = wire::encode_feedback(feedback_, gate_.scratch(), covered);

@@ -152,3 +152,21 @@ TEST_CASE("the receive ring is called backlogged only while turns end before it 
   CHECK(pair.receiver->receiver().is_complete());
   CHECK_FALSE(was_backlogged);
 }
+
+// Goal:   a ring that holds less than the link carries in 2 ms neither holds the sender to one ring per 2 ms, nor passes for a
+//         backlog because its reports are close together.
+// Method: 4 MB at 20 Gbit/s through a ring of 256 frames, whose three quarters are 274 KB. One ring per 2 ms: 290 turns of 100 us.
+// Bounds: half of those turns.
+TEST_CASE("a ring smaller than the link asks for reports as the credit runs out") {
+  Pair pair{{4'000'000}, 1U << 12, {.rate = mbit_per_s(20'000), .queue_capacity = mib(64), .ring_frames = 256}};
+  pair.sender_side.grant.store({.rate = mbit_per_s(20'000), .backlog_max = mib(4)});
+  pair.start();
+  int turns = 0;
+  bool was_backlogged = false;
+  for (; turns < 1000 && !pair.receiver->receiver().is_complete(); ++turns) {
+    pair.step();
+    was_backlogged = was_backlogged || pair.receiver_side.report.load().rx_ring.is_backlogged;
+  }
+  CHECK(turns <= 145);
+  CHECK_FALSE(was_backlogged);
+}
