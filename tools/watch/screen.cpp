@@ -23,11 +23,14 @@ constexpr std::array<std::string_view, 3> receiver_names{"our queue of answers",
 
 std::string bytes(Bytes b) { return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(b.count, 0))); }
 
+/// has_crossed: below the one end the link may run dry, above the other the buffer overflow, and the ends leave nothing between them.
+bool has_crossed(const BufferView& b) { return b.under && b.over && *b.under > *b.over; }
+
 /// state_of puts a buffer's place in its safe range into words.
 Span state_of(const BufferView& b) {
   if (b.scope == "none") return {"cannot be read", Style::faint};
   if (!b.under && !b.over) return {b.occupancy > Bytes{0} ? "holds data" : "empty", Style::faint};
-  if (b.under && b.over && *b.under > *b.over) return {"too small for a safe range", Style::low};
+  if (has_crossed(b)) return {"too small for a safe range", Style::low};
   if (b.over && b.occupancy > *b.over) return {"above its safe range", Style::high};
   if (b.under && b.occupancy < *b.under) return b.takes_part ? Span{"below its safe range", Style::low} : Span{"below: not limiting", Style::faint};
   return {"in its safe range", Style::good};
@@ -122,7 +125,7 @@ void add_buffer(const Telemetry& t, std::size_t i, const ScreenOptions& o, std::
   std::string numbers = "held " + bytes(b.occupancy);
   if (b.capacity > Bytes{0}) numbers += " of " + bytes(b.capacity);
   if (b.target > Bytes{0}) numbers += "  target " + bytes(b.target);
-  if (b.under && b.over && *b.under > *b.over) numbers += fmt::format("  dry below {}, full above {}", bytes(*b.under), bytes(*b.over));
+  if (has_crossed(b)) numbers += fmt::format("  dry below {}, full above {}", bytes(*b.under), bytes(*b.over));
   else if (b.under && b.over) numbers += fmt::format("  safe {} to {}", bytes(*b.under), bytes(*b.over));
   else if (b.under) numbers += fmt::format("  safe from {}", bytes(*b.under));
   if (b.refused_total > 0) numbers += fmt::format("  refused {}", b.refused_total);
