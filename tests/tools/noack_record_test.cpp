@@ -47,10 +47,10 @@ TEST_CASE("a note that cannot be written is an error, and a link is not followed
   const Folder folder;
   CHECK_FALSE(NoAckRecord::make("/proc/nowhere", 3));
   REQUIRE(NoAckRecord::make(folder.path, 3));
-  const auto file = *std::filesystem::directory_iterator{folder.path};
+  const std::string file = noack_record_path(folder.path, 3);
   const std::string target = folder.path + "/elsewhere";
-  std::filesystem::rename(file.path(), target);
-  std::filesystem::create_symlink(target, file.path());
+  std::filesystem::rename(file, target);
+  std::filesystem::create_symlink(target, file);
   CHECK_FALSE(NoAckRecord::make(folder.path, 3));
   CHECK(find_noack_record(folder.path, 3) == NoAckTrace::none);
 }

@@ -82,7 +82,7 @@ void find_noack(int ifindex, Diagnosis& out) {
   if (trace == NoAckTrace::left_over)
     out.findings.push_back({"interface", "no-ack-map", Verdict::bad,
                             "left over by an onehop that was killed: the MAC acknowledges none of the frames of one priority", "left-over",
-                            "iw dev " + out.interface + " set noack_map 0x0000; rm " + std::string{noack_record_folder} + "/noack-*"});
+                            "iw dev " + out.interface + " set noack_map 0x0000; rm " + noack_record_path(noack_record_folder, ifindex)});
 }
 
 }  // namespace

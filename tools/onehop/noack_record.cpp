@@ -15,18 +15,18 @@ namespace {
 
 constexpr mode_t folder_mode = 0755, file_mode = 0644;
 
+}  // namespace
+
 // An interface's number means something in its namespace only.
-std::string path_of(const std::string& folder, int ifindex) {
+std::string noack_record_path(const std::string& folder, int ifindex) {
   struct stat space{};
   (void)::stat("/proc/self/ns/net", &space);
-  return folder + "/noack-" + std::to_string(space.st_ino) + "-" + std::to_string(ifindex);
+  return folder + "/" + std::to_string(space.st_ino) + "-" + std::to_string(ifindex);
 }
-
-}  // namespace
 
 Result<NoAckRecord> NoAckRecord::make(const std::string& folder, int ifindex) {
   (void)::mkdir(folder.c_str(), folder_mode);  // what went wrong shows when the file is opened
-  std::string path = path_of(folder, ifindex);
+  std::string path = noack_record_path(folder, ifindex);
   Fd fd{::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, file_mode)};
   if (!fd.is_open()) return errno_error(ExitCode::io_unavailable, "note the no-ack map in " + path);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return NoAckRecord{std::move(path), std::move(fd)};
@@ -41,7 +41,7 @@ void NoAckRecord::remove() noexcept {
 }
 
 NoAckTrace find_noack_record(const std::string& folder, int ifindex) {
-  const Fd fd{::open(path_of(folder, ifindex).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
+  const Fd fd{::open(noack_record_path(folder, ifindex).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
   if (!fd.is_open()) return NoAckTrace::none;
   return ::flock(fd.get(), LOCK_SH | LOCK_NB) == 0 ? NoAckTrace::left_over : NoAckTrace::held;
 }
