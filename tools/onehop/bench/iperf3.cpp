@@ -2,6 +2,9 @@
 // iperf3 as a baseline: the sending end connects to a server that takes one client.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "tools/onehop/bench/foreign.hpp"
 
 namespace onehop::bench {
@@ -11,12 +14,15 @@ namespace {
 constexpr int first_port = 5201;
 constexpr int udp_header_bytes = 28;  // IPv4 and UDP: a datagram fills a frame
 
+/// whole_seconds: iperf3 takes no parts of one.
+long whole_seconds(double seconds) { return std::max(1L, std::lround(seconds)); }
+
 std::vector<std::string> client_command(const BenchOptions& o, const Place& place, bool is_udp) {
   std::vector<std::string> words{"iperf3", "-c", receiving_address(o.is_reverse), "-p", std::to_string(first_port), "-J"};
   const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
   if (o.bytes != 0) add({"-n", std::to_string(o.bytes)});
-  else add({"-t", fmt::format("{:.0f}", std::max(1.0, o.seconds))});  // iperf3 counts whole seconds
-  if (o.omit_seconds > 0) add({"-O", fmt::format("{:.0f}", std::max(1.0, o.omit_seconds))});
+  else add({"-t", std::to_string(whole_seconds(o.seconds))});
+  if (o.omit_seconds > 0) add({"-O", std::to_string(whole_seconds(o.omit_seconds))});
   if (o.parallel > 1) add({"-P", std::to_string(o.parallel)});
   if (o.is_both_ways) add({"--bidir"});
   const std::string rate = o.rate.front() == "flood" ? "0" : o.rate.front().substr(0, o.rate.front().find("bit"));
@@ -43,7 +49,7 @@ Result<Flow> read_flow(const BenchOptions& o, const std::string& output) {
     flow.seconds = end["sum"]["seconds"].get<double>();
   }
   if (o.omit_seconds > 0 && flow.seconds > 0) {  // what flowed before -O's end was paid for and is not in the sums
-    const double whole = flow.seconds + std::max(1.0, o.omit_seconds);
+    const double whole = flow.seconds + static_cast<double>(whole_seconds(o.omit_seconds));
     flow = {.bytes = flow.bytes * whole / flow.seconds, .seconds = whole};
   }
   return flow;

@@ -106,7 +106,8 @@ void add_run(CLI::App& command, BenchOptions& o) {
 
 void add_report(CLI::App& command, BenchOptions& o) {
   command.add_option("-r,--rounds", o.rounds, "repetitions; the points of a sweep take turns")->check(CLI::Range(1, rounds_max))->capture_default_str();
-  command.add_option("--baseline", o.baseline, has_link(o.part) ? o.part == Part::loop ? "what ratios are to: iperf3-tcp, iperf3-udp, quinn, s2n-quic, or a point's name" : "what ratios are to: iperf3-tcp, iperf3-udp, or a point's name" : "what ratios are to: a point's name")->type_name("NAME");
+  const std::string programs = o.part == Part::loop ? "iperf3-tcp, iperf3-udp, quinn, s2n-quic, or " : has_link(o.part) ? "iperf3-tcp, iperf3-udp, or " : "";
+  command.add_option("--baseline", o.baseline, "what ratios are to: " + programs + "a point's name")->type_name("NAME");
   command.add_flag("--json,--json-stream", o.is_json, "events as JSON lines on standard output");
   command.add_flag("-J", o.is_document, "one JSON document on standard output");
   command.add_flag("--quiet", o.is_quiet, "no progress");
