@@ -170,3 +170,35 @@ TEST_CASE("a ring smaller than the link asks for reports as the credit runs out"
   CHECK(turns <= 145);
   CHECK_FALSE(was_backlogged);
 }
+
+// Goal:   a turn that ends at a report which the credit asked for has not seen the ring empty, and that alone is no backlog.
+// Method: bursts of 100 frames, half of what a ring of 256 has room for, each 50 us for 1 ms: a report of each, none over a window.
+TEST_CASE("bursts that each ask for a report do not pass for a backlog of the ring") {
+  const VirtualLinkConfig way{.rate = mbit_per_s(100'000), .queue_capacity = mib(64), .ring_frames = 256};
+  VirtualLink link{{.directions = {way, way}, .seed = 7}};
+  VirtualPort port{link, 1};
+  Side side;
+  constexpr std::array<std::uint64_t, 1> sizes{16 * block_bytes};
+  const auto loop = std::make_unique<ReceiverLoop<VirtualPort>>(port, keys_of(false), receiver_config(sizes), side.links());
+  RawPeer peer{link, 0, keys_of(true)};
+  std::vector<std::byte> sink(16 * block_bytes);
+  for (std::uint32_t slot = 0; slot < 16; ++slot) REQUIRE(side.from_file.push({.data = sink.data() + std::size_t{slot} * block_bytes, .slot = slot}));
+  side.command(CommandKind::start);
+  Instant now{1s};
+  (void)loop->turn(now);
+  std::uint64_t offset = 0, number = 1, reports = 0;
+  for (int burst = 0; burst < 20; ++burst) {
+    for (int i = 0; i < 100; ++i, ++number) {
+      const std::uint64_t end = std::min(offset + bench_frame_bytes - wire::overhead_bytes, (offset / block_bytes + 1) * block_bytes);
+      peer.send(now, peer.sealed({.type = wire::FrameType::data, .is_end_of_block = end % block_bytes == 0, .packet_number = number, .settled = number, .offset = offset},
+                                 std::vector<std::byte>(end - offset)));
+      offset = end;
+    }
+    link.run_until(now += 50us);
+    (void)loop->turn(now);
+    reports += peer.take().size();
+    CHECK_FALSE(side.report.load().rx_ring.is_backlogged);
+  }
+  CHECK(loop->counters().frames_received_total > 1800);
+  CHECK(reports > 15);
+}

@@ -62,6 +62,26 @@ TEST_CASE("repairs need no credit") {
   CHECK(bench.send().size() == 2);
 }
 
+// A loss ratio is of these: over all that was sent, what nobody has spoken of yet would pass for received.
+TEST_CASE("of what was sent, told is what reports have spoken for") {
+  RulesBench bench;
+  bench.lend(0);
+  bench.start();
+  const auto plans = bench.send();
+  REQUIRE(plans.size() > 100);
+  const auto tell_until = [&](std::size_t plan) { (void)bench.tell(1, plans[plan].header.packet_number); };
+  const auto untold = [&] { return bench.sender.totals().packets_sent - bench.sender.totals().packets_told; };
+  const std::uint64_t skipped = bench.sender.totals().packets_skipped;  // numbers of none that was sent
+  tell_until(49);
+  const std::uint64_t left = untold();
+  CHECK(left >= plans.size() - 50);
+  CHECK(left <= plans.size() - 50 + skipped);
+  tell_until(29);  // an older report
+  CHECK(untold() == left);
+  tell_until(59);
+  CHECK(untold() <= left - 10);
+}
+
 TEST_CASE("N9 a PING that proves the path follows the MTU") {
   RulesBench bench;
   bench.sender.prove_path(RulesBench::body_max);
