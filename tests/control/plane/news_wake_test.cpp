@@ -77,4 +77,13 @@ TEST_CASE("nothing wakes after close, whichever of the two descriptors goes firs
   CHECK(bench.calls == 0);
 }
 
+TEST_CASE("what the call holds is let go at close, whoever keeps the wake", "[control][plane]") {
+  WakeBench bench;
+  const auto held = std::make_shared<int>(0);
+  const auto wake = NewsWake::open(bench.io, bench.reader.get(), [held] { ++*held; }).value();
+  wake->arm();
+  wake->close();
+  CHECK(held.use_count() == 1);
+}
+
 }  // namespace onehop::plane
