@@ -105,13 +105,17 @@ TEST_CASE("rounds interleave the points and begin with another one each time", "
   CHECK_FALSE(threads.contains("softirq_ns_per_byte"));
 }
 
-TEST_CASE("cycles come from one run before the rounds, and no time of that run is used", "[tools][bench]") {
+TEST_CASE("cycles and softirqs come from one run before the rounds, and no time of that run is used", "[tools][bench]") {
   std::vector<bool> counted;
   const std::vector<Point> points{{.name = "a", .settings = Json::object(), .run = [&counted](const RunMode& mode) -> Result<RunResult> {
                                      counted.push_back(mode.is_counted);
                                      RunResult run;
-                                     run.metrics = {{"cpu_ns_per_byte", mode.is_counted ? 9 : 1}};
-                                     if (mode.is_counted) run.metrics["cycles_per_byte"] = 4;
+                                     run.metrics = {{"cpu_ns_per_byte", mode.is_counted ? 9 : 1}, {"bytes_total", mode.is_counted ? 500 : 1000}};
+                                     run.threads["sender/engine"] = {.system_s = mode.is_counted ? 9e-6 : 2e-6};
+                                     if (!mode.is_counted) return run;
+                                     run.metrics["cycles_per_byte"] = 4;
+                                     run.threads["sender/engine"].softirq_s = 1e-6;
+                                     run.missing["softirq"] = "why";
                                      return run;
                                    }, .is_counted_apart = true}};
   const auto results = run_rounds(points, 2, [](int, const Point&) { return OnInterval{}; }, [](int, const PointResult&) {});
@@ -121,6 +125,10 @@ TEST_CASE("cycles come from one run before the rounds, and no time of that run i
   CHECK(summaries.at("cpu_ns_per_byte").count == 2);
   CHECK(summaries.at("cpu_ns_per_byte").median == 1);
   CHECK(summaries.at("cycles_per_byte").median == 4);
+  const auto threads = by_name(results.value()[0].threads.at("sender/engine"));
+  CHECK(threads.at("system_ns_per_byte").median == Approx(2));
+  CHECK(threads.at("softirq_ns_per_byte").median == Approx(2));  // per byte of its own run
+  CHECK(results.value()[0].latest.missing.at("softirq") == "why");
 }
 
 TEST_CASE("an error in a round names its point and ends the rounds", "[tools][bench]") {

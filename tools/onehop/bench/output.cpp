@@ -36,8 +36,8 @@ Json methods_of(Part part) {
           {"cpu_ns_per_byte", "(cpu_seconds + softirq_seconds) / payload bytes that arrived"},
           {"system_busy_seconds", "growth of non-idle time of all cores (/proc/stat) between the readings"},
           {"threads", "/proc/PID/task: schedstat, split as the ticks of user and system are"},
-          {"softirq", "raw tracepoints softirq_entry and softirq_exit, by the thread they interrupt; contained in its system time"},
-          {"cycles", "perf_event_open with inherit on both ends, in a run before the rounds whose times are not used: counting makes each switch between threads dearer (between two hosts: in the rounds)"},
+          {"softirq", "raw tracepoints softirq_entry and softirq_exit, by the thread they interrupt; contained in its system time; counted with the cycles"},
+          {"cycles", "perf_event_open with inherit on both ends, in a run before the rounds whose times are not used: counting makes each switch between threads and each softirq dearer (between two hosts: in the rounds)"},
           {"energy", "RAPL packages between the readings: all of the machine"},
           {"iperf3", "wait4 of client and server as whole processes; ksoftirqd and busy time meanwhile"},
           {"quic", "likewise of both of its programs"}};

@@ -29,7 +29,8 @@ class Runner {
   explicit Runner(const PairSpec& spec) : spec_{spec} {}
 
   Result<RunResult> run() {
-    if (auto attached = SoftirqMeter::attach(); attached.has_value()) costs_.softirq.emplace(std::move(attached).value());
+    if (!spec_.mode.is_counted) costs_.softirq_missing = "not counted in this run";
+    else if (auto attached = SoftirqMeter::attach(); attached.has_value()) costs_.softirq.emplace(std::move(attached).value());
     else costs_.softirq_missing = "not available: " + attached.error().message();
     costs_.is_whole_life = !spec_.is_flood && spec_.omit_seconds == 0;
     costs_.at_start = costs_.read_machine();

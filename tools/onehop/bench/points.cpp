@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tools/onehop/bench/points.hpp"
 
+#include <array>
+
 namespace onehop::bench {
 
 std::string join(const std::vector<std::string>& words, const char* between) {
@@ -11,10 +13,19 @@ std::string join(const std::vector<std::string>& words, const char* between) {
 
 namespace {
 
-void keep_counts(PointResult& result, const RunResult& counted) {
-  for (const auto& [key, value] : counted.metrics)
-    if (key.starts_with("cycles_") || key.starts_with("instructions_")) result.counts[key] = value;
-  if (const auto missing = counted.missing.find("cycles"); missing != counted.missing.end()) result.counts_missing = missing->second;
+constexpr std::array counted_metrics{"cycles_per_byte", "instructions_per_byte", "softirq_all_ns_per_byte", "softirq_idle_ns_per_byte"};
+
+/// add_counts adds to a run what only the one that was counted apart can have.
+void add_counts(const RunResult& counted, RunResult& run) {
+  for (const char* key : counted_metrics)
+    if (const auto found = counted.metrics.find(key); found != counted.metrics.end()) run.metrics[key] = found->second;
+  for (const char* group : {"cycles", "softirq"})
+    if (const auto found = counted.missing.find(group); found != counted.missing.end()) run.missing[group] = found->second;
+  const double scale = run.metrics["bytes_total"] / counted.metrics.at("bytes_total");
+  for (auto& [name, cost] : run.threads) {
+    const auto found = counted.threads.find(name);
+    if (found != counted.threads.end() && found->second.softirq_s) cost.softirq_s = *found->second.softirq_s * scale;
+  }
 }
 
 Result<RunResult> run_once(const Point& point, const RunMode& mode) {
@@ -28,8 +39,7 @@ Result<RunResult> run_once(const Point& point, const RunMode& mode) {
 }  // namespace
 
 void keep(PointResult& result, RunResult run) {
-  run.metrics.insert(result.counts.begin(), result.counts.end());
-  if (!result.counts_missing.empty()) run.missing["cycles"] = result.counts_missing;
+  if (result.counted) add_counts(*result.counted, run);
   const auto bytes = run.metrics.find("bytes_total");
   if (bytes != run.metrics.end() && bytes->second > 0) {
     const double ns_per_byte = 1e9 / bytes->second;
@@ -46,11 +56,11 @@ void keep(PointResult& result, RunResult run) {
 Result<std::vector<PointResult>> run_rounds(const std::vector<Point>& points, int rounds,
                                             const std::function<OnInterval(int round, const Point&)>& on_start, const OnRun& on_run) {
   std::vector<PointResult> results;
-  for (const Point& point : points) results.push_back({.name = point.name, .settings = point.settings, .counts = {}, .counts_missing = {}, .rounds = {}, .latest = {}, .threads = {}});
+  for (const Point& point : points) results.push_back({.name = point.name, .settings = point.settings, .counted = {}, .rounds = {}, .latest = {}, .threads = {}});
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!points[i].is_counted_apart) continue;
     ONEHOP_TRY(counted, run_once(points[i], {.on_interval = [](const Interval&) {}, .is_counted = true}));
-    keep_counts(results[i], counted);
+    results[i].counted = std::move(counted);
   }
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < points.size(); ++i) {

@@ -38,8 +38,9 @@ struct Interval {
 };
 using OnInterval = std::function<void(const Interval&)>;
 
-/// RunMode: how one run is made. `is_counted`: cycles and instructions are counted, which makes each switch between threads dearer,
-/// much so in a virtual machine, where the counters' registers are the host's.
+/// RunMode: how one run is made. `is_counted`: cycles, instructions and time in softirqs are counted, which costs what it counts:
+/// each switch between threads is dearer, much so in a virtual machine, where the counters' registers are the host's, and so is
+/// each softirq, of which AF_XDP raises one per frame.
 struct RunMode {
   OnInterval on_interval;
   bool is_counted = false;
@@ -56,8 +57,7 @@ struct Point {
 struct PointResult {
   std::string name;
   Json settings;
-  Metrics counts;                                       ///< cycles and instructions of the run that was counted apart
-  std::string counts_missing;                           ///< why that run has none
+  std::optional<RunResult> counted;                     ///< the run that was counted apart; of its times, none is used
   std::vector<Metrics> rounds;
   RunResult latest;                                     ///< of the last round: names of what was used and missing
   std::map<std::string, std::vector<Metrics>> threads;  ///< user, system, softirq in ns per byte, by round
