@@ -7,29 +7,19 @@
 
 namespace onehop::file {
 
-namespace {
-constexpr int madv_populate_write = 23;  // Linux 5.14; older headers lack the name
-}  // namespace
-
 BlockPool::BlockPool(std::size_t slots) : slots_{slots}, is_lent_(slots, false) {
   ONEHOP_CHECK(slots > 0);
-  void* memory = ::mmap(nullptr, slots * block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ONEHOP_CHECK(memory != MAP_FAILED);
-  memory_ = static_cast<std::byte*>(memory);
-  ONEHOP_CHECK(::madvise(memory, slots * block_bytes, MADV_DONTDUMP) == 0);
-  // Huge pages and all of them now: 6,000 page faults fewer while data flows, and a small file holds what a big one does.
-  // Both are hints; without them the pages come as they are touched.
-  (void)::madvise(memory, slots * block_bytes, MADV_HUGEPAGE);
-  (void)::madvise(memory, slots * block_bytes, madv_populate_write);
+  auto memory = Mapping::frame_memory(slots * block_bytes);  // present at once: a small file holds what a big one does
+  ONEHOP_CHECK(memory.has_value());
+  memory_ = std::move(memory).value();
+  ONEHOP_CHECK(::madvise(memory_.data(), memory_.size(), MADV_DONTDUMP) == 0);
   free_.reserve(slots);
   for (std::size_t slot = slots; slot-- > 0;) free_.push_back(static_cast<std::uint32_t>(slot));
 }
 
-BlockPool::~BlockPool() { ::munmap(memory_, slots_ * block_bytes); }
-
 std::byte* BlockPool::data(std::uint32_t slot) const noexcept {
   ONEHOP_CHECK(slot < slots_);
-  return memory_ + static_cast<std::size_t>(slot) * block_bytes;
+  return memory_.data() + static_cast<std::size_t>(slot) * block_bytes;
 }
 
 bool BlockPool::lend(std::uint32_t& slot) noexcept {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/block.hpp"
+#include "engine/base/mapping.hpp"
 
 namespace onehop::file {
 
@@ -24,7 +25,6 @@ class BlockPool {
  public:
   /// Syscalls: mmap, madvise. Stops the program when the address space is exhausted.
   explicit BlockPool(std::size_t slots);
-  ~BlockPool();
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
@@ -39,7 +39,7 @@ class BlockPool {
 
  private:
   std::size_t slots_;
-  std::byte* memory_ = nullptr;
+  Mapping memory_;
   std::vector<std::uint32_t> free_;   // a stack; capacity is reserved once
   std::vector<bool> is_lent_;
 };
