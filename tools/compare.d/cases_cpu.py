@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """Cases about cost: CPU per byte against iperf3, rsync, curl and scp; busy time at a shaped rate; memory.
 
-A ratio is always to the iperf3 run of the same round: the whole table moves with the machine's other load.
+A ratio is always to the iperf3 run of the same round: the whole table moves with the machine's other load, and (placement.py) with
+where the host has our CPUs.
 """
 
 import os
@@ -10,6 +11,7 @@ import shutil
 import lab as labs
 import peers
 from measure import MeasureError, background_cores
+from placement import hold, round_trip_ns
 from report import Metric
 from transfer import run_onehop
 
@@ -34,6 +36,10 @@ def _thread_metrics(label, text):
 
 
 def _cpu_round(context):
+    return hold(context.onehop, lambda place: _cpu_round_at(place, context))
+
+
+def _cpu_round_at(place, context):
     size = context.size(2 << 30, 512 * MIB)
     file = context.file(size)
     runs = {
@@ -45,13 +51,13 @@ def _cpu_round(context):
         "curl": lambda lab: peers.curl(lab, file, context.folder, context.work),
         "scp": lambda lab: peers.scp(lab, file, context.folder, context.work),
     }
-    done, values = {}, {"background": background_cores()}
+    done, values = {}, {"background": background_cores(), "round_trip": place.round_trip_ns}
     with context.lab("unshaped") as lab:
         # Rotated, so that no program always follows the same other one.
         names = list(runs)
         for i in range(len(names)):
             name = names[(i + context.round) % len(names)]
-            done[name] = runs[name](lab)
+            done[name] = place.run(lambda name=name: runs[name](lab))
     base = done["iperf3"]
     for name, outcome in done.items():
         values[f"ns_{name}"] = outcome.ns_per_byte
@@ -80,20 +86,22 @@ for _name, _text in (("iperf3", "iperf3 TCP, memory to memory"), ("udp", "onehop
                      Metric(f"bps_{_name}", f"{_text}: goodput", "Gbit/s")]
     if _name in PORTS:
         _CPU_METRICS += _thread_metrics(f"thread_{_name}", _name)
-_CPU_METRICS.append(_BACKGROUND)
+_CPU_METRICS += [Metric("round_trip", "a cache line between two CPUs and back, equal within a round", "ns"), _BACKGROUND]
 
 
 def _busy_round(context):
     size = context.size(1 << 30, 200_000_000)
     file = context.file(size)
     background = background_cores()
+    trips = [round_trip_ns(context.onehop)]
     with context.lab("steady-600") as lab:
         order = [lambda: peers.iperf3(lab, size, context.work), lambda: run_onehop(lab, file, context.folder, "udp", context.work)]
         if context.round % 2:
             base, own = (lambda second: (order[0](), second))(order[1]())
         else:
             base, own = order[0](), order[1]()
-    return {"busy": own.busy_ns_per_byte / base.busy_ns_per_byte, "busy_own": own.busy_ns_per_byte,
+    trips.append(round_trip_ns(context.onehop))  # the runs last too long to wait for a place that stays
+    return {"round_trip": max(trips, key=lambda trip: trip or 0), "busy": own.busy_ns_per_byte / base.busy_ns_per_byte, "busy_own": own.busy_ns_per_byte,
             "busy_iperf3": base.busy_ns_per_byte, "switches_a": own.switches_a / own.wall_seconds,
             "switches_b": own.switches_b / own.wall_seconds, "goodput": own.goodput_bps / base.goodput_bps, "background": background,
             "cpu_own": own.ns_per_byte, "cpu_iperf3": base.ns_per_byte, **_thread_values(own, "thread")}
@@ -107,6 +115,7 @@ _BUSY_METRICS = [
     Metric("goodput", "goodput / iperf3's"),
     Metric("cpu_iperf3", "iperf3: its own CPU and ksoftirqd", "ns/B"), Metric("cpu_own", "onehop: its own CPU and ksoftirqd", "ns/B"),
     *_thread_metrics("thread", "of that"),
+    Metric("round_trip", "a cache line between two CPUs and back, the longer of before and after", "ns"),
     _BACKGROUND,
 ]
 
@@ -161,3 +170,17 @@ def cases():
     return [("cpu", "unshaped veth, file to file in tmpfs, both ends' CPU (rusage + ksoftirqd)", _CPU_METRICS, _cpu_round),
             ("busy", "600 Mbit/s: whole-system busy time and wake-ups, onehop udp against iperf3", _BUSY_METRICS, _busy_round),
             _memory("udp"), _memory("afxdp")]
+
+
+def by_place(results):
+    """by_place returns the lines of a table with each round of the `cpu` case beside the place where the host had our CPUs."""
+    rounds = [result.values for result in results if result.name == "cpu" and result.values.get("round_trip")]
+    if not rounds:
+        return []
+    lines = ["", "## Where the CPUs were", "",
+             "A host moves the CPUs of a virtual machine, and with them what a cache line costs from one to the other. The CPU case round by round:",
+             "", "| line's round trip, ns | iperf3, ns/B | cheaper port, ns/B | ratio | goodput / iperf3's |", "|---|---|---|---|---|"]
+    keys = ("round_trip", "ns_iperf3", "best", "goodput")
+    for trip, base, best, goodput in sorted(zip(*(rounds[0][key] for key in keys))):
+        lines.append(f"| {trip:.0f} | {base:.2f} | {best * base:.2f} | {best:.2f} | {goodput:.2f} |")
+    return lines

@@ -4,6 +4,7 @@
 What is compared is whole-system busy time: the two ports leave different shares of their work to the idle task's softirqs.
 """
 
+from placement import hold
 from report import Metric
 from transfer import run_onehop
 
@@ -17,13 +18,16 @@ LINKS = (("steady-600", "600 Mbit/s, MTU 1500", 500_000_000),
 
 def _ports(profile, size_full):
     def run(context):
+        return hold(context.onehop, lambda place: run_at(place, context))
+
+    def run_at(place, context):
         size = context.size(size_full, 200_000_000)
         file = context.file(size)
-        values = {}
+        values = {"round_trip": place.round_trip_ns}
         with context.lab(profile) as lab:
             for i in range(len(PORTS)):
                 io = PORTS[(i + context.round) % len(PORTS)]
-                done = run_onehop(lab, file, context.folder, io, context.work)
+                done = place.run(lambda io=io: run_onehop(lab, file, context.folder, io, context.work))
                 values[f"busy_{io}"], values[f"bps_{io}"] = done.busy_ns_per_byte, done.goodput_bps / 1e9
         values["ratio"] = values["busy_afxdp"] / values["busy_udp"]
         return values
@@ -35,6 +39,7 @@ def cases():
     metrics = [Metric("ratio", "busy time per byte, AF_XDP / UDP")]
     for io in PORTS:
         metrics += [Metric(f"busy_{io}", f"--io {io}: system busy", "ns/B"), Metric(f"bps_{io}", f"--io {io}: goodput", "Gbit/s")]
+    metrics.append(Metric("round_trip", "a cache line between two CPUs and back, equal within a round", "ns"))
     return [(f"ports-{profile}", f"{text}: AF_XDP in copy mode beside UDP", metrics, _ports(profile, size))
             for profile, text, size in LINKS]
 

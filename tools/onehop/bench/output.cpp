@@ -38,6 +38,7 @@ Json methods_of(Part part) {
           {"threads", "/proc/PID/task: schedstat, split as the ticks of user and system are"},
           {"softirq", "raw tracepoints softirq_entry and softirq_exit, by the thread they interrupt; contained in its system time; counted with the cycles"},
           {"cycles", "perf_event_open with inherit on both ends, in a run before the rounds whose times are not used: counting makes each switch between threads and each softirq dearer (between two hosts: in the rounds)"},
+          {"core_round_trip_ns", "a cache line between the first two CPUs and back, right before and after the run: the longer. Compare runs in which it is equal: a host may move its virtual CPUs"},
           {"energy", "RAPL packages between the readings: all of the machine"},
           {"iperf3", "wait4 of client and server as whole processes; ksoftirqd and busy time meanwhile"},
           {"quic", "likewise of both of its programs"}};

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tools/onehop/bench/part_points.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "engine/file/file_io.hpp"
 #include "engine/wire/frame.hpp"
+#include "tools/onehop/bench/core_distance.hpp"
 #include "tools/onehop/bench/file_part.hpp"
 #include "tools/onehop/bench/meters.hpp"
 #include "tools/onehop/bench/micro.hpp"
@@ -52,6 +54,14 @@ RunResult measure_items(Work& work, double seconds, const char* item) {
   const Timing timing = time_work(work, nanos(seconds));
   counter.add(result, static_cast<double>(timing.runs * work.items_per_run()), item);
   result.metrics[std::string{"ns_per_"} + item] = ns_per_item(work, timing);
+  return result;
+}
+
+Result<RunResult> measure_core_distance(std::pair<int, int> cpus) {
+  const auto trip = core_round_trip(cpus);
+  if (!trip) return Error{ExitCode::io_unavailable, fmt::format("measure between CPUs {} and {}", cpus.first, cpus.second), "a thread cannot be pinned there"};
+  RunResult result;
+  result.metrics["ns_per_message"] = static_cast<double>(trip->count());
   return result;
 }
 
@@ -128,6 +138,9 @@ Result<std::vector<Point>> part_points(const BenchOptions& o) {
       points.push_back({.name = "SpscRing<BlockRef>", .settings = Json::object(), .run = [seconds = o.seconds](const RunMode&) -> Result<RunResult> {
                           return measure_items(*make_ring(), seconds, "message");
                         }});
+      if (const auto cpus = first_two_cpus())
+        points.push_back({.name = fmt::format("CPUs {} and {}, a line's round trip", cpus->first, cpus->second), .settings = Json::object(),
+                          .run = [cpus = *cpus](const RunMode&) { return measure_core_distance(cpus); }});
       break;
     case Part::loop:
     case Part::serve:

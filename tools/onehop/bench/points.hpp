@@ -50,7 +50,7 @@ struct Point {
   std::string name;      ///< unique within a bench
   Json settings;
   std::function<Result<RunResult>(const RunMode&)> run;
-  bool is_counted_apart = false;  ///< one counted run comes before the rounds, which are then not counted
+  bool is_counted_apart = false;  ///< a transfer: one counted run comes before the rounds, which are then not counted, and tell core_round_trip_ns
 };
 
 /// PointResult: the rounds of a point.

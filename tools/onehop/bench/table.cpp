@@ -164,6 +164,8 @@ std::string details(const PointResult& result) {
                          fmt::format("cycles/B {}  instructions/B {}", median("cycles_per_byte"), median("instructions_per_byte")));
   text += line_or_reason(result, "softirq", s.contains("softirq_all_ns_per_byte"),
                          fmt::format("softirq of all CPUs {} ns/B, of it {} while idle", median("softirq_all_ns_per_byte"), median("softirq_idle_ns_per_byte")));
+  if (const auto trip = s.find("core_round_trip_ns"); trip != s.end())
+    text += cut(fmt::format("  a line's round trip between two CPUs: {} ns ({})", figure(trip->second.median), spread_text(trip->second)));
   text += line_or_reason(result, "energy", s.contains("energy_nj_per_byte"), "energy " + median("energy_nj_per_byte") + " nJ/B");
   return text + threads_table(result) + parts_text(s);
 }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// How far apart two CPUs are: the time a cache line takes from one to the other and back. It is what a frame pays that one
+// thread writes and another reads. In a virtual machine it changes under way, when the host moves its CPUs (80 and 520 ns were
+// seen within seconds), and every figure of a transfer with it: runs compare only where it was the same.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "engine/base/units.hpp"
+
+namespace onehop::bench {
+
+/// first_two_cpus: of those that this process may run on; nothing when there is one. Syscalls: sched_getaffinity.
+[[nodiscard]] std::optional<std::pair<int, int>> first_two_cpus();
+
+/// core_round_trip measures for about a millisecond on two pinned threads that it starts; the median of its batches, so that
+/// another program's turn does not count. Nothing when a thread cannot be pinned.
+[[nodiscard]] std::optional<Nanos> core_round_trip(std::pair<int, int> cpus);
+
+}  // namespace onehop::bench
