@@ -11,6 +11,7 @@
 
 #include "engine/base/cpu.hpp"
 #include "engine/wire/frame.hpp"
+#include "tools/onehop/bench/core_distance.hpp"
 #include "tools/onehop/bench/file_part.hpp"
 #include "tools/onehop/bench/meters.hpp"
 #include "tools/onehop/bench/micro.hpp"
@@ -129,6 +130,17 @@ TEST_CASE("cycles and softirqs come from one run before the rounds, and no time 
   CHECK(threads.at("system_ns_per_byte").median == Approx(2));
   CHECK(threads.at("softirq_ns_per_byte").median == Approx(2));  // per byte of its own run
   CHECK(results.value()[0].latest.missing.at("softirq") == "why");
+}
+
+TEST_CASE("two round trips between CPUs tell whether the host moved them", "[tools][bench]") {
+  CHECK(is_same_place(80ns, 105ns));
+  CHECK_FALSE(is_same_place(80ns, 520ns));
+  CHECK_FALSE(is_same_place(520ns, 80ns));
+  CHECK(is_same_place(0ns, 0ns));
+  if (const auto cpus = first_two_cpus()) {
+    const auto trip = core_round_trip(*cpus);
+    CHECK((!trip || *trip > 0ns));
+  }
 }
 
 TEST_CASE("an error in a round names its point and ends the rounds", "[tools][bench]") {

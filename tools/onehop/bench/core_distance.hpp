@@ -18,4 +18,25 @@ namespace onehop::bench {
 /// another program's turn does not count. Nothing when a thread cannot be pinned.
 [[nodiscard]] std::optional<Nanos> core_round_trip(std::pair<int, int> cpus);
 
+/// is_same_place: as far apart, within a factor of two (on one place the figure scatters by a third). 0 is one CPU: always there.
+[[nodiscard]] constexpr bool is_same_place(Nanos a, Nanos b) noexcept { return a <= 2 * b && b <= 2 * a; }
+
+/// Place: where the first two CPUs were when it was made.
+class Place {
+ public:
+  Place();
+  /// look measures now.
+  struct Look {
+    Nanos round_trip{0};
+    bool is_here = true;
+  };
+  [[nodiscard]] Look look() const;
+
+ private:
+  [[nodiscard]] Nanos measure() const;
+
+  std::optional<std::pair<int, int>> cpus_;
+  Nanos round_trip_;
+};
+
 }  // namespace onehop::bench

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <thread>
 
+#include "engine/base/time.hpp"
 #include "tools/onehop/bench/core_distance.hpp"
 
 namespace onehop::bench {
@@ -31,18 +33,24 @@ void add_counts(const RunResult& counted, RunResult& run) {
   }
 }
 
-/// Of the two round trips around a run the longer one is kept: runs with equal figures stayed where they were.
-Result<RunResult> run_between_looks(const Point& point, const RunMode& mode) {
-  const auto cpus = first_two_cpus();
-  const auto before = cpus ? core_round_trip(*cpus) : std::nullopt;
-  ONEHOP_TRY(run, point.run(mode));
-  const auto after = cpus ? core_round_trip(*cpus) : std::nullopt;
-  if (before && after) run.metrics["core_round_trip_ns"] = static_cast<double>(std::max(*before, *after).count());
-  return run;
+constexpr Nanos place_patience = 30s;  // for the host to move the CPUs back; then it is measured where they are
+constexpr Nanos place_pause = 200ms;
+
+/// run_at repeats a run until the CPUs were at `place` before and after it. The longer of the two round trips is kept.
+Result<RunResult> run_at(const Place& place, const Point& point, const RunMode& mode) {
+  const Instant give_up_at = monotonic_now() + place_patience;
+  for (;;) {
+    Place::Look before = place.look();
+    for (; !before.is_here && monotonic_now() < give_up_at; before = place.look()) std::this_thread::sleep_for(place_pause);
+    ONEHOP_TRY(run, point.run(mode));
+    const Place::Look after = place.look();
+    run.metrics["core_round_trip_ns"] = static_cast<double>(std::max(before.round_trip, after.round_trip).count());
+    if ((before.is_here && after.is_here) || monotonic_now() >= give_up_at) return run;
+  }
 }
 
-Result<RunResult> run_once(const Point& point, const RunMode& mode) {
-  auto run = point.is_counted_apart ? run_between_looks(point, mode) : point.run(mode);
+Result<RunResult> run_once(const Point& point, const RunMode& mode, const Place* place) {
+  auto run = place != nullptr ? run_at(*place, point, mode) : point.run(mode);
   if (run.has_value()) return run;
   Error error = run.error();
   error.attempt = "measure " + point.name + ": " + error.attempt;
@@ -72,13 +80,15 @@ Result<std::vector<PointResult>> run_rounds(const std::vector<Point>& points, in
   for (const Point& point : points) results.push_back({.name = point.name, .settings = point.settings, .counted = {}, .rounds = {}, .latest = {}, .threads = {}});
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!points[i].is_counted_apart) continue;
-    ONEHOP_TRY(counted, run_once(points[i], {.on_interval = [](const Interval&) {}, .is_counted = true}));
+    ONEHOP_TRY(counted, run_once(points[i], {.on_interval = [](const Interval&) {}, .is_counted = true}, nullptr));
     results[i].counted = std::move(counted);
   }
   for (int round = 0; round < rounds; ++round) {
+    const Place place;
     for (std::size_t i = 0; i < points.size(); ++i) {
       const std::size_t at = (i + static_cast<std::size_t>(round)) % points.size();
-      ONEHOP_TRY(run, run_once(points[at], {.on_interval = on_start(round, points[at]), .is_counted = !points[at].is_counted_apart}));
+      const bool is_transfer = points[at].is_counted_apart;
+      ONEHOP_TRY(run, run_once(points[at], {.on_interval = on_start(round, points[at]), .is_counted = !is_transfer}, is_transfer ? &place : nullptr));
       keep(results[at], std::move(run));
       on_run(round, results[at]);
     }

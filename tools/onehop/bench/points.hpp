@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Points: what a sweep measures, in interleaved rounds. In round k all points run once, beginning with the k-th, so that
-// none of them always follows the same other one.
+// none of them always follows the same other one. Transfers of a round are made while the host keeps our CPUs at one place
+// (core_distance.hpp), again if it moved them meanwhile.
 #pragma once
 
 #include <functional>
@@ -50,7 +51,7 @@ struct Point {
   std::string name;      ///< unique within a bench
   Json settings;
   std::function<Result<RunResult>(const RunMode&)> run;
-  bool is_counted_apart = false;  ///< a transfer: one counted run comes before the rounds, which are then not counted, and tell core_round_trip_ns
+  bool is_counted_apart = false;  ///< a transfer: one counted run comes before the rounds, which are then not counted and stay at one place
 };
 
 /// PointResult: the rounds of a point.
