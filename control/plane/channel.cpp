@@ -7,6 +7,8 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <utility>
@@ -27,6 +29,15 @@ constexpr std::size_t write_bytes_max = 256 * 1024;
 SSL_CTX* with_reference(const TlsContext& tls) {
   ::SSL_CTX_up_ref(tls.get());  // Asio's context frees one reference
   return tls.get();
+}
+
+/// hurry_retransmission lowers the least retransmission timeout from 200 ms, which suits paths of many hops. Where the link loses
+/// frames, a segment lost twice waits for it, and the last files' verification with it. A hint: kernels before Linux 6.15 have no
+/// such option. The receiving end's delayed acknowledgements stay below its own value (tcp_delack_max).
+void hurry_retransmission(int socket) {
+  constexpr int rto_min_us_option = 45;  // TCP_RTO_MIN_US; older headers lack the name
+  constexpr int rto_min_us = 20'000;
+  (void)::setsockopt(socket, IPPROTO_TCP, rto_min_us_option, &rto_min_us, sizeof rto_min_us);
 }
 
 bool is_vanished(const boost::system::error_code& error) {
@@ -55,6 +66,7 @@ Channel::Channel(asio::ip::tcp::socket socket, const TlsContext& tls, const Chan
   local_ = endpoint_of(stream_.next_layer().local_endpoint(ignored));
   peer_ = endpoint_of(stream_.next_layer().remote_endpoint(ignored));
   stream_.next_layer().set_option(asio::ip::tcp::no_delay{true}, ignored);
+  hurry_retransmission(stream_.next_layer().native_handle());
   tls.prepare(ssl());
 }
 

@@ -63,7 +63,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// send queues a message; nothing is sent after the end.
   void send(const Message& message);
   /// nudge sends a KeepAlive when nothing was said for 20 ms. For who waits for the peer's answer to what he said last: on a
-  /// link that loses frames TCP finds the loss of a last segment only after its timeout of 200 ms and more, but at once when
+  /// link that loses frames TCP finds the loss of a last segment only after its timeout (200 ms before Linux 6.15), but at once when
   /// another one follows.
   void nudge();
   [[nodiscard]] std::size_t unsent_bytes() const noexcept { return pending_.size() + writing_.size(); }
