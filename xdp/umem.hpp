@@ -19,7 +19,7 @@ class Umem {
  public:
   Umem() = default;
 
-  /// create maps the memory in huge pages (user CPU of the receiving engine -10..-20 %); registering it pins it, so that the data
+  /// create maps the memory in huge pages; registering it pins it, so that the data
   /// path never faults. chunk_bytes is a power of two from 2048 to the page size. Syscalls: mmap, madvise.
   [[nodiscard]] static Result<Umem> create(std::uint32_t chunks, std::uint32_t chunk_bytes);
 
