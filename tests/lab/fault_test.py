@@ -41,6 +41,8 @@ def resume_to_the_end(world, path, io="udp", into=None):
     ends_with(receiver, OK, "the receiver goes on")
     world.check_same(path, into)
     end = sender.end()
+    told = "were there already" in sender.text()
+    check(told == (end["bytes_skipped_total"] > 0), f"the summary tells what was not sent again: {sender.text()}")
     return end["frames_total"] * end["frame_bytes"]
 
 

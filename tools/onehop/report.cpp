@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
@@ -125,9 +126,11 @@ void Reporter::end(const RunFacts& facts, const RateState& state, const UsageMet
   event("end", body);
   if (code != ExitCode::done) return;
   const std::string io = facts.io_mode.empty() ? facts.io_used : facts.io_used + "/" + facts.io_mode;
+  const std::uint64_t there = std::min(facts.bytes_skipped_total, facts.bytes_total), moved = facts.bytes_total - there;
+  if (there > 0) say(fmt::format("{} of {} were there already", format_bytes(there), format_bytes(facts.bytes_total)));
   say(fmt::format("{} in {:.2f} s  {}  {:.2f} ns/B  {:.2f} % lost  srtt {:.1f} ms  {}",
-                  format_bytes(facts.bytes_total), facts.seconds,
-                  format_rate({facts.seconds > 0 ? static_cast<std::int64_t>(static_cast<double>(facts.bytes_total) / facts.seconds) : 0}),
+                  format_bytes(moved), facts.seconds,
+                  format_rate({facts.seconds > 0 ? static_cast<std::int64_t>(static_cast<double>(moved) / facts.seconds) : 0}),
                   body["cpu_ns_per_byte"].get<double>(), 100 * body["loss_ratio"].get<double>(),
                   static_cast<double>(state.path.srtt.count()) / 1e6, io));
 }

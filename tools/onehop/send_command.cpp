@@ -199,7 +199,7 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   plane::SendSession session{io, session_options, key, host};
   Interrupts interrupts{io, [&] {
     if (job.has_data())
-      reporter.say("interrupted: the peer keeps what arrived; the same command goes on from there when the receiver runs with --on-exist resume");
+      reporter.say("interrupted: the peer keeps what arrived");
     else
       reporter.say("interrupted before anything was sent");
     session.interrupt();
