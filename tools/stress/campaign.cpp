@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ namespace onehop::stress {
 namespace {
 
 constexpr std::size_t text_bytes_max = 512;
+constexpr time_t schedule_cpu_seconds_max = 30;  // 100 ms of virtual time take 1 ms: what goes on for longer turns for ever
 constexpr std::uint64_t none = ~std::uint64_t{0};
 
 /// Bench is what one worker writes and its parent reads.
@@ -73,11 +75,18 @@ void lower_to(std::atomic<std::uint64_t>& cell, std::uint64_t value) {
   while (value < now && !cell.compare_exchange_weak(now, value, std::memory_order_relaxed)) {}
 }
 
+/// limit_cpu gives the schedule that begins its own CPU time; SIGVTALRM ends a worker whose loop does not.
+void limit_cpu() {
+  const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = schedule_cpu_seconds_max, .tv_usec = 0}};
+  (void)::setitimer(ITIMER_VIRTUAL, &limit, nullptr);
+}
+
 void work(const CampaignOptions& options, Bench& bench, std::atomic<std::uint64_t>& broken_at, std::uint64_t worker) {
   for (std::uint64_t i = worker; i < options.count; i += options.jobs) {
     const std::uint64_t index = options.first + i;
     if (index >= broken_at.load(std::memory_order_relaxed)) return;
     bench.playing.store(index, std::memory_order_relaxed);
+    limit_cpu();
     const Broken broken = play_schedule(options.schedule_of(index), bench.tally, options.series);
     bench.played.fetch_add(1, std::memory_order_relaxed);
     if (!broken.is_broken()) continue;
@@ -100,6 +109,8 @@ void keep_memory() {
 
 std::string ended_by(int status) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) return "an internal check of the program does not hold (printed above)";
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGVTALRM)
+    return fmt::format("after {} s of CPU time it goes on: something turns for ever", schedule_cpu_seconds_max);
   if (WIFSIGNALED(status)) return fmt::format("the program was ended by signal {}", WTERMSIG(status));
   return fmt::format("the worker ended with {}", WEXITSTATUS(status));
 }
