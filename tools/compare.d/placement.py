@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """Keeps the runs of a round comparable on a virtual machine, whose CPUs the host moves.
 
-The time of a cache line between the first two CPUs and back tells where they are: 80 ns on one complex of cores and 520 ns on
-two were seen within seconds, and CPU per byte of every program changes with it, of each by another factor.
+The time of a cache line between the first two CPUs and back tells where they are, and CPU per byte of every program changes with
+it, of each by another factor: docs/results.md, "Where the CPUs were".
 """
 
 import json
