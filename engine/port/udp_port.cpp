@@ -109,7 +109,8 @@ QueueTelemetry UdpPort::rx_ring(Instant now) noexcept {
   own_syscalls_total_ += 1;
   drops_total_ += info.drops - drops_seen_;  // wraps as the kernel's counter does
   drops_seen_ = info.drops;
-  rmem_read_bytes_ = info.rmem_bytes;
+  // In the middle of a batch the kernel has not yet taken off what was read (up to a quarter of the buffer, udp_rmem_release()).
+  rmem_read_bytes_ = rx_.is_drained() ? info.rmem_bytes : 0;
   received_at_reading_ = rx_.received_total();
   return {.at = now,
           .occupancy = Bytes{std::int64_t{info.rmem_bytes} * 1000 / rx_truesize_permille_} + rx_.held(),
