@@ -106,8 +106,7 @@ class ReceiverLoop {
       for (std::size_t i = 0; i < count; ++i) on_frame(now, {views[i].data, views[i].length}, views[i].is_ce);
       port_.release();
       give_blocks();
-      // A rare report waits for the end of the burst: in the middle of it the ring holds what would pass for a standing queue.
-      if (receiver_.feedback_interval() == 0ns && receiver_.is_credit_due(now)) return false;
+      if (receiver_.is_credit_due(now)) return false;
     }
     return false;
   }
@@ -170,7 +169,10 @@ class ReceiverLoop {
     const bool is_window_over = now - backlog_window_at_ >= transfer::report_min;
     if (is_window_over) was_backlogged_ = !has_ring_run_dry_;
     rx_ring_.is_backlogged = was_backlogged_ && !has_ring_run_dry_;
-    receiver_.set_rx_ring(to_payload(rx_ring_));
+    QueueTelemetry told = to_payload(rx_ring_);
+    // What stands is what the ring never fell below. The rest of a burst that is still being read would hold the sender down.
+    if (!told.is_backlogged) told.occupancy = Bytes{0};
+    receiver_.set_rx_ring(told);
     const Nanos spacing = receiver_.feedback_interval();
     // Where reports are rare, on Wi-Fi each turn on the air costs a contention: our own PING waits for a PONG to go with.
     pings_.set_spacing(spacing * 3 / 2, now);

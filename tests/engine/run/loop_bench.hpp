@@ -96,6 +96,16 @@ class RawPeer {
     }
     return frames;
   }
+  /// feedback_of opens a frame; nothing if it is no report.
+  std::optional<wire::Feedback> feedback_of(const Frame& frame) {
+    const auto header = wire::decode_header(frame);
+    if (!header || header->type != wire::FrameType::feedback) return std::nullopt;
+    DataPathCounters counters;
+    wire::Feedback feedback;
+    if (!gate_->open(*header, frame, gate_->scratch().data(), counters)) return std::nullopt;
+    if (!wire::decode_feedback(gate_->scratch().first(frame.size() - wire::overhead_bytes), feedback)) return std::nullopt;
+    return feedback;
+  }
 
  private:
   VirtualPort port_;
