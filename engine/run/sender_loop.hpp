@@ -191,18 +191,26 @@ class SenderLoop {
 
     transfer::FramePlan plan;
     Bytes sent{};
-    std::size_t frames = 0;
+    std::size_t frames = 0, unflushed = 0;
     const std::size_t batch_frames = std::max<std::size_t>(grant.batch_frames, 1);
     bool is_port_full = false;
     while (frames < tx_frames_per_turn_max) {
-      const std::span<std::byte> slot = port_.lend(size_.bytes());
+      std::span<std::byte> slot = port_.lend(size_.bytes());
+      // What has no room may be a batch that waits to leave: of frames of 9000 bytes fewer fit the UDP port than make a batch.
+      if (slot.empty() && unflushed > 0 && port_.flush(now) == 0) {
+        unflushed = 0;
+        slot = port_.lend(size_.bytes());
+      }
       if (slot.empty()) { is_port_full = true; break; }
       if (!sender_.next(now, room > sent, plan)) break;
       prefetch_after(plan.body);
       sent += emit(now, plan, slot);
       ++frames;
       // A batch is one packet to the queues below us: on a slow link a large one is a delay that nobody can cut in on.
-      if (frames % batch_frames == 0 && port_.flush(now) > 0) break;
+      if (++unflushed == batch_frames) {
+        unflushed = 0;
+        if (port_.flush(now) > 0) break;
+      }
     }
     const std::size_t held_frames = port_.flush(now);
     pacer_.spend(sent);
