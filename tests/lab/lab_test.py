@@ -125,6 +125,26 @@ def test_a_lab_without_loss_loses_nothing():
         check(passed == FRAMES, f"{passed} of {FRAMES} frames passed")
 
 
+def test_the_middle_is_a_piece_of_wire():
+    """Whoever sent it, to whomever: a frame goes through as it came. A bridge that learned would, after b's own address came
+    from a's side, send what is for b back to a."""
+    with Up("steady-600"):
+        address_b = bytes.fromhex(on("b", "cat", "/sys/class/net/vb/address").stdout.strip().replace(":", ""))
+        sender, tap = (socket_on(host, socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)) for host in ("a", "b"))
+        sender.bind(("va", ETH_P_ALL))
+        tap.bind(("vb", ETH_P_ALL))
+        tap.settimeout(5)
+        stranger, nobody, group = bytes.fromhex("020000000001"), bytes.fromhex("020000000002"), bytes.fromhex("333300000123")
+        with tap, sender:
+            for target, source in ((nobody, stranger), (group, stranger), (b"\xff" * 6, stranger), (nobody, address_b), (address_b, stranger)):
+                frame = target + source + b"\x88\xb6" + os.urandom(1486)
+                sender.send(frame)
+                while (got := tap.recv(70_000))[12:14] != frame[12:14]:
+                    pass
+                check(got == frame, f"to {target.hex()} from {source.hex()}: the frame came as it was sent")
+        check(on("a", "ping", "-c", "1", "-W", "2", "10.111.0.2").returncode == 0, "the hosts still reach each other")
+
+
 def test_frames_on_the_wire_have_mtu_size_and_whole_checksums():
     """What a sender hands down as one 10-KB super-packet must reach b as frames, for an AF_XDP socket sees them as they are."""
     with Up("steady-600"):

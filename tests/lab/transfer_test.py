@@ -40,6 +40,15 @@ def test_every_pair_of_ports_carries_a_file(onehop):
                     check_end(event, f"{io_send} to {io_recv}, {role}", io, path.stat().st_size)
 
 
+def test_generic_xdp_receives_behind_the_shaper(onehop):
+    """Generic XDP does not see an skb that a tc program redirected, so what stands between the hosts must not redirect."""
+    for io in ("udp", "afxdp"):
+        with World(onehop) as world:
+            sent, received = world.transfer(world.file(5 * MB), io, "afxdp", options=("--xdp-mode", "skb"))
+            check(received["io_mode"] == "skb", f"{io}: recv used {received['io_mode']}")
+            check(sent["io_used"] == io and received["hash_ok"] is True, f"{io}: sent over {sent['io_used']}, hash {received['hash_ok']}")
+
+
 def test_ipv6_carries_a_file(onehop):
     for io in ("udp", "afxdp"):
         with World(onehop) as world:

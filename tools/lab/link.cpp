@@ -8,6 +8,7 @@
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -25,6 +26,7 @@ namespace onehop::lab {
 namespace {
 
 constexpr const char* middle_b = "mb";
+constexpr const char* middle_bridge = "br0";
 // A veth is usable when the kernel's link watch has seen its carrier, which it does once a second at worst.
 constexpr Nanos running_patience = 5s;
 constexpr Nanos running_poll = 5ms;
@@ -45,6 +47,18 @@ Result<void> run(fmt::format_string<T...> format, T&&... values) {
   return success();
 }
 
+// make_bridge joins the middle's two veths. A tc program could send each frame on for less, but generic XDP would not see it
+// (lossy.bpf.c). The bridge is to be a piece of wire: no spanning tree, which would wait 30 s before it forwards, no snooping,
+// which would hold multicast back, no learning, which would trust a test's invented addresses.
+Result<void> make_bridge(const std::string& host) {
+  ONEHOP_TRYV(run("ip -n {} link add name {} type bridge stp_state 0 mcast_snooping 0", host, middle_bridge));
+  for (const char* const port : {middle_a, middle_b}) {
+    ONEHOP_TRYV(run("ip -n {} link set dev {} master {}", host, port, middle_bridge));
+    ONEHOP_TRYV(run("ip -n {} link set dev {} type bridge_slave learning off", host, port));
+  }
+  return success();
+}
+
 Result<void> make_devices(const HostNames& hosts, const Profile& profile) {
   for (const std::string& name : {hosts.a, hosts.m, hosts.b}) {
     if (profile.is_direct && name == hosts.m) continue;
@@ -60,6 +74,7 @@ Result<void> make_devices(const HostNames& hosts, const Profile& profile) {
   } else {
     ONEHOP_TRYV(join(hosts.a, lower_a, hosts.m, middle_a));
     ONEHOP_TRYV(join(hosts.b, interface_b, hosts.m, middle_b));
+    ONEHOP_TRYV(make_bridge(hosts.m));
   }
   return run("ip -n {} link add link {} name {} mtu {} type macvlan mode bridge", hosts.a, lower_a, interface_a, mtu);
 }
@@ -122,6 +137,21 @@ Result<void> bring_up(const HostNames& hosts, const Profile& profile) {
   return wait_running(hosts.a, interface_a);
 }
 
+// open_bridge comes after its ports are seen running: a port without carrier stays closed until the link watch has told the
+// bridge, up to a second later, and a bridge that comes up opens those that have one at once.
+Result<void> open_bridge(const std::string& host) {
+  // Where the module br_netfilter is loaded, which Docker does, a new namespace sends bridged packets through the IP hooks: they
+  // cost CPU and may put fragments together. Without the module there is nothing to switch off.
+  for (const char* const path : {"/proc/sys/net/bridge/bridge-nf-call-iptables", "/proc/sys/net/bridge/bridge-nf-call-ip6tables",
+                                 "/proc/sys/net/bridge/bridge-nf-call-arptables"}) {
+    if (::access(path, F_OK) != 0) continue;
+    ONEHOP_TRYV(write_setting(host, path, "0"));
+  }
+  ONEHOP_TRYV(wait_running(host, middle_a));
+  ONEHOP_TRYV(wait_running(host, middle_b));
+  return run("ip -n {} link set dev {} addrgenmode none up", host, middle_bridge);
+}
+
 enum class Verb : std::uint8_t { add, change };
 
 // kick makes a queue look at its packets again. A shaper sleeps until its first packet may leave at the rate of the moment
@@ -182,6 +212,9 @@ Result<void> build_link(const HostNames& hosts, const Profile& profile) {
     ONEHOP_TRYV(inject_loss(hosts, profile));
   }
   ONEHOP_TRYV(bring_up(hosts, profile));
+  if (!profile.is_direct) {
+    ONEHOP_TRYV(open_bridge(hosts.m));
+  }
   if (profile.wifi) {
     ONEHOP_TRYV(start_tcp_with_reno(hosts.a));
     ONEHOP_TRYV(start_tcp_with_reno(hosts.b));

@@ -3,11 +3,14 @@
 //
 //   NAME-a                           NAME-m                             NAME-b
 //   mv0 (macvlan, 10.111.0.1)                                           vb (veth, 10.111.0.2)
-//    │ an AF_XDP socket here has      ma ─── loss, redirect ──▶ mb ──────▶ │
+//    │ an AF_XDP socket here has      ma ─── loss, bridge ────▶ mb ──────▶ │
 //    ▼ a real queue below it          ▲ │                       ▲          │
 //   va (veth), shaper a->b ───────────┘ │                       └──────────┘
-//    ▲                                  │◀── loss, redirect, shaper b->a ──┘
+//    ▲                                  │◀── loss, bridge, shaper b->a ────┘
 //    └──────────────────────────────────┘
+//
+// The bridge learns nothing and keeps nothing: what comes in at one port goes out of the other, whoever sent it. Only frames for
+// the neighbour bridge itself (01:80:c2:00:00:00 to :0f, IEEE 802.1D) end there.
 //
 // The reverse shaper sits in the middle, because an AF_XDP socket on b's veth passes by b's own qdisc. A direct profile has no
 // middle: va and vb are one pair, because the middle costs CPU that a comparison of CPU must not count.

@@ -61,8 +61,8 @@ Result<void> attach_loss(const LossOptions& options) {
       bpf_object__open_mem(onehop_lossy_object, static_cast<std::size_t>(onehop_lossy_object_end - onehop_lossy_object), &open_options)};
   if (object == nullptr) return loss_error("open the lab's loss program", -errno);
   if (const int rc = bpf_object__load(object.get()); rc != 0) return loss_error("load the lab's loss program", rc);
-  ONEHOP_TRYV(set_up(object.get(), ONEHOP_LOSSY_A_TO_B, {options.loss_ppm, static_cast<unsigned>(options.to_b_ifindex)}));
-  ONEHOP_TRYV(set_up(object.get(), ONEHOP_LOSSY_B_TO_A, {options.reverse_loss_ppm, static_cast<unsigned>(options.to_a_ifindex)}));
+  ONEHOP_TRYV(set_up(object.get(), ONEHOP_LOSSY_A_TO_B, {options.loss_ppm}));
+  ONEHOP_TRYV(set_up(object.get(), ONEHOP_LOSSY_B_TO_A, {options.reverse_loss_ppm}));
   ONEHOP_TRYV(attach(object.get(), "lossy_a_to_b", options.to_a_ifindex));
   return attach(object.get(), "lossy_b_to_a", options.to_b_ifindex);
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // Loss of the lab's link. It hangs on the tc ingress hooks of the middle namespace's two veths, behind the sender's shaper and
-// before the receiver's device, where no XDP program of a host can pass it by. A frame is dropped at random or goes out
-// of the other veth as it came.
+// before the receiver's device, where no XDP program of a host can pass it by. A frame is dropped at random or goes on to
+// the bridge, which sends it out of the other veth as it came.
+//
+// It must not send the frame there itself: bpf_redirect() and mirred mark an skb as redirected, nothing on the way to the
+// host takes the mark off, and netif_receive_generic_xdp() lets a marked skb pass by the host's XDP program (Linux 6.18,
+// net/core/dev.c; the mark is for act_mirred onto ifb). An AF_XDP socket in skb mode would then never get a frame.
 //
 // ARP and neighbour discovery are never dropped: a Wi-Fi MAC repeats lost frames itself, and one lost solicitation would
 // cost the first second of a run.
@@ -50,7 +54,7 @@ static __always_inline int pass_or_drop(struct __sk_buff* skb, __u32 direction) 
       return TC_ACT_SHOT;
     }
   }
-  return bpf_redirect(config->target_ifindex, 0);
+  return TC_ACT_OK;
 }
 
 SEC("tc")

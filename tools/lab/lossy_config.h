@@ -6,8 +6,7 @@ enum { ONEHOP_LOSSY_A_TO_B = 0, ONEHOP_LOSSY_B_TO_A = 1, ONEHOP_LOSSY_DIRECTIONS
 
 // Written by the loader, read by the program.
 struct onehop_lossy_config {
-  unsigned int loss_ppm;        // frames to drop, of a million
-  unsigned int target_ifindex;  // the other veth of the middle namespace
+  unsigned int loss_ppm;  // frames to drop, of a million
 };
 
 // Written by the program, read by `onehop lab` and tests (bpftool map dump).
