@@ -97,7 +97,9 @@ Result<LinkInfo> read_link(NetlinkSocket& socket, int ifindex, const std::string
   });
   if (!done || link.ifindex == 0) {
     const std::string what = name.empty() ? "interface " + std::to_string(ifindex) : "interface " + name;
-    return Error{ExitCode::peer_unreachable, "look at " + what, done ? "there is none" : done.error().cause,
+    // A name is what the user asked for; a number is what the route led to.
+    const ExitCode code = name.empty() ? ExitCode::peer_unreachable : ExitCode::io_unavailable;
+    return Error{code, "look at " + what, done ? "there is none" : done.error().cause,
                  "`ip link` lists the interfaces"};
   }
   return link;

@@ -39,7 +39,7 @@ struct RouteInfo {
 };
 
 /// find_route asks the kernel how it would reach `peer` (through `interface` if given). Before a session it serves to
-/// choose interface and io. Errors are exit code 3: no route, no such interface.
+/// choose interface and io. Errors: 3 without a route, 9 where `interface` is not there.
 [[nodiscard]] Result<RouteInfo> find_route(const IpAddress& peer, const std::string& interface = {});
 
 struct PathOptions {

@@ -216,8 +216,9 @@ def test_what_this_machine_lacks_is_refused_before_the_other_one_is_asked(onehop
         here.refused_at_once("send", file, "--to", "no..host", words=("find no..host", "numeric"), code=3)  # no name that is looked up
         here.refused_at_once("send", file, *to, "--core", "9999", words=("core 9999", "taskset"))
         here.refused_at_once("send", file, *to, "--max-rate", "fast", words=("'fast'", "600Mbit"))
-        here.refused_at_once("send", file, *to, "--iface", "none", words=("interface none", "ip link"), code=3)
-        here.refused_at_once("recv", *listen, "--iface", "none", words=("interface none", "ip link"), code=3)
+        here.refused_at_once("send", file, *to, "--iface", "none", words=("interface none", "ip link"), code=9)
+        here.refused_at_once("recv", *listen, "--iface", "none", words=("interface none", "ip link"), code=9)
+        here.refused_at_once("doctor", "--iface", "none", words=("interface 'none'", "ip link"), code=9)
         here.refused_at_once("recv", *listen, "--dir", here.work / "none", words=("receive into", "No such file", "--dir"), code=8)
         here.refused_at_once("recv", *listen, "--dir", file, words=("it is no folder", "--dir"), code=8)
         for command in (("send", file, *to), ("recv", *listen)):

@@ -55,7 +55,7 @@ Result<void> check_trace_file(const std::string& file) {
 
 Result<void> check_interface(const std::string& interface) {
   if (interface.empty() || ::if_nametoindex(interface.c_str()) != 0) return success();
-  return errno_error(ExitCode::peer_unreachable, "look at interface " + interface, "`ip link` lists the interfaces");
+  return errno_error(ExitCode::io_unavailable, "look at interface " + interface, "`ip link` lists the interfaces");
 }
 
 Result<void> check_udp_port(const Endpoint& listen) {

@@ -18,7 +18,7 @@ namespace onehop::tool {
 /// Syscalls: stat, faccessat.
 [[nodiscard]] Result<void> check_trace_file(const std::string& file);
 
-/// check_interface: there is one of this name; an empty name is none. Error: 3, as find_route() has for a sender.
+/// check_interface: there is one of this name; an empty name is none. Error: 9, for the user named it, as doctor says of it.
 /// Syscalls: those of if_nametoindex.
 [[nodiscard]] Result<void> check_interface(const std::string& interface);
 

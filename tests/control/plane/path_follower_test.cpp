@@ -30,10 +30,10 @@ TEST_CASE("the route to loopback is lo, without a gateway", "[control][plane]") 
   CHECK(update.mtu_bytes > 0);
 }
 
-TEST_CASE("an interface that does not exist is exit 3 and named", "[control][plane]") {
+TEST_CASE("an interface that is named and not there is exit 9", "[control][plane]") {
   const auto route = find_route(*IpAddress::parse("127.0.0.1"), "nosuch0");
   REQUIRE_FALSE(route);
-  CHECK(route.error().code == ExitCode::peer_unreachable);
+  CHECK(route.error().code == ExitCode::io_unavailable);
   CHECK(route.error().message().find("nosuch0") != std::string::npos);
 }
 
