@@ -177,7 +177,7 @@ Result<void> Sink::check_room() const {
                "the disk has room for " +
                    std::to_string(static_cast<std::uint64_t>(
                        std::max<Wide>(0, free_bytes - static_cast<Wide>(options_.reserve_bytes)))) +
-                   " beside its reserve",
+                   " bytes beside its reserve",
                "Free some space, or choose another folder with --dir", ENOSPC};
 }
 

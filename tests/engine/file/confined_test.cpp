@@ -198,7 +198,9 @@ TEST_CASE("Z2 what does not fit is refused before accept", "[engine][file]") {
   manifest.files.push_back({.name = "bomb", .size = std::uint64_t{1} << 60, .mode = 0644});
   CHECK(refusal(to.path(), manifest, OnExist::ask).errno_value == ENOSPC);
   manifest.files[0].size = 1;
-  CHECK(refusal(to.path(), manifest, OnExist::ask, std::uint64_t{1} << 60).errno_value == ENOSPC);
+  const Error full = refusal(to.path(), manifest, OnExist::ask, std::uint64_t{1} << 60);
+  CHECK(full.errno_value == ENOSPC);
+  CHECK(full.cause == "the disk has room for 0 bytes beside its reserve");
   CHECK(names_in(to.path()).empty());
 }
 
