@@ -72,6 +72,8 @@ class Controller {
   virtual RateGrant step(const LinkSample& sample) = 0;
   [[nodiscard]] virtual const LawTrace& trace() const = 0;
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// is_constant: samples change nothing of its grants but their burst, so that it need not be asked often.
+  [[nodiscard]] virtual bool is_constant() const { return false; }
 };
 
 }  // namespace onehop::law

@@ -17,7 +17,8 @@ RateGrant Fixed::step(const LinkSample& sample) {
   trace_.bottleneck = sample.path.offered > Bytes{0} ? Bottleneck::cap : Bottleneck::source;
   const std::array queues{&sample.path.tx_queue, &sample.path.rx_ring, &sample.path.app_buffer};
   for (std::size_t i = 0; i < queues.size(); ++i) trace_.buffers[i].occupancy = queues[i]->occupancy;
-  return {.rate = params_.rate, .backlog_max = backlog, .batch_frames = static_cast<std::uint32_t>(batch)};
+  return {.rate = params_.rate, .backlog_max = backlog, .batch_frames = static_cast<std::uint32_t>(batch),
+          .is_rate_final = true};
 }
 
 }  // namespace onehop::law

@@ -18,6 +18,7 @@ class Fixed final : public Controller {
   RateGrant step(const LinkSample& sample) override;
   [[nodiscard]] const LawTrace& trace() const override { return trace_; }
   [[nodiscard]] std::string_view name() const override { return "fixed"; }
+  [[nodiscard]] bool is_constant() const override { return true; }
 
  private:
   FixedParams params_;

@@ -19,6 +19,9 @@ constexpr Nanos state_interval{20ms};
 constexpr Nanos weight_max{20ms};          // a tick that came late says nothing about the time it missed
 // Ticks. 2 ms = d_1 / 2 is the slowest that the law's delay budget of (pi/2) d_1 allows with room; 500 wake-ups a second.
 constexpr Nanos tick_first{500us}, tick_moving{1ms}, tick_steady{2ms}, tick_idle{20ms};
+// Under a law that is constant ticks serve statistics, trace and silence alone, and at its low rates 10 ms are a few frames.
+constexpr Nanos tick_fixed{10ms};
+constexpr BytesPerSecond tick_fixed_rate_max = mbit_per_s(100);
 constexpr Nanos first_span{50ms}, moving_span{100ms}, idle_after{1s};
 constexpr Nanos cap_backlog{18ms};         // 4.5 d_1, the safe range's X_max at the cap's rate
 
@@ -116,6 +119,7 @@ RateGrant RateLoop::apply_caps(const law::LinkSample& sample, RateGrant grant) n
   const BytesPerSecond cap = sample.limits.rate_max;
   if (cap <= BytesPerSecond{0} || grant.rate <= cap) return grant;
   grant.rate = cap;
+  grant.is_rate_final = true;
   const Bytes least = sample.path.wire_per_frame * 4;
   grant.backlog_max = std::min(grant.backlog_max, std::max(cap * cap_backlog, least));
   if (bottleneck_ != Bottleneck::source) bottleneck_ = Bottleneck::cap;
@@ -160,7 +164,9 @@ void RateLoop::choose_next_tick(const law::LinkSample& sample) noexcept {
   } else if (now - flow_began_at_ < first_span) {
     next_tick_in_ = tick_first;
   } else {
-    next_tick_in_ = now - moved_at_ < moving_span ? tick_moving : tick_steady;
+    const bool is_moving = now - moved_at_ < moving_span;
+    const bool is_slow = law_.is_constant() && granted_.rate < tick_fixed_rate_max;
+    next_tick_in_ = is_moving ? tick_moving : is_slow ? tick_fixed : tick_steady;
   }
 }
 

@@ -48,6 +48,7 @@ struct RateGrant {
   std::uint32_t batch_frames = 44;///< frames per burst with one doorbell
   Nanos feedback_interval{0};     ///< 0: the default of srtt/4
   Nanos look_interval{0};         ///< while data waits the core looks at its queue at least this often; 0: as it wishes
+  bool is_rate_final = false;     ///< a user's limit, which no later grant exceeds: the core need not look out for a higher one
   std::uint64_t nack_request_id = 0; ///< a change asks the peer for its missing ranges at once
   BytesPerSecond rate_offer{};    ///< on the receiving side: carried into the next feedback frame
 };

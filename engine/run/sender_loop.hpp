@@ -39,6 +39,9 @@ class SenderLoop {
   static constexpr Nanos nap_min = 200us;  // shorter: timer wake-ups cost more than the frames they send
   static constexpr Nanos nap_max = 4ms;    // longer: the refill becomes coarse against the 8-ms target
   static constexpr Nanos nap_rate_max = 500us;// while the rate is the limit; longer: a growing rate is followed late
+  // While a user's limit is the limit, a nap may last until this much may be sent: what 100 Mbit/s sends in nap_rate_max, so that
+  // faster ones nap as they would. Less: a wake-up per frame, or none's; more: a burst that the slow link has to hold.
+  static constexpr Bytes nap_bytes{6'250};
   static constexpr Nanos idle_max = 5ms;   // longest rest, so that commands need no wake-up
   // Refill at least half of the backlog limit at a time: 4 ms of an 8-ms target. That is longer than feedback takes to come
   // (a quarter of an srtt that holds the same 8 ms), so feedback is the clock and the timer only stands in for it.
@@ -266,7 +269,10 @@ class SenderLoop {
     Bytes excess = quantum;
     if (info_.has_back_pressure) excess = std::max(standing + quantum - grant.backlog_max, Bytes{0});
     Instant at = now + std::min(time_for(excess, grant.rate), nap_max);
-    if (pacer_.allowance(now) < wire_frame_bytes()) at = std::max(at, std::min(pacer_.ready_at(quantum), now + nap_rate_max));
+    if (pacer_.allowance(now) < wire_frame_bytes()) {
+      const Nanos nap = grant.is_rate_final ? std::max(time_for(nap_bytes, grant.rate), nap_rate_max) : nap_rate_max;
+      at = std::max(at, std::min(pacer_.ready_at(quantum), now + std::min(nap, nap_max)));
+    }
     if (grant.look_interval > Nanos{0}) at = std::min(at, now + grant.look_interval);
     return std::clamp(at, now + nap_min, now + nap_max);
   }

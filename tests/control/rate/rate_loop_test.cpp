@@ -94,6 +94,30 @@ TEST_CASE("the loop ticks fast at the start, every 2 ms in the steady state and 
   CHECK(b.loop.next_tick_in() == 20ms);
 }
 
+// Bounds: 100 ticks a second where the law is constant and slow; all others as ever.
+TEST_CASE("a slow law that is constant is asked seldom, a faster one or one under a cap as often as any", "[control][rate]") {
+  const auto steady_tick = [](law::Controller& law, BytesPerSecond cap) {
+    Bench b;
+    b.limits.store({.rate_max = cap});
+    RateLoop loop{law, nullptr, b.path, b.limits, b.grant, b.state, nullptr};
+    for (int i = 0; i < 500; ++i) {
+      b.now += 1ms;
+      b.report.at = b.report.tx_queue.at = b.report.feedback_at = b.now;
+      b.report.sent_total += kib(1);
+      b.path.store(b.report);
+      loop.tick(b.now);
+    }
+    CHECK(b.grant.load().is_rate_final == (law.is_constant() || cap > BytesPerSecond{0}));
+    return loop.next_tick_in();
+  };
+  law::Fixed slow{{.rate = mbit_per_s(5)}}, fast{{.rate = mbit_per_s(100)}};
+  Probe moving;
+  CHECK(steady_tick(slow, {}) == 10ms);
+  CHECK(steady_tick(fast, {}) == 2ms);
+  CHECK(steady_tick(moving, {}) == 2ms);
+  CHECK(steady_tick(moving, mbit_per_s(5)) == 2ms);
+}
+
 // Bounds: none; a data frame that finds the law idle goes at the start rate until the next tick.
 TEST_CASE("the loop ticks fast while the first data is awaited, and gives up after a second", "[control][rate]") {
   Bench b;

@@ -67,6 +67,40 @@ TEST_CASE("events come in order: first data, blocks sent, all arrived, closed") 
   CHECK(pair.receiver_side.has_event(closed));
 }
 
+// Goal:   a sender whose user allows little sleeps as long as that allows, and one whose rate may grow still looks out for it.
+// Method: turn the sender when it asks for it, a second of virtual time, at a rate far below the link's.
+// Bounds: 4 ms is the longest nap, so 250 turns; a report from the peer or a timer each 8 ms on top. The rate holds within 5 %;
+//         it counts 1514 bytes for a frame that carries 1400.
+TEST_CASE("a sender naps as long as a final rate allows, and not longer than 0.5 ms under one that may grow") {
+  struct Run {
+    std::uint64_t turns = 0, bytes = 0;
+  };
+  const auto run = [](BytesPerSecond rate, bool is_final) {
+    Pair pair{{500'000'000}};
+    pair.sender_side.grant.store({.rate = rate, .backlog_max = rate * 18ms, .batch_frames = 1, .is_rate_final = is_final});
+    pair.start();
+    for (int i = 0; i < 100; ++i) pair.step();
+    const DataPathCounters before = pair.sender->counters();
+    for (const Instant end = pair.now + 1s; pair.now < end;) {
+      pair.feed();
+      pair.link.run_until(pair.now);
+      const Rest rest = pair.sender->turn(pair.now);
+      (void)pair.receiver->turn(pair.now);
+      pair.drain();
+      pair.now = std::max(rest.deadline, pair.now + 20us);
+    }
+    const DataPathCounters& after = pair.sender->counters();
+    return Run{after.turns_total - before.turns_total, after.data_bytes_sent_total - before.data_bytes_sent_total};
+  };
+  const Run slow = run(mbit_per_s(5), true), watchful = run(mbit_per_s(5), false);
+  CHECK(slow.turns <= 375);
+  CHECK(watchful.turns >= 1500);
+  for (const Run& one : {slow, watchful}) CHECK(one.bytes * 1514 / 1400 >= 625'000 * 95 / 100);
+  const Run fast = run(mbit_per_s(200), true), fast_watchful = run(mbit_per_s(200), false);
+  CHECK(fast.turns == fast_watchful.turns);
+  CHECK(fast.bytes == fast_watchful.bytes);
+}
+
 TEST_CASE("file messages go through in order, none lost when the ring is full") {
   Pair pair{{1}};
   std::vector<std::uint64_t> expected;
