@@ -17,6 +17,7 @@
 #include "engine/run/frame_gate.hpp"
 #include "engine/run/frame_size.hpp"
 #include "engine/run/links.hpp"
+#include "engine/run/refill.hpp"
 #include "engine/transfer/pacer.hpp"
 #include "engine/transfer/sender.hpp"
 #include "engine/wire/feedback.hpp"
@@ -36,16 +37,7 @@ class SenderLoop {
   // Implementation constants of a turn.
   static constexpr std::size_t rx_batches_per_turn_max = 8;    // then send: a flood must not starve the refill
   static constexpr std::size_t tx_frames_per_turn_max = 256;   // then look at feedback: 0.3 ms at 10 Gbit/s
-  static constexpr Nanos nap_min = 200us;  // shorter: timer wake-ups cost more than the frames they send
-  static constexpr Nanos nap_max = 4ms;    // longer: the refill becomes coarse against the 8-ms target
-  static constexpr Nanos nap_rate_max = 500us;// while the rate is the limit; longer: a growing rate is followed late
-  // While a user's limit is the limit, a nap may last until this much may be sent: what 100 Mbit/s sends in nap_rate_max, so that
-  // faster ones nap as they would. Less: a wake-up per frame, or none's; more: a burst that the slow link has to hold.
-  static constexpr Bytes nap_bytes{6'250};
   static constexpr Nanos idle_max = 5ms;   // longest rest, so that commands need no wake-up
-  // Refill at least half of the backlog limit at a time: 4 ms of an 8-ms target. That is longer than feedback takes to come
-  // (a quarter of an srtt that holds the same 8 ms), so feedback is the clock and the timer only stands in for it.
-  static constexpr std::int64_t refill_share = 2;
 
   SenderLoop(P& port, const GateKeys& keys, const SenderLoopConfig& config, EngineLinks links)
       : port_{port}, gate_{keys}, config_{config}, links_{links}, to_file_{links.to_file}, events_{links.events},
@@ -217,9 +209,11 @@ class SenderLoop {
     }
     const std::size_t held_frames = port_.flush(now);
     pacer_.spend(sent);
-    if (frames == 0 && !is_port_full && held_frames == 0 && !sender_.has_data()) return Instant::max();
-    if (frames == tx_frames_per_turn_max && !is_port_full && room > sent && held_frames == 0) return now;
-    return refill_at(now, grant, before.occupancy + sent, is_port_full || held_frames > 0);
+    const bool is_full = is_port_full || held_frames > 0;
+    if (frames == tx_frames_per_turn_max && !is_full && room > sent) return now;
+    if (!is_full && !sender_.has_data()) return Instant::max();
+    return refill_at(now, grant, pacer_,
+                     {.standing = before.occupancy + sent, .frame = wire_frame_bytes(), .has_back_pressure = info_.has_back_pressure});
   }
 
   /// prefetch_after asks for the bytes behind `body`, the next frame's, while this one is sealed: another core has just read them
@@ -257,24 +251,6 @@ class SenderLoop {
     wire::FrameHeader header{.type = wire::FrameType::pong, .packet_number = number, .settled = sender_.settled()};
     port_.commit(gate_.seal(header, body, slot));
     ++counters_.frames_sent_total;
-  }
-
-  /// refill_at: the moment when a worthwhile part of the backlog limit will have drained, by the granted rate. Feedback
-  /// arrives about as often and refills too, so this timer rarely is what wakes the core. Where the rate is what holds us
-  /// back, the queue has room all the time: then it is the moment when that part may be sent again, but soon enough to
-  /// notice that the law has found out more: at the start each millisecond triples the rate.
-  [[nodiscard]] Instant refill_at(Instant now, const RateGrant& grant, Bytes standing, bool is_full) noexcept {
-    if (!is_full && !sender_.has_data()) return Instant::max();
-    const Bytes quantum = std::max(grant.backlog_max / refill_share, wire_frame_bytes());
-    Bytes excess = quantum;
-    if (info_.has_back_pressure) excess = std::max(standing + quantum - grant.backlog_max, Bytes{0});
-    Instant at = now + std::min(time_for(excess, grant.rate), nap_max);
-    if (pacer_.allowance(now) < wire_frame_bytes()) {
-      const Nanos nap = grant.is_rate_final ? std::max(time_for(nap_bytes, grant.rate), nap_rate_max) : nap_rate_max;
-      at = std::max(at, std::min(pacer_.ready_at(quantum), now + std::min(nap, nap_max)));
-    }
-    if (grant.look_interval > Nanos{0}) at = std::min(at, now + grant.look_interval);
-    return std::clamp(at, now + nap_min, now + nap_max);
   }
 
   [[nodiscard]] Bytes wire_frame_bytes() const noexcept {
@@ -380,9 +356,9 @@ class SenderLoop {
 
   [[nodiscard]] Rest rest(Instant now, Instant refill_at) const noexcept {
     const bool is_waiting_for_blocks = is_started_ && !has_end_ && !sender_.has_data() && !sender_.is_credit_limited();
-    const Instant idle = now + (is_waiting_for_blocks ? nap_max / 2 : idle_max);
+    const Instant idle = now + (is_waiting_for_blocks ? refill_nap_max / 2 : idle_max);
     // A timer that is due and could not be served (a full port) is tried again after a nap, not at once.
-    const Instant timer = std::max(sender_.next_deadline(), now + nap_min);
+    const Instant timer = std::max(sender_.next_deadline(), now + refill_nap_min);
     return {.deadline = std::min({idle, refill_at, timer}), .is_rx_wanted = true};
   }
 

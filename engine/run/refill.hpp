@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// When the sending loop refills the lower queue next. Pure: of the grant, the pacer and what stands below. Engine core only.
+#pragma once
+
+#include <algorithm>
+
+#include "engine/base/path.hpp"
+#include "engine/base/units.hpp"
+#include "engine/transfer/pacer.hpp"
+
+namespace onehop::run {
+
+// Implementation constants.
+inline constexpr Nanos refill_nap_min = 200us;  // shorter: timer wake-ups cost more than the frames they send
+inline constexpr Nanos refill_nap_max = 4ms;    // longer: the refill becomes coarse against the 8-ms target
+inline constexpr Nanos nap_rate_max = 500us;    // while the rate is the limit; longer: a growing rate is followed late
+// While a user's limit is the limit, a nap may last until this much may be sent: what 100 Mbit/s sends in nap_rate_max, so that
+// faster ones nap as they would. Less: a wake-up per frame, or none's; more: a burst that the slow link has to hold.
+inline constexpr Bytes nap_bytes{6'250};
+// Refill at least half of the backlog limit at a time: 4 ms of an 8-ms target. That is longer than feedback takes to come
+// (a quarter of an srtt that holds the same 8 ms), so feedback is the clock and the timer only stands in for it.
+inline constexpr std::int64_t refill_share = 2;
+
+/// Below: what the loop sees of the queue below. Wire bytes.
+struct Below {
+  Bytes standing{};
+  Bytes frame{};
+  bool has_back_pressure = false;  ///< `standing` is what the queue holds, and the backlog limit is kept by it
+};
+
+/// refill_at: the moment when a worthwhile part of the backlog limit will have drained, by the granted rate. Feedback
+/// arrives about as often and refills too, so this timer rarely is what wakes the core. Where the rate is what holds us
+/// back, the queue has room all the time: then it is the moment when that part may be sent again, but soon enough to
+/// notice that the law has found out more: at the start each millisecond triples the rate.
+[[nodiscard]] inline Instant refill_at(Instant now, const RateGrant& grant, transfer::Pacer& pacer, const Below& below) noexcept {
+  const Bytes quantum = std::max(grant.backlog_max / refill_share, below.frame);
+  Bytes excess = quantum;
+  if (below.has_back_pressure) excess = std::max(below.standing + quantum - grant.backlog_max, Bytes{0});
+  Instant at = now + std::min(time_for(excess, grant.rate), refill_nap_max);
+  if (pacer.allowance(now) < below.frame) {
+    const Nanos nap = grant.is_rate_final ? std::max(time_for(nap_bytes, grant.rate), nap_rate_max) : nap_rate_max;
+    at = std::max(at, std::min(pacer.ready_at(quantum), now + std::min(nap, refill_nap_max)));
+  }
+  if (grant.look_interval > Nanos{0}) at = std::min(at, now + grant.look_interval);
+  return std::clamp(at, now + refill_nap_min, now + refill_nap_max);
+}
+
+}  // namespace onehop::run

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// When the sending loop refills next: by the equation, at its edges.
+#include <catch2/catch.hpp>
+
+#include "engine/run/refill.hpp"
+
+using namespace onehop;
+using namespace onehop::run;
+
+namespace {
+constexpr Instant now{1s};
+constexpr Bytes frame{1514};
+
+/// of(...): a pacer that has all its tokens, or none.
+Instant of(RateGrant grant, Bytes standing, bool has_tokens = true, bool has_back_pressure = true) {
+  transfer::Pacer pacer;
+  pacer.set(grant.rate, grant.backlog_max, now);
+  if (!has_tokens) pacer.spend(grant.backlog_max);
+  return refill_at(now, grant, pacer, {.standing = standing, .frame = frame, .has_back_pressure = has_back_pressure});
+}
+}  // namespace
+
+TEST_CASE("the queue is refilled when half of the backlog limit has drained") {
+  const RateGrant grant{.rate = mbit_per_s(800), .backlog_max = Bytes{400'000}};  // 100 bytes a microsecond: half of it in 2 ms
+  CHECK(of(grant, Bytes{400'000}) == now + 2ms);
+  CHECK(of(grant, Bytes{300'000}) == now + 1ms);
+  CHECK(of(grant, Bytes{100'000}) == now + refill_nap_min);  // half of it is free already
+  CHECK(of(grant, Bytes{0}, true, false) == now + 2ms);      // nothing is known of the queue: by the rate alone
+  CHECK(of({.rate = mbit_per_s(80), .backlog_max = Bytes{400'000}}, Bytes{400'000}) == now + refill_nap_max);
+}
+
+TEST_CASE("where the rate is the limit, a higher one is looked out for, unless the user set it") {
+  const RateGrant slow{.rate = mbit_per_s(5), .backlog_max = Bytes{12'000}};
+  CHECK(of(slow, Bytes{0}, false) == now + nap_rate_max);
+  RateGrant final = slow;
+  final.is_rate_final = true;
+  CHECK(of(final, Bytes{0}, false) == now + refill_nap_max);
+  final.rate = mbit_per_s(100);
+  CHECK(of(final, Bytes{0}, false) <= now + nap_rate_max);
+}
+
+TEST_CASE("a law that wants to look at the queue is woken for it") {
+  const RateGrant grant{.rate = mbit_per_s(80), .backlog_max = Bytes{400'000}, .look_interval = 700us};
+  CHECK(of(grant, Bytes{400'000}) == now + 700us);
+}
