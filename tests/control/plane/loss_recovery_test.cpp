@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Goal:   on a link that loses frames the control connection does not wait out TCP's timeouts.
+// Method: a real sender or channel over loopback TCP; the test plays the receiver, and asks the kernel.
+#include "tests/control/plane/raw_peer.hpp"
+
+#include <netinet/tcp.h>
+#include <openssl/bio.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+
+using namespace onehop;
+using namespace onehop::plane;
+using namespace onehop::plane::test;
+
+namespace {
+
+/// bytes_heard counts what the channel's TLS has read; a KeepAlive is not shown to anybody.
+std::uint64_t bytes_heard(Channel& channel) { return BIO_number_read(SSL_get_rbio(channel.ssl())); }
+
+}  // namespace
+
+// Goal:   where the Bye is late, the sender speaks again, so that TCP learns of a lost last segment from the next one.
+// Method: a receiver that has all files keeps its Bye back until bytes come after the Complete. The sender's keep-alive is a
+//         minute away and its patience 3 s: nothing else of it can be on the way while the connection is open.
+TEST_CASE("a sender that waits for Bye nudges, and takes the Bye that comes then", "[control][plane]") {
+  World world;
+  world.send_options.limits.keep_alive = 60s;
+  const auto& manifest = world.send_host.manifest();
+  const Accept accept{.manifest_hash = file::manifest_hash(manifest), .data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake",
+                      .actions = std::vector<FileAction>(manifest.files.size(), FileAction::skip)};
+  tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
+  world.send_options.port = acceptor.local_endpoint().port();
+  RawPeer peer{world.io, {.role = Role::receiver}};
+  bool is_complete = false, is_nudged = false, is_served = false;
+  const auto serve = [&]() -> Task<void> {
+    Channel& channel = *peer.channel;
+    if (co_await channel.handshake(Role::receiver, 2s) != HandshakeFailure::none) co_return;
+    channel.start();
+    channel.send(Welcome{1, "onehop"});
+    channel.send(accept);
+    while (!is_complete && channel.end() == ChannelEnd::open) {
+      while (const auto message = channel.pop()) is_complete = is_complete || std::holds_alternative<Complete>(*message);
+      if (!is_complete) co_await channel.wait_activity(100ms);
+    }
+    const std::uint64_t until_complete = bytes_heard(channel);
+    while (!is_nudged && channel.end() == ChannelEnd::open) {
+      co_await channel.wait_activity(5ms);
+      is_nudged = bytes_heard(channel) > until_complete;
+    }
+    channel.send(Bye{});
+    co_await channel.close();
+    is_served = true;
+  };
+  acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
+    peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{.silent = 8s, .keep_alive = 60s});
+    asio::co_spawn(world.io, serve(), [](const std::exception_ptr&) {});
+  });
+  world.send();
+  REQUIRE(world.run([&] { return world.send_end.has_value() && is_served; }));
+  CHECK(world.send_end->code == ExitCode::done);
+  CHECK(is_complete);
+  CHECK(is_nudged);
+}
+
+TEST_CASE("the control connection repeats lost segments after 20 ms where the kernel lets it", "[control][plane]") {
+  constexpr int rto_min_us_option = 45;  // TCP_RTO_MIN_US, Linux 6.15
+  asio::io_context io;
+  tcp::socket socket{io, tcp::v4()};
+  const int handle = socket.native_handle();
+  const auto read = [&](int& value) {
+    socklen_t bytes = sizeof value;
+    return ::getsockopt(handle, IPPROTO_TCP, rto_min_us_option, &value, &bytes) == 0;
+  };
+  int rto_min_us = 0;
+  if (!read(rto_min_us)) {
+    CHECK(errno == ENOPROTOOPT);
+    WARN("this kernel has no TCP_RTO_MIN_US");
+    return;
+  }
+  CHECK(rto_min_us > 20'000);  // the kernel's own
+  RawPeer peer{io, {.role = Role::sender}};
+  peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{});
+  REQUIRE(read(rto_min_us));
+  CHECK(rto_min_us == 20'000);
+}
