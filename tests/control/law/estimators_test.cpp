@@ -240,6 +240,31 @@ TEST_CASE("loss that is the same at any rate is the air's, though the MAC tells 
   CHECK(follow(b, 30s, [&](BytesPerSecond) { return lost; }) == mbit_per_s(600));
 }
 
+//= [FWP] loss discrimination type=test
+// Goal:   a trial of the brake is judged from 0.6 of the rate that it began at, neither sooner nor only far below.
+// Method: windows of packets by hand, a fifth of each lost whatever the rate; 0.62 and 0.58 of the first window's packets.
+// Bounds: four steps of 0.85 are 0.52, three are 0.61: 0.6 lies between them.
+TEST_CASE("a trial of the brake is judged at six tenths of its rate and not above", "[control][law][loss]") {
+  BrakeBench b;
+  b.has_mac = false;
+  b.reading.drain = {};
+  b.run(400ms, 0, 0);
+  const auto window = [&](std::uint64_t packets) {
+    b.reading.at += 4ms;
+    b.reading.packets_told_total += packets;
+    b.reading.packets_lost_total += packets / 5;
+    b.cap = b.brake.step(b.reading);
+  };
+  window(1000);
+  REQUIRE(b.cap);
+  for (int i = 0; i < 20; ++i) {
+    window(620);
+    CHECK(b.cap);
+  }
+  window(580);
+  CHECK_FALSE(b.cap);
+}
+
 // Goal:   what a channel cannot take is an overload, however the trial ends: the brake holds.
 // Bounds: after a second, at most 15 % above the channel: a window has 200 packets, so 1.5 F + 3 sigma is 9 % where F is 2 %, and
 //         two releases fit between two verdicts. Measured: 12.1 % at 60 Mbit/s, less at the others.
