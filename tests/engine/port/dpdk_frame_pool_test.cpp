@@ -106,6 +106,7 @@ TEST_CASE("who adopts the pool is its owner", "[engine][port]") {
 // Bounds: each frame is taken and freed about 3,000 times, by both threads at once; none is lost, doubled or counted wrong.
 TEST_CASE("owner and another thread free at once and no frame is lost", "[engine][port]") {
   constexpr std::uint64_t rounds = 200'000;
+  constexpr int tries_max = 10'000'000;  // on end: a frame that does not come back is lost
   const dpdk::FramePool pool = make_pool();
   SpscRing<rte_mbuf*> handed{pool_frames};
   std::atomic<bool> is_over{false};
@@ -117,18 +118,21 @@ TEST_CASE("owner and another thread free at once and no frame is lost", "[engine
       else std::this_thread::yield();
     }
   }};
-  for (std::uint64_t i = 0; i < rounds;) {
+  std::uint64_t taken = 0;
+  for (int tries = 0; taken < rounds && tries < tries_max; ++tries) {
     rte_mbuf* const frame = rte_pktmbuf_alloc(pool.get());
     if (frame == nullptr) {
       std::this_thread::yield();
       continue;
     }
+    tries = 0;
     dpdk::FramePool::mark(frame, 1000);
-    ++i;
-    if (i % 3 == 0 || !handed.push(frame)) rte_pktmbuf_free(frame);
+    ++taken;
+    if (taken % 16 == 0 || !handed.push(frame)) rte_pktmbuf_free(frame);
   }
   is_over.store(true, std::memory_order_release);
   other.join();
+  CHECK(taken == rounds);
   CHECK(pool.freed_frames() == rounds);
   CHECK(pool.freed_bytes() == Bytes{1000 * static_cast<std::int64_t>(rounds)});
   const Frames all = take_all(pool);
