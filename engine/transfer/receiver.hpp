@@ -85,7 +85,7 @@ class Receiver {
   void on_other(Instant now, const wire::FrameHeader& header, bool is_ce) noexcept;
 
   // --- feedback out
-  /// rx_ring: the port's reading of our receive ring, in payload bytes.
+  /// rx_ring: our receive ring as the sender is to see it, in payload bytes: what stands there, not the rest of a burst.
   void set_rx_ring(const QueueTelemetry& rx_ring) noexcept;
   /// set_srtt: the path's round trip as this end knows it (its own PINGs); the ACK interval is srtt/4 in 2..25 ms,
   /// 5 ms before the first sample.
