@@ -146,7 +146,8 @@ TEST_CASE("choose_core without a wish pins only where three CPUs may be used") {
 // Goal:   a turn refills the queue below as far as the grant goes, also where a batch of large frames is more than the UDP port
 //         holds at once: with 9000-byte frames it went to rest after each 256 KB, and one nap later the link had run dry.
 // Method: both loops on loopback, 8972-byte frames, batches of 44 (395 KB), and room for all of it.
-// Bounds: one turn sends at least two batches. Less than the receive buffer (8 MiB) is on its way: nothing is lost.
+// Bounds: one turn sends a whole batch, of which the port holds 29 frames. More is the credit's matter: a user's receive buffer
+//         may be as small as 416 KiB, which 66 frames fill.
 TEST_CASE("a turn sends more frames than the UDP port holds") {
   constexpr std::size_t frame_bytes = 8972;
   constexpr std::array<std::uint64_t, 1> sizes{8 * block_bytes};
@@ -179,5 +180,5 @@ TEST_CASE("a turn sends more frames than the UDP port holds") {
     std::this_thread::sleep_for(100us);
   }
   CHECK(receiver->receiver().is_complete());
-  CHECK(most >= 88);
+  CHECK(most >= 44);
 }
