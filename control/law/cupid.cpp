@@ -79,6 +79,7 @@ RateGrant CupidCap::step(const LinkSample& sample) {
   if (fresh(sample.facts.stations, sample.at) == nullptr) return grant;
   if (share->stations <= 1 || share->rate >= grant.rate) return grant;
   grant.rate = share->rate;
+  grant.is_rate_final = false;
   grant.backlog_max = backlog_for(grant.rate, sample, ratio_.wire_frame());
   trace_.rate = grant.rate;
   trace_.backlog_max = grant.backlog_max;

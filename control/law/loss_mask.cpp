@@ -23,6 +23,7 @@ RateGrant LossMask::step(const LinkSample& told) {
   trace_.details.loss_cap = cap;
   if (!cap || *cap >= grant.rate) return grant;
   grant.rate = trace_.rate = *cap;
+  grant.is_rate_final = false;
   trace_.bottleneck = Bottleneck::cap;
   return grant;
 }

@@ -21,7 +21,7 @@ class Witness final : public Controller {
   explicit Witness(std::uint64_t& lost) : lost_{lost} {}
   RateGrant step(const LinkSample& sample) override {
     lost_ = sample.path.packets_lost_total;
-    return {.rate = mbit_per_s(400), .backlog_max = mib(1)};
+    return {.rate = mbit_per_s(400), .backlog_max = mib(1), .is_rate_final = true};
   }
   const LawTrace& trace() const override { return trace_; }
   std::string_view name() const override { return "witness"; }
@@ -52,6 +52,7 @@ struct MaskBench {
     mac.tx_failed_total += failed;
     if (has_mac) sample.facts.mac = test::fact(mac, sample.at);
     grant = mask.step(sample);
+    CHECK(grant.is_rate_final == (grant.rate == mbit_per_s(400)));  // what the mask holds back comes again
     return grant.rate;
   }
 };
