@@ -13,10 +13,10 @@ namespace onehop::run {
 // Implementation constants.
 inline constexpr Nanos refill_nap_min = 200us;  // shorter: timer wake-ups cost more than the frames they send
 inline constexpr Nanos refill_nap_max = 4ms;    // longer: the refill becomes coarse against the 8-ms target
-inline constexpr Nanos nap_rate_max = 500us;    // while the rate is the limit; longer: a growing rate is followed late
-// While a user's limit is the limit, a nap may last until this much may be sent: what 100 Mbit/s sends in nap_rate_max, so that
-// faster ones nap as they would. Less: a wake-up per frame, or none's; more: a burst that the slow link has to hold.
-inline constexpr Bytes nap_bytes{6'250};
+inline constexpr Nanos refill_nap_rate_max = 500us;    // while the rate is the limit; longer: a growing rate is followed late
+// While a user's limit is the limit, a nap may last until this much may be sent: what 100 Mbit/s sends in refill_nap_rate_max, so
+// that faster ones nap as without it. Less: wake-ups for which not one frame may leave; more: a burst that the slow link has to hold.
+inline constexpr Bytes refill_nap_bytes{6'250};
 // Refill at least half of the backlog limit at a time: 4 ms of an 8-ms target. That is longer than feedback takes to come
 // (a quarter of an srtt that holds the same 8 ms), so feedback is the clock and the timer only stands in for it.
 inline constexpr std::int64_t refill_share = 2;
@@ -38,7 +38,7 @@ struct Below {
   if (below.has_back_pressure) excess = std::max(below.standing + quantum - grant.backlog_max, Bytes{0});
   Instant at = now + std::min(time_for(excess, grant.rate), refill_nap_max);
   if (pacer.allowance(now) < below.frame) {
-    const Nanos nap = grant.is_rate_final ? std::max(time_for(nap_bytes, grant.rate), nap_rate_max) : nap_rate_max;
+    const Nanos nap = grant.is_rate_final ? std::max(time_for(refill_nap_bytes, grant.rate), refill_nap_rate_max) : refill_nap_rate_max;
     at = std::max(at, std::min(pacer.ready_at(quantum), now + std::min(nap, refill_nap_max)));
   }
   if (grant.look_interval > Nanos{0}) at = std::min(at, now + grant.look_interval);

@@ -31,12 +31,12 @@ TEST_CASE("the queue is refilled when half of the backlog limit has drained") {
 
 TEST_CASE("where the rate is the limit, a higher one is looked out for, unless the user set it") {
   const RateGrant slow{.rate = mbit_per_s(5), .backlog_max = Bytes{12'000}};
-  CHECK(of(slow, Bytes{0}, false) == now + nap_rate_max);
+  CHECK(of(slow, Bytes{0}, false) == now + refill_nap_rate_max);
   RateGrant final = slow;
   final.is_rate_final = true;
   CHECK(of(final, Bytes{0}, false) == now + refill_nap_max);
   final.rate = mbit_per_s(100);
-  CHECK(of(final, Bytes{0}, false) <= now + nap_rate_max);
+  CHECK(of(final, Bytes{0}, false) <= now + refill_nap_rate_max);
 }
 
 TEST_CASE("a law that wants to look at the queue is woken for it") {
