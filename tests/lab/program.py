@@ -89,11 +89,18 @@ class World:
     def __enter__(self):
         self.work = Path(tempfile.mkdtemp(prefix="onehop-lab-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
         self.target = self.work / "in"
-        self.target.mkdir()
-        done = self.lab("up", "--profile", self._profile_file())
-        if done.returncode == 9:
-            raise Skip(done.stderr.strip())
-        check(done.returncode == 0, done.stderr)
+        try:
+            self.target.mkdir()
+            done = self.lab("up", "--profile", self._profile_file())
+            if done.returncode == 9:
+                raise Skip(done.stderr.strip())
+            check(done.returncode == 0, done.stderr)
+        except subprocess.TimeoutExpired:  # killed: it could not take down what it had made
+            self.__exit__()
+            raise
+        except BaseException:
+            shutil.rmtree(self.work)
+            raise
         return self
 
     def __exit__(self, *_):
