@@ -72,6 +72,8 @@ FAULTS = (
     ("law reads a clock", {"control/law/a.cpp": cpp("auto t = std::chrono::steady_clock::now();")}, "control/law/a.cpp:2: error: [law]"),
     ("law prints", {"control/law/a.cpp": cpp("/* one", "two */ void f() {", '  fmt::print("x");', "}")}, "control/law/a.cpp:4: error: [law]"),
     ("unknown room", {"engine/new/a.cpp": cpp('#include "engine/base/x.hpp"')}, "not in the table"),
+    ("binary file", {"f.bin": "a\0b"}, "f.bin:0: error: [stray]"),
+    ("empty file", {"engine/base/r.out": ""}, "engine/base/r.out:0: error: [stray]"),
     ("include of a sibling", {"engine/base/a.cpp": cpp('#include "a.hpp"')}, "not written from the root"),
     ("long file", {"tests/a.cpp": cpp(*["int a;"] * 400)}, "tests/a.cpp:401: error: [length]"),
     ("long build file", {"tests/meson.build": f"# {DUAL}\n" + "\n" * 400}, "tests/meson.build:401: error: [length]"),

@@ -52,6 +52,7 @@ BANNED_IN_LAWS = re.compile(r"\w*_clock::now|\bclock_gettime\b|\bgettimeofday\b|
 
 CODE = (".cpp", ".hpp", ".c", ".h", ".S", ".py", ".sh", ".build")
 CPP = (".cpp", ".hpp")
+BINARY = "tests/control/link/recorded/"  # what a kernel said, as it said it; every other tracked file is text
 NO_COMMENTS = (".json", ".hex", ".csv", ".svg", ".ndjson")  # formats without a place for a licence line
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
@@ -79,6 +80,7 @@ class Tree:
     root: pathlib.Path
     texts: dict  # path from the root -> text of the file
     executables: set
+    strays: list  # binary and empty files
 
     def code(self, suffixes):
         return ((path, text) for path, text in self.texts.items() if path.endswith(suffixes))
@@ -98,18 +100,25 @@ def tracked_paths(root):
 
 
 def read_tree(root):
-    tree = Tree(root, {}, set())
+    tree = Tree(root, {}, set(), [])
     for path in tracked_paths(root):
         full = root / path
         if full.is_symlink() or not full.is_file():
             continue
         data = full.read_bytes()
-        if b"\0" in data:
+        if b"\0" in data or not data:
+            tree.strays.append(path)
             continue
         tree.texts[path] = data.decode("utf-8", errors="replace")
         if os.access(full, os.X_OK):
             tree.executables.add(path)
     return tree
+
+
+def check_strays(tree):
+    for path in tree.strays:
+        if not path.startswith(BINARY):
+            yield Finding(path, 0, "stray", f"binary or empty, outside {BINARY}")
 
 
 def is_licence_text(path):
@@ -287,7 +296,7 @@ def check_readme(tree):
             yield Finding("README.md", 1, "readme", f"exit code {code} is not in the table 'Exit codes'")
 
 
-CHECKS = (check_licence_lines, check_includes, check_laws, check_file_length, check_function_length, check_words,
+CHECKS = (check_strays, check_licence_lines, check_includes, check_laws, check_file_length, check_function_length, check_words,
           check_executable_bits, check_configs, check_readme)
 
 
