@@ -6,6 +6,7 @@
 
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "engine/base/check.hpp"
 
@@ -148,29 +149,49 @@ void AeadKey::seal(std::span<const std::byte, aead_nonce_bytes> nonce, std::span
   ONEHOP_CHECK(is_sealed);
 }
 
-bool AeadKey::open(std::span<const std::byte, aead_nonce_bytes> nonce, std::span<const std::byte> aad,
-                   std::span<const std::byte> sealed, std::byte* out) noexcept {
-  if (sealed.size() < aead_tag_bytes) return false;
-  const auto body = sealed.first(sealed.size() - aead_tag_bytes);
-  const auto tag = sealed.last(aead_tag_bytes);
 #if ONEHOP_HAS_IPSEC_MB
-  if (impl_->backend == AeadBackend::ipsec_mb) {
-    gcm_context_data context;
-    std::array<std::byte, aead_tag_bytes> computed;
-    IMB_AES128_GCM_DEC(impl_->mgr, &impl_->expanded, &context, raw(out), pointer_of(body), body.size(),
-                       raw(nonce.data()), pointer_of(aad), aad.size(), raw(computed.data()), aead_tag_bytes);
-    return CRYPTO_memcmp(computed.data(), tag.data(), aead_tag_bytes) == 0;
+bool AeadKey::open_ipsec_mb(const std::byte* nonce, std::span<const std::byte> aad, Pieces sealed, std::byte* out) noexcept {
+  const std::size_t body_bytes = sealed.size() - aead_tag_bytes;
+  gcm_context_data context;
+  std::array<std::byte, aead_tag_bytes> computed, tag;
+  sealed.copy_to(tag.data(), body_bytes, body_bytes + aead_tag_bytes);
+  if (sealed.is_one()) {
+    const auto body = sealed.first.first(body_bytes);
+    IMB_AES128_GCM_DEC(impl_->mgr, &impl_->expanded, &context, raw(out), pointer_of(body), body.size(), raw(nonce), pointer_of(aad),
+                       aad.size(), raw(computed.data()), aead_tag_bytes);
+  } else {
+    IMB_AES128_GCM_INIT(impl_->mgr, &impl_->expanded, &context, raw(nonce), pointer_of(aad), aad.size());
+    (void)sealed.each(0, body_bytes, [&](std::span<const std::byte> piece) {
+      IMB_AES128_GCM_DEC_UPDATE(impl_->mgr, &impl_->expanded, &context, raw(out), raw(piece.data()), piece.size());
+      out += piece.size();
+      return true;
+    });
+    IMB_AES128_GCM_DEC_FINALIZE(impl_->mgr, &impl_->expanded, &context, raw(computed.data()), aead_tag_bytes);
   }
+  return CRYPTO_memcmp(computed.data(), tag.data(), aead_tag_bytes) == 0;
+}
 #endif
-  if (body.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) return false;
+
+bool AeadKey::open(std::span<const std::byte, aead_nonce_bytes> nonce, std::span<const std::byte> aad, Pieces sealed,
+                   std::byte* out) noexcept {
+  const std::size_t sealed_bytes = sealed.size();
+  if (sealed_bytes < aead_tag_bytes) return false;
+#if ONEHOP_HAS_IPSEC_MB
+  if (impl_->backend == AeadBackend::ipsec_mb) return open_ipsec_mb(nonce.data(), aad, sealed, out);
+#endif
+  if (sealed_bytes > static_cast<std::size_t>(std::numeric_limits<int>::max())) return false;
   // The tag is copied first: the control call takes a pointer to non-const.
+  const std::size_t body_bytes = sealed_bytes - aead_tag_bytes;
   std::array<std::byte, aead_tag_bytes> expected;
-  for (std::size_t i = 0; i < aead_tag_bytes; ++i) expected[i] = tag[i];
+  sealed.copy_to(expected.data(), body_bytes, sealed_bytes);
   EVP_CIPHER_CTX* const context = impl_->open_context.get();
   std::array<unsigned char, aead_tag_bytes> nothing;
   int written = 0;
-  return EVP_CipherInit_ex(context, nullptr, nullptr, nullptr, raw(nonce.data()), -1) == 1 &&
-         update(context, nullptr, aad) && update(context, out, body) &&
+  const auto open_piece = [&](std::span<const std::byte> piece) {
+    return update(context, std::exchange(out, out + piece.size()), piece);
+  };
+  return EVP_CipherInit_ex(context, nullptr, nullptr, nullptr, raw(nonce.data()), -1) == 1 && update(context, nullptr, aad) &&
+         sealed.each(0, body_bytes, open_piece) &&
          EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, aead_tag_bytes, expected.data()) == 1 &&
          EVP_CipherFinal_ex(context, nothing.data(), &written) == 1;
 }

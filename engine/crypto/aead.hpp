@@ -14,6 +14,8 @@
 #include <span>
 #include <string_view>
 
+#include "engine/base/pieces.hpp"
+
 namespace onehop::crypto {
 
 inline constexpr std::size_t aead_key_bytes = 16;
@@ -43,15 +45,17 @@ class AeadKey {
   void seal(std::span<const std::byte, aead_nonce_bytes> nonce, std::span<const std::byte> aad,
             std::span<const std::byte> body, std::byte* out) noexcept;
 
-  /// open takes ciphertext and tag and writes the plaintext at `out`, which is sealed.data() or does not overlap it.
+  /// open takes ciphertext and tag, in one piece or several, and writes the plaintext at `out` in one. `out` does not overlap
+  /// them, or it is the address of the only piece.
   /// False: shorter than a tag (nothing written) or not authentic (what was written at `out` is garbage: never use it).
-  [[nodiscard]] bool open(std::span<const std::byte, aead_nonce_bytes> nonce, std::span<const std::byte> aad,
-                          std::span<const std::byte> sealed, std::byte* out) noexcept;
+  [[nodiscard]] bool open(std::span<const std::byte, aead_nonce_bytes> nonce, std::span<const std::byte> aad, Pieces sealed,
+                          std::byte* out) noexcept;
 
   [[nodiscard]] AeadBackend backend() const noexcept;
 
  private:
   struct Impl;
+  [[nodiscard]] bool open_ipsec_mb(const std::byte* nonce, std::span<const std::byte> aad, Pieces sealed, std::byte* out) noexcept;
   std::unique_ptr<Impl> impl_;
 };
 

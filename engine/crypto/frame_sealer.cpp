@@ -79,7 +79,7 @@ void FrameOpener::commit(const GenerationKey& proven) noexcept {
 }
 
 FrameOpener::Verdict FrameOpener::open(std::uint64_t packet_number, bool key_phase, std::span<const std::byte> aad,
-                                       std::span<const std::byte> sealed, std::byte* out) noexcept {
+                                       Pieces sealed, std::byte* out) noexcept {
   const std::uint64_t generation = packet_number >> interval_bits_;
   if (sealed.size() < aead_tag_bytes || key_phase != ((generation & 1) != 0) || is_exhausted()) return Verdict::bad_tag;
   if (!window_.check(packet_number)) return Verdict::replay;

@@ -84,9 +84,9 @@ class FrameOpener {
   FrameOpener(const DirectionSecret& secret, const FrameOpenerParams& params);
 
   /// open checks the number, then the tag, and only then remembers anything. `sealed` is body and tag; `out` gets
-  /// sealed.size() - 16 bytes and equals sealed.data() or does not overlap it.
+  /// sealed.size() - 16 bytes, see AeadKey::open().
   [[nodiscard]] Verdict open(std::uint64_t packet_number, bool key_phase, std::span<const std::byte> aad,
-                             std::span<const std::byte> sealed, std::byte* out) noexcept;
+                             Pieces sealed, std::byte* out) noexcept;
 
   [[nodiscard]] std::uint64_t key_updates_total() const noexcept { return key_updates_total_; }
   [[nodiscard]] std::uint64_t derivations_total() const noexcept { return derivations_total_; }

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "engine/base/message.hpp"
+#include "engine/base/pieces.hpp"
 #include "engine/base/telemetry.hpp"
 #include "engine/base/units.hpp"
 
@@ -25,8 +26,12 @@ namespace onehop {
 /// RxFrame: a received datagram, lent until release(). The bytes are the port's; open() reads them in place.
 struct RxFrame {
   const std::byte* data = nullptr;
-  std::uint32_t length = 0;
-  bool is_ce = false;  ///< ECN congestion experienced
+  std::uint32_t length = 0;  ///< at `data`; nearly always the whole datagram
+  bool is_ce = false;        ///< ECN congestion experienced
+  /// What follows, where the datagram came in several buffers (AF_XDP, an MTU above one chunk).
+  std::span<const std::span<const std::byte>> rest{};
+
+  [[nodiscard]] Pieces bytes() const noexcept { return {{data, length}, rest}; }
 };
 
 /// PortInfo: what the port is, fixed at start.

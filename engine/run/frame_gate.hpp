@@ -44,11 +44,11 @@ class FrameGate {
     return body.size() + wire::overhead_bytes;
   }
 
-  /// open authenticates `frame` and writes its body to `out`. On failure `out` holds garbage, and the frame is counted.
-  [[nodiscard]] bool open(const wire::FrameHeader& header, std::span<const std::byte> frame, std::byte* out,
-                          DataPathCounters& counters) noexcept {
-    const auto verdict = opener_.open(header.packet_number, header.key_phase, frame.first(wire::header_bytes),
-                                      frame.subspan(wire::header_bytes), out);
+  /// open authenticates `frame`, whose header lies in its first piece, and writes its body to `out`. On failure `out` holds
+  /// garbage, and the frame is counted.
+  [[nodiscard]] bool open(const wire::FrameHeader& header, Pieces frame, std::byte* out, DataPathCounters& counters) noexcept {
+    const auto verdict = opener_.open(header.packet_number, header.key_phase, frame.first.first(wire::header_bytes),
+                                      frame.without_head(wire::header_bytes), out);
     if (verdict == crypto::FrameOpener::Verdict::ok) return true;
     if (verdict == crypto::FrameOpener::Verdict::replay) ++counters.replays_total;
     else ++counters.auth_failures_total;

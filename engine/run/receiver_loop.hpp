@@ -103,7 +103,7 @@ class ReceiverLoop {
     for (std::size_t batch = 0; batch < rx_batches_per_turn_max; ++batch) {
       const std::size_t count = port_.receive(views);
       if (count == 0) return true;  // fewer than asked for says nothing: a port may hand over one coalesced packet at a time
-      for (std::size_t i = 0; i < count; ++i) on_frame(now, {views[i].data, views[i].length}, views[i].is_ce);
+      for (std::size_t i = 0; i < count; ++i) on_frame(now, views[i].bytes(), views[i].is_ce);
       port_.release();
       give_blocks();
       if (receiver_.is_credit_due(now)) return false;
@@ -111,18 +111,19 @@ class ReceiverLoop {
     return false;
   }
 
-  void on_frame(Instant now, std::span<const std::byte> frame, bool is_ce) noexcept {
-    const auto header = wire::decode_header(frame);
-    if (!header || frame.size() > gate_.scratch().size()) {
+  void on_frame(Instant now, Pieces frame, bool is_ce) noexcept {
+    const auto header = wire::decode_header(frame.first);
+    const std::size_t frame_bytes = frame.size();
+    if (!header || frame_bytes > gate_.scratch().size()) {
       ++counters_.malformed_total;
       return;
     }
     if (header->type == wire::FrameType::data) return on_data(now, *header, frame, is_ce);
     if (!gate_.open(*header, frame, gate_.scratch().data(), counters_)) return;
     ++counters_.frames_received_total;
-    const auto body = gate_.scratch().first(frame.size() - wire::overhead_bytes);
+    const auto body = gate_.scratch().first(frame_bytes - wire::overhead_bytes);
     if (header->type == wire::FrameType::ping) {
-      if (const auto ping = wire::decode_ping(body)) receiver_.on_ping(now, *header, *ping, frame.size(), is_ce);
+      if (const auto ping = wire::decode_ping(body)) receiver_.on_ping(now, *header, *ping, frame_bytes, is_ce);
       else ++counters_.malformed_total;
     } else if (header->type == wire::FrameType::pong) {
       receiver_.on_other(now, *header, is_ce);
@@ -133,7 +134,7 @@ class ReceiverLoop {
     }
   }
 
-  void on_data(Instant now, const wire::FrameHeader& header, std::span<const std::byte> frame, bool is_ce) noexcept {
+  void on_data(Instant now, const wire::FrameHeader& header, Pieces frame, bool is_ce) noexcept {
     const std::size_t body_bytes = frame.size() - wire::overhead_bytes;
     const transfer::Placement placement = receiver_.place(header, body_bytes);
     using Verdict = transfer::Placement::Verdict;

@@ -124,20 +124,21 @@ class SenderLoop {
     for (std::size_t batch = 0; batch < rx_batches_per_turn_max; ++batch) {
       const std::size_t count = port_.receive(views);
       if (count == 0) return;
-      for (std::size_t i = 0; i < count; ++i) on_frame(now, {views[i].data, views[i].length});
+      for (std::size_t i = 0; i < count; ++i) on_frame(now, views[i].bytes());
       port_.release();
     }
   }
 
-  void on_frame(Instant now, std::span<const std::byte> frame) noexcept {
-    const auto header = wire::decode_header(frame);
-    if (!header || header->type == wire::FrameType::data || frame.size() > gate_.scratch().size()) {
+  void on_frame(Instant now, Pieces frame) noexcept {
+    const auto header = wire::decode_header(frame.first);
+    const std::size_t frame_bytes = frame.size();
+    if (!header || header->type == wire::FrameType::data || frame_bytes > gate_.scratch().size()) {
       ++counters_.malformed_total;
       return;
     }
     if (!gate_.open(*header, frame, gate_.scratch().data(), counters_)) return;
     ++counters_.frames_received_total;
-    const auto body = gate_.scratch().first(frame.size() - wire::overhead_bytes);
+    const auto body = gate_.scratch().first(frame_bytes - wire::overhead_bytes);
     switch (header->type) {
       case wire::FrameType::feedback: on_feedback(now, body); break;
       case wire::FrameType::pong:
@@ -145,7 +146,7 @@ class SenderLoop {
         else ++counters_.malformed_total;
         break;
       case wire::FrameType::ping:
-        if (const auto ping = wire::decode_ping(body)) pong_due_ = {ping->id, 0, frame.size()}, has_pong_due_ = true;
+        if (const auto ping = wire::decode_ping(body)) pong_due_ = {ping->id, 0, frame_bytes}, has_pong_due_ = true;
         else ++counters_.malformed_total;
         break;
       case wire::FrameType::data: break;

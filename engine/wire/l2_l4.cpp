@@ -121,9 +121,11 @@ void finish_headers(std::span<std::byte> headers, std::span<const std::byte> pay
   store_sum(at + v6_udp_at + udp_checksum_at, checksum == 0 ? std::uint16_t{0xffff} : checksum);  // zero means none
 }
 
-std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) noexcept {
-  if (frame.size() < ethernet_ipv4_udp_bytes) return std::nullopt;
-  const std::byte* const at = frame.data();
+std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) noexcept { return parse_udp_frame(frame, frame.size()); }
+
+std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> first, std::size_t frame_bytes) noexcept {
+  if (first.size() < ethernet_ipv4_udp_bytes || first.size() > frame_bytes) return std::nullopt;
+  const std::byte* const at = first.data();
   UdpFrame parsed;
   std::memcpy(parsed.source_mac.data(), at + 6, 6);
   std::size_t udp_at = 0, ip_payload_bytes = 0;
@@ -133,18 +135,18 @@ std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) noexce
     if (load_u8(at + ip_at) != 0x45) return std::nullopt;
     if (load_u8(at + v4_protocol_at) != protocol_udp) return std::nullopt;
     if ((load_be<std::uint16_t>(at + v4_fragment_at) & fragment_mask) != 0) return std::nullopt;
-    if (ip_length < ipv4_bytes + udp_bytes || ip_length > frame.size() - ip_at) return std::nullopt;
+    if (ip_length < ipv4_bytes + udp_bytes || ip_length > frame_bytes - ip_at) return std::nullopt;
     std::memcpy(parsed.source_ip.data(), at + v4_source_at, 4);
     std::memcpy(parsed.target_ip.data(), at + v4_target_at, 4);
     parsed.ecn = static_cast<Ecn>(load_u8(at + v4_dscp_at) & 3);
     udp_at = v4_udp_at;
     ip_payload_bytes = ip_length - ipv4_bytes;
   } else if (ethertype == ethertype_ipv6) {
-    if (frame.size() < ethernet_ipv6_udp_bytes) return std::nullopt;
+    if (first.size() < ethernet_ipv6_udp_bytes) return std::nullopt;
     const std::uint32_t first_word = load_be<std::uint32_t>(at + ip_at);
     ip_payload_bytes = load_be<std::uint16_t>(at + v6_length_at);
     if (first_word >> 28 != 6 || load_u8(at + v6_next_at) != protocol_udp) return std::nullopt;
-    if (ip_payload_bytes < udp_bytes || ip_payload_bytes > frame.size() - v6_udp_at) return std::nullopt;
+    if (ip_payload_bytes < udp_bytes || ip_payload_bytes > frame_bytes - v6_udp_at) return std::nullopt;
     std::memcpy(parsed.source_ip.data(), at + v6_source_at, 16);
     std::memcpy(parsed.target_ip.data(), at + v6_target_at, 16);
     parsed.is_ipv6 = true;
@@ -156,7 +158,9 @@ std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) noexce
   if (load_be<std::uint16_t>(at + udp_at + udp_length_at) != ip_payload_bytes) return std::nullopt;
   parsed.source_port = load_be<std::uint16_t>(at + udp_at);
   parsed.target_port = load_be<std::uint16_t>(at + udp_at + 2);
-  parsed.payload = frame.subspan(udp_at + udp_bytes, ip_payload_bytes - udp_bytes);
+  parsed.payload_bytes = ip_payload_bytes - udp_bytes;
+  parsed.payload = first.subspan(udp_at + udp_bytes);
+  parsed.payload = parsed.payload.first(std::min(parsed.payload.size(), parsed.payload_bytes));
   return parsed;
 }
 

@@ -78,7 +78,8 @@ class HeaderTemplate {
 
 /// UdpFrame: a received frame, as views and values. `payload` points into it.
 struct UdpFrame {
-  std::span<const std::byte> payload;
+  std::span<const std::byte> payload;  ///< what of it lies in the bytes that were looked at
+  std::size_t payload_bytes = 0;       ///< all of it
   MacAddress source_mac{};
   bool is_ipv6 = false;
   IpAddress source_ip{};
@@ -90,8 +91,10 @@ struct UdpFrame {
 
 /// parse_udp_frame takes an Ethernet frame (padding at its end allowed) and rejects what is not one whole UDP datagram:
 /// other protocols, options or extension headers, fragments, lengths that disagree. Checksums are not looked at: the
-/// AEAD authenticates the payload, and a wrong address finds no key.
+/// AEAD authenticates the payload, and a wrong address finds no key. The second form takes the first piece of a frame of
+/// `frame_bytes` bytes: the headers must lie in it.
 [[nodiscard]] std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) noexcept;
+[[nodiscard]] std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> first, std::size_t frame_bytes) noexcept;
 
 /// ones_complement_sum adds `data` as 16-bit words in memory order (RFC 1071 section 2: byte order does not matter), an
 /// odd byte padded with zero. fold_sum brings sums to 16 bits.

@@ -40,9 +40,10 @@ inline void fill(std::span<std::byte> frame, std::uint32_t number) {
 inline bool is_whole(const RxFrame& view, std::uint32_t& number) {
   if (view.length < test_frame_bytes_min) return false;
   std::memcpy(&number, view.data, sizeof number);
-  std::vector<std::byte> expected(view.length);
+  std::vector<std::byte> expected(view.bytes().size()), got(expected.size());
   fill(expected, number);
-  return std::memcmp(expected.data(), view.data, view.length) == 0;
+  view.bytes().copy_to(got.data(), 0, got.size());
+  return expected == got;
 }
 
 // Exchange drives a pair from a to b and keeps the accounts that the port must agree with.
@@ -86,13 +87,13 @@ struct Exchange {
     REQUIRE(count <= views.size());
     for (std::size_t i = 0; i < count; ++i) {
       std::uint32_t number = 0;
-      if (is_whole(views[i], number) && lengths[number] == views[i].length) {
+      if (is_whole(views[i], number) && lengths[number] == views[i].bytes().size()) {
         arrived[number] += 1;
       } else {
         broken_frames += 1;
       }
       ce_frames += views[i].is_ce ? 1 : 0;
-      taken += Bytes{views[i].length} + pair.a().info().wire_overhead;
+      taken += Bytes{static_cast<std::int64_t>(views[i].bytes().size())} + pair.a().info().wire_overhead;
     }
     pair.b().release();
     return count;

@@ -132,6 +132,44 @@ TEST_CASE("aead backends give equal bytes, in place and out of place", "[crypto]
   }
 }
 
+// Goal:   a frame in several pieces opens as the same frame in one, wherever it is cut, through the tag too.
+// Method: every first cut and a second one drawn; an empty piece; one flipped bit in each piece.
+TEST_CASE("N1 aead opens a frame in pieces, and rejects one with a flipped bit in any of them", "[crypto][aead]") {
+  const std::uint64_t seed = 23;
+  CAPTURE(seed);
+  std::mt19937_64 random{seed};
+  Key key{};
+  Nonce nonce{};
+  std::ranges::copy(random_bytes(random, key.size()), key.begin());
+  const Bytes aad = random_bytes(random, 28), body = random_bytes(random, 333);
+  for (const AeadBackend backend : backends()) {
+    CAPTURE(name(backend));
+    AeadKey aead = made(backend, key);
+    Bytes sealed(body.size() + aead_tag_bytes);
+    aead.seal(nonce, aad, body, sealed.data());
+    for (std::size_t cut = 0; cut <= sealed.size(); ++cut) {
+      const std::size_t second = cut + random() % (sealed.size() - cut + 1);
+      CAPTURE(cut, second);
+      const std::span<std::byte> whole{sealed};
+      const std::array<std::span<const std::byte>, 3> rest = {whole.subspan(cut, second - cut), std::span<const std::byte>{}, whole.subspan(second)};
+      const onehop::Pieces pieces{whole.first(cut), rest};
+      REQUIRE(pieces.size() == sealed.size());
+      constexpr std::byte guard{0xa5};
+      Bytes opened(body.size() + 32, guard);
+      REQUIRE(aead.open(nonce, aad, pieces, opened.data()));
+      CHECK(std::equal(body.begin(), body.end(), opened.begin()));
+      CHECK(std::all_of(opened.end() - 32, opened.end(), [](std::byte b) { return b == guard; }));
+      const std::size_t flipped = random() % sealed.size();
+      sealed[flipped] ^= std::byte{1};
+      CHECK_FALSE(aead.open(nonce, aad, pieces, opened.data()));
+      sealed[flipped] ^= std::byte{1};
+    }
+    const std::array<std::span<const std::byte>, 1> short_rest = {std::span{sealed}.first(8)};
+    Bytes opened(16);
+    CHECK_FALSE(aead.open(nonce, aad, onehop::Pieces{std::span{sealed}.first(7), short_rest}, opened.data()));
+  }
+}
+
 TEST_CASE("N1 aead rejects flipped bits, truncation, padding, and a wrong nonce, key or header", "[crypto][aead]") {
   std::mt19937_64 random{22};
   Key key{};

@@ -139,6 +139,27 @@ TEST_CASE("a received frame gives back what was built, with padding and marks", 
   }
 }
 
+TEST_CASE("the first piece of a frame tells the payload that is in it, and how much there is in all", "[wire][l2_l4]") {
+  std::mt19937_64 random{13};
+  for (const bool is_ipv6 : {false, true}) {
+    const auto payload = random_bytes(random, 500);
+    auto frame = frame_of(flow(is_ipv6), payload);
+    const std::size_t headers = frame.size() - payload.size();
+    frame.resize(frame.size() + 7);  // padding
+    for (std::size_t first = 0; first <= frame.size(); ++first) {
+      CAPTURE(is_ipv6, first);
+      const auto parsed = parse_udp_frame(std::span{frame}.first(first), frame.size());
+      REQUIRE(parsed.has_value() == (first >= headers));
+      if (!parsed) continue;
+      CHECK(parsed->payload_bytes == payload.size());
+      CHECK(parsed->payload.data() == frame.data() + headers);
+      CHECK(parsed->payload.size() == std::min(first - headers, payload.size()));
+    }
+    CHECK_FALSE(parse_udp_frame(frame, frame.size() - 1));  // a piece larger than the frame
+    CHECK_FALSE(parse_udp_frame(std::span{frame}.first(100), headers + payload.size() - 1));
+  }
+}
+
 TEST_CASE("N1 what is not one whole UDP datagram is not parsed", "[wire][l2_l4]") {
   const std::vector<std::byte> payload(50);
   for (const bool is_ipv6 : {false, true}) {

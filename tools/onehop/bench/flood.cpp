@@ -202,8 +202,10 @@ void receive_flood(P& port, const FloodSpec& spec, Board& own) {
     });
     const std::size_t count = port.receive(views);
     for (std::size_t i = 0; i < count; ++i) {
-      std::memcpy(memory.next(views[i].length), views[i].data, views[i].length);
-      bytes += views[i].length - std::min<std::size_t>(views[i].length, wire::overhead_bytes);
+      const Pieces frame = views[i].bytes();
+      const std::size_t length = frame.size();
+      frame.copy_to(memory.next(length), 0, length);
+      bytes += length - std::min<std::size_t>(length, wire::overhead_bytes);
     }
     if (count > 0) {
       port.release();
