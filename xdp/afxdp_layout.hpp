@@ -4,6 +4,9 @@
 //   TX chunk   | unused | headers 42 or 62 | sealed frame ...        |   the sealed frame starts on a cache line
 //              0                           64
 //   RX chunk   | kernel's headroom 256 | Ethernet frame ...           |
+//
+// A frame that is larger than a chunk is sent from adjacent chunks, so it is sealed in one go, and takes a descriptor per
+// chunk; it arrives in chunks that lie anywhere, each behind a headroom of its own.
 #pragma once
 
 #include <algorithm>
@@ -19,20 +22,34 @@ inline constexpr std::uint32_t tx_payload_offset_bytes = 64;
 static_assert(tx_payload_offset_bytes >= wire::ethernet_ipv6_udp_bytes);
 inline constexpr std::uint32_t ethernet_header_bytes = 14;
 
+/// Chunks per frame. Too few: an MTU is not used in full. Too many: memory in frames that nobody sends. 4 of 4096 bytes
+/// take a frame of 15 KB; the jumbo frames of Ethernet are 9 KB.
+inline constexpr std::uint32_t frame_chunks_max = 4;
+
 /// rx_frame_bytes_max: the largest Ethernet frame that arrives in one chunk.
 [[nodiscard]] constexpr std::uint32_t rx_frame_bytes_max(std::uint32_t chunk_bytes) noexcept {
   return chunk_bytes - packet_headroom_bytes;
 }
 
-/// payload_bytes_max: the largest UDP payload that both directions carry in one chunk. A frame in one chunk is cheaper
-/// than a jumbo frame in several, so a larger MTU does not raise it.
-[[nodiscard]] constexpr std::size_t payload_bytes_max(std::uint32_t chunk_bytes, std::uint32_t wire_overhead) noexcept {
-  return std::min(chunk_bytes - tx_payload_offset_bytes, rx_frame_bytes_max(chunk_bytes) - wire_overhead);
+/// chunks_of: how many chunks an Ethernet frame of `wire_bytes` fills on arrival.
+[[nodiscard]] constexpr std::uint32_t chunks_of(std::uint32_t wire_bytes, std::uint32_t chunk_bytes) noexcept {
+  return (wire_bytes + rx_frame_bytes_max(chunk_bytes) - 1) / rx_frame_bytes_max(chunk_bytes);
+}
+
+/// frame_chunks: how many chunks a full frame takes at this MTU, at most frame_chunks_max. It arrives in as many, or in more
+/// where a driver fills them less.
+[[nodiscard]] constexpr std::uint32_t frame_chunks(std::uint32_t mtu_bytes, std::uint32_t chunk_bytes) noexcept {
+  return std::min(chunks_of(mtu_bytes + ethernet_header_bytes, chunk_bytes), frame_chunks_max);
+}
+
+/// payload_bytes_max: the largest UDP payload that both directions carry in `chunks` chunks.
+[[nodiscard]] constexpr std::size_t payload_bytes_max(std::uint32_t chunk_bytes, std::uint32_t chunks, std::uint32_t wire_overhead) noexcept {
+  return std::min(chunks * chunk_bytes - tx_payload_offset_bytes, chunks * rx_frame_bytes_max(chunk_bytes) - wire_overhead);
 }
 
 /// wire_frame_bytes: a full frame of ours at this MTU.
-[[nodiscard]] constexpr std::uint32_t wire_frame_bytes(std::uint32_t mtu_bytes, std::uint32_t chunk_bytes) noexcept {
-  return std::min(mtu_bytes + ethernet_header_bytes, rx_frame_bytes_max(chunk_bytes));
+[[nodiscard]] constexpr std::uint32_t wire_frame_bytes(std::uint32_t mtu_bytes, std::uint32_t chunk_bytes, std::uint32_t chunks) noexcept {
+  return std::min(mtu_bytes + ethernet_header_bytes, chunks * rx_frame_bytes_max(chunk_bytes));
 }
 
 /// chunk_bytes_for: the smallest chunk that takes the MTU. Zero-copy drivers may round the receive buffer down to a
@@ -47,7 +64,8 @@ inline constexpr std::uint32_t ethernet_header_bytes = 14;
   return mtu_bytes + ethernet_header_bytes > rx_frame_bytes_max(chunk_bytes);
 }
 
-/// copy_truesize_bytes: what the kernel charges for the copy of a full frame (2304 measured for 1514-byte frames).
+/// copy_truesize_bytes: what the kernel charges for the copy of a chunk (2304 measured for 1514-byte frames); of a frame in
+/// several, less for each further one.
 [[nodiscard]] constexpr int copy_truesize_bytes(std::uint32_t chunk_bytes) noexcept {
   return chunk_bytes <= 2048 ? 2304 : 8448;
 }

@@ -104,8 +104,9 @@ Result<void> AfXdpPort::open_queues(const AfXdpConfig& config, bool is_zero_copy
   }
   target.queue = 0;
   ONEHOP_TRYV(open_sender(config, target));
-  frame_bytes_max_ = xdp::payload_bytes_max(chunk_bytes, wire_overhead_bytes_);
-  wire_frame_bytes_ = xdp::wire_frame_bytes(interface_.mtu_bytes, chunk_bytes);
+  frame_chunks_ = xdp::frame_chunks(interface_.mtu_bytes, chunk_bytes);
+  frame_bytes_max_ = xdp::payload_bytes_max(chunk_bytes, frame_chunks_, wire_overhead_bytes_);
+  wire_frame_bytes_ = xdp::wire_frame_bytes(interface_.mtu_bytes, chunk_bytes, frame_chunks_);
   return success();
 }
 
@@ -151,7 +152,7 @@ Result<void> AfXdpPort::open_sender(const AfXdpConfig& config, const xdp::BindTa
 
 Result<void> AfXdpPort::finish_set_up(const AfXdpConfig& config) {
   // 1. The data path's own memory.
-  chunks_.set_up(config.rx_frames, config.tx_frames, queues_.front().umem.chunk_bytes());
+  chunks_.set_up(config.rx_frames, config.tx_frames, queues_.front().umem.chunk_bytes(), frame_chunks_);
   wake_fd_ = Fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   if (!wake_fd_.is_open()) return errno_error(ExitCode::internal_error, "make an eventfd");
   poll_fds_.assign(1, {.fd = wake_fd_.get(), .events = POLLIN, .revents = 0});

@@ -92,7 +92,7 @@ QueueTelemetry AfXdpPort::tx_queue(Instant now) noexcept {
   return {.at = now,
           .occupancy = chunks_.occupancy(),
           .drained_total = chunks_.drained_total(),
-          .capacity = Bytes{wire_frame_bytes_} * static_cast<std::int64_t>(chunks_.chunks()),
+          .capacity = Bytes{wire_frame_bytes_} * static_cast<std::int64_t>(chunks_.slots()),
           .refused_total = counters_.tx_refused_total,
           .scope = scope_,
           .is_backlogged = chunks_.take_backlogged()};
@@ -118,7 +118,7 @@ std::size_t AfXdpPort::receive_from(RxQueue& queue, std::span<RxFrame> views) no
   const auto taken = queue.chunks.take(queue.socket.rx, memory, views);
   received_total_ += taken.bytes;
   counters_.malformed_total += taken.malformed_frames;
-  counters_.multi_descriptor_total += taken.multi_descriptor_frames;
+  counters_.oversize_total += taken.oversize_frames;
   return taken.views;
 }
 
@@ -156,18 +156,22 @@ void AfXdpPort::read_statistics() noexcept {
 // One flow comes in on one queue, so the ring that matters is the fullest, and another queue's room is no room: credit
 // for both overran one of them.
 QueueTelemetry AfXdpPort::rx_ring(Instant now) noexcept {
-  std::int64_t waiting_frames = 0;
-  for (RxQueue& queue : queues_) waiting_frames = std::max<std::int64_t>(waiting_frames, queue.socket.rx.waiting());
-  const std::int64_t capacity_frames = queues_.front().socket.rx.size();
+  std::int64_t waiting_chunks = 0, frame_chunks = 1;
+  for (RxQueue& queue : queues_) {
+    waiting_chunks = std::max<std::int64_t>(waiting_chunks, queue.socket.rx.waiting());
+    frame_chunks = std::max<std::int64_t>(frame_chunks, queue.chunks.frame_descriptors());
+  }
+  // Before the first full frame nobody knows how far the driver fills a chunk; after it, its true number counts.
+  frame_chunks = std::max<std::int64_t>(frame_chunks, xdp::chunks_of(wire_frame_bytes_, queues_.front().umem.chunk_bytes()));
   if (now - statistics_at_ >= statistics_interval) {
     read_statistics();
     statistics_at_ = now;
   }
-  // A waiting frame counts as a full one: a ring holds frames, whatever their size.
+  // A waiting chunk counts as a full one: a ring holds chunks, whatever is in them.
   return {.at = now,
-          .occupancy = Bytes{wire_frame_bytes_} * waiting_frames,
+          .occupancy = Bytes{wire_frame_bytes_ * waiting_chunks / frame_chunks},
           .drained_total = received_total_,
-          .capacity = Bytes{wire_frame_bytes_} * capacity_frames,
+          .capacity = Bytes{wire_frame_bytes_ * (std::int64_t{queues_.front().socket.rx.size()} / frame_chunks)},
           .refused_total = rx_refused_total_,
           .scope = QueueScope::own_ring};
 }
@@ -200,7 +204,7 @@ void AfXdpPort::update_path(const PathUpdate& update) noexcept {
   }
   has_path_ = update.has_neighbour && update.is_link_up;
   const std::uint32_t chunk_bytes = queues_.front().umem.chunk_bytes();
-  if (update.mtu_bytes > 0) wire_frame_bytes_ = xdp::wire_frame_bytes(update.mtu_bytes, chunk_bytes);
+  if (update.mtu_bytes > 0) wire_frame_bytes_ = xdp::wire_frame_bytes(update.mtu_bytes, chunk_bytes, frame_chunks_);
 }
 
 PortInfo AfXdpPort::info() const noexcept {

@@ -57,7 +57,7 @@ struct AfXdpConfig {
 /// AfXdpCounters: what the port dropped by itself. All only grow.
 struct AfXdpCounters {
   std::uint64_t malformed_total = 0;         ///< steered here, yet not one whole UDP datagram
-  std::uint64_t multi_descriptor_total = 0;  ///< frames larger than a chunk
+  std::uint64_t oversize_total = 0;   ///< in more chunks than a frame of ours takes
   std::uint64_t tx_refused_total = 0;        ///< thrown away by the queue below us
 };
 
@@ -140,6 +140,7 @@ class AfXdpPort {
   wire::HeaderTemplate template_;
   bool has_path_ = false;
   std::uint32_t wire_frame_bytes_ = 0;           // a full frame at the current MTU, for capacities
+  std::uint32_t frame_chunks_ = 1;               // chunks of the largest frame, fixed at open
   xdp::TxChunks chunks_;
   std::uint64_t lent_slot_ = 0;                  // where in the UMEM the lent slot begins
   std::uint32_t unpublished_frames_ = 0;

@@ -7,6 +7,7 @@
 // Engine core only.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -15,6 +16,7 @@
 #include "engine/base/units.hpp"
 #include "engine/port/port.hpp"
 #include "engine/wire/l2_l4.hpp"
+#include "xdp/afxdp_layout.hpp"
 #include "xdp/uapi.hpp"
 #include "xdp/xsk_ring.hpp"
 
@@ -26,60 +28,104 @@ namespace onehop::xdp {
 //= Linux net/xdp/xsk.c, xsk_flush(): submit, then release
 [[nodiscard]] constexpr std::uint32_t fill_entries(std::uint32_t rx_frames) noexcept { return 2 * rx_frames; }
 
+/// Pieces of a received frame at most. Too few: a driver that fills its chunks by half cannot bring 9 KB. Too many: memory.
+inline constexpr std::uint32_t frame_pieces_max = 8;
+
+/// Descriptors of the largest frame that the kernel hands over: the first buffer and MAX_SKB_FRAGS further ones.
+//= Linux include/linux/skbuff.h, MAX_SKB_FRAGS; net/xdp/xsk.c, __xsk_rcv()
+inline constexpr std::uint32_t descriptors_per_frame_max = 18;
+
 class RxChunks {
  public:
-  /// Taken: what one take() met. `bytes` counts the frames that lay in one chunk, wire bytes.
+  /// Taken: what one take() met. `bytes` are wire bytes of all frames.
   struct Taken {
     std::size_t views = 0;
     Bytes bytes{};
-    std::uint64_t malformed_frames = 0;         ///< not one whole UDP datagram
-    std::uint64_t multi_descriptor_frames = 0;  ///< larger than a chunk
+    std::uint64_t malformed_frames = 0;  ///< not one whole UDP datagram
+    std::uint64_t oversize_frames = 0;   ///< in more chunks than a frame may take
   };
 
-  /// take reads up to views.size() descriptors and fills a view for each good frame. `umem` is the whole memory.
+  /// take reads whole frames and fills a view for each good one, up to views.size() of at most rx_batch_max. `umem` is the whole
+  /// memory. The kernel shows all descriptors of a frame at once; where the last one that was asked for cuts a frame, it
+  /// waits for the next take().
+  //= Linux net/xdp/xsk.c, xsk_rcv() and xsk_flush()
   [[nodiscard]] Taken take(ConsumerRing<xdp_desc>& rx, std::span<std::byte> umem, std::span<RxFrame> views) noexcept {
     Taken taken;
-    const std::uint32_t ready = rx.acquire(static_cast<std::uint32_t>(views.size()));
-    for (std::uint32_t i = 0; i < ready; ++i) {
-      const xdp_desc descriptor = rx[i];
-      ONEHOP_CHECK(descriptor.addr < umem.size() && descriptor.len <= umem.size() - descriptor.addr);
-      held_[held_frames_++] = descriptor.addr;
-      const bool goes_on = (descriptor.options & XDP_PKT_CONTD) != 0;
-      const bool is_part = goes_on || is_mid_frame_;
-      if (goes_on && !is_mid_frame_) ++taken.multi_descriptor_frames;
-      is_mid_frame_ = goes_on;
-      if (is_part) continue;
-      taken.bytes += Bytes{descriptor.len};
-      const auto frame = wire::parse_udp_frame(umem.subspan(descriptor.addr, descriptor.len));
-      if (!frame) {
-        ++taken.malformed_frames;
-        continue;
-      }
-      views[taken.views++] = {.data = frame->payload.data(),
-                              .length = static_cast<std::uint32_t>(frame->payload.size()),
-                              .is_ce = frame->ecn == wire::Ecn::ce};
+    const auto frames_max = static_cast<std::uint32_t>(std::min(views.size(), rx_batch_max));
+    const std::uint32_t ready = rx.acquire(std::max(frames_max * frame_descriptors_, descriptors_per_frame_max));
+    std::uint32_t at = 0;
+    for (std::uint32_t frames = 0; frames < frames_max; ++frames) {
+      std::uint32_t count = 1;
+      while (at + count <= ready && (rx[at + count - 1].options & XDP_PKT_CONTD) != 0) ++count;
+      if (at + count > ready || held_chunks_ + count > held_.size()) break;
+      take_frame(rx, at, count, umem, views, taken);
+      at += count;
     }
-    if (ready > 0) rx.release(ready);
+    if (at > 0) rx.release(at);
     return taken;
   }
 
-  [[nodiscard]] bool has_held() const noexcept { return held_frames_ > 0; }
+  /// frame_descriptors: chunks of the largest frame so far, at least 1.
+  [[nodiscard]] std::uint32_t frame_descriptors() const noexcept { return frame_descriptors_; }
+
+  [[nodiscard]] bool has_held() const noexcept { return held_chunks_ > 0; }
 
   /// give_back puts all held chunks on the fill ring and publishes it.
   void give_back(ProducerRing<std::uint64_t>& fill, std::uint32_t chunk_bytes) noexcept {
     const std::uint64_t chunk_mask = ~std::uint64_t{chunk_bytes - 1};
-    for (std::uint32_t i = 0; i < held_frames_; ++i) {
+    for (std::uint32_t i = 0; i < held_chunks_; ++i) {
       const bool is_taken = fill.push(held_[i] & chunk_mask);
       ONEHOP_CHECK(is_taken);  // fill_entries()
     }
     fill.publish();
-    held_frames_ = 0;
+    held_chunks_ = 0;
+    pieces_ = 0;
   }
 
  private:
-  std::array<std::uint64_t, rx_batch_max> held_{};  // descriptors taken, due back
-  std::uint32_t held_frames_ = 0;
-  bool is_mid_frame_ = false;                       // the last descriptor said that its frame goes on
+  using Piece = std::span<const std::byte>;
+
+  void take_frame(ConsumerRing<xdp_desc>& rx, std::uint32_t at, std::uint32_t count, std::span<std::byte> umem,
+                  std::span<RxFrame> views, Taken& taken) noexcept {
+    std::size_t frame_bytes = 0;
+    for (std::uint32_t i = at; i < at + count; ++i) {
+      ONEHOP_CHECK(rx[i].addr < umem.size() && rx[i].len <= umem.size() - rx[i].addr);
+      held_[held_chunks_++] = rx[i].addr;
+      frame_bytes += rx[i].len;
+    }
+    taken.bytes += Bytes{static_cast<std::int64_t>(frame_bytes)};
+    if (count > frame_pieces_max) {
+      ++taken.oversize_frames;
+      return;
+    }
+    frame_descriptors_ = std::max(frame_descriptors_, count);
+    const auto frame = wire::parse_udp_frame(umem.subspan(rx[at].addr, rx[at].len), frame_bytes);
+    if (!frame) {
+      ++taken.malformed_frames;
+      return;
+    }
+    RxFrame& view = views[taken.views++];
+    view = {.data = frame->payload.data(), .length = static_cast<std::uint32_t>(frame->payload.size()), .is_ce = frame->ecn == wire::Ecn::ce};
+    if (count > 1) view.rest = rest_of(rx, at + 1, count - 1, umem, frame->payload_bytes - frame->payload.size());
+  }
+
+  // The further pieces, as far as the datagram goes: what follows it is padding.
+  std::span<const Piece> rest_of(ConsumerRing<xdp_desc>& rx, std::uint32_t at, std::uint32_t count, std::span<std::byte> umem,
+                                 std::size_t bytes) noexcept {
+    const std::uint32_t begin = pieces_;
+    for (std::uint32_t i = at; i < at + count && bytes > 0; ++i) {
+      const std::size_t length = std::min<std::size_t>(rx[i].len, bytes);
+      rest_[pieces_++] = umem.subspan(rx[i].addr, length);
+      bytes -= length;
+    }
+    return std::span{rest_}.subspan(begin, pieces_ - begin);
+  }
+
+  std::array<std::uint64_t, rx_batch_max * frame_pieces_max> held_{};  // descriptors taken, due back
+  std::array<Piece, rx_batch_max*(frame_pieces_max - 1)> rest_{};      // of the views that take() filled
+  std::uint32_t held_chunks_ = 0;
+  std::uint32_t pieces_ = 0;
+  std::uint32_t frame_descriptors_ = 1;
 };
 
 }  // namespace onehop::xdp

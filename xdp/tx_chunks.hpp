@@ -4,6 +4,8 @@
 //
 //   free ── lend() ──▶ lent ── commit() ──▶ tx ring ─▶ kernel ─▶ completion ring ── reclaim() ──▶ free
 //
+// What is lent is a slot: as many adjacent chunks as a full frame takes, one where the MTU fits one. A frame is a descriptor
+// for each chunk that it reaches into, and its slot is free again when the kernel has given all of them back.
 // accepted = drained + occupancy: commit() adds to the occupancy, and reclaim() alone moves bytes to what has drained.
 // Engine core only; it allocates in set_up() alone.
 #pragma once
@@ -21,74 +23,100 @@ namespace onehop::xdp {
 
 class TxChunks {
  public:
-  static constexpr std::uint32_t no_chunk = ~0U;
+  static constexpr std::uint32_t no_slot = ~0U;
 
-  /// set_up takes `chunks` chunks of `chunk_bytes`, the first one's number in the UMEM being `first_chunk`; all are free.
-  void set_up(std::uint32_t first_chunk, std::uint32_t chunks, std::uint32_t chunk_bytes) {
+  /// set_up takes `chunks` chunks of `chunk_bytes`, the first one's number in the UMEM being `first_chunk`, and makes slots of
+  /// `slot_chunks` of them; all are free.
+  void set_up(std::uint32_t first_chunk, std::uint32_t chunks, std::uint32_t chunk_bytes, std::uint32_t slot_chunks) {
+    ONEHOP_CHECK(slot_chunks > 0 && slot_chunks <= chunks);
     first_chunk_ = first_chunk;
     chunk_bytes_ = chunk_bytes;
-    sent_bytes_.assign(chunks, 0);
+    slot_chunks_ = slot_chunks;
+    sent_.assign(chunks / slot_chunks, {});
     free_.clear();
-    free_.reserve(chunks);
-    for (std::uint32_t chunk = chunks; chunk-- > 0;) free_.push_back(chunk);
+    free_.reserve(sent_.size());
+    for (auto slot = static_cast<std::uint32_t>(sent_.size()); slot-- > 0;) free_.push_back(slot);
   }
 
-  /// lend returns the offset of a chunk in the UMEM, the same one until commit(); false where the kernel has all of them.
+  /// lend returns the offset of a slot in the UMEM, the same one until commit(); false where the kernel has all of them.
   [[nodiscard]] bool lend(ConsumerRing<std::uint64_t>& completion, std::uint64_t& offset_bytes) noexcept {
-    if (lent_ == no_chunk) {
+    if (lent_ == no_slot) {
       if (free_.empty() && reclaim(completion) == 0) return false;
       lent_ = free_.back();
       free_.pop_back();
     }
-    offset_bytes = std::uint64_t{first_chunk_ + lent_} * chunk_bytes_;
+    offset_bytes = std::uint64_t{first_chunk_ + lent_ * slot_chunks_} * chunk_bytes_;
     return true;
   }
-  [[nodiscard]] bool has_lent() const noexcept { return lent_ != no_chunk; }
+  [[nodiscard]] bool has_lent() const noexcept { return lent_ != no_slot; }
 
-  /// commit hands the lent chunk to the tx ring: `wire_bytes` from `offset_bytes` on. The kernel sees it when the ring is published.
+  /// commit hands the lent slot to the tx ring: `wire_bytes` from `offset_bytes` on. The kernel sees it when the ring is published.
+  //= Linux Documentation/networking/af_xdp.rst, "XDP_PKT_CONTD": all descriptors of a packet but the last carry it
   void commit(ProducerRing<xdp_desc>& tx, std::uint64_t offset_bytes, std::uint32_t wire_bytes) noexcept {
-    ONEHOP_CHECK(lent_ != no_chunk);
-    const bool is_taken = tx.push({.addr = offset_bytes, .len = wire_bytes, .options = 0});
-    ONEHOP_CHECK(is_taken);  // the ring has an entry for every TX chunk
-    sent_bytes_[lent_] = wire_bytes;
+    ONEHOP_CHECK(lent_ != no_slot);
+    Sent& sent = sent_[lent_];
+    sent.wire_bytes = wire_bytes;
+    for (std::uint32_t left = wire_bytes; left > 0; ++sent.descriptors) {
+      const auto room = static_cast<std::uint32_t>(chunk_bytes_ - offset_bytes % chunk_bytes_);
+      const std::uint32_t piece = left < room ? left : room;
+      left -= piece;
+      const bool is_taken = tx.push({.addr = offset_bytes, .len = piece, .options = left > 0 ? std::uint32_t{XDP_PKT_CONTD} : 0U});
+      ONEHOP_CHECK(is_taken);  // the ring has an entry for every TX chunk
+      offset_bytes += piece;
+    }
+    ONEHOP_CHECK(sent.descriptors <= slot_chunks_);
+    in_flight_ += sent.descriptors;
     occupancy_ += Bytes{wire_bytes};
-    lent_ = no_chunk;
+    lent_ = no_slot;
   }
 
-  /// reclaim takes back the chunks that the kernel has finished with. Returns how many; at most one ring's worth.
+  /// reclaim takes back the chunks that the kernel has finished with. Returns how many slots that frees.
   std::uint32_t reclaim(ConsumerRing<std::uint64_t>& completion) noexcept {
-    const std::uint32_t done_frames = completion.acquire(completion.size());
-    for (std::uint32_t i = 0; i < done_frames; ++i) {
+    const std::uint32_t done_chunks = completion.acquire(completion.size());
+    std::uint32_t freed = 0;
+    for (std::uint32_t i = 0; i < done_chunks; ++i) {
       const auto chunk = static_cast<std::uint32_t>(completion[i] / chunk_bytes_);
-      ONEHOP_CHECK(chunk >= first_chunk_ && chunk - first_chunk_ < sent_bytes_.size());
-      const std::uint32_t wire_bytes = std::exchange(sent_bytes_[chunk - first_chunk_], 0U);
-      ONEHOP_CHECK(wire_bytes > 0);  // the kernel returns what we lent it, and returns it once
-      occupancy_ -= Bytes{wire_bytes};
-      drained_total_ += Bytes{wire_bytes};
-      free_.push_back(chunk - first_chunk_);
+      ONEHOP_CHECK(chunk >= first_chunk_);
+      const std::uint32_t slot = (chunk - first_chunk_) / slot_chunks_;
+      ONEHOP_CHECK(slot < sent_.size());
+      Sent& sent = sent_[slot];
+      ONEHOP_CHECK(sent.descriptors > 0);  // the kernel returns what we lent it, and returns it once
+      if (--sent.descriptors > 0) continue;
+      occupancy_ -= Bytes{sent.wire_bytes};
+      drained_total_ += Bytes{sent.wire_bytes};
+      free_.push_back(slot);
+      ++freed;
     }
-    if (done_frames > 0) completion.release(done_frames);
+    in_flight_ -= done_chunks;
+    if (done_chunks > 0) completion.release(done_chunks);
     ONEHOP_CHECK(occupancy_ >= Bytes{0});
     if (occupancy_ == Bytes{0}) was_empty_ = true;
-    return done_frames;
+    return freed;
   }
 
   [[nodiscard]] Bytes occupancy() const noexcept { return occupancy_; }
   [[nodiscard]] Bytes drained_total() const noexcept { return drained_total_; }
   /// in_flight: chunks that were committed and have not come back.
-  [[nodiscard]] std::size_t in_flight() const noexcept { return sent_bytes_.size() - free_.size() - (has_lent() ? 1 : 0); }
-  [[nodiscard]] std::size_t chunks() const noexcept { return sent_bytes_.size(); }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
+  [[nodiscard]] std::size_t slots() const noexcept { return sent_.size(); }
   /// take_backlogged: it was never seen empty since the last call.
   [[nodiscard]] bool take_backlogged() noexcept {
     return !std::exchange(was_empty_, occupancy_ == Bytes{0}) && occupancy_ > Bytes{0};
   }
 
  private:
+  // The frame in a slot: its wire bytes, and how many of its descriptors the kernel still has (0: not in flight).
+  struct Sent {
+    std::uint32_t wire_bytes = 0, descriptors = 0;
+  };
+
   std::uint32_t first_chunk_ = 0;
   std::uint32_t chunk_bytes_ = 0;
+  std::uint32_t slot_chunks_ = 1;
   std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> sent_bytes_;  // per TX chunk: wire bytes of the frame in it; 0: not in flight
-  std::uint32_t lent_ = no_chunk;
+  std::vector<Sent> sent_;
+  std::uint32_t lent_ = no_slot;
+  std::size_t in_flight_ = 0;
   Bytes occupancy_{};
   Bytes drained_total_{};
   bool was_empty_ = true;

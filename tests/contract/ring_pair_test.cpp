@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The port contract on AF_XDP's rings in virtual time: what `onehop stress rings` drives keeps the rules of the real ports.
 #include <algorithm>
+#include <cstdint>
 
 #include "tools/world/ring_port.hpp"
 
 namespace onehop::test {
+template <std::uint32_t chunk_bytes>
 struct RingPair;
 }
-#define ONEHOP_PORT_PAIRS onehop::test::RingPair
+#define ONEHOP_PORT_PAIRS onehop::test::RingPair<2048>, onehop::test::RingPair<512>  // frames in one chunk, and in up to six
 #include "tests/contract/port_suite.hpp"
 
 namespace onehop::test {
 
+template <std::uint32_t chunk_bytes>
 struct RingPair {
   static constexpr Abilities abilities{.is_shaped = true, .can_mark = true, .can_change = true};
   static const char* skip_reason() { return nullptr; }
@@ -46,16 +49,17 @@ struct RingPair {
     a_.play();
     b_.play();
   }
-  static constexpr scenario::RingShape shape{.tx_frames = 512, .rx_frames = 1024, .index_start = ~0U - 100, .is_at_edge = true};
+  static constexpr scenario::RingShape shape{
+      .tx_frames = 512 * 2048 / chunk_bytes, .rx_frames = 1024 * 2048 / chunk_bytes, .chunk_bytes = chunk_bytes, .index_start = ~0U - 100, .is_at_edge = true};
   VirtualLink link_{VirtualLink::Options{}};
   scenario::RingPort a_{link_, 0, shape};
   scenario::RingPort b_{link_, 1, shape};
 };
 
 // The other way round, that it sees each slip, is what tests/stress/bugs shows.
-TEST_CASE("the rings' kernel finds nothing wrong with a port that keeps the rules", "[contract][port][rings]") {
-  RingPair pair;
-  Exchange<RingPair> exchange{pair};
+TEMPLATE_TEST_CASE("the rings' kernel finds nothing wrong with a port that keeps the rules", "[contract][port][rings]", ONEHOP_PORT_PAIRS) {
+  TestType pair;
+  Exchange<TestType> exchange{pair};
   for (int i = 0; i < 3000; ++i) {
     if (!exchange.offer(1400)) pair.pass(100us);
     if (i % 16 == 15) exchange.account();
@@ -70,9 +74,9 @@ TEST_CASE("the rings' kernel finds nothing wrong with a port that keeps the rule
   CHECK(pair.b().complaint().empty());
 }
 
-TEST_CASE("withheld completions and a starved fill ring are what the telemetry shows", "[contract][port][rings]") {
-  RingPair pair;
-  Exchange<RingPair> exchange{pair};
+TEMPLATE_TEST_CASE("withheld completions and a starved fill ring are what the telemetry shows", "[contract][port][rings]", ONEHOP_PORT_PAIRS) {
+  TestType pair;
+  Exchange<TestType> exchange{pair};
   pair.a().faults().are_completions_withheld = true;
   for (int i = 0; i < 10; ++i) REQUIRE(exchange.offer(1400));
   (void)pair.a().flush(pair.now());

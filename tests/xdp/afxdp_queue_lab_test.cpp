@@ -122,6 +122,26 @@ TEST_CASE("N12 frames that the lower queue drops are refused, each counted, and 
   CHECK(port->tx_queue(monotonic_now()).refused_total > end.refused_total);
 }
 
+TEST_CASE("N12 a large frame that the lower queue drops is one drop, and all its chunks come back") {
+  const XdpLab lab{{.mtu_bytes = 9000, .macvlan_shaper = "tbf rate 100mbit burst 32kb limit 100kb"}};
+  auto port = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::skb)).value();
+  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number, 9000));
+  const std::int64_t drops_before = qdisc_field(lab, "drops");
+  constexpr std::size_t large_bytes = 8972, frames = 200;
+  for (std::size_t i = 0; i < frames; ++i) {
+    REQUIRE_FALSE(port->lend(large_bytes).empty());
+    port->commit(large_bytes);
+  }
+  while (port->flush(monotonic_now()) > 0) {
+  }
+  CHECK(drains(*port));
+  const QueueTelemetry end = port->tx_queue(monotonic_now());
+  CHECK(end.drained_total == Bytes{(large_bytes + 42) * frames});
+  CHECK(end.refused_total > 100);
+  CHECK(end.refused_total < frames);
+  CHECK(static_cast<std::int64_t>(end.refused_total) == qdisc_field(lab, "drops") - drops_before);
+}
+
 TEST_CASE("a full lower queue is back-pressure, not an error: lend() gives nothing until frames have left") {
   const XdpLab lab{{.macvlan_shaper = "tbf rate 20mbit burst 16kb limit 8mb"}};
   AfXdpConfig config = lab.config(Host::a, Family::ipv4, port_number, XdpMode::skb);

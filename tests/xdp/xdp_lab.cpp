@@ -198,8 +198,10 @@ std::vector<std::string> receive_all(AfXdpPort& port, std::size_t count, Nanos p
   const Instant end = monotonic_now() + patience;
   while (payloads.size() < count && monotonic_now() < end) {
     const std::size_t n = port.receive(views);
-    for (std::size_t i = 0; i < n; ++i)
-      payloads.emplace_back(reinterpret_cast<const char*>(views[i].data), views[i].length);
+    for (std::size_t i = 0; i < n; ++i) {
+      std::string& payload = payloads.emplace_back(views[i].bytes().size(), '\0');
+      views[i].bytes().copy_to(reinterpret_cast<std::byte*>(payload.data()), 0, payload.size());
+    }
     if (n > 0) port.release();
     if (n == 0) (void)port.wait(monotonic_now() + 50ms, true);
   }

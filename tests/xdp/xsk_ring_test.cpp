@@ -9,21 +9,13 @@
 
 #include <catch2/catch.hpp>
 
-#include "xdp/rx_chunks.hpp"
+#include "tests/xdp/plain_ring.hpp"
 
 using namespace onehop::xdp;
+using onehop::test::Plain;
 
 namespace {
 
-template <class Entry, std::uint32_t entry_count>
-struct Plain {
-  static constexpr std::uint32_t size = entry_count;
-  explicit Plain(std::uint32_t start) : producer{start}, consumer{start} {}
-  RingMemory memory() { return {&producer, &consumer, &flags, entries.data(), size}; }
-  Entry& slot(std::uint32_t index) { return entries[index & (size - 1)]; }
-  std::uint32_t producer, consumer, flags = 0;
-  std::array<Entry, size> entries{};
-};
 using PlainRing = Plain<std::uint64_t, 8>;
 
 const std::array<std::uint32_t, 4> starts = {0, 5, 0x7fffffffU, 0xfffffffaU};
@@ -130,26 +122,4 @@ TEST_CASE("both ends on one memory keep order over many wraps of the 32-bit inde
   }
   CHECK(next > 2000);
   CHECK(plain.producer < 0xffffff00U);  // the index did wrap
-}
-
-TEST_CASE("every chunk can be given back while the kernel still shows its old fill entry") {
-  const auto start = GENERATE(from_range(starts));
-  constexpr std::uint32_t chunks = 8, chunk_bytes = 2048;
-  Plain<std::uint64_t, fill_entries(chunks)> plain_fill{start};
-  Plain<xdp_desc, chunks> plain_rx{start};
-  std::array<std::byte, chunks * chunk_bytes> umem{};
-  ProducerRing<std::uint64_t> fill{plain_fill.memory()};
-  ConsumerRing<xdp_desc> rx{plain_rx.memory()};
-  for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) REQUIRE(fill.push(chunk * chunk_bytes));
-  fill.publish();
-  for (std::uint32_t i = 0; i < chunks; ++i) plain_rx.slot(start + i) = {.addr = plain_fill.slot(start + i) + packet_headroom_bytes, .len = 60, .options = 0};
-  plain_rx.producer = start + chunks;  // shown, and the fill ring's consumer index is not
-
-  RxChunks held;
-  std::array<onehop::RxFrame, chunks> views{};
-  CHECK(held.take(rx, umem, views).malformed_frames == chunks);  // empty frames
-  held.give_back(fill, chunk_bytes);
-  CHECK(plain_fill.producer == start + 2 * chunks);
-  CHECK(plain_fill.consumer == start);
-  for (std::uint32_t i = 0; i < 2 * chunks; ++i) CHECK(plain_fill.slot(start + i) == std::uint64_t{i % chunks} * chunk_bytes);
 }

@@ -61,6 +61,7 @@ scenario::RingShape draw_rings(Random& random, FaultSet kinds) {
     shape.is_at_edge = true;
     shape.index_start = 0U - static_cast<std::uint32_t>(1 + random.below(64));
   }
+  shape.chunk_bytes = random.below(3) == 0 ? 512U << random.below(2) : 2048U;  // a third of them have frames in several chunks
   return shape;
 }
 

@@ -25,8 +25,10 @@ RingPort::RingPort(VirtualLink& link, std::size_t end, const RingShape& shape)
       completion_{shape.tx_frames, shape.index_start}, fill_{xdp::fill_entries(shape.rx_frames), shape.index_start},
       is_kernels_(shape.rx_frames + shape.tx_frames), fill_taken_{shape.index_start}, unread_(shape.rx_frames, shape.index_start - 1), gone_(shape.tx_frames), to_send_{tx_.memory()},
       done_{completion_.memory()}, arrived_{rx_.memory()}, empty_{fill_.memory()}, template_{any_headers()} {
-  ONEHOP_CHECK(link.frame_bytes_max() <= xdp::payload_bytes_max(shape.chunk_bytes, header_bytes));
-  tx_chunks_.set_up(shape.rx_frames, shape.tx_frames, shape.chunk_bytes);
+  const std::size_t slot_bytes = xdp::tx_payload_offset_bytes + link.frame_bytes_max();
+  frame_.resize(header_bytes + link.frame_bytes_max());
+  ONEHOP_CHECK(pieces_of(link.frame_bytes_max()) <= std::min(xdp::frame_pieces_max, shape.rx_frames));
+  tx_chunks_.set_up(shape.rx_frames, shape.tx_frames, shape.chunk_bytes, static_cast<std::uint32_t>((slot_bytes + shape.chunk_bytes - 1) / shape.chunk_bytes));
   for (std::uint32_t chunk = 0; chunk < shape.rx_frames; ++chunk) {
     const bool is_taken = empty_.push(std::uint64_t{chunk} * shape.chunk_bytes);
     ONEHOP_CHECK(is_taken);
@@ -81,7 +83,7 @@ QueueTelemetry RingPort::tx_queue(Instant now) noexcept {
   return {.at = now,
           .occupancy = tx_chunks_.occupancy(),
           .drained_total = tx_chunks_.drained_total(),
-          .capacity = link_->wire_of(end_, link_->frame_bytes_max()) * static_cast<std::int64_t>(tx_chunks_.chunks()),
+          .capacity = link_->wire_of(end_, link_->frame_bytes_max()) * static_cast<std::int64_t>(tx_chunks_.slots()),
           .refused_total = tx_refused_total_,
           .scope = QueueScope::lower_queue,
           .is_backlogged = tx_chunks_.take_backlogged()};
@@ -90,15 +92,15 @@ QueueTelemetry RingPort::tx_queue(Instant now) noexcept {
 QueueTelemetry RingPort::rx_ring(Instant now) noexcept {
   link_->run_until(now);
   play();
-  const std::int64_t waiting_frames = arrived_.waiting();
+  const std::int64_t waiting_chunks = arrived_.waiting(), frame_chunks = pieces_of(link_->frame_bytes_max());
   const Bytes frame = link_->wire_of(end_, link_->frame_bytes_max());
   return {.at = now,
-          .occupancy = frame * waiting_frames,
+          .occupancy = Bytes{frame.count * waiting_chunks / frame_chunks},
           .drained_total = received_total_,
-          .capacity = frame * static_cast<std::int64_t>(arrived_.size()),
+          .capacity = frame * (static_cast<std::int64_t>(arrived_.size()) / frame_chunks),
           .refused_total = rx_refused_total_,
           .scope = QueueScope::own_ring,
-          .is_backlogged = waiting_frames > 0};
+          .is_backlogged = waiting_chunks > 0};
 }
 
 std::uint32_t RingPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
@@ -156,25 +158,38 @@ void RingPort::audit() noexcept {
   if (tx_chunks_.in_flight() != out) complain("chunks for sending that the program has lost, or has twice");
 }
 
+/// sent_descriptors counts those of the next frame, and copies it to frame_; 0 where one of them is not right, or the last one is missing.
+std::uint32_t RingPort::sent_descriptors() noexcept {
+  std::size_t frame_bytes = 0;
+  for (std::uint32_t i = 0; i < tx_.filled() && i < tx_.entries.size(); ++i) {
+    const xdp_desc& descriptor = tx_.at(tx_.consumer + i);
+    const std::uint64_t last = descriptor.addr + descriptor.len - 1;
+    const bool is_one_chunk = descriptor.len > 0 && last / shape_.chunk_bytes == descriptor.addr / shape_.chunk_bytes;
+    const bool is_tx_area = descriptor.addr / shape_.chunk_bytes >= shape_.rx_frames && last < umem_bytes();
+    if (!is_one_chunk || !is_tx_area || descriptor.len > frame_.size() - frame_bytes) return 0;
+    std::memcpy(frame_.data() + frame_bytes, umem_.get() + descriptor.addr, descriptor.len);
+    frame_bytes += descriptor.len;
+    if ((descriptor.options & XDP_PKT_CONTD) != 0) continue;
+    sent_bytes_ = frame_bytes;
+    return frame_bytes > header_bytes ? i + 1 : 0;
+  }
+  return 0;
+}
+
 void RingPort::take_sent() noexcept {
   while (tx_.filled() > 0) {
-    const xdp_desc descriptor = tx_.at(tx_.consumer);
-    const std::uint64_t last = descriptor.addr + descriptor.len - 1;
-    const bool is_one_chunk = descriptor.len > header_bytes && last / shape_.chunk_bytes == descriptor.addr / shape_.chunk_bytes;
-    const bool is_tx_area = descriptor.addr / shape_.chunk_bytes >= shape_.rx_frames && last < umem_bytes();
-    if (tx_.filled() > tx_.entries.size() || !is_one_chunk || !is_tx_area) {
-      complain("a tx descriptor outside the chunks for sending");
+    const std::uint32_t descriptors = tx_.filled() > tx_.entries.size() ? 0 : sent_descriptors();
+    if (descriptors == 0) {
+      complain("a tx descriptor outside the chunks for sending, or a frame without an end");
       return;
     }
     const VirtualLink::FrameIndex frame = link_->take_free();
     if (frame == VirtualLink::no_frame) return;
-    const std::size_t length = descriptor.len - header_bytes;
-    std::memcpy(link_->slot(frame).data(), umem_.get() + descriptor.addr + header_bytes, length);
+    const std::size_t length = sent_bytes_ - header_bytes;
+    std::memcpy(link_->slot(frame).data(), frame_.data() + header_bytes, length);
     link_->set_length(frame, length);
     const int error = link_->accept(end_, frame);
     if (error == EAGAIN) return link_->put_free(frame);
-    if (!own(descriptor.addr, true, "a tx descriptor whose chunk the kernel has already")) return;
-    ++tx_.consumer;
     if (error == 0) {
       handed_ += link_->wire_of(end_, length);
       last_error_ = 0;
@@ -183,7 +198,11 @@ void RingPort::take_sent() noexcept {
       ++tx_refused_total_;
       link_->put_free(frame);
     }
-    gone_[gone_tail_++ % gone_.size()] = {descriptor.addr, handed_, error != 0};
+    for (std::uint32_t i = 0; i < descriptors; ++i) {
+      const std::uint64_t offset_bytes = tx_.at(tx_.consumer++).addr;
+      if (!own(offset_bytes, true, "a tx descriptor whose chunk the kernel has already")) return;
+      gone_[gone_tail_++ % gone_.size()] = {offset_bytes, handed_, error != 0};
+    }
   }
 }
 
@@ -208,32 +227,38 @@ void RingPort::deliver() noexcept {
   fill_.consumer = fill_taken_;
   while (link_->has_arrived(end_)) {
     const VirtualLink::FrameIndex frame = link_->pop(end_);
-    const bool has_chunk = !faults_.is_fill_starved && chunks_to_fill() > 0;
-    if (!has_chunk || rx_.filled() >= rx_.entries.size()) {
-      ++rx_refused_total_;
-      link_->put_free(frame);
-      continue;
-    }
-    const std::uint64_t chunk = fill_.at(fill_taken_++);
-    const bool is_rx_chunk = chunk % shape_.chunk_bytes == 0 && chunk / shape_.chunk_bytes < shape_.rx_frames;
-    if (!is_rx_chunk) complain("a fill entry outside the chunks for receiving");
-    else if (is_unread(chunk)) complain("a fill entry whose chunk holds a frame that nobody has read");
-    else put_frame(frame, chunk);
+    const std::uint32_t pieces = pieces_of(link_->length(frame));
+    const bool has_chunks = !faults_.is_fill_starved && chunks_to_fill() >= pieces;
+    if (!has_chunks || rx_.filled() + pieces > rx_.entries.size()) ++rx_refused_total_;
+    else put_frame(frame);
     link_->put_free(frame);
   }
 }
 
-void RingPort::put_frame(VirtualLink::FrameIndex frame, std::uint64_t chunk_offset) noexcept {
+std::uint32_t RingPort::pieces_of(std::size_t length) const noexcept {
+  return xdp::chunks_of(static_cast<std::uint32_t>(header_bytes + length), shape_.chunk_bytes);
+}
+
+void RingPort::put_frame(VirtualLink::FrameIndex frame) noexcept {
   const std::size_t length = link_->length(frame);
-  const std::size_t wire_bytes = header_bytes + length;
-  std::uint64_t at = chunk_offset + xdp::packet_headroom_bytes;
-  if (shape_.is_at_edge) at = chunk_offset + shape_.chunk_bytes - wire_bytes;
-  std::byte* const headers = umem_.get() + at;
-  std::memcpy(headers + header_bytes, link_->slot(frame).data(), length);
-  template_.write(headers, {headers + header_bytes, length});
-  if (link_->is_ce(frame)) headers[15] |= std::byte{3};  // IPv4's ECN field; nobody looks at its checksum
-  unread_[chunk_offset / shape_.chunk_bytes] = rx_.producer;
-  rx_.at(rx_.producer++) = {.addr = at, .len = static_cast<std::uint32_t>(wire_bytes), .options = 0};
+  std::memcpy(frame_.data() + header_bytes, link_->slot(frame).data(), length);
+  template_.write(frame_.data(), {frame_.data() + header_bytes, length});
+  if (link_->is_ce(frame)) frame_[15] |= std::byte{3};  // IPv4's ECN field; nobody looks at its checksum
+  const std::span<const std::byte> whole{frame_.data(), header_bytes + length};
+  const std::size_t room = xdp::rx_frame_bytes_max(shape_.chunk_bytes);
+  for (std::size_t at = 0; at < whole.size(); at += room) put_piece(whole.subspan(at, std::min(room, whole.size() - at)), at + room < whole.size());
+}
+
+void RingPort::put_piece(std::span<const std::byte> piece, bool goes_on) noexcept {
+  const std::uint64_t chunk = fill_.at(fill_taken_++);
+  const bool is_rx_chunk = chunk % shape_.chunk_bytes == 0 && chunk / shape_.chunk_bytes < shape_.rx_frames;
+  if (!is_rx_chunk) return complain("a fill entry outside the chunks for receiving");
+  if (is_unread(chunk)) return complain("a fill entry whose chunk holds a frame that nobody has read");
+  std::uint64_t at = chunk + xdp::packet_headroom_bytes;
+  if (shape_.is_at_edge) at = chunk + shape_.chunk_bytes - piece.size();
+  std::memcpy(umem_.get() + at, piece.data(), piece.size());
+  unread_[chunk / shape_.chunk_bytes] = rx_.producer;
+  rx_.at(rx_.producer++) = {.addr = at, .len = static_cast<std::uint32_t>(piece.size()), .options = goes_on ? std::uint32_t{XDP_PKT_CONTD} : 0U};
 }
 
 void RingPort::rebind() noexcept {

@@ -24,10 +24,10 @@
 
 namespace onehop::scenario {
 
-/// RingShape: sizes and places. Frames are powers of two.
+/// RingShape: sizes and places, all powers of two.
 struct RingShape {
-  std::uint32_t tx_frames = 256, rx_frames = 1024;
-  std::uint32_t chunk_bytes = 2048;
+  std::uint32_t tx_frames = 256, rx_frames = 1024;  ///< chunks for sending, for receiving
+  std::uint32_t chunk_bytes = 2048;  ///< the kernel's are 2048 and 4096; in smaller ones a frame takes several
   std::uint32_t index_start = 0;   ///< of all ring indices; near 2^32 they wrap
   bool is_at_edge = false;         ///< received frames end with their chunk's last byte, the last chunk's at the UMEM's
 };
@@ -81,7 +81,7 @@ class RingPort {
     std::uint32_t producer, consumer, flags = 0;
     std::vector<Entry> entries;
   };
-  /// Gone: a frame that the kernel has taken, complete once the lower queue has drained so far.
+  /// Gone: a chunk of a frame that the kernel has taken, complete once the lower queue has drained so far.
   struct Gone {
     std::uint64_t offset_bytes = 0;
     Bytes drained_at{};
@@ -89,10 +89,13 @@ class RingPort {
   };
 
   void take_sent() noexcept;
+  [[nodiscard]] std::uint32_t sent_descriptors() noexcept;
   void complete() noexcept;
   void deliver() noexcept;
   [[nodiscard]] std::uint32_t chunks_to_fill() const noexcept { return fill_.producer - fill_taken_; }
-  void put_frame(VirtualLink::FrameIndex frame, std::uint64_t chunk_offset) noexcept;
+  void put_frame(VirtualLink::FrameIndex frame) noexcept;
+  void put_piece(std::span<const std::byte> piece, bool goes_on) noexcept;
+  [[nodiscard]] std::uint32_t pieces_of(std::size_t length) const noexcept;
   void complain(std::string_view what) noexcept {
     if (complaint_.empty()) complaint_ = what;
   }
@@ -109,6 +112,8 @@ class RingPort {
   std::vector<bool> is_kernels_;       // by chunk, those for sending
   std::uint32_t fill_taken_;           // ahead of the fill ring's consumer index by what the last flush took
   std::vector<std::uint32_t> unread_;  // by chunk for receiving: where in the rx ring its last frame was put
+  std::size_t sent_bytes_ = 0;         // of the frame that sent_descriptors() has read
+  std::vector<std::byte> frame_;       // one frame with its headers, on its way in or out
   std::vector<Gone> gone_;             // a ring of tx_frames
   std::size_t gone_head_ = 0, gone_tail_ = 0;
   Bytes handed_{};                     // to the lower queue, wire

@@ -39,7 +39,7 @@ class WorldPort {
   [[nodiscard]] std::size_t receive(std::span<RxFrame> views) noexcept {
     const std::size_t count = rings_ ? rings_->receive(views) : plain_.receive(views);
     if (watch_ != nullptr)
-      for (const RxFrame& frame : views.first(count)) watch_->on_receive(frame.length);
+      for (const RxFrame& frame : views.first(count)) watch_->on_receive(frame.bytes().size());
     return count;
   }
   void release() noexcept { rings_ ? rings_->release() : plain_.release(); }
