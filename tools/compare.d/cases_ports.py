@@ -13,7 +13,8 @@ PORTS = ("udp", "afxdp")
 LINKS = (("steady-600", "600 Mbit/s, MTU 1500", 500_000_000),
          ("unshaped", "as fast as the CPUs go, MTU 1500", 1 << 30),
          ("unshaped-gro", "the same, software GRO on", 1 << 30),
-         ("unshaped-mtu3498", "as fast as the CPUs go, MTU 3498", 1 << 30))
+         ("unshaped-mtu3498", "as fast as the CPUs go, MTU 3498", 1 << 30),
+         ("unshaped-mtu9000", "as fast as the CPUs go, MTU 9000", 1 << 30))
 
 
 def _ports(profile, size_full):
