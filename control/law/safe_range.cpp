@@ -102,6 +102,9 @@ QueueTelemetry SafeRange::pick_queue(const LinkSample& sample) const noexcept {
 }
 
 void SafeRange::read_own(const LinkSample& sample) {
+  // A reading grows old, the length of a queue does not: when the link falls silent, 8 ms of data may be more than it takes.
+  const ExactQueue* exact = fresh(sample.facts.exact_queue, sample.at);
+  if (exact != nullptr && exact->queue.capacity > Bytes{0}) told_capacity_ = exact->queue.capacity;
   const QueueTelemetry queue = pick_queue(sample);
   const QueueScope own_scope = sample.path.tx_queue.scope;
   is_backlog_paced_ = own_scope == QueueScope::driver || own_scope == QueueScope::lower_queue;
@@ -180,6 +183,7 @@ void SafeRange::set_limits(const LinkSample& sample, BytesPerSecond v) {
   if (!is_strict) x_max_ = std::max(x_max_, v * x_max_floor * d);
   if (sample.lower_queue.scope == QueueScope::lower_queue && sample.lower_queue.capacity > Bytes{0})
     x_max_ = std::min(x_max_, to_payload(sample.lower_queue.capacity));
+  if (told_capacity_ > Bytes{0}) x_max_ = std::min(x_max_, to_payload(told_capacity_));
   if (refusal_limit_ > Bytes{0}) x_max_ = std::min(x_max_, refusal_limit_);
 
   const Bytes under = up * d;

@@ -131,6 +131,7 @@ class SafeRange final : public Controller {
   Bytes target_{};                   // X_1^target, payload
   Bytes yielded_{};                  // foreign bytes that we make room for, payload
   Bytes x_max_{};                    // X_max,1, payload
+  Bytes told_capacity_{};            // wire; of the exact queue, as told last; 0: never
   Bytes refusal_limit_{};            // payload; 0: none was seen
   std::uint64_t refused_total_ = 0;
   bool has_refused_reading_ = false;
