@@ -12,6 +12,7 @@ struct DataPathCounters {
   std::uint64_t frames_received_total = 0;
   std::uint64_t data_bytes_sent_total = 0;        ///< file bytes, each transmission counted
   std::uint64_t retransmitted_bytes_total = 0;
+  std::uint64_t tail_probes_total = 0;            ///< frames sent again because the peer had gone quiet, lost or not
   std::uint64_t duplicate_bytes_total = 0;        ///< received a second time
   std::uint64_t memcpy_bytes_total = 0;           ///< payload moved by anything but the AEAD; 0 is the design
   std::uint64_t auth_failures_total = 0;          ///< frames that did not authenticate
@@ -27,6 +28,7 @@ struct DataPathCounters {
     frames_received_total += other.frames_received_total;
     data_bytes_sent_total += other.data_bytes_sent_total;
     retransmitted_bytes_total += other.retransmitted_bytes_total;
+    tail_probes_total += other.tail_probes_total;
     duplicate_bytes_total += other.duplicate_bytes_total;
     memcpy_bytes_total += other.memcpy_bytes_total;
     auth_failures_total += other.auth_failures_total;

@@ -339,6 +339,7 @@ class SenderLoop {
     report.is_credit_limited = sender_.is_credit_limited();
     counters_.data_bytes_sent_total = totals.data_bytes_sent;
     counters_.retransmitted_bytes_total = totals.retransmitted_bytes;
+    counters_.tail_probes_total = totals.probes;
     counters_.syscalls_total = port_.syscalls_total();
     counters_.key_updates_total = gate_.key_updates_total();
     report.counters = counters_;

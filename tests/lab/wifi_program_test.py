@@ -46,6 +46,15 @@ def seen(rows, key):
     return {row[key] for row in rows if row[key]}
 
 
+def check_nothing_lost(sender, title):
+    """On a busy machine the link may stand still for longer than the 10 ms that a tail probe waits: the newest frame then goes once
+    more although nothing was lost. No queue overflows for it, no report shows a gap, and nothing but probes is sent again."""
+    refused, again, probes = sender["tx_queue"]["refused_total"], sender["retransmitted_bytes_total"], sender["tail_probes_total"]
+    check(refused == 0, f"{title}: no queue overflowed, {refused} frames were refused")
+    check(sender["loss_ratio"] == 0, f"{title}: no packet is missing, {sender['loss_ratio']:.6f} of them are")
+    check(again <= probes * FRAME_PAYLOAD_BYTES, f"{title}: {again} bytes were sent again, with {probes} tail probes")
+
+
 def test_each_port_pays_for_its_frames_and_reports_seldom(onehop):
     size = 30 * MB
     for io in PORTS:
@@ -61,7 +70,7 @@ def test_each_port_pays_for_its_frames_and_reports_seldom(onehop):
         check(exchanges >= frames / 42, f"{io}: {frames} frames in {exchanges} aggregates of at most 42")
         check(reports <= frames / 20, f"{io}: {reports} frames came back for {frames}: each of them costs a turn on the air")
         check("(dropped 0," in queue.split("clsact")[0], f"{io}: the gate's queue has dropped nothing: {queue}")
-        check(sender["tx_queue"]["refused_total"] == 0 and sender["retransmitted_bytes_total"] == 0, f"{io}: nothing was refused or lost")
+        check_nothing_lost(sender, io)
 
 
 def test_without_the_model_the_port_alone_fills_the_aggregates(onehop):
@@ -93,8 +102,7 @@ def test_a_changing_rate_is_read_and_survived(onehop):
             sender, _, rows = world.move(io, 90 * MB)
         rates = seen(rows, "link_rate_bytes_per_s")
         check(rates == {"108333333", "48750000", "16250000", "81250000"}, f"{io}: the four rates are read: {rates}")
-        check(sender["tx_queue"]["refused_total"] == 0, f"{io}: a slower rate overflows no queue, {sender['tx_queue']['refused_total']} frames were refused")
-        check(sender["retransmitted_bytes_total"] == 0, f"{io}: and loses nothing, {sender['retransmitted_bytes_total']} bytes were sent again")
+        check_nothing_lost(sender, f"{io}, at a slower rate")
 
 
 def test_a_shared_channel_is_shared(onehop):
@@ -114,9 +122,7 @@ def test_facts_that_come_late_or_not_at_all_are_done_without(onehop):
         with Air(onehop, OWN_PROFILE + "[wifi.facts]\n" + facts) as world:
             sender, _, rows = world.move("udp", 30 * MB)
         check("port" in seen(rows, "sensor"), f"{facts!r}: the port's own account was used: {seen(rows, 'sensor')}")
-        # Of 20,000 packets; a core that was away for long may send its last one twice. Hundreds of facts were late or lost.
-        lost = max(int(row["lost_total"]) for row in rows)
-        check(lost <= 20 and sender["retransmitted_bytes_total"] <= 20 * FRAME_PAYLOAD_BYTES, f"{facts!r}: {lost} packets lost, {sender['retransmitted_bytes_total']} bytes sent again")
+        check_nothing_lost(sender, repr(facts))  # hundreds of facts were late or lost
 
 
 if __name__ == "__main__":

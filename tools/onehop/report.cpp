@@ -61,6 +61,7 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
           {"thread_cpu_seconds", facts.thread_cpu_seconds},
           {"frames_total", path.counters.frames_sent_total + path.counters.frames_received_total},
           {"retransmitted_bytes_total", path.counters.retransmitted_bytes_total},
+          {"tail_probes_total", path.counters.tail_probes_total},
           {"duplicate_bytes_total", path.counters.duplicate_bytes_total},
           {"loss_ratio", loss},
           {"ce_packets_total", path.packets_ce_total},

@@ -27,6 +27,30 @@ TEST_CASE("the loops allocate nothing after their start, and only the AEAD moves
   CHECK(pair.sender_side.report.load().counters.data_bytes_sent_total == pair.sender->counters().data_bytes_sent_total);
 }
 
+// Goal:   what was sent again because the peer was quiet is told apart from what was lost.
+// Method: the receiver stands still for 40 ms when all has been sent, as its thread does on a busy machine.
+// Bounds: a probe after 10 ms, twice that after the first: two; each frame of them arrives a second time.
+TEST_CASE("a peer that stands still is asked after by tail probes, and nothing counts as lost") {
+  const bool is_quiet = GENERATE(false, true);
+  CAPTURE(is_quiet);
+  Pair pair{{1'000'000}};
+  pair.start();
+  const auto sent = [&] { return pair.sender->counters().data_bytes_sent_total; };
+  for (int i = 0; i < 100'000 && sent() < 1'000'000; ++i) pair.step();
+  for (int i = 0; is_quiet && i < 400; ++i) {
+    pair.now += 100us;
+    pair.link.run_until(pair.now);
+    (void)pair.sender->turn(pair.now);
+  }
+  REQUIRE(pair.run_until_arrived());
+  const PathReport report = pair.sender_side.report.load();
+  CHECK(report.packets_lost_total == 0);
+  CHECK(report.counters.tail_probes_total == (is_quiet ? 2 : 0));
+  CHECK(report.counters.retransmitted_bytes_total <= 2 * bench_frame_bytes);
+  CHECK(report.counters.retransmitted_bytes_total == pair.receiver->counters().duplicate_bytes_total);
+  CHECK(pair.wrong_bytes == 0);
+}
+
 TEST_CASE("K2 keys change each 256 packets, through loss and reordering") {
   Pair pair{{3'000'000}, 256, {.loss_ppm = 50'000, .reorder_ppm = 50'000}};
   pair.start();
