@@ -9,7 +9,8 @@
 //
 // Rule: a fact that was not read is absent. It is never zero, never a default, and never the last value of a sensor that
 // went away: whoever fills a fact sets `at` and `period`, and a law asks fresh() and not the optional itself. A source
-// leaves alone what it could not read; the fact then grows old and drops out by itself.
+// leaves alone what it could not read; the fact then grows old and drops out by itself. Only the exact queue's capacity outlives
+// its reading: it is a length, and not a state.
 // Units: queues and rates in L2 (wire) bytes, like PathReport::tx_queue. Times on our monotonic clock.
 #pragma once
 

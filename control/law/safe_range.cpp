@@ -102,9 +102,9 @@ QueueTelemetry SafeRange::pick_queue(const LinkSample& sample) const noexcept {
 }
 
 void SafeRange::read_own(const LinkSample& sample) {
-  // A reading grows old, the length of a queue does not: when the link falls silent, 8 ms of data may be more than it takes.
-  const ExactQueue* exact = fresh(sample.facts.exact_queue, sample.at);
-  if (exact != nullptr && exact->queue.capacity > Bytes{0}) told_capacity_ = exact->queue.capacity;
+  // A reading grows old, the length of a queue does not: 8 ms of data may be more than a link takes that fell silent or tells late.
+  const MaybeFact<ExactQueue>& exact = sample.facts.exact_queue;
+  if (exact && exact->value.queue.capacity > Bytes{0}) told_capacity_ = exact->value.queue.capacity;
   const QueueTelemetry queue = pick_queue(sample);
   const QueueScope own_scope = sample.path.tx_queue.scope;
   is_backlog_paced_ = own_scope == QueueScope::driver || own_scope == QueueScope::lower_queue;

@@ -25,6 +25,7 @@ struct Told {
   bool has_port = true;          ///< the port pushes back and reads its own queue
   bool has_exact = true, has_phy = true, has_channel = true, has_own_airtime = true, has_stations = true, has_mac = true;
   bool has_capacity = false;     ///< the exact queue tells its length
+  Nanos exact_late{0};           ///< the exact queue is told so long after it was read
   bool is_exact_frozen = false, is_phy_frozen = false, is_channel_frozen = false, is_port_frozen = false;
   double port_occupancy = 1, port_drained = 1, exact_occupancy = 1, exact_drained = 1, phy = 1, busy = 1, stations = 1;
 };
@@ -264,7 +265,7 @@ class AirLink {
       law::ExactQueue exact{.queue = read(s, t.exact_occupancy, t.exact_drained, QueueScope::lower_queue),
                             .sensor = law::QueueSensor::mac};
       if (t.has_capacity) exact.queue.capacity = Bytes{frame * p.queue_packets_max};
-      f.exact_queue = law::Fact<law::ExactQueue>{exact, now, s.p.tick};
+      f.exact_queue = law::Fact<law::ExactQueue>{exact, now - t.exact_late, s.p.tick};
     }
     if (!t.has_exact) f.exact_queue.reset();
     if (t.has_phy && !t.is_phy_frozen && now - s.phy_at >= 20ms) {

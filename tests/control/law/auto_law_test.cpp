@@ -210,11 +210,13 @@ TEST_CASE("auto falls back to the safe range when the exact queue is lost and re
 TEST_CASE("a law that loses the exact queue still knows how long it is", "[control][law][auto]") {
   const auto spec = GENERATE("auto", "wdtcp", "cupid", "safe-range");
   const Nanos stall = GENERATE(Nanos{0}, Nanos{20ms});
-  CAPTURE(spec, stall / 1ms);
+  const Nanos late = GENERATE(Nanos{0}, Nanos{50ms});  // never fresh
+  CAPTURE(spec, stall / 1ms, late / 1ms);
   const auto law = make_law({.spec = spec}).value();
   AirLink link{{.queue_packets_max = 500}};
   auto& s = link.add(*law, {});
   s.told.has_capacity = true;
+  s.told.exact_late = late;
   link.run(500ms);
   s.told.is_exact_frozen = true;
   const Nanos wait = std::exchange(link.p.wait, std::max(link.p.wait, stall));
