@@ -78,7 +78,7 @@ Result<LinkInfo> read_link_info(int ifindex) {
   ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_ROUTE));
   ONEHOP_TRY(link, ask_link(socket, ifindex));
   LinkInfo out{.ifindex = link.ifindex, .name = link.name, .kind = link.kind, .mtu_bytes = link.mtu_bytes,
-               .tx_queue_len = link.tx_queue_len, .is_running = link.is_running};
+               .tx_queue_len = link.tx_queue_len, .tx_dropped_total = link.tx_dropped_total, .is_running = link.is_running};
   const bool is_stacked = is_stacked_kind(link.kind);
   if (is_stacked && !link.is_lower_elsewhere) out.lower_ifindex = link.lower_ifindex;
   out.rate = read_link_rate(link.name);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/base/result.hpp"
@@ -18,6 +19,7 @@ struct LinkInfo {
   std::uint32_t mtu_bytes = 0;
   std::uint32_t tx_queue_len = 0;
   int lower_ifindex = 0;          ///< of a stacked device whose lower one is in this namespace; else 0
+  std::optional<std::uint64_t> tx_dropped_total;  ///< frames that it threw away, of all programs, by its driver's count
   BytesPerSecond rate{};          ///< as the driver claims; 0: unknown
   bool is_running = false;        ///< up, and with a carrier
   bool is_virtual = false;        ///< the claim is worth nothing (veth, bridge, tun, or stacked on such a one)

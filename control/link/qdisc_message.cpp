@@ -9,6 +9,7 @@
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
+#include <cstddef>
 
 #include "control/link/attribute.hpp"
 
@@ -99,6 +100,9 @@ std::optional<LinkMessage> parse_link(std::span<const std::byte> message) {
     // A veth names its peer as IFLA_LINK, which is no lower device: parse_link only reports, link_info decides.
     if (type == IFLA_LINK && read_value(value, number)) out.lower_ifindex = static_cast<int>(number);
     if (type == IFLA_LINK_NETNSID) out.is_lower_elsewhere = true;
+    constexpr std::size_t dropped_at = offsetof(rtnl_link_stats64, tx_dropped);  // kernels append to the struct, so only this is read
+    if (std::uint64_t dropped = 0; type == IFLA_STATS64 && value.size() > dropped_at && read_value(value.subspan(dropped_at), dropped))
+      out.tx_dropped_total = dropped;
     if (type == IFLA_LINKINFO) {
       is_whole &= each_attribute(value, [&](int inner, std::span<const std::byte> text) {
         if (inner == IFLA_INFO_KIND) out.kind = read_text(text);

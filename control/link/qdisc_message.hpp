@@ -42,6 +42,7 @@ struct LinkMessage {
   bool is_lower_elsewhere = false;  ///< IFLA_LINK_NETNSID is there: the lower device is in another namespace
   bool is_loopback = false;
   bool is_running = false;       ///< IFF_UP and IFF_RUNNING
+  std::optional<std::uint64_t> tx_dropped_total;  ///< IFLA_STATS64
 };
 
 [[nodiscard]] std::optional<LinkMessage> parse_link(std::span<const std::byte> message);

@@ -85,6 +85,26 @@ def test_N11_loss_of_ten_percent_is_seen_by_the_port_and_repaired(onehop):
             check(receiver["duplicate_bytes_total"] <= 0.05 * 28 * MB, f"{io}: and not much else")
 
 
+def test_what_the_interface_drops_is_named_by_the_sender(onehop):
+    """Below the macvlan another program sends frames that the wire's far end is too narrow for: the veth drops them, as it does with
+    what finds its ring full, and tells nobody."""
+    oversize = ("import socket\ns=socket.socket(socket.AF_PACKET,socket.SOCK_RAW)\ns.bind(('va',0x88b5))\n"
+                "for _ in range({}): s.send(b'\\xff'*6+b'\\x02'+bytes(5)+b'\\x88\\xb5'+bytes(1576))\n")
+    for io in ("udp", "afxdp"):
+        for frames in (0, 7):
+            with World(onehop) as world:
+                world.run_on("a", "ip", "link", "set", "dev", "va", "mtu", "1600")
+                path, receiver, sender = world.begin(io, 50 * MB, 5 * MB)
+                world.run_on("a", sys.executable, "-c", oversize.format(frames))
+                check(sender.code() == 0 and receiver.code() == 0, f"{io}: {sender.text()} {receiver.text()}")
+                world.check_same(path)
+                dropped = [{"interface": "va", "tx_dropped_frames": frames}] if frames else []
+                check(sender.end()["interface_drops"] == dropped, f"{io}: {frames} frames were dropped: {sender.end()['interface_drops']}")
+                says = f"{frames} frames dropped by interface va" in sender.text()
+                check(says == (frames > 0), f"{io}: the summary says so where there are any: {sender.text()}")
+                check(receiver.end()["interface_drops"] is None, f"{io}: the receiving end does not know: {receiver.end()['interface_drops']}")
+
+
 def test_a_slow_disk_holds_the_sender_back_and_loses_nothing(onehop):
     profile = 'rate = "600Mbit"\n[disk]\nrate = "100Mbit"\nstall = ["1:2"]\n'
     for io in ("udp", "afxdp"):

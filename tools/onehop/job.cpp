@@ -174,6 +174,10 @@ Result<void> Job::open_link_sources(const plane::DataPlan& plan) {
   if (watch.has_value()) link_ = std::move(watch).value();
   else reporter_.say("no facts of the link: " + watch.error().message());
   facts_.link_source = link_ ? std::string{link_->name()} : "none";
+  if (!drops_) {
+    if (auto drops = link::InterfaceDrops::open(plan.path.ifindex); drops.has_value()) drops_ = std::move(drops).value();
+    else reporter_.say(drops.error().message());
+  }
   return success();
 }
 
@@ -195,6 +199,7 @@ void Job::stop() noexcept {
     ended_at_ = monotonic_now();
     usage_.close_span();
   }
+  note_drops();
   if (rate_thread_) rate_thread_->stop();
   else if (rate_) rate_->publish_state(monotonic_now());
   if (rate_) {
@@ -216,6 +221,13 @@ void Job::stop() noexcept {
   link_.reset();
   links_ = std::make_unique<SessionLinks>();
   progress_.finish();
+}
+
+void Job::note_drops() noexcept {
+  if (!drops_) return;
+  auto dropped = drops_->since_open();
+  if (dropped.has_value()) facts_.interface_drops = std::move(dropped).value();
+  else facts_.interface_drops.reset();
 }
 
 void Job::set_start(const plane::DataPlan& plan, law::SafeRangeParams& params) {

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "control/law/make_law.hpp"
+#include "control/link/interface_drops.hpp"
 #include "control/link/link_watch.hpp"
 #include "control/link/qdisc_source.hpp"
 #include "control/plane/path_follower.hpp"
@@ -100,6 +101,8 @@ class Job {
   /// set_start gives the law what an earlier run reached on this path, and notes the path for remember_rate().
   void set_start(const plane::DataPlan& plan, law::SafeRangeParams& params);
   void remember_rate();
+  /// note_drops keeps what the interface has dropped while we sent; nothing where it cannot be told.
+  void note_drops() noexcept;
   void forget_session();  ///< the next one of a receiver that goes on counts from nothing
   [[nodiscard]] std::uint64_t bytes_arrived() const;
   [[nodiscard]] watch::Telemetry telemetry() const;
@@ -125,6 +128,7 @@ class Job {
   std::unique_ptr<rate::RateThread> rate_thread_;  // sending only: the receiving end has no rate to set, this thread counts
   std::optional<link::QdiscSource> qdisc_;
   std::optional<link::LinkWatch> link_;
+  std::optional<link::InterfaceDrops> drops_;  // sending; from the first session on, also where one starts once more
   std::optional<rate::TraceWriter> trace_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<file::FileThread> file_thread_;

@@ -36,6 +36,20 @@ Json queue_json(const QueueTelemetry& queue, Percentiles occupancy) {
           {"refused_total", queue.refused_total}};
 }
 
+Json drops_json(const std::optional<std::vector<link::InterfaceDrops::Drops>>& drops) {
+  if (!drops) return nullptr;
+  Json list = Json::array();
+  for (const auto& [interface, frames] : *drops) list.push_back({{"interface", interface}, {"tx_dropped_frames", frames}});
+  return list;
+}
+
+std::string drops_text(const std::vector<link::InterfaceDrops::Drops>& drops) {
+  std::string text;
+  for (const auto& [interface, frames] : drops)
+    text += fmt::format("{}{} frames dropped by interface {}", text.empty() ? "" : ", ", frames, interface);
+  return text + (drops.size() > 1 ? " meanwhile, whoever sent them; one may be in both counts" : " meanwhile, whoever sent them");
+}
+
 Json number_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& usage, ExitCode code) {
@@ -73,6 +87,7 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
           {"io_mode", facts.io_mode},
           {"io_reason", facts.io_reason},
           {"interface", facts.interface},
+          {"interface_drops", drops_json(facts.interface_drops)},
           {"link_source", facts.link_source},
           {"frame_bytes", facts.frame_bytes},
           {"law", facts.law},
@@ -134,6 +149,7 @@ void Reporter::end(const RunFacts& facts, const RateState& state, const UsageMet
                   format_rate({facts.seconds > 0 ? static_cast<std::int64_t>(static_cast<double>(moved) / facts.seconds) : 0}),
                   body["cpu_ns_per_byte"].get<double>(), 100 * body["loss_ratio"].get<double>(),
                   static_cast<double>(state.path.srtt.count()) / 1e6, io));
+  if (facts.interface_drops && !facts.interface_drops->empty()) say(drops_text(*facts.interface_drops));
 }
 
 }  // namespace onehop::tool

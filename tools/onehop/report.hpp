@@ -10,7 +10,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "control/link/interface_drops.hpp"
 #include "engine/base/path.hpp"
 #include "engine/base/result.hpp"
 #include "engine/port/port.hpp"
@@ -43,6 +45,7 @@ struct RunFacts {
   bool is_hash_ok = false;
   PortInfo port;
   std::string interface;
+  std::optional<std::vector<link::InterfaceDrops::Drops>> interface_drops;  ///< sending: of all programs; absent: not known
   std::string link_source{"none"};  ///< who read facts of the link
   std::size_t frame_bytes = 0;
 };

@@ -90,6 +90,7 @@ TEST_CASE("recorded links tell kind, MTU and what lies below", "[control][link]"
     const auto link = parse_link(m);
     REQUIRE(link);
     CHECK(link->mtu_bytes >= 1280);
+    CHECK(link->tx_dropped_total.has_value());
     if (link->name == "mv") {
       CHECK(link->kind == "macvlan");
       CHECK(link->lower_ifindex == index_of("va"));

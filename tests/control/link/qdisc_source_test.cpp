@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "control/link/interface_drops.hpp"
+#include "control/link/link_info.hpp"
 #include "control/link/qdisc_source.hpp"
 #include "engine/base/fd.hpp"
 #include "tests/support/bare_test.hpp"
@@ -36,6 +38,29 @@ bool send_frame(int ifindex) {
   to.sll_ifindex = ifindex;
   to.sll_halen = 6;
   return ::sendto(fd.get(), frame.data(), frame.size(), 0, reinterpret_cast<sockaddr*>(&to), sizeof to) == 1000;
+}
+
+// Each interface of a stack counts its own drops: a veth whose peer is down throws away what it is given.
+void check_drops() {
+  EXPECT(run("echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6"));  // it would send frames of its own
+  EXPECT(run("ip link add vc type veth peer name vd && ip link set vc up && ip link set vd up") &&
+         run("ip link add mc link vc type macvlan && ip link set mc up"));
+  const int vc = static_cast<int>(if_nametoindex("vc")), mc = static_cast<int>(if_nametoindex("mc"));
+  const auto drops = InterfaceDrops::open(mc);
+  EXPECT(drops);
+  EXPECT(!InterfaceDrops::open(9999));
+  if (!drops) return;
+  EXPECT(run("ip link set vd down"));
+  const auto before = drops.value().since_open();
+  for (int i = 0; i < 5; ++i) (void)send_frame(vc);
+  const auto one = drops.value().since_open();
+  for (int i = 0; i < 3; ++i) (void)send_frame(mc);
+  const auto both = drops.value().since_open();
+  EXPECT(before && before.value().empty());
+  EXPECT(one && one.value().size() == 1 && one.value()[0].interface == "vc" && one.value()[0].frames == 5);
+  EXPECT(both && both.value().size() == 2 && both.value()[0].interface == "mc" && both.value()[0].frames == 3);
+  EXPECT(run("ip link del vc"));
+  EXPECT(!drops.value().since_open());  // gone: nothing is known, which is not none
 }
 }  // namespace
 
@@ -84,6 +109,7 @@ int main() {
     EXPECT(!none.value().poll(Instant{1s}));
     EXPECT(!none.value().error());
   }
+  check_drops();
   if (failures == 0) std::printf("ok\n");
   return failures == 0 ? 0 : 1;
 }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/link/interface_drops.hpp"
+
+#include "control/link/link_info.hpp"
+
+namespace onehop::link {
+
+namespace {
+
+constexpr std::size_t stack_depth_max = 8;  // the kernel's own limit for nested devices
+
+Error no_count(const std::string& interface, const char* cause) {
+  return {ExitCode::io_unavailable, "count the frames that " + interface + " drops", cause, {}, 0};
+}
+
+}  // namespace
+
+Result<InterfaceDrops> InterfaceDrops::open(int ifindex) {
+  InterfaceDrops self;
+  for (int next = ifindex; next != 0 && self.starts_.size() < stack_depth_max;) {
+    ONEHOP_TRY(link, read_link_info(next));
+    if (!link.tx_dropped_total) return no_count(link.name, "the kernel does not tell");
+    self.starts_.push_back({link.ifindex, *link.tx_dropped_total});
+    next = link.lower_ifindex;
+  }
+  return self;
+}
+
+Result<std::vector<InterfaceDrops::Drops>> InterfaceDrops::since_open() const {
+  std::vector<Drops> out;
+  for (const Start& start : starts_) {
+    ONEHOP_TRY(link, read_link_info(start.ifindex));
+    if (!link.tx_dropped_total || *link.tx_dropped_total < start.dropped_total) return no_count(link.name, "its counter began anew");
+    const std::uint64_t frames = *link.tx_dropped_total - start.dropped_total;
+    if (frames > 0) out.push_back({link.name, frames});
+  }
+  return out;
+}
+
+}  // namespace onehop::link
