@@ -9,6 +9,7 @@ Bounds: of 10,000 frames at 10 % loss the count has a standard deviation of 30; 
 """
 
 import ctypes
+import fcntl
 import os
 import signal
 import socket
@@ -311,6 +312,22 @@ def test_labs_that_contend_for_a_name_are_one_at_a_time_and_leave_no_lock():
     said = [contender.stderr.read() for contender in contenders]
     check(set(codes) <= {0, 5} and 0 in codes, f"each ran alone or was refused: {codes} {said}")
     check(is_gone(), f"nothing is left, no lock either: {own_files()}")
+
+
+def test_locks_that_nobody_holds_go_with_the_next_lab():
+    stale, held = (Path(f"/run/onehop-lab/{NAME}-{word}.lock") for word in ("stale", "held"))
+    stale.touch()
+    with open(held, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        check(run("steady-600", "true").returncode == 0, "a lab runs")
+        check(not stale.exists() and held.exists(), "what nobody holds is gone, what somebody holds is there")
+    with Up("steady-600"):
+        check(not held.exists(), "and goes when it is let go")
+        check(run_other("true").returncode == 0 and Path(f"/run/onehop-lab/{NAME}.lock").exists(), "a lab that is up keeps its own")
+
+
+def run_other(*command):
+    return lab("run", "--name", f"{NAME}-other", "--profile", "steady-600", "--on", "host", "--", *command)
 
 
 def test_what_a_killed_lab_left_is_removed():

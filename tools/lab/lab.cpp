@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tools/lab/lab.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -84,26 +82,15 @@ std::string Lab::host_name(Host host) const {
   return {};
 }
 
-Result<Fd> Lab::lock() const {
-  Fd fd{::open(path(".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
-  if (!fd.is_open()) return errno_error(ExitCode::local_file_error, "open " + path(".lock"));
-  const bool is_locked = ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0;
-  // Who held it may have removed the file after we opened it: then the lock is of a file that nobody else will find.
-  if (is_locked && !is_lock_file(fd.get())) return lock();
-  if (is_locked) return fd;
-  return Error{ExitCode::refused_by_peer, "take the lab " + name_, "another onehop lab is at work in it",
-               "Wait for it, end it, or take another --name"};
+Result<LabLock> Lab::lock() const {
+  ONEHOP_TRY(held, LabLock::take(state_folder, name_));
+  (void)sweep_locks(state_folder);  // ours is held, so it stays
+  return std::move(held);
 }
 
-bool Lab::is_lock_file(int fd) const {
-  struct stat held {}, named {};
-  return ::fstat(fd, &held) == 0 && ::lstat(path(".lock").c_str(), &named) == 0 && held.st_ino == named.st_ino &&
-         held.st_dev == named.st_dev;
-}
-
-// The file goes while its lock is held, so nobody's lock is taken away; a lab that is up or half removed keeps it.
-void Lab::drop_lock_file() const {
-  if (state_.owner.empty()) (void)::unlink(path(".lock").c_str());
+// A lab that is up or half removed keeps the file.
+void Lab::drop(const LabLock& held) const {
+  if (state_.owner.empty()) held.remove();
 }
 
 void Lab::load() {
@@ -183,19 +170,19 @@ Result<void> Lab::up(const Profile& profile) {
   if (!profile.trace.empty())
     return Error{ExitCode::usage, "bring up the profile " + profile.name, "its rate changes, which needs a running program",
                  "onehop lab run --profile " + profile.name + " -- COMMAND"};
-  const Result<Fd> held = lock();
+  const Result<LabLock> held = lock();
   if (held.has_error()) return held.error();
   const Result<void> built = build(profile, "up");
-  drop_lock_file();
+  drop(held.value());
   return built;
 }
 
 Result<void> Lab::down() {
-  const Result<Fd> held = lock();
+  const Result<LabLock> held = lock();
   if (held.has_error()) return held.error();
   load();
   const Result<void> removed = remove();
-  drop_lock_file();
+  drop(held.value());
   if (is_air_lost_) std::fprintf(stderr, "onehop lab: the airtime control process had died: nothing passed from then on\n");
   return removed;
 }
@@ -227,10 +214,10 @@ Result<int> Lab::run(const Profile& profile, const std::function<int()>& body) {
 Result<int> Lab::run_while(const Profile& profile, const Start& start, RateLog* log) {
   // Signals wait from here on, so that none of them can interrupt the building or the removal half way.
   const CommandSignals signals;
-  const Result<Fd> held = lock();
+  const Result<LabLock> held = lock();
   if (held.has_error()) return held.error();
   if (Result<void> built = build(profile, "run"); built.has_error()) {
-    drop_lock_file();
+    drop(held.value());
     return built.error();
   }
   set_environment();
@@ -244,7 +231,7 @@ Result<int> Lab::run_while(const Profile& profile, const Start& start, RateLog* 
     code = process.error();
   }
   const Result<void> removed = remove();
-  drop_lock_file();
+  drop(held.value());
   if (removed.has_error() && code.has_value()) return removed.error();
   if (is_air_lost_ && code.has_value())
     return Error{ExitCode::internal_error, "play the Wi-Fi link of the lab " + name_, "its control process died, and nothing passed from then on", ""};

@@ -2,7 +2,7 @@
 // Lab: one lab by its name. It holds the lock while it works, and knows from a state file what there is to remove, also
 // after a crash. Called by one thread; `run` starts one more for a trace.
 //
-//   /run/onehop-lab/NAME.lock    held by up, down and for the whole time of run; goes with the lab
+//   /run/onehop-lab/NAME.lock    held by up, down and for the whole time of run; goes with the lab (lab_lock.hpp)
 //   /run/onehop-lab/NAME.state   what exists: owner, profile, disk
 //   /run/onehop-lab/NAME.air     of a Wi-Fi link: the control process, then its report
 //   /run/onehop-lab/NAME.a.facts where it tells host a of the link, if somebody listens there; likewise b
@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
 #include "tools/lab/command_process.hpp"
+#include "tools/lab/lab_lock.hpp"
 #include "tools/lab/link.hpp"
 #include "tools/lab/profile.hpp"
 #include "tools/lab/rate_log.hpp"
@@ -58,9 +58,8 @@ class Lab {
   };
 
   explicit Lab(std::string name) : name_{std::move(name)}, hosts_{name_} {}
-  [[nodiscard]] Result<Fd> lock() const;
-  [[nodiscard]] bool is_lock_file(int fd) const;  ///< fd is the file that has the lock's name
-  void drop_lock_file() const;                    ///< where nothing of the lab is left; while the lock is held
+  [[nodiscard]] Result<LabLock> lock() const;  ///< and removes those that killed labs have left
+  void drop(const LabLock& held) const;        ///< removes the lock's file where nothing of the lab is left
   [[nodiscard]] Result<void> build(const Profile& profile, const std::string& owner);
   [[nodiscard]] Result<void> start_wifi(const Profile& profile, const std::string& owner) const;
   [[nodiscard]] Result<void> remove();
