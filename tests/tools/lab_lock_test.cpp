@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -76,8 +77,9 @@ TEST_CASE("labs are taken while others sweep", "[lab]") {
       const auto common = LabLock::take(folder.text(), "common");
       if (!common) continue;
       if (++holders > 1) ++doubles;
+      std::this_thread::sleep_for(std::chrono::microseconds{10});
       --holders;
-      if (i % 2 == 0) common.value().remove();  // the last that a holder does: from here on the name is free
+      if (i % 8 != 0) common.value().remove();  // the last that a holder does: from here on the name is free
     }
   };
   std::thread sweepers[]{std::thread{sweep}, std::thread{sweep}};
