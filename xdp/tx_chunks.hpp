@@ -81,13 +81,13 @@ class TxChunks {
       ONEHOP_CHECK(slot < sent_.size());
       Sent& sent = sent_[slot];
       ONEHOP_CHECK(sent.descriptors > 0);  // the kernel returns what we lent it, and returns it once
+      --in_flight_;
       if (--sent.descriptors > 0) continue;
       occupancy_ -= Bytes{sent.wire_bytes};
       drained_total_ += Bytes{sent.wire_bytes};
       free_.push_back(slot);
       ++freed;
     }
-    in_flight_ -= done_chunks;
     if (done_chunks > 0) completion.release(done_chunks);
     ONEHOP_CHECK(occupancy_ >= Bytes{0});
     if (occupancy_ == Bytes{0}) was_empty_ = true;
