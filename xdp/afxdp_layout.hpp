@@ -31,15 +31,15 @@ inline constexpr std::uint32_t frame_chunks_max = 4;
   return chunk_bytes - packet_headroom_bytes;
 }
 
-/// chunks_of: how many chunks an Ethernet frame of `wire_bytes` fills on arrival.
-[[nodiscard]] constexpr std::uint32_t chunks_of(std::uint32_t wire_bytes, std::uint32_t chunk_bytes) noexcept {
-  return (wire_bytes + rx_frame_bytes_max(chunk_bytes) - 1) / rx_frame_bytes_max(chunk_bytes);
+/// chunks_of: how many chunks an Ethernet frame of `wire_bytes` takes where each holds `room_bytes` of it.
+[[nodiscard]] constexpr std::uint32_t chunks_of(std::uint32_t wire_bytes, std::uint32_t room_bytes) noexcept {
+  return (wire_bytes + room_bytes - 1) / room_bytes;
 }
 
 /// frame_chunks: how many chunks a full frame takes at this MTU, at most frame_chunks_max. It arrives in as many, or in more
 /// where a driver fills them less.
 [[nodiscard]] constexpr std::uint32_t frame_chunks(std::uint32_t mtu_bytes, std::uint32_t chunk_bytes) noexcept {
-  return std::min(chunks_of(mtu_bytes + ethernet_header_bytes, chunk_bytes), frame_chunks_max);
+  return std::min(chunks_of(mtu_bytes + ethernet_header_bytes, rx_frame_bytes_max(chunk_bytes)), frame_chunks_max);
 }
 
 /// payload_bytes_max: the largest UDP payload that both directions carry in `chunks` chunks.

@@ -159,10 +159,8 @@ QueueTelemetry AfXdpPort::rx_ring(Instant now) noexcept {
   std::int64_t waiting_chunks = 0, frame_chunks = 1;
   for (RxQueue& queue : queues_) {
     waiting_chunks = std::max<std::int64_t>(waiting_chunks, queue.socket.rx.waiting());
-    frame_chunks = std::max<std::int64_t>(frame_chunks, queue.chunks.frame_descriptors());
+    frame_chunks = std::max<std::int64_t>(frame_chunks, xdp::chunks_of(wire_frame_bytes_, queue.chunks.chunk_room(queue.umem.chunk_bytes())));
   }
-  // Before the first full frame nobody knows how far the driver fills a chunk; after it, its true number counts.
-  frame_chunks = std::max<std::int64_t>(frame_chunks, xdp::chunks_of(wire_frame_bytes_, queues_.front().umem.chunk_bytes()));
   if (now - statistics_at_ >= statistics_interval) {
     read_statistics();
     statistics_at_ = now;

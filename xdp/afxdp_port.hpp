@@ -57,7 +57,7 @@ struct AfXdpConfig {
 /// AfXdpCounters: what the port dropped by itself. All only grow.
 struct AfXdpCounters {
   std::uint64_t malformed_total = 0;         ///< steered here, yet not one whole UDP datagram
-  std::uint64_t oversize_total = 0;   ///< in more chunks than a frame of ours takes
+  std::uint64_t oversize_total = 0;          ///< in more chunks than a frame of ours takes
   std::uint64_t tx_refused_total = 0;        ///< thrown away by the queue below us
 };
 

@@ -52,7 +52,7 @@ class RxChunks {
   [[nodiscard]] Taken take(ConsumerRing<xdp_desc>& rx, std::span<std::byte> umem, std::span<RxFrame> views) noexcept {
     Taken taken;
     const auto frames_max = static_cast<std::uint32_t>(std::min(views.size(), rx_batch_max));
-    const std::uint32_t ready = rx.acquire(std::max(frames_max * frame_descriptors_, descriptors_per_frame_max));
+    const std::uint32_t ready = rx.acquire(std::max(frames_max, descriptors_per_frame_max));
     std::uint32_t at = 0;
     for (std::uint32_t frames = 0; frames < frames_max; ++frames) {
       std::uint32_t count = 1;
@@ -65,8 +65,10 @@ class RxChunks {
     return taken;
   }
 
-  /// frame_descriptors: chunks of the largest frame so far, at least 1.
-  [[nodiscard]] std::uint32_t frame_descriptors() const noexcept { return frame_descriptors_; }
+  /// chunk_room: bytes of a frame that the driver has put into a chunk before it took another; at most what fits.
+  [[nodiscard]] std::uint32_t chunk_room(std::uint32_t chunk_bytes) const noexcept {
+    return std::min(chunk_room_, rx_frame_bytes_max(chunk_bytes));
+  }
 
   [[nodiscard]] bool has_held() const noexcept { return held_chunks_ > 0; }
 
@@ -98,7 +100,7 @@ class RxChunks {
       ++taken.oversize_frames;
       return;
     }
-    frame_descriptors_ = std::max(frame_descriptors_, count);
+    if (count > 1) chunk_room_ = std::clamp(rx[at].len, chunk_room_min, chunk_room_);
     const auto frame = wire::parse_udp_frame(umem.subspan(rx[at].addr, rx[at].len), frame_bytes);
     if (!frame) {
       ++taken.malformed_frames;
@@ -121,11 +123,13 @@ class RxChunks {
     return std::span{rest_}.subspan(begin, pieces_ - begin);
   }
 
-  std::array<std::uint64_t, rx_batch_max * frame_pieces_max> held_{};  // descriptors taken, due back
-  std::array<Piece, rx_batch_max*(frame_pieces_max - 1)> rest_{};      // of the views that take() filled
+  static constexpr std::uint32_t chunk_room_min = 256;  // no driver's: the capacity stays sane whatever is shown
+
+  std::array<std::uint64_t, rx_batch_max> held_{};  // descriptors taken, due back
+  std::array<Piece, rx_batch_max> rest_{};          // of the views that take() filled
   std::uint32_t held_chunks_ = 0;
   std::uint32_t pieces_ = 0;
-  std::uint32_t frame_descriptors_ = 1;
+  std::uint32_t chunk_room_ = ~0U;
 };
 
 }  // namespace onehop::xdp

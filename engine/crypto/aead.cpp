@@ -73,6 +73,27 @@ struct AeadKey::Impl {
 #if ONEHOP_HAS_IPSEC_MB
   IMB_MGR* mgr = nullptr;
   gcm_key_data expanded{};  // its type is aligned to 64 bytes
+
+  [[nodiscard]] bool open_ipsec_mb(const std::byte* nonce, std::span<const std::byte> aad, Pieces sealed, std::byte* out) noexcept {
+    const std::size_t body_bytes = sealed.size() - aead_tag_bytes;
+    gcm_context_data context;
+    std::array<std::byte, aead_tag_bytes> computed, tag;
+    sealed.copy_to(tag.data(), body_bytes, body_bytes + aead_tag_bytes);
+    if (sealed.is_one()) {
+      const auto body = sealed.first.first(body_bytes);
+      IMB_AES128_GCM_DEC(mgr, &expanded, &context, raw(out), pointer_of(body), body.size(), raw(nonce), pointer_of(aad),
+                         aad.size(), raw(computed.data()), aead_tag_bytes);
+    } else {
+      IMB_AES128_GCM_INIT(mgr, &expanded, &context, raw(nonce), pointer_of(aad), aad.size());
+      (void)sealed.each(0, body_bytes, [&](std::span<const std::byte> piece) {
+        IMB_AES128_GCM_DEC_UPDATE(mgr, &expanded, &context, raw(out), raw(piece.data()), piece.size());
+        out += piece.size();
+        return true;
+      });
+      IMB_AES128_GCM_DEC_FINALIZE(mgr, &expanded, &context, raw(computed.data()), aead_tag_bytes);
+    }
+    return CRYPTO_memcmp(computed.data(), tag.data(), aead_tag_bytes) == 0;
+  }
 #endif
 
   explicit Impl(AeadBackend chosen) : backend{chosen} {
@@ -149,35 +170,12 @@ void AeadKey::seal(std::span<const std::byte, aead_nonce_bytes> nonce, std::span
   ONEHOP_CHECK(is_sealed);
 }
 
-#if ONEHOP_HAS_IPSEC_MB
-bool AeadKey::open_ipsec_mb(const std::byte* nonce, std::span<const std::byte> aad, Pieces sealed, std::byte* out) noexcept {
-  const std::size_t body_bytes = sealed.size() - aead_tag_bytes;
-  gcm_context_data context;
-  std::array<std::byte, aead_tag_bytes> computed, tag;
-  sealed.copy_to(tag.data(), body_bytes, body_bytes + aead_tag_bytes);
-  if (sealed.is_one()) {
-    const auto body = sealed.first.first(body_bytes);
-    IMB_AES128_GCM_DEC(impl_->mgr, &impl_->expanded, &context, raw(out), pointer_of(body), body.size(), raw(nonce), pointer_of(aad),
-                       aad.size(), raw(computed.data()), aead_tag_bytes);
-  } else {
-    IMB_AES128_GCM_INIT(impl_->mgr, &impl_->expanded, &context, raw(nonce), pointer_of(aad), aad.size());
-    (void)sealed.each(0, body_bytes, [&](std::span<const std::byte> piece) {
-      IMB_AES128_GCM_DEC_UPDATE(impl_->mgr, &impl_->expanded, &context, raw(out), raw(piece.data()), piece.size());
-      out += piece.size();
-      return true;
-    });
-    IMB_AES128_GCM_DEC_FINALIZE(impl_->mgr, &impl_->expanded, &context, raw(computed.data()), aead_tag_bytes);
-  }
-  return CRYPTO_memcmp(computed.data(), tag.data(), aead_tag_bytes) == 0;
-}
-#endif
-
 bool AeadKey::open(std::span<const std::byte, aead_nonce_bytes> nonce, std::span<const std::byte> aad, Pieces sealed,
                    std::byte* out) noexcept {
   const std::size_t sealed_bytes = sealed.size();
   if (sealed_bytes < aead_tag_bytes) return false;
 #if ONEHOP_HAS_IPSEC_MB
-  if (impl_->backend == AeadBackend::ipsec_mb) return open_ipsec_mb(nonce.data(), aad, sealed, out);
+  if (impl_->backend == AeadBackend::ipsec_mb) return impl_->open_ipsec_mb(nonce.data(), aad, sealed, out);
 #endif
   if (sealed_bytes > static_cast<std::size_t>(std::numeric_limits<int>::max())) return false;
   // The tag is copied first: the control call takes a pointer to non-const.

@@ -55,7 +55,6 @@ class AeadKey {
 
  private:
   struct Impl;
-  [[nodiscard]] bool open_ipsec_mb(const std::byte* nonce, std::span<const std::byte> aad, Pieces sealed, std::byte* out) noexcept;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -236,7 +236,7 @@ void RingPort::deliver() noexcept {
 }
 
 std::uint32_t RingPort::pieces_of(std::size_t length) const noexcept {
-  return xdp::chunks_of(static_cast<std::uint32_t>(header_bytes + length), shape_.chunk_bytes);
+  return xdp::chunks_of(static_cast<std::uint32_t>(header_bytes + length), xdp::rx_frame_bytes_max(shape_.chunk_bytes));
 }
 
 void RingPort::put_frame(VirtualLink::FrameIndex frame) noexcept {
