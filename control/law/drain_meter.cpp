@@ -14,6 +14,8 @@ constexpr std::int64_t frozen_windows = 8;
 constexpr std::int64_t stall_quanta = 4;
 // A sample shorter than a window needs this many pieces, else one piece more or less is the sample.
 constexpr std::int64_t quanta_min = 2;
+// Two probes of the largest frame in use (MTU 9000) within a window; more, and a start waits for it.
+constexpr Bytes probes_max{18'000};
 }  // namespace
 
 BytesPerSecond DrainMeter::clamp_rate(BytesPerSecond rate) const noexcept {
@@ -124,6 +126,8 @@ void DrainMeter::update_drain(Bytes quantum) noexcept {
   if (!is_exact) {
     // A bound over a part of a window would let one late reading overstate; after a restart it is all there is.
     if (is_settled_ && !is_whole) return;
+    // The first estimate replaces a start rate, also by a lower one: a probe that went alone tells only when it was sent.
+    if (!has_drain_ && drained < std::min(quantum, probes_max)) return;
     if (!has_drain_ || rate > drain_) {
       drain_ = rate;
       is_stalled_ = false;  // it drains faster than thought: to go on decaying would hold the rate down

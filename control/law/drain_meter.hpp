@@ -7,7 +7,8 @@
 // A stretch between two readings measures the consumer *exactly* only if the buffer never ran empty in it. What stood in
 // the buffer at its beginning and has not all left at its end (drained < occupancy at the beginning) proves that;
 // equality does not, for then it ran empty at some moment.
-// Every other stretch is a lower bound: it may raise v, never lower it.
+// Every other stretch is a lower bound: it may raise v, never lower it. The first v of all takes more than probes that
+// went alone.
 //
 //   reading ─▶ [ ring ] ─▶ newest run of exact stretches, up to one window ─▶ v: EWMA
 //                      └─▶ else: newest window as a bound                  ─▶ v: raised at most

@@ -45,6 +45,18 @@ TEST_CASE("a queue that ran empty can raise the drain rate and never lowers it",
   CHECK(f.meter.drain() > link * Gain{1490});
 }
 
+TEST_CASE("probes that go alone measure nothing; the first flow does", "[control][law]") {
+  Feeder f;
+  for (int i = 0; i < 20; ++i) {
+    f.drained += Bytes{1400};  // one frame every 8 ms, always gone before the next reading
+    f.run(8, {}, Bytes{0});
+  }
+  CHECK_FALSE(f.meter.has_drain());
+  f.run(4, link, Bytes{0});
+  REQUIRE(f.meter.has_drain());
+  CHECK(f.meter.drain() > link * Gain{900});
+}
+
 TEST_CASE("draining exactly what stood there is no proof that the queue never ran empty", "[control][law]") {
   Feeder f;
   f.run(12, link, kib(600));
