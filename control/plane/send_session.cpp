@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "control/plane/connect.hpp"
+#include "control/plane/poll_pause.hpp"
 #include "control/plane/session_base.hpp"
 
 namespace onehop::plane {
@@ -197,7 +198,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
 
   Task<Result<void>> transfer() {
     set_phase(Phase::transferring);
-    started_at_ = Clock::now();
+    PollPause pause{limits_};
     bytes_total_ = bytes_done_ = 0;
     for (std::size_t i = 0; i < roots_.size(); ++i)
       if (accepted_.actions[i] != FileAction::skip) bytes_total_ += manifest_->files[i].size;
@@ -214,18 +215,9 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
       if (files_left_ == 0) break;
       if (channel_->end() != ChannelEnd::open) co_return ended("transfer files");
       if (bytes_done_ >= bytes_total_) channel_->nudge();  // our last digests and roots, until the FileDones come
-      co_await channel_->wait_activity(poll_pause());
+      co_await channel_->wait_activity(pause.next(Clock::now().time_since_epoch(), bytes_done_, bytes_total_));
     }
     co_return success();
-  }
-
-  /// poll_pause: each poll costs as much as 100 KB on the data path, and a late one at the end is added to the transfer's
-  /// time. So a quarter of what is left at the rate so far, within the limits.
-  [[nodiscard]] Nanos poll_pause() const noexcept {
-    if (bytes_done_ == 0 || bytes_done_ >= bytes_total_) return limits_.poll_short;
-    const double left = static_cast<double>(bytes_total_ - bytes_done_) / static_cast<double>(bytes_done_);
-    const auto pause = (Clock::now() - started_at_) * std::min(left, 1000.0) / 4;
-    return std::clamp(std::chrono::duration_cast<Nanos>(pause), limits_.poll_short, limits_.poll);
   }
 
   Result<void> take_events() {
@@ -317,7 +309,6 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
   std::optional<std::uint32_t> changed_file_;
   std::size_t files_left_ = 0;
   std::uint64_t bytes_total_ = 0, bytes_done_ = 0;  // to announce in all; announced
-  Clock::time_point started_at_{};
 };
 
 SendSession::SendSession(asio::io_context& io, SendOptions options, const PairingKey& key, SendHost& host)
