@@ -122,6 +122,18 @@ def test_options_of_a_configuration_file_count_and_the_command_line_wins(onehop)
         here.refused("send", "x", "--to", here.address, "--config", here.text("bad.toml", '[send]\ntarget = "over"\n'), words=("over",))
 
 
+def test_the_receiver_tells_the_digest_that_was_agreed(onehop):
+    with Loopback(onehop) as here:
+        for asked, own, length in (("sha256", "xxh3", 64), ("xxh3", "sha256", 32)):
+            receiver = here.receive("--digest", own)
+            sender = here.start("send", here.file(MB), "--to", here.address, "--json", "--digest", asked)
+            check(sender.code() == 0 and receiver.code() == 0, f"{asked}: {sender.text()} {receiver.text()}")
+            [sent], [came] = sender.events("file"), receiver.events("file")
+            check(len(sent["digest"]) == length and sent["digest_kind"] == asked, f"the sender's is {asked}: {sent}")
+            check(came == sent, f"the receiver's is the same: {came}")
+            check(receiver.end()["digest"] == asked, f"also at the end: {receiver.end()['digest']}")
+
+
 def test_law_parameters_of_a_configuration_file_count(onehop):
     def rates(sender):
         with open(sender.trace, encoding="utf-8") as file:

@@ -115,6 +115,7 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   facts_.frame_bytes = plan.has_fragments ? wire::datagram_bytes_max : plan.frame_body_max_bytes + wire::overhead_bytes;
   facts_.fragments = plan.has_fragments ? "on" : "off";
   facts_.aead = crypto::name(crypto::resolve(aead_backend(options_)));
+  facts_.digest = crypto::digest_name(plan.digest);  // the sender's choice, at both ends
   Limits limits;
   // On a link that DPDK owns whole, the kernel's interface is that of the control connection.
   const bool has_kernel_link = !dpdk_ || !dpdk_->interface().empty();
@@ -347,10 +348,10 @@ void Job::emit_interval(Instant now) {
 }
 
 void Job::on_file_done(const std::string& shown_name, std::uint64_t bytes, const Digest& root) {
-  const std::string digest = hex(root, options_.digest);
-  reporter_.event("file", {{"name", shown_name}, {"bytes", bytes}, {"digest_kind", options_.digest}, {"digest", digest}, {"verified", true}});
+  const std::string digest = hex(root, facts_.digest);
+  reporter_.event("file", {{"name", shown_name}, {"bytes", bytes}, {"digest_kind", facts_.digest}, {"digest", digest}, {"verified", true}});
   progress_.finish();
-  reporter_.say(fmt::format("{}  {}  {}:{}", shown_name, format_bytes(bytes), options_.digest, digest));
+  reporter_.say(fmt::format("{}  {}  {}:{}", shown_name, format_bytes(bytes), facts_.digest, digest));
 }
 
 void Job::end(const plane::SessionEnd& end, std::uint64_t bytes_total, std::uint64_t files_total) {
