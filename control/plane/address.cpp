@@ -5,6 +5,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -13,6 +14,14 @@ namespace onehop::plane {
 bool IpAddress::is_loopback() const noexcept {
   if (!is_v6) return bytes[0] == std::byte{127};
   return std::memcmp(bytes.data(), &in6addr_loopback, sizeof in6addr_loopback) == 0;
+}
+
+bool IpAddress::is_link_local() const noexcept {
+  return is_v6 && bytes[0] == std::byte{0xfe} && (bytes[1] & std::byte{0xc0}) == std::byte{0x80};
+}
+
+bool IpAddress::is_any() const noexcept {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
 std::string IpAddress::text() const {

@@ -130,6 +130,8 @@ Result<RouteInfo> read_route(NetlinkSocket& socket, const IpAddress& peer, int i
     return Error{ExitCode::peer_unreachable, "find the route to " + peer.text(),
                  done ? "the kernel named no interface" : done.error().cause,
                  "Check the address, and that the interface is up"};
+  // Else nothing can be bound to it: RFC 4007 section 6.
+  if (route.source.is_link_local()) route.source.scope_id = static_cast<std::uint32_t>(route.link.ifindex);
   return route;
 }
 

@@ -55,6 +55,20 @@ def test_ipv6_carries_a_file(onehop):
             world.transfer(world.file(5 * MB), io, io, address=f"[{ADDRESS_B6}]")
 
 
+def test_link_local_addresses_carry_a_file(onehop):
+    """All that two machines without any configuration have: Wi-Fi Direct, a cable. Each end names its own interface."""
+    for io_send, io_recv in (("udp", "udp"), ("afxdp", "afxdp"), ("udp", "afxdp")):
+        with World(onehop) as world:
+            [address] = [word.split("/")[0] for word in world.run_on("b", "ip", "-6", "-o", "address", "show", "dev", "vb", "scope", "link").split()
+                         if word.startswith("fe80:")]
+            path = world.file(5 * MB)
+            receiver = world.receive(io_recv, address=f"[{address}%vb]")
+            sender = world.send(path, io_send, address=f"[{address}%mv0]")
+            check(sender.code() == 0, f"{io_send} to {io_recv}: {sender.text()}")
+            check(receiver.code() == 0, f"{io_send} to {io_recv}: {receiver.text()}")
+            world.check_same(path)
+
+
 def test_background_frames_carry_lower_effort_and_others_do_not(onehop):
     """A packet socket on b counts the traffic classes of the frames to the data port; UDP receives, so it sees them all."""
     count = ("import socket,struct,sys\ns=socket.socket(socket.AF_PACKET,socket.SOCK_RAW,socket.htons(3))\ns.bind(('vb',0))\n"

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <tuple>
+
 #include "control/plane/path_follower.hpp"
 
 using namespace onehop;
@@ -49,4 +51,11 @@ TEST_CASE("addresses are parsed and written alike", "[control][plane]") {
   }
   for (const char* text : {"", "10.0.0", "10.0.0.1.2", "fe80::1%", "fe80::1%nosuch0", "example.org"})
     CHECK_FALSE(IpAddress::parse(text));
+  for (const auto& [text, is_any, is_link_local] : {std::tuple{"0.0.0.0", true, false}, {"::", true, false}, {"0.0.0.1", false, false},
+                                                    {"::1", false, false}, {"fe80::1", false, true}, {"febf::1", false, true},
+                                                    {"fec0::1", false, false}, {"254.128.0.1", false, false}}) {
+    CAPTURE(text);
+    CHECK(IpAddress::parse(text)->is_any() == is_any);
+    CHECK(IpAddress::parse(text)->is_link_local() == is_link_local);
+  }
 }
