@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // onehop recv: listens, shows how the other side reaches it, and takes sessions one after the other.
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
@@ -16,6 +14,7 @@
 #include "engine/file/sink.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/job.hpp"
+#include "tools/onehop/local_address.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/privilege.hpp"
 #include "tools/onehop/set_up.hpp"
@@ -24,25 +23,6 @@
 namespace onehop::tool {
 
 namespace {
-
-struct LocalAddress {
-  std::string interface;
-  plane::IpAddress address;
-};
-
-/// Addresses of interfaces that are up, loopback left out.
-std::vector<LocalAddress> local_addresses() {
-  std::vector<LocalAddress> found;
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return found;
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
-    const socklen_t length = entry->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    if (const auto endpoint = plane::Endpoint::from_sockaddr(entry->ifa_addr, length)) found.push_back({entry->ifa_name, endpoint->address});
-  }
-  ::freeifaddrs(list);
-  return found;
-}
 
 file::OnExist on_exist_of(const RecvOptions& options) {
   if (options.on_exist == "resume") return file::OnExist::resume;
@@ -205,8 +185,8 @@ Result<std::string> open_port_early(const RecvOptions& options, const Endpoint& 
   std::vector<LocalAddress> candidates;
   for (const LocalAddress& local : local_addresses()) {
     if (!wanted.empty() && local.interface != wanted) continue;
-    if (!listen.host.empty() && plane::IpAddress::parse(listen.host) != local.address) continue;
-    if (listen.host.empty() && local.address.is_v6) continue;  // one address is bound now; IPv4 unless asked otherwise
+    if (!listens_on_all(listen) && plane::IpAddress::parse(listen.host) != local.address) continue;
+    if (listens_on_all(listen) && local.address.is_v6) continue;  // one address is bound now; IPv4 unless asked otherwise
     candidates.push_back(local);
   }
   if (candidates.size() != 1)
@@ -217,18 +197,19 @@ Result<std::string> open_port_early(const RecvOptions& options, const Endpoint& 
   return candidates.front().interface;
 }
 
-Result<plane::PairingCode> code_of(const RecvOptions& options, Reporter& reporter, const Endpoint& listen) {
+/// code_of also tells a code that it made, with the command for the other machine. `interface`: the only way in; empty: any.
+Result<plane::PairingCode> code_of(const RecvOptions& options, Reporter& reporter, const Endpoint& listen, const std::string& interface) {
   const bool is_given = !options.common.code_file.empty() || std::getenv("ONEHOP_CODE") != nullptr;
   if (is_given) return plane::read_code({.file = options.common.code_file, .is_prompt_allowed = false});
   ONEHOP_TRY(code, plane::make_code());
-  std::string host = listen.host;
-  if (host.empty())
-    for (const LocalAddress& local : local_addresses())
-      if (host.empty() || !local.address.is_v6) host = local.address.text();
-  const std::string where = (host.find(':') != std::string::npos ? "[" + host + "]" : host.empty() ? "THIS-HOST" : host) +
-                            (listen.port == default_port ? "" : fmt::format(":{}", listen.port));
+  const auto ways = reachable(local_addresses(), listen, interface.empty() ? options.common.interface : interface);
+  const std::string where = ways.empty() ? "THIS-HOST" : to_text(ways.front().address, listen.port);
   // Shown even when quiet: without it nobody can connect.
   fmt::print(stderr, "On the other machine:\n\n  ONEHOP_CODE={} onehop send FILE --to {}\n\n", code.text(), where);
+  if (where.find("%IF") != std::string::npos) fmt::print(stderr, "IF: the other machine's interface, as `ip link` there has it\n");
+  if (ways.size() > 1) fmt::print(stderr, "That leads to {}; another way in:\n", ways.front().interface);
+  for (std::size_t i = 1; i < ways.size(); ++i)
+    fmt::print(stderr, "  --to {:<24} {}\n", to_text(ways[i].address, listen.port), ways[i].interface);
   reporter.event("code", {{"code", code.text()}});
   return code;
 }
@@ -248,7 +229,7 @@ Result<ExitCode> run(const RecvOptions& options, Reporter& reporter) {
   boost::asio::io_context io;
   Job job{io, options.common, reporter, "recv"};
   ONEHOP_TRY(interface, open_port_early(options, listen, job));
-  ONEHOP_TRY(code, code_of(options, reporter, listen));
+  ONEHOP_TRY(code, code_of(options, reporter, listen, interface));
   ONEHOP_TRY(key, plane::stretch(code));
 
   plane::RecvOptions server_options;
