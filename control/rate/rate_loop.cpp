@@ -116,10 +116,13 @@ RateGrant RateLoop::hold_when_silent(const law::LinkSample& sample, RateGrant gr
 }
 
 RateGrant RateLoop::apply_caps(const law::LinkSample& sample, RateGrant grant) noexcept {
-  const BytesPerSecond cap = sample.limits.rate_max;
+  // A peer may lower the rate, and not stop us by it: for that there is credit.
+  const BytesPerSecond own = sample.limits.rate_max, offer = sample.path.rate_offer;
+  const bool is_offer = offer > BytesPerSecond{0} && (own <= BytesPerSecond{0} || offer < own);
+  const BytesPerSecond cap = is_offer ? std::max(offer, rate_min) : own;
   if (cap <= BytesPerSecond{0} || grant.rate <= cap) return grant;
   grant.rate = cap;
-  grant.is_rate_final = true;
+  grant.is_rate_final = !is_offer;  // the peer's next report may take it back
   const Bytes least = sample.path.wire_per_frame * 4;
   grant.backlog_max = std::min(grant.backlog_max, std::max(cap * cap_backlog, least));
   if (bottleneck_ != Bottleneck::source) bottleneck_ = Bottleneck::cap;

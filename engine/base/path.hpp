@@ -36,7 +36,7 @@ struct PathReport {
   Bytes offered{};                      ///< file bytes that could be sent now (blocks read, not yet sent)
   Bytes payload_per_frame{};            ///< file bytes in a full frame
   Bytes wire_per_frame{};               ///< wire bytes (L2) of a full frame
-  BytesPerSecond rate_offer{};          ///< the peer's offer; 0: none
+  BytesPerSecond rate_offer{};          ///< what the peer takes at most, in wire bytes; 0: it set no bound
   bool is_credit_limited = false;       ///< the peer's credit, not the grant, held new data back last turn
   DataPathCounters counters;
 };
@@ -50,7 +50,6 @@ struct RateGrant {
   Nanos look_interval{0};         ///< while data waits the core looks at its queue at least this often; 0: as it wishes
   bool is_rate_final = false;     ///< a user's limit, which no later grant exceeds: the core need not look out for a higher one
   std::uint64_t nack_request_id = 0; ///< a change asks the peer for its missing ranges at once
-  BytesPerSecond rate_offer{};    ///< on the receiving side: carried into the next feedback frame
 };
 
 /// Bottleneck: the buffer whose term was the smallest in the last tick.

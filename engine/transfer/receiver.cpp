@@ -352,7 +352,7 @@ bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
   feedback.kernel_drops_total = s.rx_ring.refused_total;
   feedback.ce_packets_total = s.totals.ce_packets;
   feedback.missing_packets_total = s.gaps.missing_total();
-  feedback.rate_offer_bytes_per_s = 0;
+  feedback.rate_offer_bytes_per_s = static_cast<std::uint64_t>(s.params.rate_offer.count);
   return true;
 }
 

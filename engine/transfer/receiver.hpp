@@ -37,6 +37,7 @@ struct ReceiverParams {
   std::size_t body_bytes_max = 0;
   std::span<const std::uint64_t> file_sizes;  ///< by manifest index; outlives the Receiver
   std::size_t gap_ranges_max = 4096;          ///< missing ranges remembered; beyond it the oldest report covers less
+  BytesPerSecond rate_offer{};                ///< told to the sender: what this end takes at most, in wire bytes; 0: no bound
   bool is_repair_lazy = false;                ///< as agreed with the peer: counters, and a list per window (list_timing.hpp)
 };
 

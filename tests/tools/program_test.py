@@ -185,6 +185,24 @@ def test_a_law_is_chosen_by_name_and_says_once_what_it_lacks(onehop):
         here.refused("send", "x", "--to", here.address, "--law", "wdtcp:real", words=("wdtcp:paper",))
 
 
+def test_the_receiver_bounds_the_rate_as_well(onehop):
+    with Loopback(onehop) as here:
+        receiver, trace = here.receive("--max-rate", "80Mbit"), here.work / "trace.csv"
+        # 4 MB at 80 Mbit/s are 0.4 s: the last row is long after the first report.
+        sender = here.start("send", here.file(4 * MB), "--to", here.address, "--json", "--law", "fixed:400Mbit", "--trace", trace)
+        check(sender.code() == 0 and receiver.code() == 0, f"{sender.text()} {receiver.text()}")
+        with open(trace, encoding="utf-8") as file:
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        check(0 < int(rows[-1]["rate_bytes_per_s"]) <= 10e6, f"80 Mbit/s at most: {rows[-1]['rate_bytes_per_s']}")
+
+
+def test_the_mode_of_afxdp_is_refused_without_it(onehop):
+    with Loopback(onehop) as here:
+        for command in (("send", here.file(1), "--to", here.address), ("recv", "--listen", here.address)):
+            for io in ((), ("--io", "auto"), ("--io", "udp")):
+                here.refused_at_once(*command, *io, "--xdp-mode", "skb", words=("--xdp-mode skb", "--io afxdp"))
+
+
 def test_repair_is_agreed_on_by_both_ends(onehop):
     with Loopback(onehop) as here:
         for asked, allowed, agreed in (((), (), "eager"), (("lazy",), (), "lazy"), (("lazy",), ("lazy",), "lazy"),

@@ -40,6 +40,7 @@ Result<plane::EngineRings> Job::start_receiving(const plane::DataPlan& plan, std
   config.receiver.block_slots = file::receiver_slots;
   config.receiver.body_bytes_max = config.frame_bytes - wire::overhead_bytes;
   config.receiver.is_repair_lazy = plan.is_repair_lazy;
+  config.receiver.rate_offer = links_->limits.load().rate_max;
   config.receiver.file_sizes = file_sizes_;
   auto engine = port_->make_receiver(keys_of(plan, false), config, links_->for_engine());
   (void)links_->commands.push({.kind = CommandKind::path_update, .path = plan.path});

@@ -89,6 +89,10 @@ CLI::App* add_recv_command(CLI::App& app, RecvOptions& recv) {
   command->add_option("--on-exist", recv.on_exist, "what to do about a name that exists")
       ->check(CLI::IsMember({"ask", "resume", "skip", "rename", "overwrite"}))->capture_default_str();
   add_common_options(*command, recv.common);
+  for (const char* name : {"--law", "--target", "--bounds", "--qcut", "--digest", "--key-interval"}) {
+    CLI::Option* option = command->get_option(name);
+    option->description(option->get_description() + "; the sender's counts");
+  }
   command->footer(std::string{"Example: onehop recv --dir Downloads"} + config_footer);
   command->fallthrough();
   return command;

@@ -16,7 +16,7 @@ void add_common_options(CLI::App& app, CommonOptions& o) {
   app.add_option("--code-file", o.code_file, "file that holds the code ('-' for standard input; else ONEHOP_CODE, else a prompt)")->type_name("FILE");
   CLI::OptionDefaults& defaults = *app.option_defaults();
   defaults.group("Rate");
-  app.add_option("--max-rate", o.rate_max, "never send faster than this (600Mbit, 1.5Gbit)")->type_name("RATE");
+  app.add_option("--max-rate", o.rate_max, "never faster than this, at either end (600Mbit, 1.5Gbit)")->type_name("RATE");
   app.add_option("--priority", o.priority, "background yields to other traffic (SO_PRIORITY, DSCP CS1)")
       ->check(CLI::IsMember({"background", "normal"}))->capture_default_str();
   app.add_option("--law", o.law, "rate law: " + std::string{law::law_words})->type_name("LAW")->capture_default_str();
@@ -30,7 +30,7 @@ void add_common_options(CLI::App& app, CommonOptions& o) {
   defaults.group("Link");
   app.add_option("--io", o.io, "how frames reach the link; a named one never falls back")
       ->check(CLI::IsMember({"auto", "udp", "afxdp", "dpdk"}))->capture_default_str();
-  app.add_option("--xdp-mode", o.xdp_mode, "AF_XDP mode; a named one never falls back")
+  app.add_option("--xdp-mode", o.xdp_mode, "AF_XDP mode, with --io afxdp; a named one never falls back")
       ->check(CLI::IsMember({"auto", "zero-copy", "copy", "skb"}))->capture_default_str();
   app.add_option("--eal", o.eal, "arguments of DPDK's EAL in one string, for --io dpdk (\"--vdev=net_memif0,role=client\")")->type_name("ARGS");
   app.add_option("--iface", o.interface, "network interface to use (default: the route to the peer)")->type_name("IF");

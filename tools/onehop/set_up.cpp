@@ -15,6 +15,8 @@ Result<void> check_options(const CommonOptions& options) {
   if (!options.law_params_of.empty() && !law::uses_params(options.law, options.has_qcut, options.law_params_of))
     return Error{ExitCode::usage, "use the law parameters of --config with --law " + options.law,
                  "they are for " + options.law_params_of, "Leave out the parameter file, or take the law that it is for"};
+  if (options.xdp_mode != "auto" && options.io != "afxdp")
+    return Error{ExitCode::usage, "use --xdp-mode " + options.xdp_mode, "--io " + options.io + " may have no AF_XDP to use it with", "Add --io afxdp"};
   if (!options.rate_max.empty()) {
     ONEHOP_TRYV(parse_rate(options.rate_max));
   }
