@@ -56,7 +56,8 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     ONEHOP_CO_TRYV(file::validate(*manifest_));
     ONEHOP_CO_TRY(channel_taken, co_await connect_and_authenticate(io_, tls_.value(), options_, host_, connect_state_));
     channel_ = std::move(channel_taken);
-    peer_name_ = options_.host + " (" + channel_->peer().address.text() + ")";
+    const std::string address = channel_->peer().address.text();
+    if (address != options_.host) peer_name_ += " (" + address + ")";  // a name, of which there may be several addresses
     channel_->start();
     const std::string alpn = channel_->alpn();
     ONEHOP_CO_TRY(welcome, co_await expect<Welcome>(limits_.step, "greet the peer"));

@@ -110,6 +110,30 @@ def test_an_interrupt_tells_what_there_is_to_keep(onehop):
         check(sender.code() == 7, f"and so does the sender, not with {sender.process.returncode}: {sender.text()}")
 
 
+def test_what_was_verified_before_a_failure_counts_at_both_ends(onehop):
+    with Loopback(onehop) as here:
+        small, receiver = here.work / "small.bin", here.receive()
+        small.write_bytes(os.urandom(300_000))
+        # The 8 MB take four seconds from when the small file is done.
+        sender = here.start("send", small, here.file(8 * MB), "--to", here.address, "--json", "--law", "fixed:16M")
+        sender.wait_for(lambda: sender.events("file"), "the small file is verified")
+        sender.process.send_signal(signal.SIGINT)
+        check(sender.code() == 7 and receiver.code() == 7, f"{sender.text()} {receiver.text()}")
+        for role, end in (("send", sender.end()), ("recv", receiver.end())):
+            check((end["files_total"], end["bytes_total"], end["hash_ok"]) == (1, 300_000, False), f"{role}: {end['files_total']}, {end['bytes_total']}")
+
+
+def test_a_wrong_command_line_is_an_event_as_well(onehop):
+    with Loopback(onehop) as here:
+        for command in (("send", "x", "--to", here.address, "--io", "pigeon", "--json"), ("recv", "--json", "--bogus"), ("send", "--json"),
+                        ("send", "x", "--to", here.address, "--law", "vegas", "--json")):
+            end = here.refused(*command)
+            [event] = end.events("error")
+            check(event["exit_code"] == 2 and all(event[key] for key in ("attempt", "cause", "hint")), f"{command}: {event}")
+            check(event["cause"] in end.text() and end.text().startswith(f"onehop {command[0]}: "), f"and text: {end.text()}")
+        check(not here.refused("recv", "--bogus").events(), "no event where none was asked for")
+
+
 def test_options_of_a_configuration_file_count_and_the_command_line_wins(onehop):
     with Loopback(onehop) as here:
         config = here.text("options.toml", '[send]\nlaw = "fixed:400Mbit"\ndigest = "sha256"\n[recv]\ndigest = "xxh3"\n')

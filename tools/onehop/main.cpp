@@ -2,11 +2,13 @@
 // onehop: one binary, one file per command. This file reads the command line and nothing else.
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,6 +20,7 @@
 #include "tools/onehop/help.hpp"
 #include "tools/onehop/privilege.hpp"
 #include "tools/onehop/refusal.hpp"
+#include "tools/onehop/report.hpp"
 #include "tools/plot/figure.hpp"
 #if ONEHOP_HAS_STRESS
 #include "tools/stress/stress_command.hpp"
@@ -106,8 +109,16 @@ CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& doctor) {
   return command;
 }
 
-int refuse(const CLI::App& app, const Error& error) {
-  std::fprintf(stderr, "%s: %s\n", words_of(app).c_str(), error.message().c_str());
+/// refuse tells it as the command itself would: where the parser gave up before --json, the words still have it.
+int refuse(const CLI::App& app, const Error& error, std::span<char* const> words) {
+  const std::string command = words_of(app);
+  if (command == "onehop send" || command == "onehop recv") {
+    CommonOptions options;
+    options.is_json = std::ranges::any_of(words, [](std::string_view word) { return word == "--json"; });
+    Reporter{options, command.substr(sizeof "onehop")}.error(error);
+  } else {
+    std::fprintf(stderr, "%s: %s\n", command.c_str(), error.message().c_str());
+  }
   return static_cast<int>(error.code);
 }
 
@@ -139,6 +150,7 @@ CLI::App* add_plot_command(CLI::App& app, PlotOptions& plot) {
 
 int run_program(int argc, char** argv) {
   remember_command_line(argc, argv);
+  const std::span<char* const> words{argv, static_cast<std::size_t>(argc)};
   CLI::App app{"onehop moves files between two machines that are one hop apart, at the line rate of that hop.", "onehop"};
   app.formatter(std::make_shared<Help>());
   app.set_help_flag("-h,--help", "print this help and exit");
@@ -184,9 +196,9 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::Success& asked_for_help) {
     return app.exit(asked_for_help);
   } catch (const CLI::ParseError& error) {
-    return refuse(app, refusal_of(app, error));
+    return refuse(app, refusal_of(app, error), words);
   }
-  if (const auto error = take_law_params(*config, app, {&send.common, &recv.common})) return refuse(app, *error);
+  if (const auto error = take_law_params(*config, app, {&send.common, &recv.common})) return refuse(app, *error, words);
   if (is_version) return static_cast<int>(version_command(is_verbose));
   hide_secrets();
   if (send_app->parsed()) return static_cast<int>(send_command(std::move(send)));

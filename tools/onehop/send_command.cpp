@@ -216,7 +216,7 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
     job.end_watch();
   });
   io.run();
-  job.end(end, end.code == ExitCode::done ? host.bytes_done() : 0, end.code == ExitCode::done ? host.files_done() : 0);
+  job.end(end, host.bytes_done(), host.files_done());
   return end;
 }
 
