@@ -67,10 +67,14 @@ Result<void> Job::open_dpdk(const std::optional<sockaddr_storage>& local) {
 
 Result<void> Job::open_port(const std::string& interface, const plane::IpAddress& local, std::uint16_t port, bool has_fragments) {
   if (port_ && port_address_ == local && has_fragments_ == has_fragments) return success();
-  port_.reset();
   if (has_fragments) {
     ONEHOP_TRYV(OpenPort::check_fragments(options_));
   }
+  if (port_ && is_port_last_ && options_.io == "afxdp")
+    return Error{ExitCode::privilege_missing, "use --io afxdp on " + local.text(),
+                 "it was opened on " + port_address_->text() + " before root's privileges were given up",
+                 "Send to " + port_address_->text() + ", or start the receiver with --listen " + local.text()};
+  port_.reset();
   sockaddr_storage address{};
   (void)plane::Endpoint{local, port}.to_sockaddr(address);
   ONEHOP_TRYV(open_dpdk(address));

@@ -51,6 +51,8 @@ class Job {
   /// open_port opens the data port for the way to or from `local`; a second call for the same keeps the port.
   [[nodiscard]] Result<void> open_port(const std::string& interface, const plane::IpAddress& local, std::uint16_t port,
                                        bool has_fragments);
+  /// keep_port: the privileges are gone, so a port that is closed now could not be opened again.
+  void keep_port() noexcept { is_port_last_ = true; }
   /// opened describes the port to the peer.
   [[nodiscard]] Result<plane::DataOpened> opened(const plane::RouteInfo& route) const;
 
@@ -123,6 +125,7 @@ class Job {
   std::optional<OpenPort> port_;
   std::optional<plane::IpAddress> port_address_;
   bool has_fragments_ = false;  // as the port was opened
+  bool is_port_last_ = false;
   std::unique_ptr<law::Controller> law_;
   std::unique_ptr<rate::RateLoop> rate_;
   std::unique_ptr<rate::RateThread> rate_thread_;  // sending only: the receiving end has no rate to set, this thread counts

@@ -97,7 +97,8 @@ class RecvJob final : public plane::RecvHost {
     ONEHOP_TRY(route, plane::find_route(peer, options_.common.interface));
     const std::string& interface = fixed_interface_.empty() ? route.link.name : fixed_interface_;
     ONEHOP_TRYV(job_.open_port(interface, route.source, listen_port_, offer_->has_fragments));
-    ONEHOP_TRYV(become_sudo_user());
+    ONEHOP_TRY(has_become, become_sudo_user());
+    if (has_become) job_.keep_port();
     job_.let_watch();
     return success();
   }
