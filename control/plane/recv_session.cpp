@@ -168,7 +168,7 @@ Task<Result<void>> RecvSession::consider() {
       co_return violation("the peer sent a message out of turn", step);
     }
     if (channel_->end() != ChannelEnd::open) co_return ended(step);
-    if (Clock::now() >= deadline) co_return Error{ExitCode::timed_out, step, "nobody decided in time", ""};
+    if (Clock::now() >= deadline) co_return Error{ExitCode::timed_out, step, "nobody decided in time", "Send again; --on-exist answers without a person"};
     co_await channel_->wait_activity(deadline - Clock::now());
   }
   if (!**answer_) {

@@ -42,7 +42,13 @@ Error file_error(const BlockRef& block, const file::Manifest& manifest) {
     case FileFailure::protocol: error.code = ExitCode::internal_error; return error;
     default: break;
   }
-  if (block.failure == FileFailure::source_changed) error.hint = "Wait until nothing writes to it, then send it again";
+  switch (block.failure) {
+    case FileFailure::source_changed: error.hint = "Wait until nothing writes to it, then send it again"; break;
+    case FileFailure::source_vanished: error.hint = "Put it back, or send the others without it"; break;
+    case FileFailure::exists: error.hint = "It came up meanwhile: move it away, or choose --on-exist, then run the same command again"; break;
+    case FileFailure::read_error: error.hint = "Look at the disk that it is on, then run the same command again"; break;
+    default: error.hint = "What arrived was kept: look at the disk there, then run the same command again"; break;
+  }
   if (block.status != 0) error.cause += ": " + errno_text(block.status);
   if (block.status == ENOSPC || block.status == EDQUOT)
     error.hint = "Free space there, then run the same command with --on-exist resume";
@@ -145,7 +151,7 @@ Task<Result<Message>> SessionBase::receive(Nanos limit, std::string step) {
     if (channel_->end() != ChannelEnd::open) co_return ended(step);
     const auto now = Clock::now();
     if (now >= deadline)
-      co_return Error{ExitCode::timed_out, step, peer_name_ + " did not answer in time", ""};
+      co_return Error{ExitCode::timed_out, step, peer_name_ + " did not answer in time", "Look at the link and at the other machine"};
     co_await channel_->wait_activity(deadline - now);
   }
 }
