@@ -70,10 +70,20 @@ def test_the_table_fits_a_terminal(onehop):
 def test_wrong_words_end_with_2(onehop):
     for words in (["bench"], ["bench", "nothing"], ["bench", "aead", "--frame-size", "10"], ["bench", "law", "--law", "nobody"],
                   ["bench", "digest", "--baseline", "md5"], ["bench", "aead", "-P", "2"], ["bench", "loop", "--io", "tcp"],
-                  ["bench", "loop", "--source", "file"], ["bench", "port", "-u"], ["bench", "loop", "--profile", "no-such-link"]):
+                  ["bench", "loop", "--source", "file"], ["bench", "port", "-u"], ["bench", "loop", "--profile", "no-such-link"],
+                  ["bench", "loop", "-t", "1", "-n", "1M"], ["bench", "loop", "-A", "0,999"], ["bench", "port", "-A", "4096"],
+                  ["bench", "loop", "--law", "nobody"], ["bench", "loop", "--eal", "--vdev=net_memif0"], ["bench", "loop", "--frame-size", "100"],
+                  ["bench", "port", "--frame-size", "44"]):
         done = subprocess.run([str(onehop), *words], capture_output=True, text=True, timeout=PATIENCE)
         check(done.returncode == 2, f"{words} ends with 2, not {done.returncode}: {done.stderr}")
         check(done.stderr.strip() != "", f"{words} says why")
+
+
+def test_what_is_wrong_is_told_with_a_remedy_and_before_a_lab_is_made(onehop):
+    for words, said in ((("-A", "0,999"), "taskset"), (("--law", "nobody"), "wdtcp"), (("--eal", "--vdev=net_memif0"), "--io"),
+                        (("--frame-size", "100"), "larger ones"), (("-t", "1", "-n", "1M"), "Leave one of them out")):
+        done = bench(onehop, "loop", *words, code=2)
+        check(said in done.stderr and "measure" not in done.stderr, f"{words}: {done.stderr}")
 
 
 def test_two_hosts_each_tell_their_end(onehop):

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tools/onehop/bench/options.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <charconv>
 
+#include "control/law/make_law.hpp"
 #include "engine/base/rate_text.hpp"
 #include "engine/crypto/aead.hpp"
+#include "engine/wire/frame.hpp"
 
 namespace onehop::bench {
 
@@ -78,7 +82,7 @@ void add_run(CLI::App& command, BenchOptions& o) {
     command.add_option("--eal", o.eal, "arguments for DPDK, with --io dpdk; {iface}, {role} (client, server) and {socket} stand for what each end has")->type_name("ARGS");
     command.add_option("--profile", o.profile, "lab link (a file of configs/lab)")->type_name("NAME")->capture_default_str();
     command.add_option("--mtu", o.mtu_bytes, "MTU of the lab link (default: as the profile has it)")->check(CLI::Range(576, 65535));
-    command.add_option("-n,--bytes", o.amount, "bytes per run in place of a time (512M, 2G)")->type_name("BYTES");
+    command.add_option("-n,--bytes", o.amount, "bytes per run in place of a time (512M, 2G)")->type_name("BYTES")->excludes("--time");
     command.add_option("-O,--omit", o.omit_seconds, "seconds left out at the start of each run")->check(CLI::Range(0.0, seconds_max));
     command.add_option("-i,--interval", o.interval_seconds, "seconds between reports within a run; 0: none")->check(CLI::Range(0.0, seconds_max));
     command.add_option("-P,--parallel", o.parallel, "sessions side by side (udp)")->check(CLI::Range(1, parallel_max));
@@ -106,7 +110,7 @@ void add_run(CLI::App& command, BenchOptions& o) {
 
 void add_report(CLI::App& command, BenchOptions& o) {
   command.add_option("-r,--rounds", o.rounds, "repetitions; the points of a sweep take turns")->check(CLI::Range(1, rounds_max))->capture_default_str();
-  const std::string programs = o.part == Part::loop ? "iperf3-tcp, iperf3-udp, quinn, s2n-quic, or " : has_link(o.part) ? "iperf3-tcp, iperf3-udp, or " : "";
+  const std::string programs = o.part == Part::loop ? "iperf3-tcp, iperf3-udp, quinn, s2n-quic, or " : o.part == Part::port ? "iperf3-tcp, iperf3-udp, or " : "";
   command.add_option("--baseline", o.baseline, "what ratios are to: " + programs + "a point's name")->type_name("NAME");
   command.add_flag("--json,--json-stream", o.is_json, "events as JSON lines on standard output");
   command.add_flag("-J", o.is_document, "one JSON document on standard output");
@@ -129,6 +133,12 @@ Result<void> check_affinity(BenchOptions& o) {
     if (text.front() != ',' || text.size() == 1) return bad("it is not one or two CPU numbers");
     text.remove_prefix(1);
   }
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return errno_error(ExitCode::internal_error, "read the CPUs this process may use");
+  for (const std::optional<int>& cpu : {o.sender_cpu, o.receiver_cpu})
+    if (cpu && (*cpu >= CPU_SETSIZE || !CPU_ISSET(static_cast<unsigned>(*cpu), &allowed)))
+      return Error{ExitCode::usage, "take -A " + o.affinity, "this process may not run on CPU " + std::to_string(*cpu), "Choose one that 'taskset -cp $$' lists"};
   return success();
 }
 
@@ -152,6 +162,17 @@ Result<void> check_quic(const BenchOptions& o) {
   if (o.parallel == 1 && !o.is_both_ways && !is_paced) return success();
   return Error{ExitCode::usage, "bench loop --baseline " + o.baseline + " with -P, --bidir or --rate", "its program sends one stream one way, as fast as it can",
                "Leave them out, or take --baseline iperf3-tcp"};
+}
+
+/// A session's frames are at least those that `onehop send --frame-size` takes, a flood's carry at least their seal.
+Result<void> check_frames(const BenchOptions& o) {
+  constexpr std::size_t session_bytes_min = 512;
+  const std::size_t least = is_session(o.part) ? session_bytes_min : o.part == Part::port ? wire::overhead_bytes + 1 : 1;
+  for (const std::size_t bytes : o.frame_bytes)
+    if (bytes != 0 && bytes < least)
+      return Error{ExitCode::usage, "take frames of " + std::to_string(bytes) + " bytes (--frame-size)",
+                   "bench " + std::string{name_of(o.part)} + " takes " + std::to_string(least) + " or more", "Take larger ones, or 0 for what the MTU allows"};
+  return success();
 }
 
 Result<void> check_loop(const BenchOptions& o) {
@@ -234,6 +255,11 @@ Result<void> check_options(BenchOptions& o) {
   ONEHOP_TRYV(check_affinity(o));
   for (const std::string& rate : o.rate)
     if (rate != "flood") { ONEHOP_TRYV(parse_rate(rate)); }
+  if (o.part == Part::loop || o.part == Part::law)
+    for (const std::string& law : o.law) { ONEHOP_TRYV(law::make_law({.spec = law})); }
+  if (!o.eal.empty() && !std::ranges::any_of(o.io, [](const std::string& io) { return io == "dpdk"; }))
+    return Error{ExitCode::usage, "bench --eal", "it is for --io dpdk", "Add dpdk to --io, or leave --eal out"};
+  ONEHOP_TRYV(check_frames(o));
   const bool is_crowded = o.parallel > 1 || o.is_both_ways;
   for (const std::string& io : o.io) {
     ONEHOP_TRY(choice, parse_io(io));

@@ -109,11 +109,14 @@ std::string table(const std::vector<std::string>& head, const std::vector<std::v
   std::size_t others = 0;
   for (std::size_t i = 1; i < widths.size(); ++i) others += widths[i] + 2;
   const std::size_t room = table_columns > others + first_column_min ? table_columns - others : first_column_min;
-  widths[0] = std::min(widths[0], room);
+  // A sweep's points differ in the ends of their names: where one does not fit, each name has a line to itself.
+  const bool is_tall = widths[0] > room;
+  widths[0] = is_tall ? head[0].size() : widths[0];
   std::string text;
   const auto add = [&](const std::vector<std::string>& row) {
-    const std::string& name = row[0];
-    std::string line = name.size() > widths[0] ? name.substr(0, widths[0] - 1) + "~" : name;
+    const bool is_head = &row == &head;
+    if (is_tall && !is_head) text += cut(row[0]);
+    std::string line = is_tall && !is_head ? std::string{} : row[0];
     line.resize(widths[0], ' ');
     for (std::size_t i = 1; i < row.size(); ++i) line += fmt::format("  {:>{}}", row[i], widths[i]);
     text += cut(std::move(line));

@@ -13,8 +13,8 @@ namespace onehop::bench {
 
 inline constexpr std::size_t table_columns = 80;
 
-/// table aligns rows under the head: the first column to the left and cut where the line would get too long, the others to
-/// the right. Each line ends in a newline.
+/// table aligns rows under the head: the first column to the left, the others to the right. Where a name would make a line
+/// too long, each row's name stands on a line of its own above its figures. Each line ends in a newline.
 [[nodiscard]] std::string table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows);
 
 /// overview is one row per point, with ratios to `base` (an index, or none).
