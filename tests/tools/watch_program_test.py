@@ -98,6 +98,7 @@ def test_watch_once_tells_the_state_of_both_ends(onehop):
         app = state["buffers"][2]
         check(app["capacity_bytes"] > 0 and 0 <= app["occupancy_bytes"] <= app["capacity_bytes"], f"within its capacity: {app}")
         check(here.told(receiver)["rate_bps"] is None, "the receiving end grants nothing")
+        check(here.told(receiver)["buffers"][0]["drain_bps"] == 0, "and knows no rate of its queue of answers")
         done = here.watch()
         check(done.returncode == 2 and f"onehop watch {sender.process.pid}" in done.stderr, f"of several one is to be chosen: {done.stderr}")
         secret = json.dumps(lines) + done.stderr

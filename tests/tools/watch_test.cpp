@@ -93,6 +93,15 @@ TEST_CASE("a line that is not as promised is refused by name, and control charac
   CHECK(shown == "w?[2J???");
 }
 
+TEST_CASE("what nobody has told is not shown as nothing", "[tools][watch]") {
+  Telemetry t = sample_telemetry();
+  t.buffers[1] = {.scope = "none"};
+  const std::string text = picture(t, {.columns = 80, .rows = 0, .is_utf8 = false, .has_color = false});
+  CHECK_THAT(text, Catch::Contains("not known\n[" + std::string(78, ' ') + "]\nheld: not known\n"));
+  t.buffers[1].scope = "own_ring";
+  CHECK_THAT(picture(t, {.columns = 80, .rows = 0, .is_utf8 = false, .has_color = false}), Catch::Contains("held 0 B\n"));
+}
+
 TEST_CASE("the picture fits 80 x 24 and every other terminal, whatever is told", "[tools][watch]") {
   for (std::uint64_t seed = 0; seed <= 300; ++seed) {
     CAPTURE(seed);

@@ -26,9 +26,12 @@ std::string bytes(Bytes b) { return format_bytes(static_cast<std::uint64_t>(std:
 /// has_crossed: below the one end the link may run dry, above the other the buffer overflow, and the ends leave nothing between them.
 bool has_crossed(const BufferView& b) { return b.under && b.over && *b.under > *b.over; }
 
+/// is_untold: nobody has said yet what it holds, which is not the same as nothing.
+bool is_untold(const BufferView& b) { return b.scope == "none" && !b.under && !b.over; }
+
 /// state_of puts a buffer's place in its safe range into words.
 Span state_of(const BufferView& b) {
-  if (b.scope == "none") return {"cannot be read", Style::faint};
+  if (is_untold(b)) return {"not known", Style::faint};
   if (!b.under && !b.over) return {b.occupancy > Bytes{0} ? "holds data" : "empty", Style::faint};
   if (has_crossed(b)) return {"too small for a safe range", Style::low};
   if (b.over && b.occupancy > *b.over) return {"above its safe range", Style::high};
@@ -115,14 +118,14 @@ void add_buffer(const Telemetry& t, std::size_t i, const ScreenOptions& o, std::
   if (b.drain > BytesPerSecond{0}) name.push_back({"  out " + format_rate(b.drain), Style::faint});
   out.push_back(justify(std::move(name), std::move(right), o.columns, keep_bar + 1));
   const Bytes scale = scale_of(b);
-  const std::string end = "] " + bytes(scale);
+  const std::string end = is_untold(b) ? "]" : "] " + bytes(scale);
   std::vector<Span> spans{{"["}};
   const std::size_t width = o.columns > end.size() + 9 ? o.columns - end.size() - 1 : 8;
   const std::vector<Span> bar = bar_of(b, scale, width, o.is_utf8);
   spans.insert(spans.end(), bar.begin(), bar.end());
   spans.push_back({end});
   out.push_back({std::move(spans), keep_bar});
-  std::string numbers = "held " + bytes(b.occupancy);
+  std::string numbers = is_untold(b) ? "held: not known" : "held " + bytes(b.occupancy);
   if (b.capacity > Bytes{0}) numbers += " of " + bytes(b.capacity);
   if (b.target > Bytes{0}) numbers += "  target " + bytes(b.target);
   if (has_crossed(b)) numbers += fmt::format("  dry below {}, full above {}", bytes(*b.under), bytes(*b.over));
