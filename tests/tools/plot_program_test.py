@@ -167,6 +167,10 @@ def test_wrong_arguments_and_wrong_traces_are_named(onehop):
     with Traced(onehop) as here:
         for words in ((), ("--out", "x"), (here.sent, "--on-exist", "resume"), (here.sent, "--label"), (here.sent, "--bogus")):
             check(here.plot(*words).returncode == 2, f"{words} is refused")
+        for name in ("figure.png", "figure.pdf", "new/figure.svg"):
+            done = here.plot(here.sent, "--out", name)
+            check(done.returncode == 2 and "FILE.html" in done.stderr, f"a picture's name is no folder's: {done.stderr}")
+            check(not (here.work / name).exists() and not (here.work / "new").exists(), "nothing is made")
         done = here.plot(here.sent, "--label", "a", "--label", "b")
         check(done.returncode == 2 and "2 labels for 1 traces" in done.stderr, f"labels are counted: {done.stderr}")
         done = here.plot(*[here.sent] * 13)

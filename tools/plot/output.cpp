@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -27,7 +28,10 @@ Result<Place> place_of(const std::string& out, const std::string& first_trace) {
   if (stem.empty()) return refuse("it has no name");
   if (std::ranges::any_of(folder.string() + stem.string(), [](char c) { return static_cast<unsigned char>(c) < ' '; }))
     return refuse("a name has control characters");
+  constexpr std::array pictures{".png", ".svg", ".pdf", ".gp", ".htm"};
   std::error_code error;
+  if (std::ranges::any_of(pictures, [&](const char* ending) { return path.extension() == ending; }) && !std::filesystem::is_directory(path, error))
+    return refuse("the page is named, and the pictures stand beside it under its name");
   std::filesystem::create_directories(folder, error);
   if (error) return Error{ExitCode::local_file_error, "make the folder " + folder.string(), error.message(), "Give --out FOLDER", error.value()};
   return Place{folder.string(), stem.string()};
