@@ -50,7 +50,9 @@ def test_a_time_series_has_a_row_per_tick(onehop):
         check(lines[0].startswith("# onehop stress rings --seed 1 --only 5"), lines[0])
         check(lines[1].split(",")[0] == "schedule" and len(lines) > 100, f"{len(lines)} rows")
         check(all(len(line.split(",")) == len(lines[1].split(",")) for line in lines[2:]), "rows as wide as the first")
-        check(run(onehop, "--only", 5, "--out", Path(folder, "none", "x.csv")).returncode == FILE, "a folder that is not there is 8")
+        check("1 schedule of seed 1: " in done.stdout and " 0 s of virtual time" not in done.stdout, f"one is one, and takes time: {done.stdout}")
+        done = run(onehop, "--only", 5, "--out", Path(folder, "none", "x.csv"))
+        check(done.returncode == FILE and "Name a file" in done.stderr, f"a folder that is not there is 8, and what to do: {done.stderr}")
 
 
 def test_wrong_words_are_2_and_say_what_is_right(onehop):

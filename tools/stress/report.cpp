@@ -47,15 +47,17 @@ Json buffer_json(const LogLinearHistogram& histogram) {
           {"occupancy_bytes_max", histogram.max()}, {"histogram_bytes_us", buckets}};
 }
 
+std::string schedules(std::uint64_t count) { return fmt::format("{} schedule{}", count, count == 1 ? "" : "s"); }
+
 }  // namespace
 
 std::string text_of(const CampaignResult& result, const ReportContext& context) {
   const Tally& t = result.tally;
   const std::uint64_t flowing = t.below_us + t.inside_us + t.above_us;
   std::string text = fmt::format(
-      "{} schedules of seed {}: {} faults ({} schedules with every kind), {:.0f} s of virtual time, {} in {} frames\n"
+      "{} of seed {}: {} faults ({} with every kind), {:.{}f} s of virtual time, {} in {} frames\n"
       "  {:.1f} s, CPU {:.1f} s: {:.2f} ms per schedule\n",
-      t.schedules, context.seed, t.events, t.schedules_with_all, static_cast<double>(t.virtual_us) / 1e6, tool::format_bytes(t.bytes), t.frames,
+      schedules(t.schedules), context.seed, t.events, schedules(t.schedules_with_all), static_cast<double>(t.virtual_us) / 1e6, t.virtual_us < 10'000'000 ? 1 : 0, tool::format_bytes(t.bytes), t.frames,
       context.seconds, result.cpu_seconds, t.schedules == 0 ? 0 : result.cpu_seconds * 1e3 / static_cast<double>(t.schedules));
   text += "while data could flow, each buffer held (share of the time)\n";
   text += buffer_text("lower queue", t.tx_queue) + buffer_text("receive ring", t.rx_ring) + buffer_text("blocks for the disk", t.app_buffer);

@@ -29,7 +29,7 @@ class Output {
     Output out;
     if (path.empty()) return out;
     out.file_ = std::fopen(path.c_str(), "we");
-    if (out.file_ == nullptr) return errno_error(ExitCode::local_file_error, "write the time series to " + path);
+    if (out.file_ == nullptr) return errno_error(ExitCode::local_file_error, "write the time series to " + path, "Name a file with --out in a folder that you may write to");
     return out;
   }
   Output(Output&& other) noexcept : file_{std::exchange(other.file_, nullptr)} {}
