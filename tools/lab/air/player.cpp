@@ -145,22 +145,22 @@ std::string AirPlayer::report() {
   const ChannelOptions& model = options_.profile.channel;
   const Bytes frame = Bytes{options_.mtu_bytes} + ethernet_header;
   const Saturated best = saturate(model, frame, Bytes{options_.mtu_bytes} - ip_udp_headers, prediction_time);
-  std::string text = fmt::format("wifi 11{} {} MHz, PHY {:.1f} Mbit/s; the model carries {:.1f} Mbit/s of UDP in frames of MTU size\n",
+  std::string text = fmt::format("wifi 11{} {} MHz, PHY {:.1f} Mbit/s\n  the model carries {:.1f} Mbit/s of UDP in frames of MTU size\n",
                                  model.mode.standard == Standard::ac ? "ac" : "ax", model.mode.width_mhz,
                                  static_cast<double>(bps(phy_rate(model.mode))) / 1e6, static_cast<double>(bps(best.goodput)) / 1e6);
   constexpr std::array names{"a", "b"};
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     const StationCounters& own = channel_.counters(i);
     const LaneCounters& lane = lanes_[i].counters();
-    text += fmt::format("  {}: {} frames in {} exchanges, {} collisions, {} retries, {} failed, {} refused, {} granted again, {} early, air {:.3f} s\n",
-                        names[i], own.released_mpdus_total, own.exchanges_total, own.collisions_total, own.retried_mpdus_total,
-                        own.failed_mpdus_total, taps_.refused_total(i), lane.regrants_total, lane.leaked_frames_total,
-                        static_cast<double>(own.air_total.count()) / 1e9);
+    text += fmt::format("  {}: {} frames in {} exchanges, air {:.3f} s\n     {} collisions, {} retries, {} failed\n     {} refused, {} granted again, {} early\n",
+                        names[i], own.released_mpdus_total, own.exchanges_total, static_cast<double>(own.air_total.count()) / 1e9,
+                        own.collisions_total, own.retried_mpdus_total, own.failed_mpdus_total, taps_.refused_total(i),
+                        lane.regrants_total, lane.leaked_frames_total);
   }
   timespec cpu{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
   const double seconds = static_cast<double>((monotonic_now() - begun_).count()) / 1e9;
-  text += fmt::format("  control: {:.1f} % of a core over {:.1f} s, wake-ups late by {} us (median), {} us (p99), {} us (most)\n",
+  text += fmt::format("  control: {:.1f} % of a core over {:.1f} s\n  wake-ups late by {} us (median), {} us (p99), {} us (most)\n",
                       100 * (static_cast<double>(cpu.tv_sec) + static_cast<double>(cpu.tv_nsec) / 1e9) / seconds, seconds,
                       lateness_ns_.percentile(500) / 1000, lateness_ns_.percentile(990) / 1000, lateness_ns_.max() / 1000);
   const std::string reason = doubt();
