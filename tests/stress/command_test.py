@@ -27,6 +27,7 @@ def test_a_report_says_what_was_played(onehop):
     check(done.returncode == OK, done.stderr)
     for words in ("20 schedules of seed 3: 4000 faults", "lower queue", "below X_under", "every invariant held"):
         check(words in done.stdout, f"'{words}' in: {done.stdout}")
+    check(all(len(line) <= 80 for line in done.stdout.splitlines()), f"80 columns: {done.stdout}")
 
 
 def test_json_is_one_object_per_line_and_the_same_for_any_number_of_workers(onehop):

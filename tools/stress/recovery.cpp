@@ -91,7 +91,7 @@ int RecoveryReport::finish(std::uint64_t schedules) const {
     fmt::print("{}\n", Json{{"schema_version", 1}, {"type", "stress_lab"}, {"seed", seed_}, {"schedules_total", schedules}, {"faults_total", all_.size()},
                             {"late_total", late_total}, {"recovery_ms_max", worst}, {"played_again_total", again_}, {"is_held", is_held}}.dump());
   else
-    fmt::print("{} faults in {} schedules of seed {}: {} too late, the slowest {:.1f} ms; {} played again because this machine was too busy to tell\n",
+    fmt::print("{} faults in {} schedules of seed {}: {} too late, the slowest {:.1f} ms\n  {} played again because this machine was too busy to tell\n",
                all_.size(), schedules, seed_, late_total, worst, again_);
   if (all_.empty()) fmt::print(stderr, "onehop stress: nothing could be judged: this machine was too busy, or the file too short\n");
   return is_held ? 0 : static_cast<int>(ExitCode::internal_error);

@@ -55,17 +55,18 @@ std::string text_of(const CampaignResult& result, const ReportContext& context) 
   const Tally& t = result.tally;
   const std::uint64_t flowing = t.below_us + t.inside_us + t.above_us;
   std::string text = fmt::format(
-      "{} of seed {}: {} faults ({} with every kind), {:.{}f} s of virtual time, {} in {} frames\n"
+      "{} of seed {}: {} faults ({} with every kind)\n"
+      "  {:.{}f} s of virtual time, {} in {} frames\n"
       "  {:.1f} s, CPU {:.1f} s: {:.2f} ms per schedule\n",
       schedules(t.schedules), context.seed, t.events, schedules(t.schedules_with_all), static_cast<double>(t.virtual_us) / 1e6, t.virtual_us < 10'000'000 ? 1 : 0, tool::format_bytes(t.bytes), t.frames,
       context.seconds, result.cpu_seconds, t.schedules == 0 ? 0 : result.cpu_seconds * 1e3 / static_cast<double>(t.schedules));
   text += "while data could flow, each buffer held (share of the time)\n";
   text += buffer_text("lower queue", t.tx_queue) + buffer_text("receive ring", t.rx_ring) + buffer_text("blocks for the disk", t.app_buffer);
-  text += fmt::format("  lower queue: below X_under {:.1f} %, in the safe range {:.1f} %, above X_over {:.1f} % of the time; empty {:.1f} %\n",
+  text += fmt::format("  lower queue: below X_under {:.1f} %, in the safe range {:.1f} %,\n    above X_over {:.1f} % of the time; empty {:.1f} %\n",
                       percent(t.below_us, flowing), percent(t.inside_us, flowing), percent(t.above_us, flowing), percent(t.underflow_us, flowing));
-  text += fmt::format("  refused: {} frames on the way out, {} by receive rings; sent again: {}\n", t.tx_refused_frames, t.rx_refused_frames,
+  text += fmt::format("  refused: {} frames on the way out, {} by receive rings\n  sent again: {}\n", t.tx_refused_frames, t.rx_refused_frames,
                       tool::format_bytes(t.retransmitted_bytes));
-  text += fmt::format("  back at 90 % of the link after the last fault: p50 {:.0f} ms, p90 {:.0f} ms, p99 {:.0f} ms; {} ended before\n",
+  text += fmt::format("  back at 90 % of the link after the last fault:\n    p50 {:.0f} ms, p90 {:.0f} ms, p99 {:.0f} ms; {} ended before\n",
                       static_cast<double>(t.recovery_us.percentile(500)) / 1e3, static_cast<double>(t.recovery_us.percentile(900)) / 1e3,
                       static_cast<double>(t.recovery_us.percentile(990)) / 1e3, t.unrecovered);
   if (!result.failure) text += "every invariant held\n";
