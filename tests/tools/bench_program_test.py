@@ -110,6 +110,23 @@ def test_two_hosts_each_tell_their_end(onehop):
         check(metrics[f"{side}_ns_per_byte"]["min"] > 0 and f"{other}_ns_per_byte" not in metrics, f"{side}: its own end and no other")
 
 
+def test_a_receiving_end_tells_its_wakeups_in_text(onehop):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    environment = {**os.environ, "ONEHOP_CODE": CODE, "ONEHOP_STATE_DIR": ""}
+    serve = subprocess.Popen([str(onehop), "bench", "serve", "--listen", address, "-r", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        loop = subprocess.run([str(onehop), "bench", "loop", "--to", address, "-n", "4M", "-r", "1"], capture_output=True, text=True, timeout=PATIENCE, env=environment)
+        check(loop.returncode == 0 and "frames per wake-up: tx" in loop.stdout, f"the sending end: {loop.stderr}")
+        out, errors = serve.communicate(timeout=PATIENCE)
+        check(serve.returncode == 0 and "frames per wake-up: tx - rx" in out, f"the receiving end: {out} {errors}")
+    finally:
+        if serve.poll() is None:
+            serve.kill()
+        serve.wait()
+
+
 def test_a_lab_without_root_ends_with_10(onehop):
     if os.geteuid() == 0:
         words = ["setpriv", "--reuid=65534", "--clear-groups", str(onehop), "bench", "port", "-t", "0.1", "-r", "1"]

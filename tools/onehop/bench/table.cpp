@@ -158,7 +158,7 @@ std::string details(const PointResult& result) {
   if (s.contains("frame_bytes")) used += fmt::format(", {:.0f}-byte frames", s.at("frame_bytes").median);
   const auto median = [&](const char* name) { return median_text(s, name); };
   std::string text = "\n" + cut(result.name + (used.empty() ? "" : ": " + used));
-  text += line_or_reason(result, "wake-ups", s.contains("sender_frames_per_wakeup"),
+  text += line_or_reason(result, "wake-ups", s.contains("sender_frames_per_wakeup") || s.contains("receiver_frames_per_wakeup"),
                          fmt::format("frames per wake-up: tx {} rx {}   calls per frame: tx {} rx {}", median("sender_frames_per_wakeup"),
                                      median("receiver_frames_per_wakeup"), median("sender_syscalls_per_frame"), median("receiver_syscalls_per_frame")));
   text += cut(fmt::format("  switches per second: tx {} rx {}   frames lost: {}", median("sender_switches_per_second"),
