@@ -77,6 +77,13 @@ class Memif:
         return path
 
 
+class Vhost(Memif):
+    """The same over vhost-user: the receiver is the back end, the sender a guest of it."""
+
+    def eal(self, role):
+        return f"--vdev=net_vhost0,iface={self.work}/link.sock" if role == "server" else f"--vdev=net_virtio_user0,path={self.work}/link.sock"
+
+
 def check_end(event, role, driver, size, scope):
     missing = [key for key in END_KEYS if key not in event]
     check(not missing, f"{role}: the end event lacks {missing}")
@@ -99,6 +106,22 @@ def test_memif_carries_a_file_without_root(onehop):
             check_end(end.end(), role, "net_memif", path.stat().st_size, "own_ring")
             check("EAL" not in end.output.read_text(), f"{role}: EAL prints nothing to stdout")
             check(end.end()["link_source"] == "none", f"{role}: the kernel's interface tells nothing of this link")
+        check(not left_behind(), f"no runtime folder stays: {left_behind()}")
+
+
+def test_vhost_and_virtio_user_carry_a_file_and_both_ends_end_in_order(onehop):
+    """Whichever end closes first: the other one's driver writes to a socket that nobody reads any more."""
+    need_dpdk(onehop)
+    with Vhost(onehop) as here:
+        path = here.file(20 * MB + 12_345)
+        for _ in range(2):
+            receiver = here.receive()
+            sender = here.send(path)
+            check(sender.code() == 0, f"send ends with 0, not {sender.process.returncode}: {sender.text()}")
+            check(receiver.code() == 0, f"recv ends with 0, not {receiver.process.returncode}: {receiver.text()}")
+            check(digest(here.work / "in" / path.name) == digest(path), "the file arrived as it was")
+            check_end(sender.end(), "send", "net_virtio_user", path.stat().st_size, "own_ring")
+            check_end(receiver.end(), "recv", "net_vhost", path.stat().st_size, "own_ring")
         check(not left_behind(), f"no runtime folder stays: {left_behind()}")
 
 

@@ -5,6 +5,7 @@
 #include <net/if.h>
 #include <sched.h>
 
+#include <csignal>
 #include <cstring>
 
 #include "engine/port/dpdk/eal_arguments.hpp"
@@ -103,7 +104,9 @@ Result<std::unique_ptr<DpdkHost>> DpdkHost::open(const CommonOptions& options, c
     ONEHOP_TRYV(self->steer(words, local));
   }
 
-  // 2. EAL and the device.
+  // 2. EAL and the device. A driver that closes its queues tells a peer on a socket (net_virtio_user: GET_VRING_BASE), which may
+  //    be gone by then: that write fails, and does not end a process whose transfer is done.
+  if (std::signal(SIGPIPE, SIG_IGN) == SIG_ERR) return errno_error(ExitCode::internal_error, "ignore SIGPIPE");
   ONEHOP_TRY(eal, dpdk::Eal::start(dpdk::complete(std::move(words), dpdk::read_host(cpu))));
   self->eal_ = std::move(eal);
   ONEHOP_TRY(device, dpdk::DpdkDevice::open(*self->eal_, {.scope = self->scope_}));
