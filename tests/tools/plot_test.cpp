@@ -174,6 +174,18 @@ TEST_CASE("plates share their axes, and what a trace does not have is not drawn"
   }
 }
 
+TEST_CASE("an axis has no numbers of five digits", "[tools][plot]") {
+  std::string text = "# command line: a\n# version: 1\n# config: a\nt_ns,rate_bytes_per_s,bottleneck,law,wakeups,syscalls\n";
+  for (int i = 0; i < 400; ++i) text += std::to_string(i * 1'000'000) + ",5,none,auto,2,20\n";
+  const Plate plate = plates_of({run_of(text, 100)}, {"wakeups"}).front();
+  CHECK(plate.y_label == "thousand per second");
+  CHECK(plate.figures[0].y_max < 100);
+  double most = 0;
+  for (const Point& point : plate.figures[0].curves[1].points) most = std::max(most, point.y);
+  CHECK(most > 10);
+  CHECK(most < 40);
+}
+
 TEST_CASE("rates are those of whole frames, and stand beside the link's capacity", "[tools][plot]") {
   std::istringstream in{"# onehop lab run: profile x\nt_ns,rate_bytes_per_s\n1,37500000\n5500000000,75000000\n9900000000,1\n"};
   auto capacity = Capacity::read(in, "x.csv");

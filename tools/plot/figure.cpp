@@ -223,11 +223,13 @@ Figure counted(const RunData& run, std::string title, std::string y_label, std::
   return f;
 }
 
-/// use_megabytes is for buffers whose kilobytes would have more than four digits.
-void use_megabytes(Plate& plate) {
+/// use_thousands is for axes whose numbers would have more than four digits, and run into the label.
+void use_thousands(Plate& plate) {
   const auto is_large = [](const Figure& figure) { return figure.y_max >= 10'000; };
-  if (plate.y_label != "held [kB]" || std::ranges::none_of(plate.figures, is_large)) return;
-  plate.y_label = "held [MB]";
+  if (std::ranges::none_of(plate.figures, is_large)) return;
+  if (plate.y_label == "held [kB]") plate.y_label = "held [MB]";
+  else if (plate.y_label.ends_with("per second")) plate.y_label = "thousand " + plate.y_label;
+  else return;
   for (Figure& figure : plate.figures) {
     figure.y_max *= 1e-3;
     for (Band& band : figure.bands)
@@ -340,7 +342,7 @@ std::vector<Plate> plates_of(const std::vector<RunData>& runs, const std::vector
     }
     join_axes(all, &Figure::x_max, "a time axis of its own");
     join_axes(drawn, &Figure::y_max, "a scale of its own");
-    use_megabytes(plate);
+    use_thousands(plate);
     plates.push_back(std::move(plate));
   }
   return plates;
