@@ -144,8 +144,13 @@ void RateLoop::count(const law::LinkSample& sample, Nanos since_last) noexcept {
   if (!is_flowing_ || weight == 0) return;
   const PathReport& path = sample.path;
   if (path.tx_queue.scope != QueueScope::none) tx_.add(clamp_count(standing(sample)), weight);
-  if (path.rx_ring.scope != QueueScope::none) rx_.add(clamp_count(path.rx_ring.occupancy), weight);
-  if (path.app_buffer.scope != QueueScope::none) app_.add(clamp_count(path.app_buffer.occupancy), weight);
+  const auto count_receiver = [&](const QueueTelemetry& buffer, LogLinearHistogram& histogram, Nanos& underflow) {
+    if (buffer.scope == QueueScope::none) return;
+    histogram.add(clamp_count(buffer.occupancy), weight);
+    if (buffer.occupancy <= Bytes{0}) underflow += since_last;
+  };
+  count_receiver(path.rx_ring, rx_, rx_underflow_);
+  count_receiver(path.app_buffer, app_, app_underflow_);
   const bool is_dry = path.offered > Bytes{0} && !path.is_credit_limited && path.tx_queue.occupancy <= Bytes{0} &&
                       pushes_back(path.tx_queue.scope);
   if (is_dry) underflow_ += since_last;
@@ -185,7 +190,8 @@ void RateLoop::publish_state(Instant now) {
                      .tx_queue_underflow = underflow_,
                      .rx_ring_p50 = as_bytes(rx_.percentile(500)), .rx_ring_p99 = as_bytes(rx_.percentile(990)),
                      .rx_ring_max = as_bytes(rx_.max()), .app_buffer_p50 = as_bytes(app_.percentile(500)),
-                     .app_buffer_p99 = as_bytes(app_.percentile(990)), .app_buffer_max = as_bytes(app_.max())});
+                     .app_buffer_p99 = as_bytes(app_.percentile(990)), .app_buffer_max = as_bytes(app_.max()),
+                     .rx_ring_underflow = rx_underflow_, .app_buffer_underflow = app_underflow_});
 }
 
 TraceRow RateLoop::row_of(const law::LinkSample& sample, const RateGrant& grant) {

@@ -97,7 +97,7 @@ class RateLoop {
   std::uint32_t notices_ = 0;
   Instant published_at_{};
   LogLinearHistogram tx_, rx_, app_;
-  Nanos underflow_{0};
+  Nanos underflow_{0}, rx_underflow_{0}, app_underflow_{0};
   DataPathCounters traced_;
 };
 

@@ -71,6 +71,7 @@ struct RateState {
   Nanos tx_queue_underflow{0};      ///< time with data waiting and the lower queue empty
   Bytes rx_ring_p50{}, rx_ring_p99{}, rx_ring_max{};
   Bytes app_buffer_p50{}, app_buffer_p99{}, app_buffer_max{};
+  Nanos rx_ring_underflow{0}, app_buffer_underflow{0};  ///< time in which data flowed and whoever empties it had found nothing left
 };
 
 /// Limits: what the user and the peer allow. Written by the plane alone.

@@ -24,7 +24,7 @@ PATIENCE = 60
 END_KEYS = """schema_version type bytes_total seconds goodput_bps cpu_seconds cpu_ns_per_byte frames_total retransmitted_bytes_total
     loss_ratio srtt_ns io_requested io_used io_mode law tx_queue rx_ring app_buffer files_total hash_ok file_io softirq_seconds
     cpu_method system_busy_seconds tail_probes_total interface_drops""".split()
-QUEUE_KEYS = "scope capacity_bytes occupancy_bytes_p50 occupancy_bytes_p99 occupancy_bytes_max refused_total".split()
+QUEUE_KEYS = "scope capacity_bytes occupancy_bytes_p50 occupancy_bytes_p99 occupancy_bytes_max refused_total underflow_ns_total".split()
 
 
 class Skip(Exception):

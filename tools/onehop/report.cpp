@@ -23,17 +23,19 @@ const char* name_of(QueueScope scope) {
 
 namespace {
 
-struct Percentiles {
+struct Use {
   Bytes p50, p99, max;
+  Nanos underflow;
 };
 
-Json queue_json(const QueueTelemetry& queue, Percentiles occupancy) {
+Json queue_json(const QueueTelemetry& queue, Use use) {
   return {{"scope", name_of(queue.scope)},
           {"capacity_bytes", queue.capacity.count},
-          {"occupancy_bytes_p50", occupancy.p50.count},
-          {"occupancy_bytes_p99", occupancy.p99.count},
-          {"occupancy_bytes_max", occupancy.max.count},
-          {"refused_total", queue.refused_total}};
+          {"occupancy_bytes_p50", use.p50.count},
+          {"occupancy_bytes_p99", use.p99.count},
+          {"occupancy_bytes_max", use.max.count},
+          {"refused_total", queue.refused_total},
+          {"underflow_ns_total", use.underflow.count()}};
 }
 
 Json drops_json(const std::optional<std::vector<link::InterfaceDrops::Drops>>& drops) {
@@ -56,10 +58,9 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
   const PathReport& path = state.path;
   const double cpu = UsageMeter::cpu_seconds();
   const double bytes = static_cast<double>(facts.bytes_total);
-  Json tx = queue_json(path.tx_queue, {state.tx_queue_p50, state.tx_queue_p99, state.tx_queue_max});
+  Json tx = queue_json(path.tx_queue, {state.tx_queue_p50, state.tx_queue_p99, state.tx_queue_max, state.tx_queue_underflow});
   tx["occupancy_bytes_mean"] = state.tx_queue_mean.count;
   tx["target_bytes"] = state.tx_queue_target.count;
-  tx["underflow_ns_total"] = state.tx_queue_underflow.count();
   const double loss = path.packets_sent_total == 0 ? 0 : static_cast<double>(path.packets_lost_total) / static_cast<double>(path.packets_sent_total);
   return {{"role", facts.role},
           {"exit_code", static_cast<int>(code)},
@@ -94,8 +95,8 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
           {"repair", facts.repair},
           {"fragments", facts.fragments},
           {"tx_queue", tx},
-          {"rx_ring", queue_json(path.rx_ring, {state.rx_ring_p50, state.rx_ring_p99, state.rx_ring_max})},
-          {"app_buffer", queue_json(path.app_buffer, {state.app_buffer_p50, state.app_buffer_p99, state.app_buffer_max})},
+          {"rx_ring", queue_json(path.rx_ring, {state.rx_ring_p50, state.rx_ring_p99, state.rx_ring_max, state.rx_ring_underflow})},
+          {"app_buffer", queue_json(path.app_buffer, {state.app_buffer_p50, state.app_buffer_p99, state.app_buffer_max, state.app_buffer_underflow})},
           {"files_total", facts.files_total},
           {"hash_ok", facts.is_hash_ok},
           {"digest", facts.digest},
