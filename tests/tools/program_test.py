@@ -158,6 +158,19 @@ def test_the_receiver_tells_the_digest_that_was_agreed(onehop):
             check(receiver.end()["digest"] == asked, f"also at the end: {receiver.end()['digest']}")
 
 
+def test_the_end_event_of_a_small_file_is_as_full_as_that_of_a_large_one(onehop):
+    """The receiver's statistics have no thread of their own, and such a transfer ends before their timer's first turn."""
+    with Loopback(onehop) as here:
+        for size in (1, 50_000, MB):
+            receiver = here.receive()
+            sender = here.start("send", here.file(size), "--to", here.address, "--json")
+            check(sender.code() == 0 and receiver.code() == 0, f"{size}: {sender.text()} {receiver.text()}")
+            for end in (sender.end(), receiver.end()):
+                scopes = [end[queue]["scope"] for queue in ("tx_queue", "rx_ring", "app_buffer")]
+                check(end["frames_total"] * 65_536 >= size and end["frames_total"] > 0, f"{size}: {end['role']} counts frames: {end['frames_total']}")
+                check("none" not in scopes, f"{size}: {end['role']} knows its buffers: {scopes}")
+
+
 def test_law_parameters_of_a_configuration_file_count(onehop):
     def rates(sender):
         with open(sender.trace, encoding="utf-8") as file:

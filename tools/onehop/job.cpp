@@ -206,7 +206,10 @@ void Job::stop() noexcept {
   }
   note_drops();
   if (rate_thread_) rate_thread_->stop();
-  else if (rate_) rate_->publish_state(monotonic_now());
+  else if (rate_) {
+    tick_rate(monotonic_now());  // a transfer may be over before the first turn of the timer
+    rate_->publish_state(monotonic_now());
+  }
   if (rate_) {
     const RateState before = last_state_;
     last_state_ = links_->state.load();
@@ -291,14 +294,16 @@ std::uint64_t Job::bytes_arrived() const {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, (buffer.drained_total + buffer.occupancy).count));
 }
 
+void Job::tick_rate(Instant now) {
+  if (rate_->has_trace()) rate_->set_cpu_total(process_cpu_time());
+  rate_->tick(now);
+}
+
 void Job::tick() {
   const Instant now = monotonic_now();
   const bool has_data = this->has_data();
   if (has_data) recent_.add(now, bytes_arrived());
-  if (!rate_thread_ && rate_) {
-    if (rate_->has_trace()) rate_->set_cpu_total(process_cpu_time());
-    rate_->tick(now);
-  }
+  if (!rate_thread_ && rate_) tick_rate(now);
   if (now - viewed_at_ >= view_period) {
     viewed_at_ = now;
     progress_.update(now, {std::string{plane::name_of(phase_)}, bytes_arrived(), bytes_expected_, has_data ? now - first_data_at_ : 0ns});
