@@ -204,8 +204,10 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     for (std::size_t i = 0; i < roots_.size(); ++i)
       if (accepted_.actions[i] != FileAction::skip) bytes_total_ += manifest_->files[i].size;
     while (files_left_ > 0) {
-      if (is_interrupted_) co_return Error{ExitCode::interrupted, "transfer files", "interrupted",
-                                           "Run the same command again to go on"};
+      if (is_interrupted_) {
+        ONEHOP_CO_TRYV(take_events());  // the peer can keep only blocks whose digests it has
+        co_return Error{ExitCode::interrupted, "transfer files", "interrupted", "Run the same command again to go on"};
+      }
       engine_->flush();
       follow_path();
       ONEHOP_CO_TRYV(take_events());

@@ -66,14 +66,17 @@ def test_C2_a_receiver_that_is_killed_goes_on_from_its_journal(onehop):
 
 
 def test_an_interrupted_transfer_is_7_on_both_sides_and_can_be_resumed(onehop):
-    for who in ("send", "recv"):
+    # 38 of the 40 MB are the file's, and a frame is 3 % longer than its share of it: 64. Of what the sender had not announced
+    # when the receiver was interrupted, 100 ms at most, nothing can be kept: 7.5.
+    for who, most in (("send", 66), ("recv", 73)):
         with World(onehop) as world:
             path, receiver, sender = world.begin("udp", 100 * MB, 40 * MB)
             (sender if who == "send" else receiver).process.send_signal(signal.SIGINT)
             ends_with(sender, INTERRUPTED, f"SIGINT to {who}, the sender")
             ends_with(receiver, INTERRUPTED, f"SIGINT to {who}, the receiver")
             check(path.name not in world.names(), "no partial file has its final name")
-            check(resume_to_the_end(world, path) <= 70 * MB, "what had arrived is not sent again")
+            again = resume_to_the_end(world, path)
+            check(again <= most * MB, f"SIGINT to {who}: what had arrived is not sent again: {again / MB} MB")
 
 
 def test_a_second_interrupt_ends_at_once_with_130(onehop):
