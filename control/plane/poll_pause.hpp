@@ -24,10 +24,9 @@ class PollPause {
       first_done_ = done;
       first_at_ = now;
     }
-    if (done == first_done_) return limits_.poll_short;
-    // One block more or less is the whole rate at first: never longer than it was watched.
+    // One block more or less is the whole rate at first: never longer than it was watched. Nothing since: as much is left.
     constexpr double share = 4;
-    const double left = static_cast<double>(total - done) / static_cast<double>(done - first_done_);
+    const double left = done == first_done_ ? 1 : static_cast<double>(total - done) / static_cast<double>(done - first_done_);
     const auto pause = std::chrono::duration_cast<Nanos>((now - first_at_) * (std::min(left, share) / share));
     return std::clamp(pause, limits_.poll_short, limits_.poll);
   }

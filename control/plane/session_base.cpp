@@ -40,9 +40,6 @@ Error file_error(const BlockRef& block, const file::Manifest& manifest) {
       error.hint = "Run the same command again; if it persists, suspect memory or disk of either machine";
       return error;
     case FileFailure::protocol: error.code = ExitCode::internal_error; return error;
-    default: break;
-  }
-  switch (block.failure) {
     case FileFailure::source_changed: error.hint = "Wait until nothing writes to it, then send it again"; break;
     case FileFailure::source_vanished: error.hint = "Put it back, or send the others without it"; break;
     case FileFailure::exists: error.hint = "It came up meanwhile: move it away, or choose --on-exist, then run the same command again"; break;

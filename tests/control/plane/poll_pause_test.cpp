@@ -37,7 +37,12 @@ TEST_CASE("the poll that sees the last block comes within 5 ms of it, after a sl
   const Polled polled = poll_through(bytes, rate, still);
   CHECK(polled.late <= 5ms);
   // 2 ms until the first block, then doubling, a poll per 100 ms, and a quarter of the rest at a time.
-  CHECK(polled.polls <= static_cast<int>((still + time_for(kib(512), rate)) / 2ms) + 40 + static_cast<int>(time_for(bytes, rate) / 100ms));
+  CHECK(polled.polls <= static_cast<int>((still + time_for(kib(256), rate)) / 2ms) + 40 + static_cast<int>(time_for(bytes, rate) / 100ms));
+}
+
+TEST_CASE("a slow link is not polled as if its next block were due at once", "[control][plane]") {
+  const BytesPerSecond rate = mbit_per_s(1);  // a block takes 2.1 s, of which only the first is waited for by short polls
+  CHECK(poll_through(Bytes{2'000'000}, rate, 0ms).polls <= 1049 + 40 + 160);
 }
 
 }  // namespace
