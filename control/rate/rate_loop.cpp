@@ -143,17 +143,20 @@ void RateLoop::count(const law::LinkSample& sample, Nanos since_last) noexcept {
   const auto weight = static_cast<std::uint64_t>(since_last / 1us);
   if (!is_flowing_ || weight == 0) return;
   const PathReport& path = sample.path;
-  if (path.tx_queue.scope != QueueScope::none) tx_.add(clamp_count(standing(sample)), weight);
-  const auto count_receiver = [&](const QueueTelemetry& buffer, LogLinearHistogram& histogram, Nanos& underflow) {
+  const auto add = [&](Count& count, const QueueTelemetry& buffer, Bytes held, bool is_dry) {
     if (buffer.scope == QueueScope::none) return;
-    histogram.add(clamp_count(buffer.occupancy), weight);
-    if (buffer.occupancy <= Bytes{0}) underflow += since_last;
+    count.held.add(clamp_count(held), weight);
+    if (is_dry) count.underflow += since_last;
   };
-  count_receiver(path.rx_ring, rx_, rx_underflow_);
-  count_receiver(path.app_buffer, app_, app_underflow_);
-  const bool is_dry = path.offered > Bytes{0} && !path.is_credit_limited && path.tx_queue.occupancy <= Bytes{0} &&
-                      pushes_back(path.tx_queue.scope);
-  if (is_dry) underflow_ += since_last;
+  const auto is_empty = [](const QueueTelemetry& buffer) { return buffer.occupancy <= Bytes{0}; };
+  const bool may_send = path.offered > Bytes{0} && !path.is_credit_limited && pushes_back(path.tx_queue.scope);
+  add(tx_, path.tx_queue, standing(sample), may_send && is_empty(path.tx_queue));
+  add(rx_, path.rx_ring, path.rx_ring.occupancy, is_empty(path.rx_ring));
+  add(app_, path.app_buffer, path.app_buffer.occupancy, is_empty(path.app_buffer));
+}
+
+BufferUse RateLoop::Count::use() const noexcept {
+  return {as_bytes(held.percentile(500)), as_bytes(held.percentile(990)), as_bytes(held.max()), underflow};
 }
 
 void RateLoop::choose_next_tick(const law::LinkSample& sample) noexcept {
@@ -185,13 +188,8 @@ void RateLoop::publish_state(Instant now) {
   const std::int64_t wire = std::max(newest_.wire_per_frame.count, payload);
   const auto target = static_cast<std::int64_t>(static_cast<Wide>(trace.buffers[0].target.count) * wire / payload);
   state_cell_.store({.at = now, .rate = granted_.rate, .backlog_max = granted_.backlog_max, .bottleneck = bottleneck_,
-                     .notices = notices_, .path = newest_, .tx_queue_p50 = as_bytes(tx_.percentile(500)), .tx_queue_p99 = as_bytes(tx_.percentile(990)),
-                     .tx_queue_max = as_bytes(tx_.max()), .tx_queue_mean = as_bytes(tx_.mean()), .tx_queue_target = {target},
-                     .tx_queue_underflow = underflow_,
-                     .rx_ring_p50 = as_bytes(rx_.percentile(500)), .rx_ring_p99 = as_bytes(rx_.percentile(990)),
-                     .rx_ring_max = as_bytes(rx_.max()), .app_buffer_p50 = as_bytes(app_.percentile(500)),
-                     .app_buffer_p99 = as_bytes(app_.percentile(990)), .app_buffer_max = as_bytes(app_.max()),
-                     .rx_ring_underflow = rx_underflow_, .app_buffer_underflow = app_underflow_});
+                     .notices = notices_, .path = newest_, .tx_queue = tx_.use(), .rx_ring = rx_.use(), .app_buffer = app_.use(),
+                     .tx_queue_mean = as_bytes(tx_.held.mean()), .tx_queue_target = {target}});
 }
 
 TraceRow RateLoop::row_of(const law::LinkSample& sample, const RateGrant& grant) {

@@ -96,8 +96,12 @@ class RateLoop {
   Bottleneck bottleneck_ = Bottleneck::none;
   std::uint32_t notices_ = 0;
   Instant published_at_{};
-  LogLinearHistogram tx_, rx_, app_;
-  Nanos underflow_{0}, rx_underflow_{0}, app_underflow_{0};
+  struct Count {
+    LogLinearHistogram held;
+    Nanos underflow{0};
+    [[nodiscard]] BufferUse use() const noexcept;
+  };
+  Count tx_, rx_, app_;
   DataPathCounters traced_;
 };
 

@@ -55,6 +55,13 @@ struct RateGrant {
 /// Bottleneck: the buffer whose term was the smallest in the last tick.
 enum class Bottleneck : std::uint8_t { none, tx_queue, rx_ring, app_buffer, source, cap };
 
+/// BufferUse: what a buffer held while data flowed, weighted by time, from a log-linear histogram; wire bytes.
+struct BufferUse {
+  Bytes p50{}, p99{}, max{};
+  /// Time empty: of the lower queue, while data waited and might have gone; of the receiver's, while data flowed.
+  Nanos underflow{0};
+};
+
 /// RateState: what progress, watch and the admin socket show. Written by the control thread alone.
 struct RateState {
   Instant at{};
@@ -63,15 +70,9 @@ struct RateState {
   Bottleneck bottleneck = Bottleneck::none;
   std::uint32_t notices = 0;  ///< what the law has to say once, as bits (control/law/notice.hpp); bits are never cleared
   PathReport path;
-  Bytes tx_queue_p50{};   ///< occupancy while data flowed, from a log-linear histogram, wire bytes
-  Bytes tx_queue_p99{};
-  Bytes tx_queue_max{};
-  Bytes tx_queue_mean{};
+  BufferUse tx_queue, rx_ring, app_buffer;
+  Bytes tx_queue_mean{};            ///< as the percentiles
   Bytes tx_queue_target{};          ///< newest target, wire bytes
-  Nanos tx_queue_underflow{0};      ///< time with data waiting and the lower queue empty
-  Bytes rx_ring_p50{}, rx_ring_p99{}, rx_ring_max{};
-  Bytes app_buffer_p50{}, app_buffer_p99{}, app_buffer_max{};
-  Nanos rx_ring_underflow{0}, app_buffer_underflow{0};  ///< time in which data flowed and whoever empties it had found nothing left
 };
 
 /// Limits: what the user and the peer allow. Written by the plane alone.

@@ -23,12 +23,7 @@ const char* name_of(QueueScope scope) {
 
 namespace {
 
-struct Use {
-  Bytes p50, p99, max;
-  Nanos underflow;
-};
-
-Json queue_json(const QueueTelemetry& queue, Use use) {
+Json queue_json(const QueueTelemetry& queue, const BufferUse& use) {
   return {{"scope", name_of(queue.scope)},
           {"capacity_bytes", queue.capacity.count},
           {"occupancy_bytes_p50", use.p50.count},
@@ -58,7 +53,7 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
   const PathReport& path = state.path;
   const double cpu = UsageMeter::cpu_seconds();
   const double bytes = static_cast<double>(facts.bytes_total);
-  Json tx = queue_json(path.tx_queue, {state.tx_queue_p50, state.tx_queue_p99, state.tx_queue_max, state.tx_queue_underflow});
+  Json tx = queue_json(path.tx_queue, state.tx_queue);
   tx["occupancy_bytes_mean"] = state.tx_queue_mean.count;
   tx["target_bytes"] = state.tx_queue_target.count;
   const double loss = path.packets_sent_total == 0 ? 0 : static_cast<double>(path.packets_lost_total) / static_cast<double>(path.packets_sent_total);
@@ -95,8 +90,8 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
           {"repair", facts.repair},
           {"fragments", facts.fragments},
           {"tx_queue", tx},
-          {"rx_ring", queue_json(path.rx_ring, {state.rx_ring_p50, state.rx_ring_p99, state.rx_ring_max, state.rx_ring_underflow})},
-          {"app_buffer", queue_json(path.app_buffer, {state.app_buffer_p50, state.app_buffer_p99, state.app_buffer_max, state.app_buffer_underflow})},
+          {"rx_ring", queue_json(path.rx_ring, state.rx_ring)},
+          {"app_buffer", queue_json(path.app_buffer, state.app_buffer)},
           {"files_total", facts.files_total},
           {"hash_ok", facts.is_hash_ok},
           {"digest", facts.digest},

@@ -207,16 +207,16 @@ TEST_CASE("statistics are weighted by time and underflow needs data, credit and 
   b.loop.publish_state(b.now);
   const RateState s = b.state.load();
   CHECK(std::abs(s.tx_queue_mean.count - kib(200).count) < kib(2).count);
-  CHECK(s.tx_queue_max == kib(400));
-  CHECK(std::abs((s.tx_queue_underflow - 1s).count()) < Nanos{5ms}.count());
+  CHECK(s.tx_queue.max == kib(400));
+  CHECK(std::abs((s.tx_queue.underflow - 1s).count()) < Nanos{5ms}.count());
   b.report.is_credit_limited = true;
   b.run(1s);
   b.loop.publish_state(b.now);
-  CHECK(b.state.load().tx_queue_underflow - s.tx_queue_underflow < 5ms);
+  CHECK(b.state.load().tx_queue.underflow - s.tx_queue.underflow < 5ms);
   b.report.app_buffer = {.at = b.now, .scope = QueueScope::own_ring};
   b.run(1s);
   b.loop.publish_state(b.now);
-  CHECK(std::abs((b.state.load().app_buffer_underflow - 1s).count()) < Nanos{5ms}.count());
+  CHECK(std::abs((b.state.load().app_buffer.underflow - 1s).count()) < Nanos{5ms}.count());
 }
 
 // Bounds: each 4 ms a report of the top of the saw, 400 KiB, 1 ms before a tick; 600 Mbit/s of payload are 81 wire bytes
