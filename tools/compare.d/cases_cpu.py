@@ -146,8 +146,8 @@ def _memory(io):
         big, folder, size = _big_file(context)
         try:
             with context.lab("unshaped") as lab:
-                first = run_onehop(lab, small, context.folder, io, context.work)
-                second = run_onehop(lab, big, folder, io, context.work)
+                first = run_onehop(lab, small, context.folder, io, context.work, is_memory_read=True)
+                second = run_onehop(lab, big, folder, io, context.work, is_memory_read=True)
         finally:
             big.unlink()
             (folder / big.name).unlink(missing_ok=True)

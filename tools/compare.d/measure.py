@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""Measures processes from outside: CPU by wait4, ksoftirqd and whole-system time by /proc, switches and memory by polling.
+"""Measures processes from outside: CPU and switches by wait4, ksoftirqd and whole-system time by /proc, memory by polling.
 
 Owns the processes it starts and ends only those, by pid. Nothing here trusts what a measured program says of itself.
 """
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-POLL_SECONDS = 0.2  # 5 ms here costs more CPU than the measured sender; a thread's last 200 ms may be missing
+POLL_SECONDS = 0.2  # each poll costs CPU that is in every whole-system figure: only a process whose memory is asked for is polled
 POLL_FAST_SECONDS, POLLS_FAST = 0.02, 20  # the first 0.4 s, so that the peak memory of a 1 MB transfer is seen at all
 _alive = set()
 _alive_lock = threading.Lock()
@@ -31,9 +31,9 @@ def end_all():
 
 
 class Process:
-    """A started process, polled until it ends. output and errors are files in the work folder."""
+    """A started process. output and errors are files in the work folder; rss_bytes_max stays 0 unless is_memory_read."""
 
-    def __init__(self, command, work, label, env=None):
+    def __init__(self, command, work, label, env=None, is_memory_read=False):
         self.label = label
         self.output, self.errors = Path(work) / f"{label}.out", Path(work) / f"{label}.err"
         clean = {key: value for key, value in os.environ.items() if not key.startswith("SUDO_")}
@@ -43,19 +43,20 @@ class Process:
                                            env={**clean, **(env or {})}, start_new_session=True)
         self.pid = self._popen.pid
         self.started_at = time.monotonic()
-        self.ended_at = self.cpu_seconds = self.exit_code = None
+        self.ended_at = self.cpu_seconds = self.exit_code = self.voluntary_switches_total = None
         self.rss_bytes_max = 0
-        self._switches = {}
         self._ended = threading.Event()
         with _alive_lock:
             _alive.add(self)
         threading.Thread(target=self._wait, daemon=True).start()
-        threading.Thread(target=self._poll, daemon=True).start()
+        if is_memory_read:
+            threading.Thread(target=self._poll, daemon=True).start()
 
     def _wait(self):
         _, status, usage = os.wait4(self.pid, 0)
         self.ended_at = time.monotonic()
         self.cpu_seconds = usage.ru_utime + usage.ru_stime
+        self.voluntary_switches_total = usage.ru_nvcsw
         # ru_maxrss would do for memory, but exec does not reset it: a fork of a fat Python shows up in it.
         self.exit_code = self._popen.returncode = os.waitstatus_to_exitcode(status)
         with _alive_lock:
@@ -65,24 +66,16 @@ class Process:
     def _poll(self):
         polls = 0
         while not self._ended.wait(POLL_SECONDS if polls >= POLLS_FAST else POLL_FAST_SECONDS):
-            self.poll_once()
+            self._read_memory()
             polls += 1
 
-    def poll_once(self):
+    def _read_memory(self):
         try:
             for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
                 if line.startswith("VmHWM:"):
                     self.rss_bytes_max = max(self.rss_bytes_max, int(line.split()[1]) * 1024)
-            for task in os.listdir(f"/proc/{self.pid}/task"):
-                for line in Path(f"/proc/{self.pid}/task/{task}/status").read_text().splitlines():
-                    if line.startswith("voluntary_ctxt_switches:"):
-                        self._switches[task] = int(line.split()[1])
         except (FileNotFoundError, ProcessLookupError):
-            pass  # the process or a thread ended between two reads; the last values stand
-
-    @property
-    def voluntary_switches_total(self):
-        return sum(self._switches.values())
+            pass  # the process ended meanwhile; the last value stands
 
     @property
     def is_alive(self):
@@ -108,7 +101,6 @@ class Process:
     def end(self, number=signal.SIGTERM):
         """end asks the process to end and kills it after 5 s."""
         if self.is_alive:
-            self.poll_once()
             os.kill(self.pid, number)
             if not self._ended.wait(5):
                 self.kill()

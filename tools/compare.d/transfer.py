@@ -63,20 +63,20 @@ def event(process, kind):
     return found
 
 
-def run_onehop(lab, file, folder, io, work, trace=None, extra=(), receive_extra=(), while_running=None):
+def run_onehop(lab, file, folder, io, work, trace=None, extra=(), receive_extra=(), while_running=None, is_memory_read=False):
     """run_onehop moves `file` from a to `folder` on b; `extra` are options of the sender, `receive_extra` of the receiver. `while_running(sender)` is called once data is on its way to start."""
     env = {"ONEHOP_CODE": _code()}
     receive = sender = None
     try:
         receive = Process(lab.on("b", lab.onehop, "recv", "--once", "--dir", folder, "--listen", labs.ADDRESS_B, "--io", io,
-                                 "--json", *receive_extra), work, f"onehop-recv-{io}", env)
+                                 "--json", *receive_extra), work, f"onehop-recv-{io}", env, is_memory_read)
         receive.wait_line('"start"', START_SECONDS_MAX)
         meter = SystemMeter()
         started_at = time.monotonic()
         command = [lab.onehop, "send", file, "--to", labs.ADDRESS_B, "--io", io, "--json", *extra]
         if trace is not None:
             command += ["--trace", trace]
-        sender = Process(lab.on("a", *command), work, f"onehop-send-{io}", env)
+        sender = Process(lab.on("a", *command), work, f"onehop-send-{io}", env, is_memory_read)
         if while_running is not None:
             while_running(sender)
         sender.wait(EXTRA_SECONDS + Path(file).stat().st_size * 8 / SLOWEST_BPS)
