@@ -47,7 +47,8 @@ Error listen_error(const Endpoint& endpoint, const boost::system::error_code& er
   const char* hint = "Choose another address or port with --listen ADDR:PORT";
   if (is_denied) hint = "Choose a port from 1024 on with --listen ADDR:PORT";
   if (error == asio::error::address_in_use) hint = "Is another receiver running? Choose another port with --listen ADDR:PORT";
-  if (error.value() == EADDRNOTAVAIL) hint = "Name an address of this machine: `ip address` lists them";
+  if (error.value() == EADDRNOTAVAIL)
+    hint = "Name an address of this machine: `ip address` lists them. One that it marks 'tentative' serves a second or two later";
   return errno_error(is_denied ? ExitCode::privilege_missing : ExitCode::io_unavailable, "listen on " + endpoint.text(), hint, error.value());
 }
 

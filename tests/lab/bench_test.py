@@ -79,6 +79,10 @@ def test_files_in_tmpfs_and_their_parts(onehop):
     # Nobody waits for the other at the end of a file: the ends used to, for the five seconds after which they give up.
     check(metrics["seconds"]["median"] < 5, f"8 MB do not take {metrics['seconds']['median']} s: no end waits for the other's release")
     check({"part_read_ns_per_byte", "part_write_ns_per_byte", "part_digest_ns_per_byte"} <= set(metrics), "files and digests are parts")
+    if len(os.sched_getaffinity(0)) > 1:
+        both = metrics["parts_ns_per_byte"]["median"] + metrics["hand_over_ns_per_byte"]["median"]
+        quotient = metrics["cpu_ns_per_byte"]["median"] / both
+        check(abs(quotient / metrics["whole_over_parts_and_hand_over"]["median"] - 1) < 1e-6, "the second quotient has the hand-over in it")
     check_whole(found["udp"], ("sender/read", "receiver/write"))
     left = {path.name for path in set(folder.iterdir()) - before if path.name.startswith("onehop-bench-")}
     check(not left, f"no file is left: {left}")

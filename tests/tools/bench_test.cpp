@@ -163,7 +163,8 @@ TEST_CASE("no line of a table is wider than a terminal", "[tools][bench]") {
     for (const char* name : {"cpu_ns_per_byte", "sender_ns_per_byte", "receiver_ns_per_byte", "busy_ns_per_byte", "goodput_bps", "frames_per_second", "seal_ns_per_byte",
                              "open_ns_per_byte", "seal_ns_per_frame", "cycles_per_byte", "read_ns_per_byte", "write_ns_per_byte", "syscalls_per_block", "ns_per_tick",
                              "cycles_per_tick", "ns_per_message", "parts_ns_per_byte", "whole_over_parts", "frames_over_flood", "part_port_ns_per_byte", "part_aead_ns_per_byte",
-                             "part_digest_ns_per_byte", "part_read_ns_per_byte", "part_write_ns_per_byte", "part_law_ns_per_byte"})
+                             "part_digest_ns_per_byte", "part_read_ns_per_byte", "part_write_ns_per_byte", "part_law_ns_per_byte", "hand_over_ns_per_byte",
+                             "whole_over_parts_and_hand_over"})
       for (const double factor : {0.7, 1.0, 1.3}) {
         if (result.rounds.size() < 3) result.rounds.resize(3);
         result.rounds[factor < 1 ? 0 : factor == 1.0 ? 1 : 2][name] = scale * factor;

@@ -132,6 +132,7 @@ def test_a_wrong_command_line_is_an_event_as_well(onehop):
             check(event["exit_code"] == 2 and all(event[key] for key in ("attempt", "cause", "hint")), f"{command}: {event}")
             check(event["cause"] in end.text() and end.text().startswith(f"onehop {command[0]}: "), f"and text: {end.text()}")
         check(not here.refused("recv", "--bogus").events(), "no event where none was asked for")
+        check(not here.refused("send", "--bogus", "--", "--json").events(), "nor by the name of a file")
 
 
 def test_options_of_a_configuration_file_count_and_the_command_line_wins(onehop):

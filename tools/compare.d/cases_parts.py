@@ -44,7 +44,8 @@ def _round(profile):
         best = min((points[port] for port in PORTS), key=lambda point: point["cpu_ns_per_byte"])
         values = {"best": best["whole_over_parts"], "ratio": best["cpu_ns_per_byte"] / base["cpu_ns_per_byte"],
                   "goodput": best["goodput_bps"] / base["goodput_bps"], "limit": best["parts_ns_per_byte"] / base["cpu_ns_per_byte"],
-                  "base": base["cpu_ns_per_byte"], "round_trip": best["core_round_trip_ns"]}
+                  "base": base["cpu_ns_per_byte"], "hand_over": best.get("hand_over_ns_per_byte"),
+                  "handed": best.get("whole_over_parts_and_hand_over"), "round_trip": best["core_round_trip_ns"]}
         for port in PORTS:
             values |= {f"whole_{port}": points[port]["cpu_ns_per_byte"], f"over_{port}": points[port]["whole_over_parts"]}
             values |= {f"{key}_{port}": points[port][f"part_{key}_ns_per_byte"] for key, _ in PARTS}
@@ -57,6 +58,8 @@ def _metrics(over_parts, over_tcp, goodput):
     metrics = [Metric("best", "cheaper port: whole / sum of parts", "", "<=", over_parts),
                Metric("ratio", "cheaper port / iperf3, CPU per byte", "", "<=" if over_tcp else "", over_tcp),
                Metric("goodput", "cheaper port's goodput / iperf3's", "", ">=" if goodput else "", goodput),
+               Metric("hand_over", "cheaper port: handing blocks over between threads, in no part", "ns/B"),
+               Metric("handed", "cheaper port: whole / parts and hand-over"),
                Metric("limit", "the limit: cheaper port's parts / iperf3"), Metric("base", "iperf3 TCP: CPU, both ends", "ns/B")]
     for port in PORTS:
         metrics += [Metric(f"over_{port}", f"{port}: whole / sum of parts"), Metric(f"whole_{port}", f"{port}: whole", "ns/B")]

@@ -114,7 +114,9 @@ int refuse(const CLI::App& app, const Error& error, std::span<char* const> words
   const std::string command = words_of(app);
   if (command == "onehop send" || command == "onehop recv") {
     CommonOptions options;
-    options.is_json = std::ranges::any_of(words, [](std::string_view word) { return word == "--json"; });
+    const auto is = [](std::string_view wanted) { return [wanted](std::string_view word) { return word == wanted; }; };
+    const auto options_end = std::ranges::find_if(words, is("--"));  // what follows are names of files
+    options.is_json = std::any_of(words.begin(), options_end, is("--json"));
     Reporter{options, command.substr(sizeof "onehop")}.error(error);
   } else {
     std::fprintf(stderr, "%s: %s\n", command.c_str(), error.message().c_str());

@@ -74,11 +74,11 @@ std::optional<Nanos> core_round_trip(std::pair<int, int> cpus) {
   return spans[batches / 2] / trips_per_batch;
 }
 
-Place::Place() : cpus_{first_two_cpus()}, round_trip_{measure()} {}
+CpuPlace::CpuPlace() : cpus_{first_two_cpus()}, round_trip_{measure()} {}
 
-Nanos Place::measure() const { return cpus_ ? core_round_trip(*cpus_).value_or(0ns) : 0ns; }
+Nanos CpuPlace::measure() const { return cpus_ ? core_round_trip(*cpus_).value_or(0ns) : 0ns; }
 
-Place::Look Place::look() const {
+CpuPlace::Look CpuPlace::look() const {
   const Nanos now = measure();
   return {.round_trip = now, .is_here = is_same_place(now, round_trip_)};
 }

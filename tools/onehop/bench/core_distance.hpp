@@ -21,10 +21,10 @@ namespace onehop::bench {
 /// is_same_place: as far apart, within a factor of two (on one place the figure scatters by a third). 0 is one CPU: always there.
 [[nodiscard]] constexpr bool is_same_place(Nanos a, Nanos b) noexcept { return a <= 2 * b && b <= 2 * a; }
 
-/// Place: where the first two CPUs were when it was made.
-class Place {
+/// CpuPlace: where the first two CPUs were when it was made.
+class CpuPlace {
  public:
-  Place();
+  CpuPlace();
   /// look measures now.
   struct Look {
     Nanos round_trip{0};

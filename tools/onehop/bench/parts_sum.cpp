@@ -3,7 +3,9 @@
 // copied at both ends, the AEAD of the same frames, digests at both ends, the file read and written, the law's ticks.
 #include <algorithm>
 
+#include "tools/onehop/bench/core_distance.hpp"
 #include "tools/onehop/bench/file_part.hpp"
+#include "tools/onehop/bench/hand_over.hpp"
 #include "tools/onehop/bench/link_points.hpp"
 #include "tools/onehop/bench/part_points.hpp"
 #include "tools/onehop/set_up.hpp"
@@ -15,6 +17,17 @@ namespace {
 constexpr double part_seconds = 0.1;   // of a part that has no link: 1 % of its own noise is reached in a tenth of that
 constexpr double ticks_per_second = 1000;
 constexpr std::uint64_t file_bytes_max = std::uint64_t{256} << 20;
+
+/// add_hand_over adds what no part has in it: a file's blocks pass from thread to thread, and mostly from CPU to CPU, at each end.
+void add_hand_over(const BenchOptions& options, Metrics& m) {
+  const int file_ends = (options.source == "file" ? 1 : 0) + (options.sink == "file" ? 1 : 0);
+  const auto cpus = first_two_cpus();
+  if (file_ends == 0 || !cpus) return;
+  const auto once = hand_over_ns_per_byte(*cpus);
+  if (!once) return;
+  m["hand_over_ns_per_byte"] = file_ends * *once;
+  m["whole_over_parts_and_hand_over"] = m["cpu_ns_per_byte"] / (m["parts_ns_per_byte"] + m["hand_over_ns_per_byte"]);
+}
 
 }  // namespace
 
@@ -47,6 +60,7 @@ Result<void> add_parts(const BenchOptions& options, const Place& place, const Va
   }
   m["parts_ns_per_byte"] = sum;
   if (sum > 0) m["whole_over_parts"] = m["cpu_ns_per_byte"] / sum;
+  add_hand_over(options, m);
   if (m["flood_frames_per_second"] > 0) m["frames_over_flood"] = m["frames_per_second"] / m["flood_frames_per_second"];
   return success();
 }

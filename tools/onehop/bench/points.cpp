@@ -37,19 +37,19 @@ constexpr Nanos place_patience = 30s;  // for the host to move the CPUs back; th
 constexpr Nanos place_pause = 200ms;
 
 /// run_at repeats a run until the CPUs were at `place` before and after it. The longer of the two round trips is kept.
-Result<RunResult> run_at(const Place& place, const Point& point, const RunMode& mode) {
+Result<RunResult> run_at(const CpuPlace& place, const Point& point, const RunMode& mode) {
   const Instant give_up_at = monotonic_now() + place_patience;
   for (;;) {
-    Place::Look before = place.look();
+    CpuPlace::Look before = place.look();
     for (; !before.is_here && monotonic_now() < give_up_at; before = place.look()) std::this_thread::sleep_for(place_pause);
     ONEHOP_TRY(run, point.run(mode));
-    const Place::Look after = place.look();
+    const CpuPlace::Look after = place.look();
     run.metrics["core_round_trip_ns"] = static_cast<double>(std::max(before.round_trip, after.round_trip).count());
     if ((before.is_here && after.is_here) || monotonic_now() >= give_up_at) return run;
   }
 }
 
-Result<RunResult> run_once(const Point& point, const RunMode& mode, const Place* place) {
+Result<RunResult> run_once(const Point& point, const RunMode& mode, const CpuPlace* place) {
   auto run = place != nullptr ? run_at(*place, point, mode) : point.run(mode);
   if (run.has_value()) return run;
   Error error = run.error();
@@ -84,7 +84,7 @@ Result<std::vector<PointResult>> run_rounds(const std::vector<Point>& points, in
     results[i].counted = std::move(counted);
   }
   for (int round = 0; round < rounds; ++round) {
-    const Place place;
+    const CpuPlace place;
     for (std::size_t i = 0; i < points.size(); ++i) {
       const std::size_t at = (i + static_cast<std::size_t>(round)) % points.size();
       const bool is_transfer = points[at].is_counted_apart;

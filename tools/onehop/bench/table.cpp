@@ -81,6 +81,9 @@ std::string parts_text(const std::map<std::string, Summary>& s) {
   std::string text = sum + "\n";
   text += cut(fmt::format("  whole {} / sum of parts {} = {} ({})", median_text(s, "cpu_ns_per_byte"), median_text(s, "parts_ns_per_byte"),
                           median_text(s, "whole_over_parts"), spread_text(s.at("whole_over_parts"))));
+  if (s.contains("hand_over_ns_per_byte"))
+    text += cut(fmt::format("  handing blocks over between threads {}; whole / both = {} ({})", median_text(s, "hand_over_ns_per_byte"),
+                            median_text(s, "whole_over_parts_and_hand_over"), spread_text(s.at("whole_over_parts_and_hand_over"))));
   if (s.contains("frames_over_flood"))
     text += cut(fmt::format("  frames/s {} / bare flood's {} = {} ({})", median_text(s, "frames_per_second"), median_text(s, "flood_frames_per_second"),
                             median_text(s, "frames_over_flood"), spread_text(s.at("frames_over_flood"))));
