@@ -40,6 +40,22 @@ TEST_CASE("the poll that sees the last block comes within 5 ms of it, after a sl
   CHECK(polled.polls <= static_cast<int>((still + time_for(kib(256), rate)) / 2ms) + 40 + static_cast<int>(time_for(bytes, rate) / 100ms));
 }
 
+TEST_CASE("a pause is a quarter of what is left at the rate so far, and no longer than that was watched", "[control][plane]") {
+  const SessionLimits limits;
+  const auto after = [&limits](Nanos watched, std::uint64_t done, std::uint64_t total) {
+    PollPause pause{limits};
+    CHECK(pause.next(300ms, block_bytes, total * block_bytes) == limits.poll_short);
+    return pause.next(300ms + watched, done * block_bytes, total * block_bytes);
+  };
+  CHECK(after(20ms, 3, 5) == 5ms);      // two blocks in 20 ms, two are left
+  CHECK(after(40ms, 5, 6) == 2500us);   // four in 40 ms, one is left
+  CHECK(after(4ms, 2, 1000) == 4ms);    // a quarter of 998 blocks is longer than was watched
+  CHECK(after(20ms, 1, 2) == 5ms);      // none since the first: as much is left as was watched
+  CHECK(after(20ms, 1, 1000) == 5ms);
+  CHECK(after(1ms, 2, 3) == limits.poll_short);
+  CHECK(after(10s, 2, 1000) == limits.poll);
+}
+
 TEST_CASE("a slow link is not polled as if its next block were due at once", "[control][plane]") {
   const BytesPerSecond rate = mbit_per_s(1);  // a block takes 2.1 s, of which only the first is waited for by short polls
   CHECK(poll_through(Bytes{2'000'000}, rate, 0ms).polls <= 1049 + 40 + 160);
