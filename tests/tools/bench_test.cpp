@@ -4,14 +4,17 @@
 // Bounds: none on speed.
 #include <catch2/catch.hpp>
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "engine/base/cpu.hpp"
 #include "engine/wire/frame.hpp"
 #include "tools/onehop/bench/core_distance.hpp"
+#include "tools/onehop/bench/hand_over.hpp"
 #include "tools/onehop/bench/file_part.hpp"
 #include "tools/onehop/bench/meters.hpp"
 #include "tools/onehop/bench/micro.hpp"
@@ -141,6 +144,16 @@ TEST_CASE("two round trips between CPUs tell whether the host moved them", "[too
     const auto trip = core_round_trip(*cpus);
     CHECK((!trip || *trip > 0ns));
   }
+}
+
+TEST_CASE("handing blocks over is measured between two CPUs, or not at all", "[tools][bench]") {
+  const auto cpus = first_two_cpus();
+  if (!cpus) return;
+  const auto cost = hand_over_ns_per_byte(*cpus);
+  REQUIRE(cost.has_value());
+  CHECK(std::isfinite(*cost));
+  CHECK(*cost != 0);
+  CHECK_FALSE(hand_over_ns_per_byte({cpus->first, CPU_SETSIZE}).has_value());
 }
 
 TEST_CASE("an error in a round names its point and ends the rounds", "[tools][bench]") {

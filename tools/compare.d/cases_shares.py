@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """Where the cycles of all CPUs go at 600 Mbit/s, onehop beside iperf3 (perf over the whole machine), and what the parts alone take.
 
-Cycles, not time: the tick-based busy time of so light a load scatters by a tenth from run to run, cycles by some hundredths.
+They say where; how much scatters from round to round as busy time does, with where the host has our CPUs (placement.py).
 """
 
 import collections
@@ -18,7 +18,7 @@ from measure import MeasureError
 from report import Metric
 from transfer import run_onehop
 
-PERIOD = 200_000  # cycles per sample: some 8,000 samples of 300 MB, and 0.1 % of the load for taking them
+PERIOD = 200_000  # cycles per sample: thousands of samples of 300 MB
 SAMPLE = re.compile(r"^\s*(?P<comm>.+?)\s+(?P<pid>-?\d+)\s+[0-9a-f]+ (?P<symbol>.+) \((?P<object>[^)]*)\)\s*$")
 GROUPS = (("engine-sender", "sender's engine"), ("engine-receiver", "receiver's engine"), ("read", "sender's read thread"),
           ("write", "receiver's write thread"), ("rate", "sender's rate thread"), ("plane", "both planes"),
@@ -108,7 +108,7 @@ def cases():
                *[Metric(group, f"  of that: {text}", "1/B") for group, text in GROUPS],
                Metric("base", "iperf3: cycles of all CPUs", "1/B"), Metric("base_program", "  of that: iperf3 itself", "1/B"),
                Metric("flood", "parts: bare paced port, system busy", "ns/B"), Metric("parts", "parts: with AEAD, digest, read and write", "ns/B"),
-               Metric("tcp", "iperf3 of that run: system busy", "ns/B"), Metric("limit", "the limit: sum of parts / iperf3, system busy"),
+               Metric("tcp", "iperf3 of that run: system busy", "ns/B"), Metric("limit", "sum of parts / iperf3, system busy"),
                Metric("over", "whole / sum of parts, system busy")]
     return [("shares", "600 Mbit/s, file to file in tmpfs: where the cycles of all CPUs go, and what the parts alone take", metrics, _round)]
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #if ONEHOP_HAS_LAB
 #include "tools/lab/lab_command.hpp"
@@ -114,9 +115,9 @@ int refuse(const CLI::App& app, const Error& error, std::span<char* const> words
   const std::string command = words_of(app);
   if (command == "onehop send" || command == "onehop recv") {
     CommonOptions options;
-    const auto is = [](std::string_view wanted) { return [wanted](std::string_view word) { return word == wanted; }; };
-    const auto options_end = std::ranges::find_if(words, is("--"));  // what follows are names of files
-    options.is_json = std::any_of(words.begin(), options_end, is("--json"));
+    const std::vector<std::string_view> texts{words.begin(), words.end()};
+    const auto options_end = std::ranges::find(texts, "--");  // what follows are names of files
+    options.is_json = std::find(texts.begin(), options_end, "--json") != options_end;
     Reporter{options, command.substr(sizeof "onehop")}.error(error);
   } else {
     std::fprintf(stderr, "%s: %s\n", command.c_str(), error.message().c_str());

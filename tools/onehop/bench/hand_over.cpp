@@ -54,30 +54,28 @@ class Blocks {
 
   void write_all(Spans& spans) {
     Piece from{};
-    for (Nanos& span : spans) {
-      const std::size_t slot = next(free_);
-      span = write_block(memory_ + slot * block_bytes, from);
-      (void)full_.push(slot);
-    }
+    pass(free_, full_, spans, [&from](std::byte* block) { return write_block(block, from); });
   }
   void read_all(Spans& spans) {
     Piece to{};
-    for (Nanos& span : spans) {
-      const std::size_t slot = next(full_);
-      span = read_block(memory_ + slot * block_bytes, to);
-      (void)free_.push(slot);
-    }
+    pass(full_, free_, spans, [&to](const std::byte* block) { return read_block(block, to); });
   }
 
  private:
-  static std::size_t next(SpscRing<std::size_t>& ring) {
-    std::size_t slot = 0;
-    while (!ring.pop(slot)) {}
-    return slot;
+  using Ring = SpscRing<std::size_t>;
+
+  template <class Work>
+  void pass(Ring& in, Ring& out, Spans& spans, Work work) {
+    for (Nanos& span : spans) {
+      std::size_t slot = 0;
+      while (!in.pop(slot)) {}
+      span = work(memory_ + slot * block_bytes);
+      (void)out.push(slot);  // it holds all slots
+    }
   }
 
   std::byte* memory_;
-  SpscRing<std::size_t> free_{slots}, full_{slots};
+  Ring free_{slots}, full_{slots};
 };
 
 }  // namespace

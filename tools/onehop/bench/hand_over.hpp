@@ -9,7 +9,7 @@
 namespace onehop::bench {
 
 /// hand_over_ns_per_byte passes blocks from a thread on the first CPU to one on the second, as a file thread passes them to the
-/// engine core, for about 20 ms. It returns what writing and reading a byte take there of both CPUs, less what they take on
+/// engine core. It returns what writing and reading a byte take there of both CPUs, less what they take on
 /// one; medians over the blocks, waiting left out. Nothing when a thread cannot be pinned or there is no memory.
 [[nodiscard]] std::optional<double> hand_over_ns_per_byte(std::pair<int, int> cpus);
 
