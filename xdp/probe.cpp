@@ -63,6 +63,9 @@ void read_ethtool(InterfaceFacts& facts) {
   request.ifr_data = reinterpret_cast<char*>(&channels);
   if (::ioctl(socket.get(), SIOCETHTOOL, &request) == 0 && channels.rx_count + channels.combined_count > 0)
     facts.rx_queues = channels.rx_count + channels.combined_count;
+  ethtool_value gro{.cmd = ETHTOOL_GGRO, .data = 0};
+  request.ifr_data = reinterpret_cast<char*>(&gro);
+  facts.has_gro = ::ioctl(socket.get(), SIOCETHTOOL, &request) == 0 && gro.data != 0;
   ethtool_drvinfo driver{};
   driver.cmd = ETHTOOL_GDRVINFO;
   request.ifr_data = reinterpret_cast<char*>(&driver);

@@ -17,8 +17,10 @@ constexpr Nanos halving_min{10ms};         // without a round trip, or with one 
 constexpr BytesPerSecond rate_min{150'000};// one full packet per 10 ms
 constexpr Nanos state_interval{20ms};
 constexpr Nanos weight_max{20ms};          // a tick that came late says nothing about the time it missed
-// Ticks. 2 ms = d_1 / 2 is the slowest that the law's delay budget of (pi/2) d_1 allows with room; 500 wake-ups a second.
-constexpr Nanos tick_first{500us}, tick_moving{1ms}, tick_steady{2ms}, tick_idle{20ms};
+// Ticks. Of the law's delay budget of (pi/2) d_1 = 6.3 ms a tick takes half of itself on the average. Where the drain has not moved
+// for long, 4 ms = d_1 (the paper's own period) do: each wake-up of an idle core costs as much as 50 KB on the data path. On Wi-Fi the
+// rate moves from frame to frame, and while nothing flows the next start is looked for.
+constexpr Nanos tick_first{500us}, tick_moving{1ms}, tick_steady{4ms}, tick_wifi{2ms}, tick_paused{2ms}, tick_idle{20ms};
 // Under a law that is constant ticks serve statistics, trace and silence alone, and at its low rates 10 ms are a few frames.
 constexpr Nanos tick_fixed{10ms};
 constexpr BytesPerSecond tick_fixed_rate_max = mbit_per_s(100);
@@ -171,13 +173,14 @@ void RateLoop::choose_next_tick(const law::LinkSample& sample) noexcept {
     // The first data is due. Found 20 ms late, it would have gone at the start rate until then: 12 % of 10 MB at 600 Mbit/s.
     next_tick_in_ = tick_first;
   } else if (!is_flowing_) {
-    next_tick_in_ = now - flowed_at_ > idle_after ? tick_idle : tick_steady;
+    next_tick_in_ = now - flowed_at_ > idle_after ? tick_idle : tick_paused;
   } else if (now - flow_began_at_ < first_span) {
     next_tick_in_ = tick_first;
   } else {
     const bool is_moving = now - moved_at_ < moving_span;
     const bool is_slow = law_.is_constant() && granted_.rate < tick_fixed_rate_max;
-    next_tick_in_ = is_moving ? tick_moving : is_slow ? tick_fixed : tick_steady;
+    const Nanos steady = sample.facts.medium == law::Medium::wifi ? tick_wifi : tick_steady;
+    next_tick_in_ = is_moving ? tick_moving : is_slow ? tick_fixed : steady;
   }
 }
 

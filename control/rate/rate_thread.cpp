@@ -43,7 +43,7 @@ void RateThread::stop() noexcept {
 void RateThread::run_loop() noexcept {
   name_this_thread("onehop-rate");
   use_short_slice();
-  // Slack of 50 us is 10 % of the fastest tick and costs nothing at 2 ms: it is left as it is, for shared wake-ups.
+  // Slack of 50 us is 10 % of the fastest tick and costs nothing at 4 ms: it is left as it is, for shared wake-ups.
   for (;;) {
     const bool is_last = is_stopping_.load(std::memory_order_acquire);
     const Instant now = monotonic_now();

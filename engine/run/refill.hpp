@@ -20,6 +20,8 @@ inline constexpr Bytes refill_nap_bytes{6'250};
 // Refill at least half of the backlog limit at a time: 4 ms of an 8-ms target. That is longer than feedback takes to come
 // (a quarter of an srtt that holds the same 8 ms), so feedback is the clock and the timer only stands in for it.
 inline constexpr std::int64_t refill_share = 2;
+// Below this part of the backlog limit the queue could run dry before the next turn: 2 ms of an 8-ms target.
+inline constexpr std::int64_t low_part = 4;
 
 /// Below: what the loop sees of the queue below. Wire bytes.
 struct Below {
@@ -27,6 +29,15 @@ struct Below {
   Bytes frame{};
   bool has_back_pressure = false;  ///< `standing` is what the queue holds, and the backlog limit is kept by it
 };
+
+/// is_batch_worth: whether a batch may begin where there is room for `room` wire bytes. One of less than `batch` waits for the next
+/// turn as long as the queue lasts: to the queues below a batch is one packet, and a shaper or a driver takes a timer or
+/// an interrupt for each, however small. For new data: repairs are not to wait.
+[[nodiscard]] inline bool is_batch_worth(const RateGrant& grant, const Below& below, Bytes room, Bytes batch) noexcept {
+  // Never more than what refill_at() waits for: else a limit of few batches would be polled until the queue is low.
+  const Bytes enough = std::min(batch, grant.backlog_max / refill_share);
+  return room >= enough || !below.has_back_pressure || below.standing * low_part < grant.backlog_max;
+}
 
 /// refill_at: the moment when a worthwhile part of the backlog limit will have drained, by the granted rate. Feedback
 /// arrives about as often and refills too, so this timer rarely is what wakes the core. Where the rate is what holds us

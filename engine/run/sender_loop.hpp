@@ -189,6 +189,7 @@ class SenderLoop {
     Bytes sent{};
     std::size_t frames = 0, unflushed = 0;
     const std::size_t batch_frames = std::max<std::size_t>(grant.batch_frames, 1);
+    const Bytes batch_wire = wire_frame_bytes() * static_cast<std::int64_t>(batch_frames);
     bool is_port_full = false;
     while (frames < tx_frames_per_turn_max) {
       std::span<std::byte> slot = port_.lend(size_.bytes());
@@ -198,7 +199,10 @@ class SenderLoop {
         slot = port_.lend(size_.bytes());
       }
       if (slot.empty()) { is_port_full = true; break; }
-      if (!sender_.next(now, room > sent, plan)) break;
+      const Below below{.standing = before.occupancy + sent, .frame = wire_frame_bytes(), .has_back_pressure = info_.has_back_pressure};
+      const bool may_begin = unflushed > 0 || sender_.has_repairs() || is_batch_worth(grant, below, room - sent, batch_wire);
+      const bool has_room = room > sent && may_begin;
+      if (!sender_.next(now, has_room, plan)) break;
       prefetch_after(plan.body);
       sent += emit(now, plan, slot);
       ++frames;

@@ -218,6 +218,8 @@ bool Sender::has_data() const noexcept {
   return s.is_running && !s.is_paused && (s.can_repair() || s.can_start_new());
 }
 
+bool Sender::has_repairs() const noexcept { return !s_->resend.is_empty(); }
+
 bool Sender::is_credit_limited() const noexcept {
   return s_->is_running && s_->resend.is_empty() && s_->blocks.has_unsent() && !s_->has_credit();
 }

@@ -85,6 +85,8 @@ class Sender {
   [[nodiscard]] bool next(Instant now, bool is_data_allowed, FramePlan& plan) noexcept;
   /// has_data says whether next() would send file data, credit included.
   [[nodiscard]] bool has_data() const noexcept;
+  /// has_repairs: something known to be lost has not been sent again yet.
+  [[nodiscard]] bool has_repairs() const noexcept;
   /// is_credit_limited: a block waits, and only the peer's credit keeps it back.
   [[nodiscard]] bool is_credit_limited() const noexcept;
   /// offered_bytes: file bytes in lent blocks not yet sent once, plus those to resend.

@@ -47,7 +47,7 @@ def test_doctor_of_the_labs_interfaces(onehop):
         io = report["io"]
         check(io["afxdp-zero-copy"]["ok"] is False and "Operation not supported" in io["afxdp-zero-copy"]["text"], "no zero-copy on veth")
         check(io["afxdp-copy"]["ok"] is True and io["afxdp-skb"]["ok"] is True, f"copy and skb work: {io}")
-        check(io["auto"]["value"] == "udp", "auto takes udp")
+        check(io["auto"]["value"] == {"send": "udp", "recv": "afxdp"}, f"auto takes the cheapest pair: {io['auto']}")
         queue = report["telemetry"]["qdisc"]
         check(queue["ok"] is True and queue["value"]["capacity_bytes"] > 0 and queue["value"]["cost_ns"] > 0, f"the shaper is read: {queue}")
         check(report["telemetry"]["wired"]["ok"] is False and "software" in report["telemetry"]["wired"]["text"], "no speed of a veth")

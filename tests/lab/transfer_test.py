@@ -41,6 +41,17 @@ def test_every_pair_of_ports_carries_a_file(onehop):
                     check_end(event, f"{io_send} to {io_recv}, {role}", io, path.stat().st_size)
 
 
+def test_auto_takes_the_cheapest_port_of_each_end_and_says_why(onehop):
+    """Without zero-copy: the socket to send; to receive the driver, where nothing coalesces frames and they are small."""
+    for profile, received_over, why in (("steady-600", "afxdp", "cheaper than through a socket"), ("unshaped-gro", "udp", "without GRO alone"),
+                                        ("unshaped-mtu9000", "udp", "without GRO alone")):
+        with World(onehop, profile) as world:
+            sent, received = world.transfer(world.file(20 * MB + 12_345), "auto", "auto")
+            check(sent["io_used"] == "udp" and "sending in copy mode" in sent["io_reason"], f"{profile}, send: {sent['io_used']}, {sent['io_reason']}")
+            check(received["io_used"] == received_over and why in received["io_reason"],
+                  f"{profile}, recv: {received['io_used']}, {received['io_reason']}")
+
+
 def test_generic_xdp_receives_behind_the_shaper(onehop):
     """Generic XDP does not see an skb that a tc program redirected, so what stands between the hosts must not redirect."""
     for io in ("udp", "afxdp"):

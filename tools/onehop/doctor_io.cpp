@@ -90,6 +90,25 @@ void find_afxdp(const std::string& interface, bool is_probing, Diagnosis& out) {
 }
 #endif
 
+struct AutoChoice {
+  const char* send;
+  const char* receive;
+  const char* text;
+};
+
+// auto_choice: as OpenPort decides (onehop_port.cpp), of what was found.
+AutoChoice auto_choice(const std::string& interface, const Diagnosis& found) {
+  const auto has = [&](std::string_view key) {
+    return std::ranges::any_of(found.findings, [&](const Finding& finding) {
+      return finding.section == "io" && finding.key == key && finding.verdict == Verdict::good;
+    });
+  };
+  if (has("afxdp-zero-copy")) return {"afxdp", "afxdp", "--io auto takes afxdp, because it has zero-copy"};
+  if (has("afxdp-copy") && is_cheap_in_copy_mode(interface))
+    return {"udp", "afxdp", "--io auto sends over udp and receives over afxdp, the cheapest pair without zero-copy"};
+  return {"udp", "udp", "--io auto takes udp: AF_XDP is no cheaper here, or not to be had"};
+}
+
 // Whether a device comes up only EAL can tell, and it takes 0.2 s and privileges: not tried here.
 void find_dpdk(const std::string& interface, Diagnosis& out) {
 #if ONEHOP_HAS_DPDK
@@ -119,12 +138,8 @@ void find_io(const std::string& interface, bool is_probing, Diagnosis& out) {
   out.findings.push_back({"io", "afxdp", Verdict::bad, "this build has no AF_XDP port: libbpf or clang was missing", false,
                           "install libbpf-dev and clang and build again"});
 #endif
-  // As OpenPort decides: only zero-copy is worth the privileges and the way around the firewall.
-  const bool has_zero_copy = std::ranges::any_of(out.findings, [](const Finding& finding) {
-    return finding.section == "io" && finding.key == "afxdp-zero-copy" && finding.verdict == Verdict::good;
-  });
-  out.findings.push_back({"io", "auto", Verdict::info, has_zero_copy ? "--io auto takes afxdp, because it has zero-copy" :
-                          "--io auto takes udp: without zero-copy AF_XDP is no cheaper", has_zero_copy ? "afxdp" : "udp"});
+  const AutoChoice choice = auto_choice(interface, out);
+  out.findings.push_back({"io", "auto", Verdict::info, choice.text, Json{{"send", choice.send}, {"recv", choice.receive}}});
   find_dpdk(interface, out);
 }
 

@@ -78,7 +78,8 @@ Result<void> Job::open_port(const std::string& interface, const plane::IpAddress
   sockaddr_storage address{};
   (void)plane::Endpoint{local, port}.to_sockaddr(address);
   ONEHOP_TRYV(open_dpdk(address));
-  ONEHOP_TRY(opened, OpenPort::open(options_, interface, address, has_fragments, dpdk_.get()));
+  ONEHOP_TRY(opened, OpenPort::open(options_, interface, address, facts_.role == "send" ? PortRole::sending : PortRole::receiving,
+                                      has_fragments, dpdk_.get()));
   port_ = std::move(opened);
   port_address_ = local;
   has_fragments_ = has_fragments;

@@ -6,6 +6,10 @@
 #include "engine/base/check.hpp"
 #include "engine/wire/frame.hpp"
 #include "tools/onehop/set_up.hpp"
+#if ONEHOP_HAS_XDP
+#include "xdp/afxdp_layout.hpp"
+#include "xdp/probe.hpp"
+#endif
 
 namespace onehop::tool {
 
@@ -39,9 +43,49 @@ Result<std::unique_ptr<AfXdpPort>> open_afxdp(const CommonOptions& options, cons
   config.priority = priority_of(options);
   return AfXdpPort::open(config);
 }
+
+// take_afxdp opens AF_XDP where it is cheaper than UDP in this role; where not, `reason` says why. Measured ("When which I/O wins"
+// in docs/results.md, by tools/compare --case ports): sending in copy mode hands each frame to the queue below by itself, where UDP hands
+// down 44 at once; receiving in copy mode leaves out socket, checksum and a system call's share per frame. The program steers
+// our own frames alone, past the firewall: what they carry is authenticated, and nothing else is taken.
+std::unique_ptr<AfXdpPort> take_afxdp(const CommonOptions& options, const std::string& interface, const sockaddr_storage& local,
+                                      PortRole role, std::string& reason) {
+  auto zero_copy = open_afxdp(options, interface, local, XdpMode::zero_copy);
+  if (zero_copy.has_value()) {
+    reason = interface + " has AF_XDP zero-copy";
+    return std::move(zero_copy).value();
+  }
+  reason = "no AF_XDP zero-copy on " + interface + " (" + zero_copy.error().cause + ")";
+  if (zero_copy.error().code == ExitCode::privilege_missing) return nullptr;
+  if (role == PortRole::sending) {
+    reason += ", and sending in copy mode costs more than UDP";
+    return nullptr;
+  }
+  if (!is_cheap_in_copy_mode(interface)) {
+    reason += ", and receiving in copy mode pays for frames of 1500 bytes without GRO alone";
+    return nullptr;
+  }
+  auto copy = open_afxdp(options, interface, local, XdpMode::copy);
+  if (copy.has_value()) {
+    reason = "receiving through " + interface + "'s driver is cheaper than through a socket";
+    return std::move(copy).value();
+  }
+  reason = "no AF_XDP in the driver of " + interface + " (" + copy.error().cause + ")";
+  return nullptr;
+}
 #endif
 
 }  // namespace
+
+bool is_cheap_in_copy_mode(const std::string& interface) {
+#if ONEHOP_HAS_XDP
+  const auto facts = xdp::read_interface(interface);
+  return facts.has_value() && !facts.value().has_gro && xdp::chunk_bytes_for(facts.value().mtu_bytes, false) == 2048;
+#else
+  (void)interface;
+  return false;
+#endif
+}
 
 Result<void> OpenPort::check_fragments(const CommonOptions& options) {
   if (options.io == "auto" || options.io == "udp") return success();
@@ -50,7 +94,7 @@ Result<void> OpenPort::check_fragments(const CommonOptions& options) {
 }
 
 Result<OpenPort> OpenPort::open(const CommonOptions& options, const std::string& interface,
-                                const sockaddr_storage& local, bool has_fragments, DpdkHost* dpdk) {
+                                const sockaddr_storage& local, PortRole role, bool has_fragments, DpdkHost* dpdk) {
   OpenPort opened;
 #if ONEHOP_HAS_DPDK
   if (options.io == "dpdk") {
@@ -76,20 +120,16 @@ Result<OpenPort> OpenPort::open(const CommonOptions& options, const std::string&
   if (has_fragments) {
     opened.reason_ = "fragments need the kernel's UDP";
   } else if (options.io == "auto" && !interface.empty() && interface != "lo") {
-    // In copy mode AF_XDP costs about what UDP does or more ("When which I/O wins" in docs/results.md, by tools/compare --case
-    // ports). It takes privileges, too, and hides the traffic from the firewall: only zero-copy is worth that unasked.
-    auto zero_copy = open_afxdp(options, interface, local, XdpMode::zero_copy);
-    if (zero_copy.has_value()) {
-      opened.port_ = std::move(zero_copy).value();
-      opened.reason_ = interface + " has AF_XDP zero-copy";
+    if (auto port = take_afxdp(options, interface, local, role, opened.reason_)) {
+      opened.port_ = std::move(port);
       return opened;
     }
-    opened.reason_ = "no AF_XDP zero-copy on " + interface + " (" + zero_copy.error().cause + "), and copy mode is seldom cheaper than UDP";
   }
 #else
   if (options.io == "afxdp")
     return Error{ExitCode::io_unavailable, "open --io afxdp", "this build has no AF_XDP port (libbpf or clang was missing)", "Use --io udp"};
   (void)interface;
+  (void)role;
 #endif
   if (opened.reason_.empty()) opened.reason_ = options.io == "udp" ? "asked for" : "AF_XDP has nothing to offer on this interface";
   ONEHOP_TRY(config, udp_config(options, local, has_fragments));

@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <variant>
@@ -19,15 +20,22 @@
 
 namespace onehop::tool {
 
+/// PortRole: which way the data goes. `auto` asks, because receiving and sending are cheapest over different ports.
+enum class PortRole : std::uint8_t { sending, receiving };
+
+/// is_cheap_in_copy_mode: small frames that no receive offload coalesces, for which receiving over AF_XDP without zero-copy was
+/// measured to cost less than over a socket. It may block while the kernel holds rtnl_lock.
+[[nodiscard]] bool is_cheap_in_copy_mode(const std::string& interface);
+
 class OpenPort {
  public:
   /// check_fragments refuses a named io that cannot carry datagrams of 64 KB in IP fragments, before anything is started.
   [[nodiscard]] static Result<void> check_fragments(const CommonOptions& options);
   /// open opens what --io asks for on `interface`, bound to `local` (its port may be 0). A named io that is not to be had
-  /// is an error; auto falls back to UDP and says why. `has_fragments`: for datagrams of 64 KB, which UDP alone can. `dpdk`
+  /// is an error; auto takes AF_XDP where that is cheaper in this `role`, else UDP, and says why. `has_fragments`: for datagrams of 64 KB, which UDP alone can. `dpdk`
   /// is there for --io dpdk, and outlives the port. Needs the privileges of the io; no file is touched.
   [[nodiscard]] static Result<OpenPort> open(const CommonOptions& options, const std::string& interface,
-                                             const sockaddr_storage& local, bool has_fragments, DpdkHost* dpdk);
+                                             const sockaddr_storage& local, PortRole role, bool has_fragments, DpdkHost* dpdk);
 
   [[nodiscard]] PortInfo info() const;
   [[nodiscard]] Result<std::uint16_t> local_port() const;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -20,13 +21,15 @@ double ticks_to_seconds(std::uint64_t ticks) {
 
 double seconds_of(const timeval& tv) { return static_cast<double>(tv.tv_sec) + static_cast<double>(tv.tv_usec) / 1e6; }
 
-/// Non-idle time of all cores: user, nice, system, irq, softirq (proc(5), /proc/stat); steal belongs to other guests.
+/// Time of all cores that was not idle (proc(5), /proc/stat), from some moment on. The kernel times idle exactly; its other columns are
+/// samples of the tick, which stands still while an idle core serves interrupts.
 std::optional<double> read_busy() {
   std::ifstream file{"/proc/stat"};
   std::string name;
-  std::uint64_t user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0;
-  if (!(file >> name >> user >> nice >> system >> idle >> iowait >> irq >> softirq)) return std::nullopt;
-  return ticks_to_seconds(user + nice + system + irq + softirq);
+  std::uint64_t user = 0, nice = 0, system = 0, idle = 0, iowait = 0;
+  if (!(file >> name >> user >> nice >> system >> idle >> iowait)) return std::nullopt;
+  const double now = std::chrono::duration<double>{std::chrono::steady_clock::now().time_since_epoch()}.count();
+  return now * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)) - ticks_to_seconds(idle + iowait);
 }
 
 std::uint64_t status_field(const std::string& path, std::string_view key) {

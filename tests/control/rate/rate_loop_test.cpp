@@ -78,13 +78,13 @@ struct Bench {
   }
 };
 
-// Bounds: 500 ticks a second in the steady state (700 wake-ups allowed), 100 in the first 50 ms, 50 a second idle.
-TEST_CASE("the loop ticks fast at the start, every 2 ms in the steady state and slowly when idle", "[control][rate]") {
+// Bounds: 250 ticks a second in the steady state, 500 on Wi-Fi, 100 in the first 50 ms, 50 a second idle.
+TEST_CASE("the loop ticks fast at the start, every 4 ms in the steady state and slowly when idle", "[control][rate]") {
   Bench b;
   b.run(10ms);
   CHECK(b.loop.next_tick_in() == 500us);
   b.run(300ms);
-  CHECK(b.loop.next_tick_in() == 2ms);
+  CHECK(b.loop.next_tick_in() == 4ms);
   b.report.offered = {};
   b.path.store(b.report);
   for (int i = 0; i < 1000; ++i) {
@@ -113,12 +113,11 @@ TEST_CASE("a slow law that is constant is asked seldom, a faster one or one unde
   law::Fixed slow{{.rate = mbit_per_s(5)}}, fast{{.rate = mbit_per_s(100)}};
   Probe moving;
   CHECK(steady_tick(slow, {}) == 10ms);
-  CHECK(steady_tick(fast, {}) == 2ms);
-  CHECK(steady_tick(moving, {}) == 2ms);
-  CHECK(steady_tick(moving, mbit_per_s(5)) == 2ms);
+  CHECK(steady_tick(fast, {}) == 4ms);
+  CHECK((steady_tick(moving, {}) == 4ms && steady_tick(moving, mbit_per_s(5)) == 4ms));
 }
 
-// Bounds: none; a data frame that finds the law idle goes at the start rate until the next tick.
+// A data frame that finds the law idle goes at the start rate until the next tick.
 TEST_CASE("the loop ticks fast while the first data is awaited, and gives up after a second", "[control][rate]") {
   Bench b;
   b.report = {};
@@ -338,6 +337,7 @@ struct Facts final : link::FactSource {
   void read(Instant now, law::LinkFacts& facts) override {
     ++reads;
     facts.phy_rate = law::Fact<BytesPerSecond>{mbit_per_s(1201), now, 20ms};
+    facts.medium = law::Medium::wifi;
   }
   [[nodiscard]] const std::optional<Error>& error() const noexcept override { return failure; }
 };
@@ -346,8 +346,8 @@ TEST_CASE("facts reach the law while data flows and grow old when it does not", 
   Bench b;
   Facts facts;
   b.loop.add_fact_source(facts);
-  b.run(100ms);
-  CHECK(facts.reads > 0);
+  b.run(300ms);
+  CHECK((facts.reads > 0 && b.loop.next_tick_in() == 2ms));  // on Wi-Fi the rate moves from frame to frame
   REQUIRE(law::fresh(b.law.seen.facts.phy_rate, b.now) != nullptr);
   b.report.offered = {};
   b.report.tx_queue.occupancy = {};

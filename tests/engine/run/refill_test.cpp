@@ -43,3 +43,20 @@ TEST_CASE("a law that wants to look at the queue is woken for it") {
   const RateGrant grant{.rate = mbit_per_s(80), .backlog_max = Bytes{400'000}, .look_interval = 700us};
   CHECK(of(grant, Bytes{400'000}) == now + 700us);
 }
+
+// Each batch is one packet to the shaper below: at 600 Mbit/s those of less than 44 frames were a fifth of its timers.
+TEST_CASE("a batch begins when there is room for all of it, or when the queue could run dry") {
+  const RateGrant grant{.rate = mbit_per_s(600), .backlog_max = Bytes{640'000}};
+  const Bytes batch = frame * 44;
+  const auto is_worth = [&](Bytes room, Bytes standing, bool has_back_pressure = true) {
+    return is_batch_worth(grant, {.standing = standing, .frame = frame, .has_back_pressure = has_back_pressure}, room, batch);
+  };
+  CHECK(is_worth(batch, Bytes{570'000}));
+  CHECK_FALSE(is_worth(batch - Bytes{1}, Bytes{570'000}));
+  CHECK_FALSE(is_worth(batch - Bytes{1}, Bytes{160'000}));     // a quarter of the limit stands: 2 ms of data
+  CHECK(is_worth(batch - Bytes{1}, Bytes{159'999}));
+  CHECK(is_worth(batch - Bytes{1}, Bytes{570'000}, false));    // nothing is known of the queue
+  const RateGrant narrow{.rate = mbit_per_s(20), .backlog_max = Bytes{40'000}};  // less than a batch: by half of the limit
+  CHECK(is_batch_worth(narrow, {.standing = Bytes{20'000}, .frame = frame, .has_back_pressure = true}, Bytes{20'000}, batch));
+  CHECK_FALSE(is_batch_worth(narrow, {.standing = Bytes{20'001}, .frame = frame, .has_back_pressure = true}, Bytes{19'999}, batch));
+}

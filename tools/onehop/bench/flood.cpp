@@ -55,11 +55,11 @@ Result<Way> find_way(const FloodSpec& spec, const std::string& peer) {
   return Way{.route = route, .local = {route.source, spec.port}, .peer = {*address, spec.port}};
 }
 
-Result<tool::OpenPort> open_port(const FloodSpec& spec, Way& way, tool::DpdkHost* dpdk, Board& board) {
+Result<tool::OpenPort> open_port(const FloodSpec& spec, Way& way, tool::PortRole role, tool::DpdkHost* dpdk, Board& board) {
   sockaddr_storage local{}, peer{};
   (void)way.local.to_sockaddr(local);
   (void)way.peer.to_sockaddr(peer);
-  ONEHOP_TRY(port, tool::OpenPort::open(spec.common, way.route.link.name, local, false, dpdk));
+  ONEHOP_TRY(port, tool::OpenPort::open(spec.common, way.route.link.name, local, role, false, dpdk));
   ONEHOP_TRYV(port.connect(peer));
   const PortInfo info = port.info();
   const auto headers = static_cast<std::size_t>(info.wire_overhead.count) - 14;
@@ -235,7 +235,7 @@ Result<void> flood(const FloodSpec& spec, Board& own, const Board* far) {
     ONEHOP_TRY(opened, tool::DpdkHost::open(spec.common, local));
     dpdk = std::move(opened);
   }
-  ONEHOP_TRY(port, open_port(spec, way, dpdk.get(), own));
+  ONEHOP_TRY(port, open_port(spec, way, far == nullptr ? tool::PortRole::receiving : tool::PortRole::sending, dpdk.get(), own));
   PathUpdate path;
   if (far != nullptr) { ONEHOP_TRY(found, find_path(spec, way)); path = found; }
   own.state.store(EndState::ready, std::memory_order_release);
