@@ -19,7 +19,7 @@ struct InterfaceFacts {
   int ifindex = 0;
   std::uint32_t mtu_bytes = 0;
   std::uint32_t rx_queues = 1;  ///< the current number, not what the device could have
-  bool has_gro = false;         ///< generic receive offload: the kernel hands a socket several datagrams at once
+  bool has_gro = false;         ///< generic receive offload: a socket that asks gets several datagrams at once
   bool is_up = false;           ///< administratively
   bool is_running = false;      ///< has a carrier
 };
