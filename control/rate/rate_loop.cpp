@@ -18,8 +18,8 @@ constexpr BytesPerSecond rate_min{150'000};// one full packet per 10 ms
 constexpr Nanos state_interval{20ms};
 constexpr Nanos weight_max{20ms};          // a tick that came late says nothing about the time it missed
 // Ticks. Of the law's delay budget of (pi/2) d_1 = 6.3 ms a tick takes half of itself on the average. Where the drain has not moved
-// for long, 4 ms = d_1 (the paper's own period) do: each wake-up of an idle core costs as much as 50 KB on the data path. On Wi-Fi the
-// rate moves from frame to frame, and while nothing flows the next start is looked for.
+// for long, 4 ms = d_1 do, for each tick wakes an idle core. On Wi-Fi the rate moves from frame to frame, and while nothing flows the
+// next start is looked for.
 constexpr Nanos tick_first{500us}, tick_moving{1ms}, tick_steady{4ms}, tick_wifi{2ms}, tick_paused{2ms}, tick_idle{20ms};
 // Under a law that is constant ticks serve statistics, trace and silence alone, and at its low rates 10 ms are a few frames.
 constexpr Nanos tick_fixed{10ms};

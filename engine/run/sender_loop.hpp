@@ -190,6 +190,9 @@ class SenderLoop {
     std::size_t frames = 0, unflushed = 0;
     const std::size_t batch_frames = std::max<std::size_t>(grant.batch_frames, 1);
     const Bytes batch_wire = wire_frame_bytes() * static_cast<std::int64_t>(batch_frames);
+    const auto below = [&] {
+      return Below{.standing = before.occupancy + sent, .frame = wire_frame_bytes(), .has_back_pressure = info_.has_back_pressure};
+    };
     bool is_port_full = false;
     while (frames < tx_frames_per_turn_max) {
       std::span<std::byte> slot = port_.lend(size_.bytes());
@@ -199,8 +202,7 @@ class SenderLoop {
         slot = port_.lend(size_.bytes());
       }
       if (slot.empty()) { is_port_full = true; break; }
-      const Below below{.standing = before.occupancy + sent, .frame = wire_frame_bytes(), .has_back_pressure = info_.has_back_pressure};
-      const bool may_begin = unflushed > 0 || sender_.has_repairs() || is_batch_worth(grant, below, room - sent, batch_wire);
+      const bool may_begin = unflushed > 0 || sender_.has_repairs() || is_batch_worth(grant, below(), room - sent, batch_wire);
       const bool has_room = room > sent && may_begin;
       if (!sender_.next(now, has_room, plan)) break;
       prefetch_after(plan.body);
@@ -217,8 +219,7 @@ class SenderLoop {
     const bool is_full = is_port_full || held_frames > 0;
     if (frames == tx_frames_per_turn_max && !is_full && room > sent) return now;
     if (!is_full && !sender_.has_data()) return Instant::max();
-    return refill_at(now, grant, pacer_,
-                     {.standing = before.occupancy + sent, .frame = wire_frame_bytes(), .has_back_pressure = info_.has_back_pressure});
+    return refill_at(now, grant, pacer_, below());
   }
 
   /// prefetch_after asks for the bytes behind `body`, the next frame's, while this one is sealed: another core has just read them

@@ -16,8 +16,8 @@ from report import Metric
 from transfer import run_onehop
 
 MIB = 1 << 20
-# More would, with what the runs free, pass what a host leaves of free memory (1 GiB here) before it takes some back; it then costs the
-# writer of a file 1.5 ns per byte to get it again (Context.backed), and a run at this rate lasts too long to touch it beforehand.
+# More could, with what the runs free, pass what a host leaves of free memory before it takes some back (Context.backed); a run at this
+# rate lasts too long to touch it beforehand.
 BUSY_BYTES = 400_000_000
 PORTS = ("auto", "udp", "afxdp", "skb")  # auto: what each end takes by itself
 

@@ -131,8 +131,7 @@ class SystemMeter:
     """Growth of ksoftirqd's time and of the whole machine's busy time since construction.
 
     Busy is what was not idle. The kernel times idle to the microsecond; its other columns are samples of the tick, which stands
-    still while an idle CPU serves interrupts: a shaper's timer and all that the softirq then does for the receiver went unseen,
-    which was half of what iperf3 costs at 600 Mbit/s and a third of what we do.
+    still while an idle CPU serves interrupts: a shaper's timer and all that the softirq then does for the receiver go unseen there.
     """
 
     def __init__(self):

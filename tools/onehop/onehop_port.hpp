@@ -32,8 +32,9 @@ class OpenPort {
   /// check_fragments refuses a named io that cannot carry datagrams of 64 KB in IP fragments, before anything is started.
   [[nodiscard]] static Result<void> check_fragments(const CommonOptions& options);
   /// open opens what --io asks for on `interface`, bound to `local` (its port may be 0). A named io that is not to be had
-  /// is an error; auto takes AF_XDP where that is cheaper in this `role`, else UDP, and says why. `has_fragments`: for datagrams of 64 KB, which UDP alone can. `dpdk`
-  /// is there for --io dpdk, and outlives the port. Needs the privileges of the io; no file is touched.
+  /// is an error; auto takes AF_XDP where that is cheaper in this `role`, else UDP, and says why. `has_fragments`: for datagrams of
+  /// 64 KB, which UDP alone can. `dpdk` is there for --io dpdk, and outlives the port. Needs the privileges of the io; no file is
+  /// touched.
   [[nodiscard]] static Result<OpenPort> open(const CommonOptions& options, const std::string& interface,
                                              const sockaddr_storage& local, PortRole role, bool has_fragments, DpdkHost* dpdk);
 

@@ -44,7 +44,7 @@ TEST_CASE("a law that wants to look at the queue is woken for it") {
   CHECK(of(grant, Bytes{400'000}) == now + 700us);
 }
 
-// Each batch is one packet to the shaper below: at 600 Mbit/s those of less than 44 frames were a fifth of its timers.
+// Each batch is one packet, and a timer, to the shaper below.
 TEST_CASE("a batch begins when there is room for all of it, or when the queue could run dry") {
   const RateGrant grant{.rate = mbit_per_s(600), .backlog_max = Bytes{640'000}};
   const Bytes batch = frame * 44;
