@@ -297,8 +297,10 @@ wire::Violation Sender::on_feedback(Instant now, const wire::Feedback& feedback)
   }
   ++s.totals.feedback_frames;
   s.totals.ce_packets = std::max(s.totals.ce_packets, feedback.ce_packets_total);
-  // Between two lists the peer's count alone tells of losses.
-  if (s.rounds.is_lazy()) {
+  // Between two lists the peer's count alone tells of losses. A list of several frames counts in each what is missing in all, and
+  // speaks for the numbers frame by frame: only the last has both. Read earlier, more would be lost than was told of.
+  const bool is_count_whole = !s.rounds.is_lazy() || !feedback.has_more;
+  if (s.rounds.is_lazy() && is_count_whole) {
     const std::uint64_t lost = lost_by_count(feedback.missing_packets_total, s.totals.packets_sent, s.totals.packets_skipped);
     s.totals.packets_lost = std::max(s.totals.packets_lost, lost);
   }
@@ -308,9 +310,11 @@ wire::Violation Sender::on_feedback(Instant now, const wire::Feedback& feedback)
   if (!feedback.has_received) return wire::Violation::none;
   if (feedback.largest >= s.largest_spoken_for) {
     s.largest_spoken_for = feedback.largest + 1;
+    s.tail.on_news(now);
+  }
+  if (is_count_whole) {
     const std::uint64_t untold = s.in_flight.next() - s.largest_spoken_for;  // and what was skipped among them, a few at most
     s.totals.packets_told = std::max(s.totals.packets_told, s.totals.packets_sent - std::min(s.totals.packets_sent, untold));
-    s.tail.on_news(now);
   }
   // A skipped number below `from` was settled before the receiver could speak of it.
   for (std::uint64_t number = s.in_flight.oldest(); number < std::min(feedback.from, s.in_flight.settled()); ++number)

@@ -195,6 +195,23 @@ TEST_CASE("a lazy sender repairs from lists alone, and asks at the end of each r
   CHECK(late[0].header.offset == more[3].header.offset);
 }
 
+// A loss ratio over a stretch that ends within a list would have the losses of all its frames against what the first speak for.
+TEST_CASE("what a list of several frames counts is taken with its last frame", "[transfer][repair]") {
+  SenderBench bench{{.body_bytes_max = 1400, .block_slots = 8, .skip_seed = seed_without_skips(1, 200), .is_repair_lazy = true}};
+  bench.grant(plenty);
+  bench.add();
+  (void)bench.send_data(100);
+  const auto told_and_lost = [&] { return std::pair{bench.sender.totals().packets_told, bench.sender.totals().packets_lost}; };
+  bench.feedback.is_list = bench.feedback.has_more = true;
+  bench.feedback.missing_packets_total = 40;
+  const auto before = told_and_lost();
+  REQUIRE(bench.hear(1, 30, {{10, 20}}) == wire::Violation::none);
+  CHECK(told_and_lost() == before);
+  bench.feedback.has_more = false;
+  REQUIRE(bench.hear(31, 80, {{40, 68}}) == wire::Violation::none);
+  CHECK(told_and_lost() == std::pair{std::uint64_t{80}, std::uint64_t{40}});
+}
+
 TEST_CASE("a lazy sender that can send nothing more asks, and a probe asks again", "[transfer][repair]") {
   SenderBench bench{{.body_bytes_max = 1400, .block_slots = 8, .is_repair_lazy = true}};
   bench.grant(plenty);
