@@ -17,9 +17,9 @@ inline constexpr Nanos refill_nap_rate_max = 500us;    // while the rate is the 
 // While a user's limit is the limit, a nap may last until this much may be sent: what 100 Mbit/s sends in refill_nap_rate_max, so
 // that faster ones nap as without it. Less: wake-ups for which not one frame may leave; more: a burst that the slow link has to hold.
 inline constexpr Bytes refill_nap_bytes{6'250};
-// Refill at least half of the backlog limit at a time: 4 ms of an 8-ms target. That is longer than feedback takes to come
-// (a quarter of an srtt that holds the same 8 ms), so feedback is the clock and the timer only stands in for it.
-inline constexpr std::int64_t refill_share = 2;
+// Refill when this part of the backlog limit has drained. Larger: what is left, now 3 ms of an 8-ms target, has to last when a turn
+// comes late, on a busy machine by 2 ms. Smaller: more wake-ups.
+inline constexpr Gain refill_share{600};
 // Below this part of the backlog limit the queue could run dry before the next turn: 2 ms of an 8-ms target.
 inline constexpr std::int64_t low_part = 4;
 
@@ -35,16 +35,21 @@ struct Below {
 /// an interrupt for each, however small. For new data: repairs are not to wait.
 [[nodiscard]] inline bool is_batch_worth(const RateGrant& grant, const Below& below, Bytes room, Bytes batch) noexcept {
   // Never more than what refill_at() waits for: else a limit of few batches would be polled until the queue is low.
-  const Bytes enough = std::min(batch, grant.backlog_max / refill_share);
+  const Bytes enough = std::min(batch, grant.backlog_max * refill_share);
   return room >= enough || !below.has_back_pressure || below.standing * low_part < grant.backlog_max;
 }
 
-/// refill_at: the moment when a worthwhile part of the backlog limit will have drained, by the granted rate. Feedback
-/// arrives about as often and refills too, so this timer rarely is what wakes the core. Where the rate is what holds us
-/// back, the queue has room all the time: then it is the moment when that part may be sent again, but soon enough to
-/// notice that the law has found out more: at the start each millisecond triples the rate.
+/// is_well_filled: the queue below lasts until refill_at(), so that reports may wait until then. What they tell of (a loss, a buffer of
+/// the peer) is answered by frames that stand behind this queue anyway, and each would wake an idle core.
+[[nodiscard]] inline bool is_well_filled(const RateGrant& grant, const Below& below) noexcept {
+  return below.has_back_pressure && below.standing >= grant.backlog_max * refill_share;
+}
+
+/// refill_at: the moment when a worthwhile part of the backlog limit will have drained, by the granted rate. Where the
+/// rate is what holds us back, the queue has room all the time: then it is the moment when that part may be sent again,
+/// but soon enough to notice that the law has found out more: at the start each millisecond triples the rate.
 [[nodiscard]] inline Instant refill_at(Instant now, const RateGrant& grant, transfer::Pacer& pacer, const Below& below) noexcept {
-  const Bytes quantum = std::max(grant.backlog_max / refill_share, below.frame);
+  const Bytes quantum = std::max(grant.backlog_max * refill_share, below.frame);
   Bytes excess = quantum;
   if (below.has_back_pressure) excess = std::max(below.standing + quantum - grant.backlog_max, Bytes{0});
   Instant at = now + std::min(time_for(excess, grant.rate), refill_nap_max);

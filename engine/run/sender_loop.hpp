@@ -55,11 +55,11 @@ class SenderLoop {
     const QueueTelemetry before = port_.tx_queue(now);
     judge_fragments(now, before);
     sender_.tick(now, before.occupancy);
-    const Instant refill_at = transmit(now, before);
+    const Rest until_refill = transmit(now, before);
     give_back();
     emit_events(now);
     publish(now);
-    return rest(now, refill_at);
+    return rest(now, until_refill);
   }
 
   [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
@@ -177,7 +177,7 @@ class SenderLoop {
   }
 
   /// transmit refills the lower queue and returns when it wants to do so again (Instant::max(): feedback will tell).
-  [[nodiscard]] Instant transmit(Instant now, const QueueTelemetry& before) noexcept {
+  [[nodiscard]] Rest transmit(Instant now, const QueueTelemetry& before) noexcept {
     const RateGrant grant = links_.grant.load();
     pacer_.set(grant.rate, std::max(grant.backlog_max, wire_frame_bytes() * 2), now);
     sender_.ask_feedback(now, grant.feedback_interval, grant.nack_request_id);
@@ -217,9 +217,9 @@ class SenderLoop {
     const std::size_t held_frames = port_.flush(now);
     pacer_.spend(sent);
     const bool is_full = is_port_full || held_frames > 0;
-    if (frames == tx_frames_per_turn_max && !is_full && room > sent) return now;
-    if (!is_full && !sender_.has_data()) return Instant::max();
-    return refill_at(now, grant, pacer_, below());
+    if (frames == tx_frames_per_turn_max && !is_full && room > sent) return {now};
+    if (!is_full && !sender_.has_data()) return {Instant::max()};
+    return {refill_at(now, grant, pacer_, below()), sender_.is_credit_limited() || !is_well_filled(grant, below())};
   }
 
   /// prefetch_after asks for the bytes behind `body`, the next frame's, while this one is sealed: another core has just read them
@@ -361,12 +361,13 @@ class SenderLoop {
             .is_backlogged = state.is_backlogged};
   }
 
-  [[nodiscard]] Rest rest(Instant now, Instant refill_at) const noexcept {
+  [[nodiscard]] Rest rest(Instant now, const Rest& until_refill) const noexcept {
     const bool is_waiting_for_blocks = is_started_ && !has_end_ && !sender_.has_data() && !sender_.is_credit_limited();
     const Instant idle = now + (is_waiting_for_blocks ? refill_nap_max / 2 : idle_max);
-    // A timer that is due and could not be served (a full port) is tried again after a nap, not at once.
-    const Instant timer = std::max(sender_.next_deadline(), now + refill_nap_min);
-    return {.deadline = std::min({idle, refill_at, timer}), .is_rx_wanted = true};
+    // A timer that is due and could not be served (a full port) is tried again after a nap, not at once. While the queue is well
+    // filled none is worth a wake-up of its own: a PING takes its place behind that queue.
+    const Instant timer = until_refill.is_rx_wanted ? std::max(sender_.next_deadline(), now + refill_nap_min) : Instant::max();
+    return {.deadline = std::min({idle, until_refill.deadline, timer}), .is_rx_wanted = until_refill.is_rx_wanted};
   }
 
   P& port_;

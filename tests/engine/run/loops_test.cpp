@@ -125,6 +125,41 @@ TEST_CASE("a sender naps as long as a final rate allows, and not longer than 0.5
   CHECK(fast.bytes == fast_watchful.bytes);
 }
 
+// Goal:   a well filled queue is left alone until it is due: neither reports nor PINGs cost turns of their own, and batches are whole.
+// Method: 600 Mbit/s; the sender turns at its deadline, or with the first arrival where it says that it wants to know.
+// Bounds: 60 % of 450 KB at 660 Mbit/s are 3.3 ms, less what is left of a batch; 200 reports and 100 PINGs a second come beside them.
+TEST_CASE("a sender whose queue is well filled turns when it has drained, and sends whole batches") {
+  constexpr std::size_t batch_frames = 20;
+  Pair pair{{500'000'000}, 1U << 12, {.rate = mbit_per_s(600), .queue_capacity = kib(1024)}};
+  pair.sender_side.grant.store({.rate = mbit_per_s(660), .backlog_max = Bytes{450'000}, .batch_frames = batch_frames});
+  pair.start();
+  for (int i = 0; i < 1000; ++i) pair.step();
+  const std::uint64_t reports_before = pair.sender_side.report.load().feedback_total;
+  int turns = 0, dry = 0, broken = 0;
+  Rest rest;
+  for (const Instant end = pair.now + 1s; pair.now < end;) {
+    pair.now += 50us;
+    pair.feed();
+    pair.link.run_until(pair.now);
+    if (pair.now >= rest.deadline || (rest.is_rx_wanted && pair.link.has_arrived(0))) {
+      const std::uint64_t before = pair.sender->counters().data_bytes_sent_total;
+      rest = pair.sender->turn(pair.now);
+      ++turns;
+      const std::size_t payload = pair.sender->sender().frame_payload_bytes();
+      const std::uint64_t frames = (pair.sender->counters().data_bytes_sent_total - before + payload - 1) / payload;
+      broken += (frames + 2) % batch_frames > 2 ? 1 : 0;  // a PING and a PONG may be in it
+    }
+    dry += pair.link.lower_queue(0).occupancy == Bytes{0} ? 1 : 0;
+    (void)pair.receiver->turn(pair.now);
+    pair.drain();
+  }
+  CHECK(pair.sender_side.report.load().feedback_total - reports_before >= 150);
+  CHECK(turns <= 330);
+  CHECK(dry == 0);
+  CHECK(broken <= turns / 20);
+  CHECK(pair.sender_side.report.load().srtt > Nanos{0});
+}
+
 TEST_CASE("file messages go through in order, none lost when the ring is full") {
   Pair pair{{1}};
   std::vector<std::uint64_t> expected;

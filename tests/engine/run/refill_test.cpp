@@ -20,13 +20,23 @@ Instant of(RateGrant grant, Bytes standing, bool has_tokens = true, bool has_bac
 }
 }  // namespace
 
-TEST_CASE("the queue is refilled when half of the backlog limit has drained") {
-  const RateGrant grant{.rate = mbit_per_s(800), .backlog_max = Bytes{400'000}};  // 100 bytes a microsecond: half of it in 2 ms
-  CHECK(of(grant, Bytes{400'000}) == now + 2ms);
-  CHECK(of(grant, Bytes{300'000}) == now + 1ms);
-  CHECK(of(grant, Bytes{100'000}) == now + refill_nap_min);  // half of it is free already
-  CHECK(of(grant, Bytes{0}, true, false) == now + 2ms);      // nothing is known of the queue: by the rate alone
+TEST_CASE("the queue is refilled when three fifths of the backlog limit have drained") {
+  const RateGrant grant{.rate = mbit_per_s(800), .backlog_max = Bytes{300'000}};  // 100 bytes a microsecond: three fifths in 1.8 ms
+  CHECK(of(grant, Bytes{300'000}) == now + 1800us);
+  CHECK(of(grant, Bytes{220'000}) == now + 1ms);
+  CHECK(of(grant, Bytes{100'000}) == now + refill_nap_min);  // three fifths are free already
+  CHECK(of(grant, Bytes{0}, true, false) == now + 1800us);   // nothing is known of the queue: by the rate alone
   CHECK(of({.rate = mbit_per_s(80), .backlog_max = Bytes{400'000}}, Bytes{400'000}) == now + refill_nap_max);
+}
+
+TEST_CASE("reports may wait while what drains until the next refill still stands") {
+  const RateGrant grant{.rate = mbit_per_s(800), .backlog_max = Bytes{300'000}};
+  const auto is_filled = [&](Bytes standing, bool has_back_pressure = true) {
+    return is_well_filled(grant, {.standing = standing, .frame = frame, .has_back_pressure = has_back_pressure});
+  };
+  CHECK((is_filled(Bytes{300'000}) && is_filled(Bytes{180'000})));
+  CHECK_FALSE((is_filled(Bytes{179'999}) || is_filled(Bytes{0})));
+  CHECK_FALSE(is_filled(Bytes{300'000}, false));  // nothing is known of the queue
 }
 
 TEST_CASE("where the rate is the limit, a higher one is looked out for, unless the user set it") {
@@ -56,7 +66,10 @@ TEST_CASE("a batch begins when there is room for all of it, or when the queue co
   CHECK_FALSE(is_worth(batch - Bytes{1}, Bytes{160'000}));     // a quarter of the limit stands: 2 ms of data
   CHECK(is_worth(batch - Bytes{1}, Bytes{159'999}));
   CHECK(is_worth(batch - Bytes{1}, Bytes{570'000}, false));    // nothing is known of the queue
-  const RateGrant narrow{.rate = mbit_per_s(20), .backlog_max = Bytes{40'000}};  // less than a batch: by half of the limit
-  CHECK(is_batch_worth(narrow, {.standing = Bytes{20'000}, .frame = frame, .has_back_pressure = true}, Bytes{20'000}, batch));
-  CHECK_FALSE(is_batch_worth(narrow, {.standing = Bytes{20'001}, .frame = frame, .has_back_pressure = true}, Bytes{19'999}, batch));
+  const RateGrant narrow{.rate = mbit_per_s(20), .backlog_max = Bytes{40'000}};  // less than a batch: by three fifths of the limit
+  const auto is_worth_there = [&](Bytes room) {
+    return is_batch_worth(narrow, {.standing = narrow.backlog_max - room, .frame = frame, .has_back_pressure = true}, room, batch);
+  };
+  CHECK(is_worth_there(Bytes{24'000}));
+  CHECK_FALSE(is_worth_there(Bytes{23'999}));
 }
