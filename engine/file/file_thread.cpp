@@ -77,7 +77,7 @@ void FileThread::run() {
     const std::size_t moved = turn();
     moved_since_nap += moved;
     if (moved > 0) continue;
-    nap = next_nap(nap, moved_since_nap, worker_->is_near_end() ? nap_max_at_end : nap_max);
+    nap = next_nap(nap, moved_since_nap, worker_->nap_max());
     moved_since_nap = 0;
     take_nap(nap);
     naps_total_.fetch_add(1, std::memory_order_relaxed);

@@ -3,7 +3,7 @@
 //
 // It is never woken by the engine core: a wake-up would cost that core a system call per block. It naps instead, and
 // the nap follows the load: longer while it finds nothing, shorter when much has gathered meanwhile. The rings and
-// the pool bound what can gather. At 600 Mbit/s a block comes every 3.5 ms and the nap stays at its longest, 4 ms.
+// the pool bound what can gather. At 600 Mbit/s the nap stays at its longest (file_worker.hpp).
 // Started by the program's composition; start() and request_stop() from one thread, counters() from any.
 #pragma once
 
@@ -58,11 +58,6 @@ class FileThread {
 /// next_nap is the nap's law: `moved` is the messages that the turns since the last nap found to do.
 [[nodiscard]] Nanos next_nap(Nanos nap, std::size_t moved, Nanos limit) noexcept;
 
-/// Shorter: more wake-ups for as many blocks, which at 600 Mbit/s come every 3.5 ms. Longer: a link that turns from 600 Mbit/s to
-/// 3 Gbit/s meanwhile would empty what is read ahead, and what gathers at the receiver would pass for a slow disk.
 inline constexpr Nanos nap_min = 200us;
-inline constexpr Nanos nap_max = 4ms;
-/// While the last blocks are awaited: what is slept then is added to the transfer's time.
-inline constexpr Nanos nap_max_at_end = 1ms;
 
 }  // namespace onehop::file

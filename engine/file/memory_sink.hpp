@@ -32,7 +32,7 @@ class MemorySink final : public FileWorker {
 
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) override;
   [[nodiscard]] bool is_over() const noexcept override { return (has_failed_ || files_left_ == 0) && outbox_.empty(); }
-  [[nodiscard]] bool is_near_end() const noexcept override { return blocks_left_ <= near_end_blocks; }
+  [[nodiscard]] Nanos nap_max() const noexcept override { return blocks_left_ <= near_end_blocks ? nap_max_at_end : nap_max_writing; }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-write"; }
   [[nodiscard]] std::string_view io_name() const noexcept override { return "memory"; }
 

@@ -70,8 +70,7 @@ class Sink final : public FileWorker {
 
   /// is_over: every wanted file has its final name, or the Sink failed or was aborted.
   [[nodiscard]] bool is_over() const noexcept override { return (is_stopped_ || files_left_ == 0) && outbox_.empty(); }
-  /// is_near_end: so little is missing that the writer should not sleep long.
-  [[nodiscard]] bool is_near_end() const noexcept override { return blocks_left_ <= near_end_blocks; }
+  [[nodiscard]] Nanos nap_max() const noexcept override { return blocks_left_ <= near_end_blocks ? nap_max_at_end : nap_max_writing; }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-write"; }
   [[nodiscard]] std::string_view io_name() const noexcept override { return name(io_->kind()); }
   [[nodiscard]] std::uint64_t io_syscalls_total() const noexcept override { return io_->totals().syscalls; }

@@ -45,6 +45,7 @@ class Source final : public FileWorker {
 
   /// is_over: everything was handed over, or it failed or was aborted; turn() still takes buffers back.
   [[nodiscard]] bool is_over() const noexcept override { return is_over_ && outbox_.empty(); }
+  [[nodiscard]] Nanos nap_max() const noexcept override { return nap_max_reading; }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-read"; }
   [[nodiscard]] std::string_view io_name() const noexcept override { return name(io_->kind()); }
   [[nodiscard]] std::uint64_t io_syscalls_total() const noexcept override { return io_->totals().syscalls; }

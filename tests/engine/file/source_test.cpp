@@ -149,6 +149,7 @@ TEST_CASE("read-ahead holds what lasts until the next visit", "[engine][file]") 
 
 TEST_CASE("the nap follows the load and stays within its bounds", "[engine][file]") {
   Nanos nap = nap_min;
+  constexpr Nanos nap_max = nap_max_writing;
   for (int i = 0; i < 10; ++i) nap = next_nap(nap, 0, nap_max);
   CHECK(nap == nap_max);
   // 600 Mbit/s: a block comes every 3.5 ms, four messages each: the longest nap finds 4 to 8 and stays.
