@@ -86,7 +86,7 @@ class RateLoop {
   bool is_flowing_ = false;
   Instant flow_began_at_{};
   Instant flowed_at_{};
-  Instant moved_at_{};            // the drain last moved by more than a tenth
+  Instant moved_at_{};            // the drain last moved by more than a fifth
   BytesPerSecond steady_drain_{};
   Bytes sent_seen_{};
   Nanos next_tick_in_{2ms};
