@@ -2,14 +2,17 @@
 """Cases about rate over time: the start, a link that changes, loss, a blackout. Rates are read from b's counter, not from onehop."""
 
 import bisect
+from pathlib import Path
 
 import lab as labs
 from cases_queue import LATENCY_METRICS, Pinger, growth_span, idle_median_ms, latency
-from measure import MeasureError, Sampler
+from measure import MeasureError, Process, Sampler
 from report import Metric
 from transfer import refused_after, run_onehop
 
 START_BYTES = 10_000_000
+BLACKOUT_FLOOD_BYTES = 80_000_000  # 1.1 s: it ends before the lab's first blackout
+FLOOD_SECONDS_MAX = 30
 SAMPLE_SECONDS = 0.001
 
 
@@ -51,6 +54,21 @@ def sampling_gap_ms(rows, first, last):
     return max((b[0] - a[0] for a, b in zip(rows[first:last], rows[first + 1 : last + 1])), default=0) * 1000
 
 
+def bare_lowest(context, profile, size, width, bps):
+    """bare_lowest is the lowest window of a flood whose queue never runs dry: what the lab's shaper, and the timers that it waits for,
+    leave of the rate on this machine. No sender can do better but by luck."""
+    program = Path(__file__).with_name("flood.py")
+    with context.lab(profile) as lab:
+        flow = Sampler(lab, "b", "rx", "vb", SAMPLE_SECONDS, context.work)
+        Process(lab.on("a", "python3", program, labs.ADDRESS_B, size), context.work, "flood").wait(FLOOD_SECONDS_MAX)
+        rows = flow.rows()
+    first, last = growth_span(rows)
+    return min(windows(rows, rows[first][0] + 0.020, rows[last][0], width, bps))
+
+
+BARE_METRIC = Metric("bare", "the same of a bare flood: what shaper and machine leave")
+
+
 def _start(io):
     profile = "steady-600-burst16k"
 
@@ -60,14 +78,15 @@ def _start(io):
             flow = Sampler(lab, "b", "rx", "vb", SAMPLE_SECONDS, context.work)
             outcome = run_onehop(lab, file, context.folder, io, context.work)
             rows = flow.rows()
+        bare = bare_lowest(context, profile, START_BYTES, 0.010, labs.link_bps(profile))
         first, last = growth_span(rows)
         ratios = windows(rows, rows[first][0] + 0.020, rows[last][0], 0.010, labs.link_bps(profile))
         ideal = START_BYTES * 8 / labs.ceiling_bps(profile)
-        return {"worst": min(ratios), "time": (outcome.seconds - 0.020) / ideal, "seconds": outcome.seconds, "ideal": ideal,
+        return {"worst": min(ratios), "bare": bare, "time": (outcome.seconds - 0.020) / ideal, "seconds": outcome.seconds, "ideal": ideal,
                 "gap_ms": sampling_gap_ms(rows, first, last)}
 
     return f"start-{io}", f"10 MB at 600 Mbit/s, 16 KB burst, --io {io}: is the link full from the first 20 ms on", [
-        Metric("worst", "lowest 10 ms window / link rate", "", ">=", 0.95),
+        Metric("worst", "lowest 10 ms window / link rate", "", ">=", 0.95), BARE_METRIC,
         Metric("time", "(seconds - 20 ms) / ideal", "", "<=", 1.15),
         Metric("seconds", "seconds", "s"), Metric("ideal", "ideal (bytes / ceiling)", "s"),
         Metric("gap_ms", "longest gap between samples", "ms")], run
@@ -165,15 +184,16 @@ def _blackout(io):
         first, last = growth_span(rows)
         back_at = blackout_end(rows, first, last, bps)
         check_shaper_back(rows, queued, back_at)
+        bare = bare_lowest(context, profile, BLACKOUT_FLOOD_BYTES, 0.020, bps)
         ratios = windows(rows, back_at + RECOVERY_SECONDS, rows[last][0], 0.020, bps)
         return {"refused": refused_after(trace, 0.1), "retransmitted": outcome.sender["retransmitted_bytes_total"],
-                "worst": min(ratios), "below": sum(ratio < 0.95 for ratio in ratios) / len(ratios),
+                "worst": min(ratios), "bare": bare, "below": sum(ratio < 0.95 for ratio in ratios) / len(ratios),
                 "gap_ms": sampling_gap_ms(rows, first, last)}
 
     return f"blackout-{io}", f"600 Mbit/s with 8 kbit/s for 200 ms, --io {io}", [
         Metric("refused", "refused after the first 100 ms", "", "==", 0),
         Metric("retransmitted", "retransmitted", "B", "==", 0),
-        Metric("worst", "lowest 20 ms window after the blackout + 50 ms / link rate", "", ">=", 0.95),
+        Metric("worst", "lowest 20 ms window after the blackout + 50 ms / link rate", "", ">=", 0.95), BARE_METRIC,
         Metric("below", "share of such windows below 0.95"),
         Metric("gap_ms", "longest gap between samples", "ms")], run
 
