@@ -24,8 +24,8 @@ constexpr Nanos tick_first{500us}, tick_moving{1ms}, tick_steady{4ms}, tick_wifi
 // Under a law that is constant ticks serve statistics, trace and silence alone, and at its low rates 10 ms are a few frames.
 constexpr Nanos tick_fixed{10ms};
 constexpr BytesPerSecond tick_fixed_rate_max = mbit_per_s(100);
-// The drain has moved when it differs by a fifth. Less: one batch of a shaper more or less in the window moves a steady link's
-// estimate as far, and it would be ticked for as a moving one. More: a step from 600 to 900 Mbit/s is found a tick later.
+// The drain has moved when it differs by a fifth. Less: a shaper's batches move a steady link's estimate by a tenth now and then
+// (tx_queue_drain in a trace), and it would be ticked for as a moving one. More: a step from 600 to 900 Mbit/s is found a tick later.
 constexpr std::int64_t moved_part = 5;
 constexpr Nanos first_span{50ms}, moving_span{100ms}, idle_after{1s};
 constexpr Nanos cap_backlog{18ms};         // 4.5 d_1, the safe range's X_max at the cap's rate

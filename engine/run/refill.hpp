@@ -18,7 +18,7 @@ inline constexpr Nanos refill_nap_rate_max = 500us;    // while the rate is the 
 // that faster ones nap as without it. Less: wake-ups for which not one frame may leave; more: a burst that the slow link has to hold.
 inline constexpr Bytes refill_nap_bytes{6'250};
 // Refill when this part of the backlog limit has drained. Larger: what is left, now 3 ms of an 8-ms target, has to last when a turn
-// comes late, on a busy machine by 2 ms. Smaller: more wake-ups.
+// comes late. Smaller: more wake-ups.
 inline constexpr Gain refill_share{600};
 // Below this part of the backlog limit the queue could run dry before the next turn: 2 ms of an 8-ms target.
 inline constexpr std::int64_t low_part = 4;

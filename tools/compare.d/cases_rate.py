@@ -55,8 +55,8 @@ def sampling_gap_ms(rows, first, last):
 
 
 def bare_lowest(context, profile, size, width, bps):
-    """bare_lowest is the lowest window of a flood whose queue never runs dry: what the lab's shaper, and the timers that it waits for,
-    leave of the rate on this machine. No sender can do better but by luck."""
+    """bare_lowest is the lowest window of a flood that fills the queue whenever its socket may: a yardstick for what the lab's shaper, and
+    the timers that it waits for, leave of the rate on this machine."""
     program = Path(__file__).with_name("flood.py")
     with context.lab(profile) as lab:
         flow = Sampler(lab, "b", "rx", "vb", SAMPLE_SECONDS, context.work)
@@ -66,7 +66,7 @@ def bare_lowest(context, profile, size, width, bps):
     return min(windows(rows, rows[first][0] + 0.020, rows[last][0], width, bps))
 
 
-BARE_METRIC = Metric("bare", "the same of a bare flood: what shaper and machine leave")
+BARE_METRIC = Metric("bare", "the same of a bare flood, a yardstick for shaper and machine")
 
 
 def _start(io):
