@@ -55,7 +55,7 @@ class GapList {
   void settle(std::uint64_t settled) noexcept {
     if (settled <= settled_) return;
     settled_ = settled;
-    if (has_any_ && largest_ + 1 < settled) largest_ = settled - 1;
+    if (has_any_ && largest_ < settled) largest_ = settled - 1;
     const auto keep =
         std::find_if(gaps_.begin(), gaps_.end(), [&](const Gap& gap) { return gap.range.last >= settled; });
     for (auto gap = gaps_.begin(); gap != keep; ++gap) missing_now_ -= gap->range.last - gap->range.first + 1;

@@ -267,7 +267,8 @@ Bytes Receiver::State::ring_room() const noexcept {
 std::uint64_t Receiver::State::credit() const noexcept {
   const std::uint64_t buffers = (blocks_given_back + params.block_slots) * block_bytes;
   const std::uint64_t ring = cost_received + static_cast<std::uint64_t>(ring_room().count);
-  const std::uint64_t held_back = params.is_repair_lazy ? gaps.missing_now() * params.body_bytes_max : 0;
+  // Bounded before it is multiplied: a peer chooses its numbers, and how many it passes over.
+  const std::uint64_t held_back = params.is_repair_lazy ? std::min(gaps.missing_now(), buffers) * params.body_bytes_max : 0;
   return std::max(credit_told, std::min(buffers, ring + held_back));
 }
 

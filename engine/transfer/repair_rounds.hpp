@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/base/check.hpp"
+
 namespace onehop::transfer {
 
 /// lost_by_count: what the peer has missed so far, by its own count, less the numbers skipped on purpose.
@@ -43,7 +45,10 @@ class RepairRounds {
 
   void on_repair_sent() noexcept { ++repairs_open_; }
   /// on_repair_settled: it arrived, or it is lost and its bytes wait to be sent again.
-  void on_repair_settled() noexcept { --repairs_open_; }
+  void on_repair_settled() noexcept {
+    ONEHOP_CHECK(repairs_open_ > 0);  // each repair settles once
+    --repairs_open_;
+  }
 
   /// on_list opens the next window unless one is being repaired; its first copies are those below `next_number`.
   void on_list(std::uint64_t next_number, bool has_resend, bool is_blocked) noexcept {

@@ -316,9 +316,10 @@ wire::Violation Sender::on_feedback(Instant now, const wire::Feedback& feedback)
     const std::uint64_t untold = s.in_flight.next() - s.largest_spoken_for;  // and what was skipped among them, a few at most
     s.totals.packets_told = std::max(s.totals.packets_told, s.totals.packets_sent - std::min(s.totals.packets_sent, untold));
   }
-  // A skipped number below `from` was settled before the receiver could speak of it.
-  for (std::uint64_t number = s.in_flight.oldest(); number < std::min(feedback.from, s.in_flight.settled()); ++number)
-    s.resolve(s.in_flight.at(number));
+  // A skipped number below `from` was settled before the receiver could speak of it. The others there are resolved already.
+  const std::uint64_t settled_below = std::min(feedback.from, s.in_flight.settled());
+  for (std::uint64_t number = s.in_flight.oldest(); number < settled_below; ++number)
+    if (SentPacket& packet = s.in_flight.at(number); packet.state == PacketState::skipped) s.resolve(packet);
   return s.walk(now, feedback);
 }
 

@@ -13,6 +13,7 @@
 
 #include "engine/base/check.hpp"
 #include "engine/wire/byte_codec.hpp"
+#include "engine/wire/frame.hpp"
 
 namespace onehop::wire {
 
@@ -22,6 +23,7 @@ constexpr std::uint8_t has_received_flag = 1, rx_backlogged_flag = 2, app_backlo
 constexpr std::uint8_t flags_known = 31;
 constexpr std::size_t range_count_at = feedback_fixed_bytes - sizeof(std::uint16_t);
 static_assert(feedback_fixed_bytes == 1 + 7 * 8 + 2 * 24 + 4 * 8 + 2);
+static_assert(counter_max == packet_number_max, "a report of packet numbers has their bound");
 static_assert(feedback_fixed_bytes + 2 * ranges_per_frame_max <= feedback_body_bytes_max);
 
 void write_state(ByteWriter& out, const BufferState& state) noexcept {
@@ -63,7 +65,7 @@ bool read_ranges(ByteReader& in, Feedback& feedback) noexcept {
   for (std::size_t i = 0; i < feedback.range_count; ++i) {
     const std::uint64_t gap = in.varint(), length = in.varint();
     if (!in.is_ok() || start > feedback.largest) return false;
-    // Differences, not sums: numbers near 2^64 must not wrap into the bounds.
+    // Differences, not sums: a gap or a length near 2^64 must not wrap into the bounds.
     if (gap > feedback.largest - start) return false;
     const std::uint64_t first = start + gap;
     if (length > feedback.largest - first) return false;
@@ -123,9 +125,9 @@ bool decode_feedback(std::span<const std::byte> body, Feedback& out) noexcept {
   out.app_buffer.is_backlogged = (flags & app_backlogged_flag) != 0;
   out.is_list = (flags & list_flag) != 0;
   out.has_more = (flags & more_flag) != 0;
-  out.sequence = in.u64();
-  out.from = in.u64();
-  out.largest = in.u64();
+  out.sequence = in.u64_max(counter_max);
+  out.from = in.u64_max(counter_max);
+  out.largest = in.u64_max(counter_max);
   out.receive_delay_ns = in.u64_max(receive_delay_ns_max);
   out.receiver_time_ns = in.u64_max(counter_max);
   out.received_bytes_total = in.u64_max(counter_max);

@@ -61,7 +61,8 @@ struct Feedback {
   std::array<PacketRange, ranges_per_frame_max> missing;  ///< ascending, disjoint, not adjacent, within [from, largest]
 };
 
-/// Bounds of what a peer may claim. Counters stay below 2^62 so that they and their sums fit a signed 64-bit number.
+/// Bounds of what a peer may claim. Counters and packet numbers stay below 2^62 so that they and their sums fit a signed 64-bit
+/// number.
 inline constexpr std::uint64_t counter_max = (std::uint64_t{1} << 62) - 1;
 inline constexpr std::uint64_t capacity_bytes_max = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t rate_bytes_per_s_max = std::uint64_t{1} << 40;
@@ -76,7 +77,7 @@ inline constexpr std::uint64_t hold_ns_max = 10'000'000'000;
                                           std::size_t& covered_ranges) noexcept;
 
 /// decode_feedback rejects anything out of bounds: ranges out of order or outside [from, largest], occupancy above
-/// capacity, capacity above 2^40, rates above 2^40, counters above counter_max, counts that do not match the length,
+/// capacity, capacity above 2^40, rates above 2^40, counters and numbers above counter_max, counts that do not match the length,
 /// trailing bytes. `out` is undefined after a rejection.
 [[nodiscard]] bool decode_feedback(std::span<const std::byte> body, Feedback& out) noexcept;
 

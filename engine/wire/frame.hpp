@@ -32,6 +32,8 @@ inline constexpr std::size_t overhead_bytes = header_bytes + tag_bytes;
 inline constexpr std::size_t frame_bytes_min = overhead_bytes;
 /// The largest UDP payload: an IPv4 packet of 65535 bytes less its headers.
 inline constexpr std::size_t datagram_bytes_max = 65'507;
+/// The largest packet number: what follows from numbers (one more, a difference, a sum of two) then fits 64 bits, signed or not.
+inline constexpr std::uint64_t packet_number_max = (std::uint64_t{1} << 62) - 1;
 inline constexpr std::size_t ethernet_ipv4_udp_bytes = 14 + 20 + 8;
 inline constexpr std::size_t ethernet_ipv6_udp_bytes = 14 + 40 + 8;
 
@@ -80,8 +82,8 @@ inline void encode_header(const FrameHeader& header, std::span<std::byte, header
 }
 
 /// decode_header takes a whole frame and rejects one without room for header and tag, unknown types, unknown flags, a
-/// non-zero reserved field, a lag larger than the number, fields of data frames that are set in others, and a round
-/// without a request.
+/// non-zero reserved field, a number above packet_number_max, a lag larger than the number, fields of data frames that are
+/// set in others, and a round without a request.
 [[nodiscard]] inline std::optional<FrameHeader> decode_header(std::span<const std::byte> frame) noexcept {
   if (frame.size() < frame_bytes_min) return std::nullopt;
   const std::byte* const at = frame.data();
@@ -100,7 +102,7 @@ inline void encode_header(const FrameHeader& header, std::span<std::byte, header
   header.file = load_be<std::uint32_t>(at + detail::file_at);
   header.packet_number = load_be<std::uint64_t>(at + detail::number_at);
   const std::uint32_t lag = load_be<std::uint32_t>(at + detail::lag_at);
-  if (lag > header.packet_number) return std::nullopt;
+  if (header.packet_number > packet_number_max || lag > header.packet_number) return std::nullopt;
   header.settled = header.packet_number - lag;
   header.offset = load_be<std::uint64_t>(at + detail::offset_at);
   if (header.type != FrameType::data && (header.file != 0 || header.offset != 0 || header.is_end_of_block))

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace onehop::fuzz {
 
-inline constexpr std::size_t input_bytes_max = 2048;
+inline constexpr std::size_t input_bytes_max = 8192;
 
 /// make_valid writes a valid input chosen by `random` and returns its length: what mutations start from.
 std::size_t make_valid(std::uint64_t random, std::span<std::byte, input_bytes_max> out);

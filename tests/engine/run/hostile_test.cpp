@@ -197,6 +197,23 @@ TEST_CASE("N5 authentic frames with absurd bodies are dropped") {
   CHECK(sender.loop->sender().srtt() == 0ns);
 }
 
+TEST_CASE("N5 the peer's own frames with numbers at the end of their range leave a receiver that reports") {
+  const std::uint64_t last = GENERATE(std::uint64_t{wire::packet_number_max}, wire::packet_number_max + 1, ~std::uint64_t{0});
+  CAPTURE(last);
+  ReceiverTarget target;
+  std::vector<Frame> frames;
+  std::uint64_t legal = 0;
+  for (const std::uint64_t number : {last - 1, last}) {
+    frames.push_back(target.peer.sealed({.packet_number = number, .settled = number, .offset = frames.size() * 1000}, body_of(1000)));
+    legal += number <= wire::packet_number_max ? 1 : 0;
+  }
+  target.attack({frames[1], frames[0]});
+  for (int i = 0; i < 300; ++i) target.turn();
+  CHECK(target.loop->receiver().totals().bytes_accepted == legal * 1000);
+  CHECK(target.loop->counters().malformed_total == 2 - legal);
+  CHECK((target.loop->receiver().totals().reports > 0) == (legal > 0));
+}
+
 TEST_CASE("I6 a peer that only asks, and never acknowledges, gets no more answers than there are numbers") {
   SenderTarget target;
   for (std::uint64_t number = 1; number < 6000; ++number) {

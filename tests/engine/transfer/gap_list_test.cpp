@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/transfer/gap_list.hpp"
+#include "engine/wire/frame.hpp"
 
 using namespace onehop;
 using transfer::GapList;
@@ -41,7 +42,7 @@ struct Reference {
 
 TEST_CASE("T2 GapList agrees with a set of numbers, also across 2^32") {
   const auto seed = GENERATE(range(1U, 13U));
-  const std::uint64_t start = GENERATE(std::uint64_t{0}, (std::uint64_t{1} << 32) - 200, (std::uint64_t{1} << 61));
+  const std::uint64_t start = GENERATE(std::uint64_t{0}, (std::uint64_t{1} << 32) - 200, (wire::packet_number_max - 3000));
   CAPTURE(seed, start);
   std::mt19937_64 random{seed};
   GapList list{4096};

@@ -114,7 +114,7 @@ TEST_CASE("byte codec: a failure stays, and touches nothing beyond the span", "[
 
 TEST_CASE("T2 frame headers return from the wire, also at the ends of their ranges", "[wire][frame]") {
   for (const auto type : {FrameType::data, FrameType::feedback, FrameType::ping, FrameType::pong}) {
-    for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{1} << 32, u64_max}) {
+    for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{1} << 32, packet_number_max}) {
       for (unsigned flags = 0; flags < 16; ++flags) {
         const bool is_data = type == FrameType::data;
         const FrameHeader header{.type = type,
@@ -142,6 +142,12 @@ TEST_CASE("T2 frame headers return from the wire, also at the ends of their rang
   }
 }
 
+TEST_CASE("N5 a packet number of 2^62 or more is refused", "[wire][frame]") {
+  const std::uint64_t number = GENERATE(packet_number_max + 1, std::uint64_t{1} << 63, u64_max - 1, u64_max);
+  for (const auto type : {FrameType::data, FrameType::feedback, FrameType::ping, FrameType::pong})
+    CHECK_FALSE(decode_header(encoded({.type = type, .packet_number = number, .settled = number})));
+}
+
 TEST_CASE("a frame header lies on the wire as documented", "[wire][frame]") {
   const Frame frame = encoded({.type = FrameType::data, .key_phase = true, .is_end_of_block = true, .file = 0x01020304,
                                .packet_number = 0x1112131415161718, .settled = 0x1112131415161710,
@@ -153,9 +159,9 @@ TEST_CASE("a frame header lies on the wire as documented", "[wire][frame]") {
 }
 
 TEST_CASE("a settled lag that does not fit is clamped, and fields of data frames are zero in others", "[wire][frame]") {
-  const auto far = decode_header(encoded({.packet_number = u64_max, .settled = 1}));
+  const auto far = decode_header(encoded({.packet_number = packet_number_max, .settled = 1}));
   REQUIRE(far);
-  CHECK(far->settled == u64_max - 0xffff'ffff);
+  CHECK(far->settled == packet_number_max - 0xffff'ffff);
   const auto ping = decode_header(encoded({.type = FrameType::ping, .is_end_of_block = true, .file = 7, .offset = 9}));
   REQUIRE(ping);
   CHECK(ping->file == 0);
