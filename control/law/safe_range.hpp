@@ -30,6 +30,7 @@
 #include "control/law/controller.hpp"
 #include "control/law/drain_meter.hpp"
 #include "control/law/paced_growth.hpp"
+#include "control/law/refusal_limit.hpp"
 #include "engine/base/block.hpp"
 
 namespace onehop::law {
@@ -132,10 +133,7 @@ class SafeRange final : public Controller {
   Bytes yielded_{};                  // foreign bytes that we make room for, payload
   Bytes x_max_{};                    // X_max,1, payload
   Bytes told_capacity_{};            // wire; of the exact queue, as told last; 0: never
-  Bytes refusal_limit_{};            // payload; 0: none was seen
-  std::uint64_t refused_total_ = 0;
-  bool has_refused_reading_ = false;
-  Instant refusal_at_{};
+  RefusalLimit refusals_;            // payload
 };
 
 }  // namespace onehop::law
