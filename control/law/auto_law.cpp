@@ -55,6 +55,7 @@ RateGrant AutoLaw::step(const LinkSample& told) {
   stepped_at_ = told.at;
   ratio_.read(told.path);
   LinkSample sample = told;
+  is_outage_ = outage_.step(sample.at, sample.path, feedback_interval_);
   QueueView view = view_queue(sample);
   if (view.is_exact) audit(sample, view);
   if (view.is_exact && !is_credible_) {
@@ -273,7 +274,7 @@ BytesPerSecond AutoLaw::bound(const LinkSample& sample, BytesPerSecond base) noe
   const auto brake = brake_.step({.at = sample.at, .packets_told_total = sample.path.packets_told_total,
                                   .packets_lost_total = sample.path.packets_lost_total,
                                   .receiver_drops_total = sample.path.rx_ring.refused_total,
-                                  .mac = fresh(sample.facts.mac, sample.at), .srtt = sample.path.srtt,
+                                  .mac = fresh(sample.facts.mac, sample.at), .is_outage = is_outage_, .srtt = sample.path.srtt,
                                   .feedback_interval = feedback_interval_, .wanted = rate,
                                   .drain = drain_.has_exact() ? drain_.drain() : BytesPerSecond{}, .rate_min = least});
   if (brake) {

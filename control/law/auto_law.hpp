@@ -45,6 +45,7 @@
 #include "control/law/drain_meter.hpp"
 #include "control/law/frame_ratio.hpp"
 #include "control/law/loss_brake.hpp"
+#include "control/law/outage.hpp"
 #include "control/law/queue_view.hpp"
 #include "control/law/refusal_limit.hpp"
 #include "control/law/safe_range.hpp"
@@ -90,6 +91,8 @@ class AutoLaw final : public Controller {
   DrainMeter drain_;
   VisitMeter visits_;
   LossBrake brake_;
+  OutageWatch outage_;
+  bool is_outage_ = false;
   FrameRatio ratio_;
   LawTrace trace_;
   bool is_exact_ = false;

@@ -236,7 +236,9 @@ void SafeRange::set_paced_term(const LinkSample& sample) {
   const PathReport& path = sample.path;
   const BytesPerSecond rate = paced_.step({.at = sample.at, .sent_total = to_payload(path.sent_total),
                                            .packets_sent_total = path.packets_sent_total,
-                                           .packets_lost_total = path.packets_lost_total, .srtt = path.srtt});
+                                           .packets_lost_total = path.packets_lost_total, .srtt = path.srtt,
+                                           .feedback_at = path.feedback_at,
+                                           .is_outage = outage_.step(sample.at, path, feedback_interval_)});
   row = {.occupancy = {}, .drain = paced_.injection(), .target = {}, .rate = rate, .takes_part = true};
   target_ = {};
   const auto batch = std::clamp<std::int64_t>((rate * 500us).count / payload_per_frame_, 2, params_.batch_frames_max);
@@ -358,6 +360,7 @@ RateGrant SafeRange::grant(const LinkSample& sample) {
   trace_.rate = {to_wire({v_0.count}).count};
   trace_.backlog_max = to_wire(backlog_max_);
   const AckSpacing::Wish acks = acks_.step(sample);
+  feedback_interval_ = acks.interval;
   return {.rate = trace_.rate, .backlog_max = trace_.backlog_max, .batch_frames = batch_frames_,
           .feedback_interval = acks.interval, .nack_request_id = acks.nack_request_id};
 }

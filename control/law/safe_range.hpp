@@ -29,6 +29,7 @@
 #include "control/law/ack_spacing.hpp"
 #include "control/law/controller.hpp"
 #include "control/law/drain_meter.hpp"
+#include "control/law/outage.hpp"
 #include "control/law/paced_growth.hpp"
 #include "control/law/refusal_limit.hpp"
 #include "engine/base/block.hpp"
@@ -117,6 +118,8 @@ class SafeRange final : public Controller {
   std::array<Receiver, 2> receivers_;
   PacedGrowth paced_;
   AckSpacing acks_;
+  OutageWatch outage_;
+  Nanos feedback_interval_{0};
   Saw saw_;
   Trim trim_;
   LawTrace trace_;
