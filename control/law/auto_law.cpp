@@ -30,9 +30,7 @@ constexpr std::int64_t audit_permille = 250, audit_frames_min = 32;
 constexpr std::int64_t exchanges_per_window = 4;  // fewer, and one aggregate more or less is a third of the rate
 // On v_1: inside the dead band the queue leans towards b, where aggregates are full. 1: it may as well stay at a.
 constexpr Gain lean{1020};
-constexpr Gain refusal_gain{750};
 constexpr Gain beta_min_pushed_back{125};
-constexpr Nanos refusal_relax{1s};
 constexpr std::int64_t empty_part = 4;       // a quarter of a is "empty": reports are made before or after a refill
 
 // handed_total counts what we handed over and was not refused, by our own packets: it can contradict the port's counters.
@@ -57,12 +55,15 @@ RateGrant AutoLaw::step(const LinkSample& told) {
   stepped_at_ = told.at;
   ratio_.read(told.path);
   LinkSample sample = told;
+  is_outage_ = outage_.step(sample.at, sample.path, feedback_interval_);
   QueueView view = view_queue(sample);
   if (view.is_exact) audit(sample, view);
   if (view.is_exact && !is_credible_) {
     // What was handed over and does not stand there has left: our own account takes the place of the port's.
     view.is_exact = false;
-    sample.path.tx_queue.drained_total = handed_total(sample.path) - sample.path.tx_queue.occupancy;
+    // (handed_total() leaves out what was refused, a port's drained_total has it.)
+    const Bytes refused = sample.path.wire_per_frame * static_cast<std::int64_t>(sample.path.tx_queue.refused_total);
+    sample.path.tx_queue.drained_total = handed_total(sample.path) + refused - sample.path.tx_queue.occupancy;
   }
   const Gain alpha = capacity_.step(fresh(sample.facts.phy_rate, sample.at));
   if (alpha != Gain{}) {
@@ -141,10 +142,8 @@ RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) 
 
   const Bytes frame = ratio_.wire_frame();
   const Bytes least = frame * frames_min;
-  Bytes limit = backlog();
-  follow_refusals(view, least);
-  if (refusal_limit_ > Bytes{0}) limit = std::min(limit, refusal_limit_);
-  trace_.backlog_max = std::max(limit, least);
+  refusals_.step(sample.at, view.queue.refused_total, view.queue.occupancy, least);
+  trace_.backlog_max = std::max(refusals_.bound(backlog()), least);
   trace_.rate = rate;
   trace_.is_degraded = false;
   const auto batch = std::clamp<std::int64_t>(a_.count / 4 / frame.count, 1, params_.safe_range.batch_frames_max);
@@ -160,21 +159,7 @@ void AutoLaw::read_queue(const LinkSample& sample, const QueueView& view) noexce
   // The least that anybody says stood there: a queue that is told too long would pass off our own rate as the link's.
   drain_.add({.at = view.queue.at, .drained_total = view.queue.drained_total, .occupancy = view.stood},
              limit_);
-  drain_.tick(sample.at);
   visits_.add(sample.path, drain_.newest_drained());
-}
-
-// follow_refusals: our own queue refused a frame, so it is shorter than anybody told. Nothing is believed before this.
-void AutoLaw::follow_refusals(const QueueView& view, Bytes least) noexcept {
-  if (has_refused_reading_ && view.queue.refused_total > refused_total_) {
-    refusal_limit_ = std::max(view.queue.occupancy * refusal_gain, least);
-    refusal_at_ = stepped_at_;
-  } else if (refusal_limit_ > Bytes{0} && stepped_at_ - refusal_at_ >= refusal_relax) {
-    refusal_limit_ = refusal_limit_ * Gain{1050};
-    refusal_at_ = stepped_at_;
-  }
-  refused_total_ = view.queue.refused_total;
-  has_refused_reading_ = true;
 }
 
 void AutoLaw::adapt_room(Bytes q) noexcept {
@@ -289,7 +274,7 @@ BytesPerSecond AutoLaw::bound(const LinkSample& sample, BytesPerSecond base) noe
   const auto brake = brake_.step({.at = sample.at, .packets_told_total = sample.path.packets_told_total,
                                   .packets_lost_total = sample.path.packets_lost_total,
                                   .receiver_drops_total = sample.path.rx_ring.refused_total,
-                                  .mac = fresh(sample.facts.mac, sample.at), .srtt = sample.path.srtt,
+                                  .mac = fresh(sample.facts.mac, sample.at), .is_outage = is_outage_, .srtt = sample.path.srtt,
                                   .feedback_interval = feedback_interval_, .wanted = rate,
                                   .drain = drain_.has_exact() ? drain_.drain() : BytesPerSecond{}, .rate_min = least});
   if (brake) {

@@ -45,7 +45,9 @@
 #include "control/law/drain_meter.hpp"
 #include "control/law/frame_ratio.hpp"
 #include "control/law/loss_brake.hpp"
+#include "control/law/outage.hpp"
 #include "control/law/queue_view.hpp"
+#include "control/law/refusal_limit.hpp"
 #include "control/law/safe_range.hpp"
 
 namespace onehop::law {
@@ -78,7 +80,6 @@ class AutoLaw final : public Controller {
   [[nodiscard]] BytesPerSecond base_rate(const LinkSample& sample, const QueueView& view) noexcept;
   [[nodiscard]] BytesPerSecond bound(const LinkSample& sample, BytesPerSecond base) noexcept;
   RateGrant exact_grant(const LinkSample& sample, const QueueView& view);
-  void follow_refusals(const QueueView& view, Bytes least) noexcept;
   void audit(const LinkSample& sample, const QueueView& view) noexcept;
   void forget_exact() noexcept;
 
@@ -90,6 +91,8 @@ class AutoLaw final : public Controller {
   DrainMeter drain_;
   VisitMeter visits_;
   LossBrake brake_;
+  OutageWatch outage_;
+  bool is_outage_ = false;
   FrameRatio ratio_;
   LawTrace trace_;
   bool is_exact_ = false;
@@ -112,10 +115,7 @@ class AutoLaw final : public Controller {
   Bytes sent_seen_{};
   Instant sent_seen_at_{};
   BytesPerSecond granted_{};
-  Bytes refusal_limit_{};      // 0: none was seen
-  std::uint64_t refused_total_ = 0;
-  Instant refusal_at_{};
-  bool has_refused_reading_ = false;
+  RefusalLimit refusals_;
   Instant stepped_at_{};
 };
 

@@ -38,7 +38,7 @@ void DrainMeter::rescale(Gain alpha) noexcept {
 void DrainMeter::add(const DrainReading& reading, Bytes quantum) noexcept {
   if (size_ == 0) {
     push(reading, false);
-    progressed_at_ = reading.at;
+    standing_since_ = reading.at;
     newest_drained_ = {};
     return;
   }
@@ -49,7 +49,7 @@ void DrainMeter::add(const DrainReading& reading, Bytes quantum) noexcept {
   if (reading.at < last.at || drained < Bytes{0} || drained > params_.rate_max * (reading.at - last.at) * 4 + mib(4)) {
     size_ = 0;
     push(reading, false);
-    progressed_at_ = reading.at;
+    standing_since_ = reading.at;
     newest_drained_ = {};
     return;
   }
@@ -66,28 +66,32 @@ void DrainMeter::add(const DrainReading& reading, Bytes quantum) noexcept {
 bool DrainMeter::update_stall(const DrainReading& reading, Bytes drained, Bytes quantum) noexcept {
   const Nanos piece = has_drain_ ? time_for(quantum, std::max(drain_, params_.rate_min)) : Nanos{0};
   const Nanos stall = std::max(params_.window * stall_windows, piece * stall_quanta);
-  const bool was_empty = size_ >= 2 && back(1).reading.occupancy == Bytes{0};
-  if (was_empty && drained == Bytes{0}) progressed_at_ = reading.at;  // nothing to drain is no stall
-  const Nanos quiet = reading.at - progressed_at_;
-  if (quiet > stall && !is_stalled_ && has_drain_) {
+  const DrainReading& last = back(1).reading;
+  if (drained > Bytes{0} || last.occupancy == Bytes{0}) {
+    // It moved at some moment since the last reading, or had nothing to let go.
+    const bool has_paused = last.at - standing_since_ > stall;
+    standing_since_ = reading.at;
+    if (drained == Bytes{0}) {
+      is_stalled_ = false;
+      return true;
+    }
+    if (!has_paused) return false;
+    // Drains again: the pause must not be averaged in. The window starts at this reading.
+    const DrainReading newest = back(0).reading;
+    size_ = 0;
+    push(newest, false);
+    is_settled_ = false;
+    return true;
+  }
+  if (!has_drain_ || reading.at - standing_since_ <= stall) return true;
+  if (!is_stalled_) {
     is_stalled_ = true;
     decayed_at_ = reading.at;
+  } else if (reading.at - decayed_at_ >= params_.window * frozen_windows) {
+    drain_ = std::max(drain_ * Gain{500}, params_.rate_min);
+    decayed_at_ = reading.at;
   }
-  if (drained == Bytes{0}) return true;
-  progressed_at_ = reading.at;
-  if (quiet <= stall) return false;
-  // Drains again: the pause must not be averaged in. The window starts at this reading.
-  const DrainReading newest = back(0).reading;
-  size_ = 0;
-  push(newest, false);
-  is_settled_ = false;
   return true;
-}
-
-void DrainMeter::tick(Instant now) noexcept {
-  if (!is_stalled_ || now - decayed_at_ < params_.window * frozen_windows) return;
-  drain_ = std::max(drain_ * Gain{500}, params_.rate_min);
-  decayed_at_ = now;
 }
 
 void DrainMeter::update_flow() noexcept {

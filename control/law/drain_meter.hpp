@@ -12,7 +12,10 @@
 //
 //   reading ─▶ [ ring ] ─▶ newest run of exact stretches, up to one window ─▶ v: EWMA
 //                      └─▶ else: newest window as a bound                  ─▶ v: raised at most
-//                      └─▶ nothing drained for longer than a stall         ─▶ v: frozen, then halved; window restarts
+//                      └─▶ a standing queue lets nothing go for a stall    ─▶ v: frozen, then halved; window restarts
+//
+// Only a reading tells of a stall: one that found bytes, and the next one that found them all still there. A queue that was
+// empty had nothing to let go, and time without readings (a core that was away, a source that is slow) says nothing of the link.
 #pragma once
 
 #include <array>
@@ -46,9 +49,6 @@ class DrainMeter {
   /// add takes one reading and updates the estimate. `quantum` is the largest piece in which the consumer may free
   /// bytes (a burst freed as a whole). Readings that go back in time or count drop the window.
   void add(const DrainReading& reading, Bytes quantum) noexcept;
-
-  /// tick lets a frozen estimate decay.
-  void tick(Instant now) noexcept;
 
   /// set_window follows d_i where it is the round trip.
   void set_window(Nanos window) noexcept { params_.window = window; }
@@ -90,7 +90,7 @@ class DrainMeter {
   BytesPerSecond flow_{};
   Bytes newest_drained_{};
   Instant updated_at_{};
-  Instant progressed_at_{};
+  Instant standing_since_{};  // of a queue that has let nothing go: when it began to
   Instant decayed_at_{};
   bool has_drain_ = false;
   bool has_exact_ = false;

@@ -26,7 +26,7 @@ std::optional<BytesPerSecond> LossBrake::step(const LossReading& reading) noexce
   const bool is_absurd = reading.packets_told_total < window_.packets_told_total ||
                          reading.packets_lost_total < window_.packets_lost_total ||
                          reading.receiver_drops_total < window_.receiver_drops_total;
-  if (!has_reading_ || is_absurd) {
+  if (!has_reading_ || is_absurd || reading.is_outage) {
     window_ = slice_ = reading;
     window_.mac = slice_.mac = nullptr;  // not ours to keep
     has_reading_ = true;

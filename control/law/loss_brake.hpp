@@ -33,6 +33,7 @@ struct LossReading {
   std::uint64_t packets_lost_total = 0;
   std::uint64_t receiver_drops_total = 0;
   const MacCounters* mac = nullptr;   ///< null: the MAC tells nothing
+  bool is_outage = false;             ///< what is told now is of an outage (OutageWatch): nobody's overload
   Nanos srtt{0};
   Nanos feedback_interval{0};         ///< as granted; 0: the peer's default
   BytesPerSecond wanted{};            ///< what the law would send without the brake

@@ -17,7 +17,8 @@ RateGrant LossMask::step(const LinkSample& told) {
   const auto cap = brake_.step({.at = told.at, .packets_told_total = told.path.packets_told_total,
                                 .packets_lost_total = told.path.packets_lost_total,
                                 .receiver_drops_total = told.path.rx_ring.refused_total + told.path.tx_queue.refused_total,
-                                .mac = fresh(told.facts.mac, told.at), .srtt = told.path.srtt,
+                                .mac = fresh(told.facts.mac, told.at),
+                                .is_outage = outage_.step(told.at, told.path, grant.feedback_interval), .srtt = told.path.srtt,
                                 .feedback_interval = grant.feedback_interval, .wanted = grant.rate,
                                 .drain = {}, .rate_min = rate_min_});
   trace_.details.loss_cap = cap;

@@ -15,6 +15,7 @@
 
 #include "control/law/controller.hpp"
 #include "control/law/loss_brake.hpp"
+#include "control/law/outage.hpp"
 
 namespace onehop::law {
 
@@ -30,6 +31,7 @@ class LossMask final : public Controller {
   const BytesPerSecond rate_min_;
   const std::string name_;
   LossBrake brake_;
+  OutageWatch outage_;
   LawTrace trace_;
 };
 

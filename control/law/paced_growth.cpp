@@ -31,6 +31,15 @@ BytesPerSecond PacedGrowth::step(const PacedGrowthInput& input) noexcept {
     has_reading_ = true;
     return rate_;
   }
+  if (input.is_outage) {
+    rate_ = rate_heard_;
+    grown_ = judged_ = sliced_ = input;
+    return rate_;
+  }
+  if (input.feedback_at != heard_at_) {
+    heard_at_ = input.feedback_at;
+    rate_heard_ = rate_;
+  }
   const Nanos rtt = std::max(input.srtt, params_.interval);
   follow_loss(input, rtt);
   close_slice(input);

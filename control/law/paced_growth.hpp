@@ -4,7 +4,8 @@
 // There is no X_1, so nothing measures the link. The rate r doubles per control latency while it is used, at most to
 // twice the measured injection; loss beyond what the path always has (its least loss in 10 s, plus 2 %) takes
 // 15 % off, at most once per round trip, and from then on r grows by 2 % per round trip. This rule holds in this scope
-// only: wherever a queue can be read, loss moves no rate. Called by the law; owns its counters; reads no clock.
+// only: wherever a queue can be read, loss moves no rate. Nor does an outage: the rate is then what it was when the peer was
+// last heard, and what was lost in it is not counted. Called by the law; owns its counters; reads no clock.
 #pragma once
 
 #include <array>
@@ -28,11 +29,13 @@ struct PacedGrowthInput {
   std::uint64_t packets_sent_total = 0;
   std::uint64_t packets_lost_total = 0;
   Nanos srtt{0};
+  Instant feedback_at{};         ///< when the peer was last heard
+  bool is_outage = false;        ///< what is told now is of an outage (OutageWatch)
 };
 
 class PacedGrowth {
  public:
-  explicit PacedGrowth(const PacedGrowthParams& params) noexcept : params_{params}, rate_{params.rate_start} {}
+  explicit PacedGrowth(const PacedGrowthParams& params) noexcept : params_{params}, rate_{params.rate_start}, rate_heard_{params.rate_start} {}
   /// step takes one reading (same unit of bytes as the rates) and returns the rate.
   BytesPerSecond step(const PacedGrowthInput& input) noexcept;
   [[nodiscard]] BytesPerSecond injection() const noexcept { return injection_; }
@@ -46,6 +49,8 @@ class PacedGrowth {
 
   PacedGrowthParams params_;
   BytesPerSecond rate_;
+  BytesPerSecond rate_heard_;   // the rate when the peer was last heard
+  Instant heard_at_{};
   BytesPerSecond injection_{};
   PacedGrowthInput grown_{};   // reading at the last growth step
   PacedGrowthInput judged_{};  // reading at the last loss check

@@ -61,7 +61,7 @@ RateGrant Qcut::step(const LinkSample& sample) {
   const std::uint32_t notices = trace_.notices;
   trace_ = inner_->trace();
   trace_.notices |= notices;
-  const QueueTelemetry& queue = sample.path.tx_queue;
+  const QueueTelemetry queue = without_refused(sample.path);
   const bool has_queue = pushes_back(queue.scope);
   if (no_queue_.step(sample.at, has_queue || !has_data(sample.path))) trace_.notices |= bit_of(Notice::qcut_no_queue);
   if (!has_queue || is_off_) return grant;

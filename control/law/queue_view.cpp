@@ -16,7 +16,7 @@ QueueView view_queue(const LinkSample& sample) noexcept {
   if (exact != nullptr && exact->queue.scope == QueueScope::none) exact = nullptr;
   view.is_exact = exact != nullptr;
   if (pushes_back(sample.path.tx_queue.scope)) {
-    view.queue = sample.path.tx_queue;
+    view.queue = without_refused(sample.path);
     view.foreign = exact != nullptr ? exact->foreign : sample.lower_queue_foreign;
     view.sensor = exact != nullptr ? exact->sensor : QueueSensor::port;
     view.has_push_back = true;

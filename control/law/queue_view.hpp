@@ -31,6 +31,14 @@ struct QueueView {
   return scope == QueueScope::driver || scope == QueueScope::lower_queue;
 }
 
+/// without_refused is the port's queue with drained_total as what the link took: a port counts a frame that was refused as gone,
+/// and on a link that is down our own rate would pass for the link's.
+[[nodiscard]] inline QueueTelemetry without_refused(const PathReport& path) noexcept {
+  QueueTelemetry queue = path.tx_queue;
+  queue.drained_total -= path.wire_per_frame * static_cast<std::int64_t>(queue.refused_total);
+  return queue;
+}
+
 /// has_data: the source offers bytes and the peer has room for them, so an empty queue is our own doing.
 [[nodiscard]] constexpr bool has_data(const PathReport& path) noexcept {
   return path.offered > Bytes{0} && !path.is_credit_limited;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "control/law/queue_view.hpp"
 #include "engine/base/check.hpp"
 
 namespace onehop::law {
@@ -24,8 +25,6 @@ constexpr Nanos paced_depth{5ms};  // a core that was away for 5 ms makes it goo
 constexpr Nanos lower_queue_age_max{8ms};
 constexpr Gain zero_margin{1250};
 constexpr std::int64_t frames_min = 4;  // least backlog: two batches of two frames
-constexpr Gain refusal_gain{750};
-constexpr Nanos refusal_relax{1s};
 
 Bytes scale(Bytes b, std::int64_t num, std::int64_t den) noexcept {
   return {static_cast<std::int64_t>(static_cast<Wide>(b.count) * num / den)};
@@ -95,7 +94,7 @@ Nanos SafeRange::app_latency(Nanos d) const noexcept {
 // pick_queue: our own queue where it pushes back; else the qdisc if it can be seen; else nothing.
 QueueTelemetry SafeRange::pick_queue(const LinkSample& sample) const noexcept {
   const QueueTelemetry& own = sample.path.tx_queue;
-  if (own.scope == QueueScope::driver || own.scope == QueueScope::lower_queue) return own;
+  if (pushes_back(own.scope)) return without_refused(sample.path);
   const bool has_lower = sample.lower_queue.scope == QueueScope::lower_queue &&
                          sample.lower_queue_age <= lower_queue_age_max;
   return has_lower ? sample.lower_queue : QueueTelemetry{};
@@ -106,8 +105,7 @@ void SafeRange::read_own(const LinkSample& sample) {
   const MaybeFact<ExactQueue>& exact = sample.facts.exact_queue;
   if (exact && exact->value.queue.capacity > Bytes{0}) told_capacity_ = exact->value.queue.capacity;
   const QueueTelemetry queue = pick_queue(sample);
-  const QueueScope own_scope = sample.path.tx_queue.scope;
-  is_backlog_paced_ = own_scope == QueueScope::driver || own_scope == QueueScope::lower_queue;
+  is_backlog_paced_ = pushes_back(sample.path.tx_queue.scope);
   const bool had_queue = has_queue_;
   has_queue_ = queue.scope != QueueScope::none;
   trace_.details.sensor = !has_queue_ ? QueueSensor::none : is_backlog_paced_ ? QueueSensor::port : QueueSensor::qdisc;
@@ -117,21 +115,10 @@ void SafeRange::read_own(const LinkSample& sample) {
   const Bytes occupancy = to_payload(std::max(queue.occupancy, Bytes{0}));
   own_.add({.at = queue.at, .drained_total = to_payload(queue.drained_total), .occupancy = occupancy},
            Bytes{payload_per_frame_} * static_cast<std::int64_t>(batch_frames_));
-  own_.tick(sample.at);
   measure_saw(sample);
   row.occupancy = occupancy;
-  const std::uint64_t refused = std::max(queue.refused_total, sample.lower_queue.refused_total);
-  if (has_refused_reading_ && refused > refused_total_) {
-    // The queue is shorter than anybody told. Never below 1 ms of data, or a foreign flow's drops starve us.
-    const Bytes floor = own_.drain() * 1ms;
-    refusal_limit_ = std::max(occupancy * refusal_gain, floor);
-    refusal_at_ = sample.at;
-  } else if (refusal_limit_ > Bytes{0} && sample.at - refusal_at_ >= refusal_relax) {
-    refusal_limit_ = refusal_limit_ * Gain{1050};
-    refusal_at_ = sample.at;
-  }
-  refused_total_ = std::max(refused_total_, refused);
-  has_refused_reading_ = true;
+  // Never below 1 ms of data, or a foreign flow's drops starve us.
+  refusals_.step(sample.at, std::max(sample.path.tx_queue.refused_total, sample.lower_queue.refused_total), occupancy, own_.drain() * 1ms);
 }
 
 // measure_saw: what leaves between two visits of the engine core. One report may cover several visits.
@@ -184,7 +171,7 @@ void SafeRange::set_limits(const LinkSample& sample, BytesPerSecond v) {
   if (sample.lower_queue.scope == QueueScope::lower_queue && sample.lower_queue.capacity > Bytes{0})
     x_max_ = std::min(x_max_, to_payload(sample.lower_queue.capacity));
   if (told_capacity_ > Bytes{0}) x_max_ = std::min(x_max_, to_payload(told_capacity_));
-  if (refusal_limit_ > Bytes{0}) x_max_ = std::min(x_max_, refusal_limit_);
+  x_max_ = refusals_.bound(x_max_);
 
   const Bytes under = up * d;
   const Bytes over = x_max_ - (v_0_up - lo) * d;
@@ -249,7 +236,9 @@ void SafeRange::set_paced_term(const LinkSample& sample) {
   const PathReport& path = sample.path;
   const BytesPerSecond rate = paced_.step({.at = sample.at, .sent_total = to_payload(path.sent_total),
                                            .packets_sent_total = path.packets_sent_total,
-                                           .packets_lost_total = path.packets_lost_total, .srtt = path.srtt});
+                                           .packets_lost_total = path.packets_lost_total, .srtt = path.srtt,
+                                           .feedback_at = path.feedback_at,
+                                           .is_outage = outage_.step(sample.at, path, feedback_interval_)});
   row = {.occupancy = {}, .drain = paced_.injection(), .target = {}, .rate = rate, .takes_part = true};
   target_ = {};
   const auto batch = std::clamp<std::int64_t>((rate * 500us).count / payload_per_frame_, 2, params_.batch_frames_max);
@@ -371,6 +360,7 @@ RateGrant SafeRange::grant(const LinkSample& sample) {
   trace_.rate = {to_wire({v_0.count}).count};
   trace_.backlog_max = to_wire(backlog_max_);
   const AckSpacing::Wish acks = acks_.step(sample);
+  feedback_interval_ = acks.interval;
   return {.rate = trace_.rate, .backlog_max = trace_.backlog_max, .batch_frames = batch_frames_,
           .feedback_interval = acks.interval, .nack_request_id = acks.nack_request_id};
 }

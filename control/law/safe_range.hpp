@@ -29,7 +29,9 @@
 #include "control/law/ack_spacing.hpp"
 #include "control/law/controller.hpp"
 #include "control/law/drain_meter.hpp"
+#include "control/law/outage.hpp"
 #include "control/law/paced_growth.hpp"
+#include "control/law/refusal_limit.hpp"
 #include "engine/base/block.hpp"
 
 namespace onehop::law {
@@ -116,6 +118,8 @@ class SafeRange final : public Controller {
   std::array<Receiver, 2> receivers_;
   PacedGrowth paced_;
   AckSpacing acks_;
+  OutageWatch outage_;
+  Nanos feedback_interval_{0};
   Saw saw_;
   Trim trim_;
   LawTrace trace_;
@@ -132,10 +136,7 @@ class SafeRange final : public Controller {
   Bytes yielded_{};                  // foreign bytes that we make room for, payload
   Bytes x_max_{};                    // X_max,1, payload
   Bytes told_capacity_{};            // wire; of the exact queue, as told last; 0: never
-  Bytes refusal_limit_{};            // payload; 0: none was seen
-  std::uint64_t refused_total_ = 0;
-  bool has_refused_reading_ = false;
-  Instant refusal_at_{};
+  RefusalLimit refusals_;            // payload
 };
 
 }  // namespace onehop::law

@@ -87,7 +87,6 @@ void Wdtcp::read_queue(const LinkSample& sample, const QueueView& view) noexcept
   drain_.set_window(std::max(drain_window, rtt_ * exchanges_per_window));
   drain_.add({.at = view.queue.at, .drained_total = view.queue.drained_total, .occupancy = view.queue.occupancy},
              limit_);
-  drain_.tick(sample.at);
   visits_.add(sample.path, drain_.newest_drained());
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "control/law/outage.hpp"
 #include "engine/base/check.hpp"
 
 namespace onehop::rate {
@@ -11,8 +12,6 @@ namespace {
 // d_1 = 4 ms is the law's own latency; a dump costs 5 us and may wait for rtnl_lock, so more often buys nothing.
 constexpr Nanos poll_interval{4ms};
 constexpr Nanos lower_queue_dead{100ms};   // a reading older than this is not shown to the law at all
-constexpr Nanos silence_min{200ms};        // edge case d
-constexpr std::int64_t silence_srtts = 4;
 constexpr Nanos halving_min{10ms};         // without a round trip, or with one below it
 constexpr BytesPerSecond rate_min{150'000};// one full packet per 10 ms
 constexpr Nanos state_interval{20ms};
@@ -112,7 +111,7 @@ void RateLoop::read_lower_queue(Instant now, law::LinkSample& sample) {
 RateGrant RateLoop::hold_when_silent(const law::LinkSample& sample, RateGrant grant) noexcept {
   if (!is_flowing_) return grant;
   const Instant heard = std::max(sample.path.feedback_at, flow_began_at_);
-  const Nanos limit = std::max({sample.path.srtt * silence_srtts, silence_min, granted_.feedback_interval * 3});
+  const Nanos limit = law::silence_limit(sample.path.srtt, granted_.feedback_interval);
   const Nanos silent = sample.at - heard;
   if (silent <= limit) return grant;
   const auto halvings = std::min<std::int64_t>((silent - limit) / std::max(sample.path.srtt, halving_min) + 1, 40);

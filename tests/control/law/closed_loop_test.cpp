@@ -244,6 +244,36 @@ TEST_CASE("without push back loss brings the rate down to what the path carries"
   CHECK(lost / static_cast<double>(link.window.drained) <= 0.10);
 }
 
+// Goal:   what is lost while a link is away is no congestion.
+// Method: nothing arrives and nobody is heard for 0.1 to 5 s; meanwhile the rate is that of a sender who is not heard.
+// Bounds: 95 % of the rate within half a second from 0.2 s after the return.
+TEST_CASE("without push back an outage leaves the rate as it was", "[control][law]") {
+  const Nanos away = GENERATE(Nanos{100ms}, Nanos{250ms}, Nanos{1s}, Nanos{5s});
+  const bool is_silent = GENERATE(true, false);  // held back meanwhile by silence, or by credit
+  CAPTURE(away.count(), is_silent);
+  SafeRange law{{}};
+  FluidLink link{law, {.link = mbit_per_s(40'000), .nap = 500us, .queue_packets_max = 100'000, .scope = QueueScope::none,
+                       .core_max = mbit_per_s(3000)}};
+  link.run(500ms);
+  for (int round = 0; round < 3; ++round) {
+    CAPTURE(round);
+    link.has_feedback = false;
+    link.p.loss_permille = 1000;
+    link.run(std::min<Nanos>(away, 200ms));
+    if (is_silent) link.p.core_max = {4'000'000};
+    else link.has_data = false;
+    link.run(away - std::min<Nanos>(away, 200ms));
+    link.has_feedback = link.has_data = true;
+    link.p.loss_permille = 0;
+    link.p.core_max = mbit_per_s(3000);
+    link.run(200ms);
+    link.open_window();
+    link.run(500ms);
+    CHECK(link.drained_rate() >= mbit_per_s(2850));
+    CHECK(law.trace().rate >= mbit_per_s(2850));
+  }
+}
+
 TEST_CASE("without push back a path that always loses 10 percent is not starved", "[control][law]") {
   SafeRange law{{}};
   FluidLink link{law, {.link = mbit_per_s(40'000), .nap = 500us, .queue_packets_max = 100'000, .scope = QueueScope::none,

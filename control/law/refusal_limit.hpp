@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// RefusalLimit: how much our own queue holds, as far as its refusals tell. A queue may be shorter than anybody says.
+//
+//   refused, and bytes stand in it     ->  limit = max(3/4 of what stands, the least that the caller allows)
+//   refused, and nothing stands in it  ->  no news of its length: the link is down, or a filter threw the frames away
+//   not refused for a second           ->  limit <- 1.05 limit, then 1.1, 1.2 ... each second, until it is refused again
+//
+// The growth doubles because a limit that is nowhere near the queue's length was learnt from something else (another flow's
+// burst, the moment at which a link came back), and 5 % a second would take a minute to forget it. Pure; called by laws.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/base/units.hpp"
+
+namespace onehop::law {
+
+class RefusalLimit {
+ public:
+  /// step takes one reading: frames refused so far, bytes that stand in the queue, and the least limit.
+  void step(Instant at, std::uint64_t refused_total, Bytes standing, Bytes least) noexcept {
+    const bool is_refused = has_reading_ && refused_total > refused_total_;
+    refused_total_ = std::max(refused_total_, refused_total);
+    has_reading_ = true;
+    if (is_refused && standing > Bytes{0}) {
+      limit_ = std::max(standing * gain, least);
+      growth_permille_ = growth_first_permille;
+      at_ = at;
+    } else if (limit_ > Bytes{0} && at - at_ >= relax) {
+      limit_ = limit_ + Bytes{static_cast<std::int64_t>(static_cast<Wide>(limit_.count) * growth_permille_ / 1000)};
+      growth_permille_ = std::min(growth_permille_ * 2, growth_max_permille);
+      at_ = at;
+    }
+  }
+  /// bound lowers `backlog` to the limit, if there is one.
+  [[nodiscard]] Bytes bound(Bytes backlog) const noexcept { return limit_ > Bytes{0} ? std::min(backlog, limit_) : backlog; }
+
+ private:
+  static constexpr Gain gain{750};
+  static constexpr Nanos relax{1s};
+  static constexpr std::int64_t growth_first_permille = 50, growth_max_permille = 1000;
+
+  Bytes limit_{};  // 0: none was seen
+  std::int64_t growth_permille_ = growth_first_permille;
+  std::uint64_t refused_total_ = 0;
+  Instant at_{};
+  bool has_reading_ = false;
+};
+
+}  // namespace onehop::law
