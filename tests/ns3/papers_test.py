@@ -86,6 +86,18 @@ def test_short_bounded_whole(bench):
     assert bench.run("--compose").returncode == 0 and bench.page.read_text() == page
 
 
+def test_a_failed_run_is_among_what_must_hold(bench):
+    kept = bench.store.read_text()
+    store = json.loads(kept)
+    store["tables"]["one"]["whole"]["failures"] = ["wdtcp, a, seed 2: ended by signal 6"]
+    bench.store.write_text(json.dumps(store))
+    assert bench.run("--compose").returncode == 0
+    page = bench.page.read_text()
+    summary = page[page.index("## What must hold"):page.index("## one")]
+    assert "wdtcp, a, seed 2: ended by signal 6 | **not met** |" in summary, summary
+    bench.store.write_text(kept)
+
+
 def test_what_is_finished_is_taken_up_again(bench):
     done = bench.run("--continue", "--only", "one", "--only", "two")
     assert done.returncode == 0 and "one: kept" in done.stdout and "two: done" in done.stdout, done
@@ -119,6 +131,7 @@ def main(papers, program):
         bench = Bench(papers, program, pathlib.Path(name))
         test_wrong_arguments(bench)
         test_short_bounded_whole(bench)
+        test_a_failed_run_is_among_what_must_hold(bench)
         test_what_is_finished_is_taken_up_again(bench)
         test_the_row_of_the_day(bench)
 

@@ -105,10 +105,12 @@ TEST_CASE("a slip of the pen in a scenario is refused and named", "[ns3]") {
                             "[[rows]]\nname = \"udp\"\n", "[[rows]]\nname = \"x\"\nflow = { law = \"none\" }\n",
                             "[[rows]]\nname = \"x\"\nflow = { pair = 7 }\n", "[[rows]]\nname = \"x\"\nlink = { width_mhz = 81 }\n",
                             "[[rows]]\nname = \"x\"\nlink = { standard = \"ac\", mcs = 11 }\n",
+                            "[[rows]]\nname = \"x\"\nlink = { block_ack = 63 }\n",
                             "[[rows]]\nname = \"x\"\nflow = { start_s = 2, stop_s = 1 }\n"}) {
     CAPTURE(extra);
     CHECK(message_of(base + extra).find("file") != std::string::npos);
   }
+  CHECK(message_of(base + "[[rows]]\nname = \"x\"\nlink = { block_ack = 1 }\n").find("64") != std::string::npos);
   CHECK(message_of("title = \"t\"\nmetrics = [\"speed\"]\n").find("throughput") != std::string::npos);
 }
 
@@ -233,17 +235,18 @@ of_column = "two"
   table.played[0][0] = {played(100, 1), played(100, 1)};
   table.played[1][0] = {played(95 * 1402.0 / 1446, 2)};
   table.played[0][1] = {played(100, 2)};
-  table.played[1][1] = {Played{{}, "ended by signal 6"}};
+  table.played[1][1] = {played(95 * 1402.0 / 1446, 2), Played{{}, "ended by signal 6"}};
   const auto judged = judge(table);
   REQUIRE(judged.size() == 4);
   CHECK(judged[0].is_held);
-  CHECK_FALSE(judged[1].is_measured);
-  CHECK_FALSE(judged[1].is_held);
+  CHECK_FALSE(judged[1].is_held);  // nine seeds of ten are another number than all ten
+  CHECK(judged[1].text == "throughput, both, two: a run failed");
+  CHECK(table.cell("throughput", 1, 1).count == 0);
   CHECK(judged[2].is_measured);
   CHECK_FALSE(judged[2].is_held);
   CHECK(judged[3].is_held);  // 95 of the 100 in the other column
   CHECK(text_of(table).find("MISS") != std::string::npos);
-  CHECK(json_of(table)["points"].size() == 5);
+  CHECK(json_of(table)["points"].size() == 6);
 }
 
 }  // namespace onehop::sim

@@ -135,10 +135,11 @@ Result<void> read_flow(const toml::table& table, const std::string& where, FlowT
 
 Result<void> check_point(const RunSpec& run, const std::string& where) {
   constexpr std::array widths{20U, 40U, 80U, 160U};
-  constexpr std::uint32_t mcs_max_ac = 9, block_ack_max_ac = 64, guard_max_ac_ns = 800;
+  constexpr std::uint32_t mcs_max_ac = 9, block_ack_min = 64, block_ack_max_ac = 64, guard_max_ac_ns = 800;
   const LinkSpec& link = run.link;
   if (std::find(widths.begin(), widths.end(), link.width_mhz) == widths.end())
     return refuse(where, "width_mhz", "it must be 20, 40, 80 or 160");
+  if (link.block_ack < block_ack_min) return refuse(where, "block_ack", "ns-3's windows begin at 64 MPDUs, one whole bitmap");
   if (link.standard == "ac" && (link.mcs > mcs_max_ac || link.block_ack > block_ack_max_ac || link.guard_ns > guard_max_ac_ns))
     return refuse(where, "standard", "802.11ac ends at MCS 9, a Block Ack of 64 and a guard interval of 800 ns");
   if (link.standard == "ax" && link.guard_ns < 800) return refuse(where, "guard_ns", "802.11ax begins at 800 ns");

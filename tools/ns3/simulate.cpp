@@ -77,8 +77,6 @@ class Run {
     for (const FlowSpec& flow : spec.flows) net_.prime(flow);
     flows_.resize(spec.flows.size());
     for (std::size_t i = 0; i < flows_.size(); ++i) add(static_cast<std::uint32_t>(i));
-    if (spec.link.phy_loss > 0)
-      for (const Flow& flow : flows_) net_.set_phy_loss(net_.receiver_of(flow.spec));
   }
 
   RunResult play() {
@@ -90,6 +88,7 @@ class Run {
     net_.begin_census(links);
     const double start_s = net_.settle_s();
     const double open_s = start_s + spec_.warm_up_s, end_s = open_s + spec_.measure_s;
+    for (const Flow& flow : flows_) Simulator::Schedule(Seconds(start_s), &WifiNet::begin_loss, &net_, flow.spec);
     Simulator::Schedule(Seconds(start_s), &WifiNet::play_mcs_trace, &net_);
     Simulator::Schedule(Seconds(open_s), &Run::open, this);
     Simulator::Schedule(Seconds(end_s), &Run::close, this);

@@ -35,20 +35,22 @@ std::string shown(const Table& table, const std::string& metric, std::size_t row
 
 }  // namespace
 
+bool Table::has_failed(std::size_t row, std::size_t column) const {
+  return std::any_of(played[row][column].begin(), played[row][column].end(), [](const Played& one) { return !one.failure.empty(); });
+}
+
 Estimate Table::cell(const std::string& metric, std::size_t row, std::size_t column) const {
   std::vector<double> values;
+  if (has_failed(row, column)) return {};
   if (is_of_all_seeds(metric)) {
     std::vector<const RunResult*> results;
-    for (const Played& one : played[row][column])
-      if (one.failure.empty()) results.push_back(&one.result);
+    for (const Played& one : played[row][column]) results.push_back(&one.result);
     if (results.empty()) return {};
     if (const auto value = metric_of(metric, scenario.points[row][column], mean_series(results))) values.push_back(*value);
     return estimate(values);
   }
-  for (const Played& one : played[row][column]) {
-    if (!one.failure.empty()) continue;
+  for (const Played& one : played[row][column])
     if (const auto value = metric_of(metric, scenario.points[row][column], one.result)) values.push_back(*value);
-  }
   return estimate(values);
 }
 
@@ -95,7 +97,10 @@ std::vector<Judgement> judge(const Table& table) {
       const bool has_cells = row < s.rows.size() && of < s.rows.size() && of_column < s.columns.size();
       const Estimate cell = has_cells ? table.cell(bound.metric, row, column) : Estimate{};
       const Estimate other = has_cells && bound.is_relative() ? table.cell(bound.metric, of, of_column) : Estimate{};
-      if (cell.count == 0 || (bound.is_relative() && (other.count == 0 || other.mean == 0))) {
+      if (has_cells && (table.has_failed(row, column) || (bound.is_relative() && table.has_failed(of, of_column)))) {
+        one.text = what + ": a run failed";
+        one.is_measured = true;  // and not held
+      } else if (cell.count == 0 || (bound.is_relative() && (other.count == 0 || other.mean == 0))) {
         one.text = what + ": not measured";
       } else {
         const double value = bound.is_relative() ? cell.mean / other.mean : cell.mean;

@@ -19,6 +19,8 @@ struct Table {
   std::string command_line;
   std::vector<std::vector<std::vector<Played>>> played;  ///< [row][column][seed]
 
+  [[nodiscard]] bool has_failed(std::size_t row, std::size_t column) const;
+  /// cell is of all seeds, or nothing where a run failed: which seeds fail depends on what is measured.
   [[nodiscard]] Estimate cell(const std::string& metric, std::size_t row, std::size_t column) const;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include <ns3/boolean.h>
 #include <ns3/config.h>
@@ -13,6 +14,7 @@
 #include <ns3/mobility-helper.h>
 #include <ns3/neighbor-cache-helper.h>
 #include <ns3/position-allocator.h>
+#include <ns3/qos-txop.h>
 #include <ns3/queue-size.h>
 #include <ns3/simulator.h>
 #include <ns3/socket.h>
@@ -214,11 +216,22 @@ void WifiNet::install_ip() {
 
 // --- loss
 
-void WifiNet::set_phy_loss(std::uint32_t i) {
+bool WifiNet::has_agreement(std::uint32_t from, std::uint32_t to, ns3::AcIndex ac) const {
+  const Ptr<ns3::WifiNetDevice> device = ns3::DynamicCast<ns3::WifiNetDevice>(devices_.Get(from));
+  const std::uint8_t tid = ac == ns3::AC_BK ? background_priority : 0;
+  return device->GetMac()->GetQosTxop(ac)->GetBaAgreementEstablished(mac(to), tid);
+}
+
+void WifiNet::begin_loss(const FlowSpec& flow) {
+  if (link_.phy_loss <= 0) return;
+  const std::uint32_t from = sender_of(flow), to = receiver_of(flow);
+  const ns3::AcIndex ac = flow.is_background ? ns3::AC_BK : ns3::AC_BE;
+  if (!has_agreement(from, to, ac) || !has_agreement(to, from, ac))
+    throw std::runtime_error("no Block Ack agreement between " + std::to_string(from) + " and " + std::to_string(to) + " before loss begins");
   const Ptr<ns3::RateErrorModel> errors = ns3::CreateObject<ns3::RateErrorModel>();
   errors->SetAttribute("ErrorRate", ns3::DoubleValue(link_.phy_loss));
   errors->SetAttribute("ErrorUnit", StringValue("ERROR_UNIT_PACKET"));
-  ns3::DynamicCast<ns3::WifiNetDevice>(devices_.Get(i))->GetPhy()->SetPostReceptionErrorModel(errors);
+  ns3::DynamicCast<ns3::WifiNetDevice>(devices_.Get(to))->GetPhy()->SetPostReceptionErrorModel(errors);
 }
 
 /// What the node's own handler does for these protocols, after the dice.

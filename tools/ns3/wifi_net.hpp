@@ -42,11 +42,13 @@ class WifiNet {
   /// one at a link's first frames; where they collide with others' the receiver may wait for ever for a number that
   /// never comes, and the link passes nothing (TCP loses its SYN, we our PINGs) until a whole window has passed.
   void prime(const FlowSpec& flow);
+  /// begin_loss loses at the PHY of a flow's receiver from now on. It throws where a Block Ack agreement of the flow does not stand: ns-3 3.37
+  /// takes one for valid only with the ACK of its response, and a lost ACK ends the run (repaired in ns-3 3.38).
+  void begin_loss(const FlowSpec& flow);
   /// play_mcs_trace begins the link's trace now.
   void play_mcs_trace();
   /// begin_census counts the active links among `links` (sender, receiver) from now on, where senders may know them.
   void begin_census(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& links);
-  void set_phy_loss(std::uint32_t i);
 
  private:
   void install_pairs();
@@ -55,6 +57,7 @@ class WifiNet {
   void install_ip();
   void set_ip_loss(std::uint32_t i);
   bool receive(ns3::Ptr<ns3::NetDevice> device, ns3::Ptr<const ns3::Packet> packet, std::uint16_t protocol, const ns3::Address& from);
+  [[nodiscard]] bool has_agreement(std::uint32_t from, std::uint32_t to, ns3::AcIndex ac) const;
   void next_mcs();
   void send_primer(std::uint32_t from, std::uint32_t to, std::uint8_t priority);
   void count_links();
