@@ -27,6 +27,7 @@ struct AggregateParams {
   Bytes start{64 * 1024};       ///< one full HT aggregate; also what many drivers stay at
   Bytes least{16 * 1024};       ///< below it a queue is a few frames and every nap of the core runs it dry
   Bytes most{4 * 1024 * 1024};  ///< HE's limit
+  [[nodiscard]] bool operator==(const AggregateParams&) const = default;
 };
 
 class AggregateMeter {

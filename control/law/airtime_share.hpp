@@ -37,6 +37,7 @@ struct AirtimeShareParams {
   Gain use_saturated{850};
   Nanos interval_min{20ms}, interval_max{100ms};  ///< survey counters have a resolution of 1 ms
   std::int32_t stations_max = 16;
+  [[nodiscard]] bool operator==(const AirtimeShareParams&) const = default;
 };
 
 /// Share: the law's output and what it came from.

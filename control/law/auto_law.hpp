@@ -61,6 +61,7 @@ struct AutoParams {
   Nanos wired_burst{100us};         ///< at v_1. Shorter: the core's naps (200 us) run the queue dry; longer: delay
   AggregateParams aggregate;
   SafeRangeParams safe_range;       ///< the other regime, and the rates that bound both
+  [[nodiscard]] bool operator==(const AutoParams&) const = default;
 };
 
 class AutoLaw final : public Controller {

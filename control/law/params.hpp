@@ -22,6 +22,7 @@ struct LawParams {
   AirtimeShareParams share;
   QcutParams qcut;
   AutoParams auto_law;
+  [[nodiscard]] bool operator==(const LawParams&) const = default;
 };
 
 /// read_params reads one JSON object into the law that its key "law" names; keys that are absent keep their values.

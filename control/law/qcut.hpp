@@ -29,6 +29,7 @@ struct QcutParams {
   Nanos tau_wifi{8ms};
   Nanos tau_max{20ms};          ///< mac80211's CoDel drops above it
   BytesPerSecond rate_max{12'500'000'000};
+  [[nodiscard]] bool operator==(const QcutParams&) const = default;
 };
 
 class Qcut final : public Controller {

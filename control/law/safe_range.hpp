@@ -59,6 +59,7 @@ struct SafeRangeParams {
   Target target = Target::under;
   Bounds bounds = Bounds::measured;
   bool has_latch = true;                     ///< off: every receiver term always takes part (the paper, literally)
+  [[nodiscard]] bool operator==(const SafeRangeParams&) const = default;
 };
 
 class SafeRange final : public Controller {

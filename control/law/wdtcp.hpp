@@ -47,6 +47,7 @@ struct WdtcpParams {
   std::int32_t pairs_min = 2;       ///< n = 1 would make a infinite
   AggregateParams aggregate;
   SafeRangeParams safe_range;       ///< what stands in without sensors; its rates bound this law as well
+  [[nodiscard]] bool operator==(const WdtcpParams&) const = default;
 };
 
 class Wdtcp final : public Controller {

@@ -60,11 +60,15 @@ def test_a_loop_over_each_port_adds_up(onehop):
     for result in found.values():
         check_whole(result, ("sender/engine", "sender/read", "sender/rate", "sender/plane", "receiver/engine", "receiver/write", "receiver/plane"))
         metrics = result["metrics"]
-        parts = sum(metrics[f"part_{part}_ns_per_byte"]["median"] for part in (*PARTS, "digest"))
+        each = {part: metrics[f"part_{part}_ns_per_byte"]["median"] for part in (*PARTS, "digest")}
+        check(all(cost > 0 for cost in each.values()), f"{result['name']}: each part was measured: {each}")
+        parts = sum(each.values())
         check(abs(parts / metrics["parts_ns_per_byte"]["median"] - 1) < 1e-6, f"{result['name']}: the parts' sum is their sum")
         quotient = metrics["cpu_ns_per_byte"]["median"] / parts
         check(abs(quotient / metrics["whole_over_parts"]["median"] - 1) < 1e-6, f"{result['name']}: the quotient is whole / sum")
-        check(metrics["frames_over_flood"]["median"] > 0, f"{result['name']}: frames are compared with the flood's")
+        # The whole seals and digests every byte as its parts do; measured 1.1 to 1.6, and other programs on the cores move it by up to 2.
+        check(0.5 <= quotient <= 5, f"{result['name']}: the parts are of this whole: it is {quotient:.2f} of them")
+        check(0 < metrics["frames_over_flood"]["median"] < 2, f"{result['name']}: frames are compared with the flood's")
     check(found["afxdp:skb"]["used"]["io_mode"] == "skb" and found["udp"]["used"]["io_used"] == "udp", "the I/O that was asked for")
     check(any(line["type"] == "interval" and line["bytes"] > 0 for line in lines), "intervals are told")
     check(labs() == before, "no lab is left")

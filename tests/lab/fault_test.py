@@ -50,9 +50,12 @@ def test_C1_a_sender_that_is_killed_leaves_what_can_be_resumed(onehop):
     with World(onehop) as world:
         path, receiver, sender = world.begin("udp", 100 * MB, 40 * MB)
         sender.process.kill()
-        ends_with(receiver, (INTERRUPTED, UNREACHABLE, TIMED_OUT), "the receiver says that the sender is gone")
+        ends_with(receiver, INTERRUPTED, "the receiver says that the sender is gone")
+        one_line(receiver, "the sender is gone")
         check(path.name not in world.names(), "no partial file has its final name")
-        check(resume_to_the_end(world, path) <= 90 * MB, "what had arrived is not sent again")
+        again = resume_to_the_end(world, path)
+        # 38 of the 40 MB are the file's: 64 are missing on the wire. The receiver lived on and kept all but blocks with holes: 9.
+        check(again <= 73 * MB, f"what had arrived is not sent again: {again / MB} MB")
 
 
 def test_C2_a_receiver_that_is_killed_goes_on_from_its_journal(onehop):
@@ -60,9 +63,13 @@ def test_C2_a_receiver_that_is_killed_goes_on_from_its_journal(onehop):
         with World(onehop) as world:
             path, receiver, sender = world.begin(io, 150 * MB, 100 * MB)
             receiver.process.kill()
-            ends_with(sender, (INTERRUPTED, UNREACHABLE, TIMED_OUT), f"{io}: the sender says that the receiver is gone")
+            ends_with(sender, INTERRUPTED, f"{io}: the sender says that the receiver is gone")
+            one_line(sender, f"{io}: the receiver is gone")
             check(path.name not in world.names(), "no partial file has its final name")
-            resume_to_the_end(world, path, io)
+            again = resume_to_the_end(world, path, io)
+            # 97 of the 100 MB are the file's: 55 are missing on the wire, and all of it would be 154. What the journal had not yet
+            # recorded comes again: 60 MB were the worst of 33 rounds.
+            check(again <= 120 * MB, f"{io}: what the journal has is not sent again: {again / MB} MB")
 
 
 def test_an_interrupted_transfer_is_7_on_both_sides_and_can_be_resumed(onehop):
@@ -84,11 +91,14 @@ def test_a_second_interrupt_ends_at_once_with_130(onehop):
         receiver = world.receive(into=world.disk)
         sender = world.send(world.file(60 * MB))
         world.wait_bytes(5 * MB, receiver)
-        for _ in range(2):
-            receiver.process.send_signal(signal.SIGINT)
-            time.sleep(0.2)
-        check(receiver.code() in (INTERRUPTED, INTERRUPTED_TWICE), f"130 (or 7, where the first was enough): {receiver.text()}")
-        ends_with(sender, (INTERRUPTED, UNREACHABLE, REFUSED), "the sender ends as well")
+        receiver.process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        check(receiver.process.poll() is None, f"the first one waits for the disk, which stands still: {receiver.text()}")
+        receiver.process.send_signal(signal.SIGINT)
+        ends_with(receiver, INTERRUPTED_TWICE, "the second one does not")
+        check(not receiver.events("end"), "nothing is told any more")
+        ends_with(sender, INTERRUPTED, "the sender ends as well")
+        one_line(sender, "the receiver is gone")
 
 
 def test_K3_a_wrong_code_is_4_and_the_third_ends_the_receiver(onehop):
@@ -138,15 +148,19 @@ def test_a_path_that_carries_no_full_frame_is_3_and_names_the_port(onehop):
 
 def test_usage_errors_are_2_before_anything_is_touched(onehop):
     with World(onehop) as world:
-        path = world.file(1 * MB)
+        path, receiver = world.file(1 * MB), world.receive()
         for label, end in (("a short code", world.send(path, code="short")),
                            ("an unknown law", world.send(path, "udp", "--law", "magic")),
                            ("a bad rate", world.send(path, "udp", "--max-rate", "fast")),
                            ("an unknown io", world.send(path, "pigeon")),
-                           ("a frame above the MTU", world.send(path, "udp", "--frame-size", "9000", "--wait", "1"))):
-            ends_with(end, (USAGE, UNREACHABLE) if "frame" in label else USAGE, label)
-        ends_with(world.send(world.work / "missing"), (USAGE, DISK), "a file that does not exist")
-        ends_with(world.send(world.work / "in"), (USAGE, DISK), "a folder is no regular file")
+                           ("a frame above the MTU", world.send(path, "udp", "--frame-size", "9000"))):
+            ends_with(end, USAGE, label)
+        for name, word in (("missing", "No such file"), ("in", "folder")):
+            end = world.send(world.work / name)
+            ends_with(end, DISK, f"{name} cannot be offered")
+            one_line(end, name)
+            check(word in end.text() and name in end.text(), f"the line names what and why: {end.text()}")
+        check(receiver.process.poll() is None and world.names() == [], f"the receiver goes on waiting, with nothing: {receiver.text()}")
 
 
 def test_a_named_io_never_falls_back(onehop):

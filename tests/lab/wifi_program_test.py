@@ -10,6 +10,7 @@ Bounds: from the channel's model, whose time is virtual; nothing is judged by th
 import csv
 import re
 import sys
+from statistics import median
 
 from program import World, check, main
 
@@ -40,6 +41,12 @@ class Air(World):
         ends = re.findall(r"[ab]: (\d+) frames in (\d+) exchanges.*air ([\d.]+) s", text)
         check(len(ends) == 2, f"the lab reports: {text}")
         return [(int(frames), int(exchanges), float(seconds)) for frames, exchanges, seconds in ends]
+
+
+def settled(rows):
+    """settled leaves out the first half: the gate has to see the link drain before it knows the rate."""
+    rows = [row for row in rows if row["gate_bytes"] and row["exact_drained_bytes"]]
+    return rows[len(rows) // 2 :]
 
 
 def seen(rows, key):
@@ -92,8 +99,24 @@ def test_each_law_reads_the_model_with_the_gate_and_without(onehop):
             sender, _, rows = world.move(io, 8 * MB, "--law", law, "--qcut")
             taus = [int(row["tau_ns"]) for row in rows if row["tau_ns"] and row["link_rate_bytes_per_s"]]
             check(taus and 8_000_000 <= min(taus) and max(taus) <= 20_000_000, f"{law}+qcut: tau is Wi-Fi's, 8 to 20 ms: {set(taus)}")
-            cut = [(int(row["backlog_max_bytes"]), int(row["gate_bytes"])) for row in rows if row["gate_bytes"]]
-            check(cut and all(backlog <= gate for backlog, gate in cut), f"{law}+qcut: no more is let down than the gate allows")
+
+
+def test_the_gate_holds_a_law_that_would_let_down_three_times_as_much(onehop):
+    """A fixed rate above the channel's asks for a backlog that no other law asks for, so here the gate is what bounds it."""
+    for io in PORTS:
+        with Air(onehop, "wifi-ac80") as world:
+            asked = max(int(row["backlog_max_bytes"]) for row in world.move(io, 20 * MB, "--law", "fixed:800Mbit")[2])
+            rows = settled(world.move(io, 60 * MB, "--law", "fixed:800Mbit", "--qcut")[2])
+        gates = [int(row["gate_bytes"]) for row in rows]
+        check(asked > 1.5 * max(gates), f"{io}: the law alone asks for {asked} bytes, the gate allows {max(gates)}")
+        check(all(int(row["backlog_max_bytes"]) <= gate for row, gate in zip(rows, gates)), f"{io}: no more is let down than the gate allows")
+        over = sum(int(row["tx_queue_bytes"]) > 1.05 * gate for row, gate in zip(rows, gates)) / len(rows)
+        check(over <= 0.05, f"{io}: what stands below us is within the gate, but for {100 * over:.0f} % of the time")
+        # tau times what drains, as the model tells it. Measured: 0.98 to 1.46 of it, more where the drain is seen in bursts.
+        span = (int(rows[-1]["t_ns"]) - int(rows[0]["t_ns"])) / 1e9
+        drain = (int(rows[-1]["exact_drained_bytes"]) - int(rows[0]["exact_drained_bytes"])) / span
+        ratio = median(gate / (int(row["tau_ns"]) / 1e9 * drain) for row, gate in zip(rows, gates))
+        check(0.8 <= ratio <= 1.8, f"{io}: the gate is {ratio:.2f} of tau times the drain rate")
 
 
 def test_a_changing_rate_is_read_and_survived(onehop):
@@ -109,11 +132,13 @@ def test_a_shared_channel_is_shared(onehop):
     """`auto` takes 0.8 of an even share of the air where others send; a lone pair is never capped."""
     for io in PORTS:
         with Air(onehop, "wifi-ac80-contender") as world:
-            _, _, rows = world.move(io, 20 * MB)
+            sender, _, rows = world.move(io, 20 * MB)
+            (_, _, air), _ = world.report()
         check(seen(rows, "stations") == {"3"}, f"{io}: three stations are read: {seen(rows, 'stations')}")
-        check(any(row["bottleneck"] == "cap" for row in rows), f"{io}: the share of the air was the limit")
         shares = [(int(row["rate_bytes_per_s"]), int(row["share_bytes_per_s"])) for row in rows if row["share_bytes_per_s"]]
-        check(all(rate <= share for rate, share in shares), f"{io}: and it was kept to")
+        check(shares and all(rate <= share for rate, share in shares), f"{io}: in none of {len(shares)} rows the rate is above the share")
+        # 0.267 of the air is what the law allows itself; who is on the air besides takes turns by chance. One who sends all the time has 0.37.
+        check(0.2 <= air / sender["seconds"] <= 0.31, f"{io}: {air:.3f} s on the air of {sender['seconds']:.3f}")
 
 
 def test_facts_that_come_late_or_not_at_all_are_done_without(onehop):
