@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // AckSpacing: how far apart the peer's feedback may be, by what the MAC says of its own acknowledgements.
 //
-//                        Wi-Fi                                      elsewhere
-//   interval    =        B / rate, in 50..400 ms                    default (srtt/4)   quiet < 4 srtt (at least 100 ms)
-//                                                                   srtt               quiet < 1 s
-//                                                                   2 srtt             longer;  at most 100 ms
-//   MAC failures grow    "send your missing ranges now"             likewise, and quiet begins anew
-//   receiver drops grow  default interval for 4 srtt, 100 ms        quiet begins anew
+//                        Wi-Fi                                elsewhere, where a MAC counts
+//   interval    =        B / rate, in 50..400 ms              default (srtt/4)   quiet < 4 srtt (at least 100 ms)
+//                                                             srtt               quiet < 1 s
+//                                                             2 srtt             longer;  at most 100 ms
+//   MAC failures grow    "send your missing ranges now"       likewise, and quiet begins anew
+//   receiver drops grow  default for 4 srtt, 100 ms           quiet begins anew
 //
 //   B = 0.4 of the peer's receive ring, in 7..10 MB
-//   quiet = time since MAC failures or the receiver's drops last grew. Without MAC counters: the default.
+//   quiet = time since MAC failures or the receiver's drops last grew
+//
+// Without MAC counters Wi-Fi is as above: each report costs a turn on the air, whatever the driver tells. On a wire it is the
+// default. Where nobody tells what the medium is, its cost is unknown: a fifth of the ring's time, at most 25 ms, while it is quiet.
 //
 // Source: [WDTCP], acknowledgement removal. type=deviation reason=the paper drops acknowledgements altogether. A MAC's
 // success does not prove that the receiving host kept the data, and an ordinary socket learns no per-frame status; so
@@ -33,6 +36,7 @@ class AckSpacing {
 
  private:
   void follow_rate(const LinkSample& sample) noexcept;
+  [[nodiscard]] bool follow_doubt(const LinkSample& sample, const MacCounters* mac) noexcept;
 
   std::uint64_t failed_total_ = 0;
   std::uint64_t dropped_total_ = 0;
@@ -41,7 +45,7 @@ class AckSpacing {
   BytesPerSecond rate_{};        // handed to the port, wire
   Bytes rated_sent_{};
   Instant rated_at_{};
-  bool has_reading_ = false;
+  bool has_reading_ = false, has_mac_ = false;
 };
 
 }  // namespace onehop::law

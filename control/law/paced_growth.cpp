@@ -16,7 +16,7 @@ constexpr Nanos slice{100ms};
 constexpr Gain gain_own_loss{4000};
 
 std::int64_t loss_permille(const PacedGrowthInput& from, const PacedGrowthInput& to) noexcept {
-  const std::uint64_t sent = to.packets_sent_total - from.packets_sent_total;
+  const std::uint64_t sent = to.packets_told_total - from.packets_told_total;
   const std::uint64_t lost = to.packets_lost_total - from.packets_lost_total;
   return sent == 0 ? 0 : static_cast<std::int64_t>(std::min<std::uint64_t>(lost * 1000 / sent, 1000));
 }
@@ -25,7 +25,7 @@ std::int64_t loss_permille(const PacedGrowthInput& from, const PacedGrowthInput&
 BytesPerSecond PacedGrowth::step(const PacedGrowthInput& input) noexcept {
   const bool is_absurd = input.at < grown_.at || input.sent_total < grown_.sent_total ||
                          input.packets_lost_total < judged_.packets_lost_total ||
-                         input.packets_sent_total < judged_.packets_sent_total;
+                         input.packets_told_total < judged_.packets_told_total;
   if (!has_reading_ || is_absurd) {
     grown_ = judged_ = sliced_ = input;
     has_reading_ = true;
@@ -59,9 +59,9 @@ BytesPerSecond PacedGrowth::step(const PacedGrowthInput& input) noexcept {
 }
 
 void PacedGrowth::follow_loss(const PacedGrowthInput& input, Nanos rtt) noexcept {
-  if (input.at - judged_.at < rtt || input.packets_sent_total - judged_.packets_sent_total < packets_judged_min) return;
+  if (input.at - judged_.at < rtt || input.packets_told_total - judged_.packets_told_total < packets_judged_min) return;
   // Two deviations above the expected count (Poisson), or a path that always loses 10 % would look congested by chance.
-  const auto sent = static_cast<double>(input.packets_sent_total - judged_.packets_sent_total);
+  const auto sent = static_cast<double>(input.packets_told_total - judged_.packets_told_total);
   const auto lost = static_cast<double>(input.packets_lost_total - judged_.packets_lost_total);
   const double expected = sent * static_cast<double>(loss_excess_permille + usual_loss_permille()) / 1000.0;
   if (lost > expected + 2.0 * std::sqrt(expected)) {
@@ -78,7 +78,7 @@ void PacedGrowth::close_slice(const PacedGrowthInput& input) noexcept {
   // Loss that we cause would become "usual" if it were counted. It is the path's own only if it stays when the rate has
   // fallen to a quarter.
   const bool is_path_own = loss <= loss_excess_permille || (has_seen_loss_ && rate_ * gain_own_loss <= rate_at_loss_);
-  if (is_path_own && input.packets_sent_total - sliced_.packets_sent_total >= packets_judged_min) {
+  if (is_path_own && input.packets_told_total - sliced_.packets_told_total >= packets_judged_min) {
     slices_[slice_next_] = loss;
     slice_next_ = (slice_next_ + 1) % slices_max;
     slice_count_ = std::min(slice_count_ + 1, slices_max);

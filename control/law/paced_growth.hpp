@@ -26,7 +26,7 @@ struct PacedGrowthParams {
 struct PacedGrowthInput {
   Instant at{};
   Bytes sent_total{};
-  std::uint64_t packets_sent_total = 0;
+  std::uint64_t packets_told_total = 0;  ///< those that reports have spoken for
   std::uint64_t packets_lost_total = 0;
   Nanos srtt{0};
   Instant feedback_at{};         ///< when the peer was last heard

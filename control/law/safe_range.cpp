@@ -234,11 +234,18 @@ void SafeRange::set_own_term(const LinkSample& sample) {
 void SafeRange::set_paced_term(const LinkSample& sample) {
   BufferRow& row = trace_.buffers[0];
   const PathReport& path = sample.path;
-  const BytesPerSecond rate = paced_.step({.at = sample.at, .sent_total = to_payload(path.sent_total),
-                                           .packets_sent_total = path.packets_sent_total,
+  const bool is_outage = outage_.step(sample.at, path, feedback_interval_);
+  BytesPerSecond rate = paced_.step({.at = sample.at, .sent_total = to_payload(path.sent_total),
+                                           .packets_told_total = path.packets_told_total,
                                            .packets_lost_total = path.packets_lost_total, .srtt = path.srtt,
                                            .feedback_at = path.feedback_at,
-                                           .is_outage = outage_.step(sample.at, path, feedback_interval_)});
+                                           .is_outage = is_outage});
+  const bool is_used = paced_.injection() * Gain{1400} >= BytesPerSecond{to_payload({trace_.rate.count}).count};
+  const DrainMeter& peer = receivers_[0].meter;
+  const auto bound = delay_bound_.step({.rtt = path.rtt, .arrived_total = receivers_[0].is_known ? path.rx_ring.drained_total : Bytes{},
+                                        .arrived_at = receivers_[0].is_known ? path.rx_ring.at : Instant{},
+                                        .arrival_rate = peer.has_flow() ? peer.flow() : BytesPerSecond{}, .rate_start = params_.rate_start, .is_used = is_used, .is_outage = is_outage});
+  if (bound) rate = std::min(rate, std::max(*bound, params_.rate_min));
   row = {.occupancy = {}, .drain = paced_.injection(), .target = {}, .rate = rate, .takes_part = true};
   target_ = {};
   const auto batch = std::clamp<std::int64_t>((rate * 500us).count / payload_per_frame_, 2, params_.batch_frames_max);

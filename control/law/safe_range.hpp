@@ -28,6 +28,7 @@
 
 #include "control/law/ack_spacing.hpp"
 #include "control/law/controller.hpp"
+#include "control/law/delay_bound.hpp"
 #include "control/law/drain_meter.hpp"
 #include "control/law/outage.hpp"
 #include "control/law/paced_growth.hpp"
@@ -118,6 +119,7 @@ class SafeRange final : public Controller {
   DrainMeter own_;
   std::array<Receiver, 2> receivers_;
   PacedGrowth paced_;
+  DelayBound delay_bound_;
   AckSpacing acks_;
   OutageWatch outage_;
   Nanos feedback_interval_{0};

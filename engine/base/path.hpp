@@ -26,6 +26,7 @@ struct PathReport {
   Instant feedback_at{};                ///< our clock when the newest feedback arrived; epoch: none yet
   std::uint64_t feedback_total = 0;     ///< feedback frames accepted
   Nanos srtt{0};                        ///< 0: no sample yet
+  Nanos rtt{0};                         ///< the newest sample
   std::uint64_t packets_sent_total = 0;
   std::uint64_t packets_told_total = 0; ///< of them, those that reports have spoken for: what packets_lost_total is a part of
   std::uint64_t packets_lost_total = 0; ///< declared lost by feedback, less what our own queue refused

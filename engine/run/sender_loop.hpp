@@ -328,6 +328,7 @@ class SenderLoop {
     report.feedback_at = sender_.feedback_at();
     report.feedback_total = totals.feedback_frames;
     report.srtt = sender_.srtt();
+    report.rtt = sender_.rtt();
     report.packets_sent_total = totals.packets_sent;
     report.packets_told_total = totals.packets_told;
     report.packets_lost_total = lost_on_path(report.tx_queue);

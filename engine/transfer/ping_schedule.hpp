@@ -70,6 +70,7 @@ class PingSchedule {
   }
 
   [[nodiscard]] Nanos srtt() const noexcept { return rtt_.srtt(); }
+  [[nodiscard]] Nanos rtt() const noexcept { return rtt_.newest(); }
   [[nodiscard]] bool is_proven() const noexcept { return is_proven_; }
   [[nodiscard]] std::size_t proven_frame_bytes() const noexcept { return proven_frame_bytes_; }
 

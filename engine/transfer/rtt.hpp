@@ -12,13 +12,15 @@ class Rtt {
   /// add takes one sample with the peer's hold time already taken off; returns false for an absurd one.
   bool add(Nanos sample) noexcept {
     if (sample <= 0ns || sample > sample_max) return false;
+    newest_ = sample;
     srtt_ = srtt_ == 0ns ? sample : srtt_ + (sample - srtt_) / 8;
     return true;
   }
   [[nodiscard]] Nanos srtt() const noexcept { return srtt_; }  ///< 0: no sample
+  [[nodiscard]] Nanos newest() const noexcept { return newest_; }
 
  private:
-  Nanos srtt_{0};
+  Nanos srtt_{0}, newest_{0};
 };
 
 }  // namespace onehop::transfer

@@ -363,6 +363,7 @@ void Sender::set_body_max(std::size_t body_bytes_max) noexcept { s_->set_body_ma
 
 bool Sender::is_all_arrived() const noexcept { return s_->has_ended && s_->blocks.is_empty(); }
 Nanos Sender::srtt() const noexcept { return s_->pings.srtt(); }
+Nanos Sender::rtt() const noexcept { return s_->pings.rtt(); }
 const SenderTotals& Sender::totals() const noexcept { return s_->totals; }
 const wire::Feedback& Sender::newest_feedback() const noexcept { return s_->newest; }
 Instant Sender::feedback_at() const noexcept { return s_->feedback_at; }

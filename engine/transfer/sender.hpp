@@ -120,6 +120,7 @@ class Sender {
 
   [[nodiscard]] bool is_all_arrived() const noexcept;  ///< end_of_files() was called and every byte has arrived
   [[nodiscard]] Nanos srtt() const noexcept;           ///< 0: no sample
+  [[nodiscard]] Nanos rtt() const noexcept;            ///< the newest sample
   [[nodiscard]] const SenderTotals& totals() const noexcept;
   [[nodiscard]] const wire::Feedback& newest_feedback() const noexcept;
   [[nodiscard]] Instant feedback_at() const noexcept;  ///< Instant{}: none

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Ns3FactSource: what ns-3's MAC and PHY say of the link, as facts for the laws. All of it is read in each tick: a reading
-// costs nothing here. Called in virtual time.
+// costs nothing here. A flow may say that less is told, late, or not every time, as poor drivers do. Called in virtual time.
 #pragma once
+
+#include <deque>
+#include <random>
+#include <utility>
 
 #include "control/link/fact_source.hpp"
 #include "tools/ns3/ns3_port.hpp"
@@ -11,20 +15,34 @@ namespace onehop::sim {
 
 class Ns3FactSource final : public link::FactSource {
  public:
-  /// `port` is whose bytes in the queue are our own.
-  Ns3FactSource(const Air& air, Ns3Port& port) : air_{air}, port_{port} {}
+  /// `port` is whose bytes in the queue are our own; `flow` says what is told. Both outlive the source.
+  Ns3FactSource(const Air& air, Ns3Port& port, const FlowSpec& flow, std::uint64_t seed)
+      : air_{air}, port_{port}, flow_{flow}, age_{static_cast<Nanos::rep>(flow.facts_age_ms * 1e6)}, random_{seed} {}
   [[nodiscard]] std::string_view name() const noexcept override { return "ns3-mac"; }
   [[nodiscard]] const std::optional<Error>& error() const noexcept override { return error_; }
 
   void read(Instant now, law::LinkFacts& facts) override {
+    if (flow_.facts == "none") return;
+    facts.medium = law::Medium::wifi;
+    if (flow_.facts == "medium") return;
+    if (std::uniform_real_distribution{}(random_) >= flow_.facts_loss) late_.emplace_back(now, look(now));
+    for (; !late_.empty() && now - late_.front().first >= age_; late_.pop_front()) facts = late_.front().second;
+  }
+
+ private:
+  [[nodiscard]] law::LinkFacts look(Instant now) {
     const LinkReading reading = air_.read_link();
     const auto bytes = [](std::uint64_t count) { return Bytes{static_cast<std::int64_t>(count)}; };
     const Bytes standing = bytes(reading.queue_bytes);
-    const Bytes foreign = std::max(standing - port_.tx_queue(now).occupancy, Bytes{0});
+    const Bytes foreign = std::max(standing - port_.standing(), Bytes{0});
+    law::LinkFacts facts;
     facts.medium = law::Medium::wifi;
     facts.exact_queue = {{.queue = {.at = now, .occupancy = standing, .drained_total = bytes(reading.drained_bytes_total),
                                     .capacity = bytes(reading.capacity_bytes), .scope = QueueScope::lower_queue},
                           .foreign = foreign, .sensor = law::QueueSensor::mac}, now, period};
+    facts.aggregate_max = {bytes(reading.aggregate_max_bytes), now, Nanos{0}};
+    if (reading.exchange_ns > 0) facts.exchange = {Nanos{reading.exchange_ns}, now, period};
+    if (flow_.facts == "queue") return facts;
     if (reading.phy_rate_bps > 0)
       facts.phy_rate = {bit_per_s(static_cast<std::int64_t>(reading.phy_rate_bps)), now, period};
     facts.channel = {{.active_total = Nanos{reading.active_ns_total}, .busy_total = Nanos{reading.busy_ns_total}}, now, period};
@@ -32,14 +50,16 @@ class Ns3FactSource final : public link::FactSource {
     facts.mac = {{.tx_frames_total = reading.mac_frames_total, .tx_retries_total = reading.mac_retries_total,
                   .tx_failed_total = reading.mac_failed_total}, now, period};
     if (reading.stations > 0) facts.stations = {static_cast<std::int32_t>(reading.stations), now, period};
-    facts.aggregate_max = {bytes(reading.aggregate_max_bytes), now, Nanos{0}};
-    if (reading.exchange_ns > 0) facts.exchange = {Nanos{reading.exchange_ns}, now, period};
+    return facts;
   }
 
- private:
   static constexpr Nanos period = 20ms;  // of the rate loop's slowest tick
   const Air& air_;
   Ns3Port& port_;
+  const FlowSpec& flow_;
+  const Nanos age_;
+  std::mt19937_64 random_;
+  std::deque<std::pair<Instant, law::LinkFacts>> late_;  // read, and not told yet
   const std::optional<Error> error_;
 };
 

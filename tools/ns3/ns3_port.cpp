@@ -14,8 +14,8 @@ constexpr std::int64_t full_frame_bytes = 1514;
 Bytes wire_of(std::size_t length, Bytes overhead) { return Bytes{static_cast<std::int64_t>(length)} + overhead; }
 }  // namespace
 
-Ns3Port::Ns3Port(Air& air, Bytes capacity)
-    : air_{air}, capacity_{capacity}, memory_{std::make_unique_for_overwrite<std::byte[]>((pending_frames_max + ring_frames) * frame_bytes_max)} {}
+Ns3Port::Ns3Port(Air& air, Bytes capacity, bool is_blind)
+    : air_{air}, capacity_{capacity}, is_blind_{is_blind}, memory_{std::make_unique_for_overwrite<std::byte[]>((pending_frames_max + ring_frames) * frame_bytes_max)} {}
 
 Bytes Ns3Port::standing() const noexcept {
   const Bytes left = Bytes{static_cast<std::int64_t>(air_.left_bytes_total())} + send_refused_bytes_;
@@ -25,7 +25,7 @@ Bytes Ns3Port::standing() const noexcept {
 
 std::span<std::byte> Ns3Port::lend(std::size_t n) noexcept {
   ONEHOP_CHECK(n > 0);
-  if (n > frame_bytes_max || pending_ == pending_frames_max || standing() >= capacity_) return {};
+  if (n > frame_bytes_max || pending_ == pending_frames_max || (!is_blind_ && standing() >= capacity_)) return {};
   lent_bytes_ = n;
   return {slot_of(pending_), n};
 }
@@ -80,6 +80,7 @@ void Ns3Port::release() noexcept {
 }
 
 QueueTelemetry Ns3Port::tx_queue(Instant now) noexcept {
+  if (is_blind_) return {.at = now, .drained_total = accepted_, .refused_total = send_refused_, .scope = QueueScope::own_ring};
   const Bytes occupancy = standing();
   return {.at = now,
           .occupancy = occupancy,
@@ -110,7 +111,7 @@ PortInfo Ns3Port::info() const noexcept {
           .frame_bytes_max = frame_bytes_max,
           .memory = Bytes{static_cast<std::int64_t>((pending_frames_max + ring_frames) * frame_bytes_max)},
           .wire_overhead = overhead,
-          .has_back_pressure = true};
+          .has_back_pressure = !is_blind_};
 }
 
 }  // namespace onehop::sim

@@ -4,7 +4,8 @@
 //   lend ─▶ slot ─▶ commit ... flush ─▶ Air::send ─▶ UDP/IP ─▶ [qdisc | MAC queue] )))     Air::left_bytes_total
 //   receive ◀─ ring ◀─ arrive() ◀─ socket
 //
-// Its telemetry sees the MAC queue itself: a frame counts as standing until the MAC has its acknowledgement or gave up.
+// Its telemetry sees the MAC queue itself: a frame counts as standing until the MAC has its acknowledgement or gave up. A blind
+// one sees its own side alone, as a socket over a device that takes every frame at once: what it has sent is gone.
 // wait() does not sleep; it notes what End::turn returns. Owns its frames; one thread.
 #pragma once
 
@@ -24,7 +25,7 @@ class Ns3Port {
   static constexpr std::size_t ring_frames = 16'384;       ///< of a receive ring; 25 MB, as a large socket buffer
   static constexpr std::size_t frame_bytes_max = 2048;
 
-  explicit Ns3Port(Air& air, Bytes capacity);
+  Ns3Port(Air& air, Bytes capacity, bool is_blind);
 
   [[nodiscard]] std::span<std::byte> lend(std::size_t n) noexcept;
   void commit(std::size_t n) noexcept;
@@ -39,21 +40,23 @@ class Ns3Port {
   [[nodiscard]] PortInfo info() const noexcept;
   [[nodiscard]] int last_error() const noexcept { return last_error_; }
 
+  /// standing is what of ours the lower queue really holds, whatever the telemetry sees.
+  [[nodiscard]] Bytes standing() const noexcept;
   /// arrive puts a datagram into the ring.
   void arrive(const std::byte* frame, std::size_t length) noexcept;
   [[nodiscard]] bool is_rx_wanted() const noexcept { return is_rx_wanted_; }
   [[nodiscard]] bool has_arrived() const noexcept { return ring_head_ != ring_tail_; }
   /// has_drained: frames have left the lower queue since the last wait(), which ends then, as a socket's does when its send
   /// buffer has room. So the queue is refilled when the MAC has its Block Ack, and not a nap later.
-  [[nodiscard]] bool has_drained() const noexcept { return air_.left_bytes_total() != left_at_wait_; }
+  [[nodiscard]] bool has_drained() const noexcept { return !is_blind_ && air_.left_bytes_total() != left_at_wait_; }
 
  private:
   static constexpr Bytes overhead{42};  // Ethernet, IPv4, UDP: the unit that every port counts in
   [[nodiscard]] std::byte* slot_of(std::size_t index) noexcept { return memory_.get() + index * frame_bytes_max; }
-  [[nodiscard]] Bytes standing() const noexcept;
 
   Air& air_;
   const Bytes capacity_;
+  const bool is_blind_;
   std::unique_ptr<std::byte[]> memory_;  // pending slots, then the ring's
   std::array<std::size_t, pending_frames_max> pending_length_{};
   std::size_t pending_ = 0;

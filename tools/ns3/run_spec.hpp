@@ -52,6 +52,10 @@ struct FlowSpec {
   double tick_ms = 0;                    ///< onehop: of the control loop; 0: as it wishes
   double feedback_ms = 0;                ///< onehop: distance of the peer's reports; 0: what the law wishes
   bool has_digests = false;              ///< onehop: digest each block at both ends, too
+  std::string facts = "all";             ///< onehop: what the link tells: "all", "queue" (and what fills it), "medium" alone, "none"
+  double facts_age_ms = 0;               ///< onehop: how old a reading is when it is told
+  double facts_loss = 0;                 ///< onehop: share of the readings that are never told
+  std::string port = "sees";             ///< onehop: "sees" what stands below it and pushes back, or is "blind"
 };
 
 struct RunSpec {

@@ -128,6 +128,10 @@ Result<void> read_flow(const toml::table& table, const std::string& where, FlowT
                {"tick_ms", number(flow.tick_ms, 0, 100)},
                {"feedback_ms", number(flow.feedback_ms, 0, 1000)},
                {"has_digests", flag(flow.has_digests)},
+               {"facts", text(flow.facts, {"all", "queue", "medium", "none"})},
+               {"facts_age_ms", number(flow.facts_age_ms, 0, 1000)},
+               {"facts_loss", number(flow.facts_loss, 0, 1)},
+               {"port", text(flow.port, {"sees", "blind"})},
                {"each_pair", flag(out.is_each_pair)},
                {"stagger_s", number(out.stagger_s, 0, 1e3)},
                {"rate_total_mbps", number(out.rate_total_mbps, 0, 1e5)}});

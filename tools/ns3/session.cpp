@@ -69,8 +69,9 @@ std::unique_ptr<Transfer> make_transfer(const FlowSpec& flow, std::uint32_t fram
 
 Session::Session(const FlowSpec& flow, std::uint32_t frame_bytes, std::uint64_t seed, Air& sender, Air& receiver)
     : flow_{flow}, file_sizes_{flow.bytes == 0 ? endless_bytes : flow.bytes},
-      sender_port_{sender, Bytes{static_cast<std::int64_t>(sender.read_link().capacity_bytes)}},
-      receiver_port_{receiver, Bytes{static_cast<std::int64_t>(receiver.read_link().capacity_bytes)}}, source_{sender}, facts_{sender, sender_port_},
+      sender_port_{sender, Bytes{static_cast<std::int64_t>(sender.read_link().capacity_bytes)}, flow.port == "blind"},
+      receiver_port_{receiver, Bytes{static_cast<std::int64_t>(receiver.read_link().capacity_bytes)}, false}, source_{sender},
+      facts_{sender, sender_port_, flow_, seed},
       from_disk_{seed, sender_slots}, to_disk_{seed, receiver_slots},
       sender_loop_{sender_port_, keys_for(true), sender_config(frame_bytes, sender_slots, seed), sender_side_.links()},
       receiver_loop_{receiver_port_, keys_for(false), receiver_config(frame_bytes, receiver_slots, file_sizes_),
@@ -78,7 +79,8 @@ Session::Session(const FlowSpec& flow, std::uint32_t frame_bytes, std::uint64_t 
   auto law = law::make_law(law_options(flow_));
   ONEHOP_CHECK(law.has_value());
   law_ = std::move(law).value();
-  rate_ = std::make_unique<rate::RateLoop>(*law_, &source_, sender_side_.report, limits_, sender_side_.grant, state_, nullptr);
+  const bool is_queue_told = flow_.facts == "all" || flow_.facts == "queue";
+  rate_ = std::make_unique<rate::RateLoop>(*law_, is_queue_told ? &source_ : nullptr, sender_side_.report, limits_, sender_side_.grant, state_, nullptr);
   rate_->add_fact_source(facts_);
   if (flow_.rate_mbps > 0) {
     const double wire_share = (frame_bytes + 42.0) / (frame_bytes - static_cast<double>(wire::overhead_bytes));

@@ -38,7 +38,7 @@ TEST_CASE("auto without facts of the link is safe-range to the last bit", "[cont
     REQUIRE(link.grant.rate == same.rate);
     REQUIRE(link.grant.backlog_max == same.backlog_max);
     REQUIRE(link.grant.batch_frames == same.batch_frames);
-    REQUIRE(link.grant.feedback_interval == 0ns);
+    REQUIRE(link.grant.feedback_interval == same.feedback_interval);
   }
   CHECK(law->trace().notices == 0);
 }

@@ -244,6 +244,30 @@ TEST_CASE("without push back loss brings the rate down to what the path carries"
   CHECK(lost / static_cast<double>(link.window.drained) <= 0.10);
 }
 
+// Goal:   a queue that nobody can read is kept short by its delay, and the link is full.
+// Method: a core that sees nothing of a queue of 20,000 frames (0.4 s at 600 Mbit/s); reports and round-trip times each 2, 25 or 50 ms;
+//         then the link falls to a quarter, and rises again.
+// Bounds: 98 % of the link; queueing delay of 40 ms at most once it has settled, 20 ms in the mean. Measured: see the window.
+TEST_CASE("without push back the queue's delay bounds the rate", "[control][law]") {
+  const Nanos interval = GENERATE(Nanos{2ms}, Nanos{25ms}, Nanos{50ms});
+  const int mbps = GENERATE(100, 600, 2500);
+  CAPTURE(interval.count(), mbps);
+  SafeRange law{{}};
+  FluidLink link{law, {.link = mbit_per_s(mbps), .nap = 500us, .queue_packets_max = 20'000, .scope = QueueScope::none,
+                       .report_interval = interval, .is_delay_seen = true}};
+  for (const int permille : {1000, 250, 1000}) {
+    CAPTURE(permille);
+    link.p.link = mbit_per_s(mbps) * Gain{permille};
+    link.run(2s);
+    link.open_window();
+    link.run(1s);
+    CHECK(use(link) >= 0.98);
+    CHECK(ms_of_data(link.window.occupancy_max, link.p.link) <= 40.0);
+    CHECK(ms_of_data(link.window.mean().count, link.p.link) <= 20.0);
+  }
+  CHECK(link.refused == 0);
+}
+
 // Goal:   what is lost while a link is away is no congestion.
 // Method: nothing arrives and nobody is heard for 0.1 to 5 s; meanwhile the rate is that of a sender who is not heard.
 // Bounds: 95 % of the rate within half a second from 0.2 s after the return.

@@ -184,6 +184,62 @@ TEST_CASE("feedback is stretched while the MAC fails nothing, and asked for at o
   CHECK(run(1ms).interval == 0ns);
 }
 
+// Goal:   a report costs a turn on the air whether the driver counts or not, and may where nobody says what the medium is.
+// Method: 600 Mbit/s for two seconds without MAC counters, by what is known of the medium and how long the peer's ring is.
+TEST_CASE("reports are spaced where they may cost air, counters or not", "[control][law][acks]") {
+  const auto [medium, ring, from, to] = GENERATE(table<Medium, Bytes, Nanos, Nanos>({
+      {Medium::wifi, Bytes{25'000'000}, 90ms, 140ms},     // 7 to 10 MB
+      {Medium::unknown, Bytes{25'000'000}, 25ms, 25ms},
+      {Medium::unknown, Bytes{1'500'000}, 3ms, 5ms},      // a fifth of a short ring
+      {Medium::unknown, Bytes{}, 0ns, 0ns},               // nobody says how long it is
+      {Medium::wired, Bytes{25'000'000}, 0ns, 0ns}}));
+  CAPTURE(static_cast<int>(medium), ring.count);
+  AckSpacing acks;
+  SampleMaker make;
+  make.sample.path.srtt = 2ms;
+  make.sample.facts.medium = medium;
+  make.sample.path.rx_ring.capacity = ring;
+  AckSpacing::Wish wish;
+  const auto send = [&](Nanos span) {
+    for (Nanos t{0}; t < span; t += 10ms) {
+      make.step(10ms, mbit_per_s(600) * 10ms, kib(64));
+      wish = acks.step(make.sample);
+    }
+  };
+  send(2s);
+  CHECK(wish.interval >= from);
+  CHECK(wish.interval <= to);
+  ++make.sample.path.rx_ring.refused_total;  // the receiver dropped: rare reports would hide why
+  send(10ms);
+  CHECK(wish.interval == 0ns);
+  CHECK(wish.nack_request_id == 0);
+}
+
+// Goal:   what an outage lost is nobody's overload.
+// Method: full flow at no loss; an outage in which nothing is told for half a second; then one report that tells 1,000 lost.
+// Bounds: no cap. The same report without an outage is one.
+TEST_CASE("the brake judges nothing that an outage lost", "[control][law][brake]") {
+  const bool is_outage = GENERATE(true, false);
+  CAPTURE(is_outage);
+  LossBrake brake;
+  LossReading reading{.at = Instant{1s}, .srtt = 4ms, .wanted = mbit_per_s(600), .rate_min = {150'000}};
+  std::optional<BytesPerSecond> cap;
+  const auto tell = [&](std::uint64_t told, std::uint64_t lost) {
+    reading.at += 4ms;
+    reading.packets_told_total += told;
+    reading.packets_lost_total += lost;
+    cap = brake.step(reading);
+  };
+  for (int i = 0; i < 100; ++i) tell(1000, 0);
+  REQUIRE_FALSE(cap);
+  reading.is_outage = is_outage;
+  for (int i = 0; i < 125; ++i) tell(0, 0);
+  tell(1000, 1000);
+  reading.is_outage = false;
+  for (int i = 0; i < 3; ++i) tell(300, 0);
+  CHECK(cap.has_value() != is_outage);
+}
+
 struct BrakeBench {
   LossBrake brake;
   MacCounters mac;

@@ -30,6 +30,8 @@ struct FluidParams {
   std::int64_t token_start_bytes = 1 << 30;///< what the pacer lets go at once at the start
   std::int64_t loss_permille = 0;
   BytesPerSecond core_max{};               ///< what the sender's CPU can do; 0: no limit
+  Nanos report_interval{0};                ///< of the peer; 0: srtt/4
+  bool is_delay_seen = false;              ///< round trips hold the queue, also where the core cannot read it
 };
 
 class FluidLink {
@@ -37,7 +39,9 @@ class FluidLink {
   static constexpr std::int64_t wire = 1514, payload = 1400;
   static constexpr Nanos step{20us};
 
-  FluidLink(law::Controller& law, const FluidParams& params) : p{params}, law_{law} {}
+  FluidLink(law::Controller& law, const FluidParams& params) : p{params}, law_{law} {
+    if (p.is_delay_seen) report.srtt = report.rtt = p.rtt;  // the path was proven
+  }
 
   /// run advances by `span`.
   void run(Nanos span) {
@@ -125,7 +129,7 @@ class FluidLink {
     app_ -= out;
     written_ += out;
     window.written += out;
-    const Nanos interval = std::max<Nanos>(srtt() / 4, 2ms);
+    const Nanos interval = p.report_interval > 0ns ? p.report_interval : std::max<Nanos>(srtt() / 4, 2ms);
     if (has_feedback && now - feedback_at_ >= interval) {
       feedback_at_ = now;
       report.rx_ring = {.at = now + 5s, .occupancy = {0}, .drained_total = {received_}, .capacity = mib(4),
@@ -134,12 +138,12 @@ class FluidLink {
                            .scope = QueueScope::own_ring, .is_backlogged = is_disk_busy_};
       report.feedback_at = now;
       ++report.feedback_total;
-      report.srtt = srtt();
+      report.srtt = report.rtt = srtt();
       report.packets_lost_total = static_cast<std::uint64_t>(lost_);
     }
   }
   [[nodiscard]] Nanos srtt() const {
-    const Nanos queueing = p.scope == QueueScope::lower_queue ? std::min<Nanos>(time_for({queue + foreign_queue_}, p.link), 1s) : 0ns;
+    const Nanos queueing = p.scope == QueueScope::lower_queue || p.is_delay_seen ? std::min<Nanos>(time_for({queue + foreign_queue_}, p.link), 1s) : 0ns;
     return p.rtt + queueing;
   }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/law/delay_bound.hpp"
+
+#include <algorithm>
+
+namespace onehop::law {
+
+namespace {
+// 10 ms: three of the largest aggregates, so that the medium always finds a whole one. Lower: a late aggregate runs the queue dry.
+constexpr Nanos delay_target{10ms}, delay_low{4ms};
+constexpr Nanos spread{100ms};         // T
+constexpr Nanos arrival_span{50ms};    // shorter: one aggregate more or less is a tenth of the rate
+constexpr Gain gain_start{2000}, gain_free{1250}, gain_lowest{750}, gain_highest{1100};
+}  // namespace
+
+void DelayBound::follow_arrivals(const DelayReading& reading) noexcept {
+  if (reading.is_outage) arrived_at_ = Instant{};
+  was_used_ = was_used_ && reading.is_used;
+  const Nanos span = reading.arrived_at - arrived_at_;
+  const Bytes arrived = reading.arrived_total - arrived_;
+  const bool is_absurd = arrived_at_ == Instant{} || span < Nanos{0} || arrived < Bytes{0};
+  if (!is_absurd && span < arrival_span) return;
+  // A rate that was not used may have found more, and never less.
+  if (!is_absurd) arrival_ = was_used_ ? arrived / span : std::max(arrival_, arrived / span);
+  arrived_ = reading.arrived_total;
+  arrived_at_ = reading.arrived_at;
+  was_used_ = true;
+}
+
+std::optional<BytesPerSecond> DelayBound::step(const DelayReading& reading) noexcept {
+  if (reading.rtt <= Nanos{0}) return std::nullopt;
+  rtt_min_ = rtt_min_ == Nanos{0} ? reading.rtt : std::min(rtt_min_, reading.rtt);
+  if (reading.arrived_at == Instant{}) return reading.rate_start;
+  follow_arrivals(reading);
+  const Nanos delay = reading.rtt - rtt_min_;
+  has_stood_ = has_stood_ || delay > delay_low;
+  if (!has_stood_ || arrival_ <= BytesPerSecond{0}) {
+    return std::max({arrival_ * gain_start, reading.arrival_rate * gain_start, reading.rate_start});
+  }
+  if (delay <= delay_low) return arrival_ * gain_free;
+  const Gain gain{1000 + (delay_target - delay) * 1000 / spread};
+  return arrival_ * std::clamp(gain, gain_lowest, gain_highest);
+}
+
+}  // namespace onehop::law

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""A link that goes and comes back in the middle of a transfer: outages_trial.py ONEHOP [WORD].
+
+Goal:   the full rate is back half a second after the return of the sender's interface, under every law and over both ports, and no
+        byte is lost.
+Method: one transfer for each law and port over a link of 100 Mbit/s. Its sending interface goes down for a random time of 0.1 to 1.5 s
+        (5 s in the long form), once or twice. A sampler beside the receiver notes what its interface has got. The goodput from 0.5 to
+        1.5 s after the return is compared with that of the second before the outage, in the same run.
+        What is left of the file then goes without the shaper.
+Bounds: 95 % of it. The file that arrives is compared by digest. In the short form, which runs beside others, a law that falls short
+        is played again, at most twice: a busy machine holds a transfer up now and then, what the program remembers each time.
+"""
+
+import os
+import subprocess
+import sys
+import time
+
+from trial import dice, rounds
+
+from program import World, check, main
+
+MB = 1_000_000
+RATE_MBIT = 100
+BYTES_PER_SECOND = RATE_MBIT * 125_000
+LAWS = {"auto": ["--law", "auto"], "safe-range": ["--law", "safe-range"], "wdtcp": ["--law", "wdtcp"], "cupid": ["--law", "cupid"],
+        "qcut": ["--law", "auto", "--qcut"], "fixed": ["--law", "fixed:90Mbit"]}
+OUTAGES_MAX = 2  # in one transfer: the files stay small
+SAMPLER = """
+import time
+with open("/sys/class/net/vb/statistics/rx_bytes") as counter:
+    while True:
+        counter.seek(0)
+        print(time.monotonic(), counter.read().strip(), flush=True)
+        time.sleep(0.01)
+"""
+
+
+class Sampler:
+    """What b's interface has received, with times."""
+
+    def __init__(self, world):
+        self._process = subprocess.Popen(world.on("b", sys.executable, "-c", SAMPLER), stdout=subprocess.PIPE, text=True)
+        self.samples = []
+
+    def stop(self):
+        self._process.terminate()
+        text = self._process.communicate()[0]
+        self.samples = [(float(at), int(count)) for at, count in (line.split() for line in text.splitlines() if line.count(" ") == 1)]
+
+    def rate(self, begin, end):
+        """rate is the bytes per second between two moments, each taken at the sample that is next to it."""
+        (t0, n0), (t1, n1) = (min(self.samples, key=lambda sample: abs(sample[0] - moment)) for moment in (begin, end))
+        check(t1 - t0 > 0.5 * (end - begin), f"the sampler was not held up: {t1 - t0} s between its samples for {end - begin} s")
+        return (n1 - n0) / (t1 - t0)
+
+
+def outage(world, span):
+    """outage takes a's interface down for `span` seconds and returns when it began and ended."""
+    world.run_on("a", "sh", "-c", "echo up >/dev/null")  # what starting a command takes is not in the span
+    began = time.monotonic()
+    world.run_on("a", "sh", "-c", f"ip link set va down; sleep {span:.3f}; ip link set va up")
+    return began, time.monotonic()
+
+
+def play(onehop, law, io, spans):
+    with World(onehop, f'rate = "{RATE_MBIT}Mbit"\n') as world:
+        path = world.file(BYTES_PER_SECOND * (4 + 6 * len(spans)))
+        receiver = world.receive(io)
+        sampler = Sampler(world)
+        sender = world.send(path, io, *LAWS[law])
+        world.wait_bytes(BYTES_PER_SECOND // 10, receiver)
+        away = []
+        for span in spans:
+            time.sleep(1.2)
+            away.append(outage(world, span))
+            time.sleep(max(0.0, away[-1][1] + 1.6 - time.monotonic()))
+            check(sender.process.poll() is None, f"the transfer outlasts the trial: it ended with {sender.process.poll()}: {sender.text()}")
+        world.run_on("a", "tc", "qdisc", "del", "dev", "va", "root")
+        check(sender.code() == 0, f"send ends with 0, not {sender.process.returncode}: {sender.text()}")
+        check(receiver.code() == 0, f"recv ends with 0, not {receiver.process.returncode}: {receiver.text()}")
+        world.check_same(path)
+        sampler.stop()
+        ratios = [sampler.rate(ended + 0.5, ended + 1.5) / sampler.rate(began - 1.0, began) for began, ended in away]
+    shown = ", ".join(f"{span:.2f} s: {ratio:.3f}" for span, ratio in zip(spans, ratios))
+    print(f"      {law} over {io}: {shown}", flush=True)
+    return [f"{law} over {io}: {ratio:.3f} of the rate after {span:.2f} s" for span, ratio in zip(spans, ratios) if ratio < 0.95]
+
+
+def trial(onehop, io):
+    random, count = dice(f"outages over {io}"), rounds(1)
+    is_short = count == 1
+    slow = []
+    while count > 0:
+        for law in LAWS:
+            for again in range(3 if is_short else 1):
+                missed = play(onehop, law, io, [random.uniform(0.1, 1.5 if is_short else 5.0) for _ in range(min(count, OUTAGES_MAX))])
+                if not missed:
+                    break
+            slow += missed
+        count -= OUTAGES_MAX
+    check(not slow, f"95 % of the rate from half a second after the return: {'; '.join(slow)}")
+
+
+def test_the_rate_is_back_after_an_outage_over_udp(onehop):
+    trial(onehop, "udp")
+
+
+def test_the_rate_is_back_after_an_outage_over_afxdp(onehop):
+    trial(onehop, "afxdp")
+
+
+if __name__ == "__main__":
+    sys.exit(main(globals()))
