@@ -17,9 +17,11 @@ constexpr Bytes burst_least{4 * 1538};
 constexpr Gain link_limited{1600};
 }  // namespace
 
-void AggregateMeter::add(Instant at, Bytes left, Nanos span, Bytes occupancy, Nanos exchange) noexcept {
-  if (at == at_) return;  // the report was there before
-  at_ = at;
+void AggregateMeter::add(const PathReport& path, Bytes occupancy, Nanos exchange) noexcept {
+  if (path.at == at_) return;  // the report was there before
+  at_ = path.at;
+  const Bytes left = path.tx_step;
+  const Nanos span = path.tx_step_span;
   const bool was_empty = left <= Bytes{0} && occupancy <= Bytes{0};
   // A short step without a burst says nothing: a smooth link is quiet between two frames.
   const bool is_short = span < exchange * step_min_permille / 1000 && left < burst_least;
@@ -29,6 +31,7 @@ void AggregateMeter::add(Instant at, Bytes left, Nanos span, Bytes occupancy, Na
   stood_ = std::max({stood_, occupancy, left});
   sum_ += left;
   if (left == Bytes{0}) ++quiet_steps_;
+  else is_dry_ = is_dry_ || left >= path.tx_step_stood;
   if (++steps_ == window_steps) close_window();
 }
 
@@ -39,6 +42,8 @@ void AggregateMeter::close_window() noexcept {
   else if (quiet_steps_ < window_steps && largest_ * link_limited <= stood_) learnt_ += (sample - learnt_) / 8;
   learnt_ = std::clamp(learnt_, params_.least, params_.most);
   mean_burst_ = is_bursty ? sum_ / (window_steps - quiet_steps_) : Bytes{0};
+  has_run_dry_ = is_dry_;
+  is_dry_ = false;
   ++windows_total_;
   largest_ = stood_ = sum_ = {};
   steps_ = quiet_steps_ = 0;

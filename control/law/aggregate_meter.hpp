@@ -19,6 +19,7 @@
 
 #include <cstdint>
 
+#include "engine/base/path.hpp"
 #include "engine/base/units.hpp"
 
 namespace onehop::law {
@@ -34,8 +35,8 @@ class AggregateMeter {
  public:
   explicit AggregateMeter(const AggregateParams& params) noexcept : params_{params}, learnt_{params.start} {}
 
-  /// add takes what left in one step of length `span` that ended at `at`, and what stands in the queue now.
-  void add(Instant at, Bytes left, Nanos span, Bytes occupancy, Nanos exchange) noexcept;
+  /// add takes the core's last step from `path`, and what stands in the queue now.
+  void add(const PathReport& path, Bytes occupancy, Nanos exchange) noexcept;
 
   /// limit is L: `negotiated` where that is known, else learnt, and never more than 5.484 ms of air at `drain`.
   [[nodiscard]] Bytes limit(const Bytes* negotiated, BytesPerSecond drain) const noexcept;
@@ -43,6 +44,8 @@ class AggregateMeter {
   /// mean_burst is the mean aggregate of the last window; zero while the link looks smooth. windows_total counts windows.
   [[nodiscard]] Bytes mean_burst() const noexcept { return mean_burst_; }
   [[nodiscard]] std::uint64_t windows_total() const noexcept { return windows_total_; }
+  /// has_run_dry: in a step of the last window all left that had stood there.
+  [[nodiscard]] bool has_run_dry() const noexcept { return has_run_dry_; }
 
  private:
   void close_window() noexcept;
@@ -53,7 +56,9 @@ class AggregateMeter {
   Bytes stood_{};
   Bytes sum_{};
   std::int32_t steps_ = 0, quiet_steps_ = 0;
+  bool is_dry_ = false;
   Bytes mean_burst_{};
+  bool has_run_dry_ = false;
   std::uint64_t windows_total_ = 0;
   Instant at_{};
 };

@@ -20,8 +20,7 @@ constexpr double margin_step = 1.25, margin_max = 4.0, margin_decay = 0.98;
 constexpr Nanos margin_relax{1s};
 constexpr std::int64_t used_permille = 700;  // of what was granted: less, and something else limits us
 constexpr std::int64_t frames_min = 4;
-// Half an exchange: two looks see one aggregate leave at most. Only where the core would else sleep through whole ones.
-constexpr Nanos look_exchange_min{1ms};
+// Half an exchange: two looks see one aggregate leave at most.
 constexpr std::int64_t looks_per_exchange = 2;
 // The port's account against our own: shorter, and a burst between two readings is the difference; larger differences than
 // a quarter no rounding explains.
@@ -147,14 +146,14 @@ RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) 
   trace_.rate = rate;
   trace_.is_degraded = false;
   const auto batch = std::clamp<std::int64_t>(a_.count / 4 / frame.count, 1, params_.safe_range.batch_frames_max);
-  const bool is_slow = !is_wired_ && view.has_push_back && exchange_ > look_exchange_min;
-  return {.rate = rate, .backlog_max = trace_.backlog_max, .batch_frames = static_cast<std::uint32_t>(batch),
-          .look_interval = is_slow ? exchange_ / looks_per_exchange : Nanos{0}};
+  return {.rate = rate, .backlog_max = trace_.backlog_max, .backlog_low = is_wired_ ? Bytes{0} : a_,
+          .batch_frames = static_cast<std::uint32_t>(batch),
+          .look_interval = is_wired_ ? Nanos{0} : exchange_ / looks_per_exchange};
 }
 
 void AutoLaw::read_queue(const LinkSample& sample, const QueueView& view) noexcept {
   if (view.has_push_back)
-    aggregate_.add(sample.path.at, sample.path.tx_step, sample.path.tx_step_span, view.stood, exchange_);
+    aggregate_.add(sample.path, view.stood, exchange_);
   drain_.set_window(std::max(params_.drain_window, exchange_ * exchanges_per_window));
   // The least that anybody says stood there: a queue that is told too long would pass off our own rate as the link's.
   drain_.add({.at = view.queue.at, .drained_total = view.queue.drained_total, .occupancy = view.stood},
@@ -172,9 +171,13 @@ void AutoLaw::adapt_room(Bytes q) noexcept {
   const Bytes burst = aggregate_.mean_burst();
   if (burst <= Bytes{0}) return;
   const bool is_full = burst.count * 1000 >= limit_.count * full_permille;
-  full_windows_ = is_full ? full_windows_ + 1 : 0;
-  if (is_full) room_ = std::max(room_ - (full_windows_ > full_windows_sure ? room_fall_fast : room_fall), room_min);
-  else if (has_reached_limit) room_ = std::min(room_ + room_rise, room_max);
+  full_windows_ = is_full && !aggregate_.has_run_dry() ? full_windows_ + 1 : 0;
+  if (is_full) {
+    const double fall = full_windows_ > full_windows_sure ? room_fall_fast : room_fall;
+    room_ = std::clamp(room_ + (aggregate_.has_run_dry() ? room_fall : -fall), room_min, room_max);
+  } else if (has_reached_limit) {
+    room_ = std::min(room_ + room_rise, room_max);
+  }
 }
 
 // backlog is the upper end of the saw.

@@ -26,8 +26,9 @@
 // medium is won. b as the mean of that saw gives r = 1, enough for a core that comes at any moment; a core that comes when
 // the link has drained needs far less. So r falls by 0.02 per window of 32 readings while aggregates are at least 98.5 %
 // full (0.2 from the second such window on), and rises by 0.1 when they are not although the queue reached its limit, within
-// 0 .. 1.75: eight greedy pairs wait longer with more, and carry no more (wdtcp-delay-load in docs/papers.md).
-// Where an exchange takes more than 1 ms the core is asked to look twice in each: asleep through whole ones it sees none.
+// 0 .. 1.75: eight greedy pairs wait longer with more, and carry no more (wdtcp-delay-load in docs/papers.md). It rises by 0.02
+// when a full one took all that stood there: with a core that sleeps the air may have been idle since, and r would stay at 0.
+// The core is asked to look twice in each exchange: asleep through whole ones it sees no aggregate, and meets the queue dry.
 //
 // A port whose counters do not add up to what we handed over (by a quarter) does not count as exact, and safe-range then
 // reads our own account of what has left.

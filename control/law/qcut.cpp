@@ -13,6 +13,7 @@ constexpr Nanos starved_span{100ms}, relax_span{1s};
 constexpr Gain false_completion{1500};  // times what the link can do at most
 // R_hat is an average over a window; a burst that completes at once may pass the bound for one reading, not for this many.
 constexpr std::int32_t false_readings_max = 50;
+constexpr std::int64_t looks_per_tau = 4;
 constexpr std::int64_t batches_min = 2;
 constexpr double slack_gain = 1.0 / 64.0, slack_max = 0.1;
 }  // namespace
@@ -85,6 +86,10 @@ RateGrant Qcut::step(const LinkSample& sample) {
   gate_ = std::max(completion_.drain() * tau_, batch * batches_min);
   trace_.details.gate = gate_;
   grant.backlog_max = std::min(grant.backlog_max, gate_);
+  if (sample.facts.medium == Medium::wired) return grant;
+  // The core sleeps until three fifths of its limit have drained, and an aggregate may take the rest at once.
+  const Nanos look = tau_ / looks_per_tau;
+  grant.look_interval = grant.look_interval > Nanos{0} ? std::min(grant.look_interval, look) : look;
   trace_.backlog_max = grant.backlog_max;
   return grant;
 }

@@ -83,7 +83,7 @@ RateGrant Wdtcp::step(const LinkSample& sample) {
 
 void Wdtcp::read_queue(const LinkSample& sample, const QueueView& view) noexcept {
   if (view.has_push_back)
-    aggregate_.add(sample.path.at, sample.path.tx_step, sample.path.tx_step_span, view.stood, rtt_);
+    aggregate_.add(sample.path, view.stood, rtt_);
   drain_.set_window(std::max(drain_window, rtt_ * exchanges_per_window));
   drain_.add({.at = view.queue.at, .drained_total = view.queue.drained_total, .occupancy = view.queue.occupancy},
              limit_);
@@ -161,11 +161,13 @@ RateGrant Wdtcp::grant(const LinkSample& sample, const QueueView& view, BytesPer
   trace_.bottleneck = !has_data(sample.path) ? Bottleneck::source : Bottleneck::tx_queue;
   trace_.is_degraded = false;
   const auto batch = std::clamp<std::int64_t>(a_.count / 4 / ratio_.wire_frame().count, 2, params_.safe_range.batch_frames_max);
+  const bool has_aggregates = params_.form == WdtcpParams::Form::offset && sample.facts.medium != Medium::wired;
   const AckSpacing::Wish acks = acks_.step(sample);
   if (acks.interval > Nanos{0}) trace_.details.feedback_interval = acks.interval;
-  return {.rate = rate, .backlog_max = trace_.backlog_max, .batch_frames = static_cast<std::uint32_t>(batch),
+  return {.rate = rate, .backlog_max = trace_.backlog_max, .backlog_low = has_aggregates ? limit_ : Bytes{0},
+          .batch_frames = static_cast<std::uint32_t>(batch),
           .feedback_interval = acks.interval,
-          .look_interval = view.has_push_back && is_slow() ? rtt_ / looks_per_exchange : Nanos{0},
+          .look_interval = has_aggregates ? rtt_ / looks_per_exchange : Nanos{0},
           .nack_request_id = acks.nack_request_id};
 }
 

@@ -20,6 +20,7 @@ struct PathReport {
   Instant at{};
   QueueTelemetry tx_queue;              ///< our own lower queue, from the port
   Bytes tx_step{};                      ///< wire bytes that left it since the report before this one
+  Bytes tx_step_stood{};                ///< ... of so many that stood there then
   Nanos tx_step_span{0};                ///< the time between the two; 0: there was none before
   QueueTelemetry rx_ring;               ///< the peer's receive ring or socket; `at` is the peer's clock
   QueueTelemetry app_buffer;            ///< the peer's blocks not yet on disk; `at` is the peer's clock
@@ -46,6 +47,7 @@ struct PathReport {
 struct RateGrant {
   BytesPerSecond rate{};          ///< wire bytes (L2) per second
   Bytes backlog_max{};            ///< wire bytes that may stand in the lower queue
+  Bytes backlog_low{};            ///< what the link takes from it at one instant: while less stands, no frame waits for others
   std::uint32_t batch_frames = 44;///< frames per burst with one doorbell
   Nanos feedback_interval{0};     ///< 0: the default of srtt/4
   Nanos look_interval{0};         ///< while data waits the core looks at its queue at least this often; 0: as it wishes

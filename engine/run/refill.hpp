@@ -20,7 +20,8 @@ inline constexpr Bytes refill_nap_bytes{6'250};
 // Refill when this part of the backlog limit has drained. Larger: what is left, now 3 ms of an 8-ms target, has to last when a turn
 // comes late. Smaller: more wake-ups.
 inline constexpr Gain refill_share{600};
-// Below this part of the backlog limit the queue could run dry before the next turn: 2 ms of an 8-ms target.
+// Below this part of the backlog limit the queue could run dry before the next turn: 2 ms of an 8-ms target. A link that takes more
+// at one instant says so by backlog_low.
 inline constexpr std::int64_t low_part = 4;
 
 /// Below: what the loop sees of the queue below. Wire bytes.
@@ -32,11 +33,12 @@ struct Below {
 
 /// is_batch_worth: whether a batch may begin where there is room for `room` wire bytes. One of less than `batch` waits for the next
 /// turn as long as the queue lasts: to the queues below a batch is one packet, and a shaper or a driver takes a timer or
-/// an interrupt for each, however small. For new data: repairs are not to wait.
+/// an interrupt for each, however small. A queue of less than what the link takes at once does not last: an aggregate that leaves
+/// short is air lost. For new data: repairs are not to wait.
 [[nodiscard]] inline bool is_batch_worth(const RateGrant& grant, const Below& below, Bytes room, Bytes batch) noexcept {
   // Never more than what refill_at() waits for: else a limit of few batches would be polled until the queue is low.
   const Bytes enough = std::min(batch, grant.backlog_max * refill_share);
-  return room >= enough || !below.has_back_pressure || below.standing * low_part < grant.backlog_max;
+  return room >= enough || !below.has_back_pressure || below.standing < std::max(grant.backlog_max / low_part, grant.backlog_low);
 }
 
 /// is_well_filled: the queue below lasts until refill_at(), so that reports may wait until then. What they tell of (a loss, a buffer of

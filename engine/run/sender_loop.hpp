@@ -317,9 +317,11 @@ class SenderLoop {
     report.tx_queue = port_.tx_queue(now);
     if (has_published_) {
       report.tx_step = report.tx_queue.drained_total - published_drained_;
+      report.tx_step_stood = published_occupancy_;
       report.tx_step_span = report.tx_queue.at - published_at_;
     }
     published_drained_ = report.tx_queue.drained_total;
+    published_occupancy_ = report.tx_queue.occupancy;
     published_at_ = report.tx_queue.at;
     has_published_ = true;
     report.rx_ring = peer_buffer(feedback.rx_ring, feedback);
@@ -384,7 +386,7 @@ class SenderLoop {
   DataPathCounters counters_;
   wire::Feedback feedback_;
 
-  Bytes published_drained_{};
+  Bytes published_drained_{}, published_occupancy_{};
   Instant published_at_{};
   bool has_published_ = false;
   Instant proof_until_{};

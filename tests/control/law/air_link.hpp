@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // AirLink: stations that share one channel, each with a law, an engine core and a MAC queue, in virtual time.
 //
-//   source ─▶ core (wakes as the real one: when 3/8 of the backlog limit have drained) ─▶ MAC queue ─┐
-//   ... N of them ...                                                                                     ├▶ channel
+//   source ─▶ core (refills when and how engine/run/refill.hpp says) ─▶ MAC queue ─┐
+//   ... N of them ...                                                              ├▶ channel
 //   one transmission at a time, in turn: wait + min(queue, aggregate) / C; all its frames leave at its end ┘
 //
 // With an aggregate of one frame and no wait it is a smooth wire. What a station's law is told of the link can be taken
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "control/law/controller.hpp"
+#include "engine/run/refill.hpp"
 #include "engine/transfer/pacer.hpp"
 
 namespace onehop::test {
@@ -83,6 +84,7 @@ class AirLink {
     friend class AirLink;
     transfer::Pacer pacer;
     PathReport report, published;
+    bool is_rx_wanted = true;
     Instant wake_at{}, tick_at{}, feedback_at{}, phy_at{}, channel_at{}, mac_at{};
     std::int64_t loss_phase = 0;
     Instant active_at{};
@@ -198,7 +200,7 @@ class AirLink {
     const Nanos srtt = s.p.rtt + queueing;
     if (now - s.feedback_at < std::max<Nanos>(srtt / 4, 2ms)) return;
     s.feedback_at = now;
-    if (s.p.nap == 0ns) s.wake_at = now;  // feedback ends the core's wait
+    if (s.p.nap == 0ns && s.is_rx_wanted) s.wake_at = now;  // feedback ends the core's wait
     s.report.rx_ring = {.at = now + 5s, .drained_total = {s.received}, .capacity = mib(4), .scope = QueueScope::own_ring};
     s.report.app_buffer = {.at = now + 5s, .drained_total = {s.received}, .capacity = mib(16), .scope = QueueScope::own_ring};
     s.report.feedback_at = now;
@@ -220,6 +222,7 @@ class AirLink {
     r.at = now;
     r.tx_queue = s.told.has_port ? read(s, s.told.port_occupancy, s.told.port_drained, QueueScope::lower_queue) : QueueTelemetry{};
     r.tx_step = r.tx_queue.drained_total - s.published.tx_queue.drained_total;
+    r.tx_step_stood = s.published.tx_queue.occupancy;
     r.tx_step_span = s.published.at == Instant{} ? 0ns : now - s.published.at;
     r.sent_total = {s.sent};
     r.packets_told_total = r.packets_sent_total = static_cast<std::uint64_t>(s.sent / frame);
@@ -238,23 +241,23 @@ class AirLink {
     Bytes room = s.pacer.allowance(now);
     if (s.told.has_port) room = std::min(room, s.grant.backlog_max - seen);
     Bytes sent{};
-    while (s.has_data && room > sent) {
+    std::uint32_t in_batch = 0;
+    const auto below = [&] { return run::Below{.standing = seen + sent, .frame = {frame}, .has_back_pressure = s.told.has_port}; };
+    const Bytes batch = Bytes{frame} * std::max<std::int64_t>(s.grant.batch_frames, 1);
+    while (s.has_data && room > sent && (in_batch > 0 || run::is_batch_worth(s.grant, below(), room - sent, batch))) {
       if (static_cast<std::int64_t>(s.queue.size()) >= p.queue_packets_max) {
         ++s.refused;
         break;
       }
       s.queue.push_back(now);
       sent += Bytes{frame};
+      in_batch = (in_batch + 1) % std::max(s.grant.batch_frames, 1U);
     }
     s.pacer.spend(sent);
     s.sent += sent.count;
     publish(s);
-    // As engine/run/sender_loop.hpp: when 3/8 of the backlog limit will have drained or may be sent, 0.2 to 3 ms.
-    const Bytes quantum = std::max(s.grant.backlog_max * 3 / 8, Bytes{frame});
-    const Bytes excess = s.told.has_port ? std::max(seen + sent + quantum - s.grant.backlog_max, Bytes{0}) : quantum;
-    Instant at = now + std::min<Nanos>(time_for(excess, s.grant.rate), 3ms);
-    if (s.pacer.allowance(now) < Bytes{frame}) at = std::max(at, s.pacer.ready_at(quantum));
-    s.wake_at = s.p.nap > 0ns ? now + s.p.nap : std::clamp(at, now + 200us, now + 3ms);
+    s.is_rx_wanted = !run::is_well_filled(s.grant, below());
+    s.wake_at = s.p.nap > 0ns ? now + s.p.nap : run::refill_at(now, s.grant, s.pacer, below());
   }
 
   void tell(Station& s) {

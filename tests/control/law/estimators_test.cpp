@@ -49,11 +49,11 @@ TEST_CASE("the port's own bytes go before the MAC's, and the MAC's before a dump
 }
 
 /// feed gives `rounds` windows of steps of 300 us to a meter; every second one carries an aggregate. An exchange is 600 us.
-Bytes feed(AggregateMeter& meter, Bytes burst, Bytes standing, int rounds) {
+Bytes feed(AggregateMeter& meter, Bytes burst, Bytes standing, int rounds, Bytes stood = mib(4)) {
   static Instant at{1s};
   for (int i = 0; i < rounds * 32; ++i) {
     at += 300us;
-    meter.add(at, i % 2 == 0 ? burst : Bytes{0}, 300us, standing, 600us);
+    meter.add({.at = at, .tx_step = i % 2 == 0 ? burst : Bytes{0}, .tx_step_stood = stood, .tx_step_span = 300us}, standing, 600us);
   }
   return meter.learnt();
 }
@@ -72,10 +72,21 @@ TEST_CASE("a burst that took all there was lowers nothing", "[control][law][aggr
   CHECK(feed(meter, kib(40), kib(48), 40) == Bytes{65536});
 }
 
+TEST_CASE("a queue that ran dry between two looks is told of, and only in its window", "[control][law][aggregate]") {
+  AggregateMeter meter{{}};
+  (void)feed(meter, kib(64), kib(64), 1, kib(65));
+  CHECK_FALSE(meter.has_run_dry());
+  (void)feed(meter, kib(64), kib(64), 1, kib(64));
+  CHECK(meter.has_run_dry());
+  CHECK(meter.mean_burst() == kib(64));
+  (void)feed(meter, kib(64), kib(64), 1, kib(65));
+  CHECK_FALSE(meter.has_run_dry());
+}
+
 TEST_CASE("a link that sends frame by frame has no aggregates", "[control][law][aggregate]") {
   AggregateMeter meter{{}};
   Instant at{1s};
-  for (int i = 0; i < 2000; ++i) meter.add(at += 300us, {15'140}, 300us, kib(128), 1ms);
+  for (int i = 0; i < 2000; ++i) meter.add({.at = at += 300us, .tx_step = {15'140}, .tx_step_stood = kib(128), .tx_step_span = 300us}, kib(128), 1ms);
   CHECK(meter.learnt().count == Approx(16 * 1024).epsilon(0.05));
   CHECK(meter.mean_burst() == Bytes{0});
 }

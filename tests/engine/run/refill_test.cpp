@@ -66,6 +66,14 @@ TEST_CASE("a batch begins when there is room for all of it, or when the queue co
   CHECK_FALSE(is_worth(batch - Bytes{1}, Bytes{160'000}));     // a quarter of the limit stands: 2 ms of data
   CHECK(is_worth(batch - Bytes{1}, Bytes{159'999}));
   CHECK(is_worth(batch - Bytes{1}, Bytes{570'000}, false));    // nothing is known of the queue
+  // A link that takes 200 KB at one instant: a queue of less would send a short aggregate, whatever its share of the limit.
+  RateGrant bursty = grant;
+  bursty.backlog_low = Bytes{200'000};
+  const auto is_worth_to_bursts = [&](Bytes standing) {
+    return is_batch_worth(bursty, {.standing = standing, .frame = frame, .has_back_pressure = true}, frame, batch);
+  };
+  CHECK(is_worth_to_bursts(Bytes{199'999}));
+  CHECK_FALSE(is_worth_to_bursts(Bytes{200'000}));
   const RateGrant narrow{.rate = mbit_per_s(20), .backlog_max = Bytes{40'000}};  // less than a batch: by three fifths of the limit
   const auto is_worth_there = [&](Bytes room) {
     return is_batch_worth(narrow, {.standing = narrow.backlog_max - room, .frame = frame, .has_back_pressure = true}, room, batch);
