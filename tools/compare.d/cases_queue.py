@@ -114,7 +114,7 @@ def _steady(io):
         outside, queue = statistics.mean(busy), outcome.sender["tx_queue"]
         mean, target = queue["occupancy_bytes_mean"], queue["target_bytes"]
         values = {
-            "goodput": outcome.goodput_bps / labs.ceiling_bps(profile),
+            "goodput": labs.of_ceiling(outcome.goodput_bps, labs.ceiling_bps(profile)),
             "refused": refused_after(trace, REFUSED_SKIP_SECONDS),
             "to_target": abs(mean / target - 1) if target else None,
             "to_qdisc": abs(mean / outside - 1) if outside else None,

@@ -115,7 +115,7 @@ def _trace(io):
         # Any span of whole cycles has the same integral of the rate, wherever in the cycle it begins.
         wire = bytes_at(rows, begin + whole * cycle) - rows[first][1]
         useful = outcome.bytes_total / (rows[last][1] - rows[first][1])
-        goodput = wire * useful * 8 / (labs.ceiling_bps(profile) * whole * cycle)
+        goodput = labs.of_ceiling(wire * useful * 8 / (whole * cycle), labs.ceiling_bps(profile))
         return {"goodput": goodput, "cycles": whole, "retransmitted": outcome.sender["retransmitted_bytes_total"] / size,
                 } | latency(context, echoes, rows, idle)
 
@@ -135,7 +135,7 @@ def _loss(percent, io):
             outcome = run_onehop(lab, file, context.folder, io, context.work)
         if outcome.sender["retransmitted_bytes_total"] < outcome.bytes_total * percent / 100 / 2:
             raise MeasureError(f"judge {profile}: less than half of {percent} % was sent again; the lab did not lose what it should")
-        return {"goodput": outcome.goodput_bps / (labs.ceiling_bps(profile) * (1 - percent / 100)),
+        return {"goodput": labs.of_ceiling(outcome.goodput_bps, labs.ceiling_bps(profile)) / (1 - percent / 100),
                 "loss": outcome.sender["loss_ratio"] * 100,
                 "retransmitted": outcome.sender["retransmitted_bytes_total"] / outcome.bytes_total * 100}
 

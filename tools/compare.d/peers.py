@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""The programs onehop is compared with: iperf3, rsync daemon, curl from nginx, scp. Each moves the same bytes from a to b.
+"""The programs onehop is compared with: iperf3, rsync daemon, curl from nginx (plain and over TLS), scp. Each moves the same bytes from a to b.
 
 Each function starts its server in the lab, moves the bytes, ends the server by pid and returns an Outcome.
 Servers are measured as whole processes: their start and their children's time are in the figure, as onehop's are.
@@ -77,21 +77,34 @@ def rsync(lab, file, folder, work):
         return _client(lab.on("a", "rsync", file, url), server, Path(folder) / Path(file).name, file, work, "rsync")
 
 
-def curl(lab, file, folder, work):
+def _certificate(work):
+    """_certificate makes a key and a certificate of their own once; returns the nginx lines that use them."""
+    key, certificate = Path(work) / "tls.key", Path(work) / "tls.crt"
+    if not certificate.exists():
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-keyout", key,
+                        "-out", certificate, "-subj", f"/CN={labs.ADDRESS_A}", "-addext", f"subjectAltName=IP:{labs.ADDRESS_A}"],
+                       check=True, capture_output=True)
+    return certificate, f"ssl_certificate {certificate};\nssl_certificate_key {key};\nssl_protocols TLSv1.3;\n"
+
+
+def curl(lab, file, folder, work, has_tls=False):
+    """curl fetches from nginx: plain, by sendfile; or over TLS 1.3 with AES-128-GCM, as onehop seals, by the user space of both."""
     for sub in ("body", "proxy", "fastcgi", "uwsgi", "scgi"):
         (Path(work) / "nginx" / sub).mkdir(parents=True, exist_ok=True)
-    config = Path(work) / "nginx" / "nginx.conf"
+    config, label = Path(work) / "nginx" / "nginx.conf", "curl-tls" if has_tls else "curl"
     temporary = "".join(f"{kind}_temp_path {work}/nginx/{sub};\n" for kind, sub in (
         ("client_body", "body"), ("proxy", "proxy"), ("fastcgi", "fastcgi"), ("uwsgi", "uwsgi"), ("scgi", "scgi")))
+    certificate, tls = _certificate(work) if has_tls else (None, "")
     # One process, so that its rusage is the server's; sendfile is what makes nginx the cheapest file server here.
     config.write_text(f"daemon off;\nmaster_process off;\nuser root;\npid {work}/nginx/pid;\nerror_log {work}/nginx/error.log;\n"
-                      f"events {{}}\nhttp {{\naccess_log off;\nsendfile on;\ntcp_nopush on;\n{temporary}"
-                      f"server {{ listen {NGINX_PORT}; root {Path(file).parent}; }}\n}}\n")
+                      f"events {{}}\nhttp {{\naccess_log off;\nsendfile on;\ntcp_nopush on;\n{temporary}{tls}"
+                      f"server {{ listen {NGINX_PORT}{' ssl' if has_tls else ''}; root {Path(file).parent}; }}\n}}\n")
     command = lab.on("a", "nginx", "-p", f"{work}/nginx", "-c", config)
     with _server(Process(command, work, "nginx"), lab, "a", NGINX_PORT) as server:
         target = Path(folder) / Path(file).name
-        url = f"http://{labs.ADDRESS_A}:{NGINX_PORT}/{Path(file).name}"
-        return _client(lab.on("b", "curl", "-sS", "--fail", "-o", target, url), server, target, file, work, "curl")
+        url = f"http{'s' if has_tls else ''}://{labs.ADDRESS_A}:{NGINX_PORT}/{Path(file).name}"
+        trust = ("--cacert", certificate, "--tls13-ciphers", "TLS_AES_128_GCM_SHA256") if has_tls else ()
+        return _client(lab.on("b", "curl", "-sS", "--fail", *trust, "-o", target, url), server, target, file, work, label)
 
 
 def _ssh_files(work):

@@ -5,25 +5,36 @@ import datetime
 import os
 import platform
 import statistics
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tidy"))
+import pages  # noqa: E402
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One measured quantity of a case; `relation` and `bound` are empty where nothing is required."""
+    """One measured quantity of a case; `relation` and `bound` are empty where nothing is required. `replaced` says why a bound is no
+    longer required: it is judged and shown all the same (docs/bounds.toml)."""
 
     key: str
     label: str
     unit: str = ""
     relation: str = ""
     bound: float = 0.0
+    replaced: str = ""
 
     def holds(self, value):
         return {"": None, ">=": value >= self.bound, "<=": value <= self.bound, "==": value == self.bound}[self.relation]
 
     def required(self):
-        return f"{self.relation} {self.bound:.4g}" if self.relation else ""
+        return f"{self.relation} {self.bound:.4g}{' no longer' if self.replaced else ''}" if self.relation else ""
+
+    def verdict(self, holds):
+        if holds is None or not self.relation:
+            return ""
+        return (f"{'met' if holds else 'missed'}; {self.replaced}" if self.replaced else "ok" if holds else "FAIL")
 
 
 @dataclass
@@ -52,14 +63,14 @@ class Result:
             values = self.values.get(metric.key)
             if not values:
                 out.append([f"{metric.label} [{metric.unit}]" if metric.unit else metric.label, "not measured", "",
-                            metric.required(), "FAIL" if metric.relation else ""])
+                            metric.required(), metric.verdict(False)])
                 continue
             median = statistics.median(values)
             # What must be exactly so must be so in every round; the rest is judged by its median.
             verdict = all(map(metric.holds, values)) if metric.relation == "==" else metric.holds(median)
             out.append([f"{metric.label} [{metric.unit}]" if metric.unit else metric.label, f"{median:.4g}",
                         f"{min(values):.4g}..{max(values):.4g} (n={len(values)})", metric.required(),
-                        "" if verdict is None else "ok" if verdict else "FAIL"])
+                        metric.verdict(verdict)])
         return out
 
     def median(self, key):
@@ -91,16 +102,39 @@ def print_result(result):
         print(f"  FAILED: {text}")
 
 
+OPENING_LINES = 10
+
+
+def opening(results):
+    """opening returns the first lines of a page: what holds, what does not."""
+    rows = [(result, row) for result in results for row in result.rows() if row[4] in ("ok", "FAIL")]
+    missed = [f"- does not hold: {result.name}, {row[0]}: {row[1]} {row[3]}" for result, row in rows if row[4] == "FAIL"]
+    missed += [f"- failed: {result.name}, {text}" for result in results for text in result.failures]
+    lines = [f"- {sum(row[4] == 'ok' for _, row in rows)} of {len(rows)} bounds hold; {sum(not result.is_ok for result in results)} of {len(results)} cases do not hold whole"]
+    lines += missed if len(missed) < OPENING_LINES else [*missed[: OPENING_LINES - 2], f"- and {len(missed) - OPENING_LINES + 2} more, marked FAIL or failed below"]
+    return ["", "## What holds, and what does not", "", *lines]
+
+
+def bound_lines(cases):
+    """bound_lines lists what the cases require, or once did: the form of docs/bounds.toml."""
+    for name, _, metrics, _ in cases:
+        for metric in metrics:
+            if metric.relation:
+                yield f"{name}: {metric.label}: {metric.relation} {metric.bound:g}"
+
+
 def write_results(path, results, command, onehop_version, load, tcp_law, summary):
     """write_results replaces the file at `path` by what this run measured; the lines of `summary` go before the cases."""
     lines = ["<!-- SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only -->", "# Measured results", "", "Written by `tools/compare --write`; do not edit.", "",
              f"- command: `{command}`",
              f"- machine: {machine()}",
              f"- onehop: {onehop_version}",
+             pages.commit_line(Path(__file__).resolve().parents[2]),
              f"- date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
              f"- load average before the first round: {load:.2f} (of other programs; above 0.2 the CPU figures are rough)",
              f"- TCP congestion control of the programs compared: {tcp_law}",
              "", "Each figure is the median over the rounds, with the smallest and the largest. Ratios to iperf3 are formed within a round."]
+    lines[3:3] = opening(results)[1:] + [""]
     lines += summary
     for result in results:
         lines += ["", f"## {result.name}", "", result.about, "", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]

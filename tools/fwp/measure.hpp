@@ -32,6 +32,20 @@ inline constexpr Nanos warm_up = 1s;
   return (static_cast<double>(session.bytes_arrived()) - ours_before) / (theirs() - theirs_before);
 }
 
+/// report_turns: turns on the air that the reports of one station of ours took for each 10 MB of its file, beside `competitors` A-MPDU stations.
+[[nodiscard]] inline double report_turns(std::size_t competitors, double frame_error_rate, bool is_lazy, std::uint64_t seed, Nanos span) {
+  FwpSession session{{.seed = seed, .frame_error_rate = frame_error_rate, .is_repair_lazy = is_lazy}};
+  std::deque<AmpduStation> others;
+  Air air{seed};
+  air.add(session.sender_station());
+  air.add(session.receiver_station());
+  for (std::size_t i = 0; i < competitors; ++i) air.add(others.emplace_back(frame_error_rate, seed * 100 + i));
+  air.run(warm_up);
+  const double bytes = static_cast<double>(session.bytes_arrived()), turns = static_cast<double>(session.report_turns());
+  air.run(span * static_cast<int>(competitors + 1));
+  return (static_cast<double>(session.report_turns()) - turns) / (static_cast<double>(session.bytes_arrived()) - bytes) * 1e7;
+}
+
 /// share_beside_cubic: our file bytes over those of one Cubic-like flow with this round-trip time beyond the hop.
 [[nodiscard]] inline double share_beside_cubic(Nanos rtt, double frame_error_rate, std::uint64_t seed, Nanos span) {
   FwpSession session{{.seed = seed, .frame_error_rate = frame_error_rate}};

@@ -20,8 +20,9 @@ VirtualLink::Options link_of(const SessionConfig& config) {
   way.queue_capacity = Bytes{256 * 1514};
   way.delay = 1us;
   way.ring_frames = 4096;
-  way.loss_ppm = static_cast<std::uint32_t>(config.frame_error_rate * 1e6);
-  return {.directions = {way, way}, .seed = config.seed, .frame_bytes_max = frame_bytes};
+  VirtualLinkConfig data = way;
+  data.loss_ppm = static_cast<std::uint32_t>(config.frame_error_rate * 1e6);
+  return {.directions = {data, way}, .seed = config.seed, .frame_bytes_max = frame_bytes};
 }
 
 run::GateKeys keys(bool is_sender) {
@@ -59,7 +60,7 @@ FwpSession::FwpSession(const SessionConfig& config)
       source_(block_bytes), sink_{std::make_unique<std::byte[]>(file::receiver_slots * block_bytes)},
       sender_{sender_port_, keys(true), sender_config(config), sender_side_.links()},
       receiver_{receiver_port_, keys(false), receiver_config(config, file_sizes_), receiver_side_.links()},
-      stations_{{*this, 0}, {*this, 1}} {
+      stations_{{*this, 0, 0, config.seed}, {*this, 1, config.frame_error_rate, config.seed}} {
   for (std::uint32_t slot = 0; slot < file::sender_slots; ++slot) free_slots_.push_back(slot);
   for (std::uint32_t slot = 0; slot < file::receiver_slots; ++slot)
     ONEHOP_CHECK(receiver_side_.file_to_engine.push({.data = sink_.get() + std::size_t{slot} * block_bytes, .slot = slot}));

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FwpSession: an endless transfer of ours over the Air, MAC without acknowledgements. The engine's own loops run over
+// FwpSession: an endless transfer of ours over the Air, its data without MAC acknowledgements. The engine's own loops run over
 // VirtualPorts; each end is a station, and an aggregate on the air is what drains its queue.
 //
 //   SenderLoop ─▶ VirtualPort ═ queue ─(aggregate, frames lost at random)─▶ VirtualPort ─▶ ReceiverLoop
+//              ◀─(aggregate, acknowledged; a lost one takes another turn)─ queue ═ VirtualPort ◀─
+//
+// --mac-noack is for the data's traffic class at the sender alone: reports are acknowledged as all other traffic is.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "engine/port/virtual_port.hpp"
@@ -28,20 +32,31 @@ class FwpSession {
   [[nodiscard]] Station& sender_station() { return stations_[0]; }
   [[nodiscard]] Station& receiver_station() { return stations_[1]; }
   [[nodiscard]] std::uint64_t bytes_arrived() const { return receiver_.receiver().totals().bytes_accepted; }
+  /// report_turns: on the air, of what the receiver sends; one that was lost counts.
+  [[nodiscard]] std::uint64_t report_turns() const { return stations_[1].turns(); }
   [[nodiscard]] std::size_t frame_payload_bytes() const { return sender_.sender().frame_payload_bytes(); }
 
  private:
   class End final : public Station {
    public:
-    End(FwpSession& session, std::size_t direction) : session_{session}, direction_{direction} {}
+    End(FwpSession& session, std::size_t direction, double retry_rate, std::uint64_t seed)
+        : session_{session}, direction_{direction}, random_{seed}, is_lost_{retry_rate} {}
     std::size_t ready_frames() override { return std::min(session_.link_.waiting(direction_), aggregate_frames_max); }
-    void serve(Instant) override { session_.link_.take_opportunity(direction_, aggregate_frames_max); }
-    bool has_block_ack() const override { return false; }
+    void serve(Instant) override {
+      ++turns_;
+      if (has_block_ack() && is_lost_(random_)) return;  // it stays, and contends again
+      session_.link_.take_opportunity(direction_, aggregate_frames_max);
+    }
+    bool has_block_ack() const override { return direction_ == 1; }
     void play(Instant until) override { session_.play(until); }
+    [[nodiscard]] std::uint64_t turns() const noexcept { return turns_; }
 
    private:
     FwpSession& session_;
-    std::size_t direction_;
+    const std::size_t direction_;
+    std::mt19937_64 random_;
+    std::bernoulli_distribution is_lost_;
+    std::uint64_t turns_ = 0;
   };
   struct Side {
     SpscRing<BlockRef> file_to_engine{512}, engine_to_file{512};

@@ -128,7 +128,7 @@ std::string text_of(const Table& table) {
     for (std::size_t column = 0; column < heads.size(); ++column) out += fmt::format("  {:>{}}", shown(table.cell(row, column)), width);
     out += "\n";
   }
-  out += "\nbounds\n";
+  if (!table.bounds.empty()) out += "\nbounds\n";
   for (const Judgement& one : judge(table)) out += fmt::format("  {:<4} {}\n", one.is_held ? "ok" : "MISS", one.text);
   return out;
 }

@@ -43,7 +43,7 @@ int run(const Options& options, const std::string& command_line) {
     for (const auto& column : row)
       for (const Played& one : column) is_well = is_well && one.failure.empty();
   if (!options.how.is_short)
-    for (const Judgement& one : judge(table.value())) is_well = is_well && one.is_held;
+    for (const Judgement& one : judge(table.value())) is_well = is_well && (one.is_held || !one.replaced.empty());
   return is_well ? 0 : 1;
 }
 

@@ -156,12 +156,13 @@ Result<std::vector<Bound>> read_bounds(const toml::table& root, const std::strin
   std::vector<Bound> out;
   ONEHOP_TRY(list, tables(root, "bounds", where));
   for (const toml::table* table : list) {
-    ONEHOP_TRYV(known_keys(*table, where + " bounds", {"metric", "row", "columns", "at_least", "at_most", "of_row", "of_column"}));
+    ONEHOP_TRYV(known_keys(*table, where + " bounds", {"metric", "row", "columns", "at_least", "at_most", "of_row", "of_column", "replaced"}));
     Bound bound;
     bound.metric = (*table)["metric"].value_or(std::string{});
     bound.row = (*table)["row"].value_or(std::string{});
     bound.of_row = (*table)["of_row"].value_or(std::string{});
     bound.of_column = (*table)["of_column"].value_or(std::string{});
+    bound.replaced = (*table)["replaced"].value_or(std::string{});
     bound.at_least = (*table)["at_least"].value<double>();
     bound.at_most = (*table)["at_most"].value<double>();
     ONEHOP_TRY(columns, texts(*table, "columns", where));

@@ -6,7 +6,8 @@
 //   [link] [run] [flow]          what every point has       seeds = 5
 //   [[columns]] [[rows]]         name, and what differs: link = {..}, run = {..}, flow = {..}, flows = [{..}, ..]
 //   [[paper]]                    metric, row, column, value
-//   [[bounds]]                   metric, row, columns, at_least or at_most, of_row, of_column: that times the value there
+//   [[bounds]]                   metric, row, columns, at_least or at_most, of_row, of_column: that times the value there;
+//                                replaced: why it is no longer required. It is judged and shown all the same (docs/bounds.toml)
 //   differs                      texts: where the paper's number is not met, which assumption differs, and what shows it
 //   [short]                      rows, columns, metrics, run: what --short keeps
 //
@@ -32,6 +33,7 @@ struct Bound {
   std::vector<std::string> columns;      ///< empty: all
   std::optional<double> at_least, at_most;
   std::string of_row, of_column;         ///< relative to the value there; empty: the same row, the same column
+  std::string replaced;                  ///< why it is no longer required; empty: it is
   [[nodiscard]] bool is_relative() const { return !of_row.empty() || !of_column.empty(); }
 };
 

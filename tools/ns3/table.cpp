@@ -111,6 +111,7 @@ std::vector<Judgement> judge(const Table& table) {
                        ? fmt::format("{}: {:.4f} {} {:.4f} of {}", what, value, sign, factor, reference)
                        : fmt::format("{}: {} {} {} {}", what, number(bound.metric, value), sign, number(bound.metric, factor), metric_unit(bound.metric));
       }
+      one.replaced = bound.replaced;
       out.push_back(one);
     }
   }
@@ -149,7 +150,8 @@ std::string text_of(const Table& table) {
   const auto judgements = judge(table);
   if (!judgements.empty()) out += "\nbounds\n";
   for (const Judgement& one : judgements)
-    out += fmt::format("  {:<4} {}\n", !one.is_measured ? "-" : one.is_held ? "ok" : "MISS", one.text);
+    out += fmt::format("  {:<4} {}{}\n", !one.is_measured ? "-" : one.is_held ? "ok" : "MISS", one.text,
+                       one.replaced.empty() ? "" : " (no longer required: " + one.replaced + ")");
   return out;
 }
 
@@ -170,7 +172,8 @@ json json_of(const Table& table) {
   }
   for (const PaperValue& value : s.paper)
     paper.push_back({{"metric", value.metric}, {"row", value.row}, {"column", value.column}, {"value", value.value}});
-  for (const Judgement& one : judge(table)) bounds.push_back({{"text", one.text}, {"is_measured", one.is_measured}, {"is_held", one.is_held}});
+  for (const Judgement& one : judge(table))
+    bounds.push_back({{"text", one.text}, {"is_measured", one.is_measured}, {"is_held", one.is_held}, {"replaced", one.replaced}});
   for (std::size_t row = 0; row < s.rows.size(); ++row)
     for (std::size_t column = 0; column < s.columns.size(); ++column)
       for (std::size_t i = 0; i < table.played[row][column].size(); ++i) {

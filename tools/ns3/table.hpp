@@ -29,6 +29,7 @@ struct Judgement {
   std::string text;
   bool is_held = false;
   bool is_measured = false;
+  std::string replaced;  ///< why nothing depends on it any more; empty: it must hold
 };
 [[nodiscard]] std::vector<Judgement> judge(const Table& table);
 

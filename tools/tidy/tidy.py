@@ -15,6 +15,12 @@ import subprocess
 import sys
 import tomllib
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+
+import bounds  # noqa: E402
+import pages  # noqa: E402
+
 DUAL = "Apache-2.0 OR GPL-2.0-only"
 BPF = "GPL-2.0-only OR BSD-2-Clause"  # the kernel loads it only under a GPL-compatible licence
 
@@ -296,8 +302,25 @@ def check_readme(tree):
             yield Finding("README.md", 1, "readme", f"exit code {code} is not in the table 'Exit codes'")
 
 
+def check_bounds(tree):
+    for path, text in bounds.findings(tree):
+        yield Finding(path, 0, "bound", text)
+
+
+def check_pages(tree):
+    """In a tree without git nobody can tell."""
+    if not (tree.root / ".git").exists():
+        return
+    if pages.MANIFEST not in tree.texts:
+        if any(path.startswith("docs/") and path.endswith(".md") for path in tree.texts):
+            yield Finding(pages.MANIFEST, 0, "page", "it is not there: it says what each page of docs depends on")
+        return
+    for path, text, is_warning in pages.findings(tree.root):
+        yield Finding(path, 0, "page", text, is_warning)
+
+
 CHECKS = (check_strays, check_licence_lines, check_includes, check_laws, check_file_length, check_function_length, check_words,
-          check_executable_bits, check_configs, check_readme)
+          check_executable_bits, check_configs, check_readme, check_bounds, check_pages)
 
 
 def test_names_of(path, text):
