@@ -137,8 +137,9 @@ void get(ByteReader& in, Offer& m) {
   if (m.queue_count == 0 || m.queue_count > queue_count_max) in.fail();
   m.frame_body_max_bytes = read_bounded(in, frame_body_bytes_min, frame_body_bytes_max);
   m.data_port = read_port(in);
-  m.file_count = read_bounded(in, 1, files_max);
-  m.total_bytes = in.u64_max(file::ManifestLimits{}.total_bytes_max);
+  // A list that is beyond our limits is no broken one: the session refuses it and names the limit.
+  m.file_count = read_bounded(in, 1, std::numeric_limits<std::uint32_t>::max());
+  m.total_bytes = in.u64();
   m.is_repair_lazy = read_flag(in);
   m.has_fragments = read_flag(in);
 }
@@ -153,12 +154,11 @@ void put(Out& out, const ManifestPart& m) {
   }
 }
 void get(ByteReader& in, ManifestPart& m) {
-  const file::ManifestLimits limits;
   m.entries.resize(read_count(in, manifest_entries_per_part_max, 2 + 8 + 2 + 8));
   for (auto& entry : m.entries) {
     if (!in.is_ok()) return;
-    entry.name = read_text(in, limits.path_bytes_max);
-    entry.size = in.u64_max(limits.total_bytes_max);
+    entry.name = read_text(in, std::numeric_limits<std::uint16_t>::max());
+    entry.size = in.u64();
     entry.mode = in.u16();
     if (entry.mode > 0777) in.fail();
     entry.mtime_ns = static_cast<std::int64_t>(in.u64());
@@ -175,6 +175,7 @@ void put(Out& out, const Accept& m) {
   out.u8(m.has_claims ? 1 : 0);
   out.u8(m.is_repair_lazy ? 1 : 0);
   out.text(m.io, short_text_bytes_max);
+  out.text(m.folder, folder_bytes_max);
   out.u32(static_cast<std::uint32_t>(m.actions.size()));
   for (const FileAction action : m.actions) out.u8(static_cast<std::uint8_t>(action));
 }
@@ -185,10 +186,11 @@ void get(ByteReader& in, Accept& m) {
   m.has_claims = read_flag(in);
   m.is_repair_lazy = read_flag(in);
   m.io = read_text(in, short_text_bytes_max);
+  m.folder = read_text(in, folder_bytes_max);
   m.actions.resize(read_count(in, files_max, 1));
   for (auto& action : m.actions) {
     const std::uint8_t value = in.u8();
-    if (value > static_cast<std::uint8_t>(FileAction::resume)) in.fail();
+    if (value > static_cast<std::uint8_t>(FileAction::keep_unread)) in.fail();
     action = static_cast<FileAction>(value);
   }
 }
@@ -239,8 +241,21 @@ void get(ByteReader& in, BlockDigests& m) {
 
 void put(Out& out, const FileRoot& m) { out.u32(m.file); out.bytes(m.root); }
 void get(ByteReader& in, FileRoot& m) { m.file = read_file(in); m.root = read_digest(in, sizeof(Digest)); }
-void put(Out& out, const FileDone& m) { out.u32(m.file); out.bytes(m.root); }
-void get(ByteReader& in, FileDone& m) { m.file = read_file(in); m.root = read_digest(in, sizeof(Digest)); }
+void put(Out& out, const FileDone& m) {
+  out.u32(m.file);
+  out.bytes(m.root);
+  out.u8(static_cast<std::uint8_t>(m.outcome));
+  out.u16(m.name_number);
+}
+void get(ByteReader& in, FileDone& m) {
+  m.file = read_file(in);
+  m.root = read_digest(in, sizeof(Digest));
+  const std::uint8_t outcome = in.u8();
+  if (outcome > static_cast<std::uint8_t>(FileOutcome::not_compared)) in.fail();
+  m.outcome = static_cast<FileOutcome>(outcome);
+  m.name_number = in.u16();
+  if (m.name_number == 1 || m.name_number > file::name_number_max) in.fail();
+}
 void put(Out& out, const Bye& m) { out.u8(static_cast<std::uint8_t>(m.code)); }
 void get(ByteReader& in, Bye& m) { m.code = read_code(in); }
 void put(Out& out, const Failure& m) { out.u8(static_cast<std::uint8_t>(m.code)); out.text(m.text, text_bytes_max); }

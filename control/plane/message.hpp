@@ -10,7 +10,7 @@
 //     DataReady ─────▶                          the sender's port is up: both prove the path
 //     PathReady ─────▶ ◀──────── PathReady
 //     BlockDigests.., FileRoot.. ───────▶
-//     ◀──────────────────────── FileDone..      verified, fsynced, renamed
+//     ◀──────────────────────── FileDone..      verified, fsynced, renamed; or compared
 //     Complete ──────▶ ◀────────────── Bye
 //     Restart ───────▶                          a file changed while it was sent: everything stops in order
 //     ◀───────── FileDone.., Restarted          then the files that are not done are offered again, from Offer on
@@ -49,6 +49,7 @@ inline constexpr std::size_t short_text_bytes_max = 64;
 inline constexpr std::size_t manifest_entries_per_part_max = 4096;
 inline constexpr std::size_t digests_per_message_max = 4096;
 inline constexpr std::uint32_t files_max = 1'000'000;
+inline constexpr std::size_t folder_bytes_max = 4095;  ///< PATH_MAX less the closing NUL
 /// Bodies of frames: below the least IPv6 MTU's 1280 - 48 less the frame's overhead there is nothing we can run on.
 inline constexpr std::uint32_t frame_body_bytes_min = 256;
 inline constexpr std::uint32_t frame_body_bytes_max = 65'000;
@@ -88,7 +89,18 @@ struct Offer {
 struct ManifestPart { std::vector<file::ManifestEntry> entries; };
 struct OfferEnd { Digest manifest_hash{}; };
 
-enum class FileAction : std::uint8_t { send = 0, skip = 1, resume = 2 };
+/// FileAction: what the receiver wants of a file.
+enum class FileAction : std::uint8_t {
+  send = 0,         ///< all of it
+  keep = 1,         ///< nothing: its name belongs to something else, which stays
+  resume = 2,       ///< what the claims do not cover
+  compare = 3,      ///< digests alone: its name belongs to a file of that size, which stays
+  keep_unread = 4,  ///< as compare, but the receiver cannot read that file
+};
+/// has_digests: the sender announces digests and root of such a file, and the receiver answers with FileDone.
+[[nodiscard]] constexpr bool has_digests(FileAction action) noexcept {
+  return action != FileAction::keep && action != FileAction::keep_unread;
+}
 struct Accept {
   Digest manifest_hash{};                   ///< what was approved
   std::uint16_t data_port = 0;
@@ -96,6 +108,7 @@ struct Accept {
   bool has_claims = false;                  ///< ClaimParts follow, up to the one that is the last
   bool is_repair_lazy = false;              ///< agreed: only where the offer has it too
   std::string io;                           ///< the receiver's "udp", "afxdp"
+  std::string folder;                       ///< where the files go, for people
   std::vector<FileAction> actions;          ///< one per file
 };
 /// ClaimPart: consecutive blocks of `file` that the receiver holds. Files and blocks ascend over the parts.
@@ -118,7 +131,17 @@ struct BlockDigests {
   std::vector<BlockDigest> digests;
 };
 struct FileRoot { std::uint32_t file = 0; Digest root{}; };
-struct FileDone { std::uint32_t file = 0; Digest root{}; };
+/// FileDone: nothing more happens to `file`. `name_number` gives its final name, file::numbered_leaf(); 0: as announced.
+struct FileDone {
+  std::uint32_t file = 0;
+  Digest root{};                            ///< as announced; zero where nothing was
+  FileOutcome outcome = FileOutcome::received;
+  std::uint16_t name_number = 0;
+};
+/// kept_by: what a file that the receiver wants nothing of comes to; no FileDone is sent for it.
+[[nodiscard]] constexpr FileDone kept_by(FileAction action, std::uint32_t file) noexcept {
+  return {.file = file, .outcome = action == FileAction::keep ? FileOutcome::kept : FileOutcome::not_compared};
+}
 struct Complete {};
 struct Bye { ExitCode code = ExitCode::done; };
 struct Failure { ExitCode code = ExitCode::internal_error; std::string text; };

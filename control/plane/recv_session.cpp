@@ -11,9 +11,9 @@ namespace onehop::plane {
 
 namespace {
 
-// Names of a manifest while it arrives. A million names of 100 bytes fit; a million of 4096 would be 4 GB of RAM that a
+// Names of a manifest while it arrives. A million names of 60 bytes fit; a million of 4096 would be 4 GB of RAM that a
 // peer makes us spend before anybody has agreed to anything.
-constexpr std::size_t manifest_name_bytes_max = 128U << 20;
+constexpr std::size_t manifest_name_bytes_max = 64U << 20;
 constexpr std::size_t unsent_bytes_max = 4U << 20;
 
 }  // namespace
@@ -60,20 +60,14 @@ Task<Result<void>> RecvSession::take_offer() {
   ONEHOP_CO_TRY(offer_taken, co_await expect<Offer>(limits_.step, step));
   offer_ = std::move(offer_taken);
   info_ = std::make_shared<OfferInfo>();
-  std::size_t name_bytes = 0;
+  if (offer_.file_count > files_max) co_return refuse(file::too_many_entries(offer_.file_count));
+  info_->manifest.files.reserve(offer_.file_count);  // address space; memory is taken as entries come
+  name_bytes_ = 0;
   for (;;) {
     const Nanos left = std::max<Nanos>(deadline - Clock::now(), 0ns);
     ONEHOP_CO_TRY(message, co_await receive(std::min(limits_.step, left), step));
     if (auto* part = std::get_if<ManifestPart>(&message)) {
-      auto& files = info_->manifest.files;
-      if (part->entries.empty() || part->entries.size() > offer_.file_count - files.size())
-        co_return violation("the manifest has other entries than it announced", step);
-      for (auto& entry : part->entries) {
-        name_bytes += entry.name.size();
-        files.push_back(std::move(entry));
-      }
-      if (name_bytes > manifest_name_bytes_max)
-        co_return Error{ExitCode::refused_by_peer, step, "the names of the manifest are too long in sum", ""};
+      ONEHOP_CO_TRYV(take_entries(*part));
       continue;
     }
     const auto* end = std::get_if<OfferEnd>(&message);
@@ -83,7 +77,7 @@ Task<Result<void>> RecvSession::take_offer() {
   }
   if (info_->manifest.files.size() != offer_.file_count)
     co_return violation("the manifest has fewer entries than it announced", step);
-  ONEHOP_CO_TRYV(file::validate(info_->manifest));
+  if (const auto valid = file::validate(info_->manifest); !valid) co_return refuse(valid.error());
   if (file::total_bytes(info_->manifest) != offer_.total_bytes ||
       file::manifest_hash(info_->manifest) != info_->manifest_hash)
     co_return violation("sizes or hash of the manifest do not agree with the offer", step);
@@ -106,6 +100,27 @@ Task<Result<void>> RecvSession::take_offer() {
   context_.queue_count = offer_.queue_count;
   context_.session_id = offer_.session_id;
   co_return success();
+}
+
+Result<void> RecvSession::take_entries(ManifestPart& part) {
+  auto& files = info_->manifest.files;
+  if (part.entries.empty() || part.entries.size() > offer_.file_count - files.size())
+    return violation("the manifest has other entries than it announced", "read the offer");
+  for (auto& entry : part.entries) {
+    name_bytes_ += entry.name.size();
+    files.push_back(std::move(entry));
+  }
+  if (name_bytes_ <= manifest_name_bytes_max) return success();
+  return refuse({ExitCode::local_file_error, "take the list of files",
+                 "its names have more than " + std::to_string(manifest_name_bytes_max) + " bytes in sum, which is the limit",
+                 "Nothing was written. Send them in several sessions, or in an archive"});
+}
+
+// The peer is told why, and ends with 5; this end has the code of `why`.
+Error RecvSession::refuse(Error why) {
+  channel_->send(Refuse{ExitCode::refused_by_peer, why.message()});
+  has_peer_verdict_ = true;  // it has our Refuse: no Failure on top
+  return why;
 }
 
 // What was approved stays approved, and nothing else is: files of the offer before that are not done, by their names.
@@ -144,7 +159,7 @@ Task<Result<void>> RecvSession::restart() {
   offered_before_ = info_;
   was_settled_ = is_done_;
   for (std::size_t i = 0; i < was_settled_.size(); ++i)
-    if (decision_.actions[i] == FileAction::skip) was_settled_[i] = true;
+    if (!has_digests(decision_.actions[i])) was_settled_[i] = true;
   is_restarting_ = false;
   channel_->send(Restarted{});
   co_return success();
@@ -171,16 +186,10 @@ Task<Result<void>> RecvSession::consider() {
     if (Clock::now() >= deadline) co_return Error{ExitCode::timed_out, step, "nobody decided in time", "Send again; --on-exist answers without a person"};
     co_await channel_->wait_activity(deadline - Clock::now());
   }
-  if (!**answer_) {
-    const Error error = (*answer_)->error();
-    channel_->send(Refuse{ExitCode::refused_by_peer, error.message()});
-    has_peer_verdict_ = true;  // it has our Refuse: no Failure on top
-    co_return error;
-  }
+  if (!**answer_) co_return refuse((*answer_)->error());
   decision_ = std::move((*answer_)->value());
   ONEHOP_CO_TRYV(check_decision());
-  files_left_ = static_cast<std::size_t>(
-      std::ranges::count_if(decision_.actions, [](FileAction action) { return action != FileAction::skip; }));
+  files_left_ = static_cast<std::size_t>(std::ranges::count_if(decision_.actions, has_digests));
   roots_left_ = files_left_;
   has_root_.assign(info_->manifest.files.size(), false);
   is_done_.assign(info_->manifest.files.size(), false);
@@ -205,8 +214,11 @@ Task<void> RecvSession::send_accept() {
   accept.has_claims = std::ranges::any_of(decision_.claims, [](const auto& claims) { return !claims.empty(); });
   accept.is_repair_lazy = is_repair_lazy();
   accept.io = data_->io;
+  accept.folder = decision_.folder;
   accept.actions = decision_.actions;
   channel_->send(accept);
+  for (std::uint32_t file = 0; file < accept.actions.size(); ++file)
+    if (!has_digests(accept.actions[file])) report_done(kept_by(accept.actions[file], file), info_->manifest);
   if (!accept.has_claims) co_return;
   for (std::uint32_t file = 0; file < decision_.claims.size(); ++file) {
     send_claims(file, decision_.claims[file]);
@@ -281,8 +293,10 @@ Result<void> RecvSession::take_event(const Event& event) {
       is_file_expected(event.block.file) && !is_done_[event.block.file]) {
     is_done_[event.block.file] = true;
     --files_left_;
-    channel_->send(FileDone{event.block.file, event.block.digest});
-    host_.on_file_done(event.block.file, event.block.digest);
+    const FileDone done{.file = event.block.file, .root = event.block.digest, .outcome = event.block.outcome,
+                        .name_number = static_cast<std::uint16_t>(event.block.status)};
+    channel_->send(done);
+    report_done(done, info_->manifest);
   }
   host_.on_event(event);
   if (fault) return std::move(*fault);
@@ -290,7 +304,7 @@ Result<void> RecvSession::take_event(const Event& event) {
 }
 
 bool RecvSession::is_file_expected(std::uint32_t file) const noexcept {
-  return file < decision_.actions.size() && decision_.actions[file] != FileAction::skip;
+  return file < decision_.actions.size() && has_digests(decision_.actions[file]);
 }
 
 Result<void> RecvSession::take_message(const Message& message) {

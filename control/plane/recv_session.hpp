@@ -25,6 +25,8 @@ class RecvSession final : public SessionBase, public std::enable_shared_from_thi
   [[nodiscard]] Task<Result<void>> restart();
   [[nodiscard]] Result<void> check_offer_again();
   [[nodiscard]] Task<Result<void>> take_offer();
+  [[nodiscard]] Result<void> take_entries(ManifestPart& part);
+  [[nodiscard]] Error refuse(Error why);
   [[nodiscard]] Task<Result<void>> consider();
   [[nodiscard]] Result<void> check_decision() const;
   [[nodiscard]] bool is_repair_lazy() const noexcept { return offer_.is_repair_lazy && options_.is_lazy_allowed; }
@@ -42,6 +44,7 @@ class RecvSession final : public SessionBase, public std::enable_shared_from_thi
   const RecvOptions options_;
   Offer offer_;
   std::shared_ptr<OfferInfo> info_;
+  std::size_t name_bytes_ = 0;                // of the offer, as far as it has come
   std::shared_ptr<std::optional<Result<Decision>>> answer_;  // outlives the session while the host still thinks
   Decision decision_;
   crypto::ExporterContext context_;

@@ -117,7 +117,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     drop_data();
     std::vector<bool> is_settled = is_done_;
     for (std::size_t i = 0; i < is_settled.size(); ++i)
-      if (accepted_.actions[i] == FileAction::skip) is_settled[i] = true;
+      if (!has_digests(accepted_.actions[i])) is_settled[i] = true;
     ONEHOP_CO_TRYV(send_host_.offer_again(is_settled));
     ONEHOP_CO_TRYV(file::validate(*manifest_));
     changed_file_.reset();
@@ -154,6 +154,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
       part = {};
       part_bytes = 0;
       co_await channel_->wait_sent(unsent_bytes_max);
+      if (channel_->has_message()) co_return success();  // it refuses what it has read so far
     }
     if (!part.entries.empty()) channel_->send(part);
     channel_->send(OfferEnd{file::manifest_hash(*manifest_)});
@@ -171,16 +172,18 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     if (options_.is_repair_lazy && !accept_.is_repair_lazy) host_.on_notice("the peer keeps to eager repair: --repair lazy has no effect");
     accepted_.actions = accept_.actions;
     accepted_.peer_io = file::display_name(accept_.io);
+    accepted_.folder = accept_.folder;
     for (bool is_last = !accept_.has_claims; !is_last;) {
       ONEHOP_CO_TRY(part, co_await expect<ClaimPart>(limits_.step, step));
       ONEHOP_CO_TRYV(take_claims(part));
       is_last = part.is_last;
     }
-    files_left_ = static_cast<std::size_t>(
-        std::ranges::count_if(accepted_.actions, [](FileAction action) { return action != FileAction::skip; }));
+    files_left_ = static_cast<std::size_t>(std::ranges::count_if(accepted_.actions, has_digests));
     roots_.assign(manifest_->files.size(), std::nullopt);
     is_done_.assign(manifest_->files.size(), false);
     send_host_.on_accepted(accepted_);
+    for (std::uint32_t file = 0; file < accepted_.actions.size(); ++file)
+      if (!has_digests(accepted_.actions[file])) report_done(kept_by(accepted_.actions[file], file), *manifest_);
     co_return success();
   }
 
@@ -202,7 +205,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     PollPause pause{limits_};
     bytes_total_ = bytes_done_ = 0;
     for (std::size_t i = 0; i < roots_.size(); ++i)
-      if (accepted_.actions[i] != FileAction::skip) bytes_total_ += manifest_->files[i].size;
+      if (has_digests(accepted_.actions[i])) bytes_total_ += manifest_->files[i].size;
     while (files_left_ > 0) {
       if (is_interrupted_) {
         ONEHOP_CO_TRYV(take_events());  // the peer can keep only blocks whose digests it has
@@ -274,16 +277,23 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     if (auto verdict = verdict_of(message, step)) return std::move(*verdict);
     const auto* done = std::get_if<FileDone>(&message);
     if (done == nullptr) return violation("the peer sent a message out of turn", step);
-    if (done->file >= roots_.size() || is_done_[done->file] || !roots_[done->file] ||
-        accepted_.actions[done->file] == FileAction::skip)
+    if (done->file >= roots_.size() || is_done_[done->file] || !roots_[done->file] || !can_come_to(*done))
       return violation("the peer reports a file as done that cannot be", step);
     if (*roots_[done->file] != done->root)
       return Error{ExitCode::verification_failed, "verify " + file::display_name(manifest_->files[done->file].name),
                    "the peer's digest of the file differs from ours", "Send it again"};
     is_done_[done->file] = true;
     --files_left_;
-    host_.on_file_done(done->file, done->root);
+    report_done(*done, *manifest_);
     return success();
+  }
+
+  // A comparison writes nothing, and only it can find that something else was kept.
+  [[nodiscard]] bool can_come_to(const FileDone& done) const {
+    const FileAction action = accepted_.actions[done.file];
+    if (!has_digests(action)) return false;
+    if (action == FileAction::compare) return done.outcome == FileOutcome::there || done.outcome == FileOutcome::kept;
+    return done.outcome == FileOutcome::received || done.outcome == FileOutcome::there;
   }
 
   // Every file is verified at the peer: nothing that happens now can change the outcome.

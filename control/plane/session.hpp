@@ -120,7 +120,7 @@ class SessionHost {
 
   virtual void on_phase(Phase) {}
   virtual void on_event(const Event&) {}   ///< every event of the engine, after the session acted on it
-  virtual void on_file_done(std::uint32_t /*file*/, const Digest& /*root*/) {}
+  virtual void on_file_done(const FileDone&) {}  ///< once per offered file that the session gets to the end of
   virtual void on_notice(const std::string& /*text*/) {}  ///< what the user should know and need not act on
 };
 
@@ -145,6 +145,7 @@ struct Accepted {
   std::vector<FileAction> actions;
   Claims claims;                   ///< only files with FileAction::resume have any
   std::string peer_io;
+  std::string folder;              ///< the peer's, its bytes as they came
 };
 class SendHost : public SessionHost {
  public:
@@ -186,6 +187,7 @@ struct OfferInfo {
 struct Decision {
   std::vector<FileAction> actions; ///< one per file
   Claims claims;                   ///< for files with FileAction::resume: what is on disk, verified
+  std::string folder;              ///< where they go: the sender shows it to its user
 };
 using Decide = std::function<void(Result<Decision>)>;
 

@@ -86,6 +86,7 @@ Task<SessionEnd> SessionBase::run() {
   if (outcome) {
     co_await wind_down(nullptr);
     set_phase(Phase::done);
+    if (kept_total_ > 0) co_return SessionEnd{ExitCode::verification_failed, kept_error()};
     co_return SessionEnd{};
   }
   const Error error = outcome.error();
@@ -99,6 +100,24 @@ void SessionBase::interrupt() {
 }
 
 void SessionBase::set_phase(Phase phase) { host_.on_phase(phase); }
+
+void SessionBase::report_done(const FileDone& done, const file::Manifest& manifest) {
+  host_.on_file_done(done);
+  if (done.outcome != FileOutcome::kept && done.outcome != FileOutcome::not_compared) return;
+  if (kept_total_++ > 0) return;
+  kept_name_ = file::display_name(manifest.files[done.file].name);
+  is_kept_compared_ = done.outcome == FileOutcome::kept;
+}
+
+// One code at both ends: what has the name does not have the announced digest, as far as anybody knows.
+Error SessionBase::kept_error() const {
+  const bool is_sender = role_ == Role::sender;
+  std::string cause = "'" + kept_name_ + "' exists" + (is_sender ? " there" : "") + ", was kept, and " +
+                      (is_kept_compared_ ? "is not the same" : "could not be compared");
+  if (kept_total_ > 1) cause += " (and " + std::to_string(kept_total_ - 1) + " more)";
+  return {ExitCode::verification_failed, (is_sender ? "send every file to " : "receive every file from ") + peer_name_, std::move(cause),
+          is_sender ? "Ask for --on-exist rename or overwrite there" : "Choose --on-exist rename or overwrite"};
+}
 
 Error SessionBase::ended(const std::string& step) const {
   switch (channel_->end()) {

@@ -80,6 +80,8 @@ class SessionBase {
   void drop_data();
   [[nodiscard]] Task<bool> wait_event(EventKind kind, std::optional<BlockKind> block, Nanos limit);
   void set_phase(Phase phase);
+  /// report_done tells the host what became of a file. One that was kept makes the session end with `verification_failed`.
+  void report_done(const FileDone& done, const file::Manifest& manifest);
 
   asio::io_context& io_;
   SessionHost& host_;
@@ -100,6 +102,11 @@ class SessionBase {
 
  private:
   [[nodiscard]] Error path_error() const;
+  [[nodiscard]] Error kept_error() const;
+
+  std::size_t kept_total_ = 0;         ///< offered files whose names keep something else
+  std::string kept_name_;              ///< the first of them, for people
+  bool is_kept_compared_ = false;      ///< and whether it was compared
 };
 
 }  // namespace onehop::plane

@@ -7,7 +7,7 @@
 // identity carries the role of the client (the sender): an end that meets its own role, or a reflection of itself, is
 // refused (RFC 9257 §5.1 "Selfie"). The comparison of the binder is OpenSSL's, in constant time.
 //
-// ALPN is "onehop/1". A listener takes any "onehop/N", so that the refusal that names both versions can travel inside
+// ALPN is "onehop/2". A listener takes any "onehop/N", so that the refusal that names both versions can travel inside
 // the authenticated connection; only its first two messages (Welcome, Refuse) are common to all versions.
 #pragma once
 
@@ -28,7 +28,7 @@ namespace onehop::plane {
 using crypto::Role;
 
 inline constexpr std::string_view alpn_prefix = "onehop/";
-inline constexpr std::string_view alpn_name = "onehop/1";
+inline constexpr std::string_view alpn_name = "onehop/2";
 
 struct TlsOptions {
   Role role = Role::sender;

@@ -26,7 +26,8 @@ enum class BlockKind : std::uint8_t {
   digest,        ///< plane -> file (receiving): the announced digest of (file, offset)
   root,          ///< plane -> file (receiving): the announced root of `file`; file -> plane (sending): its root
   skipped,       ///< file -> engine (sending): block (file, offset) is already there and equal; not sent
-  file_done,     ///< file -> plane (receiving): verified, fsynced, renamed; digest holds the root
+  file_done,     ///< file -> plane (receiving): nothing more happens to `file`; digest holds the announced root, outcome what
+                 ///< became of it, status the number that its final name got (0: the announced name)
   checkpoint,    ///< plane -> file: make what arrived durable now; answered by checkpointed
   checkpointed,  ///< file -> plane
   abort,         ///< plane -> file: stop, keep what can be resumed; answered by checkpointed
@@ -39,15 +40,24 @@ enum class FileFailure : std::uint8_t {
   write_error, sync_error, rename_error, exists, digest_mismatch, root_mismatch, protocol,  // receiving
 };
 
+/// FileOutcome: what became of an offered file at the receiver.
+enum class FileOutcome : std::uint8_t {
+  received,      ///< verified and in place
+  there,         ///< in place before, and found to have the announced digest
+  kept,          ///< something else has the name and keeps it: another content, or no regular file
+  not_compared,  ///< a regular file of the announced size has the name and keeps it; it could not be read
+};
+
 struct BlockRef {
   std::byte* data = nullptr;      ///< the buffer, block_bytes long; null for kinds without one
   std::uint64_t offset = 0;       ///< of the block's first byte in its file; a multiple of block_bytes
   std::uint32_t file = 0;         ///< index in the manifest
   std::uint32_t length = 0;       ///< bytes of file data; block_bytes except at a file's end; 0 for an empty file
   std::uint32_t slot = 0;         ///< of the buffer in its pool
-  std::int32_t status = 0;        ///< errno of a failure
+  std::int32_t status = 0;        ///< errno of a failure; of file_done see there
   BlockKind kind = BlockKind::block;
   FileFailure failure = FileFailure::none;
+  FileOutcome outcome = FileOutcome::received;
   Digest digest{};                ///< sending: of this block's bytes; receiving: see kind
 };
 

@@ -7,13 +7,22 @@
 #include <span>
 
 #include "engine/crypto/digest.hpp"
+#include "engine/crypto/sha256.hpp"
 
 namespace onehop::file {
 
 namespace {
 
+constexpr std::size_t name_max = 255;
+
+/// A name within a sentence, which has to reach the peer with its end: a refusal's text is cut at 1024 bytes.
+std::string in_sentence(std::string_view name) {
+  constexpr std::size_t name_bytes_max = 128;
+  return std::string{"'"}.append(display_name(name.substr(0, name_bytes_max))).append(name.size() > name_bytes_max ? "...'" : "'");
+}
+
 Error refusal(const ManifestEntry& entry, std::string_view cause) {
-  return {ExitCode::local_file_error, "take '" + display_name(entry.name) + "' into the list of files",
+  return {ExitCode::local_file_error, "take " + in_sentence(entry.name) + " into the list of files",
           std::string{cause}, "Nothing was written", 0};
 }
 
@@ -22,10 +31,14 @@ std::string_view leaf_of(std::string_view name) noexcept {
   return slash == std::string_view::npos ? name : name.substr(slash + 1);
 }
 
+std::string beyond(std::string_view what, std::uint64_t value, std::string_view unit, std::uint64_t limit) {
+  return std::string{what} + " has " + std::to_string(value) + " " + std::string{unit} + ", the limit is " + std::to_string(limit);
+}
+
 /// The cause for which a name is refused, or empty.
-std::string_view name_fault(std::string_view name, const ManifestLimits& limits) noexcept {
+std::string name_fault(std::string_view name, const ManifestLimits& limits) {
   if (name.empty()) return "the name is empty";
-  if (name.size() > limits.path_bytes_max) return "the path is too long";
+  if (name.size() > limits.path_bytes_max) return beyond("the path", name.size(), "bytes", limits.path_bytes_max);
   if (name.find('\0') != std::string_view::npos) return "the name holds a NUL byte";
   if (name.front() == '/') return "the path is absolute";
   std::size_t depth = 0;
@@ -34,8 +47,9 @@ std::string_view name_fault(std::string_view name, const ManifestLimits& limits)
     const std::string_view component = name.substr(begin, end - begin);
     if (component.empty()) return "the path has an empty component";
     if (component == "." || component == "..") return "the path has a component '.' or '..'";
-    if (component.size() > limits.component_bytes_max) return "a component of the path is too long";
-    if (++depth > limits.depth_max) return "the path is too deep";
+    if (component.size() > limits.component_bytes_max)
+      return beyond("a component of the path", component.size(), "bytes", limits.component_bytes_max);
+    if (++depth > limits.depth_max) return beyond("the path", depth, "components", limits.depth_max);
     begin = end + 1;
   }
   // The receiver keeps its own state under this suffix; a peer that could write there could plant a journal.
@@ -61,8 +75,17 @@ void append_entry(std::string& out, const ManifestEntry& entry) {
   append_u64(out, static_cast<std::uint64_t>(entry.mtime_ns));
 }
 
-Digest sha256(const std::string& bytes) {
-  return crypto::block_digest(crypto::DigestKind::sha256, std::as_bytes(std::span{bytes}));
+/// What makes a name one that nobody expects to be written, or empty.
+std::string hidden_fault(std::string_view name) {
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    if (name[begin] == '.')
+      return in_sentence(name.substr(begin, end - begin)) + " begins with a dot, which hides it and may make it a setting of a program";
+    begin = end + 1;
+  }
+  const std::size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return {};
+  return "it is in the folder " + in_sentence(name.substr(0, slash)) + ", and no folder was announced";
 }
 
 }  // namespace
@@ -73,16 +96,15 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
     return Error{ExitCode::local_file_error, "take the list of files", std::move(cause), "Nothing was written", 0};
   };
   if (files.empty()) return list_error("it is empty");
-  if (files.size() > limits.entries_max)
-    return list_error("more than " + std::to_string(limits.entries_max) + " entries");
+  if (files.size() > limits.entries_max) return too_many_entries(files.size(), limits);
 
   std::uint64_t sum_bytes = 0;
   for (const ManifestEntry& entry : files) {
-    if (const std::string_view fault = name_fault(entry.name, limits); !fault.empty()) return refusal(entry, fault);
+    if (const std::string fault = name_fault(entry.name, limits); !fault.empty()) return refusal(entry, fault);
     if ((entry.mode & ~0777U) != 0) return refusal(entry, "the mode has bits other than permissions");
-    if (entry.size > limits.total_bytes_max) return refusal(entry, "the size is beyond any file system");
-    if (__builtin_add_overflow(sum_bytes, entry.size, &sum_bytes) || sum_bytes > limits.total_bytes_max)
-      return refusal(entry, "the sum of the sizes is beyond any file system");
+    if (entry.size > limits.total_bytes_max) return refusal(entry, beyond("it", entry.size, "bytes", limits.total_bytes_max));
+    sum_bytes += entry.size;  // both are at most 2^62
+    if (sum_bytes > limits.total_bytes_max) return refusal(entry, beyond("the list up to it", sum_bytes, "bytes of files", limits.total_bytes_max));
   }
 
   std::vector<std::uint32_t> order(files.size());
@@ -109,6 +131,25 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
   return success();
 }
 
+Error too_many_entries(std::uint64_t count, const ManifestLimits& limits) {
+  return {ExitCode::local_file_error, "take the list of files", beyond("it", count, "files", limits.entries_max),
+          "Nothing was written. Send them in several sessions, or in an archive", 0};
+}
+
+Result<void> check_visible(const Manifest& manifest) {
+  Error error;
+  std::size_t count = 0;
+  for (const ManifestEntry& entry : manifest.files) {
+    std::string fault = hidden_fault(entry.name);
+    if (fault.empty() || count++ > 0) continue;
+    error = {ExitCode::local_file_error, "receive " + in_sentence(entry.name), std::move(fault),
+             "Nothing was written. Start the receiver with --allow-hidden to take such names", 0};
+  }
+  if (count == 0) return success();
+  if (count > 1) error.cause += " (and " + std::to_string(count - 1) + " more of such names)";
+  return error;
+}
+
 std::uint64_t total_bytes(const Manifest& manifest) noexcept {
   std::uint64_t sum_bytes = 0;
   for (const ManifestEntry& entry : manifest.files) sum_bytes += entry.size;
@@ -116,20 +157,41 @@ std::uint64_t total_bytes(const Manifest& manifest) noexcept {
 }
 
 Digest manifest_hash(const Manifest& manifest) {
-  std::string bytes = "onehop manifest 1";
+  std::string bytes = "onehop manifest 2";
   append_u64(bytes, manifest.files.size());
-  for (const ManifestEntry& entry : manifest.files) append_entry(bytes, entry);
-  return sha256(bytes);
+  Digest hash = crypto::sha256(std::as_bytes(std::span{bytes}));
+  for (const ManifestEntry& entry : manifest.files) {
+    bytes.clear();
+    append_entry(bytes, entry);
+    hash = crypto::sha256(hash, std::as_bytes(std::span{bytes}));
+  }
+  return hash;
 }
 
 Digest entry_hash(const ManifestEntry& entry) {
   std::string bytes = "onehop entry 1";
   append_entry(bytes, entry);
-  return sha256(bytes);
+  return crypto::sha256(std::as_bytes(std::span{bytes}));
+}
+
+std::string numbered_leaf(const std::string& leaf, unsigned number) {
+  const std::size_t dot = leaf.rfind('.');
+  const bool has_extension = dot != std::string::npos && dot != 0 && leaf.size() - dot < name_max / 2;
+  const std::size_t cut = has_extension ? dot : leaf.size();
+  const std::string suffix = " (" + std::to_string(number) + ")" + leaf.substr(cut);
+  std::size_t kept = std::min(cut, name_max - std::min(name_max, suffix.size()));
+  while (kept > 0 && kept < cut && (static_cast<unsigned char>(leaf[kept]) & 0xC0) == 0x80) --kept;  // do not cut a UTF-8 sequence
+  return leaf.substr(0, kept) + suffix;
+}
+
+std::string final_name(const std::string& name, unsigned number) {
+  if (number == 0) return name;
+  const std::string_view leaf = leaf_of(name);
+  return name.substr(0, name.size() - leaf.size()) + numbered_leaf(std::string{leaf}, number);
 }
 
 std::string temporary_name(std::string_view leaf, std::string_view suffix) {
-  constexpr std::size_t name_max = 255, hash_digits = 16;
+  constexpr std::size_t hash_digits = 16;
   std::string name{"."};
   // Both suffixes of a name are cut alike, so that a part and its journal always sit side by side.
   constexpr std::size_t number = 2;  // ".1" to ".9", where a part of that name is another session's

@@ -41,8 +41,15 @@ struct ManifestLimits {
   std::uint64_t total_bytes_max = std::uint64_t{1} << 62;  ///< offsets are signed 64-bit in the kernel
 };
 
+/// too_many_entries is the refusal of a list of `count` files.
+[[nodiscard]] Error too_many_entries(std::uint64_t count, const ManifestLimits& limits = {});
+
 /// validate accepts a manifest as a whole, or names the first entry that breaks a rule.
 [[nodiscard]] Result<void> validate(const Manifest& manifest, const ManifestLimits& limits = {});
+
+/// check_visible refuses names with a component that begins with a dot, and names in folders: a sender could put
+/// ".ssh/authorized_keys" where somebody expects a video. `onehop send` announces no folders. The Error names the first.
+[[nodiscard]] Result<void> check_visible(const Manifest& manifest);
 
 /// total_bytes is the sum of the sizes; call it on validated manifests only (the sum is checked there).
 [[nodiscard]] std::uint64_t total_bytes(const Manifest& manifest) noexcept;
@@ -57,7 +64,8 @@ struct ManifestLimits {
   return static_cast<std::uint32_t>(left < block_bytes ? left : block_bytes);
 }
 
-/// manifest_hash is SHA-256 over every field of every entry: what a person approves is what may be written.
+/// manifest_hash chains SHA-256 over every field of every entry: what a person approves is what may be written. It takes
+/// no memory that grows with the list.
 [[nodiscard]] Digest manifest_hash(const Manifest& manifest);
 /// entry_hash names one entry in a journal; any difference means another file.
 [[nodiscard]] Digest entry_hash(const ManifestEntry& entry);
@@ -68,6 +76,13 @@ struct ManifestLimits {
 
 /// temporary_name makes ".NAME<suffix>" and stays within NAME_MAX: a long name is cut and a hash of it is appended.
 [[nodiscard]] std::string temporary_name(std::string_view leaf, std::string_view suffix);
+
+/// numbered_leaf is "name (2).txt" for "name.txt": what a file is called where its name is taken and stays. A name that would
+/// become too long is cut. final_name does so with the last component of a path; 0: the name as it is. Both ends of a session
+/// work these out from the number, so a change of them is a change of the protocol.
+[[nodiscard]] std::string numbered_leaf(const std::string& leaf, unsigned number);
+[[nodiscard]] std::string final_name(const std::string& name, unsigned number);
+inline constexpr unsigned name_number_max = 999;
 
 inline constexpr std::string_view part_suffix = ".part";
 inline constexpr std::string_view journal_suffix = ".onehop-journal";

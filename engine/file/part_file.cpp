@@ -16,7 +16,6 @@ namespace {
 
 // Parts of one name at a time. Higher: litter goes unnoticed; lower: parallel receivers of one name are refused.
 constexpr unsigned part_numbers_max = 9;
-constexpr unsigned final_numbers_max = 999;
 constexpr mode_t part_mode = 0600;
 
 /// Ours to write to: a regular file, no second name, and our own user's.
@@ -70,12 +69,6 @@ std::int64_t read_at(int fd, std::byte* out, std::size_t bytes, std::uint64_t of
     done_bytes += static_cast<std::size_t>(got);
   }
   return static_cast<std::int64_t>(done_bytes);
-}
-
-std::string numbered_leaf(const std::string& leaf, unsigned number) {
-  const std::size_t dot = leaf.rfind('.');
-  const std::size_t cut = dot == std::string::npos || dot == 0 ? leaf.size() : dot;
-  return leaf.substr(0, cut).append(" (").append(std::to_string(number)).append(")").append(leaf, cut);
 }
 
 Result<PartFile> PartFile::open(int root, const ManifestEntry& entry, const PartOptions& options) {
@@ -238,7 +231,8 @@ int PartFile::rename_to_final(const PartOptions& options) {
   }
   int errno_value = rename_new(folder, part_name_.c_str(), final_leaf_.c_str());
   for (unsigned number = 2; errno_value == EEXIST && options.on_exist == OnExist::rename; ++number) {
-    if (number > final_numbers_max) break;
+    if (number > name_number_max) break;
+    final_number_ = number;
     final_leaf_ = numbered_leaf(place_.leaf, number);
     errno_value = rename_new(folder, part_name_.c_str(), final_leaf_.c_str());
   }

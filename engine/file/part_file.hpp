@@ -65,8 +65,9 @@ class PartFile {
   /// remove takes back a part that received nothing. Only names that this session made. Syscalls: fstatat, unlinkat.
   void remove() noexcept;
 
-  /// final_leaf is the name the file got; it differs from the manifest's under OnExist::rename.
-  [[nodiscard]] const std::string& final_leaf() const noexcept { return final_leaf_; }
+  /// final_number: the file got the name numbered_leaf(announced, final_number()), as it may under OnExist::rename.
+  /// 0: the announced one.
+  [[nodiscard]] unsigned final_number() const noexcept { return final_number_; }
 
  private:
   enum class Taken : std::uint8_t { ours, not_ours, absent, error };
@@ -81,12 +82,10 @@ class PartFile {
   Fd part_, journal_;
   JournalWriter writer_{JournalHeader{}};
   std::uint64_t journal_bytes_ = 0;
+  unsigned final_number_ = 0;
   std::vector<Claim> listed_;
   bool is_part_made_ = false;  // by this session: what it may remove
 };
-
-/// numbered_leaf is "name (2).txt" for "name.txt": what OnExist::rename tries.
-[[nodiscard]] std::string numbered_leaf(const std::string& leaf, unsigned number);
 
 /// read_at reads up to `bytes` at `offset`; less only at the end of the file. Bytes or -errno. Syscalls: pread.
 [[nodiscard]] std::int64_t read_at(int fd, std::byte* out, std::size_t bytes, std::uint64_t offset) noexcept;

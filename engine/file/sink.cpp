@@ -126,8 +126,9 @@ void Sink::on_digest(const BlockRef& message) {
     const std::vector<Claim>& claims = claims_[message.file];
     const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
     const bool is_held = claim != claims.end() && claim->block == index && claim->digest == message.digest;
-    if (is_held) {
-      entry.own = claim->digest;
+    if (is_held || existing_[message.file] == Existing::compared) {
+      open->is_other = open->is_other || !is_held;
+      entry.own = message.digest;
       entry.has_own = entry.is_stored = true;
     } else if (open->complete.is_open()) {
       return fail(message.file, FileFailure::exists, EEXIST);  // another file has the final name
@@ -161,10 +162,19 @@ void Sink::on_stop(const BlockRef& message) {
   outbox_.push_back({.kind = BlockKind::checkpointed});
 }
 
-Result<PartFile> Sink::open_part(std::uint32_t file) const {
+OnExist Sink::policy_of(std::uint32_t file) const noexcept {
+  return options_.on_exist_of.empty() ? options_.on_exist : options_.on_exist_of[file];
+}
+
+PartOptions Sink::part_options(std::uint32_t file) const {
   PartOptions options = part_options_;
+  options.on_exist = policy_of(file);
   options.is_changed = file < options_.is_changed.size() && options_.is_changed[file];
-  return PartFile::open(root_.get(), manifest_.files[file], options);
+  return options;
+}
+
+Result<PartFile> Sink::open_part(std::uint32_t file) const {
+  return PartFile::open(root_.get(), manifest_.files[file], part_options(file));
 }
 
 /// The state of a file that is not done; nothing when it cannot be opened, which is reported.
@@ -192,7 +202,7 @@ void Sink::settle(std::uint32_t file, std::uint64_t block) {
   const auto claim = std::ranges::lower_bound(claims, block, {}, &Claim::block);
   const Digest digest = open.entries.at(block).own;
   const bool is_recorded = claim != claims.end() && claim->block == block && claim->digest == digest;
-  if (!is_recorded) open.to_record.push_back({block, digest});
+  if (!is_recorded && open.part.is_open()) open.to_record.push_back({block, digest});
 
   for (auto at = open.entries.find(open.next_leaf); at != open.entries.end() && is_matched(at->second);
        at = open.entries.find(open.next_leaf)) {

@@ -14,7 +14,9 @@
 
 #include <deque>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -28,10 +30,31 @@
 
 namespace onehop::file {
 
+/// Conflict: an existing name that the policy for it cannot deal with.
+struct Conflict {
+  std::uint32_t file = 0;        ///< index in the manifest
+  std::string_view cause;        ///< a literal, "that name exists"
+  bool is_regular = false;
+  std::uint64_t size = 0;        ///< bytes, of a regular file
+};
+
+/// Existing: what has a file's final name and keeps it, under OnExist::skip.
+enum class Existing : std::uint8_t {
+  none,      ///< nothing has it, or the file is received all the same
+  compared,  ///< a regular file of the announced size: block digests will tell whether it is the same
+  other,     ///< it cannot be the same: another size, or no regular file
+  unread,    ///< a regular file of the announced size that cannot be read
+};
+
 struct SinkOptions {
   std::string folder;            ///< the destination; this string is the only path that is resolved with links
   Digest approved{};             ///< manifest_hash() of what was approved; another manifest is refused (P7)
   OnExist on_exist = OnExist::ask;
+  std::vector<OnExist> on_exist_of;  ///< by file, instead of on_exist; empty: that for all
+  /// Where not null: prepare() appends every conflict before it fails with the first.
+  std::vector<Conflict>* conflicts = nullptr;
+  /// Ends prepare() early, with exit 7: nobody waits for it any more. Any thread may ask for it.
+  std::stop_token withdrawn{};
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   ManifestLimits limits;
   /// By file; empty: none. True: its source changed in this session, so a part of what it was is begun anew.
@@ -53,14 +76,18 @@ class Sink final : public FileWorker {
  public:
   /// prepare may block for long: it hashes what it offers to resume. Nothing is written but a probe file that has no
   /// name.
-  /// Errors: exit 8 (local) or 2 (the folder). Syscalls: open, openat2, statvfs, fstatat, pread, flock.
-  [[nodiscard]] static Result<std::unique_ptr<Sink>> prepare(Manifest manifest, SinkOptions options,
+  /// Errors: exit 8 (local), 2 (the folder) or 7 (withdrawn). Syscalls: open, openat2, statvfs, fstatat, pread, flock.
+  [[nodiscard]] static Result<std::unique_ptr<Sink>> prepare(std::shared_ptr<const Manifest> manifest, SinkOptions options,
                                                             std::unique_ptr<FileIo> io);
+  [[nodiscard]] static Result<std::unique_ptr<Sink>> prepare(Manifest manifest, SinkOptions options, std::unique_ptr<FileIo> io) {
+    return prepare(std::make_shared<const Manifest>(std::move(manifest)), std::move(options), std::move(io));
+  }
   ~Sink() override;
 
   /// For the accept message, by manifest index. Read them before the file thread starts.
   [[nodiscard]] const std::vector<std::vector<Claim>>& claims() const noexcept { return claims_; }
   [[nodiscard]] const std::vector<bool>& is_wanted() const noexcept { return is_wanted_; }
+  [[nodiscard]] const std::vector<Existing>& existing() const noexcept { return existing_; }
   [[nodiscard]] std::uint64_t bytes_resumed() const noexcept { return totals_.bytes_resumed; }
 
   /// turn does what can be done now and returns how many messages moved; 0: nap. The first turn lends every buffer.
@@ -86,7 +113,8 @@ class Sink final : public FileWorker {
   struct OpenFile {
     explicit OpenFile(crypto::DigestKind kind) : tree{kind} {}
     PartFile part;
-    Fd complete;                       ///< OnExist::resume and the final name exists: compared, never written
+    Fd complete;                       ///< OnExist::resume or skip and the final name exists: compared, never written
+    bool is_other = false;             ///< OnExist::skip: a block of `complete` differs from what was announced
     crypto::DigestTree tree;
     std::uint64_t next_leaf = 0;       ///< every block below is in the tree
     std::unordered_map<std::uint64_t, Entry> entries;
@@ -96,12 +124,15 @@ class Sink final : public FileWorker {
     Digest root{};
   };
 
-  Sink(Manifest manifest, SinkOptions options, std::unique_ptr<FileIo> io);
+  Sink(std::shared_ptr<const Manifest> manifest, SinkOptions options, std::unique_ptr<FileIo> io);
 
   // sink_prepare.cpp
   [[nodiscard]] Result<void> open_folder();
   [[nodiscard]] Result<void> look_at_names();
-  [[nodiscard]] Result<void> look_at(std::uint32_t file, const struct stat& status, Place place);
+  [[nodiscard]] Result<void> look_at(std::uint32_t file, const struct stat& status, const Place& place);
+  void keep(std::uint32_t file, const struct stat& status, const Place& place);
+  [[nodiscard]] bool hash_complete(std::uint32_t file, const Place& place);
+  [[nodiscard]] Error conflict(std::uint32_t file, const struct stat& status, std::string_view cause, std::string_view hint);
   [[nodiscard]] Result<void> find_part(std::uint32_t file);
   [[nodiscard]] std::vector<Claim> hash_listed(int fd, std::uint64_t size, const std::vector<Claim>& listed);
   [[nodiscard]] Result<void> check_room() const;
@@ -114,6 +145,8 @@ class Sink final : public FileWorker {
   void on_stop(const BlockRef& message);
   [[nodiscard]] bool is_in_manifest(const BlockRef& message) const noexcept;
   [[nodiscard]] OpenFile* open_file(std::uint32_t file);
+  [[nodiscard]] OnExist policy_of(std::uint32_t file) const noexcept;
+  [[nodiscard]] PartOptions part_options(std::uint32_t file) const;
   [[nodiscard]] Result<PartFile> open_part(std::uint32_t file) const;
   void write(OpenFile& open, const BlockRef& block);
   void settle(std::uint32_t file, std::uint64_t block);
@@ -134,7 +167,8 @@ class Sink final : public FileWorker {
   void finish(std::uint32_t file);
   void remove_folders_made() noexcept;
 
-  Manifest manifest_;
+  const std::shared_ptr<const Manifest> shared_manifest_;  // a million entries are 56 MB: one copy serves all
+  const Manifest& manifest_;
   SinkOptions options_;
   PartOptions part_options_;
   std::unique_ptr<FileIo> io_;
@@ -142,6 +176,7 @@ class Sink final : public FileWorker {
   Fd root_;
   std::vector<std::vector<Claim>> claims_;   // by file; sorted by block
   std::vector<bool> is_wanted_, is_done_;
+  std::vector<Existing> existing_;
   std::unordered_map<std::uint32_t, std::unique_ptr<OpenFile>> open_;
   std::vector<BlockRef> writing_;            // by slot
   std::deque<BlockRef> outbox_;

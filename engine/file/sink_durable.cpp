@@ -121,11 +121,15 @@ void Sink::finish(std::uint32_t file) {
   ONEHOP_CHECK(open.writes_in_flight == 0);
   while (open.is_syncing) collect(true);
   if (is_stopped_) return;
+  BlockRef done{.file = file, .kind = BlockKind::file_done, .outcome = open.is_other ? FileOutcome::kept : FileOutcome::there,
+                .digest = open.root};
   if (!open.complete.is_open()) {
-    const FinishResult result = open.part.finish(manifest_.files[file], part_options_);
+    const FinishResult result = open.part.finish(manifest_.files[file], part_options(file));
     if (result.failure != FileFailure::none) return fail(file, result.failure, result.errno_value);
+    done.status = static_cast<std::int32_t>(open.part.final_number());
+    done.outcome = FileOutcome::received;
   }
-  outbox_.push_back({.file = file, .kind = BlockKind::file_done, .digest = open.root});
+  outbox_.push_back(done);
   is_done_[file] = true;
   --files_left_;
   ++totals_.files_done;

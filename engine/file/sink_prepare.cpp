@@ -27,25 +27,25 @@ void raise_descriptor_limit() noexcept {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-Error already_exists(const ManifestEntry& entry, std::string_view cause, std::string_view hint) {
-  return {ExitCode::local_file_error, "receive '" + display_name(entry.name) + "'", std::string{cause},
-          std::string{hint}, EEXIST};
-}
+constexpr std::string_view no_regular_file = "that name exists and is not a regular file";
+
+Error gave_up() { return {ExitCode::interrupted, "look for what is there already", "nobody waits for it any more", "", 0}; }
 
 }  // namespace
 
-Sink::Sink(Manifest manifest, SinkOptions options, std::unique_ptr<FileIo> io)
-    : manifest_{std::move(manifest)}, options_{std::move(options)}, io_{std::move(io)}, pool_{options_.slots},
+Sink::Sink(std::shared_ptr<const Manifest> manifest, SinkOptions options, std::unique_ptr<FileIo> io)
+    : shared_manifest_{std::move(manifest)}, manifest_{*shared_manifest_}, options_{std::move(options)}, io_{std::move(io)}, pool_{options_.slots},
       claims_(manifest_.files.size()), is_wanted_(manifest_.files.size(), true),
-      is_done_(manifest_.files.size(), false), writing_(options_.slots) {
+      is_done_(manifest_.files.size(), false), existing_(manifest_.files.size(), Existing::none), writing_(options_.slots) {
   ONEHOP_CHECK(io_ != nullptr);
-  part_options_ = {.digest_kind = options_.digest_kind, .on_exist = options_.on_exist, .umask_bits = read_umask(),
-                   .is_creating = false};
+  ONEHOP_CHECK(options_.on_exist_of.empty() || options_.on_exist_of.size() == manifest_.files.size());
+  part_options_ = {.digest_kind = options_.digest_kind, .umask_bits = read_umask(), .is_creating = false};
 }
 
-Result<std::unique_ptr<Sink>> Sink::prepare(Manifest manifest, SinkOptions options, std::unique_ptr<FileIo> io) {
-  ONEHOP_TRYV(validate(manifest, options.limits));
-  if (manifest_hash(manifest) != options.approved)
+Result<std::unique_ptr<Sink>> Sink::prepare(std::shared_ptr<const Manifest> manifest, SinkOptions options,
+                                           std::unique_ptr<FileIo> io) {
+  ONEHOP_TRYV(validate(*manifest, options.limits));
+  if (manifest_hash(*manifest) != options.approved)
     return Error{ExitCode::local_file_error, "receive the files", "the list is not the one that was approved",
                  "Nothing was written", 0};
   raise_descriptor_limit();
@@ -82,7 +82,10 @@ Result<void> Sink::open_folder() {
 }
 
 Result<void> Sink::look_at_names() {
+  std::size_t conflicts = 0;
+  Error first;
   for (std::uint32_t file = 0; file < manifest_.files.size(); ++file) {
+    if (options_.withdrawn.stop_requested()) return gave_up();
     Result<Place> place = open_place(root_.get(), manifest_.files[file].name, false);
     if (place.has_error()) {
       if (place.error().errno_value == ENOENT) continue;  // its folder is made when its first block comes
@@ -90,44 +93,75 @@ Result<void> Sink::look_at_names() {
     }
     struct stat status {};
     if (::fstatat(place.value().folder.get(), place.value().leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
-      ONEHOP_TRYV(look_at(file, status, std::move(place).value()));
+      if (Result<void> looked = look_at(file, status, place.value()); looked.has_error()) {
+        if (looked.error().errno_value != EEXIST) return looked;
+        if (conflicts++ == 0) first = std::move(looked).error();
+        continue;
+      }
       if (!is_wanted_[file] || open_.contains(file)) continue;
     } else if (errno != ENOENT) {
       return errno_error(ExitCode::local_file_error, "look for '" + display_name(manifest_.files[file].name) + "'");
     }
     ONEHOP_TRYV(find_part(file));
   }
-  return success();
+  if (options_.withdrawn.stop_requested()) return gave_up();  // the last file's blocks may not all have been hashed
+  if (conflicts == 0) return success();
+  if (conflicts > 1) first.cause += ", as do " + std::to_string(conflicts - 1) + " more";
+  return first;
+}
+
+Error Sink::conflict(std::uint32_t file, const struct stat& status, std::string_view cause, std::string_view hint) {
+  const bool is_regular = S_ISREG(status.st_mode);
+  if (options_.conflicts != nullptr)
+    options_.conflicts->push_back({file, cause, is_regular, is_regular ? static_cast<std::uint64_t>(status.st_size) : 0});
+  return {ExitCode::local_file_error, "receive '" + display_name(manifest_.files[file].name) + "'", std::string{cause},
+          std::string{hint}, EEXIST};
 }
 
 /// The final name exists: the policy decides.
-Result<void> Sink::look_at(std::uint32_t file, const struct stat& status, Place place) {
+Result<void> Sink::look_at(std::uint32_t file, const struct stat& status, const Place& place) {
   const ManifestEntry& entry = manifest_.files[file];
   const bool is_regular = S_ISREG(status.st_mode);
-  switch (options_.on_exist) {
-    case OnExist::ask:
-      return already_exists(entry, "that name exists", "Choose --on-exist resume, skip, rename or overwrite");
-    case OnExist::skip: is_wanted_[file] = false; return success();
+  switch (policy_of(file)) {
+    case OnExist::ask: return conflict(file, status, "that name exists", "Choose --on-exist resume, skip, rename or overwrite");
+    case OnExist::skip: keep(file, status, place); return success();
     case OnExist::rename: return success();
     case OnExist::overwrite:
       if (is_regular) return success();
-      return already_exists(entry, "that name exists and is not a regular file", "It is never replaced");
+      return conflict(file, status, no_regular_file, "It is never replaced");
     case OnExist::resume: break;
   }
-  if (!is_regular) return already_exists(entry, "that name exists and is not a regular file", "It is never replaced");
+  if (!is_regular) return conflict(file, status, no_regular_file, "It is never replaced");
   if (static_cast<std::uint64_t>(status.st_size) != entry.size)
-    return already_exists(entry, "a complete file of another size has that name",
-                          "Choose --on-exist rename or overwrite");
+    return conflict(file, status, "a complete file of another size has that name", "Choose --on-exist rename or overwrite");
   // Perhaps an earlier session finished this very file. All of it is offered; if anything differs, nothing is written.
+  if (!hash_complete(file, place)) return errno_error(ExitCode::local_file_error, "compare '" + display_name(entry.name) + "'");
+  return success();
+}
+
+/// OnExist::skip: what has the name keeps it. Its size alone can show that it is another file, never that it is the same.
+void Sink::keep(std::uint32_t file, const struct stat& status, const Place& place) {
+  const std::uint64_t size = manifest_.files[file].size;
+  const bool is_alike = S_ISREG(status.st_mode) && static_cast<std::uint64_t>(status.st_size) == size;
+  const bool is_read = is_alike && hash_complete(file, place) && claims_[file].size() == blocks_of(size);
+  existing_[file] = is_read ? Existing::compared : is_alike ? Existing::unread : Existing::other;
+  is_wanted_[file] = is_read;
+  if (is_read) return;
+  claims_[file].clear();
+  open_.erase(file);
+}
+
+/// Opens the file that has the final name, and digests all of it. False: it cannot be opened, and errno says why.
+bool Sink::hash_complete(std::uint32_t file, const Place& place) {
+  const std::uint64_t size = manifest_.files[file].size;
   auto open = std::make_unique<OpenFile>(options_.digest_kind);
   open->complete = open_beneath(place.folder.get(), place.leaf.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!open->complete.is_open())
-    return errno_error(ExitCode::local_file_error, "compare '" + display_name(entry.name) + "'");
-  std::vector<Claim> all(blocks_of(entry.size));
+  if (!open->complete.is_open()) return false;
+  std::vector<Claim> all(blocks_of(size));
   for (std::uint64_t block = 0; block < all.size(); ++block) all[block].block = block;
-  claims_[file] = hash_listed(open->complete.get(), entry.size, all);
+  claims_[file] = hash_listed(open->complete.get(), size, all);
   open_.emplace(file, std::move(open));
-  return success();
+  return true;
 }
 
 Result<void> Sink::find_part(std::uint32_t file) {
@@ -153,6 +187,7 @@ std::vector<Claim> Sink::hash_listed(int fd, std::uint64_t size, const std::vect
   found.reserve(listed.size());
   std::byte* const buffer = pool_.data(0);  // nothing is lent yet
   for (const Claim& claim : listed) {
+    if (options_.withdrawn.stop_requested()) break;
     const std::uint32_t length = block_length(size, claim.block);
     if (read_at(fd, buffer, length, claim.block * block_bytes) != static_cast<std::int64_t>(length)) continue;
     found.push_back({claim.block, crypto::block_digest(options_.digest_kind, {buffer, length})});

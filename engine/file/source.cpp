@@ -197,6 +197,7 @@ bool Source::check_fence(std::uint32_t file) {
 }
 
 bool Source::is_held_by_peer(const BlockRef& block) const noexcept {
+  if (block.file < options_.is_compared.size() && options_.is_compared[block.file]) return true;
   const std::vector<Claim>& claims = options_.claims[block.file];
   const std::uint64_t index = block.offset / block_bytes;
   const auto after = std::ranges::upper_bound(claims, index, {}, &Claim::block);

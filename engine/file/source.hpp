@@ -32,6 +32,7 @@ struct SourceOptions {
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   std::vector<std::vector<Claim>> claims;  ///< by file, what the receiver says it has; empty: nothing
   std::vector<bool> is_wanted;             ///< by file; empty: all. An unwanted file is neither read nor mentioned
+  std::vector<bool> is_compared;           ///< by file; empty: none. Of such a file only digests are handed over, as `skipped`
 };
 
 class Source final : public FileWorker {

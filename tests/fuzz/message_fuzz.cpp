@@ -30,7 +30,7 @@ Message some_message(std::mt19937_64& random) {
   const std::size_t width_bytes = random() % 2 == 0 ? 16 : 32;
   const auto file = static_cast<std::uint32_t>(random() % files_max);
   const auto code = static_cast<ExitCode>(random() % 12);
-  switch (random() % 10) {
+  switch (random() % 11) {
     case 0: {
       Offer offer;
       offer.software = some_text(random, 60);
@@ -53,7 +53,8 @@ Message some_message(std::mt19937_64& random) {
     }
     case 2: {
       Accept accept{.manifest_hash = some_digest(random, 32), .data_port = 7411, .frame_body_max_bytes = 1400};
-      accept.actions.resize(random() % 200, FileAction::resume);
+      accept.folder = some_text(random, 200);
+      accept.actions.resize(random() % 200, static_cast<FileAction>(random() % 5));
       return accept;
     }
     case 3: {
@@ -71,6 +72,7 @@ Message some_message(std::mt19937_64& random) {
     case 6: return Failure{code, some_text(random, 200)};
     case 7: return Refuse{code, some_text(random, 200)};
     case 8: return PathReady{static_cast<std::uint32_t>(random() % 65'536)};
+    case 9: return FileDone{file, some_digest(random, width_bytes), static_cast<FileOutcome>(random() % 4), static_cast<std::uint16_t>(2 + random() % 900)};
     default: return Welcome{1, some_text(random, 60)};
   }
 }

@@ -17,7 +17,7 @@ from pathlib import Path
 from program import ADDRESS_B, CODE, World, check, main
 
 MB = 1_000_000
-OK, USAGE, UNREACHABLE, AUTHENTICATION, REFUSED, INTERRUPTED, DISK, UNAVAILABLE = 0, 2, 3, 4, 5, 7, 8, 9
+OK, USAGE, UNREACHABLE, AUTHENTICATION, REFUSED, UNVERIFIED, INTERRUPTED, DISK, UNAVAILABLE = 0, 2, 3, 4, 5, 6, 7, 8, 9
 PRIVILEGE, TIMED_OUT, INTERRUPTED_TWICE = 10, 11, 130
 
 
@@ -213,10 +213,10 @@ def test_P5_what_exists_is_never_overwritten_without_being_told(onehop):
         receiver = world.receive()
         ends_with(world.send(path), REFUSED, "the default refuses where nobody can be asked")
         check(receiver.code() != 0 and there.read_text() == "mine", "the file is as it was")
-        for choice in ("skip", "rename", "overwrite"):
+        for choice, code in (("skip", UNVERIFIED), ("rename", OK), ("overwrite", OK)):
             receiver = world.receive("udp", "--on-exist", choice)
-            ends_with(world.send(path), OK, choice)
-            ends_with(receiver, OK, choice)
+            ends_with(world.send(path), code, choice)
+            ends_with(receiver, code, choice)
             check((there.read_bytes() == b"mine") == (choice != "overwrite"), f"{choice}: the file that was there")
         check(len([name for name in world.names() if not name.startswith(".")]) == 2, f"rename made one more file: {world.names()}")
         world.check_same(path)

@@ -28,13 +28,6 @@ constexpr std::size_t ethernet_bytes = 14;
 constexpr Gain start_share{800};          // of the remembered rate: the link may have become slower since
 constexpr Nanos rate_span_min = 200ms;    // a shorter transfer says little about the path
 
-std::string hex(const Digest& digest, std::string_view kind) {
-  const std::size_t length = kind == "sha256" ? 32 : 16;
-  std::string text;
-  for (std::size_t i = 0; i < length; ++i) text += fmt::format("{:02x}", std::to_integer<unsigned>(digest[i]));
-  return text;
-}
-
 /// What an engine counted before it was started once more, in the same session.
 void add(PathReport& sum, const PathReport& before) {
   sum.packets_sent_total += before.packets_sent_total;
@@ -156,7 +149,7 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   rate_ = std::make_unique<rate::RateLoop>(*law_, qdisc_ ? &*qdisc_ : nullptr, links_->report, links_->limits,
                                            links_->grant, links_->state, trace_ ? &*trace_ : nullptr);
   rate_->set_row_cell(links_->row);
-  peer_ = plan.peer.address.text();
+  facts_.peer = plan.peer.address.text();
   if (link_) rate_->add_fact_source(*link_);
   if (is_sending) {
     rate_thread_ = std::make_unique<rate::RateThread>(*rate_);
@@ -272,11 +265,11 @@ void Job::close_trace() {
 
 void Job::forget_session() {
   first_data_at_ = all_arrived_at_ = ended_at_ = interval_at_ = {};
-  interval_bytes_ = bytes_expected_ = facts_.bytes_skipped_total = 0;
+  interval_bytes_ = bytes_expected_ = facts_.bytes_skipped_total = facts_.bytes_total = facts_.files_total = facts_.files_kept_total = 0;
+  facts_.peer = facts_.directory = facts_.path = {};
   last_state_ = {};
   usage_ = {};
   recent_ = {};
-  peer_.clear();
 }
 
 void Job::on_phase(plane::Phase phase) {
@@ -357,26 +350,17 @@ void Job::emit_interval(Instant now) {
   interval_bytes_ = bytes;
 }
 
-void Job::on_file_done(const std::string& shown_name, std::uint64_t bytes, const Digest& root) {
-  const std::string digest = hex(root, facts_.digest);
-  reporter_.event("file", {{"name", shown_name}, {"bytes", bytes}, {"digest_kind", facts_.digest}, {"digest", digest}, {"verified", true}});
-  progress_.finish();
-  reporter_.say(fmt::format("{}  {}  {}:{}", shown_name, format_bytes(bytes), facts_.digest, digest));
-}
-
-void Job::end(const plane::SessionEnd& end, std::uint64_t bytes_total, std::uint64_t files_total) {
+void Job::end(const plane::SessionEnd& end) {
   progress_.finish();
   close_trace();
   if (end.code != ExitCode::done) reporter_.error(end.error);
   else remember_rate();
-  facts_.bytes_total = bytes_total;
-  facts_.files_total = files_total;
   facts_.is_hash_ok = end.code == ExitCode::done;
   if (first_data_at_ != Instant{}) facts_.seconds = std::chrono::duration<double>(ended_at_ - first_data_at_).count();
   reporter_.end(facts_, last_state_, usage_, end.code);
   if (publisher_) {
-    const auto rate = facts_.seconds > 0 ? static_cast<double>(bytes_total) / facts_.seconds : 0;
-    publisher_->tell(watch::line_of(watch::Ended{.exit_code = static_cast<int>(end.code), .bytes_total = bytes_total, .seconds = facts_.seconds,
+    const auto rate = facts_.seconds > 0 ? static_cast<double>(facts_.bytes_total) / facts_.seconds : 0;
+    publisher_->tell(watch::line_of(watch::Ended{.exit_code = static_cast<int>(end.code), .bytes_total = facts_.bytes_total, .seconds = facts_.seconds,
                                                  .goodput = {static_cast<std::int64_t>(rate)}}));
   }
   forget_session();

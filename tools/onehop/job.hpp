@@ -80,10 +80,12 @@ class Job {
   void on_phase(plane::Phase phase);
   void on_first_data(Instant at);
   void on_all_arrived(Instant at) { all_arrived_at_ = at; }  ///< sending
-  void on_file_done(const std::string& shown_name, std::uint64_t bytes, const Digest& root);
+  /// set_place: between whom the session is, and into which folder of the receiver the files go, for people.
+  void set_place(std::string peer, const std::string& folder);
+  void on_file_done(const file::ManifestEntry& entry, const plane::FileDone& done);
 
   /// end prints the end event and the summary.
-  void end(const plane::SessionEnd& end, std::uint64_t bytes_total, std::uint64_t files_total);
+  void end(const plane::SessionEnd& end);
 
   [[nodiscard]] SessionLinks& links() { return *links_; }
   [[nodiscard]] OpenPort& port() { return *port_; }
@@ -148,7 +150,6 @@ class Job {
   Instant ended_at_{};
   Instant interval_at_{};
   std::uint64_t interval_bytes_ = 0;
-  std::string peer_;
   watch::RecentRate recent_;
   std::unique_ptr<watch::Publisher> publisher_;
 };

@@ -71,7 +71,7 @@ watch::Telemetry Job::telemetry() const {
   const RateState state = is_running ? links_->state.load() : last_state_;
   const rate::TraceRow row = links_->row.load();
   const PathReport& path = state.path;
-  watch::Telemetry t{.pid = ::getpid(), .role = facts_.role, .version = ONEHOP_VERSION, .phase = std::string{plane::name_of(phase_)}, .peer = peer_,
+  watch::Telemetry t{.pid = ::getpid(), .role = facts_.role, .version = ONEHOP_VERSION, .phase = std::string{plane::name_of(phase_)}, .peer = facts_.peer,
                      .interface = facts_.interface, .io = facts_.io_used, .io_mode = facts_.io_mode, .law = facts_.law, .repair = facts_.repair,
                      .link_source = facts_.link_source, .at = now};
   const bool is_idle = !is_running && !has_data() && !is_sending;

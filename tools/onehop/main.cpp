@@ -92,6 +92,7 @@ CLI::App* add_recv_command(CLI::App& app, RecvOptions& recv) {
   command->add_flag("--once", recv.is_once, "end after the first accepted session, with its exit code");
   command->add_option("--on-exist", recv.on_exist, "what to do about a name that exists")
       ->check(CLI::IsMember({"ask", "resume", "skip", "rename", "overwrite"}))->capture_default_str();
+  command->add_flag("--allow-hidden", recv.is_hidden_allowed, "also take names that begin with a dot, and names in folders");
   add_common_options(*command, recv.common);
   for (const char* name : {"--law", "--target", "--bounds", "--qcut", "--digest", "--key-interval"}) {
     CLI::Option* option = command->get_option(name);

@@ -58,6 +58,7 @@ struct RecvOptions {
   std::string directory = ".";
   std::string listen;
   std::string on_exist = "ask";
+  bool is_hidden_allowed = false;    ///< names that begin with a dot, and names in folders
   bool is_once = false;
 };
 

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // onehop recv: listens, shows how the other side reaches it, and takes sessions one after the other.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 
 #include <cstdlib>
-#include <iostream>
+#include <filesystem>
+#include <stop_token>
 #include <thread>
+#include <unordered_map>
 
 #include "control/plane/path_follower.hpp"
 #include "control/plane/listener.hpp"
 #include "engine/file/sink.hpp"
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/conflicts.hpp"
 #include "tools/onehop/job.hpp"
 #include "tools/onehop/local_address.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/privilege.hpp"
 #include "tools/onehop/set_up.hpp"
 #include "tools/onehop/signals.hpp"
+#include "tools/onehop/terminal.hpp"
 
 namespace onehop::tool {
 
@@ -37,7 +40,7 @@ class RecvJob final : public plane::RecvHost {
   RecvJob(const RecvOptions& options, Reporter& reporter, Job& job, std::string fixed_interface, std::uint16_t listen_port)
       : options_{options}, reporter_{reporter}, job_{job}, fixed_interface_{std::move(fixed_interface)},
         listen_port_{listen_port} {}
-  ~RecvJob() override { join_preparer(); }
+  ~RecvJob() override { withdraw(); }
 
   void on_listening(const plane::Endpoint& local) override {
     reporter_.event("start", {{"role", "recv"}, {"listen", local.text()}, {"directory", options_.directory}, {"version", ONEHOP_VERSION}});
@@ -48,46 +51,44 @@ class RecvJob final : public plane::RecvHost {
     ONEHOP_TRY(route, plane::find_route(link.peer.address, options_.common.interface));
     const std::string& interface = fixed_interface_.empty() ? route.link.name : fixed_interface_;
     ONEHOP_TRYV(job_.open_port(interface, link.local.address, listen_port_, offer_->has_fragments));
+    job_.set_place(link.peer.address.text(), folder_);
     return job_.opened(route);
   }
 
   void consider(std::shared_ptr<const plane::OfferInfo> offer, plane::Decide decide) override {
+    withdraw();
     offer_ = offer;
-    join_preparer();
+    if (!options_.is_hidden_allowed)
+      if (auto visible = file::check_visible(offer->manifest); !visible.has_value()) return decide(visible.error());
     // Sockets and rings first, while the privileges are there; then the user's own rights, then the folder.
     if (auto opened = open_and_drop(offer->peer.address); !opened.has_value()) return decide(opened.error());
-    preparer_ = std::thread{[this, offer, decide = std::move(decide)] { decide(prepare(*offer)); }};
+    preparer_ = std::jthread{
+        [this, offer, decide = std::move(decide)](const std::stop_token& stop) { decide(prepare(offer, stop)); }};
   }
 
   Result<plane::EngineRings> start_data(const plane::DataPlan& plan) override {
-    join_preparer();
+    preparer_ = {};
     std::vector<std::uint64_t> sizes;
     for (const file::ManifestEntry& entry : offer_->manifest.files) sizes.push_back(entry.size);
     return job_.start_receiving(plan, std::move(sink_), std::move(sizes));
   }
 
   void stop_data() noexcept override {
-    join_preparer();
+    withdraw();
     job_.stop();
-    sink_.reset();
   }
   void on_phase(plane::Phase phase) override { job_.on_phase(phase); }
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) job_.on_first_data(event.at);
   }
-  void on_file_done(std::uint32_t file, const Digest& root) override {
-    const file::ManifestEntry& entry = offer_->manifest.files[file];
-    bytes_done_ += entry.size;
-    ++files_done_;
-    job_.on_file_done(file::display_name(entry.name), entry.size, root);
-  }
+  void on_file_done(const plane::FileDone& done) override { job_.on_file_done(offer_->manifest.files[done.file], done); }
   void on_notice(const std::string& text) override { reporter_.say(text); }
   void on_rejected(const plane::Endpoint& peer, const Error& why) override {
     reporter_.warn(peer.text() + ": " + why.message());
   }
   void on_session_end(const plane::SessionEnd& end) override {
-    job_.end(end, bytes_done_, files_done_);
-    bytes_done_ = files_done_ = 0;
+    withdraw();
+    job_.end(end);
     offer_.reset();
   }
   [[nodiscard]] bool has_offer() const { return offer_ != nullptr; }
@@ -103,60 +104,85 @@ class RecvJob final : public plane::RecvHost {
     return success();
   }
 
-  /// prepare runs on a thread of its own: it may hash what an earlier session left, or ask a person.
-  Result<plane::Decision> prepare(const plane::OfferInfo& offer) {
+  /// prepare runs on a thread of its own: it may hash what an earlier session left, or ask a person. `stop` ends either.
+  Result<plane::Decision> prepare(const std::shared_ptr<const plane::OfferInfo>& shared_offer, const std::stop_token& stop) {
+    const plane::OfferInfo& offer = *shared_offer;
     const bool is_again = !offer.is_changed.empty();
-    if (!is_again) on_exist_ = on_exist_of(options_);
-    auto sink = prepare_sink(offer, on_exist_);
-    if (!sink.has_value() && on_exist_ == file::OnExist::ask && sink.error().errno_value == EEXIST) {
-      ONEHOP_TRY(answer, ask(sink.error()));
-      on_exist_ = answer;  // for the whole session
-      sink = prepare_sink(offer, on_exist_);
-    }
-    ONEHOP_TRYV(sink);
-    sink_ = std::move(sink).value();
+    if (!is_again) answers_.clear();
+    ONEHOP_TRY(sink, prepare_sink_or_ask(shared_offer, stop));
+    sink_ = std::move(sink);
     plane::Decision decision;
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::canonical(options_.directory, error);
+    decision.folder = folder_ = error ? options_.directory : folder.string();
     std::uint64_t expected = 0;
     for (std::uint32_t i = 0; i < offer.manifest.files.size(); ++i) {
-      const auto& claims = sink_->claims()[i];
-      const bool is_wanted = sink_->is_wanted()[i];
-      decision.actions.push_back(!is_wanted ? plane::FileAction::skip
-                                            : claims.empty() ? plane::FileAction::send : plane::FileAction::resume);
-      if (is_wanted) expected += offer.manifest.files[i].size;
+      decision.actions.push_back(action_of(i));
+      if (sink_->is_wanted()[i]) expected += offer.manifest.files[i].size;
+      if (decision.actions.back() != plane::FileAction::resume) continue;
+      decision.claims.resize(offer.manifest.files.size());
+      decision.claims[i] = sink_->claims()[i];
     }
-    decision.claims = sink_->claims();
     job_.set_bytes_expected(expected);
     if (!is_again) job_.add_bytes_skipped(sink_->bytes_resumed());  // else they came in this session
     return decision;
   }
 
-  Result<std::unique_ptr<file::Sink>> prepare_sink(const plane::OfferInfo& offer, file::OnExist on_exist) {
+  plane::FileAction action_of(std::uint32_t file) const {
+    switch (sink_->existing()[file]) {
+      case file::Existing::other: return plane::FileAction::keep;
+      case file::Existing::unread: return plane::FileAction::keep_unread;
+      case file::Existing::compared: return plane::FileAction::compare;
+      case file::Existing::none: break;
+    }
+    return sink_->claims()[file].empty() ? plane::FileAction::send : plane::FileAction::resume;
+  }
+
+  /// An answer holds for the names that were shown with its question, and for no other: one that comes up later is asked about,
+  /// or refused.
+  Result<std::unique_ptr<file::Sink>> prepare_sink_or_ask(const std::shared_ptr<const plane::OfferInfo>& shared_offer,
+                                                          const std::stop_token& stop) {
+    const plane::OfferInfo& offer = *shared_offer;
+    const bool can_ask = options_.on_exist == "ask" && Terminal::is_there();
+    for (;;) {
+      std::vector<file::Conflict> conflicts;
+      auto sink = prepare_sink(shared_offer, can_ask ? &conflicts : nullptr, stop);
+      if (sink.has_value() || conflicts.empty()) return sink;
+      const std::string headline =
+          fmt::format("{} offers {} files into {}. {} of their names exist:", offer.peer.address.text(), offer.manifest.files.size(),
+                      file::display_name(options_.directory), conflicts.size());
+      const auto answer = ask_about(Terminal{stop}, headline, offer.manifest, conflicts);
+      if (stop.stop_requested()) Terminal::print("\n");
+      if (!answer) return sink;
+      for (const file::Conflict& conflict : conflicts) answers_[offer.manifest.files[conflict.file].name] = *answer;
+    }
+  }
+
+  Result<std::unique_ptr<file::Sink>> prepare_sink(const std::shared_ptr<const plane::OfferInfo>& shared_offer,
+                                                   std::vector<file::Conflict>* conflicts, const std::stop_token& stop) {
+    const plane::OfferInfo& offer = *shared_offer;
     ONEHOP_TRY(kind, file_io_kind(options_.common));
     ONEHOP_TRY(io, file::make_file_io(kind));
     file::SinkOptions sink_options;
     sink_options.folder = options_.directory;
     sink_options.approved = offer.manifest_hash;
-    sink_options.on_exist = on_exist;
+    sink_options.on_exist = on_exist_of(options_);
+    if (!answers_.empty())
+      for (const file::ManifestEntry& entry : offer.manifest.files) {
+        const auto answer = answers_.find(entry.name);
+        sink_options.on_exist_of.push_back(answer == answers_.end() ? sink_options.on_exist : answer->second);
+      }
+    sink_options.conflicts = conflicts;
+    sink_options.withdrawn = stop;
     sink_options.is_changed = offer.is_changed;
     sink_options.digest_kind = offer.digest;
-    return file::Sink::prepare(offer.manifest, std::move(sink_options), std::move(io));
+    return file::Sink::prepare(std::shared_ptr<const file::Manifest>{shared_offer, &offer.manifest}, std::move(sink_options), std::move(io));
   }
 
-  /// ask is for a person at a terminal; elsewhere the answer is the error itself.
-  Result<file::OnExist> ask(const Error& why) {
-    if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0) return why;
-    fmt::print(stderr, "{}: {}\n[r]esume, [s]kip, re[n]ame, [o]verwrite, anything else refuses: ", why.attempt, why.cause);
-    std::string answer;
-    std::getline(std::cin, answer);
-    if (answer == "r") return file::OnExist::resume;
-    if (answer == "s") return file::OnExist::skip;
-    if (answer == "n") return file::OnExist::rename;
-    if (answer == "o") return file::OnExist::overwrite;
-    return why;
-  }
-
-  void join_preparer() {
-    if (preparer_.joinable()) preparer_.join();
+  /// withdraw ends what prepares a session that is over, a question to a person too, and lets go of what it holds.
+  void withdraw() {
+    preparer_ = {};  // asks it to stop, and joins
+    sink_.reset();
   }
 
   const RecvOptions& options_;
@@ -166,9 +192,9 @@ class RecvJob final : public plane::RecvHost {
   const std::uint16_t listen_port_;
   std::shared_ptr<const plane::OfferInfo> offer_;
   std::unique_ptr<file::Sink> sink_;
-  file::OnExist on_exist_ = file::OnExist::ask;  // the preparer's
-  std::thread preparer_;
-  std::uint64_t bytes_done_ = 0, files_done_ = 0;
+  std::unordered_map<std::string, file::OnExist> answers_;  // by name, of this session; the preparer's
+  std::string folder_;  // the preparer's, until it has decided
+  std::jthread preparer_;
 };
 
 /// A named AF_XDP or DPDK needs its interface now, while the privileges are there and an error can still be seen.

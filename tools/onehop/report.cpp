@@ -93,6 +93,9 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
           {"rx_ring", queue_json(path.rx_ring, state.rx_ring)},
           {"app_buffer", queue_json(path.app_buffer, state.app_buffer)},
           {"files_total", facts.files_total},
+          {"files_kept_total", facts.files_kept_total},
+          {"peer", facts.peer},
+          {"directory", facts.directory},
           {"hash_ok", facts.is_hash_ok},
           {"digest", facts.digest},
           {"aead", facts.aead},
@@ -137,6 +140,8 @@ void Reporter::end(const RunFacts& facts, const RateState& state, const UsageMet
   const Json body = end_json(facts, state, usage, code);
   event("end", body);
   if (code != ExitCode::done) return;
+  say(fmt::format("{}, {} {}", facts.files_total == 1 ? facts.path : fmt::format("{} files in {}", facts.files_total, facts.directory),
+                  facts.role == "send" ? "at" : "from", facts.peer));
   const std::string io = facts.io_mode.empty() ? facts.io_used : facts.io_used + "/" + facts.io_mode;
   const std::uint64_t there = std::min(facts.bytes_skipped_total, facts.bytes_total), moved = facts.bytes_total - there;
   if (there > 0) say(fmt::format("{} of {} were there already", format_bytes(there), format_bytes(facts.bytes_total)));

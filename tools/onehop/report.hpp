@@ -39,6 +39,10 @@ struct RunFacts {
   std::uint64_t bytes_total = 0;    ///< verified file bytes, counted once
   std::uint64_t bytes_skipped_total = 0;  ///< of these, those that were there already (resume)
   std::uint64_t files_total = 0;
+  std::uint64_t files_kept_total = 0;     ///< offered, and not written: something else has their names
+  std::string peer;                 ///< its address
+  std::string directory;            ///< of the receiver, where the files go; escaped
+  std::string path;                 ///< of the file that was done last, under its final name; escaped
   double seconds = 0;
   std::uint64_t voluntary_switches_total = 0;  ///< all threads
   std::map<std::string, double> thread_cpu_seconds;  ///< by thread, when the data path ended

@@ -47,6 +47,7 @@ class SendJob final : public plane::SendHost {
   }
 
   Result<plane::DataOpened> open_data(const plane::PeerLink& link) override {
+    peer_ = link.peer.address.text();
     ONEHOP_TRY(route, plane::find_route(link.peer.address, options_.common.interface));
     ONEHOP_TRYV(job_.open_port(route.link.name, link.local.address, 0, options_.has_fragments));
     return job_.opened(route);
@@ -55,12 +56,12 @@ class SendJob final : public plane::SendHost {
   void on_accepted(const plane::Accepted& accepted) override {
     source_options_.claims = accepted.claims;
     source_options_.is_wanted.assign(manifest_.files.size(), true);
-    for (std::size_t i = 0; i < accepted.actions.size(); ++i)
-      source_options_.is_wanted[i] = accepted.actions[i] != plane::FileAction::skip;
-    for (std::size_t i = 0; i < manifest_.files.size(); ++i) {
-      if (!source_options_.is_wanted[i])
-        reporter_.say(file::display_name(manifest_.files[i].name) + ": the peer has it and skips it");
+    source_options_.is_compared.assign(manifest_.files.size(), false);
+    for (std::size_t i = 0; i < accepted.actions.size(); ++i) {
+      source_options_.is_wanted[i] = plane::has_digests(accepted.actions[i]);
+      source_options_.is_compared[i] = accepted.actions[i] == plane::FileAction::compare;
     }
+    job_.set_place(peer_, accepted.folder);
   }
 
   Result<plane::EngineRings> start_data(const plane::DataPlan& plan) override {
@@ -82,16 +83,8 @@ class SendJob final : public plane::SendHost {
     if (event.kind == EventKind::all_arrived) job_.on_all_arrived(event.at);
     if (event.kind == EventKind::file_message && event.block.kind == BlockKind::skipped && !has_restarted_) job_.add_bytes_skipped(event.block.length);
   }
-  void on_file_done(std::uint32_t file, const Digest& root) override {
-    const file::ManifestEntry& entry = manifest_.files[file];
-    bytes_done_ += entry.size;
-    ++files_done_;
-    job_.on_file_done(file::display_name(entry.name), entry.size, root);
-  }
+  void on_file_done(const plane::FileDone& done) override { job_.on_file_done(manifest_.files[done.file], done); }
   void on_notice(const std::string& text) override { reporter_.say(text); }
-
-  [[nodiscard]] std::uint64_t bytes_done() const { return bytes_done_; }
-  [[nodiscard]] std::uint64_t files_done() const { return files_done_; }
 
  private:
   Result<void> set_noack(const plane::DataPlan& plan) {
@@ -112,7 +105,7 @@ class SendJob final : public plane::SendHost {
   file::Manifest manifest_;
   file::SourceFiles files_;
   file::SourceOptions source_options_;
-  std::uint64_t bytes_done_ = 0, files_done_ = 0;
+  std::string peer_;
   bool has_restarted_ = false;  // blocks that are skipped since then came in this session
   Job& job_;
   std::optional<NoAckKeeper>& noack_;
@@ -216,7 +209,7 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
     job.end_watch();
   });
   io.run();
-  job.end(end, host.bytes_done(), host.files_done());
+  job.end(end);
   return end;
 }
 

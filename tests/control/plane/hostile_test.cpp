@@ -43,8 +43,6 @@ TEST_CASE("P1 P3 P4 Z1 a hostile manifest is refused before the host learns a na
     world.listen();
     RawPeer peer{world.io, {.role = Role::sender}};
     auto messages = offer_messages(manifest);
-    std::get<Offer>(messages[0]).total_bytes = std::min<std::uint64_t>(
-        std::get<Offer>(messages[0]).total_bytes, file::ManifestLimits{}.total_bytes_max);
     peer.connect(world.recv_host.port, messages);
     CAPTURE(file::display_name(manifest.files.back().name), manifest.files.size());
     REQUIRE(world.run([&] { return world.recv_host.ends.size() == 1 && peer.is_over; }));
@@ -52,9 +50,66 @@ TEST_CASE("P1 P3 P4 Z1 a hostile manifest is refused before the host learns a na
     CHECK(world.recv_host.offer == nullptr);
     CHECK(world.recv_host.opened == 0);
     CHECK(peer.find<Accept>() == nullptr);
-    CHECK(peer.find<Failure>() != nullptr);
+    CHECK(peer.find<Refuse>() != nullptr);
     CHECK_FALSE(world.recv_end.has_value());  // recv --once goes on waiting for an honest sender
   }
+}
+
+TEST_CASE("Z1 an offer beyond a limit is refused with what it has and the limit's number", "[control][plane]") {
+  struct Case {
+    file::Manifest manifest;
+    std::uint32_t file_count;  // as announced; 0: as many as there are
+    std::vector<std::string> words;
+  };
+  const std::string bytes_max = std::to_string(std::uint64_t{1} << 62), size = std::to_string((std::uint64_t{1} << 63) - 1);
+  const std::vector<Case> cases{
+      {named({"large"}, (std::uint64_t{1} << 63) - 1), 0, {"'large'", size, bytes_max}},
+      {named({"large"}, ~std::uint64_t{0}), 0, {"'large'", std::to_string(~std::uint64_t{0}), bytes_max}},
+      {named({"a", "b", "c"}, std::uint64_t{1} << 62), 0, {"'b'", std::to_string(std::uint64_t{1} << 63), bytes_max}},
+      {named({"a"}), files_max + 1, {std::to_string(files_max + 1) + " files", std::to_string(files_max)}},
+      {named({"a"}), ~std::uint32_t{0}, {std::to_string(~std::uint32_t{0}) + " files", std::to_string(files_max)}},
+      {named({std::string(60'000, 'n')}), 0, {"60000 bytes", "4095"}},
+      {named({std::string(256, 'n')}), 0, {"256 bytes", "255"}}};
+  for (const Case& offered : cases) {
+    World world;
+    world.listen();
+    RawPeer peer{world.io, {.role = Role::sender}};
+    auto messages = offer_messages(offered.manifest);
+    if (offered.file_count != 0) std::get<Offer>(messages[0]).file_count = offered.file_count;
+    peer.connect(world.recv_host.port, messages);
+    REQUIRE(world.run([&] { return world.recv_host.ends.size() == 1 && peer.is_over; }));
+    const auto* refuse = peer.find<Refuse>();
+    REQUIRE(refuse != nullptr);
+    for (const std::string& word : offered.words) {
+      INFO(word << " in " << refuse->text);
+      CHECK(refuse->text.find(word) != std::string::npos);
+      CHECK(world.recv_host.ends[0].error.message().find(word) != std::string::npos);
+    }
+    CHECK(world.recv_host.offer == nullptr);
+  }
+}
+
+TEST_CASE("D3 a receiver whose FileDone does not fit what it asked for ends the session", "[control][plane]") {
+  const auto [action, outcome] = GENERATE(table<FileAction, FileOutcome>({{FileAction::send, FileOutcome::kept},
+                                                                         {FileAction::send, FileOutcome::not_compared},
+                                                                         {FileAction::compare, FileOutcome::received},
+                                                                         {FileAction::compare, FileOutcome::not_compared}}));
+  World world;
+  const auto& manifest = world.send_host.manifest();
+  const Accept accept{.manifest_hash = file::manifest_hash(manifest), .data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake",
+                      .actions = std::vector<FileAction>(manifest.files.size(), action)};
+  tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
+  world.send_options.port = acceptor.local_endpoint().port();
+  RawPeer peer{world.io, {.role = Role::receiver}};
+  acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
+    peer.start(std::move(socket), {Welcome{protocol_version, "onehop"}, accept, PathReady{1400}}, Role::receiver);
+  });
+  world.send();
+  REQUIRE(world.run([&] { return peer.find<FileRoot>() != nullptr || world.send_end; }));
+  REQUIRE_FALSE(world.send_end.has_value());
+  peer.channel->send(FileDone{0, some_digest(0, 200), outcome, 0});
+  REQUIRE(world.run([&] { return world.send_end.has_value(); }));
+  CHECK(world.send_end->code == ExitCode::internal_error);
 }
 
 TEST_CASE("P7 an offer whose hash, count or sum disagrees with its entries is refused", "[control][plane]") {
@@ -154,7 +209,7 @@ TEST_CASE("another version is refused with both versions named", "[control][plan
   REQUIRE(world.run([&] { return peer.is_over; }));
   REQUIRE(peer.find<Refuse>() != nullptr);
   CHECK(peer.find<Refuse>()->code == ExitCode::refused_by_peer);
-  CHECK(peer.find<Refuse>()->text.find("onehop/1") != std::string::npos);
+  CHECK(peer.find<Refuse>()->text.find("onehop/2") != std::string::npos);
   CHECK(peer.find<Refuse>()->text.find("onehop/9") != std::string::npos);
   CHECK(world.recv_host.offer == nullptr);
   world.send();  // it is still there for the right version
@@ -173,7 +228,7 @@ TEST_CASE("a receiver of another version gets 5 from the sender, both versions n
   world.send();
   REQUIRE(world.run([&] { return world.send_end.has_value(); }));
   CHECK(world.send_end->code == ExitCode::refused_by_peer);
-  CHECK(world.send_end->error.message().find("onehop/1") != std::string::npos);
+  CHECK(world.send_end->error.message().find("onehop/2") != std::string::npos);
   CHECK(world.send_end->error.message().find("onehop/7") != std::string::npos);
   CHECK(peer.find<Offer>() == nullptr);
 }
@@ -254,7 +309,7 @@ TEST_CASE("D3 a receiver that claims what was not offered ends the session at th
   world.send_options.port = acceptor.local_endpoint().port();
   RawPeer peer{world.io, {.role = Role::receiver}};
   acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
-    peer.start(std::move(socket), {Welcome{1, "onehop"}, accept, claim}, Role::receiver);
+    peer.start(std::move(socket), {Welcome{protocol_version, "onehop"}, accept, claim}, Role::receiver);
   });
   world.send();
   REQUIRE(world.run([&] { return world.send_end.has_value(); }));

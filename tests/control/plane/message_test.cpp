@@ -44,10 +44,12 @@ std::vector<Message> samples() {
   return {
       Welcome{1, "onehop 0.1.0"}, Refuse{ExitCode::refused_by_peer, "busy"}, some_offer(),
       ManifestPart{{{"a/b", 7, 0755, -5}, {"c", 0, 0, 1}}}, OfferEnd{digest_of(1, 32)},
-      Accept{digest_of(2, 32), 7411, 1400, true, true, "afxdp", {FileAction::send, FileAction::skip, FileAction::resume}},
+      Accept{digest_of(2, 32), 7411, 1400, true, true, "afxdp", "/home/b/in",
+             {FileAction::send, FileAction::keep, FileAction::resume, FileAction::compare, FileAction::keep_unread}},
       ClaimPart{1, 5, true, {digest_of(3, 16), digest_of(4, 16)}}, ClaimPart{1, 5, false, {digest_of(3, 32)}},
       DataReady{}, PathReady{1472}, BlockDigests{false, {{1, 2, digest_of(5, 16)}, {1, 3, digest_of(6, 16)}}},
       BlockDigests{true, {{0, 0, digest_of(7, 32)}}}, FileRoot{1, digest_of(8, 32)}, FileDone{1, digest_of(9, 32)},
+      FileDone{2, digest_of(9, 32), FileOutcome::kept, 0}, FileDone{3, digest_of(9, 16), FileOutcome::received, 999},
       Complete{}, Bye{ExitCode::interrupted}, Failure{ExitCode::local_file_error, "disk full"}, KeepAlive{},
       Restart{}, Restarted{}};
 }
@@ -112,8 +114,9 @@ TEST_CASE("K4 D3 the fields of an offer have bounds", "[control][plane]") {
   CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.frame_body_max_bytes = frame_body_bytes_max + 1; }));
   CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.data_port = 0; }));
   CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.file_count = 0; }));
-  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.file_count = files_max + 1; }));
-  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.total_bytes = ~std::uint64_t{0}; }));
+  // What is only more than this end takes gets a refusal with the limit's number (hostile_test.cpp), so it has to decode.
+  CHECK(is_accepted(offer, [](Offer& o) { o.file_count = files_max + 1; }));
+  CHECK(is_accepted(offer, [](Offer& o) { o.total_bytes = ~std::uint64_t{0}; }));
 }
 
 TEST_CASE("Z1 counts are believed only as far as the bytes that are left", "[control][plane]") {
@@ -123,9 +126,11 @@ TEST_CASE("Z1 counts are believed only as far as the bytes that are left", "[con
   std::vector<std::byte> digests{std::byte{0}, std::byte{16}};
   digests.insert(digests.end(), count.begin(), count.end());
   CHECK_FALSE(decode_message(MessageType::block_digests, digests));
-  CHECK_FALSE(is_accepted(ManifestPart{{{std::string(5000, 'x'), 1, 0, 0}}}, [](ManifestPart&) {}));
   CHECK_FALSE(is_accepted(FileRoot{}, [](FileRoot& m) { m.file = files_max; }));
   CHECK_FALSE(is_accepted(Bye{}, [](Bye& m) { m.code = ExitCode::interrupted_twice; }));
+  CHECK_FALSE(is_accepted(FileDone{}, [](FileDone& m) { m.outcome = FileOutcome{4}; }));
+  CHECK_FALSE(is_accepted(FileDone{}, [](FileDone& m) { m.name_number = 1; }));
+  CHECK_FALSE(is_accepted(FileDone{}, [](FileDone& m) { m.name_number = 1000; }));
   CHECK_FALSE(is_accepted(BlockDigests{false, {{0, block_index_max + 1, {}}}}, [](BlockDigests&) {}));
 }
 
@@ -136,7 +141,7 @@ TEST_CASE("long texts are cut, not refused", "[control][plane]") {
 }
 
 TEST_CASE("the largest accept fits a message", "[control][plane]") {
-  Accept accept{.data_port = 1, .frame_body_max_bytes = 1400, .actions = {}};
+  Accept accept{.data_port = 1, .frame_body_max_bytes = 1400, .folder = std::string(folder_bytes_max, 'x'), .actions = {}};
   accept.actions.resize(files_max, FileAction::send);
   const auto bytes = encode(accept);
   CHECK(bytes.size() <= message_body_bytes_max);

@@ -105,14 +105,14 @@ void FakeEngine::obey(const Command& command) {
 void FakeEngine::send_all() {
   say(EventKind::first_data);
   for (std::uint32_t file = 0; file < manifest_.files.size(); ++file)
-    if (actions_[file] != FileAction::skip) send_file(file);
+    if (has_digests(actions_[file])) send_file(file);
   say(EventKind::all_arrived);
 }
 
 void FakeEngine::send_file(std::uint32_t file) {
   for (std::uint64_t block = 0; block < file::blocks_of(manifest_.files[file].size); ++block) {
-    const bool is_claimed = file < claims_.size() &&
-                            std::ranges::find(claims_[file], block, &file::Claim::block) != claims_[file].end();
+    const bool is_claimed = actions_[file] == FileAction::compare ||
+                            (file < claims_.size() && std::ranges::find(claims_[file], block, &file::Claim::block) != claims_[file].end());
     Event event{.kind = is_claimed ? EventKind::file_message : EventKind::block_sent};
     if (is_claimed) event.block.kind = BlockKind::skipped;
     event.block.file = file;
@@ -141,6 +141,8 @@ void FakeEngine::on_root(const BlockRef& block) {
   if (arrived_.at(block.file) != file::blocks_of(manifest_.files[block.file].size)) return;
   Event event{.kind = EventKind::file_message, .block = block};
   event.block.kind = BlockKind::file_done;
+  if (actions_[block.file] == FileAction::compare) event.block.outcome = script_.outcome.value();
+  else event.block.status = script_.name_number;
   say(event);
 }
 

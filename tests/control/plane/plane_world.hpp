@@ -36,6 +36,8 @@ struct EngineScript {
   std::size_t commands_per_turn = 64;        ///< small: a slow consumer
   std::optional<int> fails_with_errno;       ///< once data should flow; sending: the source changed, receiving: write_error
   std::optional<EventKind> fails_with_event; ///< once data should flow
+  std::optional<FileOutcome> outcome;        ///< receiving: of files that are compared; empty: none may be
+  std::uint16_t name_number = 0;             ///< receiving: of the names that files get
   bool sends_blocks = true;
 };
 
@@ -96,7 +98,10 @@ class HostBase : public Host {
     if (engine) engine->stop();
   }
   void on_phase(Phase phase) override { phases.push_back(phase); }
-  void on_file_done(std::uint32_t file, const Digest&) override { done.push_back(file); }
+  void on_file_done(const FileDone& file) override {
+    done.push_back(file.file);
+    outcomes.push_back(file);
+  }
   void on_event(const Event& event) override { events.push_back(event.kind); }
   void on_notice(const std::string& text) override { notices.push_back(text); }
   [[nodiscard]] virtual const file::Manifest& data_manifest() = 0;
@@ -112,6 +117,7 @@ class HostBase : public Host {
   std::optional<FakeEngine> engine;
   std::vector<Phase> phases;
   std::vector<std::uint32_t> done;
+  std::vector<FileDone> outcomes;
   std::vector<EventKind> events;
   std::vector<std::string> notices;
 
@@ -160,7 +166,7 @@ class FakeRecvHost : public HostBase<RecvHost> {
     offer = given;
     actions.assign(given->manifest.files.size(), FileAction::send);
     if (answer) return answer(*given, decide);
-    decide(Decision{actions, {}});
+    decide(Decision{actions, {}, {}});
   }
   void on_listening(const Endpoint& local) override { port = local.port; }
   void on_rejected(const Endpoint&, const Error& why) override { rejections.push_back(why); }

@@ -315,7 +315,7 @@ TEST_CASE("a receiver may think longer than the silent limit", "[control][plane]
   world.recv_host.answer = [&](const OfferInfo& offer, const Decide& decide) {
     thinking.expires_after(1500ms);
     thinking.async_wait([&offer, decide](const boost::system::error_code&) {
-      decide(Decision{std::vector<FileAction>(offer.manifest.files.size(), FileAction::send), {}});
+      decide(Decision{std::vector<FileAction>(offer.manifest.files.size(), FileAction::send), {}, {}});
     });
   };
   world.listen();
@@ -324,29 +324,11 @@ TEST_CASE("a receiver may think longer than the silent limit", "[control][plane]
   CHECK(world.send_end->code == ExitCode::done);
 }
 
-TEST_CASE("skipped files are not waited for; when all are skipped no engine starts", "[control][plane]") {
-  World world;
-  const bool is_all = GENERATE(true, false);
-  world.recv_host.answer = [&](const OfferInfo& offer, const Decide& decide) {
-    auto& actions = world.recv_host.actions;
-    actions.assign(offer.manifest.files.size(), FileAction::skip);
-    if (!is_all) actions[2] = FileAction::send;
-    decide(Decision{actions, {}});
-  };
-  world.listen();
-  world.send();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
-  CHECK(world.recv_end->code == ExitCode::done);
-  CHECK(world.send_host.engine.has_value() == !is_all);
-  CHECK(world.send_host.done.size() == (is_all ? 0 : 1));
-}
-
 TEST_CASE("claims of a resume arrive whole and in order", "[control][plane]") {
   World world;
   world.recv_host.answer = [&](const OfferInfo&, const Decide& decide) {
     world.recv_host.actions = {FileAction::send, FileAction::resume, FileAction::resume};
-    Decision decision{world.recv_host.actions, {}};
+    Decision decision{world.recv_host.actions, {}, {}};
     decision.claims = {{}, {{0, some_digest(1, 0)}, {2, some_digest(1, 2)}, {3, some_digest(1, 3)}},
                        {{1, some_digest(2, 1)}}};
     world.recv_host.claims = decision.claims;

@@ -114,6 +114,7 @@ inline std::unique_ptr<Sink> make_sink(const Manifest& manifest, SinkOptions opt
 /// What came out at the Sink's end.
 struct Outcome {
   std::vector<std::uint32_t> done;
+  std::vector<BlockRef> outcomes;  ///< the messages of those
   std::optional<BlockRef> sink_failure, source_failure;
   std::size_t blocks_carried = 0, blocks_skipped = 0, checkpointed = 0;
   bool is_end_seen = false;
@@ -213,7 +214,10 @@ class Wire {
     BlockRef message;
     for (; from_sink_.pop(message); ++moved) {
       if (message.kind == BlockKind::block) free_.push_back(message);
-      if (message.kind == BlockKind::file_done) outcome_.done.push_back(message.file);
+      if (message.kind == BlockKind::file_done) {
+        outcome_.done.push_back(message.file);
+        outcome_.outcomes.push_back(message);
+      }
       if (message.kind == BlockKind::failed) outcome_.sink_failure = message;
       if (message.kind == BlockKind::checkpointed) ++outcome_.checkpointed;
     }
@@ -237,6 +241,7 @@ inline Outcome send(const std::vector<std::string>& paths, const fs::path& folde
   const Manifest manifest = files.manifest;
   const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(folder, manifest, on_exist));
   SourceOptions options{.slots = 16, .claims = sink->claims(), .is_wanted = sink->is_wanted()};
+  for (const Existing existing : sink->existing()) options.is_compared.push_back(existing == Existing::compared);
   Source source{std::move(files), std::move(options), make_io()};
   Wire wire{&source, *sink};
   if (prepare) prepare(wire);

@@ -101,6 +101,47 @@ TEST_CASE("Z1 counts, sizes and sums are bounded", "[engine][file]") {
   CHECK(validate(named({"a", "b", "c"}), {.entries_max = 2}).has_error());
 }
 
+TEST_CASE("Z1 what is beyond a limit is refused with its number and the limit's", "[engine][file]") {
+  const auto says = [](const Manifest& manifest, const std::vector<std::string>& words, const ManifestLimits& limits = {}) {
+    const auto valid = validate(manifest, limits);
+    REQUIRE(valid.has_error());
+    for (const std::string& word : words) {
+      INFO(valid.error().message());
+      CHECK(valid.error().message().find(word) != std::string::npos);
+    }
+  };
+  Manifest manifest = named({"a", "b"});
+  manifest.files[1].size = (std::uint64_t{1} << 63) - 1;
+  says(manifest, {"'b'", "9223372036854775807", "4611686018427387904"});
+  manifest.files[0].size = manifest.files[1].size = std::uint64_t{1} << 62;
+  says(manifest, {"'b'", "9223372036854775808", "4611686018427387904"});
+  says(named({"a", "b", "c"}), {"3 files", "2"}, {.entries_max = 2});
+  says(named({std::string(256, 'x')}), {"256 bytes", "255"});
+  says(named({std::string(5000, 'x')}), {"5000 bytes", "4095"});
+  says(named({deep(64)}), {"65 components", "64"});
+  // The reason still stands where the text is cut for the peer.
+  CHECK(validate(named({std::string(255, '\x1b') + "/"})).error().message().size() < 1024);
+}
+
+TEST_CASE("hidden names and folders are refused by name unless they are allowed", "[engine][file]") {
+  for (const char* name : {".bashrc", ".ssh/authorized_keys", "...", ".", "a/.b", "d/.git/hooks/x", "a/b", "folder/file"}) {
+    const auto visible = check_visible(named({"plain", name, ".later"}));
+    INFO(name);
+    REQUIRE(visible.has_error());
+    CHECK(visible.error().message().find(std::string{"'"} + name + "'") != std::string::npos);
+    CHECK(visible.error().message().find("1 more") != std::string::npos);
+    CHECK(visible.error().hint.find("--allow-hidden") != std::string::npos);
+  }
+  for (const char* name : {"a", "a.b", "a.", "a..b", " .a", "-rf"}) {
+    INFO(name);
+    CHECK(check_visible(named({name})).has_value());
+  }
+  const auto why = check_visible(named({"x/.ssh/\x1b[2J"})).error().message();
+  CHECK(why.find("'.ssh' begins with a dot") != std::string::npos);
+  CHECK(why.find('\x1b') == std::string::npos);
+  CHECK(check_visible(named({"d/f"})).error().message().find("folder 'd'") != std::string::npos);
+}
+
 TEST_CASE("P7 the hash of a manifest sees every field", "[engine][file]") {
   const Manifest manifest = named({"a", "bc"});
   const Digest hash = manifest_hash(manifest);

@@ -116,7 +116,7 @@ class BenchSender final : public plane::SendHost {
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) end_.on_first_data(event.at);
   }
-  void on_file_done(std::uint32_t, const Digest&) override { end_.on_file_done(); }
+  void on_file_done(const plane::FileDone&) override { end_.on_file_done(); }
 
  private:
   Result<std::unique_ptr<file::FileWorker>> make_source() {
@@ -164,7 +164,7 @@ class BenchReceiver final : public plane::RecvHost {
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) end_.on_first_data(event.at);
   }
-  void on_file_done(std::uint32_t, const Digest&) override { end_.on_file_done(); }
+  void on_file_done(const plane::FileDone&) override { end_.on_file_done(); }
 
  private:
   Result<void> make_sink(const plane::OfferInfo& offer) {

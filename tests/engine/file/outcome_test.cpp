@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What becomes of a file whose name exists: it is compared before it is called the same, the answer holds for the names that it
+// was given for, and the number of a new name is told.
+#include <sys/stat.h>
+
+#include <stop_token>
+
+#include "tests/engine/file/file_support.hpp"
+
+using namespace onehop;
+using namespace onehop::file;
+using namespace onehop::file::test;
+
+namespace {
+
+std::vector<std::string> write_sources(const TempFolder& from, const std::vector<std::pair<std::string, std::string>>& files) {
+  std::vector<std::string> paths;
+  for (const auto& [name, content] : files) {
+    write_file(from / name, content);
+    paths.push_back((from / name).string());
+  }
+  return paths;
+}
+
+}  // namespace
+
+// Goal:   under `skip`, only a file with the announced digest counts as there; all else is kept and said to be another.
+// Method: one session over names that hold the same, another content of that size, another size, a fifo, a link to the same.
+TEST_CASE("P5 skip keeps what exists, and calls it the same only where its digest is", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string data = random_bytes(2 * block_bytes + 5, 1);
+  const auto paths = write_sources(from, {{"same", data}, {"other", data}, {"size", data}, {"fifo", data}, {"link", data}, {"empty", ""}, {"new", data}});
+  std::string changed = data;
+  changed[block_bytes + 3] ^= 1;
+  write_file(to / "same", data);
+  write_file(to / "other", changed);
+  write_file(to / "size", data + "x");
+  write_file(to / "empty", "");
+  REQUIRE(::mkfifo((to / "fifo").c_str(), 0600) == 0);
+  fs::create_symlink(from / "link", to / "link");
+
+  const Manifest manifest = open_files(paths).manifest;
+  const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(to.path(), manifest, OnExist::skip));
+  using enum Existing;
+  CHECK(sink->existing() == std::vector{compared, compared, other, other, other, compared, none});
+  CHECK(sink->is_wanted() == std::vector<bool>{true, true, false, false, false, true, true});
+
+  const Outcome outcome = send(paths, to.path(), OnExist::skip);
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  REQUIRE(outcome.outcomes.size() == 4);
+  const auto of = [&](std::uint32_t file) {
+    return std::ranges::find(outcome.outcomes, file, &BlockRef::file)->outcome;
+  };
+  CHECK(of(0) == FileOutcome::there);
+  CHECK(of(1) == FileOutcome::kept);
+  CHECK(of(5) == FileOutcome::there);
+  CHECK(of(6) == FileOutcome::received);
+  CHECK(outcome.blocks_carried == 3);  // of the new one
+  CHECK(read_file(to / "other") == changed);
+  CHECK(read_file(to / "size") == data + "x");
+  CHECK(fs::is_symlink(to / "link"));
+  CHECK(fs::is_fifo(to / "fifo"));
+  CHECK(names_in(to.path()).size() == 7);
+}
+
+TEST_CASE("P5 every name that is in the way is told, and named in one error", "[engine][file]") {
+  const TempFolder from, to;
+  const auto paths = write_sources(from, {{"a", "1"}, {"b", "22"}, {"c", "333"}, {"d", "4"}});
+  write_file(to / "a", "1");
+  write_file(to / "c", "0");
+  REQUIRE(::mkfifo((to / "d").c_str(), 0600) == 0);
+  const Manifest manifest = open_files(paths).manifest;
+  SinkOptions options = sink_options(to.path(), manifest);
+  std::vector<Conflict> conflicts;
+  options.conflicts = &conflicts;
+  const auto refused = Sink::prepare(manifest, options, make_io());
+  REQUIRE(refused.has_error());
+  CHECK(refused.error().message().find("'a'") != std::string::npos);
+  CHECK(refused.error().message().find("as do 2 more") != std::string::npos);
+  REQUIRE(conflicts.size() == 3);
+  CHECK((conflicts[0].file == 0 && conflicts[0].is_regular && conflicts[0].size == 1));
+  CHECK((conflicts[1].file == 2 && conflicts[1].is_regular && conflicts[1].size == 1));
+  CHECK((conflicts[2].file == 3 && !conflicts[2].is_regular));
+}
+
+// Goal:   an answer holds for the names that it was given for: one that comes up afterwards is never replaced.
+TEST_CASE("P5 a policy by file overwrites those files alone", "[engine][file]") {
+  const TempFolder from, to;
+  const auto paths = write_sources(from, {{"shown", "new"}, {"late", "new"}});
+  write_file(to / "shown", "old");
+  SourceFiles files = open_files(paths);
+  const Manifest manifest = files.manifest;
+  SinkOptions options = sink_options(to.path(), manifest);
+  options.on_exist_of = {OnExist::overwrite, OnExist::ask};
+  const std::unique_ptr<Sink> sink = make_sink(manifest, options);
+  write_file(to / "late", "mine");
+  Source source{std::move(files), {.slots = 16}, make_io()};
+  const Outcome outcome = Wire{&source, *sink}.run();
+  REQUIRE(outcome.sink_failure.has_value());
+  CHECK(outcome.sink_failure->failure == FileFailure::exists);
+  CHECK(read_file(to / "shown") == "new");
+  CHECK(read_file(to / "late") == "mine");
+}
+
+TEST_CASE("rename tells the number of the name, and stays within 255 bytes", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string longest = std::string(251, 'n') + ".txt", umlauts = std::string(1, 'x') + [] {
+    std::string text;
+    for (int i = 0; i < 127; ++i) text += "\xc3\xa4";
+    return text;
+  }();
+  REQUIRE(umlauts.size() == 255);
+  const auto paths = write_sources(from, {{"aa", "new"}, {longest, "new"}, {umlauts, "new"}, {"free", "new"}});
+  for (const auto& name : {std::string{"aa"}, std::string{"aa (2)"}, longest, umlauts}) write_file(to / name, "old");
+  const Outcome outcome = send(paths, to.path(), OnExist::rename);
+  REQUIRE(outcome.outcomes.size() == 4);
+  const std::vector<std::string> names{"aa", longest, umlauts, "free"};
+  for (const BlockRef& done : outcome.outcomes) {
+    const std::string name = final_name(names[done.file], static_cast<unsigned>(done.status));
+    CHECK(done.status == (done.file == 0 ? 3 : done.file == 3 ? 0 : 2));
+    CHECK(name.size() <= 255);
+    CHECK(read_file(to / name) == "new");
+    if (done.file != 3) CHECK(read_file(to / names[done.file]) == "old");
+  }
+  CHECK(final_name("d/e.f/name.txt", 2) == "d/e.f/name (2).txt");
+  CHECK(final_name("d/e.f/name", 7) == "d/e.f/name (7)");
+  CHECK(final_name("d/name", 0) == "d/name");
+}
+
+TEST_CASE("preparing ends where nobody waits for it any more", "[engine][file]") {
+  const TempFolder from, to;
+  const auto paths = write_sources(from, {{"f", random_bytes(40 * block_bytes, 2)}});
+  fs::copy(from / "f", to / "f");
+  const Manifest manifest = open_files(paths).manifest;
+  std::stop_source stop;
+  stop.request_stop();
+  SinkOptions options = sink_options(to.path(), manifest, OnExist::resume);
+  options.withdrawn = stop.get_token();
+  const auto prepared = Sink::prepare(manifest, options, make_io());
+  REQUIRE(prepared.has_error());
+  CHECK(prepared.error().code == ExitCode::interrupted);
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// offer-tool ADDRESS PORT (names NAME... | many COUNT | sized BYTES | announced COUNT): a sender that knows the code
+// (ONEHOP_CODE) and offers what `onehop send` does not: names in folders, a million files, sizes that cannot be. It prints what the
+// receiver says to that, "Accept" or "Refuse: TEXT", and hangs up. Exit code: 0 it was answered, 1 it was not.
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/control/plane/raw_peer.hpp"
+
+using namespace onehop;
+using namespace onehop::plane;
+using namespace onehop::plane::test;
+
+namespace {
+
+file::Manifest manifest_of(std::string_view what, std::span<char*> words) {
+  file::Manifest manifest;
+  if (what == "names")
+    for (const char* name : words) manifest.files.push_back({name, 1, 0644, 0});
+  if (what == "many") {
+    const std::size_t count = std::stoul(words[0]);
+    manifest.files.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) manifest.files.push_back({"empty-" + std::to_string(i), 0, 0644, 0});
+  }
+  if (what == "sized") manifest.files.push_back({"large", std::stoull(words[0]), 0644, 0});
+  if (what == "announced") manifest.files.push_back({"one", 1, 0644, 0});
+  if (manifest.files.empty()) throw std::invalid_argument{"what to offer is not known"};
+  return manifest;
+}
+
+std::vector<Message> messages_of(std::string_view what, std::span<char*> words) {
+  const file::Manifest manifest = manifest_of(what, words);
+  Offer offer;
+  offer.frame_body_max_bytes = 1400;
+  offer.data_port = 40'000;
+  offer.file_count = what == "announced" ? static_cast<std::uint32_t>(std::stoul(words[0])) : static_cast<std::uint32_t>(manifest.files.size());
+  offer.total_bytes = file::total_bytes(manifest);
+  std::vector<Message> messages{offer};
+  for (std::size_t i = 0; i < manifest.files.size(); i += manifest_entries_per_part_max) {
+    const auto begin = manifest.files.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto count = std::min(manifest_entries_per_part_max, manifest.files.size() - i);
+    messages.push_back(ManifestPart{{begin, begin + static_cast<std::ptrdiff_t>(count)}});
+  }
+  messages.push_back(OfferEnd{file::manifest_hash(manifest)});
+  return messages;
+}
+
+int run(std::span<char*> words) {
+  const char* const code = std::getenv("ONEHOP_CODE");
+  if (words.size() < 5 || code == nullptr) throw std::invalid_argument{"words or ONEHOP_CODE are missing"};
+  asio::io_context io;
+  RawPeer peer{io, {.role = Role::sender}, code};
+  tcp::socket socket{io};
+  socket.connect({asio::ip::make_address(words[1]), static_cast<std::uint16_t>(std::stoul(words[2]))});
+  peer.start(std::move(socket), messages_of(words[3], words.subspan(4)), Role::sender);
+  while (!peer.is_over && peer.find<Accept>() == nullptr && peer.find<Refuse>() == nullptr && peer.find<Failure>() == nullptr)
+    io.run_one_for(std::chrono::seconds{60});
+  if (peer.find<Accept>() != nullptr) return std::puts("Accept"), 0;
+  if (const auto* refuse = peer.find<Refuse>()) return std::printf("Refuse: %s\n", refuse->text.c_str()), 0;
+  if (const auto* failure = peer.find<Failure>()) return std::printf("Failure: %s\n", failure->text.c_str()), 0;
+  return std::puts("it hung up"), 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  return run({argv, static_cast<std::size_t>(argc)});
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "offer-tool: %s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Goal:   every conflict is a line that cannot act on the terminal, and every line fits on a page together with the question.
+#include <catch2/catch.hpp>
+
+#include <numeric>
+
+#include "tools/onehop/conflicts.hpp"
+
+namespace onehop::tool {
+
+TEST_CASE("a conflict's line has the escaped name, the cause and both sizes", "[tools][conflicts]") {
+  const file::ManifestEntry entry{.name = "a\x1b[2J\nb", .size = 2000, .mode = 0644};
+  const std::string line = conflict_line(entry, {.file = 0, .cause = "that name exists", .is_regular = true, .size = 1000});
+  CHECK(line == "  'a\\u{1B}[2J\\u{A}b': that name exists, 1 kB here, 2 kB offered");
+  CHECK(conflict_line(entry, {.file = 0, .cause = "that name exists", .is_regular = true, .size = 2000}).ends_with("2 kB like the one offered"));
+  CHECK(conflict_line(entry, {.file = 0, .cause = "that name exists and is not a regular file"}).ends_with("not a regular file, 2 kB offered"));
+}
+
+TEST_CASE("pages hold every line once, and leave two rows for the question", "[tools][conflicts]") {
+  for (const std::size_t rows : {1U, 2U, 3U, 4U, 24U, 500U})
+    for (const std::size_t columns : {1U, 20U, 80U, 1000U})
+      for (const std::size_t length : {0U, 1U, 79U, 80U, 81U, 4095U}) {
+        const std::vector<std::string> lines(100, std::string(length, 'x'));
+        const auto pages = pages_of(lines, rows, columns);
+        CAPTURE(rows, columns, length);
+        CHECK(std::accumulate(pages.begin(), pages.end(), std::size_t{0}) == lines.size());
+        const std::size_t rows_of_line = std::max<std::size_t>(1, (length + columns - 1) / columns);
+        for (const std::size_t count : pages) {
+          CHECK(count >= 1);
+          CHECK((count == 1 || count * rows_of_line + 2 <= rows));
+        }
+      }
+  CHECK(pages_of({}, 24, 80).empty());
+}
+
+}  // namespace onehop::tool
