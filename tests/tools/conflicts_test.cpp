@@ -11,9 +11,9 @@ namespace onehop::tool {
 TEST_CASE("a conflict's line has the escaped name, the cause and both sizes", "[tools][conflicts]") {
   const file::ManifestEntry entry{.name = "a\x1b[2J\nb", .size = 2000, .mode = 0644};
   const std::string line = conflict_line(entry, {.file = 0, .cause = "that name exists", .is_regular = true, .size = 1000});
-  CHECK(line == "  'a\\u{1B}[2J\\u{A}b': that name exists, 1 kB here, 2 kB offered");
-  CHECK(conflict_line(entry, {.file = 0, .cause = "that name exists", .is_regular = true, .size = 2000}).ends_with("2 kB like the one offered"));
-  CHECK(conflict_line(entry, {.file = 0, .cause = "that name exists and is not a regular file"}).ends_with("not a regular file, 2 kB offered"));
+  CHECK(line == "  'a\\u{1B}[2J\\u{A}b': that name exists, 1.00 kB here, 2.00 kB offered");
+  CHECK(conflict_line(entry, {.file = 0, .cause = "that name exists", .is_regular = true, .size = 2000}).ends_with("2.00 kB like the one offered"));
+  CHECK(conflict_line(entry, {.file = 0, .cause = "that name exists and is not a regular file"}).ends_with("not a regular file, 2.00 kB offered"));
 }
 
 TEST_CASE("pages hold every line once, and leave two rows for the question", "[tools][conflicts]") {

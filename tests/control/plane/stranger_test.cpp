@@ -161,7 +161,7 @@ TEST_CASE("K4 ends that understood any field differently get different keys", "[
   const crypto::ExporterContext agreed;
   CHECK(secret(client, agreed) == secret(server, agreed));
   std::vector<crypto::ExporterContext> others(6, agreed);
-  others[0].version = 2;
+  others[0].version = agreed.version + 1;
   others[1].aead = 0x1302;
   others[2].digest = crypto::DigestKind::sha256;
   others[3].key_interval = 256;
