@@ -212,7 +212,8 @@ def test_N10_the_link_goes_for_good_and_both_ends_say_so(onehop):
 
 def test_N7_garbage_at_the_data_port_changes_nothing(onehop):
     """The flood runs before the first byte and after the last one, and what of it reached b is counted at b's device."""
-    garbage = ("import os,socket\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\ns.connect(('" + ADDRESS_B + "',7411))\nprint('floods',flush=True)\n"
+    garbage = ("import os,socket\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\ns.connect(('" + ADDRESS_B + "',7411))\n"
+               "print('floods',flush=True)\n"
                "while True:\n try:\n  s.send(os.urandom(1400))\n except OSError: pass\n")
     for io in ("udp", "afxdp"):
         with World(onehop) as world:

@@ -10,7 +10,6 @@ Bounds: from the channel's model, whose time is virtual; nothing is judged by th
 import csv
 import re
 import sys
-from statistics import median
 
 from program import World, check, main
 
@@ -107,17 +106,10 @@ def test_the_gate_holds_a_law_that_would_let_down_more(onehop):
         with Air(onehop, "wifi-ac80") as world:
             asked = max(int(row["backlog_max_bytes"]) for row in world.move(io, 20 * MB, "--law", "fixed:800Mbit")[2])
             rows = settled(world.move(io, 60 * MB, "--law", "fixed:800Mbit", "--qcut")[2])
-        gates = [int(row["gate_bytes"]) for row in rows]
-        binding = sum(gate < asked for gate in gates)
-        check(binding >= len(gates) / 2, f"{io}: the law alone asks for {asked} bytes, the gate allows less in {binding} of {len(gates)} rows")
-        check(all(int(row["backlog_max_bytes"]) <= gate for row, gate in zip(rows, gates)), f"{io}: no more is let down than the gate allows")
-        over = sum(int(row["tx_queue_bytes"]) > 1.05 * gate for row, gate in zip(rows, gates)) / len(rows)
-        check(over <= 0.05, f"{io}: what stands below us is within the gate, but for {100 * over:.0f} % of the time")
-        # tau times what drains, as the model tells it. Measured: 0.98 to 1.46 of it, more where the drain is seen in bursts.
-        span = (int(rows[-1]["t_ns"]) - int(rows[0]["t_ns"])) / 1e9
-        drain = (int(rows[-1]["exact_drained_bytes"]) - int(rows[0]["exact_drained_bytes"])) / span
-        ratio = median(gate / (int(row["tau_ns"]) / 1e9 * drain) for row, gate in zip(rows, gates))
-        check(0.8 <= ratio <= 1.8, f"{io}: the gate is {ratio:.2f} of tau times the drain rate")
+        binding = [row for row in rows if int(row["gate_bytes"]) < asked]
+        check(len(binding) >= 10, f"{io}: the law alone asks for {asked} bytes, and the gate allows less in {len(binding)} of {len(rows)} rows")
+        check(all(int(row["backlog_max_bytes"]) == int(row["gate_bytes"]) for row in binding), f"{io}: then the gate is what bounds it")
+        check(all(int(row["backlog_max_bytes"]) <= int(row["gate_bytes"]) for row in rows), f"{io}: no more is let down than the gate allows")
 
 
 def test_a_changing_rate_is_read_and_survived(onehop):

@@ -63,7 +63,7 @@ class Result:
             values = self.values.get(metric.key)
             if not values:
                 out.append([f"{metric.label} [{metric.unit}]" if metric.unit else metric.label, "not measured", "",
-                            metric.required(), metric.verdict(False)])
+                            metric.required(), "FAIL" if metric.relation and not metric.replaced else ""])
                 continue
             median = statistics.median(values)
             # What must be exactly so must be so in every round; the rest is judged by its median.
@@ -110,8 +110,11 @@ def opening(results):
     rows = [(result, row) for result in results for row in result.rows() if row[4] in ("ok", "FAIL")]
     missed = [f"- does not hold: {result.name}, {row[0]}: {row[1]} {row[3]}" for result, row in rows if row[4] == "FAIL"]
     missed += [f"- failed: {result.name}, {text}" for result in results for text in result.failures]
-    lines = [f"- {sum(row[4] == 'ok' for _, row in rows)} of {len(rows)} bounds hold; {sum(not result.is_ok for result in results)} of {len(results)} cases do not hold whole"]
-    lines += missed if len(missed) < OPENING_LINES else [*missed[: OPENING_LINES - 2], f"- and {len(missed) - OPENING_LINES + 2} more, marked FAIL or failed below"]
+    lines = [f"- {sum(row[4] == 'ok' for _, row in rows)} of {len(rows)} bounds hold; "
+             f"{sum(not result.is_ok for result in results)} of {len(results)} cases do not hold whole"]
+    if len(missed) >= OPENING_LINES:
+        missed[OPENING_LINES - 2 :] = [f"- and {len(missed) - OPENING_LINES + 2} more, marked FAIL or failed below"]
+    lines += missed
     return ["", "## What holds, and what does not", "", *lines]
 
 

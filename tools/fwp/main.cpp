@@ -74,7 +74,7 @@ Table report_table(const Options& options, const std::string& command_line) {
   for (const double rate : rates) table.columns.push_back(fmt::format("{:g} %", rate * 100));
   table.paper.assign(table.columns.size(), "");
   play(table, options, command_line, [&](std::size_t row, std::size_t column, std::uint64_t seed) {
-    return report_turns(row < 2 ? 1 : 9, rates[column], row % 2 == 1, seed, options.seconds * 1s / 2);
+    return report_turns(row < 2 ? 1 : 9, rates[column], row % 2 == 1, seed, Nanos{1s} * options.seconds / 2);
   });
   return table;
 }

@@ -97,7 +97,7 @@ def judged_table(kinds):
 
 
 def has_all_seeds(table, bound):
-    """Each cell that the bound names has the value of every seed; a metric of all seeds together has one. FWP's program has no failing runs."""
+    """The cell that the bound names has the value of every seed; a metric of all seeds together has one. FWP's program has no runs that fail."""
     for metric in table.get("metrics", []):
         for row, cells in zip(table["rows"], metric["cells"]):
             for column, cell in zip(table["columns"], cells):
