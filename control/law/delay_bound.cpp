@@ -6,11 +6,12 @@
 namespace onehop::law {
 
 namespace {
-// 10 ms: three of the largest aggregates, so that the medium always finds a whole one. Lower: a late aggregate runs the queue dry.
-constexpr Nanos delay_target{10ms}, delay_low{4ms};
-constexpr Nanos spread{100ms};         // T
+// Three of the largest aggregates, so that the medium always finds a whole one. Lower: a late aggregate runs the queue dry, and a
+// core that naps for a few milliseconds looks like a queue. Higher: delay, for nothing.
+constexpr Nanos delay_target{12ms};
+constexpr Nanos spread{60ms};          // T: 1.2 C where no queue stands
 constexpr Nanos arrival_span{50ms};    // shorter: one aggregate more or less is a tenth of the rate
-constexpr Gain gain_start{2000}, gain_free{1250}, gain_lowest{750}, gain_highest{1100};
+constexpr Gain gain_start{2000}, gain_lowest{750};
 }  // namespace
 
 void DelayBound::follow_arrivals(const DelayReading& reading) noexcept {
@@ -33,13 +34,11 @@ std::optional<BytesPerSecond> DelayBound::step(const DelayReading& reading) noex
   if (reading.arrived_at == Instant{}) return reading.rate_start;
   follow_arrivals(reading);
   const Nanos delay = reading.rtt - rtt_min_;
-  has_stood_ = has_stood_ || delay > delay_low;
+  has_stood_ = has_stood_ || delay > delay_target;
   if (!has_stood_ || arrival_ <= BytesPerSecond{0}) {
     return std::max({arrival_ * gain_start, reading.arrival_rate * gain_start, reading.rate_start});
   }
-  if (delay <= delay_low) return arrival_ * gain_free;
-  const Gain gain{1000 + (delay_target - delay) * 1000 / spread};
-  return arrival_ * std::clamp(gain, gain_lowest, gain_highest);
+  return arrival_ * std::max(Gain{1000 + (delay_target - delay) * 1000 / spread}, gain_lowest);
 }
 
 }  // namespace onehop::law

@@ -5,9 +5,8 @@
 //   C = arrivals over 50 ms at the peer       kept while the rate is not used: a source that pauses says nothing of the link
 //
 //   the peer has told nothing yet    r <= the start rate
-//   D was never above D_low          r <= 2 x the arrival rate of the last round trip
-//   D <= D_low                       r <= 1.25 C
-//   else                             r <= C (1 + (D_target - D) / T), within 0.75 C and 1.1 C
+//   D was never above D_target       r <= 2 x the arrival rate of the last round trip
+//   since then                       r <= C (1 + (D_target - D) / T), at least 0.75 C
 //
 // While the queue stands, C is the link's rate whatever we send, so D' = (D_target - D) / T: D settles at D_target, and the link
 // never runs dry. T must be longer than a PING's distance and the 50 ms together, or D swings.
@@ -44,7 +43,7 @@ class DelayBound {
   Bytes arrived_{};
   Instant arrived_at_{};
   bool was_used_ = false;         // throughout the window
-  bool has_stood_ = false;        // D was above D_low
+  bool has_stood_ = false;        // D was above D_target
 };
 
 }  // namespace onehop::law
