@@ -89,6 +89,22 @@ TEST_CASE("Z1 an offer beyond a limit is refused with what it has and the limit'
   }
 }
 
+TEST_CASE("Z1 names are refused when their sum passes its limit, before the list has ended", "[control][plane]") {
+  World world;
+  world.listen();
+  RawPeer peer{world.io, {.role = Role::sender}};
+  Offer offer = offer_of(named({"a"}));
+  offer.file_count = files_max;
+  std::vector<Message> messages{offer};
+  const ManifestPart part{named(std::vector<std::string>(16, std::string(60'000, 'n'))).files};
+  messages.insert(messages.end(), 71, part);  // 68 MB; none of them is the last
+  peer.connect(world.recv_host.port, messages);
+  REQUIRE(world.run([&] { return world.recv_host.ends.size() == 1 && peer.is_over; }));
+  REQUIRE(peer.find<Refuse>() != nullptr);
+  INFO(peer.find<Refuse>()->text);
+  CHECK(peer.find<Refuse>()->text.find("67108864 bytes") != std::string::npos);
+}
+
 TEST_CASE("D3 a receiver whose FileDone does not fit what it asked for ends the session", "[control][plane]") {
   const auto [action, outcome] = GENERATE(table<FileAction, FileOutcome>({{FileAction::send, FileOutcome::kept},
                                                                          {FileAction::send, FileOutcome::not_compared},

@@ -63,6 +63,23 @@ TEST_CASE("P5 skip keeps what exists, and calls it the same only where its diges
   CHECK(names_in(to.path()).size() == 7);
 }
 
+TEST_CASE("P5 skip does not call a file the same that it cannot read", "[engine][file]") {
+  const TempFolder from, to;
+  const auto paths = write_sources(from, {{"f", "content"}});
+  write_file(to / "f", "content");
+  REQUIRE(::chmod((to / "f").c_str(), 0) == 0);
+  REQUIRE(::chmod(to.path().c_str(), 0777) == 0);
+  const Manifest manifest = open_files(paths).manifest;
+  const uid_t before = ::geteuid();
+  constexpr uid_t nobody = 65'534;  // root may read everything
+  if (before == 0) REQUIRE(::seteuid(nobody) == 0);
+  const auto sink = Sink::prepare(manifest, sink_options(to.path(), manifest, OnExist::skip), make_io());
+  if (before == 0) REQUIRE(::seteuid(before) == 0);
+  REQUIRE(sink.has_value());
+  CHECK(sink.value()->existing() == std::vector{Existing::unread});
+  CHECK(sink.value()->is_wanted() == std::vector<bool>{false});
+}
+
 TEST_CASE("P5 every name that is in the way is told, and named in one error", "[engine][file]") {
   const TempFolder from, to;
   const auto paths = write_sources(from, {{"a", "1"}, {"b", "22"}, {"c", "333"}, {"d", "4"}});
