@@ -190,7 +190,7 @@ Result<void> Job::open_link_sources(const plane::DataPlan& plan) {
 Result<void> Job::start_engine(std::unique_ptr<Engine> engine) {
   ONEHOP_TRY(core, run::choose_core(options_.core));
   engine_ = std::move(engine);
-  engine_->start({.poll = options_.poll == "busy" ? run::Poll::busy : run::Poll::adaptive, .core = core});
+  ONEHOP_TRYV(engine_->start({.poll = options_.poll == "busy" ? run::Poll::busy : run::Poll::adaptive, .core = core}));
   tick();
   return success();
 }

@@ -99,7 +99,7 @@ class Job {
  private:
   void tick();
   void tick_rate(Instant now);  ///< where it has no thread of its own: at the end that receives
-  void set_file_thread(std::unique_ptr<file::FileWorker> worker);
+  [[nodiscard]] Result<void> set_file_thread(std::unique_ptr<file::FileWorker> worker);
   void close_trace();
   /// set_start gives the law what an earlier run reached on this path, and notes the path for remember_rate().
   void set_start(const plane::DataPlan& plan, law::SafeRangeParams& params);
