@@ -290,6 +290,12 @@ void Job::on_first_data(Instant at) {
   usage_.open_span();
 }
 
+plane::Arrival Job::arrival() const {
+  const PathReport report = links_->report.load();
+  const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, report.sent_total.count));  // as the receiver fills it: accepted
+  return {.bytes = bytes, .is_up_to_us = report.app_buffer.is_backlogged || (bytes_expected_ > 0 && bytes + facts_.bytes_skipped_total >= bytes_expected_)};
+}
+
 std::uint64_t Job::bytes_arrived() const {
   const QueueTelemetry buffer = links_->report.load().app_buffer;
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, (buffer.drained_total + buffer.occupancy).count));

@@ -82,6 +82,10 @@ class Job {
   void on_all_arrived(Instant at) { all_arrived_at_ = at; }  ///< sending
   void on_file_done(const std::string& shown_name, std::uint64_t bytes, const Digest& root);
 
+  /// arrival is what the receiving end has of the session under way.
+  [[nodiscard]] plane::Arrival arrival() const;
+  /// forget_session: the next one of a receiver that goes on counts from nothing.
+  void forget_session();
   /// end prints the end event and the summary.
   void end(const plane::SessionEnd& end, std::uint64_t bytes_total, std::uint64_t files_total);
 
@@ -106,7 +110,6 @@ class Job {
   void remember_rate();
   /// note_drops keeps what the interface has dropped while we sent; nothing where it cannot be told.
   void note_drops() noexcept;
-  void forget_session();  ///< the next one of a receiver that goes on counts from nothing
   [[nodiscard]] std::uint64_t bytes_arrived() const;
   [[nodiscard]] watch::Telemetry telemetry() const;
   void emit_interval(Instant now);
