@@ -51,23 +51,24 @@ Endpoint endpoint_of(const asio::ip::tcp::endpoint& endpoint) noexcept {
   return Endpoint::from_sockaddr(endpoint.data(), static_cast<socklen_t>(endpoint.size())).value_or(Endpoint{});
 }
 
-Channel::Channel(asio::ip::tcp::socket socket, const TlsContext& tls, const ChannelLimits& limits)
+Channel::Channel(asio::ip::tcp::socket socket, std::shared_ptr<const TlsContext> tls, const ChannelLimits& limits, const Endpoint& peer)
     : limits_{limits},
-      context_{with_reference(tls)},
+      tls_{std::move(tls)},
+      context_{with_reference(*tls_)},
       stream_{std::move(socket), context_},
       inbox_timer_{stream_.get_executor()},
       room_timer_{stream_.get_executor()},
       write_timer_{stream_.get_executor()},
       sent_timer_{stream_.get_executor()},
       watch_timer_{stream_.get_executor()},
+      peer_{peer},
       heard_at_{Clock::now()},
       said_at_{heard_at_} {
   boost::system::error_code ignored;
   local_ = endpoint_of(stream_.next_layer().local_endpoint(ignored));
-  peer_ = endpoint_of(stream_.next_layer().remote_endpoint(ignored));
   stream_.next_layer().set_option(asio::ip::tcp::no_delay{true}, ignored);
   hurry_retransmission(stream_.next_layer().native_handle());
-  tls.prepare(ssl());
+  tls_->prepare(ssl());
 }
 
 std::string Channel::alpn() { return negotiated_alpn(ssl()); }
@@ -164,7 +165,10 @@ Task<bool> Channel::read_message() {
   }
   // Messages of more than a record are rare (manifest, claims); their buffer is not kept for the whole session.
   if (body_.capacity() > 64 * 1024) body_ = {};
-  if (std::holds_alternative<KeepAlive>(*message)) co_return true;
+  if (const auto* keep_alive = std::get_if<KeepAlive>(&*message)) {
+    if (keep_alive->wants_answer && unsent_bytes() == 0) send(KeepAlive{});  // what waits to be sent is an answer, too
+    co_return true;
+  }
   inbox_.push_back(std::move(*message));
   inbox_timer_.cancel();
   co_return true;
@@ -236,6 +240,16 @@ Task<void> Channel::watch_loop() {
 void Channel::nudge() {
   constexpr Nanos nudge_after{20ms};  // shorter: more segments than the answer takes; longer: no gain over the timeout
   if (Clock::now() - said_at_ >= nudge_after && unsent_bytes() == 0) send(KeepAlive{});
+}
+
+Task<bool> Channel::answers(Nanos limit) {
+  constexpr Nanos poll_interval{20ms};  // a peer on the same link answers within a few
+  const auto self = shared_from_this();
+  const auto asked_at = Clock::now();
+  send(KeepAlive{.wants_answer = true});
+  asio::steady_timer timer{stream_.get_executor()};
+  while (end_ == ChannelEnd::open && heard_at_ <= asked_at && Clock::now() < asked_at + limit) co_await wait_signal(timer, poll_interval);
+  co_return end_ == ChannelEnd::open && heard_at_ > asked_at;
 }
 
 void Channel::send(const Message& message) {

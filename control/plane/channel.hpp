@@ -51,7 +51,8 @@ struct ChannelLimits {
 
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
-  Channel(asio::ip::tcp::socket socket, const TlsContext& tls, const ChannelLimits& limits);
+  /// `peer` is who was accepted or connected to: a socket that was reset cannot say it any more. The channel keeps `tls`.
+  Channel(asio::ip::tcp::socket socket, std::shared_ptr<const TlsContext> tls, const ChannelLimits& limits, const Endpoint& peer);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
@@ -66,6 +67,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// link that loses frames TCP finds the loss of a last segment only after its timeout (200 ms before Linux 6.15), but at once when
   /// another one follows.
   void nudge();
+  /// answers asks the peer for a sign of life; false when none came within `limit`, or the channel has ended.
+  [[nodiscard]] Task<bool> answers(Nanos limit);
   [[nodiscard]] std::size_t unsent_bytes() const noexcept { return pending_.size() + writing_.size(); }
   /// wait_sent returns when at most `bytes_max` are left unsent, or at the end, or after the silent limit.
   [[nodiscard]] Task<void> wait_sent(std::size_t bytes_max);
@@ -103,6 +106,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void finish(const boost::system::error_code& error);
 
   ChannelLimits limits_;
+  const std::shared_ptr<const TlsContext> tls_;  // the handshake asks it for the key
   asio::ssl::context context_;
   asio::ssl::stream<asio::ip::tcp::socket> stream_;
   Timer inbox_timer_, room_timer_, write_timer_, sent_timer_, watch_timer_;

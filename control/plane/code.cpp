@@ -50,6 +50,14 @@ bool has_made_form(std::string_view text) noexcept {
   return true;
 }
 
+// Only forms that a random generator writes and a person does not: make_code's, and 128 bits or more in hexadecimal.
+bool is_strong_form(std::string_view text) noexcept {
+  constexpr std::size_t hex_digits_min = 128 / 4;
+  constexpr std::string_view hex_digits = "0123456789abcdefABCDEF";
+  const bool is_hex = text.size() >= hex_digits_min && text.find_first_not_of(hex_digits) == std::string_view::npos;
+  return is_hex || has_made_form(text);
+}
+
 bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 Error usage_error(std::string cause, std::string hint) {
@@ -204,7 +212,8 @@ Result<PairingCode> read_code(const CodeSource& source) {
 }
 
 Result<PairingKey> stretch(const PairingCode& code) {
-  const Error failed{ExitCode::internal_error, "stretch the pairing code", "OpenSSL's scrypt failed", ""};
+  const Error failed{ExitCode::io_unavailable, "stretch the pairing code", "OpenSSL's scrypt failed; it wants 16 MiB of memory",
+                     "Raise the limit on memory (ulimit -v), or end other programs"};
   struct Free {
     void operator()(EVP_KDF* kdf) const noexcept { ::EVP_KDF_free(kdf); }
     void operator()(EVP_KDF_CTX* context) const noexcept { ::EVP_KDF_CTX_free(context); }
@@ -217,6 +226,7 @@ Result<PairingKey> stretch(const PairingCode& code) {
   ONEHOP_TRY(key_bytes_taken, SecretBytes::allocate(pairing_key_bytes));
   key.bytes_ = std::move(key_bytes_taken);
   const std::string_view text = code.text();
+  key.is_strong_ = is_strong_form(text);
   std::uint64_t n = has_made_form(text) ? scrypt_n_made : scrypt_n, memory_max = scrypt_memory_bytes_max;
   std::uint32_t r = scrypt_r, p = scrypt_p;
   const std::array<OSSL_PARAM, 7> params{

@@ -77,10 +77,13 @@ class PairingKey {
   [[nodiscard]] std::span<const std::byte, pairing_key_bytes> bytes() const noexcept {
     return bytes_.bytes().first<pairing_key_bytes>();
   }
+  /// is_strong: of a code of 128 random bits or more, by its form. Nobody can guess it, so guesses need not burn it.
+  [[nodiscard]] bool is_strong() const noexcept { return is_strong_; }
 
  private:
   friend Result<PairingKey> stretch(const PairingCode&);
   SecretBytes bytes_;
+  bool is_strong_ = false;
 };
 /// stretch runs scrypt: 16 MiB, given back at once, and about 50 ms; 1 MiB and 3 ms for a code of make_code's form, whose
 /// 140 bits nobody can try. Both ends get the same key from the same code.

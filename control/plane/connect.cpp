@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/plane/session_base.hpp"
+#include "engine/base/thread.hpp"
+
 namespace onehop::plane {
 
 namespace {
@@ -14,7 +17,6 @@ namespace {
 using asio::redirect_error;
 using asio::use_awaitable;
 using asio::ip::tcp;
-using Clock = std::chrono::steady_clock;
 
 // Between rounds over all addresses: a receiver that is just being started is found soon, and 5 s cost 25 SYNs.
 constexpr Nanos retry_pause = 200ms;
@@ -24,6 +26,11 @@ Error connect_error(const SendOptions& options, std::string cause) {
           std::move(cause),
           "Start `onehop recv` there first, and let TCP port " + std::to_string(options.port) +
               " through its firewall"};
+}
+Error turned_away_error(const SendOptions& options) {
+  return {ExitCode::peer_unreachable, "connect to " + options.host + " port " + std::to_string(options.port),
+          "it took the connection and closed it before the codes were compared",
+          "Others may keep it busy with connections, or it ended, or it is no onehop receiver: try again, or for longer with --wait SECONDS"};
 }
 Error interrupted_error() { return {ExitCode::interrupted, "connect", "interrupted before anything was sent", ""}; }
 
@@ -56,6 +63,33 @@ Task<boost::system::error_code> connect_once(tcp::socket& socket, const tcp::end
   co_return error;
 }
 
+// Asio resolves names on a thread of its own. Where the system refuses one, it throws from async_resolve: awaited directly, that
+// would leave a coroutine that nobody resumes. `error` is why the name leads nowhere; it may do so later.
+Task<Result<tcp::resolver::results_type>> resolve(asio::io_context& io, const SendOptions& options, ConnectState& state,
+                                                  boost::system::error_code& error) {
+  tcp::resolver resolver{io};
+  tcp::resolver::results_type found;
+  asio::steady_timer answered{io};
+  answered.expires_at(Clock::time_point::max());
+  bool is_answered = false;
+  try {
+    resolver.async_resolve(options.host, std::to_string(options.port),
+                           [&](const boost::system::error_code& failed, tcp::resolver::results_type results) {
+                             error = failed;
+                             found = std::move(results);
+                             is_answered = true;
+                             answered.cancel();
+                           });
+  } catch (const boost::system::system_error& refused) {
+    co_return thread_error("start a thread to find " + options.host, refused.code().value());
+  }
+  state.cancel = [&resolver] { resolver.cancel(); };
+  boost::system::error_code ignored;
+  while (!is_answered) co_await answered.async_wait(redirect_error(use_awaitable, ignored));
+  state.cancel = nullptr;
+  co_return found;
+}
+
 Result<std::shared_ptr<Channel>> verdict(HandshakeFailure failure, std::shared_ptr<Channel> channel,
                                          const SendOptions& options) {
   const std::string attempt = "authenticate with " + options.host;
@@ -64,7 +98,7 @@ Result<std::shared_ptr<Channel>> verdict(HandshakeFailure failure, std::shared_p
     case HandshakeFailure::wrong_code:
     case HandshakeFailure::wrong_role:
       return Error{ExitCode::authentication_failed, attempt, "the two ends do not have the same code",
-                   "Give both ends the same code"};
+                   "Give both ends the same code; the receiver burns one that a person chose after three wrong ones, and says so"};
     case HandshakeFailure::timed_out:
       return Error{ExitCode::timed_out, attempt, "no answer in time", "Is a onehop receiver listening there?"};
     case HandshakeFailure::not_onehop:
@@ -72,24 +106,21 @@ Result<std::shared_ptr<Channel>> verdict(HandshakeFailure failure, std::shared_p
                    "Check address and port"};
     case HandshakeFailure::vanished: break;
   }
-  return connect_error(options, "the connection was closed during the handshake");
+  return turned_away_error(options);
 }
 
 }  // namespace
 
-Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(asio::io_context& io, const TlsContext& tls,
+Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(asio::io_context& io, std::shared_ptr<const TlsContext> tls,
                                                                 const SendOptions& options, SessionHost& host,
                                                                 ConnectState& state) {
   const auto deadline = Clock::now() + options.limits.connect;
   host.on_phase(Phase::connecting);
   std::string cause;
+  bool is_turned_away = false;  // by the address that was tried last
   for (;;) {
     boost::system::error_code error;
-    tcp::resolver resolver{io};
-    state.cancel = [&resolver] { resolver.cancel(); };
-    const auto found = co_await resolver.async_resolve(options.host, std::to_string(options.port),
-                                                       redirect_error(use_awaitable, error));
-    state.cancel = nullptr;
+    ONEHOP_CO_TRY(found, co_await resolve(io, options, state, error));
     if (error) cause = error.message();
     for (const auto& entry : found) {
       if (state.is_interrupted) co_return interrupted_error();
@@ -100,22 +131,23 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(asio::io_context
       if (error) {
         const Endpoint tried = endpoint_of(entry.endpoint());
         // A name has several addresses, and an address none but itself.
+        is_turned_away = false;
         cause = (tried.address.text() == options.host ? "" : tried.text() + ": ") + error.message();
         continue;
       }
       host.on_phase(Phase::authenticating);
       auto channel = std::make_shared<Channel>(
-          std::move(socket), tls,
-          ChannelLimits{.silent = options.limits.silent, .keep_alive = options.limits.keep_alive});
+          std::move(socket), tls, ChannelLimits{.silent = options.limits.silent, .keep_alive = options.limits.keep_alive},
+          endpoint_of(entry.endpoint()));
       state.cancel = [channel] { channel->abort(); };
       const HandshakeFailure failure = co_await channel->handshake(Role::sender, options.limits.handshake);
       state.cancel = nullptr;
       if (state.is_interrupted) co_return interrupted_error();
       if (failure != HandshakeFailure::vanished) co_return verdict(failure, std::move(channel), options);
-      cause = "the connection was closed during the handshake";
+      is_turned_away = true;
     }
     if (state.is_interrupted) co_return interrupted_error();
-    if (Clock::now() + retry_pause >= deadline) co_return connect_error(options, cause);
+    if (Clock::now() + retry_pause >= deadline) co_return is_turned_away ? turned_away_error(options) : connect_error(options, cause);
     asio::steady_timer pause{io};
     pause.expires_after(retry_pause);
     state.cancel = [&pause] { pause.cancel(); };

@@ -23,6 +23,6 @@ struct ConnectState {
 /// connect_and_authenticate resolves the name, tries each address in turn, and again until options.limits.connect has
 /// gone, as long as nobody is there (refused, unreachable, closed during the handshake). A wrong code is final.
 [[nodiscard]] Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
-    asio::io_context& io, const TlsContext& tls, const SendOptions& options, SessionHost& host, ConnectState& state);
+    asio::io_context& io, std::shared_ptr<const TlsContext> tls, const SendOptions& options, SessionHost& host, ConnectState& state);
 
 }  // namespace onehop::plane

@@ -8,10 +8,12 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <cerrno>
+#include <deque>
 #include <map>
-#include <set>
 #include <utility>
 
+#include "control/plane/admission.hpp"
+#include "control/plane/progress_floor.hpp"
 #include "control/plane/recv_session.hpp"
 
 namespace onehop::plane {
@@ -23,6 +25,7 @@ using asio::ip::tcp;
 // The kernel completes handshakes before we accept; what waits there costs the kernel little and us nothing.
 constexpr int backlog_connections = 16;
 constexpr Nanos accept_pause = 100ms;  // when file descriptors run out
+constexpr Nanos progress_interval = 1s;  // of a session's progress: a tenth of the window that is judged
 
 std::optional<Error> rejection_of(HandshakeFailure failure) {
   const std::string attempt = "authenticate a sender";
@@ -42,6 +45,10 @@ std::optional<Error> rejection_of(HandshakeFailure failure) {
   return Error{ExitCode::interrupted, attempt, "it closed the connection during the handshake", ""};
 }
 
+Error gave_way_error() {
+  return {ExitCode::interrupted, "authenticate a sender", "it gave way to newer connections before it had shown its code", ""};
+}
+
 Error listen_error(const Endpoint& endpoint, const boost::system::error_code& error) {
   const bool is_denied = error == asio::error::access_denied;
   const char* hint = "Choose another address or port with --listen ADDR:PORT";
@@ -57,8 +64,11 @@ Error listen_error(const Endpoint& endpoint, const boost::system::error_code& er
 class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& io, RecvOptions options, const PairingKey& key, RecvHost& host)
-      : io_{io}, options_{std::move(options)}, host_{host}, acceptor_{io},
-        tls_{TlsContext::make({.role = Role::receiver}, key)} {}
+      : io_{io}, options_{std::move(options)}, host_{host}, acceptor_{io}, progress_timer_{io},
+        tls_{TlsContext::make({.role = Role::receiver}, key)}, can_guess_{!key.is_strong()},
+        admission_{{.half_open_max = options_.half_open_max,
+                    .half_open_per_address_max = options_.half_open_per_address_max,
+                    .guess_pause = options_.limits.guess_pause}} {}
 
   Result<void> start(std::function<void(const SessionEnd&)> on_end) {
     if (!tls_) return tls_.error();
@@ -75,23 +85,29 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
       if (self->session_) {
         self->is_interrupted_ = true;
         self->session_->interrupt();
+      } else if (self->has_success_ && !self->options_.is_once) {
+        self->stop({});
       } else {
-        const bool is_fine = self->has_success_ && !self->options_.is_once;
-        const ExitCode code = is_fine ? ExitCode::done : ExitCode::interrupted;
-        self->stop({code, {code, "wait for a sender", "interrupted", ""}});
+        self->give_up({ExitCode::interrupted, "wait for a sender", "interrupted", ""});
       }
     });
   }
 
  private:
+  struct HalfOpen {
+    std::shared_ptr<Channel> channel;
+    asio::steady_timer turn;  // until it may try its code
+    bool has_given_way = false;
+  };
+
   template <class Start>
   void spawn(Start start) {
     asio::co_spawn(
         io_, [self = shared_from_this(), start] { return start(self); },
         [self = shared_from_this()](const std::exception_ptr& thrown) {
           if (thrown)
-            self->stop({ExitCode::internal_error,
-                        {ExitCode::internal_error, "serve a connection", "out of memory or descriptors", ""}});
+            self->give_up({ExitCode::io_unavailable, "serve a connection", "out of memory",
+                           "Raise the limit on memory (ulimit -v), or end other programs"});
         });
   }
 
@@ -128,8 +144,9 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
   Task<void> accept_loop() {
     while (!is_stopped_) {
       tcp::socket socket{io_};
+      tcp::endpoint from;
       boost::system::error_code error;
-      co_await acceptor_.async_accept(socket, asio::redirect_error(asio::use_awaitable, error));
+      co_await acceptor_.async_accept(socket, from, asio::redirect_error(asio::use_awaitable, error));
       if (is_stopped_) co_return;
       if (error) {
         asio::steady_timer pause{io_};
@@ -137,93 +154,197 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
         co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
         continue;
       }
-      const Endpoint peer = endpoint_of(socket.remote_endpoint(error));
-      if (error || is_burnt()) continue;
-      // Too many strangers at once: the newest is turned away before it costs anything. A sender tries again.
-      std::uint32_t& from_address = half_open_by_address_[peer.address];
-      if (half_open_.size() >= options_.half_open_max || from_address >= options_.half_open_per_address_max) {
-        if (from_address == 0) half_open_by_address_.erase(peer.address);
-        continue;
-      }
-      ++from_address;
-      auto channel = std::make_shared<Channel>(
-          std::move(socket), tls_.value(),
-          ChannelLimits{.silent = options_.limits.silent, .keep_alive = options_.limits.keep_alive});
-      half_open_.insert(channel);
-      spawn([channel](std::shared_ptr<Impl> self) { return self->admit(channel); });
+      if (is_burnt()) continue;
+      const Endpoint peer = endpoint_of(from);
+      const Admission::Entry entry = admission_.enter(peer.address);
+      if (entry.given_way) give_way(*entry.given_way);
+      const ChannelLimits limits{.silent = options_.limits.silent, .keep_alive = options_.limits.keep_alive};
+      auto channel = std::make_shared<Channel>(std::move(socket), tls_.value(), limits, peer);
+      const auto half_open = std::make_shared<HalfOpen>(HalfOpen{std::move(channel), asio::steady_timer{io_}});
+      half_open_.emplace(entry.ticket, half_open);
+      spawn([half_open, ticket = entry.ticket](std::shared_ptr<Impl> self) { return self->admit(half_open, ticket); });
     }
   }
 
-  Task<void> admit(std::shared_ptr<Channel> channel) {
-    co_await wait_for_turn();
-    HandshakeFailure failure = HandshakeFailure::vanished;
-    if (!is_stopped_ && !is_burnt()) failure = co_await channel->handshake(Role::receiver, options_.limits.handshake);
-    half_open_.erase(channel);
-    const auto counted = half_open_by_address_.find(channel->peer().address);
-    if (counted != half_open_by_address_.end() && --counted->second == 0) half_open_by_address_.erase(counted);
-    if (is_stopped_) co_return;
-    if (const auto rejection = rejection_of(failure)) {
-      host_.on_rejected(channel->peer(), *rejection);
-      if (failure == HandshakeFailure::wrong_code || failure == HandshakeFailure::wrong_role) count_failure();
-      co_return;
-    }
-    channel->start();
+  void give_way(Admission::Ticket ticket) {
+    const auto oldest = half_open_.find(ticket);
+    if (oldest == half_open_.end()) return;
+    oldest->second->has_given_way = true;
+    oldest->second->turn.cancel();
+    oldest->second->channel->abort();
+  }
+
+  Task<void> admit(std::shared_ptr<HalfOpen> half_open, Admission::Ticket ticket) {
+    const std::shared_ptr<Channel> channel = half_open->channel;
+    const auto hello = co_await authenticate(*half_open);
+    half_open_.erase(ticket);
+    admission_.leave(ticket);
+    if (!hello || is_stopped_) co_return;
     if (is_burnt()) co_return co_await refuse(channel, "too many attempts with a wrong code");
-    const std::string alpn = channel->alpn();
-    if (alpn != alpn_name) {
-      co_await refuse(channel,
-                      "this end speaks " + std::string{alpn_name} + ", the other one " + file::display_name(alpn));
-    } else if (session_) {
-      co_await refuse(channel, "busy with another sender");
-    } else {
-      co_await serve(channel);
-    }
+    const bool is_free = co_await wait_until_free(channel, hello->sender);
+    if (is_free) co_await serve(channel, hello->sender);
   }
 
-  // An attempt begins at once while no code was wrong, else in its turn, guess_pause after the one before.
-  Task<void> wait_for_turn() {
-    if (failures_ == 0) co_return;
-    asio::steady_timer turn{io_};
-    attempt_at_ = std::max(attempt_at_, Clock::now());
-    turn.expires_at(attempt_at_);
-    attempt_at_ += options_.limits.guess_pause;
-    turns_.insert(&turn);
-    boost::system::error_code ignored;
-    co_await turn.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-    turns_.erase(&turn);
+  // From an accepted connection to a sender's Hello. The connection is half open until then.
+  Task<std::optional<Hello>> authenticate(HalfOpen& half_open) {
+    Channel& channel = *half_open.channel;
+    const IpAddress address = channel.peer().address;
+    while (const auto next = admission_.begin_attempt(address, Clock::now())) {
+      boost::system::error_code ignored;
+      half_open.turn.expires_at(*next);
+      co_await half_open.turn.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+      if (is_stopped_ || half_open.has_given_way) co_return reject(half_open, {});
+    }
+    if (is_burnt()) co_return std::nullopt;
+    const HandshakeFailure failure = co_await channel.handshake(Role::receiver, options_.limits.handshake);
+    if (const auto rejection = rejection_of(failure)) {
+      reject(half_open, *rejection);
+      const bool is_guess = failure == HandshakeFailure::wrong_code || failure == HandshakeFailure::wrong_role;
+      if (is_guess && !is_stopped_) count_wrong_code(address);
+      co_return std::nullopt;
+    }
+    admission_.note_right_code(address);
+    channel.start();
+    const std::string alpn = channel.alpn();
+    if (alpn != alpn_name) {
+      co_await refuse(half_open.channel, "this end speaks " + std::string{alpn_name} + ", the other one " + file::display_name(alpn));
+      co_return std::nullopt;
+    }
+    const auto deadline = Clock::now() + options_.limits.step;
+    while (!channel.has_message() && channel.end() == ChannelEnd::open && Clock::now() < deadline)
+      co_await channel.wait_activity(deadline - Clock::now());
+    const auto message = channel.pop();
+    if (const auto* hello = message ? std::get_if<Hello>(&*message) : nullptr) co_return *hello;
+    channel.abort();
+    co_return reject(half_open, {ExitCode::timed_out, "greet a sender", "it knows the code, and did not say hello", ""});
   }
+
+  std::nullopt_t reject(const HalfOpen& half_open, const Error& why) {
+    if (!is_stopped_) host_.on_rejected(half_open.channel->peer(), half_open.has_given_way ? gave_way_error() : why);
+    return std::nullopt;
+  }
+
+  [[nodiscard]] static Error refusal(std::string why) { return {ExitCode::refused_by_peer, "serve a sender", std::move(why), ""}; }
 
   // The common part of all versions: Welcome tells ours, Refuse says why not.
   Task<void> refuse(std::shared_ptr<Channel> channel, std::string why) {
-    host_.on_rejected(channel->peer(), {ExitCode::refused_by_peer, "serve a sender", why, ""});
+    host_.on_rejected(channel->peer(), refusal(why));
     channel->send(Refuse{ExitCode::refused_by_peer, why});
     co_await channel->close();
   }
 
-  Task<void> serve(std::shared_ptr<Channel> channel) {
-    failures_ = 0;  // whoever typed it wrong before knows it now
-    session_ = std::make_shared<RecvSession>(io_, options_, host_, channel);
-    const auto session = session_;
-    const SessionEnd end = co_await session->run();
-    session_.reset();
-    has_success_ = has_success_ || end.code == ExitCode::done;
-    host_.on_session_end(end);
-    const bool is_over = options_.is_once && session->has_offer();
-    if (is_over || is_interrupted_) stop(end);
-    else if (is_burnt()) stop(burnt());
+  // One session at a time: the others wait in the order in which they came, but for a sender that was here before. It takes the
+  // place of its dead connection as soon as that one is known to be dead; a second run beside the first one waits as all do.
+  // False: it went away, or there were too many.
+  Task<bool> wait_until_free(std::shared_ptr<Channel> channel, SenderToken sender) {
+    if (!session_ && waiting_.empty()) co_return true;
+    if (waiting_.size() >= options_.waiting_max) {
+      co_await refuse(channel, "busy with another sender, and " + std::to_string(waiting_.size()) + " others wait");
+      co_return false;
+    }
+    channel->send(Busy{});
+    host_.on_rejected(channel->peer(), refusal("busy with another sender: it waits"));
+    const bool is_back = session_ && session_->is_of(sender);
+    waiting_.insert(is_back ? waiting_.begin() : waiting_.end(), channel);
+    bool is_there = true;
+    while (is_there && (session_ || waiting_.front() != channel)) {
+      if (const auto session = session_; session && session->is_of(sender)) {
+        const bool is_alive = co_await session->is_alive();
+        if (!is_alive && session == session_) session->replace();
+      }
+      if (!session_ && waiting_.front() == channel) break;
+      // A session that is alive now may be dead in a while.
+      co_await channel->wait_activity(is_back ? options_.limits.answer : options_.limits.silent);
+      is_there = !is_stopped_ && channel->end() == ChannelEnd::open && !channel->has_message();  // its Bye: interrupted
+    }
+    is_there = is_there && !is_stopped_ && co_await channel->answers(options_.limits.answer);  // it may have died while it waited
+    std::erase(waiting_, channel);
+    if (!is_there) wake_waiting();
+    if (!is_there && !is_stopped_) co_await channel->close();
+    co_return is_there;
   }
 
-  [[nodiscard]] bool is_burnt() const { return failures_ >= options_.authentication_failures_max; }
-  void count_failure() {
-    ++failures_;
-    attempt_at_ = std::max(attempt_at_, Clock::now() + options_.limits.guess_pause);
-    // A running session belongs to someone who knew the code: it may finish first.
-    if (is_burnt() && !session_) stop(burnt());
+  void wake_waiting() {
+    for (const auto& channel : waiting_) channel->poke();
   }
-  [[nodiscard]] SessionEnd burnt() const {
-    return {ExitCode::authentication_failed,
-            {ExitCode::authentication_failed, "authenticate a sender",
-             std::to_string(failures_) + " attempts with a wrong code", "start again with a new code"}};
+
+  Task<void> serve(std::shared_ptr<Channel> channel, SenderToken sender) {
+    failures_ = 0;  // whoever typed it wrong before knows it now
+    const auto session = session_ = std::make_shared<RecvSession>(io_, options_, host_, channel, sender);
+    spawn([session](std::shared_ptr<Impl> self) { return self->watch_progress(session); });
+    SessionEnd end = co_await session->run();
+    end.is_replaced = session->is_replaced();
+    session_.reset();
+    progress_timer_.cancel();
+    has_success_ = has_success_ || end.code == ExitCode::done;
+    host_.on_session_end(end);
+    const bool is_over = options_.is_once && session->has_offer() && !session->is_replaced();
+    if (is_over || is_interrupted_) stop(end);
+    else if (is_burnt()) give_up(burnt());
+    wake_waiting();
+  }
+
+  // A session that hardly moves may take its time, but not others' time.
+  Task<void> watch_progress(std::shared_ptr<RecvSession> session) {
+    const SessionLimits& limits = options_.limits;
+    ProgressFloor floor{limits.floor_bytes, limits.floor_window, Clock::now()};
+    while (session == session_) {
+      boost::system::error_code ignored;
+      progress_timer_.expires_after(std::min(progress_interval, limits.floor_window / 4));
+      co_await progress_timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+      if (session != session_) co_return;
+      // While the host decides, another thread of it may be at work on what arrival() reads.
+      const Arrival arrival = session->is_deciding() ? Arrival{.is_up_to_us = true} : host_.arrival();
+      if (arrival.is_up_to_us) floor.excuse(Clock::now());
+      floor.note(arrival.bytes + session->bytes_confirmed(), Clock::now());
+      const bool is_last = options_.is_once && session->has_offer();  // nobody is served after it
+      if (waiting_.empty() || is_last || !floor.is_below(Clock::now())) continue;
+      session->end_with({ExitCode::timed_out, "receive files while another sender waits",
+                         "less than " + std::to_string(limits.floor_bytes / 1024) + " KiB came in " + std::to_string(limits.floor_window / 1s) + " s",
+                         "What arrived was kept; look at the link, then run the same command again to go on"});
+      co_return;
+    }
+  }
+
+  [[nodiscard]] bool is_burnt() const { return can_guess_ && failures_ >= options_.authentication_failures_max; }
+  [[nodiscard]] Error burnt() const {
+    return {ExitCode::authentication_failed, "authenticate a sender",
+            std::to_string(failures_) + " attempts had a wrong code, so this one is burnt", "Start again with a new code"};
+  }
+
+  void count_wrong_code(const IpAddress& address) {
+    ++failures_;
+    admission_.note_wrong_code(address, Clock::now());
+    if (!can_guess_) {
+      if (!std::exchange(is_guessing_told_, true))
+        host_.on_notice("somebody tries wrong codes: each address may try one a second, and this code is too long to be guessed");
+      return;
+    }
+    if (!is_burnt()) return;
+    if (!options_.is_once) {
+      renew_code();
+    } else if (!session_) {  // a running session belongs to someone who knew the code: it may finish first
+      give_up(burnt());
+    }
+  }
+
+  void renew_code() {
+    Error why = burnt();
+    why.hint = "Give the new code to the sender";
+    auto key = host_.renew_code(why);
+    if (!key) return give_up(key.error());
+    tls_ = TlsContext::make({.role = Role::receiver}, key.value());
+    if (!tls_) return give_up(tls_.error());
+    can_guess_ = !key.value().is_strong();
+    failures_ = 0;
+  }
+
+  // An end without a session to blame is told as one.
+  void give_up(const Error& why) {
+    if (is_stopped_) return;
+    const SessionEnd end{why.code, why};
+    if (!session_) host_.on_session_end(end);
+    stop(end);
   }
 
   void stop(const SessionEnd& end) {
@@ -231,9 +352,14 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
     is_stopped_ = true;
     boost::system::error_code ignored;
     acceptor_.close(ignored);
-    const auto half_open = std::exchange(half_open_, {});
-    for (const auto& channel : half_open) channel->abort();
-    for (asio::steady_timer* turn : turns_) turn->cancel();
+    for (const auto& [ticket, half_open] : half_open_) {
+      half_open->turn.cancel();
+      half_open->channel->abort();
+    }
+    for (const auto& channel : waiting_) {
+      channel->send(Refuse{ExitCode::refused_by_peer, "the receiver ended after the session before"});
+      spawn([channel](std::shared_ptr<Impl>) { return channel->close(); });
+    }
     if (on_end_) std::exchange(on_end_, nullptr)(end);
   }
 
@@ -241,15 +367,16 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
   const RecvOptions options_;
   RecvHost& host_;
   tcp::acceptor acceptor_;
-  Result<TlsContext> tls_;
+  asio::steady_timer progress_timer_;
+  Result<std::shared_ptr<const TlsContext>> tls_;
+  bool can_guess_;  // the code is one that a person chose
+  Admission admission_;
   std::function<void(const SessionEnd&)> on_end_;
-  std::set<std::shared_ptr<Channel>> half_open_;
-  std::map<IpAddress, std::uint32_t> half_open_by_address_;
+  std::map<Admission::Ticket, std::shared_ptr<HalfOpen>> half_open_;
+  std::deque<std::shared_ptr<Channel>> waiting_;  // authenticated, until the session under way ends
   std::shared_ptr<RecvSession> session_;
   unsigned failures_ = 0;
-  Clock::time_point attempt_at_{};           // of the next attempt, once one failed
-  std::set<asio::steady_timer*> turns_;      // of those that wait for theirs
-  bool is_stopped_ = false, is_interrupted_ = false, has_success_ = false;
+  bool is_stopped_ = false, is_interrupted_ = false, has_success_ = false, is_guessing_told_ = false;
 };
 
 RecvServer::RecvServer(asio::io_context& io, RecvOptions options, const PairingKey& key, RecvHost& host)

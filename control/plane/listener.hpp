@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // RecvServer: listens, authenticates, and runs one session at a time.
 //
-//   accept ─▶ [ half open: bounded in number, per address, in time, in memory ] ─▶ TLS ─▶ busy? Refuse : RecvSession
+//   accept ─▶ [ half open: admission.hpp ] ─▶ TLS ─▶ Hello ─▶ free? RecvSession : [ wait, Busy ] ─▶ RecvSession
 //
-// A stranger can cost us at most half_open_max connections of about 70 KiB for ten seconds, and never the running
-// session. Wrong codes are counted over all addresses: after one, attempts begin a second apart, and the last one allowed
-// ends the server with exit code 4, because a code that somebody guesses at is burnt. A running session may finish first;
-// meanwhile nobody is let in. It owns the acceptor and the sessions; plane thread, but for interrupt().
+// A stranger can cost us at most half_open_max connections of about 70 KiB for ten seconds, and never the running session;
+// where they are too many the oldest gives way. After a wrong code an address may try one each guess_pause. A code that can be
+// guessed is burnt after authentication_failures_max wrong ones over all addresses: the host makes another one, or with is_once
+// the server ends with exit code 4. A running session may finish first. A strong code is never burnt, else anybody could end us.
+//
+// Senders that come while a session runs wait for it. Who proves to be its sender, and whose old connection does not answer,
+// takes its place; a session that hardly moves ends when somebody waits (progress_floor.hpp). Plane thread, but for interrupt().
 #pragma once
 
 #include <functional>
@@ -30,7 +33,7 @@ class RecvServer {
 
   /// start binds and listens (on_listening follows at once), or fails. `on_end` is called once on the plane thread:
   /// with the session's end when is_once, with exit code 4 after too many wrong codes, with 7 after an interrupt (0
-  /// when no session was under way and one had succeeded).
+  /// when no session was under way and one had succeeded). The host was told before (on_session_end), but for the last.
   [[nodiscard]] Result<void> start(std::function<void(const SessionEnd&)> on_end);
   /// interrupt stops listening and ends the session in order. Any thread; not from a signal handler.
   void interrupt();

@@ -264,12 +264,19 @@ void put(Out&, const DataReady&) {}
 void get(ByteReader&, DataReady&) {}
 void put(Out&, const Complete&) {}
 void get(ByteReader&, Complete&) {}
-void put(Out&, const KeepAlive&) {}
-void get(ByteReader&, KeepAlive&) {}
+void put(Out& out, const KeepAlive& m) { out.u8(m.wants_answer ? 1 : 0); }
+void get(ByteReader& in, KeepAlive& m) { m.wants_answer = read_flag(in); }
 void put(Out&, const Restart&) {}
 void get(ByteReader&, Restart&) {}
 void put(Out&, const Restarted&) {}
 void get(ByteReader&, Restarted&) {}
+void put(Out& out, const Hello& m) { out.bytes(m.sender); }
+void get(ByteReader& in, Hello& m) {
+  const auto sender = in.bytes(m.sender.size());
+  std::ranges::copy(sender, m.sender.begin());
+}
+void put(Out&, const Busy&) {}
+void get(ByteReader&, Busy&) {}
 
 template <class T>
 std::optional<Message> decode_as(std::span<const std::byte> body) {
@@ -281,7 +288,7 @@ std::optional<Message> decode_as(std::span<const std::byte> body) {
 }
 
 constexpr std::size_t type_count = std::variant_size_v<Message>;
-static_assert(type_count == static_cast<std::size_t>(MessageType::restarted), "types number the variant from 1");
+static_assert(type_count == static_cast<std::size_t>(MessageType::busy), "types number the variant from 1");
 
 using Decoder = std::optional<Message> (*)(std::span<const std::byte>);
 template <std::size_t... I>
@@ -293,7 +300,7 @@ constexpr auto decoders = make_decoders(std::make_index_sequence<type_count>{});
 constexpr std::array<std::string_view, type_count> names = {
     "Welcome", "Refuse", "Offer", "ManifestPart", "OfferEnd", "Accept", "ClaimPart", "DataReady",
     "PathReady", "BlockDigests", "FileRoot", "FileDone", "Complete", "Bye", "Failure", "KeepAlive",
-    "Restart", "Restarted"};
+    "Restart", "Restarted", "Hello", "Busy"};
 
 // Only four messages may be large; the rest is refused before its body is read.
 constexpr std::uint32_t small_body_bytes_max = 2048;

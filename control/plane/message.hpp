@@ -4,7 +4,8 @@
 //   | type u8 | length u32 | body (length bytes, at most 1 MiB) |      integers big endian, inside TLS
 //
 //   sender                                receiver
-//     ◀────────────── Welcome | Refuse          Refuse: busy, another version
+//     Hello ─────────▶                          who it is, should it come back
+//     ◀── Welcome | Busy, later Welcome | Refuse    Refuse: another version, too many wait
 //     Offer, ManifestPart.., OfferEnd ──▶
 //     ◀────────────── Accept, ClaimPart..  | Refuse
 //     DataReady ─────▶                          the sender's port is up: both prove the path
@@ -59,7 +60,7 @@ inline constexpr std::uint64_t block_index_max = (std::uint64_t{1} << 62) / bloc
 enum class MessageType : std::uint8_t {
   welcome = 1, refuse = 2, offer = 3, manifest_part = 4, offer_end = 5, accept = 6, claim_part = 7, data_ready = 8,
   path_ready = 9, block_digests = 10, file_root = 11, file_done = 12, complete = 13, bye = 14, failure = 15,
-  keep_alive = 16, restart = 17, restarted = 18,
+  keep_alive = 16, restart = 17, restarted = 18, hello = 19, busy = 20,
 };
 
 struct Welcome {
@@ -145,13 +146,20 @@ struct FileDone {
 struct Complete {};
 struct Bye { ExitCode code = ExitCode::done; };
 struct Failure { ExitCode code = ExitCode::internal_error; std::string text; };
-struct KeepAlive {};
+/// KeepAlive: the channel answers one that asks for it with one that does not.
+struct KeepAlive { bool wants_answer = false; };
 struct Restart {};
 struct Restarted {};
+/// SenderToken proves that a connection is of the sender of an earlier one: only that user on that machine can make it again,
+/// for these files and this code (tools/onehop/sender_token.hpp). All zero: it proves nothing.
+using SenderToken = std::array<std::byte, 16>;
+struct Hello { SenderToken sender{}; };
+/// Busy: another session is under way. The Welcome follows when this sender's turn has come.
+struct Busy {};
 
 using Message = std::variant<Welcome, Refuse, Offer, ManifestPart, OfferEnd, Accept, ClaimPart, DataReady, PathReady,
                              BlockDigests, FileRoot, FileDone, Complete, Bye, Failure, KeepAlive, Restart,
-                             Restarted>;
+                             Restarted, Hello, Busy>;
 
 struct MessageHeader {
   MessageType type = MessageType::keep_alive;

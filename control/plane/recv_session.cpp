@@ -19,10 +19,16 @@ constexpr std::size_t unsent_bytes_max = 4U << 20;
 }  // namespace
 
 RecvSession::RecvSession(asio::io_context& io, const RecvOptions& options, RecvHost& host,
-                         std::shared_ptr<Channel> channel)
-    : SessionBase{io, host, options.limits, Role::receiver}, recv_host_{host}, options_{options} {
+                         std::shared_ptr<Channel> channel, const SenderToken& sender)
+    : SessionBase{io, host, options.limits, Role::receiver}, recv_host_{host}, options_{options}, sender_{sender} {
   channel_ = std::move(channel);
   peer_name_ = channel_->peer().address.text();
+}
+
+void RecvSession::replace() {
+  is_replaced_ = true;
+  end_with({ExitCode::interrupted, "receive files from " + peer_name_, "it came back over another connection", ""});
+  channel_->abort();
 }
 
 Task<Result<void>> RecvSession::converse() {
@@ -175,6 +181,7 @@ Task<Result<void>> RecvSession::consider() {
       channel->poke();
     });
   });
+  is_deciding_ = true;
   const auto deadline = Clock::now() + limits_.consider;
   while (!answer_->has_value()) {
     if (is_interrupted_) co_return Error{ExitCode::interrupted, step, "interrupted", ""};
@@ -186,9 +193,12 @@ Task<Result<void>> RecvSession::consider() {
     if (Clock::now() >= deadline) co_return Error{ExitCode::timed_out, step, "nobody decided in time", "Send again; --on-exist answers without a person"};
     co_await channel_->wait_activity(deadline - Clock::now());
   }
+  is_deciding_ = false;
   if (!**answer_) co_return refuse((*answer_)->error());
   decision_ = std::move((*answer_)->value());
   ONEHOP_CO_TRYV(check_decision());
+  bytes_claimed_ = 0;
+  for (const auto& claims : decision_.claims) bytes_claimed_ += claims.size() * block_bytes;
   files_left_ = static_cast<std::size_t>(std::ranges::count_if(decision_.actions, has_digests));
   roots_left_ = files_left_;
   has_root_.assign(info_->manifest.files.size(), false);
@@ -336,6 +346,10 @@ Result<void> RecvSession::take_digests(const BlockDigests& message) {
     if (!engine_ || !is_file_expected(item.file) ||
         item.block >= file::blocks_of(info_->manifest.files[item.file].size))
       return violation("the peer announced a digest of a block that the manifest does not have", "receive files");
+    if (message.is_skipped && bytes_claimed_ > 0) {  // no more of them than we claimed
+      bytes_claimed_ -= block_bytes;
+      bytes_confirmed_ += block_bytes;
+    }
     engine_->push_file(message.is_skipped ? BlockKind::skipped : BlockKind::digest, item.file, item.block, item.digest);
   }
   return success();

@@ -14,10 +14,21 @@ namespace onehop::plane {
 
 class RecvSession final : public SessionBase, public std::enable_shared_from_this<RecvSession> {
  public:
-  RecvSession(asio::io_context& io, const RecvOptions& options, RecvHost& host, std::shared_ptr<Channel> channel);
+  RecvSession(asio::io_context& io, const RecvOptions& options, RecvHost& host, std::shared_ptr<Channel> channel, const SenderToken& sender);
 
   /// has_offer: the sender got as far as a whole, valid offer.
   [[nodiscard]] bool has_offer() const noexcept { return has_offer_; }
+  /// is_of: its sender proved to be this one.
+  [[nodiscard]] bool is_of(const SenderToken& sender) const noexcept { return sender == sender_ && sender != SenderToken{}; }
+  /// is_alive asks the sender whether it is still there.
+  [[nodiscard]] Task<bool> is_alive() { return channel_->answers(limits_.answer); }
+  /// replace ends a session whose sender is gone and came back: what arrived is kept, and nobody is left to be told.
+  void replace();
+  [[nodiscard]] bool is_replaced() const noexcept { return is_replaced_; }
+  /// is_deciding: the host looks at the offer, and the sender waits for it.
+  [[nodiscard]] bool is_deciding() const noexcept { return is_deciding_; }
+  /// bytes_confirmed: of blocks that we had and the sender found to be right.
+  [[nodiscard]] std::uint64_t bytes_confirmed() const noexcept { return bytes_confirmed_; }
 
  private:
   [[nodiscard]] Task<Result<void>> converse() override;
@@ -42,6 +53,7 @@ class RecvSession final : public SessionBase, public std::enable_shared_from_thi
 
   RecvHost& recv_host_;
   const RecvOptions options_;
+  const SenderToken sender_;
   Offer offer_;
   std::shared_ptr<OfferInfo> info_;
   std::size_t name_bytes_ = 0;                // of the offer, as far as it has come
@@ -55,7 +67,8 @@ class RecvSession final : public SessionBase, public std::enable_shared_from_thi
   std::vector<bool> was_settled_;             // by file of offered_before_
   std::vector<std::array<std::byte, crypto::session_id_bytes>> session_ids_;
   std::size_t restarts_left_ = 0;             // as many as files were offered first: each may change once
-  bool has_offer_ = false, is_complete_ = false, is_restarting_ = false;
+  std::uint64_t bytes_claimed_ = 0, bytes_confirmed_ = 0;
+  bool has_offer_ = false, is_complete_ = false, is_restarting_ = false, is_deciding_ = false, is_replaced_ = false;
 };
 
 }  // namespace onehop::plane

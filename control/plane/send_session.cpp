@@ -37,8 +37,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     asio::co_spawn(
         io_, [self = shared_from_this()] { return self->run(); },
         [self = shared_from_this(), on_end = std::move(on_end)](const std::exception_ptr& thrown, SessionEnd end) {
-          if (thrown)
-            end = {ExitCode::internal_error, {ExitCode::internal_error, "run the session", "out of memory", ""}};
+          if (thrown) end = {ExitCode::internal_error, {ExitCode::internal_error, "end the session", "out of memory", ""}};
           on_end(end);
         });
   }
@@ -54,22 +53,43 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
     if (!tls_) co_return tls_.error();
     manifest_ = &send_host_.manifest();
     ONEHOP_CO_TRYV(file::validate(*manifest_));
+    const auto deadline = Clock::now() + limits_.connect;
     ONEHOP_CO_TRY(channel_taken, co_await connect_and_authenticate(io_, tls_.value(), options_, host_, connect_state_));
     channel_ = std::move(channel_taken);
     const std::string address = channel_->peer().address.text();
     if (address != options_.host) peer_name_ += " (" + address + ")";  // a name, of which there may be several addresses
     channel_->start();
-    const std::string alpn = channel_->alpn();
-    ONEHOP_CO_TRY(welcome, co_await expect<Welcome>(limits_.step, "greet the peer"));
-    if (welcome.version != protocol_version || alpn != alpn_name)
-      co_return Error{ExitCode::refused_by_peer, "agree on a version",
-                      "this end speaks " + std::string{alpn_name} + ", the peer " + std::string{alpn_prefix} +
-                          std::to_string(welcome.version), "Run the same version on both ends"};
+    ONEHOP_CO_TRYV(co_await greet(deadline));
     for (;;) {
       ONEHOP_CO_TRYV(co_await send_offered());
       if (!changed_file_) co_return co_await complete();
       ONEHOP_CO_TRYV(co_await restart());
     }
+  }
+
+  // Until the peer has time for us, or the wait is over.
+  Task<Result<void>> greet(Clock::time_point deadline) {
+    const std::string step = "greet the peer";
+    channel_->send(Hello{options_.token});
+    ONEHOP_CO_TRY(answer, co_await receive(limits_.step, step));
+    if (std::holds_alternative<Busy>(answer)) {
+      const Error busy{ExitCode::refused_by_peer, "be served by " + peer_name_, "it is busy with another sender",
+                       "Try again later, or wait longer for it with --wait SECONDS"};
+      const Nanos left = deadline - Clock::now();
+      if (left <= 0ns) co_return busy;
+      host_.on_notice(peer_name_ + " is busy with another sender: waiting for it, " + std::to_string((left + 1s - 1ns) / 1s) + " s at most (--wait)");
+      auto later = co_await receive(left, step);
+      if (!later && Clock::now() >= deadline && later.error().code == ExitCode::timed_out) co_return busy;
+      ONEHOP_CO_TRY(welcome, std::move(later));
+      answer = std::move(welcome);
+    }
+    const auto* welcome = std::get_if<Welcome>(&answer);
+    if (welcome == nullptr) co_return violation("the peer sent " + std::string{name_of(type_of(answer))} + " out of turn", step);
+    const std::string alpn = channel_->alpn();
+    if (welcome->version == protocol_version && alpn == alpn_name) co_return success();
+    co_return Error{ExitCode::refused_by_peer, "agree on a version",
+                    "this end speaks " + std::string{alpn_name} + ", the peer " + std::string{alpn_prefix} +
+                        std::to_string(welcome->version), "Run the same version on both ends"};
   }
 
   // One offer and what follows from it: until every file of it is done, or changed_file_ tells which one changed.
@@ -310,7 +330,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
 
   SendHost& send_host_;
   const SendOptions options_;
-  Result<TlsContext> tls_;
+  Result<std::shared_ptr<const TlsContext>> tls_;
   ConnectState connect_state_;
   const file::Manifest* manifest_ = nullptr;
   crypto::ExporterContext context_;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "control/plane/address.hpp"
+#include "control/plane/code.hpp"
 #include "control/plane/message.hpp"
 #include "engine/base/message.hpp"
 #include "engine/base/result.hpp"
@@ -43,16 +44,21 @@ enum class Phase : std::uint8_t {
 
 /// SessionLimits are ours alone; no message moves one of them. Tests make them short.
 struct SessionLimits {
-  Nanos connect = 5s;          ///< --wait: a refused or unreachable address is tried again for so long
+  Nanos connect = 5s;          ///< --wait: for a receiver that is not there yet, or busy
   Nanos connect_attempt = 3s;  ///< for one address, so that a dead one does not use up the others' time
   Nanos handshake = 10s;
-  Nanos guess_pause = 1s;      ///< receiving: after a wrong code one attempt begins per so long. Shorter: a guesser's
-                               ///< rate; longer: whoever mistyped waits as well
+  Nanos guess_pause = 1s;      ///< receiving: after a wrong code one attempt of that address begins per so long. Shorter: a
+                               ///< guesser's rate; longer: whoever mistyped waits as well
   Nanos step = 10s;            ///< for a message that the peer owes at once
   Nanos offer = 60s;           ///< receiving: for the whole manifest
   Nanos consider = 15min;      ///< for the receiver to decide; resume reads what is on its disk
   Nanos prove = 5s;            ///< for both ends to see the path proven; the engine itself gives up after 2 s
   Nanos silent = 30s;          ///< nothing on the control connection
+  Nanos answer = 1s;           ///< receiving: for a sender to answer when its next connection is here already. Shorter: a link that
+                               ///< repeats a segment twice is taken for dead; longer: who comes back waits
+  Nanos floor_window = 10s;    ///< receiving: a session that brings less than floor_bytes in so long ends when another sender
+  std::uint64_t floor_bytes = 160 * 1024;  ///< waits: 131 kbit/s. Higher: the slowest links fall below it; lower: one sender
+                               ///< keeps the others out for nearly nothing
   Nanos keep_alive = 5s;
   Nanos checkpoint = 10s;      ///< for the file side to make durable what arrived
   Nanos engine_stop = 5s;      ///< for the engine's loop to end
@@ -64,6 +70,7 @@ struct SessionLimits {
 struct SessionEnd {
   ExitCode code = ExitCode::done;
   Error error;
+  bool is_replaced = false;  ///< receiving: the same sender came back, and its transfer goes on in the next session
 };
 
 /// exit_code_for_failure_of_peer: what this end reports when the other end failed with `code`. Codes that describe
@@ -140,6 +147,7 @@ struct SendOptions {
   bool has_fragments = false;      ///< asked for; a receiver whose port cannot refuses
   std::uint8_t dscp = 0;           ///< of frames, for raw ports
   std::string interface;           ///< --iface; empty: as the route says
+  SenderToken token{};             ///< tells the receiver that we are who was here before; all zero: it cannot know
 };
 struct Accepted {
   std::vector<FileAction> actions;
@@ -164,9 +172,10 @@ struct RecvOptions {
   std::string address;                            ///< numeric; empty: all addresses, IPv6 and IPv4
   std::uint16_t port = control_port_default;      ///< 0: any
   bool is_once = false;
-  unsigned authentication_failures_max = 3;       ///< the code is burnt after so many wrong ones
+  unsigned authentication_failures_max = 3;       ///< a code that can be guessed is burnt after so many wrong ones
   std::uint32_t half_open_max = 16;               ///< connections not yet authenticated; each holds about 70 KiB
   std::uint32_t half_open_per_address_max = 4;
+  std::uint32_t waiting_max = 8;                  ///< authenticated senders that wait for the session under way to end
   SessionLimits limits;
   bool is_lazy_allowed = true;     ///< false: eager repair, whatever the sender offers
   std::uint8_t dscp = 0;
@@ -190,15 +199,26 @@ struct Decision {
   std::string folder;              ///< where they go: the sender shows it to its user
 };
 using Decide = std::function<void(Result<Decision>)>;
+/// Arrival: how far the data of the session under way has come.
+struct Arrival {
+  std::uint64_t bytes = 0;         ///< of file data that frames brought
+  bool is_up_to_us = false;        ///< the disk holds the sender back, or everything came and is being verified
+};
 
 class RecvHost : public SessionHost {
  public:
   /// consider looks at an offer and calls `decide` once, now or later, from any thread; it may be called after the
   /// session has gone. An Error refuses: its code is this end's, its text is told to the peer (which ends with 5).
   virtual void consider(std::shared_ptr<const OfferInfo> offer, Decide decide) = 0;
+  [[nodiscard]] virtual Arrival arrival() const = 0;
+  /// renew_code makes another code, after `why` burnt the one before, tells it to the user, and stretches it. A host that cannot
+  /// returns `why`, which ends the server.
+  [[nodiscard]] virtual Result<PairingKey> renew_code(const Error& why) { return why; }
   virtual void on_listening(const Endpoint& /*local*/) {}
-  /// on_rejected: a connection came to nothing before it was a session (wrong code, busy, garbage). For the log.
+  /// on_rejected: a connection came to nothing before it was a session (wrong code, garbage, gone). For the log, and as often as
+  /// strangers like.
   virtual void on_rejected(const Endpoint& /*peer*/, const Error& /*why*/) {}
+  /// on_session_end comes after each session, and once more when the server ends for another reason and without success.
   virtual void on_session_end(const SessionEnd& /*end*/) {}
 };
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "engine/base/memory.hpp"
 #include "engine/base/time.hpp"
 #include "engine/wire/frame.hpp"
 
@@ -82,21 +83,29 @@ SessionBase::SessionBase(asio::io_context& io, SessionHost& host, const SessionL
     : io_{io}, host_{host}, limits_{limits}, role_{role} {}
 
 Task<SessionEnd> SessionBase::run() {
-  auto outcome = co_await converse();
-  if (outcome) {
-    co_await wind_down(nullptr);
-    set_phase(Phase::done);
-    if (kept_total_ > 0) co_return SessionEnd{ExitCode::verification_failed, kept_error()};
-    co_return SessionEnd{};
+  std::optional<Error> error;
+  try {
+    const auto outcome = co_await converse();
+    if (!outcome) error = end_reason_ ? *end_reason_ : outcome.error();
+  } catch (const std::bad_alloc& refused) {
+    error = memory_error("run the session", refused);  // the peer must hear of it: it would wait for us
   }
-  const Error error = outcome.error();
-  co_await wind_down(&error);
-  co_return SessionEnd{error.code, error};
+  co_await wind_down(error ? &*error : nullptr);
+  if (error) co_return SessionEnd{error->code, *error};
+  set_phase(Phase::done);
+  if (kept_total_ > 0) co_return SessionEnd{ExitCode::verification_failed, kept_error()};
+  co_return SessionEnd{};
 }
 
 void SessionBase::interrupt() {
   is_interrupted_ = true;
   if (channel_) channel_->poke();
+}
+
+void SessionBase::end_with(Error why) {
+  if (is_interrupted_) return;
+  end_reason_ = std::move(why);
+  interrupt();
 }
 
 void SessionBase::set_phase(Phase phase) { host_.on_phase(phase); }
@@ -330,7 +339,7 @@ Task<void> SessionBase::wind_down(const Error* error) {
       (void)co_await wait_event(EventKind::file_message, BlockKind::checkpointed, limits_.checkpoint);
   }
   if (error != nullptr && channel_) {
-    if (error->code == ExitCode::interrupted && is_interrupted_) channel_->send(Bye{ExitCode::interrupted});
+    if (error->code == ExitCode::interrupted && is_interrupted_ && !end_reason_) channel_->send(Bye{ExitCode::interrupted});
     else if (!has_peer_verdict_) channel_->send(Failure{error->code, error->message()});
   }
   if (is_engine_running) {

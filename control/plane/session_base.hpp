@@ -33,6 +33,8 @@ class SessionBase {
   [[nodiscard]] Task<SessionEnd> run();
   /// interrupt asks for an orderly end (exit code 7). Plane thread.
   void interrupt();
+  /// end_with asks for an orderly end with `why`, which the peer is told. Plane thread.
+  void end_with(Error why);
 
  protected:
   SessionBase(asio::io_context& io, SessionHost& host, const SessionLimits& limits, Role role);
@@ -95,7 +97,8 @@ class SessionBase {
   std::shared_ptr<NewsWake> news_;     ///< of the path; null as long as path_ is
   std::string peer_name_;              ///< for errors: address, or host and address
   std::uint16_t peer_data_port_ = 0;
-  bool is_interrupted_ = false;
+  std::optional<Error> end_reason_;    ///< of an end that we were asked for
+  bool is_interrupted_ = false;        ///< a step returns as soon as it can
   bool is_path_proven_ = false;
   bool has_peer_verdict_ = false;      ///< the peer ended the session: it need not be told
   bool is_file_side_dead_ = false;     ///< it failed: it will not answer a checkpoint

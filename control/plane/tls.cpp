@@ -105,12 +105,10 @@ struct TlsContext::State {
 };
 
 TlsContext::TlsContext(std::unique_ptr<State> state) noexcept : state_{std::move(state)} {}
-TlsContext::TlsContext(TlsContext&&) noexcept = default;
-TlsContext& TlsContext::operator=(TlsContext&&) noexcept = default;
 TlsContext::~TlsContext() = default;
 SSL_CTX* TlsContext::get() const noexcept { return state_->context.get(); }
 
-Result<TlsContext> TlsContext::make(const TlsOptions& options, const PairingKey& key) {
+Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsOptions& options, const PairingKey& key) {
   auto state = std::make_unique<State>();
   const bool is_client = options.role == Role::sender;
   state->context.reset(::SSL_CTX_new(is_client ? ::TLS_client_method() : ::TLS_server_method()));
@@ -146,7 +144,7 @@ Result<TlsContext> TlsContext::make(const TlsOptions& options, const PairingKey&
     ::SSL_CTX_set_alpn_select_cb(context, &State::select_alpn, nullptr);
     ::SSL_CTX_set_psk_find_session_callback(context, &State::find_session);
   }
-  return TlsContext{std::move(state)};
+  return std::shared_ptr<const TlsContext>{new TlsContext{std::move(state)}};
 }
 
 void TlsContext::prepare(SSL* ssl) const noexcept {

@@ -36,12 +36,12 @@ struct TlsOptions {
   std::string identity;                                      ///< empty: the one of the protocol; tests present others
 };
 
-/// TlsContext owns the SSL_CTX and the key that its callbacks hand out. It must outlive every connection made from it.
+/// TlsContext owns the SSL_CTX and the key that its callbacks hand out. Each connection made from it shares it.
 class TlsContext {
  public:
-  [[nodiscard]] static Result<TlsContext> make(const TlsOptions& options, const PairingKey& key);
-  TlsContext(TlsContext&&) noexcept;
-  TlsContext& operator=(TlsContext&&) noexcept;
+  [[nodiscard]] static Result<std::shared_ptr<const TlsContext>> make(const TlsOptions& options, const PairingKey& key);
+  TlsContext(const TlsContext&) = delete;
+  TlsContext& operator=(const TlsContext&) = delete;
   ~TlsContext();
 
   [[nodiscard]] SSL_CTX* get() const noexcept;

@@ -8,9 +8,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <ctime>
-#include <system_error>
+#include <utility>
 
 #include "engine/base/cpu.hpp"
+#include "engine/base/thread.hpp"
 #include "engine/base/time.hpp"
 
 namespace onehop::rate {
@@ -19,11 +20,9 @@ Result<void> RateThread::start() {
   wake_fd_ = Fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   if (!wake_fd_.is_open()) return errno_error(ExitCode::internal_error, "make the control thread's eventfd");
   is_stopping_.store(false, std::memory_order_release);
-  try {
-    thread_ = std::thread{[this] { run_loop(); }};
-  } catch (const std::system_error& e) {
-    return Error{.attempt = "start the control thread", .cause = e.code().message(), .hint = "Is a limit on threads reached?"};
-  }
+  auto started = start_thread("control", [this] { run_loop(); });
+  ONEHOP_TRYV(started);
+  thread_ = std::move(started).value();
   return success();
 }
 

@@ -4,13 +4,14 @@
 #include <sys/mman.h>
 
 #include "engine/base/check.hpp"
+#include "engine/base/memory.hpp"
 
 namespace onehop::file {
 
 BlockPool::BlockPool(std::size_t slots) : slots_{slots}, is_lent_(slots, false) {
   ONEHOP_CHECK(slots > 0);
   auto memory = Mapping::frame_memory(slots * block_bytes);  // present at once: a small file holds what a big one does
-  ONEHOP_CHECK(memory.has_value());
+  if (!memory.has_value()) throw MemoryRefused{memory.error()};
   memory_ = std::move(memory).value();
   ONEHOP_CHECK(::madvise(memory_.data(), memory_.size(), MADV_DONTDUMP) == 0);
   free_.reserve(slots);

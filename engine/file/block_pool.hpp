@@ -23,7 +23,7 @@ inline constexpr std::size_t receiver_slots = 128;
 
 class BlockPool {
  public:
-  /// Syscalls: mmap, madvise. Stops the program when the address space is exhausted.
+  /// Syscalls: mmap, madvise. Throws MemoryRefused when the address space is exhausted.
   explicit BlockPool(std::size_t slots);
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;

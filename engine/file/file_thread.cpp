@@ -9,6 +9,7 @@
 
 #include "engine/base/check.hpp"
 #include "engine/base/cpu.hpp"
+#include "engine/base/thread.hpp"
 #include "engine/base/time.hpp"
 
 namespace onehop::file {
@@ -43,9 +44,12 @@ FileThread::~FileThread() {
   join();
 }
 
-void FileThread::start() {
+Result<void> FileThread::start() {
   ONEHOP_CHECK(!thread_.joinable());
-  thread_ = std::thread{[this] { run(); }};
+  auto started = start_thread("file", [this] { run(); });
+  ONEHOP_TRYV(started);
+  thread_ = std::move(started).value();
+  return success();
 }
 
 void FileThread::request_stop() noexcept { is_stopping_.store(true, std::memory_order_release); }

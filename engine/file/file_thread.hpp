@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "engine/base/block.hpp"
+#include "engine/base/result.hpp"
 #include "engine/base/spsc_ring.hpp"
 #include "engine/file/file_worker.hpp"
 
@@ -32,7 +33,7 @@ class FileThread {
   FileThread(const FileThread&) = delete;
   FileThread& operator=(const FileThread&) = delete;
 
-  void start();
+  [[nodiscard]] Result<void> start();  ///< Error: the system refuses a thread
   /// request_stop returns at once. The thread ends after its turn; a Sink makes durable first what has arrived.
   void request_stop() noexcept;
   void join();

@@ -7,9 +7,11 @@
 
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "engine/base/alloc_guard.hpp"
 #include "engine/base/cpu.hpp"
+#include "engine/base/thread.hpp"
 #include "engine/base/time.hpp"
 #include "engine/run/links.hpp"
 
@@ -26,10 +28,10 @@ struct EngineThreadConfig {
 class EngineThread {
  public:
   /// start runs `loop` over `port` on a thread of its own. Both outlive join(). A core that cannot be had is reported by
-  /// the caller beforehand (placement.hpp); here a failed pin only leaves the thread unpinned.
+  /// the caller beforehand (placement.hpp); here a failed pin only leaves the thread unpinned. Error: the system refuses a thread.
   template <class Loop, class PortType>
-  void start(Loop& loop, PortType& port, const EngineThreadConfig& config) {
-    thread_ = std::thread{[this, &loop, &port, config] {
+  [[nodiscard]] Result<void> start(Loop& loop, PortType& port, const EngineThreadConfig& config) {
+    auto started = start_thread("engine", [this, &loop, &port, config] {
       name_this_thread(config.name);
       use_exact_timers();
       use_short_slice();
@@ -43,7 +45,10 @@ class EngineThread {
         loop.note_wait();
       }
       cpu_time_ = thread_cpu_time();
-    }};
+    });
+    ONEHOP_TRYV(started);
+    thread_ = std::move(started).value();
+    return success();
   }
 
   /// join waits for the loop to close (Command finish).

@@ -37,7 +37,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   virtual ~Engine() = default;
-  virtual void start(const run::EngineThreadConfig& config) = 0;
+  [[nodiscard]] virtual Result<void> start(const run::EngineThreadConfig& config) = 0;
   virtual void join() = 0;  ///< after Command finish
   [[nodiscard]] virtual Nanos cpu_time() const = 0;  ///< of the engine thread; after join()
 };
@@ -48,7 +48,7 @@ class PortEngine final : public Engine {
   template <class Config>
   PortEngine(PortType& port, const run::GateKeys& keys, const Config& config, run::EngineLinks links)
       : port_{port}, loop_{port, keys, config, links} {}
-  void start(const run::EngineThreadConfig& config) override { thread_.start(loop_, port_, config); }
+  Result<void> start(const run::EngineThreadConfig& config) override { return thread_.start(loop_, port_, config); }
   void join() override { thread_.join(); }
   [[nodiscard]] Nanos cpu_time() const override { return thread_.cpu_time(); }
 

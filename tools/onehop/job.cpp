@@ -183,7 +183,7 @@ Result<void> Job::open_link_sources(const plane::DataPlan& plan) {
 Result<void> Job::start_engine(std::unique_ptr<Engine> engine) {
   ONEHOP_TRY(core, run::choose_core(options_.core));
   engine_ = std::move(engine);
-  engine_->start({.poll = options_.poll == "busy" ? run::Poll::busy : run::Poll::adaptive, .core = core});
+  ONEHOP_TRYV(engine_->start({.poll = options_.poll == "busy" ? run::Poll::busy : run::Poll::adaptive, .core = core}));
   tick();
   return success();
 }
@@ -281,6 +281,12 @@ void Job::on_first_data(Instant at) {
   if (first_data_at_ != Instant{}) return;  // a session whose source changed starts once more
   first_data_at_ = interval_at_ = at;
   usage_.open_span();
+}
+
+plane::Arrival Job::arrival() const {
+  const PathReport report = links_->report.load();
+  const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, report.sent_total.count));  // as the receiver fills it: accepted
+  return {.bytes = bytes, .is_up_to_us = report.app_buffer.is_backlogged || (bytes_expected_ > 0 && bytes + facts_.bytes_skipped_total >= bytes_expected_)};
 }
 
 std::uint64_t Job::bytes_arrived() const {

@@ -84,6 +84,10 @@ class Job {
   void set_place(std::string peer, const std::string& folder);
   void on_file_done(const file::ManifestEntry& entry, const plane::FileDone& done);
 
+  /// arrival is what the receiving end has of the session under way.
+  [[nodiscard]] plane::Arrival arrival() const;
+  /// forget_session: the next one of a receiver that goes on counts from nothing.
+  void forget_session();
   /// end prints the end event and the summary.
   void end(const plane::SessionEnd& end);
 
@@ -101,14 +105,13 @@ class Job {
  private:
   void tick();
   void tick_rate(Instant now);  ///< where it has no thread of its own: at the end that receives
-  void set_file_thread(std::unique_ptr<file::FileWorker> worker);
+  [[nodiscard]] Result<void> set_file_thread(std::unique_ptr<file::FileWorker> worker);
   void close_trace();
   /// set_start gives the law what an earlier run reached on this path, and notes the path for remember_rate().
   void set_start(const plane::DataPlan& plan, law::SafeRangeParams& params);
   void remember_rate();
   /// note_drops keeps what the interface has dropped while we sent; nothing where it cannot be told.
   void note_drops() noexcept;
-  void forget_session();  ///< the next one of a receiver that goes on counts from nothing
   [[nodiscard]] std::uint64_t bytes_arrived() const;
   [[nodiscard]] watch::Telemetry telemetry() const;
   void emit_interval(Instant now);

@@ -23,7 +23,7 @@ Result<plane::EngineRings> Job::start_sending(const plane::DataPlan& plan, std::
   config.sender.skip_seed = std::move(made);
   auto engine = port_->make_sender(keys_of(plan, true), config, links_->for_engine());
   (void)links_->commands.push({.kind = CommandKind::path_update, .path = plan.path});
-  set_file_thread(std::move(worker));
+  ONEHOP_TRYV(set_file_thread(std::move(worker)));
   ONEHOP_TRYV(start_engine(std::move(engine)));
   return plane::EngineRings{&links_->commands, &links_->events};
 }
@@ -44,15 +44,15 @@ Result<plane::EngineRings> Job::start_receiving(const plane::DataPlan& plan, std
   config.receiver.file_sizes = file_sizes_;
   auto engine = port_->make_receiver(keys_of(plan, false), config, links_->for_engine());
   (void)links_->commands.push({.kind = CommandKind::path_update, .path = plan.path});
-  set_file_thread(std::move(worker));
+  ONEHOP_TRYV(set_file_thread(std::move(worker)));
   ONEHOP_TRYV(start_engine(std::move(engine)));
   return plane::EngineRings{&links_->commands, &links_->events};
 }
 
-void Job::set_file_thread(std::unique_ptr<file::FileWorker> worker) {
+Result<void> Job::set_file_thread(std::unique_ptr<file::FileWorker> worker) {
   facts_.file_io = worker->io_name();
   file_thread_ = std::make_unique<file::FileThread>(std::move(worker), links_->file_to_engine, links_->engine_to_file);
-  file_thread_->start();
+  return file_thread_->start();
 }
 
 }  // namespace onehop::tool

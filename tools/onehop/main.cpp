@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/memory.hpp"
+
 #if ONEHOP_HAS_LAB
 #include "tools/lab/lab_command.hpp"
 #endif
@@ -72,7 +74,7 @@ CLI::App* add_send_command(CLI::App& app, SendOptions& send) {
   CLI::App* command = app.add_subcommand("send", "send files to a host that runs 'onehop recv'");
   command->add_option("PATH", send.paths, "regular files")->required();
   command->add_option("--to", send.to, "the receiver")->type_name("HOST[:PORT]")->required();
-  command->add_option("--wait", send.wait_seconds, "seconds to retry a refused connection")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
+  command->add_option("--wait", send.wait_seconds, "seconds to wait for a receiver that is not there yet, or busy")->check(CLI::Range(0.0, 3600.0))->capture_default_str();
   add_common_options(*command, send.common);
   command->add_option("--link-model", send.common.link_model,
                       "a model of the link publishes its facts to this Unix socket, in place of the interface's own")->type_name("FILE")->group("Link");
@@ -224,4 +226,12 @@ int run_program(int argc, char** argv) {
 }  // namespace
 }  // namespace onehop::tool
 
-int main(int argc, char** argv) { return onehop::tool::run_program(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return onehop::tool::run_program(argc, argv);
+  } catch (const std::bad_alloc& refused) {
+    const onehop::Error error = onehop::memory_error("run", refused);
+    std::fprintf(stderr, "onehop: %s\n", error.message().c_str());
+    return static_cast<int>(error.code);
+  }
+}

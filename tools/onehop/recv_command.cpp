@@ -12,6 +12,9 @@
 
 #include "control/plane/path_follower.hpp"
 #include "control/plane/listener.hpp"
+#include "engine/base/memory.hpp"
+#include "engine/base/thread.hpp"
+#include "engine/base/time.hpp"
 #include "engine/file/sink.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/conflicts.hpp"
@@ -21,6 +24,7 @@
 #include "tools/onehop/privilege.hpp"
 #include "tools/onehop/set_up.hpp"
 #include "tools/onehop/signals.hpp"
+#include "tools/onehop/stranger_log.hpp"
 #include "tools/onehop/terminal.hpp"
 
 namespace onehop::tool {
@@ -35,11 +39,25 @@ file::OnExist on_exist_of(const RecvOptions& options) {
   return file::OnExist::ask;
 }
 
+/// make_shown_code makes a code and tells it, with the command for the other machine. `interface`: the only way in; empty: any.
+Result<plane::PairingCode> make_shown_code(const RecvOptions& options, Reporter& reporter, const Endpoint& listen, const std::string& interface) {
+  ONEHOP_TRY(code, plane::make_code());
+  const auto ways = reachable(local_addresses(), listen, interface.empty() ? options.common.interface : interface);
+  const std::string where = ways.empty() ? "THIS-HOST" : to_text(ways.front().address, listen.port);
+  // Shown even when quiet: without it nobody can connect.
+  fmt::print(stderr, "On the other machine:\n\n  ONEHOP_CODE={} onehop send FILE --to {}\n\n", code.text(), where);
+  if (where.find("%IF") != std::string::npos) fmt::print(stderr, "IF: the other machine's interface, as `ip link` there has it\n");
+  if (ways.size() > 1) fmt::print(stderr, "That leads to {}; another way in:\n", ways.front().interface);
+  for (std::size_t i = 1; i < ways.size(); ++i)
+    fmt::print(stderr, "  --to {:<24} {}\n", to_text(ways[i].address, listen.port), ways[i].interface);
+  reporter.event("code", {{"code", code.text()}});
+  return code;
+}
+
 class RecvJob final : public plane::RecvHost {
  public:
-  RecvJob(const RecvOptions& options, Reporter& reporter, Job& job, std::string fixed_interface, std::uint16_t listen_port)
-      : options_{options}, reporter_{reporter}, job_{job}, fixed_interface_{std::move(fixed_interface)},
-        listen_port_{listen_port} {}
+  RecvJob(const RecvOptions& options, Reporter& reporter, Job& job, std::string fixed_interface, const Endpoint& listen)
+      : options_{options}, reporter_{reporter}, job_{job}, fixed_interface_{std::move(fixed_interface)}, listen_{listen} {}
   ~RecvJob() override { withdraw(); }
 
   void on_listening(const plane::Endpoint& local) override {
@@ -50,7 +68,7 @@ class RecvJob final : public plane::RecvHost {
   Result<plane::DataOpened> open_data(const plane::PeerLink& link) override {
     ONEHOP_TRY(route, plane::find_route(link.peer.address, options_.common.interface));
     const std::string& interface = fixed_interface_.empty() ? route.link.name : fixed_interface_;
-    ONEHOP_TRYV(job_.open_port(interface, link.local.address, listen_port_, offer_->has_fragments));
+    ONEHOP_TRYV(job_.open_port(interface, link.local.address, listen_.port, offer_->has_fragments));
     job_.set_place(link.peer.address.text(), folder_);
     return job_.opened(route);
   }
@@ -62,8 +80,15 @@ class RecvJob final : public plane::RecvHost {
       if (auto visible = file::check_visible(offer->manifest); !visible.has_value()) return decide(visible.error());
     // Sockets and rings first, while the privileges are there; then the user's own rights, then the folder.
     if (auto opened = open_and_drop(offer->peer.address); !opened.has_value()) return decide(opened.error());
-    preparer_ = std::jthread{
-        [this, offer, decide = std::move(decide)](const std::stop_token& stop) { decide(prepare(offer, stop)); }};
+    auto started = start_thread<std::jthread>("preparing", [this, offer, decide](const std::stop_token& stop) {
+      try {
+        decide(prepare(offer, stop));
+      } catch (const std::bad_alloc& refused) {
+        decide(memory_error("prepare to receive", refused));
+      }
+    });
+    if (!started.has_value()) return decide(started.error());
+    preparer_ = std::move(started).value();
   }
 
   Result<plane::EngineRings> start_data(const plane::DataPlan& plan) override {
@@ -83,12 +108,26 @@ class RecvJob final : public plane::RecvHost {
   }
   void on_file_done(const plane::FileDone& done) override { job_.on_file_done(offer_->manifest.files[done.file], done); }
   void on_notice(const std::string& text) override { reporter_.say(text); }
+  plane::Arrival arrival() const override { return job_.arrival(); }
+  Result<plane::PairingKey> renew_code(const Error& why) override {
+    reporter_.error(why);
+    ONEHOP_TRY(code, make_shown_code(options_, reporter_, listen_, fixed_interface_));
+    return plane::stretch(code);
+  }
   void on_rejected(const plane::Endpoint& peer, const Error& why) override {
-    reporter_.warn(peer.text() + ": " + why.message());
+    const auto unsaid = strangers_.note(peer.address, monotonic_now());
+    if (!unsaid) return;
+    const std::string more = *unsaid == 0 ? "" : fmt::format(" ({} more without a line of their own)", *unsaid);
+    reporter_.warn(peer.text() + ": " + why.message() + more);
   }
   void on_session_end(const plane::SessionEnd& end) override {
     withdraw();
-    job_.end(end);
+    if (end.is_replaced) {
+      reporter_.say(end.error.message() + ": its transfer goes on there");
+      job_.forget_session();
+    } else {
+      job_.end(end);
+    }
     offer_.reset();
   }
   [[nodiscard]] bool has_offer() const { return offer_ != nullptr; }
@@ -97,7 +136,7 @@ class RecvJob final : public plane::RecvHost {
   Result<void> open_and_drop(const plane::IpAddress& peer) {
     ONEHOP_TRY(route, plane::find_route(peer, options_.common.interface));
     const std::string& interface = fixed_interface_.empty() ? route.link.name : fixed_interface_;
-    ONEHOP_TRYV(job_.open_port(interface, route.source, listen_port_, offer_->has_fragments));
+    ONEHOP_TRYV(job_.open_port(interface, route.source, listen_.port, offer_->has_fragments));
     ONEHOP_TRY(has_become, become_sudo_user());
     if (has_become) job_.keep_port();
     job_.let_watch();
@@ -189,7 +228,8 @@ class RecvJob final : public plane::RecvHost {
   Reporter& reporter_;
   Job& job_;
   const std::string fixed_interface_;
-  const std::uint16_t listen_port_;
+  const Endpoint listen_;
+  StrangerLog strangers_;
   std::shared_ptr<const plane::OfferInfo> offer_;
   std::unique_ptr<file::Sink> sink_;
   std::unordered_map<std::string, file::OnExist> answers_;  // by name, of this session; the preparer's
@@ -224,21 +264,11 @@ Result<std::string> open_port_early(const RecvOptions& options, const Endpoint& 
   return candidates.front().interface;
 }
 
-/// code_of also tells a code that it made, with the command for the other machine. `interface`: the only way in; empty: any.
+/// code_of takes the code that was given, or makes one. `interface`: the only way in; empty: any.
 Result<plane::PairingCode> code_of(const RecvOptions& options, Reporter& reporter, const Endpoint& listen, const std::string& interface) {
   const bool is_given = !options.common.code_file.empty() || std::getenv("ONEHOP_CODE") != nullptr;
   if (is_given) return plane::read_code({.file = options.common.code_file, .is_prompt_allowed = false});
-  ONEHOP_TRY(code, plane::make_code());
-  const auto ways = reachable(local_addresses(), listen, interface.empty() ? options.common.interface : interface);
-  const std::string where = ways.empty() ? "THIS-HOST" : to_text(ways.front().address, listen.port);
-  // Shown even when quiet: without it nobody can connect.
-  fmt::print(stderr, "On the other machine:\n\n  ONEHOP_CODE={} onehop send FILE --to {}\n\n", code.text(), where);
-  if (where.find("%IF") != std::string::npos) fmt::print(stderr, "IF: the other machine's interface, as `ip link` there has it\n");
-  if (ways.size() > 1) fmt::print(stderr, "That leads to {}; another way in:\n", ways.front().interface);
-  for (std::size_t i = 1; i < ways.size(); ++i)
-    fmt::print(stderr, "  --to {:<24} {}\n", to_text(ways[i].address, listen.port), ways[i].interface);
-  reporter.event("code", {{"code", code.text()}});
-  return code;
+  return make_shown_code(options, reporter, listen, interface);
 }
 
 /// check_machine sees now what each sender would find out.
@@ -266,7 +296,7 @@ Result<ExitCode> run(const RecvOptions& options, Reporter& reporter) {
   server_options.is_lazy_allowed = options.common.repair != "eager";
   server_options.dscp = dscp_of(options.common);
   server_options.interface = options.common.interface;
-  RecvJob host{options, reporter, job, std::move(interface), listen.port};
+  RecvJob host{options, reporter, job, std::move(interface), listen};
   plane::RecvServer server{io, server_options, key, host};
   Interrupts interrupts{io, [&] {
     if (job.has_data()) reporter.say("interrupted: what arrived is kept");

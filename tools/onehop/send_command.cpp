@@ -16,6 +16,7 @@
 #include "tools/onehop/noack_record.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/privilege.hpp"
+#include "tools/onehop/sender_token.hpp"
 #include "tools/onehop/set_up.hpp"
 #include "tools/onehop/signals.hpp"
 
@@ -188,6 +189,10 @@ Result<plane::SessionEnd> run(const SendOptions& options, Reporter& reporter) {
   session_options.has_fragments = options.has_fragments;
   session_options.dscp = dscp_of(options.common);
   session_options.interface = options.common.interface;
+  if (auto token = sender_token(key, file::manifest_hash(files.manifest)); token.has_value())
+    session_options.token = token.value();
+  else
+    reporter.say(token.error().message() + ": should the link die, the receiver takes the next run for another sender's");
   SendJob host{options, reporter, std::move(files), job, noack};
   plane::SendSession session{io, session_options, key, host};
   Interrupts interrupts{io, [&] {

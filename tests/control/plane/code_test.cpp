@@ -38,6 +38,15 @@ TEST_CASE("a code has 20 to 256 printable bytes after trimming, else exit 2", "[
   }
 }
 
+TEST_CASE("K3 only codes that a random generator wrote are strong", "[control][plane]") {
+  const auto is_strong = [](std::string_view code) { return stretch(PairingCode::from_text(code).value()).value().is_strong(); };
+  CHECK(is_strong(make_code().value().text()));
+  CHECK(is_strong("0f1e2d3c4b5a69788796a5b4c3d2e1f0"));  // openssl rand -hex 16
+  CHECK_FALSE(is_strong("0f1e2d3c4b5a69788796a5b4c3d2e1f"));
+  CHECK_FALSE(is_strong("correct horse battery staple correct horse battery staple"));
+  CHECK_FALSE(is_strong(std::string(256, 'x')));
+}
+
 TEST_CASE("D4 the text of a bad code is not in the error", "[control][plane]") {
   const auto code = PairingCode::from_text("hunter2-hunter2");
   REQUIRE_FALSE(code);

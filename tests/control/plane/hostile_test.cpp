@@ -197,7 +197,7 @@ TEST_CASE("digests and roots of blocks that do not exist end the session", "[con
   CHECK(world.recv_host.done.empty());
 }
 
-TEST_CASE("a second sender while busy is refused with 5 and names nothing", "[control][plane]") {
+TEST_CASE("a second sender while busy waits, is refused with 5 and names nothing", "[control][plane]") {
   World world;
   world.send_host.script.sends_blocks = false;
   world.listen();
@@ -257,13 +257,15 @@ TEST_CASE("an excessive or unknown message ends the session before its body is r
   tcp::socket socket{world.io};
   socket.connect({asio::ip::address_v4::loopback(), world.recv_host.port});
   // The TLS of a channel, but bytes of our own.
-  peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{});
-  std::array<unsigned char, 5> header{static_cast<unsigned char>(is_large ? 4 : 99), 0x00, 0x20, 0x00, 0x00};
+  peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{}, Endpoint{});
+  std::vector<std::byte> said;
+  encode_message(Hello{}, said);
+  for (const int byte : {is_large ? 4 : 99, 0x00, 0x20, 0x00, 0x00}) said.push_back(static_cast<std::byte>(byte));
   asio::co_spawn(
       world.io,
       [&]() -> Task<void> {
         peer.handshake = co_await peer.channel->handshake(Role::sender, 2s);
-        (void)::SSL_write(peer.channel->ssl(), header.data(), static_cast<int>(header.size()));
+        (void)::SSL_write(peer.channel->ssl(), said.data(), static_cast<int>(said.size()));
         peer.channel->start();
         peer.channel->send(KeepAlive{});  // carries what SSL_write left in the buffer
         co_await peer.listen_to();
@@ -296,13 +298,18 @@ TEST_CASE("a peer that says nothing is 11 after the silent limit", "[control][pl
   world.recv_options.limits.keep_alive = 100ms;
   world.recv_options.limits.offer = world.recv_options.limits.step = 10s;
   world.listen();
-  // Authenticated, and then mute: no loops are started, so no KeepAlive goes out.
+  // Authenticated, a Hello, and then mute: its KeepAlives are a minute away.
   RawPeer peer{world.io, {.role = Role::sender}};
   tcp::socket socket{world.io};
   socket.connect({asio::ip::address_v4::loopback(), world.recv_host.port});
-  peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{});
+  peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{.keep_alive = 60s}, Endpoint{});
   asio::co_spawn(
-      world.io, [&]() -> Task<void> { peer.handshake = co_await peer.channel->handshake(Role::sender, 2s); },
+      world.io,
+      [&]() -> Task<void> {
+        peer.handshake = co_await peer.channel->handshake(Role::sender, 2s);
+        peer.channel->start();
+        peer.channel->send(Hello{});
+      },
       [](const std::exception_ptr&) {});
   REQUIRE(world.run([&] { return world.recv_host.ends.size() == 1; }));
   CHECK(world.recv_host.ends[0].code == ExitCode::timed_out);

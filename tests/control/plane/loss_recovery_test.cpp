@@ -55,7 +55,7 @@ TEST_CASE("a sender that waits for Bye nudges, and takes the Bye that comes then
     is_served = true;
   };
   acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
-    peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{.silent = 8s, .keep_alive = 60s});
+    peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{.silent = 8s, .keep_alive = 60s}, Endpoint{});
     asio::co_spawn(world.io, serve(), [](const std::exception_ptr&) {});
   });
   world.send();
@@ -82,7 +82,7 @@ TEST_CASE("the control connection repeats lost segments after 20 ms where the ke
   }
   CHECK(rto_min_us > 20'000);  // the kernel's own
   RawPeer peer{io, {.role = Role::sender}};
-  peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{});
+  peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{}, Endpoint{});
   REQUIRE(read(rto_min_us));
   CHECK(rto_min_us == 20'000);
 }

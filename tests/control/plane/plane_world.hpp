@@ -21,6 +21,8 @@ namespace asio = boost::asio;
 
 inline constexpr std::string_view right_code = "correct horse battery staple";
 inline constexpr std::string_view wrong_code = "incorrect horse battery staple";
+inline constexpr std::string_view other_code = "another horse battery staple";
+inline constexpr std::string_view strong_code = "abcd-efgh-ijkl-mnop-qrst-uvwx-yz23";  ///< of make_code's form
 /// key_of stretches each code once per process: 50 ms each would be most of the suite's time.
 [[nodiscard]] const PairingKey& key_of(std::string_view code);
 /// some_digest is a digest that depends on file and block, of the width of XXH3.
@@ -168,6 +170,11 @@ class FakeRecvHost : public HostBase<RecvHost> {
     if (answer) return answer(*given, decide);
     decide(Decision{actions, {}, {}});
   }
+  Arrival arrival() const override { return arrived; }
+  Result<PairingKey> renew_code(const Error& why) override {
+    burnt.push_back(why);
+    return stretch(PairingCode::from_text(next_code).value());
+  }
   void on_listening(const Endpoint& local) override { port = local.port; }
   void on_rejected(const Endpoint&, const Error& why) override { rejections.push_back(why); }
   void on_session_end(const SessionEnd& end) override { ends.push_back(end); }
@@ -179,6 +186,9 @@ class FakeRecvHost : public HostBase<RecvHost> {
   std::vector<FileAction> actions;
   Claims claims;
   std::uint16_t port = 0;
+  Arrival arrived;
+  std::string next_code{other_code};  ///< what renew_code() gives
+  std::vector<Error> burnt;
   std::vector<Error> rejections;
   std::vector<SessionEnd> ends;
 };

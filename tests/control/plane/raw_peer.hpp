@@ -15,15 +15,16 @@ using asio::ip::tcp;
 // RawPeer authenticates like anyone who knows the code, says what the test wants, and keeps what it hears.
 struct RawPeer {
   asio::io_context& io;
-  TlsContext tls;
+  std::shared_ptr<const TlsContext> tls;
   std::shared_ptr<Channel> channel;
   std::optional<HandshakeFailure> handshake;
   std::vector<Message> heard;
   bool is_over = false;
+  SenderToken token{};
   bool is_resetting = false;  // closes with RST instead of FIN
 
   RawPeer(asio::io_context& context, const TlsOptions& options, std::string_view code = right_code)
-      : io{context}, tls{std::move(TlsContext::make(options, key_of(code)).value())} {}
+      : io{context}, tls{TlsContext::make(options, key_of(code)).value()} {}
 
   Task<void> listen_to() {
     for (;;) {
@@ -40,6 +41,7 @@ struct RawPeer {
       co_return;
     }
     channel->start();
+    if (role == Role::sender) channel->send(Hello{token});
     for (const Message& message : messages) channel->send(message);
     co_await listen_to();
     co_await channel->close();
@@ -51,7 +53,8 @@ struct RawPeer {
     start(std::move(socket), std::move(messages), Role::sender);
   }
   void start(tcp::socket socket, std::vector<Message> messages, Role role) {
-    channel = std::make_shared<Channel>(std::move(socket), tls, ChannelLimits{.silent = 5s, .keep_alive = 500ms});
+    const Endpoint other = endpoint_of(socket.remote_endpoint());
+    channel = std::make_shared<Channel>(std::move(socket), tls, ChannelLimits{.silent = 5s, .keep_alive = 500ms}, other);
     asio::co_spawn(io, [this, messages, role] { return speak(messages, role); }, [](const std::exception_ptr&) {});
   }
   template <class T>

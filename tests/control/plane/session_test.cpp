@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 
 #include "tests/control/plane/plane_world.hpp"
 
 using namespace onehop;
-using Clock = std::chrono::steady_clock;
 using namespace onehop::plane;
 using namespace onehop::plane::test;
 
@@ -73,90 +71,6 @@ TEST_CASE("the smaller frame of both ends is agreed", "[control][plane]") {
   REQUIRE(world.run_to_end());
   CHECK(world.send_host.plan->frame_body_max_bytes == 1200);
   CHECK(world.recv_host.plan->frame_body_max_bytes == 1200);
-}
-
-TEST_CASE("K3 a wrong code is 4 on both ends, and the third one ends recv", "[control][plane]") {
-  World world;
-  world.listen();
-  for (int attempt = 1; attempt <= 3; ++attempt) {
-    CHECK_FALSE(world.recv_end.has_value());
-    world.send_end.reset();
-    world.send(wrong_code);
-    REQUIRE(world.run([&] { return world.send_end.has_value(); }));
-    INFO(world.send_end->error.message());
-    CHECK(world.send_end->code == ExitCode::authentication_failed);
-    REQUIRE(world.run([&] { return world.recv_host.rejections.size() == static_cast<std::size_t>(attempt); }));
-    CHECK(world.recv_host.rejections.back().code == ExitCode::authentication_failed);
-  }
-  REQUIRE(world.run([&] { return world.recv_end.has_value(); }));
-  CHECK(world.recv_end->code == ExitCode::authentication_failed);
-  CHECK(world.recv_host.offer == nullptr);
-  CHECK(world.recv_host.opened == 0);
-}
-
-// Bounds: a lower bound on time, which a busy machine only lengthens.
-TEST_CASE("K3 after a wrong code attempts begin a pause apart, whoever makes them", "[control][plane]") {
-  World world;
-  world.recv_options.limits.guess_pause = 700ms;
-  world.recv_options.authentication_failures_max = 10;
-  world.listen();
-  std::vector<Clock::time_point> rejected;
-  const auto guess = [&](std::size_t count) {
-    std::vector<std::unique_ptr<SendSession>> guessers;
-    std::size_t ended = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      guessers.push_back(std::make_unique<SendSession>(world.io, world.send_options, key_of(wrong_code), world.send_host));
-      guessers.back()->start([&](const SessionEnd&) { ++ended; });
-    }
-    REQUIRE(world.run([&] {
-      while (rejected.size() < world.recv_host.rejections.size()) rejected.push_back(Clock::now());
-      return ended == count;
-    }));
-  };
-  guess(1);
-  guess(2);  // at once: the second waits for its turn as well
-  REQUIRE(rejected.size() == 3);
-  CHECK(rejected[1] - rejected[0] >= 600ms);
-  CHECK(rejected[2] - rejected[1] >= 600ms);
-  world.send(right_code);
-  REQUIRE(world.run_to_end());
-  CHECK(Clock::now() - rejected[2] >= 600ms);
-  CHECK(world.send_end->code == ExitCode::done);
-}
-
-TEST_CASE("K3 a code that was guessed at lets nobody in while the session that knew it goes on", "[control][plane]") {
-  World world;
-  world.send_host.script.sends_blocks = false;
-  world.recv_options.is_once = false;
-  world.listen();
-  world.send();
-  REQUIRE(world.run([&] { return world.recv_host.plan.has_value(); }));
-  for (int i = 0; i < 5; ++i) {
-    FakeSendHost host{world.io};
-    SendSession other{world.io, world.send_options, key_of(i < 4 ? wrong_code : right_code), host};
-    std::optional<SessionEnd> end;
-    other.start([&](const SessionEnd& ended) { end = ended; });
-    REQUIRE(world.run([&] { return end.has_value(); }));
-    CHECK(end->code == (i < 3 ? ExitCode::authentication_failed : ExitCode::peer_unreachable));
-  }
-  CHECK(world.recv_host.rejections.size() == 3);
-  CHECK_FALSE(world.recv_end.has_value());
-  world.sender->interrupt();
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::interrupted);
-  CHECK(world.recv_end->code == ExitCode::authentication_failed);
-}
-
-TEST_CASE("a wrong code does not end recv: the right one still gets through", "[control][plane]") {
-  World world;
-  world.listen();
-  world.send(wrong_code);
-  REQUIRE(world.run([&] { return world.send_end.has_value(); }));
-  world.send_end.reset();
-  world.send(right_code);
-  REQUIRE(world.run_to_end());
-  CHECK(world.send_end->code == ExitCode::done);
-  CHECK(world.recv_end->code == ExitCode::done);
 }
 
 TEST_CASE("nobody there is 3, after the wait", "[control][plane]") {

@@ -96,8 +96,7 @@ int main(int argc, char** argv) {
   FileThread writer{std::move(sink), rings.from_sink, rings.to_sink};
   const Instant begin = monotonic_now();
   const double cpu_before_s = cpu_seconds();
-  reader.start();
-  writer.start();
+  if (!reader.start() || !writer.start()) return 1;
   const bool is_done = carry(rings, argc > 4 ? std::atof(argv[4]) * 125'000 : 0);
   const double seconds = static_cast<double>((monotonic_now() - begin).count()) / 1e9;
   const double cpu_s = cpu_seconds() - cpu_before_s;

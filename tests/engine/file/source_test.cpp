@@ -179,8 +179,8 @@ TEST_CASE("source and sink threads carry files to their end", "[engine][file]") 
   options.slots = receiver_slots;
   FileThread writer{make_sink(manifest, options), from_sink, to_sink};
   const Instant begin = monotonic_now();
-  reader.start();
-  writer.start();
+  REQUIRE(reader.start());
+  REQUIRE(writer.start());
 
   std::deque<BlockRef> free, pending;
   BlockRef message;
@@ -232,7 +232,7 @@ TEST_CASE("a thread that is stopped in the middle leaves what can be resumed", "
   SpscRing<BlockRef> from_sink{256}, to_sink{256};
   {
     FileThread writer{make_sink(manifest, sink_options(to.path(), manifest)), from_sink, to_sink};
-    writer.start();
+    REQUIRE(writer.start());
     const std::string data = read_file(path);
     for (std::uint64_t index = 0; index < 5; ++index) {
       BlockRef block;

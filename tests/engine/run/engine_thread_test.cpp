@@ -82,9 +82,9 @@ TEST_CASE("EngineThread starts, pins itself, and ends on finish") {
   Side side;
   const auto watched = std::unique_ptr<Watched>(new Watched{{*port, keys_of(true), sender_config(), side.links()}});
   EngineThread thread;
-  thread.start(
+  REQUIRE(thread.start(
       *watched, *port,
-      {.poll = poll, .core = is_pinned ? std::optional{first_of(allowed)} : std::nullopt, .name = "engine-test"});
+      {.poll = poll, .core = is_pinned ? std::optional{first_of(allowed)} : std::nullopt, .name = "engine-test"}));
   while (side.report.load().counters.turns_total < 3) std::this_thread::sleep_for(1ms);
   side.command(CommandKind::finish);
   thread.join();
@@ -106,7 +106,7 @@ TEST_CASE("EngineThread that cannot be pinned runs all the same") {
   Side side;
   const auto watched = std::unique_ptr<Watched>(new Watched{{*port, keys_of(true), sender_config(), side.links()}});
   EngineThread thread;
-  thread.start(*watched, *port, {.core = CPU_SETSIZE + 7});
+  REQUIRE(thread.start(*watched, *port, {.core = CPU_SETSIZE + 7}));
   side.command(CommandKind::finish);
   thread.join();
   CHECK(watched->is_closed());

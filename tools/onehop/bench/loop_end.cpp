@@ -165,6 +165,7 @@ class BenchReceiver final : public plane::RecvHost {
     if (event.kind == EventKind::first_data) end_.on_first_data(event.at);
   }
   void on_file_done(const plane::FileDone&) override { end_.on_file_done(); }
+  plane::Arrival arrival() const override { return job_.arrival(); }
 
  private:
   Result<void> make_sink(const plane::OfferInfo& offer) {

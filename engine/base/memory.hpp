@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What becomes of memory that the system refuses. Constructors can only throw; whoever runs a session, a thread or the program
+// catches std::bad_alloc and makes an Error of it here, so that the other end is told as well. Set-up only; any thread.
+#pragma once
+
+#include <new>
+#include <string>
+#include <utility>
+
+#include "engine/base/result.hpp"
+
+namespace onehop {
+
+/// MemoryRefused is a std::bad_alloc that knows what the memory was for.
+class MemoryRefused : public std::bad_alloc {
+ public:
+  explicit MemoryRefused(Error error) : error_{std::move(error)} {}
+  [[nodiscard]] const Error& error() const noexcept { return error_; }
+
+ private:
+  Error error_;
+};
+
+/// memory_error is the Error of a refusal; `attempt` where nothing more is known.
+[[nodiscard]] Error memory_error(std::string attempt, const std::bad_alloc& refused);
+
+}  // namespace onehop

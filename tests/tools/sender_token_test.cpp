@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Goal:   the same command proves to be the same sender; other files, another code and another user do not.
+// Method: the kernel's own boot id; a child process that is another user.
+#include <catch2/catch.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/onehop/sender_token.hpp"
+
+using namespace onehop;
+using namespace onehop::tool;
+
+namespace {
+plane::PairingKey key(const std::string& code) { return plane::stretch(plane::PairingCode::from_text(code).value()).value(); }
+}  // namespace
+
+TEST_CASE("the token is of one code and one list of files", "[tools]") {
+  const plane::PairingKey code = key("a code of twenty letters"), other_code = key("another code of twenty letters");
+  const Digest files{std::byte{1}}, other_files{std::byte{2}};
+  const plane::SenderToken token = sender_token(code, files).value();
+  CHECK(token != plane::SenderToken{});
+  CHECK(sender_token(code, files).value() == token);
+  CHECK(sender_token(code, other_files).value() != token);
+  CHECK(sender_token(other_code, files).value() != token);
+}
+
+TEST_CASE("the token is of one user", "[tools]") {
+  if (::geteuid() != 0) {
+    WARN("only root can become another user");
+    return;
+  }
+  const plane::PairingKey code = key("a code of twenty letters");
+  const plane::SenderToken token = sender_token(code, {}).value();
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) ::_exit(::setuid(54'321) == 0 && sender_token(code, {}).value() != token ? 0 : 1);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
