@@ -123,7 +123,8 @@ Result<void> Sink::look_at(std::uint32_t file, const struct stat& status, const 
   const ManifestEntry& entry = manifest_.files[file];
   const bool is_regular = S_ISREG(status.st_mode);
   switch (policy_of(file)) {
-    case OnExist::ask: return conflict(file, status, "that name exists", "Choose --on-exist resume, skip, rename or overwrite");
+    case OnExist::ask:
+      return conflict(file, status, is_regular ? "that name exists" : no_regular_file, "Choose --on-exist resume, skip, rename or overwrite");
     case OnExist::skip: keep(file, status, place); return success();
     case OnExist::rename: return success();
     case OnExist::overwrite:

@@ -188,7 +188,7 @@ class RecvJob final : public plane::RecvHost {
       auto sink = prepare_sink(shared_offer, can_ask ? &conflicts : nullptr, stop);
       if (sink.has_value() || conflicts.empty()) return sink;
       const std::string headline =
-          fmt::format("{} offers {} files into {}. {} of their names exist:", offer.peer.address.text(), offer.manifest.files.size(),
+          fmt::format("{} offers {} files into {}; names that exist there: {}", offer.peer.address.text(), offer.manifest.files.size(),
                       file::display_name(options_.directory), conflicts.size());
       const auto answer = ask_about(Terminal{stop}, headline, offer.manifest, conflicts);
       if (stop.stop_requested()) Terminal::print("\n");

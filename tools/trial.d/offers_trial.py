@@ -158,7 +158,7 @@ def test_every_name_in_the_way_is_shown_before_the_one_answer(onehop):
         for name in names[:58]:
             check(f"'{name}'" in shown, f"{name} is shown")
         check("'a\\u{1B}[2J'" in shown and "'b\\u{D}\\u{A}c'" in shown and "\x1b" not in shown, "names are escaped")
-        check("60 of their names exist" in shown and "these 60" in shown, f"and counted: {shown[:200]}")
+        check("names that exist there: 60" in shown and "these 60" in shown, f"and counted: {shown[:200]}")
         check("'free'" not in shown, "a name that is free is no conflict")
         person.type("o\n")
         ends(sender, OK, "the answer holds for all that were shown")
