@@ -15,6 +15,8 @@ constexpr std::int32_t quiet_steps_min = window_steps / 6;
 constexpr std::int64_t step_min_permille = 250, step_max_permille = 800;
 constexpr Bytes burst_least{4 * 1538};
 constexpr Gain link_limited{1600};
+// Of what was told. Lower: two aggregates in one step, now and then, pass for longer ones; higher: air lost to short ones.
+constexpr Gain told_short{1050};
 }  // namespace
 
 void AggregateMeter::add(const PathReport& path, Bytes occupancy, Nanos exchange) noexcept {
@@ -38,10 +40,13 @@ void AggregateMeter::add(const PathReport& path, Bytes occupancy, Nanos exchange
 void AggregateMeter::close_window() noexcept {
   const bool is_bursty = quiet_steps_ >= quiet_steps_min && quiet_steps_ < window_steps;
   const Bytes sample = is_bursty ? largest_ : params_.least;
+  const bool is_link_limited = largest_ * link_limited <= stood_;
   if (sample > learnt_) learnt_ += (sample - learnt_) / 2;
-  else if (quiet_steps_ < window_steps && largest_ * link_limited <= stood_) learnt_ += (sample - learnt_) / 8;
+  else if (quiet_steps_ < window_steps && is_link_limited) learnt_ += (sample - learnt_) / 8;
   learnt_ = std::clamp(learnt_, params_.least, params_.most);
   mean_burst_ = is_bursty ? sum_ / (window_steps - quiet_steps_) : Bytes{0};
+  if (mean_burst_ > seen_) seen_ += (mean_burst_ - seen_) / 2;
+  else if (is_bursty && is_link_limited) seen_ += (mean_burst_ - seen_) / 8;
   has_run_dry_ = is_dry_;
   is_dry_ = false;
   ++windows_total_;
@@ -50,7 +55,8 @@ void AggregateMeter::close_window() noexcept {
 }
 
 Bytes AggregateMeter::limit(const Bytes* negotiated, BytesPerSecond drain) const noexcept {
-  const Bytes wanted = negotiated != nullptr && *negotiated > Bytes{0} ? *negotiated : learnt_;
+  const bool is_told = negotiated != nullptr && *negotiated > Bytes{0};
+  const Bytes wanted = !is_told ? learnt_ : seen_ > *negotiated * told_short ? seen_ : *negotiated;
   const Bytes air = drain > BytesPerSecond{0} ? drain * ppdu_max : wanted;
   return std::clamp(std::min(wanted, air), std::min(params_.least, std::max(air, Bytes{1})), params_.most);
 }

@@ -13,7 +13,8 @@
 // A burst that took nearly all there was is the queue's doing and not the link's: it may raise L, never lower it. Else a
 // queue that is too short would teach an L that keeps it so.
 //
-// A limit that was negotiated is better than any estimate and replaces it; a station's air time limit bounds both.
+// A limit that was negotiated is better than any estimate and replaces it, until aggregates were seen whose mean is 5 % longer: then it was told
+// too short (a window of 128 frames that the MAC rounds up to 256). A station's air time limit bounds all.
 // Called by laws with each new report; reads no clock.
 #pragma once
 
@@ -52,6 +53,7 @@ class AggregateMeter {
 
   AggregateParams params_;
   Bytes learnt_;
+  Bytes seen_{};                // mean burst, of windows with whole aggregates
   Bytes largest_{};             // of this window
   Bytes stood_{};
   Bytes sum_{};

@@ -99,6 +99,20 @@ TEST_CASE("a negotiated limit replaces the learnt one, and no aggregate is longe
   CHECK(meter.limit(nullptr, mbit_per_s(4000)) == Bytes{65536});
 }
 
+// Bounds: 3 % more may be two aggregates in one step now and then, and costs at most 1 % where it is not.
+TEST_CASE("aggregates that are longer than the negotiated limit correct it", "[control][law][aggregate]") {
+  AggregateMeter meter{{}};
+  const Bytes told = kib(128);
+  (void)feed(meter, kib(132), mib(1), 10);
+  CHECK(meter.limit(&told, mbit_per_s(4000)) == told);
+  (void)feed(meter, kib(250), mib(1), 6);
+  CHECK(meter.limit(&told, mbit_per_s(4000)).count == Approx(250 * 1024).epsilon(0.03));
+  (void)feed(meter, kib(100), kib(110), 40);  // a short queue makes short bursts
+  CHECK(meter.limit(&told, mbit_per_s(4000)).count == Approx(250 * 1024).epsilon(0.03));
+  (void)feed(meter, kib(100), kib(400), 60);  // the link's own doing
+  CHECK(meter.limit(&told, mbit_per_s(4000)) == told);
+}
+
 TEST_CASE("alpha is the step of the physical rate, clamped, and 1 while either is unknown", "[control][law][capacity]") {
   CapacityStep step{{}};
   const BytesPerSecond slow = mbit_per_s(100), fast = mbit_per_s(1000);
