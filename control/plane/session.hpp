@@ -51,7 +51,7 @@ struct SessionLimits {
   Nanos step = 10s;            ///< for a message that the peer owes at once
   Nanos offer = 60s;           ///< receiving: for the whole manifest
   Nanos consider = 15min;      ///< for the receiver to decide; resume reads what is on its disk
-  Nanos prove = 5s;            ///< for both ends to see the path proven; the engine itself gives up after 2 s
+  Nanos prove = 15s;           ///< for our full-size PINGs to be answered; the engine itself gives up after 2 to 10 s
   Nanos silent = 30s;          ///< nothing on the control connection
   Nanos keep_alive = 5s;
   Nanos checkpoint = 10s;      ///< for the file side to make durable what arrived
@@ -118,6 +118,9 @@ class SessionHost {
   /// session whose source changed opens, starts and stops once more for the files that are not done.
   virtual void stop_data() noexcept = 0;
 
+  /// on_path: the way to the peer is another one (`interface`), before the engine hears of it. An Error ends the session. It may block as
+  /// start_data() does.
+  [[nodiscard]] virtual Result<void> on_path(const std::string& /*interface*/, const PathUpdate&) { return success(); }
   virtual void on_phase(Phase) {}
   virtual void on_event(const Event&) {}   ///< every event of the engine, after the session acted on it
   virtual void on_file_done(std::uint32_t /*file*/, const Digest& /*root*/) {}
