@@ -40,14 +40,27 @@ Result<std::unique_ptr<AfXdpPort>> AfXdpPort::open(const AfXdpConfig& config) {
   return port;
 }
 
+Result<std::unique_ptr<AfXdpPort>> AfXdpPort::open_on(const std::string& interface) const {
+  AfXdpConfig config = config_;
+  config.interface = interface;
+  config.mode = mode_;
+  std::unique_ptr<AfXdpPort> port{new AfXdpPort};
+  port->reservation_ = reservation_.share();
+  ONEHOP_TRYV(port->bring_up(config));
+  return port;
+}
+
 Result<void> AfXdpPort::bring_up(const AfXdpConfig& config) {
+  config_ = config;
   // 1. The interface and the port number.
   ONEHOP_TRY(facts, xdp::read_interface(config.interface));
   interface_ = std::move(facts);
   if (!interface_.is_up)
     return Error{ExitCode::io_unavailable, "use interface " + config.interface, "it is down", "ip link set up"};
-  ONEHOP_TRY(reservation, UdpReservation::bind(config.local));
-  reservation_ = std::move(reservation);
+  if (!reservation_.is_open()) {
+    ONEHOP_TRY(reservation, UdpReservation::bind(config.local));
+    reservation_ = std::move(reservation);
+  }
   wire_overhead_bytes_ = reservation_.is_ipv6() ? wire::ethernet_ipv6_udp_bytes : wire::ethernet_ipv4_udp_bytes;
 
   // 2. The mode asked, or the first of all that works. What is not about the mode ends the search.

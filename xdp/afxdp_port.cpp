@@ -36,8 +36,7 @@ timespec timespec_of(Nanos span) noexcept {
 // ---- sending ----
 
 std::span<std::byte> AfXdpPort::lend(std::size_t frame_bytes) noexcept {
-  ONEHOP_CHECK(frame_bytes <= frame_bytes_max_);
-  if (!has_path_) return {};
+  if (!has_path_ || frame_bytes > frame_bytes_max_) return {};
   RxQueue& queue = queues_.front();
   std::uint64_t offset_bytes = 0;
   if (!chunks_.lend(queue.socket.completion, offset_bytes)) return {};
@@ -150,7 +149,7 @@ void AfXdpPort::read_statistics() noexcept {
     refused_frames += statistics.rx_dropped + statistics.rx_ring_full;
     if (mode_ == XdpMode::zero_copy) refused_frames += statistics.rx_fill_ring_empty_descs;
   }
-  rx_refused_total_ = std::max(rx_refused_total_, refused_frames);
+  rx_refused_total_ = std::max(rx_refused_total_, rx_refused_before_ + refused_frames);
 }
 
 // One flow comes in on one queue, so the ring that matters is the fullest, and another queue's room is no room: credit
@@ -195,7 +194,29 @@ std::uint32_t AfXdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
 
 void AfXdpPort::wake() noexcept { (void)::eventfd_write(wake_fd_.get(), 1); }
 
+void AfXdpPort::take_over(AfXdpPort& fresh) noexcept {
+  ONEHOP_CHECK(!is_holding_);
+  fresh.chunks_.continue_from(chunks_);
+  counters_.tx_refused_total += chunks_.in_flight() / frame_chunks_;
+  std::swap(interface_, fresh.interface_);
+  std::swap(steer_, fresh.steer_);
+  std::swap(queues_, fresh.queues_);
+  std::swap(sender_, fresh.sender_);
+  std::swap(poll_fds_, fresh.poll_fds_);
+  std::swap(poll_fds_.front(), fresh.poll_fds_.front());  // each keeps its own wake-up descriptor
+  std::swap(mode_, fresh.mode_);
+  std::swap(scope_, fresh.scope_);
+  std::swap(frame_bytes_max_, fresh.frame_bytes_max_);
+  std::swap(wire_frame_bytes_, fresh.wire_frame_bytes_);
+  std::swap(frame_chunks_, fresh.frame_chunks_);
+  std::swap(chunks_, fresh.chunks_);
+  rx_refused_before_ = rx_refused_total_;
+  unpublished_frames_ = next_queue_ = 0;
+  last_error_ = 0;
+}
+
 void AfXdpPort::update_path(const PathUpdate& update) noexcept {
+  if (AfXdpPort* const fresh = offered_.exchange(nullptr, std::memory_order_acquire)) take_over(*fresh);
   if (update.has_neighbour) {
     ONEHOP_CHECK(update.header_bytes == wire_overhead_bytes_);
     template_ = wire::HeaderTemplate{std::span{update.header}.first(update.header_bytes)};

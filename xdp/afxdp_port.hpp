@@ -18,6 +18,7 @@
 #include <poll.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -66,6 +67,12 @@ class AfXdpPort {
   /// open brings everything up; it may block for a few seconds (a predecessor's teardown, a link that bounces).
   /// Errors: 2 address, 9 unsupported or occupied, 10 naming the missing capability.
   [[nodiscard]] static Result<std::unique_ptr<AfXdpPort>> open(const AfXdpConfig& config);
+  /// open_on brings up what this port has on another interface, in the same mode, and keeps address and port number. While the engine
+  /// core goes on with this one. Errors: as open().
+  [[nodiscard]] Result<std::unique_ptr<AfXdpPort>> open_on(const std::string& interface) const;
+  /// offer has the engine core go over to what `fresh` has, at the next update_path(). `fresh` outlives this port; nobody else uses it. From
+  /// another thread.
+  void offer(AfXdpPort& fresh) noexcept { offered_.store(&fresh, std::memory_order_release); }
   AfXdpPort(const AfXdpPort&) = delete;
   AfXdpPort& operator=(const AfXdpPort&) = delete;
   ~AfXdpPort() = default;
@@ -115,13 +122,17 @@ class AfXdpPort {
   [[nodiscard]] Result<void> open_sender(const AfXdpConfig& config, const xdp::BindTarget& target);
   [[nodiscard]] Result<void> finish_set_up(const AfXdpConfig& config);
 
+  /// take_over exchanges what belongs to an interface with `fresh`'s. It allocates nothing.
+  void take_over(AfXdpPort& fresh) noexcept;
+
   // Data path, afxdp_port.cpp.
   [[nodiscard]] int kick_tx() noexcept;
   [[nodiscard]] std::size_t receive_from(RxQueue& queue, std::span<RxFrame> views) noexcept;
   void release_to(RxQueue& queue) noexcept;
   void read_statistics() noexcept;
 
-  // Set at open.
+  // Set at open; take_over() exchanges all but the number, the wake-up descriptor and the configuration.
+  AfXdpConfig config_;
   xdp::InterfaceFacts interface_;
   UdpReservation reservation_;
   xdp::Steer steer_;
@@ -136,6 +147,8 @@ class AfXdpPort {
   std::size_t frame_bytes_max_ = 0;
   Bytes memory_{};
 
+  std::atomic<AfXdpPort*> offered_{nullptr};  // release in offer(), acquire in update_path()
+
   // Written by the engine core.
   wire::HeaderTemplate template_;
   bool has_path_ = false;
@@ -146,7 +159,7 @@ class AfXdpPort {
   std::uint32_t unpublished_frames_ = 0;
   Bytes received_total_{};
   std::uint32_t next_queue_ = 0;                 // round robin
-  std::uint64_t rx_refused_total_ = 0;
+  std::uint64_t rx_refused_total_ = 0, rx_refused_before_ = 0;  // of interfaces before this one
   Instant statistics_at_{};
   bool is_holding_ = false;
   int last_error_ = 0;

@@ -94,6 +94,9 @@ class TxChunks {
     return freed;
   }
 
+  /// continue_from counts on where `before` ended; what it had in flight has left, though nobody knows where to.
+  void continue_from(const TxChunks& before) noexcept { drained_total_ = before.drained_total_ + before.occupancy_; }
+
   [[nodiscard]] Bytes occupancy() const noexcept { return occupancy_; }
   [[nodiscard]] Bytes drained_total() const noexcept { return drained_total_; }
   /// in_flight: chunks that were committed and have not come back.

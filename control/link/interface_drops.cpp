@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/link/interface_drops.hpp"
 
+#include <algorithm>
+
 #include "control/link/link_info.hpp"
 
 namespace onehop::link {
@@ -15,18 +17,20 @@ Error no_count(const std::string& interface, const char* cause) {
 
 }  // namespace
 
-Result<InterfaceDrops> InterfaceDrops::open(int ifindex) {
-  InterfaceDrops self;
-  for (int next = ifindex; next != 0 && self.starts_.size() < stack_depth_max;) {
+Result<void> InterfaceDrops::follow(int ifindex) {
+  std::erase_if(starts_, [](const Start& start) { return !read_link_info(start.ifindex).has_value(); });
+  std::size_t depth = 0;
+  for (int next = ifindex; next != 0 && depth < stack_depth_max; ++depth) {
     ONEHOP_TRY(link, read_link_info(next));
     if (!link.tx_dropped_total) return no_count(link.name, "the kernel does not tell");
-    self.starts_.push_back({link.ifindex, *link.tx_dropped_total});
+    const bool is_known = std::ranges::any_of(starts_, [&](const Start& start) { return start.ifindex == link.ifindex; });
+    if (!is_known) starts_.push_back({link.ifindex, *link.tx_dropped_total});
     next = link.lower_ifindex;
   }
-  return self;
+  return success();
 }
 
-Result<std::vector<InterfaceDrops::Drops>> InterfaceDrops::since_open() const {
+Result<std::vector<InterfaceDrops::Drops>> InterfaceDrops::since_followed() const {
   std::vector<Drops> out;
   for (const Start& start : starts_) {
     ONEHOP_TRY(link, read_link_info(start.ifindex));

@@ -25,12 +25,13 @@ class InterfaceDrops {
     std::uint64_t frames = 0;
   };
 
-  /// open takes the first reading, of `ifindex` and of what lies below it in this namespace. Syscalls: as read_link_info.
-  [[nodiscard]] static Result<InterfaceDrops> open(int ifindex);
+  /// follow takes the first reading of `ifindex` and of what lies below it in this namespace, beside those that are followed already. What
+  /// an interface that is gone has dropped is not known, and it is forgotten. Syscalls: as read_link_info.
+  [[nodiscard]] Result<void> follow(int ifindex);
 
-  /// since_open is what each of them has dropped since, from the top; those that dropped nothing are left out. It fails where one
+  /// since_followed is what each of them has dropped since, from the top; those that dropped nothing are left out. It fails where one
   /// is gone, or counts from nothing again: zero would say too much. Syscalls: as read_link_info.
-  [[nodiscard]] Result<std::vector<Drops>> since_open() const;
+  [[nodiscard]] Result<std::vector<Drops>> since_followed() const;
 
  private:
   struct Start {

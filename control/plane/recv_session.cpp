@@ -262,7 +262,7 @@ Task<Result<void>> RecvSession::transfer() {
       co_return Error{ExitCode::interrupted, step, "interrupted", "What arrived was kept; send again to go on"};
     if (engine_) {
       engine_->flush();
-      follow_path();
+      ONEHOP_CO_TRYV(follow_path());
       ONEHOP_CO_TRYV(take_events());
     }
     // While the engine does not take our commands, messages stay in the inbox and then in TCP.

@@ -232,7 +232,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
         co_return Error{ExitCode::interrupted, "transfer files", "interrupted", "Run the same command again to go on"};
       }
       engine_->flush();
-      follow_path();
+      ONEHOP_CO_TRYV(follow_path());
       ONEHOP_CO_TRYV(take_events());
       if (changed_file_) co_return success();
       while (auto message = channel_->pop()) {

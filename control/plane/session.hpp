@@ -52,7 +52,7 @@ struct SessionLimits {
   Nanos step = 10s;            ///< for a message that the peer owes at once
   Nanos offer = 60s;           ///< receiving: for the whole manifest
   Nanos consider = 15min;      ///< for the receiver to decide; resume reads what is on its disk
-  Nanos prove = 5s;            ///< for both ends to see the path proven; the engine itself gives up after 2 s
+  Nanos prove = 15s;           ///< for our full-size PINGs to be answered; the engine itself gives up after 2 to 10 s
   Nanos silent = 30s;          ///< nothing on the control connection
   Nanos answer = 1s;           ///< receiving: for a sender to answer when its next connection is here already. Shorter: a link that
                                ///< repeats a segment twice is taken for dead; longer: who comes back waits
@@ -125,6 +125,9 @@ class SessionHost {
   /// session whose source changed opens, starts and stops once more for the files that are not done.
   virtual void stop_data() noexcept = 0;
 
+  /// on_path: the way to the peer is another one (`interface`), before the engine hears of it. An Error ends the session. It may block as
+  /// start_data() does.
+  [[nodiscard]] virtual Result<void> on_path(const std::string& /*interface*/, const PathUpdate&) { return success(); }
   virtual void on_phase(Phase) {}
   virtual void on_event(const Event&) {}   ///< every event of the engine, after the session acted on it
   virtual void on_file_done(const FileDone&) {}  ///< once per offered file that the session gets to the end of

@@ -235,12 +235,12 @@ Error SessionBase::path_error() const {
 Task<Result<void>> SessionBase::prove() {
   set_phase(Phase::proving_path);
   engine_->push(CommandKind::prove_path);
-  const auto deadline = Clock::now() + limits_.prove;
+  const auto begun = Clock::now();
   bool is_peer_ready = false;
   while (!is_path_proven_ || !is_peer_ready) {
     if (is_interrupted_) co_return Error{ExitCode::interrupted, "prove the data path", "interrupted", ""};
     engine_->flush();
-    follow_path();
+    ONEHOP_CO_TRYV(follow_path());
     Event event;
     while (engine_->pop(event)) {
       if (event.kind == EventKind::path_proven) {
@@ -263,21 +263,24 @@ Task<Result<void>> SessionBase::prove() {
       continue;
     }
     if (channel_->end() != ChannelEnd::open) co_return ended("prove the data path");
-    if (Clock::now() >= deadline) co_return path_error();
+    // Once our own frames pass, the peer's word may be a retransmission of TCP's away.
+    if (Clock::now() - begun >= (is_path_proven_ ? limits_.silent : limits_.prove)) co_return path_error();
     co_await channel_->wait_activity(limits_.poll_short);
   }
   engine_->push(CommandKind::start);
   co_return success();
 }
 
-void SessionBase::follow_path() {
-  if (!path_ || !engine_) return;
+Result<void> SessionBase::follow_path() {
+  if (!path_ || !engine_) return success();
   if (const auto update = path_->poll(monotonic_now())) {
+    ONEHOP_TRYV(host_.on_path(path_->route().link.name, *update));
     Command command{.kind = CommandKind::path_update};
     command.path = *update;
     engine_->push(command);
   }
   news_->arm();
+  return success();
 }
 
 std::optional<Error> SessionBase::fault_of(const Event& event, const file::Manifest& manifest) {
@@ -285,8 +288,14 @@ std::optional<Error> SessionBase::fault_of(const Event& event, const file::Manif
   switch (event.kind) {
     case EventKind::path_dead: return path_error();
     case EventKind::feedback_silent:
+      if (path_ && !path_->update().is_link_up)
+        return Error{ExitCode::timed_out, step, path_->route().link.name + " was down or gone for the session's limit",
+                     "Bring it up, then run the same command again to go on"};
       return Error{ExitCode::timed_out, step, "nothing came back on the data path for the session's limit",
                    "Look at the link and at the other machine"};
+    case EventKind::stalled:
+      return Error{ExitCode::timed_out, step, "no file data has come through for the session's limit, although " + peer_name_ + " still answers",
+                   "Check that both MTUs are real, and the disk of the receiving machine; run the same command again to go on"};
     case EventKind::protocol_error:
       return violation("the peer broke the data protocol (violation " + std::to_string(event.value) + ")", step);
     case EventKind::port_failed: {
@@ -294,6 +303,11 @@ std::optional<Error> SessionBase::fault_of(const Event& event, const file::Manif
       return Error{ExitCode::io_unavailable, "use the " + io + " port", errno_text(static_cast<int>(event.value)),
                    "Run the same command again to go on", static_cast<int>(event.value)};
     }
+    case EventKind::port_refused:
+      host_.on_notice("this machine refuses the frames that we send to " + peer_name_ + ", UDP port " + std::to_string(peer_data_port_) +
+                      " (" + errno_text(static_cast<int>(event.value)) + "): a firewall rule for its output (`nft list ruleset`), an IPsec policy "
+                      "or a prohibit route. Let them through; the transfer goes on then");
+      return std::nullopt;
     case EventKind::closed: return Error{ExitCode::internal_error, step, "the engine stopped on its own", ""};
     case EventKind::file_message:
       if (event.block.kind != BlockKind::failed) return std::nullopt;

@@ -71,8 +71,8 @@ class SessionBase {
                                         std::uint8_t dscp);
   /// prove has both ends see their full-size PINGs answered; the peer's port is up when it is called.
   [[nodiscard]] Task<Result<void>> prove();
-  /// follow_path tells the engine of news about route, neighbour, MTU and link.
-  void follow_path();
+  /// follow_path tells the host, and then the engine, of news about route, neighbour, MTU and link.
+  [[nodiscard]] Result<void> follow_path();
   /// fault_of turns an event that ends the session into an Error.
   [[nodiscard]] std::optional<Error> fault_of(const Event& event, const file::Manifest& manifest);
   /// wind_down ends a session in order: what arrived is made durable, the peer is told, the engine stops, the host

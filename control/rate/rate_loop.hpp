@@ -32,6 +32,16 @@ class RateLoop {
   /// add_fact_source: `source` must outlive the loop. Before the first tick.
   void add_fact_source(link::FactSource& source) { fact_sources_.push_back(&source); }
 
+  /// set_sources: the path has got another link. Either may be null; both must outlive the loop. Not while tick() may be called.
+  void set_sources(link::LinkSource* queue, link::FactSource* facts) {
+    source_ = queue;
+    fact_sources_.clear();
+    if (facts != nullptr) fact_sources_.push_back(facts);
+    facts_ = {};  // of a link that is not there any more
+    lower_.reset();
+    foreign_count_ = 0;
+  }
+
   /// set_row_cell: the newest row is stored there as often as the state. `cell` must outlive the loop. Before the first tick.
   void set_row_cell(Latest<TraceRow>& cell) { row_cell_ = &cell; }
   /// set_cpu_total is what the next row says of this process's CPU time; whoever knows real time calls it.

@@ -24,7 +24,7 @@ struct PathUpdate {
 };
 
 enum class CommandKind : std::uint8_t {
-  prove_path,    ///< send full-size PINGs until one is answered or two seconds have gone
+  prove_path,    ///< send full-size PINGs until one is answered or the proof has failed (engine/run/path_watch.hpp)
   start,         ///< the path is proven at both ends: data may flow
   path_update,
   file_message,  ///< pass `block` on to the file thread, in order
@@ -46,8 +46,10 @@ enum class EventKind : std::uint8_t {
   all_arrived,    ///< sending: the peer has acknowledged every byte
   file_message,   ///< from the file thread, in order
   feedback_silent,///< nothing from the peer for the session's limit (30 s)
+  stalled,        ///< the peer is heard, but no file data has come through for the limit
   protocol_error, ///< the peer broke the protocol; `value` is a wire::Violation
   port_failed,    ///< the port is gone; `value` is errno
+  port_refused,   ///< a rule of this host refuses our frames; `value` is errno. Told once; the session goes on when the rule goes
   closed,         ///< the loop has ended; no event follows
 };
 

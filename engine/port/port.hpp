@@ -79,11 +79,21 @@ concept Port = requires(P port, const P const_port, std::size_t n, std::span<RxF
   { const_port.last_error() } noexcept -> std::same_as<int>;
 };
 
-/// is_passing_error tells errors of the path, which end when the link is back, the route is there again, or frames have been
-/// cut to a lowered MTU, from those that end a session. One that stays is seen as silence.
+/// is_policy_error tells refusals by a rule of this host: a netfilter drop on output or an XFRM block (EPERM), a reject or a
+/// prohibit route (EACCES). Somebody can take the rule away, so the session waits; but its user is told.
+[[nodiscard]] constexpr bool is_policy_error(int errno_value) noexcept { return errno_value == EPERM || errno_value == EACCES; }
+
+/// is_path_error tells errors of the path: nothing leaves until the link is back, its device too (ENODEV, of AF_XDP ENXIO), the route is
+/// there again, or the rule is gone.
+[[nodiscard]] constexpr bool is_path_error(int errno_value) noexcept {
+  return errno_value == ENETDOWN || errno_value == ENODEV || errno_value == ENXIO || errno_value == ENETUNREACH || errno_value == EHOSTUNREACH || errno_value == EADDRNOTAVAIL ||
+         is_policy_error(errno_value);
+}
+
+/// is_passing_error tells what ends by itself, errors of the path and frames above a lowered MTU, from what ends a session. An error
+/// that stays is seen as silence.
 [[nodiscard]] constexpr bool is_passing_error(int errno_value) noexcept {
-  return errno_value == 0 || errno_value == ENETDOWN || errno_value == ENETUNREACH || errno_value == EHOSTUNREACH ||
-         errno_value == EADDRNOTAVAIL || errno_value == EMSGSIZE;
+  return errno_value == 0 || errno_value == EMSGSIZE || is_path_error(errno_value);
 }
 
 }  // namespace onehop

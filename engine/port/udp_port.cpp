@@ -107,7 +107,11 @@ QueueTelemetry UdpPort::rx_ring(Instant now) noexcept {
   learn_truesize();
   const UdpSocket::MemInfo info = socket_.mem_info();
   own_syscalls_total_ += 1;
-  drops_total_ += info.drops - drops_seen_;  // wraps as the kernel's counter does
+  // The kernel counts as one what found the buffer full and what the filter took for nobody's frame. Full it was only if about so
+  // much lies there or has come out since the last reading.
+  const Bytes out = rx_.received_total() - received_at_reading_;
+  const bool may_be_full = std::int64_t{info.rmem_bytes} + out.count * rx_truesize_permille_ / 1000 >= std::int64_t{info.rcvbuf_bytes} / 2;
+  if (may_be_full) drops_total_ += info.drops - drops_seen_;  // wraps as the kernel's counter does
   drops_seen_ = info.drops;
   // In the middle of a batch the kernel has not yet taken off what was read (up to a quarter of the buffer, udp_rmem_release()).
   rmem_read_bytes_ = rx_.is_drained() ? info.rmem_bytes : 0;
@@ -124,7 +128,7 @@ std::uint32_t UdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
   if (is_rx_wanted && rx_.has_held()) return 0;
   const Nanos left = deadline - monotonic_now();
   if (left <= Nanos{0}) return 0;
-  const bool is_room_wanted = tx_.has_pending();
+  const bool is_room_wanted = tx_.is_room_wanted();
   pollfd fds[2] = {{.fd = wake_fd_.get(), .events = POLLIN, .revents = 0},
                    {.fd = socket_.fd(), .events = 0, .revents = 0}};
   if (is_rx_wanted) fds[1].events |= POLLIN;

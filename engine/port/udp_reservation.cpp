@@ -2,6 +2,7 @@
 #include "engine/port/udp_reservation.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/filter.h>
 #include <linux/sock_diag.h>
@@ -62,6 +63,13 @@ Result<UdpReservation> UdpReservation::bind(const sockaddr_storage& local) {
   if (::getsockname(self.fd_.get(), reinterpret_cast<sockaddr*>(&self.address_), &got) != 0)
     return errno_error(ExitCode::io_unavailable, attempt);
   return self;
+}
+
+UdpReservation UdpReservation::share() const noexcept {
+  UdpReservation other;
+  other.fd_ = Fd{::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0)};
+  other.address_ = address_;
+  return other;
 }
 
 std::uint16_t UdpReservation::port() const noexcept {

@@ -21,6 +21,10 @@ class UdpReservation {
   /// Syscalls: socket, setsockopt, bind, getsockname.
   [[nodiscard]] static Result<UdpReservation> bind(const sockaddr_storage& local);
 
+  /// share holds the same address once more: it stays reserved until the last of them ends. Syscalls: fcntl.
+  [[nodiscard]] UdpReservation share() const noexcept;
+  [[nodiscard]] bool is_open() const noexcept { return fd_.is_open(); }
+
   /// address is the bound address with its port.
   [[nodiscard]] const sockaddr_storage& address() const noexcept { return address_; }
   [[nodiscard]] bool is_ipv6() const noexcept { return address_.ss_family == AF_INET6; }

@@ -4,11 +4,14 @@
 
 #include <arpa/inet.h>
 #include <linux/errqueue.h>
+#include <linux/filter.h>
 #include <linux/sock_diag.h>
 #include <netinet/udp.h>
 
 #include <cerrno>
 #include <cstring>
+
+#include "engine/wire/frame.hpp"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -55,6 +58,33 @@ Result<void> set_mtu_discovery(int fd, bool is_ipv6, bool has_fragments) {
   if (is_ipv6)
     return set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, has_fragments ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_PROBE, "IPV6_MTU_DISCOVER");
   return set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, has_fragments ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER");
+}
+
+// drop_what_is_no_frame has the kernel drop, before it queues anything or wakes anybody, what cannot be a frame of ours by its clear
+// header (engine/wire/frame.hpp): a flood from the peer's address then costs no turn of the engine core. What passes must still
+// authenticate. Offsets count from the UDP header.
+Result<void> drop_what_is_no_frame(int fd) {
+  constexpr std::uint32_t udp_bytes = 8, type_at = udp_bytes, flags_at = udp_bytes + 1, reserved_at = udp_bytes + 2, number_at = udp_bytes + 8;
+  constexpr std::uint32_t flags_unknown = 0xf0, number_unknown = 0xc0;  // of the number's first byte: 2^62 and more
+  std::array<sock_filter, 14> program{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, udp_bytes + wire::frame_bytes_min, 0, 11),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, type_at),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, static_cast<std::uint32_t>(wire::FrameType::data), 0, 9),
+      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, static_cast<std::uint32_t>(wire::FrameType::pong), 8, 0),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, flags_at),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, flags_unknown, 6, 0),
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, reserved_at),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 4),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, number_at),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, number_unknown, 2, 0),
+      BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+      BPF_STMT(BPF_RET | BPF_A, 0),  // all of it
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  }};
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  if (::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0) return success();
+  return errno_error(ExitCode::io_unavailable, "filter what the data socket receives");
 }
 
 bool is_loopback_address(const sockaddr_storage& address) noexcept {
@@ -108,6 +138,9 @@ Result<UdpSocket> UdpSocket::open(const UdpPortConfig& config) {
   socket.fd_ = Fd{::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (!socket.fd_.is_open()) return errno_error(ExitCode::io_unavailable, "open the data socket");
   ONEHOP_TRYV(set_options(socket.fd(), socket.is_ipv6_, config));
+  if (config.has_frames_only) {
+    ONEHOP_TRYV(drop_what_is_no_frame(socket.fd()));
+  }
   const auto& local = reinterpret_cast<const sockaddr&>(config.local);
   if (::bind(socket.fd(), &local, sockaddr_bytes(family)) != 0) {
     return errno_error(ExitCode::io_unavailable, "bind UDP " + address_text(local),

@@ -41,6 +41,8 @@ struct UdpPortConfig {
   /// Frames above the MTU leave as IP fragments, until end_fragments(). One fragment lost is the frame lost, and its others
   /// stand in the peer's reassembly memory for 30 s (4 MiB for all flows of a namespace, ipfrag_high_thresh).
   bool has_fragments = false;
+  /// What cannot be a frame of ours (engine/wire/frame.hpp) is dropped in the kernel, unseen; false: any datagram is received.
+  bool has_frames_only = false;
   bool is_gso_allowed = true;
   bool is_gro_allowed = true;
   /// What the socket's charge can see. own_ring where something between us and the shaping queue takes the charge off

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "engine/base/check.hpp"
+#include "engine/port/port.hpp"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -25,6 +26,7 @@ bool is_icmp_error(int error) noexcept {
   return error == ECONNREFUSED || error == EHOSTUNREACH || error == EPROTO || error == EOPNOTSUPP || error == EACCES ||
          error == EHOSTDOWN || error == ENOPROTOOPT;
 }
+static_assert(is_path_error(EHOSTUNREACH) && is_path_error(EACCES), "what is no ICMP error after all may pass, too");
 
 }  // namespace
 
@@ -83,6 +85,7 @@ void UdpTx::read_charge(const UdpSocket& socket, Instant now) noexcept {
 
 std::size_t UdpTx::flush(const UdpSocket& socket, Instant now) noexcept {
   if (head_ == tail_) return 0;
+  if (now < held_until_) return pending_frames_;
   if (options_.is_charge_read) {
     read_charge(socket, now);
     (void)ledger_.outstanding(charged_bytes_);
@@ -90,7 +93,8 @@ std::size_t UdpTx::flush(const UdpSocket& socket, Instant now) noexcept {
   while (head_ != tail_) {
     Batch& batch = batches_[head_];
     const Verdict verdict = send(socket, batch);
-    if (verdict == Verdict::again) {
+    held_until_ = verdict == Verdict::held ? now + held_retry_interval : Instant{};
+    if (verdict == Verdict::again || verdict == Verdict::held) {
       batches_[tail_ - 1].is_closed = true;
       return pending_frames_;
     }
@@ -129,6 +133,7 @@ UdpTx::Verdict UdpTx::send(const UdpSocket& socket, Batch& batch) noexcept {
     const int error = is_segmented ? send_segmented(socket, batch) : send_each(socket, batch);
     if (error == 0) {
       last_error_ = 0;
+      policy_refusals_ = 0;
       if (is_segmented) learn(socket, wire, frames);
       return Verdict::sent;
     }
@@ -142,18 +147,23 @@ UdpTx::Verdict UdpTx::send(const UdpSocket& socket, Batch& batch) noexcept {
         return Verdict::sent;
       }
       if (error_each == EAGAIN) return Verdict::again;
-      last_error_ = error_each;
-      return Verdict::refused;
+      return fail(socket, error_each);
     }
     if (is_icmp_error(error) && retry < icmp_retries_max) {
       syscalls_total_ += socket.drain_errors();
       continue;
     }
-    // ENOBUFS: the local qdisc dropped it, which is a loss and not a fault.
-    if (error != ENOBUFS) last_error_ = error;
-    if (error == EMSGSIZE) syscalls_total_ += socket.drain_errors();
-    return Verdict::refused;
+    return fail(socket, error);
   }
+}
+
+// fail says what becomes of a batch that cannot leave now.
+UdpTx::Verdict UdpTx::fail(const UdpSocket& socket, int error) noexcept {
+  // ENOBUFS: the local qdisc dropped it, which is a loss and not a fault. ICMP that goes on coming ends nothing either.
+  if (error != ENOBUFS && (is_path_error(error) || !is_icmp_error(error))) last_error_ = error;
+  if (error == EMSGSIZE) syscalls_total_ += socket.drain_errors();
+  if (is_policy_error(error)) return ++policy_refusals_ < policy_refusals_max ? Verdict::refused : Verdict::held;
+  return is_path_error(error) ? Verdict::held : Verdict::refused;
 }
 
 int UdpTx::send_segmented(const UdpSocket& socket, const Batch& batch) noexcept {

@@ -5,7 +5,8 @@
 //            ^ head: next to send   ^ a smaller frame ends its batch     ^ tail
 //
 // sendmsg with UDP_SEGMENT where the kernel has it, else sendmmsg. A batch that the socket has no room for stays and
-// is tried again at the next flush; a batch that the kernel refused is gone and counted, as if lost on the link.
+// is tried again at the next flush, one that the path does not take (port.hpp, is_path_error) some time later; a batch that the
+// kernel refused for another reason is gone and counted, as if lost on the link.
 //
 // Owned and called by the engine core. It allocates at start only, and never blocks.
 #pragma once
@@ -40,6 +41,11 @@ class UdpTx {
   /// per turn while the socket pushes back. More: the arena leaves the second-level cache.
   static constexpr std::size_t arena_bytes = 4 * 65'536;
   static constexpr std::size_t batches_max = 64;
+  /// Between two attempts while the path takes nothing. Shorter: system calls for nothing. Longer: a link that came back, or a rule
+  /// that went, is found late (the plane's word of the link ends it at once).
+  static constexpr Nanos held_retry_interval{5'000'000};
+  /// A rule may drop some frames only: what it drops is lost. So many batches in a row: it drops all.
+  static constexpr std::uint32_t policy_refusals_max = 3;
 
   explicit UdpTx(const Options& options);
 
@@ -54,13 +60,18 @@ class UdpTx {
   /// same turn, the last time after the last batch, holds for all of it.
   [[nodiscard]] Bytes occupancy(const UdpSocket& socket, Instant now) noexcept;
 
-  [[nodiscard]] bool has_pending() const noexcept { return head_ != tail_; }
+  /// is_room_wanted: batches wait for room in the socket, and for nothing else.
+  [[nodiscard]] bool is_room_wanted() const noexcept { return head_ != tail_ && held_until_ == Instant{}; }
   [[nodiscard]] bool is_gso_on() const noexcept { return options_.is_gso_on; }
   [[nodiscard]] Bytes accepted_total() const noexcept { return accepted_total_; }
   [[nodiscard]] std::uint64_t refused_total() const noexcept { return refused_total_; }
   [[nodiscard]] std::uint64_t syscalls_total() const noexcept { return syscalls_total_; }
   [[nodiscard]] int last_error() const noexcept { return last_error_; }
-  void forget_error() noexcept { last_error_ = 0; }
+  /// forget_error: the path has changed, so an earlier refusal may be over.
+  void forget_error() noexcept {
+    last_error_ = 0;
+    held_until_ = {};
+  }
   [[nodiscard]] std::int64_t truesize_permille() const noexcept { return ledger_.truesize_permille(); }
   [[nodiscard]] static constexpr Bytes memory() noexcept { return {static_cast<std::int64_t>(arena_bytes)}; }
 
@@ -72,11 +83,12 @@ class UdpTx {
     std::size_t frames = 0;
     bool is_closed = false;
   };
-  enum class Verdict { sent, again, refused };
+  enum class Verdict { sent, again, held, refused };
 
   [[nodiscard]] bool is_open_for(std::size_t n) const noexcept;
   [[nodiscard]] Bytes wire_of(std::size_t bytes, std::size_t frames) const noexcept;
   [[nodiscard]] Verdict send(const UdpSocket& socket, Batch& batch) noexcept;
+  [[nodiscard]] Verdict fail(const UdpSocket& socket, int error) noexcept;
   [[nodiscard]] int send_segmented(const UdpSocket& socket, const Batch& batch) noexcept;
   [[nodiscard]] int send_each(const UdpSocket& socket, Batch& batch) noexcept;
   void take_front(Batch& batch, std::size_t frames) noexcept;
@@ -100,6 +112,8 @@ class UdpTx {
   std::uint64_t refused_total_ = 0;
   std::uint64_t syscalls_total_ = 0;
   int last_error_ = 0;
+  std::uint32_t policy_refusals_ = 0;  // batches in a row
+  Instant held_until_{};               // the path takes nothing; Instant{}: it does
 };
 
 }  // namespace onehop

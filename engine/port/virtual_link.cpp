@@ -116,7 +116,8 @@ void VirtualLink::depart(Way& w, FrameIndex frame, Instant at) noexcept {
   } else {
     w.is_in_burst = happens(config.burst_enter_ppm);
   }
-  if (w.is_in_burst || happens(config.loss_ppm) || !is_up_) {
+  const bool is_in_hole = config.hole_bytes > 0 && frames_[frame].length_bytes + ip_udp_bytes > config.hole_bytes;
+  if (w.is_in_burst || happens(config.loss_ppm) || !is_up_ || is_in_hole) {
     put_free(frame);
     return;
   }

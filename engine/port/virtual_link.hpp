@@ -35,6 +35,7 @@ struct VirtualLinkConfig {
   std::uint32_t truncate_ppm = 0;
   Bytes ce_threshold{};                    ///< queue above which frames are CE-marked; 0: never
   std::size_t mtu_bytes = 1500;            ///< of the IP packet
+  std::size_t hole_bytes = 0;              ///< larger IP packets are lost on the way, which no end sees; 0: none
   std::size_t ring_frames = 1024;          ///< receiver's ring
   Bytes wire_overhead{42};
 };

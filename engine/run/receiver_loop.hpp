@@ -11,11 +11,13 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "engine/base/telemetry.hpp"
 #include "engine/port/port.hpp"
 #include "engine/run/frame_gate.hpp"
 #include "engine/run/links.hpp"
+#include "engine/run/path_watch.hpp"
 #include "engine/transfer/ping_schedule.hpp"
 #include "engine/transfer/receiver.hpp"
 #include "engine/transfer/report_timing.hpp"
@@ -27,8 +29,8 @@ struct ReceiverLoopConfig {
   transfer::ReceiverParams receiver;
   std::size_t frame_bytes = 0;           ///< UDP payload of a full frame, agreed by both ends
   std::uint64_t first_packet_number = 1; ///< of the feedback direction
-  Nanos proof_limit = 2s;
   Nanos silent_limit = 30s;
+  Nanos stall_limit = 120s;              ///< frames come, but no file data; blocks that are skipped count as data
 };
 
 template <Port P>
@@ -71,21 +73,31 @@ class ReceiverLoop {
     Command command;
     while (to_file_.is_clear() && links_.commands.pop(command)) {
       switch (command.kind) {
-        case CommandKind::file_message: on_file_command(command.block); break;
+        case CommandKind::file_message: on_file_command(now, command.block); break;
         case CommandKind::prove_path:
-          proof_until_ = now + config_.proof_limit;
+          path_.start_proof(path_now(now));
           pings_.prove(config_.frame_bytes - wire::overhead_bytes);
           break;
         case CommandKind::start: is_started_ = true; started_at_ = now; break;
-        case CommandKind::path_update: port_.update_path(command.path); break;
+        case CommandKind::path_update:
+          port_.update_path(command.path);
+          path_.on_update(command.path);
+          if (command.path.mtu_bytes > 0) follow_mtu(command.path.mtu_bytes);
+          break;
         case CommandKind::checkpoint: to_file_.put({.kind = BlockKind::checkpoint}); break;
         case CommandKind::finish: is_finishing_ = true; break;
       }
     }
   }
+  /// follow_mtu keeps reports below a lowered MTU; ranges that do not fit wait until those before them are repaired.
+  void follow_mtu(std::size_t mtu_bytes) noexcept {
+    const std::size_t headers = static_cast<std::size_t>(info_.wire_overhead.count) - 14 + wire::overhead_bytes;
+    feedback_bytes_max_ = std::clamp(mtu_bytes - std::min(headers, mtu_bytes), wire::feedback_body_bytes_min, wire::feedback_body_bytes_max);
+  }
   /// A block that is on disk already counts as arrived here, and the file thread puts its digest into the tree.
-  void on_file_command(const BlockRef& message) noexcept {
+  void on_file_command(Instant now, const BlockRef& message) noexcept {
     if (message.kind == BlockKind::skipped) receiver_.mark_skipped(message.file, message.offset);
+    moved_at_ = now;
     to_file_.put(message);
   }
 
@@ -174,6 +186,7 @@ class ReceiverLoop {
     // What stands is what the ring never fell below. The rest of a burst that is still being read would hold the sender down.
     if (!told.is_backlogged) told.occupancy = Bytes{0};
     receiver_.set_rx_ring(told);
+    if (!path_.is_link_up()) return;
     const Nanos spacing = receiver_.feedback_interval();
     // Where reports are rare, on Wi-Fi each turn on the air costs a contention: our own PING waits for a PONG to go with.
     pings_.set_spacing(spacing * 3 / 2, now);
@@ -194,7 +207,7 @@ class ReceiverLoop {
       }
       while (receiver_.next_feedback(now, feedback_)) {
         std::size_t covered = 0;
-        const std::size_t length = wire::encode_feedback(feedback_, gate_.scratch(), covered);
+        const std::size_t length = wire::encode_feedback(feedback_, gate_.scratch().first(feedback_bytes_max_), covered);
         send_frame(wire::FrameType::feedback, gate_.scratch().first(length));
       }
     }
@@ -230,24 +243,30 @@ class ReceiverLoop {
       events_.put({.kind = EventKind::first_data, .at = first_data_at_});
       is_first_data_due_ = false;
     }
-    if (events_.is_clear() && proof_until_ != Instant{} && (pings_.is_proven() || now >= proof_until_)) {
-      proof_until_ = Instant{};
-      events_.put({.kind = pings_.is_proven() ? EventKind::path_proven : EventKind::path_dead, .at = now,
-                   .value = pings_.proven_frame_bytes()});
-    }
+    if (events_.is_clear())
+      if (const auto event = path_.next_event(path_now(now))) events_.put(*event);
     if (events_.is_clear() && !has_failed_) emit_failure(now);
     if (events_.is_clear() && is_finishing_) {
       events_.put({.kind = EventKind::closed, .at = now});
       is_closed_ = true;
     }
   }
+  [[nodiscard]] PathWatch::Now path_now(Instant now) const noexcept {
+    return {.at = now, .is_proven = pings_.is_proven(), .proven_frame_bytes = pings_.proven_frame_bytes(), .pings_sent = pings_.id(),
+            .frames_received = counters_.frames_received_total, .port_error = port_.last_error()};
+  }
   void emit_failure(Instant now) noexcept {
     const int error = port_.last_error();
-    const bool is_silent = is_started_ && !receiver_.is_complete() &&
-                           now - std::max(started_at_, receiver_.heard_at()) > config_.silent_limit;
-    if (!is_silent && is_passing_error(error)) return;
+    // What waits for our own disk is no fault of the sender's.
+    if (receiver_.totals().bytes_accepted != std::exchange(moved_bytes_, receiver_.totals().bytes_accepted) ||
+        receiver_.app_buffer(now).occupancy > Bytes{0})
+      moved_at_ = now;
+    const bool is_waiting = is_started_ && !receiver_.is_complete();
+    const bool is_silent = is_waiting && now - std::max(started_at_, receiver_.heard_at()) > config_.silent_limit;
+    const bool is_stalled = is_waiting && now - std::max(started_at_, moved_at_) > config_.stall_limit;
+    if (!is_silent && !is_stalled && is_passing_error(error)) return;
     has_failed_ = true;
-    events_.put({.kind = is_silent ? EventKind::feedback_silent : EventKind::port_failed, .at = now,
+    events_.put({.kind = is_silent ? EventKind::feedback_silent : is_stalled ? EventKind::stalled : EventKind::port_failed, .at = now,
                  .value = static_cast<std::uint64_t>(error)});
   }
 
@@ -270,6 +289,7 @@ class ReceiverLoop {
   }
 
   [[nodiscard]] Rest rest(Instant now, std::uint64_t received_frames, bool is_drained) noexcept {
+    if (!path_.is_link_up()) return {now + idle_max, true};  // what is due cannot be sent
     const Instant report_at = std::min({receiver_.next_deadline(), pings_.due_at(), now + idle_max});
     if (!is_drained) return {.deadline = now, .is_rx_wanted = true};
     // The arrival rate of the last stretch tells how long the ring surely lasts.
@@ -301,8 +321,10 @@ class ReceiverLoop {
   QueueTelemetry rx_ring_;  // as read when this turn's report was built; wire bytes
 
   std::uint64_t packet_number_;
-  Instant proof_until_{};
-  Instant started_at_{};
+  std::size_t feedback_bytes_max_ = wire::feedback_body_bytes_max;
+  PathWatch path_;
+  Instant started_at_{}, moved_at_{};
+  std::uint64_t moved_bytes_ = 0;  // accepted by moved_at_
   Instant first_data_at_{};
   Instant last_data_at_{};
   Instant turned_at_{};

@@ -17,6 +17,7 @@
 #include "engine/run/frame_gate.hpp"
 #include "engine/run/frame_size.hpp"
 #include "engine/run/links.hpp"
+#include "engine/run/path_watch.hpp"
 #include "engine/run/refill.hpp"
 #include "engine/transfer/pacer.hpp"
 #include "engine/transfer/sender.hpp"
@@ -28,7 +29,6 @@ struct SenderLoopConfig {
   transfer::SenderParams sender;
   std::size_t frame_bytes = 0;         ///< UDP payload of a full frame, agreed by both ends
   std::size_t fragmented_bytes = 0;    ///< likewise of a datagram in IP fragments; 0: none
-  Nanos proof_limit = 2s;              ///< no full-size PING answered in this time: path_dead
 };
 
 template <Port P>
@@ -54,8 +54,9 @@ class SenderLoop {
     if (is_started_) take_blocks();  // before that nobody listens to what they bring about (roots, failures)
     const QueueTelemetry before = port_.tx_queue(now);
     judge_fragments(now, before);
-    sender_.tick(now, before.occupancy);
-    const Rest until_refill = transmit(now, before);
+    // While the link is down nothing can be sent, and what is not answered then is not lost.
+    if (path_.is_link_up()) sender_.tick(now, before.occupancy);
+    const Rest until_refill = path_.is_link_up() ? transmit(now, before) : Rest{Instant::max()};
     give_back();
     emit_events(now);
     publish(now);
@@ -80,7 +81,7 @@ class SenderLoop {
   void apply(Instant now, const Command& command) noexcept {
     switch (command.kind) {
       case CommandKind::prove_path:
-        proof_until_ = now + config_.proof_limit;
+        path_.start_proof(path_now(now));
         sender_.prove_path(size_.body_bytes());
         break;
       case CommandKind::start:
@@ -104,6 +105,8 @@ class SenderLoop {
 
   void follow_path(const PathUpdate& path) noexcept {
     port_.update_path(path);
+    info_ = port_.info();  // on another interface it may see less of the queue
+    path_.on_update(path);
     if (path.mtu_bytes == 0) return;
     size_.follow_mtu(path.mtu_bytes);
     sender_.set_body_max(size_.body_bytes());
@@ -276,7 +279,8 @@ class SenderLoop {
     BlockRef block;
     while (events_.is_clear() && sender_.pop_sent(block))
       events_.put({.kind = EventKind::block_sent, .at = now, .block = block});
-    if (events_.is_clear() && proof_until_ != Instant{}) emit_proof(now);
+    if (events_.is_clear())
+      if (const auto event = path_.next_event(path_now(now))) events_.put(*event);
     if (events_.is_clear() && !has_all_arrived_ && sender_.is_all_arrived()) {
       has_all_arrived_ = true;
       events_.put({.kind = EventKind::all_arrived, .at = now});
@@ -287,12 +291,9 @@ class SenderLoop {
       is_closed_ = true;
     }
   }
-  void emit_proof(Instant now) noexcept {
-    const bool is_proven = sender_.is_path_proven();
-    if (!is_proven && now < proof_until_) return;
-    proof_until_ = Instant{};
-    events_.put({.kind = is_proven ? EventKind::path_proven : EventKind::path_dead, .at = now,
-                 .value = sender_.proven_frame_bytes()});
+  [[nodiscard]] PathWatch::Now path_now(Instant now) const noexcept {
+    return {.at = now, .is_proven = sender_.is_path_proven(), .proven_frame_bytes = sender_.proven_frame_bytes(),
+            .pings_sent = sender_.pings_sent(), .frames_received = counters_.frames_received_total, .port_error = port_.last_error()};
   }
   void emit_failure(Instant now) noexcept {
     const int error = port_.last_error();
@@ -301,6 +302,8 @@ class SenderLoop {
       event.kind = EventKind::protocol_error, event.value = static_cast<std::uint64_t>(violation_);
     else if (is_started_ && !sender_.is_all_arrived() && sender_.is_silent(now))
       event.kind = EventKind::feedback_silent;
+    else if (sender_.is_stalled(now))
+      event.kind = EventKind::stalled;
     else if (!is_passing_error(error))
       event.kind = EventKind::port_failed, event.value = static_cast<std::uint64_t>(error);
     else
@@ -369,7 +372,7 @@ class SenderLoop {
     const Instant idle = now + (is_waiting_for_blocks ? refill_nap_max / 2 : idle_max);
     // A timer that is due and could not be served (a full port) is tried again after a nap, not at once. While the queue is well
     // filled none is worth a wake-up of its own: a PING takes its place behind that queue.
-    const Instant timer = until_refill.is_rx_wanted ? std::max(sender_.next_deadline(), now + refill_nap_min) : Instant::max();
+    const Instant timer = until_refill.is_rx_wanted && path_.is_link_up() ? std::max(sender_.next_deadline(), now + refill_nap_min) : Instant::max();
     return {.deadline = std::min({idle, until_refill.deadline, timer}), .is_rx_wanted = until_refill.is_rx_wanted};
   }
 
@@ -381,7 +384,7 @@ class SenderLoop {
   Outlet<Event> events_;
   transfer::Sender sender_;
   transfer::Pacer pacer_;
-  const PortInfo info_;
+  PortInfo info_;
   FrameSize size_;
   DataPathCounters counters_;
   wire::Feedback feedback_;
@@ -389,7 +392,7 @@ class SenderLoop {
   Bytes published_drained_{}, published_occupancy_{};
   Instant published_at_{};
   bool has_published_ = false;
-  Instant proof_until_{};
+  PathWatch path_;
   Instant first_data_at_{};
   wire::Pong pong_due_{};
   wire::Violation violation_ = wire::Violation::none;

@@ -58,6 +58,7 @@ class LentBlocks {
   /// sent_count: blocks that are sent and not known to have arrived.
   [[nodiscard]] std::size_t sent_count() const noexcept { return lent_ - unsent_.size(); }
   [[nodiscard]] std::uint64_t bytes_unsent() const noexcept { return bytes_unsent_; }
+  [[nodiscard]] std::uint64_t bytes_arrived() const noexcept { return bytes_arrived_; }
 
   /// next_part: what to send next for the first time, `bytes_max` at most.
   [[nodiscard]] BlockPart next_part(std::uint32_t bytes_max) const noexcept {
@@ -77,6 +78,7 @@ class LentBlocks {
   void on_arrived(std::uint32_t index, std::uint32_t length) noexcept {
     Slot& slot = slots_[index];
     slot.arrived += length;
+    bytes_arrived_ += length;
     slot.has_empty_frame = length == 0;
     if (!slot.is_whole()) return;
     ONEHOP_CHECK(slot.is_lent);
@@ -99,7 +101,7 @@ class LentBlocks {
   FixedQueue<std::uint32_t> unsent_, freed_;
   FixedQueue<BlockRef> sent_;  // whole values: the slot may be lent again before they are asked for
   std::size_t lent_ = 0;
-  std::uint64_t bytes_unsent_ = 0;
+  std::uint64_t bytes_unsent_ = 0, bytes_arrived_ = 0;
 };
 
 }  // namespace onehop::transfer

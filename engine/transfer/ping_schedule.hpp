@@ -49,9 +49,11 @@ class PingSchedule {
   std::size_t send(Instant now) noexcept {
     const bool is_full_size = is_proving_ && !is_proven_;
     due_at_ = now + (is_full_size ? proving_period : period());
-    sent_at_[++id_ % remembered_max] = now;
+    send_extra(now);
     return is_full_size ? proving_body_bytes_ : wire::ping_body_bytes_min;
   }
+  /// send_extra notes a ping beside the schedule: of a search for the size that passes.
+  void send_extra(Instant now) noexcept { sent_at_[++id_ % remembered_max] = now; }
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
 
   /// on_pong takes each answer once, and none to a ping that was never sent.

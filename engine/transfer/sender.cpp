@@ -12,7 +12,9 @@
 #include "engine/transfer/ping_schedule.hpp"
 #include "engine/transfer/reorder.hpp"
 #include "engine/transfer/repair_rounds.hpp"
+#include "engine/transfer/size_search.hpp"
 #include "engine/transfer/skip_schedule.hpp"
+#include "engine/transfer/stall_watch.hpp"
 #include "engine/transfer/tail_probe.hpp"
 
 namespace onehop::transfer {
@@ -26,21 +28,29 @@ constexpr Nanos lost_age_slack = 10ms;
 constexpr std::size_t in_flight_min = 64;
 constexpr std::size_t new_data_reserve_share = 8, repair_reserve_share = 16;
 constexpr std::size_t numbers_per_frame_max = 2;  // one may be skipped on the way
-
 }  // namespace
 struct Sender::State {
   explicit State(const SenderParams& p)
       : params{p}, in_flight{p.in_flight_max, p.first_packet_number}, blocks{p.block_slots},
         resend{2 * std::bit_ceil(p.in_flight_max)}, skips{p.skip_seed, p.first_packet_number},
-        pings{p.ping_period_min, p.ping_period_max}, rounds{p.is_repair_lazy} {
+        pings{p.ping_period_min, p.ping_period_max}, stalls{{p.silent_limit, p.stall_limit}}, rounds{p.is_repair_lazy} {
     ONEHOP_CHECK(p.in_flight_max >= in_flight_min);
     set_body_max(p.body_bytes_max);
   }
 
   void set_body_max(std::size_t bytes) noexcept {
-    params.body_bytes_max = bytes;
-    frame_bytes = wire::frame_payload_bytes(bytes, block_bytes);
+    if (bytes != body_full) search.forget();
+    body_full = bytes;
+    follow_search();
   }
+  [[nodiscard]] bool may_send_data() const noexcept { return is_running && !is_paused && !search.is_searching(); }
+  void follow_search() noexcept {
+    const std::size_t limit = search.body_limit(body_full);
+    if (frame_bytes > 0 && limit == params.body_bytes_max) return;
+    params.body_bytes_max = limit;
+    frame_bytes = wire::frame_payload_bytes(params.body_bytes_max, block_bytes);
+  }
+  void watch(Instant now, Bytes own_queue) noexcept;
 
   SentPacket& number(Instant now, wire::FrameType type, wire::FrameHeader& header) noexcept;
   [[nodiscard]] bool plan_ping(Instant now, FramePlan& plan) noexcept;
@@ -51,12 +61,9 @@ struct Sender::State {
   [[nodiscard]] bool has_numbers(std::size_t reserve) const noexcept {
     return in_flight.span() + numbers_per_frame_max + reserve <= params.in_flight_max;
   }
-  [[nodiscard]] bool can_repair() const noexcept {
-    return !resend.is_empty() && has_numbers(params.in_flight_max / repair_reserve_share);
-  }
+  [[nodiscard]] bool can_repair() const noexcept { return !resend.is_empty() && has_numbers(params.in_flight_max / repair_reserve_share); }
   [[nodiscard]] bool can_start_new() const noexcept {
-    return resend.is_empty() && blocks.can_start() && has_credit() &&
-           has_numbers(params.in_flight_max / new_data_reserve_share);
+    return resend.is_empty() && blocks.can_start() && has_credit() && has_numbers(params.in_flight_max / new_data_reserve_share);
   }
 
   /// is_blocked: nothing can be sent before the peer is heard (a source that is merely slow does not count).
@@ -71,18 +78,19 @@ struct Sender::State {
   [[nodiscard]] bool is_lost(Instant now, std::uint64_t number, std::uint64_t lost_below) const noexcept;
   [[nodiscard]] wire::Violation walk(Instant now, const wire::Feedback& feedback) noexcept;
   void probe() noexcept;
-
   SenderParams params;
   InFlight in_flight;
   LentBlocks blocks;
   FixedQueue<BlockPart> resend;
   SkipSchedule skips;
-  std::size_t frame_bytes = 0;
+  SizeSearch search;
+  std::size_t frame_bytes = 0, body_full = 0;
   std::uint64_t cost_started = 0, credit_total = 0, bytes_to_resend = 0;
 
   wire::Feedback newest;
   Instant feedback_at{}, started_at{};
   PingSchedule pings;
+  StallWatch stalls;
   TailProbe tail;
   RepairRounds rounds;
   std::uint64_t largest_spoken_for = 0;  // one more than the largest, so that 0 is none
@@ -94,7 +102,6 @@ struct Sender::State {
 
 Sender::Sender(const SenderParams& params) : s_{std::make_unique<State>(params)} {}
 Sender::~Sender() = default;
-
 // --- blocks
 bool Sender::can_take_block() const noexcept { return s_->blocks.can_take(); }
 void Sender::add_block(const BlockRef& block) noexcept { s_->blocks.add(block); }
@@ -109,10 +116,10 @@ bool Sender::is_path_proven() const noexcept { return s_->pings.is_proven(); }
 void Sender::start(Instant now) noexcept {
   s_->is_running = true;
   s_->started_at = now;
+  s_->stalls.start(now);
   s_->pings.start();
 }
 void Sender::pause() noexcept { s_->is_paused = true; }
-
 /// number takes the next packet number, fills `header` but for what belongs to data frames, and returns the packet's record.
 /// Headers and plans are filled in place for the reason that InFlight::push() gives.
 SentPacket& Sender::State::number(Instant now, wire::FrameType type, wire::FrameHeader& header) noexcept {
@@ -134,10 +141,13 @@ SentPacket& Sender::State::number(Instant now, wire::FrameType type, wire::Frame
 }
 
 bool Sender::State::plan_ping(Instant now, FramePlan& plan) noexcept {
-  if (!pings.is_due(now)) return false;
+  const std::size_t searched = search.take_due(now);
+  if (searched == 0 && !pings.is_due(now)) return false;
   number(now, wire::FrameType::ping, plan.header);
   plan.body = {};
-  plan.body_bytes = std::min(pings.send(now), params.body_bytes_max);  // the MTU may have been lowered meanwhile
+  plan.body_bytes = searched;
+  if (searched > 0) pings.send_extra(now);
+  else plan.body_bytes = std::min(pings.send(now), params.body_bytes_max);  // the MTU may have been lowered meanwhile
   plan.ping = {.id = pings.id(), .feedback_interval_us = static_cast<std::uint32_t>(pings.spacing() / 1us)};
   plan.is_retransmission = false;
   return true;
@@ -195,7 +205,7 @@ bool Sender::next(Instant now, bool is_data_allowed, FramePlan& plan) noexcept {
   State& s = *s_;
   if (!can_number()) return false;
   if (s.plan_ping(now, plan)) return true;
-  if (!is_data_allowed || !s.is_running || s.is_paused) return false;
+  if (!is_data_allowed || !s.may_send_data()) return false;
   if (!s.plan_resend(now, plan) && !s.plan_new(now, plan)) return false;
   s.ask_if_due(plan);
   return true;
@@ -214,12 +224,10 @@ void Sender::State::ask_if_due(FramePlan& plan) noexcept {
 }
 
 bool Sender::has_data() const noexcept {
-  const State& s = *s_;
-  return s.is_running && !s.is_paused && (s.can_repair() || s.can_start_new());
+  return s_->may_send_data() && (s_->can_repair() || s_->can_start_new());
 }
 
 bool Sender::has_repairs() const noexcept { return !s_->resend.is_empty(); }
-
 bool Sender::is_credit_limited() const noexcept {
   return s_->is_running && s_->resend.is_empty() && s_->blocks.has_unsent() && !s_->has_credit();
 }
@@ -239,13 +247,12 @@ void Sender::State::resolve(SentPacket& packet) noexcept {
   packet.state = PacketState::resolved;
   if (packet.is_repair) rounds.on_repair_settled();
 }
-
 void Sender::State::on_arrived(SentPacket& packet) noexcept {
   resolve(packet);
   if (packet.has_data) blocks.on_arrived(packet.slot, packet.length);
 }
 
-/// The bytes go out again under a new number, which from then on answers for them alone.
+/// lose: the bytes go out again under a new number, which from then on answers for them alone.
 void Sender::State::lose(SentPacket& packet) noexcept {
   if (packet.has_data && resend.is_full()) return;  // it stays in flight, and the next report lists it again
   resolve(packet);
@@ -323,7 +330,11 @@ wire::Violation Sender::on_feedback(Instant now, const wire::Feedback& feedback)
   return s.walk(now, feedback);
 }
 
-void Sender::on_pong(Instant now, const wire::Pong& pong) noexcept { s_->pings.on_pong(now, pong); }
+void Sender::on_pong(Instant now, const wire::Pong& pong) noexcept {
+  s_->pings.on_pong(now, pong);
+  s_->search.on_pong(now, std::max<std::size_t>(pong.received_bytes, wire::overhead_bytes) - wire::overhead_bytes);
+  s_->follow_search();
+}
 void Sender::ask_feedback(Instant now, Nanos interval, std::uint64_t nack_request_id) noexcept {
   s_->pings.set_spacing(std::clamp(interval, Nanos{0}, Nanos{wire::feedback_interval_us_max * 1us}), now);
   s_->is_nack_due = std::exchange(s_->nack_request_id, nack_request_id) != nack_request_id || s_->is_nack_due;
@@ -342,8 +353,21 @@ void Sender::State::probe() noexcept {
   }
 }
 
+/// watch looks whether data gets through at all.
+void Sender::State::watch(Instant now, Bytes own_queue) noexcept {
+  if (!is_running || is_paused) return;
+  stalls.tick(now, {.is_under_way = blocks.sent_count() > 0 || !resend.is_empty(), .is_waiting = blocks.has_unsent() && !has_credit(),
+                    .arrived_bytes = blocks.bytes_arrived(), .peer_moved_bytes = credit_total + newest.app_buffer.drained_bytes_total});
+  const auto queued = static_cast<std::uint64_t>(std::max<std::int64_t>(own_queue.count, 0));
+  search.tick(now, {.sent_bytes = totals.data_bytes_sent - std::min(totals.data_bytes_sent, queued),
+                    .arrived_bytes = newest.received_bytes_total, .started_bytes = totals.new_bytes_started,
+                    .heard_at = feedback_at, .srtt = pings.srtt(), .body_max = body_full});
+  follow_search();
+}
+
 void Sender::tick(Instant now, Bytes own_queue) noexcept {
   State& s = *s_;
+  s.watch(now, own_queue);
   // A lazy peer may have spoken of a number and left it for later: then it counts until it has arrived.
   const std::uint64_t settled_below = std::max(s.rounds.is_lazy() ? 0 : s.largest_spoken_for, s.in_flight.oldest());
   const bool has_unspoken = s.data_sent_below > settled_below;
@@ -353,14 +377,15 @@ void Sender::tick(Instant now, Bytes own_queue) noexcept {
   if (s.tail.tick(now, is_armed, own_queue, quiet)) s.probe();
 }
 
-Instant Sender::next_deadline() const noexcept { return std::min(s_->pings.due_at(), s_->tail.deadline()); }
+Instant Sender::next_deadline() const noexcept { return std::min({s_->pings.due_at(), s_->tail.deadline(), s_->search.due_at()}); }
 
 bool Sender::is_silent(Instant now) const noexcept {
   return s_->is_running && now - std::max(s_->started_at, s_->feedback_at) > s_->params.silent_limit;
 }
 
-void Sender::set_body_max(std::size_t body_bytes_max) noexcept { s_->set_body_max(body_bytes_max); }
+bool Sender::is_stalled(Instant now) const noexcept { return s_->is_running && !s_->is_paused && s_->stalls.is_stalled(now); }
 
+void Sender::set_body_max(std::size_t body_bytes_max) noexcept { s_->set_body_max(body_bytes_max); }
 bool Sender::is_all_arrived() const noexcept { return s_->has_ended && s_->blocks.is_empty(); }
 Nanos Sender::srtt() const noexcept { return s_->pings.srtt(); }
 Nanos Sender::rtt() const noexcept { return s_->pings.rtt(); }
@@ -369,6 +394,7 @@ const wire::Feedback& Sender::newest_feedback() const noexcept { return s_->newe
 Instant Sender::feedback_at() const noexcept { return s_->feedback_at; }
 std::size_t Sender::frame_payload_bytes() const noexcept { return s_->frame_bytes; }
 std::size_t Sender::in_flight() const noexcept { return s_->in_flight.span(); }
+std::uint64_t Sender::pings_sent() const noexcept { return s_->pings.id(); }
 std::size_t Sender::proven_frame_bytes() const noexcept { return s_->pings.proven_frame_bytes(); }
 
 }  // namespace onehop::transfer

@@ -6,7 +6,8 @@
 //                                                 ▲                       │ listed as missing
 //                                                 └── ranges to resend ◀──┘  (first, under a new packet number)
 //
-// Eager repair resends what a report lists; lazy repair waits for a window's list (repair_rounds.hpp).
+// Eager repair resends what a report lists; lazy repair waits for a window's list (repair_rounds.hpp). Data that does not arrive although
+// the peer is heard makes it search for the frames that still pass (size_search.hpp).
 //
 // Called by the engine core only. Blocks stay lent to the Sender until every byte is known to have arrived, so a
 // repair never waits for the disk.
@@ -31,7 +32,8 @@ struct SenderParams {
   std::uint64_t first_packet_number = 1;  ///< tests start near a wrap
   std::uint64_t skip_seed = 1;            ///< for the numbers skipped on purpose (optimistic ACK defence, N4)
   Nanos ping_period_min = 10ms, ping_period_max = 100ms;  // 1 per srtt, within these
-  Nanos silent_limit = 30s;
+  Nanos silent_limit = 30s;               ///< without a word of the peer, or with data that never arrives
+  Nanos stall_limit = 120s;               ///< without credit or progress at the peer's disk
   bool is_repair_lazy = false;            ///< as agreed with the peer: repair in rounds, from lists (repair_rounds.hpp)
 };
 
@@ -114,8 +116,11 @@ class Sender {
   /// a change of `nack_request_id` asks for its missing ranges with the next frame.
   void ask_feedback(Instant now, Nanos interval, std::uint64_t nack_request_id) noexcept;
   [[nodiscard]] bool is_silent(Instant now) const noexcept;  ///< nothing from the peer for silent_limit
+  /// is_stalled: the peer is heard, and yet the transfer has not moved for its limit. A source that has nothing to send does not count.
+  [[nodiscard]] bool is_stalled(Instant now) const noexcept;
 
-  /// set_body_max follows the MTU; ranges in flight at the old size are resent at the new one if they are lost.
+  /// set_body_max follows the MTU; ranges in flight at the old size are resent at the new one if they are lost. Where the path takes
+  /// less than that (size_search.hpp), frames are smaller by themselves.
   void set_body_max(std::size_t body_bytes_max) noexcept;
 
   [[nodiscard]] bool is_all_arrived() const noexcept;  ///< end_of_files() was called and every byte has arrived
@@ -126,6 +131,7 @@ class Sender {
   [[nodiscard]] Instant feedback_at() const noexcept;  ///< Instant{}: none
   [[nodiscard]] std::size_t frame_payload_bytes() const noexcept;
   [[nodiscard]] std::size_t in_flight() const noexcept;
+  [[nodiscard]] std::uint64_t pings_sent() const noexcept;
   [[nodiscard]] std::size_t proven_frame_bytes() const noexcept;  ///< as the pong told it
 
  private:

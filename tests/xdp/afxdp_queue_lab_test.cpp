@@ -235,6 +235,47 @@ TEST_CASE("N10 a deleted interface is ENXIO, and the port can be closed") {
         ExitCode::io_unavailable);
 }
 
+TEST_CASE("N10 a port goes over to the interface that comes after its own, with its number and its account") {
+  const auto mode = GENERATE(XdpMode::copy, XdpMode::skb);
+  CAPTURE(to_string(mode));
+  const XdpLab lab;
+  auto port = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, mode)).value();
+  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
+  REQUIRE(send_frame(*port, 1400, 1));
+  CHECK(drains(*port));
+  lab.run(Host::a, "ip link del va");
+  (void)send_frame(*port, 1400, 2);
+  CHECK(wait_until([&] {
+    port->flush(monotonic_now());
+    return port->last_error() == ENXIO;
+  }));
+  CHECK(is_passing_error(port->last_error()));
+  lab.make_link();
+  const auto fresh = [&] {
+    const InNetns inside{lab.netns(Host::a)};
+    return port->open_on(lab.interface(Host::a));
+  }();
+  if (!fresh) FAIL(fresh.error().message());
+  port->offer(*fresh.value());
+  port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
+  CHECK(port->last_error() == 0);
+  CHECK(port->local_port() == port_number);
+  CHECK(port->mode_got() == mode);
+  CHECK(is_balanced(*port, 2));  // the frame that nobody sent has left as well
+  CHECK(port->tx_queue(monotonic_now()).refused_total == 1);
+
+  const Fd peer = lab.udp_socket(Host::b, Family::ipv4, port_number);
+  const sockaddr_storage to = lab.address(Host::a, Family::ipv4, port_number);
+  REQUIRE(::connect(peer.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)) == 0);
+  std::array<char, 2048> buffer{};
+  REQUIRE(send_frame(*port, 1400, 3));
+  CHECK(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 1400);
+  CHECK(drains(*port));
+  CHECK(is_balanced(*port, 3));
+  REQUIRE(::send(peer.get(), buffer.data(), 1200, 0) == 1200);
+  CHECK(receive_all(*port, 1).size() == 1);
+}
+
 TEST_CASE("N7 a ring that is not emptied counts what it could not take") {
   const auto mode = GENERATE(XdpMode::copy, XdpMode::skb);
   CAPTURE(to_string(mode));

@@ -70,16 +70,18 @@ InNetns::~InNetns() {
   if (::setns(home_.get(), CLONE_NEWNET) != 0) std::abort();
 }
 
-XdpLab::XdpLab(XdpLabOptions options) : has_macvlan_{!options.macvlan_shaper.empty()} {
-  const std::string queues = fmt::format("numrxqueues {0} numtxqueues {0}", options.queues);
+XdpLab::XdpLab(XdpLabOptions options) : options_{std::move(options)}, has_macvlan_{!options_.macvlan_shaper.empty()} { make_link(); }
+
+void XdpLab::make_link() const {
+  const std::string queues = fmt::format("numrxqueues {0} numtxqueues {0}", options_.queues);
   run(Host::a, fmt::format("ip link add va mtu {0} {1} type veth peer name vb mtu {0} {1} netns {2}",
-                           options.mtu_bytes, queues, netns(Host::b)));
+                           options_.mtu_bytes, queues, netns(Host::b)));
   run(Host::a, "ethtool -K va tso off gso off gro off tx off rx off >/dev/null");
   run(Host::b, "ethtool -K vb tso off gso off gro off tx off rx off >/dev/null");
   run(Host::b, "ip link set vb address 02:77:00:00:00:0b");
   if (has_macvlan_) {
     run(Host::a, "ip link add mv link va address 02:77:00:00:00:0a type macvlan mode private");
-    run(Host::a, "tc qdisc add dev va root " + options.macvlan_shaper);
+    run(Host::a, "tc qdisc add dev va root " + options_.macvlan_shaper);
     run(Host::a, "ip link set va up");
   } else {
     run(Host::a, "ip link set va address 02:77:00:00:00:0a");

@@ -57,6 +57,8 @@ class XdpLab {
   void run(Host host, const std::string& command) const;
   [[nodiscard]] std::string output(Host host, const std::string& command) const;
 
+  /// make_link makes the link between the hosts: at the start, and again when a test has deleted it.
+  void make_link() const;
   /// wait_operational: the kernel starts a device's queue a moment after its carrier is there, and drops until then.
   void wait_operational() const;
 
@@ -71,6 +73,7 @@ class XdpLab {
 
  private:
   NetNamespace netns_a_, netns_b_;
+  XdpLabOptions options_;
   bool has_macvlan_ = false;
 };
 

@@ -48,6 +48,7 @@ const char* failure_text(EventKind kind) {
   switch (kind) {
     case EventKind::path_dead: return "the path was not proven";
     case EventKind::feedback_silent: return "the peer fell silent";
+    case EventKind::stalled: return "no file data came through";
     case EventKind::protocol_error: return "protocol error";
     case EventKind::port_failed: return "the port failed";
     default: return "";

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "control/link/link_info.hpp"
 #include "engine/base/cpu.hpp"
 #include "engine/base/rate_text.hpp"
 #include "engine/base/time.hpp"
@@ -114,19 +113,9 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   facts_.fragments = plan.has_fragments ? "on" : "off";
   facts_.aead = crypto::name(crypto::resolve(aead_backend(options_)));
   facts_.digest = crypto::digest_name(plan.digest);  // the sender's choice, at both ends
-  Limits limits;
-  // On a link that DPDK owns whole, the kernel's interface is that of the control connection.
-  const bool has_kernel_link = !dpdk_ || !dpdk_->interface().empty();
-  limits.ifindex = has_kernel_link ? plan.path.ifindex : 0;
-  if (auto link = link::read_link_info(plan.path.ifindex); has_kernel_link && link.has_value()) {
-    limits.link_rate = link.value().rate;
-    limits.is_link_virtual = link.value().is_virtual;
-  }
-  if (!options_.rate_max.empty()) {
-    ONEHOP_TRY(made, parse_rate(options_.rate_max));
-    limits.rate_max = std::move(made);
-  }
+  ONEHOP_TRY(limits, limits_on(plan.path.ifindex));
   links_->limits.store(limits);
+  ifindex_ = plan.path.ifindex;
   facts_.repair = plan.is_repair_lazy ? "lazy" : "eager";
   law::LawOptions law_options = tool::law_options(options_);
   law_options.is_repair_lazy = plan.is_repair_lazy;
@@ -134,8 +123,8 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
   ONEHOP_TRY(made, law::make_law(law_options));
   law_ = std::move(made);
   facts_.law = law_->name();
-  if (is_sending && has_kernel_link) {
-    ONEHOP_TRYV(open_link_sources(plan));
+  if (is_sending && has_kernel_link()) {
+    ONEHOP_TRYV(open_link_sources(plan.path));
   }
   if (!options_.trace_file.empty() && !trace_) {
     const std::size_t payload = wire::frame_payload_bytes(plan.frame_body_max_bytes, block_bytes);
@@ -146,36 +135,15 @@ Result<void> Job::start_control(const plane::DataPlan& plan, bool is_sending) {
     ONEHOP_TRY(trace, rate::TraceWriter::open(options_.trace_file, {command_line(), ONEHOP_VERSION, config}));
     trace_ = std::move(trace);
   }
-  rate_ = std::make_unique<rate::RateLoop>(*law_, qdisc_ ? &*qdisc_ : nullptr, links_->report, links_->limits,
+  rate_ = std::make_unique<rate::RateLoop>(*law_, nullptr, links_->report, links_->limits,
                                            links_->grant, links_->state, trace_ ? &*trace_ : nullptr);
   rate_->set_row_cell(links_->row);
   facts_.peer = plan.peer.address.text();
-  if (link_) rate_->add_fact_source(*link_);
+  rate_->set_sources(qdisc_ ? &*qdisc_ : nullptr, link_ ? &*link_ : nullptr);
   if (is_sending) {
     rate_thread_ = std::make_unique<rate::RateThread>(*rate_);
     ONEHOP_TRYV(rate_thread_->start());
     rate_thread_->wake();
-  }
-  return success();
-}
-
-Result<void> Job::open_link_sources(const plane::DataPlan& plan) {
-  const bool has_own_qdisc = facts_.io_used == "udp";
-  if (auto qdisc = link::QdiscSource::open(plan.path.ifindex, has_own_qdisc); qdisc.has_value()) qdisc_ = std::move(qdisc).value();
-  else reporter_.say("no reading of the queue discipline: " + qdisc.error().message());
-  link::LinkOptions link_options{.ifindex = plan.path.ifindex, .peer = std::nullopt, .has_qdisc = has_own_qdisc,
-                                 .model_path = options_.link_model};
-  // The peer's link address stands first in the header template, where the neighbour is known.
-  const auto target = std::span{plan.path.header}.first<6>();
-  if (plan.path.has_neighbour) std::ranges::copy(target, link_options.peer.emplace().begin());
-  auto watch = link::LinkWatch::open(link_options, monotonic_now);
-  if (!watch.has_value() && !options_.link_model.empty()) return watch.error();
-  if (watch.has_value()) link_ = std::move(watch).value();
-  else reporter_.say("no facts of the link: " + watch.error().message());
-  facts_.link_source = link_ ? std::string{link_->name()} : "none";
-  if (!drops_) {
-    if (auto drops = link::InterfaceDrops::open(plan.path.ifindex); drops.has_value()) drops_ = std::move(drops).value();
-    else reporter_.say(drops.error().message());
   }
   return success();
 }
@@ -219,17 +187,11 @@ void Job::stop() noexcept {
   }
   engine_.reset();
   file_thread_.reset();
+  if (link_ && link_->name() != "none") facts_.link_source = link_->name();  // as it was last read
   qdisc_.reset();
   link_.reset();
   links_ = std::make_unique<SessionLinks>();
   progress_.finish();
-}
-
-void Job::note_drops() noexcept {
-  if (!drops_) return;
-  auto dropped = drops_->since_open();
-  if (dropped.has_value()) facts_.interface_drops = std::move(dropped).value();
-  else facts_.interface_drops.reset();
 }
 
 void Job::set_start(const plane::DataPlan& plan, law::SafeRangeParams& params) {

@@ -66,8 +66,11 @@ class Job {
   // --- the session's calls
   /// start_control starts the control thread for `plan`'s path, or on the receiving end the counting.
   [[nodiscard]] Result<void> start_control(const plane::DataPlan& plan, bool is_sending);
-  /// open_link_sources finds what can be read of the link below `plan`'s path.
-  [[nodiscard]] Result<void> open_link_sources(const plane::DataPlan& plan);
+  /// open_link_sources finds what can be read of the link below `path`; again where the path has changed to another one.
+  [[nodiscard]] Result<void> open_link_sources(const PathUpdate& path);
+  /// follow_path opens on the new interface what an earlier one had: a port of that interface alone, and what is read of the link. An
+  /// Error: it cannot be had there, or no longer, because the privileges are gone.
+  [[nodiscard]] Result<void> follow_path(const std::string& interface, const PathUpdate& path);
   [[nodiscard]] run::GateKeys keys_of(const plane::DataPlan& plan, bool is_sending) const;
   [[nodiscard]] Result<void> start_engine(std::unique_ptr<Engine> engine);
   /// start_sending starts all threads of a session whose blocks `worker` makes; start_receiving of one whose blocks it
@@ -96,6 +99,8 @@ class Job {
   [[nodiscard]] Reporter& reporter() { return reporter_; }
   [[nodiscard]] const CommonOptions& options() const { return options_; }
   [[nodiscard]] std::size_t frame_bytes() const { return facts_.frame_bytes; }
+  /// has_kernel_link: false on a link that DPDK owns whole, where the kernel's interface is that of the control connection.
+  [[nodiscard]] bool has_kernel_link() const { return !dpdk_ || !dpdk_->interface().empty(); }
   /// has_data: data of this session has flowed, so there is something that an interrupt keeps.
   [[nodiscard]] bool has_data() const { return first_data_at_ != Instant{}; }
   void set_bytes_expected(std::uint64_t bytes) { bytes_expected_ = bytes; }
@@ -103,6 +108,7 @@ class Job {
   void add_bytes_skipped(std::uint64_t bytes) { facts_.bytes_skipped_total += bytes; }
 
  private:
+  [[nodiscard]] Result<Limits> limits_on(int ifindex) const;
   void tick();
   void tick_rate(Instant now);  ///< where it has no thread of its own: at the end that receives
   [[nodiscard]] Result<void> set_file_thread(std::unique_ptr<file::FileWorker> worker);
@@ -132,6 +138,7 @@ class Job {
   std::optional<plane::IpAddress> port_address_;
   bool has_fragments_ = false;  // as the port was opened
   bool is_port_last_ = false;
+  int ifindex_ = 0;  // of the path that sources and port are open on
   std::unique_ptr<law::Controller> law_;
   std::unique_ptr<rate::RateLoop> rate_;
   std::unique_ptr<rate::RateThread> rate_thread_;  // sending only: the receiving end has no rate to set, this thread counts

@@ -22,6 +22,7 @@ Result<UdpPortConfig> udp_config(const CommonOptions& options, const sockaddr_st
   config.priority = priority_of(options);
   config.dscp = dscp_of(options);
   config.has_fragments = has_fragments;
+  config.has_frames_only = true;
   if (has_fragments) config.frame_bytes_max = wire::datagram_bytes_max;
   return config;
 }
@@ -149,6 +150,19 @@ Result<std::uint16_t> OpenPort::local_port() const {
 Result<void> OpenPort::connect(const sockaddr_storage& peer) {
   if (auto* udp = std::get_if<std::unique_ptr<UdpPort>>(&port_)) return (*udp)->connect(reinterpret_cast<const sockaddr&>(peer));
   return success();  // raw ports learn the peer from the header template
+}
+
+Result<void> OpenPort::move_to(const std::string& interface) {
+#if ONEHOP_HAS_XDP
+  if (auto* port = std::get_if<std::unique_ptr<AfXdpPort>>(&port_)) {
+    ONEHOP_TRY(fresh, (*port)->open_on(interface));
+    moved_.push_back(std::move(fresh));
+    (*port)->offer(*moved_.back());
+  }
+#else
+  (void)interface;
+#endif
+  return success();
 }
 
 std::unique_ptr<Engine> OpenPort::make_sender(const run::GateKeys& keys, const run::SenderLoopConfig& config,

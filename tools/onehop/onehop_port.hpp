@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "engine/base/result.hpp"
 #include "engine/port/udp_port.hpp"
@@ -45,6 +46,10 @@ class OpenPort {
   /// connect names the one peer that frames come from and go to.
   [[nodiscard]] Result<void> connect(const sockaddr_storage& peer);
 
+  /// move_to opens on `interface` what only one interface has, for the running engine, which takes it with the next path update. A port
+  /// that the kernel routes for has nothing to do.
+  [[nodiscard]] Result<void> move_to(const std::string& interface);
+
   /// visit calls `work` with the port itself, for what drives it without an engine.
   template <class Work>
   void visit(Work work) {
@@ -65,6 +70,9 @@ class OpenPort {
                            , std::unique_ptr<DpdkPort>
 #endif
                            >;
+#if ONEHOP_HAS_XDP
+  std::vector<std::unique_ptr<AfXdpPort>> moved_;  // what the port had on the interfaces before; outlives it
+#endif
   Any port_;
   std::string reason_;
 };

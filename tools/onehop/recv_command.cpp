@@ -102,6 +102,7 @@ class RecvJob final : public plane::RecvHost {
     withdraw();
     job_.stop();
   }
+  Result<void> on_path(const std::string& interface, const PathUpdate& path) override { return job_.follow_path(interface, path); }
   void on_phase(plane::Phase phase) override { job_.on_phase(phase); }
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) job_.on_first_data(event.at);

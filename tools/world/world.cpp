@@ -219,6 +219,7 @@ void World::take_events() {
           break;
         case EventKind::path_dead:
         case EventKind::feedback_silent:
+        case EventKind::stalled:
         case EventKind::protocol_error:
         case EventKind::port_failed:
           outcome_.has_failed = true;

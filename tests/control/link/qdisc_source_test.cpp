@@ -46,21 +46,28 @@ void check_drops() {
   EXPECT(run("ip link add vc type veth peer name vd && ip link set vc up && ip link set vd up") &&
          run("ip link add mc link vc type macvlan && ip link set mc up"));
   const int vc = static_cast<int>(if_nametoindex("vc")), mc = static_cast<int>(if_nametoindex("mc"));
-  const auto drops = InterfaceDrops::open(mc);
-  EXPECT(drops);
-  EXPECT(!InterfaceDrops::open(9999));
-  if (!drops) return;
+  InterfaceDrops drops;
+  EXPECT(drops.follow(mc));
+  EXPECT(!InterfaceDrops{}.follow(9999));
   EXPECT(run("ip link set vd down"));
-  const auto before = drops.value().since_open();
+  const auto before = drops.since_followed();
   for (int i = 0; i < 5; ++i) (void)send_frame(vc);
-  const auto one = drops.value().since_open();
+  const auto one = drops.since_followed();
   for (int i = 0; i < 3; ++i) (void)send_frame(mc);
-  const auto both = drops.value().since_open();
+  const auto both = drops.since_followed();
   EXPECT(before && before.value().empty());
   EXPECT(one && one.value().size() == 1 && one.value()[0].interface == "vc" && one.value()[0].frames == 5);
   EXPECT(both && both.value().size() == 2 && both.value()[0].interface == "mc" && both.value()[0].frames == 3);
   EXPECT(run("ip link del vc"));
-  EXPECT(!drops.value().since_open());  // gone: nothing is known, which is not none
+  EXPECT(!drops.since_followed());  // gone: nothing is known, which is not none
+  // They come back with other indices: what the new ones drop is counted from here.
+  EXPECT(run("ip link add vc type veth peer name vd && ip link set vc up && ip link set vd up"));
+  const int again = static_cast<int>(if_nametoindex("vc"));
+  EXPECT(again != vc && drops.follow(again));
+  EXPECT(run("ip link set vd down"));
+  for (int i = 0; i < 4; ++i) (void)send_frame(again);
+  const auto anew = drops.since_followed();
+  EXPECT(anew && anew.value().size() == 1 && anew.value()[0].interface == "vc" && anew.value()[0].frames == 4);
 }
 }  // namespace
 

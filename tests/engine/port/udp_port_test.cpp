@@ -4,11 +4,13 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "engine/base/time.hpp"
 #include "engine/port/udp_port.hpp"
+#include "engine/wire/frame.hpp"
 
 namespace onehop {
 namespace {
@@ -205,6 +207,55 @@ TEST_CASE("a reading in the middle of a batch teaches nothing about the buffer",
   const Bytes after = b->rx_ring(monotonic_now()).capacity;
   CHECK(after.count * 100 > before.count * 95);
   CHECK(after.count * 100 < before.count * 105);
+}
+
+// Goal:   what cannot be a frame of ours ends no wait and counts as nothing, and every frame that can be one passes.
+// Method: headers of all types and flags at the ends of their ranges, and each of them spoiled where a stranger's bytes would be.
+TEST_CASE("what cannot be a frame is dropped before it costs a wake-up", "[port][udp]") {
+  const auto a = open({.is_gso_allowed = false});
+  const auto b = open({.has_frames_only = true});
+  connect(*a, *b);
+  connect(*b, *a);
+  const auto put = [&](const wire::FrameHeader& header, std::size_t spoiled, std::byte with, std::size_t length) {
+    const auto slot = a->lend(length);
+    REQUIRE(slot.size() == length);
+    std::array<std::byte, wire::header_bytes> head;
+    wire::encode_header(header, head);
+    if (spoiled < head.size()) head[spoiled] = with;
+    std::ranges::fill(slot, std::byte{0x55});
+    std::memcpy(slot.data(), head.data(), std::min(length, head.size()));
+    a->commit(length);
+    REQUIRE(a->flush(monotonic_now()) == 0);
+  };
+  constexpr std::size_t none = wire::header_bytes;
+  std::size_t good = 0;
+  for (const auto type : {wire::FrameType::data, wire::FrameType::feedback, wire::FrameType::ping, wire::FrameType::pong})
+    for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{1} << 40, std::uint64_t{wire::packet_number_max}})
+      for (unsigned flags = 0; flags < 16; ++flags, ++good)
+        put({.type = type, .key_phase = (flags & 1) != 0, .is_end_of_block = (flags & 2) != 0, .is_nack_requested = (flags & 4) != 0,
+             .nack_round = (flags & 8) != 0, .packet_number = number, .settled = number}, none, {}, wire::frame_bytes_min + flags);
+  CHECK(good == 192);
+  std::array<RxFrame, rx_batch_max> views;
+  std::size_t taken = 0;
+  while (const std::size_t count = b->receive(views)) {
+    for (std::size_t i = 0; i < count; ++i) CHECK(wire::decode_header({views[i].data, views[i].length}));
+    taken += count;
+    b->release();
+  }
+  CHECK(taken == good);
+  const wire::FrameHeader header{.packet_number = 7, .settled = 7};
+  put(header, none, {}, wire::frame_bytes_min - 1);
+  put(header, 0, std::byte{0}, 100);
+  put(header, 0, std::byte{5}, 100);
+  put(header, 1, std::byte{0x10}, 100);
+  put(header, 2, std::byte{1}, 100);
+  put(header, 3, std::byte{1}, 100);
+  put(header, 8, std::byte{0x40}, 100);
+  const Instant began = monotonic_now();
+  (void)b->wait(began + 20ms, true);
+  CHECK(monotonic_now() - began >= 20ms);
+  CHECK(b->receive(views) == 0);
+  CHECK(b->rx_ring(monotonic_now()).refused_total == 0);  // it is no loss of the session's
 }
 
 TEST_CASE("a smaller frame ends its batch and a larger one begins a new one", "[port][udp]") {

@@ -26,7 +26,7 @@ PathUpdate mtu(std::uint16_t bytes) { return {.mtu_bytes = bytes, .is_link_up = 
 /// is_failure: an event that ends the session.
 bool is_failure(EventKind kind) {
   using enum EventKind;
-  return kind == path_dead || kind == feedback_silent || kind == protocol_error || kind == port_failed;
+  return kind == path_dead || kind == feedback_silent || kind == protocol_error || kind == port_failed || kind == stalled;
 }
 
 }  // namespace
@@ -41,6 +41,39 @@ TEST_CASE("a path that answers nothing is dead after two seconds, at both ends, 
   CHECK(*dead_at - start >= 2s);
   CHECK(*dead_at - start <= 2s + 10ms);
   CHECK_FALSE(play_until(pair, side, EventKind::path_dead, 3s));
+}
+
+// Goal:   a proof that fails says so because frames were not answered, not because a core was late.
+TEST_CASE("a starved core, or a path that loses 40 %, proves its path in the end") {
+  const bool is_starved = GENERATE(true, false);
+  CAPTURE(is_starved);
+  const auto seed = static_cast<std::uint32_t>(GENERATE(range(0, 10)));
+  Pair pair{{1000}, 1U << 12, {.delay = is_starved ? 50us : 50us + 1ms * seed, .loss_ppm = is_starved ? 0U : 400'000U}};
+  for (Side* side : {&pair.sender_side, &pair.receiver_side}) side->command(CommandKind::prove_path);
+  bool is_proven = false;
+  for (int i = 0; i < 60'000 && !is_proven; ++i) {
+    // Starved: the peer's core gets its first turn after 2.5 s, ours one in 400 ms.
+    pair.now += 100us;
+    pair.link.run_until(pair.now);
+    if (!is_starved || i % 4000 == 0) (void)pair.sender->turn(pair.now);
+    if (!is_starved || i > 25'000) (void)pair.receiver->turn(pair.now);
+    for (const Event& event : pair.sender_side.take_events()) {
+      REQUIRE(event.kind != EventKind::path_dead);
+      is_proven = is_proven || event.kind == EventKind::path_proven;
+    }
+  }
+  CHECK(is_proven);
+}
+
+TEST_CASE("a peer that is heard is given ten seconds to answer a full frame, and no more") {
+  Pair pair{{1000}};
+  pair.link.config(0).hole_bytes = 1400;  // its own PINGs arrive, ours do not
+  for (Side* side : {&pair.sender_side, &pair.receiver_side}) side->command(CommandKind::prove_path);
+  const Instant start = pair.now;
+  const auto dead_at = play_until(pair, pair.sender_side, EventKind::path_dead, 15s);
+  REQUIRE(dead_at);
+  CHECK(*dead_at - start >= 10s);
+  CHECK(*dead_at - start <= 10s + 10ms);
 }
 
 TEST_CASE("a path that only carries small frames is not proven") {
@@ -123,6 +156,71 @@ TEST_CASE("N9 frames never exceed the agreed size, nor follow an absurd MTU") {
   REQUIRE(pair.run_until_arrived());
   CHECK(pair.wrong_bytes == 0);
   CHECK(pair.sender->sender().frame_payload_bytes() > 1400);
+}
+
+TEST_CASE("N9 an MTU that falls on the way, unseen by either end, is found by PINGs and the transfer goes on") {
+  const std::size_t new_mtu = GENERATE(std::size_t{1400}, std::size_t{1000}, std::size_t{576});
+  CAPTURE(new_mtu);
+  Pair pair{{80'000'000}};
+  pair.start();
+  for (int i = 0; i < 100; ++i) pair.step();
+  REQUIRE(pair.checked_bytes > 0);
+  pair.link.config(0).hole_bytes = new_mtu;
+  const std::size_t room = new_mtu - 28 - wire::overhead_bytes;
+  bool has_shrunk = false;
+  for (const Instant end = pair.now + 2s; pair.now < end && !has_shrunk;) {
+    pair.step();
+    has_shrunk = pair.sender->sender().frame_payload_bytes() <= room;
+  }
+  REQUIRE(has_shrunk);
+  CHECK(pair.sender->sender().frame_payload_bytes() + 64 > room);  // and not by much more than it had to
+  const std::uint64_t arrived = pair.checked_bytes;
+  for (int i = 0; i < 500; ++i) pair.step();
+  CHECK(pair.checked_bytes > arrived);
+  pair.link.config(0).hole_bytes = 0;  // the way is what it was: full frames are tried now and then
+  for (int i = 0; i < 110'000 && pair.sender->sender().frame_payload_bytes() < 1400; ++i) pair.step();
+  CHECK((pair.sender->sender().frame_payload_bytes() > 1400 || pair.sender->sender().is_all_arrived()));
+  REQUIRE(pair.run_until_arrived(400'000));
+  CHECK(pair.wrong_bytes == 0);
+  for (const Event& event : pair.sender_side.take_events()) CHECK_FALSE(is_failure(event.kind));
+}
+
+TEST_CASE("I5 a path that carries small frames only ends the session, at both ends, and little is sent meanwhile") {
+  Pair pair{{80'000'000}};
+  pair.start();
+  for (int i = 0; i < 100; ++i) pair.step();
+  REQUIRE(pair.checked_bytes > 0);
+  pair.link.config(0).hole_bytes = 28 + wire::overhead_bytes + 64;  // neither data nor the smallest PING of a search
+  for (int i = 0; i < 10'000; ++i) pair.step();                 // a second, in which it finds out
+  const std::uint64_t sent = pair.sender->counters().frames_sent_total;
+  CHECK_FALSE(play_until(pair, pair.sender_side, EventKind::stalled, 28s));
+  CHECK(pair.sender->counters().frames_sent_total - sent < 28 * 400);
+  CHECK(play_until(pair, pair.sender_side, EventKind::stalled, 3s));
+  CHECK(play_until(pair, pair.receiver_side, EventKind::stalled, 91s));
+}
+
+TEST_CASE("nothing is sent while the link is down, and what was not sent is not lost") {
+  Pair pair{{80'000'000}};
+  pair.start();
+  for (int i = 0; i < 100; ++i) pair.step();
+  const auto set_up = [&](bool is_up) {
+    pair.link.set_up(is_up);
+    for (Side* side : {&pair.sender_side, &pair.receiver_side})
+      REQUIRE(side->commands.push({.kind = CommandKind::path_update, .path = {.mtu_bytes = 1500, .is_link_up = is_up, .has_neighbour = true}}));
+  };
+  set_up(false);
+  pair.step();
+  const std::uint64_t sent = pair.sender->counters().frames_sent_total, answered = pair.receiver->counters().frames_sent_total;
+  for (int i = 0; i < 30'000; ++i) pair.step();
+  CHECK(pair.sender->counters().frames_sent_total == sent);
+  CHECK(pair.receiver->counters().frames_sent_total == answered);
+  set_up(true);
+  const std::uint64_t arrived = pair.checked_bytes;
+  for (int i = 0; i < 1000; ++i) pair.step();
+  CHECK(pair.checked_bytes > arrived + 5'000'000);  // 100 ms of 1 Gbit/s are 12.5 MB
+  REQUIRE(pair.run_until_arrived());
+  CHECK(pair.wrong_bytes == 0);
+  CHECK(pair.sender->counters().retransmitted_bytes_total < 1'000'000);  // what was on the way
 }
 
 TEST_CASE("no data before the start, whatever the grant") {

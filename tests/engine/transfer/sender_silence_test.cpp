@@ -47,6 +47,8 @@ TEST_CASE("N11 a window that fills up during a blackhole is repaired after it") 
     has_sent = bench.sender.next(bench.now, true, plan);
   }
   REQUIRE(has_sent);
+  REQUIRE(plan.header.type == wire::FrameType::ping);
+  bench.sender.on_pong(bench.now, {.id = plan.ping.id, .received_bytes = plan.body_bytes + wire::overhead_bytes});
   REQUIRE(bench.tell(known, plan.header.packet_number, {{known + 1, plan.header.packet_number - 1}}) ==
           Violation::none);
   CHECK(bench.send().size() > 60);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// PathWatch: what a loop knows of its path, and what it tells the plane of it: the proof's outcome, and a rule of this host that
+// refuses our frames.
+//
+//   proof:  PINGs of full size ──▶ answered: path_proven
+//                              └─▶ path_dead, after proof_limit and proof_pings_min PINGs where nothing was heard of the peer; where
+//                                  something was, after proof_limit_max: its core is late, or the path loses much
+//
+// Both loops own one. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "engine/base/message.hpp"
+#include "engine/base/units.hpp"
+#include "engine/port/port.hpp"
+
+namespace onehop::run {
+
+class PathWatch {
+ public:
+  // Specification. PINGs of a proof leave 50 ms apart, so on a core of our own 40 are two seconds. Fewer: a core that gets one turn in
+  // a second gives up after two. At 40 % loss each way all 40 fail once in 10^7.
+  static constexpr Nanos proof_limit = 2s, proof_limit_max = 10s;
+  static constexpr std::uint64_t proof_pings_min = 40;
+
+  /// Now: what the loop counts, at the end of a turn.
+  struct Now {
+    Instant at{};
+    bool is_proven = false;
+    std::size_t proven_frame_bytes = 0;
+    std::uint64_t pings_sent = 0, frames_received = 0;
+    int port_error = 0;
+  };
+
+  void on_update(const PathUpdate& update) noexcept { is_link_up_ = update.is_link_up; }
+  [[nodiscard]] bool is_link_up() const noexcept { return is_link_up_; }
+  void start_proof(const Now& now) noexcept { proof_ = now; }
+
+  /// next_event is what the plane is to be told now, each thing once.
+  [[nodiscard]] std::optional<Event> next_event(const Now& now) noexcept {
+    if (proof_ && (now.is_proven || has_failed(now))) {
+      proof_.reset();
+      return Event{.kind = now.is_proven ? EventKind::path_proven : EventKind::path_dead, .at = now.at, .value = now.proven_frame_bytes};
+    }
+    if (!has_told_refusal_ && is_policy_error(now.port_error)) {
+      has_told_refusal_ = true;
+      return Event{.kind = EventKind::port_refused, .at = now.at, .value = static_cast<std::uint64_t>(now.port_error)};
+    }
+    return std::nullopt;
+  }
+
+ private:
+  [[nodiscard]] bool has_failed(const Now& now) const noexcept {
+    const Nanos span = now.at - proof_->at;
+    if (span >= proof_limit_max) return true;
+    const bool is_heard = now.frames_received > proof_->frames_received;
+    return span >= proof_limit && now.pings_sent - proof_->pings_sent >= proof_pings_min && !is_heard;
+  }
+
+  bool is_link_up_ = true, has_told_refusal_ = false;
+  std::optional<Now> proof_;
+};
+
+}  // namespace onehop::run
