@@ -197,6 +197,10 @@ class RecvHost : public SessionHost {
   virtual void on_listening(const Endpoint& /*local*/) {}
   /// on_rejected: a connection came to nothing before it was a session (wrong code, busy, garbage). For the log.
   virtual void on_rejected(const Endpoint& /*peer*/, const Error& /*why*/) {}
+  /// on_skipped: the sender has announced blocks of so many bytes that it need not send, as they are here already.
+  virtual void on_skipped(std::uint64_t /*bytes*/) {}
+  /// on_session_end: a session is over. Where it ended while the host still considered its offer, nobody waits for the
+  /// decision any more.
   virtual void on_session_end(const SessionEnd& /*end*/) {}
 };
 

@@ -71,5 +71,6 @@ struct ManifestLimits {
 
 inline constexpr std::string_view part_suffix = ".part";
 inline constexpr std::string_view journal_suffix = ".onehop-journal";
+inline constexpr std::string_view session_suffix = ".onehop-session";
 
 }  // namespace onehop::file

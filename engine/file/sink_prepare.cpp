@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 #include "engine/base/check.hpp"
+#include "engine/file/file_bytes.hpp"
 #include "engine/file/sink.hpp"
 
 namespace onehop::file {
@@ -27,6 +29,9 @@ void raise_descriptor_limit() noexcept {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// File systems keep times in steps of up to two seconds (FAT).
+constexpr std::int64_t mtime_slack_s = 2;
+
 Error already_exists(const ManifestEntry& entry, std::string_view cause, std::string_view hint) {
   return {ExitCode::local_file_error, "receive '" + display_name(entry.name) + "'", std::string{cause},
           std::string{hint}, EEXIST};
@@ -37,10 +42,10 @@ Error already_exists(const ManifestEntry& entry, std::string_view cause, std::st
 Sink::Sink(Manifest manifest, SinkOptions options, std::unique_ptr<FileIo> io)
     : manifest_{std::move(manifest)}, options_{std::move(options)}, io_{std::move(io)}, pool_{options_.slots},
       claims_(manifest_.files.size()), is_wanted_(manifest_.files.size(), true),
-      is_done_(manifest_.files.size(), false), writing_(options_.slots) {
+      is_done_(manifest_.files.size(), false), is_there_(manifest_.files.size(), false), writing_(options_.slots) {
   ONEHOP_CHECK(io_ != nullptr);
   part_options_ = {.digest_kind = options_.digest_kind, .on_exist = options_.on_exist, .umask_bits = read_umask(),
-                   .is_creating = false};
+                   .is_creating = false, .session = &session_};
 }
 
 Result<std::unique_ptr<Sink>> Sink::prepare(Manifest manifest, SinkOptions options, std::unique_ptr<FileIo> io) {
@@ -51,11 +56,9 @@ Result<std::unique_ptr<Sink>> Sink::prepare(Manifest manifest, SinkOptions optio
   raise_descriptor_limit();
   std::unique_ptr<Sink> self{new Sink{std::move(manifest), std::move(options), std::move(io)}};
   ONEHOP_TRYV(self->open_folder());
+  self->session_.adopt(self->root_.get(), self->manifest_, !self->options_.is_changed.empty());
   ONEHOP_TRYV(self->look_at_names());
   ONEHOP_TRYV(self->check_room());
-  for (std::size_t file = 0; file < self->claims_.size(); ++file)
-    for (const Claim& claim : self->claims_[file])
-      self->totals_.bytes_resumed += block_length(self->manifest_.files[file].size, claim.block);
   self->files_left_ = static_cast<std::size_t>(std::ranges::count(self->is_wanted_, true));
   for (std::size_t i = 0; i < self->is_wanted_.size(); ++i)
     if (self->is_wanted_[i]) self->blocks_left_ += blocks_of(self->manifest_.files[i].size);
@@ -83,29 +86,58 @@ Result<void> Sink::open_folder() {
 
 Result<void> Sink::look_at_names() {
   for (std::uint32_t file = 0; file < manifest_.files.size(); ++file) {
-    Result<Place> place = open_place(root_.get(), manifest_.files[file].name, false);
-    if (place.has_error()) {
-      if (place.error().errno_value == ENOENT) continue;  // its folder is made when its first block comes
-      return std::move(place).error();
-    }
-    struct stat status {};
-    if (::fstatat(place.value().folder.get(), place.value().leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
-      ONEHOP_TRYV(look_at(file, status, std::move(place).value()));
-      if (!is_wanted_[file] || open_.contains(file)) continue;
-    } else if (errno != ENOENT) {
-      return errno_error(ExitCode::local_file_error, "look for '" + display_name(manifest_.files[file].name) + "'");
-    }
-    ONEHOP_TRYV(find_part(file));
+    ONEHOP_TRYV(look_at_name(file));
+    if (options_.withdrawn.stop_requested())
+      return Error{ExitCode::interrupted, "look for what is there already", "nobody waits for it any more", "", 0};
   }
   return success();
 }
 
+Result<void> Sink::look_at_name(std::uint32_t file) {
+  Result<Place> place = open_place(root_.get(), manifest_.files[file].name, false);
+  if (place.has_error()) {
+    if (place.error().errno_value == ENOENT) return success();  // its folder is made when its first block comes
+    return std::move(place).error();
+  }
+  const int folder = place.value().folder.get();
+  struct stat status {};
+  if (::fstatat(folder, place.value().leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (const auto leaf = find_delivered(file, place.value())) return compare(file, folder, *leaf);
+    ONEHOP_TRYV(look_at(file, status, place.value()));
+    if (!is_wanted_[file] || is_there_[file]) return success();
+  } else if (errno != ENOENT) {
+    return errno_error(ExitCode::local_file_error, "look for '" + display_name(manifest_.files[file].name) + "'");
+  }
+  return find_part(file);
+}
+
+/// The name under which a session that died delivered this very file, if it did and nobody has written to it since.
+std::optional<std::string> Sink::find_delivered(std::uint32_t file, const Place& place) const {
+  const ManifestEntry& entry = manifest_.files[file];
+  if (session_.is_empty()) return std::nullopt;
+  const Digest hash = entry_hash(entry);
+  if (!session_.is_known(hash)) return std::nullopt;
+  const unsigned numbers = options_.on_exist == OnExist::rename ? final_numbers_max : 1;
+  for (unsigned number = 1; number <= numbers; ++number) {
+    const std::string leaf = number == 1 ? place.leaf : numbered_leaf(place.leaf, number);
+    struct stat status {};
+    if (::fstatat(place.folder.get(), leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+    const std::int64_t late_s = status.st_mtim.tv_sec - entry.mtime_ns / 1'000'000'000;
+    if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != entry.size || std::abs(late_s) > mtime_slack_s) continue;
+    const auto identity = identity_of(place.folder.get(), leaf.c_str());
+    if (identity && session_.is_made(hash, *identity)) return leaf;
+  }
+  return std::nullopt;
+}
+
 /// The final name exists: the policy decides.
-Result<void> Sink::look_at(std::uint32_t file, const struct stat& status, Place place) {
+Result<void> Sink::look_at(std::uint32_t file, const struct stat& status, const Place& place) {
   const ManifestEntry& entry = manifest_.files[file];
   const bool is_regular = S_ISREG(status.st_mode);
+  const bool is_same_size = is_regular && static_cast<std::uint64_t>(status.st_size) == entry.size;
   switch (options_.on_exist) {
     case OnExist::ask:
+      if (is_same_size) return compare(file, place.folder.get(), place.leaf);
       return already_exists(entry, "that name exists", "Choose --on-exist resume, skip, rename or overwrite");
     case OnExist::skip: is_wanted_[file] = false; return success();
     case OnExist::rename: return success();
@@ -115,18 +147,21 @@ Result<void> Sink::look_at(std::uint32_t file, const struct stat& status, Place 
     case OnExist::resume: break;
   }
   if (!is_regular) return already_exists(entry, "that name exists and is not a regular file", "It is never replaced");
-  if (static_cast<std::uint64_t>(status.st_size) != entry.size)
+  if (!is_same_size)
     return already_exists(entry, "a complete file of another size has that name",
                           "Choose --on-exist rename or overwrite");
-  // Perhaps an earlier session finished this very file. All of it is offered; if anything differs, nothing is written.
-  auto open = std::make_unique<OpenFile>(options_.digest_kind);
-  open->complete = open_beneath(place.folder.get(), place.leaf.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!open->complete.is_open())
-    return errno_error(ExitCode::local_file_error, "compare '" + display_name(entry.name) + "'");
+  return compare(file, place.folder.get(), place.leaf);
+}
+
+/// The file is there, and perhaps it is this very one. All of it is offered; if anything differs, nothing is written.
+Result<void> Sink::compare(std::uint32_t file, int folder, const std::string& leaf) {
+  const ManifestEntry& entry = manifest_.files[file];
+  const Fd there = open_beneath(folder, leaf.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!there.is_open()) return errno_error(ExitCode::local_file_error, "compare '" + display_name(entry.name) + "'");
   std::vector<Claim> all(blocks_of(entry.size));
   for (std::uint64_t block = 0; block < all.size(); ++block) all[block].block = block;
-  claims_[file] = hash_listed(open->complete.get(), entry.size, all);
-  open_.emplace(file, std::move(open));
+  claims_[file] = hash_listed(there.get(), entry.size, all);
+  is_there_[file] = true;
   return success();
 }
 
@@ -153,6 +188,7 @@ std::vector<Claim> Sink::hash_listed(int fd, std::uint64_t size, const std::vect
   found.reserve(listed.size());
   std::byte* const buffer = pool_.data(0);  // nothing is lent yet
   for (const Claim& claim : listed) {
+    if (options_.withdrawn.stop_requested()) break;
     const std::uint32_t length = block_length(size, claim.block);
     if (read_at(fd, buffer, length, claim.block * block_bytes) != static_cast<std::int64_t>(length)) continue;
     found.push_back({claim.block, crypto::block_digest(options_.digest_kind, {buffer, length})});

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <stop_token>
 #include <thread>
 
 #include "control/plane/path_follower.hpp"
@@ -37,7 +38,7 @@ class RecvJob final : public plane::RecvHost {
   RecvJob(const RecvOptions& options, Reporter& reporter, Job& job, std::string fixed_interface, std::uint16_t listen_port)
       : options_{options}, reporter_{reporter}, job_{job}, fixed_interface_{std::move(fixed_interface)},
         listen_port_{listen_port} {}
-  ~RecvJob() override { join_preparer(); }
+  ~RecvJob() override { withdraw(); }
 
   void on_listening(const plane::Endpoint& local) override {
     reporter_.event("start", {{"role", "recv"}, {"listen", local.text()}, {"directory", options_.directory}, {"version", ONEHOP_VERSION}});
@@ -53,7 +54,8 @@ class RecvJob final : public plane::RecvHost {
 
   void consider(std::shared_ptr<const plane::OfferInfo> offer, plane::Decide decide) override {
     offer_ = offer;
-    join_preparer();
+    withdraw();
+    withdrawal_ = {};
     // Sockets and rings first, while the privileges are there; then the user's own rights, then the folder.
     if (auto opened = open_and_drop(offer->peer.address); !opened.has_value()) return decide(opened.error());
     preparer_ = std::thread{[this, offer, decide = std::move(decide)] { decide(prepare(*offer)); }};
@@ -62,7 +64,12 @@ class RecvJob final : public plane::RecvHost {
   Result<plane::EngineRings> start_data(const plane::DataPlan& plan) override {
     join_preparer();
     std::vector<std::uint64_t> sizes;
-    for (const file::ManifestEntry& entry : offer_->manifest.files) sizes.push_back(entry.size);
+    std::uint64_t expected = 0;
+    for (std::size_t i = 0; i < offer_->manifest.files.size(); ++i) {
+      sizes.push_back(offer_->manifest.files[i].size);
+      if (sink_->is_wanted()[i]) expected += sizes.back();
+    }
+    job_.set_bytes_expected(expected);
     return job_.start_receiving(plan, std::move(sink_), std::move(sizes));
   }
 
@@ -81,6 +88,9 @@ class RecvJob final : public plane::RecvHost {
     ++files_done_;
     job_.on_file_done(file::display_name(entry.name), entry.size, root);
   }
+  void on_skipped(std::uint64_t bytes) override {
+    if (offer_->is_changed.empty()) job_.add_bytes_skipped(bytes);  // else they came in this session
+  }
   void on_notice(const std::string& text) override { reporter_.say(text); }
   void on_rejected(const plane::Endpoint& peer, const Error& why) override {
     reporter_.warn(peer.text() + ": " + why.message());
@@ -88,6 +98,7 @@ class RecvJob final : public plane::RecvHost {
   void on_session_end(const plane::SessionEnd& end) override {
     job_.end(end, bytes_done_, files_done_);
     bytes_done_ = files_done_ = 0;
+    withdraw();
     offer_.reset();
   }
   [[nodiscard]] bool has_offer() const { return offer_ != nullptr; }
@@ -116,17 +127,13 @@ class RecvJob final : public plane::RecvHost {
     ONEHOP_TRYV(sink);
     sink_ = std::move(sink).value();
     plane::Decision decision;
-    std::uint64_t expected = 0;
     for (std::uint32_t i = 0; i < offer.manifest.files.size(); ++i) {
       const auto& claims = sink_->claims()[i];
       const bool is_wanted = sink_->is_wanted()[i];
       decision.actions.push_back(!is_wanted ? plane::FileAction::skip
                                             : claims.empty() ? plane::FileAction::send : plane::FileAction::resume);
-      if (is_wanted) expected += offer.manifest.files[i].size;
     }
     decision.claims = sink_->claims();
-    job_.set_bytes_expected(expected);
-    if (!is_again) job_.add_bytes_skipped(sink_->bytes_resumed());  // else they came in this session
     return decision;
   }
 
@@ -139,6 +146,7 @@ class RecvJob final : public plane::RecvHost {
     sink_options.on_exist = on_exist;
     sink_options.is_changed = offer.is_changed;
     sink_options.digest_kind = offer.digest;
+    sink_options.withdrawn = withdrawal_.get_token();
     return file::Sink::prepare(offer.manifest, std::move(sink_options), std::move(io));
   }
 
@@ -159,6 +167,13 @@ class RecvJob final : public plane::RecvHost {
     if (preparer_.joinable()) preparer_.join();
   }
 
+  /// withdraw ends what a session that is over has left: a preparation that still reads, a Sink that holds locks on parts.
+  void withdraw() {
+    withdrawal_.request_stop();
+    join_preparer();
+    sink_.reset();
+  }
+
   const RecvOptions& options_;
   Reporter& reporter_;
   Job& job_;
@@ -167,6 +182,7 @@ class RecvJob final : public plane::RecvHost {
   std::shared_ptr<const plane::OfferInfo> offer_;
   std::unique_ptr<file::Sink> sink_;
   file::OnExist on_exist_ = file::OnExist::ask;  // the preparer's
+  std::stop_source withdrawal_;  // of the offer that is considered
   std::thread preparer_;
   std::uint64_t bytes_done_ = 0, files_done_ = 0;
 };
