@@ -341,6 +341,7 @@ Result<void> RecvSession::take_message(const Message& message) {
 }
 
 Result<void> RecvSession::take_digests(const BlockDigests& message) {
+  std::uint64_t skipped_bytes = 0;
   for (const BlockDigest& item : message.digests) {
     // Digests may follow their file's root: the file thread reads ahead of what the engine has sent.
     if (!engine_ || !is_file_expected(item.file) ||
@@ -351,7 +352,9 @@ Result<void> RecvSession::take_digests(const BlockDigests& message) {
       bytes_confirmed_ += block_bytes;
     }
     engine_->push_file(message.is_skipped ? BlockKind::skipped : BlockKind::digest, item.file, item.block, item.digest);
+    if (message.is_skipped) skipped_bytes += file::block_length(info_->manifest.files[item.file].size, item.block);
   }
+  if (skipped_bytes > 0) recv_host_.on_skipped(skipped_bytes);
   return success();
 }
 

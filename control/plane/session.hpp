@@ -221,7 +221,10 @@ class RecvHost : public SessionHost {
   /// on_rejected: a connection came to nothing before it was a session (wrong code, garbage, gone). For the log, and as often as
   /// strangers like.
   virtual void on_rejected(const Endpoint& /*peer*/, const Error& /*why*/) {}
-  /// on_session_end comes after each session, and once more when the server ends for another reason and without success.
+  /// on_skipped: the sender has announced blocks of so many bytes that it need not send, as they are here already.
+  virtual void on_skipped(std::uint64_t /*bytes*/) {}
+  /// on_session_end comes after each session, and once more when the server ends for another reason and without success. Where
+  /// the session ended while the host still considered its offer, nobody waits for the decision any more.
   virtual void on_session_end(const SessionEnd& /*end*/) {}
 };
 

@@ -18,10 +18,12 @@ std::string failure_text(FileFailure failure) {
     case FileFailure::read_error: return "read";
     case FileFailure::source_changed: return "it changed while it was being sent, and again when it was sent anew";
     case FileFailure::source_vanished: return "it vanished while it was being sent";
+    case FileFailure::source_length: return "it holds more or less than its size says";
     case FileFailure::write_error: return "write";
     case FileFailure::sync_error: return "write to the disk";
     case FileFailure::rename_error: return "rename";
     case FileFailure::exists: return "a file of this name exists";
+    case FileFailure::differs: return "a file of this name and size with other content is there";
     case FileFailure::digest_mismatch: return "a block's digest differs from what was sent";
     case FileFailure::root_mismatch: return "the file's digest differs from what was sent";
     case FileFailure::protocol: return "the peer announced what cannot be";
@@ -44,6 +46,8 @@ Error file_error(const BlockRef& block, const file::Manifest& manifest) {
     case FileFailure::source_changed: error.hint = "Wait until nothing writes to it, then send it again"; break;
     case FileFailure::source_vanished: error.hint = "Put it back, or send the others without it"; break;
     case FileFailure::exists: error.hint = "It came up meanwhile: move it away, or choose --on-exist, then run the same command again"; break;
+    case FileFailure::differs: error.hint = "Move it away, or choose --on-exist rename or overwrite, then run the same command again"; break;
+    case FileFailure::source_length: error.hint = "Files of /proc and /sys are such: copy it with cat, then send the copy"; break;
     case FileFailure::read_error: error.hint = "Look at the disk that it is on, then run the same command again"; break;
     default: error.hint = "What arrived was kept: look at the disk there, then run the same command again"; break;
   }

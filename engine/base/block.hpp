@@ -36,8 +36,8 @@ enum class BlockKind : std::uint8_t {
 
 enum class FileFailure : std::uint8_t {
   none,
-  read_error, source_changed, source_vanished,            // sending
-  write_error, sync_error, rename_error, exists, digest_mismatch, root_mismatch, protocol,  // receiving
+  read_error, source_changed, source_vanished, source_length,  // sending
+  write_error, sync_error, rename_error, exists, differs, digest_mismatch, root_mismatch, protocol,  // receiving
 };
 
 /// FileOutcome: what became of an offered file at the receiver.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "engine/file/file_bytes.hpp"
 #include "engine/file/manifest.hpp"
 
 namespace onehop::file {
@@ -17,19 +18,6 @@ constexpr std::size_t digest_at = 8, record_checksum_at = digest_at + 32;
 constexpr std::size_t version_at = 8, block_at = 12, size_at = 16, kind_at = 24, entry_at = 32, header_checksum_at = 64;
 static_assert(record_checksum_at + checksum_bytes == journal_record_bytes);
 static_assert(header_checksum_at + checksum_bytes == journal_header_bytes);
-
-template <class Integer>
-void put(std::byte* at, Integer value) noexcept {
-  for (std::size_t i = 0; i < sizeof value; ++i) at[i] = static_cast<std::byte>(value >> (8 * i) & 0xFF);
-}
-
-template <class Integer>
-Integer get(const std::byte* at) noexcept {
-  Integer value = 0;
-  for (std::size_t i = sizeof value; i-- > 0;)
-    value = static_cast<Integer>(value << 8 | std::to_integer<Integer>(at[i]));
-  return value;
-}
 
 void copy_checksum(std::span<const std::byte> bytes, std::byte* out) noexcept {
   const Digest digest = crypto::block_digest(crypto::DigestKind::xxh3, bytes);

@@ -52,8 +52,9 @@ std::string name_fault(std::string_view name, const ManifestLimits& limits) {
     if (++depth > limits.depth_max) return beyond("the path", depth, "components", limits.depth_max);
     begin = end + 1;
   }
-  // The receiver keeps its own state under this suffix; a peer that could write there could plant a journal.
+  // The receiver keeps its own state under these suffixes; a peer that could write there could plant a journal.
   if (leaf_of(name).ends_with(journal_suffix)) return "the name ends in .onehop-journal, which is reserved";
+  if (leaf_of(name).ends_with(session_suffix)) return "the name ends in .onehop-session, which is reserved";
   return {};
 }
 

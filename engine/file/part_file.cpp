@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "engine/base/check.hpp"
+#include "engine/file/file_bytes.hpp"
 
 namespace onehop::file {
 
@@ -19,23 +20,9 @@ constexpr unsigned part_numbers_max = 9;
 constexpr mode_t part_mode = 0600;
 
 /// Ours to write to: a regular file, no second name, and our own user's.
-bool is_plain_own_file(int fd, mode_t& mode) noexcept {
-  struct stat status {};
+bool is_plain_own_file(int fd, struct stat& status) noexcept {
   if (::fstat(fd, &status) != 0) return false;
-  mode = status.st_mode & 07777;
   return S_ISREG(status.st_mode) && status.st_nlink == 1 && status.st_uid == ::geteuid();
-}
-
-int write_at(int fd, std::span<const std::byte> bytes, std::uint64_t offset) noexcept {
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    if (written == 0) return ENOSPC;
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-    offset += static_cast<std::uint64_t>(written);
-  }
-  return 0;
 }
 
 /// The journal's bytes; empty when it cannot be one.
@@ -58,18 +45,6 @@ std::vector<Claim> newest_by_block(std::vector<Claim> claims) {
 }
 
 }  // namespace
-
-std::int64_t read_at(int fd, std::byte* out, std::size_t bytes, std::uint64_t offset) noexcept {
-  std::size_t done_bytes = 0;
-  while (done_bytes < bytes) {
-    const ssize_t got = ::pread(fd, out + done_bytes, bytes - done_bytes, static_cast<off_t>(offset + done_bytes));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return -errno;
-    if (got == 0) break;
-    done_bytes += static_cast<std::size_t>(got);
-  }
-  return static_cast<std::int64_t>(done_bytes);
-}
 
 Result<PartFile> PartFile::open(int root, const ManifestEntry& entry, const PartOptions& options) {
   PartFile self;
@@ -111,7 +86,7 @@ PartFile::Taken PartFile::try_names(unsigned number, const ManifestEntry& entry,
     if (part_.is_open()) {
       if (::flock(part_.get(), LOCK_EX | LOCK_NB) != 0) return errno == EWOULDBLOCK ? Taken::not_ours : Taken::error;
       is_part_made_ = true;
-      const Taken taken = start_journal(header, blocks_of(entry.size) > 1);
+      const Taken taken = start_journal(header, options, blocks_of(entry.size) > 1);
       if (taken != Taken::ours) {
         const int cause = errno;
         remove();
@@ -127,24 +102,27 @@ PartFile::Taken PartFile::try_names(unsigned number, const ManifestEntry& entry,
   return adopt(header, options);
 }
 
-/// A part exists. It is ours when its owner is gone (the lock), and it holds this very entry or nothing at all.
+/// A part exists. It is ours when its owner is gone (the lock), and its journal or the session's says so. An empty one with
+/// the mode that we create is ours as well: its session died before it could say anything, and nothing can be lost.
 PartFile::Taken PartFile::adopt(const JournalHeader& header, const PartOptions& options) {
   const int folder = place_.folder.get();
-  mode_t mode = 0, journal_mode = 0;
-  if (!is_plain_own_file(part_.get(), mode)) return Taken::not_ours;
+  struct stat part {}, journal_status {};
+  if (!is_plain_own_file(part_.get(), part)) return Taken::not_ours;
   if (::flock(part_.get(), LOCK_EX | LOCK_NB) != 0) return Taken::not_ours;
   // Its owner may have renamed it between our open and our lock.
   if (!is_same_inode(folder, part_name_.c_str(), part_.get())) return Taken::not_ours;
 
   journal_ = open_beneath(folder, journal_name_.c_str(), O_RDWR | O_NONBLOCK | O_NOCTTY);
-  const bool has_journal = journal_.is_open() && is_plain_own_file(journal_.get(), journal_mode);
+  const bool has_journal = journal_.is_open() && is_plain_own_file(journal_.get(), journal_status);
   if (journal_.is_open() && !has_journal) return Taken::not_ours;
   if (has_journal) {
     const std::optional<Journal> journal = parse_journal(read_journal(journal_.get(), header.size));
     if (journal && journal->header == header) {
       listed_ = newest_by_block(journal->claims);
       writer_.resume_at(journal->claims.size());
-      journal_bytes_ = journal->valid_bytes;
+      journal_bytes_ = synced_bytes_ = journal->valid_bytes;
+      const bool is_too_long = static_cast<std::uint64_t>(part.st_size) > header.size;
+      if (is_too_long && ::ftruncate(part_.get(), static_cast<off_t>(header.size)) != 0) return Taken::error;
       return ::ftruncate(journal_.get(), static_cast<off_t>(journal_bytes_)) == 0 ? Taken::ours : Taken::error;
     }
     // Progress of another file of this name: given up only when the user said that the old state may go, or when it is
@@ -152,21 +130,25 @@ PartFile::Taken PartFile::adopt(const JournalHeader& header, const PartOptions& 
     const bool may_restart =
         options.is_changed || options.on_exist == OnExist::resume || options.on_exist == OnExist::overwrite;
     if (journal && !may_restart) return Taken::not_ours;
-  } else if (mode != part_mode) {
-    return Taken::not_ours;  // not how we leave a part behind
+  } else {
+    const std::optional<FileIdentity> identity = identity_of(part_.get(), "");
+    const bool is_marked = identity && options.session->is_made(header.entry, *identity);
+    const bool is_unused = part.st_size == 0 && (part.st_mode & 07777) == part_mode;
+    if (!is_marked && !is_unused) return Taken::not_ours;
+    if (is_marked && !options.is_creating) return Taken::ours;
   }
   if (!options.is_creating) return Taken::not_ours;
   if (::ftruncate(part_.get(), 0) != 0) return Taken::error;
   is_part_made_ = true;
-  return start_journal(header, has_journal || blocks_of(header.size) > 1);
+  return start_journal(header, options, has_journal || blocks_of(header.size) > 1);
 }
 
-/// A file of one block has no use for a journal, and many small files would pay for it with three calls each.
-PartFile::Taken PartFile::start_journal(const JournalHeader& header, bool is_needed) {
+/// A file of one block has no use for a journal of its own, and many small files would pay for it with three calls each: a
+/// record in the session's is enough.
+PartFile::Taken PartFile::start_journal(const JournalHeader& header, const PartOptions& options, bool is_needed) {
   writer_ = JournalWriter{header};
   listed_.clear();
-  if (!is_needed) return Taken::ours;
-  const int errno_value = make_journal();
+  const int errno_value = is_needed ? make_journal() : options.session->add(header.entry, part_.get());
   if (errno_value == 0) return Taken::ours;
   errno = errno_value;
   return errno_value == EEXIST ? Taken::not_ours : Taken::error;
@@ -178,12 +160,12 @@ int PartFile::make_journal() {
   if (!journal_.is_open() && errno == EEXIST) {
     // A journal without its part, or one of a part that we hold the lock of: nobody can use it any more.
     journal_ = open_beneath(folder, journal_name_.c_str(), O_RDWR | O_NONBLOCK | O_NOCTTY);
-    mode_t mode = 0;
-    if (!journal_.is_open() || !is_plain_own_file(journal_.get(), mode) || mode != part_mode) return EEXIST;
+    struct stat status {};
+    if (!journal_.is_open() || !is_plain_own_file(journal_.get(), status) || (status.st_mode & 07777) != part_mode) return EEXIST;
   }
   if (!journal_.is_open()) return errno;
   if (::ftruncate(journal_.get(), 0) != 0) return errno;
-  journal_bytes_ = writer_.header().size();
+  journal_bytes_ = synced_bytes_ = writer_.header().size();
   return write_at(journal_.get(), writer_.header(), 0);
 }
 
@@ -196,12 +178,36 @@ int PartFile::record(std::span<const Claim> claims) {
   return errno_value;
 }
 
-int PartFile::sync_journal() noexcept {
-  return !journal_.is_open() || ::fdatasync(journal_.get()) == 0 ? 0 : errno;
+int PartFile::end_sync(int errno_value) noexcept {
+  if (!journal_.is_open()) return errno_value;
+  if (errno_value == 0 && ::fdatasync(journal_.get()) != 0) errno_value = errno;
+  if (errno_value == 0) {
+    synced_bytes_ = syncing_bytes_;
+    return 0;
+  }
+  // The kernel may have dropped pages that it could not write, and reads of them may still show what was meant.
+  journal_bytes_ = synced_bytes_;
+  if (::ftruncate(journal_.get(), static_cast<off_t>(journal_bytes_)) != 0) ::unlinkat(place_.folder.get(), journal_name_.c_str(), 0);
+  return errno_value;
+}
+
+bool PartFile::make_hole(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) noexcept {
+  if (is_hole_refused_) return false;
+  constexpr int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  // To the whole size at once: no write that is in flight ends behind it, so none is cut off.
+  is_hole_refused_ = ::fallocate(part_.get(), mode, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0 ||
+                     (!is_full_length_ && ::ftruncate(part_.get(), static_cast<off_t>(size)) != 0);
+  is_full_length_ = !is_hole_refused_;
+  return !is_hole_refused_;
 }
 
 FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& options) {
   ONEHOP_CHECK(is_open());
+  // From here on a crash may leave a part with another mode, or a file with its final name and a session that does not know it.
+  if (journal_.is_open()) {
+    if (const int errno_value = options.session->add(entry_hash(entry), part_.get()); errno_value != 0)
+      return {FileFailure::write_error, errno_value};
+  }
   constexpr std::int64_t second = 1'000'000'000;  // ns; before 1970 the parts round towards the past
   const timespec mtime{.tv_sec = static_cast<time_t>(entry.mtime_ns / second - (entry.mtime_ns % second < 0)),
                        .tv_nsec = (entry.mtime_ns % second + second) % second};
@@ -217,7 +223,7 @@ FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& opt
   if (!is_same_inode(place_.folder.get(), final_leaf_.c_str(), part_.get())) return {FileFailure::rename_error, ESTALE};
   if (::fsync(place_.folder.get()) != 0) return {FileFailure::sync_error, errno};
   if (journal_.is_open() && is_same_inode(place_.folder.get(), journal_name_.c_str(), journal_.get()))
-    ::unlinkat(place_.folder.get(), journal_name_.c_str(), 0);  // one left behind is found to have no part
+    ::unlinkat(place_.folder.get(), journal_name_.c_str(), 0);  // discard() finds one that is left behind
   return {};
 }
 
@@ -237,6 +243,31 @@ int PartFile::rename_to_final(const PartOptions& options) {
     errno_value = rename_new(folder, part_name_.c_str(), final_leaf_.c_str());
   }
   return errno_value;
+}
+
+void PartFile::discard(int root, const ManifestEntry& entry, PartOptions options) {
+  options.is_creating = false;
+  Result<Place> place = open_place(root, entry.name, false);
+  if (place.has_error()) return;
+  PartFile self;
+  self.place_ = std::move(place).value();
+  for (unsigned number = 0; number <= part_numbers_max; ++number) {
+    const Taken taken = self.try_names(number, entry, options);
+    self.is_part_made_ = taken == Taken::ours;
+    if (taken == Taken::absent && !self.remove_orphan(entry, options.digest_kind) && number > 0) return;
+    self.remove();
+  }
+}
+
+/// A journal without its part: its session died between the rename and the end. False: there is none.
+bool PartFile::remove_orphan(const ManifestEntry& entry, crypto::DigestKind kind) noexcept {
+  const int folder = place_.folder.get();
+  journal_ = open_beneath(folder, journal_name_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  struct stat status {};
+  if (!journal_.is_open() || !is_plain_own_file(journal_.get(), status)) return false;
+  const std::optional<Journal> journal = parse_journal(read_journal(journal_.get(), entry.size));
+  if (!journal || journal->header != JournalHeader{entry.size, entry_hash(entry), kind}) return false;
+  return ::unlinkat(folder, journal_name_.c_str(), 0) == 0;
 }
 
 void PartFile::remove() noexcept {

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "engine/base/check.hpp"
+#include "engine/file/holes.hpp"
 
 namespace onehop::file {
 
@@ -74,9 +75,9 @@ void Sink::on_block(const BlockRef& block) {
     ++totals_.duplicate_blocks;
     return give_back(block);
   }
-  if (open->complete.is_open()) {
+  if (is_there(block.file)) {
     give_back(block);
-    return fail(block.file, FileFailure::exists, EEXIST);
+    return fail(block.file, FileFailure::differs);
   }
   const auto [at, is_new] = open->entries.try_emplace(index);
   Entry& entry = at->second;
@@ -94,10 +95,10 @@ void Sink::on_block(const BlockRef& block) {
 
 void Sink::write(OpenFile& open, const BlockRef& block) {
   open.has_received = true;
-  if (block.length == 0) {
-    open.entries[0].is_stored = true;
+  const std::uint64_t size = manifest_.files[block.file].size;
+  if (block.length == 0 || (is_all_zero({block.data, block.length}) && open.part.make_hole(block.offset, block.length, size))) {
     give_back(block);
-    return settle(block.file, 0);
+    return on_stored(open, block);
   }
   wait_for_room();
   if (is_stopped_) return give_back(block);
@@ -130,8 +131,8 @@ void Sink::on_digest(const BlockRef& message) {
       open->is_other = open->is_other || !is_held;
       entry.own = message.digest;
       entry.has_own = entry.is_stored = true;
-    } else if (open->complete.is_open()) {
-      return fail(message.file, FileFailure::exists, EEXIST);  // another file has the final name
+    } else if (is_there(message.file)) {
+      return fail(message.file, FileFailure::differs);
     } else if (message.kind == BlockKind::skipped || ++announced_early_ > announced_early_per_slot * options_.slots) {
       return fail(message.file, FileFailure::protocol);
     }
@@ -180,6 +181,7 @@ Result<PartFile> Sink::open_part(std::uint32_t file) const {
 /// The state of a file that is not done; nothing when it cannot be opened, which is reported.
 Sink::OpenFile* Sink::open_file(std::uint32_t file) {
   if (const auto at = open_.find(file); at != open_.end()) return at->second.get();
+  if (is_there(file)) return open_.emplace(file, std::make_unique<OpenFile>(options_.digest_kind)).first->second.get();
   Result<PartFile> part = open_part(file);
   if (part.has_error()) {
     fail(file, FileFailure::write_error, part.error().errno_value);
@@ -191,19 +193,30 @@ Sink::OpenFile* Sink::open_file(std::uint32_t file) {
   return open_.emplace(file, std::move(open)).first->second.get();
 }
 
-/// One thing more is known about a block. When all is known and agrees, it goes to the journal's list and to the tree.
+/// A block is in the kernel's hands. The journal may say so before its digest is announced: the next session compares.
+void Sink::on_stored(OpenFile& open, const BlockRef& block) {
+  const std::uint64_t index = block.offset / block_bytes;
+  Entry& entry = open.entries.at(index);
+  entry.is_stored = true;
+  unsynced_bytes_ += block.length;
+  const std::vector<Claim>& claims = claims_[block.file];
+  const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
+  const Claim stored{index, entry.own};
+  const bool is_recorded = claim != claims.end() && *claim == stored;
+  if (!is_recorded && !open.is_sync_broken) {
+    if (const int errno_value = open.part.record({&stored, 1}); errno_value != 0)
+      return fail(block.file, FileFailure::write_error, errno_value);
+  }
+  settle(block.file, index);
+}
+
+/// One thing more is known about a block. When all is known and agrees, it goes to the tree.
 void Sink::settle(std::uint32_t file, std::uint64_t block) {
   OpenFile& open = *open_.at(file);
   const auto is_matched = [](const Entry& entry) {
     return entry.is_stored && entry.has_announced && entry.own == entry.announced;
   };
-  if (const Entry& entry = open.entries.at(block); !is_matched(entry)) return;
-  const std::vector<Claim>& claims = claims_[file];
-  const auto claim = std::ranges::lower_bound(claims, block, {}, &Claim::block);
-  const Digest digest = open.entries.at(block).own;
-  const bool is_recorded = claim != claims.end() && claim->block == block && claim->digest == digest;
-  if (!is_recorded && open.part.is_open()) open.to_record.push_back({block, digest});
-
+  if (!is_matched(open.entries.at(block))) return;
   for (auto at = open.entries.find(open.next_leaf); at != open.entries.end() && is_matched(at->second);
        at = open.entries.find(open.next_leaf)) {
     if (manifest_.files[file].size > 0) open.tree.add(at->second.own);

@@ -4,16 +4,19 @@
 //
 //   engine ─▶ {block, digest, root, checkpoint, abort} ─▶ digest of the bytes ─▶ write ─▶ buffer back ─▶ engine
 //                                                     announced == own? ─▶ tree ─▶ root? ─▶ sync, rename ─▶ file_done
-//                                   once a second: fdatasync ─▶ journal
+//                      journal ◀── write ended                once a second and per 16 MiB: fdatasync of both
 //
 // prepare() runs before the peer is told "accepted": it validates, looks for existing names, room and permission, and
-// hashes what an earlier session left. After that one file thread owns the Sink and calls turn(). After a failure the
-// Sink writes nothing more and only gives buffers back; `.part` and journal stay for the next session.
+// hashes what an earlier session left. A file that is visible with the announced size, or that a session which died has
+// delivered, is compared with what the sender announces, never written. After that one file thread owns the Sink and calls
+// turn(). After a failure the Sink writes nothing more and only gives buffers back; `.part` and journal stay for the next
+// session.
 // It never opens a path from the peer other than below the destination's descriptor (confined.hpp).
 #pragma once
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -38,12 +41,13 @@ struct Conflict {
   std::uint64_t size = 0;        ///< bytes, of a regular file
 };
 
-/// Existing: what has a file's final name and keeps it, under OnExist::skip.
+/// Existing: what has a file's final name and keeps it.
 enum class Existing : std::uint8_t {
   none,      ///< nothing has it, or the file is received all the same
-  compared,  ///< a regular file of the announced size: block digests will tell whether it is the same
-  other,     ///< it cannot be the same: another size, or no regular file
-  unread,    ///< a regular file of the announced size that cannot be read
+  expected,  ///< a regular file of the announced size, or one that a dead session delivered: another content is an error
+  compared,  ///< OnExist::skip, a regular file of the announced size: block digests will tell whether it is the same
+  other,     ///< OnExist::skip, and it cannot be the same: another size, or no regular file
+  unread,    ///< OnExist::skip, a regular file of the announced size that cannot be read
 };
 
 struct SinkOptions {
@@ -62,20 +66,21 @@ struct SinkOptions {
   std::size_t slots = receiver_slots;
   /// Left free for everyone else. Lower: other programs fail first. Higher: a nearly full disk takes nothing.
   std::uint64_t reserve_bytes = std::uint64_t{64} << 20;
-  /// Between two checkpoints. Shorter: each costs a disk flush; longer: a crash loses more. What a crash loses is
-  /// sent again.
+  /// Between two checkpoints, whichever comes first. Shorter: each costs a disk flush; longer: a power cut loses more. What
+  /// it loses is sent again.
   Nanos checkpoint_span = 1s;
+  std::uint64_t checkpoint_bytes = std::uint64_t{16} << 20;
 };
 
 struct SinkTotals {
-  std::uint64_t bytes_written = 0, bytes_resumed = 0, blocks_written = 0, duplicate_blocks = 0;
+  std::uint64_t bytes_written = 0, blocks_written = 0, duplicate_blocks = 0;
   std::uint64_t files_done = 0, checkpoints = 0;
 };
 
 class Sink final : public FileWorker {
  public:
-  /// prepare may block for long: it hashes what it offers to resume. Nothing is written but a probe file that has no
-  /// name.
+  /// prepare may block for long: it hashes what it offers to resume, unless that is withdrawn. Nothing is written but a probe
+  /// file that has no name.
   /// Errors: exit 8 (local), 2 (the folder) or 7 (withdrawn). Syscalls: open, openat2, statvfs, fstatat, pread, flock.
   [[nodiscard]] static Result<std::unique_ptr<Sink>> prepare(std::shared_ptr<const Manifest> manifest, SinkOptions options,
                                                             std::unique_ptr<FileIo> io);
@@ -88,7 +93,6 @@ class Sink final : public FileWorker {
   [[nodiscard]] const std::vector<std::vector<Claim>>& claims() const noexcept { return claims_; }
   [[nodiscard]] const std::vector<bool>& is_wanted() const noexcept { return is_wanted_; }
   [[nodiscard]] const std::vector<Existing>& existing() const noexcept { return existing_; }
-  [[nodiscard]] std::uint64_t bytes_resumed() const noexcept { return totals_.bytes_resumed; }
 
   /// turn does what can be done now and returns how many messages moved; 0: nap. The first turn lends every buffer.
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) override;
@@ -112,13 +116,11 @@ class Sink final : public FileWorker {
   };
   struct OpenFile {
     explicit OpenFile(crypto::DigestKind kind) : tree{kind} {}
-    PartFile part;
-    Fd complete;                       ///< OnExist::resume or skip and the final name exists: compared, never written
-    bool is_other = false;             ///< OnExist::skip: a block of `complete` differs from what was announced
+    PartFile part;                     ///< not open: the file is there and is only compared
+    bool is_other = false;             ///< Existing::compared: a block differs from what was announced
     crypto::DigestTree tree;
     std::uint64_t next_leaf = 0;       ///< every block below is in the tree
     std::unordered_map<std::uint64_t, Entry> entries;
-    std::vector<Claim> to_record, in_sync;  ///< matched since the last checkpoint; covered by the fdatasync that runs
     std::uint32_t writes_in_flight = 0;
     bool is_syncing = false, is_sync_broken = false, has_root = false, has_received = false;
     Digest root{};
@@ -129,9 +131,11 @@ class Sink final : public FileWorker {
   // sink_prepare.cpp
   [[nodiscard]] Result<void> open_folder();
   [[nodiscard]] Result<void> look_at_names();
+  [[nodiscard]] Result<void> look_at_name(std::uint32_t file);
   [[nodiscard]] Result<void> look_at(std::uint32_t file, const struct stat& status, const Place& place);
+  [[nodiscard]] std::optional<unsigned> find_delivered(std::uint32_t file, const Place& place) const;
+  [[nodiscard]] Result<void> compare(std::uint32_t file, int folder, const std::string& leaf);
   void keep(std::uint32_t file, const struct stat& status, const Place& place);
-  [[nodiscard]] bool hash_complete(std::uint32_t file, const Place& place);
   [[nodiscard]] Error conflict(std::uint32_t file, const struct stat& status, std::string_view cause, std::string_view hint);
   [[nodiscard]] Result<void> find_part(std::uint32_t file);
   [[nodiscard]] std::vector<Claim> hash_listed(int fd, std::uint64_t size, const std::vector<Claim>& listed);
@@ -145,10 +149,15 @@ class Sink final : public FileWorker {
   void on_stop(const BlockRef& message);
   [[nodiscard]] bool is_in_manifest(const BlockRef& message) const noexcept;
   [[nodiscard]] OpenFile* open_file(std::uint32_t file);
+  /// is_there: visible, and compared instead of written.
+  [[nodiscard]] bool is_there(std::uint32_t file) const noexcept {
+    return existing_[file] == Existing::expected || existing_[file] == Existing::compared;
+  }
   [[nodiscard]] OnExist policy_of(std::uint32_t file) const noexcept;
   [[nodiscard]] PartOptions part_options(std::uint32_t file) const;
   [[nodiscard]] Result<PartFile> open_part(std::uint32_t file) const;
   void write(OpenFile& open, const BlockRef& block);
+  void on_stored(OpenFile& open, const BlockRef& block);
   void settle(std::uint32_t file, std::uint64_t block);
   void finish_if_complete(std::uint32_t file);
   void give_back(const BlockRef& block);
@@ -170,6 +179,7 @@ class Sink final : public FileWorker {
   const std::shared_ptr<const Manifest> shared_manifest_;  // a million entries are 56 MB: one copy serves all
   const Manifest& manifest_;
   SinkOptions options_;
+  SessionJournal session_;
   PartOptions part_options_;
   std::unique_ptr<FileIo> io_;
   BlockPool pool_;
@@ -177,6 +187,7 @@ class Sink final : public FileWorker {
   std::vector<std::vector<Claim>> claims_;   // by file; sorted by block
   std::vector<bool> is_wanted_, is_done_;
   std::vector<Existing> existing_;
+  std::unordered_map<std::uint32_t, unsigned> delivered_numbers_;  // of files that a dead session delivered under another name
   std::unordered_map<std::uint32_t, std::unique_ptr<OpenFile>> open_;
   std::vector<BlockRef> writing_;            // by slot
   std::deque<BlockRef> outbox_;
@@ -188,6 +199,7 @@ class Sink final : public FileWorker {
   std::size_t entries_total_ = 0;            // over all open files
   std::size_t announced_early_ = 0;          // digests whose block has not come
   Instant checkpoint_at_{};
+  std::uint64_t unsynced_bytes_ = 0;         // stored since the last checkpoint began
   SinkTotals totals_;
   bool has_lent_ = false, is_stopped_ = false, is_closed_ = false;
 };

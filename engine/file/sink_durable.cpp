@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Sink, the disk: completions, checkpoints, and the final name. The order on the disk is always
-//   data ─▶ fdatasync ─▶ journal record          and at the end          data ─▶ fsync ─▶ rename ─▶ fsync of the folder
-// so a record never speaks of a block that a power cut could still take, and no more does a name.
+//   data ─▶ journal record ─▶ fdatasync of both     and at the end     data ─▶ fsync ─▶ rename ─▶ fsync of the folder
+// A record of a block that a power cut took is found out when the block is hashed again; a name has to be right at once.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "engine/base/check.hpp"
+#include "engine/file/holes.hpp"
 #include "engine/file/sink.hpp"
 
 namespace onehop::file {
@@ -60,43 +61,41 @@ void Sink::on_written(std::uint32_t slot, std::int64_t result) {
     return fail(block.file, FileFailure::write_error, result < 0 ? static_cast<int>(-result) : ENOSPC);
   ++totals_.blocks_written;
   totals_.bytes_written += block.length;
-  const std::uint64_t index = block.offset / block_bytes;
-  open.entries.at(index).is_stored = true;
-  settle(block.file, index);
+  const std::span<const std::byte> bytes{block.data, block.length};
+  for (HoleRun run = next_hole(bytes, 0); run.begin < run.end; run = next_hole(bytes, run.end))
+    if (!open.part.make_hole(block.offset + run.begin, run.end - run.begin, manifest_.files[block.file].size)) break;
+  on_stored(open, block);
 }
 
 void Sink::on_synced(std::uint32_t file, std::int64_t result) {
   OpenFile& open = *open_.at(file);
   ONEHOP_CHECK(open.is_syncing);
   open.is_syncing = false;
-  // After a failed sync the kernel may have dropped the pages: nothing of this round may be recorded, nor tried again.
-  if (result < 0) {
-    open.is_sync_broken = true;
-    return fail(file, FileFailure::sync_error, static_cast<int>(-result));
-  }
-  const int errno_value = open.part.record(open.in_sync);
-  open.in_sync.clear();
-  if (errno_value != 0) fail(file, FileFailure::write_error, errno_value);
+  const int errno_value = open.part.end_sync(result < 0 ? static_cast<int>(-result) : 0);
+  if (errno_value == 0) return;
+  open.is_sync_broken = true;  // nothing more may be recorded, nor the sync tried again
+  fail(file, FileFailure::sync_error, errno_value);
 }
 
 void Sink::checkpoint_if_due(Instant now) {
-  if (now - checkpoint_at_ < options_.checkpoint_span) return;
+  if (now - checkpoint_at_ < options_.checkpoint_span && unsynced_bytes_ < options_.checkpoint_bytes) return;
   checkpoint_at_ = now;
   start_syncs();
 }
 
-/// One fdatasync per file with news, beside the writes that go on. Files of one block have no journal to feed.
+/// One fdatasync per file with news, beside the writes that go on. Files of one block have no journal to sync with.
 void Sink::start_syncs() {
+  unsynced_bytes_ = 0;
+  if (const int errno_value = session_.sync(); errno_value != 0) return fail(0, FileFailure::sync_error, errno_value);
   std::vector<std::uint32_t> files;
   for (const auto& [file, open] : open_)
-    if (!open->to_record.empty() && !open->is_syncing && blocks_of(manifest_.files[file].size) > 1)
-      files.push_back(file);
+    if (open->part.has_unsynced() && !open->is_syncing && !open->is_sync_broken) files.push_back(file);
   for (const std::uint32_t file : files) {
     wait_for_room();  // this may finish a file, and with it drop its state
     const auto at = open_.find(file);
     if (is_stopped_ || at == open_.end() || at->second->is_syncing) continue;
     OpenFile& open = *at->second;
-    open.in_sync = std::exchange(open.to_record, {});
+    open.part.begin_sync();
     open.is_syncing = true;
     io_->submit_sync(open.part.fd(), sync_tag + file);
     ++totals_.checkpoints;
@@ -104,14 +103,11 @@ void Sink::start_syncs() {
   }
 }
 
-/// Everything that matched is on the disk and in the journals when this returns, unless it failed.
+/// Everything that was stored is on the disk and in the journals when this returns, unless it failed.
 void Sink::make_durable() {
   wait_for_all();
   start_syncs();
   wait_for_all();
-  for (const auto& [file, open] : open_)
-    if (const int errno_value = open->part.sync_journal(); errno_value != 0)
-      return fail(file, FileFailure::sync_error, errno_value);
 }
 
 void Sink::finish(std::uint32_t file) {
@@ -123,7 +119,11 @@ void Sink::finish(std::uint32_t file) {
   if (is_stopped_) return;
   BlockRef done{.file = file, .kind = BlockKind::file_done, .outcome = open.is_other ? FileOutcome::kept : FileOutcome::there,
                 .digest = open.root};
-  if (!open.complete.is_open()) {
+  if (is_there(file)) {
+    if (!open.is_other) PartFile::discard(root_.get(), manifest_.files[file], part_options(file));
+    if (const auto number = delivered_numbers_.find(file); number != delivered_numbers_.end())
+      done.status = static_cast<std::int32_t>(number->second);
+  } else {
     const FinishResult result = open.part.finish(manifest_.files[file], part_options(file));
     if (result.failure != FileFailure::none) return fail(file, result.failure, result.errno_value);
     done.status = static_cast<std::int32_t>(open.part.final_number());
@@ -136,13 +136,13 @@ void Sink::finish(std::uint32_t file) {
   open_.erase(at);
 }
 
-/// After a failure: what matched before it is worth keeping, as far as the disk still takes it. The failure was
+/// After a failure: what was stored before it is worth keeping, as far as the disk still takes it. The failure was
 /// reported already, so errors here end only the keeping.
 void Sink::keep_progress() {
   for (auto& [file, open] : open_) {
-    if (open->to_record.empty() || open->is_sync_broken || ::fdatasync(open->part.fd()) != 0) continue;
-    if (open->part.record(open->to_record) == 0) static_cast<void>(open->part.sync_journal());
-    open->to_record.clear();
+    if (!open->part.has_unsynced() || open->is_sync_broken) continue;
+    open->part.begin_sync();
+    static_cast<void>(open->part.end_sync(::fdatasync(open->part.fd()) == 0 ? 0 : errno));
   }
 }
 
@@ -153,9 +153,13 @@ void Sink::close() {
   wait_for_all();
   is_stopped_ = true;
   keep_progress();
-  for (auto& [file, open] : open_)
+  bool is_nothing_kept = totals_.files_done == 0;
+  for (auto& [file, open] : open_) {
     if (!open->has_received && claims_[file].empty() && open->part.is_open()) open->part.remove();
+    is_nothing_kept = is_nothing_kept && !open->part.is_open();
+  }
   open_.clear();
+  if (files_left_ == 0 || (is_nothing_kept && session_.is_empty())) session_.remove();
   remove_folders_made();
 }
 

@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 #include "engine/base/check.hpp"
+#include "engine/file/file_bytes.hpp"
 #include "engine/file/sink.hpp"
 
 namespace onehop::file {
@@ -27,6 +29,9 @@ void raise_descriptor_limit() noexcept {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// File systems keep times in steps of up to two seconds (FAT).
+constexpr std::int64_t mtime_slack_s = 2;
+
 constexpr std::string_view no_regular_file = "that name exists and is not a regular file";
 
 Error gave_up() { return {ExitCode::interrupted, "look for what is there already", "nobody waits for it any more", "", 0}; }
@@ -39,7 +44,7 @@ Sink::Sink(std::shared_ptr<const Manifest> manifest, SinkOptions options, std::u
       is_done_(manifest_.files.size(), false), existing_(manifest_.files.size(), Existing::none), writing_(options_.slots) {
   ONEHOP_CHECK(io_ != nullptr);
   ONEHOP_CHECK(options_.on_exist_of.empty() || options_.on_exist_of.size() == manifest_.files.size());
-  part_options_ = {.digest_kind = options_.digest_kind, .umask_bits = read_umask(), .is_creating = false};
+  part_options_ = {.digest_kind = options_.digest_kind, .umask_bits = read_umask(), .is_creating = false, .session = &session_};
 }
 
 Result<std::unique_ptr<Sink>> Sink::prepare(std::shared_ptr<const Manifest> manifest, SinkOptions options,
@@ -51,11 +56,9 @@ Result<std::unique_ptr<Sink>> Sink::prepare(std::shared_ptr<const Manifest> mani
   raise_descriptor_limit();
   std::unique_ptr<Sink> self{new Sink{std::move(manifest), std::move(options), std::move(io)}};
   ONEHOP_TRYV(self->open_folder());
+  self->session_.adopt(self->root_.get(), self->manifest_, !self->options_.is_changed.empty());
   ONEHOP_TRYV(self->look_at_names());
   ONEHOP_TRYV(self->check_room());
-  for (std::size_t file = 0; file < self->claims_.size(); ++file)
-    for (const Claim& claim : self->claims_[file])
-      self->totals_.bytes_resumed += block_length(self->manifest_.files[file].size, claim.block);
   self->files_left_ = static_cast<std::size_t>(std::ranges::count(self->is_wanted_, true));
   for (std::size_t i = 0; i < self->is_wanted_.size(); ++i)
     if (self->is_wanted_[i]) self->blocks_left_ += blocks_of(self->manifest_.files[i].size);
@@ -85,29 +88,57 @@ Result<void> Sink::look_at_names() {
   std::size_t conflicts = 0;
   Error first;
   for (std::uint32_t file = 0; file < manifest_.files.size(); ++file) {
-    if (options_.withdrawn.stop_requested()) return gave_up();
-    Result<Place> place = open_place(root_.get(), manifest_.files[file].name, false);
-    if (place.has_error()) {
-      if (place.error().errno_value == ENOENT) continue;  // its folder is made when its first block comes
-      return std::move(place).error();
-    }
-    struct stat status {};
-    if (::fstatat(place.value().folder.get(), place.value().leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
-      if (Result<void> looked = look_at(file, status, place.value()); looked.has_error()) {
-        if (looked.error().errno_value != EEXIST) return looked;
-        if (conflicts++ == 0) first = std::move(looked).error();
-        continue;
-      }
-      if (!is_wanted_[file] || open_.contains(file)) continue;
-    } else if (errno != ENOENT) {
-      return errno_error(ExitCode::local_file_error, "look for '" + display_name(manifest_.files[file].name) + "'");
-    }
-    ONEHOP_TRYV(find_part(file));
+    Result<void> looked = look_at_name(file);
+    if (options_.withdrawn.stop_requested()) return gave_up();  // not all blocks of this file may have been hashed
+    if (looked) continue;
+    if (looked.error().errno_value != EEXIST) return looked;
+    if (conflicts++ == 0) first = std::move(looked).error();
   }
-  if (options_.withdrawn.stop_requested()) return gave_up();  // the last file's blocks may not all have been hashed
   if (conflicts == 0) return success();
   if (conflicts > 1) first.cause += ", as do " + std::to_string(conflicts - 1) + " more";
   return first;
+}
+
+Result<void> Sink::look_at_name(std::uint32_t file) {
+  Result<Place> place = open_place(root_.get(), manifest_.files[file].name, false);
+  if (place.has_error()) {
+    if (place.error().errno_value == ENOENT) return success();  // its folder is made when its first block comes
+    return std::move(place).error();
+  }
+  const int folder = place.value().folder.get();
+  const std::string& leaf = place.value().leaf;
+  struct stat status {};
+  if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (const auto number = find_delivered(file, place.value())) {
+      if (*number != 0) delivered_numbers_.emplace(file, *number);
+      return compare(file, folder, *number == 0 ? leaf : numbered_leaf(leaf, *number));
+    }
+    ONEHOP_TRYV(look_at(file, status, place.value()));
+    if (!is_wanted_[file] || is_there(file)) return success();
+  } else if (errno != ENOENT) {
+    return errno_error(ExitCode::local_file_error, "look for '" + display_name(manifest_.files[file].name) + "'");
+  }
+  return find_part(file);
+}
+
+/// The number of the name (0: the announced one) under which a session that died delivered this very file, if it did and
+/// nobody has written to it since.
+std::optional<unsigned> Sink::find_delivered(std::uint32_t file, const Place& place) const {
+  const ManifestEntry& entry = manifest_.files[file];
+  if (session_.is_empty() || policy_of(file) == OnExist::skip) return std::nullopt;  // skip compares whatever is there
+  const Digest hash = entry_hash(entry);
+  if (!session_.is_known(hash)) return std::nullopt;
+  const unsigned last = policy_of(file) == OnExist::rename ? name_number_max : 1;
+  for (unsigned number = 1; number <= last; ++number) {
+    const std::string leaf = number == 1 ? place.leaf : numbered_leaf(place.leaf, number);
+    struct stat status {};
+    if (::fstatat(place.folder.get(), leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+    const std::int64_t late_s = status.st_mtim.tv_sec - entry.mtime_ns / 1'000'000'000;
+    if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != entry.size || std::abs(late_s) > mtime_slack_s) continue;
+    const auto identity = identity_of(place.folder.get(), leaf.c_str());
+    if (identity && session_.is_made(hash, *identity)) return number == 1 ? 0 : number;
+  }
+  return std::nullopt;
 }
 
 Error Sink::conflict(std::uint32_t file, const struct stat& status, std::string_view cause, std::string_view hint) {
@@ -120,10 +151,11 @@ Error Sink::conflict(std::uint32_t file, const struct stat& status, std::string_
 
 /// The final name exists: the policy decides.
 Result<void> Sink::look_at(std::uint32_t file, const struct stat& status, const Place& place) {
-  const ManifestEntry& entry = manifest_.files[file];
   const bool is_regular = S_ISREG(status.st_mode);
+  const bool is_same_size = is_regular && static_cast<std::uint64_t>(status.st_size) == manifest_.files[file].size;
   switch (policy_of(file)) {
     case OnExist::ask:
+      if (is_same_size) return compare(file, place.folder.get(), place.leaf);
       return conflict(file, status, is_regular ? "that name exists" : no_regular_file, "Choose --on-exist resume, skip, rename or overwrite");
     case OnExist::skip: keep(file, status, place); return success();
     case OnExist::rename: return success();
@@ -133,36 +165,30 @@ Result<void> Sink::look_at(std::uint32_t file, const struct stat& status, const 
     case OnExist::resume: break;
   }
   if (!is_regular) return conflict(file, status, no_regular_file, "It is never replaced");
-  if (static_cast<std::uint64_t>(status.st_size) != entry.size)
-    return conflict(file, status, "a complete file of another size has that name", "Choose --on-exist rename or overwrite");
-  // Perhaps an earlier session finished this very file. All of it is offered; if anything differs, nothing is written.
-  if (!hash_complete(file, place)) return errno_error(ExitCode::local_file_error, "compare '" + display_name(entry.name) + "'");
-  return success();
+  if (!is_same_size) return conflict(file, status, "a complete file of another size has that name", "Choose --on-exist rename or overwrite");
+  return compare(file, place.folder.get(), place.leaf);
 }
 
 /// OnExist::skip: what has the name keeps it. Its size alone can show that it is another file, never that it is the same.
 void Sink::keep(std::uint32_t file, const struct stat& status, const Place& place) {
   const std::uint64_t size = manifest_.files[file].size;
   const bool is_alike = S_ISREG(status.st_mode) && static_cast<std::uint64_t>(status.st_size) == size;
-  const bool is_read = is_alike && hash_complete(file, place) && claims_[file].size() == blocks_of(size);
+  const bool is_read = is_alike && compare(file, place.folder.get(), place.leaf) && claims_[file].size() == blocks_of(size);
   existing_[file] = is_read ? Existing::compared : is_alike ? Existing::unread : Existing::other;
   is_wanted_[file] = is_read;
-  if (is_read) return;
-  claims_[file].clear();
-  open_.erase(file);
+  if (!is_read) claims_[file].clear();
 }
 
-/// Opens the file that has the final name, and digests all of it. False: it cannot be opened, and errno says why.
-bool Sink::hash_complete(std::uint32_t file, const Place& place) {
-  const std::uint64_t size = manifest_.files[file].size;
-  auto open = std::make_unique<OpenFile>(options_.digest_kind);
-  open->complete = open_beneath(place.folder.get(), place.leaf.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!open->complete.is_open()) return false;
-  std::vector<Claim> all(blocks_of(size));
+/// The file is there, and perhaps it is this very one. All of it is offered; if anything differs, nothing is written.
+Result<void> Sink::compare(std::uint32_t file, int folder, const std::string& leaf) {
+  const ManifestEntry& entry = manifest_.files[file];
+  const Fd there = open_beneath(folder, leaf.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!there.is_open()) return errno_error(ExitCode::local_file_error, "compare '" + display_name(entry.name) + "'");
+  std::vector<Claim> all(blocks_of(entry.size));
   for (std::uint64_t block = 0; block < all.size(); ++block) all[block].block = block;
-  claims_[file] = hash_listed(open->complete.get(), size, all);
-  open_.emplace(file, std::move(open));
-  return true;
+  claims_[file] = hash_listed(there.get(), entry.size, all);
+  existing_[file] = Existing::expected;
+  return success();
 }
 
 Result<void> Sink::find_part(std::uint32_t file) {

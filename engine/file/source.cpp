@@ -162,9 +162,9 @@ void Source::finish_block(const Read& read) {
   const std::uint64_t size = files_.manifest.files[block.file].size;
   if (read.result != static_cast<std::int64_t>(block.length)) {
     pool_.give_back(block.slot);
-    const bool is_error = read.result < 0;
-    return fail(block.file, is_error ? FileFailure::read_error : FileFailure::source_changed,
-                is_error ? static_cast<int>(-read.result) : 0);
+    if (read.result < 0) return fail(block.file, FileFailure::read_error, static_cast<int>(-read.result));
+    if (check_fence(block.file)) fail(block.file, FileFailure::source_length, 0);
+    return;
   }
   bytes_read_total_ += block.length;
   block.digest = crypto::block_digest(options_.digest_kind, {block.data, block.length});
@@ -172,7 +172,7 @@ void Source::finish_block(const Read& read) {
 
   const bool is_last = block.offset + block.length == size;
   // The fence comes before the last block is handed over: a changed file then never completes at the peer.
-  if (is_last && !check_fence(block.file)) return pool_.give_back(block.slot);
+  if (is_last && (!check_fence(block.file) || !check_end(block.file))) return pool_.give_back(block.slot);
   if (is_held_by_peer(block)) {
     pool_.give_back(block.slot);
     block.kind = BlockKind::skipped;
@@ -193,6 +193,13 @@ bool Source::check_fence(std::uint32_t file) {
   }
   if (fence_of(status) == files_.files[file].fence) return true;
   fail(file, status.st_nlink == 0 ? FileFailure::source_vanished : FileFailure::source_changed, 0);
+  return false;
+}
+
+/// Files that the kernel makes up as they are read tell a size of 0, or of a page.
+bool Source::check_end(std::uint32_t file) {
+  if (!has_content_at(files_.files[file].fd.get(), files_.manifest.files[file].size)) return true;
+  fail(file, FileFailure::source_length, 0);
   return false;
 }
 

@@ -41,7 +41,7 @@ class Source final : public FileWorker {
   ~Source() override;
 
   /// turn does what can be done now and returns how many blocks and messages moved; 0: nap.
-  /// Syscalls: those of FileIo; per file fstat twice, at most one open, posix_fadvise.
+  /// Syscalls: those of FileIo; per file fstat twice, pread at its end, at most one open, posix_fadvise.
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) override;
 
   /// is_over: everything was handed over, or it failed or was aborted; turn() still takes buffers back.
@@ -69,6 +69,7 @@ class Source final : public FileWorker {
   [[nodiscard]] bool open_next_file();
   void finish_block(const Read& read);
   [[nodiscard]] bool check_fence(std::uint32_t file);
+  [[nodiscard]] bool check_end(std::uint32_t file);
   [[nodiscard]] bool is_held_by_peer(const BlockRef& block) const noexcept;
   void fail(std::uint32_t file, FileFailure failure, int errno_value);
   void stop() noexcept;

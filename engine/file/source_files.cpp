@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <unordered_map>
 
+#include "engine/file/file_bytes.hpp"
+
 namespace onehop::file {
 
 namespace {
@@ -44,6 +46,11 @@ Fence fence_of(const struct stat& status) noexcept {
           .ctime_ns = nanoseconds(status.st_ctim)};
 }
 
+bool has_content_at(int fd, std::uint64_t offset) noexcept {
+  std::byte byte{};
+  return read_at(fd, &byte, 1, offset) == 1;
+}
+
 Result<SourceFile> open_regular(const std::string& path, mode_t* mode) {
   struct stat status {};
   const std::string attempt = attempt_to_offer(path);
@@ -57,6 +64,8 @@ Result<SourceFile> open_regular(const std::string& path, mode_t* mode) {
   if (::fstat(file.fd.get(), &status) != 0) return errno_error(ExitCode::local_file_error, attempt);
   if (!S_ISREG(status.st_mode)) return refusal(path, kind_of(status.st_mode), remedy_for(status.st_mode));
   file.fence = fence_of(status);
+  if (status.st_size == 0 && has_content_at(file.fd.get(), 0))
+    return refusal(path, "its size says 0 bytes, and it holds more, as files of /proc do", "Copy it with cat, then send the copy");
   if (mode != nullptr) *mode = status.st_mode & 0777;
   return file;
 }

@@ -42,10 +42,13 @@ struct SourceFiles {
 inline constexpr std::size_t open_files_kept = 256;
 
 /// open_source_files makes the manifest from paths; each file is offered under its base name. A folder, a device, a
-/// fifo, a socket, a link, an unreadable file, and two paths with one base name are errors with exit 8.
-/// Syscalls: fstatat, open, fstat, posix_fadvise per path.
+/// fifo, a socket, a link, an unreadable file, one of size 0 that has content (/proc), and two paths with one base name are
+/// errors with exit 8. Syscalls: fstatat, open, fstat per path; pread of an empty one.
 [[nodiscard]] Result<SourceFiles> open_source_files(std::span<const std::string> paths,
                                                     const ManifestLimits& limits = {});
+
+/// has_content_at: a byte can be read at `offset`, as beyond the end of a file that is longer than its size says. Syscalls: pread.
+[[nodiscard]] bool has_content_at(int fd, std::uint64_t offset) noexcept;
 
 /// open_regular opens a regular file for reading without following a link; a fifo does not block it.
 [[nodiscard]] Result<SourceFile> open_regular(const std::string& path, mode_t* mode);

@@ -39,11 +39,13 @@ def check(condition, claim):
 class End:
     """One end of a transfer: a running `onehop send` or `recv`."""
 
-    def __init__(self, command, folder, label, code):
+    def __init__(self, command, folder, label, code, terminal=None):
+        """terminal: a descriptor that is standard input and standard error instead of nothing and a file."""
         self.output, self.errors = Path(folder, f"{label}.out"), Path(folder, f"{label}.err")
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SUDO_")} | {"ONEHOP_CODE": code}
         with open(self.output, "wb") as out, open(self.errors, "wb") as err:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment)
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL if terminal is None else terminal, stdout=out,
+                                            stderr=err if terminal is None else terminal, env=environment)
 
     def events(self, kind=None):
         lines = [line for line in self.output.read_text().splitlines() if line.startswith("{") and line.endswith("}")]

@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "tools/onehop/quantity.hpp"
+#include "tools/onehop/report.hpp"
 
 namespace onehop::tool {
 
@@ -39,12 +40,12 @@ void Progress::update(Instant now, const ProgressView& view) {
   has_drawn_ = true;
   winsize size{};
   const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  fmt::print(stderr, "\r{}\x1b[K", line(view, is_known ? size.ws_col : 80U));
+  tell(fmt::format("\r{}\x1b[K", line(view, is_known ? size.ws_col : 80U)));
   std::fflush(stderr);
 }
 
 void Progress::finish() {
-  if (has_drawn_) fmt::print(stderr, "\r\x1b[K");
+  if (has_drawn_) tell("\r\x1b[K");
   std::fflush(stderr);
   has_drawn_ = false;
 }

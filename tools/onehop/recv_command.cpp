@@ -94,7 +94,12 @@ class RecvJob final : public plane::RecvHost {
   Result<plane::EngineRings> start_data(const plane::DataPlan& plan) override {
     preparer_ = {};
     std::vector<std::uint64_t> sizes;
-    for (const file::ManifestEntry& entry : offer_->manifest.files) sizes.push_back(entry.size);
+    std::uint64_t expected = 0;
+    for (std::size_t i = 0; i < offer_->manifest.files.size(); ++i) {
+      sizes.push_back(offer_->manifest.files[i].size);
+      if (sink_->is_wanted()[i]) expected += sizes.back();
+    }
+    job_.set_bytes_expected(expected);
     return job_.start_receiving(plan, std::move(sink_), std::move(sizes));
   }
 
@@ -108,6 +113,9 @@ class RecvJob final : public plane::RecvHost {
     if (event.kind == EventKind::first_data) job_.on_first_data(event.at);
   }
   void on_file_done(const plane::FileDone& done) override { job_.on_file_done(offer_->manifest.files[done.file], done); }
+  void on_skipped(std::uint64_t bytes) override {
+    if (offer_->is_changed.empty()) job_.add_bytes_skipped(bytes);  // else they came in this session
+  }
   void on_notice(const std::string& text) override { reporter_.say(text); }
   plane::Arrival arrival() const override { return job_.arrival(); }
   Result<plane::PairingKey> renew_code(const Error& why) override {
@@ -147,24 +155,19 @@ class RecvJob final : public plane::RecvHost {
   /// prepare runs on a thread of its own: it may hash what an earlier session left, or ask a person. `stop` ends either.
   Result<plane::Decision> prepare(const std::shared_ptr<const plane::OfferInfo>& shared_offer, const std::stop_token& stop) {
     const plane::OfferInfo& offer = *shared_offer;
-    const bool is_again = !offer.is_changed.empty();
-    if (!is_again) answers_.clear();
+    if (offer.is_changed.empty()) answers_.clear();
     ONEHOP_TRY(sink, prepare_sink_or_ask(shared_offer, stop));
     sink_ = std::move(sink);
     plane::Decision decision;
     std::error_code error;
     const std::filesystem::path folder = std::filesystem::canonical(options_.directory, error);
     decision.folder = folder_ = error ? options_.directory : folder.string();
-    std::uint64_t expected = 0;
     for (std::uint32_t i = 0; i < offer.manifest.files.size(); ++i) {
       decision.actions.push_back(action_of(i));
-      if (sink_->is_wanted()[i]) expected += offer.manifest.files[i].size;
       if (decision.actions.back() != plane::FileAction::resume) continue;
       decision.claims.resize(offer.manifest.files.size());
       decision.claims[i] = sink_->claims()[i];
     }
-    job_.set_bytes_expected(expected);
-    if (!is_again) job_.add_bytes_skipped(sink_->bytes_resumed());  // else they came in this session
     return decision;
   }
 
@@ -173,7 +176,8 @@ class RecvJob final : public plane::RecvHost {
       case file::Existing::other: return plane::FileAction::keep;
       case file::Existing::unread: return plane::FileAction::keep_unread;
       case file::Existing::compared: return plane::FileAction::compare;
-      case file::Existing::none: break;
+      case file::Existing::none:
+      case file::Existing::expected: break;
     }
     return sink_->claims()[file].empty() ? plane::FileAction::send : plane::FileAction::resume;
   }

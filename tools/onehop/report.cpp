@@ -11,6 +11,8 @@
 
 namespace onehop::tool {
 
+void tell(std::string_view text) noexcept { static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr)); }
+
 const char* name_of(QueueScope scope) {
   switch (scope) {
     case QueueScope::none: return "none";
@@ -123,13 +125,13 @@ void Reporter::event(const std::string& type, Json body) const {
 }
 
 void Reporter::say(const std::string& text) const {
-  if (!is_quiet_) fmt::print(stderr, "{}\n", text);
+  if (!is_quiet_) tell(text + "\n");
 }
 
-void Reporter::warn(const std::string& text) const { fmt::print(stderr, "onehop {}: {}\n", command_, text); }
+void Reporter::warn(const std::string& text) const { tell(fmt::format("onehop {}: {}\n", command_, text)); }
 
 void Reporter::error(const Error& error) const {
-  fmt::print(stderr, "onehop {}: {}\n", command_, error.message());
+  tell(fmt::format("onehop {}: {}\n", command_, error.message()));
   event("error", {{"exit_code", static_cast<int>(error.code)},
                   {"attempt", error.attempt},
                   {"cause", error.cause},

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "control/link/interface_drops.hpp"
@@ -22,6 +23,10 @@
 namespace onehop::tool {
 
 using Json = nlohmann::ordered_json;
+
+/// tell writes to standard error. A terminal that has hung up, or a pipe that nobody reads, does not end a transfer: a
+/// failure is ignored.
+void tell(std::string_view text) noexcept;
 
 /// name_of is the word of a scope in events.
 [[nodiscard]] const char* name_of(QueueScope scope);

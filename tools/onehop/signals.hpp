@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Interrupts: the first SIGINT or SIGTERM asks for an orderly stop, the second ends the process with 130. Nothing is left
-// behind either way: programs, rings and queues belong to descriptors.
+// Interrupts: the first SIGINT, SIGTERM or SIGHUP asks for an orderly stop, the second ends the process with 130. Nothing is
+// left behind either way: programs, rings and queues belong to descriptors. Who was started with SIGHUP ignored (nohup)
+// outlives its terminal. SIGPIPE is ignored: whoever reads what is printed may end first (`2>&1 | tee log` and Ctrl-C).
 #pragma once
 
 #include <unistd.h>
@@ -20,6 +21,9 @@ class Interrupts {
  public:
   Interrupts(boost::asio::io_context& io, std::function<void()> on_first)
       : signals_{io, SIGINT, SIGTERM}, on_first_{std::move(on_first)} {
+    static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+    struct sigaction inherited {};
+    if (::sigaction(SIGHUP, nullptr, &inherited) == 0 && inherited.sa_handler != SIG_IGN) signals_.add(SIGHUP);
     listen();
   }
   void stop() { signals_.cancel(); }

@@ -77,7 +77,7 @@ struct Case {
 
 // Goal:   Z3: a disk that fails ends the session with a typed error, without a final name, and resumably.
 // Method: each fault in turn, then the same transfer again on the same backing folder without the fault.
-// Bounds: after the fault nothing but part and journal is in the folder; the second session skips what was recorded
+// Bounds: after the fault nothing but part and journals is in the folder; the second session skips what was recorded
 // (0 is
 //         allowed where syncing itself failed) and ends with the exact bytes.
 TEST_CASE("Z3 errors at write, sync and rename are typed and resumable", "[engine][file][fault]") {
@@ -101,6 +101,8 @@ TEST_CASE("Z3 errors at write, sync and rename are typed and resumable", "[engin
     CHECK(outcome.done.empty());
   }
   std::vector<std::string> left{".f.onehop-journal", ".f.part"};
+  // The end had begun: the session's journal knows a part that may have another mode by now.
+  if (fault.failure != FileFailure::write_error) left.emplace_back(".onehop-session");
   CHECK(names_in(backing.path()) == left);
   const SlowDisk disk{backing.path(), mount_point.path(), {}};
   REQUIRE(disk.is_mounted());

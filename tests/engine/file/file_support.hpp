@@ -128,6 +128,7 @@ class Wire {
   std::function<void(BlockRef&)> on_carry;       ///< sees each block in the Sink's buffer before the Sink does
   std::function<bool(const BlockRef&)> is_cut;   ///< true: carry nothing more from here on
   bool is_digest_first = false;                  ///< announce before the block instead of after it
+  bool is_digest_lost = false, is_root_lost = false;  ///< never announce
   std::uint64_t reorder_seed = 0;                ///< 0: in order
 
   /// run pumps until the Sink is over, either end failed, the cut, or nothing has moved for long.
@@ -192,16 +193,16 @@ class Wire {
       BlockRef digest = from;
       digest.kind = BlockKind::digest;
       digest.data = nullptr;
-      if (is_digest_first) late_.push_back(digest);
+      if (is_digest_first && !is_digest_lost) late_.push_back(digest);
       late_.push_back(to);
-      if (!is_digest_first) late_.push_back(digest);
+      if (!is_digest_first && !is_digest_lost) late_.push_back(digest);
       ++outcome_.blocks_carried;
       REQUIRE(to_source_.push({.data = from.data, .slot = from.slot}));
     } else if (from.kind == BlockKind::skipped) {
       ++outcome_.blocks_skipped;
       late_.push_back(from);
     } else if (from.kind == BlockKind::root) {
-      late_.push_back(from);
+      if (!is_root_lost) late_.push_back(from);
     } else if (from.kind == BlockKind::failed) {
       outcome_.source_failure = from;
     } else if (from.kind == BlockKind::end_of_files) {

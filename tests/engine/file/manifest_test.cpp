@@ -85,6 +85,7 @@ TEST_CASE("P4 duplicates, and a name that is file and folder", "[engine][file]")
   CHECK(validate(named({"f", ".f.part"})).has_error());  // it could be renamed over the other's content
   CHECK(validate(named({"d/f", ".f.part"})).has_value());
   CHECK(validate(named({".f.onehop-journal"})).has_error());
+  CHECK(validate(named({"x/.1.onehop-session"})).has_error());
 }
 
 TEST_CASE("Z1 counts, sizes and sums are bounded", "[engine][file]") {

@@ -196,7 +196,7 @@ TEST_CASE("resume finds complete files, and never writes into them", "[engine][f
     write_file(to / "f", other);
     const Outcome outcome = send({path}, to.path(), OnExist::resume);
     REQUIRE(outcome.sink_failure.has_value());
-    CHECK(outcome.sink_failure->failure == FileFailure::exists);
+    CHECK(outcome.sink_failure->failure == FileFailure::differs);
     CHECK(read_file(to / "f") == other);
   }
 }

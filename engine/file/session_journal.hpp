@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// SessionJournal: which files below the destination a session made, for the session that follows a crash.
+//
+//   ".onehop-session"   [ header, 16 bytes ][ record ][ record ] ... [ torn tail of a crash, ignored ]
+//
+//   header: magic 8 | version 4 | pid 4                    all integers little endian
+//   record: entry hash 32 | inode 8 | birth 8 | checksum 8
+//
+// A file keeps its inode when its mode and its name change. A record therefore proves what a name and a mode cannot: that a
+// part is ours whatever state a crash left it in, and that a visible file is one that a session of ours delivered. It says
+// nothing about the content: whoever finds a file by it hashes it again.
+//
+// The file is made at the first record, held under flock while its session lives, and removed when all files are done.
+// Several sessions at a time have one each (".1.onehop-session"). Owned by a Sink; set-up calls it, then the file thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/fd.hpp"
+#include "engine/base/result.hpp"
+#include "engine/file/manifest.hpp"
+
+namespace onehop::file {
+
+/// FileIdentity names a file on one machine for as long as it exists.
+struct FileIdentity {
+  std::uint64_t inode = 0;
+  std::int64_t birth_ns = 0;  ///< tells two files apart that got one inode number in turn; 0 where the file system has none
+  bool operator==(const FileIdentity&) const = default;
+};
+/// identity_of is that of `leaf` in `folder`, links not followed. An empty leaf: of the descriptor itself. Syscalls: statx.
+[[nodiscard]] std::optional<FileIdentity> identity_of(int folder, const char* leaf) noexcept;
+
+class SessionJournal {
+ public:
+  /// adopt takes over what dead sessions recorded about entries of `manifest`; with `is_again` also what this process
+  /// itself recorded before. `root` is the destination and outlives this. Syscalls: openat2, fstat, flock, pread.
+  void adopt(int root, const Manifest& manifest, bool is_again);
+
+  [[nodiscard]] bool is_empty() const noexcept { return marks_.empty(); }
+  /// is_known: a session of ours began the entry with this hash.
+  [[nodiscard]] bool is_known(const Digest& entry) const;
+  /// is_made: a session of ours made `identity` as its file of the entry with this hash.
+  [[nodiscard]] bool is_made(const Digest& entry, const FileIdentity& identity) const;
+
+  /// add records that the file behind `fd` is this session's file of `entry`; one that is known already is not written
+  /// again. 0 or errno. Syscalls: statx, pwrite; for the first record openat2, flock.
+  [[nodiscard]] int add(const Digest& entry, int fd);
+  /// sync: 0 or errno. Syscalls: fdatasync, where something was added.
+  [[nodiscard]] int sync() noexcept;
+  /// remove takes the files away: nothing of them is needed any more. Syscalls: fstatat, unlinkat.
+  void remove() noexcept;
+
+ private:
+  struct Mark {
+    Digest entry{};
+    FileIdentity identity;
+  };
+  struct File {
+    std::string name;
+    Fd fd;
+    std::uint64_t bytes = 0;  ///< header and whole records
+  };
+  [[nodiscard]] int create();
+  [[nodiscard]] int reuse_oldest();
+  [[nodiscard]] int write_header(File file);
+
+  int root_ = -1;
+  std::vector<Mark> marks_;  // by entry
+  std::vector<File> files_;  // held; records go to the first
+  bool is_dirty_ = false;
+};
+
+}  // namespace onehop::file

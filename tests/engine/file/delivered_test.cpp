@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What a session that died had delivered, half delivered, or never touched, and what the next one makes of it.
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "engine/file/file_bytes.hpp"
+#include "engine/file/session_journal.hpp"
+#include "tests/engine/file/file_support.hpp"
+
+using namespace onehop;
+using namespace onehop::file;
+using namespace onehop::file::test;
+
+namespace {
+
+constexpr std::size_t blocks = 12;
+const std::string session_name{session_suffix};
+const std::string part_name = temporary_name("f", part_suffix), journal_name = temporary_name("f", journal_suffix);
+
+/// A session that ends as by SIGKILL when `is_cut` says so: nothing is closed in order, and locks go.
+SinkTotals kill_at(const std::vector<std::string>& paths, const fs::path& folder, OnExist on_exist,
+                   const std::function<bool(const BlockRef&)>& is_cut, const std::function<void(SinkOptions&)>& set = {}) {
+  SourceFiles files = open_files(paths);
+  const Manifest manifest = files.manifest;
+  SinkOptions options = sink_options(folder, manifest, on_exist);
+  if (set) set(options);
+  const std::unique_ptr<Sink> sink = make_sink(manifest, options);
+  Source source{std::move(files), {.slots = 16, .claims = sink->claims(), .is_wanted = sink->is_wanted()}, make_io()};
+  Wire wire{&source, *sink};
+  wire.is_cut = is_cut;
+  static_cast<void>(wire.run());
+  return sink->totals();
+}
+
+std::function<bool(const BlockRef&)> at_block(std::uint32_t file, std::uint64_t block) {
+  return [=](const BlockRef& message) { return message.file == file && message.offset == block * block_bytes; };
+}
+
+std::uint64_t disk_bytes(const fs::path& path) {
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
+/// Whether this file system gives the room of a range back at all.
+bool has_holes(const fs::path& folder) {
+  write_file(folder / "probe", std::string(1 << 20, 'x'));
+  const int fd = ::open((folder / "probe").c_str(), O_RDWR);
+  const bool has = ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 1 << 19) == 0;
+  ::close(fd);
+  fs::remove(folder / "probe");
+  return has;
+}
+
+}  // namespace
+
+TEST_CASE("C1 what a session delivered before it died is counted as there, whatever --on-exist says", "[engine][file]") {
+  const OnExist on_exist = GENERATE(OnExist::ask, OnExist::resume, OnExist::skip, OnExist::rename, OnExist::overwrite);
+  const std::size_t small_bytes = GENERATE(std::size_t{0}, std::size_t{1000}, std::size_t{2 * block_bytes + 1});
+  INFO("policy " << static_cast<int>(on_exist) << ", small file of " << small_bytes);
+  const TempFolder from, to;
+  const std::string small = (from / "small").string(), big = (from / "big").string();
+  write_file(small, random_bytes(small_bytes, 30));
+  write_file(big, random_bytes(blocks * block_bytes, 31));
+  kill_at({small, big}, to.path(), on_exist, at_block(1, 8));
+  REQUIRE(fs::exists(to / "small"));
+  CHECK(fs::exists(to / session_name));
+
+  const Outcome outcome = send({small, big}, to.path(), on_exist);
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  CHECK(outcome.done.size() == 2);
+  CHECK(outcome.blocks_skipped == blocks_of(small_bytes) + 8);
+  CHECK(names_in(to.path()) == std::vector<std::string>{"big", "small"});
+  CHECK(read_file(to / "small") == read_file(small));
+  CHECK(read_file(to / "big") == read_file(big));
+}
+
+TEST_CASE("C1 under rename the second name of a delivered file is found, too", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string small = (from / "small").string(), big = (from / "big").string();
+  write_file(small, random_bytes(1000, 32));
+  write_file(big, random_bytes(blocks * block_bytes, 33));
+  write_file(to / "small", "somebody else's");
+  kill_at({small, big}, to.path(), OnExist::rename, at_block(1, 3));
+  CHECK(send({small, big}, to.path(), OnExist::rename).blocks_skipped == 1 + 3);
+  CHECK(names_in(to.path()) == std::vector<std::string>{"big", "small", "small (2)"});
+  CHECK(read_file(to / "small") == "somebody else's");
+}
+
+TEST_CASE("P5 a delivered file that somebody has written to since is as any other that exists", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string small = (from / "small").string(), big = (from / "big").string();
+  const std::string mine(1000, 'm');
+  write_file(small, random_bytes(1000, 34));
+  write_file(big, random_bytes(blocks * block_bytes, 35));
+  const OnExist on_exist = GENERATE(OnExist::ask, OnExist::rename, OnExist::overwrite);
+  kill_at({small, big}, to.path(), on_exist, at_block(1, 3));
+  write_file(to / "small", mine);
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, {.tv_sec = 1'000'000'000, .tv_nsec = 0}};
+  REQUIRE(::utimensat(AT_FDCWD, (to / "small").c_str(), times, 0) == 0);
+  const Outcome outcome = send({small, big}, to.path(), on_exist);
+  if (on_exist == OnExist::ask) {
+    REQUIRE(outcome.sink_failure.has_value());
+    CHECK(outcome.sink_failure->failure == FileFailure::differs);
+  } else {
+    CHECK(outcome.done.size() == 2);
+    CHECK(read_file(to / (on_exist == OnExist::rename ? "small (2)" : "small")) == read_file(small));
+  }
+  CHECK((read_file(to / "small") == mine) == (on_exist != OnExist::overwrite));
+}
+
+TEST_CASE("P5 ask: equal content is no conflict, other content of the same size is one and stays", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(3 * block_bytes + 1, 36));
+  SECTION("equal") {
+    fs::copy(path, to / "f");
+    const Outcome outcome = send({path}, to.path());
+    CHECK(outcome.done.size() == 1);
+    CHECK(outcome.blocks_carried == 0);
+  }
+  SECTION("other") {
+    std::string other = read_file(path);
+    other.back() ^= 1;
+    write_file(to / "f", other);
+    const Outcome outcome = send({path}, to.path());
+    REQUIRE(outcome.sink_failure.has_value());
+    CHECK(outcome.sink_failure->failure == FileFailure::differs);
+    CHECK(read_file(to / "f") == other);
+  }
+  CHECK(names_in(to.path()) == std::vector<std::string>{"f"});
+}
+
+// One descriptor per file that is there would end the session at the limit of descriptors.
+TEST_CASE("more files are there than a process may have open", "[engine][file]") {
+  const TempFolder from, to;
+  std::vector<std::string> paths;
+  for (int i = 0; i < 200; ++i) {
+    paths.push_back((from / (std::string{"f"}.append(std::to_string(i)))).string());
+    write_file(paths.back(), std::to_string(i));
+  }
+  REQUIRE(send(paths, to.path()).done.size() == paths.size());
+  SourceFiles files = open_files(paths);
+  const Manifest manifest = files.manifest;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const auto open_now = static_cast<rlim_t>(::open("/dev/null", O_RDONLY));
+    const rlimit few{.rlim_cur = open_now + 40, .rlim_max = open_now + 40};
+    if (::setrlimit(RLIMIT_NOFILE, &few) != 0) ::_exit(2);
+    ::_exit(Sink::prepare(manifest, sink_options(to.path(), manifest, OnExist::resume), make_io()).has_value() ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("P5 a part that is not ours by a journal or a mark is never touched", "[engine][file]") {
+  const std::size_t bytes = GENERATE(std::size_t{5}, std::size_t{3 * block_bytes});
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(bytes, 37));
+  const std::string mine = random_bytes(70'000, 38);
+  write_file(to / part_name, mine);
+  fs::permissions(to / part_name, fs::perms::owner_read | fs::perms::owner_write);
+  CHECK(send({path}, to.path()).done.size() == 1);
+  CHECK(read_file(to / "f") == read_file(path));
+  CHECK(read_file(to / part_name) == mine);
+  CHECK(names_in(to.path()) == std::vector<std::string>{part_name, "f"});
+}
+
+// Goal:   wherever between its first byte and its end a session dies, the next one leaves nothing but the file.
+// Method: the states that a kill can leave, made from the real parts: before and after the mode is set, with the final name
+//         but with the journal, with a journal or a session's file that was not even begun.
+// Bounds: the folder holds the file alone, with its bytes and its mode.
+TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alone", "[engine][file]") {
+  const std::size_t bytes = GENERATE(std::size_t{0}, std::size_t{1000}, std::size_t{5 * block_bytes});
+  const OnExist on_exist = GENERATE(OnExist::ask, OnExist::rename, OnExist::overwrite);
+  INFO(bytes << " bytes, policy " << static_cast<int>(on_exist));
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(bytes, 39));
+  fs::permissions(path, static_cast<fs::perms>(0640));
+  SourceFiles files = open_files({path});
+  const Manifest manifest = files.manifest;
+  const auto begin = [&](bool has_root) {
+    const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(to.path(), manifest, on_exist));
+    Source source{std::move(files), {.slots = 16, .claims = sink->claims()}, make_io()};
+    Wire wire{&source, *sink};
+    if (!has_root) wire.is_root_lost = true;
+    return wire.run();
+  };
+  SECTION("every block is there") { begin(false); }
+  SECTION("the mode is set already") {
+    begin(false);
+    SessionJournal session;  // as finish() does before
+    const Fd root{::open(to.path().c_str(), O_RDONLY | O_DIRECTORY)};
+    session.adopt(root.get(), manifest, false);
+    const int part = ::open((to / part_name).c_str(), O_RDWR);
+    CHECK(session.add(entry_hash(manifest.files[0]), part) == 0);
+    ::close(part);
+    fs::permissions(to / part_name, static_cast<fs::perms>(0444));
+  }
+  SECTION("it has its name, and the session its journals") {
+    begin(false);
+    const bool has_journal = fs::exists(to / journal_name);
+    const std::string journal = has_journal ? read_file(to / journal_name) : "";
+    const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(to.path(), manifest, on_exist));
+    SourceFiles again = open_files({path});
+    Source source{std::move(again), {.slots = 16, .claims = sink->claims()}, make_io()};
+    Wire wire{&source, *sink};
+    CHECK(wire.run().done.size() == 1);  // and then the kill: close() is not called
+    if (has_journal) write_file(to / journal_name, journal);
+    CHECK(fs::exists(to / session_name));
+  }
+  SECTION("a part and a session that were only begun") {
+    write_file(to / part_name, "");
+    write_file(to / session_name, "ONE");
+    fs::permissions(to / part_name, fs::perms::owner_read | fs::perms::owner_write);
+  }
+  const Outcome outcome = send({path}, to.path(), on_exist);
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  CHECK(names_in(to.path()) == std::vector<std::string>{"f"});
+  CHECK(read_file(to / "f") == read_file(path));
+  CHECK(fs::status(to / "f").permissions() == static_cast<fs::perms>(0640 & ~read_umask()));
+}
+
+TEST_CASE("a session's journal tells inodes, survives a torn tail, and is held by one session", "[engine][file]") {
+  const TempFolder to;
+  const Fd root{::open(to.path().c_str(), O_RDONLY | O_DIRECTORY)};
+  Manifest manifest;
+  for (const char* name : {"a", "b", "c"}) manifest.files.push_back({.name = name, .size = 1, .mode = 0644});
+  const auto hash = [&](std::size_t i) { return entry_hash(manifest.files[i]); };
+  write_file(to / "x", "x");
+  write_file(to / "y", "y");
+  {
+    SessionJournal session;
+    session.adopt(root.get(), manifest, false);
+    const Fd x{::open((to / "x").c_str(), O_RDONLY)}, y{::open((to / "y").c_str(), O_RDONLY)};
+    CHECK(session.add(hash(0), x.get()) == 0);
+    CHECK(session.add(hash(1), y.get()) == 0);
+    SessionJournal other;  // the first one lives
+    other.adopt(root.get(), manifest, false);
+    CHECK(other.is_empty());
+    CHECK(other.add(hash(2), x.get()) == 0);
+    CHECK(fs::exists(to / std::string{".1"}.append(session_name)));
+    other.remove();
+  }
+  const auto size = fs::file_size(to / session_name);
+  const int keep = GENERATE(0, 1, 30, 56);
+  fs::resize_file(to / session_name, size - static_cast<std::uintmax_t>(keep));
+  SessionJournal session;
+  session.adopt(root.get(), manifest, false);
+  CHECK(session.is_made(hash(0), *identity_of(root.get(), "x")));
+  CHECK_FALSE(session.is_made(hash(0), *identity_of(root.get(), "y")));
+  CHECK(session.is_made(hash(1), *identity_of(root.get(), "y")) == (keep == 0));
+  session.remove();
+  CHECK(names_in(to.path()) == std::vector<std::string>{"x", "y"});
+}
+
+TEST_CASE("more dead sessions than names: the oldest one is forgotten", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, "content");
+  const Fd root{::open(to.path().c_str(), O_RDONLY | O_DIRECTORY)};
+  for (int i = 0; i < 40; ++i) {
+    Manifest manifest;
+    manifest.files.push_back({.name = std::string{"other"}.append(std::to_string(i)), .size = 1, .mode = 0644});
+    SessionJournal session;
+    session.adopt(root.get(), manifest, false);
+    const Fd file{::open(path.c_str(), O_RDONLY)};
+    CHECK(session.add(entry_hash(manifest.files[0]), file.get()) == 0);
+  }
+  CHECK(names_in(to.path()).size() == 32);
+  CHECK(send({path}, to.path()).done.size() == 1);
+}
+
+TEST_CASE("C2 a preparation that is withdrawn ends, changes nothing and lets go of the part", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(blocks * block_bytes, 40));
+  kill_at({path}, to.path(), OnExist::ask, at_block(0, 9));
+  const std::string journal = read_file(to / journal_name);
+  const Manifest manifest = open_files({path}).manifest;
+  std::stop_source withdraw;
+  SinkOptions options = sink_options(to.path(), manifest);
+  options.withdrawn = withdraw.get_token();
+  withdraw.request_stop();
+  const auto sink = Sink::prepare(manifest, options, make_io());
+  REQUIRE(sink.has_error());
+  CHECK(sink.error().code == ExitCode::interrupted);
+  CHECK(read_file(to / journal_name) == journal);
+  CHECK(send({path}, to.path()).blocks_skipped == 9);
+}
+
+// Goal:   a kill costs what was in flight, not what a checkpoint had not come to yet.
+// Method: sessions die with a checkpoint that never comes due, once with no digest announced at all.
+// Bounds: every block that was written is skipped by the next session.
+TEST_CASE("C2 a block is in the journal when it is written, announced or not", "[engine][file]") {
+  const bool is_announced = GENERATE(true, false);
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(blocks * block_bytes, 41));
+  SourceFiles files = open_files({path});
+  const Manifest manifest = files.manifest;
+  {
+    SinkOptions options = sink_options(to.path(), manifest);
+    options.checkpoint_span = 1h;
+    const std::unique_ptr<Sink> sink = make_sink(manifest, options);
+    Source source{std::move(files), {.slots = 16, .claims = sink->claims()}, make_io()};
+    Wire wire{&source, *sink};
+    wire.is_digest_lost = !is_announced;
+    wire.is_cut = at_block(0, 9);
+    static_cast<void>(wire.run());
+    CHECK(sink->totals().checkpoints == 0);
+  }
+  CHECK(send({path}, to.path()).blocks_skipped == 9);
+  CHECK(read_file(to / "f") == read_file(path));
+}
+
+TEST_CASE("C2 a checkpoint is due by bytes as well as by time", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(blocks * block_bytes, 42));
+  const SinkTotals totals = kill_at({path}, to.path(), OnExist::ask, at_block(0, blocks - 1), [](SinkOptions& options) {
+    options.checkpoint_span = 1h;
+    options.checkpoint_bytes = 2 * block_bytes;
+  });
+  CHECK(totals.checkpoints >= 2);  // the messages of one turn may hold several blocks
+}
+
+TEST_CASE("C4 holes are kept, also where a part had other bytes before", "[engine][file]") {
+  const TempFolder from, to;
+  if (!has_holes(to.path())) {
+    WARN("this file system has no holes");
+    return;
+  }
+  const std::string path = (from / "f").string();
+  std::string data(blocks * block_bytes + 100, '\0');
+  data.replace(2 * block_bytes, block_bytes, random_bytes(block_bytes, 43));          // a whole block
+  data.replace(5 * block_bytes + 65'536, 4096, random_bytes(4096, 44));               // a page in a block of zeros
+  data[7 * block_bytes + 8192] = 'x';                                            // a byte
+  write_file(path, data);
+  SECTION("in one go") { CHECK(send({path}, to.path()).done.size() == 1); }
+  SECTION("after a kill, with rot in the part") {
+    kill_at({path}, to.path(), OnExist::ask, at_block(0, 9));
+    {
+      std::fstream part{to / part_name, std::ios::binary | std::ios::in | std::ios::out};
+      part.seekp(3 * block_bytes + 5);
+      part << "rot";
+    }
+    CHECK(send({path}, to.path()).blocks_skipped == 8);
+  }
+  CHECK(read_file(to / "f") == data);
+  CHECK(disk_bytes(to / "f") <= block_bytes + 10 * 4096);
+  CHECK(names_in(to.path()) == std::vector<std::string>{"f"});
+}
+
+TEST_CASE("C4 a file whose content is not as long as its size says is refused or ends, never verified", "[engine][file]") {
+  const TempFolder to;
+  SECTION("/proc tells 0") {
+    const auto files = open_source_files(std::vector<std::string>{"/proc/self/status"});
+    REQUIRE(files.has_error());
+    CHECK(files.error().message().find("/proc") != std::string::npos);
+  }
+  SECTION("an empty file is one") {
+    write_file(to / "empty", "");
+    CHECK(open_source_files(std::vector<std::string>{(to / "empty").string()}).has_value());
+  }
+  SECTION("/sys tells a page") {
+    const std::string path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    if (!fs::exists(path)) {
+      WARN(path + " is not here");
+      return;
+    }
+    const Outcome outcome = send({path}, to.path());
+    REQUIRE(outcome.source_failure.has_value());
+    CHECK(outcome.source_failure->failure == FileFailure::source_length);
+    CHECK(outcome.done.empty());
+  }
+}
