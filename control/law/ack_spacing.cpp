@@ -71,7 +71,8 @@ AckSpacing::Wish AckSpacing::step(const LinkSample& sample) noexcept {
     return {.interval = std::clamp(time_for(bytes, rate_), interval_wifi_min, rate_.count > 0 ? interval_wifi_max : interval_wifi_min),
             .nack_request_id = requests_};
   }
-  if (mac == nullptr) return {.interval = std::min(time_for(ring * ring_part_unknown, rate_), interval_unknown_max), .nack_request_id = requests_};
+  if (mac == nullptr)
+    return {.interval = std::min(time_for(ring * ring_part_unknown, rate_), interval_unknown_max), .nack_request_id = requests_};
   const std::int64_t srtts = quiet < quiet_long ? 1 : 2;
   return {.interval = std::min(sample.path.srtt * srtts, interval_max), .nack_request_id = requests_};
 }

@@ -244,7 +244,8 @@ void SafeRange::set_paced_term(const LinkSample& sample) {
   const DrainMeter& peer = receivers_[0].meter;
   const auto bound = delay_bound_.step({.rtt = path.rtt, .arrived_total = receivers_[0].is_known ? path.rx_ring.drained_total : Bytes{},
                                         .arrived_at = receivers_[0].is_known ? path.rx_ring.at : Instant{},
-                                        .arrival_rate = peer.has_flow() ? peer.flow() : BytesPerSecond{}, .rate_start = params_.rate_start, .is_used = is_used, .is_outage = is_outage});
+                                        .arrival_rate = peer.has_flow() ? peer.flow() : BytesPerSecond{},
+                                        .rate_start = params_.rate_start, .is_used = is_used, .is_outage = is_outage});
   if (bound) rate = std::min(rate, std::max(*bound, params_.rate_min));
   row = {.occupancy = {}, .drain = paced_.injection(), .target = {}, .rate = rate, .takes_part = true};
   target_ = {};

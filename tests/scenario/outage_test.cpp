@@ -97,8 +97,9 @@ void play(const Play& p, Away away, std::uint64_t seed, int rounds) {
     set_away(world, away, false);
     world.run(settled);
     const double after = rate_over(world, judged);
-    CAPTURE(full, after, world.grant().rate.count, world.grant().backlog_max.count, world.sender().srtt().count(), world.law().trace().buffers[0].drain.count,
-            world.law().trace().buffers[0].target.count);
+    const law::BufferRow& own = world.law().trace().buffers[0];
+    CAPTURE(full, after, world.grant().rate.count, world.grant().backlog_max.count, world.sender().srtt().count(), own.drain.count,
+            own.target.count);
     REQUIRE_FALSE(world.outcome().has_failed);
     CHECK(after >= 0.95 * full);
     world.run(Nanos{static_cast<Nanos::rep>(random() % 500'000'000)});
