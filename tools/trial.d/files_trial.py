@@ -207,13 +207,18 @@ def kill_once(world, random, files, io, target):
     begun_at = received(world)
     sender = world.send(files, io)
     victim = random.choice((sender, receiver))
-    if random.random() < 0.25:
+    is_by_time = random.random() < 0.25
+    if is_by_time:
         time.sleep(random.uniform(0, 0.5))  # whatever it does then
     else:
         wanted = begun_at + random.randrange(total)
         wait_until(lambda: received(world) >= wanted or sender.process.poll() is not None or receiver.process.poll() is not None, "bytes come")
     was_running = victim.process.poll() is None
     victim.process.kill()
+    if is_by_time and victim is sender:
+        time.sleep(1)
+        if receiver.process.poll() is None:
+            receiver.process.send_signal(signal.SIGINT)  # a sender that had not come to its offer: recv --once waits on
     codes = (sender.code(), receiver.code())
     check(all(code in GONE for code in codes), f"both ends end: {codes}: {sender.text()} {receiver.text()}")
     return was_running
