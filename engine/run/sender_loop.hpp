@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "engine/base/telemetry.hpp"
 #include "engine/port/port.hpp"
@@ -318,15 +319,12 @@ class SenderLoop {
     PathReport report;
     report.at = now;
     report.tx_queue = port_.tx_queue(now);
-    if (has_published_) {
-      report.tx_step = report.tx_queue.drained_total - published_drained_;
-      report.tx_step_stood = published_occupancy_;
-      report.tx_step_span = report.tx_queue.at - published_at_;
+    if (published_) {
+      report.tx_step = report.tx_queue.drained_total - published_->drained_total;
+      report.tx_step_stood = published_->occupancy;
+      report.tx_step_span = report.tx_queue.at - published_->at;
     }
-    published_drained_ = report.tx_queue.drained_total;
-    published_occupancy_ = report.tx_queue.occupancy;
-    published_at_ = report.tx_queue.at;
-    has_published_ = true;
+    published_ = report.tx_queue;
     report.rx_ring = peer_buffer(feedback.rx_ring, feedback);
     report.app_buffer = peer_buffer(feedback.app_buffer, feedback);
     report.rx_ring.refused_total = feedback.kernel_drops_total;
@@ -389,9 +387,7 @@ class SenderLoop {
   DataPathCounters counters_;
   wire::Feedback feedback_;
 
-  Bytes published_drained_{}, published_occupancy_{};
-  Instant published_at_{};
-  bool has_published_ = false;
+  std::optional<QueueTelemetry> published_;
   PathWatch path_;
   Instant first_data_at_{};
   wire::Pong pong_due_{};
