@@ -13,6 +13,7 @@ constexpr std::int32_t window_steps = 32;
 constexpr std::int32_t quiet_steps_min = window_steps / 6;
 // Of an exchange. Longer, and too few steps are quiet to tell.
 constexpr std::int64_t step_min_permille = 250, step_max_permille = 800;
+constexpr Gain phy_payload{950};  // of the physical rate: preamble, delimiters and MAC headers take the rest
 constexpr Bytes burst_least{4 * 1538};
 constexpr Gain link_limited{1600};
 // Of what was told. Lower: two aggregates in one step, now and then, pass for longer ones; higher: air lost to short ones.
@@ -54,7 +55,8 @@ void AggregateMeter::close_window() noexcept {
   steps_ = quiet_steps_ = 0;
 }
 
-Bytes AggregateMeter::limit(const Bytes* negotiated, BytesPerSecond drain) const noexcept {
+Bytes AggregateMeter::limit(const Bytes* negotiated, const BytesPerSecond* phy, BytesPerSecond drain) const noexcept {
+  if (phy != nullptr) drain = std::max(drain, *phy * phy_payload);
   const bool is_told = negotiated != nullptr && *negotiated > Bytes{0};
   const Bytes wanted = !is_told ? learnt_ : seen_ > *negotiated * told_short ? seen_ : *negotiated;
   const Bytes air = drain > BytesPerSecond{0} ? drain * ppdu_max : wanted;

@@ -39,8 +39,9 @@ class AggregateMeter {
   /// add takes the core's last step from `path`, and what stands in the queue now.
   void add(const PathReport& path, Bytes occupancy, Nanos exchange) noexcept;
 
-  /// limit is L: `negotiated` where that is known, else learnt, and never more than 5.484 ms of air at `drain`.
-  [[nodiscard]] Bytes limit(const Bytes* negotiated, BytesPerSecond drain) const noexcept;
+  /// limit is L: `negotiated` where that is known, else learnt, and never more than 5.484 ms of air at the physical rate. Where `phy` is not
+  /// known, `drain` stands in: too little by what waits and others take of the air.
+  [[nodiscard]] Bytes limit(const Bytes* negotiated, const BytesPerSecond* phy, BytesPerSecond drain) const noexcept;
   [[nodiscard]] Bytes learnt() const noexcept { return learnt_; }
   /// mean_burst is the mean aggregate of the last window; zero while the link looks smooth. windows_total counts windows.
   [[nodiscard]] Bytes mean_burst() const noexcept { return mean_burst_; }

@@ -13,6 +13,8 @@ constexpr Gain claim_wired{900}, claim_wifi{600};  // of a claimed rate, for the
 constexpr std::int64_t capacity_threshold_permille = 200;  // rate control of Wi-Fi hops by 10 % all the time
 constexpr double growth_step = 1.25, growth_max = 4.0, growth_decay = 0.9;
 constexpr double room_fall = 0.02, room_fall_fast = 0.2, room_rise = 0.1, room_min = 0.0, room_max = 1.75;
+// While the MAC repeats more than 2 % of its frames: more room buys 0.6 % of goodput at 10 %, and half as much delay again.
+constexpr double room_max_repeating = 0.75, repeats_max = 0.02;
 constexpr std::int64_t full_permille = 985;
 constexpr std::int32_t full_windows_sure = 1;
 constexpr Gain reached_gain{1300};
@@ -133,7 +135,7 @@ RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) 
     sent_seen_at_ = sample.at;
   }
   read_queue(sample, view);
-  adapt_room(view.queue.occupancy);
+  adapt_room(sample, view.queue.occupancy);
   set_band(sample);
   grow(sample, view.queue.occupancy);
   const BytesPerSecond base = base_rate(sample, view);
@@ -161,23 +163,34 @@ void AutoLaw::read_queue(const LinkSample& sample, const QueueView& view) noexce
   visits_.add(sample.path, drain_.newest_drained());
 }
 
-void AutoLaw::adapt_room(Bytes q) noexcept {
+void AutoLaw::adapt_room(const LinkSample& sample, Bytes q) noexcept {
   highest_ = std::max(highest_, q);
   if (aggregate_.windows_total() == windows_seen_) return;
   windows_seen_ = aggregate_.windows_total();
   // Where the queue never came near its limit, something else keeps the aggregates short, and more room would not help.
   const bool has_reached_limit = highest_ * reached_gain >= backlog();
   highest_ = {};
+  const double most = is_repeating(sample) ? room_max_repeating : room_max;
   const Bytes burst = aggregate_.mean_burst();
   if (burst <= Bytes{0}) return;
   const bool is_full = burst.count * 1000 >= limit_.count * full_permille;
   full_windows_ = is_full && !aggregate_.has_run_dry() ? full_windows_ + 1 : 0;
   if (is_full) {
     const double fall = full_windows_ > full_windows_sure ? room_fall_fast : room_fall;
-    room_ = std::clamp(room_ + (aggregate_.has_run_dry() ? room_fall : -fall), room_min, room_max);
+    room_ = std::clamp(room_ + (aggregate_.has_run_dry() ? room_fall : -fall), room_min, most);
   } else if (has_reached_limit) {
-    room_ = std::min(room_ + room_rise, room_max);
+    room_ = std::min(room_ + room_rise, most);
   }
+}
+
+// is_repeating: the MAC repeats so many frames that its window, which waits for them, is what keeps aggregates short.
+bool AutoLaw::is_repeating(const LinkSample& sample) noexcept {
+  const MacCounters* mac = fresh(sample.facts.mac, sample.at);
+  if (mac == nullptr) return false;
+  const std::uint64_t frames = mac->tx_frames_total - mac_seen_.tx_frames_total, retries = mac->tx_retries_total - mac_seen_.tx_retries_total;
+  mac_seen_ = *mac;
+  if (frames > 0) repeats_ += (static_cast<double>(retries) / static_cast<double>(frames) - repeats_) / 8;
+  return repeats_ > repeats_max;
 }
 
 // backlog is the upper end of the saw.
@@ -205,7 +218,7 @@ void AutoLaw::set_band(const LinkSample& sample) noexcept {
     a_ = limit_ * params_.wired_bursts;
     b_ = a_ * 2;
   } else {
-    limit_ = aggregate_.limit(fresh(sample.facts.aggregate_max, sample.at), v);
+    limit_ = aggregate_.limit(fresh(sample.facts.aggregate_max, sample.at), fresh(sample.facts.phy_rate, sample.at), v);
     a_ = limit_;
     b_ = limit_ * params_.b_over_a;
   }

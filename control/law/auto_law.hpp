@@ -28,6 +28,7 @@
 // full (0.2 from the second such window on), and rises by 0.1 when they are not although the queue reached its limit, within
 // 0 .. 1.75: eight greedy pairs wait longer with more, and carry no more (wdtcp-delay-load in docs/papers.md). It rises by 0.02
 // when a full one took all that stood there: with a core that sleeps the air may have been idle since, and r would stay at 0.
+// Where the MAC repeats more than 2 % of its frames its window keeps aggregates short, and r ends at 0.75.
 // The core is asked to look twice in each exchange: asleep through whole ones it sees no aggregate, and meets the queue dry.
 //
 // A port whose counters do not add up to what we handed over (by a quarter) does not count as exact, and safe-range then
@@ -75,7 +76,8 @@ class AutoLaw final : public Controller {
  private:
   void read_queue(const LinkSample& sample, const QueueView& view) noexcept;
   void set_band(const LinkSample& sample) noexcept;
-  void adapt_room(Bytes q) noexcept;
+  void adapt_room(const LinkSample& sample, Bytes q) noexcept;
+  [[nodiscard]] bool is_repeating(const LinkSample& sample) noexcept;
   [[nodiscard]] Bytes backlog() const noexcept;
   void grow(const LinkSample& sample, Bytes q) noexcept;
   [[nodiscard]] BytesPerSecond own_rate(const LinkSample& sample) const noexcept;
@@ -107,6 +109,8 @@ class AutoLaw final : public Controller {
   std::uint64_t windows_seen_ = 0;
   Bytes highest_{};            // of the queue, in this window
   std::int32_t full_windows_ = 0;
+  MacCounters mac_seen_{};
+  double repeats_ = 0;         // of the MAC's frames
   double growth_ = 1;          // g
   double margin_ = 1;          // on a, b: grown by starvation at the full rate
   Instant grown_at_{};

@@ -116,7 +116,7 @@ void Wdtcp::follow_capacity(const BytesPerSecond* phy, Gain alpha) noexcept {
 // than one aggregate at a transmission opportunity sends a short one: a <= L, b = 1.5 L
 void Wdtcp::set_band(const LinkSample& sample, const BytesPerSecond* phy) noexcept {
   const BytesPerSecond smooth = drain_.has_drain() ? drain_.drain() : base_;
-  limit_ = aggregate_.limit(fresh(sample.facts.aggregate_max, sample.at), smooth);
+  limit_ = aggregate_.limit(fresh(sample.facts.aggregate_max, sample.at), phy, smooth);
   rtt_ = exchange_time(sample.facts, sample.at, limit_, smooth);
   const std::int32_t* stations = fresh(sample.facts.stations, sample.at);
   const std::int64_t pairs = std::max(stations != nullptr ? *stations : params_.pairs_min, params_.pairs_min);

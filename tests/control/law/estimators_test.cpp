@@ -94,9 +94,12 @@ TEST_CASE("a link that sends frame by frame has no aggregates", "[control][law][
 TEST_CASE("a negotiated limit replaces the learnt one, and no aggregate is longer than 5.484 ms", "[control][law][aggregate]") {
   const AggregateMeter meter{{}};
   const Bytes negotiated = mib(1);
-  CHECK(meter.limit(&negotiated, mbit_per_s(4000)) == mib(1));
-  CHECK(meter.limit(&negotiated, mbit_per_s(100)) == mbit_per_s(100) * 5'484us);
-  CHECK(meter.limit(nullptr, mbit_per_s(4000)) == Bytes{65536});
+  CHECK(meter.limit(&negotiated, nullptr, mbit_per_s(4000)) == mib(1));
+  CHECK(meter.limit(&negotiated, nullptr, mbit_per_s(100)) == mbit_per_s(100) * 5'484us);
+  CHECK(meter.limit(nullptr, nullptr, mbit_per_s(4000)) == Bytes{65536});
+  // Two senders share the air: each drains half of what its aggregates carry.
+  const BytesPerSecond phy = mbit_per_s(100);
+  CHECK(meter.limit(&negotiated, &phy, mbit_per_s(45)) == mbit_per_s(95) * 5'484us);
 }
 
 // Bounds: 3 % more may be two aggregates in one step now and then, and costs at most 1 % where it is not.
@@ -104,13 +107,13 @@ TEST_CASE("aggregates that are longer than the negotiated limit correct it", "[c
   AggregateMeter meter{{}};
   const Bytes told = kib(128);
   (void)feed(meter, kib(132), mib(1), 10);
-  CHECK(meter.limit(&told, mbit_per_s(4000)) == told);
+  CHECK(meter.limit(&told, nullptr, mbit_per_s(4000)) == told);
   (void)feed(meter, kib(250), mib(1), 6);
-  CHECK(meter.limit(&told, mbit_per_s(4000)).count == Approx(250 * 1024).epsilon(0.03));
+  CHECK(meter.limit(&told, nullptr, mbit_per_s(4000)).count == Approx(250 * 1024).epsilon(0.03));
   (void)feed(meter, kib(100), kib(110), 40);  // a short queue makes short bursts
-  CHECK(meter.limit(&told, mbit_per_s(4000)).count == Approx(250 * 1024).epsilon(0.03));
+  CHECK(meter.limit(&told, nullptr, mbit_per_s(4000)).count == Approx(250 * 1024).epsilon(0.03));
   (void)feed(meter, kib(100), kib(400), 60);  // the link's own doing
-  CHECK(meter.limit(&told, mbit_per_s(4000)) == told);
+  CHECK(meter.limit(&told, nullptr, mbit_per_s(4000)) == told);
 }
 
 TEST_CASE("alpha is the step of the physical rate, clamped, and 1 while either is unknown", "[control][law][capacity]") {
