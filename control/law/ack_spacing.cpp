@@ -42,13 +42,16 @@ bool AckSpacing::follow_doubt(const LinkSample& sample, const MacCounters* mac) 
   const std::uint64_t failed = mac != nullptr ? mac->tx_failed_total : 0;
   const bool has_failed = !is_first && !is_told_anew && failed > failed_total_;
   const bool has_dropped = !is_first && sample.path.rx_ring.refused_total != dropped_total_;
+  // Where nobody tells what is below, loss that is seen up here is repaired by reports alone.
+  const bool has_lost = !is_first && mac == nullptr && !is_wifi && sample.path.packets_lost_total != lost_total_;
   // On Wi-Fi the request alone asks for what failed; and nothing is known against the link at its start, where a short
   // file would be over before it had proven itself.
   const bool is_doubted = is_first || is_told_anew || has_failed || failed < failed_total_;
-  if (has_dropped || (is_doubted && !is_wifi)) grew_at_ = sample.at;
+  if (has_dropped || has_lost || (is_doubted && !is_wifi)) grew_at_ = sample.at;
   if (is_first && is_wifi) grew_at_ = sample.at - std::max(sample.path.srtt * quiet_srtts, quiet_min);
   failed_total_ = failed;
   dropped_total_ = sample.path.rx_ring.refused_total;
+  lost_total_ = sample.path.packets_lost_total;
   has_mac_ = mac != nullptr;
   has_reading_ = true;
   return has_failed;

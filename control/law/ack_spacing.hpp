@@ -12,7 +12,8 @@
 //   quiet = time since MAC failures or the receiver's drops last grew
 //
 // Without MAC counters Wi-Fi is as above: each report costs a turn on the air, whatever the driver tells. On a wire it is the
-// default. Where nobody tells what the medium is, its cost is unknown: a fifth of the ring's time, at most 25 ms, while it is quiet.
+// default. Where nobody tells what the medium is, its cost is unknown: a fifth of the ring's time, at most 25 ms, while it is quiet,
+// which it is not where packets are lost.
 //
 // Source: [WDTCP], acknowledgement removal. type=deviation reason=the paper drops acknowledgements altogether. A MAC's
 // success does not prove that the receiving host kept the data, and an ordinary socket learns no per-frame status; so
@@ -40,6 +41,7 @@ class AckSpacing {
 
   std::uint64_t failed_total_ = 0;
   std::uint64_t dropped_total_ = 0;
+  std::uint64_t lost_total_ = 0;
   std::uint64_t requests_ = 0;
   Instant grew_at_{};
   BytesPerSecond rate_{};        // handed to the port, wire

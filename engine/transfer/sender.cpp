@@ -361,7 +361,8 @@ void Sender::State::watch(Instant now, Bytes own_queue) noexcept {
   const auto queued = static_cast<std::uint64_t>(std::max<std::int64_t>(own_queue.count, 0));
   search.tick(now, {.sent_bytes = totals.data_bytes_sent - std::min(totals.data_bytes_sent, queued),
                     .arrived_bytes = newest.received_bytes_total, .started_bytes = totals.new_bytes_started,
-                    .heard_at = feedback_at, .srtt = pings.srtt(), .body_max = body_full});
+                    .heard_at = feedback_at, .srtt = pings.srtt(), .body_max = body_full,
+                    .can_ask = has_numbers(params.in_flight_max / repair_reserve_share)});
   follow_search();
 }
 

@@ -4,7 +4,7 @@
 //   nothing new at the peer, data sent, reports come ─▶ search: data waits; rounds of PINGs, 8 sizes, each twice
 //     the largest is answered ─▶ it was loss: go on as before
 //     some are                ─▶ another round between the largest answered and the next one, then frames of that size
-//     none is                 ─▶ the next round; the session's limit on progress ends it
+//     none is                 ─▶ the next round, each twice as late and with one PING per size; the session's limit on progress ends it
 //
 // While frames are smaller than they might be, a full one is tried now and then. It sends nothing itself.
 // Pure. Called by the engine core through Sender. Sizes are bytes of a frame's body.
@@ -29,6 +29,7 @@ class SizeSearch {
   static constexpr std::size_t body_min = 256, body_step = 16;
   static constexpr std::size_t sizes = 8, copies = 2;
   static constexpr Nanos ping_spacing = 1ms, answer_min = 50ms, answer_max = 500ms;
+  static constexpr Nanos round_gap_max = 4s;            // a dead path is not fed: two PINGs a second at most, beside the usual one
   static constexpr Nanos retry_full = 10s;
 
   /// Seen: what tick() judges by. `sent_bytes`: file bytes given to the port, less what still stands in our own queue.
@@ -37,6 +38,7 @@ class SizeSearch {
     Instant heard_at{};
     Nanos srtt{};
     std::size_t body_max = 0;  ///< the largest frame that our own end takes
+    bool can_ask = true;       ///< packet numbers are left for more than the usual PINGs, which must not run out of them
   };
 
   /// tick notices progress, or that there is none, and moves a search on.
@@ -47,11 +49,12 @@ class SizeSearch {
       sent_bytes_ = seen.sent_bytes;
       progress_at_ = now;
     }
+    if (is_searching_ && !seen.can_ask) return finish(now, 0);
     if (is_searching_) {
       if (pings_left_ == 0 && now >= round_ends_at_) end_round(now, seen.srtt);
       return;
     }
-    const bool is_stuck = now - progress_at_ >= std::max(stuck_span, seen.srtt * stuck_srtts) && seen.heard_at > progress_at_ + seen.srtt &&
+    const bool is_stuck = seen.can_ask && now - progress_at_ >= std::max(stuck_span, seen.srtt * stuck_srtts) && seen.heard_at > progress_at_ + seen.srtt &&
                           seen.sent_bytes >= sent_bytes_ + stuck_frames * body_limit(seen.body_max);
     if (is_stuck) start(now, body_limit(seen.body_max));
     else if (limit_ > 0 && now >= full_at_) try_full(now, seen.body_max);
@@ -93,17 +96,21 @@ class SizeSearch {
   void start(Instant now, std::size_t body_max) noexcept {
     is_searching_ = is_first_ = true;
     best_ = 0;
+    round_gap_ = answer_min;
     top_ = body_max;
     low_ = std::min(body_min, top_);
-    start_round(now);
+    start_round(now, copies);
   }
-  void start_round(Instant now) noexcept {
-    pings_left_ = sizes * copies;
-    ping_at_ = now;
+  void start_round(Instant at, std::size_t count) noexcept {
+    pings_left_ = sizes * count;
+    ping_at_ = at;
   }
   void end_round(Instant now, Nanos srtt) noexcept {
     answer_wait_ = std::clamp(2 * srtt + answer_min, answer_min, answer_max);
-    if (best_ == 0) return start_round(now);
+    if (best_ == 0) {
+      round_gap_ = std::min(round_gap_ * 2, round_gap_max);
+      return start_round(now + round_gap_, 1);
+    }
     std::size_t above = top_;  // the smallest size that was not answered
     for (std::size_t i = sizes; i-- > 0;)
       if (candidate(i) > best_) above = candidate(i);
@@ -111,7 +118,7 @@ class SizeSearch {
     is_first_ = false;
     low_ = best_;
     top_ = above - 1;
-    start_round(now);
+    start_round(now, copies);
   }
   void finish(Instant now, std::size_t limit) noexcept {
     is_searching_ = false;
@@ -129,7 +136,7 @@ class SizeSearch {
 
   std::uint64_t arrived_bytes_ = 0, sent_bytes_ = 0;
   Instant ticked_at_{}, progress_at_{}, ping_at_{}, round_ends_at_{}, full_at_{};
-  Nanos answer_wait_ = answer_min;
+  Nanos answer_wait_ = answer_min, round_gap_ = answer_min;
   std::size_t limit_ = 0;  // 0: none was found
   std::size_t full_ = 0;   // tried beyond the limit; 0: not
   std::size_t low_ = 0, top_ = 0, best_ = 0;

@@ -58,7 +58,7 @@ int run(std::span<char*> words) {
   tcp::socket socket{io};
   socket.connect({asio::ip::make_address(words[1]), static_cast<std::uint16_t>(std::stoul(words[2]))});
   // The usual limits: RawPeer's own are of tests that wait for a silence, and a million names take a receiver some seconds.
-  peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{});
+  peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{}, Endpoint{});
   asio::co_spawn(io, peer.speak(messages_of(words[3], words.subspan(4)), Role::sender), [](const std::exception_ptr&) {});
   while (!peer.is_over && peer.find<Accept>() == nullptr && peer.find<Refuse>() == nullptr && peer.find<Failure>() == nullptr)
     io.run_one_for(std::chrono::seconds{60});

@@ -83,7 +83,8 @@ TEST_CASE("P5 skip does not call a file the same that it cannot read", "[engine]
 TEST_CASE("P5 every name that is in the way is told, and named in one error", "[engine][file]") {
   const TempFolder from, to;
   const auto paths = write_sources(from, {{"a", "1"}, {"b", "22"}, {"c", "333"}, {"d", "4"}});
-  write_file(to / "a", "1");
+  write_file(to / "a", "11");
+  write_file(to / "b", "xx");  // of the announced size: its digest will tell
   write_file(to / "c", "0");
   REQUIRE(::mkfifo((to / "d").c_str(), 0600) == 0);
   const Manifest manifest = open_files(paths).manifest;
@@ -95,7 +96,7 @@ TEST_CASE("P5 every name that is in the way is told, and named in one error", "[
   CHECK(refused.error().message().find("'a'") != std::string::npos);
   CHECK(refused.error().message().find("as do 2 more") != std::string::npos);
   REQUIRE(conflicts.size() == 3);
-  CHECK((conflicts[0].file == 0 && conflicts[0].is_regular && conflicts[0].size == 1));
+  CHECK((conflicts[0].file == 0 && conflicts[0].is_regular && conflicts[0].size == 2));
   CHECK((conflicts[1].file == 2 && conflicts[1].is_regular && conflicts[1].size == 1));
   CHECK((conflicts[2].file == 3 && !conflicts[2].is_regular));
 }
