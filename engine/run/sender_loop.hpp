@@ -57,7 +57,7 @@ class SenderLoop {
     judge_fragments(now, before);
     // While the link is down nothing can be sent, and what is not answered then is not lost.
     if (path_.is_link_up()) sender_.tick(now, before.occupancy);
-    const Rest until_refill = path_.is_link_up() ? transmit(now, before) : Rest{Instant::max()};
+    const Rest until_refill = transmit(now, before);
     give_back();
     emit_events(now);
     publish(now);
@@ -184,6 +184,7 @@ class SenderLoop {
   [[nodiscard]] Rest transmit(Instant now, const QueueTelemetry& before) noexcept {
     const RateGrant grant = links_.grant.load();
     pacer_.set(grant.rate, std::max(grant.backlog_max, wire_frame_bytes() * 2), now);
+    if (!path_.is_link_up()) return {Instant::max()};
     sender_.ask_feedback(now, grant.feedback_interval, grant.nack_request_id);
     send_pong(now);
     Bytes room = pacer_.allowance(now);
