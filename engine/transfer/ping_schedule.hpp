@@ -67,12 +67,17 @@ class PingSchedule {
           std::min<std::uint64_t>(pong.received_bytes, proving_body_bytes_ + wire::overhead_bytes));
     }
     if (id_ - pong.id >= remembered_max) return;
+    asked_at_ = sent_at_[pong.id % remembered_max];
+    answered_at_ = now;
     const auto hold = static_cast<Nanos::rep>(std::min(pong.hold_ns, wire::hold_ns_max));
-    (void)rtt_.add(now - sent_at_[pong.id % remembered_max] - Nanos{hold});
+    (void)rtt_.add(now - asked_at_ - Nanos{hold});
   }
 
   [[nodiscard]] Nanos srtt() const noexcept { return rtt_.srtt(); }
   [[nodiscard]] Nanos rtt() const noexcept { return rtt_.newest(); }
+  /// asked_at: when the newest PING that was answered was sent; answered_at: when its answer came.
+  [[nodiscard]] Instant asked_at() const noexcept { return asked_at_; }
+  [[nodiscard]] Instant answered_at() const noexcept { return answered_at_; }
   [[nodiscard]] bool is_proven() const noexcept { return is_proven_; }
   [[nodiscard]] std::size_t proven_frame_bytes() const noexcept { return proven_frame_bytes_; }
 
@@ -90,7 +95,7 @@ class PingSchedule {
   const Nanos period_min_, period_max_;
   std::array<Instant, remembered_max> sent_at_{};
   std::uint64_t id_ = 0, id_answered_ = 0;
-  Instant due_at_{};
+  Instant due_at_{}, asked_at_{}, answered_at_{};
   Nanos spacing_{0};
   Rtt rtt_;
   std::size_t proving_body_bytes_ = 0, proven_frame_bytes_ = 0;

@@ -361,7 +361,7 @@ void Sender::State::watch(Instant now, Bytes own_queue) noexcept {
   const auto queued = static_cast<std::uint64_t>(std::max<std::int64_t>(own_queue.count, 0));
   search.tick(now, {.sent_bytes = totals.data_bytes_sent - std::min(totals.data_bytes_sent, queued),
                     .arrived_bytes = newest.received_bytes_total, .started_bytes = totals.new_bytes_started,
-                    .heard_at = feedback_at, .srtt = pings.srtt(), .body_max = body_full,
+                    .heard_at = feedback_at, .asked_at = pings.asked_at(), .answered_at = pings.answered_at(), .srtt = pings.srtt(), .body_max = body_full,
                     .can_ask = has_numbers(params.in_flight_max / repair_reserve_share)});
   follow_search();
 }
@@ -385,7 +385,6 @@ bool Sender::is_silent(Instant now) const noexcept {
 }
 
 bool Sender::is_stalled(Instant now) const noexcept { return s_->is_running && !s_->is_paused && s_->stalls.is_stalled(now); }
-
 void Sender::set_body_max(std::size_t body_bytes_max) noexcept { s_->set_body_max(body_bytes_max); }
 bool Sender::is_all_arrived() const noexcept { return s_->has_ended && s_->blocks.is_empty(); }
 Nanos Sender::srtt() const noexcept { return s_->pings.srtt(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // SizeSearch: which frames still pass, when data has stopped to arrive although the peer is heard: an MTU on the way has fallen.
 //
-//   nothing new at the peer, data sent, reports come ─▶ search: data waits; rounds of PINGs, 8 sizes, each twice
+//   data sent, a PING behind it answered, and a report after that has nothing new ─▶ search: data waits; rounds of PINGs, 8 sizes, each twice
 //     the largest is answered ─▶ it was loss: go on as before
 //     some are                ─▶ another round between the largest answered and the next one, then frames of that size
 //     none is                 ─▶ the next round, each twice as late and with one PING per size; the session's limit on progress ends it
@@ -35,7 +35,8 @@ class SizeSearch {
   /// Seen: what tick() judges by. `sent_bytes`: file bytes given to the port, less what still stands in our own queue.
   struct Seen {
     std::uint64_t sent_bytes = 0, arrived_bytes = 0, started_bytes = 0;
-    Instant heard_at{};
+    Instant heard_at{};        ///< the newest report
+    Instant asked_at{}, answered_at{};  ///< the newest PING that was answered, and its answer
     Nanos srtt{};
     std::size_t body_max = 0;  ///< the largest frame that our own end takes
     bool can_ask = true;       ///< packet numbers are left for more than the usual PINGs, which must not run out of them
@@ -48,14 +49,18 @@ class SizeSearch {
       arrived_bytes_ = seen.arrived_bytes;
       sent_bytes_ = seen.sent_bytes;
       progress_at_ = now;
+      loaded_at_ = {};
     }
+    if (loaded_at_ == Instant{} && seen.sent_bytes >= sent_bytes_ + stuck_frames * body_limit(seen.body_max)) loaded_at_ = now;
     if (is_searching_ && !seen.can_ask) return finish(now, 0);
     if (is_searching_) {
       if (pings_left_ == 0 && now >= round_ends_at_) end_round(now, seen.srtt);
       return;
     }
-    const bool is_stuck = seen.can_ask && now - progress_at_ >= std::max(stuck_span, seen.srtt * stuck_srtts) && seen.heard_at > progress_at_ + seen.srtt &&
-                          seen.sent_bytes >= sent_bytes_ + stuck_frames * body_limit(seen.body_max);
+    // A PING takes its place behind the data: its answer says that the data is not still on its way (a station may wait for its turn on
+    // the air for longer than any span).
+    const bool is_overtaken = loaded_at_ != Instant{} && seen.asked_at > loaded_at_ && seen.heard_at >= seen.answered_at;
+    const bool is_stuck = seen.can_ask && is_overtaken && now - progress_at_ >= std::max(stuck_span, seen.srtt * stuck_srtts);
     if (is_stuck) start(now, body_limit(seen.body_max));
     else if (limit_ > 0 && now >= full_at_) try_full(now, seen.body_max);
   }
@@ -135,6 +140,7 @@ class SizeSearch {
   }
 
   std::uint64_t arrived_bytes_ = 0, sent_bytes_ = 0;
+  Instant loaded_at_{};  // when stuck_frames had left our own queue since the last progress
   Instant ticked_at_{}, progress_at_{}, ping_at_{}, round_ends_at_{}, full_at_{};
   Nanos answer_wait_ = answer_min, round_gap_ = answer_min;
   std::size_t limit_ = 0;  // 0: none was found

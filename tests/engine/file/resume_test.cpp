@@ -82,7 +82,9 @@ TEST_CASE("C2 resume after a journal torn at every byte offset", "[engine][file]
       fs::create_directory(to);
       write_file(to / part_name, part);
       write_file(to / journal_name, journal.substr(0, cut));
-      if (has_garbage) append(to / journal_name, random_bytes(journal.size() - cut, cut));
+      std::string garbage = random_bytes(has_garbage ? journal.size() - cut : 0, cut);
+      if (!garbage.empty()) garbage[0] = static_cast<char>(~journal[cut]);  // one byte of it may else be the very one that was cut
+      append(to / journal_name, garbage);
       fs::permissions(to / part_name, fs::perms::owner_read | fs::perms::owner_write);
       fs::permissions(to / journal_name, fs::perms::owner_read | fs::perms::owner_write);
       const Outcome outcome = send({path}, to);
