@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "engine/base/fd.hpp"
+#include "engine/base/time.hpp"
 #include "engine/wire/l2_l4.hpp"
 
 namespace onehop::plane {
@@ -23,6 +24,10 @@ namespace {
 using MacAddress = std::array<std::byte, 6>;
 // While the peer's MAC is unknown there may be no notification to wait for: the entry can exist but be incomplete.
 constexpr Nanos retry_period = 1s;
+// A link that came up takes no frame yet: below a macvlan or a VLAN the device's queue opens some milliseconds later. The first frame
+// asks for the neighbour, and where that is lost the kernel asks again after a second. Shorter: it is lost (9 ms were seen over a
+// veth). Longer: a transfer stands still for it.
+constexpr Nanos settle_span = 30ms;
 
 unsigned char family_of(const IpAddress& address) noexcept { return address.is_v6 ? AF_INET6 : AF_INET; }
 
@@ -218,7 +223,7 @@ Result<PathFollower> PathFollower::open(const PathOptions& options) {
                                        is_v6 ? unsigned{RTNLGRP_IPV6_IFADDR} : unsigned{RTNLGRP_IPV4_IFADDR}};
   ONEHOP_TRY(events, NetlinkSocket::open(NETLINK_ROUTE, groups));
   PathFollower self{std::move(events), options};
-  ONEHOP_TRYV(self.look());
+  ONEHOP_TRYV(self.look(monotonic_now()));
   return self;
 }
 
@@ -243,16 +248,19 @@ PathUpdate PathFollower::make_update(const LinkInfo& link, const std::optional<M
   return update;
 }
 
-Result<void> PathFollower::look() {
+Result<void> PathFollower::look(Instant now) {
   // A socket of its own: replies must not mix with notifications.
   ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_ROUTE));
   auto route = find_route_on(socket, options_.peer.address, options_.interface);
   if (!route) {
     if (update_.ifindex == 0) return route.error();
-    update_.is_link_up = false;  // what was found before may come back: the session goes on until it is silent
+    update_.is_link_up = was_up_ = false;  // what was found before may come back: the session goes on until it is silent
     return success();
   }
   route_ = std::move(route.value());
+  if (route_.link.is_up && !was_up_) came_up_at_ = now;
+  was_up_ = route_.link.is_up;
+  route_.link.is_up = was_up_ && !came_up_at_;
   std::optional<MacAddress> mac;
   if (route_.link.has_neighbours) mac = read_neighbour(socket, route_.link.ifindex, next_hop());
   if (route_.link.has_neighbours && route_.link.is_up && !mac) ask_neighbour(next_hop(), route_.link);
@@ -276,10 +284,12 @@ std::optional<PathUpdate> PathFollower::poll(Instant now) {
   bool has_news = false;
   const bool is_whole = events_.receive_pending([&](const nlmsghdr* message) { has_news = has_news || is_news(message); });
   const bool is_retry_due = !update_.has_neighbour && now - looked_at_ >= retry_period;
-  if (!has_news && is_whole && !is_retry_due) return std::nullopt;
+  const bool has_settled = came_up_at_ && now - *came_up_at_ >= settle_span;
+  if (has_settled) came_up_at_.reset();
+  if (!has_news && is_whole && !is_retry_due && !has_settled) return std::nullopt;
   looked_at_ = now;
   const PathUpdate before = update_;
-  (void)look();  // after the first time it fails only when netlink itself does; what was known stays
+  (void)look(now);  // after the first time it fails only when netlink itself does; what was known stays
   if (is_equal(before, update_)) return std::nullopt;
   return update_;
 }

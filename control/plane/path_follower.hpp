@@ -64,7 +64,7 @@ class PathFollower {
  private:
   PathFollower(NetlinkSocket events, PathOptions options) : events_{std::move(events)}, options_{std::move(options)} {}
   /// look finds everything afresh. When there is no route the last one stays, with is_link_up false.
-  [[nodiscard]] Result<void> look();
+  [[nodiscard]] Result<void> look(Instant now);
   /// is_news: every notification but those of other neighbours, of which a busy network has many.
   [[nodiscard]] bool is_news(const nlmsghdr* message) const;
   [[nodiscard]] const IpAddress& next_hop() const noexcept { return route_.gateway ? *route_.gateway : options_.peer.address; }
@@ -75,6 +75,8 @@ class PathFollower {
   RouteInfo route_;
   PathUpdate update_;
   Instant looked_at_{};
+  std::optional<Instant> came_up_at_;  // the link came up less than settle_span ago, and counts as down
+  bool was_up_ = true;                 // before the first look: a link that is found up takes frames
 };
 
 }  // namespace onehop::plane
