@@ -137,6 +137,7 @@ class FloodSender {
       const std::span<std::byte> slot = port_.lend(frame_bytes_);
       if (slot.empty()) break;
       std::memcpy(slot.data(), memory_.next(frame_bytes_), frame_bytes_);
+      wire::encode_header({}, slot.template first<wire::header_bytes>());  // else the peer's port drops it as nobody's frame
       port_.commit(frame_bytes_);
     }
     const std::size_t held = port_.flush(now);
