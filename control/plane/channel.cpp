@@ -194,8 +194,8 @@ Task<void> Channel::read_loop() {
 
 Task<void> Channel::write_loop() {
   while (end_ == ChannelEnd::open) {
-    if (pending_.empty()) {
-      sent_timer_.cancel();
+    if (pending_.empty() || is_held_) {
+      if (pending_.empty()) sent_timer_.cancel();
       co_await wait_signal(write_timer_, 1h);
       continue;
     }
@@ -235,6 +235,11 @@ Task<void> Channel::watch_loop() {
     }
     if (now - said_at_ >= limits_.keep_alive && unsent_bytes() == 0) send(KeepAlive{});
   }
+}
+
+void Channel::hold(bool is_held) {
+  is_held_ = is_held;
+  if (!is_held) write_timer_.cancel();
 }
 
 void Channel::nudge() {

@@ -63,6 +63,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   /// send queues a message; nothing is sent after the end.
   void send(const Message& message);
+  /// hold keeps what is sent from here on until hold(false). TCP stays silent then, but for what it has not been acknowledged.
+  void hold(bool is_held);
   /// nudge sends a KeepAlive when nothing was said for 20 ms. For who waits for the peer's answer to what he said last: on a
   /// link that loses frames TCP finds the loss of a last segment only after its timeout (200 ms before Linux 6.15), but at once when
   /// another one follows.
@@ -115,7 +117,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::vector<std::byte> body_, pending_, writing_;
   std::chrono::steady_clock::time_point heard_at_, said_at_;
   bool is_reading_ = false;   // false while we hold the peer back: its silence then means nothing
-  bool has_read_end_ = false, is_poked_ = false;
+  bool has_read_end_ = false, is_poked_ = false, is_held_ = false;
   ChannelEnd end_ = ChannelEnd::open;
   std::string end_cause_;
 };

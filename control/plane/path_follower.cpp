@@ -254,18 +254,40 @@ Result<void> PathFollower::look(Instant now) {
   auto route = find_route_on(socket, options_.peer.address, options_.interface);
   if (!route) {
     if (update_.ifindex == 0) return route.error();
-    update_.is_link_up = was_up_ = false;  // what was found before may come back: the session goes on until it is silent
+    note_fall();  // what was found before may come back: the session goes on until it is silent
     return success();
   }
+  const int ifindex_before = route_.link.ifindex;
+  const IpAddress hop_before = next_hop();
   route_ = std::move(route.value());
-  if (route_.link.is_up && !was_up_) came_up_at_ = now;
-  was_up_ = route_.link.is_up;
+  if (route_.link.ifindex != ifindex_before || next_hop() != hop_before) mac_.reset();
+  if (!route_.link.is_up) {
+    note_fall();
+  } else if (!was_up_) {
+    was_up_ = true;
+    came_up_at_ = now;
+  }
   route_.link.is_up = was_up_ && !came_up_at_;
-  std::optional<MacAddress> mac;
-  if (route_.link.has_neighbours) mac = read_neighbour(socket, route_.link.ifindex, next_hop());
-  if (route_.link.has_neighbours && route_.link.is_up && !mac) ask_neighbour(next_hop(), route_.link);
-  update_ = make_update(route_.link, mac);
+  std::optional<MacAddress> told;
+  if (route_.link.has_neighbours) told = read_neighbour(socket, route_.link.ifindex, next_hop());
+  is_asking_ = route_.link.has_neighbours && !told;
+  if (is_asking_ && route_.link.is_up) ask_neighbour(next_hop(), route_.link);
+  if (told || !has_fallen_) mac_ = told;
+  if (told) has_fallen_ = false;
+  update_ = make_update(route_.link, mac_);
   return success();
+}
+
+void PathFollower::note_fall() noexcept {
+  update_.is_link_up = route_.link.is_up = was_up_ = false;
+  has_fallen_ = true;
+  came_up_at_.reset();
+}
+
+bool PathFollower::is_fall(const nlmsghdr* message) const noexcept {
+  if (message->nlmsg_type != RTM_NEWLINK || message->nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg))) return false;
+  const auto* info = static_cast<const ifinfomsg*>(::mnl_nlmsg_get_payload(message));
+  return info->ifi_index == route_.link.ifindex && ((info->ifi_flags & IFF_UP) == 0 || (info->ifi_flags & IFF_LOWER_UP) == 0);
 }
 
 bool PathFollower::is_news(const nlmsghdr* message) const {
@@ -281,9 +303,17 @@ bool PathFollower::is_news(const nlmsghdr* message) const {
 }
 
 std::optional<PathUpdate> PathFollower::poll(Instant now) {
-  bool has_news = false;
-  const bool is_whole = events_.receive_pending([&](const nlmsghdr* message) { has_news = has_news || is_news(message); });
-  const bool is_retry_due = !update_.has_neighbour && now - looked_at_ >= retry_period;
+  bool has_news = std::exchange(is_look_due_, false), has_fallen = false;
+  const bool is_whole = events_.receive_pending([&](const nlmsghdr* message) {
+    has_news = has_news || is_news(message);
+    has_fallen = has_fallen || is_fall(message);
+  });
+  if (has_fallen && update_.is_link_up) {
+    note_fall();
+    is_look_due_ = true;  // it may be up again
+    return update_;
+  }
+  const bool is_retry_due = is_asking_ && now - looked_at_ >= retry_period;
   const bool has_settled = came_up_at_ && now - *came_up_at_ >= settle_span;
   if (has_settled) came_up_at_.reset();
   if (!has_news && is_whole && !is_retry_due && !has_settled) return std::nullopt;

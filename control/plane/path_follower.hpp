@@ -7,6 +7,10 @@
 // Ports speak no netlink, so a raw port lives on what comes from here. Plane thread only: a netlink request may wait
 // for the kernel's rtnl lock. It never changes a route or a neighbour. The TCP connection to the peer keeps the
 // neighbour entry alive; where there is none on a link that is up, an empty datagram makes the kernel look for it.
+//
+// When a link loses its carrier the kernel forgets its neighbours. The first packet after that, from anybody, asks for the peer's MAC
+// in vain, and from then on the kernel asks once a second (retrans_time_ms), up to a second after the link's return, whoever sends
+// meanwhile. So a fall is told before anything else is looked at, and a raw port goes on with the MAC that it had.
 #pragma once
 
 #include <array>
@@ -55,8 +59,9 @@ class PathFollower {
 
   [[nodiscard]] const RouteInfo& route() const noexcept { return route_; }
   [[nodiscard]] const PathUpdate& update() const noexcept { return update_; }
-  /// poll reads pending notifications, looks again if one concerns the path (and every second while the neighbour is not
-  /// known), and returns the new PathUpdate if it differs. Without news it costs one recv().
+  /// poll reads pending notifications, looks again if one concerns the path (and every second while the kernel does not know the
+  /// neighbour), and returns the new PathUpdate if it differs; the caller polls again until there is none. That the link is down is
+  /// returned at once, and the next poll looks at the rest. Without news it costs one recv().
   [[nodiscard]] std::optional<PathUpdate> poll(Instant now);
   /// fd becomes readable when there are notifications for poll(). To wait for, not to read.
   [[nodiscard]] int fd() const noexcept { return events_.fd(); }
@@ -69,6 +74,9 @@ class PathFollower {
   [[nodiscard]] bool is_news(const nlmsghdr* message) const;
   [[nodiscard]] const IpAddress& next_hop() const noexcept { return route_.gateway ? *route_.gateway : options_.peer.address; }
   [[nodiscard]] PathUpdate make_update(const LinkInfo& link, const std::optional<std::array<std::byte, 6>>& mac) const;
+  /// is_fall: our link has lost its carrier, or was taken down.
+  [[nodiscard]] bool is_fall(const nlmsghdr* message) const noexcept;
+  void note_fall() noexcept;
 
   NetlinkSocket events_;
   PathOptions options_;
@@ -77,6 +85,10 @@ class PathFollower {
   Instant looked_at_{};
   std::optional<Instant> came_up_at_;  // the link came up less than settle_span ago, and counts as down
   bool was_up_ = true;                 // before the first look: a link that is found up takes frames
+  std::optional<std::array<std::byte, 6>> mac_;  // of the next hop. Outlives a fall of the link until the kernel names one again
+  bool has_fallen_ = false;            // since the kernel last named it
+  bool is_asking_ = false;             // the kernel knows no usable neighbour
+  bool is_look_due_ = false;
 };
 
 }  // namespace onehop::plane

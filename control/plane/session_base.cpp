@@ -277,8 +277,12 @@ Task<Result<void>> SessionBase::prove() {
 
 Result<void> SessionBase::follow_path() {
   if (!path_ || !engine_) return success();
-  if (const auto update = path_->poll(monotonic_now())) {
-    ONEHOP_TRYV(host_.on_path(path_->route().link.name, *update));
+  while (const auto update = path_->poll(monotonic_now())) {
+    // Before all else, and TCP as well: whoever sends on a link without a carrier makes the kernel ask for the neighbour in vain.
+    if (channel_) channel_->hold(!update->is_link_up);
+    if (update->is_link_up) {
+      ONEHOP_TRYV(host_.on_path(path_->route().link.name, *update));
+    }
     Command command{.kind = CommandKind::path_update};
     command.path = *update;
     engine_->push(command);

@@ -43,7 +43,7 @@ Result<void> Job::open_link_sources(const PathUpdate& path) {
 }
 
 Result<void> Job::follow_path(const std::string& interface, const PathUpdate& path) {
-  if (!path.is_link_up || path.ifindex == ifindex_ || !has_kernel_link()) return success();
+  if (path.ifindex == ifindex_ || !has_kernel_link()) return success();
   if (auto moved = port_->move_to(interface); !moved.has_value()) {
     if (moved.error().code != ExitCode::privilege_missing) return moved.error();
     return Error{ExitCode::privilege_missing, "use the " + facts_.io_used + " port on " + interface,

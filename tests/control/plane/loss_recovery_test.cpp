@@ -65,6 +65,43 @@ TEST_CASE("a sender that waits for Bye nudges, and takes the Bye that comes then
   CHECK(is_nudged);
 }
 
+// Goal:   while a channel is held nothing of it is on the wire, not even a KeepAlive, and what was said meanwhile comes after it.
+// Method: two channels over loopback. Keep-alives are due every 20 ms; three times that are played while held.
+TEST_CASE("N10 a channel that is held is silent, and says it all afterwards", "[control][plane]") {
+  asio::io_context io;
+  tcp::acceptor acceptor{io, {asio::ip::address_v4::loopback(), 0}};
+  RawPeer said{io, {.role = Role::sender}}, heard{io, {.role = Role::receiver}};
+  const ChannelLimits limits{.keep_alive = 20ms};
+  tcp::socket there{io}, here{io};
+  there.connect(acceptor.local_endpoint());
+  acceptor.accept(here);
+  said.channel = std::make_shared<Channel>(std::move(there), said.tls, limits, Endpoint{});
+  heard.channel = std::make_shared<Channel>(std::move(here), heard.tls, ChannelLimits{.keep_alive = 60s}, Endpoint{});
+  const auto shake = [](RawPeer& peer, Role role) -> Task<void> {
+    if (co_await peer.channel->handshake(role, 2s) == HandshakeFailure::none) peer.channel->start();
+  };
+  asio::co_spawn(io, shake(said, Role::sender), [](const std::exception_ptr&) {});
+  asio::co_spawn(io, shake(heard, Role::receiver), [](const std::exception_ptr&) {});
+  const auto play = [&](Nanos span) { io.run_for(span); };
+  for (int i = 0; i < 200 && bytes_heard(*heard.channel) == 0; ++i) play(10ms);
+  play(60ms);
+  said.channel->hold(true);
+  play(40ms);  // what was being written
+  const std::uint64_t before = bytes_heard(*heard.channel);
+  said.channel->send(Complete{});
+  play(60ms);
+  CHECK(bytes_heard(*heard.channel) == before);
+  CHECK_FALSE(heard.channel->has_message());
+  said.channel->hold(false);
+  for (int i = 0; i < 200 && !heard.channel->has_message(); ++i) play(10ms);
+  const auto message = heard.channel->pop();
+  REQUIRE(message);
+  CHECK(std::holds_alternative<Complete>(*message));
+  said.channel->abort();
+  heard.channel->abort();
+  play(20ms);
+}
+
 TEST_CASE("the control connection repeats lost segments after 20 ms where the kernel lets it", "[control][plane]") {
   constexpr int rto_min_us_option = 45;  // TCP_RTO_MIN_US, Linux 6.15
   asio::io_context io;
