@@ -43,22 +43,25 @@ def test_an_mtu_that_falls_at_the_receiver_is_found_and_the_transfer_goes_on(one
             check(twice <= 20 * MB, f"{io}: it does not send on into nothing: {twice}")
 
 
-def block(world, on):
-    """block refuses a's datagrams as a netfilter drop on output does (EPERM), by a tool that every lab has."""
-    verb = ["add", "src", "10.111.0.1", "dst", ADDRESS_B, "proto", "udp", "dir", "out", "action", "block"] if on else ["flush"]
-    world.run_on("a", "ip", "xfrm", "policy", *verb)
+# What refuses a's datagrams: how it is set up, and how it goes. Both make sendmsg() fail with EPERM.
+RULES = {
+    "an nftables rule": ("nft add table inet t; nft 'add chain inet t out { type filter hook output priority 0; }'; "
+                         f"nft add rule inet t out ip daddr {ADDRESS_B} meta l4proto udp drop", "nft delete table inet t"),
+    "an IPsec policy": (f"ip xfrm policy add src 10.111.0.1 dst {ADDRESS_B} proto udp dir out action block", "ip xfrm policy flush")}
 
 
 def test_a_rule_against_our_output_is_named_and_outlived(onehop):
-    with World(onehop, 'rate = "200Mbit"\n') as world:
-        path, receiver, sender = world.begin("udp", 60 * MB, 20 * MB)
-        block(world, True)
-        sender.wait_for(lambda: "firewall" in sender.text(), "the line names the firewall")
-        time.sleep(2)
-        check(sender.process.poll() is None, f"it waits for the rule to go: {sender.text()}")
-        block(world, False)
-        sent, _ = ends_well(world, path, sender, receiver)
-        check(sent["retransmitted_bytes_total"] <= 5 * MB, f"what the rule held back was not lost: {sent['retransmitted_bytes_total']}")
+    for name, (begin, end) in RULES.items():
+        with World(onehop, 'rate = "200Mbit"\n') as world:
+            path, receiver, sender = world.begin("udp", 60 * MB, 20 * MB)
+            world.run_on("a", "sh", "-ec", begin)
+            sender.wait_for(lambda sender=sender: "firewall" in sender.text(), f"{name}: the line names the firewall")
+            time.sleep(2)
+            check(sender.process.poll() is None, f"{name}: it waits for the rule to go: {sender.text()}")
+            world.run_on("a", "sh", "-ec", end)
+            sent, _ = ends_well(world, path, sender, receiver)
+            twice = sent["retransmitted_bytes_total"]
+            check(twice <= 5 * MB, f"{name}: what it held back was not lost: {twice}")
 
 
 def replace_interface(world, host):
