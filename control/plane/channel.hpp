@@ -69,6 +69,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// link that loses frames TCP finds the loss of a last segment only after its timeout (200 ms before Linux 6.15), but at once when
   /// another one follows.
   void nudge();
+  /// note_life: the peer was heard on another way, and the time of its silence here begins anew. On a link that comes and goes TCP's
+  /// retransmissions may all fall into the gaps while the data path goes on.
+  void note_life() { heard_at_ = std::chrono::steady_clock::now(); }
   /// answers asks the peer for a sign of life; false when none came within `limit`, or the channel has ended.
   [[nodiscard]] Task<bool> answers(Nanos limit);
   [[nodiscard]] std::size_t unsent_bytes() const noexcept { return pending_.size() + writing_.size(); }

@@ -316,6 +316,9 @@ std::optional<Error> SessionBase::fault_of(const Event& event, const file::Manif
                       " (" + errno_text(static_cast<int>(event.value)) + "): a firewall rule for its output (`nft list ruleset`), an IPsec policy "
                       "or a prohibit route. Let them through; the transfer goes on then");
       return std::nullopt;
+    case EventKind::peer_heard:
+      channel_->note_life();
+      return std::nullopt;
     case EventKind::closed: return Error{ExitCode::internal_error, step, "the engine stopped on its own", ""};
     case EventKind::file_message:
       if (event.block.kind != BlockKind::failed) return std::nullopt;

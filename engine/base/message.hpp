@@ -50,6 +50,7 @@ enum class EventKind : std::uint8_t {
   protocol_error, ///< the peer broke the protocol; `value` is a wire::Violation
   port_failed,    ///< the port is gone; `value` is errno
   port_refused,   ///< a rule of this host refuses our frames; `value` is errno. Told once; the session goes on when the rule goes
+  peer_heard,     ///< an authentic frame of the peer came since the last of these; once a second at most
   closed,         ///< the loop has ended; no event follows
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // PathWatch: what a loop knows of its path, and what it tells the plane of it: the proof's outcome, and a rule of this host that
-// refuses our frames.
+// refuses our frames, and that the peer is alive (TCP's retransmissions may be seconds apart on a link that comes and goes).
 //
 //   proof:  PINGs of full size ──▶ answered: path_proven
 //                              └─▶ path_dead, after proof_limit and proof_pings_min PINGs where nothing was heard of the peer; where
@@ -25,6 +25,8 @@ class PathWatch {
   // a second gives up after two. At 40 % loss each way all 40 fail once in 10^7.
   static constexpr Nanos proof_limit = 2s, proof_limit_max = 10s;
   static constexpr std::uint64_t proof_pings_min = 40;
+  /// Between two words of a peer's life. The plane waits 30 s for one: less often, and a late thread decides.
+  static constexpr Nanos heard_period = 1s;
 
   /// Now: what the loop counts, at the end of a turn.
   struct Now {
@@ -49,6 +51,11 @@ class PathWatch {
       has_told_refusal_ = true;
       return Event{.kind = EventKind::port_refused, .at = now.at, .value = static_cast<std::uint64_t>(now.port_error)};
     }
+    if (now.frames_received > frames_heard_ && now.at - heard_at_ >= heard_period) {
+      frames_heard_ = now.frames_received;
+      heard_at_ = now.at;
+      return Event{.kind = EventKind::peer_heard, .at = now.at};
+    }
     return std::nullopt;
   }
 
@@ -62,6 +69,8 @@ class PathWatch {
 
   bool is_link_up_ = true, has_told_refusal_ = false;
   std::optional<Now> proof_;
+  std::uint64_t frames_heard_ = 0;
+  Instant heard_at_{};
 };
 
 }  // namespace onehop::run

@@ -12,6 +12,7 @@ Bounds: 95 % of it. The file that arrives is compared by digest. In the short fo
         is played again, at most twice: a busy machine holds a transfer up now and then, what the program remembers each time.
 """
 
+import bisect
 import os
 import subprocess
 import sys
@@ -37,22 +38,34 @@ with open("/sys/class/net/vb/statistics/rx_bytes") as counter:
 
 
 class Sampler:
-    """What b's interface has received, with times."""
+    """What b's interface has received, with times. Into a file: a pipe would be full after half a minute."""
 
     def __init__(self, world):
-        self._process = subprocess.Popen(world.on("b", sys.executable, "-c", SAMPLER), stdout=subprocess.PIPE, text=True)
-        self.samples = []
+        self._path = world.work / "samples"
+        with open(self._path, "wb") as out:
+            self._process = subprocess.Popen(world.on("b", sys.executable, "-c", SAMPLER), stdout=out)
+        self._times, self._counts = [], []
 
-    def stop(self):
-        self._process.terminate()
-        text = self._process.communicate()[0]
-        self.samples = [(float(at), int(count)) for at, count in (line.split() for line in text.splitlines() if line.count(" ") == 1)]
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._process.kill()
+        self._process.wait()
+
+    def read(self):
+        for line in self._path.read_text().splitlines():
+            if line.count(" ") == 1:
+                at, count = line.split()
+                self._times.append(float(at))
+                self._counts.append(int(count))
 
     def rate(self, begin, end):
-        """rate is the bytes per second between two moments, each taken at the sample that is next to it."""
-        (t0, n0), (t1, n1) = (min(self.samples, key=lambda sample: abs(sample[0] - moment)) for moment in (begin, end))
-        check(t1 - t0 > 0.5 * (end - begin), f"the sampler was not held up: {t1 - t0} s between its samples for {end - begin} s")
-        return (n1 - n0) / (t1 - t0)
+        """rate is the bytes per second between two moments, each taken at the first sample from then on."""
+        i, j = (min(bisect.bisect_left(self._times, moment), len(self._times) - 1) for moment in (begin, end))
+        span = self._times[j] - self._times[i]
+        check(span > 0.5 * (end - begin), f"the sampler was not held up: {span} s between its samples for {end - begin} s")
+        return (self._counts[j] - self._counts[i]) / span
 
 
 def outage(world, span):
@@ -64,10 +77,9 @@ def outage(world, span):
 
 
 def play(onehop, law, io, spans):
-    with World(onehop, f'rate = "{RATE_MBIT}Mbit"\n') as world:
+    with World(onehop, f'rate = "{RATE_MBIT}Mbit"\n') as world, Sampler(world) as sampler:
         path = world.file(BYTES_PER_SECOND * (4 + 4 * len(spans)))
         receiver = world.receive(io)
-        sampler = Sampler(world)
         sender = world.send(path, io, *LAWS[law])
         world.wait_bytes(BYTES_PER_SECOND // 10, receiver)
         away = []
@@ -80,7 +92,7 @@ def play(onehop, law, io, spans):
         check(sender.code() == 0, f"send ends with 0, not {sender.process.returncode}: {sender.text()}")
         check(receiver.code() == 0, f"recv ends with 0, not {receiver.process.returncode}: {receiver.text()}")
         world.check_same(path)
-        sampler.stop()
+        sampler.read()
         ratios = [sampler.rate(ended + 0.5, ended + 1.5) / sampler.rate(began - 1.0, began) for began, ended in away]
     shown = ", ".join(f"{span:.2f} s: {ratio:.3f}" for span, ratio in zip(spans, ratios))
     print(f"      {law} over {io}: {shown}", flush=True)

@@ -102,24 +102,60 @@ TEST_CASE("N10 a channel that is held is silent, and says it all afterwards", "[
   play(20ms);
 }
 
-TEST_CASE("the control connection repeats lost segments after 20 ms where the kernel lets it", "[control][plane]") {
-  constexpr int rto_min_us_option = 45;  // TCP_RTO_MIN_US, Linux 6.15
+// Goal:   a peer that is heard on the data path is not taken for silent, and one that is heard nowhere is.
+// Method: a channel whose other end never speaks; its life is noted for three times its limit, and then no more.
+TEST_CASE("N10 a peer that is heard elsewhere is not silent", "[control][plane]") {
   asio::io_context io;
-  tcp::socket socket{io, tcp::v4()};
-  const int handle = socket.native_handle();
-  const auto read = [&](int& value) {
-    socklen_t bytes = sizeof value;
-    return ::getsockopt(handle, IPPROTO_TCP, rto_min_us_option, &value, &bytes) == 0;
-  };
-  int rto_min_us = 0;
-  if (!read(rto_min_us)) {
-    CHECK(errno == ENOPROTOOPT);
-    WARN("this kernel has no TCP_RTO_MIN_US");
-    return;
+  tcp::acceptor acceptor{io, {asio::ip::address_v4::loopback(), 0}};
+  RawPeer alive{io, {.role = Role::sender}}, mute{io, {.role = Role::receiver}};
+  tcp::socket there{io}, here{io};
+  there.connect(acceptor.local_endpoint());
+  acceptor.accept(here);
+  alive.channel = std::make_shared<Channel>(std::move(there), alive.tls, ChannelLimits{.silent = 500ms, .keep_alive = 100ms}, Endpoint{});
+  mute.channel = std::make_shared<Channel>(std::move(here), mute.tls, ChannelLimits{.keep_alive = 60s}, Endpoint{});
+  bool is_started = false;
+  asio::co_spawn(io, [&]() -> Task<void> {
+    if (co_await alive.channel->handshake(Role::sender, 2s) == HandshakeFailure::none) alive.channel->start();
+    is_started = true;
+  }, [](const std::exception_ptr&) {});
+  asio::co_spawn(io, [&]() -> Task<void> { (void)co_await mute.channel->handshake(Role::receiver, 2s); }, [](const std::exception_ptr&) {});
+  for (int i = 0; i < 300 && !is_started; ++i) io.run_for(10ms);
+  REQUIRE(is_started);
+  for (int i = 0; i < 30; ++i) {
+    alive.channel->note_life();
+    io.run_for(50ms);
   }
-  CHECK(rto_min_us > 20'000);  // the kernel's own
-  RawPeer peer{io, {.role = Role::sender}};
-  peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{}, Endpoint{});
-  REQUIRE(read(rto_min_us));
-  CHECK(rto_min_us == 20'000);
+  CHECK(alive.channel->end() == ChannelEnd::open);
+  for (int i = 0; i < 300 && alive.channel->end() == ChannelEnd::open; ++i) io.run_for(10ms);
+  CHECK(alive.channel->end() == ChannelEnd::silent);
+  mute.channel->abort();
+  io.run_for(20ms);
+}
+
+TEST_CASE("the control connection repeats lost segments after 20 ms, and at least once a second, where the kernel lets it", "[control][plane]") {
+  struct Option {
+    int number;  // Linux 6.15
+    int ours;
+  };
+  constexpr Option rto_max_ms{44, 1'000}, rto_min_us{45, 20'000};  // TCP_RTO_MAX_MS, TCP_RTO_MIN_US
+  for (const Option& option : {rto_max_ms, rto_min_us}) {
+    asio::io_context io;
+    tcp::socket socket{io, tcp::v4()};
+    const int handle = socket.native_handle();
+    const auto read = [&](int& value) {
+      socklen_t bytes = sizeof value;
+      return ::getsockopt(handle, IPPROTO_TCP, option.number, &value, &bytes) == 0;
+    };
+    int value = 0;
+    if (!read(value)) {
+      CHECK(errno == ENOPROTOOPT);
+      WARN("this kernel has no option " << option.number);
+      continue;
+    }
+    CHECK(value > option.ours);  // the kernel's own
+    RawPeer peer{io, {.role = Role::sender}};
+    peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{}, Endpoint{});
+    REQUIRE(read(value));
+    CHECK(value == option.ours);
+  }
 }

@@ -65,6 +65,29 @@ TEST_CASE("a starved core, or a path that loses 40 %, proves its path in the end
   CHECK(is_proven);
 }
 
+// Goal:   the plane learns that the peer is alive from the data path, once a second, and only as long as it is.
+// Method: both ends prove their path for 3 s; then the link swallows everything for 3 s.
+TEST_CASE("N10 frames of the peer are a word of its life once a second, at both ends") {
+  Pair pair{{1000}};
+  for (Side* side : {&pair.sender_side, &pair.receiver_side}) side->command(CommandKind::prove_path);
+  const auto words = [&](Nanos span) {
+    std::array<int, 2> heard{};
+    for (const Instant end = pair.now + span; pair.now < end;) {
+      pair.step();
+      for (const Event& event : pair.sender_side.take_events()) heard[0] += event.kind == EventKind::peer_heard ? 1 : 0;
+      for (const Event& event : pair.receiver_side.take_events()) heard[1] += event.kind == EventKind::peer_heard ? 1 : 0;
+    }
+    return heard;
+  };
+  for (const int heard : words(3s)) {
+    CHECK(heard >= 2);
+    CHECK(heard <= 4);
+  }
+  pair.link.config(0).loss_ppm = pair.link.config(1).loss_ppm = 1'000'000;
+  (void)words(2s);  // what was on the way, and told late
+  for (const int heard : words(3s)) CHECK(heard == 0);
+}
+
 TEST_CASE("a peer that is heard is given ten seconds to answer a full frame, and no more") {
   Pair pair{{1000}};
   pair.link.config(0).hole_bytes = 1400;  // its own PINGs arrive, ours do not
