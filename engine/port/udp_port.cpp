@@ -155,6 +155,7 @@ void UdpPort::wake() noexcept {
 
 void UdpPort::update_path(const PathUpdate& update) noexcept {
   // The kernel routes for us; what a change of path means here is that an earlier refusal may be over.
+  socket_.follow_link(update.ifindex);
   if (update.is_link_up) tx_.forget_error();
 }
 

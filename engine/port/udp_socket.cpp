@@ -6,8 +6,11 @@
 #include <linux/errqueue.h>
 #include <linux/filter.h>
 #include <linux/sock_diag.h>
+#include <net/if.h>
 #include <netinet/udp.h>
+#include <sys/ioctl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -201,6 +204,22 @@ UdpSocket::MemInfo UdpSocket::mem_info() const noexcept {
           .wmem_bytes = fields[SK_MEMINFO_WMEM_ALLOC],
           .sndbuf_bytes = fields[SK_MEMINFO_SNDBUF],
           .drops = fields[SK_MEMINFO_DROPS]};
+}
+
+void UdpSocket::follow_link(int ifindex) noexcept {
+  static_assert(std::tuple_size_v<decltype(link_name_)> == IFNAMSIZ);
+  ifreq request{};
+  request.ifr_ifindex = ifindex;
+  const bool is_known = ifindex > 0 && ::ioctl(fd(), SIOCGIFNAME, &request) == 0;
+  link_name_ = {};
+  if (is_known) std::copy_n(request.ifr_name, link_name_.size(), link_name_.begin());
+}
+
+bool UdpSocket::is_link_running() const noexcept {
+  if (link_name_.front() == '\0') return true;
+  ifreq request{};
+  std::copy(link_name_.begin(), link_name_.end(), request.ifr_name);
+  return ::ioctl(fd(), SIOCGIFFLAGS, &request) != 0 || (request.ifr_flags & IFF_RUNNING) != 0;
 }
 
 std::uint32_t UdpSocket::drain_errors() const noexcept {

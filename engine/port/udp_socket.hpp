@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 
 #include <array>
+
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -83,6 +85,10 @@ class UdpSocket {
   /// authenticated them and so they decide nothing. Bounded per call. Returns the system calls made.
   /// Syscalls: recvmsg, getsockopt.
   std::uint32_t drain_errors() const noexcept;
+  /// follow_link names the interface that is_link_running() asks about; 0: none. Syscalls: ioctl.
+  void follow_link(int ifindex) noexcept;
+  /// is_link_running: the interface has a carrier (IFF_RUNNING, netdevice(7)); true where nobody knows. Syscalls: ioctl (0.2 us).
+  [[nodiscard]] bool is_link_running() const noexcept;
   /// link_status is the account of what the link acknowledged, as far as it is asked for.
   [[nodiscard]] LinkStatus& link_status() const noexcept { return link_status_; }
 
@@ -90,6 +96,7 @@ class UdpSocket {
   Fd fd_;
   bool is_ipv6_ = false;
   bool is_loopback_ = false;
+  std::array<char, 16> link_name_{};  // IFNAMSIZ
   mutable LinkStatus link_status_;  // the kernel's account: reading an error queue that is full of it is no change of ours
 };
 

@@ -83,9 +83,23 @@ void UdpTx::read_charge(const UdpSocket& socket, Instant now) noexcept {
   syscalls_total_ += 1;
 }
 
+bool UdpTx::has_lost_link(const UdpSocket& socket, Instant now) noexcept {
+  if (now - link_checked_at_ < link_check_interval) return false;
+  link_checked_at_ = now;
+  syscalls_total_ += 1;
+  if (socket.is_link_running()) gone_since_ = {};
+  else if (gone_since_ == Instant{}) gone_since_ = now;
+  return gone_since_ != Instant{} && now - gone_since_ < link_distrust_span;
+}
+
 std::size_t UdpTx::flush(const UdpSocket& socket, Instant now) noexcept {
   if (head_ == tail_) return 0;
   if (now < held_until_) return pending_frames_;
+  if (has_lost_link(socket, now)) {
+    held_until_ = now + held_retry_interval;
+    batches_[tail_ - 1].is_closed = true;
+    return pending_frames_;
+  }
   if (options_.is_charge_read) {
     read_charge(socket, now);
     (void)ledger_.outstanding(charged_bytes_);

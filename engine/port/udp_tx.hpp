@@ -44,6 +44,12 @@ class UdpTx {
   /// Between two attempts while the path takes nothing. Shorter: system calls for nothing. Longer: a link that came back, or a rule
   /// that went, is found late (the plane's word of the link ends it at once).
   static constexpr Nanos held_retry_interval{5'000'000};
+  /// Before it sends after a pause the port asks whether the link has its carrier: a frame sent after a link's fall makes the kernel ask
+  /// for the neighbour in vain, and then the next question comes up to a second after the link's return. Shorter: system calls. Longer:
+  /// frames leave between the fall and the plane's word of it.
+  static constexpr Nanos link_check_interval{1'000'000};
+  /// So long the flag alone holds frames. Longer: a driver that never sets it stops a link that works.
+  static constexpr Nanos link_distrust_span{100'000'000};
   /// A rule may drop some frames only: what it drops is lost. So many batches in a row: it drops all.
   static constexpr std::uint32_t policy_refusals_max = 3;
 
@@ -70,7 +76,7 @@ class UdpTx {
   /// forget_error: the path has changed, so an earlier refusal may be over.
   void forget_error() noexcept {
     last_error_ = 0;
-    held_until_ = {};
+    held_until_ = gone_since_ = {};
   }
   [[nodiscard]] std::int64_t truesize_permille() const noexcept { return ledger_.truesize_permille(); }
   [[nodiscard]] static constexpr Bytes memory() noexcept { return {static_cast<std::int64_t>(arena_bytes)}; }
@@ -88,6 +94,8 @@ class UdpTx {
   [[nodiscard]] bool is_open_for(std::size_t n) const noexcept;
   [[nodiscard]] Bytes wire_of(std::size_t bytes, std::size_t frames) const noexcept;
   [[nodiscard]] Verdict send(const UdpSocket& socket, Batch& batch) noexcept;
+  /// has_lost_link: the carrier is gone, and the plane has not said so yet. Syscalls: ioctl, once in link_check_interval.
+  [[nodiscard]] bool has_lost_link(const UdpSocket& socket, Instant now) noexcept;
   [[nodiscard]] Verdict fail(const UdpSocket& socket, int error) noexcept;
   [[nodiscard]] int send_segmented(const UdpSocket& socket, const Batch& batch) noexcept;
   [[nodiscard]] int send_each(const UdpSocket& socket, Batch& batch) noexcept;
@@ -113,6 +121,8 @@ class UdpTx {
   std::uint64_t syscalls_total_ = 0;
   int last_error_ = 0;
   std::uint32_t policy_refusals_ = 0;  // batches in a row
+  Instant link_checked_at_{};
+  Instant gone_since_{};               // the carrier; Instant{}: it is there
   Instant held_until_{};               // the path takes nothing; Instant{}: it does
 };
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <catch2/catch.hpp>
 
 #include <cstdio>
@@ -114,4 +115,35 @@ TEST_CASE("frames for a link that is down are kept, and leave at once when the p
   bench.port->update_path({.is_link_up = true});
   CHECK(bench.flush_after(1us) == 0);
   CHECK(bench.port->tx_queue(bench.now).refused_total == 0);
+}
+
+// Goal:   no frame makes the kernel ask for the neighbour on a link without a carrier, where its next question comes a second later;
+//         and a driver that never tells of its carrier holds nothing up for long.
+// Method: the other end of the veth goes down: the carrier falls, and the kernel's entry with it, while route and address stay.
+TEST_CASE("N10 frames wait from the moment when the carrier is gone", "[port][udp]") {
+  enter_namespace();
+  const auto has_entry = [] { return ip("neigh show nud all dev left0 to 10.78.0.2 | grep -q .") == 0; };
+  Bench bench;
+  REQUIRE(ip("neigh replace 10.78.0.2 lladdr 02:00:00:00:00:02 dev left0 nud reachable") == 0);
+  bench.port->update_path({.ifindex = static_cast<int>(::if_nametoindex("left0")), .is_link_up = true});
+  REQUIRE(bench.send(4) == 0);
+  REQUIRE(ip("link set right0 down") == 0);
+  for (int i = 0; i < 500 && has_entry(); ++i) ::usleep(10'000);
+  REQUIRE_FALSE(has_entry());
+  bench.now += UdpTx::link_check_interval;
+  CHECK(bench.send(5) == 5);
+  CHECK(bench.flush_after(UdpTx::held_retry_interval) == 5);
+  CHECK_FALSE(has_entry());
+  CHECK(bench.port->tx_queue(bench.now).refused_total == 0);
+  REQUIRE(ip("link set right0 up") == 0);
+  REQUIRE(ip("neigh replace 10.78.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent") == 0);
+  bench.port->update_path({.ifindex = static_cast<int>(::if_nametoindex("left0")), .is_link_up = true});
+  CHECK(bench.flush_after(UdpTx::link_check_interval) == 0);
+
+  REQUIRE(ip("link set right0 down") == 0);
+  CHECK(bench.send(1) == 0);  // it asks once in a while only
+  CHECK(bench.flush_after(UdpTx::link_check_interval) == 0);
+  CHECK(bench.send(1) == 1);
+  CHECK(bench.flush_after(UdpTx::link_distrust_span) == 0);
+  REQUIRE(ip("link set right0 up") == 0);
 }

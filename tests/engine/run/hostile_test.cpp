@@ -178,7 +178,8 @@ TEST_CASE("N4 an authentic peer that acknowledges what was never sent ends the s
   target.attack({feedback_frame(target.peer, 5, lie)});
   ++lie.sequence;
   target.attack({feedback_frame(target.peer, 6, lie)});
-  const auto events = target.side.take_events();
+  auto events = target.side.take_events();
+  std::erase_if(events, [](const Event& event) { return event.kind == EventKind::peer_heard; });
   REQUIRE(events.size() == 1);
   CHECK(events[0].kind == EventKind::protocol_error);
   CHECK(events[0].value == static_cast<std::uint64_t>(wire::Violation::acked_unsent));
