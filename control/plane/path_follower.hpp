@@ -5,12 +5,13 @@
 //                                          └───────────────▶ PathUpdate (header template) ─▶ Command{path_update}
 //
 // Ports speak no netlink, so a raw port lives on what comes from here. Plane thread only: a netlink request may wait
-// for the kernel's rtnl lock. It never changes a route or a neighbour. The TCP connection to the peer keeps the
+// for the kernel's rtnl lock. It never changes a route, and of neighbours only what the kernel could not resolve. The TCP connection to the peer keeps the
 // neighbour entry alive; where there is none on a link that is up, an empty datagram makes the kernel look for it.
 //
 // When a link loses its carrier the kernel forgets its neighbours. The first packet after that, from anybody, asks for the peer's MAC
 // in vain, and from then on the kernel asks once a second (retrans_time_ms), up to a second after the link's return, whoever sends
-// meanwhile. So a fall is told before anything else is looked at, and a raw port goes on with the MAC that it had.
+// meanwhile. So a fall is told before anything else is looked at, a raw port goes on with the MAC that it had, and where it is allowed
+// (CAP_NET_ADMIN) the unresolved entry is removed at the return, so that the question leaves then.
 #pragma once
 
 #include <array>
@@ -63,6 +64,8 @@ class PathFollower {
   /// neighbour), and returns the new PathUpdate if it differs; the caller polls again until there is none. That the link is down is
   /// returned at once, and the next poll looks at the rest. Without news it costs one recv().
   [[nodiscard]] std::optional<PathUpdate> poll(Instant now);
+  /// due_in is how long poll() may wait without notifications: a link that came up is taken when its queue is open.
+  [[nodiscard]] Nanos due_in(Instant now) const noexcept;
   /// fd becomes readable when there are notifications for poll(). To wait for, not to read.
   [[nodiscard]] int fd() const noexcept { return events_.fd(); }
 

@@ -281,7 +281,7 @@ Task<Result<void>> RecvSession::transfer() {
       if (files_left_ == 0) break;
       co_return ended(step);
     }
-    const Nanos pause = !engine_ ? limits_.keep_alive : roots_left_ == 0 ? limits_.poll_short : limits_.poll;
+    const Nanos pause = pause_for(!engine_ ? limits_.keep_alive : roots_left_ == 0 ? limits_.poll_short : limits_.poll);
     if (can_take) co_await channel_->wait_activity(pause);
     else co_await channel_->wait_turn(pause);
   }

@@ -241,7 +241,7 @@ class SendSession::Impl final : public SessionBase, public std::enable_shared_fr
       if (files_left_ == 0) break;
       if (channel_->end() != ChannelEnd::open) co_return ended("transfer files");
       if (bytes_done_ >= bytes_total_) channel_->nudge();  // our last digests and roots, until the FileDones come
-      co_await channel_->wait_activity(pause.next(Clock::now().time_since_epoch(), bytes_done_, bytes_total_));
+      co_await channel_->wait_activity(pause_for(pause.next(Clock::now().time_since_epoch(), bytes_done_, bytes_total_)));
     }
     co_return success();
   }

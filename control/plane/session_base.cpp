@@ -269,7 +269,7 @@ Task<Result<void>> SessionBase::prove() {
     if (channel_->end() != ChannelEnd::open) co_return ended("prove the data path");
     // Once our own frames pass, the peer's word may be a retransmission of TCP's away.
     if (Clock::now() - begun >= (is_path_proven_ ? limits_.silent : limits_.prove)) co_return path_error();
-    co_await channel_->wait_activity(limits_.poll_short);
+    co_await channel_->wait_activity(pause_for(limits_.poll_short));
   }
   engine_->push(CommandKind::start);
   co_return success();
@@ -289,6 +289,10 @@ Result<void> SessionBase::follow_path() {
   }
   news_->arm();
   return success();
+}
+
+Nanos SessionBase::pause_for(Nanos pause) const noexcept {
+  return path_ ? std::min(pause, path_->due_in(monotonic_now())) : pause;
 }
 
 std::optional<Error> SessionBase::fault_of(const Event& event, const file::Manifest& manifest) {

@@ -73,6 +73,8 @@ class SessionBase {
   [[nodiscard]] Task<Result<void>> prove();
   /// follow_path tells the host, and then the engine, of news about route, neighbour, MTU and link.
   [[nodiscard]] Result<void> follow_path();
+  /// pause_for is `pause`, or less where the path wants to be looked at sooner.
+  [[nodiscard]] Nanos pause_for(Nanos pause) const noexcept;
   /// fault_of turns an event that ends the session into an Error.
   [[nodiscard]] std::optional<Error> fault_of(const Event& event, const file::Manifest& manifest);
   /// wind_down ends a session in order: what arrived is made durable, the peer is told, the engine stops, the host

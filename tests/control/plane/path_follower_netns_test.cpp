@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Goal:   route, neighbour, MTU and link state become a PathUpdate, and each change of them becomes a new one.
 // Method: a network namespace of this process alone, which ends with it. Needs root and ip(8), else exits 77.
+#include <netinet/if_ether.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "control/plane/path_follower.hpp"
+#include "engine/base/fd.hpp"
 #include "engine/base/time.hpp"
 #include "engine/wire/l2_l4.hpp"
 
@@ -146,14 +150,38 @@ TEST_CASE("N10 a fall of the link is told first, and a raw port keeps its neighb
   CHECK(std::system("! ip neigh show nud all dev left0 to 10.77.0.2 | grep -q .") == 0);
   while (follower.value().poll(monotonic_now())) {}
 
+  CHECK(follower.value().due_in(monotonic_now()) == Nanos::max());
   const Instant asked_at = monotonic_now();
   ip("link set right0 up");
+  while (follower.value().due_in(monotonic_now()) == Nanos::max()) CHECK_FALSE(follower.value().poll(monotonic_now()));
+  CHECK(follower.value().due_in(monotonic_now()) <= 30ms);
   const auto back = poll_until(follower.value(), [](const PathUpdate& update) { return update.is_link_up; });
   REQUIRE(back);
   CHECK(monotonic_now() - asked_at >= 30ms);
   CHECK(back->has_neighbour);
   CHECK(back->header[5] == std::byte{2});
   CHECK(std::system("ip neigh show nud all dev left0 to 10.77.0.2 | grep -q .") == 0);
+
+  // An entry that somebody's packet made while the carrier was gone has its next question a second later. It is made anew, and the peer's
+  // interface sees a question at the return.
+  const Fd asked{::socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK, htons(ETH_P_ARP))};
+  const auto questions = [&asked] {
+    int count = 0;
+    for (std::array<char, 64> question{}; ::recv(asked.get(), question.data(), question.size(), 0) > 0;) ++count;
+    return count;
+  };
+  ip("link set right0 down");
+  REQUIRE(poll_until(follower.value(), [](const PathUpdate& update) { return !update.is_link_up; }));
+  while (follower.value().poll(monotonic_now())) {}
+  CHECK(std::system("ping -c 1 -W 0.3 10.77.0.2 >/dev/null") != 0);
+  CHECK(std::system("ip neigh show dev left0 to 10.77.0.2 | grep -q INCOMPLETE") == 0);
+  ip("link set right0 up");
+  (void)questions();
+  REQUIRE(poll_until(follower.value(), [](const PathUpdate& update) { return update.is_link_up; }));
+  for (int i = 0; i < 50 && questions() == 0; ++i) {
+    REQUIRE(i < 20);  // 0.2 s
+    ::usleep(10'000);
+  }
   ip("neigh replace 10.77.0.2 lladdr 02:00:00:00:00:09 dev left0 nud permanent");
   CHECK(poll_until(follower.value(), [](const PathUpdate& update) { return update.header[5] == std::byte{9}; }));
   ip("neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent");
