@@ -155,14 +155,15 @@ def test_what_the_interface_drops_is_named_by_the_sender(onehop):
 
 
 def test_a_slow_disk_holds_the_sender_back_and_loses_nothing(onehop):
-    """The file is larger than all buffers, and the link six times as fast as the disk: without credit the receiver would drop."""
+    """The file is larger than all buffers, and the link six times as fast as the disk. A fixed rate takes no heed of the receiver: there it
+    is credit alone that keeps the receiver from dropping."""
     disk_bps, size = 100_000_000, 60 * MB
     profile = f'rate = "600Mbit"\n[disk]\nrate = "{disk_bps // 1_000_000}Mbit"\nstall = ["1:2"]\n'
-    for io in ("udp", "afxdp"):
+    for io, options in (("udp", []), ("afxdp", []), ("udp", ["--law", "fixed:500Mbit"])):
         with World(onehop, profile) as world:
             path = world.file(size)
             receiver = world.receive(io, into=world.disk)
-            sender = world.send(path, io)
+            sender = world.send(path, io, *options)
             check(sender.code() == 0 and receiver.code() == 0, f"{io}: {sender.text()} {receiver.text()}")
             world.check_same(path, world.disk)
             sent, received = sender.end(), receiver.end()
