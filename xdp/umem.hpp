@@ -27,9 +27,6 @@ class Umem {
   [[nodiscard]] bool contains(std::uint64_t offset_bytes, std::uint64_t length_bytes) const noexcept {
     return offset_bytes < mapping_.size() && length_bytes <= mapping_.size() - offset_bytes;
   }
-  [[nodiscard]] std::uint32_t chunk_of(std::uint64_t offset_bytes) const noexcept {
-    return static_cast<std::uint32_t>(offset_bytes / chunk_bytes_);
-  }
   [[nodiscard]] std::uint64_t offset_of(std::uint32_t chunk) const noexcept {
     return std::uint64_t{chunk} * chunk_bytes_;
   }

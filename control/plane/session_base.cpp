@@ -7,6 +7,7 @@
 
 #include "engine/base/memory.hpp"
 #include "engine/base/time.hpp"
+#include "engine/wire/feedback.hpp"
 #include "engine/wire/frame.hpp"
 
 namespace onehop::plane {
@@ -309,7 +310,7 @@ std::optional<Error> SessionBase::fault_of(const Event& event, const file::Manif
       return Error{ExitCode::timed_out, step, "no file data has come through for the session's limit, although " + peer_name_ + " still answers",
                    "Check that both MTUs are real, and the disk of the receiving machine; run the same command again to go on"};
     case EventKind::protocol_error:
-      return violation("the peer broke the data protocol (violation " + std::to_string(event.value) + ")", step);
+      return violation("the peer broke the data protocol: " + std::string{wire::to_string(static_cast<wire::Violation>(event.value))}, step);
     case EventKind::port_failed: {
       const std::string io = data_ ? data_->io : "data";
       return Error{ExitCode::io_unavailable, "use the " + io + " port", errno_text(static_cast<int>(event.value)),

@@ -100,6 +100,18 @@ void encode_pong(const Pong& pong, std::span<std::byte, pong_body_bytes> body) n
 [[nodiscard]] std::optional<Pong> decode_pong(std::span<const std::byte> body) noexcept;
 
 /// Violation: what a peer did that ends the session.
-enum class Violation : std::uint8_t { none, acked_unsent, acked_skipped, credit_shrank, data_beyond_credit, bad_block };
+enum class Violation : std::uint8_t {
+  none,
+  acked_unsent,   ///< it acknowledged a packet number that was never sent
+  acked_skipped,  ///< it acknowledged a number that was left out on purpose
+};
+[[nodiscard]] constexpr const char* to_string(Violation violation) noexcept {
+  switch (violation) {
+    case Violation::none: return "nothing";
+    case Violation::acked_unsent: return "it acknowledged packets that were never sent";
+    case Violation::acked_skipped: return "it acknowledged packets that were left out on purpose";
+  }
+  return "?";
+}
 
 }  // namespace onehop::wire

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/base/memory.hpp"
+#include "engine/crypto/secret.hpp"
 
 #if ONEHOP_HAS_LAB
 #include "tools/lab/lab_command.hpp"
@@ -21,7 +22,6 @@
 #include "tools/onehop/bench/bench_command.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/help.hpp"
-#include "tools/onehop/privilege.hpp"
 #include "tools/onehop/refusal.hpp"
 #include "tools/onehop/report.hpp"
 #include "tools/plot/figure.hpp"
@@ -206,7 +206,10 @@ int run_program(int argc, char** argv) {
   }
   if (const auto error = take_law_params(*config, app, {&send.common, &recv.common})) return refuse(app, *error, words);
   if (is_version) return static_cast<int>(version_command(is_verbose));
-  hide_secrets();
+  if (!crypto::forbid_core_dumps()) {
+    std::fputs("onehop: keep keys out of core dumps: the kernel refuses prctl(PR_SET_DUMPABLE) or setrlimit(RLIMIT_CORE). Look at the sandbox it runs in\n", stderr);
+    return static_cast<int>(ExitCode::internal_error);
+  }
   if (send_app->parsed()) return static_cast<int>(send_command(std::move(send)));
   if (recv_app->parsed()) return static_cast<int>(recv_command(recv));
   if (doctor_app->parsed()) return static_cast<int>(doctor_command(doctor));

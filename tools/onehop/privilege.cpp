@@ -3,14 +3,14 @@
 
 #include <grp.h>
 #include <pwd.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
+
+#include "engine/crypto/secret.hpp"
 
 namespace onehop::tool {
 
@@ -43,14 +43,9 @@ Result<bool> become_sudo_user() {
     return errno_error(ExitCode::privilege_missing, "leave root's groups");
   if (::setresgid(*gid, *gid, *gid) != 0 || ::setresuid(*uid, *uid, *uid) != 0)
     return errno_error(ExitCode::privilege_missing, "become the user that called sudo");
-  hide_secrets();  // the kernel resets the dumpable flag when the ids change
+  // The kernel resets the dumpable flag when the ids change.
+  if (!crypto::forbid_core_dumps()) return errno_error(ExitCode::privilege_missing, "keep keys out of core dumps");
   return true;
-}
-
-void hide_secrets() noexcept {
-  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  const rlimit none{0, 0};
-  ::setrlimit(RLIMIT_CORE, &none);
 }
 
 }  // namespace onehop::tool

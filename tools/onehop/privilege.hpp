@@ -14,8 +14,4 @@ namespace onehop::tool {
 /// becomes_sudo_user: become_sudo_user() would change this process.
 [[nodiscard]] bool becomes_sudo_user() noexcept;
 
-/// hide_secrets keeps keys and codes out of core dumps and from other processes of the user (ptrace, /proc/PID/mem).
-/// Syscalls: prctl, setrlimit.
-void hide_secrets() noexcept;
-
 }  // namespace onehop::tool

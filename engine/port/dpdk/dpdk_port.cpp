@@ -75,7 +75,7 @@ DpdkPort::DpdkPort(dpdk::DpdkDevice& device, UdpReservation reservation, Fd wake
   wire_frame_bytes_ = device.facts().mtu_bytes + ethernet_bytes;
   const std::size_t room_bytes = rte_pktmbuf_data_room_size(device.pool().get()) - payload_offset_bytes;
   frame_bytes_max_ = std::min<std::size_t>(wire_frame_bytes_ - wire_overhead_bytes_, room_bytes);
-  has_flow_rule_ = device.steer(local);
+  (void)device.steer(local);  // where the device cannot keep frames that are not ours away, we do
   freed_before_ = device.pool().freed_bytes();
   freed_frames_before_ = device.pool().freed_frames();
   rte_eth_stats stats{};

@@ -78,8 +78,6 @@ class DpdkPort {
 
   [[nodiscard]] std::uint16_t local_port() const noexcept { return reservation_.port(); }
   [[nodiscard]] const DpdkCounters& counters() const noexcept { return counters_; }
-  /// has_flow_rule: the device itself keeps frames that are not ours away.
-  [[nodiscard]] bool has_flow_rule() const noexcept { return has_flow_rule_; }
 
  private:
   static constexpr std::uint32_t batch_frames_max = 64;
@@ -113,7 +111,6 @@ class DpdkPort {
   const dpdk::TxCount tx_count_;
   const bool is_ipv6_;
   const bool has_own_link_;
-  bool has_flow_rule_ = false;
   wire::IpAddress local_ip_{};
   std::uint32_t wire_overhead_bytes_ = 0;
   std::size_t frame_bytes_max_ = 0;

@@ -12,6 +12,7 @@
 #include <random>
 #include <vector>
 
+#include "engine/base/check.hpp"
 #include "engine/transfer/credit.hpp"
 #include "engine/transfer/receiver.hpp"
 #include "engine/transfer/sender.hpp"
@@ -161,10 +162,7 @@ class LossyLink {
       std::size_t covered = 0;
       const std::size_t length = wire::encode_feedback(feedback, bytes, covered);
       if (happens(config.feedback_loss)) continue;
-      if (!wire::decode_feedback({bytes.data(), length}, decoded)) {
-        violation = wire::Violation::bad_block;
-        return;
-      }
+      ONEHOP_CHECK(wire::decode_feedback({bytes.data(), length}, decoded));  // our own encoder wrote it
       const wire::Violation v = sender.on_feedback(now, decoded);
       if (v != wire::Violation::none) violation = v;
     }
