@@ -24,6 +24,9 @@ namespace {
 using MacAddress = std::array<std::byte, 6>;
 // While the peer's MAC is unknown there may be no notification to wait for: the entry can exist but be incomplete.
 constexpr Nanos retry_period = 1s;
+// Right after a link's return the first question may have been lost, where the queue opened late. Shorter: more questions than answers
+// take on a slow link. Longer: a transfer stands still for it.
+constexpr Nanos retry_period_at_return = 50ms, return_span = 1s;
 // A link that came up takes no frame yet: below a macvlan or a VLAN the device's queue opens some milliseconds later. The first frame
 // asks for the neighbour, and where that is lost the kernel asks again after a second. Shorter: it is lost (9 ms were seen over a
 // veth). Longer: a transfer stands still for it.
@@ -320,7 +323,12 @@ bool PathFollower::is_news(const nlmsghdr* message) const {
 
 Nanos PathFollower::due_in(Instant now) const noexcept {
   if (is_look_due_) return Nanos{0};
-  return came_up_at_ ? std::max<Nanos>(*came_up_at_ + settle_span - now, Nanos{0}) : Nanos::max();
+  if (came_up_at_) return std::max<Nanos>(*came_up_at_ + settle_span - now, Nanos{0});
+  return is_asking_ && update_.is_link_up ? std::max<Nanos>(looked_at_ + retry_after(now) - now, Nanos{0}) : Nanos::max();
+}
+
+Nanos PathFollower::retry_after(Instant now) const noexcept {
+  return has_fallen_ && now - returned_at_ < return_span ? retry_period_at_return : retry_period;
 }
 
 std::optional<PathUpdate> PathFollower::poll(Instant now) {
@@ -334,9 +342,12 @@ std::optional<PathUpdate> PathFollower::poll(Instant now) {
     is_look_due_ = true;  // it may be up again
     return update_;
   }
-  const bool is_retry_due = is_asking_ && now - looked_at_ >= retry_period;
+  const bool is_retry_due = is_asking_ && now - looked_at_ >= retry_after(now);
   const bool has_settled = came_up_at_ && now - *came_up_at_ >= settle_span;
-  if (has_settled) came_up_at_.reset();
+  if (has_settled) {
+    came_up_at_.reset();
+    returned_at_ = now;
+  }
   if (!has_news && is_whole && !is_retry_due && !has_settled) return std::nullopt;
   looked_at_ = now;
   const PathUpdate before = update_;

@@ -80,6 +80,8 @@ class PathFollower {
   /// is_fall: our link has lost its carrier, or was taken down.
   [[nodiscard]] bool is_fall(const nlmsghdr* message) const noexcept;
   void note_fall() noexcept;
+  /// retry_after is how long an unknown neighbour is waited for before it is asked for again.
+  [[nodiscard]] Nanos retry_after(Instant now) const noexcept;
 
   NetlinkSocket events_;
   PathOptions options_;
@@ -87,6 +89,7 @@ class PathFollower {
   PathUpdate update_;
   Instant looked_at_{};
   std::optional<Instant> came_up_at_;  // the link came up less than settle_span ago, and counts as down
+  Instant returned_at_{};              // took frames again after a fall
   bool was_up_ = true;                 // before the first look: a link that is found up takes frames
   std::optional<std::array<std::byte, 6>> mac_;  // of the next hop. Outlives a fall of the link until the kernel names one again
   bool has_fallen_ = false;            // since the kernel last named it
