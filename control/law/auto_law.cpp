@@ -31,7 +31,14 @@ constexpr std::int64_t audit_permille = 250, audit_frames_min = 32;
 constexpr std::int64_t exchanges_per_window = 4;  // fewer, and one aggregate more or less is a third of the rate
 // On v_1: inside the dead band the queue leans towards b, where aggregates are full. 1: it may as well stay at a.
 constexpr Gain lean{1020};
+// While the physical rate has just changed v_1 may be wrong by more than alpha's 2, until the meter has a window of the new one and a
+// tick has brought it. Shorter, and aggregates leave short after each rise; longer costs turns and brings nothing.
+constexpr Gain lean_changed{2000};
+constexpr Nanos changed_span{20ms};
 constexpr Gain beta_min_pushed_back{125};
+// Where the port pushes back: who has just won the medium may win it again after AIFS and a mean backoff.
+constexpr Nanos refill_span{110us};
+constexpr Gain refill_max{10'000};
 constexpr std::int64_t empty_part = 4;       // a quarter of a is "empty": reports are made before or after a refill
 
 // handed_total counts what we handed over and was not refused, by our own packets: it can contradict the port's counters.
@@ -70,6 +77,8 @@ RateGrant AutoLaw::step(const LinkSample& told) {
   if (alpha != Gain{}) {
     safe_.scale_drain(alpha);
     drain_.rescale(alpha);
+    changed_at_ = sample.at;
+    has_changed_ = true;
   }
   // safe-range runs on in the background: its receiver terms are ours, and it must be warm when the exact queue is lost.
   // It sees no offered bytes then, or it would trim its backlog by a queue that it does not set.
@@ -256,14 +265,16 @@ BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& vie
   const Bytes q = view.queue.occupancy;
   // A port that pushes back is read after its refill: what it shows is the upper end of the saw.
   const Bytes top = view.has_push_back ? std::max(backlog(), b_) : b_;
+  const bool is_held = view.has_push_back && !is_wired_;  // by the port's backlog limit, whatever the rate is
   BytesPerSecond beta{};
-  if (q < a_) beta = (a_ - q) / spread_;
+  if (q < a_) beta = (a_ - q) / (is_held ? refill_span : spread_);
   else if (q > top) beta = BytesPerSecond{0} - (q - top) / spread_;
-  const BytesPerSecond most = v * params_.beta_max;
+  const BytesPerSecond most = v * (is_held ? refill_max : params_.beta_max);
   // A port that pushes back sends nothing above its limit anyway; a slower rate would only starve it afterwards.
   const BytesPerSecond least = v * (view.has_push_back ? std::min(params_.beta_max, beta_min_pushed_back) : params_.beta_max);
   beta = std::clamp(beta, BytesPerSecond{-least.count}, most);
-  const BytesPerSecond base = v * Gain{static_cast<std::int64_t>(growth_ * 1000)} * lean + beta;
+  const bool is_new = is_held && has_changed_ && sample.at - changed_at_ < changed_span;
+  const BytesPerSecond base = v * Gain{static_cast<std::int64_t>(growth_ * 1000)} * (is_new ? lean_changed : lean) + beta;
   trace_.details = {.sensor = view.sensor, .beta = beta, .a = a_, .b = b_, .aggregate = limit_};
   trace_.buffers[0] = {.occupancy = ratio_.to_payload(q), .drain = ratio_.to_payload(v), .target = ratio_.to_payload(a_),
                        .rate = ratio_.to_payload(base), .takes_part = true, .under = ratio_.to_payload(a_), .over = ratio_.to_payload(b_)};
