@@ -60,6 +60,7 @@ AutoLaw::AutoLaw(const AutoParams& params) noexcept
 
 RateGrant AutoLaw::step(const LinkSample& told) {
   ONEHOP_CHECK(told.at >= stepped_at_);
+  step_span_ = stepped_at_ == Instant{} ? Nanos{0} : told.at - stepped_at_;
   stepped_at_ = told.at;
   ratio_.read(told.path);
   LinkSample sample = told;
@@ -135,6 +136,22 @@ void AutoLaw::forget_exact() noexcept {
   growth_ = margin_ = 1;
 }
 
+// standing_now: see the header. A port that pushes back is read as it stands.
+Bytes AutoLaw::standing_now(const LinkSample& sample, const QueueView& view) noexcept {
+  if (view.has_push_back || is_wired_) return view.queue.occupancy;
+  const Bytes handed = handed_total(sample.path);
+  handed_[handed_count_++ % handed_max] = {sample.at, handed};
+  // What was handed over by the step before the reading may stand there or have left; by the step after it, it does not count as read.
+  Bytes before = handed;
+  for (std::size_t n = 1; n <= std::min(handed_count_, handed_max); ++n) {
+    const Handed& old = handed_[(handed_count_ - n) % handed_max];
+    before = old.total;
+    if (old.at <= view.queue.at) break;
+  }
+  const Nanos age = std::max(sample.at - view.queue.at, Nanos{0});
+  return std::max(view.queue.occupancy + handed - before - own_rate(sample) * age, Bytes{0});
+}
+
 RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) {
   if (!is_exact_) {
     is_exact_ = true;
@@ -146,8 +163,14 @@ RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) 
   read_queue(sample, view);
   adapt_room(sample, view.queue.occupancy);
   set_band(sample);
-  grow(sample, view.queue.occupancy);
-  const BytesPerSecond base = base_rate(sample, view);
+  if (!view.has_push_back && !is_wired_) {
+    a_ += limit_ / 2;
+    b_ += limit_ / 2;
+    spread_ = std::max(spread_, step_span_);
+  }
+  const Bytes standing = standing_now(sample, view);
+  grow(sample, standing);
+  const BytesPerSecond base = base_rate(sample, view, standing);
   const BytesPerSecond rate = bound(sample, base);
 
   const Bytes frame = ratio_.wire_frame();
@@ -260,9 +283,8 @@ void AutoLaw::grow(const LinkSample& sample, Bytes q) noexcept {
   margin_ = std::max(margin_ * decay, 1.0);
 }
 
-BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& view) noexcept {
+BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& view, Bytes q) noexcept {
   const BytesPerSecond v = own_rate(sample);
-  const Bytes q = view.queue.occupancy;
   // A port that pushes back is read after its refill: what it shows is the upper end of the saw.
   const Bytes top = view.has_push_back ? std::max(backlog(), b_) : b_;
   const bool is_held = view.has_push_back && !is_wired_;  // by the port's backlog limit, whatever the rate is
