@@ -6,7 +6,8 @@
 //               = -(q - b)/T   if q > b
 //               = 0            else;   |beta| <= v_1/2
 //        Wi-Fi, and the port pushes back: (a - q)/110 us, at most 10 v_1;  -beta <= v_1/8
-//   (2)  v_base = 1.02 g v_1 + beta;  there 2 g v_1 + beta for 20 ms after (5);   backlog_max = a + r L, r below;   wired: b + S/2, S = what leaves in a nap
+//   (2)  v_base = 1.02 g v_1 + beta;  there 2 g v_1 + beta for 20 ms after (5)
+//        backlog_max = a + r L, r below;   wired: b + S/2, S = what leaves in a nap
 //   (3)  T = max(2 exchanges, 1 ms);  a = L, b = 1.5 L;  wired: a = 4 bursts, b = 2 a
 //
 //   (4)  v_0 = clamp(min(v_base, receiver terms of safe-range, feedback cap, loss brake), R_min, R_max)
