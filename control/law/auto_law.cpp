@@ -31,7 +31,14 @@ constexpr std::int64_t audit_permille = 250, audit_frames_min = 32;
 constexpr std::int64_t exchanges_per_window = 4;  // fewer, and one aggregate more or less is a third of the rate
 // On v_1: inside the dead band the queue leans towards b, where aggregates are full. 1: it may as well stay at a.
 constexpr Gain lean{1020};
+// While the physical rate has just changed v_1 may be wrong by more than alpha's 2, until the meter has a window of the new one and a
+// tick has brought it. Shorter, and aggregates leave short after each rise; longer costs turns and brings nothing.
+constexpr Gain lean_changed{2000};
+constexpr Nanos changed_span{20ms};
 constexpr Gain beta_min_pushed_back{125};
+// Where the port pushes back: who has just won the medium may win it again after AIFS and a mean backoff.
+constexpr Nanos refill_span{110us};
+constexpr Gain refill_max{10'000};
 constexpr std::int64_t empty_part = 4;       // a quarter of a is "empty": reports are made before or after a refill
 
 // handed_total counts what we handed over and was not refused, by our own packets: it can contradict the port's counters.
@@ -53,6 +60,7 @@ AutoLaw::AutoLaw(const AutoParams& params) noexcept
 
 RateGrant AutoLaw::step(const LinkSample& told) {
   ONEHOP_CHECK(told.at >= stepped_at_);
+  step_span_ = stepped_at_ == Instant{} ? Nanos{0} : told.at - stepped_at_;
   stepped_at_ = told.at;
   ratio_.read(told.path);
   LinkSample sample = told;
@@ -70,6 +78,8 @@ RateGrant AutoLaw::step(const LinkSample& told) {
   if (alpha != Gain{}) {
     safe_.scale_drain(alpha);
     drain_.rescale(alpha);
+    changed_at_ = sample.at;
+    has_changed_ = true;
   }
   // safe-range runs on in the background: its receiver terms are ours, and it must be warm when the exact queue is lost.
   // It sees no offered bytes then, or it would trim its backlog by a queue that it does not set.
@@ -126,6 +136,22 @@ void AutoLaw::forget_exact() noexcept {
   growth_ = margin_ = 1;
 }
 
+// standing_now: see the header. A port that pushes back is read as it stands.
+Bytes AutoLaw::standing_now(const LinkSample& sample, const QueueView& view) noexcept {
+  if (view.has_push_back || is_wired_) return view.queue.occupancy;
+  const Bytes handed = handed_total(sample.path);
+  handed_[handed_count_++ % handed_max] = {sample.at, handed};
+  // What was handed over by the step before the reading may stand there or have left; by the step after it, it does not count as read.
+  Bytes before = handed;
+  for (std::size_t n = 1; n <= std::min(handed_count_, handed_max); ++n) {
+    const Handed& old = handed_[(handed_count_ - n) % handed_max];
+    before = old.total;
+    if (old.at <= view.queue.at) break;
+  }
+  const Nanos age = std::max(sample.at - view.queue.at, Nanos{0});
+  return std::max(view.queue.occupancy + handed - before - own_rate(sample) * age, Bytes{0});
+}
+
 RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) {
   if (!is_exact_) {
     is_exact_ = true;
@@ -137,8 +163,14 @@ RateGrant AutoLaw::exact_grant(const LinkSample& sample, const QueueView& view) 
   read_queue(sample, view);
   adapt_room(sample, view.queue.occupancy);
   set_band(sample);
-  grow(sample, view.queue.occupancy);
-  const BytesPerSecond base = base_rate(sample, view);
+  if (!view.has_push_back && !is_wired_) {
+    a_ += limit_ / 2;
+    b_ += limit_ / 2;
+    spread_ = std::max(spread_, step_span_);
+  }
+  const Bytes standing = standing_now(sample, view);
+  grow(sample, standing);
+  const BytesPerSecond base = base_rate(sample, view, standing);
   const BytesPerSecond rate = bound(sample, base);
 
   const Bytes frame = ratio_.wire_frame();
@@ -251,19 +283,20 @@ void AutoLaw::grow(const LinkSample& sample, Bytes q) noexcept {
   margin_ = std::max(margin_ * decay, 1.0);
 }
 
-BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& view) noexcept {
+BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& view, Bytes q) noexcept {
   const BytesPerSecond v = own_rate(sample);
-  const Bytes q = view.queue.occupancy;
   // A port that pushes back is read after its refill: what it shows is the upper end of the saw.
   const Bytes top = view.has_push_back ? std::max(backlog(), b_) : b_;
+  const bool is_held = view.has_push_back && !is_wired_;  // by the port's backlog limit, whatever the rate is
   BytesPerSecond beta{};
-  if (q < a_) beta = (a_ - q) / spread_;
+  if (q < a_) beta = (a_ - q) / (is_held ? refill_span : spread_);
   else if (q > top) beta = BytesPerSecond{0} - (q - top) / spread_;
-  const BytesPerSecond most = v * params_.beta_max;
+  const BytesPerSecond most = v * (is_held ? refill_max : params_.beta_max);
   // A port that pushes back sends nothing above its limit anyway; a slower rate would only starve it afterwards.
   const BytesPerSecond least = v * (view.has_push_back ? std::min(params_.beta_max, beta_min_pushed_back) : params_.beta_max);
   beta = std::clamp(beta, BytesPerSecond{-least.count}, most);
-  const BytesPerSecond base = v * Gain{static_cast<std::int64_t>(growth_ * 1000)} * lean + beta;
+  const bool is_new = is_held && has_changed_ && sample.at - changed_at_ < changed_span;
+  const BytesPerSecond base = v * Gain{static_cast<std::int64_t>(growth_ * 1000)} * (is_new ? lean_changed : lean) + beta;
   trace_.details = {.sensor = view.sensor, .beta = beta, .a = a_, .b = b_, .aggregate = limit_};
   trace_.buffers[0] = {.occupancy = ratio_.to_payload(q), .drain = ratio_.to_payload(v), .target = ratio_.to_payload(a_),
                        .rate = ratio_.to_payload(base), .takes_part = true, .under = ratio_.to_payload(a_), .over = ratio_.to_payload(b_)};

@@ -4,8 +4,10 @@
 //   queue known exactly                          own occupancy only, or nothing
 //   (1)  beta   = (a - q)/T    if q < a          v_base = safe-range's v_0, to the last bit
 //               = -(q - b)/T   if q > b
-//               = 0            else;   |beta| <= v_1/2, and -beta <= v_1/8 where the port pushes back
-//   (2)  v_base = 1.02 g v_1 + beta;   backlog_max = a + r L, r below;   wired: b + S/2, S = what leaves in a nap
+//               = 0            else;   |beta| <= v_1/2
+//        Wi-Fi, and the port pushes back: (a - q)/110 us, at most 10 v_1;  -beta <= v_1/8
+//   (2)  v_base = 1.02 g v_1 + beta;  there 2 g v_1 + beta for 20 ms after (5)
+//        backlog_max = a + r L, r below;   wired: b + S/2, S = what leaves in a nap
 //   (3)  T = max(2 exchanges, 1 ms);  a = L, b = 1.5 L;  wired: a = 4 bursts, b = 2 a
 //
 //   (4)  v_0 = clamp(min(v_base, receiver terms of safe-range, feedback cap, loss brake), R_min, R_max)
@@ -29,6 +31,11 @@
 // 0 .. 1.75: eight greedy pairs wait longer with more, and carry no more (wdtcp-delay-load in docs/papers.md). It rises by 0.02
 // when a full one took all that stood there: with a core that sleeps the air may have been idle since, and r would stay at 0.
 // Where the MAC repeats more than 2 % of its frames its window keeps aggregates short, and r ends at 0.75.
+// Where no port pushes back, only the reading bounds the queue, and it is as old as the sensor makes it. What stands now is what was
+// read, and what we have handed over since, less what v_1 takes meanwhile. It is read anywhere in its saw, not after a refill: on Wi-Fi
+// a and b stand L/2 higher there, or each second aggregate finds half of one. And beta lasts until the next step: T is no shorter.
+// Among several senders one wins the medium twice in a row as often as not, and v_1, its mean share, refills nothing in between: so the
+// queue below a is filled as fast as it may be emptied. Where a port pushes back its backlog limit holds the queue, and no rate need.
 // The core is asked to look twice in each exchange: asleep through whole ones it sees no aggregate, and meets the queue dry.
 //
 // A port whose counters do not add up to what we handed over (by a quarter) does not count as exact, and safe-range then
@@ -38,6 +45,8 @@
 // CupidCap adds the share of the air. Called by the rate loop on the control thread, by tests and by simulators.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <optional>
 
 #include "control/law/ack_spacing.hpp"
@@ -81,8 +90,9 @@ class AutoLaw final : public Controller {
   [[nodiscard]] Bytes backlog() const noexcept;
   void grow(const LinkSample& sample, Bytes q) noexcept;
   [[nodiscard]] BytesPerSecond own_rate(const LinkSample& sample) const noexcept;
-  [[nodiscard]] BytesPerSecond base_rate(const LinkSample& sample, const QueueView& view) noexcept;
+  [[nodiscard]] BytesPerSecond base_rate(const LinkSample& sample, const QueueView& view, Bytes q) noexcept;
   [[nodiscard]] BytesPerSecond bound(const LinkSample& sample, BytesPerSecond base) noexcept;
+  [[nodiscard]] Bytes standing_now(const LinkSample& sample, const QueueView& view) noexcept;
   RateGrant exact_grant(const LinkSample& sample, const QueueView& view);
   void audit(const LinkSample& sample, const QueueView& view) noexcept;
   void forget_exact() noexcept;
@@ -121,6 +131,16 @@ class AutoLaw final : public Controller {
   Bytes sent_seen_{};
   Instant sent_seen_at_{};
   BytesPerSecond granted_{};
+  struct Handed {
+    Instant at{};
+    Bytes total{};
+  };
+  static constexpr std::size_t handed_max = 64;  // steps are 0.5 ms apart at least, 2 ms as a rule: a fact is not older than that
+  std::array<Handed, handed_max> handed_{};
+  std::size_t handed_count_ = 0;
+  Nanos step_span_{0};
+  Instant changed_at_{};       // of the physical rate
+  bool has_changed_ = false;
   RefusalLimit refusals_;
   Instant stepped_at_{};
 };

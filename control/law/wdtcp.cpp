@@ -18,6 +18,9 @@ constexpr std::int64_t frames_min = 4;
 // As auto's: a core that sleeps through whole exchanges sees no aggregate.
 constexpr Nanos look_exchange_min{1ms};
 constexpr std::int64_t looks_per_exchange = 2;
+// As auto's: who has just won the medium may win it again after AIFS and a mean backoff, and the backlog limit holds the queue.
+constexpr Nanos refill_span{110us};
+constexpr Gain refill_max{10'000};
 }  // namespace
 
 Wdtcp::Wdtcp(const WdtcpParams& params) noexcept
@@ -39,6 +42,7 @@ RateGrant Wdtcp::step(const LinkSample& sample) {
   span_ = stepped_at_ == Instant{} ? Nanos{0} : sample.at - stepped_at_;
   stepped_at_ = sample.at;
   ratio_.read(sample.path);
+  is_wired_ = sample.facts.medium == Medium::wired;
   const QueueView view = view_queue(sample);
   const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at);
   const bool has_queue = view.queue.scope != QueueScope::none;
@@ -138,12 +142,13 @@ BytesPerSecond Wdtcp::linear_part(const QueueView& view) const noexcept {
   const bool is_paper = params_.form == WdtcpParams::Form::paper;
   // A step is in force until the next one: an error spread over less than that would be answered several times over.
   const Nanos spread = is_paper ? rtt_ : std::max(rtt_, span_);
+  const bool is_held = !is_paper && view.has_push_back && !is_wired_;
   BytesPerSecond beta{};
-  if (q < a_) beta = (a_ - q) / spread;
+  if (q < a_) beta = (a_ - q) / (is_held ? refill_span : spread);
   else if (q > b_) beta = BytesPerSecond{0} - (q - b_) / spread;
   if (is_paper) return beta;
-  const BytesPerSecond most = base_ * params_.beta_max;
-  return std::clamp(beta, BytesPerSecond{-most.count}, most);
+  const BytesPerSecond least = base_ * params_.beta_max, most = base_ * (is_held ? refill_max : params_.beta_max);
+  return std::clamp(beta, BytesPerSecond{-least.count}, most);
 }
 
 RateGrant Wdtcp::grant(const LinkSample& sample, const QueueView& view, BytesPerSecond rate) {
@@ -161,7 +166,7 @@ RateGrant Wdtcp::grant(const LinkSample& sample, const QueueView& view, BytesPer
   trace_.bottleneck = !has_data(sample.path) ? Bottleneck::source : Bottleneck::tx_queue;
   trace_.is_degraded = false;
   const auto batch = std::clamp<std::int64_t>(a_.count / 4 / ratio_.wire_frame().count, 2, params_.safe_range.batch_frames_max);
-  const bool has_aggregates = params_.form == WdtcpParams::Form::offset && sample.facts.medium != Medium::wired;
+  const bool has_aggregates = params_.form == WdtcpParams::Form::offset && !is_wired_;
   const AckSpacing::Wish acks = acks_.step(sample);
   if (acks.interval > Nanos{0}) trace_.details.feedback_interval = acks.interval;
   return {.rate = rate, .backlog_max = trace_.backlog_max, .backlog_low = has_aggregates ? limit_ : Bytes{0},

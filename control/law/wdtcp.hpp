@@ -14,7 +14,8 @@
 //   offset (default)                                         paper
 //   (5)  R_base <- alpha R_base                              R <- alpha R + beta
 //   (6)  R_base <- R_base + (eta_hat C - R_base)/16
-//   (7)  R      = R_base + beta,  |beta| <= R_base/2
+//   (7)  R      = R_base + beta,  |beta| <= R_base/2; where a port pushes back and it is no wire, (a - q)/110 us <= 10 R_base below a:
+//        of several senders one may win the medium twice in a row, and the backlog limit holds the queue
 //
 // Source: [WDTCP], explicit capacity control. (5) to (7) type=deviation reason=R that keeps beta is a double integrator
 // (the queue integrates the rate, the rate integrates the queue's error): it swings for ever, bounded by nothing but the
@@ -81,6 +82,7 @@ class Wdtcp final : public Controller {
   Gain eta_;
   BytesPerSecond base_{};     // R_base, or R of the paper's form
   bool has_base_ = false;
+  bool is_wired_ = false;
   Bytes a_{}, b_{}, limit_{};
   Nanos rtt_{0};
   Instant stepped_at_{};

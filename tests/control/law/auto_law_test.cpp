@@ -368,5 +368,33 @@ TEST_CASE("a refusal of our own queue lowers auto's backlog at once", "[control]
   CHECK(law.step(make.sample).backlog_max == Bytes{75'000});
 }
 
+// Goal:   an aggregate that has just left is replaced before the medium can be won again, whatever our mean share of it is.
+// Method: by hand: 64 KB every 4 ms are 128 Mbit/s; then the queue is read half an aggregate below a, and at a.
+// Bounds: half an aggregate within a quarter of a millisecond, at most 10 v_1; at a no more than 1.02 v_1, and on a wire v_1/2 above it.
+TEST_CASE("below one aggregate auto refills faster than its mean share where the port pushes back", "[control][law][auto]") {
+  const bool is_wired = GENERATE(false, true);
+  CAPTURE(is_wired);
+  const auto law = whole_auto();
+  SampleMaker make;
+  make.sample.facts.medium = is_wired ? Medium::wired : Medium::wifi;
+  const Bytes aggregate{65'000};
+  for (int i = 0; i < 400; ++i) {
+    make.sample.facts.aggregate_max = fact(aggregate, make.sample.at, Nanos{0});
+    make.know(make.sample.path.tx_queue.occupancy);
+    (void)law->step(make.step(1ms, i % 4 == 3 ? aggregate : Bytes{0}, aggregate * 2));
+  }
+  make.know(aggregate * 2);
+  const BytesPerSecond steady = law->step(make.step(1ms, {0}, aggregate * 2)).rate;
+  make.know(aggregate / 2);
+  const BytesPerSecond low = law->step(make.step(1ms, aggregate, aggregate / 2)).rate;
+  CAPTURE(steady.count, low.count);
+  if (is_wired) {
+    CHECK(low <= steady * Gain{2500});
+  } else {
+    CHECK(low > steady * Gain{4000});
+    CHECK(low <= steady * Gain{16'000});
+  }
+}
+
 }  // namespace
 }  // namespace onehop::law
