@@ -216,7 +216,7 @@ void UdpSocket::follow_link(int ifindex) noexcept {
 }
 
 bool UdpSocket::is_link_running() const noexcept {
-  if (link_name_.front() == '\0') return true;
+  if (!follows_link()) return true;
   ifreq request{};
   std::copy(link_name_.begin(), link_name_.end(), request.ifr_name);
   return ::ioctl(fd(), SIOCGIFFLAGS, &request) != 0 || (request.ifr_flags & IFF_RUNNING) != 0;

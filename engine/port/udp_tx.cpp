@@ -84,7 +84,7 @@ void UdpTx::read_charge(const UdpSocket& socket, Instant now) noexcept {
 }
 
 bool UdpTx::has_lost_link(const UdpSocket& socket, Instant now) noexcept {
-  if (now - link_checked_at_ < link_check_interval) return false;
+  if (!socket.follows_link() || now - link_checked_at_ < link_check_interval) return false;
   link_checked_at_ = now;
   syscalls_total_ += 1;
   if (socket.is_link_running()) gone_since_ = {};
