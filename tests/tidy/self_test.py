@@ -77,6 +77,8 @@ FAULTS = (
     ("include of a sibling", {"engine/base/a.cpp": cpp('#include "a.hpp"')}, "not written from the root"),
     ("long file", {"tests/a.cpp": cpp(*["int a;"] * 400)}, "tests/a.cpp:401: error: [length]"),
     ("long build file", {"tests/meson.build": f"# {DUAL}\n" + "\n" * 400}, "tests/meson.build:401: error: [length]"),
+    ("path that is not there", {"docs/a.md": f"<!-- {DUAL} -->\n`configs/a.toml`, `configs`, `docs/NAME.md`, `/etc/a`\n`configs/b.toml`\n"},
+     "docs/a.md:3: error: [path] configs/b.toml is not there"),
     ("unchecked number", {"engine/base/a.hpp": cpp("int a; // TODO" + "-CITE")}, "engine/base/a.hpp:2: error: [cite]"),
     ("tab", {"engine/base/a.hpp": cpp("\tint a;")}, "engine/base/a.hpp:2: error: [tab]"),
     ("script without its bit", {"tools/x": f"#!/bin/sh\n# {DUAL}\n"}, "tools/x:1: error: [executable]"),

@@ -302,6 +302,16 @@ def check_readme(tree):
             yield Finding("README.md", 1, "readme", f"exit code {code} is not in the table 'Exit codes'")
 
 
+def check_named_paths(tree):
+    """What a document names between backticks in one of our folders is there. NAME stands for any name."""
+    known = set(tree.texts) | {str(folder) for path in tree.texts for folder in pathlib.PurePath(path).parents}
+    for path, text in tree.code((".md",)):
+        for number, line in enumerate(text.splitlines(), 1):
+            for name in re.findall(r"`([\w.-]+/[\w./-]*)`", line):
+                if name.split("/")[0] in known and name.rstrip("/") not in known and "NAME" not in name:
+                    yield Finding(path, number, "path", f"{name} is not there")
+
+
 def check_bounds(tree):
     for path, text in bounds.findings(tree):
         yield Finding(path, 0, "bound", text)
@@ -320,7 +330,7 @@ def check_pages(tree):
 
 
 CHECKS = (check_strays, check_licence_lines, check_includes, check_laws, check_file_length, check_function_length, check_words,
-          check_executable_bits, check_configs, check_readme, check_bounds, check_pages)
+          check_executable_bits, check_configs, check_readme, check_named_paths, check_bounds, check_pages)
 
 
 def test_names_of(path, text):
