@@ -8,6 +8,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -33,11 +34,14 @@ SSL_CTX* with_reference(const TlsContext& tls) {
 
 /// hurry_retransmission bounds the retransmission timeout of both sides, which suits paths of many hops by default. 20 ms and not 200: where
 /// the link loses frames a segment lost twice waits for it, and the last files' verification with it. 1 s and not 120: after a link was
-/// away TCP finds out with its next retransmission, and each has waited twice as long as the one before. Hints: kernels before Linux
-/// 6.15 have no such options. The receiving end's delayed acknowledgements stay below its own value (tcp_delack_max).
+/// away TCP finds out with its next retransmission, and each has waited twice as long as the one before. TCP counts its attempts
+/// (tcp_retries2), and would give up after 11 s of them: when to give up is the channel's to say, so the time is set far beyond its limit.
+/// Hints: kernels before Linux 6.15 have no such bounds. The receiving end's delayed acknowledgements stay below its own value (tcp_delack_max).
 void hurry_retransmission(int socket) {
   constexpr int rto_max_ms_option = 44, rto_min_us_option = 45;  // TCP_RTO_MAX_MS, TCP_RTO_MIN_US; older headers lack the names
   constexpr int rto_max_ms = 1'000, rto_min_us = 20'000;         // 1 s is the least that the kernel takes
+  constexpr unsigned give_up_ms = 600'000;
+  (void)::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up_ms, sizeof give_up_ms);
   (void)::setsockopt(socket, IPPROTO_TCP, rto_max_ms_option, &rto_max_ms, sizeof rto_max_ms);
   (void)::setsockopt(socket, IPPROTO_TCP, rto_min_us_option, &rto_min_us, sizeof rto_min_us);
 }

@@ -78,7 +78,7 @@ def outage(world, span):
 
 def play(onehop, law, io, spans):
     with World(onehop, f'rate = "{RATE_MBIT}Mbit"\n') as world, Sampler(world) as sampler:
-        path = world.file(BYTES_PER_SECOND * (4 + 4 * len(spans)))
+        path = world.file(int(BYTES_PER_SECOND * (4 + 3.2 * len(spans))))  # 3 s of it for each outage
         receiver = world.receive(io)
         sender = world.send(path, io, *LAWS[law])
         world.wait_bytes(BYTES_PER_SECOND // 10, receiver)

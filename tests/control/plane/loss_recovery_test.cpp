@@ -157,5 +157,10 @@ TEST_CASE("the control connection repeats lost segments after 20 ms, and at leas
     peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{}, Endpoint{});
     REQUIRE(read(value));
     CHECK(value == option.ours);
+    // So many retransmissions would else be TCP's last ones after 11 s, and an outage of that length the session's end.
+    unsigned give_up_ms = 0;
+    socklen_t bytes = sizeof give_up_ms;
+    REQUIRE(::getsockopt(handle, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up_ms, &bytes) == 0);
+    CHECK(give_up_ms > 120'000);
   }
 }
