@@ -136,18 +136,23 @@ void Wdtcp::set_band(const LinkSample& sample, const BytesPerSecond* phy) noexce
   b_ += half_saw;
 }
 
+// is_refill: the queue is below its band, and the port's backlog limit ends what a high rate begins.
+bool Wdtcp::is_refill(const QueueView& view) const noexcept {
+  return params_.form != WdtcpParams::Form::paper && view.has_push_back && !is_wired_ && view.queue.occupancy < a_;
+}
+
 //= [WDTCP] beta
 BytesPerSecond Wdtcp::linear_part(const QueueView& view) const noexcept {
   const Bytes q = view.queue.occupancy;
   const bool is_paper = params_.form == WdtcpParams::Form::paper;
   // A step is in force until the next one: an error spread over less than that would be answered several times over.
   const Nanos spread = is_paper ? rtt_ : std::max(rtt_, span_);
-  const bool is_held = !is_paper && view.has_push_back && !is_wired_;
+  const bool is_refilled = is_refill(view);
   BytesPerSecond beta{};
-  if (q < a_) beta = (a_ - q) / (is_held ? refill_span : spread);
+  if (q < a_) beta = (a_ - q) / (is_refilled ? refill_span : spread);
   else if (q > b_) beta = BytesPerSecond{0} - (q - b_) / spread;
   if (is_paper) return beta;
-  const BytesPerSecond least = base_ * params_.beta_max, most = base_ * (is_held ? refill_max : params_.beta_max);
+  const BytesPerSecond least = base_ * params_.beta_max, most = base_ * (is_refilled ? refill_max : params_.beta_max);
   return std::clamp(beta, BytesPerSecond{-least.count}, most);
 }
 
@@ -158,8 +163,8 @@ RateGrant Wdtcp::grant(const LinkSample& sample, const QueueView& view, BytesPer
          .target = ratio_.to_payload(a_), .rate = ratio_.to_payload(rate), .takes_part = true,
          .under = ratio_.to_payload(a_), .over = ratio_.to_payload(b_)};
   const Bytes least = ratio_.wire_frame() * frames_min;
-  // The offset form holds the queue below b by its rate; the limit is for a core that comes late, and for its saw.
-  Bytes backlog = b_ + limit_ / 2;
+  // The offset form holds the queue below b by its rate; the limit is for a core that comes late, and for its saw. A refill goes to a.
+  Bytes backlog = is_refill(view) ? a_ : b_ + limit_ / 2;
   if (params_.form == WdtcpParams::Form::paper) backlog = std::max(rate * paper_backlog, b_ * 2);
   trace_.rate = rate;
   trace_.backlog_max = std::max(backlog, least);

@@ -64,6 +64,7 @@ class Wdtcp final : public Controller {
   void read_queue(const LinkSample& sample, const QueueView& view) noexcept;
   void follow_capacity(const BytesPerSecond* phy, Gain alpha) noexcept;
   void set_band(const LinkSample& sample, const BytesPerSecond* phy) noexcept;
+  [[nodiscard]] bool is_refill(const QueueView& view) const noexcept;
   [[nodiscard]] BytesPerSecond linear_part(const QueueView& view) const noexcept;
   [[nodiscard]] BytesPerSecond clamp_rate(BytesPerSecond rate) const noexcept;
   [[nodiscard]] bool is_slow() const noexcept;
