@@ -5,8 +5,8 @@
 //                                          └───────────────▶ PathUpdate (header template) ─▶ Command{path_update}
 //
 // Ports speak no netlink, so a raw port lives on what comes from here. Plane thread only: a netlink request may wait
-// for the kernel's rtnl lock. It never changes a route, and of neighbours only what the kernel could not resolve. The TCP connection to the peer keeps the
-// neighbour entry alive; where there is none on a link that is up, an empty datagram makes the kernel look for it.
+// for the kernel's rtnl lock. It never changes a route, and of neighbours only what the kernel could not
+// resolve. The TCP connection to the peer keeps the neighbour entry alive; where there is none on a link that is up, an empty datagram makes the kernel look for it.
 //
 // When a link loses its carrier the kernel forgets its neighbours. The first packet after that, from anybody, asks for the peer's MAC
 // in vain, and from then on the kernel asks once a second (retrans_time_ms), up to a second after the link's return, whoever sends

@@ -125,8 +125,8 @@ class SessionHost {
   /// session whose source changed opens, starts and stops once more for the files that are not done.
   virtual void stop_data() noexcept = 0;
 
-  /// on_path: the way to the peer is another one (`interface`), or its link is up again; before the engine hears of it. An Error ends the session. It may block as
-  /// start_data() does.
+  /// on_path: the way to the peer is another one (`interface`), or its link is up again; before the engine hears of it. An Error ends the
+  /// session. It may block as start_data() does.
   [[nodiscard]] virtual Result<void> on_path(const std::string& /*interface*/, const PathUpdate&) { return success(); }
   virtual void on_phase(Phase) {}
   virtual void on_event(const Event&) {}   ///< every event of the engine, after the session acted on it

@@ -358,6 +358,7 @@ void SessionBase::drop_data() {
   if (news_) news_->close();
   news_.reset();
   path_.reset();
+  if (channel_) channel_->hold(false);  // nobody is left to tell that the link is up
   is_path_proven_ = is_file_side_dead_ = false;
 }
 

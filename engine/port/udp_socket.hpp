@@ -88,7 +88,7 @@ class UdpSocket {
   /// follow_link names the interface that is_link_running() asks about; 0: none. Syscalls: ioctl.
   void follow_link(int ifindex) noexcept;
   [[nodiscard]] bool follows_link() const noexcept { return link_name_.front() != '\0'; }
-  /// is_link_running: the interface has a carrier (IFF_RUNNING, netdevice(7)); true where nobody knows. Syscalls: ioctl (0.2 us).
+  /// is_link_running: the interface has a carrier (IFF_RUNNING, netdevice(7)); true where nobody knows. Syscalls: ioctl.
   [[nodiscard]] bool is_link_running() const noexcept;
   /// link_status is the account of what the link acknowledged, as far as it is asked for.
   [[nodiscard]] LinkStatus& link_status() const noexcept { return link_status_; }
