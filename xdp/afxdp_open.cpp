@@ -71,8 +71,8 @@ Result<void> AfXdpPort::bring_up(const AfXdpConfig& config) {
     if (tried) return success();
     last = std::move(tried).error();
     if (last.code != ExitCode::io_unavailable || last.errno_value == EBUSY || last.errno_value == EEXIST) break;
-    if (!refusals_.empty()) refusals_ += "; ";
-    refusals_ += std::string{to_string(mode)} + ": " + last.attempt + ": " + last.cause;
+    if (!refusals_.empty()) refusals_ += ", ";
+    refusals_ += "no " + std::string{to_string(mode)} + " (" + last.cause + ")";
   }
   return last;
 }

@@ -100,7 +100,8 @@ class AfXdpPort {
   [[nodiscard]] const AfXdpCounters& counters() const noexcept { return counters_; }
   /// strays_total counts frames for our port that took the kernel's path. Not for the hot path. Syscalls: getsockopt.
   [[nodiscard]] std::uint32_t strays_total() const noexcept { return reservation_.dropped_total(); }
-  /// refusals says why automatic did not take an earlier mode; empty where it took the first or was not asked.
+  /// refusals lists the modes that automatic tried before the one in use: "no zero-copy (Operation not supported)". Empty where it
+  /// took the first, or was not asked. `onehop doctor` tells of each mode which attempt failed.
   [[nodiscard]] const std::string& refusals() const noexcept { return refusals_; }
 
  private:

@@ -9,7 +9,6 @@ namespace onehop::tool {
 
 namespace {
 
-constexpr std::size_t columns_max = 79;  // a terminal of 80 may begin a new line behind its last column
 constexpr std::size_t left_columns = 28;  // of an option and its values: wider leaves no room for words, narrower breaks more lines
 constexpr std::size_t left_indent = 2;    // the library's, before each entry
 constexpr std::size_t more_indent = 6;    // of what does not fit beside it on the left

@@ -21,6 +21,8 @@ class Help final : public CLI::Formatter {
   [[nodiscard]] std::string make_option_desc(const CLI::Option* option) const override;
 };
 
+inline constexpr std::size_t columns_max = 79;  ///< a terminal of 80 may begin a new line behind its last column
+
 /// wrap breaks `text` at its spaces, so that no line has more than `columns`; a longer word stays whole. Lines after the
 /// first begin with `indent` spaces, which count.
 [[nodiscard]] std::string wrap(const std::string& text, std::size_t columns, std::size_t indent = 0);

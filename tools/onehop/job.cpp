@@ -80,8 +80,7 @@ Result<void> Job::open_port(const std::string& interface, const plane::IpAddress
   facts_.io_mode = facts_.port.mode;
   facts_.io_reason = port_->reason();
   facts_.interface = dpdk_ ? dpdk_->label() : interface;
-  if (options_.io == "auto") reporter_.say("I/O: " + facts_.io_used + ", because " + facts_.io_reason);
-  else if (options_.io == "afxdp" && facts_.io_reason != "asked for") reporter_.say("I/O: afxdp in " + facts_.io_mode + " mode, " + facts_.io_reason);
+  if (options_.io == "auto" || (options_.io == "afxdp" && facts_.io_reason != "asked for")) reporter_.say(io_text(facts_));
   return success();
 }
 

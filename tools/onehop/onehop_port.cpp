@@ -114,7 +114,7 @@ Result<OpenPort> OpenPort::open(const CommonOptions& options, const std::string&
 #if ONEHOP_HAS_XDP
   if (options.io == "afxdp") {
     ONEHOP_TRY(made, open_afxdp(options, interface, local, xdp_mode_of(options)));
-    opened.reason_ = made->refusals().empty() ? "asked for" : "asked for; refused were " + made->refusals();
+    opened.reason_ = made->refusals().empty() ? "asked for" : "asked for; " + made->refusals();
     opened.port_ = std::move(made);
     return opened;
   }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "tools/onehop/help.hpp"
 #include "tools/onehop/quantity.hpp"
 
 namespace onehop::tool {
@@ -116,6 +117,12 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
 }
 
 }  // namespace
+
+std::string io_text(const RunFacts& facts) {
+  constexpr std::size_t indent = 5;  // below what follows "I/O: "
+  const std::string before = facts.io_requested == "auto" ? ", because " : " in " + facts.io_mode + " mode, ";
+  return wrap("I/O: " + facts.io_used + before + facts.io_reason, columns_max, indent);
+}
 
 void Reporter::event(const std::string& type, Json body) const {
   if (!is_json_) return;

@@ -59,6 +59,9 @@ struct RunFacts {
   std::size_t frame_bytes = 0;
 };
 
+/// io_text says for people how frames leave and why, in lines of less than 80 columns.
+[[nodiscard]] std::string io_text(const RunFacts& facts);
+
 class Reporter {
  public:
   /// `command` is what a warning or an error is told of: "send".
