@@ -14,7 +14,6 @@ struct DataPathCounters {
   std::uint64_t retransmitted_bytes_total = 0;
   std::uint64_t tail_probes_total = 0;            ///< frames sent again because the peer had gone quiet, lost or not
   std::uint64_t duplicate_bytes_total = 0;        ///< received a second time
-  std::uint64_t memcpy_bytes_total = 0;           ///< payload moved by anything but the AEAD; 0 is the design
   std::uint64_t auth_failures_total = 0;          ///< frames that did not authenticate
   std::uint64_t replays_total = 0;                ///< an old or repeated packet number: dropped before the key is tried
   std::uint64_t malformed_total = 0;              ///< no frame of ours by its header, or authentic with a field out of bounds
@@ -30,7 +29,6 @@ struct DataPathCounters {
     retransmitted_bytes_total += other.retransmitted_bytes_total;
     tail_probes_total += other.tail_probes_total;
     duplicate_bytes_total += other.duplicate_bytes_total;
-    memcpy_bytes_total += other.memcpy_bytes_total;
     auth_failures_total += other.auth_failures_total;
     replays_total += other.replays_total;
     malformed_total += other.malformed_total;

@@ -89,7 +89,6 @@ def check_end(event, role, driver, size, scope):
     check(not missing, f"{role}: the end event lacks {missing}")
     check(event["io_used"] == "dpdk" and event["io_mode"] == driver, f"{role}: {event['io_used']}/{event['io_mode']}")
     check(event["bytes_total"] == size and event["hash_ok"] is True, f"{role}: bytes and hash")
-    check(event["memcpy_bytes_total"] == 0, f"{role}: nothing is copied on the data path")
     check(event["tx_queue"]["scope"] == scope, f"{role}: scope {event['tx_queue']['scope']}, not {scope}")
 
 

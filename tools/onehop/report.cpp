@@ -103,7 +103,6 @@ Json end_json(const RunFacts& facts, const RateState& state, const UsageMeter& u
           {"digest", facts.digest},
           {"aead", facts.aead},
           {"file_io", facts.file_io},
-          {"memcpy_bytes_total", path.counters.memcpy_bytes_total},
           {"auth_failures_total", path.counters.auth_failures_total},
           {"replays_total", path.counters.replays_total},
           {"malformed_total", path.counters.malformed_total},

