@@ -64,6 +64,7 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
     const std::size_t close = text.find(']');
     if (close == std::string::npos) return refuse("the bracket is not closed");
     endpoint.host = text.substr(1, close - 1);
+    if (endpoint.host.find(':') == std::string::npos) return refuse("only an IPv6 address stands in brackets");
     if (close + 1 < text.size()) {
       if (text[close + 1] != ':') return refuse("after the bracket only :PORT may follow");
       port = text.substr(close + 2);

@@ -77,7 +77,7 @@ struct PlotOptions {
   std::string on_exist = "ask";
 };
 
-/// Endpoint: HOST[:PORT], [V6]:PORT, or :PORT. host is empty where none was given.
+/// Endpoint: HOST[:PORT], V6, [V6][:PORT], or :PORT. host is empty where none was given.
 struct Endpoint {
   std::string host;
   std::uint16_t port = 0;
