@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """tidy reports each violation that is planted in a clean tree, at its place, and nothing in the clean tree.
 
-Goal: no rule of tools/tidy/tidy.py passes because it looks at nothing. Method: a small tree in a temporary git
+Goal: no rule of tools/tidy passes because it looks at nothing. Method: a small tree in a temporary git
 repository, one fault at a time; the program runs as it does in the test suite. Bounds: exit code and the line printed.
 """
 import pathlib
@@ -32,6 +32,8 @@ def clean_tree():
         "xdp/steer_config.h": f"// {BPF}\n",
         "tools/main.cpp": cpp('app.add_subcommand("send", "x");', 'lab->add_subcommand("up", "x");'),
         "engine/port/dpdk/dpdk_port.cpp": cpp("#include <rte_mbuf.h>"),
+        "engine/port/dpdk/frame_pool.cpp": cpp("#include <rte_spinlock.h>"),
+        "engine/file/thread.cpp": cpp("#include <condition_variable>"),
         "tests/a_test.cpp": cpp('#include "engine/run/loop.hpp"', names),
         "tests/lab/test_x.py": f"#!/usr/bin/env python3\n# {DUAL}\ndef test_D4_holds():\n    pass\n",
         "configs/a.toml": f"# {DUAL}\nrate = 1\n",
@@ -71,6 +73,12 @@ FAULTS = (
     ("law has stdio", {"control/law/a.cpp": cpp("#include <cstdio>")}, "never includes cstdio"),
     ("law reads a clock", {"control/law/a.cpp": cpp("auto t = std::chrono::steady_clock::now();")}, "control/law/a.cpp:2: error: [law]"),
     ("law prints", {"control/law/a.cpp": cpp("/* one", "two */ void f() {", '  fmt::print("x");', "}")}, "control/law/a.cpp:4: error: [law]"),
+    ("transfer has a lock", {"engine/transfer/a.hpp": cpp("#include <mutex>")}, "engine/transfer/a.hpp:2: error: [include] engine/transfer runs on the engine core"),
+    ("port waits for a condition", {"engine/port/a.cpp": cpp("#include <condition_variable>")}, "takes no lock: never condition_variable"),
+    ("run has a future", {"engine/run/a.hpp": cpp("#include <future>")}, "takes no lock: never future"),
+    ("xdp has a lock of C", {"xdp/a.cpp": cpp("#include <pthread.h>")}, "takes no lock: never pthread.h"),
+    ("port has a lock of DPDK", {"engine/port/dpdk/a.cpp": cpp("#include <rte_spinlock.h>")}, "takes no lock: never rte_spinlock.h"),
+    ("lock that is gone", {"engine/port/dpdk/frame_pool.cpp": cpp("#include <rte_mbuf.h>")}, "it includes no lock any more"),
     ("unknown room", {"engine/new/a.cpp": cpp('#include "engine/base/x.hpp"')}, "not in the table"),
     ("binary file", {"f.bin": "a\0b"}, "f.bin:0: error: [stray]"),
     ("empty file", {"engine/base/r.out": ""}, "engine/base/r.out:0: error: [stray]"),

@@ -19,39 +19,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
 import bounds  # noqa: E402
+import layers  # noqa: E402
 import pages  # noqa: E402
 
 DUAL = "Apache-2.0 OR GPL-2.0-only"
 BPF = "GPL-2.0-only OR BSD-2-Clause"  # the kernel loads it only under a GPL-compatible licence
 
-# Who may include whom. A folder may always include itself; tools and tests may include everything.
-INCLUDES = {
-    "engine/base": set(),
-    "engine/wire": {"engine/base"},
-    "engine/crypto": {"engine/base"},
-    "engine/file": {"engine/base", "engine/crypto"},
-    "engine/transfer": {"engine/base", "engine/wire"},
-    "engine/port": {"engine/base", "engine/wire"},
-    "engine/run": {"engine/base", "engine/wire", "engine/transfer", "engine/crypto", "engine/port"},
-    "xdp": {"engine/base", "engine/wire", "engine/port"},
-    "control/law": {"engine/base"},
-    "control/link": {"engine/base", "engine/wire", "control/law"},
-    "control/rate": {"engine/base", "control/law", "control/link"},
-    "control/plane": {"engine/base", "engine/wire", "engine/crypto", "engine/file"},
-}
-FREE = {"tools", "tests"}
-ROOMS = ("engine", "xdp", "control", "tools", "tests")
-
-# System headers that a folder must not see, as regular expressions on the name between the brackets.
-BANNED_HEADERS = {
-    "engine": r"boost/asio.*|rte_.*|xdp/.*",
-    "xdp": r"boost/asio.*",
-    "control/law": r"boost/asio.*|c?time(\.h)?|sys/.*|netinet/.*|arpa/.*|linux/.*|net/.*|unistd\.h|poll\.h|thread|mutex"
-                   r"|shared_mutex|condition_variable|future|atomic|semaphore|pthread\.h|cstdio|stdio\.h|iostream"
-                   r"|ostream|istream|fstream|syslog\.h|fmt/(os|ostream|chrono)\.h",
-}
-# The one folder whose .cpp files see DPDK; its headers do not, so that nobody who includes them does.
-DPDK_FILES = re.compile(r"engine/port/dpdk/\w+\.cpp")
 # A law is a function of its samples: it takes the time as an argument and prints nothing.
 BANNED_IN_LAWS = re.compile(r"\w*_clock::now|\bclock_gettime\b|\bgettimeofday\b|\bthis_thread\b|\bstd::(cout|cerr|clog)\b"
                             r"|\b(f|s|sn)?printf\b|\bfmt::print\b|\bsocket\s*\(|\bgetenv\b")
@@ -155,45 +128,9 @@ def check_licence_lines(tree):
             yield Finding(path, 1, "licence", "Markdown carries its licence line in an HTML comment at the top")
 
 
-def room_of(path):
-    parts = path.split("/")
-    if parts[0] in FREE or parts[0] == "xdp":
-        return parts[0]
-    return "/".join(parts[:2])
-
-
-def includes_of(text):
-    for number, line in enumerate(text.splitlines(), 1):
-        found = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
-        if found:
-            yield number, found[1], found[2]
-
-
-def include_fault(room, bracket, name):
-    """What is wrong with this include in that room, or None."""
-    for where, pattern in BANNED_HEADERS.items():
-        if (room + "/").startswith(where + "/") and re.fullmatch(pattern, name):
-            return f"{where} never includes {name}"
-    if name.split("/")[0] not in ROOMS or "/" not in name:
-        return f'"{name}" is not written from the root of the tree' if bracket == '"' else None
-    if room in FREE or (target := room_of(name)) == room:
-        return None
-    if room not in INCLUDES:
-        return f"{room} is not in the table of allowed includes (tools/tidy/tidy.py)"
-    return None if target in INCLUDES[room] else f"{room} must not include {target}"
-
-
 def check_includes(tree):
-    for path, text in tree.code((".cpp", ".hpp", ".c", ".h")):
-        if path.split("/")[0] not in ROOMS:
-            continue
-        for number, bracket, name in includes_of(text):
-            if path.endswith(".bpf.c") and bracket == '"' and "/" not in name:
-                continue  # clang -target bpf compiles it alone, with no include path to the root
-            if DPDK_FILES.fullmatch(path) and name.startswith("rte_"):
-                continue
-            if fault := include_fault(room_of(path), bracket, name):
-                yield Finding(path, number, "include", fault)
+    for path, number, text in layers.findings(tree):
+        yield Finding(path, number, "include", text)
 
 
 def without_comments_and_strings(text):
