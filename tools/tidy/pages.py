@@ -17,6 +17,7 @@ import sys
 import tomllib
 
 MANIFEST = "docs/pages.toml"
+UNMEASURED = ("by_hand", "generated")  # lists of pages without measured figures
 MARK = "**Stale**: code below this page has changed since its figures were made. They are of the commit that is named here."
 COMMIT = re.compile(r"`([0-9a-f]{7,40})`")
 DIRTY = "with uncommitted changes"
@@ -64,7 +65,10 @@ def changed_since(root, commit, page):
 
 
 def manifest(root):
-    return tomllib.loads((root / MANIFEST).read_text())
+    """manifest returns (page -> what it depends on, names of the pages without figures)."""
+    pages = tomllib.loads((root / MANIFEST).read_text())
+    unmeasured = [name for kind in UNMEASURED for name in pages.pop(kind, {}).get("pages", [])]
+    return pages, unmeasured
 
 
 def state_of(root, name, page):
@@ -105,13 +109,11 @@ def mark(root, name, is_stale):
 
 def findings(root):
     """findings yields (path, text, is_warning) of every page."""
-    pages = manifest(root)
+    pages, unmeasured = manifest(root)
     names = {path.stem for path in (root / "docs").glob("*.md")}
-    for name in sorted(names - set(pages) - set(pages["by_hand"]["pages"])):
-        yield f"docs/{name}.md", f"{MANIFEST} says neither what it depends on nor that it is written by hand", False
+    for name in sorted(names - set(pages) - set(unmeasured)):
+        yield f"docs/{name}.md", f"{MANIFEST} says neither what it depends on nor that it has no figures ({' or '.join(UNMEASURED)})", False
     for name, page in pages.items():
-        if name == "by_hand":
-            continue
         path = f"docs/{name}.md"
         for missing in [folder for folder in page["depends"] if not (root / folder).exists()]:
             yield MANIFEST, f"{name} depends on {missing}, which is not there", False
@@ -133,9 +135,7 @@ def main(argv):
     parser.add_argument("--mark", action="store_true", help="write the line of the stale ones, remove it from the others")
     options = parser.parse_args(argv)
     root = pathlib.Path(__file__).resolve().parents[2]
-    for name, page in manifest(root).items():
-        if name == "by_hand":
-            continue
+    for name, page in manifest(root)[0].items():
         why, fault = state_of(root, name, page)
         print(f"{name}: {fault or why or 'of this code'}")
         if options.mark and not fault:

@@ -19,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
 import bounds  # noqa: E402
+import equations  # noqa: E402
 import layers  # noqa: E402
 import pages  # noqa: E402
 
@@ -254,6 +255,11 @@ def check_bounds(tree):
         yield Finding(path, 0, "bound", text)
 
 
+def check_equations(tree):
+    for path, number, text in equations.findings(tree):
+        yield Finding(path, number, "equation", text)
+
+
 def check_pages(tree):
     """In a tree without git nobody can tell."""
     if not (tree.root / ".git").exists():
@@ -267,7 +273,8 @@ def check_pages(tree):
 
 
 CHECKS = (check_strays, check_licence_lines, check_includes, check_laws, check_file_length, check_function_length, check_words,
-          check_executable_bits, check_configs, check_readme, check_named_paths, check_bounds, check_pages)
+          check_executable_bits, check_configs, check_readme, check_named_paths, check_bounds, check_equations,
+          check_pages)
 
 
 def test_names_of(path, text):
