@@ -60,6 +60,8 @@ def test_a_page_is_as_old_as_the_code_below_it(repository):
     repository.expect("what it does not depend on", 0, "0 errors, 0 warnings")
     repository.write({LOOP: clean.replace("#include <boost", "// A comment.\n\n#include <boost")})
     repository.expect("a comment is no code", 0, "0 errors, 0 warnings")
+    repository.write({"engine/run/README.md": f"<!-- {DUAL} -->\n# run\n"})
+    repository.expect("Markdown is no code", 0, "0 errors, 0 warnings")
     repository.write({LOOP: clean + "int more;\n"})
     repository.expect("not committed", 1, "docs/figures.md:0: error: [page] stale, and does not say so")
     repository.commit()

@@ -4,8 +4,8 @@
 
   page --"- commit: `...`"--> git diff COMMIT -- what it depends on --> files whose code differs --> stale, and the page says so
 
-A page names the commits that its figures were made with; tools/papers and tools/compare write that line. Comments, blank lines and the
-files that its `harmless` names are no difference. Used by tidy; as a program it lists the pages, and with --mark writes or removes the
+A page names the commits that its figures were made with; tools/papers and tools/compare write that line. Comments, blank lines, Markdown
+and the files that its `harmless` names are no difference. Used by tidy; as a program it lists the pages, and with --mark writes or removes the
 line of the stale ones. Exit code: 0, or 2 for wrong arguments.
 """
 
@@ -53,7 +53,7 @@ def changed_since(root, commit, page):
     """changed_since lists the files below the page whose code differs, or is None where the commit is not known."""
     if git(root, "cat-file", "-e", f"{commit}^{{commit}}").returncode != 0:
         return None
-    names = git(root, "diff", "--name-only", "-z", "--no-renames", commit, "--", *page["depends"]).stdout
+    names = git(root, "diff", "--name-only", "-z", "--no-renames", commit, "--", *page["depends"], ":(exclude)*.md").stdout
     out = []
     for path in filter(None, names.split("\0")):
         before = git(root, "show", f"{commit}:{path}")
