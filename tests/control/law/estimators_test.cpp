@@ -212,19 +212,25 @@ TEST_CASE("feedback is stretched while the MAC fails nothing, and asked for at o
 }
 
 // Goal:   a report costs a turn on the air whether the driver counts or not, and may where nobody says what the medium is.
-// Method: 600 Mbit/s for two seconds without MAC counters, by what is known of the medium and how long the peer's ring is.
+// Method: 600 Mbit/s for two seconds without MAC counters, by what is known of the medium, whether a queue is seen, and how long the
+//         peer's ring is.
 TEST_CASE("reports are spaced where they may cost air, counters or not", "[control][law][acks]") {
-  const auto [medium, ring, from, to] = GENERATE(table<Medium, Bytes, Nanos, Nanos>({
-      {Medium::wifi, Bytes{25'000'000}, 90ms, 140ms},     // 7 to 10 MB
-      {Medium::unknown, Bytes{25'000'000}, 25ms, 25ms},
-      {Medium::unknown, Bytes{1'500'000}, 3ms, 5ms},      // a fifth of a short ring
-      {Medium::unknown, Bytes{}, 0ns, 0ns},               // nobody says how long it is
-      {Medium::wired, Bytes{25'000'000}, 0ns, 0ns}}));
-  CAPTURE(static_cast<int>(medium), ring.count);
+  constexpr QueueScope seen = QueueScope::lower_queue, blind = QueueScope::none;
+  const auto [medium, scope, ring, from, to] = GENERATE_COPY(table<Medium, QueueScope, Bytes, Nanos, Nanos>({
+      {Medium::wifi, seen, Bytes{25'000'000}, 90ms, 140ms},     // 7 to 10 MB
+      {Medium::wifi, blind, Bytes{25'000'000}, 25ms, 25ms},     // the only sensor
+      {Medium::unknown, seen, Bytes{25'000'000}, 60ms, 70ms},   // a fifth of the ring
+      {Medium::unknown, seen, Bytes{75'000'000}, 100ms, 100ms},
+      {Medium::unknown, seen, Bytes{1'500'000}, 3ms, 5ms},
+      {Medium::unknown, blind, Bytes{25'000'000}, 25ms, 25ms},
+      {Medium::unknown, seen, Bytes{}, 0ns, 0ns},               // nobody says how long it is
+      {Medium::wired, seen, Bytes{25'000'000}, 0ns, 0ns}}));
+  CAPTURE(static_cast<int>(medium), static_cast<int>(scope), ring.count);
   AckSpacing acks;
   SampleMaker make;
   make.sample.path.srtt = 2ms;
   make.sample.facts.medium = medium;
+  make.sample.path.tx_queue.scope = scope;
   make.sample.path.rx_ring.capacity = ring;
   AckSpacing::Wish wish;
   const auto send = [&](Nanos span) {
