@@ -46,10 +46,16 @@ class AggregateMeter {
   /// mean_burst is the mean aggregate of the last window; zero while the link looks smooth. windows_total counts windows.
   [[nodiscard]] Bytes mean_burst() const noexcept { return mean_burst_; }
   [[nodiscard]] std::uint64_t windows_total() const noexcept { return windows_total_; }
+  /// is_full: the last window's aggregates had, in the mean, next to all of `limit`.
+  [[nodiscard]] bool is_full(Bytes limit) const noexcept {
+    return mean_burst_ > Bytes{0} && mean_burst_.count * 1000 >= limit.count * full_permille;
+  }
   /// has_run_dry: in a step of the last window all left that had stood there.
   [[nodiscard]] bool has_run_dry() const noexcept { return has_run_dry_; }
 
  private:
+  static constexpr std::int64_t full_permille = 985;
+
   void close_window() noexcept;
 
   AggregateParams params_;

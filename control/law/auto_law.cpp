@@ -15,7 +15,6 @@ constexpr double growth_step = 1.25, growth_max = 4.0, growth_decay = 0.9;
 constexpr double room_fall = 0.02, room_fall_fast = 0.2, room_rise = 0.1, room_min = 0.0, room_max = 1.75;
 // While the MAC repeats more than 2 % of its frames: more room buys 0.6 % of goodput at 10 %, and half as much delay again.
 constexpr double room_max_repeating = 0.75, repeats_max = 0.02;
-constexpr std::int64_t full_permille = 985;
 constexpr std::int32_t full_windows_sure = 1;
 constexpr Gain reached_gain{1300};
 constexpr double margin_step = 1.25, margin_max = 4.0, margin_decay = 0.98;
@@ -203,9 +202,8 @@ void AutoLaw::adapt_room(const LinkSample& sample, Bytes q) noexcept {
   const bool has_reached_limit = highest_ * reached_gain >= backlog();
   highest_ = {};
   const double most = is_repeating(sample) ? room_max_repeating : room_max;
-  const Bytes burst = aggregate_.mean_burst();
-  if (burst <= Bytes{0}) return;
-  const bool is_full = burst.count * 1000 >= limit_.count * full_permille;
+  if (aggregate_.mean_burst() <= Bytes{0}) return;
+  const bool is_full = aggregate_.is_full(limit_);
   full_windows_ = is_full && !aggregate_.has_run_dry() ? full_windows_ + 1 : 0;
   if (is_full) {
     const double fall = full_windows_ > full_windows_sure ? room_fall_fast : room_fall;

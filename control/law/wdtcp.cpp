@@ -141,6 +141,14 @@ bool Wdtcp::is_refill(const QueueView& view) const noexcept {
   return params_.form != WdtcpParams::Form::paper && view.has_push_back && !is_wired_ && view.queue.occupancy < a_;
 }
 
+// backlog: a while aggregates leave full: the core then refills between two transmissions, and what stood above a would wait for one
+// more. Where they leave short, the core comes late, and the next transmission takes what stands above.
+Bytes Wdtcp::backlog(const QueueView& view, BytesPerSecond rate) const noexcept {
+  if (params_.form == WdtcpParams::Form::paper) return std::max(rate * paper_backlog, b_ * 2);
+  const bool is_fed = view.has_push_back && !is_wired_ && aggregate_.is_full(limit_) && !aggregate_.has_run_dry();
+  return is_fed ? a_ : b_ + limit_ / 2;
+}
+
 //= [WDTCP] beta
 BytesPerSecond Wdtcp::linear_part(const QueueView& view) const noexcept {
   const Bytes q = view.queue.occupancy;
@@ -163,11 +171,8 @@ RateGrant Wdtcp::grant(const LinkSample& sample, const QueueView& view, BytesPer
          .target = ratio_.to_payload(a_), .rate = ratio_.to_payload(rate), .takes_part = true,
          .under = ratio_.to_payload(a_), .over = ratio_.to_payload(b_)};
   const Bytes least = ratio_.wire_frame() * frames_min;
-  // The offset form holds the queue below b by its rate; the limit is for a core that comes late, and for its saw. A refill goes to a.
-  Bytes backlog = is_refill(view) ? a_ : b_ + limit_ / 2;
-  if (params_.form == WdtcpParams::Form::paper) backlog = std::max(rate * paper_backlog, b_ * 2);
   trace_.rate = rate;
-  trace_.backlog_max = std::max(backlog, least);
+  trace_.backlog_max = std::max(backlog(view, rate), least);
   trace_.bottleneck = !has_data(sample.path) ? Bottleneck::source : Bottleneck::tx_queue;
   trace_.is_degraded = false;
   const auto batch = std::clamp<std::int64_t>(a_.count / 4 / ratio_.wire_frame().count, 2, params_.safe_range.batch_frames_max);

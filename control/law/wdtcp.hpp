@@ -16,6 +16,7 @@
 //   (6)  R_base <- R_base + (eta_hat C - R_base)/16
 //   (7)  R      = R_base + beta,  |beta| <= R_base/2; where a port pushes back and it is no wire, (a - q)/110 us <= 10 R_base below a:
 //        of several senders one may win the medium twice in a row, and the backlog limit holds the queue
+//   (8)  backlog limit = a while aggregates leave full, else b + L/2; on a wire b + L/2
 //
 // Source: [WDTCP], explicit capacity control. (5) to (7) type=deviation reason=R that keeps beta is a double integrator
 // (the queue integrates the rate, the rate integrates the queue's error): it swings for ever, bounded by nothing but the
@@ -65,6 +66,7 @@ class Wdtcp final : public Controller {
   void follow_capacity(const BytesPerSecond* phy, Gain alpha) noexcept;
   void set_band(const LinkSample& sample, const BytesPerSecond* phy) noexcept;
   [[nodiscard]] bool is_refill(const QueueView& view) const noexcept;
+  [[nodiscard]] Bytes backlog(const QueueView& view, BytesPerSecond rate) const noexcept;
   [[nodiscard]] BytesPerSecond linear_part(const QueueView& view) const noexcept;
   [[nodiscard]] BytesPerSecond clamp_rate(BytesPerSecond rate) const noexcept;
   [[nodiscard]] bool is_slow() const noexcept;

@@ -115,6 +115,29 @@ TEST_CASE("wdtcp follows a change of the physical rate", "[control][law][wdtcp]"
   }
 }
 
+// Goal:   the queue holds no more than full aggregates need, by whether they leave full.
+// Method: a core that the link wakes refills between two transmissions; one that naps is late for most of them.
+// Bounds: the woken core carries the whole link with its backlog at a; the napping one 0.96 of it, with its reserve.
+TEST_CASE("wdtcp's backlog ends at a while aggregates leave full, and has its reserve where they leave short", "[control][law][wdtcp]") {
+  const bool is_woken = GENERATE(true, false);
+  CAPTURE(is_woken);
+  Wdtcp law{{}};
+  AirLink link{{}};
+  auto& s = link.add(law, {.is_woken_by_drain = is_woken});
+  link.run(300ms);
+  link.open_window();
+  Bytes highest{};
+  for (int i = 0; i < 1000; ++i) {
+    link.run(1ms);
+    highest = std::max(highest, s.grant.backlog_max);
+  }
+  const LawTrace& row = law.trace();
+  CAPTURE(link.use(s), s.delay_ms(0.95), highest.count, row.details.a->count, row.details.b->count);
+  CHECK(link.use(s) >= (is_woken ? 0.99 : 0.96));
+  if (is_woken) CHECK(highest == *row.details.a);
+  else CHECK(highest > *row.details.b);
+}
+
 TEST_CASE("wdtcp without the physical rate follows the drain and says so once", "[control][law][wdtcp]") {
   Wdtcp law{{}};
   AirLink link{{}};
