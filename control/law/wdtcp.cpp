@@ -21,6 +21,9 @@ constexpr std::int64_t looks_per_exchange = 2;
 // As auto's: who has just won the medium may win it again after AIFS and a mean backoff, and the backlog limit holds the queue.
 constexpr Nanos refill_span{110us};
 constexpr Gain refill_max{10'000};
+// Of an aggregate in each exchange. One other sender takes half; lower would call that alone, higher is reached by few aggregates that
+// repeat a frame.
+constexpr Gain alone_min{750};
 }  // namespace
 
 Wdtcp::Wdtcp(const WdtcpParams& params) noexcept
@@ -122,6 +125,7 @@ void Wdtcp::set_band(const LinkSample& sample, const BytesPerSecond* phy) noexce
   const BytesPerSecond smooth = drain_.has_drain() ? drain_.drain() : base_;
   limit_ = aggregate_.limit(fresh(sample.facts.aggregate_max, sample.at), phy, smooth);
   rtt_ = exchange_time(sample.facts, sample.at, limit_, smooth);
+  has_others_ = phy != nullptr && smooth * rtt_ < limit_ * alone_min;
   const std::int32_t* stations = fresh(sample.facts.stations, sample.at);
   const std::int64_t pairs = std::max(stations != nullptr ? *stations : params_.pairs_min, params_.pairs_min);
   const BytesPerSecond capacity = phy != nullptr ? *phy : smooth;
@@ -141,11 +145,13 @@ bool Wdtcp::is_refill(const QueueView& view) const noexcept {
   return params_.form != WdtcpParams::Form::paper && view.has_push_back && !is_wired_ && view.queue.occupancy < a_;
 }
 
-// backlog: a while aggregates leave full: the core then refills between two transmissions, and what stood above a would wait for one
-// more. Where they leave short, the core comes late, and the next transmission takes what stands above.
+// backlog, on a medium of our own: a while aggregates leave full, for the core then refills between two transmissions, and what stood
+// above a would wait for one more. Where they leave short the core comes late, and the next transmission takes what stands above.
+// Beside others two transmissions may follow at once: what stands above a is for the second, and a refill ends at a.
 Bytes Wdtcp::backlog(const QueueView& view, BytesPerSecond rate) const noexcept {
   if (params_.form == WdtcpParams::Form::paper) return std::max(rate * paper_backlog, b_ * 2);
-  const bool is_fed = view.has_push_back && !is_wired_ && aggregate_.is_full(limit_) && !aggregate_.has_run_dry();
+  const bool is_held = view.has_push_back && !is_wired_;
+  const bool is_fed = has_others_ ? is_refill(view) : is_held && aggregate_.is_full(limit_) && !aggregate_.has_run_dry();
   return is_fed ? a_ : b_ + limit_ / 2;
 }
 

@@ -16,7 +16,9 @@
 //   (6)  R_base <- R_base + (eta_hat C - R_base)/16
 //   (7)  R      = R_base + beta,  |beta| <= R_base/2; where a port pushes back and it is no wire, (a - q)/110 us <= 10 R_base below a:
 //        of several senders one may win the medium twice in a row, and the backlog limit holds the queue
-//   (8)  backlog limit = a while aggregates leave full, else b + L/2; on a wire b + L/2
+//   (8)  backlog limit = b + L/2, and where a port pushes back on Wi-Fi a,
+//        while q < a                  beside others: v_1 rtt < 0.75 L; only where C is known, for rtt rests on it
+//        while aggregates leave full  else
 //
 // Source: [WDTCP], explicit capacity control. (5) to (7) type=deviation reason=R that keeps beta is a double integrator
 // (the queue integrates the rate, the rate integrates the queue's error): it swings for ever, bounded by nothing but the
@@ -86,6 +88,7 @@ class Wdtcp final : public Controller {
   BytesPerSecond base_{};     // R_base, or R of the paper's form
   bool has_base_ = false;
   bool is_wired_ = false;
+  bool has_others_ = false;    // on the medium, as our own drain tells
   Bytes a_{}, b_{}, limit_{};
   Nanos rtt_{0};
   Instant stepped_at_{};
