@@ -8,24 +8,40 @@
 namespace onehop::law {
 
 namespace {
-constexpr Nanos quiet_min{100ms};   // the period of a station dump: sooner, and nobody has looked
+// Ours, the period of a station dump. Low: quiet before the MAC was asked. High: short files never
+// get rare reports.
+constexpr Nanos quiet_min{100ms};
+// Ours: a loss is repaired and told of in two. Low: quiet amid repairs. High: as above, where the
+// round trip is long.
 constexpr std::int64_t quiet_srtts = 4;
+// Ours. Low: reports are rare again while a fade lasts. High: twice the reports, for longer.
 constexpr Nanos quiet_long{1s};
-constexpr Nanos interval_max{100ms};// rarer, and a lost report delays repair and credit by what a user notices
-// On Wi-Fi each report takes a turn on the air, which costs the more the more stations contend. In ns-3 (802.11ax, 160 MHz) one
-// pair lost 5.5 % of its rate to 400 reports a second and 0.5 % to 20; of 8 pairs' sum, 160 a second took 4 %. So a report
-// stands for bytes and not for time. More: the receive ring must hold what is sent until the credit of the next one, and
+// Ours. Low: turns on the air. High: a lost report delays repair and credit by what a user notices.
+constexpr Nanos interval_max{100ms};
+// On Wi-Fi each report takes a turn on the air, which costs the more the more stations contend. So
+// a report stands for bytes and not for time. Measured in ns-3 (802.11ax, 160 MHz). Low: one pair
+// lost 5.5 % of its rate to 400 reports a second and 0.5 % to 20; of 8 pairs' sum, 160 a second
+// took 4 %. High: the receive ring must hold what is sent until the credit of the next one, and
 // only a large ring does (16 reports a second instead of 22 give one pair 0.25 % more).
 constexpr Bytes bytes_per_report{7'000'000}, bytes_per_report_max{10'000'000};
+// Ours. Low: more reports than credit needs. High: one lost report, and credit runs out before the
+// next.
 constexpr Gain ring_part{400};
+// Measured as above. Low: turns on the air. High: an outage is seen late, for silence is three
+// intervals.
 constexpr Nanos interval_wifi_min{50ms}, interval_wifi_max{400ms};
+// Ours. Low: one aggregate more or less is the rate. High: the interval follows a change of it
+// late.
 constexpr Nanos rate_span{100ms};
-// Rarer, and the rate swings, for DelayBound's T is 60 ms: two pairs at 73 Mbit/s each shared a medium with Jain's index 0.97 at 400 ms,
-// 0.99 at 50 and 0.999 at 25. More often, and air is lost.
+// Measured in ns-3. Low: air is lost to reports. High: the rate swings, for DelayBound's T is 60
+// ms: two pairs at 73 Mbit/s each shared a medium with Jain's index 0.97 at 400 ms, 0.99 at 50 and
+// 0.999 at 25.
 constexpr Nanos interval_blind_max{25ms};
-constexpr Nanos blind_after{1s};    // shorter: a sensor that is late or lossy passes for none
-// Where nobody tells what the medium is a report may cost a turn on the air, so it is rare there as well. A fifth of the ring, so that
-// credit never waits for the clock on a fast link.
+// Ours. Low: a sensor that is late or lossy passes for none. High: a queue that is seen no more is
+// steered by rare reports.
+constexpr Nanos blind_after{1s};
+// Ours: where nobody tells what the medium is a report may cost a turn on the air, so it is rare
+// there as well. Low: turns on the air. High: credit waits for the clock on a fast link.
 constexpr Gain ring_part_unknown{200};
 }  // namespace
 

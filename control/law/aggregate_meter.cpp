@@ -8,15 +8,25 @@ namespace onehop::law {
 namespace {
 //= [802.11] aPPDUMaxTime: a PPDU lasts 5.484 ms at most, whatever the aggregate's limit in bytes
 constexpr Nanos ppdu_max{5'484us};
-// A window. Steps of half an exchange meet the end of a transmission every second time.
+// Ours. A window: steps of half an exchange meet the end of a transmission every second time. Low:
+// a few short aggregates are a verdict. High: L follows a change of the link late.
 constexpr std::int32_t window_steps = 32;
+// Ours. Low: a smooth link with a late core looks bursty. High: contention makes aggregates that no
+// look falls between.
 constexpr std::int32_t quiet_steps_min = window_steps / 6;
-// Of an exchange. Longer, and too few steps are quiet to tell.
+// Ours, of an exchange. Low: no step is long enough. High: too few are quiet to tell, or two
+// aggregates fall into one.
 constexpr std::int64_t step_min_permille = 250, step_max_permille = 800;
-constexpr Gain phy_payload{950};  // of the physical rate: preamble, delimiters and MAC headers take the rest
+// Derived: preamble, delimiters and MAC headers take the rest of the physical rate. Low: L is cut
+// short. High: L has air it never gets.
+constexpr Gain phy_payload{950};
+// Ours: four full frames. Low: a smooth link's pairs of frames count as bursts. High: short
+// aggregates are not seen.
 constexpr Bytes burst_least{4 * 1538};
+// Ours. Low: a queue that is too short teaches an L that keeps it so. High: L never falls.
 constexpr Gain link_limited{1600};
-// Of what was told. Lower: two aggregates in one step, now and then, pass for longer ones; higher: air lost to short ones.
+// Ours, of what was told. Low: two aggregates in one step, now and then, pass for longer ones.
+// High: air is lost to short ones.
 constexpr Gain told_short{1050};
 }  // namespace
 

@@ -54,6 +54,8 @@ class AggregateMeter {
   [[nodiscard]] bool has_run_dry() const noexcept { return has_run_dry_; }
 
  private:
+  // Measured in ns-3. Low: short aggregates pass for full ones. High: a frame that is repeated
+  // makes a full one short.
   static constexpr std::int64_t full_permille = 985;
 
   void close_window() noexcept;

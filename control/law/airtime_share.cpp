@@ -10,12 +10,24 @@
 namespace onehop::law {
 
 namespace {
+// Ours. Low: a burst of others is taken for saturation, and U falls for ever. High: a first
+// transfer ends before it.
 constexpr Nanos saturation_span{1s};
-constexpr double foreign_min = 0.10;      // less than that is beacons and noise
-constexpr double own_min = 0.02;          // a newcomer: its ratio to the others says nothing yet
-constexpr double others_gain = 0.25;      // backoff makes single intervals differ by a third
+// Ours. Low: beacons and noise are a station. High: a station of a tenth of the air is none.
+constexpr double foreign_min = 0.10;
+// Ours: below it we are a newcomer, and our ratio to the others says nothing yet. Low: N in the
+// dozens. High: far stations stay new.
+constexpr double own_min = 0.02;
+// Ours: backoff makes single intervals differ by a third. Low: N is late by seconds. High: N jumps,
+// and the share with it.
+constexpr double others_gain = 0.25;
+// Ours. Low: k is wrong for seconds after a start. High: one good interval raises the share of all.
 constexpr double k_gain = 1.0 / 16.0;
-constexpr double change_at_once = 0.25;   // of N or C between intervals
+// Ours, of N or C between intervals. Low: each step of rate control is a jump. High: an old share
+// goes into a slower link.
+constexpr double change_at_once = 0.25;
+// [CUPID]. Low: the first aggregate's wait ends the start. High: a newcomer saturates the channel
+// for longer.
 constexpr int start_srtts = 3;
 
 double of(Gain g) noexcept { return static_cast<double>(g.permille) / 1000.0; }

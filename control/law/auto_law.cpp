@@ -9,36 +9,68 @@
 namespace onehop::law {
 
 namespace {
-constexpr Gain claim_wired{900}, claim_wifi{600};  // of a claimed rate, for the start
-constexpr std::int64_t capacity_threshold_permille = 200;  // rate control of Wi-Fi hops by 10 % all the time
+// Ours, of a claimed rate, for the start. Low: the first 30 ms are slow. High: the start overshoots
+// the queue.
+constexpr Gain claim_wired{900}, claim_wifi{600};
+// Ours: rate control of Wi-Fi hops by 10 % all the time. Low: v_1 is scaled by noise. High: a fall
+// is seen by the queue alone.
+constexpr std::int64_t capacity_threshold_permille = 200;
+// Ours. Low: a counter that lies holds the rate down for long. High: a late core's dry queue blows
+// the rate up.
 constexpr double growth_step = 1.25, growth_max = 4.0, growth_decay = 0.9;
+// Measured in ns-3 (wdtcp-delay-load in docs/papers.md). Low: aggregates leave short among many
+// senders. High: delay, for nothing.
 constexpr double room_fall = 0.02, room_fall_fast = 0.2, room_rise = 0.1, room_min = 0.0, room_max = 1.75;
-// While the MAC repeats more than 2 % of its frames: more room buys 0.6 % of goodput at 10 %, and half as much delay again.
+// Measured in ns-3, while the MAC repeats more than 2 % of its frames. Low: short aggregates at 10
+// % loss. High: more room buys 0.6 % of goodput there, and half as much delay again.
 constexpr double room_max_repeating = 0.75, repeats_max = 0.02;
+// Ours. Low: room falls fast after one lucky window. High: eight greedy senders wait longer for
+// nothing.
 constexpr std::int32_t full_windows_sure = 1;
+// Ours. Low: room grows although a cap or the source keeps the queue short. High: it never grows
+// under a core that naps.
 constexpr Gain reached_gain{1300};
+// Ours. Low: a core that naps runs the queue dry for seconds. High: one starved second is paid for
+// in delay.
 constexpr double margin_step = 1.25, margin_max = 4.0, margin_decay = 0.98;
+// Ours. Low: the margin is gone before the next long nap. High: delay for the rest of the file.
 constexpr Nanos margin_relax{1s};
-constexpr std::int64_t used_permille = 700;  // of what was granted: less, and something else limits us
+// Ours, of what was granted. Low: a source that limits us makes v_1 grow. High: a pacer's rounding
+// keeps it from growing.
+constexpr std::int64_t used_permille = 700;
+// Ours: two batches of two. Low: a core that comes late runs the queue dry. High: delay on a slow
+// link.
 constexpr std::int64_t frames_min = 4;
-// Half an exchange: two looks see one aggregate leave at most.
+// Derived: two looks see one aggregate leave at most. Low: aggregates are slept through. High:
+// wake-ups, for nothing.
 constexpr std::int64_t looks_per_exchange = 2;
-// The port's account against our own: shorter, and a burst between two readings is the difference; larger differences than
-// a quarter no rounding explains.
+// Ours: the port's account against our own. Low: a burst between two readings, or rounding, is the
+// difference. High: a port that lies is believed for longer, and by more.
 constexpr Nanos audit_span{50ms};
+// Ours. Low: rounding and single frames are the difference. High: a port that lies is believed.
 constexpr std::int64_t audit_permille = 250, audit_frames_min = 32;
-constexpr std::int64_t exchanges_per_window = 4;  // fewer, and one aggregate more or less is a third of the rate
-// On v_1: inside the dead band the queue leans towards b, where aggregates are full. 1: it may as well stay at a.
+// Ours. Low: one aggregate more or less is a third of the rate. High: a change of rate is seen
+// late.
+constexpr std::int64_t exchanges_per_window = 4;
+// Ours, on v_1: inside the dead band the queue leans towards b, where aggregates are full. Low: it
+// stays at a. High: it stands at b.
 constexpr Gain lean{1020};
-// While the physical rate has just changed v_1 may be wrong by more than alpha's 2, until the meter has a window of the new one and a
-// tick has brought it. Shorter, and aggregates leave short after each rise; longer costs turns and brings nothing.
+// Measured in ns-3 (wdtcp-mcs-change): while the physical rate has just changed v_1 may be wrong by
+// more than alpha's 2, until the meter has a window of the new one and a tick has brought it. Low:
+// aggregates leave short after each rise. High: turns, for nothing.
 constexpr Gain lean_changed{2000};
-constexpr Nanos changed_span{20ms};
+constexpr Nanos changed_span{20ms};  // measured; low and high: as above
+// Ours, of v_1. Low: a long queue is left to the port's limit alone. High: the rate starves a port
+// that is above its limit for a moment.
 constexpr Gain beta_min_pushed_back{125};
-// Where the port pushes back: who has just won the medium may win it again after AIFS and a mean backoff.
+// Derived, where the port pushes back: who has just won the medium may win it again after AIFS and
+// a mean backoff. Low: bursts that no link takes. High: of several senders' second turns each finds
+// half an aggregate.
 constexpr Nanos refill_span{110us};
-constexpr Gain refill_max{10'000};
-constexpr std::int64_t empty_part = 4;       // a quarter of a is "empty": reports are made before or after a refill
+constexpr Gain refill_max{10'000};  // derived; low and high: as above
+// Ours: a quarter of a is "empty", for reports are made before or after a refill. Low: a saw's foot
+// is. High: an empty queue is not.
+constexpr std::int64_t empty_part = 4;
 
 // handed_total counts what we handed over and was not refused, by our own packets: it can contradict the port's counters.
 Bytes handed_total(const PathReport& path) noexcept {

@@ -135,7 +135,9 @@ class AutoLaw final : public Controller {
     Instant at{};
     Bytes total{};
   };
-  static constexpr std::size_t handed_max = 64;  // steps are 0.5 ms apart at least, 2 ms as a rule: a fact is not older than that
+  // Derived: steps are 0.5 ms apart at least, 2 ms as a rule. Low: a fact is older than the list.
+  // High: memory.
+  static constexpr std::size_t handed_max = 64;
   std::array<Handed, handed_max> handed_{};
   std::size_t handed_count_ = 0;
   Nanos step_span_{0};

@@ -11,8 +11,9 @@
 
 namespace onehop::law {
 
-/// Fixed part of a frame exchange: AIFS 43 us, mean backoff of 7.5 slots of 9 us, HE preamble 52 us, SIFS 16 us, Block Ack
-/// 32 us (EDCA defaults for best effort at 5 GHz).
+/// Derived, the fixed part of a frame exchange: AIFS 43 us, mean backoff of 7.5 slots of 9 us, HE
+/// preamble 52 us, SIFS 16 us, Block Ack 32 us (EDCA defaults for best effort at 5 GHz). Low: L/rtt
+/// is above what a link carries. High: the core looks too rarely.
 inline constexpr Nanos exchange_overhead{210'500};
 
 /// exchange_time is the fact where there is one, else computed; without a physical rate `drain` stands in for it.

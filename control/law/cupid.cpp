@@ -8,11 +8,18 @@
 namespace onehop::law {
 
 namespace {
-// The core refills when a quarter of the backlog limit has gone. At a rate below the link's nothing stands in the queue, and
-// that quarter is then what the MAC finds: it should fill an aggregate, for small ones eat the air that they were to save.
+// The core refills when a quarter of the backlog limit has gone. At a rate below the link's nothing
+// stands in the queue, and that quarter is then what the MAC finds. Derived from the core's refill
+// at a quarter. Low: small aggregates eat the air that they were to save. High: a longer queue than
+// the share needs.
 constexpr std::int64_t refills = 4;
+// [802.11] an HT aggregate, until one is told. Low and high: as above.
 constexpr Bytes aggregate{64 * 1024};
-constexpr Nanos backlog_max{18ms};  // safe-range's X_max, at the rate given
+// Derived: safe-range's X_max, at the rate given. Low: aggregates are cut at low rates. High: delay
+// above safe-range's.
+constexpr Nanos backlog_max{18ms};
+// Ours: two batches of two. Low: a core that comes late runs the queue dry. High: delay on a slow
+// link.
 constexpr std::int64_t frames_min = 4;
 
 Bytes backlog_for(BytesPerSecond rate, const LinkSample& sample, Bytes frame) noexcept {

@@ -6,11 +6,18 @@
 namespace onehop::law {
 
 namespace {
-// Three of the largest aggregates, so that the medium always finds a whole one. Lower: a late aggregate runs the queue dry, and a
-// core that naps for a few milliseconds looks like a queue. Higher: delay, for nothing.
+// Derived: three of the largest aggregates, so that the medium always finds a whole one. Low: a
+// late aggregate runs the queue dry, and a core that naps for a few milliseconds looks like a
+// queue. High: delay, for nothing.
 constexpr Nanos delay_target{12ms};
-constexpr Nanos spread{60ms};          // T: 1.2 C where no queue stands
-constexpr Nanos arrival_span{50ms};    // shorter: one aggregate more or less is a tenth of the rate
+// Ours, T: 1.2 C where no queue stands. Low: D swings with the age of a report. High: a queue
+// stands for longer after a fall of C.
+constexpr Nanos spread{60ms};
+// Ours. Low: one aggregate more or less is a tenth of the rate. High: C is of a link that has
+// changed.
+constexpr Nanos arrival_span{50ms};
+// Ours, of C. Low: a slow start, or a link that is given less than it carries for one late PING.
+// High: an overshoot, or a queue that stays.
 constexpr Gain gain_start{2000}, gain_lowest{750};
 }  // namespace
 

@@ -6,15 +6,19 @@
 namespace onehop::law {
 
 namespace {
-// Stall rules (algorithm's edge case a), in windows. Two windows without a byte are a blackout; lower: an aggregate's
-// air time looks like one. Eight windows frozen: shorter forgets the rate within a fade, longer keeps too much backlog.
+// Ours: stall rules (algorithm's edge case a), in windows. Two windows without a byte are a
+// blackout; eight are frozen. Low: an aggregate's air time looks like a blackout, and a fade
+// forgets the rate. High: too much backlog is kept.
 constexpr std::int64_t stall_windows = 2;
-constexpr std::int64_t frozen_windows = 8;
-// A link that lets one frame go per 10 ms is slow, not stalled: four pieces' time at v is the least stall.
+constexpr std::int64_t frozen_windows = 8;  // ours; low and high: as above
+// Ours: a link that lets one frame go per 10 ms is slow, not stalled. Low: it is taken for stalled.
+// High: a blackout is seen late.
 constexpr std::int64_t stall_quanta = 4;
-// A sample shorter than a window needs this many pieces, else one piece more or less is the sample.
+// Ours: what a sample shorter than a window needs. Low: one piece more or less is the sample. High:
+// a start waits for a window.
 constexpr std::int64_t quanta_min = 2;
-// Two probes of the largest frame in use (MTU 9000) within a window; more, and a start waits for it.
+// Derived: two probes of the largest frame in use (MTU 9000) within a window. Low: probes are the
+// rate. High: a start waits for it.
 constexpr Bytes probes_max{18'000};
 }  // namespace
 

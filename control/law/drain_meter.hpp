@@ -69,7 +69,8 @@ class DrainMeter {
   [[nodiscard]] Bytes newest_drained() const noexcept { return newest_drained_; }
 
  private:
-  static constexpr std::size_t readings_max = 128;  // 64 ms at the fastest tick of 0.5 ms
+  // Derived: 64 ms at the fastest tick of 0.5 ms. Low: shorter than a window. High: memory.
+  static constexpr std::size_t readings_max = 128;
 
   struct Slot {
     DrainReading reading;

@@ -6,7 +6,8 @@
 namespace onehop::law {
 
 RateGrant Fixed::step(const LinkSample& sample) {
-  // 4.5 rate d_1: the safe range's X_max, so that a burst after a nap stays within what that law would allow.
+  // Derived, 4.5 rate d_1: the safe range's X_max. Low: a core that naps sends less than the rate.
+  // High: a burst after a nap is more than safe-range would allow.
   constexpr Gain backlog_gain{4500};
   const std::int64_t wire = std::max<std::int64_t>(sample.path.wire_per_frame.count, 1);
   const Bytes backlog = std::max(params_.rate * backlog_gain * params_.d_1, Bytes{2 * wire});

@@ -7,15 +7,29 @@
 namespace onehop::law {
 
 namespace {
-constexpr std::uint64_t packets_min = 200;  // [FWP]; fewer, and three lost packets are a verdict
+// [FWP]. Low: three lost packets are a verdict. High: a slow link is judged too late.
+constexpr std::uint64_t packets_min = 200;
+// Ours. Low: one burst of reports is a window. High: the receiver's ring overflows for longer.
 constexpr Nanos window_min{2ms};
+// Ours. Low: a slice has too few packets to count. High: the least loss of 10 s is of few slices.
 constexpr Nanos slice_span{100ms};
-constexpr Nanos memory{10s};                // [FWP] says long-term; shorter, and an overload of that length is what the path always loses
+// [FWP] says long-term. Low: an overload of that length is what the path always loses. High: a path
+// that got better is braked late.
+constexpr Nanos memory{10s};
+// Ours: a brake of 15 %. Low: a link's rate is lost to one burst. High: the overload lasts for many
+// round trips.
 constexpr Gain gain_brake{850};
+// Ours. Low: seconds below the link's rate. High: the next overload comes at once.
 constexpr Gain gain_release{1020};
+// Ours. Low: loss that sets in on the air brakes meanwhile. High: one poor reading of the MAC
+// explains an overload.
 constexpr double mac_gain = 0.125;
-constexpr double unknown_margin = 0.01;     // on the least loss seen, where the MAC does not tell
-constexpr double trial_ratio = 0.6;         // four steps of the brake; higher: the two losses are less than 3 sigma apart
+// Ours, on the least loss seen, where the MAC does not tell. Low: reordering brakes. High: an
+// overload of 1 % goes unseen.
+constexpr double unknown_margin = 0.01;
+// Derived: four steps of the brake. Low: loss on the air brakes for longer. High: the two losses
+// are less than 3 sigma apart.
+constexpr double trial_ratio = 0.6;
 
 double ratio(std::uint64_t part, std::uint64_t whole) noexcept {
   return whole == 0 ? 0.0 : std::min(1.0, static_cast<double>(part) / static_cast<double>(whole));

@@ -49,7 +49,7 @@ class LossBrake {
   [[nodiscard]] std::uint64_t overload_total() const noexcept { return overload_total_; }
 
  private:
-  static constexpr std::size_t slices_max = 100;  // of 100 ms: 10 s
+  static constexpr std::size_t slices_max = 100;  // derived: `memory` in slices
   /// Seen: a loss ratio and when it was measured.
   struct Seen {
     Instant at{};

@@ -19,7 +19,7 @@ enum class Notice : std::uint8_t {
   qcut_no_queue,
   qcut_false_completion,
 };
-inline constexpr std::uint32_t notices_max = 7;
+inline constexpr std::uint32_t notices_max = 7;  // derived: how many Notice has
 
 [[nodiscard]] constexpr std::uint32_t bit_of(Notice notice) noexcept { return 1U << static_cast<unsigned>(notice); }
 
@@ -40,6 +40,7 @@ class Absence {
   }
 
  private:
+  // Derived, see above. Low: every start complains. High: short transfers never do.
   static constexpr Nanos grace{300ms};
   Instant since_{};
   bool has_begun_ = false;

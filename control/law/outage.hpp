@@ -19,6 +19,8 @@ namespace onehop::law {
 /// silence_limit: a peer that was not heard for longer is silent, and the path may be gone (algorithm's edge case d). Shorter: a late
 /// report is an outage. `feedback_interval` is as granted; 0: the default.
 [[nodiscard]] constexpr Nanos silence_limit(Nanos srtt, Nanos feedback_interval) noexcept {
+  // Ours. Low: a core that was away for long is an outage. High: what is sent into one counts as
+  // loss.
   constexpr Nanos least{200ms};
   return std::max({srtt * 4, least, feedback_interval * 3});
 }

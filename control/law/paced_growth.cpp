@@ -7,12 +7,23 @@
 namespace onehop::law {
 
 namespace {
-constexpr std::int64_t loss_excess_permille = 20;  // lower: reordering cuts the rate; higher: a full ring goes unseen
+// Ours. Low: reordering cuts the rate. High: a full ring goes unseen.
+constexpr std::int64_t loss_excess_permille = 20;
+// Ours: a cut of 15 %. Low: half the link is given away for one burst. High: a full ring loses for
+// many round trips.
 constexpr Gain gain_loss{850};
-constexpr Gain gain_growth{2000};      // algorithm's edge case i: at most twice the measured injection
-constexpr Gain gain_growth_slow{1020}; // after the first loss; higher: the sawtooth costs more than it finds
-constexpr std::uint64_t packets_judged_min = 50;  // fewer, and one lost packet is the 2 %
+// Derived, algorithm's edge case i: at most twice the measured injection. Low: a slow start. High:
+// loss before any report tells of it.
+constexpr Gain gain_growth{2000};
+// Ours, after the first loss. Low: seconds below the link's rate. High: the sawtooth costs more
+// than it finds.
+constexpr Gain gain_growth_slow{1020};
+// Ours. Low: one lost packet is the 2 %. High: a slow link is judged too late.
+constexpr std::uint64_t packets_judged_min = 50;
+// Ours. Low: a slice has too few packets to count. High: what a path always loses is learnt late.
 constexpr Nanos slice{100ms};
+// Ours: at a quarter of the rate. Low: loss that we cause becomes the path's own. High: a lossy
+// path is braked for longer.
 constexpr Gain gain_own_loss{4000};
 
 std::int64_t loss_permille(const PacedGrowthInput& from, const PacedGrowthInput& to) noexcept {

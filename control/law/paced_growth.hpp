@@ -42,7 +42,7 @@ class PacedGrowth {
   [[nodiscard]] BytesPerSecond rate() const noexcept { return rate_; }
 
  private:
-  static constexpr std::size_t slices_max = 100;  // of 100 ms: 10 s
+  static constexpr std::size_t slices_max = 100;  // derived: 10 s in slices of 100 ms
   void follow_loss(const PacedGrowthInput& input, Nanos rtt) noexcept;
   void close_slice(const PacedGrowthInput& input) noexcept;
   [[nodiscard]] std::int64_t usual_loss_permille() const noexcept;

@@ -8,13 +8,26 @@
 namespace onehop::law {
 
 namespace {
+// Ours. Low: a starved gate opens too slowly, and stays open for ever. High: it swings by more than
+// an aggregate.
 constexpr Gain tau_up{1250}, tau_down{980};
+// Ours. Low: tau is at its most after one late core, and falls between two. High: a starved link
+// waits, a fed one keeps its delay.
 constexpr Nanos starved_span{100ms}, relax_span{1s};
-constexpr Gain false_completion{1500};  // times what the link can do at most
-// R_hat is an average over a window; a burst that completes at once may pass the bound for one reading, not for this many.
+// Ours, of what the link can do at most. Low: a burst's completions are false. High: a driver that
+// completes at once is believed.
+constexpr Gain false_completion{1500};
+// Ours: R_hat is an average over a window. Low: a burst that completes at once turns the gate off.
+// High: a useless gate stays on.
 constexpr std::int32_t false_readings_max = 50;
+// Derived: the core sleeps until three fifths of its limit have drained. Low: an aggregate takes
+// the rest first. High: wake-ups.
 constexpr std::int64_t looks_per_tau = 4;
+// [QCUT] B_min. Low: a gate that is shorter than what the core hands over at once starves it. High:
+// tau does not bind on slow links.
 constexpr std::int64_t batches_min = 2;
+// Ours: single windows hold one aggregate more or less. Low: starved for seconds before it counts.
+// High: noise opens the gate.
 constexpr double slack_gain = 1.0 / 64.0, slack_max = 0.1;
 }  // namespace
 

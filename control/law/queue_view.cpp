@@ -6,8 +6,10 @@
 namespace onehop::law {
 
 namespace {
-constexpr Nanos qdisc_age_max{8ms};   // two polls: older, and the queue has turned over
-constexpr Nanos report_gap_max{20ms}; // a core that was away longer says nothing of its usual nap
+// Derived: two polls. Low: a late poll blinds the law. High: the queue has turned over since.
+constexpr Nanos qdisc_age_max{8ms};
+// Ours. Low: slow cores have no saw. High: a core that was away says what it does not usually do.
+constexpr Nanos report_gap_max{20ms};
 }  // namespace
 
 QueueView view_queue(const LinkSample& sample) noexcept {

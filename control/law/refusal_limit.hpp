@@ -37,8 +37,14 @@ class RefusalLimit {
   [[nodiscard]] Bytes bound(Bytes backlog) const noexcept { return limit_ > Bytes{0} ? std::min(backlog, limit_) : backlog; }
 
  private:
+  // Ours, of what stands at a refusal. Low: a short queue runs dry. High: it is refused again at
+  // once.
   static constexpr Gain gain{750};
+  // Ours. Low: a refusal each second for a queue that is as short as it was. High: a limit of a
+  // moment lasts.
   static constexpr Nanos relax{1s};
+  // Ours, see above. Low: a minute to forget a limit that was no queue's length. High: the true
+  // length is passed by far.
   static constexpr std::int64_t growth_first_permille = 50, growth_max_permille = 1000;
 
   Bytes limit_{};  // 0: none was seen

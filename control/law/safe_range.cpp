@@ -9,22 +9,41 @@
 namespace onehop::law {
 
 namespace {
-// X_max,1 = 4.5 v d_1: the least queue whose safe range is not empty when v_0 may be 3 v_1 (from (2), (3)).
+// Derived, X_max,1 = 4.5 v d_1: from (2), (3) with v_0 up to 3 v_1. Low: the safe range is empty.
+// High: a longer queue may stand.
 constexpr Gain x_max_floor{4500};
+// [SMUFF] two BDP. Low: as above, where the round trip is long. High: delay.
 constexpr std::int64_t x_max_bdp = 2;
-constexpr Nanos srtt_for_x_max{40ms};  // X_max is no reason to hold more than 80 ms; the paper saw up to 25 ms
-// Before anything was measured the first burst is bounded by bytes, not by rate: backlog_start leaves in this time at
-// the most, so any link up to 260 Mbit/s shows an exact drain at once and faster ones a bound to triple from.
-// backlog_start = 32 KiB is 13 ms at 20 Mbit/s (more would break 18 ms there) and 0.4 ms at 600 Mbit/s.
+// Ours; the paper saw up to 25 ms. Low: a long path's bursts are cut. High: X_max would be a reason
+// to hold more than 80 ms.
+constexpr Nanos srtt_for_x_max{40ms};
+// Ours: before anything was measured the first burst is bounded by bytes, not by rate:
+// backlog_start leaves in this time at the most, so any link up to 260 Mbit/s shows an exact drain
+// at once and faster ones a bound to triple from. backlog_start = 32 KiB is 13 ms at 20 Mbit/s
+// (more would break 18 ms there) and 0.4 ms at 600 Mbit/s. Low: a burst that no queue holds. High:
+// fast links show only what was sent, and start by tripling.
 constexpr Nanos start_burst{1ms};
-constexpr std::int64_t foreign_share_max_permille = 200;  // above it our own bytes are X_1 (edge case b)
+// Ours; above it our own bytes are X_1 (edge case b). Low: a single ping is a rival. High: a
+// rival's queue starves us.
+constexpr std::int64_t foreign_share_max_permille = 200;
+// Ours. Low: the trim follows the saw. High: the queue stands off its target for longer.
 constexpr std::int64_t trim_readings = 32;
+// Ours. Low: a core with long naps stays off target. High: a wrong reading may double the delay.
 constexpr std::int64_t trim_limit_permille = 500;
+// Ours: more than any machine has. Low: a real ring is cut. High: a peer's lie overflows the
+// arithmetic.
 constexpr std::int64_t peer_bytes_max = std::int64_t{1} << 40;
-constexpr Nanos paced_depth{5ms};  // a core that was away for 5 ms makes it good in one burst
+// Ours: a core that was away for that long makes it good in one burst. Low: naps cost rate. High:
+// bursts overflow what nobody sees.
+constexpr Nanos paced_depth{5ms};
+// Derived: two polls. Low: a late poll blinds the law. High: the queue has turned over since.
 constexpr Nanos lower_queue_age_max{8ms};
+// Ours, on what leaves in a nap. Low: the queue runs dry. High: delay that `zero` was chosen to
+// avoid.
 constexpr Gain zero_margin{1250};
-constexpr std::int64_t frames_min = 4;  // least backlog: two batches of two frames
+// Ours: two batches of two. Low: a core that comes late runs the queue dry. High: delay on a slow
+// link.
+constexpr std::int64_t frames_min = 4;
 
 Bytes scale(Bytes b, std::int64_t num, std::int64_t den) noexcept {
   return {static_cast<std::int64_t>(static_cast<Wide>(b.count) * num / den)};

@@ -19,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
 import bounds  # noqa: E402
+import constants  # noqa: E402
 import equations  # noqa: E402
 import layers  # noqa: E402
 import pages  # noqa: E402
@@ -260,6 +261,11 @@ def check_equations(tree):
         yield Finding(path, number, "equation", text)
 
 
+def check_constants(tree):
+    for path, number, text in constants.findings(tree):
+        yield Finding(path, number, "constant", text)
+
+
 def check_pages(tree):
     """In a tree without git nobody can tell."""
     if not (tree.root / ".git").exists():
@@ -273,7 +279,7 @@ def check_pages(tree):
 
 
 CHECKS = (check_strays, check_licence_lines, check_includes, check_laws, check_file_length, check_function_length, check_words,
-          check_executable_bits, check_configs, check_readme, check_named_paths, check_bounds, check_equations,
+          check_executable_bits, check_configs, check_readme, check_named_paths, check_bounds, check_equations, check_constants,
           check_pages)
 
 
