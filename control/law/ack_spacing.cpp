@@ -63,12 +63,11 @@ bool AckSpacing::follow_doubt(const LinkSample& sample, const MacCounters* mac) 
   const std::uint64_t failed = mac != nullptr ? mac->tx_failed_total : 0;
   const bool has_failed = !is_first && !is_told_anew && failed > failed_total_;
   const bool has_dropped = !is_first && sample.path.rx_ring.refused_total != dropped_total_;
-  // Where nobody tells what is below, loss that is seen up here is repaired by reports alone.
-  const bool has_lost = !is_first && mac == nullptr && !is_wifi && sample.path.packets_lost_total != lost_total_;
+  if (!is_first && sample.path.packets_lost_total != lost_total_) lost_at_ = sample.at;
   // On Wi-Fi the request alone asks for what failed; and nothing is known against the link at its start, where a short
   // file would be over before it had proven itself.
   const bool is_doubted = is_first || is_told_anew || has_failed || failed < failed_total_;
-  if (has_dropped || has_lost || (is_doubted && !is_wifi)) grew_at_ = sample.at;
+  if (has_dropped || (is_doubted && !is_wifi)) grew_at_ = sample.at;
   if (is_first && is_wifi) grew_at_ = sample.at - std::max(sample.path.srtt * quiet_srtts, quiet_min);
   failed_total_ = failed;
   dropped_total_ = sample.path.rx_ring.refused_total;
@@ -96,16 +95,20 @@ AckSpacing::Wish AckSpacing::step(const LinkSample& sample) noexcept {
   follow_rate(sample);
   const Nanos longest = follow_sight(sample);
   if (follow_doubt(sample, mac)) ++requests_;
-  const Nanos quiet = sample.at - grew_at_;
-  if (quiet < std::max(sample.path.srtt * quiet_srtts, quiet_min)) return {.nack_request_id = requests_};
+  const Nanos quiet = sample.at - grew_at_, calm = std::max(sample.path.srtt * quiet_srtts, quiet_min);
+  if (quiet < calm) return {.nack_request_id = requests_};
   const Bytes ring = sample.path.rx_ring.capacity;
   if (medium == Medium::wifi) {
     const Bytes bytes = std::clamp(ring * ring_part, bytes_per_report, bytes_per_report_max);
     const Nanos wanted = rate_.count > 0 ? time_for(bytes, rate_) : interval_wifi_min;
     return {.interval = std::min(std::max(wanted, interval_wifi_min), longest), .nack_request_id = requests_};
   }
-  if (mac == nullptr)
-    return {.interval = std::min(time_for(ring * ring_part_unknown, rate_), longest), .nack_request_id = requests_};
+  if (mac == nullptr) {
+    // Loss is repaired by reports alone there. One a round trip: on the air, where each may make the next loss, that is long.
+    const bool is_losing = lost_at_ != Instant{} && sample.at - lost_at_ < calm;
+    const Nanos wanted = std::min(time_for(ring * ring_part_unknown, rate_), is_losing ? sample.path.srtt : longest);
+    return {.interval = std::min(wanted, longest), .nack_request_id = requests_};
+  }
   const std::int64_t srtts = quiet < quiet_long ? 1 : 2;
   return {.interval = std::min(sample.path.srtt * srtts, interval_max), .nack_request_id = requests_};
 }

@@ -12,9 +12,9 @@
 //   quiet = time since MAC failures or the receiver's drops last grew
 //
 // Without MAC counters Wi-Fi is as above: each report costs a turn on the air, whatever the driver tells. On a wire it is the
-// default. Where nobody tells what the medium is, its cost is unknown: a fifth of the ring's time, at most 100 ms, while it is quiet,
-// which it is not where packets are lost. Where no queue is seen either, on whatever medium, reports are the only sensor of it and are
-// 25 ms apart at most.
+// default. Where nobody tells what the medium is, its cost is unknown: a fifth of the ring's time, at most 100 ms, and srtt for 4 srtt
+// (at least 100 ms) after a loss: a quarter of it took 4 % of the air where each loss was a report's collision. Where no queue is seen,
+// on whatever medium, reports are the only sensor of it and are 25 ms apart at most.
 //
 // Source: [WDTCP], acknowledgement removal. type=deviation reason=the paper drops acknowledgements altogether. A MAC's
 // success does not prove that the receiving host kept the data, and an ordinary socket learns no per-frame status; so
@@ -46,6 +46,7 @@ class AckSpacing {
   std::uint64_t lost_total_ = 0;
   std::uint64_t requests_ = 0;
   Instant grew_at_{};
+  Instant lost_at_{};            // when a loss was told last
   Instant seen_at_{};            // a queue, by whatever sensor
   BytesPerSecond rate_{};        // handed to the port, wire
   Bytes rated_sent_{};
