@@ -55,7 +55,7 @@ void AckSpacing::follow_rate(const LinkSample& sample) noexcept {
 }
 
 // follow_doubt: when quiet began anew. Returns whether the MAC has given frames up since the last step.
-bool AckSpacing::follow_doubt(const LinkSample& sample, const MacCounters* mac) noexcept {
+bool AckSpacing::follow_doubt(const LinkSample& sample, Bottleneck bottleneck, const MacCounters* mac) noexcept {
   const bool is_wifi = sample.facts.medium == Medium::wifi;
   const bool is_first = !has_reading_;
   // Counters that come, or go, tell nothing by their first value.
@@ -67,7 +67,9 @@ bool AckSpacing::follow_doubt(const LinkSample& sample, const MacCounters* mac) 
   // On Wi-Fi the request alone asks for what failed; and nothing is known against the link at its start, where a short
   // file would be over before it had proven itself.
   const bool is_doubted = is_first || is_told_anew || has_failed || failed < failed_total_;
-  if (has_dropped || (is_doubted && !is_wifi)) grew_at_ = sample.at;
+  // Reports alone tell of the receiver's buffers, and while these hold us back the air has turns to spare.
+  const bool is_receiver = bottleneck == Bottleneck::rx_ring || bottleneck == Bottleneck::app_buffer;
+  if (has_dropped || is_receiver || (is_doubted && !is_wifi)) grew_at_ = sample.at;
   if (is_first && is_wifi) grew_at_ = sample.at - std::max(sample.path.srtt * quiet_srtts, quiet_min);
   failed_total_ = failed;
   dropped_total_ = sample.path.rx_ring.refused_total;
@@ -85,7 +87,7 @@ Nanos AckSpacing::follow_sight(const LinkSample& sample) noexcept {
   return sample.facts.medium == Medium::wifi ? interval_wifi_max : interval_max;
 }
 
-AckSpacing::Wish AckSpacing::step(const LinkSample& sample) noexcept {
+AckSpacing::Wish AckSpacing::step(const LinkSample& sample, Bottleneck bottleneck) noexcept {
   const MacCounters* mac = fresh(sample.facts.mac, sample.at);
   const Medium medium = sample.facts.medium;
   if (sample.path.srtt <= Nanos{0} || (mac == nullptr && medium == Medium::wired)) {
@@ -94,7 +96,7 @@ AckSpacing::Wish AckSpacing::step(const LinkSample& sample) noexcept {
   }
   follow_rate(sample);
   const Nanos longest = follow_sight(sample);
-  if (follow_doubt(sample, mac)) ++requests_;
+  if (follow_doubt(sample, bottleneck, mac)) ++requests_;
   const Nanos quiet = sample.at - grew_at_, calm = std::max(sample.path.srtt * quiet_srtts, quiet_min);
   if (quiet < calm) return {.nack_request_id = requests_};
   const Bytes ring = sample.path.rx_ring.capacity;

@@ -7,6 +7,7 @@
 //                                                             2 srtt             longer;  at most 100 ms
 //   MAC failures grow    "send your missing ranges now"       likewise, and quiet begins anew
 //   receiver drops grow  default for 4 srtt, 100 ms           quiet begins anew
+//   its buffers hold v_0 default for 4 srtt, 100 ms           quiet begins anew
 //
 //   B = 0.4 of the peer's receive ring, in 7..10 MB
 //   quiet = time since MAC failures or the receiver's drops last grew
@@ -34,12 +35,13 @@ class AckSpacing {
     Nanos interval{0};               ///< 0: the default
     std::uint64_t nack_request_id = 0;
   };
-  [[nodiscard]] Wish step(const LinkSample& sample) noexcept;
+  /// step takes what held the rate in this step as well.
+  [[nodiscard]] Wish step(const LinkSample& sample, Bottleneck bottleneck) noexcept;
 
  private:
   void follow_rate(const LinkSample& sample) noexcept;
   [[nodiscard]] Nanos follow_sight(const LinkSample& sample) noexcept;
-  [[nodiscard]] bool follow_doubt(const LinkSample& sample, const MacCounters* mac) noexcept;
+  [[nodiscard]] bool follow_doubt(const LinkSample& sample, Bottleneck bottleneck, const MacCounters* mac) noexcept;
 
   std::uint64_t failed_total_ = 0;
   std::uint64_t dropped_total_ = 0;

@@ -131,7 +131,7 @@ RateGrant AutoLaw::step(const LinkSample& told) {
   } else {
     forget_exact();
   }
-  const AckSpacing::Wish acks = acks_.step(sample);
+  const AckSpacing::Wish acks = acks_.step(sample, trace_.bottleneck);
   grant.feedback_interval = feedback_interval_ = acks.interval;
   grant.nack_request_id = acks.nack_request_id;
   if (alpha != Gain{}) trace_.details.alpha = alpha;

@@ -386,7 +386,7 @@ RateGrant SafeRange::grant(const LinkSample& sample) {
   v_0 = std::clamp(v_0, params_.rate_min, params_.rate_max);
   trace_.rate = {to_wire({v_0.count}).count};
   trace_.backlog_max = to_wire(backlog_max_);
-  const AckSpacing::Wish acks = acks_.step(sample);
+  const AckSpacing::Wish acks = acks_.step(sample, trace_.bottleneck);
   feedback_interval_ = acks.interval;
   return {.rate = trace_.rate, .backlog_max = trace_.backlog_max, .batch_frames = batch_frames_,
           .feedback_interval = acks.interval, .nack_request_id = acks.nack_request_id};

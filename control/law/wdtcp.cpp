@@ -196,7 +196,7 @@ RateGrant Wdtcp::grant(const LinkSample& sample, const QueueView& view, BytesPer
   trace_.is_degraded = false;
   const auto batch = std::clamp<std::int64_t>(a_.count / 4 / ratio_.wire_frame().count, 2, params_.safe_range.batch_frames_max);
   const bool has_aggregates = params_.form == WdtcpParams::Form::offset && !is_wired_;
-  const AckSpacing::Wish acks = acks_.step(sample);
+  const AckSpacing::Wish acks = acks_.step(sample, trace_.bottleneck);
   if (acks.interval > Nanos{0}) trace_.details.feedback_interval = acks.interval;
   return {.rate = rate, .backlog_max = trace_.backlog_max, .backlog_low = has_aggregates ? limit_ : Bytes{0},
           .batch_frames = static_cast<std::uint32_t>(batch),

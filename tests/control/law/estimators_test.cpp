@@ -144,6 +144,7 @@ TEST_CASE("an exchange is the fixed part and an aggregate's air", "[control][law
 //= [WDTCP] acknowledgement removal type=test
 TEST_CASE("on Wi-Fi a report stands for bytes, and what the MAC fails is asked for once", "[control][law][acks]") {
   AckSpacing acks;
+  Bottleneck bottleneck = Bottleneck::tx_queue;
   SampleMaker make;
   make.sample.path.srtt = 2ms;
   make.sample.facts.medium = Medium::wifi;
@@ -153,7 +154,7 @@ TEST_CASE("on Wi-Fi a report stands for bytes, and what the MAC fails is asked f
     for (Nanos t{0}; t < span; t += 10ms) {
       make.step(10ms, rate * 10ms, kib(64));
       make.sample.facts.mac->at = make.sample.at;
-      wish = acks.step(make.sample);
+      wish = acks.step(make.sample, bottleneck);
     }
     return wish;
   };
@@ -177,9 +178,36 @@ TEST_CASE("on Wi-Fi a report stands for bytes, and what the MAC fails is asked f
   CHECK(send(mbit_per_s(1200), 200ms).interval == 50ms);
 }
 
+// Goal:   a buffer of the receiver that holds the rate is steered by fresh reports, on any medium; the air is not what is short then.
+TEST_CASE("reports come at the default while the receiver's buffers hold the rate, and for a while after", "[control][law][acks]") {
+  const Medium medium = GENERATE(Medium::wifi, Medium::unknown);
+  const Bottleneck holds = GENERATE(Bottleneck::rx_ring, Bottleneck::app_buffer);
+  AckSpacing acks;
+  Bottleneck bottleneck = Bottleneck::tx_queue;
+  SampleMaker make;
+  make.sample.path.srtt = 2ms;
+  make.sample.facts.medium = medium;
+  make.sample.path.rx_ring.capacity = Bytes{25'000'000};
+  const auto send = [&](Nanos span) {
+    AckSpacing::Wish wish;
+    for (Nanos t{0}; t < span; t += 10ms) {
+      make.step(10ms, mbit_per_s(600) * 10ms, kib(64));
+      wish = acks.step(make.sample, bottleneck);
+    }
+    return wish.interval;
+  };
+  CHECK(send(2s) > 50ms);
+  bottleneck = holds;
+  CHECK(send(500ms) == 0ns);
+  bottleneck = Bottleneck::tx_queue;
+  CHECK(send(90ms) == 0ns);
+  CHECK(send(100ms) > 50ms);
+}
+
 //= [WDTCP] acknowledgement removal type=test
 TEST_CASE("feedback is stretched while the MAC fails nothing, and asked for at once when it does", "[control][law][acks]") {
   AckSpacing acks;
+  Bottleneck bottleneck = Bottleneck::tx_queue;
   SampleMaker make;
   make.sample.path.srtt = 10ms;
   make.sample.facts.medium = Medium::unknown;
@@ -188,7 +216,7 @@ TEST_CASE("feedback is stretched while the MAC fails nothing, and asked for at o
     for (Nanos t{0}; t < span; t += 1ms) {
       make.step(1ms, {1514}, kib(64));
       if (make.sample.facts.mac) make.sample.facts.mac->at = make.sample.at;
-      wish = acks.step(make.sample);
+      wish = acks.step(make.sample, bottleneck);
     }
     return wish;
   };
@@ -227,6 +255,7 @@ TEST_CASE("reports are spaced where they may cost air, counters or not", "[contr
       {Medium::wired, seen, Bytes{25'000'000}, 0ns, 0ns}}));
   CAPTURE(static_cast<int>(medium), static_cast<int>(scope), ring.count);
   AckSpacing acks;
+  Bottleneck bottleneck = Bottleneck::tx_queue;
   SampleMaker make;
   make.sample.path.srtt = 2ms;
   make.sample.facts.medium = medium;
@@ -236,7 +265,7 @@ TEST_CASE("reports are spaced where they may cost air, counters or not", "[contr
   const auto send = [&](Nanos span) {
     for (Nanos t{0}; t < span; t += 10ms) {
       make.step(10ms, mbit_per_s(600) * 10ms, kib(64));
-      wish = acks.step(make.sample);
+      wish = acks.step(make.sample, bottleneck);
     }
   };
   send(2s);
