@@ -104,6 +104,7 @@ TEST_CASE("a lazy window takes as many rounds as its losses need", "[scenario][r
 }
 
 // Goal:   under lazy repair a report names nothing between two lists, and nothing is sent twice that arrived.
+// Bounds: five reports for each list: after a loss on an unknown medium one comes in each round trip, and a list takes several of them.
 TEST_CASE("lazy repair sends counters between its lists", "[scenario][repair]") {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     CAPTURE(seed);
@@ -114,7 +115,7 @@ TEST_CASE("lazy repair sends counters between its lists", "[scenario][repair]") 
     world.run(20s);
     check_whole(world);
     CHECK(world.receiver().totals().nacks == 0);
-    CHECK(world.receiver().totals().lists * 10 <= world.receiver().totals().reports);
+    CHECK(world.receiver().totals().lists * 5 <= world.receiver().totals().reports);
     CHECK(world.receiver().totals().duplicate_bytes == 0);
     const double lost = static_cast<double>(world.sender().totals().packets_lost);
     CHECK(lost / static_cast<double>(world.sender().totals().packets_sent) == Approx(0.01).margin(0.002));
