@@ -146,6 +146,22 @@ TEST_CASE("safe-range gives a slow disk what it takes, with the latch and withou
   CHECK(law.trace().buffers[2].takes_part);
 }
 
+// Goal:   rare reports are for an idle receiver: one whose disk is the bottleneck is steered by them.
+// Method: reports as far apart as the law asks, on a medium that nobody tells of and on Wi-Fi, with a long ring, so that a report may be rare.
+TEST_CASE("a slow disk is used where reports are spaced", "[control][law]") {
+  const std::string spec = GENERATE("safe-range", "auto");
+  const law::Medium medium = GENERATE(law::Medium::unknown, law::Medium::wifi);
+  CAPTURE(spec, static_cast<int>(medium));
+  const auto law = law::make_law({.spec = spec}).value();
+  FluidLink link{*law, {.disk = mbit_per_s(300), .app_capacity = mib(32), .obeys_interval = true, .ring_capacity = mib(24)}};
+  link.sample.facts.medium = medium;
+  link.run(1s);
+  link.open_window();
+  link.run(3s);
+  CHECK(static_cast<double>(link.written_rate().count) >= 0.97 * static_cast<double>(mbit_per_s(300).count));
+  CHECK(link.report.app_buffer.occupancy < link.p.app_capacity);
+}
+
 TEST_CASE("safe-range with the lowest target runs just above empty", "[control][law]") {
   const Nanos nap = GENERATE(Nanos{500us}, Nanos{1ms}, Nanos{2ms}, Nanos{3ms});
   CAPTURE(nap.count());

@@ -30,7 +30,9 @@ struct FluidParams {
   std::int64_t token_start_bytes = 1 << 30;///< what the pacer lets go at once at the start
   std::int64_t loss_permille = 0;
   BytesPerSecond core_max{};               ///< what the sender's CPU can do; 0: no limit
-  Nanos report_interval{0};                ///< of the peer; 0: srtt/4
+  Nanos report_interval{0};                ///< of the peer; 0: srtt/4, or what the law asks for
+  bool obeys_interval = false;             ///< the peer's reports are as far apart as the law asks
+  Bytes ring_capacity{mib(4)};
   bool is_delay_seen = false;              ///< round trips hold the queue, also where the core cannot read it
 };
 
@@ -129,10 +131,11 @@ class FluidLink {
     app_ -= out;
     written_ += out;
     window.written += out;
-    const Nanos interval = p.report_interval > 0ns ? p.report_interval : std::max<Nanos>(srtt() / 4, 2ms);
+    const Nanos asked = p.obeys_interval ? grant.feedback_interval : p.report_interval;
+    const Nanos interval = asked > 0ns ? asked : std::max<Nanos>(srtt() / 4, 2ms);
     if (has_feedback && now - feedback_at_ >= interval) {
       feedback_at_ = now;
-      report.rx_ring = {.at = now + 5s, .occupancy = {0}, .drained_total = {received_}, .capacity = mib(4),
+      report.rx_ring = {.at = now + 5s, .occupancy = {0}, .drained_total = {received_}, .capacity = p.ring_capacity,
                         .scope = QueueScope::own_ring};
       report.app_buffer = {.at = now + 5s, .occupancy = {app_}, .drained_total = {written_}, .capacity = p.app_capacity,
                            .scope = QueueScope::own_ring, .is_backlogged = is_disk_busy_};
