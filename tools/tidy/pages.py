@@ -97,13 +97,10 @@ def mark(root, name, is_stale):
     """mark puts the line below the page's first commit line, or takes it away."""
     path = root / "docs" / f"{name}.md"
     lines = [line for line in path.read_text().splitlines() if line != MARK]
-    if is_stale:
-        at = next(i for i, line in enumerate(lines) if line.startswith("# ")) + 1
-        lines[at:at] = ["", MARK] if lines[at - 1 : at + 1] and lines[at] == "" else ["", MARK, ""]
-    else:
-        at = next(i for i, line in enumerate(lines) if line.startswith("# ")) + 1
-        while lines[at : at + 2] == ["", ""]:
-            del lines[at]
+    at = next(i for i, line in enumerate(lines) if line.startswith("# ")) + 1
+    while lines[at : at + 1] == [""]:
+        del lines[at]
+    lines[at:at] = ["", MARK, ""] if is_stale else [""]
     path.write_text("\n".join(lines) + "\n")
 
 
