@@ -108,8 +108,8 @@ AckSpacing::Wish AckSpacing::step(const LinkSample& sample, Bottleneck bottlenec
   if (mac == nullptr) {
     // Loss is repaired by reports alone there. One a round trip: on the air, where each may make the next loss, that is long.
     const bool is_losing = lost_at_ != Instant{} && sample.at - lost_at_ < calm;
-    const Nanos wanted = std::min(time_for(ring * ring_part_unknown, rate_), is_losing ? sample.path.srtt : longest);
-    return {.interval = std::min(wanted, longest), .nack_request_id = requests_};
+    const Nanos most = is_losing ? std::min(sample.path.srtt, longest) : longest;
+    return {.interval = std::min(time_for(ring * ring_part_unknown, rate_), most), .nack_request_id = requests_};
   }
   const std::int64_t srtts = quiet < quiet_long ? 1 : 2;
   return {.interval = std::min(sample.path.srtt * srtts, interval_max), .nack_request_id = requests_};

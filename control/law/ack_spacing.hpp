@@ -10,12 +10,13 @@
 //   its buffers hold v_0 default for 4 srtt, 100 ms           quiet begins anew
 //
 //   B = 0.4 of the peer's receive ring, in 7..10 MB
-//   quiet = time since MAC failures or the receiver's drops last grew
+//   quiet = time since MAC failures or the receiver's drops last grew, or its buffers last held v_0
 //
-// Without MAC counters Wi-Fi is as above: each report costs a turn on the air, whatever the driver tells. On a wire it is the
-// default. Where nobody tells what the medium is, its cost is unknown: a fifth of the ring's time, at most 100 ms, and srtt for 4 srtt
-// (at least 100 ms) after a loss: a quarter of it took 4 % of the air where each loss was a report's collision. Where no queue is seen,
-// on whatever medium, reports are the only sensor of it and are 25 ms apart at most.
+// Without MAC counters Wi-Fi is as above: each report costs a turn on the air, whatever the driver tells. On a wire it
+// is the default. Where nobody tells what the medium is, its cost is unknown: a fifth of the ring's time, at most 100
+// ms, and srtt for 4 srtt (at least 100 ms) after a loss: the default took 2 to 4 % of the air where each loss was a
+// report's collision (configs/ns3/facts.toml). Where no queue is seen, on whatever medium, reports are the only sensor
+// of it and are 25 ms apart at most.
 //
 // Source: [WDTCP], acknowledgement removal. type=deviation reason=the paper drops acknowledgements altogether. A MAC's
 // success does not prove that the receiving host kept the data, and an ordinary socket learns no per-frame status; so

@@ -239,6 +239,30 @@ TEST_CASE("feedback is stretched while the MAC fails nothing, and asked for at o
   CHECK(run(1ms).interval == 0ns);
 }
 
+// Goal:   where nobody tells the medium, loss is repaired by reports: one a round trip, until it is over. Wi-Fi asks for what it failed.
+TEST_CASE("a loss brings a report a round trip where nobody tells the medium", "[control][law][acks]") {
+  const bool is_wifi = GENERATE(false, true);
+  AckSpacing acks;
+  SampleMaker make;
+  make.sample.path.srtt = 12ms;
+  make.sample.facts.medium = is_wifi ? Medium::wifi : Medium::unknown;
+  make.sample.path.rx_ring.capacity = Bytes{75'000'000};
+  const auto send = [&](Nanos span) {
+    AckSpacing::Wish wish;
+    for (Nanos t{0}; t < span; t += 10ms) {
+      make.step(10ms, mbit_per_s(600) * 10ms, kib(64));
+      wish = acks.step(make.sample, Bottleneck::tx_queue);
+    }
+    return wish.interval;
+  };
+  const Nanos quiet = send(2s);
+  CHECK(quiet >= 100ms);
+  ++make.sample.path.packets_lost_total;
+  CHECK(send(10ms) == (is_wifi ? quiet : 12ms));
+  CHECK(send(80ms) == (is_wifi ? quiet : 12ms));
+  CHECK(send(20ms) == quiet);
+}
+
 // Goal:   a report costs a turn on the air whether the driver counts or not, and may where nobody says what the medium is.
 // Method: 600 Mbit/s for two seconds without MAC counters, by what is known of the medium, whether a queue is seen, and how long the
 //         peer's ring is.
