@@ -43,6 +43,17 @@ def clean_tree():
     }
 
 
+RESULTS = f"""<!-- {DUAL} -->
+- commit: `0123456789ab`
+- machine: one
+- date: today
+## cpu
+| scp aes128-gcm: CPU, both ends [ns/B] | 1.61 | 1.5..1.7 (n=2) |  |  |
+| scp aes128-gcm: goodput [Gbit/s] | 8.3 | 7.7..8.9 (n=2) |  |  |
+"""
+README_OF_COSTS = f"<!-- {DUAL} -->\n<!-- by tools/tidy/cost.py --write; do not edit -->\n| scp | 1.0 | 8.3 |\n<!-- to here -->\n"
+
+
 def long_function(lines):
     return cpp("int f(int a) {", *["  a += 1;"] * (lines - 3), "  return a;", "}")
 
@@ -99,6 +110,10 @@ FAULTS = (
     ("command not in README", {"tools/b.cpp": cpp('app.add_subcommand(', '    "watch", "x");')}, "the command 'watch'"),
     ("exit code not in README", {"engine/base/result.hpp": cpp("enum class ExitCode : int {", "  done = 0,", "  x = 9,", "};")}, "exit code 9"),
     ("exit codes gone", {"engine/base/result.hpp": None}, "no ExitCode"),
+    ("README's table of costs is of other results", {"docs/results.md": RESULTS, "README.md": README_OF_COSTS},
+     "README.md:1: error: [cost] 'What it costs' is not what docs/results.md says"),
+    ("README's table of costs has no marks", {"docs/results.md": RESULTS}, "README.md:1: error: [cost]"),
+    ("results without a cost", {"docs/results.md": RESULTS.replace("scp", "cp")}, "docs/results.md:1: error: [cost] the case 'cpu' has no figures"),
     ("README gone", {"README.md": None}, "the command 'send'"),
     ("threat without test", {"tests/lab/test_x.py": None}, "D4 is in the name of no test", "--require-threats"),
     ("threat in a comment only", {"tests/lab/test_x.py": None, "tests/b.cpp": cpp('// TEST_CASE("D4 holds") {}')},

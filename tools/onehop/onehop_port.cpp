@@ -46,7 +46,7 @@ Result<std::unique_ptr<AfXdpPort>> open_afxdp(const CommonOptions& options, cons
 }
 
 // take_afxdp opens AF_XDP where it is cheaper than UDP in this role; where not, `reason` says why. Measured by tools/compare --case cpu
-// and --case ports (docs/results-nested.md): sending in copy mode hands each frame to the queue below by itself, where UDP hands down
+// and --case ports (docs/results.md): sending in copy mode hands each frame to the queue below by itself, where UDP hands down
 // 44 at once; receiving in copy mode leaves out socket, checksum and a system call's share per frame. The program steers our
 // own frames alone, past the firewall: what they carry is authenticated, and nothing else is taken.
 std::unique_ptr<AfXdpPort> take_afxdp(const CommonOptions& options, const std::string& interface, const sockaddr_storage& local,

@@ -20,6 +20,7 @@ sys.dont_write_bytecode = True
 
 import bounds  # noqa: E402
 import constants  # noqa: E402
+import cost  # noqa: E402
 import equations  # noqa: E402
 import layers  # noqa: E402
 import pages  # noqa: E402
@@ -228,13 +229,15 @@ def exit_codes_of(tree):
 
 
 def check_readme(tree):
+    """Each command is in README.md or a page of docs, each exit code in README's table."""
     readme = tree.texts.get("README.md", "")
+    pages_text = readme + "".join(text for path, text in tree.code((".md",)) if path.startswith("docs/"))
     commands, codes = list(commands_of(tree)), exit_codes_of(tree)
     if not commands or not codes:  # a check that finds nothing to look at would pass for ever
         yield Finding("README.md", 1, "readme", "no add_subcommand() in tools/, or no ExitCode in engine/base/result.hpp")
     for path, name in commands:
-        if not re.search(rf"onehop(?: [a-z]+)? {re.escape(name)}\b", readme):
-            yield Finding("README.md", 1, "readme", f"the command '{name}' ({path}) is not mentioned")
+        if not re.search(rf"onehop(?: [a-z]+)? {re.escape(name)}\b", pages_text):
+            yield Finding("README.md", 1, "readme", f"the command '{name}' ({path}) is mentioned neither here nor in docs")
     section = re.search(r"^#+ Exit codes\n(.*?)(?=^#|\Z)", readme, re.S | re.M)
     for code in codes:
         if not section or not re.search(rf"\|\s*{code}\s*\|", section[1]):
@@ -261,6 +264,11 @@ def check_equations(tree):
         yield Finding(path, number, "equation", text)
 
 
+def check_cost(tree):
+    for path, number, text in cost.findings(tree):
+        yield Finding(path, number, "cost", text)
+
+
 def check_constants(tree):
     for path, number, text in constants.findings(tree):
         yield Finding(path, number, "constant", text)
@@ -279,7 +287,7 @@ def check_pages(tree):
 
 
 CHECKS = (check_strays, check_licence_lines, check_includes, check_laws, check_file_length, check_function_length, check_words,
-          check_executable_bits, check_configs, check_readme, check_named_paths, check_bounds, check_equations, check_constants,
+          check_executable_bits, check_configs, check_readme, check_named_paths, check_bounds, check_equations, check_constants, check_cost,
           check_pages)
 
 
