@@ -11,7 +11,8 @@
 //
 // And braking is a measurement: from rate w with loss L_0 down to r w, an overload falls to L_o = 1 - (1 - L_0) / r.
 //
-//   r <= 0.6 and L > max((L_0 + L_o) / 2, L_o + 3 sigma)  ->  it does not depend on the rate: the air's for 10 s, v is free
+//   r <= 0.6 and L > max((L_0 + L_o) / 2, L_o + 3 sigma)  ->  the loss does not depend on the rate, so it is the air's:
+//                                                             for 10 s v does not limit the rate
 //
 // Source: [FWP], loss discrimination. The floor is ours: on one hop v_1 is measured, and what drains and arrives cannot be
 // an overload; without it a fade would brake once per round trip, 2 ms, down to nothing. So is the measurement: without it a

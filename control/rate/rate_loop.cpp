@@ -133,8 +133,8 @@ RateGrant RateLoop::apply_caps(const law::LinkSample& sample, RateGrant grant) n
   return grant;
 }
 
-// standing: the core reports after it has refilled, so a reading is a top of the saw, and the mean of tops is up to half a
-// nap's drain too high. Since then the queue has drained at the rate that the law has measured.
+// standing: the core reports right after it has refilled the queue, so the mean of its readings is too high, by at most half of what
+// drains during one rest. Here the bytes that have drained since the reading are taken off, at the rate that the law has measured.
 Bytes RateLoop::standing(const law::LinkSample& sample) const noexcept {
   const QueueTelemetry& queue = sample.path.tx_queue;
   const std::int64_t payload = std::max<std::int64_t>(sample.path.payload_per_frame.count, 1);

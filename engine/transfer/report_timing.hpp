@@ -15,8 +15,8 @@ inline constexpr Nanos report_min = 2ms, report_max = 25ms, report_before_srtt =
 inline constexpr Nanos report_credit_min = 25us;
 inline constexpr Nanos report_idle = 100ms;  ///< nothing new arrived since the last report
 
-/// report_interval: a quarter of srtt, or what the sender asked for (`told`; 0: nothing). Told to be rare, reports go with the
-/// answers to the sender's PINGs, which come that often; the timer is for lost ones.
+/// report_interval: a quarter of srtt, or what the sender asked for (`told`; 0: nothing). When the sender asked for rare reports,
+/// one goes with each PONG, and PINGs come as often as it asked; the timer is for PINGs that were lost.
 [[nodiscard]] constexpr Nanos report_interval(Nanos srtt, Nanos told) noexcept {
   if (srtt == 0ns) return report_before_srtt;
   return std::max(std::clamp(srtt / 4, report_min, report_max), told * 5 / 4);

@@ -304,8 +304,8 @@ wire::Violation Sender::on_feedback(Instant now, const wire::Feedback& feedback)
   }
   ++s.totals.feedback_frames;
   s.totals.ce_packets = std::max(s.totals.ce_packets, feedback.ce_packets_total);
-  // Between two lists the peer's count alone tells of losses. A list of several frames counts in each what is missing in all, and
-  // speaks for the numbers frame by frame: only the last has both. Read earlier, more would be lost than was told of.
+  // Between two lists the peer's count alone tells of losses. Each frame of a list carries the count of the whole list, so it is read
+  // with the last frame: read earlier, it would count packets as lost that no frame has reported yet.
   const bool is_count_whole = !s.rounds.is_lazy() || !feedback.has_more;
   if (s.rounds.is_lazy() && is_count_whole) {
     const std::uint64_t lost = lost_by_count(feedback.missing_packets_total, s.totals.packets_sent, s.totals.packets_skipped);
