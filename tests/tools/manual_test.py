@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""Man pages and completions: manual_test.py ONEHOP [WORD].
+"""Man pages, completions, and the commands in README and docs: manual_test.py ONEHOP [WORD].
 
-Goal:   both know every command and option that --help knows, and no other.
+Goal:   the first two know every command and option that --help knows, and no other; no page shows an option that is not there.
 Method: tools/manual makes them of the real program; the bash completion is asked in bash, as the shell would; the others are parsed by their shells
         where these are installed. Pages are read as their source, where man is not installed.
 Bounds: none but equality.
 """
 
+import itertools
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -88,6 +90,35 @@ def test_pages_have_every_option(onehop):
                 missing = [option for entry in command.options for option in entry.names if option not in text]
                 check(not missing, f"{command.name}: {missing}")
             check("EXIT STATUS" in text and "authentication failed" in text, f"{top.name}: exit codes")
+
+
+def shown_commands():
+    """(page, words) of each onehop command in a sh block of README and docs. What stands behind another command is one, too."""
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.S | re.M):
+            for line in block.splitlines():
+                for part in re.split(r" ; | && |(?<=--) (?=onehop )|(?<=sudo )", line.split(" #")[0]):
+                    if part.startswith("onehop "):
+                        yield page.relative_to(ROOT), shlex.split(part.rstrip(" &"))[1:]
+
+
+def test_pages_show_options_that_are_there(onehop):
+    root, seen = read(onehop), 0
+    for page, words in shown_commands():
+        command = root
+        while words and (below := next((each for each in command.commands if each.path[-1] == words[0]), None)):
+            command, words = below, words[1:]
+        takes_value = {name: bool(entry.value) for entry in command.options for name in entry.names}
+        words = iter(list(itertools.takewhile(lambda word: word != "--", words)))
+        for word in words:
+            name, _, value = word.partition("=")
+            if not re.match(r"--?[a-zA-Z]", word):
+                continue
+            seen += 1
+            check(name in takes_value, f"{page}: '{command.name}' has no {name}")
+            if takes_value[name] and not value:
+                check(next(words, None) is not None, f"{page}: {name} of '{command.name}' takes a value")
+    check(seen > 50, f"the pages show options: {seen}")
 
 
 if __name__ == "__main__":
