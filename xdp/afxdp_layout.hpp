@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// How frames lie in chunks. Pure arithmetic, shared by bring-up and data path.
+// How frames lie in chunks. Pure arithmetic, for bring-up and data path.
 //
-//   TX chunk   | unused | headers 42 or 62 | sealed frame ...        |   the sealed frame starts on a cache line
+//   TX chunk   | unused | headers 42 or 62 | sealed frame ...   |   it starts on a cache line
 //              0                           64
-//   RX chunk   | kernel's headroom 256 | Ethernet frame ...           |
+//   RX chunk   | kernel's headroom 256 | Ethernet frame ...     |
 //
-// A frame that is larger than a chunk is sent from adjacent chunks, so it is sealed in one go, and takes a descriptor per
-// chunk; it arrives in chunks that lie anywhere, each behind a headroom of its own.
+// A frame that is larger than a chunk is sent from adjacent chunks, so it is sealed in one go, and
+// takes a descriptor per chunk. It arrives in chunks that lie anywhere, each behind a headroom of
+// its own.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 #include <cstdint>
 
 #include "engine/wire/l2_l4.hpp"
-#include "xdp/uapi.hpp"
 
 namespace onehop::xdp {
 
@@ -22,8 +22,11 @@ inline constexpr std::uint32_t tx_payload_offset_bytes = 64;
 static_assert(tx_payload_offset_bytes >= wire::ethernet_ipv6_udp_bytes);
 inline constexpr std::uint32_t ethernet_header_bytes = 14;
 
-/// Chunks per frame. Too few: an MTU is not used in full. Too many: memory in frames that nobody sends. 4 of 4096 bytes
-/// take a frame of 15 KB; the jumbo frames of Ethernet are 9 KB.
+/// What the kernel keeps free in front of each received frame (XDP_PACKET_HEADROOM).
+inline constexpr std::uint32_t packet_headroom_bytes = 256;
+
+/// Chunks per frame. Too few: an MTU is not used in full. Too many: memory in frames that nobody
+/// sends. 4 of 4096 bytes take a frame of 15 KB; the jumbo frames of Ethernet are 9 KB.
 inline constexpr std::uint32_t frame_chunks_max = 4;
 
 /// rx_frame_bytes_max: the largest Ethernet frame that arrives in one chunk.
@@ -31,41 +34,52 @@ inline constexpr std::uint32_t frame_chunks_max = 4;
   return chunk_bytes - packet_headroom_bytes;
 }
 
-/// chunks_of: how many chunks an Ethernet frame of `wire_bytes` takes where each holds `room_bytes` of it.
-[[nodiscard]] constexpr std::uint32_t chunks_of(std::uint32_t wire_bytes, std::uint32_t room_bytes) noexcept {
+/// chunks_of: how many chunks an Ethernet frame takes where each holds `room_bytes` of it.
+[[nodiscard]] constexpr std::uint32_t chunks_of(std::uint32_t wire_bytes,
+                                                std::uint32_t room_bytes) noexcept {
   return (wire_bytes + room_bytes - 1) / room_bytes;
 }
 
-/// frame_chunks: how many chunks a full frame takes at this MTU, at most frame_chunks_max. It arrives in as many, or in more
+/// frame_chunks: how many chunks a full frame takes at this MTU. It arrives in as many, or in more
 /// where a driver fills them less.
-[[nodiscard]] constexpr std::uint32_t frame_chunks(std::uint32_t mtu_bytes, std::uint32_t chunk_bytes) noexcept {
-  return std::min(chunks_of(mtu_bytes + ethernet_header_bytes, rx_frame_bytes_max(chunk_bytes)), frame_chunks_max);
+[[nodiscard]] constexpr std::uint32_t frame_chunks(std::uint32_t mtu_bytes,
+                                                   std::uint32_t chunk_bytes) noexcept {
+  return std::min(chunks_of(mtu_bytes + ethernet_header_bytes, rx_frame_bytes_max(chunk_bytes)),
+                  frame_chunks_max);
 }
 
 /// payload_bytes_max: the largest UDP payload that both directions carry in `chunks` chunks.
-[[nodiscard]] constexpr std::size_t payload_bytes_max(std::uint32_t chunk_bytes, std::uint32_t chunks, std::uint32_t wire_overhead) noexcept {
-  return std::min(chunks * chunk_bytes - tx_payload_offset_bytes, chunks * rx_frame_bytes_max(chunk_bytes) - wire_overhead);
+[[nodiscard]] constexpr std::size_t payload_bytes_max(std::uint32_t chunk_bytes,
+                                                      std::uint32_t chunks,
+                                                      std::uint32_t wire_overhead) noexcept {
+  return std::min(chunks * chunk_bytes - tx_payload_offset_bytes,
+                  chunks * rx_frame_bytes_max(chunk_bytes) - wire_overhead);
 }
 
 /// wire_frame_bytes: a full frame of ours at this MTU.
-[[nodiscard]] constexpr std::uint32_t wire_frame_bytes(std::uint32_t mtu_bytes, std::uint32_t chunk_bytes, std::uint32_t chunks) noexcept {
+[[nodiscard]] constexpr std::uint32_t wire_frame_bytes(std::uint32_t mtu_bytes,
+                                                       std::uint32_t chunk_bytes,
+                                                       std::uint32_t chunks) noexcept {
   return std::min(mtu_bytes + ethernet_header_bytes, chunks * rx_frame_bytes_max(chunk_bytes));
 }
 
-/// chunk_bytes_for: the smallest chunk that takes the MTU. Zero-copy drivers may round the receive buffer down to a
-/// power of two after taking headroom (igb: 1024 bytes of a 2048-byte chunk), so they get 4096.
-[[nodiscard]] constexpr std::uint32_t chunk_bytes_for(std::uint32_t mtu_bytes, bool is_zero_copy) noexcept {
-  const bool is_small = mtu_bytes + ethernet_header_bytes <= rx_frame_bytes_max(2048);
-  return is_small && !is_zero_copy ? 2048 : 4096;
-}
-
-/// is_fragmented: the MTU does not fit the largest chunk, so the device wants a multi-buffer program and socket.
-[[nodiscard]] constexpr bool is_fragmented(std::uint32_t mtu_bytes, std::uint32_t chunk_bytes) noexcept {
+/// is_fragmented: the MTU does not fit one chunk, so the device wants a multi-buffer program and
+/// socket.
+[[nodiscard]] constexpr bool is_fragmented(std::uint32_t mtu_bytes,
+                                           std::uint32_t chunk_bytes) noexcept {
   return mtu_bytes + ethernet_header_bytes > rx_frame_bytes_max(chunk_bytes);
 }
 
-/// copy_truesize_bytes: what the kernel charges for the copy of a chunk (2304 measured for 1514-byte frames); of a frame in
-/// several, less for each further one.
+/// chunk_bytes_for: the smallest chunk that takes the MTU, or the largest one. Zero-copy drivers
+/// get 4096: they may round the receive buffer down to a power of two after taking the headroom
+/// (igb: 1024 bytes of a 2048-byte chunk).
+[[nodiscard]] constexpr std::uint32_t chunk_bytes_for(std::uint32_t mtu_bytes,
+                                                      bool is_zero_copy) noexcept {
+  return is_zero_copy || is_fragmented(mtu_bytes, 2048) ? 4096 : 2048;
+}
+
+/// copy_truesize_bytes: what the kernel charges for the copy of a chunk (2304 measured for
+/// 1514-byte frames); of a frame in several, less for each further one.
 [[nodiscard]] constexpr int copy_truesize_bytes(std::uint32_t chunk_bytes) noexcept {
   return chunk_bytes <= 2048 ? 2304 : 8448;
 }

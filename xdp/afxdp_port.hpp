@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // AfXdpPort: AF_XDP as a Port (engine/port/port.hpp), straight on the kernel's interface.
 //
-//   lend ─▶ [64 B headers | sealed frame] ─ commit ─▶ tx ring ─ flush: one sendto ─▶ kernel ─▶ driver or lower queue )))
-//             TX chunk of queue 0's UMEM   ◀──────────── completion ring ◀─────────── done, or dropped
+//   lend ─▶ [64 B headers | sealed frame] ─ commit ─▶ tx ring ─ flush: one sendto ─▶ kernel )))
+//             TX chunk of queue 0  ◀───── completion ring ◀── sent or dropped ──────── driver
 //
-//   NIC queue q ─▶ steering program ─▶ rx ring q ─▶ receive: view into the UMEM ─ release ─▶ fill ring q
+//   NIC queue q ─▶ steering program ─▶ rx ring q ─▶ receive: view into the chunk
+//                                      fill ring q ◀─ release
 //
-// Files: steer (program, map, link) · probe (what the interface is) · umem, xsk_ring, xsk_socket (memory, rings,
-// sockets) · engine/port/udp_reservation (the port number) · afxdp_open (bring-up, numbered) · afxdp_port (the data path).
-//
-// Everything after open() is for the engine core alone, but for wake(). It allocates and locks nothing. Frames that the
-// steering program hands over pass no firewall rule and no packet capture. It does not resolve neighbours or follow
-// routes: before update_path() brought a template, lend() gives nothing.
+// Everything after open() is for the engine core alone, but for wake(), offer() and open_on(). It
+// allocates and locks nothing. Frames that the steering program hands over pass no firewall rule
+// and no packet capture. The port does not resolve neighbours or follow routes: lend() gives
+// nothing until update_path() has brought a header template.
 #pragma once
 
 #include <netinet/in.h>
 #include <poll.h>
 
-#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -34,44 +32,43 @@
 #include "xdp/rx_chunks.hpp"
 #include "xdp/steer.hpp"
 #include "xdp/tx_chunks.hpp"
-#include "xdp/umem.hpp"
-#include "xdp/xsk_socket.hpp"
+#include "xdp/xsk_queue.hpp"
 
 namespace onehop {
 
-/// XdpMode: what to try. automatic takes zero-copy where it binds, else native copy, else skb (generic XDP).
+/// XdpMode: what to try. automatic takes zero-copy where it binds, else native copy, else skb
+/// (generic XDP).
 enum class XdpMode : std::uint8_t { automatic, zero_copy, copy, skb };
 [[nodiscard]] std::string_view to_string(XdpMode mode) noexcept;
 
 struct AfXdpConfig {
   std::string interface;
-  sockaddr_storage local{};     ///< an address of this host; port 0: any
-  sockaddr_storage peer{};      ///< family set: take frames from this address only (its port does not matter)
+  sockaddr_storage local{};  ///< an address of this host; port 0: any
   XdpMode mode = XdpMode::automatic;
-  std::uint32_t chunk_bytes = 0;    ///< 2048 or 4096; 0: by MTU and mode
-  std::uint32_t rx_frames = 4096;   ///< chunks and ring entries per receive queue, a power of two
-  std::uint32_t tx_frames = 2048;   ///< chunks and ring entries for sending, a power of two
-  int sndbuf_bytes = 0;             ///< bounds the copies inside the kernel; 0: enough for all tx_frames
-  int priority = 0;                 ///< SO_PRIORITY
+  // Chunks and ring entries, powers of two.
+  std::uint32_t rx_frames = 4096;  ///< per receive queue, at least rx_batch_max
+  std::uint32_t tx_frames = 2048;  ///< at least 32
+  int sndbuf_bytes = 0;  ///< bounds the copies inside the kernel; 0: enough for all tx_frames
+  int priority = 0;      ///< SO_PRIORITY
 };
 
 /// AfXdpCounters: what the port dropped by itself. All only grow.
 struct AfXdpCounters {
-  std::uint64_t malformed_total = 0;         ///< steered here, yet not one whole UDP datagram
-  std::uint64_t oversize_total = 0;          ///< in more chunks than a frame of ours takes
-  std::uint64_t tx_refused_total = 0;        ///< thrown away by the queue below us
+  std::uint64_t malformed_total = 0;   ///< steered here, yet not one whole UDP datagram
+  std::uint64_t oversize_total = 0;    ///< in more chunks than a frame of ours takes
+  std::uint64_t tx_refused_total = 0;  ///< thrown away by the queue below us
 };
 
 class AfXdpPort {
  public:
-  /// open brings everything up; it may block for a few seconds (a predecessor's teardown, a link that bounces).
-  /// Errors: 2 address, 9 unsupported or occupied, 10 naming the missing capability.
+  /// open brings everything up. It may block for a few seconds (a predecessor's teardown, a link
+  /// that bounces). Errors: 2 address, 9 unsupported or occupied, 10 naming the missing capability.
   [[nodiscard]] static Result<std::unique_ptr<AfXdpPort>> open(const AfXdpConfig& config);
-  /// open_on brings up what this port has on another interface, in the same mode, and keeps address and port number. While the engine
-  /// core goes on with this one. Errors: as open().
+  /// open_on opens a port like this one on another interface: same mode, address and port number.
+  /// The engine core goes on with this one meanwhile. Errors: as open().
   [[nodiscard]] Result<std::unique_ptr<AfXdpPort>> open_on(const std::string& interface) const;
-  /// offer has the engine core go over to what `fresh` has, at the next update_path(). `fresh` outlives this port; nobody else uses it. From
-  /// another thread.
+  /// offer makes the engine core use the interface of `fresh` from the next update_path() on.
+  /// `fresh` outlives this port; nobody else uses it. From another thread.
   void offer(AfXdpPort& fresh) noexcept { offered_.store(&fresh, std::memory_order_release); }
   AfXdpPort(const AfXdpPort&) = delete;
   AfXdpPort& operator=(const AfXdpPort&) = delete;
@@ -95,71 +92,67 @@ class AfXdpPort {
   void wake() noexcept;
 
   [[nodiscard]] std::uint16_t local_port() const noexcept { return reservation_.port(); }
-  [[nodiscard]] XdpMode mode_got() const noexcept { return mode_; }
-  [[nodiscard]] std::size_t rx_queues() const noexcept { return queues_.size(); }
+  [[nodiscard]] XdpMode mode_got() const noexcept { return config_.mode; }
+  [[nodiscard]] std::size_t rx_queues() const noexcept { return device_->queues.size(); }
   [[nodiscard]] const AfXdpCounters& counters() const noexcept { return counters_; }
-  /// strays_total counts frames for our port that took the kernel's path. Not for the hot path. Syscalls: getsockopt.
+  /// strays_total counts frames for our port that took the kernel's path. Not for the hot path.
+  /// Syscalls: getsockopt.
   [[nodiscard]] std::uint32_t strays_total() const noexcept { return reservation_.dropped_total(); }
-  /// refusals lists the modes that automatic tried before the one in use: "no zero-copy (Operation not supported)". Empty where it
-  /// took the first, or was not asked. `onehop doctor` tells of each mode which attempt failed.
+  /// refusals lists the modes that automatic tried before the one in use: "no zero-copy (Operation
+  /// not supported)". Empty where it took the first, or was not asked.
   [[nodiscard]] const std::string& refusals() const noexcept { return refusals_; }
 
  private:
-  // One receive queue. Its UMEM outlives its socket: members are destroyed in reverse order.
   struct RxQueue {
-    xdp::Umem umem;
-    xdp::XskSocket socket;
+    xdp::XskQueue xsk;
     xdp::RxChunks chunks;
   };
+  // Device: all that belongs to the interface in use. Queue 0 also sends.
+  struct Device {
+    explicit Device(std::uint32_t rx_queues) : queues(rx_queues) {}
+    QueueScope scope = QueueScope::none;
+    xdp::Steer steer;
+    std::vector<RxQueue> queues;
+    xdp::TxChunks tx;
+    std::vector<pollfd> poll_fds;  // wake_fd_, then one per queue
+    std::size_t frame_bytes_max = 0;
+    std::uint32_t wire_frame_bytes = 0;  // a full frame at the current MTU, for capacities
+    std::uint32_t frame_chunks = 1;      // chunks of the largest frame, fixed at open
+    Bytes memory{};
+  };
 
-  AfXdpPort() = default;
+  explicit AfXdpPort(const AfXdpConfig& config) : config_{config} {}
 
   // Bring-up, afxdp_open.cpp.
-  [[nodiscard]] Result<void> bring_up(const AfXdpConfig& config);
-  [[nodiscard]] Result<void> bring_up_mode(const AfXdpConfig& config, XdpMode mode);
-  [[nodiscard]] Result<void> open_queues(const AfXdpConfig& config, bool is_zero_copy);
-  [[nodiscard]] Result<void> open_queue(const AfXdpConfig& config, const xdp::BindTarget& target,
-                                        std::uint32_t chunk_bytes);
-  [[nodiscard]] Result<void> open_sender(const AfXdpConfig& config, const xdp::BindTarget& target);
-  [[nodiscard]] Result<void> finish_set_up(const AfXdpConfig& config);
-
-  /// take_over exchanges what belongs to an interface with `fresh`'s. It allocates nothing.
-  void take_over(AfXdpPort& fresh) noexcept;
+  [[nodiscard]] Result<void> bring_up();
+  [[nodiscard]] Result<void> bring_up_mode(const xdp::InterfaceFacts& facts, XdpMode mode);
+  [[nodiscard]] Result<void> open_queues(const xdp::InterfaceFacts& facts,
+                                         std::uint32_t chunk_bytes);
+  [[nodiscard]] Result<void> prepare_sending(const std::string& interface);
+  [[nodiscard]] Result<void> finish_set_up(const xdp::InterfaceFacts& facts);
 
   // Data path, afxdp_port.cpp.
+  void take_over(AfXdpPort& fresh) noexcept;
+  [[nodiscard]] xdp::XskQueue& sender() noexcept { return device_->queues.front().xsk; }
   [[nodiscard]] int kick_tx() noexcept;
-  [[nodiscard]] std::size_t receive_from(RxQueue& queue, std::span<RxFrame> views) noexcept;
   void release_to(RxQueue& queue) noexcept;
   void read_statistics() noexcept;
 
-  // Set at open; take_over() exchanges all but the number, the wake-up descriptor and the configuration.
-  AfXdpConfig config_;
-  xdp::InterfaceFacts interface_;
+  AfXdpConfig config_;  // mode: from bring-up on the one in use
   UdpReservation reservation_;
-  xdp::Steer steer_;
-  std::vector<RxQueue> queues_;
-  xdp::XskSocket sender_;  // after queues_: it goes first
   Fd wake_fd_;
-  std::vector<pollfd> poll_fds_;  // wake_fd_, then one per queue
   std::string refusals_;
-  XdpMode mode_ = XdpMode::automatic;
-  QueueScope scope_ = QueueScope::none;
   std::uint32_t wire_overhead_bytes_ = 0;
-  std::size_t frame_bytes_max_ = 0;
-  Bytes memory_{};
 
   std::atomic<AfXdpPort*> offered_{nullptr};  // release in offer(), acquire in update_path()
 
   // Written by the engine core.
+  std::unique_ptr<Device> device_;
   wire::HeaderTemplate template_;
   bool has_path_ = false;
-  std::uint32_t wire_frame_bytes_ = 0;           // a full frame at the current MTU, for capacities
-  std::uint32_t frame_chunks_ = 1;               // chunks of the largest frame, fixed at open
-  xdp::TxChunks chunks_;
-  std::uint64_t lent_slot_ = 0;                  // where in the UMEM the lent slot begins
-  std::uint32_t unpublished_frames_ = 0;
+  std::uint64_t lent_slot_ = 0;  // where in the chunk memory the lent slot begins
   Bytes received_total_{};
-  std::uint32_t next_queue_ = 0;                 // round robin
+  std::uint32_t next_queue_ = 0;                                // round robin
   std::uint64_t rx_refused_total_ = 0, rx_refused_before_ = 0;  // of interfaces before this one
   Instant statistics_at_{};
   bool is_holding_ = false;

@@ -3,18 +3,25 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <elf.h>
+#include <fcntl.h>
 #include <linux/if_link.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "engine/base/units.hpp"
 
 extern "C" {
-extern const unsigned char onehop_steer_object[];      // steer_object.S: the compiled program
+extern const unsigned char onehop_steer_object[];  // steer_object.S: the compiled program
 extern const unsigned char onehop_steer_object_end[];
 }
 
@@ -22,14 +29,15 @@ namespace onehop::xdp {
 
 namespace {
 
-// Teardown of a killed predecessor is asynchronous. Too low: a second run right after the first fails now and then.
-// Too high: the user waits for an error that will not go away. Measured on veth: 20 ms.
+// Teardown of a killed predecessor is asynchronous. Too low: a second run right after the first
+// fails now and then. Too high: the user waits for an error that will not go away. Measured on
+// veth: 20 ms.
 constexpr Nanos attach_patience = 2s;
 constexpr Nanos attach_retry_interval = 20ms;
 constexpr const char* program_name = "onehop_steer";
 constexpr const char* program_name_mb = "onehop_steer_mb";
 
-// libbpf's last warning, for the error text. Set-up runs on one thread at a time; thread_local keeps it honest.
+// libbpf's last warning, for the error text; thread_local because two ports may be set up at once.
 thread_local std::string libbpf_text;
 
 int keep_libbpf_text(libbpf_print_level level, const char* format, va_list arguments) {
@@ -43,6 +51,7 @@ int keep_libbpf_text(libbpf_print_level level, const char* format, va_list argum
 struct AttachedProgram {
   std::uint32_t id = 0;
   bool is_native = false;
+  Fd program;
   std::string name;
 };
 
@@ -52,65 +61,93 @@ AttachedProgram find_attached(int ifindex) {
   query.sz = sizeof query;
   if (bpf_xdp_query(ifindex, 0, &query) != 0) return found;
   found.is_native = query.drv_prog_id != 0;
-  found.id = found.is_native ? query.drv_prog_id : (query.skb_prog_id != 0 ? query.skb_prog_id : query.prog_id);
+  found.id = found.is_native ? query.drv_prog_id
+                             : (query.skb_prog_id != 0 ? query.skb_prog_id : query.prog_id);
   if (found.id == 0) return found;
   found.name = "unnamed program";
-  const Fd program{bpf_prog_get_fd_by_id(found.id)};
+  found.program = Fd{bpf_prog_get_fd_by_id(found.id)};
   bpf_prog_info info{};
   std::uint32_t length = sizeof info;
-  if (program.is_open() && bpf_obj_get_info_by_fd(program.get(), &info, &length) == 0 && info.name[0] != '\0')
+  if (found.program.is_open() && bpf_obj_get_info_by_fd(found.program.get(), &info, &length) == 0 &&
+      info.name[0] != '\0')
     found.name = info.name;
   return found;
 }
 
-void copy_address(const sockaddr_storage& from, std::uint32_t (&to)[4]) {
-  if (from.ss_family == AF_INET) {
-    to[0] = reinterpret_cast<const sockaddr_in&>(from).sin_addr.s_addr;
-  } else {
-    std::memcpy(to, &reinterpret_cast<const sockaddr_in6&>(from).sin6_addr, sizeof to);
-  }
+int create_link(int program_fd, int ifindex, bool is_native) {
+  bpf_link_create_opts options{};
+  options.sz = sizeof options;
+  options.flags = is_native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
+  return bpf_link_create(program_fd, ifindex, BPF_XDP, &options);
 }
 
 Error load_error(int errno_value) {
   if (errno_value == EPERM) {
-    return errno_error(ExitCode::privilege_missing, "load the steering program",
-                       "It needs CAP_BPF and CAP_NET_ADMIN: run as root, grant them, or take --io udp", EPERM);
+    return errno_error(
+        ExitCode::privilege_missing, "load the steering program",
+        "It needs CAP_BPF and CAP_NET_ADMIN: run as root, grant them, or take --io udp", EPERM);
   }
-  Error error = errno_error(ExitCode::io_unavailable, "load the steering program", "take --io udp", errno_value);
+  Error error = errno_error(ExitCode::io_unavailable, "load the steering program", "take --io udp",
+                            errno_value);
   if (!libbpf_text.empty()) error.cause += " (" + libbpf_text + ")";
   return error;
 }
 
+Error parts_error(const char* attempt) {
+  return {ExitCode::internal_error, attempt, "its parts are not those it was built with"};
+}
+
 Error attach_error(const InterfaceFacts& interface, const SteerOptions& options, int errno_value) {
-  const bool is_native = options.mode == AttachMode::native;
-  const std::string attempt =
-      "attach the steering program to " + interface.name + (is_native ? " (native XDP)" : " (generic XDP)");
+  const std::string attempt = "attach the steering program to " + interface.name +
+                              (options.is_generic ? " (generic XDP)" : " (native XDP)");
   if (errno_value == EPERM)
-    return errno_error(ExitCode::privilege_missing, attempt, "CAP_NET_ADMIN is missing: run as root or grant it",
-                       EPERM);
+    return errno_error(ExitCode::privilege_missing, attempt,
+                       "CAP_NET_ADMIN is missing: run as root or grant it", EPERM);
   if (errno_value == EBUSY || errno_value == EEXIST) {
     const std::string other = attached_program(interface.ifindex);
     return Error{ExitCode::io_unavailable, attempt,
-                 other.empty() ? errno_text(errno_value) : "the interface already has the XDP program " + other,
+                 other.empty() ? errno_text(errno_value)
+                               : "the interface already has the XDP program " + other,
                  "onehop replaces no other program: detach it, or take --io udp", errno_value};
   }
-  std::string hint = is_native ? "take --xdp-mode skb or --io udp" : "take --io udp";
+  std::string hint = options.is_generic ? "take --io udp" : "take --xdp-mode skb or --io udp";
   if (errno_value == ENOSPC && interface.kind == "veth")
     hint = "the veth peer sends on more queues than this end receives on: `ethtool -L`; or " + hint;
   return errno_error(ExitCode::io_unavailable, attempt, hint, errno_value);
 }
 
+// rodata_of finds the program's constants in its object file; an empty section where the file is
+// not as built.
+Elf64_Shdr rodata_of(const std::vector<char>& object) {
+  Elf64_Ehdr header{};
+  std::memcpy(&header, object.data(), sizeof header);
+  const auto section_at = [&](std::size_t index) {
+    Elf64_Shdr section{};
+    std::memcpy(&section, object.data() + header.e_shoff + index * sizeof section, sizeof section);
+    return section;
+  };
+  const Elf64_Shdr names = section_at(header.e_shstrndx);
+  for (std::size_t i = 0; i < header.e_shnum; ++i) {
+    const Elf64_Shdr section = section_at(i);
+    if (std::string_view{object.data() + names.sh_offset + section.sh_name} == ".rodata")
+      return section;
+  }
+  return {};
+}
+
 }  // namespace
 
-onehop_steer_config steer_frames(const sockaddr_storage& local, const sockaddr_storage& peer) {
+onehop_steer_config steer_frames(const sockaddr_storage& local) {
   onehop_steer_config config{};
-  config.is_ipv6 = local.ss_family == AF_INET6;
-  config.local_port = config.is_ipv6 ? reinterpret_cast<const sockaddr_in6&>(local).sin6_port
-                                     : reinterpret_cast<const sockaddr_in&>(local).sin_port;
-  copy_address(local, config.local_address);
-  if (peer.ss_family == local.ss_family) {
-    config.has_peer = 1;
-    copy_address(peer, config.peer_address);
+  if (local.ss_family == AF_INET6) {
+    const auto& address = reinterpret_cast<const sockaddr_in6&>(local);
+    config.is_ipv6 = 1;
+    config.local_port = address.sin6_port;
+    std::memcpy(config.local_address, &address.sin6_addr, sizeof config.local_address);
+  } else {
+    const auto& address = reinterpret_cast<const sockaddr_in&>(local);
+    config.local_port = address.sin_port;
+    config.local_address[0] = address.sin_addr.s_addr;
   }
   return config;
 }
@@ -118,66 +155,92 @@ onehop_steer_config steer_frames(const sockaddr_storage& local, const sockaddr_s
 std::string attached_program(int ifindex) {
   const AttachedProgram found = find_attached(ifindex);
   if (found.id == 0) return {};
-  return found.name + " (id " + std::to_string(found.id) + (found.is_native ? ", native)" : ", generic)");
+  return found.name + " (id " + std::to_string(found.id) +
+         (found.is_native ? ", native)" : ", generic)");
 }
-
-void Steer::Closer::operator()(bpf_object* object) const noexcept { bpf_object__close(object); }
-
-Steer::Steer() noexcept = default;
-Steer::Steer(Steer&&) noexcept = default;
-Steer& Steer::operator=(Steer&&) noexcept = default;
-Steer::~Steer() = default;
 
 Result<Steer> Steer::attach(const InterfaceFacts& interface, const SteerOptions& options) {
   // 1. Open the embedded object and choose the variant.
   libbpf_set_print(keep_libbpf_text);
   libbpf_text.clear();
   const auto bytes = static_cast<std::size_t>(onehop_steer_object_end - onehop_steer_object);
-  Steer self;
-  self.object_.reset(bpf_object__open_mem(onehop_steer_object, bytes, nullptr));
-  if (!self.object_) return load_error(errno);
-  bpf_program* simple = bpf_object__find_program_by_name(self.object_.get(), program_name);
-  bpf_program* multi = bpf_object__find_program_by_name(self.object_.get(), program_name_mb);
-  bpf_map* map = bpf_object__find_map_by_name(self.object_.get(), "xsks_map");
-  bpf_map* constants = bpf_object__find_map_by_name(self.object_.get(), ".rodata");
+  const std::unique_ptr<bpf_object, decltype(&bpf_object__close)> object{
+      bpf_object__open_mem(onehop_steer_object, bytes, nullptr), bpf_object__close};
+  if (!object) return load_error(errno);
+  bpf_program* const simple = bpf_object__find_program_by_name(object.get(), program_name);
+  bpf_program* const multi = bpf_object__find_program_by_name(object.get(), program_name_mb);
+  bpf_map* const map = bpf_object__find_map_by_name(object.get(), "xsks_map");
+  bpf_map* const constants = bpf_object__find_map_by_name(object.get(), ".rodata");
   if (simple == nullptr || multi == nullptr || map == nullptr || constants == nullptr)
-    return Error{ExitCode::internal_error, "open the steering program", "its parts are not those it was built with"};
-  bpf_program* chosen = options.has_fragments ? multi : simple;
+    return parts_error("open the steering program");
+  bpf_program* const chosen = options.has_fragments ? multi : simple;
   bpf_program__set_autoload(simple, chosen == simple);
   bpf_program__set_autoload(multi, chosen == multi);
 
-  // 2. Tell it which frames are ours; the kernel freezes the constants at load.
+  // 2. Set the constants: which frames are ours. The kernel freezes them at load.
   int rc = bpf_map__set_initial_value(constants, &options.frames, sizeof options.frames);
   if (rc == 0) rc = bpf_map__set_max_entries(map, interface.rx_queues);
-  if (rc == 0) rc = bpf_object__load(self.object_.get());
+  if (rc == 0) rc = bpf_object__load(object.get());
   if (rc != 0) return load_error(-rc);
-  self.map_fd_ = bpf_map__fd(map);
+  Steer self;
+  self.map_ = Fd{::fcntl(bpf_map__fd(map), F_DUPFD_CLOEXEC, 0)};
+  if (!self.map_.is_open()) return load_error(errno);
 
-  // 3. Attach by a link. A predecessor of ours may still be on its way out; a foreign program is not waited for.
-  bpf_link_create_opts link{};
-  link.sz = sizeof link;
-  link.flags = options.mode == AttachMode::native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
-  Nanos waited{0};
-  for (;;) {
-    const int fd = bpf_link_create(bpf_program__fd(chosen), interface.ifindex, BPF_XDP, &link);
+  // 3. Attach by a link. A predecessor of ours may still be on its way out; a foreign program is
+  //    not waited for.
+  for (Nanos waited{0};; waited += attach_retry_interval) {
+    const int fd = create_link(bpf_program__fd(chosen), interface.ifindex, !options.is_generic);
     if (fd >= 0) {
       self.link_ = Fd{fd};
       return self;
     }
-    const bool is_occupied = fd == -EBUSY || fd == -EEXIST;
-    const AttachedProgram other = is_occupied ? find_attached(interface.ifindex) : AttachedProgram{};
-    const bool is_leaving = is_occupied && (other.id == 0 || other.name.starts_with(program_name));
+    bool is_leaving = false;
+    if (fd == -EBUSY || fd == -EEXIST) {
+      const AttachedProgram other = find_attached(interface.ifindex);
+      is_leaving = other.id == 0 || other.name.starts_with(program_name);
+    }
     if (!is_leaving || waited >= attach_patience) return attach_error(interface, options, -fd);
     std::this_thread::sleep_for(attach_retry_interval);
-    waited += attach_retry_interval;
   }
 }
 
 Result<void> Steer::set_socket(std::uint32_t queue, int xsk_fd) {
-  const int rc = bpf_map_update_elem(map_fd_, &queue, &xsk_fd, BPF_ANY);
+  const int rc = bpf_map_update_elem(map_.get(), &queue, &xsk_fd, BPF_ANY);
   if (rc == 0) return success();
-  return errno_error(ExitCode::io_unavailable, "direct receive queue " + std::to_string(queue) + " to its socket",
+  return errno_error(ExitCode::io_unavailable,
+                     "direct receive queue " + std::to_string(queue) + " to its socket",
                      "take --io udp", -rc);
+}
+
+Result<Fd> steer_file(const onehop_steer_config& frames) {
+  std::vector<char> object(onehop_steer_object, onehop_steer_object_end);
+  const Elf64_Shdr constants = rodata_of(object);
+  if (constants.sh_size != sizeof frames) return parts_error("write the steering program");
+  std::memcpy(object.data() + constants.sh_offset, &frames, sizeof frames);
+  Fd file{::memfd_create("onehop-steer", MFD_CLOEXEC)};
+  if (!file.is_open())
+    return errno_error(ExitCode::io_unavailable, "make a file in memory for the steering program");
+  if (::write(file.get(), object.data(), object.size()) != static_cast<ssize_t>(object.size()))
+    return errno_error(ExitCode::io_unavailable, "write the steering program");
+  return file;
+}
+
+std::string path_of(const Fd& file) { return "/proc/self/fd/" + std::to_string(file.get()); }
+
+Result<Fd> hold_program(int ifindex, const std::string& interface) {
+  const std::string attempt = "hold the steering program on " + interface + " by a link";
+  const AttachedProgram found = find_attached(ifindex);
+  if (!found.program.is_open())
+    return Error{ExitCode::io_unavailable, attempt, "DPDK attached none", "See docs/dpdk.md",
+                 ENOENT};
+  const std::uint32_t mode = found.is_native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
+  if (const int rc = bpf_xdp_detach(ifindex, mode, nullptr); rc != 0)
+    return errno_error(ExitCode::io_unavailable, attempt, {}, -rc);
+  const int link = create_link(found.program.get(), ifindex, found.is_native);
+  if (link < 0)
+    return errno_error(ExitCode::io_unavailable, attempt, "Linux 5.9 or later has such links",
+                       -link);
+  return Fd{link};
 }
 
 }  // namespace onehop::xdp

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Steer owns the steering program, its XSKMAP and the bpf_link that holds it on the interface. The kernel detaches a
-// link when its last descriptor closes, so nothing stays behind, whatever kills the process. It never replaces a
-// program that somebody else attached. Set-up only; the engine core never calls it.
+// Steer owns the steering program (steer.bpf.c), its XSKMAP and the bpf_link that holds it on the
+// interface. The kernel detaches a link when its last descriptor closes, so nothing stays behind,
+// whatever kills the process. libxdp's default program and dispatcher do stay behind; we load
+// neither. Steer never replaces a program that somebody else attached.
+//
+// DPDK's net_af_xdp is a loader of its own: it takes the path of an object file (xdp_prog=),
+// attaches the program by netlink and puts its sockets into the map "xsks_map". Without our file it
+// takes every frame of the queue, and with them the control connection.
+//
+//   steer_file ─▶ /proc/self/fd/N ─▶ net_af_xdp: load, attach ─▶ hold_program: now by a bpf_link
+//
+// Set-up only; the engine core never calls any of this.
 #pragma once
 
 #include <netinet/in.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "engine/base/fd.hpp"
@@ -15,28 +23,21 @@
 #include "xdp/probe.hpp"
 #include "xdp/steer_config.h"
 
-struct bpf_object;
-
 namespace onehop::xdp {
 
-enum class AttachMode : std::uint8_t { native, generic };
-
 struct SteerOptions {
-  onehop_steer_config frames{};       ///< which frames are ours
-  AttachMode mode = AttachMode::native;
-  bool has_fragments = false;         ///< the MTU does not fit one chunk: attach the multi-buffer variant
+  onehop_steer_config frames{};  ///< which frames are ours
+  bool is_generic = false;       ///< generic XDP; else native
+  bool has_fragments = false;    ///< the MTU does not fit one chunk: the multi-buffer variant
 };
 
 class Steer {
  public:
-  Steer() noexcept;
-  Steer(Steer&&) noexcept;
-  Steer& operator=(Steer&&) noexcept;
-  ~Steer();
-
-  /// attach loads and attaches. It retries for up to two seconds while another onehop's program is still going away;
-  /// any other program on the interface is an error that names it. Syscalls: bpf, socket, sendto, recvmsg, nanosleep.
-  [[nodiscard]] static Result<Steer> attach(const InterfaceFacts& interface, const SteerOptions& options);
+  /// attach loads and attaches. It retries for up to two seconds while another onehop's program is
+  /// still going away; any other program on the interface is an error that names it. Errors: 9, 10.
+  /// Syscalls: bpf, socket, sendto, recvmsg, fcntl, nanosleep.
+  [[nodiscard]] static Result<Steer> attach(const InterfaceFacts& interface,
+                                            const SteerOptions& options);
 
   [[nodiscard]] bool is_attached() const noexcept { return link_.is_open(); }
 
@@ -44,16 +45,26 @@ class Steer {
   [[nodiscard]] Result<void> set_socket(std::uint32_t queue, int xsk_fd);
 
  private:
-  struct Closer { void operator()(bpf_object* object) const noexcept; };
-  std::unique_ptr<bpf_object, Closer> object_;
-  Fd link_;
-  int map_fd_ = -1;  ///< belongs to object_
+  Fd map_, link_;
 };
 
-/// steer_frames describes UDP frames to `local`, from `peer` only where that has the same family.
-[[nodiscard]] onehop_steer_config steer_frames(const sockaddr_storage& local, const sockaddr_storage& peer);
+/// steer_frames describes UDP frames to `local`.
+[[nodiscard]] onehop_steer_config steer_frames(const sockaddr_storage& local);
 
-/// attached_program names the program on an interface ("name (id 12, native)"), or is empty. Syscalls: bpf, socket.
+/// attached_program names the program on an interface ("name (id 12, native)"), or is empty.
+/// Syscalls: bpf, socket.
 [[nodiscard]] std::string attached_program(int ifindex);
+
+/// steer_file is a file in memory with the program and its constants. Syscalls: memfd_create,
+/// write.
+[[nodiscard]] Result<Fd> steer_file(const onehop_steer_config& frames);
+
+/// path_of names an open file for a library in this process that wants a path.
+[[nodiscard]] std::string path_of(const Fd& file);
+
+/// hold_program replaces a netlink attachment of the steering program by a link, which it returns:
+/// the program then goes when this process does, and without privileges. For a moment between the
+/// two the kernel gets all frames. Error: 9. Syscalls: bpf, socket, sendto, recvmsg.
+[[nodiscard]] Result<Fd> hold_program(int ifindex, const std::string& interface);
 
 }  // namespace onehop::xdp

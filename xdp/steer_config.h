@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// What the steering program is told before it is attached. Shared by steer.bpf.c and steer.cpp, so it is C.
-// Addresses and port are in network byte order; an IPv4 address stands in the first word.
+// The constants of the steering program. Shared by steer.bpf.c and steer.cpp, so it is C. Address
+// and port are in network byte order; an IPv4 address stands in the first word.
 #ifndef ONEHOP_XDP_STEER_CONFIG_H
 #define ONEHOP_XDP_STEER_CONFIG_H
 
@@ -8,10 +8,9 @@
 
 struct onehop_steer_config {
   __u32 local_address[4];
-  __u32 peer_address[4];
   __u16 local_port;
   __u8 is_ipv6;
-  __u8 has_peer;  /* 0: take frames from any source */
+  __u8 padding;
 };
 
 #endif

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// TxChunks: which of a sending socket's chunks are free, lent to the engine core, or with the kernel, and the telemetry that
-// follows. Pure data over the rings: no system call.
+// TxChunks: which of a sending socket's chunks are free, lent to the engine core, or with the
+// kernel, and the telemetry that follows. Pure data over the rings: no system call.
 //
-//   free ── lend() ──▶ lent ── commit() ──▶ tx ring ─▶ kernel ─▶ completion ring ── reclaim() ──▶ free
+//   free ─ lend() ─▶ lent ─ commit() ─▶ tx ring ─ publish() ─▶ kernel
+//     ▲                                                           │
+//     └───────────────── reclaim() ── completion ring ◀───────────┘
 //
-// What is lent is a slot: as many adjacent chunks as a full frame takes, one where the MTU fits one. A frame is a descriptor
-// for each chunk that it reaches into, and its slot is free again when the kernel has given all of them back.
-// accepted = drained + occupancy: commit() adds to the occupancy, and reclaim() alone moves bytes to what has drained.
-// Engine core only; it allocates in set_up() alone.
+// What is lent is a slot: as many adjacent chunks as a full frame takes, one where the MTU fits
+// one. A frame is a descriptor for each chunk that it reaches into, and its slot is free again when
+// the kernel has given all of them back. accepted = drained + occupancy: commit() adds to the
+// occupancy, and reclaim() alone moves bytes to what has drained. Engine core only; it allocates in
+// set_up() alone.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +19,16 @@
 
 #include "engine/base/check.hpp"
 #include "engine/base/units.hpp"
-#include "xdp/uapi.hpp"
-#include "xdp/xsk_ring.hpp"
+#include "xdp/xsk.hpp"
 
 namespace onehop::xdp {
 
 class TxChunks {
  public:
-  static constexpr std::uint32_t no_slot = ~0U;
-
-  /// set_up takes `chunks` chunks of `chunk_bytes`, the first one's number in the UMEM being `first_chunk`, and makes slots of
-  /// `slot_chunks` of them; all are free.
-  void set_up(std::uint32_t first_chunk, std::uint32_t chunks, std::uint32_t chunk_bytes, std::uint32_t slot_chunks) {
+  /// set_up takes `chunks` chunks of `chunk_bytes`, the first one's number in the UMEM being
+  /// `first_chunk`, and makes slots of `slot_chunks` of them; all are free.
+  void set_up(std::uint32_t first_chunk, std::uint32_t chunks, std::uint32_t chunk_bytes,
+              std::uint32_t slot_chunks) {
     ONEHOP_CHECK(slot_chunks > 0 && slot_chunks <= chunks);
     first_chunk_ = first_chunk;
     chunk_bytes_ = chunk_bytes;
@@ -38,8 +39,9 @@ class TxChunks {
     for (auto slot = static_cast<std::uint32_t>(sent_.size()); slot-- > 0;) free_.push_back(slot);
   }
 
-  /// lend returns the offset of a slot in the UMEM, the same one until commit(); false where the kernel has all of them.
-  [[nodiscard]] bool lend(ConsumerRing<std::uint64_t>& completion, std::uint64_t& offset_bytes) noexcept {
+  /// lend returns the offset of a slot in the UMEM, the same one until commit(); false where the
+  /// kernel has all of them.
+  [[nodiscard]] bool lend(xsk_ring_cons& completion, std::uint64_t& offset_bytes) noexcept {
     if (lent_ == no_slot) {
       if (free_.empty() && reclaim(completion) == 0) return false;
       lent_ = free_.back();
@@ -48,11 +50,11 @@ class TxChunks {
     offset_bytes = std::uint64_t{first_chunk_ + lent_ * slot_chunks_} * chunk_bytes_;
     return true;
   }
-  [[nodiscard]] bool has_lent() const noexcept { return lent_ != no_slot; }
 
-  /// commit hands the lent slot to the tx ring: `wire_bytes` from `offset_bytes` on. The kernel sees it when the ring is published.
-  //= Linux Documentation/networking/af_xdp.rst, "XDP_PKT_CONTD": all descriptors of a packet but the last carry it
-  void commit(ProducerRing<xdp_desc>& tx, std::uint64_t offset_bytes, std::uint32_t wire_bytes) noexcept {
+  /// commit puts the lent slot into the tx ring: `wire_bytes` from `offset_bytes` on. All
+  /// descriptors of a frame but the last carry XDP_PKT_CONTD.
+  //= Linux Documentation/networking/af_xdp.rst, "XDP_PKT_CONTD"
+  void commit(xsk_ring_prod& tx, std::uint64_t offset_bytes, std::uint32_t wire_bytes) noexcept {
     ONEHOP_CHECK(lent_ != no_slot);
     Sent& sent = sent_[lent_];
     sent.wire_bytes = wire_bytes;
@@ -60,27 +62,41 @@ class TxChunks {
       const auto room = static_cast<std::uint32_t>(chunk_bytes_ - offset_bytes % chunk_bytes_);
       const std::uint32_t piece = left < room ? left : room;
       left -= piece;
-      const bool is_taken = tx.push({.addr = offset_bytes, .len = piece, .options = left > 0 ? std::uint32_t{XDP_PKT_CONTD} : 0U});
-      ONEHOP_CHECK(is_taken);  // the ring has an entry for every TX chunk
+      std::uint32_t index = 0;
+      const std::uint32_t reserved = xsk_ring_prod__reserve(&tx, 1, &index);
+      ONEHOP_CHECK(reserved == 1);  // the ring has an entry for every TX chunk
+      *xsk_ring_prod__tx_desc(&tx, index) = {
+          .addr = offset_bytes,
+          .len = piece,
+          .options = left > 0 ? std::uint32_t{XDP_PKT_CONTD} : 0U};
       offset_bytes += piece;
     }
     ONEHOP_CHECK(sent.descriptors <= slot_chunks_);
     in_flight_ += sent.descriptors;
+    unpublished_ += sent.descriptors;
     occupancy_ += Bytes{wire_bytes};
     lent_ = no_slot;
   }
 
-  /// reclaim takes back the chunks that the kernel has finished with. Returns how many slots that frees.
-  std::uint32_t reclaim(ConsumerRing<std::uint64_t>& completion) noexcept {
-    const std::uint32_t done_chunks = completion.acquire(completion.size());
+  /// publish shows the kernel what was committed.
+  void publish(xsk_ring_prod& tx) noexcept {
+    if (unpublished_ > 0) xsk_ring_prod__submit(&tx, std::exchange(unpublished_, 0U));
+  }
+
+  /// reclaim takes back the chunks that the kernel has finished with. Returns how many slots that
+  /// frees.
+  std::uint32_t reclaim(xsk_ring_cons& completion) noexcept {
+    std::uint32_t first = 0;
+    const std::uint32_t done_chunks = peek(completion, completion.size, first);
     std::uint32_t freed = 0;
     for (std::uint32_t i = 0; i < done_chunks; ++i) {
-      const auto chunk = static_cast<std::uint32_t>(completion[i] / chunk_bytes_);
+      const std::uint64_t offset_bytes = *xsk_ring_cons__comp_addr(&completion, first + i);
+      const auto chunk = static_cast<std::uint32_t>(offset_bytes / chunk_bytes_);
       ONEHOP_CHECK(chunk >= first_chunk_);
       const std::uint32_t slot = (chunk - first_chunk_) / slot_chunks_;
       ONEHOP_CHECK(slot < sent_.size());
       Sent& sent = sent_[slot];
-      ONEHOP_CHECK(sent.descriptors > 0);  // the kernel returns what we lent it, and returns it once
+      ONEHOP_CHECK(sent.descriptors > 0);  // the kernel returns what we lent it, and once
       --in_flight_;
       if (--sent.descriptors > 0) continue;
       occupancy_ -= Bytes{sent.wire_bytes};
@@ -88,14 +104,17 @@ class TxChunks {
       free_.push_back(slot);
       ++freed;
     }
-    if (done_chunks > 0) completion.release(done_chunks);
+    if (done_chunks > 0) xsk_ring_cons__release(&completion, done_chunks);
     ONEHOP_CHECK(occupancy_ >= Bytes{0});
     if (occupancy_ == Bytes{0}) was_empty_ = true;
     return freed;
   }
 
-  /// continue_from counts on where `before` ended; what it had in flight has left, though nobody knows where to.
-  void continue_from(const TxChunks& before) noexcept { drained_total_ = before.drained_total_ + before.occupancy_; }
+  /// continue_from counts on where `before` ended; what it had in flight has left, though nobody
+  /// knows where to.
+  void continue_from(const TxChunks& before) noexcept {
+    drained_total_ = before.drained_total_ + before.occupancy_;
+  }
 
   [[nodiscard]] Bytes occupancy() const noexcept { return occupancy_; }
   [[nodiscard]] Bytes drained_total() const noexcept { return drained_total_; }
@@ -108,7 +127,9 @@ class TxChunks {
   }
 
  private:
-  // The frame in a slot: its wire bytes, and how many of its descriptors the kernel still has (0: not in flight).
+  static constexpr std::uint32_t no_slot = ~0U;
+
+  // The frame in a slot, and how many of its descriptors the kernel still has (0: not in flight).
   struct Sent {
     std::uint32_t wire_bytes = 0, descriptors = 0;
   };
@@ -119,6 +140,7 @@ class TxChunks {
   std::vector<std::uint32_t> free_;
   std::vector<Sent> sent_;
   std::uint32_t lent_ = no_slot;
+  std::uint32_t unpublished_ = 0;  // descriptors
   std::size_t in_flight_ = 0;
   Bytes occupancy_{};
   Bytes drained_total_{};

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "control/law/frame_ratio.hpp"
+#include "control/law/param_reader.hpp"
 #include "control/law/queue_view.hpp"
 
 namespace onehop::law {
@@ -32,8 +33,20 @@ constexpr int start_srtts = 3;
 
 double of(Gain g) noexcept { return static_cast<double>(g.permille) / 1000.0; }
 double of(Nanos t) noexcept { return static_cast<double>(t.count()) / 1e9; }
-double share_of(Nanos part, Nanos whole) noexcept { return whole <= Nanos{0} ? 0.0 : std::clamp(of(part) / of(whole), 0.0, 1.0); }
+double share_of(Nanos part, Nanos whole) noexcept {
+  return whole <= Nanos{0} ? 0.0 : std::clamp(of(part) / of(whole), 0.0, 1.0);
+}
 }  // namespace
+
+void AirtimeShareParams::read(ParamReader& r) {
+  r.gain("eta", eta, 0.1, 1);
+  r.gain("hysteresis", hysteresis, 0, 0.5);
+  r.gain("k_start", k_start, 0.05, 1);
+  r.gains("k_bounds", k_lowest, k_highest, 0.05, 1);
+  r.gain("use_saturated", use_saturated, 0.1, 1);
+  r.ms_pair("interval_ms", interval_min, interval_max, 1, 10'000);
+  r.count("stations_max", stations_max, 2, 1'000);
+}
 
 AirtimeShare::AirtimeShare(const AirtimeShareParams& params) noexcept
     : params_{params}, k_{of(params.k_start)}, use_saturated_{of(params.use_saturated)} {}
@@ -45,9 +58,13 @@ void AirtimeShare::forget() noexcept {
   stations_ = 1;
 }
 
-AirtimeShare::Mark AirtimeShare::mark_of(const AirtimeReading& reading, const ChannelAirtime& channel) const noexcept {
-  Mark mark{.at = reading.facts->channel->at, .active = channel.active_total, .busy = *channel.busy_total,
-            .received = reading.received_total, .received_at = reading.received_at};
+AirtimeShare::Mark AirtimeShare::mark_of(const AirtimeReading& reading,
+                                         const ChannelAirtime& channel) const noexcept {
+  Mark mark{.at = reading.facts->channel->at,
+            .active = channel.active_total,
+            .busy = *channel.busy_total,
+            .received = reading.received_total,
+            .received_at = reading.received_at};
   if (const OwnAirtime* own = fresh(reading.facts->own_airtime, reading.at)) {
     mark.own_tx = own->tx_total;
     mark.own_rx = own->rx_total;
@@ -59,8 +76,10 @@ std::optional<Share> AirtimeShare::step(const AirtimeReading& reading) noexcept 
   const BytesPerSecond* phy = fresh(reading.facts->phy_rate, reading.at);
   const ChannelAirtime* channel = fresh(reading.facts->channel, reading.at);
   const bool has_phy = phy != nullptr && *phy > BytesPerSecond{0};
-  lack_ = channel == nullptr || !channel->busy_total ? Lack::airtime : !has_phy ? Lack::phy_rate : Lack::none;
-  if (lack_ != Lack::none) {
+  missing_ = channel == nullptr || !channel->busy_total ? MissingSensor::airtime
+             : !has_phy                                 ? MissingSensor::phy_rate
+                                                        : MissingSensor::none;
+  if (missing_ != MissingSensor::none) {
     forget();
     return std::nullopt;
   }
@@ -76,26 +95,31 @@ std::optional<Share> AirtimeShare::step(const AirtimeReading& reading) noexcept 
     return std::nullopt;
   }
   if (now.at > interval_.at) {
-    follow_saturation(reading, now);
+    update_saturation(reading, now);
     const Nanos interval = std::clamp(reading.srtt, params_.interval_min, params_.interval_max);
     if (now.at - interval_.at >= interval) close_interval(reading, now);
   }
   if (!has_share_) return std::nullopt;
   if (const std::int32_t* counted = fresh(reading.facts->stations, reading.at))
     stations_ = std::clamp(*counted, 1, params_.stations_max);
-  // A change of N or C of more than a quarter is applied at once: waiting an interval would send the old share into it.
-  const bool is_jump = std::abs(capacity_ - steered_capacity_) > change_at_once * steered_capacity_ ||
-                       std::abs(stations_ - steered_stations_) > change_at_once * steered_stations_;
+  // A change of N or C of more than a quarter is applied at once: waiting an interval would send
+  // the old share into it.
+  const bool is_jump =
+      std::abs(capacity_ - applied_capacity_) > change_at_once * applied_capacity_ ||
+      std::abs(stations_ - applied_stations_) > change_at_once * applied_stations_;
   if (is_jump && phase_ != Phase::start) rate_ = fair();
-  steered_capacity_ = capacity_;
-  steered_stations_ = stations_;
-  return Share{.rate = {static_cast<std::int64_t>(rate_)}, .line = {static_cast<std::int64_t>(line())},
-               .use = {static_cast<std::int64_t>(use_ * 1000)}, .stations = stations_};
+  applied_capacity_ = capacity_;
+  applied_stations_ = stations_;
+  return Share{.rate = {static_cast<std::int64_t>(rate_)},
+               .line = {static_cast<std::int64_t>(line())},
+               .use = {static_cast<std::int64_t>(use_ * 1000)},
+               .stations = stations_};
 }
 
-//= [CUPID] target utilisation: type=deviation reason=a saturated channel is never busy all the time (it waits between
-// frames), and how much it is differs from link to link; U is what is busy of what a saturated one shows
-void AirtimeShare::follow_saturation(const AirtimeReading& reading, const Mark& now) noexcept {
+//= [CUPID] target utilisation: type=deviation
+//=   reason=a saturated channel waits between frames, and how much of the time it is busy differs
+//=   from link to link; U is the busy part of what a saturated one shows
+void AirtimeShare::update_saturation(const AirtimeReading& reading, const Mark& now) noexcept {
   if (now.at - second_.at < saturation_span) return;
   const double busy = share_of(now.busy - second_.busy, now.active - second_.active);
   if (was_backlogged_ && busy > 0) {
@@ -111,17 +135,19 @@ void AirtimeShare::close_interval(const AirtimeReading& reading, const Mark& now
   if (active <= Nanos{0}) return;  // the radio was elsewhere: nothing was measured
   const double busy = share_of(now.busy - interval_.busy, active);
   if (now.received_at > interval_.received_at && now.received >= interval_.received)
-    received_ = static_cast<double>((now.received - interval_.received).count) / of(now.received_at - interval_.received_at);
+    received_ = static_cast<double>((now.received - interval_.received).count) /
+                of(now.received_at - interval_.received_at);
   use_ = std::min(busy / use_saturated_, 1.0);
   double own = -1, own_both = -1;  // shares of the air; negative: not counted
   if (now.own_tx && interval_.own_tx) {
     own = own_both = share_of(*now.own_tx - *interval_.own_tx, active);
-    if (now.own_rx && interval_.own_rx) own_both = std::min(own + share_of(*now.own_rx - *interval_.own_rx, active), 1.0);
+    if (now.own_rx && interval_.own_rx)
+      own_both = std::min(own + share_of(*now.own_rx - *interval_.own_rx, active), 1.0);
   }
   const double guessed = std::min(received_ / line() * use_saturated_, busy);
   count_stations(reading, busy, own_both >= 0 ? own_both : guessed);
-  follow_k(own);
-  steer(reading);
+  update_k(own);
+  update_rate(reading);
   interval_ = now;
   has_share_ = true;
 }
@@ -137,16 +163,19 @@ void AirtimeShare::count_stations(const AirtimeReading& reading, double busy, do
     stations_ = 1;
     return;
   }
-  // A newcomer takes one station for all the others: half the air then makes the channel divide it evenly, and the ratio
-  // becomes true. Its true ratio of next to nothing would keep it at next to nothing.
+  // A newcomer takes one station for all the others: half the air then makes the channel divide it
+  // evenly, and the ratio becomes true. Its true ratio of next to nothing would keep it at next to
+  // nothing.
   const double ratio = own < own_min ? 1.0 : foreign / own;
   others_ = others_ == 0 ? ratio : others_ + others_gain * (ratio - others_);
-  stations_ = static_cast<std::int32_t>(std::clamp(1.0 + std::round(others_), 2.0, static_cast<double>(params_.stations_max)));
+  stations_ = static_cast<std::int32_t>(
+      std::clamp(1.0 + std::round(others_), 2.0, static_cast<double>(params_.stations_max)));
 }
 
-//= [CUPID] delta(C): type=deviation reason=delivered / C is k times our own share of the air, and is divided by it; taken
-// alone it would learn k / N from a shared channel, and from our own eta a k that falls for ever
-void AirtimeShare::follow_k(double own) noexcept {
+//= [CUPID] delta(C): type=deviation
+//=   reason=delivered / C is k times our own share of the air, and is divided by it; taken alone it
+//=   would learn k / N from a shared channel, and from our own eta a k that falls for ever
+void AirtimeShare::update_k(double own) noexcept {
   if (use_ < of(params_.eta) || received_ <= 0) return;
   const double share = own >= 0 ? own / use_saturated_ : use_ / stations_;
   if (share < own_min) return;
@@ -157,7 +186,7 @@ void AirtimeShare::follow_k(double own) noexcept {
 double AirtimeShare::fair() const noexcept { return of(params_.eta) * line() / stations_; }
 
 //= [CUPID] start and steady state
-void AirtimeShare::steer(const AirtimeReading& reading) noexcept {
+void AirtimeShare::update_rate(const AirtimeReading& reading) noexcept {
   if (phase_ == Phase::start) {
     if (received_ > received_best_ * 1.01) rose_at_ = reading.at;
     received_best_ = std::max(received_best_, received_);
@@ -168,18 +197,25 @@ void AirtimeShare::steer(const AirtimeReading& reading) noexcept {
     }
     phase_ = Phase::fair;
   }
-  if (use_ >= of(params_.eta)) phase_ = Phase::fair;
-  else if (use_ < of(params_.eta) - of(params_.hysteresis)) phase_ = Phase::add;
-  if (phase_ == Phase::fair || received_ <= 0) rate_ = fair();
-  else rate_ = std::min(received_ + std::max(of(params_.eta) - use_, 0.0) * line() / stations_, line());
+  if (use_ >= of(params_.eta))
+    phase_ = Phase::fair;
+  else if (use_ < of(params_.eta) - of(params_.hysteresis))
+    phase_ = Phase::add;
+  if (phase_ == Phase::fair || received_ <= 0)
+    rate_ = fair();
+  else
+    rate_ =
+        std::min(received_ + std::max(of(params_.eta) - use_, 0.0) * line() / stations_, line());
 }
 
 AirtimeReading airtime_reading(const LinkSample& sample) noexcept {
   FrameRatio ratio;
   ratio.read(sample.path);
   const QueueView view = view_queue(sample);
-  AirtimeReading out{.at = sample.at, .facts = &sample.facts, .srtt = sample.path.srtt,
-                     .is_backlogged = view.queue.scope != QueueScope::none && view.queue.occupancy > Bytes{0}};
+  AirtimeReading out{.at = sample.at,
+                     .facts = &sample.facts,
+                     .srtt = sample.path.srtt,
+                     .is_backlogged = view.is_known() && view.queue.occupancy > Bytes{0}};
   const QueueTelemetry& peer = sample.path.rx_ring;
   if (peer.scope != QueueScope::none) {
     out.received_total = ratio.to_wire(peer.drained_total + peer.occupancy);

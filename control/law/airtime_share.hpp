@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// AirtimeShare: the rate that gives every active station of the channel the same air, from the channel's busy time.
+// AirtimeShare: the rate that gives every active station of the channel the same air, from the
+// channel's busy time.
 //
-//   C physical rate    U used air, of what a saturated channel shows    N active stations    k C: what C carries
+//   C physical rate     U used air, as a part of what a saturated channel shows
+//   N active stations   k C: what C carries     R_recv: what the peer gets
 //
-//   (1) start     R = k C until R_recv >= R_init = eta k C / N, or R_recv has not risen for 3 round trips
-//   (2) U >= eta  R = eta k C / N
-//   (3) U <  eta  R = R_recv + (eta - U) k C / N                    R_recv = 0: R_init
+//   (1) start     R = k C   until R_recv >= R_init = eta k C / N, or no rise for 3 round trips
+//   (2) U >= eta  R = R_init
+//   (3) U <  eta  R = R_recv + (eta - U) k C / N;   R_recv = 0: R_init
 //
-//   ┌───────┐ R_recv >= R_init or no rise ┌────────────┐  U < eta - 0.05  ┌──────────┐
-//   │ start │────────────────────────────▶│ fair share │◀────────────────▶│ add what │
-//   └───────┘                             └────────────┘     U >= eta     │ is unused│
-//                                                                         └──────────┘
+//   ┌───────┐ R_recv >= R_init, no rise ┌────────────┐ U < eta - 0.05 ┌────────────────┐
+//   │ start │──────────────────────────▶│ fair share │◀──────────────▶│ add the unused │
+//   └───────┘                           └────────────┘    U >= eta    └────────────────┘
 //
-// Source: [CUPID], start and steady state; the constants' reasons stand beside them. Assumes that both ends hear the same
-// channel, so that the sender computes what the paper's receiver computes. type=deviation reason=on one hop they do.
-// A radio that does not count busy time, or no physical rate: no share. Called by laws; reads no clock.
+// Source: [CUPID], start and steady state; the constants' reasons stand beside them. Assumes that
+// both ends hear the same channel, so that the sender computes what the paper's receiver computes.
+// type=deviation reason=on one hop they do. A radio that does not count busy time, or no physical
+// rate: no share. Called by laws; reads no clock.
 #pragma once
 
 #include <cstdint>
@@ -24,53 +26,60 @@
 
 namespace onehop::law {
 
+class ParamReader;
+
 struct AirtimeShareParams {
-  //= [CUPID] eta = 0.8: type=deviation reason=the paper's is of all time, and a saturated channel is busy for 0.7 to 0.8 of it
-  // (it waits between frames). U here is of what a saturated one shows, where that eta is 1. Lower: air that nobody uses;
-  // higher: nothing is left to see a newcomer by.
+  //= [CUPID] eta = 0.8: type=deviation
+  //=   reason=the paper's is of all time, and a saturated channel, which waits between frames, is
+  //=   busy for 0.7 to 0.8 of it; U is a part of that, where the paper's eta would be 1
+  // Lower: air that nobody uses; higher: nothing is left to see a newcomer by.
   Gain eta{950};
-  Gain hysteresis{50};          ///< below eta; without it the law flips between (2) and (3) at every reading
+  Gain hysteresis{50};  ///< below eta; without it each reading may flip between (2) and (3)
   Gain k_start{650}, k_lowest{400}, k_highest{950};  ///< 800/1201 in the paper's set-up
-  // Busy share of a saturated channel until one was seen: 0.7 to 0.8 with 64-KB aggregates at high rates, 0.9 at low ones
-  // and with large aggregates (ns-3). Lower: a slow link never fills the channel, and so never learns; higher: shares are
-  // added to for a second or two before they are made even.
+  // Busy share of a saturated channel until one was seen: 0.7 to 0.8 with 64-KB aggregates at high
+  // rates, 0.9 at low ones and with large aggregates (ns-3). Lower: a slow link never fills the
+  // channel, and so never learns; higher: shares are added to for a second or two before they are
+  // made even.
   Gain use_saturated{850};
   Nanos interval_min{20ms}, interval_max{100ms};  ///< survey counters have a resolution of 1 ms
   std::int32_t stations_max = 16;
+
+  void read(ParamReader& reader);
   [[nodiscard]] bool operator==(const AirtimeShareParams&) const = default;
 };
 
 /// Share: the law's output and what it came from.
 struct Share {
-  BytesPerSecond rate{};        ///< wire
-  BytesPerSecond line{};        ///< k C
-  Gain use{};                   ///< U
-  std::int32_t stations = 1;    ///< N
+  BytesPerSecond rate{};      ///< wire
+  BytesPerSecond line{};      ///< k C
+  Gain use{};                 ///< U
+  std::int32_t stations = 1;  ///< N
 };
 
 struct AirtimeReading {
   Instant at{};
   const LinkFacts* facts = nullptr;
   Nanos srtt{0};
-  Bytes received_total{};       ///< what the peer has, wire
-  Instant received_at{};        ///< on the peer's clock
-  bool is_backlogged = false;   ///< our own queue is not empty
+  Bytes received_total{};      ///< what the peer has, wire
+  Instant received_at{};       ///< on the peer's clock
+  bool is_backlogged = false;  ///< our own queue is not empty
 };
+
+enum class MissingSensor : std::uint8_t { none, airtime, phy_rate };
 
 class AirtimeShare {
  public:
-  enum class Lack : std::uint8_t { none, airtime, phy_rate };
-
   explicit AirtimeShare(const AirtimeShareParams& params) noexcept;
-  /// step returns the share, or nothing while a sensor is missing or the first interval has not passed.
+  /// step returns the share, or nothing while a sensor is missing or the first interval has not
+  /// passed.
   [[nodiscard]] std::optional<Share> step(const AirtimeReading& reading) noexcept;
-  /// lack names the sensor that the last step missed.
-  [[nodiscard]] Lack lack() const noexcept { return lack_; }
+  /// missing names the sensor that the last step missed.
+  [[nodiscard]] MissingSensor missing() const noexcept { return missing_; }
   [[nodiscard]] Gain k() const noexcept { return {static_cast<std::int64_t>(k_ * 1000)}; }
 
  private:
   enum class Phase : std::uint8_t { start, fair, add };
-  struct Mark {                 // counters at the beginning of an interval
+  struct Mark {  // counters at the beginning of an interval
     Instant at{};
     Nanos active{0}, busy{0};
     std::optional<Nanos> own_tx, own_rx;
@@ -78,35 +87,37 @@ class AirtimeShare {
     Instant received_at{};
   };
   void forget() noexcept;
-  [[nodiscard]] Mark mark_of(const AirtimeReading& reading, const ChannelAirtime& channel) const noexcept;
-  void follow_saturation(const AirtimeReading& reading, const Mark& now) noexcept;
+  [[nodiscard]] Mark mark_of(const AirtimeReading& reading,
+                             const ChannelAirtime& channel) const noexcept;
+  void update_saturation(const AirtimeReading& reading, const Mark& now) noexcept;
   void close_interval(const AirtimeReading& reading, const Mark& now) noexcept;
   void count_stations(const AirtimeReading& reading, double busy, double own) noexcept;
-  void follow_k(double own) noexcept;
-  void steer(const AirtimeReading& reading) noexcept;
+  void update_k(double own) noexcept;
+  void update_rate(const AirtimeReading& reading) noexcept;
   [[nodiscard]] double line() const noexcept { return k_ * capacity_; }
   [[nodiscard]] double fair() const noexcept;
 
   AirtimeShareParams params_;
-  Lack lack_ = Lack::none;
+  MissingSensor missing_ = MissingSensor::none;
   Phase phase_ = Phase::start;
   Mark interval_, second_;
   bool has_interval_ = false, was_backlogged_ = false, has_saturated_ = false, has_share_ = false;
-  double capacity_ = 0;        // C of the newest reading, bytes/s
-  double steered_capacity_ = 0;
-  std::int32_t steered_stations_ = 1;
+  double capacity_ = 0;  // C of the newest reading, bytes/s
+  double applied_capacity_ = 0;
+  std::int32_t applied_stations_ = 1;
   double k_;
   double use_saturated_;
-  double use_ = 0;             // U
-  double received_ = 0;        // R_recv of the last interval, bytes/s
+  double use_ = 0;       // U
+  double received_ = 0;  // R_recv of the last interval, bytes/s
   double received_best_ = 0;
   Instant rose_at_{};
-  double others_ = 0;          // foreign / own, EWMA
+  double others_ = 0;  // foreign / own, EWMA
   std::int32_t stations_ = 1;
   double rate_ = 0;
 };
 
-/// airtime_reading puts a law's sample into this form; the peer's counters where they are known, else our own drain.
+/// airtime_reading puts a law's sample into this form; the peer's counters where they are known,
+/// else our own drain.
 [[nodiscard]] AirtimeReading airtime_reading(const LinkSample& sample) noexcept;
 
 }  // namespace onehop::law

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Controller: a rate law. Pure: it never reads a clock, a socket or a log, and it is crossed once per control tick, so
-// it is a small abstract class.
+// Controller: a rate law. Pure: it never reads a clock, a socket or a log, and it is crossed once
+// per control tick, so it is a small abstract class.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "control/law/link_facts.hpp"
 #include "engine/base/path.hpp"
@@ -16,42 +20,65 @@ namespace onehop::law {
 /// LinkSample: all that a law may read in one tick.
 struct LinkSample {
   Instant at{};
-  PathReport path;               ///< from the engine core
-  QueueTelemetry lower_queue;    ///< from the best link source (qdisc dump); scope none when there is none
-  Nanos lower_queue_age{0};
-  Bytes lower_queue_foreign{};   ///< bytes of other flows in it
-  LinkFacts facts;               ///< what the link tells of itself; see there
+  PathReport path;  ///< from the engine core
+  LinkFacts facts;  ///< what sensors have read below our port
   Limits limits;
-  bool is_fresh = true;          ///< path was published since the last tick
+  bool is_fresh = true;  ///< path was published since the last tick
 };
 
 /// BufferRow: one buffer's terms in the last step, as users plot them and tests read them.
 struct BufferRow {
-  Bytes occupancy{};             ///< X_i, payload bytes
-  BytesPerSecond drain{};        ///< v_i
-  Bytes target{};                ///< X_i^target
-  BytesPerSecond rate{};         ///< v_i + (X_i^target - X_i) / d_i
-  bool takes_part = false;       ///< in the min (latch, validity)
-  std::optional<Bytes> under, over;  ///< X_i^under, X_i^over: the safe range; absent where the law has none for this buffer
-  Bytes occupancy_max{};         ///< X_i^max; 0: unknown
+  Bytes occupancy{};                 ///< X_i, payload bytes
+  BytesPerSecond drain{};            ///< v_i
+  Bytes target{};                    ///< X_i^target
+  BytesPerSecond rate{};             ///< v_i + (X_i^target - X_i) / d_i
+  bool takes_part = false;           ///< in the min (latch, validity)
+  std::optional<Bytes> under, over;  ///< X_i^under, X_i^over; absent where there is no safe range
+  Bytes occupancy_max{};             ///< X_i^max; 0: unknown
 };
 
-/// LawDetails: what single laws add to a row. Absent where the law has no such quantity or could not compute it.
+/// LawDetails: what single laws add to a row. Absent where the law has no such quantity or could
+/// not compute it.
 struct LawDetails {
-  QueueSensor sensor = QueueSensor::none;      ///< who read the lower queue
-  std::optional<Gain> alpha;                   ///< step of the physical rate in this tick
-  std::optional<BytesPerSecond> beta;          ///< linear part, signed, wire
-  std::optional<Bytes> a, b;                   ///< dead band of the lower queue, wire
-  std::optional<Bytes> aggregate;              ///< L, wire
-  std::optional<BytesPerSecond> phy_rate;      ///< C
-  std::optional<Gain> airtime_use;             ///< U, of what a saturated channel shows
-  std::optional<std::int32_t> stations;        ///< N
-  std::optional<BytesPerSecond> share;         ///< R of the airtime share, wire
-  std::optional<Nanos> tau;                    ///< of the gate
-  std::optional<Bytes> gate;                   ///< bytes the gate lets stand below us, wire; absent while it is off
-  std::optional<BytesPerSecond> loss_cap;      ///< wire; absent while the brake is off
-  std::optional<Nanos> feedback_interval;      ///< asked of the peer; absent: the default
+  QueueSensor sensor = QueueSensor::none;  ///< who read the lower queue
+  std::optional<Gain> alpha;               ///< step of the physical rate in this tick
+  std::optional<BytesPerSecond> beta;      ///< linear part, signed, wire
+  std::optional<Bytes> a, b;               ///< dead band of the lower queue, wire
+  std::optional<Bytes> aggregate;          ///< L, wire
+  std::optional<BytesPerSecond> phy_rate;  ///< C
+  std::optional<Gain> airtime_use;         ///< U, of what a saturated channel shows
+  std::optional<std::int32_t> stations;    ///< N
+  std::optional<BytesPerSecond> share;     ///< R of the airtime share, wire
+  std::optional<Nanos> tau;                ///< of the gate
+  std::optional<Bytes> gate;               ///< backlog that it allows, wire; absent while it is off
+  std::optional<BytesPerSecond> loss_cap;  ///< wire; absent while there is none
+  std::optional<Nanos> feedback_interval;  ///< asked of the peer; absent: the default
 };
+
+/// The least backlog limit, in frames: two batches of two. Ours. Low: a core that comes late runs
+/// the queue dry. High: delay on a slow link.
+inline constexpr std::int64_t backlog_frames_min = 4;
+
+/// batch_for is `batch` in whole frames, within `least` and `most`.
+[[nodiscard]] constexpr std::uint32_t batch_for(Bytes batch, Bytes frame, std::int64_t least,
+                                                std::int64_t most) noexcept {
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(batch.count / frame.count, least, most));
+}
+
+/// The bottleneck that each row of LawTrace::buffers stands for.
+inline constexpr std::array bottleneck_of_buffer{Bottleneck::tx_queue, Bottleneck::rx_ring,
+                                                 Bottleneck::app_buffer};
+
+/// LawColumn: a number that one law alone has, as a column of the trace and a line of `watch`. The
+/// law sets the names in its constructor; a name says its unit at its end, and holds no comma.
+struct LawColumn {
+  const char* name = nullptr;
+  std::optional<std::int64_t> value;
+};
+// Ours. Low: a law leaves a number out. High: bytes in each row.
+inline constexpr std::size_t law_columns_max = 4;
+using LawColumns = std::array<LawColumn, law_columns_max>;
 
 /// LawTrace: one step as a row.
 struct LawTrace {
@@ -60,20 +87,50 @@ struct LawTrace {
   BytesPerSecond rate{};
   Bytes backlog_max{};
   Bottleneck bottleneck = Bottleneck::none;
-  bool is_degraded = false;            ///< X_under > X_over: no safe range, the target is the middle
+  bool is_degraded = false;  ///< X_under > X_over: no safe range, the target is the middle
   LawDetails details;
-  std::uint32_t notices = 0;           ///< bits of Notice, only ever set
+  LawColumns columns{};
+  std::uint32_t notices = 0;  ///< bits of Notice, only ever set
 };
 
 class Controller {
  public:
   virtual ~Controller() = default;
-  /// step updates the model from one sample, then gives the next grant. `sample.at` never goes back.
+  /// step updates the model from one sample, then gives the next grant. `sample.at` never goes
+  /// back.
   virtual RateGrant step(const LinkSample& sample) = 0;
-  [[nodiscard]] virtual const LawTrace& trace() const = 0;
   [[nodiscard]] virtual std::string_view name() const = 0;
-  /// is_constant: samples change nothing of its grants but their burst, so that it need not be asked often.
+  /// is_constant: samples change nothing of its grants but their burst, so that it need not be
+  /// asked often.
   [[nodiscard]] virtual bool is_constant() const { return false; }
+  /// trace is the last step as a row. Before the first step it holds the names of the columns.
+  [[nodiscard]] const LawTrace& trace() const noexcept { return trace_; }
+
+ protected:
+  LawTrace trace_;
+};
+
+/// WrapperLaw: a law around another one. It begins each of its rows with that of the law inside.
+class WrapperLaw : public Controller {
+ public:
+  [[nodiscard]] std::string_view name() const override { return name_; }
+
+ protected:
+  WrapperLaw(std::unique_ptr<Controller> inner, std::string_view suffix)
+      : inner_{std::move(inner)}, name_{std::string{inner_->name()}.append(suffix)} {
+    trace_ = inner_->trace();
+  }
+  RateGrant step_inner(const LinkSample& sample) {
+    const RateGrant grant = inner_->step(sample);
+    const std::uint32_t notices = trace_.notices;
+    trace_ = inner_->trace();
+    trace_.notices |= notices;
+    return grant;
+  }
+
+ private:
+  std::unique_ptr<Controller> inner_;
+  std::string name_;
 };
 
 }  // namespace onehop::law

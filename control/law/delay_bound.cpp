@@ -10,9 +10,9 @@ namespace {
 // late aggregate runs the queue dry, and a core that naps for a few milliseconds looks like a
 // queue. High: delay, for nothing.
 constexpr Nanos delay_target{12ms};
-// Ours, T: 1.2 C where no queue stands. Low: D swings with the age of a report. High: a queue
-// stands for longer after a fall of C.
-constexpr Nanos spread{60ms};
+// Ours, T: 1.2 C where there is no queue. Low: D swings with the age of a report. High: a queue
+// lasts for longer after a fall of C.
+constexpr Nanos time_constant{60ms};
 // Ours. Low: one aggregate more or less is a tenth of the rate. High: C is of a link that has
 // changed.
 constexpr Nanos arrival_span{50ms};
@@ -41,11 +41,12 @@ std::optional<BytesPerSecond> DelayBound::step(const DelayReading& reading) noex
   if (reading.arrived_at == Instant{}) return reading.rate_start;
   follow_arrivals(reading);
   const Nanos delay = reading.rtt - rtt_min_;
-  has_stood_ = has_stood_ || delay > delay_target;
-  if (!has_stood_ || arrival_ <= BytesPerSecond{0}) {
+  had_queue_ = had_queue_ || delay > delay_target;
+  if (!had_queue_ || arrival_ <= BytesPerSecond{0}) {
     return std::max({arrival_ * gain_start, reading.arrival_rate * gain_start, reading.rate_start});
   }
-  return arrival_ * std::max(Gain{1000 + (delay_target - delay) * 1000 / spread}, gain_lowest);
+  return arrival_ *
+         std::max(Gain{1000 + (delay_target - delay) * 1000 / time_constant}, gain_lowest);
 }
 
 }  // namespace onehop::law

@@ -49,8 +49,10 @@ void DrainMeter::add(const DrainReading& reading, Bytes quantum) noexcept {
   const DrainReading& last = back(0).reading;
   if (reading.at == last.at) return;
   const Bytes drained = reading.drained_total - last.drained_total;
-  // A counter that went back, or a step that no link can make (reset, replaced interface): drop and restart.
-  if (reading.at < last.at || drained < Bytes{0} || drained > params_.rate_max * (reading.at - last.at) * 4 + mib(4)) {
+  // A counter that went back, or a step that no link can make (reset, replaced interface): drop and
+  // restart.
+  if (reading.at < last.at || drained < Bytes{0} ||
+      drained > params_.rate_max * (reading.at - last.at) * 4 + mib(4)) {
     size_ = 0;
     push(reading, false);
     standing_since_ = reading.at;
@@ -62,7 +64,8 @@ void DrainMeter::add(const DrainReading& reading, Bytes quantum) noexcept {
   push(reading, is_exact);
   update_flow();
   if (params_.has_stall_rule && update_stall(reading, drained, quantum)) return;
-  // A consumer that frees in pieces shows stretches without a byte; only the next piece tells the rate.
+  // A consumer that frees in pieces shows stretches without a byte; only the next piece tells the
+  // rate.
   if (drained > Bytes{0} || !params_.has_stall_rule) update_drain(quantum);
 }
 
@@ -114,13 +117,15 @@ void DrainMeter::update_flow() noexcept {
 void DrainMeter::update_drain(Bytes quantum) noexcept {
   const DrainReading& newest = back(0).reading;
   const bool is_exact = back(0).is_exact;
-  // Before the first whole window the newest stretch that is long enough has to do, and the estimate follows at once.
+  // Before the first whole window the newest stretch that is long enough has to do, and the
+  // estimate follows at once.
   const Nanos wanted = is_settled_ || is_exact ? params_.window : params_.span_min;
   std::size_t first = 0;
   for (; first + 1 < size_; ++first) {
     const DrainReading& old = back(first).reading;
     const Nanos span = newest.at - old.at;
-    const bool is_enough = span >= wanted && newest.drained_total - old.drained_total >= quantum * quanta_min;
+    const bool is_enough =
+        span >= wanted && newest.drained_total - old.drained_total >= quantum * quanta_min;
     if (is_enough || span >= params_.window || (is_exact && !back(first).is_exact)) break;
   }
   const DrainReading& old = back(first).reading;
@@ -132,13 +137,16 @@ void DrainMeter::update_drain(Bytes quantum) noexcept {
   const BytesPerSecond rate = clamp_rate(drained / span);
 
   if (!is_exact) {
-    // A bound over a part of a window would let one late reading overstate; after a restart it is all there is.
+    // A bound over a part of a window would let one late reading overstate; after a restart it is
+    // all there is.
     if (is_settled_ && !is_whole) return;
-    // The first estimate replaces a start rate, also by a lower one: a probe that went alone tells only when it was sent.
+    // The first estimate replaces a start rate, also by a lower one: a probe that went alone tells
+    // only when it was sent.
     if (!has_drain_ && drained < std::min(quantum, probes_max)) return;
     if (!has_drain_ || rate > drain_) {
       drain_ = rate;
-      is_stalled_ = false;  // it drains faster than thought: to go on decaying would hold the rate down
+      is_stalled_ =
+          false;  // it drains faster than thought: to go on decaying would hold the rate down
     }
     has_drain_ = true;
     return;

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// DrainMeter: how fast one buffer's consumer takes data, from readings (time, drained total, occupancy).
+// DrainMeter: how fast one buffer's consumer takes data, from readings (time, drained total,
+// occupancy).
 //
-// Owns the last readings of one buffer and the estimate v of its drain rate. Called by a law, on the control thread or
-// in virtual time. It reads no clock.
+// Owns the last readings of one buffer and the estimate v of its drain rate. Called by a law, on
+// the control thread or in virtual time. It reads no clock.
 //
-// A stretch between two readings measures the consumer *exactly* only if the buffer never ran empty in it. What stood in
-// the buffer at its beginning and has not all left at its end (drained < occupancy at the beginning) proves that;
-// equality does not, for then it ran empty at some moment.
-// Every other stretch is a lower bound: it may raise v, never lower it. The first v of all takes more than probes that
-// went alone.
+// A stretch between two readings measures the consumer *exactly* only if the buffer never ran empty
+// in it. That is proven if less has left at its end than its backlog was at its beginning; equality
+// proves nothing, for then it ran empty at some moment.
+// Every other stretch is a lower bound: it may raise v, never lower it. The first v of all takes
+// more than probes that went alone.
 //
 //   reading ─▶ [ ring ] ─▶ newest run of exact stretches, up to one window ─▶ v: EWMA
 //                      └─▶ else: newest window as a bound                  ─▶ v: raised at most
-//                      └─▶ a standing queue lets nothing go for a stall    ─▶ v: frozen, then halved; window restarts
+//                      └─▶ a backlog of which nothing leaves for long      ─▶ v: frozen, later
+//                                                                             halved, and restarted
 //
-// Only a reading tells of a stall: one that found bytes, and the next one that found them all still there. A queue that was
-// empty had nothing to let go, and time without readings (a core that was away, a source that is slow) says nothing of the link.
+// Only a reading tells of a stall: one that found bytes, and the next one that found them all still
+// there. A queue that was empty had nothing to let go, and time without readings (a core that was
+// away, a source that is slow) says nothing of the link.
 #pragma once
 
 #include <array>
@@ -26,16 +29,16 @@
 namespace onehop::law {
 
 struct DrainReading {
-  Instant at{};          ///< of the clock of whoever read it; only differences are used
+  Instant at{};  ///< of the clock of whoever read it; only differences are used
   Bytes drained_total{};
   Bytes occupancy{};
   bool is_backlogged = false;  ///< the owner says that the consumer never found it empty
 };
 
 struct DrainMeterParams {
-  Nanos window{4ms};            ///< d_i
-  Nanos span_min{500us};        ///< a shorter stretch is too coarse for a first sample
-  Nanos update_interval{1ms};   ///< EWMA steps are at least this far apart
+  Nanos window{4ms};           ///< d_i
+  Nanos span_min{500us};       ///< a shorter stretch is too coarse for a first sample
+  Nanos update_interval{1ms};  ///< EWMA steps are at least this far apart
   std::int64_t gain_permille = 250;
   BytesPerSecond rate_max{12'500'000'000};
   BytesPerSecond rate_min{125'000};
@@ -46,15 +49,16 @@ class DrainMeter {
  public:
   explicit DrainMeter(const DrainMeterParams& params) noexcept : params_{params} {}
 
-  /// add takes one reading and updates the estimate. `quantum` is the largest piece in which the consumer may free
-  /// bytes (a burst freed as a whole). Readings that go back in time or count drop the window.
+  /// add takes one reading and updates the estimate. `quantum` is the largest piece in which the
+  /// consumer may free bytes (a burst freed as a whole). Readings that go back in time or count
+  /// drop the window.
   void add(const DrainReading& reading, Bytes quantum) noexcept;
 
   /// set_window follows d_i where it is the round trip.
   void set_window(Nanos window) noexcept { params_.window = window; }
   void restart() noexcept { size_ = 0; }
-  /// rescale moves the estimate at once where something else tells that the consumer's rate has changed by `alpha`. The
-  /// window starts anew, and its first exact sample replaces the guess.
+  /// rescale moves the estimate at once where something else tells that the consumer's rate has
+  /// changed by `alpha`. The window starts anew, and its first exact sample replaces the guess.
   void rescale(Gain alpha) noexcept;
 
   [[nodiscard]] bool has_drain() const noexcept { return has_drain_; }
@@ -76,7 +80,9 @@ class DrainMeter {
     DrainReading reading;
     bool is_exact = false;  // the stretch that ends here
   };
-  [[nodiscard]] const Slot& back(std::size_t n) const noexcept { return ring_[(next_ + readings_max - 1 - n) % readings_max]; }
+  [[nodiscard]] const Slot& back(std::size_t n) const noexcept {
+    return ring_[(next_ + readings_max - 1 - n) % readings_max];
+  }
   void push(const DrainReading& reading, bool is_exact) noexcept;
   void update_flow() noexcept;
   void update_drain(Bytes quantum) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Fixed: a rate that the user gives, in wire bytes per second. It reads nothing but what the trace shows.
+// Fixed: a rate that the user gives, in wire bytes per second. It reads only what the trace shows.
 #pragma once
 
 #include "control/law/controller.hpp"
@@ -16,13 +16,11 @@ class Fixed final : public Controller {
  public:
   explicit Fixed(const FixedParams& params) noexcept : params_{params} {}
   RateGrant step(const LinkSample& sample) override;
-  [[nodiscard]] const LawTrace& trace() const override { return trace_; }
   [[nodiscard]] std::string_view name() const override { return "fixed"; }
   [[nodiscard]] bool is_constant() const override { return true; }
 
  private:
   FixedParams params_;
-  LawTrace trace_;
 };
 
 }  // namespace onehop::law

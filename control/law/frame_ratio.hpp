@@ -14,11 +14,20 @@ class FrameRatio {
     payload_ = path.payload_per_frame.count;
     wire_ = path.wire_per_frame.count;
   }
-  [[nodiscard]] Bytes to_payload(Bytes wire) const noexcept { return scale(wire.count, payload_, wire_); }
-  [[nodiscard]] Bytes to_wire(Bytes payload) const noexcept { return scale(payload.count, wire_, payload_); }
-  [[nodiscard]] BytesPerSecond to_payload(BytesPerSecond wire) const noexcept { return {to_payload(Bytes{wire.count}).count}; }
-  [[nodiscard]] BytesPerSecond to_wire(BytesPerSecond payload) const noexcept { return {to_wire(Bytes{payload.count}).count}; }
+  [[nodiscard]] Bytes to_payload(Bytes wire) const noexcept {
+    return scale(wire.count, payload_, wire_);
+  }
+  [[nodiscard]] Bytes to_wire(Bytes payload) const noexcept {
+    return scale(payload.count, wire_, payload_);
+  }
+  [[nodiscard]] BytesPerSecond to_payload(BytesPerSecond wire) const noexcept {
+    return {to_payload(Bytes{wire.count}).count};
+  }
+  [[nodiscard]] BytesPerSecond to_wire(BytesPerSecond payload) const noexcept {
+    return {to_wire(Bytes{payload.count}).count};
+  }
   [[nodiscard]] Bytes wire_frame() const noexcept { return {wire_}; }
+  [[nodiscard]] Bytes payload_frame() const noexcept { return {payload_}; }
 
  private:
   static Bytes scale(std::int64_t count, std::int64_t num, std::int64_t den) noexcept {

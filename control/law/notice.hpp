@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Notices: what a law has to tell its user once, such as that a sensor it needs is missing. A law cannot print; it raises
-// a bit, the bit travels in RateState, and the command prints the text when it first sees it.
+// Notices: what a law has to say to its user once, such as that a sensor it needs is missing. A law
+// cannot print; it raises a bit, the bit travels in RateState, and the command prints the text when
+// it first sees it.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +22,17 @@ enum class Notice : std::uint8_t {
 };
 inline constexpr std::uint32_t notices_max = 7;  // derived: how many Notice has
 
-[[nodiscard]] constexpr std::uint32_t bit_of(Notice notice) noexcept { return 1U << static_cast<unsigned>(notice); }
+[[nodiscard]] constexpr std::uint32_t bit_of(Notice notice) noexcept {
+  return 1U << static_cast<unsigned>(notice);
+}
 
 /// text_of is one sentence for standard error: what is missing and what the law does instead.
 [[nodiscard]] std::string_view text_of(Notice notice) noexcept;
 
-/// Absence tells a sensor that is missing from one that has not spoken yet: 300 ms is three periods of the slowest
-/// (a station dump every 100 ms). Less, and every start would complain; more, and short transfers never would.
-class Absence {
+/// SensorTimeout tells a sensor that is missing from one that has not read anything yet.
+class SensorTimeout {
  public:
-  /// step returns true once the sensor has been away for the whole grace.
+  /// step returns true once the sensor has been away for 300 ms.
   [[nodiscard]] bool step(Instant now, bool is_there) noexcept {
     if (is_there || !has_begun_) {
       has_begun_ = true;
@@ -40,7 +42,8 @@ class Absence {
   }
 
  private:
-  // Derived, see above. Low: every start complains. High: short transfers never do.
+  // Derived: three periods of the slowest sensor (a station dump every 100 ms). Low: every start
+  // complains. High: short transfers never do.
   static constexpr Nanos grace{300ms};
   Instant since_{};
   bool has_begun_ = false;

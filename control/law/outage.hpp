@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// OutageWatch: whether what reports tell now is of an outage. What was sent while the peer was not heard is lost because the link
-// was away, and says nothing of the rate.
+// OutageWatch: whether what reports tell now is of an outage. What was sent while no report came is
+// lost because the link was away, and says nothing of the rate.
 //
-//   heard ──▶ silent for longer than silence_limit ──▶ heard again ──▶ reports speak for all that was sent meanwhile ──▶ over
-//             └──────────────────────────── outage ────────────────────────────────────────────────────────────┘
+//   report ─▶ silence > silence_limit ─▶ report ─▶ ... ─▶ reports cover all that was sent ─▶ over
+//             └────────────────────────── outage ───────────────────────────────────────┘
 //
-// Pure; called by laws, once per step.
+// Pure; called once per step.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,9 @@
 
 namespace onehop::law {
 
-/// silence_limit: a peer that was not heard for longer is silent, and the path may be gone (algorithm's edge case d). Shorter: a late
-/// report is an outage. `feedback_interval` is as granted; 0: the default.
+/// silence_limit: a peer whose last report is older is silent, and the path may be gone
+/// (algorithm's edge case d). Shorter: a late report is an outage. `feedback_interval` is as
+/// granted; 0: the default.
 [[nodiscard]] constexpr Nanos silence_limit(Nanos srtt, Nanos feedback_interval) noexcept {
   // Ours. Low: a core that was away for long is an outage. High: what is sent into one counts as
   // loss.
@@ -29,12 +30,13 @@ class OutageWatch {
  public:
   [[nodiscard]] bool step(Instant now, const PathReport& path, Nanos feedback_interval) noexcept {
     const bool was_out = is_out_;
-    const bool is_silent = path.feedback_at != Instant{} && now - path.feedback_at > silence_limit(path.srtt, feedback_interval);
+    const bool is_silent = path.feedback_at != Instant{} &&
+                           now - path.feedback_at > silence_limit(path.srtt, feedback_interval);
     if (is_silent) {
       is_out_ = true;
       sent_into_it_ = path.packets_sent_total;
-    } else if (path.packets_told_total >= sent_into_it_) {
-      is_out_ = false;  // from the next step on: the losses that this report told are the outage's
+    } else if (path.packets_reported_total >= sent_into_it_) {
+      is_out_ = false;  // from the next step on: the losses in this report are the outage's
     }
     return is_silent || was_out;
   }

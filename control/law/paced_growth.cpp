@@ -18,48 +18,48 @@ constexpr Gain gain_growth{2000};
 // Ours, after the first loss. Low: seconds below the link's rate. High: the sawtooth costs more
 // than it finds.
 constexpr Gain gain_growth_slow{1020};
-// Ours. Low: one lost packet is the 2 %. High: a slow link is judged too late.
-constexpr std::uint64_t packets_judged_min = 50;
-// Ours. Low: a slice has too few packets to count. High: what a path always loses is learnt late.
-constexpr Nanos slice{100ms};
+// Ours. Low: one lost packet is the 2 %. High: a slow link is answered too late.
+constexpr std::uint64_t packets_min = 50;
 // Ours: at a quarter of the rate. Low: loss that we cause becomes the path's own. High: a lossy
-// path is braked for longer.
+// path is slowed down for longer.
 constexpr Gain gain_own_loss{4000};
 
 std::int64_t loss_permille(const PacedGrowthInput& from, const PacedGrowthInput& to) noexcept {
-  const std::uint64_t sent = to.packets_told_total - from.packets_told_total;
+  const std::uint64_t sent = to.packets_reported_total - from.packets_reported_total;
   const std::uint64_t lost = to.packets_lost_total - from.packets_lost_total;
-  return sent == 0 ? 0 : static_cast<std::int64_t>(std::min<std::uint64_t>(lost * 1000 / sent, 1000));
+  return sent == 0 ? 0
+                   : static_cast<std::int64_t>(std::min<std::uint64_t>(lost * 1000 / sent, 1000));
 }
 }  // namespace
 
 BytesPerSecond PacedGrowth::step(const PacedGrowthInput& input) noexcept {
   const bool is_absurd = input.at < grown_.at || input.sent_total < grown_.sent_total ||
-                         input.packets_lost_total < judged_.packets_lost_total ||
-                         input.packets_told_total < judged_.packets_told_total;
+                         input.packets_lost_total < loss_begin_.packets_lost_total ||
+                         input.packets_reported_total < loss_begin_.packets_reported_total;
   if (!has_reading_ || is_absurd) {
-    grown_ = judged_ = sliced_ = input;
+    grown_ = loss_begin_ = slice_ = input;
     has_reading_ = true;
     return rate_;
   }
   if (input.is_outage) {
-    rate_ = rate_heard_;
-    grown_ = judged_ = sliced_ = input;
+    rate_ = rate_received_;
+    grown_ = loss_begin_ = slice_ = input;
     return rate_;
   }
-  if (input.feedback_at != heard_at_) {
-    heard_at_ = input.feedback_at;
-    rate_heard_ = rate_;
+  if (input.feedback_at != received_at_) {
+    received_at_ = input.feedback_at;
+    rate_received_ = rate_;
   }
   const Nanos rtt = std::max(input.srtt, params_.interval);
-  follow_loss(input, rtt);
+  update_loss(input, rtt);
   close_slice(input);
 
   const Nanos span = input.at - grown_.at;
   if (span < (has_seen_loss_ ? rtt : params_.interval)) return rate_;
   injection_ = (input.sent_total - grown_.sent_total) / span;
   grown_ = input;
-  // Idle time says nothing about the link and must not let the rate grow. Neither does it shrink: the source paused.
+  // Idle time says nothing about the link and must not let the rate grow. Neither does it shrink:
+  // the source paused.
   if (injection_ * Gain{1400} >= rate_) {
     rate_ = has_seen_loss_ ? rate_ * gain_growth_slow : std::max(rate_, injection_ * gain_growth);
   } else if (injection_ > params_.rate_min) {
@@ -69,38 +69,42 @@ BytesPerSecond PacedGrowth::step(const PacedGrowthInput& input) noexcept {
   return rate_;
 }
 
-void PacedGrowth::follow_loss(const PacedGrowthInput& input, Nanos rtt) noexcept {
-  if (input.at - judged_.at < rtt || input.packets_told_total - judged_.packets_told_total < packets_judged_min) return;
-  // Two deviations above the expected count (Poisson), or a path that always loses 10 % would look congested by chance.
-  const auto sent = static_cast<double>(input.packets_told_total - judged_.packets_told_total);
-  const auto lost = static_cast<double>(input.packets_lost_total - judged_.packets_lost_total);
-  const double expected = sent * static_cast<double>(loss_excess_permille + usual_loss_permille()) / 1000.0;
+void PacedGrowth::update_loss(const PacedGrowthInput& input, Nanos rtt) noexcept {
+  if (input.at - loss_begin_.at < rtt ||
+      input.packets_reported_total - loss_begin_.packets_reported_total < packets_min)
+    return;
+  // Two deviations above the expected count (Poisson), or a path that always loses 10 % would look
+  // congested by chance.
+  const auto sent =
+      static_cast<double>(input.packets_reported_total - loss_begin_.packets_reported_total);
+  const auto lost = static_cast<double>(input.packets_lost_total - loss_begin_.packets_lost_total);
+  const double expected =
+      sent * static_cast<double>(loss_excess_permille + usual_loss_permille()) / 1000.0;
   if (lost > expected + 2.0 * std::sqrt(expected)) {
     if (!has_seen_loss_) rate_at_loss_ = rate_;
     rate_ = std::max(rate_ * gain_loss, params_.rate_min);
     has_seen_loss_ = true;
   }
-  judged_ = input;
+  loss_begin_ = input;
 }
 
 void PacedGrowth::close_slice(const PacedGrowthInput& input) noexcept {
-  if (input.at - sliced_.at < slice) return;
-  const std::int64_t loss = loss_permille(sliced_, input);
-  // Loss that we cause would become "usual" if it were counted. It is the path's own only if it stays when the rate has
-  // fallen to a quarter.
-  const bool is_path_own = loss <= loss_excess_permille || (has_seen_loss_ && rate_ * gain_own_loss <= rate_at_loss_);
-  if (is_path_own && input.packets_told_total - sliced_.packets_told_total >= packets_judged_min) {
-    slices_[slice_next_] = loss;
-    slice_next_ = (slice_next_ + 1) % slices_max;
-    slice_count_ = std::min(slice_count_ + 1, slices_max);
-    if (usual_loss_permille() > loss_excess_permille) has_seen_loss_ = false;  // it was not congestion: start over
+  if (input.at - slice_.at < loss_slice) return;
+  const std::int64_t loss = loss_permille(slice_, input);
+  // Loss that we cause would become "usual" if it were counted. It is the path's own only if it
+  // stays when the rate has fallen to a quarter.
+  const bool is_path_own =
+      loss <= loss_excess_permille || (has_seen_loss_ && rate_ * gain_own_loss <= rate_at_loss_);
+  if (is_path_own && input.packets_reported_total - slice_.packets_reported_total >= packets_min) {
+    least_loss_.add(input.at, static_cast<double>(loss));
+    if (usual_loss_permille() > loss_excess_permille)
+      has_seen_loss_ = false;  // it was not congestion: start over
   }
-  sliced_ = input;
+  slice_ = input;
 }
 
 std::int64_t PacedGrowth::usual_loss_permille() const noexcept {
-  if (slice_count_ == 0) return 0;
-  return *std::min_element(slices_.begin(), slices_.begin() + static_cast<std::ptrdiff_t>(slice_count_));
+  return static_cast<std::int64_t>(least_loss_.since(Instant::min()).value_or(0.0));
 }
 
 }  // namespace onehop::law

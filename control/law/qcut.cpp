@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "control/law/param_reader.hpp"
 #include "control/law/queue_view.hpp"
 
 namespace onehop::law {
@@ -22,7 +23,7 @@ constexpr Gain false_completion{1500};
 constexpr std::int32_t false_readings_max = 50;
 // Derived: the core sleeps until three fifths of its limit have drained. Low: an aggregate takes
 // the rest first. High: wake-ups.
-constexpr std::int64_t looks_per_tau = 4;
+constexpr std::int64_t polls_per_tau = 4;
 // [QCUT] B_min. Low: a gate that is shorter than what the core hands over at once starves it. High:
 // tau does not bind on slow links.
 constexpr std::int64_t batches_min = 2;
@@ -31,24 +32,39 @@ constexpr std::int64_t batches_min = 2;
 constexpr double slack_gain = 1.0 / 64.0, slack_max = 0.1;
 }  // namespace
 
-Qcut::Qcut(std::unique_ptr<Controller> inner, const QcutParams& params)
-    : inner_{std::move(inner)}, params_{params}, name_{std::string{inner_->name()} + "+qcut"},
-      completion_{{.window = params.tau_wired, .gain_permille = 125, .rate_max = params.rate_max}} {}
+void QcutParams::read(ParamReader& r) {
+  r.ms("tau_wired_ms", tau_wired, 0.1, 1'000);
+  r.ms("tau_wifi_ms", tau_wifi, 0.1, 1'000);
+  r.ms("tau_max_ms", tau_max, 0.1, 1'000);
+  r.require(tau_wired <= tau_max && tau_wifi <= tau_max, "tau_max_ms",
+            "it is below tau_wired_ms or tau_wifi_ms");
+}
 
-// is_false_completion compares R_hat with what the link can carry at most. Where nobody knows that, it cannot tell.
+Qcut::Qcut(std::unique_ptr<Controller> inner, const QcutParams& params)
+    : WrapperLaw{std::move(inner), "+qcut"},
+      params_{params},
+      completion_{{.window = params.tau_wired, .gain_permille = 125, .rate_max = params.rate_max}} {
+}
+
+// is_false_completion compares R_hat with what the link can carry at most. Where nobody knows that,
+// it cannot tell.
 bool Qcut::is_false_completion(const LinkSample& sample) noexcept {
   BytesPerSecond cap{};
-  if (const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at)) cap = *phy;
-  else if (!sample.limits.is_link_virtual) cap = sample.limits.link_rate;
-  if (cap <= BytesPerSecond{0} || !completion_.has_drain() || completion_.drain() <= cap * false_completion) {
+  if (const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at))
+    cap = *phy;
+  else if (!sample.limits.is_link_virtual)
+    cap = sample.limits.link_rate;
+  if (cap <= BytesPerSecond{0} || !completion_.has_drain() ||
+      completion_.drain() <= cap * false_completion) {
     false_readings_ = 0;
     return false;
   }
   return ++false_readings_ >= false_readings_max;
 }
 
-// adapt: starved means that the gate let B run to 0 with data waiting. A report that is made after the refill never
-// shows 0; there, less flow than the link drains when it has something says the same.
+// adapt: starved means that the gate let B run to 0 with data waiting. A report that is made after
+// the refill never shows 0; there, less flow than the link drains when it has something says the
+// same.
 void Qcut::adapt(const LinkSample& sample, bool is_binding) noexcept {
   const Nanos tau_0 = sample.facts.medium == Medium::wifi ? params_.tau_wifi : params_.tau_wired;
   tau_ = std::clamp(tau_, tau_0, params_.tau_max);
@@ -57,10 +73,12 @@ void Qcut::adapt(const LinkSample& sample, bool is_binding) noexcept {
     slack_ = 0;
   } else {
     // Smoothed, for single windows hold one aggregate more or less.
-    const double flow = static_cast<double>(completion_.flow().count), drain = static_cast<double>(completion_.drain().count);
+    const double flow = static_cast<double>(completion_.flow().count),
+                 drain = static_cast<double>(completion_.drain().count);
     slack_ += (1.0 - flow / std::max(drain, 1.0) - slack_) * slack_gain;
   }
-  const bool is_starved = is_waiting && (sample.path.tx_queue.occupancy <= Bytes{0} || slack_ > slack_max);
+  const bool is_starved =
+      is_waiting && (sample.path.tx_queue.occupancy <= Bytes{0} || slack_ > slack_max);
   if (is_starved && sample.at - widened_at_ >= starved_span) {
     tau_ = std::min(Nanos{tau_.count() * tau_up.permille / 1000}, params_.tau_max);
     widened_at_ = adapted_at_ = sample.at;
@@ -71,23 +89,25 @@ void Qcut::adapt(const LinkSample& sample, bool is_binding) noexcept {
 }
 
 RateGrant Qcut::step(const LinkSample& sample) {
-  RateGrant grant = inner_->step(sample);
-  const std::uint32_t notices = trace_.notices;
-  trace_ = inner_->trace();
-  trace_.notices |= notices;
+  RateGrant grant = step_inner(sample);
   const QueueTelemetry queue = without_refused(sample.path);
   const bool has_queue = pushes_back(queue.scope);
-  if (no_queue_.step(sample.at, has_queue || !has_data(sample.path))) trace_.notices |= bit_of(Notice::qcut_no_queue);
+  if (no_queue_.step(sample.at, has_queue || !has_data(sample.path)))
+    trace_.notices |= bit_of(Notice::qcut_no_queue);
   if (!has_queue || is_off_) return grant;
 
-  // On a slow link two batches of the law inside may be more than tau of data: a batch is then half of that.
+  // On a slow link two batches of the law inside may be more than tau of data: a batch is then half
+  // of that.
   const Bytes frame = std::max(sample.path.wire_per_frame, Bytes{1});
   if (completion_.has_drain()) {
     const std::int64_t half = (completion_.drain() * tau_ / 2).count / frame.count;
-    grant.batch_frames = static_cast<std::uint32_t>(std::clamp<std::int64_t>(half, 1, std::max<std::uint32_t>(grant.batch_frames, 1)));
+    grant.batch_frames = static_cast<std::uint32_t>(
+        std::clamp<std::int64_t>(half, 1, std::max<std::uint32_t>(grant.batch_frames, 1)));
   }
-  const Bytes batch = frame * static_cast<std::int64_t>(std::max<std::uint32_t>(grant.batch_frames, 1));
-  completion_.add({.at = queue.at, .drained_total = queue.drained_total, .occupancy = queue.occupancy}, batch);
+  const Bytes batch =
+      frame * static_cast<std::int64_t>(std::max<std::uint32_t>(grant.batch_frames, 1));
+  completion_.add(
+      {.at = queue.at, .drained_total = queue.drained_total, .occupancy = queue.occupancy}, batch);
   if (is_false_completion(sample)) {
     is_off_ = true;
     trace_.notices |= bit_of(Notice::qcut_false_completion);
@@ -100,9 +120,10 @@ RateGrant Qcut::step(const LinkSample& sample) {
   trace_.details.gate = gate_;
   grant.backlog_max = std::min(grant.backlog_max, gate_);
   if (sample.facts.medium == Medium::wired) return grant;
-  // The core sleeps until three fifths of its limit have drained, and an aggregate may take the rest at once.
-  const Nanos look = tau_ / looks_per_tau;
-  grant.look_interval = grant.look_interval > Nanos{0} ? std::min(grant.look_interval, look) : look;
+  // The core sleeps until three fifths of its limit have drained, and an aggregate may take the
+  // rest at once.
+  const Nanos poll = tau_ / polls_per_tau;
+  grant.poll_interval = grant.poll_interval > Nanos{0} ? std::min(grant.poll_interval, poll) : poll;
   trace_.backlog_max = grant.backlog_max;
   return grant;
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RefusalLimit: how much our own queue holds, as far as its refusals tell. A queue may be shorter than anybody says.
+// RefusalLimit: how much our own queue holds, as far as its refusals tell. A queue may be shorter
+// than any sensor says.
 //
-//   refused, and bytes stand in it     ->  limit = max(3/4 of what stands, the least that the caller allows)
-//   refused, and nothing stands in it  ->  no news of its length: the link is down, or a filter threw the frames away
-//   not refused for a second           ->  limit <- 1.05 limit, then 1.1, 1.2 ... each second, until it is refused again
+//   refused with a backlog       limit = max(3/4 of the backlog, the least that the caller allows)
+//   refused without a backlog    says nothing of the length: the link is down, or a filter drops
+//   a second without a refusal   limit <- 1.05 limit; the next second 1.1, then 1.2, ...
 //
-// The growth doubles because a limit that is nowhere near the queue's length was learnt from something else (another flow's
-// burst, the moment at which a link came back), and 5 % a second would take a minute to forget it. Pure; called by laws.
+// The growth doubles because a limit that is far from the queue's length was learnt from something
+// else (another flow's burst, the moment at which a link came back), and 5 % a second would take a
+// minute to forget it. Pure.
 #pragma once
 
 #include <algorithm>
@@ -18,26 +20,30 @@ namespace onehop::law {
 
 class RefusalLimit {
  public:
-  /// step takes one reading: frames refused so far, bytes that stand in the queue, and the least limit.
-  void step(Instant at, std::uint64_t refused_total, Bytes standing, Bytes least) noexcept {
+  /// step takes one reading: frames refused so far, the backlog, and the least
+  /// limit.
+  void step(Instant at, std::uint64_t refused_total, Bytes backlog, Bytes least) noexcept {
     const bool is_refused = has_reading_ && refused_total > refused_total_;
     refused_total_ = std::max(refused_total_, refused_total);
     has_reading_ = true;
-    if (is_refused && standing > Bytes{0}) {
-      limit_ = std::max(standing * gain, least);
+    if (is_refused && backlog > Bytes{0}) {
+      limit_ = std::max(backlog * gain, least);
       growth_permille_ = growth_first_permille;
       at_ = at;
     } else if (limit_ > Bytes{0} && at - at_ >= relax) {
-      limit_ = limit_ + Bytes{static_cast<std::int64_t>(static_cast<Wide>(limit_.count) * growth_permille_ / 1000)};
+      limit_ = limit_ + Bytes{static_cast<std::int64_t>(static_cast<Wide>(limit_.count) *
+                                                        growth_permille_ / 1000)};
       growth_permille_ = std::min(growth_permille_ * 2, growth_max_permille);
       at_ = at;
     }
   }
   /// bound lowers `backlog` to the limit, if there is one.
-  [[nodiscard]] Bytes bound(Bytes backlog) const noexcept { return limit_ > Bytes{0} ? std::min(backlog, limit_) : backlog; }
+  [[nodiscard]] Bytes bound(Bytes backlog) const noexcept {
+    return limit_ > Bytes{0} ? std::min(backlog, limit_) : backlog;
+  }
 
  private:
-  // Ours, of what stands at a refusal. Low: a short queue runs dry. High: it is refused again at
+  // Ours, of the backlog at a refusal. Low: a short queue runs dry. High: it is refused again at
   // once.
   static constexpr Gain gain{750};
   // Ours. Low: a refusal each second for a queue that is as short as it was. High: a limit of a

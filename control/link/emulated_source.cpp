@@ -19,8 +19,10 @@ Result<sockaddr_un> address_of(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path)
-    return Error{ExitCode::usage, "use the socket file '" + path + "'",
-                 "a socket's path has 1 to " + std::to_string(sizeof address.sun_path - 1) + " bytes", "Take a shorter one", 0};
+    return Error{
+        ExitCode::usage, "use the socket file '" + path + "'",
+        "a socket's path has 1 to " + std::to_string(sizeof address.sun_path - 1) + " bytes",
+        "Take a shorter one", 0};
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
 }
@@ -38,62 +40,65 @@ void merge(law::MaybeFact<T>& into, const law::MaybeFact<T>& from, Instant now) 
   into->at = std::min(into->at, now);
 }
 
-template <class T>
-bool is_ahead(const law::MaybeFact<T>& fact, Instant limit) noexcept { return fact && fact->at > limit; }
-
 }  // namespace
 
-bool FactsOrder::accept(const FactsDatagram& datagram, Instant now, law::LinkFacts& facts) noexcept {
+bool FactsOrder::accept(const FactsDatagram& datagram, Instant now,
+                        law::LinkFacts& facts) noexcept {
   const law::LinkFacts& from = datagram.facts;
   const Instant limit = now + ahead_max;
-  if (datagram.published_at > limit || is_ahead(from.exact_queue, limit) || is_ahead(from.phy_rate, limit) ||
-      is_ahead(from.channel, limit) || is_ahead(from.own_airtime, limit) || is_ahead(from.mac, limit) ||
-      is_ahead(from.stations, limit) || is_ahead(from.aggregate_max, limit) || is_ahead(from.exchange, limit))
-    return false;
+  bool is_ahead = datagram.published_at > limit;
+  each_carried_fact(
+      [&](auto fact) { is_ahead = is_ahead || (from.*fact && (from.*fact)->at > limit); });
+  if (is_ahead) return false;
   const bool is_same = has_instance_ && datagram.instance == instance_;
   if (has_instance_ && datagram.published_at <= published_at_ && !is_same) return false;
   if (is_same && datagram.sequence <= sequence_) return false;
-  if (is_same) lost_total_ += datagram.sequence - sequence_ - 1;
-  else lost_total_ = 0;
+  if (is_same)
+    lost_total_ += datagram.sequence - sequence_ - 1;
+  else
+    lost_total_ = 0;
   has_instance_ = true;
   instance_ = datagram.instance;
   sequence_ = datagram.sequence;
   published_at_ = datagram.published_at;
   facts.medium = from.medium;
-  merge(facts.exact_queue, from.exact_queue, now);
+  each_carried_fact([&](auto fact) { merge(facts.*fact, from.*fact, now); });
   if (facts.exact_queue) facts.exact_queue->value.queue.at = facts.exact_queue->at;
-  merge(facts.phy_rate, from.phy_rate, now);
-  merge(facts.channel, from.channel, now);
-  merge(facts.own_airtime, from.own_airtime, now);
-  merge(facts.mac, from.mac, now);
-  merge(facts.stations, from.stations, now);
-  merge(facts.aggregate_max, from.aggregate_max, now);
-  merge(facts.exchange, from.exchange, now);
   return true;
 }
 
 Result<EmulatedSource> EmulatedSource::open(const std::string& path) {
   ONEHOP_TRY(address, address_of(path));
   ONEHOP_TRY(socket, open_socket());
-  // The mode of an unbound socket is what its file gets (less the umask): there is no moment in which others may write.
-  if (::fchmod(socket.get(), 0600) != 0) return errno_error(ExitCode::local_file_error, "keep the socket file to this user");
+  // The mode of an unbound socket is what its file gets (less the umask): there is no moment in
+  // which others may write.
+  if (::fchmod(socket.get(), 0600) != 0)
+    return errno_error(ExitCode::local_file_error, "keep the socket file to this user");
   const auto* name = reinterpret_cast<const sockaddr*>(&address);
-  if (::bind(socket.get(), name, sizeof address) == 0) return EmulatedSource{std::move(socket), path};
+  if (::bind(socket.get(), name, sizeof address) == 0)
+    return EmulatedSource{std::move(socket), path};
   const std::string attempt = "listen for a model of the link on " + path;
-  if (errno != EADDRINUSE) return errno_error(ExitCode::local_file_error, attempt, "Does the folder exist, and may you write to it?");
-  // A socket file that nobody listens on is left over from a killed program. Any other file is not ours to remove.
+  if (errno != EADDRINUSE)
+    return errno_error(ExitCode::local_file_error, attempt,
+                       "Does the folder exist, and may you write to it?");
+  // A socket file that nobody listens on is left over from a killed program. Any other file is not
+  // ours to remove.
   ONEHOP_TRY(probe, open_socket());
-  struct stat there{};
-  const bool is_stale = ::connect(probe.get(), name, sizeof address) != 0 && errno == ECONNREFUSED &&
-                        ::lstat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode);
+  struct stat there {};
+  const bool is_stale = ::connect(probe.get(), name, sizeof address) != 0 &&
+                        errno == ECONNREFUSED && ::lstat(path.c_str(), &there) == 0 &&
+                        S_ISSOCK(there.st_mode);
   if (!is_stale || ::unlink(path.c_str()) != 0 || ::bind(socket.get(), name, sizeof address) != 0)
-    return Error{ExitCode::local_file_error, attempt, "the file exists and is in use", "Take another path", EADDRINUSE};
+    return Error{ExitCode::local_file_error, attempt, "the file exists and is in use",
+                 "Take another path", EADDRINUSE};
   return EmulatedSource{std::move(socket), path};
 }
 
 EmulatedSource::EmulatedSource(EmulatedSource&& other) noexcept
-    : socket_{std::move(other.socket_)}, path_{std::move(other.path_)}, order_{other.order_},
-      refused_total_{other.refused_total_}, error_{std::move(other.error_)} {
+    : socket_{std::move(other.socket_)},
+      path_{std::move(other.path_)},
+      order_{other.order_},
+      refused_total_{other.refused_total_} {
   other.path_.clear();
 }
 
@@ -103,11 +108,13 @@ EmulatedSource::~EmulatedSource() {
 
 void EmulatedSource::read(Instant now, law::LinkFacts& facts) {
   error_.reset();
-  std::array<std::byte, facts_datagram_bytes_max + 1> buffer;  // one more byte shows that a datagram is too long
+  std::array<std::byte, facts_datagram_bytes_max + 1>
+      buffer;  // one more byte shows that a datagram is too long
   for (int i = 0; i < datagrams_per_read_max; ++i) {
     const ssize_t length = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
     if (length < 0) {
-      if (errno != EAGAIN && errno != EINTR) error_ = errno_error(ExitCode::local_file_error, "read the model's facts");
+      if (errno != EAGAIN && errno != EINTR)
+        error_ = errno_error(ExitCode::local_file_error, "read the model's facts");
       return;
     }
     const auto datagram = decode_facts({buffer.data(), static_cast<std::size_t>(length)});
@@ -126,11 +133,14 @@ Result<FactsPublisher> FactsPublisher::open(const std::string& path) {
 
 bool FactsPublisher::publish(Instant now, const law::LinkFacts& facts) noexcept {
   std::array<std::byte, facts_datagram_bytes_max> buffer;
-  const std::size_t length = encode_facts({.instance = instance_, .sequence = sequence_++, .published_at = now, .facts = facts}, buffer);
+  const std::size_t length = encode_facts(
+      {.instance = instance_, .sequence = sequence_++, .published_at = now, .facts = facts},
+      buffer);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path_.data(), path_.size());
-  return ::sendto(socket_.get(), buffer.data(), length, MSG_DONTWAIT | MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+  return ::sendto(socket_.get(), buffer.data(), length, MSG_DONTWAIT | MSG_NOSIGNAL,
+                  reinterpret_cast<const sockaddr*>(&address),
                   sizeof address) == static_cast<ssize_t>(length);
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// EmulatedSource: facts of a link that is a model, from a Unix datagram socket. FactsPublisher: the model's end of it.
+// EmulatedSource: facts of a link that is a model, from a Unix datagram socket. FactsPublisher: the
+// model's end of it.
 //
-//   model (laboratory) ─▶ FactsPublisher ── FactsDatagram ──▶ socket file ─▶ EmulatedSource ─▶ LinkFacts
+//   model (laboratory) ─▶ FactsPublisher ── FactsDatagram ──▶ socket file ─▶ EmulatedSource
 //
-// The same facts as from a Wi-Fi driver: a law sees no difference but the queue's sensor, which is `model`. Each fact
-// carries the model's own time and period, so a datagram that came late brings facts that are old already, and a model that
-// stops lets them grow old. Both ends read CLOCK_MONOTONIC. The socket file is the receiver's, mode 0600: only the same
-// user and root can write to it.
+// The same facts as from a Wi-Fi driver: a law sees no difference but the queue's sensor, which is
+// `model`. Each fact carries the model's own time and period, so a datagram that came late brings
+// facts that are old already, and a model that stops lets them grow old. Both ends read
+// CLOCK_MONOTONIC. The socket file is the receiver's, mode 0600: only the same user and root can
+// write to it.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +24,13 @@ namespace onehop::link {
 /// FactsOrder decides which datagrams count: the newest of the newest publisher. Pure.
 class FactsOrder {
  public:
-  /// A fact may be this far ahead of `now`, which was read before the datagram came. Too low: a busy machine drops good
-  /// datagrams. Too high: a wrong clock keeps facts alive.
+  /// A fact may be this far ahead of `now`, which was read before the datagram came. Too low: a
+  /// busy machine drops good datagrams. Too high: a wrong clock keeps facts alive.
   static constexpr Nanos ahead_max = 20ms;
 
-  /// accept merges what is new into `facts`. A datagram that was overtaken by a newer one, one from the future, and one of
-  /// a publisher that another has replaced change nothing. A fact ahead of `now` is taken as of now.
+  /// accept merges what is new into `facts`. A datagram that was overtaken by a newer one, one from
+  /// the future, and one of a publisher that another has replaced change nothing. A fact ahead of
+  /// `now` is taken as of now.
   bool accept(const FactsDatagram& datagram, Instant now, law::LinkFacts& facts) noexcept;
   /// lost_total: sequence numbers of the present publisher that never came, or came too late.
   [[nodiscard]] std::uint64_t lost_total() const noexcept { return lost_total_; }
@@ -42,37 +45,39 @@ class FactsOrder {
 
 class EmulatedSource final : public FactSource {
  public:
-  /// Implementation constant: datagrams read per call. More wait for the next call, so that a flood costs a bounded time.
+  /// Implementation constant: datagrams read per call. More wait for the next call, so that a flood
+  /// costs a bounded time.
   static constexpr int datagrams_per_read_max = 64;
 
-  /// open binds `path`, replacing a socket that nobody holds any more. Syscalls: socket, fchmod, connect, unlink, bind.
+  /// open binds `path`, replacing a socket that nobody holds any more. Syscalls: socket, fchmod,
+  /// connect, unlink, bind.
   [[nodiscard]] static Result<EmulatedSource> open(const std::string& path);
   EmulatedSource(EmulatedSource&& other) noexcept;
   EmulatedSource& operator=(EmulatedSource&&) = delete;
   ~EmulatedSource() override;  ///< removes the socket file
 
   [[nodiscard]] std::string_view name() const noexcept override { return "emulated"; }
+  [[nodiscard]] std::string remark() const override { return path_; }
   /// Syscalls: recv per datagram, and one.
   void read(Instant now, law::LinkFacts& facts) override;
-  [[nodiscard]] const std::optional<Error>& error() const noexcept override { return error_; }
   [[nodiscard]] std::uint64_t refused_total() const noexcept { return refused_total_; }
   [[nodiscard]] std::uint64_t lost_total() const noexcept { return order_.lost_total(); }
 
  private:
-  EmulatedSource(Fd&& socket, std::string path) : socket_{std::move(socket)}, path_{std::move(path)} {}
+  EmulatedSource(Fd&& socket, std::string path)
+      : socket_{std::move(socket)}, path_{std::move(path)} {}
   Fd socket_;
   std::string path_;
   FactsOrder order_;
   std::uint64_t refused_total_ = 0;
-  std::optional<Error> error_;
 };
 
 class FactsPublisher {
  public:
   /// open makes the sending socket; nobody needs to listen yet. Syscalls: socket, getrandom.
   [[nodiscard]] static Result<FactsPublisher> open(const std::string& path);
-  /// publish sends `facts` as they are; false where nobody listens or the listener is behind. It never waits.
-  /// Syscalls: sendto.
+  /// publish sends `facts` as they are; false where nobody listens or the listener is behind. It
+  /// never waits. Syscalls: sendto.
   bool publish(Instant now, const law::LinkFacts& facts) noexcept;
 
  private:

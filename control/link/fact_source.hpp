@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // FactSource: one place where facts of the link are read.
 //
-//   nl80211, ethtool, a simulator's MAC ──▶ FactSource.read() ──▶ RateLoop ──▶ LinkSample.facts
+//   qdisc, nl80211, ethtool, a simulator's MAC ─▶ FactSource.read() ─▶ RateLoop ─▶ LinkSample.facts
 //
 // Called by the control thread only: a netlink dump can wait for a lock for milliseconds.
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "control/law/link_facts.hpp"
@@ -16,13 +17,23 @@ namespace onehop::link {
 
 class FactSource {
  public:
-  virtual ~FactSource() = default;
+  virtual ~FactSource();
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
-  /// read writes what it has newly read into `facts` and leaves everything else as it is. It is called once per tick of
-  /// the rate loop while data flows and reads its sensor no more often than its own period.
+  /// read writes what it has newly read into `facts` and leaves everything else as it is. It is
+  /// called once per tick of the rate loop while data flows and reads its sensor no more often than
+  /// its own period.
   virtual void read(Instant now, law::LinkFacts& facts) = 0;
-  /// error is why the last read failed; nothing while all is well or the link simply has no such fact.
-  [[nodiscard]] virtual const std::optional<Error>& error() const noexcept = 0;
+  /// read_backlog is called instead while nothing is sent and bytes of ours still wait below us.
+  /// Only who reads `lower_queue` has something to do then.
+  virtual void read_backlog(Instant /*now*/, law::LinkFacts& /*facts*/) {}
+  /// remark is what people should know of this source, such as what it cannot read here; or empty.
+  [[nodiscard]] virtual std::string remark() const { return {}; }
+  /// error is why the last read failed; nothing while all is well or the link simply has no such
+  /// fact.
+  [[nodiscard]] const std::optional<Error>& error() const noexcept { return error_; }
+
+ protected:
+  std::optional<Error> error_;
 };
 
 }  // namespace onehop::link

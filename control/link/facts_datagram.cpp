@@ -13,17 +13,6 @@ constexpr std::uint32_t magic = 0x4f48'4c46;  // "OHLF"
 constexpr std::uint8_t version = 1;
 constexpr std::uint64_t total_max = std::uint64_t{1} << 62;
 constexpr std::uint64_t period_us_max = static_cast<std::uint64_t>(facts_period_max / 1us);
-enum Bit : std::uint16_t {
-  has_queue = 1 << 0,
-  has_rate = 1 << 1,
-  has_channel = 1 << 2,
-  has_airtime = 1 << 3,
-  has_mac = 1 << 4,
-  has_stations = 1 << 5,
-  has_aggregate = 1 << 6,
-  has_exchange = 1 << 7,
-  all_bits = 0xff,
-};
 
 std::uint64_t clamp(std::int64_t value, std::uint64_t limit = total_max) noexcept {
   return std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0)), limit);
@@ -44,7 +33,7 @@ struct Writer {
   }
 };
 
-void write(Writer& w, const law::ExactQueue& queue) {
+void write(Writer& w, const law::QueueReading& queue) {
   w.bytes(queue.queue.occupancy);
   w.bytes(queue.queue.drained_total);
   w.bytes(queue.queue.capacity);
@@ -74,7 +63,9 @@ void write(Writer& w, const law::MacCounters& mac) {
 
 void write(Writer& w, const BytesPerSecond& rate) { w.out.u64(clamp(rate.count, facts_rate_max)); }
 void write(Writer& w, const Bytes& bytes) { w.bytes(bytes); }
-void write(Writer& w, const Nanos& exchange) { w.out.u64(clamp(std::min(exchange, facts_exchange_max).count())); }
+void write(Writer& w, const Nanos& exchange) {
+  w.out.u64(clamp(std::min(exchange, facts_exchange_max).count()));
+}
 void write(Writer& w, const std::int32_t& stations) {
   w.out.u32(static_cast<std::uint32_t>(clamp(stations, facts_stations_max)));
 }
@@ -91,7 +82,9 @@ struct Reader {
 
   std::uint64_t total(std::uint64_t limit = total_max) { return in.u64_max(limit); }
   Bytes bytes() { return {static_cast<std::int64_t>(total())}; }
-  Nanos span(std::uint64_t limit = total_max) { return Nanos{static_cast<Nanos::rep>(total(limit))}; }
+  Nanos span(std::uint64_t limit = total_max) {
+    return Nanos{static_cast<Nanos::rep>(total(limit))};
+  }
   std::uint8_t flags(std::uint8_t known) {
     const std::uint8_t value = in.u8();
     if ((value & ~known) != 0) in.fail();
@@ -104,7 +97,7 @@ struct Reader {
   }
 };
 
-void read(Reader& r, law::ExactQueue& out) {
+void read(Reader& r, law::QueueReading& out) {
   out.queue.occupancy = r.bytes();
   out.queue.drained_total = r.bytes();
   out.queue.capacity = r.bytes();
@@ -132,10 +125,16 @@ void read(Reader& r, law::MacCounters& out) {
   out.tx_failed_total = r.total();
 }
 
-void read(Reader& r, BytesPerSecond& out) { out.count = static_cast<std::int64_t>(r.total(facts_rate_max)); }
+void read(Reader& r, BytesPerSecond& out) {
+  out.count = static_cast<std::int64_t>(r.total(facts_rate_max));
+}
 void read(Reader& r, Bytes& out) { out = r.bytes(); }
-void read(Reader& r, Nanos& out) { out = r.span(static_cast<std::uint64_t>(facts_exchange_max.count())); }
-void read(Reader& r, std::int32_t& out) { out = static_cast<std::int32_t>(r.u32_max(facts_stations_max)); }
+void read(Reader& r, Nanos& out) {
+  out = r.span(static_cast<std::uint64_t>(facts_exchange_max.count()));
+}
+void read(Reader& r, std::int32_t& out) {
+  out = static_cast<std::int32_t>(r.u32_max(facts_stations_max));
+}
 
 template <class T>
 void read_fact(Reader& r, bool is_present, law::MaybeFact<T>& out) {
@@ -148,34 +147,20 @@ void read_fact(Reader& r, bool is_present, law::MaybeFact<T>& out) {
 
 }  // namespace
 
-std::size_t encode_facts(const FactsDatagram& datagram, std::span<std::byte, facts_datagram_bytes_max> out) noexcept {
+std::size_t encode_facts(const FactsDatagram& datagram,
+                         std::span<std::byte, facts_datagram_bytes_max> out) noexcept {
   const law::LinkFacts& facts = datagram.facts;
-  std::uint16_t present = 0;
-  const auto mark = [&](bool is_present, Bit bit) { present = static_cast<std::uint16_t>(present | (is_present ? bit : 0)); };
-  mark(facts.exact_queue.has_value(), has_queue);
-  mark(facts.phy_rate.has_value(), has_rate);
-  mark(facts.channel.has_value(), has_channel);
-  mark(facts.own_airtime.has_value(), has_airtime);
-  mark(facts.mac.has_value(), has_mac);
-  mark(facts.stations.has_value(), has_stations);
-  mark(facts.aggregate_max.has_value(), has_aggregate);
-  mark(facts.exchange.has_value(), has_exchange);
+  unsigned present = 0, bit = 0;
+  each_carried_fact([&](auto fact) { present |= unsigned{(facts.*fact).has_value()} << bit++; });
   Writer w{wire::ByteWriter{out}};
   w.out.u32(magic);
   w.out.u8(version);
   w.out.u8(static_cast<std::uint8_t>(facts.medium));
-  w.out.u16(present);
+  w.out.u16(static_cast<std::uint16_t>(present));
   w.out.u64(datagram.instance);
   w.out.u64(datagram.sequence);
   w.out.u64(clamp(datagram.published_at.time_since_epoch().count()));
-  write_fact(w, facts.exact_queue);
-  write_fact(w, facts.phy_rate);
-  write_fact(w, facts.channel);
-  write_fact(w, facts.own_airtime);
-  write_fact(w, facts.mac);
-  write_fact(w, facts.stations);
-  write_fact(w, facts.aggregate_max);
-  write_fact(w, facts.exchange);
+  each_carried_fact([&](auto fact) { write_fact(w, facts.*fact); });
   return w.out.is_ok() ? w.out.size() : 0;
 }
 
@@ -183,21 +168,16 @@ std::optional<FactsDatagram> decode_facts(std::span<const std::byte> bytes) noex
   Reader r{wire::ByteReader{bytes}};
   if (r.in.u32() != magic || r.in.u8() != version) return std::nullopt;
   const std::uint8_t medium = r.in.u8();
-  const std::uint16_t present = r.in.u16();
-  if (medium > static_cast<std::uint8_t>(law::Medium::wifi) || (present & ~all_bits) != 0) return std::nullopt;
+  const unsigned present = r.in.u16();
+  if (medium > static_cast<std::uint8_t>(law::Medium::wifi) || present >> carried_facts != 0)
+    return std::nullopt;
   FactsDatagram out;
   out.facts.medium = static_cast<law::Medium>(medium);
   out.instance = r.in.u64();
   out.sequence = r.in.u64();
   out.published_at = Instant{r.span()};
-  read_fact(r, (present & has_queue) != 0, out.facts.exact_queue);
-  read_fact(r, (present & has_rate) != 0, out.facts.phy_rate);
-  read_fact(r, (present & has_channel) != 0, out.facts.channel);
-  read_fact(r, (present & has_airtime) != 0, out.facts.own_airtime);
-  read_fact(r, (present & has_mac) != 0, out.facts.mac);
-  read_fact(r, (present & has_stations) != 0, out.facts.stations);
-  read_fact(r, (present & has_aggregate) != 0, out.facts.aggregate_max);
-  read_fact(r, (present & has_exchange) != 0, out.facts.exchange);
+  unsigned bit = 0;
+  each_carried_fact([&](auto fact) { read_fact(r, (present >> bit++ & 1) != 0, out.facts.*fact); });
   if (!r.in.is_done()) return std::nullopt;
   if (out.facts.exact_queue) out.facts.exact_queue->value.queue.at = out.facts.exact_queue->at;
   return out;

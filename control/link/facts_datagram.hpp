@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FactsDatagram: the facts of a link as a datagram, for a model of a link that publishes them to `onehop` on the same
-// machine. Pure: bytes in, values out.
+// FactsDatagram: the facts of a link as a datagram, for a model of a link that publishes them to
+// `onehop` on the same machine. Pure: bytes in, values out.
 //
 // Version 1, integers big endian:
 //
-//   0  magic "OHLF"          4  version u8 = 1    5  medium u8    6  present u16: bit i, the i-th fact below follows
+//   0  magic "OHLF"    4  version u8 = 1    5  medium u8
+//   6  present u16: bit i, the i-th fact below follows
 //   8  instance u64: drawn by each publisher at its start
 //  16  sequence u64: counts datagrams of an instance from 0
 //  24  published_at u64: CLOCK_MONOTONIC in ns
 //  32  the facts that are present, each: at u64 (ns), period u32 (us; 0: never grows old), then
-//        0 exact_queue    occupancy, drained_total, capacity, refused_total, foreign u64, flags u8 (1: marks follow), marks_total u64
+//        0 exact_queue    occupancy, drained_total, capacity, refused_total, foreign u64,
+//                         flags u8 (1: marks follow), marks_total u64
 //        1 phy_rate       bytes per second u64
 //        2 channel        active_total u64 (ns), flags u8 (1: busy follows), busy_total u64
 //        3 own_airtime    flags u8 (1: tx, 2: rx follow), tx_total u64, rx_total u64
@@ -18,9 +20,9 @@
 //        6 aggregate_max  u64
 //        7 exchange       u64 (ns)
 //
-// A datagram is accepted whole or not at all: an unknown version, medium, bit or flag, a value out of bounds, and a byte
-// too few or too many refuse it. There is one encoding of each content. The sensor of the queue is not carried: who
-// receives a model's datagram knows that it is a model.
+// A datagram is accepted whole or not at all: an unknown version, medium, bit or flag, a value out
+// of bounds, and a byte too few or too many refuse it. There is one encoding of each content. The
+// sensor of the queue is not carried: who receives a model's datagram knows that it is a model.
 #pragma once
 
 #include <cstddef>
@@ -36,17 +38,28 @@ struct FactsDatagram {
   std::uint64_t instance = 0;
   std::uint64_t sequence = 0;
   Instant published_at{};
-  law::LinkFacts facts;  ///< all but `host`, which is not the link's
+  law::LinkFacts facts;  ///< all but `host` and `lower_queue`, which are not the link's
 };
 
+/// each_carried_fact calls f(pointer to member of LinkFacts) for each fact that a datagram carries,
+/// in the order of the bits.
+template <class F>
+constexpr void each_carried_fact(F&& f) {
+  f(&law::LinkFacts::exact_queue), f(&law::LinkFacts::phy_rate), f(&law::LinkFacts::channel);
+  f(&law::LinkFacts::own_airtime), f(&law::LinkFacts::mac), f(&law::LinkFacts::stations);
+  f(&law::LinkFacts::aggregate_max), f(&law::LinkFacts::exchange);
+}
+inline constexpr unsigned carried_facts = 8;
+
 inline constexpr std::size_t facts_datagram_bytes_max = 352;
-/// Specification constants: bounds of what is accepted. Larger is nonsense: 10 TB/s, 65,536 stations, a second of frame
-/// exchange, and 10 s between two readings.
+/// Specification constants: bounds of what is accepted. Larger is nonsense: 10 TB/s, 65,536
+/// stations, a second of frame exchange, and 10 s between two readings.
 inline constexpr std::uint64_t facts_rate_max = 10'000'000'000'000, facts_stations_max = 65'536;
 inline constexpr Nanos facts_exchange_max = 1s, facts_period_max = 10s;
 
 /// encode_facts returns the bytes written: never more than fit. Values are clamped to the bounds.
-[[nodiscard]] std::size_t encode_facts(const FactsDatagram& datagram, std::span<std::byte, facts_datagram_bytes_max> out) noexcept;
+[[nodiscard]] std::size_t encode_facts(const FactsDatagram& datagram,
+                                       std::span<std::byte, facts_datagram_bytes_max> out) noexcept;
 [[nodiscard]] std::optional<FactsDatagram> decode_facts(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace onehop::link

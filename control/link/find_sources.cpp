@@ -9,7 +9,6 @@
 #include "control/link/emulated_source.hpp"
 #include "control/link/link_watch.hpp"
 #include "control/link/nl80211_source.hpp"
-#include "control/link/qdisc_message.hpp"
 #include "control/link/softnet_source.hpp"
 #include "control/link/wired_source.hpp"
 
@@ -19,31 +18,31 @@ namespace {
 
 // add keeps the source, or the reason why it is not there. Returns whether it is.
 template <class Source>
-bool add(SourceSet& set, const char* name, Result<Source>&& opened, std::string (*remark)(const Source&) = nullptr) {
+bool add(SourceSet& set, const char* name, Result<Source>&& opened) {
+  FoundSource& found = set.emplace_back(FoundSource{.name = name, .source = nullptr, .reason = {}});
   if (!opened) {
-    set.states.push_back({name, false, opened.error().cause});
+    found.reason = opened.error().cause;
     return false;
   }
-  set.states.push_back({name, true, remark != nullptr ? remark(opened.value()) : std::string{}});
-  set.sources.push_back(std::make_unique<Source>(std::move(opened).value()));
+  found.source = std::make_unique<Source>(std::move(opened).value());
+  found.reason = found.source->remark();
   return true;
-}
-
-std::string remark_of(const WiredSource& source) {
-  return source.why_no_queue().empty() ? std::string{} : "speed only: " + source.why_no_queue();
 }
 
 class NetlinkEvents final : public LinkEvents {
  public:
-  NetlinkEvents(NetlinkSocket&& socket, int ifindex) noexcept : socket_{std::move(socket)}, ifindex_{ifindex} {}
+  NetlinkEvents(NetlinkSocket&& socket, int ifindex) noexcept
+      : socket_{std::move(socket)}, ifindex_{ifindex} {}
 
   std::optional<LinkState> poll() override {
     bool is_ours = false;
-    // Events only say that something happened: several may wait, and a full socket drops some. The state is asked for.
+    // Events only say that something happened: several may wait, and a full socket drops some. The
+    // state is asked for.
     const bool is_whole = socket_.receive_pending([&](const nlmsghdr* message) {
       if (message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK) return;
       if (message->nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg))) return;
-      is_ours |= static_cast<const ifinfomsg*>(mnl_nlmsg_get_payload(message))->ifi_index == ifindex_;
+      is_ours |=
+          static_cast<const ifinfomsg*>(mnl_nlmsg_get_payload(message))->ifi_index == ifindex_;
     });
     if (!is_ours && is_whole) return std::nullopt;
     return read_link_state(ifindex_);
@@ -58,14 +57,18 @@ class NetlinkEvents final : public LinkEvents {
 
 Result<SourceSet> find_sources(const LinkOptions& options, const Stopwatch& stopwatch) {
   SourceSet set;
+  auto qdisc = QdiscSource::open(options.ifindex, options.has_qdisc);
+  const auto dump = qdisc && options.has_qdisc ? qdisc.value().reader() : nullptr;
+  add(set, "qdisc", std::move(qdisc));
+  set.back().is_of_link = false;
   if (!options.model_path.empty()) {
     ONEHOP_TRY(emulated, EmulatedSource::open(options.model_path));
-    set.states.push_back({"emulated", true, options.model_path});
-    set.sources.push_back(std::make_unique<EmulatedSource>(std::move(emulated)));
+    add(set, "emulated", Result<EmulatedSource>{std::move(emulated)});
   } else if (!add(set, "nl80211", Nl80211Source::open(options.ifindex, options.peer, stopwatch))) {
-    std::string& reason = set.states.back().reason;
-    if (reason == errno_text(ENODEV) || reason == errno_text(EOPNOTSUPP)) reason = "it is no Wi-Fi interface";
-    add(set, "wired", WiredSource::open(options.ifindex, options.has_qdisc, stopwatch), remark_of);
+    std::string& reason = set.back().reason;
+    if (reason == errno_text(ENODEV) || reason == errno_text(EOPNOTSUPP))
+      reason = "it is no Wi-Fi interface";
+    add(set, "wired", WiredSource::open(options.ifindex, dump, stopwatch));
   }
   add(set, "softnet", SoftnetSource::open(stopwatch));
   return set;
@@ -78,9 +81,12 @@ Result<std::unique_ptr<LinkEvents>> make_link_events(int ifindex) {
 }
 
 LinkState read_link_state(int ifindex) {
-  const auto link = read_link_info(ifindex);
+  const auto link = read_interface(ifindex);
   if (!link) return {};
-  return {.exists = true, .is_running = link.value().is_running, .name = link.value().name, .kind = link.value().kind};
+  return {.exists = true,
+          .is_running = link.value().is_running,
+          .name = link.value().name,
+          .kind = link.value().kind};
 }
 
 }  // namespace onehop::link

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "control/link/link_info.hpp"
+#include "engine/base/interface.hpp"
 
 namespace onehop::link {
 
@@ -18,12 +18,14 @@ Error no_count(const std::string& interface, const char* cause) {
 }  // namespace
 
 Result<void> InterfaceDrops::follow(int ifindex) {
-  std::erase_if(starts_, [](const Start& start) { return !read_link_info(start.ifindex).has_value(); });
+  std::erase_if(starts_,
+                [](const Start& start) { return !read_interface(start.ifindex).has_value(); });
   std::size_t depth = 0;
   for (int next = ifindex; next != 0 && depth < stack_depth_max; ++depth) {
-    ONEHOP_TRY(link, read_link_info(next));
+    ONEHOP_TRY(link, read_interface(next));
     if (!link.tx_dropped_total) return no_count(link.name, "the kernel does not tell");
-    const bool is_known = std::ranges::any_of(starts_, [&](const Start& start) { return start.ifindex == link.ifindex; });
+    const bool is_known = std::ranges::any_of(
+        starts_, [&](const Start& start) { return start.ifindex == link.ifindex; });
     if (!is_known) starts_.push_back({link.ifindex, *link.tx_dropped_total});
     next = link.lower_ifindex;
   }
@@ -33,8 +35,9 @@ Result<void> InterfaceDrops::follow(int ifindex) {
 Result<std::vector<InterfaceDrops::Drops>> InterfaceDrops::since_followed() const {
   std::vector<Drops> out;
   for (const Start& start : starts_) {
-    ONEHOP_TRY(link, read_link_info(start.ifindex));
-    if (!link.tx_dropped_total || *link.tx_dropped_total < start.dropped_total) return no_count(link.name, "its counter began anew");
+    ONEHOP_TRY(link, read_interface(start.ifindex));
+    if (!link.tx_dropped_total || *link.tx_dropped_total < start.dropped_total)
+      return no_count(link.name, "its counter began anew");
     const std::uint64_t frames = *link.tx_dropped_total - start.dropped_total;
     if (frames > 0) out.push_back({link.name, frames});
   }

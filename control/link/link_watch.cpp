@@ -3,6 +3,8 @@
 
 namespace onehop::link {
 
+FactSource::~FactSource() = default;
+
 Result<LinkWatch> LinkWatch::open(const LinkOptions& options, Stopwatch stopwatch) {
   // A model's link has no carrier to follow.
   std::unique_ptr<LinkEvents> events;
@@ -10,23 +12,36 @@ Result<LinkWatch> LinkWatch::open(const LinkOptions& options, Stopwatch stopwatc
     ONEHOP_TRY(made, make_link_events(options.ifindex));
     events = std::move(made);
   }
-  Find find = [options, stopwatch = std::move(stopwatch)] { return find_sources(options, stopwatch); };
+  Find find = [options, stopwatch = std::move(stopwatch)] {
+    return find_sources(options, stopwatch);
+  };
   const LinkState state = read_link_state(options.ifindex);
   ONEHOP_TRY(found, find());
   return LinkWatch{std::move(find), std::move(events), state, std::move(found)};
 }
 
-LinkWatch::LinkWatch(Find find, std::unique_ptr<LinkEvents> events, LinkState state, SourceSet found)
-    : find_{std::move(find)}, events_{std::move(events)}, state_{std::move(state)}, found_{std::move(found)} {
+LinkWatch::LinkWatch(Find find, std::unique_ptr<LinkEvents> events, LinkState state,
+                     SourceSet found)
+    : find_{std::move(find)},
+      events_{std::move(events)},
+      state_{std::move(state)},
+      found_{std::move(found)} {
   rename();
 }
 
 void LinkWatch::read(Instant now, law::LinkFacts& facts) {
   error_.reset();
   follow(now, facts);
-  for (const auto& source : found_.sources) {
-    source->read(now, facts);
-    if (!error_ && source->error()) error_ = source->error();
+  for (const FoundSource& found : found_) {
+    if (found.source == nullptr) continue;
+    found.source->read(now, facts);
+    if (!error_) error_ = found.source->error();
+  }
+}
+
+void LinkWatch::read_backlog(Instant now, law::LinkFacts& facts) {
+  for (const FoundSource& found : found_) {
+    if (found.source != nullptr) found.source->read_backlog(now, facts);
   }
 }
 
@@ -35,9 +50,12 @@ void LinkWatch::follow(Instant now, law::LinkFacts& facts) {
   // Wireless events come as RTM_NEWLINK too, for every scan: only a change of what matters counts.
   if (auto state = events_->poll(); state && *state != state_) {
     state_ = *std::move(state);
+    auto backlog = facts.lower_queue;
     facts = {};
-    found_.sources.clear();
-    found_.states.assign(1, {"link", false, state_.exists ? "the interface has no carrier" : "the interface is gone"});
+    facts.lower_queue = std::move(backlog);
+    std::erase_if(found_, [](const FoundSource& found) { return found.is_of_link; });
+    found_.push_back({"link", nullptr,
+                      state_.exists ? "the interface has no carrier" : "the interface is gone"});
     rename();
     is_look_due_ = state_.exists && state_.is_running;
   }
@@ -46,16 +64,19 @@ void LinkWatch::follow(Instant now, law::LinkFacts& facts) {
   has_looked_ = true;
   looked_at_ = now;
   ++looks_total_;
-  if (auto found = find_()) found_ = std::move(found).value();
-  else error_ = found.error();
+  if (auto found = find_())
+    found_ = std::move(found).value();
+  else
+    error_ = found.error();
   rename();
 }
 
 void LinkWatch::rename() {
   name_.clear();
-  for (const auto& source : found_.sources) {
+  for (const FoundSource& found : found_) {
+    if (found.source == nullptr || !found.is_of_link) continue;
     if (!name_.empty()) name_ += '+';
-    name_ += source->name();
+    name_ += found.source->name();
   }
   if (name_.empty()) name_ = "none";
 }

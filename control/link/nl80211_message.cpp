@@ -8,7 +8,7 @@
 #include <array>
 #include <concepts>
 
-#include "control/link/attribute.hpp"
+#include "engine/base/netlink_message.hpp"
 
 namespace onehop::link {
 
@@ -46,7 +46,7 @@ constexpr std::int64_t bit_rate_unit = 100'000;  // nl80211: units of 100 kbit/s
 struct RateParts {
   WifiRate rate;
   bool is_short_guard = false;
-  std::optional<std::uint8_t> coded_guard;       // 0, 1, 2: 0.8, 1.6, 3.2 us, alike for HE and EHT
+  std::optional<std::uint8_t> coded_guard;  // 0, 1, 2: 0.8, 1.6, 3.2 us, alike for HE and EHT
   std::optional<std::uint32_t> bit_rate;
 };
 
@@ -84,12 +84,14 @@ void read_width(int type, WifiRate& rate) {
   }
 }
 
-// read_rate gives nothing without a bit rate: a driver that has sent nothing yet reports an empty set.
+// read_rate gives nothing without a bit rate: a driver that has sent nothing yet reports an empty
+// set.
 void read_rate(Reader& in, Octets nested, std::optional<WifiRate>& out) {
   RateParts parts;
   in.nested(nested, [&](int type, Octets value) {
     if (type == NL80211_RATE_INFO_BITRATE32) parts.bit_rate = in.number<std::uint32_t>(value);
-    if (type == NL80211_RATE_INFO_BITRATE && !parts.bit_rate) parts.bit_rate = in.number<std::uint16_t>(value);
+    if (type == NL80211_RATE_INFO_BITRATE && !parts.bit_rate)
+      parts.bit_rate = in.number<std::uint16_t>(value);
     read_generation(in, type, value, parts);
     read_width(type, parts.rate);
   });
@@ -98,12 +100,14 @@ void read_rate(Reader& in, Octets nested, std::optional<WifiRate>& out) {
   switch (parts.rate.generation) {
     case WifiGeneration::legacy: break;
     case WifiGeneration::ht:
-      if (parts.rate.mcs && *parts.rate.mcs < 32) parts.rate.streams = static_cast<std::uint8_t>(*parts.rate.mcs / 8 + 1);
+      if (parts.rate.mcs && *parts.rate.mcs < 32)
+        parts.rate.streams = static_cast<std::uint8_t>(*parts.rate.mcs / 8 + 1);
       [[fallthrough]];
     case WifiGeneration::vht: parts.rate.guard = parts.is_short_guard ? 400ns : 800ns; break;
     case WifiGeneration::he:
     case WifiGeneration::eht:
-      if (parts.coded_guard && *parts.coded_guard <= 2) parts.rate.guard = 800ns * (1 << *parts.coded_guard);
+      if (parts.coded_guard && *parts.coded_guard <= 2)
+        parts.rate.guard = 800ns * (1 << *parts.coded_guard);
       break;
   }
   out = parts.rate;
@@ -112,13 +116,12 @@ void read_rate(Reader& in, Octets nested, std::optional<WifiRate>& out) {
 void read_txq(Reader& in, Octets nested, TxqCounters& out) {
   in.nested(nested, [&](int type, Octets value) {
     switch (type) {
-      case NL80211_TXQ_STATS_BACKLOG_BYTES: in.count<std::uint32_t>(value, out.backlog_bytes); break;
-      case NL80211_TXQ_STATS_BACKLOG_PACKETS: in.count<std::uint32_t>(value, out.backlog_packets); break;
+      case NL80211_TXQ_STATS_BACKLOG_BYTES:
+        in.count<std::uint32_t>(value, out.backlog_bytes);
+        break;
       case NL80211_TXQ_STATS_DROPS: in.count<std::uint32_t>(value, out.drops_total); break;
       case NL80211_TXQ_STATS_ECN_MARKS: in.count<std::uint32_t>(value, out.marks_total); break;
-      case NL80211_TXQ_STATS_OVERLIMIT: in.count<std::uint32_t>(value, out.overlimit_total); break;
       case NL80211_TXQ_STATS_TX_BYTES: in.count<std::uint32_t>(value, out.tx_bytes_total); break;
-      case NL80211_TXQ_STATS_TX_PACKETS: in.count<std::uint32_t>(value, out.tx_packets_total); break;
       default: break;
     }
   });
@@ -130,12 +133,9 @@ void add(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& 
 
 void add(TxqCounters& sum, const TxqCounters& part) {
   add(sum.backlog_bytes, part.backlog_bytes);
-  add(sum.backlog_packets, part.backlog_packets);
   add(sum.drops_total, part.drops_total);
   add(sum.marks_total, part.marks_total);
-  add(sum.overlimit_total, part.overlimit_total);
   add(sum.tx_bytes_total, part.tx_bytes_total);
-  add(sum.tx_packets_total, part.tx_packets_total);
 }
 
 // One nested attribute per TID, each with a nested set of its own that may hold queue statistics.
@@ -154,12 +154,11 @@ void read_tids(Reader& in, Octets nested, std::optional<TxqCounters>& out) {
 void read_station_info(Reader& in, int type, Octets value, StationMessage& out) {
   switch (type) {
     case NL80211_STA_INFO_TX_BITRATE: read_rate(in, value, out.tx_rate); break;
-    case NL80211_STA_INFO_RX_BITRATE: read_rate(in, value, out.rx_rate); break;
-    case NL80211_STA_INFO_SIGNAL: out.signal_dbm = static_cast<std::int8_t>(in.number<std::uint8_t>(value)); break;
-    case NL80211_STA_INFO_EXPECTED_THROUGHPUT:
-      out.expected_throughput = bit_per_s(std::int64_t{in.number<std::uint32_t>(value)} * 1000);
+    case NL80211_STA_INFO_SIGNAL:
+      out.signal_dbm = static_cast<std::int8_t>(in.number<std::uint8_t>(value));
       break;
-    // The 64-bit totals come beside the 32-bit ones and are preferred: 32 bits wrap after half a minute at 1 Gbit/s.
+    // The 64-bit totals come beside the 32-bit ones and are preferred: 32 bits wrap after half a
+    // minute at 1 Gbit/s.
     case NL80211_STA_INFO_TX_BYTES:
       if (!out.tx_bytes_total) in.count<std::uint32_t>(value, out.tx_bytes_total);
       break;
@@ -171,8 +170,12 @@ void read_station_info(Reader& in, int type, Octets value, StationMessage& out) 
     case NL80211_STA_INFO_TX_PACKETS: in.count<std::uint32_t>(value, out.tx_packets_total); break;
     case NL80211_STA_INFO_TX_RETRIES: in.count<std::uint32_t>(value, out.tx_retries_total); break;
     case NL80211_STA_INFO_TX_FAILED: in.count<std::uint32_t>(value, out.tx_failed_total); break;
-    case NL80211_STA_INFO_TX_DURATION: in.span<std::uint64_t>(value, 1us, out.tx_airtime_total); break;
-    case NL80211_STA_INFO_RX_DURATION: in.span<std::uint64_t>(value, 1us, out.rx_airtime_total); break;
+    case NL80211_STA_INFO_TX_DURATION:
+      in.span<std::uint64_t>(value, 1us, out.tx_airtime_total);
+      break;
+    case NL80211_STA_INFO_RX_DURATION:
+      in.span<std::uint64_t>(value, 1us, out.rx_airtime_total);
+      break;
     case NL80211_STA_INFO_TID_STATS: read_tids(in, value, out.txq); break;
     default: break;
   }
@@ -187,25 +190,10 @@ std::optional<Octets> nl80211_body(Octets message, std::uint16_t family, std::ui
 }
 
 void read_role(std::uint32_t type, WifiInterfaceMessage& out) {
-  out.is_direct = type == NL80211_IFTYPE_P2P_CLIENT || type == NL80211_IFTYPE_P2P_GO;
-  if (type == NL80211_IFTYPE_STATION || type == NL80211_IFTYPE_P2P_CLIENT) out.role = WifiRole::client;
+  if (type == NL80211_IFTYPE_STATION || type == NL80211_IFTYPE_P2P_CLIENT)
+    out.role = WifiRole::client;
   if (type == NL80211_IFTYPE_AP || type == NL80211_IFTYPE_P2P_GO) out.role = WifiRole::access_point;
   if (type == NL80211_IFTYPE_ADHOC) out.role = WifiRole::ad_hoc;
-}
-
-std::optional<std::uint16_t> width_of(std::uint32_t code) {
-  switch (code) {
-    case NL80211_CHAN_WIDTH_20_NOHT:
-    case NL80211_CHAN_WIDTH_20: return 20;
-    case NL80211_CHAN_WIDTH_40: return 40;
-    case NL80211_CHAN_WIDTH_80: return 80;
-    case NL80211_CHAN_WIDTH_80P80:
-    case NL80211_CHAN_WIDTH_160: return 160;
-    case NL80211_CHAN_WIDTH_320: return 320;
-    case NL80211_CHAN_WIDTH_5: return 5;
-    case NL80211_CHAN_WIDTH_10: return 10;
-    default: return std::nullopt;
-  }
 }
 
 }  // namespace
@@ -214,7 +202,8 @@ std::string to_text(const WifiRate& rate) {
   static constexpr std::array<const char*, 5> names{"legacy", "HT", "VHT", "HE", "EHT"};
   std::string text = names[static_cast<std::size_t>(rate.generation)];
   if (rate.mcs) text += " MCS " + std::to_string(*rate.mcs);
-  if (rate.streams) text += ", " + std::to_string(*rate.streams) + (*rate.streams == 1 ? " stream" : " streams");
+  if (rate.streams)
+    text += ", " + std::to_string(*rate.streams) + (*rate.streams == 1 ? " stream" : " streams");
   text += ", " + std::to_string(rate.width_mhz) + " MHz";
   if (rate.guard) text += ", guard " + std::to_string(rate.guard->count()) + " ns";
   return text;
@@ -241,7 +230,8 @@ std::optional<StationMessage> parse_station(Octets message, std::uint16_t family
   Reader in;
   bool has_mac = false;
   in.nested(*attributes, [&](int type, Octets value) {
-    if (type == NL80211_ATTR_IFINDEX) out.ifindex = static_cast<int>(in.number<std::uint32_t>(value) & 0x7fff'ffff);
+    if (type == NL80211_ATTR_IFINDEX)
+      out.ifindex = static_cast<int>(in.number<std::uint32_t>(value) & 0x7fff'ffff);
     if (type == NL80211_ATTR_MAC) has_mac = read_value(value, out.mac);
     if (type == NL80211_ATTR_STA_INFO)
       in.nested(value, [&](int inner, Octets part) { read_station_info(in, inner, part, out); });
@@ -257,13 +247,12 @@ std::optional<WifiInterfaceMessage> parse_wifi_interface(Octets message, std::ui
   Reader in;
   in.nested(*attributes, [&](int type, Octets value) {
     switch (type) {
-      case NL80211_ATTR_IFINDEX: out.ifindex = static_cast<int>(in.number<std::uint32_t>(value) & 0x7fff'ffff); break;
-      case NL80211_ATTR_WIPHY: out.wiphy = in.number<std::uint32_t>(value); break;
+      case NL80211_ATTR_IFINDEX:
+        out.ifindex = static_cast<int>(in.number<std::uint32_t>(value) & 0x7fff'ffff);
+        break;
       case NL80211_ATTR_IFNAME: out.name = read_text(value); break;
       case NL80211_ATTR_IFTYPE: read_role(in.number<std::uint32_t>(value), out); break;
       case NL80211_ATTR_WIPHY_FREQ: out.frequency_mhz = in.number<std::uint32_t>(value); break;
-      case NL80211_ATTR_CHANNEL_WIDTH: out.width_mhz = width_of(in.number<std::uint32_t>(value)); break;
-      case NL80211_ATTR_TXQ_STATS: read_txq(in, value, out.multicast_txq.emplace()); break;
       default: break;
     }
   });
@@ -277,16 +266,19 @@ std::optional<SurveyMessage> parse_survey(Octets message, std::uint16_t family) 
   SurveyMessage out;
   Reader in;
   in.nested(*attributes, [&](int type, Octets value) {
-    if (type == NL80211_ATTR_IFINDEX) out.ifindex = static_cast<int>(in.number<std::uint32_t>(value) & 0x7fff'ffff);
+    if (type == NL80211_ATTR_IFINDEX)
+      out.ifindex = static_cast<int>(in.number<std::uint32_t>(value) & 0x7fff'ffff);
     if (type != NL80211_ATTR_SURVEY_INFO) return;
     in.nested(value, [&](int inner, Octets part) {
       switch (inner) {
-        case NL80211_SURVEY_INFO_FREQUENCY: out.frequency_mhz = in.number<std::uint32_t>(part); break;
+        case NL80211_SURVEY_INFO_FREQUENCY:
+          out.frequency_mhz = in.number<std::uint32_t>(part);
+          break;
         case NL80211_SURVEY_INFO_IN_USE: out.is_in_use = true; break;
         case NL80211_SURVEY_INFO_TIME: in.span<std::uint64_t>(part, 1ms, out.active_total); break;
-        case NL80211_SURVEY_INFO_TIME_BUSY: in.span<std::uint64_t>(part, 1ms, out.busy_total); break;
-        case NL80211_SURVEY_INFO_TIME_RX: in.span<std::uint64_t>(part, 1ms, out.rx_total); break;
-        case NL80211_SURVEY_INFO_TIME_TX: in.span<std::uint64_t>(part, 1ms, out.tx_total); break;
+        case NL80211_SURVEY_INFO_TIME_BUSY:
+          in.span<std::uint64_t>(part, 1ms, out.busy_total);
+          break;
         default: break;
       }
     });
@@ -295,7 +287,8 @@ std::optional<SurveyMessage> parse_survey(Octets message, std::uint16_t family) 
   return out;
 }
 
-const SurveyMessage* pick_survey(std::span<const SurveyMessage> surveys, std::uint32_t frequency_mhz) noexcept {
+const SurveyMessage* pick_survey(std::span<const SurveyMessage> surveys,
+                                 std::uint32_t frequency_mhz) noexcept {
   const auto in_use = std::ranges::find_if(surveys, &SurveyMessage::is_in_use);
   if (in_use != surveys.end()) return &*in_use;
   if (frequency_mhz == 0) return nullptr;

@@ -1,38 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/link/nl80211_socket.hpp"
 
-#include <libmnl/libmnl.h>
 #include <linux/genetlink.h>
 #include <linux/nl80211.h>
 
-#include <array>
 #include <cerrno>
 
+#include "engine/base/netlink_message.hpp"
+
 namespace onehop::link {
-
-namespace {
-
-nlmsghdr* put_request(std::span<char> buffer, std::uint16_t family, std::uint8_t command, std::uint16_t flags) {
-  nlmsghdr* request = mnl_nlmsg_put_header(buffer.data());
-  request->nlmsg_type = family;
-  request->nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | flags);
-  auto* header = static_cast<genlmsghdr*>(mnl_nlmsg_put_extra_header(request, sizeof(genlmsghdr)));
-  header->cmd = command;
-  header->version = 1;
-  return request;
-}
-
-std::span<const std::byte> bytes_of(const nlmsghdr* message) {
-  return {reinterpret_cast<const std::byte*>(message), message->nlmsg_len};
-}
-
-}  // namespace
 
 Result<Nl80211Socket> Nl80211Socket::open() {
   ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_GENERIC));
   Nl80211Socket self{std::move(socket)};
-  alignas(NLMSG_ALIGNTO) std::array<char, 128> buffer{};
-  nlmsghdr* request = put_request(buffer, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 0);
+  NetlinkRequest<genlmsghdr> request{GENL_ID_CTRL, 0, {.cmd = CTRL_CMD_GETFAMILY, .version = 1}};
   mnl_attr_put_strz(request, CTRL_ATTR_FAMILY_NAME, NL80211_GENL_NAME);
   const Result<void> rc = self.socket_.request(request, [&](const nlmsghdr* message) {
     const auto family = parse_family(bytes_of(message));
@@ -40,20 +21,26 @@ Result<Nl80211Socket> Nl80211Socket::open() {
   });
   if (self.family_ != 0) return self;
   if (rc || rc.error().errno_value == ENOENT)
-    return Error{ExitCode::io_unavailable, "find nl80211", "this kernel has no Wi-Fi (cfg80211 is not loaded)", {}, ENOENT};
+    return Error{ExitCode::io_unavailable,
+                 "find nl80211",
+                 "this kernel has no Wi-Fi (cfg80211 is not loaded)",
+                 {},
+                 ENOENT};
   Error error = rc.error();
   error.attempt = "find nl80211";
   return error;
 }
 
 template <class F>
-Result<void> Nl80211Socket::ask(std::uint8_t command, int ifindex, const MacAddress* mac, const char* what, F&& on_message) {
-  alignas(NLMSG_ALIGNTO) std::array<char, 128> buffer{};
+Result<void> Nl80211Socket::ask(std::uint8_t command, int ifindex, const MacAddress* mac,
+                                const char* what, F&& on_message) {
   const bool is_dump = command != NL80211_CMD_GET_INTERFACE && mac == nullptr;
-  nlmsghdr* request = put_request(buffer, family_, command, is_dump ? NLM_F_DUMP : 0);
+  const unsigned flags = is_dump ? NLM_F_DUMP : 0;
+  NetlinkRequest<genlmsghdr> request{family_, flags, {.cmd = command, .version = 1}};
   mnl_attr_put_u32(request, NL80211_ATTR_IFINDEX, static_cast<std::uint32_t>(ifindex));
   if (mac != nullptr) mnl_attr_put(request, NL80211_ATTR_MAC, mac->size(), mac->data());
-  const Result<void> rc = socket_.request(request, [&](const nlmsghdr* message) { on_message(bytes_of(message)); });
+  const Result<void> rc =
+      socket_.request(request, [&](const nlmsghdr* message) { on_message(bytes_of(message)); });
   if (rc) return success();
   Error error = rc.error();
   error.attempt = what;
@@ -62,41 +49,55 @@ Result<void> Nl80211Socket::ask(std::uint8_t command, int ifindex, const MacAddr
 
 Result<WifiInterfaceMessage> Nl80211Socket::interface(int ifindex) {
   std::optional<WifiInterfaceMessage> found;
-  ONEHOP_TRYV(ask(NL80211_CMD_GET_INTERFACE, ifindex, nullptr, "read the Wi-Fi interface",
-                  [&](std::span<const std::byte> message) { found = parse_wifi_interface(message, family_); }));
+  ONEHOP_TRYV(ask(
+      NL80211_CMD_GET_INTERFACE, ifindex, nullptr, "read the Wi-Fi interface",
+      [&](std::span<const std::byte> message) { found = parse_wifi_interface(message, family_); }));
   if (!found || found->ifindex != ifindex)
-    return Error{ExitCode::io_unavailable, "read the Wi-Fi interface", "the kernel's answer is not about it", {}, EPROTO};
+    return Error{ExitCode::io_unavailable,
+                 "read the Wi-Fi interface",
+                 "the kernel's answer is not about it",
+                 {},
+                 EPROTO};
   return *std::move(found);
 }
 
 Result<StationMessage> Nl80211Socket::station(int ifindex, const MacAddress& mac) {
   std::optional<StationMessage> found;
-  ONEHOP_TRYV(ask(NL80211_CMD_GET_STATION, ifindex, &mac, "read the peer's station entry",
-                  [&](std::span<const std::byte> message) { found = parse_station(message, family_); }));
+  ONEHOP_TRYV(
+      ask(NL80211_CMD_GET_STATION, ifindex, &mac, "read the peer's station entry",
+          [&](std::span<const std::byte> message) { found = parse_station(message, family_); }));
   if (!found || found->mac != mac)
-    return Error{ExitCode::io_unavailable, "read the peer's station entry", "the kernel's answer is not about it", {}, EPROTO};
+    return Error{ExitCode::io_unavailable,
+                 "read the peer's station entry",
+                 "the kernel's answer is not about it",
+                 {},
+                 EPROTO};
   return *std::move(found);
 }
 
 Result<void> Nl80211Socket::stations(int ifindex, std::vector<StationMessage>& out) {
   out.clear();
-  return ask(NL80211_CMD_GET_STATION, ifindex, nullptr, "list the Wi-Fi stations", [&](std::span<const std::byte> message) {
-    auto station = parse_station(message, family_);
-    if (station && station->ifindex == ifindex && out.size() < stations_max) out.push_back(*std::move(station));
-  });
+  return ask(NL80211_CMD_GET_STATION, ifindex, nullptr, "list the Wi-Fi stations",
+             [&](std::span<const std::byte> message) {
+               auto station = parse_station(message, family_);
+               if (station && station->ifindex == ifindex && out.size() < stations_max)
+                 out.push_back(*std::move(station));
+             });
 }
 
 Result<void> Nl80211Socket::surveys(int ifindex, std::vector<SurveyMessage>& out) {
   out.clear();
-  return ask(NL80211_CMD_GET_SURVEY, ifindex, nullptr, "read the channel survey", [&](std::span<const std::byte> message) {
-    const auto survey = parse_survey(message, family_);
-    if (survey && survey->ifindex == ifindex && out.size() < surveys_max) out.push_back(*survey);
-  });
+  return ask(NL80211_CMD_GET_SURVEY, ifindex, nullptr, "read the channel survey",
+             [&](std::span<const std::byte> message) {
+               const auto survey = parse_survey(message, family_);
+               if (survey && survey->ifindex == ifindex && out.size() < surveys_max)
+                 out.push_back(*survey);
+             });
 }
 
 Result<void> Nl80211Socket::set_noack_map(int ifindex, std::uint16_t map) {
-  alignas(NLMSG_ALIGNTO) std::array<char, 128> buffer{};
-  nlmsghdr* request = put_request(buffer, family_, NL80211_CMD_SET_NOACK_MAP, NLM_F_ACK);
+  NetlinkRequest<genlmsghdr> request{
+      family_, NLM_F_ACK, {.cmd = NL80211_CMD_SET_NOACK_MAP, .version = 1}};
   mnl_attr_put_u32(request, NL80211_ATTR_IFINDEX, static_cast<std::uint32_t>(ifindex));
   mnl_attr_put_u16(request, NL80211_ATTR_NOACK_MAP, map);
   const Result<void> rc = socket_.request(request, [](const nlmsghdr*) {});

@@ -5,7 +5,8 @@
 
 namespace onehop::link {
 
-Result<Nl80211Source> Nl80211Source::open(int ifindex, std::optional<MacAddress> peer, Stopwatch stopwatch) {
+Result<Nl80211Source> Nl80211Source::open(int ifindex, std::optional<MacAddress> peer,
+                                          Stopwatch stopwatch) {
   ONEHOP_TRY(socket, Nl80211Socket::open());
   ONEHOP_TRY(interface, socket.interface(ifindex));
   return Nl80211Source{std::move(socket), std::move(interface), peer, std::move(stopwatch)};
@@ -15,8 +16,10 @@ void Nl80211Source::read(Instant now, law::LinkFacts& facts) {
   facts.medium = law::Medium::wifi;
   error_.reset();
   if (list_budget_.is_due(now)) list_budget_.run(now, stopwatch_, [&] { read_list(now, facts); });
-  if (station_budget_.is_due(now)) station_budget_.run(now, stopwatch_, [&] { read_station(now, facts); });
-  if (survey_budget_.is_due(now)) survey_budget_.run(now, stopwatch_, [&] { read_survey(now, facts); });
+  if (station_budget_.is_due(now))
+    station_budget_.run(now, stopwatch_, [&] { read_station(now, facts); });
+  if (survey_budget_.is_due(now))
+    survey_budget_.run(now, stopwatch_, [&] { read_survey(now, facts); });
 }
 
 // The list also finds the one station that a client has, and finds it again after it roamed.
@@ -28,7 +31,8 @@ void Nl80211Source::read_list(Instant now, law::LinkFacts& facts) {
   }
   only_station_.reset();
   if (list_.size() == 1) only_station_ = list_.front().mac;
-  if (interface_.role == WifiRole::access_point) wifi_.add_list(list_, peer_, now, list_budget_.period(), facts);
+  if (interface_.role == WifiRole::access_point)
+    wifi_.add_list(list_, peer_, now, list_budget_.period(), facts);
 }
 
 void Nl80211Source::read_station(Instant now, law::LinkFacts& facts) {
@@ -48,8 +52,10 @@ void Nl80211Source::read_station(Instant now, law::LinkFacts& facts) {
 }
 
 void Nl80211Source::read_survey(Instant now, law::LinkFacts& facts) {
-  // The channel may have been switched since; only the role never changes while the interface is up.
-  if (auto interface = socket_.interface(interface_.ifindex)) interface_ = std::move(interface).value();
+  // The channel may have been switched since; only the role never changes while the interface is
+  // up.
+  if (auto interface = socket_.interface(interface_.ifindex))
+    interface_ = std::move(interface).value();
   if (auto rc = socket_.surveys(interface_.ifindex, surveys_); !rc) {
     // EOPNOTSUPP: the driver counts no airtime, which is no failure.
     if (rc.error().errno_value != EOPNOTSUPP) error_ = rc.error();

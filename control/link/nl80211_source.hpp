@@ -17,17 +17,17 @@ namespace onehop::link {
 
 class Nl80211Source final : public FactSource {
  public:
-  /// Implementation constants. 2 ms is the control loop's tick in the steady state. The survey has steps of 1 ms, so that
-  /// 50 ms have 2 % of error. Activity of stations is judged over a second.
+  /// Implementation constants. 2 ms is the control loop's tick in the steady state. The survey has
+  /// steps of 1 ms, so that 50 ms have 2 % of error. Activity of stations is judged over a second.
   static constexpr Nanos station_period = 2ms, survey_period = 50ms, list_period = 1s;
 
-  /// open fails where `ifindex` is no Wi-Fi interface. `peer` tells which station is meant on an access point; a client
-  /// has one. Syscalls: those of Nl80211Socket.
-  [[nodiscard]] static Result<Nl80211Source> open(int ifindex, std::optional<MacAddress> peer, Stopwatch stopwatch);
+  /// open fails where `ifindex` is no Wi-Fi interface. `peer` tells which station is meant on an
+  /// access point; a client has one. Syscalls: those of Nl80211Socket.
+  [[nodiscard]] static Result<Nl80211Source> open(int ifindex, std::optional<MacAddress> peer,
+                                                  Stopwatch stopwatch);
 
   [[nodiscard]] std::string_view name() const noexcept override { return "nl80211"; }
   void read(Instant now, law::LinkFacts& facts) override;
-  [[nodiscard]] const std::optional<Error>& error() const noexcept override { return error_; }
 
   // For people (onehop doctor): what was read last.
   [[nodiscard]] const WifiInterfaceMessage& interface() const noexcept { return interface_; }
@@ -35,8 +35,12 @@ class Nl80211Source final : public FactSource {
   [[nodiscard]] std::span<const StationMessage> list() const noexcept { return list_; }
 
  private:
-  Nl80211Source(Nl80211Socket&& socket, WifiInterfaceMessage&& interface, std::optional<MacAddress> peer, Stopwatch stopwatch)
-      : socket_{std::move(socket)}, interface_{std::move(interface)}, peer_{peer}, stopwatch_{std::move(stopwatch)} {}
+  Nl80211Source(Nl80211Socket&& socket, WifiInterfaceMessage&& interface,
+                std::optional<MacAddress> peer, Stopwatch stopwatch)
+      : socket_{std::move(socket)},
+        interface_{std::move(interface)},
+        peer_{peer},
+        stopwatch_{std::move(stopwatch)} {}
   void read_list(Instant now, law::LinkFacts& facts);
   void read_station(Instant now, law::LinkFacts& facts);
   void read_survey(Instant now, law::LinkFacts& facts);
@@ -47,11 +51,11 @@ class Nl80211Source final : public FactSource {
   std::optional<MacAddress> only_station_;  // as found
   Stopwatch stopwatch_;
   WifiFacts wifi_;
-  PollBudget station_budget_{station_period}, survey_budget_{survey_period}, list_budget_{list_period};
+  PollBudget station_budget_{station_period}, survey_budget_{survey_period},
+      list_budget_{list_period};
   std::optional<StationMessage> station_;
   std::vector<StationMessage> list_;
   std::vector<SurveyMessage> surveys_;
-  std::optional<Error> error_;
 };
 
 }  // namespace onehop::link

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PollBudget: when a sensor may be asked again. A reading that costs much is taken less often, so that no sensor takes
-// more than 2 % of the control thread: a station dump is 20 us where mac80211 answers and milliseconds where the driver
-// asks its firmware. Owned by a source; control thread only.
+// PollBudget: when a sensor may be asked again. A reading that costs much is taken less often, so
+// that no sensor takes more than 2 % of the control thread: a station dump is 20 us where mac80211
+// answers and milliseconds where the driver asks its firmware. Owned by a source; control thread
+// only.
 #pragma once
 
 #include <algorithm>
@@ -11,20 +12,24 @@
 
 namespace onehop::link {
 
-/// Stopwatch reads the real clock, to measure what a reading costs; what is decided with a reading's age is decided with
-/// the `now` that a source is given. The composition hands in monotonic_now, a test a clock of its own.
+/// Stopwatch reads the real clock, to measure what a reading costs; what is decided with a
+/// reading's age is decided with the `now` that a source is given. The composition hands in
+/// monotonic_now, a test a clock of its own.
 using Stopwatch = std::function<Instant()>;
 
 class PollBudget {
  public:
-  /// Implementation constants. Share of time: one part in 50. Too low a divisor: the control thread does little else.
-  /// Too high: a slow driver's facts are old when they come. Never rarer than once a second, or facts would be useless.
+  /// Implementation constants. Share of time: one part in 50. Too low a divisor: the control thread
+  /// does little else. Too high: a slow driver's facts are old when they come. Never rarer than
+  /// once a second, or facts would be useless.
   static constexpr std::int64_t cost_divisor = 50;
   static constexpr Nanos period_max = 1s;
 
   explicit PollBudget(Nanos period_min) noexcept : period_min_{period_min} {}
 
-  [[nodiscard]] bool is_due(Instant now) const noexcept { return !has_read_ || now - read_at_ >= period_; }
+  [[nodiscard]] bool is_due(Instant now) const noexcept {
+    return !has_read_ || now - read_at_ >= period_;
+  }
 
   /// run reads the sensor by `f` and learns what it cost.
   template <class F>
@@ -46,7 +51,8 @@ class PollBudget {
   [[nodiscard]] Nanos cost() const noexcept { return cost_; }
 
  private:
-  // One slow reading (a lock held by others) is not the sensor's price: an average of eight, from the first reading on.
+  // One slow reading (a lock held by others) is not the sensor's price: an average of eight, from
+  // the first reading on.
   void learn(Nanos cost) noexcept {
     cost_ = cost_ == Nanos{0} ? cost : cost_ + (cost - cost_) / 8;
     period_ = std::clamp(cost_ * cost_divisor, period_min_, std::max(period_max, period_min_));

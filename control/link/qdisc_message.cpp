@@ -2,16 +2,12 @@
 #include "control/link/qdisc_message.hpp"
 
 #include <linux/gen_stats.h>
-#include <linux/if.h>
-#include <linux/if_arp.h>
-#include <linux/if_link.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
-#include <cstddef>
 
-#include "control/link/attribute.hpp"
+#include "engine/base/netlink_message.hpp"
 
 namespace onehop::link {
 
@@ -21,7 +17,8 @@ bool read_stats(std::span<const std::byte> nested, QdiscReading& out) {
   bool has_basic = false, has_queue = false;
   const bool is_whole = each_attribute(nested, [&](int type, std::span<const std::byte> value) {
     if (type == TCA_STATS_BASIC) {
-      std::uint64_t sent_bytes = 0;  // gnet_stats_basic has tail padding that the kernel does not always send
+      std::uint64_t sent_bytes =
+          0;  // gnet_stats_basic has tail padding that the kernel does not always send
       if (read_value(value, sent_bytes)) {
         out.sent_bytes_total = std::min(sent_bytes, counter_max);
         has_basic = true;
@@ -30,7 +27,6 @@ bool read_stats(std::span<const std::byte> nested, QdiscReading& out) {
       gnet_stats_queue queue;
       if (read_value(value, queue)) {
         out.backlog_bytes = queue.backlog;
-        out.qlen_packets = queue.qlen;
         out.drops_total = queue.drops;
         has_queue = true;
       }
@@ -59,10 +55,13 @@ bool read_limit(std::span<const std::byte> options, QdiscReading& out) {
   return true;
 }
 
-Bytes capacity_of(const QdiscReading& qdisc, std::uint64_t packet_bytes, std::uint64_t tx_queue_len) {
+Bytes capacity_of(const QdiscReading& qdisc, std::uint64_t packet_bytes,
+                  std::uint64_t tx_queue_len) {
   std::uint64_t packets = qdisc.limit_packets;
   if (qdisc.kind == "pfifo_fast") packets = tx_queue_len;
-  const std::uint64_t bytes = qdisc.limit_bytes > 0 ? qdisc.limit_bytes : packets * std::min<std::uint64_t>(packet_bytes, 1 << 20);
+  const std::uint64_t bytes = qdisc.limit_bytes > 0
+                                  ? qdisc.limit_bytes
+                                  : packets * std::min<std::uint64_t>(packet_bytes, 1 << 20);
   return {static_cast<std::int64_t>(std::min(bytes, counter_max))};
 }
 
@@ -72,7 +71,8 @@ std::optional<QdiscReading> parse_qdisc(std::span<const std::byte> message) {
   tcmsg family;
   const auto attributes = message_body(message, RTM_NEWQDISC, family);
   if (!attributes) return std::nullopt;
-  QdiscReading out{.ifindex = family.tcm_ifindex, .handle = family.tcm_handle, .parent = family.tcm_parent};
+  QdiscReading out{
+      .ifindex = family.tcm_ifindex, .handle = family.tcm_handle, .parent = family.tcm_parent};
   std::span<const std::byte> options;
   bool is_whole = true;
   is_whole &= each_attribute(*attributes, [&](int type, std::span<const std::byte> value) {
@@ -85,44 +85,17 @@ std::optional<QdiscReading> parse_qdisc(std::span<const std::byte> message) {
   return out;
 }
 
-std::optional<LinkMessage> parse_link(std::span<const std::byte> message) {
-  ifinfomsg family;
-  const auto attributes = message_body(message, RTM_NEWLINK, family);
-  if (!attributes) return std::nullopt;
-  LinkMessage out{.ifindex = family.ifi_index, .is_loopback = family.ifi_type == ARPHRD_LOOPBACK};
-  out.is_running = (family.ifi_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
-  bool is_whole = true;
-  is_whole &= each_attribute(*attributes, [&](int type, std::span<const std::byte> value) {
-    std::uint32_t number = 0;
-    if (type == IFLA_IFNAME) out.name = read_text(value);
-    if (type == IFLA_MTU && read_value(value, number)) out.mtu_bytes = number;
-    if (type == IFLA_TXQLEN && read_value(value, number)) out.tx_queue_len = number;
-    // A veth names its peer as IFLA_LINK, which is no lower device: parse_link only reports, link_info decides.
-    if (type == IFLA_LINK && read_value(value, number)) out.lower_ifindex = static_cast<int>(number);
-    if (type == IFLA_LINK_NETNSID) out.is_lower_elsewhere = true;
-    constexpr std::size_t dropped_at = offsetof(rtnl_link_stats64, tx_dropped);  // kernels append to the struct, so only this is read
-    if (std::uint64_t dropped = 0; type == IFLA_STATS64 && value.size() > dropped_at && read_value(value.subspan(dropped_at), dropped))
-      out.tx_dropped_total = dropped;
-    if (type == IFLA_LINKINFO) {
-      is_whole &= each_attribute(value, [&](int inner, std::span<const std::byte> text) {
-        if (inner == IFLA_INFO_KIND) out.kind = read_text(text);
-      });
-    }
-  });
-  if (!is_whole || out.ifindex <= 0) return std::nullopt;
-  if (out.lower_ifindex == out.ifindex || out.lower_ifindex < 0) out.lower_ifindex = 0;
-  return out;
-}
-
-std::optional<LowerQueue> pick_queue(std::span<const QdiscReading> readings, int ifindex, Instant at,
-                                     std::uint64_t packet_bytes, std::uint64_t tx_queue_len) {
+std::optional<QueueTelemetry> pick_queue(std::span<const QdiscReading> readings, int ifindex,
+                                         Instant at, std::uint64_t packet_bytes,
+                                         std::uint64_t tx_queue_len) {
   const QdiscReading* root = nullptr;
   for (const QdiscReading& qdisc : readings) {
     if (qdisc.ifindex == ifindex && qdisc.parent == TC_H_ROOT) root = &qdisc;
   }
   if (root == nullptr || root->kind == "noqueue" || !root->has_stats) return std::nullopt;
   Bytes capacity = capacity_of(*root, packet_bytes, tx_queue_len);
-  // A classful root (htb) has no limit of its own; where one leaf alone hangs below it, the leaf's limit is the queue's.
+  // A classful root (htb) has no limit of its own; where one leaf alone hangs below it, the leaf's
+  // limit is the queue's.
   if (capacity == Bytes{0}) {
     std::size_t leaves = 0;
     for (const QdiscReading& qdisc : readings) {
@@ -132,11 +105,13 @@ std::optional<LowerQueue> pick_queue(std::span<const QdiscReading> readings, int
     }
     if (leaves != 1) capacity = {};
   }
-  return LowerQueue{.at = at,
-                    .occupancy = {static_cast<std::int64_t>(std::min(root->backlog_bytes, counter_max))},
-                    .drained_total = {static_cast<std::int64_t>(root->sent_bytes_total)},
-                    .capacity = capacity,
-                    .drops_total = root->drops_total};
+  return QueueTelemetry{
+      .at = at,
+      .occupancy = {static_cast<std::int64_t>(std::min(root->backlog_bytes, counter_max))},
+      .drained_total = {static_cast<std::int64_t>(root->sent_bytes_total)},
+      .capacity = capacity,
+      .refused_total = root->drops_total,
+      .scope = QueueScope::lower_queue};
 }
 
 }  // namespace onehop::link

@@ -1,42 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// QdiscSource: the backlog of the egress interface's root qdisc, by RTM_GETQDISC dump. Where that is `noqueue` and the
-// device is stacked (macvlan, vlan), the lower device's root qdisc. Frames of an AF_XDP socket go by the root qdisc of the
-// socket's own interface; what stands there is others', and what drains there says nothing of us.
+// QdiscSource: the backlog of the egress interface's root qdisc, by RTM_GETQDISC dump. Where that
+// is `noqueue` and the device is stacked (macvlan, vlan), the lower device's root qdisc. Frames of
+// an AF_XDP socket go by the root qdisc of the socket's own interface; what stands there is
+// others', and what drains there says nothing of us.
 //
-// A dump and not a single request: a single RTM_GETQDISC needs NLM_F_ECHO and is then multicast to every listener of
-// traffic control; a dump costs 5 us and wakes nobody. Called by the control thread.
+//   RTM_GETQDISC ─▶ QdiscReader ─┬─▶ QdiscSource ─▶ lower_queue
+//                                └─▶ WiredSource ─▶ exact_queue, with the bytes in the NIC's ring
+//
+// A dump and not a single request: a single RTM_GETQDISC needs NLM_F_ECHO and is then multicast to
+// every listener of traffic control; a dump costs 5 us and wakes nobody. Control thread only: a
+// dump can wait for rtnl_lock for milliseconds.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "control/link/link_info.hpp"
-#include "control/link/link_source.hpp"
+#include "control/link/fact_source.hpp"
 #include "control/link/qdisc_message.hpp"
-#include "engine/base/netlink.hpp"
+#include "engine/base/interface.hpp"
 
 namespace onehop::link {
 
-class QdiscSource final : public LinkSource {
+class QdiscReader {
  public:
-  /// open looks at the interface. It succeeds also where there is no queue: poll() then returns nothing.
-  /// `has_own_qdisc`: our frames pass that of the interface itself, too (not with AF_XDP).
-  /// Syscalls: those of read_link_info and NetlinkSocket::open.
-  [[nodiscard]] static Result<QdiscSource> open(int ifindex, bool has_own_qdisc = true);
-  [[nodiscard]] std::string_view name() const noexcept override { return "qdisc"; }
-  /// poll may wait for rtnl_lock. Syscalls: sendto, recvmsg.
-  [[nodiscard]] std::optional<LowerQueue> poll(Instant now) override;
-  [[nodiscard]] const std::optional<Error>& error() const noexcept override { return error_; }
-  /// root_kind is the kind of the interface's own root qdisc in the last poll; empty where there was none.
+  /// open looks at the interface. It succeeds also where there is no queue: read() then returns
+  /// nothing. `has_own_qdisc`: our frames pass that of the interface itself, too (not with AF_XDP).
+  /// Syscalls: those of read_interface and NetlinkSocket::open.
+  [[nodiscard]] static Result<std::shared_ptr<QdiscReader>> open(int ifindex,
+                                                                 bool has_own_qdisc = true);
+  /// read returns nothing where there is no queue to read or the reading failed; never a zero that
+  /// was not read. Several sources share one reader: a second call with the same `now` returns the
+  /// first one's reading. Syscalls: sendto, recvmsg.
+  [[nodiscard]] const std::optional<QueueTelemetry>& read(Instant now);
+  /// error is why the last read failed; nothing while all is well or there simply is no queue.
+  [[nodiscard]] const std::optional<Error>& error() const noexcept { return error_; }
+  /// root_kind is the kind of the interface's own root qdisc in the last reading; empty where there
+  /// was none.
   [[nodiscard]] std::string root_kind() const;
+  [[nodiscard]] std::uint64_t dumps_total() const noexcept { return dumps_total_; }
 
  private:
-  QdiscSource(NetlinkSocket&& socket, int ifindex, std::vector<LinkInfo>&& links) noexcept
+  QdiscReader(NetlinkSocket&& socket, int ifindex, std::vector<Interface>&& links) noexcept
       : socket_{std::move(socket)}, ifindex_{ifindex}, links_{std::move(links)} {}
+  void dump();
+
   NetlinkSocket socket_;
   int ifindex_;
-  std::vector<LinkInfo> links_;  // whose root qdisc our frames pass: the interface, then what lies below it
+  std::vector<Interface> links_;  // whose root qdisc our frames pass, from the top
   std::vector<QdiscReading> readings_;
+  Instant read_at_{};
+  std::optional<QueueTelemetry> queue_;
   std::optional<Error> error_;
+  std::uint64_t dumps_total_ = 0;
+};
+
+class QdiscSource final : public FactSource {
+ public:
+  /// Derived: d_1, the law's own latency. Low: a dump may wait for rtnl_lock, and buys nothing.
+  /// High: the queue has turned over before a reading counts as old.
+  static constexpr Nanos period = 4ms;
+
+  /// open: see QdiscReader.
+  [[nodiscard]] static Result<QdiscSource> open(int ifindex, bool has_own_qdisc) {
+    ONEHOP_TRY(reader, QdiscReader::open(ifindex, has_own_qdisc));
+    return QdiscSource{std::move(reader)};
+  }
+  explicit QdiscSource(std::shared_ptr<QdiscReader> reader) : reader_{std::move(reader)} {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "qdisc"; }
+  void read(Instant now, law::LinkFacts& facts) override;
+  void read_backlog(Instant now, law::LinkFacts& facts) override { read(now, facts); }
+  [[nodiscard]] std::shared_ptr<QdiscReader> reader() const { return reader_; }
+
+ private:
+  std::shared_ptr<QdiscReader> reader_;
+  std::optional<Instant> read_at_;
 };
 
 }  // namespace onehop::link

@@ -11,7 +11,8 @@ namespace onehop::link {
 
 namespace {
 
-constexpr std::size_t text_bytes_max = 128 * 1024;  // 140 bytes a line: far more CPUs than Debian's kernels take
+constexpr std::size_t text_bytes_max =
+    128 * 1024;  // 140 bytes a line: far more CPUs than Debian's kernels take
 
 // take_hex reads one column and the space before it.
 bool take_hex(std::string_view& line, std::uint32_t& out) {
@@ -32,7 +33,8 @@ std::optional<law::HostCounters> parse_softnet(std::string_view text) {
     std::string_view line = text.substr(0, length);
     text.remove_prefix(std::min(length + 1, text.size()));
     std::uint32_t processed = 0, dropped = 0, squeezed = 0;
-    if (!take_hex(line, processed) || !take_hex(line, dropped) || !take_hex(line, squeezed)) return std::nullopt;
+    if (!take_hex(line, processed) || !take_hex(line, dropped) || !take_hex(line, squeezed))
+      return std::nullopt;
     sum.dropped_total += dropped;
     sum.squeezed_total += squeezed;
     has_line = true;
@@ -53,19 +55,28 @@ void SoftnetSource::read(Instant now, law::LinkFacts& facts) {
     std::string text(4096, '\0');
     std::size_t filled = 0;
     for (;;) {
-      const ssize_t got = ::pread(file_.get(), text.data() + filled, text.size() - filled, static_cast<off_t>(filled));
+      const ssize_t got = ::pread(file_.get(), text.data() + filled, text.size() - filled,
+                                  static_cast<off_t>(filled));
       if (got < 0) {
         error_ = errno_error(ExitCode::io_unavailable, "read the network stack's counters");
         return;
       }
       if (got == 0) break;
       filled += static_cast<std::size_t>(got);
-      if (filled == text.size() && text.size() < text_bytes_max) text.resize(text.size() * 2);
-      else if (filled == text.size()) break;
+      if (filled == text.size() && text.size() < text_bytes_max)
+        text.resize(text.size() * 2);
+      else if (filled == text.size())
+        break;
     }
     const auto counters = parse_softnet(std::string_view{text}.substr(0, filled));
-    if (counters) facts.host = {*counters, now, budget_.period()};
-    else error_ = Error{ExitCode::io_unavailable, "read the network stack's counters", "they are not written as expected", {}, 0};
+    if (counters)
+      facts.host = {*counters, now, budget_.period()};
+    else
+      error_ = Error{ExitCode::io_unavailable,
+                     "read the network stack's counters",
+                     "they are not written as expected",
+                     {},
+                     0};
   });
 }
 

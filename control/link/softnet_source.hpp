@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SoftnetSource: frames that this host's network stack dropped, from /proc/net/softnet_stat. Control thread only; no
-// privilege.
+// SoftnetSource: frames that this host's network stack dropped, from /proc/net/softnet_stat.
+// Control thread only; no privilege.
 #pragma once
 
 #include <string_view>
@@ -11,8 +11,9 @@
 
 namespace onehop::link {
 
-/// parse_softnet sums the lines, one per CPU: hexadecimal columns, of which the second is dropped and the third
-/// time_squeeze (net/core/net-procfs.c). Nothing where a line has fewer columns or something else in them.
+/// parse_softnet sums the lines, one per CPU: hexadecimal columns, of which the second is dropped
+/// and the third time_squeeze (net/core/net-procfs.c). Nothing where a line has fewer columns or
+/// something else in them.
 [[nodiscard]] std::optional<law::HostCounters> parse_softnet(std::string_view text);
 
 class SoftnetSource final : public FactSource {
@@ -20,18 +21,18 @@ class SoftnetSource final : public FactSource {
   static constexpr Nanos period = 100ms;
 
   /// Syscalls: open.
-  [[nodiscard]] static Result<SoftnetSource> open(Stopwatch stopwatch, const char* path = "/proc/net/softnet_stat");
+  [[nodiscard]] static Result<SoftnetSource> open(Stopwatch stopwatch,
+                                                  const char* path = "/proc/net/softnet_stat");
   [[nodiscard]] std::string_view name() const noexcept override { return "softnet"; }
   /// Syscalls: pread (3 us).
   void read(Instant now, law::LinkFacts& facts) override;
-  [[nodiscard]] const std::optional<Error>& error() const noexcept override { return error_; }
 
  private:
-  SoftnetSource(Fd&& file, Stopwatch stopwatch) : file_{std::move(file)}, stopwatch_{std::move(stopwatch)} {}
+  SoftnetSource(Fd&& file, Stopwatch stopwatch)
+      : file_{std::move(file)}, stopwatch_{std::move(stopwatch)} {}
   Fd file_;
   Stopwatch stopwatch_;
   PollBudget budget_{period};
-  std::optional<Error> error_;
 };
 
 }  // namespace onehop::link

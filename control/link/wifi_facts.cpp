@@ -22,7 +22,8 @@ Nanos airtime_of(const StationMessage& station) noexcept {
 std::uint64_t GrowingTotal::add(std::uint64_t reading) noexcept {
   const auto now = static_cast<std::uint32_t>(reading);
   const std::uint32_t step = now - last_;
-  // A step of more than half the range is a counter that began anew (another association), not 2 GiB between two polls.
+  // A step of more than half the range is a counter that began anew (another association), not 2
+  // GiB between two polls.
   const bool is_step = has_last_ && step < std::uint32_t{1} << 31;
   if (is_step) total_ += step;
   if (!has_last_) total_ = reading;
@@ -31,11 +32,12 @@ std::uint64_t GrowingTotal::add(std::uint64_t reading) noexcept {
   return total_;
 }
 
-void WifiFacts::add_station(const StationMessage& station, Instant at, Nanos period, law::LinkFacts& facts) {
+void WifiFacts::add_station(const StationMessage& station, Instant at, Nanos period,
+                            law::LinkFacts& facts) {
   if (station.tx_rate) facts.phy_rate = {station.tx_rate->rate, at, period};
   if (station.txq && station.txq->backlog_bytes && station.txq->tx_bytes_total) {
     const TxqCounters& txq = *station.txq;
-    law::ExactQueue queue{.sensor = law::QueueSensor::txq};
+    law::QueueReading queue{.sensor = law::QueueSensor::txq};
     queue.queue = {.at = at,
                    .occupancy = as_bytes(*txq.backlog_bytes),
                    .drained_total = as_bytes(drained_.add(*txq.tx_bytes_total)),
@@ -47,15 +49,20 @@ void WifiFacts::add_station(const StationMessage& station, Instant at, Nanos per
   if (station.tx_packets_total && station.tx_retries_total && station.tx_failed_total) {
     facts.mac = {{.tx_frames_total = frames_.add(*station.tx_packets_total),
                   .tx_retries_total = retries_.add(*station.tx_retries_total),
-                  .tx_failed_total = failed_.add(*station.tx_failed_total)}, at, period};
+                  .tx_failed_total = failed_.add(*station.tx_failed_total)},
+                 at,
+                 period};
   }
   if (airtime_of(station) > Nanos{0})
-    facts.own_airtime = {{.tx_total = station.tx_airtime_total, .rx_total = station.rx_airtime_total}, at, period};
+    facts.own_airtime = {
+        {.tx_total = station.tx_airtime_total, .rx_total = station.rx_airtime_total}, at, period};
 }
 
-void WifiFacts::add_survey(const SurveyMessage& survey, Instant at, Nanos period, law::LinkFacts& facts) {
+void WifiFacts::add_survey(const SurveyMessage& survey, Instant at, Nanos period,
+                           law::LinkFacts& facts) {
   if (!survey.active_total) return;
-  facts.channel = {{.active_total = *survey.active_total, .busy_total = survey.busy_total}, at, period};
+  facts.channel = {
+      {.active_total = *survey.active_total, .busy_total = survey.busy_total}, at, period};
 }
 
 bool WifiFacts::is_active(const StationMessage& station, Nanos span) const noexcept {
@@ -66,8 +73,9 @@ bool WifiFacts::is_active(const StationMessage& station, Nanos span) const noexc
   return (airtime_of(station) - last->airtime) * 1000 > span * active_airtime_min.permille;
 }
 
-void WifiFacts::add_list(std::span<const StationMessage> stations, const std::optional<MacAddress>& peer, Instant at,
-                         Nanos period, law::LinkFacts& facts) {
+void WifiFacts::add_list(std::span<const StationMessage> stations,
+                         const std::optional<MacAddress>& peer, Instant at, Nanos period,
+                         law::LinkFacts& facts) {
   const Nanos span = at - listed_at_;
   if (has_list_ && span > Nanos{0}) {
     std::int32_t active = 1;
@@ -79,7 +87,8 @@ void WifiFacts::add_list(std::span<const StationMessage> stations, const std::op
   }
   last_list_.clear();
   for (const StationMessage& station : stations)
-    last_list_.push_back({.mac = station.mac, .bytes = bytes_of(station), .airtime = airtime_of(station)});
+    last_list_.push_back(
+        {.mac = station.mac, .bytes = bytes_of(station), .airtime = airtime_of(station)});
   listed_at_ = at;
   has_list_ = true;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// WifiFacts: what nl80211 tells, as the facts that laws read. No socket, no clock: messages and their time come in.
+// WifiFacts: what nl80211 tells, as the facts that laws read. No socket, no clock: messages and
+// their time come in.
 //
-// It remembers what turns the kernel's counters into growing totals: 32-bit counters wrap (4 GiB are half a minute at
-// 1 Gbit/s), and all of them start again when the station associates anew.
+// It remembers what turns the kernel's counters into growing totals: 32-bit counters wrap (4 GiB
+// are half a minute at 1 Gbit/s), and all of them start again when the station associates anew.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +34,17 @@ class WifiFacts {
   static constexpr BytesPerSecond active_rate_min = mbit_per_s(1);
   static constexpr Gain active_airtime_min{50};
 
-  /// add_station: the peer's entry. What the driver does not count stays absent; airtime that never moved although bytes
-  /// did is not counted either (many drivers report the attribute and never fill it).
+  /// add_station: the peer's entry. What the driver does not count stays absent; airtime that never
+  /// moved although bytes did is not counted either (many drivers report the attribute and never
+  /// fill it).
   void add_station(const StationMessage& station, Instant at, Nanos period, law::LinkFacts& facts);
   /// add_survey: the operating channel.
-  static void add_survey(const SurveyMessage& survey, Instant at, Nanos period, law::LinkFacts& facts);
-  /// add_list counts the active stations of an access point. Our own link counts as one, whichever end sends; a first
-  /// list gives nothing, because activity is a difference.
-  void add_list(std::span<const StationMessage> stations, const std::optional<MacAddress>& peer, Instant at, Nanos period,
-                law::LinkFacts& facts);
+  static void add_survey(const SurveyMessage& survey, Instant at, Nanos period,
+                         law::LinkFacts& facts);
+  /// add_list counts the active stations of an access point. Our own link counts as one, whichever
+  /// end sends; a first list gives nothing, because activity is a difference.
+  void add_list(std::span<const StationMessage> stations, const std::optional<MacAddress>& peer,
+                Instant at, Nanos period, law::LinkFacts& facts);
 
  private:
   struct Activity {

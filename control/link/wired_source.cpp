@@ -27,20 +27,26 @@ Fd open_read(const std::string& path) { return Fd{::open(path.c_str(), O_RDONLY 
 
 }  // namespace
 
-Result<ByteQueueLimits> ByteQueueLimits::open(const LinkInfo& link, const std::string& root) {
+Result<ByteQueueLimits> ByteQueueLimits::open(const Interface& link, const std::string& root) {
   const std::string folder = root + "/class/net/" + link.name;
   const Fd index = open_read(folder + "/ifindex");
   if (!index.is_open() || read_number(index.get()) != link.ifindex)
     return Error{ExitCode::io_unavailable, "read byte queue limits of " + link.name,
-                 "/sys shows another network namespace", "Run in a mount namespace with its own /sys, as `ip netns exec` does", 0};
+                 "/sys shows another network namespace",
+                 "Run in a mount namespace with its own /sys, as `ip netns exec` does", 0};
   ByteQueueLimits self;
   for (std::size_t queue = 0; queue < queues_max; ++queue) {
-    Fd file = open_read(folder + "/queues/tx-" + std::to_string(queue) + "/byte_queue_limits/inflight");
+    Fd file =
+        open_read(folder + "/queues/tx-" + std::to_string(queue) + "/byte_queue_limits/inflight");
     if (!file.is_open()) break;
     self.files_.push_back(std::move(file));
   }
   if (self.files_.empty())
-    return Error{ExitCode::io_unavailable, "read byte queue limits of " + link.name, "its driver has none", {}, ENOENT};
+    return Error{ExitCode::io_unavailable,
+                 "read byte queue limits of " + link.name,
+                 "its driver has none",
+                 {},
+                 ENOENT};
   return self;
 }
 
@@ -54,36 +60,41 @@ std::optional<Bytes> ByteQueueLimits::inflight() const {
   return sum;
 }
 
-law::ExactQueue exact_wired_queue(const LowerQueue& qdisc, Bytes inflight, Bytes drained_before) noexcept {
-  law::ExactQueue out{.sensor = law::QueueSensor::ring};
-  out.queue = {.at = qdisc.at,
-               .occupancy = qdisc.occupancy + inflight,
-               .drained_total = std::max(qdisc.drained_total - inflight, drained_before),
-               .capacity = qdisc.capacity,
-               .refused_total = qdisc.drops_total,
-               .scope = QueueScope::lower_queue};
+law::QueueReading exact_wired_queue(const QueueTelemetry& qdisc, Bytes inflight,
+                                    Bytes drained_before) noexcept {
+  law::QueueReading out{.queue = qdisc, .sensor = law::QueueSensor::ring};
+  out.queue.occupancy += inflight;
+  out.queue.drained_total = std::max(qdisc.drained_total - inflight, drained_before);
   return out;
 }
 
-Result<WiredSource> WiredSource::open(int ifindex, bool has_qdisc, Stopwatch stopwatch) {
-  ONEHOP_TRY(link, read_link_info(ifindex));
+Result<WiredSource> WiredSource::open(int ifindex, std::shared_ptr<QdiscReader> qdisc,
+                                      Stopwatch stopwatch) {
+  ONEHOP_TRY(link, read_interface(ifindex));
   const std::string attempt = "read the speed and the queue of " + link.name;
-  if (link.is_virtual) return Error{ExitCode::io_unavailable, attempt, "it is a device of software: what it claims is worth nothing", {}, 0};
+  if (is_software(link))
+    return Error{ExitCode::io_unavailable,
+                 attempt,
+                 "it is a device of software: what it claims is worth nothing",
+                 {},
+                 0};
   WiredSource self{std::move(link), std::move(stopwatch)};
-  if (!has_qdisc) {
+  if (qdisc == nullptr) {
     self.why_no_queue_ = "our frames go by the qdisc; the port's completions are the queue";
-  } else if (self.link_.lower_ifindex != 0) {
+  } else if (is_stacked_kind(self.link_.kind)) {
     self.why_no_queue_ = "it is stacked on another device";
   } else if (auto limits = ByteQueueLimits::open(self.link_); !limits) {
     self.why_no_queue_ = limits.error().cause;
-  } else if (auto qdisc = QdiscSource::open(ifindex); !qdisc) {
-    self.why_no_queue_ = qdisc.error().message();
   } else {
     self.limits_ = std::move(limits).value();
-    self.qdisc_ = std::move(qdisc).value();
+    self.qdisc_ = std::move(qdisc);
   }
-  if (self.link_.rate == BytesPerSecond{} && !self.limits_)
-    return Error{ExitCode::io_unavailable, attempt, "it tells no speed, and no exact queue: " + self.why_no_queue_, {}, 0};
+  if (read_link_rate(self.link_.name) == BytesPerSecond{} && !self.limits_)
+    return Error{ExitCode::io_unavailable,
+                 attempt,
+                 "it tells no speed, and no exact queue: " + self.why_no_queue_,
+                 {},
+                 0};
   return self;
 }
 
@@ -91,18 +102,20 @@ void WiredSource::read(Instant now, law::LinkFacts& facts) {
   error_.reset();
   facts.medium = law::Medium::wired;
   if (speed_budget_.is_due(now)) {
-    const BytesPerSecond rate = speed_budget_.run(now, stopwatch_, [&] { return read_link_rate(link_.name); });
+    const BytesPerSecond rate =
+        speed_budget_.run(now, stopwatch_, [&] { return read_link_rate(link_.name); });
     if (rate > BytesPerSecond{0}) facts.phy_rate = {rate, now, speed_budget_.period()};
   }
-  if (limits_ && queue_budget_.is_due(now)) queue_budget_.run(now, stopwatch_, [&] { read_queue(now, facts); });
+  if (limits_ && queue_budget_.is_due(now))
+    queue_budget_.run(now, stopwatch_, [&] { read_queue(now, facts); });
 }
 
 void WiredSource::read_queue(Instant now, law::LinkFacts& facts) {
-  const auto qdisc = qdisc_->poll(now);
+  const auto& qdisc = qdisc_->read(now);
   error_ = qdisc_->error();
   const auto inflight = limits_->inflight();
   if (!qdisc || !inflight) return;
-  const law::ExactQueue queue = exact_wired_queue(*qdisc, *inflight, drained_total_);
+  const law::QueueReading queue = exact_wired_queue(*qdisc, *inflight, drained_total_);
   drained_total_ = queue.queue.drained_total;
   facts.exact_queue = {queue, now, queue_budget_.period()};
 }

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// WiredSource: a cable's facts: the speed by ethtool, and where the driver keeps byte queue limits (BQL, in sysfs), the
-// exact queue: what stands in the qdisc and what the NIC was given and has not sent.
+// WiredSource: a cable's facts: the speed by ethtool, and where the driver keeps byte queue limits
+// (BQL, in sysfs), the exact queue: what stands in the qdisc and what the NIC was given and has not
+// sent.
 //
 //   UDP port ─▶ qdisc (backlog, dequeued bytes) ─▶ NIC's ring (BQL inflight) ─▶ wire
 //               └────────────── occupancy ──────────────┘   drained = dequeued - inflight
 //
-// That sum is for frames that pass the qdisc: a port that goes by it (AF_XDP zero-copy) has exact completions of its own.
-// Control thread only; no privilege.
+// That sum is for frames that pass the qdisc: a port that goes by it (AF_XDP zero-copy) has exact
+// completions of its own. Control thread only; no privilege.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "control/link/fact_source.hpp"
-#include "control/link/link_info.hpp"
 #include "control/link/poll_budget.hpp"
 #include "control/link/qdisc_source.hpp"
 #include "engine/base/fd.hpp"
@@ -26,9 +27,11 @@ class ByteQueueLimits {
  public:
   static constexpr std::size_t queues_max = 64;
 
-  /// open finds the files. Error where the driver has no BQL, or where this sysfs shows another network namespace (a
-  /// mounted sysfs shows the one it was mounted in). `root` is /sys but in tests. Syscalls: open, read.
-  [[nodiscard]] static Result<ByteQueueLimits> open(const LinkInfo& link, const std::string& root = "/sys");
+  /// open finds the files. Error where the driver has no BQL, or where this sysfs shows another
+  /// network namespace (a mounted sysfs shows the one it was mounted in). `root` is /sys but in
+  /// tests. Syscalls: open, read.
+  [[nodiscard]] static Result<ByteQueueLimits> open(const Interface& link,
+                                                    const std::string& root = "/sys");
   /// inflight is nothing where a file cannot be read (any more). Syscalls: pread per queue (1 us).
   [[nodiscard]] std::optional<Bytes> inflight() const;
 
@@ -38,34 +41,38 @@ class ByteQueueLimits {
 
 class WiredSource final : public FactSource {
  public:
-  /// Implementation constants: 2 ms is the control loop's tick in the steady state; a speed changes with the carrier.
+  /// Implementation constants: 2 ms is the control loop's tick in the steady state; a speed changes
+  /// with the carrier.
   static constexpr Nanos queue_period = 2ms, speed_period = 1s;
 
-  /// open fails where nothing is to be read: a device of software, whose speed is worth nothing, or neither speed nor
-  /// BQL. `has_qdisc` says that our frames pass the qdisc. Syscalls: those of read_link_info and ByteQueueLimits.
-  [[nodiscard]] static Result<WiredSource> open(int ifindex, bool has_qdisc, Stopwatch stopwatch);
+  /// open fails where nothing is to be read: a device of software, whose speed is worth nothing, or
+  /// neither speed nor BQL. `qdisc` is null where our frames do not pass the qdisc. Syscalls: those
+  /// of read_interface and ByteQueueLimits.
+  [[nodiscard]] static Result<WiredSource> open(int ifindex, std::shared_ptr<QdiscReader> qdisc,
+                                                Stopwatch stopwatch);
 
   [[nodiscard]] std::string_view name() const noexcept override { return "wired"; }
   void read(Instant now, law::LinkFacts& facts) override;
-  [[nodiscard]] const std::optional<Error>& error() const noexcept override { return error_; }
-  /// why_no_queue is empty where the exact queue is read.
-  [[nodiscard]] const std::string& why_no_queue() const noexcept { return why_no_queue_; }
+  [[nodiscard]] std::string remark() const override {
+    return why_no_queue_.empty() ? std::string{} : "speed only: " + why_no_queue_;
+  }
 
  private:
-  WiredSource(LinkInfo&& link, Stopwatch stopwatch) : link_{std::move(link)}, stopwatch_{std::move(stopwatch)} {}
+  WiredSource(Interface&& link, Stopwatch stopwatch)
+      : link_{std::move(link)}, stopwatch_{std::move(stopwatch)} {}
   void read_queue(Instant now, law::LinkFacts& facts);
 
-  LinkInfo link_;
+  Interface link_;
   Stopwatch stopwatch_;
-  std::optional<QdiscSource> qdisc_;
+  std::shared_ptr<QdiscReader> qdisc_;
   std::optional<ByteQueueLimits> limits_;
-  std::string why_no_queue_;
+  std::string why_no_queue_;  // empty where the exact queue is read
   Bytes drained_total_{};
   PollBudget queue_budget_{queue_period}, speed_budget_{speed_period};
-  std::optional<Error> error_;
 };
 
 /// exact_wired_queue joins the two readings. Drained never goes back: the two are of two moments.
-[[nodiscard]] law::ExactQueue exact_wired_queue(const LowerQueue& qdisc, Bytes inflight, Bytes drained_before) noexcept;
+[[nodiscard]] law::QueueReading exact_wired_queue(const QueueTelemetry& qdisc, Bytes inflight,
+                                                  Bytes drained_before) noexcept;
 
 }  // namespace onehop::link

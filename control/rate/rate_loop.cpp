@@ -9,34 +9,45 @@
 namespace onehop::rate {
 
 namespace {
-// d_1 = 4 ms is the law's own latency; a dump costs 5 us and may wait for rtnl_lock, so more often buys nothing.
-constexpr Nanos poll_interval{4ms};
-constexpr Nanos lower_queue_dead{100ms};   // a reading older than this is not shown to the law at all
-constexpr Nanos halving_min{10ms};         // without a round trip, or with one below it
-constexpr BytesPerSecond rate_min{150'000};// one full packet per 10 ms
+constexpr Nanos lower_queue_dead{100ms};     // an older reading is not shown to the law at all
+constexpr Nanos halving_min{10ms};           // without a round trip, or with one below it
+constexpr BytesPerSecond rate_min{150'000};  // one full packet per 10 ms
 constexpr Nanos state_interval{20ms};
-constexpr Nanos weight_max{20ms};          // a tick that came late says nothing about the time it missed
-// Ticks. Of the law's delay budget of (pi/2) d_1 = 6.3 ms a tick takes half of itself on the average. Where the drain has not moved
-// for long, 4 ms = d_1 do, for each tick wakes an idle core. On Wi-Fi the rate moves from frame to frame, and while nothing flows the
-// next start is looked for.
-constexpr Nanos tick_first{500us}, tick_moving{1ms}, tick_steady{4ms}, tick_wifi{2ms}, tick_paused{2ms}, tick_idle{20ms};
-// Under a law that is constant ticks serve statistics, trace and silence alone, and at its low rates 10 ms are a few frames.
+constexpr Nanos weight_max{20ms};  // a tick that came late says nothing about the time it missed
+// Ticks. Of the law's delay budget of (pi/2) d_1 = 6.3 ms a tick takes half of itself on the
+// average. Where the drain has not moved for long, 4 ms = d_1 do, for each tick wakes an idle core.
+// On Wi-Fi the rate moves from frame to frame, and while nothing flows the next start is looked
+// for.
+constexpr Nanos tick_first{500us}, tick_moving{1ms}, tick_steady{4ms}, tick_wifi{2ms},
+    tick_paused{2ms}, tick_idle{20ms};
+// Under a law that is constant ticks serve statistics, trace and silence alone, and at its low
+// rates 10 ms are a few frames.
 constexpr Nanos tick_fixed{10ms};
 constexpr BytesPerSecond tick_fixed_rate_max = mbit_per_s(100);
-// The drain has moved when it differs by a fifth. Less: a shaper's batches move a steady link's estimate by a tenth now and then
-// (tx_queue_drain in a trace), and it would be ticked for as a moving one. More: a step from 600 to 900 Mbit/s is found a tick later.
+// The drain has moved when it differs by a fifth. Less: a shaper's batches move a steady link's
+// estimate by a tenth now and then (tx_queue_drain in a trace), and it would be ticked for as a
+// moving one. More: a step from 600 to 900 Mbit/s is found a tick later.
 constexpr std::int64_t moved_part = 5;
 constexpr Nanos first_span{50ms}, moving_span{100ms}, idle_after{1s};
-constexpr Nanos cap_backlog{18ms};         // 4.5 d_1, the safe range's X_max at the cap's rate
+constexpr Nanos cap_backlog{18ms};  // 4.5 d_1, the safe range's X_max at the cap's rate
 
-bool pushes_back(QueueScope scope) noexcept { return scope == QueueScope::driver || scope == QueueScope::lower_queue; }
-std::uint64_t clamp_count(Bytes b) noexcept { return static_cast<std::uint64_t>(std::max<std::int64_t>(b.count, 0)); }
+bool pushes_back(QueueScope scope) noexcept {
+  return scope == QueueScope::driver || scope == QueueScope::lower_queue;
+}
+std::uint64_t clamp_count(Bytes b) noexcept {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(b.count, 0));
+}
 Bytes as_bytes(std::uint64_t v) noexcept { return {static_cast<std::int64_t>(v)}; }
 }  // namespace
 
-RateLoop::RateLoop(law::Controller& law, link::LinkSource* source, Latest<PathReport>& path, Latest<Limits>& limits,
+RateLoop::RateLoop(law::Controller& law, Latest<PathReport>& path, Latest<Limits>& limits,
                    Latest<RateGrant>& grant, Latest<RateState>& state, TraceWriter* trace)
-    : law_{law}, source_{source}, path_{path}, limits_{limits}, grant_cell_{grant}, state_cell_{state}, trace_{trace} {}
+    : law_{law},
+      path_{path},
+      limits_{limits},
+      grant_cell_{grant},
+      state_cell_{state},
+      trace_{trace} {}
 
 void RateLoop::tick(Instant now) {
   ONEHOP_CHECK(!has_ticked_ || now >= ticked_at_);
@@ -54,17 +65,15 @@ void RateLoop::tick(Instant now) {
   if (!has_ticked_) begun_at_ = now;
   const bool is_flowing = sample.path.offered > Bytes{0} || sample.path.sent_total != sent_seen_;
   sent_seen_ = sample.path.sent_total;
-  if (is_flowing && (!is_flowing_ && (!has_ticked_ || now - flowed_at_ > tick_idle || flow_began_at_ == Instant{}))) {
+  if (is_flowing && (!is_flowing_ && (!has_ticked_ || now - flowed_at_ > tick_idle ||
+                                      flow_began_at_ == Instant{}))) {
     flow_began_at_ = moved_at_ = now;
   }
   is_flowing_ = is_flowing;
   if (is_flowing) flowed_at_ = now;
   has_ticked_ = true;
 
-  read_lower_queue(now, sample);
-  if (is_flowing_) {
-    for (link::FactSource* source : fact_sources_) source->read(now, facts_);
-  }
+  read_facts(now, sample.path.tx_queue);
   sample.facts = facts_;
   RateGrant grant = law_.step(sample);
   bottleneck_ = law_.trace().bottleneck;
@@ -74,6 +83,7 @@ void RateLoop::tick(Instant now) {
   granted_ = grant;
   grant_cell_.store(grant);
 
+  bottleneck_share_.add(now, bottleneck_, since_last);
   count(sample, since_last);
   choose_next_tick(sample);
   const bool is_state_due = now - published_at_ >= state_interval;
@@ -85,37 +95,40 @@ void RateLoop::tick(Instant now) {
   if (is_state_due) publish_state(now);
 }
 
-void RateLoop::read_lower_queue(Instant now, law::LinkSample& sample) {
-  const bool is_wanted = is_flowing_ || sample.path.tx_queue.occupancy > Bytes{0};
-  if (source_ != nullptr && is_wanted && (!has_polled_ || now - polled_at_ >= poll_interval)) {
-    has_polled_ = true;
-    polled_at_ = now;
-    lower_ = source_->poll(now);
-    if (lower_ && pushes_back(sample.path.tx_queue.scope)) {
-      // The dump and our own reading are of two moments, and between them our own bytes move by a burst. Bytes of others
-      // are what is in excess in every one of the last readings: the least excess.
-      foreign_[foreign_next_] = std::max<std::int64_t>((lower_->occupancy - sample.path.tx_queue.occupancy).count, 0);
-      foreign_next_ = (foreign_next_ + 1) % foreign_readings;
-      foreign_count_ = std::min(foreign_count_ + 1, foreign_readings);
-    }
+void RateLoop::read_facts(Instant now, const QueueTelemetry& own) {
+  if (source_ != nullptr && is_flowing_)
+    source_->read(now, facts_);
+  else if (source_ != nullptr && own.occupancy > Bytes{0})
+    source_->read_backlog(now, facts_);
+  auto& lower = facts_.lower_queue;
+  if (lower && now - lower->at > lower_queue_dead) lower.reset();
+  if (!lower || lower->at == foreign_at_) return;
+  foreign_at_ = lower->at;
+  if (pushes_back(own.scope)) {
+    // The dump and our own reading are of two moments, and between them our own bytes move by a
+    // burst. Bytes of others are what is in excess in every one of the last readings: the least
+    // excess.
+    foreign_[foreign_next_] =
+        std::max<std::int64_t>((lower->value.queue.occupancy - own.occupancy).count, 0);
+    foreign_next_ = (foreign_next_ + 1) % foreign_readings;
+    foreign_count_ = std::min(foreign_count_ + 1, foreign_readings);
   }
-  if (!lower_ || now - lower_->at > lower_queue_dead) return;
-  sample.lower_queue = {.at = lower_->at, .occupancy = lower_->occupancy, .drained_total = lower_->drained_total,
-                        .capacity = lower_->capacity, .refused_total = lower_->drops_total, .scope = QueueScope::lower_queue};
-  sample.lower_queue_age = now - lower_->at;
-  if (foreign_count_ == foreign_readings) sample.lower_queue_foreign = {*std::min_element(foreign_.begin(), foreign_.end())};
+  if (foreign_count_ == foreign_readings)
+    lower->value.foreign = {*std::min_element(foreign_.begin(), foreign_.end())};
 }
 
-// hold_when_silent: without feedback the path may be gone. After max(4 srtt, 200 ms) the rate is halved once per srtt,
-// down to the least rate; the first feedback gives all of it back.
+// hold_when_silent: without feedback the path may be gone. After max(4 srtt, 200 ms) the rate is
+// halved once per srtt, down to the least rate; the first feedback gives all of it back.
 RateGrant RateLoop::hold_when_silent(const law::LinkSample& sample, RateGrant grant) noexcept {
   if (!is_flowing_) return grant;
   const Instant heard = std::max(sample.path.feedback_at, flow_began_at_);
   const Nanos limit = law::silence_limit(sample.path.srtt, granted_.feedback_interval);
   const Nanos silent = sample.at - heard;
   if (silent <= limit) return grant;
-  const auto halvings = std::min<std::int64_t>((silent - limit) / std::max(sample.path.srtt, halving_min) + 1, 40);
-  grant.rate = std::min(grant.rate, std::max(BytesPerSecond{grant.rate.count >> halvings}, rate_min));
+  const auto halvings =
+      std::min<std::int64_t>((silent - limit) / std::max(sample.path.srtt, halving_min) + 1, 40);
+  grant.rate =
+      std::min(grant.rate, std::max(BytesPerSecond{grant.rate.count >> halvings}, rate_min));
   return grant;
 }
 
@@ -133,12 +146,14 @@ RateGrant RateLoop::apply_caps(const law::LinkSample& sample, RateGrant grant) n
   return grant;
 }
 
-// standing: the core reports right after it has refilled the queue, so the mean of its readings is too high, by at most half of what
-// drains during one rest. Here the bytes that have drained since the reading are taken off, at the rate that the law has measured.
+// standing: the core reports right after it has refilled the queue, so the mean of its readings is
+// too high, by at most half of what drains during one rest. Here the bytes that have drained since
+// the reading are taken off, at the rate that the law has measured.
 Bytes RateLoop::standing(const law::LinkSample& sample) const noexcept {
   const QueueTelemetry& queue = sample.path.tx_queue;
   const std::int64_t payload = std::max<std::int64_t>(sample.path.payload_per_frame.count, 1);
-  const Bytes drained = law_.trace().buffers[0].drain * std::clamp(sample.at - queue.at, Nanos{0}, weight_max);
+  const Bytes drained =
+      law_.trace().buffers[0].drain * std::clamp(sample.at - queue.at, Nanos{0}, weight_max);
   const auto wire = static_cast<Wide>(drained.count) * sample.path.wire_per_frame.count / payload;
   return std::max(queue.occupancy - Bytes{static_cast<std::int64_t>(wire)}, Bytes{0});
 }
@@ -153,14 +168,16 @@ void RateLoop::count(const law::LinkSample& sample, Nanos since_last) noexcept {
     if (is_dry) count.underflow += since_last;
   };
   const auto is_empty = [](const QueueTelemetry& buffer) { return buffer.occupancy <= Bytes{0}; };
-  const bool may_send = path.offered > Bytes{0} && !path.is_credit_limited && pushes_back(path.tx_queue.scope);
+  const bool may_send =
+      path.offered > Bytes{0} && !path.is_credit_limited && pushes_back(path.tx_queue.scope);
   add(tx_, path.tx_queue, standing(sample), may_send && is_empty(path.tx_queue));
   add(rx_, path.rx_ring, path.rx_ring.occupancy, is_empty(path.rx_ring));
   add(app_, path.app_buffer, path.app_buffer.occupancy, is_empty(path.app_buffer));
 }
 
 BufferUse RateLoop::Count::use() const noexcept {
-  return {as_bytes(held.percentile(500)), as_bytes(held.percentile(990)), as_bytes(held.max()), underflow};
+  return {as_bytes(held.percentile(500)), as_bytes(held.percentile(990)), as_bytes(held.max()),
+          underflow};
 }
 
 void RateLoop::choose_next_tick(const law::LinkSample& sample) noexcept {
@@ -172,7 +189,8 @@ void RateLoop::choose_next_tick(const law::LinkSample& sample) noexcept {
     if (is_flowing_) moved_at_ = now;
   }
   if (!is_flowing_ && flow_began_at_ == Instant{} && now - begun_at_ < idle_after) {
-    // The first data is due. Found 20 ms late, it would have gone at the start rate until then: 12 % of 10 MB at 600 Mbit/s.
+    // The first data is due. Found 20 ms late, it would have gone at the start rate until then: 12
+    // % of 10 MB at 600 Mbit/s.
     next_tick_in_ = tick_first;
   } else if (!is_flowing_) {
     next_tick_in_ = now - flowed_at_ > idle_after ? tick_idle : tick_paused;
@@ -191,26 +209,40 @@ void RateLoop::publish_state(Instant now) {
   const law::LawTrace& trace = law_.trace();
   const std::int64_t payload = std::max<std::int64_t>(newest_.payload_per_frame.count, 1);
   const std::int64_t wire = std::max(newest_.wire_per_frame.count, payload);
-  const auto target = static_cast<std::int64_t>(static_cast<Wide>(trace.buffers[0].target.count) * wire / payload);
-  state_cell_.store({.at = now, .rate = granted_.rate, .backlog_max = granted_.backlog_max, .bottleneck = bottleneck_,
-                     .notices = notices_, .path = newest_, .tx_queue = tx_.use(), .rx_ring = rx_.use(), .app_buffer = app_.use(),
-                     .tx_queue_mean = as_bytes(tx_.held.mean()), .tx_queue_target = {target}});
+  const auto target =
+      static_cast<std::int64_t>(static_cast<Wide>(trace.buffers[0].target.count) * wire / payload);
+  state_cell_.store({.at = now,
+                     .rate = granted_.rate,
+                     .backlog_max = granted_.backlog_max,
+                     .bottleneck = bottleneck_,
+                     .notices = notices_,
+                     .path = newest_,
+                     .tx_queue = tx_.use(),
+                     .rx_ring = rx_.use(),
+                     .app_buffer = app_.use(),
+                     .tx_queue_mean = as_bytes(tx_.held.mean()),
+                     .tx_queue_target = {target}});
 }
 
 TraceRow RateLoop::row_of(const law::LinkSample& sample, const RateGrant& grant) {
   const DataPathCounters& counters = sample.path.counters;
-  TraceRow row{.at = sample.at, .law = law_.trace(), .law_name = law_.name(), .srtt = sample.path.srtt, .lower_queue = sample.lower_queue.occupancy,
-               .lower_queue_age = sample.lower_queue.scope == QueueScope::none ? Nanos{-1} : sample.lower_queue_age,
-               .turns = counters.turns_total - traced_.turns_total, .wakeups = counters.wakeups_total - traced_.wakeups_total,
+  TraceRow row{.at = sample.at,
+               .law = law_.trace(),
+               .law_name = law_.name(),
+               .srtt = sample.path.srtt,
+               .turns = counters.turns_total - traced_.turns_total,
+               .wakeups = counters.wakeups_total - traced_.wakeups_total,
                .syscalls = counters.syscalls_total - traced_.syscalls_total,
-               .refused_total = sample.path.tx_queue.refused_total, .lost_total = sample.path.packets_lost_total};
-  if (!fact_sources_.empty()) row.link_source = fact_sources_.front()->name();
+               .refused_total = sample.path.tx_queue.refused_total,
+               .lost_total = sample.path.packets_lost_total};
+  if (source_ != nullptr) row.link_source = source_->name();
   row.facts = sample.facts;
   row.cpu_total = cpu_total_;
   row.tx_drained_total = sample.path.tx_queue.drained_total;
   row.law.rate = grant.rate;
   row.law.backlog_max = grant.backlog_max;
   row.law.bottleneck = bottleneck_;
+  row.bottleneck_permille = bottleneck_share_.permille();
   traced_ = counters;
   return row;
 }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RateLoop: one tick of control. Pure of threads and clocks: a thread, a test and a simulator call tick(now) alike.
+// RateLoop: one tick of control. Pure of threads and clocks: a thread, a test and a simulator call
+// tick(now) alike.
 //
-//   Latest<PathReport> ─┐                                     ┌─▶ Latest<RateGrant> (engine core)
-//   Latest<Limits>     ─┼─▶ LinkSample ─▶ law ─▶ silence ─▶ caps ─┼─▶ Latest<RateState> (plane)
-//   LinkSource.poll()  ─┤                                     └─▶ trace row
-//   FactSource.read()  ─┘                                     └─▶ Latest<TraceRow> (observers, by way of the plane)
+//   Latest<PathReport> ─┐                                         ┌─▶ Latest<RateGrant> (core)
+//   Latest<Limits>     ─┼─▶ LinkSample ─▶ law ─▶ silence ─▶ caps ─┼─▶ Latest<RateState> (session)
+//   FactSource.read()  ─┘                                         ├─▶ trace row
+//                                                                 └─▶ Latest<TraceRow> (observers)
 //
-// Owns the statistics of the session. It writes the grant, the state and the newest row, and nothing else.
+// Owns the statistics of the session. It writes the grant, the state and the newest row, and
+// nothing else.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "control/law/controller.hpp"
 #include "control/link/fact_source.hpp"
-#include "control/link/link_source.hpp"
 #include "control/rate/trace.hpp"
 #include "engine/base/histogram.hpp"
 #include "engine/base/latest.hpp"
@@ -25,35 +25,32 @@ namespace onehop::rate {
 
 class RateLoop {
  public:
-  /// `source` and `trace` may be null. All must outlive the loop.
-  RateLoop(law::Controller& law, link::LinkSource* source, Latest<PathReport>& path, Latest<Limits>& limits,
+  /// `trace` may be null. All must outlive the loop.
+  RateLoop(law::Controller& law, Latest<PathReport>& path, Latest<Limits>& limits,
            Latest<RateGrant>& grant, Latest<RateState>& state, TraceWriter* trace);
 
-  /// add_fact_source: `source` must outlive the loop. Before the first tick.
-  void add_fact_source(link::FactSource& source) { fact_sources_.push_back(&source); }
-
-  /// set_sources: the path has got another link. Either may be null; both must outlive the loop. Not while tick() may be called.
-  void set_sources(link::LinkSource* queue, link::FactSource* facts) {
-    source_ = queue;
-    fact_sources_.clear();
-    if (facts != nullptr) fact_sources_.push_back(facts);
+  /// set_source is who reads the path's link, from now on; null: nobody. `source` must outlive the
+  /// loop. Not while tick() may be called.
+  void set_source(link::FactSource* source) {
+    source_ = source;
     facts_ = {};  // of a link that is not there any more
-    lower_.reset();
     foreign_count_ = 0;
   }
 
-  /// set_row_cell: the newest row is stored there as often as the state. `cell` must outlive the loop. Before the first tick.
+  /// set_row_cell: the newest row is stored there as often as the state. `cell` must outlive the
+  /// loop. Before the first tick.
   void set_row_cell(Latest<TraceRow>& cell) { row_cell_ = &cell; }
-  /// set_cpu_total is what the next row says of this process's CPU time; whoever knows real time calls it.
+  /// set_cpu_total is what the next row says of this process's CPU time; whoever knows real time
+  /// calls it.
   void set_cpu_total(Nanos total) noexcept { cpu_total_ = total; }
   [[nodiscard]] bool has_trace() const noexcept { return trace_ != nullptr; }
 
-  /// tick does one step. `now` never goes back. Syscalls: those of the source, at most every 4 ms; write by the trace.
+  /// tick does one step. `now` never goes back. Syscalls: those of the source; write by the trace.
   void tick(Instant now);
 
-  /// next_tick_in is when tick() should be called again: 0.5 ms while the first data is awaited (for a second at most) and in its
-  /// first 50 ms, then 1 ms, 4 ms in the steady state (2 ms on Wi-Fi), 10 ms where a constant law gives less than 100 Mbit/s,
-  /// 20 ms when nothing happens.
+  /// next_tick_in is when tick() should be called again: 0.5 ms while the first data is awaited
+  /// (for a second at most) and in its first 50 ms, then 1 ms, 4 ms in the steady state (2 ms on
+  /// Wi-Fi), 10 ms where a constant law gives less than 100 Mbit/s, 20 ms when nothing happens.
   [[nodiscard]] Nanos next_tick_in() const noexcept { return next_tick_in_; }
 
   /// publish_state writes Latest<RateState> at once (tick() does so every 20 ms).
@@ -62,7 +59,7 @@ class RateLoop {
  private:
   static constexpr std::size_t foreign_readings = 16;
 
-  void read_lower_queue(Instant now, law::LinkSample& sample);
+  void read_facts(Instant now, const QueueTelemetry& own);
   [[nodiscard]] RateGrant hold_when_silent(const law::LinkSample& sample, RateGrant grant) noexcept;
   [[nodiscard]] RateGrant apply_caps(const law::LinkSample& sample, RateGrant grant) noexcept;
   [[nodiscard]] Bytes standing(const law::LinkSample& sample) const noexcept;
@@ -71,7 +68,7 @@ class RateLoop {
   [[nodiscard]] TraceRow row_of(const law::LinkSample& sample, const RateGrant& grant);
 
   law::Controller& law_;
-  link::LinkSource* source_;
+  link::FactSource* source_ = nullptr;
   Latest<PathReport>& path_;
   Latest<Limits>& limits_;
   Latest<RateGrant>& grant_cell_;
@@ -80,11 +77,8 @@ class RateLoop {
   Latest<TraceRow>* row_cell_ = nullptr;
   std::optional<Nanos> cpu_total_;
 
-  std::vector<link::FactSource*> fact_sources_;
   law::LinkFacts facts_;
-  std::optional<link::LowerQueue> lower_;
-  Instant polled_at_{};
-  bool has_polled_ = false;
+  Instant foreign_at_{};
   std::array<std::int64_t, foreign_readings> foreign_{};
   std::size_t foreign_next_ = 0;
   std::size_t foreign_count_ = 0;
@@ -92,11 +86,11 @@ class RateLoop {
   std::uint64_t path_version_ = 0;
   bool has_ticked_ = false;
   Instant ticked_at_{};
-  Instant begun_at_{};            // the first tick
+  Instant begun_at_{};  // the first tick
   bool is_flowing_ = false;
   Instant flow_began_at_{};
   Instant flowed_at_{};
-  Instant moved_at_{};            // the drain last moved by more than a fifth
+  Instant moved_at_{};  // the drain last moved by more than a fifth
   BytesPerSecond steady_drain_{};
   Bytes sent_seen_{};
   Nanos next_tick_in_{2ms};
@@ -104,6 +98,7 @@ class RateLoop {
   PathReport newest_;
   RateGrant granted_;
   Bottleneck bottleneck_ = Bottleneck::none;
+  BottleneckShare bottleneck_share_;
   std::uint32_t notices_ = 0;
   Instant published_at_{};
   struct Count {

@@ -18,7 +18,8 @@ namespace onehop::rate {
 
 Result<void> RateThread::start() {
   wake_fd_ = Fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  if (!wake_fd_.is_open()) return errno_error(ExitCode::internal_error, "make the control thread's eventfd");
+  if (!wake_fd_.is_open())
+    return errno_error(ExitCode::internal_error, "make the control thread's eventfd");
   is_stopping_.store(false, std::memory_order_release);
   auto started = start_thread("control", [this] { run_loop(); });
   ONEHOP_TRYV(started);
@@ -42,7 +43,8 @@ void RateThread::stop() noexcept {
 void RateThread::run_loop() noexcept {
   name_this_thread("onehop-rate");
   use_short_slice();
-  // Slack of 50 us is 10 % of the fastest tick and costs nothing at 4 ms: it is left as it is, for shared wake-ups.
+  // Slack of 50 us is 10 % of the fastest tick and costs nothing at 4 ms: it is left as it is, for
+  // shared wake-ups.
   for (;;) {
     const bool is_last = is_stopping_.load(std::memory_order_acquire);
     const Instant now = monotonic_now();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RateThread: the control thread. Owns the thread and its wait; the loop decides when the next tick is due. It is not
-// pinned: the engine core needs its CPU for itself, and a tick that comes a millisecond late is harmless.
+// RateThread: the control thread. Owns the thread and its wait; the loop decides when the next tick
+// is due. It is not pinned: the engine core needs its CPU for itself, and a tick that comes a
+// millisecond late is harmless.
 #pragma once
 
 #include <atomic>
@@ -21,10 +22,11 @@ class RateThread {
 
   /// start runs the thread. Syscalls: eventfd, clone.
   [[nodiscard]] Result<void> start();
-  /// wake makes the next tick due now: call it when a session starts, so that an idle wait of 20 ms is not lost. Any
-  /// thread but the engine core. Syscalls: write.
+  /// wake makes the next tick due now: call it when a session starts, so that an idle wait of 20 ms
+  /// is not lost. Any thread but the engine core. Syscalls: write.
   void wake() noexcept;
-  /// stop ends the thread after a last tick and waits for it. The state it published last holds the whole session.
+  /// stop ends the thread after a last tick and waits for it. The state it published last holds the
+  /// whole session.
   void stop() noexcept;
 
  private:

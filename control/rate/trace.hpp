@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// TraceWriter: one CSV row per control tick, for plots and for arguments. Owns its file. Called by the control thread
-// alone; rows are gathered in memory and written in large pieces. Columns are only ever added at the end; what a law does
-// not have is an empty cell, never a zero.
+// TraceWriter: one CSV row per control tick, for plots and for arguments. Owns its file. Called by
+// the control thread alone; rows are gathered in memory and written in large pieces. Columns are
+// only ever added at the end; what a law does not have is an empty cell, never a zero.
 #pragma once
 
 #include <cstdio>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "control/law/controller.hpp"
+#include "control/rate/bottleneck_share.hpp"
 #include "engine/base/result.hpp"
 
 namespace onehop::rate {
@@ -24,23 +25,24 @@ struct TraceHeader {
   std::string command_line;
   std::string version;
   std::string config;
+  law::LawColumns law_columns{};  ///< names of the columns that the law adds, at the end
 };
 
 /// TraceRow is what RateLoop knows after one tick.
 struct TraceRow {
   Instant at{};
   law::LawTrace law;
-  std::string_view law_name;     ///< a word without comma
+  std::string_view law_name;  ///< a word without comma
   Nanos srtt{0};
-  Bytes lower_queue{};           ///< qdisc backlog
-  Nanos lower_queue_age{-1};     ///< negative: no reading
   std::uint64_t turns = 0, wakeups = 0, syscalls = 0;  ///< since the last row
   std::uint64_t refused_total = 0;
   std::uint64_t lost_total = 0;
   std::string_view link_source{"none"};  ///< who read the facts: "nl80211+softnet"; without comma
   law::LinkFacts facts;
-  Bytes tx_drained_total{};        ///< wire bytes that have left the tx queue
-  std::optional<Nanos> cpu_total;  ///< user and system time of this process; absent where nobody reads it
+  Bytes tx_drained_total{};                ///< wire bytes that have left the tx queue
+  BottleneckShares bottleneck_permille{};  ///< of the last 2 s; not in the file
+  std::optional<Nanos>
+      cpu_total;  ///< user and system time of this process; absent where nobody reads it
 };
 
 class TraceWriter {
@@ -52,7 +54,9 @@ class TraceWriter {
   [[nodiscard]] Result<void> close();
 
  private:
-  struct Closer { void operator()(std::FILE* file) const noexcept { std::fclose(file); } };
+  struct Closer {
+    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+  };
   TraceWriter(std::string path, std::FILE* file);
   std::string path_;
   std::unique_ptr<std::vector<char>> buffer_;  // outlives file_

@@ -8,7 +8,8 @@
 
 #include "engine/base/check.hpp"
 
-// malloc itself is interposed, so that a C library function that allocates behind our back is caught too.
+// malloc itself is interposed, so that a C library function that allocates behind our back is
+// caught too.
 // __libc_malloc and its kin are glibc's own entry points under the public names.
 extern "C" {
 void* __libc_malloc(std::size_t);
@@ -28,10 +29,22 @@ void check_allowed() noexcept {
 }  // namespace
 
 extern "C" {
-void* malloc(std::size_t size) { check_allowed(); return __libc_malloc(size); }
-void* calloc(std::size_t count, std::size_t size) { check_allowed(); return __libc_calloc(count, size); }
-void* realloc(void* old, std::size_t size) { check_allowed(); return __libc_realloc(old, size); }
-void free(void* memory) { check_allowed(); __libc_free(memory); }
+void* malloc(std::size_t size) {
+  check_allowed();
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t count, std::size_t size) {
+  check_allowed();
+  return __libc_calloc(count, size);
+}
+void* realloc(void* old, std::size_t size) {
+  check_allowed();
+  return __libc_realloc(old, size);
+}
+void free(void* memory) {
+  check_allowed();
+  __libc_free(memory);
+}
 }
 
 namespace onehop {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// BlockRef: what passes between the file thread and the engine core, over two SpscRing<BlockRef> (full one way, free
-// the other). It lends a block buffer: whoever holds the BlockRef may touch the bytes, nobody else.
+// BlockRef: what passes between the file thread and the engine core, over two SpscRing<BlockRef>
+// (full one way, free the other). It lends a block buffer: whoever holds the BlockRef may touch the
+// bytes, nobody else.
 //
-// Sending:   file thread ── {block, end_of_files} ──▶ engine ── {block given back, command kinds} ──▶ file thread
-// Receiving: engine ── {block full, command kinds} ──▶ file thread ── {block free, file_done, failed} ──▶ engine
-// Messages of the plane to the file side (digests, roots, finish, abort) travel the same way, in order, as kinds of
-// their own: the plane's Command goes through the engine untouched.
+// Sending:   file ── {block, end_of_files} ──▶ engine ── {block given back, command kinds} ──▶ file
+// Receiving: engine ── {block full, commands} ──▶ file ── {block free, done, failed} ──▶ engine
+// Messages of the session to the file side (digests, roots, finish, abort) travel the same way, in
+// order, as kinds of their own: the session's Command goes through the engine untouched.
 #pragma once
 
 #include <array>
@@ -16,28 +17,42 @@
 
 namespace onehop {
 
-inline constexpr std::uint32_t block_bytes = 256 * 1024;   ///< protocol constant: the unit of digest and resume
+inline constexpr std::uint32_t block_bytes =
+    256 * 1024;  ///< protocol constant: the unit of digest and resume
 
-using Digest = std::array<std::byte, 32>;  ///< XXH3-128 fills 16 bytes (canonical, big endian), SHA-256 all 32
+using Digest =
+    std::array<std::byte, 32>;  ///< XXH3-128 fills 16 bytes (canonical, big endian), SHA-256 all 32
 
-enum class BlockKind : std::uint8_t {
+enum class FileMessageKind : std::uint8_t {
   block,         ///< a block's buffer with its data (or, given back, its buffer alone)
   end_of_files,  ///< file -> engine (sending): every block was handed over
-  digest,        ///< plane -> file (receiving): the announced digest of (file, offset)
-  root,          ///< plane -> file (receiving): the announced root of `file`; file -> plane (sending): its root
-  skipped,       ///< file -> engine (sending): block (file, offset) is already there and equal; not sent
-  file_done,     ///< file -> plane (receiving): nothing more happens to `file`; digest holds the announced root, outcome what
-                 ///< became of it, status the number that its final name got (0: the announced name)
-  checkpoint,    ///< plane -> file: make what arrived durable now; answered by checkpointed
-  checkpointed,  ///< file -> plane
-  abort,         ///< plane -> file: stop, keep what can be resumed; answered by checkpointed
-  failed,        ///< file -> plane: status holds errno, failure says what
+  digest,        ///< session -> file (receiving): the announced digest of (file, offset)
+  root,          ///< session -> file (receiving): the announced root of `file`;
+                 ///< file -> session (sending): its root
+  skipped,  ///< file -> engine (sending): block (file, offset) is already there and equal; not sent
+  file_done,   ///< file -> session (receiving): nothing more happens to `file`; digest holds the
+               ///< announced root, outcome what became of it, status the number that its final name
+               ///< got (0: the announced name)
+  checkpoint,  ///< session -> file: make what arrived durable now; answered by checkpointed
+  checkpointed,  ///< file -> session
+  abort,         ///< session -> file: stop, keep what can be resumed; answered by checkpointed
+  failed,        ///< file -> session: status holds errno, failure says what
 };
 
 enum class FileFailure : std::uint8_t {
   none,
-  read_error, source_changed, source_vanished, source_length,  // sending
-  write_error, sync_error, rename_error, exists, differs, digest_mismatch, root_mismatch, protocol,  // receiving
+  read_error,
+  source_changed,
+  source_vanished,
+  source_length,  // sending
+  write_error,
+  sync_error,
+  rename_error,
+  exists,
+  differs,
+  digest_mismatch,
+  root_mismatch,
+  protocol,  // receiving
 };
 
 /// FileOutcome: what became of an offered file at the receiver.
@@ -45,20 +60,22 @@ enum class FileOutcome : std::uint8_t {
   received,      ///< verified and in place
   there,         ///< in place before, and found to have the announced digest
   kept,          ///< something else has the name and keeps it: another content, or no regular file
-  not_compared,  ///< a regular file of the announced size has the name and keeps it; it could not be read
+  not_compared,  ///< a regular file of the announced size has the name and keeps it; it could not
+                 ///< be read
 };
 
 struct BlockRef {
-  std::byte* data = nullptr;      ///< the buffer, block_bytes long; null for kinds without one
-  std::uint64_t offset = 0;       ///< of the block's first byte in its file; a multiple of block_bytes
-  std::uint32_t file = 0;         ///< index in the manifest
-  std::uint32_t length = 0;       ///< bytes of file data; block_bytes except at a file's end; 0 for an empty file
-  std::uint32_t slot = 0;         ///< of the buffer in its pool
-  std::int32_t status = 0;        ///< errno of a failure; of file_done see there
-  BlockKind kind = BlockKind::block;
+  std::byte* data = nullptr;  ///< the buffer, block_bytes long; null for kinds without one
+  std::uint64_t offset = 0;   ///< of the block's first byte in its file; a multiple of block_bytes
+  std::uint32_t file = 0;     ///< index in the manifest
+  std::uint32_t length =
+      0;  ///< bytes of file data; block_bytes except at a file's end; 0 for an empty file
+  std::uint32_t slot = 0;   ///< of the buffer in its pool
+  std::int32_t status = 0;  ///< errno of a failure; of file_done see there
+  FileMessageKind kind = FileMessageKind::block;
   FileFailure failure = FileFailure::none;
   FileOutcome outcome = FileOutcome::received;
-  Digest digest{};                ///< sending: of this block's bytes; receiving: see kind
+  Digest digest{};  ///< sending: of this block's bytes; receiving: see kind
 };
 
 }  // namespace onehop

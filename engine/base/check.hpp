@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ONEHOP_CHECK stays on in release: our own bug stops the program where it is, before it can write a wrong byte.
-// A peer's bad bytes are never a check; they are a counter and a drop.
+// ONEHOP_CHECK stays on in release: our own bug stops the program where it is, before it can write
+// a wrong byte. A peer's bad bytes are never a check; they are a counter and a drop.
 #pragma once
 
 namespace onehop {
@@ -10,8 +10,8 @@ namespace onehop {
 
 }  // namespace onehop
 
-#define ONEHOP_CHECK(condition)                                                   \
-  do {                                                                            \
-    if (!(condition)) [[unlikely]]                                                \
-      ::onehop::check_failed(#condition, __FILE__, __LINE__);                     \
+#define ONEHOP_CHECK(condition)                               \
+  do {                                                        \
+    if (!(condition)) [[unlikely]]                            \
+      ::onehop::check_failed(#condition, __FILE__, __LINE__); \
   } while (false)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Counters of the data path, written by the engine core and read at the end of a run (or through PathReport).
+// Counters of the data path, written by the engine core and read at the end of a run (or through
+// PathReport).
 #pragma once
 
 #include <cstdint>
@@ -10,16 +11,19 @@ namespace onehop {
 struct DataPathCounters {
   std::uint64_t frames_sent_total = 0;
   std::uint64_t frames_received_total = 0;
-  std::uint64_t data_bytes_sent_total = 0;        ///< file bytes, each transmission counted
+  std::uint64_t data_bytes_sent_total = 0;  ///< file bytes, each transmission counted
   std::uint64_t retransmitted_bytes_total = 0;
-  std::uint64_t tail_probes_total = 0;            ///< frames sent again because the peer had gone quiet, lost or not
-  std::uint64_t duplicate_bytes_total = 0;        ///< received a second time
-  std::uint64_t auth_failures_total = 0;          ///< frames that did not authenticate
-  std::uint64_t replays_total = 0;                ///< an old or repeated packet number: dropped before the key is tried
-  std::uint64_t malformed_total = 0;              ///< no frame of ours by its header, or authentic with a field out of bounds
+  std::uint64_t tail_probes_total =
+      0;  ///< frames sent again because the peer had gone quiet, lost or not
+  std::uint64_t duplicate_bytes_total = 0;  ///< received a second time
+  std::uint64_t auth_failures_total = 0;    ///< frames that did not authenticate
+  std::uint64_t replays_total =
+      0;  ///< an old or repeated packet number: dropped before the key is tried
+  std::uint64_t malformed_total =
+      0;  ///< no frame of ours by its header, or authentic with a field out of bounds
   std::uint64_t turns_total = 0;
-  std::uint64_t wakeups_total = 0;                ///< returns from the port's wait
-  std::uint64_t syscalls_total = 0;               ///< made by the engine core, waits included
+  std::uint64_t wakeups_total = 0;   ///< returns from the port's wait
+  std::uint64_t syscalls_total = 0;  ///< made by the engine core, waits included
   std::uint64_t key_updates_total = 0;
 
   DataPathCounters& operator+=(const DataPathCounters& other) noexcept {

@@ -28,8 +28,8 @@ void name_this_thread(const char* name) noexcept { ::prctl(PR_SET_NAME, name, 0,
 void use_exact_timers() noexcept { ::prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }
 
 namespace {
-// struct sched_attr, version 0 (sched_setattr(2)). glibc 2.36 wraps neither call, and the kernel's own header clashes with
-// sched.h.
+// struct sched_attr, version 0 (sched_setattr(2)). glibc 2.36 wraps neither call, and the kernel's
+// own header clashes with sched.h.
 struct SchedulerAttributes {
   std::uint32_t size;
   std::uint32_t policy;
@@ -43,7 +43,9 @@ constexpr std::uint64_t shortest_slice_ns = 100'000;
 
 void use_short_slice() noexcept {
   SchedulerAttributes attributes{};
-  if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0 || attributes.policy != SCHED_OTHER) return;
+  if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0 ||
+      attributes.policy != SCHED_OTHER)
+    return;
   attributes.runtime_ns = shortest_slice_ns;
   (void)::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Latest<T>: a cell that holds the newest value, written by one thread and read by any. A sequence lock: the writer
-// never waits, a reader retries while a write is under way (Boehm, "Can seqlocks get along with programming language
-// memory models?", MSPC 2012: payload in relaxed atomics, fences around them).
+// Latest<T>: a cell that holds the newest value, written by one thread and read by any. A sequence
+// lock: the writer never waits, a reader retries while a write is under way (Boehm, "Can seqlocks
+// get along with programming language memory models?", MSPC 2012: payload in relaxed atomics,
+// fences around them).
 #pragma once
 
 #include <array>
@@ -49,7 +50,9 @@ class Latest {
   }
 
   /// version grows by one with each store; a reader that saw it need not load again.
-  [[nodiscard]] std::uint64_t version() const noexcept { return sequence_.load(std::memory_order_acquire) / 2; }
+  [[nodiscard]] std::uint64_t version() const noexcept {
+    return sequence_.load(std::memory_order_acquire) / 2;
+  }
 
  private:
   alignas(64) std::atomic<std::uint64_t> sequence_{0};  // even: stable; odd: a write is under way

@@ -10,9 +10,11 @@ constexpr int madv_populate_write = 23;  // older headers lack the name
 }  // namespace
 
 Result<Mapping> Mapping::frame_memory(std::size_t bytes) {
-  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* address =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED)
-    return errno_error(ExitCode::io_unavailable, "map " + std::to_string(bytes >> 20) + " MiB of memory for frames");
+    return errno_error(ExitCode::io_unavailable,
+                       "map " + std::to_string(bytes >> 20) + " MiB of memory for frames");
   (void)::madvise(address, bytes, MADV_HUGEPAGE);
   (void)::madvise(address, bytes, madv_populate_write);
   return Mapping{address, bytes};

@@ -11,9 +11,10 @@ namespace onehop {
 
 class Mapping {
  public:
-  /// frame_memory maps `bytes` of zeroed memory for data on its way: huge pages, and all of them now, where the kernel can
-  /// (MADV_HUGEPAGE, MADV_POPULATE_WRITE since Linux 5.14; both are hints), so that the data path neither faults nor walks the page
-  /// table for each frame. Set-up only. Errors: io_unavailable when the address space is exhausted.
+  /// frame_memory maps `bytes` of zeroed memory for data on its way: huge pages, and all of them
+  /// now, where the kernel can (MADV_HUGEPAGE, MADV_POPULATE_WRITE since Linux 5.14; both are
+  /// hints), so that the data path neither faults nor walks the page table for each frame. Set-up
+  /// only. Errors: io_unavailable when the address space is exhausted.
   [[nodiscard]] static Result<Mapping> frame_memory(std::size_t bytes);
 
   Mapping() = default;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What becomes of memory that the system refuses. Constructors can only throw; whoever runs a session, a thread or the program
-// catches std::bad_alloc and makes an Error of it here, so that the other end is told as well. Set-up only; any thread.
+// What becomes of memory that the system refuses. Constructors can only throw; whoever runs a
+// session, a thread or the program catches std::bad_alloc and makes an Error of it here, so that
+// the other end is told as well. Set-up only; any thread.
 #pragma once
 
 #include <new>

@@ -10,7 +10,8 @@
 namespace onehop {
 
 namespace {
-// A dump of one page's worth per datagram; libmnl's own recommendation (MNL_SOCKET_BUFFER_SIZE) is at most this.
+// A dump of one page's worth per datagram; libmnl's own recommendation (MNL_SOCKET_BUFFER_SIZE) is
+// at most this.
 constexpr std::size_t buffer_bytes = 32 * 1024;
 
 int on_each(const nlmsghdr* message, void* callback) {
@@ -19,7 +20,9 @@ int on_each(const nlmsghdr* message, void* callback) {
 }
 }  // namespace
 
-void NetlinkSocket::Closer::operator()(mnl_socket* socket) const noexcept { mnl_socket_close(socket); }
+void NetlinkSocket::Closer::operator()(mnl_socket* socket) const noexcept {
+  mnl_socket_close(socket);
+}
 
 Result<NetlinkSocket> NetlinkSocket::open(int family, std::span<const unsigned> groups) {
   NetlinkSocket self;
@@ -29,13 +32,16 @@ Result<NetlinkSocket> NetlinkSocket::open(int family, std::span<const unsigned> 
     return errno_error(ExitCode::internal_error, "bind a netlink socket");
   for (unsigned group : groups) {
     int value = static_cast<int>(group);
-    if (mnl_socket_setsockopt(self.socket_.get(), NETLINK_ADD_MEMBERSHIP, &value, sizeof value) != 0)
-      return errno_error(ExitCode::internal_error, "subscribe to netlink group " + std::to_string(group));
+    if (mnl_socket_setsockopt(self.socket_.get(), NETLINK_ADD_MEMBERSHIP, &value, sizeof value) !=
+        0)
+      return errno_error(ExitCode::internal_error,
+                         "subscribe to netlink group " + std::to_string(group));
   }
   return self;
 }
 
-Result<void> NetlinkSocket::request(nlmsghdr* message, const std::function<void(const nlmsghdr*)>& on_message) {
+Result<void> NetlinkSocket::request(nlmsghdr* message,
+                                    const std::function<void(const nlmsghdr*)>& on_message) {
   message->nlmsg_seq = ++sequence_;
   if (mnl_socket_sendto(socket_.get(), message, message->nlmsg_len) < 0)
     return errno_error(ExitCode::internal_error, "send a netlink request");
@@ -45,8 +51,8 @@ Result<void> NetlinkSocket::request(nlmsghdr* message, const std::function<void(
     const ssize_t received = mnl_socket_recvfrom(socket_.get(), buffer.data(), buffer.size());
     if (received < 0 && errno == EINTR) continue;
     if (received < 0) return errno_error(ExitCode::internal_error, "receive a netlink reply");
-    const int rc = mnl_cb_run(buffer.data(), static_cast<std::size_t>(received), sequence_, port, on_each,
-                              const_cast<void*>(static_cast<const void*>(&on_message)));
+    const int rc = mnl_cb_run(buffer.data(), static_cast<std::size_t>(received), sequence_, port,
+                              on_each, const_cast<void*>(static_cast<const void*>(&on_message)));
     if (rc < 0) return errno_error(ExitCode::internal_error, "netlink request");
     if (rc == 0) return success();
     const bool is_single = (message->nlmsg_flags & (NLM_F_DUMP | NLM_F_ACK)) == 0;
@@ -65,8 +71,8 @@ bool NetlinkSocket::receive_pending(const std::function<void(const nlmsghdr*)>& 
     }
     if (received <= 0) return is_whole;
     int left = static_cast<int>(received);
-    for (auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data()); mnl_nlmsg_ok(header, left);
-         header = mnl_nlmsg_next(header, &left))
+    for (auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data());
+         mnl_nlmsg_ok(header, left); header = mnl_nlmsg_next(header, &left))
       on_message(header);
   }
 }

@@ -17,22 +17,27 @@ namespace onehop {
 
 class NetlinkSocket {
  public:
-  /// open binds a socket of `family` (NETLINK_ROUTE, NETLINK_GENERIC) with the given multicast groups.
-  /// Syscalls: socket, bind, setsockopt.
-  [[nodiscard]] static Result<NetlinkSocket> open(int family, std::span<const unsigned> groups = {});
+  /// open binds a socket of `family` (NETLINK_ROUTE, NETLINK_GENERIC) with the given multicast
+  /// groups. Syscalls: socket, bind, setsockopt.
+  [[nodiscard]] static Result<NetlinkSocket> open(int family,
+                                                  std::span<const unsigned> groups = {});
 
-  /// request sends one message and hands each reply to `on_message` until the kernel is done. It may block for as
-  /// long as the kernel holds rtnl_lock, so it is never called on the engine core. Syscalls: sendto, recvmsg.
-  [[nodiscard]] Result<void> request(nlmsghdr* message, const std::function<void(const nlmsghdr*)>& on_message);
+  /// request sends one message and hands each reply to `on_message` until the kernel is done. It
+  /// may block for as long as the kernel holds rtnl_lock, so it is never called on the engine core.
+  /// Syscalls: sendto, recvmsg.
+  [[nodiscard]] Result<void> request(nlmsghdr* message,
+                                     const std::function<void(const nlmsghdr*)>& on_message);
 
-  /// receive_pending hands over what subscriptions delivered, without blocking. False: the socket was full, and others of
-  /// them are lost (netlink(7), ENOBUFS). Syscalls: recvmsg.
+  /// receive_pending hands over what subscriptions delivered, without blocking. False: the socket
+  /// was full, and others of them are lost (netlink(7), ENOBUFS). Syscalls: recvmsg.
   [[nodiscard]] bool receive_pending(const std::function<void(const nlmsghdr*)>& on_message);
 
   [[nodiscard]] int fd() const noexcept;
 
  private:
-  struct Closer { void operator()(mnl_socket* socket) const noexcept; };
+  struct Closer {
+    void operator()(mnl_socket* socket) const noexcept;
+  };
   std::unique_ptr<mnl_socket, Closer> socket_;
   std::uint32_t sequence_ = 0;
 };

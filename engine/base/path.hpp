@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The types on the links between engine, control thread and control plane (six links, no other sharing).
+// The types on the links between engine, control thread and session (six links, no other
+// sharing).
 //
 //   engine ── Latest<PathReport> ──▶ control ── Latest<RateGrant> ──▶ engine
-//   control ── Latest<RateState> ──▶ plane ── Latest<Limits> ──▶ control
-//   plane ⇄ engine: SpscRing<Command> / SpscRing<Event> (engine/run);  file ⇄ engine: SpscRing<BlockRef> (block.hpp)
+//   control ── Latest<RateState> ──▶ session ── Latest<Limits> ──▶ control
+//   session ⇄ engine: SpscRing<Command> / SpscRing<Event> (engine/run)
+//   file ⇄ engine: SpscRing<BlockRef> (block.hpp)
 #pragma once
 
 #include <cstdint>
@@ -14,54 +16,64 @@
 
 namespace onehop {
 
-/// PathReport: what the sender's engine core knows, published once a turn. Written by the engine core alone.
-/// All byte counts of queues are payload bytes after conversion at the sensor, except tx_queue (wire bytes).
+/// PathReport: what the sender's engine core knows, published once a turn. Written by the engine
+/// core alone. All byte counts of queues are payload bytes after conversion at the sensor, except
+/// tx_queue (wire bytes).
 struct PathReport {
   Instant at{};
-  QueueTelemetry tx_queue;              ///< our own lower queue, from the port
-  Bytes tx_step{};                      ///< wire bytes that left it since the report before this one
-  Bytes tx_step_stood{};                ///< ... of so many that stood there then
-  Nanos tx_step_span{0};                ///< the time between the two; 0: there was none before
-  QueueTelemetry rx_ring;               ///< the peer's receive ring or socket; `at` is the peer's clock
-  QueueTelemetry app_buffer;            ///< the peer's blocks not yet on disk; `at` is the peer's clock
-  Instant feedback_at{};                ///< our clock when the newest feedback arrived; epoch: none yet
-  std::uint64_t feedback_total = 0;     ///< feedback frames accepted
-  Nanos srtt{0};                        ///< 0: no sample yet
-  Nanos rtt{0};                         ///< the newest sample
+  QueueTelemetry tx_queue;    ///< our own lower queue, from the port
+  Bytes tx_step{};            ///< wire bytes that left it since the report before this one
+  Bytes tx_step_backlog{};    ///< ... of so many that stood there then
+  Nanos tx_step_span{0};      ///< the time between the two; 0: there was none before
+  QueueTelemetry rx_ring;     ///< the peer's receive ring or socket; `at` is the peer's clock
+  QueueTelemetry app_buffer;  ///< the peer's blocks not yet on disk; `at` is the peer's clock
+  Instant feedback_at{};      ///< our clock when the newest feedback arrived; epoch: none yet
+  std::uint64_t feedback_total = 0;  ///< feedback frames accepted
+  Nanos srtt{0};                     ///< 0: no sample yet
+  Nanos rtt{0};                      ///< the newest sample
   std::uint64_t packets_sent_total = 0;
-  std::uint64_t packets_told_total = 0; ///< of them, those that reports have spoken for: what packets_lost_total is a part of
-  std::uint64_t packets_lost_total = 0; ///< declared lost by feedback, less what our own queue refused
-  std::uint64_t packets_ce_total = 0;   ///< CE marks that the peer counted
-  std::uint64_t packets_link_acked_total = 0;   ///< of the frames that the link reports on: a sample
-  std::uint64_t packets_link_failed_total = 0;  ///< likewise: given up by the link after its last retry
-  Bytes sent_total{};                   ///< wire bytes handed to the port
-  Bytes offered{};                      ///< file bytes that could be sent now (blocks read, not yet sent)
-  Bytes payload_per_frame{};            ///< file bytes in a full frame
-  Bytes wire_per_frame{};               ///< wire bytes (L2) of a full frame
-  BytesPerSecond rate_offer{};          ///< what the peer takes at most, in wire bytes; 0: it set no bound
-  bool is_credit_limited = false;       ///< the peer's credit, not the grant, held new data back last turn
+  std::uint64_t packets_reported_total =
+      0;  ///< of them, those that reports have spoken for: what packets_lost_total is a part of
+  std::uint64_t packets_lost_total =
+      0;  ///< declared lost by feedback, less what our own queue refused
+  std::uint64_t packets_ce_total = 0;          ///< CE marks that the peer counted
+  std::uint64_t packets_link_acked_total = 0;  ///< of the frames that the link reports on: a sample
+  std::uint64_t packets_link_failed_total =
+      0;                        ///< likewise: given up by the link after its last retry
+  Bytes sent_total{};           ///< wire bytes handed to the port
+  Bytes offered{};              ///< file bytes that could be sent now (blocks read, not yet sent)
+  Bytes payload_per_frame{};    ///< file bytes in a full frame
+  Bytes wire_per_frame{};       ///< wire bytes (L2) of a full frame
+  BytesPerSecond rate_offer{};  ///< what the peer takes at most, in wire bytes; 0: it set no bound
+  bool is_credit_limited =
+      false;  ///< the peer's credit, not the grant, held new data back last turn
   DataPathCounters counters;
 };
 
 /// RateGrant: permission to send. Written by the control thread alone.
 struct RateGrant {
-  BytesPerSecond rate{};          ///< wire bytes (L2) per second
-  Bytes backlog_max{};            ///< wire bytes that may stand in the lower queue
-  Bytes backlog_low{};            ///< what the link takes from it at one instant: while less stands, no frame waits for others
-  std::uint32_t batch_frames = 44;///< frames per burst with one doorbell
-  Nanos feedback_interval{0};     ///< 0: the default of srtt/4
-  Nanos look_interval{0};         ///< while data waits the core looks at its queue at least this often; 0: as it wishes
-  bool is_rate_final = false;     ///< a user's limit, which no later grant exceeds: the core need not look out for a higher one
-  std::uint64_t nack_request_id = 0; ///< a change asks the peer for its missing ranges at once
+  BytesPerSecond rate{};  ///< wire bytes (L2) per second
+  Bytes backlog_max{};    ///< wire bytes that may stand in the lower queue
+  Bytes backlog_low{};  ///< what the link takes from it at one instant: while less stands, no frame
+                        ///< waits for others
+  std::uint32_t batch_frames = 44;  ///< frames per burst with one doorbell
+  Nanos feedback_interval{0};       ///< 0: the default of srtt/4
+  Nanos poll_interval{
+      0};  ///< while data waits the core looks at its queue at least this often; 0: as it wishes
+  bool is_rate_final = false;  ///< a user's limit, which no later grant exceeds: the core need not
+                               ///< look out for a higher one
+  std::uint64_t nack_request_id = 0;  ///< a change asks the peer for its missing ranges at once
 };
 
 /// Bottleneck: the buffer whose term was the smallest in the last tick.
 enum class Bottleneck : std::uint8_t { none, tx_queue, rx_ring, app_buffer, source, cap };
 
-/// BufferUse: what a buffer held while data flowed, weighted by time, from a log-linear histogram; wire bytes.
+/// BufferUse: what a buffer held while data flowed, weighted by time, from a log-linear histogram;
+/// wire bytes.
 struct BufferUse {
   Bytes p50{}, p99{}, max{};
-  /// Time empty: of the lower queue, while data waited and might have gone; of the receiver's, while data flowed.
+  /// Time empty: of the lower queue, while data waited and might have gone; of the receiver's,
+  /// while data flowed.
   Nanos underflow{0};
 };
 
@@ -71,19 +83,21 @@ struct RateState {
   BytesPerSecond rate{};
   Bytes backlog_max{};
   Bottleneck bottleneck = Bottleneck::none;
-  std::uint32_t notices = 0;  ///< what the law has to say once, as bits (control/law/notice.hpp); bits are never cleared
+  std::uint32_t notices = 0;  ///< what the law has to say once, as bits (control/law/notice.hpp);
+                              ///< bits are never cleared
   PathReport path;
   BufferUse tx_queue, rx_ring, app_buffer;
-  Bytes tx_queue_mean{};            ///< as the percentiles
-  Bytes tx_queue_target{};          ///< newest target, wire bytes
+  Bytes tx_queue_mean{};    ///< as the percentiles
+  Bytes tx_queue_target{};  ///< newest target, wire bytes
 };
 
-/// Limits: what the user and the peer allow. Written by the plane alone.
+/// Limits: what the user and the peer allow. Written by the session alone.
 struct Limits {
-  BytesPerSecond rate_max{};      ///< 0: none
-  BytesPerSecond link_rate{};     ///< what the interface claims; 0: unknown. A hint for the start, never leant on
-  bool is_link_virtual = false;   ///< the claim is that of a veth, bridge or the like: ignore it
-  int ifindex = 0;                ///< of the egress interface; 0: unknown
+  BytesPerSecond rate_max{};  ///< 0: none
+  BytesPerSecond
+      link_rate{};  ///< what the interface claims; 0: unknown. A hint for the start, never leant on
+  bool is_link_virtual = false;  ///< the claim is that of a veth, bridge or the like: ignore it
+  int ifindex = 0;               ///< of the egress interface; 0: unknown
 };
 
 }  // namespace onehop

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Pieces: bytes that lie in one place or in several, in order. A frame that AF_XDP received into several chunks is one.
+// Pieces: bytes that lie in one place or in several, in order. A frame that AF_XDP received into
+// several chunks is one.
 //
 //   | first ... |   | rest[0] ... |   | rest[1] ... |
 //
@@ -21,7 +22,8 @@ struct Pieces {
   /// What is a span is one piece: most frames are.
   template <std::convertible_to<std::span<const std::byte>> Bytes>
   constexpr Pieces(const Bytes& whole) noexcept : first{whole} {}
-  constexpr Pieces(std::span<const std::byte> head, std::span<const std::span<const std::byte>> others) noexcept
+  constexpr Pieces(std::span<const std::byte> head,
+                   std::span<const std::span<const std::byte>> others) noexcept
       : first{head}, rest{others} {}
 
   [[nodiscard]] constexpr bool is_one() const noexcept { return rest.empty(); }
@@ -31,8 +33,11 @@ struct Pieces {
     return bytes;
   }
   /// without_head drops the first `n` bytes, which must all lie in the first piece.
-  [[nodiscard]] constexpr Pieces without_head(std::size_t n) const noexcept { return {first.subspan(n), rest}; }
-  /// each calls visit(piece) in order, for what lies in [from, to), until one returns false. Returns whether none did.
+  [[nodiscard]] constexpr Pieces without_head(std::size_t n) const noexcept {
+    return {first.subspan(n), rest};
+  }
+  /// each calls visit(piece) in order, for what lies in [from, to), until one returns false.
+  /// Returns whether none did.
   template <class Visit>
   bool each(std::size_t from, std::size_t to, Visit visit) const noexcept {
     std::size_t at = 0;

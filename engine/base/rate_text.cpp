@@ -14,10 +14,14 @@ constexpr double rate_bps_min = 8e3, rate_bps_max = 1e12;
 
 double factor_of(char prefix) noexcept {
   switch (prefix) {
-    case 'k': case 'K': return 1e3;
-    case 'm': case 'M': return 1e6;
-    case 'g': case 'G': return 1e9;
-    case 't': case 'T': return 1e12;
+    case 'k':
+    case 'K': return 1e3;
+    case 'm':
+    case 'M': return 1e6;
+    case 'g':
+    case 'G': return 1e9;
+    case 't':
+    case 'T': return 1e12;
     default: return 0;
   }
 }
@@ -30,16 +34,20 @@ Result<BytesPerSecond> parse_rate(std::string_view text) {
                  "Write it like 600Mbit, 1.5Gbit or 250000000 (bits per second)"};
   };
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   // Written so that NaN fails as well.
-  if (error != std::errc{} || !(value > 0)) return refuse("it does not start with a positive number");
+  if (error != std::errc{} || !(value > 0))
+    return refuse("it does not start with a positive number");
   std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
   if (!unit.empty() && factor_of(unit.front()) > 0) {
     value *= factor_of(unit.front());
     unit.remove_prefix(1);
   }
-  if (!unit.empty() && unit != "bit" && unit != "bit/s" && unit != "bps") return refuse("its unit is unknown");
-  if (!(value >= rate_bps_min && value <= rate_bps_max)) return refuse("it is outside 8 kbit/s .. 1 Tbit/s");
+  if (!unit.empty() && unit != "bit" && unit != "bit/s" && unit != "bps")
+    return refuse("its unit is unknown");
+  if (!(value >= rate_bps_min && value <= rate_bps_max))
+    return refuse("it is outside 8 kbit/s .. 1 Tbit/s");
   return bit_per_s(static_cast<std::int64_t>(value));
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Result<T> and Error: how set-up code fails.
 //
-// An error names the attempt, the cause and the remedy, and carries the exit code that the program ends with if
-// nobody handles it. The hot path returns counts instead.
+// An error names the attempt, the cause and the remedy, and carries the exit code that the program
+// ends with if nobody handles it. The hot path returns counts instead.
 #pragma once
 
-#include <boost/outcome/result.hpp>
-#include <boost/outcome/try.hpp>
+#include <boost/outcome/basic_result.hpp>
 #include <boost/outcome/policy/terminate.hpp>
+#include <boost/outcome/try.hpp>
 
 #include <string>
 #include <string_view>
@@ -31,7 +31,8 @@ enum class ExitCode : int {
   interrupted_twice = 130,
 };
 
-/// Error is what a user reads: "attempt: cause. hint". errno_value is 0 where no system call failed.
+/// Error is what a user reads: "attempt: cause. hint". errno_value is 0 where no system call
+/// failed.
 struct Error {
   ExitCode code = ExitCode::internal_error;
   std::string attempt;
@@ -47,14 +48,17 @@ template <class T>
 using Result = boost::outcome_v2::basic_result<T, Error, boost::outcome_v2::policy::terminate>;
 using boost::outcome_v2::success;
 
-/// errno_error makes an Error from the current errno (or the one given), before anything else can overwrite it.
-[[nodiscard]] Error errno_error(ExitCode code, std::string attempt, std::string hint = {}, int errno_value = -1);
+/// errno_error makes an Error from the current errno (or the one given), before anything else can
+/// overwrite it.
+[[nodiscard]] Error errno_error(ExitCode code, std::string attempt, std::string hint = {},
+                                int errno_value = -1);
 
 /// errno_text is strerror without its static buffer.
 [[nodiscard]] std::string errno_text(int errno_value);
 
 }  // namespace onehop
 
-/// ONEHOP_TRY(name, expr) unwraps a Result into `auto&& name`, or returns its Error; ONEHOP_TRYV drops the value.
+/// ONEHOP_TRY(name, expr) unwraps a Result into `auto&& name`, or returns its Error; ONEHOP_TRYV
+/// drops the value.
 #define ONEHOP_TRY(...) BOOST_OUTCOME_TRY(__VA_ARGS__)
 #define ONEHOP_TRYV(...) BOOST_OUTCOME_TRYV(__VA_ARGS__)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SpscRing: a bounded queue between exactly one producing and one consuming thread. It never blocks or allocates
-// after construction, and both sides can read its occupancy, which is what the control law is fed with.
+// SpscRing: a bounded queue between exactly one producing and one consuming thread. It never blocks
+// or allocates after construction, and both sides can read its occupancy, which is what the control
+// law is fed with.
 //
 //   head_ (producer writes)   [ free | item item item | free ]   tail_ (consumer writes)
 //
-// Each side keeps a cached copy of the other's index on its own line, so that the shared lines are touched once per
-// batch and not once per item.
+// Each side keeps a cached copy of the other's index on its own line, so that the shared lines are
+// touched once per batch and not once per item.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,8 @@ namespace onehop {
 
 template <class T>
 class SpscRing {
-  static_assert(std::is_trivially_copyable_v<T>, "items are copied between threads without constructors");
+  static_assert(std::is_trivially_copyable_v<T>,
+                "items are copied between threads without constructors");
 
  public:
   /// The capacity is rounded up to a power of two.
@@ -56,7 +58,8 @@ class SpscRing {
     return true;
   }
 
-  /// size may be called by either side; it is exact for the caller's own end and a bound for the other's.
+  /// size may be called by either side; it is exact for the caller's own end and a bound for the
+  /// other's.
   [[nodiscard]] std::size_t size() const noexcept {
     const std::uint64_t tail = tail_.load(std::memory_order_acquire);
     const std::uint64_t head = head_.load(std::memory_order_acquire);

@@ -4,8 +4,10 @@
 namespace onehop {
 
 Error thread_error(std::string attempt, int errno_value) {
-  return errno_error(ExitCode::io_unavailable, std::move(attempt),
-                     "Raise the limits on processes (ulimit -u) and memory (ulimit -v), or end other programs", errno_value);
+  return errno_error(
+      ExitCode::io_unavailable, std::move(attempt),
+      "Raise the limits on processes (ulimit -u) and memory (ulimit -v), or end other programs",
+      errno_value);
 }
 
 }  // namespace onehop

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Units of everything that crosses an interface: bytes, bytes per second, gains, and time.
 //
-// Raw integers appear only at the kernel's and the wire's edge, with the unit in the name. Rates inside the program
-// are bytes per second; bits per second exist only on the command line and in link reports.
+// Raw integers appear only at the kernel's and the wire's edge, with the unit in the name. Rates
+// inside the program are bytes per second; bits per second exist only on the command line and in
+// link reports.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +18,8 @@ using namespace std::chrono_literals;
 /// Products of a rate and a time need more than 64 bits on the way.
 __extension__ typedef __int128 Wide;
 
-/// Nanos is a span of time. Instant is a point on the monotonic clock, or in virtual time; only *_thread files and
-/// the ports' waits read the real clock, everything else is handed `now`.
+/// Nanos is a span of time. Instant is a point on the monotonic clock, or in virtual time; only
+/// *_thread files and the ports' waits read the real clock, everything else is handed `now`.
 using Nanos = std::chrono::nanoseconds;
 struct MonotonicTimeline {
   using rep = Nanos::rep;
@@ -31,8 +32,14 @@ using Instant = std::chrono::time_point<MonotonicTimeline, Nanos>;
 struct Bytes {
   std::int64_t count = 0;
   constexpr auto operator<=>(const Bytes&) const = default;
-  constexpr Bytes& operator+=(Bytes b) noexcept { count += b.count; return *this; }
-  constexpr Bytes& operator-=(Bytes b) noexcept { count -= b.count; return *this; }
+  constexpr Bytes& operator+=(Bytes b) noexcept {
+    count += b.count;
+    return *this;
+  }
+  constexpr Bytes& operator-=(Bytes b) noexcept {
+    count -= b.count;
+    return *this;
+  }
 };
 constexpr Bytes operator+(Bytes a, Bytes b) noexcept { return {a.count + b.count}; }
 constexpr Bytes operator-(Bytes a, Bytes b) noexcept { return {a.count - b.count}; }
@@ -52,8 +59,12 @@ struct BytesPerSecond {
   std::int64_t count = 0;
   constexpr auto operator<=>(const BytesPerSecond&) const = default;
 };
-constexpr BytesPerSecond operator+(BytesPerSecond a, BytesPerSecond b) noexcept { return {a.count + b.count}; }
-constexpr BytesPerSecond operator-(BytesPerSecond a, BytesPerSecond b) noexcept { return {a.count - b.count}; }
+constexpr BytesPerSecond operator+(BytesPerSecond a, BytesPerSecond b) noexcept {
+  return {a.count + b.count};
+}
+constexpr BytesPerSecond operator-(BytesPerSecond a, BytesPerSecond b) noexcept {
+  return {a.count - b.count};
+}
 constexpr BytesPerSecond operator*(BytesPerSecond a, Gain g) noexcept {
   return {static_cast<std::int64_t>(static_cast<Wide>(a.count) * g.permille / 1000)};
 }

@@ -19,32 +19,38 @@ namespace onehop::crypto {
 namespace {
 
 unsigned char* raw(std::byte* bytes) noexcept { return reinterpret_cast<unsigned char*>(bytes); }
-const unsigned char* raw(const std::byte* bytes) noexcept { return reinterpret_cast<const unsigned char*>(bytes); }
+const unsigned char* raw(const std::byte* bytes) noexcept {
+  return reinterpret_cast<const unsigned char*>(bytes);
+}
 
 struct ContextFree {
   void operator()(EVP_CIPHER_CTX* context) const noexcept { EVP_CIPHER_CTX_free(context); }
 };
 using Context = std::unique_ptr<EVP_CIPHER_CTX, ContextFree>;
 
-// make_context binds the cipher, so that later calls pass no cipher and OpenSSL fetches and allocates nothing.
+// make_context binds the cipher, so that later calls pass no cipher and OpenSSL fetches and
+// allocates nothing.
 Context make_context(bool is_seal) {
   Context context{EVP_CIPHER_CTX_new()};
   ONEHOP_CHECK(context != nullptr);
-  const int rc = EVP_CipherInit_ex(context.get(), EVP_aes_128_gcm(), nullptr, nullptr, nullptr, is_seal ? 1 : 0);
+  const int rc = EVP_CipherInit_ex(context.get(), EVP_aes_128_gcm(), nullptr, nullptr, nullptr,
+                                   is_seal ? 1 : 0);
   ONEHOP_CHECK(rc == 1);
   return context;
 }
 
 // update runs one piece. `out` null: associated data.
-[[nodiscard]] bool update(EVP_CIPHER_CTX* context, std::byte* out, std::span<const std::byte> in) noexcept {
+[[nodiscard]] bool update(EVP_CIPHER_CTX* context, std::byte* out,
+                          std::span<const std::byte> in) noexcept {
   int written = 0;
-  return in.empty() || EVP_CipherUpdate(context, out == nullptr ? nullptr : raw(out), &written, raw(in.data()),
-                                        static_cast<int>(in.size())) == 1;
+  return in.empty() || EVP_CipherUpdate(context, out == nullptr ? nullptr : raw(out), &written,
+                                        raw(in.data()), static_cast<int>(in.size())) == 1;
 }
 
 #if ONEHOP_HAS_IPSEC_MB
-// manager: one per process is enough. The direct GCM calls only read its function pointers; the job queues, which would
-// make it a thread's own, are not used. Made at the construction of the first AeadKey, never on the engine core.
+// manager: one per process is enough. The direct GCM calls only read its function pointers; the job
+// queues, which would make it a thread's own, are not used. Made at the construction of the first
+// AeadKey, never on the engine core.
 IMB_MGR* manager() {
   static IMB_MGR* const made = [] {
     IMB_MGR* const mgr = alloc_mb_mgr(0);
@@ -56,9 +62,9 @@ IMB_MGR* manager() {
   return made;
 }
 
-// pointer_of gives a valid address also for an empty span: ipsec-mb answers a null argument that it does not like by
-// doing nothing, and a call that did nothing must never pass for one that sealed. Version 1.3 takes null where the
-// length is zero; this does not lean on it.
+// pointer_of gives a valid address also for an empty span: ipsec-mb answers a null argument that it
+// does not like by doing nothing, and a call that did nothing must never pass for one that sealed.
+// Version 1.3 takes null where the length is zero; this does not lean on it.
 const unsigned char* pointer_of(std::span<const std::byte> bytes) noexcept {
   static constexpr unsigned char nothing = 0;
   return bytes.data() == nullptr ? &nothing : raw(bytes.data());
@@ -74,19 +80,22 @@ struct AeadKey::Impl {
   IMB_MGR* mgr = nullptr;
   gcm_key_data expanded{};  // its type is aligned to 64 bytes
 
-  [[nodiscard]] bool open_ipsec_mb(const std::byte* nonce, std::span<const std::byte> aad, Pieces sealed, std::byte* out) noexcept {
+  [[nodiscard]] bool open_ipsec_mb(const std::byte* nonce, std::span<const std::byte> aad,
+                                   Pieces sealed, std::byte* out) noexcept {
     const std::size_t body_bytes = sealed.size() - aead_tag_bytes;
     gcm_context_data context;
     std::array<std::byte, aead_tag_bytes> computed, tag;
     sealed.copy_to(tag.data(), body_bytes, body_bytes + aead_tag_bytes);
     if (sealed.is_one()) {
       const auto body = sealed.first.first(body_bytes);
-      IMB_AES128_GCM_DEC(mgr, &expanded, &context, raw(out), pointer_of(body), body.size(), raw(nonce), pointer_of(aad),
-                         aad.size(), raw(computed.data()), aead_tag_bytes);
+      IMB_AES128_GCM_DEC(mgr, &expanded, &context, raw(out), pointer_of(body), body.size(),
+                         raw(nonce), pointer_of(aad), aad.size(), raw(computed.data()),
+                         aead_tag_bytes);
     } else {
       IMB_AES128_GCM_INIT(mgr, &expanded, &context, raw(nonce), pointer_of(aad), aad.size());
       (void)sealed.each(0, body_bytes, [&](std::span<const std::byte> piece) {
-        IMB_AES128_GCM_DEC_UPDATE(mgr, &expanded, &context, raw(out), raw(piece.data()), piece.size());
+        IMB_AES128_GCM_DEC_UPDATE(mgr, &expanded, &context, raw(out), raw(piece.data()),
+                                  piece.size());
         out += piece.size();
         return true;
       });
@@ -111,11 +120,11 @@ struct AeadKey::Impl {
     OPENSSL_cleanse(&expanded, sizeof expanded);
 #endif
   }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
 };
 
-bool is_available(AeadBackend backend) noexcept { return backend != AeadBackend::ipsec_mb || ONEHOP_HAS_IPSEC_MB != 0; }
+bool is_available(AeadBackend backend) noexcept {
+  return backend != AeadBackend::ipsec_mb || ONEHOP_HAS_IPSEC_MB != 0;
+}
 
 AeadBackend resolve(AeadBackend backend) noexcept {
   if (backend != AeadBackend::automatic) return backend;
@@ -131,7 +140,6 @@ AeadKey::AeadKey(AeadBackend backend) {
   impl_ = std::make_unique<Impl>(resolve(backend));
 }
 AeadKey::AeadKey(AeadKey&&) noexcept = default;
-AeadKey& AeadKey::operator=(AeadKey&&) noexcept = default;
 AeadKey::~AeadKey() = default;
 
 AeadBackend AeadKey::backend() const noexcept { return impl_->backend; }
@@ -149,33 +157,37 @@ void AeadKey::set_key(std::span<const std::byte, aead_key_bytes> key) noexcept {
   }
 }
 
-void AeadKey::seal(std::span<const std::byte, aead_nonce_bytes> nonce, std::span<const std::byte> aad,
-                   std::span<const std::byte> body, std::byte* out) noexcept {
+void AeadKey::seal(std::span<const std::byte, aead_nonce_bytes> nonce,
+                   std::span<const std::byte> aad, std::span<const std::byte> body,
+                   std::byte* out) noexcept {
   std::byte* const tag = out + body.size();
 #if ONEHOP_HAS_IPSEC_MB
   if (impl_->backend == AeadBackend::ipsec_mb) {
     gcm_context_data context;
-    IMB_AES128_GCM_ENC(impl_->mgr, &impl_->expanded, &context, raw(out), pointer_of(body), body.size(),
-                       raw(nonce.data()), pointer_of(aad), aad.size(), raw(tag), aead_tag_bytes);
+    IMB_AES128_GCM_ENC(impl_->mgr, &impl_->expanded, &context, raw(out), pointer_of(body),
+                       body.size(), raw(nonce.data()), pointer_of(aad), aad.size(), raw(tag),
+                       aead_tag_bytes);
     return;
   }
 #endif
   ONEHOP_CHECK(body.size() <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
   EVP_CIPHER_CTX* const context = impl_->seal_context.get();
   int written = 0;
-  const bool is_sealed = EVP_CipherInit_ex(context, nullptr, nullptr, nullptr, raw(nonce.data()), -1) == 1 &&
-                         update(context, nullptr, aad) && update(context, out, body) &&
-                         EVP_CipherFinal_ex(context, raw(tag), &written) == 1 &&
-                         EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, aead_tag_bytes, tag) == 1;
+  const bool is_sealed =
+      EVP_CipherInit_ex(context, nullptr, nullptr, nullptr, raw(nonce.data()), -1) == 1 &&
+      update(context, nullptr, aad) && update(context, out, body) &&
+      EVP_CipherFinal_ex(context, raw(tag), &written) == 1 &&
+      EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, aead_tag_bytes, tag) == 1;
   ONEHOP_CHECK(is_sealed);
 }
 
-bool AeadKey::open(std::span<const std::byte, aead_nonce_bytes> nonce, std::span<const std::byte> aad, Pieces sealed,
-                   std::byte* out) noexcept {
+bool AeadKey::open(std::span<const std::byte, aead_nonce_bytes> nonce,
+                   std::span<const std::byte> aad, Pieces sealed, std::byte* out) noexcept {
   const std::size_t sealed_bytes = sealed.size();
   if (sealed_bytes < aead_tag_bytes) return false;
 #if ONEHOP_HAS_IPSEC_MB
-  if (impl_->backend == AeadBackend::ipsec_mb) return impl_->open_ipsec_mb(nonce.data(), aad, sealed, out);
+  if (impl_->backend == AeadBackend::ipsec_mb)
+    return impl_->open_ipsec_mb(nonce.data(), aad, sealed, out);
 #endif
   if (sealed_bytes > static_cast<std::size_t>(std::numeric_limits<int>::max())) return false;
   // The tag is copied first: the control call takes a pointer to non-const.
@@ -188,9 +200,10 @@ bool AeadKey::open(std::span<const std::byte, aead_nonce_bytes> nonce, std::span
   const auto open_piece = [&](std::span<const std::byte> piece) {
     return update(context, std::exchange(out, out + piece.size()), piece);
   };
-  return EVP_CipherInit_ex(context, nullptr, nullptr, nullptr, raw(nonce.data()), -1) == 1 && update(context, nullptr, aad) &&
-         sealed.each(0, body_bytes, open_piece) &&
-         EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, aead_tag_bytes, expected.data()) == 1 &&
+  return EVP_CipherInit_ex(context, nullptr, nullptr, nullptr, raw(nonce.data()), -1) == 1 &&
+         update(context, nullptr, aad) && sealed.each(0, body_bytes, open_piece) &&
+         EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, aead_tag_bytes, expected.data()) ==
+             1 &&
          EVP_CipherFinal_ex(context, nothing.data(), &written) == 1;
 }
 

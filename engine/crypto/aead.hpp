@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// AeadKey: AES-128-GCM under one key, out of place. It is the only copy of the payload that the data path makes.
+// AeadKey: AES-128-GCM under one key, out of place. It is the only copy of the payload that the
+// data path makes.
 //
-// Two backends give the same bytes. libipsec-mb seals a 1400-byte frame in 89 ns where OpenSSL's EVP takes 392 ns (one
-// core, AVX-512 and VAES), so `automatic` means ipsec_mb where it is built in. Contexts are made at construction;
-// set_key, seal and open allocate nothing and make no system call.
+// Two backends give the same bytes. libipsec-mb seals a 1400-byte frame in 89 ns where OpenSSL's
+// EVP takes 392 ns (one core, AVX-512 and VAES), so `automatic` means ipsec_mb where it is built
+// in. Contexts are made at construction; set_key, seal and open allocate nothing and make no system
+// call.
 //
 // One thread uses an AeadKey at a time. It does not choose nonces: FrameSealer and FrameOpener do.
 #pragma once
@@ -36,20 +38,20 @@ class AeadKey {
   /// The backend must be available. Allocates; the key is unset until set_key().
   explicit AeadKey(AeadBackend backend);
   AeadKey(AeadKey&&) noexcept;
-  AeadKey& operator=(AeadKey&&) noexcept;
   ~AeadKey();
 
   void set_key(std::span<const std::byte, aead_key_bytes> key) noexcept;
 
-  /// seal writes body.size() bytes of ciphertext and the tag at `out`, which equals body.data() or does not overlap it.
+  /// seal writes body.size() bytes of ciphertext and the tag at `out`, which equals body.data() or
+  /// does not overlap it.
   void seal(std::span<const std::byte, aead_nonce_bytes> nonce, std::span<const std::byte> aad,
             std::span<const std::byte> body, std::byte* out) noexcept;
 
-  /// open takes ciphertext and tag, in one piece or several, and writes the plaintext at `out` in one. `out` does not overlap
-  /// them, or it is the address of the only piece.
-  /// False: shorter than a tag (nothing written) or not authentic (what was written at `out` is garbage: never use it).
-  [[nodiscard]] bool open(std::span<const std::byte, aead_nonce_bytes> nonce, std::span<const std::byte> aad, Pieces sealed,
-                          std::byte* out) noexcept;
+  /// open takes ciphertext and tag, in one piece or several, and writes the plaintext at `out` in
+  /// one. `out` does not overlap them, or it is the address of the only piece. False: shorter than
+  /// a tag (nothing written) or not authentic (what was written at `out` is garbage: never use it).
+  [[nodiscard]] bool open(std::span<const std::byte, aead_nonce_bytes> nonce,
+                          std::span<const std::byte> aad, Pieces sealed, std::byte* out) noexcept;
 
   [[nodiscard]] AeadBackend backend() const noexcept;
 

@@ -3,7 +3,8 @@
 
 #include <xxhash.h>
 #ifdef ONEHOP_HAS_XXH_DISPATCH
-#include <xxh_x86dispatch.h>  // XXH3_128bits is then the widest kernel that this CPU has, not the baseline's
+// XXH3_128bits is then the widest kernel that this CPU has, not the baseline's.
+#include <xxh_x86dispatch.h>
 #endif
 
 #include <algorithm>

@@ -24,10 +24,13 @@ void GenerationKey::set(const DirectionSecret& secret, std::uint64_t new_generat
 }
 
 FrameSealer::FrameSealer(const DirectionSecret& secret, std::uint64_t interval, AeadBackend backend)
-    : secret_{secret}, interval_bits_{bits_of(interval)}, key_{backend}, fork_generation_{fork_generation()} {}
+    : secret_{secret},
+      interval_bits_{bits_of(interval)},
+      key_{backend},
+      fork_generation_{fork_generation()} {}
 
-void FrameSealer::seal(std::uint64_t packet_number, std::span<const std::byte> aad, std::span<const std::byte> body,
-                       std::byte* out) noexcept {
+void FrameSealer::seal(std::uint64_t packet_number, std::span<const std::byte> aad,
+                       std::span<const std::byte> body, std::byte* out) noexcept {
   ONEHOP_CHECK(!has_sealed_ || packet_number > newest_);
   ONEHOP_CHECK(fork_generation_ == fork_generation());
   const std::uint64_t generation = packet_number >> interval_bits_;
@@ -43,11 +46,13 @@ void FrameSealer::seal(std::uint64_t packet_number, std::span<const std::byte> a
 FrameOpener::FrameOpener(const DirectionSecret& secret, const FrameOpenerParams& params)
     : secret_{secret},
       interval_bits_{bits_of(params.interval)},
-      keys_{GenerationKey{params.backend}, GenerationKey{params.backend}, GenerationKey{params.backend}},
+      keys_{GenerationKey{params.backend}, GenerationKey{params.backend},
+            GenerationKey{params.backend}},
       failures_total_{params.failures_total} {}
 
-// key_for finds or derives the key of a generation that may be true; null for one that cannot be. Only the candidate's
-// slot is ever written, so a forged number costs one derivation and takes no proven key away.
+// key_for finds or derives the key of a generation that may be true; null for one that cannot be.
+// Only the candidate's slot is ever written, so a forged number costs one derivation and takes no
+// proven key away.
 GenerationKey* FrameOpener::key_for(std::uint64_t generation) noexcept {
   for (GenerationKey& key : keys_)
     if (key.holds(generation)) return &key;
@@ -55,9 +60,11 @@ GenerationKey* FrameOpener::key_for(std::uint64_t generation) noexcept {
   if (current.is_set) {
     const GenerationKey& previous = keys_[roles_.previous];
     const std::uint64_t ahead_max = (jump_packets_max >> interval_bits_) + 2;
-    if (generation > current.generation && generation - current.generation > ahead_max) return nullptr;
-    // Behind current, only the previous one and what lies between (after a jump) can still be on the way. Before there
-    // was a previous one: the generation next to current, for frames that were overtaken at the very start.
+    if (generation > current.generation && generation - current.generation > ahead_max)
+      return nullptr;
+    // Behind current, only the previous one and what lies between (after a jump) can still be on
+    // the way. Before there was a previous one: the generation next to current, for frames that
+    // were overtaken at the very start.
     const std::uint64_t behind = current.generation == 0 ? 0 : current.generation - 1;
     if (generation < (previous.is_set ? previous.generation : behind)) return nullptr;
   }
@@ -78,10 +85,12 @@ void FrameOpener::commit(const GenerationKey& proven) noexcept {
   keys_[roles_.candidate].is_set = false;
 }
 
-FrameOpener::Verdict FrameOpener::open(std::uint64_t packet_number, bool key_phase, std::span<const std::byte> aad,
-                                       Pieces sealed, std::byte* out) noexcept {
+FrameOpener::Verdict FrameOpener::open(std::uint64_t packet_number, bool key_phase,
+                                       std::span<const std::byte> aad, Pieces sealed,
+                                       std::byte* out) noexcept {
   const std::uint64_t generation = packet_number >> interval_bits_;
-  if (sealed.size() < aead_tag_bytes || key_phase != ((generation & 1) != 0) || is_exhausted()) return Verdict::bad_tag;
+  if (sealed.size() < aead_tag_bytes || key_phase != ((generation & 1) != 0) || is_exhausted())
+    return Verdict::bad_tag;
   if (!window_.check(packet_number)) return Verdict::replay;
   GenerationKey* const key = key_for(generation);
   if (key == nullptr) return Verdict::bad_tag;

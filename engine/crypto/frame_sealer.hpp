@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // FrameSealer and FrameOpener: the two ends of one direction of one queue.
 //
-//   file block ─▶ seal(number, header, body) ─▶ frame ))) frame ─▶ open(number, phase, header, body) ─▶ place in block
-//                 key of generation g                              replay window ─▶ key of generation g ─▶ tag ─▶ mark
+//   file block ─▶ seal(number, header, body): key of generation g ─▶ frame )))
+//   frame ─▶ open(number, phase, header, body): replay window ─▶ key of generation g ─▶ tag ─▶ mark
 //                 g = number / interval, key phase bit = g & 1
 //
-// A generation's key is derived when its first frame passes. Owned and called by the engine core; after construction
-// nothing allocates, locks, logs or makes a system call. They know no frame layout: the header arrives as associated
-// data, and the phase bit is handed over beside it.
+// A generation's key is derived when its first frame passes. Owned and called by the engine core;
+// after construction nothing allocates, locks, logs or makes a system call. They know no frame
+// layout: the header arrives as associated data, and the phase bit is handed over beside it.
 #pragma once
 
 #include <array>
@@ -25,7 +25,9 @@ namespace onehop::crypto {
 struct GenerationKey {
   explicit GenerationKey(AeadBackend backend) : aead{backend} {}
   void set(const DirectionSecret& secret, std::uint64_t new_generation) noexcept;
-  [[nodiscard]] bool holds(std::uint64_t wanted) const noexcept { return is_set && generation == wanted; }
+  [[nodiscard]] bool holds(std::uint64_t wanted) const noexcept {
+    return is_set && generation == wanted;
+  }
 
   AeadKey aead;
   Secret<aead_nonce_bytes> iv;
@@ -38,18 +40,18 @@ class FrameSealer {
   /// interval must satisfy is_key_interval(); the backend must be available.
   FrameSealer(const DirectionSecret& secret, std::uint64_t interval, AeadBackend backend);
 
-  /// seal writes body.size() + 16 bytes at `out`, which equals body.data() or does not overlap it. Packet numbers must
-  /// strictly grow, and the process must be the one that made the sealer (not a fork of it): a nonce used twice would
-  /// give away the key, so either stops the program.
-  void seal(std::uint64_t packet_number, std::span<const std::byte> aad, std::span<const std::byte> body,
-            std::byte* out) noexcept;
+  /// seal writes body.size() + 16 bytes at `out`, which equals body.data() or does not overlap it.
+  /// Packet numbers must strictly grow, and the process must be the one that made the sealer (not a
+  /// fork of it): a nonce used twice would give away the key, so either stops the program.
+  void seal(std::uint64_t packet_number, std::span<const std::byte> aad,
+            std::span<const std::byte> body, std::byte* out) noexcept;
 
-  /// key_phase is the header's bit for this number; it is in the associated data, so it is asked before seal().
+  /// key_phase is the header's bit for this number; it is in the associated data, so it is asked
+  /// before seal().
   [[nodiscard]] bool key_phase(std::uint64_t packet_number) const noexcept {
     return ((packet_number >> interval_bits_) & 1) != 0;
   }
   [[nodiscard]] std::uint64_t key_updates_total() const noexcept { return key_updates_total_; }
-  [[nodiscard]] AeadBackend backend() const noexcept { return key_.aead.backend(); }
 
  private:
   DirectionSecret secret_;
@@ -77,16 +79,17 @@ class FrameOpener {
 
   /// Frames of the farthest jump ahead that is followed: 188 MB of loss without one frame between.
   static constexpr std::uint64_t jump_packets_max = std::uint64_t{1} << 17;
-  /// RFC 9001 6.6: after 2^52 forgeries under AES-GCM a key may no longer be trusted. Counted over all keys of the
-  /// direction, which is the safe side. Nothing is opened beyond it.
+  /// RFC 9001 6.6: after 2^52 forgeries under AES-GCM a key may no longer be trusted. Counted over
+  /// all keys of the direction, which is the safe side. Nothing is opened beyond it.
   static constexpr std::uint64_t failures_max = std::uint64_t{1} << 52;
 
   FrameOpener(const DirectionSecret& secret, const FrameOpenerParams& params);
 
-  /// open checks the number, then the tag, and only then remembers anything. `sealed` is body and tag; `out` gets
-  /// sealed.size() - 16 bytes, see AeadKey::open().
-  [[nodiscard]] Verdict open(std::uint64_t packet_number, bool key_phase, std::span<const std::byte> aad,
-                             Pieces sealed, std::byte* out) noexcept;
+  /// open checks the number, then the tag, and only then remembers anything. `sealed` is body and
+  /// tag; `out` gets sealed.size() - 16 bytes, see AeadKey::open().
+  [[nodiscard]] Verdict open(std::uint64_t packet_number, bool key_phase,
+                             std::span<const std::byte> aad, Pieces sealed,
+                             std::byte* out) noexcept;
 
   [[nodiscard]] std::uint64_t key_updates_total() const noexcept { return key_updates_total_; }
   [[nodiscard]] std::uint64_t derivations_total() const noexcept { return derivations_total_; }
@@ -95,7 +98,8 @@ class FrameOpener {
   [[nodiscard]] bool is_exhausted() const noexcept { return failures_total_ >= failures_max; }
 
  private:
-  // Slots of keys_. Which is which changes when a newer generation has proven itself; the keys stay where they are.
+  // Slots of keys_. Which is which changes when a newer generation has proven itself; the keys stay
+  // where they are.
   struct Roles {
     std::size_t previous = 0, current = 1, candidate = 2;
   };

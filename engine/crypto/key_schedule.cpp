@@ -14,13 +14,15 @@ namespace {
 template <class T>
 void put_be(std::span<std::byte> out, std::size_t& at, T value) noexcept {
   for (std::size_t i = 0; i < sizeof(T); ++i)
-    out[at++] = static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * (sizeof(T) - 1 - i)));
+    out[at++] =
+        static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * (sizeof(T) - 1 - i)));
 }
 
 }  // namespace
 
 bool is_key_interval(std::uint64_t interval) noexcept {
-  return std::has_single_bit(interval) && interval >= key_interval_min && interval <= key_interval_max;
+  return std::has_single_bit(interval) && interval >= key_interval_min &&
+         interval <= key_interval_max;
 }
 
 std::array<std::byte, ExporterContext::encoded_bytes> ExporterContext::encode() const noexcept {
@@ -43,8 +45,8 @@ std::array<std::byte, ExporterContext::encoded_bytes> ExporterContext::encode() 
 
 //= RFC 8446 §7.1   HkdfLabel = u16 length || u8-sized "tls13 " + label || u8-sized context
 //= RFC 5869 §2.3   T(1) = HMAC(secret, info || 0x01); one block is enough for 32 bytes
-void hkdf_expand_label(std::span<const std::byte> secret, std::string_view label, std::span<const std::byte> context,
-                       std::span<std::byte> out) noexcept {
+void hkdf_expand_label(std::span<const std::byte> secret, std::string_view label,
+                       std::span<const std::byte> context, std::span<std::byte> out) noexcept {
   constexpr std::string_view prefix = "tls13 ";
   constexpr std::size_t label_bytes_max = 32, context_bytes_max = 32;
   ONEHOP_CHECK(label.size() <= label_bytes_max);
@@ -68,7 +70,8 @@ void hkdf_expand_label(std::span<const std::byte> secret, std::string_view label
   std::memcpy(out.data(), block.bytes().data(), out.size());
 }
 
-DirectionSecret direction_secret(const ExporterSecret& exporter, Direction direction, std::uint16_t queue) noexcept {
+DirectionSecret direction_secret(const ExporterSecret& exporter, Direction direction,
+                                 std::uint16_t queue) noexcept {
   std::array<std::byte, 3> context;
   std::size_t at = 0;
   put_be(context, at, static_cast<std::uint8_t>(direction));

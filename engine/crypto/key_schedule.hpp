@@ -3,18 +3,21 @@
 //
 //   TLS 1.3 exporter (label, ExporterContext) ─▶ ExporterSecret 32
 //     └─ Expand-Label "onehop dir" {direction, queue} ─▶ DirectionSecret 32
-//          └─ Expand-Label "onehop key" | "onehop iv" {generation g} ─▶ key 16, iv 12      g = packet number / interval
+//          └─ Expand-Label "onehop key" | "onehop iv" {generation g} ─▶ key 16, iv 12
+//   g = packet number / interval
 //   nonce = iv XOR packet number
 //
 //= RFC 8446 §7.1   HKDF-Expand-Label
 //= RFC 8446 §7.5   exporter
 //= RFC 9001 §5.3   nonce
 //
-// Generations are derived side by side from the direction's secret and not as a chain, so a receiver that lost many
-// frames pays one derivation however far the sender went. The price: whoever steals the direction's secret can read all
-// of that session's frames. Secrets come from a fresh TLS session and are never stored.
+// Generations are derived side by side from the direction's secret and not as a chain, so a
+// receiver that lost many frames pays one derivation however far the sender went. The price:
+// whoever steals the direction's secret can read all of that session's frames. Secrets come from a
+// fresh TLS session and are never stored.
 //
-// The plane builds the context and the direction secrets; the engine core derives generations, without allocation.
+// The session builds the context and the direction secrets; the engine core derives generations,
+// without allocation.
 #pragma once
 
 #include <array>
@@ -34,17 +37,21 @@ namespace onehop::crypto {
 // --- Specification: both ends must agree.
 inline constexpr std::string_view exporter_label = "EXPORTER-onehop data v1";
 inline constexpr std::uint16_t protocol_version = 2;
-inline constexpr std::uint16_t aead_aes_128_gcm = 0x1301;  ///< as TLS numbers its suite with SHA-256 for HKDF
+/// As TLS numbers its suite with SHA-256 for HKDF.
+inline constexpr std::uint16_t aead_aes_128_gcm = 0x1301;
 inline constexpr std::size_t session_id_bytes = 16;
 
-/// Frames under one key. A GCM key may seal 2^23 frames of any size (RFC 9001 appendix B), so half of it at the most.
-/// Small ones serve tests: a window of reordering of 2^15 then spans generations that are no longer cached.
+/// Frames under one key. A GCM key may seal 2^23 frames of any size (RFC 9001 appendix B), so half
+/// of it at the most. Small ones serve tests: a window of reordering of 2^15 then spans generations
+/// that are no longer cached.
 inline constexpr std::uint64_t key_interval_default = std::uint64_t{1} << 22;
 inline constexpr std::uint64_t key_interval_min = std::uint64_t{1} << 8;
 inline constexpr std::uint64_t key_interval_max = std::uint64_t{1} << 22;
-static_assert(key_interval_max < std::uint64_t{1} << 23, "RFC 9001 6.6: confidentiality limit of AES-GCM");
+static_assert(key_interval_max < std::uint64_t{1} << 23,
+              "RFC 9001 6.6: confidentiality limit of AES-GCM");
 
-/// is_key_interval says whether a (peer's) number may be an interval: a power of two within the bounds.
+/// is_key_interval says whether a (peer's) number may be an interval: a power of two within the
+/// bounds.
 [[nodiscard]] bool is_key_interval(std::uint64_t interval) noexcept;
 
 using ExporterSecret = Secret<32>;
@@ -59,8 +66,8 @@ enum class Role : std::uint8_t { sender = 1, receiver = 2 };
 /// Direction of frames, by the role of the end that seals them.
 enum class Direction : std::uint8_t { from_sender = 1, from_receiver = 2 };
 
-/// ExporterContext: everything both ends must have understood alike. One that differs in any field gets other keys, so
-/// a downgrade or a reflected role does not become a session.
+/// ExporterContext: everything both ends must have understood alike. One that differs in any field
+/// gets other keys, so a downgrade or a reflected role does not become a session.
 struct ExporterContext {
   std::uint16_t version = protocol_version;
   std::uint16_t aead = aead_aes_128_gcm;
@@ -76,9 +83,10 @@ struct ExporterContext {
   [[nodiscard]] std::array<std::byte, encoded_bytes> encode() const noexcept;
 };
 
-/// hkdf_expand_label of at most 32 bytes. Label and context are limited to 32 bytes each; longer is our own bug.
-void hkdf_expand_label(std::span<const std::byte> secret, std::string_view label, std::span<const std::byte> context,
-                       std::span<std::byte> out) noexcept;
+/// hkdf_expand_label of at most 32 bytes. Label and context are limited to 32 bytes each; longer is
+/// our own bug.
+void hkdf_expand_label(std::span<const std::byte> secret, std::string_view label,
+                       std::span<const std::byte> context, std::span<std::byte> out) noexcept;
 
 [[nodiscard]] DirectionSecret direction_secret(const ExporterSecret& exporter, Direction direction,
                                                std::uint16_t queue) noexcept;
@@ -86,10 +94,11 @@ void hkdf_expand_label(std::span<const std::byte> secret, std::string_view label
 /// frame_key of generation g.
 [[nodiscard]] FrameKey frame_key(const DirectionSecret& secret, std::uint64_t generation) noexcept;
 
-/// nonce_of: the packet number, big endian and padded on the left, XOR iv. Inline and by whole words: as a call its 12
-/// bytes come back through memory, and a load that spans two fresh stores stalls every frame.
-[[nodiscard]] inline std::array<std::byte, aead_nonce_bytes> nonce_of(std::span<const std::byte, aead_nonce_bytes> iv,
-                                                                      std::uint64_t packet_number) noexcept {
+/// nonce_of: the packet number, big endian and padded on the left, XOR iv. Inline and by whole
+/// words: as a call its 12 bytes come back through memory, and a load that spans two fresh stores
+/// stalls every frame.
+[[nodiscard]] inline std::array<std::byte, aead_nonce_bytes> nonce_of(
+    std::span<const std::byte, aead_nonce_bytes> iv, std::uint64_t packet_number) noexcept {
   static_assert(std::endian::native == std::endian::little);
   constexpr std::size_t pad_bytes = aead_nonce_bytes - sizeof packet_number;
   std::uint64_t low;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ReplayWindow: which of the newest packet numbers were seen, so that each is accepted once (RFC 6479's bitmap, as in
-// WireGuard).
+// ReplayWindow: which of the newest packet numbers were seen, so that each is accepted once (RFC
+// 6479's bitmap, as in WireGuard).
 //
 //   ... too old │ window: one bit per number │ newer than newest: fresh ...
 //               newest - window_packets + 1 .. newest
 //
-// Owned by one FrameOpener, called by the engine core: check() before a frame is authenticated, mark() only after, so a
-// forged number moves nothing. Any number may be the first. Numbers do not wrap: a sender ends before 2^64.
+// Owned by one FrameOpener, called by the engine core: check() before a frame is authenticated,
+// mark() only after, so a forged number moves nothing. Any number may be the first. Numbers do not
+// wrap: a sender ends before 2^64.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +21,9 @@ namespace onehop::crypto {
 
 class ReplayWindow {
  public:
-  /// 2^15 frames are 46 MB at 1400 bytes: 370 ms at 1 Gbit/s. Smaller: frames that a link held back for a repair are
-  /// dropped as replays (WireGuard's 8192 would be 92 ms). Larger: more cache lines, 8 KiB here.
+  /// 2^15 frames are 46 MB at 1400 bytes: 370 ms at 1 Gbit/s. Smaller: frames that a link held back
+  /// for a repair are dropped as replays (WireGuard's 8192 would be 92 ms). Larger: more cache
+  /// lines, 8 KiB here.
   static constexpr std::uint64_t window_packets = 1U << 15;
 
   /// check is true for a number that is inside or above the window and was not marked.
@@ -38,8 +40,8 @@ class ReplayWindow {
       is_empty_ = false;
       newest_ = number;
     } else if (number > newest_) {
-      // Words that come into the window still hold bits of numbers long gone. The bitmap is twice the window, so
-      // clearing whole words never takes one that the window still needs.
+      // Words that come into the window still hold bits of numbers long gone. The bitmap is twice
+      // the window, so clearing whole words never takes one that the window still needs.
       const std::uint64_t advanced = number / word_bits - newest_ / word_bits;
       const std::uint64_t cleared = std::min<std::uint64_t>(advanced, word_count);
       for (std::uint64_t i = 0; i < cleared; ++i) words_[(number / word_bits - i) % word_count] = 0;

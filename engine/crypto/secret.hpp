@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Secret<N>: bytes that are wiped when they go out of use. And what a process does to keep its keys to itself.
+// Secret<N>: bytes that are wiped when they go out of use. And what a process does to keep its keys
+// to itself.
 //
 // A Secret is a value of whoever holds it. It has no comparison and no printing on purpose.
 #pragma once
@@ -29,12 +30,12 @@ class Secret {
   std::array<std::byte, N> bytes_{};
 };
 
-/// forbid_core_dumps keeps keys out of core files and away from ptrace by the same user. Call it before any key exists.
-/// Syscalls: prctl, setrlimit. False: the kernel refused, errno says why.
+/// forbid_core_dumps keeps keys out of core files and away from ptrace by the same user. Call it
+/// before any key exists. Syscalls: prctl, setrlimit. False: the kernel refused, errno says why.
 [[nodiscard]] bool forbid_core_dumps() noexcept;
 
-/// fork_generation grows in the child of every fork(). Whoever numbers frames under a key compares it:
-/// a child that went on with its parent's key would use the same nonces again.
+/// fork_generation grows in the child of every fork(). Whoever numbers frames under a key compares
+/// it: a child that went on with its parent's key would use the same nonces again.
 [[nodiscard]] std::uint32_t fork_generation() noexcept;
 
 }  // namespace onehop::crypto

@@ -8,7 +8,8 @@
 
 #include "engine/base/check.hpp"
 
-// The replacements that OpenSSL 3.0 names (EVP_MD_CTX, EVP_MAC) allocate on init and on copy; the engine core must not.
+// The replacements that OpenSSL 3.0 names (EVP_MD_CTX, EVP_MAC) allocate on init and on copy; the
+// engine core must not.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -32,7 +33,8 @@ void start_with_pad(SHA256_CTX& context, std::span<const std::byte> key, std::by
 
 }  // namespace
 
-std::array<std::byte, sha256_bytes> sha256(std::span<const std::byte> first, std::span<const std::byte> second,
+std::array<std::byte, sha256_bytes> sha256(std::span<const std::byte> first,
+                                           std::span<const std::byte> second,
                                            std::span<const std::byte> third) noexcept {
   SHA256_CTX context;
   SHA256_Init(&context);

@@ -34,7 +34,8 @@ Digest hash_node(DigestKind kind, const Digest& left, const Digest& right) noexc
 
 void DigestTree::add(const Digest& block_digest) noexcept {
   Digest subtree = hash_leaf(kind_, block_digest);
-  // Each trailing one-bit of the count is a complete subtree of the size that `subtree` has grown to.
+  // Each trailing one-bit of the count is a complete subtree of the size that `subtree` has grown
+  // to.
   for (std::uint64_t ones = leaves_; (ones & 1) != 0; ones >>= 1) {
     ONEHOP_CHECK(depth_ > 0);
     subtree = hash_node(kind_, subtrees_[--depth_], subtree);

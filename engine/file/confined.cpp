@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,28 +20,53 @@ namespace onehop::file {
 
 namespace {
 constexpr mode_t umask_unreadable = 022;
-// EAGAIN: a rename elsewhere raced with the walk, and the kernel asks to try again. Higher: a hostile renamer holds us
-// longer; lower: an innocent one fails a transfer.
+// EAGAIN: somebody renamed a folder during the walk, and the kernel asks to try again. Higher: a
+// hostile renamer holds us longer. Lower: an innocent one fails a transfer.
 constexpr int walk_attempts_max = 64;
 }  // namespace
 
-Fd open_beneath(int folder, const char* path, int flags, mode_t mode) noexcept {
+Fd open_beneath(int folder, const std::string& path, int flags, mode_t mode) noexcept {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NOFOLLOW;
   how.mode = mode;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   for (int attempt = 0;; ++attempt) {
-    const long fd = ::syscall(SYS_openat2, folder, path, &how, sizeof how);
+    const long fd = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
     if (fd >= 0) return Fd{static_cast<int>(fd)};
     if ((errno != EAGAIN && errno != EINTR) || attempt == walk_attempts_max) return Fd{};
   }
 }
 
+Fd open_own(int folder, const std::string& leaf, struct stat& status) noexcept {
+  // O_NONBLOCK: a fifo of this name must not stop us. It is refused by its type.
+  Fd fd = open_beneath(folder, leaf, O_RDWR | O_NONBLOCK | O_NOCTTY);
+  if (!fd.is_open()) return fd;
+  if (::fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+      status.st_uid == ::geteuid())
+    return fd;
+  fd.close();
+  errno = EEXIST;
+  return fd;
+}
+
+Fd open_locked(int folder, const std::string& leaf, struct stat& status) noexcept {
+  Fd fd = open_own(folder, leaf, status);
+  // The owner before us may have renamed or removed it between our open and our lock.
+  if (fd.is_open() &&
+      (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || !is_same_inode(folder, leaf, fd.get()))) {
+    fd.close();
+    errno = EEXIST;
+  }
+  return fd;
+}
+
 Result<Place> open_place(int root, std::string_view name, bool is_creating) {
   Place place;
   const auto fail = [&](std::string_view folder) {
-    return errno_error(ExitCode::local_file_error, "open the folder '" + display_name(folder) + "' in the destination",
-                       errno == ELOOP || errno == EXDEV ? "A symbolic link is never followed there" : "");
+    return errno_error(
+        ExitCode::local_file_error,
+        "open the folder '" + display_name(folder) + "' in the destination",
+        errno == ELOOP || errno == EXDEV ? "A symbolic link is never followed there" : "");
   };
   place.folder = open_beneath(root, ".", O_RDONLY | O_DIRECTORY);
   if (!place.folder.is_open()) return fail(".");
@@ -52,7 +78,7 @@ Result<Place> open_place(int root, std::string_view name, bool is_creating) {
       return place;
     }
     const std::string_view path = name.substr(0, slash);
-    Fd next = open_beneath(place.folder.get(), component.c_str(), O_RDONLY | O_DIRECTORY);
+    Fd next = open_beneath(place.folder.get(), component, O_RDONLY | O_DIRECTORY);
     if (!next.is_open() && errno == ENOENT && is_creating) {
       if (::mkdirat(place.folder.get(), component.c_str(), 0777) == 0) {
         place.made.emplace_back(path);
@@ -61,7 +87,7 @@ Result<Place> open_place(int root, std::string_view name, bool is_creating) {
       } else if (errno != EEXIST) {
         return fail(path);
       }
-      next = open_beneath(place.folder.get(), component.c_str(), O_RDONLY | O_DIRECTORY);
+      next = open_beneath(place.folder.get(), component, O_RDONLY | O_DIRECTORY);
     }
     if (!next.is_open()) return fail(path);
     place.folder = std::move(next);
@@ -69,25 +95,35 @@ Result<Place> open_place(int root, std::string_view name, bool is_creating) {
   }
 }
 
-bool is_same_inode(int folder, const char* leaf, int fd) noexcept {
-  struct stat by_name {}, by_fd {};
-  if (::fstatat(folder, leaf, &by_name, AT_SYMLINK_NOFOLLOW) != 0 || ::fstat(fd, &by_fd) != 0) return false;
+bool is_same_inode(int folder, const std::string& leaf, int fd) noexcept {
+  struct stat by_name;
+  struct stat by_fd;
+  if (::fstatat(folder, leaf.c_str(), &by_name, AT_SYMLINK_NOFOLLOW) != 0 ||
+      ::fstat(fd, &by_fd) != 0)
+    return false;
   return by_name.st_dev == by_fd.st_dev && by_name.st_ino == by_fd.st_ino;
 }
 
-int rename_new(int folder, const char* from, const char* to) noexcept {
-  if (::renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return 0;
+void unlink_same(int folder, const std::string& leaf, int fd) noexcept {
+  if (is_same_inode(folder, leaf, fd)) ::unlinkat(folder, leaf.c_str(), 0);
+}
+
+int rename_new(int folder, const std::string& from, const std::string& to) noexcept {
+  if (::renameat2(folder, from.c_str(), folder, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
-  // NFS and some FUSE file systems know no RENAME_NOREPLACE. A hard link is as atomic and refuses an existing name.
-  if (::linkat(folder, from, folder, to, 0) != 0) return errno;
-  return ::unlinkat(folder, from, 0) == 0 ? 0 : errno;
+  // NFS and some FUSE file systems know no RENAME_NOREPLACE. A hard link is as atomic and refuses
+  // an existing name.
+  if (::linkat(folder, from.c_str(), folder, to.c_str(), 0) != 0) return errno;
+  return ::unlinkat(folder, from.c_str(), 0) == 0 ? 0 : errno;
 }
 
 mode_t read_umask() {
-  const std::unique_ptr<FILE, int (*)(FILE*)> status{std::fopen("/proc/self/status", "re"), &std::fclose};
+  const std::unique_ptr<FILE, int (*)(FILE*)> status{std::fopen("/proc/self/status", "re"),
+                                                     &std::fclose};
   char line[256];
   while (status && std::fgets(line, sizeof line, status.get()) != nullptr)
-    if (std::strncmp(line, "Umask:", 6) == 0) return static_cast<mode_t>(std::strtoul(line + 6, nullptr, 8)) & 0777;
+    if (std::strncmp(line, "Umask:", 6) == 0)
+      return static_cast<mode_t>(std::strtoul(line + 6, nullptr, 8)) & 0777;
   return umask_unreadable;
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Confined paths: every file-system call below a destination folder goes through here, relative to its descriptor.
+// Confined paths: every file-system call below a destination folder goes through here, relative to
+// its descriptor.
 //
-// openat2 with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS: the kernel itself refuses to leave the
-// folder, also when a link is swapped in between two calls. A path string from a peer is never handed to a call that
-// follows links. Functions return descriptors or errno values and keep nothing; a file thread or set-up calls them.
+// openat2 with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS: the kernel itself
+// refuses to leave the folder, also when somebody puts a link there between two calls. A path from
+// a peer is never given to a call that follows links. The functions return descriptors or errno
+// values and keep nothing. A file thread or set-up calls them.
 #pragma once
 
 #include <sys/stat.h>
@@ -19,29 +21,44 @@
 
 namespace onehop::file {
 
-/// open_beneath opens `path` below `folder`; not open: errno says why. O_CLOEXEC and O_NOFOLLOW are added.
-/// Syscalls: openat2.
-[[nodiscard]] Fd open_beneath(int folder, const char* path, int flags, mode_t mode = 0) noexcept;
+/// open_beneath opens `path` below `folder`; not open: errno says why. O_CLOEXEC and O_NOFOLLOW are
+/// added. Syscalls: openat2.
+[[nodiscard]] Fd open_beneath(int folder, const std::string& path, int flags,
+                              mode_t mode = 0) noexcept;
 
 /// Place: the folder of a manifest name, and the last component.
 struct Place {
   Fd folder;
   std::string leaf;
-  std::vector<std::string> made;  ///< folders that this call created, as paths below the root, outermost first
+  /// Folders that this call created, as paths below the root, outermost first.
+  std::vector<std::string> made;
 };
 
-/// open_place walks to the folder of `name`. With `is_creating` missing folders are made (mode 0777 less umask).
-/// Fails with errno in the Error. Syscalls: openat2, mkdirat.
+/// open_own opens an existing file to read and write, if it is ours: a regular file of our own user
+/// with no second name. Not open: errno says why, and EEXIST that it is not ours. `status` is
+/// filled where it is open. Syscalls: openat2, fstat.
+[[nodiscard]] Fd open_own(int folder, const std::string& leaf, struct stat& status) noexcept;
+/// open_locked is open_own for a file that nobody holds the flock of; it holds it from then on. A
+/// file that lost its name meanwhile is not open. Syscalls: openat2, fstat, flock, fstatat.
+[[nodiscard]] Fd open_locked(int folder, const std::string& leaf, struct stat& status) noexcept;
+
+/// open_place walks to the folder of `name`. With `is_creating` missing folders are made (mode 0777
+/// less umask). Fails with errno in the Error. Syscalls: openat2, mkdirat.
 [[nodiscard]] Result<Place> open_place(int root, std::string_view name, bool is_creating);
 
-/// is_same_inode: does `leaf` in `folder` still name the file behind `fd`? Syscalls: fstat, fstatat.
-[[nodiscard]] bool is_same_inode(int folder, const char* leaf, int fd) noexcept;
+/// is_same_inode: does `leaf` in `folder` still name the file behind `fd`? Syscalls: fstat,
+/// fstatat.
+[[nodiscard]] bool is_same_inode(int folder, const std::string& leaf, int fd) noexcept;
+/// unlink_same removes `leaf`, if it still names the file behind `fd`. Syscalls: fstat, fstatat,
+/// unlinkat.
+void unlink_same(int folder, const std::string& leaf, int fd) noexcept;
 
-/// rename_new gives `from` the name `to`, never over anything. 0 or errno. Syscalls: renameat2; linkat and unlinkat on
-/// file systems without RENAME_NOREPLACE.
-[[nodiscard]] int rename_new(int folder, const char* from, const char* to) noexcept;
+/// rename_new gives `from` the name `to`, never over anything. 0 or errno. Syscalls: renameat2;
+/// linkat and unlinkat on file systems without RENAME_NOREPLACE.
+[[nodiscard]] int rename_new(int folder, const std::string& from, const std::string& to) noexcept;
 
-/// read_umask does not change it, unlike umask(2), which is a race between threads. Reads /proc/self/status.
+/// read_umask does not change it, unlike umask(2), which is a race between threads. Reads
+/// /proc/self/status.
 [[nodiscard]] mode_t read_umask();
 
 }  // namespace onehop::file

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// display_name(): the one escaping function for names on a terminal. A name is a peer's bytes; printed raw it can move
-// the cursor, hide a line, or show its letters in another order than the one that is written to disk.
+// display_name(): the one escaping function for names on a terminal. A name is a peer's bytes;
+// printed raw it can move the cursor, hide a line, or show its letters in another order than the
+// one that is written to disk.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -34,15 +36,16 @@ Decoded decode(std::string_view text) noexcept {
   return {code_point, bytes};
 }
 
-/// What a terminal acts on or does not show: controls, bidirectional marks, zero width, separators, tags.
+/// What a terminal acts on or does not show: controls, bidirectional marks, zero width, separators,
+/// tags.
 bool is_deceptive(std::uint32_t c) noexcept {
-  struct Range { std::uint32_t first, last; };
-  constexpr std::array<Range, 12> ranges{{{0x00, 0x1F}, {0x7F, 0x9F}, {0xAD, 0xAD}, {0x61C, 0x61C}, {0x180E, 0x180E},
-                                          {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F}, {0xFEFF, 0xFEFF},
-                                          {0xFFF9, 0xFFFB}, {0xE0000, 0xE0FFF}, {0xFFFE, 0xFFFF}}};
-  for (const Range& range : ranges)
-    if (c >= range.first && c <= range.last) return true;
-  return false;
+  // First and last of each range.
+  constexpr std::uint32_t ranges[][2] = {{0x00, 0x1F},     {0x7F, 0x9F},     {0xAD, 0xAD},
+                                         {0x61C, 0x61C},   {0x180E, 0x180E}, {0x200B, 0x200F},
+                                         {0x2028, 0x202E}, {0x2060, 0x206F}, {0xFEFF, 0xFEFF},
+                                         {0xFFF9, 0xFFFB}, {0xFFFE, 0xFFFF}, {0xE0000, 0xE0FFF}};
+  return std::ranges::any_of(ranges,
+                             [c](const auto& range) { return c >= range[0] && c <= range[1]; });
 }
 
 }  // namespace
@@ -53,7 +56,8 @@ std::string display_name(std::string_view name) {
   while (!name.empty()) {
     const Decoded next = decode(name);
     if (next.bytes == 0) {
-      std::snprintf(escape, sizeof escape, "\\x%02X", static_cast<unsigned>(static_cast<unsigned char>(name[0])));
+      std::snprintf(escape, sizeof escape, "\\x%02X",
+                    static_cast<unsigned>(static_cast<unsigned char>(name[0])));
       shown += escape;
     } else if (next.code_point == '\\') {
       shown += "\\\\";

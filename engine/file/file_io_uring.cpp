@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-#include "engine/file/file_io_uring.hpp"
+#include "engine/file/file_io.hpp"
 
 #include <array>
 #include <cerrno>
@@ -25,7 +25,8 @@ class UringIo final : public FileIo {
     if (rc < 0) return rc;
     is_open_ = true;
     io_uring_probe* probe = io_uring_get_probe_ring(&ring_);
-    const bool is_complete = probe != nullptr && io_uring_opcode_supported(probe, IORING_OP_READ) != 0 &&
+    const bool is_complete = probe != nullptr &&
+                             io_uring_opcode_supported(probe, IORING_OP_READ) != 0 &&
                              io_uring_opcode_supported(probe, IORING_OP_WRITE) != 0 &&
                              io_uring_opcode_supported(probe, IORING_OP_FSYNC) != 0;
     io_uring_free_probe(probe);
@@ -35,21 +36,19 @@ class UringIo final : public FileIo {
     if (is_open_) io_uring_queue_exit(&ring_);
   }
 
-  FileIoKind kind() const noexcept override { return FileIoKind::io_uring; }
+  std::string_view name() const noexcept override { return "io_uring"; }
   std::size_t depth() const noexcept override { return io_depth_max; }
   std::size_t in_flight() const noexcept override { return in_flight_; }
 
-  void submit_read(int fd, std::byte* buffer, std::uint32_t bytes, std::uint64_t offset, std::uint64_t tag) override {
-    start_operation({.buffer = buffer, .offset = offset, .tag = tag, .fd = fd, .bytes = bytes, .code = Code::read});
-  }
-  void submit_write(int fd, const std::byte* buffer, std::uint32_t bytes, std::uint64_t offset,
-                    std::uint64_t tag) override {
-    // The ring takes one pointer type for both directions; a write only reads through it.
-    start_operation({.buffer = const_cast<std::byte*>(buffer), .offset = offset, .tag = tag, .fd = fd, .bytes = bytes,
-                     .code = Code::write});
-  }
-  void submit_sync(int fd, std::uint64_t tag) override {
-    start_operation({.tag = tag, .fd = fd, .code = Code::sync});
+  void submit(const FileOperation& operation) override {
+    ONEHOP_CHECK(operation.kind != Kind::none);
+    ONEHOP_CHECK(in_flight_ < operations_.size());
+    std::size_t free = 0;
+    while (operations_[free].kind != Kind::none) ++free;
+    operations_[free] = operation;
+    done_bytes_[free] = 0;
+    ++in_flight_;
+    push(free);
   }
 
   std::size_t collect(std::span<IoCompletion> done) override {
@@ -67,48 +66,31 @@ class UringIo final : public FileIo {
   void wait_one() override {
     ONEHOP_CHECK(in_flight_ > 0);
     io_uring_cqe* cqe = nullptr;
-    ++totals_.syscalls;
+    ++syscalls_total_;
     const int rc = io_uring_wait_cqe(&ring_, &cqe);
     ONEHOP_CHECK(rc == 0 || rc == -EINTR);
   }
 
-  IoTotals totals() const noexcept override { return totals_; }
+  std::uint64_t syscalls_total() const noexcept override { return syscalls_total_; }
 
  private:
-  enum class Code : std::uint8_t { none, read, write, sync };
-  struct Operation {
-    std::byte* buffer = nullptr;
-    std::uint64_t offset = 0;
-    std::uint64_t tag = 0;
-    int fd = -1;
-    std::uint32_t bytes = 0;
-    std::uint32_t done_bytes = 0;
-    Code code = Code::none;
-  };
-
-  void start_operation(const Operation& operation) {
-    for (std::size_t i = 0; i < operations_.size(); ++i) {
-      if (operations_[i].code != Code::none) continue;
-      operations_[i] = operation;
-      ++in_flight_;
-      ++totals_.operations;
-      return push(i);
-    }
-    ONEHOP_CHECK(false);  // more operations than depth(): the caller did not ask in_flight()
-  }
+  using Kind = FileOperation::Kind;
 
   void push(std::size_t index) {
-    const Operation& o = operations_[index];
+    const FileOperation& o = operations_[index];
+    const std::uint32_t done = done_bytes_[index];
     io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
-    ONEHOP_CHECK(sqe != nullptr);  // the queue has a place for each operation, and each submit empties it
-    const std::uint32_t left = o.bytes - o.done_bytes;
-    if (o.code == Code::read) io_uring_prep_read(sqe, o.fd, o.buffer + o.done_bytes, left, o.offset + o.done_bytes);
-    if (o.code == Code::write) io_uring_prep_write(sqe, o.fd, o.buffer + o.done_bytes, left, o.offset + o.done_bytes);
-    if (o.code == Code::sync) io_uring_prep_fsync(sqe, o.fd, IORING_FSYNC_DATASYNC);
+    // The queue has a place for each operation, and each submit empties it.
+    ONEHOP_CHECK(sqe != nullptr);
+    if (o.kind == Kind::read)
+      io_uring_prep_read(sqe, o.fd, o.buffer + done, o.bytes - done, o.offset + done);
+    if (o.kind == Kind::write)
+      io_uring_prep_write(sqe, o.fd, o.buffer + done, o.bytes - done, o.offset + done);
+    if (o.kind == Kind::sync) io_uring_prep_fsync(sqe, o.fd, IORING_FSYNC_DATASYNC);
     io_uring_sqe_set_data64(sqe, index);
     int rc = 0;
     do {
-      ++totals_.syscalls;
+      ++syscalls_total_;
       rc = io_uring_submit(&ring_);
     } while (rc == -EINTR || rc == -EAGAIN);
     ONEHOP_CHECK(rc == 1);
@@ -117,26 +99,28 @@ class UringIo final : public FileIo {
   /// True: the operation is over and `done` is filled. False: its rest was submitted again.
   bool finish(std::uint64_t index, int result, IoCompletion& done) {
     ONEHOP_CHECK(index < operations_.size());
-    Operation& o = operations_[index];
-    ONEHOP_CHECK(o.code != Code::none);
+    FileOperation& o = operations_[index];
+    std::uint32_t& done_bytes = done_bytes_[index];
+    ONEHOP_CHECK(o.kind != Kind::none);
     const bool is_again = result == -EINTR || result == -EAGAIN;
-    if (result > 0) o.done_bytes += static_cast<std::uint32_t>(result);
-    ONEHOP_CHECK(o.done_bytes <= o.bytes);
-    if (is_again || (result > 0 && o.done_bytes < o.bytes)) {
+    if (result > 0) done_bytes += static_cast<std::uint32_t>(result);
+    ONEHOP_CHECK(done_bytes <= o.bytes);
+    if (is_again || (result > 0 && done_bytes < o.bytes)) {
       push(index);
       return false;
     }
-    done = {o.tag, result < 0 ? result : static_cast<std::int64_t>(o.done_bytes)};
-    o.code = Code::none;
+    done = {o.tag, result < 0 ? result : static_cast<std::int64_t>(done_bytes)};
+    o.kind = Kind::none;
     --in_flight_;
     return true;
   }
 
   io_uring ring_{};
   bool is_open_ = false;
-  std::array<Operation, io_depth_max> operations_{};
+  std::array<FileOperation, io_depth_max> operations_{};  // Kind::none: the place is free
+  std::array<std::uint32_t, io_depth_max> done_bytes_{};  // of each, where it was cut short
   std::size_t in_flight_ = 0;
-  IoTotals totals_{};
+  std::uint64_t syscalls_total_ = 0;
 };
 
 }  // namespace
@@ -153,7 +137,8 @@ Result<std::unique_ptr<FileIo>> make_uring_io() {
 #else
 
 Result<std::unique_ptr<FileIo>> make_uring_io() {
-  return Error{ExitCode::io_unavailable, "set up io_uring for files", "this build has no liburing", "Use threads", 0};
+  return Error{ExitCode::io_unavailable, "set up io_uring for files", "this build has no liburing",
+               "Use threads", 0};
 }
 
 #endif

@@ -4,7 +4,6 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <ctime>
 
 #include "engine/base/check.hpp"
@@ -15,26 +14,26 @@
 namespace onehop::file {
 
 namespace {
-// More messages than this in one nap: it was too long. A block is three or four messages, so these are three blocks: half
-// of what is read ahead at least, and still in the cache when the writer comes to them.
+// More messages than this in one nap: the nap was too long. A block is three or four messages, so
+// this is three blocks: at least half of what is read ahead, and still in the cache when the writer
+// comes to them.
 constexpr std::size_t gathered_max = 12;
-// The kernel may delay a nap by this much to wake several threads at once. Larger than the default of 50 us: fewer
-// wake-ups of an idle core; still small beside the nap.
+// The kernel may delay a nap by this much to wake several threads at once. Larger than the default
+// of 50 us: fewer wake-ups of an idle core; still small beside the nap.
 constexpr unsigned long timer_slack_ns = 200'000;
 
-void take_nap(Nanos nap) noexcept {
-  const timespec span{.tv_sec = 0, .tv_nsec = nap.count()};
-  ::clock_nanosleep(CLOCK_MONOTONIC, 0, &span, nullptr);  // a signal may end it early; the loop looks anyway
-}
 }  // namespace
 
 Nanos next_nap(Nanos nap, std::size_t moved, Nanos limit) noexcept {
-  if (moved > gathered_max) nap = nap / 2;
-  else if (moved * 2 < gathered_max) nap = nap * 2;
+  if (moved > gathered_max)
+    nap = nap / 2;
+  else if (moved * 2 < gathered_max)
+    nap = nap * 2;
   return std::clamp(nap, nap_min, limit);
 }
 
-FileThread::FileThread(std::unique_ptr<FileWorker> worker, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine)
+FileThread::FileThread(std::unique_ptr<FileWorker> worker, SpscRing<BlockRef>& to_engine,
+                       SpscRing<BlockRef>& from_engine)
     : worker_{std::move(worker)}, to_engine_{to_engine}, from_engine_{from_engine} {
   ONEHOP_CHECK(worker_ != nullptr);
 }
@@ -58,32 +57,20 @@ void FileThread::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-FileThreadCounters FileThread::counters() const noexcept {
-  return {.naps_total = naps_total_.load(std::memory_order_relaxed),
-          .turns_total = turns_total_.load(std::memory_order_relaxed),
-          .io_syscalls_total = io_syscalls_total_.load(std::memory_order_relaxed)};
-}
-
-std::size_t FileThread::turn() {
-  const std::size_t moved = worker_->turn(monotonic_now(), to_engine_, from_engine_);
-  turns_total_.fetch_add(1, std::memory_order_relaxed);
-  io_syscalls_total_.store(worker_->io_syscalls_total(), std::memory_order_relaxed);
-  is_over_.store(worker_->is_over(), std::memory_order_release);
-  return moved;
-}
-
 void FileThread::run() {
   name_this_thread(worker_->thread_name());
   ::prctl(PR_SET_TIMERSLACK, timer_slack_ns, 0, 0, 0);
   Nanos nap = nap_min;
   std::size_t moved_since_nap = 0;
   while (!is_stopping_.load(std::memory_order_acquire)) {
-    const std::size_t moved = turn();
+    const std::size_t moved = worker_->turn(monotonic_now(), to_engine_, from_engine_);
+    is_over_.store(worker_->is_over(), std::memory_order_release);
     moved_since_nap += moved;
     if (moved > 0) continue;
     nap = next_nap(nap, moved_since_nap, worker_->nap_max());
     moved_since_nap = 0;
-    take_nap(nap);
+    const timespec span{.tv_sec = 0, .tv_nsec = nap.count()};
+    ::clock_nanosleep(CLOCK_MONOTONIC, 0, &span, nullptr);  // a signal may end it early: no harm
     naps_total_.fetch_add(1, std::memory_order_relaxed);
   }
   worker_->close();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FileWorker: what a FileThread runs beside the engine core: a Source or a Sink over files, or over memory alone.
+// FileWorker: what a FileThread runs beside the engine core: a Source or a Sink over files, or over
+// memory alone.
 //
 //   sending     Source, MemorySource ──▶ SpscRing<BlockRef> ──▶ engine
 //   receiving   engine ──▶ SpscRing<BlockRef> ──▶ Sink, MemorySink
 //
-// It is crossed once per visit of the file thread, so it is a small abstract class. Owned and called by one file thread.
+// It is called once per turn of the file thread, so virtual calls are cheap enough. One file thread
+// owns and calls it.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +18,15 @@
 
 namespace onehop::file {
 
-// Longest naps. Shorter: more wake-ups of an idle core for as many blocks, which at 600 Mbit/s come every 3.5 ms.
-/// Reading. Longer: where a faster link empties what is read ahead, the queue below the engine, of 8 ms, no longer bridges the rest.
+// Longest naps. Shorter: more wake-ups of an idle core for the same blocks, which come every 3.5 ms
+// at 600 Mbit/s.
+/// Reading. Longer: a faster link empties what is read ahead, and the queue below the engine holds
+/// only 8 ms.
 inline constexpr Nanos nap_max_reading = 8ms;
-/// Writing. Longer: a disk slower than the link would idle between two visits, and what gathers would pass for a slower disk.
+/// Writing. Longer: a disk slower than the link idles between two visits, and what gathers looks
+/// like a slower disk.
 inline constexpr Nanos nap_max_writing = 4ms;
-/// While the last blocks are awaited: what is slept then is added to the transfer's time.
+/// While the last blocks are awaited: this sleep is added to the transfer's time.
 inline constexpr Nanos nap_max_at_end = 1ms;
 
 class FileWorker {
@@ -32,7 +37,8 @@ class FileWorker {
   virtual ~FileWorker() = default;
 
   /// turn does what can be done now and returns how many blocks and messages moved; 0: nap.
-  virtual std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) = 0;
+  virtual std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
+                           SpscRing<BlockRef>& from_engine) = 0;
   /// is_over: nothing more will come; turn() still takes and gives buffers.
   [[nodiscard]] virtual bool is_over() const noexcept = 0;
   /// nap_max is the longest that the thread may sleep now.
@@ -40,9 +46,9 @@ class FileWorker {
   /// close is the last call: what arrived is made durable, where that means something.
   virtual void close() {}
 
-  [[nodiscard]] virtual const char* thread_name() const noexcept = 0;        ///< at most 15 bytes
-  [[nodiscard]] virtual std::string_view io_name() const noexcept = 0;       ///< "threads", "io_uring", "memory"
-  [[nodiscard]] virtual std::uint64_t io_syscalls_total() const noexcept { return 0; }
+  [[nodiscard]] virtual const char* thread_name() const noexcept = 0;  ///< at most 15 bytes
+  /// io_name: "threads", "io_uring", "memory".
+  [[nodiscard]] virtual std::string_view io_name() const noexcept = 0;
 };
 
 }  // namespace onehop::file

@@ -15,7 +15,8 @@ namespace {
 constexpr std::array<char, 8> magic{'O', 'N', 'E', 'H', 'O', 'P', 'J', '\n'};
 constexpr std::size_t checksum_bytes = 8;
 constexpr std::size_t digest_at = 8, record_checksum_at = digest_at + 32;
-constexpr std::size_t version_at = 8, block_at = 12, size_at = 16, kind_at = 24, entry_at = 32, header_checksum_at = 64;
+constexpr std::size_t version_at = 8, block_at = 12, size_at = 16, kind_at = 24, entry_at = 32,
+                      header_checksum_at = 64;
 static_assert(record_checksum_at + checksum_bytes == journal_record_bytes);
 static_assert(header_checksum_at + checksum_bytes == journal_header_bytes);
 
@@ -25,8 +26,8 @@ void copy_checksum(std::span<const std::byte> bytes, std::byte* out) noexcept {
 }
 
 /// The checksum of a record is taken over header checksum, record number, block index and digest.
-void record_checksum(const std::byte* header_checksum, std::uint64_t number, const std::byte* record,
-                     std::byte* out) noexcept {
+void record_checksum(const std::byte* header_checksum, std::uint64_t number,
+                     const std::byte* record, std::byte* out) noexcept {
   std::array<std::byte, checksum_bytes + 8 + record_checksum_at> covered;
   std::memcpy(covered.data(), header_checksum, checksum_bytes);
   put(covered.data() + checksum_bytes, number);
@@ -34,8 +35,8 @@ void record_checksum(const std::byte* header_checksum, std::uint64_t number, con
   copy_checksum(covered, out);
 }
 
-/// A header is ours when it is, to the byte, what we would write for its fields; that covers magic, version, block size
-/// and checksum.
+/// A header is ours when it is, to the byte, what we would write for its fields; that covers magic,
+/// version, block size and checksum.
 std::optional<JournalHeader> parse_header(std::span<const std::byte> bytes) {
   if (bytes.size() < journal_header_bytes) return std::nullopt;
   JournalHeader header;
@@ -45,7 +46,8 @@ std::optional<JournalHeader> parse_header(std::span<const std::byte> bytes) {
   header.digest_kind = kind;
   std::memcpy(header.entry.data(), bytes.data() + entry_at, header.entry.size());
   const JournalWriter expected{header};
-  if (!std::ranges::equal(expected.header(), bytes.first(journal_header_bytes))) return std::nullopt;
+  if (!std::ranges::equal(expected.header(), bytes.first(journal_header_bytes)))
+    return std::nullopt;
   return header;
 }
 
@@ -75,7 +77,8 @@ std::optional<Journal> parse_journal(std::span<const std::byte> bytes) {
   if (!header) return std::nullopt;
   Journal journal{.header = *header, .claims = {}, .valid_bytes = journal_header_bytes};
   const std::uint64_t blocks = blocks_of(header->size);
-  for (std::uint64_t number = 0; bytes.size() - journal.valid_bytes >= journal_record_bytes; ++number) {
+  for (std::uint64_t number = 0; bytes.size() - journal.valid_bytes >= journal_record_bytes;
+       ++number) {
     const std::byte* record = bytes.data() + journal.valid_bytes;
     std::array<std::byte, checksum_bytes> checksum;
     record_checksum(bytes.data() + header_checksum_at, number, record, checksum.data());
@@ -90,7 +93,8 @@ std::optional<Journal> parse_journal(std::span<const std::byte> bytes) {
 }
 
 std::uint64_t journal_bytes_max(std::uint64_t size) noexcept {
-  constexpr std::uint64_t sessions = 4;  // more re-writes of a block than this: start afresh rather than read forever
+  constexpr std::uint64_t sessions =
+      4;  // more re-writes of a block than this: start afresh rather than read forever
   return journal_header_bytes + sessions * blocks_of(size) * journal_record_bytes;
 }
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Journal: what a receiver remembers of a file that is not complete: which blocks were on the disk, with which digest.
+// Journal: what a receiver remembers of a file that is not complete: which blocks were on the disk,
+// with which digest.
 //
 //   [ header, 72 bytes ][ record ][ record ] ... [ torn tail of a crash, ignored ]
 //
-//   header: magic 8 | version 4 | block_bytes 4 | size 8 | digest kind 1, zero 7 | entry hash 32 | checksum 8
-//   record: block index 8 | digest 32 | checksum 8        all integers little endian
+//   header   magic 8 | version 4 | block_bytes 4 | size 8 | digest kind 1, zero 7 |
+//            entry hash 32 | checksum 8
+//   record   block index 8 | digest 32 | checksum 8           all integers little endian
 //
-// A record's checksum also covers the header's checksum and the record's own number: a record of another journal, or at
-// another place, never verifies. The file is append only. Pure functions on bytes: Sink reads and writes the file.
-// The journal is a hint where to look, never evidence: every listed block is hashed again from the disk.
+// A record's checksum also covers the header's checksum and the record's own number: a record of
+// another journal, or at another place, never verifies. The file is append only. Pure functions on
+// bytes: PartFile reads and writes the file. The journal is a hint where to look, never evidence:
+// every listed block is hashed again from the disk.
 #pragma once
 
 #include <cstddef>
@@ -56,14 +59,17 @@ class JournalWriter {
 
 struct Journal {
   JournalHeader header;
-  std::vector<Claim> claims;      ///< in file order of the records; a block may repeat, the last one counts
-  std::size_t valid_bytes = 0;    ///< what follows is torn and is cut off before the next append
+  std::vector<Claim>
+      claims;  ///< in file order of the records; a block may repeat, the last one counts
+  std::size_t valid_bytes = 0;  ///< what follows is torn and is cut off before the next append
 };
 
-/// parse_journal reads until the first record that does not verify. Nothing: the header itself is not ours.
+/// parse_journal reads until the first record that does not verify. Nothing: the header itself is
+/// not ours.
 [[nodiscard]] std::optional<Journal> parse_journal(std::span<const std::byte> bytes);
 
-/// journal_bytes_max: no journal of a file of `size` is longer: each block is listed once per session that wrote it.
+/// journal_bytes_max: no journal of a file of `size` is longer: each block is listed once per
+/// session that wrote it.
 [[nodiscard]] std::uint64_t journal_bytes_max(std::uint64_t size) noexcept;
 
 }  // namespace onehop::file

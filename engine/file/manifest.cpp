@@ -15,10 +15,13 @@ namespace {
 
 constexpr std::size_t name_max = 255;
 
-/// A name within a sentence, which has to reach the peer with its end: a refusal's text is cut at 1024 bytes.
+/// A name within a sentence, which has to reach the peer with its end: a refusal's text is cut at
+/// 1024 bytes.
 std::string in_sentence(std::string_view name) {
   constexpr std::size_t name_bytes_max = 128;
-  return std::string{"'"}.append(display_name(name.substr(0, name_bytes_max))).append(name.size() > name_bytes_max ? "...'" : "'");
+  return std::string{"'"}
+      .append(display_name(name.substr(0, name_bytes_max)))
+      .append(name.size() > name_bytes_max ? "...'" : "'");
 }
 
 Error refusal(const ManifestEntry& entry, std::string_view cause) {
@@ -26,19 +29,30 @@ Error refusal(const ManifestEntry& entry, std::string_view cause) {
           std::string{cause}, "Nothing was written", 0};
 }
 
+/// The first `bytes` of a name, or some less: a UTF-8 sequence is not cut.
+std::string_view head_of(std::string_view name, std::size_t bytes) noexcept {
+  while (bytes > 0 && bytes < name.size() &&
+         (static_cast<unsigned char>(name[bytes]) & 0xC0) == 0x80)
+    --bytes;
+  return name.substr(0, bytes);
+}
+
 std::string_view leaf_of(std::string_view name) noexcept {
   const std::size_t slash = name.rfind('/');
   return slash == std::string_view::npos ? name : name.substr(slash + 1);
 }
 
-std::string beyond(std::string_view what, std::uint64_t value, std::string_view unit, std::uint64_t limit) {
-  return std::string{what} + " has " + std::to_string(value) + " " + std::string{unit} + ", the limit is " + std::to_string(limit);
+std::string beyond(std::string_view what, std::uint64_t value, std::string_view unit,
+                   std::uint64_t limit) {
+  return std::string{what} + " has " + std::to_string(value) + " " + std::string{unit} +
+         ", the limit is " + std::to_string(limit);
 }
 
 /// The cause for which a name is refused, or empty.
 std::string name_fault(std::string_view name, const ManifestLimits& limits) {
   if (name.empty()) return "the name is empty";
-  if (name.size() > limits.path_bytes_max) return beyond("the path", name.size(), "bytes", limits.path_bytes_max);
+  if (name.size() > limits.path_bytes_max)
+    return beyond("the path", name.size(), "bytes", limits.path_bytes_max);
   if (name.find('\0') != std::string_view::npos) return "the name holds a NUL byte";
   if (name.front() == '/') return "the path is absolute";
   std::size_t depth = 0;
@@ -48,13 +62,17 @@ std::string name_fault(std::string_view name, const ManifestLimits& limits) {
     if (component.empty()) return "the path has an empty component";
     if (component == "." || component == "..") return "the path has a component '.' or '..'";
     if (component.size() > limits.component_bytes_max)
-      return beyond("a component of the path", component.size(), "bytes", limits.component_bytes_max);
-    if (++depth > limits.depth_max) return beyond("the path", depth, "components", limits.depth_max);
+      return beyond("a component of the path", component.size(), "bytes",
+                    limits.component_bytes_max);
+    if (++depth > limits.depth_max)
+      return beyond("the path", depth, "components", limits.depth_max);
     begin = end + 1;
   }
-  // The receiver keeps its own state under these suffixes; a peer that could write there could plant a journal.
-  if (leaf_of(name).ends_with(journal_suffix)) return "the name ends in .onehop-journal, which is reserved";
-  if (leaf_of(name).ends_with(session_suffix)) return "the name ends in .onehop-session, which is reserved";
+  // The receiver keeps its own state under these suffixes; a peer that could write there could
+  // plant a journal.
+  for (const std::string_view suffix : {journal_suffix, session_suffix})
+    if (name.ends_with(suffix))
+      return std::string{"the name ends in "}.append(suffix).append(", which is reserved");
   return {};
 }
 
@@ -81,59 +99,71 @@ std::string hidden_fault(std::string_view name) {
   for (std::size_t begin = 0; begin < name.size();) {
     const std::size_t end = std::min(name.find('/', begin), name.size());
     if (name[begin] == '.')
-      return in_sentence(name.substr(begin, end - begin)) + " begins with a dot, which hides it and may make it a setting of a program";
+      return in_sentence(name.substr(begin, end - begin)) +
+             " begins with a dot, which hides it and may make it a setting of a program";
     begin = end + 1;
   }
   const std::size_t slash = name.find('/');
   if (slash == std::string_view::npos) return {};
-  return "it is in the folder " + in_sentence(name.substr(0, slash)) + ", and no folder was announced";
+  return "it is in the folder " + in_sentence(name.substr(0, slash)) +
+         ", and no folder was announced";
 }
 
 }  // namespace
 
 Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
   const std::vector<ManifestEntry>& files = manifest.files;
-  const auto list_error = [](std::string cause) {
-    return Error{ExitCode::local_file_error, "take the list of files", std::move(cause), "Nothing was written", 0};
-  };
-  if (files.empty()) return list_error("it is empty");
+  if (files.empty())
+    return Error{ExitCode::local_file_error, "take the list of files", "it is empty",
+                 "Nothing was written", 0};
   if (files.size() > limits.entries_max) return too_many_entries(files.size(), limits);
 
   std::uint64_t sum_bytes = 0;
   for (const ManifestEntry& entry : files) {
-    if (const std::string fault = name_fault(entry.name, limits); !fault.empty()) return refusal(entry, fault);
-    if ((entry.mode & ~0777U) != 0) return refusal(entry, "the mode has bits other than permissions");
-    if (entry.size > limits.total_bytes_max) return refusal(entry, beyond("it", entry.size, "bytes", limits.total_bytes_max));
+    if (const std::string fault = name_fault(entry.name, limits); !fault.empty())
+      return refusal(entry, fault);
+    if ((entry.mode & ~0777U) != 0)
+      return refusal(entry, "the mode has bits other than permissions");
+    if (entry.size > limits.total_bytes_max)
+      return refusal(entry, beyond("it", entry.size, "bytes", limits.total_bytes_max));
     sum_bytes += entry.size;  // both are at most 2^62
-    if (sum_bytes > limits.total_bytes_max) return refusal(entry, beyond("the list up to it", sum_bytes, "bytes of files", limits.total_bytes_max));
+    if (sum_bytes > limits.total_bytes_max)
+      return refusal(
+          entry, beyond("the list up to it", sum_bytes, "bytes of files", limits.total_bytes_max));
   }
 
   std::vector<std::uint32_t> order(files.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::ranges::sort(order, path_less, [&](std::uint32_t i) { return std::string_view{files[i].name}; });
+  std::ranges::sort(order, path_less,
+                    [&](std::uint32_t i) { return std::string_view{files[i].name}; });
   for (std::size_t i = 1; i < order.size(); ++i) {
     const ManifestEntry& before = files[order[i - 1]];
     const ManifestEntry& entry = files[order[i]];
     if (entry.name == before.name) return refusal(entry, "the name appears twice");
     if (entry.name.size() > before.name.size() && entry.name.starts_with(before.name) &&
         entry.name[before.name.size()] == '/')
-      return refusal(entry, "'" + display_name(before.name) + "' cannot be both a file and a folder");
+      return refusal(entry,
+                     "'" + display_name(before.name) + "' cannot be both a file and a folder");
   }
-  // A file named as the temporary of its sibling could be renamed over it, and end up under the sibling's name.
+  // A file named as the temporary of its sibling could be renamed over it, and end up under the
+  // sibling's name.
   for (const ManifestEntry& entry : files) {
     const std::string_view leaf = leaf_of(entry.name);
     const std::string folder = entry.name.substr(0, entry.name.size() - leaf.size());
     const std::string temporary = folder + temporary_name(leaf, part_suffix);
-    const auto at = std::ranges::lower_bound(order, std::string_view{temporary}, path_less,
-                                             [&](std::uint32_t i) { return std::string_view{files[i].name}; });
+    const auto at =
+        std::ranges::lower_bound(order, std::string_view{temporary}, path_less,
+                                 [&](std::uint32_t i) { return std::string_view{files[i].name}; });
     if (at != order.end() && files[*at].name == temporary)
-      return refusal(files[*at], "the name is the temporary name of '" + display_name(entry.name) + "'");
+      return refusal(files[*at],
+                     "the name is the temporary name of '" + display_name(entry.name) + "'");
   }
   return success();
 }
 
 Error too_many_entries(std::uint64_t count, const ManifestLimits& limits) {
-  return {ExitCode::local_file_error, "take the list of files", beyond("it", count, "files", limits.entries_max),
+  return {ExitCode::local_file_error, "take the list of files",
+          beyond("it", count, "files", limits.entries_max),
           "Nothing was written. Send them in several sessions, or in an archive", 0};
 }
 
@@ -177,18 +207,24 @@ Digest entry_hash(const ManifestEntry& entry) {
 
 std::string numbered_leaf(const std::string& leaf, unsigned number) {
   const std::size_t dot = leaf.rfind('.');
-  const bool has_extension = dot != std::string::npos && dot != 0 && leaf.size() - dot < name_max / 2;
+  const bool has_extension =
+      dot != std::string::npos && dot != 0 && leaf.size() - dot < name_max / 2;
   const std::size_t cut = has_extension ? dot : leaf.size();
   const std::string suffix = " (" + std::to_string(number) + ")" + leaf.substr(cut);
-  std::size_t kept = std::min(cut, name_max - std::min(name_max, suffix.size()));
-  while (kept > 0 && kept < cut && (static_cast<unsigned char>(leaf[kept]) & 0xC0) == 0x80) --kept;  // do not cut a UTF-8 sequence
-  return leaf.substr(0, kept) + suffix;
+  const std::size_t kept = std::min(cut, name_max - std::min(name_max, suffix.size()));
+  return std::string{head_of(std::string_view{leaf}.substr(0, cut), kept)}.append(suffix);
 }
 
 std::string final_name(const std::string& name, unsigned number) {
   if (number == 0) return name;
   const std::string_view leaf = leaf_of(name);
   return name.substr(0, name.size() - leaf.size()) + numbered_leaf(std::string{leaf}, number);
+}
+
+std::string numbered_suffix(unsigned number, std::string_view suffix) {
+  std::string text;
+  if (number > 0) text.append(".").append(std::to_string(number));
+  return text.append(suffix);
 }
 
 std::string temporary_name(std::string_view leaf, std::string_view suffix) {
@@ -198,10 +234,9 @@ std::string temporary_name(std::string_view leaf, std::string_view suffix) {
   constexpr std::size_t number = 2;  // ".1" to ".9", where a part of that name is another session's
   const std::size_t room = name_max - 1 - journal_suffix.size() - number;
   if (leaf.size() <= room) return name.append(leaf).append(suffix);
-  std::size_t kept = room - hash_digits - 1;
-  while (kept > 0 && (static_cast<unsigned char>(leaf[kept]) & 0xC0) == 0x80) --kept;  // do not cut a UTF-8 sequence
-  const Digest hash = crypto::block_digest(crypto::DigestKind::sha256, std::as_bytes(std::span{leaf}));
-  name.append(leaf.substr(0, kept)).append("~");
+  const Digest hash =
+      crypto::block_digest(crypto::DigestKind::sha256, std::as_bytes(std::span{leaf}));
+  name.append(head_of(leaf, room - hash_digits - 1)).append("~");
   constexpr std::string_view digits = "0123456789abcdef";
   for (std::size_t i = 0; i < hash_digits / 2; ++i) {
     const auto byte = std::to_integer<unsigned>(hash[i]);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Manifest: the list of files that one session carries, as the sender claims it and the receiver approves it.
+// Manifest: the list of files that one session carries, as the sender claims it and the receiver
+// approves it.
 //
-//   command line ─▶ source_files ─▶ Manifest ─▶ (offer) ─▶ validate() ─▶ person approves manifest_hash() ─▶ Sink
+//   command line ─▶ source_files ─▶ Manifest ─▶ offer ─▶ validate() ─▶ Sink
+//                                                          └─▶ a person approves manifest_hash()
 //
-// Names are bytes, relative paths below the destination. Nothing here touches the disk. Any thread may call it; the
-// values are plain. It never repairs a name: a manifest is taken as it is, or refused as a whole before a byte is
-// written.
+// Names are bytes, relative paths below the destination. Nothing here touches the disk. Any thread
+// may call it; the values are plain. It never repairs a name: a manifest is taken as it is, or
+// refused as a whole before a byte is written.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +22,10 @@
 namespace onehop::file {
 
 struct ManifestEntry {
-  std::string name;            ///< relative path, components separated by '/', any bytes but NUL
-  std::uint64_t size = 0;      ///< bytes; a claim until the root digest agrees
-  std::uint32_t mode = 0;      ///< permission bits, 0777; the receiver's umask applies
-  std::int64_t mtime_ns = 0;   ///< since 1970
+  std::string name;           ///< relative path, components separated by '/', any bytes but NUL
+  std::uint64_t size = 0;     ///< bytes; a claim until the root digest agrees
+  std::uint32_t mode = 0;     ///< permission bits, 0777; the receiver's umask applies
+  std::int64_t mtime_ns = 0;  ///< since 1970
   bool operator==(const ManifestEntry&) const = default;
 };
 
@@ -32,13 +34,16 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-/// ManifestLimits are ours; a peer never moves them. The kernel's own are NAME_MAX 255 and PATH_MAX 4096.
+/// ManifestLimits are ours; a peer never moves them. The kernel's own are NAME_MAX 255 and PATH_MAX
+/// 4096.
 struct ManifestLimits {
-  std::size_t entries_max = 1'000'000;        ///< higher: a manifest of hostile size costs gigabytes before approval
+  /// Higher: a manifest of hostile size costs gigabytes before approval.
+  std::size_t entries_max = 1'000'000;
   std::size_t component_bytes_max = 255;
-  std::size_t path_bytes_max = 4095;          ///< PATH_MAX counts the closing NUL
+  std::size_t path_bytes_max = 4095;  ///< PATH_MAX counts the closing NUL
   std::size_t depth_max = 64;
-  std::uint64_t total_bytes_max = std::uint64_t{1} << 62;  ///< offsets are signed 64-bit in the kernel
+  /// Offsets are signed 64-bit in the kernel.
+  std::uint64_t total_bytes_max = std::uint64_t{1} << 62;
 };
 
 /// too_many_entries is the refusal of a list of `count` files.
@@ -47,11 +52,13 @@ struct ManifestLimits {
 /// validate accepts a manifest as a whole, or names the first entry that breaks a rule.
 [[nodiscard]] Result<void> validate(const Manifest& manifest, const ManifestLimits& limits = {});
 
-/// check_visible refuses names with a component that begins with a dot, and names in folders: a sender could put
-/// ".ssh/authorized_keys" where somebody expects a video. `onehop send` announces no folders. The Error names the first.
+/// check_visible refuses names with a component that begins with a dot, and names in folders: a
+/// sender could put ".ssh/authorized_keys" where somebody expects a video. `onehop send` announces
+/// no folders. The Error names the first.
 [[nodiscard]] Result<void> check_visible(const Manifest& manifest);
 
-/// total_bytes is the sum of the sizes; call it on validated manifests only (the sum is checked there).
+/// total_bytes is the sum of the sizes; call it on validated manifests only (the sum is checked
+/// there).
 [[nodiscard]] std::uint64_t total_bytes(const Manifest& manifest) noexcept;
 
 /// blocks_of counts the blocks of a file; an empty file has one block of length 0.
@@ -59,31 +66,37 @@ struct ManifestLimits {
   return size == 0 ? 1 : (size - 1) / block_bytes + 1;
 }
 /// block_length is the number of file bytes in block `index`.
-[[nodiscard]] constexpr std::uint32_t block_length(std::uint64_t size, std::uint64_t index) noexcept {
+[[nodiscard]] constexpr std::uint32_t block_length(std::uint64_t size,
+                                                   std::uint64_t index) noexcept {
   const std::uint64_t left = size - index * block_bytes;
   return static_cast<std::uint32_t>(left < block_bytes ? left : block_bytes);
 }
 
-/// manifest_hash chains SHA-256 over every field of every entry: what a person approves is what may be written. It takes
-/// no memory that grows with the list.
+/// manifest_hash chains SHA-256 over every field of every entry: what a person approves is what may
+/// be written. It takes no memory that grows with the list.
 [[nodiscard]] Digest manifest_hash(const Manifest& manifest);
 /// entry_hash names one entry in a journal; any difference means another file.
 [[nodiscard]] Digest entry_hash(const ManifestEntry& entry);
 
-/// display_name is the only way a name may reach a terminal, a log or a text: control characters, ESC, bidirectional
-/// overrides, invisible characters and invalid UTF-8 become visible escapes, a backslash is doubled.
+/// display_name is the only way a name may reach a terminal, a log or a text: control characters,
+/// ESC, bidirectional overrides, invisible characters and invalid UTF-8 become visible escapes, a
+/// backslash is doubled.
 [[nodiscard]] std::string display_name(std::string_view name);
 
-/// temporary_name makes ".NAME<suffix>" and stays within NAME_MAX: a long name is cut and a hash of it is appended.
+/// temporary_name makes ".NAME<suffix>" and stays within NAME_MAX: a long name is cut and a hash of
+/// it is appended.
 [[nodiscard]] std::string temporary_name(std::string_view leaf, std::string_view suffix);
 
-/// numbered_leaf is "name (2).txt" for "name.txt": what a file is called where its name is taken and stays. A name that would
-/// become too long is cut. final_name does so with the last component of a path; 0: the name as it is. Both ends of a session
-/// work these out from the number, so a change of them is a change of the protocol.
+/// numbered_leaf is "name (2).txt" for "name.txt": what a file is called where its name is taken
+/// and stays. A name that would become too long is cut. final_name does so with the last component
+/// of a path; 0: the name as it is. Both ends of a session work these out from the number, so a
+/// change of them is a change of the protocol.
 [[nodiscard]] std::string numbered_leaf(const std::string& leaf, unsigned number);
 [[nodiscard]] std::string final_name(const std::string& name, unsigned number);
 inline constexpr unsigned name_number_max = 999;
 
+/// numbered_suffix is ".2.part" for 2 and ".part"; for 0 it is the suffix alone.
+[[nodiscard]] std::string numbered_suffix(unsigned number, std::string_view suffix);
 inline constexpr std::string_view part_suffix = ".part";
 inline constexpr std::string_view journal_suffix = ".onehop-journal";
 inline constexpr std::string_view session_suffix = ".onehop-session";

@@ -15,25 +15,10 @@ namespace onehop::file {
 
 namespace {
 
-// Parts of one name at a time. Higher: litter goes unnoticed; lower: parallel receivers of one name are refused.
+// Parts of one name at a time. Higher: litter goes unnoticed; lower: parallel receivers of one name
+// are refused.
 constexpr unsigned part_numbers_max = 9;
 constexpr mode_t part_mode = 0600;
-
-/// Ours to write to: a regular file, no second name, and our own user's.
-bool is_plain_own_file(int fd, struct stat& status) noexcept {
-  if (::fstat(fd, &status) != 0) return false;
-  return S_ISREG(status.st_mode) && status.st_nlink == 1 && status.st_uid == ::geteuid();
-}
-
-/// The journal's bytes; empty when it cannot be one.
-std::vector<std::byte> read_journal(int fd, std::uint64_t size) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) > journal_bytes_max(size)) return {};
-  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
-  const std::int64_t read = read_at(fd, bytes.data(), bytes.size(), 0);
-  bytes.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
-  return bytes;
-}
 
 /// Each block once, the newest record of it, by block.
 std::vector<Claim> newest_by_block(std::vector<Claim> claims) {
@@ -55,11 +40,11 @@ Result<PartFile> PartFile::open(int root, const ManifestEntry& entry, const Part
   }
   self.place_ = std::move(place).value();
   self.final_leaf_ = self.place_.leaf;
+  const std::string attempt = "create the partial file of '" + display_name(entry.name) + "'";
   for (unsigned number = 0; number <= part_numbers_max; ++number) {
     switch (self.try_names(number, entry, options)) {
       case Taken::ours: return Result<PartFile>{std::move(self)};
-      case Taken::error:
-        return errno_error(ExitCode::local_file_error, "create the partial file of '" + display_name(entry.name) + "'");
+      case Taken::error: return errno_error(ExitCode::local_file_error, attempt);
       case Taken::absent: return PartFile{};
       case Taken::not_ours: break;
     }
@@ -68,23 +53,24 @@ Result<PartFile> PartFile::open(int root, const ManifestEntry& entry, const Part
     self.is_part_made_ = false;
   }
   if (!options.is_creating) return PartFile{};
-  return errno_error(ExitCode::local_file_error, "create the partial file of '" + display_name(entry.name) + "'",
+  return errno_error(ExitCode::local_file_error, attempt,
                      "Remove old '.part' files of it that no transfer uses", EEXIST);
 }
 
-PartFile::Taken PartFile::try_names(unsigned number, const ManifestEntry& entry, const PartOptions& options) {
-  std::string infix;
-  if (number > 0) infix.append(".").append(std::to_string(number));
-  part_name_ = temporary_name(place_.leaf, std::string{infix}.append(part_suffix));
-  journal_name_ = temporary_name(place_.leaf, std::string{infix}.append(journal_suffix));
-  const JournalHeader header{.size = entry.size, .entry = entry_hash(entry), .digest_kind = options.digest_kind};
+PartFile::Taken PartFile::try_names(unsigned number, const ManifestEntry& entry,
+                                    const PartOptions& options) {
+  part_name_ = temporary_name(place_.leaf, numbered_suffix(number, part_suffix));
+  journal_name_ = temporary_name(place_.leaf, numbered_suffix(number, journal_suffix));
+  const JournalHeader header{
+      .size = entry.size, .entry = entry_hash(entry), .digest_kind = options.digest_kind};
   writer_ = JournalWriter{header};
   const int folder = place_.folder.get();
 
   if (options.is_creating) {
-    part_ = open_beneath(folder, part_name_.c_str(), O_RDWR | O_CREAT | O_EXCL, part_mode);
+    part_ = open_beneath(folder, part_name_, O_RDWR | O_CREAT | O_EXCL, part_mode);
     if (part_.is_open()) {
-      if (::flock(part_.get(), LOCK_EX | LOCK_NB) != 0) return errno == EWOULDBLOCK ? Taken::not_ours : Taken::error;
+      if (::flock(part_.get(), LOCK_EX | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK ? Taken::not_ours : Taken::error;
       is_part_made_ = true;
       const Taken taken = start_journal(header, options, blocks_of(entry.size) > 1);
       if (taken != Taken::ours) {
@@ -96,39 +82,38 @@ PartFile::Taken PartFile::try_names(unsigned number, const ManifestEntry& entry,
     }
     if (errno != EEXIST) return Taken::error;
   }
-  // O_NONBLOCK: a fifo under this name must not stop us; it is refused by its type.
-  part_ = open_beneath(folder, part_name_.c_str(), O_RDWR | O_NONBLOCK | O_NOCTTY);
-  if (!part_.is_open()) return !options.is_creating && errno == ENOENT ? Taken::absent : Taken::not_ours;
-  return adopt(header, options);
+  struct stat part;
+  part_ = open_locked(folder, part_name_, part);
+  if (!part_.is_open())
+    return !options.is_creating && errno == ENOENT ? Taken::absent : Taken::not_ours;
+  return adopt(part, header, options);
 }
 
-/// A part exists. It is ours when its owner is gone (the lock), and its journal or the session's says so. An empty one with
-/// the mode that we create is ours as well: its session died before it could say anything, and nothing can be lost.
-PartFile::Taken PartFile::adopt(const JournalHeader& header, const PartOptions& options) {
-  const int folder = place_.folder.get();
-  struct stat part {}, journal_status {};
-  if (!is_plain_own_file(part_.get(), part)) return Taken::not_ours;
-  if (::flock(part_.get(), LOCK_EX | LOCK_NB) != 0) return Taken::not_ours;
-  // Its owner may have renamed it between our open and our lock.
-  if (!is_same_inode(folder, part_name_.c_str(), part_.get())) return Taken::not_ours;
-
-  journal_ = open_beneath(folder, journal_name_.c_str(), O_RDWR | O_NONBLOCK | O_NOCTTY);
-  const bool has_journal = journal_.is_open() && is_plain_own_file(journal_.get(), journal_status);
-  if (journal_.is_open() && !has_journal) return Taken::not_ours;
+/// A part exists, and we hold its lock. It is ours when its journal or the session's says so. An
+/// empty one with the mode that we create is ours as well: its session died before it could say
+/// anything, and nothing can be lost.
+PartFile::Taken PartFile::adopt(const struct stat& part, const JournalHeader& header,
+                                const PartOptions& options) {
+  struct stat status;
+  journal_ = open_own(place_.folder.get(), journal_name_, status);
+  const bool has_journal = journal_.is_open();
+  if (!has_journal && errno == EEXIST) return Taken::not_ours;
   if (has_journal) {
-    const std::optional<Journal> journal = parse_journal(read_journal(journal_.get(), header.size));
+    const std::optional<Journal> journal = read_journal(header.size);
     if (journal && journal->header == header) {
       listed_ = newest_by_block(journal->claims);
       writer_.resume_at(journal->claims.size());
       journal_bytes_ = synced_bytes_ = journal->valid_bytes;
       const bool is_too_long = static_cast<std::uint64_t>(part.st_size) > header.size;
-      if (is_too_long && ::ftruncate(part_.get(), static_cast<off_t>(header.size)) != 0) return Taken::error;
-      return ::ftruncate(journal_.get(), static_cast<off_t>(journal_bytes_)) == 0 ? Taken::ours : Taken::error;
+      if (is_too_long && ::ftruncate(part_.get(), static_cast<off_t>(header.size)) != 0)
+        return Taken::error;
+      return ::ftruncate(journal_.get(), static_cast<off_t>(journal_bytes_)) == 0 ? Taken::ours
+                                                                                  : Taken::error;
     }
-    // Progress of another file of this name: given up only when the user said that the old state may go, or when it is
-    // this session's own.
-    const bool may_restart =
-        options.is_changed || options.on_exist == OnExist::resume || options.on_exist == OnExist::overwrite;
+    // Progress of another file of this name. It is given up only when the user said that the old
+    // state may go, or when it is this session's own.
+    const bool may_restart = options.is_changed || options.on_exist == OnExist::resume ||
+                             options.on_exist == OnExist::overwrite;
     if (journal && !may_restart) return Taken::not_ours;
   } else {
     const std::optional<FileIdentity> identity = identity_of(part_.get(), "");
@@ -143,12 +128,18 @@ PartFile::Taken PartFile::adopt(const JournalHeader& header, const PartOptions& 
   return start_journal(header, options, has_journal || blocks_of(header.size) > 1);
 }
 
-/// A file of one block has no use for a journal of its own, and many small files would pay for it with three calls each: a
-/// record in the session's is enough.
-PartFile::Taken PartFile::start_journal(const JournalHeader& header, const PartOptions& options, bool is_needed) {
+std::optional<Journal> PartFile::read_journal(std::uint64_t size) const {
+  return parse_journal(read_whole(journal_.get(), journal_bytes_max(size)));
+}
+
+/// A file of one block has no use for a journal of its own, and many small files would pay for it
+/// with three calls each: a record in the session's is enough.
+PartFile::Taken PartFile::start_journal(const JournalHeader& header, const PartOptions& options,
+                                        bool is_needed) {
   writer_ = JournalWriter{header};
   listed_.clear();
-  const int errno_value = is_needed ? make_journal() : options.session->add(header.entry, part_.get());
+  const int errno_value =
+      is_needed ? make_journal() : options.session->add(header.entry, part_.get());
   if (errno_value == 0) return Taken::ours;
   errno = errno_value;
   return errno_value == EEXIST ? Taken::not_ours : Taken::error;
@@ -156,12 +147,13 @@ PartFile::Taken PartFile::start_journal(const JournalHeader& header, const PartO
 
 int PartFile::make_journal() {
   const int folder = place_.folder.get();
-  if (!journal_.is_open()) journal_ = open_beneath(folder, journal_name_.c_str(), O_RDWR | O_CREAT | O_EXCL, part_mode);
+  if (!journal_.is_open())
+    journal_ = open_beneath(folder, journal_name_, O_RDWR | O_CREAT | O_EXCL, part_mode);
   if (!journal_.is_open() && errno == EEXIST) {
-    // A journal without its part, or one of a part that we hold the lock of: nobody can use it any more.
-    journal_ = open_beneath(folder, journal_name_.c_str(), O_RDWR | O_NONBLOCK | O_NOCTTY);
-    struct stat status {};
-    if (!journal_.is_open() || !is_plain_own_file(journal_.get(), status) || (status.st_mode & 07777) != part_mode) return EEXIST;
+    // A journal without its part, or of a part that we hold the lock of: nobody else can use it.
+    struct stat status;
+    journal_ = open_own(folder, journal_name_, status);
+    if (!journal_.is_open() || (status.st_mode & 07777) != part_mode) return EEXIST;
   }
   if (!journal_.is_open()) return errno;
   if (::ftruncate(journal_.get(), 0) != 0) return errno;
@@ -185,9 +177,11 @@ int PartFile::end_sync(int errno_value) noexcept {
     synced_bytes_ = syncing_bytes_;
     return 0;
   }
-  // The kernel may have dropped pages that it could not write, and reads of them may still show what was meant.
+  // The kernel may have dropped pages that it could not write, and reads of them may still show
+  // what was meant.
   journal_bytes_ = synced_bytes_;
-  if (::ftruncate(journal_.get(), static_cast<off_t>(journal_bytes_)) != 0) ::unlinkat(place_.folder.get(), journal_name_.c_str(), 0);
+  if (::ftruncate(journal_.get(), static_cast<off_t>(journal_bytes_)) != 0)
+    ::unlinkat(place_.folder.get(), journal_name_.c_str(), 0);
   return errno_value;
 }
 
@@ -195,35 +189,40 @@ bool PartFile::make_hole(std::uint64_t offset, std::uint64_t bytes, std::uint64_
   if (is_hole_refused_) return false;
   constexpr int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
   // To the whole size at once: no write that is in flight ends behind it, so none is cut off.
-  is_hole_refused_ = ::fallocate(part_.get(), mode, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0 ||
-                     (!is_full_length_ && ::ftruncate(part_.get(), static_cast<off_t>(size)) != 0);
+  is_hole_refused_ =
+      ::fallocate(part_.get(), mode, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0 ||
+      (!is_full_length_ && ::ftruncate(part_.get(), static_cast<off_t>(size)) != 0);
   is_full_length_ = !is_hole_refused_;
   return !is_hole_refused_;
 }
 
 FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& options) {
   ONEHOP_CHECK(is_open());
-  // From here on a crash may leave a part with another mode, or a file with its final name and a session that does not know it.
+  // From here on a crash may leave a part with another mode, or a file with its final name and a
+  // session that does not know it.
   if (journal_.is_open()) {
-    if (const int errno_value = options.session->add(entry_hash(entry), part_.get()); errno_value != 0)
-      return {FileFailure::write_error, errno_value};
+    const int errno_value = options.session->add(entry_hash(entry), part_.get());
+    if (errno_value != 0) return {FileFailure::write_error, errno_value};
   }
-  constexpr std::int64_t second = 1'000'000'000;  // ns; before 1970 the parts round towards the past
-  const timespec mtime{.tv_sec = static_cast<time_t>(entry.mtime_ns / second - (entry.mtime_ns % second < 0)),
-                       .tv_nsec = (entry.mtime_ns % second + second) % second};
-  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, mtime};
+  // Before 1970 seconds round towards the past.
+  const auto second = std::chrono::floor<std::chrono::seconds>(Nanos{entry.mtime_ns});
+  const timespec times[2] = {
+      {.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+      {.tv_sec = second.count(), .tv_nsec = (Nanos{entry.mtime_ns} - second).count()}};
   // Mode and time first, so that the one fsync covers them too.
-  if (::fchmod(part_.get(), entry.mode & 0777 & ~options.umask_bits) != 0) return {FileFailure::write_error, errno};
+  if (::fchmod(part_.get(), entry.mode & 0777 & ~options.umask_bits) != 0)
+    return {FileFailure::write_error, errno};
   if (::futimens(part_.get(), times) != 0) return {FileFailure::write_error, errno};
   if (::fsync(part_.get()) != 0) return {FileFailure::sync_error, errno};
   // Somebody with access to the folder may have put another file under our temporary name.
-  if (!is_same_inode(place_.folder.get(), part_name_.c_str(), part_.get())) return {FileFailure::rename_error, ESTALE};
+  if (!is_same_inode(place_.folder.get(), part_name_, part_.get()))
+    return {FileFailure::rename_error, ESTALE};
   if (const int errno_value = rename_to_final(options); errno_value != 0)
     return {errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error, errno_value};
-  if (!is_same_inode(place_.folder.get(), final_leaf_.c_str(), part_.get())) return {FileFailure::rename_error, ESTALE};
+  if (!is_same_inode(place_.folder.get(), final_leaf_, part_.get()))
+    return {FileFailure::rename_error, ESTALE};
   if (::fsync(place_.folder.get()) != 0) return {FileFailure::sync_error, errno};
-  if (journal_.is_open() && is_same_inode(place_.folder.get(), journal_name_.c_str(), journal_.get()))
-    ::unlinkat(place_.folder.get(), journal_name_.c_str(), 0);  // discard() finds one that is left behind
+  unlink_same(place_.folder.get(), journal_name_, journal_.get());  // discard() finds one left here
   return {};
 }
 
@@ -235,12 +234,12 @@ int PartFile::rename_to_final(const PartOptions& options) {
     if (is_there && !S_ISREG(status.st_mode)) return EEXIST;
     return ::renameat(folder, part_name_.c_str(), folder, place_.leaf.c_str()) == 0 ? 0 : errno;
   }
-  int errno_value = rename_new(folder, part_name_.c_str(), final_leaf_.c_str());
-  for (unsigned number = 2; errno_value == EEXIST && options.on_exist == OnExist::rename; ++number) {
-    if (number > name_number_max) break;
+  int errno_value = rename_new(folder, part_name_, final_leaf_);
+  const unsigned last = options.on_exist == OnExist::rename ? name_number_max : 0;
+  for (unsigned number = 2; errno_value == EEXIST && number <= last; ++number) {
     final_number_ = number;
     final_leaf_ = numbered_leaf(place_.leaf, number);
-    errno_value = rename_new(folder, part_name_.c_str(), final_leaf_.c_str());
+    errno_value = rename_new(folder, part_name_, final_leaf_);
   }
   return errno_value;
 }
@@ -254,28 +253,29 @@ void PartFile::discard(int root, const ManifestEntry& entry, PartOptions options
   for (unsigned number = 0; number <= part_numbers_max; ++number) {
     const Taken taken = self.try_names(number, entry, options);
     self.is_part_made_ = taken == Taken::ours;
-    if (taken == Taken::absent && !self.remove_orphan(entry, options.digest_kind) && number > 0) return;
+    if (taken == Taken::absent && !self.remove_orphan(entry, options.digest_kind) && number > 0)
+      return;
     self.remove();
   }
 }
 
-/// A journal without its part: its session died between the rename and the end. False: there is none.
+/// A journal without its part: its session died between the rename and the end. False: there is
+/// none.
 bool PartFile::remove_orphan(const ManifestEntry& entry, crypto::DigestKind kind) noexcept {
-  const int folder = place_.folder.get();
-  journal_ = open_beneath(folder, journal_name_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  struct stat status {};
-  if (!journal_.is_open() || !is_plain_own_file(journal_.get(), status)) return false;
-  const std::optional<Journal> journal = parse_journal(read_journal(journal_.get(), entry.size));
-  if (!journal || journal->header != JournalHeader{entry.size, entry_hash(entry), kind}) return false;
-  return ::unlinkat(folder, journal_name_.c_str(), 0) == 0;
+  struct stat status;
+  journal_ = open_own(place_.folder.get(), journal_name_, status);
+  if (!journal_.is_open()) return false;
+  const std::optional<Journal> journal = read_journal(entry.size);
+  if (!journal || journal->header != JournalHeader{entry.size, entry_hash(entry), kind})
+    return false;
+  return ::unlinkat(place_.folder.get(), journal_name_.c_str(), 0) == 0;
 }
 
 void PartFile::remove() noexcept {
   const int folder = place_.folder.get();
-  if (is_part_made_ && is_same_inode(folder, part_name_.c_str(), part_.get())) {
+  if (is_part_made_ && is_same_inode(folder, part_name_, part_.get())) {
     ::unlinkat(folder, part_name_.c_str(), 0);
-    if (journal_.is_open() && is_same_inode(folder, journal_name_.c_str(), journal_.get()))
-      ::unlinkat(folder, journal_name_.c_str(), 0);
+    unlink_same(folder, journal_name_, journal_.get());
   }
   part_.close();
   journal_.close();

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // PartFile: one file on its way to its final name: ".NAME.part", its lock, and its journal.
 //
-//   open() ─▶ ".NAME.part" (mode 0600, flock) ─▶ data at its offset ─▶ record() ─▶ sync() ─▶ finish() ─▶ NAME
-//               └─▶ ".NAME.onehop-journal", or where one block is all: a record in the session's journal
+//   open() ─▶ ".NAME.part", mode 0600, flock ─▶ data ─▶ record() ─▶ sync ─▶ finish() ─▶ NAME
+//               └─▶ ".NAME.onehop-journal"; for one block a record in the session's journal
 //
-// A part that exists is ours by its journal or by a record of its inode (session_journal.hpp), never by its name or mode:
-// where somebody keeps a file of that name, the next number is taken (".NAME.1.part").
+// A part that exists is ours by its journal or by a record of its inode (session_journal.hpp),
+// never by its name or mode: where somebody keeps a file of that name, the next number is taken
+// (".NAME.1.part").
 //
-// record() writes what is in the kernel's hands: it survives the end of this process. What it says survives a power cut only
-// after sync(), and a sync that fails takes it back: after that the page cache may show bytes that the disk does not have.
+// record() is for blocks that the kernel has: what it writes survives the end of this process. It
+// survives a power cut only after a sync. A sync that fails takes it back: from then on the page
+// cache may show bytes that the disk does not have.
 //
-// The final name appears only in finish(), by a rename that replaces nothing unless that was asked for. Two receivers
-// never share a part: whoever holds the flock owns it. Clean-up unlinks by folder descriptor, and only where the name still
-// leads to our inode.
-// Called by set-up and then by the file thread that owns the Sink.
+// The final name appears only in finish(), by a rename that replaces nothing unless the user asked
+// for that. Two receivers never share a part: whoever holds the flock owns it. Clean-up unlinks by
+// folder descriptor, and only where the name still leads to our inode. Set-up calls it, then the
+// file thread that owns the Sink.
 #pragma once
 
 #include <cstdint>
@@ -30,16 +32,17 @@
 
 namespace onehop::file {
 
-/// What to do where a final name exists. `ask` is for a person in front of the program: set-up fails and names the
-/// file.
+/// What to do where a final name exists. `ask` is for a person in front of the program: set-up
+/// fails and names the file.
 enum class OnExist : std::uint8_t { ask, resume, skip, rename, overwrite };
 
 struct PartOptions {
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   OnExist on_exist = OnExist::ask;
   mode_t umask_bits = 022;
-  bool is_changed = false;  ///< the file changed at its source in this session: progress of what it was may go
-  bool is_creating = true;  ///< false: only look for a part that can be resumed
+  /// The file changed at its source in this session: progress of what it was may go.
+  bool is_changed = false;
+  bool is_creating = true;            ///< false: only look for a part that can be resumed
   SessionJournal* session = nullptr;  ///< required; outlives the part
 };
 
@@ -51,47 +54,63 @@ struct FinishResult {
 
 class PartFile {
  public:
-  /// open takes or makes the part of `entry` below `root`. With is_creating false and nothing to resume, the result
-  /// is not open. Error: errno_value says why. Syscalls: openat2, flock, fstat, fstatat, read, ftruncate, pwrite.
-  [[nodiscard]] static Result<PartFile> open(int root, const ManifestEntry& entry, const PartOptions& options);
+  /// open takes or makes the part of `entry` below `root`. With is_creating false and nothing to
+  /// resume, the result is not open. Error: errno_value says why. Syscalls: openat2, flock, fstat,
+  /// fstatat, read, ftruncate, pwrite.
+  [[nodiscard]] static Result<PartFile> open(int root, const ManifestEntry& entry,
+                                             const PartOptions& options);
 
   [[nodiscard]] bool is_open() const noexcept { return part_.is_open(); }
   [[nodiscard]] int fd() const noexcept { return part_.get(); }
   [[nodiscard]] std::vector<std::string>& folders_made() noexcept { return place_.made; }
-  /// listed: what the journal of the last session says; it proves nothing. Sorted by block, each block once.
+  /// listed: what the journal of the last session says; it proves nothing. Sorted by block, each
+  /// block once.
   [[nodiscard]] const std::vector<Claim>& listed() const noexcept { return listed_; }
 
-  /// record appends to the journal; call it for blocks whose write has ended. 0 or errno. Syscalls: pwrite.
+  /// record appends to the journal; call it for blocks whose write has ended. 0 or errno. Syscalls:
+  /// pwrite.
   [[nodiscard]] int record(std::span<const Claim> claims);
   /// has_unsynced: the journal says more than a power cut would leave.
-  [[nodiscard]] bool has_unsynced() const noexcept { return journal_.is_open() && synced_bytes_ < journal_bytes_; }
-  /// begin_sync, then fdatasync(fd()), then end_sync with its result: what was recorded before begin_sync is on the disk,
-  /// journal included, or taken back. end_sync: 0 or errno. Syscalls: fdatasync, or ftruncate.
+  [[nodiscard]] bool has_unsynced() const noexcept {
+    return journal_.is_open() && synced_bytes_ < journal_bytes_;
+  }
+  /// begin_sync, then fdatasync(fd()), then end_sync with its result: what was recorded before
+  /// begin_sync is on the disk, journal included, or taken back. end_sync: 0 or errno. Syscalls:
+  /// fdatasync, or ftruncate.
   void begin_sync() noexcept { syncing_bytes_ = journal_bytes_; }
   [[nodiscard]] int end_sync(int errno_value) noexcept;
 
-  /// make_hole lets a range that is all zero take no room on the disk; false: the file system cannot, and the zeros have to be
-  /// written. `size` is the whole file's. Syscalls: fallocate; ftruncate for the first one.
-  [[nodiscard]] bool make_hole(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) noexcept;
+  /// make_hole lets a range that is all zero take no room on the disk; false: the file system
+  /// cannot, and the zeros have to be written. `size` is the whole file's. Syscalls: fallocate;
+  /// ftruncate for the first one.
+  [[nodiscard]] bool make_hole(std::uint64_t offset, std::uint64_t bytes,
+                               std::uint64_t size) noexcept;
 
-  /// finish gives the file its mode, time and final name, durably, and removes the journal. May block on the disk.
-  /// Syscalls: fchmod, futimens, fsync, fstatat, renameat2, unlinkat; pwrite to the session's journal.
+  /// finish gives the file its mode, time and final name, durably, and removes the journal. May
+  /// block on the disk. Syscalls: fchmod, futimens, fsync, fstatat, renameat2, unlinkat; pwrite to
+  /// the session's journal.
   [[nodiscard]] FinishResult finish(const ManifestEntry& entry, const PartOptions& options);
 
-  /// remove takes back a part that received nothing. Only names that this session made. Syscalls: fstatat, unlinkat.
+  /// remove takes back a part that received nothing. Only names that this session made. Syscalls:
+  /// fstatat, unlinkat.
   void remove() noexcept;
 
-  /// final_number: the file got the name numbered_leaf(announced, final_number()), as it may under OnExist::rename.
-  /// 0: the announced one.
+  /// final_number: the file got the name numbered_leaf(announced, final_number()), as it may under
+  /// OnExist::rename. 0: the announced one.
   [[nodiscard]] unsigned final_number() const noexcept { return final_number_; }
-  /// discard removes parts and journals of `entry` that dead sessions left: the file is there. Syscalls: as open, unlinkat.
+  /// discard removes parts and journals of `entry` that dead sessions left: the file is there.
+  /// Syscalls: as open, unlinkat.
   static void discard(int root, const ManifestEntry& entry, PartOptions options);
 
  private:
   enum class Taken : std::uint8_t { ours, not_ours, absent, error };
-  [[nodiscard]] Taken try_names(unsigned number, const ManifestEntry& entry, const PartOptions& options);
-  [[nodiscard]] Taken adopt(const JournalHeader& header, const PartOptions& options);
-  [[nodiscard]] Taken start_journal(const JournalHeader& header, const PartOptions& options, bool is_needed);
+  [[nodiscard]] Taken try_names(unsigned number, const ManifestEntry& entry,
+                                const PartOptions& options);
+  [[nodiscard]] Taken adopt(const struct stat& part, const JournalHeader& header,
+                            const PartOptions& options);
+  [[nodiscard]] std::optional<Journal> read_journal(std::uint64_t size) const;
+  [[nodiscard]] Taken start_journal(const JournalHeader& header, const PartOptions& options,
+                                    bool is_needed);
   [[nodiscard]] int make_journal();
   [[nodiscard]] bool remove_orphan(const ManifestEntry& entry, crypto::DigestKind kind) noexcept;
   [[nodiscard]] int rename_to_final(const PartOptions& options);

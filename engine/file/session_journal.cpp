@@ -25,16 +25,12 @@ constexpr std::array<char, 8> magic{'O', 'N', 'E', 'H', 'O', 'P', 'S', '\n'};
 constexpr std::uint32_t version = 1;
 constexpr std::size_t header_bytes = 16, version_at = 8, pid_at = 12;
 constexpr std::size_t inode_at = 32, birth_at = 40, checksum_at = 48, record_bytes = 56;
-// Sessions of one folder, alive or dead, that are told apart. Higher: more names to try for each session. Lower: what an
-// interrupted session knew is forgotten sooner, where many were interrupted and none of them went on.
+// Sessions of one folder, alive or dead. Higher: more names to try for each session. Lower: where
+// many sessions were interrupted and none of them went on, what they knew is forgotten sooner.
 constexpr unsigned sessions_max = 32;
 // A record per file and the largest manifest.
 constexpr std::uint64_t bytes_max = header_bytes + ManifestLimits{}.entries_max * record_bytes;
 constexpr mode_t journal_mode = 0600;
-
-std::string name_of(unsigned number) {
-  return number == 0 ? std::string{session_suffix} : std::string{"."}.append(std::to_string(number)).append(session_suffix);
-}
 
 std::array<std::byte, header_bytes> header_of(std::uint32_t pid) noexcept {
   std::array<std::byte, header_bytes> header{};
@@ -45,30 +41,8 @@ std::array<std::byte, header_bytes> header_of(std::uint32_t pid) noexcept {
 }
 
 std::uint64_t checksum_of(const std::byte* record) noexcept {
-  return get<std::uint64_t>(crypto::block_digest(crypto::DigestKind::xxh3, {record, checksum_at}).data());
-}
-
-/// Ours to write to and nobody else's now.
-bool can_take(int fd) noexcept {
-  struct stat status {};
-  return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 && status.st_uid == ::geteuid() &&
-         ::flock(fd, LOCK_EX | LOCK_NB) == 0;
-}
-
-Fd open_existing(int root, const std::string& name) noexcept {
-  Fd fd = open_beneath(root, name.c_str(), O_RDWR | O_NONBLOCK | O_NOCTTY);
-  // Its owner may have removed it between our open and our lock.
-  if (fd.is_open() && (!can_take(fd.get()) || !is_same_inode(root, name.c_str(), fd.get()))) fd.close();
-  return fd;
-}
-
-std::vector<std::byte> read_all(int fd) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) > bytes_max) return {};
-  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
-  const std::int64_t read = read_at(fd, bytes.data(), bytes.size(), 0);
-  bytes.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
-  return bytes;
+  return get<std::uint64_t>(
+      crypto::block_digest(crypto::DigestKind::xxh3, {record, checksum_at}).data());
 }
 
 }  // namespace
@@ -78,16 +52,20 @@ std::optional<FileIdentity> identity_of(int folder, const char* leaf) noexcept {
   const int flags = AT_SYMLINK_NOFOLLOW | (*leaf == '\0' ? AT_EMPTY_PATH : 0);
   if (::statx(folder, leaf, flags, STATX_INO | STATX_BTIME, &status) != 0) return std::nullopt;
   const bool has_birth = (status.stx_mask & STATX_BTIME) != 0;
-  return FileIdentity{status.stx_ino, has_birth ? status.stx_btime.tv_sec * 1'000'000'000 + status.stx_btime.tv_nsec : 0};
+  return FileIdentity{
+      status.stx_ino,
+      has_birth ? status.stx_btime.tv_sec * 1'000'000'000 + status.stx_btime.tv_nsec : 0};
 }
 
 void SessionJournal::adopt(int root, const Manifest& manifest, bool is_again) {
   root_ = root;
   std::vector<Digest> entries;  // sorted; made when the first journal is found
+  struct stat status;
   for (unsigned number = 0; number < sessions_max; ++number) {
-    File file{.name = name_of(number), .fd = open_existing(root, name_of(number))};
+    File file{.name = numbered_suffix(number, session_suffix),
+              .fd = open_locked(root, numbered_suffix(number, session_suffix), status)};
     if (!file.fd.is_open()) continue;
-    const std::vector<std::byte> bytes = read_all(file.fd.get());
+    const std::vector<std::byte> bytes = read_whole(file.fd.get(), bytes_max);
     if (bytes.size() < header_bytes) {  // its session died before it had recorded anything
       ::unlinkat(root, file.name.c_str(), 0);
       continue;
@@ -106,7 +84,8 @@ void SessionJournal::adopt(int root, const Manifest& manifest, bool is_again) {
       Mark mark;
       std::memcpy(mark.entry.data(), record, mark.entry.size());
       if (!std::ranges::binary_search(entries, mark.entry)) continue;
-      mark.identity = {get<std::uint64_t>(record + inode_at), static_cast<std::int64_t>(get<std::uint64_t>(record + birth_at))};
+      mark.identity = {get<std::uint64_t>(record + inode_at),
+                       static_cast<std::int64_t>(get<std::uint64_t>(record + birth_at))};
       marks_.push_back(mark);
       is_wanted = true;
     }
@@ -115,11 +94,14 @@ void SessionJournal::adopt(int root, const Manifest& manifest, bool is_again) {
   std::ranges::sort(marks_, {}, &Mark::entry);
 }
 
-bool SessionJournal::is_known(const Digest& entry) const { return std::ranges::binary_search(marks_, entry, {}, &Mark::entry); }
+bool SessionJournal::is_known(const Digest& entry) const {
+  return std::ranges::binary_search(marks_, entry, {}, &Mark::entry);
+}
 
 bool SessionJournal::is_made(const Digest& entry, const FileIdentity& identity) const {
-  const auto range = std::ranges::equal_range(marks_, entry, {}, &Mark::entry);
-  return std::ranges::any_of(range, [&](const Mark& mark) { return mark.identity == identity; });
+  auto mark = std::ranges::lower_bound(marks_, entry, {}, &Mark::entry);
+  while (mark != marks_.end() && mark->entry == entry && mark->identity != identity) ++mark;
+  return mark != marks_.end() && mark->entry == entry;
 }
 
 int SessionJournal::add(const Digest& entry, int fd) {
@@ -135,7 +117,8 @@ int SessionJournal::add(const Digest& entry, int fd) {
   put(record.data() + birth_at, static_cast<std::uint64_t>(identity->birth_ns));
   put(record.data() + checksum_at, checksum_of(record.data()));
   File& file = files_.front();
-  if (const int errno_value = write_at(file.fd.get(), record, file.bytes); errno_value != 0) return errno_value;
+  if (const int errno_value = write_at(file.fd.get(), record, file.bytes); errno_value != 0)
+    return errno_value;
   file.bytes += record_bytes;
   is_dirty_ = true;
   return 0;
@@ -144,11 +127,11 @@ int SessionJournal::add(const Digest& entry, int fd) {
 int SessionJournal::create() {
   ONEHOP_CHECK(root_ >= 0);
   for (unsigned number = 0; number < sessions_max; ++number) {
-    File file{.name = name_of(number), .fd = {}};
-    file.fd = open_beneath(root_, file.name.c_str(), O_RDWR | O_CREAT | O_EXCL, journal_mode);
+    File file{.name = numbered_suffix(number, session_suffix), .fd = {}};
+    file.fd = open_beneath(root_, file.name, O_RDWR | O_CREAT | O_EXCL, journal_mode);
     if (!file.fd.is_open() && errno == EEXIST) continue;
     if (!file.fd.is_open()) return errno;
-    if (can_take(file.fd.get())) return write_header(std::move(file));
+    if (::flock(file.fd.get(), LOCK_EX | LOCK_NB) == 0) return write_header(std::move(file));
   }
   return reuse_oldest();
 }
@@ -158,9 +141,10 @@ int SessionJournal::reuse_oldest() {
   File oldest;
   std::int64_t oldest_at = std::numeric_limits<std::int64_t>::max();
   for (unsigned number = 0; number < sessions_max; ++number) {
-    File file{.name = name_of(number), .fd = open_existing(root_, name_of(number))};
-    struct stat status {};
-    if (!file.fd.is_open() || ::fstat(file.fd.get(), &status) != 0 || status.st_mtim.tv_sec >= oldest_at) continue;
+    struct stat status;
+    File file{.name = numbered_suffix(number, session_suffix),
+              .fd = open_locked(root_, numbered_suffix(number, session_suffix), status)};
+    if (!file.fd.is_open() || status.st_mtim.tv_sec >= oldest_at) continue;
     oldest_at = status.st_mtim.tv_sec;
     oldest = std::move(file);
   }
@@ -171,7 +155,8 @@ int SessionJournal::reuse_oldest() {
 
 int SessionJournal::write_header(File file) {
   const auto header = header_of(static_cast<std::uint32_t>(::getpid()));
-  if (const int errno_value = write_at(file.fd.get(), header, 0); errno_value != 0) return errno_value;
+  if (const int errno_value = write_at(file.fd.get(), header, 0); errno_value != 0)
+    return errno_value;
   file.bytes = header_bytes;
   files_.push_back(std::move(file));
   return 0;
@@ -183,8 +168,7 @@ int SessionJournal::sync() noexcept {
 }
 
 void SessionJournal::remove() noexcept {
-  for (const File& file : files_)
-    if (is_same_inode(root_, file.name.c_str(), file.fd.get())) ::unlinkat(root_, file.name.c_str(), 0);
+  for (const File& file : files_) unlink_same(root_, file.name, file.fd.get());
   files_.clear();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Sink, the messages: what a block, a digest and a root do to a file's state. sink_durable.cpp makes it last.
+// Sink, the messages: what a block, a digest and a root do to a file's state. sink_durable.cpp
+// makes it last.
 #include "engine/file/sink.hpp"
 
 #include <algorithm>
@@ -13,15 +14,18 @@ namespace onehop::file {
 namespace {
 // Messages taken per turn, so that completions and checkpoints are looked at in between.
 constexpr std::size_t messages_per_turn_max = 64;
-// Digests announced before their block, in slots. The peer announces a digest when it has sent the block, and it may
-// start only what our credit allows: one pool. The rest is slack; beyond it the peer is not following the protocol.
+// Digests announced before their block, in slots. The peer announces a digest when it has sent the
+// block, and it may start only what our credit allows: one pool. The rest is slack; beyond it the
+// peer is not following the protocol.
 constexpr std::size_t announced_early_per_slot = 4;
-// Blocks known but not yet in the tree, over all files: 16 GiB of data ahead of its digests, about 10 MiB of memory.
-// Lower: a stalled control connection ends a fast transfer. Higher: a peer makes us hold more.
+// Blocks known but not yet in the tree, over all files: 16 GiB of data ahead of its digests, about
+// 10 MiB of memory. Lower: a stalled control connection ends a fast transfer. Higher: a peer makes
+// us hold more.
 constexpr std::size_t entries_max = 65'536;
 }  // namespace
 
-std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
+std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
+                       SpscRing<BlockRef>& from_engine) {
   if (!has_lent_) {
     has_lent_ = true;
     checkpoint_at_ = now;
@@ -31,7 +35,8 @@ std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<Bloc
   std::size_t moved = 0;
   BlockRef message;
   const std::size_t outbox_max = options_.slots + messages_per_turn_max;
-  for (std::size_t i = 0; i < messages_per_turn_max && outbox_.size() < outbox_max && from_engine.pop(message); ++i) {
+  for (std::size_t i = 0;
+       i < messages_per_turn_max && outbox_.size() < outbox_max && from_engine.pop(message); ++i) {
     handle(message);
     ++moved;
   }
@@ -43,19 +48,19 @@ std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<Bloc
 
 void Sink::handle(const BlockRef& message) {
   switch (message.kind) {
-    case BlockKind::block: return on_block(message);
-    case BlockKind::digest:
-    case BlockKind::skipped: return on_digest(message);
-    case BlockKind::root: return on_root(message);
-    case BlockKind::checkpoint:
-    case BlockKind::abort: return on_stop(message);
+    case FileMessageKind::block: return on_block(message);
+    case FileMessageKind::digest:
+    case FileMessageKind::skipped: return on_digest(message);
+    case FileMessageKind::root: return on_root(message);
+    case FileMessageKind::checkpoint:
+    case FileMessageKind::abort: return on_stop(message);
     default: return fail(message.file, FileFailure::protocol);
   }
 }
 
 bool Sink::is_in_manifest(const BlockRef& message) const noexcept {
   if (message.file >= manifest_.files.size() || !is_wanted_[message.file]) return false;
-  if (message.kind == BlockKind::root) return true;
+  if (message.kind == FileMessageKind::root) return true;
   const std::uint64_t blocks = blocks_of(manifest_.files[message.file].size);
   return message.offset % block_bytes == 0 && message.offset / block_bytes < blocks;
 }
@@ -65,14 +70,15 @@ void Sink::on_block(const BlockRef& block) {
   ONEHOP_CHECK(block.data == pool_.data(block.slot));
   if (is_stopped_) return give_back(block);
   const std::uint64_t index = block.offset / block_bytes;
-  if (!is_in_manifest(block) || block.length != block_length(manifest_.files[block.file].size, index)) {
+  if (!is_in_manifest(block) ||
+      block.length != block_length(manifest_.files[block.file].size, index)) {
     give_back(block);
     return fail(block.file, FileFailure::protocol);
   }
   OpenFile* const open = is_done_[block.file] ? nullptr : open_file(block.file);
   if (is_stopped_) return give_back(block);
-  if (open == nullptr || index < open->next_leaf || (open->entries.contains(index) && open->entries[index].has_own)) {
-    ++totals_.duplicate_blocks;
+  if (open == nullptr || index < open->next_leaf ||
+      (open->entries.contains(index) && open->entries[index].has_own)) {
     return give_back(block);
   }
   if (is_there(block.file)) {
@@ -96,7 +102,8 @@ void Sink::on_block(const BlockRef& block) {
 void Sink::write(OpenFile& open, const BlockRef& block) {
   open.has_received = true;
   const std::uint64_t size = manifest_.files[block.file].size;
-  if (block.length == 0 || (is_all_zero({block.data, block.length}) && open.part.make_hole(block.offset, block.length, size))) {
+  if (block.length == 0 || (is_all_zero({block.data, block.length}) &&
+                            open.part.make_hole(block.offset, block.length, size))) {
     give_back(block);
     return on_stored(open, block);
   }
@@ -104,7 +111,12 @@ void Sink::write(OpenFile& open, const BlockRef& block) {
   if (is_stopped_) return give_back(block);
   writing_[block.slot] = block;
   ++open.writes_in_flight;
-  io_->submit_write(open.part.fd(), block.data, block.length, block.offset, block.slot);
+  io_->submit({.kind = FileOperation::Kind::write,
+               .fd = open.part.fd(),
+               .buffer = block.data,
+               .bytes = block.length,
+               .offset = block.offset,
+               .tag = block.slot});
   collect(false);
 }
 
@@ -119,26 +131,30 @@ void Sink::on_digest(const BlockRef& message) {
   const auto [at, is_new] = open->entries.try_emplace(index);
   Entry& entry = at->second;
   entries_total_ += is_new ? 1 : 0;
-  if (entry.has_announced && entry.announced != message.digest) return fail(message.file, FileFailure::protocol);
+  if (entry.has_announced && entry.announced != message.digest)
+    return fail(message.file, FileFailure::protocol);
   if (entry.has_announced) return;
   entry.announced = message.digest;
   entry.has_announced = true;
   if (!entry.has_own) {
     const std::vector<Claim>& claims = claims_[message.file];
     const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
-    const bool is_held = claim != claims.end() && claim->block == index && claim->digest == message.digest;
+    const bool is_held =
+        claim != claims.end() && claim->block == index && claim->digest == message.digest;
     if (is_held || existing_[message.file] == Existing::compared) {
       open->is_other = open->is_other || !is_held;
       entry.own = message.digest;
       entry.has_own = entry.is_stored = true;
     } else if (is_there(message.file)) {
       return fail(message.file, FileFailure::differs);
-    } else if (message.kind == BlockKind::skipped || ++announced_early_ > announced_early_per_slot * options_.slots) {
+    } else if (message.kind == FileMessageKind::skipped ||
+               ++announced_early_ > announced_early_per_slot * options_.slots) {
       return fail(message.file, FileFailure::protocol);
     }
   }
   if (entries_total_ > entries_max) return fail(message.file, FileFailure::protocol);
-  if (entry.has_own && entry.own != entry.announced) return fail(message.file, FileFailure::digest_mismatch);
+  if (entry.has_own && entry.own != entry.announced)
+    return fail(message.file, FileFailure::digest_mismatch);
   settle(message.file, index);
 }
 
@@ -148,19 +164,20 @@ void Sink::on_root(const BlockRef& message) {
   if (is_done_[message.file]) return;
   OpenFile* const open = open_file(message.file);
   if (open == nullptr) return;
-  if (open->has_root && open->root != message.digest) return fail(message.file, FileFailure::protocol);
+  if (open->has_root && open->root != message.digest)
+    return fail(message.file, FileFailure::protocol);
   open->has_root = true;
   open->root = message.digest;
   finish_if_complete(message.file);
 }
 
 void Sink::on_stop(const BlockRef& message) {
-  if (message.kind == BlockKind::abort) {
+  if (message.kind == FileMessageKind::abort) {
     close();
   } else if (!is_stopped_) {
     make_durable();
   }
-  outbox_.push_back({.kind = BlockKind::checkpointed});
+  outbox_.push_back({.kind = FileMessageKind::checkpointed});
 }
 
 OnExist Sink::policy_of(std::uint32_t file) const noexcept {
@@ -181,7 +198,9 @@ Result<PartFile> Sink::open_part(std::uint32_t file) const {
 /// The state of a file that is not done; nothing when it cannot be opened, which is reported.
 Sink::OpenFile* Sink::open_file(std::uint32_t file) {
   if (const auto at = open_.find(file); at != open_.end()) return at->second.get();
-  if (is_there(file)) return open_.emplace(file, std::make_unique<OpenFile>(options_.digest_kind)).first->second.get();
+  if (is_there(file))
+    return open_.emplace(file, std::make_unique<OpenFile>(options_.digest_kind))
+        .first->second.get();
   Result<PartFile> part = open_part(file);
   if (part.has_error()) {
     fail(file, FileFailure::write_error, part.error().errno_value);
@@ -193,7 +212,8 @@ Sink::OpenFile* Sink::open_file(std::uint32_t file) {
   return open_.emplace(file, std::move(open)).first->second.get();
 }
 
-/// A block is in the kernel's hands. The journal may say so before its digest is announced: the next session compares.
+/// A block is in the kernel's hands. The journal may say so before its digest is announced: the
+/// next session compares.
 void Sink::on_stored(OpenFile& open, const BlockRef& block) {
   const std::uint64_t index = block.offset / block_bytes;
   Entry& entry = open.entries.at(index);
@@ -217,8 +237,8 @@ void Sink::settle(std::uint32_t file, std::uint64_t block) {
     return entry.is_stored && entry.has_announced && entry.own == entry.announced;
   };
   if (!is_matched(open.entries.at(block))) return;
-  for (auto at = open.entries.find(open.next_leaf); at != open.entries.end() && is_matched(at->second);
-       at = open.entries.find(open.next_leaf)) {
+  for (auto at = open.entries.find(open.next_leaf);
+       at != open.entries.end() && is_matched(at->second); at = open.entries.find(open.next_leaf)) {
     if (manifest_.files[file].size > 0) open.tree.add(at->second.own);
     open.entries.erase(at);
     --entries_total_;
@@ -230,7 +250,8 @@ void Sink::settle(std::uint32_t file, std::uint64_t block) {
 
 void Sink::finish_if_complete(std::uint32_t file) {
   const OpenFile& open = *open_.at(file);
-  if (is_stopped_ || !open.has_root || open.next_leaf < blocks_of(manifest_.files[file].size)) return;
+  if (is_stopped_ || !open.has_root || open.next_leaf < blocks_of(manifest_.files[file].size))
+    return;
   ONEHOP_CHECK(open.entries.empty());
   if (open.tree.root() != open.root) return fail(file, FileFailure::root_mismatch);
   finish(file);
@@ -243,7 +264,8 @@ void Sink::give_back(const BlockRef& block) {
 void Sink::fail(std::uint32_t file, FileFailure failure, int errno_value) {
   if (is_stopped_) return;
   is_stopped_ = true;
-  outbox_.push_back({.file = file, .status = errno_value, .kind = BlockKind::failed, .failure = failure});
+  outbox_.push_back(
+      {.file = file, .status = errno_value, .kind = FileMessageKind::failed, .failure = failure});
 }
 
 }  // namespace onehop::file

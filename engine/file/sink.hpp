@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Sink: the receiving half of file I/O. It writes blocks where they belong, in any order, and gives a file its final
-// name only when every block and the root have the announced digests.
+// Sink: the receiving half of file I/O. It writes blocks where they belong, in any order, and gives
+// a file its final name only when every block and the root have the announced digests.
 //
-//   engine ─▶ {block, digest, root, checkpoint, abort} ─▶ digest of the bytes ─▶ write ─▶ buffer back ─▶ engine
-//                                                     announced == own? ─▶ tree ─▶ root? ─▶ sync, rename ─▶ file_done
-//                      journal ◀── write ended                once a second and per 16 MiB: fdatasync of both
+//   engine ─▶ block ─▶ own digest ─▶ write ─▶ journal; the buffer goes back to the engine
+//                          │           └─▶ once a second and per 16 MiB: fdatasync of both
+//   engine ─▶ digest ─▶ the same? ─▶ tree
+//   engine ─▶ root ──────────────▶ the tree's? ─▶ sync, rename ─▶ file_done ─▶ engine
 //
-// prepare() runs before the peer is told "accepted": it validates, looks for existing names, room and permission, and
-// hashes what an earlier session left. A file that is visible with the announced size, or that a session which died has
-// delivered, is compared with what the sender announces, never written. After that one file thread owns the Sink and calls
-// turn(). After a failure the Sink writes nothing more and only gives buffers back; `.part` and journal stay for the next
-// session.
-// It never opens a path from the peer other than below the destination's descriptor (confined.hpp).
+// prepare() runs before the peer is told "accepted": it validates, checks existing names, room and
+// permission, and hashes what an earlier session left. A file that is visible with the announced
+// size, or that a session which died has delivered, is compared with what the sender announces and
+// never written. After that one file thread owns the Sink and calls turn(). After a failure the
+// Sink writes nothing more and only gives buffers back; `.part` and journal stay for the next
+// session. It opens paths from the peer only below the destination's descriptor (confined.hpp).
 #pragma once
 
 #include <deque>
@@ -35,24 +36,27 @@ namespace onehop::file {
 
 /// Conflict: an existing name that the policy for it cannot deal with.
 struct Conflict {
-  std::uint32_t file = 0;        ///< index in the manifest
-  std::string_view cause;        ///< a literal, "that name exists"
+  std::uint32_t file = 0;  ///< index in the manifest
+  std::string_view cause;  ///< a literal, "that name exists"
   bool is_regular = false;
-  std::uint64_t size = 0;        ///< bytes, of a regular file
+  std::uint64_t size = 0;  ///< bytes, of a regular file
 };
 
 /// Existing: what has a file's final name and keeps it.
 enum class Existing : std::uint8_t {
   none,      ///< nothing has it, or the file is received all the same
-  expected,  ///< a regular file of the announced size, or one that a dead session delivered: another content is an error
-  compared,  ///< OnExist::skip, a regular file of the announced size: block digests will tell whether it is the same
+  expected,  ///< a regular file of the announced size, or one that a dead session delivered:
+             ///< another content is an error
+  compared,  ///< OnExist::skip, a regular file of the announced size: block digests will tell
+             ///< whether it is the same
   other,     ///< OnExist::skip, and it cannot be the same: another size, or no regular file
   unread,    ///< OnExist::skip, a regular file of the announced size that cannot be read
 };
 
 struct SinkOptions {
-  std::string folder;            ///< the destination; this string is the only path that is resolved with links
-  Digest approved{};             ///< manifest_hash() of what was approved; another manifest is refused (P7)
+  /// The destination; this string is the only path that is resolved with links.
+  std::string folder;
+  Digest approved{};  ///< manifest_hash() of what was approved; another manifest is refused (P7)
   OnExist on_exist = OnExist::ask;
   std::vector<OnExist> on_exist_of;  ///< by file, instead of on_exist; empty: that for all
   /// Where not null: prepare() appends every conflict before it fails with the first.
@@ -61,52 +65,58 @@ struct SinkOptions {
   std::stop_token withdrawn{};
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   ManifestLimits limits;
-  /// By file; empty: none. True: its source changed in this session, so a part of what it was is begun anew.
+  /// By file; empty: none. True: its source changed in this session, so a part of what it was is
+  /// begun anew.
   std::vector<bool> is_changed;
   std::size_t slots = receiver_slots;
-  /// Left free for everyone else. Lower: other programs fail first. Higher: a nearly full disk takes nothing.
+  /// Left free for everyone else. Lower: other programs fail first. Higher: a nearly full disk
+  /// takes nothing.
   std::uint64_t reserve_bytes = std::uint64_t{64} << 20;
-  /// Between two checkpoints, whichever comes first. Shorter: each costs a disk flush; longer: a power cut loses more. What
-  /// it loses is sent again.
+  /// Between two checkpoints, whichever comes first. Shorter: each costs a disk flush; longer: a
+  /// power cut loses more. What it loses is sent again.
   Nanos checkpoint_span = 1s;
   std::uint64_t checkpoint_bytes = std::uint64_t{16} << 20;
 };
 
-struct SinkTotals {
-  std::uint64_t bytes_written = 0, blocks_written = 0, duplicate_blocks = 0;
-  std::uint64_t files_done = 0, checkpoints = 0;
-};
-
 class Sink final : public FileWorker {
  public:
-  /// prepare may block for long: it hashes what it offers to resume, unless that is withdrawn. Nothing is written but a probe
-  /// file that has no name.
-  /// Errors: exit 8 (local), 2 (the folder) or 7 (withdrawn). Syscalls: open, openat2, statvfs, fstatat, pread, flock.
-  [[nodiscard]] static Result<std::unique_ptr<Sink>> prepare(std::shared_ptr<const Manifest> manifest, SinkOptions options,
-                                                            std::unique_ptr<FileIo> io);
-  [[nodiscard]] static Result<std::unique_ptr<Sink>> prepare(Manifest manifest, SinkOptions options, std::unique_ptr<FileIo> io) {
-    return prepare(std::make_shared<const Manifest>(std::move(manifest)), std::move(options), std::move(io));
+  /// prepare may block for long: it hashes what it offers to resume, unless that is withdrawn.
+  /// Nothing is written but a probe file that has no name. Errors: exit 8 (local), 2 (the folder)
+  /// or 7 (withdrawn). Syscalls: open, openat2, statvfs, fstatat, pread, flock.
+  [[nodiscard]] static Result<std::unique_ptr<Sink>> prepare(
+      std::shared_ptr<const Manifest> manifest, SinkOptions options, std::unique_ptr<FileIo> io);
+  [[nodiscard]] static Result<std::unique_ptr<Sink>> prepare(Manifest manifest, SinkOptions options,
+                                                             std::unique_ptr<FileIo> io) {
+    return prepare(std::make_shared<const Manifest>(std::move(manifest)), std::move(options),
+                   std::move(io));
   }
-  ~Sink() override;
+  /// The kernel may still read from the pool's memory until nothing is in flight.
+  ~Sink() override { io_->wait_all(); }
 
   /// For the accept message, by manifest index. Read them before the file thread starts.
   [[nodiscard]] const std::vector<std::vector<Claim>>& claims() const noexcept { return claims_; }
   [[nodiscard]] const std::vector<bool>& is_wanted() const noexcept { return is_wanted_; }
   [[nodiscard]] const std::vector<Existing>& existing() const noexcept { return existing_; }
 
-  /// turn does what can be done now and returns how many messages moved; 0: nap. The first turn lends every buffer.
-  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) override;
-  /// close makes durable what arrived and removes what is empty. The thread calls it last; abort implies it.
+  /// turn does what can be done now and returns how many messages moved; 0: nap. The first turn
+  /// lends every buffer.
+  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
+                   SpscRing<BlockRef>& from_engine) override;
+  /// close makes durable what arrived and removes what is empty. The thread calls it last; abort
+  /// implies it.
   void close() override;
 
   /// is_over: every wanted file has its final name, or the Sink failed or was aborted.
-  [[nodiscard]] bool is_over() const noexcept override { return (is_stopped_ || files_left_ == 0) && outbox_.empty(); }
-  [[nodiscard]] Nanos nap_max() const noexcept override { return blocks_left_ <= near_end_blocks ? nap_max_at_end : nap_max_writing; }
+  [[nodiscard]] bool is_over() const noexcept override {
+    return (is_stopped_ || files_left_ == 0) && outbox_.empty();
+  }
+  [[nodiscard]] Nanos nap_max() const noexcept override {
+    return blocks_left_ <= near_end_blocks ? nap_max_at_end : nap_max_writing;
+  }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-write"; }
-  [[nodiscard]] std::string_view io_name() const noexcept override { return name(io_->kind()); }
-  [[nodiscard]] std::uint64_t io_syscalls_total() const noexcept override { return io_->totals().syscalls; }
-  [[nodiscard]] const FileIo& io() const noexcept { return *io_; }
-  [[nodiscard]] const SinkTotals& totals() const noexcept { return totals_; }
+  [[nodiscard]] std::string_view io_name() const noexcept override { return io_->name(); }
+  /// checkpoints_total counts the syncs that were started beside the writes.
+  [[nodiscard]] std::uint64_t checkpoints_total() const noexcept { return checkpoints_total_; }
 
  private:
   /// A block of which something is known, until the tree has it.
@@ -116,10 +126,10 @@ class Sink final : public FileWorker {
   };
   struct OpenFile {
     explicit OpenFile(crypto::DigestKind kind) : tree{kind} {}
-    PartFile part;                     ///< not open: the file is there and is only compared
-    bool is_other = false;             ///< Existing::compared: a block differs from what was announced
+    PartFile part;          ///< not open: the file is there and is only compared
+    bool is_other = false;  ///< Existing::compared: a block differs from what was announced
     crypto::DigestTree tree;
-    std::uint64_t next_leaf = 0;       ///< every block below is in the tree
+    std::uint64_t next_leaf = 0;  ///< every block below is in the tree
     std::unordered_map<std::uint64_t, Entry> entries;
     std::uint32_t writes_in_flight = 0;
     bool is_syncing = false, is_sync_broken = false, has_root = false, has_received = false;
@@ -130,15 +140,19 @@ class Sink final : public FileWorker {
 
   // sink_prepare.cpp
   [[nodiscard]] Result<void> open_folder();
-  [[nodiscard]] Result<void> look_at_names();
-  [[nodiscard]] Result<void> look_at_name(std::uint32_t file);
-  [[nodiscard]] Result<void> look_at(std::uint32_t file, const struct stat& status, const Place& place);
-  [[nodiscard]] std::optional<unsigned> find_delivered(std::uint32_t file, const Place& place) const;
+  [[nodiscard]] Result<void> check_existing();
+  [[nodiscard]] Result<void> check_existing_name(std::uint32_t file);
+  [[nodiscard]] Result<void> apply_policy(std::uint32_t file, const struct stat& status,
+                                          const Place& place);
+  [[nodiscard]] std::optional<unsigned> find_delivered(std::uint32_t file,
+                                                       const Place& place) const;
   [[nodiscard]] Result<void> compare(std::uint32_t file, int folder, const std::string& leaf);
   void keep(std::uint32_t file, const struct stat& status, const Place& place);
-  [[nodiscard]] Error conflict(std::uint32_t file, const struct stat& status, std::string_view cause, std::string_view hint);
+  [[nodiscard]] Error conflict(std::uint32_t file, const struct stat& status,
+                               std::string_view cause, std::string_view hint);
   [[nodiscard]] Result<void> find_part(std::uint32_t file);
-  [[nodiscard]] std::vector<Claim> hash_listed(int fd, std::uint64_t size, const std::vector<Claim>& listed);
+  [[nodiscard]] std::vector<Claim> hash_listed(int fd, std::uint64_t size,
+                                               const std::vector<Claim>& listed);
   [[nodiscard]] Result<void> check_room() const;
 
   // sink.cpp
@@ -176,7 +190,8 @@ class Sink final : public FileWorker {
   void finish(std::uint32_t file);
   void remove_folders_made() noexcept;
 
-  const std::shared_ptr<const Manifest> shared_manifest_;  // a million entries are 56 MB: one copy serves all
+  // A million entries are 56 MB: one copy serves all.
+  const std::shared_ptr<const Manifest> shared_manifest_;
   const Manifest& manifest_;
   SinkOptions options_;
   SessionJournal session_;
@@ -184,23 +199,24 @@ class Sink final : public FileWorker {
   std::unique_ptr<FileIo> io_;
   BlockPool pool_;
   Fd root_;
-  std::vector<std::vector<Claim>> claims_;   // by file; sorted by block
+  std::vector<std::vector<Claim>> claims_;  // by file; sorted by block
   std::vector<bool> is_wanted_, is_done_;
   std::vector<Existing> existing_;
-  std::unordered_map<std::uint32_t, unsigned> delivered_numbers_;  // of files that a dead session delivered under another name
+  // Of files that a dead session delivered under another name.
+  std::unordered_map<std::uint32_t, unsigned> delivered_numbers_;
   std::unordered_map<std::uint32_t, std::unique_ptr<OpenFile>> open_;
-  std::vector<BlockRef> writing_;            // by slot
+  std::vector<BlockRef> writing_;  // by slot
   std::deque<BlockRef> outbox_;
   std::vector<std::string> folders_made_;
   std::size_t files_left_ = 0;
   /// 2 MiB: 28 ms at 600 Mbit/s, three of the longest naps.
   static constexpr std::uint64_t near_end_blocks = 8;
-  std::uint64_t blocks_left_ = 0;            // of all wanted files, not yet in their trees
-  std::size_t entries_total_ = 0;            // over all open files
-  std::size_t announced_early_ = 0;          // digests whose block has not come
+  std::uint64_t blocks_left_ = 0;    // of all wanted files, not yet in their trees
+  std::size_t entries_total_ = 0;    // over all open files
+  std::size_t announced_early_ = 0;  // digests whose block has not come
   Instant checkpoint_at_{};
-  std::uint64_t unsynced_bytes_ = 0;         // stored since the last checkpoint began
-  SinkTotals totals_;
+  std::uint64_t unsynced_bytes_ = 0;  // stored since the last checkpoint began
+  std::uint64_t checkpoints_total_ = 0;
   bool has_lent_ = false, is_stopped_ = false, is_closed_ = false;
 };
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Sink, the disk: completions, checkpoints, and the final name. The order on the disk is always
-//   data ─▶ journal record ─▶ fdatasync of both     and at the end     data ─▶ fsync ─▶ rename ─▶ fsync of the folder
-// A record of a block that a power cut took is found out when the block is hashed again; a name has to be right at once.
+//
+//   data ─▶ journal record ─▶ fdatasync of both       while blocks arrive
+//   data ─▶ fsync ─▶ rename ─▶ fsync of the folder    at the end
+//
+// A power cut may take a block whose record stays: the next session finds that out when it hashes
+// the block again. Nobody checks a final name again, so it must be right from the start.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -20,17 +24,8 @@ namespace {
 constexpr std::uint64_t sync_tag = std::uint64_t{1} << 32;
 }  // namespace
 
-Sink::~Sink() {
-  // The kernel may still read from the pool's memory: it must not be unmapped before.
-  is_stopped_ = true;
-  std::array<IoCompletion, io_depth_max> done;
-  while (io_->in_flight() > 0) {
-    io_->wait_one();
-    static_cast<void>(io_->collect(done));
-  }
-}
-
-/// Takes finished operations. A completion can finish a file, which itself waits for others, so each is taken singly.
+/// Takes finished operations. A completion can finish a file, which itself waits for others, so
+/// each is taken singly.
 void Sink::collect(bool is_waiting) {
   if (is_waiting) io_->wait_one();
   std::array<IoCompletion, 1> done;
@@ -58,12 +53,13 @@ void Sink::on_written(std::uint32_t slot, std::int64_t result) {
   --open.writes_in_flight;
   give_back(block);
   if (result != static_cast<std::int64_t>(block.length))
-    return fail(block.file, FileFailure::write_error, result < 0 ? static_cast<int>(-result) : ENOSPC);
-  ++totals_.blocks_written;
-  totals_.bytes_written += block.length;
+    return fail(block.file, FileFailure::write_error,
+                result < 0 ? static_cast<int>(-result) : ENOSPC);
   const std::span<const std::byte> bytes{block.data, block.length};
   for (HoleRun run = next_hole(bytes, 0); run.begin < run.end; run = next_hole(bytes, run.end))
-    if (!open.part.make_hole(block.offset + run.begin, run.end - run.begin, manifest_.files[block.file].size)) break;
+    if (!open.part.make_hole(block.offset + run.begin, run.end - run.begin,
+                             manifest_.files[block.file].size))
+      break;
   on_stored(open, block);
 }
 
@@ -78,18 +74,23 @@ void Sink::on_synced(std::uint32_t file, std::int64_t result) {
 }
 
 void Sink::checkpoint_if_due(Instant now) {
-  if (now - checkpoint_at_ < options_.checkpoint_span && unsynced_bytes_ < options_.checkpoint_bytes) return;
+  if (now - checkpoint_at_ < options_.checkpoint_span &&
+      unsynced_bytes_ < options_.checkpoint_bytes)
+    return;
   checkpoint_at_ = now;
   start_syncs();
 }
 
-/// One fdatasync per file with news, beside the writes that go on. Files of one block have no journal to sync with.
+/// One fdatasync per file with news, beside the writes that go on. Files of one block have no
+/// journal to sync with.
 void Sink::start_syncs() {
   unsynced_bytes_ = 0;
-  if (const int errno_value = session_.sync(); errno_value != 0) return fail(0, FileFailure::sync_error, errno_value);
+  if (const int errno_value = session_.sync(); errno_value != 0)
+    return fail(0, FileFailure::sync_error, errno_value);
   std::vector<std::uint32_t> files;
   for (const auto& [file, open] : open_)
-    if (open->part.has_unsynced() && !open->is_syncing && !open->is_sync_broken) files.push_back(file);
+    if (open->part.has_unsynced() && !open->is_syncing && !open->is_sync_broken)
+      files.push_back(file);
   for (const std::uint32_t file : files) {
     wait_for_room();  // this may finish a file, and with it drop its state
     const auto at = open_.find(file);
@@ -97,13 +98,14 @@ void Sink::start_syncs() {
     OpenFile& open = *at->second;
     open.part.begin_sync();
     open.is_syncing = true;
-    io_->submit_sync(open.part.fd(), sync_tag + file);
-    ++totals_.checkpoints;
+    io_->submit({.kind = FileOperation::Kind::sync, .fd = open.part.fd(), .tag = sync_tag + file});
+    ++checkpoints_total_;
     collect(false);
   }
 }
 
-/// Everything that was stored is on the disk and in the journals when this returns, unless it failed.
+/// Everything that was stored is on the disk and in the journals when this returns, unless it
+/// failed.
 void Sink::make_durable() {
   wait_for_all();
   start_syncs();
@@ -117,7 +119,9 @@ void Sink::finish(std::uint32_t file) {
   ONEHOP_CHECK(open.writes_in_flight == 0);
   while (open.is_syncing) collect(true);
   if (is_stopped_) return;
-  BlockRef done{.file = file, .kind = BlockKind::file_done, .outcome = open.is_other ? FileOutcome::kept : FileOutcome::there,
+  BlockRef done{.file = file,
+                .kind = FileMessageKind::file_done,
+                .outcome = open.is_other ? FileOutcome::kept : FileOutcome::there,
                 .digest = open.root};
   if (is_there(file)) {
     if (!open.is_other) PartFile::discard(root_.get(), manifest_.files[file], part_options(file));
@@ -132,12 +136,11 @@ void Sink::finish(std::uint32_t file) {
   outbox_.push_back(done);
   is_done_[file] = true;
   --files_left_;
-  ++totals_.files_done;
   open_.erase(at);
 }
 
-/// After a failure: what was stored before it is worth keeping, as far as the disk still takes it. The failure was
-/// reported already, so errors here end only the keeping.
+/// After a failure: what was stored before it is worth keeping, as far as the disk still takes it.
+/// The failure was reported already, so errors here end only the keeping.
 void Sink::keep_progress() {
   for (auto& [file, open] : open_) {
     if (!open->part.has_unsynced() || open->is_sync_broken) continue;
@@ -153,7 +156,7 @@ void Sink::close() {
   wait_for_all();
   is_stopped_ = true;
   keep_progress();
-  bool is_nothing_kept = totals_.files_done == 0;
+  bool is_nothing_kept = !std::ranges::count(is_done_, true);
   for (auto& [file, open] : open_) {
     if (!open->has_received && claims_[file].empty() && open->part.is_open()) open->part.remove();
     is_nothing_kept = is_nothing_kept && !open->part.is_open();
@@ -167,7 +170,8 @@ void Sink::close() {
 void Sink::remove_folders_made() noexcept {
   for (auto path = folders_made_.rbegin(); path != folders_made_.rend(); ++path) {
     const Result<Place> place = open_place(root_.get(), *path, false);
-    if (place.has_value()) ::unlinkat(place.value().folder.get(), place.value().leaf.c_str(), AT_REMOVEDIR);
+    if (place.has_value())
+      ::unlinkat(place.value().folder.get(), place.value().leaf.c_str(), AT_REMOVEDIR);
   }
 }
 

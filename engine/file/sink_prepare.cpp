@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Sink::prepare(): everything that can be refused is refused here, before the peer is told "accepted".
-//   1 the manifest is valid and the one that was approved     4 the folder is writable
-//   2 the folder is opened once                               5 parts of earlier sessions are hashed, and offered
-//   3 existing final names, by policy                         6 the rest fits on the disk
+// Sink::prepare(): everything that can be refused is refused here, before the peer is told
+// "accepted".
+//
+//   1 the manifest is valid and the one that was approved
+//   2 the folder is opened once, and a file can be made in it
+//   3 existing final names, by policy; parts of earlier sessions are hashed, and offered
+//   4 the rest fits on the disk
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -20,8 +23,9 @@ namespace onehop::file {
 
 namespace {
 
-/// Small files are open from their first byte to their root, which is announced a round trip later: more than the 1024
-/// descriptors that a shell allows. The hard limit is the administrator's and stays.
+/// Small files are open from their first byte to their root, which is announced a round trip later:
+/// more than the 1024 descriptors that a shell allows. The hard limit is the administrator's and
+/// stays.
 void raise_descriptor_limit() noexcept {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -34,30 +38,45 @@ constexpr std::int64_t mtime_slack_s = 2;
 
 constexpr std::string_view no_regular_file = "that name exists and is not a regular file";
 
-Error gave_up() { return {ExitCode::interrupted, "look for what is there already", "nobody waits for it any more", "", 0}; }
+Error gave_up() {
+  return {ExitCode::interrupted, "look for what is there already", "nobody waits for it any more",
+          "", 0};
+}
 
 }  // namespace
 
-Sink::Sink(std::shared_ptr<const Manifest> manifest, SinkOptions options, std::unique_ptr<FileIo> io)
-    : shared_manifest_{std::move(manifest)}, manifest_{*shared_manifest_}, options_{std::move(options)}, io_{std::move(io)}, pool_{options_.slots},
-      claims_(manifest_.files.size()), is_wanted_(manifest_.files.size(), true),
-      is_done_(manifest_.files.size(), false), existing_(manifest_.files.size(), Existing::none), writing_(options_.slots) {
+Sink::Sink(std::shared_ptr<const Manifest> manifest, SinkOptions options,
+           std::unique_ptr<FileIo> io)
+    : shared_manifest_{std::move(manifest)},
+      manifest_{*shared_manifest_},
+      options_{std::move(options)},
+      io_{std::move(io)},
+      pool_{options_.slots},
+      claims_(manifest_.files.size()),
+      is_wanted_(manifest_.files.size(), true),
+      is_done_(manifest_.files.size(), false),
+      existing_(manifest_.files.size(), Existing::none),
+      writing_(options_.slots) {
   ONEHOP_CHECK(io_ != nullptr);
-  ONEHOP_CHECK(options_.on_exist_of.empty() || options_.on_exist_of.size() == manifest_.files.size());
-  part_options_ = {.digest_kind = options_.digest_kind, .umask_bits = read_umask(), .is_creating = false, .session = &session_};
+  ONEHOP_CHECK(options_.on_exist_of.empty() ||
+               options_.on_exist_of.size() == manifest_.files.size());
+  part_options_ = {.digest_kind = options_.digest_kind,
+                   .umask_bits = read_umask(),
+                   .is_creating = false,
+                   .session = &session_};
 }
 
-Result<std::unique_ptr<Sink>> Sink::prepare(std::shared_ptr<const Manifest> manifest, SinkOptions options,
-                                           std::unique_ptr<FileIo> io) {
+Result<std::unique_ptr<Sink>> Sink::prepare(std::shared_ptr<const Manifest> manifest,
+                                            SinkOptions options, std::unique_ptr<FileIo> io) {
   ONEHOP_TRYV(validate(*manifest, options.limits));
   if (manifest_hash(*manifest) != options.approved)
-    return Error{ExitCode::local_file_error, "receive the files", "the list is not the one that was approved",
-                 "Nothing was written", 0};
+    return Error{ExitCode::local_file_error, "receive the files",
+                 "the list is not the one that was approved", "Nothing was written", 0};
   raise_descriptor_limit();
   std::unique_ptr<Sink> self{new Sink{std::move(manifest), std::move(options), std::move(io)}};
   ONEHOP_TRYV(self->open_folder());
   self->session_.adopt(self->root_.get(), self->manifest_, !self->options_.is_changed.empty());
-  ONEHOP_TRYV(self->look_at_names());
+  ONEHOP_TRYV(self->check_existing());
   ONEHOP_TRYV(self->check_room());
   self->files_left_ = static_cast<std::size_t>(std::ranges::count(self->is_wanted_, true));
   for (std::size_t i = 0; i < self->is_wanted_.size(); ++i)
@@ -70,39 +89,42 @@ Result<std::unique_ptr<Sink>> Sink::prepare(std::shared_ptr<const Manifest> mani
 Result<void> Sink::open_folder() {
   const std::string attempt = "receive into '" + display_name(options_.folder) + "'";
   root_ = Fd{::open(options_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  if (!root_.is_open()) return errno_error(ExitCode::local_file_error, attempt, "Choose an existing folder with --dir");
+  if (!root_.is_open())
+    return errno_error(ExitCode::local_file_error, attempt, "Choose an existing folder with --dir");
   // A file without a name proves that files can be made here, and leaves nothing behind.
   Fd probe{::openat(root_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
   if (!probe.is_open() && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
     const std::string name = ".onehop-probe-" + std::to_string(::getpid());
-    probe = open_beneath(root_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-    if (probe.is_open() && is_same_inode(root_.get(), name.c_str(), probe.get()))
-      ::unlinkat(root_.get(), name.c_str(), 0);
+    probe = open_beneath(root_.get(), name, O_RDWR | O_CREAT | O_EXCL, 0600);
+    unlink_same(root_.get(), name, probe.get());
   }
   if (!probe.is_open())
-    return errno_error(ExitCode::local_file_error, attempt, "Choose a folder that can be written to");
+    return errno_error(ExitCode::local_file_error, attempt,
+                       "Choose a folder that can be written to");
   return success();
 }
 
-Result<void> Sink::look_at_names() {
+Result<void> Sink::check_existing() {
   std::size_t conflicts = 0;
   Error first;
   for (std::uint32_t file = 0; file < manifest_.files.size(); ++file) {
-    Result<void> looked = look_at_name(file);
-    if (options_.withdrawn.stop_requested()) return gave_up();  // not all blocks of this file may have been hashed
-    if (looked) continue;
-    if (looked.error().errno_value != EEXIST) return looked;
-    if (conflicts++ == 0) first = std::move(looked).error();
+    Result<void> checked = check_existing_name(file);
+    if (options_.withdrawn.stop_requested())
+      return gave_up();  // not all blocks of this file may have been hashed
+    if (checked) continue;
+    if (checked.error().errno_value != EEXIST) return checked;
+    if (conflicts++ == 0) first = std::move(checked).error();
   }
   if (conflicts == 0) return success();
   if (conflicts > 1) first.cause += ", as do " + std::to_string(conflicts - 1) + " more";
   return first;
 }
 
-Result<void> Sink::look_at_name(std::uint32_t file) {
+Result<void> Sink::check_existing_name(std::uint32_t file) {
   Result<Place> place = open_place(root_.get(), manifest_.files[file].name, false);
   if (place.has_error()) {
-    if (place.error().errno_value == ENOENT) return success();  // its folder is made when its first block comes
+    if (place.error().errno_value == ENOENT)
+      return success();  // its folder is made when its first block comes
     return std::move(place).error();
   }
   const int folder = place.value().folder.get();
@@ -113,50 +135,59 @@ Result<void> Sink::look_at_name(std::uint32_t file) {
       if (*number != 0) delivered_numbers_.emplace(file, *number);
       return compare(file, folder, *number == 0 ? leaf : numbered_leaf(leaf, *number));
     }
-    ONEHOP_TRYV(look_at(file, status, place.value()));
+    ONEHOP_TRYV(apply_policy(file, status, place.value()));
     if (!is_wanted_[file] || is_there(file)) return success();
   } else if (errno != ENOENT) {
-    return errno_error(ExitCode::local_file_error, "look for '" + display_name(manifest_.files[file].name) + "'");
+    return errno_error(ExitCode::local_file_error,
+                       "look for '" + display_name(manifest_.files[file].name) + "'");
   }
   return find_part(file);
 }
 
-/// The number of the name (0: the announced one) under which a session that died delivered this very file, if it did and
-/// nobody has written to it since.
+/// The number of the name (0: the announced one) under which a session that died delivered this
+/// very file, if it did and nobody has written to it since.
 std::optional<unsigned> Sink::find_delivered(std::uint32_t file, const Place& place) const {
   const ManifestEntry& entry = manifest_.files[file];
-  if (session_.is_empty() || policy_of(file) == OnExist::skip) return std::nullopt;  // skip compares whatever is there
+  if (session_.is_empty() || policy_of(file) == OnExist::skip)
+    return std::nullopt;  // skip compares whatever is there
   const Digest hash = entry_hash(entry);
   if (!session_.is_known(hash)) return std::nullopt;
   const unsigned last = policy_of(file) == OnExist::rename ? name_number_max : 1;
   for (unsigned number = 1; number <= last; ++number) {
     const std::string leaf = number == 1 ? place.leaf : numbered_leaf(place.leaf, number);
     struct stat status {};
-    if (::fstatat(place.folder.get(), leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+    if (::fstatat(place.folder.get(), leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+      return std::nullopt;
     const std::int64_t late_s = status.st_mtim.tv_sec - entry.mtime_ns / 1'000'000'000;
-    if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != entry.size || std::abs(late_s) > mtime_slack_s) continue;
+    if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != entry.size ||
+        std::abs(late_s) > mtime_slack_s)
+      continue;
     const auto identity = identity_of(place.folder.get(), leaf.c_str());
     if (identity && session_.is_made(hash, *identity)) return number == 1 ? 0 : number;
   }
   return std::nullopt;
 }
 
-Error Sink::conflict(std::uint32_t file, const struct stat& status, std::string_view cause, std::string_view hint) {
+Error Sink::conflict(std::uint32_t file, const struct stat& status, std::string_view cause,
+                     std::string_view hint) {
   const bool is_regular = S_ISREG(status.st_mode);
   if (options_.conflicts != nullptr)
-    options_.conflicts->push_back({file, cause, is_regular, is_regular ? static_cast<std::uint64_t>(status.st_size) : 0});
-  return {ExitCode::local_file_error, "receive '" + display_name(manifest_.files[file].name) + "'", std::string{cause},
-          std::string{hint}, EEXIST};
+    options_.conflicts->push_back(
+        {file, cause, is_regular, is_regular ? static_cast<std::uint64_t>(status.st_size) : 0});
+  return {ExitCode::local_file_error, "receive '" + display_name(manifest_.files[file].name) + "'",
+          std::string{cause}, std::string{hint}, EEXIST};
 }
 
 /// The final name exists: the policy decides.
-Result<void> Sink::look_at(std::uint32_t file, const struct stat& status, const Place& place) {
+Result<void> Sink::apply_policy(std::uint32_t file, const struct stat& status, const Place& place) {
   const bool is_regular = S_ISREG(status.st_mode);
-  const bool is_same_size = is_regular && static_cast<std::uint64_t>(status.st_size) == manifest_.files[file].size;
+  const bool is_same_size =
+      is_regular && static_cast<std::uint64_t>(status.st_size) == manifest_.files[file].size;
   switch (policy_of(file)) {
     case OnExist::ask:
       if (is_same_size) return compare(file, place.folder.get(), place.leaf);
-      return conflict(file, status, is_regular ? "that name exists" : no_regular_file, "Choose --on-exist resume, skip, rename or overwrite");
+      return conflict(file, status, is_regular ? "that name exists" : no_regular_file,
+                      "Choose --on-exist resume, skip, rename or overwrite");
     case OnExist::skip: keep(file, status, place); return success();
     case OnExist::rename: return success();
     case OnExist::overwrite:
@@ -165,25 +196,32 @@ Result<void> Sink::look_at(std::uint32_t file, const struct stat& status, const 
     case OnExist::resume: break;
   }
   if (!is_regular) return conflict(file, status, no_regular_file, "It is never replaced");
-  if (!is_same_size) return conflict(file, status, "a complete file of another size has that name", "Choose --on-exist rename or overwrite");
+  if (!is_same_size)
+    return conflict(file, status, "a complete file of another size has that name",
+                    "Choose --on-exist rename or overwrite");
   return compare(file, place.folder.get(), place.leaf);
 }
 
-/// OnExist::skip: what has the name keeps it. Its size alone can show that it is another file, never that it is the same.
+/// OnExist::skip: what has the name keeps it. Its size alone can show that it is another file,
+/// never that it is the same.
 void Sink::keep(std::uint32_t file, const struct stat& status, const Place& place) {
   const std::uint64_t size = manifest_.files[file].size;
-  const bool is_alike = S_ISREG(status.st_mode) && static_cast<std::uint64_t>(status.st_size) == size;
-  const bool is_read = is_alike && compare(file, place.folder.get(), place.leaf) && claims_[file].size() == blocks_of(size);
+  const bool is_alike =
+      S_ISREG(status.st_mode) && static_cast<std::uint64_t>(status.st_size) == size;
+  const bool is_read = is_alike && compare(file, place.folder.get(), place.leaf) &&
+                       claims_[file].size() == blocks_of(size);
   existing_[file] = is_read ? Existing::compared : is_alike ? Existing::unread : Existing::other;
   is_wanted_[file] = is_read;
   if (!is_read) claims_[file].clear();
 }
 
-/// The file is there, and perhaps it is this very one. All of it is offered; if anything differs, nothing is written.
+/// The file is there, and perhaps it is this very one. All of it is offered; if anything differs,
+/// nothing is written.
 Result<void> Sink::compare(std::uint32_t file, int folder, const std::string& leaf) {
   const ManifestEntry& entry = manifest_.files[file];
-  const Fd there = open_beneath(folder, leaf.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!there.is_open()) return errno_error(ExitCode::local_file_error, "compare '" + display_name(entry.name) + "'");
+  const Fd there = open_beneath(folder, leaf, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!there.is_open())
+    return errno_error(ExitCode::local_file_error, "compare '" + display_name(entry.name) + "'");
   std::vector<Claim> all(blocks_of(entry.size));
   for (std::uint64_t block = 0; block < all.size(); ++block) all[block].block = block;
   claims_[file] = hash_listed(there.get(), entry.size, all);
@@ -208,7 +246,8 @@ Result<void> Sink::find_part(std::uint32_t file) {
   return success();
 }
 
-/// The listed blocks as they are on the disk now. A block that cannot be read is left out, and so is sent again.
+/// The listed blocks as they are on the disk now. A block that cannot be read is left out, and so
+/// is sent again.
 std::vector<Claim> Sink::hash_listed(int fd, std::uint64_t size, const std::vector<Claim>& listed) {
   std::vector<Claim> found;
   found.reserve(listed.size());
@@ -216,7 +255,9 @@ std::vector<Claim> Sink::hash_listed(int fd, std::uint64_t size, const std::vect
   for (const Claim& claim : listed) {
     if (options_.withdrawn.stop_requested()) break;
     const std::uint32_t length = block_length(size, claim.block);
-    if (read_at(fd, buffer, length, claim.block * block_bytes) != static_cast<std::int64_t>(length)) continue;
+    if (read_at(fd, {buffer, length}, claim.block * block_bytes) !=
+        static_cast<std::int64_t>(length))
+      continue;
     found.push_back({claim.block, crypto::block_digest(options_.digest_kind, {buffer, length})});
   }
   return found;
@@ -228,13 +269,16 @@ Result<void> Sink::check_room() const {
   for (std::size_t file = 0; file < manifest_.files.size(); ++file) {
     if (!is_wanted_[file]) continue;
     needed_bytes += manifest_.files[file].size;  // the sum was checked by validate()
-    for (const Claim& claim : claims_[file]) needed_bytes -= block_length(manifest_.files[file].size, claim.block);
+    for (const Claim& claim : claims_[file])
+      needed_bytes -= block_length(manifest_.files[file].size, claim.block);
   }
   struct statvfs disk {};
   if (::fstatvfs(root_.get(), &disk) != 0)
-    return errno_error(ExitCode::local_file_error, "ask for the free space of '" + display_name(options_.folder) + "'");
+    return errno_error(ExitCode::local_file_error,
+                       "ask for the free space of '" + display_name(options_.folder) + "'");
   const Wide free_bytes = static_cast<Wide>(disk.f_bavail) * disk.f_frsize;
-  if (needed_bytes == 0 || static_cast<Wide>(needed_bytes) + options_.reserve_bytes <= free_bytes) return success();
+  if (needed_bytes == 0 || static_cast<Wide>(needed_bytes) + options_.reserve_bytes <= free_bytes)
+    return success();
   return Error{ExitCode::local_file_error, "receive " + std::to_string(needed_bytes) + " bytes",
                "the disk has room for " +
                    std::to_string(static_cast<std::uint64_t>(

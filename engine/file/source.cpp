@@ -12,30 +12,27 @@
 namespace onehop::file {
 
 namespace {
-// Messages taken per turn. Bounds the time until reads are looked at again; a full ring is emptied in a few turns.
+// Messages taken per turn. Bounds the time until reads are collected again; a full ring is emptied
+// in a few turns.
 constexpr std::size_t messages_per_turn_max = 64;
-// Messages waiting for the ring before the Source reads on; many empty files would else fill the outbox.
+// With more messages waiting for the ring the Source reads no further: otherwise many empty files
+// would fill the outbox.
 constexpr std::size_t outbox_max = 64;
 }  // namespace
 
 Source::Source(SourceFiles files, SourceOptions options, std::unique_ptr<FileIo> io)
-    : files_{std::move(files)}, options_{std::move(options)}, io_{std::move(io)}, pool_{options_.slots},
+    : files_{std::move(files)},
+      options_{std::move(options)},
+      io_{std::move(io)},
+      pool_{options_.slots},
       tree_{options_.digest_kind} {
   ONEHOP_CHECK(io_ != nullptr);
   ONEHOP_CHECK(files_.files.size() == files_.manifest.files.size());
   ONEHOP_CHECK(options_.is_wanted.empty() || options_.is_wanted.size() == files_.files.size());
   options_.claims.resize(files_.files.size());
   // The last record of a block is the newest, and lookups are by block.
-  for (std::vector<Claim>& claims : options_.claims) std::ranges::stable_sort(claims, {}, &Claim::block);
-}
-
-Source::~Source() {
-  // The kernel may still write into the pool's memory: it must not be unmapped before.
-  std::array<IoCompletion, io_depth_max> done;
-  while (io_->in_flight() > 0) {
-    io_->wait_one();
-    static_cast<void>(io_->collect(done));
-  }
+  for (std::vector<Claim>& claims : options_.claims)
+    std::ranges::stable_sort(claims, {}, &Claim::block);
 }
 
 std::size_t Source::turn(Instant, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
@@ -55,11 +52,13 @@ std::size_t Source::take_messages(SpscRing<BlockRef>& from_engine) {
   BlockRef message;
   while (count < messages_per_turn_max && from_engine.pop(message)) {
     ++count;
-    if (message.kind == BlockKind::block) {
+    if (message.kind == FileMessageKind::block) {
       pool_.give_back(message.slot);
-    } else if (message.kind == BlockKind::checkpoint || message.kind == BlockKind::abort) {
-      if (message.kind == BlockKind::abort) stop();
-      outbox_.push_back({.kind = BlockKind::checkpointed});  // nothing here outlives the process
+    } else if (message.kind == FileMessageKind::checkpoint ||
+               message.kind == FileMessageKind::abort) {
+      is_over_ = is_over_ || message.kind == FileMessageKind::abort;
+      outbox_.push_back(
+          {.kind = FileMessageKind::checkpointed});  // nothing here outlives the process
     }
   }
   return count;
@@ -74,9 +73,11 @@ std::size_t Source::flush(SpscRing<BlockRef>& to_engine) {
   return count;
 }
 
-/// Opens the file at read_file_, past those that are not wanted. False: no file is left, or it failed.
+/// Opens the file at read_file_, past those that are not wanted. False: no file is left, or it
+/// failed.
 bool Source::open_next_file() {
-  while (read_file_ < files_.files.size() && !options_.is_wanted.empty() && !options_.is_wanted[read_file_])
+  while (read_file_ < files_.files.size() && !options_.is_wanted.empty() &&
+         !options_.is_wanted[read_file_])
     ++read_file_;
   if (read_file_ == files_.files.size()) return false;
   SourceFile& file = files_.files[read_file_];
@@ -84,15 +85,18 @@ bool Source::open_next_file() {
     Result<SourceFile> again = open_regular(file.path, nullptr);
     if (again.has_error()) {
       const int errno_value = again.error().errno_value;
-      fail(read_file_, errno_value == ENOENT ? FileFailure::source_vanished
-                       : errno_value == 0    ? FileFailure::source_changed
-                                             : FileFailure::read_error, errno_value);
+      fail(read_file_,
+           errno_value == ENOENT ? FileFailure::source_vanished
+           : errno_value == 0    ? FileFailure::source_changed
+                                 : FileFailure::read_error,
+           errno_value);
       return false;
     }
     file.fd = std::move(again.value().fd);
   }
   if (!check_fence(read_file_)) return false;
-  ::posix_fadvise(file.fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);  // doubles the kernel's read-ahead; a hint, may fail
+  // Doubles the kernel's read-ahead. A hint: it may fail.
+  ::posix_fadvise(file.fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   read_block_ = 0;
   is_file_open_ = true;
   return true;
@@ -102,23 +106,32 @@ std::size_t Source::submit_reads(std::size_t waiting) {
   std::size_t count = 0;
   std::uint32_t slot = 0;
   const auto has_room = [&] {
-    return outbox_.size() < outbox_max && waiting + outbox_.size() + reads_.size() < read_ahead_.blocks();
+    return outbox_.size() < outbox_max &&
+           waiting + outbox_.size() + reads_.size() < read_ahead_.blocks();
   };
   while (!is_over_ && io_->in_flight() < io_->depth() && has_room()) {
     if (!is_file_open_ && !open_next_file()) {
       if (!is_over_ && reads_.empty()) {
-        outbox_.push_back({.kind = BlockKind::end_of_files});
+        outbox_.push_back({.kind = FileMessageKind::end_of_files});
         is_over_ = true;
       }
       return count;
     }
     if (!pool_.lend(slot)) return count;
     const std::uint64_t size = files_.manifest.files[read_file_].size;
-    const BlockRef block{.data = pool_.data(slot), .offset = read_block_ * block_bytes, .file = read_file_,
-                         .length = block_length(size, read_block_), .slot = slot};
+    const BlockRef block{.data = pool_.data(slot),
+                         .offset = read_block_ * block_bytes,
+                         .file = read_file_,
+                         .length = block_length(size, read_block_),
+                         .slot = slot};
     reads_.push_back({.block = block});
     const std::uint64_t tag = first_tag_ + reads_.size() - 1;
-    io_->submit_read(files_.files[read_file_].fd.get(), block.data, block.length, block.offset, tag);
+    io_->submit({.kind = FileOperation::Kind::read,
+                 .fd = files_.files[read_file_].fd.get(),
+                 .buffer = block.data,
+                 .bytes = block.length,
+                 .offset = block.offset,
+                 .tag = tag});
     ++count;
     if (++read_block_ == blocks_of(size)) {
       is_file_open_ = false;
@@ -162,25 +175,27 @@ void Source::finish_block(const Read& read) {
   const std::uint64_t size = files_.manifest.files[block.file].size;
   if (read.result != static_cast<std::int64_t>(block.length)) {
     pool_.give_back(block.slot);
-    if (read.result < 0) return fail(block.file, FileFailure::read_error, static_cast<int>(-read.result));
+    if (read.result < 0)
+      return fail(block.file, FileFailure::read_error, static_cast<int>(-read.result));
     if (check_fence(block.file)) fail(block.file, FileFailure::source_length, 0);
     return;
   }
-  bytes_read_total_ += block.length;
   block.digest = crypto::block_digest(options_.digest_kind, {block.data, block.length});
   if (size > 0) tree_.add(block.digest);
 
   const bool is_last = block.offset + block.length == size;
-  // The fence comes before the last block is handed over: a changed file then never completes at the peer.
-  if (is_last && (!check_fence(block.file) || !check_end(block.file))) return pool_.give_back(block.slot);
+  // The fence comes before the last block is handed over: a changed file then never completes at
+  // the peer.
+  if (is_last && (!check_fence(block.file) || !has_file_ended(block.file)))
+    return pool_.give_back(block.slot);
   if (is_held_by_peer(block)) {
     pool_.give_back(block.slot);
-    block.kind = BlockKind::skipped;
+    block.kind = FileMessageKind::skipped;
     block.data = nullptr;
   }
   outbox_.push_back(block);
   if (!is_last) return;
-  outbox_.push_back({.file = block.file, .kind = BlockKind::root, .digest = tree_.root()});
+  outbox_.push_back({.file = block.file, .kind = FileMessageKind::root, .digest = tree_.root()});
   tree_ = crypto::DigestTree{options_.digest_kind};
   files_.files[block.file].fd.close();
 }
@@ -196,8 +211,8 @@ bool Source::check_fence(std::uint32_t file) {
   return false;
 }
 
-/// Files that the kernel makes up as they are read tell a size of 0, or of a page.
-bool Source::check_end(std::uint32_t file) {
+/// Files that the kernel makes up as they are read report a size of 0, or of a page.
+bool Source::has_file_ended(std::uint32_t file) {
   if (!has_content_at(files_.files[file].fd.get(), files_.manifest.files[file].size)) return true;
   fail(file, FileFailure::source_length, 0);
   return false;
@@ -208,15 +223,15 @@ bool Source::is_held_by_peer(const BlockRef& block) const noexcept {
   const std::vector<Claim>& claims = options_.claims[block.file];
   const std::uint64_t index = block.offset / block_bytes;
   const auto after = std::ranges::upper_bound(claims, index, {}, &Claim::block);
-  return after != claims.begin() && std::prev(after)->block == index && std::prev(after)->digest == block.digest;
+  return after != claims.begin() && std::prev(after)->block == index &&
+         std::prev(after)->digest == block.digest;
 }
 
 void Source::fail(std::uint32_t file, FileFailure failure, int errno_value) {
   if (is_over_) return;
-  outbox_.push_back({.file = file, .status = errno_value, .kind = BlockKind::failed, .failure = failure});
-  stop();
+  outbox_.push_back(
+      {.file = file, .status = errno_value, .kind = FileMessageKind::failed, .failure = failure});
+  is_over_ = true;
 }
-
-void Source::stop() noexcept { is_over_ = true; }
 
 }  // namespace onehop::file

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Source: the sending half of file I/O. It reads blocks in order, digests each before anyone else sees it, and hands it
-// to the engine.
+// Source: the sending half of file I/O. It reads blocks in order, digests each before anyone else
+// sees it, and hands it to the engine.
 //
-//   pool ─▶ submit read ─▶ [ reads in flight, in order ] ─▶ digest, tree ─▶ BlockRef{block} ─▶ engine
-//     ▲                                                        │ the peer has it: BlockRef{skipped}
-//     └──────────── BlockRef{block} given back ◀── engine ◀────┴─▶ after a file's last block: fence, BlockRef{root}
+//   pool ─▶ submit read ─▶ [ reads in flight, in order ] ─▶ digest, tree ─▶ block ─▶ engine
+//    ▲                                                        │ the peer has it: skipped
+//    └──────────── block given back ◀── engine                └─▶ after a file's last block:
+//                                                                 fence, root
 //
-// Owned and called by one file thread (FileThread); it naps nowhere, and it waits for the disk only where the I/O kind
-// does. A file whose fence changed is a failure, never a root: the peer then keeps no such file under its name.
+// One file thread (FileThread) owns and calls it. It sleeps nowhere, and it waits for the disk only
+// where the kind of I/O does. A file whose fence changed is a failure and gets no root: the peer
+// then has no such file under its name.
 #pragma once
 
 #include <deque>
@@ -27,31 +29,35 @@
 
 namespace onehop::file {
 
+/// The vectors are by file, in the order of the manifest.
 struct SourceOptions {
   std::size_t slots = sender_slots;
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
-  std::vector<std::vector<Claim>> claims;  ///< by file, what the receiver says it has; empty: nothing
-  std::vector<bool> is_wanted;             ///< by file; empty: all. An unwanted file is neither read nor mentioned
-  std::vector<bool> is_compared;           ///< by file; empty: none. Of such a file only digests are handed over, as `skipped`
+  /// What the receiver says it has; empty: nothing.
+  std::vector<std::vector<Claim>> claims;
+  /// An unwanted file is neither read nor mentioned; empty: all are wanted.
+  std::vector<bool> is_wanted;
+  /// Of such a file only digests are handed over, as `skipped`; empty: none.
+  std::vector<bool> is_compared;
 };
 
 class Source final : public FileWorker {
  public:
   Source(SourceFiles files, SourceOptions options, std::unique_ptr<FileIo> io);
-  ~Source() override;
+  /// The kernel may still write into the pool's memory until nothing is in flight.
+  ~Source() override { io_->wait_all(); }
 
   /// turn does what can be done now and returns how many blocks and messages moved; 0: nap.
-  /// Syscalls: those of FileIo; per file fstat twice, pread at its end, at most one open, posix_fadvise.
-  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) override;
+  /// Syscalls: those of FileIo; per file fstat twice, pread at its end, at most one open,
+  /// posix_fadvise.
+  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
+                   SpscRing<BlockRef>& from_engine) override;
 
-  /// is_over: everything was handed over, or it failed or was aborted; turn() still takes buffers back.
+  /// is_over: everything was handed over, or it failed or was aborted. turn() still takes buffers.
   [[nodiscard]] bool is_over() const noexcept override { return is_over_ && outbox_.empty(); }
   [[nodiscard]] Nanos nap_max() const noexcept override { return nap_max_reading; }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-read"; }
-  [[nodiscard]] std::string_view io_name() const noexcept override { return name(io_->kind()); }
-  [[nodiscard]] std::uint64_t io_syscalls_total() const noexcept override { return io_->totals().syscalls; }
-  [[nodiscard]] const FileIo& io() const noexcept { return *io_; }
-  [[nodiscard]] std::uint64_t bytes_read_total() const noexcept { return bytes_read_total_; }
+  [[nodiscard]] std::string_view io_name() const noexcept override { return io_->name(); }
 
  private:
   struct Read {
@@ -69,24 +75,24 @@ class Source final : public FileWorker {
   [[nodiscard]] bool open_next_file();
   void finish_block(const Read& read);
   [[nodiscard]] bool check_fence(std::uint32_t file);
-  [[nodiscard]] bool check_end(std::uint32_t file);
+  [[nodiscard]] bool has_file_ended(std::uint32_t file);
   [[nodiscard]] bool is_held_by_peer(const BlockRef& block) const noexcept;
   void fail(std::uint32_t file, FileFailure failure, int errno_value);
-  void stop() noexcept;
 
   SourceFiles files_;
   SourceOptions options_;
   std::unique_ptr<FileIo> io_;
   BlockPool pool_;
   ReadAhead read_ahead_;
-  std::deque<Read> reads_;        // in file order; the front is handed over first. Place in it + first_tag_ = tag
+  // In file order; the front is handed over first. A read's tag is first_tag_ + its place here.
+  std::deque<Read> reads_;
   std::uint64_t first_tag_ = 0;
-  std::deque<BlockRef> outbox_;   // what the ring had no room for; bounded by the pool and one message per file in it
-  std::uint32_t read_file_ = 0;   // being read
+  // What the ring had no room for. Bounded by the pool, and one message per file in it.
+  std::deque<BlockRef> outbox_;
+  std::uint32_t read_file_ = 0;  // being read
   std::uint64_t read_block_ = 0;
   bool is_file_open_ = false;
-  crypto::DigestTree tree_;       // of the file being handed over
-  std::uint64_t bytes_read_total_ = 0;
+  crypto::DigestTree tree_;  // of the file being handed over
   bool is_over_ = false;
 };
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // SourceFiles: the files named on the command line, opened and fenced.
 //
-// A fence is what fstat said when the file was offered. It is compared before the first and after the last block, so a
-// file that changes on the way is never announced as if it had not. Regular files only, symbolic links are not
-// followed: what is sent is what was named. Made by set-up, then owned by the Source (file thread).
+// A fence is what fstat said when the file was offered. It is compared before the first and after
+// the last block, so a file that changes on the way is never announced as if it had not. Regular
+// files only, symbolic links are not followed: what is sent is what was named. Made by set-up, then
+// owned by the Source (file thread).
 #pragma once
 
 #include <sys/stat.h>
@@ -28,7 +29,7 @@ struct Fence {
 
 struct SourceFile {
   std::string path;
-  Fd fd;         ///< open for the first open_files_kept files; others are opened when their turn comes
+  Fd fd;  ///< open for the first open_files_kept files; others are opened when their turn comes
   Fence fence;
 };
 
@@ -37,20 +38,24 @@ struct SourceFiles {
   std::vector<SourceFile> files;  ///< by manifest index
 };
 
-/// Descriptors kept from offer to end. Higher: the soft limit of 1024 is in reach. Lower: a file that is deleted
-/// between offer and its turn is lost although an open descriptor would have kept it.
+/// Descriptors kept from offer to end. Higher: the soft limit of 1024 is in reach. Lower: a file
+/// that is deleted between offer and its turn is lost although an open descriptor would have kept
+/// it.
 inline constexpr std::size_t open_files_kept = 256;
 
-/// open_source_files makes the manifest from paths; each file is offered under its base name. A folder, a device, a
-/// fifo, a socket, a link, an unreadable file, one of size 0 that has content (/proc), and two paths with one base name are
-/// errors with exit 8. Syscalls: fstatat, open, fstat per path; pread of an empty one.
+/// open_source_files makes the manifest from paths; each file is offered under its base name. A
+/// folder, a device, a fifo, a socket, a link, an unreadable file, one of size 0 that has content
+/// (/proc), and two paths with one base name are errors with exit 8. Syscalls: fstatat, open, fstat
+/// per path; pread of an empty one.
 [[nodiscard]] Result<SourceFiles> open_source_files(std::span<const std::string> paths,
                                                     const ManifestLimits& limits = {});
 
-/// has_content_at: a byte can be read at `offset`, as beyond the end of a file that is longer than its size says. Syscalls: pread.
+/// has_content_at: a byte can be read at `offset`, as beyond the end of a file that is longer than
+/// its size says. Syscalls: pread.
 [[nodiscard]] bool has_content_at(int fd, std::uint64_t offset) noexcept;
 
-/// open_regular opens a regular file for reading without following a link; a fifo does not block it.
+/// open_regular opens a regular file for reading without following a link; a fifo does not block
+/// it.
 [[nodiscard]] Result<SourceFile> open_regular(const std::string& path, mode_t* mode);
 
 }  // namespace onehop::file

@@ -11,10 +11,11 @@ namespace onehop {
 void OutstandingLedger::push(Bytes wire, std::uint32_t frames, std::int64_t growth_bytes) noexcept {
   ONEHOP_CHECK(frames > 0);
   ONEHOP_CHECK(wire.count >= frames);
-  // The charge of a batch is its growth, unless older batches were freed meanwhile: they go whole, so the growth then falls
-  // well below the bytes sent, and what the last undisturbed batch was charged beyond its bytes stands in. (The largest
-  // charge per frame ever seen would do worse: a batch of two frames is charged half as much again per frame as one of 44,
-  // and the queue was then read a third too short.)
+  // The charge of a batch is its growth, unless older batches were freed meanwhile: they go whole,
+  // so the growth then falls well below the bytes sent, and what the last undisturbed batch was
+  // charged beyond its bytes stands in. (The largest charge per frame ever seen would do worse: a
+  // batch of two frames is charged half as much again per frame as one of 44, and the queue was
+  // then read a third too short.)
   std::int64_t truesize = growth_bytes;
   if (growth_bytes >= wire.count * undisturbed_permille / 1000) {
     extra_bytes_ = growth_bytes - wire.count;
@@ -22,7 +23,8 @@ void OutstandingLedger::push(Bytes wire, std::uint32_t frames, std::int64_t grow
   } else if (is_charged_) {
     truesize = std::max<std::int64_t>(growth_bytes, wire.count + extra_bytes_);
   }
-  // A batch that was never seen to be charged (loopback: the peer's stack has it already) counts as freed.
+  // A batch that was never seen to be charged (loopback: the peer's stack has it already) counts as
+  // freed.
   if (truesize <= 0) return;
   truesize_permille_ = std::max<std::int64_t>(1000, truesize * 1000 / wire.count);
   if (tail_ - head_ == batches_max) {
@@ -45,7 +47,8 @@ Bytes OutstandingLedger::outstanding(std::int64_t charged_bytes) noexcept {
   if (head_ == tail_) return {0};
   const Batch& oldest = at(head_);
   const std::int64_t newer_bytes = truesize_bytes_ - oldest.truesize_bytes;
-  const std::int64_t left_bytes = std::clamp<std::int64_t>(charged_bytes - newer_bytes, 0, oldest.truesize_bytes);
+  const std::int64_t left_bytes =
+      std::clamp<std::int64_t>(charged_bytes - newer_bytes, 0, oldest.truesize_bytes);
   return wire_ - oldest.wire + Bytes{oldest.wire.count * left_bytes / oldest.truesize_bytes};
 }
 

@@ -4,9 +4,9 @@
 //   engine core:  lend() ─▶ seal into the slot ─▶ commit() ... flush() ─▶ queue )))
 //                 receive() ─▶ open from the view ─▶ release()
 //
-// One thread, the engine core, calls all of it. Nothing here allocates, locks, logs or blocks, except wait(). A full
-// queue is not an error: lend() returns an empty span. A frame is a whole UDP payload; a port that builds its own
-// L2-L4 headers leaves room for them in front of the slot.
+// One thread, the engine core, calls all of it. Nothing here allocates, locks, logs or blocks,
+// except wait(). A full queue is not an error: lend() returns an empty span. A frame is a whole UDP
+// payload; a port that builds its own L2-L4 headers leaves room for them in front of the slot.
 #pragma once
 
 #include <cerrno>
@@ -23,7 +23,8 @@
 
 namespace onehop {
 
-/// RxFrame: a received datagram, lent until release(). The bytes are the port's; open() reads them in place.
+/// RxFrame: a received datagram, lent until release(). The bytes are the port's; open() reads them
+/// in place.
 struct RxFrame {
   const std::byte* data = nullptr;
   std::uint32_t length = 0;  ///< at `data`; nearly always the whole datagram
@@ -36,62 +37,70 @@ struct RxFrame {
 
 /// PortInfo: what the port is, fixed at start.
 struct PortInfo {
-  std::string_view io;            ///< "udp", "afxdp", "virtual"
-  std::string_view mode;          ///< afxdp: "zero-copy", "copy", "skb"; udp: "gso", "plain", "fragments"
-  std::size_t frame_bytes_max = 0;///< largest UDP payload it can carry, whatever the MTU
-  Bytes memory{};                 ///< UMEM, socket buffers, batch buffers: what it holds beside the program's heap
-  Bytes wire_overhead{};          ///< L2 + IP + UDP bytes per frame: 42 or 62
-  bool has_back_pressure = false; ///< tx telemetry sees the queue that shapes the link
+  std::string_view io;    ///< "udp", "afxdp", "virtual"
+  std::string_view mode;  ///< afxdp: "zero-copy", "copy", "skb"; udp: "gso", "plain", "fragments"
+  std::size_t frame_bytes_max = 0;  ///< largest UDP payload it can carry, whatever the MTU
+  Bytes memory{};  ///< UMEM, socket buffers, batch buffers: what it holds beside the program's heap
+  Bytes wire_overhead{};           ///< L2 + IP + UDP bytes per frame: 42 or 62
+  bool has_back_pressure = false;  ///< tx telemetry sees the queue that shapes the link
 };
 
 inline constexpr std::size_t rx_batch_max = 64;
 
 template <class P>
-concept Port = requires(P port, const P const_port, std::size_t n, std::span<RxFrame> views, Instant t,
-                        const PathUpdate& update, bool flag) {
-  /// lend gives the slot for the next frame of up to n bytes, or an empty span when the queue is full. Slots of one
-  /// batch and of equal size lie so that the port can hand them over in one call.
+concept Port = requires(P port, const P const_port, std::size_t n, std::span<RxFrame> views,
+                        Instant t, const PathUpdate& update, bool flag) {
+  /// lend gives the slot for the next frame of up to n bytes, or an empty span when the queue is
+  /// full. Slots of one batch and of equal size lie so that the port can hand them over in one
+  /// call.
   { port.lend(n) } noexcept -> std::same_as<std::span<std::byte>>;
-  /// commit accepts the lent slot with its final length (at most what was lent). accepted = drained + occupancy counts
-  /// from here.
+  /// commit accepts the lent slot with its final length (at most what was lent). accepted = drained
+  /// + occupancy counts from here.
   { port.commit(n) } noexcept;
-  /// flush rings the doorbell for all committed frames; it may be called with none. Returns frames the port could not
-  /// hand over yet: they stay accepted and are tried again at the next flush.
+  /// flush rings the doorbell for all committed frames; it may be called with none. Returns frames
+  /// the port could not hand over yet: they stay accepted and are tried again at the next flush.
   { port.flush(t) } noexcept -> std::same_as<std::size_t>;
-  /// receive fills up to views.size() (at most rx_batch_max) and returns how many. Views stay valid until release().
+  /// receive fills up to views.size() (at most rx_batch_max) and returns how many. Views stay valid
+  /// until release().
   { port.receive(views) } noexcept -> std::same_as<std::size_t>;
   /// release gives all views of the last receive() back.
   { port.release() } noexcept;
   /// tx_queue takes back what has left and reports; wire bytes (L2) of our own frames.
   { port.tx_queue(t) } noexcept -> std::same_as<QueueTelemetry>;
-  /// rx_ring reports the receive ring or socket in wire bytes, and refused_total as the kernel's drops. Whether it was
-  /// backlogged only the loop knows that empties it.
+  /// rx_ring reports the receive ring or socket in wire bytes, and refused_total as the kernel's
+  /// drops. Whether it was backlogged only the loop knows that empties it.
   { port.rx_ring(t) } noexcept -> std::same_as<QueueTelemetry>;
-  /// wait sleeps until `deadline`; it returns early when a frame arrived, if flag (is_rx_wanted) is set, and when
-  /// wake() was called from another thread. Returns the system calls it made. With a deadline in the past it does not sleep.
+  /// wait sleeps until `deadline`; it returns early when a frame arrived, if flag (is_rx_wanted) is
+  /// set, and when wake() was called from another thread. Returns the system calls it made. With a
+  /// deadline in the past it does not sleep.
   { port.wait(t, flag) } noexcept -> std::same_as<std::uint32_t>;
   /// update_path takes a new header template and MTU.
   { port.update_path(update) } noexcept;
   /// syscalls_total counts what lend .. wait made.
   { const_port.syscalls_total() } noexcept -> std::same_as<std::uint64_t>;
   { const_port.info() } noexcept -> std::same_as<PortInfo>;
-  /// last_error is 0, or the errno that made the port unusable, perhaps for now only: see is_passing_error.
+  /// last_error is 0, or the errno that made the port unusable, perhaps for now only: see
+  /// is_passing_error.
   { const_port.last_error() } noexcept -> std::same_as<int>;
 };
 
-/// is_policy_error tells refusals by a rule of this host: a netfilter drop on output or an XFRM block (EPERM), a reject or a
-/// prohibit route (EACCES). Somebody can take the rule away, so the session waits; but its user is told.
-[[nodiscard]] constexpr bool is_policy_error(int errno_value) noexcept { return errno_value == EPERM || errno_value == EACCES; }
-
-/// is_path_error tells errors of the path: nothing leaves until the link is back, its device too (ENODEV, of AF_XDP ENXIO), the route is
-/// there again, or the rule is gone.
-[[nodiscard]] constexpr bool is_path_error(int errno_value) noexcept {
-  return errno_value == ENETDOWN || errno_value == ENODEV || errno_value == ENXIO || errno_value == ENETUNREACH || errno_value == EHOSTUNREACH || errno_value == EADDRNOTAVAIL ||
-         is_policy_error(errno_value);
+/// is_policy_error tells refusals by a rule of this host: a netfilter drop on output or an XFRM
+/// block (EPERM), a reject or a prohibit route (EACCES). Somebody can take the rule away, so the
+/// session waits; but its user is told.
+[[nodiscard]] constexpr bool is_policy_error(int errno_value) noexcept {
+  return errno_value == EPERM || errno_value == EACCES;
 }
 
-/// is_passing_error tells what ends by itself, errors of the path and frames above a lowered MTU, from what ends a session. An error
-/// that stays is seen as silence.
+/// is_path_error tells errors of the path: nothing leaves until the link is back, its device too
+/// (ENODEV, of AF_XDP ENXIO), the route is there again, or the rule is gone.
+[[nodiscard]] constexpr bool is_path_error(int errno_value) noexcept {
+  return errno_value == ENETDOWN || errno_value == ENODEV || errno_value == ENXIO ||
+         errno_value == ENETUNREACH || errno_value == EHOSTUNREACH ||
+         errno_value == EADDRNOTAVAIL || is_policy_error(errno_value);
+}
+
+/// is_passing_error tells what ends by itself, errors of the path and frames above a lowered MTU,
+/// from what ends a session. An error that stays is seen as silence.
 [[nodiscard]] constexpr bool is_passing_error(int errno_value) noexcept {
   return errno_value == 0 || errno_value == EMSGSIZE || is_path_error(errno_value);
 }

@@ -3,7 +3,6 @@
 #include "engine/port/udp_port.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,45 +12,48 @@
 namespace onehop {
 namespace {
 
-// Specification constants: Ethernet 14 + IP 20 or 40 + UDP 8.
-constexpr Bytes wire_overhead_ipv4{42};
-constexpr Bytes wire_overhead_ipv6{62};
-// Implementation constants. Readings below this many bytes say little about truesize per wire byte; the ratio is held
-// to what a frame can cost: 1 (all payload) to 16 (a 44-byte frame in a 768-byte buffer, and slack).
+// Implementation constants. Readings below this many bytes say little about truesize per wire byte;
+// the ratio is held to what a frame can cost: 1 (all payload) to 16 (a 44-byte frame in a 768-byte
+// buffer, and slack).
 constexpr std::int64_t learn_bytes_min = 32 * 1024;
 constexpr std::int64_t truesize_permille_min = 1000;
 constexpr std::int64_t truesize_permille_max = 16'000;
-// Implementation constant: 1 ms of single frames at 50 kpps are 50 reports. Too low: a system call per turn. Too high:
-// the receive buffer fills with reports, and the kernel throws the newest away.
+// Implementation constant: 1 ms of single frames at 50 kpps are 50 reports. Too low: a system call
+// per turn. Too high: the receive buffer fills with reports, and the kernel throws the newest away.
 constexpr Nanos reports_interval{1ms};
 
 }  // namespace
 
-UdpPort::UdpPort(const UdpPortConfig& config, UdpSocket socket, Fd wake_fd, bool is_gso_on, bool is_gro_on)
+UdpPort::UdpPort(const UdpPortConfig& config, UdpSocket socket, WakeFd wake, bool is_gso_on,
+                 bool is_gro_on)
     : config_{config},
       socket_{std::move(socket)},
-      wake_fd_{std::move(wake_fd)},
-      wire_overhead_{socket_.is_ipv6() ? wire_overhead_ipv6 : wire_overhead_ipv4},
-      tx_{{.frame_bytes_max = config.frame_bytes_max, .wire_overhead = wire_overhead_, .is_gso_on = is_gso_on}},
+      wake_{std::move(wake)},
+      wire_overhead_{static_cast<std::int64_t>(socket_.is_ipv6() ? wire::ethernet_ipv6_udp_bytes
+                                                                 : wire::ethernet_ipv4_udp_bytes)},
+      tx_{{.frame_bytes_max = config.frame_bytes_max,
+           .wire_overhead = wire_overhead_,
+           .is_gso_on = is_gso_on}},
       rx_{config.frame_bytes_max, wire_overhead_, is_gro_on} {
-  const UdpSocket::MemInfo info = socket_.mem_info();
+  const MemInfo info = socket_.mem_info();
   sndbuf_ = Bytes{info.sndbuf_bytes};
   memory_ = Bytes{info.rcvbuf_bytes} + Bytes{info.sndbuf_bytes} + UdpTx::memory() + rx_.memory();
   tx_.set_charge_read(scope() != QueueScope::own_ring);
+  if (config.has_fragments) fragments_.emplace(config.frame_bytes_max, [this] { end_fragments(); });
 }
 
 Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
   if (config.frame_bytes_max == 0 || config.frame_bytes_max > 65'507) {
-    return Error{ExitCode::usage, "open the data socket", "a UDP frame holds 1 to 65507 bytes", {}, 0};
+    return Error{ExitCode::usage, "open the data socket", "a UDP frame holds 1 to 65507 bytes", "",
+                 0};
   }
   ONEHOP_TRY(socket, UdpSocket::open(config));
-  Fd wake_fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  if (!wake_fd.is_open()) return errno_error(ExitCode::internal_error, "make the wake-up descriptor");
+  ONEHOP_TRY(wake, WakeFd::open());
   // A segment above the MTU is refused, and with fragments most frames are.
   const bool is_gso_on = config.is_gso_allowed && !config.has_fragments && socket.is_gso_known();
   const bool is_gro_on = config.is_gro_allowed && socket.set_gro(true);
   return std::unique_ptr<UdpPort>{
-      new UdpPort{config, std::move(socket), std::move(wake_fd), is_gso_on, is_gro_on}};
+      new UdpPort{config, std::move(socket), std::move(wake), is_gso_on, is_gro_on}};
 }
 
 Result<void> UdpPort::connect(const sockaddr& peer) {
@@ -61,12 +63,14 @@ Result<void> UdpPort::connect(const sockaddr& peer) {
 }
 
 QueueScope UdpPort::scope() const noexcept {
-  // Loopback hands a frame to the peer's socket within the call: the charge is gone before it can be read.
+  // Loopback hands a frame to the peer's socket within the call: the charge is gone before it can
+  // be read.
   return socket_.is_loopback() ? QueueScope::own_ring : config_.scope;
 }
 
+/// end_fragments: from here on frames above the MTU are refused and batches are segmented.
+/// Syscalls: setsockopt.
 void UdpPort::end_fragments() noexcept {
-  config_.has_fragments = false;
   tx_.set_gso(config_.is_gso_allowed && socket_.is_gso_known());
   (void)socket_.set_fragments(false);  // where it fails single frames leave all the same
   own_syscalls_total_ += 2;
@@ -75,12 +79,15 @@ void UdpPort::end_fragments() noexcept {
 std::size_t UdpPort::flush(Instant now) noexcept { return tx_.flush(socket_, now); }
 
 QueueTelemetry UdpPort::tx_queue(Instant now) noexcept {
-  // Reports of the link take the socket's receive memory while they wait, and a nap does not look at them.
-  if (socket_.link_status().state() != LinkStatus::State::off && now - reports_read_at_ >= reports_interval) {
+  // Reports of the link take the socket's receive memory while they wait, and a nap does not look
+  // at them.
+  if (socket_.link_status().state() != LinkStatus::State::off &&
+      now - reports_read_at_ >= reports_interval) {
     reports_read_at_ = now;
     own_syscalls_total_ += socket_.drain_errors();
   }
-  // What drained stays drained: the charge grows again when the kernel segments a super-packet below us.
+  // What drained stays drained: the charge grows again when the kernel segments a super-packet
+  // below us.
   const Bytes accepted = tx_.accepted_total();
   const Bytes occupancy = std::min(tx_.occupancy(socket_, now), accepted - tx_drained_);
   tx_drained_ = accepted - occupancy;
@@ -92,32 +99,38 @@ QueueTelemetry UdpPort::tx_queue(Instant now) noexcept {
           .scope = scope()};
 }
 
-// learn_truesize compares what the last reading found queued with what has come out since, once the socket is empty.
-// More frames may have come in meanwhile, so a sample is a lower bound: it raises the ratio fast and lowers it slowly.
+// learn_truesize compares what the last reading found queued with what has come out since, once the
+// socket is empty. More frames may have come in meanwhile, so a sample is a lower bound: it raises
+// the ratio fast and lowers it slowly.
 void UdpPort::learn_truesize() noexcept {
   if (rmem_read_bytes_ < learn_bytes_min || !rx_.is_drained()) return;
   const Bytes out = rx_.received_total() - received_at_reading_;
   if (out.count <= 0) return;
   const std::int64_t sample =
       std::clamp(rmem_read_bytes_ * 1000 / out.count, truesize_permille_min, truesize_permille_max);
-  rx_truesize_permille_ += (sample - rx_truesize_permille_) / (sample > rx_truesize_permille_ ? 4 : 64);
+  rx_truesize_permille_ +=
+      (sample - rx_truesize_permille_) / (sample > rx_truesize_permille_ ? 4 : 64);
 }
 
 QueueTelemetry UdpPort::rx_ring(Instant now) noexcept {
   learn_truesize();
-  const UdpSocket::MemInfo info = socket_.mem_info();
+  const MemInfo info = socket_.mem_info();
   own_syscalls_total_ += 1;
-  // The kernel counts as one what found the buffer full and what the filter took for nobody's frame. Full it was only if about so
-  // much lies there or has come out since the last reading.
+  // The kernel counts as one what found the buffer full and what the filter took for nobody's
+  // frame. Full it was only if about so much lies there or has come out since the last reading.
   const Bytes out = rx_.received_total() - received_at_reading_;
-  const bool may_be_full = std::int64_t{info.rmem_bytes} + out.count * rx_truesize_permille_ / 1000 >= std::int64_t{info.rcvbuf_bytes} / 2;
+  const bool may_be_full =
+      std::int64_t{info.rmem_bytes} + out.count * rx_truesize_permille_ / 1000 >=
+      std::int64_t{info.rcvbuf_bytes} / 2;
   if (may_be_full) drops_total_ += info.drops - drops_seen_;  // wraps as the kernel's counter does
   drops_seen_ = info.drops;
-  // In the middle of a batch the kernel has not yet taken off what was read (up to a quarter of the buffer, udp_rmem_release()).
+  // In the middle of a batch the kernel has not yet taken off what was read (up to a quarter of the
+  // buffer, udp_rmem_release()).
   rmem_read_bytes_ = rx_.is_drained() ? info.rmem_bytes : 0;
   received_at_reading_ = rx_.received_total();
   return {.at = now,
-          .occupancy = Bytes{std::int64_t{info.rmem_bytes} * 1000 / rx_truesize_permille_} + rx_.held(),
+          .occupancy =
+              Bytes{std::int64_t{info.rmem_bytes} * 1000 / rx_truesize_permille_} + rx_.backlog(),
           .drained_total = rx_.handed_total(),
           .capacity = Bytes{std::int64_t{info.rcvbuf_bytes} * 1000 / rx_truesize_permille_},
           .refused_total = drops_total_,
@@ -125,36 +138,32 @@ QueueTelemetry UdpPort::rx_ring(Instant now) noexcept {
 }
 
 std::uint32_t UdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
-  if (is_rx_wanted && rx_.has_held()) return 0;
+  if (is_rx_wanted && rx_.has_backlog()) return 0;
   const Nanos left = deadline - monotonic_now();
   if (left <= Nanos{0}) return 0;
   const bool is_room_wanted = tx_.is_room_wanted();
-  pollfd fds[2] = {{.fd = wake_fd_.get(), .events = POLLIN, .revents = 0},
+  pollfd fds[2] = {{.fd = wake_.get(), .events = POLLIN, .revents = 0},
                    {.fd = socket_.fd(), .events = 0, .revents = 0}};
   if (is_rx_wanted) fds[1].events |= POLLIN;
   if (is_room_wanted) fds[1].events |= POLLOUT;
-  // A socket that is polled at all reports ICMP errors, and a nap must not end for them: leave it out then.
+  // A socket that is polled at all reports ICMP errors, and a nap must not end for them: leave it
+  // out then.
   const nfds_t count = is_rx_wanted || is_room_wanted ? 2 : 1;
-  const timespec timeout{.tv_sec = left / 1s, .tv_nsec = (left % 1s).count()};
+  const timespec timeout = timespec_of(left);
   std::uint32_t syscalls = 1;
   const int ready = ::ppoll(fds, count, &timeout, nullptr);
   if (ready > 0 && (fds[0].revents & POLLIN) != 0) {
-    std::uint64_t wakes = 0;
     syscalls += 1;
-    (void)!::read(wake_fd_.get(), &wakes, sizeof wakes);
+    wake_.clear();
   }
   if (ready > 0 && (fds[1].revents & POLLERR) != 0) syscalls += socket_.drain_errors();
   own_syscalls_total_ += syscalls;
   return syscalls;
 }
 
-void UdpPort::wake() noexcept {
-  const std::uint64_t one = 1;
-  (void)!::write(wake_fd_.get(), &one, sizeof one);  // EAGAIN: it is awake 2^64 times over
-}
-
 void UdpPort::update_path(const PathUpdate& update) noexcept {
-  // The kernel routes for us; what a change of path means here is that an earlier refusal may be over.
+  // The kernel routes for us; what a change of path means here is that an earlier refusal may be
+  // over.
   socket_.follow_link(update.ifindex);
   if (update.is_link_up) tx_.forget_error();
 }
@@ -165,7 +174,9 @@ std::uint64_t UdpPort::syscalls_total() const noexcept {
 
 PortInfo UdpPort::info() const noexcept {
   return {.io = "udp",
-          .mode = config_.has_fragments ? "fragments" : tx_.is_gso_on() ? "gso" : "plain",
+          .mode = fragments_ && !fragments_->has_ended() ? "fragments"
+                  : tx_.is_gso_on()                      ? "gso"
+                                                         : "plain",
           .frame_bytes_max = config_.frame_bytes_max,
           .memory = memory_,
           .wire_overhead = wire_overhead_,

@@ -5,19 +5,21 @@
 //                                                   │ SO_MEMINFO ─▶ OutstandingLedger ─▶ tx_queue()
 //   receive ◀────── UdpRx (recvmmsg, UDP_GRO) ◀── socket ─ SO_MEMINFO ─▶ rx_ring()
 //
-// open() and connect() run before the engine core starts; wake() from any thread; the rest on the engine core. It
-// speaks no netlink, sleeps in wait() only, and lets no ICMP error end a session.
+// open() and connect() run before the engine core starts; wake() from any thread; the rest on the
+// engine core. It speaks no netlink, sleeps in wait() only, and lets no ICMP error end a session.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
-#include "engine/base/fd.hpp"
 #include "engine/port/port.hpp"
+#include "engine/port/udp_fragments.hpp"
 #include "engine/port/udp_rx.hpp"
 #include "engine/port/udp_socket.hpp"
 #include "engine/port/udp_tx.hpp"
+#include "engine/port/wake_fd.hpp"
 
 namespace onehop {
 
@@ -33,42 +35,49 @@ class UdpPort {
   [[nodiscard]] std::span<std::byte> lend(std::size_t n) noexcept { return tx_.lend(n); }
   void commit(std::size_t n) noexcept { tx_.commit(n); }
   [[nodiscard]] std::size_t flush(Instant now) noexcept;
-  [[nodiscard]] std::size_t receive(std::span<RxFrame> views) noexcept { return rx_.receive(socket_, views); }
+  [[nodiscard]] std::size_t receive(std::span<RxFrame> views) noexcept {
+    return rx_.receive(socket_, views);
+  }
   void release() noexcept { rx_.release(); }
   [[nodiscard]] QueueTelemetry tx_queue(Instant now) noexcept;
   [[nodiscard]] QueueTelemetry rx_ring(Instant now) noexcept;
-  /// While frames wait for room in the socket, wait() also returns when there is room. Syscalls: ppoll, read.
+  /// While frames wait for room in the socket, wait() also returns when there is room. Syscalls:
+  /// ppoll, read.
   std::uint32_t wait(Instant deadline, bool is_rx_wanted) noexcept;
   void update_path(const PathUpdate& update) noexcept;
   [[nodiscard]] std::uint64_t syscalls_total() const noexcept;
   [[nodiscard]] PortInfo info() const noexcept;
   [[nodiscard]] int last_error() const noexcept { return tx_.last_error(); }
 
-  /// wake ends a wait() from another thread; one that comes before the wait ends the next. Syscalls: write.
-  void wake() noexcept;
-  /// ask_link_status asks Wi-Fi drivers for acknowledgements of single frames (link_status.hpp); for a sender, before the
-  /// engine core runs. Syscalls: setsockopt.
+  /// wake ends a wait() from another thread; one that comes before the wait ends the next.
+  /// Syscalls: write.
+  void wake() noexcept { wake_.wake(); }
+  /// ask_link_status asks Wi-Fi drivers for acknowledgements of single frames (link_status.hpp);
+  /// for a sender, before the engine core runs. Syscalls: setsockopt.
   void ask_link_status() noexcept { (void)socket_.link_status().ask(socket_.fd()); }
-  /// end_fragments: from here on frames above the MTU are refused and batches are segmented. Syscalls: setsockopt.
-  void end_fragments() noexcept;
+  /// large_frames is null unless the port was opened with has_fragments.
+  [[nodiscard]] LargeFrames* large_frames() noexcept { return fragments_ ? &*fragments_ : nullptr; }
   /// link_status counts what the link acknowledged, where it was asked for and the driver answers.
   [[nodiscard]] const LinkStatus& link_status() const noexcept { return socket_.link_status(); }
   [[nodiscard]] bool is_gro_on() const noexcept { return rx_.is_gro_on(); }
   [[nodiscard]] std::uint64_t oversized_total() const noexcept { return rx_.oversized_total(); }
 
  private:
-  UdpPort(const UdpPortConfig& config, UdpSocket socket, Fd wake_fd, bool is_gso_on, bool is_gro_on);
+  UdpPort(const UdpPortConfig& config, UdpSocket socket, WakeFd wake, bool is_gso_on,
+          bool is_gro_on);
   [[nodiscard]] QueueScope scope() const noexcept;
   void learn_truesize() noexcept;
+  void end_fragments() noexcept;
 
   UdpPortConfig config_;
   UdpSocket socket_;
-  Fd wake_fd_;
+  std::optional<UdpFragments> fragments_;
+  WakeFd wake_;
   Bytes wire_overhead_;
   UdpTx tx_;
   UdpRx rx_;
   Bytes memory_{};
-  Bytes sndbuf_{};         // truesize
+  Bytes sndbuf_{};  // truesize
   Bytes tx_drained_{};
   std::uint32_t drops_seen_ = 0;
   std::uint64_t drops_total_ = 0;

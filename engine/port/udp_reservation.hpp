@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// UdpReservation holds the address and port of a raw port (AF_XDP, DPDK) in the kernel: a second program gets EADDRINUSE instead of
-// a silent share, port 0 is resolved, and the kernel answers stray frames with silence instead of port unreachable.
-// A socket filter drops what reaches it, so nothing piles up; the drops are counted. Set-up only.
+// UdpReservation holds the address and port of a raw port (AF_XDP, DPDK) in the kernel: a second
+// program gets EADDRINUSE instead of a silent share, port 0 is resolved, and the kernel answers
+// stray frames with silence instead of port unreachable. A socket filter drops what reaches it, so
+// nothing piles up; the drops are counted. Set-up only.
 #pragma once
 
 #include <netinet/in.h>
@@ -17,11 +18,12 @@ class UdpReservation {
  public:
   UdpReservation() = default;
 
-  /// bind reserves `local`, an IPv4 or IPv6 address of this host; port 0 takes what the kernel gives.
-  /// Syscalls: socket, setsockopt, bind, getsockname.
+  /// bind reserves `local`, an IPv4 or IPv6 address of this host; port 0 takes what the kernel
+  /// gives. Syscalls: socket, setsockopt, bind, getsockname.
   [[nodiscard]] static Result<UdpReservation> bind(const sockaddr_storage& local);
 
-  /// share holds the same address once more: it stays reserved until the last of them ends. Syscalls: fcntl.
+  /// share holds the same address once more: it stays reserved until the last of them ends.
+  /// Syscalls: fcntl.
   [[nodiscard]] UdpReservation share() const noexcept;
   [[nodiscard]] bool is_open() const noexcept { return fd_.is_open(); }
 
@@ -30,8 +32,8 @@ class UdpReservation {
   [[nodiscard]] bool is_ipv6() const noexcept { return address_.ss_family == AF_INET6; }
   [[nodiscard]] std::uint16_t port() const noexcept;
 
-  /// dropped_total counts frames for our port that came through the kernel and not through the raw port: fragments, options,
-  /// a queue without a socket, or another peer. Syscalls: getsockopt.
+  /// dropped_total counts frames for our port that came through the kernel and not through the raw
+  /// port: fragments, options, a queue without a socket, or another peer. Syscalls: getsockopt.
   [[nodiscard]] std::uint32_t dropped_total() const noexcept;
 
  private:

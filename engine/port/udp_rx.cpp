@@ -10,14 +10,11 @@
 
 #include "engine/base/check.hpp"
 
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-
 namespace onehop {
 namespace {
 
-// Slots start on different cache sets: a power-of-two stride would put every frame's head into the same few.
+// Slots start on different cache sets: a power-of-two stride would put every frame's head into the
+// same few.
 constexpr std::size_t slot_stagger_bytes = 64;
 constexpr std::size_t gro_slots_min = 8;
 
@@ -76,29 +73,35 @@ void UdpRx::take(std::size_t index) noexcept {
   msghdr& message = messages_[index].msg_hdr;
   Slot& slot = filled_slots_[index];
   slot = {.bytes = messages_[index].msg_len, .segment_bytes = messages_[index].msg_len};
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level == IPPROTO_UDP && header->cmsg_type == UDP_GRO) {
       int segment_bytes = 0;
       std::memcpy(&segment_bytes, CMSG_DATA(header), sizeof segment_bytes);
       if (segment_bytes > 0) slot.segment_bytes = static_cast<std::size_t>(segment_bytes);
     } else if ((header->cmsg_level == IPPROTO_IP && header->cmsg_type == IP_TOS) ||
                (header->cmsg_level == IPPROTO_IPV6 && header->cmsg_type == IPV6_TCLASS)) {
-      // IPv4 hands over one byte, IPv6 an int; the low byte comes first on the machines we build for.
+      // IPv4 hands over one byte, IPv6 an int; the low byte comes first on the machines we build
+      // for.
       std::uint8_t tos = 0;
       std::memcpy(&tos, CMSG_DATA(header), sizeof tos);
-      slot.is_ce = (tos & ecn_ce) == ecn_ce;
+      slot.is_ce = static_cast<wire::Ecn>(tos & 3) == wire::Ecn::ce;
     }
   }
-  const std::size_t frames = slot.bytes == 0 ? 0 : (slot.bytes + slot.segment_bytes - 1) / slot.segment_bytes;
-  if ((message.msg_flags & MSG_TRUNC) != 0 || std::min(slot.segment_bytes, slot.bytes) > frame_bytes_max_) {
+  const std::size_t frames =
+      slot.bytes == 0 ? 0 : (slot.bytes + slot.segment_bytes - 1) / slot.segment_bytes;
+  if ((message.msg_flags & MSG_TRUNC) != 0 ||
+      std::min(slot.segment_bytes, slot.bytes) > frame_bytes_max_) {
     oversized_total_ += frames;
     slot.bytes = 0;
   }
   if (slot.bytes == 0) return;  // an empty datagram is nobody's frame
-  held_ += Bytes{static_cast<std::int64_t>(slot.bytes)} + wire_overhead_ * static_cast<std::int64_t>(frames);
+  backlog_ += Bytes{static_cast<std::int64_t>(slot.bytes)} +
+              wire_overhead_ * static_cast<std::int64_t>(frames);
 }
 
-// try_gro looks at calls that brought more than one message: a lone frame had nothing to be coalesced with.
+// try_gro looks at calls that brought more than one message: a lone frame had nothing to be
+// coalesced with.
 void UdpRx::try_gro(const UdpSocket& socket, std::size_t messages) noexcept {
   for (std::size_t i = 0; i < messages; ++i) {
     if (filled_slots_[i].bytes > filled_slots_[i].segment_bytes) {
@@ -110,7 +113,8 @@ void UdpRx::try_gro(const UdpSocket& socket, std::size_t messages) noexcept {
   if (trial_frames_ < gro_trial_frames) return;
   is_gro_decided_ = true;
   syscalls_total_ += 1;
-  if (socket.set_gro(false)) is_gro_on_ = false;  // refill() lays the slots out anew when these are handed out
+  if (socket.set_gro(false))
+    is_gro_on_ = false;  // refill() lays the slots out anew when these are handed out
 }
 
 std::size_t UdpRx::receive(const UdpSocket& socket, std::span<RxFrame> views) noexcept {
@@ -137,7 +141,7 @@ std::size_t UdpRx::receive(const UdpSocket& socket, std::span<RxFrame> views) no
     offset_bytes_ += length;
     const Bytes wire = Bytes{static_cast<std::int64_t>(length)} + wire_overhead_;
     handed_total_ += wire;
-    held_ -= wire;
+    backlog_ -= wire;
     if (offset_bytes_ >= slot.bytes) {
       next_ += 1;
       offset_bytes_ = 0;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // UdpRx: frames in, by recvmmsg into fixed buffers, with UDP_GRO only where it pays.
 //
-// UDP_GRO makes the kernel hand over super-packets where the device (or loopback) coalesces, and costs more than it
-// gives where it does not. So it starts on; when the first bulk frames show no super-packet, it is switched off for
-// good, and the same memory is cut into more and smaller slots.
+// UDP_GRO makes the kernel hand over super-packets where the device (or loopback) coalesces, and
+// costs more than it gives where it does not. So it starts on; when the first bulk frames show no
+// super-packet, it is switched off for good, and the same memory is cut into more and smaller
+// slots.
 //
-//   on   [ 64 KiB slot ][ 64 KiB slot ] ...     a super-packet is handed out frame by frame, over several receives
-//   off  [slot][slot][slot][slot] ...           one frame each
+//   on   [ 64 KiB slot ][ 64 KiB slot ] ...     a super-packet is handed out frame by frame, over
+//   several receives off  [slot][slot][slot][slot] ...           one frame each
 //
 // Owned and called by the engine core. It allocates at start only, and never blocks.
 #pragma once
@@ -27,26 +28,26 @@ namespace onehop {
 
 class UdpRx {
  public:
-  /// Implementation constant: bulk frames looked at before UDP_GRO is given up. Too low: a start-up of small frames
-  /// decides. Too high: the dearer mode runs longer for nothing.
+  /// Implementation constant: bulk frames looked at before UDP_GRO is given up. Too low: a start-up
+  /// of small frames decides. Too high: the dearer mode runs longer for nothing.
   static constexpr std::uint32_t gro_trial_frames = 512;
   /// Specification constant: the largest UDP payload, and so the largest super-packet.
   static constexpr std::size_t super_packet_bytes_max = 65'536;
 
   UdpRx(std::size_t frame_bytes_max, Bytes wire_overhead, bool is_gro_on);
 
-  /// receive fills views; they stay valid until release(). Syscalls: recvmmsg; recvmsg after ICMP errors; setsockopt
-  /// once, when UDP_GRO is given up.
+  /// receive fills views; they stay valid until release(). Syscalls: recvmmsg; recvmsg after ICMP
+  /// errors; setsockopt once, when UDP_GRO is given up.
   [[nodiscard]] std::size_t receive(const UdpSocket& socket, std::span<RxFrame> views) noexcept;
   void release() noexcept { is_lent_ = false; }
 
-  /// has_held says that frames were taken from the kernel and not handed out yet.
-  [[nodiscard]] bool has_held() const noexcept { return next_ != filled_; }
+  /// has_backlog: frames were taken from the kernel and not handed out yet. backlog is their bytes.
+  [[nodiscard]] bool has_backlog() const noexcept { return next_ != filled_; }
   [[nodiscard]] bool is_gro_on() const noexcept { return is_gro_on_; }
   [[nodiscard]] Bytes handed_total() const noexcept { return handed_total_; }
-  [[nodiscard]] Bytes held() const noexcept { return held_; }
+  [[nodiscard]] Bytes backlog() const noexcept { return backlog_; }
   /// received_total is the wire bytes taken from the kernel.
-  [[nodiscard]] Bytes received_total() const noexcept { return handed_total_ + held_; }
+  [[nodiscard]] Bytes received_total() const noexcept { return handed_total_ + backlog_; }
   /// oversized_total counts datagrams larger than a frame may be; they were dropped.
   [[nodiscard]] std::uint64_t oversized_total() const noexcept { return oversized_total_; }
   [[nodiscard]] std::uint64_t syscalls_total() const noexcept { return syscalls_total_; }
@@ -87,7 +88,7 @@ class UdpRx {
   bool is_drained_ = true;
   std::uint32_t trial_frames_ = 0;
   Bytes handed_total_{};
-  Bytes held_{};
+  Bytes backlog_{};
   std::uint64_t oversized_total_ = 0;
   std::uint64_t syscalls_total_ = 0;
 };

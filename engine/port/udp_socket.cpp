@@ -2,10 +2,8 @@
 // See udp_socket.hpp. Set-up in the order of udp(7), ip(7), ipv6(7).
 #include "engine/port/udp_socket.hpp"
 
-#include <arpa/inet.h>
 #include <linux/errqueue.h>
 #include <linux/filter.h>
-#include <linux/sock_diag.h>
 #include <net/if.h>
 #include <netinet/udp.h>
 #include <sys/ioctl.h>
@@ -16,59 +14,48 @@
 
 #include "engine/wire/frame.hpp"
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-
 namespace onehop {
 namespace {
 
-// Implementation constant: ICMP errors read per call. More of them wait for the next call, so that a flood of forged
-// ICMP costs the core a bounded time.
+// Implementation constant: ICMP errors read per call. More of them wait for the next call, so that
+// a flood of forged ICMP costs the core a bounded time.
 constexpr int errors_per_call_max = 16;
-// Reports of the link, one per frame, are our own driver's: 256 are what leaves in some milliseconds.
+// Reports of the link, one per frame, are our own driver's: 256 are what leaves in some
+// milliseconds.
 constexpr int reports_per_call_max = 256;
-
-std::string address_text(const sockaddr& address) {
-  char text[INET6_ADDRSTRLEN] = "?";
-  if (address.sa_family == AF_INET6) {
-    const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address);
-    ::inet_ntop(AF_INET6, &in6.sin6_addr, text, sizeof text);
-    return '[' + std::string{text} + "]:" + std::to_string(ntohs(in6.sin6_port));
-  }
-  const auto& in4 = reinterpret_cast<const sockaddr_in&>(address);
-  ::inet_ntop(AF_INET, &in4.sin_addr, text, sizeof text);
-  return std::string{text} + ':' + std::to_string(ntohs(in4.sin_port));
-}
 
 Result<void> set_int(int fd, int level, int name, int value, const char* what) {
   if (::setsockopt(fd, level, name, &value, sizeof value) == 0) return success();
   return errno_error(ExitCode::io_unavailable, std::string{"set "} + what);
 }
 
-// The forced form needs CAP_NET_ADMIN; without it the kernel silently grants what rmem_max or wmem_max allows.
+// The forced form needs CAP_NET_ADMIN; without it the kernel silently grants what rmem_max or
+// wmem_max allows.
 Result<void> set_buffer(int fd, int forced_name, int name, int value_bytes, const char* what) {
-  if (::setsockopt(fd, SOL_SOCKET, forced_name, &value_bytes, sizeof value_bytes) == 0) return success();
+  if (::setsockopt(fd, SOL_SOCKET, forced_name, &value_bytes, sizeof value_bytes) == 0)
+    return success();
   return set_int(fd, SOL_SOCKET, name, value_bytes, what);
 }
 
-// DF always, and the interface's MTU only: PROBE and not DO, because under DO a forged ICMP "too big" would shrink our
-// frames. Where we want fragments, DONT.
+// DF always, and the interface's MTU only: PROBE and not DO, because under DO a forged ICMP "too
+// big" would shrink our frames. Where we want fragments, DONT.
 Result<void> set_mtu_discovery(int fd, bool is_ipv6, bool has_fragments) {
   if (is_ipv6)
-    return set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, has_fragments ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_PROBE, "IPV6_MTU_DISCOVER");
-  return set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, has_fragments ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER");
+    return set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+                   has_fragments ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_PROBE, "IPV6_MTU_DISCOVER");
+  return set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER,
+                 has_fragments ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER");
 }
 
-// drop_what_is_no_frame has the kernel drop, before it queues anything or wakes anybody, what cannot be a frame of ours by its clear
-// header (engine/wire/frame.hpp): a flood from the peer's address then costs no turn of the engine core. What passes must still
-// authenticate. Offsets count from the UDP header.
+// drop_what_is_no_frame has the kernel drop, before it queues anything or wakes anybody, what
+// cannot be a frame of ours by its clear header (engine/wire/frame.hpp): a flood from the peer's
+// address then costs no turn of the engine core. What passes must still authenticate. Offsets count
+// from the UDP header.
 Result<void> drop_what_is_no_frame(int fd) {
-  constexpr std::uint32_t udp_bytes = 8, type_at = udp_bytes, flags_at = udp_bytes + 1, reserved_at = udp_bytes + 2, number_at = udp_bytes + 8;
-  constexpr std::uint32_t flags_unknown = 0xf0, number_unknown = 0xc0;  // of the number's first byte: 2^62 and more
+  constexpr std::uint32_t udp_bytes = 8, type_at = udp_bytes, flags_at = udp_bytes + 1,
+                          reserved_at = udp_bytes + 2, number_at = udp_bytes + 8;
+  constexpr std::uint32_t flags_unknown = 0xf0;
+  constexpr std::uint32_t number_unknown = 0xc0;  // of its first byte: 2^62 and more
   std::array<sock_filter, 14> program{{
       BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
       BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, udp_bytes + wire::frame_bytes_min, 0, 11),
@@ -90,16 +77,13 @@ Result<void> drop_what_is_no_frame(int fd) {
   return errno_error(ExitCode::io_unavailable, "filter what the data socket receives");
 }
 
-bool is_loopback_address(const sockaddr_storage& address) noexcept {
-  if (address.ss_family == AF_INET6) {
-    const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address);
-    return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
-  }
-  return (ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24) == 127;
+bool is_loopback_address(const sockaddr& address) noexcept {
+  if (address.sa_family == AF_INET6) return IN6_IS_ADDR_LOOPBACK(&as_in6(address).sin6_addr);
+  return (ntohl(as_in4(address).sin_addr.s_addr) >> 24) == 127;
 }
 
 Result<void> set_options(int fd, bool is_ipv6, const UdpPortConfig& config) {
-  const int traffic_class = config.dscp << 2 | config.ecn;
+  const int traffic_class = config.dscp << 2 | static_cast<int>(config.ecn);
   // 1. Path MTU. 2. Errors of the local qdisc come back from the call. 3. ECN out and in.
   ONEHOP_TRYV(set_mtu_discovery(fd, is_ipv6, config.has_fragments));
   if (is_ipv6) {
@@ -119,7 +103,8 @@ Result<void> set_options(int fd, bool is_ipv6, const UdpPortConfig& config) {
   if (!config.interface.empty() &&
       ::setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, config.interface.c_str(),
                    static_cast<socklen_t>(config.interface.size() + 1)) != 0) {
-    return errno_error(ExitCode::io_unavailable, "bind the data socket to interface " + config.interface,
+    return errno_error(ExitCode::io_unavailable,
+                       "bind the data socket to interface " + config.interface,
                        "Check the name with `ip link`.");
   }
   return success();
@@ -127,14 +112,11 @@ Result<void> set_options(int fd, bool is_ipv6, const UdpPortConfig& config) {
 
 }  // namespace
 
-socklen_t sockaddr_bytes(sa_family_t family) noexcept {
-  return family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-}
-
 Result<UdpSocket> UdpSocket::open(const UdpPortConfig& config) {
   const sa_family_t family = config.local.ss_family;
   if (family != AF_INET && family != AF_INET6) {
-    return Error{ExitCode::internal_error, "open the data socket", "the address is neither IPv4 nor IPv6", {}, 0};
+    return Error{ExitCode::internal_error, "open the data socket",
+                 "the address is neither IPv4 nor IPv6", "", 0};
   }
   UdpSocket socket;
   socket.is_ipv6_ = family == AF_INET6;
@@ -144,13 +126,13 @@ Result<UdpSocket> UdpSocket::open(const UdpPortConfig& config) {
   if (config.has_frames_only) {
     ONEHOP_TRYV(drop_what_is_no_frame(socket.fd()));
   }
-  const auto& local = reinterpret_cast<const sockaddr&>(config.local);
+  const sockaddr& local = as_sockaddr(config.local);
   if (::bind(socket.fd(), &local, sockaddr_bytes(family)) != 0) {
     return errno_error(ExitCode::io_unavailable, "bind UDP " + address_text(local),
                        "Another program may hold the port: see `ss -ulnp`.");
   }
   if (config.peer) {
-    ONEHOP_TRYV(socket.connect(reinterpret_cast<const sockaddr&>(*config.peer)));
+    ONEHOP_TRYV(socket.connect(as_sockaddr(*config.peer)));
   }
   return socket;
 }
@@ -160,25 +142,22 @@ Result<void> UdpSocket::connect(const sockaddr& peer) {
     return errno_error(ExitCode::peer_unreachable, "connect UDP to " + address_text(peer),
                        "Is there a route to the peer? See `ip route get`.");
   }
-  sockaddr_storage storage{};
-  std::memcpy(&storage, &peer, sockaddr_bytes(peer.sa_family));
-  sockaddr_storage local{};
-  socklen_t local_bytes = sizeof local;
-  if (::getsockname(fd(), reinterpret_cast<sockaddr*>(&local), &local_bytes) != 0) {
-    return errno_error(ExitCode::internal_error, "read the address of the data socket");
-  }
-  is_loopback_ = is_loopback_address(storage) || is_loopback_address(local);
+  ONEHOP_TRY(local, local_address());
+  is_loopback_ = is_loopback_address(peer) || is_loopback_address(as_sockaddr(local));
   return success();
 }
 
-Result<std::uint16_t> UdpSocket::local_port() const {
+Result<sockaddr_storage> UdpSocket::local_address() const {
   sockaddr_storage local{};
   socklen_t local_bytes = sizeof local;
-  if (::getsockname(fd(), reinterpret_cast<sockaddr*>(&local), &local_bytes) != 0) {
-    return errno_error(ExitCode::internal_error, "read the port of the data socket");
-  }
-  // sin_port and sin6_port lie at the same place.
-  return ntohs(reinterpret_cast<const sockaddr_in&>(local).sin_port);
+  if (::getsockname(fd(), reinterpret_cast<sockaddr*>(&local), &local_bytes) != 0)
+    return errno_error(ExitCode::internal_error, "read the address of the data socket");
+  return local;
+}
+
+Result<std::uint16_t> UdpSocket::local_port() const {
+  ONEHOP_TRY(local, local_address());
+  return port_of(as_sockaddr(local));
 }
 
 bool UdpSocket::is_gso_known() const noexcept {
@@ -193,17 +172,6 @@ bool UdpSocket::set_gro(bool is_on) const noexcept {
 
 bool UdpSocket::set_fragments(bool is_on) const noexcept {
   return set_mtu_discovery(fd(), is_ipv6_, is_on).has_value();
-}
-
-UdpSocket::MemInfo UdpSocket::mem_info() const noexcept {
-  std::array<std::uint32_t, SK_MEMINFO_VARS> fields{};
-  socklen_t bytes = sizeof fields;
-  if (::getsockopt(fd(), SOL_SOCKET, SO_MEMINFO, fields.data(), &bytes) != 0) return {};
-  return {.rmem_bytes = fields[SK_MEMINFO_RMEM_ALLOC],
-          .rcvbuf_bytes = fields[SK_MEMINFO_RCVBUF],
-          .wmem_bytes = fields[SK_MEMINFO_WMEM_ALLOC],
-          .sndbuf_bytes = fields[SK_MEMINFO_SNDBUF],
-          .drops = fields[SK_MEMINFO_DROPS]};
 }
 
 void UdpSocket::follow_link(int ifindex) noexcept {
@@ -224,7 +192,8 @@ bool UdpSocket::is_link_running() const noexcept {
 
 std::uint32_t UdpSocket::drain_errors() const noexcept {
   std::uint32_t syscalls = 0;
-  for (int errors = 0, reports = 0; errors < errors_per_call_max && reports < reports_per_call_max;) {
+  for (int errors = 0, reports = 0;
+       errors < errors_per_call_max && reports < reports_per_call_max;) {
     alignas(cmsghdr) char control[256];
     char data[64];
     iovec piece{.iov_base = data, .iov_len = sizeof data};
@@ -235,8 +204,10 @@ std::uint32_t UdpSocket::drain_errors() const noexcept {
     message.msg_controllen = sizeof control;
     syscalls += 1;
     if (::recvmsg(fd(), &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) break;
-    if (link_status_.take(message)) ++reports;
-    else ++errors;
+    if (link_status_.take(message))
+      ++reports;
+    else
+      ++errors;
   }
   // The pending error outlives the queue and would fail the next call.
   int error = 0;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // UdpSocket: one UDP socket, set up for the data path, and the kernel's account of it.
 //
-// It owns the descriptor. open() and connect() are called before the engine core runs; the rest by the engine core.
-// It moves no data: udp_tx and udp_rx do.
+// It owns the descriptor. open() and connect() are called before the engine core runs; the rest by
+// the engine core. It moves no data: udp_tx and udp_rx do.
 #pragma once
 
 #include <netinet/in.h>
 #include <sys/socket.h>
-
-#include <array>
 
 #include <array>
 #include <cstdint>
@@ -19,76 +17,71 @@
 #include "engine/base/result.hpp"
 #include "engine/base/telemetry.hpp"
 #include "engine/port/link_status.hpp"
+#include "engine/port/socket_address.hpp"
+#include "engine/wire/l2_l4.hpp"
 
 namespace onehop {
 
-/// ECN codepoints of the IP header. //= RFC 3168 §5
-inline constexpr std::uint8_t ecn_ect0 = 0b10;
-inline constexpr std::uint8_t ecn_ce = 0b11;
-
 struct UdpPortConfig {
-  sockaddr_storage local{};               ///< family, address and port; port 0: any
-  std::optional<sockaddr_storage> peer;   ///< connect() at once where known
-  std::string interface;                  ///< SO_BINDTODEVICE where not empty
-  /// Receive buffer asked for. 4 MiB is what Debian's rmem_max grants unprivileged; the kernel doubles it. Too low:
-  /// naps of the receiver drop frames. Too high: memory, and a longer queue before a drop is seen.
+  sockaddr_storage local{};              ///< family, address and port; port 0: any
+  std::optional<sockaddr_storage> peer;  ///< connect() at once where known
+  std::string interface;                 ///< SO_BINDTODEVICE where not empty
+  /// Receive buffer asked for. 4 MiB is what Debian's rmem_max grants unprivileged; the kernel
+  /// doubles it. Too low: naps of the receiver drop frames. Too high: memory, and a longer queue
+  /// before a drop is seen.
   int rcvbuf_bytes = 4 << 20;
-  /// Send buffer asked for: about 5 ms at 10 Gbit/s in truesize. Too low: the link runs dry while the core naps.
-  /// Too high: memory only, since the backlog limit of the grant is reached first.
+  /// Send buffer asked for: about 5 ms at 10 Gbit/s in truesize. Too low: the link runs dry while
+  /// the core naps. Too high: memory only, since the backlog limit of the grant is reached first.
   int sndbuf_bytes = 8 << 20;
-  int priority = 0;                       ///< SO_PRIORITY; 0..6 need no privilege
-  std::uint8_t dscp = 0;                  ///< of each frame; 8 (CS1) is lower effort, RFC 3662
-  std::size_t frame_bytes_max = 8972;     ///< largest UDP payload: a 9000-byte MTU less 28
-  std::uint8_t ecn = ecn_ect0;            ///< tests send CE
-  /// Frames above the MTU leave as IP fragments, until end_fragments(). One fragment lost is the frame lost, and its others
-  /// stand in the peer's reassembly memory for 30 s (4 MiB for all flows of a namespace, ipfrag_high_thresh).
+  int priority = 0;                    ///< SO_PRIORITY; 0..6 need no privilege
+  std::uint8_t dscp = 0;               ///< of each frame; 8 (CS1) is lower effort, RFC 3662
+  std::size_t frame_bytes_max = 8972;  ///< largest UDP payload: a 9000-byte MTU less 28
+  wire::Ecn ecn = wire::Ecn::ect0;     ///< tests send CE
+  /// Frames above the MTU leave as IP fragments, until they end (udp_fragments.hpp). One fragment
+  /// lost is the frame lost, and its others stand in the peer's reassembly memory for 30 s (4 MiB
+  /// for all flows of a namespace, ipfrag_high_thresh).
   bool has_fragments = false;
-  /// What cannot be a frame of ours (engine/wire/frame.hpp) is dropped in the kernel, unseen; false: any datagram is received.
+  /// What cannot be a frame of ours (engine/wire/frame.hpp) is dropped in the kernel, unseen;
+  /// false: any datagram is received.
   bool has_frames_only = false;
   bool is_gso_allowed = true;
   bool is_gro_allowed = true;
-  /// What the socket's charge can see. own_ring where something between us and the shaping queue takes the charge off
-  /// (a veth pair into a bridge). Loopback is found out without it.
+  /// What the socket's charge can see. own_ring where something between us and the shaping queue
+  /// takes the charge off (a veth pair into a bridge). Loopback is found out without it.
   QueueScope scope = QueueScope::lower_queue;
 };
 
 class UdpSocket {
  public:
-  /// MemInfo is the socket's own account, in truesize.
-  struct MemInfo {
-    std::uint32_t rmem_bytes = 0;
-    std::uint32_t rcvbuf_bytes = 0;
-    std::uint32_t wmem_bytes = 0;
-    std::uint32_t sndbuf_bytes = 0;
-    std::uint32_t drops = 0;  ///< wraps
-  };
-
   /// open makes and binds the socket. Syscalls: socket, setsockopt, bind, connect.
   [[nodiscard]] static Result<UdpSocket> open(const UdpPortConfig& config);
-  /// connect fixes the peer. It spares the kernel a route look-up per received frame, and strangers' frames are
-  /// dropped below us. Syscalls: connect, getsockname.
+  /// connect fixes the peer. It spares the kernel a route look-up per received frame, and
+  /// strangers' frames are dropped below us. Syscalls: connect, getsockname.
   [[nodiscard]] Result<void> connect(const sockaddr& peer);
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   [[nodiscard]] bool is_ipv6() const noexcept { return is_ipv6_; }
   [[nodiscard]] bool is_loopback() const noexcept { return is_loopback_; }
+  [[nodiscard]] Result<sockaddr_storage> local_address() const;  ///< Syscalls: getsockname.
   [[nodiscard]] Result<std::uint16_t> local_port() const;
   /// is_gso_known probes for UDP_SEGMENT (kernel 4.18). Syscalls: setsockopt.
   [[nodiscard]] bool is_gso_known() const noexcept;
-  /// set_gro turns UDP_GRO on or off; false where the kernel knows none (before 5.0). Syscalls: setsockopt.
+  /// set_gro turns UDP_GRO on or off; false where the kernel knows none (before 5.0). Syscalls:
+  /// setsockopt.
   [[nodiscard]] bool set_gro(bool is_on) const noexcept;
-  /// set_fragments lets the kernel fragment frames above the MTU, or refuse them. Syscalls: setsockopt.
+  /// set_fragments lets the kernel fragment frames above the MTU, or refuse them. Syscalls:
+  /// setsockopt.
   [[nodiscard]] bool set_fragments(bool is_on) const noexcept;
-  /// Syscalls: getsockopt (0.2 us).
-  [[nodiscard]] MemInfo mem_info() const noexcept;
-  /// drain_errors empties the error queue: reports of the link are counted, ICMP errors forgotten, because nobody
-  /// authenticated them and so they decide nothing. Bounded per call. Returns the system calls made.
-  /// Syscalls: recvmsg, getsockopt.
+  [[nodiscard]] MemInfo mem_info() const noexcept { return read_mem_info(fd()); }
+  /// drain_errors empties the error queue: reports of the link are counted, ICMP errors forgotten,
+  /// because nobody authenticated them and so they decide nothing. Bounded per call. Returns the
+  /// system calls made. Syscalls: recvmsg, getsockopt.
   std::uint32_t drain_errors() const noexcept;
   /// follow_link names the interface that is_link_running() asks about; 0: none. Syscalls: ioctl.
   void follow_link(int ifindex) noexcept;
   [[nodiscard]] bool follows_link() const noexcept { return link_name_.front() != '\0'; }
-  /// is_link_running: the interface has a carrier (IFF_RUNNING, netdevice(7)); true where nobody knows. Syscalls: ioctl.
+  /// is_link_running: the interface has a carrier (IFF_RUNNING, netdevice(7)); true where nobody
+  /// knows. Syscalls: ioctl.
   [[nodiscard]] bool is_link_running() const noexcept;
   /// link_status is the account of what the link acknowledged, as far as it is asked for.
   [[nodiscard]] LinkStatus& link_status() const noexcept { return link_status_; }
@@ -98,9 +91,8 @@ class UdpSocket {
   bool is_ipv6_ = false;
   bool is_loopback_ = false;
   std::array<char, 16> link_name_{};  // IFNAMSIZ
-  mutable LinkStatus link_status_;  // the kernel's account: reading an error queue that is full of it is no change of ours
+  // Mutable: it is the kernel's account, which drain_errors() only reads.
+  mutable LinkStatus link_status_;
 };
-
-[[nodiscard]] socklen_t sockaddr_bytes(sa_family_t family) noexcept;
 
 }  // namespace onehop

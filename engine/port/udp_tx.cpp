@@ -11,26 +11,24 @@
 #include "engine/base/check.hpp"
 #include "engine/port/port.hpp"
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-
 namespace onehop {
 namespace {
 
-// An ICMP error that arrived earlier fails the next call without sending it. It is unauthenticated: drain and go on.
-// Implementation constant; more in a row are taken for a refusal.
+// An ICMP error that arrived earlier fails the next call without sending it. It is unauthenticated:
+// drain and go on. Implementation constant; more in a row are taken for a refusal.
 constexpr int icmp_retries_max = 3;
 
 bool is_icmp_error(int error) noexcept {
-  return error == ECONNREFUSED || error == EHOSTUNREACH || error == EPROTO || error == EOPNOTSUPP || error == EACCES ||
-         error == EHOSTDOWN || error == ENOPROTOOPT;
+  return error == ECONNREFUSED || error == EHOSTUNREACH || error == EPROTO || error == EOPNOTSUPP ||
+         error == EACCES || error == EHOSTDOWN || error == ENOPROTOOPT;
 }
-static_assert(is_path_error(EHOSTUNREACH) && is_path_error(EACCES), "what is no ICMP error after all may pass, too");
+static_assert(is_path_error(EHOSTUNREACH) && is_path_error(EACCES),
+              "what is no ICMP error after all may pass, too");
 
 }  // namespace
 
-UdpTx::UdpTx(const Options& options) : options_{options}, arena_{std::make_unique<std::byte[]>(arena_bytes)} {
+UdpTx::UdpTx(const Options& options)
+    : options_{options}, arena_{std::make_unique<std::byte[]>(arena_bytes)} {
   ONEHOP_CHECK(options.frame_bytes_max > 0);
   ONEHOP_CHECK(options.frame_bytes_max <= arena_bytes);
 }
@@ -43,7 +41,8 @@ bool UdpTx::is_open_for(std::size_t n) const noexcept {
 }
 
 Bytes UdpTx::wire_of(std::size_t bytes, std::size_t frames) const noexcept {
-  return Bytes{static_cast<std::int64_t>(bytes)} + options_.wire_overhead * static_cast<std::int64_t>(frames);
+  return Bytes{static_cast<std::int64_t>(bytes)} +
+         options_.wire_overhead * static_cast<std::int64_t>(frames);
 }
 
 std::span<std::byte> UdpTx::lend(std::size_t n) noexcept {
@@ -58,7 +57,8 @@ std::span<std::byte> UdpTx::lend(std::size_t n) noexcept {
 void UdpTx::commit(std::size_t n) noexcept {
   ONEHOP_CHECK(n > 0);
   ONEHOP_CHECK(n <= lent_bytes_);
-  // Its length is known only now: a frame shorter than what was lent may still continue the last batch.
+  // Its length is known only now: a frame shorter than what was lent may still continue the last
+  // batch.
   if (!is_open_for(n)) {
     batches_[tail_] = {.offset_bytes = arena_used_bytes_, .segment_bytes = n};
     tail_ += 1;
@@ -87,16 +87,18 @@ bool UdpTx::has_lost_link(const UdpSocket& socket, Instant now) noexcept {
   if (!socket.follows_link() || now - link_checked_at_ < link_check_interval) return false;
   link_checked_at_ = now;
   syscalls_total_ += 1;
-  if (socket.is_link_running()) gone_since_ = {};
-  else if (gone_since_ == Instant{}) gone_since_ = now;
+  if (socket.is_link_running())
+    gone_since_ = {};
+  else if (gone_since_ == Instant{})
+    gone_since_ = now;
   return gone_since_ != Instant{} && now - gone_since_ < link_distrust_span;
 }
 
 std::size_t UdpTx::flush(const UdpSocket& socket, Instant now) noexcept {
   if (head_ == tail_) return 0;
-  if (now < held_until_) return pending_frames_;
+  if (now < blocked_until_) return pending_frames_;
   if (has_lost_link(socket, now)) {
-    held_until_ = now + held_retry_interval;
+    blocked_until_ = now + blocked_retry_interval;
     batches_[tail_ - 1].is_closed = true;
     return pending_frames_;
   }
@@ -107,8 +109,8 @@ std::size_t UdpTx::flush(const UdpSocket& socket, Instant now) noexcept {
   while (head_ != tail_) {
     Batch& batch = batches_[head_];
     const Verdict verdict = send(socket, batch);
-    held_until_ = verdict == Verdict::held ? now + held_retry_interval : Instant{};
-    if (verdict == Verdict::again || verdict == Verdict::held) {
+    blocked_until_ = verdict == Verdict::blocked ? now + blocked_retry_interval : Instant{};
+    if (verdict == Verdict::again || verdict == Verdict::blocked) {
       batches_[tail_ - 1].is_closed = true;
       return pending_frames_;
     }
@@ -153,8 +155,9 @@ UdpTx::Verdict UdpTx::send(const UdpSocket& socket, Batch& batch) noexcept {
     }
     if (error == EAGAIN || error == EINTR) return Verdict::again;
     if (is_segmented && (error == EIO || error == EINVAL)) {
-      // EIO: the device cannot checksum segments. EINVAL: kernels before 6.13 say so for a segment above the MTU, and
-      // some for UDP_SEGMENT at all. One by one tells which; what fits leaves, and the mode tells the truth.
+      // EIO: the device cannot checksum segments. EINVAL: kernels before 6.13 say so for a segment
+      // above the MTU, and some for UDP_SEGMENT at all. One by one tells which; what fits leaves,
+      // and the mode tells the truth.
       const int error_each = send_each(socket, batch);
       if (error_each == 0) {
         options_.is_gso_on = false;
@@ -173,11 +176,13 @@ UdpTx::Verdict UdpTx::send(const UdpSocket& socket, Batch& batch) noexcept {
 
 // fail says what becomes of a batch that cannot leave now.
 UdpTx::Verdict UdpTx::fail(const UdpSocket& socket, int error) noexcept {
-  // ENOBUFS: the local qdisc dropped it, which is a loss and not a fault. ICMP that goes on coming ends nothing either.
+  // ENOBUFS: the local qdisc dropped it, which is a loss and not a fault. ICMP that goes on coming
+  // ends nothing either.
   if (error != ENOBUFS && (is_path_error(error) || !is_icmp_error(error))) last_error_ = error;
   if (error == EMSGSIZE) syscalls_total_ += socket.drain_errors();
-  if (is_policy_error(error)) return ++policy_refusals_ < policy_refusals_max ? Verdict::refused : Verdict::held;
-  return is_path_error(error) ? Verdict::held : Verdict::refused;
+  if (is_policy_error(error))
+    return ++policy_refusals_ < policy_refusals_max ? Verdict::refused : Verdict::blocked;
+  return is_path_error(error) ? Verdict::blocked : Verdict::refused;
 }
 
 int UdpTx::send_segmented(const UdpSocket& socket, const Batch& batch) noexcept {
@@ -198,7 +203,8 @@ int UdpTx::send_segmented(const UdpSocket& socket, const Batch& batch) noexcept 
   return ::sendmsg(socket.fd(), &message, MSG_DONTWAIT) >= 0 ? 0 : errno;
 }
 
-// send_each hands frames over one datagram each; what left is taken off the batch, also when the call stops half way.
+// send_each hands frames over one datagram each; what left is taken off the batch, also when the
+// call stops half way.
 int UdpTx::send_each(const UdpSocket& socket, Batch& batch) noexcept {
   std::array<iovec, segments_max> pieces;
   std::array<mmsghdr, segments_max> messages;
@@ -213,7 +219,8 @@ int UdpTx::send_each(const UdpSocket& socket, Batch& batch) noexcept {
       messages[i].msg_hdr.msg_iovlen = 1;
     }
     syscalls_total_ += 1;
-    const int sent = ::sendmmsg(socket.fd(), messages.data(), static_cast<unsigned>(frames), MSG_DONTWAIT);
+    const int sent =
+        ::sendmmsg(socket.fd(), messages.data(), static_cast<unsigned>(frames), MSG_DONTWAIT);
     if (sent < 0) return errno;
     const auto sent_frames = static_cast<std::size_t>(sent);
     const std::size_t bytes = std::min(batch.bytes, sent_frames * batch.segment_bytes);

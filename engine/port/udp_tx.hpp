@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// UdpTx: frames out. Frames of equal size lie side by side in one arena and leave by one call each batch.
+// UdpTx: frames out. Frames of equal size lie side by side in one arena and leave by one call each
+// batch.
 //
 //   arena  [ batch: f f f f f ][ batch: f f f' ][ lent slot ..................... ]
 //            ^ head: next to send   ^ a smaller frame ends its batch     ^ tail
 //
-// sendmsg with UDP_SEGMENT where the kernel has it, else sendmmsg. A batch that the socket has no room for stays and
-// is tried again at the next flush, one that the path does not take (port.hpp, is_path_error) some time later; a batch that the
-// kernel refused for another reason is gone and counted, as if lost on the link.
+// sendmsg with UDP_SEGMENT where the kernel has it, else sendmmsg. A batch that the socket has no
+// room for stays and is tried again at the next flush, one that the path does not take (port.hpp,
+// is_path_error) some time later; a batch that the kernel refused for another reason is gone and
+// counted, as if lost on the link.
 //
 // Owned and called by the engine core. It allocates at start only, and never blocks.
 #pragma once
@@ -34,23 +36,29 @@ class UdpTx {
     bool is_charge_read = false;  ///< the socket's charge says what is still queued below
   };
 
-  /// Specification constants of the kernel: 64 segments per call (UDP_MAX_SEGMENTS before 6.9), an IP packet of 65535.
+  /// Specification constants of the kernel: 64 segments per call (UDP_MAX_SEGMENTS before 6.9), an
+  /// IP packet of 65535.
   static constexpr std::size_t segments_max = 64;
   static constexpr std::size_t batch_bytes_max = 65'000;
-  /// Implementation constants. 44 frames of 1472 bytes fill a batch, and four batches a turn. Fewer: more system calls
-  /// per turn while the socket pushes back. More: the arena leaves the second-level cache.
+  /// Implementation constants. 44 frames of 1472 bytes fill a batch, and four batches a turn.
+  /// Fewer: more system calls per turn while the socket pushes back. More: the arena leaves the
+  /// second-level cache.
   static constexpr std::size_t arena_bytes = 4 * 65'536;
   static constexpr std::size_t batches_max = 64;
-  /// Between two attempts while the path takes nothing. Shorter: system calls for nothing. Longer: a link that came back, or a rule
-  /// that went, is found late (the plane's word of the link ends it at once).
-  static constexpr Nanos held_retry_interval{5'000'000};
-  /// Before it sends after a pause the port asks whether the link has its carrier: a frame sent after a link's fall makes the kernel ask
-  /// for the neighbour in vain, and then the next question comes up to a second after the link's return. Shorter: system calls. Longer:
-  /// frames leave between the fall and the plane's word of it.
+  /// Between two attempts while the path takes nothing. Shorter: system calls for nothing. Longer:
+  /// a link that came back, or a rule that went, is found late (the session's word of the link ends
+  /// it at once).
+  static constexpr Nanos blocked_retry_interval{5'000'000};
+  /// Before it sends after a pause the port asks whether the link has its carrier: a frame sent
+  /// after a link's fall makes the kernel ask for the neighbour in vain, and then the next question
+  /// comes up to a second after the link's return. Shorter: system calls. Longer: frames leave
+  /// between the fall and the session's word of it.
   static constexpr Nanos link_check_interval{1'000'000};
-  /// So long the flag alone holds frames. Longer: a driver that never sets it stops a link that works.
+  /// So long the flag alone holds frames. Longer: a driver that never sets it stops a link that
+  /// works.
   static constexpr Nanos link_distrust_span{100'000'000};
-  /// A rule may drop some frames only: what it drops is lost. So many batches in a row: it drops all.
+  /// A rule may drop some frames only: what it drops is lost. So many batches in a row: it drops
+  /// all.
   static constexpr std::uint32_t policy_refusals_max = 3;
 
   explicit UdpTx(const Options& options);
@@ -60,14 +68,17 @@ class UdpTx {
 
   [[nodiscard]] std::span<std::byte> lend(std::size_t n) noexcept;
   void commit(std::size_t n) noexcept;
-  /// Returns the frames still held. Syscalls: sendmsg or sendmmsg, getsockopt; recvmsg on errors.
+  /// Returns the frames that still wait. Syscalls: sendmsg or sendmmsg, getsockopt; recvmsg on
+  /// errors.
   [[nodiscard]] std::size_t flush(const UdpSocket& socket, Instant now) noexcept;
-  /// occupancy is the wire bytes held here and charged below. Syscalls: getsockopt, once per `now`: what was read in the
-  /// same turn, the last time after the last batch, holds for all of it.
+  /// occupancy is the wire bytes held here and charged below. Syscalls: getsockopt, once per `now`:
+  /// what was read in the same turn, the last time after the last batch, holds for all of it.
   [[nodiscard]] Bytes occupancy(const UdpSocket& socket, Instant now) noexcept;
 
   /// is_room_wanted: batches wait for room in the socket, and for nothing else.
-  [[nodiscard]] bool is_room_wanted() const noexcept { return head_ != tail_ && held_until_ == Instant{}; }
+  [[nodiscard]] bool is_room_wanted() const noexcept {
+    return head_ != tail_ && blocked_until_ == Instant{};
+  }
   [[nodiscard]] bool is_gso_on() const noexcept { return options_.is_gso_on; }
   [[nodiscard]] Bytes accepted_total() const noexcept { return accepted_total_; }
   [[nodiscard]] std::uint64_t refused_total() const noexcept { return refused_total_; }
@@ -76,10 +87,14 @@ class UdpTx {
   /// forget_error: the path has changed, so an earlier refusal may be over.
   void forget_error() noexcept {
     last_error_ = 0;
-    held_until_ = gone_since_ = {};
+    blocked_until_ = gone_since_ = {};
   }
-  [[nodiscard]] std::int64_t truesize_permille() const noexcept { return ledger_.truesize_permille(); }
-  [[nodiscard]] static constexpr Bytes memory() noexcept { return {static_cast<std::int64_t>(arena_bytes)}; }
+  [[nodiscard]] std::int64_t truesize_permille() const noexcept {
+    return ledger_.truesize_permille();
+  }
+  [[nodiscard]] static constexpr Bytes memory() noexcept {
+    return {static_cast<std::int64_t>(arena_bytes)};
+  }
 
  private:
   struct Batch {
@@ -89,12 +104,13 @@ class UdpTx {
     std::size_t frames = 0;
     bool is_closed = false;
   };
-  enum class Verdict { sent, again, held, refused };
+  enum class Verdict { sent, again, blocked, refused };
 
   [[nodiscard]] bool is_open_for(std::size_t n) const noexcept;
   [[nodiscard]] Bytes wire_of(std::size_t bytes, std::size_t frames) const noexcept;
   [[nodiscard]] Verdict send(const UdpSocket& socket, Batch& batch) noexcept;
-  /// has_lost_link: the carrier is gone, and the plane has not said so yet. Syscalls: ioctl, once in link_check_interval.
+  /// has_lost_link: the carrier is gone, and the session has not said so yet. Syscalls: ioctl, once
+  /// in link_check_interval.
   [[nodiscard]] bool has_lost_link(const UdpSocket& socket, Instant now) noexcept;
   [[nodiscard]] Verdict fail(const UdpSocket& socket, int error) noexcept;
   [[nodiscard]] int send_segmented(const UdpSocket& socket, const Batch& batch) noexcept;
@@ -122,8 +138,8 @@ class UdpTx {
   int last_error_ = 0;
   std::uint32_t policy_refusals_ = 0;  // batches in a row
   Instant link_checked_at_{};
-  Instant gone_since_{};               // the carrier; Instant{}: it is there
-  Instant held_until_{};               // the path takes nothing; Instant{}: it does
+  Instant gone_since_{};     // the carrier; Instant{}: it is there
+  Instant blocked_until_{};  // the path takes nothing; Instant{}: it does
 };
 
 }  // namespace onehop

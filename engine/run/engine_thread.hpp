@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// EngineThread: the one place where a loop meets real time. It pins itself, then turns the loop until it has closed,
-// resting in the port's wait. After the first turn nothing on it allocates (AllocGuard enforces that where built in).
+// EngineThread: the one place where a loop meets real time. It pins itself, then turns the loop
+// until it has closed, sleeping in the port's wait. After the first turn nothing on it allocates
+// (AllocGuard enforces that where built in).
 #pragma once
 
 #include <sys/resource.h>
@@ -27,8 +28,9 @@ struct EngineThreadConfig {
 
 class EngineThread {
  public:
-  /// start runs `loop` over `port` on a thread of its own. Both outlive join(). A core that cannot be had is reported by
-  /// the caller beforehand (placement.hpp); here a failed pin only leaves the thread unpinned. Error: the system refuses a thread.
+  /// start runs `loop` over `port` on a thread of its own. Both outlive join(). A core that cannot
+  /// be had is reported by the caller beforehand (placement.hpp); here a failed pin only leaves the
+  /// thread unpinned. Error: the system refuses a thread.
   template <class Loop, class PortType>
   [[nodiscard]] Result<void> start(Loop& loop, PortType& port, const EngineThreadConfig& config) {
     auto started = start_thread("engine", [this, &loop, &port, config] {
@@ -38,11 +40,11 @@ class EngineThread {
       if (config.core) (void)pin_this_thread(*config.core);
       const AllocGuard guard;
       while (!loop.is_closed()) {
-        const Rest rest = loop.turn(monotonic_now());
+        const NextWakeup next = loop.turn(monotonic_now());
         if (config.poll == Poll::busy || loop.is_closed()) continue;
-        if (rest.deadline <= monotonic_now()) continue;
-        (void)port.wait(rest.deadline, rest.is_rx_wanted);
-        loop.note_wait();
+        if (next.deadline <= monotonic_now()) continue;
+        (void)port.wait(next.deadline, next.is_rx_wanted);
+        loop.count_wakeup();
       }
       cpu_time_ = thread_cpu_time();
     });

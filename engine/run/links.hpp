@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// EngineLinks: the engine core's ends of the links to the other threads. The rings and cells are owned by whoever
-// composes the program and outlive the loop.
+// EngineLinks: the engine core's ends of the links to the other threads. The rings and cells are
+// owned by whoever composes the program and outlive the loop.
 #pragma once
 
 #include "engine/base/block.hpp"
@@ -17,19 +17,19 @@ struct EngineLinks {
   SpscRing<BlockRef>& to_file;
   SpscRing<Command>& commands;
   SpscRing<Event>& events;
-  Latest<PathReport>& report;         ///< written by the engine core
-  const Latest<RateGrant>& grant;     ///< written by the control thread
+  Latest<PathReport>& report;      ///< written by the engine core
+  const Latest<RateGrant>& grant;  ///< written by the control thread
 };
 
-/// Outlet: the producing end of a ring, with room for the one item that did not fit. Whoever takes from elsewhere only
-/// while is_clear() never loses an item and never waits.
+/// Outlet: the producing end of a ring, with room for the one item that did not fit. Whoever takes
+/// from elsewhere only while can_put() never loses an item and never waits.
 template <class T>
 class Outlet {
  public:
   explicit Outlet(SpscRing<T>& ring) noexcept : ring_{ring} {}
 
-  /// is_clear retries the held item; true when the next put() is allowed.
-  [[nodiscard]] bool is_clear() noexcept {
+  /// can_put retries the held item; true when the next put() is allowed.
+  [[nodiscard]] bool can_put() noexcept {
     if (has_held_ && ring_.push(held_)) has_held_ = false;
     return !has_held_;
   }
@@ -46,8 +46,9 @@ class Outlet {
   bool has_held_ = false;
 };
 
-/// Rest: what a turn asks of the thread that drives it: sleep until `deadline`, or until a frame arrives if that is wanted.
-struct Rest {
+/// NextWakeup: what a turn asks of the thread that drives it: sleep until `deadline`, or until a
+/// frame arrives if that is wanted.
+struct NextWakeup {
   Instant deadline{};
   bool is_rx_wanted = true;
 };

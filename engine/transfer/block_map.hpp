@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// BlockMap: which blocks of all files are whole, one bit each, in fixed memory. Blocks are numbered through all files.
+// BlockMap: which blocks of all files are whole, one bit each, in fixed memory. Blocks are numbered
+// through all files.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// GapList: packet numbers that are missing at the receiver, as ranges in ascending order, in fixed memory.
+// GapList: packet numbers that are missing at the receiver, as ranges in ascending order, in fixed
+// memory.
 //
 //   settled ──[ gap ]── received ──[ gap ]── received ── largest
 //
-// The sender's `settled` lets it forget what will never arrive. When it is full, the two newest gaps become one:
-// numbers between them are then reported missing although they came, which costs a repeat and nothing else.
+// The sender's `settled` lets it forget what will never arrive. When it is full, the two newest
+// gaps become one: numbers between them are then reported missing although they came, which costs a
+// repeat and nothing else.
 #pragma once
 
 #include <algorithm>
@@ -42,8 +44,9 @@ class GapList {
       has_any_ = true;
       return true;
     }
-    const auto it = std::lower_bound(gaps_.begin(), gaps_.end(), number,
-                                     [](const Gap& gap, std::uint64_t n) { return gap.range.last < n; });
+    const auto it =
+        std::lower_bound(gaps_.begin(), gaps_.end(), number,
+                         [](const Gap& gap, std::uint64_t n) { return gap.range.last < n; });
     if (it == gaps_.end() || it->range.first > number) return false;
     if (came_late_total_ < skipped_over_total_) ++came_late_total_;
     --missing_now_;
@@ -56,9 +59,10 @@ class GapList {
     if (settled <= settled_) return;
     settled_ = settled;
     if (has_any_ && largest_ < settled) largest_ = settled - 1;
-    const auto keep =
-        std::find_if(gaps_.begin(), gaps_.end(), [&](const Gap& gap) { return gap.range.last >= settled; });
-    for (auto gap = gaps_.begin(); gap != keep; ++gap) missing_now_ -= gap->range.last - gap->range.first + 1;
+    const auto keep = std::find_if(gaps_.begin(), gaps_.end(),
+                                   [&](const Gap& gap) { return gap.range.last >= settled; });
+    for (auto gap = gaps_.begin(); gap != keep; ++gap)
+      missing_now_ -= gap->range.last - gap->range.first + 1;
     gaps_.erase(gaps_.begin(), keep);
     if (gaps_.empty() || gaps_.front().range.first >= settled) return;
     missing_now_ -= settled - gaps_.front().range.first;
@@ -70,7 +74,9 @@ class GapList {
   [[nodiscard]] std::uint64_t largest() const noexcept { return largest_; }
   [[nodiscard]] bool has_any() const noexcept { return has_any_; }
   /// missing_total: numbers that were passed over and have not come since, settled ones included.
-  [[nodiscard]] std::uint64_t missing_total() const noexcept { return skipped_over_total_ - came_late_total_; }
+  [[nodiscard]] std::uint64_t missing_total() const noexcept {
+    return skipped_over_total_ - came_late_total_;
+  }
   /// missing_now: numbers in the gaps.
   [[nodiscard]] std::uint64_t missing_now() const noexcept { return missing_now_; }
   [[nodiscard]] std::uint64_t overflows_total() const noexcept { return overflows_total_; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// InFlight: what each packet number that is not settled carries. A ring indexed by number, in fixed memory.
+// InFlight: what each packet number that is not settled carries. A ring indexed by number, in fixed
+// memory.
 #pragma once
 
 #include <bit>
@@ -13,37 +14,45 @@
 namespace onehop::transfer {
 
 enum class PacketState : std::uint8_t {
-  resolved,   ///< arrived, or its bytes went out under a newer number, or it had none
+  resolved,  ///< arrived, or its bytes went out under a newer number, or it had none
   in_flight,
-  skipped,    ///< never sent on purpose
+  skipped,  ///< never sent on purpose
 };
 
 struct SentPacket {
   Instant sent_at{};
-  std::uint32_t slot = 0;             ///< of the block; meaningless without length
+  std::uint32_t slot = 0;  ///< of the block; meaningless without length
   std::uint32_t offset_in_block = 0;
   std::uint32_t length = 0;
-  bool has_data = false;              ///< false: ping or pong, nothing to resend
-  bool is_repair = false;             ///< its bytes were sent before
+  bool has_data = false;   ///< false: ping or pong, nothing to resend
+  bool is_repair = false;  ///< its bytes were sent before
   PacketState state = PacketState::resolved;
 };
 
 class InFlight {
  public:
   InFlight(std::size_t capacity, std::uint64_t first_number)
-      : mask_{std::bit_ceil(capacity) - 1}, packets_(mask_ + 1), oldest_{first_number}, next_{first_number},
+      : mask_{std::bit_ceil(capacity) - 1},
+        packets_(mask_ + 1),
+        oldest_{first_number},
+        next_{first_number},
         settled_{first_number} {}
 
-  [[nodiscard]] std::uint64_t oldest() const noexcept { return oldest_; }  ///< smallest number not resolved, or next()
+  /// oldest: the smallest number not resolved, or next().
+  [[nodiscard]] std::uint64_t oldest() const noexcept { return oldest_; }
   [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
-  [[nodiscard]] std::size_t span() const noexcept { return static_cast<std::size_t>(next_ - oldest_); }
+  [[nodiscard]] std::size_t span() const noexcept {
+    return static_cast<std::size_t>(next_ - oldest_);
+  }
   [[nodiscard]] bool is_full() const noexcept { return span() > mask_; }
   [[nodiscard]] SentPacket& at(std::uint64_t number) noexcept { return packets_[number & mask_]; }
-  [[nodiscard]] const SentPacket& at(std::uint64_t number) const noexcept { return packets_[number & mask_]; }
+  [[nodiscard]] const SentPacket& at(std::uint64_t number) const noexcept {
+    return packets_[number & mask_];
+  }
 
-  /// push takes the next number for `state`. The record is filled in place, field by field: a temporary that is copied here
-  /// is read back wider than it was written, and such a read waits until the AEAD's stores of the last frame have left the
-  /// store buffer.
+  /// push takes the next number for `state`. The record is filled in place, field by field: a
+  /// temporary that is copied here is read back wider than it was written, and such a read waits
+  /// until the AEAD's stores of the last frame have left the store buffer.
   SentPacket& push(Instant now, PacketState state) noexcept {
     ONEHOP_CHECK(!is_full());
     SentPacket& packet = packets_[next_++ & mask_];
@@ -69,28 +78,6 @@ class InFlight {
   std::uint64_t oldest_;
   std::uint64_t next_;
   std::uint64_t settled_;
-};
-
-/// FixedQueue: first in, first out, in fixed memory.
-template <class T>
-class FixedQueue {
- public:
-  explicit FixedQueue(std::size_t capacity) : mask_{std::bit_ceil(capacity) - 1}, items_(mask_ + 1) {}
-  [[nodiscard]] bool is_empty() const noexcept { return head_ == tail_; }
-  [[nodiscard]] bool is_full() const noexcept { return tail_ - head_ > mask_; }
-  [[nodiscard]] std::size_t size() const noexcept { return tail_ - head_; }
-  void push(const T& item) noexcept {
-    ONEHOP_CHECK(!is_full());
-    items_[tail_++ & mask_] = item;
-  }
-  [[nodiscard]] T& front() noexcept { return items_[head_ & mask_]; }
-  [[nodiscard]] const T& front() const noexcept { return items_[head_ & mask_]; }
-  void pop() noexcept { ++head_; }
-
- private:
-  std::size_t mask_;
-  std::vector<T> items_;
-  std::size_t head_ = 0, tail_ = 0;
 };
 
 }  // namespace onehop::transfer

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// LentBlocks: the blocks that the file thread has lent the Sender, from the first byte sent to the last one arrived.
+// LentBlocks: the blocks that the file thread has lent the Sender, from the first byte sent to the
+// last one arrived.
 //
 //   add() ─▶ [ unsent, in order ] ─ next_part(), on_started() ─▶ sent ─ on_arrived() ─▶ pop_freed()
-//                                                                  └─▶ pop_sent(): its digest is due
+//                                                                  └─▶ pop_sent(): its digest is
+//                                                                  due
 //
 // Called by the engine core through Sender. Fixed memory.
 #pragma once
@@ -14,7 +16,7 @@
 
 #include "engine/base/block.hpp"
 #include "engine/base/check.hpp"
-#include "engine/transfer/in_flight.hpp"
+#include "engine/transfer/fixed_queue.hpp"
 
 namespace onehop::transfer {
 
@@ -25,7 +27,8 @@ struct BlockPart {
 
 class LentBlocks {
  public:
-  explicit LentBlocks(std::size_t slots) : slots_(slots), unsent_{slots}, freed_{slots}, sent_{2 * slots} {}
+  explicit LentBlocks(std::size_t slots)
+      : slots_(slots), unsent_{slots}, freed_{slots}, sent_{2 * slots} {}
 
   [[nodiscard]] bool can_take() const noexcept { return lent_ < slots_.size(); }
   void add(const BlockRef& block) noexcept {
@@ -63,7 +66,9 @@ class LentBlocks {
   /// next_part: what to send next for the first time, `bytes_max` at most.
   [[nodiscard]] BlockPart next_part(std::uint32_t bytes_max) const noexcept {
     const Slot& slot = slots_[unsent_.front()];
-    return {.slot = unsent_.front(), .offset = slot.started, .length = std::min(slot.block.length - slot.started, bytes_max)};
+    return {.slot = unsent_.front(),
+            .offset = slot.started,
+            .length = std::min(slot.block.length - slot.started, bytes_max)};
   }
   /// on_started: the next part, of `length` bytes, was sent.
   void on_started(std::uint32_t length) noexcept {
@@ -90,11 +95,13 @@ class LentBlocks {
  private:
   struct Slot {
     BlockRef block;
-    std::uint32_t started = 0;     // bytes sent for the first time
+    std::uint32_t started = 0;  // bytes sent for the first time
     std::uint32_t arrived = 0;
     bool is_lent = false;
     bool has_empty_frame = false;  // an empty file's only frame has arrived
-    [[nodiscard]] bool is_whole() const noexcept { return block.length == 0 ? has_empty_frame : arrived == block.length; }
+    [[nodiscard]] bool is_whole() const noexcept {
+      return block.length == 0 ? has_empty_frame : arrived == block.length;
+    }
   };
 
   std::vector<Slot> slots_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Pacer: a token bucket. Its depth follows the grant's backlog limit, so a core that was descheduled refills the queue
-// in one burst instead of losing the time; a bucket of 1 ms would lose it. The engine core calls it; it reads no clock.
+// Pacer: a token bucket. Its depth follows the grant's backlog limit, so a core that was
+// descheduled refills the queue in one burst instead of losing the time; a bucket of 1 ms would
+// lose it. The engine core calls it; it reads no clock.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,8 @@ namespace onehop::transfer {
 
 class Pacer {
  public:
-  /// set takes a new rate and depth; what has gathered at the old rate until `now` is kept, up to the new depth.
+  /// set takes a new rate and depth; what has gathered at the old rate until `now` is kept, up to
+  /// the new depth.
   void set(BytesPerSecond rate, Bytes depth, Instant now) noexcept {
     if (!has_started_) {
       has_started_ = true;
@@ -31,15 +33,17 @@ class Pacer {
   /// spend may overdraw by the last frame of a burst; the debt is paid by the next tokens.
   void spend(Bytes bytes) noexcept { tokens_ -= bytes; }
 
-  /// ready_at is when `bytes` will be allowed; Instant::max() when they never will be: at rate zero, or beyond the
-  /// depth.
+  /// ready_at is when `bytes` will be allowed; Instant::max() when they never will be: at rate
+  /// zero, or beyond the depth.
   [[nodiscard]] Instant ready_at(Bytes bytes) const noexcept {
     if (tokens_ >= bytes) return filled_at_;
     if (rate_.count <= 0 || bytes > depth_) return Instant::max();
     const Wide short_by = static_cast<Wide>((bytes - tokens_).count) * byte - remainder_;
-    const Wide wait_ns = (short_by + rate_.count - 1) / rate_.count;  // rounded up: at that moment they are there
-    return wait_ns < (Instant::max() - filled_at_).count() ? filled_at_ + Nanos{static_cast<Nanos::rep>(wait_ns)}
-                                                           : Instant::max();
+    const Wide wait_ns =
+        (short_by + rate_.count - 1) / rate_.count;  // rounded up: at that moment they are there
+    return wait_ns < (Instant::max() - filled_at_).count()
+               ? filled_at_ + Nanos{static_cast<Nanos::rep>(wait_ns)}
+               : Instant::max();
   }
 
  private:
@@ -47,7 +51,8 @@ class Pacer {
 
   void fill(Instant now) noexcept {
     if (now <= filled_at_) return;
-    // What is less than a byte is kept: at a low rate, short turns would else lose a large share of it.
+    // What is less than a byte is kept: at a low rate, short turns would else lose a large share of
+    // it.
     const Wide gained = static_cast<Wide>(rate_.count) * (now - filled_at_).count() + remainder_;
     filled_at_ = now;
     if (gained / byte >= (depth_ - tokens_).count) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PingSchedule: when an end asks, what was answered, and the round-trip time that follows. PING is the only source of
-// srtt: acknowledgements are delayed on purpose. Each end has its own, which also proves its way to the peer. Called by
-// the engine core (the sending end: through Sender); it sends nothing itself.
+// PingSchedule: when an end asks, what was answered, and the round-trip time that follows. PING is
+// the only source of srtt: acknowledgements are delayed on purpose. Each end has its own, which
+// also proves its way to the peer. Called by the engine core (the sending end: through Sender); it
+// sends nothing itself.
 #pragma once
 
 #include <algorithm>
@@ -10,34 +11,59 @@
 #include <cstdint>
 
 #include "engine/base/units.hpp"
-#include "engine/transfer/rtt.hpp"
 #include "engine/wire/feedback.hpp"
 #include "engine/wire/frame.hpp"
 
 namespace onehop::transfer {
+
+/// Rtt: the smoothed round-trip time of PING and PONG. //= RFC 6298 §2 (alpha = 1/8)
+class Rtt {
+ public:
+  static constexpr Nanos sample_max = 10s;  // longer says nothing of the path now
+  /// add takes one sample with the peer's hold time already taken off; returns false for an absurd
+  /// one.
+  bool add(Nanos sample) noexcept {
+    if (sample <= 0ns || sample > sample_max) return false;
+    newest_ = sample;
+    srtt_ = srtt_ == 0ns ? sample : srtt_ + (sample - srtt_) / 8;
+    return true;
+  }
+  [[nodiscard]] Nanos srtt() const noexcept { return srtt_; }  ///< 0: no sample
+  [[nodiscard]] Nanos newest() const noexcept { return newest_; }
+
+ private:
+  Nanos srtt_{0}, newest_{0};
+};
 
 class PingSchedule {
  public:
   // Specification.
   static constexpr Nanos proving_period = 50ms;
   static constexpr Nanos period_max_silent = 1s;
-  // Implementation. A pong may come while later pings are under way: on a path longer than the period it always does,
-  // so the newest send time alone would never give a sample. Older pings than this are answered without one.
+  // Implementation. A pong may come while later pings are under way: on a path longer than the
+  // period it always does, so the newest send time alone would never give a sample. Older pings
+  // than this are answered without one.
   static constexpr std::size_t remembered_max = 64;
   static constexpr std::uint64_t unanswered_patience = 4;
 
-  PingSchedule(Nanos period_min, Nanos period_max) : period_min_{period_min}, period_max_{period_max} {}
+  PingSchedule(Nanos period_min, Nanos period_max)
+      : period_min_{period_min}, period_max_{period_max} {}
 
   void prove(std::size_t body_bytes) noexcept {
     is_proving_ = true;
     proving_body_bytes_ = body_bytes;
     due_at_ = Instant{};
   }
-  void stop_proving() noexcept { is_proving_ = false; }
-  void start() noexcept { is_running_ = true; }
-  /// set_spacing: pings are at least this far apart once the path is proven. A very different one is told at once.
+  /// start ends the proof; small PINGs go on.
+  void start() noexcept {
+    is_proving_ = false;
+    is_running_ = true;
+  }
+  /// set_spacing: pings are at least this far apart once the path is proven. A very different
+  /// one goes out at once.
   void set_spacing(Nanos spacing, Instant now) noexcept {
-    if ((spacing > spacing_ * 2 || spacing * 2 < spacing_) && is_running_) due_at_ = std::min(due_at_, now);
+    if ((spacing > spacing_ * 2 || spacing * 2 < spacing_) && is_running_)
+      due_at_ = std::min(due_at_, now);
     spacing_ = spacing;
   }
   [[nodiscard]] Nanos spacing() const noexcept { return spacing_; }
@@ -84,12 +110,16 @@ class PingSchedule {
  private:
   [[nodiscard]] bool is_active() const noexcept { return is_proving_ || is_running_; }
   [[nodiscard]] Nanos period() const noexcept {
-    // Unanswered pings are asked more and more rarely, so that a dead path is not fed; but by doubling, since a path that
-    // loses 40 % leaves five in a row unanswered every few seconds, and needs its srtt.
+    // Unanswered pings are asked more and more rarely, so that a dead path is not fed; but by
+    // doubling, since a path that loses 40 % leaves five in a row unanswered every few seconds, and
+    // needs its srtt.
     const std::uint64_t unanswered = id_ - id_answered_;
     if (unanswered > unanswered_patience)
-      return std::min(period_max_ * (std::int64_t{1} << std::min<std::uint64_t>(unanswered - unanswered_patience - 1, 10)), period_max_silent);
-    return std::max(srtt() == 0ns ? period_min_ : std::clamp(srtt(), period_min_, period_max_), spacing_);
+      return std::min(period_max_ * (std::int64_t{1} << std::min<std::uint64_t>(
+                                         unanswered - unanswered_patience - 1, 10)),
+                      period_max_silent);
+    return std::max(srtt() == 0ns ? period_min_ : std::clamp(srtt(), period_min_, period_max_),
+                    spacing_);
   }
 
   const Nanos period_min_, period_max_;

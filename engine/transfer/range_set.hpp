@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RangeSet: which bytes of one block have arrived, as disjoint ranges in ascending order, in fixed memory.
+// RangeSet: which bytes of one block have arrived, as disjoint ranges in ascending order, in fixed
+// memory.
 //
-// The usual case, a frame that continues the last range, touches one entry. A block of 184 frames has at most 92 gaps;
-// a range that would be one too many is refused, and its bytes are simply sent again.
+// The usual case, a frame that continues the last range, touches one entry. A block of 184 frames
+// has at most 92 gaps; a range that would be one too many is refused, and its bytes are simply sent
+// again.
 #pragma once
 
 #include <algorithm>
@@ -24,11 +26,13 @@ class RangeSet {
     if (first >= end || count_ == 0 || first >= ranges_[count_ - 1].end) return Relation::absent;
     const std::size_t i = first_ending_after(first);
     if (i == count_ || ranges_[i].first >= end) return Relation::absent;
-    return ranges_[i].first <= first && end <= ranges_[i].end ? Relation::present : Relation::partial;
+    return ranges_[i].first <= first && end <= ranges_[i].end ? Relation::present
+                                                              : Relation::partial;
   }
 
-  /// can_add: add() of an absent range would find room. One that touches a neighbour always does: so even a full set
-  /// can take the first frame of each hole, and a block is completed however many holes it had.
+  /// can_add: add() of an absent range would find room. One that touches a neighbour always does:
+  /// so even a full set can take the first frame of each hole, and a block is completed however
+  /// many holes it had.
   [[nodiscard]] bool can_add(std::uint32_t first, std::uint32_t end) const noexcept {
     if (count_ < ranges_max || ranges_[count_ - 1].end == first) return true;
     const std::size_t i = first_ending_after(first);
@@ -54,7 +58,8 @@ class RangeSet {
     } else if (joins_right) {
       ranges_[i].first = first;
     } else if (count_ < ranges_max) {
-      std::copy_backward(ranges_.begin() + i, ranges_.begin() + count_, ranges_.begin() + count_ + 1);
+      std::copy_backward(ranges_.begin() + i, ranges_.begin() + count_,
+                         ranges_.begin() + count_ + 1);
       ranges_[i] = {first, end};
       ++count_;
     }
@@ -68,8 +73,9 @@ class RangeSet {
   };
   [[nodiscard]] std::size_t first_ending_after(std::uint32_t position) const noexcept {
     const auto begin = ranges_.begin();
-    const auto it = std::lower_bound(begin, begin + static_cast<std::ptrdiff_t>(count_), position,
-                                     [](const Range& range, std::uint32_t at) { return range.end <= at; });
+    const auto it =
+        std::lower_bound(begin, begin + static_cast<std::ptrdiff_t>(count_), position,
+                         [](const Range& range, std::uint32_t at) { return range.end <= at; });
     return static_cast<std::size_t>(it - begin);
   }
   std::array<Range, ranges_max> ranges_;

@@ -6,10 +6,12 @@
 //                 ▼
 //            round 1 ─ask─▶ list ─▶ round 2 ─ask─▶ list ─▶ ... until every repair has arrived
 //
-// While a window's repairs are under way, what the next window lost waits for its own turn; its first copies fill the
-// link meanwhile. A sender that can send nothing at all ends the window at once, so that waiting cannot last.
+// While a window's repairs are under way, what the next window lost waits for its own turn; its
+// first copies fill the link meanwhile. A sender that can send nothing at all ends the window at
+// once, so that waiting cannot last.
 //
-//= [FWP] lazy repair; the windows and the asking are ours: a file needs no order, so no time-out is needed either.
+//= [FWP] lazy repair
+// The windows and the asking are ours. A file needs no order, so no time-out is needed either.
 // Called by the engine core through Sender.
 #pragma once
 
@@ -21,8 +23,10 @@
 
 namespace onehop::transfer {
 
-/// lost_by_count: what the peer has missed so far, by its own count, less the numbers skipped on purpose.
-[[nodiscard]] constexpr std::uint64_t lost_by_count(std::uint64_t missing_total, std::uint64_t sent_total,
+/// lost_by_count: what the peer has missed so far, by its own count, less the numbers skipped on
+/// purpose.
+[[nodiscard]] constexpr std::uint64_t lost_by_count(std::uint64_t missing_total,
+                                                    std::uint64_t sent_total,
                                                     std::uint64_t skipped_total) noexcept {
   const std::uint64_t missing = std::min(missing_total, sent_total);
   return missing - std::min(missing, skipped_total);
@@ -35,7 +39,8 @@ class RepairRounds {
   [[nodiscard]] bool is_lazy() const noexcept { return is_lazy_; }
   /// is_asking: each frame carries the request until a list answers it.
   [[nodiscard]] bool is_asking() const noexcept { return is_asking_; }
-  /// round tells the requests of one round from those of the next, so that only the first to arrive makes a list.
+  /// round tells the requests of one round from those of the next, so that only the first to arrive
+  /// makes a list.
   [[nodiscard]] bool round() const noexcept { return round_; }
   void ask() noexcept {
     if (is_asking_ || !is_lazy_) return;
@@ -50,13 +55,14 @@ class RepairRounds {
     --repairs_open_;
   }
 
-  /// on_list opens the next window unless one is being repaired; its first copies are those below `next_number`.
+  /// on_list opens the next window unless one is being repaired; its first copies are those below
+  /// `next_number`.
   void on_list(std::uint64_t next_number, bool has_resend, bool is_blocked) noexcept {
     is_asking_ = false;
     if ((repairs_open_ == 0 && !has_resend) || is_blocked) boundary_ = next_number;
   }
-  /// has_turn: a missing packet is repaired in this round.
-  [[nodiscard]] bool has_turn(std::uint64_t number, bool is_repair) const noexcept {
+  /// is_eligible: a missing packet is repaired in this round.
+  [[nodiscard]] bool is_eligible(std::uint64_t number, bool is_repair) const noexcept {
     return is_repair || number < boundary_;
   }
   /// is_repairing: a round's repairs are on their way.

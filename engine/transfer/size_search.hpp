@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SizeSearch: which frames still pass, when data has stopped to arrive although the peer is heard: an MTU on the way has fallen.
+// SizeSearch: which frames still pass, when data no longer arrives although the peer answers: an
+// MTU on the way has fallen.
 //
-//   data sent, a PING behind it answered, and a report after that has nothing new ─▶ search: data waits; rounds of PINGs, 8 sizes, each twice
-//     the largest is answered ─▶ it was loss: go on as before
-//     some are                ─▶ another round between the largest answered and the next one, then frames of that size
-//     none is                 ─▶ the next round, each twice as late and with one PING per size; the session's limit on progress ends it
+// A search starts when data was sent, a PING behind it was answered, and a report after that shows
+// nothing new. Data then waits, and rounds of PINGs go out, 8 sizes, each twice:
 //
-// While frames are smaller than they might be, a full one is tried now and then. It sends nothing itself.
-// Pure. Called by the engine core through Sender. Sizes are bytes of a frame's body.
+//   the largest is answered ─▶ it was loss: go on as before
+//   some are                ─▶ another round between the largest answered and the next size, then
+//                              frames of that size
+//   none is                 ─▶ another round after twice the time, with one PING per size, until
+//                              the session's limit on progress ends it
+//
+// While frames are smaller than they might be, a full one is tried now and then. It sends nothing
+// itself. Pure. Called by the engine core through Sender. Sizes are bytes of a frame's body.
 #pragma once
 
 #include <algorithm>
@@ -21,48 +26,59 @@ namespace onehop::transfer {
 
 class SizeSearch {
  public:
-  // Implementation. Shorter than stuck_span: a burst of loss is taken for it, which costs a round trip. Longer: the transfer stands still.
+  // Implementation. Shorter than stuck_span: a burst of loss is taken for it, which costs a round
+  // trip. Longer: the transfer waits.
   static constexpr Nanos stuck_span = 300ms;
   static constexpr std::int64_t stuck_srtts = 8;
-  static constexpr std::uint64_t stuck_frames = 4;      // sent since, and nothing of them came
-  static constexpr Nanos tick_gap_max = 100ms;          // a core that was away, or a link that was down, has seen nothing
+  static constexpr std::uint64_t stuck_frames = 4;  // sent since, and nothing of them came
+  // A core that was away for longer, or a link that was down, has seen nothing.
+  static constexpr Nanos tick_gap_max = 100ms;
   static constexpr std::size_t body_min = 256, body_step = 16;
   static constexpr std::size_t sizes = 8, copies = 2;
   static constexpr Nanos ping_spacing = 1ms, answer_min = 50ms, answer_max = 500ms;
-  static constexpr Nanos round_gap_max = 4s;            // a dead path is not fed: two PINGs a second at most, beside the usual one
+  // A dead path gets two PINGs a second at most, beside the usual one.
+  static constexpr Nanos round_gap_max = 4s;
   static constexpr Nanos retry_full = 10s;
 
-  /// Seen: what tick() judges by. `sent_bytes`: file bytes given to the port, less what still stands in our own queue.
+  /// Seen: what tick() judges by. `sent_bytes`: file bytes given to the port, less what is
+  /// still in our own queue.
   struct Seen {
     std::uint64_t sent_bytes = 0, arrived_bytes = 0, started_bytes = 0;
-    Instant heard_at{};        ///< the newest report
+    Instant feedback_at{};              ///< the newest report
     Instant asked_at{}, answered_at{};  ///< the newest PING that was answered, and its answer
     Nanos srtt{};
     std::size_t body_max = 0;  ///< the largest frame that our own end takes
-    bool can_ask = true;       ///< packet numbers are left for more than the usual PINGs, which must not run out of them
+    bool can_ask = true;       ///< packet numbers are left for more than the usual PINGs
   };
 
   /// tick notices progress, or that there is none, and moves a search on.
   void tick(Instant now, const Seen& seen) noexcept {
     const bool was_away = now - std::exchange(ticked_at_, now) > tick_gap_max;
-    if (was_away || seen.arrived_bytes != arrived_bytes_ || seen.arrived_bytes >= seen.started_bytes) {
+    if (was_away || seen.arrived_bytes != arrived_bytes_ ||
+        seen.arrived_bytes >= seen.started_bytes) {
       arrived_bytes_ = seen.arrived_bytes;
       sent_bytes_ = seen.sent_bytes;
       progress_at_ = now;
       loaded_at_ = {};
     }
-    if (loaded_at_ == Instant{} && seen.sent_bytes >= sent_bytes_ + stuck_frames * body_limit(seen.body_max)) loaded_at_ = now;
+    if (loaded_at_ == Instant{} &&
+        seen.sent_bytes >= sent_bytes_ + stuck_frames * body_limit(seen.body_max))
+      loaded_at_ = now;
     if (is_searching_ && !seen.can_ask) return finish(now, 0);
     if (is_searching_) {
       if (pings_left_ == 0 && now >= round_ends_at_) end_round(now, seen.srtt);
       return;
     }
-    // A PING takes its place behind the data: its answer says that the data is not still on its way (a station may wait for its turn on
-    // the air for longer than any span).
-    const bool is_overtaken = loaded_at_ != Instant{} && seen.asked_at > loaded_at_ && seen.heard_at >= seen.answered_at;
-    const bool is_stuck = seen.can_ask && is_overtaken && now - progress_at_ >= std::max(stuck_span, seen.srtt * stuck_srtts);
-    if (is_stuck) start(now, body_limit(seen.body_max));
-    else if (limit_ > 0 && now >= full_at_) try_full(now, seen.body_max);
+    // A PING takes its place behind the data: its answer says that the data is not still on its way
+    // (a station may wait for its turn on the air for longer than any span).
+    const bool is_overtaken = loaded_at_ != Instant{} && seen.asked_at > loaded_at_ &&
+                              seen.feedback_at >= seen.answered_at;
+    const bool is_stuck = seen.can_ask && is_overtaken &&
+                          now - progress_at_ >= std::max(stuck_span, seen.srtt * stuck_srtts);
+    if (is_stuck)
+      start(now, body_limit(seen.body_max));
+    else if (limit_ > 0 && now >= full_at_)
+      try_full(now, seen.body_max);
   }
 
   [[nodiscard]] bool is_searching() const noexcept { return is_searching_; }
@@ -80,13 +96,16 @@ class SizeSearch {
   /// on_pong: a PING with a body of so many bytes has arrived.
   void on_pong(Instant now, std::size_t body_bytes) noexcept {
     if (full_ > 0 && body_bytes >= full_) limit_ = full_ = 0;
-    if (!is_searching_ || body_bytes < std::min(body_min, top_)) return;  // a usual PING says nothing of data
+    if (!is_searching_ || body_bytes < std::min(body_min, top_))
+      return;  // a usual PING says nothing of data
     best_ = std::max(best_, std::min(body_bytes, top_));
     if (best_ == top_ && is_first_) finish(now, 0);
   }
 
   /// body_limit is the largest body to send, `body_max` at most.
-  [[nodiscard]] std::size_t body_limit(std::size_t body_max) const noexcept { return limit_ > 0 ? std::min(limit_, body_max) : body_max; }
+  [[nodiscard]] std::size_t body_limit(std::size_t body_max) const noexcept {
+    return limit_ > 0 ? std::min(limit_, body_max) : body_max;
+  }
   /// forget: this end's own path has changed.
   void forget() noexcept {
     limit_ = full_ = 0;
@@ -96,7 +115,9 @@ class SizeSearch {
 
  private:
   /// candidate 0 is the smallest: PINGs count down, so the largest goes first.
-  [[nodiscard]] std::size_t candidate(std::size_t i) const noexcept { return low_ + (top_ - low_) * i / (sizes - 1); }
+  [[nodiscard]] std::size_t candidate(std::size_t i) const noexcept {
+    return low_ + (top_ - low_) * i / (sizes - 1);
+  }
 
   void start(Instant now, std::size_t body_max) noexcept {
     is_searching_ = is_first_ = true;

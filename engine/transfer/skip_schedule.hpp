@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SkipSchedule: which packet numbers are skipped on purpose, so that a peer that acknowledges what it has not received is
-// found out (N4): first one within 256, then ever more rarely.
+// SkipSchedule: which packet numbers are skipped on purpose, so that a peer that acknowledges what
+// it has not received is found out (N4): first one within 256, then ever more rarely.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// TailProbe: the timer that asks after what is lost at the very end, where no later packet shows the gap. It fires
-// after 2 x srtt without news, and backs off by 2 up to 1 s. Called by the engine core through Sender::tick().
+// TailProbe: the timer that asks after what is lost at the very end, where no later packet shows
+// the gap. It fires after 2 x srtt without a new report, and backs off by 2 up to 1 s. Called by
+// the engine core through Sender::tick().
 #pragma once
 
 #include <algorithm>
@@ -15,14 +16,15 @@ class TailProbe {
   static constexpr Nanos wait_before_srtt = 100ms, wait_min = 10ms, wait_max = 1s;
 
   void on_sent(Instant now) noexcept { sent_at_ = now; }
-  /// on_news: the peer spoke of numbers it had not spoken of before.
+  /// on_news: the peer reported numbers that it had not reported before.
   void on_news(Instant now) noexcept {
     news_at_ = now;
     wait_ = 0ns;
   }
 
-  /// tick says whether a probe is due. `is_armed`: data is in flight above all that the peer has spoken of, and
-  /// nothing else is to be sent. What stands in our own queue is not lost, so the wait begins when that is empty.
+  /// tick says whether a probe is due. `is_armed`: data is in flight above all that the peer has
+  /// reported, and nothing else is to be sent. What is in our own queue is not lost, so the
+  /// wait begins when that is empty.
   [[nodiscard]] bool tick(Instant now, bool is_armed, Bytes own_queue, Nanos srtt) noexcept {
     const bool is_empty = own_queue.count == 0;
     if (!is_empty || !was_empty_) queue_empty_since_ = now;
@@ -31,7 +33,8 @@ class TailProbe {
       deadline_ = Instant::max();
       return false;
     }
-    if (wait_ == 0ns) wait_ = srtt == 0ns ? wait_before_srtt : std::clamp(2 * srtt, wait_min, wait_max);
+    if (wait_ == 0ns)
+      wait_ = srtt == 0ns ? wait_before_srtt : std::clamp(2 * srtt, wait_min, wait_max);
     deadline_ = std::max({sent_at_, news_at_, queue_empty_since_}) + wait_;
     if (now < deadline_) return false;
     sent_at_ = now;

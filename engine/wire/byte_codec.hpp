@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ByteWriter and ByteReader: bounded coding of integers and bytes on a span, big endian. For bodies of frames, for
-// messages of the control connection and for files that we write ourselves.
+// ByteWriter and ByteReader: bounded coding of integers and bytes on a span, big endian. For bodies
+// of frames, for messages of the control connection and for files that we write ourselves.
 //
-// They own nothing and belong to the thread that made them. A write that does not fit or a read past the end sets a
-// sticky failure: every later call does nothing (reads give 0), so a codec tests is_ok() once, at its end. They never
-// allocate and never throw.
+// They own nothing and belong to the thread that made them. A write that does not fit or a read
+// past the end sets a sticky failure: every later call does nothing (reads give 0), so a codec
+// tests is_ok() once, at its end. They never allocate and never throw.
 #pragma once
 
 #include <bit>
@@ -19,10 +19,14 @@ namespace onehop::wire {
 template <class T>
 [[nodiscard]] constexpr T byte_swap_to_big(T value) noexcept {
   static_assert(std::is_unsigned_v<T>);
-  if constexpr (std::endian::native == std::endian::big || sizeof(T) == 1) return value;
-  else if constexpr (sizeof(T) == 2) return __builtin_bswap16(value);
-  else if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
-  else return __builtin_bswap64(value);
+  if constexpr (std::endian::native == std::endian::big || sizeof(T) == 1)
+    return value;
+  else if constexpr (sizeof(T) == 2)
+    return __builtin_bswap16(value);
+  else if constexpr (sizeof(T) == 4)
+    return __builtin_bswap32(value);
+  else
+    return __builtin_bswap64(value);
 }
 
 /// load_be and store_be are one move and one bswap; the caller has checked the bounds.
@@ -38,7 +42,8 @@ inline void store_be(std::byte* to, T value) noexcept {
   std::memcpy(to, &value, sizeof value);
 }
 
-/// A varint is LEB128 in its shortest form: 7 bits a byte, low bits first, at most ten bytes for 64 bits.
+/// A varint is LEB128 in its shortest form: 7 bits a byte, low bits first, at most ten bytes for 64
+/// bits.
 inline constexpr std::size_t varint_bytes_max = 10;
 [[nodiscard]] constexpr std::size_t varint_bytes(std::uint64_t value) noexcept {
   return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7;
@@ -71,7 +76,9 @@ class ByteWriter {
     return true;
   }
   /// sized_bytes writes the length as a varint, then the bytes.
-  bool sized_bytes(std::span<const std::byte> data) noexcept { return varint(data.size()) && bytes(data); }
+  bool sized_bytes(std::span<const std::byte> data) noexcept {
+    return varint(data.size()) && bytes(data);
+  }
 
  private:
   [[nodiscard]] bool take(std::size_t count) noexcept {
@@ -96,7 +103,8 @@ class ByteReader {
   explicit ByteReader(std::span<const std::byte> in) noexcept : in_{in} {}
 
   [[nodiscard]] bool is_ok() const noexcept { return is_ok_; }
-  /// is_done: nothing failed and nothing is left. Trailing bytes are an error of the format, so decoders end with this.
+  /// is_done: nothing failed and nothing is left. Trailing bytes are an error of the format, so
+  /// decoders end with this.
   [[nodiscard]] bool is_done() const noexcept { return is_ok_ && at_ == in_.size(); }
   [[nodiscard]] std::size_t position() const noexcept { return at_; }
   [[nodiscard]] std::size_t remaining() const noexcept { return is_ok_ ? in_.size() - at_ : 0; }

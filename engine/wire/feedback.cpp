@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Codec of FEEDBACK, PING and PONG bodies. Pure functions, called by the engine core of either end.
 //
-//   flags u8 | sequence, from, largest u64 | receive_delay, receiver_time u64 | received_bytes, credit u64 |
-//   rx_ring 3 x u64 | app_buffer 3 x u64 | kernel_drops, ce_packets, missing_packets, rate_offer u64 | range_count u16 | ranges
+//   flags u8 | sequence, from, largest u64 | receive_delay, receiver_time u64 | received_bytes,
+//   credit u64 | rx_ring 3 x u64 | app_buffer 3 x u64 | kernel_drops, ce_packets, missing_packets,
+//   rate_offer u64 | range_count u16 | ranges
 //
-// A range is two varints: the gap of received packets before it (less one between ranges: they are never adjacent) and
-// its length less one. One report has one encoding, so a decoder that accepts it can also compare it.
+// A range is two varints: the gap of received packets before it (less one between ranges: they are
+// never adjacent) and its length less one. One report has one encoding, so a decoder that accepts
+// it can also compare it.
 #include "engine/wire/feedback.hpp"
 
 #include <algorithm>
@@ -19,7 +21,8 @@ namespace onehop::wire {
 
 namespace {
 
-constexpr std::uint8_t has_received_flag = 1, rx_backlogged_flag = 2, app_backlogged_flag = 4, list_flag = 8, more_flag = 16;
+constexpr std::uint8_t has_received_flag = 1, rx_backlogged_flag = 2, app_backlogged_flag = 4,
+                       list_flag = 8, more_flag = 16;
 constexpr std::uint8_t flags_known = 31;
 constexpr std::size_t range_count_at = feedback_fixed_bytes - sizeof(std::uint16_t);
 static_assert(feedback_fixed_bytes == 1 + 7 * 8 + 2 * 24 + 4 * 8 + 2);
@@ -53,7 +56,8 @@ std::size_t write_ranges(ByteWriter& out, const Feedback& feedback) noexcept {
     if (varint_bytes(gap) + varint_bytes(length) > out.remaining()) return i;
     out.varint(gap);
     out.varint(length);
-    // A further range needs two numbers above this one; the checks above then hold it below `largest`.
+    // A further range needs two numbers above this one; the checks above then hold it below
+    // `largest`.
     ONEHOP_CHECK(i + 1 == feedback.range_count || feedback.largest - range.last >= 2);
     start = range.last + 2;
   }
@@ -79,7 +83,8 @@ bool read_ranges(ByteReader& in, Feedback& feedback) noexcept {
 
 }  // namespace
 
-std::size_t encode_feedback(const Feedback& feedback, std::span<std::byte> out, std::size_t& covered_ranges) noexcept {
+std::size_t encode_feedback(const Feedback& feedback, std::span<std::byte> out,
+                            std::size_t& covered_ranges) noexcept {
   covered_ranges = 0;
   if (out.size() < feedback_body_bytes_min) return 0;
   ByteWriter body{out.first(std::min(out.size(), feedback_body_bytes_max))};
@@ -89,7 +94,8 @@ std::size_t encode_feedback(const Feedback& feedback, std::span<std::byte> out, 
   body.u8(static_cast<std::uint8_t>((has_received ? has_received_flag : 0U) |
                                     (feedback.rx_ring.is_backlogged ? rx_backlogged_flag : 0U) |
                                     (feedback.app_buffer.is_backlogged ? app_backlogged_flag : 0U) |
-                                    (feedback.is_list ? list_flag : 0U) | (feedback.has_more ? more_flag : 0U)));
+                                    (feedback.is_list ? list_flag : 0U) |
+                                    (feedback.has_more ? more_flag : 0U)));
   body.u64(feedback.sequence);
   body.u64(has_received ? feedback.from : 0);
   body.u64(has_received ? feedback.largest : 0);
@@ -154,7 +160,8 @@ void encode_ping(const Ping& ping, std::span<std::byte> body) noexcept {
 // The padding is not looked at: it is authenticated, and its size is all that it is for.
 std::optional<Ping> decode_ping(std::span<const std::byte> body) noexcept {
   if (body.size() < ping_body_bytes_min) return std::nullopt;
-  const Ping ping{.id = load_be<std::uint64_t>(body.data()), .feedback_interval_us = load_be<std::uint32_t>(body.data() + 8)};
+  const Ping ping{.id = load_be<std::uint64_t>(body.data()),
+                  .feedback_interval_us = load_be<std::uint32_t>(body.data() + 8)};
   if (ping.feedback_interval_us > feedback_interval_us_max) return std::nullopt;
   return ping;
 }
@@ -171,7 +178,8 @@ std::optional<Pong> decode_pong(std::span<const std::byte> body) noexcept {
   const Pong pong{.id = load_be<std::uint64_t>(body.data()),
                   .hold_ns = load_be<std::uint64_t>(body.data() + 8),
                   .received_bytes = load_be<std::uint64_t>(body.data() + 16)};
-  if (pong.hold_ns > hold_ns_max || pong.received_bytes > udp_payload_bytes_max) return std::nullopt;
+  if (pong.hold_ns > hold_ns_max || pong.received_bytes > udp_payload_bytes_max)
+    return std::nullopt;
   return pong;
 }
 

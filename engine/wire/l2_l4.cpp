@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Headers for raw ports. Sums are kept in memory byte order throughout (RFC 1071 section 2), so that checksums are
-// stored without swapping and only the lengths, which are added as numbers, are swapped.
+// Headers for raw ports. Sums are kept in memory byte order throughout (RFC 1071 section 2), so
+// that checksums are stored without swapping and only the lengths, which are added as numbers, are
+// swapped.
 #include "engine/wire/l2_l4.hpp"
 
 #include <algorithm>
@@ -16,26 +17,31 @@ namespace {
 constexpr std::size_t ethernet_bytes = 14, ipv4_bytes = 20, ipv6_bytes = 40, udp_bytes = 8;
 constexpr std::size_t ethertype_at = 12, ip_at = ethernet_bytes;
 constexpr std::size_t v4_dscp_at = ip_at + 1, v4_length_at = ip_at + 2, v4_fragment_at = ip_at + 6,
-                      v4_ttl_at = ip_at + 8, v4_protocol_at = ip_at + 9, v4_checksum_at = ip_at + 10,
-                      v4_source_at = ip_at + 12,
+                      v4_ttl_at = ip_at + 8, v4_protocol_at = ip_at + 9,
+                      v4_checksum_at = ip_at + 10, v4_source_at = ip_at + 12,
                       v4_target_at = ip_at + 16, v4_udp_at = ip_at + ipv4_bytes;
 constexpr std::size_t v6_length_at = ip_at + 4, v6_next_at = ip_at + 6, v6_hops_at = ip_at + 7,
-                      v6_source_at = ip_at + 8, v6_target_at = ip_at + 24, v6_udp_at = ip_at + ipv6_bytes;
+                      v6_source_at = ip_at + 8, v6_target_at = ip_at + 24,
+                      v6_udp_at = ip_at + ipv6_bytes;
 constexpr std::size_t udp_length_at = 4, udp_checksum_at = 6;  // from the UDP header
 static_assert(v4_udp_at + udp_bytes == ethernet_ipv4_udp_bytes);
 static_assert(v6_udp_at + udp_bytes == ethernet_ipv6_udp_bytes);
 
 constexpr std::uint16_t ethertype_ipv4 = 0x0800, ethertype_ipv6 = 0x86dd;
 constexpr std::uint8_t protocol_udp = 17, hop_limit = 64;
-constexpr std::uint16_t dont_fragment = 0x4000, fragment_mask = 0x3fff;  // more-fragments bit and offset
+constexpr std::uint16_t dont_fragment = 0x4000,
+                        fragment_mask = 0x3fff;  // more-fragments bit and offset
 
 void store_sum(std::byte* to, std::uint16_t sum) noexcept { std::memcpy(to, &sum, sizeof sum); }
-std::uint8_t load_u8(const std::byte* from) noexcept { return std::to_integer<std::uint8_t>(*from); }
+std::uint8_t load_u8(const std::byte* from) noexcept {
+  return std::to_integer<std::uint8_t>(*from);
+}
 
 }  // namespace
 
 std::uint64_t ones_complement_sum(std::span<const std::byte> data) noexcept {
-  // 64-bit loads, added as two halves of 32 bits: no carry is lost below 2^32 words, and the compiler vectorizes it.
+  // 64-bit loads, added as two halves of 32 bits: no carry is lost below 2^32 words, and the
+  // compiler vectorizes it.
   std::uint64_t low = 0, high = 0;
   std::size_t at = 0;
   for (; at + 8 <= data.size(); at += 8) {
@@ -68,10 +74,11 @@ std::size_t build_headers(const UdpFlow& flow, std::span<std::byte, l2_l4_bytes_
   std::memcpy(at, flow.target_mac.data(), flow.target_mac.size());
   std::memcpy(at + flow.target_mac.size(), flow.source_mac.data(), flow.source_mac.size());
   store_be<std::uint16_t>(at + ethertype_at, flow.is_ipv6 ? ethertype_ipv6 : ethertype_ipv4);
-  const auto traffic_class =
-      static_cast<std::uint8_t>((static_cast<unsigned>(flow.dscp) << 2) | static_cast<unsigned>(Ecn::ect0));
+  const auto traffic_class = static_cast<std::uint8_t>((static_cast<unsigned>(flow.dscp) << 2) |
+                                                       static_cast<unsigned>(Ecn::ect0));
   if (flow.is_ipv6) {
-    store_be<std::uint32_t>(at + ip_at, (6U << 28) | (static_cast<std::uint32_t>(traffic_class) << 20));
+    store_be<std::uint32_t>(at + ip_at,
+                            (6U << 28) | (static_cast<std::uint32_t>(traffic_class) << 20));
     at[v6_next_at] = std::byte{protocol_udp};
     at[v6_hops_at] = std::byte{hop_limit};
     std::memcpy(at + v6_source_at, flow.source_ip.data(), 16);
@@ -100,8 +107,10 @@ HeaderSums header_sums(std::span<const std::byte> header_template) noexcept {
   return {addresses + ports + byte_swap_to_big<std::uint16_t>(protocol_udp), true};
 }
 
-void finish_headers(std::span<std::byte> headers, std::span<const std::byte> payload, const HeaderSums& sums) noexcept {
-  ONEHOP_CHECK(headers.size() == (sums.is_ipv6 ? ethernet_ipv6_udp_bytes : ethernet_ipv4_udp_bytes));
+void finish_headers(std::span<std::byte> headers, std::span<const std::byte> payload,
+                    const HeaderSums& sums) noexcept {
+  ONEHOP_CHECK(headers.size() ==
+               (sums.is_ipv6 ? ethernet_ipv6_udp_bytes : ethernet_ipv4_udp_bytes));
   ONEHOP_CHECK(payload.size() <= 65'535 - ipv4_bytes - udp_bytes);
   std::byte* const at = headers.data();
   const auto udp_length = static_cast<std::uint16_t>(payload.size() + udp_bytes);
@@ -117,13 +126,18 @@ void finish_headers(std::span<std::byte> headers, std::span<const std::byte> pay
   store_be(at + v6_udp_at + udp_length_at, udp_length);
   // The length counts twice: in the pseudo header and in the UDP header.
   const std::uint64_t length_sum = 2U * static_cast<std::uint64_t>(byte_swap_to_big(udp_length));
-  const auto checksum = static_cast<std::uint16_t>(~fold_sum(sums.sum + length_sum + ones_complement_sum(payload)));
-  store_sum(at + v6_udp_at + udp_checksum_at, checksum == 0 ? std::uint16_t{0xffff} : checksum);  // zero means none
+  const auto checksum =
+      static_cast<std::uint16_t>(~fold_sum(sums.sum + length_sum + ones_complement_sum(payload)));
+  store_sum(at + v6_udp_at + udp_checksum_at,
+            checksum == 0 ? std::uint16_t{0xffff} : checksum);  // zero means none
 }
 
-std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) noexcept { return parse_udp_frame(frame, frame.size()); }
+std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) noexcept {
+  return parse_udp_frame(frame, frame.size());
+}
 
-std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> first, std::size_t frame_bytes) noexcept {
+std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> first,
+                                        std::size_t frame_bytes) noexcept {
   if (first.size() < ethernet_ipv4_udp_bytes || first.size() > frame_bytes) return std::nullopt;
   const std::byte* const at = first.data();
   UdpFrame parsed;
@@ -146,7 +160,8 @@ std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> first, std::s
     const std::uint32_t first_word = load_be<std::uint32_t>(at + ip_at);
     ip_payload_bytes = load_be<std::uint16_t>(at + v6_length_at);
     if (first_word >> 28 != 6 || load_u8(at + v6_next_at) != protocol_udp) return std::nullopt;
-    if (ip_payload_bytes < udp_bytes || ip_payload_bytes > frame_bytes - v6_udp_at) return std::nullopt;
+    if (ip_payload_bytes < udp_bytes || ip_payload_bytes > frame_bytes - v6_udp_at)
+      return std::nullopt;
     std::memcpy(parsed.source_ip.data(), at + v6_source_at, 16);
     std::memcpy(parsed.target_ip.data(), at + v6_target_at, 16);
     parsed.is_ipv6 = true;

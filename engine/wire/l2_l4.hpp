@@ -3,9 +3,10 @@
 //
 //   | Ethernet 14 | IPv4 20 or IPv6 40 | UDP 8 | payload = one frame of frame.hpp |
 //
-// The plane builds a template (lengths and checksums zero) and hands it to the port in PathUpdate; the port keeps it in
-// a HeaderTemplate, and writes it in front of each payload. Pure functions on spans: no socket, no netlink, no
-// allocation. No VLAN tags, IP options, extension headers or fragments, neither out nor in.
+// The session builds a template (lengths and checksums zero) and hands it to the port in
+// PathUpdate. The port keeps it in a HeaderTemplate and writes it in front of each payload. Pure
+// functions on spans: no socket, no netlink, no allocation. No VLAN tags, IP options, extension
+// headers or fragments, neither out nor in.
 #pragma once
 
 #include <array>
@@ -15,20 +16,18 @@
 #include <optional>
 #include <span>
 
+#include "engine/base/address.hpp"
 #include "engine/wire/frame.hpp"
 
 namespace onehop::wire {
-
-using MacAddress = std::array<std::byte, 6>;
-using IpAddress = std::array<std::byte, 16>;  ///< network order; an IPv4 address is in the first four bytes
 
 /// UdpFlow: the constants of a path's headers. Ports in host order; dscp is the six-bit code point.
 struct UdpFlow {
   MacAddress source_mac{};
   MacAddress target_mac{};
   bool is_ipv6 = false;
-  IpAddress source_ip{};
-  IpAddress target_ip{};
+  IpBytes source_ip{};
+  IpBytes target_ip{};
   std::uint16_t source_port = 0;
   std::uint16_t target_port = 0;
   std::uint8_t dscp = 0;
@@ -38,21 +37,26 @@ enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
 
 inline constexpr std::size_t l2_l4_bytes_max = ethernet_ipv6_udp_bytes;
 
-/// build_headers writes the template (ECT(0), hop limit 64, IPv4 with DF and id 0) and returns its length, 42 or 62.
-[[nodiscard]] std::size_t build_headers(const UdpFlow& flow, std::span<std::byte, l2_l4_bytes_max> out) noexcept;
+/// build_headers writes the template (ECT(0), hop limit 64, IPv4 with DF and id 0) and returns its
+/// length, 42 or 62.
+[[nodiscard]] std::size_t build_headers(const UdpFlow& flow,
+                                        std::span<std::byte, l2_l4_bytes_max> out) noexcept;
 
-/// HeaderSums: the ones-complement sums of a template's constant part, as finish_headers needs them.
+/// HeaderSums: the ones-complement sums of a template's constant part, as finish_headers needs
+/// them.
 struct HeaderSums {
-  std::uint64_t sum = 0;  ///< IPv4: its header; IPv6: pseudo header and UDP header; all without lengths
+  std::uint64_t sum =
+      0;  ///< IPv4: its header; IPv6: pseudo header and UDP header; all without lengths
   bool is_ipv6 = false;
 };
 /// header_sums takes a template of 42 or 62 bytes; any other length is our own bug.
 [[nodiscard]] HeaderSums header_sums(std::span<const std::byte> header_template) noexcept;
 
-/// finish_headers patches lengths and checksums in a copy of the template. IPv4: header checksum, no UDP checksum (zero
-/// means none, RFC 768; AEAD covers the payload). IPv6: the UDP checksum over `payload` (RFC 8200 8.1 demands it).
-/// The payload must fit an IP packet of 65535 bytes.
-void finish_headers(std::span<std::byte> headers, std::span<const std::byte> payload, const HeaderSums& sums) noexcept;
+/// finish_headers patches lengths and checksums in a copy of the template. IPv4: header checksum,
+/// no UDP checksum (zero means none, RFC 768; AEAD covers the payload). IPv6: the UDP checksum over
+/// `payload` (RFC 8200 8.1 demands it). The payload must fit an IP packet of 65535 bytes.
+void finish_headers(std::span<std::byte> headers, std::span<const std::byte> payload,
+                    const HeaderSums& sums) noexcept;
 
 /// HeaderTemplate: template and sums in one, for a port. Engine core only.
 class HeaderTemplate {
@@ -64,7 +68,8 @@ class HeaderTemplate {
   }
   /// size is 42 or 62; 0 before there was a template.
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
-  /// write puts the finished headers at `at`, which has size() bytes; `payload` normally follows them.
+  /// write puts the finished headers at `at`, which has size() bytes; `payload` normally follows
+  /// them.
   void write(std::byte* at, std::span<const std::byte> payload) const noexcept {
     std::memcpy(at, header_.data(), bytes_);
     finish_headers({at, bytes_}, payload, sums_);
@@ -82,22 +87,24 @@ struct UdpFrame {
   std::size_t payload_bytes = 0;       ///< all of it
   MacAddress source_mac{};
   bool is_ipv6 = false;
-  IpAddress source_ip{};
-  IpAddress target_ip{};
+  IpBytes source_ip{};
+  IpBytes target_ip{};
   std::uint16_t source_port = 0;
   std::uint16_t target_port = 0;
   Ecn ecn = Ecn::not_ect;
 };
 
-/// parse_udp_frame takes an Ethernet frame (padding at its end allowed) and rejects what is not one whole UDP datagram:
-/// other protocols, options or extension headers, fragments, lengths that disagree. Checksums are not looked at: the
-/// AEAD authenticates the payload, and a wrong address finds no key. The second form takes the first piece of a frame of
-/// `frame_bytes` bytes: the headers must lie in it.
+/// parse_udp_frame takes an Ethernet frame (padding at its end allowed) and rejects what is not one
+/// whole UDP datagram: other protocols, options or extension headers, fragments, lengths that
+/// disagree. Checksums are not looked at: the AEAD authenticates the payload, and a wrong address
+/// finds no key. The second form takes the first piece of a frame of `frame_bytes` bytes: the
+/// headers must lie in it.
 [[nodiscard]] std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) noexcept;
-[[nodiscard]] std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> first, std::size_t frame_bytes) noexcept;
+[[nodiscard]] std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> first,
+                                                      std::size_t frame_bytes) noexcept;
 
-/// ones_complement_sum adds `data` as 16-bit words in memory order (RFC 1071 section 2: byte order does not matter), an
-/// odd byte padded with zero. fold_sum brings sums to 16 bits.
+/// ones_complement_sum adds `data` as 16-bit words in memory order (RFC 1071 section 2: byte order
+/// does not matter), an odd byte padded with zero. fold_sum brings sums to 16 bits.
 [[nodiscard]] std::uint64_t ones_complement_sum(std::span<const std::byte> data) noexcept;
 [[nodiscard]] std::uint16_t fold_sum(std::uint64_t sum) noexcept;
 

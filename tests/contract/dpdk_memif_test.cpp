@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The port contract on two DPDK ports joined by net_memif, both in this process, without root and without huge pages.
-// DPDK owns such a link whole: the ports find each other's link address themselves.
+// The port contract on two DPDK ports joined by net_memif, both in this process, without root and
+// without huge pages. DPDK owns such a link whole: the ports find each other's link address
+// themselves.
 #include <poll.h>
 #include <unistd.h>
 
@@ -24,7 +25,8 @@ struct MemifPair4 {
   static const char* skip_reason() { return nullptr; }
 
   explicit MemifPair4(bool is_ipv6 = false) : is_ipv6_{is_ipv6} {
-    // The control connection's addresses label the frames; here both ends have the same one, as over loopback.
+    // The control connection's addresses label the frames; here both ends have the same one, as
+    // over loopback.
     a_ = DpdkEnd::open("net_memif0", memif("server"), loopback(is_ipv6));
     b_ = DpdkEnd::open("net_memif1", memif("client"), loopback(is_ipv6));
     a().update_path(path(a(), b(), wire::Ecn::ect0));
@@ -43,7 +45,9 @@ struct MemifPair4 {
   DpdkPort& a() { return *a_->port; }
   DpdkPort& b() { return *b_->port; }
   Instant now() const { return monotonic_now(); }
-  void pass(Nanos span) { (void)::poll(nullptr, 0, static_cast<int>(std::max<std::int64_t>(1, span / 1ms))); }
+  void pass(Nanos span) {
+    (void)::poll(nullptr, 0, static_cast<int>(std::max<std::int64_t>(1, span / 1ms)));
+  }
   Instant wait(DpdkPort& port, Instant deadline, bool is_rx_wanted) {
     (void)port.wait(deadline, is_rx_wanted);
     return now();
@@ -51,13 +55,15 @@ struct MemifPair4 {
   void mark_ce() { a().update_path(path(a(), b(), wire::Ecn::ce)); }
 
  private:
-  // An abstract socket of its own for each pair: the driver closes the one before it only when the process ends.
+  // An abstract socket of its own for each pair: the driver closes the one before it only when the
+  // process ends.
   std::string memif(const char* role) const {
-    return std::string{"role="} + role + ",id=0,socket=/onehop-contract-" + std::to_string(::getpid()) + "-" +
-           std::to_string(pair_number_);
+    return std::string{"role="} + role + ",id=0,socket=/onehop-contract-" +
+           std::to_string(::getpid()) + "-" + std::to_string(pair_number_);
   }
   PathUpdate path(const DpdkPort& from, const DpdkPort& to, wire::Ecn ecn) const {
-    wire::UdpFlow flow{.is_ipv6 = is_ipv6_, .source_port = from.local_port(), .target_port = to.local_port()};
+    wire::UdpFlow flow{
+        .is_ipv6 = is_ipv6_, .source_port = from.local_port(), .target_port = to.local_port()};
     flow.source_ip = flow.target_ip = loopback_ip(is_ipv6_);
     PathUpdate update;
     update.header_bytes = static_cast<std::uint16_t>(wire::build_headers(flow, update.header));
@@ -76,8 +82,10 @@ struct MemifPair6 : MemifPair4 {
 };
 
 // Goal:   frames of others on the link reach nobody and do no harm, and ours between them arrive.
-// Method: the second port sends by hand: other ports, other addresses, fragments, other protocols, then ours.
-TEST_CASE("foreign frames and fragments on a DPDK link are ignored and counted", "[contract][dpdk][N6][N7]") {
+// Method: the second port sends by hand: other ports, other addresses, fragments, other protocols,
+// then ours.
+TEST_CASE("foreign frames and fragments on a DPDK link are ignored and counted",
+          "[contract][dpdk][N6][N7]") {
   MemifPair4 pair;
   Exchange<MemifPair4> exchange{pair};
   const std::uint64_t foreign_before = pair.b().counters().foreign_total;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// DpdkEnd: a DPDK port on a device of its own, plugged in for a test's time. EAL itself is started once per process.
+// DpdkEnd: a DPDK port on a device of its own, plugged in for a test's time. EAL itself is started
+// once per process.
 #pragma once
 
 #include <arpa/inet.h>
@@ -29,10 +30,12 @@ inline dpdk::Eal& eal() {
   return *started;
 }
 
-inline wire::IpAddress loopback_ip(bool is_ipv6) {
-  wire::IpAddress ip{};
-  if (is_ipv6) ip[15] = std::byte{1};
-  else ip[0] = std::byte{127}, ip[3] = std::byte{1};
+inline IpBytes loopback_ip(bool is_ipv6) {
+  IpBytes ip{};
+  if (is_ipv6)
+    ip[15] = std::byte{1};
+  else
+    ip[0] = std::byte{127}, ip[3] = std::byte{1};
   return ip;
 }
 
@@ -51,10 +54,12 @@ inline sockaddr_storage loopback(bool is_ipv6) {
 }
 
 struct DpdkEnd {
-  static std::unique_ptr<DpdkEnd> open(const std::string& name, const std::string& arguments, const sockaddr_storage& local,
+  static std::unique_ptr<DpdkEnd> open(const std::string& name, const std::string& arguments,
+                                       const sockaddr_storage& local,
                                        std::optional<QueueScope> scope = {}) {
     std::unique_ptr<DpdkEnd> end{new DpdkEnd{name}};
-    if (auto plugged = eal().plug(name, arguments); !plugged) throw std::runtime_error(plugged.error().message());
+    if (auto plugged = eal().plug(name, arguments); !plugged)
+      throw std::runtime_error(plugged.error().message());
     end->device = take_or_throw(dpdk::DpdkDevice::open(eal(), {.name = name, .scope = scope}));
     end->port = take_or_throw(DpdkPort::open(*end->device, {.local = local, .tx_frames_max = 512}));
     return end;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The port contract with DPDK's net_af_xdp at one end or at both, over veth between two network namespaces (needs root),
-// against the UDP and the AF_XDP port in both directions. Our steering program shares the interface with the kernel.
+// The port contract with DPDK's net_af_xdp at one end or at both, over veth between two network
+// namespaces (needs root), against the UDP and the AF_XDP port in both directions. Our steering
+// program shares the interface with the kernel.
 //
-// The cases of a slow and of a changing link are not taken: net_af_xdp waits in the kernel for a full queue, and keeps its
-// frames while the link is down.
+// The cases of a slow and of a changing link are not taken: net_af_xdp waits in the kernel for a
+// full queue, and keeps its frames while the link is down.
 #include <net/if.h>
 #include <poll.h>
 
@@ -13,7 +14,7 @@
 #include "engine/port/udp_port.hpp"
 #include "tests/contract/dpdk_pair.hpp"
 #include "tests/xdp/xdp_lab.hpp"
-#include "xdp/steer_file.hpp"
+#include "xdp/steer.hpp"
 
 namespace onehop::test {
 struct DpdkPair4;
@@ -23,25 +24,27 @@ struct UdpToDpdk;
 struct DpdkToXdp;
 struct XdpToDpdk;
 }  // namespace onehop::test
-#define ONEHOP_PORT_PAIRS                                                                                       \
-  onehop::test::DpdkPair4, onehop::test::DpdkPair6, onehop::test::DpdkToUdp, onehop::test::UdpToDpdk, \
-      onehop::test::DpdkToXdp, onehop::test::XdpToDpdk
+#define ONEHOP_PORT_PAIRS                                                    \
+  onehop::test::DpdkPair4, onehop::test::DpdkPair6, onehop::test::DpdkToUdp, \
+      onehop::test::UdpToDpdk, onehop::test::DpdkToXdp, onehop::test::XdpToDpdk
 #include "tests/contract/port_suite.hpp"
 
 namespace onehop::test {
 
 inline constexpr std::uint16_t pair_port = 7411;
 
-/// VethEnd: a device of net_af_xdp in a host's namespace, steered as the program does it. The namespace is that of the
-/// calling thread, also when it closes.
+/// VethEnd: a device of net_af_xdp in a host's namespace, steered as the program does it. The
+/// namespace is that of the calling thread, also when it closes.
 struct VethEnd {
   VethEnd(XdpLab& lab_used, Host host_used, Family family) : lab{lab_used}, host{host_used} {
     const InNetns inside{lab.netns(host)};
     const sockaddr_storage local = lab.address(host, family, pair_port);
-    const Fd file = take_or_throw(xdp::steer_file(xdp::steer_frames(local, {})));
+    const Fd file = take_or_throw(xdp::steer_file(xdp::steer_frames(local)));
     const std::string name = host == Host::a ? "net_af_xdp0" : "net_af_xdp1";
-    end = DpdkEnd::open(name, "iface=" + lab.interface(host) + ",xdp_prog=" + xdp::path_of(file), local);
-    link = take_or_throw(xdp::hold_program(static_cast<int>(::if_nametoindex(lab.interface(host).c_str())), lab.interface(host)));
+    end = DpdkEnd::open(name, "iface=" + lab.interface(host) + ",xdp_prog=" + xdp::path_of(file),
+                        local);
+    link = take_or_throw(xdp::hold_program(
+        static_cast<int>(::if_nametoindex(lab.interface(host).c_str())), lab.interface(host)));
     end->port->update_path(lab.path(host, family, pair_port, pair_port));
   }
   VethEnd(const VethEnd&) = delete;
@@ -58,20 +61,27 @@ struct VethEnd {
 
 struct VethBase {
   static constexpr Abilities abilities{.can_mark = true};
-  static const char* skip_reason() { return has_root() ? nullptr : "network namespaces and XDP programs need root"; }
+  static const char* skip_reason() {
+    return has_root() ? nullptr : "network namespaces and XDP programs need root";
+  }
   explicit VethBase(Family family_used) : family{family_used} {}
   Instant now() const { return monotonic_now(); }
-  void pass(Nanos span) { (void)::poll(nullptr, 0, static_cast<int>(std::max<std::int64_t>(1, span / 1ms))); }
+  void pass(Nanos span) {
+    (void)::poll(nullptr, 0, static_cast<int>(std::max<std::int64_t>(1, span / 1ms)));
+  }
   template <class P>
   Instant wait(P& port, Instant deadline, bool is_rx_wanted) {
     (void)port.wait(deadline, is_rx_wanted);
     return now();
   }
-  std::unique_ptr<UdpPort> open_udp(Host host, std::uint8_t ecn) {
+  std::unique_ptr<UdpPort> open_udp(Host host, wire::Ecn ecn) {
     const InNetns inside{lab.netns(host)};
-    auto port = take_or_throw(UdpPort::open({.local = lab.address(host, family, pair_port), .ecn = ecn}));
-    const sockaddr_storage other = lab.address(host == Host::a ? Host::b : Host::a, family, pair_port);
-    if (!port->connect(reinterpret_cast<const sockaddr&>(other))) throw std::runtime_error("connect");
+    auto port =
+        take_or_throw(UdpPort::open({.local = lab.address(host, family, pair_port), .ecn = ecn}));
+    const sockaddr_storage other =
+        lab.address(host == Host::a ? Host::b : Host::a, family, pair_port);
+    if (!port->connect(reinterpret_cast<const sockaddr&>(other)))
+      throw std::runtime_error("connect");
     return port;
   }
   std::unique_ptr<AfXdpPort> open_xdp(Host host) {
@@ -106,7 +116,7 @@ struct DpdkToUdp : VethBase {
   UdpPort& b() { return *b_; }
   void mark_ce() { a().update_path(marked()); }
   VethEnd a_{lab, Host::a, family};
-  std::unique_ptr<UdpPort> b_ = open_udp(Host::b, ecn_ect0);
+  std::unique_ptr<UdpPort> b_ = open_udp(Host::b, wire::Ecn::ect0);
 };
 
 struct UdpToDpdk : VethBase {
@@ -115,10 +125,10 @@ struct UdpToDpdk : VethBase {
   DpdkPort& b() { return *b_.end->port; }
   void mark_ce() {
     a_.reset();
-    a_ = open_udp(Host::a, ecn_ce);
+    a_ = open_udp(Host::a, wire::Ecn::ce);
   }
   VethEnd b_{lab, Host::b, family};
-  std::unique_ptr<UdpPort> a_ = open_udp(Host::a, ecn_ect0);
+  std::unique_ptr<UdpPort> a_ = open_udp(Host::a, wire::Ecn::ect0);
 };
 
 struct DpdkToXdp : VethBase {

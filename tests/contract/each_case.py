@@ -2,19 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """each_case PROGRAM: runs each test case of a Catch program in a process of its own.
 
-For net_memif: where one process plugs in a pair after another, as only a test does, DPDK 22.11 now and then frees the same
-memory on EAL's interrupt thread and on ours.
+For net_memif: where one process plugs in a pair after another, as only a test does, DPDK 22.11 now
+and then frees the same memory on EAL's interrupt thread and on ours.
 """
 
 import subprocess
 import sys
 
 program = sys.argv[1]
-listed = subprocess.run([program, "--list-test-names-only"], stdout=subprocess.PIPE, text=True).stdout  # its code is the count
+# its code is the count
+listed = subprocess.run([program, "--list-test-names-only"], stdout=subprocess.PIPE,
+                        text=True).stdout
 names = [line.strip() for line in listed.splitlines() if line.strip()]
 failed = 0
 for name in names:
-    run = subprocess.run([program, name.replace(",", "\\,").replace("[", "\\[")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    run = subprocess.run([program, name.replace(",", "\\,").replace("[", "\\[")],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     failed += run.returncode != 0
     if run.returncode != 0 or "assertion" not in run.stdout:
         failed += run.returncode == 0

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The contract of every Port. A file per pair of ports defines ONEHOP_PORT_PAIRS (one or more pair types) and includes
-// this one; the cases are then compiled for each pair.
+// The contract of every Port. A file per pair of ports defines ONEHOP_PORT_PAIRS (one or more pair
+// types) and includes this one; the cases are then compiled for each pair.
 //
-// A pair has: a() and b(), the two ports; now(); pass(span), which lets time go by; wait(port, deadline, is_rx_wanted),
-// which calls the port's wait and says when it returned; static const char* skip_reason(), nullptr where it can run;
-// static constexpr Abilities abilities. Where abilities say so: set_slow(bool) makes the link from a to b carry about
-// 20 Mbit/s (with room below it for what the port accepts); set_dropping() gives it a queue that throws away what is
-// not sent at once; mark_ce() makes a's frames arrive CE-marked; set_mtu(bytes) sets the MTU at both ends;
-// set_up(bool) sets a's link.
+// A pair has: a() and b(), the two ports; now(); pass(span), which lets time go by; wait(port,
+// deadline, is_rx_wanted), which calls the port's wait and says when it returned; static const
+// char* skip_reason(), nullptr where it can run; static constexpr Abilities abilities. Where
+// abilities say so: set_slow(bool) makes the link from a to b carry about 20 Mbit/s (with room
+// below it for what the port accepts); set_dropping() gives it a queue that throws away what is not
+// sent at once; mark_ce() makes a's frames arrive CE-marked; set_mtu(bytes) sets the MTU at both
+// ends; set_up(bool) sets a's link.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -27,12 +28,14 @@ struct Abilities {
   bool can_change = false;  ///< set_mtu, set_up
 };
 
-// Frames carry their number and a pattern of it, so that a frame is known to be whole, and which one it is.
+// Frames carry their number and a pattern of it, so that a frame is known to be whole, and which
+// one it is.
 inline constexpr std::size_t test_frame_bytes_min = 8;
 
 inline void fill(std::span<std::byte> frame, std::uint32_t number) {
   const auto length = static_cast<std::uint32_t>(frame.size());
-  for (std::size_t i = 0; i < frame.size(); ++i) frame[i] = static_cast<std::byte>(number * 31 + i * 7 + (i >> 8));
+  for (std::size_t i = 0; i < frame.size(); ++i)
+    frame[i] = static_cast<std::byte>(number * 31 + i * 7 + (i >> 8));
   std::memcpy(frame.data(), &number, sizeof number);
   std::memcpy(frame.data() + sizeof number, &length, sizeof length);
 }
@@ -55,7 +58,7 @@ struct Exchange {
   std::uint32_t sent_frames = 0;
   std::uint64_t broken_frames = 0;
   std::uint64_t ce_frames = 0;
-  Bytes taken{};  // wire bytes that arrived
+  Bytes taken{};                                     // wire bytes that arrived
   std::map<std::uint32_t, std::uint32_t> arrived{};  // number -> times
   std::map<std::uint32_t, std::size_t> lengths{};
 
@@ -93,7 +96,8 @@ struct Exchange {
         broken_frames += 1;
       }
       ce_frames += views[i].is_ce ? 1 : 0;
-      taken += Bytes{static_cast<std::int64_t>(views[i].bytes().size())} + pair.a().info().wire_overhead;
+      taken +=
+          Bytes{static_cast<std::int64_t>(views[i].bytes().size())} + pair.a().info().wire_overhead;
     }
     pair.b().release();
     return count;
@@ -120,7 +124,8 @@ bool is_skipped() {
 
 // Goal:   every frame of every size arrives whole, once, and the accounts agree at each step.
 // Method: mixed sizes in small batches, taken as they come; order is not asked for. Exact bounds.
-TEMPLATE_TEST_CASE("frames of all sizes arrive whole and are accounted for", "[contract][port]", ONEHOP_PORT_PAIRS) {
+TEMPLATE_TEST_CASE("frames of all sizes arrive whole and are accounted for", "[contract][port]",
+                   ONEHOP_PORT_PAIRS) {
   if (is_skipped<TestType>()) return;
   TestType pair;
   Exchange<TestType> exchange{pair};
@@ -148,7 +153,8 @@ TEMPLATE_TEST_CASE("frames of all sizes arrive whole and are accounted for", "[c
   CHECK(pair.b().rx_ring(pair.now()).refused_total == 0);
 }
 
-TEMPLATE_TEST_CASE("received views stay valid until release", "[contract][port]", ONEHOP_PORT_PAIRS) {
+TEMPLATE_TEST_CASE("received views stay valid until release", "[contract][port]",
+                   ONEHOP_PORT_PAIRS) {
   if (is_skipped<TestType>()) return;
   TestType pair;
   Exchange<TestType> exchange{pair};
@@ -176,8 +182,8 @@ TEMPLATE_TEST_CASE("received views stay valid until release", "[contract][port]"
   pair.b().release();
 }
 
-TEMPLATE_TEST_CASE("wait honours its deadline, and wakes for a frame and for wake", "[contract][port]",
-                   ONEHOP_PORT_PAIRS) {
+TEMPLATE_TEST_CASE("wait honours its deadline, and wakes for a frame and for wake",
+                   "[contract][port]", ONEHOP_PORT_PAIRS) {
   if (is_skipped<TestType>()) return;
   TestType pair;
   Exchange<TestType> exchange{pair};
@@ -203,11 +209,13 @@ TEMPLATE_TEST_CASE("wait honours its deadline, and wakes for a frame and for wak
 
 // Goal:   the queue of a slow link is seen, pushes back, and empties.
 // Method: fill until lend() refuses; half a second of a 20 Mbit/s link is 1.25 MB at most.
-// Bounds: the link holds next to nothing itself, so what was accepted and has not arrived is in the queue. It is taken
-//         before and after each reading, and the reading lies between, within one batch of 64 KiB. Measured on veth with TBF: exact where
-//         super-packets are queued whole, 4.2 KB off where TBF segments them. No clock is in it.
-TEMPLATE_TEST_CASE("a slow link fills the queue, pushes back and drains to nothing", "[contract][port]",
-                   ONEHOP_PORT_PAIRS) {
+// Bounds: the link holds next to nothing itself, so what was accepted and has not arrived is in the
+// queue. It is taken
+//         before and after each reading, and the reading lies between, within one batch of 64 KiB.
+//         Measured on veth with TBF: exact where super-packets are queued whole, 4.2 KB off where
+//         TBF segments them. No clock is in it.
+TEMPLATE_TEST_CASE("a slow link fills the queue, pushes back and drains to nothing",
+                   "[contract][port]", ONEHOP_PORT_PAIRS) {
   if (is_skipped<TestType>() || !TestType::abilities.is_shaped) return;
   if constexpr (TestType::abilities.is_shaped) {
     TestType pair;
@@ -225,10 +233,12 @@ TEMPLATE_TEST_CASE("a slow link fills the queue, pushes back and drains to nothi
     const Bytes slack = kib(64);
     for (int i = 0; i < 3000; ++i) {
       (void)pair.a().flush(pair.now());
-      while (exchange.take() > 0) {}
+      while (exchange.take() > 0) {
+      }
       const Bytes before = exchange.accepted - exchange.taken;
       const Bytes occupancy = exchange.account().occupancy;
-      while (exchange.take() > 0) {}
+      while (exchange.take() > 0) {
+      }
       const Bytes after = exchange.accepted - exchange.taken;
       REQUIRE(occupancy <= before + slack);
       REQUIRE(occupancy + slack >= after);
@@ -243,8 +253,8 @@ TEMPLATE_TEST_CASE("a slow link fills the queue, pushes back and drains to nothi
   }
 }
 
-TEMPLATE_TEST_CASE("N12 frames that the lower queue drops are counted refused", "[contract][port][N12]",
-                   ONEHOP_PORT_PAIRS) {
+TEMPLATE_TEST_CASE("N12 frames that the lower queue drops are counted refused",
+                   "[contract][port][N12]", ONEHOP_PORT_PAIRS) {
   if (is_skipped<TestType>() || !TestType::abilities.is_shaped) return;
   if constexpr (TestType::abilities.is_shaped) {
     TestType pair;
@@ -281,8 +291,8 @@ TEMPLATE_TEST_CASE("a CE mark is reported with the frame", "[contract][port]", O
   }
 }
 
-TEMPLATE_TEST_CASE("N9 frames above a lowered MTU are refused and smaller ones go on", "[contract][port][N9]",
-                   ONEHOP_PORT_PAIRS) {
+TEMPLATE_TEST_CASE("N9 frames above a lowered MTU are refused and smaller ones go on",
+                   "[contract][port][N9]", ONEHOP_PORT_PAIRS) {
   if (is_skipped<TestType>() || !TestType::abilities.can_change) return;
   if constexpr (TestType::abilities.can_change) {
     TestType pair;
@@ -303,8 +313,8 @@ TEMPLATE_TEST_CASE("N9 frames above a lowered MTU are refused and smaller ones g
   }
 }
 
-TEMPLATE_TEST_CASE("N10 a link that goes down and comes up carries frames again", "[contract][port][N10]",
-                   ONEHOP_PORT_PAIRS) {
+TEMPLATE_TEST_CASE("N10 a link that goes down and comes up carries frames again",
+                   "[contract][port][N10]", ONEHOP_PORT_PAIRS) {
   if (is_skipped<TestType>() || !TestType::abilities.can_change) return;
   if constexpr (TestType::abilities.can_change) {
     TestType pair;
@@ -324,7 +334,8 @@ TEMPLATE_TEST_CASE("N10 a link that goes down and comes up carries frames again"
       REQUIRE(exchange.offer(1000));
       (void)pair.a().flush(pair.now());
       pair.pass(10ms);
-      while (exchange.take() > 0) {}
+      while (exchange.take() > 0) {
+      }
     }
     CHECK(exchange.arrived.rbegin()->first >= before);
     CHECK(pair.a().last_error() == 0);

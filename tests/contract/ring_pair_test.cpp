@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The port contract on AF_XDP's rings in virtual time: what `onehop stress rings` drives keeps the rules of the real ports.
+// The port contract on AF_XDP's rings in virtual time: what `onehop stress rings` drives keeps the
+// rules of the real ports.
 #include <algorithm>
 #include <cstdint>
 
@@ -9,7 +10,9 @@ namespace onehop::test {
 template <std::uint32_t chunk_bytes>
 struct RingPair;
 }
-#define ONEHOP_PORT_PAIRS onehop::test::RingPair<2048>, onehop::test::RingPair<512>  // frames in one chunk, and in up to six
+#define ONEHOP_PORT_PAIRS       \
+  onehop::test::RingPair<2048>, \
+      onehop::test::RingPair<512>  // frames in one chunk, and in up to six
 #include "tests/contract/port_suite.hpp"
 
 namespace onehop::test {
@@ -49,15 +52,19 @@ struct RingPair {
     a_.play();
     b_.play();
   }
-  static constexpr scenario::RingShape shape{
-      .tx_frames = 512 * 2048 / chunk_bytes, .rx_frames = 1024 * 2048 / chunk_bytes, .chunk_bytes = chunk_bytes, .index_start = ~0U - 100, .is_at_edge = true};
+  static constexpr scenario::RingShape shape{.tx_frames = 512 * 2048 / chunk_bytes,
+                                             .rx_frames = 1024 * 2048 / chunk_bytes,
+                                             .chunk_bytes = chunk_bytes,
+                                             .index_start = ~0U - 100,
+                                             .is_at_edge = true};
   VirtualLink link_{VirtualLink::Options{}};
   scenario::RingPort a_{link_, 0, shape};
   scenario::RingPort b_{link_, 1, shape};
 };
 
 // The other way round, that it sees each slip, is what tests/stress/bugs shows.
-TEMPLATE_TEST_CASE("the rings' kernel finds nothing wrong with a port that keeps the rules", "[contract][port][rings]", ONEHOP_PORT_PAIRS) {
+TEMPLATE_TEST_CASE("the rings' kernel finds nothing wrong with a port that keeps the rules",
+                   "[contract][port][rings]", ONEHOP_PORT_PAIRS) {
   TestType pair;
   Exchange<TestType> exchange{pair};
   for (int i = 0; i < 3000; ++i) {
@@ -67,14 +74,16 @@ TEMPLATE_TEST_CASE("the rings' kernel finds nothing wrong with a port that keeps
       (void)pair.a().flush(pair.now());
       pair.a().rebind();
     }
-    while (exchange.take() > 0) {}
+    while (exchange.take() > 0) {
+    }
     pair.b().audit();
   }
   CHECK(pair.a().complaint().empty());
   CHECK(pair.b().complaint().empty());
 }
 
-TEMPLATE_TEST_CASE("withheld completions and a starved fill ring are what the telemetry shows", "[contract][port][rings]", ONEHOP_PORT_PAIRS) {
+TEMPLATE_TEST_CASE("withheld completions and a starved fill ring are what the telemetry shows",
+                   "[contract][port][rings]", ONEHOP_PORT_PAIRS) {
   TestType pair;
   Exchange<TestType> exchange{pair};
   pair.a().faults().are_completions_withheld = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The port contract on two UDP ports: over loopback (IPv4, IPv6), and over a veth pair with TBF between two network
-// namespaces (needs root).
+// The port contract on two UDP ports: over loopback (IPv4, IPv6), and over a veth pair with TBF
+// between two network namespaces (needs root).
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <poll.h>
@@ -17,8 +17,9 @@ namespace onehop::test {
 struct LoopbackPair4;
 struct LoopbackPair6;
 struct VethPair;
-}
-#define ONEHOP_PORT_PAIRS onehop::test::LoopbackPair4, onehop::test::LoopbackPair6, onehop::test::VethPair
+}  // namespace onehop::test
+#define ONEHOP_PORT_PAIRS \
+  onehop::test::LoopbackPair4, onehop::test::LoopbackPair6, onehop::test::VethPair
 #include "tests/contract/port_suite.hpp"
 
 namespace onehop::test {
@@ -48,7 +49,9 @@ struct UdpPairBase {
   UdpPort& a() { return *a_; }
   UdpPort& b() { return *b_; }
   Instant now() const { return monotonic_now(); }
-  void pass(Nanos span) { (void)::poll(nullptr, 0, static_cast<int>(std::max<std::int64_t>(1, span / 1ms))); }
+  void pass(Nanos span) {
+    (void)::poll(nullptr, 0, static_cast<int>(std::max<std::int64_t>(1, span / 1ms)));
+  }
   Instant wait(UdpPort& port, Instant deadline, bool is_rx_wanted) {
     (void)port.wait(deadline, is_rx_wanted);
     return now();
@@ -56,8 +59,10 @@ struct UdpPairBase {
   void join(const char* a_text, const char* b_text) {
     const sockaddr_storage a_address = address(a_text, take(a_->local_port()));
     const sockaddr_storage b_address = address(b_text, take(b_->local_port()));
-    if (!a_->connect(reinterpret_cast<const sockaddr&>(b_address))) throw std::runtime_error("connect a");
-    if (!b_->connect(reinterpret_cast<const sockaddr&>(a_address))) throw std::runtime_error("connect b");
+    if (!a_->connect(reinterpret_cast<const sockaddr&>(b_address)))
+      throw std::runtime_error("connect a");
+    if (!b_->connect(reinterpret_cast<const sockaddr&>(a_address)))
+      throw std::runtime_error("connect b");
   }
   std::unique_ptr<UdpPort> a_;
   std::unique_ptr<UdpPort> b_;
@@ -77,25 +82,30 @@ struct LoopbackPair6 : LoopbackPair4 {
 
 struct VethPair : UdpPairBase {
   static constexpr Abilities abilities{.is_shaped = true, .can_mark = true, .can_change = true};
-  static const char* skip_reason() { return ::geteuid() == 0 ? nullptr : "network namespaces need root"; }
+  static const char* skip_reason() {
+    return ::geteuid() == 0 ? nullptr : "network namespaces need root";
+  }
 
   VethPair() {
     left_.run("ip link add oh0 type veth peer name oh1 netns " + right_.path());
     left_.run("ip addr add 10.77.0.1/24 dev oh0 && ip link set oh0 up");
     right_.run("ip addr add 10.77.0.2/24 dev oh1 && ip link set oh1 up");
-    // `ip` returns before the kernel's link watch has made the device operational; a few frames sent until then vanish
-    // without an error (seen in 2 of 96 loaded runs, and in none of 144 with this wait).
+    // `ip` returns before the kernel's link watch has made the device operational; a few frames
+    // sent until then vanish without an error (seen in 2 of 96 loaded runs, and in none of 144 with
+    // this wait).
     wait_running(left_, "oh0");
     wait_running(right_, "oh1");
-    open(ecn_ect0);
+    open(wire::Ecn::ect0);
   }
-  // A send buffer of 256 KiB pushes back after about 0.1 s of the slow link; the qdisc's limit lies far above it.
-  void open(std::uint8_t ecn) {
+  // A send buffer of 256 KiB pushes back after about 0.1 s of the slow link; the qdisc's limit lies
+  // far above it.
+  void open(wire::Ecn ecn) {
     a_.reset();
     b_.reset();
     const auto port_of = [&](NetNamespace& ns, const char* text) {
       return ns.inside([&] {
-        return take(UdpPort::open({.local = address(text, 0), .sndbuf_bytes = 256 << 10, .ecn = ecn}));
+        return take(
+            UdpPort::open({.local = address(text, 0), .sndbuf_bytes = 256 << 10, .ecn = ecn}));
       });
     };
     a_ = port_of(left_, "10.77.0.1");
@@ -106,8 +116,10 @@ struct VethPair : UdpPairBase {
     left_.run(is_slow ? "tc qdisc replace dev oh0 root tbf rate 20mbit burst 70kb limit 4mb"
                       : "tc qdisc del dev oh0 root");
   }
-  void set_dropping() { left_.run("tc qdisc replace dev oh0 root tbf rate 5mbit burst 10kb limit 12kb"); }
-  void mark_ce() { open(ecn_ce); }
+  void set_dropping() {
+    left_.run("tc qdisc replace dev oh0 root tbf rate 5mbit burst 10kb limit 12kb");
+  }
+  void mark_ce() { open(wire::Ecn::ce); }
   void set_mtu(std::size_t bytes) {
     left_.run("ip link set oh0 mtu " + std::to_string(bytes));
     right_.run("ip link set oh1 mtu " + std::to_string(bytes));
@@ -120,7 +132,9 @@ struct VethPair : UdpPairBase {
     std::strncpy(request.ifr_name, device, sizeof request.ifr_name - 1);
     const Fd query = ns.inside([] { return Fd{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)}; });
     for (int i = 0; i < 10'000; ++i) {
-      if (::ioctl(query.get(), SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_RUNNING) != 0) return;
+      if (::ioctl(query.get(), SIOCGIFFLAGS, &request) == 0 &&
+          (request.ifr_flags & IFF_RUNNING) != 0)
+        return;
       (void)::poll(nullptr, 0, 1);
     }
     throw std::runtime_error(std::string{device} + " did not become operational in 10 s");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// N5: any process of the same user can write to the model's socket. Whatever decode_facts accepts is within bounds, and
-// encode_facts writes it back byte for byte.
+// N5: any process of the same user can write to the model's socket. Whatever decode_facts accepts
+// is within bounds, and encode_facts writes it back byte for byte.
 #include <array>
 #include <cstring>
 #include <random>
@@ -19,20 +19,27 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
   const auto bytes = [&] { return Bytes{static_cast<std::int64_t>(total())}; };
   const auto span = [&] { return Nanos{static_cast<Nanos::rep>(total())}; };
   const auto is_wanted = [&] { return random() % 2 == 0; };
-  link::FactsDatagram datagram{.instance = random(), .sequence = random(), .published_at = Instant{span()}};
+  link::FactsDatagram datagram{
+      .instance = random(), .sequence = random(), .published_at = Instant{span()}};
   law::LinkFacts& facts = datagram.facts;
   const Instant at{span()};
   const Nanos period = 1us * static_cast<int>(random() % 10'000'001);
   facts.medium = static_cast<law::Medium>(random() % 3);
   if (is_wanted()) {
-    law::ExactQueue queue{.foreign = bytes()};
-    queue.queue = {.occupancy = bytes(), .drained_total = bytes(), .capacity = bytes(), .refused_total = total()};
+    law::QueueReading queue{.foreign = bytes()};
+    queue.queue = {.occupancy = bytes(),
+                   .drained_total = bytes(),
+                   .capacity = bytes(),
+                   .refused_total = total()};
     if (is_wanted()) queue.marks_total = total();
     facts.exact_queue = {queue, at, period};
   }
-  if (is_wanted()) facts.phy_rate = {{static_cast<std::int64_t>(random() % link::facts_rate_max)}, at, period};
-  if (is_wanted()) facts.channel = {{span(), is_wanted() ? std::optional{span()} : std::nullopt}, at, period};
-  if (is_wanted()) facts.own_airtime = {{is_wanted() ? std::optional{span()} : std::nullopt, span()}, at, period};
+  if (is_wanted())
+    facts.phy_rate = {{static_cast<std::int64_t>(random() % link::facts_rate_max)}, at, period};
+  if (is_wanted())
+    facts.channel = {{span(), is_wanted() ? std::optional{span()} : std::nullopt}, at, period};
+  if (is_wanted())
+    facts.own_airtime = {{is_wanted() ? std::optional{span()} : std::nullopt, span()}, at, period};
   if (is_wanted()) facts.mac = {{total(), total(), total()}, at, period};
   if (is_wanted()) facts.stations = {static_cast<std::int32_t>(random() % 65'537), at, period};
   if (is_wanted()) facts.aggregate_max = {bytes(), at, Nanos{0}};
@@ -62,6 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   link::FactsOrder order;
   law::LinkFacts merged;
   const Instant now{1s};
-  if (order.accept(*datagram, now, merged) && merged.phy_rate) ONEHOP_CHECK(merged.phy_rate->at <= now);
+  if (order.accept(*datagram, now, merged) && merged.phy_rate)
+    ONEHOP_CHECK(merged.phy_rate->at <= now);
   return 0;
 }

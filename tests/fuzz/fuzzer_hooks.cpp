@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What every target adds to libFuzzer: valid inputs to start from, since a digest is never found by chance, and a run that accepted no
-// input at all fails. Source: https://llvm.org/docs/LibFuzzer.html, "Startup initialization", and FuzzerInterface.h.
+// What every target adds to libFuzzer: valid inputs to start from, since a digest is never found by
+// chance, and a run that accepted no input at all fails. Source:
+// https://llvm.org/docs/LibFuzzer.html, "Startup initialization", and FuzzerInterface.h.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -10,12 +11,13 @@
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t size_max);
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv);
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t size_max, unsigned seed);
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t size_max, unsigned seed);
 
 namespace {
 
-// One input in so many begins anew with a valid one; half of these are left as they are. Fewer: a target behind a digest sees none for
-// long. More: less of what libFuzzer has learnt is used.
+// One input in so many begins anew with a valid one; half of these are left as they are. Fewer: a
+// target behind a digest sees none for long. More: less of what libFuzzer has learnt is used.
 constexpr unsigned valid_period = 16;
 
 void check_accepted() {
@@ -28,7 +30,8 @@ void check_accepted() {
 
 int LLVMFuzzerInitialize(int*, char***) { return std::atexit(check_accepted); }
 
-std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t size_max, unsigned seed) {
+std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t size_max,
+                                    unsigned seed) {
   if (seed % valid_period == 0) {
     std::array<std::byte, onehop::fuzz::input_bytes_max> valid{};
     size = std::min(onehop::fuzz::make_valid(seed, valid), size_max);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// C2: a journal is read after a crash, from a folder that others can write to. Whatever parse_journal accepts is, up to
-// where it stopped, exactly what JournalWriter writes for the same claims, and every claim lies in the file.
+// C2: a journal is read after a crash, from a folder that others can write to. Whatever
+// parse_journal accepts is, up to where it stopped, exactly what JournalWriter writes for the same
+// claims, and every claim lies in the file.
 #include <algorithm>
 #include <random>
 #include <vector>
@@ -22,12 +23,14 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
     return digest;
   };
   const file::JournalHeader header{
-      .size = random() >> (1 + random() % 63), .entry = any_digest(),
+      .size = random() >> (1 + random() % 63),
+      .entry = any_digest(),
       .digest_kind = random() % 2 == 0 ? crypto::DigestKind::xxh3 : crypto::DigestKind::sha256};
   file::JournalWriter writer{header};
   std::vector<std::byte> bytes(writer.header().begin(), writer.header().end());
   const std::uint64_t blocks = file::blocks_of(header.size);
-  const std::size_t records_max = (input_bytes_max - file::journal_header_bytes) / file::journal_record_bytes;
+  const std::size_t records_max =
+      (input_bytes_max - file::journal_header_bytes) / file::journal_record_bytes;
   for (std::size_t left = random() % records_max; left > 0; --left) {
     const bool is_outside = random() % 64 == 0;  // well written, and still a lie
     writer.append({is_outside ? blocks + random() % 2 : random() % blocks, any_digest()}, bytes);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Messages of the control connection, from a peer that knows the code and lies: whatever decodes is within its bounds
-// and is the one encoding of itself. Input: a type byte, then a body.
+// Messages of the control connection, from a peer that knows the code and lies: whatever decodes is
+// within its bounds and is the one encoding of itself. Input: a type byte, then a body.
 #include <algorithm>
 #include <random>
 
-#include "control/plane/message.hpp"
+#include "control/session/message.hpp"
 #include "engine/base/check.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace onehop;
-using namespace onehop::plane;
+using namespace onehop::session;
 
 std::uint64_t fuzz::accepted_total = 0;
 
@@ -47,19 +47,23 @@ Message some_message(std::mt19937_64& random) {
     case 1: {
       ManifestPart part;
       for (std::uint64_t i = random() % 5; i > 0; --i)
-        part.entries.push_back({some_text(random, 100), random() >> 3, static_cast<std::uint32_t>(random() % 01000),
+        part.entries.push_back({some_text(random, 100), random() >> 3,
+                                static_cast<std::uint32_t>(random() % 01000),
                                 static_cast<std::int64_t>(random())});
       return part;
     }
     case 2: {
-      Accept accept{.manifest_hash = some_digest(random, 32), .data_port = 7411, .frame_body_max_bytes = 1400};
+      Accept accept{.manifest_hash = some_digest(random, 32),
+                    .data_port = 7411,
+                    .frame_body_max_bytes = 1400};
       accept.folder = some_text(random, 200);
       accept.actions.resize(random() % 200, static_cast<FileAction>(random() % 5));
       return accept;
     }
     case 3: {
       ClaimPart part{.file = file, .first_block = random() % 1000, .is_last = random() % 2 == 0};
-      for (std::uint64_t i = random() % 20; i > 0; --i) part.digests.push_back(some_digest(random, width_bytes));
+      for (std::uint64_t i = random() % 20; i > 0; --i)
+        part.digests.push_back(some_digest(random, width_bytes));
       return part;
     }
     case 4: {
@@ -72,7 +76,10 @@ Message some_message(std::mt19937_64& random) {
     case 6: return Failure{code, some_text(random, 200)};
     case 7: return Refuse{code, some_text(random, 200)};
     case 8: return PathReady{static_cast<std::uint32_t>(random() % 65'536)};
-    case 9: return FileDone{file, some_digest(random, width_bytes), static_cast<FileOutcome>(random() % 4), static_cast<std::uint16_t>(2 + random() % 900)};
+    case 9:
+      return FileDone{file, some_digest(random, width_bytes),
+                      static_cast<FileOutcome>(random() % 4),
+                      static_cast<std::uint16_t>(2 + random() % 900)};
     default: return Welcome{1, some_text(random, 60)};
   }
 }
@@ -106,7 +113,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ONEHOP_CHECK(bytes == twice);
   if (const auto* part = std::get_if<ManifestPart>(&*message))
     ONEHOP_CHECK(part->entries.size() <= manifest_entries_per_part_max);
-  if (const auto* offer = std::get_if<Offer>(&*message)) ONEHOP_CHECK(crypto::is_key_interval(offer->key_interval));
-  if (const auto* failure = std::get_if<Failure>(&*message)) ONEHOP_CHECK(failure->text.size() <= text_bytes_max);
+  if (const auto* offer = std::get_if<Offer>(&*message))
+    ONEHOP_CHECK(crypto::is_key_interval(offer->key_interval));
+  if (const auto* failure = std::get_if<Failure>(&*message))
+    ONEHOP_CHECK(failure->text.size() <= text_bytes_max);
   return 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Drives a fuzz target without libFuzzer: 20000 inputs, random and mutated, from a seed (argv[1], default 1).
+// Drives a fuzz target without libFuzzer: 20000 inputs, random and mutated, from a seed (argv[1],
+// default 1).
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -32,7 +33,8 @@ std::size_t make_input(std::mt19937_64& random, Buffer& buffer) {
       case 3: size = std::min(size + 1 + random() % 16, input_bytes_max); break;
       case 4: {  // a run of equal bytes: zeros and ones are where bounds are
         const std::size_t end = std::min(size, at + 1 + random() % 10);
-        for (std::size_t i = at; i < end; ++i) buffer[i] = random() % 2 == 0 ? std::byte{0xff} : std::byte{0};
+        for (std::size_t i = at; i < end; ++i)
+          buffer[i] = random() % 2 == 0 ? std::byte{0xff} : std::byte{0};
         break;
       }
       default: std::swap(buffer[at], buffer[random() % size]); break;
@@ -60,6 +62,7 @@ int main(int argc, char** argv) {
   const std::uint64_t accepted = onehop::fuzz::accepted_total;
   std::printf("%llu accepted\n", static_cast<unsigned long long>(accepted));
   const bool is_meaningful = accepted > inputs / 100 && accepted < inputs;
-  if (!is_meaningful) std::printf("the inputs are all good or (nearly) all bad: this run tested nothing\n");
+  if (!is_meaningful)
+    std::printf("the inputs are all good or (nearly) all bad: this run tested nothing\n");
   return is_meaningful ? 0 : 1;
 }

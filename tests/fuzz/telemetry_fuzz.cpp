@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Lines of the local socket, from a process that may be anything: what is read is printable, bounded, fits a terminal and is
-// written again as it was read.
+// Lines of the local socket, from a process that may be anything: what is read is printable,
+// bounded, fits a terminal and is written again as it was read.
 #include <algorithm>
 #include <string>
 
@@ -16,7 +16,8 @@ std::uint64_t accepted_total = 0;
 std::size_t make_valid(std::uint64_t random, std::span<std::byte, input_bytes_max> out) {
   watch::Telemetry t = watch::random_telemetry(random);
   t.details.resize(random % 2);
-  std::string line = random % 8 == 0 ? watch::line_of(watch::Ended{.exit_code = 3, .seconds = 1}) : watch::line_of(t);
+  std::string line = random % 8 == 0 ? watch::line_of(watch::Ended{.exit_code = 3, .seconds = 1})
+                                     : watch::line_of(t);
   const std::size_t size = std::min(line.size(), out.size());
   std::copy_n(reinterpret_cast<const std::byte*>(line.data()), size, out.begin());
   return size;
@@ -31,7 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ++fuzz::accepted_total;
   const auto* t = std::get_if<watch::Telemetry>(&read.value());
   if (t == nullptr) return 0;
-  for (const std::string* text : {&t->role, &t->phase, &t->peer, &t->interface, &t->io, &t->law, &t->sensor, &t->bottleneck})
+  for (const std::string* text :
+       {&t->role, &t->phase, &t->peer, &t->interface, &t->io, &t->law, &t->sensor, &t->bottleneck})
     ONEHOP_CHECK(std::ranges::all_of(*text, [](char c) { return c >= ' ' && c <= '~'; }));
   const std::string line = watch::line_of(*t);
   const auto again = watch::read_line(line);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Traces from anywhere: read within bounds, times go forward, and what was read can be drawn as a page without a script.
+// Traces from anywhere: read within bounds, times go forward, and what was read can be drawn as a
+// page without a script.
 #include <algorithm>
 #include <sstream>
 #include <string>
@@ -13,10 +14,15 @@ namespace onehop::fuzz {
 std::uint64_t accepted_total = 0;
 
 std::size_t make_valid(std::uint64_t random, std::span<std::byte, input_bytes_max> out) {
-  std::string text = "# command line: onehop send <f>\n# version: 1\n# config: " + std::string{random % 3 == 0 ? "recv" : "send"} +
-                     " law auto\nt_ns,tx_queue_bytes,tx_queue_drain_bytes_per_s,tx_queue_under_bytes,tx_queue_over_bytes,rate_bytes_per_s,bottleneck,srtt_ns,law\n";
-  for (std::uint64_t i = 0, at = random % 1000; i < 1 + random % 12; ++i, at += random % 700'000'000)
-    text += std::to_string(at) + "," + std::to_string(random >> (i * 4 + 1)) + ",1000,10,20,5,tx_queue,,auto\n";
+  std::string text = "# command line: onehop send <f>\n# version: 1\n# config: " +
+                     std::string{random % 3 == 0 ? "recv" : "send"} +
+                     " law "
+                     "auto\nt_ns,tx_queue_bytes,tx_queue_drain_bytes_per_s,tx_queue_under_bytes,tx_"
+                     "queue_over_bytes,rate_bytes_per_s,bottleneck,srtt_ns,law\n";
+  for (std::uint64_t i = 0, at = random % 1000; i < 1 + random % 12;
+       ++i, at += random % 700'000'000)
+    text += std::to_string(at) + "," + std::to_string(random >> (i * 4 + 1)) +
+            ",1000,10,20,5,tx_queue,,auto\n";
   const std::size_t size = std::min(text.size(), out.size());
   std::copy_n(reinterpret_cast<const std::byte*>(text.data()), size, out.begin());
   return size;
@@ -30,7 +36,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto run = plot::read_run(in, "fuzz", {}, 20);
   if (!run.has_value()) {
     ONEHOP_CHECK(run.error().cause.starts_with("line "));
-    ONEHOP_CHECK(std::ranges::all_of(run.error().cause, [](char c) { return c >= ' ' && c <= '~'; }));
+    ONEHOP_CHECK(
+        std::ranges::all_of(run.error().cause, [](char c) { return c >= ' ' && c <= '~'; }));
     return 0;
   }
   ++fuzz::accepted_total;

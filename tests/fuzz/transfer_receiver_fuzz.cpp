@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// N5: a peer that has the code sends any frames in any order. Whatever it sends, the receiving role places bytes in buffers that are
-// its own, hands over whole blocks with the bytes that were sent, never takes credit back, and each of its reports can be encoded and decoded.
+// N5: a peer that has the code sends any frames in any order. Whatever it sends, the receiving role
+// places bytes in buffers that are its own, hands over whole blocks with the bytes that were sent,
+// never takes credit back, and each of its reports can be encoded and decoded.
 //
-// An input is a list of steps: one byte chooses, the next ones say how. Bodies are opened already: the tag is not what is tested here.
+// An input is a list of steps: one byte chooses, the next ones say how. Bodies are opened already:
+// the tag is not what is tested here.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -27,28 +29,42 @@ constexpr std::size_t slots = 4, body_bytes_max = 1428, step_bytes = 12;
 constexpr std::array<std::uint64_t, 5> file_sizes{0, 1, 700'000, block_bytes, 2 * block_bytes + 7};
 enum Step : std::uint8_t { data, ping, other, raw, wait, give_back, report, ring, step_count };
 
-std::byte byte_at(std::uint32_t file, std::uint64_t offset) { return static_cast<std::byte>(offset % 251 + file); }
+std::byte byte_at(std::uint32_t file, std::uint64_t offset) {
+  return static_cast<std::byte>(offset % 251 + file);
+}
 
 class World {
  public:
   explicit World(bool is_lazy)
-      : receiver_{{.block_slots = slots, .body_bytes_max = body_bytes_max, .file_sizes = file_sizes, .gap_ranges_max = 16, .is_repair_lazy = is_lazy}} {
+      : receiver_{{.block_slots = slots,
+                   .body_bytes_max = body_bytes_max,
+                   .file_sizes = file_sizes,
+                   .gap_ranges_max = 16,
+                   .is_repair_lazy = is_lazy}} {
     for (std::uint32_t slot = 0; slot < slots; ++slot) lend(slot);
   }
 
   void take(Step step, wire::ByteReader& in) {
     switch (step) {
-      case data: case ping: case other: case raw: on_frame(step, in); break;
+      case data:
+      case ping:
+      case other:
+      case raw: on_frame(step, in); break;
       case wait: now_ += 50us * in.u16(); break;
       case give_back: give_back_one(in.u8()); break;
       case report: report_all(); break;
       default:
-        receiver_.set_rx_ring({.at = now_, .occupancy = {in.u16()}, .capacity = {in.u16() * 16}, .scope = QueueScope::own_ring});
+        receiver_.set_rx_ring({.at = now_,
+                               .occupancy = {in.u16()},
+                               .capacity = {in.u16() * 16},
+                               .scope = QueueScope::own_ring});
         receiver_.set_srtt(10us * in.u16());
     }
     while (receiver_.pop_full(block_)) check_full();
   }
-  [[nodiscard]] bool has_reported() const { return reports_ > 0 && receiver_.totals().packets_received > 0; }
+  [[nodiscard]] bool has_reported() const {
+    return reports_ > 0 && receiver_.totals().packets_received > 0;
+  }
 
  private:
   void lend(std::uint32_t slot) {
@@ -86,7 +102,8 @@ class World {
       for (std::byte& b : head) b = static_cast<std::byte>(in.u8());
       body_bytes = in.u16() % 2048;
     } else {
-      static constexpr std::array types{wire::FrameType::data, wire::FrameType::ping, wire::FrameType::pong};
+      static constexpr std::array types{wire::FrameType::data, wire::FrameType::ping,
+                                        wire::FrameType::pong};
       head[0] = static_cast<std::byte>(types[step]);
       head[1] = static_cast<std::byte>(in.u8() & 15);
       wire::store_be(head.data() + 8, number_from(in));
@@ -104,9 +121,13 @@ class World {
     const auto header = wire::decode_header(frame_);
     if (!header) return;
     newest_ = std::max(newest_, header->packet_number);
-    if (header->type == wire::FrameType::data) on_data(*header, body_bytes);
-    else if (header->type == wire::FrameType::ping) receiver_.on_ping(now_, *header, {.id = newest_, .feedback_interval_us = in.u16()}, frame_.size(), false);
-    else receiver_.on_other(now_, *header, true);
+    if (header->type == wire::FrameType::data)
+      on_data(*header, body_bytes);
+    else if (header->type == wire::FrameType::ping)
+      receiver_.on_ping(now_, *header, {.id = newest_, .feedback_interval_us = in.u16()},
+                        frame_.size(), false);
+    else
+      receiver_.record(now_, *header, true);
     wire::Pong pong;
     (void)receiver_.pop_pong(now_, pong);
   }
@@ -120,15 +141,18 @@ class World {
       const auto at = static_cast<std::size_t>(placement.target.data() - memory_.data());
       ONEHOP_CHECK(at + body_bytes <= memory_.size());
       ONEHOP_CHECK(is_lent_[at / block_bytes] || body_bytes == 0);
-      for (std::size_t i = 0; i < body_bytes; ++i) placement.target[i] = byte_at(header.file, header.offset + i);
+      for (std::size_t i = 0; i < body_bytes; ++i)
+        placement.target[i] = byte_at(header.file, header.offset + i);
     }
     receiver_.accept(now_, header, body_bytes, placement, false);
   }
 
   void check_full() {
     ONEHOP_CHECK(is_lent_[block_.slot]);
-    ONEHOP_CHECK(block_.length == transfer::block_length_at(file_sizes[block_.file], block_.offset));
-    for (std::size_t i = 0; i < block_.length; ++i) ONEHOP_CHECK(block_.data[i] == byte_at(block_.file, block_.offset + i));
+    ONEHOP_CHECK(block_.length ==
+                 transfer::block_length_at(file_sizes[block_.file], block_.offset));
+    for (std::size_t i = 0; i < block_.length; ++i)
+      ONEHOP_CHECK(block_.data[i] == byte_at(block_.file, block_.offset + i));
     is_lent_[block_.slot] = false;
     full_.push_back(block_.slot);
   }
@@ -166,19 +190,20 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
   wire::ByteWriter to{out};
   to.u8(static_cast<std::uint8_t>(random()));
   const std::size_t steps = 4 + random() % (input_bytes_max / step_bytes - 4);
-  std::uint64_t offset = random() % 3 * 4096;  // in 64 bytes: files are sent in order, as a true peer does
+  std::uint64_t offset =
+      random() % 3 * 4096;  // in 64 bytes: files are sent in order, as a true peer does
   const auto file = static_cast<std::uint8_t>(random() % file_sizes.size());
   for (std::size_t i = 0; i < steps && to.remaining() > step_bytes; ++i) {
     const std::uint64_t kind = random() % 16;
     if (kind < 8) {
       to.u8(data);
-      to.u8(static_cast<std::uint8_t>(random()));                                 // flags
-      to.u8(static_cast<std::uint8_t>(random() % 8 == 0 ? random() % 6 : 0));     // number
+      to.u8(static_cast<std::uint8_t>(random()));                              // flags
+      to.u8(static_cast<std::uint8_t>(random() % 8 == 0 ? random() % 6 : 0));  // number
       to.u16(static_cast<std::uint16_t>(random()));
-      to.u16(static_cast<std::uint16_t>(random() % 64));                          // lag
+      to.u16(static_cast<std::uint16_t>(random() % 64));  // lag
       to.u8(file);
       to.u16(static_cast<std::uint16_t>(offset));
-      to.u16(64);                                                                 // 1024 bytes
+      to.u16(64);  // 1024 bytes
       if (random() % 8 != 0) offset += 16;
     } else {
       const auto any = static_cast<Step>(random() % step_count);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// N4, N5: a peer that has the code reports anything. Whatever it says, the sending role gives a block back only when the peer has
-// spoken of each of its bytes as received, sends bytes of lent blocks alone, keeps its numbers bounded, and ends at a violation.
+// N4, N5: a peer that has the code reports anything. Whatever it says, the sending role gives a
+// block back only when the peer has spoken of each of its bytes as received, sends bytes of lent
+// blocks alone, keeps its numbers bounded, and ends at a violation.
 //
 // An input is a list of steps: one byte chooses, the next ones say how.
 #include <algorithm>
@@ -29,7 +30,11 @@ enum Step : std::uint8_t { send, told, pong, wait, add, change, raw, step_count 
 class World {
  public:
   World(bool is_lazy, std::uint64_t seed)
-      : sender_{{.body_bytes_max = 700, .block_slots = slots, .in_flight_max = in_flight_max, .skip_seed = seed, .is_repair_lazy = is_lazy}} {
+      : sender_{{.body_bytes_max = 700,
+                 .block_slots = slots,
+                 .in_flight_max = in_flight_max,
+                 .skip_seed = seed,
+                 .is_repair_lazy = is_lazy}} {
     sender_.start(now_);
   }
 
@@ -38,7 +43,11 @@ class World {
     switch (step) {
       case send: send_frames(in.u8()); break;
       case told: return on_feedback(in);
-      case pong: sender_.on_pong(now_, {.id = in.u8() < 200 ? ping_id_ : in.u16(), .hold_ns = in.u16(), .received_bytes = in.u16()}); break;
+      case pong:
+        sender_.on_pong(now_, {.id = in.u8() < 200 ? ping_id_ : in.u16(),
+                               .hold_ns = in.u16(),
+                               .received_bytes = in.u16()});
+        break;
       case wait:
         now_ += 50us * in.u16();
         sender_.tick(now_, Bytes{in.u8() % 4 == 0 ? 1000 : 0});
@@ -73,12 +82,20 @@ class World {
       return;
     }
     if (!sender_.can_take_block()) return;
-    const auto free = std::ranges::find_if(blocks_, [](const Block& block) { return !block.is_lent; });
+    const auto free =
+        std::ranges::find_if(blocks_, [](const Block& block) { return !block.is_lent; });
     ONEHOP_CHECK(free != blocks_.end());
     const auto slot = static_cast<std::uint32_t>(free - blocks_.begin());
-    *free = {.is_lent = true, .file = next_file_++, .length = choice % (block_length_max + 1), .has_arrived = {}, .has_empty_frame = false};
+    *free = {.is_lent = true,
+             .file = next_file_++,
+             .length = choice % (block_length_max + 1),
+             .has_arrived = {},
+             .has_empty_frame = false};
     free->has_arrived.resize(free->length);
-    sender_.add_block({.data = memory_.data() + std::size_t{slot} * block_bytes, .file = free->file, .length = free->length, .slot = slot});
+    sender_.add_block({.data = memory_.data() + std::size_t{slot} * block_bytes,
+                       .file = free->file,
+                       .length = free->length,
+                       .slot = slot});
   }
 
   void send_frames(std::uint8_t most) {
@@ -88,8 +105,10 @@ class World {
       ONEHOP_CHECK(number >= next_number_);
       ONEHOP_CHECK(plan.header.settled <= number);
       next_number_ = number + 1;
-      if (plan.header.type == wire::FrameType::data) on_data(plan);
-      else ping_id_ = plan.ping.id;
+      if (plan.header.type == wire::FrameType::data)
+        on_data(plan);
+      else
+        ping_id_ = plan.ping.id;
     }
     ONEHOP_CHECK(sender_.in_flight() <= in_flight_max);
     BlockRef block;
@@ -162,11 +181,14 @@ class World {
   }
   void note_received(const wire::Feedback& f) {
     for (auto it = sent_.lower_bound(f.from); it != sent_.end() && it->first <= f.largest; ++it) {
-      const auto is_in = [&](const wire::PacketRange& range) { return range.first <= it->first && it->first <= range.last; };
+      const auto is_in = [&](const wire::PacketRange& range) {
+        return range.first <= it->first && it->first <= range.last;
+      };
       if (std::any_of(f.missing.begin(), f.missing.begin() + f.range_count, is_in)) continue;
       Block& block = blocks_[it->second.slot];
       if (!block.is_lent || block.file != it->second.file) continue;
-      for (std::uint32_t i = 0; i < it->second.length; ++i) block.has_arrived[it->second.first + i] = true;
+      for (std::uint32_t i = 0; i < it->second.length; ++i)
+        block.has_arrived[it->second.first + i] = true;
       block.has_empty_frame = block.has_empty_frame || it->second.length == 0;
     }
   }
@@ -198,18 +220,21 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
   to.u8(static_cast<std::uint8_t>(random()));
   const std::size_t steps = 4 + random() % (input_bytes_max / step_bytes - 4);
   for (std::size_t i = 0; i < steps && to.remaining() > step_bytes; ++i) {
-    static constexpr std::array<Step, 12> usual{add, add, send, send, send, told, told, told, told, wait, pong, change};
+    static constexpr std::array<Step, 12> usual{add,  add,  send, send, send, told,
+                                                told, told, told, wait, pong, change};
     const Step step = usual[random() % usual.size()];
     to.u8(step);
     if (step != told) {
-      for (int n = 0; n < 4; ++n) to.u8(static_cast<std::uint8_t>(random() % (step == add ? 15 : 256)));
+      for (int n = 0; n < 4; ++n)
+        to.u8(static_cast<std::uint8_t>(random() % (step == add ? 15 : 256)));
       continue;
     }
     to.u8(static_cast<std::uint8_t>(random() % 32 == 0 ? random() : 1));
-    to.u16(1000);                                                                       // credit
+    to.u16(1000);  // credit
     to.u8(static_cast<std::uint8_t>(random() % 8));
-    to.u8(4), to.u8(static_cast<std::uint8_t>(random()));                               // from: up to 256 back
-    to.u8(static_cast<std::uint8_t>(random() % 32 == 0 ? random() : 1)), to.u8(0);      // largest: the newest
+    to.u8(4), to.u8(static_cast<std::uint8_t>(random()));  // from: up to 256 back
+    to.u8(static_cast<std::uint8_t>(random() % 32 == 0 ? random() : 1)),
+        to.u8(0);  // largest: the newest
     const unsigned ranges = random() % 4;
     to.u8(static_cast<std::uint8_t>(ranges));
     for (unsigned n = 0; n < 2 * ranges; ++n) to.u8(static_cast<std::uint8_t>(random()));
@@ -221,7 +246,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   wire::ByteReader in{{reinterpret_cast<const std::byte*>(bytes), size}};
   const std::uint8_t first = in.u8();
   World world{(first & 1) != 0, first};
-  while (in.remaining() > 0 && world.take(static_cast<Step>(in.u8() % step_count), in)) {}
+  while (in.remaining() > 0 && world.take(static_cast<Step>(in.u8() % step_count), in)) {
+  }
   fuzz::accepted_total += world.has_freed() ? 1 : 0;
   return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ByteReader under any input: it never reads beyond the end, a failure stays, and what it read writes back to the same
-// bytes. The first byte of each field of the input chooses what to read next.
+// ByteReader under any input: it never reads beyond the end, a failure stays, and what it read
+// writes back to the same bytes. The first byte of each field of the input chooses what to read
+// next.
 #include <array>
 #include <cstring>
 #include <random>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// N5: an authenticated peer may still lie. Whatever decode_feedback accepts is within every bound, and is the one
-// encoding of itself. PING and PONG bodies go through the same inputs.
+// N5: an authenticated peer may still lie. Whatever decode_feedback accepts is within every bound,
+// and is the one encoding of itself. PING and PONG bodies go through the same inputs.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -40,7 +40,9 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
   f.receiver_time_ns = random() >> 2;
   f.received_bytes_total = random() >> 2;
   f.credit_bytes_total = random() >> 2;
-  f.rx_ring = {.occupancy_bytes = random() % 1000, .drained_bytes_total = random() >> 2, .capacity_bytes = 1000};
+  f.rx_ring = {.occupancy_bytes = random() % 1000,
+               .drained_bytes_total = random() >> 2,
+               .capacity_bytes = 1000};
   f.app_buffer = {.occupancy_bytes = 0, .drained_bytes_total = 0, .capacity_bytes = random() >> 24};
   f.rate_offer_bytes_per_s = random() >> 24;
   std::size_t covered = 0;

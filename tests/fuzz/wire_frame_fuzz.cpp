@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// N1: any bytes may arrive as a frame. What decode_header accepts, encode_header writes back byte for byte.
+// N1: any bytes may arrive as a frame. What decode_header accepts, encode_header writes back byte
+// for byte.
 #include <algorithm>
 #include <array>
 #include <cstring>

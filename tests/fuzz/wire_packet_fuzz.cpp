@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// N1: a raw port hands over whatever the wire carries. What parse_udp_frame accepts lies within the frame, and its
-// headers, built again from what it read, agree in addresses, ports and lengths.
+// N1: a raw port hands over whatever the wire carries. What parse_udp_frame accepts lies within the
+// frame, and its headers, built again from what it read, agree in addresses, ports and lengths.
 #include <array>
 #include <cstring>
 #include <random>
@@ -34,7 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto parsed = wire::parse_udp_frame(frame);
   if (!parsed) return 0;
   ++fuzz::accepted_total;
-  const std::size_t headers = parsed->is_ipv6 ? wire::ethernet_ipv6_udp_bytes : wire::ethernet_ipv4_udp_bytes;
+  const std::size_t headers =
+      parsed->is_ipv6 ? wire::ethernet_ipv6_udp_bytes : wire::ethernet_ipv4_udp_bytes;
   ONEHOP_CHECK(parsed->payload.data() == frame.data() + headers);
   ONEHOP_CHECK(headers + parsed->payload.size() <= size);
   std::array<std::byte, wire::l2_l4_bytes_max> made;
@@ -50,7 +51,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::array<std::byte, wire::l2_l4_bytes_max> again;
   if (parsed->payload.size() > 65'507) return 0;
   header.write(again.data(), parsed->payload);
-  const std::size_t addresses_at = parsed->is_ipv6 ? 22 : 26;  // addresses, ports and UDP length lie together
-  ONEHOP_CHECK(std::memcmp(again.data() + addresses_at, data + addresses_at, headers - 2 - addresses_at) == 0);
+  const std::size_t addresses_at =
+      parsed->is_ipv6 ? 22 : 26;  // addresses, ports and UDP length lie together
+  ONEHOP_CHECK(std::memcmp(again.data() + addresses_at, data + addresses_at,
+                           headers - 2 - addresses_at) == 0);
   return 0;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""What the tests of the program in the lab share: a lab, the two ends, and the reading of what they say.
+"""What the tests of the program in the lab share: a lab, the two ends, and the reading of what they
+say.
 
 A `lab exec` becomes the program, so a process here is the program itself and takes its signals.
 """
@@ -14,24 +15,28 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
 SKIP = 77
 CODE = "a-code-of-the-lab-tests-0123456789"
 ADDRESS_B, ADDRESS_B6 = "10.111.0.2", "fd00:111::2"
-# Seconds for anything that has to end by itself. It is no bound on speed: a hung program must not hang the suite.
+# Seconds for anything that has to end by itself. It is no bound on speed: a hung program must not
+# hang the suite.
 PATIENCE = 60
 # The keys that design promises of the `end` event on both sides.
-END_KEYS = """schema_version type bytes_total seconds goodput_bps cpu_seconds cpu_ns_per_byte frames_total retransmitted_bytes_total
-    loss_ratio srtt_ns io_requested io_used io_mode law tx_queue rx_ring app_buffer files_total hash_ok file_io softirq_seconds
-    cpu_method system_busy_seconds tail_probes_total interface_drops""".split()
-QUEUE_KEYS = "scope capacity_bytes occupancy_bytes_p50 occupancy_bytes_p99 occupancy_bytes_max refused_total underflow_ns_total".split()
+END_KEYS = """schema_version type bytes_total seconds goodput_bps cpu_seconds cpu_ns_per_byte
+    frames_total retransmitted_bytes_total loss_ratio srtt_ns io_requested io_used io_mode
+    law tx_queue rx_ring app_buffer files_total hash_ok file_io softirq_seconds cpu_method
+    system_busy_seconds tail_probes_total interface_drops""".split()
+QUEUE_KEYS = ("scope capacity_bytes occupancy_bytes_p50 occupancy_bytes_p99 occupancy_bytes_max "
+              "refused_total underflow_ns_total").split()
 
 
 class Skip(Exception):
     pass
 
 
-def check(condition, claim):
+def check(condition, claim) -> None:
     if not condition:
         raise AssertionError(claim)
 
@@ -39,42 +44,50 @@ def check(condition, claim):
 class End:
     """One end of a transfer: a running `onehop send` or `recv`."""
 
-    def __init__(self, command, folder, label, code, terminal=None):
-        """terminal: a descriptor that is standard input and standard error instead of nothing and a file."""
+    def __init__(self, command, folder, label, code, terminal=None) -> None:
+        """terminal: a descriptor that is standard input and standard error instead of nothing and a
+        file."""
         self.output, self.errors = Path(folder, f"{label}.out"), Path(folder, f"{label}.err")
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("SUDO_")} | {"ONEHOP_CODE": code}
+        environment = {
+            key: value for key, value in os.environ.items() if not key.startswith("SUDO_")
+        } | {"ONEHOP_CODE": code}
         with open(self.output, "wb") as out, open(self.errors, "wb") as err:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL if terminal is None else terminal, stdout=out,
-                                            stderr=err if terminal is None else terminal, env=environment)
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL if terminal is None else terminal, stdout=out,
+                stderr=err if terminal is None else terminal, env=environment)
 
-    def events(self, kind=None):
-        lines = [line for line in self.output.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
+    def events(self, kind=None) -> list[Any]:
+        lines = [
+            line for line in self.output.read_text().splitlines()
+            if line.startswith("{") and line.endswith("}")
+        ]
         events = [json.loads(line) for line in lines]
         return [event for event in events if kind is None or event["type"] == kind]
 
-    def wait_for(self, condition, claim):
+    def wait_for(self, condition, claim) -> None:
         give_up_at = time.monotonic() + PATIENCE
         while not condition():
-            check(self.process.poll() is None, f"{claim}: it ended with {self.process.returncode}: {self.text()}")
+            check(self.process.poll() is None,
+                  f"{claim}: it ended with {self.process.returncode}: {self.text()}")
             check(time.monotonic() < give_up_at, f"{claim}: not in {PATIENCE} s: {self.text()}")
             time.sleep(0.01)
 
-    def code(self):
+    def code(self) -> Any:
         try:
             return self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"it ends by itself: {self.text()}") from None
 
-    def end(self):
+    def end(self) -> Any:
         ends = self.events("end")
         check(len(ends) == 1, f"one end event, not {len(ends)}: {self.text()}")
         return ends[0]
 
-    def text(self):
+    def text(self) -> Any:
         return self.errors.read_text(errors="replace").strip()[-800:]
 
 
-def end_all(ends):
+def end_all(ends) -> None:
     for end in ends:
         if end.process.poll() is None:
             end.process.kill()
@@ -82,14 +95,17 @@ def end_all(ends):
 
 
 class World:
-    """A lab with a profile, a folder to send from and one to receive into, for the time of a with block."""
+    """A lab with a profile, a folder to send from and one to receive into, for the time of a with
+    block."""
 
-    def __init__(self, onehop, profile="steady-600"):
+    def __init__(self, onehop, profile="steady-600") -> None:
         self.onehop, self.name = str(onehop), f"progtest{os.getpid()}"
         self._profile, self._ends = profile, []
 
-    def __enter__(self):
-        self.work = Path(tempfile.mkdtemp(prefix="onehop-lab-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+    def __enter__(self) -> Any:
+        self.work = Path(
+            tempfile.mkdtemp(prefix="onehop-lab-",
+                             dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
         self.target = self.work / "in"
         try:
             self.target.mkdir()
@@ -105,96 +121,111 @@ class World:
             raise
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_) -> None:
         end_all(self._ends)
         done = self.lab("down")
         shutil.rmtree(self.work)
         check(done.returncode == 0, done.stderr)
 
-    def _profile_file(self):
+    def _profile_file(self) -> Any:
         if "\n" not in self._profile and "=" not in self._profile:
             return self._profile
         path = self.work / "profile.toml"
         path.write_text(self._profile)
         return str(path)
 
-    def lab(self, verb, *arguments):
-        return subprocess.run([self.onehop, "lab", verb, "--name", self.name, *arguments], capture_output=True, text=True, timeout=PATIENCE)
+    def lab(self, verb, *arguments) -> subprocess.CompletedProcess[Any]:
+        return subprocess.run([self.onehop, "lab", verb, "--name", self.name, *arguments],
+                              capture_output=True, text=True, timeout=PATIENCE)
 
-    def on(self, host, *command):
+    def on(self, host, *command) -> list[Any]:
         return [self.onehop, "lab", "exec", "--name", self.name, host, "--", *map(str, command)]
 
-    def run_on(self, host, *command):
-        done = subprocess.run(self.on(host, *command), capture_output=True, text=True, timeout=PATIENCE)
+    def run_on(self, host, *command) -> Any:
+        done = subprocess.run(self.on(host, *command), capture_output=True, text=True,
+                              timeout=PATIENCE)
         check(done.returncode == 0, f"{command}: {done.stderr}")
         return done.stdout
 
     @property
-    def disk(self):
+    def disk(self) -> Path:
         return Path(self.run_on("b", "sh", "-c", "echo $ONEHOP_LAB_DISK").strip())
 
-    def file(self, size, name="file.bin"):
+    def file(self, size, name="file.bin") -> Any:
         path = self.work / name
         with open(path, "wb") as out:
             for begin in range(0, size, 1 << 20):
                 out.write(os.urandom(min(1 << 20, size - begin)))
         return path
 
-    def receive(self, io="udp", *options, into=None, code=CODE, address=ADDRESS_B, is_ready=True):
-        end = End(self.on("b", self.onehop, "recv", "--once", "--dir", into or self.target, "--listen", address, "--io", io, "--json", *options),
-                  self.work, f"recv{len(self._ends)}", code)
+    def receive(self, io="udp", *options, into=None, code=CODE, address=ADDRESS_B,
+                is_ready=True) -> Any:
+        end = End(
+            self.on("b", self.onehop, "recv", "--once", "--dir", into or self.target, "--listen",
+                    address, "--io", io, "--json", *options), self.work, f"recv{len(self._ends)}",
+            code)
         self._ends.append(end)
         if is_ready:
             end.wait_for(lambda: end.events("start"), "recv can accept")
         return end
 
-    def send(self, files, io="udp", *options, code=CODE, address=ADDRESS_B):
+    def send(self, files, io="udp", *options, code=CODE, address=ADDRESS_B) -> Any:
         files = files if isinstance(files, list) else [files]
-        end = End(self.on("a", self.onehop, "send", *files, "--to", address, "--io", io, "--json", *options),
-                  self.work, f"send{len(self._ends)}", code)
+        end = End(
+            self.on("a", self.onehop, "send", *files, "--to", address, "--io", io, "--json",
+                    *options), self.work, f"send{len(self._ends)}", code)
         self._ends.append(end)
         return end
 
-    def transfer(self, path, io_send="udp", io_recv="udp", address=ADDRESS_B, options=()):
+    def transfer(self, path, io_send="udp", io_recv="udp", address=ADDRESS_B,
+                 options=()) -> tuple[Any, Any]:
         """transfer runs both ends to a good end and returns their end events."""
         receiver = self.receive(io_recv, *options, address=address)
         sender = self.send(path, io_send, address=address)
-        check(sender.code() == 0, f"send ends with 0, not {sender.process.returncode}: {sender.text()}")
-        check(receiver.code() == 0, f"recv ends with 0, not {receiver.process.returncode}: {receiver.text()}")
+        check(sender.code() == 0,
+              f"send ends with 0, not {sender.process.returncode}: {sender.text()}")
+        check(receiver.code() == 0,
+              f"recv ends with 0, not {receiver.process.returncode}: {receiver.text()}")
         self.check_same(path)
         return sender.end(), receiver.end()
 
-    def check_same(self, path, into=None):
-        check(digest((into or self.target) / path.name) == digest(path), f"{path.name} arrived as it was")
+    def check_same(self, path, into=None) -> None:
+        check(
+            digest((into or self.target) / path.name) == digest(path),
+            f"{path.name} arrived as it was")
 
-    def begin(self, io, size, arrived):
-        """begin starts a transfer of `size` bytes and returns file, receiver and sender when `arrived` bytes came."""
+    def begin(self, io, size, arrived) -> tuple[Any, Any, Any]:
+        """begin starts a transfer of `size` bytes and returns file, receiver and sender when
+        `arrived` bytes came."""
         path = self.file(size)
         receiver = self.receive(io)
         sender = self.send(path, io)
         self.wait_bytes(arrived, receiver)
         return path, receiver, sender
 
-    def wait_bytes(self, count, receiver):
+    def wait_bytes(self, count, receiver) -> None:
         """wait_bytes returns when b's device has received so much since it was made."""
-        receiver.wait_for(lambda: int(self.run_on("b", "cat", "/sys/class/net/vb/statistics/rx_bytes")) >= count, f"{count} bytes come")
+        receiver.wait_for(
+            lambda: int(self.run_on("b", "cat", "/sys/class/net/vb/statistics/rx_bytes")) >= count,
+            f"{count} bytes come")
 
-    def names(self, into=None):
+    def names(self, into=None) -> list[Any]:
         return sorted(entry.name for entry in (into or self.target).iterdir())
 
 
-def digest(path):
+def digest(path) -> Any:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def main(namespace, needs_root=True):
+def main(namespace, needs_root=True) -> Any:
     """main runs the test functions of a module: FILE ONEHOP [WORD]; a word picks tests by name."""
     if needs_root and os.geteuid() != 0:
         print("skipped: network namespaces need root")
         return SKIP
     failed = skipped = 0
-    tests = [(name, value) for name, value in namespace.items() if name.startswith("test_") and (len(sys.argv) < 3 or sys.argv[2] in name)]
+    tests = [(name, value) for name, value in namespace.items()
+             if name.startswith("test_") and (len(sys.argv) < 3 or sys.argv[2] in name)]
     for name, test in tests:
         title, started = name[5:].replace("_", " "), time.monotonic()
         try:

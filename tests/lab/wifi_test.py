@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""The lab's Wi-Fi links: wifi_test.py LAB_PROGRAM [WORD]. Needs root; exits 77 with the reason otherwise.
+"""The lab's Wi-Fi links: wifi_test.py LAB_PROGRAM [WORD]. Needs root; exits 77 with the reason
+otherwise.
 
-Goal:   a Wi-Fi link carries what its model says, both directions pay for the same air, and without its control process
+Goal:   a Wi-Fi link carries what its model says, both directions pay for the same air, and without
+        its control process
         nothing passes.
-Method: flood UDP through the link and count at the receiver's device; the report of `lab run` says what the model makes of a
-        saturated sender. The model's time is virtual, so a busy machine lowers the goodput only where it holds the
-        sender back; the report then refuses trust.
-Bounds: goodput within 7 % of the model's own where the run is trusted; else no more than that above it.
+Method: flood UDP through the link and count at the receiver's device; the report of `lab run` says
+        what the model makes of a
+        saturated sender. The model's time is virtual, so a busy machine lowers the goodput only
+        where it holds the sender back; the report then refuses trust.
+Bounds: goodput within 7 % of the model's own where the run is trusted; else no more than that above
+        it.
 """
 
 import os
@@ -19,6 +23,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from program import main
 
@@ -31,7 +36,9 @@ import os, socket, sys, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 def counter(host):
     import subprocess
-    return int(subprocess.run(["ip", "netns", "exec", sys.argv[1] + "-" + host, "cat", "/sys/class/net/" + {"a": "va", "b": "vb"}[host] + "/statistics/rx_packets"],
+    interface = {"a": "va", "b": "vb"}[host]
+    return int(subprocess.run(["ip", "netns", "exec", sys.argv[1] + "-" + host, "cat",
+                               "/sys/class/net/" + interface + "/statistics/rx_packets"],
                               capture_output=True, check=True).stdout)
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sender.setsockopt(socket.SOL_SOCKET, 32, 4 << 20)
@@ -53,21 +60,23 @@ print((end - begin) * 1472 * 8 / (end_at - begin_at) / 1e6)
 """
 
 
-def check(condition, claim):
+def check(condition, claim) -> None:
     if not condition:
         raise AssertionError(claim)
 
 
-def lab(*arguments, **options):
-    return subprocess.run([PROGRAM, "lab", *arguments], capture_output=True, text=True, timeout=60, **options)
+def lab(*arguments, **options) -> subprocess.CompletedProcess[Any]:
+    return subprocess.run([PROGRAM, "lab", *arguments], capture_output=True, text=True, timeout=60,
+                          **options)
 
 
-def run(profile, *command, on="a"):
+def run(profile, *command, on="a") -> subprocess.CompletedProcess[Any]:
     return lab("run", "--name", NAME, "--profile", profile, "--on", on, "--", *command)
 
 
-def report_of(done):
-    """report_of reads what the control process says at the end: the model's own goodput, and whether it trusts the run."""
+def report_of(done) -> tuple[float, bool]:
+    """report_of reads what the control process says at the end: the model's own goodput, and
+    whether it trusts the run."""
     model = re.search(r"the model carries ([\d.]+) Mbit/s", done.stderr)
     check(model and "trusted: " in done.stderr, f"the lab reports: {done.returncode} {done.stderr}")
     for line in done.stderr.splitlines():
@@ -75,40 +84,51 @@ def report_of(done):
     return float(model[1]), "trusted: yes" in done.stderr
 
 
-def own_profile(folder, text):
+def own_profile(folder, text) -> str:
     path = Path(folder, "own.toml")
     path.write_text(text)
     return str(path)
 
 
-def check_goodput(profile, *gso):
+def check_goodput(profile, *gso) -> Any:
     done = run(profile, sys.executable, "-c", FLOOD, NAME, str(SECONDS), *gso)
     check(done.returncode == 0, done.stderr)
     goodput, (model, is_trusted) = float(done.stdout), report_of(done)
-    print(f"      {profile}: {goodput:.0f} of {model:.0f} Mbit/s{'' if is_trusted else ', not trusted'}", flush=True)
-    check(goodput <= 1.07 * model, f"{profile}: {goodput:.1f} Mbit/s, and the model carries {model:.1f}: {done.stderr}")
-    check(not is_trusted or goodput >= 0.93 * model, f"{profile}: {goodput:.1f} of {model:.1f} Mbit/s: {done.stderr}")
+    print(
+        f"      {profile}: {goodput:.0f} of {model:.0f} "
+        f"Mbit/s{'' if is_trusted else ', not trusted'}",
+        flush=True)
+    check(goodput <= 1.07 * model,
+          f"{profile}: {goodput:.1f} Mbit/s, and the model carries {model:.1f}: {done.stderr}")
+    check(not is_trusted or goodput >= 0.93 * model,
+          f"{profile}: {goodput:.1f} of {model:.1f} Mbit/s: {done.stderr}")
     return done.stderr
 
 
-def test_each_profile_carries_what_its_model_says(_):
+def test_each_profile_carries_what_its_model_says(_) -> None:
     for name in ("wifi-ac80", "wifi-ac160", "wifi-ax80", "wifi-ax160"):
         check_goodput(name, "gso")
     lossy = check_goodput("wifi-ax80-loss-1", "gso")
     retries = int(re.search(r"a: .*?(\d+) retries", lossy, re.DOTALL)[1])
     frames = int(re.search(r"a: (\d+) frames", lossy)[1])
-    check(0.005 * frames <= retries <= 0.02 * frames, f"{retries} retries of {frames} frames at 1 % loss")
+    check(0.005 * frames <= retries <= 0.02 * frames,
+          f"{retries} retries of {frames} frames at 1 % loss")
 
 
-def test_aggregates_of_256_frames_carry_more_and_what_the_model_says(_):
+def test_aggregates_of_256_frames_carry_more_and_what_the_model_says(_) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        text = "[wifi]\nstandard = 'ax'\nwidth_mhz = 80\nblock_ack = 256\naggregate_bytes = 4194304\nqueue_frames = 2000\n"
+        text = (
+            "[wifi]\nstandard = 'ax'\nwidth_mhz = 80\nblock_ack = 256\naggregate_bytes = "
+            "4194304\nqueue_frames = 2000\n"
+        )
         report = check_goodput(own_profile(folder, text), "gso")
-    frames, exchanges = (int(value) for value in re.search(r"a: (\d+) frames in (\d+) exchanges", report).groups())
-    check(frames / exchanges > 100, f"{frames} frames in {exchanges} exchanges: they are of more than 64")
+    frames, exchanges = (
+        int(value) for value in re.search(r"a: (\d+) frames in (\d+) exchanges", report).groups())
+    check(frames / exchanges > 100,
+          f"{frames} frames in {exchanges} exchanges: they are of more than 64")
 
 
-def test_a_sender_without_segmentation_is_charged_the_same(_):
+def test_a_sender_without_segmentation_is_charged_the_same(_) -> None:
     check_goodput("wifi-ac80")
 
 
@@ -122,14 +142,16 @@ while time.monotonic() < end:
 """
 
 
-def test_tcp_acknowledgements_cost_airtime(_):
+def test_tcp_acknowledgements_cost_airtime(_) -> None:
     with tempfile.TemporaryDirectory() as folder:
         started = lab("up", "--name", NAME, "--profile", "wifi-ax80")
         check(started.returncode == 0, started.stderr)
         try:
-            sink = subprocess.Popen([PROGRAM, "lab", "exec", "--name", NAME, "b", "--", sys.executable, "-c",
-                                     "import socket\ns=socket.create_server(('10.111.0.2',7001))\nprint('ready',flush=True)\nc,_=s.accept()\nwhile c.recv(1<<20): pass"],
-                                    stdout=subprocess.PIPE, text=True)
+            sink = subprocess.Popen([
+                PROGRAM, "lab", "exec", "--name", NAME, "b", "--", sys.executable, "-c",
+                "import socket\ns=socket.create_server(('10.111.0.2',7001))\nprint('ready',"
+                "flush=True)\nc,_=s.accept()\nwhile c.recv(1<<20): pass"
+            ], stdout=subprocess.PIPE, text=True)
             check(sink.stdout.readline() == "ready\n", "the sink listens")
             done = lab("exec", "--name", NAME, "a", "--", sys.executable, "-c", ANSWER)
             check(done.returncode == 0, done.stderr)
@@ -141,23 +163,28 @@ def test_tcp_acknowledgements_cost_airtime(_):
         air = [float(value) for value in re.findall(r"air ([\d.]+) s", done.stderr)]
         exchanges = [int(value) for value in re.findall(r"in (\d+) exchanges", done.stderr)]
         check(air[0] > 0.3 and air[1] > 0.02, f"both directions use air: {done.stderr}")
-        check(exchanges[1] > 0.2 * exchanges[0], f"acknowledgements go in exchanges of their own: {done.stderr}")
+        check(exchanges[1] > 0.2 * exchanges[0],
+              f"acknowledgements go in exchanges of their own: {done.stderr}")
         collisions = [int(value) for value in re.findall(r"(\d+) collisions", done.stderr)]
         check(collisions[0] == collisions[1] > 0, f"who shares a channel collides: {done.stderr}")
 
 
-def rx_packets():
+def rx_packets() -> int:
     path = f"/sys/class/net/vb/statistics/rx_packets"
-    return int(subprocess.run(["ip", "netns", "exec", f"{NAME}-b", "cat", path], capture_output=True, text=True, check=True).stdout)
+    return int(
+        subprocess.run(["ip", "netns", "exec", f"{NAME}-b", "cat", path], capture_output=True,
+                       text=True, check=True).stdout)
 
 
-def test_without_its_control_process_nothing_passes(_):
+def test_without_its_control_process_nothing_passes(_) -> None:
     for number in (signal.SIGSTOP, signal.SIGKILL):
         started = lab("up", "--name", NAME, "--profile", "wifi-ax160")
         check(started.returncode == 0, started.stderr)
         try:
-            flood = subprocess.Popen([PROGRAM, "lab", "exec", "--name", NAME, "a", "--", sys.executable, "-c", FLOOD, NAME, "1.2", "gso"],
-                                     stdout=subprocess.PIPE, text=True)
+            flood = subprocess.Popen([
+                PROGRAM, "lab", "exec", "--name", NAME, "a", "--", sys.executable, "-c", FLOOD,
+                NAME, "1.2", "gso"
+            ], stdout=subprocess.PIPE, text=True)
             time.sleep(0.6)
             before = rx_packets()
             check(before > 1000, f"{before} frames passed at first")
@@ -180,13 +207,14 @@ def test_without_its_control_process_nothing_passes(_):
         check(wanted in done.stderr, f"the lab says so: {done.stderr}")
 
 
-def test_a_run_whose_control_process_died_fails(_):
+def test_a_run_whose_control_process_died_fails(_) -> None:
     killer = f"kill -9 $(head -1 /run/onehop-lab/{NAME}.air); sleep 0.2"
     done = run("wifi-ax160", "sh", "-c", killer)
-    check(done.returncode == 1 and "control process died" in done.stderr, f"{done.returncode} {done.stderr}")
+    check(done.returncode == 1 and "control process died" in done.stderr,
+          f"{done.returncode} {done.stderr}")
 
 
-def test_the_model_tells_its_facts_over_its_socket(_):
+def test_the_model_tells_its_facts_over_its_socket(_) -> None:
     started = lab("up", "--name", NAME, "--profile", "wifi-ax160")
     check(started.returncode == 0, started.stderr)
     path = f"/run/onehop-lab/{NAME}.a.facts"
@@ -202,15 +230,21 @@ def test_the_model_tells_its_facts_over_its_socket(_):
     for datagram in datagrams:
         check(datagram[:4] == b"OHLF", "a datagram of facts")
     rate = 2401.9e6 / 8
-    rates = [int.from_bytes(datagram[i:i + 8], "big") for datagram in datagrams for i in range(32, len(datagram) - 8)]
+    rates = [
+        int.from_bytes(datagram[i:i + 8], "big") for datagram in datagrams
+        for i in range(32,
+                       len(datagram) - 8)
+    ]
     check(any(abs(value - rate) < 1e-3 * rate for value in rates), "the PHY rate is told")
 
 
-def test_wrong_wifi_tables_are_refused_with_the_key(_):
-    for text, word in (('rate = "1Mbit"\n[wifi]', "rate"), ("[wifi]\nstandard = 'n'", "standard"), ("[wifi]\nspeed = 1", "speed"), ("mtu = 4000\n[wifi]", "mtu")):
+def test_wrong_wifi_tables_are_refused_with_the_key(_) -> None:
+    for text, word in (('rate = "1Mbit"\n[wifi]', "rate"), ("[wifi]\nstandard = 'n'", "standard"),
+                       ("[wifi]\nspeed = 1", "speed"), ("mtu = 4000\n[wifi]", "mtu")):
         with tempfile.TemporaryDirectory() as folder:
             done = run(own_profile(folder, text), "true")
-            check(done.returncode == 2 and word in done.stderr, f"{text!r}: {done.returncode} {done.stderr}")
+            check(done.returncode == 2 and word in done.stderr,
+                  f"{text!r}: {done.returncode} {done.stderr}")
 
 
 if __name__ == "__main__":

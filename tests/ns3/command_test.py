@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""onehop-ns3 as a user meets it: wrong arguments, a small scenario with its files, and a bound that does not hold."""
+"""onehop-ns3 as a user meets it: wrong arguments, a small scenario with its files, and a bound that
+does not hold."""
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 SCENARIO = """
 title = "small"
@@ -33,20 +35,20 @@ at_least = LEAST
 """
 
 
-def run(program, *arguments):
+def run(program, *arguments) -> subprocess.CompletedProcess[Any]:
     return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
 
 
-def test_wrong_arguments(program):
-    for arguments in ([], ["--scenario"], ["--scenario", "/nonexistent.toml"], ["--scenario", "/dev/null"], ["--bogus"],
-                      ["--scenario", "x.toml", "--seed", "0"], ["--scenario", "x.toml", "--jobs", "none"]):
-        done = run(program, *arguments)
+def test_wrong_arguments(program) -> None:
+    for arguments in ("", "--scenario", "--scenario /nonexistent.toml", "--scenario /dev/null",
+                      "--bogus", "--scenario x.toml --seed 0", "--scenario x.toml --jobs none"):
+        done = run(program, *arguments.split())
         assert done.returncode == 2, (arguments, done)
         assert done.stderr.strip() and not done.stdout, (arguments, done)
     assert run(program, "--help").returncode == 0
 
 
-def test_a_small_scenario(program, folder):
+def test_a_small_scenario(program, folder) -> None:
     path = folder / "small.toml"
     path.write_text(SCENARIO.replace("LEAST", "100"))
     done = run(program, "--scenario", str(path), "--out", str(folder / "out"), "--quiet")
@@ -56,21 +58,24 @@ def test_a_small_scenario(program, folder):
     assert table["seeds"] == 2 and len(table["points"]) == 8
     assert (folder / "out" / "small-throughput.gp").exists()
     again = run(program, "--scenario", str(path), "--json", "--quiet")
-    hashes = [[point["result"]["trace_hash"] for point in one["points"]] for one in (table, json.loads(again.stdout))]
+    hashes = [[point["result"]["trace_hash"] for point in one["points"]]
+              for one in (table, json.loads(again.stdout))]
     assert hashes[0] == hashes[1] and len(set(hashes[0])) == 8, hashes
-    one = json.loads(run(program, "--scenario", str(path), "--json", "--quiet", "--short", "--seed", "9").stdout)
+    one = json.loads(
+        run(program, "--scenario", str(path), "--json", "--quiet", "--short", "--seed", "9").stdout)
     assert one["is_short"] and {point["seed"] for point in one["points"]} == {9}
 
 
-def test_a_bound_that_does_not_hold(program, folder):
+def test_a_bound_that_does_not_hold(program, folder) -> None:
     path = folder / "miss.toml"
     path.write_text(SCENARIO.replace("LEAST", "9999"))
     done = run(program, "--scenario", str(path), "--quiet", "--seeds", "1")
     assert done.returncode == 1 and "MISS" in done.stdout, done
-    assert run(program, "--scenario", str(path), "--quiet", "--short").returncode == 0  # shown, not judged
+    # shown, not judged
+    assert run(program, "--scenario", str(path), "--quiet", "--short").returncode == 0
 
 
-def main(program):
+def main(program) -> None:
     test_wrong_arguments(program)
     with tempfile.TemporaryDirectory() as name:
         test_a_small_scenario(program, pathlib.Path(name))

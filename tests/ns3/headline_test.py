@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""tools/headline with a small scenario: nothing but --accept changes what is kept, and what has moved is told, in either direction."""
+"""tools/headline with a small scenario: nothing but --accept changes what is kept, and what has
+moved is told, in either direction."""
 import importlib.machinery
 import importlib.util
 import json
@@ -8,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 SCENARIO = """
 title = "small"
@@ -27,25 +29,28 @@ flow = { law = "auto" }
 """
 
 
-def load(path):
+def load(path) -> Any:
     loader = importlib.machinery.SourceFileLoader("headline", path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     loader.exec_module(module)
     return module
 
 
-def main(tool, program):
+def main(tool, program) -> None:
     headline = load(tool)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         scenario, store = folder / "small.toml", folder / "kept.json"
         scenario.write_text(SCENARIO)
 
-        def run(*arguments):
-            return subprocess.run([sys.executable, tool, "--program", program, "--scenario", str(scenario), "--store", str(store), *arguments],
-                                  capture_output=True, text=True, check=False)
+        def run(*arguments) -> subprocess.CompletedProcess[Any]:
+            return subprocess.run([
+                sys.executable, tool, "--program", program, "--scenario",
+                str(scenario), "--store",
+                str(store), *arguments
+            ], capture_output=True, text=True, check=False)
 
-        def falsify(key, factor):
+        def falsify(key, factor) -> None:
             """Values that were kept by the tool's own rules, and are not today's."""
             kept = json.loads(good)
             kept["values"]["a"][key] *= factor
@@ -59,10 +64,13 @@ def main(tool, program):
         good = store.read_text()
         done = run()
         assert done.returncode == 0 and "as kept" in done.stdout, done
-        for key, factor in (("goodput", 1.01), ("goodput", 0.99), ("p95_us", 1 / 1.3), ("p95_us", 1.4)):
+        for key, factor in (("goodput", 1.01), ("goodput", 0.99), ("p95_us", 1 / 1.3), ("p95_us",
+                                                                                        1.4)):
             falsify(key, factor)
             done = run()
-            assert done.returncode == 1 and "moved: a: " + ("goodput" if key == "goodput" else "p95") in done.stdout, (key, factor, done)
+            assert done.returncode == 1 and "moved: a: " + ("goodput" if key == "goodput" else
+                                                            "p95") in done.stdout, (key, factor,
+                                                                                    done)
         store.write_text(good.replace('"p95_us": ', '"p95_us": 1'))
         done = run()
         assert done.returncode == 2 and "edited by hand" in done.stderr, done
@@ -71,7 +79,8 @@ def main(tool, program):
         assert run().returncode == 2 and "has changed" in run().stderr
         assert run("--accept", "a longer point it is").returncode == 0
         history = json.loads(store.read_text())["history"]
-        assert len(history) == 1 and history[0]["why"] == "a longer point it is" and history[0]["values"] == json.loads(good)["values"], history
+        assert len(history) == 1 and history[0]["why"] == "a longer point it is" and history[0][
+            "values"] == json.loads(good)["values"], history
         assert run().returncode == 0
 
 

@@ -27,7 +27,8 @@ metric = "throughput"
 row = "udp"
 at_least = 110
 replaced = "asks for more than the link has"
-)", "file", {});
+)",
+                                       "file", {});
   if (!scenario) FAIL(scenario.error().message());
   Table table{.scenario = scenario.value(), .command_line = "x"};
   Played played;
@@ -41,7 +42,8 @@ replaced = "asks for more than the link has"
   CHECK(judged[1].is_measured);
   CHECK_FALSE(judged[1].is_held);
   CHECK(judged[1].replaced == "asks for more than the link has");
-  CHECK_THAT(text_of(table), Catch::Contains("MISS throughput, udp, one: 100.0 >= 110.0 Mbit/s (no longer required: asks for more than the link has)"));
+  CHECK_THAT(text_of(table), Catch::Contains("MISS throughput, udp, one: 100.0 >= 110.0 Mbit/s (no "
+                                             "longer required: asks for more than the link has)"));
   const auto bounds = json_of(table)["bounds"];
   CHECK(bounds[0]["replaced"] == "");
   CHECK(bounds[1]["replaced"] == "asks for more than the link has");

@@ -73,7 +73,8 @@ TEST_CASE("a point takes what the file, its column and its row say, in that orde
 }
 
 TEST_CASE("a short run keeps what [short] names, and one seed", "[ns3]") {
-  const std::string text = base + "[short]\nrows = [\"both\"]\ncolumns = [\"two\"]\nrun = { measure_s = 0.25 }\n";
+  const std::string text =
+      base + "[short]\nrows = [\"both\"]\ncolumns = [\"two\"]\nrun = { measure_s = 0.25 }\n";
   const Scenario s = good(text, {.is_short = true});
   CHECK(s.rows == std::vector<std::string>{"both"});
   CHECK(s.columns == std::vector<std::string>{"two"});
@@ -82,9 +83,13 @@ TEST_CASE("a short run keeps what [short] names, and one seed", "[ns3]") {
   CHECK(good(text).points[0][0].measure_s == 1.0);
 }
 
-TEST_CASE("--row keeps that row and what its bounds compare it with, --bounded what any bound needs", "[ns3]") {
-  const std::string text = base + "[[rows]]\nname = \"free\"\n[[bounds]]\nmetric = \"throughput\"\nrow = \"both\"\nat_least = 0.9\n"
-                                  "of_row = \"udp\"\ncolumns = [\"two\"]\n";
+TEST_CASE(
+    "--row keeps that row and what its bounds compare it with, --bounded what any bound needs",
+    "[ns3]") {
+  const std::string text = base +
+                           "[[rows]]\nname = \"free\"\n[[bounds]]\nmetric = \"throughput\"\nrow = "
+                           "\"both\"\nat_least = 0.9\n"
+                           "of_row = \"udp\"\ncolumns = [\"two\"]\n";
   CHECK(good(text).rows == std::vector<std::string>{"udp", "both", "free"});
   CHECK(good(text, {.rows = {"both"}}).rows == std::vector<std::string>{"udp", "both"});
   CHECK(good(text, {.rows = {"free"}}).rows == std::vector<std::string>{"free"});
@@ -92,26 +97,32 @@ TEST_CASE("--row keeps that row and what its bounds compare it with, --bounded w
   const Scenario bounded = good(text, {.is_bounded = true});
   CHECK(bounded.rows == std::vector<std::string>{"udp", "both"});
   CHECK(bounded.columns == std::vector<std::string>{"two"});
-  CHECK(parse_scenario(base, "file", {.is_bounded = true}).has_error());  // no bound, nothing to play
+  CHECK(
+      parse_scenario(base, "file", {.is_bounded = true}).has_error());  // no bound, nothing to play
 }
 
 TEST_CASE("a slip of the pen in a scenario is refused and named", "[ns3]") {
-  CHECK(message_of("title = ") .find("line") != std::string::npos);
+  CHECK(message_of("title = ").find("line") != std::string::npos);
   CHECK(message_of("metrics = [\"throughput\"]").find("title") != std::string::npos);
   CHECK(message_of(base + "[run]\nmeasure = 1\n").find("measure") != std::string::npos);
-  for (const char* extra : {"[run]\nmeasure = 1\n", "[run]\nmeasure_s = \"1\"\n", "[run]\nmeasure_s = -1\n", "[short]\nrows = [\"none\"]\n",
-                            "[short]\nnothing = 1\n", "[[bounds]]\nmetric = \"no\"\nrow = \"udp\"\nat_least = 1\n",
-                            "[[bounds]]\nmetric = \"jain\"\nrow = \"udp\"\n", "[[paper]]\nmetric = \"jain\"\n",
-                            "[[rows]]\nname = \"udp\"\n", "[[rows]]\nname = \"x\"\nflow = { law = \"none\" }\n",
-                            "[[rows]]\nname = \"x\"\nflow = { pair = 7 }\n", "[[rows]]\nname = \"x\"\nlink = { width_mhz = 81 }\n",
-                            "[[rows]]\nname = \"x\"\nlink = { standard = \"ac\", mcs = 11 }\n",
-                            "[[rows]]\nname = \"x\"\nlink = { block_ack = 63 }\n",
-                            "[[rows]]\nname = \"x\"\nflow = { start_s = 2, stop_s = 1 }\n"}) {
+  for (const char* extra :
+       {"[run]\nmeasure = 1\n", "[run]\nmeasure_s = \"1\"\n", "[run]\nmeasure_s = -1\n",
+        "[short]\nrows = [\"none\"]\n", "[short]\nnothing = 1\n",
+        "[[bounds]]\nmetric = \"no\"\nrow = \"udp\"\nat_least = 1\n",
+        "[[bounds]]\nmetric = \"jain\"\nrow = \"udp\"\n", "[[paper]]\nmetric = \"jain\"\n",
+        "[[rows]]\nname = \"udp\"\n", "[[rows]]\nname = \"x\"\nflow = { law = \"none\" }\n",
+        "[[rows]]\nname = \"x\"\nflow = { pair = 7 }\n",
+        "[[rows]]\nname = \"x\"\nlink = { width_mhz = 81 }\n",
+        "[[rows]]\nname = \"x\"\nlink = { standard = \"ac\", mcs = 11 }\n",
+        "[[rows]]\nname = \"x\"\nlink = { block_ack = 63 }\n",
+        "[[rows]]\nname = \"x\"\nflow = { start_s = 2, stop_s = 1 }\n"}) {
     CAPTURE(extra);
     CHECK(message_of(base + extra).find("file") != std::string::npos);
   }
-  CHECK(message_of(base + "[[rows]]\nname = \"x\"\nlink = { block_ack = 1 }\n").find("64") != std::string::npos);
-  CHECK(message_of("title = \"t\"\nmetrics = [\"speed\"]\n").find("throughput") != std::string::npos);
+  CHECK(message_of(base + "[[rows]]\nname = \"x\"\nlink = { block_ack = 1 }\n").find("64") !=
+        std::string::npos);
+  CHECK(message_of("title = \"t\"\nmetrics = [\"speed\"]\n").find("throughput") !=
+        std::string::npos);
 }
 
 TEST_CASE("every scenario of the papers can be played, whole and short", "[ns3]") {
@@ -153,12 +164,14 @@ TEST_CASE("metrics: throughput counts payload, Jain's index, flows by name", "[n
   CHECK_FALSE(metric_of("wait_mean", spec, result));
   CHECK_FALSE(metric_of("complete", spec, result));
   CHECK(metric_of("rtt_mean", spec, result) == Approx(5));
-  CHECK(metric_of("jain", spec, result) == Approx(1546.0 * 1546 / (2 * (1446.0 * 1446 + 100.0 * 100))));
+  CHECK(metric_of("jain", spec, result) ==
+        Approx(1546.0 * 1546 / (2 * (1446.0 * 1446 + 100.0 * 100))));
   CHECK_FALSE(metric_of("throughput:nobody", spec, result));
 }
 
-// Goal:   what a pair is off its share by counts from the second bin after a join on, and chance averages out over seeds.
-// Method: two flows of 100 in bins of 0.1 s, the second from 0.3 s on; one bin is off, upwards in one run and down in the other.
+// Goal:   what a pair is off its share by counts from the second bin after a join on, and chance
+// averages out over seeds. Method: two flows of 100 in bins of 0.1 s, the second from 0.3 s on; one
+// bin is off, upwards in one run and down in the other.
 TEST_CASE("metrics: how far from its share a flow is once joins and leaves have passed", "[ns3]") {
   RunSpec spec;
   spec.warm_up_s = 0.1;
@@ -169,15 +182,26 @@ TEST_CASE("metrics: how far from its share a flow is once joins and leaves have 
     result.flows.resize(2);
     for (int i = 1; i <= 8; ++i) {
       const bool is_alone = i <= 3;
-      result.flows[0].series.push_back({.at_s = i * 0.1, .goodput_mbps = is_alone ? 200.0 : i == 4 ? 170 : i == 6 ? odd : 100});
-      result.flows[1].series.push_back({.at_s = i * 0.1, .goodput_mbps = is_alone ? 0.0 : i == 4 ? 30 : i == 6 ? 200 - odd : 100});
+      result.flows[0].series.push_back({.at_s = i * 0.1,
+                                        .goodput_mbps = is_alone ? 200.0
+                                                        : i == 4 ? 170
+                                                        : i == 6 ? odd
+                                                                 : 100});
+      result.flows[1].series.push_back({.at_s = i * 0.1,
+                                        .goodput_mbps = is_alone ? 0.0
+                                                        : i == 4 ? 30
+                                                        : i == 6 ? 200 - odd
+                                                                 : 100});
     }
     return result;
   };
   const RunResult up = run(112), down = run(88);
-  CHECK(*metric_of("off_share_max", spec, up) == Approx(12));       // not the 70 of the first bin after the join
-  CHECK(*metric_of("off_share_mean", spec, up) == Approx(24.0 / 10));  // two lone bins that count, four of two
-  CHECK(*metric_of("mean_off_share_max", spec, mean_series({&up, &down})) == Approx(0).margin(1e-9));
+  CHECK(*metric_of("off_share_max", spec, up) ==
+        Approx(12));  // not the 70 of the first bin after the join
+  CHECK(*metric_of("off_share_mean", spec, up) ==
+        Approx(24.0 / 10));  // two lone bins that count, four of two
+  CHECK(*metric_of("mean_off_share_max", spec, mean_series({&up, &down})) ==
+        Approx(0).margin(1e-9));
   CHECK(is_of_all_seeds("mean_off_share_max"));
   CHECK_FALSE(is_of_all_seeds("off_share_max"));
 }
@@ -188,7 +212,10 @@ TEST_CASE("metrics: what is missing of files, the slowest of a name, what was sa
   spec.flows = {{.name = "far", .kind = "udp", .bytes = 100}, {.name = "far", .kind = "udp"}};
   RunResult result;
   result.flows.resize(2);
-  result.flows[0] = {.goodput_mbps = 7, .bytes_delivered = 60, .series = {{.at_s = 0.1, .backlog_kb = 9}, {.at_s = 0.2, .backlog_kb = 4, .target_kb = 5}}};
+  result.flows[0] = {
+      .goodput_mbps = 7,
+      .bytes_delivered = 60,
+      .series = {{.at_s = 0.1, .backlog_kb = 9}, {.at_s = 0.2, .backlog_kb = 4, .target_kb = 5}}};
   result.flows[1] = {.goodput_mbps = 3, .bytes_delivered = 500};
   CHECK(*metric_of("missing", spec, result) == 40);
   CHECK(*metric_of("throughput_min:far", spec, result) == 3);
@@ -204,7 +231,8 @@ TEST_CASE("the 95 % interval is Student's", "[ns3]") {
   CHECK(five.half_width == Approx(2.776 * std::sqrt(2.5 / 5)));
 }
 
-TEST_CASE("bounds are judged against a number or another row, and failures are no numbers", "[ns3]") {
+TEST_CASE("bounds are judged against a number or another row, and failures are no numbers",
+          "[ns3]") {
   Scenario s = good(base + R"(
 [[bounds]]
 metric = "throughput"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Whole files over ns-3's 802.11ax MAC: the real loops, AEAD and laws, with loss below and above the MAC's own repair.
+// Whole files over ns-3's 802.11ax MAC: the real loops, AEAD and laws, with loss below and above
+// the MAC's own repair.
 #include <catch2/catch.hpp>
 
 #include <string>
@@ -41,9 +42,10 @@ FlowResult whole(const Played& played) {
 
 }  // namespace
 
-// Goal:   every byte of a file arrives right over an ideal link, one whose PHY loses, and one that loses above the MAC.
-// Method: each block's bytes depend on its place and are checked there, and its digest is compared with the sender's.
-// Bounds: never faster than the physical rate (2402 Mbit/s) carries it. Loss above the MAC must be repaired by us; loss below
+// Goal:   every byte of a file arrives right over an ideal link, one whose PHY loses, and one that
+// loses above the MAC. Method: each block's bytes depend on its place and are checked there, and
+// its digest is compared with the sender's. Bounds: never faster than the physical rate (2402
+// Mbit/s) carries it. Loss above the MAC must be repaired by us; loss below
 //         must not: the MAC does.
 TEST_CASE("a whole file arrives over ns-3's Wi-Fi, every byte right", "[ns3]") {
   constexpr std::uint64_t seed = 7;
@@ -61,8 +63,10 @@ TEST_CASE("a whole file arrives over ns-3's Wi-Fi, every byte right", "[ns3]") {
     CAPTURE(seed, specs[i].flows[0].law, link.phy_loss, link.ip_loss);
     const FlowResult flow = whole(played[i]);
     CHECK(flow.complete_s > file_bytes * 8 / 2402e6);
-    if (link.ip_loss > 0) CHECK((flow.retransmitted_share > 0.01 && flow.retransmitted_share < 0.1));
-    else CHECK(flow.retransmitted_share == 0);
+    if (link.ip_loss > 0)
+      CHECK((flow.retransmitted_share > 0.01 && flow.retransmitted_share < 0.1));
+    else
+      CHECK(flow.retransmitted_share == 0);
   }
 }
 
@@ -75,7 +79,8 @@ TEST_CASE("the same seed gives the same trace over ns-3, another seed another", 
   CHECK(played[0].result.trace_hash != played[2].result.trace_hash);
 }
 
-// A router with a near and a far station, queues served in turn: a file up, a file down, and what is beside them.
+// A router with a near and a far station, queues served in turn: a file up, a file down, and what
+// is beside them.
 TEST_CASE("files pass a router in both directions beside TCP, UDP and ping", "[ns3]") {
   RunSpec spec = file_over("auto", 5);
   spec.link.topology = "ap";
@@ -84,9 +89,11 @@ TEST_CASE("files pass a router in both directions beside TCP, UDP and ping", "[n
   spec.link.station_mcs = {11, 3};
   spec.link.scheduler = "round-robin";
   spec.link.counts_stations = true;
-  spec.flows.push_back({.name = "up", .law = "safe-range", .pair = 1, .is_reverse = true, .bytes = file_bytes});
+  spec.flows.push_back(
+      {.name = "up", .law = "safe-range", .pair = 1, .is_reverse = true, .bytes = file_bytes});
   spec.flows.push_back({.name = "tcp", .kind = "tcp", .bytes = 1'000'000});
-  spec.flows.push_back({.name = "udp", .kind = "udp", .pair = 1, .rate_mbps = 20, .bytes = 100'000});
+  spec.flows.push_back(
+      {.name = "udp", .kind = "udp", .pair = 1, .rate_mbps = 20, .bytes = 100'000});
   spec.flows.push_back({.name = "ping", .kind = "ping", .pair = 1, .interval_ms = 5});
   const std::vector<Played> played = play({spec});
   REQUIRE(played[0].failure == "");
@@ -102,8 +109,9 @@ TEST_CASE("files pass a router in both directions beside TCP, UDP and ping", "[n
 }
 
 // Goal:   loss ends no run, whatever its dice hit.
-// Method: the most loss that a scenario may have, from the flows' first moment on, over pairs and behind a router; many seeds, 20 ms each.
-// Bounds: of one pair at 10 % six of sixty seeds ended in ns-3 while loss could hit the ACK that makes a Block Ack agreement valid.
+// Method: the most loss that a scenario may have, from the flows' first moment on, over pairs and
+// behind a router; many seeds, 20 ms each. Bounds: of one pair at 10 % six of sixty seeds ended in
+// ns-3 while loss could hit the ACK that makes a Block Ack agreement valid.
 TEST_CASE("heavy loss at the PHY ends no run", "[ns3]") {
   std::vector<RunSpec> specs;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
@@ -115,8 +123,10 @@ TEST_CASE("heavy loss at the PHY ends no run", "[ns3]") {
     spec.link.topology = seed % 3 == 0 ? "ap" : "pairs";
     spec.link.pairs = 1 + seed % 2;
     for (std::uint32_t pair = 0; pair < spec.link.pairs; ++pair) {
-      spec.flows.push_back({.name = "udp", .kind = "udp", .pair = pair, .is_background = seed % 5 == 0});
-      spec.flows.push_back({.name = "back", .kind = "udp", .pair = pair, .is_reverse = true, .rate_mbps = 5});
+      spec.flows.push_back(
+          {.name = "udp", .kind = "udp", .pair = pair, .is_background = seed % 5 == 0});
+      spec.flows.push_back(
+          {.name = "back", .kind = "udp", .pair = pair, .is_reverse = true, .rate_mbps = 5});
     }
     specs.push_back(spec);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Eager and lazy repair beside each other, in virtual time. Each case plays many seeds; the seed of a failure is printed.
+// Eager and lazy repair beside each other, in virtual time. Each case plays many seeds; the seed of
+// a failure is printed.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
@@ -17,14 +18,16 @@ WorldConfig world_of(std::uint64_t seed, std::uint64_t bytes, bool is_lazy) {
   config.seed = seed;
   config.file_sizes = {bytes};
   config.is_repair_lazy = is_lazy;
-  config.forward = {.rate = link_rate, .queue_capacity = Bytes{1'500'000}, .delay = 200us, .ring_frames = 4096};
+  config.forward = {
+      .rate = link_rate, .queue_capacity = Bytes{1'500'000}, .delay = 200us, .ring_frames = 4096};
   config.backward = config.forward;
   return config;
 }
 
 void check_whole(World& world) {
-  CAPTURE(static_cast<int>(world.outcome().failure), world.outcome().bytes_checked, world.sender().totals().packets_sent,
-          world.sender().totals().packets_lost, world.receiver().totals().lists);
+  CAPTURE(static_cast<int>(world.outcome().failure), world.outcome().bytes_checked,
+          world.sender().totals().packets_sent, world.sender().totals().packets_lost,
+          world.receiver().totals().lists);
   REQUIRE_FALSE(world.outcome().has_failed);
   REQUIRE(world.outcome().is_finished);
   REQUIRE(world.outcome().bytes_wrong == 0);
@@ -34,8 +37,10 @@ void check_whole(World& world) {
 
 //= [FWP] throughput is linear in 1 - p  type=test
 // Goal:   at any independent loss the link carries what can arrive, however repair is done.
-// Bounds: 95 % of (1 - p) x the link's rate of file bytes in full frames. Measured: 99.7 % and more up to 20 %; at 40 % eager
-//         99.6, lazy 97.6 to 99.6. What is missing is the start and the last rounds, each a round trip with ever less to send.
+// Bounds: 95 % of (1 - p) x the link's rate of file bytes in full frames. Measured: 99.7 % and more
+// up to 20 %; at 40 % eager
+//         99.6, lazy 97.6 to 99.6. What is missing is the start and the last rounds, each a round
+//         trip with ever less to send.
 TEST_CASE("goodput is (1 - p) of the line rate under eager and lazy repair", "[scenario][repair]") {
   const bool is_lazy = GENERATE(false, true);
   const std::uint32_t loss_permille = GENERATE(1U, 10U, 50U, 100U, 200U, 400U);
@@ -48,19 +53,22 @@ TEST_CASE("goodput is (1 - p) of the line rate under eager and lazy repair", "[s
     world.run(60s);
     check_whole(world);
     const Outcome& outcome = world.outcome();
-    const BytesPerSecond goodput = Bytes{200'000'000} / (outcome.finished_at - outcome.first_data_at);
+    const BytesPerSecond goodput =
+        Bytes{200'000'000} / (outcome.finished_at - outcome.first_data_at);
     const auto payload = static_cast<std::int64_t>(world.sender().frame_payload_bytes());
     const std::int64_t ceiling = link_rate.count * payload / 1514 * (1000 - loss_permille) / 1000;
-    CAPTURE(goodput.count, ceiling, world.receiver().totals().lists, world.sender().totals().probes);
+    CAPTURE(goodput.count, ceiling, world.receiver().totals().lists,
+            world.sender().totals().probes);
     CHECK(goodput.count >= ceiling * 95 / 100);
   }
 }
 
 //= [FWP] loss discrimination  type=test
-// Goal:   a law behind the loss mask, as the program makes it for lazy repair, does not take random loss for an overload.
-// Method: independent loss from the first frame on, which the path has whatever the rate.
-// Bounds: 95 % of (1 - p) x the link's rate, as without the mask.
-TEST_CASE("a masked law carries (1 - p) of the line rate at any random loss", "[scenario][repair]") {
+// Goal:   a law behind the loss mask, as the program makes it for lazy repair, does not take random
+// loss for an overload. Method: independent loss from the first frame on, which the path has
+// whatever the rate. Bounds: 95 % of (1 - p) x the link's rate, as without the mask.
+TEST_CASE("a masked law carries (1 - p) of the line rate at any random loss",
+          "[scenario][repair]") {
   const std::uint32_t loss_permille = GENERATE(10U, 100U, 200U, 400U);
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     CAPTURE(seed, loss_permille);
@@ -71,19 +79,23 @@ TEST_CASE("a masked law carries (1 - p) of the line rate at any random loss", "[
     world.start();
     world.run(60s);
     check_whole(world);
-    const BytesPerSecond goodput = Bytes{200'000'000} / (world.outcome().finished_at - world.outcome().first_data_at);
+    const BytesPerSecond goodput =
+        Bytes{200'000'000} / (world.outcome().finished_at - world.outcome().first_data_at);
     const auto payload = static_cast<std::int64_t>(world.sender().frame_payload_bytes());
     const std::int64_t ceiling = link_rate.count * payload / 1514 * (1000 - loss_permille) / 1000;
-    CAPTURE(goodput.count, ceiling, world.receiver().totals().lists, world.sender().totals().probes);
+    CAPTURE(goodput.count, ceiling, world.receiver().totals().lists,
+            world.sender().totals().probes);
     CHECK(goodput.count >= ceiling * 95 / 100);
   }
 }
 
 //= [FWP] rounds = ln(packets) / ln(1 / p) + 1  type=test
-// Goal:   one window is repaired in as many rounds as independent losses need, the first copies being one.
-// Method: a file that is one window (11.9 MB), 24 seeds, the mean. The largest of n geometric counts has a mean of
+// Goal:   one window is repaired in as many rounds as independent losses need, the first copies
+// being one. Method: a file that is one window (11.9 MB), 24 seeds, the mean. The largest of n
+// geometric counts has a mean of
 //         ln(n)/ln(1/p) + 0.58/ln(1/p) + 1/2.
-// Bounds: within 2 rounds of the expectation: the request or the list of a round may be lost, and is then sent again.
+// Bounds: within 2 rounds of the expectation: the request or the list of a round may be lost, and
+// is then sent again.
 TEST_CASE("a lazy window takes as many rounds as its losses need", "[scenario][repair]") {
   const double loss = GENERATE(0.01, 0.1, 0.4);
   constexpr std::uint64_t bytes = 11'900'000;
@@ -98,13 +110,15 @@ TEST_CASE("a lazy window takes as many rounds as its losses need", "[scenario][r
     check_whole(world);
     rounds += static_cast<double>(1 + world.receiver().totals().lists) / 24;
   }
-  const double expected = std::log(static_cast<double>(bytes) / frame_body_bytes) / std::log(1 / loss) + 1;
+  const double expected =
+      std::log(static_cast<double>(bytes) / frame_body_bytes) / std::log(1 / loss) + 1;
   CAPTURE(loss, rounds, expected);
   CHECK(std::abs(rounds - expected) <= 2.0);
 }
 
-// Goal:   under lazy repair a report names nothing between two lists, and nothing is sent twice that arrived.
-// Bounds: five reports for each list: after a loss on an unknown medium one comes in each round trip, and a list takes several of them.
+// Goal:   under lazy repair a report names nothing between two lists, and nothing is sent twice
+// that arrived. Bounds: five reports for each list: after a loss on an unknown medium one comes in
+// each round trip, and a list takes several of them.
 TEST_CASE("lazy repair sends counters between its lists", "[scenario][repair]") {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     CAPTURE(seed);
@@ -118,11 +132,13 @@ TEST_CASE("lazy repair sends counters between its lists", "[scenario][repair]") 
     CHECK(world.receiver().totals().lists * 5 <= world.receiver().totals().reports);
     CHECK(world.receiver().totals().duplicate_bytes == 0);
     const double lost = static_cast<double>(world.sender().totals().packets_lost);
-    CHECK(lost / static_cast<double>(world.sender().totals().packets_sent) == Approx(0.01).margin(0.002));
+    CHECK(lost / static_cast<double>(world.sender().totals().packets_sent) ==
+          Approx(0.01).margin(0.002));
   }
 }
 
-// Goal:   lazy repair ends whole where requests, lists, buffers and blocks are few, late, lost or reordered.
+// Goal:   lazy repair ends whole where requests, lists, buffers and blocks are few, late, lost or
+// reordered.
 TEST_CASE("N11 drawn worlds end whole under lazy repair", "[scenario][repair]") {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     CAPTURE(seed);
@@ -150,7 +166,8 @@ TEST_CASE("N11 drawn worlds end whole under lazy repair", "[scenario][repair]") 
   }
 }
 
-// Goal:   a link that is blocked for seconds in the middle of a window, either way, is used again afterwards.
+// Goal:   a link that is blocked for seconds in the middle of a window, either way, is used again
+// afterwards.
 TEST_CASE("N11 a blackhole within a lazy window is survived", "[scenario][repair]") {
   const auto way = GENERATE(0U, 1U);
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {

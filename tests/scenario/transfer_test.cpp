@@ -42,15 +42,16 @@ std::vector<std::uint64_t> seeds(std::uint64_t count) {
 /// File bytes per second from the first data frame until the last block was checked.
 BytesPerSecond goodput(const World& world) {
   const Outcome& outcome = world.outcome();
-  return Bytes{static_cast<std::int64_t>(outcome.bytes_checked)} / (outcome.finished_at - outcome.first_data_at);
+  return Bytes{static_cast<std::int64_t>(outcome.bytes_checked)} /
+         (outcome.finished_at - outcome.first_data_at);
 }
 
 /// The file bytes that a wire rate can carry in frames of 1472 bytes of UDP payload.
 BytesPerSecond ceiling(BytesPerSecond wire) { return {wire.count * 1400 / 1514}; }
 
 void check_whole(World& world) {
-  CAPTURE(static_cast<int>(world.outcome().failure), world.outcome().bytes_checked, world.sender().totals().packets_sent,
-          world.sender().totals().packets_lost);
+  CAPTURE(static_cast<int>(world.outcome().failure), world.outcome().bytes_checked,
+          world.sender().totals().packets_sent, world.sender().totals().packets_lost);
   REQUIRE_FALSE(world.outcome().has_failed);
   REQUIRE(world.outcome().is_finished);
   REQUIRE(world.outcome().bytes_wrong == 0);
@@ -73,9 +74,10 @@ TEST_CASE("a clean link is filled and nothing is sent twice", "[scenario]") {
   }
 }
 
-// Goal:   a long way is proven from both ends, since each takes the answer to any of its PINGs, not only to the newest.
-// Method: round-trip times of 120, 240 and 800 ms; a PING leaves every 50 ms until one is answered.
-// Bounds: both ends know a round-trip time that is at least the link's and less than the link's plus what stands in queues.
+// Goal:   a long way is proven from both ends, since each takes the answer to any of its PINGs, not
+// only to the newest. Method: round-trip times of 120, 240 and 800 ms; a PING leaves every 50 ms
+// until one is answered. Bounds: both ends know a round-trip time that is at least the link's and
+// less than the link's plus what stands in queues.
 TEST_CASE("a path of a long round-trip time is proven from both ends and used", "[scenario]") {
   const Nanos delay = GENERATE(60ms, 120ms, 400ms);
   for (const std::uint64_t seed : seeds(2)) {
@@ -109,11 +111,13 @@ TEST_CASE("N11 repair converges at any random loss", "[scenario]") {
     world.run(60s);
     check_whole(world);
     if (loss_percent <= 5)
-      CHECK(goodput(world).count >= ceiling(link_rate).count * (100 - loss_percent) / 100 * 95 / 100);
+      CHECK(goodput(world).count >=
+            ceiling(link_rate).count * (100 - loss_percent) / 100 * 95 / 100);
   }
 }
 
-TEST_CASE("N1 N2 bursts, reordering, duplication, corruption and truncation change no byte", "[scenario]") {
+TEST_CASE("N1 N2 bursts, reordering, duplication, corruption and truncation change no byte",
+          "[scenario]") {
   for (const std::uint64_t seed : seeds(60)) {
     CAPTURE(seed);
     WorldConfig config = world_of(seed, 3'000'000);
@@ -133,7 +137,8 @@ TEST_CASE("N1 N2 bursts, reordering, duplication, corruption and truncation chan
   }
 }
 
-// Goal:   a link that is blocked both ways for seconds is used again afterwards, and a block for good ends typed.
+// Goal:   a link that is blocked both ways for seconds is used again afterwards, and a block for
+// good ends typed.
 TEST_CASE("N11 a blackhole both ways and one way is survived, or ends in silence", "[scenario]") {
   const auto way = GENERATE(0, 1, 2);  // 2: both
   for (const std::uint64_t seed : seeds(4)) {
@@ -184,7 +189,8 @@ TEST_CASE("N11 a link that crawls for 200 ms costs no frame", "[scenario]") {
   }
 }
 
-// Goal:   a disk slower than the link is the bottleneck, and the receiver's buffers stay within their capacity.
+// Goal:   a disk slower than the link is the bottleneck, and the receiver's buffers stay within
+// their capacity.
 TEST_CASE("a slow or stalled disk stops the sender by credit and loses nothing", "[scenario]") {
   for (const std::uint64_t seed : seeds(3)) {
     CAPTURE(seed);
@@ -208,7 +214,8 @@ TEST_CASE("a slow or stalled disk stops the sender by credit and loses nothing",
 }
 
 TEST_CASE("T2 every counter wraps without a wrong byte", "[scenario]") {
-  const auto first = GENERATE((std::uint64_t{1} << 32) - 500, (std::uint64_t{1} << 16) - 500, (std::uint64_t{1} << 61) - 500);
+  const auto first = GENERATE((std::uint64_t{1} << 32) - 500, (std::uint64_t{1} << 16) - 500,
+                              (std::uint64_t{1} << 61) - 500);
   for (const std::uint64_t seed : seeds(3)) {
     CAPTURE(seed, first);
     WorldConfig config = world_of(seed, 8'000'000);
@@ -226,7 +233,8 @@ TEST_CASE("C4 files of every awkward size arrive", "[scenario]") {
   for (const std::uint64_t seed : seeds(6)) {
     CAPTURE(seed);
     WorldConfig config = world_of(seed, 0);
-    config.file_sizes = {0, 1, block_bytes - 1, block_bytes, block_bytes + 1, 0, 1425, 3 * block_bytes + 7, 0};
+    config.file_sizes = {
+        0, 1, block_bytes - 1, block_bytes, block_bytes + 1, 0, 1425, 3 * block_bytes + 7, 0};
     config.forward.loss_ppm = config.backward.loss_ppm = 30'000;
     World world{config};
     world.start();
@@ -235,7 +243,8 @@ TEST_CASE("C4 files of every awkward size arrive", "[scenario]") {
   }
 }
 
-// Goal:   a clock that stands still (two turns at the same now) breaks nothing; time is an argument.
+// Goal:   a clock that stands still (two turns at the same now) breaks nothing; time is an
+// argument.
 TEST_CASE("T1 a clock that stands still is no harm", "[scenario]") {
   World world{world_of(7, 2'000'000)};
   world.start();

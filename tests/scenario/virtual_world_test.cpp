@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The scenario driver itself: time moves to what is due next, runs repeat, and an idle world is known to be idle.
+// The scenario driver itself: time moves to what is due next, runs repeat, and an idle world is
+// known to be idle.
 #include <catch2/catch.hpp>
 
 #include "tests/support/virtual_world.hpp"
@@ -17,11 +18,12 @@ struct Outcome {
   auto operator<=>(const Outcome&) const = default;
 };
 
-// A sender that pushes `frames` whenever the queue takes them, a receiver that sleeps until a frame comes. The link
-// stands still from 50 to 150 ms.
+// A sender that pushes `frames` whenever the queue takes them, a receiver that sleeps until a frame
+// comes. The link stands still from 50 to 150 ms.
 Outcome run(std::uint32_t loss_ppm) {
   VirtualLink::Options options;
-  options.directions[0] = {.rate = mbit_per_s(80), .queue_capacity = kib(64), .delay = 1ms, .loss_ppm = loss_ppm};
+  options.directions[0] = {
+      .rate = mbit_per_s(80), .queue_capacity = kib(64), .delay = 1ms, .loss_ppm = loss_ppm};
   VirtualLink link{options};
   VirtualPort a{link, 0};
   VirtualPort b{link, 1};
@@ -36,17 +38,19 @@ Outcome run(std::uint32_t loss_ppm) {
     const std::size_t held = a.flush(now);
     return left > 0 || held > 0 ? now + 1ms : Instant::max();
   });
-  world.add([&](Instant now) {
-    std::array<RxFrame, rx_batch_max> views;
-    while (const std::size_t count = b.receive(views)) {
-      outcome.arrived += count;
-      outcome.done_at = now;
-      b.release();
-    }
-    outcome.turns += 1;
-    (void)b.wait(Instant::max(), true);
-    return Instant::max();
-  }, b);
+  world.add(
+      [&](Instant now) {
+        std::array<RxFrame, rx_batch_max> views;
+        while (const std::size_t count = b.receive(views)) {
+          outcome.arrived += count;
+          outcome.done_at = now;
+          b.release();
+        }
+        outcome.turns += 1;
+        (void)b.wait(Instant::max(), true);
+        return Instant::max();
+      },
+      b);
   world.at(Instant{} + 50ms, [&] { link.set_rate(0, BytesPerSecond{0}); });
   world.at(Instant{} + 150ms, [&] { link.set_rate(0, mbit_per_s(80)); });
   outcome.is_idle = world.run_until(Instant{} + 10s);
@@ -55,8 +59,10 @@ Outcome run(std::uint32_t loss_ppm) {
 
 }  // namespace
 
-// Bounds: exact; 1000 frames of 1000 bytes at 80 Mbit/s are 100 ms, plus 100 ms of standstill, plus the delay.
-TEST_CASE("a world ends idle when all frames have arrived, at the exact time", "[scenario][world]") {
+// Bounds: exact; 1000 frames of 1000 bytes at 80 Mbit/s are 100 ms, plus 100 ms of standstill, plus
+// the delay.
+TEST_CASE("a world ends idle when all frames have arrived, at the exact time",
+          "[scenario][world]") {
   const Outcome outcome = run(0);
   CHECK(outcome.arrived == 1000);
   CHECK(outcome.is_idle);
@@ -74,7 +80,10 @@ TEST_CASE("a world stops at the end it is given", "[scenario][world]") {
   VirtualLink link{VirtualLink::Options{}};
   VirtualWorld world{link};
   std::size_t ticks = 0;
-  world.add([&](Instant now) { ticks += 1; return now + 10ms; });
+  world.add([&](Instant now) {
+    ticks += 1;
+    return now + 10ms;
+  });
   CHECK_FALSE(world.run_until(Instant{} + 95ms));
   CHECK(world.now() == Instant{} + 95ms);
   CHECK(ticks == 10);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What `onehop stress rings` is made of: schedules that repeat, files that are read strictly, examples that hold.
+// What `onehop stress rings` is made of: schedules that repeat, files that are read strictly,
+// examples that hold.
 #include <catch2/catch.hpp>
 
 #include <filesystem>
@@ -71,16 +72,23 @@ TEST_CASE("a schedule that is played again does the same, frame for frame", "[st
 
 TEST_CASE("a stress file says where it is wrong and what would be right", "[stress]") {
   CHECK(refusal("law = \"auto\"\n") == "");
-  CHECK_THAT(refusal("speed = 3\n"), Catch::Contains("'speed' in mine.toml:1") && Catch::Contains("allowed: description, law"));
-  CHECK_THAT(refusal("law = \"auto\"\n\nrate = 50\n"), Catch::Contains("'rate' in mine.toml:3") && Catch::Contains("text in quotes"));
-  CHECK_THAT(refusal("law = \"fastest\"\n"), Catch::Contains("mine.toml:1") && Catch::Contains("safe-range"));
+  CHECK_THAT(refusal("speed = 3\n"), Catch::Contains("'speed' in mine.toml:1") &&
+                                         Catch::Contains("allowed: description, law"));
+  CHECK_THAT(refusal("law = \"auto\"\n\nrate = 50\n"),
+             Catch::Contains("'rate' in mine.toml:3") && Catch::Contains("text in quotes"));
+  CHECK_THAT(refusal("law = \"fastest\"\n"),
+             Catch::Contains("mine.toml:1") && Catch::Contains("safe-range"));
   CHECK_THAT(refusal("tx_frames = 48\n"), Catch::Contains("power of two"));
   CHECK_THAT(refusal("span_ms = -1\n"), Catch::Contains("from 1 to 60000"));
   CHECK_THAT(refusal("repair = \"never\"\n"), Catch::Contains("allowed: eager, lazy"));
-  CHECK_THAT(refusal("[[event]]\nfault = \"earthquake\"\n"), Catch::Contains("'fault' in mine.toml:2") && Catch::Contains("drain-down"));
-  CHECK_THAT(refusal("[[event]]\nfault = \"mtu\"\nwhen = 3\n"), Catch::Contains("'when' in mine.toml:3"));
-  CHECK_THAT(refusal("[[event]]\nfault = \"mtu\"\nat_ms = 500\n"), Catch::Contains("from 0 to 100"));
-  CHECK_THAT(refusal("span_ms = 1000\n[[event]]\nfault = \"mtu\"\nevery_ms = 0.001\n"), Catch::Contains("100000 events"));
+  CHECK_THAT(refusal("[[event]]\nfault = \"earthquake\"\n"),
+             Catch::Contains("'fault' in mine.toml:2") && Catch::Contains("drain-down"));
+  CHECK_THAT(refusal("[[event]]\nfault = \"mtu\"\nwhen = 3\n"),
+             Catch::Contains("'when' in mine.toml:3"));
+  CHECK_THAT(refusal("[[event]]\nfault = \"mtu\"\nat_ms = 500\n"),
+             Catch::Contains("from 0 to 100"));
+  CHECK_THAT(refusal("span_ms = 1000\n[[event]]\nfault = \"mtu\"\nevery_ms = 0.001\n"),
+             Catch::Contains("100000 events"));
   CHECK_THAT(refusal("event = 3\n"), Catch::Contains("[[event]]"));
   CHECK_THAT(refusal("[random]\nfaults = [\"mtu\", 3]\n"), Catch::Contains("list of texts"));
   CHECK_THAT(refusal("law = \n"), Catch::Contains("mine.toml:1"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What a test program without Catch's runner needs: one that must unshare before anything else, or that runs in the
-// virtual machine. main returns `failures > 0`.
+// What a test program without Catch's runner needs: one that must unshare before anything else, or
+// that runs in the virtual machine. main returns `failures > 0`.
 #pragma once
 
 #include <sys/wait.h>
@@ -11,12 +11,12 @@
 namespace onehop::test {
 
 inline int failures = 0;
-#define EXPECT(condition)                                                    \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      std::printf("FAILED %s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-      ++onehop::test::failures;                                              \
-    }                                                                        \
+#define EXPECT(condition)                                                \
+  do {                                                                   \
+    if (!(condition)) {                                                  \
+      std::printf("FAILED %s:%d: %s\n", __FILE__, __LINE__, #condition); \
+      ++onehop::test::failures;                                          \
+    }                                                                    \
   } while (false)
 
 /// run is false, and says so, where the shell's command fails.

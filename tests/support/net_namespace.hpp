@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// NetNamespace: an anonymous network namespace for tests. It has no name to clean up: the kernel removes it, with its
-// devices, when the last descriptor and socket in it are closed, also when the test is killed.
+// NetNamespace: an anonymous network namespace for tests. It has no name to clean up: the kernel
+// removes it, with its devices, when the last descriptor and socket in it are closed, also when the
+// test is killed.
 #pragma once
 
 #include <fcntl.h>
@@ -41,7 +42,8 @@ class NetNamespace {
 
   /// run is a shell command in the namespace; throws where it fails.
   void run(const std::string& command) {
-    if (inside([&] { return std::system(command.c_str()); }) != 0) throw std::runtime_error("failed: " + command);
+    if (inside([&] { return std::system(command.c_str()); }) != 0)
+      throw std::runtime_error("failed: " + command);
   }
 
   /// path names the namespace for `ip link ... netns`.

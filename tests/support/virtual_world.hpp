@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// VirtualWorld: runs everything that decides at `now` in virtual time, until nothing is left or a time is reached.
+// VirtualWorld: runs everything that decides at `now` in virtual time, until nothing is left or a
+// time is reached.
 //
-//   actors: turn(now) ─▶ next deadline        link: next_event()        ─▶ the earliest moves time on
+//   actors: turn(now) ─▶ next deadline      link: next_event()      ─▶ the earliest moves time on
 //
-// An actor is a callable: turn(now) does its work and returns when it wants its next turn (Instant::max(): never by
-// itself). An actor over a VirtualPort gives the port too, so that a frame that arrives while its wait() wants frames
-// brings its turn forward. Order within an instant is that of add(): runs repeat exactly. One thread.
+// An actor is a callable: turn(now) does its work and returns when it wants its next turn
+// (Instant::max(): never by itself). An actor over a VirtualPort gives the port too, so that a
+// frame that arrives while its wait() wants frames brings its turn forward. Order within an instant
+// is that of add(): runs repeat exactly. One thread.
 #pragma once
 
 #include <algorithm>
@@ -14,27 +16,34 @@
 #include <vector>
 
 #include "engine/base/check.hpp"
-#include "engine/port/virtual_port.hpp"
+#include "tools/world/virtual_port.hpp"
 
 namespace onehop::test {
 
 class VirtualWorld {
  public:
   using Turn = std::function<Instant(Instant now)>;
-  /// Turns in one instant before the world is taken to be stuck: an actor that always asks for `now` never lets time go.
+  /// Turns in one instant before the world is taken to be stuck: an actor that always asks for
+  /// `now` never lets time go.
   static constexpr std::uint32_t turns_per_instant_max = 100'000;
 
   explicit VirtualWorld(VirtualLink& link) : link_{&link} {}
 
   void add(Turn turn) { actors_.push_back({std::move(turn), nullptr, link_->now()}); }
-  /// add an actor that sleeps in `port`: its next turn is when the port's wait returns, or at the deadline it returned.
-  void add(Turn turn, const VirtualPort& port) { actors_.push_back({std::move(turn), &port, link_->now()}); }
+  /// add an actor that sleeps in `port`: its next turn is when the port's wait returns, or at the
+  /// deadline it returned.
+  void add(Turn turn, const VirtualPort& port) {
+    actors_.push_back({std::move(turn), &port, link_->now()});
+  }
   /// at runs `event` once, for example a change of the link.
-  void at(Instant when, std::function<void()> event) { events_.push_back({when, std::move(event)}); }
+  void at(Instant when, std::function<void()> event) {
+    events_.push_back({when, std::move(event)});
+  }
 
   [[nodiscard]] Instant now() const noexcept { return link_->now(); }
 
-  /// run_until returns true when everything is idle (nothing will ever happen again), false at `end`.
+  /// run_until returns true when everything is idle (nothing will ever happen again), false at
+  /// `end`.
   bool run_until(Instant end) {
     std::uint32_t turns = 0;
     while (true) {
@@ -65,7 +74,9 @@ class VirtualWorld {
     Turn turn;
     const VirtualPort* port;
     Instant next;
-    [[nodiscard]] Instant due() const { return port == nullptr ? next : std::min(next, port->ready_at()); }
+    [[nodiscard]] Instant due() const {
+      return port == nullptr ? next : std::min(next, port->ready_at());
+    }
   };
   struct Event {
     Instant when;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Goal:   what `onehop bench` tells of its rounds is arithmetic that holds, and its tables fit a terminal.
-// Method: statistics, options, rounds and tables on values made by hand; meters on this process.
-// Bounds: none on speed.
+// Goal:   what `onehop bench` tells of its rounds is arithmetic that holds, and its tables fit a
+// terminal. Method: statistics, options, rounds and tables on values made by hand; meters on this
+// process. Bounds: none on speed.
 #include <catch2/catch.hpp>
 
 #include <sched.h>
 #include <unistd.h>
+
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -14,8 +16,8 @@
 #include "engine/base/cpu.hpp"
 #include "engine/wire/frame.hpp"
 #include "tools/onehop/bench/core_distance.hpp"
-#include "tools/onehop/bench/hand_over.hpp"
 #include "tools/onehop/bench/file_part.hpp"
+#include "tools/onehop/bench/hand_over.hpp"
 #include "tools/onehop/bench/meters.hpp"
 #include "tools/onehop/bench/micro.hpp"
 #include "tools/onehop/bench/options.hpp"
@@ -39,7 +41,8 @@ Parsed parse(const std::string& line) {
   add_bench_command(app, parsed.options);
   std::istringstream words{line};
   std::vector<std::string> arguments;
-  for (std::string word; words >> word;) arguments.insert(arguments.begin(), word);  // CLI11 takes them last first
+  for (std::string word; words >> word;)
+    arguments.insert(arguments.begin(), word);  // CLI11 takes them last first
   try {
     app.parse(arguments);
     const auto checked = check_options(parsed.options);
@@ -56,7 +59,8 @@ Parsed parse(const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("the median of rounds is the middle one, and the mean of the middle two", "[tools][bench]") {
+TEST_CASE("the median of rounds is the middle one, and the mean of the middle two",
+          "[tools][bench]") {
   CHECK_FALSE(summarize({}).has_value());
   CHECK(summarize({3})->median == 3);
   CHECK(summarize({9, 1, 5})->median == 5);
@@ -81,7 +85,8 @@ TEST_CASE("a ratio is formed within a round", "[tools][bench]") {
   CHECK_FALSE(ratios_to(own, base, "y").has_value());
 }
 
-TEST_CASE("what a round did not measure is absent from the summary and not zero", "[tools][bench]") {
+TEST_CASE("what a round did not measure is absent from the summary and not zero",
+          "[tools][bench]") {
   const auto summaries = by_name({{{"a", 1}}, {{"a", 3}, {"b", 7}}});
   CHECK(summaries.at("a").count == 2);
   CHECK(summaries.at("b").count == 1);
@@ -92,14 +97,18 @@ TEST_CASE("rounds interleave the points and begin with another one each time", "
   std::vector<std::string> order;
   std::vector<Point> points;
   for (const char* name : {"a", "b", "c"})
-    points.push_back({.name = name, .settings = Json::object(), .run = [&order, name](const RunMode&) -> Result<RunResult> {
+    points.push_back({.name = name,
+                      .settings = Json::object(),
+                      .run = [&order, name](const RunMode&) -> Result<RunResult> {
                         order.push_back(name);
                         RunResult run;
                         run.metrics = {{"bytes_total", 1000}};
-                        run.threads["sender/engine"] = {.user_s = 1e-6, .system_s = 2e-6, .softirq_s = std::nullopt};
+                        run.threads["sender/engine"] = {
+                            .user_s = 1e-6, .system_s = 2e-6, .softirq_s = std::nullopt};
                         return run;
                       }});
-  const auto results = run_rounds(points, 3, [](int, const Point&) { return OnInterval{}; }, [](int, const PointResult&) {});
+  const auto results = run_rounds(
+      points, 3, [](int, const Point&) { return OnInterval{}; }, [](int, const PointResult&) {});
   REQUIRE(results.has_value());
   CHECK(join(order, "") == "abcbcacab");
   CHECK(results.value()[1].rounds.size() == 3);
@@ -109,20 +118,28 @@ TEST_CASE("rounds interleave the points and begin with another one each time", "
   CHECK_FALSE(threads.contains("softirq_ns_per_byte"));
 }
 
-TEST_CASE("cycles and softirqs come from one run before the rounds, and no time of that run is used", "[tools][bench]") {
+TEST_CASE(
+    "cycles and softirqs come from one run before the rounds, and no time of that run is used",
+    "[tools][bench]") {
   std::vector<bool> counted;
-  const std::vector<Point> points{{.name = "a", .settings = Json::object(), .run = [&counted](const RunMode& mode) -> Result<RunResult> {
+  const std::vector<Point> points{{.name = "a",
+                                   .settings = Json::object(),
+                                   .run = [&counted](const RunMode& mode) -> Result<RunResult> {
                                      counted.push_back(mode.is_counted);
                                      RunResult run;
-                                     run.metrics = {{"cpu_ns_per_byte", mode.is_counted ? 9 : 1}, {"bytes_total", mode.is_counted ? 500 : 1000}};
-                                     run.threads["sender/engine"] = {.system_s = mode.is_counted ? 9e-6 : 2e-6};
+                                     run.metrics = {{"cpu_ns_per_byte", mode.is_counted ? 9 : 1},
+                                                    {"bytes_total", mode.is_counted ? 500 : 1000}};
+                                     run.threads["sender/engine"] = {
+                                         .system_s = mode.is_counted ? 9e-6 : 2e-6};
                                      if (!mode.is_counted) return run;
                                      run.metrics["cycles_per_byte"] = 4;
                                      run.threads["sender/engine"].softirq_s = 1e-6;
                                      run.missing["softirq"] = "why";
                                      return run;
-                                   }, .is_counted_apart = true}};
-  const auto results = run_rounds(points, 2, [](int, const Point&) { return OnInterval{}; }, [](int, const PointResult&) {});
+                                   },
+                                   .is_counted_apart = true}};
+  const auto results = run_rounds(
+      points, 2, [](int, const Point&) { return OnInterval{}; }, [](int, const PointResult&) {});
   REQUIRE(results.has_value());
   CHECK(counted == std::vector<bool>{true, false, false});
   const auto summaries = by_name(results.value()[0].rounds);
@@ -157,10 +174,12 @@ TEST_CASE("handing blocks over is measured between two CPUs, or not at all", "[t
 }
 
 TEST_CASE("an error in a round names its point and ends the rounds", "[tools][bench]") {
-  const std::vector<Point> points{{.name = "bad", .settings = Json::object(), .run = [](const RunMode&) -> Result<RunResult> {
-                                     return Error{ExitCode::io_unavailable, "open it", "no"};
-                                   }}};
-  const auto results = run_rounds(points, 3, [](int, const Point&) { return OnInterval{}; }, [](int, const PointResult&) {});
+  const std::vector<Point> points{
+      {.name = "bad", .settings = Json::object(), .run = [](const RunMode&) -> Result<RunResult> {
+         return Error{ExitCode::io_unavailable, "open it", "no"};
+       }}};
+  const auto results = run_rounds(
+      points, 3, [](int, const Point&) { return OnInterval{}; }, [](int, const PointResult&) {});
   REQUIRE(results.has_error());
   CHECK(results.error().code == ExitCode::io_unavailable);
   CHECK(results.error().message().find("measure bad: open it: no") == 0);
@@ -168,23 +187,31 @@ TEST_CASE("an error in a round names its point and ends the rounds", "[tools][be
 
 TEST_CASE("no line of a table is wider than a terminal", "[tools][bench]") {
   BenchOptions options;
-  options.part = GENERATE(Part::loop, Part::port, Part::aead, Part::digest, Part::file, Part::law, Part::ring);
+  options.part =
+      GENERATE(Part::loop, Part::port, Part::aead, Part::digest, Part::file, Part::law, Part::ring);
   std::vector<PointResult> results;
   for (const double scale : {1.0, 123456789.0, 1e-5}) {
     PointResult result;
-    result.name = "afxdp:zero-copy 65000 x1024 adaptive 1500Mbit sha256 ipsec-mb io_uring safe-range";
-    for (const char* name : {"cpu_ns_per_byte", "sender_ns_per_byte", "receiver_ns_per_byte", "busy_ns_per_byte", "goodput_bps", "frames_per_second", "seal_ns_per_byte",
-                             "open_ns_per_byte", "seal_ns_per_frame", "cycles_per_byte", "read_ns_per_byte", "write_ns_per_byte", "syscalls_per_block", "ns_per_tick",
-                             "cycles_per_tick", "ns_per_message", "parts_ns_per_byte", "whole_over_parts", "frames_over_flood", "part_port_ns_per_byte", "part_aead_ns_per_byte",
-                             "part_digest_ns_per_byte", "part_read_ns_per_byte", "part_write_ns_per_byte", "part_law_ns_per_byte", "hand_over_ns_per_byte",
-                             "whole_over_parts_and_hand_over"})
+    result.name =
+        "afxdp:zero-copy 65000 x1024 adaptive 1500Mbit sha256 ipsec-mb io_uring safe-range";
+    for (const char* name :
+         {"cpu_ns_per_byte",         "sender_ns_per_byte",    "receiver_ns_per_byte",
+          "busy_ns_per_byte",        "goodput_bps",           "frames_per_second",
+          "seal_ns_per_byte",        "open_ns_per_byte",      "seal_ns_per_frame",
+          "cycles_per_byte",         "read_ns_per_byte",      "write_ns_per_byte",
+          "syscalls_per_block",      "ns_per_tick",           "cycles_per_tick",
+          "ns_per_message",          "parts_ns_per_byte",     "whole_over_parts",
+          "frames_over_flood",       "part_port_ns_per_byte", "part_aead_ns_per_byte",
+          "part_digest_ns_per_byte", "part_read_ns_per_byte", "part_write_ns_per_byte",
+          "part_law_ns_per_byte",    "hand_over_ns_per_byte", "whole_over_parts_and_hand_over"})
       for (const double factor : {0.7, 1.0, 1.3}) {
         if (result.rounds.size() < 3) result.rounds.resize(3);
         result.rounds[factor < 1 ? 0 : factor == 1.0 ? 1 : 2][name] = scale * factor;
       }
     result.latest.missing = {{"energy", std::string(200, 'e')}, {"softirq", std::string(200, 's')}};
     result.latest.used = {{"io_used", std::string(200, 'u')}};
-    result.threads[std::string(90, 't')] = {{{"user_ns_per_byte", scale}, {"system_ns_per_byte", scale}}};
+    result.threads[std::string(90, 't')] = {
+        {{"user_ns_per_byte", scale}, {"system_ns_per_byte", scale}}};
     results.push_back(std::move(result));
   }
   std::string text = overview(options, results, 0);
@@ -203,11 +230,13 @@ TEST_CASE("points of a large sweep can be told apart", "[tools][bench]") {
   std::vector<PointResult> results(2);
   results[0].name = "udp sha256 openssl io_uring", results[1].name = "udp sha256 openssl threads";
   for (PointResult& result : results)
-    for (const char* name : {"cpu_ns_per_byte", "sender_ns_per_byte", "receiver_ns_per_byte", "busy_ns_per_byte", "goodput_bps", "frames_per_second"})
+    for (const char* name : {"cpu_ns_per_byte", "sender_ns_per_byte", "receiver_ns_per_byte",
+                             "busy_ns_per_byte", "goodput_bps", "frames_per_second"})
       result.rounds.resize(1), result.rounds[0][name] = 123456;
   const std::string text = overview(options, results, 0);
   CAPTURE(text);
-  for (const PointResult& result : results) CHECK(text.find("\n" + result.name + "\n") != std::string::npos);
+  for (const PointResult& result : results)
+    CHECK(text.find("\n" + result.name + "\n") != std::string::npos);
   results[0].name = "udp threads", results[1].name = "udp";
   CHECK(overview(options, results, 0).find("\nudp threads  123k") != std::string::npos);
 }
@@ -223,7 +252,9 @@ TEST_CASE("figures keep three digits that mean something", "[tools][bench]") {
 }
 
 TEST_CASE("bench takes iperf3's letters and lists", "[tools][bench]") {
-  Parsed p = parse("bench loop --io udp,afxdp:skb --frame-size 1472,3472 -t 0.5 -O 0.1 -i 0.25 -R -A 0,0 -r 3 --json-stream");
+  Parsed p = parse(
+      "bench loop --io udp,afxdp:skb --frame-size 1472,3472 -t 0.5 -O 0.1 -i 0.25 -R -A 0,0 -r 3 "
+      "--json-stream");
   CAPTURE(p.text);
   REQUIRE(p.code == 0);
   CHECK(p.options.part == Part::loop);
@@ -304,16 +335,18 @@ TEST_CASE("every part measures something of its own work", "[tools][bench]") {
   REQUIRE(aead.has_value());
   CHECK(aead.value().metrics.at("seal_ns_per_byte") > 0);
   CHECK(aead.value().metrics.at("open_ns_per_byte") > 0);
-  CHECK(aead.value().metrics.at("seal_ns_per_frame") == Approx(aead.value().metrics.at("seal_ns_per_byte") * (1472 - wire::overhead_bytes)));
+  CHECK(aead.value().metrics.at("seal_ns_per_frame") ==
+        Approx(aead.value().metrics.at("seal_ns_per_byte") * (1472 - wire::overhead_bytes)));
   CHECK(measure_digest("xxh3", seconds).metrics.at("cpu_ns_per_byte") > 0);
   CHECK(measure_law("auto", seconds).value().metrics.at("ns_per_tick") > 0);
   CHECK(measure_law("no-such-law", seconds).error().code == ExitCode::usage);
   CHECK(measure_aead("openssl", wire::overhead_bytes, seconds).error().code == ExitCode::usage);
-  const auto file = measure_file(file::FileIoKind::threads, "/tmp", 3 << 20);
+  const auto file = measure_file("threads", "/tmp", 3 << 20);
   REQUIRE(file.has_value());
   CHECK(file.value().metrics.at("bytes_total") == 3 << 20);
   CHECK(file.value().metrics.at("syscalls_per_block") == Approx(1));
-  CHECK(measure_file(file::FileIoKind::threads, "/no/such/folder", 1).error().code == ExitCode::local_file_error);
+  CHECK(measure_file("threads", "/no/such/folder", 1).error().code ==
+        ExitCode::local_file_error);
 }
 
 TEST_CASE("timed work is run as often as it says", "[tools][bench]") {

@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Goal:   every conflict is a line that cannot act on the terminal, and every line fits on a page together with the question.
+// Goal:   every conflict is a line that cannot act on the terminal, and every line fits on a page
+// together with the question.
 #include <catch2/catch.hpp>
 
 #include <numeric>
 
+#include "engine/file/manifest.hpp"
 #include "tools/onehop/conflicts.hpp"
 
 namespace onehop::tool {
 
-TEST_CASE("a conflict's line has the escaped name, the cause and both sizes", "[tools][conflicts]") {
-  const file::ManifestEntry entry{.name = "a\x1b[2J\nb", .size = 2000, .mode = 0644};
-  const std::string line = conflict_line(entry, {.file = 0, .cause = "that name exists", .is_regular = true, .size = 1000});
-  CHECK(line == "  'a\\u{1B}[2J\\u{A}b': that name exists, 1.00 kB here, 2.00 kB offered");
-  CHECK(conflict_line(entry, {.file = 0, .cause = "that name exists", .is_regular = true, .size = 2000}).ends_with("2.00 kB like the one offered"));
-  CHECK(conflict_line(entry, {.file = 0, .cause = "that name exists and is not a regular file"}).ends_with("not a regular file, 2.00 kB offered"));
+TEST_CASE("a conflict's line has the escaped name, the cause and both sizes",
+          "[tools][conflicts]") {
+  api::Offer::File file;
+  file.name = file::display_name("a\x1b[2J\nb");
+  file.bytes = 2000;
+  file.conflict = "that name exists";
+  file.is_regular = true;
+  file.existing = 1000;
+  CHECK(conflict_line(file) ==
+        "  'a\\u{1B}[2J\\u{A}b': that name exists, 1.00 kB here, 2.00 kB offered");
+  file.existing = 2000;
+  CHECK(conflict_line(file).ends_with("2.00 kB like the one offered"));
+  file.is_regular = false;
+  file.conflict = "that name exists and is not a regular file";
+  CHECK(conflict_line(file).ends_with("not a regular file, 2.00 kB offered"));
 }
 
 TEST_CASE("pages hold every line once, and leave two rows for the question", "[tools][conflicts]") {

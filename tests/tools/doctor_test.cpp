@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// How findings are shown. What doctor finds is tested on real interfaces (tests/lab/doctor_test.py).
+// How findings are shown. What doctor finds is tested on real interfaces
+// (tests/lab/doctor_test.py).
 #include <catch2/catch.hpp>
 
 #include <sstream>
@@ -14,8 +15,11 @@ Diagnosis example() {
   out.findings = {
       {"interface", "state", Verdict::good, "up, with a carrier", "running"},
       {"io", "afxdp-zero-copy", Verdict::bad,
-       "no: bind AF_XDP socket to wlan0: Operation not supported, which takes more than one line to tell in full", false,
-       "take --xdp-mode skb, which works on every interface, or --io udp, which is no dearer on Wi-Fi"},
+       "no: bind AF_XDP socket to wlan0: Operation not supported, which takes more than one line "
+       "to tell in full",
+       false,
+       "take --xdp-mode skb, which works on every interface, or --io udp, which is no dearer on "
+       "Wi-Fi"},
       {"telemetry", "a-key-that-is-longer-than-its-column", Verdict::info, "text", nullptr},
   };
   return out;
@@ -32,12 +36,14 @@ TEST_CASE("doctor's text keeps to its columns and loses no word", "[tools][docto
     std::string flat;
     for (std::string word; found >> word;) flat += word + ' ';
     CHECK(flat.find("wlan0 The interface + state up, with a carrier") != std::string::npos);
-    CHECK(flat.find("more than one line to tell in full > take --xdp-mode skb,") != std::string::npos);
+    CHECK(flat.find("more than one line to tell in full > take --xdp-mode skb,") !=
+          std::string::npos);
     CHECK(flat.find("a-key-that-is-longer-than-its-column text") != std::string::npos);
   }
 }
 
-TEST_CASE("doctor's JSON has one entry per finding with verdict, value and remedy", "[tools][doctor]") {
+TEST_CASE("doctor's JSON has one entry per finding with verdict, value and remedy",
+          "[tools][doctor]") {
   const Json json = doctor_json(example());
   CHECK(json["interface"] == "wlan0");
   CHECK(json["is_usable"] == true);

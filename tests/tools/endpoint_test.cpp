@@ -3,9 +3,9 @@
 // Method: the text after --to or --listen, and what is read of it or said against it.
 #include <catch2/catch.hpp>
 
-#include "tools/onehop/options.hpp"
+#include "transfer/settings.hpp"
 
-using namespace onehop::tool;
+using namespace onehop::host;
 
 namespace {
 

@@ -26,7 +26,9 @@ struct Folder {
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
   void make(const std::string& name) const { std::ofstream{path / name}.put('x'); }
-  [[nodiscard]] bool has(const std::string& name) const { return std::filesystem::exists(std::filesystem::symlink_status(path / name)); }
+  [[nodiscard]] bool has(const std::string& name) const {
+    return std::filesystem::exists(std::filesystem::symlink_status(path / name));
+  }
   [[nodiscard]] std::string text() const { return path.string(); }
   std::filesystem::path path;
 };
@@ -35,11 +37,13 @@ TEST_CASE("a sweep removes the locks that nobody holds, and nothing else", "[lab
   const Folder folder;
   const auto held = LabLock::take(folder.text(), "held");
   REQUIRE(held);
-  for (const char* name : {"killed.lock", "up.lock", "up.state", "killed.air", "target"}) folder.make(name);
+  for (const char* name : {"killed.lock", "up.lock", "up.state", "killed.air", "target"})
+    folder.make(name);
   std::filesystem::create_symlink("target", folder.path / "link.lock");
   CHECK(sweep_locks(folder.text()) == 1);
   CHECK_FALSE(folder.has("killed.lock"));
-  for (const char* name : {"held.lock", "up.lock", "up.state", "killed.air", "target", "link.lock"}) CHECK(folder.has(name));
+  for (const char* name : {"held.lock", "up.lock", "up.state", "killed.air", "target", "link.lock"})
+    CHECK(folder.has(name));
   CHECK_FALSE(LabLock::take(folder.text(), "held"));
   CHECK(sweep_locks(folder.text() + "/none") == 0);
 }
@@ -61,9 +65,10 @@ TEST_CASE("a lab is held once, and its file goes only when it is removed", "[lab
   CHECK_FALSE(folder.has("lab.lock"));
 }
 
-// Goal:   a sweep never costs anybody a lab: neither is one refused because the sweep has its file, nor held by two.
-// Method: two sweep without end while two others take a name each and a third name in common.
-// Bounds: none of the takes of an own name is refused, whatever the order; of the common name at most one holder is seen.
+// Goal:   a sweep never costs anybody a lab: neither is one refused because the sweep has its file,
+// nor held by two. Method: two sweep without end while two others take a name each and a third name
+// in common. Bounds: none of the takes of an own name is refused, whatever the order; of the common
+// name at most one holder is seen.
 TEST_CASE("labs are taken while others sweep", "[lab]") {
   const Folder folder;
   std::atomic<bool> is_over{false};
@@ -79,7 +84,8 @@ TEST_CASE("labs are taken while others sweep", "[lab]") {
       if (++holders > 1) ++doubles;
       std::this_thread::sleep_for(std::chrono::microseconds{10});
       --holders;
-      if (i % 8 != 0) common.value().remove();  // the last that a holder does: from here on the name is free
+      if (i % 8 != 0)
+        common.value().remove();  // the last that a holder does: from here on the name is free
     }
   };
   std::thread sweepers[]{std::thread{sweep}, std::thread{sweep}};

@@ -30,24 +30,29 @@ TEST_CASE("each profile of configs/lab can be read", "[tools][lab]") {
 }
 
 TEST_CASE("a profile says what the link is like", "[tools][lab]") {
-  const Profile profile = parsed("rate = '600Mbit'\nqueue = '1MB'\nburst = '16KB'\nloss_permille = 0.1\nmtu = 1400\nreverse_rate = '100Mbit'");
+  const Profile profile = parsed(
+      "rate = '600Mbit'\nqueue = '1MB'\nburst = '16KB'\nloss_permille = 0.1\nmtu = "
+      "1400\nreverse_rate = '100Mbit'");
   CHECK(profile.rate->count == 75'000'000);
   CHECK(profile.queue == Bytes{1'000'000});
   CHECK(profile.burst == Bytes{16'000});
   CHECK(profile.loss_ppm == 100);
-  CHECK(profile.reverse_loss_ppm == 100);  // the other direction loses as much unless it is told otherwise
+  CHECK(profile.reverse_loss_ppm ==
+        100);  // the other direction loses as much unless it is told otherwise
   CHECK(profile.mtu_bytes == 1400);
   CHECK(profile.reverse_rate.count == 12'500'000);
   CHECK(profile.is_reverse_shaped);
   CHECK_FALSE(parsed("reverse_rate = 'none'\nrate = '1Gbit'").is_reverse_shaped);
   CHECK_FALSE(parsed("").is_reverse_shaped);
-  CHECK(parsed("[disk]\nrate = '300Mbit'\nstall = ['2:10']").disk->stalls == std::vector<std::string>{"2:10"});
+  CHECK(parsed("[disk]\nrate = '300Mbit'\nstall = ['2:10']").disk->stalls ==
+        std::vector<std::string>{"2:10"});
 }
 
 TEST_CASE("a steady rate gets TBF, a changing one HTB, one that nearly stops TBF", "[tools][lab]") {
   const auto shaper = [](const std::string& middle_rate, const std::string& until) {
-    return shaper_of(parsed("trace_period = 4.0\n[[trace]]\nat = 0\nrate = '600Mbit'\n[[trace]]\nat = 1\nrate = '" + middle_rate +
-                            "'\n[[trace]]\nat = " + until + "\nrate = '600Mbit'"));
+    return shaper_of(parsed(
+        "trace_period = 4.0\n[[trace]]\nat = 0\nrate = '600Mbit'\n[[trace]]\nat = 1\nrate = '" +
+        middle_rate + "'\n[[trace]]\nat = " + until + "\nrate = '600Mbit'"));
   };
   CHECK(shaper_of(parsed("")) == Shaper::none);
   CHECK(shaper_of(parsed("rate = '600Mbit'")) == Shaper::tbf);
@@ -63,8 +68,10 @@ TEST_CASE("a profile with a slip is refused, and the key is named", "[tools][lab
       {"rate = '600 parsecs'", "parsecs"},
       {"rate = '1Mbit'\n[[trace]]\nat = 0\nrate = '1Mbit'", "rate"},
       {"trace_period = 1", "trace_period"},
-      {"trace_period = 1\n[[trace]]\nat = 0\nrate = '1Mbit'\n[[trace]]\nat = 1\nrate = '2Mbit'", "trace_period"},
-      {"trace_period = 9\n[[trace]]\nat = 0\nrate = '1Mbit'\n[[trace]]\nat = 0\nrate = '2Mbit'", "at"},
+      {"trace_period = 1\n[[trace]]\nat = 0\nrate = '1Mbit'\n[[trace]]\nat = 1\nrate = '2Mbit'",
+       "trace_period"},
+      {"trace_period = 9\n[[trace]]\nat = 0\nrate = '1Mbit'\n[[trace]]\nat = 0\nrate = '2Mbit'",
+       "at"},
       {"trace = 5", "trace"},
       {"queue = '1 parsec'", "queue"},
       {"queue = '10B'", "queue"},
@@ -85,8 +92,10 @@ TEST_CASE("a profile with a slip is refused, and the key is named", "[tools][lab
 }
 
 TEST_CASE("a Wi-Fi profile says what the channel is like", "[tools][lab][air]") {
-  const Profile profile = parsed("[wifi]\nstandard = 'ac'\nwidth_mhz = 160\nloss_permille = 10\nqueue_frames = 300\ncontenders = 2\n"
-                                 "[wifi.facts]\nperiod_ms = 2.5\nlate_ms = 4\nloss_permille = 100");
+  const Profile profile = parsed(
+      "[wifi]\nstandard = 'ac'\nwidth_mhz = 160\nloss_permille = 10\nqueue_frames = "
+      "300\ncontenders = 2\n"
+      "[wifi.facts]\nperiod_ms = 2.5\nlate_ms = 4\nloss_permille = 100");
   REQUIRE(profile.wifi.has_value());
   CHECK(profile.wifi->channel.mode.standard == air::Standard::ac);
   CHECK(profile.wifi->channel.mode.mcs == 9);  // the best that the standard has
@@ -97,13 +106,16 @@ TEST_CASE("a Wi-Fi profile says what the channel is like", "[tools][lab][air]") 
   CHECK(profile.wifi->facts.late == 4ms);
   CHECK(profile.wifi->facts.loss_ppm == 100'000);
   CHECK(shaper_of(profile) == Shaper::none);
-  const Profile trace = parsed("[wifi]\ntrace_period = 2\n[[wifi.trace]]\nat = 0\nmcs = 11\n[[wifi.trace]]\nat = 0.5\nmcs = 5");
+  const Profile trace = parsed(
+      "[wifi]\ntrace_period = 2\n[[wifi.trace]]\nat = 0\nmcs = 11\n[[wifi.trace]]\nat = 0.5\nmcs = "
+      "5");
   REQUIRE(trace.wifi->trace.size() == 2);
   CHECK(trace.wifi->trace[1].at == 500ms);
   CHECK(trace.wifi->trace[1].mcs == 5);
 }
 
-TEST_CASE("a Wi-Fi table that no link can be is refused, and the key is named", "[tools][lab][air]") {
+TEST_CASE("a Wi-Fi table that no link can be is refused, and the key is named",
+          "[tools][lab][air]") {
   const auto [text, word] = GENERATE(table<std::string, std::string>({
       {"wifi = 5", "wifi"},
       {"rate = '1Mbit'\n[wifi]", "rate"},

@@ -3,29 +3,35 @@
 // Method: made-up lists of addresses, and what is told of each.
 #include <catch2/catch.hpp>
 
-#include "tools/onehop/local_address.hpp"
+#include "transfer/local_address.hpp"
 
 using namespace onehop;
-using namespace onehop::tool;
+using namespace onehop::host;
 
 namespace {
 
-LocalAddress local(const char* interface, const char* address) { return {interface, *plane::IpAddress::parse(address)}; }
+LocalAddress local(const char* interface, const char* address) {
+  return {interface, *session::IpAddress::parse(address)};
+}
 
-std::vector<std::string> told(const std::vector<LocalAddress>& all, const char* listen, const char* interface = "", std::uint16_t port = default_port) {
+std::vector<std::string> told(const std::vector<LocalAddress>& all, const char* listen,
+                              const char* interface = "", std::uint16_t port = default_port) {
   std::vector<std::string> texts;
-  for (const LocalAddress& way : reachable(all, {listen, port}, interface)) texts.push_back(to_text(way.address, port));
+  for (const LocalAddress& way : reachable(all, {listen, port}, interface))
+    texts.push_back(to_text(way.address, port));
   return texts;
 }
 using Texts = std::vector<std::string>;
 
-const std::vector<LocalAddress> laptop{local("wlan0", "192.168.49.1"), local("docker0", "172.17.0.1"), local("wlan0", "fd00::1"),
+const std::vector<LocalAddress> laptop{local("wlan0", "192.168.49.1"),
+                                       local("docker0", "172.17.0.1"), local("wlan0", "fd00::1"),
                                        local("wlan0", "fe80::1%1")};
 
 }  // namespace
 
 TEST_CASE("a sender is told addresses that it can reach, not those that stand for all", "[tools]") {
-  for (const char* listen : {"", "::"}) CHECK(told(laptop, listen) == Texts{"192.168.49.1", "172.17.0.1"});
+  for (const char* listen : {"", "::"})
+    CHECK(told(laptop, listen) == Texts{"192.168.49.1", "172.17.0.1"});
   CHECK(told(laptop, "0.0.0.0") == Texts{"192.168.49.1", "172.17.0.1"});
   CHECK(told(laptop, "192.168.49.1", "", 9000) == Texts{"192.168.49.1:9000"});
   CHECK(told(laptop, "fd00::1") == Texts{"[fd00::1]"});
@@ -38,7 +44,10 @@ TEST_CASE("a named interface is the only way in", "[tools]") {
   CHECK(told(laptop, "", "eth0").empty());
 }
 
-TEST_CASE("without IPv4 it is IPv6, and the link-local one, with the other machine's interface, comes last", "[tools]") {
+TEST_CASE(
+    "without IPv4 it is IPv6, and the link-local one, with the other machine's interface, comes "
+    "last",
+    "[tools]") {
   CHECK(told({local("wlan0", "fe80::1%1"), local("wlan0", "fd00::1")}, "") == Texts{"[fd00::1]"});
   CHECK(told({local("wlan0", "fe80::1%1")}, "", "wlan0", 9000) == Texts{"[fe80::1%IF]:9000"});
   CHECK(told({local("wlan0", "fe80::1%1")}, "0.0.0.0").empty());

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """Man pages, completions, and the commands in README and docs: manual_test.py ONEHOP [WORD].
 
-Goal:   the first two know every command and option that --help knows, and no other; no page shows an option that is not there.
-Method: tools/manual makes them of the real program; the bash completion is asked in bash, as the shell would; the others are parsed by their shells
+Goal:   the first two know every command and option that --help knows, and no other; no page shows
+        an option that is not there.
+Method: tools/manual makes them of the real program; the bash completion is asked in bash, as the
+        shell would; the others are parsed by their shells
         where these are installed. Pages are read as their source, where man is not installed.
 Bounds: none but equality.
 """
@@ -16,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 for folder in ("tests/lab", "tools/manual"):
@@ -25,88 +29,113 @@ from help import read  # noqa: E402
 from program import Skip, check, main  # noqa: E402
 
 ASK = """. {file}
-COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _onehop; printf '%s\\n' "${{COMPREPLY[@]}}"
+COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _onehop
+printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 
 
-def made(onehop, folder):
-    done = subprocess.run([sys.executable, ROOT / "tools/manual/make.py", onehop, ROOT / "README.md", folder], capture_output=True, text=True, check=False)
+def made(onehop, folder) -> Path:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools/manual/make.py", onehop, ROOT / "README.md", folder],
+        capture_output=True, text=True, check=False)
     check(done.returncode == 0, done.stderr)
     return Path(folder)
 
 
-def completed(folder, *words):
+def completed(folder, *words) -> Any:
     shown = " ".join(f"'{word}'" for word in words)
-    done = subprocess.run(["bash", "-c", ASK.format(file=folder / "onehop.bash", words=shown)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", "-c", ASK.format(file=folder / "onehop.bash", words=shown)], capture_output=True,
+        text=True, check=True)
     return done.stdout.split()
 
 
-def test_help_is_read_whole(onehop):
+def test_help_is_read_whole(onehop) -> None:
     root = read(onehop)
     names = [command.path[0] for command in root.commands]
-    check({"send", "recv", "doctor", "watch", "plot", "bench"} <= set(names), f"the commands: {names}")
+    check({"send", "recv", "doctor", "watch", "plot", "bench"} <= set(names),
+          f"the commands: {names}")
     for command in root.walk():
-        text = subprocess.run([onehop, *command.path, "--help"], capture_output=True, text=True, check=True).stdout
-        printed = {name for line in re.findall(r"^  (--?\S+)", text, re.M) for name in line.split(",")}
+        text = subprocess.run([onehop, *command.path, "--help"], capture_output=True, text=True,
+                              check=True).stdout
+        printed = {
+            name for line in re.findall(r"^  (--?\S+)", text, re.M) for name in line.split(",")
+        }
         known = {name for entry in command.options for name in entry.names}
         check(printed == known, f"{command.name}: {printed ^ known}")
-        check(all(entry.text for entry in command.options), f"{command.name}: each option has its text")
+        check(all(entry.text for entry in command.options),
+              f"{command.name}: each option has its text")
 
 
-def test_bash_completes(onehop):
+def test_bash_completes(onehop) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = made(onehop, name)
         check("send" in completed(folder, "onehop", ""), "commands")
         check(completed(folder, "onehop", "bench", "lo") == ["loop"], "commands of a command")
-        check(completed(folder, "onehop", "send", "--io", "a") == ["auto", "afxdp"], "the words of an option")
+        check(
+            completed(folder, "onehop", "send", "--io", "a") == ["auto", "afxdp"],
+            "the words of an option")
         check(completed(folder, "onehop", "recv", "--dir", "/et") == ["/etc"], "folders")
         check("/etc/hostname" in completed(folder, "onehop", "send", "/etc/hostn"), "files to send")
         for command in read(onehop).walk():
             offered = set(completed(folder, "onehop", *command.path, "--"))
-            known = {option for entry in command.options for option in entry.names if option.startswith("--")}
+            known = {
+                option for entry in command.options for option in entry.names
+                if option.startswith("--")
+            }
             check(offered == known, f"{command.name}: {offered ^ known}")
 
 
-def test_the_other_shells_take_theirs(onehop):
+def test_the_other_shells_take_theirs(onehop) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = made(onehop, name)
-        shells = [(shell, file) for shell, file in (("zsh", "_onehop"), ("fish", "onehop.fish")) if shutil.which(shell)]
+        shells = [(shell, file) for shell, file in (("zsh", "_onehop"), ("fish", "onehop.fish"))
+                  if shutil.which(shell)]
         if not shells:
             raise Skip("neither zsh nor fish is installed")
         for shell, file in shells:
-            done = subprocess.run([shell, "-n", folder / file], capture_output=True, text=True, check=False)
+            done = subprocess.run([shell, "-n", folder / file], capture_output=True, text=True,
+                                  check=False)
             check(done.returncode == 0, f"{shell}: {done.stderr}")
 
 
-def test_pages_have_every_option(onehop):
+def test_pages_have_every_option(onehop) -> None:
     if shutil.which("scdoc") is None:
         raise Skip("scdoc is not installed")
     with tempfile.TemporaryDirectory() as name:
         folder = made(onehop, name)
         root = read(onehop)
         for top in (root, *root.commands):
-            text = (folder / f"{'-'.join(('onehop', *top.path))}.1").read_text().replace("\\-", "-").replace("\\", "")
+            text = (folder / f"{'-'.join(('onehop', *top.path))}.1").read_text().replace(
+                "\\-", "-").replace("\\", "")
             for command in ((top,) if top is root else top.walk()):
-                missing = [option for entry in command.options for option in entry.names if option not in text]
+                missing = [
+                    option for entry in command.options for option in entry.names
+                    if option not in text
+                ]
                 check(not missing, f"{command.name}: {missing}")
-            check("EXIT STATUS" in text and "authentication failed" in text, f"{top.name}: exit codes")
+            check("EXIT STATUS" in text and "authentication failed" in text,
+                  f"{top.name}: exit codes")
 
 
-def shown_commands():
-    """(page, words) of each onehop command in a sh block of README and docs. What stands behind another command is one, too."""
+def shown_commands() -> Iterator[Any]:
+    """(page, words) of each onehop command in a sh block of README and docs. What stands behind
+    another command is one, too."""
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.S | re.M):
             for line in block.splitlines():
-                for part in re.split(r" ; | && |(?<=--) (?=onehop )|(?<=sudo )", line.split(" #")[0]):
+                for part in re.split(r" ; | && |(?<=--) (?=onehop )|(?<=sudo )",
+                                     line.split(" #")[0]):
                     if part.startswith("onehop "):
                         yield page.relative_to(ROOT), shlex.split(part.rstrip(" &"))[1:]
 
 
-def test_pages_show_options_that_are_there(onehop):
+def test_pages_show_options_that_are_there(onehop) -> None:
     root, seen = read(onehop), 0
     for page, words in shown_commands():
         command = root
-        while words and (below := next((each for each in command.commands if each.path[-1] == words[0]), None)):
+        while words and (below := next(
+            (each for each in command.commands if each.path[-1] == words[0]), None)):
             command, words = below, words[1:]
         takes_value = {name: bool(entry.value) for entry in command.options for name in entry.names}
         words = iter(list(itertools.takewhile(lambda word: word != "--", words)))
@@ -117,7 +146,9 @@ def test_pages_show_options_that_are_there(onehop):
             seen += 1
             check(name in takes_value, f"{page}: '{command.name}' has no {name}")
             if takes_value[name] and not value:
-                check(next(words, None) is not None, f"{page}: {name} of '{command.name}' takes a value")
+                check(
+                    next(words, None) is not None,
+                    f"{page}: {name} of '{command.name}' takes a value")
     check(seen > 50, f"the pages show options: {seen}")
 
 

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <optional>
 
-#include "tools/onehop/noack_record.hpp"
+#include "transfer/noack_record.hpp"
 
-namespace onehop::tool {
+namespace onehop::host {
 namespace {
 
 struct Folder {
@@ -23,7 +23,9 @@ struct Folder {
 
 }  // namespace
 
-TEST_CASE("a note is held while its maker lives, left over when it dies, and gone when it is removed", "[noack]") {
+TEST_CASE(
+    "a note is held while its maker lives, left over when it dies, and gone when it is removed",
+    "[noack]") {
   const Folder folder;
   CHECK(find_noack_record(folder.path, 3) == NoAckTrace::none);
   {
@@ -55,4 +57,4 @@ TEST_CASE("a note that cannot be written is an error, and a link is not followed
   CHECK(find_noack_record(folder.path, 3) == NoAckTrace::none);
 }
 
-}  // namespace onehop::tool
+}  // namespace onehop::host

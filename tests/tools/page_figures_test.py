@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """What the pages of figures say of bounds: page_figures_test.py ROOT. Nothing is measured.
 
-Goal:   a bound is met only with all its seeds, one that was replaced stays on the page with its reason and binds nobody, no page opens with more than
+Goal:   a bound is met only with all its seeds, one that was replaced stays on the page with its
+        reason and binds nobody, no page opens with more than
         ten lines, and no figure is above what the link carries.
 Method: the modules of tools/papers.d and tools/compare.d, with made-up figures.
 """
@@ -10,6 +11,7 @@ Method: the modules of tools/papers.d and tools/compare.d, with made-up figures.
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(sys.argv[1]).resolve()
 for folder in ("papers.d", "compare.d"):
@@ -21,70 +23,100 @@ import page  # noqa: E402
 import report  # noqa: E402
 
 
-def table(counts, bounds, failures=()):
+def table(counts, bounds, failures=()) -> dict[Any, Any]:
     cells = [[{"mean": 1.0, "half_width": 0.1, "count": count}] for count in counts]
-    return {"title": "t", "seeds": 3, "rows": [f"r{i}" for i in range(len(counts))], "columns": ["c"], "bounds": bounds, "failures": list(failures),
-            "metrics": [{"name": "jain", "unit": "", "digits": 2, "cells": cells}], "commit": "`0123456789ab`"}
+    return {
+        "title": "t", "seeds": 3, "rows": [f"r{i}" for i in range(len(counts))], "columns": ["c"],
+        "bounds": bounds, "failures": list(failures),
+        "metrics": [{"name": "jain", "unit": "", "digits": 2,
+                     "cells": cells}], "commit": "`0123456789ab`"
+    }
 
 
-def bound(row, is_held=True, replaced=""):
-    return {"text": f"jain, {row}, c: 0.9 >= 0.8", "is_measured": True, "is_held": is_held, "replaced": replaced}
+def bound(row, is_held=True, replaced="") -> dict[Any, Any]:
+    return {
+        "text": f"jain, {row}, c: 0.9 >= 0.8", "is_measured": True, "is_held": is_held,
+        "replaced": replaced
+    }
 
 
-def store_of(kinds):
+def store_of(kinds) -> dict[Any, Any]:
     return {"tables": {"one": kinds}}
 
 
-def test_a_bound_without_all_its_seeds_is_not_met():
-    store = store_of({"bounded": table([3, 2, 3], [bound("r0"), bound("r1"), bound("r2", is_held=False)], ["r1, c, seed 2: it ended"])})
+def test_a_bound_without_all_its_seeds_is_not_met() -> None:
+    store = store_of({
+        "bounded": table(
+            [3, 2, 3],
+            [bound("r0"), bound("r1"), bound("r2", is_held=False)], ["r1, c, seed 2: it ended"])
+    })
     states = {one["text"]: state for _, one, state in page.bounds_of(store, ["one"])}
     assert list(states.values()) == ["met", "**not met**: a run is missing", "**not met**"], states
     text = "\n".join(page.summary_lines(store, ["one"]))
     assert "every run ends well: r1, c, seed 2: it ended | **not met**" in text, text
     opening = "\n".join(page.opening_lines(store, ["one"]))
     assert "1 of 3 bounds are met" in opening and "not met in one" in opening, opening
-    assert [state for _, _, state in page.bounds_of(store_of({"short": table([3], [bound("r0")])}), ["one"])] == ["not yet"]
+    assert [
+        state
+        for _, _, state in page.bounds_of(store_of({"short": table([3], [bound("r0")])}), ["one"])
+    ] == ["not yet"]
 
 
-def test_a_replaced_bound_stays_and_binds_nobody():
-    store = store_of({"whole": table([3, 3], [bound("r0"), bound("r1", is_held=False, replaced="the reason")])})
-    assert [one["text"] for _, one, _ in page.bounds_of(store, ["one"])] == ["jain, r0, c: 0.9 >= 0.8"]
+def test_a_replaced_bound_stays_and_binds_nobody() -> None:
+    store = store_of({
+        "whole": table([3, 3],
+                       [bound("r0"), bound("r1", is_held=False, replaced="the reason")])
+    })
+    assert [one["text"]
+            for _, one, _ in page.bounds_of(store, ["one"])] == ["jain, r0, c: 0.9 >= 0.8"]
     text = "\n".join(page.replaced_lines(store, ["one"]))
     assert "| one | jain, r1, c: 0.9 >= 0.8 | **not met** | the reason |" in text, text
-    assert not page.is_missed(bound("r1", is_held=False, replaced="x")) and page.is_missed(bound("r1", is_held=False))
-    metrics = [report.Metric("now", "what is required", "", ">=", 1.0), report.Metric("old", "what was", "", ">=", 2.0, "the reason")]
+    assert not page.is_missed(bound("r1", is_held=False, replaced="x")) and page.is_missed(
+        bound("r1", is_held=False))
+    metrics = [
+        report.Metric("now", "what is required", "", ">=", 1.0),
+        report.Metric("old", "what was", "", ">=", 2.0, "the reason")
+    ]
     result = report.Result("case", "about", metrics)
     result.add({"now": 1.5, "old": 1.5})
     rows = result.rows()
     assert rows[0][4] == "ok" and rows[1][3:] == [">= 2 no longer", "missed; the reason"], rows
     assert result.is_ok, "what is no longer required fails nobody"
-    result.add({"now": 0.5, "old": 1.5}), result.add({"now": 0.5, "old": 1.5})
+    for _ in range(2):
+        result.add({"now": 0.5, "old": 1.5})
     assert not result.is_ok and result.rows()[0][4] == "FAIL", result.rows()
-    assert list(report.bound_lines([("case", "about", metrics, None)])) == ["case: what is required: >= 1", "case: what was: >= 2"]
+    assert list(report.bound_lines([("case", "about", metrics, None)
+                                    ])) == ["case: what is required: >= 1", "case: what was: >= 2"]
 
 
-def test_a_page_opens_with_ten_lines_at_most():
-    def lines_of(text):
+def test_a_page_opens_with_ten_lines_at_most() -> None:
+    def lines_of(text) -> list[Any]:
         return [line for line in text if line.startswith("- ")]
 
     for count in (0, 1, 9, 10, 50):
         results = []
         for i in range(count):
-            results.append(report.Result(f"case-{i}", "about", [report.Metric("a", "a", "", ">=", 1.0)]))
+            results.append(
+                report.Result(f"case-{i}", "about", [report.Metric("a", "a", "", ">=", 1.0)]))
             results[-1].add({"a": 0.5})
         opening = lines_of(report.opening(results))
-        assert len(opening) == min(1 + count, 10) and f"0 of {count} bounds hold" in opening[0], opening
+        assert len(opening) == min(1 + count,
+                                   10) and f"0 of {count} bounds hold" in opening[0], opening
         names = [f"t{i}" for i in range(count)]
-        store = {"tables": {name: {"whole": table([3], [bound("r0", is_held=False)])} for name in names}}
+        store = {
+            "tables": {name: {"whole": table([3], [bound("r0", is_held=False)])} for name in names}
+        }
         opening = lines_of(page.opening_lines(store, names))
         assert len(opening) <= 10 and f"0 of {count} bounds are met" in opening[0], opening
-        assert all(name in "".join(opening) for name in names), "each table that misses one is named"
+        assert all(name in "".join(opening)
+                   for name in names), "each table that misses one is named"
 
 
-def test_no_figure_is_above_its_ceiling():
+def test_no_figure_is_above_its_ceiling() -> None:
     wire = (ROOT / "engine/wire/frame.hpp").read_text()
     overhead = sum(int(re.search(rf"{part}_bytes = (\d+);", wire)[1]) for part in ("header", "tag"))
-    assert labs.FRAME_BYTES == 14 + 1500 and labs.PAYLOAD_BYTES == 1500 - 20 - 8 - overhead, overhead
+    assert labs.FRAME_BYTES == 14 + 1500 and labs.PAYLOAD_BYTES == 1500 - 20 - 8 - overhead, (
+        overhead)
     assert abs(labs.of_ceiling(97.0, 100.0) - 0.97) < 1e-9
     try:
         labs.of_ceiling(101.9, 100.0)

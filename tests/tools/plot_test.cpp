@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Traces as they are read, gathered and drawn. The program with its files is in plot_program_test.py.
+// Traces as they are read, gathered and drawn. The program with its files is in
+// plot_program_test.py.
 #include <catch2/catch.hpp>
 
 #include <fmt/format.h>
@@ -19,7 +20,9 @@
 namespace onehop::plot {
 namespace {
 
-constexpr const char* head = "# command line: onehop send a\n# version: 1\n# config: send law auto\nt_ns,rate_bytes_per_s,bottleneck,law,tx_queue_bytes\n";
+constexpr const char* head =
+    "# command line: onehop send a\n# version: 1\n# config: send law "
+    "auto\nt_ns,rate_bytes_per_s,bottleneck,law,tx_queue_bytes\n";
 
 std::string refusal(const std::string& text) {
   std::istringstream in{text};
@@ -39,9 +42,12 @@ RunData run_of(const std::string& text, std::size_t buckets = 100, std::string l
 }
 
 /// A trace as the program writes it, of `rows` rows 1 ms apart.
-std::string real_trace(int rows, const std::string& command = "onehop send a", const std::string& config = "send law auto frame 1472 payload 1425 wire 1511 link none") {
+std::string real_trace(
+    int rows, const std::string& command = "onehop send a",
+    const std::string& config = "send law auto frame 1472 payload 1425 wire 1511 link none") {
   const std::string path = "/tmp/onehop-plot-test-" + std::to_string(::getpid());
-  auto writer = rate::TraceWriter::open(path, {.command_line = command, .version = "1", .config = config});
+  auto writer =
+      rate::TraceWriter::open(path, {.command_line = command, .version = "1", .config = config});
   REQUIRE(writer);
   rate::TraceRow row{.law_name = "auto"};
   for (int i = 0; i < rows; ++i) {
@@ -53,8 +59,14 @@ std::string real_trace(int rows, const std::string& command = "onehop send a", c
     row.tx_drained_total = Bytes{75'000} * i;  // 600 Mbit/s
     row.law.rate = mbit_per_s(600);
     row.law.bottleneck = i < rows / 4 ? Bottleneck::source : Bottleneck::tx_queue;
-    row.law.buffers[0] = {.occupancy = {300'000 + 1000 * (i % 100)}, .drain = mbit_per_s(590), .target = {350'000}, .rate = mbit_per_s(600), .takes_part = true,
-                          .under = Bytes{330'000}, .over = Bytes{380'000}, .occupancy_max = {500'000}};
+    row.law.buffers[0] = {.occupancy = {300'000 + 1000 * (i % 100)},
+                          .drain = mbit_per_s(590),
+                          .target = {350'000},
+                          .rate = mbit_per_s(600),
+                          .takes_part = true,
+                          .under = Bytes{330'000},
+                          .over = Bytes{380'000},
+                          .occupancy_max = {500'000}};
     if (i == rows / 2) row.law.buffers[0].occupancy = {480'000};
     writer.value().write(row);
   }
@@ -79,7 +91,8 @@ TEST_CASE("a trace is read row by row, and an empty cell is no number", "[tools]
   REQUIRE(read);
   CHECK(read.value().command_line == "onehop send a");
   CHECK(read.value().config == "send law auto");
-  CHECK(rows == std::vector<std::vector<std::optional<double>>>{{7, 5, std::nullopt}, {std::nullopt, 6, std::nullopt}});
+  CHECK(rows == std::vector<std::vector<std::optional<double>>>{{7, 5, std::nullopt},
+                                                                {std::nullopt, 6, std::nullopt}});
   CHECK(words == "1000 tx_queue auto;2000 source auto;");
 }
 
@@ -90,21 +103,34 @@ TEST_CASE("a trace that is not one is refused with line and column", "[tools][pl
   CHECK(refusal(head) == "line 4: it has no rows after its columns");
   CHECK(refusal("a,b,c\n1,2,3\n") == "line 1: there is no column 't_ns'");
   CHECK(refusal("t_ns,bottleneck\n1,x\n") == "line 1: there is no column 'rate_bytes_per_s'");
-  CHECK(refusal("t_ns,x,rate_bytes_per_s,bottleneck,x\n") == "line 1: column 5: a second one is called 'x'");
-  CHECK(refusal(head + row + "2000,x5,tx_queue,auto,7\n") == "line 6: column 2 (rate_bytes_per_s): 'x5' is no whole number");
-  CHECK(refusal(head + row + "2000,5.5,tx_queue,auto,7\n") == "line 6: column 2 (rate_bytes_per_s): '5.5' is no whole number");
-  CHECK(refusal(head + row + "2000,5,tx_queue,auto,99999999999999999999\n") == "line 6: column 5 (tx_queue_bytes): '99999999999999999999' is out of range");
-  CHECK(refusal(head + row + "2000,5,tx_queue\n") == "line 6: column 3: the row ends here, and 2 follow in the others");
-  CHECK(refusal(head + row + "2000,5,tx_queue,auto,7,8\n") == "line 6: column 6: the row goes on behind the last one");
-  CHECK(refusal(head + row + "999,5,tx_queue,auto,7\n") == "line 6: column 1 (t_ns): '999' is before the row before it");
-  CHECK(refusal(head + std::string{"-1,5,tx_queue,auto,7\n"}) == "line 5: column 1 (t_ns): '-1' is no time");
-  CHECK(refusal(head + std::string{",5,tx_queue,auto,7\n"}) == "line 5: column 1 (t_ns): '' is no whole number");
+  CHECK(refusal("t_ns,x,rate_bytes_per_s,bottleneck,x\n") ==
+        "line 1: column 5: a second one is called 'x'");
+  CHECK(refusal(head + row + "2000,x5,tx_queue,auto,7\n") ==
+        "line 6: column 2 (rate_bytes_per_s): 'x5' is no whole number");
+  CHECK(refusal(head + row + "2000,5.5,tx_queue,auto,7\n") ==
+        "line 6: column 2 (rate_bytes_per_s): '5.5' is no whole number");
+  CHECK(refusal(head + row + "2000,5,tx_queue,auto,99999999999999999999\n") ==
+        "line 6: column 5 (tx_queue_bytes): '99999999999999999999' is out of range");
+  CHECK(refusal(head + row + "2000,5,tx_queue\n") ==
+        "line 6: column 3: the row ends here, and 2 follow in the others");
+  CHECK(refusal(head + row + "2000,5,tx_queue,auto,7,8\n") ==
+        "line 6: column 6: the row goes on behind the last one");
+  CHECK(refusal(head + row + "999,5,tx_queue,auto,7\n") ==
+        "line 6: column 1 (t_ns): '999' is before the row before it");
+  CHECK(refusal(head + std::string{"-1,5,tx_queue,auto,7\n"}) ==
+        "line 5: column 1 (t_ns): '-1' is no time");
+  CHECK(refusal(head + std::string{",5,tx_queue,auto,7\n"}) ==
+        "line 5: column 1 (t_ns): '' is no whole number");
   CHECK(refusal(head + row + "2000,5,tx_q") == "line 6: column 3: the file is cut off here");
-  CHECK(refusal(head + row + "2000,5,tx_queue,auto,7") == "line 6: column 5: the file is cut off here");
-  CHECK(refusal(head + row + std::string(70'000, '1') + "\n") == "line 6: it is longer than 64 KiB");
-  CHECK(refusal("t_ns" + std::string(600, ',') + "\n") == "line 1: column 513: there are more than 512");
+  CHECK(refusal(head + row + "2000,5,tx_queue,auto,7") ==
+        "line 6: column 5: the file is cut off here");
+  CHECK(refusal(head + row + std::string(70'000, '1') + "\n") ==
+        "line 6: it is longer than 64 KiB");
+  CHECK(refusal("t_ns" + std::string(600, ',') + "\n") ==
+        "line 1: column 513: there are more than 512");
   // What is shown of a cell can do nothing to a terminal.
-  CHECK(refusal(head + std::string{"1,\x1b[2J\x07,tx_queue,auto,7\n"}) == "line 5: column 2 (rate_bytes_per_s): '?[2J?' is no whole number");
+  CHECK(refusal(head + std::string{"1,\x1b[2J\x07,tx_queue,auto,7\n"}) ==
+        "line 5: column 2 (rate_bytes_per_s): '?[2J?' is no whole number");
 }
 
 TEST_CASE("samples stay few and keep every peak, every sum and every gap", "[tools][plot]") {
@@ -113,8 +139,10 @@ TEST_CASE("samples stay few and keep every peak, every sum and every gap", "[too
   for (int i = 0; i < 600'000; ++i) {
     const double value = i == 345'678 ? 1e9 : i == 234'567 ? -5 : i % 10;
     sum += value;
-    if (i < 100'000 || i >= 200'000) samples.add(Nanos{1ms} * i, std::array<std::optional<double>, 1>{value});
-    else sum -= value;
+    if (i < 100'000 || i >= 200'000)
+      samples.add(Nanos{1ms} * i, std::array<std::optional<double>, 1>{value});
+    else
+      sum -= value;
   }
   const auto& buckets = samples.series(0);
   CHECK(buckets.size() > 100);
@@ -150,7 +178,9 @@ TEST_CASE("a run says how long it was in its safe range and who held it up", "[t
 }
 
 TEST_CASE("plates share their axes, and what a trace does not have is not drawn", "[tools][plot]") {
-  const std::vector<RunData> runs{run_of(real_trace(1001), 100, "long"), run_of(real_trace(301), 100, "short"), run_of(head + std::string{"1,5,none,auto,7\n"}, 100, "one row")};
+  const std::vector<RunData> runs{run_of(real_trace(1001), 100, "long"),
+                                  run_of(real_trace(301), 100, "short"),
+                                  run_of(head + std::string{"1,5,none,auto,7\n"}, 100, "one row")};
   const std::vector<Plate> plates = plates_of(runs);
   std::vector<std::string> ids;
   for (const Plate& plate : plates) {
@@ -159,10 +189,12 @@ TEST_CASE("plates share their axes, and what a trace does not have is not drawn"
     CHECK(plate.y_label.size() > 3);
     for (std::size_t i = 0; i < 2; ++i) {
       CHECK(plate.figures[i].x_max == Approx(1.0));
-      if (!plate.figures[i].is_empty()) CHECK(plate.figures[i].y_max == Approx(plate.figures[0].y_max));
+      if (!plate.figures[i].is_empty())
+        CHECK(plate.figures[i].y_max == Approx(plate.figures[0].y_max));
     }
   }
-  CHECK(ids == std::vector<std::string>{"rates", "tx_queue", "bottleneck", "delay", "cpu", "wakeups", "losses"});
+  CHECK(ids == std::vector<std::string>{"rates", "tx_queue", "bottleneck", "delay", "cpu",
+                                        "wakeups", "losses"});
   CHECK(plates[1].figures[0].bands.front().label == "safe range");
   CHECK(plates[1].figures[0].y_max >= 480);  // the peak, in kB
   CHECK(plates[4].figures[0].curves.front().points.size() >= 40);
@@ -175,7 +207,9 @@ TEST_CASE("plates share their axes, and what a trace does not have is not drawn"
 }
 
 TEST_CASE("an axis has no numbers of five digits", "[tools][plot]") {
-  std::string text = "# command line: a\n# version: 1\n# config: a\nt_ns,rate_bytes_per_s,bottleneck,law,wakeups,syscalls\n";
+  std::string text =
+      "# command line: a\n# version: 1\n# config: "
+      "a\nt_ns,rate_bytes_per_s,bottleneck,law,wakeups,syscalls\n";
   for (int i = 0; i < 400; ++i) text += std::to_string(i * 1'000'000) + ",5,none,auto,2,20\n";
   const Plate plate = plates_of({run_of(text, 100)}, {"wakeups"}).front();
   CHECK(plate.y_label == "thousand per second");
@@ -186,8 +220,11 @@ TEST_CASE("an axis has no numbers of five digits", "[tools][plot]") {
   CHECK(most < 40);
 }
 
-TEST_CASE("rates are those of whole frames, and stand beside the link's capacity", "[tools][plot]") {
-  std::istringstream in{"# onehop lab run: profile x\nt_ns,rate_bytes_per_s\n1,37500000\n5500000000,75000000\n9900000000,1\n"};
+TEST_CASE("rates are those of whole frames, and stand beside the link's capacity",
+          "[tools][plot]") {
+  std::istringstream in{
+      "# onehop lab run: profile "
+      "x\nt_ns,rate_bytes_per_s\n1,37500000\n5500000000,75000000\n9900000000,1\n"};
   auto capacity = Capacity::read(in, "x.csv");
   REQUIRE(capacity);
   std::vector<RunData> runs{run_of(real_trace(1001))};  // from 5 s to 6 s
@@ -201,7 +238,8 @@ TEST_CASE("rates are those of whole frames, and stand beside the link's capacity
     return *found;
   };
   CHECK(curve("left our queue").points[20].y == Approx(600));
-  CHECK(curve("drain of the link, as the law measures it").points[100].y == Approx(590.0 * 1511 / 1425));
+  CHECK(curve("drain of the link, as the law measures it").points[100].y ==
+        Approx(590.0 * 1511 / 1425));
   const Curve known = curve("capacity of the link");
   REQUIRE(known.points.size() == 4);
   CHECK(known.points[1].x == Approx(0.5));
@@ -209,18 +247,23 @@ TEST_CASE("rates are those of whole frames, and stand beside the link's capacity
   CHECK(known.points[2].y == Approx(600));
   CHECK(page_of(runs, plates_of(runs), {}).find("450.0 Mbit/s") != std::string::npos);
   CHECK(run_of(head + std::string{"1,5,none,auto,7\n"}).wire_per_payload() == 1);
-  CHECK(run_of(real_trace(2, "onehop send a", "send payload 10 wire 99999999999999999999")).wire_per_payload() == 1);
+  CHECK(run_of(real_trace(2, "onehop send a", "send payload 10 wire 99999999999999999999"))
+            .wire_per_payload() == 1);
   CHECK(Capacity::steady(mbit_per_s(8)).between(5s, 6s).front().rate == mbit_per_s(8));
   CHECK(capacity.value().between(Nanos{0}, Nanos{0}).empty());
   std::istringstream bad{"t_ns,rate_bytes_per_s\n1,\n"}, none{"t_ns,x\n1,1\n"};
   CHECK_FALSE(Capacity::read(bad, "x.csv"));
-  CHECK(Capacity::read(none, "x.csv").error().cause == "line 1: there is no column 'rate_bytes_per_s'");
+  CHECK(Capacity::read(none, "x.csv").error().cause ==
+        "line 1: there is no column 'rate_bytes_per_s'");
 }
 
 TEST_CASE("where the ends of a safe range cross, no safe range is drawn", "[tools][plot]") {
-  const std::string columns = "t_ns,rate_bytes_per_s,bottleneck,tx_queue_bytes,tx_queue_under_bytes,tx_queue_over_bytes\n";
+  const std::string columns =
+      "t_ns,rate_bytes_per_s,bottleneck,tx_queue_bytes,tx_queue_under_bytes,tx_queue_over_bytes\n";
   std::string text = columns;
-  for (int i = 0; i < 100; ++i) text += fmt::format("{},1,tx_queue,300000,{},400000\n", i * 1'000'000 + 1, i < 50 ? 200'000 : 500'000);
+  for (int i = 0; i < 100; ++i)
+    text += fmt::format("{},1,tx_queue,300000,{},400000\n", i * 1'000'000 + 1,
+                        i < 50 ? 200'000 : 500'000);
   const std::vector<RunData> runs{run_of(text)};
   CHECK(runs[0].ranges[0].none / runs[0].ranges[0].known() == Approx(0.5).margin(0.02));
   CHECK(runs[0].ranges[0].inside / runs[0].ranges[0].known() == Approx(0.5).margin(0.02));
@@ -231,11 +274,13 @@ TEST_CASE("where the ends of a safe range cross, no safe range is drawn", "[tool
   CHECK(queue.bands[0].points[90].low > queue.bands[0].points[90].high);
   CHECK(queue.bands[1].label == "no safe range: may run dry and overflow");
   CHECK(queue.bands[1].points[90].low < queue.bands[1].points[90].high);
-  CHECK_THAT(queue.note, Catch::Contains("for 5") && Catch::Contains("% of the time it was too small for a safe range"));
+  CHECK_THAT(queue.note, Catch::Contains("for 5") &&
+                             Catch::Contains("% of the time it was too small for a safe range"));
 }
 
 TEST_CASE("a run that would be lost on the others' axes has its own and says so", "[tools][plot]") {
-  const std::vector<RunData> runs{run_of(real_trace(2001), 100, "long"), run_of(real_trace(101), 100, "short")};
+  const std::vector<RunData> runs{run_of(real_trace(2001), 100, "long"),
+                                  run_of(real_trace(101), 100, "short")};
   const Plate plate = plates_of(runs, {"cpu"}).front();
   CHECK(plate.figures[0].x_max == Approx(2));
   CHECK(plate.figures[0].note.empty());
@@ -247,11 +292,13 @@ TEST_CASE("of a receiving end no rate of a law is drawn", "[tools][plot]") {
   const std::vector<RunData> runs{run_of(real_trace(101, "onehop recv", "recv law auto"))};
   for (const Plate& plate : plates_of(runs)) {
     CHECK(plate.id != "bottleneck");
-    for (const Curve& curve : plate.figures[0].curves) CHECK((curve.label != "granted" && curve.label != "target"));
+    for (const Curve& curve : plate.figures[0].curves)
+      CHECK((curve.label != "granted" && curve.label != "target"));
   }
 }
 
-TEST_CASE("ten minutes at 1 ms are a page of less than 3 MB, and four of them too", "[tools][plot]") {
+TEST_CASE("ten minutes at 1 ms are a page of less than 3 MB, and four of them too",
+          "[tools][plot]") {
   // Noise, so that nothing is level: the worst case for what is left out.
   const auto noisy = [](std::size_t buckets) {
     RunData run = run_of(real_trace(2), buckets);
@@ -282,9 +329,11 @@ TEST_CASE("ten minutes at 1 ms are a page of less than 3 MB, and four of them to
 }
 
 //= threat D2  type=test
-TEST_CASE("no text of a trace is markup in the page or a command in the script (D2)", "[tools][plot]") {
+TEST_CASE("no text of a trace is markup in the page or a command in the script (D2)",
+          "[tools][plot]") {
   const std::string evil = "onehop send `touch /tmp/pwned` '\"</svg><script>alert(1)</script>\\";
-  const std::vector<RunData> runs{run_of(real_trace(50, evil), 100, evil), run_of(real_trace(50), 100, "b")};
+  const std::vector<RunData> runs{run_of(real_trace(50, evil), 100, evil),
+                                  run_of(real_trace(50), 100, "b")};
   const PageText text{.title = evil, .command_line = evil, .version = "1"};
   const auto plates = plates_of(runs);
   const std::string page = page_of(runs, plates, text);
@@ -298,7 +347,9 @@ TEST_CASE("no text of a trace is markup in the page or a command in the script (
     // A backslash ends the lines of a plot command, and heredocs begin with "<< E": nothing else.
     std::size_t at = 0, others = 0;
     while ((at = script.find(c, at)) != std::string::npos) {
-      const bool is_ours = (c == '\\' && script[at + 1] == '\n' && script[at - 2] == ',') || (c == '<' && (script.substr(at, 4) == "<< E" || script.substr(at - 1, 4) == "<< E"));
+      const bool is_ours =
+          (c == '\\' && script[at + 1] == '\n' && script[at - 2] == ',') ||
+          (c == '<' && (script.substr(at, 4) == "<< E" || script.substr(at - 1, 4) == "<< E"));
       others += is_ours ? 0 : 1;
       ++at;
     }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """The program on loopback, without root: program_test.py ONEHOP [WORD].
 
-Goal:   options, configuration files and what is remembered do what the README says; what people read is true.
+Goal:   options, configuration files and what is remembered do what the README says; what people
+        read is true.
 Method: the real program, UDP over 127.0.0.1 on a free port, everything else in a temporary folder.
 Bounds: none on time but that everything ends by itself.
 """
@@ -11,173 +12,137 @@ import csv
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
-from program import CODE, End, Skip, check, end_all, main  # noqa: E402  (found beside the lab's tests)
+from loopback import MB, Loopback  # noqa: E402
+from program import check, main  # noqa: E402
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
-MB = 1_000_000
 
 
-class Loopback:
-    """Two ends on 127.0.0.1, and a folder for all that they touch."""
-
-    def __init__(self, onehop):
-        self.onehop = str(onehop)
-
-    def __enter__(self):
-        self._folder = tempfile.TemporaryDirectory(prefix="onehop-program-")
-        self.work = Path(self._folder.name)
-        self.target = self.work / "in"
-        self.target.mkdir()
-        self.state, self._ends, self.prefix = "", [], []
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
-        return self
-
-    def __exit__(self, *_):
-        end_all(self._ends)
-        self._folder.cleanup()
-
-    def start(self, *command):
-        os.environ["ONEHOP_STATE_DIR"] = str(self.state)
-        end = End([*self.prefix, self.onehop, *map(str, command)], self.work, f"end{len(self._ends)}", CODE)
-        self._ends.append(end)
-        return end
-
-    def receive(self, *options):
-        end = self.start("recv", "--once", "--dir", self.target, "--listen", self.address, "--on-exist", "overwrite", "--json", *options)
-        end.wait_for(lambda: end.events("start"), "recv can accept")
-        return end
-
-    def file(self, size):
-        path = self.work / "file.bin"
-        path.write_bytes(os.urandom(size))
-        return path
-
-    def text(self, name, text):
-        path = self.work / name
-        path.write_text(text)
-        return path
-
-    def send(self, *options, size=8 * MB):
-        """send makes a file, sends it to the end, and returns the sender."""
-        receiver = self.receive()
-        sender = self.start("send", self.file(size), "--to", self.address, "--json", *options)
-        check(sender.code() == 0, f"send ends with 0, not {sender.process.returncode}: {sender.text()}")
-        check(receiver.code() == 0, f"recv ends with 0: {receiver.text()}")
-        return sender
-
-    def refused(self, *command, words=(), code=2):
-        end = self.start(*command)
-        check(end.code() == code, f"{command} is {code}, not {end.process.returncode}: {end.text()}")
-        for word in words:
-            check(word in end.text(), f"{command} names {word}: {end.text()}")
-        return end
-
-    def refused_at_once(self, *command, words=(), code=2):
-        """refused, and with one line that tells of the command, and nothing else."""
-        end = self.refused(*command, words=words, code=code)
-        lines = end.text().splitlines()
-        check(len(lines) == 1 and lines[0].startswith(f"onehop {command[0]}: "), f"{command} is one line: {lines}")
-        check(lines[0].count(": ") >= 2 and ". " in lines[0], f"with attempt, cause and remedy: {lines}")
-        check(not end.events("start"), f"{command} did not begin")
-
-
-def test_an_interrupt_tells_what_there_is_to_keep(onehop):
+def test_an_interrupt_tells_what_there_is_to_keep(onehop) -> None:
     with Loopback(onehop) as here:
         receiver = here.receive()
         receiver.process.send_signal(signal.SIGINT)
-        check(receiver.code() == 7, f"an idle receiver ends with 7, not {receiver.process.returncode}")
-        check("nothing was under way" in receiver.text() and "kept" not in receiver.text(), f"nothing to keep: {receiver.text()}")
+        check(receiver.code() == 7,
+              f"an idle receiver ends with 7, not {receiver.process.returncode}")
+        check("nothing was under way" in receiver.text() and "kept" not in receiver.text(),
+              f"nothing to keep: {receiver.text()}")
         sender = here.start("send", here.file(1), "--to", here.address, "--wait", "60", "--json")
         sender.wait_for(lambda: sender.events("start"), "send looks for its peer")
         sender.process.send_signal(signal.SIGINT)
-        check(sender.code() == 7, f"a sender that found nobody ends with 7, not {sender.process.returncode}")
-        check("before anything was sent" in sender.text() and "keeps" not in sender.text(), f"nothing to keep: {sender.text()}")
+        check(sender.code() == 7,
+              f"a sender that found nobody ends with 7, not {sender.process.returncode}")
+        check("before anything was sent" in sender.text() and "keeps" not in sender.text(),
+              f"nothing to keep: {sender.text()}")
         receiver = here.receive()
         sender = here.start("send", here.file(8 * MB), "--to", here.address, "--law", "fixed:8M")
         receiver.wait_for(lambda: any(here.target.iterdir()), "data comes")
         receiver.process.send_signal(signal.SIGINT)
-        check(receiver.code() == 7, f"a receiver at work ends with 7, not {receiver.process.returncode}")
+        check(receiver.code() == 7,
+              f"a receiver at work ends with 7, not {receiver.process.returncode}")
         check("what arrived is kept" in receiver.text(), f"something to keep: {receiver.text()}")
-        check(sender.code() == 7, f"and so does the sender, not with {sender.process.returncode}: {sender.text()}")
+        check(sender.code() == 7,
+              f"and so does the sender, not with {sender.process.returncode}: {sender.text()}")
 
 
-def test_what_was_verified_before_a_failure_counts_at_both_ends(onehop):
+def test_what_was_verified_before_a_failure_counts_at_both_ends(onehop) -> None:
     with Loopback(onehop) as here:
         small, receiver = here.work / "small.bin", here.receive()
         small.write_bytes(os.urandom(300_000))
         # The 8 MB take four seconds from when the small file is done.
-        sender = here.start("send", small, here.file(8 * MB), "--to", here.address, "--json", "--law", "fixed:16M")
+        sender = here.start("send", small, here.file(8 * MB), "--to", here.address, "--json",
+                            "--law", "fixed:16M")
         sender.wait_for(lambda: sender.events("file"), "the small file is verified")
         sender.process.send_signal(signal.SIGINT)
         check(sender.code() == 7 and receiver.code() == 7, f"{sender.text()} {receiver.text()}")
         for role, end in (("send", sender.end()), ("recv", receiver.end())):
-            check((end["files_total"], end["bytes_total"], end["hash_ok"]) == (1, 300_000, False), f"{role}: {end['files_total']}, {end['bytes_total']}")
+            check((end["files_total"], end["bytes_total"], end["hash_ok"]) == (1, 300_000, False),
+                  f"{role}: {end['files_total']}, {end['bytes_total']}")
 
 
-def test_a_wrong_command_line_is_an_event_as_well(onehop):
+def test_a_wrong_command_line_is_an_event_as_well(onehop) -> None:
     with Loopback(onehop) as here:
-        for command in (("send", "x", "--to", here.address, "--io", "pigeon", "--json"), ("recv", "--json", "--bogus"), ("send", "--json"),
+        for command in (("send", "x", "--to", here.address, "--io", "pigeon",
+                         "--json"), ("recv", "--json", "--bogus"), ("send", "--json"),
                         ("send", "x", "--to", here.address, "--law", "vegas", "--json")):
             end = here.refused(*command)
             [event] = end.events("error")
-            check(event["exit_code"] == 2 and all(event[key] for key in ("attempt", "cause", "hint")), f"{command}: {event}")
-            check(event["cause"] in end.text() and end.text().startswith(f"onehop {command[0]}: "), f"and text: {end.text()}")
+            check(
+                event["exit_code"] == 2 and all(event[key] for key in ("attempt", "cause", "hint")),
+                f"{command}: {event}")
+            check(event["cause"] in end.text() and end.text().startswith(f"onehop {command[0]}: "),
+                  f"and text: {end.text()}")
         check(not here.refused("recv", "--bogus").events(), "no event where none was asked for")
-        check(not here.refused("send", "--bogus", "--", "--json").events(), "nor by the name of a file")
+        check(not here.refused("send", "--bogus", "--", "--json").events(),
+              "nor by the name of a file")
 
 
-def test_options_of_a_configuration_file_count_and_the_command_line_wins(onehop):
+def test_options_of_a_configuration_file_count_and_the_command_line_wins(onehop) -> None:
     with Loopback(onehop) as here:
-        config = here.text("options.toml", '[send]\nlaw = "fixed:400Mbit"\ndigest = "sha256"\n[recv]\ndigest = "xxh3"\n')
+        config = here.text(
+            "options.toml",
+            '[send]\nlaw = "fixed:400Mbit"\ndigest = "sha256"\n[recv]\ndigest = "xxh3"\n')
         end = here.send("--config", config).end()
-        check(end["law"] == "fixed" and end["digest"] == "sha256", f"the file's options count: {end['law']}, {end['digest']}")
-        check(here.send("--config", config, "--digest", "xxh3").end()["digest"] == "xxh3", "the command line wins")
+        check(end["law"] == "fixed" and end["digest"] == "sha256",
+              f"the file's options count: {end['law']}, {end['digest']}")
+        check(
+            here.send("--config", config, "--digest", "xxh3").end()["digest"] == "xxh3",
+            "the command line wins")
         here.refused("recv", "--config", here.work / "none.toml", words=("none.toml",))
-        for text, word in (("[send]\nbogus = 1\n", "send.bogus"), ("[sent]\nlaw = 1\n", "'sent'"), ("bogus = 1\n", "bogus")):
-            here.refused("send", "x", "--to", here.address, "--config", here.text("bad.toml", text), words=(word, "bad.toml"))
-        here.refused("send", "x", "--to", here.address, "--config", here.text("bad.toml", '[send]\ntarget = "over"\n'), words=("over",))
+        for text, word in (("[send]\nbogus = 1\n", "send.bogus"), ("[sent]\nlaw = 1\n", "'sent'"),
+                           ("bogus = 1\n", "bogus")):
+            here.refused("send", "x", "--to", here.address, "--config", here.text("bad.toml", text),
+                         words=(word, "bad.toml"))
+        here.refused("send", "x", "--to", here.address, "--config",
+                     here.text("bad.toml", '[send]\ntarget = "over"\n'), words=("over", ))
 
 
-def test_the_receiver_tells_the_digest_that_was_agreed(onehop):
+def test_the_receiver_tells_the_digest_that_was_agreed(onehop) -> None:
     with Loopback(onehop) as here:
         for asked, own, length in (("sha256", "xxh3", 64), ("xxh3", "sha256", 32)):
             receiver = here.receive("--digest", own)
-            sender = here.start("send", here.file(MB), "--to", here.address, "--json", "--digest", asked)
-            check(sender.code() == 0 and receiver.code() == 0, f"{asked}: {sender.text()} {receiver.text()}")
+            sender = here.start("send", here.file(MB), "--to", here.address, "--json", "--digest",
+                                asked)
+            check(sender.code() == 0 and receiver.code() == 0,
+                  f"{asked}: {sender.text()} {receiver.text()}")
             [sent], [came] = sender.events("file"), receiver.events("file")
-            check(len(sent["digest"]) == length and sent["digest_kind"] == asked, f"the sender's is {asked}: {sent}")
+            check(
+                len(sent["digest"]) == length and sent["digest_kind"] == asked,
+                f"the sender's is {asked}: {sent}")
             check(came == sent, f"the receiver's is the same: {came}")
             check(receiver.end()["digest"] == asked, f"also at the end: {receiver.end()['digest']}")
 
 
-def test_the_end_event_of_a_small_file_is_as_full_as_that_of_a_large_one(onehop):
-    """The receiver's statistics have no thread of their own, and such a transfer ends before their timer's first turn."""
+def test_the_end_event_of_a_small_file_is_as_full_as_that_of_a_large_one(onehop) -> None:
+    """The receiver's statistics have no thread of their own, and such a transfer ends before their
+    timer's first turn."""
     with Loopback(onehop) as here:
         for size in (1, 50_000, MB):
             receiver = here.receive()
             sender = here.start("send", here.file(size), "--to", here.address, "--json")
-            check(sender.code() == 0 and receiver.code() == 0, f"{size}: {sender.text()} {receiver.text()}")
+            check(sender.code() == 0 and receiver.code() == 0,
+                  f"{size}: {sender.text()} {receiver.text()}")
             for end in (sender.end(), receiver.end()):
                 scopes = [end[queue]["scope"] for queue in ("tx_queue", "rx_ring", "app_buffer")]
-                check(end["frames_total"] * 65_536 >= size and end["frames_total"] > 0, f"{size}: {end['role']} counts frames: {end['frames_total']}")
+                check(end["frames_total"] * 65_536 >= size and end["frames_total"] > 0,
+                      f"{size}: {end['role']} counts frames: {end['frames_total']}")
                 check("none" not in scopes, f"{size}: {end['role']} knows its buffers: {scopes}")
 
 
-def test_law_parameters_of_a_configuration_file_count(onehop):
-    def rates(sender):
+def test_law_parameters_of_a_configuration_file_count(onehop) -> None:
+    def rates(sender) -> list[Any]:
         with open(sender.trace, encoding="utf-8") as file:
-            return [8 * int(row["rate_bytes_per_s"]) for row in csv.DictReader(line for line in file if not line.startswith("#"))]
+            return [
+                8 * int(row["rate_bytes_per_s"])
+                for row in csv.DictReader(line for line in file if not line.startswith("#"))
+            ]
 
-    def send(here, *options):
+    def send(here, *options) -> Any:
         trace = here.work / "trace.csv"
         sender = here.send(*options, "--trace", trace, size=4 * MB)
         sender.trace = trace
@@ -186,13 +151,19 @@ def test_law_parameters_of_a_configuration_file_count(onehop):
     with Loopback(onehop) as here:
         send(here, "--config", CONFIGS / "law/safe-range.json")
         fast = here.text("fast.json", '{"law": "safe-range", "rate_start_bps": 400000000}')
-        check(max(rates(send(here, "--config", fast))) >= 400e6, "the file's rate_start_bps is the first grant")
+        check(
+            max(rates(send(here, "--config", fast))) >= 400e6,
+            "the file's rate_start_bps is the first grant")
         slow = here.text("slow.json", '{"law": "safe-range", "rate_max_bps": 200000000}')
         # The trace has wire bytes: a frame is at most 9 % longer than what it carries.
-        check(max(rates(send(here, "--config", slow))) <= 218e6, "the file's rate_max_bps bounds every grant")
-        here.refused("send", "x", "--to", here.address, "--config", slow, "--law", "fixed:5M", words=("safe-range", "--law"))
+        check(
+            max(rates(send(here, "--config", slow))) <= 218e6,
+            "the file's rate_max_bps bounds every grant")
+        here.refused("send", "x", "--to", here.address, "--config", slow, "--law", "fixed:5M",
+                     words=("safe-range", "--law"))
         wrong = here.text("wrong.json", '{"law": "safe-range", "d_1": 3}')
-        here.refused("send", "x", "--to", here.address, "--config", wrong, words=("'d_1'", "d_1_ms", "wrong.json"))
+        here.refused("send", "x", "--to", here.address, "--config", wrong,
+                     words=("'d_1'", "d_1_ms", "wrong.json"))
         here.refused("recv", "--config", wrong, words=("'d_1'",))
         gate = here.text("gate.json", '{"law": "qcut", "tau_wired_ms": 2}')
         here.refused("send", "x", "--to", here.address, "--config", gate, words=("qcut", "--law"))
@@ -200,10 +171,10 @@ def test_law_parameters_of_a_configuration_file_count(onehop):
         send(here, "--config", CONFIGS / "law/auto.json")
 
 
-def test_a_law_is_chosen_by_name_and_says_once_what_it_lacks(onehop):
+def test_a_law_is_chosen_by_name_and_says_once_what_it_lacks(onehop) -> None:
     with Loopback(onehop) as here:
-        for law, said in (("auto", None), ("safe-range", None), ("wdtcp", "wdtcp: neither"), ("wdtcp:paper", "wdtcp: neither"),
-                          ("cupid", "cupid: the driver")):
+        for law, said in (("auto", None), ("safe-range", None), ("wdtcp", "wdtcp: neither"),
+                          ("wdtcp:paper", "wdtcp: neither"), ("cupid", "cupid: the driver")):
             trace = here.work / "trace.csv"
             # 8 MB at 80 Mbit/s last 0.8 s: a sensor is missed after 0.3 s of data.
             sender = here.send("--law", law, "--max-rate", "80Mbit", "--trace", trace, size=8 * MB)
@@ -217,51 +188,64 @@ def test_a_law_is_chosen_by_name_and_says_once_what_it_lacks(onehop):
             with open(trace, encoding="utf-8") as file:
                 rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
             check(all(row["law"] == law for row in rows), "each row names the law")
-            check({row["beta_bytes_per_s"] for row in rows} == {""}, "what a law does not have is empty, not zero")
-        check(here.send("--qcut", size=MB).end()["law"] == "auto+qcut", "the gate shows in the law's name")
-        here.refused("send", "x", "--to", here.address, "--law", "vegas", words=("--law", "auto, safe-range, wdtcp"))
-        here.refused("send", "x", "--to", here.address, "--law", "wdtcp:real", words=("wdtcp:paper",))
+            check({row["beta_bytes_per_s"] for row in rows} == {""},
+                  "what a law does not have is empty, not zero")
+        check(
+            here.send("--qcut", size=MB).end()["law"] == "auto+qcut",
+            "the gate shows in the law's name")
+        here.refused("send", "x", "--to", here.address, "--law", "vegas",
+                     words=("--law", "auto, safe-range, wdtcp"))
+        here.refused("send", "x", "--to", here.address, "--law", "wdtcp:real",
+                     words=("wdtcp:paper", ))
 
 
-def test_the_receiver_bounds_the_rate_as_well(onehop):
+def test_the_receiver_bounds_the_rate_as_well(onehop) -> None:
     with Loopback(onehop) as here:
         receiver, trace = here.receive("--max-rate", "80Mbit"), here.work / "trace.csv"
         # 4 MB at 80 Mbit/s are 0.4 s: the last row is long after the first report.
-        sender = here.start("send", here.file(4 * MB), "--to", here.address, "--json", "--law", "fixed:400Mbit", "--trace", trace)
+        sender = here.start("send", here.file(4 * MB), "--to", here.address, "--json", "--law",
+                            "fixed:400Mbit", "--trace", trace)
         check(sender.code() == 0 and receiver.code() == 0, f"{sender.text()} {receiver.text()}")
         with open(trace, encoding="utf-8") as file:
             rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-        check(0 < int(rows[-1]["rate_bytes_per_s"]) <= 10e6, f"80 Mbit/s at most: {rows[-1]['rate_bytes_per_s']}")
+        check(0 < int(rows[-1]["rate_bytes_per_s"]) <= 10e6,
+              f"80 Mbit/s at most: {rows[-1]['rate_bytes_per_s']}")
 
 
-def test_the_mode_of_afxdp_is_refused_without_it(onehop):
+def test_repair_is_agreed_on_by_both_ends(onehop) -> None:
     with Loopback(onehop) as here:
-        for command in (("send", here.file(1), "--to", here.address), ("recv", "--listen", here.address)):
-            for io in ((), ("--io", "auto"), ("--io", "udp")):
-                here.refused_at_once(*command, *io, "--xdp-mode", "skb", words=("--xdp-mode skb", "--io afxdp"))
-
-
-def test_repair_is_agreed_on_by_both_ends(onehop):
-    with Loopback(onehop) as here:
-        for asked, allowed, agreed in (((), (), "eager"), (("lazy",), (), "lazy"), (("lazy",), ("lazy",), "lazy"),
-                                       (("lazy",), ("eager",), "eager"), (("eager",), ("lazy",), "eager")):
+        for asked, allowed, agreed in (((), (), "eager"), (("lazy", ), (), "lazy"),
+                                       (("lazy", ), ("lazy", ),
+                                        "lazy"), (("lazy", ), ("eager", ),
+                                                  "eager"), (("eager", ), ("lazy", ), "eager")):
             receiver = here.receive(*(word for a in allowed for word in ("--repair", a)))
-            sender = here.start("send", here.file(8 * MB), "--to", here.address, "--json", *(word for a in asked for word in ("--repair", a)))
-            check(sender.code() == 0 and receiver.code() == 0, f"{asked} {allowed}: {sender.text()} {receiver.text()}")
-            check(sender.end()["repair"] == agreed == receiver.end()["repair"], f"{asked} {allowed} agree on {agreed}: {sender.end()['repair']}")
+            sender = here.start("send", here.file(8 * MB), "--to", here.address, "--json",
+                                *(word for a in asked for word in ("--repair", a)))
+            check(sender.code() == 0 and receiver.code() == 0,
+                  f"{asked} {allowed}: {sender.text()} {receiver.text()}")
+            check(sender.end()["repair"] == agreed == receiver.end()["repair"],
+                  f"{asked} {allowed} agree on {agreed}: {sender.end()['repair']}")
             is_turned_down = asked == ("lazy",) and agreed == "eager"
-            check(("keeps to eager repair" in sender.text()) == is_turned_down, f"what is turned down is said: {sender.text()}")
-        check(here.send("--repair", "lazy", "--law", "safe-range", size=MB).end()["law"] == "safe-range+mask", "the mask shows in the law's name")
-        here.refused("send", "x", "--to", here.address, "--repair", "sometimes", words=("--repair", "lazy"))
+            check(("keeps to eager repair" in sender.text()) == is_turned_down,
+                  f"what is turned down is said: {sender.text()}")
+        check(
+            here.send("--repair", "lazy", "--law", "safe-range",
+                      size=MB).end()["law"] == "safe-range+mask",
+            "the mask shows in the law's name")
+        here.refused("send", "x", "--to", here.address, "--repair", "sometimes",
+                     words=("--repair", "lazy"))
         here.refused("recv", "--repair", "", words=("--repair",))
 
 
-def test_the_help_of_every_command_fits_into_80_columns(onehop):
-    def helped(*command):
-        done = subprocess.run([onehop, *command, "--help"], capture_output=True, text=True, timeout=60, check=False)
-        check(done.returncode == 0 and not done.stderr, f"{command} has help: {done.returncode} {done.stderr}")
+def test_the_help_of_every_command_fits_into_80_columns(onehop) -> None:
+    def helped(*command) -> Any:
+        done = subprocess.run([onehop, *command, "--help"], capture_output=True, text=True,
+                              timeout=60, check=False)
+        check(done.returncode == 0 and not done.stderr,
+              f"{command} has help: {done.returncode} {done.stderr}")
         lines = done.stdout.splitlines()
-        check(any(line.startswith(" ".join(("Usage: onehop", *command))) for line in lines), f"by its name, however it was called: {lines[:3]}")
+        check(any(line.startswith(" ".join(("Usage: onehop", *command))) for line in lines),
+              f"by its name, however it was called: {lines[:3]}")
         for line in lines:
             check(len(line) < 80, f"{command}: {len(line)} columns: {line}")
         below = lines[lines.index("Subcommands:") + 1:] if "Subcommands:" in lines else []
@@ -271,100 +255,35 @@ def test_the_help_of_every_command_fits_into_80_columns(onehop):
     check(helped() >= 15, "every command was found")
 
 
-def test_what_this_machine_lacks_is_refused_before_the_other_one_is_asked(onehop):
+def test_the_rate_of_the_last_run_is_where_the_next_one_starts(onehop) -> None:
     with Loopback(onehop) as here:
-        file, folder = here.file(1), here.target
-        to, listen = ("--to", here.address, "--wait", "0"), ("--listen", here.address)
-        here.refused_at_once("send", here.work / "none", *to, words=("offer", "No such file", "regular file"), code=8)
-        here.refused_at_once("send", "", *to, words=("offer ''", "regular file"), code=8)
-        here.refused_at_once("send", folder, *to, words=("it is a folder",), code=8)
-        here.refused_at_once("send", file, *to, "--code-file", folder, words=("read the pairing code", "--code-file"))
-        here.refused_at_once("send", file, *to, "--code-file", here.work / "none", words=("code file", "No such file", "--code-file"))
-        here.refused_at_once("send", file, "--to", ":7411", words=("read --to", "names no host"))
-        here.refused_at_once("send", file, "--to", "no..host", words=("find no..host", "numeric"), code=3)  # no name that is looked up
-        here.refused_at_once("send", file, *to, "--core", "9999", words=("core 9999", "taskset"))
-        here.refused_at_once("send", file, *to, "--max-rate", "fast", words=("'fast'", "600Mbit"))
-        here.refused_at_once("send", file, *to, "--iface", "none", words=("interface none", "ip link"), code=9)
-        here.refused_at_once("recv", *listen, "--iface", "none", words=("interface none", "ip link"), code=9)
-        here.refused_at_once("doctor", "--iface", "none", words=("interface 'none'", "ip link"), code=9)
-        here.refused_at_once("recv", *listen, "--dir", here.work / "none", words=("receive into", "No such file", "--dir"), code=8)
-        here.refused_at_once("recv", *listen, "--dir", file, words=("it is no folder", "--dir"), code=8)
-        for command in (("send", file, *to), ("recv", *listen)):
-            here.refused_at_once(*command, "--trace", here.work / "none/t.csv", words=("t.csv", "No such file", "--trace"), code=8)
-            here.refused_at_once(*command, "--trace", folder, words=("it is a folder", "--trace"), code=8)
-            here.refused_at_once(*command, "--trace", file / "t.csv", words=("Not a directory", "--trace"), code=8)
-        check(here.work.joinpath("file.bin").stat().st_size == 1 and not any(folder.iterdir()), "nothing was touched")
-        # 198.51.100.1 is for documentation (RFC 5737), nobody's own.
-        here.refused_at_once("recv", "--listen", "198.51.100.1", words=("Cannot assign", "ip address"), code=9)
-        here.refused_at_once("recv", "--listen", "localhost", words=("not a numeric address", "ip address"))
-        address = ("127.0.0.1", int(here.address.rsplit(":", 1)[1]))
-        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-            with socket.socket(socket.AF_INET, kind) as taken:
-                taken.bind(address)
-                if kind == socket.SOCK_STREAM:
-                    taken.listen()
-                here.refused_at_once("recv", *listen, words=(here.address, "in use", "--listen"), code=9)
-
-
-def test_what_a_user_may_not_do_is_refused_before_the_other_one_is_asked(onehop):
-    with Loopback(onehop) as here:
-        if os.geteuid() == 0:  # who may all
-            here.prefix = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-            if subprocess.run([*here.prefix, onehop, "--version"], capture_output=True, check=False).returncode != 0:
-                raise Skip("the program lies where only root can run it")
-        here.work.chmod(0o755)
-        file, folder = here.file(1), here.target
-        trace = here.text("t.csv", "kept")
-        trace.chmod(0o444)
-        folder.chmod(0o555)
-        to, listen = ("--to", here.address, "--wait", "0"), ("--listen", here.address)
-        here.refused_at_once("recv", *listen, "--dir", folder, words=("receive into", "Permission denied", "--dir"), code=8)
-        for command in (("send", file, *to), ("recv", *listen, "--dir", "/tmp")):
-            here.refused_at_once(*command, "--trace", trace, words=("t.csv", "Permission denied", "--trace"), code=8)
-            here.refused_at_once(*command, "--trace", folder / "t.csv", words=("Permission denied", "--trace"), code=8)
-        if int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) > 1:
-            here.refused_at_once("recv", "--dir", "/tmp", "--listen", "127.0.0.1:1", words=("127.0.0.1:1", "Permission denied", "1024"), code=10)
-        file.chmod(0)
-        here.refused_at_once("send", file, *to, words=("offer", "Permission denied", "may read"), code=8)
-        check(trace.read_text() == "kept", "nothing was touched")
-
-
-def test_fragments_are_refused_where_they_cannot_be(onehop):
-    with Loopback(onehop) as here:
-        for io in (("afxdp",), ("dpdk", "--eal=--vdev=net_null0")):
-            here.refused("send", here.file(MB), "--to", here.address, "--fragment", "--io", *io, words=("--fragment", "--io udp"), code=9)
-        here.refused("send", here.file(MB), "--to", here.address, "--fragment", "--frame-size", "1000", words=("--fragment", "--frame-size"))
-        here.refused("recv", "--fragment", words=("--fragment",))  # the sender alone asks for them
-
-
-def test_the_no_ack_map_is_refused_where_it_cannot_be(onehop):
-    with Loopback(onehop) as here:
-        here.refused("send", here.file(MB), "--to", here.address, "--mac-noack", words=("--mac-noack", "--repair lazy"))
-        here.refused("send", here.file(MB), "--to", here.address, "--mac-noack", "--repair", "eager", words=("--repair lazy",))
-        here.refused("send", here.file(MB), "--to", here.address, "--mac-noack", "--repair", "lazy", words=("no-ack map of lo", "Leave --mac-noack out"), code=9)
-        here.refused("recv", "--mac-noack", words=("--mac-noack",))
-
-
-def test_the_rate_of_the_last_run_is_where_the_next_one_starts(onehop):
-    with Loopback(onehop) as here:
-        slow = ("--config", here.text("slow.json", '{"law": "safe-range", "rate_max_bps": 200000000}'))  # 8 MB last 320 ms
-        check("starting at" not in here.send(*slow).text(), "nothing is remembered where it is switched off")
+        # 8 MB last 320 ms
+        slow = ("--config",
+                here.text("slow.json", '{"law": "safe-range", "rate_max_bps": 200000000}'))
+        check("starting at" not in here.send(*slow).text(),
+              "nothing is remembered where it is switched off")
         here.state = here.work / "state"
         check("starting at" not in here.send(*slow).text(), "the first run knows nothing")
         file = here.state / "start-rates.json"
         [entry] = json.loads(file.read_text())["rates"]
-        check(entry["peer"] == "127.0.0.1" and entry["interface"] == "lo", f"peer and interface: {entry}")
-        check(1e6 < entry["rate_bytes_per_s"] <= 25.5e6, f"what 200 Mbit/s can carry at most: {entry}")
+        check(entry["peer"] == "127.0.0.1" and entry["interface"] == "lo",
+              f"peer and interface: {entry}")
+        check(1e6 < entry["rate_bytes_per_s"] <= 25.5e6,
+              f"what 200 Mbit/s can carry at most: {entry}")
         entry["rate_bytes_per_s"] = 20_000_000
         file.write_text(json.dumps({"schema_version": 1, "rates": [entry]}))
-        check("starting at 128 Mbit/s" in here.send(*slow).text(), "four fifths of what is remembered")
-        check(json.loads(file.read_text())["rates"][0]["rate_bytes_per_s"] != 20_000_000, "the newest run counts")
+        check("starting at 128 Mbit/s" in here.send(*slow).text(),
+              "four fifths of what is remembered")
+        check(
+            json.loads(file.read_text())["rates"][0]["rate_bytes_per_s"] != 20_000_000,
+            "the newest run counts")
         before = file.read_text()
         here.send("--max-rate", "100Mbit")
         check(file.read_text() == before, "a capped run does not show what the path carries")
         file.write_text("{ damaged")
         sender = here.send(*slow)
-        check("damaged" in sender.text() and str(file) in sender.text(), f"a damaged file is told: {sender.text()}")
+        check("damaged" in sender.text() and str(file) in sender.text(),
+              f"a damaged file is told: {sender.text()}")
         check(len(json.loads(file.read_text())["rates"]) == 1, "and replaced")
 
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What a run remembers of a path's rate: one small file that nothing can make the program fail with.
+// What a run remembers of a path's rate: one small file that nothing can make the program fail
+// with.
 #include <catch2/catch.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,10 +9,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tools/onehop/rate_memory.hpp"
+#include "tools/onehop/privilege.hpp"
+#include "transfer/rate_memory.hpp"
 
 using namespace onehop;
-using namespace onehop::tool;
+using namespace onehop::host;
 namespace fs = std::filesystem;
 
 namespace {
@@ -32,7 +34,8 @@ struct Environment {
   explicit Environment(std::initializer_list<std::pair<const char*, const char*>> changes) {
     for (const auto& [name, value] : changes) {
       const char* before = std::getenv(name);
-      before_.emplace_back(name, before == nullptr ? std::nullopt : std::optional<std::string>{before});
+      before_.emplace_back(name,
+                           before == nullptr ? std::nullopt : std::optional<std::string>{before});
       set(name, value);
     }
   }
@@ -40,8 +43,10 @@ struct Environment {
     for (const auto& [name, value] : before_) set(name.c_str(), value ? value->c_str() : nullptr);
   }
   static void set(const char* name, const char* value) {
-    if (value == nullptr) ::unsetenv(name);
-    else ::setenv(name, value, 1);
+    if (value == nullptr)
+      ::unsetenv(name);
+    else
+      ::setenv(name, value, 1);
   }
   std::vector<std::pair<std::string, std::optional<std::string>>> before_;
 };
@@ -64,7 +69,8 @@ TEST_CASE("a rate is remembered per peer and interface", "[tools][memory]") {
   struct stat status {};
   REQUIRE(::stat(folder.file().c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0600);
-  CHECK(std::distance(fs::directory_iterator{folder.path + "/a/b"}, {}) == 1);  // the temporary file has gone
+  CHECK(std::distance(fs::directory_iterator{folder.path + "/a/b"}, {}) ==
+        1);  // the temporary file has gone
 }
 
 TEST_CASE("the memory is bounded in entries and in rates", "[tools][memory]") {
@@ -81,16 +87,25 @@ TEST_CASE("the memory is bounded in entries and in rates", "[tools][memory]") {
   CHECK(memory.recall("fast", "eth0").value() == RateMemory::rate_max);
 }
 
-TEST_CASE("a damaged memory is told, gives nothing, and the next run replaces it", "[tools][memory]") {
-  const std::string good = R"({"schema_version":1,"rates":[{"peer":"p","interface":"i","rate_bytes_per_s":75000000}]})";
-  const auto entry = [](const std::string& fields) { return R"({"schema_version":1,"rates":[)" + fields + "]}"; };
-  const std::string text = GENERATE_COPY(
-      std::string{}, std::string{"{"}, std::string{"[]"}, std::string{"\0\xff", 2}, good.substr(0, good.size() / 2), good + good,
-      std::string{R"({"schema_version":2,"rates":[]})"}, std::string{R"({"schema_version":1,"rates":7})"}, entry("7"),
-      entry(R"({"peer":"p","interface":"i"})"), entry(R"({"peer":"p","interface":"i","rate_bytes_per_s":-1})"),
-      entry(R"({"peer":"p","interface":"i","rate_bytes_per_s":1e9})"), entry(R"({"peer":"p","interface":"i","rate_bytes_per_s":0})"),
-      entry(R"({"peer":"p","interface":"i","rate_bytes_per_s":99999999999999})"),
-      entry(R"({"peer":7,"interface":"i","rate_bytes_per_s":75000000})"), std::string(RateMemory::file_bytes_max + 1, ' '));
+TEST_CASE("a damaged memory is told, gives nothing, and the next run replaces it",
+          "[tools][memory]") {
+  const std::string good =
+      R"({"schema_version":1,"rates":[{"peer":"p","interface":"i","rate_bytes_per_s":75000000}]})";
+  const auto entry = [](const std::string& fields) {
+    return R"({"schema_version":1,"rates":[)" + fields + "]}";
+  };
+  const std::string text =
+      GENERATE_COPY(std::string{}, std::string{"{"}, std::string{"[]"}, std::string{"\0\xff", 2},
+                    good.substr(0, good.size() / 2), good + good,
+                    std::string{R"({"schema_version":2,"rates":[]})"},
+                    std::string{R"({"schema_version":1,"rates":7})"}, entry("7"),
+                    entry(R"({"peer":"p","interface":"i"})"),
+                    entry(R"({"peer":"p","interface":"i","rate_bytes_per_s":-1})"),
+                    entry(R"({"peer":"p","interface":"i","rate_bytes_per_s":1e9})"),
+                    entry(R"({"peer":"p","interface":"i","rate_bytes_per_s":0})"),
+                    entry(R"({"peer":"p","interface":"i","rate_bytes_per_s":99999999999999})"),
+                    entry(R"({"peer":7,"interface":"i","rate_bytes_per_s":75000000})"),
+                    std::string(RateMemory::file_bytes_max + 1, ' '));
   CAPTURE(text.substr(0, 200));
   const Folder folder;
   const RateMemory memory{folder.file()};
@@ -112,25 +127,30 @@ TEST_CASE("a memory that cannot be written is an error that names the file", "[t
   CHECK(kept.error().message().find(folder.file()) != std::string::npos);
 }
 
-TEST_CASE("the memory is in the user's state folder, and nowhere where it is switched off", "[tools][memory]") {
+TEST_CASE("the memory is in the user's state folder, and nowhere where it is switched off",
+          "[tools][memory]") {
   const char* const name = "/start-rates.json";
   {
     const Environment set{{"ONEHOP_STATE_DIR", "/x"}, {"XDG_STATE_HOME", "/y"}};
-    CHECK(rate_memory_file() == std::string{"/x"} + name);
+    CHECK(tool::rate_memory_file() == std::string{"/x"} + name);
   }
   {
     const Environment set{{"ONEHOP_STATE_DIR", ""}, {"XDG_STATE_HOME", "/y"}};
-    CHECK(rate_memory_file().empty());
-    const RateMemory none{rate_memory_file()};
+    CHECK(tool::rate_memory_file().empty());
+    const RateMemory none{tool::rate_memory_file()};
     CHECK(none.remember({"p", "i", mbit_per_s(50)}));
     CHECK(none.recall("p", "i").value() == std::nullopt);
   }
   {
     const Environment set{{"ONEHOP_STATE_DIR", nullptr}, {"XDG_STATE_HOME", "/y"}};
-    CHECK(rate_memory_file() == std::string{"/y/onehop"} + name);
+    CHECK(tool::rate_memory_file() == std::string{"/y/onehop"} + name);
   }
-  const Environment set{{"ONEHOP_STATE_DIR", nullptr}, {"XDG_STATE_HOME", "relative"}, {"HOME", "/h"}, {"SUDO_UID", nullptr}};
-  CHECK(rate_memory_file() == std::string{"/h/.local/state/onehop"} + name);
+  const Environment set{{"ONEHOP_STATE_DIR", nullptr},
+                        {"XDG_STATE_HOME", "relative"},
+                        {"HOME", "/h"},
+                        {"SUDO_UID", nullptr}};
+  CHECK(tool::rate_memory_file() == std::string{"/h/.local/state/onehop"} + name);
   const Environment sudo{{"SUDO_UID", "1000"}};
-  CHECK(rate_memory_file() != std::string{"/h/.local/state/onehop"} + name);  // of whoever this process is now
+  CHECK(tool::rate_memory_file() !=
+        std::string{"/h/.local/state/onehop"} + name);  // of whoever this process is now
 }

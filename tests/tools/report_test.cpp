@@ -12,13 +12,9 @@ using namespace onehop::tool;
 
 namespace {
 
-RunFacts facts(const char* requested, const char* used, const char* mode, const char* reason) {
-  RunFacts facts;
-  facts.io_requested = requested;
-  facts.io_used = used;
-  facts.io_mode = mode;
-  facts.io_reason = reason;
-  return facts;
+onehop::api::PortOpened facts(const char* requested, const char* used, const char* mode,
+                              const char* reason) {
+  return {requested, used, mode, reason};
 }
 
 std::size_t widest(const std::string& text) {
@@ -31,17 +27,23 @@ std::size_t widest(const std::string& text) {
 }  // namespace
 
 TEST_CASE("the AF_XDP modes that were refused fit into 80 columns", "[tools]") {
-  CHECK(io_text(facts("afxdp", "afxdp", "copy", "asked for; no zero-copy (Operation not supported)")) ==
+  CHECK(io_text(
+            facts("afxdp", "afxdp", "copy", "asked for; no zero-copy (Operation not supported)")) ==
         "I/O: afxdp in copy mode, asked for; no zero-copy (Operation not supported)");
-  CHECK(io_text(facts("afxdp", "afxdp", "skb", "asked for; no zero-copy (Operation not supported), no copy (Invalid argument)")) ==
+  CHECK(io_text(facts(
+            "afxdp", "afxdp", "skb",
+            "asked for; no zero-copy (Operation not supported), no copy (Invalid argument)")) ==
         "I/O: afxdp in skb mode, asked for; no zero-copy (Operation not supported), no\n"
         "     copy (Invalid argument)");
 }
 
 TEST_CASE("why --io auto took what it took fits into 80 columns", "[tools]") {
-  const std::string text =
-      io_text(facts("auto", "udp", "", "no AF_XDP zero-copy on wlan0 (Operation not supported), and sending in copy mode costs more than UDP"));
+  const std::string text = io_text(facts("auto", "udp", "",
+                                         "no AF_XDP zero-copy on wlan0 (Operation not supported), "
+                                         "and sending in copy mode costs more than UDP"));
   CAPTURE(text);
-  CHECK(text.starts_with("I/O: udp, because no AF_XDP zero-copy on wlan0 (Operation not supported), and\n     sending"));
+  CHECK(
+      text.starts_with("I/O: udp, because no AF_XDP zero-copy on wlan0 (Operation not supported), "
+                       "and\n     sending"));
   CHECK(widest(text) < 80);
 }

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Goal:   the same command proves to be the same sender; other files, another code and another user do not.
-// Method: the kernel's own boot id; a child process that is another user.
+// Goal:   the same command proves to be the same sender; other files, another code and another user
+// do not. Method: the kernel's own boot id; a child process that is another user.
 #include <catch2/catch.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/onehop/sender_token.hpp"
+#include "transfer/sender_token.hpp"
 
 using namespace onehop;
-using namespace onehop::tool;
+using namespace onehop::host;
 
 namespace {
-plane::PairingKey key(const std::string& code) { return plane::stretch(plane::PairingCode::from_text(code).value()).value(); }
+session::PairingKey key(const std::string& code) {
+  return session::stretch(session::PairingCode::from_text(code).value()).value();
+}
 }  // namespace
 
 TEST_CASE("the token is of one code and one list of files", "[tools]") {
-  const plane::PairingKey code = key("a code of twenty letters"), other_code = key("another code of twenty letters");
+  const session::PairingKey code = key("a code of twenty letters"),
+                            other_code = key("another code of twenty letters");
   const Digest files{std::byte{1}}, other_files{std::byte{2}};
-  const plane::SenderToken token = sender_token(code, files).value();
-  CHECK(token != plane::SenderToken{});
+  const session::SenderToken token = sender_token(code, files).value();
+  CHECK(token != session::SenderToken{});
   CHECK(sender_token(code, files).value() == token);
   CHECK(sender_token(code, other_files).value() != token);
   CHECK(sender_token(other_code, files).value() != token);
@@ -29,8 +32,8 @@ TEST_CASE("the token is of one user", "[tools]") {
     WARN("only root can become another user");
     return;
   }
-  const plane::PairingKey code = key("a code of twenty letters");
-  const plane::SenderToken token = sender_token(code, {}).value();
+  const session::PairingKey code = key("a code of twenty letters");
+  const session::SenderToken token = sender_token(code, {}).value();
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) ::_exit(::setuid(54'321) == 0 && sender_token(code, {}).value() != token ? 0 : 1);

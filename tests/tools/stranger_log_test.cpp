@@ -3,15 +3,16 @@
 // Method: StrangerLog alone, in a time that the test makes.
 #include <catch2/catch.hpp>
 
-#include "tools/onehop/stranger_log.hpp"
+#include "transfer/stranger_log.hpp"
 
 using namespace onehop;
-using namespace onehop::tool;
+using namespace onehop::host;
 
 namespace {
-plane::IpAddress address(std::uint32_t number) {
-  plane::IpAddress made;
-  for (std::size_t i = 0; i < 4; ++i) made.bytes[i] = static_cast<std::byte>((number >> (24 - 8 * i)) & 0xff);
+session::IpAddress address(std::uint32_t number) {
+  session::IpAddress made;
+  for (std::size_t i = 0; i < 4; ++i)
+    made.bytes[i] = static_cast<std::byte>((number >> (24 - 8 * i)) & 0xff);
   return made;
 }
 const Instant start{3600s};
@@ -27,7 +28,8 @@ TEST_CASE("an address gets one line a minute, which counts the others", "[tools]
   CHECK(log.note(address(1), start + 120s) == 1);
 }
 
-TEST_CASE("strangers with many addresses share one line a minute, and none is lost to the count", "[tools]") {
+TEST_CASE("strangers with many addresses share one line a minute, and none is lost to the count",
+          "[tools]") {
   StrangerLog log;
   std::uint64_t lines = 0, counted = 0, connections = 0;
   for (std::uint32_t i = 0; i < 100'000; ++i, ++connections)

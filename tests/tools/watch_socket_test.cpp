@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Goal:   observers get what is told, whole and in order, and nothing that an observer does or leaves undone reaches the
+// Goal:   observers get what is told, whole and in order, and nothing that an observer does or
+// leaves undone reaches the
 //         transfer; only the user's own sockets are used.
 // Method: publisher and feeds in one process, in a runtime folder of the test's own.
 // Bounds: none on time.
@@ -79,14 +80,14 @@ TEST_CASE("an observer gets the state at once and then line after line", "[tools
   const Runtime runtime;
   Transfer transfer;
   CHECK(transfer.publisher->path() == runtime.own());
-  struct stat info{};
+  struct stat info {};
   REQUIRE(::stat(runtime.own().c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0600);
   REQUIRE(::stat(runtime.folder().c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0700);
 
   transfer.run(std::chrono::milliseconds{300});
-  CHECK(transfer.told == 0);  // nobody watches: nothing is made
+  CHECK(transfer.told == 0);    // nobody watches: nothing is made
   auto found = find_running();  // for root, other users' transfers as well
   std::erase_if(found, [](const Running& running) { return running.pid != ::getpid(); });
   REQUIRE(found.size() == 1);
@@ -95,7 +96,8 @@ TEST_CASE("an observer gets the state at once and then line after line", "[tools
   transfer.run(std::chrono::milliseconds{450});
   const auto messages = take(feed.value());
   REQUIRE(messages.size() >= 3);
-  for (std::size_t i = 0; i < messages.size(); ++i) CHECK(std::get<Telemetry>(messages[i]).bytes_done == i + 1);
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    CHECK(std::get<Telemetry>(messages[i]).bytes_done == i + 1);
   transfer.publisher->tell(line_of(Ended{.exit_code = 0, .bytes_total = 9}));
   CHECK(std::get<Ended>(take(feed.value()).back()).bytes_total == 9);
   transfer.publisher.reset();
@@ -104,7 +106,9 @@ TEST_CASE("an observer gets the state at once and then line after line", "[tools
   CHECK_FALSE(feed.value().read(rest).value());
 }
 
-TEST_CASE("an observer that does not read loses lines, and holds up neither the transfer nor others", "[tools][watch]") {
+TEST_CASE(
+    "an observer that does not read loses lines, and holds up neither the transfer nor others",
+    "[tools][watch]") {
   const Runtime runtime;
   Transfer transfer;
   auto stopped = Feed::open(runtime.own()), awake = Feed::open(runtime.own());
@@ -116,12 +120,14 @@ TEST_CASE("an observer that does not read loses lines, and holds up neither the 
     Telemetry t = sample_telemetry();
     t.bytes_done = 1000 + i;
     transfer.publisher->tell(line_of(t));  // never waits: it would never come back here
-    for (const Message& message : take(awake.value())) seen = std::get<Telemetry>(message).bytes_done;
+    for (const Message& message : take(awake.value()))
+      seen = std::get<Telemetry>(message).bytes_done;
   }
   CHECK(seen == 1499);
   // What the other one gets are whole lines, in order, with a gap.
   std::vector<std::uint64_t> counts;
-  for (const Message& message : take(stopped.value())) counts.push_back(std::get<Telemetry>(message).bytes_done);
+  for (const Message& message : take(stopped.value()))
+    counts.push_back(std::get<Telemetry>(message).bytes_done);
   REQUIRE(counts.size() > 1);
   CHECK(counts.size() < 100);
   CHECK(std::ranges::is_sorted(counts));
@@ -131,7 +137,10 @@ TEST_CASE("an observer that does not read loses lines, and holds up neither the 
   CHECK(std::get<Telemetry>(after.back()).bytes_done == sample_telemetry().bytes_done);
 }
 
-TEST_CASE("what an observer writes is not read, its end is noticed, and the ninth is told why it may not watch", "[tools][watch]") {
+TEST_CASE(
+    "what an observer writes is not read, its end is noticed, and the ninth is told why it may not "
+    "watch",
+    "[tools][watch]") {
   const Runtime runtime;
   Transfer transfer;
   std::vector<Feed> feeds;
@@ -144,7 +153,8 @@ TEST_CASE("what an observer writes is not read, its end is noticed, and the nint
   CHECK(transfer.publisher->watchers() == 8);
   CHECK(std::holds_alternative<Refused>(take(feeds.back()).back()));
   const std::string garbage(1 << 20, 'x');
-  for (Feed& feed : feeds) (void)::send(feed.fd(), garbage.data(), garbage.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  for (Feed& feed : feeds)
+    (void)::send(feed.fd(), garbage.data(), garbage.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   transfer.run(std::chrono::milliseconds{250});
   CHECK(std::holds_alternative<Telemetry>(take(feeds.front()).back()));
   feeds.clear();
@@ -155,7 +165,8 @@ TEST_CASE("what an observer writes is not read, its end is noticed, and the nint
   CHECK(transfer.told == told);
 }
 
-TEST_CASE("a stopped publisher lets the loop run out, and still tells who watches", "[tools][watch]") {
+TEST_CASE("a stopped publisher lets the loop run out, and still tells who watches",
+          "[tools][watch]") {
   const Runtime runtime;
   Transfer transfer;
   auto feed = Feed::open(runtime.own());
@@ -168,10 +179,12 @@ TEST_CASE("a stopped publisher lets the loop run out, and still tells who watche
   CHECK(std::holds_alternative<Ended>(take(feed.value()).back()));
 }
 
-TEST_CASE("what a process left behind is removed by the next one, and what lives is not", "[tools][watch]") {
+TEST_CASE("what a process left behind is removed by the next one, and what lives is not",
+          "[tools][watch]") {
   const Runtime runtime;
   REQUIRE(make_folder());
-  const std::string dead = path_of(runtime.folder(), 99'999'999 % 4'000'000), alive = path_of(runtime.folder(), 1), other = runtime.folder() + "/notes.txt";
+  const std::string dead = path_of(runtime.folder(), 99'999'999 % 4'000'000),
+                    alive = path_of(runtime.folder(), 1), other = runtime.folder() + "/notes.txt";
   { REQUIRE(listen_local(dead, dead + "n")); }  // closed at once; the file stays
   std::ofstream{runtime.folder() + "/.999999999.new"} << "";
   std::ofstream{other} << "mine";
@@ -184,12 +197,16 @@ TEST_CASE("what a process left behind is removed by the next one, and what lives
   CHECK(std::filesystem::exists(other));
 }
 
-TEST_CASE("a folder that others may enter, that is another's or that is a link is not used", "[tools][watch]") {
+TEST_CASE("a folder that others may enter, that is another's or that is a link is not used",
+          "[tools][watch]") {
   const auto is_used = [](const Runtime& runtime) {
     const auto made = make_folder();
     return made.has_value() && made.value() == runtime.folder();
   };
-  { const Runtime runtime; CHECK(is_used(runtime)); }
+  {
+    const Runtime runtime;
+    CHECK(is_used(runtime));
+  }
   {
     const Runtime runtime;
     std::filesystem::create_directory(runtime.folder());

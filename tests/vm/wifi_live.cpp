@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What the link sources and the UDP port see of a real mac80211 link, in the virtual machine (tests/vm/live). Sends frames
-// from the access point to a station, one by one and in segmented batches, and checks what comes back.
+// What the link sources and the UDP port see of a real mac80211 link, in the virtual machine
+// (tests/vm/live). Sends frames from the access point to a station, one by one and in segmented
+// batches, and checks what comes back.
 //
-//   wifi_live INTERFACE PEER-ADDRESS perfect|lossy [PEER-STATION: last two bytes of 02:00:00:00:XX:YY, as XXYY]
+//   wifi_live INTERFACE PEER-ADDRESS perfect|lossy [PEER-STATION: last two bytes of
+//   02:00:00:00:XX:YY, as XXYY]
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <unistd.h>
@@ -44,7 +46,8 @@ void send(UdpPort& port, int frames, int frames_per_flush) {
   }
 }
 
-// The queue below is empty when nothing is outstanding any more; what is missing after 5 s never comes.
+// The queue below is empty when nothing is outstanding any more; what is missing after 5 s never
+// comes.
 void drain(UdpPort& port) {
   for (int i = 0; i < 500; ++i) {
     ::usleep(10'000);
@@ -65,7 +68,8 @@ void check_acknowledgements(const char* peer, bool is_lossy) {
   send(port, 200, 1);
   drain(port);
   const LinkStatus& status = port.link_status();
-  std::printf("singles: %llu acknowledged, %llu failed of 200\n", static_cast<unsigned long long>(status.acked_total()),
+  std::printf("singles: %llu acknowledged, %llu failed of 200\n",
+              static_cast<unsigned long long>(status.acked_total()),
               static_cast<unsigned long long>(status.failed_total()));
   EXPECT(status.state() == LinkStatus::State::answering);
   // ARP may have taken the first frame's place; a lossy medium loses every tenth.
@@ -74,11 +78,12 @@ void check_acknowledgements(const char* peer, bool is_lossy) {
   const std::uint64_t before = status.acked_total() + status.failed_total();
   send(port, 200, 20);
   drain(port);
-  std::printf("segmented (%s): %llu reports of 200\n", port.info().mode.data(),
-              static_cast<unsigned long long>(status.acked_total() + status.failed_total() - before));
+  std::printf(
+      "segmented (%s): %llu reports of 200\n", port.info().mode.data(),
+      static_cast<unsigned long long>(status.acked_total() + status.failed_total() - before));
 }
 
-void check_facts(const char* name, bool is_lossy, const std::optional<link::MacAddress>& peer) {
+void check_facts(const char* name, bool is_lossy, const std::optional<MacAddress>& peer) {
   const int ifindex = static_cast<int>(::if_nametoindex(name));
   auto watch = link::LinkWatch::open({.ifindex = ifindex, .peer = peer}, monotonic_now);
   EXPECT(watch);
@@ -101,10 +106,13 @@ void check_facts(const char* name, bool is_lossy, const std::optional<link::MacA
   EXPECT(facts.channel.has_value());
   EXPECT(!facts.own_airtime);  // hwsim counts none
   EXPECT(facts.host.has_value());
-  EXPECT(facts.stations.has_value() == peer.has_value());  // only an access point counts, and only here it is told the peer
+  EXPECT(facts.stations.has_value() ==
+         peer.has_value());  // only an access point counts, and only here it is told the peer
   if (facts.stations) EXPECT(facts.stations->value == 1);
-  if (facts.phy_rate) std::printf("rate %.1f Mbit/s, every %.1f ms\n", static_cast<double>(bps(facts.phy_rate->value)) / 1e6,
-                                  static_cast<double>(facts.phy_rate->period.count()) / 1e6);
+  if (facts.phy_rate)
+    std::printf("rate %.1f Mbit/s, every %.1f ms\n",
+                static_cast<double>(bps(facts.phy_rate->value)) / 1e6,
+                static_cast<double>(facts.phy_rate->period.count()) / 1e6);
   if (facts.mac && is_lossy) EXPECT(facts.mac->value.tx_failed_total > 0);
   if (facts.exact_queue) EXPECT(facts.exact_queue->value.queue.drained_total > Bytes{200 * 1000});
 }
@@ -113,10 +121,11 @@ void check_facts(const char* name, bool is_lossy, const std::optional<link::MacA
 
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
-  std::optional<link::MacAddress> peer;
+  std::optional<MacAddress> peer;
   if (argc > 4) {
     const unsigned long tail = std::strtoul(argv[4], nullptr, 16);
-    peer = link::MacAddress{std::byte{2}, {}, {}, {}, static_cast<std::byte>(tail >> 8), static_cast<std::byte>(tail)};
+    peer = MacAddress{
+        std::byte{2}, {}, {}, {}, static_cast<std::byte>(tail >> 8), static_cast<std::byte>(tail)};
   }
   const bool is_lossy = std::string_view{argv[3]} == "lossy";
   check_acknowledgements(argv[2], is_lossy);

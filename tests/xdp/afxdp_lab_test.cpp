@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Goal:   frames move between the AF_XDP port and a plain kernel UDP socket, both ways, in each mode and family.
-// Method: two namespaces over veth; the kernel verifies our checksums (it drops what is wrong).
-// Bounds: all frames arrive, with their bytes.
+// Goal:   frames move between the AF_XDP port and a plain kernel UDP socket, both ways, in each
+// mode and family. Method: two namespaces over veth; the kernel verifies our checksums (it drops
+// what is wrong). Bounds: all frames arrive, with their bytes.
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cstring>
+#include <fstream>
 
 #include <catch2/catch.hpp>
 
@@ -13,8 +15,7 @@
 #include "engine/base/time.hpp"
 #include "tests/xdp/xdp_lab.hpp"
 #include "xdp/afxdp_layout.hpp"
-#include "xdp/foreign_socket.hpp"
-#include "xdp/xsk_socket.hpp"
+#include "xdp/xsk_queue.hpp"
 
 using namespace onehop;
 using namespace onehop::test;
@@ -23,10 +24,12 @@ namespace {
 constexpr std::uint16_t port_number = 7411;
 const std::vector<std::size_t> sizes = {44, 45, 511, 1024, 1400, 1452};
 
-std::string payload_of(std::size_t bytes) { return std::string(bytes, static_cast<char>(bytes & 0x7f)); }
+std::string payload_of(std::size_t bytes) {
+  return std::string(bytes, static_cast<char>(bytes & 0x7f));
+}
 
-/// Stream: frames of drawn sizes, each with its number at its end, through rings of 64 chunks; few enough are out at a time that the
-/// rings cannot overflow.
+/// Stream: frames of drawn sizes, each with its number at its end, through rings of 64 chunks; few
+/// enough are out at a time that the rings cannot overflow.
 struct Stream {
   std::uint16_t mtu_bytes;
   std::uint32_t total_frames, frames_out_max;
@@ -49,7 +52,8 @@ void check_stream(const Stream& stream, XdpMode mode) {
     const AllocGuard guard;
     std::array<RxFrame, rx_batch_max> views;
     while (received < total_frames && idle < rounds_without_frame_max) {
-      for (std::uint32_t i = 0; i < frames_out_max && sent < total_frames && sent - received < frames_out_max; ++i) {
+      for (std::uint32_t i = 0;
+           i < frames_out_max && sent < total_frames && sent - received < frames_out_max; ++i) {
         const auto slot = a->lend(size_of(sent));
         if (slot.empty()) break;
         std::memcpy(slot.data() + slot.size() - sizeof sent, &sent, sizeof sent);
@@ -64,7 +68,8 @@ void check_stream(const Stream& stream, XdpMode mode) {
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t bytes = views[i].bytes().size();
         std::uint32_t number = 0;
-        views[i].bytes().copy_to(reinterpret_cast<std::byte*>(&number), bytes - sizeof number, bytes);
+        views[i].bytes().copy_to(reinterpret_cast<std::byte*>(&number), bytes - sizeof number,
+                                 bytes);
         misplaced += number != received || bytes != size_of(number) ? 1U : 0U;
         ++received;
       }
@@ -126,8 +131,9 @@ TEST_CASE("frames of the AF_XDP port reach a kernel UDP socket and back") {
   CHECK(port.counters().malformed_total == 0);
 }
 
-// Goal:   no frame and no chunk is lost or doubled over many times the rings' length, and nothing allocates.
-// Method: a hundred thousand frames through 64-frame rings, taken as they come; with -Dalloc_guard=true an allocation
+// Goal:   no frame and no chunk is lost or doubled over many times the rings' length, and nothing
+// allocates. Method: a hundred thousand frames through 64-frame rings, taken as they come; with
+// -Dalloc_guard=true an allocation
 //         aborts. 32 frames of one chunk, or 10 of three, cannot overflow a ring of 64.
 TEST_CASE("a hundred thousand frames through small rings arrive in order, without an allocation") {
   const auto mode = GENERATE(XdpMode::copy, XdpMode::skb);
@@ -146,12 +152,14 @@ TEST_CASE("two AF_XDP ports talk to each other") {
   for (std::uint8_t i = 1; i <= 100; ++i) REQUIRE(send_frame(*a, 1000U + i, i));
   const auto got = receive_all(*b, 100);
   REQUIRE(got.size() == 100);
-  for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == std::string(1001 + i, static_cast<char>(i + 1)));
+  for (std::size_t i = 0; i < got.size(); ++i)
+    CHECK(got[i] == std::string(1001 + i, static_cast<char>(i + 1)));
 }
 
 TEST_CASE("automatic says which mode it got and why not an earlier one") {
   const XdpLab lab;
-  auto port = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::automatic)).value();
+  auto port =
+      lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::automatic)).value();
   CHECK(port->mode_got() == XdpMode::copy);  // veth has native XDP, but no zero-copy
   CHECK_THAT(port->refusals(), Catch::Contains("zero-copy"));
   port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
@@ -163,14 +171,15 @@ TEST_CASE("automatic says which mode it got and why not an earlier one") {
 
 TEST_CASE("a mode that the device does not have is exit 9 and names the attempt") {
   const XdpLab lab;
-  const auto opened = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::zero_copy));
+  const auto opened =
+      lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::zero_copy));
   REQUIRE_FALSE(opened);
   CHECK(opened.error().code == ExitCode::io_unavailable);
   CHECK_THAT(opened.error().message(), Catch::Contains("va queue 0 (zero-copy)"));
 }
 
-// Goal:   at MTU 9000 frames use all of it, in several chunks, both ways and beside a kernel socket.
-// Method: the largest frame and the sizes around each chunk's end, with a pattern in them.
+// Goal:   at MTU 9000 frames use all of it, in several chunks, both ways and beside a kernel
+// socket. Method: the largest frame and the sizes around each chunk's end, with a pattern in them.
 TEST_CASE("N9 MTU 9000: frames in several chunks go out and come in whole") {
   const auto mode = GENERATE(XdpMode::copy, XdpMode::skb);
   const auto family = GENERATE(Family::ipv4, Family::ipv6);
@@ -184,8 +193,10 @@ TEST_CASE("N9 MTU 9000: frames in several chunks go out and come in whole") {
   const std::size_t largest = 9000 - (family == Family::ipv4 ? 28 : 48);
   CHECK(port.info().frame_bytes_max >= largest);
   std::array<char, 9000> buffer{};
-  for (const std::size_t bytes : {largest, std::size_t{3777}, std::size_t{3778}, std::size_t{3779}, std::size_t{3798}, std::size_t{3799}, std::size_t{4032},
-                                  std::size_t{4033}, std::size_t{7638}, std::size_t{7639}, std::size_t{8128}, std::size_t{8129}, std::size_t{60}}) {
+  for (const std::size_t bytes :
+       {largest, std::size_t{3777}, std::size_t{3778}, std::size_t{3779}, std::size_t{3798},
+        std::size_t{3799}, std::size_t{4032}, std::size_t{4033}, std::size_t{7638},
+        std::size_t{7639}, std::size_t{8128}, std::size_t{8129}, std::size_t{60}}) {
     CAPTURE(bytes);
     const auto slot = port.lend(bytes);
     REQUIRE(slot.size() == bytes);
@@ -201,7 +212,9 @@ TEST_CASE("N9 MTU 9000: frames in several chunks go out and come in whole") {
     REQUIRE(got.front() == sent);
   }
   CHECK(wait_until([&] { return port.tx_queue(monotonic_now()).occupancy == Bytes{0}; }));
-  CHECK(port.counters().oversize_total + port.counters().malformed_total + port.rx_ring(monotonic_now()).refused_total == 0);
+  CHECK(port.counters().oversize_total + port.counters().malformed_total +
+            port.rx_ring(monotonic_now()).refused_total ==
+        0);
 }
 
 // Goal:   no chunk of a large frame is lost or doubled over many times the rings' length.
@@ -209,7 +222,9 @@ TEST_CASE("N9 MTU 9000: frames in several chunks go out and come in whole") {
 TEST_CASE("twenty thousand frames of up to three chunks go through small rings in order") {
   const auto mode = GENERATE(XdpMode::copy, XdpMode::skb);
   CAPTURE(to_string(mode));
-  check_stream({9000, 20'000, 10, [](std::uint32_t number) { return 200 + number * 2'654'435'761U % 8'773; }}, mode);
+  check_stream({9000, 20'000, 10,
+                [](std::uint32_t number) { return 200 + number * 2'654'435'761U % 8'773; }},
+               mode);
 }
 
 TEST_CASE("every current receive queue is served") {
@@ -226,10 +241,42 @@ TEST_CASE("every current receive queue is served") {
   constexpr std::size_t flows = 48;
   for (std::size_t i = 0; i < flows; ++i) {
     const Fd flow{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-    REQUIRE(::sendto(flow.get(), "flow", 4, 0, reinterpret_cast<const sockaddr*>(&target), sizeof(sockaddr_in)) == 4);
+    REQUIRE(::sendto(flow.get(), "flow", 4, 0, reinterpret_cast<const sockaddr*>(&target),
+                     sizeof(sockaddr_in)) == 4);
   }
   CHECK(receive_all(port, flows).size() == flows);
   CHECK(port.strays_total() == 0);
+}
+
+TEST_CASE("the sockets of a port are closed by exec(), and with the port") {
+  struct Sockets {
+    std::size_t open = 0, kept_by_exec = 0, mapped_rings = 0;
+  };
+  const auto xdp_sockets = [] {
+    Sockets found;
+    for (int fd = 0; fd < 1024; ++fd) {
+      int domain = 0;
+      socklen_t length = sizeof domain;
+      if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) != 0 || domain != AF_XDP)
+        continue;
+      ++found.open;
+      if ((::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) ++found.kept_by_exec;
+    }
+    std::ifstream maps{"/proc/self/maps"};
+    for (std::string line; std::getline(maps, line);)
+      found.mapped_rings += line.find(" socket:[") != std::string::npos ? 1 : 0;
+    return found;
+  };
+  const XdpLab lab{{.queues = 2}};
+  REQUIRE(xdp_sockets().open == 0);
+  auto port =
+      lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::automatic)).value();
+  CHECK(xdp_sockets().open == 3);  // one for each queue, and the one that sends
+  CHECK(xdp_sockets().kept_by_exec == 0);
+  CHECK(xdp_sockets().mapped_rings == 2 * 3 + 1);
+  port.reset();
+  CHECK(xdp_sockets().open == 0);
+  CHECK(xdp_sockets().mapped_rings == 0);
 }
 
 TEST_CASE("a run can follow right after another on the same port and queue") {
@@ -245,11 +292,13 @@ TEST_CASE("a run can follow right after another on the same port and queue") {
     port.update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
     for (int i = 0; i < 32; ++i) REQUIRE(send_frame(port, 1400, 1));
     std::array<char, 2048> buffer{};
-    for (int i = 0; i < 32; ++i) REQUIRE(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 1400);
+    for (int i = 0; i < 32; ++i)
+      REQUIRE(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 1400);
   }
 }
 
-TEST_CASE("the AF_XDP sockets of this process get the room that is asked for, and no other socket does") {
+TEST_CASE(
+    "the AF_XDP sockets of this process get the room that is asked for, and no other socket does") {
   const auto room_of = [](int fd) {
     int bytes = 0;
     socklen_t length = sizeof bytes;
@@ -258,8 +307,8 @@ TEST_CASE("the AF_XDP sockets of this process get the room that is asked for, an
   };
   const Fd datagrams{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   const int before = room_of(datagrams.get());
-  const auto frames = xdp::XskSocket::open_tx(64).value();
+  const Fd frames{::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0)};
   xdp::widen_sockets(1024, 1514, 0);
-  CHECK(room_of(frames.fd()) >= 1024 * xdp::copy_truesize_bytes(1514));
+  CHECK(room_of(frames.get()) >= 1024 * xdp::copy_truesize_bytes(1514));
   CHECK(room_of(datagrams.get()) == before);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Goal:   the port's telemetry tells the truth about the queue below it, about drops, and about a link that changes.
-// Method: a macvlan over a veth with TBF, so that completions come from a real lower queue; `tc -s` is the witness.
-// Bounds: occupancy within 25 % of the TBF's backlog, between two readings of the port around the witness's (the
+// Goal:   the port's telemetry tells the truth about the queue below it, about drops, and about a
+// link that changes. Method: a macvlan over a veth with TBF, so that completions come from a real
+// lower queue; `tc -s` is the witness. Bounds: occupancy within 25 % of the TBF's backlog, between
+// two readings of the port around the witness's (the
 //         witness takes milliseconds, in which the queue drains); drops exact.
 #include <sys/socket.h>
 
@@ -40,7 +41,8 @@ std::size_t commit_frames(AfXdpPort& port, std::size_t count) {
 
 bool is_balanced(AfXdpPort& port, std::size_t accepted_frames) {
   const QueueTelemetry queue = port.tx_queue(monotonic_now());
-  return queue.drained_total + queue.occupancy == Bytes{wire_bytes} * static_cast<std::int64_t>(accepted_frames);
+  return queue.drained_total + queue.occupancy ==
+         Bytes{wire_bytes} * static_cast<std::int64_t>(accepted_frames);
 }
 
 bool drains(AfXdpPort& port) {
@@ -68,7 +70,8 @@ struct Way {
 
 TEST_CASE("occupancy follows the backlog of the queue below a macvlan") {
   const XdpLab lab{{.macvlan_shaper = "tbf rate 40mbit burst 16kb limit 8mb"}};
-  auto opened = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::automatic));
+  auto opened =
+      lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::automatic));
   if (!opened) FAIL(opened.error().message());
   AfXdpPort& port = *opened.value();
   CHECK(port.info().mode == "skb");
@@ -99,11 +102,14 @@ TEST_CASE("occupancy follows the backlog of the queue below a macvlan") {
   CHECK(end.refused_total == 0);
 }
 
-TEST_CASE("N12 frames that the lower queue drops are refused, each counted, and leave the occupancy") {
+TEST_CASE(
+    "N12 frames that the lower queue drops are refused, each counted, and leave the occupancy") {
   const XdpLab lab{{.macvlan_shaper = "tbf rate 20mbit burst 16kb limit 40kb"}};
-  auto port = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::skb)).value();
+  auto port =
+      lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::skb)).value();
   port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number));
-  const std::int64_t drops_before = qdisc_field(lab, "drops");  // neighbour discovery may have been dropped too
+  const std::int64_t drops_before =
+      qdisc_field(lab, "drops");  // neighbour discovery may have been dropped too
   const std::size_t accepted = commit_frames(*port, 400);
   REQUIRE(accepted == 400);
   while (port->flush(monotonic_now()) > 0) {
@@ -116,15 +122,19 @@ TEST_CASE("N12 frames that the lower queue drops are refused, each counted, and 
   CHECK(static_cast<std::int64_t>(end.refused_total) == qdisc_field(lab, "drops") - drops_before);
   CHECK(is_balanced(*port, accepted));
 
-  // A drop ends a call to the kernel, not the flush: one flush hands over a whole burst, drops or not.
+  // A drop ends a call to the kernel, not the flush: one flush hands over a whole burst, drops or
+  // not.
   REQUIRE(commit_frames(*port, 100) == 100);
   CHECK(port->flush(monotonic_now()) == 0);
   CHECK(port->tx_queue(monotonic_now()).refused_total > end.refused_total);
 }
 
-TEST_CASE("N12 a large frame that the lower queue drops is one drop, and all its chunks come back") {
-  const XdpLab lab{{.mtu_bytes = 9000, .macvlan_shaper = "tbf rate 100mbit burst 32kb limit 100kb"}};
-  auto port = lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::skb)).value();
+TEST_CASE(
+    "N12 a large frame that the lower queue drops is one drop, and all its chunks come back") {
+  const XdpLab lab{
+      {.mtu_bytes = 9000, .macvlan_shaper = "tbf rate 100mbit burst 32kb limit 100kb"}};
+  auto port =
+      lab.open(Host::a, lab.config(Host::a, Family::ipv4, port_number, XdpMode::skb)).value();
   port->update_path(lab.path(Host::a, Family::ipv4, port_number, port_number, 9000));
   const std::int64_t drops_before = qdisc_field(lab, "drops");
   constexpr std::size_t large_bytes = 8972, frames = 200;
@@ -142,7 +152,9 @@ TEST_CASE("N12 a large frame that the lower queue drops is one drop, and all its
   CHECK(static_cast<std::int64_t>(end.refused_total) == qdisc_field(lab, "drops") - drops_before);
 }
 
-TEST_CASE("a full lower queue is back-pressure, not an error: lend() gives nothing until frames have left") {
+TEST_CASE(
+    "a full lower queue is back-pressure, not an error: lend() gives nothing until frames have "
+    "left") {
   const XdpLab lab{{.macvlan_shaper = "tbf rate 20mbit burst 16kb limit 8mb"}};
   AfXdpConfig config = lab.config(Host::a, Family::ipv4, port_number, XdpMode::skb);
   config.tx_frames = 64;
@@ -235,7 +247,9 @@ TEST_CASE("N10 a deleted interface is ENXIO, and the port can be closed") {
         ExitCode::io_unavailable);
 }
 
-TEST_CASE("N10 a port goes over to the interface that comes after its own, with its number and its account") {
+TEST_CASE(
+    "N10 a port goes over to the interface that comes after its own, with its number and its "
+    "account") {
   const auto mode = GENERATE(XdpMode::copy, XdpMode::skb);
   CAPTURE(to_string(mode));
   const XdpLab lab;
@@ -285,7 +299,8 @@ TEST_CASE("N7 a ring that is not emptied counts what it could not take") {
   auto port = lab.open(Host::a, config).value();
   const Fd peer = lab.udp_socket(Host::b, Family::ipv4, port_number);
   const std::string payload(1400, 'x');
-  for (int i = 0; i < 200; ++i) REQUIRE(::send(peer.get(), payload.data(), payload.size(), 0) == 1400);
+  for (int i = 0; i < 200; ++i)
+    REQUIRE(::send(peer.get(), payload.data(), payload.size(), 0) == 1400);
   REQUIRE(wait_until([&] { return port->rx_ring(monotonic_now()).refused_total >= 136; }));
   const QueueTelemetry full = port->rx_ring(monotonic_now());
   CHECK(full.refused_total == 136);

@@ -20,9 +20,9 @@ namespace onehop::test {
 
 namespace {
 
-constexpr wire::MacAddress mac_of(Host host) {
-  return {std::byte{0x02}, std::byte{0x77}, std::byte{0}, std::byte{0}, std::byte{0},
-          host == Host::a ? std::byte{0x0a} : std::byte{0x0b}};
+constexpr MacAddress mac_of(Host host) {
+  return {std::byte{0x02}, std::byte{0x77}, std::byte{0},
+          std::byte{0},    std::byte{0},    host == Host::a ? std::byte{0x0a} : std::byte{0x0b}};
 }
 
 const char* text_address(Host host, Family family) {
@@ -30,9 +30,10 @@ const char* text_address(Host host, Family family) {
   return host == Host::a ? "fd77::1" : "fd77::2";
 }
 
-wire::IpAddress ip_of(Host host, Family family) {
-  wire::IpAddress address{};
-  ::inet_pton(family == Family::ipv4 ? AF_INET : AF_INET6, text_address(host, family), address.data());
+IpBytes ip_of(Host host, Family family) {
+  IpBytes address{};
+  ::inet_pton(family == Family::ipv4 ? AF_INET : AF_INET6, text_address(host, family),
+              address.data());
   return address;
 }
 
@@ -56,26 +57,33 @@ std::string output_of(const std::string& command) {
   std::string text;
   FILE* pipe = ::popen(command.c_str(), "r");
   std::array<char, 4096> buffer;
-  while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), n);
+  while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    text.append(buffer.data(), n);
   ::pclose(pipe);
   return text;
 }
 
-InNetns::InNetns(const std::string& path) : home_{::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)} {
+InNetns::InNetns(const std::string& path)
+    : home_{::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)} {
   const Fd target{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (::setns(target.get(), CLONE_NEWNET) != 0) throw std::runtime_error{"cannot enter netns " + path};
+  if (::setns(target.get(), CLONE_NEWNET) != 0)
+    throw std::runtime_error{"cannot enter netns " + path};
 }
 
 InNetns::~InNetns() {
   if (::setns(home_.get(), CLONE_NEWNET) != 0) std::abort();
 }
 
-XdpLab::XdpLab(XdpLabOptions options) : options_{std::move(options)}, has_macvlan_{!options_.macvlan_shaper.empty()} { make_link(); }
+XdpLab::XdpLab(XdpLabOptions options)
+    : options_{std::move(options)}, has_macvlan_{!options_.macvlan_shaper.empty()} {
+  make_link();
+}
 
 void XdpLab::make_link() const {
   const std::string queues = fmt::format("numrxqueues {0} numtxqueues {0}", options_.queues);
-  run(Host::a, fmt::format("ip link add va mtu {0} {1} type veth peer name vb mtu {0} {1} netns {2}",
-                           options_.mtu_bytes, queues, netns(Host::b)));
+  run(Host::a,
+      fmt::format("ip link add va mtu {0} {1} type veth peer name vb mtu {0} {1} netns {2}",
+                  options_.mtu_bytes, queues, netns(Host::b)));
   run(Host::a, "ethtool -K va tso off gso off gro off tx off rx off >/dev/null");
   run(Host::b, "ethtool -K vb tso off gso off gro off tx off rx off >/dev/null");
   run(Host::b, "ip link set vb address 02:77:00:00:00:0b");
@@ -93,9 +101,11 @@ void XdpLab::make_link() const {
     run(host, "sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0");
     run(host, fmt::format("ip link set {} up", device));
     run(host, fmt::format("ip addr add {}/24 dev {}", text_address(host, Family::ipv4), device));
-    run(host, fmt::format("ip -6 addr add {}/64 dev {} nodad", text_address(host, Family::ipv6), device));
+    run(host,
+        fmt::format("ip -6 addr add {}/64 dev {} nodad", text_address(host, Family::ipv6), device));
     for (const Family family : {Family::ipv4, Family::ipv6})
-      run(host, fmt::format("ip neigh replace {} lladdr {} dev {}", text_address(other, family), other_mac, device));
+      run(host, fmt::format("ip neigh replace {} lladdr {} dev {}", text_address(other, family),
+                            other_mac, device));
   }
   wait_operational();
 }
@@ -103,7 +113,8 @@ void XdpLab::make_link() const {
 void XdpLab::wait_operational() const {
   for (const Host host : {Host::a, Host::b}) {
     const auto is_operational = [&] {
-      return output(host, "ip link show dev " + interface(host)).find("state UP") != std::string::npos;
+      return output(host, "ip link show dev " + interface(host)).find("state UP") !=
+             std::string::npos;
     };
     if (!wait_until(is_operational)) throw std::runtime_error{"the veth pair does not come up"};
   }
@@ -148,8 +159,8 @@ Result<std::unique_ptr<AfXdpPort>> XdpLab::open(Host host, AfXdpConfig config) c
   return AfXdpPort::open(config);
 }
 
-PathUpdate XdpLab::path(Host from, Family family, std::uint16_t source_port, std::uint16_t target_port,
-                        std::uint16_t mtu_bytes) const {
+PathUpdate XdpLab::path(Host from, Family family, std::uint16_t source_port,
+                        std::uint16_t target_port, std::uint16_t mtu_bytes) const {
   const Host to = from == Host::a ? Host::b : Host::a;
   const wire::UdpFlow flow{.source_mac = mac_of(from),
                            .target_mac = mac_of(to),

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""Case about datagrams of 64 KB in IP fragments (`send --fragment`) beside single frames: goodput and CPU against loss [SMUFF].
+"""Case about datagrams of 64 KB in IP fragments (`send --fragment`) beside single frames: goodput
+and CPU against loss [SMUFF].
 
-A datagram is lost with any of its 45 fragments, so that what fragments save is lost again from a loss of about 0.1 % on. There
-the sender gives them up; `kept` says in which share of the rounds it did not.
+A datagram is lost with any of its 45 fragments, so that what fragments save is lost again from a
+loss of about 0.1 % on. There the sender gives them up; `kept` says in which share of the rounds it
+did not.
 """
 
 from report import Metric
 from transfer import run_onehop
+from typing import Any
 
-PROFILES = (("unshaped", "as fast as the CPUs go"), ("steady-600", "600 Mbit/s"), ("loss-0.1", "600 Mbit/s, 0.1 % lost"),
-            ("loss-1", "600 Mbit/s, 1 % lost"))
+PROFILES = (("unshaped", "as fast as the CPUs go"), ("steady-600", "600 Mbit/s"),
+            ("loss-0.1", "600 Mbit/s, 0.1 % lost"), ("loss-1", "600 Mbit/s, 1 % lost"))
 WAYS = (("single", "single frames", ()), ("fragment", "64-KB datagrams", ("--fragment",)))
 
 
-def _round(context):
+def _round(context) -> Any:
     values = {}
     for profile, _ in PROFILES:
         file = context.file(context.size(500_000_000, 100_000_000))
@@ -29,7 +32,7 @@ def _round(context):
     return values
 
 
-def cases():
+def cases() -> list[Any]:
     metrics = []
     for profile, text in PROFILES:
         for way, name, _ in WAYS:
@@ -37,4 +40,5 @@ def cases():
                         Metric(f"cpu_{way}_{profile}", f"{text}, {name}: CPU, both ends", "ns/B"),
                         Metric(f"busy_{way}_{profile}", f"{text}, {name}: system busy", "ns/B")]
         metrics.append(Metric(f"kept_{profile}", f"{text}: fragments kept to the end"))
-    return [("fragment", "--fragment beside single frames, --io udp, against loss", metrics, _round)]
+    return [("fragment", "--fragment beside single frames, --io udp, against loss", metrics, _round)
+            ]

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""Cases about the queue at a steady rate: goodput, refusals, what the telemetry says against what the kernel says, latency."""
+"""Cases about the queue at a steady rate: goodput, refusals, what the telemetry says against what
+the kernel says, latency."""
 
 import re
 import signal
 import statistics
 import time
+from typing import Any
 
 import lab as labs
 from measure import MeasureError, Process, Sampler
@@ -19,21 +21,24 @@ _ECHO = re.compile(r"^\[(\d+\.\d+)\].*time=([\d.]+) ms", re.M)
 class Pinger:
     """ping from a to b until echoes() ends it; echoes are (wall-clock seconds, ms)."""
 
-    def __init__(self, lab, work, interval):
-        self._process = Process(lab.on("a", "ping", "-D", "-n", "-i", interval, labs.ADDRESS_B), work, "ping")
+    def __init__(self, lab, work, interval) -> None:
+        self._process = Process(lab.on("a", "ping", "-D", "-n", "-i", interval, labs.ADDRESS_B),
+                                work, "ping")
 
-    def wait(self, echoes, seconds):
+    def wait(self, echoes, seconds) -> None:
         """wait until that many came: on a kernel with 100 Hz an interval of 5 ms can be 10."""
         give_up_at = time.monotonic() + seconds
-        while self._process.output.read_text().count("time=") < echoes and time.monotonic() < give_up_at:
+        while self._process.output.read_text().count(
+                "time=") < echoes and time.monotonic() < give_up_at:
             time.sleep(0.1)
 
-    def echoes(self):
+    def echoes(self) -> list[Any]:
         self._process.end(signal.SIGINT)  # SIGTERM would lose what ping has not flushed
-        return [(float(at), float(ms)) for at, ms in _ECHO.findall(self._process.output.read_text())]
+        return [(float(at), float(ms))
+                for at, ms in _ECHO.findall(self._process.output.read_text())]
 
 
-def idle_median_ms(context, lab):
+def idle_median_ms(context, lab) -> Any:
     """idle_median_ms is the median of at least ECHOES_MIN echoes on the quiet link."""
     pinger = Pinger(lab, context.work, context.ping_interval)
     pinger.wait(ECHOES_MIN, 20)
@@ -43,12 +48,15 @@ def idle_median_ms(context, lab):
     return statistics.median(echoes)
 
 
-FLOW_BYTES, FLOW_SECONDS = 10_000, 0.010  # so much growth in so short a time is data; handshakes, PINGs and echoes are less
-STEP_BYTES = 3000  # two full frames between two samples: the edge of the data inside its first and last 10 ms
+# so much growth in so short a time is data; handshakes, PINGs and echoes are less
+FLOW_BYTES, FLOW_SECONDS = 10_000, 0.010
+# two full frames between two samples: the edge of the data inside its first and last 10 ms
+STEP_BYTES = 3000
 
 
-def growth_span(rows):
-    """growth_span returns (first, last) index of the rows between which data flowed; first is the row before the first data."""
+def growth_span(rows) -> tuple[Any, Any]:
+    """growth_span returns (first, last) index of the rows between which data flowed; first is the
+    row before the first data."""
     starts, ends = None, None
     back = 0
     for i, (at, value) in enumerate(rows):
@@ -59,28 +67,34 @@ def growth_span(rows):
             ends = (back, i)
     if starts is None:
         raise MeasureError("find the data in the samples: the counter never grew")
-    first = next((j for j in range(*starts) if rows[j + 1][1] - rows[j][1] >= STEP_BYTES), starts[0])
-    last = next((j for j in range(ends[1], ends[0], -1) if rows[j][1] - rows[j - 1][1] >= STEP_BYTES), ends[1])
+    first = next((j for j in range(*starts) if rows[j + 1][1] - rows[j][1] >= STEP_BYTES),
+                 starts[0])
+    last = next(
+        (j for j in range(ends[1], ends[0], -1) if rows[j][1] - rows[j - 1][1] >= STEP_BYTES),
+        ends[1])
     return first, last
 
 
-def loaded_echoes(echoes, rows):
+def loaded_echoes(echoes, rows) -> list[Any]:
     """loaded_echoes keeps the echoes sent while data flowed, without its first 200 ms."""
     first, last = growth_span(rows)
     shift = time.time() - time.monotonic()
     return [ms for at, ms in echoes if rows[first][0] + 0.2 <= at - shift <= rows[last][0]]
 
 
-def percentile(values, q):
+def percentile(values, q) -> Any:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
 
 
-def latency(context, echoes, rows, idle):
+def latency(context, echoes, rows, idle) -> Any:
     loaded = loaded_echoes(echoes, rows)
-    out = {"echoes": len(loaded)}
+    out: dict[str, Any] = {"echoes": len(loaded)}
     if len(loaded) < ECHOES_MIN:
-        out["note"] = f"only {len(loaded)} echoes while data flowed ({ECHOES_MIN} wanted): latency not measured in that round"
+        out["note"] = (
+            f"only {len(loaded)} echoes while data flowed ({ECHOES_MIN} wanted): latency not "
+            "measured in that round"
+        )
         return out
     return out | {"rtt_idle_ms": idle, "rtt_median_ms": statistics.median(loaded) - idle,
                   "rtt_p95_ms": percentile(loaded, 0.95) - idle}
@@ -94,10 +108,10 @@ LATENCY_METRICS = [
 ]
 
 
-def _steady(io):
+def _steady(io) -> tuple[str, str, Any, Any]:
     profile = "steady-600"
 
-    def run(context):
+    def run(context) -> Any:
         size = context.size(1 << 30, 200_000_000)
         file, trace = context.file(size), context.work / "trace.csv"
         with context.lab(profile) as lab:
@@ -136,5 +150,5 @@ def _steady(io):
     return f"steady-{io}", f"600 Mbit/s, --io {io}: goodput, queue and latency", metrics, run
 
 
-def cases():
+def cases() -> list[Any]:
     return [_steady("udp"), _steady("afxdp")]

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""Floods an interface: `flood.py ADDRESS BYTES` sends that many bytes of UDP payload to the discard port, in batches that the kernel
-cuts into frames, as fast as the socket's buffer lets it. It knows no rate and no target.
+"""Floods an interface: `flood.py ADDRESS BYTES` sends that many bytes of UDP payload to the discard
+port, in batches that the kernel cuts into frames, as fast as the socket's buffer lets it. It knows
+no rate and no target.
 """
 
 import socket
@@ -10,10 +11,12 @@ import sys
 SOL_UDP, UDP_SEGMENT, SO_SNDBUFFORCE = 17, 103, 32
 DISCARD_PORT = 9
 FRAME_BYTES, BATCH_FRAMES = 1472, 44
-BUFFER_BYTES = 800_000  # the kernel doubles it, and counts its own structures in it; the socket is woken when half of it is free
+# the kernel doubles it, and counts its own structures in it; the socket is woken when half of it is
+# free
+BUFFER_BYTES = 800_000
 
 
-def main():
+def main() -> None:
     address, left = sys.argv[1], int(sys.argv[2])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
         out.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)

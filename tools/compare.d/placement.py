@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """Keeps the runs of a round comparable on a virtual machine, whose CPUs the host moves.
 
-The time of a cache line between the first two CPUs and back tells where they are, and CPU per byte of every program changes with
-it, of each by another factor: docs/results.md, "Where the CPUs were".
+The time of a cache line between the first two CPUs and back tells where they are, and CPU per byte
+of every program changes with it, of each by another factor: docs/results.md, "Where the CPUs were".
 """
 
 import json
 import subprocess
 import time
+from typing import Any
 
 from measure import MeasureError
 
@@ -22,9 +23,10 @@ class Moved(MeasureError):
     pass
 
 
-def round_trip_ns(onehop):
+def round_trip_ns(onehop) -> Any:
     """round_trip_ns measures it, or returns None where there is one CPU."""
-    done = subprocess.run([onehop, "bench", "ring", "-t", "0.01", "-r", "1", "--json"], capture_output=True, text=True, check=True)
+    done = subprocess.run([onehop, "bench", "ring", "-t", "0.01", "-r", "1", "--json"],
+                          capture_output=True, text=True, check=True)
     for line in map(json.loads, done.stdout.splitlines()):
         if line["type"] == "result" and line["name"].startswith(NAME_START):
             return line["metrics"]["ns_per_message"]["median"]
@@ -32,17 +34,19 @@ def round_trip_ns(onehop):
 
 
 class Place:
-    """Where the CPUs were when a round began. run() repeats a measurement until they were there before and after it."""
+    """Where the CPUs were when a round began. run() repeats a measurement until they were there
+    before and after it."""
 
-    def __init__(self, onehop):
+    def __init__(self, onehop) -> None:
         self._onehop = onehop
         self.round_trip_ns = round_trip_ns(onehop)
 
-    def _is_here(self):
+    def _is_here(self) -> bool:
         now = round_trip_ns(self._onehop)
-        return now is None or max(now, self.round_trip_ns) <= SAME_FACTOR * min(now, self.round_trip_ns)
+        return now is None or max(now,
+                                  self.round_trip_ns) <= SAME_FACTOR * min(now, self.round_trip_ns)
 
-    def run(self, measure):
+    def run(self, measure) -> Any:
         give_up_at = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < give_up_at:
             if not self._is_here():
@@ -51,11 +55,15 @@ class Place:
             outcome = measure()
             if self._is_here():
                 return outcome
-        raise Moved(f"the host moved the CPUs (a line's round trip was {self.round_trip_ns:.0f} ns) and not back for {PATIENCE_SECONDS} s")
+        raise Moved(
+            f"the host moved the CPUs (a line's round trip was {self.round_trip_ns:.0f} ns) and "
+            f"not back for {PATIENCE_SECONDS} s"
+        )
 
 
-def hold(onehop, measure_round):
-    """hold calls measure_round(place), again at another place when the CPUs leave this one for good."""
+def hold(onehop, measure_round) -> Any:
+    """hold calls measure_round(place), again at another place when the CPUs leave this one for
+    good."""
     for left in range(TRIES - 1, -1, -1):
         try:
             return measure_round(Place(onehop))

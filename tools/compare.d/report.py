@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""Metrics with their bounds, collected over rounds, as a table and as docs/results.md. No figure is written by hand."""
+"""Metrics with their bounds, collected over rounds, as a table and as docs/results.md. No figure is
+written by hand."""
 
 import datetime
 import os
@@ -8,6 +9,8 @@ import statistics
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tidy"))
 import pages  # noqa: E402
@@ -15,8 +18,9 @@ import pages  # noqa: E402
 
 @dataclass(frozen=True)
 class Metric:
-    """One measured quantity of a case; `relation` and `bound` are empty where nothing is required. `replaced` says why a bound is no
-    longer required: it is judged and shown all the same (docs/bounds.toml)."""
+    """One measured quantity of a case; `relation` and `bound` are empty where nothing is required.
+    `replaced` says why a bound is no longer required: it is judged and shown all the same
+    (docs/bounds.toml)."""
 
     key: str
     label: str
@@ -25,16 +29,21 @@ class Metric:
     bound: float = 0.0
     replaced: str = ""
 
-    def holds(self, value):
-        return {"": None, ">=": value >= self.bound, "<=": value <= self.bound, "==": value == self.bound}[self.relation]
+    def holds(self, value) -> Any:
+        return {
+            "": None, ">=": value >= self.bound, "<=": value <= self.bound,
+            "==": value == self.bound
+        }[self.relation]
 
-    def required(self):
-        return f"{self.relation} {self.bound:.4g}{' no longer' if self.replaced else ''}" if self.relation else ""
+    def required(self) -> str:
+        return (f"{self.relation} {self.bound:.4g}{' no longer' if self.replaced else ''}"
+                if self.relation else "")
 
-    def verdict(self, holds):
+    def verdict(self, holds) -> str:
         if holds is None or not self.relation:
             return ""
-        return (f"{'met' if holds else 'missed'}; {self.replaced}" if self.replaced else "ok" if holds else "FAIL")
+        return (f"{'met' if holds else 'missed'}; {self.replaced}"
+                if self.replaced else "ok" if holds else "FAIL")
 
 
 @dataclass
@@ -48,7 +57,7 @@ class Result:
     notes: list = field(default_factory=list)
     failures: list = field(default_factory=list)
 
-    def add(self, values):
+    def add(self, values) -> None:
         for key, value in values.items():
             if key == "note":
                 if value not in self.notes:
@@ -56,33 +65,42 @@ class Result:
             elif value is not None:
                 self.values.setdefault(key, []).append(value)
 
-    def rows(self):
-        """rows returns [label, median, min..max, required, verdict]; what no round measured says so and never passes."""
+    def rows(self) -> Any:
+        """rows returns [label, median, min..max, required, verdict]; what no round measured says so
+        and never passes."""
         out = []
         for metric in self.metrics:
             values = self.values.get(metric.key)
             if not values:
-                out.append([f"{metric.label} [{metric.unit}]" if metric.unit else metric.label, "not measured", "",
-                            metric.required(), "FAIL" if metric.relation and not metric.replaced else ""])
+                out.append([
+                    f"{metric.label} [{metric.unit}]" if metric.unit else metric.label,
+                    "not measured", "",
+                    metric.required(), "FAIL" if metric.relation and not metric.replaced else ""
+                ])
                 continue
             median = statistics.median(values)
             # What must be exactly so must be so in every round; the rest is judged by its median.
-            verdict = all(map(metric.holds, values)) if metric.relation == "==" else metric.holds(median)
-            out.append([f"{metric.label} [{metric.unit}]" if metric.unit else metric.label, f"{median:.4g}",
-                        f"{min(values):.4g}..{max(values):.4g} (n={len(values)})", metric.required(),
-                        metric.verdict(verdict)])
+            verdict = all(map(metric.holds,
+                              values)) if metric.relation == "==" else metric.holds(median)
+            out.append([
+                f"{metric.label} [{metric.unit}]" if metric.unit else metric.label, f"{median:.4g}",
+                f"{min(values):.4g}..{max(values):.4g} (n={len(values)})",
+                metric.required(),
+                metric.verdict(verdict)
+            ])
         return out
 
-    def median(self, key):
+    def median(self, key) -> Any:
         return statistics.median(self.values[key])
 
     @property
-    def is_ok(self):
+    def is_ok(self) -> bool:
         return not self.failures and all(row[4] != "FAIL" for row in self.rows())
 
 
-def machine():
-    model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+def machine() -> str:
+    model = next((line.split(":", 1)[1].strip()
+                  for line in Path("/proc/cpuinfo").read_text().splitlines()
                   if line.startswith("model name")), platform.machine())
     return f"{model}, {os.cpu_count()} cores, Linux {platform.release()}"
 
@@ -90,7 +108,7 @@ def machine():
 HEAD = ["measure", "median", "min..max", "required", "verdict"]
 
 
-def print_result(result):
+def print_result(result) -> None:
     print(f"\n{result.name}: {result.about}")
     rows = [HEAD, *result.rows()]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD))]
@@ -105,20 +123,28 @@ def print_result(result):
 OPENING_LINES = 10
 
 
-def opening(results):
+def opening(results) -> list[Any]:
     """opening returns the first lines of a page: what holds, what does not."""
-    rows = [(result, row) for result in results for row in result.rows() if row[4] in ("ok", "FAIL")]
-    missed = [f"- does not hold: {result.name}, {row[0]}: {row[1]} {row[3]}" for result, row in rows if row[4] == "FAIL"]
+    rows = [(result, row) for result in results for row in result.rows()
+            if row[4] in ("ok", "FAIL")]
+    missed = [
+        f"- does not hold: {result.name}, {row[0]}: {row[1]} {row[3]}" for result, row in rows
+        if row[4] == "FAIL"
+    ]
     missed += [f"- failed: {result.name}, {text}" for result in results for text in result.failures]
-    lines = [f"- {sum(row[4] == 'ok' for _, row in rows)} of {len(rows)} bounds hold; "
-             f"{sum(not result.is_ok for result in results)} of {len(results)} cases do not hold whole"]
+    lines = [
+        f"- {sum(row[4] == 'ok' for _, row in rows)} of {len(rows)} bounds hold; "
+        f"{sum(not result.is_ok for result in results)} of {len(results)} cases do not hold whole"
+    ]
     if len(missed) >= OPENING_LINES:
-        missed[OPENING_LINES - 2 :] = [f"- and {len(missed) - OPENING_LINES + 2} more, marked FAIL or failed below"]
+        missed[OPENING_LINES - 2:] = [
+            f"- and {len(missed) - OPENING_LINES + 2} more, marked FAIL or failed below"
+        ]
     lines += missed
     return ["", "## What holds, and what does not", "", *lines]
 
 
-def bound_lines(cases):
+def bound_lines(cases) -> Iterator[Any]:
     """bound_lines lists what the cases require, or once did: the form of docs/bounds.toml."""
     for name, _, metrics, _ in cases:
         for metric in metrics:
@@ -126,23 +152,31 @@ def bound_lines(cases):
                 yield f"{name}: {metric.label}: {metric.relation} {metric.bound:g}"
 
 
-def write_results(path, results, command, onehop_version, load, tcp_law, summary):
-    """write_results replaces the file at `path` by what this run measured; the lines of `summary` go before the cases."""
-    lines = ["<!-- SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only -->", "# Measured results", "", "Written by `tools/compare --write`; do not edit.", "",
-             f"- command: `{command}`",
-             f"- machine: {machine()}",
-             f"- onehop: {onehop_version}",
-             pages.commit_line(Path(__file__).resolve().parents[2]),
-             f"- date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
-             f"- load average before the first round: {load:.2f} (of other programs; above 0.2 the CPU figures are rough)",
-             f"- TCP congestion control of the programs compared: {tcp_law}",
-             "", "Each figure is the median over the rounds, with the smallest and the largest. Ratios to iperf3 are formed within a round."]
+def write_results(path, results, command, onehop_version, load, tcp_law, summary) -> None:
+    """write_results replaces the file at `path` by what this run measured; the lines of `summary`
+    go before the cases."""
+    lines = [
+        "<!-- SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only -->", "# Measured results", "",
+        "Written by `tools/compare --write`; do not edit.", "", f"- command: `{command}`",
+        f"- machine: {machine()}", f"- onehop: {onehop_version}",
+        pages.commit_line(Path(__file__).resolve().parents[2]),
+        f"- date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
+        f"- load average before the first round: {load:.2f} (of other programs; above 0.2 the CPU "
+        "figures are rough)",
+        f"- TCP congestion control of the programs compared: {tcp_law}", "",
+        "Each figure is the median over the rounds, with the smallest and the largest. Ratios to "
+        "iperf3 are formed within a round."
+    ]
     lines[3:3] = opening(results)[1:] + [""]
     lines += summary
     for result in results:
-        lines += ["", f"## {result.name}", "", result.about, "", "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+        lines += [
+            "", f"## {result.name}", "", result.about, "", "| " + " | ".join(HEAD) + " |",
+            "|" + "---|" * len(HEAD)
+        ]
         lines += ["| " + " | ".join(row) + " |" for row in result.rows()]
         lines += [""] if result.notes or result.failures else []
-        lines += [f"- {text}" for text in result.notes] + [f"- failed: {text}" for text in result.failures]
+        lines += [f"- {text}"
+                  for text in result.notes] + [f"- failed: {text}" for text in result.failures]
     Path(path).parent.mkdir(exist_ok=True)
     Path(path).write_text("\n".join(lines) + "\n")

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""Samples one counter of an interface of the namespace it runs in: `sampler.py rx|backlog IFACE PERIOD_SECONDS OUT`.
+"""Samples one counter of an interface of the namespace it runs in: `sampler.py rx|backlog IFACE
+PERIOD_SECONDS OUT`.
 
-rx is the interface's received bytes, Ethernet headers included in every mode; backlog is the root qdisc's bytes, from the same netlink dump that
-`tc -s qdisc show` prints (a fork of tc per sample would cost the measured machine more than the transfer).
-Keeps rows in memory and writes `monotonic_ns value` lines at SIGTERM. Runs as a process of its own.
+rx is the interface's received bytes, Ethernet headers included in every mode; backlog is the root
+qdisc's bytes, from the same netlink dump that `tc -s qdisc show` prints (a fork of tc per sample
+would cost the measured machine more than the transfer). Keeps rows in memory and writes
+`monotonic_ns value` lines at SIGTERM. Runs as a process of its own.
 """
 
 import os
@@ -14,6 +16,8 @@ import struct
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from typing import Any
 
 RTM_GETQDISC = 38
 NLM_F_REQUEST_DUMP = 0x301
@@ -21,11 +25,12 @@ TCA_STATS2, TCA_STATS_QUEUE = 7, 3
 TC_H_ROOT = 0xFFFFFFFF
 RTM_GETLINK, IFLA_XDP, IFLA_XDP_ATTACHED, XDP_ATTACHED_NATIVE = 18, 43, 2, 1
 ETHERNET_HEADER_BYTES = 14
-XDP_LOOK_SECONDS = 0.02  # how often to ask whether a program is attached: it comes before the data and goes after it
+# how often to ask whether a program is attached: it comes before the data and goes after it
+XDP_LOOK_SECONDS = 0.02
 ROWS_MAX = 2_000_000
 
 
-def attributes(data):
+def attributes(data) -> Iterator[Any]:
     at = 0
     while at + 4 <= len(data):
         size, kind = struct.unpack_from("=HH", data, at)
@@ -36,13 +41,14 @@ def attributes(data):
 
 
 class QdiscReader:
-    def __init__(self, interface):
+    def __init__(self, interface) -> None:
         self._index = socket.if_nametoindex(interface)
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
 
-    def read(self):
+    def read(self) -> Any:
         body = struct.pack("=BxxxiIII", 0, self._index, 0, 0, 0)
-        self._socket.send(struct.pack("=IHHII", 16 + len(body), RTM_GETQDISC, NLM_F_REQUEST_DUMP, 1, 0) + body)
+        self._socket.send(
+            struct.pack("=IHHII", 16 + len(body), RTM_GETQDISC, NLM_F_REQUEST_DUMP, 1, 0) + body)
         backlog = 0
         while True:
             data = self._socket.recv(1 << 17)
@@ -57,7 +63,7 @@ class QdiscReader:
                 at += (size + 3) & ~3
 
     @staticmethod
-    def _backlog(data, otherwise):
+    def _backlog(data, otherwise) -> Any:
         for kind, value in attributes(data):
             if kind == TCA_STATS2:
                 for inner, stats in attributes(value):
@@ -67,43 +73,47 @@ class QdiscReader:
 
 
 class RxReader:
-    """Received bytes with Ethernet headers. veth counts 1514 bytes for a full frame, but 1500 once a native XDP program is
-    attached (seen on Linux 6.18); without this correction every AF_XDP rate would read 0.9 % low."""
+    """Received bytes with Ethernet headers. veth counts 1514 bytes for a full frame, but 1500 once
+    a native XDP program is attached (seen on Linux 6.18); without this correction every AF_XDP rate
+    would read 0.9 % low."""
 
-    def __init__(self, interface):
+    def __init__(self, interface) -> None:
         base = f"/sys/class/net/{interface}/statistics/"
-        self._bytes, self._packets = (os.open(base + name, os.O_RDONLY) for name in ("rx_bytes", "rx_packets"))
+        self._bytes, self._packets = (os.open(base + name, os.O_RDONLY)
+                                      for name in ("rx_bytes", "rx_packets"))
         self._index = socket.if_nametoindex(interface)
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
         self._headers_bytes = 0
         self._is_native = self._has_native_program()
         self._packets_seen = int(os.pread(self._packets, 32, 0))
-        # A thread, because the question takes the kernel's rtnl lock and can wait 50 ms for it while a namespace goes.
+        # A thread, because the question takes the kernel's rtnl lock and can wait 50 ms for it
+        # while a namespace goes.
         threading.Thread(target=self._follow_program, daemon=True).start()
 
-    def read(self):
+    def read(self) -> Any:
         packets, received = int(os.pread(self._packets, 32, 0)), int(os.pread(self._bytes, 32, 0))
         if self._is_native:
             self._headers_bytes += (packets - self._packets_seen) * ETHERNET_HEADER_BYTES
         self._packets_seen = packets
         return received + self._headers_bytes
 
-    def _follow_program(self):
+    def _follow_program(self) -> None:
         while True:
             self._is_native = self._has_native_program()
             time.sleep(XDP_LOOK_SECONDS)
 
-    def _has_native_program(self):
+    def _has_native_program(self) -> bool:
         body = struct.pack("=BxHiII", 0, 0, self._index, 0, 0)
         self._socket.send(struct.pack("=IHHII", 16 + len(body), RTM_GETLINK, 1, 1, 0) + body)
         data = self._socket.recv(1 << 17)
         for kind, value in attributes(data[32:]):
             if kind == IFLA_XDP:
-                return any(inner == IFLA_XDP_ATTACHED and state[0] == XDP_ATTACHED_NATIVE for inner, state in attributes(value))
+                return any(inner == IFLA_XDP_ATTACHED and state[0] == XDP_ATTACHED_NATIVE
+                           for inner, state in attributes(value))
         return False
 
 
-def main():
+def main() -> None:
     what, interface, period, out = sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4]
     rows, is_ended = [], []
     signal.signal(signal.SIGTERM, lambda *_: is_ended.append(True))

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""A file over one TCP connection, as a program on each host: `tcp_file.py recv ADDRESS PORT FILE`, `tcp_file.py send ADDRESS PORT FILE LAW`.
+"""A file over one TCP connection, as a program on each host: `tcp_file.py recv ADDRESS PORT FILE`,
+`tcp_file.py send ADDRESS PORT FILE LAW`.
 
-The receiver takes one connection, writes what comes, has it on disk under its name, and says so with one byte. The sender prints the
-seconds from before the connection to that byte. iperf3 counts what it handed to its socket, which for 10 MB is not what arrived.
+The receiver takes one connection, writes what comes, has it on disk under its name, and says so
+with one byte. The sender prints the seconds from before the connection to that byte. iperf3 counts
+what it handed to its socket, which for 10 MB is not what arrived.
 """
 
 import os
@@ -11,9 +13,10 @@ import sys
 import time
 
 CHUNK_BYTES = 1 << 20
+TCP_CONGESTION = 13  # of <linux/tcp.h>
 
 
-def receive(address, port, path):
+def receive(address, port, path) -> None:
     with socket.create_server((address, port)) as server:
         print("ready", flush=True)
         connection, _ = server.accept()
@@ -26,9 +29,9 @@ def receive(address, port, path):
         connection.sendall(b"k")
 
 
-def send(address, port, path, law):
+def send(address, port, path, law) -> None:
     with open(path, "rb") as file, socket.socket() as connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, law.encode())
+        connection.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, law.encode())
         begin = time.monotonic()
         connection.connect((address, port))
         connection.sendfile(file)

@@ -10,6 +10,7 @@ import secrets
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import lab as labs
 from measure import MeasureError, Process, SystemMeter
@@ -37,20 +38,21 @@ class Outcome:
     receiver: dict = field(default_factory=dict)
 
     @property
-    def ns_per_byte(self):
+    def ns_per_byte(self) -> Any:
         return (self.cpu_seconds + self.softirq_seconds) * 1e9 / self.bytes_total
 
     @property
-    def busy_ns_per_byte(self):
+    def busy_ns_per_byte(self) -> Any:
         return self.busy_seconds * 1e9 / self.bytes_total
 
 
-def _code():
+def _code() -> str:
     """_code is one of the form that `onehop recv` makes by itself."""
-    return "-".join("".join(secrets.choice("abcdefghijklmnopqrstuvwxyz234567") for _ in range(4)) for _ in range(7))
+    return "-".join("".join(secrets.choice("abcdefghijklmnopqrstuvwxyz234567") for _ in range(4))
+                    for _ in range(7))
 
 
-def event(process, kind):
+def event(process, kind) -> Any:
     """event returns the last JSON line of that type in a process's output."""
     found = None
     for line in process.output.read_text(errors="replace").splitlines():
@@ -63,13 +65,18 @@ def event(process, kind):
     return found
 
 
-def run_onehop(lab, file, folder, io, work, trace=None, extra=(), receive_extra=(), while_running=None, is_memory_read=False):
-    """run_onehop moves `file` from a to `folder` on b; `extra` are options of the sender, `receive_extra` of the receiver. `while_running(sender)` is called once data is on its way to start."""
+def run_onehop(lab, file, folder, io, work, trace=None, extra=(), receive_extra=(),
+               while_running=None, is_memory_read=False) -> Any:
+    """run_onehop moves `file` from a to `folder` on b; `extra` are options of the sender,
+    `receive_extra` of the receiver. `while_running(sender)` is called once data is on its way to
+    start."""
     env = {"ONEHOP_CODE": _code()}
     receive = sender = None
     try:
-        receive = Process(lab.on("b", lab.onehop, "recv", "--once", "--dir", folder, "--listen", labs.ADDRESS_B, "--io", io,
-                                 "--json", *receive_extra), work, f"onehop-recv-{io}", env, is_memory_read)
+        receive = Process(
+            lab.on("b", lab.onehop, "recv", "--once", "--dir", folder, "--listen", labs.ADDRESS_B,
+                   "--io", io, "--json", *receive_extra), work, f"onehop-recv-{io}", env,
+            is_memory_read)
         receive.wait_line('"start"', START_SECONDS_MAX)
         meter = SystemMeter()
         started_at = time.monotonic()
@@ -90,17 +97,23 @@ def run_onehop(lab, file, folder, io, work, trace=None, extra=(), receive_extra=
     sent, received = event(sender, "end"), event(receive, "end")
     size = Path(file).stat().st_size
     if sent["bytes_total"] != size or received["bytes_total"] != size or not received["hash_ok"]:
-        raise MeasureError(f"onehop {io}: {size} bytes offered, {received['bytes_total']} verified, hash_ok {received['hash_ok']}")
+        raise MeasureError(
+            f"onehop {io}: {size} bytes offered, {received['bytes_total']} verified, hash_ok "
+            f"{received['hash_ok']}"
+        )
     if io != "auto" and (sent["io_used"] != io or received["io_used"] != io):
-        raise MeasureError(f"onehop: asked for {io}, got {sent['io_used']} and {received['io_used']}")
+        raise MeasureError(
+            f"onehop: asked for {io}, got {sent['io_used']} and {received['io_used']}")
     (Path(folder) / Path(file).name).unlink(missing_ok=True)
-    return Outcome(size, sent["seconds"], sent["goodput_bps"], sender.cpu_seconds + receive.cpu_seconds, softirq, busy, wall,
-                   sender.voluntary_switches_total, receive.voluntary_switches_total, sender.rss_bytes_max,
-                   receive.rss_bytes_max, sent, received)
+    return Outcome(size, sent["seconds"], sent["goodput_bps"],
+                   sender.cpu_seconds + receive.cpu_seconds, softirq, busy, wall,
+                   sender.voluntary_switches_total, receive.voluntary_switches_total,
+                   sender.rss_bytes_max, receive.rss_bytes_max, sent, received)
 
 
-def refused_after(trace, skip_seconds):
-    """refused_after is the growth of refused_total in a trace, counted from `skip_seconds` after the first queued byte."""
+def refused_after(trace, skip_seconds) -> Any:
+    """refused_after is the growth of refused_total in a trace, counted from `skip_seconds` after
+    the first queued byte."""
     with open(trace) as file:
         rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
     first = next((row for row in rows if int(row["tx_queue_bytes"]) > 0), None)

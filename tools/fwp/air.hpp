@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Air: one channel of 600 Mbit/s (four streams of 150) that stations share, in virtual time from a seed.
+// Air: one channel of 600 Mbit/s (four streams of 150) that stations share, in virtual time from a
+// seed.
 //
-//   every ready station draws a backoff ─▶ the least wins ─▶ RTS, CTS ─▶ one aggregate of at most 32 frames [─▶ block ack]
+//   every ready station draws a backoff ─▶ the least wins ─▶ RTS, CTS
+//   ─▶ one aggregate of at most 32 frames [─▶ block ack]
 //   two with the same: only the RTS is lost, both draw from twice the window
 //
-// The emulator of the FWP paper in our own code: ns-3 3.37 has no NoAck policy for QoS data. What it leaves out: capture,
-// hidden stations, rate adaptation, beacons. One thread; it reads no clock.
+// The emulator of the FWP paper in our own code: ns-3 3.37 has no NoAck policy for QoS data. What
+// it leaves out: capture, hidden stations, rate adaptation, beacons. One thread; it reads no clock.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +20,10 @@
 
 namespace onehop::fwp {
 
-inline constexpr std::size_t aggregate_frames_max = 32;  ///< Atheros, as in the paper; the standard has 64
-inline constexpr std::int64_t frame_air_bytes = 1530;    ///< 1500 of IP with MAC header, delimiter and padding
+inline constexpr std::size_t aggregate_frames_max =
+    32;  ///< Atheros, as in the paper; the standard has 64
+inline constexpr std::int64_t frame_air_bytes =
+    1530;  ///< 1500 of IP with MAC header, delimiter and padding
 
 class Station {
  public:
@@ -48,9 +52,10 @@ class Air {
   }
 
  private:
-  // IEEE 802.11n OFDM PHY, 5 GHz: slot, DIFS = SIFS + 2 slots, RTS and CTS at 24 Mbit/s, HT-mixed preamble of four streams,
-  // compressed block ack.
-  static constexpr Nanos slot = 9us, difs = 34us, sifs = 16us, rts = 28us, cts = 28us, preamble = 48us, block_ack = 32us;
+  // IEEE 802.11n OFDM PHY, 5 GHz: slot, DIFS = SIFS + 2 slots, RTS and CTS at 24 Mbit/s, HT-mixed
+  // preamble of four streams, compressed block ack.
+  static constexpr Nanos slot = 9us, difs = 34us, sifs = 16us, rts = 28us, cts = 28us,
+                         preamble = 48us, block_ack = 32us;
   static constexpr std::uint32_t contention_min = 15, contention_max = 1023;
   static constexpr Nanos idle_step = 100us;  // while nobody has anything to send
 
@@ -65,7 +70,9 @@ class Air {
     now_ += span;
     for (Seat& seat : seats_) seat.station->play(now_);
   }
-  void draw(Seat& seat) { seat.backoff = static_cast<std::uint32_t>(random_() % (seat.window + 1)); }
+  void draw(Seat& seat) {
+    seat.backoff = static_cast<std::uint32_t>(random_() % (seat.window + 1));
+  }
 
   void turn() {
     std::uint32_t least = ~0U;

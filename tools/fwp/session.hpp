@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FwpSession: an endless transfer of ours over the Air, its data without MAC acknowledgements. The engine's own loops run over
-// VirtualPorts; each end is a station, and an aggregate on the air is what drains its queue.
+// FwpSession: an endless transfer of ours over the Air, its data without MAC acknowledgements. The
+// engine's own loops run over VirtualPorts; each end is a station, and an aggregate on the air is
+// what drains its queue.
 //
-//   SenderLoop ─▶ VirtualPort ═ queue ─(aggregate, frames lost at random)─▶ VirtualPort ─▶ ReceiverLoop
+//   SenderLoop ─▶ VirtualPort ═ queue ─(aggregate, random loss)─▶ VirtualPort ─▶ ReceiverLoop
 //              ◀─(aggregate, acknowledged; a lost one takes another turn)─ queue ═ VirtualPort ◀─
 //
-// --mac-noack is for the data's traffic class at the sender alone: reports are acknowledged as all other traffic is.
+// --mac-noack is for the data's traffic class at the sender alone: reports are acknowledged as all
+// other traffic is.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +15,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/port/virtual_port.hpp"
+#include "tools/world/virtual_port.hpp"
 #include "engine/run/receiver_loop.hpp"
 #include "engine/run/sender_loop.hpp"
 #include "tools/fwp/air.hpp"
@@ -31,17 +33,23 @@ class FwpSession {
   explicit FwpSession(const SessionConfig& config);
   [[nodiscard]] Station& sender_station() { return stations_[0]; }
   [[nodiscard]] Station& receiver_station() { return stations_[1]; }
-  [[nodiscard]] std::uint64_t bytes_arrived() const { return receiver_.receiver().totals().bytes_accepted; }
+  [[nodiscard]] std::uint64_t bytes_arrived() const {
+    return receiver_.receiver().totals().bytes_accepted;
+  }
   /// report_turns: on the air, of what the receiver sends; one that was lost counts.
   [[nodiscard]] std::uint64_t report_turns() const { return stations_[1].turns(); }
-  [[nodiscard]] std::size_t frame_payload_bytes() const { return sender_.sender().frame_payload_bytes(); }
+  [[nodiscard]] std::size_t frame_payload_bytes() const {
+    return sender_.sender().frame_payload_bytes();
+  }
 
  private:
   class End final : public Station {
    public:
     End(FwpSession& session, std::size_t direction, double retry_rate, std::uint64_t seed)
         : session_{session}, direction_{direction}, random_{seed}, is_lost_{retry_rate} {}
-    std::size_t ready_frames() override { return std::min(session_.link_.waiting(direction_), aggregate_frames_max); }
+    std::size_t ready_frames() override {
+      return std::min(session_.link_.waiting(direction_), aggregate_frames_max);
+    }
     void serve(Instant) override {
       ++turns_;
       if (has_block_ack() && is_lost_(random_)) return;  // it stays, and contends again
@@ -64,7 +72,9 @@ class FwpSession {
     SpscRing<Event> events{4096};
     Latest<PathReport> report;
     Latest<RateGrant> grant;
-    [[nodiscard]] run::EngineLinks links() { return {file_to_engine, engine_to_file, commands, events, report, grant}; }
+    [[nodiscard]] run::EngineLinks links() {
+      return {file_to_engine, engine_to_file, commands, events, report, grant};
+    }
   };
   void play(Instant until);
   void feed();
@@ -74,7 +84,7 @@ class FwpSession {
   VirtualLink link_;
   VirtualPort sender_port_, receiver_port_;
   Side sender_side_, receiver_side_;
-  std::vector<std::byte> source_;             // one block: what is in it does not matter here
+  std::vector<std::byte> source_;  // one block: what is in it does not matter here
   std::unique_ptr<std::byte[]> sink_;
   run::SenderLoop<VirtualPort> sender_;
   run::ReceiverLoop<VirtualPort> receiver_;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The stations that FWP is compared with: A-MPDU under block acks, always full, or fed by a Cubic-like flow.
+// The stations that FWP is compared with: A-MPDU under block acks, always full, or fed by a
+// Cubic-like flow.
 //
-//   block-ack window:  [first not acknowledged .. +31]   a frame that is lost holds it, and the aggregates get shorter
+//   block-ack window:  [first not acknowledged .. +31]
+//   a lost frame holds the window, and the aggregates get shorter
 //
 // A frame is tried 8 times at most; then the window moves on without it.
 #pragma once
@@ -19,14 +21,16 @@ namespace onehop::fwp {
 /// AmpduQueue: the transmitter's half of a block-ack agreement.
 class AmpduQueue {
  public:
-  AmpduQueue(double frame_error_rate, std::uint64_t seed) : random_{seed}, error_{frame_error_rate} {}
+  AmpduQueue(double frame_error_rate, std::uint64_t seed)
+      : random_{seed}, error_{frame_error_rate} {}
 
   /// next_aggregate: frames that may be sent now when `waiting` new ones are there.
   [[nodiscard]] std::size_t next_aggregate(std::size_t waiting) const noexcept {
     const std::size_t room = window_frames - window_.size();
     return std::min(aggregate_frames_max, open_ + std::min(room, waiting));
   }
-  /// send puts the aggregate on the air, `fresh` frames of it being new; it returns how many arrived.
+  /// send puts the aggregate on the air, `fresh` frames of it being new; it returns how many
+  /// arrived.
   std::size_t send(std::size_t frames) {
     std::size_t arrived = 0;
     while (open_ < frames) window_.push_back(0), ++open_;
@@ -69,17 +73,21 @@ class AmpduStation final : public Station {
   std::uint64_t arrived_ = 0;
 };
 
-/// CubicStation: an A-MPDU station whose queue a window-based sender far away fills: RFC 9438's window, C = 0.4, beta = 0.7,
-/// one reduction per round trip, loss by a full queue alone. No slow start beyond the first loss, no time-outs.
+/// CubicStation: an A-MPDU station whose queue a window-based sender far away fills: RFC 9438's
+/// window, C = 0.4, beta = 0.7, one reduction per round trip, loss by a full queue alone. No slow
+/// start beyond the first loss, no time-outs.
 class CubicStation final : public Station {
  public:
   CubicStation(double frame_error_rate, std::uint64_t seed, Nanos rtt)
-      : queue_{frame_error_rate, seed}, rtt_{rtt},
-        limit_{static_cast<std::size_t>((mbit_per_s(300) * rtt).count / 1500)} {}  // one BDP of half of the channel
+      : queue_{frame_error_rate, seed},
+        rtt_{rtt},
+        limit_{static_cast<std::size_t>((mbit_per_s(300) * rtt).count / 1500)} {
+  }  // one BDP of half of the channel
 
   std::size_t ready_frames() override { return queue_.next_aggregate(waiting_); }
   void serve(Instant at) override {
-    const std::size_t frames = ready_frames(), fresh = frames > queue_.open() ? frames - queue_.open() : 0;
+    const std::size_t frames = ready_frames(),
+                      fresh = frames > queue_.open() ? frames - queue_.open() : 0;
     waiting_ -= fresh;
     const std::size_t arrived = queue_.send(frames);
     arrived_ += arrived;
@@ -113,7 +121,8 @@ class CubicStation final : public Station {
     const double t = std::chrono::duration<double>(ack.at - reduced_at_ + rtt_).count();
     const double k = std::cbrt(window_max_ * (1 - beta) / c);
     const double target = c * std::pow(t - k, 3) + window_max_;
-    if (target > window_) window_ += std::min(0.5, (target - window_) / window_) * static_cast<double>(ack.packets);
+    if (target > window_)
+      window_ += std::min(0.5, (target - window_) / window_) * static_cast<double>(ack.packets);
   }
   void fill(Instant at) {
     while (flight_ + 1 <= window_) {

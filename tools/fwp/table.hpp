@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Table: one figure of the FWP paper in numbers: a ratio by rows and columns, over seeds, the paper's value and bound beside it.
+// Table: one figure of the FWP paper in numbers: a ratio by rows and columns, over seeds, the
+// paper's value and bound beside it.
 //
-// text_of() is for people. json_of() has the shape of the tables of tools/ns3, so that tools/papers reads both alike.
+// text_of() is for people. json_of() has the shape of the tables of tools/ns3, so that tools/papers
+// reads both alike.
 #pragma once
 
 #include <cstdint>
@@ -40,11 +42,13 @@ struct Table {
   bool is_short = false;
   std::vector<Row> rows;
   std::vector<std::string> columns;
-  std::vector<std::string> paper;                             ///< by column; empty: nothing stated
+  std::vector<std::string> paper;  ///< by column; empty: nothing stated
   std::vector<Bound> bounds;
-  std::vector<std::vector<std::vector<double>>> values;       ///< [row][column][seed]
+  std::vector<std::vector<std::vector<double>>> values;  ///< [row][column][seed]
 
-  [[nodiscard]] Estimate cell(std::size_t row, std::size_t column) const { return estimate(values[row][column]); }
+  [[nodiscard]] Estimate cell(std::size_t row, std::size_t column) const {
+    return estimate(values[row][column]);
+  }
 };
 
 /// Judgement: met where the whole 95 % interval of the mean keeps the bound.
@@ -56,8 +60,10 @@ struct Judgement {
 
 [[nodiscard]] std::string text_of(const Table& table);
 [[nodiscard]] nlohmann::json json_of(const Table& table);
-/// write_files writes ID.txt, ID.json and ID.gp into `folder` (made if missing), and lets gnuplot make ID.svg if there is one;
-/// `notice` tells if there is none. Syscalls: file I/O, posix_spawnp, waitpid.
-[[nodiscard]] Result<void> write_files(const Table& table, const std::string& folder, std::string& notice);
+/// write_files writes ID.txt, ID.json and ID.gp into `folder` (made if missing), and lets gnuplot
+/// make ID.svg if there is one; `notice` tells if there is none. Syscalls: file I/O, posix_spawnp,
+/// waitpid.
+[[nodiscard]] Result<void> write_files(const Table& table, const std::string& folder,
+                                       std::string& notice);
 
 }  // namespace onehop::fwp

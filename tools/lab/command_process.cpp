@@ -15,12 +15,14 @@ namespace onehop::lab {
 
 namespace {
 
-// Too low: a receiver is cut off while it writes its journal. Too high: a command that ignores signals holds the lab.
+// Too low: a receiver is cut off while it writes its journal. Too high: a command that ignores
+// signals holds the lab.
 constexpr int end_patience_seconds = 10;
 constexpr int not_found_code = 127;
 constexpr int not_executable_code = 126;
 
-[[noreturn]] void be_command(const std::string& host, const std::vector<std::string>& command, const sigset_t& mask, pid_t parent) {
+[[noreturn]] void be_command(const std::string& host, const std::vector<std::string>& command,
+                             const sigset_t& mask, pid_t parent) {
   // A lab whose parent was killed has no one to end the command; the kernel then does it.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(not_executable_code);
@@ -44,14 +46,16 @@ CommandSignals::CommandSignals() noexcept {
 }
 
 CommandSignals::~CommandSignals() {
-  // What came meanwhile has been acted upon; delivered now, it would kill us before the exit code is returned.
+  // What came meanwhile has been acted upon; delivered now, it would kill us before the exit code
+  // is returned.
   const timespec none{};
   while (::sigtimedwait(&blocked_, nullptr, &none) > 0) {
   }
   ::sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
-Result<CommandProcess> CommandProcess::start(const std::string& host, const std::vector<std::string>& command,
+Result<CommandProcess> CommandProcess::start(const std::string& host,
+                                             const std::vector<std::string>& command,
                                              const CommandSignals& signals) {
   const pid_t parent = ::getpid();
   std::fflush(nullptr);
@@ -61,7 +65,8 @@ Result<CommandProcess> CommandProcess::start(const std::string& host, const std:
   return CommandProcess{pid};
 }
 
-Result<CommandProcess> CommandProcess::start_function(const std::function<int()>& body, const CommandSignals& signals) {
+Result<CommandProcess> CommandProcess::start_function(const std::function<int()>& body,
+                                                      const CommandSignals& signals) {
   const pid_t parent = ::getpid();
   std::fflush(nullptr);
   const pid_t pid = ::fork();
@@ -83,7 +88,8 @@ int CommandProcess::wait(const CommandSignals& signals) {
       return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     siginfo_t info{};
     const timespec patience{end_patience_seconds, 0};
-    const int number = is_ending ? ::sigtimedwait(&signals.blocked(), &info, &patience) : ::sigwaitinfo(&signals.blocked(), &info);
+    const int number = is_ending ? ::sigtimedwait(&signals.blocked(), &info, &patience)
+                                 : ::sigwaitinfo(&signals.blocked(), &info);
     if (number < 0 && errno == EAGAIN) ::kill(pid_, SIGKILL);
     if (number != SIGINT && number != SIGTERM && number != SIGHUP) continue;
     is_ending = true;
@@ -97,7 +103,8 @@ Error exec_command(const std::vector<std::string>& command) {
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   ::execvp(argv[0], argv.data());
-  return errno_error(ExitCode::usage, "run " + command.front(), "Behind -- write a program and its arguments");
+  return errno_error(ExitCode::usage, "run " + command.front(),
+                     "Behind -- write a program and its arguments");
 }
 
 }  // namespace onehop::lab

@@ -13,7 +13,8 @@
 
 namespace onehop::lab {
 
-/// CommandSignals blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD for its lifetime; wait() takes them from the queue.
+/// CommandSignals blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD for its lifetime; wait() takes them
+/// from the queue.
 class CommandSignals {
  public:
   CommandSignals() noexcept;
@@ -30,15 +31,20 @@ class CommandSignals {
 
 class CommandProcess {
  public:
-  /// start forks and execs, on a host or (empty name) in the namespace of this process. The process must have one thread at that time.
-  [[nodiscard]] static Result<CommandProcess> start(const std::string& host, const std::vector<std::string>& command,
+  /// start forks and execs, on a host or (empty name) in the namespace of this process. The process
+  /// must have one thread at that time.
+  [[nodiscard]] static Result<CommandProcess> start(const std::string& host,
+                                                    const std::vector<std::string>& command,
                                                     const CommandSignals& signals);
 
-  /// start_function forks and runs `body` in the namespace of this process; its value is the exit code. As above otherwise.
-  [[nodiscard]] static Result<CommandProcess> start_function(const std::function<int()>& body, const CommandSignals& signals);
+  /// start_function forks and runs `body` in the namespace of this process; its value is the exit
+  /// code. As above otherwise.
+  [[nodiscard]] static Result<CommandProcess> start_function(const std::function<int()>& body,
+                                                             const CommandSignals& signals);
 
-  /// wait returns the exit code, or 128 + the signal that ended the command. A signal to us ends the command: it is handed on
-  /// (but for a Ctrl-C, which the terminal has sent to the command as well), and SIGKILL follows ten seconds later.
+  /// wait returns the exit code, or 128 + the signal that ended the command. A signal to us ends
+  /// the command: it is handed on (but for a Ctrl-C, which the terminal has sent to the command as
+  /// well), and SIGKILL follows ten seconds later.
   [[nodiscard]] int wait(const CommandSignals& signals);
 
  private:

@@ -39,12 +39,15 @@ bool is_mounted(const std::string& path) {
   return ::statfs(path.c_str(), &facts) == 0 && static_cast<unsigned>(facts.f_type) == fuse_magic;
 }
 
-// find_program looks beside this program first, so that a build never takes the disk of an older installation.
+// find_program looks beside this program first, so that a build never takes the disk of an older
+// installation.
 std::string find_program() {
-  if (const char* const own = std::getenv("ONEHOP_SLOW_DISK"); own != nullptr && *own != '\0') return own;
+  if (const char* const own = std::getenv("ONEHOP_SLOW_DISK"); own != nullptr && *own != '\0')
+    return own;
   std::error_code ignored;
   const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const char* const place : {".", "../../tests/support/slow_disk", "../../../tests/support/slow_disk"}) {
+  for (const char* const place :
+       {".", "../../tests/support/slow_disk", "../../../tests/support/slow_disk"}) {
     const fs::path candidate = here / place / program_name;
     if (fs::is_regular_file(candidate, ignored)) return candidate;
   }
@@ -55,13 +58,15 @@ std::string find_program() {
 Result<void> make_folders(const std::string& base) {
   for (const std::string& path : {base, files_of(base), disk_mount(base)}) {
     if (::mkdir(path.c_str(), 0755) != 0)
-      return errno_error(ExitCode::local_file_error, "make the folder " + path, "onehop lab down removes the remains of a lab");
+      return errno_error(ExitCode::local_file_error, "make the folder " + path,
+                         "onehop lab down removes the remains of a lab");
   }
   // Under sudo the receiver gives its privilege up before it touches the folder.
   const char* const uid = std::getenv("SUDO_UID");
   const char* const gid = std::getenv("SUDO_GID");
   if (uid != nullptr && gid != nullptr &&
-      ::chown(files_of(base).c_str(), static_cast<uid_t>(std::strtoul(uid, nullptr, 10)), static_cast<gid_t>(std::strtoul(gid, nullptr, 10))) != 0)
+      ::chown(files_of(base).c_str(), static_cast<uid_t>(std::strtoul(uid, nullptr, 10)),
+              static_cast<gid_t>(std::strtoul(gid, nullptr, 10))) != 0)
     return errno_error(ExitCode::local_file_error, "hand over the folder " + files_of(base));
   return success();
 }
@@ -85,7 +90,9 @@ void end_process(pid_t pid) {
 
 }  // namespace
 
-std::string disk_base(const DiskProfile& disk, const std::string& lab) { return disk.folder + "/" + lab + ".disk"; }
+std::string disk_base(const DiskProfile& disk, const std::string& lab) {
+  return disk.folder + "/" + lab + ".disk";
+}
 
 std::string disk_mount(const std::string& base) { return base + "/mnt"; }
 
@@ -93,12 +100,17 @@ Result<pid_t> start_disk(const DiskProfile& disk, const std::string& base) {
   ONEHOP_TRYV(make_folders(base));
   Arguments arguments{find_program(), files_of(base), disk_mount(base)};
   if (!disk.rate.empty()) arguments.insert(arguments.end(), {"--rate", disk.rate});
-  for (const std::string& stall : disk.stalls) arguments.insert(arguments.end(), {"--stall", stall});
-  for (const std::string& error : disk.errors) arguments.insert(arguments.end(), {"--error", error});
+  for (const std::string& stall : disk.stalls)
+    arguments.insert(arguments.end(), {"--stall", stall});
+  for (const std::string& error : disk.errors)
+    arguments.insert(arguments.end(), {"--error", error});
   const Fd log{::open(log_of(base).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
   if (!log.is_open()) return errno_error(ExitCode::local_file_error, "write " + log_of(base));
-  ONEHOP_TRY(pid, spawn_program(arguments, {.output = log.get(), .errors = log.get(), .has_session = true,
-                                            .hint = "It is built where libfuse3-dev is installed"}));
+  ONEHOP_TRY(pid,
+             spawn_program(arguments, {.output = log.get(),
+                                       .errors = log.get(),
+                                       .has_session = true,
+                                       .hint = "It is built where libfuse3-dev is installed"}));
   for (Nanos waited{0}; waited < mount_patience; waited += mount_poll) {
     if (is_mounted(disk_mount(base))) return pid;
     if (::waitpid(pid, nullptr, WNOHANG) == pid) break;
@@ -107,7 +119,8 @@ Result<pid_t> start_disk(const DiskProfile& disk, const std::string& base) {
   std::ostringstream said;
   said << std::ifstream{log_of(base)}.rdbuf();
   end_process(pid);
-  return Error{ExitCode::io_unavailable, "mount the slow disk", said.str().empty() ? "it did not come up" : said.str(),
+  return Error{ExitCode::io_unavailable, "mount the slow disk",
+               said.str().empty() ? "it did not come up" : said.str(),
                "It needs /dev/fuse and the package fuse3"};
 }
 
@@ -119,7 +132,8 @@ Result<void> stop_disk(const std::string& base, pid_t pid) {
   }
   std::error_code failure;
   fs::remove_all(base, failure);
-  if (failure) return errno_error(ExitCode::local_file_error, "remove " + base, "", failure.value());
+  if (failure)
+    return errno_error(ExitCode::local_file_error, "remove " + base, "", failure.value());
   return success();
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The lab's slow disk: onehop-slow-disk (tests/support/slow_disk), a FUSE file system, mounted for the time of the lab.
+// The lab's slow disk: onehop-slow-disk (tests/support/slow_disk), a FUSE file system, mounted for
+// the time of the lab.
 //
-//   FOLDER/NAME.disk/files   where the bytes are        FOLDER/NAME.disk/mnt   what the receiver writes to
+//   FOLDER/NAME.disk/files   where the bytes are
+//   FOLDER/NAME.disk/mnt     what the receiver writes to
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +21,8 @@ namespace onehop::lab {
 /// start_disk mounts it and returns the process that serves it.
 [[nodiscard]] Result<pid_t> start_disk(const DiskProfile& disk, const std::string& base);
 
-/// stop_disk unmounts, ends the process if it is still the one, and removes the files. `pid` 0: unknown.
+/// stop_disk unmounts, ends the process if it is still the one, and removes the files. `pid` 0:
+/// unknown.
 [[nodiscard]] Result<void> stop_disk(const std::string& base, pid_t pid);
 
 }  // namespace onehop::lab

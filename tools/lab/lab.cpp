@@ -24,13 +24,17 @@ namespace {
 
 constexpr const char* state_folder = "/run/onehop-lab";
 constexpr std::size_t name_bytes_max = 48;
-// What is left running on the hosts gets this long to end by itself. A receiver needs it to keep its journal.
+// What is left running on the hosts gets this long to end by itself. A receiver needs it to keep
+// its journal.
 constexpr Nanos end_patience = 3s;
 constexpr Nanos end_poll = 20ms;
 
 bool is_good_name(const std::string& name) {
-  const auto is_good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
-  return !name.empty() && name.size() <= name_bytes_max && name.front() != '-' && std::ranges::all_of(name, is_good);
+  const auto is_good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  return !name.empty() && name.size() <= name_bytes_max && name.front() != '-' &&
+         std::ranges::all_of(name, is_good);
 }
 
 std::vector<pid_t> residents(const HostNames& hosts) {
@@ -51,10 +55,14 @@ void end_residents(const HostNames& hosts) {
   for (const pid_t pid : residents(hosts)) ::kill(pid, SIGKILL);
 }
 
-// The control process of a Wi-Fi link reports when it is stopped. One that is gone before has left a link that stands still.
+// The control process of a Wi-Fi link reports when it is stopped. One that is gone before has left
+// a link that stands still.
 bool end_air(const std::string& report) {
   const air::AirEnd end = air::stop_air(report);
-  if (end.was_alive) std::fprintf(stderr, "onehop lab: %s", end.report.empty() ? "the airtime control process had to be killed\n" : end.report.c_str());
+  if (end.was_alive)
+    std::fprintf(
+        stderr, "onehop lab: %s",
+        end.report.empty() ? "the airtime control process had to be killed\n" : end.report.c_str());
   return end.was_alive && !end.report.empty();
 }
 
@@ -62,15 +70,19 @@ bool end_air(const std::string& report) {
 
 Result<Lab> Lab::open(const std::string& name) {
   if (!is_good_name(name))
-    return Error{ExitCode::usage, "use the lab name '" + name + "'", "it is not a name", "Take a-z, 0-9 and -, at most 48"};
+    return Error{ExitCode::usage, "use the lab name '" + name + "'", "it is not a name",
+                 "Take a-z, 0-9 and -, at most 48"};
   if (::geteuid() != 0)
-    return Error{ExitCode::privilege_missing, "make a lab", "network namespaces need root", "Run it with sudo"};
+    return Error{ExitCode::privilege_missing, "make a lab", "network namespaces need root",
+                 "Run it with sudo"};
   if (::mkdir(state_folder, 0755) != 0 && errno != EEXIST)
     return errno_error(ExitCode::local_file_error, std::string{"make "} + state_folder);
   return Lab{name};
 }
 
-std::string Lab::path(const char* ending) const { return std::string{state_folder} + "/" + name_ + ending; }
+std::string Lab::path(const char* ending) const {
+  return std::string{state_folder} + "/" + name_ + ending;
+}
 
 std::string Lab::host_name(Host host) const {
   switch (host) {
@@ -104,7 +116,8 @@ void Lab::load() {
     if (key == "profile") state_.profile = value;
     if (key == "disk") state_.disk = value;
     if (key == "wifi") state_.is_wifi = value == "1";
-    if (key == "disk_pid") state_.disk_pid = static_cast<pid_t>(std::strtol(value.c_str(), nullptr, 10));
+    if (key == "disk_pid")
+      state_.disk_pid = static_cast<pid_t>(std::strtol(value.c_str(), nullptr, 10));
   }
 }
 
@@ -119,15 +132,22 @@ Result<void> Lab::save() const {
 Result<void> Lab::build(const Profile& profile, const std::string& owner) {
   load();
   if (state_.owner == "up")
-    return Error{ExitCode::refused_by_peer, "build the lab " + name_, "it is up already (profile " + state_.profile + ")",
+    return Error{ExitCode::refused_by_peer, "build the lab " + name_,
+                 "it is up already (profile " + state_.profile + ")",
                  "onehop lab down --name " + name_};
-  const bool has_remains = !state_.owner.empty() || has_netns(hosts_.a) || has_netns(hosts_.m) || has_netns(hosts_.b);
+  const bool has_remains =
+      !state_.owner.empty() || has_netns(hosts_.a) || has_netns(hosts_.m) || has_netns(hosts_.b);
   if (has_remains) {
-    std::fprintf(stderr, "onehop lab: removing what a lab %s that was killed has left\n", name_.c_str());
+    std::fprintf(stderr, "onehop lab: removing what a lab %s that was killed has left\n",
+                 name_.c_str());
     ONEHOP_TRYV(remove());
   }
   // The state comes first: whatever happens from here on, down finds it.
-  state_ = {.owner = "building", .profile = profile.name, .disk = {}, .disk_pid = 0, .is_wifi = profile.wifi.has_value()};
+  state_ = {.owner = "building",
+            .profile = profile.name,
+            .disk = {},
+            .disk_pid = 0,
+            .is_wifi = profile.wifi.has_value()};
   if (profile.disk) state_.disk = disk_base(*profile.disk, name_);
   ONEHOP_TRYV(save());
   Result<void> built = build_link(hosts_, profile);
@@ -168,7 +188,8 @@ Result<void> Lab::remove() {
 
 Result<void> Lab::up(const Profile& profile) {
   if (!profile.trace.empty())
-    return Error{ExitCode::usage, "bring up the profile " + profile.name, "its rate changes, which needs a running program",
+    return Error{ExitCode::usage, "bring up the profile " + profile.name,
+                 "its rate changes, which needs a running program",
                  "onehop lab run --profile " + profile.name + " -- COMMAND"};
   const Result<LabLock> held = lock();
   if (held.has_error()) return held.error();
@@ -183,7 +204,9 @@ Result<void> Lab::down() {
   load();
   const Result<void> removed = remove();
   drop(held.value());
-  if (is_air_lost_) std::fprintf(stderr, "onehop lab: the airtime control process had died: nothing passed from then on\n");
+  if (is_air_lost_)
+    std::fprintf(stderr,
+                 "onehop lab: the airtime control process had died: nothing passed from then on\n");
   return removed;
 }
 
@@ -199,20 +222,32 @@ void Lab::set_environment() const {
     ::setenv("ONEHOP_LAB_FACTS_B", path(".b.facts").c_str(), 1);
   }
   ::setenv("ONEHOP_STATE_DIR", "", 0);  // what one run in a lab reached is nothing to the next one
-  if (state_.disk.empty()) ::unsetenv("ONEHOP_LAB_DISK");
-  else ::setenv("ONEHOP_LAB_DISK", disk_mount(state_.disk).c_str(), 1);
+  if (state_.disk.empty())
+    ::unsetenv("ONEHOP_LAB_DISK");
+  else
+    ::setenv("ONEHOP_LAB_DISK", disk_mount(state_.disk).c_str(), 1);
 }
 
-Result<int> Lab::run(const Profile& profile, Host host, const std::vector<std::string>& command, RateLog* log) {
-  return run_while(profile, [&](const CommandSignals& signals) { return CommandProcess::start(host_name(host), command, signals); }, log);
+Result<int> Lab::run(const Profile& profile, Host host, const std::vector<std::string>& command,
+                     RateLog* log) {
+  return run_while(
+      profile,
+      [&](const CommandSignals& signals) {
+        return CommandProcess::start(host_name(host), command, signals);
+      },
+      log);
 }
 
 Result<int> Lab::run(const Profile& profile, const std::function<int()>& body) {
-  return run_while(profile, [&](const CommandSignals& signals) { return CommandProcess::start_function(body, signals); }, nullptr);
+  return run_while(
+      profile,
+      [&](const CommandSignals& signals) { return CommandProcess::start_function(body, signals); },
+      nullptr);
 }
 
 Result<int> Lab::run_while(const Profile& profile, const Start& start, RateLog* log) {
-  // Signals wait from here on, so that none of them can interrupt the building or the removal half way.
+  // Signals wait from here on, so that none of them can interrupt the building or the removal half
+  // way.
   const CommandSignals signals;
   const Result<LabLock> held = lock();
   if (held.has_error()) return held.error();
@@ -234,7 +269,8 @@ Result<int> Lab::run_while(const Profile& profile, const Start& start, RateLog* 
   drop(held.value());
   if (removed.has_error() && code.has_value()) return removed.error();
   if (is_air_lost_ && code.has_value())
-    return Error{ExitCode::internal_error, "play the Wi-Fi link of the lab " + name_, "its control process died, and nothing passed from then on", ""};
+    return Error{ExitCode::internal_error, "play the Wi-Fi link of the lab " + name_,
+                 "its control process died, and nothing passed from then on", ""};
   return code;
 }
 

@@ -2,18 +2,20 @@
 // The command line of `onehop lab up|down|exec|run`.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <vector>
 
 #include "tools/lab/lab.hpp"
 
+namespace CLI {
+class App;
+}
+
 namespace onehop::lab {
 
 class LabCommand {
  public:
-  [[nodiscard]] bool is_parsed() const { return lab_ != nullptr && lab_->parsed(); }
+  [[nodiscard]] bool is_parsed() const;
   /// run does what was asked for, says what went wrong, and returns the exit code of the program.
   [[nodiscard]] int run();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Loads lossy.bpf.c onto the middle namespace's two veths. The kernel keeps it with the devices; nothing is pinned.
+// Loads lossy.bpf.c onto the middle namespace's two veths. The kernel keeps it with the devices;
+// nothing is pinned.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ struct LossOptions {
   std::uint32_t reverse_loss_ppm = 0;  ///< from b to a
 };
 
-/// attach_loss must be called by a thread that is in the middle namespace. Syscalls: bpf, and netlink by libbpf.
+/// attach_loss must be called by a thread that is in the middle namespace. Syscalls: bpf, and
+/// netlink by libbpf.
 [[nodiscard]] Result<void> attach_loss(const LossOptions& options);
 
 }  // namespace onehop::lab

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Loss of the lab's link. It hangs on the tc ingress hooks of the middle namespace's two veths, behind the sender's shaper and
-// before the receiver's device, where no XDP program of a host can pass it by. A frame is dropped at random or goes on to
-// the bridge, which sends it out of the other veth as it came.
+// Loss of the lab's link. It hangs on the tc ingress hooks of the middle namespace's two veths,
+// behind the sender's shaper and before the receiver's device, where no XDP program of a host can
+// pass it by. A frame is dropped at random or goes on to the bridge, which sends it out of the
+// other veth as it came.
 //
-// It must not send the frame there itself: bpf_redirect() and mirred mark an skb as redirected, nothing on the way to the
-// host takes the mark off, and netif_receive_generic_xdp() lets a marked skb pass by the host's XDP program (Linux 6.18,
-// net/core/dev.c; the mark is for act_mirred onto ifb). An AF_XDP socket in skb mode would then never get a frame.
+// It must not send the frame there itself: bpf_redirect() and mirred mark an skb as redirected,
+// nothing on the way to the host takes the mark off, and netif_receive_generic_xdp() lets a marked
+// skb pass by the host's XDP program (Linux 6.18, net/core/dev.c; the mark is for act_mirred onto
+// ifb). An AF_XDP socket in skb mode would then never get a frame.
 //
-// ARP and neighbour discovery are never dropped: a Wi-Fi MAC repeats lost frames itself, and one lost solicitation would
-// cost the first second of a run.
+// ARP and neighbour discovery are never dropped: a Wi-Fi MAC repeats lost frames itself, and one
+// lost solicitation would cost the first second of a run.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
@@ -32,13 +34,20 @@ struct {
   __type(value, struct onehop_lossy_counters);
 } lossy_counters SEC(".maps");
 
-enum { ipv6_next_header_at = ETH_HLEN + 6, icmpv6_type_at = ETH_HLEN + 40, icmpv6 = 58, nd_first = 133, nd_last = 137 };
+enum {
+  ipv6_next_header_at = ETH_HLEN + 6,
+  icmpv6_type_at = ETH_HLEN + 40,
+  icmpv6 = 58,
+  nd_first = 133,
+  nd_last = 137
+};
 
 static __always_inline int is_spared(struct __sk_buff* skb) {
   __u8 next_header = 0, type = 0;
   if (skb->protocol == bpf_htons(ETH_P_IP)) return 0;
   if (skb->protocol != bpf_htons(ETH_P_IPV6)) return 1;
-  if (bpf_skb_load_bytes(skb, ipv6_next_header_at, &next_header, 1) != 0 || next_header != icmpv6) return 0;
+  if (bpf_skb_load_bytes(skb, ipv6_next_header_at, &next_header, 1) != 0 || next_header != icmpv6)
+    return 0;
   if (bpf_skb_load_bytes(skb, icmpv6_type_at, &type, 1) != 0) return 0;
   return type >= nd_first && type <= nd_last;
 }

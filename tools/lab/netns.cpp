@@ -18,7 +18,8 @@ std::string path_of(const std::string& name) { return "/run/netns/" + name; }
 
 Result<Fd> open_netns(const std::string& name) {
   Fd fd{::open(path_of(name).c_str(), O_RDONLY | O_CLOEXEC)};
-  if (!fd.is_open()) return errno_error(ExitCode::usage, "open the lab host " + name, "Is it up? onehop lab up");
+  if (!fd.is_open())
+    return errno_error(ExitCode::usage, "open the lab host " + name, "Is it up? onehop lab up");
   return fd;
 }
 
@@ -31,7 +32,8 @@ bool has_netns(const std::string& name) {
 
 Result<InNetns> InNetns::enter(const std::string& name) {
   Fd home{::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)};
-  if (!home.is_open()) return errno_error(ExitCode::internal_error, "open the own network namespace");
+  if (!home.is_open())
+    return errno_error(ExitCode::internal_error, "open the own network namespace");
   ONEHOP_TRY(target, open_netns(name));
   if (::setns(target.get(), CLONE_NEWNET) != 0)
     return errno_error(ExitCode::privilege_missing, "enter the lab host " + name, "Run as root");
@@ -48,8 +50,10 @@ Result<void> become_host(const std::string& name) {
   if (::setns(target.get(), CLONE_NEWNET) != 0)
     return errno_error(ExitCode::privilege_missing, "enter the lab host " + name, "Run as root");
   if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", "none", MS_SLAVE | MS_REC, nullptr) != 0)
-    return errno_error(ExitCode::privilege_missing, "take a mount namespace of its own", "Run as root");
-  // /sys shows the namespace it was mounted in. A machine without it works as well: only /sys/class/net is then foreign.
+    return errno_error(ExitCode::privilege_missing, "take a mount namespace of its own",
+                       "Run as root");
+  // /sys shows the namespace it was mounted in. A machine without it works as well: only
+  // /sys/class/net is then foreign.
   if (::umount2("/sys", MNT_DETACH) == 0) (void)::mount(name.c_str(), "/sys", "sysfs", 0, nullptr);
   return success();
 }

@@ -14,7 +14,8 @@ namespace onehop::lab {
 
 [[nodiscard]] bool has_netns(const std::string& name);
 
-/// InNetns moves the calling thread into a namespace and back. A thread that cannot go back ends the program.
+/// InNetns moves the calling thread into a namespace and back. A thread that cannot go back ends
+/// the program.
 class InNetns {
  public:
   [[nodiscard]] static Result<InNetns> enter(const std::string& name);
@@ -27,8 +28,8 @@ class InNetns {
   Fd home_;
 };
 
-/// become_host moves this process for good: the namespace, and a /sys that shows its devices. Between fork and exec.
-/// Syscalls: setns, unshare, mount, umount2.
+/// become_host moves this process for good: the namespace, and a /sys that shows its devices.
+/// Between fork and exec. Syscalls: setns, unshare, mount, umount2.
 [[nodiscard]] Result<void> become_host(const std::string& name);
 
 /// processes_in lists who lives in a namespace. Reads /proc.

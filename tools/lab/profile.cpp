@@ -20,11 +20,14 @@ namespace onehop::lab {
 
 namespace {
 
-// Queue of 1 MB: 13 ms at 600 Mbit/s, about what a desktop's lower queues hold. Burst of 256 KB: with less than one 64-KB
-// super-packet every shaped TCP looks ten times dearer than it is, because the shaper cuts each packet itself.
+// Queue of 1 MB: 13 ms at 600 Mbit/s, about what a desktop's lower queues hold. Burst of 256 KB:
+// with less than one 64-KB super-packet every shaped TCP looks ten times dearer than it is, because
+// the shaper cuts each packet itself.
 constexpr Bytes queue_default{1'000'000};
 constexpr Bytes burst_default{256'000};
-constexpr std::int64_t mtu_min = 1280, mtu_max = 9000;  // IPv6 needs 1280; XSK frames with one buffer end far below 9000
+constexpr std::int64_t mtu_min = 1280,
+                       mtu_max =
+                           9000;  // IPv6 needs 1280; XSK frames with one buffer end far below 9000
 constexpr int mtu_wifi_max = 2304;  // an 802.11 MSDU
 constexpr std::int64_t trace_points_max = 10'000;
 constexpr double super_packet_bytes = 65'536;
@@ -36,7 +39,8 @@ Result<void> read_trace(const ProfileReader& reader, Profile& profile) {
   if (points == nullptr || points->empty() || points->size() > trace_points_max)
     return reader.refuse("trace", "it must be one or more [[trace]] tables");
   for (const toml::node& node : *points) {
-    if (node.as_table() == nullptr) return reader.refuse("trace", "it must be one or more [[trace]] tables");
+    if (node.as_table() == nullptr)
+      return reader.refuse("trace", "it must be one or more [[trace]] tables");
     const ProfileReader point{*node.as_table(), "a [[trace]] of " + profile.name};
     ONEHOP_TRYV(point.unknown_keys({"at", "rate"}));
     ONEHOP_TRY(at, point.number("at", 0, 0, 86'400));
@@ -45,7 +49,8 @@ Result<void> read_trace(const ProfileReader& reader, Profile& profile) {
       return point.refuse("at", "the points must follow each other in time");
     profile.trace.push_back({seconds(at), rate});
   }
-  if (profile.trace.front().at != Nanos{0}) return reader.refuse("trace", "its first point must be at = 0");
+  if (profile.trace.front().at != Nanos{0})
+    return reader.refuse("trace", "its first point must be at = 0");
   ONEHOP_TRY(period, reader.number("trace_period", 0, 0, 86'400));
   profile.trace_period = seconds(period);
   if (profile.trace_period <= profile.trace.back().at)
@@ -56,11 +61,14 @@ Result<void> read_trace(const ProfileReader& reader, Profile& profile) {
 
 // A Wi-Fi link has its rate, queue and loss from [wifi].
 Result<void> read_wifi(const ProfileReader& reader, Profile& profile) {
-  for (const char* const key : {"rate", "trace", "trace_period", "reverse_rate", "queue", "burst", "direct", "loss_permille",
-                                "reverse_loss_permille"})
-    if (reader.has(key)) return reader.refuse(key, "there is a [wifi] table, which says what the link is like");
-  if (profile.mtu_bytes > mtu_wifi_max) return reader.refuse("mtu", fmt::format("with [wifi] it must be at most {}", mtu_wifi_max));
-  if (reader.table()["wifi"].as_table() == nullptr) return reader.refuse("wifi", "it must be a table");
+  for (const char* const key : {"rate", "trace", "trace_period", "reverse_rate", "queue", "burst",
+                                "direct", "loss_permille", "reverse_loss_permille"})
+    if (reader.has(key))
+      return reader.refuse(key, "there is a [wifi] table, which says what the link is like");
+  if (profile.mtu_bytes > mtu_wifi_max)
+    return reader.refuse("mtu", fmt::format("with [wifi] it must be at most {}", mtu_wifi_max));
+  if (reader.table()["wifi"].as_table() == nullptr)
+    return reader.refuse("wifi", "it must be a table");
   ONEHOP_TRY(wifi, air::read_air_profile(*reader.table()["wifi"].as_table(), profile.name));
   profile.wifi = std::move(wifi);
   return success();
@@ -90,7 +98,8 @@ Result<void> read_disk(const toml::table& table, Profile& profile) {
   ONEHOP_TRY(errors, reader.texts("errors"));
   ONEHOP_TRY(folder, reader.text("folder", "/dev/shm"));
   if (!folder.starts_with('/')) return reader.refuse("folder", "it must be an absolute path");
-  profile.disk = DiskProfile{std::move(rate), std::move(stalls), std::move(errors), std::move(folder)};
+  profile.disk =
+      DiskProfile{std::move(rate), std::move(stalls), std::move(errors), std::move(folder)};
   return success();
 }
 
@@ -99,7 +108,8 @@ Result<toml::table> parse_toml(const std::string& text, const std::string& name)
     return toml::parse(text, std::string_view{name});
   } catch (const toml::parse_error& error) {  // Debian's library is built to throw
     return Error{ExitCode::usage, "read the profile " + name,
-                 fmt::format("line {}: {}", error.source().begin.line, error.description()), "It is TOML"};
+                 fmt::format("line {}: {}", error.source().begin.line, error.description()),
+                 "It is TOML"};
   }
 }
 
@@ -126,13 +136,16 @@ Shaper shaper_of(const Profile& profile) noexcept {
 Result<Profile> parse_profile(const std::string& text, const std::string& name) {
   ONEHOP_TRY(table, parse_toml(text, name));
   const ProfileReader reader{table, "the profile " + name};
-  ONEHOP_TRYV(reader.unknown_keys({"description", "rate", "trace", "trace_period", "reverse_rate", "queue", "burst", "mtu",
-                                   "direct", "gro", "loss_permille", "reverse_loss_permille", "disk", "wifi"}));
+  ONEHOP_TRYV(reader.unknown_keys({"description", "rate", "trace", "trace_period", "reverse_rate",
+                                   "queue", "burst", "mtu", "direct", "gro", "loss_permille",
+                                   "reverse_loss_permille", "disk", "wifi"}));
   Profile profile{.name = name};
   ONEHOP_TRY(description, reader.text("description", ""));
   profile.description = description;
-  if (reader.has("rate") && reader.has("trace")) return reader.refuse("rate", "there is a trace as well: give one of them");
-  if (reader.has("trace_period") && !reader.has("trace")) return reader.refuse("trace_period", "there is no [[trace]]");
+  if (reader.has("rate") && reader.has("trace"))
+    return reader.refuse("rate", "there is a trace as well: give one of them");
+  if (reader.has("trace_period") && !reader.has("trace"))
+    return reader.refuse("trace_period", "there is no [[trace]]");
   if (reader.has("rate")) {
     ONEHOP_TRY(rate, reader.rate("rate"));
     profile.rate = rate;
@@ -156,7 +169,8 @@ Result<Profile> parse_profile(const std::string& text, const std::string& name) 
   ONEHOP_TRY(is_gro_on, reader.flag("gro"));
   profile.is_gro_on = is_gro_on;
   if (is_direct && (profile.loss_ppm > 0 || profile.reverse_loss_ppm > 0))
-    return reader.refuse("direct", "loss is injected by the middle that a direct link does not have");
+    return reader.refuse("direct",
+                         "loss is injected by the middle that a direct link does not have");
   if (reader.has("wifi")) {
     ONEHOP_TRYV(read_wifi(reader, profile));
   }
@@ -184,7 +198,8 @@ Result<Profile> load_profile(const std::string& name_or_path) {
     return parse_profile(text, path.stem());
   }
   for (const std::string& folder : profile_folders()) {
-    const std::filesystem::path candidate = std::filesystem::path{folder} / (name_or_path + ".toml");
+    const std::filesystem::path candidate =
+        std::filesystem::path{folder} / (name_or_path + ".toml");
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(candidate, ignored)) continue;
     ONEHOP_TRY(text, read_file(candidate));
@@ -192,7 +207,8 @@ Result<Profile> load_profile(const std::string& name_or_path) {
   }
   std::string cause = "there is no " + name_or_path + ".toml in";
   for (const std::string& folder : profile_folders()) cause += " " + folder;
-  return Error{ExitCode::usage, "find the profile " + name_or_path, std::move(cause), "configs/lab in the sources has them"};
+  return Error{ExitCode::usage, "find the profile " + name_or_path, std::move(cause),
+               "configs/lab in the sources has them"};
 }
 
 }  // namespace onehop::lab

@@ -17,7 +17,8 @@ Result<void> ProfileReader::unknown_keys(const std::set<std::string_view>& known
 }
 
 Error ProfileReader::refuse(const std::string& key, const std::string& cause) const {
-  return {ExitCode::usage, fmt::format("read {} of {}", key, where_), cause, "configs/lab has examples"};
+  return {ExitCode::usage, fmt::format("read {} of {}", key, where_), cause,
+          "configs/lab has examples"};
 }
 
 Result<std::string> ProfileReader::text(std::string_view key, std::string otherwise) const {
@@ -34,7 +35,8 @@ Result<bool> ProfileReader::flag(std::string_view key) const {
   return *value;
 }
 
-Result<double> ProfileReader::number(std::string_view key, double otherwise, double min, double max) const {
+Result<double> ProfileReader::number(std::string_view key, double otherwise, double min,
+                                     double max) const {
   if (!has(key)) return otherwise;
   const auto value = table_[key].value<double>();
   if (!value || !(*value >= min && *value <= max))
@@ -42,11 +44,13 @@ Result<double> ProfileReader::number(std::string_view key, double otherwise, dou
   return *value;
 }
 
-Result<std::int64_t> ProfileReader::whole(std::string_view key, std::int64_t otherwise, std::int64_t min, std::int64_t max) const {
+Result<std::int64_t> ProfileReader::whole(std::string_view key, std::int64_t otherwise,
+                                          std::int64_t min, std::int64_t max) const {
   if (!has(key)) return otherwise;
   const auto value = table_[key].value_exact<std::int64_t>();
   if (!value || *value < min || *value > max)
-    return refuse(std::string{key}, fmt::format("it must be a whole number from {} to {}", min, max));
+    return refuse(std::string{key},
+                  fmt::format("it must be a whole number from {} to {}", min, max));
   return *value;
 }
 
@@ -62,7 +66,10 @@ Result<Bytes> ProfileReader::size(std::string_view key, Bytes otherwise) const {
   double value = 0;
   const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
   const std::string_view unit{end, static_cast<std::size_t>(given.data() + given.size() - end)};
-  const double factor = unit == "B" ? 1 : unit == "KB" || unit == "kB" ? 1e3 : unit == "MB" ? 1e6 : 0;
+  const double factor = unit == "B"                    ? 1
+                        : unit == "KB" || unit == "kB" ? 1e3
+                        : unit == "MB"                 ? 1e6
+                                                       : 0;
   const double bytes = value * factor;
   if (error != std::errc{} || !(bytes >= 2000 && bytes <= 1e9))
     return refuse(std::string{key}, "it must be a size from 2KB to 1000MB, like \"256KB\"");

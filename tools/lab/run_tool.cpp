@@ -24,7 +24,8 @@ Result<Pipe> open_pipe() {
   return Pipe{Fd{ends[0]}, Fd{ends[1]}};
 }
 
-// drain reads both pipes until both are closed, so that a program that writes much to one of them cannot get stuck.
+// drain reads both pipes until both are closed, so that a program that writes much to one of them
+// cannot get stuck.
 void drain(Pipe& out, Pipe& err, std::string& out_text, std::string& err_text) {
   std::array<pollfd, 2> watched{{{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}}};
   std::array<char, 4096> bytes;
@@ -33,7 +34,9 @@ void drain(Pipe& out, Pipe& err, std::string& out_text, std::string& err_text) {
     for (pollfd& one : watched) {
       if (one.fd < 0 || one.revents == 0) continue;
       const ssize_t n = ::read(one.fd, bytes.data(), bytes.size());
-      if (n > 0) (&one == &watched[0] ? out_text : err_text).append(bytes.data(), static_cast<std::size_t>(n));
+      if (n > 0)
+        (&one == &watched[0] ? out_text : err_text)
+            .append(bytes.data(), static_cast<std::size_t>(n));
       if (n == 0 || (n < 0 && errno != EINTR)) one.fd = -1;
     }
   }
@@ -46,8 +49,10 @@ Result<std::string> run_tool(const Arguments& arguments) {
   for (const std::string& argument : arguments) attempt += (attempt.empty() ? "" : " ") + argument;
   ONEHOP_TRY(out, open_pipe());
   ONEHOP_TRY(err, open_pipe());
-  ONEHOP_TRY(pid, spawn_program(arguments, {.output = out.write.get(), .errors = err.write.get(),
-                                            .hint = "Install iproute2 and ethtool (tools/bootstrap)"}));
+  ONEHOP_TRY(pid,
+             spawn_program(arguments, {.output = out.write.get(),
+                                       .errors = err.write.get(),
+                                       .hint = "Install iproute2 and ethtool (tools/bootstrap)"}));
   out.write.close();
   err.write.close();
   std::string out_text, err_text;

@@ -9,8 +9,8 @@
 
 namespace onehop::lab {
 
-/// run_tool returns what the program wrote to standard output; where it fails, the error holds its standard error.
-/// It waits for the program. Syscalls: pipe2, posix_spawn, poll, read, waitpid.
+/// run_tool returns what the program wrote to standard output; where it fails, the error holds its
+/// standard error. It waits for the program. Syscalls: pipe2, posix_spawn, poll, read, waitpid.
 [[nodiscard]] Result<std::string> run_tool(const Arguments& arguments);
 
 }  // namespace onehop::lab

@@ -5,9 +5,11 @@
 
 namespace onehop::lab {
 
-TracePlayer::TracePlayer(const HostNames& hosts, const Profile& profile, RateLog* log) : hosts_{hosts}, profile_{profile}, log_{log} {
+TracePlayer::TracePlayer(const HostNames& hosts, const Profile& profile, RateLog* log)
+    : hosts_{hosts}, profile_{profile}, log_{log} {
   if (log_ != nullptr && profile_.rate) log_->add(*profile_.rate);
-  if (profile_.trace.size() > 1) thread_ = std::jthread{[this](const std::stop_token& stopping) { play(stopping); }};
+  if (profile_.trace.size() > 1)
+    thread_ = std::jthread{[this](const std::stop_token& stopping) { play(stopping); }};
 }
 
 std::optional<Error> TracePlayer::stop() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// TracePlayer changes the link's rate on a thread of its own, as the profile's trace says, again and again.
+// TracePlayer changes the link's rate on a thread of its own, as the profile's trace says, again
+// and again.
 #pragma once
 
 #include <condition_variable>
@@ -14,10 +15,12 @@ namespace onehop::lab {
 
 class TracePlayer {
  public:
-  /// It starts at once, where the profile has a trace. `hosts`, `profile` and `log` must outlive it; `log` may be null.
+  /// It starts at once, where the profile has a trace. `hosts`, `profile` and `log` must outlive
+  /// it; `log` may be null.
   TracePlayer(const HostNames& hosts, const Profile& profile, RateLog* log);
 
-  /// stop ends it; the error is the first change that failed, after which the rate stayed as it was.
+  /// stop ends it; the error is the first change that failed, after which the rate stayed as it
+  /// was.
   [[nodiscard]] std::optional<Error> stop();
 
  private:

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""What `onehop COMMAND --help` says, as data: the one table that man pages and completions are made of."""
+"""What `onehop COMMAND --help` says, as data: the one table that man pages and completions are made
+of."""
 
 import dataclasses
 import re
 import subprocess
+from collections.abc import Iterator
+from typing import Any
 
 INDENT = 28  # where the descriptions begin; a longer name has its description on the next line
 
@@ -26,7 +29,8 @@ class Entry:
 
     @property
     def choices(self) -> list[str]:
-        return self.value.split("|") if re.fullmatch(r"[a-z0-9:_-]+(\|[a-z0-9:_-]+)+", self.value) else []
+        return self.value.split("|") if re.fullmatch(r"[a-z0-9:_-]+(\|[a-z0-9:_-]+)+",
+                                                     self.value) else []
 
     @property
     def is_path(self) -> bool:
@@ -48,15 +52,18 @@ class Command:
 
     @property
     def options(self) -> list[Entry]:
-        return [entry for title, entries in self.sections.items() if title not in ("Subcommands", "Positionals") for entry in entries]
+        return [
+            entry for title, entries in self.sections.items()
+            if title not in ("Subcommands", "Positionals") for entry in entries
+        ]
 
-    def walk(self):
+    def walk(self) -> Iterator[Any]:
         yield self
         for command in self.commands:
             yield from command.walk()
 
 
-def parse(text, path):
+def parse(text, path) -> Any:
     """Command of one --help text, without its subcommands."""
     before, _, rest = text.partition("\nUsage: ")
     usage, _, rest = rest.partition("\n")
@@ -72,7 +79,9 @@ def parse(text, path):
         elif title is None and not sections:
             usage += " " + line.strip()
         elif title is not None and line.startswith("  ") and line[2] != " ":
-            head, description = (line[2:INDENT], line[INDENT:]) if len(line) > INDENT and line[INDENT - 1] == " " else (line[2:], "")
+            head, description = (
+                line[2:INDENT],
+                line[INDENT:]) if len(line) > INDENT and line[INDENT - 1] == " " else (line[2:], "")
             sections[title].append(Entry(head.strip(), description.strip()))
         elif title is not None:
             entry = sections[title][-1]
@@ -80,9 +89,11 @@ def parse(text, path):
     return Command(path, " ".join(before.split()), usage.strip(), sections, " ".join(notes), [])
 
 
-def read(program, path=()):
+def read(program, path=()) -> Any:
     """The command at `path` with all below it, from the program itself."""
     done = subprocess.run([program, *path, "--help"], capture_output=True, text=True, check=True)
     command = parse("\n" + done.stdout, path)
-    command.commands = [read(program, (*path, entry.head)) for entry in command.sections.get("Subcommands", [])]
+    command.commands = [
+        read(program, (*path, entry.head)) for entry in command.sections.get("Subcommands", [])
+    ]
     return command

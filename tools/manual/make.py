@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""make: man pages and completions of what the program's own --help says. make.py PROGRAM README FOLDER | --install
+"""make: man pages and completions of what the program's own --help says. make.py PROGRAM README
+FOLDER | --install
 
-FOLDER gets onehop.1 and onehop-COMMAND.1 (by scdoc; where it is not installed, it says so and makes none), and the completions onehop.bash,
-_onehop (zsh) and onehop.fish. The table of exit codes is README's. --install, called by meson install, puts each where its reader looks.
-Exit code: 0, 1 a page cannot be made, 2 wrong arguments.
+FOLDER gets onehop.1 and onehop-COMMAND.1 (by scdoc; where it is not installed, it says so and makes
+none), and the completions onehop.bash, _onehop (zsh) and onehop.fish. The table of exit codes is
+README's. --install, called by meson install, puts each where its reader looks. Exit code: 0, 1 a
+page cannot be made, 2 wrong arguments.
 """
 
 import os
@@ -14,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 sys.dont_write_bytecode = True
 from help import Command, Entry, read  # noqa: E402
@@ -22,40 +26,54 @@ from help import Command, Entry, read  # noqa: E402
 # --- man pages
 
 
-def escape(text):
+def escape(text) -> str:
     """For scdoc, where _ and * are markup and a line must not begin with certain signs."""
     return re.sub(r"([\\_*`#~<>\[\]])", r"\\\1", text).replace("...", "…")
 
 
-def exit_codes(readme):
+def exit_codes(readme) -> list[Any]:
     section = re.search(r"^#+ Exit codes\n(.*?)(?=^#|\Z)", readme, re.S | re.M)
     found = re.findall(r"\| *(\d+) *\| *([^|]+?) *(?=\|)", section[1]) if section else []
     return sorted((int(code), text) for code, text in found)
 
 
-def entries_of(entries):
+def entries_of(entries) -> Iterator[Any]:
     for entry in entries:
         yield from (f"*{escape(entry.head)}*", f"\t{escape(entry.text)}", "")
 
 
-def page(command: Command, codes):
+def page(command: Command, codes) -> str:
     """A man page's source; what is below a command of its own is in the same page."""
     title = "-".join(("onehop", *command.path))
-    lines = [f"{title}(1)", "", "# NAME", "", f"{title} - {escape(command.summary)}", "", "# SYNOPSIS", "", f"*{escape(command.usage)}*", ""]
+    lines = [
+        f"{title}(1)", "", "# NAME", "", f"{title} - {escape(command.summary)}", "", "# SYNOPSIS",
+        "", f"*{escape(command.usage)}*", ""
+    ]
     for below in (command, *(command.commands if command.path else ())):
         if below is not command:
-            lines += [f"# {below.name.upper()}", "", escape(below.summary), "", f"*{escape(below.usage)}*", ""]
+            lines += [
+                f"# {below.name.upper()}", "",
+                escape(below.summary), "", f"*{escape(below.usage)}*", ""
+            ]
         for name, entries in below.sections.items():
-            lines += [f"{'##' if below is not command else '#'} {name.upper()}", "", *entries_of(entries)]
+            lines += [
+                f"{'##' if below is not command else '#'} {name.upper()}", "", *entries_of(entries)
+            ]
         if below.notes:
             lines += [escape(below.notes), ""]
-    lines += ["# EXIT STATUS", "", *(line for code, text in codes for line in (f"*{code}*", f"\t{escape(text)}", ""))]
+    lines += [
+        "# EXIT STATUS", "",
+        *(line for code, text in codes for line in (f"*{code}*", f"\t{escape(text)}", ""))
+    ]
     others = [below.path[0] for below in command.commands] if not command.path else []
-    lines += ["# SEE ALSO", "", ", ".join(f"*onehop-{name}*(1)" for name in others) if others else "*onehop*(1)", ""]
+    lines += [
+        "# SEE ALSO", "",
+        ", ".join(f"*onehop-{name}*(1)" for name in others) if others else "*onehop*(1)", ""
+    ]
     return "\n".join(lines)
 
 
-def write_pages(root: Command, codes, folder):
+def write_pages(root: Command, codes, folder) -> None:
     scdoc = shutil.which("scdoc")
     if scdoc is None:
         print("make.py: no man pages: scdoc is not installed")
@@ -71,82 +89,117 @@ def write_pages(root: Command, codes, folder):
 # --- completions
 
 
-def values_of(entry: Entry):
-    """What may follow an option: its words, "FILE", or "" where nobody can tell; None for a flag."""
-    return None if not entry.value else " ".join(entry.choices) if entry.choices else "FILE" if entry.is_path else ""
+def values_of(entry: Entry) -> str | None:
+    """What may follow an option: its words, "FILE", or "" where nobody can tell; None for a
+    flag."""
+    return None if not entry.value else " ".join(
+        entry.choices) if entry.choices else "FILE" if entry.is_path else ""
 
 
-def bash(root: Command):
+def bash(root: Command) -> str:
     rows = []
     for command in root.walk():
-        words = [below.path[-1] for below in command.commands] + [name for entry in command.options for name in entry.names]
+        words = [below.path[-1] for below in command.commands
+                 ] + [name for entry in command.options for name in entry.names]
         rows.append(f"  words[{' '.join(command.path) or '-'}]={' '.join(words)!r}")
         rows += [f"  values[{' '.join(command.path) or '-'},{name}]={values_of(entry)!r}"
                  for entry in command.options if entry.value for name in entry.names]
     return "\n".join([
-        "# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only", "# Made of `onehop --help`; do not edit.", "_onehop() {", "  local -A words values",
-        *rows, "  local at='' path i word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}",
+        "# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only",
+        "# Made of `onehop --help`; do not edit.", "_onehop() {", "  local -A words values", *rows,
+        "  local at='' path i word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}",
         "  for ((i = 1; i < COMP_CWORD; ++i)); do", "    path=\"${at:+$at }${COMP_WORDS[i]}\"",
         "    [[ -z ${words[$path]+x} ]] || at=$path", "  done", "  at=${at:--}",
         "  if [[ -n ${values[$at,$before]+x} ]]; then", "    case ${values[$at,$before]} in",
         "      FILE) mapfile -t COMPREPLY < <(compgen -f -- \"$word\") ;;",
-        "      *) mapfile -t COMPREPLY < <(compgen -W \"${values[$at,$before]}\" -- \"$word\") ;;", "    esac", "    return", "  fi",
+        "      *) mapfile -t COMPREPLY < <(compgen -W \"${values[$at,$before]}\" -- \"$word\") ;;",
+        "    esac", "    return", "  fi",
         "  mapfile -t COMPREPLY < <(compgen -W \"${words[$at]}\" -- \"$word\")",
-        "  [[ ${#COMPREPLY[@]} -gt 0 || $word == -* ]] || mapfile -t COMPREPLY < <(compgen -f -- \"$word\")", "}",
-        "complete -o filenames -F _onehop onehop", ""])
+        "  [[ ${#COMPREPLY[@]} -gt 0 || $word == -* ]] || mapfile -t COMPREPLY < <(compgen -f -- "
+        "\"$word\")",
+        "}", "complete -o filenames -F _onehop onehop", ""
+    ])
 
 
-def one_line(text):
-    return text.replace("'", "’").replace("[", "(").replace("]", ")").replace(":", " -").replace("\\", "")
+def one_line(text) -> str:
+    return text.replace("'", "’").replace("[", "(").replace("]",
+                                                            ")").replace(":",
+                                                                         " -").replace("\\", "")
 
 
-def zsh(root: Command):
-    lines = ["#compdef onehop", "# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only", "# Made of `onehop --help`; do not edit."]
+def zsh(root: Command) -> str:
+    lines = [
+        "#compdef onehop", "# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only",
+        "# Made of `onehop --help`; do not edit."
+    ]
     for command in reversed(list(root.walk())):
         lines.append(f"_{'_'.join(('onehop', *command.path))}() {{")
         specs = []
         for entry in command.options:
             value = values_of(entry)
-            action = "" if value is None else ":value:_files" if value == "FILE" else f":value:({value})" if value else ":value:"
+            action = ("" if value is None else ":value:_files"
+                      if value == "FILE" else f":value:({value})" if value else ":value:")
             specs += [f"'{name}[{one_line(entry.text)}]{action}'" for name in entry.names]
         if command.commands:
-            names = " ".join(f"'{below.path[-1]}:{one_line(below.summary)}'" for below in command.commands)
-            calls = " ".join(f"{below.path[-1]}) _{'_'.join(('onehop', *below.path))} ;;" for below in command.commands)
-            lines += [f"  local -a names=({names})", "  local state line", f"  _arguments -C {' '.join(specs)} '1:command:->names' '*::rest:->rest'",
-                      "  case $state in", "    names) _describe command names ;;", f"    rest) case $line[1] in {calls} esac ;;", "  esac"]
+            names = " ".join(f"'{below.path[-1]}:{one_line(below.summary)}'"
+                             for below in command.commands)
+            calls = " ".join(f"{below.path[-1]}) _{'_'.join(('onehop', *below.path))} ;;"
+                             for below in command.commands)
+            lines += [
+                f"  local -a names=({names})", "  local state line",
+                f"  _arguments -C {' '.join(specs)} '1:command:->names' '*::rest:->rest'",
+                "  case $state in", "    names) _describe command names ;;",
+                f"    rest) case $line[1] in {calls} esac ;;", "  esac"
+            ]
         else:
             lines.append(f"  _arguments {' '.join(specs)} '*:file:_files'")
         lines.append("}")
     return "\n".join([*lines, "_onehop \"$@\"", ""])
 
 
-def fish(root: Command):
-    lines = ["# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only", "# Made of `onehop --help`; do not edit."]
+def fish(root: Command) -> str:
+    lines = [
+        "# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only",
+        "# Made of `onehop --help`; do not edit."
+    ]
     for command in root.walk():
         seen = "; and ".join(f"__fish_seen_subcommand_from {name}" for name in command.path)
         below = " ".join(each.path[-1] for each in command.commands)
-        where = "; and ".join(filter(None, (seen, f"not __fish_seen_subcommand_from {below}" if below else ""))) or "true"
+        where = "; and ".join(
+            filter(None,
+                   (seen, f"not __fish_seen_subcommand_from {below}" if below else ""))) or "true"
         for each in command.commands:
-            lines.append(f"complete -c onehop -f -n '{where}' -a {each.path[-1]} -d '{one_line(each.summary)}'")
+            lines.append(
+                f"complete -c onehop -f -n '{where}' -a {each.path[-1]} -d "
+                f"'{one_line(each.summary)}'"
+            )
         for entry in command.options:
-            names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in entry.names)
+            names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
+                             for name in entry.names)
             value = values_of(entry)
-            action = "" if value is None else "-r -F" if value == "FILE" else f"-x -a '{value}'" if value else "-x"
-            lines.append(f"complete -c onehop -n '{where}' {names} {action} -d '{one_line(entry.text)}'".replace("  ", " "))
+            action = ("" if value is None else
+                      "-r -F" if value == "FILE" else f"-x -a '{value}'" if value else "-x")
+            lines.append(
+                f"complete -c onehop -n '{where}' {names} {action} -d '{one_line(entry.text)}'".
+                replace("  ", " "))
     return "\n".join([*lines, ""])
 
 
-def make(program, readme, folder: Path):
+def make(program, readme, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     root = read(program)
     write_pages(root, exit_codes(Path(readme).read_text()), folder)
-    for name, text in (("onehop.bash", bash(root)), ("_onehop", zsh(root)), ("onehop.fish", fish(root))):
+    for name, text in (("onehop.bash", bash(root)), ("_onehop", zsh(root)), ("onehop.fish",
+                                                                             fish(root))):
         (folder / name).write_text(text)
 
 
-def install(program, readme, prefix: Path):
-    places = {"onehop.bash": "bash-completion/completions/onehop", "_onehop": "zsh/site-functions/_onehop",
-              "onehop.fish": "fish/vendor_completions.d/onehop.fish"}
+def install(program, readme, prefix: Path) -> None:
+    places = {
+        "onehop.bash": "bash-completion/completions/onehop",
+        "_onehop": "zsh/site-functions/_onehop",
+        "onehop.fish": "fish/vendor_completions.d/onehop.fish"
+    }
     with tempfile.TemporaryDirectory() as folder:
         make(program, readme, Path(folder))
         for path in sorted(Path(folder).iterdir()):
@@ -156,7 +209,7 @@ def install(program, readme, prefix: Path):
             shutil.copyfile(path, target)
 
 
-def main(argv):
+def main(argv) -> int:
     if len(argv) != 3:
         print("usage: make.py PROGRAM README FOLDER | --install", file=sys.stderr)
         return 2

@@ -24,15 +24,18 @@ using ns3::Simulator;
 
 namespace {
 
-constexpr std::int64_t refill_ns = 250'000;      // of a saturating source: 23 frames at 1.1 Gbit/s, far less than the queue
+constexpr std::int64_t refill_ns =
+    250'000;  // of a saturating source: 23 frames at 1.1 Gbit/s, far less than the queue
 constexpr std::uint32_t write_bytes_max = 65'536;
-constexpr std::int64_t grow_ns = 1'000'000;      // a TCP load grows in steps of 1 ms
-constexpr std::uint32_t ping_bytes = 56;         // as ping's default payload
+constexpr std::int64_t grow_ns = 1'000'000;  // a TCP load grows in steps of 1 ms
+constexpr std::uint32_t ping_bytes = 56;     // as ping's default payload
 
 Ptr<ns3::Socket> udp_socket(Ptr<ns3::Node> node, const Endpoint& endpoint) {
-  const Ptr<ns3::Socket> socket = ns3::Socket::CreateSocket(node, ns3::UdpSocketFactory::GetTypeId());
+  const Ptr<ns3::Socket> socket =
+      ns3::Socket::CreateSocket(node, ns3::UdpSocketFactory::GetTypeId());
   socket->Bind(ns3::InetSocketAddress(ns3::Ipv4Address::GetAny(), endpoint.port));
-  if (endpoint.peer_port != 0) socket->Connect(ns3::InetSocketAddress(endpoint.peer, endpoint.peer_port));
+  if (endpoint.peer_port != 0)
+    socket->Connect(ns3::InetSocketAddress(endpoint.peer, endpoint.peer_port));
   if (endpoint.is_background) socket->SetPriority(background_priority);
   return socket;
 }
@@ -42,7 +45,8 @@ Ptr<ns3::Socket> udp_socket(Ptr<ns3::Node> node, const Endpoint& endpoint) {
 // --- ours
 
 int SocketAir::send(const std::byte* frame, std::uint32_t length_bytes) {
-  const Ptr<ns3::Packet> packet = ns3::Create<ns3::Packet>(reinterpret_cast<const std::uint8_t*>(frame), length_bytes);
+  const Ptr<ns3::Packet> packet =
+      ns3::Create<ns3::Packet>(reinterpret_cast<const std::uint8_t*>(frame), length_bytes);
   packet->AddPacketTag(FlowTag(flow_, length_bytes + ip_udp_bytes + ethernet_bytes));
   return socket_->Send(packet) < 0 ? ENOBUFS : 0;
 }
@@ -62,14 +66,17 @@ void EngineApp::StopApplication() {
 
 void EngineApp::on_receive(Ptr<ns3::Socket> socket) {
   while (const Ptr<ns3::Packet> packet = socket->Recv()) {
-    const std::uint32_t length = packet->CopyData(frame_.data(), static_cast<std::uint32_t>(frame_.size()));
+    const std::uint32_t length =
+        packet->CopyData(frame_.data(), static_cast<std::uint32_t>(frame_.size()));
     end_.deliver(reinterpret_cast<const std::byte*>(frame_.data()), length);
   }
   if (end_.wants_frames()) wake();
 }
 
 void EngineApp::wake() {
-  if (is_stopped_ || (event_.IsRunning() && event_.GetTs() == static_cast<std::uint64_t>(Simulator::Now().GetTimeStep()))) return;
+  if (is_stopped_ || (event_.IsRunning() &&
+                      event_.GetTs() == static_cast<std::uint64_t>(Simulator::Now().GetTimeStep())))
+    return;
   event_.Cancel();
   event_ = Simulator::ScheduleNow(&EngineApp::turn, this);
 }
@@ -77,7 +84,8 @@ void EngineApp::wake() {
 void EngineApp::turn() {
   const std::int64_t now_ns = Simulator::Now().GetNanoSeconds();
   const std::int64_t next_ns = end_.turn(now_ns);
-  event_ = Simulator::Schedule(NanoSeconds(std::max<std::int64_t>(next_ns - now_ns, 1)), &EngineApp::turn, this);
+  event_ = Simulator::Schedule(NanoSeconds(std::max<std::int64_t>(next_ns - now_ns, 1)),
+                               &EngineApp::turn, this);
 }
 
 // --- UDP
@@ -90,7 +98,8 @@ void UdpSource::StartApplication() {
 void UdpSource::turn() {
   std::int64_t next_ns = refill_ns;
   const auto send = [&] {
-    const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(payload_bytes_, bytes_left_));
+    const auto length =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(payload_bytes_, bytes_left_));
     bytes_left_ -= length;
     const Ptr<ns3::Packet> packet = ns3::Create<ns3::Packet>(length);
     const std::uint32_t wire_bytes = length + ip_udp_bytes + ethernet_bytes;
@@ -109,11 +118,13 @@ void UdpSource::turn() {
 // --- TCP
 
 void TcpSource::StartApplication() {
-  socket_ = GetNode()->GetObject<ns3::TcpL4Protocol>()->CreateSocket(ns3::TypeId::LookupByName(variant_));
+  socket_ =
+      GetNode()->GetObject<ns3::TcpL4Protocol>()->CreateSocket(ns3::TypeId::LookupByName(variant_));
   socket_->Bind(ns3::InetSocketAddress(ns3::Ipv4Address::GetAny(), endpoint_.port));
   if (endpoint_.is_background) socket_->SetPriority(background_priority);
   socket_->SetSendCallback(MakeCallback(&TcpSource::on_room, this));
-  socket_->TraceConnectWithoutContext("HighestSequence", MakeCallback(&TcpSource::on_highest, this));
+  socket_->TraceConnectWithoutContext("HighestSequence",
+                                      MakeCallback(&TcpSource::on_highest, this));
   socket_->Connect(ns3::InetSocketAddress(endpoint_.peer, endpoint_.peer_port));
   socket_->ShutdownRecv();
   is_connected_ = true;
@@ -140,8 +151,11 @@ void TcpSource::on_room(Ptr<ns3::Socket>, std::uint32_t) {
 
 void TcpSource::write() {
   while (bytes_left_ > 0 && is_connected_) {
-    std::uint64_t length = std::min<std::uint64_t>({write_bytes_max, bytes_left_, socket_->GetTxAvailable()});
-    if (rate_mbps_ > 0) length = std::min(length, static_cast<std::uint64_t>(std::max(grown_bytes_ - static_cast<double>(written_bytes_), 0.0)));
+    std::uint64_t length =
+        std::min<std::uint64_t>({write_bytes_max, bytes_left_, socket_->GetTxAvailable()});
+    if (rate_mbps_ > 0)
+      length = std::min(length, static_cast<std::uint64_t>(std::max(
+                                    grown_bytes_ - static_cast<double>(written_bytes_), 0.0)));
     if (length == 0) return;
     const int taken = socket_->Send(ns3::Create<ns3::Packet>(static_cast<std::uint32_t>(length)));
     if (taken <= 0) return;
@@ -156,7 +170,8 @@ void TcpSource::on_highest(ns3::SequenceNumber32 before, ns3::SequenceNumber32 a
 }
 
 void ByteSink::StartApplication() {
-  socket_ = ns3::Socket::CreateSocket(GetNode(), is_tcp_ ? ns3::TcpSocketFactory::GetTypeId() : ns3::UdpSocketFactory::GetTypeId());
+  socket_ = ns3::Socket::CreateSocket(
+      GetNode(), is_tcp_ ? ns3::TcpSocketFactory::GetTypeId() : ns3::UdpSocketFactory::GetTypeId());
   socket_->Bind(ns3::InetSocketAddress(ns3::Ipv4Address::GetAny(), port_));
   if (is_tcp_) {
     socket_->Listen();
@@ -193,7 +208,8 @@ void PingSource::turn() {
   const std::int64_t now_ns = Simulator::Now().GetNanoSeconds();
   std::memcpy(body.data(), &now_ns, sizeof now_ns);
   socket_->Send(ns3::Create<ns3::Packet>(body.data(), ping_bytes));
-  event_ = Simulator::Schedule(NanoSeconds(static_cast<std::int64_t>(interval_ms_ * 1e6)), &PingSource::turn, this);
+  event_ = Simulator::Schedule(NanoSeconds(static_cast<std::int64_t>(interval_ms_ * 1e6)),
+                               &PingSource::turn, this);
 }
 
 void PingSource::on_receive(Ptr<ns3::Socket> socket) {

@@ -24,7 +24,8 @@ namespace onehop::sim {
 /// SocketAir: Air over a connected ns-3 UDP socket; the ledger is the device's.
 class SocketAir final : public Air {
  public:
-  SocketAir(const DeviceMeter& meter, const ns3::Mac48Address& peer, std::uint32_t flow) : meter_{meter}, peer_{peer}, flow_{flow} {}
+  SocketAir(const DeviceMeter& meter, const ns3::Mac48Address& peer, std::uint32_t flow)
+      : meter_{meter}, peer_{peer}, flow_{flow} {}
   void attach(ns3::Ptr<ns3::Socket> socket) { socket_ = socket; }
   int send(const std::byte* frame, std::uint32_t length_bytes) override;
   std::uint64_t left_bytes_total() const override { return meter_.left_bytes(flow_); }
@@ -46,10 +47,12 @@ struct Endpoint {
   bool is_background = false;
 };
 
-/// EngineApp drives one End: it calls turn() at the time the last one asked for, and when a frame arrives that is wanted.
+/// EngineApp drives one End: it calls turn() at the time the last one asked for, and when a frame
+/// arrives that is wanted.
 class EngineApp final : public ns3::Application {
  public:
-  EngineApp(End& end, SocketAir& air, const Endpoint& endpoint) : end_{end}, air_{air}, endpoint_{endpoint} {}
+  EngineApp(End& end, SocketAir& air, const Endpoint& endpoint)
+      : end_{end}, air_{air}, endpoint_{endpoint} {}
 
   /// wake brings the next turn forward to now.
   void wake();
@@ -69,12 +72,19 @@ class EngineApp final : public ns3::Application {
   std::vector<std::uint8_t> frame_ = std::vector<std::uint8_t>(4096);
 };
 
-/// UdpSource sends packets at a rate, or keeps `full_bytes` of its own in the lower queue (rate 0): the practical line rate.
+/// UdpSource sends packets at a rate, or keeps `full_bytes` of its own in the lower queue (rate 0):
+/// the practical line rate.
 class UdpSource final : public ns3::Application {
  public:
-  UdpSource(const DeviceMeter& meter, std::uint32_t flow, const Endpoint& endpoint, std::uint32_t payload_bytes, double rate_mbps,
-            std::uint64_t full_bytes, std::uint64_t bytes)
-      : meter_{meter}, flow_{flow}, endpoint_{endpoint}, payload_bytes_{payload_bytes}, rate_mbps_{rate_mbps}, full_bytes_{full_bytes},
+  UdpSource(const DeviceMeter& meter, std::uint32_t flow, const Endpoint& endpoint,
+            std::uint32_t payload_bytes, double rate_mbps, std::uint64_t full_bytes,
+            std::uint64_t bytes)
+      : meter_{meter},
+        flow_{flow},
+        endpoint_{endpoint},
+        payload_bytes_{payload_bytes},
+        rate_mbps_{rate_mbps},
+        full_bytes_{full_bytes},
         bytes_left_{bytes == 0 ? ~std::uint64_t{0} : bytes} {}
 
  private:
@@ -92,11 +102,14 @@ class UdpSource final : public ns3::Application {
   ns3::EventId event_;
 };
 
-/// TcpSource writes as much as the socket takes, or at a rate. `variant` is ns-3's type, such as ns3::TcpCubic.
+/// TcpSource writes as much as the socket takes, or at a rate. `variant` is ns-3's type, such as
+/// ns3::TcpCubic.
 class TcpSource final : public ns3::Application {
  public:
   TcpSource(const Endpoint& endpoint, std::string variant, double rate_mbps, std::uint64_t bytes)
-      : endpoint_{endpoint}, variant_{std::move(variant)}, rate_mbps_{rate_mbps},
+      : endpoint_{endpoint},
+        variant_{std::move(variant)},
+        rate_mbps_{rate_mbps},
         bytes_left_{bytes == 0 ? ~std::uint64_t{0} : bytes} {}
   [[nodiscard]] std::uint64_t bytes_started() const { return bytes_started_; }
 

@@ -25,17 +25,21 @@ int fail(const Error& error) {
   return static_cast<int>(error.code);
 }
 
-/// Exit code 1: a point failed or a bound does not hold. A short run is not long enough to judge by.
+/// Exit code 1: a point failed or a bound does not hold. A short run is not long enough to judge
+/// by.
 int run(const Options& options, const std::string& command_line) {
   const auto scenario = load_scenario(options.scenario, options.how);
   if (!scenario) return fail(scenario.error());
   const auto table = play_table(scenario.value(), options.jobs, options.is_quiet, command_line);
   if (!table) return fail(table.error());
-  if (options.is_json) fmt::print("{}\n", json_of(table.value()).dump());
-  else fmt::print("{}", text_of(table.value()));
+  if (options.is_json)
+    fmt::print("{}\n", json_of(table.value()).dump());
+  else
+    fmt::print("{}", text_of(table.value()));
   if (!options.out.empty()) {
     std::string notice;
-    if (const auto written = write_files(table.value(), options.out, notice); !written) return fail(written.error());
+    if (const auto written = write_files(table.value(), options.out, notice); !written)
+      return fail(written.error());
     if (!notice.empty()) fmt::print(stderr, "onehop-ns3: {}\n", notice);
   }
   bool is_well = true;
@@ -43,7 +47,8 @@ int run(const Options& options, const std::string& command_line) {
     for (const auto& column : row)
       for (const Played& one : column) is_well = is_well && one.failure.empty();
   if (!options.how.is_short)
-    for (const Judgement& one : judge(table.value())) is_well = is_well && (one.is_held || !one.replaced.empty());
+    for (const Judgement& one : judge(table.value()))
+      is_well = is_well && (one.is_held || !one.replaced.empty());
   return is_well ? 0 : 1;
 }
 
@@ -52,15 +57,21 @@ int run(const Options& options, const std::string& command_line) {
 
 int main(int argc, char** argv) {
   onehop::sim::Options options;
-  CLI::App app{"onehop-ns3: one table of a paper over ns-3's Wi-Fi, the paper's values beside ours", "onehop-ns3"};
+  CLI::App app{"onehop-ns3: one table of a paper over ns-3's Wi-Fi, the paper's values beside ours",
+               "onehop-ns3"};
   app.set_version_flag("--version", ONEHOP_VERSION);
   app.add_option("--scenario", options.scenario, "configs/ns3/NAME.toml")->required();
   app.add_option("--seed", options.how.seed, "first seed (1)")->check(CLI::Range(1, 1'000'000));
-  app.add_option("--seeds", options.how.seeds, "how many, instead of the scenario's")->check(CLI::Range(1, 1000));
+  app.add_option("--seeds", options.how.seeds, "how many, instead of the scenario's")
+      ->check(CLI::Range(1, 1000));
   app.add_flag("--bounded", options.how.is_bounded, "only the rows and columns that a bound names");
-  app.add_option("--row", options.how.rows, "this row alone, and those that a bound compares it with (repeat for more)");
-  app.add_flag("--short", options.how.is_short, "one seed, and only what the scenario's [short] keeps; bounds are shown, not judged");
-  app.add_option("--jobs", options.jobs, "points played at a time (one per core)")->check(CLI::Range(1, 1024));
+  app.add_option("--row", options.how.rows,
+                 "this row alone, and those that a bound compares it with (repeat for more)");
+  app.add_flag(
+      "--short", options.how.is_short,
+      "one seed, and only what the scenario's [short] keeps; bounds are shown, not judged");
+  app.add_option("--jobs", options.jobs, "points played at a time (one per core)")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--out", options.out, "folder for the text, JSON and gnuplot files");
   app.add_flag("--json", options.is_json, "print JSON instead of text");
   app.add_flag("--quiet", options.is_quiet, "no line per point");

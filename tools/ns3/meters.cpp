@@ -11,8 +11,8 @@
 #include <ns3/simulator.h>
 #include <ns3/traffic-control-layer.h>
 #include <ns3/wifi-mac-queue.h>
-#include <ns3/wifi-phy.h>
 #include <ns3/wifi-phy-state-helper.h>
+#include <ns3/wifi-phy.h>
 
 namespace onehop::sim {
 
@@ -20,15 +20,19 @@ using ns3::MakeCallback;
 using ns3::Ptr;
 
 namespace {
-constexpr std::int64_t exchange_weight = 8;     // of the old value; one exchange alone holds its backoff's luck
+constexpr std::int64_t exchange_weight =
+    8;  // of the old value; one exchange alone holds its backoff's luck
 constexpr std::uint64_t fnv_prime = 1'099'511'628'211ULL;
 
-std::uint64_t wire_bytes_of(Ptr<const ns3::WifiMpdu> mpdu) { return mpdu->GetPacketSize() - llc_bytes + ethernet_bytes; }
+std::uint64_t wire_bytes_of(Ptr<const ns3::WifiMpdu> mpdu) {
+  return mpdu->GetPacketSize() - llc_bytes + ethernet_bytes;
+}
 std::int64_t now_ns() { return ns3::Simulator::Now().GetNanoSeconds(); }
 }  // namespace
 
 ns3::TypeId FlowTag::GetTypeId() {
-  static ns3::TypeId id = ns3::TypeId("onehop::FlowTag").SetParent<ns3::Tag>().AddConstructor<FlowTag>();
+  static ns3::TypeId id =
+      ns3::TypeId("onehop::FlowTag").SetParent<ns3::Tag>().AddConstructor<FlowTag>();
   return id;
 }
 void FlowTag::Serialize(ns3::TagBuffer buffer) const {
@@ -48,10 +52,12 @@ Spread SpreadMeter::spread() const {
   std::vector<std::uint32_t> sorted = values_;
   std::sort(sorted.begin(), sorted.end());
   const auto at = [&](double share) {
-    const auto rank = static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5);
+    const auto rank =
+        static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5);
     return sorted[rank] * 1e-3;
   };
-  out.mean = std::accumulate(sorted.begin(), sorted.end(), 0.0) / static_cast<double>(sorted.size()) * 1e-3;
+  out.mean = std::accumulate(sorted.begin(), sorted.end(), 0.0) /
+             static_cast<double>(sorted.size()) * 1e-3;
   out.p50 = at(0.5);
   out.p95 = at(0.95);
   out.p99 = at(0.99);
@@ -74,15 +80,19 @@ DelayMeter::Flow* DelayMeter::flow_of(Ptr<const ns3::Packet> packet) {
   return to >= data_port && to < data_port + flows_.size() ? &flows_[to - data_port] : nullptr;
 }
 
-void DelayMeter::on_sent(const ns3::Ipv4Header& header, Ptr<const ns3::Packet> packet, std::uint32_t) {
+void DelayMeter::on_sent(const ns3::Ipv4Header& header, Ptr<const ns3::Packet> packet,
+                         std::uint32_t) {
   if (Flow* const flow = flow_of(packet)) flow->sent_ns[header.GetIdentification()] = now_ns();
 }
 
-void DelayMeter::on_delivered(const ns3::Ipv4Header& header, Ptr<const ns3::Packet> packet, std::uint32_t) {
+void DelayMeter::on_delivered(const ns3::Ipv4Header& header, Ptr<const ns3::Packet> packet,
+                              std::uint32_t) {
   Flow* const flow = flow_of(packet);
   if (flow == nullptr) return;
   hash_ = (hash_ ^ static_cast<std::uint64_t>(now_ns())) * fnv_prime;
-  hash_ = (hash_ ^ (packet->GetSize() + (static_cast<std::uint64_t>(header.GetIdentification()) << 32))) * fnv_prime;
+  hash_ = (hash_ ^
+           (packet->GetSize() + (static_cast<std::uint64_t>(header.GetIdentification()) << 32))) *
+          fnv_prime;
   std::int64_t& sent_ns = flow->sent_ns[header.GetIdentification()];
   if (is_open_ && sent_ns >= 0) flow->meter.add(now_ns() - sent_ns);
   sent_ns = -1;
@@ -99,7 +109,8 @@ Spread DelayMeter::spread() const {
 void Census::count(const std::vector<std::int64_t>& airtime_ns) {
   history_.push_back(airtime_ns);
   if (history_.size() > periods + 1) history_.erase(history_.begin());
-  const auto span_ns = static_cast<std::int64_t>(static_cast<double>(history_.size() - 1) * period_s * 1e9);
+  const auto span_ns =
+      static_cast<std::int64_t>(static_cast<double>(history_.size() - 1) * period_s * 1e9);
   active_ = 0;
   const std::vector<std::int64_t>& before = history_.front();
   for (std::size_t i = 0; i < airtime_ns.size(); ++i) {
@@ -117,16 +128,19 @@ DeviceMeter::DeviceMeter(Ptr<ns3::WifiNetDevice> device, std::size_t flows, cons
     const Ptr<ns3::WifiMacQueue> queue = mac->GetTxopQueue(ac);
     queue->TraceConnectWithoutContext("Enqueue", MakeCallback(&DeviceMeter::on_enqueue, this));
     queue->TraceConnectWithoutContext("Dequeue", MakeCallback(&DeviceMeter::on_dequeue, this));
-    queue->TraceConnectWithoutContext("DropBeforeEnqueue", MakeCallback(&DeviceMeter::on_refused, this));
+    queue->TraceConnectWithoutContext("DropBeforeEnqueue",
+                                      MakeCallback(&DeviceMeter::on_refused, this));
   }
   mac->TraceConnectWithoutContext("NAckedMpdu", MakeCallback(&DeviceMeter::on_nacked, this));
   mac->TraceConnectWithoutContext("DroppedMpdu", MakeCallback(&DeviceMeter::on_dropped, this));
   const Ptr<ns3::WifiPhy> phy = device->GetPhy();
   phy->TraceConnectWithoutContext("PhyTxPsduBegin", MakeCallback(&DeviceMeter::on_psdu, this));
   phy->GetState()->TraceConnectWithoutContext("State", MakeCallback(&DeviceMeter::on_state, this));
-  const Ptr<ns3::TrafficControlLayer> control = device->GetNode()->GetObject<ns3::TrafficControlLayer>();
+  const Ptr<ns3::TrafficControlLayer> control =
+      device->GetNode()->GetObject<ns3::TrafficControlLayer>();
   qdisc_ = control->GetRootQueueDiscOnDevice(device);
-  if (qdisc_) qdisc_->TraceConnectWithoutContext("Drop", MakeCallback(&DeviceMeter::on_qdisc_drop, this));
+  if (qdisc_)
+    qdisc_->TraceConnectWithoutContext("Drop", MakeCallback(&DeviceMeter::on_qdisc_drop, this));
 }
 
 void DeviceMeter::count_left(Ptr<const ns3::Packet> packet, bool is_refused) {
@@ -151,9 +165,13 @@ void DeviceMeter::on_dequeue(Ptr<const ns3::WifiMpdu> mpdu) {
   count_left(mpdu->GetPacket(), false);
 }
 void DeviceMeter::on_refused(Ptr<const ns3::WifiMpdu> mpdu) { count_left(mpdu->GetPacket(), true); }
-void DeviceMeter::on_qdisc_drop(Ptr<const ns3::QueueDiscItem> item) { count_left(item->GetPacket(), true); }
+void DeviceMeter::on_qdisc_drop(Ptr<const ns3::QueueDiscItem> item) {
+  count_left(item->GetPacket(), true);
+}
 void DeviceMeter::on_dropped(ns3::WifiMacDropReason reason, Ptr<const ns3::WifiMpdu>) {
-  if (reason == ns3::WIFI_MAC_DROP_REACHED_RETRY_LIMIT || reason == ns3::WIFI_MAC_DROP_EXPIRED_LIFETIME) ++failed_;
+  if (reason == ns3::WIFI_MAC_DROP_REACHED_RETRY_LIMIT ||
+      reason == ns3::WIFI_MAC_DROP_EXPIRED_LIFETIME)
+    ++failed_;
 }
 
 void DeviceMeter::on_psdu(ns3::WifiConstPsduMap psdus, ns3::WifiTxVector vector, double) {
@@ -161,7 +179,8 @@ void DeviceMeter::on_psdu(ns3::WifiConstPsduMap psdus, ns3::WifiTxVector vector,
   const ns3::WifiMacHeader& header = psdu->GetHeader(0);
   if (!header.IsQosData() || header.GetAddr1().IsGroup()) return;
   const std::int64_t duration_ns =
-      ns3::WifiPhy::CalculateTxDuration(psdus, vector, device_->GetPhy()->GetPhyBand()).GetNanoSeconds();
+      ns3::WifiPhy::CalculateTxDuration(psdus, vector, device_->GetPhy()->GetPhyBand())
+          .GetNanoSeconds();
   Peer& peer = peers_[header.GetAddr1()];
   peer.airtime_ns += duration_ns;
   peer.phy_rate_bps = vector.GetMode().GetDataRate(vector);
@@ -170,7 +189,8 @@ void DeviceMeter::on_psdu(ns3::WifiConstPsduMap psdus, ns3::WifiTxVector vector,
   const std::int64_t now = now_ns();
   if (was_backlogged_) {
     const std::int64_t span = now - psdu_at_ns_;
-    exchange_ns_ = exchange_ns_ == 0 ? span : exchange_ns_ + (span - exchange_ns_) / exchange_weight;
+    exchange_ns_ =
+        exchange_ns_ == 0 ? span : exchange_ns_ + (span - exchange_ns_) / exchange_weight;
   }
   psdu_at_ns_ = now;
   was_backlogged_ = true;  // until the queue is seen empty
@@ -178,7 +198,8 @@ void DeviceMeter::on_psdu(ns3::WifiConstPsduMap psdus, ns3::WifiTxVector vector,
 
 void DeviceMeter::on_state(ns3::Time, ns3::Time duration, WifiPhyState state) {
   const std::int64_t span = duration.GetNanoSeconds();
-  if (state == WifiPhyState::TX || state == WifiPhyState::RX || state == WifiPhyState::CCA_BUSY) busy_ns_ += span;
+  if (state == WifiPhyState::TX || state == WifiPhyState::RX || state == WifiPhyState::CCA_BUSY)
+    busy_ns_ += span;
 }
 
 std::int64_t DeviceMeter::airtime_ns(const ns3::Mac48Address& to) const {
@@ -189,7 +210,8 @@ std::int64_t DeviceMeter::airtime_ns(const ns3::Mac48Address& to) const {
 LinkReading DeviceMeter::read() const {
   LinkReading out;
   out.queue_bytes = queue_bytes_;
-  if (qdisc_) out.queue_bytes += qdisc_->GetNBytes() + qdisc_->GetNPackets() * std::uint64_t{ethernet_bytes};
+  if (qdisc_)
+    out.queue_bytes += qdisc_->GetNBytes() + qdisc_->GetNPackets() * std::uint64_t{ethernet_bytes};
   out.drained_bytes_total = drained_bytes_;
   out.capacity_bytes = limits_.capacity_bytes;
   out.aggregate_max_bytes = limits_.aggregate_bytes;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What is measured in a run: delays by flow, and what one device's MAC and PHY do. Fed by ns-3's traces. C++17.
+// What is measured in a run: delays by flow, and what one device's MAC and PHY do. Fed by ns-3's
+// traces. C++17.
 #pragma once
 
 #include <array>
@@ -58,9 +59,15 @@ class FlowTag : public ns3::Tag {
 /// SpreadMeter keeps every value (ns) and sorts at the end: exact percentiles.
 class SpreadMeter {
  public:
-  void add(std::int64_t value_ns) { values_.push_back(static_cast<std::uint32_t>(value_ns < 0 ? 0 : value_ns > max_ns ? max_ns : value_ns)); }
+  void add(std::int64_t value_ns) {
+    values_.push_back(static_cast<std::uint32_t>(value_ns < 0        ? 0
+                                                 : value_ns > max_ns ? max_ns
+                                                                     : value_ns));
+  }
   void clear() { values_.clear(); }
-  void add(const SpreadMeter& other) { values_.insert(values_.end(), other.values_.begin(), other.values_.end()); }
+  void add(const SpreadMeter& other) {
+    values_.insert(values_.end(), other.values_.begin(), other.values_.end());
+  }
   [[nodiscard]] Spread spread() const;
 
  private:
@@ -68,8 +75,9 @@ class SpreadMeter {
   std::vector<std::uint32_t> values_;
 };
 
-/// DelayMeter: one-way delay of every data packet, from IP output of the sender to IP delivery at the receiver, keyed by the
-/// IP identification (packet UIDs are shared by TCP segments cut from one write). Only while open.
+/// DelayMeter: one-way delay of every data packet, from IP output of the sender to IP delivery at
+/// the receiver, keyed by the IP identification (packet UIDs are shared by TCP segments cut from
+/// one write). Only while open.
 class DelayMeter {
  public:
   explicit DelayMeter(std::size_t flows) : flows_(flows) {}
@@ -85,15 +93,18 @@ class DelayMeter {
     std::vector<std::int64_t> sent_ns = std::vector<std::int64_t>(65'536, -1);
     SpreadMeter meter;
   };
-  void on_sent(const ns3::Ipv4Header& header, ns3::Ptr<const ns3::Packet> packet, std::uint32_t interface);
-  void on_delivered(const ns3::Ipv4Header& header, ns3::Ptr<const ns3::Packet> packet, std::uint32_t interface);
+  void on_sent(const ns3::Ipv4Header& header, ns3::Ptr<const ns3::Packet> packet,
+               std::uint32_t interface);
+  void on_delivered(const ns3::Ipv4Header& header, ns3::Ptr<const ns3::Packet> packet,
+                    std::uint32_t interface);
   [[nodiscard]] Flow* flow_of(ns3::Ptr<const ns3::Packet> packet);
   std::vector<Flow> flows_;
   bool is_open_ = false;
   std::uint64_t hash_ = 14'695'981'039'346'656'037ULL;  // FNV-1a's offset basis
 };
 
-/// Census: the links (sender to receiver) that were on the air for more than 5 % of the last second.
+/// Census: the links (sender to receiver) that were on the air for more than 5 % of the last
+/// second.
 class Census {
  public:
   /// count takes the air each link had up to now; call it each period.
@@ -113,7 +124,8 @@ class DeviceMeter {
  public:
   struct Limits {
     std::uint64_t capacity_bytes = 0, aggregate_bytes = 0;
-    bool is_by_station = false;  ///< the MAC serves each receiver's frames from a queue of their own
+    bool is_by_station =
+        false;  ///< the MAC serves each receiver's frames from a queue of their own
   };
   DeviceMeter(ns3::Ptr<ns3::WifiNetDevice> device, std::size_t flows, const Limits& limits);
   DeviceMeter(const DeviceMeter&) = delete;
@@ -122,7 +134,8 @@ class DeviceMeter {
   /// read tells of the link to `peer`; without one of what all receivers share.
   [[nodiscard]] LinkReading read() const;
   [[nodiscard]] LinkReading read(const ns3::Mac48Address& peer) const;
-  /// on_left: `call` is made when frames of `flow` have left, as a socket tells of room in its send buffer.
+  /// on_left: `call` is made when frames of `flow` have left, as a socket tells of room in its send
+  /// buffer.
   void on_left(std::size_t flow, std::function<void()> call) { on_left_[flow] = std::move(call); }
   void set_census(const Census& census) { census_ = &census; }
   [[nodiscard]] std::uint64_t left_bytes(std::size_t flow) const { return left_[flow]; }
@@ -152,7 +165,8 @@ class DeviceMeter {
   };
   std::map<ns3::Mac48Address, Peer> peers_;
   Limits limits_;
-  std::uint64_t queue_bytes_ = 0, drained_bytes_ = 0, frames_ = 0, psdus_ = 0, retries_ = 0, failed_ = 0;
+  std::uint64_t queue_bytes_ = 0, drained_bytes_ = 0, frames_ = 0, psdus_ = 0, retries_ = 0,
+                failed_ = 0;
   std::int64_t busy_ns_ = 0, psdu_at_ns_ = 0, exchange_ns_ = 0;
   bool was_backlogged_ = false;
   const Census* census_ = nullptr;

@@ -11,21 +11,30 @@ namespace onehop::sim {
 namespace {
 constexpr std::int64_t full_frame_bytes = 1514;
 
-Bytes wire_of(std::size_t length, Bytes overhead) { return Bytes{static_cast<std::int64_t>(length)} + overhead; }
+Bytes wire_of(std::size_t length, Bytes overhead) {
+  return Bytes{static_cast<std::int64_t>(length)} + overhead;
+}
 }  // namespace
 
 Ns3Port::Ns3Port(Air& air, Bytes capacity, bool is_blind)
-    : air_{air}, capacity_{capacity}, is_blind_{is_blind}, memory_{std::make_unique_for_overwrite<std::byte[]>((pending_frames_max + ring_frames) * frame_bytes_max)} {}
+    : air_{air},
+      capacity_{capacity},
+      is_blind_{is_blind},
+      memory_{std::make_unique_for_overwrite<std::byte[]>((pending_frames_max + ring_frames) *
+                                                          frame_bytes_max)} {}
 
 Bytes Ns3Port::standing() const noexcept {
-  const Bytes left = Bytes{static_cast<std::int64_t>(air_.left_bytes_total())} + send_refused_bytes_;
+  const Bytes left =
+      Bytes{static_cast<std::int64_t>(air_.left_bytes_total())} + send_refused_bytes_;
   ONEHOP_CHECK(left <= accepted_);
   return accepted_ - left;
 }
 
 std::span<std::byte> Ns3Port::lend(std::size_t n) noexcept {
   ONEHOP_CHECK(n > 0);
-  if (n > frame_bytes_max || pending_ == pending_frames_max || (!is_blind_ && standing() >= capacity_)) return {};
+  if (n > frame_bytes_max || pending_ == pending_frames_max ||
+      (!is_blind_ && standing() >= capacity_))
+    return {};
   lent_bytes_ = n;
   return {slot_of(pending_), n};
 }
@@ -65,7 +74,8 @@ std::size_t Ns3Port::receive(std::span<RxFrame> views) noexcept {
   const std::size_t count = std::min({views.size(), rx_batch_max, ring_tail_ - ring_head_});
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t index = (ring_head_ + i) % ring_frames;
-    views[i] = {.data = slot_of(pending_frames_max + index), .length = static_cast<std::uint32_t>(ring_length_[index])};
+    views[i] = {.data = slot_of(pending_frames_max + index),
+                .length = static_cast<std::uint32_t>(ring_length_[index])};
   }
   views_lent_ = count;
   return count;
@@ -80,7 +90,11 @@ void Ns3Port::release() noexcept {
 }
 
 QueueTelemetry Ns3Port::tx_queue(Instant now) noexcept {
-  if (is_blind_) return {.at = now, .drained_total = accepted_, .refused_total = send_refused_, .scope = QueueScope::own_ring};
+  if (is_blind_)
+    return {.at = now,
+            .drained_total = accepted_,
+            .refused_total = send_refused_,
+            .scope = QueueScope::own_ring};
   const Bytes occupancy = standing();
   return {.at = now,
           .occupancy = occupancy,
@@ -109,7 +123,8 @@ PortInfo Ns3Port::info() const noexcept {
   return {.io = "ns3",
           .mode = "ns3",
           .frame_bytes_max = frame_bytes_max,
-          .memory = Bytes{static_cast<std::int64_t>((pending_frames_max + ring_frames) * frame_bytes_max)},
+          .memory = Bytes{static_cast<std::int64_t>((pending_frames_max + ring_frames) *
+                                                    frame_bytes_max)},
           .wire_overhead = overhead,
           .has_back_pressure = !is_blind_};
 }

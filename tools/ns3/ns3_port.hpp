@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Ns3Port: a Port over an ns-3 socket, in virtual time.
 //
-//   lend ─▶ slot ─▶ commit ... flush ─▶ Air::send ─▶ UDP/IP ─▶ [qdisc | MAC queue] )))     Air::left_bytes_total
+//   lend ─▶ slot ─▶ commit ... flush ─▶ Air::send ─▶ UDP/IP ─▶ [qdisc | MAC queue] )))
+//                                                               └─ Air::left_bytes_total
 //   receive ◀─ ring ◀─ arrive() ◀─ socket
 //
-// Its telemetry sees the MAC queue itself: a frame counts as standing until the MAC has its acknowledgement or gave up. A blind
-// one sees its own side alone, as a socket over a device that takes every frame at once: what it has sent is gone.
-// wait() does not sleep; it notes what End::turn returns. Owns its frames; one thread.
+// Its telemetry sees the MAC queue itself: a frame counts as standing until the MAC has its
+// acknowledgement or gave up. A blind one sees its own side alone, as a socket over a device that
+// takes every frame at once: what it has sent is gone. wait() does not sleep; it notes what
+// End::turn returns. Owns its frames; one thread.
 #pragma once
 
 #include <array>
@@ -22,7 +24,8 @@ namespace onehop::sim {
 class Ns3Port {
  public:
   static constexpr std::size_t pending_frames_max = 256;  ///< committed frames before a flush
-  static constexpr std::size_t ring_frames = 16'384;       ///< of a receive ring; 25 MB, as a large socket buffer
+  static constexpr std::size_t ring_frames =
+      16'384;  ///< of a receive ring; 25 MB, as a large socket buffer
   static constexpr std::size_t frame_bytes_max = 2048;
 
   Ns3Port(Air& air, Bytes capacity, bool is_blind);
@@ -46,13 +49,18 @@ class Ns3Port {
   void arrive(const std::byte* frame, std::size_t length) noexcept;
   [[nodiscard]] bool is_rx_wanted() const noexcept { return is_rx_wanted_; }
   [[nodiscard]] bool has_arrived() const noexcept { return ring_head_ != ring_tail_; }
-  /// has_drained: frames have left the lower queue since the last wait(), which ends then, as a socket's does when its send
-  /// buffer has room. So the queue is refilled when the MAC has its Block Ack, and not a nap later.
-  [[nodiscard]] bool has_drained() const noexcept { return !is_blind_ && air_.left_bytes_total() != left_at_wait_; }
+  /// has_drained: frames have left the lower queue since the last wait(), which ends then, as a
+  /// socket's does when its send buffer has room. So the queue is refilled when the MAC has its
+  /// Block Ack, and not a nap later.
+  [[nodiscard]] bool has_drained() const noexcept {
+    return !is_blind_ && air_.left_bytes_total() != left_at_wait_;
+  }
 
  private:
   static constexpr Bytes overhead{42};  // Ethernet, IPv4, UDP: the unit that every port counts in
-  [[nodiscard]] std::byte* slot_of(std::size_t index) noexcept { return memory_.get() + index * frame_bytes_max; }
+  [[nodiscard]] std::byte* slot_of(std::size_t index) noexcept {
+    return memory_.get() + index * frame_bytes_max;
+  }
 
   Air& air_;
   const Bytes capacity_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PatternDisk: makes and checks bytes that depend on (seed, file, offset), so a byte in the wrong place is seen. It stands
-// in for files in simulations: nothing is read or written. Owns the block buffers that it lends.
+// PatternDisk: makes and checks bytes that depend on (seed, file, offset), so a byte in the wrong
+// place is seen. It stands in for files in simulations: nothing is read or written. Owns the block
+// buffers that it lends.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,9 @@ namespace onehop::sim {
 class PatternDisk {
  public:
   PatternDisk(std::uint64_t seed, std::size_t slots)
-      : seed_{seed}, slots_{static_cast<std::uint32_t>(slots)}, memory_{std::make_unique_for_overwrite<std::byte[]>(slots * block_bytes)} {}
+      : seed_{seed},
+        slots_{static_cast<std::uint32_t>(slots)},
+        memory_{std::make_unique_for_overwrite<std::byte[]>(slots * block_bytes)} {}
 
   void fill(BlockRef& block) const {
     const std::uint32_t whole = block.length / 8 * 8;  // of a known size a copy is one instruction

@@ -25,7 +25,8 @@ struct Entry {
   const toml::table* table = nullptr;
 };
 
-Result<std::vector<std::string>> texts(const toml::table& table, const std::string& key, const std::string& where) {
+Result<std::vector<std::string>> texts(const toml::table& table, const std::string& key,
+                                       const std::string& where) {
   std::vector<std::string> out;
   const toml::node* const node = table.get(key);
   if (node == nullptr) return out;
@@ -39,13 +40,16 @@ Result<std::vector<std::string>> texts(const toml::table& table, const std::stri
   return out;
 }
 
-Result<void> known_keys(const toml::table& table, const std::string& where, const std::set<std::string_view>& known) {
+Result<void> known_keys(const toml::table& table, const std::string& where,
+                        const std::set<std::string_view>& known) {
   for (const auto& [key, node] : table)
-    if (!known.contains(key.str())) return refuse(where, std::string{key.str()}, "no such key here");
+    if (!known.contains(key.str()))
+      return refuse(where, std::string{key.str()}, "no such key here");
   return success();
 }
 
-Result<std::vector<const toml::table*>> tables(const toml::table& from, const std::string& key, const std::string& where) {
+Result<std::vector<const toml::table*>> tables(const toml::table& from, const std::string& key,
+                                               const std::string& where) {
   std::vector<const toml::table*> out;
   const toml::node* const node = from.get(key);
   if (node == nullptr) return out;
@@ -58,26 +62,31 @@ Result<std::vector<const toml::table*>> tables(const toml::table& from, const st
   return out;
 }
 
-Result<std::vector<Entry>> entries(const toml::table& root, const std::string& key, const std::string& where,
-                                   const std::vector<std::string>& kept) {
+Result<std::vector<Entry>> entries(const toml::table& root, const std::string& key,
+                                   const std::string& where, const std::vector<std::string>& kept) {
   ONEHOP_TRY(list, tables(root, key, where));
   std::vector<Entry> out;
   std::set<std::string> names;
   for (const toml::table* table : list) {
     ONEHOP_TRYV(known_keys(*table, where + " " + key, {"name", "link", "run", "flow", "flows"}));
     const auto name = (*table)["name"].value_exact<std::string>();
-    if (!name || !names.insert(*name).second) return refuse(where, key, "each needs a name of its own");
-    if (kept.empty() || std::find(kept.begin(), kept.end(), *name) != kept.end()) out.push_back({*name, table});
+    if (!name || !names.insert(*name).second)
+      return refuse(where, key, "each needs a name of its own");
+    if (kept.empty() || std::find(kept.begin(), kept.end(), *name) != kept.end())
+      out.push_back({*name, table});
   }
   for (const std::string& name : kept)
-    if (!names.contains(name)) return refuse(where, key, fmt::format("there is no '{}', which [short] or --row names", name));
+    if (!names.contains(name))
+      return refuse(where, key,
+                    fmt::format("there is no '{}', which [short] or --row names", name));
   if (out.empty()) return refuse(where, key, "there are none");
   return out;
 }
 
 class Reader {
  public:
-  Reader(const toml::table& root, std::string where, bool is_short) : root_{root}, where_{std::move(where)}, is_short_{is_short} {}
+  Reader(const toml::table& root, std::string where, bool is_short)
+      : root_{root}, where_{std::move(where)}, is_short_{is_short} {}
 
   [[nodiscard]] Result<RunSpec> point(const Entry& row, const Entry& column) const {
     RunSpec run;
@@ -90,7 +99,8 @@ class Reader {
         ONEHOP_TRYV(read_run(*given, at, run));
       }
     }
-    if (const toml::table* const given = root_["short"]["run"].as_table(); is_short_ && given != nullptr) {
+    if (const toml::table* const given = root_["short"]["run"].as_table();
+        is_short_ && given != nullptr) {
       ONEHOP_TRYV(read_run(*given, at, run));
     }
     ONEHOP_TRY(list, flow_tables(row, column));
@@ -113,7 +123,8 @@ class Reader {
 
  private:
   /// Null stands for one flow that the [flow] tables say all of.
-  [[nodiscard]] Result<std::vector<const toml::table*>> flow_tables(const Entry& row, const Entry& column) const {
+  [[nodiscard]] Result<std::vector<const toml::table*>> flow_tables(const Entry& row,
+                                                                    const Entry& column) const {
     for (const toml::table* table : {row.table, column.table, &root_}) {
       ONEHOP_TRY(list, tables(*table, "flows", where_));
       if (!list.empty()) return list;
@@ -142,7 +153,10 @@ Result<std::vector<PaperValue>> read_paper(const toml::table& root, const std::s
   for (const toml::table* table : list) {
     ONEHOP_TRYV(known_keys(*table, where + " paper", {"metric", "row", "column", "value"}));
     PaperValue value;
-    for (const auto& [key, field] : {std::pair{"metric", &value.metric}, {"row", &value.row}, {"column", &value.column}, {"value", &value.value}}) {
+    for (const auto& [key, field] : {std::pair{"metric", &value.metric},
+                                     {"row", &value.row},
+                                     {"column", &value.column},
+                                     {"value", &value.value}}) {
       const auto text = (*table)[key].value<std::string>();
       if (!text) return refuse(where + " paper", key, "it must be a text");
       *field = *text;
@@ -156,7 +170,9 @@ Result<std::vector<Bound>> read_bounds(const toml::table& root, const std::strin
   std::vector<Bound> out;
   ONEHOP_TRY(list, tables(root, "bounds", where));
   for (const toml::table* table : list) {
-    ONEHOP_TRYV(known_keys(*table, where + " bounds", {"metric", "row", "columns", "at_least", "at_most", "of_row", "of_column", "replaced"}));
+    ONEHOP_TRYV(known_keys(
+        *table, where + " bounds",
+        {"metric", "row", "columns", "at_least", "at_most", "of_row", "of_column", "replaced"}));
     Bound bound;
     bound.metric = (*table)["metric"].value_or(std::string{});
     bound.row = (*table)["row"].value_or(std::string{});
@@ -167,17 +183,20 @@ Result<std::vector<Bound>> read_bounds(const toml::table& root, const std::strin
     bound.at_most = (*table)["at_most"].value<double>();
     ONEHOP_TRY(columns, texts(*table, "columns", where));
     bound.columns = columns;
-    if (!is_metric(bound.metric) || bound.row.empty() || bound.at_least.has_value() == bound.at_most.has_value())
+    if (!is_metric(bound.metric) || bound.row.empty() ||
+        bound.at_least.has_value() == bound.at_most.has_value())
       return refuse(where, "bounds", "each needs a known metric, a row, and at_least or at_most");
     out.push_back(bound);
   }
   return out;
 }
 
-std::vector<std::string> rows_with_references(const std::vector<std::string>& rows, const std::vector<Bound>& bounds) {
+std::vector<std::string> rows_with_references(const std::vector<std::string>& rows,
+                                              const std::vector<Bound>& bounds) {
   std::vector<std::string> out = rows;
   for (const Bound& bound : bounds)
-    if (!bound.of_row.empty() && std::find(rows.begin(), rows.end(), bound.row) != rows.end()) out.push_back(bound.of_row);
+    if (!bound.of_row.empty() && std::find(rows.begin(), rows.end(), bound.row) != rows.end())
+      out.push_back(bound.of_row);
   return out;
 }
 
@@ -198,7 +217,8 @@ std::vector<std::string> bounded_columns(const std::vector<Bound>& bounds) {
   return out;
 }
 
-Result<void> read_head(const toml::table& root, const std::string& where, const ScenarioOptions& options, Scenario& out) {
+Result<void> read_head(const toml::table& root, const std::string& where,
+                       const ScenarioOptions& options, Scenario& out) {
   out.title = root["title"].value_or(std::string{});
   out.source = root["source"].value_or(std::string{});
   out.note = root["note"].value_or(std::string{});
@@ -210,9 +230,12 @@ Result<void> read_head(const toml::table& root, const std::string& where, const 
   out.metrics = metrics;
   if (metrics.empty()) return refuse(where, "metrics", "there are none");
   for (const std::string& metric : metrics)
-    if (!is_metric(metric)) return refuse(where, "metrics", fmt::format("'{}' is not known; known: {}", metric, metric_words()));
+    if (!is_metric(metric))
+      return refuse(where, "metrics",
+                    fmt::format("'{}' is not known; known: {}", metric, metric_words()));
   const std::int64_t seeds = root["seeds"].value_or(std::int64_t{1});
-  if (seeds < 1 || seeds > seeds_max) return refuse(where, "seeds", fmt::format("it must be 1 to {}", seeds_max));
+  if (seeds < 1 || seeds > seeds_max)
+    return refuse(where, "seeds", fmt::format("it must be 1 to {}", seeds_max));
   out.seeds = options.is_short ? 1 : static_cast<std::uint64_t>(seeds);
   if (options.seeds) out.seeds = *options.seeds;
   if (options.seed) out.seed_first = *options.seed;
@@ -221,15 +244,19 @@ Result<void> read_head(const toml::table& root, const std::string& where, const 
 
 }  // namespace
 
-Result<Scenario> parse_scenario(const std::string& text, const std::string& id, const ScenarioOptions& options) {
+Result<Scenario> parse_scenario(const std::string& text, const std::string& id,
+                                const ScenarioOptions& options) {
   toml::table root;
   try {
     root = toml::parse(text);
   } catch (const toml::parse_error& error) {
-    return refuse(id, "the file", fmt::format("line {}: {}", error.source().begin.line, error.description()));
+    return refuse(id, "the file",
+                  fmt::format("line {}: {}", error.source().begin.line, error.description()));
   }
-  ONEHOP_TRYV(known_keys(root, id, {"title", "source", "note", "differs", "x_label", "metrics", "seeds", "link", "run", "flow", "flows", "rows",
-                                    "columns", "paper", "bounds", "short"}));
+  ONEHOP_TRYV(
+      known_keys(root, id,
+                 {"title", "source", "note", "differs", "x_label", "metrics", "seeds", "link",
+                  "run", "flow", "flows", "rows", "columns", "paper", "bounds", "short"}));
   Scenario out;
   out.id = id;
   out.is_short = options.is_short;
@@ -240,7 +267,8 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& id, 
     ONEHOP_TRYV(known_keys(*given, id + " short", {"rows", "columns", "run"}));
     ONEHOP_TRY(rows, texts(*given, "rows", id));
     ONEHOP_TRY(columns, texts(*given, "columns", id));
-    ONEHOP_TRYV(entries(root, "rows", id, rows));  // a name that does not exist is told of in a whole run, too
+    ONEHOP_TRYV(entries(root, "rows", id,
+                        rows));  // a name that does not exist is told of in a whole run, too
     ONEHOP_TRYV(entries(root, "columns", id, columns));
     if (options.is_short) rows_kept = rows, columns_kept = columns;
   }
@@ -254,7 +282,8 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& id, 
   if (!options.rows.empty()) rows_kept = rows_with_references(options.rows, bounds);
   ONEHOP_TRY(rows, entries(root, "rows", id, rows_kept));
   ONEHOP_TRY(columns, entries(root, "columns", id, columns_kept));
-  if (rows.size() * columns.size() > points_max) return refuse(id, "rows", "more points than anybody waits for");
+  if (rows.size() * columns.size() > points_max)
+    return refuse(id, "rows", "more points than anybody waits for");
   const Reader reader{root, id, options.is_short};
   for (const Entry& column : columns) out.columns.push_back(column.name);
   for (const Entry& row : rows) {
@@ -272,7 +301,9 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& id, 
 
 Result<Scenario> load_scenario(const std::string& path, const ScenarioOptions& options) {
   std::ifstream file{path};
-  if (!file) return errno_error(ExitCode::usage, "open the scenario " + path, "configs/ns3 holds those of the papers");
+  if (!file)
+    return errno_error(ExitCode::usage, "open the scenario " + path,
+                       "configs/ns3 holds those of the papers");
   std::ostringstream text;
   text << file.rdbuf();
   return parse_scenario(text.str(), std::filesystem::path{path}.stem().string(), options);

@@ -30,7 +30,8 @@ Setter number(T& out, double min, double max) {
 Setter text(std::string& out, std::vector<std::string_view> known = {}) {
   return [&out, known = std::move(known)](const toml::node& node) {
     const auto value = node.value_exact<std::string>();
-    if (!value || (!known.empty() && std::find(known.begin(), known.end(), *value) == known.end())) return false;
+    if (!value || (!known.empty() && std::find(known.begin(), known.end(), *value) == known.end()))
+      return false;
     out = *value;
     return true;
   };
@@ -60,7 +61,9 @@ Result<void> read(const toml::table& table, const std::string& where, const Sett
   for (const auto& [key, node] : table) {
     const auto found = setters.find(key.str());
     if (found == setters.end()) return refuse(where, std::string{key.str()}, "no such key here");
-    if (!found->second(node)) return refuse(where, std::string{key.str()}, "a wrong type, an unknown word, or out of range");
+    if (!found->second(node))
+      return refuse(where, std::string{key.str()},
+                    "a wrong type, an unknown word, or out of range");
   }
   return success();
 }
@@ -68,7 +71,8 @@ Result<void> read(const toml::table& table, const std::string& where, const Sett
 }  // namespace
 
 Error refuse(const std::string& where, const std::string& key, const std::string& cause) {
-  return {ExitCode::usage, fmt::format("read {} of {}", key, where), cause, "configs/ns3 has examples"};
+  return {ExitCode::usage, fmt::format("read {} of {}", key, where), cause,
+          "configs/ns3 has examples"};
 }
 
 Result<void> read_link(const toml::table& table, const std::string& where, LinkSpec& link) {
@@ -139,18 +143,25 @@ Result<void> read_flow(const toml::table& table, const std::string& where, FlowT
 
 Result<void> check_point(const RunSpec& run, const std::string& where) {
   constexpr std::array widths{20U, 40U, 80U, 160U};
-  constexpr std::uint32_t mcs_max_ac = 9, block_ack_min = 64, block_ack_max_ac = 64, guard_max_ac_ns = 800;
+  constexpr std::uint32_t mcs_max_ac = 9, block_ack_min = 64, block_ack_max_ac = 64,
+                          guard_max_ac_ns = 800;
   const LinkSpec& link = run.link;
   if (std::find(widths.begin(), widths.end(), link.width_mhz) == widths.end())
     return refuse(where, "width_mhz", "it must be 20, 40, 80 or 160");
-  if (link.block_ack < block_ack_min) return refuse(where, "block_ack", "ns-3's windows begin at 64 MPDUs, one whole bitmap");
-  if (link.standard == "ac" && (link.mcs > mcs_max_ac || link.block_ack > block_ack_max_ac || link.guard_ns > guard_max_ac_ns))
-    return refuse(where, "standard", "802.11ac ends at MCS 9, a Block Ack of 64 and a guard interval of 800 ns");
-  if (link.standard == "ax" && link.guard_ns < 800) return refuse(where, "guard_ns", "802.11ax begins at 800 ns");
+  if (link.block_ack < block_ack_min)
+    return refuse(where, "block_ack", "ns-3's windows begin at 64 MPDUs, one whole bitmap");
+  if (link.standard == "ac" && (link.mcs > mcs_max_ac || link.block_ack > block_ack_max_ac ||
+                                link.guard_ns > guard_max_ac_ns))
+    return refuse(where, "standard",
+                  "802.11ac ends at MCS 9, a Block Ack of 64 and a guard interval of 800 ns");
+  if (link.standard == "ax" && link.guard_ns < 800)
+    return refuse(where, "guard_ns", "802.11ax begins at 800 ns");
   if (run.flows.empty()) return refuse(where, "flows", "a point without a flow");
   for (const FlowSpec& flow : run.flows) {
-    if (flow.pair >= link.pairs) return refuse(where, "pair", fmt::format("there are {} pairs", link.pairs));
-    if (flow.stop_s > 0 && flow.stop_s <= flow.start_s) return refuse(where, "stop_s", "it is not after start_s");
+    if (flow.pair >= link.pairs)
+      return refuse(where, "pair", fmt::format("there are {} pairs", link.pairs));
+    if (flow.stop_s > 0 && flow.stop_s <= flow.start_s)
+      return refuse(where, "stop_s", "it is not after start_s");
     std::string why;
     if (flow.kind == "onehop" && !is_law(flow, why)) return refuse(where, "law", why);
   }

@@ -12,19 +12,23 @@ namespace onehop::sim {
 
 namespace {
 
-constexpr std::uint64_t endless_bytes = std::uint64_t{1} << 36;  // a flow without end: more than any run sends
-// A load below the link's rate is a file that grows at that rate. Sent a little faster than it grows, so that what control
-// frames take of the pacer does not add up to a backlog.
+constexpr std::uint64_t endless_bytes = std::uint64_t{1}
+                                        << 36;  // a flow without end: more than any run sends
+// A load below the link's rate is a file that grows at that rate. Sent a little faster than it
+// grows, so that what control frames take of the pacer does not add up to a backlog.
 constexpr double load_headroom = 1.02;
 
-run::GateKeys keys_for(bool is_sender) {
+run::SessionKeys keys_for(bool is_sender) {
   crypto::ExporterSecret exporter;  // any secret serves, both ends derive from the same one
   const auto from_sender = crypto::direction_secret(exporter, crypto::Direction::from_sender, 0);
-  const auto from_receiver = crypto::direction_secret(exporter, crypto::Direction::from_receiver, 0);
-  return {.send = is_sender ? from_sender : from_receiver, .receive = is_sender ? from_receiver : from_sender};
+  const auto from_receiver =
+      crypto::direction_secret(exporter, crypto::Direction::from_receiver, 0);
+  return {.send = is_sender ? from_sender : from_receiver,
+          .receive = is_sender ? from_receiver : from_sender};
 }
 
-run::SenderLoopConfig sender_config(std::uint32_t frame_bytes, std::size_t slots, std::uint64_t seed) {
+run::SenderLoopConfig sender_config(std::uint32_t frame_bytes, std::size_t slots,
+                                    std::uint64_t seed) {
   run::SenderLoopConfig loop;
   loop.frame_bytes = frame_bytes;
   loop.sender.body_bytes_max = frame_bytes - wire::overhead_bytes;
@@ -33,7 +37,8 @@ run::SenderLoopConfig sender_config(std::uint32_t frame_bytes, std::size_t slots
   return loop;
 }
 
-run::ReceiverLoopConfig receiver_config(std::uint32_t frame_bytes, std::size_t slots, std::span<const std::uint64_t> sizes) {
+run::ReceiverLoopConfig receiver_config(std::uint32_t frame_bytes, std::size_t slots,
+                                        std::span<const std::uint64_t> sizes) {
   run::ReceiverLoopConfig loop;
   loop.frame_bytes = frame_bytes;
   loop.receiver.block_slots = slots;
@@ -42,7 +47,9 @@ run::ReceiverLoopConfig receiver_config(std::uint32_t frame_bytes, std::size_t s
   return loop;
 }
 
-law::LawOptions law_options(const FlowSpec& flow) { return {.spec = flow.law, .target = flow.target, .has_qcut = flow.has_qcut}; }
+law::LawOptions law_options(const FlowSpec& flow) {
+  return {.spec = flow.law, .target = flow.target, .has_qcut = flow.has_qcut};
+}
 
 const char* failure_text(EventKind kind) {
   switch (kind) {
@@ -63,29 +70,38 @@ bool is_law(const FlowSpec& flow, std::string& why) {
   return law.has_value();
 }
 
-std::unique_ptr<Transfer> make_transfer(const FlowSpec& flow, std::uint32_t frame_bytes, std::uint64_t seed, Air& sender,
-                                        Air& receiver) {
+std::unique_ptr<Transfer> make_transfer(const FlowSpec& flow, std::uint32_t frame_bytes,
+                                        std::uint64_t seed, Air& sender, Air& receiver) {
   return std::make_unique<Session>(flow, frame_bytes, seed, sender, receiver);
 }
 
-Session::Session(const FlowSpec& flow, std::uint32_t frame_bytes, std::uint64_t seed, Air& sender, Air& receiver)
-    : flow_{flow}, file_sizes_{flow.bytes == 0 ? endless_bytes : flow.bytes},
-      sender_port_{sender, Bytes{static_cast<std::int64_t>(sender.read_link().capacity_bytes)}, flow.port == "blind"},
-      receiver_port_{receiver, Bytes{static_cast<std::int64_t>(receiver.read_link().capacity_bytes)}, false}, source_{sender},
+Session::Session(const FlowSpec& flow, std::uint32_t frame_bytes, std::uint64_t seed, Air& sender,
+                 Air& receiver)
+    : flow_{flow},
+      file_sizes_{flow.bytes == 0 ? endless_bytes : flow.bytes},
+      sender_port_{sender, Bytes{static_cast<std::int64_t>(sender.read_link().capacity_bytes)},
+                   flow.port == "blind"},
+      receiver_port_{receiver,
+                     Bytes{static_cast<std::int64_t>(receiver.read_link().capacity_bytes)}, false},
       facts_{sender, sender_port_, flow_, seed},
-      from_disk_{seed, sender_slots}, to_disk_{seed, receiver_slots},
-      sender_loop_{sender_port_, keys_for(true), sender_config(frame_bytes, sender_slots, seed), sender_side_.links()},
-      receiver_loop_{receiver_port_, keys_for(false), receiver_config(frame_bytes, receiver_slots, file_sizes_),
+      from_disk_{seed, sender_slots},
+      to_disk_{seed, receiver_slots},
+      sender_loop_{sender_port_, keys_for(true), sender_config(frame_bytes, sender_slots, seed),
+                   sender_side_.links()},
+      receiver_loop_{receiver_port_, keys_for(false),
+                     receiver_config(frame_bytes, receiver_slots, file_sizes_),
                      receiver_side_.links()} {
   auto law = law::make_law(law_options(flow_));
   ONEHOP_CHECK(law.has_value());
   law_ = std::move(law).value();
-  const bool is_queue_told = flow_.facts == "all" || flow_.facts == "queue";
-  rate_ = std::make_unique<rate::RateLoop>(*law_, is_queue_told ? &source_ : nullptr, sender_side_.report, limits_, sender_side_.grant, state_, nullptr);
-  rate_->add_fact_source(facts_);
+  rate_ = std::make_unique<rate::RateLoop>(*law_, sender_side_.report, limits_, sender_side_.grant,
+                                           state_, nullptr);
+  rate_->set_source(&facts_);
   if (flow_.rate_mbps > 0) {
-    const double wire_share = (frame_bytes + 42.0) / (frame_bytes - static_cast<double>(wire::overhead_bytes));
-    limits_.store({.rate_max = {static_cast<std::int64_t>(flow_.rate_mbps * 125'000 * wire_share * load_headroom)}});
+    const double wire_share =
+        (frame_bytes + 42.0) / (frame_bytes - static_cast<double>(wire::overhead_bytes));
+    limits_.store({.rate_max = {static_cast<std::int64_t>(flow_.rate_mbps * 125'000 * wire_share *
+                                                          load_headroom)}});
   }
   for (std::uint32_t slot = 0; slot < from_disk_.slots(); ++slot) free_slots_.push_back(slot);
   for (std::uint32_t slot = 0; slot < to_disk_.slots(); ++slot)
@@ -107,13 +123,14 @@ std::int64_t Session::turn_sender(std::int64_t now_ns) {
       sender_side_.grant.store(grant);
     }
     const Nanos wish = rate_->next_tick_in();
-    tick_at_ = now + (flow_.tick_ms > 0 ? Nanos{static_cast<Nanos::rep>(flow_.tick_ms * 1e6)} : wish);
+    tick_at_ =
+        now + (flow_.tick_ms > 0 ? Nanos{static_cast<Nanos::rep>(flow_.tick_ms * 1e6)} : wish);
   }
   if (!is_tick_only) {
     feed_sender(now);
-    const run::Rest rest = sender_loop_.turn(now);
-    sender_at_ = std::max(rest.deadline, now + 1us);
-    (void)sender_port_.wait(sender_at_, rest.is_rx_wanted);
+    const run::NextWakeup next = sender_loop_.turn(now);
+    sender_at_ = std::max(next.deadline, now + 1us);
+    (void)sender_port_.wait(sender_at_, next.is_rx_wanted);
     take_events(now);
   }
   return std::min(sender_at_, tick_at_).time_since_epoch().count();
@@ -121,9 +138,9 @@ std::int64_t Session::turn_sender(std::int64_t now_ns) {
 
 std::int64_t Session::turn_receiver(std::int64_t now_ns) {
   const Instant now{Nanos{now_ns}};
-  const run::Rest rest = receiver_loop_.turn(now);
-  const Instant next = std::max(rest.deadline, now + 1us);
-  (void)receiver_port_.wait(next, rest.is_rx_wanted);
+  const run::NextWakeup wakeup = receiver_loop_.turn(now);
+  const Instant next = std::max(wakeup.deadline, now + 1us);
+  (void)receiver_port_.wait(next, wakeup.is_rx_wanted);
   drain_receiver();
   take_events(now);
   return next.time_since_epoch().count();
@@ -133,12 +150,14 @@ bool Session::next_block(Instant now, BlockRef& block) {
   const std::uint64_t size = file_sizes_.front();
   if (next_offset_ >= size) return false;
   if (flow_.rate_mbps > 0) {
-    const double grown = flow_.rate_mbps * 125'000 * static_cast<double>((now - began_at_).count()) * 1e-9;
+    const double grown =
+        flow_.rate_mbps * 125'000 * static_cast<double>((now - began_at_).count()) * 1e-9;
     if (static_cast<double>(next_offset_) > grown) return false;
   }
   block.file = 0;
   block.offset = next_offset_;
-  block.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(block_bytes, size - next_offset_));
+  block.length =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(block_bytes, size - next_offset_));
   next_offset_ += block_bytes;
   return true;
 }
@@ -146,25 +165,27 @@ bool Session::next_block(Instant now, BlockRef& block) {
 void Session::feed_sender(Instant now) {
   BlockRef back;
   while (sender_side_.engine_to_file.pop(back))
-    if (back.kind == BlockKind::block) free_slots_.push_back(back.slot);
+    if (back.kind == FileMessageKind::block) free_slots_.push_back(back.slot);
   while (!free_slots_.empty()) {
     BlockRef block = from_disk_.lend(free_slots_.back());
     if (!next_block(now, block)) break;
     free_slots_.pop_back();
     from_disk_.fill(block);
-    if (flow_.has_digests) digests_.push_back(crypto::block_digest(crypto::DigestKind::xxh3, {block.data, block.length}));
+    if (flow_.has_digests)
+      digests_.push_back(
+          crypto::block_digest(crypto::DigestKind::xxh3, {block.data, block.length}));
     ONEHOP_CHECK(sender_side_.file_to_engine.push(block));
   }
   if (next_offset_ >= file_sizes_.front() && !has_ended_) {
     has_ended_ = true;
-    ONEHOP_CHECK(sender_side_.file_to_engine.push({.kind = BlockKind::end_of_files}));
+    ONEHOP_CHECK(sender_side_.file_to_engine.push({.kind = FileMessageKind::end_of_files}));
   }
 }
 
 void Session::drain_receiver() {
   BlockRef block;
   while (receiver_side_.engine_to_file.pop(block)) {
-    if (block.kind != BlockKind::block) continue;
+    if (block.kind != FileMessageKind::block) continue;
     totals_.bytes_wrong += to_disk_.wrong_bytes(block);
     totals_.bytes_checked += block.length;
     if (flow_.has_digests) {
@@ -183,10 +204,13 @@ void Session::take_events(Instant now) {
         ONEHOP_CHECK(sender_side_.commands.push({.kind = CommandKind::start}));
         ONEHOP_CHECK(receiver_side_.commands.push({.kind = CommandKind::start}));
       }
-      if (const char* const text = failure_text(event.kind); *text != '\0' && totals_.failure.empty()) totals_.failure = text;
+      if (const char* const text = failure_text(event.kind);
+          *text != '\0' && totals_.failure.empty())
+        totals_.failure = text;
     }
   }
-  if (!totals_.is_complete && sender_loop_.sender().is_all_arrived() && totals_.bytes_checked == file_sizes_.front()) {
+  if (!totals_.is_complete && sender_loop_.sender().is_all_arrived() &&
+      totals_.bytes_checked == file_sizes_.front()) {
     totals_.is_complete = true;
     totals_.complete_ns = now.time_since_epoch().count();
   }
@@ -203,7 +227,8 @@ TransferState Session::state() const {
   state.packets_lost = sent.packets_lost;
   state.feedback_frames = sent.feedback_frames;
   state.grant_bytes_per_s = static_cast<std::uint64_t>(sender_side_.grant.load().rate.count);
-  state.backlog_bytes = static_cast<std::uint64_t>(sender_side_.report.load().tx_queue.occupancy.count);
+  state.backlog_bytes =
+      static_cast<std::uint64_t>(sender_side_.report.load().tx_queue.occupancy.count);
   state.target_bytes = static_cast<std::uint64_t>(rate.tx_queue_target.count);
   return state;
 }

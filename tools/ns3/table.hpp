@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Table: what a scenario's points came to, the bounds judged, and how both are shown: text, JSON, gnuplot.
+// Table: what a scenario's points came to, the bounds judged, and how both are shown: text, JSON,
+// gnuplot.
 #pragma once
 
 #include <string>
@@ -20,7 +21,8 @@ struct Table {
   std::vector<std::vector<std::vector<Played>>> played;  ///< [row][column][seed]
 
   [[nodiscard]] bool has_failed(std::size_t row, std::size_t column) const;
-  /// cell is of all seeds, or nothing where a run failed: which seeds fail depends on what is measured.
+  /// cell is of all seeds, or nothing where a run failed: which seeds fail depends on what is
+  /// measured.
   [[nodiscard]] Estimate cell(const std::string& metric, std::size_t row, std::size_t column) const;
 };
 
@@ -34,13 +36,16 @@ struct Judgement {
 [[nodiscard]] std::vector<Judgement> judge(const Table& table);
 
 /// play_table plays all points, and tells of each on standard error unless quiet.
-[[nodiscard]] Result<Table> play_table(const Scenario& scenario, std::size_t jobs, bool is_quiet, std::string command_line);
+[[nodiscard]] Result<Table> play_table(const Scenario& scenario, std::size_t jobs, bool is_quiet,
+                                       std::string command_line);
 
 [[nodiscard]] std::string text_of(const Table& table);
 [[nodiscard]] nlohmann::json json_of(const Table& table);
 
-/// write_files writes ID.txt, ID.json and for each metric ID-METRIC.gp into `folder` (made if missing), and lets gnuplot make
-/// the pictures if there is one; `notice` then tells if there is none. Syscalls: file I/O, posix_spawnp, waitpid.
-[[nodiscard]] Result<void> write_files(const Table& table, const std::string& folder, std::string& notice);
+/// write_files writes ID.txt, ID.json and for each metric ID-METRIC.gp into `folder` (made if
+/// missing), and lets gnuplot make the pictures if there is one; `notice` then tells if there is
+/// none. Syscalls: file I/O, posix_spawnp, waitpid.
+[[nodiscard]] Result<void> write_files(const Table& table, const std::string& folder,
+                                       std::string& notice);
 
 }  // namespace onehop::sim

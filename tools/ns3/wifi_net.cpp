@@ -38,9 +38,11 @@ using ns3::StringValue;
 using ns3::UintegerValue;
 
 namespace {
-constexpr std::uint32_t mpdu_overhead_bytes = 26 + 4 + 4 + 2;  // QoS header, FCS, A-MPDU delimiter, padding
-constexpr double associated_s = 0.5;           // of an AP's stations; beacons come each 0.1 s
-constexpr double primer_s = 0.005;             // for one direction of one link: far longer than the handshake takes
+constexpr std::uint32_t mpdu_overhead_bytes =
+    26 + 4 + 4 + 2;                   // QoS header, FCS, A-MPDU delimiter, padding
+constexpr double associated_s = 0.5;  // of an AP's stations; beacons come each 0.1 s
+constexpr double primer_s =
+    0.005;  // for one direction of one link: far longer than the handshake takes
 constexpr std::uint32_t primer_frames = 3, primer_bytes = 200;
 constexpr std::uint16_t primer_protocol = 0x88B5;  // IEEE 802, local experiments: no node listens
 constexpr double circle_m = 1.0;  // all nodes within 2 m: full signal everywhere, nobody is hidden
@@ -49,34 +51,42 @@ constexpr std::uint32_t fq_codel_frames = 10'240;  // ns-3's default limit
 
 WifiNet::WifiNet(const LinkSpec& link, std::size_t flows, std::uint32_t payload_bytes)
     : link_{link}, random_{ns3::CreateObject<ns3::UniformRandomVariable>()} {
-  ns3::Config::SetDefault("ns3::WifiMacQueue::MaxSize", StringValue(std::to_string(link.mac_queue_frames) + "p"));
+  ns3::Config::SetDefault("ns3::WifiMacQueue::MaxSize",
+                          StringValue(std::to_string(link.mac_queue_frames) + "p"));
   nodes_.Create(link.topology == "ap" ? link.pairs + 1 : link.pairs * 2);
-  if (link.topology == "ap") install_ap();
-  else install_pairs();
+  if (link.topology == "ap")
+    install_ap();
+  else
+    install_pairs();
   set_up_devices();
   install_ip();
   const std::uint64_t frame = payload_bytes + ip_udp_bytes + ethernet_bytes;
   mac_queue_bytes_ = link.mac_queue_frames * frame;
   // One aggregate: bounded by its bytes and by the Block Ack window.
   const std::uint64_t mpdu = payload_bytes + ip_udp_bytes + llc_bytes + mpdu_overhead_bytes;
-  const std::uint64_t aggregate_frames = std::min<std::uint64_t>(link.ampdu_bytes / mpdu, link.block_ack);
+  const std::uint64_t aggregate_frames =
+      std::min<std::uint64_t>(link.ampdu_bytes / mpdu, link.block_ack);
   for (std::uint32_t i = 0; i < nodes_.GetN(); ++i) {
     const Ptr<ns3::WifiNetDevice> device = ns3::DynamicCast<ns3::WifiNetDevice>(devices_.Get(i));
     std::uint64_t frames = link.mac_queue_frames;
     if (i > 0 && link.station_queue_frames > 0) {
       frames = link.station_queue_frames;
       for (const ns3::AcIndex ac : {ns3::AC_BE, ns3::AC_BK})
-        device->GetMac()->GetTxopQueue(ac)->SetMaxSize(ns3::QueueSize(ns3::QueueSizeUnit::PACKETS, link.station_queue_frames));
+        device->GetMac()->GetTxopQueue(ac)->SetMaxSize(
+            ns3::QueueSize(ns3::QueueSizeUnit::PACKETS, link.station_queue_frames));
     }
     if (link.qdisc == "fifo") frames += link.qdisc_frames;
     if (link.qdisc == "fq_codel") frames += fq_codel_frames;
     if (link.scheduler == "round-robin") {
       const Ptr<RoundRobinScheduler> scheduler = ns3::CreateObject<RoundRobinScheduler>();
-      scheduler->set_limits(static_cast<std::uint32_t>(aggregate_frames), link.mac_queue_frames / std::max(link.pairs, 1U));
+      scheduler->set_limits(static_cast<std::uint32_t>(aggregate_frames),
+                            link.mac_queue_frames / std::max(link.pairs, 1U));
       device->GetMac()->SetMacQueueScheduler(scheduler);
     }
-    meters_.push_back(std::make_unique<DeviceMeter>(
-        device, flows, DeviceMeter::Limits{frames * frame, aggregate_frames * frame, link.scheduler == "round-robin"}));
+    meters_.push_back(
+        std::make_unique<DeviceMeter>(device, flows,
+                                      DeviceMeter::Limits{frames * frame, aggregate_frames * frame,
+                                                          link.scheduler == "round-robin"}));
     if (link.ip_loss > 0) set_ip_loss(i);
   }
   settle_s_ = link.topology == "ap" ? associated_s : primer_s;
@@ -84,8 +94,10 @@ WifiNet::WifiNet(const LinkSpec& link, std::size_t flows, std::uint32_t payload_
 
 void WifiNet::prime(const FlowSpec& flow) {
   const std::uint8_t priority = flow.is_background ? background_priority : 0;
-  for (const auto& [from, to] : {std::pair{sender_of(flow), receiver_of(flow)}, {receiver_of(flow), sender_of(flow)}}) {
-    ns3::Simulator::Schedule(ns3::Seconds(settle_s_), &WifiNet::send_primer, this, from, to, priority);
+  for (const auto& [from, to] :
+       {std::pair{sender_of(flow), receiver_of(flow)}, {receiver_of(flow), sender_of(flow)}}) {
+    ns3::Simulator::Schedule(ns3::Seconds(settle_s_), &WifiNet::send_primer, this, from, to,
+                             priority);
     settle_s_ += primer_s;
   }
 }
@@ -108,16 +120,21 @@ std::uint32_t WifiNet::receiver_of(const FlowSpec& flow) const {
   if (link_.topology == "ap") return flow.is_reverse ? 0 : flow.pair + 1;
   return flow.pair * 2 + (flow.is_reverse ? 0 : 1);
 }
-ns3::Mac48Address WifiNet::mac(std::uint32_t i) const { return ns3::Mac48Address::ConvertFrom(devices_.Get(i)->GetAddress()); }
+ns3::Mac48Address WifiNet::mac(std::uint32_t i) const {
+  return ns3::Mac48Address::ConvertFrom(devices_.Get(i)->GetAddress());
+}
 
-std::string WifiNet::mode_name(std::uint32_t mcs) const { return (link_.standard == "ac" ? "VhtMcs" : "HeMcs") + std::to_string(mcs); }
+std::string WifiNet::mode_name(std::uint32_t mcs) const {
+  return (link_.standard == "ac" ? "VhtMcs" : "HeMcs") + std::to_string(mcs);
+}
 
 namespace {
 
 ns3::YansWifiPhyHelper phy_of(const LinkSpec& link) {
   ns3::YansWifiPhyHelper phy;
   phy.SetChannel(ns3::YansWifiChannelHelper::Default().Create());
-  phy.Set("ChannelSettings", StringValue("{0, " + std::to_string(link.width_mhz) + ", BAND_5GHZ, 0}"));
+  phy.Set("ChannelSettings",
+          StringValue("{0, " + std::to_string(link.width_mhz) + ", BAND_5GHZ, 0}"));
   phy.Set("Antennas", UintegerValue(link.streams));
   phy.Set("MaxSupportedTxSpatialStreams", UintegerValue(link.streams));
   phy.Set("MaxSupportedRxSpatialStreams", UintegerValue(link.streams));
@@ -146,11 +163,12 @@ void place_in_circle(const ns3::NodeContainer& nodes) {
 void WifiNet::install_pairs() {
   place_in_circle(nodes_);
   ns3::WifiHelper wifi = wifi_of(link_);
-  wifi.SetRemoteStationManager("ns3::ConstantRateWifiManager", "DataMode", StringValue(mode_name(link_.mcs)), "ControlMode",
+  wifi.SetRemoteStationManager("ns3::ConstantRateWifiManager", "DataMode",
+                               StringValue(mode_name(link_.mcs)), "ControlMode",
                                StringValue("OfdmRate24Mbps"));
   ns3::WifiMacHelper mac;
-  mac.SetType("ns3::AdhocWifiMac", "BE_MaxAmpduSize", UintegerValue(link_.ampdu_bytes), "BK_MaxAmpduSize",
-              UintegerValue(link_.ampdu_bytes));
+  mac.SetType("ns3::AdhocWifiMac", "BE_MaxAmpduSize", UintegerValue(link_.ampdu_bytes),
+              "BK_MaxAmpduSize", UintegerValue(link_.ampdu_bytes));
   devices_ = wifi.Install(phy_of(link_), mac, nodes_);
 }
 
@@ -161,28 +179,38 @@ void WifiNet::install_ap() {
   const ns3::Ssid ssid("onehop");
   const UintegerValue ampdu(link_.ampdu_bytes);
   const auto mcs_of = [&](std::uint32_t station) {
-    return link_.station_mcs.empty() ? link_.mcs : link_.station_mcs[(station - 1) % link_.station_mcs.size()];
+    return link_.station_mcs.empty() ? link_.mcs
+                                     : link_.station_mcs[(station - 1) % link_.station_mcs.size()];
   };
   ns3::WifiMacHelper mac;
-  wifi.SetRemoteStationManager("onehop::StationRates", "DataMode", StringValue(mode_name(link_.mcs)), "ControlMode", StringValue("OfdmRate24Mbps"));
-  mac.SetType("ns3::ApWifiMac", "Ssid", ns3::SsidValue(ssid), "BE_MaxAmpduSize", ampdu, "BK_MaxAmpduSize", ampdu);
+  wifi.SetRemoteStationManager("onehop::StationRates", "DataMode",
+                               StringValue(mode_name(link_.mcs)), "ControlMode",
+                               StringValue("OfdmRate24Mbps"));
+  mac.SetType("ns3::ApWifiMac", "Ssid", ns3::SsidValue(ssid), "BE_MaxAmpduSize", ampdu,
+              "BK_MaxAmpduSize", ampdu);
   devices_ = wifi.Install(phy, mac, nodes_.Get(0));
-  mac.SetType("ns3::StaWifiMac", "Ssid", ns3::SsidValue(ssid), "BE_MaxAmpduSize", ampdu, "BK_MaxAmpduSize", ampdu);
+  mac.SetType("ns3::StaWifiMac", "Ssid", ns3::SsidValue(ssid), "BE_MaxAmpduSize", ampdu,
+              "BK_MaxAmpduSize", ampdu);
   for (std::uint32_t i = 1; i < nodes_.GetN(); ++i) {
-    wifi.SetRemoteStationManager("ns3::ConstantRateWifiManager", "DataMode", StringValue(mode_name(mcs_of(i))), "ControlMode", StringValue("OfdmRate24Mbps"));
+    wifi.SetRemoteStationManager("ns3::ConstantRateWifiManager", "DataMode",
+                                 StringValue(mode_name(mcs_of(i))), "ControlMode",
+                                 StringValue("OfdmRate24Mbps"));
     devices_.Add(wifi.Install(phy, mac, nodes_.Get(i)));
   }
   const Ptr<ns3::WifiNetDevice> router = ns3::DynamicCast<ns3::WifiNetDevice>(devices_.Get(0));
   const Ptr<StationRates> rates = ns3::DynamicCast<StationRates>(router->GetRemoteStationManager());
-  for (std::uint32_t i = 1; i < nodes_.GetN(); ++i) rates->set(this->mac(i), ns3::WifiMode(mode_name(mcs_of(i))));
+  for (std::uint32_t i = 1; i < nodes_.GetN(); ++i)
+    rates->set(this->mac(i), ns3::WifiMode(mode_name(mcs_of(i))));
 }
 
 void WifiNet::set_up_devices() {
   for (std::uint32_t i = 0; i < devices_.GetN(); ++i) {
     const Ptr<ns3::WifiNetDevice> device = ns3::DynamicCast<ns3::WifiNetDevice>(devices_.Get(i));
-    device->GetHtConfiguration()->SetAttribute("ShortGuardIntervalSupported", ns3::BooleanValue(link_.guard_ns <= 400));
+    device->GetHtConfiguration()->SetAttribute("ShortGuardIntervalSupported",
+                                               ns3::BooleanValue(link_.guard_ns <= 400));
     if (link_.standard != "ax") continue;
-    device->GetHeConfiguration()->SetAttribute("GuardInterval", ns3::TimeValue(ns3::NanoSeconds(link_.guard_ns)));
+    device->GetHeConfiguration()->SetAttribute("GuardInterval",
+                                               ns3::TimeValue(ns3::NanoSeconds(link_.guard_ns)));
     device->GetHeConfiguration()->SetAttribute("MpduBufferSize", UintegerValue(link_.block_ack));
   }
 }
@@ -205,13 +233,17 @@ void WifiNet::install_ip() {
     ns3::TrafficControlHelper control;
     control.Uninstall(devices_);
     if (link_.qdisc == "fifo") {
-      control.SetRootQueueDisc("ns3::FifoQueueDisc", "MaxSize", StringValue(std::to_string(link_.qdisc_frames) + "p"));
+      control.SetRootQueueDisc("ns3::FifoQueueDisc", "MaxSize",
+                               StringValue(std::to_string(link_.qdisc_frames) + "p"));
       control.Install(devices_);
     }
   }
-  // ARP waits up to 10 ms before it asks, and queues three packets. A station forgets its neighbours as it associates.
-  if (link_.topology == "ap") ns3::Simulator::Schedule(ns3::Seconds(associated_s), &know_neighbours);
-  else know_neighbours();
+  // ARP waits up to 10 ms before it asks, and queues three packets. A station forgets its
+  // neighbours as it associates.
+  if (link_.topology == "ap")
+    ns3::Simulator::Schedule(ns3::Seconds(associated_s), &know_neighbours);
+  else
+    know_neighbours();
 }
 
 // --- loss
@@ -227,20 +259,28 @@ void WifiNet::begin_loss(const FlowSpec& flow) {
   const std::uint32_t from = sender_of(flow), to = receiver_of(flow);
   const ns3::AcIndex ac = flow.is_background ? ns3::AC_BK : ns3::AC_BE;
   if (!has_agreement(from, to, ac) || !has_agreement(to, from, ac))
-    throw std::runtime_error("no Block Ack agreement between " + std::to_string(from) + " and " + std::to_string(to) + " before loss begins");
+    throw std::runtime_error("no Block Ack agreement between " + std::to_string(from) + " and " +
+                             std::to_string(to) + " before loss begins");
   const Ptr<ns3::RateErrorModel> errors = ns3::CreateObject<ns3::RateErrorModel>();
   errors->SetAttribute("ErrorRate", ns3::DoubleValue(link_.phy_loss));
   errors->SetAttribute("ErrorUnit", StringValue("ERROR_UNIT_PACKET"));
-  ns3::DynamicCast<ns3::WifiNetDevice>(devices_.Get(to))->GetPhy()->SetPostReceptionErrorModel(errors);
+  ns3::DynamicCast<ns3::WifiNetDevice>(devices_.Get(to))
+      ->GetPhy()
+      ->SetPostReceptionErrorModel(errors);
 }
 
 /// What the node's own handler does for these protocols, after the dice.
-void WifiNet::set_ip_loss(std::uint32_t i) { devices_.Get(i)->SetReceiveCallback(MakeCallback(&WifiNet::receive, this)); }
+void WifiNet::set_ip_loss(std::uint32_t i) {
+  devices_.Get(i)->SetReceiveCallback(MakeCallback(&WifiNet::receive, this));
+}
 
-bool WifiNet::receive(Ptr<ns3::NetDevice> device, Ptr<const ns3::Packet> packet, std::uint16_t protocol, const ns3::Address& from) {
+bool WifiNet::receive(Ptr<ns3::NetDevice> device, Ptr<const ns3::Packet> packet,
+                      std::uint16_t protocol, const ns3::Address& from) {
   if (protocol == primer_protocol || random_->GetValue() < link_.ip_loss) return true;
-  const Ptr<ns3::TrafficControlLayer> control = device->GetNode()->GetObject<ns3::TrafficControlLayer>();
-  control->Receive(device, packet, protocol, from, device->GetAddress(), ns3::NetDevice::PACKET_HOST);
+  const Ptr<ns3::TrafficControlLayer> control =
+      device->GetNode()->GetObject<ns3::TrafficControlLayer>();
+  control->Receive(device, packet, protocol, from, device->GetAddress(),
+                   ns3::NetDevice::PACKET_HOST);
   return true;
 }
 

@@ -5,19 +5,21 @@
 
 #include <algorithm>
 
-#include "engine/file/manifest.hpp"
 #include "tools/onehop/quantity.hpp"
 
 namespace onehop::tool {
 
-std::string conflict_line(const file::ManifestEntry& entry, const file::Conflict& conflict) {
-  std::string line = fmt::format("  '{}': {}", file::display_name(entry.name), conflict.cause);
-  if (!conflict.is_regular) return line + fmt::format(", {} offered", format_bytes(entry.size));
-  if (conflict.size == entry.size) return line + fmt::format(", {} like the one offered", format_bytes(entry.size));
-  return line + fmt::format(", {} here, {} offered", format_bytes(conflict.size), format_bytes(entry.size));
+std::string conflict_line(const api::Offer::File& file) {
+  std::string line = fmt::format("  '{}': {}", file.name, file.conflict);
+  if (!file.is_regular) return line + fmt::format(", {} offered", format_bytes(file.bytes));
+  if (file.existing == file.bytes)
+    return line + fmt::format(", {} like the one offered", format_bytes(file.bytes));
+  return line + fmt::format(", {} here, {} offered", format_bytes(file.existing),
+                            format_bytes(file.bytes));
 }
 
-std::vector<std::size_t> pages_of(std::span<const std::string> lines, std::size_t rows, std::size_t columns) {
+std::vector<std::size_t> pages_of(std::span<const std::string> lines, std::size_t rows,
+                                  std::size_t columns) {
   constexpr std::size_t rows_for_question = 2;
   const std::size_t rows_max = std::max(rows, rows_for_question + 1) - rows_for_question;
   std::vector<std::size_t> pages;
@@ -34,30 +36,36 @@ std::vector<std::size_t> pages_of(std::span<const std::string> lines, std::size_
   return pages;
 }
 
-std::optional<file::OnExist> ask_about(const Terminal& terminal, const std::string& headline, const file::Manifest& manifest,
-                                       std::span<const file::Conflict> conflicts) {
-  std::vector<std::string> lines{headline};
-  for (const file::Conflict& conflict : conflicts) lines.push_back(conflict_line(manifest.files[conflict.file], conflict));
+api::Answer ask_about(const Terminal& terminal, const api::Offer& offer) {
+  std::vector<std::string> lines{
+      fmt::format("{} offers {} files into {}; names that exist there: {}", offer.peer,
+                  offer.files.size(), offer.directory, offer.conflicts)};
+  for (const api::Offer::File& file : offer.files)
+    if (!file.conflict.empty()) lines.push_back(conflict_line(file));
   Terminal::discard_input();
   std::size_t shown = 0;
   bool is_all = false;
   for (const std::size_t count : pages_of(lines, Terminal::rows(), Terminal::columns())) {
     if (shown > 0 && !is_all) {
-      Terminal::print(fmt::format("-- {} of {}; Enter: more, a: all the rest, anything else refuses: ", shown - 1, conflicts.size()));
+      Terminal::print(fmt::format(
+          "-- {} of {}; Enter: more, a: all the rest, anything else refuses: ", shown - 1,
+          offer.conflicts));
       const auto answer = terminal.wait_line();
-      if (!answer || (!answer->empty() && *answer != "a")) return std::nullopt;
+      if (!answer || (!answer->empty() && *answer != "a")) return api::Answer::refuse;
       is_all = *answer == "a";
     }
-    for (std::size_t end = shown + count; shown < end; ++shown) Terminal::print(lines[shown] + "\n");
+    for (std::size_t end = shown + count; shown < end; ++shown)
+      Terminal::print(lines[shown] + "\n");
   }
-  Terminal::print(fmt::format("[r]esume, [s]kip, re[n]ame, [o]verwrite {}; anything else refuses: ",
-                              conflicts.size() == 1 ? "it" : fmt::format("these {}", conflicts.size())));
+  Terminal::print(
+      fmt::format("[r]esume, [s]kip, re[n]ame, [o]verwrite {}; anything else refuses: ",
+                  offer.conflicts == 1 ? "it" : fmt::format("these {}", offer.conflicts)));
   const auto answer = terminal.wait_line();
-  if (answer == "r") return file::OnExist::resume;
-  if (answer == "s") return file::OnExist::skip;
-  if (answer == "n") return file::OnExist::rename;
-  if (answer == "o") return file::OnExist::overwrite;
-  return std::nullopt;
+  if (answer == "r") return api::Answer::resume;
+  if (answer == "s") return api::Answer::skip;
+  if (answer == "n") return api::Answer::rename;
+  if (answer == "o") return api::Answer::overwrite;
+  return api::Answer::refuse;
 }
 
 }  // namespace onehop::tool

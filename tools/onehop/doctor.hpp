@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Doctor: what onehop can see and use on this machine and one interface of it, as findings that a person and a program read
-// alike.
+// Doctor: what onehop can see and use on this machine and one interface of it, as findings that a
+// person and a program read alike.
 //
-//   interface, sockets, AF_XDP probes, link sources, limits ─▶ Finding ... ─▶ text in 80 columns | one JSON event
+//   interface, sockets, AF_XDP, link sources, limits ─▶ Finding ... ─▶ text | one JSON event
 //
-// It looks and tries, and leaves nothing behind: probes hold what they open until the function returns.
+// It looks and tries, and leaves nothing behind: probes hold what they open until the function
+// returns.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,35 +20,39 @@ namespace onehop::tool {
 enum class Verdict : std::uint8_t {
   info,  ///< a fact without good or bad
   good,
-  bad,   ///< cannot be used, or is less than it could be; the remedy says what helps, where something does
+  bad,  ///< cannot be used, or is less than it could be; the remedy says what helps, where
+        ///< something does
 };
 
 struct Finding {
-  std::string section;     ///< "interface", "io", "telemetry", "limits"
-  std::string key;         ///< unique within its section
+  std::string section;  ///< "interface", "io", "telemetry", "limits"
+  std::string key;      ///< unique within its section
   Verdict verdict = Verdict::info;
-  std::string text;        ///< for people
-  Json value;              ///< for programs; null where there is nothing to read
+  std::string text;  ///< for people
+  Json value;        ///< for programs; null where there is nothing to read
   std::string remedy{};
 };
 
 struct DoctorOptions {
-  std::string interface;   ///< empty: every interface that is up, or loopback where none is
+  std::string interface;  ///< empty: every interface that is up, or loopback where none is
   bool is_json = false;
-  bool is_probing = true;  ///< try the AF_XDP modes; attaching a program takes the link of some drivers down for a second
+  bool is_probing = true;  ///< try the AF_XDP modes; attaching a program takes the link of some
+                           ///< drivers down for a second
 };
 
-/// Diagnosis is of one interface. is_usable: it is up and has a carrier, so that `onehop send` can use it.
+/// Diagnosis is of one interface. is_usable: it is up and has a carrier, so that `onehop send` can
+/// use it.
 struct Diagnosis {
   std::string interface;
   bool is_usable = false;
   std::vector<Finding> findings;
 };
 
-/// diagnose looks at one interface. Error io_unavailable where there is none of this name. It may take seconds: a driver
-/// may rebuild its queues for a probe. Syscalls: many.
+/// diagnose looks at one interface. Error io_unavailable where there is none of this name. It may
+/// take seconds: a driver may rebuild its queues for a probe. Syscalls: many.
 [[nodiscard]] Result<Diagnosis> diagnose(const std::string& interface, bool is_probing);
-/// interfaces_up names the interfaces that are up, loopback left out; only loopback where there is no other.
+/// interfaces_up names the interfaces that are up, loopback left out; only loopback where there is
+/// no other.
 [[nodiscard]] std::vector<std::string> interfaces_up();
 
 /// doctor_text is never wider than `columns` but for words that are longer.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// How frames can leave: the UDP port, and each AF_XDP mode, tried as `onehop send --io afxdp` would and given back.
+// How frames can leave: the UDP port, and each AF_XDP mode, tried as `onehop send --io afxdp` would
+// and given back.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -9,8 +10,8 @@
 #include "engine/port/dpdk/eal_arguments.hpp"
 #include "engine/port/udp_port.hpp"
 #include "tools/onehop/doctor.hpp"
-#include "tools/onehop/onehop_port.hpp"
 #include "tools/onehop/quantity.hpp"
+#include "transfer/ports.hpp"
 
 namespace onehop::tool {
 
@@ -24,14 +25,21 @@ sockaddr_storage any_loopback() {
   return storage;
 }
 
-Finding find_buffer(const char* key, const char* limit, std::int64_t granted_bytes, std::int64_t asked_bytes) {
+Finding find_buffer(const char* key, const char* limit, std::int64_t granted_bytes,
+                    std::int64_t asked_bytes) {
   // The kernel doubles what it grants, to account for its own structures.
   const bool is_full = granted_bytes >= 2 * asked_bytes;
-  return {"limits", key, is_full ? Verdict::good : Verdict::bad,
-          fmt::format("{} granted of {} asked for", format_bytes(static_cast<std::uint64_t>(granted_bytes / 2)),
+  return {"limits",
+          key,
+          is_full ? Verdict::good : Verdict::bad,
+          fmt::format("{} granted of {} asked for",
+                      format_bytes(static_cast<std::uint64_t>(granted_bytes / 2)),
                       format_bytes(static_cast<std::uint64_t>(asked_bytes))),
           granted_bytes / 2,
-          is_full ? "" : fmt::format("a burst may overrun it: sysctl -w net.core.{}={}, or run with sudo", limit, asked_bytes)};
+          is_full
+              ? ""
+              : fmt::format("a burst may overrun it: sysctl -w net.core.{}={}, or run with sudo",
+                            limit, asked_bytes)};
 }
 
 void find_udp(Diagnosis& out) {
@@ -43,14 +51,17 @@ void find_udp(Diagnosis& out) {
     return;
   }
   const bool has_gso = socket.value().is_gso_known(), has_gro = socket.value().set_gro(true);
-  out.findings.push_back({"io", "udp", Verdict::good,
-                          fmt::format("yes, without privilege; sends 44 frames a call: {}; takes bursts: {}",
-                                      has_gso ? "yes (UDP_SEGMENT)" : "no (Linux before 4.18)",
-                                      has_gro ? "yes (UDP_GRO)" : "no (Linux before 5.0)"),
-                          Json{{"gso", has_gso}, {"gro", has_gro}}});
-  const UdpSocket::MemInfo info = socket.value().mem_info();
-  out.findings.push_back(find_buffer("receive-buffer", "rmem_max", info.rcvbuf_bytes, config.rcvbuf_bytes));
-  out.findings.push_back(find_buffer("send-buffer", "wmem_max", info.sndbuf_bytes, config.sndbuf_bytes));
+  out.findings.push_back(
+      {"io", "udp", Verdict::good,
+       fmt::format("yes, without privilege; sends 44 frames a call: {}; takes bursts: {}",
+                   has_gso ? "yes (UDP_SEGMENT)" : "no (Linux before 4.18)",
+                   has_gro ? "yes (UDP_GRO)" : "no (Linux before 5.0)"),
+       Json{{"gso", has_gso}, {"gro", has_gro}}});
+  const MemInfo info = socket.value().mem_info();
+  out.findings.push_back(
+      find_buffer("receive-buffer", "rmem_max", info.rcvbuf_bytes, config.rcvbuf_bytes));
+  out.findings.push_back(
+      find_buffer("send-buffer", "wmem_max", info.sndbuf_bytes, config.sndbuf_bytes));
 }
 
 #if ONEHOP_HAS_XDP
@@ -64,12 +75,14 @@ void probe_modes(const std::string& interface, Diagnosis& out) {
     }
     auto port = AfXdpPort::open({.interface = interface, .local = any_loopback(), .mode = mode});
     if (port) {
-      out.findings.push_back({"io", key, Verdict::good, fmt::format("yes, on {} queue(s)", port.value()->rx_queues()), true});
+      out.findings.push_back({"io", key, Verdict::good,
+                              fmt::format("yes, on {} queue(s)", port.value()->rx_queues()), true});
       continue;
     }
     const Error& error = port.error();
     is_refused = error.code == ExitCode::privilege_missing;
-    out.findings.push_back({"io", key, Verdict::bad, "no: " + error.attempt + ": " + error.cause, is_refused ? Json(nullptr) : Json(false),
+    out.findings.push_back({"io", key, Verdict::bad, "no: " + error.attempt + ": " + error.cause,
+                            is_refused ? Json(nullptr) : Json(false),
                             is_refused ? error.hint : ""});
   }
 }
@@ -79,11 +92,15 @@ void find_afxdp(const std::string& interface, bool is_probing, Diagnosis& out) {
   if (!facts.has_value()) return;
   const std::string attached = xdp::attached_program(facts.value().ifindex);
   if (!attached.empty()) {
-    out.findings.push_back({"io", "xdp-program", Verdict::bad, "the interface has " + attached, attached,
-                            "AF_XDP needs its place: ip link set " + interface + " xdp off, where nobody needs it"});
+    out.findings.push_back(
+        {"io", "xdp-program", Verdict::bad, "the interface has " + attached, attached,
+         "AF_XDP needs its place: ip link set " + interface + " xdp off, where nobody needs it"});
   }
   if (!is_probing || !out.is_usable) {
-    out.findings.push_back({"io", "afxdp", Verdict::info, is_probing ? "not tried: the interface has no carrier" : "not tried: --no-probe", nullptr});
+    out.findings.push_back(
+        {"io", "afxdp", Verdict::info,
+         is_probing ? "not tried: the interface has no carrier" : "not tried: --no-probe",
+         nullptr});
     return;
   }
   if (attached.empty()) probe_modes(interface, out);
@@ -96,51 +113,76 @@ struct AutoChoice {
   const char* text;
 };
 
-// auto_choice: as OpenPort decides (onehop_port.cpp), of what was found.
+// auto_choice: as open_auto() decides (transfer/ports.cpp), of what was found.
 AutoChoice auto_choice(const std::string& interface, const Diagnosis& found) {
   const auto has = [&](std::string_view key) {
     return std::ranges::any_of(found.findings, [&](const Finding& finding) {
       return finding.section == "io" && finding.key == key && finding.verdict == Verdict::good;
     });
   };
-  if (has("afxdp-zero-copy")) return {"afxdp", "afxdp", "--io auto takes afxdp, because it has zero-copy"};
-  if (has("afxdp-copy") && is_cheap_in_copy_mode(interface))
-    return {"udp", "afxdp", "--io auto sends over udp and receives over afxdp, the cheapest pair without zero-copy"};
+  if (has("afxdp-zero-copy"))
+    return {"afxdp", "afxdp", "--io auto takes afxdp, because it has zero-copy"};
+  if (has("afxdp-copy") && host::is_cheap_in_copy_mode(interface))
+    return {
+        "udp", "afxdp",
+        "--io auto sends over udp and receives over afxdp, the cheapest pair without zero-copy"};
   return {"udp", "udp", "--io auto takes udp: AF_XDP is no cheaper here, or not to be had"};
 }
 
+#if ONEHOP_HAS_DPDK
 // Whether a device comes up only EAL can tell, and it takes 0.2 s and privileges: not tried here.
 void find_dpdk(const std::string& interface, Diagnosis& out) {
-#if ONEHOP_HAS_DPDK
   const std::uint64_t huge_bytes = dpdk::read_host(0).huge_bytes_free;
-  const std::string example = interface == "lo" ? "--vdev=net_memif0,role=client" : "--vdev=net_af_xdp0,iface=" + interface;
-  out.findings.push_back({"io", "dpdk", Verdict::good,
-                          fmt::format("{}; {} of huge pages free; for example --io dpdk --eal \"{}\"", dpdk::dpdk_version(),
-                                      huge_bytes == 0 ? "none" : format_bytes(huge_bytes), example),
-                          Json{{"version", dpdk::dpdk_version()}, {"huge_bytes_free", huge_bytes}},
-                          huge_bytes == 0 ? "small pages serve (--no-huge, added by itself); with zero-copy and cards: sysctl -w vm.nr_hugepages=128" : ""});
+  const std::string example =
+      interface == "lo" ? "--vdev=net_memif0,role=client" : "--vdev=net_af_xdp0,iface=" + interface;
+  out.findings.push_back(
+      {"io", "dpdk", Verdict::good,
+       fmt::format("{}; {} of huge pages free; for example --io dpdk --eal \"{}\"",
+                   dpdk::dpdk_version(), huge_bytes == 0 ? "none" : format_bytes(huge_bytes),
+                   example),
+       Json{{"version", dpdk::dpdk_version()}, {"huge_bytes_free", huge_bytes}},
+       huge_bytes == 0 ? "small pages serve (--no-huge, added by itself); with zero-copy and "
+                         "cards: sysctl -w vm.nr_hugepages=128"
+                       : ""});
+}
+#endif
+
+/// find_port says what is known of a port here; of most, that this build has it.
+void find_port(const host::PortKind& kind, const std::string& interface, bool is_probing,
+               Diagnosis& out) {
+  const std::string name{kind.name};
+  if (!kind.missing.empty()) {
+    out.findings.push_back({"io", name, Verdict::bad,
+                            fmt::format("this build has no {} port: {}", kind.name, kind.missing),
+                            false, fmt::format("install {} and build again", kind.packages)});
+    return;
+  }
+  if (name == "udp") return find_udp(out);
+#if ONEHOP_HAS_XDP
+  if (name == "afxdp") return find_afxdp(interface, is_probing, out);
+#else
+  (void)is_probing;
+#endif
+#if ONEHOP_HAS_DPDK
+  if (name == "dpdk") return find_dpdk(interface, out);
 #else
   (void)interface;
-  out.findings.push_back({"io", "dpdk", Verdict::bad, "this build has no DPDK port: libdpdk-dev was missing", false,
-                          "install libdpdk-dev and build again"});
 #endif
+  out.findings.push_back({"io", name, Verdict::good, "in this build", true});
 }
 
 }  // namespace
 
 void find_io(const std::string& interface, bool is_probing, Diagnosis& out) {
-  find_udp(out);
-#if ONEHOP_HAS_XDP
-  find_afxdp(interface, is_probing, out);
-#else
-  (void)interface;
-  (void)is_probing;
-  out.findings.push_back({"io", "afxdp", Verdict::bad, "this build has no AF_XDP port: libbpf or clang was missing", false,
-                          "install libbpf-dev and clang and build again"});
-#endif
+  const auto find_all = [&](bool is_in_auto) {
+    for (const host::PortKind& kind : host::port_kinds)
+      if (kind.is_in_auto == is_in_auto) find_port(kind, interface, is_probing, out);
+  };
+  find_all(true);
   const AutoChoice choice = auto_choice(interface, out);
-  out.findings.push_back({"io", "auto", Verdict::info, choice.text, Json{{"send", choice.send}, {"recv", choice.receive}}});
-  find_dpdk(interface, out);
+  out.findings.push_back({"io", "auto", Verdict::info, choice.text,
+                          Json{{"send", choice.send}, {"recv", choice.receive}}});
+  find_all(false);
 }
 
 }  // namespace onehop::tool

@@ -25,7 +25,9 @@ struct Capability {
   unsigned number;
   const char* name;
 };
-constexpr std::array<Capability, 4> wanted{{{CAP_NET_RAW, "CAP_NET_RAW"}, {CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {CAP_BPF, "CAP_BPF"},
+constexpr std::array<Capability, 4> wanted{{{CAP_NET_RAW, "CAP_NET_RAW"},
+                                            {CAP_NET_ADMIN, "CAP_NET_ADMIN"},
+                                            {CAP_BPF, "CAP_BPF"},
                                             {CAP_IPC_LOCK, "CAP_IPC_LOCK"}}};
 
 /// has_capability looks at the effective set. Syscalls: capget.
@@ -45,30 +47,47 @@ Finding find_capabilities() {
     if (!is_there) text += (text.empty() ? "" : ", ") + std::string{capability.name};
   }
   const Json value{{"have", have}, {"missing", missing}};
-  if (missing.empty()) return {"limits", "capabilities", Verdict::good, "all that --io afxdp needs", value};
-  return {"limits", "capabilities", Verdict::bad, "for --io afxdp are missing: " + text, value,
+  if (missing.empty())
+    return {"limits", "capabilities", Verdict::good, "all that --io afxdp needs", value};
+  return {"limits",
+          "capabilities",
+          Verdict::bad,
+          "for --io afxdp are missing: " + text,
+          value,
           "--io udp needs none. For AF_XDP run with sudo (files stay yours), or once: sudo setcap "
           "cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep $(readlink -f $(command -v onehop))"};
 }
 
-// 6144 chunks of 2048 bytes: what the AF_XDP port registers for its first queue with an MTU of 1500.
+// 6144 chunks of 2048 bytes: what the AF_XDP port registers for its first queue with an MTU of
+// 1500.
 constexpr std::uint64_t umem_bytes = 6144ULL * 2048;
 
 Finding find_locked_memory() {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return {"limits", "locked-memory", Verdict::bad, "not readable", nullptr};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+    return {"limits", "locked-memory", Verdict::bad, "not readable", nullptr};
   const bool is_free = has_capability(CAP_IPC_LOCK);
   const bool is_enough = is_free || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= umem_bytes;
-  const std::string text = limit.rlim_cur == RLIM_INFINITY ? "no limit" : format_bytes(limit.rlim_cur) + (is_free ? ", which CAP_IPC_LOCK lifts" : "");
-  return {"limits", "locked-memory", is_enough ? Verdict::good : Verdict::bad, text,
+  const std::string text =
+      limit.rlim_cur == RLIM_INFINITY
+          ? "no limit"
+          : format_bytes(limit.rlim_cur) + (is_free ? ", which CAP_IPC_LOCK lifts" : "");
+  return {"limits",
+          "locked-memory",
+          is_enough ? Verdict::good : Verdict::bad,
+          text,
           limit.rlim_cur == RLIM_INFINITY ? Json(nullptr) : Json(limit.rlim_cur),
-          is_enough ? "" : fmt::format("--io afxdp locks {} per queue: ulimit -l {}", format_bytes(umem_bytes), umem_bytes / 1024)};
+          is_enough ? ""
+                    : fmt::format("--io afxdp locks {} per queue: ulimit -l {}",
+                                  format_bytes(umem_bytes), umem_bytes / 1024)};
 }
 
 Finding find_io_uring() {
-  const auto io = file::make_file_io(file::FileIoKind::io_uring);
+  const auto io = file::make_file_io("io_uring");
   if (io) return {"limits", "io_uring", Verdict::good, "allowed", true};
-  return {"limits", "io_uring", Verdict::bad, "no: " + io.error().cause + "; threads read and write instead", false, io.error().hint};
+  return {"limits",     "io_uring",
+          Verdict::bad, "no: " + io.error().cause + "; threads read and write instead",
+          false,        io.error().hint};
 }
 
 }  // namespace

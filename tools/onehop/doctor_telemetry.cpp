@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What can be read of the link: each source asked some times, with the last values and the median cost of a reading.
+// What can be read of the link: each source asked some times, with the last values and the median
+// cost of a reading.
 #include <fmt/format.h>
 #include <netinet/in.h>
 
@@ -8,7 +9,6 @@
 
 #include "control/link/link_watch.hpp"
 #include "control/link/nl80211_source.hpp"
-#include "control/link/qdisc_source.hpp"
 #include "engine/base/time.hpp"
 #include "engine/port/udp_socket.hpp"
 #include "tools/onehop/doctor.hpp"
@@ -19,7 +19,8 @@ namespace onehop::tool {
 namespace {
 
 constexpr std::size_t readings = 9;
-constexpr Nanos stride{2s};  // apart, in the time that sources are told: every sensor is due at every reading
+constexpr Nanos stride{
+    2s};  // apart, in the time that sources are told: every sensor is due at every reading
 
 /// median_cost runs f(time) some times and measures each.
 template <class F>
@@ -39,7 +40,8 @@ double us_of(Nanos span) { return static_cast<double>(span.count()) / 1e3; }
 
 Finding found(std::string key, const std::string& text, Json value, Nanos cost) {
   value["cost_ns"] = cost.count();
-  return {"telemetry", std::move(key), Verdict::good, fmt::format("{} ({:.1f} us)", text, us_of(cost)), std::move(value)};
+  return {"telemetry", std::move(key), Verdict::good,
+          fmt::format("{} ({:.1f} us)", text, us_of(cost)), std::move(value)};
 }
 
 Finding find_socket() {
@@ -49,23 +51,13 @@ Finding find_socket() {
   in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   auto socket = UdpSocket::open(config);
   if (!socket) return {"telemetry", "socket", Verdict::bad, socket.error().message(), nullptr};
-  UdpSocket::MemInfo info;
+  MemInfo info;
   const Nanos cost = median_cost([&](Instant) { info = socket.value().mem_info(); });
   if (info.sndbuf_bytes == 0)
-    return {"telemetry", "socket", Verdict::bad, "this kernel has no SO_MEMINFO (before 4.12)", nullptr};
-  return found("socket", "our own bytes below the socket: SO_MEMINFO", {{"wmem_bytes", info.wmem_bytes}, {"sndbuf_bytes", info.sndbuf_bytes}}, cost);
-}
-
-Finding find_qdisc_backlog(int ifindex) {
-  auto source = link::QdiscSource::open(ifindex);
-  if (!source) return {"telemetry", "qdisc", Verdict::bad, source.error().message(), nullptr};
-  std::optional<link::LowerQueue> queue;
-  const Nanos cost = median_cost([&](Instant now) { queue = source.value().poll(now); });
-  if (source.value().error()) return {"telemetry", "qdisc", Verdict::bad, source.value().error()->message(), nullptr};
-  if (!queue) return {"telemetry", "qdisc", Verdict::bad, "no queue there (noqueue)", nullptr};
-  const Json capacity = queue->capacity == Bytes{} ? Json(nullptr) : Json(queue->capacity.count);
-  return found("qdisc", fmt::format("backlog {} bytes of {}", queue->occupancy.count, capacity.is_null() ? "an unknown limit" : capacity.dump()),
-               {{"backlog_bytes", queue->occupancy.count}, {"capacity_bytes", capacity}, {"drops_total", queue->drops_total}}, cost);
+    return {"telemetry", "socket", Verdict::bad, "this kernel has no SO_MEMINFO (before 4.12)",
+            nullptr};
+  return found("socket", "our own bytes below the socket: SO_MEMINFO",
+               {{"wmem_bytes", info.wmem_bytes}, {"sndbuf_bytes", info.sndbuf_bytes}}, cost);
 }
 
 /// values_of lists the facts that are there, for people and for programs.
@@ -76,26 +68,41 @@ std::pair<std::string, Json> values_of(const law::LinkFacts& facts) {
     json[key] = value;
     text += (text.empty() ? "" : ", ") + words;
   };
-  if (facts.phy_rate) add("phy_rate_bps", bps(facts.phy_rate->value), "rate " + format_rate(facts.phy_rate->value));
+  if (facts.lower_queue) {
+    const auto& queue = facts.lower_queue->value.queue;
+    const Json capacity = queue.capacity == Bytes{} ? Json(nullptr) : Json(queue.capacity.count);
+    add("backlog_bytes", queue.occupancy.count,
+        fmt::format("backlog {} bytes of {}", queue.occupancy.count,
+                    capacity.is_null() ? "an unknown limit" : capacity.dump()));
+    json["capacity_bytes"] = capacity;
+    json["drops_total"] = queue.refused_total;
+  }
+  if (facts.phy_rate)
+    add("phy_rate_bps", bps(facts.phy_rate->value), "rate " + format_rate(facts.phy_rate->value));
   if (facts.exact_queue) {
     const auto& queue = facts.exact_queue->value.queue;
     add("queue_bytes", queue.occupancy.count, fmt::format("queue {} bytes", queue.occupancy.count));
   }
   if (facts.mac) {
     add("tx_failed_total", facts.mac->value.tx_failed_total,
-        fmt::format("{} of {} frames failed", facts.mac->value.tx_failed_total, facts.mac->value.tx_frames_total));
+        fmt::format("{} of {} frames failed", facts.mac->value.tx_failed_total,
+                    facts.mac->value.tx_frames_total));
     json["tx_retries_total"] = facts.mac->value.tx_retries_total;
   }
   if (facts.channel) {
     json["channel_active_ns"] = facts.channel->value.active_total.count();
-    if (facts.channel->value.busy_total) add("channel_busy_ns", facts.channel->value.busy_total->count(), "channel's busy time");
+    if (facts.channel->value.busy_total)
+      add("channel_busy_ns", facts.channel->value.busy_total->count(), "channel's busy time");
   }
   if (facts.own_airtime && facts.own_airtime->value.tx_total)
     add("airtime_tx_ns", facts.own_airtime->value.tx_total->count(), "own airtime");
-  if (facts.stations) add("stations", facts.stations->value, fmt::format("{} active station(s)", facts.stations->value));
+  if (facts.stations)
+    add("stations", facts.stations->value,
+        fmt::format("{} active station(s)", facts.stations->value));
   if (facts.host) {
     add("softnet_dropped_total", facts.host->value.dropped_total,
-        fmt::format("{} frames dropped by this host since it started", facts.host->value.dropped_total));
+        fmt::format("{} frames dropped by this host since it started",
+                    facts.host->value.dropped_total));
     json["softnet_squeezed_total"] = facts.host->value.squeezed_total;
   }
   return {text, json};
@@ -107,7 +114,9 @@ void add_wifi(const link::Nl80211Source& wifi, std::string& text, Json& value) {
   if (wifi.interface().frequency_mhz) value["frequency_mhz"] = *wifi.interface().frequency_mhz;
   const auto& station = wifi.station();
   if (!station) {
-    if (wifi.list().size() > 1) text += fmt::format("{}{} stations: which is the peer is known while sending", text.empty() ? "" : ", ", wifi.list().size());
+    if (wifi.list().size() > 1)
+      text += fmt::format("{}{} stations: which is the peer is known while sending",
+                          text.empty() ? "" : ", ", wifi.list().size());
     return;
   }
   if (station->signal_dbm) value["signal_dbm"] = *station->signal_dbm;
@@ -119,25 +128,28 @@ void add_wifi(const link::Nl80211Source& wifi, std::string& text, Json& value) {
 void find_link_sources(int ifindex, Diagnosis& out) {
   auto set = link::find_sources({.ifindex = ifindex}, monotonic_now);
   if (!set) return;
-  auto source = set.value().sources.begin();
-  for (const link::SourceState& state : set.value().states) {
-    if (!state.is_open) {
-      out.findings.push_back({"telemetry", state.name, Verdict::bad, "no: " + state.reason, nullptr});
+  for (const link::FoundSource& sensor : set.value()) {
+    const auto add_bad = [&](const std::string& text) {
+      out.findings.push_back({"telemetry", sensor.name, Verdict::bad, text, nullptr});
+    };
+    if (sensor.source == nullptr) {
+      add_bad("no: " + sensor.reason);
       continue;
     }
     law::LinkFacts facts;
-    const Nanos cost = median_cost([&](Instant now) { (*source)->read(now, facts); });
+    const Nanos cost = median_cost([&](Instant now) { sensor.source->read(now, facts); });
     auto [text, value] = values_of(facts);
-    if (const auto* wifi = dynamic_cast<const link::Nl80211Source*>(source->get()); wifi != nullptr) add_wifi(*wifi, text, value);
-    if (const auto& error = (*source)->error()) {
-      out.findings.push_back({"telemetry", state.name, Verdict::bad, error->message(), nullptr});
+    if (const auto* wifi = dynamic_cast<const link::Nl80211Source*>(sensor.source.get()))
+      add_wifi(*wifi, text, value);
+    if (const auto& error = sensor.source->error()) {
+      add_bad(error->message());
     } else if (value.empty()) {
-      out.findings.push_back({"telemetry", state.name, Verdict::bad, "it is there, and has nothing to tell (not connected?)", nullptr});
+      add_bad(sensor.is_of_link ? "it is there, and has nothing to tell (not connected?)"
+                                : "no queue there (noqueue)");
     } else {
-      if (!state.reason.empty()) text += "; " + state.reason;
-      out.findings.push_back(found(state.name, text, std::move(value), cost));
+      if (!sensor.reason.empty()) text += "; " + sensor.reason;
+      out.findings.push_back(found(sensor.name, text, std::move(value), cost));
     }
-    ++source;
   }
 }
 
@@ -145,7 +157,6 @@ void find_link_sources(int ifindex, Diagnosis& out) {
 
 void find_telemetry(int ifindex, Diagnosis& out) {
   out.findings.push_back(find_socket());
-  out.findings.push_back(find_qdisc_backlog(ifindex));
   find_link_sources(ifindex, out);
 }
 

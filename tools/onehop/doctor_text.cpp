@@ -27,7 +27,8 @@ const char* mark_of(Verdict verdict) {
 }
 
 // wrap adds `text` to `out`, whose last line has `at` columns; further lines start at `indent`.
-void wrap(std::string& out, const std::string& text, std::size_t at, std::size_t indent, std::size_t columns) {
+void wrap(std::string& out, const std::string& text, std::size_t at, std::size_t indent,
+          std::size_t columns) {
   std::istringstream words{text};
   bool is_first = true;
   for (std::string word; words >> word;) {

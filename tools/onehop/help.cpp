@@ -9,13 +9,15 @@ namespace onehop::tool {
 
 namespace {
 
-constexpr std::size_t left_columns = 28;  // of an option and its values: wider leaves no room for words, narrower breaks more lines
-constexpr std::size_t left_indent = 2;    // the library's, before each entry
-constexpr std::size_t more_indent = 6;    // of what does not fit beside it on the left
+constexpr std::size_t left_columns =
+    28;  // of an option and its values: wider leaves no room for words, narrower breaks more lines
+constexpr std::size_t left_indent = 2;  // the library's, before each entry
+constexpr std::size_t more_indent = 6;  // of what does not fit beside it on the left
 
 std::string entry(const std::string& left, const std::string& right) {
   std::ostringstream out;
-  CLI::detail::format_help(out, wrap(left, columns_max - left_indent, more_indent), wrap(right, columns_max - left_columns), left_columns);
+  CLI::detail::format_help(out, wrap(left, columns_max - left_indent, more_indent),
+                           wrap(right, columns_max - left_columns), left_columns);
   return out.str();
 }
 
@@ -43,7 +45,8 @@ std::string wrap(const std::string& text, std::size_t columns, std::size_t inden
   return out;
 }
 
-// The library writes a type, a colon, and what the check says of itself: "TEXT:{auto,udp}", "FLOAT:FLOAT in [0 - 3600]".
+// The library writes a type, a colon, and what the check says of itself: "TEXT:{auto,udp}",
+// "FLOAT:FLOAT in [0 - 3600]".
 std::string values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   if (const std::size_t set = type.find(":{"); set != std::string::npos) {
@@ -62,16 +65,21 @@ Help::Help() { column_width(left_columns); }
 
 std::string Help::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
   // The library puts one empty line after a group and another before the next.
-  return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode), "\n\n\n", "\n\n");
+  return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode),
+                                       "\n\n\n", "\n\n");
 }
 
-std::string Help::make_description(const CLI::App* app) const { return wrap(app->get_description(), columns_max) + "\n\n"; }
+std::string Help::make_description(const CLI::App* app) const {
+  return wrap(app->get_description(), columns_max) + "\n\n";
+}
 
 std::string Help::make_usage(const CLI::App* app, std::string name) const {
   return wrap(CLI::Formatter::make_usage(app, std::move(name)), columns_max, more_indent) + "\n";
 }
 
-std::string Help::make_subcommand(const CLI::App* command) const { return entry(command->get_name(), command->get_description()); }
+std::string Help::make_subcommand(const CLI::App* command) const {
+  return entry(command->get_name(), command->get_description());
+}
 
 std::string Help::make_option(const CLI::Option* option, bool is_positional) const {
   const std::string name = make_option_name(option, is_positional);
@@ -84,13 +92,15 @@ std::string Help::make_option_opts(const CLI::Option* option) const {
   const std::string values = values_of(*option);
   const bool is_told_by_name = !option->nonpositional() && values == "TEXT";
   std::string text = values.empty() || is_told_by_name ? "" : " " + values;
-  if (option->get_expected_max() == CLI::detail::expected_max_vector_size) text += option->get_delimiter() == ',' ? ",..." : " ...";
+  if (option->get_expected_max() == CLI::detail::expected_max_vector_size)
+    text += option->get_delimiter() == ',' ? ",..." : " ...";
   return text + (option->get_required() ? " (required)" : "");
 }
 
 std::string Help::make_option_desc(const CLI::Option* option) const {
   std::string text = option->get_description(), usual = option->get_default_str();
-  if (usual.starts_with('[') && usual.ends_with(']')) usual = usual.substr(1, usual.size() - 2);  // a list
+  if (usual.starts_with('[') && usual.ends_with(']'))
+    usual = usual.substr(1, usual.size() - 2);  // a list
   if (!usual.empty()) text += " (default: " + usual + ")";
   if (!option->get_needs().empty()) text += "; with " + names_of(option->get_needs());
   if (!option->get_excludes().empty()) text += "; not with " + names_of(option->get_excludes());

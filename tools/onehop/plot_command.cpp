@@ -19,11 +19,12 @@ namespace onehop::tool {
 namespace {
 
 constexpr std::size_t runs_max = 12;
-// Buckets of a run: half of the points that a figure of 480 units can show apart when there is one run, less when there are many,
-// so that the page stays below 3 MB.
+// Buckets of a run: half of the points that a figure of 480 units can show apart when there is one
+// run, less when there are many, so that the page stays below 3 MB.
 constexpr std::size_t buckets_one = 450, buckets_all = 2000;
 
-/// SignalHold lets what would end the program wait until its half-written files are gone, and then end it.
+/// SignalHold lets what would end the program wait until its half-written files are gone, and then
+/// end it.
 class SignalHold {
  public:
   SignalHold() {
@@ -47,7 +48,8 @@ struct Choice {
 
 /// ask is for a person at a terminal; elsewhere the answer is the error itself.
 Result<std::string> ask(const std::vector<std::string>& taken) {
-  const Error why{ExitCode::local_file_error, "write " + taken.front(), "it exists", "Use --on-exist overwrite or rename, or another --out", EEXIST};
+  const Error why{ExitCode::local_file_error, "write " + taken.front(), "it exists",
+                  "Use --on-exist overwrite or rename, or another --out", EEXIST};
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0) return why;
   fmt::print(stderr, "{} exists.\nre[n]ame, [o]verwrite, anything else refuses: ", taken.front());
   std::string answer;
@@ -78,31 +80,44 @@ Result<plot::Capacity> read_capacity(const std::string& text) {
   if (auto rate = parse_rate(text); rate.has_value()) return plot::Capacity::steady(rate.value());
   errno = 0;
   std::ifstream in{text};
-  if (!in) return errno_error(ExitCode::local_file_error, "open the capacity " + text, "Give a rate such as 600Mbit, or a file of 'onehop lab run --rate-log'");
+  if (!in)
+    return errno_error(ExitCode::local_file_error, "open the capacity " + text,
+                       "Give a rate such as 600Mbit, or a file of 'onehop lab run --rate-log'");
   return plot::Capacity::read(in, text);
 }
 
 Result<std::vector<plot::RunData>> read_runs(const PlotOptions& options) {
   if (options.traces.size() > runs_max)
-    return Error{ExitCode::usage, fmt::format("plot {} traces", options.traces.size()), fmt::format("a report has at most {}", runs_max), "Make several reports"};
+    return Error{ExitCode::usage, fmt::format("plot {} traces", options.traces.size()),
+                 fmt::format("a report has at most {}", runs_max), "Make several reports"};
   if (!options.labels.empty() && options.labels.size() != options.traces.size())
-    return Error{ExitCode::usage, "label the traces", fmt::format("there are {} labels for {} traces", options.labels.size(), options.traces.size()),
+    return Error{ExitCode::usage, "label the traces",
+                 fmt::format("there are {} labels for {} traces", options.labels.size(),
+                             options.traces.size()),
                  "Give one --label per trace, in their order"};
   if (options.capacities.size() > 1 && options.capacities.size() != options.traces.size())
-    return Error{ExitCode::usage, "draw the capacity", fmt::format("there are {} for {} traces", options.capacities.size(), options.traces.size()),
-                 "Give one --capacity for all traces, or one for each, in their order"};
+    return Error{
+        ExitCode::usage, "draw the capacity",
+        fmt::format("there are {} for {} traces", options.capacities.size(), options.traces.size()),
+        "Give one --capacity for all traces, or one for each, in their order"};
   std::vector<plot::RunData> runs;
   const std::size_t buckets = std::min(buckets_one, buckets_all / options.traces.size());
   for (std::size_t i = 0; i < options.traces.size(); ++i) {
     const std::string& path = options.traces[i];
     errno = 0;
     std::ifstream in{path};
-    if (!in) return errno_error(ExitCode::local_file_error, "open the trace " + path, "Check its name and permissions");
-    ONEHOP_TRY(run, plot::read_run(in, path, options.labels.empty() ? std::string{} : options.labels[i], buckets));
+    if (!in)
+      return errno_error(ExitCode::local_file_error, "open the trace " + path,
+                         "Check its name and permissions");
+    ONEHOP_TRY(run,
+               plot::read_run(in, path, options.labels.empty() ? std::string{} : options.labels[i],
+                              buckets));
     if (!options.capacities.empty()) {
-      ONEHOP_TRY(capacity, read_capacity(options.capacities[options.capacities.size() > 1 ? i : 0]));
+      ONEHOP_TRY(capacity,
+                 read_capacity(options.capacities[options.capacities.size() > 1 ? i : 0]));
       if (capacity.between(run.first, run.first + run.span).empty())
-        return Error{ExitCode::usage, "draw the capacity beside " + path, "it is told from a time on that is after the trace's end",
+        return Error{ExitCode::usage, "draw the capacity beside " + path,
+                     "it is told from a time on that is after the trace's end",
                      "Was the trace made while that 'onehop lab run --rate-log' ran?"};
       run.capacity = std::move(capacity);
     }
@@ -112,11 +127,16 @@ Result<std::vector<plot::RunData>> read_runs(const PlotOptions& options) {
 }
 
 /// draw makes the pictures under their temporary names. False: there is no gnuplot.
-Result<bool> draw(const plot::Place& place, const std::vector<plot::RunData>& runs, const std::vector<plot::Plate>& plates, const plot::PageText& text) {
-  // First with names of its own, to put the pictures in place whole; the script that stays names them as they are called then.
-  ONEHOP_TRYV(plot::write_part(place, ".gp", plot::script_of(runs, plates, text, {place.part(".svg"), place.part(".png")})));
+Result<bool> draw(const plot::Place& place, const std::vector<plot::RunData>& runs,
+                  const std::vector<plot::Plate>& plates, const plot::PageText& text) {
+  // First with names of its own, to put the pictures in place whole; the script that stays names
+  // them as they are called then.
+  ONEHOP_TRYV(plot::write_part(
+      place, ".gp", plot::script_of(runs, plates, text, {place.part(".svg"), place.part(".png")})));
   ONEHOP_TRY(is_drawn, plot::run_gnuplot(place.folder, place.part(".gp")));
-  ONEHOP_TRYV(plot::write_part(place, ".gp", plot::script_of(runs, plates, text, {place.stem + ".svg", place.stem + ".png"})));
+  ONEHOP_TRYV(plot::write_part(
+      place, ".gp",
+      plot::script_of(runs, plates, text, {place.stem + ".svg", place.stem + ".png"})));
   return bool{is_drawn};
 }
 
@@ -125,9 +145,13 @@ Result<void> run(const PlotOptions& options, const Reporter& reporter) {
   ONEHOP_TRY(choice, choose(options));
   const plot::Place& place = choice.place;
   const std::vector<plot::Plate> plates = plot::plates_of(runs, options.only);
-  if (plates.empty()) return Error{ExitCode::usage, "draw what --only names", "no trace has data for it", "Leave --only out to see what there is"};
-  const plot::PageText text{.title = options.title.empty() ? fmt::format("onehop: {}", place.stem) : options.title, .command_line = command_line(),
-                            .version = ONEHOP_VERSION};
+  if (plates.empty())
+    return Error{ExitCode::usage, "draw what --only names", "no trace has data for it",
+                 "Leave --only out to see what there is"};
+  const plot::PageText text{
+      .title = options.title.empty() ? fmt::format("onehop: {}", place.stem) : options.title,
+      .command_line = command_line(),
+      .version = ONEHOP_VERSION};
   std::vector<std::string_view> written{".html", ".gp"};
   const SignalHold hold;
   Result<void> result = plot::write_part(place, ".html", plot::page_of(runs, plates, text));
@@ -135,7 +159,9 @@ Result<void> run(const PlotOptions& options, const Reporter& reporter) {
     auto is_drawn = draw(place, runs, plates, text);
     if (is_drawn.has_value() && is_drawn.value()) written.insert(written.end(), {".svg", ".png"});
     if (is_drawn.has_value() && !is_drawn.value())
-      reporter.say("no SVG and no PNG: gnuplot is not installed (Debian: gnuplot-nox). The page is whole without, and the script is there");
+      reporter.say(
+          "no SVG and no PNG: gnuplot is not installed (Debian: gnuplot-nox). The page is whole "
+          "without, and the script is there");
     // A gnuplot that fails takes nothing from the page.
     if (!is_drawn.has_value()) {
       reporter.warn(is_drawn.error().message());
@@ -153,7 +179,7 @@ Result<void> run(const PlotOptions& options, const Reporter& reporter) {
 }  // namespace
 
 ExitCode plot_command(const PlotOptions& options) {
-  const Reporter reporter{CommonOptions{}, "plot"};
+  const Reporter reporter{OutputOptions{}, "plot"};
   auto done = run(options, reporter);
   if (done.has_value()) return ExitCode::done;
   reporter.error(done.error());

@@ -9,7 +9,7 @@
 
 #include <cerrno>
 
-#include "control/plane/address.hpp"
+#include "control/session/address.hpp"
 #include "engine/base/fd.hpp"
 #include "tools/onehop/privilege.hpp"
 
@@ -34,10 +34,14 @@ Result<void> check_folder(const std::string& folder) {
   const std::string attempt = "receive into " + folder;
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0)
-    return errno_error(ExitCode::local_file_error, attempt, "Make the folder, or name another with --dir");
-  if (!S_ISDIR(status.st_mode)) return Error{ExitCode::local_file_error, attempt, "it is no folder", "Name a folder with --dir", ENOTDIR};
+    return errno_error(ExitCode::local_file_error, attempt,
+                       "Make the folder, or name another with --dir");
+  if (!S_ISDIR(status.st_mode))
+    return Error{ExitCode::local_file_error, attempt, "it is no folder", "Name a folder with --dir",
+                 ENOTDIR};
   if (!may(folder, W_OK | X_OK))
-    return errno_error(ExitCode::local_file_error, attempt, "Name a folder that you may write to with --dir");
+    return errno_error(ExitCode::local_file_error, attempt,
+                       "Name a folder that you may write to with --dir");
   return success();
 }
 
@@ -47,26 +51,34 @@ Result<void> check_trace_file(const std::string& file) {
   struct stat status {};
   const bool exists = ::stat(file.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode))
-    return Error{ExitCode::local_file_error, attempt, "it is a folder", "Name a file with --trace", EISDIR};
-  const bool can_be_made = !exists && errno == ENOENT && ::stat(folder_of(file).c_str(), &status) == 0;
-  if ((exists || can_be_made) && (exists ? may(file, W_OK) : may(folder_of(file), W_OK | X_OK))) return success();
-  return errno_error(ExitCode::local_file_error, attempt, "Name a file with --trace in a folder that you may write to");
+    return Error{ExitCode::local_file_error, attempt, "it is a folder", "Name a file with --trace",
+                 EISDIR};
+  const bool can_be_made =
+      !exists && errno == ENOENT && ::stat(folder_of(file).c_str(), &status) == 0;
+  if ((exists || can_be_made) && (exists ? may(file, W_OK) : may(folder_of(file), W_OK | X_OK)))
+    return success();
+  return errno_error(ExitCode::local_file_error, attempt,
+                     "Name a file with --trace in a folder that you may write to");
 }
 
 Result<void> check_interface(const std::string& interface) {
   if (interface.empty() || ::if_nametoindex(interface.c_str()) != 0) return success();
-  return errno_error(ExitCode::io_unavailable, "look at interface " + interface, "`ip link` lists the interfaces");
+  return errno_error(ExitCode::io_unavailable, "look at interface " + interface,
+                     "`ip link` lists the interfaces");
 }
 
-Result<void> check_udp_port(const Endpoint& listen) {
-  // Data comes to the address that a sender reaches us by. Who holds the port on all addresses holds it on this one, too.
-  const auto address = plane::IpAddress::parse(listen.host.empty() ? "127.0.0.1" : listen.host);
+Result<void> check_udp_port(const host::Endpoint& listen) {
+  // Data comes to the address that a sender reaches us by. Who holds the port on all addresses
+  // holds it on this one, too.
+  const auto address = session::IpAddress::parse(listen.host.empty() ? "127.0.0.1" : listen.host);
   if (!address) return success();
-  const plane::Endpoint local{*address, listen.port};
+  const session::Endpoint local{*address, listen.port};
   sockaddr_storage storage{};
   const socklen_t bytes = local.to_sockaddr(storage);
   const Fd socket{::socket(storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-  if (!socket.is_open() || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0 || errno != EADDRINUSE)
+  if (!socket.is_open() ||
+      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0 ||
+      errno != EADDRINUSE)
     return success();
   return errno_error(ExitCode::io_unavailable, "receive data on UDP " + local.text(),
                      "Another program listens there: choose another port with --listen ADDR:PORT");

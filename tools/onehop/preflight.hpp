@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What a transfer needs of this machine, looked at before the other side is asked for anything. Each check is of this moment
-// and leaves nothing behind: what it finds can change, and whoever uses the thing later has errors of its own.
+// What a transfer needs of this machine, looked at before the other side is asked for anything.
+// Each check is of this moment and leaves nothing behind: what it finds can change, and whoever
+// uses the thing later has errors of its own.
 #pragma once
 
 #include <string>
 
 #include "engine/base/result.hpp"
-#include "tools/onehop/options.hpp"
+#include "transfer/settings.hpp"
 
 namespace onehop::tool {
 
-/// check_folder: files can be received into `folder`. Under sudo whether its user may write there is not judged.
-/// Syscalls: stat, faccessat.
+/// check_folder: files can be received into `folder`. Under sudo whether its user may write there
+/// is not judged. Syscalls: stat, faccessat.
 [[nodiscard]] Result<void> check_folder(const std::string& folder);
 
-/// check_trace_file: `file`, which need not exist, can be written; an empty name is none. Under sudo as check_folder().
-/// Syscalls: stat, faccessat.
+/// check_trace_file: `file`, which need not exist, can be written; an empty name is none. Under
+/// sudo as check_folder(). Syscalls: stat, faccessat.
 [[nodiscard]] Result<void> check_trace_file(const std::string& file);
 
-/// check_interface: there is one of this name; an empty name is none. Error: 9, for the user named it, as doctor says of it.
-/// Syscalls: those of if_nametoindex.
+/// check_interface: there is one of this name; an empty name is none. Error: 9, for the user named
+/// it, as doctor says of it. Syscalls: those of if_nametoindex.
 [[nodiscard]] Result<void> check_interface(const std::string& interface);
 
-/// check_udp_port: no other program holds the UDP port that data will come to. A name that is no address is left to whoever
-/// listens. Syscalls: socket, bind, close.
-[[nodiscard]] Result<void> check_udp_port(const Endpoint& listen);
+/// check_udp_port: no other program holds the UDP port that data will come to. A name that is no
+/// address is left to whoever listens. Syscalls: socket, bind, close.
+[[nodiscard]] Result<void> check_udp_port(const host::Endpoint& listen);
 
 }  // namespace onehop::tool

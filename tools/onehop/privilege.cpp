@@ -44,8 +44,24 @@ Result<bool> become_sudo_user() {
   if (::setresgid(*gid, *gid, *gid) != 0 || ::setresuid(*uid, *uid, *uid) != 0)
     return errno_error(ExitCode::privilege_missing, "become the user that called sudo");
   // The kernel resets the dumpable flag when the ids change.
-  if (!crypto::forbid_core_dumps()) return errno_error(ExitCode::privilege_missing, "keep keys out of core dumps");
+  if (!crypto::forbid_core_dumps())
+    return errno_error(ExitCode::privilege_missing, "keep keys out of core dumps");
   return true;
+}
+
+std::string rate_memory_file() {
+  constexpr const char* name = "/start-rates.json";
+  if (const char* own = std::getenv("ONEHOP_STATE_DIR"); own != nullptr)
+    return *own == '\0' ? "" : std::string{own} + name;
+  // The XDG base directory specification: a relative path is to be ignored.
+  if (const char* xdg = std::getenv("XDG_STATE_HOME"); xdg != nullptr && *xdg == '/')
+    return std::string{xdg} + "/onehop" + name;
+  // Under sudo HOME may be root's; whose files these are is what our user id will say.
+  const char* home = std::getenv("SUDO_UID") == nullptr ? std::getenv("HOME") : nullptr;
+  const unsigned uid = becomes_sudo_user() ? *id_from("SUDO_UID") : ::getuid();
+  if (const passwd* user = ::getpwuid(uid); (home == nullptr || *home != '/') && user != nullptr)
+    home = user->pw_dir;
+  return home != nullptr && *home == '/' ? std::string{home} + "/.local/state/onehop" + name : "";
 }
 
 }  // namespace onehop::tool

@@ -15,28 +15,32 @@ namespace onehop::tool {
 
 namespace {
 
-std::string rate_text(double bytes_per_s) { return format_rate({static_cast<std::int64_t>(bytes_per_s)}); }
+std::string rate_text(double bytes_per_s) {
+  return format_rate({static_cast<std::int64_t>(bytes_per_s)});
+}
 
 std::string eta_text(double bytes_left, double bytes_per_s) {
-  constexpr double seconds_max = 100 * 3600;  // a stalled transfer has no end in sight, and no room for it
+  constexpr double seconds_max =
+      100 * 3600;  // a stalled transfer has no end in sight, and no room for it
   const double seconds = bytes_per_s > 0 ? bytes_left / bytes_per_s : seconds_max;
   return seconds < seconds_max - 1 ? format_span(seconds) : "-:--";
 }
 
 }  // namespace
 
-Progress::Progress(bool is_wanted) : is_drawing_{is_wanted && ::isatty(STDERR_FILENO) != 0} {}
+ProgressLine::ProgressLine(bool is_wanted)
+    : is_drawing_{is_wanted && ::isatty(STDERR_FILENO) != 0} {}
 
-void Progress::update(Instant now, const ProgressView& view) {
-  if (!is_drawing_ || (has_drawn_ && now - drawn_at_ < redraw_period)) return;
-  if (view.bytes_done >= sampled_bytes_ && sampled_at_ != Instant{} && now > sampled_at_) {
-    const double seconds = std::chrono::duration<double>(now - sampled_at_).count();
+void ProgressLine::update(const api::Progress& view) {
+  const std::int64_t now_ns = view.t_ns;
+  if (!is_drawing_ || (has_drawn_ && now_ns - drawn_at_ns_ < redraw_period_ns)) return;
+  if (view.bytes_done >= sampled_bytes_ && sampled_at_ns_ != 0 && now_ns > sampled_at_ns_) {
+    const double seconds = static_cast<double>(now_ns - sampled_at_ns_) / 1e9;
     const double rate = static_cast<double>(view.bytes_done - sampled_bytes_) / seconds;
     rate_now_ = rate_now_ == 0 ? rate : rate_now_ + (rate - rate_now_) * std::min(1.0, seconds);
   }
-  sampled_at_ = now;
+  sampled_at_ns_ = drawn_at_ns_ = now_ns;
   sampled_bytes_ = view.bytes_done;
-  drawn_at_ = now;
   has_drawn_ = true;
   winsize size{};
   const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
@@ -44,27 +48,35 @@ void Progress::update(Instant now, const ProgressView& view) {
   std::fflush(stderr);
 }
 
-void Progress::finish() {
+void ProgressLine::finish() {
   if (has_drawn_) tell("\r\x1b[K");
   std::fflush(stderr);
   has_drawn_ = false;
 }
 
-std::string Progress::line(const ProgressView& view, std::size_t columns) const {
+std::string ProgressLine::line(const api::Progress& view, std::size_t columns) const {
   std::string phase = view.phase;
   std::ranges::replace(phase, '_', ' ');
-  if (view.bytes_total == 0 || view.elapsed <= 0ns) return phase.substr(0, columns == 0 ? 0 : columns - 1);
+  if (view.bytes_expected == 0 || view.elapsed_ns <= 0)
+    return phase.substr(0, columns == 0 ? 0 : columns - 1);
   // 100 % is for what is verified and on disk, never for what was merely sent.
-  const double share = static_cast<double>(view.bytes_done) / static_cast<double>(view.bytes_total);
+  const double share =
+      static_cast<double>(view.bytes_done) / static_cast<double>(view.bytes_expected);
   const std::string percent = fmt::format("{:3.0f} % ", std::min(99.0, 100 * share));
-  const double average = static_cast<double>(view.bytes_done) / std::chrono::duration<double>(view.elapsed).count();
-  const std::string total = "of " + format_bytes(view.bytes_total) + "  ";
-  const std::string now = "now " + rate_text(rate_now_) + "  ", mean = "avg " + rate_text(average) + "  ";
-  const std::string left = "ETA " + eta_text(static_cast<double>(view.bytes_total - std::min(view.bytes_done, view.bytes_total)), average);
-  // All of it has room in 80 columns, whatever the numbers. What a narrower terminal lacks goes in this order; the time that
-  // is left goes last.
-  for (const std::string& text : {phase + " " + percent + total + now + mean + left, phase + " " + percent + now + left, percent + now + left,
-                                  percent + left, left})
+  const double average =
+      static_cast<double>(view.bytes_done) / (static_cast<double>(view.elapsed_ns) / 1e9);
+  const std::string total = "of " + format_bytes(view.bytes_expected) + "  ";
+  const std::string now = "now " + rate_text(rate_now_) + "  ",
+                    mean = "avg " + rate_text(average) + "  ";
+  const std::string left =
+      "ETA " + eta_text(static_cast<double>(view.bytes_expected -
+                                            std::min(view.bytes_done, view.bytes_expected)),
+                        average);
+  // All of it has room in 80 columns, whatever the numbers. What a narrower terminal lacks goes in
+  // this order; the time that is left goes last.
+  for (const std::string& text :
+       {phase + " " + percent + total + now + mean + left, phase + " " + percent + now + left,
+        percent + now + left, percent + left, left})
     if (text.size() < columns) return text;
   return left.substr(0, columns == 0 ? 0 : columns - 1);
 }

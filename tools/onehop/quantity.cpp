@@ -23,11 +23,14 @@ std::string scaled(double value, std::string_view unit) {
 
 std::string format_bytes(std::uint64_t bytes) { return scaled(static_cast<double>(bytes), "B"); }
 
-std::string format_rate(BytesPerSecond rate) { return scaled(static_cast<double>(bps(rate)), "bit/s"); }
+std::string format_rate(BytesPerSecond rate) {
+  return scaled(static_cast<double>(bps(rate)), "bit/s");
+}
 
 std::string format_span(double seconds) {
   const auto whole = static_cast<long>(std::max(0.0, std::round(seconds)));
-  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  if (whole >= 3600)
+    return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Quantities as people read them: 553 Mbit/s, 1.5 GB, 0:42. SI units; a rate is bits per second. What people write is
-// read by engine/base/rate_text.hpp.
+// Quantities as people read them: 553 Mbit/s, 1.5 GB, 0:42. SI units; a rate is bits per second.
+// What people write is read by engine/base/rate_text.hpp.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace onehop::tool {
 
-[[nodiscard]] std::string format_bytes(std::uint64_t bytes);     ///< "1.07 GB"
-[[nodiscard]] std::string format_rate(BytesPerSecond rate);      ///< "553 Mbit/s"
-[[nodiscard]] std::string format_span(double seconds);           ///< "0:42", "1:02:03"
+[[nodiscard]] std::string format_bytes(std::uint64_t bytes);  ///< "1.07 GB"
+[[nodiscard]] std::string format_rate(BytesPerSecond rate);   ///< "553 Mbit/s"
+[[nodiscard]] std::string format_span(double seconds);        ///< "0:42", "1:02:03"
 
 }  // namespace onehop::tool

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tools/onehop/refusal.hpp"
 
+#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 #include <sstream>
@@ -24,7 +25,8 @@ const CLI::App& deepest(const CLI::App& app) {
   return *command;
 }
 
-/// find_option finds the option that the library's sentence is about, of `command` or of one above it: the first that it names.
+/// find_option finds the option that the library's sentence is about, of `command` or of one above
+/// it: the first that it names.
 const CLI::Option* find_option(const CLI::App& command, const std::string& sentence) {
   std::istringstream words{sentence};
   for (std::string word; words >> word;) {
@@ -37,7 +39,9 @@ const CLI::Option* find_option(const CLI::App& command, const std::string& sente
 
 /// name_of also has a name for options that the help leaves out.
 std::string name_of(const CLI::Option& option) {
-  return option.get_name().empty() && !option.get_lnames().empty() ? "--" + option.get_lnames().front() : option.get_name();
+  return option.get_name().empty() && !option.get_lnames().empty()
+             ? "--" + option.get_lnames().front()
+             : option.get_name();
 }
 
 std::string with_values(const CLI::Option& option) {
@@ -47,7 +51,9 @@ std::string with_values(const CLI::Option& option) {
 Error unexpected(const CLI::App& command, const std::string& word, const std::string& see) {
   const bool has_commands = !command.get_subcommands([](const CLI::App*) { return true; }).empty();
   const bool is_command = has_commands && !word.starts_with('-');
-  return usage(reading, is_command ? "there is no command '" + word + "'" : "'" + word + "' was not expected", see);
+  return usage(
+      reading,
+      is_command ? "there is no command '" + word + "'" : "'" + word + "' was not expected", see);
 }
 
 /// A file behind --config that cannot be read; the library has forgotten why.
@@ -59,7 +65,8 @@ Error unreadable(const std::string& file) {
 }
 
 Error unknown_key(const std::string& file, std::string_view sentence) {
-  constexpr std::string_view before = "INI was not able to parse ", after = ".++";  // the last: a section as a whole
+  constexpr std::string_view before = "INI was not able to parse ",
+                             after = ".++";  // the last: a section as a whole
   if (sentence.starts_with(before)) sentence.remove_prefix(before.size());
   if (sentence.ends_with(after)) sentence.remove_suffix(after.size());
   sentence = sentence.substr(0, sentence.find(':'));  // what follows the key
@@ -68,22 +75,31 @@ Error unknown_key(const std::string& file, std::string_view sentence) {
 }
 
 /// The other word of "--iface requires --to".
-std::string last_word(const std::string& sentence) { return sentence.substr(sentence.rfind(' ') + 1); }
+std::string last_word(const std::string& sentence) {
+  return sentence.substr(sentence.rfind(' ') + 1);
+}
 
 Error about(const CLI::Option& option, const CLI::Error& error, const std::string& see) {
-  const std::string kind = error.get_name(), sentence = error.what(), attempt = "read " + name_of(option);
+  const std::string kind = error.get_name(), sentence = error.what(),
+                    attempt = "read " + name_of(option);
   if (kind == "RequiredError")
-    return usage(reading, name_of(option) + " is missing", "Add " + with_values(option) + " (" + option.get_description() + ")");
-  if (kind == "RequiresError") return usage(attempt, "it needs " + last_word(sentence), "Add " + last_word(sentence));
-  if (kind == "ExcludesError") return usage(attempt, "it excludes " + last_word(sentence), "Leave one of them out");
+    return usage(reading, name_of(option) + " is missing",
+                 "Add " + with_values(option) + " (" + option.get_description() + ")");
+  if (kind == "RequiresError")
+    return usage(attempt, "it needs " + last_word(sentence), "Add " + last_word(sentence));
+  if (kind == "ExcludesError")
+    return usage(attempt, "it excludes " + last_word(sentence), "Leave one of them out");
   if (kind == "ArgumentMismatch" && sentence.ends_with("missing"))
     return usage(attempt, "its value is missing", "Write " + with_values(option));
-  if (kind == "ArgumentMismatch") return usage(attempt, "it was given more than once", "Give it once");
+  if (kind == "ArgumentMismatch")
+    return usage(attempt, "it was given more than once", "Give it once");
   const bool is_limited = values_of(option) != option.get_type_name();
   if (is_limited || kind == "ConversionError")
-    return usage(attempt, "it cannot be '" + CLI::detail::join(option.results(), ",") + "'", is_limited ? "Take " + values_of(option) : see);
+    return usage(attempt, "it cannot be '" + CLI::detail::join(option.results(), ",") + "'",
+                 is_limited ? "Take " + values_of(option) : see);
   const std::string before = name_of(option) + ": ";
-  return usage(attempt, sentence.starts_with(before) ? sentence.substr(before.size()) : sentence, see);
+  return usage(attempt, sentence.starts_with(before) ? sentence.substr(before.size()) : sentence,
+               see);
 }
 
 }  // namespace
@@ -100,11 +116,15 @@ std::string words_of(const CLI::App& app) {
 Error refusal_of(const CLI::App& app, const CLI::Error& error) {
   const CLI::App& command = deepest(app);
   const std::string see = "See '" + words_of(app) + " --help'", kind = error.get_name();
-  // Also where the library misses a command first. (It gives this error the command's name in place of its own.)
-  if (const auto words = app.remaining(true); !words.empty()) return unexpected(command, words.front(), see);
+  // Also where the library misses a command first. (It gives this error the command's name in place
+  // of its own.)
+  if (const auto words = app.remaining(true); !words.empty())
+    return unexpected(command, words.front(), see);
   if (kind == "FileError") return unreadable(app.get_config_ptr()->as<std::string>());
-  if (kind == "ConfigError") return unknown_key(app.get_config_ptr()->as<std::string>(), error.what());
-  if (const CLI::Option* const option = find_option(command, error.what())) return about(*option, error, see);
+  if (kind == "ConfigError")
+    return unknown_key(app.get_config_ptr()->as<std::string>(), error.what());
+  if (const CLI::Option* const option = find_option(command, error.what()))
+    return about(*option, error, see);
   if (kind == "RequiredError") return usage(reading, "the command is missing", see);
   return usage(reading, error.what(), see);
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What is said of a command line that cannot be read: attempt, cause and remedy, as of any other error.
+// What is said of a command line that cannot be read: attempt, cause and remedy, as of any other
+// error.
 #pragma once
-
-#include <CLI/CLI.hpp>
 
 #include <string>
 
 #include "engine/base/result.hpp"
+
+namespace CLI {
+class App;
+class Error;
+}
 
 namespace onehop::tool {
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Interrupts: the first SIGINT, SIGTERM or SIGHUP asks for an orderly stop, the second ends the process with 130. Nothing is
-// left behind either way: programs, rings and queues belong to descriptors. Who was started with SIGHUP ignored (nohup)
-// outlives its terminal. SIGPIPE is ignored: whoever reads what is printed may end first (`2>&1 | tee log` and Ctrl-C).
+// Interrupts: the first SIGINT, SIGTERM or SIGHUP asks for an orderly stop, the second ends the
+// process with 130. Nothing is left behind either way: programs, rings and queues belong to
+// descriptors. Who was started with SIGHUP ignored (nohup) outlives its terminal. SIGPIPE is
+// ignored: whoever reads what is printed may end first (`2>&1 | tee log` and Ctrl-C).
 #pragma once
 
 #include <unistd.h>
@@ -19,15 +20,19 @@ namespace onehop::tool {
 
 class Interrupts {
  public:
-  Interrupts(boost::asio::io_context& io, std::function<void()> on_first)
-      : signals_{io, SIGINT, SIGTERM}, on_first_{std::move(on_first)} {
+  explicit Interrupts(boost::asio::io_context& io) : signals_{io} {
     static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+  }
+  void start(std::function<void()> on_first) {
+    on_first_ = std::move(on_first);
+    signals_.add(SIGINT);
+    signals_.add(SIGTERM);
     struct sigaction inherited {};
-    if (::sigaction(SIGHUP, nullptr, &inherited) == 0 && inherited.sa_handler != SIG_IGN) signals_.add(SIGHUP);
+    if (::sigaction(SIGHUP, nullptr, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
+      signals_.add(SIGHUP);
     listen();
   }
   void stop() { signals_.cancel(); }
-  [[nodiscard]] bool is_interrupted() const { return is_interrupted_; }
 
  private:
   void listen() {

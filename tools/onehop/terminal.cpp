@@ -17,7 +17,8 @@
 namespace onehop::tool {
 
 namespace {
-constexpr std::size_t line_bytes_max = 4096;  // of an answer; the kernel's own bound on a line of a terminal
+constexpr std::size_t line_bytes_max =
+    4096;  // of an answer; the kernel's own bound on a line of a terminal
 
 winsize size_of_terminal() {
   winsize size{};
@@ -28,7 +29,8 @@ winsize size_of_terminal() {
 
 bool Terminal::is_there() {
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0) return false;
-  const pid_t foreground = ::tcgetpgrp(STDIN_FILENO);  // of a terminal that controls us; another one stops nobody
+  const pid_t foreground =
+      ::tcgetpgrp(STDIN_FILENO);  // of a terminal that controls us; another one stops nobody
   return foreground < 0 || foreground == ::getpgrp();
 }
 
@@ -53,9 +55,9 @@ std::optional<std::string> Terminal::wait_line() const {
   const Fd wake{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   if (!wake.is_open()) return std::nullopt;
   const std::stop_callback on_stop{stop_, [&wake] {
-    const std::uint64_t one = 1;
-    (void)!::write(wake.get(), &one, sizeof one);
-  }};
+                                     const std::uint64_t one = 1;
+                                     (void)!::write(wake.get(), &one, sizeof one);
+                                   }};
   std::string line;
   while (line.size() < line_bytes_max) {
     std::array<pollfd, 2> fds{{{STDIN_FILENO, POLLIN, 0}, {wake.get(), POLLIN, 0}}};
@@ -67,7 +69,8 @@ std::optional<std::string> Terminal::wait_line() const {
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count <= 0) return std::nullopt;
     line.append(typed.data(), static_cast<std::size_t>(count));
-    if (const std::size_t end = line.find('\n'); end != std::string::npos) return line.substr(0, end);
+    if (const std::size_t end = line.find('\n'); end != std::string::npos)
+      return line.substr(0, end);
   }
   return std::nullopt;
 }

@@ -19,7 +19,7 @@ namespace onehop::tool {
 
 namespace {
 
-constexpr Nanos patience{3s};          // for a process that is to answer at once
+constexpr Nanos patience{3s};  // for a process that is to answer at once
 constexpr std::size_t history_max = 60;
 
 struct Candidate {
@@ -33,19 +33,29 @@ Result<std::vector<Candidate>> connect_all(const WatchOptions& options) {
   for (const watch::Running& running : watch::find_running()) {
     if (options.pid != 0 && running.pid != options.pid) continue;
     auto feed = watch::Feed::open(running.socket);
-    if (feed.has_value()) found.push_back({running, std::move(feed).value()});
-    else if (options.pid != 0 && feed.error().errno_value != ECONNREFUSED) return feed.error();
+    if (feed.has_value())
+      found.push_back({running, std::move(feed).value()});
+    else if (options.pid != 0 && feed.error().errno_value != ECONNREFUSED)
+      return feed.error();
   }
   if (!found.empty()) return found;
   const std::string looked = "none answers in " + watch::searched_folders();
-  const std::string hint = ::geteuid() == 0 ? "Start 'onehop send' or 'onehop recv'" : "Start 'onehop send' or 'onehop recv'; another user's is seen by that user and by root";
-  return Error{ExitCode::peer_unreachable, options.pid != 0 ? fmt::format("find a transfer with PID {}", options.pid) : std::string{"find a running transfer"},
+  const std::string hint =
+      ::geteuid() == 0
+          ? "Start 'onehop send' or 'onehop recv'"
+          : "Start 'onehop send' or 'onehop recv'; another user's is seen by that user and by root";
+  return Error{ExitCode::peer_unreachable,
+               options.pid != 0 ? fmt::format("find a transfer with PID {}", options.pid)
+                                : std::string{"find a running transfer"},
                looked, hint};
 }
 
 std::string summary(const watch::Telemetry& t) {
-  const std::string way = t.peer.empty() ? t.phase : fmt::format("{} {}, {}", t.role == "send" ? "to" : "from", t.peer, t.phase);
-  return fmt::format("{}, {} of {}, {}", way, format_bytes(t.bytes_done), format_bytes(t.bytes_expected), format_rate(t.goodput));
+  const std::string way =
+      t.peer.empty() ? t.phase
+                     : fmt::format("{} {}, {}", t.role == "send" ? "to" : "from", t.peer, t.phase);
+  return fmt::format("{}, {} of {}, {}", way, format_bytes(t.bytes_done),
+                     format_bytes(t.bytes_expected), format_rate(bit_per_s(t.goodput_bps)));
 }
 
 /// choose is for several transfers and no PID: it names them.
@@ -54,16 +64,24 @@ Error choose(std::vector<Candidate>& found) {
   for (Candidate& one : found) {
     auto message = one.feed.wait_first(1s);
     const auto* t = message.has_value() ? std::get_if<watch::Telemetry>(&message.value()) : nullptr;
-    text += fmt::format("\n  onehop watch {:<8} {}", one.running.pid, t == nullptr ? std::string{"does not answer"} : t->role + " " + summary(*t));
+    text +=
+        fmt::format("\n  onehop watch {:<8} {}", one.running.pid,
+                    t == nullptr ? std::string{"does not answer"} : t->role + " " + summary(*t));
   }
-  return {ExitCode::usage, "watch a transfer", fmt::format("{} run", found.size()), "Choose one:" + text};
+  return {ExitCode::usage, "watch a transfer", fmt::format("{} run", found.size()),
+          "Choose one:" + text};
 }
 
 class Viewer {
  public:
   Viewer(const WatchOptions& options, watch::Feed feed)
-      : options_{options}, feed_{std::move(feed)}, is_drawing_{!options.is_json && watch::is_terminal()} {
-    screen_ = {.columns = 80, .rows = 0, .is_utf8 = watch::is_utf8_locale(), .has_color = is_drawing_ && watch::wants_color()};
+      : options_{options},
+        feed_{std::move(feed)},
+        is_drawing_{!options.is_json && watch::is_terminal()} {
+    screen_ = {.columns = 80,
+               .rows = 0,
+               .is_utf8 = watch::is_utf8_locale(),
+               .has_color = is_drawing_ && watch::wants_color()};
     const double fallback = is_drawing_ ? 0.2 : 1;
     interval_ = Nanos{static_cast<Nanos::rep>(options.interval_seconds.value_or(fallback) * 1e9)};
   }
@@ -83,7 +101,8 @@ class Viewer {
       if (is_drawing_) terminal.emplace();
       result = run(signals, terminal ? &*terminal : nullptr);
     }
-    if (is_drawing_ || is_fresh_) print_newest();  // what was seen last stays on the screen that comes back
+    if (is_drawing_ || is_fresh_)
+      print_newest();  // what was seen last stays on the screen that comes back
     if (result.has_value() && is_over_ && !options_.is_json) fmt::print("{}\n", last_words());
     return result;
   }
@@ -98,20 +117,27 @@ class Viewer {
         shown_at = monotonic_now();
         continue;
       }
-      std::array<pollfd, 3> entries{pollfd{feed_.fd(), POLLIN, 0}, pollfd{signals.fd(), POLLIN, 0},
-                                    pollfd{terminal != nullptr && terminal->has_keys() ? STDIN_FILENO : -1, POLLIN, 0}};
+      std::array<pollfd, 3> entries{
+          pollfd{feed_.fd(), POLLIN, 0}, pollfd{signals.fd(), POLLIN, 0},
+          pollfd{terminal != nullptr && terminal->has_keys() ? STDIN_FILENO : -1, POLLIN, 0}};
       const Nanos wait = std::max(left, Nanos{1ms});
-      const timespec timeout{.tv_sec = wait / 1s, .tv_nsec = static_cast<long>((wait % 1s).count())};
-      if (::ppoll(entries.data(), entries.size(), newest_ && is_fresh_ ? &timeout : nullptr, nullptr) < 0 && errno != EINTR)
+      const timespec timeout{.tv_sec = wait / 1s,
+                             .tv_nsec = static_cast<long>((wait % 1s).count())};
+      if (::ppoll(entries.data(), entries.size(), newest_ && is_fresh_ ? &timeout : nullptr,
+                  nullptr) < 0 &&
+          errno != EINTR)
         return errno_error(ExitCode::internal_error, "wait for what the transfer tells");
       if (entries[0].revents != 0) {
         ONEHOP_TRY(is_open, take_messages());
         if (!is_open) return success();
       }
       for (int signal = signals.next(); signal != 0; signal = signals.next()) {
-        if (signal == SIGTSTP && terminal != nullptr) terminal->suspend();
-        else if (signal == SIGTSTP) ::raise(SIGSTOP);
-        else if (signal != SIGWINCH) return success();
+        if (signal == SIGTSTP && terminal != nullptr)
+          terminal->suspend();
+        else if (signal == SIGTSTP)
+          ::raise(SIGSTOP);
+        else if (signal != SIGWINCH)
+          return success();
         shown_at = {};  // draw at once, in the size it now has
       }
       if (entries[2].revents != 0) {
@@ -133,7 +159,8 @@ class Viewer {
 
   Result<void> take(const watch::Message& message) {
     if (const auto* refused = std::get_if<watch::Refused>(&message))
-      return Error{ExitCode::refused_by_peer, "watch the transfer", refused->reason, "End one of them"};
+      return Error{ExitCode::refused_by_peer, "watch the transfer", refused->reason,
+                   "End one of them"};
     if (const auto* ended = std::get_if<watch::Ended>(&message)) {
       ended_ = *ended;
       if (!options_.is_json) return success();
@@ -143,9 +170,9 @@ class Viewer {
     }
     newest_ = std::get<watch::Telemetry>(message);
     is_fresh_ = true;
-    if (history_.empty() || newest_->at - recorded_at_ >= 1s) {
-      recorded_at_ = newest_->at;
-      history_.push_back(newest_->goodput);
+    if (history_.empty() || newest_->t_ns - recorded_at_ns_ >= 1'000'000'000) {
+      recorded_at_ns_ = newest_->t_ns;
+      history_.push_back(newest_->goodput_bps);
       if (history_.size() > history_max) history_.pop_front();
     }
     return success();
@@ -165,7 +192,8 @@ class Viewer {
     is_fresh_ = false;
     if (options_.is_json) return print(watch::line_of(*newest_) + "\n");
     screen_.rows = 0;
-    print(watch::text_of(watch::lines_of(*newest_, history_, screen_), screen_) + (is_drawing_ || options_.is_once ? "" : "\n"));
+    print(watch::text_of(watch::lines_of(*newest_, history_, screen_), screen_) +
+          (is_drawing_ || options_.is_once ? "" : "\n"));
   }
 
   static void print(const std::string& text) {
@@ -175,8 +203,10 @@ class Viewer {
 
   [[nodiscard]] std::string last_words() const {
     if (!ended_) return "the transfer's process has gone";
-    if (ended_->exit_code != 0) return fmt::format("the transfer ended with exit code {}", ended_->exit_code);
-    return fmt::format("done and verified: {} in {:.2f} s, {}", format_bytes(ended_->bytes_total), ended_->seconds, format_rate(ended_->goodput));
+    if (ended_->exit_code != 0)
+      return fmt::format("the transfer ended with exit code {}", ended_->exit_code);
+    return fmt::format("done and verified: {} in {:.2f} s, {}", format_bytes(ended_->bytes_total),
+                       ended_->seconds, format_rate(bit_per_s(ended_->goodput_bps)));
   }
 
   const WatchOptions& options_;
@@ -188,7 +218,7 @@ class Viewer {
   std::optional<watch::Ended> ended_;
   bool is_fresh_ = false, is_over_ = false;
   watch::History history_;
-  Instant recorded_at_{};
+  std::int64_t recorded_at_ns_ = 0;
 };
 
 Result<void> run(const WatchOptions& options) {
@@ -206,7 +236,7 @@ Result<void> run(const WatchOptions& options) {
 }  // namespace
 
 ExitCode watch_command(const WatchOptions& options) {
-  CommonOptions common;
+  OutputOptions common;
   common.is_json = options.is_json;
   auto done = run(options);
   if (done.has_value()) return ExitCode::done;

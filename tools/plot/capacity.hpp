@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Capacity: what a link could carry, and when, told from outside of a trace: `onehop lab run --rate-log`, or a number.
+// Capacity: what a link could carry, and when, told from outside of a trace: `onehop lab run
+// --rate-log`, or a number.
 #pragma once
 
 #include <istream>
@@ -26,7 +27,8 @@ class Capacity {
   [[nodiscard]] static Result<Capacity> read(std::istream& in, const std::string& name);
 
   [[nodiscard]] bool is_known() const noexcept { return !steps_.empty(); }
-  /// between gives the steps of a span; the first one is at `from`. Empty where the capacity is told from a later time on.
+  /// between gives the steps of a span; the first one is at `from`. Empty where the capacity is
+  /// told from a later time on.
   [[nodiscard]] std::vector<RateStep> between(Nanos from, Nanos until) const;
 
  private:

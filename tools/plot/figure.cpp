@@ -11,22 +11,28 @@ namespace onehop::plot {
 
 namespace {
 
-constexpr double mbit = 8e-6;   // of bytes per second
-constexpr double ms = 1e-6;     // of ns
-constexpr std::array<const char*, 3> buffer_titles{"Our queue to the link (tx queue)", "Receiver's ring", "Receiver's blocks on the way to disk"};
-// A range that ends this many times above all that is held would press the curve flat on the axis: it is cut, and that is said.
+constexpr double mbit = 8e-6;  // of bytes per second
+constexpr double ms = 1e-6;    // of ns
+constexpr std::array<const char*, 3> buffer_titles{
+    "Our queue to the link (tx queue)", "Receiver's ring", "Receiver's blocks on the way to disk"};
+// A range that ends this many times above all that is held would press the curve flat on the axis:
+// it is cut, and that is said.
 constexpr double range_view = 4;
-// A run that needs less than this part of the axis of another one gets an axis of its own: lines would lie flat on it.
+// A run that needs less than this part of the axis of another one gets an axis of its own: lines
+// would lie flat on it.
 constexpr double own_axis_factor = 5;
-// What is counted is shown as means over at least this time: the engine core works in bursts of up to 3 ms.
+// What is counted is shown as means over at least this time: the engine core works in bursts of up
+// to 3 ms.
 constexpr Nanos counting_min{20ms};
 
 double x_of(const RunData& run, std::size_t bucket) {
   const double width = std::chrono::duration<double>(run.samples.width()).count();
-  return std::min((static_cast<double>(bucket) + 0.5) * width, std::max(std::chrono::duration<double>(run.span).count(), 1e-3));
+  return std::min((static_cast<double>(bucket) + 0.5) * width,
+                  std::max(std::chrono::duration<double>(run.span).count(), 1e-3));
 }
 
-Curve curve_of(const RunData& run, std::size_t quantity, double unit, std::string label, Ink ink, Stroke stroke = Stroke::solid) {
+Curve curve_of(const RunData& run, std::size_t quantity, double unit, std::string label, Ink ink,
+               Stroke stroke = Stroke::solid) {
   Curve curve{std::move(label), ink, stroke, {}};
   const auto& buckets = run.samples.series(quantity);
   for (std::size_t i = 0; i < buckets.size(); ++i)
@@ -34,19 +40,24 @@ Curve curve_of(const RunData& run, std::size_t quantity, double unit, std::strin
   return curve;
 }
 
-Band envelope_of(const RunData& run, std::size_t quantity, double unit, std::string label, Ink ink) {
+Band envelope_of(const RunData& run, std::size_t quantity, double unit, std::string label,
+                 Ink ink) {
   Band band{std::move(label), ink, 0.22, {}};
   const auto& buckets = run.samples.series(quantity);
   for (std::size_t i = 0; i < buckets.size(); ++i)
-    if (!buckets[i].is_empty()) band.points.push_back({x_of(run, i), buckets[i].least * unit, buckets[i].most * unit});
+    if (!buckets[i].is_empty())
+      band.points.push_back({x_of(run, i), buckets[i].least * unit, buckets[i].most * unit});
   return band;
 }
 
-void add_curve(const RunData& run, Figure& figure, std::size_t quantity, double unit, const char* label, Ink ink, Stroke stroke = Stroke::solid) {
-  if (run.has(quantity) && (run.whole[quantity].most > 0 || quantity == granted)) figure.curves.push_back(curve_of(run, quantity, unit, label, ink, stroke));
+void add_curve(const RunData& run, Figure& figure, std::size_t quantity, double unit,
+               const char* label, Ink ink, Stroke stroke = Stroke::solid) {
+  if (run.has(quantity) && (run.whole[quantity].most > 0 || quantity == granted))
+    figure.curves.push_back(curve_of(run, quantity, unit, label, ink, stroke));
 }
 
-/// fit sets the axis to what the curves reach but for their highest peaks, which would press all else flat; that is said.
+/// fit sets the axis to what the curves reach but for their highest peaks, which would press all
+/// else flat; that is said.
 void fit(Figure& f, std::size_t curves, const char* unit) {
   std::vector<double> values;
   for (std::size_t i = 0; i < std::min(curves, f.curves.size()); ++i)
@@ -55,27 +66,34 @@ void fit(Figure& f, std::size_t curves, const char* unit) {
   std::ranges::sort(values);
   const double usual = values[values.size() - 1 - values.size() / 100], most = values.back();
   f.y_max = 1.1 * (most > 2 * usual && usual > 0 ? 1.3 * usual : most);
-  if (most > f.y_max) f.note = fmt::format("peaks reach {} {}, above the axis", tick_text(std::round(most)), unit);
+  if (most > f.y_max)
+    f.note = fmt::format("peaks reach {} {}, above the axis", tick_text(std::round(most)), unit);
 }
 
 /// per_second is a quantity that is counted per row, over the time in which it was.
-Curve per_second(const RunData& run, std::size_t quantity, double unit, std::string label, Ink ink) {
+Curve per_second(const RunData& run, std::size_t quantity, double unit, std::string label,
+                 Ink ink) {
   Curve curve{std::move(label), ink, Stroke::solid, {}};
   const auto& counts = run.samples.series(quantity);
   const auto& time = run.samples.series(elapsed);
-  const std::size_t group = static_cast<std::size_t>((counting_min + run.samples.width() - Nanos{1}) / run.samples.width());
+  const std::size_t group = static_cast<std::size_t>(
+      (counting_min + run.samples.width() - Nanos{1}) / run.samples.width());
   const std::size_t size = std::min(counts.size(), time.size());
   for (std::size_t i = 0, end = 0; i < size; i = end) {
     end = i + 2 * group > size ? size : i + group;  // the last one is longer, not shorter
     double count = 0, spent = 0;
     for (std::size_t k = i; k < end; ++k)
       if (!counts[k].is_empty()) count += counts[k].sum, spent += time[k].sum;
-    if (spent > 0) curve.points.push_back({(x_of(run, i) + x_of(run, end - 1)) / 2, count / (spent * 1e-9) * unit});
+    if (spent > 0)
+      curve.points.push_back(
+          {(x_of(run, i) + x_of(run, end - 1)) / 2, count / (spent * 1e-9) * unit});
   }
   return curve;
 }
 
-void add_note(Figure& figure, const std::string& text) { figure.note += (figure.note.empty() ? "" : "; ") + text; }
+void add_note(Figure& figure, const std::string& text) {
+  figure.note += (figure.note.empty() ? "" : "; ") + text;
+}
 
 /// capacity_of draws the steps of the link's capacity.
 Curve capacity_of(const RunData& run) {
@@ -83,7 +101,9 @@ Curve capacity_of(const RunData& run) {
   const std::vector<RateStep> steps = run.capacity.between(run.first, run.first + run.span);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Nanos until = i + 1 < steps.size() ? steps[i + 1].at : run.first + run.span;
-    for (const Nanos at : {steps[i].at, until}) curve.points.push_back({std::chrono::duration<double>(at - run.first).count(), static_cast<double>(steps[i].rate.count) * mbit});
+    for (const Nanos at : {steps[i].at, until})
+      curve.points.push_back({std::chrono::duration<double>(at - run.first).count(),
+                              static_cast<double>(steps[i].rate.count) * mbit});
   }
   return curve;
 }
@@ -92,18 +112,28 @@ Figure rates(const RunData& run) {
   // All in whole frames, as the capacity of a link is.
   const double wire = run.wire_per_payload() * mbit;
   Figure f{.title = "Rates", .y_label = "rate on the link [Mbit/s]"};
-  if (run.has(granted)) f.bands.push_back(envelope_of(run, granted, mbit, "granted, least to most", Ink::blue));
-  if (run.is_receiving()) add_curve(run, f, of(1, drain), wire, "taken from our ring", Ink::orange);
-  else if (run.has(drained_step)) f.curves.push_back(per_second(run, drained_step, mbit, "left our queue", Ink::orange));
+  if (run.has(granted))
+    f.bands.push_back(envelope_of(run, granted, mbit, "granted, least to most", Ink::blue));
+  if (run.is_receiving())
+    add_curve(run, f, of(1, drain), wire, "taken from our ring", Ink::orange);
+  else if (run.has(drained_step))
+    f.curves.push_back(per_second(run, drained_step, mbit, "left our queue", Ink::orange));
   add_curve(run, f, granted, mbit, "granted", Ink::blue);
-  if (!run.is_receiving()) add_curve(run, f, of(0, drain), wire, "drain of the link, as the law measures it", Ink::sky, Stroke::dotted);
+  if (!run.is_receiving())
+    add_curve(run, f, of(0, drain), wire, "drain of the link, as the law measures it", Ink::sky,
+              Stroke::dotted);
   const std::size_t fitted = f.curves.size();
-  add_curve(run, f, of(2, drain), wire, "what the receiver's disk takes", Ink::green, Stroke::dashed);
-  add_curve(run, f, link_rate, mbit, "rate of the link's physical layer", Ink::black, Stroke::dotted);
+  add_curve(run, f, of(2, drain), wire, "what the receiver's disk takes", Ink::green,
+            Stroke::dashed);
+  add_curve(run, f, link_rate, mbit, "rate of the link's physical layer", Ink::black,
+            Stroke::dotted);
   fit(f, fitted, "Mbit/s");
   const auto reach = [&](double most, double view, const char* what) {
-    if (most <= view * f.y_max) f.y_max = std::max(f.y_max, 1.05 * most);
-    else add_note(f, fmt::format("{} reaches {} Mbit/s, above the axis", what, tick_text(std::round(most))));
+    if (most <= view * f.y_max)
+      f.y_max = std::max(f.y_max, 1.05 * most);
+    else
+      add_note(f, fmt::format("{} reaches {} Mbit/s, above the axis", what,
+                              tick_text(std::round(most))));
   };
   if (run.capacity.is_known()) {
     f.curves.push_back(capacity_of(run));
@@ -113,20 +143,24 @@ Figure rates(const RunData& run) {
   }
   if (run.has(link_rate)) reach(run.whole[link_rate].most * mbit, 2.5, "the physical layer's rate");
   if (run.has(of(2, drain))) reach(run.whole[of(2, drain)].most * wire, 1, "what the disk takes");
-  if (run.wire_per_payload() <= 1) add_note(f, "this trace does not say what headers add: drains are of payload");
+  if (run.wire_per_payload() <= 1)
+    add_note(f, "this trace does not say what headers add: drains are of payload");
   return f;
 }
 
 /// add_ranges draws the safe range where there is one, and where its ends have crossed, that.
 void add_ranges(const RunData& run, std::size_t b, double unit, Figure& f) {
-  Band range{"safe range", Ink::green, 0.18, {}}, crossed{"no safe range: may run dry and overflow", Ink::vermillion, 0.13, {}};
+  Band range{"safe range", Ink::green, 0.18, {}},
+      crossed{"no safe range: may run dry and overflow", Ink::vermillion, 0.13, {}};
   const auto& low = run.samples.series(of(b, under));
   const auto& top = run.samples.series(of(b, over));
   bool has_crossed = false;
   for (std::size_t i = 0; i < run.samples.size(); ++i) {
-    const bool has_low = i < low.size() && !low[i].is_empty(), has_top = i < top.size() && !top[i].is_empty();
+    const bool has_low = i < low.size() && !low[i].is_empty(),
+               has_top = i < top.size() && !top[i].is_empty();
     if (!has_low && !has_top) continue;
-    range.points.push_back({x_of(run, i), has_low ? low[i].mean() * unit : 0, has_top ? top[i].mean() * unit : f.y_max});
+    range.points.push_back({x_of(run, i), has_low ? low[i].mean() * unit : 0,
+                            has_top ? top[i].mean() * unit : f.y_max});
     const Interval& last = range.points.back();
     crossed.points.push_back({last.x, last.high, last.low});
     has_crossed = has_crossed || last.high < last.low;
@@ -135,18 +169,21 @@ void add_ranges(const RunData& run, std::size_t b, double unit, Figure& f) {
   if (has_crossed) f.bands.push_back(std::move(crossed));
   const RangeShare& share = run.ranges[b];
   if (share.known() > 0 && share.none / share.known() >= 0.005)
-    add_note(f, fmt::format("for {:.0f} % of the time it was too small for a safe range", 100 * share.none / share.known()));
+    add_note(f, fmt::format("for {:.0f} % of the time it was too small for a safe range",
+                            100 * share.none / share.known()));
 }
 
-/// Reach: what the axis of a buffer's figures has to show (`high`), and where its safe ranges end. In kB, over all runs, so that
-/// one run's range is not cut where another one's is shown.
+/// Reach: what the axis of a buffer's figures has to show (`high`), and where its safe ranges end.
+/// In kB, over all runs, so that one run's range is not cut where another one's is shown.
 struct Reach {
   double high = 0, end = 0;
 };
 Reach reach_of(const std::vector<RunData>& runs, std::size_t b) {
   Reach reach;
   for (const RunData& run : runs) {
-    const auto most = [&](BufferQuantity q) { return run.has(of(b, q)) ? run.whole[of(b, q)].most * 1e-3 : 0; };
+    const auto most = [&](BufferQuantity q) {
+      return run.has(of(b, q)) ? run.whole[of(b, q)].most * 1e-3 : 0;
+    };
     reach.high = std::max({reach.high, 1.1 * most(occupancy), 1.3 * most(target)});
     reach.end = std::max({reach.end, most(over), most(limit)});
   }
@@ -156,26 +193,36 @@ Reach reach_of(const std::vector<RunData>& runs, std::size_t b) {
 Figure buffer(const RunData& run, std::size_t b, const Reach& reach) {
   Figure f{.title = buffer_titles[b], .y_label = "held [kB]"};
   const double unit = 1e-3;
-  const auto most = [&](BufferQuantity q) { return run.has(of(b, q)) ? run.whole[of(b, q)].most * unit : 0; };
+  const auto most = [&](BufferQuantity q) {
+    return run.has(of(b, q)) ? run.whole[of(b, q)].most * unit : 0;
+  };
   const auto [high, end] = reach;
   if (!run.has(of(b, occupancy))) return {};
   if (most(occupancy) <= 0 && most(target) <= 0) return {.note = "nothing was held"};
   f.y_max = high;
-  if (end > 0 && end <= range_view * high) f.y_max = std::max(high, 1.05 * end);
-  else if (most(over) > 0) add_note(f, fmt::format("the safe range ends at up to {} kB, above the axis", tick_text(std::round(most(over)))));
+  if (end > 0 && end <= range_view * high)
+    f.y_max = std::max(high, 1.05 * end);
+  else if (most(over) > 0)
+    add_note(f, fmt::format("the safe range ends at up to {} kB, above the axis",
+                            tick_text(std::round(most(over)))));
   add_ranges(run, b, unit, f);
   f.bands.push_back(envelope_of(run, of(b, occupancy), unit, "held, least to most", Ink::blue));
   f.curves.push_back(curve_of(run, of(b, occupancy), unit, "held, mean", Ink::blue));
   add_curve(run, f, of(b, target), unit, "target", Ink::black, Stroke::dashed);
-  if (b == 0) add_curve(run, f, backlog, unit / run.wire_per_payload(), "most that the law lets stand there", Ink::purple, Stroke::dashed);
-  if (end > 0 && end <= range_view * high) add_curve(run, f, of(b, limit), unit, "limit (X max)", Ink::vermillion, Stroke::dotted);
+  if (b == 0)
+    add_curve(run, f, backlog, unit / run.wire_per_payload(), "most that the law lets stand there",
+              Ink::purple, Stroke::dashed);
+  if (end > 0 && end <= range_view * high)
+    add_curve(run, f, of(b, limit), unit, "limit (X max)", Ink::vermillion, Stroke::dotted);
   return f;
 }
 
 Figure bottleneck(const RunData& run) {
-  static constexpr std::array<Ink, bottleneck_names.size()> inks{Ink::blue, Ink::orange, Ink::purple, Ink::grey, Ink::vermillion, Ink::sky};
-  static constexpr std::array<const char*, bottleneck_names.size()> labels{"the link", "the receiver's ring", "the receiver's disk", "the source: no data ready",
-                                                                           "a cap", "none named"};
+  static constexpr std::array<Ink, bottleneck_names.size()> inks{
+      Ink::blue, Ink::orange, Ink::purple, Ink::grey, Ink::vermillion, Ink::sky};
+  static constexpr std::array<const char*, bottleneck_names.size()> labels{
+      "the link", "the receiver's ring", "the receiver's disk", "the source: no data ready",
+      "a cap",    "none named"};
   Figure f{.title = "Bottleneck", .y_label = "share of time [%]", .y_max = 100};
   const auto& time = run.samples.series(elapsed);
   std::vector<std::size_t> used;
@@ -189,7 +236,9 @@ Figure bottleneck(const RunData& run) {
     if (run.share(k) <= 0) continue;
     Share share{labels[k], inks[k], {}};
     const auto& spent = run.samples.series(bottleneck_first + k);
-    for (const std::size_t i : used) share.parts.push_back(i < spent.size() && !spent[i].is_empty() ? 100 * spent[i].sum / time[i].sum : 0);
+    for (const std::size_t i : used)
+      share.parts.push_back(
+          i < spent.size() && !spent[i].is_empty() ? 100 * spent[i].sum / time[i].sum : 0);
     f.stack.shares.push_back(std::move(share));
   }
   return f;
@@ -197,8 +246,11 @@ Figure bottleneck(const RunData& run) {
 
 Figure delay(const RunData& run) {
   Figure f{.title = "Delay", .y_label = "delay [ms]"};
-  if (run.has(queue_delay)) f.bands.push_back(envelope_of(run, queue_delay, ms, "time in our queue, least to most", Ink::sky));
-  if (run.has(srtt)) f.bands.push_back(envelope_of(run, srtt, ms, "round trip, least to most", Ink::purple));
+  if (run.has(queue_delay))
+    f.bands.push_back(
+        envelope_of(run, queue_delay, ms, "time in our queue, least to most", Ink::sky));
+  if (run.has(srtt))
+    f.bands.push_back(envelope_of(run, srtt, ms, "round trip, least to most", Ink::purple));
   add_curve(run, f, queue_delay, ms, "time in our queue (held / drain)", Ink::blue, Stroke::dashed);
   add_curve(run, f, srtt, ms, "round trip, smoothed", Ink::purple);
   if (f.curves.empty()) return {};
@@ -206,30 +258,39 @@ Figure delay(const RunData& run) {
   for (const auto& bucket : run.samples.series(queue_delay))
     if (!bucket.is_empty()) mean_most = std::max(mean_most, bucket.mean() * ms);
   // A drain of next to nothing makes one tick's quotient as long as one likes.
-  const double most = std::max(mean_most, run.has(queue_delay) ? run.whole[queue_delay].most * ms : 0);
+  const double most =
+      std::max(mean_most, run.has(queue_delay) ? run.whole[queue_delay].most * ms : 0);
   f.y_max = 1.1 * (most <= 2 * mean_most ? most : mean_most);
-  if (most > f.y_max) f.note = fmt::format("single ticks reach {} ms, above the axis", tick_text(std::round(most)));
+  if (most > f.y_max)
+    f.note = fmt::format("single ticks reach {} ms, above the axis", tick_text(std::round(most)));
   return f;
 }
 
-Figure counted(const RunData& run, std::string title, std::string y_label, std::vector<std::tuple<std::size_t, double, const char*, Ink>> what) {
+Figure counted(const RunData& run, std::string title, std::string y_label,
+               std::vector<std::tuple<std::size_t, double, const char*, Ink>> what) {
   Figure f{.title = std::move(title), .y_label = std::move(y_label)};
   for (const auto& [quantity, unit, label, ink] : what)
-    if (run.has(quantity) && run.whole[quantity].most > 0) f.curves.push_back(per_second(run, quantity, unit, label, ink));
-    else if (run.has(quantity)) f.note = "none";
+    if (run.has(quantity) && run.whole[quantity].most > 0)
+      f.curves.push_back(per_second(run, quantity, unit, label, ink));
+    else if (run.has(quantity))
+      f.note = "none";
   if (f.curves.empty()) return {.note = f.note};
   f.note.clear();
   fit(f, f.curves.size(), f.y_label.ends_with(']') ? "%" : "per second");
   return f;
 }
 
-/// use_thousands is for axes whose numbers would have more than four digits, and run into the label.
+/// use_thousands is for axes whose numbers would have more than four digits, and run into the
+/// label.
 void use_thousands(Plate& plate) {
   const auto is_large = [](const Figure& figure) { return figure.y_max >= 10'000; };
   if (std::ranges::none_of(plate.figures, is_large)) return;
-  if (plate.y_label == "held [kB]") plate.y_label = "held [MB]";
-  else if (plate.y_label.ends_with("per second")) plate.y_label = "thousand " + plate.y_label;
-  else return;
+  if (plate.y_label == "held [kB]")
+    plate.y_label = "held [MB]";
+  else if (plate.y_label.ends_with("per second"))
+    plate.y_label = "thousand " + plate.y_label;
+  else
+    return;
   for (Figure& figure : plate.figures) {
     figure.y_max *= 1e-3;
     for (Band& band : figure.bands)
@@ -239,7 +300,8 @@ void use_thousands(Plate& plate) {
   }
 }
 
-/// join_axes gives the figures a common axis, from the largest down: what would be lost on it begins another one.
+/// join_axes gives the figures a common axis, from the largest down: what would be lost on it
+/// begins another one.
 void join_axes(std::vector<Figure*> figures, double Figure::*axis, const char* note) {
   std::ranges::sort(figures, [&](const Figure* a, const Figure* b) { return a->*axis > b->*axis; });
   double common = figures.empty() ? 0 : figures.front()->*axis;
@@ -253,80 +315,51 @@ void join_axes(std::vector<Figure*> figures, double Figure::*axis, const char* n
 
 }  // namespace
 
-const char* hex_of(Ink ink) noexcept {
-  switch (ink) {
-    case Ink::blue: return "#0072B2";
-    case Ink::orange: return "#E69F00";
-    case Ink::green: return "#009E73";
-    case Ink::vermillion: return "#D55E00";
-    case Ink::purple: return "#CC79A7";
-    case Ink::sky: return "#56B4E9";
-    case Ink::grey: return "#999999";
-    case Ink::black: return "#222222";
-  }
-  return "#222222";
-}
-
-std::vector<double> ticks_of(double most, int wanted) {
-  if (!(most > 0) || !std::isfinite(most)) return {0};
-  const double rough = most / std::max(wanted, 1), base = std::pow(10, std::floor(std::log10(rough)));
-  const double share = rough / base * (1 - 1e-9);
-  const double step = share <= 1 ? base : share <= 2 ? 2 * base : share <= 5 ? 5 * base : 10 * base;
-  std::vector<double> ticks;
-  for (int i = 0; i <= 2 * wanted + 1 && i * step <= most * (1 + 1e-9); ++i) ticks.push_back(i * step);
-  return ticks;
-}
-
-std::string tick_text(double value) {
-  const std::string text = fmt::format("{:.6g}", value);
-  if (value < 10'000 || text.find_first_of(".e") != std::string::npos) return text;
-  std::string grouped;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (i > 0 && (text.size() - i) % 3 == 0) grouped += ' ';
-    grouped += text[i];
-  }
-  return grouped;
-}
-
-std::vector<Entry> legend_of(const Plate& plate) {
-  std::vector<Entry> entries;
-  const auto add = [&](Entry entry) {
-    if (std::ranges::find(entries, entry.label, &Entry::label) == entries.end()) entries.push_back(std::move(entry));
-  };
-  for (const Figure& figure : plate.figures) {
-    for (const Curve& curve : figure.curves) add({.label = curve.label, .ink = curve.ink, .stroke = curve.stroke});
-    for (const Band& band : figure.bands) add({.label = band.label, .ink = band.ink, .is_area = true, .opacity = band.opacity + 0.08});
-    for (const Share& share : figure.stack.shares) add({.label = share.label, .ink = share.ink, .is_area = true});
-  }
-  return entries;
-}
-
-std::vector<Plate> plates_of(const std::vector<RunData>& runs, const std::vector<std::string>& only) {
+std::vector<Plate> plates_of(const std::vector<RunData>& runs,
+                             const std::vector<std::string>& only) {
   struct Kind {
     const char* caption;
     std::function<Figure(const RunData&)> make;
   };
-  const std::array<Kind, plate_names.size()> kinds{{
-      {"What the law grants, what left our queue, and what the receiver takes to its disk; headers counted. Where more is granted than leaves, the limit of our queue holds the sender.", rates},
-      {"Held within the safe range, the link neither runs dry nor does the queue overflow.", [&runs](const RunData& r) { return buffer(r, 0, reach_of(runs, 0)); }},
-      {"As the receiver reports it. A target above what is held means that this buffer does not limit.", [&runs](const RunData& r) { return buffer(r, 1, reach_of(runs, 1)); }},
-      {"As the receiver reports it.", [&runs](const RunData& r) { return buffer(r, 2, reach_of(runs, 2)); }},
-      {"The term that was the smallest, and so set the rate.", bottleneck},
-      {"Smoothed round trip, and the time that a frame waits in our queue.", delay},
-      {"All threads of this end, user and system time; 100 % is one core.",
-       [](const RunData& r) { return counted(r, "CPU", "CPU time [% of a core]", {{cpu_step, 1e-7, "this process", Ink::vermillion}}); }},
-      {"What the engine core does for its bursts.",
-       [](const RunData& r) {
-         return counted(r, "Wake-ups and system calls", "per second", {{wakeups, 1, "wake-ups", Ink::blue}, {syscalls, 1, "system calls", Ink::orange}});
-       }},
-      {"Lost: told by the receiver. Refused: our own queue did not take it.",
-       [](const RunData& r) {
-         return counted(r, "Losses", "packets per second", {{lost_step, 1, "lost", Ink::vermillion}, {refused_step, 1, "refused", Ink::purple}});
-       }}}};
+  const std::array<Kind, plate_names.size()> kinds{
+      {{"What the law grants, what left our queue, and what the receiver takes to its disk; "
+        "headers counted. Where more is granted than leaves, the limit of our queue holds the "
+        "sender.",
+        rates},
+       {"Held within the safe range, the link neither runs dry nor does the queue overflow.",
+        [&runs](const RunData& r) { return buffer(r, 0, reach_of(runs, 0)); }},
+       {"As the receiver reports it. A target above what is held means that this buffer does not "
+        "limit.",
+        [&runs](const RunData& r) { return buffer(r, 1, reach_of(runs, 1)); }},
+       {"As the receiver reports it.",
+        [&runs](const RunData& r) { return buffer(r, 2, reach_of(runs, 2)); }},
+       {"The term that was the smallest, and so set the rate.", bottleneck},
+       {"Smoothed round trip, and the time that a frame waits in our queue.", delay},
+       {"All threads of this end, user and system time; 100 % is one core.",
+        [](const RunData& r) {
+          return counted(r, "CPU", "CPU time [% of a core]",
+                         {{cpu_step, 1e-7, "this process", Ink::vermillion}});
+        }},
+       {"What the engine core does for its bursts.",
+        [](const RunData& r) {
+          return counted(
+              r, "Wake-ups and system calls", "per second",
+              {{wakeups, 1, "wake-ups", Ink::blue}, {syscalls, 1, "system calls", Ink::orange}});
+        }},
+       {"Lost: told by the receiver. Refused: our own queue did not take it.",
+        [](const RunData& r) {
+          return counted(
+              r, "Losses", "packets per second",
+              {{lost_step, 1, "lost", Ink::vermillion}, {refused_step, 1, "refused", Ink::purple}});
+        }}}};
   std::vector<Plate> plates;
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     if (!only.empty() && std::ranges::find(only, plate_names[k]) == only.end()) continue;
-    Plate plate{.id = std::string{plate_names[k]}, .title = {}, .y_label = {}, .caption = kinds[k].caption, .figures = {}};
+    Plate plate{.id = std::string{plate_names[k]},
+                .title = {},
+                .y_label = {},
+                .caption = kinds[k].caption,
+                .figures = {}};
     for (const RunData& run : runs) {
       plate.figures.push_back(kinds[k].make(run));
       Figure& figure = plate.figures.back();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Figure: one picture of one run, as numbers: lines, areas and stacked shares over time. Both writers (SVG in the page, gnuplot)
-// draw the same figures. Pure.
+// Figure: one picture of one run, as numbers: lines, areas and stacked shares over time. Both
+// writers (SVG in the page, gnuplot) draw the same figures. Pure.
 //
 //   RunData ──▶ figures_of() ──▶ Figure ──┬─▶ svg.cpp ─▶ page.cpp (HTML)
 //                                         └─▶ gnuplot.cpp (SVG, PNG)
@@ -15,7 +15,8 @@
 
 namespace onehop::plot {
 
-/// Ink: colours that colour-blind people tell apart (Okabe and Ito, "Color Universal Design", 2008), by what they stand for.
+/// Ink: colours that colour-blind people tell apart (Okabe and Ito, "Color Universal Design",
+/// 2008), by what they stand for.
 enum class Ink { blue, orange, green, vermillion, purple, sky, grey, black };
 [[nodiscard]] const char* hex_of(Ink ink) noexcept;
 
@@ -47,34 +48,39 @@ struct Share {
   std::vector<double> parts;  // by Stack::x
 };
 struct Stack {
-  std::vector<double> x;      // left edges
+  std::vector<double> x;  // left edges
   double end = 0;
   std::vector<Share> shares;
 };
 
 struct Figure {
-  std::string title;          ///< the same for all runs
-  std::string y_label;        ///< with its unit
+  std::string title;    ///< the same for all runs
+  std::string y_label;  ///< with its unit
   std::vector<Band> bands;
   std::vector<Curve> curves;
   Stack stack;
-  std::string note;           ///< what the axis does not show
+  std::string note;             ///< what the axis does not show
   double x_max = 1, y_max = 1;  ///< ends of the axes, in seconds and in y_label's unit
-  [[nodiscard]] bool is_empty() const { return bands.empty() && curves.empty() && stack.shares.empty(); }
+  [[nodiscard]] bool is_empty() const {
+    return bands.empty() && curves.empty() && stack.shares.empty();
+  }
 };
 
-/// Plate: the same figure of each run, on common axes, but for runs that would be lost on them: those have axes of their own, and
-/// say so. Figures by run; one may be empty.
+/// Plate: the same figure of each run, on common axes, but for runs that would be lost on them:
+/// those have axes of their own, and say so. Figures by run; one may be empty.
 struct Plate {
   std::string id, title, y_label, caption;
   std::vector<Figure> figures;
 };
 
-inline constexpr std::array<std::string_view, 9> plate_names{"rates", "tx_queue", "rx_ring", "app_buffer", "bottleneck", "delay", "cpu", "wakeups", "losses"};
+inline constexpr std::array<std::string_view, 9> plate_names{"rates",      "tx_queue",   "rx_ring",
+                                                             "app_buffer", "bottleneck", "delay",
+                                                             "cpu",        "wakeups",    "losses"};
 
-/// plates_of makes the plates that at least one run has data for, of `only` alone where that is not empty. Times are seconds since
-/// each run's first row.
-[[nodiscard]] std::vector<Plate> plates_of(const std::vector<RunData>& runs, const std::vector<std::string>& only = {});
+/// plates_of makes the plates that at least one run has data for, of `only` alone where that is not
+/// empty. Times are seconds since each run's first row.
+[[nodiscard]] std::vector<Plate> plates_of(const std::vector<RunData>& runs,
+                                           const std::vector<std::string>& only = {});
 
 /// Entry: what stands in a plate's legend, once per label.
 struct Entry {

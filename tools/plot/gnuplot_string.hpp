@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// in_quotes: any text as a gnuplot string. In single quotes gnuplot replaces and runs nothing; in double quotes it runs what stands
-// between backquotes.
+// in_quotes: any text as a gnuplot string. In single quotes gnuplot replaces and runs nothing; in
+// double quotes it runs what stands between backquotes.
 #pragma once
 
 #include <string>

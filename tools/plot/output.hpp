@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Where a report goes, and how its files get there: written beside their place under another name, then put there whole. A file
-// that exists is only ever replaced when that was asked for.
+// Where a report goes, and how its files get there: written beside their place under another name,
+// then put there whole. A file that exists is only ever replaced when that was asked for.
 #pragma once
 
 #include <array>
@@ -17,12 +17,16 @@ inline constexpr std::array<std::string_view, 4> endings{".html", ".gp", ".svg",
 /// Place: folder and common name of a report's files.
 struct Place {
   std::string folder, stem;
-  [[nodiscard]] std::string path(std::string_view ending) const { return folder + "/" + stem + std::string{ending}; }
-  [[nodiscard]] std::string part(std::string_view ending) const { return "." + stem + std::string{ending} + ".part"; }  ///< within the folder
+  [[nodiscard]] std::string path(std::string_view ending) const {
+    return folder + "/" + stem + std::string{ending};
+  }
+  [[nodiscard]] std::string part(std::string_view ending) const {
+    return "." + stem + std::string{ending} + ".part";
+  }  ///< within the folder
 };
 
-/// place_of reads --out: FILE.html, or a folder in which the first trace's name is used; the folder is made. Error usage: a name that
-/// cannot stand in a script.
+/// place_of reads --out: FILE.html, or a folder in which the first trace's name is used; the folder
+/// is made. Error usage: a name that cannot stand in a script.
 [[nodiscard]] Result<Place> place_of(const std::string& out, const std::string& first_trace);
 
 /// taken_of lists the files of the place that exist.
@@ -33,9 +37,12 @@ struct Place {
 [[nodiscard]] Result<void> check_inputs(const Place& place, const std::vector<std::string>& traces);
 
 /// write_part writes a file under its temporary name. Syscalls: open, write, close.
-[[nodiscard]] Result<void> write_part(const Place& place, std::string_view ending, const std::string& text);
-/// put_in_place gives a written part its name. Error local_file_error with EEXIST: it has appeared meanwhile. Syscalls: renameat2.
-[[nodiscard]] Result<void> put_in_place(const Place& place, std::string_view ending, bool is_overwriting);
+[[nodiscard]] Result<void> write_part(const Place& place, std::string_view ending,
+                                      const std::string& text);
+/// put_in_place gives a written part its name. Error local_file_error with EEXIST: it has appeared
+/// meanwhile. Syscalls: renameat2.
+[[nodiscard]] Result<void> put_in_place(const Place& place, std::string_view ending,
+                                        bool is_overwriting);
 /// remove_parts removes what put_in_place() was not called for.
 void remove_parts(const Place& place) noexcept;
 

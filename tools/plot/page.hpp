@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// page_of: the whole report as one HTML file that needs nothing else: no script, no font, no address.
+// page_of: the whole report as one HTML file that needs nothing else: no script, no font, no
+// address.
 #pragma once
 
 #include <string>
@@ -13,6 +14,7 @@ struct PageText {
   std::string title, command_line, version;
 };
 
-[[nodiscard]] std::string page_of(const std::vector<RunData>& runs, const std::vector<Plate>& plates, const PageText& text);
+[[nodiscard]] std::string page_of(const std::vector<RunData>& runs,
+                                  const std::vector<Plate>& plates, const PageText& text);
 
 }  // namespace onehop::plot

@@ -9,13 +9,35 @@ namespace onehop::plot {
 namespace {
 
 // Columns, in the order in which read_trace() is to give them.
-constexpr std::array<std::string_view, 29> columns{
-    "rate_bytes_per_s", "backlog_max_bytes", "link_rate_bytes_per_s", "srtt_ns", "wakeups", "syscalls", "lost_total", "refused_total", "cpu_ns_total",
-    "phy_rate_bytes_per_s", "tx_drained_bytes_total",
-    "tx_queue_bytes", "tx_queue_target_bytes", "tx_queue_under_bytes", "tx_queue_over_bytes", "tx_queue_limit_bytes", "tx_queue_drain_bytes_per_s",
-    "rx_ring_bytes", "rx_ring_target_bytes", "rx_ring_under_bytes", "rx_ring_over_bytes", "rx_ring_limit_bytes", "rx_ring_drain_bytes_per_s",
-    "app_buffer_bytes", "app_buffer_target_bytes", "app_buffer_under_bytes", "app_buffer_over_bytes", "app_buffer_limit_bytes",
-    "app_buffer_drain_bytes_per_s"};
+constexpr std::array<std::string_view, 29> columns{"rate_bytes_per_s",
+                                                   "backlog_max_bytes",
+                                                   "link_rate_bytes_per_s",
+                                                   "srtt_ns",
+                                                   "wakeups",
+                                                   "syscalls",
+                                                   "lost_total",
+                                                   "refused_total",
+                                                   "cpu_ns_total",
+                                                   "phy_rate_bytes_per_s",
+                                                   "tx_drained_bytes_total",
+                                                   "tx_queue_bytes",
+                                                   "tx_queue_target_bytes",
+                                                   "tx_queue_under_bytes",
+                                                   "tx_queue_over_bytes",
+                                                   "tx_queue_limit_bytes",
+                                                   "tx_queue_drain_bytes_per_s",
+                                                   "rx_ring_bytes",
+                                                   "rx_ring_target_bytes",
+                                                   "rx_ring_under_bytes",
+                                                   "rx_ring_over_bytes",
+                                                   "rx_ring_limit_bytes",
+                                                   "rx_ring_drain_bytes_per_s",
+                                                   "app_buffer_bytes",
+                                                   "app_buffer_target_bytes",
+                                                   "app_buffer_under_bytes",
+                                                   "app_buffer_over_bytes",
+                                                   "app_buffer_limit_bytes",
+                                                   "app_buffer_drain_bytes_per_s"};
 constexpr std::size_t first_buffer_column = 11;
 
 /// Growth is what a total grew by from row to row; a total that fell began anew.
@@ -58,9 +80,13 @@ class Builder {
     const auto spent = static_cast<double>(since.count());
     values_[elapsed] = spent;
     const auto found = std::ranges::find(bottleneck_names, row.bottleneck);
-    const std::size_t at = found == bottleneck_names.end() ? bottleneck_names.size() - 1 : static_cast<std::size_t>(found - bottleneck_names.begin());
+    const std::size_t at = found == bottleneck_names.end()
+                               ? bottleneck_names.size() - 1
+                               : static_cast<std::size_t>(found - bottleneck_names.begin());
     values_[bottleneck_first + at] = spent;
-    for (std::size_t b = 0; b < buffer_names.size(); ++b) add_buffer(b, in.subspan(first_buffer_column + b * buffer_quantities, buffer_quantities), spent);
+    for (std::size_t b = 0; b < buffer_names.size(); ++b)
+      add_buffer(b, in.subspan(first_buffer_column + b * buffer_quantities, buffer_quantities),
+                 spent);
     run_.samples.add(row.at - run_.first, values_);
     for (std::size_t i = 0; i < quantities; ++i)
       if (values_[i]) {
@@ -72,15 +98,20 @@ class Builder {
 
  private:
   void add_buffer(std::size_t b, std::span<const std::optional<double>> in, double spent) {
-    for (std::size_t q = 0; q < buffer_quantities; ++q) values_[of(b, static_cast<BufferQuantity>(q))] = in[q];
+    for (std::size_t q = 0; q < buffer_quantities; ++q)
+      values_[of(b, static_cast<BufferQuantity>(q))] = in[q];
     const auto& held = in[occupancy];
     if (!held) return;
     if (b == 0 && in[drain] && *in[drain] > 0) values_[queue_delay] = *held / *in[drain] * 1e9;
     RangeShare& share = run_.ranges[b];
-    if (in[under] && in[over] && *in[over] - *in[under] < range_bytes_min) share.none += spent;
-    else if (in[under] && *held < *in[under]) share.below += spent;
-    else if (in[over] && *held > *in[over]) share.above += spent;
-    else if (in[under] || in[over]) share.inside += spent;
+    if (in[under] && in[over] && *in[over] - *in[under] < range_bytes_min)
+      share.none += spent;
+    else if (in[under] && *held < *in[under])
+      share.below += spent;
+    else if (in[over] && *held > *in[over])
+      share.above += spent;
+    else if (in[under] || in[over])
+      share.inside += spent;
   }
 
   RunData& run_;
@@ -104,7 +135,8 @@ double RunData::wire_per_payload() const {
   const auto number = [&](std::string_view word) {
     const std::size_t at = head.config.find(word);
     double value = 0;
-    for (std::size_t i = at == std::string::npos ? head.config.size() : at + word.size(); i < head.config.size() && head.config[i] >= '0' && head.config[i] <= '9'; ++i)
+    for (std::size_t i = at == std::string::npos ? head.config.size() : at + word.size();
+         i < head.config.size() && head.config[i] >= '0' && head.config[i] <= '9'; ++i)
       value = 10 * value + (head.config[i] - '0');
     return value;
   };
@@ -118,7 +150,8 @@ double RunData::capacity_mean() const {
   double sum = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Nanos until = i + 1 < steps.size() ? steps[i + 1].at : first + span;
-    sum += static_cast<double>(steps[i].rate.count) * static_cast<double>((until - steps[i].at).count());
+    sum += static_cast<double>(steps[i].rate.count) *
+           static_cast<double>((until - steps[i].at).count());
   }
   return span > Nanos{0} ? sum / static_cast<double>(span.count()) : 0;
 }
@@ -128,9 +161,14 @@ double RunData::share(std::size_t bottleneck) const {
   return all > 0 ? whole[bottleneck_first + bottleneck].sum / all : 0;
 }
 
-Result<RunData> read_run(std::istream& in, const std::string& name, std::string label, std::size_t buckets_min) {
+Result<RunData> read_run(std::istream& in, const std::string& name, std::string label,
+                         std::size_t buckets_min) {
   if (label.empty()) label = std::filesystem::path{name}.stem().string();
-  RunData run{.label = std::move(label), .name = name, .head = {}, .law = {}, .samples = Samples{quantities, buckets_min}};
+  RunData run{.label = std::move(label),
+              .name = name,
+              .head = {},
+              .law = {},
+              .samples = Samples{quantities, buckets_min}};
   Builder builder{run};
   ONEHOP_TRY(head, read_trace(in, name, columns, [&](const TraceRow& row) { builder.add(row); }));
   run.head = std::move(head);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Samples: series of any length in at most 2 N buckets of equal width, with least, most and mean kept. When the last bucket is
-// full, neighbours are merged and buckets become twice as wide, so memory depends on N alone and no peak is lost.
+// Samples: series of any length in at most 2 N buckets of equal width, with least, most and mean
+// kept. When the last bucket is full, neighbours are merged and buckets become twice as wide, so
+// memory depends on N alone and no peak is lost.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,9 @@ struct Bucket {
   std::uint64_t count = 0;
 
   [[nodiscard]] bool is_empty() const noexcept { return count == 0; }
-  [[nodiscard]] double mean() const noexcept { return count == 0 ? 0 : sum / static_cast<double>(count); }
+  [[nodiscard]] double mean() const noexcept {
+    return count == 0 ? 0 : sum / static_cast<double>(count);
+  }
   void add(double value) noexcept { merge({value, value, value, 1}); }
   void merge(const Bucket& other) noexcept {
     least = std::min(least, other.least);
@@ -33,9 +36,11 @@ struct Bucket {
 
 class Samples {
  public:
-  Samples(std::size_t series, std::size_t buckets_min) : buckets_min_{std::max<std::size_t>(buckets_min, 1)}, series_(series) {}
+  Samples(std::size_t series, std::size_t buckets_min)
+      : buckets_min_{std::max<std::size_t>(buckets_min, 1)}, series_(series) {}
 
-  /// add puts one value into each series that has one. `at` counts from the first row and never goes back.
+  /// add puts one value into each series that has one. `at` counts from the first row and never
+  /// goes back.
   void add(Nanos at, std::span<const std::optional<double>> values) {
     auto index = static_cast<std::size_t>(at / width_);
     while (index >= 2 * buckets_min_) {

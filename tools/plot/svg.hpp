@@ -13,13 +13,15 @@ struct SvgSize {
   int width = 560, height = 270;  ///< user units; text is 13 to 14 of them high
 };
 
-[[nodiscard]] std::string svg_of(const Plate& plate, const Figure& figure, std::string_view run_label, const SvgSize& size = {});
+[[nodiscard]] std::string svg_of(const Plate& plate, const Figure& figure,
+                                 std::string_view run_label, const SvgSize& size = {});
 
 /// swatch_of is the small picture of a curve or an area for a legend.
 [[nodiscard]] std::string swatch_of(Ink ink, Stroke stroke);
 [[nodiscard]] std::string swatch_of(Ink ink, double opacity);
 
-/// escape makes any text safe in HTML and SVG, in attributes as well; control characters become '?'.
+/// escape makes any text safe in HTML and SVG, in attributes as well; control characters become
+/// '?'.
 [[nodiscard]] std::string escape(std::string_view text);
 
 }  // namespace onehop::plot

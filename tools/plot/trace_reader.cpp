@@ -24,7 +24,8 @@ std::string shown(std::string_view cell) {
 
 class Parser {
  public:
-  Parser(std::istream& in, const Table& table, std::span<const std::string_view> wanted) : in_{in}, table_{table}, wanted_{wanted} {}
+  Parser(std::istream& in, const Table& table, std::span<const std::string_view> wanted)
+      : in_{in}, table_{table}, wanted_{wanted} {}
 
   Result<TraceHead> run(const std::function<void(const TraceRow&)>& take) {
     TraceHead head;
@@ -38,17 +39,21 @@ class Parser {
       ONEHOP_TRY(row, row_of(values));
       take(row);
     }
-    if (rows == 0) return refuse("it has no rows after its columns", "No tick was traced: the transfer ended before it began");
+    if (rows == 0)
+      return refuse("it has no rows after its columns",
+                    "No tick was traced: the transfer ended before it began");
     return TraceHead{std::move(head)};
   }
 
  private:
   [[nodiscard]] Error refuse(std::string cause, std::string hint = {}) const {
     if (hint.empty()) hint = "Is it a file of '" + table_.maker + "'?";
-    return {ExitCode::local_file_error, fmt::format("read the {} {}", table_.what, table_.name), fmt::format("line {}: {}", std::max<std::size_t>(number_, 1), cause), std::move(hint)};
+    return {ExitCode::local_file_error, fmt::format("read the {} {}", table_.what, table_.name),
+            fmt::format("line {}: {}", std::max<std::size_t>(number_, 1), cause), std::move(hint)};
   }
   [[nodiscard]] Error refuse_cell(std::size_t column, std::string_view what) const {
-    return refuse(fmt::format("column {} ({}): {} {}", column + 1, columns_[column], shown(cells_[column]), what));
+    return refuse(fmt::format("column {} ({}): {} {}", column + 1, columns_[column],
+                              shown(cells_[column]), what));
   }
 
   /// next_line gives false at the end of the file.
@@ -61,8 +66,12 @@ class Parser {
     if (in_.bad()) return refuse("it cannot be read", "Is the disk in order?");
     if (in_.fail()) return refuse("it is longer than 64 KiB");
     if (in_.eof()) {
-      const std::size_t column = static_cast<std::size_t>(std::count(line_.begin(), line_.begin() + static_cast<std::ptrdiff_t>(got), ',')) + 1;
-      return refuse(fmt::format("column {}: the file is cut off here", column), "`sed -i '$d' FILE` removes this line and leaves those before it");
+      const std::size_t column =
+          static_cast<std::size_t>(
+              std::count(line_.begin(), line_.begin() + static_cast<std::ptrdiff_t>(got), ',')) +
+          1;
+      return refuse(fmt::format("column {}: the file is cut off here", column),
+                    "`sed -i '$d' FILE` removes this line and leaves those before it");
     }
     line_.resize(got - 1);  // getline counts the newline
     return true;
@@ -71,16 +80,21 @@ class Parser {
   Result<void> read_head(TraceHead& head) {
     for (;;) {
       ONEHOP_TRY(has_line, next_line());
-      if (!has_line) return number_ == 0 ? refuse("the file is empty") : refuse("the columns are missing");
+      if (!has_line)
+        return number_ == 0 ? refuse("the file is empty") : refuse("the columns are missing");
       if (!line_.starts_with('#')) break;
-      for (const auto& [word, text] : {std::pair{"# command line: ", &head.command_line}, {"# version: ", &head.version}, {"# config: ", &head.config}})
+      for (const auto& [word, text] : {std::pair{"# command line: ", &head.command_line},
+                                       {"# version: ", &head.version},
+                                       {"# config: ", &head.config}})
         if (line_.starts_with(word)) *text = line_.substr(std::string_view{word}.size());
     }
     ONEHOP_TRYV(split_line());
     columns_.assign(cells_.begin(), cells_.end());
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      if (std::find(columns_.begin(), columns_.begin() + static_cast<std::ptrdiff_t>(i), columns_[i]) != columns_.begin() + static_cast<std::ptrdiff_t>(i))
-        return refuse(fmt::format("column {}: a second one is called {}", i + 1, shown(columns_[i])));
+      if (std::find(columns_.begin(), columns_.begin() + static_cast<std::ptrdiff_t>(i),
+                    columns_[i]) != columns_.begin() + static_cast<std::ptrdiff_t>(i))
+        return refuse(
+            fmt::format("column {}: a second one is called {}", i + 1, shown(columns_[i])));
     }
     for (const std::string_view name : wanted_) places_.push_back(place_of(name));
     at_ = place_of("t_ns");
@@ -98,7 +112,8 @@ class Parser {
     for (;;) {
       const std::size_t comma = rest.find(',');
       cells_.push_back(rest.substr(0, comma));
-      if (cells_.size() > columns_max) return refuse(fmt::format("column {}: there are more than {}", cells_.size(), columns_max));
+      if (cells_.size() > columns_max)
+        return refuse(fmt::format("column {}: there are more than {}", cells_.size(), columns_max));
       if (comma == std::string_view::npos) return success();
       rest.remove_prefix(comma + 1);
     }
@@ -108,8 +123,10 @@ class Parser {
     ONEHOP_TRYV(split_line());
     if (cells_.size() == columns_.size()) return success();
     if (cells_.size() < columns_.size())
-      return refuse(fmt::format("column {}: the row ends here, and {} follow in the others", cells_.size(), columns_.size() - cells_.size()));
-    return refuse(fmt::format("column {}: the row goes on behind the last one", columns_.size() + 1));
+      return refuse(fmt::format("column {}: the row ends here, and {} follow in the others",
+                                cells_.size(), columns_.size() - cells_.size()));
+    return refuse(
+        fmt::format("column {}: the row goes on behind the last one", columns_.size() + 1));
   }
 
   Result<TraceRow> row_of(std::vector<std::optional<double>>& values) {
@@ -120,9 +137,14 @@ class Parser {
       values[i] = static_cast<double>(number);
     }
     ONEHOP_TRY(at, number_at(at_));
-    if (at < last_ || at > (std::int64_t{1} << 62)) return refuse_cell(at_, at < 0 ? "is no time" : at < last_ ? "is before the row before it" : "is no time");
+    if (at < last_ || at > (std::int64_t{1} << 62))
+      return refuse_cell(at_, at < 0       ? "is no time"
+                              : at < last_ ? "is before the row before it"
+                                           : "is no time");
     last_ = at;
-    const auto word = [&](std::size_t place) { return place == missing ? std::string_view{} : cells_[place]; };
+    const auto word = [&](std::size_t place) {
+      return place == missing ? std::string_view{} : cells_[place];
+    };
     return TraceRow{Nanos{at}, values, word(bottleneck_), word(law_)};
   }
 
@@ -131,7 +153,8 @@ class Parser {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     if (error == std::errc::result_out_of_range) return refuse_cell(column, "is out of range");
-    if (error != std::errc{} || end != cell.data() + cell.size()) return refuse_cell(column, "is no whole number");
+    if (error != std::errc{} || end != cell.data() + cell.size())
+      return refuse_cell(column, "is no whole number");
     return value;
   }
 
@@ -154,14 +177,19 @@ class Parser {
 
 }  // namespace
 
-Result<TraceHead> read_table(std::istream& in, const Table& table, std::span<const std::string_view> wanted, const std::function<void(const TraceRow&)>& take) {
+Result<TraceHead> read_table(std::istream& in, const Table& table,
+                             std::span<const std::string_view> wanted,
+                             const std::function<void(const TraceRow&)>& take) {
   return Parser{in, table, wanted}.run(take);
 }
 
-Result<TraceHead> read_trace(std::istream& in, const std::string& name, std::span<const std::string_view> wanted,
+Result<TraceHead> read_trace(std::istream& in, const std::string& name,
+                             std::span<const std::string_view> wanted,
                              const std::function<void(const TraceRow&)>& take) {
   static constexpr std::array<std::string_view, 2> needed{"rate_bytes_per_s", "bottleneck"};
-  return read_table(in, {.name = name, .what = "trace", .maker = "onehop send --trace", .needed = needed}, wanted, take);
+  return read_table(
+      in, {.name = name, .what = "trace", .maker = "onehop send --trace", .needed = needed}, wanted,
+      take);
 }
 
 }  // namespace onehop::plot

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// read_trace: what `--trace FILE` wrote (control/rate/trace.hpp), row by row. A trace may come from anywhere: sizes are bounded, each
-// number is checked, and an error names line and column. Any thread; it allocates one line.
+// read_trace: what `--trace FILE` wrote (control/rate/trace.hpp), row by row. A trace may come from
+// anywhere: sizes are bounded, each number is checked, and an error names line and column. Any
+// thread; it allocates one line.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ struct TraceHead {
   std::string command_line, version, config;
 };
 
-/// TraceRow: the columns that were asked for, in that order; empty cells, and columns that the trace lacks, are absent.
+/// TraceRow: the columns that were asked for, in that order; empty cells, and columns that the
+/// trace lacks, are absent.
 struct TraceRow {
   Nanos at{0};
   std::span<const std::optional<double>> values;
@@ -39,12 +41,15 @@ struct Table {
 };
 
 /// read_table calls `take` for each row of a table over time.
-[[nodiscard]] Result<TraceHead> read_table(std::istream& in, const Table& table, std::span<const std::string_view> wanted,
+[[nodiscard]] Result<TraceHead> read_table(std::istream& in, const Table& table,
+                                           std::span<const std::string_view> wanted,
                                            const std::function<void(const TraceRow&)>& take);
 
-/// read_trace calls `take` for each row. `name` is for messages. A trace has the columns t_ns, rate_bytes_per_s and bottleneck, at
-/// least one row, times that never go back, and a newline behind its last row. Error local_file_error where it has not.
-[[nodiscard]] Result<TraceHead> read_trace(std::istream& in, const std::string& name, std::span<const std::string_view> wanted,
+/// read_trace calls `take` for each row. `name` is for messages. A trace has the columns t_ns,
+/// rate_bytes_per_s and bottleneck, at least one row, times that never go back, and a newline
+/// behind its last row. Error local_file_error where it has not.
+[[nodiscard]] Result<TraceHead> read_trace(std::istream& in, const std::string& name,
+                                           std::span<const std::string_view> wanted,
                                            const std::function<void(const TraceRow&)>& take);
 
 }  // namespace onehop::plot

@@ -26,15 +26,16 @@ namespace onehop::stress {
 namespace {
 
 constexpr std::size_t text_bytes_max = 512;
-constexpr time_t schedule_cpu_seconds_max = 30;  // 100 ms of virtual time take 1 ms: what goes on for longer turns for ever
+constexpr time_t schedule_cpu_seconds_max =
+    30;  // 100 ms of virtual time take 1 ms: what goes on for longer turns for ever
 constexpr std::uint64_t none = ~std::uint64_t{0};
 
 /// Bench is what one worker writes and its parent reads.
 struct Bench {
   Tally tally;
-  std::atomic<std::uint64_t> playing{none};   // the index under way
+  std::atomic<std::uint64_t> playing{none};  // the index under way
   std::atomic<std::uint64_t> played{0};
-  std::uint64_t broken_index = none;          // written before the worker ends, read after
+  std::uint64_t broken_index = none;  // written before the worker ends, read after
   std::int64_t broken_ns = 0;
   std::array<char, text_bytes_max> broken_text{};
 };
@@ -44,18 +45,26 @@ class Shared {
  public:
   [[nodiscard]] static Result<Shared> make(unsigned jobs) {
     const std::size_t bytes = sizeof(std::atomic<std::uint64_t>) * 8 + sizeof(Bench) * jobs;
-    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return errno_error(ExitCode::internal_error, "make memory that the workers share");
+    void* const memory =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+      return errno_error(ExitCode::internal_error, "make memory that the workers share");
     return Shared{static_cast<std::byte*>(memory), bytes, jobs};
   }
-  Shared(Shared&& other) noexcept : memory_{std::exchange(other.memory_, nullptr)}, bytes_{other.bytes_}, benches_{other.benches_} {}
+  Shared(Shared&& other) noexcept
+      : memory_{std::exchange(other.memory_, nullptr)},
+        bytes_{other.bytes_},
+        benches_{other.benches_} {}
   Shared& operator=(Shared&&) = delete;
   ~Shared() {
     if (memory_ != nullptr) ::munmap(memory_, bytes_);
   }
   [[nodiscard]] std::span<Bench> benches() const { return benches_; }
-  /// broken_at: the lowest broken index so far. Any worker lowers it, each reads it before its next schedule.
-  [[nodiscard]] std::atomic<std::uint64_t>& broken_at() const { return *std::launder(reinterpret_cast<std::atomic<std::uint64_t>*>(memory_)); }
+  /// broken_at: the lowest broken index so far. Any worker lowers it, each reads it before its next
+  /// schedule.
+  [[nodiscard]] std::atomic<std::uint64_t>& broken_at() const {
+    return *std::launder(reinterpret_cast<std::atomic<std::uint64_t>*>(memory_));
+  }
 
  private:
   static constexpr std::size_t head_bytes = 64;
@@ -72,16 +81,20 @@ class Shared {
 
 void lower_to(std::atomic<std::uint64_t>& cell, std::uint64_t value) {
   std::uint64_t now = cell.load(std::memory_order_relaxed);
-  while (value < now && !cell.compare_exchange_weak(now, value, std::memory_order_relaxed)) {}
+  while (value < now && !cell.compare_exchange_weak(now, value, std::memory_order_relaxed)) {
+  }
 }
 
-/// limit_cpu gives the schedule that begins its own CPU time; SIGVTALRM ends a worker whose loop does not.
+/// limit_cpu gives the schedule that begins its own CPU time; SIGVTALRM ends a worker whose loop
+/// does not.
 void limit_cpu() {
-  const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = schedule_cpu_seconds_max, .tv_usec = 0}};
+  const itimerval limit{.it_interval = {},
+                        .it_value = {.tv_sec = schedule_cpu_seconds_max, .tv_usec = 0}};
   (void)::setitimer(ITIMER_VIRTUAL, &limit, nullptr);
 }
 
-void work(const CampaignOptions& options, Bench& bench, std::atomic<std::uint64_t>& broken_at, std::uint64_t worker) {
+void work(const CampaignOptions& options, Bench& bench, std::atomic<std::uint64_t>& broken_at,
+          std::uint64_t worker) {
   for (std::uint64_t i = worker; i < options.count; i += options.jobs) {
     const std::uint64_t index = options.first + i;
     if (index >= broken_at.load(std::memory_order_relaxed)) return;
@@ -99,8 +112,8 @@ void work(const CampaignOptions& options, Bench& bench, std::atomic<std::uint64_
   bench.playing.store(none, std::memory_order_relaxed);
 }
 
-/// One schedule frees what the next one takes: the memory stays with the process, and no page is touched for the first time
-/// but in the first schedule.
+/// One schedule frees what the next one takes: the memory stays with the process, and no page is
+/// touched for the first time but in the first schedule.
 void keep_memory() {
   (void)::mallopt(M_MMAP_THRESHOLD, 256 << 20);
   (void)::mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -108,10 +121,13 @@ void keep_memory() {
 }
 
 std::string ended_by(int status) {
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) return "an internal check of the program does not hold (printed above)";
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT)
+    return "an internal check of the program does not hold (printed above)";
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGVTALRM)
-    return fmt::format("after {} s of CPU time it goes on: something turns for ever", schedule_cpu_seconds_max);
-  if (WIFSIGNALED(status)) return fmt::format("the program was ended by signal {}", WTERMSIG(status));
+    return fmt::format("after {} s of CPU time it goes on: something turns for ever",
+                       schedule_cpu_seconds_max);
+  if (WIFSIGNALED(status))
+    return fmt::format("the program was ended by signal {}", WTERMSIG(status));
   return fmt::format("the worker ended with {}", WEXITSTATUS(status));
 }
 
@@ -128,7 +144,8 @@ void watch(const CampaignOptions& options, const Shared& shared, std::vector<pid
       lower_to(shared.broken_at(), bench.broken_index);
     }
     std::uint64_t played = 0;
-    for (const Bench& bench : shared.benches()) played += bench.played.load(std::memory_order_relaxed);
+    for (const Bench& bench : shared.benches())
+      played += bench.played.load(std::memory_order_relaxed);
     if (options.on_progress) options.on_progress(played);
     ::usleep(20'000);
   }
@@ -158,12 +175,18 @@ Result<std::unique_ptr<CampaignResult>> run_campaign(const CampaignOptions& opti
   auto result = std::make_unique<CampaignResult>();
   for (const Bench& bench : shared.benches()) {
     result->tally.merge(bench.tally);
-    if (bench.broken_index == none || (result->failure && result->failure->index <= bench.broken_index)) continue;
-    result->failure = {.index = bench.broken_index, .at = Nanos{bench.broken_ns}, .what = bench.broken_text.data()};
+    if (bench.broken_index == none ||
+        (result->failure && result->failure->index <= bench.broken_index))
+      continue;
+    result->failure = {.index = bench.broken_index,
+                       .at = Nanos{bench.broken_ns},
+                       .what = bench.broken_text.data()};
   }
   rusage usage{};
   ::getrusage(RUSAGE_CHILDREN, &usage);
-  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6; };
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
   result->cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
   return result;
 }

@@ -14,8 +14,11 @@ constexpr std::uint32_t all = 1'000'000, loss_ppm = 300'000;
 }  // namespace
 
 FaultPlayer::FaultPlayer(scenario::World& world, const Schedule& schedule)
-    : world_{world}, schedule_{schedule}, random_{schedule.seed ^ own_sequence, schedule.index}, facts_{world.link(), schedule.has_facts} {
-  world.add_fact_source(facts_);
+    : world_{world},
+      schedule_{schedule},
+      random_{schedule.seed ^ own_sequence, schedule.index},
+      facts_{world.link(), schedule.has_facts} {
+  world.set_source(&facts_);
 }
 
 void FaultPlayer::begin(const FaultEvent& event) {
@@ -45,7 +48,8 @@ void FaultPlayer::find_next_end() noexcept {
 }
 
 Nanos FaultPlayer::delay() noexcept {
-  return is_on(Fault::jitter) ? Nanos{static_cast<Nanos::rep>(random_.below(jitter_us_max) * 1000)} : Nanos{0};
+  return is_on(Fault::jitter) ? Nanos{static_cast<Nanos::rep>(random_.below(jitter_us_max) * 1000)}
+                              : Nanos{0};
 }
 
 void FaultPlayer::set(Fault fault, bool is_on, Instant until) {
@@ -60,24 +64,34 @@ void FaultPlayer::set(Fault fault, bool is_on, Instant until) {
     case Fault::disk_stall:
       if (is_on) world_.stall_disk_until(until);
       break;
-    case Fault::disk_slow: world_.set_disk_rate(is_on ? schedule_.world.forward.rate * down : schedule_.world.disk_rate); break;
+    case Fault::disk_slow:
+      world_.set_disk_rate(is_on ? schedule_.world.forward.rate * down : schedule_.world.disk_rate);
+      break;
     case Fault::completions_withheld:
-      if (scenario::RingPort* const rings = world_.port(0).rings()) rings->faults().are_completions_withheld = is_on;
+      if (scenario::RingPort* const rings = world_.port(0).rings())
+        rings->faults().are_completions_withheld = is_on;
       break;
     case Fault::fill_starved:
-      if (scenario::RingPort* const rings = world_.port(1).rings()) rings->faults().is_fill_starved = is_on;
+      if (scenario::RingPort* const rings = world_.port(1).rings())
+        rings->faults().is_fill_starved = is_on;
       break;
     case Fault::link_down:
       link.set_up(!is_on);
       world_.follow_path(0, !is_on);
       break;
     case Fault::mtu: set_mtu(is_on); break;
-    case Fault::feedback_lost: link.config(1).loss_ppm = is_on ? all : schedule_.world.backward.loss_ppm; break;
-    case Fault::loss: link.config(0).loss_ppm = is_on ? loss_ppm : schedule_.world.forward.loss_ppm; break;
+    case Fault::feedback_lost:
+      link.config(1).loss_ppm = is_on ? all : schedule_.world.backward.loss_ppm;
+      break;
+    case Fault::loss:
+      link.config(0).loss_ppm = is_on ? loss_ppm : schedule_.world.forward.loss_ppm;
+      break;
     case Fault::disorder: set_disorder(is_on); break;
     case Fault::facts:
-      if (is_on) facts_.set(static_cast<StressFacts::Mood>(random_.below(5)));
-      else facts_.reset();
+      if (is_on)
+        facts_.set(static_cast<StressFacts::Mood>(random_.below(5)));
+      else
+        facts_.reset();
       break;
     case Fault::jitter:
     case Fault::rebind:
@@ -118,8 +132,10 @@ void FaultPlayer::rebind() {
   const bool is_up = !is_on(Fault::link_down);
   world_.link().set_up(false);
   const std::size_t end = random_.below(2);
-  if (scenario::RingPort* const rings = world_.port(end).rings()) rings->rebind();
-  else world_.link().take_opportunity(end, world_.link().waiting(end));
+  if (scenario::RingPort* const rings = world_.port(end).rings())
+    rings->rebind();
+  else
+    world_.link().take_opportunity(end, world_.link().waiting(end));
   world_.link().set_up(is_up);
 }
 

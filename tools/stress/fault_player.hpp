@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FaultPlayer: begins and ends faults in a world. A fault that begins while it lasts is prolonged. One thread.
+// FaultPlayer: begins and ends faults in a world. A fault that begins while it lasts is prolonged.
+// One thread.
 #pragma once
 
 #include <array>
@@ -32,7 +33,9 @@ class FaultPlayer {
   void set_disorder(bool is_on);
   void rebind();
   void find_next_end() noexcept;
-  [[nodiscard]] bool is_on(Fault fault) const noexcept { return until_[static_cast<std::size_t>(fault)] != Instant{}; }
+  [[nodiscard]] bool is_on(Fault fault) const noexcept {
+    return until_[static_cast<std::size_t>(fault)] != Instant{};
+  }
 
   scenario::World& world_;
   const Schedule& schedule_;

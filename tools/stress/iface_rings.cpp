@@ -23,7 +23,8 @@ namespace onehop::stress {
 
 namespace {
 
-constexpr std::int64_t file_bytes = 16'000'000'000;  // sparse, never sent to its end: 13 s at 10 Gbit/s
+constexpr std::int64_t file_bytes =
+    16'000'000'000;  // sparse, never sent to its end: 13 s at 10 Gbit/s
 constexpr std::size_t faults_per_schedule = 4;
 constexpr Nanos settle = 500ms, measured = 200ms, patience = 30s, poll_interval = 1ms;
 constexpr std::uint64_t flowing_bytes = 1'000'000;
@@ -32,11 +33,16 @@ constexpr int tries_max = 3;
 class InterfaceRings {
  public:
   InterfaceRings(const InterfaceRingsOptions& options, const WorkFolder& work)
-      : options_{options}, work_{work}, report_{options.seed, again(options), options.is_json, options.is_quiet} {}
+      : options_{options},
+        work_{work},
+        report_{options.seed, again(options), options.is_json, options.is_quiet} {}
 
   Result<int> play() {
-    counter_ = Fd{::open(fmt::format("/sys/class/net/{}/statistics/tx_bytes", options_.interface).c_str(), O_RDONLY | O_CLOEXEC)};
-    if (!counter_.is_open()) return errno_error(ExitCode::io_unavailable, "read what " + options_.interface + " has sent");
+    counter_ =
+        Fd{::open(fmt::format("/sys/class/net/{}/statistics/tx_bytes", options_.interface).c_str(),
+                  O_RDONLY | O_CLOEXEC)};
+    if (!counter_.is_open())
+      return errno_error(ExitCode::io_unavailable, "read what " + options_.interface + " has sent");
     for (std::uint64_t i = 0; i < options_.count; ++i) {
       ONEHOP_TRYV(play_schedule(options_.first + i));
     }
@@ -45,7 +51,8 @@ class InterfaceRings {
 
  private:
   static std::string again(const InterfaceRingsOptions& options) {
-    return fmt::format("onehop stress rings --iface {} --to {} --seed {}", options.interface, options.to, options.seed);
+    return fmt::format("onehop stress rings --iface {} --to {} --seed {}", options.interface,
+                       options.to, options.seed);
   }
 
   std::uint64_t bytes_sent() const {
@@ -57,7 +64,8 @@ class InterfaceRings {
   }
 
   Result<Child> start() const {
-    std::vector<std::string> command{"/proc/self/exe", "send", work_.file(), "--to", options_.to, "--iface", options_.interface, "--quiet"};
+    std::vector<std::string> command{"/proc/self/exe", "send",    work_.file(),       "--to",
+                                     options_.to,      "--iface", options_.interface, "--quiet"};
     if (!options_.io.empty()) command.insert(command.end(), {"--io", options_.io});
     if (!options_.law.empty()) command.insert(command.end(), {"--law", options_.law});
     ONEHOP_TRY(child, Child::start("", command, work_.path() + "/send.txt"));
@@ -66,7 +74,8 @@ class InterfaceRings {
       if (bytes_sent() - before > flowing_bytes) return std::move(child);
       std::this_thread::sleep_for(poll_interval);
     }
-    return Error{ExitCode::peer_unreachable, "start a transfer to " + options_.to, "no data flows", "send said: " + child.said(), 0};
+    return Error{ExitCode::peer_unreachable, "start a transfer to " + options_.to, "no data flows",
+                 "send said: " + child.said(), 0};
   }
 
   Result<void> play_schedule(std::uint64_t index) {
@@ -100,9 +109,14 @@ class InterfaceRings {
       recoveries.push_back(recovery);
     }
     child.signal(SIGINT);
-    for (Nanos waited{0}; waited < patience && !child.poll(); waited += poll_interval) std::this_thread::sleep_for(poll_interval);
-    const bool is_orderly = child.poll() && (child.code() == 0 || child.code() == static_cast<int>(ExitCode::interrupted));
-    if (!is_orderly) return Error{ExitCode::internal_error, "end the transfer", fmt::format("send ended with {}", child.code()), child.said(), 0};
+    for (Nanos waited{0}; waited < patience && !child.poll(); waited += poll_interval)
+      std::this_thread::sleep_for(poll_interval);
+    const bool is_orderly =
+        child.poll() &&
+        (child.code() == 0 || child.code() == static_cast<int>(ExitCode::interrupted));
+    if (!is_orderly)
+      return Error{ExitCode::internal_error, "end the transfer",
+                   fmt::format("send ended with {}", child.code()), child.said(), 0};
     if (!is_trusted) return false;
     for (const Recovery& recovery : recoveries) report_.add(recovery);
     return true;
@@ -118,9 +132,11 @@ class InterfaceRings {
 
 Result<int> run_interface_rings(const InterfaceRingsOptions& options) {
   if (::if_nametoindex(options.interface.c_str()) == 0)
-    return Error{ExitCode::io_unavailable, "use interface '" + options.interface + "'", "there is none of this name", "`ip link` lists the interfaces", 0};
+    return Error{ExitCode::io_unavailable, "use interface '" + options.interface + "'",
+                 "there is none of this name", "`ip link` lists the interfaces", 0};
   if (std::getenv("ONEHOP_CODE") == nullptr)
-    return Error{ExitCode::usage, "send to " + options.to, "there is no code", "Set ONEHOP_CODE to what `onehop recv` shows or was given", 0};
+    return Error{ExitCode::usage, "send to " + options.to, "there is no code",
+                 "Set ONEHOP_CODE to what `onehop recv` shows or was given", 0};
   ONEHOP_TRY(work, WorkFolder::make());
   ONEHOP_TRYV(work.make_sparse(file_bytes));
   return InterfaceRings{options, work}.play();

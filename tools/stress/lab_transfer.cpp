@@ -28,7 +28,8 @@ constexpr Nanos patience = 20s, poll_interval = 1ms;
 constexpr std::uint64_t flowing_bytes = 300'000;
 constexpr std::size_t said_bytes_max = 600;
 
-[[noreturn]] void be_child(const std::string& host, const std::vector<std::string>& command, const std::string& output, pid_t parent) {
+[[noreturn]] void be_child(const std::string& host, const std::vector<std::string>& command,
+                           const std::string& output, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(126);
   const int file = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -44,7 +45,8 @@ constexpr std::size_t said_bytes_max = 600;
 }
 }  // namespace
 
-Result<Child> Child::start(const std::string& host, const std::vector<std::string>& command, const std::string& output) {
+Result<Child> Child::start(const std::string& host, const std::vector<std::string>& command,
+                           const std::string& output) {
   std::fflush(nullptr);
   const pid_t parent = ::getpid();
   Child child;
@@ -55,7 +57,8 @@ Result<Child> Child::start(const std::string& host, const std::vector<std::strin
   return child;
 }
 
-Child::Child(Child&& other) noexcept : pid_{std::exchange(other.pid_, 0)}, code_{other.code_}, output_{std::move(other.output_)} {}
+Child::Child(Child&& other) noexcept
+    : pid_{std::exchange(other.pid_, 0)}, code_{other.code_}, output_{std::move(other.output_)} {}
 Child& Child::operator=(Child&& other) noexcept {
   std::swap(pid_, other.pid_);
   std::swap(code_, other.code_);
@@ -93,12 +96,17 @@ Result<LabTransfer> LabTransfer::start(const LabTransferOptions& options) {
     ONEHOP_TRY(inside, lab::InNetns::enter(options.hosts.b));
     (void)inside;
     transfer.counters_ = Fd{::open("/proc/thread-self/net/dev", O_RDONLY | O_CLOEXEC)};
-    if (!transfer.counters_.is_open()) return errno_error(ExitCode::internal_error, "open /proc/net/dev of host b");
+    if (!transfer.counters_.is_open())
+      return errno_error(ExitCode::internal_error, "open /proc/net/dev of host b");
   }
-    ONEHOP_TRY(receive, Child::start(options.hosts.b, {options.program, "recv", "--once", "--dir", options.folder + "/in", "--listen", lab::address_b4, "--io",
-                                                     options.io, "--on-exist", "overwrite", "--quiet"}, options.folder + "/recv.txt"));
+  ONEHOP_TRY(receive, Child::start(options.hosts.b,
+                                   {options.program, "recv", "--once", "--dir",
+                                    options.folder + "/in", "--listen", lab::address_b4, "--io",
+                                    options.io, "--on-exist", "overwrite", "--quiet"},
+                                   options.folder + "/recv.txt"));
   transfer.receive_ = std::move(receive);
-  std::vector<std::string> command{options.program, "send", options.file, "--to", lab::address_b4, "--io", options.io, "--quiet"};
+  std::vector<std::string> command{options.program, "send", options.file, "--to",
+                                   lab::address_b4, "--io", options.io,   "--quiet"};
   if (!options.law.empty()) command.insert(command.end(), {"--law", options.law});
   ONEHOP_TRY(send, Child::start(options.hosts.a, command, options.folder + "/send.txt"));
   transfer.send_ = std::move(send);
@@ -108,8 +116,10 @@ Result<LabTransfer> LabTransfer::start(const LabTransferOptions& options) {
     if (!transfer.is_running()) break;
     std::this_thread::sleep_for(poll_interval);
   }
-  return Error{ExitCode::internal_error, "start a transfer in the lab", "no data flows",
-               fmt::format("send said: {}recv said: {}", transfer.send_.said(), transfer.receive_.said()), 0};
+  return Error{
+      ExitCode::internal_error, "start a transfer in the lab", "no data flows",
+      fmt::format("send said: {}recv said: {}", transfer.send_.said(), transfer.receive_.said()),
+      0};
 }
 
 std::uint64_t LabTransfer::bytes_arrived() const {
@@ -121,12 +131,17 @@ std::uint64_t LabTransfer::bytes_arrived() const {
   if (at == std::string_view::npos) return 0;
   at = all.find_first_not_of(' ', at + wanted.size());
   std::uint64_t bytes = 0;
-  if (at != std::string_view::npos) (void)std::from_chars(all.data() + at, all.data() + all.size(), bytes);
+  if (at != std::string_view::npos)
+    (void)std::from_chars(all.data() + at, all.data() + all.size(), bytes);
   return bytes;
 }
 
-void LabTransfer::stop_receiver(bool is_stopped) const noexcept { receive_.signal(is_stopped ? SIGSTOP : SIGCONT); }
-void LabTransfer::stop_sender(bool is_stopped) const noexcept { send_.signal(is_stopped ? SIGSTOP : SIGCONT); }
+void LabTransfer::stop_receiver(bool is_stopped) const noexcept {
+  receive_.signal(is_stopped ? SIGSTOP : SIGCONT);
+}
+void LabTransfer::stop_sender(bool is_stopped) const noexcept {
+  send_.signal(is_stopped ? SIGSTOP : SIGCONT);
+}
 
 Result<void> LabTransfer::finish() {
   for (Nanos waited{0}; waited < 2 * patience; waited += poll_interval) {
@@ -136,8 +151,10 @@ Result<void> LabTransfer::finish() {
   }
   for (const auto& [child, name] : {std::pair{&send_, "send"}, {&receive_, "recv"}})
     if (!child->poll() || child->code() != 0)
-      return Error{ExitCode::internal_error, fmt::format("end the transfer: {}", name),
-                   child->poll() ? fmt::format("it ended with {}", child->code()) : "it does not end", child->said(), 0};
+      return Error{
+          ExitCode::internal_error, fmt::format("end the transfer: {}", name),
+          child->poll() ? fmt::format("it ended with {}", child->code()) : "it does not end",
+          child->said(), 0};
   return success();
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// LabTransfer: `onehop recv` on host b and `onehop send` on host a of a lab, as processes of ours, and what arrives at b.
+// LabTransfer: `onehop recv` on host b and `onehop send` on host a of a lab, as processes of ours,
+// and what arrives at b.
 //
-//   onehop recv (b) ◀── the lab's link ◀── onehop send (a)        bytes_arrived(): what b's device has counted
+//   onehop recv (b) ◀── the lab's link ◀── onehop send (a)
+//                    └─ bytes_arrived(): what b's device has counted
 //
 // Owned by one thread; both processes end with it.
 #pragma once
@@ -18,12 +20,16 @@
 
 namespace onehop::stress {
 
-/// Child is a process on a host, or (empty name) in the namespace of this process; what it writes goes to a file.
+/// Child is a process on a host, or (empty name) in the namespace of this process; what it writes
+/// goes to a file.
 class Child {
  public:
   Child() = default;
-  /// start forks and execs. The process must have one thread. Syscalls: fork, and those of become_host() and exec in the child.
-  [[nodiscard]] static Result<Child> start(const std::string& host, const std::vector<std::string>& command, const std::string& output);
+  /// start forks and execs. The process must have one thread. Syscalls: fork, and those of
+  /// become_host() and exec in the child.
+  [[nodiscard]] static Result<Child> start(const std::string& host,
+                                           const std::vector<std::string>& command,
+                                           const std::string& output);
   Child(Child&& other) noexcept;
   Child& operator=(Child&& other) noexcept;
   ~Child();  ///< kills it where it still runs
@@ -43,8 +49,8 @@ class Child {
 
 struct LabTransferOptions {
   lab::HostNames hosts;
-  std::string program;      ///< onehop
-  std::string folder;       ///< for the file, what arrives, and what the ends say
+  std::string program;  ///< onehop
+  std::string folder;   ///< for the file, what arrives, and what the ends say
   std::string file;
   std::string io, law;
 };
@@ -63,7 +69,7 @@ class LabTransfer {
 
  private:
   Child receive_, send_;
-  Fd counters_;   ///< /proc/net/dev of host b
+  Fd counters_;  ///< /proc/net/dev of host b
 };
 
 }  // namespace onehop::stress

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // onehop-stress: `onehop stress` without the rest of onehop.
+#include <CLI/CLI.hpp>
+
 #include "tools/stress/stress_command.hpp"
 
 int main(int argc, char** argv) {

@@ -19,14 +19,22 @@ constexpr Nanos d_1 = 4ms;
 constexpr Nanos recovery_window = 5ms;
 constexpr std::int64_t recovered_percent = 90;
 
-std::uint64_t clamp_count(Bytes bytes) { return static_cast<std::uint64_t>(std::max<std::int64_t>(bytes.count, 0)); }
+std::uint64_t clamp_count(Bytes bytes) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(bytes.count, 0));
+}
 
 class Player final : public scenario::WorldWatch {
  public:
   Player(const Schedule& schedule, Tally& tally, std::FILE* series)
-      : schedule_{schedule}, tally_{tally}, series_{series}, world_{schedule.world}, faults_{world_, schedule},
-        send_{world_, schedule.world, broken_}, receive_{world_, schedule, broken_},
-        law_{world_, schedule.world, schedule.has_facts || (schedule.kinds & bit_of(Fault::facts)) != 0, broken_} {
+      : schedule_{schedule},
+        tally_{tally},
+        series_{series},
+        world_{schedule.world},
+        faults_{world_, schedule},
+        send_{world_, schedule.world, broken_},
+        receive_{world_, schedule, broken_},
+        law_{world_, schedule.world,
+             schedule.has_facts || (schedule.kinds & bit_of(Fault::facts)) != 0, broken_} {
     world_.set_watch(this);
     world_.port(0).set_watch(&send_);
     world_.port(1).set_watch(&receive_);
@@ -67,10 +75,14 @@ class Player final : public scenario::WorldWatch {
     }
   }
   Nanos delay(scenario::Actor) override { return faults_.delay(); }
-  void on_block(const BlockRef& block, std::uint64_t wrong_bytes) override { receive_.on_block(world_.now(), block, wrong_bytes); }
+  void on_block(const BlockRef& block, std::uint64_t wrong_bytes) override {
+    receive_.on_block(world_.now(), block, wrong_bytes);
+  }
 
  private:
-  [[nodiscard]] bool is_over() const { return broken_.is_broken() || world_.outcome().is_finished || world_.outcome().has_failed; }
+  [[nodiscard]] bool is_over() const {
+    return broken_.is_broken() || world_.outcome().is_finished || world_.outcome().has_failed;
+  }
 
   /// Faults end at their own times, so the world runs from one to the next.
   void run_until(Instant until) {
@@ -81,17 +93,22 @@ class Player final : public scenario::WorldWatch {
     }
   }
   void step_to(Instant next) {
-    while (!is_over() && world_.now() < next) (void)world_.run(std::min<Nanos>(next - world_.now(), broken_check_span));
+    while (!is_over() && world_.now() < next)
+      (void)world_.run(std::min<Nanos>(next - world_.now(), broken_check_span));
   }
   static constexpr Nanos broken_check_span = 1ms;
 
   void judge() {
     const scenario::Outcome& outcome = world_.outcome();
-    if (outcome.has_failed) broken_.say(world_.now(), fmt::format("the session ended by itself: event {}", static_cast<int>(outcome.failure)));
+    if (outcome.has_failed)
+      broken_.say(world_.now(), fmt::format("the session ended by itself: event {}",
+                                            static_cast<int>(outcome.failure)));
     else if (!outcome.is_finished)
-      broken_.say(world_.now(), fmt::format("the transfer stands still: {} of {} bytes on disk", outcome.bytes_checked, world_.bytes_total()));
+      broken_.say(world_.now(), fmt::format("the transfer stands still: {} of {} bytes on disk",
+                                            outcome.bytes_checked, world_.bytes_total()));
     else if (outcome.bytes_checked != world_.bytes_total())
-      broken_.say(world_.now(), fmt::format("{} bytes on disk instead of {}", outcome.bytes_checked, world_.bytes_total()));
+      broken_.say(world_.now(), fmt::format("{} bytes on disk instead of {}", outcome.bytes_checked,
+                                            world_.bytes_total()));
   }
 
   void count() {
@@ -107,7 +124,8 @@ class Player final : public scenario::WorldWatch {
     if (!has_recovered_) ++tally_.unrecovered;
   }
 
-  /// One row per control tick: what each buffer holds, and where the lower queue is in its safe range.
+  /// One row per control tick: what each buffer holds, and where the lower queue is in its safe
+  /// range.
   void sample(Instant now) {
     const auto us = static_cast<std::uint64_t>(std::min<Nanos>(now - sampled_at_, 20ms) / 1us);
     sampled_at_ = now;
@@ -120,8 +138,11 @@ class Player final : public scenario::WorldWatch {
       tally_.app_buffer.add(clamp_count(receive_.buffer().occupancy), us);
       if (standing <= Bytes{0}) tally_.underflow_us += us;
       const BytesPerSecond v = world_.link().config(0).rate;
-      const Bytes under = v * Gain{2000} * d_1, over = world_.link().config(0).queue_capacity - v * Gain{2500} * d_1;
-      (standing < under ? tally_.below_us : standing > over ? tally_.above_us : tally_.inside_us) += us;
+      const Bytes under = v * Gain{2000} * d_1,
+                  over = world_.link().config(0).queue_capacity - v * Gain{2500} * d_1;
+      (standing < under  ? tally_.below_us
+       : standing > over ? tally_.above_us
+                         : tally_.inside_us) += us;
     }
     if (quiet_at_ != Instant{}) watch_recovery(now, is_flowing);
     if (series_ != nullptr) write_row(now, path);
@@ -132,7 +153,8 @@ class Player final : public scenario::WorldWatch {
     const Bytes drained = world_.link().lower_queue(0).drained_total - window_drained_;
     BytesPerSecond rate = world_.link().config(0).rate;
     if (schedule_.world.law.starts_with("fixed")) rate = std::min(rate, world_.grant().rate);
-    if (is_flowing && drained.count * 100 >= (rate * (now - window_at_)).count * recovered_percent) {
+    if (is_flowing &&
+        drained.count * 100 >= (rate * (now - window_at_)).count * recovered_percent) {
       has_recovered_ = true;
       tally_.recovery_us.add(static_cast<std::uint64_t>((window_at_ - quiet_at_) / 1us));
     }
@@ -143,11 +165,13 @@ class Player final : public scenario::WorldWatch {
   void write_row(Instant now, const PathReport& path) {
     const law::LawTrace& trace = world_.law().trace();
     const RateGrant grant = world_.grant();
-    fmt::print(series_, "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", schedule_.index, now.time_since_epoch() / 1us,
-               faults_.active_names(), world_.link().config(0).rate.count, grant.rate.count, grant.backlog_max.count,
+    fmt::print(series_, "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", schedule_.index,
+               now.time_since_epoch() / 1us, faults_.active_names(),
+               world_.link().config(0).rate.count, grant.rate.count, grant.backlog_max.count,
                send_.queue().occupancy.count, ring_.count, receive_.buffer().occupancy.count,
-               trace.buffers[0].target.count, trace.buffers[0].drain.count, trace.buffers[1].takes_part ? 1 : 0,
-               trace.buffers[2].takes_part ? 1 : 0, send_.queue().refused_total + receive_.ring().refused_total, path.srtt / 1us);
+               trace.buffers[0].target.count, trace.buffers[0].drain.count,
+               trace.buffers[1].takes_part ? 1 : 0, trace.buffers[2].takes_part ? 1 : 0,
+               send_.queue().refused_total + receive_.ring().refused_total, path.srtt / 1us);
   }
 
   const Schedule& schedule_;
@@ -161,14 +185,15 @@ class Player final : public scenario::WorldWatch {
   LawWatch law_;
   Instant sampled_at_{}, quiet_at_{}, window_at_{};
   Bytes window_drained_{};
-  Bytes ring_{};            // in the receive ring when the core last came to it: afterwards it is empty
+  Bytes ring_{};  // in the receive ring when the core last came to it: afterwards it is empty
   bool has_recovered_ = false;
 };
 
 }  // namespace
 
 std::string series_header() {
-  return "schedule,at_us,faults,link_rate,granted_rate,backlog_max,tx_queue,rx_ring,app_buffer,target,drain,rx_ring_takes_part,"
+  return "schedule,at_us,faults,link_rate,granted_rate,backlog_max,tx_queue,rx_ring,app_buffer,"
+         "target,drain,rx_ring_takes_part,"
          "app_buffer_takes_part,refused_frames,srtt_us\n";
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Player: plays one schedule in virtual time, watches it, and counts.
 //
-//   Schedule ─▶ World (loops, transfer core, rate loop, law, rings) ─▶ faults as their time comes ─▶ undisturbed until the end
-//                  │ each turn, each frame                                                                   │
-//                  └─▶ SendWatch, ReceiveWatch, LawWatch ─▶ the first thing broken                           └─▶ whole?
+//   Schedule ─▶ World (loops, transfer core, rate loop, law, rings) ─▶ faults at their time
+//                  │ each turn, each frame                              └─▶ the rest undisturbed
+//                  └─▶ SendWatch, ReceiveWatch, LawWatch                    └─▶ whole?
+//                        └─▶ the first thing broken
 //
 // One thread; nothing is kept between schedules but memory.
 #pragma once
@@ -17,7 +18,8 @@
 
 namespace onehop::stress {
 
-/// play_schedule adds to `tally` and says what broke, if anything. `series`, where given, gets a row per control tick.
+/// play_schedule adds to `tally` and says what broke, if anything. `series`, where given, gets a
+/// row per control tick.
 [[nodiscard]] Broken play_schedule(const Schedule& schedule, Tally& tally, std::FILE* series);
 
 /// series_header is the first row.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Random: splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). Its state is one
-// word, so a schedule's own generator costs nothing to set up; the quality is enough to draw faults.
+// Random: splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA
+// 2014). Its state is one word, so a schedule's own generator costs nothing to set up; the quality
+// is enough to draw faults.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ReceiveWatch: what must hold of the receiving core, turn for turn, and of the blocks that the disk gets.
+// ReceiveWatch: what must hold of the receiving core, turn for turn, and of the blocks that the
+// disk gets.
 //
 //   rx ring      what was taken is what has drained; the occupancy fits the ring; totals only grow
-//   app buffer   drained + occupancy is between what the disk was given and what was accepted; it fits its capacity
+//   app buffer   drained + occupancy is between what the disk was given and what was accepted;
+//                it fits its capacity
 //   blocks       each is given once, whole, with the bytes that were sent
 //   frames       none fails to open where the link damages none; none finds no room
 //

@@ -54,7 +54,8 @@ Recovery watch_recovery(const Flow& flow, BytesPerSecond rate, Instant since) {
     out.is_recovered = true;
     return out;
   }
-  out.is_trusted = out.is_trusted && flow.is_running();  // a file that came to its end before says nothing
+  out.is_trusted =
+      out.is_trusted && flow.is_running();  // a file that came to its end before says nothing
   return out;
 }
 
@@ -68,10 +69,19 @@ BytesPerSecond measure_rate(const Flow& flow, Nanos span) {
 void RecoveryReport::add(const Recovery& r) {
   all_.push_back(r);
   if (is_json_)
-    fmt::print("{}\n", Json{{"schema_version", 1}, {"type", "stress_lab_fault"}, {"seed", seed_}, {"schedule", r.schedule}, {"io", r.io},
-                            {"fault", r.fault}, {"span_ms", r.span_ms}, {"recovery_ms", r.recovery_ms}, {"is_in_time", r.is_in_time()}}.dump());
+    fmt::print("{}\n", Json{{"schema_version", 1},
+                            {"type", "stress_lab_fault"},
+                            {"seed", seed_},
+                            {"schedule", r.schedule},
+                            {"io", r.io},
+                            {"fault", r.fault},
+                            {"span_ms", r.span_ms},
+                            {"recovery_ms", r.recovery_ms},
+                            {"is_in_time", r.is_in_time()}}
+                           .dump());
   else if (!is_quiet_)
-    fmt::print("schedule {:>3}  {:<5}  {:<14}  {:>4.0f} ms   full again after {:>5.1f} ms{}\n", r.schedule, r.io, r.fault, r.span_ms, r.recovery_ms,
+    fmt::print("schedule {:>3}  {:<5}  {:<14}  {:>4.0f} ms   full again after {:>5.1f} ms{}\n",
+               r.schedule, r.io, r.fault, r.span_ms, r.recovery_ms,
                r.is_in_time() ? "" : "   TOO LATE");
   std::fflush(stdout);
 }
@@ -83,17 +93,33 @@ int RecoveryReport::finish(std::uint64_t schedules) const {
     worst = std::max(worst, r.recovery_ms);
     if (r.is_in_time()) continue;
     ++late_total;
-    fmt::print(stderr, "onehop stress: schedule {} of seed {}: {} of {:.0f} ms over {}: full again after {:.1f} ms, more than {} ms\n  this one alone: {} --only {}\n",
-               r.schedule, seed_, r.fault, r.span_ms, r.io, r.recovery_ms, Recovery::allowed / 1ms, again_words_, r.schedule);
+    fmt::print(stderr,
+               "onehop stress: schedule {} of seed {}: {} of {:.0f} ms over {}: full again after "
+               "{:.1f} ms, more than {} ms\n  this one alone: {} --only {}\n",
+               r.schedule, seed_, r.fault, r.span_ms, r.io, r.recovery_ms, Recovery::allowed / 1ms,
+               again_words_, r.schedule);
   }
   const bool is_held = late_total == 0 && !all_.empty();
   if (is_json_)
-    fmt::print("{}\n", Json{{"schema_version", 1}, {"type", "stress_lab"}, {"seed", seed_}, {"schedules_total", schedules}, {"faults_total", all_.size()},
-                            {"late_total", late_total}, {"recovery_ms_max", worst}, {"played_again_total", again_}, {"is_held", is_held}}.dump());
+    fmt::print("{}\n", Json{{"schema_version", 1},
+                            {"type", "stress_lab"},
+                            {"seed", seed_},
+                            {"schedules_total", schedules},
+                            {"faults_total", all_.size()},
+                            {"late_total", late_total},
+                            {"recovery_ms_max", worst},
+                            {"played_again_total", again_},
+                            {"is_held", is_held}}
+                           .dump());
   else
-    fmt::print("{} faults in {} schedules of seed {}: {} too late, the slowest {:.1f} ms\n  {} played again because this machine was too busy to tell\n",
-               all_.size(), schedules, seed_, late_total, worst, again_);
-  if (all_.empty()) fmt::print(stderr, "onehop stress: nothing could be judged: this machine was too busy, or the file too short\n");
+    fmt::print(
+        "{} faults in {} schedules of seed {}: {} too late, the slowest {:.1f} ms\n  {} played "
+        "again because this machine was too busy to tell\n",
+        all_.size(), schedules, seed_, late_total, worst, again_);
+  if (all_.empty())
+    fmt::print(stderr,
+               "onehop stress: nothing could be judged: this machine was too busy, or the file too "
+               "short\n");
   return is_held ? 0 : static_cast<int>(ExitCode::internal_error);
 }
 

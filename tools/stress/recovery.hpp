@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Recovery: how soon a real link was full again after a fault, and the report of many of them.
 //
-//   fault ends ─▶ look each millisecond at what has passed ─▶ the first window of 20 ms that carries 90 % of what the link can
+//   fault ends ─▶ look each millisecond at what has passed
+//                 └─▶ the first window of 20 ms that carries 90 % of what the link can
 //
-// A look that comes late proves nothing: such a recovery is not trusted, unless it was in time all the same. One thread.
+// A look that comes late proves nothing: such a recovery is not trusted, unless it was in time all
+// the same. One thread.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +24,22 @@ struct Recovery {
   bool is_trusted = true, is_recovered = true;
 
   static constexpr Nanos allowed = 100ms;
-  [[nodiscard]] bool is_in_time() const { return is_recovered && recovery_ms <= static_cast<double>(allowed / 1ms); }
+  [[nodiscard]] bool is_in_time() const {
+    return is_recovered && recovery_ms <= static_cast<double>(allowed / 1ms);
+  }
   /// with_earlier: both must be well; the later one counts.
   [[nodiscard]] Recovery with_earlier(const Recovery& earlier) const;
 };
 
-/// Flow is what is watched: wire bytes that have passed so far, and whether the transfer still runs.
+/// Flow is what is watched: wire bytes that have passed so far, and whether the transfer still
+/// runs.
 struct Flow {
   std::function<std::uint64_t()> bytes;
   std::function<bool()> is_running;
 };
 
-/// watch_recovery blocks until the link is full, for a second at most. `rate`: what it can carry, wire bytes; `since`: when it
-/// could again, at the earliest.
+/// watch_recovery blocks until the link is full, for a second at most. `rate`: what it can carry,
+/// wire bytes; `since`: when it could again, at the earliest.
 [[nodiscard]] Recovery watch_recovery(const Flow& flow, BytesPerSecond rate, Instant since);
 /// measure_rate blocks for `span` and tells what passed.
 [[nodiscard]] BytesPerSecond measure_rate(const Flow& flow, Nanos span);
@@ -47,7 +52,8 @@ class RecoveryReport {
   void add(const Recovery& recovery);
   /// count_again: a schedule was played again because this machine could not look in time.
   void count_again() { ++again_; }
-  /// finish prints the verdict and returns the exit code: 1 where something came late, or nothing could be judged.
+  /// finish prints the verdict and returns the exit code: 1 where something came late, or nothing
+  /// could be judged.
   [[nodiscard]] int finish(std::uint64_t schedules) const;
 
  private:

@@ -8,20 +8,36 @@
 namespace onehop::stress {
 
 namespace {
-constexpr std::array<std::string_view, faults> names{
-    "tiny-rings", "umem-edge", "sender-stall", "receiver-stall", "control-stall", "jitter", "drain-up", "drain-down",
-    "disk-stall", "disk-slow", "completions-withheld", "fill-starved", "link-down", "mtu", "rebind", "feedback-lost", "loss",
-    "disorder", "facts"};
+constexpr std::array<std::string_view, faults> names{"tiny-rings",
+                                                     "umem-edge",
+                                                     "sender-stall",
+                                                     "receiver-stall",
+                                                     "control-stall",
+                                                     "jitter",
+                                                     "drain-up",
+                                                     "drain-down",
+                                                     "disk-stall",
+                                                     "disk-slow",
+                                                     "completions-withheld",
+                                                     "fill-starved",
+                                                     "link-down",
+                                                     "mtu",
+                                                     "rebind",
+                                                     "feedback-lost",
+                                                     "loss",
+                                                     "disorder",
+                                                     "facts"};
 
-// One schedule in seven has every fault, so that each pair of faults meets; the others have a third of them, so that single
-// ones are not drowned by the rest.
+// One schedule in seven has every fault, so that each pair of faults meets; the others have a third
+// of them, so that single ones are not drowned by the rest.
 constexpr std::uint64_t all_in = 7;
 constexpr FaultSet faults_of_the_world_mask = (FaultSet{1} << faults_of_the_world) - 1;
-// The longest that a transfer may take when nothing disturbs it any more: what is probed for backs off to once a second, and
-// a ring of a few frames takes many rounds.
+// The longest that a transfer may take when nothing disturbs it any more: what is probed for backs
+// off to once a second, and a ring of a few frames takes many rounds.
 constexpr Nanos limit_after = 60s;
 constexpr std::int64_t rates_mbit[] = {10, 20, 20, 40, 40, 60, 80, 120};
-constexpr std::size_t payload_least = 1172;  // RangeSet's 128 ranges hold a block of such frames in any order
+constexpr std::size_t payload_least =
+    1172;  // RangeSet's 128 ranges hold a block of such frames in any order
 
 FaultSet draw_kinds(Random& random, FaultSet from) {
   if (random.below(all_in) == 0) return from;
@@ -30,11 +46,13 @@ FaultSet draw_kinds(Random& random, FaultSet from) {
     if (random.below(3) == 0) kinds |= FaultSet{1} << i;
   kinds &= from;
   const FaultSet timed = from & ~faults_of_the_world_mask;
-  while (timed != 0 && (kinds & timed) == 0) kinds |= timed & (FaultSet{1} << random.below(faults));  // at least one of them
+  while (timed != 0 && (kinds & timed) == 0)
+    kinds |= timed & (FaultSet{1} << random.below(faults));  // at least one of them
   return kinds;
 }
 
-/// The last file is the one that the source keeps until the faults are over: the transfer outlasts them.
+/// The last file is the one that the source keeps until the faults are over: the transfer outlasts
+/// them.
 std::vector<std::uint64_t> draw_files(Random& random, std::uint64_t bytes) {
   std::vector<std::uint64_t> sizes;
   switch (random.below(4)) {
@@ -61,7 +79,9 @@ scenario::RingShape draw_rings(Random& random, FaultSet kinds) {
     shape.is_at_edge = true;
     shape.index_start = 0U - static_cast<std::uint32_t>(1 + random.below(64));
   }
-  shape.chunk_bytes = random.below(3) == 0 ? 512U << random.below(2) : 2048U;  // a third of them have frames in several chunks
+  shape.chunk_bytes = random.below(3) == 0
+                          ? 512U << random.below(2)
+                          : 2048U;  // a third of them have frames in several chunks
   return shape;
 }
 
@@ -70,14 +90,17 @@ void draw_world(Random& random, FaultSet kinds, const DrawOptions& options, Sche
   const BytesPerSecond rate = mbit_per_s(rates_mbit[random.below(std::size(rates_mbit))]);
   const bool is_tiny = (kinds & bit_of(Fault::tiny_rings)) != 0;
   world.seed = random.next();
-  world.frame_bytes = payload_least + wire::overhead_bytes + random.below(1472 - payload_least - wire::overhead_bytes + 1);
+  world.frame_bytes = payload_least + wire::overhead_bytes +
+                      random.below(1472 - payload_least - wire::overhead_bytes + 1);
   world.forward.rate = world.backward.rate = rate;
-  world.forward.delay = world.backward.delay = Nanos{static_cast<Nanos::rep>(20'000 + random.below(random.below(4) == 0 ? 3'000'000 : 400'000))};
+  world.forward.delay = world.backward.delay = Nanos{
+      static_cast<Nanos::rep>(20'000 + random.below(random.below(4) == 0 ? 3'000'000 : 400'000))};
   const std::int64_t queue_ms = static_cast<std::int64_t>(1 + random.below(40));
   world.forward.queue_capacity = std::max((rate * (queue_ms * 1ms)), Bytes{8 * 1514});
   world.forward.is_drop_tail = random.below(10) == 0;
   world.backward.queue_capacity = kib(64);
-  world.forward.ring_frames = world.backward.ring_frames = is_tiny ? 32 + random.below(64) : 128 + random.below(512);
+  world.forward.ring_frames = world.backward.ring_frames =
+      is_tiny ? 32 + random.below(64) : 128 + random.below(512);
   const std::uint64_t span_bytes = static_cast<std::uint64_t>((rate * options.span).count);
   world.file_sizes = draw_files(random, span_bytes / 2 + random.below(span_bytes));
   world.last_block_at = Instant{} + options.span;
@@ -88,8 +111,11 @@ void draw_world(Random& random, FaultSet kinds, const DrawOptions& options, Sche
   world.has_loss_mask = true;
   world.is_path_proof_skipped = random.below(4) != 0;
   world.has_qcut = random.below(3) == 0;
-  world.law = options.law.empty() ? std::string{law_names[random.below(law_names.size())]} : options.law;
-  if (world.law == "fixed") world.law.append(1, ':').append(std::to_string(bps(rate) * static_cast<std::int64_t>(1 + random.below(6)) / 4));
+  world.law =
+      options.law.empty() ? std::string{law_names[random.below(law_names.size())]} : options.law;
+  if (world.law == "fixed")
+    world.law.append(1, ':').append(
+        std::to_string(bps(rate) * static_cast<std::int64_t>(1 + random.below(6)) / 4));
   world.link_frames_max = 1024;
   world.in_flight_max = 512U << random.below(2);
   world.gap_ranges_max = 64 + random.below(256);
@@ -102,9 +128,11 @@ void draw_world(Random& random, FaultSet kinds, const DrawOptions& options, Sche
   out.has_facts = random.below(3) == 0;
 }
 
-/// Most are short, so that what they do to each other is seen; a few last longer than the law's memory.
+/// Most are short, so that what they do to each other is seen; a few last longer than the law's
+/// memory.
 Nanos draw_span(Random& random) {
-  const auto us = static_cast<std::int64_t>(20 + random.below(random.below(16) == 0 ? 15'000 : 800));
+  const auto us =
+      static_cast<std::int64_t>(20 + random.below(random.below(16) == 0 ? 15'000 : 800));
   return us * 1us;
 }
 
@@ -128,8 +156,10 @@ std::string fault_names(FaultSet kinds) {
 void apply_world_faults(Schedule& schedule) {
   scenario::WorldConfig& world = schedule.world;
   for (std::size_t i = 0; i < faults; ++i)
-    if ((schedule.kinds >> i & 1) != 0 && needs_rings(static_cast<Fault>(i)) && !world.rings) world.rings.emplace();
-  if ((schedule.kinds & bit_of(Fault::tiny_rings)) != 0) world.block_ring = world.command_ring = world.event_ring = 2;
+    if ((schedule.kinds >> i & 1) != 0 && needs_rings(static_cast<Fault>(i)) && !world.rings)
+      world.rings.emplace();
+  if ((schedule.kinds & bit_of(Fault::tiny_rings)) != 0)
+    world.block_ring = world.command_ring = world.event_ring = 2;
   if ((schedule.kinds & bit_of(Fault::umem_edge)) != 0) {
     world.rings->is_at_edge = true;
     world.rings->index_start = ~0U;
@@ -137,7 +167,8 @@ void apply_world_faults(Schedule& schedule) {
 }
 
 bool needs_rings(Fault fault) noexcept {
-  return fault == Fault::umem_edge || fault == Fault::completions_withheld || fault == Fault::fill_starved || fault == Fault::rebind;
+  return fault == Fault::umem_edge || fault == Fault::completions_withheld ||
+         fault == Fault::fill_starved || fault == Fault::rebind;
 }
 
 Schedule draw_schedule(std::uint64_t seed, std::uint64_t index, const DrawOptions& options) {
@@ -155,10 +186,12 @@ Schedule draw_schedule(std::uint64_t seed, std::uint64_t index, const DrawOption
   for (std::size_t i = 0; i < options.events; ++i) {
     // Each kind once, then as it falls.
     const Fault fault = timed[i < kinds ? i : random.below(kinds)];
-    const auto at = Nanos{static_cast<Nanos::rep>(random.below(static_cast<std::uint64_t>(options.span.count())))};
+    const auto at = Nanos{
+        static_cast<Nanos::rep>(random.below(static_cast<std::uint64_t>(options.span.count())))};
     out.events.push_back({.at = at, .span = draw_span(random), .fault = fault});
   }
-  std::sort(out.events.begin(), out.events.end(), [](const FaultEvent& a, const FaultEvent& b) { return a.at < b.at; });
+  std::sort(out.events.begin(), out.events.end(),
+            [](const FaultEvent& a, const FaultEvent& b) { return a.at < b.at; });
   return out;
 }
 

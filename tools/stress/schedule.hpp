@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Schedule: what one hostile transfer is like: its world, and its faults in order of time. Values only.
+// Schedule: what one hostile transfer is like: its world, and its faults in order of time. Values
+// only.
 //
-// draw_schedule makes schedule number `index` of a seed, the same one for ever: a failure is named by the two numbers.
+// draw_schedule makes schedule number `index` of a seed, the same one for ever: a failure is named
+// by the two numbers.
 #pragma once
 
 #include <array>
@@ -16,16 +18,17 @@
 
 namespace onehop::stress {
 
-/// Fault: the first two are properties of the world, the others begin at a moment and last for a span.
+/// Fault: the first two are properties of the world, the others begin at a moment and last for a
+/// span.
 enum class Fault : std::uint8_t {
-  tiny_rings,            ///< of blocks, commands and events: 1 to 4 entries
-  umem_edge,             ///< frames end at the edge of their chunk, ring indices wrap at 2^32
-  sender_stall,          ///< the sending core is not scheduled
+  tiny_rings,    ///< of blocks, commands and events: 1 to 4 entries
+  umem_edge,     ///< frames end at the edge of their chunk, ring indices wrap at 2^32
+  sender_stall,  ///< the sending core is not scheduled
   receiver_stall,
-  control_stall,         ///< the rate loop is not scheduled
-  jitter,                ///< all three come late by a random time, turn for turn
-  drain_up,              ///< the link's rate times 4
-  drain_down,            ///< the link's rate by 4
+  control_stall,  ///< the rate loop is not scheduled
+  jitter,         ///< all three come late by a random time, turn for turn
+  drain_up,       ///< the link's rate times 4
+  drain_down,     ///< the link's rate by 4
   disk_stall,
   disk_slow,             ///< the disk takes a quarter of the link's rate
   completions_withheld,  ///< what has left is not told
@@ -49,7 +52,9 @@ inline constexpr std::size_t faults_of_the_world = 2;
 /// FaultSet: one bit per fault.
 using FaultSet = std::uint32_t;
 static_assert(faults <= 32);
-[[nodiscard]] constexpr FaultSet bit_of(Fault fault) noexcept { return FaultSet{1} << static_cast<unsigned>(fault); }
+[[nodiscard]] constexpr FaultSet bit_of(Fault fault) noexcept {
+  return FaultSet{1} << static_cast<unsigned>(fault);
+}
 inline constexpr FaultSet every_fault = (FaultSet{1} << faults) - 1;
 /// fault_names lists some for texts.
 [[nodiscard]] std::string fault_names(FaultSet kinds);
@@ -64,26 +69,29 @@ struct Schedule {
   std::uint64_t seed = 1;
   std::uint64_t index = 0;
   scenario::WorldConfig world;
-  FaultSet kinds = 0;               ///< what occurs in it
-  std::vector<FaultEvent> events;   ///< in order of time
-  Nanos span{0};                    ///< of the hostile part; what follows is undisturbed
-  Nanos limit{0};                   ///< the transfer has ended by then
-  bool has_facts = false;           ///< the link tells of itself from the start
+  FaultSet kinds = 0;              ///< what occurs in it
+  std::vector<FaultEvent> events;  ///< in order of time
+  Nanos span{0};                   ///< of the hostile part; what follows is undisturbed
+  Nanos limit{0};                  ///< the transfer has ended by then
+  bool has_facts = false;          ///< the link tells of itself from the start
 };
 
 struct DrawOptions {
-  FaultSet kinds = every_fault;     ///< to draw from
+  FaultSet kinds = every_fault;  ///< to draw from
   std::size_t events = 200;
   Nanos span{100ms};
-  std::string law;                  ///< empty: drawn
+  std::string law;  ///< empty: drawn
 };
 
-[[nodiscard]] Schedule draw_schedule(std::uint64_t seed, std::uint64_t index, const DrawOptions& options);
+[[nodiscard]] Schedule draw_schedule(std::uint64_t seed, std::uint64_t index,
+                                     const DrawOptions& options);
 
-/// apply_world_faults gives a world that somebody described what its kinds of fault ask of it: rings, and small ones.
+/// apply_world_faults gives a world that somebody described what its kinds of fault ask of it:
+/// rings, and small ones.
 void apply_world_faults(Schedule& schedule);
 
 /// laws to draw from; "+qcut" stands for the gate around one.
-inline constexpr std::array<std::string_view, 6> law_names{"auto", "safe-range", "wdtcp", "wdtcp:paper", "cupid", "fixed"};
+inline constexpr std::array<std::string_view, 6> law_names{"auto",        "safe-range", "wdtcp",
+                                                           "wdtcp:paper", "cupid",      "fixed"};
 
 }  // namespace onehop::stress

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SendWatch: what must hold of the sending core, turn for turn, by accounts of its own: it sees the frames that are handed
-// to the port, and the grant and the credit that were there before them.
+// SendWatch: what must hold of the sending core, turn for turn, by accounts of its own: it sees the
+// frames that are handed to the port, and the grant and the credit that were there before them.
 //
-//   telemetry   accepted = drained + occupancy, totals only grow, refused frames were never accepted twice
-//   grant       data leaves only while the token bucket and the backlog limit have room, one frame beyond at most
-//   credit      a first copy starts only below the credit told; first copies go in order
+//   telemetry   accepted = drained + occupancy, totals only grow, refused frames were never
+//               accepted twice
+//   grant       data leaves only while the token bucket and the backlog limit have room, one
+//               frame beyond at most
+//   credit      a first copy starts only below the reported credit; first copies go in order
 //
 // One thread.
 #pragma once
@@ -27,7 +29,8 @@ class SendWatch final : public scenario::PortWatch {
   void on_commit(std::span<const std::byte> frame) override;
   void on_receive(std::size_t) override {}
 
-  /// padding_started: what the blocks whose last frame was sent lack to whole ones, as credit counts it.
+  /// padding_started: what the blocks whose last frame was sent lack to whole ones, as credit
+  /// counts it.
   [[nodiscard]] std::uint64_t padding_started() const { return padding_started_; }
   [[nodiscard]] const QueueTelemetry& queue() const { return queue_; }
 
@@ -57,7 +60,7 @@ class SendWatch final : public scenario::PortWatch {
   bool has_turned_ = false;
   std::uint64_t credit_told_ = 0, ring_room_ = 0;
   std::uint64_t cost_started_ = 0, padding_started_ = 0;
-  std::uint32_t file_ = 0;          // where the next first copy begins
+  std::uint32_t file_ = 0;  // where the next first copy begins
   std::uint64_t offset_ = 0;
 };
 

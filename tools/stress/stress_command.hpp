@@ -2,8 +2,6 @@
 // The command line of `onehop stress rings`.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,19 +9,24 @@
 #include "tools/stress/iface_rings.hpp"
 #include "tools/stress/lab_rings.hpp"
 
+namespace CLI {
+class App;
+}
+
 namespace onehop::stress {
 
 struct RingsOptions {
   std::uint64_t seed = 1, schedules = 10'000, events = 200;
   std::int64_t only = -1;
-  unsigned jobs = 0;                 ///< 0: one per core
+  unsigned jobs = 0;  ///< 0: one per core
   double span_ms = 100;
   std::string law, config, out, io, interface, to;
   std::vector<std::string> faults;
   bool is_json = false, is_quiet = false, is_lab = false;
 };
 
-/// RealRunners are run_lab_rings and run_interface_rings where the build has the lab, else null: then there is no --lab, no --iface.
+/// RealRunners are run_lab_rings and run_interface_rings where the build has the lab, else null:
+/// then there is no --lab, no --iface.
 struct RealRunners {
   Result<int> (*lab)(const LabRingsOptions& options) = nullptr;
   Result<int> (*interface)(const InterfaceRingsOptions& options) = nullptr;
@@ -31,7 +34,7 @@ struct RealRunners {
 
 class StressCommand {
  public:
-  [[nodiscard]] bool is_parsed() const { return stress_ != nullptr && stress_->parsed(); }
+  [[nodiscard]] bool is_parsed() const;
   /// run plays, prints, and returns the exit code of the program: 1 where something broke.
   [[nodiscard]] int run();
 

@@ -32,13 +32,16 @@ class Table {
   [[nodiscard]] Error refuse(std::string_view key, const std::string& cause) const {
     const toml::node* const node = table_.get(key);
     const auto line = node != nullptr ? node->source().begin.line : table_.source().begin.line;
-    return {.code = ExitCode::usage, .attempt = fmt::format("read '{}' in {}:{}", key, path_, line), .cause = cause,
+    return {.code = ExitCode::usage,
+            .attempt = fmt::format("read '{}' in {}:{}", key, path_, line),
+            .cause = cause,
             .hint = "configs/stress has examples"};
   }
   [[nodiscard]] Result<void> only(std::initializer_list<std::string_view> known) const {
     for (const auto& [key, value] : table_)
       if (std::find(known.begin(), known.end(), key.str()) == known.end())
-        return refuse(key.str(), fmt::format("there is no such key here; allowed: {}", joined(known)));
+        return refuse(key.str(),
+                      fmt::format("there is no such key here; allowed: {}", joined(known)));
     return success();
   }
   [[nodiscard]] bool has(std::string_view key) const { return table_.contains(key); }
@@ -48,7 +51,8 @@ class Table {
     if (!value) return refuse(key, "it must be a text in quotes");
     return *value;
   }
-  [[nodiscard]] Result<std::string> word(std::string_view key, std::string otherwise, std::initializer_list<std::string_view> known) const {
+  [[nodiscard]] Result<std::string> word(std::string_view key, std::string otherwise,
+                                         std::initializer_list<std::string_view> known) const {
     ONEHOP_TRY(value, text(key, std::move(otherwise)));
     if (std::find(known.begin(), known.end(), value) == known.end())
       return refuse(key, fmt::format("'{}' is not known; allowed: {}", value, joined(known)));
@@ -60,19 +64,24 @@ class Table {
     if (!value) return refuse(key, "it must be true or false");
     return *value;
   }
-  [[nodiscard]] Result<double> number(std::string_view key, double otherwise, double min, double max) const {
+  [[nodiscard]] Result<double> number(std::string_view key, double otherwise, double min,
+                                      double max) const {
     if (!has(key)) return otherwise;
     const auto value = table_[key].value<double>();
-    if (!value || !(*value >= min && *value <= max)) return refuse(key, fmt::format("it must be a number from {} to {}", min, max));
+    if (!value || !(*value >= min && *value <= max))
+      return refuse(key, fmt::format("it must be a number from {} to {}", min, max));
     return *value;
   }
-  [[nodiscard]] Result<std::uint64_t> whole(std::string_view key, std::uint64_t otherwise, std::int64_t min, std::int64_t max) const {
+  [[nodiscard]] Result<std::uint64_t> whole(std::string_view key, std::uint64_t otherwise,
+                                            std::int64_t min, std::int64_t max) const {
     if (!has(key)) return otherwise;
     const auto value = table_[key].value_exact<std::int64_t>();
-    if (!value || *value < min || *value > max) return refuse(key, fmt::format("it must be a whole number from {} to {}", min, max));
+    if (!value || *value < min || *value > max)
+      return refuse(key, fmt::format("it must be a whole number from {} to {}", min, max));
     return static_cast<std::uint64_t>(*value);
   }
-  [[nodiscard]] Result<Nanos> ms(std::string_view key, double otherwise, double min, double max) const {
+  [[nodiscard]] Result<Nanos> ms(std::string_view key, double otherwise, double min,
+                                 double max) const {
     ONEHOP_TRY(value, number(key, otherwise, min, max));
     return Nanos{static_cast<Nanos::rep>(value * 1e6)};
   }
@@ -85,7 +94,10 @@ class Table {
 
 Result<Fault> read_fault(const Table& table, const std::string& name) {
   const auto fault = fault_of(name);
-  if (!fault) return table.refuse(table.has("fault") ? "fault" : "faults", fmt::format("'{}' is not known; allowed: {}", name, fault_names(every_fault)));
+  if (!fault)
+    return table.refuse(
+        table.has("fault") ? "fault" : "faults",
+        fmt::format("'{}' is not known; allowed: {}", name, fault_names(every_fault)));
   return *fault;
 }
 
@@ -106,7 +118,8 @@ Result<void> read_events(const toml::table& root, const std::string& path, Sched
     ONEHOP_TRY(every, table.ms("every_ms", span_ms + 1, 0.001, 1e6));
     schedule.kinds |= bit_of(fault);
     for (Nanos begin = at; begin < schedule.span; begin += every) {
-      if (schedule.events.size() == events_max) return table.refuse("every_ms", fmt::format("there are more than {} events", events_max));
+      if (schedule.events.size() == events_max)
+        return table.refuse("every_ms", fmt::format("there are more than {} events", events_max));
       schedule.events.push_back({.at = begin, .span = span, .fault = fault});
     }
   }
@@ -139,18 +152,21 @@ Result<void> read_rings(const Table& table, Schedule& schedule) {
   ONEHOP_TRY(ports, table.word("ports", "virtual", {"virtual", "rings"}));
   ONEHOP_TRY(tx_frames, table.whole("tx_frames", 256, 4, 4096));
   ONEHOP_TRY(rx_frames, table.whole("rx_frames", 1024, 8, 4096));
-  for (const auto& [key, value] : {std::pair{"tx_frames", tx_frames}, std::pair{"rx_frames", rx_frames}})
+  for (const auto& [key, value] :
+       {std::pair{"tx_frames", tx_frames}, std::pair{"rx_frames", rx_frames}})
     if ((value & (value - 1)) != 0) return table.refuse(key, "it must be a power of two");
   schedule.world.forward.ring_frames = schedule.world.backward.ring_frames = rx_frames;
   if (ports == "rings")
-    schedule.world.rings = scenario::RingShape{.tx_frames = static_cast<std::uint32_t>(tx_frames), .rx_frames = static_cast<std::uint32_t>(rx_frames)};
+    schedule.world.rings = scenario::RingShape{.tx_frames = static_cast<std::uint32_t>(tx_frames),
+                                               .rx_frames = static_cast<std::uint32_t>(rx_frames)};
   return success();
 }
 
 Result<void> read_world(const Table& table, Schedule& schedule) {
   scenario::WorldConfig& world = schedule.world;
   ONEHOP_TRY(law, table.text("law", "auto"));
-  if (const auto made = law::make_law({.spec = law}); !made) return table.refuse("law", made.error().message());
+  if (const auto made = law::make_law({.spec = law}); !made)
+    return table.refuse("law", made.error().message());
   world.law = law;
   ONEHOP_TRY(has_qcut, table.flag("qcut"));
   world.has_qcut = has_qcut;
@@ -167,7 +183,10 @@ Result<void> read_world(const Table& table, Schedule& schedule) {
   world.forward.queue_capacity = {static_cast<std::int64_t>(queue_bytes)};
   ONEHOP_TRY(is_drop_tail, table.flag("drop_tail"));
   world.forward.is_drop_tail = is_drop_tail;
-  ONEHOP_TRY(file_bytes, table.whole("file_bytes", static_cast<std::uint64_t>((rate.value() * schedule.span).count), 1, 1'000'000'000));
+  ONEHOP_TRY(
+      file_bytes,
+      table.whole("file_bytes", static_cast<std::uint64_t>((rate.value() * schedule.span).count), 1,
+                  1'000'000'000));
   world.file_sizes = {file_bytes, 1};
   ONEHOP_TRY(frame_bytes, table.whole("frame_bytes", 1472, 600, 1472));
   world.frame_bytes = frame_bytes;
@@ -185,12 +204,15 @@ Result<StressFile> parse_stress_file(const std::string& text, const std::string&
   try {
     root = toml::parse(text);
   } catch (const toml::parse_error& error) {
-    return Error{.code = ExitCode::usage, .attempt = fmt::format("read {}:{}", path, error.source().begin.line),
-                 .cause = std::string{error.description()}, .hint = "configs/stress has examples"};
+    return Error{.code = ExitCode::usage,
+                 .attempt = fmt::format("read {}:{}", path, error.source().begin.line),
+                 .cause = std::string{error.description()},
+                 .hint = "configs/stress has examples"};
   }
   const Table table{root, path};
-  ONEHOP_TRYV(table.only({"description", "law", "qcut", "repair", "rate", "delay_us", "queue_bytes", "drop_tail", "file_bytes", "frame_bytes",
-                          "ports", "tx_frames", "rx_frames", "blocks", "facts", "span_ms", "event", "random"}));
+  ONEHOP_TRYV(table.only({"description", "law", "qcut", "repair", "rate", "delay_us", "queue_bytes",
+                          "drop_tail", "file_bytes", "frame_bytes", "ports", "tx_frames",
+                          "rx_frames", "blocks", "facts", "span_ms", "event", "random"}));
   StressFile file;
   ONEHOP_TRY(description, table.text("description", ""));
   file.description = description;
@@ -202,13 +224,16 @@ Result<StressFile> parse_stress_file(const std::string& text, const std::string&
   ONEHOP_TRYV(read_random(root, path, file.random));
   file.schedule.world.last_block_at = Instant{} + span;
   file.schedule.world.tick = 0ns;
-  file.schedule.world.link_frames_max = 4096 + static_cast<std::size_t>(file.schedule.world.forward.queue_capacity.count / 600);
+  file.schedule.world.link_frames_max =
+      4096 + static_cast<std::size_t>(file.schedule.world.forward.queue_capacity.count / 600);
   return file;
 }
 
 Result<StressFile> load_stress_file(const std::string& path) {
   std::ifstream file{path};
-  if (!file) return errno_error(ExitCode::usage, "open the stress file " + path, "configs/stress has examples");
+  if (!file)
+    return errno_error(ExitCode::usage, "open the stress file " + path,
+                       "configs/stress has examples");
   std::ostringstream text;
   text << file.rdbuf();
   return parse_stress_file(text.str(), path);
@@ -226,7 +251,8 @@ Schedule schedule_from(const StressFile& file, std::uint64_t seed, std::uint64_t
   } else {
     schedule.world.seed = seed + index;
   }
-  std::stable_sort(schedule.events.begin(), schedule.events.end(), [](const FaultEvent& a, const FaultEvent& b) { return a.at < b.at; });
+  std::stable_sort(schedule.events.begin(), schedule.events.end(),
+                   [](const FaultEvent& a, const FaultEvent& b) { return a.at < b.at; });
   apply_world_faults(schedule);
   return schedule;
 }

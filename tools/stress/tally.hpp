@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Tally: what schedules came to, summed. Plain data, so that a worker process can keep it in memory that its parent reads.
+// Tally: what schedules came to, summed. Plain data, so that a worker process can keep it in memory
+// that its parent reads.
 #pragma once
 
 #include <array>
@@ -19,11 +20,12 @@ struct Tally {
   std::uint64_t bytes = 0, retransmitted_bytes = 0, frames = 0;
   // While data could flow: bytes of the file in each buffer, one count per microsecond.
   LogLinearHistogram tx_queue, rx_ring, app_buffer;
-  std::uint64_t below_us = 0, inside_us = 0, above_us = 0;  ///< of the safe range of the lower queue
-  std::uint64_t underflow_us = 0;                           ///< data waits and the lower queue is empty
+  std::uint64_t below_us = 0, inside_us = 0,
+                above_us = 0;      ///< of the safe range of the lower queue
+  std::uint64_t underflow_us = 0;  ///< data waits and the lower queue is empty
   std::uint64_t tx_refused_frames = 0, rx_refused_frames = 0;
-  LogLinearHistogram recovery_us;                           ///< from the end of the faults until 90 % of the link's rate
-  std::uint64_t unrecovered = 0;                            ///< ended before it was back there
+  LogLinearHistogram recovery_us;  ///< from the end of the faults until 90 % of the link's rate
+  std::uint64_t unrecovered = 0;   ///< ended before it was back there
 
   void merge(const Tally& other) noexcept {
     schedules += other.schedules;

@@ -17,9 +17,11 @@ Result<WorkFolder> WorkFolder::make() {
   std::error_code error;
   std::string path = std::filesystem::is_directory("/dev/shm", error) ? "/dev/shm" : "/tmp";
   path += "/onehop-stress-XXXXXX";
-  if (::mkdtemp(path.data()) == nullptr) return errno_error(ExitCode::local_file_error, "make a folder for the run's files");
+  if (::mkdtemp(path.data()) == nullptr)
+    return errno_error(ExitCode::local_file_error, "make a folder for the run's files");
   WorkFolder work{path};
-  if (!std::filesystem::create_directory(work.target(), error)) return errno_error(ExitCode::local_file_error, "make " + work.target());
+  if (!std::filesystem::create_directory(work.target(), error))
+    return errno_error(ExitCode::local_file_error, "make " + work.target());
   return work;
 }
 
@@ -29,7 +31,8 @@ WorkFolder WorkFolder::borrow(const std::string& path) {
   return work;
 }
 
-WorkFolder::WorkFolder(WorkFolder&& other) noexcept : path_{std::exchange(other.path_, {})}, is_ours_{other.is_ours_} {}
+WorkFolder::WorkFolder(WorkFolder&& other) noexcept
+    : path_{std::exchange(other.path_, {})}, is_ours_{other.is_ours_} {}
 
 WorkFolder::~WorkFolder() {
   std::error_code error;
@@ -49,7 +52,8 @@ Result<void> WorkFolder::make_file(std::size_t bytes) const {
 
 Result<void> WorkFolder::make_sparse(std::int64_t bytes) const {
   const Fd out{::open(file().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
-  if (!out.is_open() || ::ftruncate(out.get(), bytes) != 0) return errno_error(ExitCode::local_file_error, "make " + file());
+  if (!out.is_open() || ::ftruncate(out.get(), bytes) != 0)
+    return errno_error(ExitCode::local_file_error, "make " + file());
   return success();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// WorkFolder: where a run keeps the file that it sends and what the ends say; gone with it. One thread.
+// WorkFolder: where a run keeps the file that it sends and what the ends say; gone with it. One
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,9 @@ class WorkFolder {
   [[nodiscard]] Result<void> make_sparse(std::int64_t bytes) const;
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string file() const { return path_ + "/file.bin"; }
-  [[nodiscard]] std::string target() const { return path_ + "/in"; }  ///< to receive into; it exists
+  [[nodiscard]] std::string target() const {
+    return path_ + "/in";
+  }  ///< to receive into; it exists
 
  private:
   explicit WorkFolder(std::string path) : path_{std::move(path)} {}

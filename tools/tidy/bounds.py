@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""Bounds that cannot vanish: docs/bounds.toml lists each one that a page ever required, and each is still judged.
+"""Bounds that cannot vanish: docs/bounds.toml lists each one that a page ever required, and each is
+still judged.
 
-A bound that no longer holds is missed on its page. One that is no longer the right question gets `replaced`, with the reason, where it is
-written: it is judged and shown all the same, beside what is required instead. Nothing is taken from the list; git remembers it.
+A bound that no longer holds is missed on its page. One that is no longer the right question gets
+`replaced`, with the reason, where it is written: it is judged and shown all the same, beside what
+is required instead. Nothing is taken from the list; git remembers it.
 
 Used by tidy; as a program, with --add, it adds what is judged and not yet listed.
 """
@@ -14,44 +16,53 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from typing import Any
 
 LIST = "docs/bounds.toml"
 SCENARIO = re.compile(r"configs/ns3/([\w-]+)\.toml")
 
 
-def scenario_bounds(tree):
+def scenario_bounds(tree) -> Iterator[Any]:
     """Of the papers' tables, one line per [[bounds]]."""
     for path, text in sorted(tree.texts.items()):
         if not (found := SCENARIO.fullmatch(path)):
             continue
         for bound in tomllib.loads(text).get("bounds", []):
             if "replaced" in bound and not bound["replaced"].strip():
-                raise ValueError(f"{path}: {bound['metric']}, {bound['row']}: replaced, without a reason")
+                raise ValueError(
+                    f"{path}: {bound['metric']}, {bound['row']}: replaced, without a reason")
             columns = " + ".join(bound.get("columns", ["all columns"]))
-            limit = f">= {bound['at_least']:g}" if "at_least" in bound else f"<= {bound['at_most']:g}"
+            limit = (f">= {bound['at_least']:g}"
+                     if "at_least" in bound else f"<= {bound['at_most']:g}")
             of = ", ".join(bound[key] for key in ("of_row", "of_column") if key in bound)
-            yield f"{found[1]}: {bound['metric']}, {bound['row']}, {columns}: {limit}{f' of {of}' if of else ''}"
+            yield (f"{found[1]}: {bound['metric']}, {bound['row']}, {columns}: "
+                   f"{limit}{f' of {of}' if of else ''}")
 
 
-def compare_bounds(tree):
+def compare_bounds(tree) -> Iterator[Any]:
     """Of tools/compare's cases, as it lists them itself."""
     if "tools/compare" in tree.texts:
-        done = subprocess.run([sys.executable, str(tree.root / "tools/compare"), "--bounds"], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, str(tree.root / "tools/compare"), "--bounds"], capture_output=True,
+            text=True, check=True)
         yield from done.stdout.splitlines()
 
 
-def ever_listed(tree):
+def ever_listed(tree) -> set[Any]:
     """What the list held in any commit before this one."""
-    done = subprocess.run(["git", "-c", f"safe.directory={tree.root}", "-C", str(tree.root), "log", "-p", "--unified=0", "--format=", "--", LIST],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run([
+        "git", "-c", f"safe.directory={tree.root}", "-C",
+        str(tree.root), "log", "-p", "--unified=0", "--format=", "--", LIST
+    ], capture_output=True, text=True, check=False)
     return set(re.findall(r'^[-+]  "(.*)",$', done.stdout, re.M))
 
 
-def judged(tree):
+def judged(tree) -> dict[Any, Any]:
     return {"papers": list(scenario_bounds(tree)), "compare": list(compare_bounds(tree))}
 
 
-def findings(tree):
+def findings(tree) -> Iterator[Any]:
     """findings yields (path, text)."""
     try:
         now = judged(tree)
@@ -60,20 +71,23 @@ def findings(tree):
         return
     if LIST not in tree.texts:
         if any(now.values()):
-            yield LIST, "it is not there: every bound of configs/ns3 and tools/compare is listed in it"
+            yield LIST, ("it is not there: every bound of configs/ns3 and tools/compare is listed "
+                         "in it")
         return
     kept = tomllib.loads(tree.texts[LIST])
     for page, bounds in now.items():
         listed = kept.get(page, [])
         for bound in sorted(set(listed) - set(bounds)):
-            yield LIST, f"nothing judges this any more; a bound is replaced, with a reason, and not removed: {bound}"
+            yield LIST, ("nothing judges this any more; a bound is replaced, with a reason, and "
+                         f"not removed: {bound}")
         for bound in sorted(set(bounds) - set(listed)):
             yield LIST, f"a bound that is not listed (tools/tidy/bounds.py --add): {bound}"
-    for bound in sorted(ever_listed(tree) - {bound for bounds in kept.values() for bound in bounds}):
+    for bound in sorted(
+            ever_listed(tree) - {bound for bounds in kept.values() for bound in bounds}):
         yield LIST, f"this was listed, and is no longer: {bound}"
 
 
-def add(tree):
+def add(tree) -> None:
     """add puts each unlisted bound at the end of its page's list."""
     text = tree.texts[LIST]
     for page, bounds in judged(tree).items():
@@ -87,7 +101,9 @@ def add(tree):
 if __name__ == "__main__":
     import tidy
 
-    parser = argparse.ArgumentParser(description="The list of every bound that a page ever required.")
-    parser.add_argument("--add", action="store_true", required=True, help="list what is judged and not yet listed")
+    parser = argparse.ArgumentParser(
+        description="The list of every bound that a page ever required.")
+    parser.add_argument("--add", action="store_true", required=True,
+                        help="list what is judged and not yet listed")
     parser.parse_args()
     add(tidy.read_tree(pathlib.Path(__file__).resolve().parents[2]))

@@ -2,53 +2,69 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """cost: the table "What it costs" of README.md, made of docs/results.md (tools/compare --write).
 
-README.md has it between two marks; nothing there is written by hand. Used by tidy, which compares it; as a program it prints the block, and
-with --write writes it. Exit code: 0; 1 docs/results.md has no such figures; 2 wrong arguments.
+README.md has it between two marks; nothing there is written by hand. Used by tidy, which compares
+it; as a program it prints the block, and with --write writes it. Exit code: 0; 1 docs/results.md
+has no such figures; 2 wrong arguments.
 """
 
 import argparse
 import pathlib
 import re
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 PAGE, SOURCE, CASE = "README.md", "docs/results.md", "cpu"
 BEGIN, END = "<!-- by tools/tidy/cost.py --write; do not edit -->", "<!-- to here -->"
 # Row of the case -> what README calls it. In this order.
-PROGRAMS = {"onehop --io auto, the default": "onehop (encrypted, verified)", "scp aes128-gcm": "scp (aes128-gcm)",
-            "rsync daemon": "rsync, daemon (plain)", "curl from nginx, TLS 1.3": "curl from nginx, TLS 1.3",
-            "curl from nginx, plain, sendfile": "curl from nginx (plain, sendfile)",
-            "iperf3 TCP, memory to memory": "iperf3 TCP (memory to memory: no file)"}
+PROGRAMS = {
+    "onehop --io auto, the default": "onehop (encrypted, verified)",
+    "scp aes128-gcm": "scp (aes128-gcm)", "rsync daemon": "rsync, daemon (plain)",
+    "curl from nginx, TLS 1.3": "curl from nginx, TLS 1.3",
+    "curl from nginx, plain, sendfile": "curl from nginx (plain, sendfile)",
+    "iperf3 TCP, memory to memory": "iperf3 TCP (memory to memory: no file)"
+}
 
 
-def section(text, name):
+def section(text, name) -> Any:
     found = re.search(rf"^## {re.escape(name)}\n(.*?)(?=^## |\Z)", text, re.S | re.M)
     return found[1] if found else ""
 
 
-def medians(text):
+def medians(text) -> dict[Any, Any]:
     """What each row of a case is -> its median."""
-    return {what.strip(): float(value) for what, value in re.findall(r"^\| ([^|]+) \| ([\d.]+) \|", text, re.M)}
+    return {
+        what.strip(): float(value)
+        for what, value in re.findall(r"^\| ([^|]+) \| ([\d.]+) \|", text, re.M)
+    }
 
 
-def block(results):
+def block(results) -> str | None:
     """The lines between the marks, or nothing where results has no such figures."""
     found = medians(section(results, CASE))
-    rows = [(label, found.get(f"{name}: CPU, both ends [ns/B]"), found.get(f"{name}: goodput [Gbit/s]")) for name, label in PROGRAMS.items()]
+    rows = [(label, found.get(f"{name}: CPU, both ends [ns/B]"),
+             found.get(f"{name}: goodput [Gbit/s]")) for name, label in PROGRAMS.items()]
     rows = [row for row in rows if None not in row]
     head = dict(re.findall(r"^- (machine|commit|date): (.+)$", results, re.M))
     if not rows or len(head) < 3:
         return None
-    return "\n".join(["", "| file to file, unshaped lab link | CPU of both ends, ns/byte | Gbit/s |", "|---|---:|---:|",
-                      *(f"| {label} | {cost:.2f} | {rate:.1f} |" for label, cost, rate in rows), "",
-                      f"{head['machine']}, commit {head['commit']}, {head['date']}; [all results](docs/results.md).", ""])
+    return "\n".join([
+        "", "| file to file, unshaped lab link | CPU of both ends, ns/byte | Gbit/s |",
+        "|---|---:|---:|", *(f"| {label} | {cost:.2f} | {rate:.1f} |"
+                             for label, cost, rate in rows), "",
+        f"{head['machine']}, commit {head['commit']}, {head['date']}; [all "
+        "results](docs/results.md).",
+        ""
+    ])
 
 
-def with_block(page, text):
+def with_block(page, text) -> str | None:
     begin, end = page.find(BEGIN), page.find(END)
-    return None if begin < 0 or end < begin else page[:begin + len(BEGIN)] + "\n" + text + page[end:]
+    return None if begin < 0 or end < begin else page[:begin
+                                                      + len(BEGIN)] + "\n" + text + page[end:]
 
 
-def findings(tree):
+def findings(tree) -> Iterator[Any]:
     """(path, line, text) where README's table is not what the results say."""
     if SOURCE not in tree.texts:
         return
@@ -60,9 +76,10 @@ def findings(tree):
         yield PAGE, 1, f"'What it costs' is not what {SOURCE} says: tools/tidy/cost.py --write"
 
 
-def main(argv):
+def main(argv) -> int:
     parser = argparse.ArgumentParser(description="README's table of costs, of docs/results.md.")
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
+    parser.add_argument("--root", type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parents[2])
     parser.add_argument("--write", action="store_true", help="write it into README.md")
     options = parser.parse_args(argv)
     text = block((options.root / SOURCE).read_text())

@@ -5,13 +5,18 @@
   //= [KEY] what                              code that follows the paper
   //= [KEY] what  type=deviation reason=why   code that does something else there
   //= [KEY] what  type=test                   the test below it is about that
+  //=   more of the line above                three spaces: a citation may take several lines
 
-`what` is "eq. (2), (3)", one row for each of them, or words. The papers are the list below "References" of control/README.md. Places are
-given by file and symbol, without line numbers, so that the page changes only when a citation, its function or its test does.
+`what` is "eq. (2), (3)", one row for each of them, or words. The papers are the list below
+"References" of control/README.md. Places are given by file and symbol, without line numbers, so
+that the page changes only when a citation, its function or its test does.
 
-Used by tidy, which compares the page; as a program it prints the page, and with --write writes it. Exit code: 0, or 2 for wrong arguments.
+Used by tidy, which compares the page; as a program it prints the page, and with --write writes it.
+Exit code: 0, or 2 for wrong arguments.
 """
 
+from collections.abc import Iterator
+from typing import Any
 import argparse
 import dataclasses
 import pathlib
@@ -21,7 +26,8 @@ import sys
 PAGE = "docs/equations.md"
 PAPERS = "control/README.md"
 CPP = (".cpp", ".hpp")
-CITATION = re.compile(r"^( *)//= \[([^\]]+)\] ([^\n]*)", re.M)
+CITATION = re.compile(r"^( *)//= \[([^\]]+)\] ([^\n]*(?:\n *//=   [^\n]*)*)", re.M)
+CONTINUATION = re.compile(r"\s*\n *//=   ")
 SOURCE = re.compile(r"^ *// Source: [^\n]*", re.M)
 TEST = re.compile(r'TEST_CASE(?:_METHOD)?\s*\((?:\s*\w+\s*,)?\s*((?:"(?:\\.|[^"\\])*"\s*)+)')
 TYPE_NAME = re.compile(r"(?:class|struct|enum(?: class)?) (\w+)")
@@ -30,8 +36,8 @@ FUNCTION = re.compile(r"[^=;]*?([\w:~]+)\s*\(")
 HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only -->
 # Equations: where each paper is in the code
 
-`tools/tidy/equations.py --write` makes this page of the citations in the code (`//= [KEY] what`), and `tidy` compares it. "Deviation":
-the code does something else there, and the citation says why.
+`tools/tidy/equations.py --write` makes this page of the citations in the code (`//= [KEY] what`),
+and `tidy` compares it. "Deviation": the code does something else there, and the citation says why.
 """
 
 
@@ -46,14 +52,15 @@ class Citation:
     place: str  # the symbol or the test's name; "" for the file as a whole
 
 
-def papers_of(tree):
-    """papers_of returns key -> reference, up to what the list says of our use of it ("Here: ...")."""
+def papers_of(tree) -> dict[Any, Any]:
+    """papers_of returns key -> reference, up to our use of it ("Here: ...")."""
     section = re.search(r"^## References\n(.*?)(?=^#|\Z)", tree.texts.get(PAPERS, ""), re.S | re.M)
-    entries = re.findall(r"^\* \*\*\[([^\]]+)\]\*\* (.*?)(?=^\* |\n\n|\Z)", section[1], re.S | re.M) if section else []
+    entry = re.compile(r"^\* \*\*\[([^\]]+)\]\*\* (.*?)(?=^\* |\n\n|\Z)", re.S | re.M)
+    entries = entry.findall(section[1]) if section else []
     return {key: re.split(r"\bHere: ", " ".join(text.split()))[0].strip() for key, text in entries}
 
 
-def name_in(code):
+def name_in(code) -> Any:
     """The name that this line of code declares."""
     for pattern in (TYPE_NAME, CONSTANT):
         if found := pattern.match(code):
@@ -62,8 +69,8 @@ def name_in(code):
     return f"{found[1]}()" if found else ""
 
 
-def place_of(text, citation):
-    """What a citation is about: what the next line of code declares, or around it the function or type that it stands in."""
+def place_of(text, citation) -> Any:
+    """What the next line of code declares, or the function or type around the citation."""
     is_code = re.compile(r"^(?!//)[^\s{}#][^\n]*", re.M)
     if citation[1]:
         before = [line[0] for line in is_code.finditer(text, 0, citation.start())]
@@ -72,19 +79,28 @@ def place_of(text, citation):
     return name_in(after[0]) if after else ""
 
 
-def citations_of(tree):
+def citations_of(tree) -> Iterator[Any]:
     for path, text in sorted(tree.code(CPP)):
         for found in CITATION.finditer(text):
-            kind = re.search(r"\btype=(\S*)", found[3])
-            reason = re.search(r"\breason=(.*)", found[3])
-            what = re.split(r"[:;] |\s+type=", found[3])[0].strip()
+            said = CONTINUATION.sub(" ", found[3])
+            kind = re.search(r"\btype=(\S*)", said)
+            reason = re.search(r"\breason=(.*)", said)
+            what = re.split(r"[:;] |\s+type=", said)[0].strip()
             test = TEST.search(text, found.end()) if kind and kind[1] == "test" else None
-            place = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', test[1])) if test else place_of(text, found)
-            yield Citation(path, text.count("\n", 0, found.start()) + 1, found[2], what, kind[1] if kind else "", reason[1] if reason else "", place)
+            words = re.findall(r'"((?:\\.|[^"\\])*)"', test[1]) if test else []
+            yield Citation(
+                path=path,
+                line=text.count("\n", 0, found.start()) + 1,
+                key=found[2],
+                what=what,
+                kind=kind[1] if kind else "",
+                reason=reason[1] if reason else "",
+                place="".join(words) if test else place_of(text, found),
+            )
 
 
-def rows_of(citation):
-    """rows_of yields (row, remark): "eq. (5), (6), i >= 2" is of two equations, and both for i >= 2."""
+def rows_of(citation) -> Iterator[Any]:
+    """rows_of yields (row, remark): "eq. (5), (6), i >= 2" is of two, both for i >= 2."""
     found = re.fullmatch(r"eq\. (\(\w+\)(?:, \(\w+\))*)(?:, (.*))?", citation.what)
     if not found:
         yield citation.what, ""
@@ -93,21 +109,26 @@ def rows_of(citation):
         yield f"eq. {number}", found[2] or ""
 
 
-def cell_of(citations):
+def cell_of(citations) -> str:
     """One cell of the table: each file once, with all that it has."""
     places = {}
     for citation, remark in citations:
         is_test = citation.kind == "test"
-        remarks = ", ".join(filter(None, (remark, "deviation" if citation.kind == "deviation" else "")))
-        name = (f'"{citation.place}"' if is_test else f"`{citation.place}`") if citation.place else ""
+        deviation = "deviation" if citation.kind == "deviation" else ""
+        remarks = ", ".join(filter(None, (remark, deviation)))
+        quote = '"' if is_test else "`"
+        name = f"{quote}{citation.place}{quote}" if citation.place else ""
         place = f"{name} ({remarks})" if name and remarks else name or remarks
         if place not in places.setdefault(citation.path, []):
             places[citation.path].append(place)
-    cells = [f"`{path}`" + (": " if any(names) else "") + "; ".join(filter(None, names)) for path, names in places.items()]
+    cells = [
+        f"`{path}`" + (": " if any(names) else "") + "; ".join(filter(None, names))
+        for path, names in places.items()
+    ]
     return "<br>".join(cells).replace("|", "\\|")
 
 
-def table_of(citations):
+def table_of(citations) -> Iterator[Any]:
     rows = {}
     for citation in citations:
         for row, remark in rows_of(citation):
@@ -120,11 +141,15 @@ def table_of(citations):
         yield f"| {row} | {cell_of(code) or '-'} | {cell_of(tests) or '-'} |"
 
 
-def page_of(tree):
+def page_of(tree) -> str:
     citations = list(citations_of(tree))
     lines = [HEAD]
     for key, reference in papers_of(tree).items():
-        files = [path for path, text in sorted(tree.code(CPP)) if any(f"[{key}]" in line for line in SOURCE.findall(text))]
+        files = [
+            path
+            for path, text in sorted(tree.code(CPP))
+            if any(f"[{key}]" in line for line in SOURCE.findall(text))
+        ]
         cited = [citation for citation in citations if citation.key == key]
         lines += [f"## {key}", "", reference, ""]
         if files:
@@ -134,7 +159,7 @@ def page_of(tree):
     return "\n".join(lines)
 
 
-def findings(tree):
+def findings(tree) -> Iterator[Any]:
     """findings yields (path, line, text)."""
     papers = papers_of(tree)
     citations = list(citations_of(tree))
@@ -154,11 +179,14 @@ def findings(tree):
         yield PAGE, 0, "it is not what the code cites (tools/tidy/equations.py --write)"
 
 
-def main(argv):
+def main(argv) -> int:
     import tidy
 
-    parser = argparse.ArgumentParser(description="Which equation of which paper is where in the code, and which tests name it.")
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
+    parser = argparse.ArgumentParser(
+        description="Which equation of which paper is where in the code, and which tests name it."
+    )
+    root = pathlib.Path(__file__).resolve().parents[2]
+    parser.add_argument("--root", type=pathlib.Path, default=root)
     parser.add_argument("--write", action="store_true", help=f"write it to {PAGE}")
     options = parser.parse_args(argv)
     page = page_of(tidy.read_tree(options.root))

@@ -16,7 +16,8 @@ namespace onehop::watch {
 Result<Feed> Feed::open(const std::string& socket) {
   ONEHOP_TRY(fd, connect_local(socket));
   if (::geteuid() != 0 && !is_allowed(fd.get()))
-    return Error{ExitCode::peer_unreachable, "watch " + socket, "another user's process serves it", "Remove it"};
+    return Error{ExitCode::peer_unreachable, "watch " + socket, "another user's process serves it",
+                 "Remove it"};
   return Feed{std::move(fd)};
 }
 
@@ -47,13 +48,15 @@ Result<Message> Feed::wait_first(Nanos patience) {
   for (;;) {
     const Nanos left = give_up_at - monotonic_now();
     if (left <= Nanos{0})
-      return Error{ExitCode::timed_out, "watch the transfer", "its process does not answer", "Is it stopped? 'kill -CONT PID' lets it go on"};
+      return Error{ExitCode::timed_out, "watch the transfer", "its process does not answer",
+                   "Is it stopped? 'kill -CONT PID' lets it go on"};
     pollfd entry{.fd = fd_.get(), .events = POLLIN, .revents = 0};
     const timespec timeout{.tv_sec = left / 1s, .tv_nsec = static_cast<long>((left % 1s).count())};
     if (::ppoll(&entry, 1, &timeout, nullptr) <= 0) continue;
     ONEHOP_TRY(is_open, read(messages));
     if (!messages.empty()) return std::move(messages.front());
-    if (!is_open) return Error{ExitCode::peer_unreachable, "watch the transfer", "it has ended", {}};
+    if (!is_open)
+      return Error{ExitCode::peer_unreachable, "watch the transfer", "it has ended", {}};
   }
 }
 

@@ -14,15 +14,16 @@ namespace onehop::watch {
 
 class Feed {
  public:
-  /// open connects to the transfer's socket; it refuses a process of another user unless this one is root's. Syscalls:
-  /// socket, connect, getsockopt.
+  /// open connects to the transfer's socket; it refuses a process of another user unless this one
+  /// is root's. Syscalls: socket, connect, getsockopt.
   [[nodiscard]] static Result<Feed> open(const std::string& socket);
 
-  /// read takes what has come and adds whole messages to `messages`, without waiting. False: the transfer's process has closed
-  /// its end. Syscalls: recv.
+  /// read takes what has come and adds whole messages to `messages`, without waiting. False: the
+  /// transfer's process has closed its end. Syscalls: recv.
   [[nodiscard]] Result<bool> read(std::vector<Message>& messages);
 
-  /// wait_first waits for the first message, at most `patience`. Error timed_out: the process does not answer.
+  /// wait_first waits for the first message, at most `patience`. Error timed_out: the process does
+  /// not answer.
   [[nodiscard]] Result<Message> wait_first(Nanos patience);
 
   [[nodiscard]] int fd() const { return fd_.get(); }

@@ -18,7 +18,8 @@ constexpr int backlog = 8;
 Result<sockaddr_un> address_of(const std::string& path) {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   if (path.size() > socket_path_bytes_max)
-    return Error{ExitCode::local_file_error, "use the socket " + path, "its path is longer than 107 bytes", "Set XDG_RUNTIME_DIR to a shorter one"};
+    return Error{ExitCode::local_file_error, "use the socket " + path,
+                 "its path is longer than 107 bytes", "Set XDG_RUNTIME_DIR to a shorter one"};
   std::ranges::copy(path, address.sun_path);
   return address;
 }
@@ -35,7 +36,8 @@ Result<Fd> connect_local(const std::string& path) {
   ONEHOP_TRY(address, address_of(path));
   ONEHOP_TRY(fd, make_socket());
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return errno_error(ExitCode::peer_unreachable, "connect to " + path, "The transfer may have ended");
+    return errno_error(ExitCode::peer_unreachable, "connect to " + path,
+                       "The transfer may have ended");
   return Fd{std::move(fd)};
 }
 
@@ -46,7 +48,8 @@ Result<Fd> listen_local(const std::string& path, const std::string& path_new) {
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return errno_error(ExitCode::local_file_error, "make the socket " + path_new);
   // The folder keeps others out already; the mode says so as well.
-  const bool is_made = ::chmod(path_new.c_str(), S_IRUSR | S_IWUSR) == 0 && ::listen(fd.get(), backlog) == 0 &&
+  const bool is_made = ::chmod(path_new.c_str(), S_IRUSR | S_IWUSR) == 0 &&
+                       ::listen(fd.get(), backlog) == 0 &&
                        ::rename(path_new.c_str(), path.c_str()) == 0;
   if (!is_made) {
     const Error error = errno_error(ExitCode::local_file_error, "listen on " + path);

@@ -13,15 +13,16 @@ namespace onehop::watch {
 
 inline constexpr std::size_t socket_path_bytes_max = sizeof(sockaddr_un::sun_path) - 1;
 
-/// connect_local opens the socket at `path`. errno_value ECONNREFUSED: its process is gone; EAGAIN: it accepts nobody now.
-/// Syscalls: socket, connect.
+/// connect_local opens the socket at `path`. errno_value ECONNREFUSED: its process is gone; EAGAIN:
+/// it accepts nobody now. Syscalls: socket, connect.
 [[nodiscard]] Result<Fd> connect_local(const std::string& path);
 
-/// listen_local makes the socket of `path` with mode 0600, by way of `path_new` in the same folder, so that it is never seen
-/// before it listens. Syscalls: socket, bind, chmod, listen, rename.
+/// listen_local makes the socket of `path` with mode 0600, by way of `path_new` in the same folder,
+/// so that it is never seen before it listens. Syscalls: socket, bind, chmod, listen, rename.
 [[nodiscard]] Result<Fd> listen_local(const std::string& path, const std::string& path_new);
 
-/// is_allowed: the process at the other end runs as this process's user, or as root. Syscalls: getsockopt (SO_PEERCRED).
+/// is_allowed: the process at the other end runs as this process's user, or as root. Syscalls:
+/// getsockopt (SO_PEERCRED).
 [[nodiscard]] bool is_allowed(int fd) noexcept;
 
 }  // namespace onehop::watch

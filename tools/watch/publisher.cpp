@@ -15,18 +15,22 @@
 namespace onehop::watch {
 
 namespace {
-constexpr std::chrono::milliseconds period{100};  // as often as progress is redrawn; a person sees no more
+constexpr std::chrono::milliseconds period{
+    100};  // as often as progress is redrawn; a person sees no more
 constexpr std::size_t watchers_max = 8;
-// A few lines: a watcher that was away goes on with what is new. Less than one line, and no line would ever pass whole.
+// A few lines: a watcher that was away goes on with what is new. Less than one line, and no line
+// would ever pass whole.
 constexpr int send_buffer_bytes = 16 * 1024;
 }  // namespace
 
-Result<std::unique_ptr<Publisher>> Publisher::open(boost::asio::io_context& io, MakeLine make_line) {
+Result<std::unique_ptr<Publisher>> Publisher::open(boost::asio::io_context& io,
+                                                   MakeLine make_line) {
   ONEHOP_TRY(folder, make_folder());
   remove_stale(folder);
   std::string path = path_of(folder, ::getpid());
   ONEHOP_TRY(fd, listen_local(path, fmt::format("{}/.{}.new", folder, ::getpid())));
-  std::unique_ptr<Publisher> self{new Publisher{io, std::move(path), fd.release(), std::move(make_line)}};
+  std::unique_ptr<Publisher> self{
+      new Publisher{io, std::move(path), fd.release(), std::move(make_line)}};
   self->accept();
   return self;
 }
@@ -47,18 +51,23 @@ void Publisher::stop() {
 }
 
 void Publisher::accept() {
-  listener_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
-    // A wait that had ended before cancel() still calls back, without an error.
-    if (error || is_stopped_) return;
-    take_watcher();
-    accept();
-  });
+  listener_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                       [this](const boost::system::error_code& error) {
+                         // A wait that had ended before cancel() still calls back, without an
+                         // error.
+                         if (error || is_stopped_) return;
+                         take_watcher();
+                         accept();
+                       });
 }
 
 void Publisher::take_watcher() {
-  Watcher watcher{.fd = Fd{::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)}, .rest = {}};
+  Watcher watcher{.fd = Fd{::accept4(listener_.native_handle(), nullptr, nullptr,
+                                     SOCK_CLOEXEC | SOCK_NONBLOCK)},
+                  .rest = {}};
   if (!watcher.fd.is_open() || !is_allowed(watcher.fd.get())) return;
-  (void)::setsockopt(watcher.fd.get(), SOL_SOCKET, SO_SNDBUF, &send_buffer_bytes, sizeof send_buffer_bytes);
+  (void)::setsockopt(watcher.fd.get(), SOL_SOCKET, SO_SNDBUF, &send_buffer_bytes,
+                     sizeof send_buffer_bytes);
   forget_gone();
   if (watchers_.size() >= watchers_max)
     return send(watcher, line_of(Refused{fmt::format("{} others watch it already", watchers_max)}));
@@ -74,8 +83,10 @@ void Publisher::tick() {
     if (error || is_stopped_) return;
     tell(make_line_());
     forget_gone();
-    if (watchers_.empty()) is_ticking_ = false;
-    else tick();
+    if (watchers_.empty())
+      is_ticking_ = false;
+    else
+      tick();
   });
 }
 
@@ -85,7 +96,8 @@ void Publisher::tell(std::string_view line) {
 
 void Publisher::send(Watcher& watcher, std::string_view line) {
   const auto push = [&](std::string_view text) -> std::size_t {
-    const ssize_t sent = ::send(watcher.fd.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent =
+        ::send(watcher.fd.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) watcher.is_gone = true;
     return sent < 0 ? 0 : static_cast<std::size_t>(sent);
   };

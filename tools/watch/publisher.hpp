@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Publisher: tells observers on this machine, ten times a second, what the transfer is doing.
 //
-//   watcher ── connect ──▶ PID.sock ── accept, SO_PEERCRED ──▶ [watcher] ◀── line every 100 ms ── make_line()
+//   watcher ── connect ──▶ PID.sock ── accept, SO_PEERCRED ──▶ [watcher] ◀─ 10 lines/s ─ make_line
 //
-// Plane thread only, and nothing of it runs while nobody watches. It only ever sends: what a watcher writes is never read. A
-// watcher that does not read loses lines; it is never waited for. Owns the socket file and removes it.
+// Session thread only, and nothing of it runs while nobody watches. It only ever sends: what a
+// watcher writes is never read. A watcher that does not read loses lines; it is never waited for.
+// Owns the socket file and removes it.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -26,22 +27,25 @@ class Publisher {
  public:
   using MakeLine = std::function<std::string()>;
 
-  /// open makes the socket of this process. `make_line` is called on the thread that runs `io`. Removes what processes that
-  /// are gone left behind.
-  [[nodiscard]] static Result<std::unique_ptr<Publisher>> open(boost::asio::io_context& io, MakeLine make_line);
+  /// open makes the socket of this process. `make_line` is called on the thread that runs `io`.
+  /// Removes what processes that are gone left behind.
+  [[nodiscard]] static Result<std::unique_ptr<Publisher>> open(boost::asio::io_context& io,
+                                                               MakeLine make_line);
   ~Publisher();
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
 
   /// tell sends a line to all that watch, now. Syscalls: send.
   void tell(std::string_view line);
-  /// stop ends accepting and the timer, so that the io_context can run out. tell() still reaches who watches already.
+  /// stop ends accepting and the timer, so that the io_context can run out. tell() still reaches
+  /// who watches already.
   void stop();
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::size_t watchers() const { return watchers_.size(); }
 
  private:
-  /// Watcher: `rest` is what the socket did not take of the last line. While there is any, newer lines are dropped.
+  /// Watcher: `rest` is what the socket did not take of the last line. While there is any, newer
+  /// lines are dropped.
   struct Watcher {
     Fd fd;
     std::string rest;

@@ -15,27 +15,41 @@ namespace {
 using tool::format_bytes, tool::format_rate, tool::format_span;
 
 // Ranks of lines: what a small terminal shows last.
-constexpr int keep_title = 100, keep_progress = 95, keep_rates = 90, keep_bar = 80, keep_numbers = 60, keep_law = 50, keep_counters = 40,
-              keep_history = 30, keep_blank = 10;
+constexpr int keep_title = 100, keep_progress = 95, keep_rates = 90, keep_bar = 80,
+              keep_numbers = 60, keep_law = 50, keep_counters = 40, keep_history = 30,
+              keep_blank = 10;
 
-constexpr std::array<std::string_view, 3> sender_names{"our queue to the link", "receiver's ring", "receiver's disk queue"};
-constexpr std::array<std::string_view, 3> receiver_names{"our queue of answers", "our ring", "our disk queue"};
+constexpr std::array<std::string_view, 3> sender_names{"our queue to the link", "receiver's ring",
+                                                       "receiver's disk queue"};
+constexpr std::array<std::string_view, 3> receiver_names{"our queue of answers", "our ring",
+                                                         "our disk queue"};
 
-std::string bytes(Bytes b) { return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(b.count, 0))); }
+std::string bytes(std::int64_t b) {
+  return format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(b, 0)));
+}
 
-/// has_crossed: below the one end the link may run dry, above the other the buffer overflow, and the ends leave nothing between them.
-bool has_crossed(const BufferView& b) { return b.under && b.over && *b.under > *b.over; }
+std::string rate(std::int64_t bps) { return format_rate(bit_per_s(bps)); }
+
+/// has_crossed: below the one end the link may run dry, above the other the buffer overflow, and
+/// the ends leave nothing between them.
+bool has_crossed(const BufferView& b) {
+  return b.under_bytes && b.over_bytes && *b.under_bytes > *b.over_bytes;
+}
 
 /// is_untold: nobody has said yet what it holds, which is not the same as nothing.
-bool is_untold(const BufferView& b) { return b.scope == "none" && !b.under && !b.over; }
+bool is_untold(const BufferView& b) { return b.scope == "none" && !b.under_bytes && !b.over_bytes; }
 
 /// state_of puts a buffer's place in its safe range into words.
 Span state_of(const BufferView& b) {
   if (is_untold(b)) return {"not known", Style::faint};
-  if (!b.under && !b.over) return {b.occupancy > Bytes{0} ? "holds data" : "empty", Style::faint};
+  if (!b.under_bytes && !b.over_bytes)
+    return {b.occupancy_bytes > 0 ? "holds data" : "empty", Style::faint};
   if (has_crossed(b)) return {"too small for a safe range", Style::low};
-  if (b.over && b.occupancy > *b.over) return {"above its safe range", Style::high};
-  if (b.under && b.occupancy < *b.under) return b.takes_part ? Span{"below its safe range", Style::low} : Span{"below: not limiting", Style::faint};
+  if (b.over_bytes && b.occupancy_bytes > *b.over_bytes)
+    return {"above its safe range", Style::high};
+  if (b.under_bytes && b.occupancy_bytes < *b.under_bytes)
+    return b.takes_part ? Span{"below its safe range", Style::low}
+                        : Span{"below: not limiting", Style::faint};
   return {"in its safe range", Style::good};
 }
 
@@ -60,49 +74,56 @@ Line title(const Telemetry& t, const ScreenOptions& o) {
   if (!t.io.empty()) text += ", " + t.io + (t.io_mode.empty() ? "" : "/" + t.io_mode);
   std::string phase = t.phase;
   std::ranges::replace(phase, '_', ' ');
-  return justify({{"onehop " + t.role, Style::strong}, {text}}, {{phase, Style::strong}}, o.columns, keep_title);
+  return justify({{"onehop " + t.role, Style::strong}, {text}}, {{phase, Style::strong}}, o.columns,
+                 keep_title);
 }
 
 Line progress(const Telemetry& t, const ScreenOptions& o) {
-  const double share = std::min(1.0, static_cast<double>(t.bytes_done) / static_cast<double>(t.bytes_expected));
+  const double share =
+      std::min(1.0, static_cast<double>(t.bytes_done) / static_cast<double>(t.bytes_expected));
   // 100 % is for what is verified and on disk.
   const double shown = t.phase == "done" ? 100 : std::min(99.0, 100 * share);
-  const std::string text = fmt::format(" {:3.0f} %  {} of {}", shown, format_bytes(t.bytes_done), format_bytes(t.bytes_expected));
+  const std::string text = fmt::format(" {:3.0f} %  {} of {}", shown, format_bytes(t.bytes_done),
+                                       format_bytes(t.bytes_expected));
   const std::size_t width = o.columns > text.size() + 12 ? o.columns - text.size() - 2 : 10;
-  const BufferView bar{.occupancy = {static_cast<std::int64_t>(share * 10'000)}};
+  const BufferView bar{.occupancy_bytes = static_cast<std::int64_t>(share * 10'000)};
   std::vector<Span> spans{{"["}};
-  for (Span& span : bar_of(bar, {10'000}, width, o.is_utf8)) spans.push_back({std::move(span.text)});
+  for (Span& span : bar_of(bar, 10'000, width, o.is_utf8)) spans.push_back({std::move(span.text)});
   spans.push_back({"]" + text});
   return {std::move(spans), keep_progress};
 }
 
 Line rates(const Telemetry& t) {
-  std::vector<Span> spans{{"goodput "}, {format_rate(t.goodput), Style::strong}};
-  if (t.rate) spans.push_back({fmt::format("   granted {}   drains {}", format_rate(*t.rate), format_rate(t.buffers[0].drain))});
-  if (t.link_rate) spans.push_back({"   link " + format_rate(*t.link_rate)});
+  std::vector<Span> spans{{"goodput "}, {rate(t.goodput_bps), Style::strong}};
+  if (t.rate_bps)
+    spans.push_back({fmt::format("   granted {}   drains {}", rate(*t.rate_bps),
+                                 rate(t.buffers[0].drain_bps))});
+  if (t.link_rate_bps) spans.push_back({"   link " + rate(*t.link_rate_bps)});
   return {std::move(spans), keep_rates};
 }
 
 Line times(const Telemetry& t) {
-  const double seconds = std::chrono::duration<double>(t.elapsed).count();
+  const double seconds = static_cast<double>(t.elapsed_ns) / 1e9;
   const double average = seconds > 0 ? static_cast<double>(t.bytes_done) / seconds : 0;
-  std::string text = fmt::format("elapsed {}   ETA {}   average {}   round trip {:.1f} ms", format_span(seconds),
-                                 t.eta_seconds ? format_span(*t.eta_seconds) : "-:--", format_rate({static_cast<std::int64_t>(average)}),
-                                 static_cast<double>(t.srtt.count()) / 1e6);
+  std::string text = fmt::format(
+      "elapsed {}   ETA {}   average {}   round trip {:.1f} ms", format_span(seconds),
+      t.eta_seconds ? format_span(*t.eta_seconds) : "-:--",
+      format_rate({static_cast<std::int64_t>(average)}), static_cast<double>(t.srtt_ns) / 1e6);
   return {{{std::move(text)}}, keep_bar - 1};  // in ten rows there are bars for all buffers
 }
 
 Line history_line(const History& history, const ScreenOptions& o) {
   static constexpr std::array<std::string_view, 8> blocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   static constexpr std::array<std::string_view, 8> letters{"_", "_", ".", ".", "-", "-", "=", "#"};
-  BytesPerSecond most{1};
-  for (const BytesPerSecond rate : history) most = std::max(most, rate);
+  std::int64_t most = 1;
+  for (const std::int64_t one : history) most = std::max(most, one);
   std::string text;
-  const std::string label = fmt::format("goodput of the last minute, to {}  ", format_rate(most));
+  const std::string label = fmt::format("goodput of the last minute, to {}  ", rate(most));
   const std::size_t room = o.columns > label.size() ? o.columns - label.size() : 0;
   for (std::size_t i = history.size() > room ? history.size() - room : 0; i < history.size(); ++i) {
-    const auto step = static_cast<std::size_t>(static_cast<Wide>(history[i].count) * 7 / most.count);
-    text += o.is_utf8 ? blocks[std::min<std::size_t>(step, 7)] : letters[std::min<std::size_t>(step, 7)];
+    const auto step = static_cast<std::size_t>(static_cast<Wide>(history[i]) * 7 / most);
+    text += o.is_utf8 ? blocks[std::min<std::size_t>(step, 7)]
+                      : letters[std::min<std::size_t>(step, 7)];
   }
   return {{{label, Style::faint}, {text, Style::good}}, keep_history};
 }
@@ -110,14 +131,16 @@ Line history_line(const History& history, const ScreenOptions& o) {
 void add_buffer(const Telemetry& t, std::size_t i, const ScreenOptions& o, std::vector<Line>& out) {
   const BufferView& b = t.buffers[i];
   const bool is_sender = t.role == "send";
-  const bool is_bottleneck = is_sender && t.bottleneck == buffer_names[i];
+  const bool is_bottleneck = is_sender && main_bottleneck(t) == buffer_names[i];
   std::vector<Span> right{state_of(b)};
-  if (is_bottleneck) right.push_back({o.is_utf8 ? "  ◀ BOTTLENECK" : "  <- BOTTLENECK", Style::strong});
+  if (is_bottleneck)
+    right.push_back({o.is_utf8 ? "  ◀ BOTTLENECK" : "  <- BOTTLENECK", Style::strong});
   out.push_back({{}, keep_blank});
-  std::vector<Span> name{{std::string{is_sender ? sender_names[i] : receiver_names[i]}, is_bottleneck ? Style::strong : Style::plain}};
-  if (b.drain > BytesPerSecond{0}) name.push_back({"  out " + format_rate(b.drain), Style::faint});
+  std::vector<Span> name{{std::string{is_sender ? sender_names[i] : receiver_names[i]},
+                          is_bottleneck ? Style::strong : Style::plain}};
+  if (b.drain_bps > 0) name.push_back({"  out " + rate(b.drain_bps), Style::faint});
   out.push_back(justify(std::move(name), std::move(right), o.columns, keep_bar + 1));
-  const Bytes scale = scale_of(b);
+  const std::int64_t scale = scale_of(b);
   const std::string end = is_untold(b) ? "]" : "] " + bytes(scale);
   std::vector<Span> spans{{"["}};
   const std::size_t width = o.columns > end.size() + 9 ? o.columns - end.size() - 1 : 8;
@@ -125,34 +148,44 @@ void add_buffer(const Telemetry& t, std::size_t i, const ScreenOptions& o, std::
   spans.insert(spans.end(), bar.begin(), bar.end());
   spans.push_back({end});
   out.push_back({std::move(spans), keep_bar});
-  std::string numbers = is_untold(b) ? "held: not known" : "held " + bytes(b.occupancy);
-  if (b.capacity > Bytes{0}) numbers += " of " + bytes(b.capacity);
-  if (b.target > Bytes{0}) numbers += "  target " + bytes(b.target);
-  if (has_crossed(b)) numbers += fmt::format("  dry below {}, full above {}", bytes(*b.under), bytes(*b.over));
-  else if (b.under && b.over) numbers += fmt::format("  safe {} to {}", bytes(*b.under), bytes(*b.over));
-  else if (b.under) numbers += fmt::format("  safe from {}", bytes(*b.under));
+  std::string numbers = is_untold(b) ? "held: not known" : "held " + bytes(b.occupancy_bytes);
+  if (b.capacity_bytes > 0) numbers += " of " + bytes(b.capacity_bytes);
+  if (b.target_bytes > 0) numbers += "  target " + bytes(b.target_bytes);
+  if (has_crossed(b))
+    numbers +=
+        fmt::format("  dry below {}, full above {}", bytes(*b.under_bytes), bytes(*b.over_bytes));
+  else if (b.under_bytes && b.over_bytes)
+    numbers += fmt::format("  safe {} to {}", bytes(*b.under_bytes), bytes(*b.over_bytes));
+  else if (b.under_bytes)
+    numbers += fmt::format("  safe from {}", bytes(*b.under_bytes));
   if (b.refused_total > 0) numbers += fmt::format("  refused {}", b.refused_total);
   out.push_back({{{std::move(numbers), Style::faint}}, keep_numbers});
 }
 
 std::string detail_text(const std::string& key, std::int64_t value) {
   const auto name = [&](std::string_view unit) { return key.substr(0, key.size() - unit.size()); };
-  if (key.ends_with("_bytes_per_s")) return name("_bytes_per_s") + " " + (value < 0 ? "-" : "") + format_rate({value < 0 ? -value : value});
-  if (key.ends_with("_bytes")) return name("_bytes") + " " + bytes({value});
-  if (key.ends_with("_ns")) return fmt::format("{} {:.2f} ms", name("_ns"), static_cast<double>(value) / 1e6);
-  if (key.ends_with("_permille")) return fmt::format("{} {:.2f}", name("_permille"), static_cast<double>(value) / 1000);
+  if (key.ends_with("_bytes_per_s"))
+    return name("_bytes_per_s") + " " + (value < 0 ? "-" : "") +
+           format_rate({value < 0 ? -value : value});
+  if (key.ends_with("_bytes")) return name("_bytes") + " " + bytes(value);
+  if (key.ends_with("_ns"))
+    return fmt::format("{} {:.2f} ms", name("_ns"), static_cast<double>(value) / 1e6);
+  if (key.ends_with("_permille"))
+    return fmt::format("{} {:.2f}", name("_permille"), static_cast<double>(value) / 1000);
   return fmt::format("{} {}", key, value);
 }
 
 std::vector<Line> law_lines(const Telemetry& t, const ScreenOptions& o) {
   std::vector<Line> out;
   if (t.role != "send") return out;
-  const std::string_view why = words_of(t.bottleneck);
+  const std::string_view why = words_of(main_bottleneck(t));
   out.push_back({{{"bottleneck: "}, {std::string{why}, Style::strong}}, keep_rates - 2});
   std::vector<std::string> rows{"law " + t.law};
   const auto add = [&](const std::string& word, const char* between, std::size_t rows_max) {
-    if (rows.back().size() + std::string_view{between}.size() + word.size() <= o.columns) rows.back() += between + word;
-    else if (rows.size() < rows_max) rows.push_back("  " + word);
+    if (rows.back().size() + std::string_view{between}.size() + word.size() <= o.columns)
+      rows.back() += between + word;
+    else if (rows.size() < rows_max)
+      rows.push_back("  " + word);
   };
   add(t.repair + " repair", ", ", 2);
   add("queue read by " + t.sensor, ", ", 2);
@@ -161,20 +194,28 @@ std::vector<Line> law_lines(const Telemetry& t, const ScreenOptions& o) {
   const std::size_t plain_rows = rows.size();
   for (const auto& [key, value] : t.details) {
     const std::string word = detail_text(key, value);
-    if (rows.size() == plain_rows) rows.push_back("  " + word);
-    else add(word, "   ", plain_rows + 2);
+    if (rows.size() == plain_rows)
+      rows.push_back("  " + word);
+    else
+      add(word, "   ", plain_rows + 2);
   }
-  for (std::size_t i = 0; i < rows.size(); ++i) out.push_back({{{rows[i], i < plain_rows ? Style::plain : Style::faint}}, keep_law - static_cast<int>(i)});
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    out.push_back({{{rows[i], i < plain_rows ? Style::plain : Style::faint}},
+                   keep_law - static_cast<int>(i)});
   return out;
 }
 
 Line counters(const Telemetry& t) {
-  const double loss = t.packets_sent_total == 0 ? 0 : 100 * static_cast<double>(t.packets_lost_total) / static_cast<double>(t.packets_sent_total);
+  const double loss = t.packets_sent_total == 0 ? 0
+                                                : 100 * static_cast<double>(t.packets_lost_total) /
+                                                      static_cast<double>(t.packets_sent_total);
   std::uint64_t refused = 0;
   for (const BufferView& b : t.buffers) refused += b.refused_total;
-  std::string text = t.role == "send" ? fmt::format("lost {} packets ({:.2f} %)   sent again {}   refused {}", t.packets_lost_total, loss,
-                                                    format_bytes(t.retransmitted_bytes_total), refused)
-                                      : fmt::format("refused {}", refused);
+  std::string text = t.role == "send"
+                         ? fmt::format("lost {} packets ({:.2f} %)   sent again {}   refused {}",
+                                       t.packets_lost_total, loss,
+                                       format_bytes(t.retransmitted_bytes_total), refused)
+                         : fmt::format("refused {}", refused);
   if (t.auth_failures_total > 0) text += fmt::format("   not authentic {}", t.auth_failures_total);
   return {{{fmt::format("{}   CPU {:.1f} s", text, t.cpu_seconds)}}, keep_counters};
 }
@@ -215,12 +256,16 @@ std::string_view words_of(std::string_view bottleneck) {
 }
 
 std::size_t columns_of(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !is_continuation(c); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return !is_continuation(c); }));
 }
 
 std::vector<Line> lines_of(const Telemetry& t, const History& history, const ScreenOptions& o) {
   // Before a session there is nothing that a bar or a rate could tell.
-  if (t.bytes_expected == 0) return {title(t, o), {{{t.role == "send" ? "no session yet" : "no sender yet", Style::faint}}, keep_progress}};
+  if (t.bytes_expected == 0)
+    return {
+        title(t, o),
+        {{{t.role == "send" ? "no session yet" : "no sender yet", Style::faint}}, keep_progress}};
   std::vector<Line> out{title(t, o), progress(t, o), rates(t), times(t)};
   if (history.size() > 1) out.push_back(history_line(history, o));
   for (std::size_t i = 0; i < buffer_names.size(); ++i) add_buffer(t, i, o, out);

@@ -27,7 +27,8 @@ void write_all(std::string_view text) {
 
 bool is_terminal() {
   const char* term = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) != 0 && term != nullptr && std::string_view{term} != "dumb" && *term != '\0';
+  return ::isatty(STDOUT_FILENO) != 0 && term != nullptr && std::string_view{term} != "dumb" &&
+         *term != '\0';
 }
 
 bool is_utf8_locale() {
@@ -42,7 +43,8 @@ bool wants_color() {
 
 Size terminal_size() {
   winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+    return {};
   return {size.ws_col, size.ws_row};
 }
 
@@ -58,7 +60,8 @@ Result<Signals> Signals::open() {
 
 int Signals::next() const {
   signalfd_siginfo info{};
-  return ::read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+  return ::read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
+                                                              : 0;
 }
 
 void Terminal::enter() {
@@ -79,13 +82,16 @@ void Terminal::leave() {
 }
 
 void Terminal::draw(std::string_view text) const {
-  // One write. A line is cleared before it is written: behind a full one the cursor still stands on its last column.
+  // One write. A line is cleared before it is written: behind a full one the cursor still stands on
+  // its last column.
   std::string out = "\x1b[H\x1b[2K";
   if (text.ends_with('\n')) text.remove_suffix(1);  // a newline in the last row would scroll
   std::size_t rows = 1;
   for (const char c : text) {
-    if (c == '\n') out += "\r\n\x1b[2K", ++rows;
-    else out += c;
+    if (c == '\n')
+      out += "\r\n\x1b[2K", ++rows;
+    else
+      out += c;
   }
   if (rows < terminal_size().rows) out += "\r\n\x1b[J";
   write_all(out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Terminal: a screen of its own on standard output for the time of a view, and the keys and signals that belong to it. Plain
-// ANSI. Whatever ends the program in order, the terminal is as it was. One at a time; the main thread.
+// Terminal: a screen of its own on standard output for the time of a view, and the keys and signals
+// that belong to it. Plain ANSI. Whatever ends the program in order, the terminal is as it was. One
+// at a time; the main thread.
 #pragma once
 
 #include <termios.h>
@@ -17,7 +18,8 @@ namespace onehop::watch {
 
 /// is_terminal: standard output is one that can move its cursor.
 [[nodiscard]] bool is_terminal();
-/// is_utf8_locale: the environment (LC_ALL, LC_CTYPE, LANG) asks for UTF-8. Sets the process's LC_CTYPE.
+/// is_utf8_locale: the environment (LC_ALL, LC_CTYPE, LANG) asks for UTF-8. Sets the process's
+/// LC_CTYPE.
 [[nodiscard]] bool is_utf8_locale();
 /// wants_color: NO_COLOR is unset or empty (no-color.org).
 [[nodiscard]] bool wants_color();

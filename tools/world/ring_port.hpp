@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RingPort: AF_XDP's rings in virtual time. The rings, the chunk accounts and the header codec are those of the real port;
-// the kernel's side of the rings is played, over a VirtualLink.
+// RingPort: AF_XDP's rings in virtual time. The rings are libxdp's, the chunk accounts and the
+// header codec are those of the real port; the kernel's side is played, over a VirtualLink.
 //
-//   lend ─ commit ─▶ tx ring ─ flush ─▶ kernel ─▶ VirtualLink ))) VirtualLink ─▶ kernel ─▶ rx ring ─▶ receive
-//        ◀─ completion ring ◀── has left the lower queue              fill ring ──▲            release ─▶ fill ring
+//   lend ─ commit ─▶ tx ring ─ flush ─▶ kernel ─▶ VirtualLink )))
+//        ◀─ completion ring ◀── has left the lower queue
 //
-// The kernel knows who owns each chunk, and says what was wrong when it is handed one that is not the program's to give.
-// One thread; it reads no clock.
+//   ))) VirtualLink ─▶ kernel ─▶ rx ring ─▶ receive
+//                        ▲────── fill ring ◀─ release
+//
+// The kernel knows who owns each chunk, and says what was wrong when it is handed one that is not
+// the program's to give. One thread; it reads no clock.
 #pragma once
 
 #include <array>
@@ -17,8 +20,9 @@
 #include <vector>
 
 #include "engine/port/port.hpp"
-#include "engine/port/virtual_link.hpp"
 #include "engine/wire/l2_l4.hpp"
+#include "tools/world/plain_ring.hpp"
+#include "tools/world/virtual_link.hpp"
 #include "xdp/rx_chunks.hpp"
 #include "xdp/tx_chunks.hpp"
 
@@ -27,14 +31,15 @@ namespace onehop::scenario {
 /// RingShape: sizes and places, all powers of two.
 struct RingShape {
   std::uint32_t tx_frames = 256, rx_frames = 1024;  ///< chunks for sending, for receiving
-  std::uint32_t chunk_bytes = 2048;  ///< the kernel's are 2048 and 4096; in smaller ones a frame takes several
-  std::uint32_t index_start = 0;   ///< of all ring indices; near 2^32 they wrap
-  bool is_at_edge = false;         ///< received frames end with their chunk's last byte, the last chunk's at the UMEM's
+  /// The kernel's are 2048 and 4096; in smaller ones a frame takes several.
+  std::uint32_t chunk_bytes = 2048;
+  std::uint32_t index_start = 0;  ///< of all ring indices; near 2^32 they wrap
+  bool is_at_edge = false;        ///< received frames end with the last byte of their chunk
 };
 
-/// Kernel: the other side of the rings, and the faults that it can be made to have.
+/// KernelFaults: what the kernel's side can be made to do wrong.
 struct KernelFaults {
-  bool are_completions_withheld = false;  ///< what has left is not told
+  bool are_completions_withheld = false;  ///< what has left is not reported
   bool is_fill_starved = false;           ///< the fill ring looks empty to the driver
 };
 
@@ -60,39 +65,33 @@ class RingPort {
   /// play runs the kernel's side up to the link's now.
   void play() noexcept;
   [[nodiscard]] KernelFaults& faults() noexcept { return faults_; }
-  /// rebind takes the queue away and gives it back: what stands in the lower queue and in the rx ring is lost, and our
-  /// ends of the rings are attached anew to whatever their indices are. Between two turns.
+  /// rebind takes the queue away and gives it back: what is in the lower queue and in the rx ring
+  /// is lost, and our ends of the rings are attached again, at the indices that they have. Between
+  /// two turns.
   void rebind() noexcept;
   /// complaint is what the kernel found wrong first; empty while all is well.
   [[nodiscard]] std::string_view complaint() const noexcept { return complaint_; }
-  /// audit counts the chunks, between two turns: each for receiving is in one ring; what the program thinks is under way, is.
+  /// audit counts the chunks, between two turns: each one for receiving is in one ring, and the
+  /// program's count of those under way is right.
   void audit() noexcept;
 
  private:
-  /// Plain is one ring's memory.
-  template <class Entry>
-  struct Plain {
-    Plain(std::uint32_t size, std::uint32_t start) : producer{start}, consumer{start}, entries(size) {}
-    [[nodiscard]] xdp::RingMemory memory() {
-      return {&producer, &consumer, &flags, entries.data(), static_cast<std::uint32_t>(entries.size())};
-    }
-    [[nodiscard]] std::uint32_t filled() const { return producer - consumer; }
-    [[nodiscard]] Entry& at(std::uint32_t index) { return entries[index & (entries.size() - 1)]; }
-    std::uint32_t producer, consumer, flags = 0;
-    std::vector<Entry> entries;
-  };
-  /// Gone: a chunk of a frame that the kernel has taken, complete once the lower queue has drained so far.
+  /// Gone: a chunk of a frame that the kernel has taken, complete once the lower queue has drained
+  /// so far.
   struct Gone {
     std::uint64_t offset_bytes = 0;
     Bytes drained_at{};
     bool is_refused = false;
   };
 
+  void attach() noexcept;
   void take_sent() noexcept;
   [[nodiscard]] std::uint32_t sent_descriptors() noexcept;
   void complete() noexcept;
   void deliver() noexcept;
-  [[nodiscard]] std::uint32_t chunks_to_fill() const noexcept { return fill_.producer - fill_taken_; }
+  [[nodiscard]] std::uint32_t chunks_to_fill() const noexcept {
+    return fill_.producer - fill_taken_;
+  }
   void put_frame(VirtualLink::FrameIndex frame) noexcept;
   void put_piece(std::span<const std::byte> piece, bool goes_on) noexcept;
   [[nodiscard]] std::uint32_t pieces_of(std::size_t length) const noexcept;
@@ -100,32 +99,34 @@ class RingPort {
     if (complaint_.empty()) complaint_ = what;
   }
   [[nodiscard]] bool is_unread(std::uint64_t chunk_offset) const noexcept;
-  [[nodiscard]] bool own(std::uint64_t offset_bytes, bool to_kernel, std::string_view complaint) noexcept;
-  [[nodiscard]] std::size_t umem_bytes() const noexcept { return std::size_t{shape_.rx_frames + shape_.tx_frames} * shape_.chunk_bytes; }
+  [[nodiscard]] bool own(std::uint64_t offset_bytes, bool to_kernel,
+                         std::string_view complaint) noexcept;
+  [[nodiscard]] std::size_t umem_bytes() const noexcept {
+    return std::size_t{shape_.rx_frames + shape_.tx_frames} * shape_.chunk_bytes;
+  }
 
   VirtualLink* link_;
   std::size_t end_;
   RingShape shape_;
   std::unique_ptr<std::byte[]> umem_;
-  Plain<xdp_desc> tx_, rx_;
-  Plain<std::uint64_t> completion_, fill_;
-  std::vector<bool> is_kernels_;       // by chunk, those for sending
-  std::uint32_t fill_taken_;           // ahead of the fill ring's consumer index by what the last flush took
-  std::vector<std::uint32_t> unread_;  // by chunk for receiving: where in the rx ring its last frame was put
-  std::size_t sent_bytes_ = 0;         // of the frame that sent_descriptors() has read
-  std::vector<std::byte> frame_;       // one frame with its headers, on its way in or out
-  std::vector<Gone> gone_;             // a ring of tx_frames
+  PlainRing<xdp_desc> tx_, rx_;
+  PlainRing<std::uint64_t> completion_, fill_;
+  std::vector<bool> is_kernels_;  // by chunk, those for sending
+  std::uint32_t fill_taken_;  // ahead of the fill ring's consumer index by what the last flush took
+  // By chunk for receiving: where in the rx ring its last frame was put.
+  std::vector<std::uint32_t> unread_;
+  std::size_t sent_bytes_ = 0;    // of the frame that sent_descriptors() has read
+  std::vector<std::byte> frame_;  // one frame with its headers, on its way in or out
+  std::vector<Gone> gone_;        // a ring of tx_frames
   std::size_t gone_head_ = 0, gone_tail_ = 0;
-  Bytes handed_{};                     // to the lower queue, wire
+  Bytes handed_{};  // to the lower queue, wire
   KernelFaults faults_;
   std::string_view complaint_;
   std::uint64_t tx_refused_total_ = 0, rx_refused_total_ = 0;
 
   // The program's side.
-  xdp::ProducerRing<xdp_desc> to_send_;
-  xdp::ConsumerRing<std::uint64_t> done_;
-  xdp::ConsumerRing<xdp_desc> arrived_;
-  xdp::ProducerRing<std::uint64_t> empty_;
+  xsk_ring_prod to_send_{}, empty_{};
+  xsk_ring_cons done_{}, arrived_{};
   xdp::TxChunks tx_chunks_;
   xdp::RxChunks rx_chunks_;
   wire::HeaderTemplate template_;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// World: a whole transfer in virtual time from one seed. The real loops, the real transfer core, the real AEAD and the
-// real law run over a VirtualLink; only the disk is a model, since what it does here is take time and check bytes.
+// World: a whole transfer in virtual time from one seed. The real loops, the real transfer core,
+// the real AEAD and the real law run over a VirtualLink; only the disk is a model, since what it
+// does here is take time and check bytes.
 //
-//   PatternDisk ─▶ SenderLoop ─▶ WorldPort ═ VirtualLink ═ WorldPort ─▶ ReceiverLoop ─▶ PatternDisk (checks)
-//                      ▲ RateLoop + law
+//   PatternDisk ─▶ SenderLoop ─▶ WorldPort ═ VirtualLink ═ WorldPort ─▶ ReceiverLoop ─▶ PatternDisk
+//                      ▲ RateLoop + law                                                  (checks)
 //
-// Each of the three that turn (sender, receiver, control) can be held back, as by a scheduler. One thread. Nothing reads a
-// clock: run() moves time from event to event.
+// Each of the three that turn (sender, receiver, control) can be held back, as by a scheduler. One
+// thread. Nothing reads a clock: run() moves time from event to event.
 #pragma once
 
 #include <array>
@@ -30,24 +31,26 @@ using sim::PatternDisk;
 struct WorldConfig {
   std::uint64_t seed = 1;
   std::vector<std::uint64_t> file_sizes{10'000'000};
-  VirtualLinkConfig forward{};             ///< data
-  VirtualLinkConfig backward{};            ///< feedback
+  VirtualLinkConfig forward{};   ///< data
+  VirtualLinkConfig backward{};  ///< feedback
   std::size_t frame_bytes = 1472;
   std::uint64_t key_interval_packets = 1U << 12;
   std::uint64_t first_packet_number = 1;
   std::size_t sender_slots = 96;
   std::size_t receiver_slots = 128;
-  BytesPerSecond disk_rate{};              ///< of the receiving disk; 0: takes no time
-  Nanos tick = 1ms;                        ///< of the control loop; 0: as the loop asks for
+  BytesPerSecond disk_rate{};  ///< of the receiving disk; 0: takes no time
+  Nanos tick = 1ms;            ///< of the control loop; 0: as the loop asks for
   std::string law = "safe-range";
   bool has_qcut = false;
   bool is_repair_lazy = false;
-  bool has_loss_mask = false;              ///< under lazy repair: the law as the program makes it, with loss on the air masked
+  /// Under lazy repair: the law as the program makes it, with loss on the air masked.
+  bool has_loss_mask = false;
   bool is_path_proof_skipped = false;
-  Instant last_block_at{};                 ///< the source has the last block only then
-  std::optional<RingShape> rings;          ///< AF_XDP's rings at both ends
-  // Memory. A schedule of a tenth of a second needs little of it, and clearing it would cost more than playing.
-  std::size_t link_frames_max = 8192;      ///< frames in existence at once
+  Instant last_block_at{};         ///< the source has the last block only then
+  std::optional<RingShape> rings;  ///< AF_XDP's rings at both ends
+  // Memory. A schedule of a tenth of a second needs little of it, and clearing it would cost more
+  // than playing.
+  std::size_t link_frames_max = 8192;  ///< frames in existence at once
   std::size_t in_flight_max = 1U << 16;
   std::size_t gap_ranges_max = 4096;
   std::size_t block_ring = 512, command_ring = 512, event_ring = 4096;
@@ -57,7 +60,7 @@ struct WorldConfig {
 enum class Actor : std::uint8_t { sender, receiver, control };
 inline constexpr std::size_t actors = 3;
 
-/// WorldWatch is told of each turn; `delay` is how late the one after it may come.
+/// WorldWatch sees each turn; `delay` is how late the one after it may come.
 class WorldWatch {
  public:
   virtual ~WorldWatch() = default;
@@ -71,7 +74,7 @@ class WorldWatch {
 /// What a transfer ended with. is_finished: every block arrived, was checked, and the sender knows.
 struct Outcome {
   bool is_finished = false;
-  bool has_failed = false;                 ///< an event that ends a session
+  bool has_failed = false;  ///< an event that ends a session
   EventKind failure = EventKind::closed;
   Instant first_data_at{};
   Instant finished_at{};
@@ -84,7 +87,8 @@ class World {
   explicit World(const WorldConfig& config);
   ~World();
 
-  /// start proves the path both ways and lets data flow; run() plays up to `span` from now on or until the outcome.
+  /// start proves the path both ways and lets data flow; run() plays up to `span` from now on or
+  /// until the outcome.
   void start();
   const Outcome& run(Nanos span);
   [[nodiscard]] Instant now() const { return link_.now(); }
@@ -100,12 +104,16 @@ class World {
   [[nodiscard]] BytesPerSecond disk_rate() const { return disk_rate_; }
 
   void set_watch(WorldWatch* watch) { watch_ = watch; }
-  void add_fact_source(link::FactSource& source) { rate_->add_fact_source(source); }
+  void set_source(link::FactSource* source) { rate_->set_source(source); }
   /// hold_until keeps one of the three from turning.
-  void hold_until(Actor actor, Instant until) { held_until_[static_cast<std::size_t>(actor)] = until; }
+  void hold_until(Actor actor, Instant until) {
+    held_until_[static_cast<std::size_t>(actor)] = until;
+  }
   /// follow_path tells both ends of the link as it is now.
   void follow_path(std::uint16_t mtu_bytes, bool is_up);
-  [[nodiscard]] WorldPort& port(std::size_t end) { return end == 0 ? sender_port_ : receiver_port_; }
+  [[nodiscard]] WorldPort& port(std::size_t end) {
+    return end == 0 ? sender_port_ : receiver_port_;
+  }
   [[nodiscard]] const law::Controller& law() const { return *law_; }
   [[nodiscard]] RateGrant grant() const { return sender_side_.grant.load(); }
   [[nodiscard]] PathReport sender_report() const { return sender_side_.report.load(); }
@@ -118,14 +126,19 @@ class World {
  private:
   struct Side {
     explicit Side(const WorldConfig& config)
-        : file_to_engine{config.block_ring}, engine_to_file{config.block_ring}, commands{config.command_ring}, events{config.event_ring} {}
+        : file_to_engine{config.block_ring},
+          engine_to_file{config.block_ring},
+          commands{config.command_ring},
+          events{config.event_ring} {}
     SpscRing<BlockRef> file_to_engine, engine_to_file;
     SpscRing<Command> commands;
     SpscRing<Event> events;
     std::vector<Command> commands_waiting;  // for room in their ring
     Latest<PathReport> report;
     Latest<RateGrant> grant;
-    [[nodiscard]] run::EngineLinks links() { return {file_to_engine, engine_to_file, commands, events, report, grant}; }
+    [[nodiscard]] run::EngineLinks links() {
+      return {file_to_engine, engine_to_file, commands, events, report, grant};
+    }
   };
   void step(Instant until);
   [[nodiscard]] Instant due(Actor actor) const;
@@ -151,9 +164,9 @@ class World {
   run::SenderLoop<WorldPort> sender_;
   run::ReceiverLoop<WorldPort> receiver_;
   std::vector<std::uint32_t> free_slots_;
-  std::vector<BlockRef> to_receiver_;      // given back by the disk, waiting for room in the ring
+  std::vector<BlockRef> to_receiver_;  // given back by the disk, waiting for room in the ring
   std::uint64_t blocks_given_back_ = 0, bytes_given_back_ = 0;
-  std::vector<BlockRef> on_disk_;          // full blocks waiting for the model disk, oldest first
+  std::vector<BlockRef> on_disk_;  // full blocks waiting for the model disk, oldest first
   std::size_t on_disk_head_ = 0;
   std::uint32_t next_file_ = 0;
   std::uint64_t next_offset_ = 0;

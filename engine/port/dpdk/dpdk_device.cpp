@@ -22,21 +22,24 @@ namespace onehop::dpdk {
 
 namespace {
 
-// Implementation constants. Ring sizes where the driver proposes none. Too low: a nap of the receiver drops frames. Too
-// high: memory, and frames leave the cache before they are opened.
+// Implementation constants. Ring sizes where the driver proposes none. Too low: a nap of the
+// receiver drops frames. Too high: memory, and frames leave the cache before they are opened.
 constexpr std::uint16_t ring_frames_default = 1024;
-// What a software driver may hold beside its rings (net_af_xdp: a fill ring of twice its receive ring), and batches.
+// What a software driver may hold beside its rings (net_af_xdp: a fill ring of twice its receive
+// ring), and batches.
 constexpr std::uint32_t pool_frames_spare = 1024;
 constexpr std::uint32_t room_bytes_min = 2048;
 constexpr std::uint32_t ethernet_bytes = 14, header_room_bytes = 64;
 
-Error device_error(const std::string& attempt, int rc, const std::string& output) {
-  std::string cause = cause_of(output);
-  if (cause.empty()) cause = errno_text(-rc);
+/// The attempt's text ends in the device's name. open() puts in what the driver printed, if it did.
+Error device_error(std::string_view attempt, const std::string& name, int rc) {
   // Some drivers say -1 of whatever failed, which is EPERM's number.
   const bool is_privilege = (rc == -EPERM || rc == -EACCES) && ::geteuid() != 0;
-  return {is_privilege ? ExitCode::privilege_missing : ExitCode::io_unavailable, attempt, std::move(cause),
-          is_privilege ? "Run as root" : "See docs/dpdk.md for what each driver needs, or take --io udp", -rc};
+  return {is_privilege ? ExitCode::privilege_missing : ExitCode::io_unavailable,
+          std::string{attempt} + " DPDK device " + name, errno_text(-rc),
+          is_privilege ? "Run as root"
+                       : "See docs/dpdk.md for what each driver needs, or take --io udp",
+          -rc};
 }
 
 Result<std::uint16_t> find_port(const std::string& name) {
@@ -46,7 +49,8 @@ Result<std::uint16_t> find_port(const std::string& name) {
   };
   std::uint16_t found = 0;
   unsigned count = 0;
-  for (std::uint64_t next = next_from(0); next < RTE_MAX_ETHPORTS; next = next_from(static_cast<unsigned>(next) + 1)) {
+  for (std::uint64_t next = next_from(0); next < RTE_MAX_ETHPORTS;
+       next = next_from(static_cast<unsigned>(next) + 1)) {
     const auto port = static_cast<std::uint16_t>(next);
     char text[RTE_ETH_NAME_MAX_LEN] = "";
     (void)rte_eth_dev_get_name_by_port(port, text);
@@ -57,9 +61,11 @@ Result<std::uint16_t> find_port(const std::string& name) {
   }
   if (count == 1) return found;
   if (count == 0)
-    return Error{ExitCode::io_unavailable, "find the DPDK device", name.empty() ? "EAL brought none up" : "there is no " + name,
+    return Error{ExitCode::io_unavailable, "find the DPDK device",
+                 name.empty() ? "EAL brought none up" : "there is no " + name,
                  "See docs/dpdk.md for what each driver needs"};
-  return Error{ExitCode::usage, "choose the DPDK device", "--eal names several: " + names, "Leave one"};
+  return Error{ExitCode::usage, "choose the DPDK device", "--eal names several: " + names,
+               "Leave one"};
 }
 
 std::string_view argument_of(std::string_view arguments, std::string_view key) {
@@ -74,11 +80,13 @@ std::string_view arguments_of(const rte_eth_dev_info& info) {
   return arguments != nullptr && arguments->args != nullptr ? arguments->args : "";
 }
 
-/// net_memif takes its ring's size from an argument and tells nobody: log2 of it, 10 unless said otherwise.
+/// net_memif takes its ring's size from an argument and tells nobody: log2 of it, 10 unless said
+/// otherwise.
 std::uint32_t memif_ring_frames(std::string_view arguments) {
   const std::string_view text = argument_of(arguments, "rsize=");
   unsigned log2 = 10;
-  if (!text.empty()) log2 = static_cast<unsigned>(std::strtoul(std::string{text}.c_str(), nullptr, 10));
+  if (!text.empty())
+    log2 = static_cast<unsigned>(std::strtoul(std::string{text}.c_str(), nullptr, 10));
   return 1U << std::min(log2, 14U);
 }
 
@@ -102,10 +110,12 @@ Result<void> DpdkDevice::bring_up(const DpdkDeviceConfig& config) {
   char name[RTE_ETH_NAME_MAX_LEN] = "";
   (void)rte_eth_dev_get_name_by_port(port_, name);
   facts_.name = name;
-  if (const int rc = rte_eth_dev_info_get(port_, &info); rc != 0) return device_error("look at DPDK device " + facts_.name, rc, {});
+  if (const int rc = rte_eth_dev_info_get(port_, &info); rc != 0)
+    return device_error("query", facts_.name, rc);
   facts_.driver = info.driver_name;
   char interface[IF_NAMESIZE] = "";
-  if (info.if_index != 0 && ::if_indextoname(info.if_index, interface) != nullptr) facts_.interface = interface;
+  if (info.if_index != 0 && ::if_indextoname(info.if_index, interface) != nullptr)
+    facts_.interface = interface;
   const rte_bus* bus = info.device != nullptr ? rte_bus_find_by_device(info.device) : nullptr;
   facts_.is_virtual = bus == nullptr || std::string_view{rte_bus_name(bus)} == "vdev";
   (void)rte_eth_dev_get_mtu(port_, &facts_.mtu_bytes);
@@ -113,17 +123,20 @@ Result<void> DpdkDevice::bring_up(const DpdkDeviceConfig& config) {
   (void)rte_eth_macaddr_get(port_, &mac);
   std::memcpy(facts_.mac.data(), mac.addr_bytes, facts_.mac.size());
 
-  // 2. One queue each way. Frames that are not ours stay with the kernel, where the device can split them (before start).
+  // 2. One queue each way. Frames that are not ours stay with the kernel, where the device can
+  // split them (before start).
   rte_flow_error flow_error{};
   if (!facts_.has_own_link()) (void)rte_flow_isolate(port_, 1, &flow_error);
   rte_eth_conf conf{};
   conf.rxmode.mtu = facts_.mtu_bytes;
-  if (const int rc = rte_eth_dev_configure(port_, 1, 1, &conf); rc != 0) return device_error("configure DPDK device " + facts_.name, rc, {});
+  if (const int rc = rte_eth_dev_configure(port_, 1, 1, &conf); rc != 0)
+    return device_error("configure", facts_.name, rc);
   is_configured_ = true;
   ONEHOP_TRYV(set_up_queues());
 
   // 3. Start. Neighbour questions of IPv6 come by multicast.
-  if (const int rc = rte_eth_dev_start(port_); rc != 0) return device_error("start DPDK device " + facts_.name, rc, {});
+  if (const int rc = rte_eth_dev_start(port_); rc != 0)
+    return device_error("start", facts_.name, rc);
   if (facts_.has_own_link()) (void)rte_eth_allmulticast_enable(port_);
   find_telemetry(config);
   return success();
@@ -135,41 +148,51 @@ Result<void> DpdkDevice::set_up_queues() {
   const auto size_of = [](const rte_eth_dev_portconf& conf) {
     return conf.ring_size != 0 ? conf.ring_size : ring_frames_default;
   };
-  std::uint16_t rx_frames = size_of(info.default_rxportconf), tx_frames = size_of(info.default_txportconf);
+  std::uint16_t rx_frames = size_of(info.default_rxportconf),
+                tx_frames = size_of(info.default_txportconf);
   if (const int rc = rte_eth_dev_adjust_nb_rx_tx_desc(port_, &rx_frames, &tx_frames); rc != 0)
-    return device_error("size the rings of DPDK device " + facts_.name, rc, {});
+    return device_error("size the rings of", facts_.name, rc);
   facts_.rx_frames = rx_frames;
   facts_.tx_frames = tx_frames;
-  if (facts_.driver == "net_memif") facts_.rx_frames = facts_.tx_frames = memif_ring_frames(arguments_of(info));
+  if (facts_.driver == "net_memif")
+    facts_.rx_frames = facts_.tx_frames = memif_ring_frames(arguments_of(info));
   const int socket = rte_eth_dev_socket_id(port_);
-  const std::uint32_t frame_bytes = std::uint32_t{facts_.mtu_bytes} + ethernet_bytes + header_room_bytes;
-  ONEHOP_TRY(pool, FramePool::make({.frames = 3U * facts_.rx_frames + 2U * facts_.tx_frames + pool_frames_spare,
-                                    .room_bytes = std::max((frame_bytes + 63U) / 64U * 64U, room_bytes_min),
-                                    .numa_node = socket,
-                                    .is_packed = facts_.is_virtual}));
+  const std::uint32_t frame_bytes =
+      std::uint32_t{facts_.mtu_bytes} + ethernet_bytes + header_room_bytes;
+  ONEHOP_TRY(pool, FramePool::make(
+                       {.frames = 3U * facts_.rx_frames + 2U * facts_.tx_frames + pool_frames_spare,
+                        .room_bytes = std::max((frame_bytes + 63U) / 64U * 64U, room_bytes_min),
+                        .numa_node = socket,
+                        .is_packed = facts_.is_virtual}));
   pool_ = std::move(pool);
   const auto node = static_cast<unsigned>(socket < 0 ? 0 : socket);
-  if (const int rc = rte_eth_rx_queue_setup(port_, 0, rx_frames, node, nullptr, pool_.get()); rc != 0)
-    return device_error("set up the receive queue of DPDK device " + facts_.name, rc, {});
+  if (const int rc = rte_eth_rx_queue_setup(port_, 0, rx_frames, node, nullptr, pool_.get());
+      rc != 0)
+    return device_error("set up the receive queue of", facts_.name, rc);
   if (const int rc = rte_eth_tx_queue_setup(port_, 0, tx_frames, node, nullptr); rc != 0)
-    return device_error("set up the send queue of DPDK device " + facts_.name, rc, {});
+    return device_error("set up the send queue of", facts_.name, rc);
   return success();
 }
 
-// Whether a driver frees a sent frame when it has left, or whenever it next looks, no call tells. Those of software free at
-// once what they copied (net_memif, net_vhost, net_af_packet); net_af_xdp and net_memif with zero-copy free at the next call
-// what the other side has taken; drivers of hardware free in bulk, and late, unless they can be asked.
+// Whether a driver frees a sent frame when it has left, or whenever it next looks, no call tells.
+// Those of software free at once what they copied (net_memif, net_vhost, net_af_packet); net_af_xdp
+// and net_memif with zero-copy free at the next call what the other side has taken; drivers of
+// hardware free in bulk, and late, unless they can be asked.
 void DpdkDevice::find_telemetry(const DpdkDeviceConfig& config) noexcept {
   rte_eth_dev_info info{};
   (void)rte_eth_dev_info_get(port_, &info);
-  const bool is_zero_copy_memif = facts_.driver == "net_memif" && argument_of(arguments_of(info), "zero-copy=") == "yes" &&
+  const bool is_zero_copy_memif = facts_.driver == "net_memif" &&
+                                  argument_of(arguments_of(info), "zero-copy=") == "yes" &&
                                   argument_of(arguments_of(info), "role=") != "server";
   facts_.has_done_cleanup = rte_eth_tx_done_cleanup(port_, 0, 0) >= 0;
   facts_.has_rx_count = rte_eth_rx_queue_count(port_, 0) >= 0;
   const bool has_states = rte_eth_tx_descriptor_status(port_, 0, 0) >= 0;
-  if (facts_.has_done_cleanup || facts_.driver == "net_af_xdp" || is_zero_copy_memif) facts_.tx_count = TxCount::freed;
-  else if (has_states) facts_.tx_count = TxCount::descriptor;
-  const bool sees_below = facts_.tx_count != TxCount::handed && (!facts_.is_virtual || is_zero_copy_memif);
+  if (facts_.has_done_cleanup || facts_.driver == "net_af_xdp" || is_zero_copy_memif)
+    facts_.tx_count = TxCount::freed;
+  else if (has_states)
+    facts_.tx_count = TxCount::descriptor;
+  const bool sees_below =
+      facts_.tx_count != TxCount::handed && (!facts_.is_virtual || is_zero_copy_memif);
   facts_.scope = sees_below ? QueueScope::driver : QueueScope::own_ring;
   if (config.scope && facts_.tx_count != TxCount::handed) facts_.scope = *config.scope;
 }
@@ -214,7 +237,8 @@ bool DpdkDevice::steer(const sockaddr_storage& local) noexcept {
 }
 
 DpdkDevice::~DpdkDevice() {
-  const OutputCapture quiet;  // net_af_xdp complains that it may not detach a program that is not its own any more
+  // net_af_xdp complains that it may not detach a program that is no longer its own.
+  const OutputCapture quiet;
   rte_flow_error error{};
   if (rule_ != nullptr) (void)rte_flow_destroy(port_, rule_, &error);
   if (!is_configured_) return;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// DpdkDevice: one port of DPDK (an "ethdev"), set up with one queue each way and started, and what its driver can tell.
+// DpdkDevice: one port of DPDK (an "ethdev"), set up with one queue each way and started, and what
+// its driver can tell.
 //
-// A device is one of two kinds. Where it drives a kernel interface (net_af_xdp, net_af_packet, mlx5), the kernel keeps its
-// addresses, routes and neighbours. Where DPDK owns the link whole (net_memif, net_virtio_user, a card given to vfio-pci),
-// there is no kernel interface, and the port itself answers and asks for link addresses.
+// A device is one of two kinds. Where it drives a kernel interface (net_af_xdp, net_af_packet,
+// mlx5), the kernel keeps its addresses, routes and neighbours. Where DPDK owns the link whole
+// (net_memif, net_virtio_user, a card given to vfio-pci), there is no kernel interface, and the
+// port itself answers and asks for link addresses.
 //
 // Set-up and tear-down only; the data path is dpdk_port.hpp.
 #pragma once
@@ -31,49 +33,54 @@ namespace onehop::dpdk {
 enum class TxCount : std::uint8_t {
   freed,       ///< by frames that came back to the pool; the driver frees them when they have left
   descriptor,  ///< by the states of the ring's descriptors; the driver frees late
-  handed,      ///< only what the driver did not take yet: it frees late and reports nothing, or copies
+  handed,  ///< only what the driver did not take yet: it frees late and reports nothing, or copies
 };
 
 struct DpdkDeviceConfig {
-  std::string name;                     ///< of the device; empty: the only one there is
-  std::optional<QueueScope> scope;      ///< how far down its frees see, where the caller knows better than the driver's name
+  std::string name;  ///< of the device; empty: the only one there is
+  /// How far down its frees see, where the caller knows better than the driver's name.
+  std::optional<QueueScope> scope;
 };
 
 /// DeviceFacts: what was found at open.
 struct DeviceFacts {
-  std::string name;                     ///< "net_memif0"
-  std::string driver;                   ///< "net_memif"
-  std::string interface;                ///< of the kernel; empty: DPDK owns the link whole
+  std::string name;       ///< "net_memif0"
+  std::string driver;     ///< "net_memif"
+  std::string interface;  ///< of the kernel; empty: DPDK owns the link whole
   std::array<std::byte, 6> mac{};
   std::uint16_t mtu_bytes = 0;
-  std::uint32_t rx_frames = 0;          ///< of the receive ring, as far as the driver tells
+  std::uint32_t rx_frames = 0;  ///< of the receive ring, as far as the driver tells
   std::uint32_t tx_frames = 0;
-  bool is_virtual = true;               ///< software on both sides of the driver
+  bool is_virtual = true;  ///< software on both sides of the driver
   TxCount tx_count = TxCount::handed;
   QueueScope scope = QueueScope::own_ring;
-  bool has_rx_count = false;            ///< the driver tells how many frames wait in the receive ring
-  bool has_done_cleanup = false;        ///< frees on request what has left
+  bool has_rx_count = false;      ///< the driver tells how many frames wait in the receive ring
+  bool has_done_cleanup = false;  ///< frees on request what has left
   [[nodiscard]] bool has_own_link() const noexcept { return interface.empty(); }
 };
 
 class DpdkDevice {
  public:
-  /// open sets the device up and starts it. `eal` outlives it. Errors: 2 where several devices leave open which one, 9 with
-  /// the driver's reason. Syscalls: as its driver needs.
-  [[nodiscard]] static Result<std::unique_ptr<DpdkDevice>> open(Eal& eal, const DpdkDeviceConfig& config);
+  /// open sets the device up and starts it. `eal` outlives it. Errors: 2 where several devices
+  /// leave open which one, 9 with the driver's reason. Syscalls: as its driver needs.
+  [[nodiscard]] static Result<std::unique_ptr<DpdkDevice>> open(Eal& eal,
+                                                                const DpdkDeviceConfig& config);
   DpdkDevice(const DpdkDevice&) = delete;
   DpdkDevice& operator=(const DpdkDevice&) = delete;
   ~DpdkDevice();
 
-  /// steer asks the device to give us only UDP frames to `local`; false where it has no such rules, and every frame has to
-  /// be looked at. The rule before it goes. For a port that opens, before the engine core runs.
+  /// steer asks the device to give us only UDP frames to `local`; false where it has no such rules,
+  /// and every frame has to be looked at. The rule before it goes. For a port that opens, before
+  /// the engine core runs.
   bool steer(const sockaddr_storage& local) noexcept;
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] const DeviceFacts& facts() const noexcept { return facts_; }
   [[nodiscard]] FramePool& pool() noexcept { return pool_; }
   /// gate holds the driver's control thread back, where the driver needs that; else nullptr.
-  [[nodiscard]] InterruptGate* gate() noexcept { return facts_.driver == "net_memif" ? &gate_ : nullptr; }
+  [[nodiscard]] InterruptGate* gate() noexcept {
+    return facts_.driver == "net_memif" ? &gate_ : nullptr;
+  }
 
  private:
   explicit DpdkDevice(std::uint16_t port) : port_{port} {}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The data path of DpdkPort, sending: what the engine core calls in each turn, and open. Receiving is in dpdk_rx.cpp.
+// The data path of DpdkPort, sending: what the engine core calls in each turn, and open. Receiving
+// is in dpdk_rx.cpp.
 #include "engine/port/dpdk/dpdk_port.hpp"
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,70 +12,83 @@
 
 #include "engine/base/check.hpp"
 #include "engine/port/dpdk/ring_fill.hpp"
+#include "engine/port/socket_address.hpp"
 
 namespace onehop {
 
 namespace {
 
-// Where the payload begins in an mbuf's buffer: the longest headers fit in front, and it lies on a cache line.
+// Where the payload begins in an mbuf's buffer: the longest headers fit in front, and it lies on a
+// cache line.
 constexpr std::uint32_t payload_offset_bytes = RTE_PKTMBUF_HEADROOM + 64;
 static_assert(wire::l2_l4_bytes_max <= 64 && payload_offset_bytes % RTE_CACHE_LINE_SIZE == 0);
 constexpr std::uint32_t ethernet_bytes = 14;
 // A link that comes or goes is seen so much later. Shorter: a call to the driver in every turn.
 constexpr Nanos link_interval{10ms};
-// A peer that went without a word is noticed so much later. Shorter: an idle link blocks the core more often.
-constexpr Nanos breathe_interval{200ms};
+// A peer that ended without a message is noticed so much later. Shorter: an idle link blocks the
+// core more often.
+constexpr Nanos service_interval{200ms};
 
-// Frames whose memory is asked for before they are lent. Fewer: it is not there in time. More: they leave the first-level cache
-// again. bytes_ahead_max: of each; 32 lines are what a core can have on their way.
+// Frames whose memory is asked for before they are lent. Fewer: it is not there in time. More: they
+// leave the first-level cache again. bytes_ahead_max: of each; 32 lines are what a core can have on
+// their way.
 constexpr std::uint32_t frames_ahead = 3, bytes_ahead_max = 2048;
 
-// prefetch_for_writing takes cache lines from whoever has them: with net_memif's zero-copy the peer's core, which has just read the
-// frame that lay there before. Without it each store of the AEAD waits its turn for a line.
+// prefetch_for_writing takes cache lines from whoever has them: with net_memif's zero-copy the
+// peer's core, which has just read the frame that lay there before. Without it each store of the
+// AEAD waits its turn for a line.
 void prefetch_for_writing(const std::byte* from, std::size_t bytes) noexcept {
   for (std::size_t at = 0; at < bytes; at += RTE_CACHE_LINE_SIZE) {
 #if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(from[at]));  // gcc's own asks to read unless it builds for one CPU
+    // gcc's own builtin asks to read, unless it builds for one CPU.
+    asm volatile("prefetchw %0" : : "m"(from[at]));
 #else
     __builtin_prefetch(from + at, 1);
 #endif
   }
 }
 
-std::byte* payload_of(rte_mbuf* frame) noexcept { return static_cast<std::byte*>(frame->buf_addr) + payload_offset_bytes; }
+std::byte* payload_of(rte_mbuf* frame) noexcept {
+  return static_cast<std::byte*>(frame->buf_addr) + payload_offset_bytes;
+}
 
 }  // namespace
 
 Result<std::unique_ptr<DpdkPort>> DpdkPort::open(dpdk::DpdkDevice& device, DpdkPortConfig config) {
-  ONEHOP_CHECK(config.tx_frames_max > 0 && (config.tx_frames_max & (config.tx_frames_max - 1)) == 0);
+  ONEHOP_CHECK(config.tx_frames_max > 0 &&
+               (config.tx_frames_max & (config.tx_frames_max - 1)) == 0);
   if (config.reservation.port() == 0) {
     ONEHOP_TRY(reservation, UdpReservation::bind(config.local));
     config.reservation = std::move(reservation);
   }
-  Fd wake_fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  if (!wake_fd.is_open()) return errno_error(ExitCode::internal_error, "make the wake-up descriptor");
+  ONEHOP_TRY(wake, WakeFd::open());
   return std::unique_ptr<DpdkPort>{
-      new DpdkPort{device, std::move(config.reservation), std::move(wake_fd), config.tx_frames_max}};
+      new DpdkPort{device, std::move(config.reservation), std::move(wake), config.tx_frames_max}};
 }
 
-DpdkPort::DpdkPort(dpdk::DpdkDevice& device, UdpReservation reservation, Fd wake_fd, std::uint32_t tx_frames_max)
+DpdkPort::DpdkPort(dpdk::DpdkDevice& device, UdpReservation reservation, WakeFd wake,
+                   std::uint32_t tx_frames_max)
     : device_{device},
       reservation_{std::move(reservation)},
-      wake_fd_{std::move(wake_fd)},
+      wake_{std::move(wake)},
       port_{device.port()},
       tx_count_{device.facts().tx_count},
       is_ipv6_{reservation_.is_ipv6()},
       has_own_link_{device.facts().has_own_link()},
       pending_(tx_frames_max) {
-  const sockaddr_storage& local = reservation_.address();
-  if (is_ipv6_) std::memcpy(local_ip_.data(), &reinterpret_cast<const sockaddr_in6&>(local).sin6_addr, 16);
-  else std::memcpy(local_ip_.data(), &reinterpret_cast<const sockaddr_in&>(local).sin_addr, 4);
+  const sockaddr& local = as_sockaddr(reservation_.address());
+  if (is_ipv6_)
+    std::memcpy(local_ip_.data(), &as_in6(local).sin6_addr, 16);
+  else
+    std::memcpy(local_ip_.data(), &as_in4(local).sin_addr, 4);
   peer_mac_ = dpdk::PeerMac{{.mac = device.facts().mac, .ip = local_ip_}, is_ipv6_};
   wire_overhead_bytes_ = is_ipv6_ ? wire::ethernet_ipv6_udp_bytes : wire::ethernet_ipv4_udp_bytes;
   wire_frame_bytes_ = device.facts().mtu_bytes + ethernet_bytes;
-  const std::size_t room_bytes = rte_pktmbuf_data_room_size(device.pool().get()) - payload_offset_bytes;
+  const std::size_t room_bytes =
+      rte_pktmbuf_data_room_size(device.pool().get()) - payload_offset_bytes;
   frame_bytes_max_ = std::min<std::size_t>(wire_frame_bytes_ - wire_overhead_bytes_, room_bytes);
-  (void)device.steer(local);  // where the device cannot keep frames that are not ours away, we do
+  // Where the device cannot keep frames that are not ours away, take_view() does.
+  (void)device.steer(reservation_.address());
   freed_before_ = device.pool().freed_bytes();
   freed_frames_before_ = device.pool().freed_frames();
   rte_eth_stats stats{};
@@ -103,20 +116,24 @@ void DpdkPort::refill_spare() noexcept {
   std::copy(spare_.begin() + spare_begin_, spare_.begin() + spare_end_, spare_.begin());
   spare_end_ -= std::exchange(spare_begin_, 0);
   device_.pool().adopt();
-  if (rte_pktmbuf_alloc_bulk(device_.pool().get(), spare_.data() + spare_end_, batch_frames_max) == 0) spare_end_ += batch_frames_max;
+  if (rte_pktmbuf_alloc_bulk(device_.pool().get(), spare_.data() + spare_end_, batch_frames_max) ==
+      0)
+    spare_end_ += batch_frames_max;
 }
 
 rte_mbuf* DpdkPort::take_frame() noexcept {
   if (spare_end_ - spare_begin_ <= frames_ahead) refill_spare();
   if (spare_begin_ == spare_end_) return nullptr;
   if (spare_end_ - spare_begin_ > frames_ahead)
-    prefetch_for_writing(payload_of(spare_[spare_begin_ + frames_ahead]) - wire::l2_l4_bytes_max, std::min(wire_frame_bytes_, bytes_ahead_max));
+    prefetch_for_writing(payload_of(spare_[spare_begin_ + frames_ahead]) - wire::l2_l4_bytes_max,
+                         std::min(wire_frame_bytes_, bytes_ahead_max));
   return spare_[spare_begin_++];
 }
 
 std::span<std::byte> DpdkPort::lend(std::size_t frame_bytes) noexcept {
   ONEHOP_CHECK(frame_bytes <= frame_bytes_max_);
-  if (!has_path_ || pending_frames() == pending_.size() || outstanding_frames() >= pending_.size()) return {};
+  if (!has_path_ || pending_frames() == pending_.size() || outstanding_frames() >= pending_.size())
+    return {};
   if (lent_ == nullptr) lent_ = take_frame();
   if (lent_ == nullptr) return {};
   return {payload_of(lent_), frame_bytes};
@@ -143,7 +160,8 @@ std::size_t DpdkPort::flush(Instant now) noexcept {
   resolve(now);
   while (head_ != tail_) {
     const std::uint32_t at = head_ & static_cast<std::uint32_t>(pending_.size() - 1);
-    const auto count = static_cast<std::uint16_t>(std::min<std::uint32_t>(tail_ - head_, static_cast<std::uint32_t>(pending_.size()) - at));
+    const auto count = static_cast<std::uint16_t>(
+        std::min<std::uint32_t>(tail_ - head_, static_cast<std::uint32_t>(pending_.size()) - at));
     // Once the driver has it, a frame may be freed: its length is added up before.
     std::array<std::uint32_t, batch_frames_max> lengths;
     const std::uint16_t batch = std::min<std::uint16_t>(count, batch_frames_max);
@@ -159,20 +177,27 @@ std::size_t DpdkPort::flush(Instant now) noexcept {
 
 // reclaim has the driver free what has left, where it does so only when it is called. Once a turn.
 void DpdkPort::reclaim(Instant now) noexcept {
-  if (tx_count_ != dpdk::TxCount::freed || now == reclaimed_at_ || outstanding_frames() == pending_frames()) return;
+  if (tx_count_ != dpdk::TxCount::freed || now == reclaimed_at_ ||
+      outstanding_frames() == pending_frames())
+    return;
   reclaimed_at_ = now;
-  if (device_.facts().has_done_cleanup) (void)rte_eth_tx_done_cleanup(port_, 0, 0);
-  else (void)rte_eth_tx_burst(port_, 0, nullptr, 0);
+  if (device_.facts().has_done_cleanup)
+    (void)rte_eth_tx_done_cleanup(port_, 0, 0);
+  else
+    (void)rte_eth_tx_burst(port_, 0, nullptr, 0);
 }
 
 Bytes DpdkPort::occupancy() noexcept {
   if (tx_count_ == dpdk::TxCount::handed) return pending_bytes_;
   const Bytes unfreed = accepted_total_ - (device_.pool().freed_bytes() - freed_before_);
   if (tx_count_ == dpdk::TxCount::freed) return unfreed;
-  const std::uint32_t unsent_frames = dpdk::count_unsent(device_.facts().tx_frames, [&](std::uint32_t offset) {
-    return rte_eth_tx_descriptor_status(port_, 0, static_cast<std::uint16_t>(offset)) == RTE_ETH_TX_DESC_FULL;
-  });
-  return std::min(unfreed, pending_bytes_ + Bytes{wire_frame_bytes_} * static_cast<std::int64_t>(unsent_frames));
+  const std::uint32_t unsent_frames =
+      dpdk::count_unsent(device_.facts().tx_frames, [&](std::uint32_t offset) {
+        return rte_eth_tx_descriptor_status(port_, 0, static_cast<std::uint16_t>(offset)) ==
+               RTE_ETH_TX_DESC_FULL;
+      });
+  return std::min(unfreed, pending_bytes_ +
+                               Bytes{wire_frame_bytes_} * static_cast<std::int64_t>(unsent_frames));
 }
 
 QueueTelemetry DpdkPort::tx_queue(Instant now) noexcept {
@@ -181,10 +206,10 @@ QueueTelemetry DpdkPort::tx_queue(Instant now) noexcept {
   read_statistics(now);
   // What drained stays drained: descriptor states are coarser than frees.
   drained_total_ = std::max(drained_total_, accepted_total_ - occupancy());
-  const Bytes standing = accepted_total_ - drained_total_;
-  const bool is_backlogged = !std::exchange(was_empty_, standing == Bytes{0}) && standing > Bytes{0};
+  const Bytes backlog = accepted_total_ - drained_total_;
+  const bool is_backlogged = !std::exchange(was_empty_, backlog == Bytes{0}) && backlog > Bytes{0};
   return {.at = now,
-          .occupancy = standing,
+          .occupancy = backlog,
           .drained_total = drained_total_,
           .capacity = Bytes{wire_frame_bytes_} * static_cast<std::int64_t>(pending_.size()),
           .refused_total = tx_refused_total_,
@@ -201,23 +226,23 @@ void DpdkPort::watch_link(Instant now) noexcept {
   last_error_ = link.link_status == RTE_ETH_LINK_UP ? 0 : ENETDOWN;
 }
 
-// While the link is up the driver's control thread is parked; when nothing has come for a while it may look whether the peer
-// is still there.
+// While the link is up the driver's control thread is parked; when nothing has come for a while it
+// may look whether the peer is still there.
 void DpdkPort::watch_gate(Instant now, bool is_up) noexcept {
   dpdk::InterruptGate* const gate = device_.gate();
   if (gate == nullptr) return;
-  if (heard_frames_ != heard_before_) {
-    heard_before_ = heard_frames_;
-    breathed_at_ = now;
+  if (received_frames_ != received_before_) {
+    received_before_ = received_frames_;
+    serviced_at_ = now;
   }
   if (!is_up) {
     gate->open();
   } else if (!gate->is_closed()) {
     (void)gate->close();
-    breathed_at_ = now;
-  } else if (now - breathed_at_ >= breathe_interval) {
-    (void)gate->breathe();
-    breathed_at_ = now;
+    serviced_at_ = now;
+  } else if (now - serviced_at_ >= service_interval) {
+    (void)gate->service_once();
+    serviced_at_ = now;
   }
 }
 
@@ -228,7 +253,8 @@ void DpdkPort::resolve(Instant now) noexcept {
   send_control(peer_mac_.ask(now, control_frame_));
 }
 
-// send_control sends control_frame_, past what is pending; one that finds no room is asked for or sent again anyway.
+// send_control sends control_frame_, past what is pending; one that finds no room is asked for or
+// sent again anyway.
 void DpdkPort::send_control(std::size_t bytes) noexcept {
   rte_mbuf* frame = take_frame();
   if (frame == nullptr) return;
@@ -246,8 +272,8 @@ void DpdkPort::follow_peer_mac() noexcept {
   template_ = wire::HeaderTemplate{std::span{header_}.first(header_bytes_)};
 }
 
-// Where the kernel has the interface, the template is whole. Where DPDK owns the link, only its addresses and ports hold:
-// the link addresses are ours and the one the peer answered with.
+// Where the kernel has the interface, the template is whole. Where DPDK owns the link, only its
+// addresses and ports hold: the link addresses are ours and the one the peer answered with.
 void DpdkPort::update_path(const PathUpdate& update) noexcept {
   const bool is_whole = !has_own_link_ && update.has_neighbour;
   if (is_whole || has_own_link_) {
@@ -267,7 +293,9 @@ void DpdkPort::update_path(const PathUpdate& update) noexcept {
   }
   if (is_whole) template_ = wire::HeaderTemplate{std::span{header_}.first(header_bytes_)};
   has_path_ = update.has_neighbour && update.is_link_up;
-  if (update.mtu_bytes > 0) wire_frame_bytes_ = std::min<std::uint32_t>(update.mtu_bytes, device_.facts().mtu_bytes) + ethernet_bytes;
+  if (update.mtu_bytes > 0)
+    wire_frame_bytes_ =
+        std::min<std::uint32_t>(update.mtu_bytes, device_.facts().mtu_bytes) + ethernet_bytes;
 }
 
 PortInfo DpdkPort::info() const noexcept {
@@ -277,7 +305,8 @@ PortInfo DpdkPort::info() const noexcept {
           .frame_bytes_max = frame_bytes_max_,
           .memory = device_.pool().memory(),
           .wire_overhead = Bytes{wire_overhead_bytes_},
-          .has_back_pressure = facts.scope == QueueScope::lower_queue || facts.scope == QueueScope::driver};
+          .has_back_pressure =
+              facts.scope == QueueScope::lower_queue || facts.scope == QueueScope::driver};
 }
 
 }  // namespace onehop

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // DpdkPort: DPDK as a Port (engine/port/port.hpp), on one device with one queue each way.
 //
-//   lend ─▶ [headers | sealed frame] ─ commit ─▶ pending ─ flush: rte_eth_tx_burst ─▶ driver's ring ─▶ NIC, memif, XSK )))
-//            mbuf of the device's pool   ◀─────── freed by the driver: counted there ◀──┘
+//   sending    lend ─▶ [headers | sealed frame] ─ commit ─▶ pending
+//              ─ flush: rte_eth_tx_burst ─▶ driver's ring ─▶ NIC, memif, XSK )))
+//              mbuf back in the device's pool ◀─ freed by the driver, counted there ◀┘
 //
-//   driver's ring ─ rte_eth_rx_burst ─▶ UDP to our address and port? ─▶ view into the mbuf ─ release ─▶ pool
-//                                        └ ARP, neighbour discovery, where DPDK owns the link ─▶ peer_mac
+//   receiving  driver's ring ─ rte_eth_rx_burst ─▶ UDP to our address and port?
+//              ├─ yes ─▶ view into the mbuf ─ release ─▶ pool
+//              └─ ARP, neighbour discovery, where DPDK owns the link ─▶ peer_mac
 //
-// Files: eal_arguments, eal (DPDK's environment) · output_capture (what it prints) · frame_pool (rte_mempool with a count) ·
-// dpdk_device (bring-up, what the driver can tell) · interrupt_gate (the driver's control thread) · peer_mac (link addresses) ·
-// ring_fill (descriptor states) · dpdk_port, dpdk_rx (the data path). DPDK's headers are included in this folder's .cpp files
-// and nowhere else.
+// Files: eal_arguments, eal (DPDK's environment) · output_capture (what it prints) · frame_pool
+// (rte_mempool with a count) · dpdk_device (bring-up, what the driver can tell) · interrupt_gate
+// (the driver's control thread) · peer_mac (link addresses) · ring_fill (descriptor states) ·
+// dpdk_port, dpdk_rx (the data path). DPDK's headers are included in this folder's .cpp files and
+// nowhere else.
 //
-// Everything after open() is for the engine core alone, but for wake(). It allocates nothing and locks nothing but in the pool,
-// where a driver may free on a thread of its own, and at interrupt_gate, where an idle link is looked at. System calls that a
-// driver makes inside are not counted.
+// Everything after open() is for the engine core alone, except wake(). It allocates nothing. It
+// locks in two places: in the pool, where a driver may free on a thread of its own, and at
+// interrupt_gate, while the link is idle. System calls that a driver makes inside are not counted.
 #pragma once
 
 #include <netinet/in.h>
@@ -23,7 +26,6 @@
 #include <memory>
 #include <vector>
 
-#include "engine/base/fd.hpp"
 #include "engine/base/message.hpp"
 #include "engine/base/result.hpp"
 #include "engine/base/telemetry.hpp"
@@ -31,6 +33,7 @@
 #include "engine/port/dpdk/peer_mac.hpp"
 #include "engine/port/port.hpp"
 #include "engine/port/udp_reservation.hpp"
+#include "engine/port/wake_fd.hpp"
 #include "engine/wire/l2_l4.hpp"
 
 struct rte_mbuf;
@@ -38,22 +41,24 @@ struct rte_mbuf;
 namespace onehop {
 
 struct DpdkPortConfig {
-  sockaddr_storage local{};             ///< an address of this host, of the control connection; port 0: any
-  UdpReservation reservation;           ///< of `local`, where it was needed before the device was; else it is made
-  std::uint32_t tx_frames_max = 2048;   ///< accepted and not freed, a power of two
+  sockaddr_storage local{};  ///< an address of this host, of the control connection; port 0: any
+  /// Of `local`, where it was needed before the device was; else it is made.
+  UdpReservation reservation;
+  std::uint32_t tx_frames_max = 2048;  ///< accepted and not freed, a power of two
 };
 
 /// DpdkCounters: what the port dropped by itself. All only grow.
 struct DpdkCounters {
-  std::uint64_t foreign_total = 0;    ///< not for our address and port, or not one whole UDP datagram
+  std::uint64_t foreign_total = 0;  ///< not for our address and port, or not one whole UDP datagram
   std::uint64_t segmented_total = 0;  ///< larger than a frame of the pool
 };
 
 class DpdkPort {
  public:
-  /// open reserves the UDP port and steers. The device outlives the port and has one port at a time.
-  /// Errors: 2 address. Syscalls: socket, setsockopt, bind, getsockname, eventfd2.
-  [[nodiscard]] static Result<std::unique_ptr<DpdkPort>> open(dpdk::DpdkDevice& device, DpdkPortConfig config);
+  /// open reserves the UDP port and steers. The device outlives the port and has one port at a
+  /// time. Errors: 2 address. Syscalls: socket, setsockopt, bind, getsockname, eventfd2.
+  [[nodiscard]] static Result<std::unique_ptr<DpdkPort>> open(dpdk::DpdkDevice& device,
+                                                              DpdkPortConfig config);
   DpdkPort(const DpdkPort&) = delete;
   DpdkPort& operator=(const DpdkPort&) = delete;
   ~DpdkPort();
@@ -66,7 +71,8 @@ class DpdkPort {
   void release() noexcept;
   [[nodiscard]] QueueTelemetry tx_queue(Instant now) noexcept;
   [[nodiscard]] QueueTelemetry rx_ring(Instant now) noexcept;
-  /// A driver in poll mode wakes nobody: while frames are wanted, it looks every 50 us. Syscalls: ppoll, read.
+  /// A driver in poll mode wakes nobody: while frames are wanted, it looks every 50 us. Syscalls:
+  /// ppoll, read.
   std::uint32_t wait(Instant deadline, bool is_rx_wanted) noexcept;
   void update_path(const PathUpdate& update) noexcept;
   [[nodiscard]] std::uint64_t syscalls_total() const noexcept { return syscalls_total_; }
@@ -74,7 +80,7 @@ class DpdkPort {
   [[nodiscard]] int last_error() const noexcept { return last_error_; }
 
   /// wake ends a wait() from another thread. Syscalls: write.
-  void wake() noexcept;
+  void wake() noexcept { wake_.wake(); }
 
   [[nodiscard]] std::uint16_t local_port() const noexcept { return reservation_.port(); }
   [[nodiscard]] const DpdkCounters& counters() const noexcept { return counters_; }
@@ -82,7 +88,8 @@ class DpdkPort {
  private:
   static constexpr std::uint32_t batch_frames_max = 64;
 
-  DpdkPort(dpdk::DpdkDevice& device, UdpReservation reservation, Fd wake_fd, std::uint32_t tx_frames_max);
+  DpdkPort(dpdk::DpdkDevice& device, UdpReservation reservation, WakeFd wake,
+           std::uint32_t tx_frames_max);
 
   // Sending.
   [[nodiscard]] rte_mbuf* take_frame() noexcept;
@@ -106,12 +113,12 @@ class DpdkPort {
   // Set at open.
   dpdk::DpdkDevice& device_;
   UdpReservation reservation_;
-  Fd wake_fd_;
+  WakeFd wake_;
   const std::uint16_t port_;
   const dpdk::TxCount tx_count_;
   const bool is_ipv6_;
   const bool has_own_link_;
-  wire::IpAddress local_ip_{};
+  IpBytes local_ip_{};
   std::uint32_t wire_overhead_bytes_ = 0;
   std::size_t frame_bytes_max_ = 0;
   std::uint64_t missed_before_ = 0, errors_before_ = 0;  // the device's counts at open
@@ -121,33 +128,34 @@ class DpdkPort {
   std::size_t header_bytes_ = 0;
   wire::HeaderTemplate template_;
   bool has_path_ = false;
-  wire::IpAddress peer_ip_{};
+  IpBytes peer_ip_{};
   dpdk::PeerMac peer_mac_;
-  std::array<std::byte, wire::neighbour_bytes_max> control_frame_{};
+  std::array<std::byte, dpdk::neighbour_bytes_max> control_frame_{};
   std::uint32_t wire_frame_bytes_ = 0;
 
   std::vector<rte_mbuf*> pending_;  // ring of frames committed and not taken by the driver
   std::uint32_t head_ = 0, tail_ = 0;
-  std::array<rte_mbuf*, 2 * batch_frames_max> spare_{};  // taken from the pool, not lent yet; lent in their order
+  // Taken from the pool, not lent yet; lent in their order.
+  std::array<rte_mbuf*, 2 * batch_frames_max> spare_{};
   std::uint32_t spare_begin_ = 0, spare_end_ = 0;
   rte_mbuf* lent_ = nullptr;
   Bytes accepted_total_{};
   std::uint64_t accepted_frames_ = 0;
   Bytes pending_bytes_{};
   Bytes drained_total_{};
-  Bytes freed_before_{};                 // the pool's counts at open
+  Bytes freed_before_{};  // the pool's counts at open
   std::uint64_t freed_frames_before_ = 0;
   bool was_empty_ = true;
   Instant reclaimed_at_{};
   Instant linked_at_{};
-  Instant breathed_at_{};
-  std::uint64_t heard_frames_ = 0;  // received, of any kind
-  std::uint64_t heard_before_ = 0;  // as of the last look at the link
+  Instant serviced_at_{};
+  std::uint64_t received_frames_ = 0;  // received, of any kind
+  std::uint64_t received_before_ = 0;  // as of the last look at the link
 
   std::array<rte_mbuf*, batch_frames_max> stash_{};  // received, not looked at yet
   std::uint32_t stash_begin_ = 0, stash_end_ = 0;
   bool is_burst_full_ = false;
-  std::array<rte_mbuf*, batch_frames_max> held_{};   // lent to the caller until release()
+  std::array<rte_mbuf*, batch_frames_max> held_{};  // lent to the caller until release()
   std::uint32_t held_frames_ = 0;
   Bytes received_total_{};
   std::uint64_t rx_refused_total_ = 0, tx_refused_total_ = 0;

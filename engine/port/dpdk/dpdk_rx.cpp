@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,12 +16,12 @@ namespace onehop {
 
 namespace {
 
-// Bursts of nothing but foreign frames that one receive() looks at. Too low: a flood keeps our frames waiting. Too high: a
-// turn gets long.
+// Bursts of nothing but foreign frames that one receive() looks at. Too low: a flood keeps our
+// frames waiting. Too high: a turn gets long.
 constexpr int foreign_bursts_max = 4;
-// Between looks while frames are wanted: the receive ring holds 600 us of 20 Gbit/s. Shorter: a look costs more than it
-// finds. Longer: latency.
-constexpr Nanos look_interval{50us};
+// Between looks while frames are wanted: the receive ring holds 600 us of 20 Gbit/s. Shorter: a
+// look costs more than it finds. Longer: latency.
+constexpr Nanos poll_interval{50us};
 // rte_eth_stats_get costs a system call with net_af_xdp, and register reads with hardware.
 constexpr Nanos statistics_interval{1ms};
 
@@ -34,12 +33,12 @@ void DpdkPort::pull() noexcept {
   stash_begin_ = 0;
   stash_end_ = rte_eth_rx_burst(port_, 0, stash_.data(), batch_frames_max);
   is_burst_full_ = stash_end_ == batch_frames_max;
-  heard_frames_ += stash_end_;
+  received_frames_ += stash_end_;
 }
 
 bool DpdkPort::is_ours(const wire::UdpFrame& frame) const noexcept {
-  return frame.is_ipv6 == is_ipv6_ && frame.target_port == reservation_.port() && frame.target_ip == local_ip_ &&
-         (header_bytes_ == 0 || frame.source_ip == peer_ip_);
+  return frame.is_ipv6 == is_ipv6_ && frame.target_port == reservation_.port() &&
+         frame.target_ip == local_ip_ && (header_bytes_ == 0 || frame.source_ip == peer_ip_);
 }
 
 bool DpdkPort::take_view(rte_mbuf* frame, RxFrame& view) noexcept {
@@ -47,7 +46,8 @@ bool DpdkPort::take_view(rte_mbuf* frame, RxFrame& view) noexcept {
     ++counters_.segmented_total;
     return false;
   }
-  const std::span<const std::byte> bytes{rte_pktmbuf_mtod(frame, const std::byte*), frame->data_len};
+  const std::span<const std::byte> bytes{rte_pktmbuf_mtod(frame, const std::byte*),
+                                         frame->data_len};
   const auto udp = wire::parse_udp_frame(bytes);
   if (udp && is_ours(*udp)) {
     received_total_ += Bytes{frame->pkt_len};
@@ -58,7 +58,8 @@ bool DpdkPort::take_view(rte_mbuf* frame, RxFrame& view) noexcept {
   }
   ++counters_.foreign_total;
   if (!has_own_link_ || udp) return false;
-  if (const std::size_t answer = peer_mac_.on_frame(bytes, control_frame_); answer > 0) send_control(answer);
+  if (const std::size_t answer = peer_mac_.on_frame(bytes, control_frame_); answer > 0)
+    send_control(answer);
   follow_peer_mac();
   return false;
 }
@@ -71,9 +72,12 @@ std::size_t DpdkPort::receive(std::span<RxFrame> views) noexcept {
     if (stash_begin_ == stash_end_) break;
     for (; stash_begin_ != stash_end_ && held_frames_ < views.size(); ++stash_begin_) {
       rte_mbuf* const frame = stash_[stash_begin_];
-      if (stash_begin_ + 1 != stash_end_) rte_prefetch0(rte_pktmbuf_mtod(stash_[stash_begin_ + 1], void*));
-      if (take_view(frame, views[held_frames_])) held_[held_frames_++] = frame;
-      else rte_pktmbuf_free(frame);
+      if (stash_begin_ + 1 != stash_end_)
+        rte_prefetch0(rte_pktmbuf_mtod(stash_[stash_begin_ + 1], void*));
+      if (take_view(frame, views[held_frames_]))
+        held_[held_frames_++] = frame;
+      else
+        rte_pktmbuf_free(frame);
     }
   }
   return held_frames_;
@@ -91,20 +95,25 @@ void DpdkPort::read_statistics(Instant now) noexcept {
   if (rte_eth_stats_get(port_, &stats) != 0) return;
   rx_refused_total_ = std::max(rx_refused_total_, stats.imissed + stats.rx_nombuf - missed_before_);
   // Drivers of software count as an error what they did not take, and what we then try again.
-  if (!device_.facts().is_virtual) tx_refused_total_ = std::max(tx_refused_total_, stats.oerrors - errors_before_);
+  if (!device_.facts().is_virtual)
+    tx_refused_total_ = std::max(tx_refused_total_, stats.oerrors - errors_before_);
 }
 
-// Few drivers tell how many frames wait. Elsewhere a burst is taken, and what it brought is what waited, at least.
+// Few drivers tell how many frames wait. Elsewhere a burst is taken, and what it brought is what
+// waited, at least.
 QueueTelemetry DpdkPort::rx_ring(Instant now) noexcept {
   read_statistics(now);
   std::int64_t waiting_frames = 0;
-  if (device_.facts().has_rx_count) waiting_frames = std::max(rte_eth_rx_queue_count(port_, 0), 0);
-  else pull();
+  if (device_.facts().has_rx_count)
+    waiting_frames = std::max(rte_eth_rx_queue_count(port_, 0), 0);
+  else
+    pull();
   waiting_frames += stash_end_ - stash_begin_;
   return {.at = now,
           .occupancy = Bytes{wire_frame_bytes_} * waiting_frames,
           .drained_total = received_total_,
-          .capacity = Bytes{wire_frame_bytes_} * std::max<std::int64_t>(device_.facts().rx_frames, waiting_frames),
+          .capacity = Bytes{wire_frame_bytes_} *
+                      std::max<std::int64_t>(device_.facts().rx_frames, waiting_frames),
           .refused_total = rx_refused_total_,
           .scope = QueueScope::own_ring,
           .is_backlogged = is_burst_full_ || waiting_frames > 0};
@@ -117,20 +126,17 @@ std::uint32_t DpdkPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
     if (is_rx_wanted && stash_begin_ != stash_end_) break;
     const Nanos left = deadline - monotonic_now();
     if (left <= Nanos{0}) break;
-    const Nanos span = is_rx_wanted ? std::min(left, look_interval) : left;
-    pollfd wake{.fd = wake_fd_.get(), .events = POLLIN, .revents = 0};
-    const timespec timeout{.tv_sec = span / 1s, .tv_nsec = (span % 1s).count()};
+    const Nanos span = is_rx_wanted ? std::min(left, poll_interval) : left;
+    pollfd wake{.fd = wake_.get(), .events = POLLIN, .revents = 0};
+    const timespec timeout = timespec_of(span);
     calls += 1;
     if (::ppoll(&wake, 1, &timeout, nullptr) <= 0) continue;
-    eventfd_t value = 0;
-    (void)::eventfd_read(wake_fd_.get(), &value);
+    wake_.clear();
     calls += 1;
     break;
   }
   syscalls_total_ += calls;
   return calls;
 }
-
-void DpdkPort::wake() noexcept { (void)::eventfd_write(wake_fd_.get(), 1); }
 
 }  // namespace onehop

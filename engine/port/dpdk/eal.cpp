@@ -24,17 +24,19 @@ namespace {
 bool has_started = false;  // EAL cannot be started twice in a process; set-up runs on one thread
 
 bool wants_log(const std::vector<std::string>& words) {
-  return std::ranges::any_of(words, [](const std::string& word) { return word.starts_with("--log-level"); });
+  return std::ranges::any_of(
+      words, [](const std::string& word) { return word.starts_with("--log-level"); });
 }
 
 Error start_error(int errno_value, const std::string& output) {
   // EINVAL: the arguments; ENODEV: a device of a driver that is not there.
   const bool is_usage = errno_value == EINVAL || errno_value == ENODEV;
-  std::string cause = cause_of(output);
-  if (cause.empty()) cause = errno_text(errno_value);
-  return {is_usage ? ExitCode::usage : errno_value == EACCES || errno_value == EPERM ? ExitCode::privilege_missing : ExitCode::io_unavailable,
-          "start DPDK's EAL", std::move(cause),
-          is_usage ? "See docs/dpdk.md and doc.dpdk.org, EAL parameters" : "Run as root, try --eal \"... --no-huge\", or take --io udp",
+  return {is_usage                                        ? ExitCode::usage
+          : errno_value == EACCES || errno_value == EPERM ? ExitCode::privilege_missing
+                                                          : ExitCode::io_unavailable,
+          "start DPDK's EAL", cause_or_errno(output, errno_value),
+          is_usage ? "See docs/dpdk.md and doc.dpdk.org, EAL parameters"
+                   : "Run as root, try --eal \"... --no-huge\", or take --io udp",
           errno_value};
 }
 
@@ -47,7 +49,9 @@ void remove_runtime_folder() noexcept {
 }  // namespace
 
 Result<std::unique_ptr<Eal>> Eal::start(const EalArguments& arguments) {
-  if (has_started) return Error{ExitCode::internal_error, "start DPDK's EAL", "it ran in this process before"};
+  if (has_started)
+    return Error{ExitCode::internal_error, "start DPDK's EAL", "it ran in this process before", "",
+                 0};
   has_started = true;
 
   // 1. The frame pool's handler takes its place before the drivers' do.
@@ -86,8 +90,9 @@ Result<std::unique_ptr<Eal>> Eal::start(const EalArguments& arguments) {
 }
 
 Eal::~Eal() {
-  // Not rte_eal_cleanup: in DPDK 22.11 it unmaps the memory under EAL's own interrupt thread, which dies of it now and then.
-  // The process ends here anyway, and with it all that EAL holds; only devices leave something behind (memif: its socket).
+  // Not rte_eal_cleanup: in DPDK 22.11 it unmaps the memory under EAL's own interrupt thread, which
+  // dies of it now and then. The process ends here anyway, and with it all that EAL holds; only
+  // devices leave something behind (memif: its socket).
   const OutputCapture quiet;
   for (std::uint16_t device = 0; device < RTE_MAX_ETHPORTS; ++device) {
     if (rte_eth_dev_is_valid_port(device) != 0) (void)rte_eth_dev_close(device);
@@ -99,9 +104,8 @@ Result<void> Eal::plug(const std::string& name, const std::string& arguments) {
   const int rc = rte_eal_hotplug_add("vdev", name.c_str(), arguments.c_str());
   const std::string output = capture.end();
   if (rc == 0) return success();
-  std::string cause = cause_of(output);
-  if (cause.empty()) cause = errno_text(-rc);
-  return Error{ExitCode::io_unavailable, "bring up the DPDK device " + name, std::move(cause), "See docs/dpdk.md", -rc};
+  return Error{ExitCode::io_unavailable, "bring up the DPDK device " + name,
+               cause_or_errno(output, -rc), "See docs/dpdk.md", -rc};
 }
 
 void Eal::unplug(const std::string& name) noexcept {

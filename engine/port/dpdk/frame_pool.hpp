@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FramePool: the rte_mempool that all frames of a device lie in, sent and received, with a count of what came back.
+// FramePool: the rte_mempool that all frames of a device lie in, sent and received, with a count of
+// what came back.
 //
-//   DpdkPort: get ─▶ mark(wire bytes) ─▶ rte_eth_tx_burst ─▶ driver ─▶ freed, whenever and by whomever ─▶ enqueue: counted
+//   DpdkPort: get ─▶ mark(wire bytes) ─▶ rte_eth_tx_burst ─▶ driver
+//             counted ◀─ enqueue ◀─ freed, at any time and by any thread ◀┘
 //
-// DPDK 22.11 has no call that tells how much of a TX queue is left (rte_eth_tx_queue_count came with 24.03), and most
-// drivers report no descriptor's state. What every driver does is give a sent frame's buffer back to its pool. So the pool
-// has a handler of its own: a frame that carries a mark adds its bytes to freed_bytes when it returns, in whatever order
-// and by whatever thread. It keeps no per-core caches, in which a return would go unseen.
+// DPDK 22.11 has no call that tells how much of a TX queue is left (rte_eth_tx_queue_count came
+// with 24.03), and most drivers report no descriptor's state. What every driver does is give a sent
+// frame's buffer back to its pool. So the pool has a handler of its own: a frame that carries a
+// mark adds its bytes to freed_bytes when it returns, in any order and by any thread. It keeps no
+// per-core caches, because a return into them would not be seen.
 //
-// One pool for both directions, because net_af_xdp sends in place what lies in its receive pool and copies all else.
+// One pool serves both directions, because net_af_xdp sends in place what lies in its receive pool
+// and copies all else.
 #pragma once
 
 #include <atomic>
@@ -28,22 +32,24 @@ struct FramePoolConfig {
   std::uint32_t frames = 8192;
   std::uint32_t room_bytes = 2048;  ///< of a frame, headers included, behind DPDK's headroom
   int numa_node = -1;
-  /// Frames lie back to back, also across pages: net_af_xdp counts on it, and finds the last ones outside of its memory
-  /// otherwise. Not for devices that read memory themselves.
+  /// Frames lie back to back, also across pages: net_af_xdp counts on it, and finds the last ones
+  /// outside of its memory otherwise. Not for devices that read memory themselves.
   bool is_packed = false;
 };
 
 class FramePool {
  public:
-  /// register_handler makes the handler known to DPDK. Once, before EAL loads its drivers, whose handlers take places too.
+  /// register_handler makes the handler known to DPDK. Once, before EAL loads its drivers, whose
+  /// handlers take places too.
   [[nodiscard]] static Result<void> register_handler();
   [[nodiscard]] static Result<FramePool> make(const FramePoolConfig& config);
 
   [[nodiscard]] rte_mempool* get() const noexcept { return pool_.get(); }
-  /// mark has a frame counted when it returns: `wire_bytes` is its length on the link, 0 takes the mark off. Each frame of
-  /// the pool is unmarked when it is taken from it.
+  /// mark has a frame counted when it returns: `wire_bytes` is its length on the link, 0 takes the
+  /// mark off. Each frame of the pool is unmarked when it is taken from it.
   static void mark(rte_mbuf* frame, std::uint32_t wire_bytes) noexcept;
-  /// adopt makes the calling thread the one that takes and frees without a lock. The one before it has stopped.
+  /// adopt makes the calling thread the one that takes and frees without a lock. The one before it
+  /// has stopped.
   void adopt() noexcept;
   /// freed_bytes and freed_frames count marked frames that returned; they only grow. Any thread.
   [[nodiscard]] Bytes freed_bytes() const noexcept;
@@ -51,7 +57,9 @@ class FramePool {
   [[nodiscard]] Bytes memory() const noexcept { return memory_; }
 
  private:
-  struct Closer { void operator()(rte_mempool* pool) const noexcept; };
+  struct Closer {
+    void operator()(rte_mempool* pool) const noexcept;
+  };
   std::unique_ptr<rte_mempool, Closer> pool_;
   Bytes memory_{};
 };

@@ -10,11 +10,11 @@
 namespace onehop::dpdk {
 
 namespace {
-// How long the thread may look around in breathe(). Shorter than its wake-up: it hears nothing. Longer: the engine core stands
-// still for so long.
-constexpr Nanos look_span{300us};
-// How long a caller waits for it to be parked. Shorter: a thread that is busy is taken for one that does not come, and left alone.
-// Longer: so is the engine core, where it does not come.
+// How long the thread may look around in service_once(). Shorter than its wake-up: it hears
+// nothing. Longer: the engine core stands still for so long.
+constexpr Nanos service_span{300us};
+// How long a caller waits for it to be parked. Shorter: a thread that is busy is taken for one that
+// does not come, and left alone. Longer: so is the engine core, where it does not come.
 constexpr Nanos patience{100ms};
 }  // namespace
 
@@ -58,9 +58,9 @@ void InterruptGate::open() {
   is_closed_ = false;
 }
 
-bool InterruptGate::breathe() {
+bool InterruptGate::service_once() {
   open();
-  std::this_thread::sleep_for(look_span);
+  std::this_thread::sleep_for(service_span);
   return close();
 }
 

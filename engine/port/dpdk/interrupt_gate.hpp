@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// InterruptGate parks EAL's interrupt thread, on which net_memif hears of its peer. When the peer goes, that thread unmaps the
-// rings at once (DPDK 22.11), under the hands of a core that polls them, and of a thread that closes the device: both crash.
+// InterruptGate parks EAL's interrupt thread, on which net_memif learns that its peer came or went.
+// When the peer goes, that thread unmaps the rings at once (DPDK 22.11), while a core still polls
+// them or another thread closes the device: both crash.
 //
-//   link up ─▶ close(): the thread waits here ─▶ data flows ─▶ nothing heard for a while ─▶ breathe(): it looks, and is back
-//   tear-down ─▶ close() ─▶ rte_eth_dev_close ─▶ open()
+//   link up    close(): the thread waits here ─▶ data flows ─▶ nothing received for a while
+//              ─▶ service_once(): it handles what waits, and is parked again
+//   tear-down  close() ─▶ rte_eth_dev_close ─▶ open()
 //
-// One device per process uses it. close() and breathe() block for some tenths of a millisecond.
+// One device per process uses it. close() and service_once() block for some tenths of a
+// millisecond.
 #pragma once
 
 #include <condition_variable>
@@ -24,8 +27,8 @@ class InterruptGate {
   bool close();
   /// open lets it go.
   void open();
-  /// breathe lets it handle what waits, and parks it again.
-  bool breathe();
+  /// service_once lets it handle what waits, and parks it again.
+  bool service_once();
   [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
 
  private:

@@ -10,16 +10,20 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/result.hpp"
+
 namespace onehop::dpdk {
 
 namespace {
 
-// A message of drivers that want other processes to share their devices; it says nothing of why anything failed.
+// A message of drivers that want other processes to share their devices; it says nothing of why
+// anything failed.
 constexpr std::string_view noise = "register mp action";
 
 }  // namespace
 
-OutputCapture::OutputCapture() : text_{::memfd_create("onehop-eal", MFD_CLOEXEC)}, out_{::dup(1)}, err_{::dup(2)} {
+OutputCapture::OutputCapture()
+    : text_{::memfd_create("onehop-eal", MFD_CLOEXEC)}, out_{::dup(1)}, err_{::dup(2)} {
   std::fflush(stdout);
   std::fflush(stderr);
   if (!text_.is_open()) return;  // then it prints where it likes
@@ -50,16 +54,23 @@ std::string cause_of(const std::string& output, std::size_t lines_max) {
   std::istringstream in{output};
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("Usage:")) break;
-    if (const std::size_t fatal = line.find("FATAL: "); fatal != std::string::npos) line.erase(fatal, 7);
+    if (const std::size_t fatal = line.find("FATAL: "); fatal != std::string::npos)
+      line.erase(fatal, 7);
     if (line.starts_with("EAL: ")) line.erase(0, 5);
     while (!line.empty() && (line.back() == '.' || line.back() == '\r')) line.pop_back();
-    const bool is_new = !line.empty() && line.find(noise) == std::string::npos && std::ranges::find(lines, line) == lines.end();
+    const bool is_new = !line.empty() && line.find(noise) == std::string::npos &&
+                        std::ranges::find(lines, line) == lines.end();
     if (is_new) lines.push_back(line);
   }
   std::string cause;
   for (std::size_t i = lines.size() - std::min(lines.size(), lines_max); i < lines.size(); ++i)
     cause += (cause.empty() ? "" : "; ") + lines[i];
   return cause;
+}
+
+std::string cause_or_errno(const std::string& output, int errno_value) {
+  std::string cause = cause_of(output);
+  return cause.empty() ? errno_text(errno_value) : cause;
 }
 
 }  // namespace onehop::dpdk

@@ -39,7 +39,11 @@ struct Bench {
       if (has_own) facts.own_airtime = fact(OwnAirtime{.tx_total = own, .rx_total = Nanos{0}}, now);
       facts.stations.reset();
       if (stations) facts.stations = fact(*stations, now);
-      out = share.step({.at = now, .facts = &facts, .srtt = 2ms, .received_total = received, .received_at = now,
+      out = share.step({.at = now,
+                        .facts = &facts,
+                        .srtt = 2ms,
+                        .received_total = received,
+                        .received_at = now,
                         .is_backlogged = is_backlogged});
     }
   }
@@ -47,7 +51,8 @@ struct Bench {
 double mbps(BytesPerSecond r) { return static_cast<double>(r.count) * 8e-6; }
 
 //= [CUPID] start type=test
-TEST_CASE("the share starts at the line rate and leaves when the received rate stops rising", "[control][law][cupid]") {
+TEST_CASE("the share starts at the line rate and leaves when the received rate stops rising",
+          "[control][law][cupid]") {
   Bench b;
   b.rate = mbit_per_s(100);
   b.run(60ms);
@@ -58,7 +63,8 @@ TEST_CASE("the share starts at the line rate and leaves when the received rate s
 }
 
 //= [CUPID] steady state type=test
-TEST_CASE("a used channel gives eta delta(C) / N, an unused one what is left over", "[control][law][cupid]") {
+TEST_CASE("a used channel gives eta delta(C) / N, an unused one what is left over",
+          "[control][law][cupid]") {
   Bench b;
   b.stations = 4;
   b.busy_share = 0.85;  // U = 1
@@ -97,7 +103,8 @@ TEST_CASE("between 0.90 and 0.95 the mode stays what it was", "[control][law][cu
   CHECK(b.out->rate < fair);
 }
 
-TEST_CASE("a change of N or C by more than a quarter is applied within the tick", "[control][law][cupid]") {
+TEST_CASE("a change of N or C by more than a quarter is applied within the tick",
+          "[control][law][cupid]") {
   Bench b;
   b.stations = 2;
   b.busy_share = 0.85;
@@ -105,10 +112,18 @@ TEST_CASE("a change of N or C by more than a quarter is applied within the tick"
   b.run(400ms);
   const double before = mbps(b.out->rate);
   b.facts.stations = fact(std::int32_t{4}, b.now);
-  b.out = b.share.step({.at = b.now, .facts = &b.facts, .srtt = 2ms, .received_total = b.received, .received_at = b.now});
+  b.out = b.share.step({.at = b.now,
+                        .facts = &b.facts,
+                        .srtt = 2ms,
+                        .received_total = b.received,
+                        .received_at = b.now});
   CHECK(mbps(b.out->rate) == Approx(before / 2).epsilon(0.01));
   b.facts.phy_rate = fact(mbit_per_s(500), b.now);
-  b.out = b.share.step({.at = b.now, .facts = &b.facts, .srtt = 2ms, .received_total = b.received, .received_at = b.now});
+  b.out = b.share.step({.at = b.now,
+                        .facts = &b.facts,
+                        .srtt = 2ms,
+                        .received_total = b.received,
+                        .received_at = b.now});
   CHECK(mbps(b.out->rate) == Approx(before / 4).epsilon(0.01));
 }
 
@@ -130,7 +145,8 @@ TEST_CASE("a client counts stations by foreign over own air", "[control][law][cu
   CHECK(newcomer.out->stations == 2);
 }
 
-// Bounds: a lone station at eta delivers that much of what C carries in as much of the air: k must stay what it is.
+// Bounds: a lone station at eta delivers that much of what C carries in as much of the air: k must
+// stay what it is.
 TEST_CASE("k is delivered over C and our share of the air", "[control][law][cupid]") {
   const int stations = GENERATE(1, 4);
   CAPTURE(stations);
@@ -144,7 +160,8 @@ TEST_CASE("k is delivered over C and our share of the air", "[control][law][cupi
   CHECK(b.share.k().permille == Approx(720).margin(15));
 }
 
-TEST_CASE("what a saturated channel shows is learnt while our own queue is never empty", "[control][law][cupid]") {
+TEST_CASE("what a saturated channel shows is learnt while our own queue is never empty",
+          "[control][law][cupid]") {
   Bench b;
   b.busy_share = b.own_share = 0.705;
   b.run(500ms);
@@ -159,7 +176,7 @@ TEST_CASE("no busy counter, no rate or an old reading: no share", "[control][law
   b.run(200ms);
   REQUIRE(b.out);
   CHECK_FALSE(b.share.step({.at = b.now + 100ms, .facts = &b.facts, .srtt = 2ms}));
-  CHECK(b.share.lack() == AirtimeShare::Lack::airtime);
+  CHECK(b.share.missing() == MissingSensor::airtime);
   b.has_busy = false;
   b.run(200ms);
   CHECK_FALSE(b.out);
@@ -168,7 +185,7 @@ TEST_CASE("no busy counter, no rate or an old reading: no share", "[control][law
   CHECK(b.out);
   b.facts.phy_rate.reset();
   CHECK_FALSE(b.share.step({.at = b.now, .facts = &b.facts, .srtt = 2ms}));
-  CHECK(b.share.lack() == AirtimeShare::Lack::phy_rate);
+  CHECK(b.share.missing() == MissingSensor::phy_rate);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// All laws over the same schedule, side by side. The table is printed (law_test "[table]" -s shows it again); the bounds
-// below it are what each law promises, not what it happened to reach.
+// All laws over the same schedule, side by side. The table is printed (law_test "[table]" -s shows
+// it again); the bounds below it are what each law promises, not what it happened to reach.
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
@@ -74,7 +74,8 @@ void run_schedules(const std::string& spec, std::vector<Row>& rows) {
   rows.push_back(measure(link, spec, "air, 3 senders"));
 }
 
-/// Delays: the most that 95 % of the frames wait, in ms: at the usual rates, at a quarter of the rate, on stale facts.
+/// Delays: the most that 95 % of the frames wait, in ms: at the usual rates, at a quarter of the
+/// rate, on stale facts.
 struct Delays {
   double usual, slower, stale;
 };
@@ -95,18 +96,23 @@ double use_min(const Promise& promise, const std::string& schedule) {
 double p95_max_ms(const Promise& promise, const std::string& schedule) {
   if (schedule == "air, 3 senders") return promise.shared_max_ms;
   const Delays& delays = schedule.starts_with("wire") ? promise.wire_max : promise.air_max;
-  return schedule.ends_with("/4") ? delays.slower : schedule.ends_with("stale") ? delays.stale : delays.usual;
+  return schedule.ends_with("/4")      ? delays.slower
+         : schedule.ends_with("stale") ? delays.stale
+                                       : delays.usual;
 }
 
-// Bounds: what each law is for, and a tenth to a fifth above what it reaches there; a worse law is beyond them by more.
-//   safe-range        8 ms of data; a quarter of the rate lets what stood there wait twice as long, once
-//   auto              two exchanges of a whole aggregate where the queue is known; safe-range where nothing is; of the air its share,
+// Bounds: what each law is for, and a tenth to a fifth above what it reaches there; a worse law is
+// beyond them by more.
+//   safe-range        8 ms of data; a quarter of the rate lets what stood there wait twice as long,
+//   once auto              two exchanges of a whole aggregate where the queue is known; safe-range
+//   where nothing is; of the air its share,
 //                     so three senders leave a tenth free
 //   wdtcp             one exchange and its reserve
 //   wdtcp:paper       swings: half of the line, and aggregates' time around it
 //   cupid             safe-range on the wire; on the air its share of what it takes the channel for
-//   fixed:500M        500 of 600 or 800 Mbit/s, without delay; all of a slower link, and its whole queue then
-//   with qcut         tau, 4 ms on the wire and 8 on the air; what asks for less is not touched by it
+//   fixed:500M        500 of 600 or 800 Mbit/s, without delay; all of a slower link, and its whole
+//   queue then with qcut         tau, 4 ms on the wire and 8 on the air; what asks for less is not
+//   touched by it
 TEST_CASE("every law over the same schedule", "[control][law][table]") {
   const std::vector<Promise> promises{
       {"auto", 0.985, 0.975, 0.85, {1.2, 1.3, 10.0}, {1.5, 4.5, 10.5}, 2.4},
@@ -132,7 +138,8 @@ TEST_CASE("every law over the same schedule", "[control][law][table]") {
   }
   fmt::print("{:<16} {:<16} {:>8} {:>10} {:>10}\n", "law", "schedule", "use", "queue ms", "p95 ms");
   for (const Row& row : rows)
-    fmt::print("{:<16} {:<16} {:>8.3f} {:>10.2f} {:>10.2f}\n", row.law, row.schedule, row.use, row.queue_ms, row.p95_ms);
+    fmt::print("{:<16} {:<16} {:>8.3f} {:>10.2f} {:>10.2f}\n", row.law, row.schedule, row.use,
+               row.queue_ms, row.p95_ms);
 }
 
 }  // namespace

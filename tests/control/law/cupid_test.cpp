@@ -19,9 +19,11 @@ double jain(const std::vector<double>& x) {
   return sum * sum / (static_cast<double>(x.size()) * squares);
 }
 
-// Goal:   stations that start at different times get the same air, and the channel keeps its reserve.
-// Bounds: the paper's figure is equal shares with three staggered flows; Jain's index 0.95 is the bound of the index's users.
-TEST_CASE("three cupid senders that start one after the other share evenly", "[control][law][cupid]") {
+// Goal:   stations that start at different times get the same air, and the channel keeps its
+// reserve. Bounds: the paper's figure is equal shares with three staggered flows; Jain's index 0.95
+// is the bound of the index's users.
+TEST_CASE("three cupid senders that start one after the other share evenly",
+          "[control][law][cupid]") {
   std::vector<std::unique_ptr<Cupid>> laws;
   AirLink link{{}};
   for (int i = 0; i < 3; ++i) {
@@ -45,7 +47,8 @@ TEST_CASE("three cupid senders that start one after the other share evenly", "[c
   CHECK(*laws[0]->trace().details.stations == 3);
 }
 
-TEST_CASE("near and far cupid stations get the same air, not the same rate", "[control][law][cupid]") {
+TEST_CASE("near and far cupid stations get the same air, not the same rate",
+          "[control][law][cupid]") {
   std::vector<std::unique_ptr<Cupid>> laws;
   AirLink link{{}};
   for (int i = 0; i < 4; ++i) {
@@ -58,7 +61,8 @@ TEST_CASE("near and far cupid stations get the same air, not the same rate", "[c
   link.open_window();
   link.run(2s);
   std::vector<double> air;
-  for (std::size_t i = 0; i < 4; ++i) air.push_back(static_cast<double>((link.stations[i]->air - before[i]).count()));
+  for (std::size_t i = 0; i < 4; ++i)
+    air.push_back(static_cast<double>((link.stations[i]->air - before[i]).count()));
   CAPTURE(air);
   CHECK(jain(air) >= 0.95);
   CHECK(link.rate(*link.stations[0]) > link.rate(*link.stations[2]) * Gain{2500});
@@ -90,7 +94,8 @@ TEST_CASE("cupid without a physical rate says so once", "[control][law][cupid]")
   CHECK(law.trace().notices == bit_of(Notice::cupid_no_phy_rate));
 }
 
-TEST_CASE("the cap leaves a lone station alone and binds where others are active", "[control][law][cupid]") {
+TEST_CASE("the cap leaves a lone station alone and binds where others are active",
+          "[control][law][cupid]") {
   const bool has_others = GENERATE(false, true);
   CAPTURE(has_others);
   CupidCap law{std::make_unique<SafeRange>(SafeRangeParams{}), {}};

@@ -20,7 +20,9 @@ struct Feeder {
     drained += out;
     meter.add({.at = at, .drained_total = drained, .occupancy = occupancy}, quantum);
   }
-  void step(Nanos span, BytesPerSecond rate, Bytes occupancy) { move(span, rate * span, occupancy); }
+  void step(Nanos span, BytesPerSecond rate, Bytes occupancy) {
+    move(span, rate * span, occupancy);
+  }
   void run(int steps, BytesPerSecond rate, Bytes occupancy) {
     for (int i = 0; i < steps; ++i) step(1ms, rate, occupancy);
   }
@@ -58,7 +60,8 @@ TEST_CASE("probes that go alone measure nothing; the first flow does", "[control
   CHECK(f.meter.drain() > link * Gain{900});
 }
 
-TEST_CASE("draining exactly what stood there is no proof that the queue never ran empty", "[control][law]") {
+TEST_CASE("draining exactly what stood there is no proof that the queue never ran empty",
+          "[control][law]") {
   Feeder f;
   f.run(12, link, kib(600));
   const BytesPerSecond slow = link * Gain{200};
@@ -75,7 +78,8 @@ TEST_CASE("a slower link is followed within three windows", "[control][law]") {
   CHECK(f.meter.drain() > link * Gain{490});
 }
 
-// Bounds: frozen for 8 d_1 = 32 ms, then halved each 32 ms; the first whole sample afterwards restores the rate.
+// Bounds: frozen for 8 d_1 = 32 ms, then halved each 32 ms; the first whole sample afterwards
+// restores the rate.
 TEST_CASE("a blackout freezes the drain rate and its end restores it at once", "[control][law]") {
   Feeder f;
   f.run(12, link, kib(600));
@@ -91,8 +95,9 @@ TEST_CASE("a blackout freezes the drain rate and its end restores it at once", "
 }
 
 // Goal:   what a core that came late finds drained is no stall, however long it was away.
-// Method: a core that reads every millisecond is away for 20, 120 and 500 ms, again and again; meanwhile the queue drains.
-// Bounds: the drain rate stays to the last bit: such a reading is a lower bound, and nothing else.
+// Method: a core that reads every millisecond is away for 20, 120 and 500 ms, again and again;
+// meanwhile the queue drains. Bounds: the drain rate stays to the last bit: such a reading is a
+// lower bound, and nothing else.
 TEST_CASE("a core that is away is not taken for a stalled link", "[control][law]") {
   const Nanos away = GENERATE(Nanos{20ms}, Nanos{120ms}, Nanos{500ms});
   const bool is_refilled = GENERATE(true, false);
@@ -100,7 +105,8 @@ TEST_CASE("a core that is away is not taken for a stalled link", "[control][law]
   Feeder f;
   f.run(12, link, kib(600));
   for (int i = 0; i < 50; ++i) {
-    // All of 600 KB has left within 8 ms of the time away, and the core has refilled before it reports, or not yet.
+    // All of 600 KB has left within 8 ms of the time away, and the core has refilled before it
+    // reports, or not yet.
     f.move(away, kib(600), is_refilled ? kib(600) : Bytes{0});
     CHECK_FALSE(f.meter.is_stalled());
     f.run(2, is_refilled ? link : BytesPerSecond{}, is_refilled ? kib(600) : Bytes{0});
@@ -110,12 +116,17 @@ TEST_CASE("a core that is away is not taken for a stalled link", "[control][law]
 }
 
 // Goal:   a source that gives little leaves the link's rate as it was.
-// Method: after full flow, a source of 1 MB/s in frames or in GSO batches, and one PING of 98 bytes each 20 ms, for 20 s; read each
+// Method: after full flow, a source of 1 MB/s in frames or in GSO batches, and one PING of 98 bytes
+// each 20 ms, for 20 s; read each
 //         millisecond, by a core that sees the frame in the queue or has seen it leave.
 // Bounds: the drain rate stays to the last bit.
 TEST_CASE("a source that gives little is not taken for a stalled link", "[control][law]") {
-  struct Source { Nanos period; Bytes piece; };
-  const auto source = GENERATE(Source{20ms, {98}}, Source{1514us, {1514}}, Source{66'616us, {66'616}});
+  struct Source {
+    Nanos period;
+    Bytes piece;
+  };
+  const auto source =
+      GENERATE(Source{20ms, {98}}, Source{1514us, {1514}}, Source{66'616us, {66'616}});
   const bool is_seen_in_queue = GENERATE(true, false);
   CAPTURE(source.period.count(), source.piece.count, is_seen_in_queue);
   Feeder f;
@@ -139,8 +150,9 @@ TEST_CASE("a source that gives little is not taken for a stalled link", "[contro
 }
 
 // Goal:   what was read last says nothing of the time since.
-// Method: a link that has stalled and is read no more, for 10 s; then a reading that finds it draining.
-// Bounds: one halving for the stall that was read; the first whole sample gives the rate back.
+// Method: a link that has stalled and is read no more, for 10 s; then a reading that finds it
+// draining. Bounds: one halving for the stall that was read; the first whole sample gives the rate
+// back.
 TEST_CASE("no estimate decays on readings that are old", "[control][law]") {
   Feeder f;
   f.run(12, link, kib(600));
@@ -153,7 +165,8 @@ TEST_CASE("no estimate decays on readings that are old", "[control][law]") {
   CHECK(f.meter.drain() == link);
 }
 
-TEST_CASE("T2 N5 counters that go back or leap are dropped and do not move the drain rate", "[control][law]") {
+TEST_CASE("T2 N5 counters that go back or leap are dropped and do not move the drain rate",
+          "[control][law]") {
   Feeder f;
   f.run(12, link, kib(600));
   SECTION("backwards") { f.drained = {}; }

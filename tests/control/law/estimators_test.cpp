@@ -2,7 +2,7 @@
 // What the laws are made of, each on readings made by hand.
 #include <catch2/catch.hpp>
 
-#include "control/law/ack_spacing.hpp"
+#include "control/law/ack_frequency.hpp"
 #include "control/law/aggregate_meter.hpp"
 #include "control/law/capacity.hpp"
 #include "control/law/queue_view.hpp"
@@ -14,7 +14,8 @@ namespace {
 using test::fact;
 using test::SampleMaker;
 
-TEST_CASE("a fact lives for two periods, one without a period for ever, and absent is not zero", "[control][law][facts]") {
+TEST_CASE("a fact lives for two periods, one without a period for ever, and absent is not zero",
+          "[control][law][facts]") {
   const Instant at{5s};
   MaybeFact<Bytes> reading;
   CHECK(fresh(reading, at) == nullptr);
@@ -26,7 +27,8 @@ TEST_CASE("a fact lives for two periods, one without a period for ever, and abse
   CHECK(fresh(reading, at + 1h) != nullptr);
 }
 
-TEST_CASE("the port's own bytes go before the MAC's, and the MAC's before a dump", "[control][law][facts]") {
+TEST_CASE("the port's own bytes go before the MAC's, and the MAC's before a dump",
+          "[control][law][facts]") {
   SampleMaker make;
   make.step(1ms, {0}, {9000});
   CHECK(view_queue(make.sample).sensor == QueueSensor::port);
@@ -41,23 +43,33 @@ TEST_CASE("the port's own bytes go before the MAC's, and the MAC's before a dump
   CHECK_FALSE(view_queue(make.sample).has_push_back);
   make.sample.at += 3ms;  // two periods and more
   CHECK(view_queue(make.sample).queue.scope == QueueScope::none);
-  make.sample.lower_queue = {.occupancy = {7000}, .scope = QueueScope::lower_queue};
+  make.sample.facts.lower_queue = {
+      {.queue = {.occupancy = {7000}, .scope = QueueScope::lower_queue},
+       .sensor = QueueSensor::qdisc},
+      make.sample.at,
+      4ms};
   CHECK(view_queue(make.sample).sensor == QueueSensor::qdisc);
-  make.sample.lower_queue_age = 9ms;
+  make.sample.at += 9ms;
   CHECK(view_queue(make.sample).sensor == QueueSensor::none);
 }
 
-/// feed gives `rounds` windows of steps of 300 us to a meter; every second one carries an aggregate. An exchange is 600 us.
+/// feed gives `rounds` windows of steps of 300 us to a meter; every second one carries an
+/// aggregate. An exchange is 600 us.
 Bytes feed(AggregateMeter& meter, Bytes burst, Bytes standing, int rounds, Bytes stood = mib(4)) {
   static Instant at{1s};
   for (int i = 0; i < rounds * 32; ++i) {
     at += 300us;
-    meter.add({.at = at, .tx_step = i % 2 == 0 ? burst : Bytes{0}, .tx_step_stood = stood, .tx_step_span = 300us}, standing, 600us);
+    meter.add({.at = at,
+               .tx_step = i % 2 == 0 ? burst : Bytes{0},
+               .tx_step_backlog = stood,
+               .tx_step_span = 300us},
+              standing, 600us);
   }
   return meter.learnt();
 }
 
-TEST_CASE("the aggregate limit is the largest burst that left at once", "[control][law][aggregate]") {
+TEST_CASE("the aggregate limit is the largest burst that left at once",
+          "[control][law][aggregate]") {
   AggregateMeter meter{{}};
   CHECK(meter.learnt() == Bytes{65536});
   CHECK(feed(meter, kib(128), kib(256), 10).count == Approx(128 * 1024).epsilon(0.01));
@@ -71,7 +83,8 @@ TEST_CASE("a burst that took all there was lowers nothing", "[control][law][aggr
   CHECK(feed(meter, kib(40), kib(48), 40) == Bytes{65536});
 }
 
-TEST_CASE("a queue that ran dry between two looks is told of, and only in its window", "[control][law][aggregate]") {
+TEST_CASE("a queue that ran dry between two looks is told of, and only in its window",
+          "[control][law][aggregate]") {
   AggregateMeter meter{{}};
   (void)feed(meter, kib(64), kib(64), 1, kib(65));
   CHECK_FALSE(meter.has_run_dry());
@@ -85,12 +98,18 @@ TEST_CASE("a queue that ran dry between two looks is told of, and only in its wi
 TEST_CASE("a link that sends frame by frame has no aggregates", "[control][law][aggregate]") {
   AggregateMeter meter{{}};
   Instant at{1s};
-  for (int i = 0; i < 2000; ++i) meter.add({.at = at += 300us, .tx_step = {15'140}, .tx_step_stood = kib(128), .tx_step_span = 300us}, kib(128), 1ms);
+  for (int i = 0; i < 2000; ++i)
+    meter.add({.at = at += 300us,
+               .tx_step = {15'140},
+               .tx_step_backlog = kib(128),
+               .tx_step_span = 300us},
+              kib(128), 1ms);
   CHECK(meter.learnt().count == Approx(16 * 1024).epsilon(0.05));
   CHECK(meter.mean_burst() == Bytes{0});
 }
 
-TEST_CASE("a negotiated limit replaces the learnt one, and no aggregate is longer than 5.484 ms", "[control][law][aggregate]") {
+TEST_CASE("a negotiated limit replaces the learnt one, and no aggregate is longer than 5.484 ms",
+          "[control][law][aggregate]") {
   const AggregateMeter meter{{}};
   const Bytes negotiated = mib(1);
   CHECK(meter.limit(&negotiated, nullptr, mbit_per_s(4000)) == mib(1));
@@ -101,8 +120,10 @@ TEST_CASE("a negotiated limit replaces the learnt one, and no aggregate is longe
   CHECK(meter.limit(&negotiated, &phy, mbit_per_s(45)) == mbit_per_s(95) * 5'484us);
 }
 
-// Bounds: 3 % more may be two aggregates in one step now and then, and costs at most 1 % where it is not.
-TEST_CASE("aggregates that are longer than the negotiated limit correct it", "[control][law][aggregate]") {
+// Bounds: 3 % more may be two aggregates in one step now and then, and costs at most 1 % where it
+// is not.
+TEST_CASE("aggregates that are longer than the negotiated limit correct it",
+          "[control][law][aggregate]") {
   AggregateMeter meter{{}};
   const Bytes told = kib(128);
   (void)feed(meter, kib(132), mib(1), 10);
@@ -115,7 +136,8 @@ TEST_CASE("aggregates that are longer than the negotiated limit correct it", "[c
   CHECK(meter.limit(&told, nullptr, mbit_per_s(4000)) == told);
 }
 
-TEST_CASE("alpha is the step of the physical rate, clamped, and 1 while either is unknown", "[control][law][capacity]") {
+TEST_CASE("alpha is the step of the physical rate, clamped, and 1 while either is unknown",
+          "[control][law][capacity]") {
   CapacityStep step{{}};
   const BytesPerSecond slow = mbit_per_s(100), fast = mbit_per_s(1000);
   CHECK(step.step(nullptr) == Gain{1000});
@@ -135,31 +157,33 @@ TEST_CASE("an exchange is the fixed part and an aggregate's air", "[control][law
   LinkFacts facts;
   CHECK(exchange_time(facts, Instant{1s}, Bytes{65'536}, {}) == exchange_overhead);
   facts.phy_rate = fact(mbit_per_s(1201), Instant{1s});
-  CHECK(exchange_time(facts, Instant{1s}, Bytes{65'536}, {}).count() == Approx(647'000).epsilon(0.01));
+  CHECK(exchange_time(facts, Instant{1s}, Bytes{65'536}, {}).count() ==
+        Approx(647'000).epsilon(0.01));
   facts.exchange = fact(Nanos{430us}, Instant{1s});
   CHECK(exchange_time(facts, Instant{1s}, Bytes{65'536}, {}) == 430us);
 }
 
 // Each report takes a turn on the air, and a file is often over before the link has proven itself.
 //= [WDTCP] acknowledgement removal type=test
-TEST_CASE("on Wi-Fi a report stands for bytes, and what the MAC fails is asked for once", "[control][law][acks]") {
-  AckSpacing acks;
+TEST_CASE("on Wi-Fi a report stands for bytes, and what the MAC fails is asked for once",
+          "[control][law][acks]") {
+  AckFrequency acks;
   Bottleneck bottleneck = Bottleneck::tx_queue;
   SampleMaker make;
   make.sample.path.srtt = 2ms;
   make.sample.facts.medium = Medium::wifi;
   make.sample.facts.mac = fact(MacCounters{}, make.sample.at, 100ms);
   const auto send = [&](BytesPerSecond rate, Nanos span) {
-    AckSpacing::Wish wish;
+    AckFrequency::Request request;
     for (Nanos t{0}; t < span; t += 10ms) {
       make.step(10ms, rate * 10ms, kib(64));
       make.sample.facts.mac->at = make.sample.at;
-      wish = acks.step(make.sample, bottleneck);
+      request = acks.step(make.sample, bottleneck);
     }
-    return wish;
+    return request;
   };
-  CHECK(send(mbit_per_s(1200), 10ms).interval == 50ms);  // nothing known against it, no rate yet
-  CHECK(send(mbit_per_s(1200), 1s).interval == 50ms);    // 47 ms would do
+  CHECK(send(mbit_per_s(1200), 10ms).interval == 50ms);     // nothing known against it, no rate yet
+  CHECK(send(mbit_per_s(1200), 1s).interval == 50ms);       // 47 ms would do
   const Nanos slower = send(mbit_per_s(280), 1s).interval;  // 7 MB: 200 ms
   CHECK(slower > 190ms);
   CHECK(slower < 210ms);
@@ -178,23 +202,26 @@ TEST_CASE("on Wi-Fi a report stands for bytes, and what the MAC fails is asked f
   CHECK(send(mbit_per_s(1200), 200ms).interval == 50ms);
 }
 
-// Goal:   a buffer of the receiver that holds the rate is steered by fresh reports, on any medium; the air is not what is short then.
-TEST_CASE("reports come at the default while the receiver's buffers hold the rate, and for a while after", "[control][law][acks]") {
+// Goal:   a buffer of the receiver that holds the rate is steered by fresh reports, on any medium;
+// the air is not what is short then.
+TEST_CASE(
+    "reports come at the default while the receiver's buffers hold the rate, and for a while after",
+    "[control][law][acks]") {
   const Medium medium = GENERATE(Medium::wifi, Medium::unknown);
   const Bottleneck holds = GENERATE(Bottleneck::rx_ring, Bottleneck::app_buffer);
-  AckSpacing acks;
+  AckFrequency acks;
   Bottleneck bottleneck = Bottleneck::tx_queue;
   SampleMaker make;
   make.sample.path.srtt = 2ms;
   make.sample.facts.medium = medium;
   make.sample.path.rx_ring.capacity = Bytes{25'000'000};
   const auto send = [&](Nanos span) {
-    AckSpacing::Wish wish;
+    AckFrequency::Request request;
     for (Nanos t{0}; t < span; t += 10ms) {
       make.step(10ms, mbit_per_s(600) * 10ms, kib(64));
-      wish = acks.step(make.sample, bottleneck);
+      request = acks.step(make.sample, bottleneck);
     }
-    return wish.interval;
+    return request.interval;
   };
   CHECK(send(2s) > 50ms);
   bottleneck = holds;
@@ -205,20 +232,21 @@ TEST_CASE("reports come at the default while the receiver's buffers hold the rat
 }
 
 //= [WDTCP] acknowledgement removal type=test
-TEST_CASE("feedback is stretched while the MAC fails nothing, and asked for at once when it does", "[control][law][acks]") {
-  AckSpacing acks;
+TEST_CASE("feedback is stretched while the MAC fails nothing, and asked for at once when it does",
+          "[control][law][acks]") {
+  AckFrequency acks;
   Bottleneck bottleneck = Bottleneck::tx_queue;
   SampleMaker make;
   make.sample.path.srtt = 10ms;
   make.sample.facts.medium = Medium::unknown;
   const auto run = [&](Nanos span) {
-    AckSpacing::Wish wish;
+    AckFrequency::Request request;
     for (Nanos t{0}; t < span; t += 1ms) {
       make.step(1ms, {1514}, kib(64));
       if (make.sample.facts.mac) make.sample.facts.mac->at = make.sample.at;
-      wish = acks.step(make.sample, bottleneck);
+      request = acks.step(make.sample, bottleneck);
     }
-    return wish;
+    return request;
   };
   CHECK(run(2s).interval == 0ns);  // no counters
   make.sample.facts.mac = fact(MacCounters{}, make.sample.at, 100ms);
@@ -239,21 +267,23 @@ TEST_CASE("feedback is stretched while the MAC fails nothing, and asked for at o
   CHECK(run(1ms).interval == 0ns);
 }
 
-// Goal:   where nobody tells the medium, loss is repaired by reports: one a round trip, until it is over. Wi-Fi asks for what it failed.
-TEST_CASE("a loss brings a report a round trip where nobody tells the medium", "[control][law][acks]") {
+// Goal:   where nobody tells the medium, loss is repaired by reports: one a round trip, until it is
+// over. Wi-Fi asks for what it failed.
+TEST_CASE("a loss brings a report a round trip where nobody tells the medium",
+          "[control][law][acks]") {
   const bool is_wifi = GENERATE(false, true);
-  AckSpacing acks;
+  AckFrequency acks;
   SampleMaker make;
   make.sample.path.srtt = 12ms;
   make.sample.facts.medium = is_wifi ? Medium::wifi : Medium::unknown;
   make.sample.path.rx_ring.capacity = Bytes{75'000'000};
   const auto send = [&](Nanos span) {
-    AckSpacing::Wish wish;
+    AckFrequency::Request request;
     for (Nanos t{0}; t < span; t += 10ms) {
       make.step(10ms, mbit_per_s(600) * 10ms, kib(64));
-      wish = acks.step(make.sample, Bottleneck::tx_queue);
+      request = acks.step(make.sample, Bottleneck::tx_queue);
     }
-    return wish.interval;
+    return request.interval;
   };
   const Nanos quiet = send(2s);
   CHECK(quiet >= 100ms);
@@ -263,42 +293,44 @@ TEST_CASE("a loss brings a report a round trip where nobody tells the medium", "
   CHECK(send(20ms) == quiet);
 }
 
-// Goal:   a report costs a turn on the air whether the driver counts or not, and may where nobody says what the medium is.
-// Method: 600 Mbit/s for two seconds without MAC counters, by what is known of the medium, whether a queue is seen, and how long the
+// Goal:   a report costs a turn on the air whether the driver counts or not, and may where nobody
+// says what the medium is. Method: 600 Mbit/s for two seconds without MAC counters, by what is
+// known of the medium, whether a queue is seen, and how long the
 //         peer's ring is.
 TEST_CASE("reports are spaced where they may cost air, counters or not", "[control][law][acks]") {
   constexpr QueueScope seen = QueueScope::lower_queue, blind = QueueScope::none;
-  const auto [medium, scope, ring, from, to] = GENERATE_COPY(table<Medium, QueueScope, Bytes, Nanos, Nanos>({
-      {Medium::wifi, seen, Bytes{25'000'000}, 90ms, 140ms},     // 7 to 10 MB
-      {Medium::wifi, blind, Bytes{25'000'000}, 25ms, 25ms},     // the only sensor
-      {Medium::unknown, seen, Bytes{25'000'000}, 60ms, 70ms},   // a fifth of the ring
-      {Medium::unknown, seen, Bytes{75'000'000}, 100ms, 100ms},
-      {Medium::unknown, seen, Bytes{1'500'000}, 3ms, 5ms},
-      {Medium::unknown, blind, Bytes{25'000'000}, 25ms, 25ms},
-      {Medium::unknown, seen, Bytes{}, 0ns, 0ns},               // nobody says how long it is
-      {Medium::wired, seen, Bytes{25'000'000}, 0ns, 0ns}}));
+  const auto [medium, scope, ring, from, to] =
+      GENERATE_COPY(table<Medium, QueueScope, Bytes, Nanos, Nanos>(
+          {{Medium::wifi, seen, Bytes{25'000'000}, 90ms, 140ms},    // 7 to 10 MB
+           {Medium::wifi, blind, Bytes{25'000'000}, 25ms, 25ms},    // the only sensor
+           {Medium::unknown, seen, Bytes{25'000'000}, 60ms, 70ms},  // a fifth of the ring
+           {Medium::unknown, seen, Bytes{75'000'000}, 100ms, 100ms},
+           {Medium::unknown, seen, Bytes{1'500'000}, 3ms, 5ms},
+           {Medium::unknown, blind, Bytes{25'000'000}, 25ms, 25ms},
+           {Medium::unknown, seen, Bytes{}, 0ns, 0ns},  // nobody says how long it is
+           {Medium::wired, seen, Bytes{25'000'000}, 0ns, 0ns}}));
   CAPTURE(static_cast<int>(medium), static_cast<int>(scope), ring.count);
-  AckSpacing acks;
+  AckFrequency acks;
   Bottleneck bottleneck = Bottleneck::tx_queue;
   SampleMaker make;
   make.sample.path.srtt = 2ms;
   make.sample.facts.medium = medium;
   make.sample.path.tx_queue.scope = scope;
   make.sample.path.rx_ring.capacity = ring;
-  AckSpacing::Wish wish;
+  AckFrequency::Request request;
   const auto send = [&](Nanos span) {
     for (Nanos t{0}; t < span; t += 10ms) {
       make.step(10ms, mbit_per_s(600) * 10ms, kib(64));
-      wish = acks.step(make.sample, bottleneck);
+      request = acks.step(make.sample, bottleneck);
     }
   };
   send(2s);
-  CHECK(wish.interval >= from);
-  CHECK(wish.interval <= to);
+  CHECK(request.interval >= from);
+  CHECK(request.interval <= to);
   ++make.sample.path.rx_ring.refused_total;  // the receiver dropped: rare reports would hide why
   send(10ms);
-  CHECK(wish.interval == 0ns);
-  CHECK(wish.nack_request_id == 0);
+  CHECK(request.interval == 0ns);
+  CHECK(request.nack_request_id == 0);
 }
 
 }  // namespace

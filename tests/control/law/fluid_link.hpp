@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FluidLink: an engine core, a lower queue, a link and a receiver in virtual time, for laws in closed loop.
+// FluidLink: an engine core, a lower queue, a link and a receiver in virtual time, for laws in
+// closed loop.
 //
-//   source ─▶ core (wakes every `nap`, fills to backlog_max, tokens) ─▶ lower queue ─▶ link ─▶ ring ─▶ app buffer ─▶ disk
+//   source ─▶ core (wakes every `nap`, fills to backlog_max, tokens) ─▶ lower queue ─▶ link ─▶ ring
+//   ─▶ app buffer ─▶ disk
 //
-// Whole frames, steps of 20 us, no randomness. The core publishes its report before or after it fills the queue, as
-// real ports differ. Test code; one thread.
+// Whole frames, steps of 20 us, no randomness. The core publishes its report before or after it
+// fills the queue, as real ports differ. Test code; one thread.
 #pragma once
 
 #include <algorithm>
@@ -17,23 +19,23 @@
 namespace onehop::test {
 
 struct FluidParams {
-  BytesPerSecond link = mbit_per_s(600);   ///< wire
-  BytesPerSecond disk{};                   ///< payload; 0: no limit
-  Nanos nap{1ms};                          ///< between wake-ups of the core
-  Nanos tick{1ms};                         ///< between steps of the law
-  Nanos rtt{1ms};                          ///< without queueing
+  BytesPerSecond link = mbit_per_s(600);  ///< wire
+  BytesPerSecond disk{};                  ///< payload; 0: no limit
+  Nanos nap{1ms};                         ///< between wake-ups of the core
+  Nanos tick{1ms};                        ///< between steps of the law
+  Nanos rtt{1ms};                         ///< without queueing
   bool is_report_after_fill = true;
   std::int64_t queue_packets_max = 1000;
   QueueScope scope = QueueScope::lower_queue;
   Bytes app_capacity{mib(16)};
-  BytesPerSecond foreign{};                ///< another flow's wire rate into the same queue
-  std::int64_t token_start_bytes = 1 << 30;///< what the pacer lets go at once at the start
+  BytesPerSecond foreign{};                  ///< another flow's wire rate into the same queue
+  std::int64_t token_start_bytes = 1 << 30;  ///< what the pacer lets go at once at the start
   std::int64_t loss_permille = 0;
-  BytesPerSecond core_max{};               ///< what the sender's CPU can do; 0: no limit
-  Nanos report_interval{0};                ///< of the peer; 0: srtt/4, or what the law asks for
-  bool obeys_interval = false;             ///< the peer's reports are as far apart as the law asks
+  BytesPerSecond core_max{};    ///< what the sender's CPU can do; 0: no limit
+  Nanos report_interval{0};     ///< of the peer; 0: srtt/4, or what the law asks for
+  bool obeys_interval = false;  ///< the peer's reports are as far apart as the law asks
   Bytes ring_capacity{mib(4)};
-  bool is_delay_seen = false;              ///< round trips hold the queue, also where the core cannot read it
+  bool is_delay_seen = false;  ///< round trips hold the queue, also where the core cannot read it
 };
 
 class FluidLink {
@@ -49,17 +51,26 @@ class FluidLink {
   void run(Nanos span) {
     for (const Instant end = now + span; now < end; now += step) advance();
   }
-  void open_window() { window = {}; window.opened_at = now; }
+  void open_window() {
+    window = {};
+    window.opened_at = now;
+  }
 
   struct Window {
     Instant opened_at{};
     Wide occupancy_sum = 0;
     std::int64_t steps = 0, occupancy_max = 0, drained = 0, written = 0, empty_steps = 0;
-    [[nodiscard]] Bytes mean() const { return {steps == 0 ? 0 : static_cast<std::int64_t>(occupancy_sum / steps)}; }
+    [[nodiscard]] Bytes mean() const {
+      return {steps == 0 ? 0 : static_cast<std::int64_t>(occupancy_sum / steps)};
+    }
   };
   /// rate of the link's use in the window, wire.
-  [[nodiscard]] BytesPerSecond drained_rate() const { return Bytes{window.drained} / (now - window.opened_at); }
-  [[nodiscard]] BytesPerSecond written_rate() const { return Bytes{window.written} / (now - window.opened_at); }
+  [[nodiscard]] BytesPerSecond drained_rate() const {
+    return Bytes{window.drained} / (now - window.opened_at);
+  }
+  [[nodiscard]] BytesPerSecond written_rate() const {
+    return Bytes{window.written} / (now - window.opened_at);
+  }
 
   FluidParams p;
   Instant now{1s};
@@ -75,7 +86,10 @@ class FluidLink {
   std::optional<PathReport> lie;  ///< replaces the peer's fields
 
  private:
-  struct InFlight { Instant due; std::int64_t bytes; };
+  struct InFlight {
+    Instant due;
+    std::int64_t bytes;
+  };
 
   void advance() {
     drain();
@@ -101,7 +115,10 @@ class FluidLink {
     link_credit_ += p.link.count * step.count() % 1'000'000'000;
     std::int64_t can = (p.link * step).count + link_credit_ / 1'000'000'000 + carry_;
     link_credit_ %= 1'000'000'000;
-    if (queue + foreign_queue_ == 0) { carry_ = 0; return; }
+    if (queue + foreign_queue_ == 0) {
+      carry_ = 0;
+      return;
+    }
     while (can >= wire && queue + foreign_queue_ >= wire) {
       can -= wire;
       share_ += queue;
@@ -111,8 +128,10 @@ class FluidLink {
         queue -= wire;
         drained_ += wire;
         window.drained += wire;
-        if (++frame_ * 619 % 1000 >= p.loss_permille) flight_.push_back({now + p.rtt / 2, payload});
-        else ++lost_;
+        if (++frame_ * 619 % 1000 >= p.loss_permille)
+          flight_.push_back({now + p.rtt / 2, payload});
+        else
+          ++lost_;
       } else {
         foreign_queue_ = std::max<std::int64_t>(foreign_queue_ - wire, 0);
       }
@@ -122,7 +141,8 @@ class FluidLink {
 
   void receive() {
     std::size_t n = 0;
-    for (; n < flight_.size() && flight_[n].due <= now; ++n) app_ += flight_[n].bytes, received_ += flight_[n].bytes;
+    for (; n < flight_.size() && flight_[n].due <= now; ++n)
+      app_ += flight_[n].bytes, received_ += flight_[n].bytes;
     flight_.erase(flight_.begin(), flight_.begin() + static_cast<std::ptrdiff_t>(n));
     disk_credit_ = p.disk.count == 0 ? app_ : disk_credit_ + (p.disk * step).count;
     const std::int64_t out = std::min(app_, disk_credit_);
@@ -135,10 +155,17 @@ class FluidLink {
     const Nanos interval = asked > 0ns ? asked : std::max<Nanos>(srtt() / 4, 2ms);
     if (has_feedback && now - feedback_at_ >= interval) {
       feedback_at_ = now;
-      report.rx_ring = {.at = now + 5s, .occupancy = {0}, .drained_total = {received_}, .capacity = p.ring_capacity,
+      report.rx_ring = {.at = now + 5s,
+                        .occupancy = {0},
+                        .drained_total = {received_},
+                        .capacity = p.ring_capacity,
                         .scope = QueueScope::own_ring};
-      report.app_buffer = {.at = now + 5s, .occupancy = {app_}, .drained_total = {written_}, .capacity = p.app_capacity,
-                           .scope = QueueScope::own_ring, .is_backlogged = is_disk_busy_};
+      report.app_buffer = {.at = now + 5s,
+                           .occupancy = {app_},
+                           .drained_total = {written_},
+                           .capacity = p.app_capacity,
+                           .scope = QueueScope::own_ring,
+                           .is_backlogged = is_disk_busy_};
       report.feedback_at = now;
       ++report.feedback_total;
       report.srtt = report.rtt = srtt();
@@ -146,17 +173,23 @@ class FluidLink {
     }
   }
   [[nodiscard]] Nanos srtt() const {
-    const Nanos queueing = p.scope == QueueScope::lower_queue || p.is_delay_seen ? std::min<Nanos>(time_for({queue + foreign_queue_}, p.link), 1s) : 0ns;
+    const Nanos queueing = p.scope == QueueScope::lower_queue || p.is_delay_seen
+                               ? std::min<Nanos>(time_for({queue + foreign_queue_}, p.link), 1s)
+                               : 0ns;
     return p.rtt + queueing;
   }
 
   void publish() {
     if (is_telemetry_frozen) return;
     report.at = now;
-    report.tx_queue = {.at = now, .occupancy = {p.scope == QueueScope::lower_queue ? queue : 0},
-                       .drained_total = {drained_}, .refused_total = static_cast<std::uint64_t>(refused), .scope = p.scope};
+    report.tx_queue = {.at = now,
+                       .occupancy = {p.scope == QueueScope::lower_queue ? queue : 0},
+                       .drained_total = {drained_},
+                       .refused_total = static_cast<std::uint64_t>(refused),
+                       .scope = p.scope};
     report.sent_total = {sent_};
-    report.packets_told_total = report.packets_sent_total = static_cast<std::uint64_t>(sent_ / wire);
+    report.packets_reported_total = report.packets_sent_total =
+        static_cast<std::uint64_t>(sent_ / wire);
     report.offered = has_data ? mib(64) : Bytes{0};
     report.payload_per_frame = {payload};
     report.wire_per_frame = {wire};
@@ -173,11 +206,19 @@ class FluidLink {
     tokens_ = std::min(tokens_ + (grant.rate * (now - filled_at_)).count, grant.backlog_max.count);
     std::int64_t core = p.core_max.count == 0 ? INT64_MAX : (p.core_max * (now - filled_at_)).count;
     filled_at_ = now;
-    const bool has_push_back = p.scope == QueueScope::lower_queue;  // else the core sees no queue and tokens alone hold it
-    while (has_data && tokens_ >= wire && (!has_push_back || queue < grant.backlog_max.count) && core >= wire) {
-      if (p.scope == QueueScope::lower_queue && (queue + foreign_queue_) / wire >= p.queue_packets_max) { ++refused; break; }
-      if (p.scope != QueueScope::lower_queue && queue / wire >= p.queue_packets_max) ++lost_, ++refused;  // dropped unseen
-      else queue += wire;
+    const bool has_push_back =
+        p.scope == QueueScope::lower_queue;  // else the core sees no queue and tokens alone hold it
+    while (has_data && tokens_ >= wire && (!has_push_back || queue < grant.backlog_max.count) &&
+           core >= wire) {
+      if (p.scope == QueueScope::lower_queue &&
+          (queue + foreign_queue_) / wire >= p.queue_packets_max) {
+        ++refused;
+        break;
+      }
+      if (p.scope != QueueScope::lower_queue && queue / wire >= p.queue_packets_max)
+        ++lost_, ++refused;  // dropped unseen
+      else
+        queue += wire;
       tokens_ -= wire;
       core -= wire;
       sent_ += wire;
@@ -194,17 +235,25 @@ class FluidLink {
       sample.path.rate_offer = lie->rate_offer;
     }
     sample.is_fresh = is_fresh_;
-    sample.lower_queue_foreign = {foreign_queue_};
-    if (has_lower_reading)
-      sample.lower_queue = {.at = now, .occupancy = {queue + foreign_queue_}, .drained_total = {drained_},
-                            .capacity = {p.queue_packets_max * wire}, .scope = QueueScope::lower_queue};
+    // Without a reading of now, an old one still tells of others' bytes.
+    auto& lower = sample.facts.lower_queue.emplace();
+    lower = {.value = {.foreign = {foreign_queue_}}, .at = now - 9ms, .period = 4ms};
+    if (has_lower_reading) {
+      lower.at = now;
+      lower.value.queue = {.at = now,
+                           .occupancy = {queue + foreign_queue_},
+                           .drained_total = {drained_},
+                           .capacity = {p.queue_packets_max * wire},
+                           .scope = QueueScope::lower_queue};
+    }
     is_fresh_ = false;
     grant = law_.step(sample);
   }
 
   law::Controller& law_;
   Instant wake_at_{now}, tick_at_{now}, filled_at_{now}, feedback_at_{now};
-  std::int64_t foreign_queue_ = 0, link_credit_ = 0, carry_ = 0, share_ = 0, drained_ = 0, sent_ = 0, lost_ = 0, frame_ = 0;
+  std::int64_t foreign_queue_ = 0, link_credit_ = 0, carry_ = 0, share_ = 0, drained_ = 0,
+               sent_ = 0, lost_ = 0, frame_ = 0;
   std::int64_t app_ = 0, received_ = 0, written_ = 0, disk_credit_ = 0, tokens_ = 0;
   bool is_disk_busy_ = false, is_fresh_ = false, is_started_ = false;
   std::vector<InFlight> flight_;

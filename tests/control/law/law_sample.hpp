@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Hand-made samples for tests of laws: a full frame is 1514 bytes on the wire and 1400 of payload. Test code.
+// Hand-made samples for tests of laws: a full frame is 1514 bytes on the wire and 1400 of payload.
+// Test code.
 #pragma once
 
 #include "control/law/controller.hpp"
@@ -11,7 +12,8 @@ law::Fact<T> fact(T value, Instant at, Nanos period = 20ms) {
   return {.value = value, .at = at, .period = period};
 }
 
-/// SampleMaker makes the next sample of a story told by hand: what stands in the queue, what has left it, and when.
+/// SampleMaker makes the next sample of a story told by hand: what stands in the queue, what has
+/// left it, and when.
 struct SampleMaker {
   law::LinkSample sample;
 
@@ -35,7 +37,8 @@ struct SampleMaker {
     s.path.tx_step = left;
     s.path.tx_step_span = span;
     s.path.sent_total = s.path.tx_queue.drained_total + standing;
-    s.path.packets_told_total = s.path.packets_sent_total = static_cast<std::uint64_t>(s.path.sent_total.count / 1514);
+    s.path.packets_reported_total = s.path.packets_sent_total =
+        static_cast<std::uint64_t>(s.path.sent_total.count / 1514);
     s.path.counters.data_bytes_sent_total = s.path.packets_sent_total * 1400;
     ++s.path.counters.turns_total;
     ++s.path.counters.wakeups_total;
@@ -43,7 +46,7 @@ struct SampleMaker {
   }
   /// know renews the facts that are given, as of now.
   void know(Bytes exact_standing) {
-    law::ExactQueue exact{.queue = sample.path.tx_queue, .sensor = law::QueueSensor::mac};
+    law::QueueReading exact{.queue = sample.path.tx_queue, .sensor = law::QueueSensor::mac};
     exact.queue.at = sample.at;
     exact.queue.occupancy = exact_standing;
     exact.queue.scope = QueueScope::lower_queue;

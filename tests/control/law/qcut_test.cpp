@@ -15,7 +15,9 @@ using test::AirLink;
 using test::fact;
 using test::SampleMaker;
 
-std::unique_ptr<Controller> fixed(BytesPerSecond rate) { return std::make_unique<Fixed>(FixedParams{.rate = rate}); }
+std::unique_ptr<Controller> fixed(BytesPerSecond rate) {
+  return std::make_unique<Fixed>(FixedParams{.rate = rate});
+}
 
 /// tell gives `span` of 75 MB/s with `standing` in the queue after each refill.
 RateGrant tell(Qcut& law, SampleMaker& make, Nanos span, Bytes standing, Bytes left = {75'000}) {
@@ -38,7 +40,8 @@ TEST_CASE("the gate is R_hat tau: 4 ms on a wire, 8 ms on Wi-Fi", "[control][law
   CHECK(*law.trace().details.gate == grant.backlog_max);
 }
 
-TEST_CASE("the gate is never less than two batches and never more than the law inside allows", "[control][law][qcut]") {
+TEST_CASE("the gate is never less than two batches and never more than the law inside allows",
+          "[control][law][qcut]") {
   Qcut law{fixed(mbit_per_s(10)), {}};
   SampleMaker make;
   const RateGrant grant = tell(law, make, 200ms, {6000}, {1514});
@@ -50,7 +53,10 @@ TEST_CASE("the gate is never less than two batches and never more than the law i
 }
 
 //= [QCUT] adaptation of tau type=test
-TEST_CASE("a starved queue widens the gate by a quarter per 100 ms up to 20 ms, and it relaxes by 2 % a second", "[control][law][qcut]") {
+TEST_CASE(
+    "a starved queue widens the gate by a quarter per 100 ms up to 20 ms, and it relaxes by 2 % a "
+    "second",
+    "[control][law][qcut]") {
   Qcut law{fixed(mbit_per_s(5000)), {}};
   SampleMaker make;
   make.sample.facts.medium = Medium::wired;
@@ -64,7 +70,8 @@ TEST_CASE("a starved queue widens the gate by a quarter per 100 ms up to 20 ms, 
   CHECK(law.trace().details.tau->count() == Approx(20e6 * 0.98 * 0.98 * 0.98).epsilon(0.001));
 }
 
-TEST_CASE("the gate is off where completion does not mean sent, and says so once", "[control][law][qcut]") {
+TEST_CASE("the gate is off where completion does not mean sent, and says so once",
+          "[control][law][qcut]") {
   Qcut law{fixed(mbit_per_s(5000)), {}};
   SampleMaker make;
   make.sample.limits.link_rate = mbit_per_s(300);  // and 600 complete
@@ -83,7 +90,8 @@ TEST_CASE("the claim of a virtual link proves nothing", "[control][law][qcut]") 
   CHECK(law.trace().details.gate);
 }
 
-TEST_CASE("a port that does not see below itself has no gate, and it says so once", "[control][law][qcut]") {
+TEST_CASE("a port that does not see below itself has no gate, and it says so once",
+          "[control][law][qcut]") {
   Qcut law{fixed(mbit_per_s(100)), {}};
   SampleMaker make;
   make.sample.path.tx_queue.scope = QueueScope::own_ring;
@@ -91,8 +99,10 @@ TEST_CASE("a port that does not see below itself has no gate, and it says so onc
   CHECK(law.trace().notices == bit_of(Notice::qcut_no_queue));
 }
 
-// Bounds: own lower-queue delay p99 at most 2 tau, throughput at least 98 % of the ungated. Three aggregates of 5.35 ms are 0.1 ms more.
-TEST_CASE("the gate holds a greedy law's delay below 2 tau for 2 percent of its rate", "[control][law][qcut]") {
+// Bounds: own lower-queue delay p99 at most 2 tau, throughput at least 98 % of the ungated. Three
+// aggregates of 5.35 ms are 0.1 ms more.
+TEST_CASE("the gate holds a greedy law's delay below 2 tau for 2 percent of its rate",
+          "[control][law][qcut]") {
   const int mbps = GENERATE(100, 600, 1000);
   const bool is_air = GENERATE(false, true);
   CAPTURE(mbps, is_air);

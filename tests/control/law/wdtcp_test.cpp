@@ -16,8 +16,10 @@ using test::AirLink;
 using test::fact;
 using test::SampleMaker;
 
-/// steady tells 75 MB/s of drain with `standing` bytes in the queue for 100 ms, and returns the last step's row.
-LawTrace steady(Wdtcp& law, SampleMaker& make, Bytes standing, Nanos span = 100ms, bool has_phy = true) {
+/// steady tells 75 MB/s of drain with `standing` bytes in the queue for 100 ms, and returns the
+/// last step's row.
+LawTrace steady(Wdtcp& law, SampleMaker& make, Bytes standing, Nanos span = 100ms,
+                bool has_phy = true) {
   for (Nanos t{0}; t < span; t += 1ms) {
     make.step(1ms, {75'000}, standing);
     if (has_phy) make.sample.facts.phy_rate = fact(mbit_per_s(1000), make.sample.at);
@@ -29,12 +31,14 @@ LawTrace steady(Wdtcp& law, SampleMaker& make, Bytes standing, Nanos span = 100m
 }
 
 //= [WDTCP] a, b, beta type=test
-TEST_CASE("wdtcp's band is one BDP, at most an aggregate, and 1.5 aggregates", "[control][law][wdtcp]") {
+TEST_CASE("wdtcp's band is one BDP, at most an aggregate, and 1.5 aggregates",
+          "[control][law][wdtcp]") {
   Wdtcp law{{}};
   SampleMaker make;
   const Bytes half_saw{75'000 / 2};
   LawTrace row = steady(law, make, {120'000});
-  CHECK(row.details.a->count == Approx((Bytes{64'000} + half_saw).count).epsilon(0.02));  // C rtt = 125 KB, so L binds
+  CHECK(row.details.a->count ==
+        Approx((Bytes{64'000} + half_saw).count).epsilon(0.02));  // C rtt = 125 KB, so L binds
   CHECK(row.details.b->count == Approx((Bytes{96'000} + half_saw).count).epsilon(0.02));
   CHECK(*row.details.beta == BytesPerSecond{0});
   CHECK(row.rate.count == Approx(75e6).epsilon(0.01));
@@ -43,7 +47,8 @@ TEST_CASE("wdtcp's band is one BDP, at most an aggregate, and 1.5 aggregates", "
   CHECK(row.details.a->count == Approx((Bytes{125'000 / 4} + half_saw).count).epsilon(0.02));
 }
 
-TEST_CASE("wdtcp's beta is an offset: of at most half the base, and more below a port's a", "[control][law][wdtcp]") {
+TEST_CASE("wdtcp's beta is an offset: of at most half the base, and more below a port's a",
+          "[control][law][wdtcp]") {
   Wdtcp law{{}};
   SampleMaker make;
   const LawTrace settled = steady(law, make, {120'000});
@@ -52,7 +57,8 @@ TEST_CASE("wdtcp's beta is an offset: of at most half the base, and more below a
   CHECK(low.rate.count == Approx(75e6 + 10e3 / 110e-6).epsilon(0.05));
   const LawTrace high = steady(law, make, *settled.details.b + Bytes{10'000}, 3ms);
   CHECK(high.details.beta->count == Approx(-10e6).epsilon(0.05));
-  CHECK(high.rate.count == Approx(65e6).epsilon(0.02));  // and not 75 - 3 x 10: nothing has accumulated
+  CHECK(high.rate.count ==
+        Approx(65e6).epsilon(0.02));  // and not 75 - 3 x 10: nothing has accumulated
   const LawTrace far = steady(law, make, {900'000}, 2ms);
   CHECK(far.details.beta->count == Approx(-37.5e6).epsilon(0.02));
 }
@@ -70,7 +76,8 @@ TEST_CASE("wdtcp's alpha moves the base at once", "[control][law][wdtcp]") {
 
 // Goal:   the integrating form swings for ever, the offset form settles.
 // Method: the same channel, a law every 0.2 ms; 300 ms to settle, then 1 s.
-// Bounds: measured with the offset form use 0.97 or more, rate within +-15 % of the link; with the paper's form the rate
+// Bounds: measured with the offset form use 0.97 or more, rate within +-15 % of the link; with the
+// paper's form the rate
 //         swings by more than a factor of 3.
 TEST_CASE("wdtcp settles where the paper's form has a limit cycle", "[control][law][wdtcp]") {
   const auto form = GENERATE(WdtcpParams::Form::offset, WdtcpParams::Form::paper);
@@ -99,7 +106,8 @@ TEST_CASE("wdtcp settles where the paper's form has a limit cycle", "[control][l
   }
 }
 
-// Bounds: the physical rate is told 20 ms late at most; the queue then holds what came too much, and drains by beta.
+// Bounds: the physical rate is told 20 ms late at most; the queue then holds what came too much,
+// and drains by beta.
 TEST_CASE("wdtcp follows a change of the physical rate", "[control][law][wdtcp]") {
   Wdtcp law{{}};
   AirLink link{{}};
@@ -117,9 +125,13 @@ TEST_CASE("wdtcp follows a change of the physical rate", "[control][law][wdtcp]"
 }
 
 // Goal:   the queue holds no more than full aggregates need, by whether they leave full.
-// Method: a core that the link wakes refills between two transmissions; one that naps is late for most of them.
-// Bounds: the woken core carries the whole link with its backlog at a; the napping one 0.96 of it, with its reserve.
-TEST_CASE("wdtcp's backlog ends at a while aggregates leave full, and has its reserve where they leave short", "[control][law][wdtcp]") {
+// Method: a core that the link wakes refills between two transmissions; one that naps is late for
+// most of them. Bounds: the woken core carries the whole link with its backlog at a; the napping
+// one 0.96 of it, with its reserve.
+TEST_CASE(
+    "wdtcp's backlog ends at a while aggregates leave full, and has its reserve where they leave "
+    "short",
+    "[control][law][wdtcp]") {
   const bool is_woken = GENERATE(true, false);
   CAPTURE(is_woken);
   Wdtcp law{{}};
@@ -135,13 +147,17 @@ TEST_CASE("wdtcp's backlog ends at a while aggregates leave full, and has its re
   const LawTrace& row = law.trace();
   CAPTURE(link.use(s), s.delay_ms(0.95), highest.count, row.details.a->count, row.details.b->count);
   CHECK(link.use(s) >= (is_woken ? 0.99 : 0.96));
-  if (is_woken) CHECK(highest == *row.details.a);
-  else CHECK(highest > *row.details.b);
+  if (is_woken)
+    CHECK(highest == *row.details.a);
+  else
+    CHECK(highest > *row.details.b);
 }
 
-// Goal:   beside others the reserve above a stays, for one may win the medium twice in a row and nothing refills the queue in between.
-// Method: three senders whose cores the link wakes, so that aggregates leave full, as in the case above where one alone has no reserve.
-TEST_CASE("wdtcp keeps its reserve beside others, whose aggregates leave full as well", "[control][law][wdtcp]") {
+// Goal:   beside others the reserve above a stays, for one may win the medium twice in a row and
+// nothing refills the queue in between. Method: three senders whose cores the link wakes, so that
+// aggregates leave full, as in the case above where one alone has no reserve.
+TEST_CASE("wdtcp keeps its reserve beside others, whose aggregates leave full as well",
+          "[control][law][wdtcp]") {
   std::array<Wdtcp, 3> laws{Wdtcp{{}}, Wdtcp{{}}, Wdtcp{{}}};
   AirLink link{{}};
   for (Wdtcp& law : laws) (void)link.add(law, {.is_woken_by_drain = true});
@@ -155,7 +171,8 @@ TEST_CASE("wdtcp keeps its reserve beside others, whose aggregates leave full as
   CHECK(steps_with_reserve > 100);
 }
 
-TEST_CASE("wdtcp without the physical rate follows the drain and says so once", "[control][law][wdtcp]") {
+TEST_CASE("wdtcp without the physical rate follows the drain and says so once",
+          "[control][law][wdtcp]") {
   Wdtcp law{{}};
   AirLink link{{}};
   auto& s = link.add(law, {});

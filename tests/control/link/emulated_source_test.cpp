@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// A model's facts: the datagram, the order of datagrams, and publisher and source over a real socket.
+// A model's facts: the datagram, the order of datagrams, and publisher and source over a real
+// socket.
 #include <catch2/catch.hpp>
 
 #include <sys/socket.h>
@@ -21,14 +22,19 @@ constexpr Instant start{100s};
 
 law::LinkFacts all_facts(Instant at) {
   law::LinkFacts facts;
-  law::ExactQueue queue{.foreign = kib(3), .marks_total = 7, .sensor = law::QueueSensor::mac};
-  queue.queue = {.at = at, .occupancy = kib(64), .drained_total = mib(900), .capacity = mib(2), .refused_total = 5,
+  law::QueueReading queue{.foreign = kib(3), .marks_total = 7, .sensor = law::QueueSensor::mac};
+  queue.queue = {.at = at,
+                 .occupancy = kib(64),
+                 .drained_total = mib(900),
+                 .capacity = mib(2),
+                 .refused_total = 5,
                  .scope = QueueScope::lower_queue};
   facts.exact_queue = {queue, at, 2ms};
   facts.phy_rate = {mbit_per_s(2402), at, 10ms};
   facts.channel = {{.active_total = 90s, .busy_total = 60s}, at, 50ms};
   facts.own_airtime = {{.tx_total = 30s, .rx_total = std::nullopt}, at, 50ms};
-  facts.mac = {{.tx_frames_total = 1'000'000, .tx_retries_total = 9'000, .tx_failed_total = 12}, at, 10ms};
+  facts.mac = {
+      {.tx_frames_total = 1'000'000, .tx_retries_total = 9'000, .tx_failed_total = 12}, at, 10ms};
   facts.stations = {3, at, 1s};
   facts.aggregate_max = {{65'535}, at, 0ns};
   facts.exchange = {442us, at, 50ms};
@@ -49,7 +55,8 @@ struct Folder {
 
 }  // namespace
 
-TEST_CASE("facts come out of a datagram as they went in, but for the sensor's name", "[control][link][emulated]") {
+TEST_CASE("facts come out of a datagram as they went in, but for the sensor's name",
+          "[control][link][emulated]") {
   std::array<std::byte, facts_datagram_bytes_max> bytes;
   const std::size_t size = encode_facts(datagram(42, start), bytes);
   REQUIRE(size > 0);
@@ -60,7 +67,7 @@ TEST_CASE("facts come out of a datagram as they went in, but for the sensor's na
   const law::LinkFacts &facts = out->facts, wanted = all_facts(start);
   CHECK(facts.medium == law::Medium::wifi);
   REQUIRE(facts.exact_queue);
-  const law::ExactQueue& queue = facts.exact_queue->value;
+  const law::QueueReading& queue = facts.exact_queue->value;
   CHECK(queue.sensor == law::QueueSensor::model);
   CHECK(queue.queue.at == start);
   CHECK(queue.queue.occupancy == kib(64));
@@ -93,10 +100,13 @@ TEST_CASE("an absent fact costs nothing and stays absent", "[control][link][emul
   CHECK_FALSE(out->facts.stations);
 }
 
-TEST_CASE("N5 a model's datagram cut, prolonged, of another version or out of bounds is refused", "[control][link][emulated]") {
+TEST_CASE("N5 a model's datagram cut, prolonged, of another version or out of bounds is refused",
+          "[control][link][emulated]") {
   std::array<std::byte, facts_datagram_bytes_max + 1> bytes{};
-  const std::size_t size = encode_facts(datagram(1, start), std::span{bytes}.first<facts_datagram_bytes_max>());
-  for (std::size_t cut = 0; cut < size; ++cut) CHECK_FALSE(decode_facts(std::span{bytes}.first(cut)));
+  const std::size_t size =
+      encode_facts(datagram(1, start), std::span{bytes}.first<facts_datagram_bytes_max>());
+  for (std::size_t cut = 0; cut < size; ++cut)
+    CHECK_FALSE(decode_facts(std::span{bytes}.first(cut)));
   CHECK(decode_facts(std::span{bytes}.first(size)));
   CHECK_FALSE(decode_facts(std::span{bytes}.first(size + 1)));
   SECTION("version") { bytes[4] = std::byte{2}; }
@@ -107,7 +117,8 @@ TEST_CASE("N5 a model's datagram cut, prolonged, of another version or out of bo
   CHECK_FALSE(decode_facts(std::span{bytes}.first(size)));
 }
 
-TEST_CASE("a datagram that was overtaken, repeated or comes from the future changes nothing", "[control][link][emulated]") {
+TEST_CASE("a datagram that was overtaken, repeated or comes from the future changes nothing",
+          "[control][link][emulated]") {
   FactsOrder order;
   law::LinkFacts facts;
   CHECK(order.accept(datagram(5, start), start, facts));
@@ -120,7 +131,8 @@ TEST_CASE("a datagram that was overtaken, repeated or comes from the future chan
   CHECK(order.lost_total() == 3);
 }
 
-TEST_CASE("a publisher that starts again is followed, the one before it no more", "[control][link][emulated]") {
+TEST_CASE("a publisher that starts again is followed, the one before it no more",
+          "[control][link][emulated]") {
   FactsOrder order;
   law::LinkFacts facts;
   CHECK(order.accept(datagram(500, start, 1), start, facts));
@@ -138,7 +150,8 @@ TEST_CASE("facts that came late are old when they come", "[control][link][emulat
   CHECK(law::fresh(facts.aggregate_max, start + 1h) != nullptr);
 }
 
-TEST_CASE("what a publisher sends arrives over a socket, what it sends to nobody is no error", "[control][link][emulated]") {
+TEST_CASE("what a publisher sends arrives over a socket, what it sends to nobody is no error",
+          "[control][link][emulated]") {
   const Folder folder;
   auto publisher = FactsPublisher::open(folder.socket());
   REQUIRE(publisher);
@@ -146,7 +159,7 @@ TEST_CASE("what a publisher sends arrives over a socket, what it sends to nobody
   {
     auto source = EmulatedSource::open(folder.socket());
     REQUIRE(source);
-    struct stat file{};
+    struct stat file {};
     REQUIRE(::stat(folder.socket().c_str(), &file) == 0);
     CHECK((file.st_mode & 0777 & ~0600U) == 0);
     law::LinkFacts facts;
@@ -161,11 +174,12 @@ TEST_CASE("what a publisher sends arrives over a socket, what it sends to nobody
     CHECK(source.value().lost_total() == 0);
     CHECK_FALSE(source.value().error());
   }
-  struct stat gone{};
+  struct stat gone {};
   CHECK(::stat(folder.socket().c_str(), &gone) != 0);
 }
 
-TEST_CASE("a listener that is behind loses datagrams, and counts them", "[control][link][emulated]") {
+TEST_CASE("a listener that is behind loses datagrams, and counts them",
+          "[control][link][emulated]") {
   const Folder folder;
   auto source = EmulatedSource::open(folder.socket());
   auto publisher = FactsPublisher::open(folder.socket());
@@ -173,18 +187,22 @@ TEST_CASE("a listener that is behind loses datagrams, and counts them", "[contro
   REQUIRE(publisher);
   std::uint64_t sent = 0, refused = 0;
   for (Instant at = start; refused == 0 && sent < 100'000; at += 1us) {
-    if (publisher.value().publish(at, all_facts(at))) ++sent;
-    else ++refused;
+    if (publisher.value().publish(at, all_facts(at)))
+      ++sent;
+    else
+      ++refused;
   }
   REQUIRE(refused == 1);
   law::LinkFacts facts;
-  for (std::uint64_t i = 0; i <= sent; i += EmulatedSource::datagrams_per_read_max) source.value().read(start + 1s, facts);
+  for (std::uint64_t i = 0; i <= sent; i += EmulatedSource::datagrams_per_read_max)
+    source.value().read(start + 1s, facts);
   CHECK(publisher.value().publish(start + 1s, all_facts(start + 1s)));
   source.value().read(start + 1s, facts);
   CHECK(source.value().lost_total() == 1);
 }
 
-TEST_CASE("N5 garbage on the model's socket is counted and changes nothing", "[control][link][emulated]") {
+TEST_CASE("N5 garbage on the model's socket is counted and changes nothing",
+          "[control][link][emulated]") {
   const Folder folder;
   auto source = EmulatedSource::open(folder.socket());
   REQUIRE(source);
@@ -194,14 +212,17 @@ TEST_CASE("N5 garbage on the model's socket is counted and changes nothing", "[c
   std::memcpy(to.sun_path, folder.socket().c_str(), folder.socket().size());
   const std::array<char, 2000> garbage{};
   for (const std::size_t length : {0UL, 31UL, 352UL, 2000UL})
-    CHECK(::sendto(sender.get(), garbage.data(), length, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) == static_cast<ssize_t>(length));
+    CHECK(::sendto(sender.get(), garbage.data(), length, 0, reinterpret_cast<sockaddr*>(&to),
+                   sizeof to) == static_cast<ssize_t>(length));
   law::LinkFacts facts;
   source.value().read(start, facts);
   CHECK(source.value().refused_total() == 4);
   CHECK_FALSE(facts.phy_rate);
 }
 
-TEST_CASE("a socket file left by a killed program is taken over, one in use or of another kind is not", "[control][link][emulated]") {
+TEST_CASE(
+    "a socket file left by a killed program is taken over, one in use or of another kind is not",
+    "[control][link][emulated]") {
   const Folder folder;
   {
     sockaddr_un at{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// LinkWatch against this kernel's notifications, in a network namespace of this process that ends with it. A program of its
-// own (no Catch runner): it must unshare before anything else, and skips with 77.
+// LinkWatch against this kernel's notifications, in a network namespace of this process that ends
+// with it. A program of its own (no Catch runner): it must unshare before anything else, and skips
+// with 77.
 #include <net/if.h>
 #include <sched.h>
 #include <unistd.h>
@@ -18,21 +19,24 @@ using namespace onehop::test;
 using namespace onehop::link;
 
 namespace {
-// The kernel tells of a carrier some milliseconds after it changed: read until the name is as wanted, 10 s at most.
+// The kernel tells of a carrier some milliseconds after it changed: read until the name is as
+// wanted, 10 s at most.
 bool becomes(LinkWatch& watch, law::LinkFacts& facts, std::string_view name) {
   for (int i = 0; i < 1000; ++i) {
     watch.read(monotonic_now(), facts);
     if (watch.name() == name) return true;
     ::usleep(10'000);
   }
-  std::printf("the sources are %s, not %s\n", std::string{watch.name()}.c_str(), std::string{name}.c_str());
+  std::printf("the sources are %s, not %s\n", std::string{watch.name()}.c_str(),
+              std::string{name}.c_str());
   return false;
 }
 }  // namespace
 
 int main() {
   if (::unshare(CLONE_NEWNET) != 0) skip("a network namespace needs root");
-  if (!run("ip link add va type veth peer name vb && ip link set va up && ip link set vb up")) skip("ip cannot make veth here");
+  if (!run("ip link add va type veth peer name vb && ip link set va up && ip link set vb up"))
+    skip("ip cannot make veth here");
   const int ifindex = static_cast<int>(::if_nametoindex("va"));
   auto opened = LinkWatch::open({.ifindex = ifindex}, monotonic_now);
   EXPECT(opened);
@@ -53,16 +57,17 @@ int main() {
   EXPECT(run("ip link set vb down"));
   EXPECT(becomes(watch, facts, "none"));
   EXPECT(!facts.host);
-  EXPECT(watch.states().front().reason == "the interface has no carrier");
+  EXPECT(watch.found().back().reason == "the interface has no carrier");
   EXPECT(run("ip link set vb up"));
   EXPECT(becomes(watch, facts, "softnet"));
   EXPECT(run("ip link del va"));
   EXPECT(becomes(watch, facts, "none"));
-  EXPECT(watch.states().front().reason == "the interface is gone");
+  EXPECT(watch.found().back().reason == "the interface is gone");
 
-  const auto wired = WiredSource::open(static_cast<int>(::if_nametoindex("other")), true, monotonic_now);
+  const auto wired =
+      WiredSource::open(static_cast<int>(::if_nametoindex("other")), nullptr, monotonic_now);
   EXPECT(!wired);
-  EXPECT(!WiredSource::open(9999, true, monotonic_now));
+  EXPECT(!WiredSource::open(9999, nullptr, monotonic_now));
   if (failures == 0) std::printf("ok\n");
   return failures == 0 ? 0 : 1;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// LinkWatch and PollBudget with a clock of the test's own, and the plain sources on this machine's kernel.
+// LinkWatch and PollBudget with a clock of the test's own, and the plain sources on this machine's
+// kernel.
 #include <catch2/catch.hpp>
 
 #include <net/if.h>
@@ -17,7 +18,8 @@
 namespace onehop::link {
 namespace {
 
-/// World is what the fake sources read: a clock that stands but for what a reading costs, and a link.
+/// World is what the fake sources read: a clock that stands but for what a reading costs, and a
+/// link.
 struct World {
   Instant now{100s};
   Nanos cost{20us};
@@ -33,19 +35,28 @@ class Sensor final : public FactSource {
   [[nodiscard]] std::string_view name() const noexcept override { return "sensor"; }
   void read(Instant now, law::LinkFacts& facts) override {
     if (!budget_.is_due(now)) return;
-    budget_.run(now, [this] { return world_.now; }, [&] {
-      world_.now += world_.cost;
-      ++world_.readings;
-    });
+    budget_.run(
+        now, [this] { return world_.now; },
+        [&] {
+          world_.now += world_.cost;
+          ++world_.readings;
+        });
     facts.phy_rate = {mbit_per_s(600), now, budget_.period()};
   }
-  [[nodiscard]] const std::optional<Error>& error() const noexcept override { return error_; }
   [[nodiscard]] const PollBudget& budget() const { return budget_; }
 
  private:
   World& world_;
   PollBudget budget_{2ms};
-  std::optional<Error> error_;
+};
+
+/// Backlog reads a queue of this machine, which is there with and without a carrier.
+struct Backlog final : FactSource {
+  [[nodiscard]] std::string_view name() const noexcept override { return "backlog"; }
+  void read(Instant now, law::LinkFacts& facts) override {
+    facts.lower_queue = {{.queue = {.occupancy = kib(7)}}, now, 4ms};
+  }
+  void read_backlog(Instant now, law::LinkFacts& facts) override { read(now, facts); }
 };
 
 struct Events final : LinkEvents {
@@ -60,8 +71,8 @@ LinkWatch watch_of(World& world) {
   const auto find = [&world]() -> Result<SourceSet> {
     ++world.looks;
     SourceSet set;
-    set.sources.push_back(std::make_unique<Sensor>(world));
-    set.states.push_back({"sensor", true, ""});
+    set.push_back({"backlog", std::make_unique<Backlog>(), "", false});
+    set.push_back({"sensor", std::make_unique<Sensor>(world), ""});
     return set;
   };
   return LinkWatch{find, std::make_unique<Events>(world), up, std::move(find()).value()};
@@ -79,15 +90,18 @@ struct Folder {
 
 }  // namespace
 
-// Bounds: a second of ticks of 1 ms; 500 readings at 2 ms, 10 where each costs 2 ms, one where each costs a second.
+// Bounds: a second of ticks of 1 ms; 500 readings at 2 ms, 10 where each costs 2 ms, one where each
+// costs a second.
 TEST_CASE("a sensor is asked as often as its cost allows", "[control][link][watch]") {
-  for (const auto& [cost, readings] : {std::pair{Nanos{20us}, 500}, {Nanos{2ms}, 10}, {Nanos{1s}, 1}}) {
+  for (const auto& [cost, readings] :
+       {std::pair{Nanos{20us}, 500}, {Nanos{2ms}, 10}, {Nanos{1s}, 1}}) {
     World world{.cost = cost};
     LinkWatch watch = watch_of(world);
     law::LinkFacts facts;
     for (Instant now = world.now, end = now + 1s; now < end; now += 1ms) watch.read(now, facts);
     CHECK(world.readings == readings);
-    CHECK(facts.phy_rate->period == std::clamp(cost * PollBudget::cost_divisor, Nanos{2ms}, Nanos{1s}));
+    CHECK(facts.phy_rate->period ==
+          std::clamp(cost * PollBudget::cost_divisor, Nanos{2ms}, Nanos{1s}));
   }
 }
 
@@ -121,7 +135,8 @@ TEST_CASE("a fact's age is that of its reading, whatever the tick", "[control][l
   CHECK(law::fresh(facts.phy_rate, now + 4ms + 1ns) == nullptr);
 }
 
-TEST_CASE("N10 a link that loses its carrier is blind at once and looked at again when it is back", "[control][link][watch]") {
+TEST_CASE("N10 a link that loses its carrier is blind at once and looked at again when it is back",
+          "[control][link][watch]") {
   World world;
   LinkWatch watch = watch_of(world);
   law::LinkFacts facts;
@@ -132,7 +147,7 @@ TEST_CASE("N10 a link that loses its carrier is blind at once and looked at agai
   watch.read(now += 1ms, facts);
   CHECK_FALSE(facts.phy_rate);
   CHECK(watch.name() == "none");
-  CHECK(watch.states().front().reason == "the interface has no carrier");
+  CHECK(watch.found().back().reason == "the interface has no carrier");
   watch.read(now += 1s, facts);
   CHECK_FALSE(facts.phy_rate);
   world.event = up;
@@ -142,10 +157,26 @@ TEST_CASE("N10 a link that loses its carrier is blind at once and looked at agai
   world.event = LinkState{};
   watch.read(now += 1ms, facts);
   CHECK_FALSE(facts.phy_rate);
-  CHECK(watch.states().front().reason == "the interface is gone");
+  CHECK(watch.found().back().reason == "the interface is gone");
 }
 
-TEST_CASE("an event that changes nothing of the link is no reason to look, and a flapping link is looked at rarely", "[control][link][watch]") {
+TEST_CASE("the backlog of this machine is read without a carrier, and alone while it drains",
+          "[control][link][watch]") {
+  World world;
+  LinkWatch watch = watch_of(world);
+  law::LinkFacts facts;
+  Instant now = world.now;
+  watch.read_backlog(now, facts);
+  CHECK((facts.lower_queue && !facts.phy_rate));
+  world.event = LinkState{.exists = true, .is_running = false, .name = "wlan0"};
+  watch.read(now += 1ms, facts);
+  CHECK((facts.lower_queue && facts.lower_queue->at == now));
+}
+
+TEST_CASE(
+    "an event that changes nothing of the link is no reason to look, and a flapping link is looked "
+    "at rarely",
+    "[control][link][watch]") {
   World world;
   LinkWatch watch = watch_of(world);
   law::LinkFacts facts;
@@ -164,11 +195,14 @@ TEST_CASE("an event that changes nothing of the link is no reason to look, and a
   CHECK(world.looks >= 1000ms / LinkWatch::look_period);
 }
 
-TEST_CASE("loopback has the host's counters and says why it has nothing else", "[control][link][watch]") {
-  auto watch = LinkWatch::open({.ifindex = static_cast<int>(::if_nametoindex("lo"))}, monotonic_now);
+TEST_CASE("loopback has the host's counters and says why it has nothing else",
+          "[control][link][watch]") {
+  auto watch =
+      LinkWatch::open({.ifindex = static_cast<int>(::if_nametoindex("lo"))}, monotonic_now);
   REQUIRE(watch);
   CHECK(watch.value().name() == "softnet");
-  for (const SourceState& state : watch.value().states()) CHECK(state.is_open == state.reason.empty());
+  for (const FoundSource& found : watch.value().found())
+    CHECK((found.source != nullptr) == found.reason.empty());
   law::LinkFacts facts;
   watch.value().read(monotonic_now(), facts);
   CHECK(facts.host);
@@ -177,8 +211,10 @@ TEST_CASE("loopback has the host's counters and says why it has nothing else", "
   CHECK(facts.medium == law::Medium::unknown);
 }
 
-TEST_CASE("softnet lines are summed over CPUs, and anything else is refused", "[control][link][softnet]") {
-  const auto two = parse_softnet("00000010 00000002 0000000a 00000000 0 0\n00000020 00000003 00000001 00000000 0 0\n");
+TEST_CASE("softnet lines are summed over CPUs, and anything else is refused",
+          "[control][link][softnet]") {
+  const auto two = parse_softnet(
+      "00000010 00000002 0000000a 00000000 0 0\n00000020 00000003 00000001 00000000 0 0\n");
   REQUIRE(two);
   CHECK(two->dropped_total == 5);
   CHECK(two->squeezed_total == 11);
@@ -189,9 +225,10 @@ TEST_CASE("softnet lines are summed over CPUs, and anything else is refused", "[
   CHECK_FALSE(parse_softnet("00000010 00000002 123456789abc\n"));
 }
 
-TEST_CASE("byte queue limits are summed over queues and need the right /sys", "[control][link][wired]") {
+TEST_CASE("byte queue limits are summed over queues and need the right /sys",
+          "[control][link][wired]") {
   const Folder sys;
-  const LinkInfo link{.ifindex = 7, .name = "eth0"};
+  const Interface link{.ifindex = 7, .name = "eth0"};
   CHECK_FALSE(ByteQueueLimits::open(link, sys.path));
   sys.write("class/net/eth0/ifindex", "7\n");
   const auto none = ByteQueueLimits::open(link, sys.path);
@@ -210,9 +247,14 @@ TEST_CASE("byte queue limits are summed over queues and need the right /sys", "[
   CHECK(foreign.error().cause == "/sys shows another network namespace");
 }
 
-TEST_CASE("qdisc and ring together are one queue whose drained total never goes back", "[control][link][wired]") {
-  const LowerQueue qdisc{.at = Instant{5s}, .occupancy = kib(100), .drained_total = mib(10), .capacity = mib(1), .drops_total = 2};
-  const law::ExactQueue queue = exact_wired_queue(qdisc, kib(4), mib(9));
+TEST_CASE("qdisc and ring together are one queue whose drained total never goes back",
+          "[control][link][wired]") {
+  const QueueTelemetry qdisc{.at = Instant{5s},
+                             .occupancy = kib(100),
+                             .drained_total = mib(10),
+                             .capacity = mib(1),
+                             .refused_total = 2};
+  const law::QueueReading queue = exact_wired_queue(qdisc, kib(4), mib(9));
   CHECK(queue.queue.occupancy == kib(104));
   CHECK(queue.queue.drained_total == mib(10) - kib(4));
   CHECK(queue.queue.refused_total == 2);

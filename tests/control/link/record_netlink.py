@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""Records what this machine's kernel answers to RTM_GETQDISC and RTM_GETLINK dumps, for the parsers' tests.
+"""Records what this machine's kernel answers to RTM_GETQDISC and RTM_GETLINK dumps, for the
+parsers' tests.
 
-Needs root, ip, tc. It makes a network namespace of its own (unshare), which ends with the process. Usage:
+Needs root, ip, tc. It makes a network namespace of its own (unshare), which ends with the process.
+Usage:
     record_netlink.py OUTPUT_FOLDER
 Writes qdisc.hex and link.hex: `# ` comments, then one message a line.
 """
@@ -13,13 +15,15 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 RTM_GETLINK, RTM_GETQDISC = 18, 38
 NLM_F_REQUEST, NLM_F_DUMP = 1, 0x300
 NLMSG_DONE = 3
 
 
-def dump(kind, body):
+def dump(kind, body) -> Iterator[Any]:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as s:
         s.bind((0, 0))
         s.send(struct.pack("=IHHII", 16 + len(body), kind, NLM_F_REQUEST | NLM_F_DUMP, 1, 0) + body)
@@ -33,7 +37,7 @@ def dump(kind, body):
                 data = data[(length + 3) & ~3:]
 
 
-def main():
+def main() -> None:
     folder = sys.argv[1]
     if ctypes.CDLL(None, use_errno=True).unshare(0x40000000) != 0:
         sys.exit(f"unshare a network namespace: {os.strerror(ctypes.get_errno())}. Run as root.")
@@ -61,8 +65,12 @@ tc qdisc add dev dp root handle 3: pfifo limit 1000"""
     for name, kind, body in (("qdisc", RTM_GETQDISC, struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)),
                              ("link", RTM_GETLINK, struct.pack("=BxHiII", 0, 0, 0, 0, 0))):
         with open(os.path.join(folder, name + ".hex"), "w", encoding="ascii") as out:
-            out.write(f"# recorded by record_netlink.py on Linux {platform.release()} {platform.machine()}\n")
-            out.write("# " + commands.replace("\n", "\n# ") + "\n# then 20 frames of 1000 bytes on va\n")
+            out.write(
+                f"# recorded by record_netlink.py on Linux {platform.release()} "
+                f"{platform.machine()}\n"
+            )
+            out.write("# " + commands.replace("\n", "\n# ")
+                      + "\n# then 20 frames of 1000 bytes on va\n")
             for message in dump(kind, body):
                 out.write(message.hex() + "\n")
 

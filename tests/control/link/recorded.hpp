@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Recorded netlink messages: hexadecimal lines (record_netlink.py) and binary files (tests/vm/record_nl80211.py).
+// Recorded netlink messages: hexadecimal lines (record_netlink.py) and binary files
+// (tests/vm/record_nl80211.py).
 #pragma once
 
 #include <catch2/catch.hpp>

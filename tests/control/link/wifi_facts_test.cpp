@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Facts from messages: on the recorded ones, and on readings made by hand where a driver's behaviour in time matters.
+// Facts from messages: on the recorded ones, and on readings made by hand where a driver's
+// behaviour in time matters.
 #include <catch2/catch.hpp>
 
 #include "control/link/wifi_facts.hpp"
@@ -28,7 +29,8 @@ StationMessage moved(int last, std::uint64_t rx_bytes) {
 
 }  // namespace
 
-TEST_CASE("a station that hwsim reported gives rate, queue and failures, and no airtime", "[control][link][wifi]") {
+TEST_CASE("a station that hwsim reported gives rate, queue and failures, and no airtime",
+          "[control][link][wifi]") {
   WifiFacts wifi;
   law::LinkFacts facts;
   const StationMessage station = recorded_station();
@@ -47,7 +49,9 @@ TEST_CASE("a station that hwsim reported gives rate, queue and failures, and no 
   CHECK(law::fresh(facts.phy_rate, start + 5ms) == nullptr);
 }
 
-TEST_CASE("what a station does not report stays absent, and what was read before stays with its age", "[control][link][wifi]") {
+TEST_CASE(
+    "what a station does not report stays absent, and what was read before stays with its age",
+    "[control][link][wifi]") {
   WifiFacts wifi;
   law::LinkFacts facts;
   wifi.add_station(recorded_station(), start, 2ms, facts);
@@ -72,7 +76,8 @@ TEST_CASE("airtime that a driver counts is a fact", "[control][link][wifi]") {
   CHECK_FALSE(facts.own_airtime->value.rx_total);
 }
 
-TEST_CASE("T2 a drained total goes on over the wrap of the kernel's 32 bits", "[control][link][wifi]") {
+TEST_CASE("T2 a drained total goes on over the wrap of the kernel's 32 bits",
+          "[control][link][wifi]") {
   GrowingTotal total;
   CHECK(total.add(0xffff'ff00) == 0xffff'ff00);
   CHECK(total.add(0x0000'0100) == 0x1'0000'0100);
@@ -86,23 +91,28 @@ TEST_CASE("counters that begin anew are no gain", "[control][link][wifi]") {
   CHECK(total.add(2'000) == 500'001'000);
 }
 
-TEST_CASE("a survey without times is no fact, one without busy time is half of one", "[control][link][wifi]") {
+TEST_CASE("a survey without times is no fact, one without busy time is half of one",
+          "[control][link][wifi]") {
   law::LinkFacts facts;
   WifiFacts::add_survey({.ifindex = 3, .frequency_mhz = 5180}, start, 50ms, facts);
   CHECK_FALSE(facts.channel);
-  WifiFacts::add_survey({.ifindex = 3, .frequency_mhz = 5180, .active_total = 10s}, start, 50ms, facts);
+  WifiFacts::add_survey({.ifindex = 3, .frequency_mhz = 5180, .active_total = 10s}, start, 50ms,
+                        facts);
   REQUIRE(facts.channel);
   CHECK_FALSE(facts.channel->value.busy_total);
 }
 
-// 1 Mbit/s is 125,000 bytes in a second: the peer never counts twice, the idle one never, the one that sends once.
-TEST_CASE("stations are those that moved bytes since the last list, and our link once", "[control][link][wifi]") {
+// 1 Mbit/s is 125,000 bytes in a second: the peer never counts twice, the idle one never, the one
+// that sends once.
+TEST_CASE("stations are those that moved bytes since the last list, and our link once",
+          "[control][link][wifi]") {
   WifiFacts wifi;
   law::LinkFacts facts;
   const std::vector<StationMessage> first{moved(1, 0), moved(2, 0), moved(3, 0)};
   wifi.add_list(first, mac(1), start, 1s, facts);
   CHECK_FALSE(facts.stations);
-  const std::vector<StationMessage> second{moved(1, 90'000'000), moved(2, 100'000), moved(3, 200'000), moved(4, 900'000)};
+  const std::vector<StationMessage> second{moved(1, 90'000'000), moved(2, 100'000),
+                                           moved(3, 200'000), moved(4, 900'000)};
   wifi.add_list(second, mac(1), start + 1s, 1s, facts);
   REQUIRE(facts.stations);
   CHECK(facts.stations->value == 2);

@@ -15,7 +15,7 @@ RateGrant granted(BytesPerSecond own, BytesPerSecond offer) {
   Latest<Limits> limits;
   Latest<RateGrant> grant;
   Latest<RateState> state;
-  RateLoop loop{law, nullptr, path, limits, grant, state, nullptr};
+  RateLoop loop{law, path, limits, grant, state, nullptr};
   PathReport report;
   report.offered = mib(1);
   report.payload_per_frame = {1400};
@@ -29,7 +29,8 @@ RateGrant granted(BytesPerSecond own, BytesPerSecond offer) {
 
 }  // namespace
 
-TEST_CASE("the lower of the user's limit and the peer's offer bounds every law", "[control][rate]") {
+TEST_CASE("the lower of the user's limit and the peer's offer bounds every law",
+          "[control][rate]") {
   const BytesPerSecond none{};
   CHECK(granted(none, none).rate == mbit_per_s(400));
   CHECK(granted(none, mbit_per_s(80)).rate == mbit_per_s(80));

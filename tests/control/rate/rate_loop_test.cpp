@@ -14,34 +14,46 @@
 namespace onehop::rate {
 namespace {
 
-/// Source gives one reading, set by the test, and counts how often it was asked.
-struct Source final : link::LinkSource {
-  std::optional<link::LowerQueue> reading;
-  std::optional<Error> failure;
-  int polls = 0;
+/// Source tells one reading of the lower queue every 4 ms, and a physical rate where the test wants
+/// one. It counts what it was asked.
+struct Source final : link::FactSource {
+  std::optional<QueueTelemetry> reading;
+  bool has_rate = false;
+  int reads = 0, backlog_reads = 0;
   [[nodiscard]] std::string_view name() const noexcept override { return "test"; }
-  std::optional<link::LowerQueue> poll(Instant now) override {
-    ++polls;
-    if (reading) reading->at = now;
-    return reading;
+  void read(Instant now, law::LinkFacts& facts) override {
+    ++reads;
+    tell(now, facts);
+    if (!has_rate) return;
+    facts.phy_rate = law::Fact<BytesPerSecond>{mbit_per_s(1201), now, 20ms};
+    facts.medium = law::Medium::wifi;
   }
-  [[nodiscard]] const std::optional<Error>& error() const noexcept override { return failure; }
+  void read_backlog(Instant now, law::LinkFacts& facts) override {
+    ++backlog_reads;
+    tell(now, facts);
+  }
+  void tell(Instant now, law::LinkFacts& facts) const {
+    if (!reading || (facts.lower_queue && now - facts.lower_queue->at < 4ms)) return;
+    facts.lower_queue = {{.queue = *reading, .sensor = law::QueueSensor::qdisc}, now, 4ms};
+  }
 };
 
 /// Probe is a law that keeps its last sample and grants 600 Mbit/s.
 struct Probe final : law::Controller {
   law::LinkSample seen;
-  law::LawTrace row;
   std::uint32_t raised = 0;
+  Bottleneck bottleneck = Bottleneck::tx_queue;
   BytesPerSecond drain = mbit_per_s(600);
   RateGrant step(const law::LinkSample& sample) override {
     seen = sample;
-    row = {.at = sample.at, .rate = mbit_per_s(600), .backlog_max = kib(600), .bottleneck = Bottleneck::tx_queue};
-    row.buffers[0].drain = drain;
-    row.notices = raised;
-    return {.rate = row.rate, .backlog_max = row.backlog_max};
+    trace_ = {.at = sample.at,
+              .rate = mbit_per_s(600),
+              .backlog_max = kib(600),
+              .bottleneck = bottleneck};
+    trace_.buffers[0].drain = drain;
+    trace_.notices = raised;
+    return {.rate = trace_.rate, .backlog_max = trace_.backlog_max};
   }
-  [[nodiscard]] const law::LawTrace& trace() const override { return row; }
   [[nodiscard]] std::string_view name() const override { return "probe"; }
 };
 
@@ -52,7 +64,7 @@ struct Bench {
   Latest<Limits> limits;
   Latest<RateGrant> grant;
   Latest<RateState> state;
-  RateLoop loop{law, &source, path, limits, grant, state, nullptr};
+  RateLoop loop{law, path, limits, grant, state, nullptr};
   Instant now{10s};
   PathReport report;
 
@@ -62,6 +74,7 @@ struct Bench {
     report.payload_per_frame = {1400};
     report.wire_per_frame = {1514};
     report.srtt = 20ms;
+    loop.set_source(&source);
   }
   void run(Nanos span, bool has_feedback = true) {
     for (const Instant end = now + span; now < end;) {
@@ -75,8 +88,12 @@ struct Bench {
   }
 };
 
-// Bounds: 250 ticks a second in the steady state, 500 on Wi-Fi, 100 in the first 50 ms, 1000 while the drain moves, 50 idle.
-TEST_CASE("the loop ticks fast at the start and while the drain moves, else every 4 ms, and slowly when idle", "[control][rate]") {
+// Bounds: 250 ticks a second in the steady state, 500 on Wi-Fi, 100 in the first 50 ms, 1000 while
+// the drain moves, 50 idle.
+TEST_CASE(
+    "the loop ticks fast at the start and while the drain moves, else every 4 ms, and slowly when "
+    "idle",
+    "[control][rate]") {
   Bench b;
   b.run(10ms);
   CHECK(b.loop.next_tick_in() == 500us);
@@ -99,11 +116,13 @@ TEST_CASE("the loop ticks fast at the start and while the drain moves, else ever
 }
 
 // Bounds: 100 ticks a second where the law is constant and slow; all others as ever.
-TEST_CASE("a slow law that is constant is asked seldom, a faster one or one under a cap as often as any", "[control][rate]") {
+TEST_CASE(
+    "a slow law that is constant is asked seldom, a faster one or one under a cap as often as any",
+    "[control][rate]") {
   const auto steady_tick = [](law::Controller& law, BytesPerSecond cap) {
     Bench b;
     b.limits.store({.rate_max = cap});
-    RateLoop loop{law, nullptr, b.path, b.limits, b.grant, b.state, nullptr};
+    RateLoop loop{law, b.path, b.limits, b.grant, b.state, nullptr};
     for (int i = 0; i < 500; ++i) {
       b.now += 1ms;
       b.report.at = b.report.tx_queue.at = b.report.feedback_at = b.now;
@@ -122,7 +141,8 @@ TEST_CASE("a slow law that is constant is asked seldom, a faster one or one unde
 }
 
 // A data frame that finds the law idle goes at the start rate until the next tick.
-TEST_CASE("the loop ticks fast while the first data is awaited, and gives up after a second", "[control][rate]") {
+TEST_CASE("the loop ticks fast while the first data is awaited, and gives up after a second",
+          "[control][rate]") {
   Bench b;
   b.report = {};
   b.loop.tick(b.now);
@@ -135,36 +155,55 @@ TEST_CASE("the loop ticks fast while the first data is awaited, and gives up aft
   CHECK(b.loop.next_tick_in() == 20ms);
 }
 
-TEST_CASE("the link source is asked at most every 4 ms and not at all when idle", "[control][rate]") {
+TEST_CASE(
+    "the source is asked while data flows, for the backlog while that drains, and then no more",
+    "[control][rate]") {
   Bench b;
-  b.source.reading = link::LowerQueue{.occupancy = kib(400), .capacity = mib(1)};
+  b.source.reading = QueueTelemetry{.occupancy = kib(400), .capacity = mib(1)};
   b.run(400ms);
-  CHECK(b.source.polls <= 101);
-  CHECK(b.source.polls >= 90);
-  CHECK(b.law.seen.lower_queue.capacity == mib(1));
+  CHECK((b.source.reads > 100 && b.source.backlog_reads == 0));
+  CHECK(b.law.seen.facts.lower_queue->value.queue.capacity == mib(1));
   b.report.offered = {};
+  b.path.store(b.report);
+  const int flowing = b.source.reads;
+  for (int i = 0; i < 100; ++i) b.loop.tick(b.now += 2ms);
+  CHECK((b.source.reads <= flowing + 1 && b.source.backlog_reads >= 99));
+  CHECK(b.now - b.law.seen.facts.lower_queue->at <= 4ms);
   b.report.tx_queue.occupancy = {};
   b.path.store(b.report);
   b.loop.tick(b.now += 2ms);
-  const int before = b.source.polls;
-  for (int i = 0; i < 100; ++i) b.loop.tick(b.now += 2ms);
-  CHECK(b.source.polls == before);
-}
-
-TEST_CASE("a source without a queue is no reading, and an old reading ages", "[control][rate]") {
-  Bench b;
-  b.run(100ms);
-  CHECK(b.law.seen.lower_queue.scope == QueueScope::none);
+  const int draining = b.source.backlog_reads;
+  for (int i = 0; i < 40; ++i) b.loop.tick(b.now += 2ms);
+  CHECK(b.source.backlog_reads == draining);
+  CHECK(b.law.seen.facts.lower_queue);
+  for (int i = 0; i < 11; ++i) b.loop.tick(b.now += 2ms);
+  CHECK_FALSE(b.law.seen.facts.lower_queue);  // 100 ms old
 }
 
 TEST_CASE("foreign bytes are the least excess of the last readings", "[control][rate]") {
   Bench b;
-  b.source.reading = link::LowerQueue{.occupancy = kib(500)};
-  b.run(200ms);
-  CHECK(b.law.seen.lower_queue_foreign == kib(100));
+  b.source.reading = QueueTelemetry{.occupancy = kib(500)};
+  const auto foreign = [&] { return b.law.seen.facts.lower_queue->value.foreign; };
+  b.run(30ms);
+  CHECK(foreign() == Bytes{0});  // not before 16 readings
+  b.run(170ms);
+  CHECK(foreign() == kib(100));
   b.source.reading->occupancy = kib(390);
   b.run(10ms);
-  CHECK(b.law.seen.lower_queue_foreign == Bytes{0});
+  CHECK(foreign() == Bytes{0});
+}
+
+TEST_CASE("another link's source starts without what the last one told", "[control][rate]") {
+  Bench b;
+  b.source.reading = QueueTelemetry{.occupancy = kib(500)};
+  b.run(200ms);
+  Source other;
+  b.loop.set_source(&other);
+  b.run(10ms);
+  CHECK_FALSE(b.law.seen.facts.lower_queue);
+  other.reading = QueueTelemetry{.occupancy = kib(500)};
+  b.run(30ms);
+  CHECK(b.law.seen.facts.lower_queue->value.foreign == Bytes{0});
 }
 
 TEST_CASE("a cap binds rate and burst, and is named", "[control][rate]") {
@@ -176,8 +215,10 @@ TEST_CASE("a cap binds rate and burst, and is named", "[control][rate]") {
   CHECK(b.state.load().bottleneck == Bottleneck::cap);
 }
 
-// Bounds: nothing happens for max(4 srtt, 200 ms); then one halving per srtt of 20 ms; the first feedback restores all.
-TEST_CASE("without feedback the rate is halved every round trip, and feedback gives it back", "[control][rate]") {
+// Bounds: nothing happens for max(4 srtt, 200 ms); then one halving per srtt of 20 ms; the first
+// feedback restores all.
+TEST_CASE("without feedback the rate is halved every round trip, and feedback gives it back",
+          "[control][rate]") {
   Bench b;
   b.run(500ms);
   b.run(195ms, false);
@@ -201,8 +242,10 @@ TEST_CASE("an idle pause is not silence", "[control][rate]") {
   CHECK(b.grant.load().rate == mbit_per_s(600));
 }
 
-// Bounds: 1 s at 400 KiB, then 1 s empty: the mean is 200 KiB, and the empty second is underflow. One tick of slack.
-TEST_CASE("statistics are weighted by time and underflow needs data, credit and an empty queue", "[control][rate]") {
+// Bounds: 1 s at 400 KiB, then 1 s empty: the mean is 200 KiB, and the empty second is underflow.
+// One tick of slack.
+TEST_CASE("statistics are weighted by time and underflow needs data, credit and an empty queue",
+          "[control][rate]") {
   Bench b;
   b.run(1s);
   b.report.tx_queue.occupancy = {};
@@ -222,9 +265,11 @@ TEST_CASE("statistics are weighted by time and underflow needs data, credit and 
   CHECK(std::abs((b.state.load().app_buffer.underflow - 1s).count()) < Nanos{5ms}.count());
 }
 
-// Bounds: each 4 ms a report of the top of the saw, 400 KiB, 1 ms before a tick; 600 Mbit/s of payload are 81 wire bytes
-// per us. The ticks see 1 and 3 ms after the top, whose mean is the saw's own: 2 ms of drain below the top.
-TEST_CASE("the mean of the lower queue is that of the saw, not of the tops that are reported", "[control][rate]") {
+// Bounds: each 4 ms a report of the top of the saw, 400 KiB, 1 ms before a tick; 600 Mbit/s of
+// payload are 81 wire bytes per us. The ticks see 1 and 3 ms after the top, whose mean is the saw's
+// own: 2 ms of drain below the top.
+TEST_CASE("the mean of the lower queue is that of the saw, not of the tops that are reported",
+          "[control][rate]") {
   Bench b;
   for (int i = 0; i < 1000; ++i) {
     b.now += 2ms;
@@ -240,7 +285,34 @@ TEST_CASE("the mean of the lower queue is that of the saw, not of the tops that 
   CHECK(std::abs((b.state.load().tx_queue_mean - mean).count) < kib(3).count);
 }
 
-TEST_CASE("observers read the newest row as often as the state, and without a trace", "[control][rate]") {
+// Bounds: in each 6 ms the disk holds 5 and the link 1, so 833 and 167 permille; 2.1 s after the
+// last of it nothing of it is left. One state interval (20 ms) of slack: 10 permille.
+TEST_CASE("the share of the last 2 s says what the bottleneck is, where single ticks differ",
+          "[control][rate]") {
+  Bench b;
+  Latest<TraceRow> cell;
+  b.loop.set_row_cell(cell);
+  const auto share = [&](Bottleneck bottleneck) {
+    return cell.load().bottleneck_permille[static_cast<std::size_t>(bottleneck)];
+  };
+  CHECK(share(Bottleneck::tx_queue) == 0);
+  for (int i = 0; i < 6000; ++i) {
+    b.law.bottleneck = i % 6 == 5 ? Bottleneck::tx_queue : Bottleneck::app_buffer;
+    b.report.sent_total += kib(1);
+    b.report.at = b.report.tx_queue.at = b.report.feedback_at = b.now += 1ms;
+    b.path.store(b.report);
+    b.loop.tick(b.now);
+  }
+  CHECK(std::abs(share(Bottleneck::app_buffer) - 833) <= 10);
+  CHECK(std::abs(share(Bottleneck::tx_queue) - 167) <= 10);
+  b.law.bottleneck = Bottleneck::tx_queue;
+  b.run(2100ms);
+  CHECK(share(Bottleneck::tx_queue) == 1000);
+  CHECK(share(Bottleneck::app_buffer) == 0);
+}
+
+TEST_CASE("observers read the newest row as often as the state, and without a trace",
+          "[control][rate]") {
   Bench b;
   Latest<TraceRow> cell;
   b.loop.set_row_cell(cell);
@@ -253,33 +325,20 @@ TEST_CASE("observers read the newest row as often as the state, and without a tr
   CHECK(cell.load().srtt == 20ms);
 }
 
-/// Facts is a source that writes one fact per call.
-struct Facts final : link::FactSource {
-  int reads = 0;
-  std::optional<Error> failure;
-  [[nodiscard]] std::string_view name() const noexcept override { return "facts"; }
-  void read(Instant now, law::LinkFacts& facts) override {
-    ++reads;
-    facts.phy_rate = law::Fact<BytesPerSecond>{mbit_per_s(1201), now, 20ms};
-    facts.medium = law::Medium::wifi;
-  }
-  [[nodiscard]] const std::optional<Error>& error() const noexcept override { return failure; }
-};
-
 TEST_CASE("facts reach the law while data flows and grow old when it does not", "[control][rate]") {
   Bench b;
-  Facts facts;
-  b.loop.add_fact_source(facts);
+  b.source.has_rate = true;
   b.run(300ms);
-  CHECK((facts.reads > 0 && b.loop.next_tick_in() == 2ms));  // on Wi-Fi the rate moves from frame to frame
+  CHECK((b.source.reads > 0 &&
+         b.loop.next_tick_in() == 2ms));  // on Wi-Fi the rate moves from frame to frame
   REQUIRE(law::fresh(b.law.seen.facts.phy_rate, b.now) != nullptr);
   b.report.offered = {};
   b.report.tx_queue.occupancy = {};
   b.path.store(b.report);
   b.loop.tick(b.now += 2ms);
-  const int before = facts.reads;
+  const int before = b.source.reads;
   for (int i = 0; i < 50; ++i) b.loop.tick(b.now += 2ms);
-  CHECK(facts.reads == before);
+  CHECK(b.source.reads == before);
   CHECK(law::fresh(b.law.seen.facts.phy_rate, b.now) == nullptr);
 }
 
@@ -293,9 +352,10 @@ TEST_CASE("a law's notice reaches the state and stays", "[control][rate]") {
   CHECK(b.state.load().notices == 4);
 }
 
-TEST_CASE("the control thread ticks, wakes from idle and ends with a last state", "[control][rate]") {
+TEST_CASE("the control thread ticks, wakes from idle and ends with a last state",
+          "[control][rate]") {
   Bench b;
-  RateLoop loop{b.law, nullptr, b.path, b.limits, b.grant, b.state, nullptr};
+  RateLoop loop{b.law, b.path, b.limits, b.grant, b.state, nullptr};
   RateThread thread{loop};
   REQUIRE(thread.start());
   b.path.store(b.report);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// run_in_child runs code that is meant to stop the program, in a forked child, and tells how it ended and what it said.
+// run_in_child runs code that is meant to stop the program, in a forked child, and tells how it
+// ended and what it said.
 #pragma once
 
 #include <sys/wait.h>

@@ -17,7 +17,8 @@ struct Wall {
 };
 }  // namespace
 
-TEST_CASE("spsc_ring refuses at capacity, keeps order, and goes on over many wraps", "[base][spsc_ring]") {
+TEST_CASE("spsc_ring refuses at capacity, keeps order, and goes on over many wraps",
+          "[base][spsc_ring]") {
   SpscRing<std::uint32_t> ring{5};
   REQUIRE(ring.capacity() == 8);
   std::uint32_t item = 0;
@@ -39,8 +40,8 @@ TEST_CASE("spsc_ring refuses at capacity, keeps order, and goes on over many wra
 }
 
 // Goal:   what one thread pushes, the other pops once, whole and in order.
-// Method: a small ring, so that both ends meet full and empty often; every item carries its number 13 times.
-// Bounds: exact.
+// Method: a small ring, so that both ends meet full and empty often; every item carries its number
+// 13 times. Bounds: exact.
 TEST_CASE("spsc_ring passes every item once between two threads", "[base][spsc_ring]") {
   constexpr std::uint64_t items = 200'000;
   SpscRing<Wall> ring{16};
@@ -48,8 +49,10 @@ TEST_CASE("spsc_ring passes every item once between two threads", "[base][spsc_r
     for (std::uint64_t i = 0; i < items;) {
       Wall wall;
       for (auto& brick : wall.brick) brick = i;
-      if (ring.push(wall)) ++i;
-      else std::this_thread::yield();
+      if (ring.push(wall))
+        ++i;
+      else
+        std::this_thread::yield();
     }
   }};
   std::uint64_t wrong = 0;
@@ -68,8 +71,8 @@ TEST_CASE("spsc_ring passes every item once between two threads", "[base][spsc_r
 }
 
 // Goal:   a reader never sees a mixture of two stores, nor an older value after a newer one.
-// Method: one writer without pause, one reader without pause, until the reader has seen 20000 changes.
-// Bounds: exact. Taking the sequence check out of load() gave torn reads within a second.
+// Method: one writer without pause, one reader without pause, until the reader has seen 20000
+// changes. Bounds: exact. Taking the sequence check out of load() gave torn reads within a second.
 TEST_CASE("latest never gives a mixture of two values", "[base][latest]") {
   Latest<Wall> cell;
   std::atomic<bool> is_stopped{false};
@@ -78,7 +81,8 @@ TEST_CASE("latest never gives a mixture of two values", "[base][latest]") {
       Wall wall;
       for (auto& brick : wall.brick) brick = i;
       cell.store(wall);
-      if (i % 64 == 0) std::this_thread::yield();  // lets the reader in on a machine with one free core
+      if (i % 64 == 0)
+        std::this_thread::yield();  // lets the reader in on a machine with one free core
     }
   }};
   std::uint64_t torn = 0, older = 0, changes = 0, newest = 0;

@@ -21,7 +21,8 @@ TEST_CASE("frame memory is zeroed and all of it is present", "[base]") {
   std::vector<unsigned char> resident(bytes / static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
   REQUIRE(::mincore(memory.data(), bytes, resident.data()) == 0);
   CHECK(std::ranges::all_of(resident, [](unsigned char page) { return (page & 1) != 0; }));
-  CHECK(std::all_of(memory.data(), memory.data() + bytes, [](std::byte b) { return b == std::byte{0}; }));
+  CHECK(std::all_of(memory.data(), memory.data() + bytes,
+                    [](std::byte b) { return b == std::byte{0}; }));
 }
 
 TEST_CASE("more memory than there are addresses is an error with its cause", "[base]") {

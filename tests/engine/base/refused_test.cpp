@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Goal:   a thread or memory that the system refuses is an Error with its name, and ends no program.
-// Method: a child process without room in its address space, so that the kernel itself refuses.
+// Goal:   a thread or memory that the system refuses is an Error with its name, and ends no
+// program. Method: a child process without room in its address space, so that the kernel itself
+// refuses.
 #include <catch2/catch.hpp>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -35,7 +36,8 @@ bool is_true_without_room(Claim claim) {
 TEST_CASE("a thread that is refused is an error that names it", "[base]") {
   CHECK(is_true_without_room([] {
     const auto thread = start_thread("engine", [] {});
-    return !thread.has_value() && thread.error().code == ExitCode::io_unavailable && thread.error().attempt == "start the engine thread" &&
+    return !thread.has_value() && thread.error().code == ExitCode::io_unavailable &&
+           thread.error().attempt == "start the engine thread" &&
            thread.error().errno_value == EAGAIN && !thread.error().hint.empty();
   }));
   auto thread = start_thread("engine", [] {});
@@ -43,14 +45,16 @@ TEST_CASE("a thread that is refused is an error that names it", "[base]") {
   thread.value().join();
 }
 
-TEST_CASE("memory that is refused is an error that says what it was for, as far as that is known", "[base]") {
+TEST_CASE("memory that is refused is an error that says what it was for, as far as that is known",
+          "[base]") {
   CHECK(is_true_without_room([] {
     try {
       auto memory = Mapping::frame_memory(64 << 20);
       if (!memory.has_value()) throw MemoryRefused{memory.error()};
     } catch (const std::bad_alloc& refused) {
       const Error error = memory_error("run", refused);
-      return error.attempt.find("64 MiB") != std::string::npos && error.errno_value == ENOMEM && !error.hint.empty();
+      return error.attempt.find("64 MiB") != std::string::npos && error.errno_value == ENOMEM &&
+             !error.hint.empty();
     }
     return false;
   }));

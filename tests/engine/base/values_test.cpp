@@ -19,13 +19,16 @@ using namespace onehop;
 TEST_CASE("units: products of rates and times do not overflow on the way", "[base][units]") {
   CHECK(mbit_per_s(800).count == 100'000'000);
   CHECK(bps(mbit_per_s(1)) == 1'000'000);
-  CHECK(mbit_per_s(100'000) * 3600s == Bytes{45'000'000'000'000});  // 4.5e13 B needs 1.6e23 B*ns on the way
+  CHECK(mbit_per_s(100'000) * 3600s ==
+        Bytes{45'000'000'000'000});  // 4.5e13 B needs 1.6e23 B*ns on the way
   CHECK(Bytes{45'000'000'000'000} / Nanos{3600s} == mbit_per_s(100'000));
   CHECK(time_for(Bytes{45'000'000'000'000}, mbit_per_s(100'000)) == 3600s);
-  CHECK(time_for(Bytes{std::numeric_limits<std::int64_t>::max()}, BytesPerSecond{1}) == Nanos::max());
+  CHECK(time_for(Bytes{std::numeric_limits<std::int64_t>::max()}, BytesPerSecond{1}) ==
+        Nanos::max());
   CHECK(time_for(Bytes{1}, BytesPerSecond{0}) == Nanos::max());
   CHECK(time_for(Bytes{0}, BytesPerSecond{1}) == Nanos{0});
-  CHECK(BytesPerSecond{std::int64_t{1} << 50} * Gain{1500} == BytesPerSecond{(std::int64_t{1} << 49) * 3});
+  CHECK(BytesPerSecond{std::int64_t{1} << 50} * Gain{1500} ==
+        BytesPerSecond{(std::int64_t{1} << 49) * 3});
   CHECK(Bytes{3} - Bytes{5} == Bytes{-2});
   CHECK(kib(2) == Bytes{2048});
   CHECK(mib(1) == kib(1024));
@@ -55,7 +58,8 @@ TEST_CASE("histogram percentiles are at most a sixteenth too high", "[base][hist
   CHECK(histogram.count() == values.size());
 }
 
-TEST_CASE("histogram: two merged are one that counted both, and the list of its buckets holds all", "[base][histogram]") {
+TEST_CASE("histogram: two merged are one that counted both, and the list of its buckets holds all",
+          "[base][histogram]") {
   LogLinearHistogram first, second, both;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     LogLinearHistogram& one = i % 3 == 0 ? first : second;
@@ -66,7 +70,8 @@ TEST_CASE("histogram: two merged are one that counted both, and the list of its 
   CHECK(first.count() == both.count());
   CHECK(first.max() == both.max());
   CHECK(first.mean() == both.mean());
-  for (const std::uint32_t permille : {1U, 500U, 990U}) CHECK(first.percentile(permille) == both.percentile(permille));
+  for (const std::uint32_t permille : {1U, 500U, 990U})
+    CHECK(first.percentile(permille) == both.percentile(permille));
   std::uint64_t counted = 0, edge_before = 0;
   both.for_each([&](std::uint64_t edge, std::uint64_t count) {
     CHECK((counted == 0 || edge > edge_before));
@@ -77,7 +82,8 @@ TEST_CASE("histogram: two merged are one that counted both, and the list of its 
   CHECK(edge_before >= both.max());
 }
 
-TEST_CASE("histogram: empty, small numbers exact, weights, and the largest number", "[base][histogram]") {
+TEST_CASE("histogram: empty, small numbers exact, weights, and the largest number",
+          "[base][histogram]") {
   LogLinearHistogram histogram;
   CHECK(histogram.percentile(500) == 0);
   CHECK(histogram.mean() == 0);
@@ -102,15 +108,22 @@ TEST_CASE("an error names attempt, cause and hint", "[base][result]") {
 }
 
 TEST_CASE("a rate is bits per second with a prefix, and nothing else is one", "[base][rate]") {
-  for (const auto& [text, bytes] : {std::pair<const char*, std::int64_t>{"600Mbit", 75'000'000}, {"1.5G", 187'500'000}, {"1.5Gbit/s", 187'500'000},
-                                    {"800k", 100'000}, {"8K", 1000}, {"600m", 75'000'000}, {"250000000", 31'250'000},
-                                    {"8000bps", 1000}, {"0.5Tbit", 62'500'000'000}}) {
+  for (const auto& [text, bytes] : {std::pair<const char*, std::int64_t>{"600Mbit", 75'000'000},
+                                    {"1.5G", 187'500'000},
+                                    {"1.5Gbit/s", 187'500'000},
+                                    {"800k", 100'000},
+                                    {"8K", 1000},
+                                    {"600m", 75'000'000},
+                                    {"250000000", 31'250'000},
+                                    {"8000bps", 1000},
+                                    {"0.5Tbit", 62'500'000'000}}) {
     CAPTURE(text);
     const auto rate = parse_rate(text);
     REQUIRE(rate);
     CHECK(rate.value().count == bytes);
   }
-  for (const char* bad : {"", " 1M", "-1M", "nan", "inf", "infG", "1e9", "5x", "1", "7.9k", "1.1T", "600Mbyte", "600 Mbit", "M", "0"}) {
+  for (const char* bad : {"", " 1M", "-1M", "nan", "inf", "infG", "1e9", "5x", "1", "7.9k", "1.1T",
+                          "600Mbyte", "600 Mbit", "M", "0"}) {
     CAPTURE(bad);
     const auto rate = parse_rate(bad);
     REQUIRE_FALSE(rate);

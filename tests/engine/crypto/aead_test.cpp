@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// AES-128-GCM: each backend against published vectors and against a one-shot EVP reference written here.
+// AES-128-GCM: each backend against published vectors and against a one-shot EVP reference written
+// here.
 #include "engine/crypto/aead.hpp"
 
 #include <openssl/evp.h>
@@ -25,8 +26,10 @@ using Nonce = std::array<std::byte, aead_nonce_bytes>;
 
 std::vector<AeadBackend> backends() {
   std::vector<AeadBackend> all{AeadBackend::openssl};
-  if (is_available(AeadBackend::ipsec_mb)) all.push_back(AeadBackend::ipsec_mb);
-  else WARN("skipped for ipsec-mb: not built in");
+  if (is_available(AeadBackend::ipsec_mb))
+    all.push_back(AeadBackend::ipsec_mb);
+  else
+    WARN("skipped for ipsec-mb: not built in");
   return all;
 }
 
@@ -42,39 +45,49 @@ Bytes reference_seal(const Key& key, const Nonce& nonce, const Bytes& aad, const
   auto* const to = reinterpret_cast<unsigned char*>(out.data());
   EVP_CIPHER_CTX* const context = EVP_CIPHER_CTX_new();
   int n = 0;
-  REQUIRE(EVP_EncryptInit_ex(context, EVP_aes_128_gcm(), nullptr, raw(key.data()), raw(nonce.data())) == 1);
+  REQUIRE(EVP_EncryptInit_ex(context, EVP_aes_128_gcm(), nullptr, raw(key.data()),
+                             raw(nonce.data())) == 1);
   const auto length = [](const Bytes& bytes) { return static_cast<int>(bytes.size()); };
-  if (!aad.empty()) REQUIRE(EVP_EncryptUpdate(context, nullptr, &n, raw(aad.data()), length(aad)) == 1);
-  if (!body.empty()) REQUIRE(EVP_EncryptUpdate(context, to, &n, raw(body.data()), length(body)) == 1);
+  if (!aad.empty())
+    REQUIRE(EVP_EncryptUpdate(context, nullptr, &n, raw(aad.data()), length(aad)) == 1);
+  if (!body.empty())
+    REQUIRE(EVP_EncryptUpdate(context, to, &n, raw(body.data()), length(body)) == 1);
   REQUIRE(EVP_EncryptFinal_ex(context, to + body.size(), &n) == 1);
-  REQUIRE(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, aead_tag_bytes, to + body.size()) == 1);
+  REQUIRE(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, aead_tag_bytes, to + body.size()) ==
+          1);
   EVP_CIPHER_CTX_free(context);
   return out;
 }
 
 }  // namespace
 
-// McGrew and Viega, "The Galois/Counter Mode of Operation (GCM)", appendix B, cases 1 to 4; NIST validates with them.
+// McGrew and Viega, "The Galois/Counter Mode of Operation (GCM)", appendix B, cases 1 to 4; NIST
+// validates with them.
 TEST_CASE("aead gives the published ciphertexts and tags", "[crypto][aead]") {
   struct Row {
     const char *key, *nonce, *aad, *body, *sealed;
   };
   const std::string key3 = "feffe9928665731c6d6a8f9467308308", nonce3 = "cafebabefacedbaddecaf888";
   const std::string body3 =
-      "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6b525"
+      "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6"
+      "b525"
       "b16aedf5aa0de657ba637b391aafd255";
   const std::string sealed3 =
-      "42831ec2217774244b7221b784d0d49ce3aa212f2c02a4e035c17e2329aca12e21d514b25466931c7d8f6a5aac84aa05"
+      "42831ec2217774244b7221b784d0d49ce3aa212f2c02a4e035c17e2329aca12e21d514b25466931c7d8f6a5aac84"
+      "aa05"
       "1ba30b396a0aac973d58e091473f5985";
   const std::string body4 = body3.substr(0, 120);
   const std::string sealed4 = sealed3.substr(0, 120) + "5bc94fbc3221a5db94fae95ae7121a47";
   const std::string sealed3_tag = sealed3 + "4d5c2af327cd64a62cf35abd2ba6fab4";
   const Row rows[] = {
-      {"00000000000000000000000000000000", "000000000000000000000000", "", "", "58e2fccefa7e3061367f1d57a4e7455a"},
-      {"00000000000000000000000000000000", "000000000000000000000000", "", "00000000000000000000000000000000",
+      {"00000000000000000000000000000000", "000000000000000000000000", "", "",
+       "58e2fccefa7e3061367f1d57a4e7455a"},
+      {"00000000000000000000000000000000", "000000000000000000000000", "",
+       "00000000000000000000000000000000",
        "0388dace60b6a392f328c2b971b2fe78ab6e47d42cec13bdf53a67b21257bddf"},
       {key3.c_str(), nonce3.c_str(), "", body3.c_str(), sealed3_tag.c_str()},
-      {key3.c_str(), nonce3.c_str(), "feedfacedeadbeeffeedfacedeadbeefabaddad2", body4.c_str(), sealed4.c_str()},
+      {key3.c_str(), nonce3.c_str(), "feedfacedeadbeeffeedfacedeadbeefabaddad2", body4.c_str(),
+       sealed4.c_str()},
   };
   for (const AeadBackend backend : backends()) {
     CAPTURE(name(backend));
@@ -93,7 +106,8 @@ TEST_CASE("aead gives the published ciphertexts and tags", "[crypto][aead]") {
   }
 }
 
-// Lengths around every boundary of the cipher's block and of the backends' unrolled loops, and whole frames.
+// Lengths around every boundary of the cipher's block and of the backends' unrolled loops, and
+// whole frames.
 TEST_CASE("aead backends give equal bytes, in place and out of place", "[crypto][aead]") {
   std::mt19937_64 random{21};
   std::vector<std::size_t> sizes;
@@ -107,7 +121,8 @@ TEST_CASE("aead backends give equal bytes, in place and out of place", "[crypto]
     Nonce nonce{};
     std::ranges::copy(random_bytes(random, key.size()), key.begin());
     std::ranges::copy(random_bytes(random, nonce.size()), nonce.begin());
-    const Bytes aad = random_bytes(random, size % 3 == 0 ? size % 40 : 28), body = random_bytes(random, size);
+    const Bytes aad = random_bytes(random, size % 3 == 0 ? size % 40 : 28),
+                body = random_bytes(random, size);
     const Bytes expected = reference_seal(key, nonce, aad, body);
     for (const AeadBackend backend : all) {
       CAPTURE(name(backend));
@@ -132,9 +147,11 @@ TEST_CASE("aead backends give equal bytes, in place and out of place", "[crypto]
   }
 }
 
-// Goal:   a frame in several pieces opens as the same frame in one, wherever it is cut, through the tag too.
-// Method: every first cut and a second one drawn; an empty piece; one flipped bit in each piece.
-TEST_CASE("N1 aead opens a frame in pieces, and rejects one with a flipped bit in any of them", "[crypto][aead]") {
+// Goal:   a frame in several pieces opens as the same frame in one, wherever it is cut, through the
+// tag too. Method: every first cut and a second one drawn; an empty piece; one flipped bit in each
+// piece.
+TEST_CASE("N1 aead opens a frame in pieces, and rejects one with a flipped bit in any of them",
+          "[crypto][aead]") {
   const std::uint64_t seed = 23;
   CAPTURE(seed);
   std::mt19937_64 random{seed};
@@ -151,7 +168,8 @@ TEST_CASE("N1 aead opens a frame in pieces, and rejects one with a flipped bit i
       const std::size_t second = cut + random() % (sealed.size() - cut + 1);
       CAPTURE(cut, second);
       const std::span<std::byte> whole{sealed};
-      const std::array<std::span<const std::byte>, 3> rest = {whole.subspan(cut, second - cut), std::span<const std::byte>{}, whole.subspan(second)};
+      const std::array<std::span<const std::byte>, 3> rest = {
+          whole.subspan(cut, second - cut), std::span<const std::byte>{}, whole.subspan(second)};
       const onehop::Pieces pieces{whole.first(cut), rest};
       REQUIRE(pieces.size() == sealed.size());
       constexpr std::byte guard{0xa5};
@@ -166,11 +184,13 @@ TEST_CASE("N1 aead opens a frame in pieces, and rejects one with a flipped bit i
     }
     const std::array<std::span<const std::byte>, 1> short_rest = {std::span{sealed}.first(8)};
     Bytes opened(16);
-    CHECK_FALSE(aead.open(nonce, aad, onehop::Pieces{std::span{sealed}.first(7), short_rest}, opened.data()));
+    CHECK_FALSE(aead.open(nonce, aad, onehop::Pieces{std::span{sealed}.first(7), short_rest},
+                          opened.data()));
   }
 }
 
-TEST_CASE("N1 aead rejects flipped bits, truncation, padding, and a wrong nonce, key or header", "[crypto][aead]") {
+TEST_CASE("N1 aead rejects flipped bits, truncation, padding, and a wrong nonce, key or header",
+          "[crypto][aead]") {
   std::mt19937_64 random{22};
   Key key{};
   Nonce nonce{};
@@ -215,7 +235,8 @@ TEST_CASE("N1 aead rejects flipped bits, truncation, padding, and a wrong nonce,
   }
 }
 
-// Goal:   an empty span has a null pointer, which a library may answer by doing nothing. The tag must still be made and
+// Goal:   an empty span has a null pointer, which a library may answer by doing nothing. The tag
+// must still be made and
 //         checked.
 TEST_CASE("aead seals and checks an empty body with an empty header", "[crypto][aead]") {
   for (const AeadBackend backend : backends()) {

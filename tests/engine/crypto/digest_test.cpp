@@ -21,12 +21,13 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// reference_hash goes through other entries of the libraries than the code under test: EVP, and XXH3's streaming form.
+// reference_hash goes through other entries of the libraries than the code under test: EVP, and
+// XXH3's streaming form.
 Bytes reference_hash(DigestKind kind, const Bytes& input) {
   Bytes out(digest_bytes(kind));
   if (kind == DigestKind::sha256) {
-    REQUIRE(EVP_Digest(input.data(), input.size(), reinterpret_cast<unsigned char*>(out.data()), nullptr, EVP_sha256(),
-                       nullptr) == 1);
+    REQUIRE(EVP_Digest(input.data(), input.size(), reinterpret_cast<unsigned char*>(out.data()),
+                       nullptr, EVP_sha256(), nullptr) == 1);
     return out;
   }
   XXH3_state_t* const state = XXH3_createState();
@@ -47,12 +48,14 @@ Bytes reference_root(DigestKind kind, std::span<const Digest> leaves) {
   Bytes input;
   if (leaves.size() == 1) {
     input.push_back(std::byte{0});
-    input.insert(input.end(), leaves[0].begin(), leaves[0].begin() + static_cast<std::ptrdiff_t>(digest_bytes(kind)));
+    input.insert(input.end(), leaves[0].begin(),
+                 leaves[0].begin() + static_cast<std::ptrdiff_t>(digest_bytes(kind)));
     return reference_hash(kind, input);
   }
   std::size_t split = 1;
   while (split * 2 < leaves.size()) split *= 2;
-  const Bytes left = reference_root(kind, leaves.first(split)), right = reference_root(kind, leaves.subspan(split));
+  const Bytes left = reference_root(kind, leaves.first(split)),
+              right = reference_root(kind, leaves.subspan(split));
   input.push_back(std::byte{1});
   input.insert(input.end(), left.begin(), left.end());
   input.insert(input.end(), right.begin(), right.end());
@@ -67,7 +70,8 @@ bool is_equal(const Digest& digest, const Bytes& expected) {
 
 }  // namespace
 
-TEST_CASE("block digests have their published values and zero beyond their size", "[crypto][digest]") {
+TEST_CASE("block digests have their published values and zero beyond their size",
+          "[crypto][digest]") {
   CHECK(to_hex(block_digest(DigestKind::xxh3, {})) ==
         "99aa06d3014798d86001c324468d497f00000000000000000000000000000000");
   CHECK(to_hex(block_digest(DigestKind::sha256, {})) ==
@@ -78,7 +82,8 @@ TEST_CASE("block digests have their published values and zero beyond their size"
   std::mt19937_64 random{41};
   for (const DigestKind kind : {DigestKind::xxh3, DigestKind::sha256}) {
     CAPTURE(digest_name(kind));
-    const std::size_t special[] = {1, 16, 17, 63, 64, 65, 240, 241, 1000, 256 * 1024 - 1, 256 * 1024};
+    const std::size_t special[] = {1,         16, 17, 63, 64, 65, 240, 241, 1000, 256 * 1024 - 1,
+                                   256 * 1024};
     for (const std::size_t size : special) {
       CAPTURE(size);
       const Bytes input = random_bytes(random, size);
@@ -88,7 +93,8 @@ TEST_CASE("block digests have their published values and zero beyond their size"
 }
 
 //= RFC 6962 §2.1 type=test
-TEST_CASE("the tree's root is RFC 6962's for 0 to 70 leaves and at powers of two", "[crypto][tree]") {
+TEST_CASE("the tree's root is RFC 6962's for 0 to 70 leaves and at powers of two",
+          "[crypto][tree]") {
   for (const DigestKind kind : {DigestKind::xxh3, DigestKind::sha256}) {
     CAPTURE(digest_name(kind));
     std::mt19937_64 random{42};
@@ -117,7 +123,7 @@ TEST_CASE("the tree tells apart what a weaker one would confuse", "[crypto][tree
       return tree.root();
     };
     CHECK(root({a, b}) != root({b, a}));
-    CHECK(root({a}) != a);                       // a leaf is hashed with its prefix
+    CHECK(root({a}) != a);                         // a leaf is hashed with its prefix
     CHECK(root({a, b, b}) != root({a, b, b, b}));  // no leaf is doubled to fill a level
     CHECK(root({root({a, b})}) != root({a, b}));   // a node is no leaf
     CHECK(root({}) == block_digest(kind, {}));

@@ -47,23 +47,28 @@ struct Link {
   [[nodiscard]] Frame seal(std::uint64_t number) {
     Frame frame{.number = number, .key_phase = sealer.key_phase(number)};
     frame.aad[8] = static_cast<std::byte>(number);
-    const std::array<std::byte, 20> body{static_cast<std::byte>(number), std::byte{1}, std::byte{2}};
+    const std::array<std::byte, 20> body{static_cast<std::byte>(number), std::byte{1},
+                                         std::byte{2}};
     frame.sealed.resize(body.size() + aead_tag_bytes);
     sealer.seal(number, frame.aad, body, frame.sealed.data());
     return frame;
   }
   [[nodiscard]] Verdict open(const Frame& frame) {
     std::array<std::byte, 20> out{};
-    const Verdict verdict = opener.open(frame.number, frame.key_phase, frame.aad, frame.sealed, out.data());
+    const Verdict verdict =
+        opener.open(frame.number, frame.key_phase, frame.aad, frame.sealed, out.data());
     if (verdict == Verdict::ok) CHECK(out[0] == static_cast<std::byte>(frame.number));
     return verdict;
   }
   [[nodiscard]] Verdict pass(std::uint64_t number) { return open(seal(number)); }
 };
 
-// forged gives a frame that claims `number` but carries nonsense, with the phase bit that the number asks for.
+// forged gives a frame that claims `number` but carries nonsense, with the phase bit that the
+// number asks for.
 Frame forged(const Link& link, std::uint64_t number) {
-  return {.number = number, .key_phase = link.sealer.key_phase(number), .aad = {},
+  return {.number = number,
+          .key_phase = link.sealer.key_phase(number),
+          .aad = {},
           .sealed = std::vector<std::byte>(36, std::byte{0x66})};
 }
 
@@ -84,7 +89,8 @@ TEST_CASE("frames pass a key update at every interval, in both backends", "[cryp
   }
 }
 
-TEST_CASE("a sealer and an opener of different backends understand each other", "[crypto][frames]") {
+TEST_CASE("a sealer and an opener of different backends understand each other",
+          "[crypto][frames]") {
   FrameSealer sealer{secret(Direction::from_sender), short_interval, AeadBackend::openssl};
   FrameOpener opener{secret(Direction::from_sender), {.interval = short_interval}};
   const std::array<std::byte, 28> aad{};
@@ -124,7 +130,8 @@ TEST_CASE("a jump over a long loss costs one derivation", "[crypto][frames]") {
   CHECK(link.opener.key_updates_total() == 1);
 }
 
-TEST_CASE("generations too far ahead, or behind the previous one, are refused without work", "[crypto][frames]") {
+TEST_CASE("generations too far ahead, or behind the previous one, are refused without work",
+          "[crypto][frames]") {
   Link link{short_interval};
   const std::uint64_t ahead = FrameOpener::jump_packets_max / short_interval + 2;  // generations
   REQUIRE(link.pass(0) == Verdict::ok);
@@ -147,24 +154,28 @@ TEST_CASE("generations too far ahead, or behind the previous one, are refused wi
   const auto derived = old.opener.derivations_total();
   CHECK(old.open(frames[1]) == Verdict::bad_tag);  // generation 0: true, but long gone
   CHECK(old.open(frames[3]) == Verdict::bad_tag);
-  CHECK(old.open(frames[5]) == Verdict::ok);       // the previous one
+  CHECK(old.open(frames[5]) == Verdict::ok);  // the previous one
   CHECK(old.open(frames[7]) == Verdict::ok);
   CHECK(old.opener.derivations_total() == derived);
 }
 
-TEST_CASE("N1 forged generations cost one derivation each at most and evict nothing", "[crypto][frames]") {
+TEST_CASE("N1 forged generations cost one derivation each at most and evict nothing",
+          "[crypto][frames]") {
   Link link{short_interval};
   REQUIRE(link.pass(1) == Verdict::ok);
   REQUIRE(link.pass(short_interval + 1) == Verdict::ok);  // current is 1, previous is 0
   auto before = link.opener.derivations_total();
-  for (int i = 0; i < 50; ++i) REQUIRE(link.open(forged(link, 2 * short_interval + 7)) == Verdict::bad_tag);
+  for (int i = 0; i < 50; ++i)
+    REQUIRE(link.open(forged(link, 2 * short_interval + 7)) == Verdict::bad_tag);
   CHECK(link.opener.derivations_total() == before + 1);  // the candidate is kept
-  for (std::uint64_t g = 3; g < 53; ++g) REQUIRE(link.open(forged(link, g * short_interval)) == Verdict::bad_tag);
+  for (std::uint64_t g = 3; g < 53; ++g)
+    REQUIRE(link.open(forged(link, g * short_interval)) == Verdict::bad_tag);
   CHECK(link.opener.derivations_total() == before + 51);
   CHECK(link.opener.failures_total() == 100);
   CHECK(link.opener.key_updates_total() == 1);
   before = link.opener.derivations_total();
-  CHECK(link.pass(short_interval + 2) == Verdict::ok);  // current is still there, and the numbers were not marked
+  CHECK(link.pass(short_interval + 2) ==
+        Verdict::ok);  // current is still there, and the numbers were not marked
   CHECK(link.opener.derivations_total() == before);
   CHECK(link.pass(2 * short_interval + 7) == Verdict::ok);
   CHECK(link.opener.key_updates_total() == 2);
@@ -188,8 +199,10 @@ TEST_CASE("N1 a wrong phase bit, direction, queue or session does not open", "[c
   FrameOpener other_queue{secret(Direction::from_sender, 1), {.interval = short_interval}};
   FrameOpener other_session{DirectionSecret{}, {.interval = short_interval}};
   for (FrameOpener* const opener : {&reflected, &other_queue, &other_session})
-    CHECK(opener->open(frame.number, frame.key_phase, frame.aad, frame.sealed, out.data()) == Verdict::bad_tag);
-  CHECK(link.opener.open(5, false, frame.aad, std::span{frame.sealed}.first(15), out.data()) == Verdict::bad_tag);
+    CHECK(opener->open(frame.number, frame.key_phase, frame.aad, frame.sealed, out.data()) ==
+          Verdict::bad_tag);
+  CHECK(link.opener.open(5, false, frame.aad, std::span{frame.sealed}.first(15), out.data()) ==
+        Verdict::bad_tag);
   CHECK(link.open(frame) == Verdict::ok);
 }
 
@@ -205,7 +218,8 @@ TEST_CASE("N2 T2 replayed frames are not opened, also near 2^64", "[crypto][fram
   std::array<std::byte, 20> out{};
   for (const Frame& frame : frames) {
     out.fill(std::byte{0xcc});
-    REQUIRE(link.opener.open(frame.number, frame.key_phase, frame.aad, frame.sealed, out.data()) == Verdict::replay);
+    REQUIRE(link.opener.open(frame.number, frame.key_phase, frame.aad, frame.sealed, out.data()) ==
+            Verdict::replay);
     REQUIRE(std::all_of(out.begin(), out.end(), [](std::byte b) { return b == std::byte{0xcc}; }));
   }
 }
@@ -264,7 +278,8 @@ TEST_CASE("K2 beyond the limit of forgeries nothing is opened", "[crypto][frames
 }
 
 // Goal:   the bitmap says the same as a plain set of the numbers seen.
-// Method: random numbers around a newest one that creeps, jumps within the window, and jumps beyond it.
+// Method: random numbers around a newest one that creeps, jumps within the window, and jumps beyond
+// it.
 TEST_CASE("N2 T2 the replay window agrees with a plain set of numbers", "[crypto][replay_window]") {
   const auto seed = GENERATE(1U, 2U, 3U, 4U);
   CAPTURE(seed);
@@ -280,7 +295,8 @@ TEST_CASE("N2 T2 the replay window agrees with a plain set of numbers", "[crypto
     const std::uint64_t back = random() % 3 == 0 ? random() % (window + 100) : 0;
     std::uint64_t number = u64_max - newest < forward ? u64_max : newest + forward;
     number -= std::min(back, number);
-    const bool is_fresh = seen.empty() || number > newest || (newest - number < window && seen.count(number) == 0);
+    const bool is_fresh =
+        seen.empty() || number > newest || (newest - number < window && seen.count(number) == 0);
     wrong += replay.check(number) != is_fresh;
     if (!is_fresh || random() % 5 == 0) continue;
     replay.mark(number);

@@ -37,7 +37,9 @@ ExporterSecret exporter(std::uint8_t fill) {
   for (auto& b : secret.writable()) b = static_cast<std::byte>(fill);
   return secret;
 }
-std::string key_hex(const FrameKey& key) { return to_hex(key.key.bytes()) + to_hex(key.iv.bytes()); }
+std::string key_hex(const FrameKey& key) {
+  return to_hex(key.key.bytes()) + to_hex(key.iv.bytes());
+}
 }  // namespace
 
 //= RFC 4231 §4.2 type=test
@@ -51,23 +53,27 @@ TEST_CASE("hmac-sha256 gives the RFC's values", "[crypto][key_schedule]") {
 
 //= RFC 9001 §A.1 type=test
 //= RFC 9001 §A.5 type=test
-TEST_CASE("expand-label and nonce give the values of RFC 9001's appendix", "[crypto][key_schedule]") {
-  CHECK(expand_hex("7db5df06e7a69e432496adedb00851923595221596ae2ae9fb8115c1e9ed0a44", "client in", 32) ==
-        "c00cf151ca5be075ed0ebfb5c80323c42d6b7db67881289af4008f1f6c357aea");
+TEST_CASE("expand-label and nonce give the values of RFC 9001's appendix",
+          "[crypto][key_schedule]") {
+  CHECK(expand_hex("7db5df06e7a69e432496adedb00851923595221596ae2ae9fb8115c1e9ed0a44", "client in",
+                   32) == "c00cf151ca5be075ed0ebfb5c80323c42d6b7db67881289af4008f1f6c357aea");
   const char* const client = "c00cf151ca5be075ed0ebfb5c80323c42d6b7db67881289af4008f1f6c357aea";
   CHECK(expand_hex(client, "quic key", 16) == "1f369613dd76d5467730efcbe3b1a22d");
   CHECK(expand_hex(client, "quic iv", 12) == "fa044b2f42a3fd3b46fb255c");
-  CHECK(to_hex(nonce_of(array_from_hex<12>("e0459b3474bdd0e44a41c144"), 654360564)) == "e0459b3474bdd0e46d417eb0");
+  CHECK(to_hex(nonce_of(array_from_hex<12>("e0459b3474bdd0e44a41c144"), 654360564)) ==
+        "e0459b3474bdd0e46d417eb0");
 }
 
-TEST_CASE("N1 directions, queues and generations have keys of their own", "[crypto][key_schedule]") {
+TEST_CASE("N1 directions, queues and generations have keys of their own",
+          "[crypto][key_schedule]") {
   std::set<std::string> seen;
   std::size_t made = 0;
   for (const std::uint8_t fill : {std::uint8_t{1}, std::uint8_t{2}})
     for (const Direction direction : {Direction::from_sender, Direction::from_receiver})
       for (const std::uint16_t queue : {std::uint16_t{0}, std::uint16_t{1}, std::uint16_t{256}})
         for (const std::uint64_t generation : {0ULL, 1ULL, 256ULL, 1ULL << 40, ~0ULL}) {
-          seen.insert(key_hex(frame_key(direction_secret(exporter(fill), direction, queue), generation)));
+          seen.insert(
+              key_hex(frame_key(direction_secret(exporter(fill), direction, queue), generation)));
           ++made;
         }
   CHECK(seen.size() == made);
@@ -75,11 +81,14 @@ TEST_CASE("N1 directions, queues and generations have keys of their own", "[cryp
   CHECK(seen.count(key_hex(frame_key(again, 0))) == 1);
 }
 
-TEST_CASE("key schedule: this protocol version's derivation does not change", "[crypto][key_schedule]") {
+TEST_CASE("key schedule: this protocol version's derivation does not change",
+          "[crypto][key_schedule]") {
   // Written down from HMAC-SHA256 of the documented info string by Python's hmac module.
   const auto secret = direction_secret(exporter(0x42), Direction::from_sender, 3);
-  CHECK(to_hex(secret.bytes()) == "968d6d8f76f6e1ced6e089d57691abfbd36b16fac03759d2b24cb21139e35abb");
-  CHECK(key_hex(frame_key(secret, 0x0102030405060708)) == "16ced5702c4562f927d1345481e69ba76138fb898d6e3a6dfd8b8121");
+  CHECK(to_hex(secret.bytes()) ==
+        "968d6d8f76f6e1ced6e089d57691abfbd36b16fac03759d2b24cb21139e35abb");
+  CHECK(key_hex(frame_key(secret, 0x0102030405060708)) ==
+        "16ced5702c4562f927d1345481e69ba76138fb898d6e3a6dfd8b8121");
 }
 
 TEST_CASE("K4 K5 every field of the exporter context changes it", "[crypto][key_schedule]") {
@@ -105,8 +114,10 @@ TEST_CASE("K4 K5 every field of the exporter context changes it", "[crypto][key_
 }
 
 TEST_CASE("K2 key intervals are powers of two within the AEAD's limit", "[crypto][key_schedule]") {
-  for (const std::uint64_t good : {256ULL, 512ULL, 1ULL << 21, 1ULL << 22}) CHECK(is_key_interval(good));
-  for (const std::uint64_t bad : {0ULL, 1ULL, 128ULL, 255ULL, 257ULL, (1ULL << 22) + 1, 1ULL << 23, 1ULL << 63, ~0ULL})
+  for (const std::uint64_t good : {256ULL, 512ULL, 1ULL << 21, 1ULL << 22})
+    CHECK(is_key_interval(good));
+  for (const std::uint64_t bad :
+       {0ULL, 1ULL, 128ULL, 255ULL, 257ULL, (1ULL << 22) + 1, 1ULL << 23, 1ULL << 63, ~0ULL})
     CHECK_FALSE(is_key_interval(bad));
 }
 
@@ -125,7 +136,8 @@ TEST_CASE("D4 a process that forbids core dumps is not dumpable", "[crypto][secr
   const auto end = onehop::test::run_in_child([] {
     rlimit limit{};
     const bool is_done = forbid_core_dumps() && ::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0 &&
-                         ::getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur == 0 && limit.rlim_max == 0;
+                         ::getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur == 0 &&
+                         limit.rlim_max == 0;
     ::_exit(is_done ? 0 : 1);
   });
   CHECK(end.signal == 0);

@@ -15,7 +15,8 @@ using namespace onehop::file::test;
 namespace {
 
 /// Sends one file under any manifest name, also with folders in it.
-Outcome send_as(const std::string& name, const std::string& data, const fs::path& to, OnExist on_exist = OnExist::ask) {
+Outcome send_as(const std::string& name, const std::string& data, const fs::path& to,
+                OnExist on_exist = OnExist::ask) {
   const TempFolder from;
   const std::string path = (from / "f").string();
   write_file(path, data);
@@ -35,7 +36,8 @@ Outcome send_as(const std::string& name, const std::string& data, const fs::path
   return outcome;
 }
 
-Error refusal(const fs::path& to, const Manifest& manifest, OnExist on_exist, std::uint64_t reserve_bytes = 0) {
+Error refusal(const fs::path& to, const Manifest& manifest, OnExist on_exist,
+              std::uint64_t reserve_bytes = 0) {
   SinkOptions options = sink_options(to, manifest, on_exist);
   options.reserve_bytes = reserve_bytes;
   auto sink = Sink::prepare(manifest, options, make_io());
@@ -76,9 +78,12 @@ TEST_CASE("P2 links planted in the destination are never followed", "[engine][fi
   }
   SECTION("the temporary names are links, fifos and hard links") {
     fs::create_symlink(outside / "victim", to / temporary_name("f", part_suffix));
-    fs::create_symlink(outside / "victim", to / temporary_name("f", std::string(".1").append(journal_suffix)));
-    REQUIRE(::mkfifo((to / temporary_name("f", std::string(".2").append(part_suffix))).c_str(), 0600) == 0);
-    fs::create_hard_link(outside / "victim", to / temporary_name("f", std::string(".3").append(part_suffix)));
+    fs::create_symlink(outside / "victim",
+                       to / temporary_name("f", std::string(".1").append(journal_suffix)));
+    REQUIRE(::mkfifo((to / temporary_name("f", std::string(".2").append(part_suffix))).c_str(),
+                     0600) == 0);
+    fs::create_hard_link(outside / "victim",
+                         to / temporary_name("f", std::string(".3").append(part_suffix)));
     CHECK(send_as("f", data, to.path()).done.size() == 1);
     CHECK(read_file(to / "f") == data);
   }
@@ -87,8 +92,8 @@ TEST_CASE("P2 links planted in the destination are never followed", "[engine][fi
 }
 
 // Goal:   I2 holds while somebody swaps folders for links and back during the transfer.
-// Method: a thread exchanges "d" and a link to the outside as fast as it can; 60 files are received below "d".
-// Bounds: none may appear outside; each session ends (done or a typed failure).
+// Method: a thread exchanges "d" and a link to the outside as fast as it can; 60 files are received
+// below "d". Bounds: none may appear outside; each session ends (done or a typed failure).
 TEST_CASE("P2 a race of folders against links leaves the outside untouched", "[engine][file]") {
   const TempFolder to, outside;
   write_file(outside / "victim", "precious");
@@ -98,7 +103,9 @@ TEST_CASE("P2 a race of folders against links leaves the outside untouched", "[e
   std::atomic<std::uint64_t> swaps{0};
   std::thread racer{[&] {
     while (!is_stopping) {
-      if (::renameat2(AT_FDCWD, (to / "d").c_str(), AT_FDCWD, (to / "swap").c_str(), RENAME_EXCHANGE) == 0) ++swaps;
+      if (::renameat2(AT_FDCWD, (to / "d").c_str(), AT_FDCWD, (to / "swap").c_str(),
+                      RENAME_EXCHANGE) == 0)
+        ++swaps;
     }
   }};
   const std::string data = random_bytes(2 * block_bytes + 1, 3);
@@ -157,10 +164,12 @@ TEST_CASE("P5 an existing name is found before accept, by policy", "[engine][fil
 
   fs::remove(to / "f.txt");
   fs::create_directory(to / "f.txt");
-  for (const OnExist policy : {OnExist::ask, OnExist::resume, OnExist::overwrite}) refusal(to.path(), manifest, policy);
+  for (const OnExist policy : {OnExist::ask, OnExist::resume, OnExist::overwrite})
+    refusal(to.path(), manifest, policy);
   fs::remove(to / "f.txt");
   REQUIRE(::mkfifo((to / "f.txt").c_str(), 0600) == 0);
-  for (const OnExist policy : {OnExist::ask, OnExist::resume, OnExist::overwrite}) refusal(to.path(), manifest, policy);
+  for (const OnExist policy : {OnExist::ask, OnExist::resume, OnExist::overwrite})
+    refusal(to.path(), manifest, policy);
 }
 
 TEST_CASE("P5 a name that appears during the transfer is not replaced", "[engine][file]") {
@@ -186,8 +195,8 @@ TEST_CASE("P8 an abort before any byte leaves nothing, folders included", "[engi
   const Manifest manifest = files.manifest;
   const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(to.path(), manifest));
   Wire wire{nullptr, *sink};
-  wire.tell({.file = 0, .kind = BlockKind::digest});
-  wire.tell({.kind = BlockKind::abort});
+  wire.tell({.file = 0, .kind = FileMessageKind::digest});
+  wire.tell({.kind = FileMessageKind::abort});
   CHECK(wire.run().checkpointed == 1);
   CHECK(names_in(to.path()).empty());
 }
@@ -216,9 +225,10 @@ TEST_CASE("Z4 a folder that cannot be written to is found before accept", "[engi
   } else {  // root may write anywhere: ask as somebody else
     const pid_t child = ::fork();
     if (child == 0) {
-      const bool is_other =
-          ::chown(to.path().c_str(), 65534, 65534) == 0 && ::setgid(65534) == 0 && ::setuid(65534) == 0;
-      const bool is_refused = Sink::prepare(manifest, sink_options(to.path(), manifest), make_io()).has_error();
+      const bool is_other = ::chown(to.path().c_str(), 65534, 65534) == 0 && ::setgid(65534) == 0 &&
+                            ::setuid(65534) == 0;
+      const bool is_refused =
+          Sink::prepare(manifest, sink_options(to.path(), manifest), make_io()).has_error();
       ::_exit(is_other && is_refused ? 0 : 1);
     }
     int status = 0;
@@ -228,7 +238,8 @@ TEST_CASE("Z4 a folder that cannot be written to is found before accept", "[engi
   fs::permissions(to.path(), fs::perms::owner_all);
 }
 
-TEST_CASE("Z1 a peer that breaks the protocol ends the session, not the program", "[engine][file]") {
+TEST_CASE("Z1 a peer that breaks the protocol ends the session, not the program",
+          "[engine][file]") {
   const TempFolder to;
   Manifest manifest;
   manifest.files.push_back({.name = "f", .size = 1000 * block_bytes, .mode = 0644});
@@ -242,19 +253,22 @@ TEST_CASE("Z1 a peer that breaks the protocol ends the session, not the program"
     return outcome.sink_failure ? outcome.sink_failure->failure : FileFailure::none;
   };
   const Digest one{std::byte{1}}, two{std::byte{2}};
-  CHECK(failure_of({{.file = 1, .kind = BlockKind::digest}}) == FileFailure::protocol);
-  CHECK(failure_of({{.offset = 1, .kind = BlockKind::digest}}) == FileFailure::protocol);
-  CHECK(failure_of({{.offset = 1000 * std::uint64_t{block_bytes}, .kind = BlockKind::digest}}) ==
-        FileFailure::protocol);
-  CHECK(failure_of({{.file = 9, .kind = BlockKind::root}}) == FileFailure::protocol);
-  CHECK(failure_of({{.kind = BlockKind::root, .digest = one}, {.kind = BlockKind::root, .digest = two}}) ==
-        FileFailure::protocol);
-  CHECK(failure_of({{.kind = BlockKind::digest, .digest = one}, {.kind = BlockKind::digest, .digest = two}}) ==
-        FileFailure::protocol);
-  CHECK(failure_of({{.kind = BlockKind::skipped, .digest = one}}) == FileFailure::protocol);  // nothing was claimed
+  CHECK(failure_of({{.file = 1, .kind = FileMessageKind::digest}}) == FileFailure::protocol);
+  CHECK(failure_of({{.offset = 1, .kind = FileMessageKind::digest}}) == FileFailure::protocol);
+  CHECK(failure_of({{.offset = 1000 * std::uint64_t{block_bytes},
+                     .kind = FileMessageKind::digest}}) == FileFailure::protocol);
+  CHECK(failure_of({{.file = 9, .kind = FileMessageKind::root}}) == FileFailure::protocol);
+  CHECK(failure_of({{.kind = FileMessageKind::root, .digest = one},
+                    {.kind = FileMessageKind::root, .digest = two}}) == FileFailure::protocol);
+  CHECK(failure_of({{.kind = FileMessageKind::digest, .digest = one},
+                    {.kind = FileMessageKind::digest, .digest = two}}) == FileFailure::protocol);
+  CHECK(failure_of({{.kind = FileMessageKind::skipped, .digest = one}}) ==
+        FileFailure::protocol);  // nothing was claimed
   std::vector<BlockRef> many;
-  for (std::uint64_t i = 0; i < 64; ++i) many.push_back({.offset = i * block_bytes, .kind = BlockKind::digest});
+  for (std::uint64_t i = 0; i < 64; ++i)
+    many.push_back({.offset = i * block_bytes, .kind = FileMessageKind::digest});
   CHECK(failure_of(many) == FileFailure::none);
-  many.push_back({.offset = 64 * std::uint64_t{block_bytes}, .kind = BlockKind::digest});  // 4 x 16 slots and one
+  many.push_back({.offset = 64 * std::uint64_t{block_bytes},
+                  .kind = FileMessageKind::digest});  // 4 x 16 slots and one
   CHECK(failure_of(many) == FileFailure::protocol);
 }

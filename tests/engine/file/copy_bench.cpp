@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// file_copy_bench FILE FOLDER io_uring|threads [MBIT]: carries one file through both file threads and their rings, and
-// prints what that cost this process. MBIT paces the blocks as a link would; without it they go as fast as they can.
-// Not a test: it measures. The copy between the pools stands for seal and open, and is the same for both kinds.
+// file_copy_bench FILE FOLDER io_uring|threads [MBIT]: carries one file through both file threads
+// and their rings, and prints what that cost this process. MBIT paces the blocks as a link would;
+// without it they go as fast as they can. Not a test: it measures. The copy between the pools
+// stands for seal and open, and is the same for both kinds.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -52,8 +53,8 @@ bool carry(Rings& rings, double bytes_per_s) {
   for (;;) {
     BlockRef message;
     while (rings.from_sink.pop(message)) {
-      if (message.kind == BlockKind::file_done) return true;
-      if (message.kind == BlockKind::failed) return false;
+      if (message.kind == FileMessageKind::file_done) return true;
+      if (message.kind == FileMessageKind::failed) return false;
       free.push_back(message);
     }
     const double elapsed_s = static_cast<double>((monotonic_now() - begin).count()) / 1e9;
@@ -62,9 +63,9 @@ bool carry(Rings& rings, double bytes_per_s) {
       ::usleep(300);
       continue;
     }
-    if (message.kind == BlockKind::failed) return false;
-    if (message.kind == BlockKind::root) push(rings.to_sink, message);
-    if (message.kind != BlockKind::block) continue;
+    if (message.kind == FileMessageKind::failed) return false;
+    if (message.kind == FileMessageKind::root) push(rings.to_sink, message);
+    if (message.kind != FileMessageKind::block) continue;
     BlockRef target = free.front();
     free.pop_front();
     std::memcpy(target.data, message.data, message.length);
@@ -73,7 +74,7 @@ bool carry(Rings& rings, double bytes_per_s) {
     carried_bytes += message.length;
     push(rings.to_sink, target);
     push(rings.to_source, {.data = message.data, .slot = message.slot});
-    message.kind = BlockKind::digest;
+    message.kind = FileMessageKind::digest;
     push(rings.to_sink, message);
   }
 }
@@ -82,17 +83,20 @@ bool carry(Rings& rings, double bytes_per_s) {
 
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
-  const FileIoKind kind = std::string{argv[3]} == "threads" ? FileIoKind::threads : FileIoKind::io_uring;
+  const std::string kind = argv[3];
   SourceFiles files = need(open_source_files(std::vector<std::string>{argv[1]}));
   const Manifest manifest = files.manifest;
   const double bytes = static_cast<double>(total_bytes(manifest));
-  auto sink = need(Sink::prepare(
-      manifest, {.folder = argv[2], .approved = manifest_hash(manifest),
-                 .on_exist = OnExist::overwrite, .reserve_bytes = 0},
-      need(make_file_io(kind))));
+  auto sink = need(Sink::prepare(manifest,
+                                 {.folder = argv[2],
+                                  .approved = manifest_hash(manifest),
+                                  .on_exist = OnExist::overwrite,
+                                  .reserve_bytes = 0},
+                                 need(make_file_io(kind))));
   Rings rings;
-  FileThread reader{std::make_unique<Source>(std::move(files), SourceOptions{}, need(make_file_io(kind))),
-                    rings.from_source, rings.to_source};
+  FileThread reader{
+      std::make_unique<Source>(std::move(files), SourceOptions{}, need(make_file_io(kind))),
+      rings.from_source, rings.to_source};
   FileThread writer{std::move(sink), rings.from_sink, rings.to_sink};
   const Instant begin = monotonic_now();
   const double cpu_before_s = cpu_seconds();
@@ -100,11 +104,9 @@ int main(int argc, char** argv) {
   const bool is_done = carry(rings, argc > 4 ? std::atof(argv[4]) * 125'000 : 0);
   const double seconds = static_cast<double>((monotonic_now() - begin).count()) / 1e9;
   const double cpu_s = cpu_seconds() - cpu_before_s;
-  std::printf("%-8s %s cpu_ns_per_byte %.3f  %.2f Gbit/s  naps/s read %.0f write %.0f  io calls %llu + %llu\n", argv[3],
+  std::printf("%-8s %s cpu_ns_per_byte %.3f  %.2f Gbit/s  naps/s read %.0f write %.0f\n", argv[3],
               is_done ? "done" : "FAILED", cpu_s * 1e9 / bytes, bytes * 8 / seconds / 1e9,
-              static_cast<double>(reader.counters().naps_total) / seconds,
-              static_cast<double>(writer.counters().naps_total) / seconds,
-              static_cast<unsigned long long>(reader.counters().io_syscalls_total),
-              static_cast<unsigned long long>(writer.counters().io_syscalls_total));
+              static_cast<double>(reader.naps_total()) / seconds,
+              static_cast<double>(writer.naps_total()) / seconds);
   return is_done ? 0 : 1;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Disks that fail, fill up and stall: a Sink on the slow-disk file system and on a small tmpfs. Needs root for the
-// mounts; elsewhere the program
-// says why, and ends with 77.
-#include <signal.h>
+// Disks that fail, fill up and stall: a Sink on the slow-disk file system and on a small tmpfs.
+// Needs root for the mounts; elsewhere the program says why, and ends with 77.
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
@@ -75,10 +74,10 @@ struct Case {
 
 }  // namespace
 
-// Goal:   Z3: a disk that fails ends the session with a typed error, without a final name, and resumably.
-// Method: each fault in turn, then the same transfer again on the same backing folder without the fault.
-// Bounds: after the fault nothing but part and journals is in the folder; the second session skips what was recorded
-// (0 is
+// Goal:   Z3: a disk that fails ends the session with a typed error, without a final name, and
+// resumably. Method: each fault in turn, then the same transfer again on the same backing folder
+// without the fault. Bounds: after the fault nothing but part and journals is in the folder; the
+// second session skips what was recorded (0 is
 //         allowed where syncing itself failed) and ends with the exact bytes.
 TEST_CASE("Z3 errors at write, sync and rename are typed and resumable", "[engine][file][fault]") {
   const Case fault = GENERATE(Case{"write@5000000=ENOSPC", FileFailure::write_error, ENOSPC},
@@ -135,17 +134,20 @@ TEST_CASE("Z3 a checkpoint that cannot be synced records nothing", "[engine][fil
   CHECK(fs::file_size(backing / ".f.onehop-journal") == journal_header_bytes);
 }
 
-TEST_CASE("Z3 a slow disk that stalls delays a transfer and does not break it", "[engine][file][fault]") {
+TEST_CASE("Z3 a slow disk that stalls delays a transfer and does not break it",
+          "[engine][file][fault]") {
   const TempFolder from, backing, mount_point;
   const std::string path = (from / "f").string();
   write_file(path, random_bytes(blocks * block_bytes, 3));
-  const SlowDisk disk{backing.path(), mount_point.path(), {"--rate", "400Mbit", "--stall", "100ms:400ms"}};
+  const SlowDisk disk{
+      backing.path(), mount_point.path(), {"--rate", "400Mbit", "--stall", "100ms:400ms"}};
   if (!disk.is_mounted()) skip(fuse_reason);
   const Instant begin = monotonic_now();
   const Outcome outcome = send({path}, mount_point.path());
   CHECK_FALSE(outcome.sink_failure.has_value());
   CHECK(outcome.done.size() == 1);
-  CHECK(monotonic_now() - begin >= 200ms);  // 10 MiB at 50 MB/s; else the disk was not slow and this shows nothing
+  CHECK(monotonic_now() - begin >=
+        200ms);  // 10 MiB at 50 MB/s; else the disk was not slow and this shows nothing
   CHECK(read_file(mount_point / "f") == read_file(path));
 }
 
@@ -158,7 +160,8 @@ TEST_CASE("Z3 a small disk that others fill up in the middle", "[engine][file][f
   write_file(path, random_bytes(blocks * block_bytes, 4));
   const Outcome outcome = send({path}, mount_point.path(), OnExist::ask, [&](Wire& wire) {
     wire.on_carry = [&](BlockRef& block) {
-      if (block.offset == 20 * block_bytes) write_file(mount_point / "hog", std::string(4 << 20, 'h'));
+      if (block.offset == 20 * block_bytes)
+        write_file(mount_point / "hog", std::string(4 << 20, 'h'));
     };
   });
   REQUIRE(outcome.sink_failure.has_value());

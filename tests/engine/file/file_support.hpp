@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Shared by the tests of engine/file: a folder that removes itself, files with known bytes, and Wire, which stands
-// between a Source and a Sink as the engine and the plane do: it carries blocks into lent buffers, announces digests
-// and roots, and can delay, reorder or damage what it carries. All of it runs in the calling thread.
+// Shared by the tests of engine/file: a folder that removes itself, files with known bytes, and
+// Wire, which stands between a Source and a Sink as the engine and the session do: it carries
+// blocks into lent buffers, announces digests and roots, and can delay, reorder or damage what it
+// carries. All of it runs in the calling thread.
 #pragma once
 
 #include <fcntl.h>
@@ -30,10 +31,9 @@ namespace onehop::file::test {
 namespace fs = std::filesystem;
 
 /// ONEHOP_TEST_FILE_IO=threads runs a whole program with that kind.
-inline FileIoKind& io_kind_under_test() {
+inline std::string& io_kind_under_test() {
   static const char* const wanted = std::getenv("ONEHOP_TEST_FILE_IO");
-  static FileIoKind kind = wanted != nullptr && std::string{wanted} == "threads" ? FileIoKind::threads
-                                                                                : FileIoKind::automatic;
+  static std::string kind = wanted != nullptr ? wanted : "auto";
   return kind;
 }
 
@@ -100,8 +100,12 @@ inline SourceFiles open_files(const std::vector<std::string>& paths) {
   return std::move(files).value();
 }
 
-inline SinkOptions sink_options(const fs::path& folder, const Manifest& manifest, OnExist on_exist = OnExist::ask) {
-  return {.folder = folder.string(), .approved = manifest_hash(manifest), .on_exist = on_exist, .slots = 16,
+inline SinkOptions sink_options(const fs::path& folder, const Manifest& manifest,
+                                OnExist on_exist = OnExist::ask) {
+  return {.folder = folder.string(),
+          .approved = manifest_hash(manifest),
+          .on_exist = on_exist,
+          .slots = 16,
           .reserve_bytes = 0};
 }
 
@@ -125,17 +129,20 @@ class Wire {
  public:
   Wire(Source* source, Sink& sink) : source_{source}, sink_{sink} {}
 
-  std::function<void(BlockRef&)> on_carry;       ///< sees each block in the Sink's buffer before the Sink does
-  std::function<bool(const BlockRef&)> is_cut;   ///< true: carry nothing more from here on
-  bool is_digest_first = false;                  ///< announce before the block instead of after it
+  std::function<void(BlockRef&)>
+      on_carry;  ///< sees each block in the Sink's buffer before the Sink does
+  std::function<bool(const BlockRef&)> is_cut;  ///< true: carry nothing more from here on
+  bool is_digest_first = false;                 ///< announce before the block instead of after it
   bool is_digest_lost = false, is_root_lost = false;  ///< never announce
-  std::uint64_t reorder_seed = 0;                ///< 0: in order
+  std::uint64_t reorder_seed = 0;                     ///< 0: in order
 
   /// run pumps until the Sink is over, either end failed, the cut, or nothing has moved for long.
   Outcome run() {
     std::size_t idle = 0;
     while (idle < 2000) {
-      std::size_t moved = source_ != nullptr && !is_cut_ ? source_->turn(monotonic_now(), from_source_, to_source_) : 0;
+      std::size_t moved = source_ != nullptr && !is_cut_
+                              ? source_->turn(monotonic_now(), from_source_, to_source_)
+                              : 0;
       moved += carry();
       moved += sink_.turn(monotonic_now(), from_sink_, to_sink_);
       moved += take();
@@ -149,7 +156,7 @@ class Wire {
     return outcome_;
   }
 
-  /// tell hands the Sink one message as the plane would.
+  /// tell hands the Sink one message as the session would.
   void tell(const BlockRef& message) { late_.push_back(message); }
   [[nodiscard]] Outcome& outcome() { return outcome_; }
 
@@ -164,7 +171,7 @@ class Wire {
     while (!held_.empty()) {
       const std::size_t pick = reorder_seed == 0 ? 0 : random_() % held_.size();
       from = held_[pick];
-      if (from.kind == BlockKind::block && free_.empty()) break;
+      if (from.kind == FileMessageKind::block && free_.empty()) break;
       held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(pick));
       deliver(from);
       ++moved;
@@ -178,7 +185,7 @@ class Wire {
 
   void deliver(BlockRef from) {
     if (is_cut_) return;
-    if (from.kind == BlockKind::block) {
+    if (from.kind == FileMessageKind::block) {
       if (is_cut && is_cut(from)) {
         is_cut_ = true;
         return;
@@ -191,21 +198,21 @@ class Wire {
       to.length = from.length;
       if (on_carry) on_carry(to);
       BlockRef digest = from;
-      digest.kind = BlockKind::digest;
+      digest.kind = FileMessageKind::digest;
       digest.data = nullptr;
       if (is_digest_first && !is_digest_lost) late_.push_back(digest);
       late_.push_back(to);
       if (!is_digest_first && !is_digest_lost) late_.push_back(digest);
       ++outcome_.blocks_carried;
       REQUIRE(to_source_.push({.data = from.data, .slot = from.slot}));
-    } else if (from.kind == BlockKind::skipped) {
+    } else if (from.kind == FileMessageKind::skipped) {
       ++outcome_.blocks_skipped;
       late_.push_back(from);
-    } else if (from.kind == BlockKind::root) {
+    } else if (from.kind == FileMessageKind::root) {
       if (!is_root_lost) late_.push_back(from);
-    } else if (from.kind == BlockKind::failed) {
+    } else if (from.kind == FileMessageKind::failed) {
       outcome_.source_failure = from;
-    } else if (from.kind == BlockKind::end_of_files) {
+    } else if (from.kind == FileMessageKind::end_of_files) {
       outcome_.is_end_seen = true;
     }
   }
@@ -214,13 +221,13 @@ class Wire {
     std::size_t moved = 0;
     BlockRef message;
     for (; from_sink_.pop(message); ++moved) {
-      if (message.kind == BlockKind::block) free_.push_back(message);
-      if (message.kind == BlockKind::file_done) {
+      if (message.kind == FileMessageKind::block) free_.push_back(message);
+      if (message.kind == FileMessageKind::file_done) {
         outcome_.done.push_back(message.file);
         outcome_.outcomes.push_back(message);
       }
-      if (message.kind == BlockKind::failed) outcome_.sink_failure = message;
-      if (message.kind == BlockKind::checkpointed) ++outcome_.checkpointed;
+      if (message.kind == FileMessageKind::failed) outcome_.sink_failure = message;
+      if (message.kind == FileMessageKind::checkpointed) ++outcome_.checkpointed;
     }
     return moved;
   }
@@ -236,19 +243,46 @@ class Wire {
 };
 
 /// send carries files from paths into a folder, with whatever an earlier session left there.
-inline Outcome send(const std::vector<std::string>& paths, const fs::path& folder, OnExist on_exist = OnExist::ask,
+inline Outcome send(const std::vector<std::string>& paths, const fs::path& folder,
+                    OnExist on_exist = OnExist::ask,
                     const std::function<void(Wire&)>& prepare = {}) {
   SourceFiles files = open_files(paths);
   const Manifest manifest = files.manifest;
   const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(folder, manifest, on_exist));
   SourceOptions options{.slots = 16, .claims = sink->claims(), .is_wanted = sink->is_wanted()};
-  for (const Existing existing : sink->existing()) options.is_compared.push_back(existing == Existing::compared);
+  for (const Existing existing : sink->existing())
+    options.is_compared.push_back(existing == Existing::compared);
   Source source{std::move(files), std::move(options), make_io()};
   Wire wire{&source, *sink};
   if (prepare) prepare(wire);
   Outcome outcome = wire.run();
   sink->close();
   return outcome;
+}
+
+/// A session that ends as by SIGKILL when `is_cut` says so: nothing is closed in order, and locks
+/// go. Returns how many checkpoints there were.
+inline std::uint64_t kill_at(const std::vector<std::string>& paths, const fs::path& folder,
+                             OnExist on_exist, const std::function<bool(const BlockRef&)>& is_cut,
+                             const std::function<void(SinkOptions&)>& set = {}) {
+  SourceFiles files = open_files(paths);
+  const Manifest manifest = files.manifest;
+  SinkOptions options = sink_options(folder, manifest, on_exist);
+  if (set) set(options);
+  const std::unique_ptr<Sink> sink = make_sink(manifest, options);
+  Source source{std::move(files),
+                {.slots = 16, .claims = sink->claims(), .is_wanted = sink->is_wanted()},
+                make_io()};
+  Wire wire{&source, *sink};
+  wire.is_cut = is_cut;
+  static_cast<void>(wire.run());
+  return sink->checkpoints_total();
+}
+
+inline std::function<bool(const BlockRef&)> at_block(std::uint32_t file, std::uint64_t block) {
+  return [=](const BlockRef& message) {
+    return message.file == file && message.offset == block * block_bytes;
+  };
 }
 
 }  // namespace onehop::file::test

@@ -13,7 +13,8 @@ using namespace onehop::file::test;
 namespace {
 Manifest named(const std::vector<std::string>& names) {
   Manifest manifest;
-  for (const std::string& name : names) manifest.files.push_back({.name = name, .size = 1, .mode = 0644});
+  for (const std::string& name : names)
+    manifest.files.push_back({.name = name, .size = 1, .mode = 0644});
   return manifest;
 }
 std::string deep(std::size_t folders) {
@@ -24,12 +25,13 @@ std::string deep(std::size_t folders) {
 }  // namespace
 
 TEST_CASE("P1 names that leave or bend the destination are refused as a whole", "[engine][file]") {
-  for (const char* name : {"..", ".", "../a", "a/..", "a/../b", "/a", "/", "", "a/", "a//b", "./a", "a/./b",
-                           "a/b/.."}) {
+  for (const char* name : {"..", ".", "../a", "a/..", "a/../b", "/a", "/", "", "a/", "a//b", "./a",
+                           "a/./b", "a/b/.."}) {
     INFO(name);
     CHECK(validate(named({"good", name})).has_error());
   }
-  for (const char* name : {"a", "...", "..a", "a..", ".a", "a/.b", "a/b/c", " ", "-rf", "a\\..\\b"}) {
+  for (const char* name :
+       {"a", "...", "..a", "a..", ".a", "a/.b", "a/b/c", " ", "-rf", "a\\..\\b"}) {
     INFO(name);
     CHECK(validate(named({name})).has_value());
   }
@@ -46,7 +48,8 @@ TEST_CASE("P3 limits of names: NUL, component, path and depth", "[engine][file]"
   while (path.size() < 4000) path += std::string(200, 'y') + "/";
   CHECK(validate(named({path + std::string(4095 - path.size(), 'z')})).has_value());
   CHECK(validate(named({path + std::string(4096 - path.size(), 'z')})).has_error());
-  CHECK(validate(named({"\x1b[2J", "\n", "\xff\xfe"})).has_value());  // bytes are carried; only the display escapes
+  CHECK(validate(named({"\x1b[2J", "\n", "\xff\xfe"}))
+            .has_value());  // bytes are carried; only the display escapes
 }
 
 TEST_CASE("P3 a name on a terminal cannot act and cannot hide", "[engine][file]") {
@@ -54,25 +57,32 @@ TEST_CASE("P3 a name on a terminal cannot act and cannot hide", "[engine][file]"
       {"plain.txt", "plain.txt"},
       {"\x1b[2Kgone", "\\u{1B}[2Kgone"},
       {"a\nb\r\t", "a\\u{A}b\\u{D}\\u{9}"},
-      {"\xc2\x9b" "31m", "\\u{9B}31m"},                       // C1 CSI
-      {"gpj.\xe2\x80\xae" "exe", "gpj.\\u{202E}exe"},         // right-to-left override
+      {"\xc2\x9b"
+       "31m",
+       "\\u{9B}31m"},  // C1 CSI
+      {"gpj.\xe2\x80\xae"
+       "exe",
+       "gpj.\\u{202E}exe"},  // right-to-left override
       {"\xe2\x81\xa6x\xe2\x81\xa9", "\\u{2066}x\\u{2069}"},
-      {"a\xe2\x80\x8b" "b", "a\\u{200B}b"},
-      {"\xff\xc0\xaf", "\\xFF\\xC0\\xAF"},                     // invalid and overlong
-      {"\xed\xa0\x80", "\\xED\\xA0\\x80"},                     // a surrogate
-      {"\xf4\x90\x80\x80", "\\xF4\\x90\\x80\\x80"},            // above U+10FFFF
-      {"\xe2\x82", "\\xE2\\x82"},                              // cut short
+      {"a\xe2\x80\x8b"
+       "b",
+       "a\\u{200B}b"},
+      {"\xff\xc0\xaf", "\\xFF\\xC0\\xAF"},           // invalid and overlong
+      {"\xed\xa0\x80", "\\xED\\xA0\\x80"},           // a surrogate
+      {"\xf4\x90\x80\x80", "\\xF4\\x90\\x80\\x80"},  // above U+10FFFF
+      {"\xe2\x82", "\\xE2\\x82"},                    // cut short
       {"back\\slash", "back\\\\slash"},
       {"\xc3\xa4\xe6\x97\xa5\xf0\x9f\x98\x80", "\xc3\xa4\xe6\x97\xa5\xf0\x9f\x98\x80"},
       {"\x7f", "\\u{7F}"},
-      {"\xf3\xa0\x81\x81", "\\u{E0041}"},                      // a tag character
+      {"\xf3\xa0\x81\x81", "\\u{E0041}"},  // a tag character
   };
   for (const auto& [raw, shown] : table) CHECK(display_name(raw) == shown);
   std::mt19937 random{3};
   for (int i = 0; i < 20'000; ++i) {
     std::string raw(random() % 12, '\0');
     for (char& c : raw) c = static_cast<char>(random());
-    for (const char c : display_name(raw)) REQUIRE((static_cast<unsigned char>(c) >= 0x20 && c != 0x7f));
+    for (const char c : display_name(raw))
+      REQUIRE((static_cast<unsigned char>(c) >= 0x20 && c != 0x7f));
   }
 }
 
@@ -82,7 +92,8 @@ TEST_CASE("P4 duplicates, and a name that is file and folder", "[engine][file]")
   CHECK(validate(named({"a/b/c", "a!", "x", "a/b"})).has_error());
   CHECK(validate(named({"a", "a!", "a.b", "a b/c", "A"})).has_value());
   CHECK(validate(named({"a/b", "a/c", "a!"})).has_value());
-  CHECK(validate(named({"f", ".f.part"})).has_error());  // it could be renamed over the other's content
+  CHECK(validate(named({"f", ".f.part"}))
+            .has_error());  // it could be renamed over the other's content
   CHECK(validate(named({"d/f", ".f.part"})).has_value());
   CHECK(validate(named({".f.onehop-journal"})).has_error());
   CHECK(validate(named({"x/.1.onehop-session"})).has_error());
@@ -102,8 +113,10 @@ TEST_CASE("Z1 counts, sizes and sums are bounded", "[engine][file]") {
   CHECK(validate(named({"a", "b", "c"}), {.entries_max = 2}).has_error());
 }
 
-TEST_CASE("Z1 what is beyond a limit is refused with its number and the limit's", "[engine][file]") {
-  const auto says = [](const Manifest& manifest, const std::vector<std::string>& words, const ManifestLimits& limits = {}) {
+TEST_CASE("Z1 what is beyond a limit is refused with its number and the limit's",
+          "[engine][file]") {
+  const auto says = [](const Manifest& manifest, const std::vector<std::string>& words,
+                       const ManifestLimits& limits = {}) {
     const auto valid = validate(manifest, limits);
     REQUIRE(valid.has_error());
     for (const std::string& word : words) {
@@ -124,8 +137,10 @@ TEST_CASE("Z1 what is beyond a limit is refused with its number and the limit's"
   CHECK(validate(named({std::string(255, '\x1b') + "/"})).error().message().size() < 1024);
 }
 
-TEST_CASE("hidden names and folders are refused by name unless they are allowed", "[engine][file]") {
-  for (const char* name : {".bashrc", ".ssh/authorized_keys", "...", ".", "a/.b", "d/.git/hooks/x", "a/b", "folder/file"}) {
+TEST_CASE("hidden names and folders are refused by name unless they are allowed",
+          "[engine][file]") {
+  for (const char* name : {".bashrc", ".ssh/authorized_keys", "...", ".", "a/.b", "d/.git/hooks/x",
+                           "a/b", "folder/file"}) {
     const auto visible = check_visible(named({"plain", name, ".later"}));
     INFO(name);
     REQUIRE(visible.has_error());
@@ -224,7 +239,11 @@ TEST_CASE("C4 a sparse file above 4 GiB is counted in 64 bits", "[engine][file]"
   // Its last byte, beyond 2^32, through FileIo and through a Sink.
   const std::unique_ptr<FileIo> io = make_io();
   std::byte byte{7};
-  io->submit_read(files.files[0].fd.get(), &byte, 1, size - 1, 1);
+  io->submit({.kind = FileOperation::Kind::read,
+              .fd = files.files[0].fd.get(),
+              .buffer = &byte,
+              .bytes = 1,
+              .offset = size - 1});
   std::array<IoCompletion, 1> done;
   while (io->collect(done) == 0) io->wait_one();
   CHECK(done[0].result == 1);
@@ -245,7 +264,7 @@ TEST_CASE("C4 a sparse file above 4 GiB is counted in 64 bits", "[engine][file]"
   block.length = 1;
   block.data[0] = std::byte{42};
   REQUIRE(in.push(block));
-  REQUIRE(in.push({.kind = BlockKind::checkpoint}));
+  REQUIRE(in.push({.kind = FileMessageKind::checkpoint}));
   static_cast<void>(sink.turn(monotonic_now(), out, in));
   CHECK(fs::file_size(to / ".big.part") == size);
 }

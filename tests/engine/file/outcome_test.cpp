@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What becomes of a file whose name exists: it is compared before it is called the same, the answer holds for the names that it
-// was given for, and the number of a new name is told.
+// What becomes of a file whose name exists: it is compared before it is called the same, the answer
+// holds for the names that it was given for, and the number of a new name is told.
 #include <sys/stat.h>
 
 #include <stop_token>
@@ -13,7 +13,8 @@ using namespace onehop::file::test;
 
 namespace {
 
-std::vector<std::string> write_sources(const TempFolder& from, const std::vector<std::pair<std::string, std::string>>& files) {
+std::vector<std::string> write_sources(
+    const TempFolder& from, const std::vector<std::pair<std::string, std::string>>& files) {
   std::vector<std::string> paths;
   for (const auto& [name, content] : files) {
     write_file(from / name, content);
@@ -24,12 +25,20 @@ std::vector<std::string> write_sources(const TempFolder& from, const std::vector
 
 }  // namespace
 
-// Goal:   under `skip`, only a file with the announced digest counts as there; all else is kept and said to be another.
-// Method: one session over names that hold the same, another content of that size, another size, a fifo, a link to the same.
-TEST_CASE("P5 skip keeps what exists, and calls it the same only where its digest is", "[engine][file]") {
+// Goal:   under `skip`, only a file with the announced digest counts as there; all else is kept and
+// said to be another. Method: one session over names that hold the same, another content of that
+// size, another size, a fifo, a link to the same.
+TEST_CASE("P5 skip keeps what exists, and calls it the same only where its digest is",
+          "[engine][file]") {
   const TempFolder from, to;
   const std::string data = random_bytes(2 * block_bytes + 5, 1);
-  const auto paths = write_sources(from, {{"same", data}, {"other", data}, {"size", data}, {"fifo", data}, {"link", data}, {"empty", ""}, {"new", data}});
+  const auto paths = write_sources(from, {{"same", data},
+                                          {"other", data},
+                                          {"size", data},
+                                          {"fifo", data},
+                                          {"link", data},
+                                          {"empty", ""},
+                                          {"new", data}});
   std::string changed = data;
   changed[block_bytes + 3] ^= 1;
   write_file(to / "same", data);
@@ -40,7 +49,8 @@ TEST_CASE("P5 skip keeps what exists, and calls it the same only where its diges
   fs::create_symlink(from / "link", to / "link");
 
   const Manifest manifest = open_files(paths).manifest;
-  const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(to.path(), manifest, OnExist::skip));
+  const std::unique_ptr<Sink> sink =
+      make_sink(manifest, sink_options(to.path(), manifest, OnExist::skip));
   using enum Existing;
   CHECK(sink->existing() == std::vector{compared, compared, other, other, other, compared, none});
   CHECK(sink->is_wanted() == std::vector<bool>{true, true, false, false, false, true, true});
@@ -73,7 +83,8 @@ TEST_CASE("P5 skip does not call a file the same that it cannot read", "[engine]
   const uid_t before = ::geteuid();
   constexpr uid_t nobody = 65'534;  // root may read everything
   if (before == 0) REQUIRE(::seteuid(nobody) == 0);
-  const auto sink = Sink::prepare(manifest, sink_options(to.path(), manifest, OnExist::skip), make_io());
+  const auto sink =
+      Sink::prepare(manifest, sink_options(to.path(), manifest, OnExist::skip), make_io());
   if (before == 0) REQUIRE(::seteuid(before) == 0);
   REQUIRE(sink.has_value());
   CHECK(sink.value()->existing() == std::vector{Existing::unread});
@@ -101,7 +112,8 @@ TEST_CASE("P5 every name that is in the way is told, and named in one error", "[
   CHECK((conflicts[2].file == 3 && !conflicts[2].is_regular));
 }
 
-// Goal:   an answer holds for the names that it was given for: one that comes up afterwards is never replaced.
+// Goal:   an answer holds for the names that it was given for: one that comes up afterwards is
+// never replaced.
 TEST_CASE("P5 a policy by file overwrites those files alone", "[engine][file]") {
   const TempFolder from, to;
   const auto paths = write_sources(from, {{"shown", "new"}, {"late", "new"}});
@@ -128,8 +140,10 @@ TEST_CASE("rename tells the number of the name, and stays within 255 bytes", "[e
     return text;
   }();
   REQUIRE(umlauts.size() == 255);
-  const auto paths = write_sources(from, {{"aa", "new"}, {longest, "new"}, {umlauts, "new"}, {"free", "new"}});
-  for (const auto& name : {std::string{"aa"}, std::string{"aa (2)"}, longest, umlauts}) write_file(to / name, "old");
+  const auto paths =
+      write_sources(from, {{"aa", "new"}, {longest, "new"}, {umlauts, "new"}, {"free", "new"}});
+  for (const auto& name : {std::string{"aa"}, std::string{"aa (2)"}, longest, umlauts})
+    write_file(to / name, "old");
   const Outcome outcome = send(paths, to.path(), OnExist::rename);
   REQUIRE(outcome.outcomes.size() == 4);
   const std::vector<std::string> names{"aa", longest, umlauts, "free"};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What a crash, an interruption or a changed file leaves behind, and what the next session makes of it.
+// What a crash, an interruption or a changed file leaves behind, and what the next session makes of
+// it.
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -13,7 +14,8 @@ namespace {
 
 constexpr std::size_t blocks = 24;
 
-/// A session that stops after `carried` blocks, by an abort as on Ctrl-C: what arrived is made durable.
+/// A session that stops after `carried` blocks, by an abort as on Ctrl-C: what arrived is made
+/// durable.
 void interrupt_after(const std::string& path, const fs::path& folder, std::size_t carried) {
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
@@ -23,7 +25,7 @@ void interrupt_after(const std::string& path, const fs::path& folder, std::size_
   std::size_t seen = 0;
   wire.is_cut = [&](const BlockRef&) {
     if (seen++ < carried) return false;
-    wire.tell({.kind = BlockKind::abort});
+    wire.tell({.kind = FileMessageKind::abort});
     return true;
   };
   const Outcome outcome = wire.run();
@@ -32,7 +34,8 @@ void interrupt_after(const std::string& path, const fs::path& folder, std::size_
 }
 
 std::vector<std::string> part_and_journal(const std::string& leaf) {
-  std::vector<std::string> names{temporary_name(leaf, journal_suffix), temporary_name(leaf, part_suffix)};
+  std::vector<std::string> names{temporary_name(leaf, journal_suffix),
+                                 temporary_name(leaf, part_suffix)};
   std::ranges::sort(names);
   return names;
 }
@@ -60,10 +63,12 @@ TEST_CASE("C2 an interrupted file is resumed, and only the rest is carried", "[e
   CHECK(read_file(to / "data.bin") == read_file(path));
 }
 
-// Goal:   a journal that was torn by a crash at any byte resumes what it still proves, and the file ends up right.
-// Method: cut the journal of an interrupted session at every byte offset, and resume each time; further, leave garbage
+// Goal:   a journal that was torn by a crash at any byte resumes what it still proves, and the file
+// ends up right. Method: cut the journal of an interrupted session at every byte offset, and resume
+// each time; further, leave garbage
 //         behind the cut, as a block of a disk that held something else does.
-// Bounds: records whole before the cut are skipped, no other; the result is exact. A cut header means a fresh start.
+// Bounds: records whole before the cut are skipped, no other; the result is exact. A cut header
+// means a fresh start.
 TEST_CASE("C2 resume after a journal torn at every byte offset", "[engine][file]") {
   const TempFolder from, kept, scratch;
   const std::string path = (from / "f").string();
@@ -71,7 +76,8 @@ TEST_CASE("C2 resume after a journal torn at every byte offset", "[engine][file]
   const std::string data = random_bytes(few_blocks * block_bytes, 8);
   write_file(path, data);
   interrupt_after(path, kept.path(), recorded);
-  const std::string journal_name = temporary_name("f", journal_suffix), part_name = temporary_name("f", part_suffix);
+  const std::string journal_name = temporary_name("f", journal_suffix),
+                    part_name = temporary_name("f", part_suffix);
   const std::string journal = read_file(kept / journal_name), part = read_file(kept / part_name);
   REQUIRE(journal.size() == journal_header_bytes + recorded * journal_record_bytes);
 
@@ -83,13 +89,16 @@ TEST_CASE("C2 resume after a journal torn at every byte offset", "[engine][file]
       write_file(to / part_name, part);
       write_file(to / journal_name, journal.substr(0, cut));
       std::string garbage = random_bytes(has_garbage ? journal.size() - cut : 0, cut);
-      if (!garbage.empty()) garbage[0] = static_cast<char>(~journal[cut]);  // one byte of it may else be the very one that was cut
+      if (!garbage.empty())
+        garbage[0] = static_cast<char>(
+            ~journal[cut]);  // one byte of it may else be the very one that was cut
       append(to / journal_name, garbage);
       fs::permissions(to / part_name, fs::perms::owner_read | fs::perms::owner_write);
       fs::permissions(to / journal_name, fs::perms::owner_read | fs::perms::owner_write);
       const Outcome outcome = send({path}, to);
       CHECK_FALSE(outcome.sink_failure.has_value());
-      const std::size_t whole = cut < journal_header_bytes ? 0 : (cut - journal_header_bytes) / journal_record_bytes;
+      const std::size_t whole =
+          cut < journal_header_bytes ? 0 : (cut - journal_header_bytes) / journal_record_bytes;
       CHECK(outcome.blocks_skipped == whole);
       CHECK(read_file(to / "f") == data);
       CHECK(names_in(to) == std::vector<std::string>{"f"});
@@ -98,7 +107,8 @@ TEST_CASE("C2 resume after a journal torn at every byte offset", "[engine][file]
   }
 }
 
-TEST_CASE("C2 what follows a damaged record is cut off before the journal goes on", "[engine][file]") {
+TEST_CASE("C2 what follows a damaged record is cut off before the journal goes on",
+          "[engine][file]") {
   const TempFolder from, to;
   const std::string path = (from / "f").string();
   write_file(path, random_bytes(blocks * block_bytes, 18));
@@ -109,7 +119,8 @@ TEST_CASE("C2 what follows a damaged record is cut off before the journal goes o
     file.seekp(journal_header_bytes + 2 * journal_record_bytes + 9);
     file.put('!').put('?');
   }
-  interrupt_after(path, to.path(), 1);  // two records are believed, one is added, three old ones must not follow it
+  interrupt_after(path, to.path(),
+                  1);  // two records are believed, one is added, three old ones must not follow it
   CHECK(fs::file_size(journal) == journal_header_bytes + 3 * journal_record_bytes);
   CHECK(send({path}, to.path()).blocks_skipped == 3);
   CHECK(read_file(to / "f") == read_file(path));
@@ -121,7 +132,8 @@ TEST_CASE("C2 a part whose bytes rotted is hashed again and not believed", "[eng
   write_file(path, random_bytes(blocks * block_bytes, 9));
   interrupt_after(path, to.path(), 12);
   {
-    std::fstream part{to / temporary_name("f", part_suffix), std::ios::binary | std::ios::in | std::ios::out};
+    std::fstream part{to / temporary_name("f", part_suffix),
+                      std::ios::binary | std::ios::in | std::ios::out};
     part.seekp(5 * block_bytes + 17);
     part.put('!').put('?');
   }
@@ -141,7 +153,8 @@ TEST_CASE("C2 a truncated part resumes what is left of it", "[engine][file]") {
   CHECK(read_file(to / "f") == read_file(path));
 }
 
-TEST_CASE("C5 a source that changed between sessions starts afresh and keeps the other's progress", "[engine][file]") {
+TEST_CASE("C5 a source that changed between sessions starts afresh and keeps the other's progress",
+          "[engine][file]") {
   const TempFolder from, to;
   const std::string path = (from / "f").string();
   write_file(path, random_bytes(blocks * block_bytes, 11));
@@ -223,16 +236,18 @@ TEST_CASE("two receivers never share a part", "[engine][file]") {
   CHECK(fs::exists(to / temporary_name("f", part_suffix)));  // the first one's
 }
 
-// Goal:   after SIGKILL at any moment, no wrong file has the final name, and sessions come to an end.
-// Method: a child sinks blocks with a checkpoint at every turn; it is killed after a random time; repeat until done.
-// Bounds: the final name appears only with the exact bytes; what the journal says grows (skipped never shrinks).
+// Goal:   after SIGKILL at any moment, no wrong file has the final name, and sessions come to an
+// end. Method: a child sinks blocks with a checkpoint at every turn; it is killed after a random
+// time; repeat until done. Bounds: the final name appears only with the exact bytes; what the
+// journal says grows (skipped never shrinks).
 TEST_CASE("C2 SIGKILL at random moments, then resume", "[engine][file]") {
   const TempFolder from, to;
   const std::string path = (from / "f").string();
   const std::string data = random_bytes(96 * block_bytes + 9, 17);
   write_file(path, data);
   const char* const given = std::getenv("ONEHOP_TEST_SEED");
-  const std::uint64_t seed = given != nullptr ? std::stoull(given) : static_cast<std::uint64_t>(::getpid());
+  const std::uint64_t seed =
+      given != nullptr ? std::stoull(given) : static_cast<std::uint64_t>(::getpid());
   INFO("again: ONEHOP_TEST_SEED=" << seed);
   std::mt19937_64 random{seed};
   std::size_t kills = 0;

@@ -7,10 +7,10 @@ using namespace onehop::file;
 using namespace onehop::file::test;
 
 namespace {
-std::vector<FileIoKind> kinds() {
-  std::vector<FileIoKind> all{FileIoKind::threads};
-  if (make_file_io(FileIoKind::io_uring).has_value()) {
-    all.push_back(FileIoKind::io_uring);
+std::vector<std::string> kinds() {
+  std::vector<std::string> all{"threads"};
+  if (make_file_io("io_uring").has_value()) {
+    all.emplace_back("io_uring");
   } else {
     WARN("io_uring is not available here: only threads are tested");
   }
@@ -18,17 +18,18 @@ std::vector<FileIoKind> kinds() {
 }
 }  // namespace
 
-// Goal:   what arrives is what was sent, with its name, mode and time, and nothing else is left in the folder.
-// Method: sizes around the block size and an empty file; blocks in order, out of order, digests before blocks.
-// Bounds: exact.
+// Goal:   what arrives is what was sent, with its name, mode and time, and nothing else is left in
+// the folder. Method: sizes around the block size and an empty file; blocks in order, out of order,
+// digests before blocks. Bounds: exact.
 TEST_CASE("C4 P6 files of every size arrive whole, in any order of blocks", "[engine][file]") {
-  const FileIoKind kind_before = io_kind_under_test();
-  for (const FileIoKind kind : kinds()) {
+  const std::string kind_before = io_kind_under_test();
+  for (const std::string& kind : kinds()) {
     io_kind_under_test() = kind;
     for (const std::uint64_t seed : {0U, 1U, 2U}) {
-      INFO("io " << name(kind) << " reorder seed " << seed);
+      INFO("io " << kind << " reorder seed " << seed);
       const TempFolder from, to;
-      const std::vector<std::size_t> sizes{0, 1, block_bytes - 1, block_bytes, block_bytes + 1, 40 * block_bytes + 77};
+      const std::vector<std::size_t> sizes{
+          0, 1, block_bytes - 1, block_bytes, block_bytes + 1, 40 * block_bytes + 77};
       std::vector<std::string> paths;
       for (const std::size_t size : sizes) {
         paths.push_back((from / ("file-" + std::to_string(size))).string());
@@ -46,7 +47,8 @@ TEST_CASE("C4 P6 files of every size arrive whole, in any order of blocks", "[en
       for (const std::string& path : paths) {
         const fs::path arrived = to.path() / fs::path{path}.filename();
         CHECK(read_file(arrived) == read_file(path));
-        struct stat was {}, is {};
+        struct stat was {
+        }, is{};
         REQUIRE(::stat(path.c_str(), &was) == 0);
         REQUIRE(::stat(arrived.c_str(), &is) == 0);
         CHECK((is.st_mode & 07777) == (0755 & ~read_umask()));  // P6: no special bit survives

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Goal:   a frame that a thread of a driver's own frees is counted, and comes back to the thread that sends.
-// Method: a pool as a device has one, its owner, and a second thread that frees; which part of the pool a frame lies in shows
+// Goal:   a frame that a thread of a driver's own frees is counted, and comes back to the thread
+// that sends. Method: a pool as a device has one, its owner, and a second thread that frees; which
+// part of the pool a frame lies in shows
 //         in who can take it.
 #include <catch2/catch.hpp>
 
@@ -103,7 +104,8 @@ TEST_CASE("who adopts the pool is its owner", "[engine][port]") {
   free_all(frames);
 }
 
-// Bounds: each frame is taken and freed about 3,000 times, by both threads at once; none is lost, doubled or counted wrong.
+// Bounds: each frame is taken and freed about 3,000 times, by both threads at once; none is lost,
+// doubled or counted wrong.
 TEST_CASE("owner and another thread free at once and no frame is lost", "[engine][port]") {
   constexpr std::uint64_t rounds = 200'000;
   constexpr int tries_max = 10'000'000;  // on end: a frame that does not come back is lost
@@ -113,9 +115,12 @@ TEST_CASE("owner and another thread free at once and no frame is lost", "[engine
   std::thread other{[&] {
     for (rte_mbuf* frame = nullptr;;) {
       const bool is_last = is_over.load(std::memory_order_acquire);
-      if (handed.pop(frame)) rte_pktmbuf_free(frame);
-      else if (is_last) return;
-      else std::this_thread::yield();
+      if (handed.pop(frame))
+        rte_pktmbuf_free(frame);
+      else if (is_last)
+        return;
+      else
+        std::this_thread::yield();
     }
   }};
   std::uint64_t taken = 0;

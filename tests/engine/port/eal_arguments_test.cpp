@@ -11,7 +11,9 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool has(const Words& words, const std::string& word) { return std::ranges::find(words, word) != words.end(); }
+bool has(const Words& words, const std::string& word) {
+  return std::ranges::find(words, word) != words.end();
+}
 
 Words completed(const Words& words, std::uint64_t huge_bytes = 0) {
   return complete(words, {.huge_bytes_free = huge_bytes, .process_id = 42, .main_cpu = 1}).words;
@@ -24,7 +26,8 @@ TEST_CASE("--eal is split as a shell would", "[port][dpdk]") {
   CHECK(words("").empty());
   CHECK(words("  \t ").empty());
   CHECK(words("--vdev net_null0  -l\t1") == Words{"--vdev", "net_null0", "-l", "1"});
-  CHECK(words("--vdev='net_x0,a=b c' \"it's\" a\\ b 'c\\d' \"\"") == Words{"--vdev=net_x0,a=b c", "it's", "a b", "c\\d", ""});
+  CHECK(words("--vdev='net_x0,a=b c' \"it's\" a\\ b 'c\\d' \"\"") ==
+        Words{"--vdev=net_x0,a=b c", "it's", "a b", "c\\d", ""});
   for (const char* text : {"'x", "a \"b", "'\""}) {
     CAPTURE(text);
     REQUIRE_FALSE(split_words(text).has_value());
@@ -33,15 +36,18 @@ TEST_CASE("--eal is split as a shell would", "[port][dpdk]") {
 }
 
 TEST_CASE("arguments of which no device can come are wrong usage", "[port][dpdk]") {
-  for (const Words& words : {Words{}, Words{"-l", "0"}, Words{"--vdev=net_null0", "--help"}, Words{"--vdev=net_null0", "-h"},
-                             Words{"--vdev=net_null0", "--proc-type=secondary"}, Words{"--vdevil=net_null0"}}) {
+  for (const Words& words :
+       {Words{}, Words{"-l", "0"}, Words{"--vdev=net_null0", "--help"},
+        Words{"--vdev=net_null0", "-h"}, Words{"--vdev=net_null0", "--proc-type=secondary"},
+        Words{"--vdevil=net_null0"}}) {
     CAPTURE(words);
     REQUIRE_FALSE(check_words(words).has_value());
     CHECK(check_words(words).error().code == ExitCode::usage);
     CHECK_FALSE(check_words(words).error().hint.empty());
   }
-  for (const Words& words : {Words{"--vdev=net_null0"}, Words{"--vdev", "net_null0"}, Words{"-a", "0000:01:00.0"},
-                             Words{"-a0000:01:00.0"}, Words{"--allow=0000:01:00.0"}}) {
+  for (const Words& words :
+       {Words{"--vdev=net_null0"}, Words{"--vdev", "net_null0"}, Words{"-a", "0000:01:00.0"},
+        Words{"-a0000:01:00.0"}, Words{"--allow=0000:01:00.0"}}) {
     CAPTURE(words);
     CHECK(check_words(words).has_value());
   }
@@ -50,7 +56,8 @@ TEST_CASE("arguments of which no device can come are wrong usage", "[port][dpdk]
 TEST_CASE("what the user did not name is added, and nothing else", "[port][dpdk]") {
   const Words small = completed({"--vdev=net_null0"});
   CHECK(small.front() == "--vdev=net_null0");
-  for (const char* word : {"--no-huge", "--no-shconf", "-m", "--file-prefix=onehop-42", "--lcores=0@1", "--no-telemetry", "--no-pci"})
+  for (const char* word : {"--no-huge", "--no-shconf", "-m", "--file-prefix=onehop-42",
+                           "--lcores=0@1", "--no-telemetry", "--no-pci"})
     CHECK(has(small, word));
   CHECK_FALSE(has(small, "--in-memory"));  // EAL refuses it beside --no-huge
 
@@ -59,7 +66,8 @@ TEST_CASE("what the user did not name is added, and nothing else", "[port][dpdk]
   CHECK_FALSE(has(huge, "--no-huge"));
   CHECK_FALSE(has(huge, "-m"));
 
-  const Words own{"-a", "0000:01:00.0", "--legacy-mem", "--file-prefix", "mine", "-c3", "--telemetry", "--socket-mem=64"};
+  const Words own{"-a",   "0000:01:00.0", "--legacy-mem", "--file-prefix",
+                  "mine", "-c3",          "--telemetry",  "--socket-mem=64"};
   CHECK(completed(own, 1U << 30) == own);
   CHECK(completed(own) == own);
   const Words own_small = completed({"--vdev=net_null0", "--no-huge", "-m256", "-l0"});
@@ -69,7 +77,8 @@ TEST_CASE("what the user did not name is added, and nothing else", "[port][dpdk]
 }
 
 TEST_CASE("a device's arguments are found and added to", "[port][dpdk]") {
-  Words words{"-l", "1", "--vdev", "net_af_xdp0,iface=va,start_queue=1", "--vdev=net_af_packet3,iface=vb"};
+  Words words{"-l", "1", "--vdev", "net_af_xdp0,iface=va,start_queue=1",
+              "--vdev=net_af_packet3,iface=vb"};
   CHECK(device_argument(words, "net_af_xdp", "iface") == "va");
   CHECK(device_argument(words, "net_af_xdp", "queue").empty());
   CHECK(device_argument(words, "net_af_packet", "iface") == "vb");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Reports of the link: the message, and asking for them where nobody answers. What a driver really reports is seen in the
-// virtual machine (tests/vm/live).
+// Reports of the link: the message, and asking for them where nobody answers. What a driver really
+// reports is seen in the virtual machine (tests/vm/live).
 #include <catch2/catch.hpp>
 
 #include <arpa/inet.h>
@@ -16,7 +16,8 @@ namespace onehop {
 namespace {
 
 // is_taken hands over a message of the error queue with one control part.
-bool is_taken(LinkStatus& status, int level, int type, int value, std::size_t length = CMSG_LEN(sizeof(int))) {
+bool is_taken(LinkStatus& status, int level, int type, int value,
+              std::size_t length = CMSG_LEN(sizeof(int))) {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr message{};
   message.msg_control = control.data();
@@ -40,7 +41,8 @@ sockaddr_storage loopback(std::uint16_t port) {
 
 }  // namespace
 
-TEST_CASE("a report counts as acknowledged or as failed, and another message as neither", "[port][link_status]") {
+TEST_CASE("a report counts as acknowledged or as failed, and another message as neither",
+          "[port][link_status]") {
   LinkStatus status;
   CHECK(is_taken(status, SOL_SOCKET, SCM_WIFI_STATUS, 1));
   CHECK(is_taken(status, SOL_SOCKET, SCM_WIFI_STATUS, 0));
@@ -54,7 +56,8 @@ TEST_CASE("a report counts as acknowledged or as failed, and another message as 
   CHECK(status.state() == LinkStatus::State::answering);
 }
 
-TEST_CASE("a port that was not told to ask does not, one that asks in vain stops", "[port][link_status]") {
+TEST_CASE("a port that was not told to ask does not, one that asks in vain stops",
+          "[port][link_status]") {
   UdpPortConfig config;
   config.local = loopback(0);
   auto quiet = UdpPort::open(config);

@@ -38,7 +38,8 @@ TEST_CASE("a batch never charged is gone, and sizes are learnt apart", "[port][l
   CHECK(ledger->outstanding(2304) == Bytes{1514});
 }
 
-TEST_CASE("the ledger stays exact in sum when it holds more batches than it remembers", "[port][ledger]") {
+TEST_CASE("the ledger stays exact in sum when it holds more batches than it remembers",
+          "[port][ledger]") {
   const auto ledger = std::make_unique<OutstandingLedger>();
   const auto batches = static_cast<std::int64_t>(OutstandingLedger::batches_max + 10);
   for (std::int64_t i = 0; i < batches; ++i) ledger->push(Bytes{1514}, 1, 2304);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// On a link that DPDK owns whole: who finds the peer's link address, and when. And the search for a TX ring's fill.
+// On a link that DPDK owns whole: who finds the peer's link address, and when. And the search for a
+// TX ring's fill.
 #include <catch2/catch.hpp>
 
 #include <array>
@@ -10,7 +11,7 @@
 namespace onehop::dpdk {
 namespace {
 
-wire::NeighbourHost host(int last) {
+NeighbourHost host(int last) {
   return {.mac = {std::byte{2}, {}, {}, {}, {}, static_cast<std::byte>(last)},
           .ip = {std::byte{10}, {}, {}, static_cast<std::byte>(last)}};
 }
@@ -18,15 +19,18 @@ wire::NeighbourHost host(int last) {
 struct End {
   explicit End(int last) : mac{host(last), false} {}
   PeerMac mac;
-  std::array<std::byte, wire::neighbour_bytes_max> out{};
+  std::array<std::byte, neighbour_bytes_max> out{};
 
   std::span<const std::byte> ask(Instant now) { return std::span{out}.first(mac.ask(now, out)); }
-  std::span<const std::byte> hear(std::span<const std::byte> frame) { return std::span{out}.first(mac.on_frame(frame, out)); }
+  std::span<const std::byte> hear(std::span<const std::byte> frame) {
+    return std::span{out}.first(mac.on_frame(frame, out));
+  }
 };
 
 }  // namespace
 
-TEST_CASE("one question tells both ends, and is repeated until there is an answer", "[port][dpdk]") {
+TEST_CASE("one question tells both ends, and is repeated until there is an answer",
+          "[port][dpdk]") {
   End a{1}, b{2};
   CHECK_FALSE(a.mac.is_due(Instant{1h}));  // nobody is asked for before the peer is known
   a.mac.set_peer(host(2).ip);
@@ -55,7 +59,8 @@ TEST_CASE("strangers are answered where they ask for us, and teach nothing", "[p
   CHECK(a.hear(stranger.ask(Instant{2h})).empty());
 }
 
-TEST_CASE("a peer that comes back elsewhere is followed, and another peer is asked for anew", "[port][dpdk]") {
+TEST_CASE("a peer that comes back elsewhere is followed, and another peer is asked for anew",
+          "[port][dpdk]") {
   End a{1}, b{2};
   a.mac.set_peer(host(2).ip);
   b.mac.set_peer(host(1).ip);

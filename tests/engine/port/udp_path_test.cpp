@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Goal:   while the path takes nothing, because the link is down or a rule of this host refuses our frames, the UDP port keeps
+// Goal:   while the path takes nothing, because the link is down or a rule of this host refuses our
+// frames, the UDP port keeps
 //         what it has accepted, asks the kernel seldom, and goes on when that is over.
-// Method: a veth pair in a network namespace of this process alone. The rule is an XFRM block, which refuses sendmsg() with the
-//         EPERM of a netfilter drop and needs no other tool than ip(8). Needs root and ip(8), else exits 77.
+// Method: a veth pair in a network namespace of this process alone. The rule is an XFRM block,
+// which refuses sendmsg() with the
+//         EPERM of a netfilter drop and needs no other tool than ip(8). Needs root and ip(8), else
+//         exits 77.
 #include <sched.h>
 #include <unistd.h>
 
 #include <arpa/inet.h>
-#include <net/if.h>
 #include <catch2/catch.hpp>
+#include <net/if.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -37,8 +40,9 @@ int ip(const std::string& arguments) { return std::system(("ip " + arguments).c_
 void enter_namespace() {
   static const bool is_in = [] {
     if (::geteuid() != 0 || ::unshare(CLONE_NEWNET) != 0) return false;
-    return ip("link add left0 type veth peer name right0") == 0 && ip("addr add 10.78.0.1/24 dev left0") == 0 &&
-           ip("link set right0 up") == 0 && ip("link set left0 up") == 0 &&
+    return ip("link add left0 type veth peer name right0") == 0 &&
+           ip("addr add 10.78.0.1/24 dev left0") == 0 && ip("link set right0 up") == 0 &&
+           ip("link set left0 up") == 0 &&
            ip("neigh replace 10.78.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent") == 0;
   }();
   if (is_in) return;
@@ -80,7 +84,8 @@ TEST_CASE("frames that a rule refuses are kept, and leave when the rule goes", "
   enter_namespace();
   Bench bench;
   REQUIRE(bench.send(4) == 0);
-  if (ip("xfrm policy add src 10.78.0.1 dst 10.78.0.2 proto udp dir out action block 2>/dev/null") != 0) {
+  if (ip("xfrm policy add src 10.78.0.1 dst 10.78.0.2 proto udp dir out action block "
+         "2>/dev/null") != 0) {
     WARN("skipped: this kernel has no XFRM");
     return;
   }
@@ -95,14 +100,17 @@ TEST_CASE("frames that a rule refuses are kept, and leave when the rule goes", "
   const Instant began = monotonic_now();
   (void)bench.port->wait(began + 20ms, false);
   CHECK(monotonic_now() - began >= 20ms);  // a socket with room is no reason to wake up
-  CHECK(bench.flush_after(UdpTx::held_retry_interval) == 5);
+  CHECK(bench.flush_after(UdpTx::blocked_retry_interval) == 5);
   REQUIRE(ip("xfrm policy flush") == 0);
-  CHECK(bench.flush_after(UdpTx::held_retry_interval) == 0);
+  CHECK(bench.flush_after(UdpTx::blocked_retry_interval) == 0);
   CHECK(bench.port->last_error() == 0);
   CHECK(bench.port->tx_queue(bench.now).refused_total == UdpTx::policy_refusals_max - 1);
 }
 
-TEST_CASE("frames for a link that is down are kept, and leave at once when the plane says that it is up", "[port][udp]") {
+TEST_CASE(
+    "frames for a link that is down are kept, and leave at once when the session says that it is "
+    "up",
+    "[port][udp]") {
   enter_namespace();
   Bench bench;
   REQUIRE(bench.send(4) == 0);
@@ -117,27 +125,33 @@ TEST_CASE("frames for a link that is down are kept, and leave at once when the p
   CHECK(bench.port->tx_queue(bench.now).refused_total == 0);
 }
 
-// Goal:   no frame makes the kernel ask for the neighbour on a link without a carrier, where its next question comes a second later;
+// Goal:   no frame makes the kernel ask for the neighbour on a link without a carrier, where its
+// next question comes a second later;
 //         and a driver that never tells of its carrier holds nothing up for long.
-// Method: the other end of the veth goes down: the carrier falls, and the kernel's entry with it, while route and address stay.
+// Method: the other end of the veth goes down: the carrier falls, and the kernel's entry with it,
+// while route and address stay.
 TEST_CASE("N10 frames wait from the moment when the carrier is gone", "[port][udp]") {
   enter_namespace();
-  const auto has_entry = [] { return ip("neigh show nud all dev left0 to 10.78.0.2 | grep -q .") == 0; };
+  const auto has_entry = [] {
+    return ip("neigh show nud all dev left0 to 10.78.0.2 | grep -q .") == 0;
+  };
   Bench bench;
   REQUIRE(ip("neigh replace 10.78.0.2 lladdr 02:00:00:00:00:02 dev left0 nud reachable") == 0);
-  bench.port->update_path({.ifindex = static_cast<int>(::if_nametoindex("left0")), .is_link_up = true});
+  bench.port->update_path(
+      {.ifindex = static_cast<int>(::if_nametoindex("left0")), .is_link_up = true});
   REQUIRE(bench.send(4) == 0);
   REQUIRE(ip("link set right0 down") == 0);
   for (int i = 0; i < 500 && has_entry(); ++i) ::usleep(10'000);
   REQUIRE_FALSE(has_entry());
   bench.now += UdpTx::link_check_interval;
   CHECK(bench.send(5) == 5);
-  CHECK(bench.flush_after(UdpTx::held_retry_interval) == 5);
+  CHECK(bench.flush_after(UdpTx::blocked_retry_interval) == 5);
   CHECK_FALSE(has_entry());
   CHECK(bench.port->tx_queue(bench.now).refused_total == 0);
   REQUIRE(ip("link set right0 up") == 0);
   REQUIRE(ip("neigh replace 10.78.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent") == 0);
-  bench.port->update_path({.ifindex = static_cast<int>(::if_nametoindex("left0")), .is_link_up = true});
+  bench.port->update_path(
+      {.ifindex = static_cast<int>(::if_nametoindex("left0")), .is_link_up = true});
   CHECK(bench.flush_after(UdpTx::link_check_interval) == 0);
 
   REQUIRE(ip("link set right0 down") == 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What only the UDP port does: UDP_GRO, ICMP errors, socket buffers, the way frames are batched. On loopback.
+// What only the UDP port does: UDP_GRO, ICMP errors, socket buffers, the way frames are batched. On
+// loopback.
 #include <catch2/catch.hpp>
 
 #include <arpa/inet.h>
@@ -80,7 +81,8 @@ std::pair<int, int> options_of(const UdpPort& port) {
 
 }  // namespace
 
-TEST_CASE("priority and DSCP are the socket's, and the DSCP does not overwrite the priority or ECN", "[port][udp]") {
+TEST_CASE("priority and DSCP are the socket's, and the DSCP does not overwrite the priority or ECN",
+          "[port][udp]") {
   CHECK(options_of(*open()) == std::pair{0, 2});
   CHECK(options_of(*open({.priority = 1, .dscp = 8})) == std::pair{1, 8 << 2 | 2});
 }
@@ -95,7 +97,9 @@ TEST_CASE("a port with fragments lets the kernel cut, and does not when they end
   send(*sender, 3, datagram_bytes_max);
   CHECK(take_all(*receiver, datagram_bytes_max) == 3);
   const bool has_gso = open()->info().mode == "gso";
-  sender->end_fragments();
+  REQUIRE(sender->large_frames()->begin(1400) == datagram_bytes_max);
+  REQUIRE(sender->large_frames()->has_to_end(
+      {.at = Instant{1s}, .sent_total = 9, .lost_total = 9}));
   CHECK(sender->info().mode == (has_gso ? "gso" : "plain"));
   CHECK(option_of(*sender, IPPROTO_IP, IP_MTU_DISCOVER) == IP_PMTUDISC_PROBE);
   CHECK(option_of(*open(), IPPROTO_IP, IP_MTU_DISCOVER) == IP_PMTUDISC_PROBE);
@@ -145,7 +149,8 @@ TEST_CASE("a frame larger than allowed is dropped and counted", "[port][udp]") {
   CHECK(b->oversized_total() == 3);
 }
 
-// Nobody authenticated an ICMP message: it may not end a session, nor cost a frame that could have been sent.
+// Nobody authenticated an ICMP message: it may not end a session, nor cost a frame that could have
+// been sent.
 TEST_CASE("N3 a port that answers with ICMP errors does not stop the sender", "[port][udp][N3]") {
   const auto a = open();
   std::uint16_t number = 0;
@@ -184,10 +189,12 @@ TEST_CASE("frames that the receive buffer cannot hold are counted refused", "[po
   CHECK(empty.drained_total == Bytes{static_cast<std::int64_t>(taken * 1514)});
 }
 
-// Goal:   what the receive buffer holds is known from readings of a socket that is between two batches: in the middle of one the
+// Goal:   what the receive buffer holds is known from readings of a socket that is between two
+// batches: in the middle of one the
 //         kernel still charges what was read, and the buffer would pass for a third of its size.
-// Method: 20 times 128 frames (295 KB of what a user may ask for by default, 416 KiB), each time a reading after the first 64 of them and one at the end.
-// Bounds: a frame alone costs 2304 bytes for its 1514, what the port starts with: 5 %.
+// Method: 20 times 128 frames (295 KB of what a user may ask for by default, 416 KiB), each time a
+// reading after the first 64 of them and one at the end. Bounds: a frame alone costs 2304 bytes for
+// its 1514, what the port starts with: 5 %.
 TEST_CASE("a reading in the middle of a batch teaches nothing about the buffer", "[port][udp]") {
   const auto a = open({.is_gso_allowed = false});
   const auto b = open();
@@ -209,14 +216,16 @@ TEST_CASE("a reading in the middle of a batch teaches nothing about the buffer",
   CHECK(after.count * 100 < before.count * 105);
 }
 
-// Goal:   what cannot be a frame of ours ends no wait and counts as nothing, and every frame that can be one passes.
-// Method: headers of all types and flags at the ends of their ranges, and each of them spoiled where a stranger's bytes would be.
+// Goal:   what cannot be a frame of ours ends no wait and counts as nothing, and every frame that
+// can be one passes. Method: headers of all types and flags at the ends of their ranges, and each
+// of them spoiled where a stranger's bytes would be.
 TEST_CASE("what cannot be a frame is dropped before it costs a wake-up", "[port][udp]") {
   const auto a = open({.is_gso_allowed = false});
   const auto b = open({.has_frames_only = true});
   connect(*a, *b);
   connect(*b, *a);
-  const auto put = [&](const wire::FrameHeader& header, std::size_t spoiled, std::byte with, std::size_t length) {
+  const auto put = [&](const wire::FrameHeader& header, std::size_t spoiled, std::byte with,
+                       std::size_t length) {
     const auto slot = a->lend(length);
     REQUIRE(slot.size() == length);
     std::array<std::byte, wire::header_bytes> head;
@@ -229,16 +238,25 @@ TEST_CASE("what cannot be a frame is dropped before it costs a wake-up", "[port]
   };
   constexpr std::size_t none = wire::header_bytes;
   std::size_t good = 0;
-  for (const auto type : {wire::FrameType::data, wire::FrameType::feedback, wire::FrameType::ping, wire::FrameType::pong})
-    for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{1} << 40, std::uint64_t{wire::packet_number_max}})
+  for (const auto type : {wire::FrameType::data, wire::FrameType::feedback, wire::FrameType::ping,
+                          wire::FrameType::pong})
+    for (const std::uint64_t number :
+         {std::uint64_t{0}, std::uint64_t{1} << 40, std::uint64_t{wire::packet_number_max}})
       for (unsigned flags = 0; flags < 16; ++flags, ++good)
-        put({.type = type, .key_phase = (flags & 1) != 0, .is_end_of_block = (flags & 2) != 0, .is_nack_requested = (flags & 4) != 0,
-             .nack_round = (flags & 8) != 0, .packet_number = number, .settled = number}, none, {}, wire::frame_bytes_min + flags);
+        put({.type = type,
+             .key_phase = (flags & 1) != 0,
+             .is_end_of_block = (flags & 2) != 0,
+             .is_nack_requested = (flags & 4) != 0,
+             .nack_round = (flags & 8) != 0,
+             .packet_number = number,
+             .settled = number},
+            none, {}, wire::frame_bytes_min + flags);
   CHECK(good == 192);
   std::array<RxFrame, rx_batch_max> views;
   std::size_t taken = 0;
   while (const std::size_t count = b->receive(views)) {
-    for (std::size_t i = 0; i < count; ++i) CHECK(wire::decode_header({views[i].data, views[i].length}));
+    for (std::size_t i = 0; i < count; ++i)
+      CHECK(wire::decode_header({views[i].data, views[i].length}));
     taken += count;
     b->release();
   }

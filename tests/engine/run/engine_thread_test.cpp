@@ -57,7 +57,7 @@ struct Watched {
   SenderLoop<UdpPort> loop;
   std::atomic<int> cpus{-1}, cpu{-1};
   std::array<char, 17> name{};
-  Rest turn(Instant now) noexcept {
+  NextWakeup turn(Instant now) noexcept {
     if (cpus < 0) {
       cpu_set_t set;
       CPU_ZERO(&set);
@@ -69,7 +69,7 @@ struct Watched {
     return loop.turn(now);
   }
   bool is_closed() const noexcept { return loop.is_closed(); }
-  void note_wait() noexcept { loop.note_wait(); }
+  void count_wakeup() noexcept { loop.count_wakeup(); }
 };
 
 }  // namespace
@@ -80,11 +80,13 @@ TEST_CASE("EngineThread starts, pins itself, and ends on finish") {
   const cpu_set_t allowed = allowed_cpus();
   const auto port = loopback_port();
   Side side;
-  const auto watched = std::unique_ptr<Watched>(new Watched{{*port, keys_of(true), sender_config(), side.links()}});
+  const auto watched =
+      std::unique_ptr<Watched>(new Watched{{*port, keys_of(true), sender_config(), side.links()}});
   EngineThread thread;
-  REQUIRE(thread.start(
-      *watched, *port,
-      {.poll = poll, .core = is_pinned ? std::optional{first_of(allowed)} : std::nullopt, .name = "engine-test"}));
+  REQUIRE(thread.start(*watched, *port,
+                       {.poll = poll,
+                        .core = is_pinned ? std::optional{first_of(allowed)} : std::nullopt,
+                        .name = "engine-test"}));
   while (side.report.load().counters.turns_total < 3) std::this_thread::sleep_for(1ms);
   side.command(CommandKind::finish);
   thread.join();
@@ -104,7 +106,8 @@ TEST_CASE("EngineThread starts, pins itself, and ends on finish") {
 TEST_CASE("EngineThread that cannot be pinned runs all the same") {
   const auto port = loopback_port();
   Side side;
-  const auto watched = std::unique_ptr<Watched>(new Watched{{*port, keys_of(true), sender_config(), side.links()}});
+  const auto watched =
+      std::unique_ptr<Watched>(new Watched{{*port, keys_of(true), sender_config(), side.links()}});
   EngineThread thread;
   REQUIRE(thread.start(*watched, *port, {.core = CPU_SETSIZE + 7}));
   side.command(CommandKind::finish);
@@ -143,31 +146,45 @@ TEST_CASE("choose_core without a wish pins only where three CPUs may be used") {
   CHECK_FALSE(alone.value().has_value());
 }
 
-// Goal:   a turn refills the queue below as far as the grant goes, also where a batch of large frames is more than the UDP port
-//         holds at once: with 9000-byte frames it went to rest after each 256 KB, and one nap later the link had run dry.
+// Goal:   a turn refills the queue below as far as the grant goes, also where a batch of large
+// frames is more than the UDP port
+//         holds at once: with 9000-byte frames it went to rest after each 256 KB, and one nap later
+//         the link had run dry.
 // Method: both loops on loopback, 8972-byte frames, batches of 44 (395 KB), and room for all of it.
-// Bounds: one turn sends a whole batch, of which the port holds 29 frames. More is the credit's matter: a user's receive buffer
+// Bounds: one turn sends a whole batch, of which the port holds 29 frames. More is the credit's
+// matter: a user's receive buffer
 //         may be as small as 416 KiB, which 66 frames fill.
 TEST_CASE("a turn sends more frames than the UDP port holds") {
   constexpr std::size_t frame_bytes = 8972;
   constexpr std::array<std::uint64_t, 1> sizes{8 * block_bytes};
   const auto a = loopback_port(), b = loopback_port();
   for (const auto& [from, to] : {std::pair{a.get(), b.get()}, std::pair{b.get(), a.get()}}) {
-    sockaddr_in peer{.sin_family = AF_INET, .sin_port = htons(to->local_port().value()), .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+    sockaddr_in peer{.sin_family = AF_INET,
+                     .sin_port = htons(to->local_port().value()),
+                     .sin_addr = {htonl(INADDR_LOOPBACK)},
+                     .sin_zero = {}};
     REQUIRE(from->connect(reinterpret_cast<const sockaddr&>(peer)));
   }
   Side sending, receiving;
   auto to_send = sender_config();
   auto to_receive = receiver_config(sizes);
   to_send.frame_bytes = to_receive.frame_bytes = frame_bytes;
-  to_send.sender.body_bytes_max = to_receive.receiver.body_bytes_max = frame_bytes - wire::overhead_bytes;
-  const auto sender = std::make_unique<SenderLoop<UdpPort>>(*a, keys_of(true), to_send, sending.links());
-  const auto receiver = std::make_unique<ReceiverLoop<UdpPort>>(*b, keys_of(false), to_receive, receiving.links());
+  to_send.sender.body_bytes_max = to_receive.receiver.body_bytes_max =
+      frame_bytes - wire::overhead_bytes;
+  const auto sender =
+      std::make_unique<SenderLoop<UdpPort>>(*a, keys_of(true), to_send, sending.links());
+  const auto receiver =
+      std::make_unique<ReceiverLoop<UdpPort>>(*b, keys_of(false), to_receive, receiving.links());
   std::vector<std::byte> source(8 * block_bytes), sink(16 * block_bytes);
-  for (std::uint32_t slot = 0; slot < 16; ++slot) REQUIRE(receiving.from_file.push({.data = sink.data() + std::size_t{slot} * block_bytes, .slot = slot}));
+  for (std::uint32_t slot = 0; slot < 16; ++slot)
+    REQUIRE(receiving.from_file.push(
+        {.data = sink.data() + std::size_t{slot} * block_bytes, .slot = slot}));
   for (std::uint32_t i = 0; i < 8; ++i)
-    REQUIRE(sending.from_file.push({.data = source.data() + std::size_t{i} * block_bytes, .offset = std::uint64_t{i} * block_bytes, .length = block_bytes, .slot = i}));
-  REQUIRE(sending.from_file.push({.kind = BlockKind::end_of_files}));
+    REQUIRE(sending.from_file.push({.data = source.data() + std::size_t{i} * block_bytes,
+                                    .offset = std::uint64_t{i} * block_bytes,
+                                    .length = block_bytes,
+                                    .slot = i}));
+  REQUIRE(sending.from_file.push({.kind = FileMessageKind::end_of_files}));
   sending.grant.store({.rate = mbit_per_s(100'000), .backlog_max = mib(8), .batch_frames = 44});
   for (Side* side : {&sending, &receiving}) side->command(CommandKind::start);
 

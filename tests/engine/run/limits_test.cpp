@@ -21,12 +21,15 @@ std::optional<Instant> play_until(Pair& pair, Side& side, EventKind kind, Nanos 
   return std::nullopt;
 }
 
-PathUpdate mtu(std::uint16_t bytes) { return {.mtu_bytes = bytes, .is_link_up = true, .has_neighbour = true}; }
+PathUpdate mtu(std::uint16_t bytes) {
+  return {.mtu_bytes = bytes, .is_link_up = true, .has_neighbour = true};
+}
 
 /// is_failure: an event that ends the session.
 bool is_failure(EventKind kind) {
   using enum EventKind;
-  return kind == path_dead || kind == feedback_silent || kind == protocol_error || kind == port_failed || kind == stalled;
+  return kind == path_dead || kind == feedback_silent || kind == protocol_error ||
+         kind == port_failed || kind == stalled;
 }
 
 }  // namespace
@@ -48,8 +51,12 @@ TEST_CASE("a starved core, or a path that loses 40 %, proves its path in the end
   const bool is_starved = GENERATE(true, false);
   CAPTURE(is_starved);
   const auto seed = static_cast<std::uint32_t>(GENERATE(range(0, 10)));
-  Pair pair{{1000}, 1U << 12, {.delay = is_starved ? 50us : 50us + 1ms * seed, .loss_ppm = is_starved ? 0U : 400'000U}};
-  for (Side* side : {&pair.sender_side, &pair.receiver_side}) side->command(CommandKind::prove_path);
+  Pair pair{
+      {1000},
+      1U << 12,
+      {.delay = is_starved ? 50us : 50us + 1ms * seed, .loss_ppm = is_starved ? 0U : 400'000U}};
+  for (Side* side : {&pair.sender_side, &pair.receiver_side})
+    side->command(CommandKind::prove_path);
   bool is_proven = false;
   for (int i = 0; i < 60'000 && !is_proven; ++i) {
     // Starved: the peer's core gets its first turn after 2.5 s, ours one in 400 ms.
@@ -65,17 +72,21 @@ TEST_CASE("a starved core, or a path that loses 40 %, proves its path in the end
   CHECK(is_proven);
 }
 
-// Goal:   the plane learns that the peer is alive from the data path, once a second, and only as long as it is.
-// Method: both ends prove their path for 3 s; then the link swallows everything for 3 s.
+// Goal:   the session learns that the peer is alive from the data path, once a second, and only as
+// long as it is. Method: both ends prove their path for 3 s; then the link swallows everything for
+// 3 s.
 TEST_CASE("N10 frames of the peer are a word of its life once a second, at both ends") {
   Pair pair{{1000}};
-  for (Side* side : {&pair.sender_side, &pair.receiver_side}) side->command(CommandKind::prove_path);
+  for (Side* side : {&pair.sender_side, &pair.receiver_side})
+    side->command(CommandKind::prove_path);
   const auto words = [&](Nanos span) {
     std::array<int, 2> heard{};
     for (const Instant end = pair.now + span; pair.now < end;) {
       pair.step();
-      for (const Event& event : pair.sender_side.take_events()) heard[0] += event.kind == EventKind::peer_heard ? 1 : 0;
-      for (const Event& event : pair.receiver_side.take_events()) heard[1] += event.kind == EventKind::peer_heard ? 1 : 0;
+      for (const Event& event : pair.sender_side.take_events())
+        heard[0] += event.kind == EventKind::peer_heard ? 1 : 0;
+      for (const Event& event : pair.receiver_side.take_events())
+        heard[1] += event.kind == EventKind::peer_heard ? 1 : 0;
     }
     return heard;
   };
@@ -91,7 +102,8 @@ TEST_CASE("N10 frames of the peer are a word of its life once a second, at both 
 TEST_CASE("a peer that is heard is given ten seconds to answer a full frame, and no more") {
   Pair pair{{1000}};
   pair.link.config(0).hole_bytes = 1400;  // its own PINGs arrive, ours do not
-  for (Side* side : {&pair.sender_side, &pair.receiver_side}) side->command(CommandKind::prove_path);
+  for (Side* side : {&pair.sender_side, &pair.receiver_side})
+    side->command(CommandKind::prove_path);
   const Instant start = pair.now;
   const auto dead_at = play_until(pair, pair.sender_side, EventKind::path_dead, 15s);
   REQUIRE(dead_at);
@@ -171,8 +183,8 @@ TEST_CASE("N9 the MTU changes while the path is being proven") {
 }
 
 TEST_CASE("N9 frames never exceed the agreed size, nor follow an absurd MTU") {
-  const std::uint16_t bytes = GENERATE(std::uint16_t{9000}, std::uint16_t{65535}, std::uint16_t{0}, std::uint16_t{1},
-                                       std::uint16_t{68}, std::uint16_t{327});
+  const std::uint16_t bytes = GENERATE(std::uint16_t{9000}, std::uint16_t{65535}, std::uint16_t{0},
+                                       std::uint16_t{1}, std::uint16_t{68}, std::uint16_t{327});
   CAPTURE(bytes);
   Pair pair{{2'000'000}};
   pair.start();
@@ -182,7 +194,9 @@ TEST_CASE("N9 frames never exceed the agreed size, nor follow an absurd MTU") {
   CHECK(pair.sender->sender().frame_payload_bytes() > 1400);
 }
 
-TEST_CASE("N9 an MTU that falls on the way, unseen by either end, is found by PINGs and the transfer goes on") {
+TEST_CASE(
+    "N9 an MTU that falls on the way, unseen by either end, is found by PINGs and the transfer "
+    "goes on") {
   const std::size_t new_mtu = GENERATE(std::size_t{1400}, std::size_t{1000}, std::size_t{576});
   CAPTURE(new_mtu);
   Pair pair{{80'000'000}};
@@ -197,25 +211,31 @@ TEST_CASE("N9 an MTU that falls on the way, unseen by either end, is found by PI
     has_shrunk = pair.sender->sender().frame_payload_bytes() <= room;
   }
   REQUIRE(has_shrunk);
-  CHECK(pair.sender->sender().frame_payload_bytes() + 64 > room);  // and not by much more than it had to
+  CHECK(pair.sender->sender().frame_payload_bytes() + 64 >
+        room);  // and not by much more than it had to
   const std::uint64_t arrived = pair.checked_bytes;
   for (int i = 0; i < 500; ++i) pair.step();
   CHECK(pair.checked_bytes > arrived);
   pair.link.config(0).hole_bytes = 0;  // the way is what it was: full frames are tried now and then
-  for (int i = 0; i < 110'000 && pair.sender->sender().frame_payload_bytes() < 1400; ++i) pair.step();
-  CHECK((pair.sender->sender().frame_payload_bytes() > 1400 || pair.sender->sender().is_all_arrived()));
+  for (int i = 0; i < 110'000 && pair.sender->sender().frame_payload_bytes() < 1400; ++i)
+    pair.step();
+  CHECK((pair.sender->sender().frame_payload_bytes() > 1400 ||
+         pair.sender->sender().is_all_arrived()));
   REQUIRE(pair.run_until_arrived(400'000));
   CHECK(pair.wrong_bytes == 0);
   for (const Event& event : pair.sender_side.take_events()) CHECK_FALSE(is_failure(event.kind));
 }
 
-TEST_CASE("I5 a path that carries small frames only ends the session, at both ends, and little is sent meanwhile") {
+TEST_CASE(
+    "I5 a path that carries small frames only ends the session, at both ends, and little is sent "
+    "meanwhile") {
   Pair pair{{80'000'000}};
   pair.start();
   for (int i = 0; i < 100; ++i) pair.step();
   REQUIRE(pair.checked_bytes > 0);
-  pair.link.config(0).hole_bytes = 28 + wire::overhead_bytes + 64;  // neither data nor the smallest PING of a search
-  for (int i = 0; i < 10'000; ++i) pair.step();                 // a second, in which it finds out
+  pair.link.config(0).hole_bytes =
+      28 + wire::overhead_bytes + 64;            // neither data nor the smallest PING of a search
+  for (int i = 0; i < 10'000; ++i) pair.step();  // a second, in which it finds out
   const std::uint64_t sent = pair.sender->counters().frames_sent_total;
   CHECK_FALSE(play_until(pair, pair.sender_side, EventKind::stalled, 28s));
   CHECK(pair.sender->counters().frames_sent_total - sent < 28 * 400);
@@ -230,11 +250,14 @@ TEST_CASE("nothing is sent while the link is down, and what was not sent is not 
   const auto set_up = [&](bool is_up) {
     pair.link.set_up(is_up);
     for (Side* side : {&pair.sender_side, &pair.receiver_side})
-      REQUIRE(side->commands.push({.kind = CommandKind::path_update, .path = {.mtu_bytes = 1500, .is_link_up = is_up, .has_neighbour = true}}));
+      REQUIRE(side->commands.push(
+          {.kind = CommandKind::path_update,
+           .path = {.mtu_bytes = 1500, .is_link_up = is_up, .has_neighbour = true}}));
   };
   set_up(false);
   pair.step();
-  const std::uint64_t sent = pair.sender->counters().frames_sent_total, answered = pair.receiver->counters().frames_sent_total;
+  const std::uint64_t sent = pair.sender->counters().frames_sent_total,
+                      answered = pair.receiver->counters().frames_sent_total;
   for (int i = 0; i < 30'000; ++i) pair.step();
   CHECK(pair.sender->counters().frames_sent_total == sent);
   CHECK(pair.receiver->counters().frames_sent_total == answered);
@@ -254,10 +277,13 @@ TEST_CASE("no data before the start, whatever the grant") {
   CHECK(pair.receiver->counters().frames_sent_total == 0);
 }
 
-// Goal:   a sender held back by its rate sleeps until a worthwhile part of its backlog limit may be sent.
-// Method: 100 Mbit/s over a fast link, so the lower queue is always empty; the loop's own rest says when it runs again.
-// Bounds: naps are 500 us then, so 1000 turns in 500 ms; at 200 us they would be 2500. Half as many are allowed.
-TEST_CASE("a sender that its rate holds back refills in worthwhile bursts, and its report tells what has left") {
+// Goal:   a sender held back by its rate sleeps until a worthwhile part of its backlog limit may be
+// sent. Method: 100 Mbit/s over a fast link, so the lower queue is always empty; the loop's own
+// rest says when it runs again. Bounds: naps are 500 us then, so 1000 turns in 500 ms; at 200 us
+// they would be 2500. Half as many are allowed.
+TEST_CASE(
+    "a sender that its rate holds back refills in worthwhile bursts, and its report tells what has "
+    "left") {
   Pair pair{{64 * block_bytes}, 1U << 12, {.rate = mbit_per_s(10'000)}};
   pair.sender_side.grant.store({.rate = mbit_per_s(100), .backlog_max = kib(32)});
   pair.start();

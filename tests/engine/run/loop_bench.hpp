@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What the tests of the loops share: the links of one end, keys, a peer made by hand that may lie, and both loops back to
-// back in virtual time.
+// What the tests of the loops share: the links of one end, keys, a peer made by hand that may lie,
+// and both loops back to back in virtual time.
 #pragma once
 
 #include <cstring>
@@ -9,9 +9,9 @@
 
 #include "engine/base/alloc_guard.hpp"
 #include "engine/crypto/key_schedule.hpp"
-#include "engine/port/virtual_port.hpp"
 #include "engine/run/receiver_loop.hpp"
 #include "engine/run/sender_loop.hpp"
+#include "tools/world/virtual_port.hpp"
 
 namespace onehop::run {
 
@@ -23,7 +23,9 @@ struct Side {
   SpscRing<Event> events{1024};
   Latest<PathReport> report;
   Latest<RateGrant> grant{RateGrant{.rate = mbit_per_s(1000), .backlog_max = kib(256)}};
-  [[nodiscard]] EngineLinks links() { return {from_file, to_file, commands, events, report, grant}; }
+  [[nodiscard]] EngineLinks links() {
+    return {from_file, to_file, commands, events, report, grant};
+  }
   void command(CommandKind kind) { ONEHOP_CHECK(commands.push({.kind = kind})); }
   /// take_events empties the ring.
   std::vector<Event> take_events() {
@@ -39,11 +41,13 @@ struct Side {
 };
 
 /// keys_of gives one end's keys; another `session` has other ones.
-inline GateKeys keys_of(bool is_sender, std::uint8_t session = 0, std::uint64_t interval = 1U << 12) {
+inline SessionKeys keys_of(bool is_sender, std::uint8_t session = 0,
+                           std::uint64_t interval = 1U << 12) {
   crypto::ExporterSecret exporter;
   exporter.writable()[0] = static_cast<std::byte>(session);
   const auto from_sender = crypto::direction_secret(exporter, crypto::Direction::from_sender, 0);
-  const auto from_receiver = crypto::direction_secret(exporter, crypto::Direction::from_receiver, 0);
+  const auto from_receiver =
+      crypto::direction_secret(exporter, crypto::Direction::from_receiver, 0);
   return {.send = is_sender ? from_sender : from_receiver,
           .receive = is_sender ? from_receiver : from_sender,
           .key_interval_packets = interval};
@@ -70,12 +74,12 @@ inline ReceiverLoopConfig receiver_config(std::span<const std::uint64_t> sizes) 
 class RawPeer {
  public:
   using Frame = std::vector<std::byte>;
-  RawPeer(VirtualLink& link, std::size_t end, const GateKeys& keys)
-      : port_{link, end}, gate_{std::make_unique<FrameGate>(keys)} {}
+  RawPeer(VirtualLink& link, std::size_t end, const SessionKeys& keys)
+      : port_{link, end}, protection_{std::make_unique<PacketProtection>(keys)} {}
 
   Frame sealed(wire::FrameHeader header, std::span<const std::byte> body) {
     Frame frame(body.size() + wire::overhead_bytes);
-    (void)gate_->seal(header, body, frame);
+    (void)protection_->seal(header, body, frame);
     return frame;
   }
   void send(Instant now, const Frame& frame) {
@@ -91,7 +95,8 @@ class RawPeer {
     std::array<RxFrame, rx_batch_max> views;
     std::vector<Frame> frames;
     while (const std::size_t count = port_.receive(views)) {
-      for (std::size_t i = 0; i < count; ++i) frames.emplace_back(views[i].data, views[i].data + views[i].length);
+      for (std::size_t i = 0; i < count; ++i)
+        frames.emplace_back(views[i].data, views[i].data + views[i].length);
       port_.release();
     }
     return frames;
@@ -102,14 +107,17 @@ class RawPeer {
     if (!header || header->type != wire::FrameType::feedback) return std::nullopt;
     DataPathCounters counters;
     wire::Feedback feedback;
-    if (!gate_->open(*header, frame, gate_->scratch().data(), counters)) return std::nullopt;
-    if (!wire::decode_feedback(gate_->scratch().first(frame.size() - wire::overhead_bytes), feedback)) return std::nullopt;
+    if (!protection_->open(*header, frame, protection_->scratch().data(), counters))
+      return std::nullopt;
+    if (!wire::decode_feedback(protection_->scratch().first(frame.size() - wire::overhead_bytes),
+                               feedback))
+      return std::nullopt;
     return feedback;
   }
 
  private:
   VirtualPort port_;
-  std::unique_ptr<FrameGate> gate_;
+  std::unique_ptr<PacketProtection> protection_;
 };
 
 /// forgeries_of spoils an authentic frame in every way that needs no key.
@@ -120,9 +128,10 @@ inline std::vector<RawPeer::Frame> forgeries_of(const RawPeer::Frame& frame) {
       list.push_back(frame);
       list.back()[at] ^= static_cast<std::byte>(1U << bit);
     }
-  for (const std::size_t length :
-       {std::size_t{1}, std::size_t{27}, std::size_t{28}, std::size_t{43}, frame.size() - 1, frame.size() / 2})
-    if (length < frame.size()) list.emplace_back(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length));
+  for (const std::size_t length : {std::size_t{1}, std::size_t{27}, std::size_t{28},
+                                   std::size_t{43}, frame.size() - 1, frame.size() / 2})
+    if (length < frame.size())
+      list.emplace_back(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length));
   for (const std::size_t more : {1U, 16U}) {
     if (frame.size() + more > bench_frame_bytes) continue;
     list.push_back(frame);
@@ -148,21 +157,25 @@ inline std::uint64_t drops_of(const DataPathCounters& c) {
 }
 
 /// Pair: both loops over one link. The file sides are this test's memory.
-struct Pair {
-  explicit Pair(std::vector<std::uint64_t> file_sizes, std::uint64_t interval = 1U << 12, VirtualLinkConfig way = {})
+template <Port SendPort>
+struct PairOver {
+  explicit PairOver(std::vector<std::uint64_t> file_sizes, std::uint64_t interval = 1U << 12,
+                    VirtualLinkConfig way = {})
       : sizes{std::move(file_sizes)},
         link{{.directions = {way, way}, .seed = 7}},
         sender_port{link, 0},
         receiver_port{link, 1},
-        sender{std::make_unique<SenderLoop<VirtualPort>>(sender_port, keys_of(true, 0, interval), sender_config(),
-                                                         sender_side.links())},
-        receiver{std::make_unique<ReceiverLoop<VirtualPort>>(receiver_port, keys_of(false, 0, interval),
-                                                             receiver_config(sizes), receiver_side.links())},
+        sender{std::make_unique<SenderLoop<SendPort>>(sender_port, keys_of(true, 0, interval),
+                                                      sender_config(), sender_side.links())},
+        receiver{std::make_unique<ReceiverLoop<VirtualPort>>(
+            receiver_port, keys_of(false, 0, interval), receiver_config(sizes),
+            receiver_side.links())},
         source(16 * block_bytes),
         sink(16 * block_bytes) {
     for (std::uint32_t slot = 0; slot < 16; ++slot) {
       free_slots.push_back(slot);
-      ONEHOP_CHECK(receiver_side.from_file.push({.data = sink.data() + std::size_t{slot} * block_bytes, .slot = slot}));
+      ONEHOP_CHECK(receiver_side.from_file.push(
+          {.data = sink.data() + std::size_t{slot} * block_bytes, .slot = slot}));
     }
   }
   static std::byte byte_at(std::uint32_t file, std::uint64_t offset) {
@@ -183,7 +196,8 @@ struct Pair {
     drain();
   }
   bool run_until_arrived(int steps = 100'000) {
-    for (int i = 0; i < steps && !(is_fed() && sender->sender().is_all_arrived() && receiver->receiver().is_complete());
+    for (int i = 0; i < steps && !(is_fed() && sender->sender().is_all_arrived() &&
+                                   receiver->receiver().is_complete());
          ++i)
       step();
     for (int i = 0; i < 5; ++i) step();
@@ -193,7 +207,7 @@ struct Pair {
 
   void feed() {
     for (BlockRef block; sender_side.to_file.pop(block);) {
-      if (block.kind == BlockKind::block)
+      if (block.kind == FileMessageKind::block)
         free_slots.push_back(block.slot);
       else
         sender_messages.push_back(block);
@@ -203,18 +217,20 @@ struct Pair {
                      .offset = next_offset,
                      .file = next_file,
                      .slot = free_slots.back()};
-      block.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(block_bytes, sizes[next_file] - next_offset));
-      for (std::uint32_t i = 0; i < block.length; ++i) block.data[i] = byte_at(block.file, block.offset + i);
+      block.length = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(block_bytes, sizes[next_file] - next_offset));
+      for (std::uint32_t i = 0; i < block.length; ++i)
+        block.data[i] = byte_at(block.file, block.offset + i);
       ONEHOP_CHECK(sender_side.from_file.push(block));
       next_offset += block_bytes;
       if (next_offset >= sizes[next_file]) ++next_file, next_offset = 0;
     }
     if (next_file == sizes.size() && !has_ended)
-      has_ended = sender_side.from_file.push({.kind = BlockKind::end_of_files});
+      has_ended = sender_side.from_file.push({.kind = FileMessageKind::end_of_files});
   }
   void drain() {
     for (BlockRef block; receiver_side.to_file.pop(block);) {
-      if (block.kind != BlockKind::block) {
+      if (block.kind != FileMessageKind::block) {
         receiver_messages.push_back(block);
         continue;
       }
@@ -227,9 +243,10 @@ struct Pair {
 
   std::vector<std::uint64_t> sizes;
   VirtualLink link;
-  VirtualPort sender_port, receiver_port;
+  SendPort sender_port;
+  VirtualPort receiver_port;
   Side sender_side, receiver_side;
-  std::unique_ptr<SenderLoop<VirtualPort>> sender;
+  std::unique_ptr<SenderLoop<SendPort>> sender;
   std::unique_ptr<ReceiverLoop<VirtualPort>> receiver;
   std::vector<std::byte> source, sink;
   std::vector<std::uint32_t> free_slots;
@@ -239,5 +256,6 @@ struct Pair {
   std::uint32_t next_file = 0;
   bool has_ended = false;
 };
+using Pair = PairOver<VirtualPort>;
 
 }  // namespace onehop::run

@@ -7,10 +7,13 @@
 using namespace onehop;
 using namespace onehop::run;
 
-TEST_CASE("the loops allocate nothing after their start, and bring every byte over a link that loses and repeats frames") {
+TEST_CASE(
+    "the loops allocate nothing after their start, and bring every byte over a link that loses and "
+    "repeats frames") {
   if (!AllocGuard::is_built_in()) WARN("built without -Dalloc_guard=true: allocations go unseen");
   Pair pair{{5'000'000, 0, 100}, 1U << 12, {.loss_ppm = 20'000, .duplicate_ppm = 10'000}};
-  for (Side* side : {&pair.sender_side, &pair.receiver_side}) side->command(CommandKind::prove_path);
+  for (Side* side : {&pair.sender_side, &pair.receiver_side})
+    side->command(CommandKind::prove_path);
   for (int i = 0; i < 100; ++i) pair.step();
   CHECK(pair.sender_side.has_event(EventKind::path_proven));
   CHECK(pair.receiver_side.has_event(EventKind::path_proven));
@@ -22,12 +25,14 @@ TEST_CASE("the loops allocate nothing after their start, and bring every byte ov
   CHECK(pair.sender->counters().retransmitted_bytes_total > 0);
   CHECK(pair.receiver->counters().auth_failures_total == 0);
   CHECK(pair.receiver->counters().replays_total > 0);
-  CHECK(pair.sender_side.report.load().counters.data_bytes_sent_total == pair.sender->counters().data_bytes_sent_total);
+  CHECK(pair.sender_side.report.load().counters.data_bytes_sent_total ==
+        pair.sender->counters().data_bytes_sent_total);
 }
 
 // Goal:   what was sent again because the peer was quiet is told apart from what was lost.
-// Method: the receiver stands still for 40 ms when all has been sent, as its thread does on a busy machine.
-// Bounds: a probe after 10 ms, twice that after the first: two; each frame of them arrives a second time.
+// Method: the receiver stands still for 40 ms when all has been sent, as its thread does on a busy
+// machine. Bounds: a probe after 10 ms, twice that after the first: two; each frame of them arrives
+// a second time.
 TEST_CASE("a peer that stands still is asked after by tail probes, and nothing counts as lost") {
   const bool is_quiet = GENERATE(false, true);
   CAPTURE(is_quiet);
@@ -45,7 +50,8 @@ TEST_CASE("a peer that stands still is asked after by tail probes, and nothing c
   CHECK(report.packets_lost_total == 0);
   CHECK(report.counters.tail_probes_total == (is_quiet ? 2 : 0));
   CHECK(report.counters.retransmitted_bytes_total <= 2 * bench_frame_bytes);
-  CHECK(report.counters.retransmitted_bytes_total == pair.receiver->counters().duplicate_bytes_total);
+  CHECK(report.counters.retransmitted_bytes_total ==
+        pair.receiver->counters().duplicate_bytes_total);
   CHECK(pair.wrong_bytes == 0);
 }
 
@@ -80,40 +86,47 @@ TEST_CASE("events come in order: first data, blocks sent, all arrived, closed") 
   for (const Event& event : pair.sender_side.take_events()) {
     if (event.kind == EventKind::peer_heard) continue;
     kinds.push_back(event.kind);
-    if (event.kind == EventKind::block_sent) sent.push_back(event.block.file * 10'000'000ULL + event.block.offset);
+    if (event.kind == EventKind::block_sent)
+      sent.push_back(event.block.file * 10'000'000ULL + event.block.offset);
   }
   using enum EventKind;
-  CHECK(kinds == std::vector{first_data, block_sent, block_sent, block_sent, block_sent, all_arrived, closed});
+  CHECK(kinds == std::vector{first_data, block_sent, block_sent, block_sent, block_sent,
+                             all_arrived, closed});
   CHECK(sent == std::vector<std::uint64_t>{0, block_bytes, 2 * block_bytes, 10'000'000});
   CHECK(pair.sender->is_closed());
   CHECK(pair.receiver->is_closed());
   CHECK(pair.receiver_side.has_event(closed));
 }
 
-// Goal:   a sender whose user allows little sleeps as long as that allows, and one whose rate may grow still looks out for it.
-// Method: turn the sender when it asks for it, a second of virtual time, at a rate far below the link's.
-// Bounds: 4 ms is the longest nap, so 250 turns; a report from the peer or a timer each 8 ms on top. The rate holds within 5 %;
+// Goal:   a sender whose user allows little sleeps as long as that allows, and one whose rate may
+// grow still looks out for it. Method: turn the sender when it asks for it, a second of virtual
+// time, at a rate far below the link's. Bounds: 4 ms is the longest nap, so 250 turns; a report
+// from the peer or a timer each 8 ms on top. The rate holds within 5 %;
 //         it counts 1514 bytes for a frame that carries 1400.
-TEST_CASE("a sender naps as long as a final rate allows, and not longer than 0.5 ms under one that may grow") {
+TEST_CASE(
+    "a sender naps as long as a final rate allows, and not longer than 0.5 ms under one that may "
+    "grow") {
   struct Run {
     std::uint64_t turns = 0, bytes = 0;
   };
   const auto run = [](BytesPerSecond rate, bool is_final) {
     Pair pair{{500'000'000}};
-    pair.sender_side.grant.store({.rate = rate, .backlog_max = rate * 18ms, .batch_frames = 1, .is_rate_final = is_final});
+    pair.sender_side.grant.store(
+        {.rate = rate, .backlog_max = rate * 18ms, .batch_frames = 1, .is_rate_final = is_final});
     pair.start();
     for (int i = 0; i < 100; ++i) pair.step();
     const DataPathCounters before = pair.sender->counters();
     for (const Instant end = pair.now + 1s; pair.now < end;) {
       pair.feed();
       pair.link.run_until(pair.now);
-      const Rest rest = pair.sender->turn(pair.now);
+      const NextWakeup rest = pair.sender->turn(pair.now);
       (void)pair.receiver->turn(pair.now);
       pair.drain();
       pair.now = std::max(rest.deadline, pair.now + 20us);
     }
     const DataPathCounters& after = pair.sender->counters();
-    return Run{after.turns_total - before.turns_total, after.data_bytes_sent_total - before.data_bytes_sent_total};
+    return Run{after.turns_total - before.turns_total,
+               after.data_bytes_sent_total - before.data_bytes_sent_total};
   };
   const Run slow = run(mbit_per_s(5), true), watchful = run(mbit_per_s(5), false);
   CHECK(slow.turns <= 375);
@@ -124,18 +137,21 @@ TEST_CASE("a sender naps as long as a final rate allows, and not longer than 0.5
   CHECK(fast.bytes == fast_watchful.bytes);
 }
 
-// Goal:   a well filled queue is left alone until it is due: neither reports nor PINGs cost turns of their own, and batches are whole.
-// Method: 600 Mbit/s; the sender turns at its deadline, or with the first arrival where it says that it wants to know.
-// Bounds: 60 % of 450 KB at 660 Mbit/s are 3.3 ms, less what is left of a batch; 200 reports and 100 PINGs a second come beside them.
-TEST_CASE("a sender whose queue is well filled turns when it has drained, and sends whole batches") {
+// Goal:   a well filled queue is left alone until it is due: neither reports nor PINGs cost turns
+// of their own, and batches are whole. Method: 600 Mbit/s; the sender turns at its deadline, or
+// with the first arrival where it says that it wants to know. Bounds: 60 % of 450 KB at 660 Mbit/s
+// are 3.3 ms, less what is left of a batch; 200 reports and 100 PINGs a second come beside them.
+TEST_CASE(
+    "a sender whose queue is well filled turns when it has drained, and sends whole batches") {
   constexpr std::size_t batch_frames = 20;
   Pair pair{{500'000'000}, 1U << 12, {.rate = mbit_per_s(600), .queue_capacity = kib(1024)}};
-  pair.sender_side.grant.store({.rate = mbit_per_s(660), .backlog_max = Bytes{450'000}, .batch_frames = batch_frames});
+  pair.sender_side.grant.store(
+      {.rate = mbit_per_s(660), .backlog_max = Bytes{450'000}, .batch_frames = batch_frames});
   pair.start();
   for (int i = 0; i < 1000; ++i) pair.step();
   const std::uint64_t reports_before = pair.sender_side.report.load().feedback_total;
   int turns = 0, dry = 0, broken = 0;
-  Rest rest;
+  NextWakeup rest;
   for (const Instant end = pair.now + 1s; pair.now < end;) {
     pair.now += 50us;
     pair.feed();
@@ -145,7 +161,8 @@ TEST_CASE("a sender whose queue is well filled turns when it has drained, and se
       rest = pair.sender->turn(pair.now);
       ++turns;
       const std::size_t payload = pair.sender->sender().frame_payload_bytes();
-      const std::uint64_t frames = (pair.sender->counters().data_bytes_sent_total - before + payload - 1) / payload;
+      const std::uint64_t frames =
+          (pair.sender->counters().data_bytes_sent_total - before + payload - 1) / payload;
       broken += (frames + 2) % batch_frames > 2 ? 1 : 0;  // a PING and a PONG may be in it
     }
     dry += pair.link.lower_queue(0).occupancy == Bytes{0} ? 1 : 0;
@@ -167,10 +184,13 @@ TEST_CASE("file messages go through in order, none lost when the ring is full") 
   const auto push_some = [&] {
     while (next < 600 &&
            side.commands.push({.kind = CommandKind::file_message,
-                               .block = {.offset = next, .kind = next % 2 == 0 ? BlockKind::digest : BlockKind::root}}))
+                               .block = {.offset = next,
+                                         .kind = next % 2 == 0 ? FileMessageKind::digest
+                                                               : FileMessageKind::root}}))
       expected.push_back(next++);
   };
-  for (int i = 0; i < 20; ++i) {  // nobody takes from the file ring: it fills, and the commands wait
+  for (int i = 0; i < 20;
+       ++i) {  // nobody takes from the file ring: it fills, and the commands wait
     push_some();
     pair.now += 1ms;
     (void)pair.receiver->turn(pair.now);
@@ -201,24 +221,28 @@ TEST_CASE("a checkpoint stops the sender's data and reaches the receiver's file 
   for (int i = 0; i < 1000; ++i) pair.step();
   CHECK(pair.sender->counters().data_bytes_sent_total == sent);
   REQUIRE(pair.receiver_messages.size() == 1);
-  CHECK(pair.receiver_messages[0].kind == BlockKind::checkpoint);
+  CHECK(pair.receiver_messages[0].kind == FileMessageKind::checkpoint);
 }
 
 TEST_CASE("skipped blocks need not be sent, and the file thread learns their digests") {
   Pair pair{{1'000'000}};
   for (std::uint64_t offset = 0; offset < 1'000'000; offset += block_bytes)
     REQUIRE(pair.receiver_side.commands.push(
-        {.kind = CommandKind::file_message, .block = {.offset = offset, .kind = BlockKind::skipped}}));
+        {.kind = CommandKind::file_message,
+         .block = {.offset = offset, .kind = FileMessageKind::skipped}}));
   (void)pair.receiver->turn(pair.now);
   CHECK(pair.receiver->receiver().is_complete());
   pair.drain();
   // Without them the tree has holes, and a resumed file would never be complete.
   REQUIRE(pair.receiver_messages.size() == 4);
-  for (const BlockRef& message : pair.receiver_messages) CHECK(message.kind == BlockKind::skipped);
+  for (const BlockRef& message : pair.receiver_messages)
+    CHECK(message.kind == FileMessageKind::skipped);
 }
 
 TEST_CASE("the receive ring is called backlogged only while turns end before it is empty") {
-  Pair pair{{1'000'000}, 1U << 12, {.rate = mbit_per_s(100'000), .queue_capacity = mib(64), .ring_frames = 8192}};
+  Pair pair{{1'000'000},
+            1U << 12,
+            {.rate = mbit_per_s(100'000), .queue_capacity = mib(64), .ring_frames = 8192}};
   const auto is_backlogged = [&] { return pair.receiver_side.report.load().rx_ring.is_backlogged; };
   const auto turn_after = [&](std::size_t frames) {
     for (std::size_t i = 0; i < frames; ++i) {
@@ -234,7 +258,8 @@ TEST_CASE("the receive ring is called backlogged only while turns end before it 
   CHECK(is_backlogged());
   turn_after(0);
   CHECK_FALSE(is_backlogged());
-  // In a transfer frames stand in the ring at most turns, and each turn takes them all: our rate is the sender's.
+  // In a transfer frames stand in the ring at most turns, and each turn takes them all: our rate is
+  // the sender's.
   pair.start();
   bool was_backlogged = false;
   for (int i = 0; i < 2000; ++i) {
@@ -245,12 +270,15 @@ TEST_CASE("the receive ring is called backlogged only while turns end before it 
   CHECK_FALSE(was_backlogged);
 }
 
-// Goal:   a ring that holds less than the link carries in 2 ms neither holds the sender to one ring per 2 ms, nor passes for a
+// Goal:   a ring that holds less than the link carries in 2 ms neither holds the sender to one ring
+// per 2 ms, nor passes for a
 //         backlog because its reports are close together.
-// Method: 4 MB at 20 Gbit/s through a ring of 256 frames, whose three quarters are 274 KB. One ring per 2 ms: 290 turns of 100 us.
-// Bounds: half of those turns.
+// Method: 4 MB at 20 Gbit/s through a ring of 256 frames, whose three quarters are 274 KB. One ring
+// per 2 ms: 290 turns of 100 us. Bounds: half of those turns.
 TEST_CASE("a ring smaller than the link asks for reports as the credit runs out") {
-  Pair pair{{4'000'000}, 1U << 12, {.rate = mbit_per_s(20'000), .queue_capacity = mib(64), .ring_frames = 256}};
+  Pair pair{{4'000'000},
+            1U << 12,
+            {.rate = mbit_per_s(20'000), .queue_capacity = mib(64), .ring_frames = 256}};
   pair.sender_side.grant.store({.rate = mbit_per_s(20'000), .backlog_max = mib(4)});
   pair.start();
   int turns = 0;
@@ -263,26 +291,36 @@ TEST_CASE("a ring smaller than the link asks for reports as the credit runs out"
   CHECK_FALSE(was_backlogged);
 }
 
-/// BurstBench: a receiving loop whose peer sends bursts of data into a ring of 256 frames, over a link that is faster than they need.
+/// BurstBench: a receiving loop whose peer sends bursts of data into a ring of 256 frames, over a
+/// link that is faster than they need.
 struct BurstBench {
   BurstBench() {
     for (std::uint32_t slot = 0; slot < blocks; ++slot)
-      ONEHOP_CHECK(side.from_file.push({.data = sink.data() + std::size_t{slot} * block_bytes, .slot = slot}));
+      ONEHOP_CHECK(side.from_file.push(
+          {.data = sink.data() + std::size_t{slot} * block_bytes, .slot = slot}));
     side.command(CommandKind::start);
     turn_after(Nanos{0});
   }
   void send(int frames) {
     for (int i = 0; i < frames; ++i, ++number) {
-      const std::uint64_t end = std::min(offset + bench_frame_bytes - wire::overhead_bytes, (offset / block_bytes + 1) * block_bytes);
-      peer.send(now, peer.sealed({.type = wire::FrameType::data, .is_end_of_block = end % block_bytes == 0, .packet_number = number, .settled = number, .offset = offset},
+      const std::uint64_t end = std::min(offset + bench_frame_bytes - wire::overhead_bytes,
+                                         (offset / block_bytes + 1) * block_bytes);
+      peer.send(now, peer.sealed({.type = wire::FrameType::data,
+                                  .is_end_of_block = end % block_bytes == 0,
+                                  .packet_number = number,
+                                  .settled = number,
+                                  .offset = offset},
                                  std::vector<std::byte>(end - offset)));
       offset = end;
     }
   }
   void ask_reports_each(std::chrono::microseconds interval) {
     std::array<std::byte, 100> body{};
-    wire::encode_ping({.id = 1, .feedback_interval_us = static_cast<std::uint32_t>(interval.count())}, body);
-    peer.send(now, peer.sealed({.type = wire::FrameType::ping, .packet_number = number, .settled = number}, body));
+    wire::encode_ping(
+        {.id = 1, .feedback_interval_us = static_cast<std::uint32_t>(interval.count())}, body);
+    peer.send(now, peer.sealed(
+                       {.type = wire::FrameType::ping, .packet_number = number, .settled = number},
+                       body));
     ++number;
   }
   void turn_after(Nanos span) {
@@ -296,16 +334,17 @@ struct BurstBench {
   VirtualLink link{{.directions = {way, way}, .seed = 7}};
   VirtualPort port{link, 1};
   Side side;
-  std::unique_ptr<ReceiverLoop<VirtualPort>> loop =
-      std::make_unique<ReceiverLoop<VirtualPort>>(port, keys_of(false), receiver_config(sizes), side.links());
+  std::unique_ptr<ReceiverLoop<VirtualPort>> loop = std::make_unique<ReceiverLoop<VirtualPort>>(
+      port, keys_of(false), receiver_config(sizes), side.links());
   RawPeer peer{link, 0, keys_of(true)};
   std::vector<std::byte> sink = std::vector<std::byte>(blocks * block_bytes);
   Instant now{1s};
   std::uint64_t offset = 0, number = 1;
 };
 
-// Goal:   a turn that ends at a report which the credit asked for has not seen the ring empty, and that alone is no backlog.
-// Method: bursts of 100 frames, half of what a ring of 256 has room for, each 50 us for 1 ms: a report of each, none over a window.
+// Goal:   a turn that ends at a report which the credit asked for has not seen the ring empty, and
+// that alone is no backlog. Method: bursts of 100 frames, half of what a ring of 256 has room for,
+// each 50 us for 1 ms: a report of each, none over a window.
 TEST_CASE("bursts that each ask for a report do not pass for a backlog of the ring") {
   BurstBench bench;
   std::size_t reports = 0;
@@ -327,9 +366,10 @@ TEST_CASE("bursts that each ask for a report do not pass for a backlog of the ri
   CHECK(bench.loop->counters().frames_received_total < before + 240);
 }
 
-// Goal:   a report tells what stands in the ring, not what of a burst is still to be read; rare ones too.
-// Method: bursts of 240 frames, of which 96 (144 where reports are rare) use up the credit that is worth a report, each 3 ms.
-// Bounds: each turn but the last of a burst leaves some of it, and none of it is told.
+// Goal:   a report tells what stands in the ring, not what of a burst is still to be read; rare
+// ones too. Method: bursts of 240 frames, of which 96 (144 where reports are rare) use up the
+// credit that is worth a report, each 3 ms. Bounds: each turn but the last of a burst leaves some
+// of it, and none of it is told.
 TEST_CASE("the rest of a burst is not told to stand in the ring") {
   BurstBench bench;
   const bool is_rare = GENERATE(false, true);

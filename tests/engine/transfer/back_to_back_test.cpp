@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Sender and Receiver back to back: whatever the link does, every byte arrives, once, in bounded memory.
+// Sender and Receiver back to back: whatever the link does, every byte arrives, once, in bounded
+// memory.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -11,7 +12,8 @@ using namespace onehop::transfer;
 namespace {
 /// finish plays until the transfer is done, at most `steps`.
 bool finish(LossyLink& link, int steps) {
-  for (int i = 0; i < steps && !link.is_done() && link.violation == wire::Violation::none; ++i) link.step();
+  for (int i = 0; i < steps && !link.is_done() && link.violation == wire::Violation::none; ++i)
+    link.step();
   return link.is_done();
 }
 }  // namespace
@@ -30,7 +32,8 @@ TEST_CASE("N1 N9 N11 bytes are equal through loss, reordering, duplication and M
   for (int i = 0; i < 400'000 && !link.is_done() && link.violation == wire::Violation::none; ++i) {
     if (i % 100 == 0) {
       ++changes;
-      link.mtu_body = 300 + link.random() % 1200;  // the link changes first, the sender learns of it later
+      link.mtu_body =
+          300 + link.random() % 1200;  // the link changes first, the sender learns of it later
     } else if (i % 100 == 20) {
       link.sender.set_body_max(std::min<std::size_t>(link.mtu_body, 1428));
     }
@@ -110,14 +113,17 @@ TEST_CASE("millions of frames at 5 % loss: both gap lists hold no more than two 
                   .frames_per_step = 20,
                   .slots = 64,
                   .is_body_checked = false}};
-  link.receiver.set_rx_ring({.capacity = mib(64), .scope = QueueScope::own_ring});  // credit is not what bounds them
+  link.receiver.set_rx_ring(
+      {.capacity = mib(64), .scope = QueueScope::own_ring});  // credit is not what bounds them
   REQUIRE(finish(link, static_cast<int>(frames / 20 * 4)));
   CHECK(link.violation == wire::Violation::none);
   CHECK(link.frames >= frames);
   const Nanos srtt = 2 * link.config.delay;
-  const std::size_t bound = 2 * static_cast<std::size_t>(srtt / link.config.step) * link.config.frames_per_step;
+  const std::size_t bound =
+      2 * static_cast<std::size_t>(srtt / link.config.step) * link.config.frames_per_step;
   CAPTURE(link.frames, link.in_flight_max, link.ranges_max, bound);
-  CHECK(link.in_flight_max > bound / 4);  // the window was open: it is not the credit that kept the lists short
+  CHECK(link.in_flight_max >
+        bound / 4);  // the window was open: it is not the credit that kept the lists short
   CHECK(link.in_flight_max <= bound);
   CHECK(link.ranges_max <= bound / 8);  // a range is a loss, and one in twenty is lost
   CHECK(link.receiver.totals().gap_overflows == 0);

@@ -18,7 +18,8 @@ std::set<std::uint64_t> missing_of(const GapList& list) {
   std::uint64_t end = 0;
   for (const GapList::Gap& gap : list.gaps()) {
     // Ascending, disjoint, not adjacent. (One assertion for all: they are many.)
-    if (gap.range.first > gap.range.last || (end != 0 && gap.range.first <= end)) FAIL("gaps out of order");
+    if (gap.range.first > gap.range.last || (end != 0 && gap.range.first <= end))
+      FAIL("gaps out of order");
     end = gap.range.last + 1;
     for (std::uint64_t n = gap.range.first; n <= gap.range.last; ++n) missing.insert(n);
   }
@@ -42,7 +43,8 @@ struct Reference {
 
 TEST_CASE("T2 GapList agrees with a set of numbers, also across 2^32") {
   const auto seed = GENERATE(range(1U, 13U));
-  const std::uint64_t start = GENERATE(std::uint64_t{0}, (std::uint64_t{1} << 32) - 200, (wire::packet_number_max - 3000));
+  const std::uint64_t start =
+      GENERATE(std::uint64_t{0}, (std::uint64_t{1} << 32) - 200, (wire::packet_number_max - 3000));
   CAPTURE(seed, start);
   std::mt19937_64 random{seed};
   GapList list{4096};
@@ -51,7 +53,8 @@ TEST_CASE("T2 GapList agrees with a set of numbers, also across 2^32") {
   reference.settled = start;
   std::uint64_t next = start;
   for (int step = 0; step < 1200; ++step) {
-    // A window of 40 numbers around the newest, so that late, repeated and settled numbers all occur.
+    // A window of 40 numbers around the newest, so that late, repeated and settled numbers all
+    // occur.
     next += random() % 3;
     const std::uint64_t number = next - std::min<std::uint64_t>(random() % 40, next - start);
     const bool is_new = number >= reference.settled && !reference.arrived.contains(number);
@@ -62,7 +65,8 @@ TEST_CASE("T2 GapList agrees with a set of numbers, also across 2^32") {
       reference.has_any = true;
     }
     if (random() % 8 == 0 && reference.has_any) {
-      const std::uint64_t settled = reference.largest - std::min<std::uint64_t>(random() % 30, reference.largest);
+      const std::uint64_t settled =
+          reference.largest - std::min<std::uint64_t>(random() % 30, reference.largest);
       list.settle(settled);
       reference.settled = std::max(reference.settled, settled);
     }
@@ -88,8 +92,8 @@ TEST_CASE("GapList that overflows reports too much as missing, never too little"
       reference.has_any = true;
     }
     if (random() % 16 == 0) {
-      reference.settled =
-          std::max<std::uint64_t>(reference.settled, reference.largest > 50 ? reference.largest - 50 : 0);
+      reference.settled = std::max<std::uint64_t>(
+          reference.settled, reference.largest > 50 ? reference.largest - 50 : 0);
       list.settle(reference.settled);
     }
     REQUIRE(list.gaps().size() <= 8);

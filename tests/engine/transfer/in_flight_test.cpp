@@ -6,13 +6,15 @@
 #include <map>
 #include <random>
 
+#include "engine/transfer/fixed_queue.hpp"
 #include "engine/transfer/in_flight.hpp"
 
 using namespace onehop::transfer;
 
 TEST_CASE("T2 InFlight agrees with a map, also across 2^32") {
   const auto seed = GENERATE(range(1U, 9U));
-  const std::uint64_t first = GENERATE(std::uint64_t{1}, (std::uint64_t{1} << 32) - 500, (std::uint64_t{1} << 61) + 3);
+  const std::uint64_t first =
+      GENERATE(std::uint64_t{1}, (std::uint64_t{1} << 32) - 500, (std::uint64_t{1} << 61) + 3);
   CAPTURE(seed, first);
   std::mt19937_64 random{seed};
   InFlight packets{64, first};
@@ -30,15 +32,16 @@ TEST_CASE("T2 InFlight agrees with a map, also across 2^32") {
       reference[number] = PacketState::resolved;
       packets.settle();
     }
-    const auto oldest =
-        std::find_if(reference.begin(), reference.end(), [](auto& p) { return p.second != PacketState::resolved; });
+    const auto oldest = std::find_if(reference.begin(), reference.end(),
+                                     [](auto& p) { return p.second != PacketState::resolved; });
     REQUIRE(packets.oldest() == (oldest == reference.end() ? next : oldest->first));
-    const auto settled =
-        std::find_if(reference.begin(), reference.end(), [](auto& p) { return p.second == PacketState::in_flight; });
+    const auto settled = std::find_if(reference.begin(), reference.end(),
+                                      [](auto& p) { return p.second == PacketState::in_flight; });
     REQUIRE(packets.settled() == (settled == reference.end() ? next : settled->first));
     REQUIRE(packets.is_full() == (packets.span() == 64));
     for (std::uint64_t n = packets.oldest(); n < next; ++n) {
-      const bool is_same = packets.at(n).state == reference[n] && packets.at(n).length == static_cast<std::uint32_t>(n);
+      const bool is_same = packets.at(n).state == reference[n] &&
+                           packets.at(n).length == static_cast<std::uint32_t>(n);
       if (!is_same) FAIL("packet " << n << " differs");
     }
     reference.erase(reference.begin(), reference.lower_bound(packets.oldest()));

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "engine/transfer/list_timing.hpp"
+#include "engine/transfer/reports.hpp"
 #include "engine/transfer/receiver.hpp"
 #include "engine/transfer/skip_schedule.hpp"
 #include "tests/engine/transfer/sender_bench.hpp"
@@ -14,17 +14,27 @@ namespace {
 
 constexpr std::uint64_t B = block_bytes;
 
-/// LazyReceiver: a Receiver of one large file, and frames by number: frame n carries bytes [1000 n, 1000 n + 1000).
+/// LazyReceiver: a Receiver of one large file, and frames by number: frame n carries bytes [1000 n,
+/// 1000 n + 1000).
 struct LazyReceiver {
-  explicit LazyReceiver(std::size_t slots) : memory(slots * B), receiver{{.block_slots = slots, .body_bytes_max = 1000,
-                                                                         .file_sizes = sizes, .is_repair_lazy = true}} {
-    for (std::uint32_t i = 0; i < slots; ++i) receiver.add_free({.data = memory.data() + i * B, .slot = i});
+  explicit LazyReceiver(std::size_t slots)
+      : memory(slots * B),
+        receiver{{.block_slots = slots,
+                  .body_bytes_max = 1000,
+                  .file_sizes = sizes,
+                  .is_repair_lazy = true}} {
+    for (std::uint32_t i = 0; i < slots; ++i)
+      receiver.add_free({.data = memory.data() + i * B, .slot = i});
   }
   void frame(std::uint64_t number, bool is_asking = false, bool round = false) {
-    const std::uint64_t first = number % 200 * 1000 + number / 200 * B;  // 200 frames in each block, none crosses one
-    const wire::FrameHeader header{.type = wire::FrameType::data, .is_nack_requested = is_asking, .nack_round = round,
+    const std::uint64_t first =
+        number % 200 * 1000 + number / 200 * B;  // 200 frames in each block, none crosses one
+    const wire::FrameHeader header{.type = wire::FrameType::data,
+                                   .is_nack_requested = is_asking,
+                                   .nack_round = round,
                                    .packet_number = number,
-                                   .settled = settled, .offset = first};
+                                   .settled = settled,
+                                   .offset = first};
     const Placement placement = receiver.place(header, 1000);
     REQUIRE(placement.verdict == Placement::Verdict::fresh);
     receiver.accept(now, header, 1000, placement, false);
@@ -44,12 +54,14 @@ struct LazyReceiver {
   std::uint64_t settled = 0;
 };
 
-/// seed_without_skips: with it no number of [first, last] is skipped on purpose, so that ranges may be written by hand.
+/// seed_without_skips: with it no number of [first, last] is skipped on purpose, so that ranges may
+/// be written by hand.
 std::uint64_t seed_without_skips(std::uint64_t first, std::uint64_t last) {
   for (std::uint64_t seed = 1;; ++seed) {
     SkipSchedule skips{seed, first};
     bool is_clean = true;
-    for (std::uint64_t number = first; number <= last; ++number) is_clean = !skips.take(number) && is_clean;
+    for (std::uint64_t number = first; number <= last; ++number)
+      is_clean = !skips.take(number) && is_clean;
     if (is_clean) return seed;
   }
 }
@@ -62,7 +74,8 @@ TEST_CASE("a lazy window is half of the blocks, and 64 MB at most", "[transfer][
   CHECK(ListTiming{1}.window_bytes() == B);
 }
 
-TEST_CASE("between lists a lazy report counts what is missing and speaks below the first gap", "[transfer][repair]") {
+TEST_CASE("between lists a lazy report counts what is missing and speaks below the first gap",
+          "[transfer][repair]") {
   LazyReceiver bench{8};
   for (const std::uint64_t number : {0U, 1U, 2U, 5U, 6U, 9U, 20U}) bench.frame(number);
   const auto frames = bench.report();
@@ -84,7 +97,9 @@ TEST_CASE("between lists a lazy report counts what is missing and speaks below t
   CHECK(bench.receiver.totals().nacks == 0);
 }
 
-TEST_CASE("a request is answered once with the whole list, oldest first, in as many frames as it takes", "[transfer][repair]") {
+TEST_CASE(
+    "a request is answered once with the whole list, oldest first, in as many frames as it takes",
+    "[transfer][repair]") {
   LazyReceiver bench{16};
   for (std::uint64_t number = 0; number < 2400; number += 2) bench.frame(number);  // 1199 gaps
   bench.frame(2401, true);
@@ -94,12 +109,14 @@ TEST_CASE("a request is answered once with the whole list, oldest first, in as m
   for (std::size_t i = 0; i < frames.size(); ++i) {
     CHECK(frames[i].is_list);
     CHECK(frames[i].has_more == (i + 1 < frames.size()));
-    for (std::uint32_t k = 0; k < frames[i].range_count; ++k, ++ranges, next += 2) CHECK(frames[i].missing[k].first == next);
+    for (std::uint32_t k = 0; k < frames[i].range_count; ++k, ++ranges, next += 2)
+      CHECK(frames[i].missing[k].first == next);
   }
   CHECK(ranges == 1200);
   CHECK(bench.receiver.totals().lists == 1);
-  // What was sent before the sender read the list asks again; it is not answered again until that list seems lost,
-  // even where `settled` has moved on: a window's repairs settle while the next window's losses wait.
+  // What was sent before the sender read the list asks again; it is not answered again until that
+  // list seems lost, even where `settled` has moved on: a window's repairs settle while the next
+  // window's losses wait.
   bench.now += 1ms;
   bench.settled = 2;
   bench.frame(2403, true);
@@ -117,7 +134,8 @@ TEST_CASE("a request is answered once with the whole list, oldest first, in as m
   CHECK(next_round[0].range_count == 3);
 }
 
-TEST_CASE("a window of bytes or of a second makes a list due where something is missing", "[transfer][repair]") {
+TEST_CASE("a window of bytes or of a second makes a list due where something is missing",
+          "[transfer][repair]") {
   const bool has_gap = GENERATE(true, false);
   LazyReceiver bench{8};  // 4 blocks are a window: 1049 frames of 1000 bytes
   std::uint64_t number = 0;
@@ -142,7 +160,8 @@ TEST_CASE("a window of bytes or of a second makes a list due where something is 
   CHECK(is_list() == has_gap);
 }
 
-TEST_CASE("what is missing does not hold a lazy sender back at the receive ring", "[transfer][repair]") {
+TEST_CASE("what is missing does not hold a lazy sender back at the receive ring",
+          "[transfer][repair]") {
   LazyReceiver bench{64};
   bench.frame(0);
   const std::uint64_t before = bench.report().at(0).credit_bytes_total;
@@ -151,8 +170,12 @@ TEST_CASE("what is missing does not hold a lazy sender back at the receive ring"
   CHECK(bench.report().at(0).credit_bytes_total == before + 1000 * 1000 + 1000);
 }
 
-TEST_CASE("a lazy sender repairs from lists alone, and asks at the end of each round", "[transfer][repair]") {
-  SenderBench bench{{.body_bytes_max = 1400, .block_slots = 8, .skip_seed = seed_without_skips(1, 200), .is_repair_lazy = true}};
+TEST_CASE("a lazy sender repairs from lists alone, and asks at the end of each round",
+          "[transfer][repair]") {
+  SenderBench bench{{.body_bytes_max = 1400,
+                     .block_slots = 8,
+                     .skip_seed = seed_without_skips(1, 200),
+                     .is_repair_lazy = true}};
   bench.grant(plenty);
   bench.add();
   bench.add();
@@ -163,7 +186,9 @@ TEST_CASE("a lazy sender repairs from lists alone, and asks at the end of each r
   bench.feedback.missing_packets_total = 30;
   REQUIRE(bench.hear(1, 10) == wire::Violation::none);
   CHECK(bench.sender.totals().packets_lost == 30);
-  CHECK(bench.sender.offered() == Bytes{static_cast<std::int64_t>(2 * B) - 100 * static_cast<std::int64_t>(bench.sender.frame_payload_bytes())});
+  CHECK(bench.sender.offered() ==
+        Bytes{static_cast<std::int64_t>(2 * B) -
+              100 * static_cast<std::int64_t>(bench.sender.frame_payload_bytes())});
   // The list: two ranges, five packets.
   bench.feedback.is_list = true;
   REQUIRE(bench.hear(1, 90, {{20, 21}, {40, 42}}) == wire::Violation::none);
@@ -176,32 +201,43 @@ TEST_CASE("a lazy sender repairs from lists alone, and asks at the end of each r
   // Until a list answers, each frame asks, first copies of the next window too.
   const auto more = bench.send_data(10);
   for (const auto& plan : more) CHECK((plan.header.is_nack_requested && !plan.is_retransmission));
-  // The next list: one repair is lost, and a first copy of the next window, which waits for its turn.
+  // The next list: one repair is lost, and a first copy of the next window, which waits for its
+  // turn.
   bench.now += 1s;
   const std::uint64_t lost_repair = number_of(repairs[2]), lost_new = number_of(more[3]);
-  REQUIRE(bench.hear(91, number_of(more[9]), {{lost_repair, lost_repair}, {lost_new, lost_new}}) == wire::Violation::none);
+  REQUIRE(bench.hear(91, number_of(more[9]), {{lost_repair, lost_repair}, {lost_new, lost_new}}) ==
+          wire::Violation::none);
   repairs = bench.send_data(2);
   CHECK(repairs[0].is_retransmission);
   const auto number_40 = std::ranges::find(first, 40U, number_of);
   CHECK(repairs[0].header.offset == number_40->header.offset);
   CHECK(repairs[0].header.is_nack_requested);
   CHECK_FALSE(repairs[1].is_retransmission);
-  // The round after finds the repair arrived: the window is done, and the next list opens the next one.
+  // The round after finds the repair arrived: the window is done, and the next list opens the next
+  // one.
   bench.now += 1s;
   REQUIRE(bench.hear(number_of(more[9]) + 1, number_of(repairs[1])) == wire::Violation::none);
-  REQUIRE(bench.hear(lost_new, number_of(repairs[1]), {{lost_new, lost_new}}) == wire::Violation::none);
+  REQUIRE(bench.hear(lost_new, number_of(repairs[1]), {{lost_new, lost_new}}) ==
+          wire::Violation::none);
   const auto late = bench.send_data(1);
   CHECK(late[0].is_retransmission);
   CHECK(late[0].header.offset == more[3].header.offset);
 }
 
-// A loss ratio over a stretch that ends within a list would have the losses of all its frames against what the first speak for.
-TEST_CASE("what a list of several frames counts is taken with its last frame", "[transfer][repair]") {
-  SenderBench bench{{.body_bytes_max = 1400, .block_slots = 8, .skip_seed = seed_without_skips(1, 200), .is_repair_lazy = true}};
+// A loss ratio over a stretch that ends within a list would have the losses of all its frames
+// against what the first speak for.
+TEST_CASE("what a list of several frames counts is taken with its last frame",
+          "[transfer][repair]") {
+  SenderBench bench{{.body_bytes_max = 1400,
+                     .block_slots = 8,
+                     .skip_seed = seed_without_skips(1, 200),
+                     .is_repair_lazy = true}};
   bench.grant(plenty);
   bench.add();
   (void)bench.send_data(100);
-  const auto told_and_lost = [&] { return std::pair{bench.sender.totals().packets_told, bench.sender.totals().packets_lost}; };
+  const auto told_and_lost = [&] {
+    return std::pair{bench.sender.totals().packets_reported, bench.sender.totals().packets_lost};
+  };
   bench.feedback.is_list = bench.feedback.has_more = true;
   bench.feedback.missing_packets_total = 40;
   const auto before = told_and_lost();
@@ -212,13 +248,15 @@ TEST_CASE("what a list of several frames counts is taken with its last frame", "
   CHECK(told_and_lost() == std::pair{std::uint64_t{80}, std::uint64_t{40}});
 }
 
-TEST_CASE("a lazy sender that can send nothing more asks, and a probe asks again", "[transfer][repair]") {
+TEST_CASE("a lazy sender that can send nothing more asks, and a probe asks again",
+          "[transfer][repair]") {
   SenderBench bench{{.body_bytes_max = 1400, .block_slots = 8, .is_repair_lazy = true}};
   bench.grant(plenty);
   bench.add();
   bench.sender.end_of_files();
   const auto plans = bench.send_data(1000);
-  for (std::size_t i = 0; i < plans.size(); ++i) CHECK(plans[i].header.is_nack_requested == (i + 1 == plans.size()));
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    CHECK(plans[i].header.is_nack_requested == (i + 1 == plans.size()));
   // All but the first were lost, the request too.
   REQUIRE(bench.hear(1, 1) == wire::Violation::none);
   std::vector<FramePlan> probes;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// LossyLink: both ends of the protocol back to back over a link of this test's own, without AEAD and without loops.
+// LossyLink: both ends of the protocol back to back over a link of this test's own, without AEAD
+// and without loops.
 //
-//   Sender ─▶ wire header ─▶ loss, reordering, duplication, MTU ─▶ Receiver ─▶ feedback (encoded, lossy) ─▶ Sender
+//   Sender ─▶ wire header ─▶ loss, reordering, duplication, MTU ─▶ Receiver
+//      ▲──────────────────── feedback (encoded, lossy) ────────────────┘
 //
-// Time moves in steps. Everything follows from the seed. A frame's body is copied, so a buffer that the sender reuses too
-// early shows as wrong bytes.
+// Time moves in steps. Everything follows from the seed. A frame's body is copied, so a buffer that
+// the sender reuses too early shows as wrong bytes.
 #pragma once
 
 #include <cstring>
@@ -44,7 +46,8 @@ class LossyLink {
                 .in_flight_max = c.in_flight_max,
                 .first_packet_number = c.first_packet_number,
                 .skip_seed = c.seed}},
-        receiver{{.block_slots = c.slots, .body_bytes_max = c.body_max, .file_sizes = config.sizes}} {
+        receiver{
+            {.block_slots = c.slots, .body_bytes_max = c.body_max, .file_sizes = config.sizes}} {
     for (std::uint32_t slot = 0; slot < c.slots; ++slot) {
       free_slots.push_back(slot);
       receiver.add_free({.data = sink.data() + std::size_t{slot} * block_bytes, .slot = slot});
@@ -59,8 +62,10 @@ class LossyLink {
     deliver();
     sender.tick(now, Bytes{0});
     FramePlan plan;
-    for (std::size_t i = 0; i < config.frames_per_step && sender.next(now, true, plan); ++i) transmit(plan);
-    if (wire::Pong pong; receiver.pop_pong(now, pong) && !happens(config.feedback_loss)) sender.on_pong(now, pong);
+    for (std::size_t i = 0; i < config.frames_per_step && sender.next(now, true, plan); ++i)
+      transmit(plan);
+    if (wire::Pong pong; receiver.pop_pong(now, pong) && !happens(config.feedback_loss))
+      sender.on_pong(now, pong);
     receiver.set_srtt(2 * config.delay);
     if (receiver.tick(now)) report();
     drain();
@@ -92,7 +97,9 @@ class LossyLink {
     std::vector<std::byte> body;
     std::size_t length;
     wire::Ping ping;
-    bool operator<(const Flight& other) const { return std::tie(at, order) > std::tie(other.at, other.order); }
+    bool operator<(const Flight& other) const {
+      return std::tie(at, order) > std::tie(other.at, other.order);
+    }
   };
 
   bool happens(double p) { return p > 0 && std::uniform_real_distribution<>{0, 1}(random) < p; }
@@ -104,7 +111,8 @@ class LossyLink {
       block.data = source.data() + std::size_t{block.slot} * block_bytes;
       block.length = block_length_at(config.sizes[next_file], next_offset);
       if (config.is_body_checked)
-        for (std::uint32_t i = 0; i < block.length; ++i) block.data[i] = byte_at(block.file, block.offset + i);
+        for (std::uint32_t i = 0; i < block.length; ++i)
+          block.data[i] = byte_at(block.file, block.offset + i);
       sender.add_block(block);
       ++blocks_fed;
       next_offset += block_bytes;
@@ -139,16 +147,19 @@ class LossyLink {
   void deliver() {
     for (; !flights.empty() && flights.top().at <= now; flights.pop()) {
       const Flight& flight = flights.top();
-      // The AEAD's replay window stands in front of the Receiver in the loop; here repeats reach it, which is harsher.
+      // The AEAD's replay window stands in front of the Receiver in the loop; here repeats reach
+      // it, which is harsher.
       if (flight.header.type == wire::FrameType::ping) {
-        receiver.on_ping(now, flight.header, flight.ping, flight.length + wire::overhead_bytes, false);
+        receiver.on_ping(now, flight.header, flight.ping, flight.length + wire::overhead_bytes,
+                         false);
         continue;
       }
       const Placement placement = receiver.place(flight.header, flight.length);
       if (placement.verdict == Placement::Verdict::malformed) ++wrong_bytes;
       if (placement.verdict == Placement::Verdict::fresh && config.is_body_checked)
         std::copy(flight.body.begin(), flight.body.end(), placement.target.begin());
-      if (placement.verdict == Placement::Verdict::fresh || placement.verdict == Placement::Verdict::duplicate)
+      if (placement.verdict == Placement::Verdict::fresh ||
+          placement.verdict == Placement::Verdict::duplicate)
         receiver.accept(now, flight.header, flight.length, placement, false);
     }
   }
@@ -162,7 +173,8 @@ class LossyLink {
       std::size_t covered = 0;
       const std::size_t length = wire::encode_feedback(feedback, bytes, covered);
       if (happens(config.feedback_loss)) continue;
-      ONEHOP_CHECK(wire::decode_feedback({bytes.data(), length}, decoded));  // our own encoder wrote it
+      ONEHOP_CHECK(
+          wire::decode_feedback({bytes.data(), length}, decoded));  // our own encoder wrote it
       const wire::Violation v = sender.on_feedback(now, decoded);
       if (v != wire::Violation::none) violation = v;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The small nouns of engine/transfer against plain models: a bitmap, a set, a count.
-#include <catch2/catch.hpp>
 #include <bitset>
+#include <catch2/catch.hpp>
 #include <random>
 #include <set>
 
@@ -10,7 +10,6 @@
 #include "engine/transfer/pacer.hpp"
 #include "engine/transfer/ping_schedule.hpp"
 #include "engine/transfer/range_set.hpp"
-#include "engine/transfer/rtt.hpp"
 #include "engine/transfer/tail_probe.hpp"
 
 namespace onehop::transfer {
@@ -30,7 +29,8 @@ TEST_CASE("a RangeSet agrees with a bitmap", "[transfer][range_set]") {
     std::size_t refused = 0;
     for (int i = 0; i < 2000; ++i) {
       const auto first = static_cast<std::uint32_t>(draw() % bytes);
-      const auto end = std::min<std::uint32_t>(bytes, first + 1 + static_cast<std::uint32_t>(draw() % 4));
+      const auto end =
+          std::min<std::uint32_t>(bytes, first + 1 + static_cast<std::uint32_t>(draw() % 4));
       std::size_t held = 0;
       for (std::uint32_t b = first; b < end; ++b) held += present[b];
       const auto expected = held == 0             ? RangeSet::Relation::absent
@@ -59,14 +59,14 @@ TEST_CASE("a full RangeSet still takes what touches a neighbour", "[transfer][ra
   for (std::uint32_t i = 0; i < RangeSet::ranges_max; ++i) set.add(4 * i + 2, 4 * i + 4);
   REQUIRE(set.size() == RangeSet::ranges_max);
   constexpr std::uint32_t last_end = 4 * RangeSet::ranges_max;
-  CHECK_FALSE(set.can_add(0, 1));                        // stands alone
+  CHECK_FALSE(set.can_add(0, 1));  // stands alone
   CHECK_FALSE(set.can_add(last_end + 1, last_end + 2));
-  CHECK(set.can_add(last_end, last_end + 1));            // behind the last
-  CHECK(set.can_add(1, 2));                              // before the first
-  REQUIRE(set.can_add(4, 5));                            // behind the first
+  CHECK(set.can_add(last_end, last_end + 1));  // behind the last
+  CHECK(set.can_add(1, 2));                    // before the first
+  REQUIRE(set.can_add(4, 5));                  // behind the first
   set.add(4, 5);
   CHECK(set.size() == RangeSet::ranges_max);
-  REQUIRE(set.can_add(5, 6));                            // closes the hole
+  REQUIRE(set.can_add(5, 6));  // closes the hole
   set.add(5, 6);
   CHECK(set.size() == RangeSet::ranges_max - 1);
   CHECK(set.relation(2, 8) == RangeSet::Relation::present);
@@ -82,7 +82,8 @@ TEST_CASE("a GapList agrees with a set of numbers", "[transfer][gap_list]") {
     std::uint64_t settled = first, next = first;
     list.settle(first);
     for (int i = 0; i < 2000; ++i) {
-      const std::uint64_t number = draw() % 3 == 0 ? settled + draw() % (next - settled + 4) : next + draw() % 4;
+      const std::uint64_t number =
+          draw() % 3 == 0 ? settled + draw() % (next - settled + 4) : next + draw() % 4;
       const bool is_new = number >= settled && received.insert(number).second;
       REQUIRE(list.on_number(at(Nanos{i}), number) == is_new);
       next = std::max(next, number + 1);
@@ -98,14 +99,16 @@ TEST_CASE("a GapList agrees with a set of numbers", "[transfer][gap_list]") {
         before = gap.range.last;
         for (std::uint64_t n = gap.range.first; n <= gap.range.last; ++n) missing.insert(n);
       }
-      for (std::uint64_t n = settled; n < next; ++n) REQUIRE(missing.count(n) == 1 - received.count(n));
+      for (std::uint64_t n = settled; n < next; ++n)
+        REQUIRE(missing.count(n) == 1 - received.count(n));
       REQUIRE(missing.size() <= next - settled);
     }
     CHECK(list.overflows_total() == 0);
   }
 }
 
-TEST_CASE("N5 a full GapList reports more as missing, never less, and does not grow", "[transfer][gap_list]") {
+TEST_CASE("N5 a full GapList reports more as missing, never less, and does not grow",
+          "[transfer][gap_list]") {
   GapList list{8};
   list.settle(1);
   for (std::uint64_t n = 2; n <= 200; n += 2) REQUIRE(list.on_number(at(0ns), n));
@@ -132,7 +135,8 @@ TEST_CASE("N5 a jump to the largest number is one gap and no loop", "[transfer][
   CHECK(list.gaps()[0].range.last == ~std::uint64_t{0} - 2);
 }
 
-TEST_CASE("settled passes what was resolved or skipped, oldest only what was resolved", "[transfer][in_flight]") {
+TEST_CASE("settled passes what was resolved or skipped, oldest only what was resolved",
+          "[transfer][in_flight]") {
   InFlight ring{64, 100};
   (void)ring.push({}, PacketState::in_flight);  // 100
   (void)ring.push({}, PacketState::skipped);    // 101
@@ -208,7 +212,8 @@ TEST_CASE("srtt moves by an eighth, and absurd samples are refused", "[transfer]
   CHECK(rtt.srtt() == 9ms);
 }
 
-// Goal:   a path longer than the PING period gives samples: several pings are always under way on it.
+// Goal:   a path longer than the PING period gives samples: several pings are always under way on
+// it.
 TEST_CASE("srtt is sampled on a path longer than the ping period", "[transfer][ping]") {
   const auto delay = GENERATE(3ms, 45ms, 250ms, 700ms);
   PingSchedule pings{10ms, 100ms};
@@ -216,14 +221,16 @@ TEST_CASE("srtt is sampled on a path longer than the ping period", "[transfer][p
   std::vector<std::pair<Instant, std::uint64_t>> under_way;
   std::size_t head = 0;
   for (Nanos t{1s}; t < 6s; t += 1ms) {
-    if (pings.is_due(at(t))) (void)pings.send(at(t)), under_way.emplace_back(at(t + delay), pings.id());
+    if (pings.is_due(at(t)))
+      (void)pings.send(at(t)), under_way.emplace_back(at(t + delay), pings.id());
     while (head < under_way.size() && under_way[head].first <= at(t))
       pings.on_pong(at(t), {.id = under_way[head++].second, .hold_ns = 1'000'000});
   }
   CHECK(pings.srtt() == delay - 1ms);
 }
 
-TEST_CASE("N4 N5 a pong to a ping that was never sent, or a second one, changes nothing", "[transfer][ping]") {
+TEST_CASE("N4 N5 a pong to a ping that was never sent, or a second one, changes nothing",
+          "[transfer][ping]") {
   PingSchedule pings{10ms, 100ms};
   pings.prove(1400);
   REQUIRE(pings.is_due(at(0ns)));
@@ -255,7 +262,8 @@ TEST_CASE("N11 unanswered pings back off to one per second", "[transfer][ping]")
   CHECK(sent.back() - sent[sent.size() - 2] == 1s);
 }
 
-TEST_CASE("N11 a tail probe waits two srtt, backs off, and never fires over a standing queue", "[transfer][tail]") {
+TEST_CASE("N11 a tail probe waits two srtt, backs off, and never fires over a standing queue",
+          "[transfer][tail]") {
   TailProbe probe;
   probe.on_sent(at(1s));
   probe.on_news(at(1s));
@@ -266,7 +274,7 @@ TEST_CASE("N11 a tail probe waits two srtt, backs off, and never fires over a st
   CHECK_FALSE(probe.tick(at(1078ms), true, {0}, 20ms));
   CHECK(probe.tick(at(1079ms), true, {0}, 20ms));
   CHECK_FALSE(probe.tick(at(1158ms), true, {0}, 20ms));
-  CHECK(probe.tick(at(1159ms), true, {0}, 20ms));   // 80 ms later
+  CHECK(probe.tick(at(1159ms), true, {0}, 20ms));  // 80 ms later
   // A queue that stands for seconds is a blackout of the link below us and no loss.
   for (Nanos t{1160ms}; t < 5s; t += 10ms) CHECK_FALSE(probe.tick(at(t), true, {1}, 20ms));
   CHECK(probe.deadline() == Instant::max());
@@ -279,7 +287,8 @@ TEST_CASE("N11 a tail probe waits two srtt, backs off, and never fires over a st
   CHECK_FALSE(probe.tick(at(40s), false, {0}, 20ms));  // not armed
 }
 
-TEST_CASE("before the first srtt a tail probe waits 100 ms, and never less than 10 ms", "[transfer][tail]") {
+TEST_CASE("before the first srtt a tail probe waits 100 ms, and never less than 10 ms",
+          "[transfer][tail]") {
   TailProbe slow, fast;
   slow.on_sent(at(0ns));
   fast.on_sent(at(0ns));

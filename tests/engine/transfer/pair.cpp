@@ -13,14 +13,18 @@ Pair::Pair(const PairConfig& c) : config{c}, random_{c.seed} {
   source_ = std::make_unique<std::byte[]>(source_slots * block_bytes);
   sink_ = std::make_unique<std::byte[]>(config.receiver_slots * block_bytes);
   sender = std::make_unique<Sender>(config.sender);
-  receiver = std::make_unique<Receiver>(ReceiverParams{.block_slots = config.receiver_slots,
-                                                       .body_bytes_max = config.sender.body_bytes_max,
-                                                       .file_sizes = config.file_sizes,
-                                                       .gap_ranges_max = config.gap_ranges_max});
-  for (std::size_t i = 0; i < source_slots; ++i) free_source_.push_back(static_cast<std::uint32_t>(i));
+  receiver =
+      std::make_unique<Receiver>(ReceiverParams{.block_slots = config.receiver_slots,
+                                                .body_bytes_max = config.sender.body_bytes_max,
+                                                .file_sizes = config.file_sizes,
+                                                .gap_ranges_max = config.gap_ranges_max});
+  for (std::size_t i = 0; i < source_slots; ++i)
+    free_source_.push_back(static_cast<std::uint32_t>(i));
   for (std::size_t i = 0; i < config.receiver_slots; ++i)
-    receiver->add_free({.data = sink_.get() + i * block_bytes, .slot = static_cast<std::uint32_t>(i)});
-  receiver->set_rx_ring({.at = now, .capacity = config.ring_capacity, .scope = QueueScope::own_ring});
+    receiver->add_free(
+        {.data = sink_.get() + i * block_bytes, .slot = static_cast<std::uint32_t>(i)});
+  receiver->set_rx_ring(
+      {.at = now, .capacity = config.ring_capacity, .scope = QueueScope::own_ring});
   sender->start(now);
 }
 
@@ -31,15 +35,21 @@ Instant Pair::arrival(const WayConfig& way) {
 void Pair::feed() {
   BlockRef back;
   while (sender->pop_freed(back)) free_source_.push_back(back.slot);
-  while (sender->pop_sent(back)) {}
-  while (!free_source_.empty() && next_file_ < config.file_sizes.size() && sender->can_take_block()) {
+  while (sender->pop_sent(back)) {
+  }
+  while (!free_source_.empty() && next_file_ < config.file_sizes.size() &&
+         sender->can_take_block()) {
     const std::uint64_t size = config.file_sizes[next_file_];
-    BlockRef block{.data = source_.get() + std::size_t{free_source_.back()} * block_bytes, .offset = next_offset_,
-                   .file = next_file_, .slot = free_source_.back()};
-    block.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(size - next_offset_, block_bytes));
+    BlockRef block{.data = source_.get() + std::size_t{free_source_.back()} * block_bytes,
+                   .offset = next_offset_,
+                   .file = next_file_,
+                   .slot = free_source_.back()};
+    block.length =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(size - next_offset_, block_bytes));
     free_source_.pop_back();
     if (config.is_checking_bytes)
-      for (std::uint32_t i = 0; i < block.length; ++i) block.data[i] = pattern(block.file, block.offset + i);
+      for (std::uint32_t i = 0; i < block.length; ++i)
+        block.data[i] = pattern(block.file, block.offset + i);
     sender->add_block(block);
     next_offset_ += block.length;
     if (next_offset_ >= size) ++next_file_, next_offset_ = 0;
@@ -80,7 +90,8 @@ void Pair::deliver() {
     flying_.pop();
     const AllocGuard guard;
     if (frame.header.type == wire::FrameType::ping) {
-      receiver->on_ping(now, frame.header, frame.ping, frame.body_bytes + wire::overhead_bytes, false);
+      receiver->on_ping(now, frame.header, frame.ping, frame.body_bytes + wire::overhead_bytes,
+                        false);
       continue;
     }
     const Placement placement = receiver->place(frame.header, frame.body_bytes);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Pair: a Sender and a Receiver back to back over a small link model in virtual time. No loop, no AEAD, no law: what a
-// test sees here is the transfer core alone. One thread; nothing reads a clock; everything follows from the seed.
+// Pair: a Sender and a Receiver back to back over a small link model in virtual time. No loop, no
+// AEAD, no law: what a test sees here is the transfer core alone. One thread; nothing reads a
+// clock; everything follows from the seed.
 //
-//   pattern ─▶ Sender ─▶ [loss, duplication, reordering, delay, largest frame] ─▶ Receiver ─▶ disk (checks bytes)
-//                  ▲───────────────── feedback, pong ────────────────────────────────┘
+//   pattern ─▶ Sender ─▶ [loss, duplication, reordering, delay, MTU] ─▶ Receiver ─▶ disk (checks)
+//                  ▲──────────────────── feedback, pong ────────────────────┘
 #pragma once
 
 #include <cstddef>
@@ -24,8 +25,8 @@ namespace onehop::transfer {
 struct WayConfig {
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0, reorder_ppm = 0;
   Nanos delay = 1ms;
-  Nanos reorder_delay = 2ms;             ///< how much later a reordered frame arrives
-  std::size_t body_bytes_max = 1U << 20; ///< a larger body is lost (MTU)
+  Nanos reorder_delay = 2ms;              ///< how much later a reordered frame arrives
+  std::size_t body_bytes_max = 1U << 20;  ///< a larger body is lost (MTU)
 };
 
 struct PairConfig {
@@ -38,7 +39,7 @@ struct PairConfig {
   WayConfig forward{}, backward{};
   BytesPerSecond rate = mbit_per_s(600);
   Nanos step = 100us;
-  Nanos disk_time = 0ns;                 ///< per block
+  Nanos disk_time = 0ns;  ///< per block
   bool is_checking_bytes = true;
 };
 
@@ -46,16 +47,17 @@ class Pair {
  public:
   explicit Pair(const PairConfig& config);
 
-  /// step plays one step; run_until_whole plays until every byte is known to have arrived, or `span` has gone.
+  /// step plays one step; run_until_whole plays until every byte is known to have arrived, or
+  /// `span` has gone.
   void step();
   bool run_until_whole(Nanos span);
   void run(Nanos span);
 
-  PairConfig config;                     ///< ways, rate and disk may be changed under way
+  PairConfig config;  ///< ways, rate and disk may be changed under way
   std::unique_ptr<Sender> sender;
   std::unique_ptr<Receiver> receiver;
   Instant now{1s};
-  Bytes own_queue{};                     ///< what tick() is told
+  Bytes own_queue{};  ///< what tick() is told
   bool is_disk_stalled = false;
   bool is_data_allowed = true;
   std::uint64_t wrong_bytes = 0, blocks_written = 0, violations = 0;
@@ -69,7 +71,9 @@ class Pair {
     wire::FrameHeader header;
     std::size_t body_bytes = 0;
     wire::Ping ping;
-    bool operator<(const Flying& other) const { return at != other.at ? at > other.at : order > other.order; }
+    bool operator<(const Flying& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
   };
   struct Returning {
     Instant at{};
@@ -77,7 +81,9 @@ class Pair {
     bool is_pong = false;
     wire::Pong pong;
     std::shared_ptr<const wire::Feedback> feedback;
-    bool operator<(const Returning& other) const { return at != other.at ? at > other.at : order > other.order; }
+    bool operator<(const Returning& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
   };
   void feed();
   void send();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Both halves of the protocol back to back over a bad link, in virtual time. Every case prints the seed it played;
-// ONEHOP_SEED plays one alone, ONEHOP_FRAMES sets the length of the long run (default 10'000'000).
+// Both halves of the protocol back to back over a bad link, in virtual time. Every case prints the
+// seed it played; ONEHOP_SEED plays one alone, ONEHOP_FRAMES sets the length of the long run
+// (default 10'000'000).
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>
@@ -19,7 +20,8 @@ std::vector<std::uint64_t> seeds(std::uint64_t count) {
 
 void check_whole(Pair& pair, Nanos span) {
   const bool is_whole = pair.run_until_whole(span);
-  CAPTURE(pair.frames_sent, pair.sender->in_flight(), pair.sender->offered().count, pair.blocks_written);
+  CAPTURE(pair.frames_sent, pair.sender->in_flight(), pair.sender->offered().count,
+          pair.blocks_written);
   REQUIRE(is_whole);
   CHECK(pair.wrong_bytes == 0);
   CHECK(pair.violations == 0);
@@ -27,16 +29,20 @@ void check_whole(Pair& pair, Nanos span) {
 
 }  // namespace
 
-// Goal:   repair converges at any loss, with whatever else a link does to frames, and no byte is wrong.
-// Bounds: 0..40 % loss both ways; the data sent stays below the bytes over (1 - loss), with 60 % slack for what
+// Goal:   repair converges at any loss, with whatever else a link does to frames, and no byte is
+// wrong. Bounds: 0..40 % loss both ways; the data sent stays below the bytes over (1 - loss), with
+// 60 % slack for what
 //         lost feedback and reordering repeat.
-TEST_CASE("N11 N1 N2 repair converges at 0 to 40 % loss with reordering and duplication", "[transfer]") {
+TEST_CASE("N11 N1 N2 repair converges at 0 to 40 % loss with reordering and duplication",
+          "[transfer]") {
   const auto loss_percent = GENERATE(0U, 1U, 5U, 20U, 40U);
   for (const std::uint64_t seed : seeds(8)) {
     CAPTURE(seed, loss_percent);
     PairConfig config{.seed = seed};
-    config.forward = config.backward = {.loss_ppm = loss_percent * 10'000, .duplicate_ppm = 20'000,
-                                        .reorder_ppm = 20'000, .delay = 500us * static_cast<int>(1 + seed % 5)};
+    config.forward = config.backward = {.loss_ppm = loss_percent * 10'000,
+                                        .duplicate_ppm = 20'000,
+                                        .reorder_ppm = 20'000,
+                                        .delay = 500us * static_cast<int>(1 + seed % 5)};
     config.sender.skip_seed = seed;
     Pair pair{config};
     check_whole(pair, 60s);
@@ -54,14 +60,17 @@ TEST_CASE("a clean link carries each byte once", "[transfer]") {
   CHECK(pair.receiver->totals().duplicate_bytes == 0);
 }
 
-// Goal:   ranges are cut anew after every change of the MTU, and the partial overlaps that follow always dissolve.
-// Method: the link's MTU and the Sender's body size walk at random between 300 and 9000 bytes every 3 ms, out of step
+// Goal:   ranges are cut anew after every change of the MTU, and the partial overlaps that follow
+// always dissolve. Method: the link's MTU and the Sender's body size walk at random between 300 and
+// 9000 bytes every 3 ms, out of step
 //         with each other, at 20 % loss with reordering and duplication.
-TEST_CASE("N9 re-cut ranges converge under MTU changes, loss, reordering and duplication", "[transfer]") {
+TEST_CASE("N9 re-cut ranges converge under MTU changes, loss, reordering and duplication",
+          "[transfer]") {
   for (const std::uint64_t seed : seeds(40)) {
     CAPTURE(seed);
     PairConfig config{.seed = seed, .file_sizes = {1'500'000, 0, 77}};
-    config.forward = {.loss_ppm = 200'000, .duplicate_ppm = 50'000, .reorder_ppm = 100'000, .reorder_delay = 8ms};
+    config.forward = {
+        .loss_ppm = 200'000, .duplicate_ppm = 50'000, .reorder_ppm = 100'000, .reorder_delay = 8ms};
     config.backward = {.loss_ppm = 200'000, .duplicate_ppm = 50'000, .reorder_ppm = 100'000};
     Pair pair{config};
     std::mt19937_64 draw{seed};
@@ -103,13 +112,15 @@ TEST_CASE("N11 a blackhole of either way or both is survived", "[transfer]") {
   pair.run(1s);
   const std::uint64_t before = pair.frames_sent;
   pair.run(20s);
-  // No spin: probes and PINGs back off to one per second each, beside PINGs every 100 ms while feedback flows.
+  // No spin: probes and PINGs back off to one per second each, beside PINGs every 100 ms while
+  // feedback flows.
   CHECK(pair.frames_sent - before <= (way == 0 ? 300 : 80));
   pair.config.forward.loss_ppm = pair.config.backward.loss_ppm = 0;
   check_whole(pair, 20s);
 }
 
-// Goal:   when everything that is in flight is lost and no number is left for data, PING still asks, and the answer
+// Goal:   when everything that is in flight is lost and no number is left for data, PING still
+// asks, and the answer
 //         frees the window.
 TEST_CASE("N11 a full window that is lost whole is not a deadlock", "[transfer]") {
   PairConfig config{.file_sizes = {20'000'000}};
@@ -141,7 +152,8 @@ TEST_CASE("T2 packet numbers pass 2^32, 2^61 and 2^63 without a wrong byte", "[t
     CAPTURE(seed, first);
     PairConfig config{.seed = seed};
     config.sender.first_packet_number = first;
-    config.forward = config.backward = {.loss_ppm = 50'000, .duplicate_ppm = 20'000, .reorder_ppm = 20'000};
+    config.forward =
+        config.backward = {.loss_ppm = 50'000, .duplicate_ppm = 20'000, .reorder_ppm = 20'000};
     Pair pair{config};
     check_whole(pair, 30s);
   }
@@ -163,8 +175,8 @@ TEST_CASE("T1 a clock that stands still, or jumps far ahead, is no harm", "[tran
   check_whole(pair, 20s);
 }
 
-// Goal:   the file side decides: blocks that do not come back stop the sender, and it goes on when they do.
-// Bounds: never more bytes than there are buffers; nothing refused; nothing sent twice.
+// Goal:   the file side decides: blocks that do not come back stop the sender, and it goes on when
+// they do. Bounds: never more bytes than there are buffers; nothing refused; nothing sent twice.
 TEST_CASE("credit stops a sender whose blocks are not given back", "[transfer]") {
   PairConfig config{.file_sizes = {12 * block_bytes}, .receiver_slots = 4};
   Pair pair{config};
@@ -185,15 +197,18 @@ TEST_CASE("credit stops a sender whose blocks are not given back", "[transfer]")
   CHECK(after.drained_total == Bytes{12 * block_bytes});
 }
 
-// Goal:   a file far smaller than a block costs a whole block of credit, and a receive ring smaller than a block must
+// Goal:   a file far smaller than a block costs a whole block of credit, and a receive ring smaller
+// than a block must
 //         not make that unaffordable.
 TEST_CASE("C4 many small files arrive through a small receive ring and few buffers", "[transfer]") {
   const auto ring_kib = GENERATE(0, 32, 96, 4096);
   for (const std::uint64_t seed : seeds(3)) {
     CAPTURE(seed, ring_kib);
-    PairConfig config{.seed = seed, .file_sizes = {}, .receiver_slots = 3, .ring_capacity = kib(ring_kib)};
+    PairConfig config{
+        .seed = seed, .file_sizes = {}, .receiver_slots = 3, .ring_capacity = kib(ring_kib)};
     std::mt19937_64 draw{seed};
-    for (int i = 0; i < 60; ++i) config.file_sizes.push_back(i % 5 == 0 ? 0 : draw() % (i % 7 == 0 ? 600'000 : 5'000));
+    for (int i = 0; i < 60; ++i)
+      config.file_sizes.push_back(i % 5 == 0 ? 0 : draw() % (i % 7 == 0 ? 600'000 : 5'000));
     config.forward = config.backward = {.loss_ppm = 50'000};
     Pair pair{config};
     check_whole(pair, 60s);
@@ -201,7 +216,8 @@ TEST_CASE("C4 many small files arrive through a small receive ring and few buffe
   }
 }
 
-// Goal:   the last frames of a file are lost, or the last reports are; both ends still come to know.
+// Goal:   the last frames of a file are lost, or the last reports are; both ends still come to
+// know.
 TEST_CASE("a lost tail is repaired, and a lost completion is told again", "[transfer]") {
   const auto is_forward = GENERATE(true, false);
   CAPTURE(is_forward);
@@ -217,9 +233,11 @@ TEST_CASE("a lost tail is repaired, and a lost completion is told again", "[tran
   check_whole(pair, 2s);
 }
 
-// Goal:   what both ends remember of missing numbers stays within two round trips of packets, however long a transfer.
-// Bounds: 5 % loss at 50'000 frames/s over a round trip of 4 ms: 200 frames and 10 losses a round trip. Two
-//         round trips are 404 frames and 20 losses; we allow 420 in flight and 40 ranges in a report. Measured 300, 19.
+// Goal:   what both ends remember of missing numbers stays within two round trips of packets,
+// however long a transfer. Bounds: 5 % loss at 50'000 frames/s over a round trip of 4 ms: 200
+// frames and 10 losses a round trip. Two
+//         round trips are 404 frames and 20 losses; we allow 420 in flight and 40 ranges in a
+//         report. Measured 300, 19.
 TEST_CASE("settled keeps both gap lists short over millions of frames at 5 % loss", "[transfer]") {
   const char* asked = std::getenv("ONEHOP_FRAMES");
   const std::uint64_t frames = asked != nullptr ? std::stoull(asked) : 10'000'000;

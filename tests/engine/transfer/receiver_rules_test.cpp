@@ -34,8 +34,8 @@ struct ReceiverBench {
     return receiver.place(header(0, file, offset), bytes);
   }
   /// take places and accepts one authentic frame.
-  Verdict take(std::uint64_t packet_number, std::uint32_t file, std::uint64_t offset, std::size_t bytes,
-               std::uint64_t settled = 0) {
+  Verdict take(std::uint64_t packet_number, std::uint32_t file, std::uint64_t offset,
+               std::size_t bytes, std::uint64_t settled = 0) {
     const auto h = header(packet_number, file, offset, settled);
     const Placement placement = receiver.place(h, bytes);
     if (placement.verdict == Verdict::fresh || placement.verdict == Verdict::duplicate)
@@ -47,12 +47,15 @@ struct ReceiverBench {
     const std::uint64_t end = std::min<std::uint64_t>(offset + block_bytes, file_sizes[file]);
     if (offset == end) REQUIRE(take(number++, file, offset, 0) == Verdict::fresh);
     for (; offset < end; offset += frame)
-      REQUIRE(take(number++, file, offset, std::min<std::uint64_t>(frame, end - offset)) == Verdict::fresh);
+      REQUIRE(take(number++, file, offset, std::min<std::uint64_t>(frame, end - offset)) ==
+              Verdict::fresh);
   }
   /// ask: a frame of the newest number asks for a report.
   void ask() {
     const std::uint64_t newest = number == 0 ? 0 : number - 1;
-    receiver.on_other(now, {.type = wire::FrameType::pong, .is_nack_requested = true, .packet_number = newest}, false);
+    receiver.record(
+        now, {.type = wire::FrameType::pong, .is_nack_requested = true, .packet_number = newest},
+        false);
   }
   std::uint64_t credit() {
     ask();
@@ -81,8 +84,8 @@ TEST_CASE("place accepts the borders: whole blocks, the last byte, empty files")
     std::uint64_t offset;
     std::size_t bytes;
   };
-  const auto good = GENERATE(
-      values<Case>({{0, 0, block_bytes}, {0, block_bytes - 1400, 1400}, {0, 999'999, 1}, {1, 0, 0}, {2, 0, 5}}));
+  const auto good = GENERATE(values<Case>(
+      {{0, 0, block_bytes}, {0, block_bytes - 1400, 1400}, {0, 999'999, 1}, {1, 0, 0}, {2, 0, 5}}));
   const Placement placement = bench.place(good.file, good.offset, good.bytes);
   CHECK(placement.verdict == Verdict::fresh);
   CHECK(placement.target.size() == good.bytes);
@@ -93,10 +96,12 @@ TEST_CASE("N1 place changes nothing: forged frames leave neither block, nor numb
   bench.take(1, 0, 0, frame);
   const std::uint64_t credit = bench.credit();
   const ReceiverTotals before = bench.receiver.totals();
-  // Far more blocks than there are buffers, each placed and filled with garbage, as a failed open() does.
+  // Far more blocks than there are buffers, each placed and filled with garbage, as a failed open()
+  // does.
   for (std::uint64_t block = 1; block < 10; ++block)
     for (int i = 0; i < 50; ++i) {
-      const Placement placement = bench.place(0, block * block_bytes + static_cast<std::uint64_t>(i) * frame, frame);
+      const Placement placement =
+          bench.place(0, block * block_bytes + static_cast<std::uint64_t>(i) * frame, frame);
       REQUIRE(placement.verdict == Verdict::fresh);
       std::memset(placement.target.data(), 0x5A, placement.target.size());
     }
@@ -128,7 +133,8 @@ TEST_CASE("duplicates count as received, and neither as bytes nor as credit") {
   bench.take_block(0, 0);
   const std::uint64_t credit = bench.credit();
   const std::uint64_t accepted = bench.receiver.totals().bytes_accepted;
-  for (int i = 0; i < 100; ++i) REQUIRE(bench.take(bench.number++, 0, 0, frame) == Verdict::duplicate);
+  for (int i = 0; i < 100; ++i)
+    REQUIRE(bench.take(bench.number++, 0, 0, frame) == Verdict::duplicate);
   CHECK(bench.credit() == credit);
   CHECK(bench.receiver.totals().bytes_accepted == accepted);
   CHECK(bench.receiver.totals().duplicate_bytes == 100 * frame);
@@ -185,7 +191,8 @@ TEST_CASE("credit counts whole blocks and never shrinks") {
   bench.receiver.add_free(bench.buffer(block.slot));
   CHECK(bench.credit() == credit + block_bytes);
   credit = bench.credit();
-  bench.receiver.set_rx_ring({.capacity = kib(1), .scope = QueueScope::own_ring});  // the ring shrinks
+  bench.receiver.set_rx_ring(
+      {.capacity = kib(1), .scope = QueueScope::own_ring});  // the ring shrinks
   CHECK(bench.credit() == credit);
   CHECK(bench.place(4, 0, 100).verdict == Verdict::fresh);
 }
@@ -204,8 +211,8 @@ TEST_CASE("no report before the first authentic frame, then one per srtt/4 in 2 
   struct Case {
     Nanos srtt, interval;
   };
-  const auto timing =
-      GENERATE(values<Case>({{0ms, 5ms}, {1ms, 2ms}, {8ms, 2ms}, {20ms, 5ms}, {60ms, 15ms}, {400ms, 25ms}}));
+  const auto timing = GENERATE(
+      values<Case>({{0ms, 5ms}, {1ms, 2ms}, {8ms, 2ms}, {20ms, 5ms}, {60ms, 15ms}, {400ms, 25ms}}));
   bench.receiver.set_srtt(timing.srtt);
   std::vector<Instant> reports;
   for (int i = 0; i < 2000; ++i, bench.now += 100us) {
@@ -214,13 +221,15 @@ TEST_CASE("no report before the first authentic frame, then one per srtt/4 in 2 
     if (bench.report()) reports.push_back(bench.now);
   }
   REQUIRE(reports.size() > 5);
-  for (std::size_t i = 2; i < reports.size(); ++i) CHECK(reports[i] - reports[i - 1] == timing.interval);
+  for (std::size_t i = 2; i < reports.size(); ++i)
+    CHECK(reports[i] - reports[i - 1] == timing.interval);
 }
 
 TEST_CASE("a report comes early when half of a small ring's room is new, and not in each turn") {
   // Goal:   the 2 ms between reports do not hold the sender to one ring per 2 ms.
   // Method: 100 frames in each 50 us, a ring whose three quarters are 750 KiB.
-  // Bounds: half of that is 263 frames: a report in each third turn; the credit told is never used up.
+  // Bounds: half of that is 263 frames: a report in each third turn; the credit told is never used
+  // up.
   ReceiverBench bench{{100 * std::uint64_t{block_bytes}}, 100};
   bench.receiver.set_srtt(1ms);
   bench.receiver.set_rx_ring({.capacity = kib(1000), .scope = QueueScope::own_ring});
@@ -228,7 +237,8 @@ TEST_CASE("a report comes early when half of a small ring's room is new, and not
   int reports = 0;
   for (int turn = 0; turn < 60; ++turn, bench.now += 50us) {
     for (int i = 0; i < 100; ++i) {
-      const std::uint64_t end = std::min<std::uint64_t>(offset + frame, (offset / block_bytes + 1) * block_bytes);
+      const std::uint64_t end =
+          std::min<std::uint64_t>(offset + frame, (offset / block_bytes + 1) * block_bytes);
       REQUIRE(bench.take(bench.number++, 0, offset, end - offset) == Verdict::fresh);
       offset = end;
     }

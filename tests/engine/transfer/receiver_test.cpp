@@ -5,60 +5,14 @@
 #include <array>
 #include <vector>
 
-#include "engine/transfer/receiver.hpp"
+#include "tests/engine/transfer/receiver_bench.hpp"
 
 namespace onehop::transfer {
 namespace {
 
 using Verdict = Placement::Verdict;
 constexpr std::uint64_t B = block_bytes;
-
-/// Bench: a Receiver with its buffers, and frames made by hand.
-struct Bench {
-  explicit Bench(std::vector<std::uint64_t> file_sizes, std::size_t slots = 4, std::size_t gaps_max = 4096)
-      : sizes{std::move(file_sizes)}, memory(slots * B),
-        receiver{{.block_slots = slots, .body_bytes_max = 1400, .file_sizes = sizes, .gap_ranges_max = gaps_max}} {
-    for (std::uint32_t i = 0; i < slots; ++i) receiver.add_free({.data = memory.data() + i * B, .slot = i});
-  }
-  static wire::FrameHeader frame(std::uint64_t number, std::uint64_t below, std::uint32_t file, std::uint64_t offset) {
-    return {.type = wire::FrameType::data, .file = file, .packet_number = number, .settled = below, .offset = offset};
-  }
-  /// data places and accepts one frame under the next number.
-  Verdict data(std::uint32_t file, std::uint64_t offset, std::size_t bytes) {
-    return data_as(next_number++, file, offset, bytes);
-  }
-  Verdict data_as(std::uint64_t number, std::uint32_t file, std::uint64_t offset, std::size_t bytes) {
-    const auto header = frame(number, settled, file, offset);
-    const Placement placement = receiver.place(header, bytes);
-    if (placement.verdict == Verdict::fresh || placement.verdict == Verdict::duplicate)
-      receiver.accept(now, header, bytes, placement, false);
-    return placement.verdict;
-  }
-  void ping_as(std::uint64_t number, std::uint32_t feedback_interval_us = 0) {
-    const wire::FrameHeader header{.type = wire::FrameType::ping, .packet_number = number, .settled = settled};
-    receiver.on_ping(now, header, {.id = 7, .feedback_interval_us = feedback_interval_us}, 100, false);
-  }
-  /// report collects the frames of the report that is due.
-  std::vector<wire::Feedback> report() {
-    std::vector<wire::Feedback> frames;
-    wire::Feedback frame;
-    while (receiver.next_feedback(now, frame)) frames.push_back(frame);
-    return frames;
-  }
-  wire::Feedback one_report() {
-    receiver.on_other(now, {.type = wire::FrameType::pong, .is_nack_requested = true, .packet_number = next_number - 1, .settled = std::min(settled, next_number - 1)}, false);
-    REQUIRE(receiver.tick(now));
-    const auto frames = report();
-    REQUIRE(frames.size() == 1);
-    return frames[0];
-  }
-
-  std::vector<std::uint64_t> sizes;
-  std::vector<std::byte> memory;
-  Receiver receiver;
-  Instant now{1s};
-  std::uint64_t next_number = 1, settled = 1;
-};
+using Bench = ReceiverBench;
 
 }  // namespace
 
@@ -67,12 +21,13 @@ TEST_CASE("N1 N3 placing forged frames changes nothing", "[transfer][receiver]")
   Bench bench{{8 * B}, 2};
   for (std::uint64_t i = 0; i < 1000; ++i)
     CHECK(bench.receiver.place(Bench::frame(i, 0, 0, i % 8 * B), 1000).verdict == Verdict::fresh);
-  CHECK_FALSE(bench.receiver.has_started());
-  CHECK(bench.receiver.heard_at() == Instant{});
+  CHECK(bench.receiver.totals().packets_received == 0);
+  CHECK(bench.receiver.last_received_at() == Instant{});
   CHECK_FALSE(bench.receiver.tick(bench.now));
   CHECK(bench.data(0, 0, 1000) == Verdict::fresh);
   CHECK(bench.data(0, B, 1000) == Verdict::fresh);
-  CHECK(bench.data(0, 2 * B, 1000) == Verdict::no_room);  // both buffers are bound now, by accepted frames only
+  CHECK(bench.data(0, 2 * B, 1000) ==
+        Verdict::no_room);  // both buffers are bound now, by accepted frames only
   // A range that has arrived is never the target again.
   CHECK(bench.receiver.place(Bench::frame(9, 1, 0, 0), 1000).target.data() == nullptr);
 }
@@ -100,7 +55,8 @@ TEST_CASE("N5 frames outside their file or across a block are refused", "[transf
   CHECK(verdict(1, 0, 0) == Verdict::fresh);
 }
 
-TEST_CASE("N2 a range is accepted once; a part of one is refused and stays listed", "[transfer][receiver]") {
+TEST_CASE("N2 a range is accepted once; a part of one is refused and stays listed",
+          "[transfer][receiver]") {
   Bench bench{{B}};
   CHECK(bench.data(0, 1000, 1000) == Verdict::fresh);
   CHECK(bench.data(0, 1000, 1000) == Verdict::duplicate);
@@ -117,16 +73,15 @@ TEST_CASE("N2 a range is accepted once; a part of one is refused and stays liste
   CHECK(feedback.largest == 6);
 }
 
-TEST_CASE("C4 an empty file, a short one and a skipped block complete a transfer", "[transfer][receiver]") {
+TEST_CASE("C4 an empty file, a short one and a skipped block complete a transfer",
+          "[transfer][receiver]") {
   Bench bench{{0, 10, 2 * B}};
   bench.receiver.mark_skipped(2, B);
   bench.receiver.mark_skipped(2, B);
   bench.receiver.mark_skipped(9, 0);      // unknown file
   bench.receiver.mark_skipped(2, 2 * B);  // behind its end
   CHECK(bench.data(2, B, 1000) == Verdict::duplicate);
-  CHECK_FALSE(bench.receiver.has_started());
   CHECK(bench.data(0, 0, 0) == Verdict::fresh);
-  CHECK(bench.receiver.has_started());
   CHECK(bench.data(0, 0, 0) == Verdict::duplicate);
   CHECK(bench.data(1, 0, 10) == Verdict::fresh);
   CHECK_FALSE(bench.receiver.is_complete());
@@ -137,7 +92,8 @@ TEST_CASE("C4 an empty file, a short one and a skipped block complete a transfer
   CHECK(lengths == std::vector<std::uint32_t>{0, 10, block_bytes});
 }
 
-// Goal:   credit = min(buffers, what came + three quarters of the ring), in buffer bytes, and it never shrinks.
+// Goal:   credit = min(buffers, what came + three quarters of the ring), in buffer bytes, and it
+// never shrinks.
 TEST_CASE("credit counts buffers and the room of the receive ring", "[transfer][receiver]") {
   Bench bench{{20 * B}, 4};
   bench.ping_as(1);
@@ -185,7 +141,8 @@ TEST_CASE("credit that grows when a block comes back makes a report due", "[tran
   CHECK(bench.report().back().credit_bytes_total == 2 * B);
 }
 
-TEST_CASE("the application buffer counts whole blocks that were not given back", "[transfer][receiver]") {
+TEST_CASE("the application buffer counts whole blocks that were not given back",
+          "[transfer][receiver]") {
   Bench bench{{5 * B + 7}, 4};
   const auto buffer = [&] { return bench.receiver.app_buffer(bench.now); };
   CHECK(buffer().capacity == Bytes{4 * B});
@@ -201,9 +158,10 @@ TEST_CASE("the application buffer counts whole blocks that were not given back",
   CHECK(buffer().drained_total == Bytes{7});
 }
 
-// Goal:   told that reports may be 50 ms apart, the receiver sends them with its answers to PINGs and hardly ever else.
-// Method: a frame each 0.1 ms for 2 s, a PING each 50 ms; count reports, and those without a PONG beside them.
-// Bounds: one report per PING, give or take one at each end. By default there are ten times as many.
+// Goal:   told that reports may be 50 ms apart, the receiver sends them with its answers to PINGs
+// and hardly ever else. Method: a frame each 0.1 ms for 2 s, a PING each 50 ms; count reports, and
+// those without a PONG beside them. Bounds: one report per PING, give or take one at each end. By
+// default there are ten times as many.
 TEST_CASE("told to be rare, reports ride with the answers to PINGs", "[transfer][receiver]") {
   const std::uint32_t told_us = GENERATE(0U, 50'000U);
   CAPTURE(told_us);
@@ -221,8 +179,10 @@ TEST_CASE("told to be rare, reports ride with the answers to PINGs", "[transfer]
     if (!has_pong) ++alone;
   }
   CHECK(bench.receiver.feedback_interval() == Nanos{told_us * 1us});
-  if (told_us > 0) CHECK((reports >= 39 && reports <= 41 && alone <= 1));
-  else CHECK(reports > 500);
+  if (told_us > 0)
+    CHECK((reports >= 39 && reports <= 41 && alone <= 1));
+  else
+    CHECK(reports > 500);
 }
 
 // Rare reports must not stop a sender for want of credit: most of the ring used up is told at once.
@@ -240,15 +200,18 @@ TEST_CASE("credit is told in time however rare reports are", "[transfer][receive
 }
 
 // Every srtt/4 in 2..25 ms, 5 ms before the first sample.
-TEST_CASE("reports come every quarter of srtt while something arrives, and rarely when not", "[transfer][receiver]") {
-  const auto [srtt, interval] = GENERATE(table<Nanos, Nanos>({{0ns, 5ms}, {1ms, 2ms}, {40ms, 10ms}, {1s, 25ms}}));
+TEST_CASE("reports come every quarter of srtt while something arrives, and rarely when not",
+          "[transfer][receiver]") {
+  const auto [srtt, interval] =
+      GENERATE(table<Nanos, Nanos>({{0ns, 5ms}, {1ms, 2ms}, {40ms, 10ms}, {1s, 25ms}}));
   Bench bench{{20 * B}};
   bench.receiver.set_srtt(srtt);
   CHECK_FALSE(bench.receiver.tick(bench.now));  // nothing heard yet
   CHECK(bench.receiver.next_deadline() == Instant::max());
   std::vector<Instant> reports;
   for (int i = 0; i < 4000; ++i, bench.now += 100us) {
-    if (i < 2000) REQUIRE(bench.data(0, static_cast<std::uint64_t>(i) * 100, 100) == Verdict::fresh);
+    if (i < 2000)
+      REQUIRE(bench.data(0, static_cast<std::uint64_t>(i) * 100, 100) == Verdict::fresh);
     if (bench.receiver.tick(bench.now)) reports.push_back(bench.now), (void)bench.report();
     REQUIRE(bench.receiver.next_deadline() > bench.now);  // no spin
   }
@@ -258,7 +221,8 @@ TEST_CASE("reports come every quarter of srtt while something arrives, and rarel
   CHECK(reports.back() - reports[reports.size() - 2] == 100ms);
 }
 
-TEST_CASE("a gap with three numbers behind it is told at once, at most once per millisecond", "[transfer][receiver]") {
+TEST_CASE("a gap with three numbers behind it is told at once, at most once per millisecond",
+          "[transfer][receiver]") {
   Bench bench{{20 * B}};
   bench.receiver.set_srtt(80ms);  // reports every 20 ms; a gap is old after 10 ms
   const auto next = [&](std::uint64_t number) {
@@ -303,13 +267,16 @@ TEST_CASE("a gap with three numbers behind it is told at once, at most once per 
   CHECK(fast.receiver.totals().nacks >= 1);
 }
 
-TEST_CASE("a report of many gaps is split in order, in at most four frames that fit", "[transfer][receiver]") {
+TEST_CASE("a report of many gaps is split in order, in at most four frames that fit",
+          "[transfer][receiver]") {
   const auto gaps = GENERATE(0U, 1U, 160U, 161U, 500U, 640U, 2000U);
   Bench bench{{200 * B}};
-  for (std::uint64_t i = 0; i <= gaps; ++i) REQUIRE(bench.data_as(1 + 2 * i, 0, i * 50, 50) == Verdict::fresh);
+  for (std::uint64_t i = 0; i <= gaps; ++i)
+    REQUIRE(bench.data_as(1 + 2 * i, 0, i * 50, 50) == Verdict::fresh);
   REQUIRE(bench.receiver.tick(bench.now));
   const auto frames = bench.report();
-  CHECK(frames.size() == std::clamp<std::size_t>((gaps + 159) / 160, 1, wire::frames_per_report_max));
+  CHECK(frames.size() ==
+        std::clamp<std::size_t>((gaps + 159) / 160, 1, wire::frames_per_report_max));
   std::uint64_t from = 1, listed = 0, sequence = 0;
   for (const auto& frame : frames) {
     CHECK(frame.sequence > sequence);
@@ -336,10 +303,12 @@ TEST_CASE("a report of many gaps is split in order, in at most four frames that 
 }
 
 TEST_CASE("T2 settled makes the Receiver forget, also near 2^63", "[transfer][receiver]") {
-  const auto first = GENERATE(std::uint64_t{1}, (std::uint64_t{1} << 32) - 2, (std::uint64_t{1} << 63) - 2);
+  const auto first =
+      GENERATE(std::uint64_t{1}, (std::uint64_t{1} << 32) - 2, (std::uint64_t{1} << 63) - 2);
   Bench bench{{20 * B}};
   bench.settled = first;
-  for (std::uint64_t i = 0; i < 10; ++i) REQUIRE(bench.data_as(first + 2 * i, 0, i * 100, 100) == Verdict::fresh);
+  for (std::uint64_t i = 0; i < 10; ++i)
+    REQUIRE(bench.data_as(first + 2 * i, 0, i * 100, 100) == Verdict::fresh);
   CHECK(bench.one_report().range_count == 9);
   bench.settled = first + 12;
   REQUIRE(bench.data_as(first + 20, 0, 5000, 100) == Verdict::fresh);
@@ -354,7 +323,8 @@ TEST_CASE("T2 settled makes the Receiver forget, also near 2^63", "[transfer][re
   CHECK(feedback.range_count == 4);
 }
 
-TEST_CASE("N5 numbers that jump, and more gaps than are remembered, stay in bounds", "[transfer][receiver]") {
+TEST_CASE("N5 numbers that jump, and more gaps than are remembered, stay in bounds",
+          "[transfer][receiver]") {
   Bench bench{{200 * B}, 4, 64};
   for (std::uint64_t i = 1; i <= 1000; ++i) (void)bench.data_as(i * 1'000'003, 0, i * 50, 50);
   (void)bench.data_as((std::uint64_t{1} << 63) + 1, 0, 0, 50);
@@ -364,7 +334,8 @@ TEST_CASE("N5 numbers that jump, and more gaps than are remembered, stay in boun
   CHECK(feedback.largest == (std::uint64_t{1} << 63) + 1);
 }
 
-TEST_CASE("a PING is answered at once with its size and how long it was held", "[transfer][receiver]") {
+TEST_CASE("a PING is answered at once with its size and how long it was held",
+          "[transfer][receiver]") {
   Bench bench{{B}};
   wire::Pong pong;
   CHECK_FALSE(bench.receiver.pop_pong(bench.now, pong));

@@ -19,9 +19,12 @@ struct RulesBench {
     return params;
   }
 
-  /// lend gives a block of `length` bytes; all share one memory, since nobody looks at the bytes here.
-  void lend(std::uint32_t slot, std::uint32_t length = block_bytes, std::uint32_t file = 0, std::uint64_t offset = 0) {
-    sender.add_block({.data = memory.data(), .offset = offset, .file = file, .length = length, .slot = slot});
+  /// lend gives a block of `length` bytes; all share one memory, since nobody looks at the bytes
+  /// here.
+  void lend(std::uint32_t slot, std::uint32_t length = block_bytes, std::uint32_t file = 0,
+            std::uint64_t offset = 0) {
+    sender.add_block(
+        {.data = memory.data(), .offset = offset, .file = file, .length = length, .slot = slot});
   }
   void start() {
     sender.start(now);
@@ -29,7 +32,8 @@ struct RulesBench {
     (void)tell(0, 0, {}, false);
   }
   /// tell applies one feedback frame.
-  wire::Violation tell(std::uint64_t from, std::uint64_t largest, const std::vector<wire::PacketRange>& missing = {},
+  wire::Violation tell(std::uint64_t from, std::uint64_t largest,
+                       const std::vector<wire::PacketRange>& missing = {},
                        bool has_received = true) {
     wire::Feedback feedback;
     feedback.sequence = ++sequence;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SenderBench: a Sender, its blocks, and what it sent. Feedback is made by hand. For the Sender's own tests.
+// SenderBench: a Sender, its blocks, and what it sent. Feedback is made by hand. For the Sender's
+// own tests.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -12,14 +13,18 @@
 namespace onehop::transfer {
 
 struct SenderBench {
-  explicit SenderBench(SenderParams params = {.body_bytes_max = 1400, .block_slots = 8}) : sender{params} {
+  explicit SenderBench(SenderParams params = {.body_bytes_max = 1400, .block_slots = 8})
+      : sender{params} {
     memory.resize(params.block_slots * block_bytes);
     slots = params.block_slots;
-    for (std::uint32_t i = 0; i < slots; ++i) free.push_back(static_cast<std::uint32_t>(slots - 1) - i);
+    for (std::uint32_t i = 0; i < slots; ++i)
+      free.push_back(static_cast<std::uint32_t>(slots - 1) - i);
     sender.start(now);
   }
   void add(std::uint32_t length = block_bytes) {
-    sender.add_block({.data = memory.data() + std::size_t{free.back()} * block_bytes, .file = file++, .length = length,
+    sender.add_block({.data = memory.data() + std::size_t{free.back()} * block_bytes,
+                      .file = file++,
+                      .length = length,
                       .slot = free.back()});
     free.pop_back();
   }
@@ -29,12 +34,15 @@ struct SenderBench {
     FramePlan plan;
     while (plans.size() < count && sender.next(now, true, plan)) {
       next_number = plan.header.packet_number + 1;
-      if (plan.header.type == wire::FrameType::data) plans.push_back(plan);
-      else pings.push_back(plan);
+      if (plan.header.type == wire::FrameType::data)
+        plans.push_back(plan);
+      else
+        pings.push_back(plan);
     }
     return plans;
   }
-  wire::Violation hear(std::uint64_t from, std::uint64_t largest, std::vector<wire::PacketRange> missing = {}) {
+  wire::Violation hear(std::uint64_t from, std::uint64_t largest,
+                       std::vector<wire::PacketRange> missing = {}) {
     feedback.sequence = ++sequence;
     feedback.has_received = true;
     feedback.from = from;
@@ -50,9 +58,7 @@ struct SenderBench {
     feedback.credit_bytes_total = credit = bytes;
     REQUIRE(sender.on_feedback(now, feedback) == wire::Violation::none);
   }
-  void answer_ping() {
-    sender.on_pong(now, {.id = pings.back().ping.id});
-  }
+  void answer_ping() { sender.on_pong(now, {.id = pings.back().ping.id}); }
   Sender sender;
   std::vector<std::byte> memory;
   std::size_t slots = 0;

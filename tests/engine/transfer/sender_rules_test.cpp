@@ -13,18 +13,24 @@ TEST_CASE("N4 feedback for a number skipped on purpose ends the session") {
   const auto seed = GENERATE(range(std::uint64_t{1}, std::uint64_t{9}));
   CAPTURE(seed);
   RulesBench bench{{.skip_seed = seed}};
-  for (std::uint32_t slot = 0; slot < 4; ++slot) bench.lend(slot, block_bytes, 0, slot * std::uint64_t{block_bytes});
+  for (std::uint32_t slot = 0; slot < 4; ++slot)
+    bench.lend(slot, block_bytes, 0, slot * std::uint64_t{block_bytes});
   bench.start();
   const auto plans = bench.send();
   std::vector<std::uint64_t> numbers;
   for (const FramePlan& plan : plans) numbers.push_back(plan.header.packet_number);
-  const auto gap = std::adjacent_find(numbers.begin(), numbers.end(), [](auto a, auto b) { return b != a + 1; });
+  const auto gap =
+      std::adjacent_find(numbers.begin(), numbers.end(), [](auto a, auto b) { return b != a + 1; });
   REQUIRE(gap != numbers.end());  // the first comes within 257 numbers
   const std::uint64_t skipped = *gap + 1;
   CHECK(skipped <= 1 + 257);
   CHECK(bench.sender.totals().packets_skipped >= 1);
-  SECTION("an honest peer lists it") { CHECK(bench.tell(1, skipped + 1, {{skipped, skipped}}) == Violation::none); }
-  SECTION("a lying peer does not") { CHECK(bench.tell(1, skipped + 1) == Violation::acked_skipped); }
+  SECTION("an honest peer lists it") {
+    CHECK(bench.tell(1, skipped + 1, {{skipped, skipped}}) == Violation::none);
+  }
+  SECTION("a lying peer does not") {
+    CHECK(bench.tell(1, skipped + 1) == Violation::acked_skipped);
+  }
   SECTION("nor does one that speaks of nothing else") {
     CHECK(bench.tell(skipped, skipped) == Violation::acked_skipped);
   }
@@ -62,16 +68,22 @@ TEST_CASE("repairs need no credit") {
   CHECK(bench.send().size() == 2);
 }
 
-// A loss ratio is of these: over all that was sent, what nobody has spoken of yet would pass for received.
+// A loss ratio is of these: over all that was sent, what nobody has spoken of yet would pass for
+// received.
 TEST_CASE("of what was sent, told is what reports have spoken for") {
   RulesBench bench;
   bench.lend(0);
   bench.start();
   const auto plans = bench.send();
   REQUIRE(plans.size() > 100);
-  const auto tell_until = [&](std::size_t plan) { (void)bench.tell(1, plans[plan].header.packet_number); };
-  const auto untold = [&] { return bench.sender.totals().packets_sent - bench.sender.totals().packets_told; };
-  const std::uint64_t skipped = bench.sender.totals().packets_skipped;  // numbers of none that was sent
+  const auto tell_until = [&](std::size_t plan) {
+    (void)bench.tell(1, plans[plan].header.packet_number);
+  };
+  const auto untold = [&] {
+    return bench.sender.totals().packets_sent - bench.sender.totals().packets_reported;
+  };
+  const std::uint64_t skipped =
+      bench.sender.totals().packets_skipped;  // numbers of none that was sent
   tell_until(49);
   const std::uint64_t left = untold();
   CHECK(left >= plans.size() - 50);

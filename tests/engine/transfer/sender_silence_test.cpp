@@ -26,7 +26,8 @@ TEST_CASE("no probe while new data may be sent, while paused, or before the star
 }
 
 TEST_CASE("N11 a window that fills up during a blackhole is repaired after it") {
-  // Everything in the window is lost, so that the receiver knows no number of it: only a new one can make it speak.
+  // Everything in the window is lost, so that the receiver knows no number of it: only a new one
+  // can make it speak.
   RulesBench bench{{.in_flight_max = 128}};
   bench.lend(0);
   bench.sender.end_of_files();
@@ -48,9 +49,10 @@ TEST_CASE("N11 a window that fills up during a blackhole is repaired after it") 
   }
   REQUIRE(has_sent);
   REQUIRE(plan.header.type == wire::FrameType::ping);
-  bench.sender.on_pong(bench.now, {.id = plan.ping.id, .received_bytes = plan.body_bytes + wire::overhead_bytes});
-  REQUIRE(bench.tell(known, plan.header.packet_number, {{known + 1, plan.header.packet_number - 1}}) ==
-          Violation::none);
+  bench.sender.on_pong(
+      bench.now, {.id = plan.ping.id, .received_bytes = plan.body_bytes + wire::overhead_bytes});
+  REQUIRE(bench.tell(known, plan.header.packet_number,
+                     {{known + 1, plan.header.packet_number - 1}}) == Violation::none);
   CHECK(bench.send().size() > 60);
 }
 
@@ -78,8 +80,9 @@ TEST_CASE("N5 absurd PONGs give no round trip") {
   bench.sender.on_pong(bench.now + 1ms, {.id = plan.ping.id + 1});  // never asked
   bench.sender.on_pong(bench.now + 1ms, {.id = 0});
   CHECK(bench.sender.srtt() == 0ns);
-  bench.sender.on_pong(bench.now + 1ms,
-                       {.id = plan.ping.id, .hold_ns = wire::hold_ns_max});  // held longer than it took
+  bench.sender.on_pong(
+      bench.now + 1ms,
+      {.id = plan.ping.id, .hold_ns = wire::hold_ns_max});  // held longer than it took
   CHECK(bench.sender.srtt() == 0ns);
   bench.now += 1s;
   REQUIRE(bench.sender.next(bench.now, false, plan));

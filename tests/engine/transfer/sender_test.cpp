@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The rules of the Sender for numbers, losses, blocks and credit, one by one, against hand-made feedback.
-// What both halves do together is in pair_test.cpp.
+// The rules of the Sender for numbers, losses, blocks and credit, one by one, against hand-made
+// feedback. What both halves do together is in pair_test.cpp.
 #include "tests/engine/transfer/sender_bench.hpp"
 
 namespace onehop::transfer {
@@ -14,8 +14,10 @@ TEST_CASE("N4 an acknowledgement of what was never sent ends the session", "[tra
   CHECK(bench.hear(1, ~std::uint64_t{0}) == wire::Violation::acked_unsent);
 }
 
-// Goal:   one number in ever longer stretches is left out, and only who received nothing would acknowledge it.
-TEST_CASE("N4 an acknowledgement of a number that was left out ends the session", "[transfer][sender]") {
+// Goal:   one number in ever longer stretches is left out, and only who received nothing would
+// acknowledge it.
+TEST_CASE("N4 an acknowledgement of a number that was left out ends the session",
+          "[transfer][sender]") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     SenderBench bench{{.body_bytes_max = 512, .block_slots = 8, .skip_seed = seed}};
@@ -30,7 +32,8 @@ TEST_CASE("N4 an acknowledgement of a number that was left out ends the session"
     std::sort(numbers.begin(), numbers.end());
     std::vector<wire::PacketRange> left_out;
     for (std::size_t i = 1; i < numbers.size(); ++i)
-      if (numbers[i] != numbers[i - 1] + 1) left_out.push_back({numbers[i - 1] + 1, numbers[i] - 1});
+      if (numbers[i] != numbers[i - 1] + 1)
+        left_out.push_back({numbers[i - 1] + 1, numbers[i] - 1});
     REQUIRE(left_out.size() == bench.sender.totals().packets_skipped);
     skipped = left_out.front().first;
     CHECK(skipped <= 257);
@@ -39,11 +42,14 @@ TEST_CASE("N4 an acknowledgement of a number that was left out ends the session"
       CHECK(bench.hear(1, numbers.back(), left_out) == wire::Violation::none);
       CHECK(bench.sender.in_flight() == 0);
     }
-    SECTION("a guess does not") { CHECK(bench.hear(1, numbers.back()) == wire::Violation::acked_skipped); }
+    SECTION("a guess does not") {
+      CHECK(bench.hear(1, numbers.back()) == wire::Violation::acked_skipped);
+    }
   }
 }
 
-TEST_CASE("N4 the stretches between numbers left out grow to 2^18 and no further", "[transfer][sender]") {
+TEST_CASE("N4 the stretches between numbers left out grow to 2^18 and no further",
+          "[transfer][sender]") {
   SenderBench bench{{.body_bytes_max = 1400, .block_slots = 8}};
   bench.grant(std::uint64_t{1} << 42);
   std::vector<std::uint64_t> stretches;
@@ -65,7 +71,8 @@ TEST_CASE("N4 the stretches between numbers left out grow to 2^18 and no further
     ++bench.next_number;
     REQUIRE(bench.hear(first, before, left_out) == wire::Violation::none);
     BlockRef block;
-    while (bench.sender.pop_sent(block)) {}
+    while (bench.sender.pop_sent(block)) {
+    }
     while (bench.sender.pop_freed(block)) bench.free.push_back(block.slot);
   }
   REQUIRE(stretches.size() > 12);
@@ -90,7 +97,8 @@ TEST_CASE("N2 N5 old feedback is ignored, and credit never shrinks", "[transfer]
   CHECK(bench.sender.has_data());
 }
 
-TEST_CASE("a listed number is lost when three newer ones were received, and is sent again once", "[transfer][sender]") {
+TEST_CASE("a listed number is lost when three newer ones were received, and is sent again once",
+          "[transfer][sender]") {
   SenderBench bench;
   bench.grant(plenty);
   bench.add();
@@ -101,7 +109,8 @@ TEST_CASE("a listed number is lost when three newer ones were received, and is s
   REQUIRE(bench.hear(1, n(14), {{n(10), n(12)}}) == wire::Violation::none);
   CHECK(bench.sender.totals().packets_lost == 0);
   REQUIRE(bench.hear(1, n(19), {{n(10), n(12)}, {n(15), n(18)}}) == wire::Violation::none);
-  CHECK(bench.sender.totals().packets_lost == 3);  // 13, 14 and 19: three beyond 10..12, and one beyond 15..18
+  CHECK(bench.sender.totals().packets_lost ==
+        3);  // 13, 14 and 19: three beyond 10..12, and one beyond 15..18
   for (int repeat = 0; repeat < 5; ++repeat) {
     bench.now += 100us;
     REQUIRE(bench.hear(1, n(19), {{n(10), n(12)}, {n(15), n(18)}}) == wire::Violation::none);
@@ -204,7 +213,8 @@ TEST_CASE("N9 a lost range is sent again at the body size of the day", "[transfe
   CHECK(again[3].header.offset == sent[9].header.offset + sent[9].body_bytes);
 }
 
-TEST_CASE("C4 an empty file is one frame without a body that ends its block", "[transfer][sender]") {
+TEST_CASE("C4 an empty file is one frame without a body that ends its block",
+          "[transfer][sender]") {
   SenderBench bench;
   bench.grant(plenty);
   bench.add(0);
@@ -222,7 +232,8 @@ TEST_CASE("C4 an empty file is one frame without a body that ends its block", "[
   CHECK(bench.sender.is_all_arrived());
 }
 
-TEST_CASE("a block is cut into equal frames, told as sent once, freed when it has arrived", "[transfer][sender]") {
+TEST_CASE("a block is cut into equal frames, told as sent once, freed when it has arrived",
+          "[transfer][sender]") {
   SenderBench bench;
   bench.grant(plenty);
   bench.add();
@@ -258,7 +269,8 @@ TEST_CASE("T2 credit near 2^40 is counted to the byte", "[transfer][sender]") {
   bench.grant(100'000);
   const auto sent = bench.send_data(1000);
   CHECK(bench.sender.totals().new_bytes_started >= 100'000);
-  CHECK(bench.sender.totals().new_bytes_started < 100'000 + 1400);  // the frame that used the last of it up
+  CHECK(bench.sender.totals().new_bytes_started <
+        100'000 + 1400);  // the frame that used the last of it up
   CHECK(bench.sender.is_credit_limited());
   bench.grant(std::uint64_t{1} << 40);
   CHECK(bench.send_data(1000).size() + sent.size() == 188);
@@ -267,10 +279,12 @@ TEST_CASE("T2 credit near 2^40 is counted to the byte", "[transfer][sender]") {
   CHECK(bench.send_data(1000).size() == 188);
 }
 
-// Goal:   whole blocks of credit are never passed, whatever the lengths: the peer has that many buffers.
+// Goal:   whole blocks of credit are never passed, whatever the lengths: the peer has that many
+// buffers.
 TEST_CASE("credit of n blocks lets n blocks start, however short they are", "[transfer][sender]") {
   SenderBench bench;
-  for (const std::uint32_t length : {10U, block_bytes, 0U, 100'000U, block_bytes - 1, 7U, 1U, 2U}) bench.add(length);
+  for (const std::uint32_t length : {10U, block_bytes, 0U, 100'000U, block_bytes - 1, 7U, 1U, 2U})
+    bench.add(length);
   bench.grant(4 * std::uint64_t{block_bytes});
   std::vector<std::uint32_t> files;
   for (const auto& plan : bench.send_data(10'000)) files.push_back(plan.header.file);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The rules of the Sender that time and limits make: probes, PINGs, silence, exhaustion, absurd feedback.
-// What both halves do together is in pair_test.cpp.
+// The rules of the Sender that time and limits make: probes, PINGs, silence, exhaustion, absurd
+// feedback. What both halves do together is in pair_test.cpp.
 #include "tests/engine/transfer/sender_bench.hpp"
 
 namespace onehop::transfer {
 
-TEST_CASE("a tail probe resends the newest frame, and never over our own queue", "[transfer][sender]") {
+TEST_CASE("a tail probe resends the newest frame, and never over our own queue",
+          "[transfer][sender]") {
   SenderBench bench;
   bench.grant(plenty);
   bench.add(5000);
@@ -51,7 +52,8 @@ TEST_CASE("N11 a dead path is not fed: probes and PINGs back off", "[transfer][s
   std::size_t turns = 0;
   for (const Instant end = bench.now + 30s; bench.now < end; ++turns) {
     bench.sender.tick(bench.now, {0});
-    while (bench.sender.next(bench.now, true, plan)) {}
+    while (bench.sender.next(bench.now, true, plan)) {
+    }
     bench.sender.tick(bench.now, {0});
     deadline = bench.sender.next_deadline();
     REQUIRE(deadline > bench.now);  // no spin
@@ -63,8 +65,10 @@ TEST_CASE("N11 a dead path is not fed: probes and PINGs back off", "[transfer][s
   CHECK(bench.sender.is_silent(bench.now + 1s));
 }
 
-// A source that pauses leaves frames unacknowledged until the next report, which may be 50 ms away: nothing is lost.
-TEST_CASE("a tail probe waits for the report that was asked to be rare, but not at the end", "[transfer][sender]") {
+// A source that pauses leaves frames unacknowledged until the next report, which may be 50 ms away:
+// nothing is lost.
+TEST_CASE("a tail probe waits for the report that was asked to be rare, but not at the end",
+          "[transfer][sender]") {
   const bool is_end = GENERATE(false, true);
   CAPTURE(is_end);
   SenderBench bench;
@@ -81,8 +85,10 @@ TEST_CASE("a tail probe waits for the report that was asked to be rare, but not 
   CHECK(bench.sender.totals().probes > 0);
 }
 
-// The grant's wishes travel in PINGs and in the next frame; the frames that end a transfer ask by themselves.
-TEST_CASE("the sender asks for rare reports, for missing ranges, and for the last report at once", "[transfer][sender]") {
+// The grant's wishes travel in PINGs and in the next frame; the frames that end a transfer ask by
+// themselves.
+TEST_CASE("the sender asks for rare reports, for missing ranges, and for the last report at once",
+          "[transfer][sender]") {
   SenderBench bench;
   bench.grant(plenty);
   bench.add(20'000);
@@ -90,7 +96,8 @@ TEST_CASE("the sender asks for rare reports, for missing ranges, and for the las
   const auto first = bench.send_data(3);
   REQUIRE(bench.pings.size() == 1);
   CHECK(bench.pings[0].ping.feedback_interval_us == 50'000);
-  CHECK(bench.pings[0].header.is_nack_requested);  // the first frame after a change of the request, once
+  CHECK(bench.pings[0]
+            .header.is_nack_requested);  // the first frame after a change of the request, once
   for (const auto& plan : first) CHECK_FALSE(plan.header.is_nack_requested);
   bench.answer_ping();
   bench.now += 49ms;
@@ -104,8 +111,10 @@ TEST_CASE("the sender asks for rare reports, for missing ranges, and for the las
   CHECK(bench.send_data(1)[0].header.is_nack_requested);
   bench.sender.end_of_files();
   const auto rest = bench.send_data(1000);
-  for (std::size_t i = 0; i < rest.size(); ++i) REQUIRE(rest[i].header.is_nack_requested == (i + 1 == rest.size()));
-  REQUIRE(bench.hear(1, number_of(rest.back()), {{number_of(rest[4]), number_of(rest[5])}}) == wire::Violation::none);
+  for (std::size_t i = 0; i < rest.size(); ++i)
+    REQUIRE(rest[i].header.is_nack_requested == (i + 1 == rest.size()));
+  REQUIRE(bench.hear(1, number_of(rest.back()), {{number_of(rest[4]), number_of(rest[5])}}) ==
+          wire::Violation::none);
   const auto repairs = bench.send_data(10);
   REQUIRE(repairs.size() == 2);
   CHECK_FALSE(repairs[0].header.is_nack_requested);
@@ -117,7 +126,8 @@ TEST_CASE("a pause stops data and repairs, and PING goes on", "[transfer][sender
   bench.grant(plenty);
   bench.add();
   const auto sent = bench.send_data(10);
-  REQUIRE(bench.hear(1, number_of(sent[9]), {{number_of(sent[0]), number_of(sent[0])}}) == wire::Violation::none);
+  REQUIRE(bench.hear(1, number_of(sent[9]), {{number_of(sent[0]), number_of(sent[0])}}) ==
+          wire::Violation::none);
   bench.sender.pause();
   CHECK_FALSE(bench.sender.has_data());
   bench.now += 1s;
@@ -125,7 +135,8 @@ TEST_CASE("a pause stops data and repairs, and PING goes on", "[transfer][sender
   CHECK(bench.pings.size() == 2);
 }
 
-TEST_CASE("N11 N5 numbers run out for data first, then for repairs, and last for PING", "[transfer][sender]") {
+TEST_CASE("N11 N5 numbers run out for data first, then for repairs, and last for PING",
+          "[transfer][sender]") {
   SenderBench bench{{.body_bytes_max = 1400, .block_slots = 8, .in_flight_max = 256}};
   bench.grant(plenty);
   for (int i = 0; i < 8; ++i) bench.add();
@@ -141,21 +152,24 @@ TEST_CASE("N11 N5 numbers run out for data first, then for repairs, and last for
   CHECK_FALSE(bench.sender.next(bench.now, true, plan));
 }
 
-// Goal:   the largest report that decodes, and absurd but legal numbers, cost one bounded walk and break nothing.
+// Goal:   the largest report that decodes, and absurd but legal numbers, cost one bounded walk and
+// break nothing.
 TEST_CASE("N5 absurd feedback is bounded", "[transfer][sender]") {
   SenderBench bench;
   bench.grant(plenty);
   bench.add();
   const auto sent = bench.send_data(100);
-  bench.feedback.received_bytes_total = bench.feedback.kernel_drops_total = (std::uint64_t{1} << 62) - 1;
+  bench.feedback.received_bytes_total = bench.feedback.kernel_drops_total =
+      (std::uint64_t{1} << 62) - 1;
   bench.feedback.app_buffer = {.occupancy_bytes = 1, .drained_bytes_total = 1, .capacity_bytes = 1};
   bench.feedback.rx_ring = bench.feedback.app_buffer;
   const std::uint64_t last = number_of(sent.back());
-  CHECK(bench.hear(0, last, {{0, last}}) == wire::Violation::none);            // all missing, from before the first
-  CHECK(bench.sender.totals().packets_lost == 0);                              // none received behind them
-  CHECK(bench.hear(last, last) == wire::Violation::none);                      // speaks for one only
+  CHECK(bench.hear(0, last, {{0, last}}) ==
+        wire::Violation::none);                            // all missing, from before the first
+  CHECK(bench.sender.totals().packets_lost == 0);          // none received behind them
+  CHECK(bench.hear(last, last) == wire::Violation::none);  // speaks for one only
   CHECK(bench.sender.in_flight() > 0);
-  CHECK(bench.hear(last, last, {{last, last}}) == wire::Violation::none);      // takes its word back
+  CHECK(bench.hear(last, last, {{last, last}}) == wire::Violation::none);  // takes its word back
   std::vector<wire::PacketRange> comb;
   for (std::uint64_t n = 1; n + 1 < last; n += 2) comb.push_back({n, n});
   CHECK(bench.hear(0, 0) == wire::Violation::none);
@@ -164,7 +178,8 @@ TEST_CASE("N5 absurd feedback is bounded", "[transfer][sender]") {
   CHECK(bench.sender.totals().packets_lost <= lost + comb.size());
 }
 
-TEST_CASE("the path is proven by a full-size PING every 50 ms until one is answered", "[transfer][sender]") {
+TEST_CASE("the path is proven by a full-size PING every 50 ms until one is answered",
+          "[transfer][sender]") {
   Sender sender{{.body_bytes_max = 1400, .block_slots = 2}};
   FramePlan plan;
   CHECK_FALSE(sender.next(Instant{1s}, false, plan));
@@ -177,8 +192,8 @@ TEST_CASE("the path is proven by a full-size PING every 50 ms until one is answe
     CHECK_FALSE(sender.next(now + 49ms, false, plan));
   }
   sender.on_pong(now, {.id = 2, .received_bytes = 1444});
-  CHECK(sender.is_path_proven());
-  CHECK(sender.proven_frame_bytes() == 1444);
+  CHECK(sender.pings().is_proven());
+  CHECK(sender.pings().proven_frame_bytes() == 1444);
   CHECK(sender.srtt() == 100ms);
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// A terabyte in virtual time. Goal: memory does not follow the size of the file. Method: the same link with the same
-// buffers carries 1 MB and then 1 TB of blocks, both digest trees included, and the kernel's own account of this process's
-// peak (VmHWM) is compared. Frames are whole blocks and bodies are not made: the protocol's state is what is looked at.
-// Bounds: the peak may grow by 5 % of what either end of the program holds (40 MiB of port, pool and code, so 2 MiB); one
-// bit per block is 0.5 MiB of that.
+// A terabyte in virtual time. Goal: memory does not follow the size of the file. Method: the same
+// link with the same buffers carries 1 MB and then 1 TB of blocks, both digest trees included, and
+// the kernel's own account of this process's peak (VmHWM) is compared. Frames are whole blocks and
+// bodies are not made: the protocol's state is what is looked at. Bounds: the peak may grow by 5 %
+// of what either end of the program holds (40 MiB of port, pool and code, so 2 MiB); one bit per
+// block is 0.5 MiB of that.
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <string>

@@ -31,7 +31,8 @@ std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
 }
 }  // namespace
 
-TEST_CASE("byte codec: every value returns, and the size is the one announced", "[wire][byte_codec]") {
+TEST_CASE("byte codec: every value returns, and the size is the one announced",
+          "[wire][byte_codec]") {
   for (unsigned bit = 0; bit <= 64; ++bit) {
     for (const std::uint64_t delta : {0U, 1U}) {
       const std::uint64_t value = (bit == 64 ? 0 : std::uint64_t{1} << bit) - delta;
@@ -75,8 +76,9 @@ TEST_CASE("byte codec: a varint has one form and 64 bits", "[wire][byte_codec]")
       {bytes_of({0x80}), false},        // cut off
       {{}, false},
       {bytes_of({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}), true},
-      {bytes_of({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02}), false},        // bit 65
-      {bytes_of({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x81, 0x00}), false},  // eleven bytes
+      {bytes_of({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02}), false},  // bit 65
+      {bytes_of({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x81, 0x00}),
+       false},  // eleven bytes
   };
   for (const Row& row : rows) {
     CAPTURE(&row - rows);
@@ -87,7 +89,8 @@ TEST_CASE("byte codec: a varint has one form and 64 bits", "[wire][byte_codec]")
   }
 }
 
-TEST_CASE("byte codec: a failure stays, and touches nothing beyond the span", "[wire][byte_codec]") {
+TEST_CASE("byte codec: a failure stays, and touches nothing beyond the span",
+          "[wire][byte_codec]") {
   std::array<std::byte, 8> buffer{};
   ByteWriter out{std::span{buffer}.first(5)};
   CHECK(out.u32(1));
@@ -112,9 +115,11 @@ TEST_CASE("byte codec: a failure stays, and touches nothing beyond the span", "[
   CHECK_FALSE(wrapped.is_ok());
 }
 
-TEST_CASE("T2 frame headers return from the wire, also at the ends of their ranges", "[wire][frame]") {
+TEST_CASE("T2 frame headers return from the wire, also at the ends of their ranges",
+          "[wire][frame]") {
   for (const auto type : {FrameType::data, FrameType::feedback, FrameType::ping, FrameType::pong}) {
-    for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{1} << 32, packet_number_max}) {
+    for (const std::uint64_t number :
+         {std::uint64_t{0}, std::uint64_t{1} << 32, packet_number_max}) {
       for (unsigned flags = 0; flags < 16; ++flags) {
         const bool is_data = type == FrameType::data;
         const FrameHeader header{.type = type,
@@ -143,26 +148,34 @@ TEST_CASE("T2 frame headers return from the wire, also at the ends of their rang
 }
 
 TEST_CASE("N5 a packet number of 2^62 or more is refused", "[wire][frame]") {
-  const std::uint64_t number = GENERATE(packet_number_max + 1, std::uint64_t{1} << 63, u64_max - 1, u64_max);
+  const std::uint64_t number =
+      GENERATE(packet_number_max + 1, std::uint64_t{1} << 63, u64_max - 1, u64_max);
   for (const auto type : {FrameType::data, FrameType::feedback, FrameType::ping, FrameType::pong})
     CHECK_FALSE(decode_header(encoded({.type = type, .packet_number = number, .settled = number})));
 }
 
 TEST_CASE("a frame header lies on the wire as documented", "[wire][frame]") {
-  const Frame frame = encoded({.type = FrameType::data, .key_phase = true, .is_end_of_block = true, .file = 0x01020304,
-                               .packet_number = 0x1112131415161718, .settled = 0x1112131415161710,
+  const Frame frame = encoded({.type = FrameType::data,
+                               .key_phase = true,
+                               .is_end_of_block = true,
+                               .file = 0x01020304,
+                               .packet_number = 0x1112131415161718,
+                               .settled = 0x1112131415161710,
                                .offset = 0x2122232425262728});
   const auto expected =
-      bytes_of({1, 3, 0, 0, 1, 2, 3, 4, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0, 0, 0, 8, 0x21, 0x22, 0x23,
-                0x24, 0x25, 0x26, 0x27, 0x28});
+      bytes_of({1,    3,    0, 0, 1, 2, 3,    4,    0x11, 0x12, 0x13, 0x14, 0x15, 0x16,
+                0x17, 0x18, 0, 0, 0, 8, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28});
   CHECK(std::vector<std::byte>(frame.begin(), frame.begin() + header_bytes) == expected);
 }
 
-TEST_CASE("a settled lag that does not fit is clamped, and fields of data frames are zero in others", "[wire][frame]") {
+TEST_CASE(
+    "a settled lag that does not fit is clamped, and fields of data frames are zero in others",
+    "[wire][frame]") {
   const auto far = decode_header(encoded({.packet_number = packet_number_max, .settled = 1}));
   REQUIRE(far);
   CHECK(far->settled == packet_number_max - 0xffff'ffff);
-  const auto ping = decode_header(encoded({.type = FrameType::ping, .is_end_of_block = true, .file = 7, .offset = 9}));
+  const auto ping = decode_header(
+      encoded({.type = FrameType::ping, .is_end_of_block = true, .file = 7, .offset = 9}));
   REQUIRE(ping);
   CHECK(ping->file == 0);
   CHECK(ping->offset == 0);
@@ -170,7 +183,8 @@ TEST_CASE("a settled lag that does not fit is clamped, and fields of data frames
 }
 
 TEST_CASE("N1 frames with a field out of bounds are rejected", "[wire][frame]") {
-  const Frame data = encoded({.type = FrameType::data, .file = 1, .packet_number = 10, .settled = 5, .offset = 1});
+  const Frame data =
+      encoded({.type = FrameType::data, .file = 1, .packet_number = 10, .settled = 5, .offset = 1});
   const Frame ping = encoded({.type = FrameType::ping, .packet_number = 10, .settled = 5});
   REQUIRE(decode_header(data));
   REQUIRE(decode_header(ping));
@@ -180,10 +194,18 @@ TEST_CASE("N1 frames with a field out of bounds are rejected", "[wire][frame]") 
     std::size_t at;
     int value;
   };
-  const Row rows[] = {{"type 0", &data, 0, 0},          {"type 5", &data, 0, 5},         {"type 255", &data, 0, 255},
-                      {"a round without a request", &data, 1, 8}, {"flag bit 4", &data, 1, 0x10}, {"flag bit 7", &data, 1, 0x80},  {"reserved high", &data, 2, 1},
-                      {"reserved low", &data, 3, 1},    {"lag 11 of 10", &data, 19, 11}, {"lag huge", &data, 16, 0xff},
-                      {"ping with file", &ping, 7, 1},  {"ping with offset", &ping, 27, 1},
+  const Row rows[] = {{"type 0", &data, 0, 0},
+                      {"type 5", &data, 0, 5},
+                      {"type 255", &data, 0, 255},
+                      {"a round without a request", &data, 1, 8},
+                      {"flag bit 4", &data, 1, 0x10},
+                      {"flag bit 7", &data, 1, 0x80},
+                      {"reserved high", &data, 2, 1},
+                      {"reserved low", &data, 3, 1},
+                      {"lag 11 of 10", &data, 19, 11},
+                      {"lag huge", &data, 16, 0xff},
+                      {"ping with file", &ping, 7, 1},
+                      {"ping with offset", &ping, 27, 1},
                       {"ping at end of block", &ping, 1, 2}};
   for (const Row& row : rows) {
     CAPTURE(row.what);
@@ -191,7 +213,8 @@ TEST_CASE("N1 frames with a field out of bounds are rejected", "[wire][frame]") 
     frame[row.at] = static_cast<std::byte>(row.value);
     CHECK_FALSE(decode_header(frame));
   }
-  for (std::size_t size = 0; size < frame_bytes_min; ++size) CHECK_FALSE(decode_header(std::span{data}.first(size)));
+  for (std::size_t size = 0; size < frame_bytes_min; ++size)
+    CHECK_FALSE(decode_header(std::span{data}.first(size)));
 }
 
 TEST_CASE("settled beyond the packet number is our own bug", "[wire][frame]") {
@@ -206,7 +229,7 @@ TEST_CASE("blocks are cut into equal frames that fit", "[wire][frame]") {
     const std::size_t frames = (block_bytes + body_max - 1) / body_max;
     CHECK(size <= body_max);
     CHECK((block_bytes + size - 1) / size == frames);  // no more frames than with full ones
-    CHECK(size * frames - block_bytes < frames);       // the last lacks less than one byte per frame
+    CHECK(size * frames - block_bytes < frames);  // the last lacks less than one byte per frame
   }
   CHECK(frame_payload_bytes(1428, 256 * 1024) == 1425);
 }

@@ -21,9 +21,10 @@ namespace {
 constexpr std::uint64_t u64_max = std::numeric_limits<std::uint64_t>::max();
 
 // Places of the fields, as feedback.cpp documents them.
-constexpr std::size_t flags_at = 0, sequence_at = 1, from_at = 9, largest_at = 17, delay_at = 25, time_at = 33, received_at = 41,
-                      credit_at = 49, rx_occupancy_at = 57, rx_drained_at = 65, rx_capacity_at = 73,
-                      app_occupancy_at = 81, app_drained_at = 89, app_capacity_at = 97, drops_at = 105, ce_at = 113,
+constexpr std::size_t flags_at = 0, sequence_at = 1, from_at = 9, largest_at = 17, delay_at = 25,
+                      time_at = 33, received_at = 41, credit_at = 49, rx_occupancy_at = 57,
+                      rx_drained_at = 65, rx_capacity_at = 73, app_occupancy_at = 81,
+                      app_drained_at = 89, app_capacity_at = 97, drops_at = 105, ce_at = 113,
                       missing_at = 121, rate_at = 129, count_at = 137, ranges_at = 139;
 
 Feedback sample() {
@@ -36,8 +37,12 @@ Feedback sample() {
   f.receiver_time_ns = 6;
   f.received_bytes_total = 7;
   f.credit_bytes_total = 8;
-  f.rx_ring = {.occupancy_bytes = 9, .drained_bytes_total = 10, .capacity_bytes = 11, .is_backlogged = true};
-  f.app_buffer = {.occupancy_bytes = 12, .drained_bytes_total = 13, .capacity_bytes = 14, .is_backlogged = false};
+  f.rx_ring = {
+      .occupancy_bytes = 9, .drained_bytes_total = 10, .capacity_bytes = 11, .is_backlogged = true};
+  f.app_buffer = {.occupancy_bytes = 12,
+                  .drained_bytes_total = 13,
+                  .capacity_bytes = 14,
+                  .is_backlogged = false};
   f.kernel_drops_total = 15;
   f.ce_packets_total = 16;
   f.rate_offer_bytes_per_s = 17;
@@ -49,7 +54,8 @@ Feedback sample() {
   return f;
 }
 
-std::vector<std::byte> encoded(const Feedback& feedback, std::size_t room = feedback_body_bytes_max) {
+std::vector<std::byte> encoded(const Feedback& feedback,
+                               std::size_t room = feedback_body_bytes_max) {
   std::vector<std::byte> body(room);
   std::size_t covered = 0;
   body.resize(encode_feedback(feedback, body, covered));
@@ -58,21 +64,28 @@ std::vector<std::byte> encoded(const Feedback& feedback, std::size_t room = feed
 
 bool is_equal(const Feedback& a, const Feedback& b) {
   const auto is_state_equal = [](const BufferState& x, const BufferState& y) {
-    return x.occupancy_bytes == y.occupancy_bytes && x.drained_bytes_total == y.drained_bytes_total &&
-           x.capacity_bytes == y.capacity_bytes && x.is_backlogged == y.is_backlogged;
+    return x.occupancy_bytes == y.occupancy_bytes &&
+           x.drained_bytes_total == y.drained_bytes_total && x.capacity_bytes == y.capacity_bytes &&
+           x.is_backlogged == y.is_backlogged;
   };
-  return a.sequence == b.sequence && a.from == b.from && a.largest == b.largest && a.has_received == b.has_received &&
-         a.receive_delay_ns == b.receive_delay_ns && a.receiver_time_ns == b.receiver_time_ns &&
-         a.received_bytes_total == b.received_bytes_total && a.credit_bytes_total == b.credit_bytes_total &&
-         is_state_equal(a.rx_ring, b.rx_ring) && is_state_equal(a.app_buffer, b.app_buffer) &&
+  return a.sequence == b.sequence && a.from == b.from && a.largest == b.largest &&
+         a.has_received == b.has_received && a.receive_delay_ns == b.receive_delay_ns &&
+         a.receiver_time_ns == b.receiver_time_ns &&
+         a.received_bytes_total == b.received_bytes_total &&
+         a.credit_bytes_total == b.credit_bytes_total && is_state_equal(a.rx_ring, b.rx_ring) &&
+         is_state_equal(a.app_buffer, b.app_buffer) &&
          a.kernel_drops_total == b.kernel_drops_total && a.ce_packets_total == b.ce_packets_total &&
-         a.missing_packets_total == b.missing_packets_total && a.is_list == b.is_list && a.has_more == b.has_more &&
-         a.rate_offer_bytes_per_s == b.rate_offer_bytes_per_s && a.range_count == b.range_count &&
-         std::equal(a.missing.begin(), a.missing.begin() + a.range_count, b.missing.begin(),
-                    [](PacketRange x, PacketRange y) { return x.first == y.first && x.last == y.last; });
+         a.missing_packets_total == b.missing_packets_total && a.is_list == b.is_list &&
+         a.has_more == b.has_more && a.rate_offer_bytes_per_s == b.rate_offer_bytes_per_s &&
+         a.range_count == b.range_count &&
+         std::equal(
+             a.missing.begin(), a.missing.begin() + a.range_count, b.missing.begin(),
+             [](PacketRange x, PacketRange y) { return x.first == y.first && x.last == y.last; });
 }
 
-void patch(std::vector<std::byte>& body, std::size_t at, std::uint64_t value) { store_be(body.data() + at, value); }
+void patch(std::vector<std::byte>& body, std::size_t at, std::uint64_t value) {
+  store_be(body.data() + at, value);
+}
 }  // namespace
 
 TEST_CASE("feedback returns from the wire", "[wire][feedback]") {
@@ -89,7 +102,8 @@ TEST_CASE("feedback returns from the wire", "[wire][feedback]") {
   CHECK(is_equal(decoded, nothing));
 }
 
-TEST_CASE("T2 feedback returns from the wire for random ranges, also near 2^62", "[wire][feedback]") {
+TEST_CASE("T2 feedback returns from the wire for random ranges, also near 2^62",
+          "[wire][feedback]") {
   const auto seed = GENERATE(range(1U, 200U));
   CAPTURE(seed);
   std::mt19937_64 random{seed};
@@ -111,7 +125,8 @@ TEST_CASE("T2 feedback returns from the wire for random ranges, also near 2^62",
   Feedback decoded;
   REQUIRE(decode_feedback(body, decoded));
   if (decoded.range_count < f.range_count) {
-    // Cut off: the frame speaks for what it lists, up to the number before the first range that it does not.
+    // Cut off: the frame speaks for what it lists, up to the number before the first range that it
+    // does not.
     CHECK(decoded.largest == f.missing[decoded.range_count].first - 1);
     CHECK(body.size() + 20 > feedback_body_bytes_max);
     f.range_count = decoded.range_count;
@@ -120,7 +135,8 @@ TEST_CASE("T2 feedback returns from the wire for random ranges, also near 2^62",
   CHECK(is_equal(decoded, f));
 }
 
-TEST_CASE("feedback lists 500 short ranges in one frame, and cuts off what does not fit", "[wire][feedback]") {
+TEST_CASE("feedback lists 500 short ranges in one frame, and cuts off what does not fit",
+          "[wire][feedback]") {
   Feedback f = sample();
   f.from = 0;
   f.largest = std::uint64_t{1} << 40;
@@ -208,10 +224,11 @@ TEST_CASE("N5 feedback with bad flags, counts, lengths or ranges is rejected", "
   CHECK_FALSE(is_accepted([](auto& body) { body.push_back(std::byte{0}); }));
   CHECK_FALSE(is_accepted([](auto& body) { body.resize(feedback_body_bytes_max + 1); }));
   CHECK_FALSE(is_accepted([](auto& body) { body[flags_at] |= std::byte{32}; }));
-  CHECK_FALSE(is_accepted([](auto& body) { body[flags_at] &= std::byte{0xfe}; }));  // ranges, but nothing received
+  CHECK_FALSE(is_accepted(
+      [](auto& body) { body[flags_at] &= std::byte{0xfe}; }));  // ranges, but nothing received
   CHECK_FALSE(is_accepted([](auto& body) { body[count_at + 1] = std::byte{1}; }));
   CHECK_FALSE(is_accepted([](auto& body) { body[count_at + 1] = std::byte{3}; }));
-  CHECK_FALSE(is_accepted([](auto& body) { body[count_at] = std::byte{2}; }));      // 514 ranges
+  CHECK_FALSE(is_accepted([](auto& body) { body[count_at] = std::byte{2}; }));  // 514 ranges
 
   // Ranges by hand, in [1000, 2000]: (gap, length) pairs.
   const auto with_ranges = [&](std::initializer_list<std::uint64_t> varints) {
@@ -225,14 +242,14 @@ TEST_CASE("N5 feedback with bad flags, counts, lengths or ranges is rejected", "
   };
   CHECK(with_ranges({}));
   CHECK(with_ranges({0, 1000}));
-  CHECK_FALSE(with_ranges({0, 1001}));            // beyond largest
+  CHECK_FALSE(with_ranges({0, 1001}));  // beyond largest
   CHECK(with_ranges({1000, 0}));
   CHECK_FALSE(with_ranges({1001, 0}));
-  CHECK_FALSE(with_ranges({u64_max, 0}));         // wraps to 999
-  CHECK_FALSE(with_ranges({u64_max - 998, 0}));   // wraps to 1
+  CHECK_FALSE(with_ranges({u64_max, 0}));        // wraps to 999
+  CHECK_FALSE(with_ranges({u64_max - 998, 0}));  // wraps to 1
   CHECK_FALSE(with_ranges({0, u64_max}));
-  CHECK(with_ranges({0, 998, 0, 0}));             // 1000..1998, 2000
-  CHECK_FALSE(with_ranges({0, 999, 0, 0}));       // no room for a second
+  CHECK(with_ranges({0, 998, 0, 0}));        // 1000..1998, 2000
+  CHECK_FALSE(with_ranges({0, 999, 0, 0}));  // no room for a second
   CHECK_FALSE(with_ranges({0, 998, 1, 0}));
   CHECK_FALSE(with_ranges({0, 0, u64_max - 1, 0}));  // back onto the first
 }
@@ -250,11 +267,12 @@ TEST_CASE("feedback encodes a buffer beyond its capacity as full", "[wire][feedb
 TEST_CASE("ranges that break their own rule are our own bug", "[wire][feedback]") {
   const auto ends = [](PacketRange first, PacketRange second) {
     return test::run_in_child([&] {
-      auto f = std::make_unique<Feedback>(sample());
-      f->missing[0] = first;
-      f->missing[1] = second;
-      (void)encoded(*f);
-    }).signal;
+             auto f = std::make_unique<Feedback>(sample());
+             f->missing[0] = first;
+             f->missing[1] = second;
+             (void)encoded(*f);
+           })
+        .signal;
   };
   CHECK(ends({1000, 1001}, {1003, 2000}) == 0);
   CHECK(ends({1000, 1001}, {1002, 2000}) == SIGABRT);  // adjacent
@@ -287,7 +305,8 @@ TEST_CASE("ping and pong return from the wire and are bounded", "[wire][feedback
   CHECK(decode_pong(pong)->hold_ns == 10'000'000'000);
   CHECK(decode_pong(pong)->received_bytes == 65527);
   CHECK_FALSE(decoded({.id = 5, .hold_ns = 1, .received_bytes = 65528}));
-  CHECK(decoded({.id = 5, .hold_ns = u64_max, .received_bytes = 1})->hold_ns == hold_ns_max);  // clamped where written
+  CHECK(decoded({.id = 5, .hold_ns = u64_max, .received_bytes = 1})->hold_ns ==
+        hold_ns_max);  // clamped where written
   store_be(pong.data() + 8, hold_ns_max + 1);
   CHECK_FALSE(decode_pong(pong));
   CHECK_FALSE(decode_pong(std::span{pong}.first(23)));

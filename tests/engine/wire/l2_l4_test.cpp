@@ -54,9 +54,11 @@ std::vector<std::byte> random_bytes(std::mt19937_64& random, std::size_t size) {
 
 }  // namespace
 
-TEST_CASE("raw headers verify as the RFCs compute them, for every payload length", "[wire][l2_l4]") {
+TEST_CASE("raw headers verify as the RFCs compute them, for every payload length",
+          "[wire][l2_l4]") {
   std::mt19937_64 random{11};
-  const std::size_t sizes[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 44, 1427, 1428, 1471, 1472, 8972, 65000, 65507};
+  const std::size_t sizes[] = {0,  1,  2,    3,    7,    8,    9,    15,    16,
+                               17, 44, 1427, 1428, 1471, 1472, 8972, 65000, 65507};
   for (const std::size_t size : sizes) {
     CAPTURE(size);
     const auto payload = random_bytes(random, size);
@@ -74,15 +76,16 @@ TEST_CASE("raw headers verify as the RFCs compute them, for every payload length
     std::array<std::byte, 8> pseudo{};  // RFC 8200 8.1: length u32, zero, next header
     store_be(pseudo.data(), static_cast<std::uint32_t>(8 + size));
     pseudo[7] = std::byte{17};
-    const std::uint32_t sum = add_words(add_words(add_words(0, std::span{v6}.subspan(22, 32)), pseudo),
-                                        std::span{v6}.subspan(54));
+    const std::uint32_t sum = add_words(
+        add_words(add_words(0, std::span{v6}.subspan(22, 32)), pseudo), std::span{v6}.subspan(54));
     CHECK(sum == 0xffff);
     CHECK(load_be<std::uint16_t>(v6.data() + 60) != 0);
   }
 }
 
 TEST_CASE("an IPv6 checksum that computes to zero is sent as all ones", "[wire][l2_l4]") {
-  // Walk a 16-bit word of the payload through all values: exactly one of them brings the checksum to zero.
+  // Walk a 16-bit word of the payload through all values: exactly one of them brings the checksum
+  // to zero.
   std::array<std::byte, l2_l4_bytes_max> made{};
   const std::size_t size = build_headers(flow(true), made);
   const HeaderTemplate header{std::span{made}.first(size)};
@@ -123,8 +126,10 @@ TEST_CASE("a received frame gives back what was built, with padding and marks", 
       const auto payload = random_bytes(random, size);
       auto frame = frame_of(flow(is_ipv6), payload);
       frame.resize(frame.size() + 18, std::byte{0x5a});  // Ethernet pads short frames
-      if (is_ipv6) frame[15] |= std::byte{0x30};
-      else frame[15] |= std::byte{3};
+      if (is_ipv6)
+        frame[15] |= std::byte{0x30};
+      else
+        frame[15] |= std::byte{3};
       const auto parsed = parse_udp_frame(frame);
       REQUIRE(parsed);
       CHECK(std::vector<std::byte>(parsed->payload.begin(), parsed->payload.end()) == payload);
@@ -139,7 +144,9 @@ TEST_CASE("a received frame gives back what was built, with padding and marks", 
   }
 }
 
-TEST_CASE("the first piece of a frame tells the payload that is in it, and how much there is in all", "[wire][l2_l4]") {
+TEST_CASE(
+    "the first piece of a frame tells the payload that is in it, and how much there is in all",
+    "[wire][l2_l4]") {
   std::mt19937_64 random{13};
   for (const bool is_ipv6 : {false, true}) {
     const auto payload = random_bytes(random, 500);
@@ -166,20 +173,30 @@ TEST_CASE("N1 what is not one whole UDP datagram is not parsed", "[wire][l2_l4]"
     CAPTURE(is_ipv6);
     const auto good = frame_of(flow(is_ipv6), payload);
     REQUIRE(parse_udp_frame(good));
-    for (std::size_t size = 0; size < good.size(); ++size) CHECK_FALSE(parse_udp_frame(std::span{good}.first(size)));
+    for (std::size_t size = 0; size < good.size(); ++size)
+      CHECK_FALSE(parse_udp_frame(std::span{good}.first(size)));
     struct Row {
       const char* what;
       std::size_t at;
       int value;
     };
     const std::vector<Row> rows =
-        is_ipv6 ? std::vector<Row>{{"ethertype", 12, 0x81},    {"version", 14, 0x40},  {"next header TCP", 20, 6},
-                                   {"fragment header", 20, 44}, {"hop by hop", 20, 0},  {"length too long", 19, 59},
-                                   {"length below UDP", 19, 7}, {"UDP length", 59, 57}, {"UDP length short", 59, 7}}
-                : std::vector<Row>{{"ethertype", 12, 0x81},       {"version 6", 14, 0x65},  {"options", 14, 0x46},
-                                   {"short header", 14, 0x44},    {"TCP", 23, 6},          {"more fragments", 20, 0x20},
-                                   {"fragment offset", 21, 1},    {"length too long", 17, 79},
-                                   {"length below UDP", 17, 27},  {"UDP length", 39, 57},   {"UDP length long", 39, 59},
+        is_ipv6 ? std::vector<Row>{{"ethertype", 12, 0x81},     {"version", 14, 0x40},
+                                   {"next header TCP", 20, 6},  {"fragment header", 20, 44},
+                                   {"hop by hop", 20, 0},       {"length too long", 19, 59},
+                                   {"length below UDP", 19, 7}, {"UDP length", 59, 57},
+                                   {"UDP length short", 59, 7}}
+                : std::vector<Row>{{"ethertype", 12, 0x81},
+                                   {"version 6", 14, 0x65},
+                                   {"options", 14, 0x46},
+                                   {"short header", 14, 0x44},
+                                   {"TCP", 23, 6},
+                                   {"more fragments", 20, 0x20},
+                                   {"fragment offset", 21, 1},
+                                   {"length too long", 17, 79},
+                                   {"length below UDP", 17, 27},
+                                   {"UDP length", 39, 57},
+                                   {"UDP length long", 39, 59},
                                    {"UDP length short", 39, 7}};
     for (const Row& row : rows) {
       CAPTURE(row.what);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]... [--error CALL[@BYTES]=ERRNO]...
+// onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]... [--error
+// CALL[@BYTES]=ERRNO]...
 //
-// A FUSE file system that passes everything through to a folder, as slowly and as badly as asked: a byte rate on
-// writes, times at which nothing moves, and errors at write (from a number of bytes on, like a disk that fills up),
-// read, fsync, rename and open. Locks (flock) are the kernel's own. It stays in the foreground and unmounts itself on
-// SIGTERM or SIGINT. A test fixture: it keeps no state and protects nothing.
+// A FUSE file system that passes everything through to a folder, as slowly and as badly as asked: a
+// byte rate on writes, times at which nothing moves, and errors at write (from a number of bytes
+// on, like a disk that fills up), read, fsync, rename and open. Locks (flock) are the kernel's own.
+// It stays in the foreground and unmounts itself on SIGTERM or SIGINT. A test fixture: it keeps no
+// state and protects nothing.
 #define FUSE_USE_VERSION 31
 #include <dirent.h>
 #include <fcntl.h>
@@ -33,8 +35,8 @@ int handle(const fuse_file_info* info) { return static_cast<int>(info->fh); }
 int outcome(int rc) { return rc == 0 ? 0 : -errno; }
 
 void* on_init(fuse_conn_info*, fuse_config* config) {
-  config->use_ino = 1;       // names and descriptors must show one inode
-  config->hard_remove = 1;   // no ".fuse_hidden" names: a test looks at what is left in the folder
+  config->use_ino = 1;      // names and descriptors must show one inode
+  config->hard_remove = 1;  // no ".fuse_hidden" names: a test looks at what is left in the folder
   config->nullpath_ok = 0;
   config->entry_timeout = config->attr_timeout = config->negative_timeout = 0;
   return fuse_get_context()->private_data;
@@ -52,10 +54,13 @@ int on_readlink(const char* path, char* target, std::size_t bytes) {
   return 0;
 }
 
-/// What is made belongs to who asked for it, not to who serves: under sudo a receiver has given its privileges up.
+/// What is made belongs to who asked for it, not to who serves: under sudo a receiver has given its
+/// privileges up.
 int give_to_caller(const char* path) {
   const fuse_context* const caller = fuse_get_context();
-  return ::geteuid() == 0 ? outcome(::fchownat(backing, relative(path), caller->uid, caller->gid, AT_SYMLINK_NOFOLLOW)) : 0;
+  return ::geteuid() == 0 ? outcome(::fchownat(backing, relative(path), caller->uid, caller->gid,
+                                               AT_SYMLINK_NOFOLLOW))
+                          : 0;
 }
 
 int on_mkdir(const char* path, mode_t mode) {
@@ -63,8 +68,12 @@ int on_mkdir(const char* path, mode_t mode) {
   return made == 0 ? give_to_caller(path) : made;
 }
 int on_unlink(const char* path) { return outcome(::unlinkat(backing, relative(path), 0)); }
-int on_rmdir(const char* path) { return outcome(::unlinkat(backing, relative(path), AT_REMOVEDIR)); }
-int on_symlink(const char* target, const char* path) { return outcome(::symlinkat(target, backing, relative(path))); }
+int on_rmdir(const char* path) {
+  return outcome(::unlinkat(backing, relative(path), AT_REMOVEDIR));
+}
+int on_symlink(const char* target, const char* path) {
+  return outcome(::symlinkat(target, backing, relative(path)));
+}
 int on_link(const char* from, const char* to) {
   return outcome(::linkat(backing, relative(from), backing, relative(to), 0));
 }
@@ -75,14 +84,16 @@ int on_rename(const char* from, const char* to, unsigned flags) {
 }
 
 int on_chmod(const char* path, mode_t mode, fuse_file_info* info) {
-  return outcome(info != nullptr ? ::fchmod(handle(info), mode) : ::fchmodat(backing, relative(path), mode, 0));
+  return outcome(info != nullptr ? ::fchmod(handle(info), mode)
+                                 : ::fchmodat(backing, relative(path), mode, 0));
 }
 int on_chown(const char* path, uid_t uid, gid_t gid, fuse_file_info*) {
   return outcome(::fchownat(backing, relative(path), uid, gid, AT_SYMLINK_NOFOLLOW));
 }
 int on_utimens(const char* path, const timespec times[2], fuse_file_info* info) {
-  return outcome(info != nullptr ? ::futimens(handle(info), times)
-                                 : ::utimensat(backing, relative(path), times, AT_SYMLINK_NOFOLLOW));
+  return outcome(info != nullptr
+                     ? ::futimens(handle(info), times)
+                     : ::utimensat(backing, relative(path), times, AT_SYMLINK_NOFOLLOW));
 }
 
 int on_truncate(const char* path, off_t size, fuse_file_info* info) {
@@ -101,7 +112,9 @@ int open_file(const char* path, int flags, mode_t mode, fuse_file_info* info) {
   info->fh = static_cast<std::uint64_t>(fd);
   return 0;
 }
-int on_open(const char* path, fuse_file_info* info) { return open_file(path, info->flags, 0, info); }
+int on_open(const char* path, fuse_file_info* info) {
+  return open_file(path, info->flags, 0, info);
+}
 int on_create(const char* path, mode_t mode, fuse_file_info* info) {
   const int made = open_file(path, info->flags | O_CREAT, mode, info);
   return made == 0 ? give_to_caller(path) : made;
@@ -114,7 +127,8 @@ int on_read(const char*, char* buffer, std::size_t bytes, off_t offset, fuse_fil
   return read < 0 ? -errno : static_cast<int>(read);
 }
 
-int on_write(const char*, const char* buffer, std::size_t bytes, off_t offset, fuse_file_info* info) {
+int on_write(const char*, const char* buffer, std::size_t bytes, off_t offset,
+             fuse_file_info* info) {
   plan().wait_turn(bytes);
   if (const int error = plan().fault("write", bytes); error != 0) return -error;
   const ssize_t written = ::pwrite(handle(info), buffer, bytes, offset);
@@ -140,7 +154,8 @@ int on_fallocate(const char*, int mode, off_t offset, off_t length, fuse_file_in
 }
 int on_statfs(const char*, struct statvfs* status) { return outcome(::fstatvfs(backing, status)); }
 
-int on_readdir(const char* path, void* buffer, fuse_fill_dir_t fill, off_t, fuse_file_info*, fuse_readdir_flags) {
+int on_readdir(const char* path, void* buffer, fuse_fill_dir_t fill, off_t, fuse_file_info*,
+               fuse_readdir_flags) {
   const int fd = ::openat(backing, relative(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return -errno;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder{::fdopendir(fd), &::closedir};
@@ -188,7 +203,8 @@ int main(int argc, char** argv) {
                  "onehop-slow-disk: %s\n"
                  "usage: onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]..."
                  " [--error write@BYTES=ENOSPC]...\n"
-                 "       CALL of --error: write read fsync rename open; ERRNO: ENOSPC EIO EDQUOT EROFS EACCES EINTR\n",
+                 "       CALL of --error: write read fsync rename open; ERRNO: ENOSPC EIO EDQUOT "
+                 "EROFS EACCES EINTR\n",
                  wrong.c_str());
     return 2;
   }

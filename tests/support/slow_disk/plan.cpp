@@ -12,7 +12,10 @@ namespace onehop::slow_disk {
 
 namespace {
 
-struct Unit { std::string_view suffix; double factor; };
+struct Unit {
+  std::string_view suffix;
+  double factor;
+};
 
 /// A positive number with one of the units behind it.
 template <std::size_t n>
@@ -31,9 +34,14 @@ bool parse_number(const std::string& text, const std::array<Unit, n>& units, dou
 constexpr std::array<Unit, 6> rate_units{
     {{"bit", 0.125}, {"Kbit", 125}, {"Mbit", 125e3}, {"Gbit", 125e6}, {"MB", 1e6}, {"", 1}}};
 constexpr std::array<Unit, 3> time_units{{{"ms", 1e6}, {"s", 1e9}, {"", 1e9}}};
-constexpr std::array<Unit, 5> size_units{{{"", 1}, {"K", 1024}, {"M", 1048576}, {"G", 1073741824}, {"B", 1}}};
-constexpr std::array<std::pair<std::string_view, int>, 6> errors{{
-    {"ENOSPC", ENOSPC}, {"EIO", EIO}, {"EDQUOT", EDQUOT}, {"EROFS", EROFS}, {"EACCES", EACCES}, {"EINTR", EINTR}}};
+constexpr std::array<Unit, 5> size_units{
+    {{"", 1}, {"K", 1024}, {"M", 1048576}, {"G", 1073741824}, {"B", 1}}};
+constexpr std::array<std::pair<std::string_view, int>, 6> errors{{{"ENOSPC", ENOSPC},
+                                                                  {"EIO", EIO},
+                                                                  {"EDQUOT", EDQUOT},
+                                                                  {"EROFS", EROFS},
+                                                                  {"EACCES", EACCES},
+                                                                  {"EINTR", EINTR}}};
 constexpr std::array<std::string_view, 5> calls{"write", "read", "fsync", "rename", "open"};
 
 bool parse_stall(const std::string& text, Stall& stall) {
@@ -53,11 +61,15 @@ bool parse_fault(const std::string& text, Fault& fault) {
   if (equals == std::string::npos) return false;
   const std::size_t at = std::min(text.find('@'), equals);
   double after = 0;
-  if (at < equals && !parse_number(text.substr(at + 1, equals - at - 1), size_units, after)) return false;
-  fault = {.call = text.substr(0, at), .after_bytes = static_cast<std::uint64_t>(after), .error_number = 0};
+  if (at < equals && !parse_number(text.substr(at + 1, equals - at - 1), size_units, after))
+    return false;
+  fault = {.call = text.substr(0, at),
+           .after_bytes = static_cast<std::uint64_t>(after),
+           .error_number = 0};
   for (const auto& [name, number] : errors)
     if (name == text.substr(equals + 1)) fault.error_number = number;
-  return fault.error_number != 0 && std::ranges::find(calls, std::string_view{fault.call}) != calls.end();
+  return fault.error_number != 0 &&
+         std::ranges::find(calls, std::string_view{fault.call}) != calls.end();
 }
 
 }  // namespace
@@ -89,10 +101,10 @@ std::optional<Settings> parse_settings(int argc, char** argv, std::string& wrong
   return settings;
 }
 
-/// The disk serves one request after the other: a request starts when the one before it has ended, and takes
-/// bytes / rate. A stall moves the start behind its end. Like a real disk it has a little cache: what it could have
-/// written in the last cache_span while nobody asked is taken at once, so that one writer with one request at a time, who
-/// needs a moment between two, gets the whole rate.
+/// The disk serves one request after the other: a request starts when the one before it has ended,
+/// and takes bytes / rate. A stall moves the start behind its end. Like a real disk it has a little
+/// cache: what it could have written in the last cache_span while nobody asked is taken at once, so
+/// that one writer with one request at a time, who needs a moment between two, gets the whole rate.
 constexpr auto cache_span = std::chrono::milliseconds{10};
 
 void Plan::wait_turn(std::uint64_t bytes) {
@@ -101,8 +113,11 @@ void Plan::wait_turn(std::uint64_t bytes) {
     const std::lock_guard lock{mutex_};
     Clock::time_point begin = std::max(idle_at_, Clock::now() - cache_span);
     for (const Stall& stall : settings_.stalls)
-      if (begin >= start_ + stall.at && begin < start_ + stall.at + stall.span) begin = start_ + stall.at + stall.span;
-    const double seconds = settings_.rate_bytes_per_s > 0 ? static_cast<double>(bytes) / settings_.rate_bytes_per_s : 0;
+      if (begin >= start_ + stall.at && begin < start_ + stall.at + stall.span)
+        begin = start_ + stall.at + stall.span;
+    const double seconds = settings_.rate_bytes_per_s > 0
+                               ? static_cast<double>(bytes) / settings_.rate_bytes_per_s
+                               : 0;
     idle_at_ = begin + std::chrono::nanoseconds{static_cast<std::int64_t>(seconds * 1e9)};
     done = idle_at_;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Plan: how a slow or failing disk behaves, and the clockwork that makes it so. Used by every FUSE worker thread at
-// once; the token bucket is behind a mutex, the rest is constant after parsing. It knows nothing of FUSE.
+// Plan: how a slow or failing disk behaves, and the clockwork that makes it so. Used by every FUSE
+// worker thread at once; the token bucket is behind a mutex, the rest is constant after parsing. It
+// knows nothing of FUSE.
 #pragma once
 
 #include <chrono>
@@ -19,8 +20,8 @@ struct Stall {
   std::chrono::nanoseconds at{}, span{};  ///< since the mount
 };
 
-/// Fault: `call` (write, read, fsync, rename, open) fails with `error_number`. A write fails once more than
-/// `after_bytes` bytes would have been written in all, as on a disk that fills up.
+/// Fault: `call` (write, read, fsync, rename, open) fails with `error_number`. A write fails once
+/// more than `after_bytes` bytes would have been written in all, as on a disk that fills up.
 struct Fault {
   std::string call;
   std::uint64_t after_bytes = 0;
@@ -39,7 +40,8 @@ struct Settings {
 
 class Plan {
  public:
-  explicit Plan(const Settings& settings) : settings_{settings}, start_{Clock::now()}, idle_at_{start_} {}
+  explicit Plan(const Settings& settings)
+      : settings_{settings}, start_{Clock::now()}, idle_at_{start_} {}
 
   /// wait_turn sleeps as the rate and the stalls demand before `bytes` are moved.
   void wait_turn(std::uint64_t bytes);
@@ -50,7 +52,7 @@ class Plan {
   const Settings settings_;
   const Clock::time_point start_;
   std::mutex mutex_;
-  Clock::time_point idle_at_;       // the disk is busy until then
+  Clock::time_point idle_at_;  // the disk is busy until then
   std::uint64_t written_bytes_ = 0;
 };
 

@@ -41,7 +41,8 @@ void take_signals() {
   ::sigprocmask(SIG_UNBLOCK, &term, nullptr);
 }
 
-// take_a_core: the last one, for programs tend to start on the first. What is refused shows as lateness in the report.
+// take_a_core: the last one, for programs tend to start on the first. What is refused shows as
+// lateness in the report.
 void take_a_core() {
   cpu_set_t allowed, last;
   CPU_ZERO(&last);
@@ -68,7 +69,8 @@ void write_all(int fd, const std::string& text) {
 
 Result<Fd> open_report(const std::string& path) {
   Fd fd{::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644)};
-  if (!fd.is_open() || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return errno_error(ExitCode::local_file_error, "hold " + path);
+  if (!fd.is_open() || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
+    return errno_error(ExitCode::local_file_error, "hold " + path);
   return fd;
 }
 
@@ -79,7 +81,8 @@ void keep_only(Fd& kept) {
   (void)::close_range(place + 1, ~0U, 0);
 }
 
-// live is the control process. It says "+" into the pipe when the link is ready, or what went wrong.
+// live is the control process. It says "+" into the pipe when the link is ready, or what went
+// wrong.
 [[noreturn]] void live(const AirProcessOptions& options, Fd ready) {
   ::setsid();
   keep_only(ready);  // the lab's lock among others, which would be held as long as we live
@@ -104,7 +107,8 @@ void keep_only(Fd& kept) {
   ready.close();
   player.value().run(stop_requested);
   const sched_param param{.sched_priority = 0};
-  (void)::sched_setscheduler(0, SCHED_OTHER, &param);  // the prediction in the report must not hold a core
+  (void)::sched_setscheduler(0, SCHED_OTHER,
+                             &param);  // the prediction in the report must not hold a core
   write_all(report.value().get(), player.value().report());
   ::_exit(0);
 }
@@ -126,12 +130,15 @@ Result<void> start_air(const AirProcessOptions& options) {
   std::array<char, 512> bytes;
   for (;;) {
     const ssize_t n = ::read(read_end.get(), bytes.data(), bytes.size());
-    if (n > 0) said.append(bytes.data(), static_cast<std::size_t>(n));
-    else if (n == 0 || errno != EINTR) break;
+    if (n > 0)
+      said.append(bytes.data(), static_cast<std::size_t>(n));
+    else if (n == 0 || errno != EINTR)
+      break;
   }
   if (said == "+") return success();
   (void)::waitpid(pid, nullptr, 0);
-  return Error{ExitCode::io_unavailable, "start the airtime control process", said.empty() ? "it died" : said, ""};
+  return Error{ExitCode::io_unavailable, "start the airtime control process",
+               said.empty() ? "it died" : said, ""};
 }
 
 AirEnd stop_air(const std::string& report) {
@@ -141,10 +148,13 @@ AirEnd stop_air(const std::string& report) {
   pid_t pid = 0;
   std::ifstream{report} >> pid;
   // The lock says whether the process lives; its number alone might be somebody else's by now.
-  const auto is_alive = [&fd] { return ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK; };
+  const auto is_alive = [&fd] {
+    return ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  };
   end.was_alive = pid > 0 && is_alive();
   if (end.was_alive) ::kill(pid, SIGTERM);
-  for (Nanos waited{0}; end.was_alive && waited < end_patience && is_alive(); waited += end_poll) std::this_thread::sleep_for(end_poll);
+  for (Nanos waited{0}; end.was_alive && waited < end_patience && is_alive(); waited += end_poll)
+    std::this_thread::sleep_for(end_poll);
   if (end.was_alive && is_alive()) ::kill(pid, SIGKILL);
   (void)::waitpid(pid, nullptr, WNOHANG);
   std::ostringstream text;

@@ -6,10 +6,13 @@
 //   mcs = 11                  11ac 0..9, 11ax 0..11        streams = 2              1 or 2
 //   block_ack = 64            64, or 256 for 11ax          aggregate_bytes = 65535
 //   loss_permille = 10        of the MPDUs, both ways      retries = 7
-//   queue_frames = 500        of each end                  contenders = 0           other stations that always send
+//   queue_frames = 500        of each end
+//   contenders = 0            other stations that always send
 //   seed = 1                  of backoff and loss
-//   [[wifi.trace]]  at = 0.5, mcs = 5                      trace_period = 2.0       the trace repeats after it
-//   [wifi.facts]    period_ms = 1, late_ms = 0, loss_permille = 0                   how the model tells of itself
+//   [[wifi.trace]]  at = 0.5, mcs = 5
+//   trace_period = 2.0        the trace repeats after it
+//   [wifi.facts]              how the model reports itself:
+//                             period_ms = 1, late_ms = 0, loss_permille = 0
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,8 @@ namespace onehop::lab::air {
 
 namespace {
 constexpr std::uint64_t million = 1'000'000;
-constexpr Nanos answer_timeout = sifs + slot_time + 20us;  // 20 us: until a preamble would have been recognized
+constexpr Nanos answer_timeout =
+    sifs + slot_time + 20us;  // 20 us: until a preamble would have been recognized
 }  // namespace
 
 Channel::Channel(const ChannelOptions& options, Instant now)
@@ -32,7 +33,9 @@ Instant Channel::start_of(const Station& station) const noexcept {
 }
 
 // The slot in which a transmission starts, counted from the end of AIFS.
-std::int64_t Channel::slot_of(Instant start) const noexcept { return std::max(start - idle_since_ - aifs, Nanos{0}) / slot_time; }
+std::int64_t Channel::slot_of(Instant start) const noexcept {
+  return std::max(start - idle_since_ - aifs, Nanos{0}) / slot_time;
+}
 
 std::optional<Instant> Channel::next_start() const noexcept {
   std::optional<Instant> first;
@@ -44,7 +47,8 @@ std::optional<Instant> Channel::next_start() const noexcept {
 // compose fills the aggregate with what had arrived by its start, and returns how long it lasts.
 Nanos Channel::compose(Station& station, Instant start) {
   const Bytes limit = std::min(options_.aggregate_max, psdu_max(options_.mode));
-  const std::size_t window = std::min(station.queue.size(), static_cast<std::size_t>(options_.window_mpdus));
+  const std::size_t window =
+      std::min(station.queue.size(), static_cast<std::size_t>(options_.window_mpdus));
   Bytes psdu{};
   station.aggregate.clear();
   for (std::size_t i = 0; i < window && station.queue[i].at <= start; ++i) {
@@ -78,7 +82,8 @@ Exchange Channel::begin() {
   int transmitting = 0;
   for (std::size_t i = 0; i < stations_.size(); ++i) {
     Station& station = stations_[i];
-    station.is_transmitting = !station.queue.empty() && slot_of(start_of(station)) == slot_of(*start);
+    station.is_transmitting =
+        !station.queue.empty() && slot_of(start_of(station)) == slot_of(*start);
     if (!station.is_transmitting) continue;
     if (transmitting++ == 0) exchange.station = i;
     longest = std::max(longest, compose(station, start_of(station)));
@@ -110,8 +115,10 @@ void Channel::settle_winner(Station& station, bool is_answered) {
 }
 
 void Channel::settle_loser(Station& station, std::int64_t elapsed_slots) {
-  if (elapsed_slots < station.backoff_slots) station.backoff_slots -= static_cast<int>(elapsed_slots);
-  else draw_backoff(station);
+  if (elapsed_slots < station.backoff_slots)
+    station.backoff_slots -= static_cast<int>(elapsed_slots);
+  else
+    draw_backoff(station);
 }
 
 void Channel::release_prefix(Station& station, Release& release) {
@@ -143,9 +150,11 @@ Release Channel::finish() {
     }
     station.counters.air_total += exchange.end - exchange.start;
     station.counters.collisions_total += exchange.is_collision ? 1 : 0;
-    const bool is_answered = !exchange.is_collision && !std::ranges::all_of(station.is_lost, [](bool lost) { return lost; });
+    const bool is_answered = !exchange.is_collision &&
+                             !std::ranges::all_of(station.is_lost, [](bool lost) { return lost; });
     settle_winner(station, is_answered);
-    // In a collision nothing arrives; MPDUs that were given up in it leave with the station's next answer.
+    // In a collision nothing arrives; MPDUs that were given up in it leave with the station's next
+    // answer.
     if (!exchange.is_collision) release_prefix(station, release);
   }
   busy_total_ += exchange.end - exchange.start;

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Channel: stations that share one 802.11 channel, in virtual time. It says when the next one transmits, for how long, and
-// which MPDUs have then arrived in order at the other end. Pure: no clock, no kernel; the same seed gives the same run.
+// Channel: stations that share one 802.11 channel, in virtual time. It says when the next one
+// transmits, for how long, and which MPDUs have then arrived in order at the other end. Pure: no
+// clock, no kernel; the same seed gives the same run.
 //
-//   start_i = max(idle_since + AIFS + b_i * slot, arrival_i)     b_i: the backoff counter, drawn from 0..CW
+//   start_i = max(idle_since + AIFS + b_i * slot, arrival_i)     b_i: the backoff, from 0..CW
 //   the smallest start transmits; the same slot is a collision
 //   one MPDU:    T = D + SIFS + ACK            several:  T = D + SIFS + Block Ack
 //   no answer (collision, or all MPDUs lost):  T = max D + SIFS + slot + 20 us, and CW doubles
-//   a loser keeps b_i less the slots that went by; a counter that ran out while it had no frame is drawn again
+//   a loser keeps b_i less the slots that went by; a counter that ran out while it had no frame is
+//   drawn again
 //
-//   arrive() ──▶ [0][1][2][3][4] ... ──▶ aggregate: within the window, within the byte limit, arrived before it starts
-//                 ▲ head: first not yet acknowledged; a lost MPDU holds back those behind it until it comes
+//   arrive() ──▶ [0][1][2][3][4] ... ──▶ aggregate: within the window and the byte limit, and
+//                                        arrived before it starts
+//                 ▲ head: first not yet acknowledged; a lost MPDU holds back those behind it until
+//                 it comes
 //
-// Source: IEEE Std 802.11-2020 clause 10.23 (EDCA), 10.25 (Block Ack). Not modelled: TXOP limit, RTS/CTS, hidden stations,
-// capture, EIFS, lost acknowledgements.
+// Source: IEEE Std 802.11-2020 clause 10.23 (EDCA), 10.25 (Block Ack). Not modelled: TXOP limit,
+// RTS/CTS, hidden stations, capture, EIFS, lost acknowledgements.
 #pragma once
 
 #include <array>
@@ -38,17 +42,18 @@ struct ChannelOptions {
 
 /// StationCounters: growing totals of one station.
 struct StationCounters {
-  std::uint64_t sent_mpdus_total = 0;      ///< transmissions, repetitions included
+  std::uint64_t sent_mpdus_total = 0;  ///< transmissions, repetitions included
   std::uint64_t retried_mpdus_total = 0;
   std::uint64_t failed_mpdus_total = 0;    ///< given up
   std::uint64_t released_mpdus_total = 0;  ///< left the queue in order, those given up included
   Bytes released_total{};                  ///< frames as they came, Ethernet header included
   std::uint64_t exchanges_total = 0;
   std::uint64_t collisions_total = 0;
-  Nanos air_total{};                       ///< from the preamble to the end of the answer
+  Nanos air_total{};  ///< from the preamble to the end of the answer
 };
 
-/// Exchange: one transmission and its answer. In a collision several stations transmit and `station` is the first of them.
+/// Exchange: one transmission and its answer. In a collision several stations transmit and
+/// `station` is the first of them.
 struct Exchange {
   Instant start{}, end{};
   std::size_t station = 0;
@@ -56,7 +61,8 @@ struct Exchange {
   bool is_collision = false;
 };
 
-/// Release: MPDUs [first, first + count) of a station left its queue; `given_up` of them never reached the other end.
+/// Release: MPDUs [first, first + count) of a station left its queue; `given_up` of them never
+/// reached the other end.
 struct Release {
   std::size_t station = 0;
   std::uint64_t first = 0;
@@ -73,15 +79,22 @@ class Channel {
   /// set_mode changes the PHY rate from the next transmission on.
   void set_mode(const PhyMode& mode) noexcept { options_.mode = mode; }
 
-  /// next_start is when somebody transmits, as far as the frames so far tell; nothing while all queues are empty.
+  /// next_start is when somebody transmits, as far as the frames so far tell; nothing while all
+  /// queues are empty.
   [[nodiscard]] std::optional<Instant> next_start() const noexcept;
   /// begin starts the transmission at next_start(), which must be there. finish ends it at `end`.
   [[nodiscard]] Exchange begin();
   [[nodiscard]] Release finish();
 
-  [[nodiscard]] const StationCounters& counters(std::size_t station) const noexcept { return stations_[station].counters; }
-  [[nodiscard]] std::size_t queued_mpdus(std::size_t station) const noexcept { return stations_[station].queue.size(); }
-  [[nodiscard]] Bytes queued(std::size_t station) const noexcept { return stations_[station].queued; }
+  [[nodiscard]] const StationCounters& counters(std::size_t station) const noexcept {
+    return stations_[station].counters;
+  }
+  [[nodiscard]] std::size_t queued_mpdus(std::size_t station) const noexcept {
+    return stations_[station].queue.size();
+  }
+  [[nodiscard]] Bytes queued(std::size_t station) const noexcept {
+    return stations_[station].queued;
+  }
   [[nodiscard]] Nanos busy_total() const noexcept { return busy_total_; }
   [[nodiscard]] Instant idle_since() const noexcept { return idle_since_; }
   [[nodiscard]] const PhyMode& mode() const noexcept { return options_.mode; }

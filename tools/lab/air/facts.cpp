@@ -15,14 +15,15 @@ law::Fact<T> fact(T value, Instant at, Nanos period) {
 
 }  // namespace
 
-law::LinkFacts air_facts(const Channel& channel, const AirProfile& profile, Bytes frame_max, const AirReading& reading) {
+law::LinkFacts air_facts(const Channel& channel, const AirProfile& profile, Bytes frame_max,
+                         const AirReading& reading) {
   const Instant at = reading.at;
   const Nanos period = profile.facts.period;
   const StationCounters& own = channel.counters(reading.station);
   const StationCounters& peer = channel.counters(1 - reading.station);
   law::LinkFacts facts;
   facts.medium = law::Medium::wifi;
-  law::ExactQueue queue;
+  law::QueueReading queue;
   queue.queue = {.at = at,
                  .occupancy = channel.queued(reading.station),
                  .drained_total = own.released_total,
@@ -32,11 +33,15 @@ law::LinkFacts air_facts(const Channel& channel, const AirProfile& profile, Byte
   queue.sensor = law::QueueSensor::model;
   facts.exact_queue = fact(queue, at, period);
   facts.phy_rate = fact(phy_rate(channel.mode()), at, period);
-  facts.channel = fact(law::ChannelAirtime{.active_total = at - reading.begun, .busy_total = channel.busy_total()}, at, period);
-  facts.own_airtime = fact(law::OwnAirtime{.tx_total = own.air_total, .rx_total = peer.air_total}, at, period);
+  facts.channel = fact(
+      law::ChannelAirtime{.active_total = at - reading.begun, .busy_total = channel.busy_total()},
+      at, period);
+  facts.own_airtime =
+      fact(law::OwnAirtime{.tx_total = own.air_total, .rx_total = peer.air_total}, at, period);
   facts.mac = fact(law::MacCounters{.tx_frames_total = own.sent_mpdus_total,
                                     .tx_retries_total = own.retried_mpdus_total,
-                                    .tx_failed_total = own.failed_mpdus_total}, at, period);
+                                    .tx_failed_total = own.failed_mpdus_total},
+                   at, period);
   // The peer only answers: a channel without contenders is private.
   facts.stations = fact(static_cast<std::int32_t>(profile.channel.stations - 1), at, period);
   const Bytes window = mpdu_bytes(frame_max) * profile.channel.window_mpdus;
@@ -45,7 +50,8 @@ law::LinkFacts air_facts(const Channel& channel, const AirProfile& profile, Byte
   return facts;
 }
 
-Result<AirTeller> AirTeller::open(const std::string& path, const FactsProfile& profile, std::uint64_t seed) {
+Result<AirTeller> AirTeller::open(const std::string& path, const FactsProfile& profile,
+                                  std::uint64_t seed) {
   ONEHOP_TRY(publisher, link::FactsPublisher::open(path));
   return AirTeller{std::move(publisher), profile, seed};
 }

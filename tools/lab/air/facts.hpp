@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// AirFacts: what the model knows of the link, as one end would read it from its driver. AirTeller: sends it to a
-// program on that end, as late and as seldom as the profile says.
+// AirFacts: what the model knows of the link, as one end would read it from its driver. AirTeller:
+// sends it to a program on that end, as late and as seldom as the profile says.
 #pragma once
 
 #include <deque>
@@ -21,16 +21,20 @@ struct AirReading {
   std::size_t station = 0;
   std::uint64_t refused_total = 0;
   Bytes capacity{};
-  std::optional<Nanos> exchange;  ///< the station's last: from the idle channel to the end of the answer
+  std::optional<Nanos>
+      exchange;  ///< the station's last: from the idle channel to the end of the answer
 };
 
 /// air_facts is pure.
-[[nodiscard]] law::LinkFacts air_facts(const Channel& channel, const AirProfile& profile, Bytes frame_max, const AirReading& reading);
+[[nodiscard]] law::LinkFacts air_facts(const Channel& channel, const AirProfile& profile,
+                                       Bytes frame_max, const AirReading& reading);
 
 class AirTeller {
  public:
-  /// open sends to the Unix datagram socket at `path`; nobody needs to listen. Syscalls: socket, getrandom.
-  [[nodiscard]] static Result<AirTeller> open(const std::string& path, const FactsProfile& profile, std::uint64_t seed);
+  /// open sends to the Unix datagram socket at `path`; nobody needs to listen. Syscalls: socket,
+  /// getrandom.
+  [[nodiscard]] static Result<AirTeller> open(const std::string& path, const FactsProfile& profile,
+                                              std::uint64_t seed);
 
   [[nodiscard]] bool is_due(Instant now) const noexcept { return now >= next_at_; }
   /// tell takes facts that were read now, and sends those whose time has come. Syscalls: sendto.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Both ends of a gated direction of the lab's link. At the egress of the gate's device: note each packet's time and
-// size in a ring that the control process has mapped, and refuse what finds the queue full. At the ingress of the
-// device's peer: count what has really left, and drop what the model has given up.
+// Both ends of a gated direction of the lab's link. At the egress of the gate's device: note each
+// packet's time and size in a ring that the control process has mapped, and refuse what finds the
+// queue full. At the ingress of the device's peer: count what has really left, and drop what the
+// model has given up.
 //
-// Frames of the experimental type 0x88b5 (IEEE 802) are the control process's own: they kick the gate, pass it, are not
-// counted and do not reach a host.
+// Frames of the experimental type 0x88b5 (IEEE 802) are the control process's own: they kick the
+// gate, pass it, are not counted and do not reach a host.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
@@ -14,13 +15,13 @@
 
 #include "gate_map.h"
 
-#define SHARED_ARRAY(map, count, kind)         \
-  struct {                                     \
-    __uint(type, BPF_MAP_TYPE_ARRAY);          \
-    __uint(map_flags, BPF_F_MMAPABLE);         \
-    __uint(max_entries, count);                \
-    __type(key, __u32);                        \
-    __type(value, kind);                       \
+#define SHARED_ARRAY(map, count, kind) \
+  struct {                             \
+    __uint(type, BPF_MAP_TYPE_ARRAY);  \
+    __uint(map_flags, BPF_F_MMAPABLE); \
+    __uint(max_entries, count);        \
+    __type(key, __u32);                \
+    __type(value, kind);               \
   } map SEC(".maps")
 
 SHARED_ARRAY(gate_directions, ONEHOP_GATE_DIRECTIONS, struct onehop_gate_direction);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Lane: one direction's frames between the model and the gate. It knows by count which frames the model has released and
-// which have left, and grants the difference. What left is counted behind the gate, so a grant that the kernel did not
-// use is given again, and one that it used twice is not.
+// Lane: one direction's frames between the model and the gate. It knows by count which frames the
+// model has released and which have left, and grants the difference. What left is counted behind
+// the gate, so a grant that the kernel did not use is given again, and one that it used twice is
+// not.
 //
 //   arrived ───────────── released by the model ───────────── departed, counted behind the gate
 //           in the model's queue                  granted now
@@ -18,19 +19,22 @@ namespace onehop::lab::air {
 
 struct LaneCounters {
   std::uint64_t grants_total = 0;
-  std::uint64_t regrants_total = 0;   ///< of frames that had been granted before and had not left
+  std::uint64_t regrants_total = 0;  ///< of frames that had been granted before and had not left
   std::uint64_t leaked_frames_total = 0;  ///< gone before their time, seen at each release
 };
 
 class Lane {
  public:
-  Lane(std::size_t station, Gate gate, std::uint32_t unit) : station_{station}, gate_{std::move(gate)}, unit_{unit}, costs_(costs_max) {}
+  Lane(std::size_t station, Gate gate, std::uint32_t unit)
+      : station_{station}, gate_{std::move(gate)}, unit_{unit}, costs_(costs_max) {}
 
   /// take moves what came to the gate into the model. Syscalls: none.
   void take(Taps& taps, Channel& channel);
-  /// release lets the frames of `release` go. False where the gate is gone. Syscalls: as Gate::grant.
+  /// release lets the frames of `release` go. False where the gate is gone. Syscalls: as
+  /// Gate::grant.
   [[nodiscard]] bool release(Taps& taps, const Release& release, Instant now);
-  /// repeat grants again what should have left some time ago. Syscalls: as Gate::grant, where it does.
+  /// repeat grants again what should have left some time ago. Syscalls: as Gate::grant, where it
+  /// does.
   [[nodiscard]] bool repeat(const Taps& taps, Instant now);
 
   /// owed_frames: released and not departed.

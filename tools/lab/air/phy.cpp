@@ -10,8 +10,18 @@ namespace {
 struct Coding {
   std::int64_t bits, numerator, denominator;  ///< bits per subcarrier, code rate
 };
-constexpr std::array<Coding, 12> codings{{{1, 1, 2}, {2, 1, 2}, {2, 3, 4}, {4, 1, 2}, {4, 3, 4}, {6, 2, 3},
-                                          {6, 3, 4}, {6, 5, 6}, {8, 3, 4}, {8, 5, 6}, {10, 3, 4}, {10, 5, 6}}};
+constexpr std::array<Coding, 12> codings{{{1, 1, 2},
+                                          {2, 1, 2},
+                                          {2, 3, 4},
+                                          {4, 1, 2},
+                                          {4, 3, 4},
+                                          {6, 2, 3},
+                                          {6, 3, 4},
+                                          {6, 5, 6},
+                                          {8, 3, 4},
+                                          {8, 5, 6},
+                                          {10, 3, 4},
+                                          {10, 5, 6}}};
 
 constexpr std::int64_t service_bits = 16;
 constexpr Nanos legacy_preamble = 20us;  // L-STF 8, L-LTF 8, L-SIG 4
@@ -28,7 +38,9 @@ Nanos preamble(const PhyMode& mode) noexcept {
                                        : legacy_preamble + 4us + 8us + 4us + mode.streams * 8us;
 }
 
-constexpr std::int64_t ceil_of(std::int64_t value, std::int64_t unit) noexcept { return (value + unit - 1) / unit; }
+constexpr std::int64_t ceil_of(std::int64_t value, std::int64_t unit) noexcept {
+  return (value + unit - 1) / unit;
+}
 
 }  // namespace
 
@@ -46,7 +58,8 @@ Nanos ppdu_time(const PhyMode& mode, Bytes psdu) noexcept {
   const std::int64_t symbols = ceil_of(service_bits + 8 * psdu.count, data_bits_per_symbol(mode));
   if (mode.standard == Standard::ax) return preamble(mode) + symbols * symbol_ax;
   // Short symbols end on the grid of long ones.
-  return preamble(mode) + ceil_of(symbols * symbol_ac.count(), symbol_ac_grid.count()) * symbol_ac_grid;
+  return preamble(mode) +
+         ceil_of(symbols * symbol_ac.count(), symbol_ac_grid.count()) * symbol_ac_grid;
 }
 
 Bytes psdu_max(const PhyMode& mode) noexcept {
@@ -57,13 +70,18 @@ Bytes psdu_max(const PhyMode& mode) noexcept {
 }
 
 Nanos control_time(Bytes frame) noexcept {
-  return legacy_preamble + ceil_of(control_extra_bits + 8 * frame.count, control_bits_per_symbol) * 4us;
+  return legacy_preamble +
+         ceil_of(control_extra_bits + 8 * frame.count, control_bits_per_symbol) * 4us;
 }
 
 Nanos ack_time() noexcept { return control_time(Bytes{14}); }
 
-Nanos block_ack_time(int window_mpdus) noexcept { return control_time(Bytes{window_mpdus > 64 ? 56 : 32}); }
+Nanos block_ack_time(int window_mpdus) noexcept {
+  return control_time(Bytes{window_mpdus > 64 ? 56 : 32});
+}
 
-Bytes mpdu_bytes(Bytes frame) noexcept { return {ceil_of(frame.count - 14 + 8 + 26 + 4 + 4, 4) * 4}; }
+Bytes mpdu_bytes(Bytes frame) noexcept {
+  return {ceil_of(frame.count - 14 + 8 + 26 + 4 + 4, 4) * 4};
+}
 
 }  // namespace onehop::lab::air

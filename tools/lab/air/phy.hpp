@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // PhyMode: how long frames of 802.11ac and 802.11ax last on the air. Pure.
 //
-//   D = preamble + t_symbol * ceil((16 + 8 * psdu_bytes) / n_dbps)       16: SERVICE; LDPC has no tail bits
+//   D = preamble + t_symbol * ceil((16 + 8 * psdu_bytes) / n_dbps)
+//                                   16: SERVICE; LDPC has no tail bits
 //   R = n_dbps / t_symbol
 //
-//            preamble, 2 streams                                t_symbol   data subcarriers at 80, 160 MHz
-//   11ac     20 legacy + 8 VHT-SIG-A + 4 VHT-STF + 4/LTF + 4 VHT-SIG-B   3.6 us (GI 0.4)    234, 468
-//   11ax     20 legacy + 4 RL-SIG + 8 HE-SIG-A + 4 HE-STF + 8/LTF        13.6 us (GI 0.8)   980, 1960
+//          preamble, 2 streams                               t_symbol          subcarriers, 80|160
+//   11ac   20 legacy + 8 VHT-SIG-A + 4 VHT-STF + 4/LTF + 4 VHT-SIG-B   3.6 us (GI 0.4)   234, 468
+//   11ax   20 legacy + 4 RL-SIG + 8 HE-SIG-A + 4 HE-STF + 8/LTF        13.6 us (GI 0.8)  980, 1960
 //
-// Source: IEEE Std 802.11-2020 clause 21 (VHT) and 802.11ax-2021 clause 27 (HE). An HE-LTF lasts 7.2 us with the shorter
-// guard interval; it is counted as 8 us, as ns-3 3.37 does, with whose results the lab is compared.
+// Source: IEEE Std 802.11-2020 clause 21 (VHT) and 802.11ax-2021 clause 27 (HE). An HE-LTF
+// lasts 7.2 us with the shorter guard interval; it is counted as 8 us, as ns-3 3.37 does, with
+// whose results the lab is compared.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +29,9 @@ struct PhyMode {
   int streams = 2;     ///< 1 or 2
 };
 
-[[nodiscard]] constexpr int mcs_max(Standard standard) noexcept { return standard == Standard::ac ? 9 : 11; }
+[[nodiscard]] constexpr int mcs_max(Standard standard) noexcept {
+  return standard == Standard::ac ? 9 : 11;
+}
 
 /// Specification constants: OFDM in the 5 GHz band and the best-effort access category.
 inline constexpr Nanos slot_time = 9us, sifs = 16us, aifs = sifs + 3 * slot_time;
@@ -41,13 +45,14 @@ inline constexpr Nanos ppdu_time_max = 5484us;
 [[nodiscard]] Nanos ppdu_time(const PhyMode& mode, Bytes psdu) noexcept;
 /// psdu_max is the largest payload that ends within ppdu_time_max.
 [[nodiscard]] Bytes psdu_max(const PhyMode& mode) noexcept;
-/// control_time is a control frame at 24 Mbit/s, as an acknowledgement goes: 20 us + 4 us per 96 bits.
+/// control_time is a control frame at 24 Mbit/s, as an acknowledgement goes: 20 us + 4 us per 96
+/// bits.
 [[nodiscard]] Nanos control_time(Bytes frame) noexcept;
 /// ack_time: 14 bytes. block_ack_time: 32 bytes for a bitmap of 64, 56 bytes for 256.
 [[nodiscard]] Nanos ack_time() noexcept;
 [[nodiscard]] Nanos block_ack_time(int window_mpdus) noexcept;
-/// mpdu_bytes is what an Ethernet frame of `frame` bytes takes of an A-MPDU: LLC 8, QoS header 26, FCS 4 and delimiter 4
-/// for the Ethernet header's 14, padded to 4.
+/// mpdu_bytes is what an Ethernet frame of `frame` bytes takes of an A-MPDU: LLC 8, QoS header 26,
+/// FCS 4 and delimiter 4 for the Ethernet header's 14, padded to 4.
 [[nodiscard]] Bytes mpdu_bytes(Bytes frame) noexcept;
 
 }  // namespace onehop::lab::air

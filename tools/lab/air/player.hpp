@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // AirPlayer plays the model on the kernel's queues: one turn per transmission.
 //
-//   taps ── arrivals ──▶ Channel ── next_start ──▶ sleep ──▶ begin ── end ──▶ sleep ──▶ finish ──▶ gate opens for what arrived
+//   taps ── arrivals ──▶ Channel ── next_start ──▶ sleep ──▶ begin
+//        ── end ──▶ sleep ──▶ finish ──▶ gate opens for what arrived
 //
-// The model's time is absolute: a wake-up that comes late lets frames go late, and takes nothing from the next ones. It
-// lives in a process of its own (air_process.hpp), on one thread.
+// The model's time is absolute: a wake-up that comes late lets frames go late, and takes nothing
+// from the next ones. It lives in a process of its own (air_process.hpp), on one thread.
 #pragma once
 
 #include <array>
@@ -33,13 +34,15 @@ class AirPlayer {
   /// open puts gates and taps on the link. Syscalls: of Taps, Gate and AirTeller.
   [[nodiscard]] static Result<AirPlayer> open(const PlayerOptions& options);
 
-  /// run plays until `stop` is set, by a signal, or the link is gone. Syscalls: clock_nanosleep, epoll_wait, sendto.
+  /// run plays until `stop` is set, by a signal, or the link is gone. Syscalls: clock_nanosleep,
+  /// epoll_wait, sendto.
   void run(const volatile std::sig_atomic_t& stop);
   /// report says what was carried, and whether to trust it.
   [[nodiscard]] std::string report();
 
  private:
-  AirPlayer(const PlayerOptions& options, Taps taps, std::vector<Lane> lanes, std::vector<AirTeller> tellers);
+  AirPlayer(const PlayerOptions& options, Taps taps, std::vector<Lane> lanes,
+            std::vector<AirTeller> tellers);
   void take_arrivals();
   void follow_trace(Instant now) noexcept;
   void wait_idle(Instant now);

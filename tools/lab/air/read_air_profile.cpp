@@ -13,15 +13,21 @@ namespace {
 
 constexpr std::int64_t trace_points_max = 10'000, contenders_max = 8, queue_frames_max = 4096;
 // Largest A-MPDU: 11ac 2^20 - 1, 11ax 2^22 (with the extension that ns-3 3.37 knows).
-constexpr std::int64_t aggregate_min = 4095, aggregate_ac_max = 1'048'575, aggregate_ax_max = 4'194'304;
+constexpr std::int64_t aggregate_min = 4095, aggregate_ac_max = 1'048'575,
+                       aggregate_ax_max = 4'194'304;
 
-Nanos milliseconds(double value) { return Nanos{static_cast<Nanos::rep>(std::llround(value * 1e6))}; }
-std::uint32_t ppm(double permille) { return static_cast<std::uint32_t>(std::lround(permille * 1000)); }
+Nanos milliseconds(double value) {
+  return Nanos{static_cast<Nanos::rep>(std::llround(value * 1e6))};
+}
+std::uint32_t ppm(double permille) {
+  return static_cast<std::uint32_t>(std::lround(permille * 1000));
+}
 
 Result<PhyMode> read_mode(const ProfileReader& reader) {
   PhyMode mode;
   ONEHOP_TRY(standard, reader.text("standard", "ax"));
-  if (standard != "ac" && standard != "ax") return reader.refuse("standard", "it must be \"ac\" or \"ax\"");
+  if (standard != "ac" && standard != "ax")
+    return reader.refuse("standard", "it must be \"ac\" or \"ax\"");
   mode.standard = standard == "ac" ? Standard::ac : Standard::ax;
   ONEHOP_TRY(width, reader.whole("width_mhz", 80, 80, 160));
   if (width != 80 && width != 160) return reader.refuse("width_mhz", "it must be 80 or 160");
@@ -48,7 +54,8 @@ Result<void> read_trace(const ProfileReader& reader, const std::string& name, Ai
       return point.refuse("at", "the points must follow each other in time");
     profile.trace.push_back({milliseconds(at * 1000), static_cast<int>(mcs)});
   }
-  if (profile.trace.front().at != Nanos{0}) return reader.refuse("trace", "its first point must be at = 0");
+  if (profile.trace.front().at != Nanos{0})
+    return reader.refuse("trace", "its first point must be at = 0");
   ONEHOP_TRY(period, reader.number("trace_period", 0, 0, 86'400));
   profile.trace_period = milliseconds(period * 1000);
   if (profile.trace_period <= profile.trace.back().at)
@@ -70,8 +77,10 @@ Result<void> read_facts(const toml::table& table, const std::string& name, Facts
 Result<void> read_aggregate(const ProfileReader& reader, ChannelOptions& channel) {
   const bool is_ax = channel.mode.standard == Standard::ax;
   ONEHOP_TRY(block_ack, reader.whole("block_ack", 64, 64, 256));
-  if (block_ack != 64 && (block_ack != 256 || !is_ax)) return reader.refuse("block_ack", "it must be 64, or 256 for 11ax");
-  ONEHOP_TRY(bytes, reader.whole("aggregate_bytes", 65'535, aggregate_min, is_ax ? aggregate_ax_max : aggregate_ac_max));
+  if (block_ack != 64 && (block_ack != 256 || !is_ax))
+    return reader.refuse("block_ack", "it must be 64, or 256 for 11ax");
+  ONEHOP_TRY(bytes, reader.whole("aggregate_bytes", 65'535, aggregate_min,
+                                 is_ax ? aggregate_ax_max : aggregate_ac_max));
   channel.window_mpdus = static_cast<int>(block_ack);
   channel.aggregate_max = Bytes{bytes};
   return success();
@@ -81,8 +90,9 @@ Result<void> read_aggregate(const ProfileReader& reader, ChannelOptions& channel
 
 Result<AirProfile> read_air_profile(const toml::table& table, const std::string& name) {
   const ProfileReader reader{table, "[wifi] of " + name};
-  ONEHOP_TRYV(reader.unknown_keys({"standard", "width_mhz", "mcs", "streams", "block_ack", "aggregate_bytes", "loss_permille", "retries",
-                                   "queue_frames", "contenders", "seed", "trace", "trace_period", "facts"}));
+  ONEHOP_TRYV(reader.unknown_keys({"standard", "width_mhz", "mcs", "streams", "block_ack",
+                                   "aggregate_bytes", "loss_permille", "retries", "queue_frames",
+                                   "contenders", "seed", "trace", "trace_period", "facts"}));
   AirProfile profile;
   ONEHOP_TRY(mode, read_mode(reader));
   profile.channel.mode = mode;
@@ -97,8 +107,10 @@ Result<AirProfile> read_air_profile(const toml::table& table, const std::string&
   profile.channel.stations = 2 + static_cast<std::size_t>(contenders);
   profile.channel.seed = static_cast<std::uint64_t>(seed);
   profile.queue_frames = static_cast<std::uint64_t>(queue);
-  if (reader.has("mcs") && reader.has("trace")) return reader.refuse("mcs", "there is a trace as well: give one of them");
-  if (reader.has("trace_period") && !reader.has("trace")) return reader.refuse("trace_period", "there is no [[wifi.trace]]");
+  if (reader.has("mcs") && reader.has("trace"))
+    return reader.refuse("mcs", "there is a trace as well: give one of them");
+  if (reader.has("trace_period") && !reader.has("trace"))
+    return reader.refuse("trace_period", "there is no [[wifi.trace]]");
   if (reader.has("trace")) {
     ONEHOP_TRYV(read_trace(reader, name, profile));
   }

@@ -12,6 +12,7 @@
 namespace onehop::lab::air {
 
 /// read_air_profile refuses what no 802.11 link has, and names the key. `name` is the profile's.
-[[nodiscard]] Result<AirProfile> read_air_profile(const toml::table& table, const std::string& name);
+[[nodiscard]] Result<AirProfile> read_air_profile(const toml::table& table,
+                                                  const std::string& name);
 
 }  // namespace onehop::lab::air

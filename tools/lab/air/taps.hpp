@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Taps: gate.bpf.c on the lab's link, and the memory that it shares with the control process.
 //
-//   host a: va egress ── arrivals ──▶ ring ──▶ next_arrival()      middle: ma ingress ── departures ──▶ departed_total()
-//   middle: ma egress ── arrivals ──▶ ring ──▶ next_arrival()      host a: va ingress ── departures ──▶ departed_total()
+//   host a: va egress   ── arrivals   ──▶ ring ──▶ next_arrival()
+//   middle: ma ingress  ── departures ──▶ departed_total()
+//   middle: ma egress   ── arrivals   ──▶ ring ──▶ next_arrival()
+//   host a: va ingress  ── departures ──▶ departed_total()
 //
 // One thread. No system call but in wait() and at the start.
 #pragma once
@@ -37,8 +39,10 @@ struct TapOptions {
 
 class Taps {
  public:
-  /// open loads and attaches; all directions are shut. Syscalls: bpf, mmap, setns, and netlink by libbpf.
-  [[nodiscard]] static Result<Taps> open(std::span<const TapOptions, ONEHOP_GATE_DIRECTIONS> directions);
+  /// open loads and attaches; all directions are shut. Syscalls: bpf, mmap, setns, and netlink by
+  /// libbpf.
+  [[nodiscard]] static Result<Taps> open(
+      std::span<const TapOptions, ONEHOP_GATE_DIRECTIONS> directions);
   Taps(Taps&&) = default;
 
   /// open_gate lets packets into a direction's queue of `frames`.
@@ -53,8 +57,12 @@ class Taps {
   void wait_for_arrival(Nanos timeout) noexcept;
 
  private:
-  struct ObjectCloser { void operator()(bpf_object* object) const noexcept; };
-  struct BellCloser { void operator()(ring_buffer* bell) const noexcept; };
+  struct ObjectCloser {
+    void operator()(bpf_object* object) const noexcept;
+  };
+  struct BellCloser {
+    void operator()(ring_buffer* bell) const noexcept;
+  };
   Taps() = default;
   [[nodiscard]] Result<void> map_memory();
   [[nodiscard]] Result<void> attach(const char* program, const Place& place, bool is_egress);

@@ -23,7 +23,8 @@ namespace onehop::bench {
 namespace {
 
 /// run_points measures and tells; the exit code.
-ExitCode run_points(const BenchOptions& options, Output& output, Result<std::vector<Point>> points) {
+ExitCode run_points(const BenchOptions& options, Output& output,
+                    Result<std::vector<Point>> points) {
   const auto refuse = [&](const Error& error) {
     output.error(error);
     output.end(error.code);
@@ -32,12 +33,15 @@ ExitCode run_points(const BenchOptions& options, Output& output, Result<std::vec
   if (points.has_error()) return refuse(points.error());
   std::vector<std::string> names;
   for (const Point& point : points.value()) names.push_back(point.name);
-  if (const auto base = base_of(options, names); base.has_error()) return refuse(base.error());  // before an hour is spent
+  if (const auto base = base_of(options, names); base.has_error())
+    return refuse(base.error());  // before an hour is spent
   output.start();
   const auto results = run_rounds(
       points.value(), options.rounds,
       [&](int round, const Point& point) -> OnInterval {
-        return [&output, round, name = point.name](const Interval& interval) { output.interval(round, name, interval); };
+        return [&output, round, name = point.name](const Interval& interval) {
+          output.interval(round, name, interval);
+        };
       },
       [&](int round, const PointResult& point) { output.sample(round, point); });
   if (results.has_error()) return refuse(results.error());
@@ -56,12 +60,16 @@ class Scratch {
     const bool has_source = options.part == Part::loop && options.source == "file";
     if (!has_source && options.sink == "memory") return scratch;
     std::string path = options.folder + "/onehop-bench-XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) return errno_error(ExitCode::local_file_error, "make a folder in " + options.folder, "Name another with --dir");
+    if (::mkdtemp(path.data()) == nullptr)
+      return errno_error(ExitCode::local_file_error, "make a folder in " + options.folder,
+                         "Name another with --dir");
     scratch.path_ = path;
     std::error_code error;
     std::filesystem::create_directory(path + "/sink", error);
     if (error) return Error{ExitCode::local_file_error, "make " + path + "/sink", error.message()};
-    if (has_source) { ONEHOP_TRYV(fill(path + "/source", options.bytes)); }
+    if (has_source) {
+      ONEHOP_TRYV(fill(path + "/source", options.bytes));
+    }
     return scratch;
   }
   Scratch(Scratch&& other) noexcept : path_{std::exchange(other.path_, {})} {}
@@ -86,7 +94,8 @@ class Scratch {
       left -= now;
     }
     if (file.flush()) return success();
-    return errno_error(ExitCode::local_file_error, "write " + path, "Name a folder with more room with --dir, or a smaller amount with -n");
+    return errno_error(ExitCode::local_file_error, "write " + path,
+                       "Name a folder with more room with --dir, or a smaller amount with -n");
   }
   std::string path_;
 };
@@ -100,7 +109,8 @@ int points_code(const BenchOptions& options, Output& output, Result<std::vector<
 
 Result<ExitCode> ended_with(int code) {
   constexpr int first_signal = 128;
-  if (code > first_signal) return Error{ExitCode::interrupted, "bench", "interrupted", "What it made is removed"};
+  if (code > first_signal)
+    return Error{ExitCode::interrupted, "bench", "interrupted", "What it made is removed"};
   return static_cast<ExitCode>(code);
 }
 
@@ -109,8 +119,12 @@ Result<ExitCode> run_in_lab(const BenchOptions& options, Output& output) {
   if (options.mtu_bytes != 0) profile.mtu_bytes = options.mtu_bytes;
   ONEHOP_TRY(lab, lab::Lab::open("bench" + std::to_string(::getpid())));
   ONEHOP_TRY(scratch, Scratch::make(options));
-  const Place place{.hosts = lab::HostNames{"bench" + std::to_string(::getpid())}, .mtu_bytes = profile.mtu_bytes, .folder = scratch.path()};
-  ONEHOP_TRY(code, lab.run(profile, [&] { return points_code(options, output, link_points(options, place)); }));
+  const Place place{.hosts = lab::HostNames{"bench" + std::to_string(::getpid())},
+                    .mtu_bytes = profile.mtu_bytes,
+                    .folder = scratch.path()};
+  ONEHOP_TRY(code, lab.run(profile, [&] {
+    return points_code(options, output, link_points(options, place));
+  }));
   return ended_with(code);
 }
 
@@ -119,17 +133,22 @@ Result<ExitCode> run_own_end(const BenchOptions& options, Output& output) {
   const lab::CommandSignals signals;  // an interrupt ends the child, and then the files go
   ONEHOP_TRY(scratch, Scratch::make(options));
   const Place place{.hosts = lab::HostNames{""}, .folder = scratch.path()};
-  ONEHOP_TRY(process, lab::CommandProcess::start_function([&] { return points_code(options, output, host_points(options, place)); }, signals));
+  ONEHOP_TRY(process, lab::CommandProcess::start_function(
+                          [&] { return points_code(options, output, host_points(options, place)); },
+                          signals));
   return ended_with(process.wait(signals));
 }
 
 #else
 
 Result<ExitCode> run_in_lab(const BenchOptions& options, Output&) {
-  return Error{ExitCode::io_unavailable, std::string{"bench "} + name_of(options.part), "this build has no lab (libbpf, clang, tomlplusplus or CLI11 was missing)",
+  return Error{ExitCode::io_unavailable, std::string{"bench "} + name_of(options.part),
+               "this build has no lab (libbpf, clang, tomlplusplus or CLI11 was missing)",
                "tools/bootstrap installs them; bench aead, digest, file, law and ring need no lab"};
 }
-Result<ExitCode> run_own_end(const BenchOptions& options, Output& output) { return run_in_lab(options, output); }
+Result<ExitCode> run_own_end(const BenchOptions& options, Output& output) {
+  return run_in_lab(options, output);
+}
 
 #endif
 
@@ -141,8 +160,10 @@ ExitCode bench_command(BenchOptions& options) {
     output.error(error);
     return error.code;
   };
-  if (const auto checked = check_options(options); checked.has_error()) return refuse(checked.error());
-  const bool has_ends = options.part == Part::loop || options.part == Part::serve || options.part == Part::port;
+  if (const auto checked = check_options(options); checked.has_error())
+    return refuse(checked.error());
+  const bool has_ends =
+      options.part == Part::loop || options.part == Part::serve || options.part == Part::port;
   if (!has_ends) return run_points(options, output, part_points(options));
   const bool is_between_hosts = options.part == Part::serve || !options.to.empty();
   const auto ended = is_between_hosts ? run_own_end(options, output) : run_in_lab(options, output);

@@ -2,7 +2,8 @@
 // onehop bench: what moving a byte costs, as a whole and by its parts.
 //
 //   options ─▶ points (a sweep) ─▶ interleaved rounds ─▶ medians, spread, ratios ─▶ table or JSON
-//   loop, port: in a lab of their own, each run in two processes      aead, digest, file, law, ring: in this process
+//   loop, port: in a lab of their own, each run in two processes
+//   aead, digest, file, law, ring: in this process
 #pragma once
 
 #include "tools/onehop/bench/options.hpp"

@@ -18,7 +18,10 @@ constexpr Nanos release_poll = 1ms;
 void post_usage(Moved& moved) {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  const auto microseconds = [](const timeval& tv) { return static_cast<std::uint64_t>(tv.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(tv.tv_usec); };
+  const auto microseconds = [](const timeval& tv) {
+    return static_cast<std::uint64_t>(tv.tv_sec) * 1'000'000 +
+           static_cast<std::uint64_t>(tv.tv_usec);
+  };
   moved.user_us = microseconds(usage.ru_utime);
   moved.system_us = microseconds(usage.ru_stime);
   moved.voluntary_switches = static_cast<std::uint64_t>(usage.ru_nvcsw);
@@ -28,11 +31,14 @@ void post_usage(Moved& moved) {
 void post_error(Board& board, const Error& error) {
   write_text(board.error, error.message());
   board.error_code = static_cast<std::uint32_t>(error.code);
-  board.state.store(EndState::failed, std::memory_order_release);  // acquire in the measuring process
+  board.state.store(EndState::failed,
+                    std::memory_order_release);  // acquire in the measuring process
 }
 
 void wait_release(const Board& board) {
-  for (Nanos waited{0}; waited < release_patience && !board.is_released.load(std::memory_order_acquire); waited += release_poll)
+  for (Nanos waited{0};
+       waited < release_patience && !board.is_released.load(std::memory_order_acquire);
+       waited += release_poll)
     std::this_thread::sleep_for(release_poll);
 }
 

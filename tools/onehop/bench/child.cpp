@@ -30,7 +30,8 @@ void be_pinned(int cpu) {
   CPU_ZERO(&set);
   CPU_SET(static_cast<unsigned>(cpu), &set);
   if (::sched_setaffinity(0, sizeof set, &set) == 0) return;
-  std::fprintf(stderr, "onehop bench: %s\n", errno_error(ExitCode::usage, "run on CPU " + std::to_string(cpu)).message().c_str());
+  std::fprintf(stderr, "onehop bench: %s\n",
+               errno_error(ExitCode::usage, "run on CPU " + std::to_string(cpu)).message().c_str());
   ::_exit(static_cast<int>(ExitCode::usage));
 }
 
@@ -50,9 +51,11 @@ void begin(pid_t parent, int gate, const std::string& host, std::optional<int> c
 
 }  // namespace
 
-Result<Child> Child::start(const std::string& host, std::optional<int> cpu, bool is_counted, const std::function<int()>& body) {
+Result<Child> Child::start(const std::string& host, std::optional<int> cpu, bool is_counted,
+                           const std::function<int()>& body) {
   std::array<int, 2> gate{};
-  if (::pipe2(gate.data(), O_CLOEXEC) != 0) return errno_error(ExitCode::internal_error, "make a pipe");
+  if (::pipe2(gate.data(), O_CLOEXEC) != 0)
+    return errno_error(ExitCode::internal_error, "make a pipe");
   Fd read_end{gate[0]}, write_end{gate[1]};
   const pid_t parent = ::getpid();
   std::cout.flush();
@@ -66,22 +69,28 @@ Result<Child> Child::start(const std::string& host, std::optional<int> cpu, bool
   if (child.pid_ == 0) {
     write_end.close();
     begin(parent, read_end.get(), host, cpu);
+    (void)::signal(SIGPIPE, SIG_IGN);  // DPDK's drivers write to sockets of peers that ended
     const int code = body();
     std::fflush(nullptr);
     ::_exit(code);
   }
   if (is_counted) {
     auto counters = PerfCounters::open(child.pid_);
-    if (counters.has_value()) child.counters_ = std::move(counters).value();
-    else child.counts_missing_ = "not available: " + counters.error().cause;
+    if (counters.has_value())
+      child.counters_ = std::move(counters).value();
+    else
+      child.counts_missing_ = "not available: " + counters.error().cause;
   }
-  if (::write(write_end.get(), "", 1) != 1) return errno_error(ExitCode::internal_error, "start a process");
+  if (::write(write_end.get(), "", 1) != 1)
+    return errno_error(ExitCode::internal_error, "start a process");
   return child;
 }
 
-Result<Child> Child::start_program(const std::string& host, std::optional<int> cpu, bool is_counted, const std::vector<std::string>& command) {
+Result<Child> Child::start_program(const std::string& host, std::optional<int> cpu, bool is_counted,
+                                   const std::vector<std::string>& command) {
   Fd output{::memfd_create("onehop-bench-output", MFD_CLOEXEC)};
-  if (!output.is_open()) return errno_error(ExitCode::internal_error, "keep the output of " + command.front());
+  if (!output.is_open())
+    return errno_error(ExitCode::internal_error, "keep the output of " + command.front());
   auto started = start(host, cpu, is_counted, [&]() -> int {
     ::dup2(output.get(), STDOUT_FILENO);
     const Error error = lab::exec_command(command);
@@ -93,8 +102,13 @@ Result<Child> Child::start_program(const std::string& host, std::optional<int> c
 }
 
 Child::Child(Child&& other) noexcept
-    : pid_{other.pid_}, has_ended_{std::exchange(other.has_ended_, true)}, exit_code_{other.exit_code_}, cpu_time_{other.cpu_time_},
-      counters_{std::move(other.counters_)}, counts_missing_{std::move(other.counts_missing_)}, output_{std::move(other.output_)} {}
+    : pid_{other.pid_},
+      has_ended_{std::exchange(other.has_ended_, true)},
+      exit_code_{other.exit_code_},
+      cpu_time_{other.cpu_time_},
+      counters_{std::move(other.counters_)},
+      counts_missing_{std::move(other.counts_missing_)},
+      output_{std::move(other.output_)} {}
 
 Child::~Child() {
   if (has_ended_) return;
@@ -109,8 +123,11 @@ bool Child::reap(int flags) {
   if (::wait4(pid_, &status, flags, &usage) != pid_) return false;
   has_ended_ = true;
   exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  const auto seconds = [](const timeval& tv) { return static_cast<double>(tv.tv_sec) + static_cast<double>(tv.tv_usec) / 1e6; };
-  cpu_time_ = {seconds(usage.ru_utime), seconds(usage.ru_stime), static_cast<std::uint64_t>(usage.ru_nvcsw)};
+  const auto seconds = [](const timeval& tv) {
+    return static_cast<double>(tv.tv_sec) + static_cast<double>(tv.tv_usec) / 1e6;
+  };
+  cpu_time_ = {seconds(usage.ru_utime), seconds(usage.ru_stime),
+               static_cast<std::uint64_t>(usage.ru_nvcsw)};
   return true;
 }
 
@@ -128,13 +145,16 @@ void Child::end(int signal_number) noexcept {
   if (!has_ended_) ::kill(pid_, signal_number);
 }
 
-std::optional<PerfCounters::Counts> Child::counts() const { return counters_ ? counters_->read() : std::nullopt; }
+std::optional<PerfCounters::Counts> Child::counts() const {
+  return counters_ ? counters_->read() : std::nullopt;
+}
 
 std::string Child::output() {
   std::string text;
   std::array<char, 4096> piece;
   (void)::lseek(output_.get(), 0, SEEK_SET);
-  for (ssize_t got = 0; (got = ::read(output_.get(), piece.data(), piece.size())) > 0;) text.append(piece.data(), static_cast<std::size_t>(got));
+  for (ssize_t got = 0; (got = ::read(output_.get(), piece.data(), piece.size())) > 0;)
+    text.append(piece.data(), static_cast<std::size_t>(got));
   return text;
 }
 

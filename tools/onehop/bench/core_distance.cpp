@@ -42,7 +42,8 @@ void ask_all(Lines& lines, int cpu, std::array<Nanos, batches>& spans) {
     const Instant begin = monotonic_now();
     for (std::uint32_t i = 0; i < trips_per_batch; ++i) {
       lines.ball.store(++sent, std::memory_order_release);
-      while (lines.answer.load(std::memory_order_acquire) != sent) {}
+      while (lines.answer.load(std::memory_order_acquire) != sent) {
+      }
     }
     span = monotonic_now() - begin;
   }

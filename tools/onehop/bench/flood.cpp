@@ -8,25 +8,25 @@
 #include <thread>
 #include <vector>
 
-#include "control/plane/path_follower.hpp"
+#include "control/session/path_follower.hpp"
 #include "engine/base/block.hpp"
 #include "engine/base/cpu.hpp"
 #include "engine/base/time.hpp"
 #include "engine/file/read_ahead.hpp"
 #include "engine/wire/frame.hpp"
-#include "tools/onehop/onehop_port.hpp"
+#include "transfer/ports.hpp"
 
 namespace onehop::bench {
 
 namespace {
 
-constexpr Nanos nap = 200us;                 // as the engine's shortest: below, wake-ups cost more than they save
+constexpr Nanos nap = 200us;  // as the engine's shortest: below, wake-ups cost more than they save
 constexpr Nanos neighbour_patience = 3s;
 constexpr Nanos neighbour_poll = 20ms;
-constexpr Nanos lost_patience = 20ms;        // nothing arrives for so long: what is on its way is lost
-constexpr Nanos paced_quantum = 500us;       // a paced sender wakes no more often
-// Payload comes from and goes to as much memory as the engine's blocks take: it neither lives in the first-level cache
-// nor leaves the last one.
+constexpr Nanos lost_patience = 20ms;   // nothing arrives for so long: what is on its way is lost
+constexpr Nanos paced_quantum = 500us;  // a paced sender wakes no more often
+// Payload comes from and goes to as much memory as the engine's blocks take: it neither lives in
+// the first-level cache nor leaves the last one.
 constexpr std::size_t memory_bytes = file::ReadAhead::blocks_min * std::size_t{block_bytes};
 
 /// A ring of bytes that frames are copied from or to.
@@ -43,31 +43,39 @@ class Memory {
 };
 
 struct Way {
-  plane::RouteInfo route;
-  plane::Endpoint local, peer;
+  session::RouteInfo route;
+  session::Endpoint local, peer;
   std::size_t frame_bytes = 0;
 };
 
 Result<Way> find_way(const FloodSpec& spec, const std::string& peer) {
-  const auto address = plane::IpAddress::parse(peer);
+  const auto address = session::IpAddress::parse(peer);
   if (!address) return Error{ExitCode::usage, "flood " + peer, "it is not a numeric address"};
-  ONEHOP_TRY(route, plane::find_route(*address, spec.common.interface));
+  ONEHOP_TRY(route, session::find_route(*address, spec.common.interface));
   return Way{.route = route, .local = {route.source, spec.port}, .peer = {*address, spec.port}};
 }
 
-Result<tool::OpenPort> open_port(const FloodSpec& spec, Way& way, tool::PortRole role, tool::DpdkHost* dpdk, Board& board) {
+Result<host::OpenPort> open_port(const FloodSpec& spec, Way& way, host::PortRole role,
+                                 host::DpdkHost* dpdk, Board& board) {
   sockaddr_storage local{}, peer{};
   (void)way.local.to_sockaddr(local);
   (void)way.peer.to_sockaddr(peer);
-  ONEHOP_TRY(port, tool::OpenPort::open(spec.common, way.route.link.name, local, role, false, dpdk));
+  ONEHOP_TRY(port, host::OpenPort::open({.settings = spec.common,
+                                         .interface = way.route.link.name,
+                                         .local = local,
+                                         .role = role,
+                                         .dpdk = dpdk}));
   ONEHOP_TRYV(port.connect(peer));
   const PortInfo info = port.info();
   const auto headers = static_cast<std::size_t>(info.wire_overhead.count) - 14;
-  const std::size_t largest = std::min<std::size_t>(way.route.link.mtu_bytes - headers, info.frame_bytes_max);
+  const std::size_t largest =
+      std::min<std::size_t>(way.route.link.mtu_bytes - headers, info.frame_bytes_max);
   way.frame_bytes = spec.common.frame_bytes == 0 ? largest : spec.common.frame_bytes;
   if (way.frame_bytes > largest || way.frame_bytes <= wire::overhead_bytes)
-    return Error{ExitCode::usage, "use frames of " + std::to_string(way.frame_bytes) + " bytes (--frame-size)",
-                 way.route.link.name + " carries at most " + std::to_string(largest) + " over " + std::string{info.io},
+    return Error{ExitCode::usage,
+                 "use frames of " + std::to_string(way.frame_bytes) + " bytes (--frame-size)",
+                 way.route.link.name + " carries at most " + std::to_string(largest) + " over " +
+                     std::string{info.io},
                  "Take smaller ones, or a larger --mtu"};
   write_text(board.io_used, info.io);
   write_text(board.io_mode, info.mode);
@@ -75,20 +83,27 @@ Result<tool::OpenPort> open_port(const FloodSpec& spec, Way& way, tool::PortRole
   return std::move(port);
 }
 
-/// The header template of a raw port needs the peer's link address: a datagram to its discard port makes the kernel ask.
+/// The header template of a raw port needs the peer's link address: a datagram to its discard port
+/// makes the kernel ask.
 Result<PathUpdate> find_path(const FloodSpec& spec, const Way& way) {
   sockaddr_storage discard{};
-  const socklen_t length = plane::Endpoint{way.peer.address, 9}.to_sockaddr(discard);
+  const socklen_t length = session::Endpoint{way.peer.address, 9}.to_sockaddr(discard);
   const Fd socket{::socket(discard.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-  ONEHOP_TRY(follower, plane::PathFollower::open({.local = way.local, .peer = way.peer, .interface = spec.common.interface}));
+  ONEHOP_TRY(follower,
+             session::PathFollower::open(
+                 {.local = way.local, .peer = way.peer, .interface = spec.common.interface}));
   for (Nanos waited{0}; waited < neighbour_patience; waited += neighbour_poll) {
     if (follower.update().has_neighbour || !way.route.link.has_neighbours) return follower.update();
-    (void)::sendto(socket.get(), "", 1, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&discard), length);
+    (void)::sendto(socket.get(), "", 1, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&discard),
+                   length);
     std::this_thread::sleep_for(neighbour_poll);
-    ONEHOP_TRY(again, plane::PathFollower::open({.local = way.local, .peer = way.peer, .interface = spec.common.interface}));
+    ONEHOP_TRY(again,
+               session::PathFollower::open(
+                   {.local = way.local, .peer = way.peer, .interface = spec.common.interface}));
     follower = std::move(again);
   }
-  return Error{ExitCode::peer_unreachable, "find the link address of " + way.peer.address.text(), "nobody answers"};
+  return Error{ExitCode::peer_unreachable, "find the link address of " + way.peer.address.text(),
+               "nobody answers"};
 }
 
 /// Answers the measuring process. Called between bursts.
@@ -112,7 +127,12 @@ template <class P>
 class FloodSender {
  public:
   FloodSender(P& port, const FloodSpec& spec, std::size_t frame_bytes, Board& own, const Board& far)
-      : port_{port}, spec_{spec}, frame_bytes_{frame_bytes}, body_bytes_{frame_bytes - wire::overhead_bytes}, own_{own}, far_{far} {}
+      : port_{port},
+        spec_{spec},
+        frame_bytes_{frame_bytes},
+        body_bytes_{frame_bytes - wire::overhead_bytes},
+        own_{own},
+        far_{far} {}
 
   void run() {
     Answer answer{own_};
@@ -137,7 +157,9 @@ class FloodSender {
       const std::span<std::byte> slot = port_.lend(frame_bytes_);
       if (slot.empty()) break;
       std::memcpy(slot.data(), memory_.next(frame_bytes_), frame_bytes_);
-      wire::encode_header({}, slot.template first<wire::header_bytes>());  // else the peer's port drops it as nobody's frame
+      wire::encode_header({},
+                          slot.template first<wire::header_bytes>());  // else the peer's port drops
+                                                                       // it as nobody's frame
       port_.commit(frame_bytes_);
     }
     const std::size_t held = port_.flush(now);
@@ -147,7 +169,8 @@ class FloodSender {
     return held > 0 && sent == 0 ? 0 : sent;
   }
 
-  /// look takes back what has left and hears what came: on a link without a kernel, the peer's link address.
+  /// look takes back what has left and hears what came: on a link without a kernel, the peer's link
+  /// address.
   void look(Instant now) {
     (void)port_.tx_queue(now);
     std::array<RxFrame, rx_batch_max> views;
@@ -157,7 +180,8 @@ class FloodSender {
   std::size_t allowance(Instant now) {
     std::uint64_t most = spec_.burst_frames;
     if (spec_.rate.count > 0) {
-      const auto due = static_cast<std::uint64_t>((spec_.rate * (now - started_)).count) / body_bytes_;
+      const auto due =
+          static_cast<std::uint64_t>((spec_.rate * (now - started_)).count) / body_bytes_;
       most = std::min<std::uint64_t>(most, due > sent_ ? due - sent_ : 0);
     }
     if (spec_.window_frames == 0) return most;
@@ -166,9 +190,12 @@ class FloodSender {
     received_ = received;
     const std::uint64_t on_the_way = sent_ - lost_ - std::min(received, sent_ - lost_);
     if (on_the_way >= spec_.window_frames && now - arrived_at_ > lost_patience) lost_ += on_the_way;
-    return std::min<std::uint64_t>(most, spec_.window_frames - std::min<std::uint64_t>(on_the_way, spec_.window_frames));
+    return std::min<std::uint64_t>(
+        most, spec_.window_frames - std::min<std::uint64_t>(on_the_way, spec_.window_frames));
   }
-  [[nodiscard]] Instant wake_at(Instant now) const { return now + (spec_.rate.count > 0 ? paced_quantum : nap); }
+  [[nodiscard]] Instant wake_at(Instant now) const {
+    return now + (spec_.rate.count > 0 ? paced_quantum : nap);
+  }
 
   void fill(Moved& moved) const {
     moved.bytes = sent_ * body_bytes_;
@@ -212,11 +239,13 @@ void receive_flood(P& port, const FloodSpec& spec, Board& own) {
       port.release();
       frames += count;
       own.frames_received.store(frames, std::memory_order_relaxed);
-      if (own.state.load(std::memory_order_relaxed) == EndState::ready) own.state.store(EndState::flowing, std::memory_order_release);
+      if (own.state.load(std::memory_order_relaxed) == EndState::ready)
+        own.state.store(EndState::flowing, std::memory_order_release);
       continue;
     }
     if (spec.common.poll == "busy") continue;
-    (void)port.wait(monotonic_now() + nap, false);  // a nap: waking for each burst costs more than the burst
+    (void)port.wait(monotonic_now() + nap,
+                    false);  // a nap: waking for each burst costs more than the burst
     ++wakeups;
   }
 }
@@ -229,22 +258,28 @@ Result<void> flood(const FloodSpec& spec, Board& own, const Board* far) {
   name_this_thread("onehop-flood");
   use_exact_timers();
   ONEHOP_TRY(way, find_way(spec, spec.peer));
-  std::unique_ptr<tool::DpdkHost> dpdk;  // before the port, which goes first
+  std::unique_ptr<host::DpdkHost> dpdk;  // before the port, which goes first
   if (spec.common.io == "dpdk") {
     sockaddr_storage local{};
     (void)way.local.to_sockaddr(local);
-    ONEHOP_TRY(opened, tool::DpdkHost::open(spec.common, local));
+    ONEHOP_TRY(opened, host::DpdkHost::open(spec.common, local));
     dpdk = std::move(opened);
   }
-  ONEHOP_TRY(port, open_port(spec, way, far == nullptr ? tool::PortRole::receiving : tool::PortRole::sending, dpdk.get(), own));
+  ONEHOP_TRY(port, open_port(spec, way,
+                             far == nullptr ? host::PortRole::receiving : host::PortRole::sending,
+                             dpdk.get(), own));
   PathUpdate path;
-  if (far != nullptr) { ONEHOP_TRY(found, find_path(spec, way)); path = found; }
+  if (far != nullptr) {
+    ONEHOP_TRY(found, find_path(spec, way));
+    path = found;
+  }
   own.state.store(EndState::ready, std::memory_order_release);
   wait_start(own);
   port.visit([&](auto& opened) {
     if (far == nullptr) return receive_flood(opened, spec, own);
     opened.update_path(path);
-    FloodSender<std::remove_reference_t<decltype(opened)>>{opened, spec, way.frame_bytes, own, *far}.run();
+    FloodSender<std::remove_reference_t<decltype(opened)>>{opened, spec, way.frame_bytes, own, *far}
+        .run();
   });
   return success();
 }
@@ -257,7 +292,11 @@ int end_with(const Result<void>& result, Board& board) {
 
 }  // namespace
 
-int run_flood_sender(const FloodSpec& spec, Board& own, const Board& far) { return end_with(flood(spec, own, &far), own); }
-int run_flood_receiver(const FloodSpec& spec, Board& own) { return end_with(flood(spec, own, nullptr), own); }
+int run_flood_sender(const FloodSpec& spec, Board& own, const Board& far) {
+  return end_with(flood(spec, own, &far), own);
+}
+int run_flood_receiver(const FloodSpec& spec, Board& own) {
+  return end_with(flood(spec, own, nullptr), own);
+}
 
 }  // namespace onehop::bench

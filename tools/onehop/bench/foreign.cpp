@@ -9,7 +9,7 @@
 
 #include "engine/base/time.hpp"
 #include "tools/onehop/bench/child.hpp"
-#include "tools/onehop/usage.hpp"
+#include "transfer/usage.hpp"
 
 namespace onehop::bench {
 
@@ -21,7 +21,8 @@ constexpr Nanos end_patience = 10s;
 constexpr double sender_spare_seconds = 60;
 constexpr double slowest_bytes_per_second = 1e6;
 
-/// A listening socket of the namespace that `pid` lives in, looked up without connecting: a server for one client would count that.
+/// A listening socket of the namespace that `pid` lives in, looked up without connecting: a server
+/// for one client would count that.
 bool is_listening(pid_t pid, int port, bool is_udp) {
   const std::string wanted = fmt::format(":{:04X} ", port);
   const char* state = is_udp ? " 07 " : " 0A ";
@@ -38,7 +39,9 @@ bool is_listening(pid_t pid, int port, bool is_udp) {
 Result<void> wait_listening(Child& receiver, const ForeignPair& pair) {
   const std::string attempt = "start " + pair.program + "'s receiving end";
   for (Nanos waited{0}; waited < listen_patience; waited += listen_poll) {
-    if (!receiver.is_running()) return Error{ExitCode::io_unavailable, attempt, "it ended with " + std::to_string(receiver.exit_code()), pair.remedy};
+    if (!receiver.is_running())
+      return Error{ExitCode::io_unavailable, attempt,
+                   "it ended with " + std::to_string(receiver.exit_code()), pair.remedy};
     if (is_listening(receiver.pid(), pair.port, pair.is_udp)) return success();
     std::this_thread::sleep_for(listen_poll);
   }
@@ -64,18 +67,25 @@ void add_cpu(RunResult& result, const std::string& side, Child& child, const Flo
 
 }  // namespace
 
-Result<RunResult> run_foreign(const BenchOptions& o, const Place& place, const ForeignPair& pair, bool is_counted) {
-  ONEHOP_TRY(receiver, Child::start_program(receiving_host(place, o.is_reverse), o.receiver_cpu, is_counted, pair.receiver));
+Result<RunResult> run_foreign(const BenchOptions& o, const Place& place, const ForeignPair& pair,
+                              bool is_counted) {
+  ONEHOP_TRY(receiver, Child::start_program(receiving_host(place, o.is_reverse), o.receiver_cpu,
+                                            is_counted, pair.receiver));
   ONEHOP_TRYV(wait_listening(receiver, pair));
-  tool::UsageMeter usage;
+  host::UsageMeter usage;
   usage.open_span();
-  ONEHOP_TRY(sender, Child::start_program(sending_host(place, o.is_reverse), o.sender_cpu, is_counted, pair.sender));
-  const double limit_s = sender_spare_seconds + (o.bytes != 0 ? static_cast<double>(o.bytes) / slowest_bytes_per_second : o.seconds + o.omit_seconds);
-  const bool is_done = sender.wait(Nanos{static_cast<Nanos::rep>(limit_s * 1e9)}) && receiver.wait(end_patience);
+  ONEHOP_TRY(sender, Child::start_program(sending_host(place, o.is_reverse), o.sender_cpu,
+                                          is_counted, pair.sender));
+  const double limit_s =
+      sender_spare_seconds + (o.bytes != 0 ? static_cast<double>(o.bytes) / slowest_bytes_per_second
+                                           : o.seconds + o.omit_seconds);
+  const bool is_done =
+      sender.wait(Nanos{static_cast<Nanos::rep>(limit_s * 1e9)}) && receiver.wait(end_patience);
   usage.close_span();
   if (!is_done) return Error{ExitCode::timed_out, "run " + pair.program, "it does not end"};
   ONEHOP_TRY(flow, pair.read(sender.output()));
-  if (flow.bytes <= 0 || flow.seconds <= 0) return Error{ExitCode::internal_error, "run " + pair.program, "nothing arrived"};
+  if (flow.bytes <= 0 || flow.seconds <= 0)
+    return Error{ExitCode::internal_error, "run " + pair.program, "nothing arrived"};
 
   RunResult result;
   Metrics& m = result.metrics;
@@ -85,7 +95,8 @@ Result<RunResult> run_foreign(const BenchOptions& o, const Place& place, const F
   add_cpu(result, "sender", sender, flow);
   add_cpu(result, "receiver", receiver, flow);
   if (const auto softirq_s = usage.softirq_seconds()) m["softirq_seconds"] = *softirq_s;
-  m["cpu_ns_per_byte"] = (m["cpu_seconds"] + usage.softirq_seconds().value_or(0)) * 1e9 / flow.bytes;
+  m["cpu_ns_per_byte"] =
+      (m["cpu_seconds"] + usage.softirq_seconds().value_or(0)) * 1e9 / flow.bytes;
   if (const auto busy_s = usage.system_busy_seconds()) {
     m["system_busy_seconds"] = *busy_s;
     m["busy_ns_per_byte"] = *busy_s * 1e9 / flow.bytes;

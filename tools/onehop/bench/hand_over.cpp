@@ -18,9 +18,11 @@ namespace onehop::bench {
 
 namespace {
 
-constexpr std::size_t slots = 2 * file::ReadAhead::blocks_min;  // read ahead, and as many on their way back
+constexpr std::size_t slots =
+    2 * file::ReadAhead::blocks_min;  // read ahead, and as many on their way back
 constexpr std::size_t rounds = 256;
-constexpr std::size_t piece_bytes = 16 * 1024;  // the other end of each copy stays in the first-level cache
+constexpr std::size_t piece_bytes =
+    16 * 1024;  // the other end of each copy stays in the first-level cache
 static_assert(block_bytes % piece_bytes == 0);
 
 using Spans = std::array<Nanos, rounds>;
@@ -28,7 +30,8 @@ using Piece = std::array<std::byte, piece_bytes>;
 
 Nanos write_block(std::byte* block, const Piece& from) {
   const Instant begin = monotonic_now();
-  for (std::size_t at = 0; at < block_bytes; at += piece_bytes) std::memcpy(block + at, from.data(), piece_bytes);
+  for (std::size_t at = 0; at < block_bytes; at += piece_bytes)
+    std::memcpy(block + at, from.data(), piece_bytes);
   return monotonic_now() - begin;
 }
 
@@ -68,7 +71,8 @@ class Blocks {
   void pass(Ring& in, Ring& out, Spans& spans, Work work) {
     for (Nanos& span : spans) {
       std::size_t slot = 0;
-      while (!in.pop(slot)) {}
+      while (!in.pop(slot)) {
+      }
       span = work(memory_ + slot * block_bytes);
       (void)out.push(slot);  // it holds all slots
     }

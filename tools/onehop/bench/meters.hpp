@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Meters: what a process costs, read from outside it: CPU time by thread from /proc, cycles and instructions from the
-// CPU's own counters, energy from RAPL. What cannot be read says why, and is never zero instead.
+// Meters: what a process costs, read from outside it: CPU time by thread from /proc, cycles and
+// instructions from the CPU's own counters, energy from RAPL. What cannot be read says why, and is
+// never zero instead.
 //
 // Called by the one thread of the process that measures.
 #pragma once
@@ -18,15 +19,17 @@
 
 namespace onehop::bench {
 
-/// ThreadTime: CPU time of one thread. Without CONFIG_IRQ_TIME_ACCOUNTING system_s contains the softirqs that ran in it.
+/// ThreadTime: CPU time of one thread. Without CONFIG_IRQ_TIME_ACCOUNTING system_s contains the
+/// softirqs that ran in it.
 struct ThreadTime {
   pid_t tid = 0;
   std::string name;
   double user_s = 0, system_s = 0;
 };
 
-/// read_threads reads all threads of `pid` that are there: the sum from schedstat (ns), split into user and system as
-/// their ticks are. Empty where the process is gone. Syscalls: reads of /proc/PID/task.
+/// read_threads reads all threads of `pid` that are there: the sum from schedstat (ns), split into
+/// user and system as their ticks are. Empty where the process is gone. Syscalls: reads of
+/// /proc/PID/task.
 [[nodiscard]] std::vector<ThreadTime> read_threads(pid_t pid);
 
 /// CpuTime of a process: threads that ended are in it.
@@ -35,7 +38,8 @@ struct CpuTime {
   std::uint64_t voluntary_switches = 0;
 };
 
-/// PerfCounters counts cycles and instructions of a process and of all threads it makes from then on.
+/// PerfCounters counts cycles and instructions of a process and of all threads it makes from then
+/// on.
 class PerfCounters {
  public:
   struct Counts {
@@ -50,7 +54,8 @@ class PerfCounters {
   Fd cycles_, instructions_;
 };
 
-/// EnergyMeter sums RAPL's packages (/sys/class/powercap). They count all of the machine, not this program alone.
+/// EnergyMeter sums RAPL's packages (/sys/class/powercap). They count all of the machine, not this
+/// program alone.
 class EnergyMeter {
  public:
   EnergyMeter();

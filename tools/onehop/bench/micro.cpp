@@ -27,8 +27,12 @@ crypto::DirectionSecret secret() {
 /// Frames as they lie one after the other in a port's memory, bodies in a block.
 struct Frames {
   explicit Frames(std::size_t frame_bytes)
-      : body_bytes{frame_bytes - wire::overhead_bytes}, bodies(body_bytes * batch_frames, std::byte{0x5a}), sealed(frame_bytes * batch_frames) {}
-  [[nodiscard]] std::span<std::byte> body(std::size_t i) { return std::span{bodies}.subspan(i * body_bytes, body_bytes); }
+      : body_bytes{frame_bytes - wire::overhead_bytes},
+        bodies(body_bytes * batch_frames, std::byte{0x5a}),
+        sealed(frame_bytes * batch_frames) {}
+  [[nodiscard]] std::span<std::byte> body(std::size_t i) {
+    return std::span{bodies}.subspan(i * body_bytes, body_bytes);
+  }
   [[nodiscard]] std::span<std::byte> frame(std::size_t i) {
     const std::size_t bytes = body_bytes + wire::overhead_bytes;
     return std::span{sealed}.subspan(i * bytes, bytes);
@@ -41,14 +45,19 @@ void seal_all(crypto::FrameSealer& sealer, Frames& frames, std::uint64_t& number
   for (std::size_t i = 0; i < batch_frames; ++i) {
     const std::span<std::byte> frame = frames.frame(i);
     ++number;
-    wire::encode_header({.type = wire::FrameType::data, .key_phase = sealer.key_phase(number), .packet_number = number}, frame.first<wire::header_bytes>());
-    sealer.seal(number, frame.first(wire::header_bytes), frames.body(i), frame.data() + wire::header_bytes);
+    wire::encode_header({.type = wire::FrameType::data,
+                         .key_phase = sealer.key_phase(number),
+                         .packet_number = number},
+                        frame.first<wire::header_bytes>());
+    sealer.seal(number, frame.first(wire::header_bytes), frames.body(i),
+                frame.data() + wire::header_bytes);
   }
 }
 
 class SealWork final : public Work {
  public:
-  SealWork(crypto::AeadBackend backend, std::size_t frame_bytes) : frames_{frame_bytes}, sealer_{secret(), crypto::key_interval_default, backend} {}
+  SealWork(crypto::AeadBackend backend, std::size_t frame_bytes)
+      : frames_{frame_bytes}, sealer_{secret(), crypto::key_interval_default, backend} {}
   void run() override { seal_all(sealer_, frames_, number_); }
   std::uint64_t bytes_per_run() const noexcept override { return frames_.bodies.size(); }
   std::uint64_t items_per_run() const noexcept override { return batch_frames; }
@@ -59,21 +68,25 @@ class SealWork final : public Work {
   std::uint64_t number_ = 0;
 };
 
-/// Opens the same sealed batch again and again: the AEAD alone, since a replay window would refuse the second time.
+/// Opens the same sealed batch again and again: the AEAD alone, since a replay window would refuse
+/// the second time.
 class OpenWork final : public Work {
  public:
-  OpenWork(crypto::AeadBackend backend, std::size_t frame_bytes) : frames_{frame_bytes}, aead_{backend} {
+  OpenWork(crypto::AeadBackend backend, std::size_t frame_bytes)
+      : frames_{frame_bytes}, aead_{backend} {
     const std::array<std::byte, crypto::aead_key_bytes> key{};
     aead_.set_key(key);
     for (std::size_t i = 0; i < batch_frames; ++i) {
       const std::span<std::byte> frame = frames_.frame(i);
-      aead_.seal(nonce_, frame.first(wire::header_bytes), frames_.body(i), frame.data() + wire::header_bytes);
+      aead_.seal(nonce_, frame.first(wire::header_bytes), frames_.body(i),
+                 frame.data() + wire::header_bytes);
     }
   }
   void run() override {
     for (std::size_t i = 0; i < batch_frames; ++i) {
       const std::span<std::byte> frame = frames_.frame(i);
-      const bool is_good = aead_.open(nonce_, frame.first(wire::header_bytes), frame.subspan(wire::header_bytes), frames_.body(i).data());
+      const bool is_good = aead_.open(nonce_, frame.first(wire::header_bytes),
+                                      frame.subspan(wire::header_bytes), frames_.body(i).data());
       ONEHOP_CHECK(is_good);
     }
   }
@@ -88,10 +101,13 @@ class OpenWork final : public Work {
 
 class DigestWork final : public Work {
  public:
-  explicit DigestWork(crypto::DigestKind kind) : kind_{kind}, blocks_(digest_blocks * block_bytes, std::byte{0x5a}) {}
+  explicit DigestWork(crypto::DigestKind kind)
+      : kind_{kind}, blocks_(digest_blocks * block_bytes, std::byte{0x5a}) {}
   void run() override {
     for (std::uint64_t i = 0; i < digest_blocks; ++i)
-      blocks_[0] ^= crypto::block_digest(kind_, std::span{blocks_}.subspan(i * block_bytes, block_bytes))[0];  // so that none is left out
+      blocks_[0] ^= crypto::block_digest(
+          kind_,
+          std::span{blocks_}.subspan(i * block_bytes, block_bytes))[0];  // so that none is left out
   }
   std::uint64_t bytes_per_run() const noexcept override { return blocks_.size(); }
   std::uint64_t items_per_run() const noexcept override { return digest_blocks; }
@@ -122,7 +138,7 @@ class LawWork final : public Work {
     path.tx_step_span = tick;
     path.tx_queue.drained_total += path.tx_step;
     path.sent_total = path.tx_queue.drained_total + path.tx_queue.occupancy;
-    path.packets_told_total = path.packets_sent_total += 83;
+    path.packets_reported_total = path.packets_sent_total += 83;
     ++path.feedback_total;
     (void)law_->step(sample_);
   }
@@ -153,9 +169,15 @@ class RingWork final : public Work {
 
 }  // namespace
 
-std::unique_ptr<Work> make_seal(crypto::AeadBackend backend, std::size_t frame_bytes) { return std::make_unique<SealWork>(backend, frame_bytes); }
-std::unique_ptr<Work> make_open(crypto::AeadBackend backend, std::size_t frame_bytes) { return std::make_unique<OpenWork>(backend, frame_bytes); }
-std::unique_ptr<Work> make_digest(crypto::DigestKind kind) { return std::make_unique<DigestWork>(kind); }
+std::unique_ptr<Work> make_seal(crypto::AeadBackend backend, std::size_t frame_bytes) {
+  return std::make_unique<SealWork>(backend, frame_bytes);
+}
+std::unique_ptr<Work> make_open(crypto::AeadBackend backend, std::size_t frame_bytes) {
+  return std::make_unique<OpenWork>(backend, frame_bytes);
+}
+std::unique_ptr<Work> make_digest(crypto::DigestKind kind) {
+  return std::make_unique<DigestWork>(kind);
+}
 std::unique_ptr<Work> make_ring() { return std::make_unique<RingWork>(); }
 
 Result<std::unique_ptr<Work>> make_law_step(const std::string& law) {
@@ -168,7 +190,8 @@ Timing time_work(Work& work, Nanos span) {
   Timing timing;
   const Nanos begin = thread_cpu_time();
   Nanos used{0};
-  // The clock costs as much as a law's step: it is looked at after more and more runs, until a quarter of the span has gone.
+  // The clock costs as much as a law's step: it is looked at after more and more runs, until a
+  // quarter of the span has gone.
   std::uint64_t runs = 1;
   while (used < span) {
     for (std::uint64_t i = 0; i < runs; ++i) work.run();

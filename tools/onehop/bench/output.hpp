@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Output of `onehop bench`: tables for people, or JSON. Events: start, interval, sample (one run), result (one point over
-// its rounds), end, error. With -J the same objects in one document.
+// Output of `onehop bench`: tables for people, or JSON. Events: start, interval, sample (one run),
+// result (one point over its rounds), end, error. With -J the same objects in one document.
 #pragma once
 
 #include <vector>
@@ -28,7 +28,9 @@ class Output {
   Json document_;
 };
 
-/// base_of finds the point that ratios are to: --baseline's, or the first where none was named and there are several.
-[[nodiscard]] Result<std::optional<std::size_t>> base_of(const BenchOptions& options, const std::vector<std::string>& names);
+/// base_of finds the point that ratios are to: --baseline's, or the first where none was named and
+/// there are several.
+[[nodiscard]] Result<std::optional<std::size_t>> base_of(const BenchOptions& options,
+                                                         const std::vector<std::string>& names);
 
 }  // namespace onehop::bench

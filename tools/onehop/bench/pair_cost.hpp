@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PairCosts: two readings of a pair, and the metrics that come of them. Arithmetic, but for read_machine().
+// PairCosts: two readings of a pair, and the metrics that come of them. Arithmetic, but for
+// read_machine().
 #pragma once
 
 #include <optional>
@@ -10,7 +11,7 @@
 #include "tools/onehop/bench/meters.hpp"
 #include "tools/onehop/bench/pair.hpp"
 #include "tools/onehop/bench/softirq_meter.hpp"
-#include "tools/onehop/usage.hpp"
+#include "transfer/usage.hpp"
 
 namespace onehop::bench {
 
@@ -21,7 +22,7 @@ struct EndReading {
 };
 
 struct MachineReading {
-  std::map<pid_t, double> softirq_s;   ///< by thread; 0: idle CPUs
+  std::map<pid_t, double> softirq_s;  ///< by thread; 0: idle CPUs
   EnergyMeter::Reading energy;
 };
 
@@ -35,10 +36,11 @@ class PairCosts {
   [[nodiscard]] MachineReading read_machine() const;
   [[nodiscard]] RunResult result(const PairSpec& spec) const;
 
-  bool is_whole_life = true;     ///< what an end used before its first byte counts, as in the program's end event
-  MachineReading at_start;       ///< before there was any end
-  Reading first, last;           ///< first.ends is empty where is_whole_life
-  tool::UsageMeter usage;
+  bool is_whole_life =
+      true;  ///< what an end used before its first byte counts, as in the program's end event
+  MachineReading at_start;  ///< before there was any end
+  Reading first, last;      ///< first.ends is empty where is_whole_life
+  host::UsageMeter usage;
   EnergyMeter energy;
   std::optional<SoftirqMeter> softirq;
   std::string softirq_missing, counts_missing;

@@ -10,7 +10,7 @@
 #include "tools/onehop/bench/file_part.hpp"
 #include "tools/onehop/bench/meters.hpp"
 #include "tools/onehop/bench/micro.hpp"
-#include "tools/onehop/set_up.hpp"
+#include "transfer/settings.hpp"
 
 namespace onehop::bench {
 
@@ -29,11 +29,15 @@ class Counter {
   void add(RunResult& result, double bytes_or_items, const char* per) const {
     const auto now = counters_.has_value() ? counters_.value().read() : std::nullopt;
     if (!now || !before_) {
-      result.missing["cycles"] = "not available: " + (counters_.has_error() ? counters_.error().cause : std::string{"they cannot be read"});
+      result.missing["cycles"] =
+          "not available: " +
+          (counters_.has_error() ? counters_.error().cause : std::string{"they cannot be read"});
       return;
     }
-    result.metrics[std::string{"cycles_per_"} + per] = static_cast<double>(now->cycles - before_->cycles) / bytes_or_items;
-    result.metrics[std::string{"instructions_per_"} + per] = static_cast<double>(now->instructions - before_->instructions) / bytes_or_items;
+    result.metrics[std::string{"cycles_per_"} + per] =
+        static_cast<double>(now->cycles - before_->cycles) / bytes_or_items;
+    result.metrics[std::string{"instructions_per_"} + per] =
+        static_cast<double>(now->instructions - before_->instructions) / bytes_or_items;
   }
 
  private:
@@ -59,7 +63,10 @@ RunResult measure_items(Work& work, double seconds, const char* item) {
 
 Result<RunResult> measure_core_distance(std::pair<int, int> cpus) {
   const auto trip = core_round_trip(cpus);
-  if (!trip) return Error{ExitCode::io_unavailable, fmt::format("measure between CPUs {} and {}", cpus.first, cpus.second), "a thread cannot be pinned there"};
+  if (!trip)
+    return Error{ExitCode::io_unavailable,
+                 fmt::format("measure between CPUs {} and {}", cpus.first, cpus.second),
+                 "a thread cannot be pinned there"};
   RunResult result;
   result.metrics["ns_per_message"] = static_cast<double>(trip->count());
   result.missing["cycles"] = "not available: its two threads do nothing but wait";
@@ -68,32 +75,40 @@ Result<RunResult> measure_core_distance(std::pair<int, int> cpus) {
 
 }  // namespace
 
-Result<RunResult> measure_aead(const std::string& backend_name, std::size_t frame_bytes, double seconds) {
-  tool::CommonOptions common;
+Result<RunResult> measure_aead(const std::string& backend_name, std::size_t frame_bytes,
+                               double seconds) {
+  host::Settings common;
   common.aead = backend_name;
-  const crypto::AeadBackend backend = tool::aead_backend(common);
+  const crypto::AeadBackend backend = host::aead_backend(common);
   if (!crypto::is_available(backend))
-    return Error{ExitCode::io_unavailable, "measure --aead " + backend_name, "this build does not have it", "Install libipsec-mb-dev and build again, or take --aead openssl"};
+    return Error{ExitCode::io_unavailable, "measure --aead " + backend_name,
+                 "this build does not have it",
+                 "Install libipsec-mb-dev and build again, or take --aead openssl"};
   if (frame_bytes <= wire::overhead_bytes)
-    return Error{ExitCode::usage, "measure frames of " + std::to_string(frame_bytes) + " bytes", "header and tag alone take " + std::to_string(wire::overhead_bytes)};
+    return Error{ExitCode::usage, "measure frames of " + std::to_string(frame_bytes) + " bytes",
+                 "header and tag alone take " + std::to_string(wire::overhead_bytes)};
   RunResult result;
   const auto seal = make_seal(backend, frame_bytes), open = make_open(backend, frame_bytes);
   const Counter counter;
-  const Timing sealed = time_work(*seal, nanos(seconds / 2)), opened = time_work(*open, nanos(seconds / 2));
+  const Timing sealed = time_work(*seal, nanos(seconds / 2)),
+               opened = time_work(*open, nanos(seconds / 2));
   // Seal and open of the same bytes are one payload byte's cost, at both ends together.
-  counter.add(result, static_cast<double>((sealed.runs + opened.runs) * seal->bytes_per_run()) / 2, "byte");
+  counter.add(result, static_cast<double>((sealed.runs + opened.runs) * seal->bytes_per_run()) / 2,
+              "byte");
   result.metrics["seal_ns_per_byte"] = ns_per_byte(*seal, sealed);
   result.metrics["open_ns_per_byte"] = ns_per_byte(*open, opened);
   result.metrics["seal_ns_per_frame"] = ns_per_item(*seal, sealed);
   result.metrics["open_ns_per_frame"] = ns_per_item(*open, opened);
-  result.metrics["cpu_ns_per_byte"] = result.metrics["seal_ns_per_byte"] + result.metrics["open_ns_per_byte"];
+  result.metrics["cpu_ns_per_byte"] =
+      result.metrics["seal_ns_per_byte"] + result.metrics["open_ns_per_byte"];
   result.used["aead"] = crypto::name(crypto::resolve(backend));
   return result;
 }
 
 RunResult measure_digest(const std::string& kind, double seconds) {
   RunResult result;
-  const auto work = make_digest(kind == "sha256" ? crypto::DigestKind::sha256 : crypto::DigestKind::xxh3);
+  const auto work =
+      make_digest(kind == "sha256" ? crypto::DigestKind::sha256 : crypto::DigestKind::xxh3);
   const Counter counter;
   const Timing timing = time_work(*work, nanos(seconds));
   counter.add(result, static_cast<double>(timing.runs * work->bytes_per_run()), "byte");
@@ -112,36 +127,52 @@ Result<std::vector<Point>> part_points(const BenchOptions& o) {
     case Part::aead:
       for (const std::string& backend : o.aead)
         for (const std::size_t frame : o.frame_bytes)
-          points.push_back({.name = backend + " " + std::to_string(frame), .settings = {{"aead", backend}, {"frame_bytes", frame}},
-                            .run = [=, seconds = o.seconds](const RunMode&) { return measure_aead(backend, frame, seconds); }});
+          points.push_back({.name = backend + " " + std::to_string(frame),
+                            .settings = {{"aead", backend}, {"frame_bytes", frame}},
+                            .run = [=, seconds = o.seconds](const RunMode&) {
+                              return measure_aead(backend, frame, seconds);
+                            }});
       break;
     case Part::digest:
       for (const std::string& kind : o.digest)
-        points.push_back({.name = kind, .settings = {{"digest", kind}},
-                          .run = [=, seconds = o.seconds](const RunMode&) -> Result<RunResult> { return measure_digest(kind, seconds); }});
+        points.push_back({.name = kind,
+                          .settings = {{"digest", kind}},
+                          .run = [=, seconds = o.seconds](const RunMode&) -> Result<RunResult> {
+                            return measure_digest(kind, seconds);
+                          }});
       break;
     case Part::file:
       for (const std::string& name : o.file_io) {
-        tool::CommonOptions common;
-        common.file_io = name;
-        ONEHOP_TRY(kind, tool::file_io_kind(common));
-        points.push_back({.name = name, .settings = {{"file_io", name}, {"folder", o.folder}},
-                          .run = [kind = kind, folder = o.folder, bytes = o.bytes == 0 ? file_bytes_default : o.bytes](const RunMode&) { return measure_file(kind, folder, bytes); }});
+        points.push_back(
+            {.name = name,
+             .settings = {{"file_io", name}, {"folder", o.folder}},
+             .run = [name, folder = o.folder,
+                     bytes = o.bytes == 0 ? file_bytes_default : o.bytes](const RunMode&) {
+               return measure_file(name, folder, bytes);
+             }});
       }
       break;
     case Part::law:
       for (const std::string& law : o.law) {
         ONEHOP_TRYV(make_law_step(law));  // an unknown one is told before anything runs
-        points.push_back({.name = law, .settings = {{"law", law}}, .run = [=, seconds = o.seconds](const RunMode&) { return measure_law(law, seconds); }});
+        points.push_back({.name = law,
+                          .settings = {{"law", law}},
+                          .run = [=, seconds = o.seconds](const RunMode&) {
+                            return measure_law(law, seconds);
+                          }});
       }
       break;
     case Part::ring:
-      points.push_back({.name = "SpscRing<BlockRef>", .settings = Json::object(), .run = [seconds = o.seconds](const RunMode&) -> Result<RunResult> {
+      points.push_back({.name = "SpscRing<BlockRef>",
+                        .settings = Json::object(),
+                        .run = [seconds = o.seconds](const RunMode&) -> Result<RunResult> {
                           return measure_items(*make_ring(), seconds, "message");
                         }});
       if (const auto cpus = first_two_cpus())
-        points.push_back({.name = fmt::format("CPUs {} and {}, a line's round trip", cpus->first, cpus->second), .settings = Json::object(),
-                          .run = [cpus = *cpus](const RunMode&) { return measure_core_distance(cpus); }});
+        points.push_back(
+            {.name = fmt::format("CPUs {} and {}, a line's round trip", cpus->first, cpus->second),
+             .settings = Json::object(),
+             .run = [cpus = *cpus](const RunMode&) { return measure_core_distance(cpus); }});
       break;
     case Part::loop:
     case Part::serve:

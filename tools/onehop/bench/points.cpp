@@ -18,33 +18,41 @@ std::string join(const std::vector<std::string>& words, const char* between) {
 
 namespace {
 
-constexpr std::array counted_metrics{"cycles_per_byte", "instructions_per_byte", "softirq_all_ns_per_byte", "softirq_idle_ns_per_byte"};
+constexpr std::array counted_metrics{"cycles_per_byte", "instructions_per_byte",
+                                     "softirq_all_ns_per_byte", "softirq_idle_ns_per_byte"};
 
 /// add_counts adds to a run what only the one that was counted apart can have.
 void add_counts(const RunResult& counted, RunResult& run) {
   for (const char* key : counted_metrics)
-    if (const auto found = counted.metrics.find(key); found != counted.metrics.end()) run.metrics[key] = found->second;
+    if (const auto found = counted.metrics.find(key); found != counted.metrics.end())
+      run.metrics[key] = found->second;
   for (const char* group : {"cycles", "softirq"})
-    if (const auto found = counted.missing.find(group); found != counted.missing.end()) run.missing[group] = found->second;
+    if (const auto found = counted.missing.find(group); found != counted.missing.end())
+      run.missing[group] = found->second;
   const double scale = run.metrics["bytes_total"] / counted.metrics.at("bytes_total");
   for (auto& [name, cost] : run.threads) {
     const auto found = counted.threads.find(name);
-    if (found != counted.threads.end() && found->second.softirq_s) cost.softirq_s = *found->second.softirq_s * scale;
+    if (found != counted.threads.end() && found->second.softirq_s)
+      cost.softirq_s = *found->second.softirq_s * scale;
   }
 }
 
-constexpr Nanos place_patience = 30s;  // for the host to move the CPUs back; then it is measured where they are
+constexpr Nanos place_patience =
+    30s;  // for the host to move the CPUs back; then it is measured where they are
 constexpr Nanos place_pause = 200ms;
 
-/// run_at repeats a run until the CPUs were at `place` before and after it. The longer of the two round trips is kept.
+/// run_at repeats a run until the CPUs were at `place` before and after it. The longer of the two
+/// round trips is kept.
 Result<RunResult> run_at(const CpuPlace& place, const Point& point, const RunMode& mode) {
   const Instant give_up_at = monotonic_now() + place_patience;
   for (;;) {
     CpuPlace::Look before = place.look();
-    for (; !before.is_here && monotonic_now() < give_up_at; before = place.look()) std::this_thread::sleep_for(place_pause);
+    for (; !before.is_here && monotonic_now() < give_up_at; before = place.look())
+      std::this_thread::sleep_for(place_pause);
     ONEHOP_TRY(run, point.run(mode));
     const CpuPlace::Look after = place.look();
-    run.metrics["core_round_trip_ns"] = static_cast<double>(std::max(before.round_trip, after.round_trip).count());
+    run.metrics["core_round_trip_ns"] =
+        static_cast<double>(std::max(before.round_trip, after.round_trip).count());
     if ((before.is_here && after.is_here) || monotonic_now() >= give_up_at) return run;
   }
 }
@@ -65,7 +73,8 @@ void keep(PointResult& result, RunResult run) {
   if (bytes != run.metrics.end() && bytes->second > 0) {
     const double ns_per_byte = 1e9 / bytes->second;
     for (const auto& [name, cost] : run.threads) {
-      Metrics shares{{"user_ns_per_byte", cost.user_s * ns_per_byte}, {"system_ns_per_byte", cost.system_s * ns_per_byte}};
+      Metrics shares{{"user_ns_per_byte", cost.user_s * ns_per_byte},
+                     {"system_ns_per_byte", cost.system_s * ns_per_byte}};
       if (cost.softirq_s) shares["softirq_ns_per_byte"] = *cost.softirq_s * ns_per_byte;
       result.threads[name].push_back(std::move(shares));
     }
@@ -74,13 +83,22 @@ void keep(PointResult& result, RunResult run) {
   result.latest = std::move(run);
 }
 
-Result<std::vector<PointResult>> run_rounds(const std::vector<Point>& points, int rounds,
-                                            const std::function<OnInterval(int round, const Point&)>& on_start, const OnRun& on_run) {
+Result<std::vector<PointResult>> run_rounds(
+    const std::vector<Point>& points, int rounds,
+    const std::function<OnInterval(int round, const Point&)>& on_start, const OnRun& on_run) {
   std::vector<PointResult> results;
-  for (const Point& point : points) results.push_back({.name = point.name, .settings = point.settings, .counted = {}, .rounds = {}, .latest = {}, .threads = {}});
+  for (const Point& point : points)
+    results.push_back({.name = point.name,
+                       .settings = point.settings,
+                       .counted = {},
+                       .rounds = {},
+                       .latest = {},
+                       .threads = {}});
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!points[i].is_counted_apart) continue;
-    ONEHOP_TRY(counted, run_once(points[i], {.on_interval = [](const Interval&) {}, .is_counted = true}, nullptr));
+    ONEHOP_TRY(
+        counted,
+        run_once(points[i], {.on_interval = [](const Interval&) {}, .is_counted = true}, nullptr));
     results[i].counted = std::move(counted);
   }
   for (int round = 0; round < rounds; ++round) {
@@ -88,7 +106,10 @@ Result<std::vector<PointResult>> run_rounds(const std::vector<Point>& points, in
     for (std::size_t i = 0; i < points.size(); ++i) {
       const std::size_t at = (i + static_cast<std::size_t>(round)) % points.size();
       const bool is_transfer = points[at].is_counted_apart;
-      ONEHOP_TRY(run, run_once(points[at], {.on_interval = on_start(round, points[at]), .is_counted = !is_transfer}, is_transfer ? &place : nullptr));
+      ONEHOP_TRY(run,
+                 run_once(points[at],
+                          {.on_interval = on_start(round, points[at]), .is_counted = !is_transfer},
+                          is_transfer ? &place : nullptr));
       keep(results[at], std::move(run));
       on_run(round, results[at]);
     }

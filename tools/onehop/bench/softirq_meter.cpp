@@ -29,18 +29,23 @@ struct SoftirqMeter::Impl {
 
 Result<SoftirqMeter> SoftirqMeter::attach() {
   const auto refused = [](int rc) {
-    return errno_error(ExitCode::privilege_missing, "count softirq time", "It takes CAP_BPF and CAP_PERFMON: run as root", rc < 0 ? -rc : rc);
+    return errno_error(ExitCode::privilege_missing, "count softirq time",
+                       "It takes CAP_BPF and CAP_PERFMON: run as root", rc < 0 ? -rc : rc);
   };
   auto impl = std::make_unique<Impl>();
   const libbpf_print_fn_t before = libbpf_set_print(nullptr);  // the error below says it
-  impl->object = bpf_object__open_mem(onehop_softirq_object, static_cast<std::size_t>(onehop_softirq_object_end - onehop_softirq_object), nullptr);
+  impl->object = bpf_object__open_mem(
+      onehop_softirq_object,
+      static_cast<std::size_t>(onehop_softirq_object_end - onehop_softirq_object), nullptr);
   int rc = impl->object == nullptr ? errno : bpf_object__load(impl->object);
   if (rc == 0) {
     bpf_program* program = nullptr;
     bpf_object__for_each_program(program, impl->object) {
       bpf_link* link = bpf_program__attach(program);
-      if (link == nullptr) rc = errno;
-      else impl->links.push_back(link);
+      if (link == nullptr)
+        rc = errno;
+      else
+        impl->links.push_back(link);
     }
     impl->spent_fd = bpf_object__find_map_fd_by_name(impl->object, "onehop_spent");
   }
@@ -70,7 +75,8 @@ std::map<pid_t, double> SoftirqMeter::read() const {
 struct SoftirqMeter::Impl {};
 
 Result<SoftirqMeter> SoftirqMeter::attach() {
-  return Error{ExitCode::io_unavailable, "count softirq time", "this build has no BPF (libbpf or clang was missing)"};
+  return Error{ExitCode::io_unavailable, "count softirq time",
+               "this build has no BPF (libbpf or clang was missing)"};
 }
 std::map<pid_t, double> SoftirqMeter::read() const { return {}; }
 

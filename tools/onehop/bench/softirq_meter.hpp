@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SoftirqMeter: time in softirqs by the thread that they interrupted. The kernel's own account puts it into that thread's
-// system time, and that of an idle CPU nowhere; so two raw tracepoints count it (softirq.bpf.c), for about 0.2 us per
-// softirq. Needs CAP_BPF and CAP_PERFMON; thread ids are those of the first pid namespace.
+// SoftirqMeter: time in softirqs by the thread that they interrupted. The kernel's own account puts
+// it into that thread's system time, and that of an idle CPU nowhere; so two raw tracepoints count
+// it (softirq.bpf.c), for about 0.2 us per softirq. Needs CAP_BPF and CAP_PERFMON; thread ids are
+// those of the first pid namespace.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +16,8 @@ namespace onehop::bench {
 
 class SoftirqMeter {
  public:
-  /// attach counts from here on, until destruction. Exit code 9 in a build without BPF, 10 without the privilege.
+  /// attach counts from here on, until destruction. Exit code 9 in a build without BPF, 10 without
+  /// the privilege.
   [[nodiscard]] static Result<SoftirqMeter> attach();
   SoftirqMeter(SoftirqMeter&&) noexcept;
   SoftirqMeter& operator=(SoftirqMeter&&) noexcept;

@@ -9,7 +9,8 @@ std::optional<Summary> summarize(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
   std::ranges::sort(values);
   const std::size_t middle = values.size() / 2;
-  const double median = values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+  const double median =
+      values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
   return Summary{median, values.front(), values.back(), values.size()};
 }
 
@@ -22,7 +23,8 @@ std::map<std::string, Summary> by_name(const std::vector<Metrics>& rounds) {
   return summaries;
 }
 
-std::optional<Summary> ratios_to(const std::vector<Metrics>& rounds, const std::vector<Metrics>& base, const std::string& name) {
+std::optional<Summary> ratios_to(const std::vector<Metrics>& rounds,
+                                 const std::vector<Metrics>& base, const std::string& name) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < std::min(rounds.size(), base.size()); ++i) {
     const auto own = rounds[i].find(name), other = base[i].find(name);

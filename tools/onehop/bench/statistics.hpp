@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Statistics of repeated runs: what was measured in each round, and what is told of it: median, smallest and largest.
-// A ratio is formed within a round, because the whole table moves with the machine's other load. Pure values.
+// Statistics of repeated runs: what was measured in each round, and what is told of it: median,
+// smallest and largest. A ratio is formed within a round, because the whole table moves with the
+// machine's other load. Pure values.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +22,17 @@ struct Summary {
   [[nodiscard]] double spread() const noexcept { return median == 0 ? 0 : (max - min) / median; }
 };
 
-/// summarize gives nothing for no values. The median of an even count is the mean of the middle two.
+/// summarize gives nothing for no values. The median of an even count is the mean of the middle
+/// two.
 [[nodiscard]] std::optional<Summary> summarize(std::vector<double> values);
 
 /// by_name summarizes each metric over the rounds that have it.
 [[nodiscard]] std::map<std::string, Summary> by_name(const std::vector<Metrics>& rounds);
 
-/// ratios_to divides `name` of each round by that of the same round of `base`. Rounds where one is missing or the base is
-/// 0 are left out.
-[[nodiscard]] std::optional<Summary> ratios_to(const std::vector<Metrics>& rounds, const std::vector<Metrics>& base,
+/// ratios_to divides `name` of each round by that of the same round of `base`. Rounds where one is
+/// missing or the base is 0 are left out.
+[[nodiscard]] std::optional<Summary> ratios_to(const std::vector<Metrics>& rounds,
+                                               const std::vector<Metrics>& base,
                                                const std::string& name);
 
 }  // namespace onehop::bench

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Admission: which connections may be half open (accepted, not yet authenticated), and when an
+// address may try a code again.
+//
+//   accept ─▶ enter() ─▶ [ half open: 4 of an address, 16 in all; the oldest gives way ] ─▶ leave()
+//            begin_attempt(): at once, or a pause after that address's last wrong code
+//
+// It counts by the address that accept() named and by tickets, and asks no socket: one that was
+// reset does not know its peer any more. Pure but for the time that it is given; its memory is
+// bounded whatever strangers do. Session thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "control/session/address.hpp"
+#include "engine/base/units.hpp"
+
+namespace onehop::session {
+
+struct AdmissionLimits {
+  std::uint32_t half_open_max;
+  std::uint32_t half_open_per_address_max;
+  Nanos guess_pause;  ///< between the attempts of an address that had a wrong code
+};
+
+class Admission {
+ public:
+  using Ticket = std::uint64_t;
+  struct Entry {
+    Ticket ticket = 0;
+    std::optional<Ticket> given_way;  ///< the connection that has to go for it
+  };
+
+  explicit Admission(const AdmissionLimits& limits) : limits_{limits} {}
+
+  /// enter lets a connection in. Where there is no room the oldest of its own address gives way, or
+  /// the oldest of the address that holds the most: who has one connection keeps it until as many
+  /// addresses come as there are places.
+  [[nodiscard]] Entry enter(const IpAddress& address);
+  /// leave frees its place; nothing where it had given way.
+  void leave(Ticket ticket);
+  [[nodiscard]] std::size_t half_open() const noexcept { return half_open_.size(); }
+
+  /// begin_attempt lets `address` try a code now, or tells when to ask again. What gives way
+  /// meanwhile has used up nothing.
+  [[nodiscard]] std::optional<Instant> begin_attempt(const IpAddress& address, Instant now);
+  void note_wrong_code(const IpAddress& address, Instant now);
+  /// note_right_code: who mistyped the code knows it now.
+  void note_right_code(const IpAddress& address) { next_attempts_.erase(address); }
+
+ private:
+  struct HalfOpen {
+    Ticket ticket;
+    IpAddress address;
+  };
+  [[nodiscard]] std::uint32_t count_of(const IpAddress& address) const;
+  [[nodiscard]] std::optional<Ticket> make_room(const IpAddress& address);
+
+  const AdmissionLimits limits_;
+  std::vector<HalfOpen> half_open_;             // oldest first
+  std::map<IpAddress, Instant> next_attempts_;  // of addresses that had a wrong code
+  Ticket last_ticket_ = 0;
+};
+
+}  // namespace onehop::session

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/session/code.hpp"
+
+#include <fcntl.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <termios.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "engine/base/fd.hpp"
+
+namespace onehop::session {
+
+namespace {
+
+// scrypt's cost for a code of unknown origin: 128 * N * r = 16 MiB and about 50 ms on one core of a
+// laptop. Lower makes each guess cheaper for whoever recorded a handshake; higher shows up in the
+// program's peak memory and in the 0.5 s that recv has to get ready.
+constexpr std::uint64_t scrypt_n = 1U << 14;
+// For a code of the form that make_code writes: 1 MiB and about 3 ms. Its 140 random bits need no
+// help; 50 ms at both ends are as much CPU as 100 MB through the rest of the program.
+constexpr std::uint64_t scrypt_n_made = 1U << 10;
+constexpr std::uint32_t scrypt_r = 8;
+constexpr std::uint32_t scrypt_p = 1;
+constexpr std::uint64_t scrypt_memory_bytes_max = 32ULL << 20;
+// The salt separates us from other programs that stretch the same text. It is the same for both
+// roles: roles are told apart by the PSK identity. It cannot be random, because nothing is shared
+// before the code.
+constexpr std::string_view application_salt = "onehop pairing code, scrypt, v1";
+
+constexpr std::string_view base32_letters = "abcdefghijklmnopqrstuvwxyz234567";
+constexpr std::size_t made_code_letters = 28;  // 140 bits
+constexpr std::size_t group_letters = 4;
+constexpr std::size_t read_bytes_max = 4096;  // of a code file: anything longer is no code
+
+bool has_made_form(std::string_view text) noexcept {
+  if (text.size() != made_code_letters + made_code_letters / group_letters - 1) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_dash_due = i % (group_letters + 1) == group_letters;
+    if (is_dash_due ? text[i] != '-' : base32_letters.find(text[i]) == std::string_view::npos)
+      return false;
+  }
+  return true;
+}
+
+// Only forms that a random generator writes and a person does not: make_code's, and 128 bits or
+// more in hexadecimal.
+bool is_strong_form(std::string_view text) noexcept {
+  constexpr std::size_t hex_digits_min = 128 / 4;
+  constexpr std::string_view hex_digits = "0123456789abcdefABCDEF";
+  const bool is_hex =
+      text.size() >= hex_digits_min && text.find_first_not_of(hex_digits) == std::string_view::npos;
+  return is_hex || has_made_form(text);
+}
+
+bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+Error usage_error(std::string cause, std::string hint) {
+  return {ExitCode::usage, "read the pairing code", std::move(cause), std::move(hint)};
+}
+
+// Fills the buffer from the descriptor until its end, or (is_line) until a newline. Wipes nothing:
+// the buffer is secret.
+Result<std::size_t> read_all(int fd, std::span<std::byte> buffer, bool is_line) {
+  std::size_t filled = 0;
+  while (filled < buffer.size()) {
+    const ssize_t got = ::read(fd, buffer.data() + filled, is_line ? 1 : buffer.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      return errno_error(ExitCode::usage, "read the pairing code",
+                         "Name a file with it by --code-file");
+    if (got == 0) return filled;
+    filled += static_cast<std::size_t>(got);
+    if (is_line && buffer[filled - 1] == std::byte{'\n'}) return filled;
+  }
+  return usage_error("it is longer than any code can be",
+                     "A code has 20 to 256 printable characters");
+}
+
+Result<PairingCode> code_from_fd(int fd, bool is_line) {
+  ONEHOP_TRY(buffer, SecretBytes::allocate(read_bytes_max));
+  ONEHOP_TRY(filled, read_all(fd, buffer.bytes(), is_line));
+  return PairingCode::from_text({reinterpret_cast<const char*>(buffer.bytes().data()), filled});
+}
+
+// Echo is off between construction and destruction, also when reading fails.
+class EchoOff {
+ public:
+  explicit EchoOff(int fd) : fd_{fd}, is_changed_{::tcgetattr(fd, &before_) == 0} {
+    if (!is_changed_) return;
+    termios silent = before_;
+    silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    is_changed_ = ::tcsetattr(fd_, TCSAFLUSH, &silent) == 0;
+  }
+  EchoOff(const EchoOff&) = delete;
+  EchoOff& operator=(const EchoOff&) = delete;
+  ~EchoOff() {
+    if (is_changed_) (void)::tcsetattr(fd_, TCSAFLUSH, &before_);
+  }
+  [[nodiscard]] bool is_silent() const noexcept { return is_changed_; }
+
+ private:
+  int fd_;
+  termios before_{};
+  bool is_changed_;
+};
+
+Result<PairingCode> code_from_terminal(const std::string& prompt) {
+  const Fd terminal{::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)};
+  if (!terminal.is_open())
+    return usage_error("no code was given and there is no terminal to ask on",
+                       "Give --code-file FILE or set ONEHOP_CODE");
+  const EchoOff echo{terminal.get()};
+  if (!echo.is_silent())
+    return usage_error("the terminal's echo cannot be turned off", "Give --code-file FILE");
+  (void)!::write(terminal.get(), prompt.data(), prompt.size());
+  auto code = code_from_fd(terminal.get(), true);
+  (void)!::write(terminal.get(), "\n", 1);
+  return code;
+}
+
+}  // namespace
+
+Result<SecretBytes> SecretBytes::allocate(std::size_t size_bytes) {
+  void* pages =
+      ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED)
+    return errno_error(ExitCode::internal_error, "allocate memory for a secret");
+  SecretBytes self;
+  self.data_ = static_cast<std::byte*>(pages);
+  self.size_ = size_bytes;
+  if (::madvise(pages, size_bytes, MADV_DONTDUMP) != 0)
+    return errno_error(ExitCode::internal_error, "keep a secret out of core dumps");
+  (void)::mlock(
+      pages, size_bytes);  // RLIMIT_MEMLOCK may be 0 in containers; swap is then the user's affair
+  return self;
+}
+
+SecretBytes& SecretBytes::operator=(SecretBytes&& other) noexcept {
+  if (this != &other) {
+    wipe();
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+  }
+  return *this;
+}
+
+void SecretBytes::wipe() noexcept {
+  if (data_ == nullptr) return;
+  ::OPENSSL_cleanse(data_, size_);
+  ::munmap(data_, size_);
+  data_ = nullptr;
+  size_ = 0;
+}
+
+Result<PairingCode> PairingCode::from_text(std::string_view text) {
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  const std::string rule =
+      "A code has 20 to 256 printable ASCII characters, the same on both sides";
+  if (text.size() < code_bytes_min)
+    return usage_error("the code has only " + std::to_string(text.size()) + " characters", rule);
+  if (text.size() > code_bytes_max)
+    return usage_error("the code is longer than 256 characters", rule);
+  if (!std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c <= 0x7e; }))
+    return usage_error("the code has a character that is not printable", rule);
+  PairingCode code;
+  ONEHOP_TRY(code_bytes_taken, SecretBytes::allocate(text.size()));
+  code.bytes_ = std::move(code_bytes_taken);
+  std::memcpy(code.bytes_.bytes().data(), text.data(), text.size());
+  return code;
+}
+
+std::string_view PairingCode::text() const noexcept {
+  return {reinterpret_cast<const char*>(bytes_.bytes().data()), bytes_.bytes().size()};
+}
+
+Result<PairingCode> make_code() {
+  std::array<std::uint8_t, made_code_letters> random;
+  std::size_t filled = 0;
+  while (filled < random.size()) {
+    const ssize_t got = ::getrandom(random.data() + filled, random.size() - filled, 0);
+    if (got < 0 && errno != EINTR)
+      return errno_error(ExitCode::internal_error, "draw a pairing code");
+    if (got > 0) filled += static_cast<std::size_t>(got);
+  }
+  // 256 is a multiple of 32, so a byte's low five bits are uniform.
+  std::array<char, made_code_letters + made_code_letters / group_letters - 1> text{};
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < made_code_letters; ++i) {
+    if (i != 0 && i % group_letters == 0) text[at++] = '-';
+    text[at++] = base32_letters[random[i] % base32_letters.size()];
+  }
+  auto code = PairingCode::from_text({text.data(), text.size()});
+  ::OPENSSL_cleanse(random.data(), random.size());
+  ::OPENSSL_cleanse(text.data(), text.size());
+  return code;
+}
+
+Result<PairingCode> read_code(const CodeSource& source) {
+  if (source.file == "-") return code_from_fd(STDIN_FILENO, false);
+  if (!source.file.empty()) {
+    const Fd file{::open(source.file.c_str(), O_RDONLY | O_CLOEXEC)};
+    if (!file.is_open())
+      return errno_error(ExitCode::usage, "open the code file " + source.file,
+                         "Check the path given by --code-file");
+    return code_from_fd(file.get(), false);
+  }
+  if (char* value = std::getenv("ONEHOP_CODE"); value != nullptr) {
+    auto code = PairingCode::from_text(value);
+    // Wiped in place, so that neither /proc/PID/environ nor a child sees it any longer.
+    ::OPENSSL_cleanse(value, std::strlen(value));
+    ::unsetenv("ONEHOP_CODE");
+    return code;
+  }
+  if (source.is_prompt_allowed) return code_from_terminal(source.prompt);
+  return usage_error("no code was given", "Give --code-file FILE or set ONEHOP_CODE");
+}
+
+Result<PairingKey> stretch(const PairingCode& code) {
+  const Error failed{ExitCode::io_unavailable, "stretch the pairing code",
+                     "OpenSSL's scrypt failed; it wants 16 MiB of memory",
+                     "Raise the limit on memory (ulimit -v), or end other programs"};
+  struct Free {
+    void operator()(EVP_KDF* kdf) const noexcept { ::EVP_KDF_free(kdf); }
+    void operator()(EVP_KDF_CTX* context) const noexcept { ::EVP_KDF_CTX_free(context); }
+  };
+  const std::unique_ptr<EVP_KDF, Free> kdf{::EVP_KDF_fetch(nullptr, "SCRYPT", nullptr)};
+  if (!kdf) return failed;
+  const std::unique_ptr<EVP_KDF_CTX, Free> context{::EVP_KDF_CTX_new(kdf.get())};
+  if (!context) return failed;
+  PairingKey key;
+  ONEHOP_TRY(key_bytes_taken, SecretBytes::allocate(pairing_key_bytes));
+  key.bytes_ = std::move(key_bytes_taken);
+  const std::string_view text = code.text();
+  key.is_strong_ = is_strong_form(text);
+  std::uint64_t n = has_made_form(text) ? scrypt_n_made : scrypt_n,
+                memory_max = scrypt_memory_bytes_max;
+  std::uint32_t r = scrypt_r, p = scrypt_p;
+  const std::array<OSSL_PARAM, 7> params{
+      ::OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_PASSWORD, const_cast<char*>(text.data()),
+                                          text.size()),
+      ::OSSL_PARAM_construct_octet_string(
+          OSSL_KDF_PARAM_SALT, const_cast<char*>(application_salt.data()), application_salt.size()),
+      ::OSSL_PARAM_construct_uint64(OSSL_KDF_PARAM_SCRYPT_N, &n),
+      ::OSSL_PARAM_construct_uint32(OSSL_KDF_PARAM_SCRYPT_R, &r),
+      ::OSSL_PARAM_construct_uint32(OSSL_KDF_PARAM_SCRYPT_P, &p),
+      ::OSSL_PARAM_construct_uint64(OSSL_KDF_PARAM_SCRYPT_MAXMEM, &memory_max),
+      ::OSSL_PARAM_construct_end()};
+  auto* out = reinterpret_cast<unsigned char*>(key.bytes_.bytes().data());
+  if (::EVP_KDF_derive(context.get(), out, pairing_key_bytes, params.data()) != 1) return failed;
+  return key;
+}
+
+}  // namespace onehop::session

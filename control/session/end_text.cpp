@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What people read of phases and of the ends of a session.
+#include <cerrno>
+
+#include "control/session/session_machine.hpp"
+#include "control/session/tls.hpp"
+
+namespace onehop::session {
+
+std::string_view name_of(Phase phase) noexcept {
+  switch (phase) {
+    case Phase::connecting: return "connecting";
+    case Phase::authenticating: return "authenticating";
+    case Phase::waiting_for_accept: return "waiting_for_accept";
+    case Phase::proving_path: return "proving_path";
+    case Phase::transferring: return "transferring";
+    case Phase::verifying: return "verifying";
+    case Phase::done: return "done";
+  }
+  return "?";
+}
+
+ExitCode exit_code_for_failure_of_peer(ExitCode code) noexcept {
+  switch (code) {
+    case ExitCode::peer_unreachable:
+    case ExitCode::authentication_failed:
+    case ExitCode::verification_failed:
+    case ExitCode::interrupted:
+    case ExitCode::timed_out: return code;
+    default: return ExitCode::refused_by_peer;
+  }
+}
+
+std::optional<Error> rejection_of(HandshakeFailure failure) {
+  const std::string attempt = "authenticate a sender";
+  switch (failure) {
+    case HandshakeFailure::none: return std::nullopt;
+    case HandshakeFailure::wrong_code:
+      return Error{ExitCode::authentication_failed, attempt, "it does not have the same code",
+                   "Give both ends the same code"};
+    case HandshakeFailure::wrong_role:
+      return Error{ExitCode::authentication_failed, attempt,
+                   "it does not present itself as a sender", ""};
+    case HandshakeFailure::not_onehop:
+      return Error{ExitCode::authentication_failed, attempt, "it does not speak onehop", ""};
+    case HandshakeFailure::timed_out:
+      return Error{ExitCode::timed_out, attempt, "it did not finish the handshake in time", ""};
+    case HandshakeFailure::vanished: break;
+  }
+  return Error{ExitCode::interrupted, attempt, "it closed the connection during the handshake", ""};
+}
+
+namespace {
+
+std::string failure_text(FileFailure failure) {
+  switch (failure) {
+    case FileFailure::read_error: return "read";
+    case FileFailure::source_changed:
+      return "it changed while it was being sent, and again when it was sent anew";
+    case FileFailure::source_vanished: return "it vanished while it was being sent";
+    case FileFailure::source_length: return "it holds more or less than its size says";
+    case FileFailure::write_error: return "write";
+    case FileFailure::sync_error: return "write to the disk";
+    case FileFailure::rename_error: return "rename";
+    case FileFailure::exists: return "a file of this name exists";
+    case FileFailure::differs: return "a file of this name and size with other content is there";
+    case FileFailure::digest_mismatch: return "a block's digest differs from what was sent";
+    case FileFailure::root_mismatch: return "the file's digest differs from what was sent";
+    case FileFailure::protocol: return "the peer announced what cannot be";
+    case FileFailure::none: break;
+  }
+  return "failed";
+}
+
+}  // namespace
+
+Error file_error(const BlockRef& block, const file::Manifest& manifest) {
+  const bool is_known = block.file < manifest.files.size();
+  const std::string name =
+      is_known ? file::display_name(manifest.files[block.file].name) : "a file";
+  Error error{ExitCode::local_file_error, "transfer " + name, failure_text(block.failure), "",
+              block.status};
+  switch (block.failure) {
+    case FileFailure::digest_mismatch:
+    case FileFailure::root_mismatch:
+      error.code = ExitCode::verification_failed;
+      error.hint =
+          "Run the same command again; if it persists, suspect memory or disk of either machine";
+      return error;
+    case FileFailure::protocol: error.code = ExitCode::internal_error; return error;
+    case FileFailure::source_changed:
+      error.hint = "Wait until nothing writes to it, then send it again";
+      break;
+    case FileFailure::source_vanished:
+      error.hint = "Put it back, or send the others without it";
+      break;
+    case FileFailure::exists:
+      error.hint =
+          "It came up meanwhile: move it away, or choose --on-exist, then run the same command "
+          "again";
+      break;
+    case FileFailure::differs:
+      error.hint =
+          "Move it away, or choose --on-exist rename or overwrite, then run the same command again";
+      break;
+    case FileFailure::source_length:
+      error.hint = "Files of /proc and /sys are such: copy it with cat, then send the copy";
+      break;
+    case FileFailure::read_error:
+      error.hint = "Look at the disk that it is on, then run the same command again";
+      break;
+    default:
+      error.hint = "What arrived was kept: look at the disk there, then run the same command again";
+      break;
+  }
+  if (block.status != 0) error.cause += ": " + errno_text(block.status);
+  if (block.status == ENOSPC || block.status == EDQUOT)
+    error.hint = "Free space there, then run the same command with --on-exist resume";
+  return error;
+}
+
+}  // namespace onehop::session

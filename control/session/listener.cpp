@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/session/listener.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <cerrno>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "control/session/admission.hpp"
+#include "control/session/progress_floor.hpp"
+#include "control/session/recv_session.hpp"
+#include "engine/base/time.hpp"
+
+namespace onehop::session {
+
+namespace {
+
+using asio::ip::tcp;
+
+constexpr int backlog_connections = 16;  // wait in the kernel, and cost us nothing
+constexpr Nanos accept_pause = 100ms;    // when file descriptors run out
+constexpr Nanos progress_interval = 1s;  // a tenth of the window that is judged
+
+Error listen_error(const Endpoint& endpoint, const boost::system::error_code& error) {
+  const bool is_denied = error == asio::error::access_denied;
+  const char* hint = "Choose another address or port with --listen ADDR:PORT";
+  if (is_denied) hint = "Choose a port from 1024 on with --listen ADDR:PORT";
+  if (error == asio::error::address_in_use)
+    hint = "Is another receiver running? Choose another port with --listen ADDR:PORT";
+  if (error.value() == EADDRNOTAVAIL)
+    hint =
+        "Name an address of this machine: `ip address` lists them. One that it marks 'tentative' "
+        "serves a second or two later";
+  return errno_error(is_denied ? ExitCode::privilege_missing : ExitCode::io_unavailable,
+                     "listen on " + endpoint.text(), hint, error.value());
+}
+
+}  // namespace
+
+class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(asio::io_context& io, RecvOptions options, const PairingKey& key, RecvHost& host)
+      : io_{io},
+        options_{std::move(options)},
+        host_{host},
+        acceptor_{io},
+        progress_timer_{io},
+        tls_{TlsContext::make({.role = Role::receiver}, key)},
+        can_guess_{!key.is_strong()},
+        admission_{{.half_open_max = options_.half_open_max,
+                    .half_open_per_address_max = options_.half_open_per_address_max,
+                    .guess_pause = options_.limits.guess_pause}} {}
+
+  Result<void> start(std::function<void(const SessionEnd&)> on_end) {
+    if (!tls_) return tls_.error();
+    ONEHOP_TRYV(listen());
+    on_end_ = std::move(on_end);
+    boost::system::error_code ignored;
+    host_.on_listening(endpoint_of(acceptor_.local_endpoint(ignored)));
+    spawn([](std::shared_ptr<Impl> self) { return self->accept_loop(); });
+    return success();
+  }
+
+  void interrupt_any_thread() {
+    asio::post(io_, [self = shared_from_this()] {
+      if (self->session_) {
+        self->is_interrupted_ = true;
+        self->session_->interrupt();
+      } else if (self->has_success_ && !self->options_.is_once) {
+        self->stop({});
+      } else {
+        self->give_up({ExitCode::interrupted, "wait for a sender", "interrupted", ""});
+      }
+    });
+  }
+
+ private:
+  struct HalfOpen {
+    std::shared_ptr<Channel> channel;
+    asio::steady_timer turn;  // until it may try its code
+    bool has_given_way = false;
+  };
+
+  template <class Start>
+  void spawn(Start start) {
+    asio::co_spawn(
+        io_, [self = shared_from_this(), start] { return start(self); },
+        [self = shared_from_this()](const std::exception_ptr& thrown) {
+          if (thrown)
+            self->give_up({ExitCode::io_unavailable, "serve a connection", "out of memory",
+                           "Raise the limit on memory (ulimit -v), or end other programs"});
+        });
+  }
+
+  Result<void> listen() {
+    const auto parsed = IpAddress::parse(options_.address);
+    if (!options_.address.empty() && !parsed)
+      return Error{ExitCode::usage, "listen on " + options_.address, "it is not a numeric address",
+                   "Name an address of this machine: `ip address` lists them"};
+    if (parsed) return listen_on({*parsed, options_.port}, false);
+    Endpoint any{{.is_v6 = true}, options_.port};
+    if (listen_on(any, true)) return success();
+    any.address.is_v6 = false;  // a machine without IPv6
+    return listen_on(any, false);
+  }
+
+  Result<void> listen_on(const Endpoint& endpoint, bool is_dual) {
+    sockaddr_storage storage;
+    const socklen_t bytes = endpoint.to_sockaddr(storage);
+    tcp::endpoint target;  // its size() is that of IPv4 until it holds the family
+    std::memcpy(target.data(), &storage, bytes);
+    boost::system::error_code error;
+    acceptor_.close(error);
+    acceptor_.open(target.protocol(), error);
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address{true}, error);
+    if (!error && endpoint.address.is_v6) acceptor_.set_option(asio::ip::v6_only{!is_dual}, error);
+    if (!error) acceptor_.bind(target, error);
+    if (!error) acceptor_.listen(backlog_connections, error);
+    if (!error) return success();
+    return listen_error(endpoint, error);
+  }
+
+  Task<void> accept_loop() {
+    while (!is_stopped_) {
+      tcp::socket socket{io_};
+      tcp::endpoint from;
+      boost::system::error_code error;
+      co_await acceptor_.async_accept(socket, from,
+                                      asio::redirect_error(asio::use_awaitable, error));
+      if (is_stopped_) co_return;
+      if (error) {
+        asio::steady_timer pause{io_};
+        co_await wait_for(pause, accept_pause);
+        continue;
+      }
+      if (is_burnt()) continue;
+      const Endpoint peer = endpoint_of(from);
+      const Admission::Entry entry = admission_.enter(peer.address);
+      if (entry.given_way) give_way(*entry.given_way);
+      const auto half_open = std::make_shared<HalfOpen>(
+          HalfOpen{std::make_shared<Channel>(std::move(socket), tls_.value(),
+                                             limits_of(options_.limits), peer),
+                   asio::steady_timer{io_}});
+      half_open_.emplace(entry.ticket, half_open);
+      spawn([half_open, ticket = entry.ticket](std::shared_ptr<Impl> self) {
+        return self->admit(half_open, ticket);
+      });
+    }
+  }
+
+  void give_way(Admission::Ticket ticket) {
+    const auto oldest = half_open_.find(ticket);
+    if (oldest == half_open_.end()) return;
+    oldest->second->has_given_way = true;
+    oldest->second->turn.cancel();
+    oldest->second->channel->abort();
+  }
+
+  Task<void> admit(std::shared_ptr<HalfOpen> half_open, Admission::Ticket ticket) {
+    const std::shared_ptr<Channel> channel = half_open->channel;
+    const auto hello = co_await authenticate(*half_open);
+    half_open_.erase(ticket);
+    admission_.leave(ticket);
+    if (!hello || is_stopped_) co_return;
+    if (is_burnt()) co_return co_await refuse(channel, "too many attempts with a wrong code");
+    const bool is_free = co_await wait_until_free(channel, hello->sender);
+    if (is_free) co_await serve(channel, hello->sender);
+  }
+
+  // The connection is half open until the sender's Hello.
+  Task<std::optional<Hello>> authenticate(HalfOpen& half_open) {
+    Channel& channel = *half_open.channel;
+    const IpAddress address = channel.peer().address;
+    while (const auto next = admission_.begin_attempt(address, monotonic_now())) {
+      co_await wait_for(half_open.turn, *next - monotonic_now());
+      if (is_stopped_ || half_open.has_given_way) co_return reject(half_open, {});
+    }
+    if (is_burnt()) co_return std::nullopt;
+    const HandshakeFailure failure =
+        co_await channel.handshake(Role::receiver, options_.limits.handshake);
+    if (const auto rejection = rejection_of(failure)) {
+      reject(half_open, *rejection);
+      const bool is_guess =
+          failure == HandshakeFailure::wrong_code || failure == HandshakeFailure::wrong_role;
+      if (is_guess && !is_stopped_) count_wrong_code(address);
+      co_return std::nullopt;
+    }
+    admission_.note_right_code(address);
+    channel.start();
+    const std::string alpn = channel.alpn();
+    if (alpn != alpn_name) {
+      co_await refuse(half_open.channel, "this end speaks " + std::string{alpn_name} +
+                                             ", the other one " + file::display_name(alpn));
+      co_return std::nullopt;
+    }
+    const Instant deadline = monotonic_now() + options_.limits.step;
+    while (!channel.has_message() && channel.end() == ChannelEnd::open &&
+           monotonic_now() < deadline)
+      co_await channel.wait_activity(deadline - monotonic_now());
+    const auto message = channel.pop();
+    if (const auto* hello = message ? std::get_if<Hello>(&*message) : nullptr) co_return *hello;
+    channel.abort();
+    co_return reject(half_open, {ExitCode::timed_out, "greet a sender",
+                                 "it knows the code, and did not say hello", ""});
+  }
+
+  std::nullopt_t reject(const HalfOpen& half_open, const Error& why) {
+    const Error gave_way{ExitCode::interrupted, "authenticate a sender",
+                         "it gave way to newer connections before it had shown its code", ""};
+    if (!is_stopped_)
+      host_.on_rejected(half_open.channel->peer(), half_open.has_given_way ? gave_way : why);
+    return std::nullopt;
+  }
+
+  [[nodiscard]] static Error refusal(std::string why) {
+    return {ExitCode::refused_by_peer, "serve a sender", std::move(why), ""};
+  }
+  // The common part of all versions: Welcome tells ours, Refuse says why not.
+  Task<void> refuse(std::shared_ptr<Channel> channel, std::string why) {
+    host_.on_rejected(channel->peer(), refusal(why));
+    channel->send(Refuse{ExitCode::refused_by_peer, why});
+    co_await channel->close();
+  }
+
+  // One session at a time: the others wait in their order, but for a sender that was here before.
+  // It takes the place of its old connection as soon as that one is known to be dead. A second run
+  // beside the first one waits as all do. False: it went away, or too many wait.
+  Task<bool> wait_until_free(std::shared_ptr<Channel> channel, SenderToken sender) {
+    if (!session_ && waiting_.empty()) co_return true;
+    if (waiting_.size() >= options_.waiting_max) {
+      co_await refuse(channel, "busy with another sender, and " + std::to_string(waiting_.size()) +
+                                   " others wait");
+      co_return false;
+    }
+    channel->send(Busy{});
+    host_.on_rejected(channel->peer(), refusal("busy with another sender: it waits"));
+    const bool is_back = session_ && session_->is_of(sender);
+    waiting_.insert(is_back ? waiting_.begin() : waiting_.end(), channel);
+    bool is_there = true;
+    while (is_there && (session_ || waiting_.front() != channel)) {
+      if (const auto session = session_; session && session->is_of(sender)) {
+        const bool is_alive = co_await session->is_alive();
+        if (!is_alive && session == session_) session->replace();
+      }
+      if (!session_ && waiting_.front() == channel) break;
+      // A session that is alive now may be dead in a while.
+      co_await channel->wait_activity(is_back ? options_.limits.answer : options_.limits.silent);
+      is_there = !is_stopped_ && channel->end() == ChannelEnd::open &&
+                 !channel->has_message();  // its Bye: interrupted
+    }
+    is_there =
+        is_there && !is_stopped_ &&
+        co_await channel->answers(options_.limits.answer);  // it may have died while it waited
+    std::erase(waiting_, channel);
+    if (!is_there) wake_waiting();
+    if (!is_there && !is_stopped_) co_await channel->close();
+    co_return is_there;
+  }
+
+  void wake_waiting() {
+    for (const auto& channel : waiting_) channel->wake();
+  }
+
+  Task<void> serve(std::shared_ptr<Channel> channel, SenderToken sender) {
+    failures_ = 0;  // whoever typed it wrong before knows it now
+    const auto session = session_ =
+        std::make_shared<RecvSession>(io_, options_, host_, channel, sender);
+    spawn([session](std::shared_ptr<Impl> self) { return self->watch_progress(session); });
+    SessionEnd end = co_await session->run();
+    end.is_replaced = session->is_replaced();
+    session_.reset();
+    progress_timer_.cancel();
+    has_success_ = has_success_ || end.code == ExitCode::done;
+    host_.on_session_end(end);
+    const bool is_over =
+        options_.is_once && session->machine().has_offer() && !session->is_replaced();
+    if (is_over || is_interrupted_)
+      stop(end);
+    else if (is_burnt())
+      give_up(burnt());
+    wake_waiting();
+  }
+
+  // A session that hardly moves may take its time, but not others' time.
+  Task<void> watch_progress(std::shared_ptr<RecvSession> session) {
+    const SessionLimits& limits = options_.limits;
+    ProgressFloor floor{limits.floor_bytes, limits.floor_window, monotonic_now()};
+    while (session == session_) {
+      co_await wait_for(progress_timer_, std::min(progress_interval, limits.floor_window / 4));
+      if (session != session_) co_return;
+      // While the host decides, another thread of it may be at work on what arrival() reads.
+      const Arrival arrival =
+          session->machine().is_deciding() ? Arrival{.is_up_to_us = true} : host_.arrival();
+      if (arrival.is_up_to_us) floor.excuse(monotonic_now());
+      floor.note(arrival.bytes + session->machine().bytes_confirmed(), monotonic_now());
+      const bool is_last =
+          options_.is_once && session->machine().has_offer();  // nobody is served after it
+      if (waiting_.empty() || is_last || !floor.is_below(monotonic_now())) continue;
+      session->end_with(
+          {ExitCode::timed_out, "receive files while another sender waits",
+           "less than " + std::to_string(limits.floor_bytes / 1024) + " KiB came in " +
+               std::to_string(limits.floor_window / 1s) + " s",
+           "What arrived was kept; look at the link, then run the same command again to go on"});
+      co_return;
+    }
+  }
+
+  [[nodiscard]] bool is_burnt() const {
+    return can_guess_ && failures_ >= options_.authentication_failures_max;
+  }
+  [[nodiscard]] Error burnt(const char* hint = "Start again with a new code") const {
+    return {ExitCode::authentication_failed, "authenticate a sender",
+            std::to_string(failures_) + " attempts had a wrong code, so this one is burnt", hint};
+  }
+
+  void count_wrong_code(const IpAddress& address) {
+    ++failures_;
+    admission_.note_wrong_code(address, monotonic_now());
+    if (!can_guess_) {
+      if (!std::exchange(has_noticed_guessing_, true))
+        host_.on_notice(
+            "somebody tries wrong codes: each address may try one a second, and this code is too "
+            "long to be guessed");
+      return;
+    }
+    if (!is_burnt()) return;
+    // A running session belongs to someone who knew the code: it may finish first.
+    if (!options_.is_once)
+      renew_code();
+    else if (!session_)
+      give_up(burnt());
+  }
+
+  void renew_code() {
+    auto key = host_.renew_code(burnt("Give the new code to the sender"));
+    if (!key) return give_up(key.error());
+    tls_ = TlsContext::make({.role = Role::receiver}, key.value());
+    if (!tls_) return give_up(tls_.error());
+    can_guess_ = !key.value().is_strong();
+    failures_ = 0;
+  }
+
+  // An end without a session to blame is told as one.
+  void give_up(const Error& why) {
+    if (is_stopped_) return;
+    const SessionEnd end{why.code, why};
+    if (!session_) host_.on_session_end(end);
+    stop(end);
+  }
+
+  void stop(const SessionEnd& end) {
+    if (is_stopped_) return;
+    is_stopped_ = true;
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+    for (const auto& [ticket, half_open] : half_open_) {
+      half_open->turn.cancel();
+      half_open->channel->abort();
+    }
+    for (const auto& channel : waiting_) {
+      channel->send(
+          Refuse{ExitCode::refused_by_peer, "the receiver ended after the session before"});
+      spawn([channel](std::shared_ptr<Impl>) { return channel->close(); });
+    }
+    if (on_end_) std::exchange(on_end_, nullptr)(end);
+  }
+
+  asio::io_context& io_;
+  const RecvOptions options_;
+  RecvHost& host_;
+  tcp::acceptor acceptor_;
+  asio::steady_timer progress_timer_;
+  Result<std::shared_ptr<const TlsContext>> tls_;
+  bool can_guess_;  // the code is one that a person chose
+  Admission admission_;
+  std::function<void(const SessionEnd&)> on_end_;
+  std::map<Admission::Ticket, std::shared_ptr<HalfOpen>> half_open_;
+  std::deque<std::shared_ptr<Channel>> waiting_;  // authenticated, until the session under way ends
+  std::shared_ptr<RecvSession> session_;
+  unsigned failures_ = 0;
+  bool is_stopped_ = false, is_interrupted_ = false, has_success_ = false,
+       has_noticed_guessing_ = false;
+};
+
+RecvServer::RecvServer(asio::io_context& io, RecvOptions options, const PairingKey& key,
+                       RecvHost& host)
+    : impl_{std::make_shared<Impl>(io, std::move(options), key, host)} {}
+RecvServer::~RecvServer() = default;
+Result<void> RecvServer::start(std::function<void(const SessionEnd&)> on_end) {
+  return impl_->start(std::move(on_end));
+}
+void RecvServer::interrupt() { impl_->interrupt_any_thread(); }
+
+}  // namespace onehop::session

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Messages of the control connection: what they say, and their bounded codec.
+//
+//   | type u8 | length u32 | body (length bytes, at most 1 MiB) |   integers big endian, in TLS
+//
+//   sender                                receiver
+//     Hello ─────────▶                          who it is, should it come back
+//     ◀── Welcome | Busy, later Welcome | Refuse    Refuse: another version, too many wait
+//     Offer, ManifestPart.., OfferEnd ──▶
+//     ◀────────────── Accept, ClaimPart..  | Refuse
+//     DataReady ─────▶                          the sender's port is up: both prove the path
+//     PathReady ─────▶ ◀──────── PathReady
+//     BlockDigests.., FileRoot.. ───────▶
+//     ◀──────────────────────── FileDone..      verified, fsynced, renamed; or compared
+//     Complete ──────▶ ◀────────────── Bye
+//     Restart ───────▶                          a file changed while it was sent: stop in order
+//     ◀───────── FileDone.., Restarted          then what is not done is offered again, from Offer
+//   either way, at any time: KeepAlive, Failure, Bye (interrupted)
+//
+// Pure functions and plain values; any thread. A decoder takes nothing on trust: every length is
+// compared with what is left before anything is allocated, every number has a bound of ours,
+// trailing bytes are an error. Welcome and Refuse keep their layout in all versions.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/base/block.hpp"
+#include "engine/base/result.hpp"
+#include "engine/crypto/digest.hpp"
+#include "engine/crypto/key_schedule.hpp"
+#include "engine/file/manifest.hpp"
+
+namespace onehop::session {
+
+// --- Specification: both ends agree on these.
+using crypto::Role;
+inline constexpr std::uint16_t protocol_version = crypto::protocol_version;
+inline constexpr std::size_t message_header_bytes = 5;
+inline constexpr std::size_t message_body_bytes_max = 1U << 20;
+inline constexpr std::size_t text_bytes_max = 1024;
+inline constexpr std::size_t short_text_bytes_max = 64;
+inline constexpr std::size_t manifest_entries_per_part_max = 4096;
+inline constexpr std::size_t digests_per_message_max = 4096;
+inline constexpr std::uint32_t files_max = 1'000'000;
+inline constexpr std::size_t folder_bytes_max = 4095;  ///< PATH_MAX less the closing NUL
+/// Bodies of frames: below the least IPv6 MTU's 1280 - 48 less the frame's overhead there is
+/// nothing we can run on.
+inline constexpr std::uint32_t frame_body_bytes_min = 256;
+inline constexpr std::uint32_t frame_body_bytes_max = 65'000;
+inline constexpr std::uint16_t queue_count_max = 64;
+inline constexpr std::uint64_t block_index_max = (std::uint64_t{1} << 62) / block_bytes;
+
+enum class MessageType : std::uint8_t {
+  welcome = 1,
+  refuse = 2,
+  offer = 3,
+  manifest_part = 4,
+  offer_end = 5,
+  accept = 6,
+  claim_part = 7,
+  data_ready = 8,
+  path_ready = 9,
+  block_digests = 10,
+  file_root = 11,
+  file_done = 12,
+  complete = 13,
+  bye = 14,
+  failure = 15,
+  keep_alive = 16,
+  restart = 17,
+  restarted = 18,
+  hello = 19,
+  busy = 20,
+};
+
+struct Welcome {
+  std::uint16_t version = protocol_version;
+  std::string software;  ///< "onehop 0.1.0"
+};
+/// Refuse: no session. `code` is the exit code that the other end reports (5 for all but a few).
+struct Refuse {
+  ExitCode code = ExitCode::refused_by_peer;
+  std::string text;
+};
+struct Offer {
+  std::uint16_t version = protocol_version;
+  std::string software;
+  std::array<std::byte, crypto::session_id_bytes> session_id{};
+  std::uint32_t block_size_bytes = block_bytes;
+  crypto::DigestKind digest = crypto::DigestKind::xxh3;
+  std::uint64_t key_interval = crypto::key_interval_default;
+  std::uint16_t queue_count = 1;
+  std::uint32_t frame_body_max_bytes = 0;  ///< what the sender's port and MTU can carry
+  std::uint16_t data_port = 0;             ///< where feedback goes; the address is the TLS peer's
+  std::uint32_t file_count = 0;
+  std::uint64_t total_bytes = 0;
+  bool is_repair_lazy = false;  ///< the sender would repair in rounds, from lists
+  /// Both ends send datagrams of wire::datagram_bytes_max, in IP fragments.
+  bool has_fragments = false;
+};
+struct ManifestPart {
+  std::vector<file::ManifestEntry> entries;
+};
+struct OfferEnd {
+  Digest manifest_hash{};
+};
+
+/// FileAction: what the receiver wants of a file.
+enum class FileAction : std::uint8_t {
+  send = 0,         ///< all of it
+  keep = 1,         ///< nothing: its name belongs to something else, which stays
+  resume = 2,       ///< what the claims do not cover
+  compare = 3,      ///< digests alone: its name belongs to a file of that size, which stays
+  keep_unread = 4,  ///< as compare, but the receiver cannot read that file
+};
+/// has_digests: the sender announces digests and root of such a file, and the receiver answers with
+/// FileDone.
+[[nodiscard]] constexpr bool has_digests(FileAction action) noexcept {
+  return action != FileAction::keep && action != FileAction::keep_unread;
+}
+struct Accept {
+  Digest manifest_hash{};  ///< what was approved
+  std::uint16_t data_port = 0;
+  std::uint32_t frame_body_max_bytes = 0;  ///< at most the offer's
+  bool has_claims = false;                 ///< ClaimParts follow, up to the one that is the last
+  bool is_repair_lazy = false;             ///< agreed: only where the offer has it too
+  std::string io;                          ///< the receiver's "udp", "afxdp"
+  std::string folder;                      ///< where the files go, for people
+  std::vector<FileAction> actions;         ///< one per file
+};
+/// ClaimPart: consecutive blocks of `file` that the receiver holds. Files and blocks ascend over
+/// the parts.
+struct ClaimPart {
+  std::uint32_t file = 0;
+  std::uint64_t first_block = 0;
+  bool is_last = false;
+  std::vector<Digest> digests;
+};
+struct DataReady {};
+struct PathReady {
+  std::uint32_t frame_bytes = 0;
+};
+
+struct BlockDigest {
+  std::uint32_t file = 0;
+  std::uint64_t block = 0;  ///< offset / block_bytes
+  Digest digest{};
+};
+struct BlockDigests {
+  bool is_skipped = false;  ///< the receiver claimed these blocks: no frame brings them
+  std::vector<BlockDigest> digests;
+};
+struct FileRoot {
+  std::uint32_t file = 0;
+  Digest root{};
+};
+/// FileDone: nothing more happens to `file`. `name_number` gives its final name,
+/// file::numbered_leaf(); 0: as announced.
+struct FileDone {
+  std::uint32_t file = 0;
+  Digest root{};  ///< as announced; zero where nothing was
+  FileOutcome outcome = FileOutcome::received;
+  std::uint16_t name_number = 0;
+};
+/// kept_by: what a file that the receiver wants nothing of comes to; no FileDone is sent for it.
+[[nodiscard]] constexpr FileDone kept_by(FileAction action, std::uint32_t file) noexcept {
+  return {.file = file,
+          .outcome = action == FileAction::keep ? FileOutcome::kept : FileOutcome::not_compared};
+}
+struct Complete {};
+struct Bye {
+  ExitCode code = ExitCode::done;
+};
+struct Failure {
+  ExitCode code = ExitCode::internal_error;
+  std::string text;
+};
+/// KeepAlive: the channel answers one that asks for it with one that does not.
+struct KeepAlive {
+  bool wants_answer = false;
+};
+struct Restart {};
+struct Restarted {};
+/// SenderToken proves that a connection is of the sender of an earlier one: only that user on that
+/// machine can make it again, for these files and this code (tools/onehop/sender_token.hpp). All
+/// zero: it proves nothing.
+using SenderToken = std::array<std::byte, 16>;
+struct Hello {
+  SenderToken sender{};
+};
+/// Busy: another session is under way. The Welcome follows when this sender's turn has come.
+struct Busy {};
+
+using Message = std::variant<Welcome, Refuse, Offer, ManifestPart, OfferEnd, Accept, ClaimPart,
+                             DataReady, PathReady, BlockDigests, FileRoot, FileDone, Complete, Bye,
+                             Failure, KeepAlive, Restart, Restarted, Hello, Busy>;
+
+struct MessageHeader {
+  MessageType type = MessageType::keep_alive;
+  std::uint32_t body_bytes = 0;
+};
+/// decode_message_header rejects unknown types and lengths above the bound of the type, before the
+/// body is read.
+[[nodiscard]] std::optional<MessageHeader> decode_message_header(
+    std::span<const std::byte, message_header_bytes> in) noexcept;
+
+/// decode_message takes a whole body. nullopt: the peer broke the protocol.
+[[nodiscard]] std::optional<Message> decode_message(MessageType type,
+                                                    std::span<const std::byte> body);
+
+/// encode_message appends header and body. Texts are cut at their bound; other bounds are the
+/// caller's duty.
+void encode_message(const Message& message, std::vector<std::byte>& out);
+
+[[nodiscard]] MessageType type_of(const Message& message) noexcept;
+[[nodiscard]] std::string_view name_of(MessageType type) noexcept;
+
+}  // namespace onehop::session

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What the two sessions share with the program that runs them: options, hosts, and how a session
+// ends. No Asio here.
+//
+//   SendSession / RecvServer ──▶ SendHost / RecvHost (implemented by the program)
+//     open_data()    open the port, say which UDP port and how large a frame
+//     consider()     receiving: decide on the offer (folder, space, existing names, resume)
+//     on_accepted()  sending: what the peer wants, and what it has already
+//     start_data()   keys and peer are known: connect the port, start the threads
+//     stop_data()    the engine's loop has ended (or never began): join the threads, close the port
+//
+// Every call comes on the session thread, the one that runs the io_context. A host may block in
+// open_data, start_data and stop_data for as long as opening sockets and starting threads takes;
+// consider() answers later and from any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/session/address.hpp"
+#include "control/session/code.hpp"
+#include "control/session/message.hpp"
+#include "engine/base/message.hpp"
+#include "engine/base/result.hpp"
+#include "engine/base/spsc_ring.hpp"
+#include "engine/base/units.hpp"
+#include "engine/crypto/key_schedule.hpp"
+#include "engine/file/journal.hpp"
+#include "engine/file/manifest.hpp"
+
+namespace onehop::session {
+
+inline constexpr std::uint16_t control_port_default = 7411;
+inline constexpr std::uint16_t data_port_default = 7411;
+
+/// Phase: what progress shows. `verifying` is its own, so that nobody sees 100 % before the files
+/// are on disk.
+enum class Phase : std::uint8_t {
+  connecting,
+  authenticating,
+  waiting_for_accept,
+  proving_path,
+  transferring,
+  verifying,
+  done,
+};
+[[nodiscard]] std::string_view name_of(Phase phase) noexcept;
+
+/// SessionLimits are ours alone; no message moves one of them. Tests make them short.
+struct SessionLimits {
+  Nanos connect = 5s;  ///< --wait: for a receiver that is not there yet, or busy
+  /// For one address, so that a dead one does not use up the others' time.
+  Nanos connect_attempt = 3s;
+  Nanos handshake = 10s;
+  /// Receiving: after a wrong code one attempt of that address begins per so long. Shorter: a
+  /// guesser's rate. Longer: whoever mistyped waits as well.
+  Nanos guess_pause = 1s;
+  Nanos step = 10s;        ///< for a message that the peer owes at once
+  Nanos offer = 60s;       ///< receiving: for the whole manifest
+  Nanos consider = 15min;  ///< for the receiver to decide; resume reads what is on its disk
+  /// For our full-size PINGs to be answered. The engine itself gives up after 2 to 10 s.
+  Nanos prove = 15s;
+  Nanos silent = 30s;  ///< nothing on the control connection
+  /// Receiving: for a sender to answer when its next connection is here already. Shorter: a link
+  /// that repeats a segment twice is taken for dead. Longer: who comes back waits.
+  Nanos answer = 1s;
+  /// Receiving: a session that brings less than floor_bytes in so long ends when another sender
+  /// waits. 160 KiB in 10 s are 131 kbit/s. More: the slowest links fall below it. Less: one sender
+  /// keeps the others out for nearly nothing.
+  Nanos floor_window = 10s;
+  std::uint64_t floor_bytes = 160 * 1024;
+  Nanos keep_alive = 5s;
+  Nanos checkpoint = 10s;  ///< for the file side to make durable what arrived
+  Nanos engine_stop = 5s;  ///< for the engine's loop to end
+  /// Between looks at the engine's events: 28 digests each at 600 Mbit/s, 500 at 10 Gbit/s.
+  Nanos poll = 100ms;
+  /// While a person waits for us: the path is proven, the last files are verified.
+  Nanos poll_short = 2ms;
+};
+
+/// SessionEnd: the exit code, and what to tell the user when it is not `done`.
+struct SessionEnd {
+  ExitCode code = ExitCode::done;
+  Error error;
+  /// Receiving: the same sender came back, and its transfer goes on in the next session.
+  bool is_replaced = false;
+};
+
+/// exit_code_for_failure_of_peer: what this end reports when the other end failed with `code`.
+/// Codes that describe the session as a whole (3, 4, 6, 7, 11) are the same on both ends; a failure
+/// inside the peer (its disk, its privileges, its port) is "refused by the peer" here, because 8, 9
+/// and 10 speak of this machine.
+[[nodiscard]] ExitCode exit_code_for_failure_of_peer(ExitCode code) noexcept;
+
+struct PeerLink {
+  Endpoint local;  ///< of the TLS connection
+  Endpoint peer;
+};
+
+/// DataOpened: the host's answer to open_data().
+struct DataOpened {
+  std::uint16_t data_port = 0;  ///< the UDP port that this end receives on
+  /// UDP payload that port and MTU carry, less wire::overhead_bytes.
+  std::uint32_t frame_body_max_bytes = 0;
+  std::string io;  ///< "udp", "afxdp"
+};
+
+/// DataPlan: everything that start_data() needs. `secret` gives both directions' keys
+/// (crypto::direction_secret).
+struct DataPlan {
+  Endpoint local;  ///< address of the TLS connection, our data port
+  Endpoint peer;   ///< address of the TLS peer, its announced data port: no other (N6)
+  std::uint32_t frame_body_max_bytes = 0;  ///< agreed: the smaller of both
+  crypto::ExporterSecret secret;
+  crypto::DigestKind digest = crypto::DigestKind::xxh3;
+  std::uint64_t key_interval = crypto::key_interval_default;
+  std::uint16_t queue_count = 1;
+  bool is_repair_lazy = false;  ///< agreed
+  /// Agreed: datagrams of wire::datagram_bytes_max, which the port fragments.
+  bool has_fragments = false;
+  std::string peer_io;
+  PathUpdate path;  ///< as first found; later ones come as commands
+};
+
+/// EngineRings: owned by the host, alive from start_data() until stop_data() returns. The session
+/// produces commands and consumes events.
+struct EngineRings {
+  SpscRing<Command>* commands = nullptr;
+  SpscRing<Event>* events = nullptr;
+};
+
+class SessionHost {
+ public:
+  SessionHost() = default;
+  SessionHost(const SessionHost&) = delete;
+  SessionHost& operator=(const SessionHost&) = delete;
+  virtual ~SessionHost() = default;
+
+  [[nodiscard]] virtual Result<DataOpened> open_data(const PeerLink& link) = 0;
+  [[nodiscard]] virtual Result<EngineRings> start_data(const DataPlan& plan) = 0;
+  /// stop_data is called once after every open_data() that succeeded; a started engine was sent
+  /// Command{finish}. A session whose source changed opens, starts and stops once more for the
+  /// files that are not done.
+  virtual void stop_data() noexcept = 0;
+
+  /// on_path: the way to the peer is another one (`interface`), or its link is up again; before the
+  /// engine hears of it. An Error ends the session. It may block as start_data() does.
+  [[nodiscard]] virtual Result<void> on_path(const std::string& /*interface*/, const PathUpdate&) {
+    return success();
+  }
+  virtual void on_phase(Phase) {}
+  /// on_event: every event of the engine, after the session acted on it.
+  virtual void on_event(const Event&) {}
+  /// on_file_done: once per offered file that the session gets to the end of.
+  virtual void on_file_done(const FileDone&) {}
+  /// on_notice: what the user should know and need not act on.
+  virtual void on_notice(const std::string& /*text*/) {}
+};
+
+/// Claims: by manifest index, what the receiver holds of a file, blocks ascending. Empty for files
+/// that it does not resume; empty altogether: none. As Sink::claims() gives and
+/// SourceOptions::claims takes it.
+using Claims = std::vector<std::vector<file::Claim>>;
+
+// --- sending
+
+struct SendOptions {
+  std::string host;
+  std::uint16_t port = control_port_default;
+  SessionLimits limits;
+  crypto::DigestKind digest = crypto::DigestKind::xxh3;
+  std::uint64_t key_interval = crypto::key_interval_default;
+  bool is_repair_lazy = false;  ///< offered; the receiver may keep to eager repair
+  bool has_fragments = false;   ///< asked for; a receiver whose port cannot refuses
+  std::uint8_t dscp = 0;        ///< of frames, for raw ports
+  std::string interface;        ///< --iface; empty: as the route says
+  SenderToken token{};  ///< that we are who was here before; all zero: the receiver cannot know
+};
+struct Accepted {
+  std::vector<FileAction> actions;
+  Claims claims;  ///< only files with FileAction::resume have any
+  std::string peer_io;
+  std::string folder;  ///< the peer's, its bytes as they came
+};
+class SendHost : public SessionHost {
+ public:
+  /// manifest is asked before the connection; it stays valid and unchanged until offer_again().
+  [[nodiscard]] virtual const file::Manifest& manifest() = 0;
+  /// offer_again makes a manifest of the files that are not settled (by index), as they are now,
+  /// after one of them changed while it was sent. The data path is stopped. Error: one of them is
+  /// no longer there.
+  [[nodiscard]] virtual Result<void> offer_again(const std::vector<bool>& is_settled) = 0;
+  /// on_accepted comes before start_data(). Blocks in it cost the peer's patience only.
+  virtual void on_accepted(const Accepted& accepted) = 0;
+};
+
+// --- receiving
+
+struct RecvOptions {
+  std::string address;                        ///< numeric; empty: all addresses, IPv6 and IPv4
+  std::uint16_t port = control_port_default;  ///< 0: any
+  bool is_once = false;
+  unsigned authentication_failures_max = 3;  ///< then a code that can be guessed is burnt
+  std::uint32_t half_open_max = 16;  ///< connections not yet authenticated; each holds about 70 KiB
+  std::uint32_t half_open_per_address_max = 4;
+  std::uint32_t waiting_max = 8;  ///< authenticated senders that wait for the session under way
+  SessionLimits limits;
+  bool is_lazy_allowed = true;  ///< false: eager repair, whatever the sender offers
+  std::uint8_t dscp = 0;
+  std::string interface;
+};
+struct OfferInfo {
+  file::Manifest manifest;  ///< validated
+  Digest manifest_hash{};
+  std::uint64_t total_bytes = 0;
+  crypto::DigestKind digest = crypto::DigestKind::xxh3;
+  Endpoint peer;
+  std::string peer_software;
+  bool has_fragments = false;  ///< the data port must take datagrams of wire::datagram_bytes_max
+  /// By file; empty in a session's first offer. This is one offered again in the session: names
+  /// that were approved before, and true for a file whose source changed, so that nothing of it
+  /// that came before is of use.
+  std::vector<bool> is_changed;
+};
+struct Decision {
+  std::vector<FileAction> actions;  ///< one per file
+  Claims claims;       ///< for files with FileAction::resume: what is on disk, verified
+  std::string folder;  ///< where they go: the sender shows it to its user
+};
+using Decide = std::function<void(Result<Decision>)>;
+/// Arrival: how far the data of the session under way has come.
+struct Arrival {
+  std::uint64_t bytes = 0;  ///< of file data that frames brought
+  /// The disk holds the sender back, or everything came and is being verified.
+  bool is_up_to_us = false;
+};
+
+class RecvHost : public SessionHost {
+ public:
+  /// consider looks at an offer and calls `decide` once, now or later, from any thread; it may be
+  /// called after the session has gone. An Error refuses: its code is this end's, its text is told
+  /// to the peer (which ends with 5).
+  virtual void consider(std::shared_ptr<const OfferInfo> offer, Decide decide) = 0;
+  [[nodiscard]] virtual Arrival arrival() const = 0;
+  /// renew_code makes another code, after `why` burnt the one before, tells it to the user, and
+  /// stretches it. A host that cannot returns `why`, which ends the server.
+  [[nodiscard]] virtual Result<PairingKey> renew_code(const Error& why) { return why; }
+  virtual void on_listening(const Endpoint& /*local*/) {}
+  /// on_rejected: a connection came to nothing before it was a session (wrong code, garbage, gone).
+  /// For the log, and as often as strangers like.
+  virtual void on_rejected(const Endpoint& /*peer*/, const Error& /*why*/) {}
+  /// on_skipped: the sender has announced blocks of so many bytes that it need not send, as they
+  /// are here already.
+  virtual void on_skipped(std::uint64_t /*bytes*/) {}
+  /// on_session_end comes after each session, and once more when the server ends for another reason
+  /// and without success. Where the session ended while the host still considered its offer, nobody
+  /// waits for the decision any more.
+  virtual void on_session_end(const SessionEnd& /*end*/) {}
+};
+
+}  // namespace onehop::session

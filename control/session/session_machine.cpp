@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/session/session_machine.hpp"
+
+#include <algorithm>
+
+#include "engine/wire/feedback.hpp"
+#include "engine/wire/frame.hpp"
+
+namespace onehop::session {
+
+void SessionMachine::enter(State state, Instant deadline, std::string step) {
+  state_ = state;
+  deadline_ = deadline;
+  step_ = std::move(step);
+}
+
+std::optional<Action> SessionMachine::pop_action() {
+  if (actions_.empty()) return std::nullopt;
+  Action action = std::move(actions_.front());
+  actions_.pop_front();
+  return action;
+}
+
+void SessionMachine::command_file(FileMessageKind kind, std::uint32_t file, std::uint64_t block,
+                                  const Digest& digest) {
+  Command command{.kind = CommandKind::file_message};
+  command.block.kind = kind;
+  command.block.file = file;
+  command.block.offset = block * block_bytes;
+  command.block.digest = digest;
+  act(command);
+}
+
+// --- inputs
+
+void SessionMachine::on_message(Instant now, Message message) {
+  if (is_winding_down()) return;  // what the peer still says has no part in the end of the session
+  const auto taken =
+      state_ == State::proving ? take_proof(now, message) : take_message(now, message);
+  if (!taken) fail(now, taken.error());
+}
+
+void SessionMachine::on_event(Instant now, const Event& event) {
+  const bool is_of_file = event.kind == EventKind::file_message;
+  is_engine_closed_ = is_engine_closed_ || event.kind == EventKind::closed;
+  is_file_side_dead_ =
+      is_file_side_dead_ || (is_of_file && event.block.kind == FileMessageKind::failed);
+  if (state_ == State::checkpointing) {
+    if (is_engine_closed_ || is_file_side_dead_ ||
+        (is_of_file && event.block.kind == FileMessageKind::checkpointed))
+      tell_and_finish(now);
+    return;
+  }
+  if (state_ == State::finishing && is_engine_closed_) return conclude();
+  if (is_winding_down()) return;
+  if (state_ == State::proving && event.kind == EventKind::path_proven) {
+    is_path_proven_ = true;
+    const auto frame_bytes =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(event.value, 65'535));
+    send(PathReady{frame_bytes});
+    // Once our own frames pass, the peer's word may be a retransmission of TCP's away.
+    deadline_ = proof_begun_ + limits_.silent;
+    end_proof(now);
+    return;
+  }
+  if (const auto taken = take_event(now, event); !taken) fail(now, taken.error());
+}
+
+void SessionMachine::on_channel_end(Instant now, ChannelEnd end, const std::string& cause) {
+  if (is_winding_down()) return;
+  if (is_outcome_certain()) return wind_down(now, std::nullopt);
+  fail(now, ended(end, cause));
+}
+
+void SessionMachine::on_data_opened(Instant now, const Result<DataOpened>& opened,
+                                    const SessionId& fresh_id) {
+  if (!opened) return fail(now, opened.error());
+  data_ = opened.value();
+  data_->frame_body_max_bytes = std::min(data_->frame_body_max_bytes, frame_body_bytes_max);
+  if (data_->data_port == 0 || data_->frame_body_max_bytes < frame_body_bytes_min)
+    return fail(now, {ExitCode::io_unavailable, "open the data port",
+                      "the interface's MTU is too small", "Raise the MTU to 1280 or more"});
+  on_opened(now, fresh_id);
+}
+
+void SessionMachine::start_data(StartData terms) {
+  terms.context = context_;
+  peer_data_port_ = terms.peer_port;
+  has_fragments_ = terms.has_fragments;
+  act(std::move(terms));
+  enter(State::starting_data, Instant::max(), "start the data path");
+}
+
+void SessionMachine::on_data_started(Instant now, const Result<std::string>& interface) {
+  if (!interface) return fail(now, interface.error());
+  interface_ = interface.value();
+  has_engine_ = true;
+  on_started(now);
+}
+
+// A link that is down must not be sent on: the kernel would ask for the neighbour in vain.
+void SessionMachine::on_path(const std::string& interface, const PathUpdate& update) {
+  interface_ = interface;
+  is_link_up_ = update.is_link_up;
+  act(Hold{!update.is_link_up});
+  act(ChangePath{update});
+}
+
+void SessionMachine::end_with(Error why) {
+  if (is_interrupted_) return;
+  end_reason_ = std::move(why);
+  is_interrupted_ = true;
+}
+
+void SessionMachine::tick(Instant now) {
+  if (is_over()) return;
+  if (is_winding_down()) {
+    if (now < deadline_) return;
+    return state_ == State::checkpointing ? tell_and_finish(now) : conclude();
+  }
+  flush_digests();
+  if (is_interrupted_ && state_ != State::completing) {
+    const char* hint = "";
+    if (state_ == State::transferring)
+      hint = role_ == Role::sender ? "Run the same command again to go on"
+                                   : "What arrived was kept; send again to go on";
+    return fail(now, {ExitCode::interrupted, step_, "interrupted", hint});
+  }
+  if (const auto advanced = advance(now); !advanced) return fail(now, advanced.error());
+  if (is_winding_down() || now < deadline_) return;
+  if (is_outcome_certain()) return wind_down(now, std::nullopt);
+  fail(now, state_ == State::proving ? path_error() : deadline_error());
+}
+
+// --- outputs
+
+Instant SessionMachine::next_wakeup(Instant now) const noexcept {
+  Nanos pause = 1h;
+  if (state_ == State::transferring) pause = poll_pause_;
+  if (state_ == State::proving || state_ >= State::restarting) pause = limits_.poll_short;
+  return std::min(deadline_, now + pause);
+}
+
+bool SessionMachine::can_take_message() const noexcept {
+  if (is_winding_down() || state_ == State::completing) return true;
+  return !is_interrupted_ && state_ != State::sending_claims;
+}
+
+SessionEnd SessionMachine::end() const {
+  if (error_) return {error_->code, *error_};
+  if (kept_total_ > 0) return {ExitCode::verification_failed, kept_error()};
+  return {};
+}
+
+// --- proof of the data path
+
+void SessionMachine::begin_proof(Instant now) {
+  act(Phase::proving_path);
+  command(CommandKind::prove_path);
+  is_path_proven_ = is_peer_ready_ = false;
+  proof_begun_ = now;
+  enter(State::proving, now + limits_.prove, "prove the data path");
+}
+
+Result<void> SessionMachine::take_proof(Instant now, const Message& message) {
+  if (auto verdict = verdict_of(message)) {
+    // The peer saw first what we see as well; ours names our ports and interface.
+    if (verdict->code == ExitCode::peer_unreachable) return path_error();
+    return std::move(*verdict);
+  }
+  if (!std::holds_alternative<PathReady>(message)) return out_of_turn(message);
+  is_peer_ready_ = true;
+  end_proof(now);
+  return success();
+}
+
+void SessionMachine::end_proof(Instant now) {
+  if (!is_path_proven_ || !is_peer_ready_) return;
+  command(CommandKind::start);
+  act(Phase::transferring);
+  on_proven(now);
+}
+
+// --- the end
+
+void SessionMachine::fail(Instant now, Error why) {
+  if (!is_winding_down()) wind_down(now, end_reason_ ? *end_reason_ : std::move(why));
+}
+
+void SessionMachine::wind_down(Instant now, std::optional<Error> error) {
+  flush_digests();  // the peer can keep only blocks whose digests it has
+  error_ = std::move(error);
+  if (error_ && is_engine_running() && !is_finish_commanded_ && !is_file_side_dead_) {
+    command(CommandKind::checkpoint);
+    if (role_ == Role::receiver)
+      return enter(State::checkpointing, now + limits_.checkpoint, "keep what arrived");
+  }
+  tell_and_finish(now);
+}
+
+void SessionMachine::tell_and_finish(Instant now) {
+  if (error_ && error_->code == ExitCode::interrupted && is_interrupted_ && !end_reason_)
+    send(Bye{ExitCode::interrupted});
+  else if (error_ && !has_peer_verdict_)
+    send(Failure{error_->code, error_->message()});
+  if (!is_engine_running()) return conclude();
+  finish_engine();
+  enter(State::finishing, now + limits_.engine_stop, "stop the engine");
+}
+
+void SessionMachine::finish_engine() {
+  if (!std::exchange(is_finish_commanded_, true)) command(CommandKind::finish);
+}
+
+void SessionMachine::conclude() {
+  drop_data();
+  state_ = State::over;
+}
+
+void SessionMachine::drop_data() {
+  if (data_) act(StopData{});
+  data_.reset();
+  has_engine_ = is_engine_closed_ = is_finish_commanded_ = is_file_side_dead_ = false;
+  is_link_up_ = true;
+}
+
+// --- outcomes and errors
+
+void SessionMachine::report_done(const FileDone& done) {
+  act(Report{done});
+  if (done.outcome != FileOutcome::kept && done.outcome != FileOutcome::not_compared) return;
+  if (kept_total_++ > 0) return;
+  kept_name_ = file::display_name(manifest().files[done.file].name);
+  is_kept_compared_ = done.outcome == FileOutcome::kept;
+}
+
+// One code at both ends: what has the name does not have the announced digest, as far as anybody
+// knows.
+Error SessionMachine::kept_error() const {
+  const bool is_sender = role_ == Role::sender;
+  std::string cause = "'" + kept_name_ + "' exists" + (is_sender ? " there" : "") +
+                      ", was kept, and " +
+                      (is_kept_compared_ ? "is not the same" : "could not be compared");
+  if (kept_total_ > 1) cause += " (and " + std::to_string(kept_total_ - 1) + " more)";
+  return {ExitCode::verification_failed,
+          (is_sender ? "send every file to " : "receive every file from ") + peer_name_,
+          std::move(cause),
+          is_sender ? "Ask for --on-exist rename or overwrite there"
+                    : "Choose --on-exist rename or overwrite"};
+}
+
+Error SessionMachine::violation(std::string cause) const {
+  return {ExitCode::internal_error, step_, std::move(cause),
+          "Both ends should run the same version"};
+}
+
+Error SessionMachine::out_of_turn(const Message& message) const {
+  return violation("the peer sent " + std::string{name_of(type_of(message))} + " out of turn");
+}
+
+Error SessionMachine::deadline_error() const {
+  return {ExitCode::timed_out, step_, peer_name_ + " did not answer in time",
+          "Look at the link and at the other machine"};
+}
+
+Error SessionMachine::ended(ChannelEnd end, const std::string& cause) const {
+  if (end == ChannelEnd::silent)
+    return {ExitCode::timed_out, step_, cause, "Look at the link and at the other machine"};
+  if (end == ChannelEnd::violation) return violation(cause);
+  return {ExitCode::interrupted, step_, peer_name_ + " went away: " + cause,
+          "What arrived was kept; run the same command again to go on"};
+}
+
+Error SessionMachine::path_error() const {
+  return {ExitCode::peer_unreachable,
+          "prove the data path to " + peer_name_ + ", UDP port " + std::to_string(peer_data_port_) +
+              " over " + interface_,
+          "no frame of full size came back",
+          "let UDP ports " + std::to_string(peer_data_port_) + " (there) and " +
+              std::to_string(data_->data_port) + " (here) through the firewalls, check that " +
+              interface_ + " is the right interface (--iface) and that both MTUs are real" +
+              (has_fragments_ ? "; leave out --fragment, or wait 30 s: a reassembly memory that is "
+                                "full takes no fragment"
+                              : "")};
+}
+
+std::optional<Error> SessionMachine::verdict_of(const Message& message) {
+  // A peer's text reaches a terminal only through the one escaping function.
+  if (const auto* refuse = std::get_if<Refuse>(&message)) {
+    has_peer_verdict_ = true;
+    const ExitCode code =
+        refuse->code == ExitCode::authentication_failed ? refuse->code : ExitCode::refused_by_peer;
+    return Error{code, step_, peer_name_ + " refused: " + file::display_name(refuse->text), ""};
+  }
+  if (const auto* failure = std::get_if<Failure>(&message)) {
+    has_peer_verdict_ = true;
+    return Error{exit_code_for_failure_of_peer(failure->code), step_,
+                 peer_name_ + " gave up: " + file::display_name(failure->text), ""};
+  }
+  if (const auto* bye = std::get_if<Bye>(&message)) {
+    has_peer_verdict_ = true;
+    if (bye->code == ExitCode::done)
+      return violation("the peer ended the session before it was complete");
+    return Error{exit_code_for_failure_of_peer(bye->code), step_, peer_name_ + " was interrupted",
+                 "What arrived was kept; run the same command again to go on"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> SessionMachine::fault_of(const Event& event) {
+  const std::string step = "transfer files with " + peer_name_;
+  const int errno_value = static_cast<int>(event.value);
+  switch (event.kind) {
+    case EventKind::path_dead: return path_error();
+    case EventKind::feedback_silent:
+      if (!is_link_up_)
+        return Error{ExitCode::timed_out, step,
+                     interface_ + " was down or gone for the session's limit",
+                     "Bring it up, then run the same command again to go on"};
+      return Error{ExitCode::timed_out, step,
+                   "nothing came back on the data path for the session's limit",
+                   "Look at the link and at the other machine"};
+    case EventKind::stalled:
+      return Error{ExitCode::timed_out, step,
+                   "no file data has come through for the session's limit, although " + peer_name_ +
+                       " still answers",
+                   "Check that both MTUs are real, and the disk of the receiving machine; run the "
+                   "same command again to go on"};
+    case EventKind::protocol_error:
+      return violation("the peer broke the data protocol: " +
+                       std::string{wire::to_string(static_cast<wire::Violation>(event.value))});
+    case EventKind::port_failed:
+      return Error{ExitCode::io_unavailable, "use the " + data_->io + " port",
+                   errno_text(errno_value), "Run the same command again to go on", errno_value};
+    case EventKind::port_refused:
+      act(Notice{"this machine refuses the frames that we send to " + peer_name_ + ", UDP port " +
+                 std::to_string(peer_data_port_) + " (" + errno_text(errno_value) +
+                 "): a firewall rule for its output (`nft list ruleset`), an IPsec policy "
+                 "or a prohibit route. Let them through; the transfer goes on then"});
+      return std::nullopt;
+    case EventKind::closed:
+      return Error{ExitCode::internal_error, step, "the engine stopped on its own", ""};
+    case EventKind::file_message:
+      if (event.block.kind != FileMessageKind::failed) return std::nullopt;
+      return file_error(event.block, manifest());
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace onehop::session

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// SessionMachine: what both ends of a session do alike, without I/O. SendMachine and RecvMachine
+// are its two halves.
+//
+//   message, engine event, answer, end of the channel ─▶ ┌─────────┐ ─▶ actions, in order
+//                                               tick() ─▶ │ machine │ ─▶ next_wakeup()
+//                                                         └─────────┘
+//
+// It calls no socket, no TLS, no clock and no host. Each input comes with the time; each output is
+// an Action that the shell (session_shell.hpp) performs in order. So tests and the fuzzer play both
+// machines in virtual time. One thread.
+//
+//   sender                                  receiver
+//   greeting, waiting_turn                  (the listener reads the Hello)
+//   opening_data, offering                  awaiting_offer, reading_offer
+//   awaiting_accept, taking_claims          deciding, opening_data, starting_data, sending_claims
+//   starting_data                           awaiting_data_ready
+//   proving                                 proving
+//   transferring ─▶ restarting ─▶ again     transferring ─▶ restarting ─▶ awaiting_offer
+//   completing
+//   both, at any time: an Error ─▶ checkpointing ─▶ finishing ─▶ over
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "control/session/liveness.hpp"
+#include "control/session/session.hpp"
+
+namespace onehop::session {
+
+using SessionId = std::array<std::byte, crypto::session_id_bytes>;
+
+// --- Actions. Besides these a Message goes to the peer, a Command to the engine, a Phase, an
+// Accepted and a Report to the host.
+struct OpenData {};  ///< ask the host for its port; answered by on_data_opened()
+/// StartData: derive the keys, find the path, have the host start its threads; answered by
+/// on_data_started().
+struct StartData {
+  crypto::ExporterContext context;
+  std::uint16_t peer_port = 0;
+  std::uint32_t frame_body_max_bytes = 0;
+  bool is_repair_lazy = false;
+  bool has_fragments = false;
+  std::string peer_io{};
+};
+struct StopData {};  ///< the engine has closed or never ran: have the host join its threads
+struct OfferAgain {  ///< sending; answered by SendMachine::on_offered_again()
+  std::vector<bool> is_settled;
+};
+struct Consider {  ///< receiving; answered by RecvMachine::on_decision()
+  std::shared_ptr<const OfferInfo> offer;
+};
+struct ChangePath {  ///< tell the host where the link is up, then the engine
+  PathUpdate update;
+};
+struct Hold {  ///< while the link is down nothing is sent on the connection
+  bool is_held = false;
+};
+struct Report {  ///< what became of a file
+  FileDone done;
+};
+struct Notice {
+  std::string text;
+};
+struct Skipped {
+  std::uint64_t bytes = 0;
+};
+using Action = std::variant<Message, Command, Phase, Accepted, Report, Notice, Skipped, Hold,
+                            OpenData, StartData, ChangePath, StopData, OfferAgain, Consider>;
+
+/// file_error: what a failure of the file side is to the user.
+[[nodiscard]] Error file_error(const BlockRef& block, const file::Manifest& manifest);
+
+class SessionMachine {
+ public:
+  SessionMachine(const SessionMachine&) = delete;
+  SessionMachine& operator=(const SessionMachine&) = delete;
+  virtual ~SessionMachine() = default;
+
+  // --- inputs
+  virtual void start(Instant now) = 0;
+  /// on_message takes the peer's next message. Only while can_take_message().
+  void on_message(Instant now, Message message);
+  /// on_event takes the engine's next event.
+  void on_event(Instant now, const Event& event);
+  /// on_channel_end: the connection has ended, and every message of it was taken.
+  void on_channel_end(Instant now, ChannelEnd end, const std::string& cause);
+  /// `fresh_id` was never used before: it separates the keys of this offer from all others.
+  void on_data_opened(Instant now, const Result<DataOpened>& opened, const SessionId& fresh_id);
+  /// `interface` is the one that leads to the peer.
+  void on_data_started(Instant now, const Result<std::string>& interface);
+  void on_path(const std::string& interface, const PathUpdate& update);
+  /// fail ends the session in order because of `why`, which the peer is told.
+  void fail(Instant now, Error why);
+  /// interrupt asks for an orderly end (exit code 7) at the next tick.
+  void interrupt() noexcept { is_interrupted_ = true; }
+  /// end_with asks for an orderly end with `why` at the next tick. An interrupt goes first.
+  void end_with(Error why);
+  /// tick comes after the other inputs of a turn, and when next_wakeup() is there.
+  void tick(Instant now);
+
+  // --- outputs
+  [[nodiscard]] std::optional<Action> pop_action();
+  [[nodiscard]] Instant next_wakeup(Instant now) const noexcept;
+  [[nodiscard]] virtual bool can_take_message() const noexcept;
+  /// has_more_to_send: the next tick sends one more large message. Call it when the connection has
+  /// room.
+  [[nodiscard]] bool has_more_to_send() const noexcept {
+    return state_ == State::offering || state_ == State::sending_claims;
+  }
+  /// wants_keepalive: this end said all it had to say and waits for the answer
+  /// (Liveness::is_early_keepalive_due()).
+  [[nodiscard]] virtual bool wants_keepalive() const noexcept = 0;
+  /// follows_path: changes of the path matter now.
+  [[nodiscard]] bool follows_path() const noexcept {
+    return state_ == State::proving || state_ == State::transferring;
+  }
+  [[nodiscard]] bool is_winding_down() const noexcept { return state_ >= State::checkpointing; }
+  [[nodiscard]] bool is_over() const noexcept { return state_ == State::over; }
+  /// end: valid when it is over. Without an Error every file came to its outcome.
+  [[nodiscard]] SessionEnd end() const;
+  [[nodiscard]] bool has_error() const noexcept { return error_.has_value(); }
+
+ protected:
+  enum class State : std::uint8_t {
+    greeting,
+    waiting_turn,
+    opening_data,
+    offering,
+    awaiting_accept,
+    taking_claims,
+    awaiting_offer,
+    reading_offer,
+    deciding,
+    starting_data,
+    sending_claims,
+    awaiting_data_ready,
+    proving,
+    transferring,
+    restarting,
+    completing,
+    checkpointing,  // the receiver's file side makes durable what arrived
+    finishing,      // the engine's loop ends
+    over,
+  };
+  SessionMachine(const SessionLimits& limits, Role role, std::string peer_name)
+      : limits_{limits}, role_{role}, peer_name_{std::move(peer_name)} {}
+
+  // --- what the halves do. An Error ends the session.
+  [[nodiscard]] virtual Result<void> take_message(Instant now, Message& message) = 0;
+  [[nodiscard]] virtual Result<void> take_event(Instant now, const Event& event) = 0;
+  /// advance does what a state does by itself.
+  [[nodiscard]] virtual Result<void> advance(Instant now) = 0;
+  virtual void on_opened(Instant now, const SessionId& fresh_id) = 0;
+  virtual void on_started(Instant now) = 0;
+  virtual void on_proven(Instant now) = 0;
+  [[nodiscard]] virtual Error deadline_error() const;
+  /// is_outcome_certain: every file is verified, whatever happens to the connection now.
+  [[nodiscard]] virtual bool is_outcome_certain() const noexcept = 0;
+  [[nodiscard]] virtual const file::Manifest& manifest() const noexcept = 0;
+  virtual void flush_digests() {}
+
+  // --- what they share
+  void enter(State state, Instant deadline, std::string step);
+  void act(Action action) { actions_.push_back(std::move(action)); }
+  void send(Message message) {
+    actions_.emplace_back(std::in_place_type<Message>, std::move(message));
+  }
+  void command(CommandKind kind) { act(Command{.kind = kind}); }
+  void command_file(FileMessageKind kind, std::uint32_t file, std::uint64_t block,
+                    const Digest& digest);
+  void start_data(StartData terms);
+  void begin_proof(Instant now);
+  /// finish_engine asks the engine, once, to leave its loop.
+  void finish_engine();
+  /// wind_down ends the session in order: what arrived is made durable, the peer is told, the
+  /// engine stops, the host joins its threads. Every step has a limit.
+  void wind_down(Instant now, std::optional<Error> error);
+  /// drop_data has the host stop, and forgets the data path; the engine has closed or never ran.
+  void drop_data();
+  /// report_done tells the host what became of a file. One that was kept makes the session end
+  /// with `verification_failed`.
+  void report_done(const FileDone& done);
+  /// verdict_of gives the Error of a Refuse, Failure or Bye, and nothing for other messages.
+  [[nodiscard]] std::optional<Error> verdict_of(const Message& message);
+  /// fault_of turns an event that ends the session into an Error.
+  [[nodiscard]] std::optional<Error> fault_of(const Event& event);
+  [[nodiscard]] Error violation(std::string cause) const;
+  [[nodiscard]] bool has_engine() const noexcept { return has_engine_; }
+  [[nodiscard]] Error out_of_turn(const Message& message) const;
+
+  const SessionLimits limits_;
+  const Role role_;
+  const std::string peer_name_;  // for errors: address, or host and address
+  State state_ = State::greeting;
+  std::string step_;  // what the state is at, for errors
+  Instant deadline_ = Instant::max();
+  Nanos poll_pause_ = 1h;  // until the next look at the engine's events
+  std::optional<DataOpened> data_;
+  crypto::ExporterContext context_;
+  bool is_engine_closed_ = false;
+  bool is_interrupted_ = false;
+  bool has_peer_verdict_ = false;  // the peer ended the session: it need not be told
+
+ private:
+  [[nodiscard]] bool is_engine_running() const noexcept {
+    return has_engine_ && !is_engine_closed_;
+  }
+  [[nodiscard]] Result<void> take_proof(Instant now, const Message& message);
+  void end_proof(Instant now);
+  void tell_and_finish(Instant now);
+  void conclude();
+  [[nodiscard]] Error path_error() const;
+  [[nodiscard]] Error ended(ChannelEnd end, const std::string& cause) const;
+  [[nodiscard]] Error kept_error() const;
+
+  std::deque<Action> actions_;
+  std::optional<Error> error_, end_reason_;  // of the end; of an end that we were asked for
+  std::string interface_ = "?";
+  Instant proof_begun_{};
+  bool is_link_up_ = true, has_engine_ = false, has_fragments_ = false;
+  bool is_finish_commanded_ = false;
+  bool is_path_proven_ = false, is_peer_ready_ = false;
+  bool is_file_side_dead_ = false;  // it failed: it will not answer a checkpoint
+  std::uint16_t peer_data_port_ = 0;
+  std::size_t kept_total_ = 0;     // offered files whose names keep something else
+  std::string kept_name_;          // the first of them, for people
+  bool is_kept_compared_ = false;  // and whether it was compared
+};
+
+}  // namespace onehop::session

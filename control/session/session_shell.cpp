@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/session/session_shell.hpp"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/memory.hpp"
+#include "engine/base/time.hpp"
+
+namespace onehop::session {
+
+void SessionShell::interrupt() {
+  if (session_ == nullptr) return;
+  session_->interrupt();
+  channel_->wake();
+}
+
+void SessionShell::end_with(Error why) {
+  if (session_ == nullptr) return;
+  session_->end_with(std::move(why));
+  channel_->wake();
+}
+
+Task<SessionEnd> SessionShell::run(SessionMachine& machine) {
+  session_ = &machine;
+  machine.start(monotonic_now());
+  for (;;) {
+    try {
+      turn();
+    } catch (const std::bad_alloc& refused) {
+      // The peer must hear of it: it would wait for us.
+      machine.fail(monotonic_now(), memory_error("run the session", refused));
+    }
+    if (machine.is_over()) break;
+    co_await wait();
+  }
+  perform_all();
+  co_await channel_->close();
+  session_ = nullptr;
+  if (!machine.has_error()) host_.on_phase(Phase::done);
+  co_return machine.end();
+}
+
+void SessionShell::turn() {
+  perform_all();
+  take_answer();
+  perform_all();
+  if (engine_ && session_->follows_path()) {
+    while (const auto update = path_->poll(monotonic_now())) {
+      session_->on_path(path_->route().link.name, *update);
+      perform_all();
+    }
+    path_watcher_->arm();
+  }
+  // While the peer does not read its connection, the event ring fills and the engine waits for us.
+  Event event;
+  while (engine_ && channel_->unsent_bytes() < unsent_bytes_max && engine_->pop(event)) {
+    if (event.kind == EventKind::peer_heard) channel_->note_life();
+    session_->on_event(monotonic_now(), event);
+    host_.on_event(event);
+    perform_all();
+  }
+  while (can_take_message()) {
+    auto message = channel_->pop();
+    if (!message) break;
+    session_->on_message(monotonic_now(), std::move(*message));
+    perform_all();
+  }
+  if (channel_->end() != ChannelEnd::open && !channel_->has_message())
+    session_->on_channel_end(monotonic_now(), channel_->end(), channel_->end_cause());
+  session_->tick(monotonic_now());
+  perform_all();
+  if (engine_) engine_->flush();
+  if (session_->wants_keepalive()) channel_->send_keepalive();
+}
+
+// While the engine does not take our commands, messages stay in the inbox and then in TCP.
+bool SessionShell::can_take_message() const {
+  return session_->can_take_message() && (!engine_ || engine_->has_room());
+}
+
+Task<void> SessionShell::wait() {
+  if (session_->has_more_to_send()) co_return co_await channel_->wait_sent(unsent_bytes_max);
+  const Instant now = monotonic_now();
+  Nanos pause = std::max<Nanos>(session_->next_wakeup(now) - now, 0ns);
+  if (path_ && session_->follows_path()) pause = std::min(pause, path_->due_in(now));
+  if (can_take_message() && !session_->is_winding_down())
+    co_await channel_->wait_activity(pause);
+  else
+    co_await channel_->wait_turn(pause);
+}
+
+void SessionShell::perform_all() {
+  while (auto action = session_->pop_action()) perform(*action);
+}
+
+void SessionShell::perform(Action& action) {
+  if (const auto* message = std::get_if<Message>(&action)) {
+    channel_->send(*message);
+  } else if (const auto* command = std::get_if<Command>(&action)) {
+    if (engine_) engine_->push(*command);
+  } else if (const auto* phase = std::get_if<Phase>(&action)) {
+    host_.on_phase(*phase);
+  } else if (const auto* report = std::get_if<Report>(&action)) {
+    host_.on_file_done(report->done);
+  } else if (const auto* notice = std::get_if<Notice>(&action)) {
+    host_.on_notice(notice->text);
+  } else if (const auto* hold = std::get_if<Hold>(&action)) {
+    channel_->hold(hold->is_held);
+  } else if (std::holds_alternative<OpenData>(action)) {
+    const auto opened = host_.open_data({channel_->local(), channel_->peer()});
+    if (opened) data_port_ = opened.value().data_port;
+    SessionId fresh_id{};
+    if (::getrandom(fresh_id.data(), fresh_id.size(), 0) != static_cast<ssize_t>(fresh_id.size()))
+      return session_->fail(monotonic_now(),
+                            errno_error(ExitCode::internal_error, "draw a session id"));
+    session_->on_data_opened(monotonic_now(), opened, fresh_id);
+  } else if (const auto* start = std::get_if<StartData>(&action)) {
+    session_->on_data_started(monotonic_now(), start_data(*start));
+  } else if (const auto* change = std::get_if<ChangePath>(&action)) {
+    change_path(change->update);
+  } else if (std::holds_alternative<StopData>(action)) {
+    stop_data();
+  } else {
+    perform_own(action);
+  }
+}
+
+Result<std::string> SessionShell::start_data(const StartData& terms) {
+  DataPlan plan;
+  plan.local = {channel_->local().address, data_port_};
+  plan.peer = {channel_->peer().address, terms.peer_port};
+  plan.frame_body_max_bytes = terms.frame_body_max_bytes;
+  plan.is_repair_lazy = terms.is_repair_lazy;
+  plan.has_fragments = terms.has_fragments;
+  plan.digest = terms.context.digest;
+  plan.key_interval = terms.context.key_interval;
+  plan.queue_count = terms.context.queue_count;
+  plan.peer_io = terms.peer_io;
+  ONEHOP_TRY(secret, export_data_secret(channel_->ssl(), terms.context));
+  plan.secret = std::move(secret);
+  ONEHOP_TRY(follower,
+             PathFollower::open({plan.local, plan.peer, options_.interface, options_.dscp}));
+  path_.emplace(std::move(follower));
+  ONEHOP_TRY(watcher, FdWatcher::open(io_, path_->fd(), [channel = channel_] { channel->wake(); }));
+  path_watcher_ = std::move(watcher);
+  plan.path = path_->update();
+  if (const auto& gateway = path_->route().gateway)
+    host_.on_notice("the route to " + plan.peer.address.text() + " leads through the gateway " +
+                    gateway->text() +
+                    ": onehop's rate laws assume one hop, and see only the first");
+  ONEHOP_TRY(rings, host_.start_data(plan));
+  engine_.emplace(rings);
+  engine_->push(Command{.kind = CommandKind::path_update, .path = plan.path});
+  return path_->route().link.name;
+}
+
+void SessionShell::stop_data() {
+  host_.stop_data();
+  engine_.reset();
+  if (path_watcher_) path_watcher_->close();
+  path_watcher_.reset();
+  path_.reset();
+  channel_->hold(false);  // nobody is left to tell that the link is up
+}
+
+void SessionShell::change_path(const PathUpdate& update) {
+  if (!engine_) return;
+  if (update.is_link_up)
+    if (const auto told = host_.on_path(path_->route().link.name, update); !told)
+      return session_->fail(monotonic_now(), told.error());
+  engine_->push(Command{.kind = CommandKind::path_update, .path = update});
+}
+
+}  // namespace onehop::session

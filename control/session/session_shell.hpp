@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// SessionShell: the I/O around a SessionMachine: the connection, the engine's rings, the path and
+// the host. Internal to control/session; session thread only.
+//
+//   turn: engine events, path, messages, end of the connection, tick() ─▶ perform the actions
+//   wait: until a message, a change of the path, a wake(), or next_wakeup()
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "control/session/channel.hpp"
+#include "control/session/engine_link.hpp"
+#include "control/session/fd_watcher.hpp"
+#include "control/session/path_follower.hpp"
+#include "control/session/session_machine.hpp"
+
+namespace onehop::session {
+
+/// What may wait unsent on the connection before the session waits for the peer to read.
+inline constexpr std::size_t unsent_bytes_max = 4U << 20;
+
+class SessionShell {
+ public:
+  SessionShell(const SessionShell&) = delete;
+  SessionShell& operator=(const SessionShell&) = delete;
+
+  /// interrupt asks for an orderly end (exit code 7).
+  void interrupt();
+  /// end_with asks for an orderly end with `why`, which the peer is told.
+  void end_with(Error why);
+
+ protected:
+  struct Options {
+    std::string interface;  ///< --iface; empty: as the route says
+    std::uint8_t dscp = 0;
+  };
+  SessionShell(asio::io_context& io, SessionHost& host, std::shared_ptr<Channel> channel,
+               Options options)
+      : io_{io}, host_{host}, channel_{std::move(channel)}, options_{std::move(options)} {}
+  ~SessionShell() = default;
+
+  /// run plays the machine to the end of the session; it has stopped the data path and closed the
+  /// channel when it returns.
+  [[nodiscard]] Task<SessionEnd> run(SessionMachine& machine);
+  /// perform_own performs the actions of one half: Accepted, OfferAgain; Consider, Skipped.
+  virtual void perform_own(Action& action) = 0;
+  /// take_answer gives the machine an answer that came since the last turn.
+  virtual void take_answer() {}
+
+  asio::io_context& io_;
+  SessionHost& host_;
+  const std::shared_ptr<Channel> channel_;
+
+ private:
+  void turn();
+  void perform_all();
+  void perform(Action& action);
+  [[nodiscard]] Result<std::string> start_data(const StartData& terms);
+  void stop_data();
+  void change_path(const PathUpdate& update);
+  [[nodiscard]] bool can_take_message() const;
+  [[nodiscard]] Task<void> wait();
+
+  const Options options_;
+  SessionMachine* session_ = nullptr;  ///< while run() plays it
+  std::uint16_t data_port_ = 0;
+  std::optional<EngineLink> engine_;
+  std::optional<PathFollower> path_;
+  std::shared_ptr<FdWatcher> path_watcher_;  ///< null as long as path_ is
+};
+
+}  // namespace onehop::session

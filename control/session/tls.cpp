@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/session/tls.hpp"
+
+#include <openssl/err.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace onehop::session {
+
+namespace {
+
+// The client is always the sender of files, so a connection's identity is that of the sender; who
+// presents another one plays another role or another protocol.
+constexpr std::string_view psk_identity = "onehop pairing v1; client=sender; server=receiver";
+constexpr std::array<unsigned char, 2> suite_bytes = {
+    0x13, 0x01};  // TLS_AES_128_GCM_SHA256, RFC 8446 B.4
+// Nothing we send in a handshake needs more; it bounds what a stranger can make OpenSSL allocate.
+constexpr long certificate_list_bytes_max = 4096;
+
+// Notes of one connection, for classify_handshake().
+struct Notes {
+  bool is_psk_offered = false;
+  bool is_identity_known = false;
+};
+
+int notes_index() {
+  static const int index = ::SSL_get_ex_new_index(
+      0, nullptr, nullptr, nullptr, [](void*, void* notes, CRYPTO_EX_DATA*, int, long, void*) {
+        delete static_cast<Notes*>(notes);
+      });
+  return index;
+}
+int state_index() {
+  static const int index = ::SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
+  return index;
+}
+Notes* notes_of(SSL* ssl) noexcept {
+  return static_cast<Notes*>(::SSL_get_ex_data(ssl, notes_index()));
+}
+
+Error tls_error(std::string cause) {
+  return {ExitCode::internal_error, "set up TLS", std::move(cause), ""};
+}
+
+}  // namespace
+
+struct TlsContext::State {
+  struct Free {
+    void operator()(SSL_CTX* context) const noexcept { ::SSL_CTX_free(context); }
+  };
+  std::unique_ptr<SSL_CTX, Free> context;
+  SecretBytes key;
+  std::string identity;
+  std::vector<unsigned char> alpn_wire;
+
+  [[nodiscard]] static State* of(SSL* ssl) noexcept {
+    return static_cast<State*>(::SSL_CTX_get_ex_data(::SSL_get_SSL_CTX(ssl), state_index()));
+  }
+  // A PSK is handed to OpenSSL as a session of TLS 1.3 whose master key is the PSK.
+  [[nodiscard]] SSL_SESSION* make_session(SSL* ssl) const {
+    SSL_SESSION* session = ::SSL_SESSION_new();
+    if (session == nullptr) return nullptr;
+    const SSL_CIPHER* suite = ::SSL_CIPHER_find(ssl, suite_bytes.data());
+    const auto* bytes = reinterpret_cast<const unsigned char*>(key.bytes().data());
+    const bool is_made = suite != nullptr &&
+                         ::SSL_SESSION_set1_master_key(session, bytes, key.bytes().size()) == 1 &&
+                         ::SSL_SESSION_set_cipher(session, suite) == 1 &&
+                         ::SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1;
+    if (is_made) return session;
+    ::SSL_SESSION_free(session);
+    return nullptr;
+  }
+
+  static int use_session(SSL* ssl, const EVP_MD*, const unsigned char** id, std::size_t* id_bytes,
+                         SSL_SESSION** session) {
+    const State* state = of(ssl);
+    *session = state->make_session(ssl);
+    if (*session == nullptr) return 0;
+    *id = reinterpret_cast<const unsigned char*>(state->identity.data());
+    *id_bytes = state->identity.size();
+    return 1;
+  }
+  static int find_session(SSL* ssl, const unsigned char* id, std::size_t id_bytes,
+                          SSL_SESSION** session) {
+    const State* state = of(ssl);
+    *session = nullptr;
+    Notes* notes = notes_of(ssl);
+    if (notes != nullptr) notes->is_psk_offered = true;
+    // The identity is public, so the comparison need not be in constant time.
+    const std::string_view given{reinterpret_cast<const char*>(id), id_bytes};
+    if (given != state->identity)
+      return 1;  // goes on without a PSK, and fails for want of a certificate
+    if (notes != nullptr) notes->is_identity_known = true;
+    *session = state->make_session(ssl);
+    return *session != nullptr ? 1 : 0;
+  }
+  static int select_alpn(SSL*, const unsigned char** out, unsigned char* out_bytes,
+                         const unsigned char* in, unsigned int in_bytes, void*) {
+    const unsigned char* other = nullptr;
+    for (unsigned int at = 0; at < in_bytes && at + 1U + in[at] <= in_bytes; at += 1U + in[at]) {
+      const std::string_view name{reinterpret_cast<const char*>(in + at + 1), in[at]};
+      if (name == alpn_name || (other == nullptr && name.starts_with(alpn_prefix))) other = in + at;
+      if (name == alpn_name) break;
+    }
+    if (other == nullptr) return SSL_TLSEXT_ERR_ALERT_FATAL;
+    *out = other + 1;
+    *out_bytes = *other;
+    return SSL_TLSEXT_ERR_OK;
+  }
+};
+
+TlsContext::TlsContext(std::unique_ptr<State> state) noexcept : state_{std::move(state)} {}
+TlsContext::~TlsContext() = default;
+SSL_CTX* TlsContext::get() const noexcept { return state_->context.get(); }
+
+Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsOptions& options,
+                                                           const PairingKey& key) {
+  auto state = std::make_unique<State>();
+  const bool is_client = options.role == Role::sender;
+  state->context.reset(::SSL_CTX_new(is_client ? ::TLS_client_method() : ::TLS_server_method()));
+  SSL_CTX* context = state->context.get();
+  if (context == nullptr) return tls_error("OpenSSL gave no context");
+  ONEHOP_TRY(key_copy, SecretBytes::allocate(pairing_key_bytes));
+  state->key = std::move(key_copy);
+  std::ranges::copy(key.bytes(), state->key.bytes().begin());
+  state->identity = options.identity.empty() ? std::string{psk_identity} : options.identity;
+
+  const bool is_set = ::SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
+                      ::SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 &&
+                      ::SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") == 1 &&
+                      ::SSL_CTX_set1_groups_list(context, "X25519") == 1 &&
+                      ::SSL_CTX_set_num_tickets(context, 0) == 1 &&
+                      ::SSL_CTX_set_max_early_data(context, 0) == 1 &&
+                      ::SSL_CTX_set_ex_data(context, state_index(), state.get()) == 1;
+  if (!is_set) return tls_error("this OpenSSL lacks TLS 1.3, AES-128-GCM or X25519");
+  ::SSL_CTX_set_options(context,
+                        SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+  ::SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  ::SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+  ::SSL_CTX_set_max_cert_list(context, certificate_list_bytes_max);
+  if (is_client) {
+    // With no trust anchors a certificate can never stand in for the PSK. (A server without one
+    // needs no such rule.)
+    ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+    for (const std::string& name : options.alpn) {
+      state->alpn_wire.push_back(static_cast<unsigned char>(name.size()));
+      state->alpn_wire.insert(state->alpn_wire.end(), name.begin(), name.end());
+    }
+    const auto bytes = static_cast<unsigned int>(state->alpn_wire.size());
+    if (::SSL_CTX_set_alpn_protos(context, state->alpn_wire.data(), bytes) != 0)
+      return tls_error("ALPN was refused");
+    ::SSL_CTX_set_psk_use_session_callback(context, &State::use_session);
+  } else {
+    ::SSL_CTX_set_alpn_select_cb(context, &State::select_alpn, nullptr);
+    ::SSL_CTX_set_psk_find_session_callback(context, &State::find_session);
+  }
+  return std::shared_ptr<const TlsContext>{new TlsContext{std::move(state)}};
+}
+
+void TlsContext::prepare(SSL* ssl) const noexcept {
+  (void)::SSL_set_ex_data(ssl, notes_index(), new (std::nothrow) Notes);
+}
+
+HandshakeFailure classify_handshake(SSL* ssl, unsigned long openssl_error) noexcept {
+  const Notes* notes = notes_of(ssl);
+  const bool is_server = ::SSL_is_server(ssl) == 1;
+  if (is_server && notes != nullptr && notes->is_psk_offered && !notes->is_identity_known)
+    return HandshakeFailure::wrong_role;
+  switch (ERR_GET_REASON(openssl_error)) {
+    case SSL_R_BINDER_DOES_NOT_VERIFY:
+    case SSL_R_BAD_PSK:
+    case SSL_R_DIGEST_CHECK_FAILED:
+    // The peer's alerts, sent when it could not verify our binder or did not know our identity.
+    case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
+    case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
+    case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
+    case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
+    // A server that tried a certificate instead of the PSK does not know the code.
+    case SSL_R_CERTIFICATE_VERIFY_FAILED:
+      // A client that offered no PSK made no guess.
+      return is_server && notes != nullptr && !notes->is_psk_offered ? HandshakeFailure::not_onehop
+                                                                     : HandshakeFailure::wrong_code;
+    default: return HandshakeFailure::not_onehop;
+  }
+}
+
+bool is_authenticated(SSL* ssl) noexcept {
+  return ::SSL_version(ssl) == TLS1_3_VERSION && ::SSL_session_reused(ssl) == 1;
+}
+
+std::string negotiated_alpn(SSL* ssl) {
+  const unsigned char* name = nullptr;
+  unsigned int bytes = 0;
+  ::SSL_get0_alpn_selected(ssl, &name, &bytes);
+  return {reinterpret_cast<const char*>(name), bytes};
+}
+
+Result<crypto::ExporterSecret> export_data_secret(SSL* ssl,
+                                                  const crypto::ExporterContext& context) {
+  const auto bytes = context.encode();
+  crypto::ExporterSecret secret;
+  const int rc = ::SSL_export_keying_material(
+      ssl, reinterpret_cast<unsigned char*>(secret.writable().data()), secret.writable().size(),
+      crypto::exporter_label.data(), crypto::exporter_label.size(),
+      reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), 1);
+  if (rc != 1) return tls_error("the exporter gave no keying material");
+  return secret;
+}
+
+}  // namespace onehop::session

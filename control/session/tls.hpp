@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// TLS of the control connection: version 1.3 with an external PSK (RFC 8446 §4.2.11, psk_dhe_ke)
+// and nothing else.
+//
+//   PairingKey ─▶ TlsContext (one per end) ─▶ handshake (channel.hpp) ─▶ export_data_secret()
+//
+// There is no certificate, no ticket, no 0-RTT, no other suite or group, so there is nothing to
+// downgrade to. The PSK identity carries the role of the client (the sender): an end that meets its
+// own role, or a reflection of itself, is refused (RFC 9257 §5.1 "Selfie"). The comparison of the
+// binder is OpenSSL's, in constant time.
+//
+// ALPN is "onehop/2". A listener takes any "onehop/N", so that the refusal that names both versions
+// can travel inside the authenticated connection; only its first two messages (Welcome, Refuse) are
+// common to all versions.
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/session/code.hpp"
+#include "engine/base/result.hpp"
+#include "engine/crypto/key_schedule.hpp"
+
+namespace onehop::session {
+
+using crypto::Role;
+
+inline constexpr std::string_view alpn_prefix = "onehop/";
+inline constexpr std::string_view alpn_name = "onehop/2";
+
+struct TlsOptions {
+  Role role = Role::sender;
+  std::vector<std::string> alpn = {
+      std::string{alpn_name}};  ///< what a client offers; tests offer others
+  std::string identity;         ///< empty: the one of the protocol; tests present others
+};
+
+/// TlsContext owns the SSL_CTX and the key that its callbacks hand out. Each connection made from
+/// it shares it.
+class TlsContext {
+ public:
+  [[nodiscard]] static Result<std::shared_ptr<const TlsContext>> make(const TlsOptions& options,
+                                                                      const PairingKey& key);
+  TlsContext(const TlsContext&) = delete;
+  TlsContext& operator=(const TlsContext&) = delete;
+  ~TlsContext();
+
+  [[nodiscard]] SSL_CTX* get() const noexcept;
+  /// prepare attaches to a new connection what classify_handshake() needs to know of it.
+  void prepare(SSL* ssl) const noexcept;
+
+ private:
+  struct State;
+  explicit TlsContext(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+/// HandshakeFailure: why there is no session. Only the first two count as a failed authentication.
+enum class HandshakeFailure : std::uint8_t {
+  none,
+  wrong_code,  ///< the binder did not verify, or the peer said so
+  wrong_role,  ///< the peer knows PSKs, but not as the other role of this protocol
+  not_onehop,  ///< not TLS 1.3, or TLS without our PSK or ALPN: a scanner, a browser, garbage
+  vanished,    ///< the connection was closed or reset
+  timed_out,
+};
+
+/// classify_handshake turns OpenSSL's reason (the low bits of an error of the ssl category) into a
+/// HandshakeFailure.
+[[nodiscard]] HandshakeFailure classify_handshake(SSL* ssl, unsigned long openssl_error) noexcept;
+
+/// rejection_of: what a receiver says of a failed handshake.
+[[nodiscard]] std::optional<Error> rejection_of(HandshakeFailure failure);
+
+/// is_authenticated is asked after a handshake that succeeded: the PSK, and not a certificate, was
+/// used.
+[[nodiscard]] bool is_authenticated(SSL* ssl) noexcept;
+/// negotiated_alpn is what both ends will speak, "onehop/N".
+[[nodiscard]] std::string negotiated_alpn(SSL* ssl);
+
+/// export_data_secret gives the 32 bytes from which the data path's keys are derived. Both ends get
+/// the same bytes only if they understood every field of the context alike.
+[[nodiscard]] Result<crypto::ExporterSecret> export_data_secret(
+    SSL* ssl, const crypto::ExporterContext& context);
+
+}  // namespace onehop::session

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/base/interface.hpp"
+
+#include <libmnl/libmnl.h>
+#include <linux/ethtool.h>
+#include <linux/if.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+#include "engine/base/fd.hpp"
+#include "engine/base/netlink_message.hpp"
+
+namespace onehop {
+
+namespace {
+constexpr int stack_depth_max = 8;  // the kernel's own limit for nested devices
+// Of rtnl_link_stats64. Kernels append to that struct, so only this member is read.
+constexpr std::size_t tx_dropped_at = offsetof(rtnl_link_stats64, tx_dropped);
+}  // namespace
+
+bool is_stacked_kind(std::string_view kind) noexcept {
+  constexpr std::array<std::string_view, 10> kinds{
+      "macvlan", "macvtap", "vlan", "ipvlan", "ipvtap", "bridge", "bond", "team", "vrf", "macsec"};
+  return std::ranges::find(kinds, kind) != kinds.end();
+}
+
+std::optional<Interface> parse_interface(std::span<const std::byte> message) {
+  ifinfomsg family;
+  const auto attributes = message_body(message, RTM_NEWLINK, family);
+  if (!attributes || family.ifi_index <= 0) return std::nullopt;
+  const unsigned flags = family.ifi_flags;
+  const bool is_up = (flags & IFF_UP) != 0;
+  Interface out{
+      .ifindex = family.ifi_index,
+      .is_up = is_up,
+      .is_running = is_up && (flags & IFF_RUNNING) != 0,
+      .has_carrier = is_up && (flags & IFF_LOWER_UP) != 0,
+      .has_neighbours = (flags & (IFF_LOOPBACK | IFF_NOARP | IFF_POINTOPOINT)) == 0,
+      .is_loopback = (flags & IFF_LOOPBACK) != 0,
+  };
+  int lower_ifindex = 0;
+  bool is_lower_elsewhere = false, is_whole = true;
+  is_whole &= each_attribute(*attributes, [&](int type, std::span<const std::byte> value) {
+    if (type == IFLA_IFNAME) out.name = read_text(value);
+    if (type == IFLA_ADDRESS && value.size() == out.mac.size()) read_value(value, out.mac);
+    if (type == IFLA_MTU) read_value(value, out.mtu_bytes);
+    if (type == IFLA_TXQLEN) read_value(value, out.tx_queue_len);
+    if (type == IFLA_NUM_RX_QUEUES) read_value(value, out.rx_queues);
+    if (type == IFLA_LINK) read_value(value, lower_ifindex);
+    if (type == IFLA_LINK_NETNSID) is_lower_elsewhere = true;
+    if (std::uint64_t dropped = 0; type == IFLA_STATS64 && value.size() > tx_dropped_at &&
+                                   read_value(value.subspan(tx_dropped_at), dropped))
+      out.tx_dropped_total = dropped;
+    if (type != IFLA_LINKINFO) return;
+    is_whole &= each_attribute(value, [&](int inner, std::span<const std::byte> text) {
+      if (inner == IFLA_INFO_KIND) out.kind = read_text(text);
+    });
+  });
+  if (!is_whole) return std::nullopt;
+  // A veth names its peer as IFLA_LINK, which is no lower device.
+  if (is_stacked_kind(out.kind) && !is_lower_elsewhere && lower_ifindex > 0 &&
+      lower_ifindex != out.ifindex)
+    out.lower_ifindex = lower_ifindex;
+  return out;
+}
+
+Result<Interface> read_interface(NetlinkSocket& socket, int ifindex, const std::string& name) {
+  NetlinkRequest<ifinfomsg> request{RTM_GETLINK, 0, {.ifi_index = ifindex}};
+  if (ifindex == 0) ::mnl_attr_put_strz(request, IFLA_IFNAME, name.c_str());
+  std::optional<Interface> found;
+  const Result<void> rc = socket.request(request, [&](const nlmsghdr* message) {
+    if (auto interface = parse_interface(bytes_of(message))) found = std::move(interface);
+  });
+  if (rc && found && (ifindex == 0 || found->ifindex == ifindex)) return *std::move(found);
+  return Error{ExitCode::io_unavailable,
+               "read interface " + (ifindex == 0 ? name : std::to_string(ifindex)),
+               rc ? "the kernel's answer is not about it" : rc.error().cause,
+               "`ip link` lists the interfaces", rc ? 0 : rc.error().errno_value};
+}
+
+Result<Interface> read_interface(int ifindex) {
+  ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_ROUTE));
+  return read_interface(socket, ifindex);
+}
+
+bool is_software(const Interface& interface) {
+  Interface bottom = interface;
+  for (int depth = 0; depth < stack_depth_max && bottom.lower_ifindex != 0; ++depth) {
+    auto below = read_interface(bottom.lower_ifindex);
+    if (!below) return true;
+    bottom = std::move(below).value();
+  }
+  // Every rtnetlink kind is made of software; bond and team alone repeat what their members
+  // negotiated.
+  return bottom.is_loopback ||
+         (!bottom.kind.empty() && bottom.kind != "bond" && bottom.kind != "team");
+}
+
+// An ioctl and not sysfs: a mounted sysfs shows the namespace it was mounted in.
+BytesPerSecond read_link_rate(const std::string& name) {
+  // The struct ends in a flexible array: three masks of at most 127 words.
+  alignas(ethtool_link_settings) std::array<std::byte, sizeof(ethtool_link_settings) + 3 * 127 * 4>
+      buffer{};
+  auto* settings = reinterpret_cast<ethtool_link_settings*>(buffer.data());
+  settings->cmd = ETHTOOL_GLINKSETTINGS;
+  ifreq request{};
+  std::memcpy(request.ifr_name, name.data(), std::min(name.size(), sizeof request.ifr_name - 1));
+  request.ifr_data = reinterpret_cast<char*>(settings);
+  const Fd fd{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  if (!fd.is_open() || ::ioctl(fd.get(), SIOCETHTOOL, &request) != 0) return {};
+  // First the kernel tells how many words its masks have (negated), then it answers.
+  if (settings->link_mode_masks_nwords >= 0) return {};
+  settings->link_mode_masks_nwords = static_cast<std::int8_t>(-settings->link_mode_masks_nwords);
+  settings->cmd = ETHTOOL_GLINKSETTINGS;
+  if (::ioctl(fd.get(), SIOCETHTOOL, &request) != 0) return {};
+  const std::uint32_t mbps = settings->speed;
+  constexpr std::uint32_t mbps_max = 1'600'000;  // SPEED_UNKNOWN is all ones
+  return mbps == 0 || mbps > mbps_max ? BytesPerSecond{} : mbit_per_s(mbps);
+}
+
+}  // namespace onehop

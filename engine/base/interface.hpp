@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Interface: what the kernel says of a network interface (RTM_GETLINK), and what its driver claims
+// (ethtool). Setup code, the session thread and the control thread; never the engine core, because
+// the kernel may hold rtnl_lock for milliseconds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/base/address.hpp"
+#include "engine/base/netlink.hpp"
+#include "engine/base/units.hpp"
+
+namespace onehop {
+
+struct Interface {
+  int ifindex = 0;
+  std::string name;
+  std::string kind;  ///< "veth", "macvlan", ...; empty for hardware
+  MacAddress mac{};
+  std::uint32_t mtu_bytes = 0;
+  std::uint32_t tx_queue_len = 0;
+  std::uint32_t rx_queues = 1;  ///< allocated by the driver
+  /// The device below a stacked one; 0: none, several (bridge, bond), or in another namespace.
+  int lower_ifindex = 0;
+  /// Frames that it threw away, of all programs, by its driver's count; absent where it has none.
+  std::optional<std::uint64_t> tx_dropped_total;
+  bool is_up = false;          ///< administratively
+  bool is_running = false;     ///< up, and in operation
+  bool has_carrier = false;    ///< up, and with a carrier (also while not yet in operation)
+  bool has_neighbours = true;  ///< false: loopback, tunnels: no address to resolve
+  bool is_loopback = false;
+};
+
+/// is_stacked_kind: frames sent on a device of this kind go through the queue of another device,
+/// and count as sent when that one lets them go.
+[[nodiscard]] bool is_stacked_kind(std::string_view kind) noexcept;
+
+/// parse_interface reads an RTM_NEWLINK message. Nothing where it is another message, or where an
+/// attribute does not lie within it. Pure.
+[[nodiscard]] std::optional<Interface> parse_interface(std::span<const std::byte> message);
+
+/// read_interface asks for an interface by index, or by name where `ifindex` is 0. Error:
+/// io_unavailable where there is none. Syscalls: sendto, recvmsg; without a socket also socket and
+/// bind.
+[[nodiscard]] Result<Interface> read_interface(NetlinkSocket& socket, int ifindex,
+                                               const std::string& name = {});
+[[nodiscard]] Result<Interface> read_interface(int ifindex);
+
+/// is_software: what its driver claims says nothing of a link. True for veth, bridge, tun, and for
+/// what is stacked on one of them or on what cannot be seen. Syscalls: those of read_interface for
+/// each device below.
+[[nodiscard]] bool is_software(const Interface& interface);
+
+/// read_link_rate is the speed that the driver of interface `name` claims now; 0: unknown.
+/// Syscalls: socket, ioctl.
+[[nodiscard]] BytesPerSecond read_link_rate(const std::string& name);
+
+}  // namespace onehop

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// LoopBase: what the loops of both ends share.
+//
+//   commands ─▶ next_command()        follow_path(): a new header, MTU or link state
+//   frames   ─▶ decode(), open() ─▶ body in scratch memory         seal() ─▶ port
+//   events   ◀─ report_once(), report_path(), fail(), close_if_finishing()
+//   report   ◀─ publish()
+//
+// Engine core. It allocates nothing after construction, takes no lock and waits for nothing.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "engine/base/telemetry.hpp"
+#include "engine/port/port.hpp"
+#include "engine/run/links.hpp"
+#include "engine/run/packet_protection.hpp"
+#include "engine/run/path_watch.hpp"
+#include "engine/transfer/ping_schedule.hpp"
+#include "engine/wire/feedback.hpp"
+
+namespace onehop::run {
+
+/// Phase: how far a session is. It only moves forward.
+enum class Phase : std::uint8_t {
+  idle,       ///< before Command start; the path is proven here
+  flowing,    ///< file data may flow
+  finishing,  ///< Command finish has come; the last event waits for room
+  closed,     ///< the last event is out: turn() is not called again
+};
+
+template <Port P>
+class LoopBase {
+ public:
+  /// Longest sleep, so that commands and the file thread need no wake-up.
+  static constexpr Nanos idle_max = 5ms;
+
+  [[nodiscard]] bool is_closed() const noexcept { return phase_ == Phase::closed; }
+  [[nodiscard]] const DataPathCounters& counters() const noexcept { return counters_; }
+  /// count_wakeup: the port's wait has returned.
+  void count_wakeup() noexcept { ++counters_.wakeups_total; }
+
+ protected:
+  LoopBase(P& port, const SessionKeys& keys, EngineLinks links)
+      : port_{port},
+        protection_{keys},
+        links_{links},
+        to_file_{links.to_file},
+        events_{links.events},
+        info_{port.info()} {}
+
+  // --- commands
+  /// next_command leaves commands in their ring while the file thread takes nothing: some are for
+  /// it.
+  [[nodiscard]] bool next_command(Command& command) noexcept {
+    return to_file_.can_put() && links_.commands.pop(command);
+  }
+  void follow_path(const PathUpdate& path) noexcept {
+    port_.update_path(path);
+    info_ = port_.info();  // on another interface it may see less of the queue
+    path_.on_update(path);
+  }
+  [[nodiscard]] std::size_t ip_udp_bytes() const noexcept {
+    constexpr std::size_t ethernet_bytes = 14;
+    return static_cast<std::size_t>(info_.wire_overhead.count) - ethernet_bytes;
+  }
+
+  // --- frames
+  /// decode reads the header of a frame; a frame that cannot be ours is counted.
+  [[nodiscard]] std::optional<wire::FrameHeader> decode(Pieces frame) noexcept {
+    auto header = wire::decode_header(frame.first);
+    if (header && frame.size() <= protection_.scratch().size()) return header;
+    ++counters_.malformed_total;
+    return std::nullopt;
+  }
+  /// open authenticates a frame into `target` and counts it.
+  [[nodiscard]] bool open(const wire::FrameHeader& header, Pieces frame,
+                          std::byte* target) noexcept {
+    if (!protection_.open(header, frame, target, counters_)) return false;
+    ++counters_.frames_received_total;
+    return true;
+  }
+  /// open_to_scratch gives the body of an authentic frame that is not file data. It is valid until
+  /// scratch memory is used again.
+  [[nodiscard]] std::optional<std::span<const std::byte>> open_to_scratch(
+      const wire::FrameHeader& header, Pieces frame) noexcept {
+    const std::span<std::byte> scratch = protection_.scratch();
+    if (!open(header, frame, scratch.data())) return std::nullopt;
+    return scratch.first(frame.size() - wire::overhead_bytes);
+  }
+  /// checked counts a body that could not be decoded.
+  template <class Body>
+  [[nodiscard]] std::optional<Body> checked(std::optional<Body> body) noexcept {
+    if (!body) ++counters_.malformed_total;
+    return body;
+  }
+  /// seal writes a frame into a slot that the port lent, commits it and returns its length.
+  std::size_t seal(wire::FrameHeader& header, std::span<const std::byte> body,
+                   std::span<std::byte> slot) noexcept {
+    const std::size_t length = protection_.seal(header, body, slot);
+    port_.commit(length);
+    ++counters_.frames_sent_total;
+    return length;
+  }
+
+  // --- events
+  /// report_once puts an event whose kind the plane gets once in a session. Without room it is
+  /// tried again in the next turn.
+  void report_once(const Event& event) noexcept {
+    const std::uint32_t bit = 1U << static_cast<unsigned>(event.kind);
+    if ((reported_kinds_ & bit) != 0 || !events_.can_put()) return;
+    reported_kinds_ |= bit;
+    events_.put(event);
+  }
+  void report_first_data() noexcept {
+    if (first_data_at_ != Instant{})
+      report_once({.kind = EventKind::first_data, .at = first_data_at_});
+  }
+  void start_proof(Instant now, const transfer::PingSchedule& pings) noexcept {
+    path_.start_proof(path_now(now, pings));
+  }
+  void report_path(Instant now, const transfer::PingSchedule& pings) noexcept {
+    if (!events_.can_put()) return;
+    if (const auto event = path_.next_event(path_now(now, pings))) events_.put(*event);
+  }
+  /// can_fail: no failure was reported yet, and there is room for one.
+  [[nodiscard]] bool can_fail() noexcept { return !has_failed_ && events_.can_put(); }
+  /// fail reports what ends the session. The loop goes on until Command finish.
+  void fail(const Event& event) noexcept {
+    has_failed_ = true;
+    events_.put(event);
+  }
+  void fail_if_port_failed(Instant now) noexcept {
+    const int error = port_.last_error();
+    if (is_passing_error(error)) return;
+    fail({.kind = EventKind::port_failed, .at = now, .value = static_cast<std::uint64_t>(error)});
+  }
+  void close_if_finishing(Instant now) noexcept {
+    if (phase_ != Phase::finishing || !events_.can_put()) return;
+    events_.put({.kind = EventKind::closed, .at = now});
+    phase_ = Phase::closed;
+  }
+
+  // --- report
+  void publish(PathReport& report) noexcept {
+    counters_.syscalls_total = port_.syscalls_total();
+    counters_.key_updates_total = protection_.key_updates_total();
+    report.counters = counters_;
+    links_.report.store(report);
+  }
+
+  P& port_;
+  PacketProtection protection_;
+  EngineLinks links_;
+  Outlet<BlockRef> to_file_;
+  Outlet<Event> events_;
+  PortInfo info_;
+  PathWatch path_;
+  DataPathCounters counters_;
+  wire::Feedback feedback_;  // the frame that is read or built now
+  Instant first_data_at_{};  // Instant{}: none yet
+  Phase phase_ = Phase::idle;
+
+ private:
+  [[nodiscard]] PathWatch::Now path_now(Instant now,
+                                        const transfer::PingSchedule& pings) const noexcept {
+    return {.at = now,
+            .is_proven = pings.is_proven(),
+            .proven_frame_bytes = pings.proven_frame_bytes(),
+            .pings_sent = pings.id(),
+            .frames_received = counters_.frames_received_total,
+            .port_error = port_.last_error()};
+  }
+
+  std::uint32_t reported_kinds_ = 0;  // a bit per EventKind
+  bool has_failed_ = false;
+};
+
+}  // namespace onehop::run

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Goal:   a code is taken as is within its rules, from each of its sources, and never shows up in
+//         an error.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "control/session/code.hpp"
+#include "engine/base/fd.hpp"
+
+using namespace onehop;
+using namespace onehop::session;
+
+namespace {
+std::string key_text(std::string_view code) {
+  auto key = stretch(PairingCode::from_text(code).value());
+  const auto bytes = key.value().bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+}  // namespace
+
+TEST_CASE("a code has 20 to 256 printable bytes after trimming, else exit 2",
+          "[control][session]") {
+  CHECK(PairingCode::from_text(std::string(20, 'x')));
+  CHECK(PairingCode::from_text(std::string(256, 'x')));
+  CHECK(PairingCode::from_text("  \t inner space is kept as is \r\n").value().text() ==
+        "inner space is kept as is");
+  for (const std::string& bad :
+       {std::string(19, 'x'), std::string(257, 'x'), std::string{}, std::string(30, ' '),
+        std::string(18, 'x') + "  \n", std::string(25, 'x') + '\0' + "x",
+        std::string(25, 'x') + "\x1b[2J", std::string(25, 'x') + "\nyyyy"}) {
+    const auto code = PairingCode::from_text(bad);
+    REQUIRE_FALSE(code);
+    CHECK(code.error().code == ExitCode::usage);
+  }
+}
+
+TEST_CASE("K3 only codes that a random generator wrote are strong", "[control][session]") {
+  const auto is_strong = [](std::string_view code) {
+    return stretch(PairingCode::from_text(code).value()).value().is_strong();
+  };
+  CHECK(is_strong(make_code().value().text()));
+  CHECK(is_strong("0f1e2d3c4b5a69788796a5b4c3d2e1f0"));  // openssl rand -hex 16
+  CHECK_FALSE(is_strong("0f1e2d3c4b5a69788796a5b4c3d2e1f"));
+  CHECK_FALSE(is_strong("correct horse battery staple correct horse battery staple"));
+  CHECK_FALSE(is_strong(std::string(256, 'x')));
+}
+
+TEST_CASE("D4 the text of a bad code is not in the error", "[control][session]") {
+  const auto code = PairingCode::from_text("hunter2-hunter2");
+  REQUIRE_FALSE(code);
+  CHECK(code.error().message().find("hunter") == std::string::npos);
+}
+
+TEST_CASE("made codes are valid, long enough and different", "[control][session]") {
+  std::set<std::string> seen;
+  for (int i = 0; i < 100; ++i) {
+    const auto code = make_code();
+    REQUIRE(code);
+    const std::string text{code.value().text()};
+    // 28 letters of 5 bits are 140 bits; RFC 9257 asks for 128.
+    CHECK(std::ranges::count_if(text, [](char c) { return c != '-'; }) == 28);
+    CHECK(PairingCode::from_text(text));
+    seen.insert(text);
+  }
+  CHECK(seen.size() == 100);
+}
+
+TEST_CASE("a code comes from a file, from the environment, and the file wins",
+          "[control][session]") {
+  const std::string path = "/tmp/onehop-code-test-" + std::to_string(::getpid());
+  std::ofstream{path} << "code in a file, long enough\n";
+  ::setenv("ONEHOP_CODE", "code in the environment", 1);
+  CHECK(read_code({.file = path}).value().text() == "code in a file, long enough");
+  const char* value = std::getenv("ONEHOP_CODE");
+  CHECK(read_code({.is_prompt_allowed = false}).value().text() == "code in the environment");
+  // D4: wiped in place, so that /proc/PID/environ and children do not have it.
+  CHECK(value[0] == '\0');
+  CHECK(std::getenv("ONEHOP_CODE") == nullptr);
+  const auto none = read_code({.is_prompt_allowed = false});
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == ExitCode::usage);
+  CHECK(none.error().hint.find("--code-file") != std::string::npos);
+  ::unlink(path.c_str());
+  CHECK(read_code({.file = path}).error().code == ExitCode::usage);
+}
+
+TEST_CASE("a code file without an end is refused, not read for ever", "[control][session]") {
+  const auto code = read_code({.file = "/dev/zero"});
+  REQUIRE_FALSE(code);
+  CHECK(code.error().code == ExitCode::usage);
+}
+
+TEST_CASE("a code comes from standard input", "[control][session]") {
+  int pipe_fds[2];
+  REQUIRE(::pipe(pipe_fds) == 0);
+  const std::string text = "  code from standard input \n";
+  REQUIRE(::write(pipe_fds[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  ::close(pipe_fds[1]);
+  const Fd saved{::dup(STDIN_FILENO)};
+  ::dup2(pipe_fds[0], STDIN_FILENO);
+  ::close(pipe_fds[0]);
+  const auto code = read_code({.file = "-"});
+  ::dup2(saved.get(), STDIN_FILENO);
+  REQUIRE(code);
+  CHECK(code.value().text() == "code from standard input");
+}
+
+TEST_CASE("K3 equal codes stretch to equal keys, others to others", "[control][session]") {
+  const std::string key = key_text("correct horse battery staple");
+  CHECK(key == key_text("  correct horse battery staple\n"));
+  CHECK(key != key_text("correct horse battery stapld"));
+  CHECK(key != key_text("Correct horse battery staple"));
+}
+
+TEST_CASE("D4 secrets live in pages that are left out of core dumps", "[control][session]") {
+  auto secret = SecretBytes::allocate(32);
+  REQUIRE(secret);
+  const auto address = reinterpret_cast<std::uintptr_t>(secret.value().bytes().data());
+  std::ifstream maps{"/proc/self/smaps"};
+  bool is_inside = false, is_left_out = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t from = 0, to = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2)
+      is_inside = address >= from && address < to;
+    if (is_inside && line.starts_with("VmFlags:"))
+      is_left_out = line.find(" dd") != std::string::npos;
+  }
+  CHECK(is_left_out);
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Goal:   what becomes of each offered file is the same at both ends: received, there, kept; and so
+//         is the exit code that follows.
+// Method: as session_test.cpp: loopback, the test plays the engines.
+#include <catch2/catch.hpp>
+
+#include "tests/control/session/session_world.hpp"
+
+using namespace onehop;
+using namespace onehop::session;
+using namespace onehop::session::test;
+
+TEST_CASE(
+    "kept files are not waited for, and are 6 at both ends; when all are kept no engine starts",
+    "[control][session]") {
+  World world;
+  const bool is_all = GENERATE(true, false);
+  const FileAction action = GENERATE(FileAction::keep, FileAction::keep_unread);
+  const FileOutcome outcome =
+      action == FileAction::keep ? FileOutcome::kept : FileOutcome::not_compared;
+  world.recv_host.answer = [&](const OfferInfo& offer, const Decide& decide) {
+    auto& actions = world.recv_host.actions;
+    actions.assign(offer.manifest.files.size(), action);
+    if (!is_all) actions[2] = FileAction::send;
+    decide(Decision{actions, {}, {}});
+  };
+  world.listen();
+  world.send();
+  REQUIRE(world.run_to_end());
+  CHECK(world.send_host.engine.has_value() == !is_all);
+  CHECK(world.send_host.phases.back() == Phase::done);
+  for (const auto& outcomes : {world.send_host.outcomes, world.recv_host.outcomes}) {
+    REQUIRE(outcomes.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(outcomes[i].file == i);
+      CHECK(outcomes[i].outcome == (i < 2 || is_all ? outcome : FileOutcome::received));
+    }
+  }
+  for (const auto& end : {world.send_end, world.recv_end}) {
+    CHECK(end->code == ExitCode::verification_failed);
+    CHECK(end->error.message().find("file-0") != std::string::npos);
+    CHECK(end->error.message().find(action == FileAction::keep
+                                        ? "not the same"
+                                        : "could not be compared") != std::string::npos);
+    CHECK(end->error.message().find(is_all ? "2 more" : "1 more") != std::string::npos);
+    CHECK(end->error.message().find("--on-exist rename") != std::string::npos);
+  }
+}
+
+TEST_CASE("a compared file is 0 where it is the same, else 6, and no byte of it is sent",
+          "[control][session]") {
+  World world;
+  const bool is_same = GENERATE(true, false);
+  world.recv_host.script.outcome = is_same ? FileOutcome::there : FileOutcome::kept;
+  world.recv_host.answer = [&](const OfferInfo&, const Decide& decide) {
+    world.recv_host.actions = {FileAction::send, FileAction::compare, FileAction::send};
+    decide(Decision{world.recv_host.actions, {}, {}});
+  };
+  world.listen();
+  world.send();
+  REQUIRE(world.run_to_end());
+  for (const auto& end : {world.send_end, world.recv_end})
+    CHECK(end->code == (is_same ? ExitCode::done : ExitCode::verification_failed));
+  for (const auto& outcomes : {world.send_host.outcomes, world.recv_host.outcomes}) {
+    REQUIRE(outcomes.size() == 3);
+    CHECK(outcomes[1].outcome == *world.recv_host.script.outcome);
+    CHECK(outcomes[1].root == some_digest(1, 200));
+  }
+  CHECK(world.recv_host.engine->skipped() == 4);  // all its blocks, as digests
+}
+
+TEST_CASE("the sender learns the folder and the number of a name that was taken",
+          "[control][session]") {
+  World world;
+  world.recv_host.script.name_number = 3;
+  world.recv_host.answer = [&](const OfferInfo& offer, const Decide& decide) {
+    decide(Decision{
+        std::vector<FileAction>(offer.manifest.files.size(), FileAction::send), {}, "/home/b/in"});
+  };
+  world.listen();
+  world.send();
+  REQUIRE(world.run_to_end());
+  CHECK(world.send_end->code == ExitCode::done);
+  CHECK(world.send_host.accepted->folder == "/home/b/in");
+  REQUIRE(world.send_host.outcomes.size() == 3);
+  for (const FileDone& done : world.send_host.outcomes) CHECK(done.name_number == 3);
+}

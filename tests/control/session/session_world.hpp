@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// A world for session tests: real TCP and TLS on 127.0.0.1, and behind each session an engine
+// that the test plays. The engine's side of the rings is driven by a timer on the same io_context,
+// so a test has one thread and no races.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/session/listener.hpp"
+#include "control/session/send_session.hpp"
+
+namespace onehop::session::test {
+
+namespace asio = boost::asio;
+
+inline constexpr std::string_view right_code = "correct horse battery staple";
+inline constexpr std::string_view wrong_code = "incorrect horse battery staple";
+inline constexpr std::string_view other_code = "another horse battery staple";
+inline constexpr std::string_view strong_code =
+    "abcd-efgh-ijkl-mnop-qrst-uvwx-yz23";  ///< of make_code's form
+/// key_of stretches each code once per process: 50 ms each would be most of the suite's time.
+[[nodiscard]] const PairingKey& key_of(std::string_view code);
+/// some_digest is a digest that depends on file and block, of the width of XXH3.
+[[nodiscard]] Digest some_digest(std::uint32_t file, std::uint64_t block);
+[[nodiscard]] file::Manifest some_manifest(std::size_t files = 3,
+                                           std::uint64_t size = 3 * block_bytes + 7);
+/// short_limits are those of a test: hundreds of milliseconds where users have tens of seconds.
+[[nodiscard]] SessionLimits short_limits();
+
+/// EngineScript: what the engine that the test plays shall do.
+struct EngineScript {
+  bool proves_path = true;              ///< false: path_dead, as an engine says after 2 s
+  bool stays_silent = false;            ///< never answers anything but finish
+  std::size_t commands_per_turn = 64;   ///< small: a slow consumer
+  std::optional<int> fails_with_errno;  ///< once data should flow; sending: the source changed,
+                                        ///< receiving: write_error
+  std::optional<EventKind> fails_with_event;  ///< once data should flow
+  std::optional<FileOutcome>
+      outcome;                    ///< receiving: of files that are compared; empty: none may be
+  std::uint16_t name_number = 0;  ///< receiving: of the names that files get
+  bool sends_blocks = true;
+};
+
+/// FakeEngine answers commands the way the engine loop and a file thread would.
+class FakeEngine {
+ public:
+  FakeEngine(asio::io_context& io, Role role, const file::Manifest& manifest,
+             std::vector<FileAction> actions, Claims claims, EngineScript script);
+  [[nodiscard]] EngineRings rings() { return {&commands_, &events_}; }
+  void stop() {
+    timer_.cancel();
+    is_stopped_ = true;
+  }
+  [[nodiscard]] const std::vector<CommandKind>& seen() const { return seen_; }
+  [[nodiscard]] std::size_t digests() const { return digests_; }
+  [[nodiscard]] std::size_t skipped() const { return skipped_; }
+  [[nodiscard]] std::size_t path_updates() const { return path_updates_; }
+
+ private:
+  void turn();
+  void obey(const Command& command);
+  void say(const Event& event);
+  void say(EventKind kind) { say(Event{.kind = kind}); }
+  void send_all();
+  void send_file(std::uint32_t file);
+  void say(FileMessageKind kind, std::uint32_t file, FileFailure failure = FileFailure::none,
+           int status = 0);
+  void on_root(const BlockRef& block);
+
+  asio::steady_timer timer_;
+  Role role_;
+  const file::Manifest manifest_;
+  std::vector<FileAction> actions_;
+  Claims claims_;
+  EngineScript script_;
+  SpscRing<Command> commands_{64};
+  SpscRing<Event> events_{64};
+  std::vector<Event> unsaid_;
+  std::vector<CommandKind> seen_;
+  std::vector<std::uint64_t> arrived_;
+  std::size_t digests_ = 0, skipped_ = 0, path_updates_ = 0;
+  bool is_stopped_ = false;
+};
+
+/// Common parts of both hosts: what was seen.
+template <class Host>
+class HostBase : public Host {
+ public:
+  HostBase(asio::io_context& io, Role role) : io_{io}, role_{role} {}
+  Result<DataOpened> open_data(const PeerLink& link) override {
+    ++opened;
+    peer_link = link;
+    return DataOpened{data_port, frame_body_max, "fake"};
+  }
+  Result<EngineRings> start_data(const DataPlan& given) override {
+    plan = given;
+    engine.emplace(io_, role_, data_manifest(), data_actions(), data_claims(), script);
+    return engine->rings();
+  }
+  void stop_data() noexcept override {
+    ++stopped;
+    if (engine) engine->stop();
+  }
+  void on_phase(Phase phase) override { phases.push_back(phase); }
+  void on_file_done(const FileDone& file) override {
+    done.push_back(file.file);
+    outcomes.push_back(file);
+  }
+  void on_event(const Event& event) override { events.push_back(event.kind); }
+  void on_notice(const std::string& text) override { notices.push_back(text); }
+  [[nodiscard]] virtual const file::Manifest& data_manifest() = 0;
+  [[nodiscard]] virtual std::vector<FileAction> data_actions() = 0;
+  [[nodiscard]] virtual Claims data_claims() { return {}; }
+
+  EngineScript script;
+  std::uint16_t data_port = 40'001;
+  std::uint32_t frame_body_max = 1428;
+  int opened = 0, stopped = 0;
+  PeerLink peer_link;
+  std::optional<DataPlan> plan;
+  std::optional<FakeEngine> engine;
+  std::vector<Phase> phases;
+  std::vector<std::uint32_t> done;
+  std::vector<FileDone> outcomes;
+  std::vector<EventKind> events;
+  std::vector<std::string> notices;
+
+ protected:
+  asio::io_context& io_;
+  Role role_;
+};
+
+class FakeSendHost : public HostBase<SendHost> {
+ public:
+  explicit FakeSendHost(asio::io_context& io, file::Manifest files = some_manifest())
+      : HostBase{io, Role::sender}, files_{std::move(files)} {}
+  const file::Manifest& manifest() override { return files_; }
+  void on_accepted(const Accepted& given) override { accepted = given; }
+  Result<void> offer_again(const std::vector<bool>& is_settled) override {
+    settled = is_settled;
+    file::Manifest left;
+    for (std::size_t i = 0; i < is_settled.size(); ++i)
+      if (!is_settled[i]) left.files.push_back(files_.files[i]);
+    left.files[0].size += block_bytes;  // it grew
+    files_ = std::move(left);
+    return success();
+  }
+  Result<EngineRings> start_data(const DataPlan& given) override {
+    if (engine && changes < 2) script.fails_with_errno.reset();
+    secrets.emplace_back(given.secret.bytes().begin(), given.secret.bytes().end());
+    return HostBase::start_data(given);
+  }
+  const file::Manifest& data_manifest() override { return files_; }
+  std::vector<FileAction> data_actions() override { return accepted->actions; }
+  Claims data_claims() override { return accepted->claims; }
+
+  std::optional<Accepted> accepted;
+  std::vector<bool> settled;                    ///< as offer_again() was told
+  std::vector<std::vector<std::byte>> secrets;  ///< of each start of the data path
+  int changes = 2;  ///< starts that end with a changed source, where the script says so
+
+ private:
+  file::Manifest files_;
+};
+
+class FakeRecvHost : public HostBase<RecvHost> {
+ public:
+  explicit FakeRecvHost(asio::io_context& io) : HostBase{io, Role::receiver} { data_port = 40'002; }
+  void consider(std::shared_ptr<const OfferInfo> given, Decide decide) override {
+    offer = given;
+    actions.assign(given->manifest.files.size(), FileAction::send);
+    if (answer) return answer(*given, decide);
+    decide(Decision{actions, {}, {}});
+  }
+  Arrival arrival() const override { return arrived; }
+  Result<PairingKey> renew_code(const Error& why) override {
+    burnt.push_back(why);
+    return stretch(PairingCode::from_text(next_code).value());
+  }
+  void on_listening(const Endpoint& local) override {
+    port = local.port;
+    listening = local;
+  }
+  void on_rejected(const Endpoint&, const Error& why) override { rejections.push_back(why); }
+  void on_session_end(const SessionEnd& end) override { ends.push_back(end); }
+  const file::Manifest& data_manifest() override { return offer->manifest; }
+  std::vector<FileAction> data_actions() override { return actions; }
+
+  std::function<void(const OfferInfo&, const Decide&)> answer;
+  std::shared_ptr<const OfferInfo> offer;
+  std::vector<FileAction> actions;
+  Claims claims;
+  std::uint16_t port = 0;
+  Endpoint listening;
+  Arrival arrived;
+  std::string next_code{other_code};  ///< what renew_code() gives
+  std::vector<Error> burnt;
+  std::vector<Error> rejections;
+  std::vector<SessionEnd> ends;
+};
+
+/// World: one receiver and one sender on one io_context.
+struct World {
+  asio::io_context io;
+  FakeRecvHost recv_host{io};
+  FakeSendHost send_host{io};
+  RecvOptions recv_options;
+  SendOptions send_options;
+  std::unique_ptr<RecvServer> server;
+  std::unique_ptr<SendSession> sender;
+  std::optional<SessionEnd> recv_end, send_end;
+
+  World();
+  /// listen starts the receiver; the sender's options then know its port.
+  void listen(std::string_view code = right_code);
+  void send(std::string_view code = right_code);
+  /// run turns the io_context until `is_over` or until `limit`; false: the limit.
+  bool run(const std::function<bool()>& is_over, Nanos limit = 20s);
+  bool run_to_end() {
+    return run([&] { return recv_end.has_value() && send_end.has_value(); });
+  }
+};
+
+}  // namespace onehop::session::test

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// D3: a peer that knows the code says anything, in any order, while the engine and the user do what
+// they may. Whatever comes, a session machine reports each file once, believes a file only with the
+// root that it announced itself, gives its engine only what the manifest has, and ends.
+//
+// An input is a list of steps: one byte chooses, the next ones say how.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <random>
+
+#include "control/session/tls.hpp"
+#include "engine/base/check.hpp"
+#include "engine/wire/byte_codec.hpp"
+#include "tests/control/session/virtual_session.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+using namespace onehop;
+using namespace onehop::session;
+using namespace onehop::session::test;
+
+std::uint64_t fuzz::accepted_total = 0;
+
+namespace {
+
+enum Step : std::uint8_t { message, event, wait, decide, path, interrupt, channel_end, step_count };
+constexpr std::array<EventKind, 11> events{
+    EventKind::file_message, EventKind::path_proven,     EventKind::block_sent,
+    EventKind::all_arrived,  EventKind::path_dead,       EventKind::first_data,
+    EventKind::stalled,      EventKind::feedback_silent, EventKind::port_refused,
+    EventKind::port_failed,  EventKind::peer_heard};
+
+file::Manifest some_files() {
+  return {
+      {{"a", 3 * block_bytes, 0644, 1}, {"b/c", 0, 0600, 2}, {"b/d", block_bytes + 1, 0644, 3}}};
+}
+SendOptions send_options() {
+  SendOptions options;
+  options.host = "10.0.0.2";
+  return options;
+}
+
+class Play {
+ public:
+  explicit Play(std::uint8_t first)
+      : is_sender_{(first & 1) != 0},
+        end_{is_sender_ ? VirtualEnd{send_options(), some_files(), first}
+                        : VirtualEnd{RecvOptions{}, first}} {
+    end_.is_mute = true;
+    end_.start(now_);
+  }
+
+  void take(Step step, wire::ByteReader& in) {
+    SessionMachine& machine = end_.machine();
+    switch (step) {
+      case message: take_message(in); break;
+      case event: take_event(in); break;
+      case wait: now_ += 10ms * in.u16(); break;
+      case decide:
+        if (end_.considered) end_.decide(now_);
+        break;
+      case path:
+        if (machine.follows_path())
+          machine.on_path("virtual0", PathUpdate{.is_link_up = in.u8() % 2 == 0});
+        break;
+      case interrupt:
+        if (in.u8() % 2 == 0)
+          machine.interrupt();
+        else
+          machine.end_with({ExitCode::timed_out, "wait", "another sender waits", ""});
+        break;
+      default: machine.on_channel_end(now_, static_cast<ChannelEnd>(1 + in.u8() % 4), "it ended");
+    }
+    turn();
+  }
+  [[nodiscard]] bool is_over() const { return end_.machine().is_over(); }
+
+  /// finish: a session whose connection has ended is over when its limits have gone.
+  void finish() {
+    end_.machine().on_channel_end(now_, ChannelEnd::closed_by_peer, "it ended");
+    for (int i = 0; i < 4; ++i) {
+      now_ += 1min;
+      end_.run_engine(now_);
+      turn();
+    }
+    ONEHOP_CHECK(is_over());
+    ONEHOP_CHECK(end_.opened == end_.stopped);
+    ONEHOP_CHECK(!end_.has_engine());
+    fuzz::accepted_total += end_.phases.contains(Phase::transferring) ? 1 : 0;
+  }
+
+ private:
+  void turn() {
+    SessionMachine& machine = end_.machine();
+    end_.perform_all(now_);
+    end_.run_engine(now_);
+    for (int i = 0; i < 8 && (i == 0 || machine.has_more_to_send()); ++i) {
+      machine.tick(now_);
+      end_.perform_all(now_);
+    }
+    ONEHOP_CHECK(machine.is_over() || machine.next_wakeup(now_) <= now_ + 2h);
+    for (const Message& said : end_.said)
+      if (const auto* root = std::get_if<FileRoot>(&said))
+        roots_[end_.manifest().files.at(root->file).name] = root->root;
+    end_.said.clear();
+    for (const std::string& fault : end_.faults) std::fprintf(stderr, "%s\n", fault.c_str());
+    ONEHOP_CHECK(end_.faults.empty());
+    if (!is_sender_) return;
+    for (const auto& [name, done] : end_.outcomes) {
+      if (!checked_.insert(name).second) continue;
+      const bool is_told_by_accept =
+          done.root == Digest{} &&
+          (done.outcome == FileOutcome::not_compared || done.outcome == FileOutcome::kept);
+      ONEHOP_CHECK(is_told_by_accept || roots_.at(name) == done.root);
+    }
+  }
+  void take_message(wire::ByteReader& in) {
+    const auto type = static_cast<MessageType>(in.u8());
+    const auto body = in.bytes(std::min<std::size_t>(in.u16(), in.remaining()));
+    auto decoded = decode_message(type, body);
+    if (decoded && end_.machine().can_take_message())
+      end_.machine().on_message(now_, std::move(*decoded));
+  }
+  void take_event(wire::ByteReader& in) {
+    Event made{.kind = events[in.u8() % events.size()]};
+    made.value = in.u8();
+    made.block.kind = static_cast<FileMessageKind>(in.u8() % 10);
+    made.block.file = in.u8() % 4;
+    made.block.offset = std::uint64_t{in.u8()} * block_bytes;
+    made.block.failure = static_cast<FileFailure>(in.u8() % 13);
+    made.block.outcome = static_cast<FileOutcome>(in.u8() % 4);
+    made.block.digest[0] = static_cast<std::byte>(in.u8());
+    // An engine speaks of files that it was given.
+    if (made.block.file < end_.manifest().files.size()) end_.take_event(now_, made);
+  }
+
+  const bool is_sender_;
+  Instant now_{1s};
+  VirtualEnd end_;
+  std::map<std::string, Digest> roots_;  // as announced
+  std::set<std::string> checked_;
+};
+
+// --- valid inputs
+
+class Script {
+ public:
+  Script(wire::ByteWriter& to, std::mt19937_64& random) : to_{to}, random_{random} {}
+  void say(const Message& said) {
+    std::vector<std::byte> bytes;
+    encode_message(said, bytes);
+    const auto body = std::span{bytes}.subspan(message_header_bytes);
+    to_.u8(message), to_.u8(static_cast<std::uint8_t>(bytes[0]));
+    to_.u16(static_cast<std::uint16_t>(body.size()));
+    for (const std::byte byte : body) to_.u8(static_cast<std::uint8_t>(byte));
+  }
+  void happen(std::uint8_t kind, FileMessageKind block = FileMessageKind::block,
+              std::uint8_t file = 0, std::uint8_t index = 0,
+              FileFailure failure = FileFailure::none) {
+    to_.u8(event), to_.u8(kind), to_.u8(200), to_.u8(static_cast<std::uint8_t>(block));
+    to_.u8(file), to_.u8(index), to_.u8(static_cast<std::uint8_t>(failure)), to_.u8(0),
+        to_.u8(file);
+  }
+  void pass() {
+    if (random_() % 4 == 0)
+      to_.u8(wait),
+          to_.u16(static_cast<std::uint16_t>(random_() % (random_() % 8 == 0 ? 5'000 : 50)));
+  }
+  void send_side(const file::Manifest& files) {
+    say(Welcome{});
+    std::vector<FileAction> actions;
+    for (std::size_t i = 0; i < files.files.size(); ++i)
+      actions.push_back(static_cast<FileAction>(random_() % 5));
+    say(Accept{.manifest_hash = file::manifest_hash(files),
+               .data_port = 40'002,
+               .frame_body_max_bytes = 1400,
+               .io = "fuzz",
+               .actions = actions});
+    happen(1), say(PathReady{1400});
+    for (std::uint8_t file = 0; file < files.files.size(); ++file) {
+      pass();
+      if (random_() % 12 == 0)
+        happen(0, FileMessageKind::failed, file, 0, FileFailure::source_changed), say(Restarted{});
+      happen(2, FileMessageKind::block, file, 0), happen(0, FileMessageKind::root, file);
+      FileDone done{.file = file};
+      done.root[0] = std::byte{file};
+      if (actions[file] == FileAction::compare) done.outcome = FileOutcome::there;
+      say(done);
+    }
+    say(Bye{});
+  }
+  void receive_side(const file::Manifest& files, std::uint8_t session) {
+    Offer offer;
+    offer.frame_body_max_bytes = 1400;
+    offer.data_port = 40'000;
+    offer.file_count = static_cast<std::uint32_t>(files.files.size());
+    offer.total_bytes = file::total_bytes(files);
+    offer.session_id[0] = std::byte{session};
+    say(offer), say(ManifestPart{files.files}), say(OfferEnd{file::manifest_hash(files)});
+    to_.u8(decide), say(DataReady{}), happen(1), say(PathReady{1400});
+    if (session < 3 && random_() % 4 == 0) {
+      say(Restart{}), happen(0, FileMessageKind::checkpointed);
+      to_.u8(wait), to_.u16(3);
+      return receive_side(files, static_cast<std::uint8_t>(session + 1));
+    }
+    for (std::uint8_t file = 0; file < files.files.size(); ++file) {
+      pass();
+      BlockDigests digests{.is_skipped = random_() % 4 == 0};
+      digests.digests.push_back({file, 0, {}});
+      if (random_() % 2 == 0) say(digests), say(FileRoot{file, {}});
+      happen(0, FileMessageKind::file_done, file);
+    }
+    say(Complete{});
+  }
+
+ private:
+  wire::ByteWriter& to_;
+  std::mt19937_64& random_;
+};
+
+}  // namespace
+
+std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_bytes_max> out) {
+  std::mt19937_64 random{seed};
+  wire::ByteWriter to{out};
+  const auto first = static_cast<std::uint8_t>(random());
+  to.u8(first);
+  Script script{to, random};
+  if ((first & 1) != 0)
+    script.send_side(some_files());
+  else
+    script.receive_side(some_files(), 0);
+  return to.size();
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  wire::ByteReader in{{reinterpret_cast<const std::byte*>(bytes), size}};
+  Play play{in.u8()};
+  while (in.remaining() > 0 && !play.is_over())
+    play.take(static_cast<Step>(in.u8() % step_count), in);
+  play.finish();
+  return 0;
+}

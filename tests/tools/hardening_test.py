@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""The built program is hardened as meson.build says: hardening_test.py ONEHOP.
+
+Goal:   each measure is in the program that users get, and not only on a command line.
+Method: readelf of its headers, its dynamic section and its symbols; objdump of main.
+Bounds: none. Exit code 77 where binutils are not installed.
+"""
+import re
+import shutil
+import subprocess
+import sys
+
+
+def output_of(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def main(program: str) -> int:
+    if shutil.which("readelf") is None or shutil.which("objdump") is None:
+        print("skipped: readelf and objdump (binutils) are not installed")
+        return 77
+    headers = output_of("readelf", "-hlW", program)
+    dynamic = output_of("readelf", "-dW", program)
+    symbols = output_of("readelf", "-W", "--dyn-syms", program)
+    code = output_of("objdump", "-d", "--no-show-raw-insn", "--disassemble=main", program)
+    # The first instruction of main, behind its label.
+    first = re.search(r"<main>:\n\s*[0-9a-f]+:\s*(\w+)", code)
+    claims = {
+        "PIE: it is loaded at any address": "DYN (Position-Independent Executable" in headers,
+        "RELRO: a segment is read-only after relocation": "GNU_RELRO" in headers,
+        "BIND_NOW: all of it is relocated at the start": "BIND_NOW" in dynamic or " NOW" in dynamic,
+        "the stack is not executable": re.search(r"GNU_STACK.* RW ", headers) is not None,
+        "stack protector": "__stack_chk_fail" in symbols,
+        "_FORTIFY_SOURCE": re.search(r"__(memcpy|snprintf|vsnprintf|read|recv)_chk", symbols)
+                           is not None,
+        "CET: main begins with endbr64": first is not None and first[1] == "endbr64",
+        # -fstack-clash-protection: a frame of more than a page is probed page by page.
+        "stack clash protection": re.search(r"orq\s+\$0x0,", output_of("objdump", "-d", program))
+                                  is not None,
+    }
+    for claim, holds in claims.items():
+        print(f"{'ok  ' if holds else 'FAIL'}  {claim}")
+    return 0 if all(claims.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Goal:   several transfers live in one process, each with its own events; questions, interrupts
+//         and wrong options come out as the header says.
+// Method: whole transfers over loopback on free ports, each run() on a thread of its own.
+// Bounds: none on time but that everything ends by itself.
+#include "transfer/transfer.hpp"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <random>
+#include <thread>
+
+namespace onehop::api {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* code = "a-code-of-the-tests-0123456789";
+
+std::string free_address() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in in4{};
+  in4.sin_family = AF_INET;
+  in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof in4;
+  REQUIRE(::bind(fd, reinterpret_cast<const sockaddr*>(&in4), length) == 0);
+  REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&in4), &length) == 0);
+  ::close(fd);
+  return "127.0.0.1:" + std::to_string(ntohs(in4.sin_port));
+}
+
+struct Folder {
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "onehop-transfer-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path = name;
+    fs::create_directory(path / "in");
+  }
+  ~Folder() { fs::remove_all(path); }
+  std::string file(const std::string& name, std::size_t bytes, unsigned seed) const {
+    std::mt19937 random{seed};
+    std::string text(bytes, '\0');
+    for (char& c : text) c = static_cast<char>(random());
+    std::ofstream{path / name, std::ios::binary} << text;
+    return (path / name).string();
+  }
+  fs::path path;
+};
+
+std::string content_of(const fs::path& path) {
+  std::ifstream in{path, std::ios::binary};
+  return {std::istreambuf_iterator<char>{in}, {}};
+}
+
+/// Running: a Transfer that runs on a thread of its own, and all that it said.
+template <class Options>
+class Running {
+ public:
+  explicit Running(Options options, std::function<void(Transfer&, const Event&)> hook = {})
+      : hook_{std::move(hook)}, transfer_{std::move(options), [this](const Event& event) {
+                                            if (hook_) hook_(transfer_, event);
+                                            const std::lock_guard lock{mutex_};
+                                            events_.push_back(event);
+                                            changed_.notify_all();
+                                          }} {
+    REQUIRE_FALSE(transfer_.set_code(code));
+    thread_ = std::thread{[this] { error_ = transfer_.run(); }};
+  }
+  ~Running() {
+    if (!thread_.joinable()) return;
+    transfer_.interrupt();
+    thread_.join();
+  }
+  template <class Kind>
+  Kind wait_for() {
+    std::unique_lock lock{mutex_};
+    const Kind* found = nullptr;
+    const bool is_there = changed_.wait_for(lock, std::chrono::minutes{1}, [&] {
+      for (const Event& event : events_)
+        if (found == nullptr) found = std::get_if<Kind>(&event);
+      return found != nullptr;
+    });
+    REQUIRE(is_there);
+    return *found;
+  }
+  template <class Kind>
+  std::size_t count() {
+    const std::lock_guard lock{mutex_};
+    return static_cast<std::size_t>(std::ranges::count_if(
+        events_, [](const Event& event) { return std::holds_alternative<Kind>(event); }));
+  }
+  Error end() {
+    thread_.join();
+    return error_;
+  }
+  Transfer& transfer() { return transfer_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Event> events_;
+  std::function<void(Transfer&, const Event&)> hook_;
+  Transfer transfer_;
+  Error error_;
+  std::thread thread_;
+};
+
+ReceiveOptions receive_into(const Folder& folder, const std::string& address) {
+  ReceiveOptions options;
+  options.listen = address;
+  options.directory = (folder.path / "in").string();
+  options.is_once = true;
+  return options;
+}
+
+SendOptions send_to(const std::string& address, std::string path) {
+  SendOptions options;
+  options.to = address;
+  options.paths = {std::move(path)};
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("two pairs in one process carry two files at once", "[transfer]") {
+  const Folder folders[2];
+  std::string addresses[2], sent[2];
+  std::vector<std::unique_ptr<Running<ReceiveOptions>>> receivers;
+  std::vector<std::unique_ptr<Running<SendOptions>>> senders;
+  for (unsigned i = 0; i < 2; ++i) {
+    addresses[i] = free_address();
+    sent[i] = folders[i].file("file.bin", (4 + i) << 20, i + 1);
+    receivers.push_back(
+        std::make_unique<Running<ReceiveOptions>>(receive_into(folders[i], addresses[i])));
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    CHECK(receivers[i]->wait_for<Started>().listen == addresses[i]);
+    SendOptions options = send_to(addresses[i], sent[i]);
+    options.common.law = i == 0 ? "auto" : "fixed:200Mbit";
+    senders.push_back(std::make_unique<Running<SendOptions>>(std::move(options)));
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    CHECK(senders[i]->end().message().empty());
+    CHECK(receivers[i]->end().message().empty());
+    const End account = senders[i]->wait_for<End>(), far = receivers[i]->wait_for<End>();
+    CHECK(account.bytes_total == (4 + i) << 20);
+    CHECK(far.bytes_total == account.bytes_total);
+    CHECK(account.law == (i == 0 ? "auto" : "fixed"));
+    const FileDone file = senders[i]->wait_for<FileDone>();
+    CHECK(file.digest == receivers[i]->wait_for<FileDone>().digest);
+    CHECK(senders[i]->count<FileDone>() == 1);
+    CHECK((content_of(file.path) == content_of(sent[i])));
+    CHECK(senders[i]->wait_for<Progress>().role == "send");
+  }
+}
+
+TEST_CASE("an offer waits for its answer, and a refusal ends both ends", "[transfer]") {
+  const Folder folder;
+  const std::string address = free_address(), path = folder.file("file.bin", 1000, 1);
+  const auto answer = GENERATE(Answer::accept, Answer::refuse);
+  ReceiveOptions options = receive_into(folder, address);
+  options.is_approved = true;
+  bool is_open_before_files = false;
+  options.before_files = [&] {
+    is_open_before_files = true;
+    return Error{};
+  };
+  Running receiver{options};
+  (void)receiver.wait_for<Started>();
+  Running sender{send_to(address, path)};
+  const Offer offer = receiver.wait_for<Offer>();
+  CHECK(is_open_before_files);
+  CHECK(offer.conflicts == 0);
+  REQUIRE(offer.files.size() == 1);
+  CHECK(offer.files[0].name == "file.bin");
+  CHECK(offer.files[0].bytes == 1000);
+  CHECK_FALSE(fs::exists(folder.path / "in" / "file.bin"));
+  receiver.transfer().answer(offer.id + 1, Answer::accept);  // answers nothing
+  receiver.transfer().answer(offer.id, answer);
+  const Error sent = sender.end(), received = receiver.end();
+  CHECK(receiver.count<OfferGone>() == 1);
+  CHECK(fs::exists(folder.path / "in" / "file.bin") == (answer == Answer::accept));
+  CHECK(sent.status == (answer == Answer::accept ? Status::done : Status::refused_by_peer));
+  CHECK(received.status == sent.status);
+}
+
+TEST_CASE("a conflict is shown in the offer, and one answer settles it", "[transfer]") {
+  const Folder folder;
+  const std::string address = free_address(), path = folder.file("file.bin", 1000, 1);
+  std::ofstream{folder.path / "in" / "file.bin"} << "old";
+  Running receiver{receive_into(folder, address), [](Transfer& self, const Event& event) {
+                     if (const auto* offer = std::get_if<Offer>(&event))
+                       self.answer(offer->id, Answer::rename);  // at once, in the handler
+                   }};
+  (void)receiver.wait_for<Started>();
+  Running sender{send_to(address, path)};
+  CHECK(sender.end().message().empty());
+  CHECK(receiver.end().message().empty());
+  const Offer offer = receiver.wait_for<Offer>();
+  REQUIRE(offer.files.size() == 1);
+  CHECK(offer.conflicts == 1);
+  CHECK_FALSE(offer.files[0].conflict.empty());
+  CHECK(offer.files[0].existing == 3);
+  CHECK(content_of(folder.path / "in" / "file.bin") == "old");
+  CHECK((content_of(receiver.wait_for<FileDone>().path) == content_of(path)));
+}
+
+TEST_CASE("an interrupt ends a transfer that can be resumed, at any time", "[transfer]") {
+  const Folder folder;
+  const std::string address = free_address(), path = folder.file("file.bin", 8 << 20, 1);
+  {
+    Transfer never{send_to(address, path), {}};
+    REQUIRE_FALSE(never.set_code(code));
+    never.interrupt();
+    CHECK(never.run().status == Status::interrupted);
+  }
+  Running receiver{receive_into(folder, address)};
+  (void)receiver.wait_for<Started>();
+  SendOptions options = send_to(address, path);
+  options.common.law = "fixed:16Mbit";
+  Running sender{options, [](Transfer& self, const Event& event) {
+                   const auto* progress = std::get_if<Progress>(&event);
+                   if (progress != nullptr && progress->elapsed_ns > 300'000'000) self.interrupt();
+                 }};
+  CHECK(sender.end().status == Status::interrupted);
+  CHECK(receiver.end().status == Status::interrupted);
+  CHECK(sender.wait_for<End>().exit_code == Status::interrupted);
+  Running again{receive_into(folder, address)};
+  (void)again.wait_for<Started>();
+  options.common.law = "auto";
+  Running rest{options};
+  CHECK(rest.end().message().empty());
+  CHECK(again.end().message().empty());
+  CHECK(rest.wait_for<End>().bytes_skipped_total > 0);
+  CHECK((content_of(folder.path / "in" / "file.bin") == content_of(path)));
+}
+
+TEST_CASE("wrong options are an error of check(), and change nothing", "[transfer]") {
+  const auto fault = [](auto change) {
+    SendOptions options = send_to("127.0.0.1", "/none");
+    change(options);
+    const Transfer transfer{options, {}};
+    return transfer.check();
+  };
+  CHECK_FALSE(fault([](SendOptions&) {}));
+  for (const std::string word : {"pigeon", "Auto"})
+    CHECK(
+        fault([&](SendOptions& o) { o.common.io = word; }).message().find("auto|udp|afxdp|dpdk") !=
+        std::string::npos);
+  CHECK(fault([](SendOptions& o) { o.common.file_io = "paper"; }).status == Status::usage);
+  CHECK(fault([](SendOptions& o) { o.common.law = "vegas"; }).status == Status::usage);
+  CHECK(fault([](SendOptions& o) { o.common.law_params = "{"; }).status == Status::usage);
+  CHECK(fault([](SendOptions& o) { o.to = ":7411"; }).attempt == "read --to");
+  CHECK(fault([](SendOptions& o) { o.has_mac_noack = true; }).status == Status::usage);
+  ReceiveOptions receive;
+  receive.on_exist = "perhaps";
+  CHECK(Transfer{receive, {}}.check().attempt == "read --on-exist");
+
+  std::size_t errors = 0;
+  Transfer missing{send_to("127.0.0.1:1", "/none"),
+                   [&](const Event& event) { errors += std::holds_alternative<Error>(event); }};
+  CHECK(missing.set_code("short").status == Status::usage);
+  CHECK(missing.run().status == Status::usage);  // without a code
+  CHECK(errors == 1);
+}
+
+}  // namespace onehop::api

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// MemorySink: a Sink without a disk. Blocks are digested, compared with what was announced, and
+// forgotten; nothing is written. It stands for the receiving program when the path, and not the
+// disk, is what is measured.
+//
+//   engine ─▶ {block, digest, root} ─▶ digest of the bytes ─▶ announced == own? ─▶ buffer back
+//                                      └─▶ the last leaf and the root are there: file_done
+//
+// It makes nothing durable, resumes nothing, and takes no place in a path: it is for benchmarks and
+// tests only. Owned and called by one file thread.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/crypto/tree.hpp"
+#include "engine/file/block_pool.hpp"
+#include "engine/file/file_worker.hpp"
+#include "engine/file/manifest.hpp"
+
+namespace onehop::file {
+
+struct MemorySinkOptions {
+  std::size_t slots = receiver_slots;
+  std::optional<crypto::DigestKind> digest_kind =
+      crypto::DigestKind::xxh3;  ///< none: nothing is digested or compared
+};
+
+class MemorySink final : public FileWorker {
+ public:
+  MemorySink(Manifest manifest, const MemorySinkOptions& options);
+
+  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
+                   SpscRing<BlockRef>& from_engine) override;
+  [[nodiscard]] bool is_over() const noexcept override {
+    return (has_failed_ || files_left_ == 0) && outbox_.empty();
+  }
+  [[nodiscard]] Nanos nap_max() const noexcept override {
+    return blocks_left_ <= near_end_blocks ? nap_max_at_end : nap_max_writing;
+  }
+  [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-write"; }
+  [[nodiscard]] std::string_view io_name() const noexcept override { return "memory"; }
+
+ private:
+  /// A block of which something is known, until the tree has it.
+  struct Entry {
+    Digest own{}, announced{};
+    bool has_own = false, has_announced = false;
+  };
+  struct File {
+    std::optional<crypto::DigestTree> tree;
+    std::unordered_map<std::uint64_t, Entry> entries;
+    std::uint64_t next_leaf = 0;
+    Digest root{};
+    bool has_root = false;
+  };
+  static constexpr std::uint64_t near_end_blocks = 8;  // as Sink has it
+
+  void handle(const BlockRef& message);
+  void on_block(const BlockRef& block);
+  void on_digest(const BlockRef& message);
+  void settle(std::uint32_t file, std::uint64_t block);
+  void finish_if_complete(std::uint32_t file);
+  void fail(std::uint32_t file, FileFailure failure);
+
+  Manifest manifest_;
+  MemorySinkOptions options_;
+  BlockPool pool_;
+  std::vector<File> files_;
+  std::deque<BlockRef> outbox_;
+  std::size_t files_left_;
+  std::uint64_t blocks_left_ = 0;
+  bool has_lent_ = false, has_failed_ = false;
+};
+
+}  // namespace onehop::file

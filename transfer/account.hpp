@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Account: what is known of the session under way, and its sum at the end. Whoever learns a fact
+// writes it into `facts`. The thread in run() alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "control/session/session.hpp"
+#include "engine/base/path.hpp"
+#include "engine/file/manifest.hpp"
+#include "transfer/events.hpp"
+#include "transfer/rate_memory.hpp"
+#include "transfer/recent_rate.hpp"
+#include "transfer/usage.hpp"
+
+namespace onehop::host {
+
+/// name_of is the word of a scope in events.
+[[nodiscard]] const char* name_of(QueueScope scope);
+
+class Account {
+ public:
+  Account(const Events& events, const Settings& settings, std::string role);
+
+  api::End facts;
+  session::Phase phase = session::Phase::connecting;
+  std::uint64_t bytes_expected = 0;
+  RateState last_state;  ///< of the data path that ended; the packets of all of them
+  RecentRate recent;
+  UsageMeter usage;
+  Instant first_data_at{}, all_arrived_at{}, ended_at{};
+
+  /// has_data: data of this session has flowed, so there is something that an interrupt keeps.
+  [[nodiscard]] bool has_data() const { return first_data_at != Instant{}; }
+  [[nodiscard]] bool is_sending() const { return facts.role == "send"; }
+
+  /// on_first_data: a session whose source changed starts once more, which does not count.
+  void on_first_data(Instant at);
+  /// set_place: between whom the session is, and into which folder of the receiver the files go.
+  void set_place(std::string peer, const std::string& folder);
+  void on_file_done(const file::ManifestEntry& entry, const session::FileDone& done);
+  /// say_notices: a law cannot print. It raises a bit, and each bit's sentence is said once.
+  void say_notices(const RateState& state);
+  /// tick emits an Interval where one is due. `bytes` have arrived.
+  void tick(Instant now, std::uint64_t bytes, const RateState& state);
+  /// close_data keeps the last state of a data path that ended.
+  void close_data(const RateState& state);
+
+  /// set_start gives the law what an earlier run reached on this path, and notes the path.
+  void set_start(const std::string& peer, law::SafeRangeParams& params);
+  /// end emits the error and the end event, and remembers the rate of a success.
+  void end(const session::SessionEnd& end);
+  /// forget_session: the next one of a receiver that goes on counts from nothing.
+  void forget_session();
+
+ private:
+  void remember_rate();
+  void fill_path(const RateState& state);
+
+  const Events& events_;
+  const Settings& settings_;
+  std::uint32_t notices_said_ = 0;
+  std::optional<RememberedRate> path_used_;  // sending: whose rate is worth remembering
+  Instant interval_at_{};
+  std::uint64_t interval_bytes_ = 0;
+};
+
+}  // namespace onehop::host

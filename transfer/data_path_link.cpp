@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// DataPath, the link below a session: what is read of it, and what happens when the path gets
+// another one.
+#include <algorithm>
+
+#include "engine/base/interface.hpp"
+#include "engine/base/rate_text.hpp"
+#include "engine/base/time.hpp"
+#include "transfer/data_path.hpp"
+
+namespace onehop::host {
+
+Result<Limits> DataPath::limits_on(int ifindex) const {
+  Limits limits;
+  limits.ifindex = has_kernel_link() ? ifindex : 0;
+  if (auto link = read_interface(ifindex); has_kernel_link() && link.has_value()) {
+    limits.link_rate = read_link_rate(link.value().name);
+    limits.is_link_virtual = is_software(link.value());
+  }
+  if (!settings_.rate_max.empty()) {
+    ONEHOP_TRY(made, parse_rate(settings_.rate_max));
+    limits.rate_max = std::move(made);
+  }
+  return limits;
+}
+
+Result<void> DataPath::open_link_sources(const PathUpdate& path) {
+  const PortKind* const kind = port_kind(account_.facts.io_used);
+  link::LinkOptions link_options{.ifindex = path.ifindex,
+                                 .peer = std::nullopt,
+                                 .has_qdisc = kind != nullptr && kind->has_own_qdisc,
+                                 .model_path = settings_.link_model};
+  // The peer's link address stands first in the header template, where the neighbour is known.
+  const auto target = std::span{path.header}.first<6>();
+  if (path.has_neighbour) std::ranges::copy(target, link_options.peer.emplace().begin());
+  auto watch = link::LinkWatch::open(link_options, monotonic_now);
+  if (!watch.has_value() && !settings_.link_model.empty()) return watch.error();
+  if (watch.has_value())
+    link_ = std::move(watch).value();
+  else
+    events_.say("no facts of the link: " + watch.error().message());
+  account_.facts.link_source = link_ ? std::string{link_->name()} : "none";
+  if (!drops_) drops_.emplace();
+  if (auto followed = drops_->follow(path.ifindex); !followed.has_value())
+    events_.say(followed.error().message());
+  return success();
+}
+
+Result<void> DataPath::follow_path(const std::string& interface, const PathUpdate& path) {
+  if (path.ifindex == ifindex_ || !has_kernel_link()) return success();
+  if (auto moved = port_->move_to(interface); !moved.has_value()) {
+    if (moved.error().code != ExitCode::privilege_missing) return moved.error();
+    return Error{ExitCode::privilege_missing,
+                 "use the " + account_.facts.io_used + " port on " + interface,
+                 account_.facts.interface +
+                     " is gone, and what opens the port anew was given up with root's privileges",
+                 "Run the same command again to go on"};
+  }
+  ONEHOP_TRY(limits, limits_on(path.ifindex));
+  links_->limits.store(limits);
+  ifindex_ = path.ifindex;
+  account_.facts.interface = interface;
+  if (!rate_thread_) return success();
+  // The law goes on with what it has learnt; only who reads the link is another one.
+  rate_thread_->stop();
+  ONEHOP_TRYV(open_link_sources(path));
+  rate_->set_source(link_ ? &*link_ : nullptr);
+  ONEHOP_TRYV(rate_thread_->start());
+  rate_thread_->wake();
+  return success();
+}
+
+void DataPath::note_drops() noexcept {
+  if (!drops_) return;
+  auto& known = account_.facts.interface_drops;
+  known.reset();
+  auto dropped = drops_->since_followed();
+  if (!dropped.has_value()) return;
+  known.emplace();
+  for (const auto& [interface, frames] : dropped.value()) known->emplace_back(interface, frames);
+}
+
+}  // namespace onehop::host

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// DataPath, the start of a session's data path: law, rate, file and engine threads, whoever makes
+// or takes the blocks.
+#include <fmt/format.h>
+
+#include "engine/crypto/aead.hpp"
+#include "engine/file/block_pool.hpp"
+#include "engine/run/placement.hpp"
+#include "engine/wire/frame.hpp"
+#include "transfer/data_path.hpp"
+
+namespace onehop::host {
+
+Result<session::EngineRings> DataPath::start_sending(const session::DataPlan& plan,
+                                                     std::unique_ptr<file::FileWorker> worker) {
+  ONEHOP_TRYV(start_control(plan));
+  run::SenderLoopConfig config;
+  config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
+  config.sender.body_bytes_max = plan.frame_body_max_bytes;
+  config.sender.block_slots = file::sender_slots;
+  config.sender.is_repair_lazy = plan.is_repair_lazy;
+  ONEHOP_TRY(made, random_seed());
+  config.sender.skip_seed = std::move(made);
+  return start_threads(plan, port_->make_sender(keys_of(plan), config, links_->for_engine()),
+                       std::move(worker));
+}
+
+Result<session::EngineRings> DataPath::start_receiving(const session::DataPlan& plan,
+                                                       std::unique_ptr<file::FileWorker> worker,
+                                                       std::vector<std::uint64_t> sizes) {
+  ONEHOP_TRYV(start_control(plan));
+  file_sizes_ = std::move(sizes);
+  run::ReceiverLoopConfig config;
+  config.frame_bytes = account_.facts.frame_bytes;
+  config.receiver.block_slots = file::receiver_slots;
+  config.receiver.body_bytes_max = config.frame_bytes - wire::overhead_bytes;
+  config.receiver.is_repair_lazy = plan.is_repair_lazy;
+  config.receiver.rate_offer = links_->limits.load().rate_max;
+  config.receiver.file_sizes = file_sizes_;
+  return start_threads(plan, port_->make_receiver(keys_of(plan), config, links_->for_engine()),
+                       std::move(worker));
+}
+
+run::SessionKeys DataPath::keys_of(const session::DataPlan& plan) const {
+  const auto from_sender = crypto::direction_secret(plan.secret, crypto::Direction::from_sender, 0);
+  const auto from_receiver =
+      crypto::direction_secret(plan.secret, crypto::Direction::from_receiver, 0);
+  const bool is_sending = account_.is_sending();
+  return {.send = is_sending ? from_sender : from_receiver,
+          .receive = is_sending ? from_receiver : from_sender,
+          .key_interval_packets = plan.key_interval,
+          .backend = aead_backend(settings_)};
+}
+
+Result<void> DataPath::start_control(const session::DataPlan& plan) {
+  sockaddr_storage peer{};
+  (void)plan.peer.to_sockaddr(peer);
+  ONEHOP_TRYV(port_->connect(peer));
+  const bool is_sending = account_.is_sending();
+  api::End& facts = account_.facts;
+  facts.frame_bytes = plan.has_fragments ? wire::datagram_bytes_max
+                                         : plan.frame_body_max_bytes + wire::overhead_bytes;
+  facts.fragments = plan.has_fragments ? "on" : "off";
+  facts.aead = crypto::name(crypto::resolve(aead_backend(settings_)));
+  facts.digest = crypto::digest_name(plan.digest);  // the sender's choice, at both ends
+  ONEHOP_TRY(limits, limits_on(plan.path.ifindex));
+  links_->limits.store(limits);
+  ifindex_ = plan.path.ifindex;
+  facts.repair = plan.is_repair_lazy ? "lazy" : "eager";
+  law::LawOptions options = law_options(settings_);
+  options.is_repair_lazy = plan.is_repair_lazy;
+  if (is_sending) account_.set_start(plan.peer.address.text(), options.params.safe_range);
+  ONEHOP_TRY(made, law::make_law(options));
+  law_ = std::move(made);
+  facts.law = law_->name();
+  if (is_sending && has_kernel_link()) {
+    ONEHOP_TRYV(open_link_sources(plan.path));
+  }
+  ONEHOP_TRYV(start_trace(plan));
+  rate_ = std::make_unique<rate::RateLoop>(*law_, links_->report, links_->limits, links_->grant,
+                                           links_->state, trace_ ? &*trace_ : nullptr);
+  rate_->set_row_cell(links_->row);
+  facts.peer = plan.peer.address.text();
+  rate_->set_source(link_ ? &*link_ : nullptr);
+  if (is_sending) {
+    rate_thread_ = std::make_unique<rate::RateThread>(*rate_);
+    ONEHOP_TRYV(rate_thread_->start());
+    rate_thread_->wake();
+  }
+  return success();
+}
+
+Result<void> DataPath::start_trace(const session::DataPlan& plan) {
+  if (settings_.trace_file.empty() || trace_) return success();
+  const api::End& facts = account_.facts;
+  const std::size_t payload = wire::frame_payload_bytes(plan.frame_body_max_bytes, block_bytes);
+  const std::size_t wire =
+      payload + wire::overhead_bytes + static_cast<std::size_t>(port_->info().wire_overhead.count);
+  const std::string config = fmt::format(
+      "{} law {}{} target {} bounds {} io {} frame {} payload {} wire {} link {}", facts.role,
+      settings_.law, settings_.has_qcut ? "+qcut" : "", settings_.target, settings_.bounds,
+      facts.io_used, facts.frame_bytes, payload, wire, facts.link_source);
+  ONEHOP_TRY(trace, rate::TraceWriter::open(settings_.trace_file,
+                                            {settings_.command_line, ONEHOP_VERSION, config,
+                                             law_->trace().columns}));
+  trace_ = std::move(trace);
+  return success();
+}
+
+Result<session::EngineRings> DataPath::start_threads(const session::DataPlan& plan,
+                                                     std::unique_ptr<Engine> engine,
+                                                     std::unique_ptr<file::FileWorker> worker) {
+  (void)links_->commands.push({.kind = CommandKind::path_update, .path = plan.path});
+  account_.facts.file_io = worker->io_name();
+  file_thread_ = std::make_unique<file::FileThread>(std::move(worker), links_->file_to_engine,
+                                                    links_->engine_to_file);
+  ONEHOP_TRYV(file_thread_->start());
+  ONEHOP_TRY(core, run::choose_core(settings_.core));
+  engine_ = std::move(engine);
+  ONEHOP_TRYV(engine_->start(
+      {.poll = settings_.poll == "busy" ? run::Poll::busy : run::Poll::adaptive, .core = core}));
+  tick();
+  return session::EngineRings{&links_->commands, &links_->events};
+}
+
+}  // namespace onehop::host

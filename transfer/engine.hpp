@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Engine: the running engine core of one session with its links, whatever port it drives. The loop
+// is a template instantiated once per port; this is the seam where the choice made on the command
+// line ends.
+#pragma once
+
+#include <memory>
+
+#include "control/rate/trace.hpp"
+#include "engine/base/latest.hpp"
+#include "engine/run/engine_thread.hpp"
+#include "engine/run/receiver_loop.hpp"
+#include "engine/run/sender_loop.hpp"
+
+namespace onehop::host {
+
+/// SessionLinks: the six links between the threads of one session, and nothing else shared.
+struct SessionLinks {
+  // Sized so that no ring is ever what waits: block slots are at most 256, messages come in batches
+  // of at most 1000.
+  SpscRing<BlockRef> file_to_engine{1024};
+  SpscRing<BlockRef> engine_to_file{1024};
+  SpscRing<Command> commands{1024};
+  SpscRing<Event> events{4096};
+  Latest<PathReport> report;
+  Latest<RateGrant> grant;
+  Latest<RateState> state;
+  Latest<rate::TraceRow> row;  // goes the way of `state`
+  Latest<Limits> limits;
+
+  [[nodiscard]] run::EngineLinks for_engine() {
+    return {file_to_engine, engine_to_file, commands, events, report, grant};
+  }
+};
+
+class Engine {
+ public:
+  Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  virtual ~Engine() = default;
+  [[nodiscard]] virtual Result<void> start(const run::EngineThreadConfig& config) = 0;
+  virtual void join() = 0;                           ///< after Command finish
+  [[nodiscard]] virtual Nanos cpu_time() const = 0;  ///< of the engine thread; after join()
+};
+
+template <class Loop, class PortType>
+class PortEngine final : public Engine {
+ public:
+  template <class Config>
+  PortEngine(PortType& port, const run::SessionKeys& keys, const Config& config,
+             run::EngineLinks links)
+      : port_{port}, loop_{port, keys, config, links} {}
+  Result<void> start(const run::EngineThreadConfig& config) override {
+    return thread_.start(loop_, port_, config);
+  }
+  void join() override { thread_.join(); }
+  [[nodiscard]] Nanos cpu_time() const override { return thread_.cpu_time(); }
+
+ private:
+  PortType& port_;
+  Loop loop_;
+  run::EngineThread thread_;
+};
+
+}  // namespace onehop::host

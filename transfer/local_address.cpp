@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "transfer/local_address.hpp"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+namespace onehop::host {
+
+namespace {
+
+/// The order in which addresses are offered: who types one prefers the short one.
+int rank_of(const session::IpAddress& address) {
+  return !address.is_v6 ? 0 : address.is_link_local() ? 2 : 1;
+}
+
+}  // namespace
+
+std::vector<LocalAddress> local_addresses() {
+  std::vector<LocalAddress> found;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 ||
+        (entry->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
+    const socklen_t length =
+        entry->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    if (const auto endpoint = session::Endpoint::from_sockaddr(entry->ifa_addr, length))
+      found.push_back({entry->ifa_name, endpoint->address});
+  }
+  ::freeifaddrs(list);
+  return found;
+}
+
+bool listens_on_all(const Endpoint& listen) {
+  const auto address = session::IpAddress::parse(listen.host);
+  return listen.host.empty() || (address && address->is_any());
+}
+
+std::vector<LocalAddress> reachable(const std::vector<LocalAddress>& all, const Endpoint& listen,
+                                    const std::string& interface) {
+  const auto named = session::IpAddress::parse(listen.host);
+  if (!listens_on_all(listen))
+    return named ? std::vector{LocalAddress{interface, *named}} : std::vector<LocalAddress>{};
+  std::vector<LocalAddress> found;
+  for (const LocalAddress& local : all) {
+    if (!interface.empty() && local.interface != interface) continue;
+    if (named && !named->is_v6 && local.address.is_v6) continue;  // 0.0.0.0; :: takes IPv4 as well
+    found.push_back(local);
+  }
+  if (found.empty()) return found;
+  const auto rank = [](const LocalAddress& local) { return rank_of(local.address); };
+  const int best = rank(std::ranges::min(found, {}, rank));
+  std::erase_if(found, [&](const LocalAddress& local) { return rank(local) != best; });
+  return found;
+}
+
+std::string to_text(const session::IpAddress& address, std::uint16_t port) {
+  std::string text = address.text();
+  if (address.is_v6) {
+    if (address.is_link_local()) text = text.substr(0, text.find('%')) + "%IF";
+    text = "[" + text + "]";
+  }
+  return port == default_port ? text : text + ":" + std::to_string(port);
+}
+
+}  // namespace onehop::host

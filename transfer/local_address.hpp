@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Under which addresses another machine reaches this one: what recv tells its user, and what it
+// binds early.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "control/session/address.hpp"
+#include "transfer/settings.hpp"
+
+namespace onehop::host {
+
+struct LocalAddress {
+  std::string interface;
+  session::IpAddress address;
+};
+
+/// local_addresses lists those of interfaces that are up, loopback left out. Syscalls: those of
+/// getifaddrs().
+[[nodiscard]] std::vector<LocalAddress> local_addresses();
+
+/// listens_on_all: no address was named, or one that stands for all of them.
+[[nodiscard]] bool listens_on_all(const Endpoint& listen);
+
+/// reachable picks from `all` what a sender can name when we listen there, over `interface` alone
+/// where it is not empty: IPv4 where there is any, else IPv6, else what is link-local. `listen`
+/// itself where it names an address.
+[[nodiscard]] std::vector<LocalAddress> reachable(const std::vector<LocalAddress>& all,
+                                                  const Endpoint& listen,
+                                                  const std::string& interface);
+
+/// to_text is what follows --to on the other machine, with the port where it is not the default
+/// one. The scope of a link-local address is the other machine's interface, which only its user
+/// knows: it reads IF.
+[[nodiscard]] std::string to_text(const session::IpAddress& address, std::uint16_t port);
+
+}  // namespace onehop::host

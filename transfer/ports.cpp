@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "transfer/ports.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "engine/base/check.hpp"
+#include "engine/wire/frame.hpp"
+#if ONEHOP_HAS_XDP
+#include "xdp/afxdp_layout.hpp"
+#include "xdp/probe.hpp"
+#endif
+
+namespace onehop::host {
+
+namespace {
+
+Error not_built(const PortKind& kind) {
+  return {
+      ExitCode::io_unavailable, "open --io " + std::string{kind.name},
+      "this build has no " + std::string{kind.name} + " port (" + std::string{kind.missing} + ")",
+      "Install " + std::string{kind.packages} + " and build again, or take --io udp"};
+}
+
+#if ONEHOP_HAS_XDP
+XdpMode xdp_mode_of(const Settings& settings) {
+  if (settings.xdp_mode == "zero-copy") return XdpMode::zero_copy;
+  if (settings.xdp_mode == "copy") return XdpMode::copy;
+  if (settings.xdp_mode == "skb") return XdpMode::skb;
+  return XdpMode::automatic;
+}
+
+Result<std::unique_ptr<AfXdpPort>> open_mode(const PortRequest& request, XdpMode mode) {
+  AfXdpConfig config;
+  config.interface = request.interface;
+  config.local = request.local;
+  config.mode = mode;
+  config.priority = priority_of(request.settings);
+  return AfXdpPort::open(config);
+}
+
+// take_afxdp opens AF_XDP where it is cheaper than UDP in this role; where not, `reason` says why.
+// Measured by tools/compare --case cpu and --case ports (docs/results.md): sending in copy mode
+// hands each frame to the queue below by itself, where UDP hands down 44 at once; receiving in copy
+// mode leaves out socket, checksum and a system call's share per frame. The program steers our own
+// frames alone, past the firewall: what they carry is authenticated, and nothing else is taken.
+std::unique_ptr<AfXdpPort> take_afxdp(const PortRequest& request, std::string& reason) {
+  const std::string& interface = request.interface;
+  auto zero_copy = open_mode(request, XdpMode::zero_copy);
+  if (zero_copy.has_value()) {
+    reason = interface + " has AF_XDP zero-copy";
+    return std::move(zero_copy).value();
+  }
+  reason = "no AF_XDP zero-copy on " + interface + " (" + zero_copy.error().cause + ")";
+  if (zero_copy.error().code == ExitCode::privilege_missing) return nullptr;
+  if (request.role == PortRole::sending) {
+    reason += ", and sending in copy mode costs more than UDP";
+    return nullptr;
+  }
+  if (!is_cheap_in_copy_mode(interface)) {
+    reason += ", and receiving in copy mode pays for frames of 1500 bytes without GRO alone";
+    return nullptr;
+  }
+  auto copy = open_mode(request, XdpMode::copy);
+  if (copy.has_value()) {
+    reason = "receiving through " + interface + "'s driver is cheaper than through a socket";
+    return std::move(copy).value();
+  }
+  reason = "no AF_XDP in the driver of " + interface + " (" + copy.error().cause + ")";
+  return nullptr;
+}
+#endif
+
+Result<Opened> open_auto(const PortRequest& request) {
+  std::string reason = "AF_XDP has nothing to offer on this interface";
+#if ONEHOP_HAS_XDP
+  if (request.has_fragments) {
+    reason = "fragments need the kernel's UDP";
+  } else if (!request.interface.empty() && request.interface != "lo") {
+    if (auto port = take_afxdp(request, reason)) return Opened{std::move(port), reason};
+  }
+#endif
+  ONEHOP_TRY(opened, open_udp(request));
+  opened.reason = reason;
+  return std::move(opened);
+}
+
+}  // namespace
+
+const PortKind* port_kind(std::string_view name) noexcept {
+  const auto* const found = std::ranges::find(port_kinds, name, &PortKind::name);
+  return found == port_kinds.end() ? nullptr : found;
+}
+
+std::vector<std::string> port_words() {
+  std::vector<std::string> words{"auto"};
+  for (const PortKind& kind : port_kinds) words.emplace_back(kind.name);
+  return words;
+}
+
+bool is_cheap_in_copy_mode(const std::string& interface) {
+#if ONEHOP_HAS_XDP
+  const auto facts = xdp::read_interface(interface);
+  return facts.has_value() && !facts.value().has_gro &&
+         xdp::chunk_bytes_for(facts.value().mtu_bytes, false) == 2048;
+#else
+  (void)interface;
+  return false;
+#endif
+}
+
+Result<Opened> open_udp(const PortRequest& request) {
+  UdpPortConfig config;
+  config.local = request.local;
+  config.interface = request.settings.interface;
+  config.priority = priority_of(request.settings);
+  config.dscp = dscp_of(request.settings);
+  config.has_fragments = request.has_fragments;
+  config.has_frames_only = true;
+  if (request.has_fragments) config.frame_bytes_max = wire::datagram_bytes_max;
+  ONEHOP_TRY(made, UdpPort::open(config));
+  return Opened{std::move(made)};
+}
+
+Result<Opened> open_afxdp(const PortRequest& request) {
+#if ONEHOP_HAS_XDP
+  ONEHOP_TRY(made, open_mode(request, xdp_mode_of(request.settings)));
+  std::string reason = made->refusals().empty() ? "asked for" : "asked for; " + made->refusals();
+  return Opened{std::move(made), std::move(reason)};
+#else
+  (void)request;
+  return not_built(*port_kind("afxdp"));
+#endif
+}
+
+Result<Opened> open_dpdk(const PortRequest& request) {
+#if ONEHOP_HAS_DPDK
+  DpdkHost* const dpdk = request.dpdk;
+  ONEHOP_CHECK(dpdk != nullptr);
+  if (!dpdk->interface().empty() && dpdk->interface() != request.interface)
+    return Error{ExitCode::usage, "open --io dpdk",
+                 "--eal names " + dpdk->interface() + ", and the way to the peer leads over " +
+                     request.interface,
+                 "Name the interface in both: --iface " + dpdk->interface()};
+  ONEHOP_TRY(made, dpdk->open_port(request.local));
+  return Opened{std::move(made), "asked for; " + dpdk->summary()};
+#else
+  (void)request;
+  return not_built(*port_kind("dpdk"));
+#endif
+}
+
+Result<void> check_fragments(const Settings& settings) {
+  const PortKind* const kind = port_kind(settings.io);
+  if (kind == nullptr || kind->can_fragment) return success();
+  return Error{ExitCode::io_unavailable,
+               "send and receive datagrams in IP fragments (--fragment) over --io " + settings.io,
+               "only the kernel's UDP makes fragments and puts them together",
+               "Use --io udp on both machines, or send without --fragment"};
+}
+
+Result<OpenPort> OpenPort::open(const PortRequest& request) {
+  const PortKind* const kind = port_kind(request.settings.io);
+  if (kind != nullptr && !kind->missing.empty()) return not_built(*kind);
+  ONEHOP_TRY(opened, kind == nullptr ? open_auto(request) : kind->open(request));
+  return OpenPort{std::move(opened)};
+}
+
+PortInfo OpenPort::info() const {
+  return std::visit([](const auto& port) { return port->info(); }, opened_.port);
+}
+
+Result<std::uint16_t> OpenPort::local_port() const {
+  return std::visit([](const auto& port) -> Result<std::uint16_t> { return port->local_port(); },
+                    opened_.port);
+}
+
+Result<void> OpenPort::connect(const sockaddr_storage& peer) {
+  const auto& address = reinterpret_cast<const sockaddr&>(peer);
+  return std::visit(
+      [&](auto& port) -> Result<void> {
+        if constexpr (requires { port->connect(address); }) return port->connect(address);
+        return success();  // raw ports learn the peer from the header template
+      },
+      opened_.port);
+}
+
+Result<void> OpenPort::move_to(const std::string& interface) {
+  return std::visit(
+      [&](auto& port) -> Result<void> {
+        if constexpr (requires { port->open_on(interface); }) {
+          ONEHOP_TRY(fresh, port->open_on(interface));
+          port->offer(*fresh);
+          moved_.emplace_back(std::move(fresh));
+        }
+        return success();
+      },
+      opened_.port);
+}
+
+std::unique_ptr<Engine> OpenPort::make_sender(const run::SessionKeys& keys,
+                                              const run::SenderLoopConfig& config,
+                                              run::EngineLinks links) {
+  return std::visit(
+      [&](auto& port) -> std::unique_ptr<Engine> {
+        using PortType = std::remove_reference_t<decltype(*port)>;
+        if constexpr (requires { port->ask_link_status(); }) port->ask_link_status();
+        return std::make_unique<PortEngine<run::SenderLoop<PortType>, PortType>>(*port, keys,
+                                                                                 config, links);
+      },
+      opened_.port);
+}
+
+std::unique_ptr<Engine> OpenPort::make_receiver(const run::SessionKeys& keys,
+                                                const run::ReceiverLoopConfig& config,
+                                                run::EngineLinks links) {
+  return std::visit(
+      [&](auto& port) -> std::unique_ptr<Engine> {
+        using PortType = std::remove_reference_t<decltype(*port)>;
+        return std::make_unique<PortEngine<run::ReceiverLoop<PortType>, PortType>>(*port, keys,
+                                                                                   config, links);
+      },
+      opened_.port);
+}
+
+}  // namespace onehop::host

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// DataPath, what is told of it ten times a second.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "engine/base/time.hpp"
+#include "transfer/data_path.hpp"
+
+namespace onehop::host {
+
+namespace {
+
+api::Buffer view_of(const law::BufferRow& row, const QueueTelemetry& queue, bool is_sending) {
+  const auto clamp = [](Bytes b) { return std::max(b.count, std::int64_t{0}); };
+  const auto count = [](const auto& value) {
+    return value ? std::optional{value->count} : std::nullopt;
+  };
+  api::Buffer view;
+  view.scope = name_of(queue.scope);
+  view.occupancy_bytes = clamp(queue.occupancy);
+  view.capacity_bytes = clamp(queue.capacity);
+  view.drain_bps = bps(std::max(row.drain, BytesPerSecond{0}));
+  view.refused_total = queue.refused_total;
+  if (!is_sending) return view;  // the receiving end sets no rate: a law's terms would mean nothing
+  // What the law read, where it read: the same units as its range.
+  if (row.under || row.over) view.occupancy_bytes = clamp(row.occupancy);
+  view.target_bytes = clamp(row.target);
+  view.under_bytes = count(row.under);
+  view.over_bytes = count(row.over);
+  view.limit_bytes = clamp(row.occupancy_max);
+  view.allowed_bps = bps(row.rate);
+  view.takes_part = row.takes_part;
+  return view;
+}
+
+/// The law's own quantities, by their names in the trace.
+std::vector<std::pair<std::string, std::int64_t>> details_of(const law::LawTrace& trace) {
+  const law::LawDetails& d = trace.details;
+  std::vector<std::pair<std::string, std::int64_t>> out;
+  const auto add = [&](const char* key, const auto& value, auto number) {
+    if (value) out.emplace_back(key, number(*value));
+  };
+  const auto count = [](auto v) { return v.count; };
+  const auto permille = [](Gain g) { return g.permille; };
+  const auto nanos = [](Nanos t) { return static_cast<std::int64_t>(t.count()); };
+  add("alpha_permille", d.alpha, permille);
+  add("beta_bytes_per_s", d.beta, count);
+  add("a_bytes", d.a, count);
+  add("b_bytes", d.b, count);
+  add("aggregate_bytes", d.aggregate, count);
+  add("phy_rate_bytes_per_s", d.phy_rate, count);
+  add("airtime_use_permille", d.airtime_use, permille);
+  add("stations", d.stations, [](std::int32_t n) { return static_cast<std::int64_t>(n); });
+  add("share_bytes_per_s", d.share, count);
+  add("tau_ns", d.tau, nanos);
+  add("gate_bytes", d.gate, count);
+  add("loss_cap_bytes_per_s", d.loss_cap, count);
+  add("feedback_interval_ns", d.feedback_interval, nanos);
+  for (const law::LawColumn& column : trace.columns)
+    if (column.name != nullptr && column.value) out.emplace_back(column.name, *column.value);
+  return out;
+}
+
+}  // namespace
+
+api::Progress DataPath::progress() const {
+  const Instant now = monotonic_now();
+  const Account& account = account_;
+  const api::End& facts = account.facts;
+  const bool is_running = engine_ != nullptr, is_sending = account.is_sending();
+  const RateState state = is_running ? links_->state.load() : account.last_state;
+  const rate::TraceRow row = links_->row.load();
+  const PathReport& path = state.path;
+  api::Progress t;
+  t.pid = ::getpid();
+  t.role = facts.role;
+  t.version = ONEHOP_VERSION;
+  t.phase = session::name_of(account.phase);
+  t.peer = facts.peer;
+  t.interface = facts.interface;
+  t.io = facts.io_used;
+  t.io_mode = facts.io_mode;
+  t.law = facts.law;
+  t.repair = facts.repair;
+  t.link_source = facts.link_source;
+  t.t_ns = now.time_since_epoch().count();
+  const bool is_idle = !is_running && !account.has_data() && !is_sending;
+  if (is_idle &&
+      (account.phase == session::Phase::connecting || account.phase == session::Phase::done))
+    t.phase = "listening";
+  if (account.has_data()) {
+    const Instant until = account.ended_at == Instant{} ? now : account.ended_at;
+    t.elapsed_ns = (until - account.first_data_at).count();
+    t.goodput_bps = bps(account.recent.now());
+    t.bytes_done = std::min(bytes_arrived(), account.bytes_expected);
+    if (account.recent.trend() > BytesPerSecond{0})
+      t.eta_seconds = static_cast<double>(account.bytes_expected - t.bytes_done) /
+                      static_cast<double>(account.recent.trend().count);
+  }
+  t.bytes_expected = account.bytes_expected;
+  if (is_sending) {
+    t.rate_bps = bps(state.rate);
+    t.backlog_max_bytes = state.backlog_max.count;
+    t.bottleneck = rate::name_of(state.bottleneck);
+    for (std::size_t i = 0; i < row.bottleneck_permille.size(); ++i) {
+      const auto share = row.bottleneck_permille[i];
+      if (share > 0)
+        t.bottleneck_permille[std::string{rate::name_of(static_cast<Bottleneck>(i))}] = share;
+    }
+    t.is_degraded = row.law.is_degraded;
+    t.sensor = rate::name_of(row.law.details.sensor);
+    t.details = details_of(row.law);
+    if (const BytesPerSecond* link = law::fresh(row.facts.phy_rate, row.at))
+      t.link_rate_bps = bps(*link);
+  }
+  t.srtt_ns = path.srtt.count();
+  t.packets_sent_total = path.packets_sent_total;
+  t.packets_lost_total = path.packets_lost_total;
+  t.retransmitted_bytes_total = path.counters.retransmitted_bytes_total;
+  t.auth_failures_total = path.counters.auth_failures_total;
+  t.cpu_seconds = UsageMeter::cpu_seconds();
+  const std::array queues{&path.tx_queue, &path.rx_ring, &path.app_buffer};
+  for (std::size_t i = 0; i < queues.size(); ++i)
+    t.buffers[i] = view_of(row.law.buffers[i], *queues[i], is_sending);
+  // The receiving end's few answers fill no queue, so the law has for its drain what it starts
+  // from.
+  if (!is_sending) t.buffers[0].drain_bps = 0;
+  return t;
+}
+
+}  // namespace onehop::host

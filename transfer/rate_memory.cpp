@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "transfer/rate_memory.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/fd.hpp"
+
+namespace onehop::host {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int schema_version = 1;
+constexpr std::size_t text_bytes_max = 64;  // an IPv6 address with its zone, an interface's name
+constexpr mode_t folder_mode = 0700, file_mode = 0600;
+
+std::optional<RememberedRate> entry_of(const Json& item) {
+  if (!item.is_object()) return std::nullopt;
+  const auto text = [&](const char* key) -> std::string {
+    const auto at = item.find(key);
+    return at != item.end() && at->is_string() ? at->get<std::string>() : std::string{};
+  };
+  RememberedRate entry{text("peer"), text("interface"), {}};
+  const auto rate = item.find("rate_bytes_per_s");
+  if (rate == item.end() || !rate->is_number_unsigned()) return std::nullopt;
+  const auto value = rate->get<std::uint64_t>();
+  const bool is_valid = !entry.peer.empty() && entry.peer.size() <= text_bytes_max &&
+                        !entry.interface.empty() && entry.interface.size() <= text_bytes_max &&
+                        value >= static_cast<std::uint64_t>(RateMemory::rate_min.count) &&
+                        value <= static_cast<std::uint64_t>(RateMemory::rate_max.count);
+  if (!is_valid) return std::nullopt;
+  entry.rate.count = static_cast<std::int64_t>(value);
+  return entry;
+}
+
+bool is_same_path(const RememberedRate& entry, const std::string& peer,
+                  const std::string& interface) {
+  return entry.peer == peer && entry.interface == interface;
+}
+
+// make_folders makes what is missing of the path, for this user alone.
+void make_folders(const std::string& folder) {
+  for (std::size_t at = folder.find('/', 1); at != std::string::npos; at = folder.find('/', at + 1))
+    (void)::mkdir(folder.substr(0, at).c_str(), folder_mode);
+  (void)::mkdir(folder.c_str(), folder_mode);  // what went wrong shows when the file is opened
+}
+
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<std::vector<RememberedRate>> RateMemory::read() const {
+  const std::string attempt = "read the remembered rates in " + file_;
+  const Fd fd{::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+  if (!fd.is_open() && errno == ENOENT) return std::vector<RememberedRate>{};
+  if (!fd.is_open()) return errno_error(ExitCode::local_file_error, attempt);
+  std::string text(file_bytes_max + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(fd.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_error(ExitCode::local_file_error, attempt);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  text.resize(size);
+  const auto damaged = [&](std::string cause) {
+    return Error{ExitCode::local_file_error, attempt, std::move(cause),
+                 "The end of a transfer replaces it"};
+  };
+  if (size > file_bytes_max) return damaged("it is too long");
+  const Json document = Json::parse(text, nullptr, false);
+  if (!document.is_object() || document.value("schema_version", Json{}) != schema_version ||
+      !document.value("rates", Json{}).is_array())
+    return damaged("it is damaged");
+  std::vector<RememberedRate> entries;
+  for (const Json& item : document["rates"]) {
+    auto entry = entry_of(item);
+    if (!entry || entries.size() == entries_max)
+      return damaged("it holds what no run can have left");
+    entries.push_back(*std::move(entry));
+  }
+  return entries;
+}
+
+Result<std::optional<BytesPerSecond>> RateMemory::recall(const std::string& peer,
+                                                         const std::string& interface) const {
+  if (file_.empty()) return std::optional<BytesPerSecond>{};
+  ONEHOP_TRY(entries, read());
+  for (const RememberedRate& entry : entries)
+    if (is_same_path(entry, peer, interface)) return std::optional{entry.rate};
+  return std::optional<BytesPerSecond>{};
+}
+
+Result<void> RateMemory::remember(const RememberedRate& entry) const {
+  if (file_.empty()) return success();
+  std::vector<RememberedRate> entries;
+  if (auto before = read(); before.has_value()) entries = std::move(before).value();
+  std::erase_if(entries, [&](const RememberedRate& old) {
+    return is_same_path(old, entry.peer, entry.interface);
+  });
+  entries.insert(entries.begin(), entry);
+  entries.front().rate.count = std::clamp(entry.rate.count, rate_min.count, rate_max.count);
+  if (entries.size() > entries_max) entries.resize(entries_max);
+
+  Json list = Json::array();
+  for (const RememberedRate& one : entries)
+    list.push_back({{"peer", one.peer},
+                    {"interface", one.interface},
+                    {"rate_bytes_per_s", static_cast<std::uint64_t>(one.rate.count)}});
+  const std::string text = Json{{"schema_version", schema_version}, {"rates", list}}.dump(1) + "\n";
+
+  const std::string attempt = "remember the rate in " + file_;
+  make_folders(file_.substr(0, file_.rfind('/')));
+  const std::string temporary = file_ + "." + std::to_string(::gettid());
+  (void)::unlink(temporary.c_str());  // of a run that was killed, whose number came round
+  const Fd fd{
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file_mode)};
+  if (!fd.is_open()) return errno_error(ExitCode::local_file_error, attempt);
+  int errno_value = write_all(fd.get(), text);
+  if (errno_value == 0 && ::rename(temporary.c_str(), file_.c_str()) != 0) errno_value = errno;
+  if (errno_value == 0) return success();
+  (void)::unlink(temporary.c_str());
+  return errno_error(ExitCode::local_file_error, attempt, "", errno_value);
+}
+
+}  // namespace onehop::host

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Receiver: listens, and takes sessions one after the other.
+#include <fmt/format.h>
+
+#include <boost/asio/post.hpp>
+
+#include <filesystem>
+#include <stop_token>
+#include <thread>
+#include <unordered_map>
+
+#include "control/session/listener.hpp"
+#include "engine/base/memory.hpp"
+#include "engine/base/thread.hpp"
+#include "engine/base/time.hpp"
+#include "engine/file/sink.hpp"
+#include "transfer/local_address.hpp"
+#include "transfer/question.hpp"
+#include "transfer/side.hpp"
+#include "transfer/stranger_log.hpp"
+
+namespace onehop::host {
+
+namespace {
+
+file::OnExist on_exist_of(const std::string& word) {
+  if (word == "resume") return file::OnExist::resume;
+  if (word == "skip") return file::OnExist::skip;
+  if (word == "rename") return file::OnExist::rename;
+  if (word == "overwrite") return file::OnExist::overwrite;
+  return file::OnExist::ask;
+}
+
+file::OnExist on_exist_of(api::Answer answer) {
+  switch (answer) {
+    case api::Answer::resume: return file::OnExist::resume;
+    case api::Answer::skip: return file::OnExist::skip;
+    case api::Answer::rename: return file::OnExist::rename;
+    case api::Answer::overwrite: return file::OnExist::overwrite;
+    case api::Answer::refuse:
+    case api::Answer::accept: break;
+  }
+  return file::OnExist::ask;
+}
+
+session::FileAction action_of(const file::Sink& sink, std::uint32_t file) {
+  switch (sink.existing()[file]) {
+    case file::Existing::other: return session::FileAction::keep;
+    case file::Existing::unread: return session::FileAction::keep_unread;
+    case file::Existing::compared: return session::FileAction::compare;
+    case file::Existing::none:
+    case file::Existing::expected: break;
+  }
+  return sink.claims()[file].empty() ? session::FileAction::send : session::FileAction::resume;
+}
+
+class Receiver final : public Side, public session::RecvHost {
+ public:
+  Receiver(api::ReceiveOptions options, api::Handler handler)
+      : Side{options.common, std::move(handler), "recv"}, options_{std::move(options)} {}
+  ~Receiver() override { withdraw(); }
+  void answer(std::uint64_t offer, api::Answer answer) override { question_.answer(offer, answer); }
+
+ private:
+  // --- Side
+  Result<void> check_own() const override {
+    ONEHOP_TRYV(parse_endpoint(options_.listen));
+    return check_word("--on-exist", options_.on_exist);
+  }
+  Result<void> open_own() override;
+  Result<session::SessionEnd> run_own() override;
+  void interrupt_own() override;
+
+  // --- session::RecvHost
+  void on_listening(const session::Endpoint& local) override;
+  void consider(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide) override;
+  Result<session::DataOpened> open_data(const session::PeerLink& link) override;
+  Result<session::EngineRings> start_data(const session::DataPlan& plan) override;
+  void stop_data() noexcept override {
+    withdraw();
+    path_.stop();
+  }
+  Result<void> on_path(const std::string& interface, const PathUpdate& path) override {
+    return path_.follow_path(interface, path);
+  }
+  void on_phase(session::Phase phase) override { path_.on_phase(phase); }
+  void on_event(const Event& event) override {
+    if (event.kind == EventKind::first_data) path_.account().on_first_data(event.at);
+  }
+  void on_file_done(const session::FileDone& done) override {
+    path_.account().on_file_done(offer_->manifest.files[done.file], done);
+  }
+  void on_skipped(std::uint64_t bytes) override {
+    if (offer_->is_changed.empty())
+      path_.account().facts.bytes_skipped_total += bytes;  // else they came in this session
+  }
+  void on_notice(const std::string& text) override { events_.say(text); }
+  session::Arrival arrival() const override { return path_.arrival(); }
+  Result<session::PairingKey> renew_code(const Error& why) override {
+    events_.emit(to_api(why));
+    return make_code();
+  }
+  void on_rejected(const session::Endpoint& peer, const Error& why) override;
+  void on_session_end(const session::SessionEnd& end) override;
+
+  Result<session::PairingKey> make_code();
+  Result<void> open_before_files(const session::IpAddress& peer);
+  Result<session::Decision> prepare(const std::shared_ptr<const session::OfferInfo>& offer,
+                                    const std::stop_token& stop);
+  Result<std::unique_ptr<file::Sink>> prepare_sink_or_ask(
+      const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop);
+  Result<std::unique_ptr<file::Sink>> prepare_sink(
+      const std::shared_ptr<const session::OfferInfo>& offer,
+      std::vector<file::Conflict>* conflicts, const std::stop_token& stop);
+  api::Answer ask(const session::OfferInfo& offer, const std::vector<file::Conflict>& conflicts,
+                  const std::stop_token& stop);
+  void withdraw();
+
+  const std::string& interface_of(const session::RouteInfo& route) const {
+    return fixed_interface_.empty() ? route.link.name : fixed_interface_;
+  }
+
+  const api::ReceiveOptions options_;
+  std::string fixed_interface_;  // the only way in; empty: any
+  Endpoint listen_;
+  StrangerLog strangers_;
+  std::optional<session::RecvServer> server_;
+  std::shared_ptr<const session::OfferInfo> offer_;
+  std::unique_ptr<file::Sink> sink_;
+  // The preparing thread's: answers by name, of this session; the folder until it has decided.
+  std::unordered_map<std::string, file::OnExist> answers_;
+  std::string folder_;
+  Question question_;
+  std::jthread preparer_;
+};
+
+/// A port that needs its interface opens it now, while the privileges are there and an error can
+/// still be seen.
+Result<void> Receiver::open_own() {
+  ONEHOP_TRY(listen, parse_endpoint(options_.listen));
+  listen_ = std::move(listen);
+  const PortKind* const kind = port_kind(settings_.io);
+  if (kind == nullptr || !kind->is_bound) return success();
+  std::string wanted = settings_.interface;
+  if (settings_.io == "dpdk") {
+    ONEHOP_TRY(interface, kernel_interface_of(settings_));
+    if (interface.empty()) return path_.open_dpdk({});  // such a link has no address of its own
+    wanted = std::move(interface);
+  }
+  std::vector<LocalAddress> candidates;
+  for (const LocalAddress& local : local_addresses()) {
+    if (!wanted.empty() && local.interface != wanted) continue;
+    if (!listens_on_all(listen_) && session::IpAddress::parse(listen_.host) != local.address)
+      continue;
+    if (listens_on_all(listen_) && local.address.is_v6)
+      continue;  // one address is bound now; IPv4 unless asked otherwise
+    candidates.push_back(local);
+  }
+  if (candidates.size() != 1)
+    return Error{ExitCode::usage, "choose the interface for --io " + settings_.io,
+                 candidates.empty() ? "no interface that is up has a matching address"
+                                    : "several interfaces have an address",
+                 "Name it with --iface IF or its address with --listen ADDR"};
+  fixed_interface_ = candidates.front().interface;
+  return path_.open_port(fixed_interface_, candidates.front().address, listen_.port, false);
+}
+
+Result<session::PairingKey> Receiver::make_code() {
+  ONEHOP_TRY(code, session::make_code());
+  api::Code event;
+  event.code = code.text();
+  for (const LocalAddress& way :
+       reachable(local_addresses(), listen_,
+                 fixed_interface_.empty() ? settings_.interface : fixed_interface_))
+    event.ways.push_back({way.interface, to_text(way.address, listen_.port)});
+  events_.emit(event);
+  return session::stretch(code);
+}
+
+Result<session::SessionEnd> Receiver::run_own() {
+  if (!key_) {
+    ONEHOP_TRY(key, make_code());
+    key_ = std::move(key);
+  }
+  session::RecvOptions options;
+  options.address = listen_.host;
+  options.port = listen_.port;
+  options.is_once = options_.is_once;
+  options.is_lazy_allowed = settings_.repair != "eager";
+  options.dscp = dscp_of(settings_);
+  options.interface = settings_.interface;
+  server_.emplace(io_, std::move(options), *key_, *this);
+  session::SessionEnd end;
+  ONEHOP_TRYV(server_->start([&](const session::SessionEnd& ended) { end = ended; }));
+  io_.run();
+  return end;
+}
+
+void Receiver::interrupt_own() {
+  events_.say(path_.account().has_data() ? "interrupted: what arrived is kept"
+              : offer_ != nullptr        ? "interrupted before anything arrived"
+                                         : "interrupted: nothing was under way");
+  server_->interrupt();
+}
+
+void Receiver::on_listening(const session::Endpoint& local) {
+  api::Started started;
+  started.role = "recv";
+  started.listen = local.text();
+  started.directory = options_.directory;
+  started.version = ONEHOP_VERSION;
+  events_.emit(started);
+  path_.emit_progress();
+}
+
+void Receiver::consider(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide) {
+  withdraw();
+  offer_ = offer;
+  if (!options_.is_hidden_allowed)
+    if (auto visible = file::check_visible(offer->manifest); !visible.has_value())
+      return decide(visible.error());
+  if (auto opened = open_before_files(offer->peer.address); !opened.has_value())
+    return decide(opened.error());
+  auto started =
+      start_thread<std::jthread>("preparing", [this, offer, decide](const std::stop_token& stop) {
+        try {
+          decide(prepare(offer, stop));
+        } catch (const std::bad_alloc& refused) {
+          decide(memory_error("prepare to receive", refused));
+        }
+      });
+  if (!started.has_value()) return decide(started.error());
+  preparer_ = std::move(started).value();
+}
+
+/// Sockets and rings first, while the privileges are there; then the user's own rights, then the
+/// folder.
+Result<void> Receiver::open_before_files(const session::IpAddress& peer) {
+  ONEHOP_TRY(route, session::find_route(peer, settings_.interface));
+  ONEHOP_TRYV(
+      path_.open_port(interface_of(route), route.source, listen_.port, offer_->has_fragments));
+  if (!options_.before_files) return success();
+  if (const api::Error refused = options_.before_files()) return from_api(refused);
+  return success();
+}
+
+Result<session::DataOpened> Receiver::open_data(const session::PeerLink& link) {
+  ONEHOP_TRY(route, session::find_route(link.peer.address, settings_.interface));
+  ONEHOP_TRYV(path_.open_port(interface_of(route), link.local.address, listen_.port,
+                              offer_->has_fragments));
+  path_.account().set_place(link.peer.address.text(), folder_);
+  return path_.opened(route);
+}
+
+Result<session::EngineRings> Receiver::start_data(const session::DataPlan& plan) {
+  preparer_ = {};
+  std::vector<std::uint64_t> sizes;
+  std::uint64_t expected = 0;
+  for (std::size_t i = 0; i < offer_->manifest.files.size(); ++i) {
+    sizes.push_back(offer_->manifest.files[i].size);
+    if (sink_->is_wanted()[i]) expected += sizes.back();
+  }
+  path_.account().bytes_expected = expected;
+  return path_.start_receiving(plan, std::move(sink_), std::move(sizes));
+}
+
+void Receiver::on_rejected(const session::Endpoint& peer, const Error& why) {
+  const auto unsaid = strangers_.note(peer.address, monotonic_now());
+  if (!unsaid) return;
+  const std::string more =
+      *unsaid == 0 ? "" : fmt::format(" ({} more without a line of their own)", *unsaid);
+  events_.warn(peer.text() + ": " + why.message() + more);
+}
+
+void Receiver::on_session_end(const session::SessionEnd& end) {
+  withdraw();
+  if (end.is_replaced) {
+    events_.say(end.error.message() + ": its transfer goes on there");
+    path_.account().forget_session();
+  } else {
+    path_.end(end);
+  }
+  offer_.reset();
+}
+
+/// prepare runs on a thread of its own: it may hash what an earlier session left, or wait for an
+/// answer. `stop` ends either.
+Result<session::Decision> Receiver::prepare(const std::shared_ptr<const session::OfferInfo>& offer,
+                                            const std::stop_token& stop) {
+  if (offer->is_changed.empty()) answers_.clear();
+  ONEHOP_TRY(sink, prepare_sink_or_ask(offer, stop));
+  sink_ = std::move(sink);
+  session::Decision decision;
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::canonical(options_.directory, error);
+  decision.folder = folder_ = error ? options_.directory : folder.string();
+  for (std::uint32_t i = 0; i < offer->manifest.files.size(); ++i) {
+    decision.actions.push_back(action_of(*sink_, i));
+    if (decision.actions.back() != session::FileAction::resume) continue;
+    decision.claims.resize(offer->manifest.files.size());
+    decision.claims[i] = sink_->claims()[i];
+  }
+  return decision;
+}
+
+/// An answer holds for the names that were shown with its question, and for no other: one that
+/// comes up later is asked about, or refused.
+Result<std::unique_ptr<file::Sink>> Receiver::prepare_sink_or_ask(
+    const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop) {
+  bool is_approved = !options_.is_approved || !offer->is_changed.empty();
+  for (;;) {
+    std::vector<file::Conflict> conflicts;
+    auto sink = prepare_sink(offer, options_.on_exist == "ask" ? &conflicts : nullptr, stop);
+    if (conflicts.empty() && (is_approved || sink.has_error())) return sink;
+    const api::Answer answer = ask(*offer, conflicts, stop);
+    if (conflicts.empty() && answer == api::Answer::refuse)
+      return Error{ExitCode::refused_by_peer, "receive from " + offer->peer.address.text(),
+                   "the offer was refused here", "Ask who runs the receiver"};
+    if (conflicts.empty()) return sink;
+    if (on_exist_of(answer) == file::OnExist::ask) return sink;
+    is_approved = true;
+    for (const file::Conflict& conflict : conflicts)
+      answers_[offer->manifest.files[conflict.file].name] = on_exist_of(answer);
+  }
+}
+
+api::Answer Receiver::ask(const session::OfferInfo& offer,
+                          const std::vector<file::Conflict>& conflicts,
+                          const std::stop_token& stop) {
+  api::Offer event;
+  event.id = question_.begin();
+  event.peer = offer.peer.address.text();
+  event.directory = file::display_name(options_.directory);
+  event.conflicts = conflicts.size();
+  for (const file::ManifestEntry& entry : offer.manifest.files)
+    event.files.push_back({.name = file::display_name(entry.name), .bytes = entry.size});
+  for (const file::Conflict& conflict : conflicts) {
+    api::Offer::File& file = event.files[conflict.file];
+    file.conflict = conflict.cause;
+    file.is_regular = conflict.is_regular;
+    file.existing = conflict.size;
+  }
+  const std::uint64_t id = event.id;
+  boost::asio::post(io_, [this, event = std::move(event)] { events_.emit(event); });
+  const auto answer = question_.wait_answer(stop);
+  boost::asio::post(io_, [this, id] { events_.emit(api::OfferGone{id}); });
+  return answer.value_or(api::Answer::refuse);
+}
+
+Result<std::unique_ptr<file::Sink>> Receiver::prepare_sink(
+    const std::shared_ptr<const session::OfferInfo>& offer, std::vector<file::Conflict>* conflicts,
+    const std::stop_token& stop) {
+  ONEHOP_TRY(io, file::make_file_io(settings_.file_io));
+  file::SinkOptions options;
+  options.folder = options_.directory;
+  options.approved = offer->manifest_hash;
+  options.on_exist = on_exist_of(options_.on_exist);
+  if (!answers_.empty())
+    for (const file::ManifestEntry& entry : offer->manifest.files) {
+      const auto answer = answers_.find(entry.name);
+      options.on_exist_of.push_back(answer == answers_.end() ? options.on_exist : answer->second);
+    }
+  options.conflicts = conflicts;
+  options.withdrawn = stop;
+  options.is_changed = offer->is_changed;
+  options.digest_kind = offer->digest;
+  return file::Sink::prepare(std::shared_ptr<const file::Manifest>{offer, &offer->manifest},
+                             std::move(options), std::move(io));
+}
+
+/// withdraw ends what prepares a session that is over, a question too, and lets go of what it
+/// holds.
+void Receiver::withdraw() {
+  preparer_ = {};  // asks it to stop, and joins
+  sink_.reset();
+}
+
+}  // namespace
+
+std::unique_ptr<Side> make_receiver(api::ReceiveOptions options, api::Handler handler) {
+  return std::make_unique<Receiver>(std::move(options), std::move(handler));
+}
+
+}  // namespace onehop::host

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "transfer/sender_token.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+
+#include "engine/base/fd.hpp"
+#include "engine/crypto/sha256.hpp"
+
+namespace onehop::host {
+
+Result<session::SenderToken> sender_token(const session::PairingKey& key,
+                                          const Digest& manifest_hash) {
+  constexpr const char* boot_id_file = "/proc/sys/kernel/random/boot_id";
+  std::array<char, 36> boot_id{};  // a UUID as text
+  const Fd file{::open(boot_id_file, O_RDONLY | O_CLOEXEC)};
+  if (!file.is_open() ||
+      ::read(file.get(), boot_id.data(), boot_id.size()) != static_cast<ssize_t>(boot_id.size()))
+    return errno_error(ExitCode::io_unavailable, std::string{"read "} + boot_id_file);
+  const std::string who =
+      std::string{boot_id.data(), boot_id.size()} + " " + std::to_string(::getuid());
+  const auto hash = crypto::sha256(std::as_bytes(std::span{who}), key.bytes(), manifest_hash);
+  session::SenderToken token{};
+  std::copy_n(hash.begin(), token.size(), token.begin());
+  return token;
+}
+
+}  // namespace onehop::host

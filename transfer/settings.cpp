@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "transfer/settings.hpp"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/base/rate_text.hpp"
+#include "engine/crypto/key_schedule.hpp"
+#include "engine/file/file_io.hpp"
+#include "engine/run/placement.hpp"
+#include "transfer/dpdk_host.hpp"
+#include "transfer/ports.hpp"
+
+namespace onehop::host {
+
+namespace {
+
+struct Choice {
+  const char* option;
+  std::string api::Options::*value;  // null: not one that both ends have
+  std::vector<std::string> words;
+};
+
+std::vector<Choice> choices() {
+  using api::Options;
+  return {{"--io", &Options::io, port_words()},
+          {"--xdp-mode", &Options::xdp_mode, {"auto", "zero-copy", "copy", "skb"}},
+          {"--target", &Options::target, {"under", "mid", "zero"}},
+          {"--bounds", &Options::bounds, {"measured", "strict"}},
+          {"--repair", &Options::repair, {"eager", "lazy"}},
+          {"--priority", &Options::priority, {"background", "normal"}},
+          {"--poll", &Options::poll, {"adaptive", "busy"}},
+          {"--digest", &Options::digest, {"xxh3", "sha256"}},
+          {"--file-io", &Options::file_io, file::file_io_names()},
+          {"--on-exist", nullptr, {"ask", "resume", "skip", "rename", "overwrite"}}};
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(std::string_view option) {
+  for (Choice& choice : choices())
+    if (choice.option == option) return std::move(choice.words);
+  return {};
+}
+
+Result<void> check_word(std::string_view option, const std::string& value) {
+  const std::vector<std::string> words = words_of(option);
+  if (std::ranges::find(words, value) != words.end()) return success();
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : "|") + word;
+  return Error{ExitCode::usage, "read " + std::string{option}, "it cannot be '" + value + "'",
+               "Take " + list};
+}
+
+Result<Settings> read_settings(const api::Options& options) {
+  Settings settings{options};
+  for (const Choice& choice : choices()) {
+    if (choice.value == nullptr || (options.*choice.value).empty()) continue;
+    ONEHOP_TRYV(check_word(choice.option, options.*choice.value));
+  }
+  if (!options.law_params.empty()) {
+    ONEHOP_TRY(law, law::read_params(options.law_params, options.law_params_name, settings.params));
+    settings.params_of = std::move(law);
+  }
+  ONEHOP_TRYV(law::make_law(law_options(settings)));
+  if (!settings.params_of.empty() &&
+      !law::uses_params(options.law, options.has_qcut, settings.params_of))
+    return Error{ExitCode::usage, "use the law parameters of --config with --law " + options.law,
+                 "they are for " + settings.params_of,
+                 "Leave out the parameter file, or take the law that it is for"};
+  if (options.xdp_mode != "auto" && options.io != "afxdp")
+    return Error{ExitCode::usage, "use --xdp-mode " + options.xdp_mode,
+                 "--io " + options.io + " may have no AF_XDP to use it with", "Add --io afxdp"};
+  if (!options.rate_max.empty()) {
+    ONEHOP_TRYV(parse_rate(options.rate_max));
+  }
+  if (!crypto::is_key_interval(options.key_interval_packets))
+    return Error{ExitCode::usage,
+                 "use --key-interval " + std::to_string(options.key_interval_packets),
+                 "it is not a power of two", "Take 256, 512, ... 4194304"};
+  ONEHOP_TRYV(run::choose_core(options.core));
+  ONEHOP_TRYV(check_eal(settings));
+  return settings;
+}
+
+Result<Endpoint> parse_endpoint(const std::string& text) {
+  const auto refuse = [&](std::string cause) {
+    return Error{ExitCode::usage, "read the address '" + text + "'", std::move(cause),
+                 "Write HOST, HOST:PORT, [IPv6] or [IPv6]:PORT"};
+  };
+  Endpoint endpoint{"", default_port};
+  std::string port;
+  if (text.starts_with('[')) {
+    const std::size_t close = text.find(']');
+    if (close == std::string::npos) return refuse("the bracket is not closed");
+    endpoint.host = text.substr(1, close - 1);
+    if (endpoint.host.find(':') == std::string::npos)
+      return refuse("only an IPv6 address stands in brackets");
+    if (close + 1 < text.size()) {
+      if (text[close + 1] != ':') return refuse("after the bracket only :PORT may follow");
+      port = text.substr(close + 2);
+      if (port.empty()) return refuse("the port is missing");
+    }
+  } else if (const std::size_t colon = text.find(':');
+             colon != std::string::npos && text.find(':', colon + 1) == std::string::npos) {
+    endpoint.host = text.substr(0, colon);
+    port = text.substr(colon + 1);
+    if (port.empty()) return refuse("the port is missing");
+  } else {
+    endpoint.host = text;  // a bare IPv6 address has several colons and no port
+  }
+  if (!port.empty()) {
+    unsigned value = 0;
+    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), value);
+    if (error != std::errc{} || end != port.data() + port.size() || value == 0 || value > 65535)
+      return refuse("the port is not a number from 1 to 65535");
+    endpoint.port = static_cast<std::uint16_t>(value);
+  }
+  return endpoint;
+}
+
+law::LawOptions law_options(const Settings& settings) {
+  return {.spec = settings.law,
+          .target = settings.target,
+          .bounds = settings.bounds,
+          .has_qcut = settings.has_qcut,
+          .is_repair_lazy = settings.repair == "lazy",
+          .params = settings.params};
+}
+
+crypto::DigestKind digest_kind(const api::Options& options) {
+  return options.digest == "sha256" ? crypto::DigestKind::sha256 : crypto::DigestKind::xxh3;
+}
+
+crypto::AeadBackend aead_backend(const Settings& settings) {
+  if (settings.aead == "ipsec-mb") return crypto::AeadBackend::ipsec_mb;
+  if (settings.aead == "openssl") return crypto::AeadBackend::openssl;
+  return crypto::AeadBackend::automatic;
+}
+
+int priority_of(const Settings& settings) {
+  // From 256 on the kernel takes a priority for a TID, whatever the DSCP says. It takes
+  // CAP_NET_ADMIN.
+  //= Linux net/wireless/util.c, cfg80211_classify8021d()
+  if (settings.tid) return 256 + *settings.tid;
+  // pfifo_fast's lowest band and, on Wi-Fi, the background access category
+  constexpr int lowest = 1;
+  return settings.priority == "background" ? lowest : 0;
+}
+
+std::uint8_t dscp_of(const api::Options& options) {
+  constexpr std::uint8_t cs1 = 8;  // RFC 3662: lower effort
+  return options.priority == "background" ? cs1 : 0;
+}
+
+Result<std::uint64_t> random_seed() {
+  std::uint64_t seed = 0;
+  if (::getrandom(&seed, sizeof seed, 0) != sizeof seed)
+    return errno_error(ExitCode::internal_error, "draw a random number");
+  return seed;
+}
+
+api::Error to_api(const Error& error) {
+  return {static_cast<api::Status>(error.code), error.attempt, error.cause, error.hint};
+}
+
+Error from_api(const api::Error& error) {
+  return {static_cast<ExitCode>(error.status), error.attempt, error.cause, error.hint};
+}
+
+Result<void> result_of(const api::Error& error) {
+  if (error) return from_api(error);
+  return success();
+}
+
+}  // namespace onehop::host

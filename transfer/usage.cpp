@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "transfer/usage.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace onehop::host {
+
+namespace {
+
+double ticks_to_seconds(std::uint64_t ticks) {
+  return static_cast<double>(ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+double seconds_of(const timeval& tv) {
+  return static_cast<double>(tv.tv_sec) + static_cast<double>(tv.tv_usec) / 1e6;
+}
+
+/// Time of all cores that was not idle (proc(5), /proc/stat), from some moment on. The kernel times
+/// idle exactly; its other columns are samples of the tick, which stands still while an idle core
+/// serves interrupts.
+std::optional<double> read_busy() {
+  std::ifstream file{"/proc/stat"};
+  std::string name;
+  std::uint64_t user = 0, nice = 0, system = 0, idle = 0, iowait = 0;
+  if (!(file >> name >> user >> nice >> system >> idle >> iowait)) return std::nullopt;
+  const double now =
+      std::chrono::duration<double>{std::chrono::steady_clock::now().time_since_epoch()}.count();
+  return now * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)) -
+         ticks_to_seconds(idle + iowait);
+}
+
+std::uint64_t status_field(const std::string& path, std::string_view key) {
+  std::ifstream file{path};
+  std::string line;
+  while (std::getline(file, line)) {
+    if (!line.starts_with(key)) continue;
+    const auto digits = line.find_first_of("0123456789");
+    if (digits == std::string::npos) return 0;
+    return std::stoull(line.substr(digits));
+  }
+  return 0;
+}
+
+}  // namespace
+
+UsageMeter::UsageMeter() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator{"/proc", error}) {
+    const std::string name = entry.path().filename();
+    int pid = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{}) continue;
+    std::ifstream comm{entry.path() / "comm"};
+    std::string text;
+    if (std::getline(comm, text) && text.starts_with("ksoftirqd/")) softirq_pids_.push_back(pid);
+  }
+}
+
+std::optional<double> UsageMeter::read_softirq() const {
+  if (softirq_pids_.empty()) return std::nullopt;
+  std::uint64_t ticks = 0;
+  for (const int pid : softirq_pids_) {
+    std::ifstream file{"/proc/" + std::to_string(pid) + "/stat"};
+    std::string text;
+    if (!std::getline(file, text)) return std::nullopt;
+    // After the command name in brackets: state is field 3, utime 14, stime 15.
+    std::istringstream rest{text.substr(text.rfind(')') + 2)};
+    std::string field;
+    for (int i = 3; i < 14; ++i) rest >> field;
+    std::uint64_t utime = 0, stime = 0;
+    if (!(rest >> utime >> stime)) return std::nullopt;
+    ticks += utime + stime;
+  }
+  return ticks_to_seconds(ticks);
+}
+
+void UsageMeter::open_span() {
+  softirq_start_ = read_softirq();
+  busy_start_ = read_busy();
+}
+
+void UsageMeter::close_span() {
+  softirq_end_ = read_softirq();
+  busy_end_ = read_busy();
+}
+
+double UsageMeter::cpu_seconds() {
+  rusage self{}, children{};
+  ::getrusage(RUSAGE_SELF, &self);
+  ::getrusage(RUSAGE_CHILDREN, &children);
+  return seconds_of(self.ru_utime) + seconds_of(self.ru_stime) + seconds_of(children.ru_utime) +
+         seconds_of(children.ru_stime);
+}
+
+std::optional<double> UsageMeter::softirq_seconds() const {
+  if (!softirq_start_ || !softirq_end_) return std::nullopt;
+  return *softirq_end_ - *softirq_start_;
+}
+
+std::optional<double> UsageMeter::system_busy_seconds() const {
+  if (!busy_start_ || !busy_end_) return std::nullopt;
+  return *busy_end_ - *busy_start_;
+}
+
+std::uint64_t UsageMeter::rss_bytes_max() {
+  return status_field("/proc/self/status", "VmHWM:") * 1024;
+}
+
+std::uint64_t UsageMeter::voluntary_switches_total() {
+  std::uint64_t total = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/task", error})
+    total += status_field(entry.path() / "status", "voluntary_ctxt_switches:");
+  return total;
+}
+
+std::map<std::string, double> UsageMeter::thread_cpu_seconds() {
+  std::map<std::string, double> seconds;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/task", error}) {
+    std::string name;
+    std::uint64_t run_ns = 0;
+    std::ifstream{entry.path() / "comm"} >> name;
+    if (!(std::ifstream{entry.path() / "schedstat"} >> run_ns)) return {};
+    constexpr std::string_view prefix = "onehop-";
+    seconds[name.starts_with(prefix) ? name.substr(prefix.size()) : "plane"] +=
+        static_cast<double>(run_ns) / 1e9;
+  }
+  return seconds;
+}
+
+}  // namespace onehop::host
