@@ -3,10 +3,22 @@
 // everything by then.
 #pragma once
 
-#include "tools/onehop/doctor.hpp"
+#include <string>
+
+#include "engine/base/result.hpp"
 #include "tools/onehop/options.hpp"
 
 namespace onehop::tool {
+
+struct DoctorOptions {
+  std::string interface;  ///< empty: every interface that is up, or loopback where none is
+  bool is_json = false;
+  bool is_probing = true;  ///< try the AF_XDP modes; attaching a program takes the link of some
+                           ///< drivers down for a second
+};
+
+/// run_program reads the command line, runs the command, and returns the exit code.
+[[nodiscard]] int run_program(int argc, char** argv);
 
 [[nodiscard]] ExitCode send_command(SendCommand command);
 [[nodiscard]] ExitCode recv_command(RecvCommand command);

@@ -33,13 +33,6 @@ struct Finding {
   std::string remedy{};
 };
 
-struct DoctorOptions {
-  std::string interface;  ///< empty: every interface that is up, or loopback where none is
-  bool is_json = false;
-  bool is_probing = true;  ///< try the AF_XDP modes; attaching a program takes the link of some
-                           ///< drivers down for a second
-};
-
 /// Diagnosis is of one interface. is_usable: it is up and has a carrier, so that `onehop send` can
 /// use it.
 struct Diagnosis {

@@ -3,10 +3,12 @@
 // be used, 9 where one is not there or has no carrier.
 #include <fmt/format.h>
 #include <net/if.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/doctor.hpp"
 
 namespace onehop::tool {
 

@@ -2,6 +2,7 @@
 #include "tools/onehop/frontend.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <boost/asio/post.hpp>
 

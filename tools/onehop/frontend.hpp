@@ -47,7 +47,7 @@ class Frontend {
   void on(const api::Offer& offer);
   void on(const api::OfferGone&) { asker_ = {}; }
   void on(const api::Progress& progress);
-  void on(const api::Interval& interval) { reporter_.event("interval", json_of(interval)); }
+  void on(const api::Interval& interval) { reporter_.interval(interval); }
   void on(const api::FileDone& file) { reporter_.file(file); }
   void on(const api::Notice& notice);
   void on(const api::Error& error) { reporter_.error(host::from_api(error)); }

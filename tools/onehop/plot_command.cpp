@@ -10,6 +10,7 @@
 
 #include "engine/base/rate_text.hpp"
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/report.hpp"
 #include "tools/plot/gnuplot.hpp"
 #include "tools/plot/output.hpp"
 #include "tools/plot/page.hpp"

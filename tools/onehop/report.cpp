@@ -2,6 +2,7 @@
 #include "tools/onehop/report.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -177,6 +178,10 @@ void Reporter::error(const Error& error) const {
                   {"attempt", error.attempt},
                   {"cause", error.cause},
                   {"hint", error.hint}});
+}
+
+void Reporter::interval(const api::Interval& interval) const {
+  event("interval", json_of(interval));
 }
 
 void Reporter::file(const api::FileDone& done) const {

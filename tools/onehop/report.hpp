@@ -5,7 +5,7 @@
 // Numbers are integers in bytes, ns, packets, but for seconds and ratios.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -39,6 +39,7 @@ class Reporter {
   void say(const std::string& text) const;                      ///< a line for people, unless quiet
   void warn(const std::string& text) const;                     ///< a line for people, always
   void error(const Error& error) const;  ///< one clear line, and the error event
+  void interval(const api::Interval& interval) const;
   void file(const api::FileDone& done) const;
   void end(const api::End& end) const;
 

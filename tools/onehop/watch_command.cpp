@@ -9,6 +9,7 @@
 
 #include "engine/base/time.hpp"
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/report.hpp"
 #include "tools/onehop/quantity.hpp"
 #include "tools/watch/feed.hpp"
 #include "tools/watch/folder.hpp"

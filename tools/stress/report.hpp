@@ -3,7 +3,7 @@
 // `stress_failure`).
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <string>
 

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// onehop: one binary, one file per command. This file reads the command line and nothing else.
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/law/make_law.hpp"
+#include "engine/crypto/secret.hpp"
+
+#if ONEHOP_HAS_LAB
+#include "tools/lab/lab_command.hpp"
+#endif
+#include "tools/onehop/bench/bench_command.hpp"
+#include "tools/onehop/commands.hpp"
+#include "tools/onehop/help.hpp"
+#include "tools/onehop/refusal.hpp"
+#include "tools/onehop/report.hpp"
+#include "tools/plot/figure.hpp"
+#if ONEHOP_HAS_STRESS
+#include "tools/stress/stress_command.hpp"
+#endif
+#include "transfer/settings.hpp"
+
+namespace onehop::tool {
+namespace {
+
+#if ONEHOP_HAS_STRESS
+#if ONEHOP_HAS_LAB
+constexpr stress::RealRunners real_runners{.lab = stress::run_lab_rings,
+                                           .interface = stress::run_interface_rings};
+#else
+constexpr stress::RealRunners real_runners;
+#endif
+#endif
+
+/// ConfigFile: what --config names. A JSON object is kept for the law, all else is the parser's
+/// TOML.
+class ConfigFile : public CLI::ConfigTOML {
+ public:
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    while (std::isspace(input.peek()) != 0) input.get();
+    if (input.peek() != '{') return CLI::ConfigTOML::from_config(input);
+    law_text_.assign(std::istreambuf_iterator<char>{input}, {});
+    return {};
+  }
+  [[nodiscard]] const std::string& law_text() const { return law_text_; }
+
+ private:
+  mutable std::string law_text_;  // the base class has from_config() const
+};
+
+/// take_law_params hands the file's law to both commands, after a look at it.
+std::optional<Error> take_law_params(const ConfigFile& config, const CLI::App& app,
+                                     std::initializer_list<api::Options*> commands) {
+  if (config.law_text().empty()) return std::nullopt;
+  const auto file = app.get_config_ptr()->as<std::string>();
+  law::LawParams params;
+  const auto law = law::read_params(config.law_text(), file, params);
+  if (!law.has_value()) return law.error();
+  for (api::Options* options : commands) {
+    options->law_params = config.law_text();
+    options->law_params_name = file;
+  }
+  return std::nullopt;
+}
+
+constexpr const char* config_footer =
+    "\n'--config FILE' reads options from a file: see 'onehop --help'.";
+
+CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
+  CLI::App* command = app.add_subcommand("send", "send files to a host that runs 'onehop recv'");
+  command->add_option("PATH", send.transfer.paths, "regular files")->required();
+  command->add_option("--to", send.transfer.to, "the receiver")
+      ->type_name("HOST[:PORT]")
+      ->required();
+  command
+      ->add_option("--wait", send.transfer.wait_seconds,
+                   "seconds to wait for a receiver that is not there yet, or busy")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  add_common_options(*command, send.transfer.common, send.output);
+  command
+      ->add_option("--link-model", send.transfer.common.link_model,
+                   "a model of the link publishes its facts to this Unix socket, in place of the "
+                   "interface's own")
+      ->type_name("FILE")
+      ->group("Link");
+  command
+      ->add_flag("--fragment", send.transfer.has_fragments,
+                 "an experiment: datagrams of 64 KB in IP fragments (--io udp), until the path "
+                 "loses 0.1 % of its frames")
+      ->group("Link");
+  command
+      ->add_flag("--mac-noack", send.transfer.has_mac_noack,
+                 "with --repair lazy on Wi-Fi: no receiver's MAC acknowledges our data frames, "
+                 "which get a TID of their own (needs sudo)")
+      ->group("Link");
+  command->footer(std::string{"Example: onehop send video.mkv notes.txt --to 192.168.49.1"} +
+                  config_footer);
+  command->fallthrough();  // so that --config may stand behind the command as well
+  return command;
+}
+
+CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
+  CLI::App* command =
+      app.add_subcommand("recv", "receive files that another host sends with 'onehop send'");
+  command->add_option("--dir", recv.transfer.directory, "destination folder")
+      ->type_name("FOLDER")
+      ->capture_default_str();
+  command
+      ->add_option("--listen", recv.transfer.listen,
+                   "where to listen (default: all addresses, port 7411)")
+      ->type_name("ADDR[:PORT]");
+  command->add_flag("--once", recv.transfer.is_once,
+                    "end after the first accepted session, with its exit code");
+  command->add_option("--on-exist", recv.transfer.on_exist, "what to do about a name that exists")
+      ->check(CLI::IsMember(host::words_of("--on-exist")))
+      ->capture_default_str();
+  command->add_flag("--allow-hidden", recv.transfer.is_hidden_allowed,
+                    "also take names that begin with a dot, and names in folders");
+  add_common_options(*command, recv.transfer.common, recv.output);
+  for (const char* name :
+       {"--law", "--target", "--bounds", "--qcut", "--digest", "--key-interval"}) {
+    CLI::Option* option = command->get_option(name);
+    option->description(option->get_description() + "; the sender's counts");
+  }
+  command->footer(std::string{"Example: onehop recv --dir Downloads"} + config_footer);
+  command->fallthrough();
+  return command;
+}
+
+CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& doctor) {
+  CLI::App* command =
+      app.add_subcommand("doctor", "show what onehop can see and use on this machine");
+  command
+      ->add_option("--iface", doctor.interface,
+                   "network interface to look at (default: all that are up)")
+      ->type_name("IF");
+  command->add_flag("--no-probe{false}", doctor.is_probing,
+                    "do not try AF_XDP: it takes the link of some drivers down for a second");
+  command->add_flag("--json", doctor.is_json, "one JSON line per interface on standard output");
+  return command;
+}
+
+/// refuse tells it as the command itself would: where the parser gave up before --json, the words
+/// still have it.
+int refuse(const CLI::App& app, const Error& error, std::span<char* const> words) {
+  const std::string command = words_of(app);
+  if (command == "onehop send" || command == "onehop recv") {
+    OutputOptions options;
+    const std::vector<std::string_view> texts{words.begin(), words.end()};
+    const auto options_end = std::ranges::find(texts, "--");  // what follows are names of files
+    options.is_json = std::find(texts.begin(), options_end, "--json") != options_end;
+    Reporter{options, command.substr(sizeof "onehop")}.error(error);
+  } else {
+    std::fprintf(stderr, "%s: %s\n", command.c_str(), error.message().c_str());
+  }
+  return static_cast<int>(error.code);
+}
+
+CLI::App* add_watch_command(CLI::App& app, WatchOptions& watch) {
+  CLI::App* command = app.add_subcommand(
+      "watch", "show a transfer that runs on this machine: its buffers, rates and bottleneck");
+  command->add_option("PID", watch.pid, "process of the send or recv (default: the one that runs)")
+      ->check(CLI::Range(1, 4'194'304));
+  command
+      ->add_option("--interval", watch.interval_seconds,
+                   "seconds between two pictures (default: 0.2 on a terminal, else 1)")
+      ->check(CLI::Range(0.1, 3600.0));
+  command->add_flag("--once", watch.is_once,
+                    "show the present state once, of each transfer, and end");
+  command->add_flag("--json", watch.is_json, "one JSON line per interval on standard output");
+  return command;
+}
+
+CLI::App* add_plot_command(CLI::App& app, PlotOptions& plot) {
+  CLI::App* command = app.add_subcommand(
+      "plot", "make a report of traces: one HTML file, and by gnuplot SVG and PNG");
+  command->add_option("TRACE", plot.traces, "files that --trace wrote, on one time axis")
+      ->required();
+  command
+      ->add_option(
+          "--label", plot.labels,
+          "what a trace is called in the report; once per trace (default: its file's name)")
+      ->type_name("NAME")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option("--capacity", plot.capacities,
+                   "what the link can carry, drawn beside the rates: 600Mbit, or a file of 'lab "
+                   "run --rate-log'; once, or per trace")
+      ->type_name("RATE|FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--only", plot.only, "draw these alone, with commas between")
+      ->delimiter(',')
+      ->check(CLI::IsMember(
+          std::vector<std::string>(plot::plate_names.begin(), plot::plate_names.end())));
+  command->add_option("--title", plot.title, "the report's title")->type_name("TITLE");
+  command
+      ->add_option("--out", plot.out,
+                   "FILE.html, or a folder (default: this one); the pictures stand beside it")
+      ->type_name("FILE");
+  command->add_option("--on-exist", plot.on_exist, "what to do about outputs that exist")
+      ->check(CLI::IsMember({"ask", "rename", "overwrite"}))
+      ->capture_default_str();
+  return command;
+}
+
+/// Program: the commands, each with its options, and what is read into them.
+class Program {
+ public:
+  Program();
+  [[nodiscard]] int run(int argc, char** argv);
+
+ private:
+  [[nodiscard]] int run_command();
+
+  CLI::App app_{
+      "onehop moves files between two machines that are one hop apart, at the line rate of that "
+      "hop.",
+      "onehop"};
+  std::shared_ptr<ConfigFile> config_ = std::make_shared<ConfigFile>();
+  bool is_version_ = false, is_verbose_ = false;
+  SendCommand send_;
+  RecvCommand recv_;
+  DoctorOptions doctor_;
+  WatchOptions watch_;
+  bench::BenchOptions bench_;
+  PlotOptions plot_;
+#if ONEHOP_HAS_LAB
+  lab::LabCommand lab_;
+#endif
+#if ONEHOP_HAS_STRESS
+  stress::StressCommand stress_;
+#endif
+  CLI::App *send_app_ = nullptr, *recv_app_ = nullptr, *doctor_app_ = nullptr,
+           *watch_app_ = nullptr, *plot_app_ = nullptr;
+};
+
+Program::Program() {
+  app_.formatter(std::make_shared<Help>());
+  app_.set_help_flag("-h,--help", "print this help and exit");
+  app_.require_subcommand(0, 1);
+  app_.config_formatter(config_);
+  app_.set_config(
+          "--config", "",
+          "read options (TOML, a section per command) or law parameters (JSON) from this file")
+      ->type_name("FILE");
+  app_.allow_config_extras(CLI::config_extras_mode::error);
+  app_.add_flag("--version", is_version_, "print the version (with -v: what this build can do)");
+  app_.add_flag("-v,--verbose", is_verbose_, "with --version: features, and why one is off");
+  send_app_ = add_send_command(app_, send_);
+  recv_app_ = add_recv_command(app_, recv_);
+  doctor_app_ = add_doctor_command(app_, doctor_);
+  watch_app_ = add_watch_command(app_, watch_);
+  bench::add_bench_command(app_, bench_);
+  plot_app_ = add_plot_command(app_, plot_);
+#if ONEHOP_HAS_LAB
+  lab::add_lab_command(app_, lab_);
+#endif
+#if ONEHOP_HAS_STRESS
+  stress::add_stress_command(app_, stress_, real_runners);
+#endif
+  // Last, for commands that are added later would inherit it.
+  app_.footer("'onehop COMMAND --help' lists the options of a command.");
+}
+
+int Program::run(int argc, char** argv) {
+  remember_command_line(argc, argv);
+  const std::span<char* const> words{argv, static_cast<std::size_t>(argc)};
+  try {
+    app_.parse(argc, argv);
+  } catch (const CLI::Success& asked_for_help) {
+    return app_.exit(asked_for_help);
+  } catch (const CLI::ParseError& error) {
+    return refuse(app_, refusal_of(app_, error), words);
+  }
+  if (const auto error =
+          take_law_params(*config_, app_, {&send_.transfer.common, &recv_.transfer.common}))
+    return refuse(app_, *error, words);
+  if (is_version_) return static_cast<int>(version_command(is_verbose_));
+  if (!crypto::forbid_core_dumps()) {
+    std::fputs(
+        "onehop: keep keys out of core dumps: the kernel refuses prctl(PR_SET_DUMPABLE) or "
+        "setrlimit(RLIMIT_CORE). Look at the sandbox it runs in\n",
+        stderr);
+    return static_cast<int>(ExitCode::internal_error);
+  }
+  return run_command();
+}
+
+int Program::run_command() {
+  if (send_app_->parsed()) return static_cast<int>(send_command(std::move(send_)));
+  if (recv_app_->parsed()) return static_cast<int>(recv_command(std::move(recv_)));
+  if (doctor_app_->parsed()) return static_cast<int>(doctor_command(doctor_));
+  if (watch_app_->parsed()) return static_cast<int>(watch_command(watch_));
+  if (bench_.is_parsed) return static_cast<int>(bench::bench_command(bench_));
+  if (plot_app_->parsed()) return static_cast<int>(plot_command(plot_));
+#if ONEHOP_HAS_LAB
+  if (lab_.is_parsed()) return lab_.run();
+#endif
+#if ONEHOP_HAS_STRESS
+  if (stress_.is_parsed()) return stress_.run();
+#endif
+  std::fputs(app_.help().c_str(), stderr);
+  return static_cast<int>(ExitCode::usage);
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv) { return Program{}.run(argc, argv); }
+
+}  // namespace onehop::tool
