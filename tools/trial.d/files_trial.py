@@ -190,6 +190,7 @@ def test_C4_holes_are_kept(onehop) -> None:
 
 
 def test_a_terminal_that_goes_away_is_an_interrupt(onehop) -> None:
+    slowly = ("--max-rate", "500Mbit")  # 30 MB of 100 are seen in time
     for victim in ("send", "recv"):
         with World(onehop) as world:
             path = world.file(100 * MB)
@@ -211,12 +212,12 @@ def test_a_terminal_that_goes_away_is_an_interrupt(onehop) -> None:
                 ends["recv"] = on_terminal(world.on("b", onehop, *listen), "recv-tty")
                 world._ends.append(ends["recv"])
                 ends["recv"].wait_for(lambda: ends["recv"].events("start"), "recv can accept")
-                ends["send"] = world.send(path)
+                ends["send"] = world.send(path, "udp", *slowly)
             else:
                 ends["recv"] = world.receive()
                 ends["send"] = on_terminal(
-                    world.on("a", onehop, "send", path, "--to", ADDRESS_B, "--io", "udp", "--json"),
-                    "send-tty")
+                    world.on("a", onehop, "send", path, "--to", ADDRESS_B, "--io", "udp", "--json",
+                             *slowly), "send-tty")
                 world._ends.append(ends["send"])
             os.close(theirs)
             part = world.target / f".{path.name}.part"

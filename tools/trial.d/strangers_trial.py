@@ -202,9 +202,9 @@ def limited(world, host, limit, value, *command) -> Any:
     return world.on(host, "prlimit", f"--{limit}={value}", *map(str, command))
 
 
-def run_limited(world, path, host, limit, value, user=()) -> tuple[Any, Any, Any]:
-    """run_limited transfers a file with one end under a limit, and returns both ends and how long
-    they took."""
+def run_limited(world, path, host, limit, value, user=(), other=()) -> tuple[Any, Any, Any]:
+    """run_limited transfers a file with one end under a limit, which runs as `user` and its peer as
+    `other` (words of setpriv), and returns both ends and how long they took."""
     label = f"{host}-{limit}-{value}"
     receiving = [
         world.onehop, "recv", "--once", "--dir", world.target, "--listen", ADDRESS_B, "--io", "udp",
@@ -214,8 +214,8 @@ def run_limited(world, path, host, limit, value, user=()) -> tuple[Any, Any, Any
         world.onehop, "send", path, "--to", ADDRESS_B, "--io", "udp", "--json", "--wait", "2"
     ]
     on = {
-        "a": world.on("a", *user, *map(str, sending)), "b": world.on("b", *user,
-                                                                     *map(str, receiving))
+        "a": world.on("a", *other, *map(str, sending)),
+        "b": world.on("b", *other, *map(str, receiving))
     }
     on[host] = limited(world, host, limit, value, *user, *(sending if host == "a" else receiving))
     receiver = End(on["b"], world.work, label + "-recv", CODE)
@@ -249,9 +249,11 @@ def check_typed(sender, receiver, seconds, claim) -> None:
 
 def test_a_thread_that_is_refused_ends_both_ends_with_its_name(onehop) -> None:
     """RLIMIT_NPROC counts a user's threads and does not bind root: the limited end is run as a user
-    that nobody else is."""
+    that nobody else is, not even its peer, whose threads would let it not even start."""
+    def user_of(uid) -> tuple[str, ...]:
+        return ("setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups")
+
     with World(onehop) as world:
-        user = ("setpriv", "--reuid", "54321", "--regid", "54321", "--clear-groups")
         os.chmod(world.work, 0o755)
         os.chmod(world.target, 0o777)
         path = world.file(1 * MB)
@@ -260,7 +262,8 @@ def test_a_thread_that_is_refused_ends_both_ends_with_its_name(onehop) -> None:
         for host in ("a", "b"):
             for threads in (1, 2, 3, 4):
                 sender, receiver, seconds = run_limited(world, path, host, "nproc",
-                                                        f"{threads}:{threads}", user)
+                                                        f"{threads}:{threads}", user_of(54321),
+                                                        user_of(54322))
                 check_typed(sender, receiver, seconds, f"{threads} threads at {host}")
                 failed = sender if host == "a" else receiver
                 named += bool(failed.process.returncode == 9 and re.search(
