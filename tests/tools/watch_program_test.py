@@ -179,6 +179,7 @@ def test_a_stopped_watcher_does_not_hold_up_the_transfer(onehop) -> None:
 def test_what_a_killed_transfer_left_behind_is_passed_over_and_removed(onehop) -> None:
     with Watched(onehop) as here:
         receiver = here.receive()
+        receiver.wait_for(here.sockets, "it can be watched")
         receiver.process.kill()
         receiver.process.wait()
         check(len(here.sockets()) == 1, "a kill leaves the socket")

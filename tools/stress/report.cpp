@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include "tools/onehop/quantity.hpp"
 
@@ -36,7 +37,7 @@ std::string bars(const LogLinearHistogram& histogram) {
                                              : (std::uint64_t{1} << power) - 1;
     text += fmt::format("    {:>9}  {:5.1f} %  {}\n",
                         power == 0 ? "empty" : "< " + tool::format_bytes(edge + 1), share,
-                        std::string(static_cast<std::size_t>(share / 100 * bar_width + 0.5), '#'));
+                        std::string(static_cast<std::size_t>(std::lround(share / 100 * bar_width)), '#'));
   }
   return text;
 }
