@@ -35,9 +35,10 @@ std::string bars(const LogLinearHistogram& histogram) {
     const std::uint64_t edge = power == 0    ? 0
                                : power == 64 ? ~std::uint64_t{0}
                                              : (std::uint64_t{1} << power) - 1;
+    const auto marks = static_cast<std::size_t>(std::lround(share / 100 * bar_width));
     text += fmt::format("    {:>9}  {:5.1f} %  {}\n",
                         power == 0 ? "empty" : "< " + tool::format_bytes(edge + 1), share,
-                        std::string(static_cast<std::size_t>(std::lround(share / 100 * bar_width)), '#'));
+                        std::string(marks, '#'));
   }
   return text;
 }

@@ -3,9 +3,9 @@
 """clang_tidy.py BUILD_FOLDER [SOURCE...]: clang-tidy with the checks of .clang-tidy.
 
 It looks at every C++ file that goes into the program and the library, or at the named ones, with
-the include folders and macros that BUILD_FOLDER compiles them with (none where it does not). One precompiled header of the
-standard library serves them all: without it the parser takes most of the time. Exit code 0: no
-finding. 1: findings, which are printed. 77: clang-tidy-16 is not installed.
+the include folders and macros that BUILD_FOLDER compiles them with (none where it does not). One
+precompiled header of the standard library serves them all: without it the parser takes most of the
+time. Exit code 0: no finding. 1: findings, which are printed. 77: clang-tidy-16 is not installed.
 """
 
 from __future__ import annotations
