@@ -24,6 +24,7 @@
 #include "control/session/path_follower.hpp"
 #include "control/session/session.hpp"
 #include "engine/file/file_thread.hpp"
+#include "engine/run/packet_protection.hpp"
 #include "transfer/account.hpp"
 #include "transfer/engine.hpp"
 #include "transfer/ports.hpp"

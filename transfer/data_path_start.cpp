@@ -6,6 +6,8 @@
 #include "engine/crypto/aead.hpp"
 #include "engine/file/block_pool.hpp"
 #include "engine/run/placement.hpp"
+#include "engine/run/receiver_loop.hpp"
+#include "engine/run/sender_loop.hpp"
 #include "engine/wire/frame.hpp"
 #include "transfer/data_path.hpp"
 

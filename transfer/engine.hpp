@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Engine: the running engine core of one session with its links, whatever port it drives. The loop
-// is a template instantiated once per port; this is the seam where the choice made on the command
-// line ends.
+// is a template instantiated once per port (port_engine.hpp); this is the seam where the choice made
+// on the command line ends.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,7 @@
 #include "control/rate/trace.hpp"
 #include "engine/base/latest.hpp"
 #include "engine/run/engine_thread.hpp"
-#include "engine/run/receiver_loop.hpp"
-#include "engine/run/sender_loop.hpp"
+#include "engine/run/links.hpp"
 
 namespace onehop::host {
 
@@ -42,25 +41,6 @@ class Engine {
   [[nodiscard]] virtual Result<void> start(const run::EngineThreadConfig& config) = 0;
   virtual void join() = 0;                           ///< after Command finish
   [[nodiscard]] virtual Nanos cpu_time() const = 0;  ///< of the engine thread; after join()
-};
-
-template <class Loop, class PortType>
-class PortEngine final : public Engine {
- public:
-  template <class Config>
-  PortEngine(PortType& port, const run::SessionKeys& keys, const Config& config,
-             run::EngineLinks links)
-      : port_{port}, loop_{port, keys, config, links} {}
-  Result<void> start(const run::EngineThreadConfig& config) override {
-    return thread_.start(loop_, port_, config);
-  }
-  void join() override { thread_.join(); }
-  [[nodiscard]] Nanos cpu_time() const override { return thread_.cpu_time(); }
-
- private:
-  PortType& port_;
-  Loop loop_;
-  run::EngineThread thread_;
 };
 
 }  // namespace onehop::host

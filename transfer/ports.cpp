@@ -6,6 +6,7 @@
 
 #include "engine/base/check.hpp"
 #include "engine/wire/frame.hpp"
+#include "transfer/port_engine.hpp"
 #if ONEHOP_HAS_XDP
 #include "xdp/afxdp_layout.hpp"
 #include "xdp/probe.hpp"

@@ -23,6 +23,12 @@
 #include "xdp/afxdp_port.hpp"
 #endif
 
+namespace onehop::run {
+struct SessionKeys;
+struct SenderLoopConfig;
+struct ReceiverLoopConfig;
+}  // namespace onehop::run
+
 namespace onehop::host {
 
 using AnyPort = std::variant<std::unique_ptr<UdpPort>

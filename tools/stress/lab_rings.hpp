@@ -15,7 +15,7 @@
 #include <string>
 
 #include "engine/base/result.hpp"
-#include "tools/stress/schedule.hpp"
+#include "tools/stress/fault.hpp"
 
 namespace onehop::stress {
 
