@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Engine: the running engine core of one session with its links, whatever port it drives. The loop
-// is a template instantiated once per port (port_engine.hpp); this is the seam where the choice made
-// on the command line ends.
+// is a template instantiated once per port (port_engine.hpp); this is the seam where the choice
+// made on the command line ends.
 #pragma once
 
 #include <memory>
