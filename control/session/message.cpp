@@ -144,11 +144,12 @@ void code(auto& c, Is<Offer> auto& m) {
   c.u8(m.has_fragments, 0, 1);
 }
 void code(auto& c, Is<ManifestPart> auto& m) {
-  c.items(m.entries, manifest_entries_per_part_max, 2 + 8 + 2 + 8, [&](auto& entry) {
+  c.items(m.entries, manifest_entries_per_part_max, 2 + 8 + 2 + 8 + 1, [&](auto& entry) {
     c.text(entry.name, std::numeric_limits<std::uint16_t>::max());
     c.u64(entry.size);
     c.u16(entry.mode, 0, 0777);
     c.u64(entry.mtime_ns);
+    c.u8(entry.is_folder, 0, 1);  // flags: bit 0, the others are refused
   });
 }
 void code(auto& c, Is<OfferEnd> auto& m) { c.bytes(m.manifest_hash); }

@@ -92,21 +92,14 @@ void append_entry(std::string& out, const ManifestEntry& entry) {
   append_u64(out, entry.size);
   append_u64(out, entry.mode);
   append_u64(out, static_cast<std::uint64_t>(entry.mtime_ns));
+  if (entry.is_folder) out.push_back('/');  // a file's bytes, and so its journal, stay as they were
 }
 
 /// What makes a name one that nobody expects to be written, or empty.
 std::string hidden_fault(std::string_view name) {
-  for (std::size_t begin = 0; begin < name.size();) {
-    const std::size_t end = std::min(name.find('/', begin), name.size());
-    if (name[begin] == '.')
-      return in_sentence(name.substr(begin, end - begin)) +
-             " begins with a dot, which hides it and may make it a setting of a program";
-    begin = end + 1;
-  }
-  const std::size_t slash = name.find('/');
-  if (slash == std::string_view::npos) return {};
-  return "it is in the folder " + in_sentence(name.substr(0, slash)) +
-         ", and no folder was announced";
+  if (!name.starts_with('.')) return {};
+  return in_sentence(name.substr(0, name.find('/'))) +
+         " begins with a dot, which hides it and may make it a setting of a program";
 }
 
 }  // namespace
@@ -124,6 +117,7 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
       return refusal(entry, fault);
     if ((entry.mode & ~0777U) != 0)
       return refusal(entry, "the mode has bits other than permissions");
+    if (entry.is_folder && entry.size != 0) return refusal(entry, "a folder has a size");
     if (entry.size > limits.total_bytes_max)
       return refusal(entry, beyond("it", entry.size, "bytes", limits.total_bytes_max));
     sum_bytes += entry.size;  // both are at most 2^62
@@ -139,15 +133,20 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
   for (std::size_t i = 1; i < order.size(); ++i) {
     const ManifestEntry& before = files[order[i - 1]];
     const ManifestEntry& entry = files[order[i]];
-    if (entry.name == before.name) return refusal(entry, "the name appears twice");
-    if (entry.name.size() > before.name.size() && entry.name.starts_with(before.name) &&
-        entry.name[before.name.size()] == '/')
+    const bool is_same = entry.name == before.name;
+    if (is_same && entry.is_folder == before.is_folder)
+      return refusal(entry, "the name appears twice");
+    const bool is_below = entry.name.size() > before.name.size() &&
+                          entry.name.starts_with(before.name) &&
+                          entry.name[before.name.size()] == '/';
+    if (is_same || (is_below && !before.is_folder))
       return refusal(entry,
                      "'" + display_name(before.name) + "' cannot be both a file and a folder");
   }
   // A file named as the temporary of its sibling could be renamed over it, and end up under the
   // sibling's name.
   for (const ManifestEntry& entry : files) {
+    if (entry.is_folder) continue;  // it has no temporary
     const std::string_view leaf = leaf_of(entry.name);
     const std::string folder = entry.name.substr(0, entry.name.size() - leaf.size());
     const std::string temporary = folder + temporary_name(leaf, part_suffix);

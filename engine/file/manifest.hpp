@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Manifest: the list of files that one session carries, as the sender claims it and the receiver
-// approves it.
+// Manifest: the list of files and folders that one session carries, as the sender claims it and the
+// receiver approves it.
 //
 //   command line ─▶ source_files ─▶ Manifest ─▶ offer ─▶ validate() ─▶ Sink
 //                                                          └─▶ a person approves manifest_hash()
@@ -26,6 +26,7 @@ struct ManifestEntry {
   std::uint64_t size = 0;     ///< bytes; a claim until the root digest agrees
   std::uint32_t mode = 0;     ///< permission bits, 0777; the receiver's umask applies
   std::int64_t mtime_ns = 0;  ///< since 1970
+  bool is_folder = false;     ///< its size is 0; what it holds has entries of its own
   bool operator==(const ManifestEntry&) const = default;
 };
 
@@ -52,9 +53,9 @@ struct ManifestLimits {
 /// validate accepts a manifest as a whole, or names the first entry that breaks a rule.
 [[nodiscard]] Result<void> validate(const Manifest& manifest, const ManifestLimits& limits = {});
 
-/// check_visible refuses names with a component that begins with a dot, and names in folders: a
-/// sender could put ".ssh/authorized_keys" where somebody expects a video. `onehop send` announces
-/// no folders. The Error names the first.
+/// check_visible refuses names whose first component begins with a dot: a sender could put
+/// ".ssh/authorized_keys" where somebody expects a video. What is hidden deeper arrives below a
+/// folder that the receiver sees named. The Error names the first.
 [[nodiscard]] Result<void> check_visible(const Manifest& manifest);
 
 /// total_bytes is the sum of the sizes; call it on validated manifests only (the sum is checked

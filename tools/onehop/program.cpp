@@ -126,7 +126,7 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
       ->check(CLI::IsMember(host::words_of("--on-exist")))
       ->capture_default_str();
   command->add_flag("--allow-hidden", recv.transfer.is_hidden_allowed,
-                    "also take names that begin with a dot, and names in folders");
+                    "also take names that begin with a dot");
   add_common_options(*command, recv.transfer.common, recv.output);
   for (const char* name :
        {"--law", "--target", "--bounds", "--qcut", "--digest", "--key-interval"}) {

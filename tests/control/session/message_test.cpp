@@ -46,7 +46,7 @@ std::vector<Message> samples() {
   return {Welcome{1, "onehop 0.1.0"},
           Refuse{ExitCode::refused_by_peer, "busy"},
           some_offer(),
-          ManifestPart{{{"a/b", 7, 0755, -5}, {"c", 0, 0, 1}}},
+          ManifestPart{{{"a/b", 7, 0755, -5}, {"c", 0, 0, 1}, {"d", 0, 0755, 2, true}}},
           OfferEnd{digest_of(1, 32)},
           Accept{digest_of(2, 32),
                  7411,
