@@ -254,12 +254,10 @@ Result<session::DataOpened> Receiver::open_data(const session::PeerLink& link) {
 
 Result<session::EngineRings> Receiver::start_data(const session::DataPlan& plan) {
   preparer_ = {};
-  std::vector<std::uint64_t> sizes;
+  std::vector<std::uint64_t> sizes = sink_->block_sizes();
   std::uint64_t expected = 0;
-  for (std::size_t i = 0; i < offer_->manifest.files.size(); ++i) {
-    sizes.push_back(offer_->manifest.files[i].size);
-    if (sink_->is_wanted()[i]) expected += sizes.back();
-  }
+  for (std::size_t i = 0; i < offer_->manifest.files.size(); ++i)
+    if (sink_->is_wanted()[i]) expected += offer_->manifest.files[i].size;
   path_.account().bytes_expected = expected;
   return path_.start_receiving(plan, std::move(sink_), std::move(sizes));
 }

@@ -197,6 +197,7 @@ Result<session::DataOpened> Sender::open_data(const session::PeerLink& link) {
 
 void Sender::on_accepted(const session::Accepted& accepted) {
   source_options_.claims = accepted.claims;
+  source_options_.pack = accepted.pack;
   source_options_.is_wanted.assign(manifest_.files.size(), true);
   source_options_.is_compared.assign(manifest_.files.size(), false);
   for (std::size_t i = 0; i < accepted.actions.size(); ++i) {

@@ -184,13 +184,19 @@ void code(auto& c, Is<BlockDigests> auto& m) {
   });
 }
 void code(auto& c, Is<FileRoot> auto& m) {
-  c.u32(m.file, 0, files_max - 1);
+  c.u32(m.file, 0, files_max);
   c.bytes(m.root);
 }
 void code(auto& c, Is<FileDone> auto& m) {
   c.u32(m.file, 0, files_max - 1);
   c.bytes(m.root);
   c.u8(m.outcome, 0, number_of(FileOutcome::not_compared));
+  c.u16(m.name_number, 0, file::name_number_max);
+  c.check(m.name_number != 1);
+}
+void code(auto& c, Is<PackDone> auto& m) {
+  c.u32(m.first, 0, files_max - 1);
+  c.u32(m.count, 1, files_max);
   c.u16(m.name_number, 0, file::name_number_max);
   c.check(m.name_number != 1);
 }
@@ -217,7 +223,7 @@ std::optional<Message> decode_as(std::span<const std::byte> body) {
 }
 
 constexpr std::size_t type_count = std::variant_size_v<Message>;
-static_assert(type_count == static_cast<std::size_t>(MessageType::busy),
+static_assert(type_count == static_cast<std::size_t>(MessageType::pack_done),
               "types number the variant from 1");
 
 using Decode = std::optional<Message> (*)(std::span<const std::byte>);
@@ -230,7 +236,8 @@ constexpr auto decoders = make_decoders(std::make_index_sequence<type_count>{});
 constexpr std::array<std::string_view, type_count> names = {
     "Welcome",   "Refuse",    "Offer",        "ManifestPart", "OfferEnd", "Accept",   "ClaimPart",
     "DataReady", "PathReady", "BlockDigests", "FileRoot",     "FileDone", "Complete", "Bye",
-    "Failure",   "KeepAlive", "Restart",      "Restarted",    "Hello",    "Busy"};
+    "Failure",   "KeepAlive", "Restart",      "Restarted",    "Hello",    "Busy",
+    "PackDone"};
 
 // Only four messages may be large; the rest is refused before its body is read.
 constexpr std::uint32_t small_body_bytes_max = 2048;

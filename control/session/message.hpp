@@ -11,7 +11,7 @@
 //     DataReady ─────▶                          the sender's port is up: both prove the path
 //     PathReady ─────▶ ◀──────── PathReady
 //     BlockDigests.., FileRoot.. ───────▶
-//     ◀──────────────────────── FileDone..      verified, fsynced, renamed; or compared
+//     ◀──────────── FileDone.., PackDone..      verified, fsynced, renamed; or compared
 //     Complete ──────▶ ◀────────────── Bye
 //     Restart ───────▶                          a file changed while it was sent: stop in order
 //     ◀───────── FileDone.., Restarted          then what is not done is offered again, from Offer
@@ -79,6 +79,7 @@ enum class MessageType : std::uint8_t {
   restarted = 18,
   hello = 19,
   busy = 20,
+  pack_done = 21,
 };
 
 struct Welcome {
@@ -158,6 +159,7 @@ struct BlockDigests {
   bool is_skipped = false;  ///< the receiver claimed these blocks: no frame brings them
   std::vector<BlockDigest> digests;
 };
+/// FileRoot is the root of a file, or the one over all of the pack (file::pack_file()).
 struct FileRoot {
   std::uint32_t file = 0;
   Digest root{};
@@ -169,6 +171,12 @@ struct FileDone {
   Digest root{};  ///< as announced; zero where nothing was
   FileOutcome outcome = FileOutcome::received;
   std::uint16_t name_number = 0;
+  bool is_packed = false;  ///< told by a PackDone; not on the wire
+};
+/// PackDone: `count` records of the pack from ordinal `first` on are verified and in place.
+struct PackDone {
+  std::uint32_t first = 0, count = 0;
+  std::uint16_t name_number = 0;  ///< as in FileDone
 };
 /// kept_by: what a file that the receiver wants nothing of comes to; no FileDone is sent for it.
 [[nodiscard]] constexpr FileDone kept_by(FileAction action, std::uint32_t file) noexcept {
@@ -201,7 +209,7 @@ struct Busy {};
 
 using Message = std::variant<Welcome, Refuse, Offer, ManifestPart, OfferEnd, Accept, ClaimPart,
                              DataReady, PathReady, BlockDigests, FileRoot, FileDone, Complete, Bye,
-                             Failure, KeepAlive, Restart, Restarted, Hello, Busy>;
+                             Failure, KeepAlive, Restart, Restarted, Hello, Busy, PackDone>;
 
 struct MessageHeader {
   MessageType type = MessageType::keep_alive;

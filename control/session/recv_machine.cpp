@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "engine/base/check.hpp"
+
 namespace onehop::session {
 
 namespace {
@@ -150,7 +152,10 @@ void RecvMachine::on_decision(Instant now, Result<Decision> decision) {
   bytes_claimed_ = 0;
   for (const auto& claims : decision_.claims) bytes_claimed_ += claims.size() * block_bytes;
   files_left_ = static_cast<std::size_t>(std::ranges::count_if(decision_.actions, has_digests));
+  pack_ = pack_of(decision_.actions, offer_.digest);
   roots_left_ = files_left_;
+  if (pack_ != nullptr) roots_left_ -= pack_->entries().size() - 1;  // one over all of them
+  has_pack_root_ = false;
   has_root_.assign(info_->manifest.files.size(), false);
   is_done_.assign(info_->manifest.files.size(), false);
   act(OpenData{});
@@ -268,12 +273,22 @@ Result<void> RecvMachine::take_event(Instant now, const Event& event) {
     send(done);
     report_done(done);
   }
+  if (is_of_file && block.kind == FileMessageKind::pack_done) {
+    const PackDone done{.first = static_cast<std::uint32_t>(block.offset),
+                        .count = block.length,
+                        .name_number = static_cast<std::uint16_t>(block.status)};
+    ONEHOP_CHECK(take_packed(done, is_done_));
+    files_left_ -= done.count;
+    send(done);
+  }
   if (auto fault = fault_of(event)) return std::move(*fault);
   return success();
 }
 
+/// Of a packed file nothing is said by itself.
 bool RecvMachine::is_file_expected(std::uint32_t file) const noexcept {
-  return file < decision_.actions.size() && has_digests(decision_.actions[file]);
+  return file < decision_.actions.size() && has_digests(decision_.actions[file]) &&
+         (pack_ == nullptr || !pack_->contains(file));
 }
 
 Result<void> RecvMachine::take_in_transfer(Instant now, const Message& message) {
@@ -316,9 +331,13 @@ Result<void> RecvMachine::take_digests(const BlockDigests& message) {
 }
 
 Result<void> RecvMachine::take_root(const FileRoot& message) {
-  if (!is_file_expected(message.file) || has_root_[message.file])
+  const bool is_of_pack = pack_ != nullptr && message.file == file::pack_file(info_->manifest);
+  if (is_of_pack ? has_pack_root_ : !is_file_expected(message.file) || has_root_[message.file])
     return violation("the peer announced a root of a file that it cannot have sent");
-  has_root_[message.file] = true;
+  if (is_of_pack)
+    has_pack_root_ = true;
+  else
+    has_root_[message.file] = true;
   if (--roots_left_ == 0) act(Phase::verifying);
   command_file(FileMessageKind::root, message.file, 0, message.root);
   return success();

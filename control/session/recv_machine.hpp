@@ -80,7 +80,7 @@ class RecvMachine final : public SessionMachine {
   std::vector<SessionId> session_ids_;
   std::size_t restarts_left_ = 0;  // as many as files were offered first: each may change once
   std::uint64_t bytes_claimed_ = 0, bytes_confirmed_ = 0;
-  bool has_offer_ = false, is_deciding_ = false;
+  bool has_offer_ = false, is_deciding_ = false, has_pack_root_ = false;
 };
 
 }  // namespace onehop::session

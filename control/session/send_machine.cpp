@@ -48,9 +48,11 @@ Result<void> SendMachine::take_message(Instant now, Message& message) {
     return take_accept(now, std::move(*accept));
   const auto* claims = std::get_if<ClaimPart>(&message);
   if (claims != nullptr && state_ == State::taking_claims) return take_claims(now, *claims);
-  const auto* done = std::get_if<FileDone>(&message);
-  if (done != nullptr && (state_ == State::transferring || state_ == State::restarting))
+  const bool is_done_due = state_ == State::transferring || state_ == State::restarting;
+  if (const auto* done = std::get_if<FileDone>(&message); done && is_done_due)
     return take_done(now, *done);
+  if (const auto* done = std::get_if<PackDone>(&message); done && is_done_due)
+    return take_pack_done(now, *done);
   if (std::holds_alternative<Restarted>(message) && state_ == State::restarting) {
     is_restart_answered_ = true;
     end_restart();
@@ -182,6 +184,7 @@ Result<void> SendMachine::take_claims(Instant now, const ClaimPart& part) {
 
 void SendMachine::end_accept(Instant now) {
   files_left_ = static_cast<std::size_t>(std::ranges::count_if(accepted_.actions, has_digests));
+  pack_ = accepted_.pack = pack_of(accepted_.actions, context_.digest);
   roots_.assign(manifest_.files.size(), std::nullopt);
   is_done_.assign(manifest_.files.size(), false);
   act(accepted_);
@@ -208,6 +211,7 @@ void SendMachine::on_proven(Instant) {
   bytes_total_ = bytes_done_ = 0;
   for (std::size_t i = 0; i < roots_.size(); ++i)
     if (has_digests(accepted_.actions[i])) bytes_total_ += manifest_.files[i].size;
+  if (pack_ != nullptr) bytes_total_ += pack_->digests_bytes();
   enter(State::transferring, Instant::max(), "transfer files");
 }
 
@@ -235,9 +239,9 @@ Result<void> SendMachine::take_event(Instant now, const Event& event) {
   const bool is_skipped = is_of_file && block.kind == FileMessageKind::skipped;
   if (event.kind == EventKind::block_sent || is_skipped) {
     announce(event, is_skipped);
-  } else if (is_of_file && block.kind == FileMessageKind::root && block.file < roots_.size()) {
+  } else if (is_of_file && block.kind == FileMessageKind::root) {
     flush_digests();  // a file's root follows its last digest
-    roots_[block.file] = block.digest;
+    if (block.file < roots_.size()) roots_[block.file] = block.digest;
     send(FileRoot{block.file, block.digest});
   } else if (event.kind == EventKind::all_arrived) {
     act(Phase::verifying);
@@ -247,12 +251,13 @@ Result<void> SendMachine::take_event(Instant now, const Event& event) {
 }
 
 void SendMachine::announce(const Event& event, bool is_skipped) {
+  bytes_done_ += event.block.length;
+  if (event.block.file == file::pack_file(manifest_)) return;  // its records bring their roots
   if (batch_.is_skipped != is_skipped || batch_.digests.size() == digests_per_message_max)
     flush_digests();
   batch_.is_skipped = is_skipped;
   batch_.digests.push_back(
       {event.block.file, event.block.offset / block_bytes, event.block.digest});
-  bytes_done_ += event.block.length;
 }
 
 void SendMachine::flush_digests() {
@@ -269,6 +274,14 @@ Result<void> SendMachine::take_done(Instant now, const FileDone& done) {
   is_done_[done.file] = true;
   --files_left_;
   report_done(done);
+  if (files_left_ == 0 && state_ == State::transferring) complete(now);
+  return success();
+}
+
+Result<void> SendMachine::take_pack_done(Instant now, const PackDone& done) {
+  if (!take_packed(done, is_done_))
+    return violation("the peer reports packed files as done that cannot be");
+  files_left_ -= done.count;
   if (files_left_ == 0 && state_ == State::transferring) complete(now);
   return success();
 }

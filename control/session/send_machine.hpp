@@ -52,6 +52,7 @@ class SendMachine final : public SessionMachine {
   [[nodiscard]] Result<void> take_claims(Instant now, const ClaimPart& part);
   void end_accept(Instant now);
   [[nodiscard]] Result<void> take_done(Instant now, const FileDone& done);
+  [[nodiscard]] Result<void> take_pack_done(Instant now, const PackDone& done);
   [[nodiscard]] bool can_come_to(const FileDone& done) const;
   [[nodiscard]] bool may_restart(const Event& event) const;
   void announce(const Event& event, bool is_skipped);

@@ -32,6 +32,7 @@
 #include "engine/crypto/key_schedule.hpp"
 #include "engine/file/journal.hpp"
 #include "engine/file/manifest.hpp"
+#include "engine/file/pack.hpp"
 
 namespace onehop::session {
 
@@ -184,6 +185,7 @@ struct SendOptions {
 struct Accepted {
   std::vector<FileAction> actions;
   Claims claims;  ///< only files with FileAction::resume have any
+  std::shared_ptr<const file::Pack> pack;  ///< null: none
   std::string peer_io;
   std::string folder;  ///< the peer's, its bytes as they came
 };

@@ -226,6 +226,26 @@ void SessionMachine::drop_data() {
 
 // --- outcomes and errors
 
+std::shared_ptr<const file::Pack> SessionMachine::pack_of(const std::vector<FileAction>& actions,
+                                                         crypto::DigestKind kind) const {
+  auto pack = std::make_shared<const file::Pack>(file::Pack::make(
+      manifest(), kind, [&](std::uint32_t file) { return actions[file] == FileAction::send; }));
+  return pack->is_empty() ? nullptr : pack;
+}
+
+bool SessionMachine::take_packed(const PackDone& done, std::vector<bool>& is_done) {
+  if (pack_ == nullptr || done.first >= pack_->entries().size() ||
+      done.count > pack_->entries().size() - done.first)
+    return false;
+  for (std::uint32_t i = 0; i < done.count; ++i) {
+    const std::uint32_t file = pack_->entries()[done.first + i];
+    if (is_done[file]) return false;
+    is_done[file] = true;
+    report_done({.file = file, .name_number = done.name_number, .is_packed = true});
+  }
+  return true;
+}
+
 void SessionMachine::report_done(const FileDone& done) {
   act(Report{done});
   if (done.outcome != FileOutcome::kept && done.outcome != FileOutcome::not_compared) return;

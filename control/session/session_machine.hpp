@@ -187,6 +187,11 @@ class SessionMachine {
   /// report_done tells the host what became of a file. One that was kept makes the session end
   /// with `verification_failed`.
   void report_done(const FileDone& done);
+  /// pack_of is the pack of the files that the receiver wants whole; null: nothing is packed.
+  [[nodiscard]] std::shared_ptr<const file::Pack> pack_of(
+      const std::vector<FileAction>& actions, crypto::DigestKind kind) const;
+  /// take_packed marks the records of `done`; false: it has some that are done, or are none.
+  [[nodiscard]] bool take_packed(const PackDone& done, std::vector<bool>& is_done);
   /// verdict_of gives the Error of a Refuse, Failure or Bye, and nothing for other messages.
   [[nodiscard]] std::optional<Error> verdict_of(const Message& message);
   /// fault_of turns an event that ends the session into an Error.
@@ -203,6 +208,7 @@ class SessionMachine {
   Instant deadline_ = Instant::max();
   Nanos poll_pause_ = 1h;  // until the next look at the engine's events
   std::optional<DataOpened> data_;
+  std::shared_ptr<const file::Pack> pack_;  // of the offer under way; null: none
   crypto::ExporterContext context_;
   bool is_engine_closed_ = false;
   bool is_interrupted_ = false;

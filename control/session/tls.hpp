@@ -9,7 +9,7 @@
 // own role, or a reflection of itself, is refused (RFC 9257 §5.1 "Selfie"). The comparison of the
 // binder is OpenSSL's, in constant time.
 //
-// ALPN is "onehop/2". A listener takes any "onehop/N", so that the refusal that names both versions
+// ALPN is "onehop/3". A listener takes any "onehop/N", so that the refusal that names both versions
 // can travel inside the authenticated connection; only its first two messages (Welcome, Refuse) are
 // common to all versions.
 #pragma once
@@ -32,7 +32,7 @@ namespace onehop::session {
 using crypto::Role;
 
 inline constexpr std::string_view alpn_prefix = "onehop/";
-inline constexpr std::string_view alpn_name = "onehop/2";
+inline constexpr std::string_view alpn_name = "onehop/3";
 
 struct TlsOptions {
   Role role = Role::sender;

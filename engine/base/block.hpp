@@ -23,16 +23,21 @@ inline constexpr std::uint32_t block_bytes =
 using Digest =
     std::array<std::byte, 32>;  ///< XXH3-128 fills 16 bytes (canonical, big endian), SHA-256 all 32
 
+/// file_without_blocks, as a size: this file has no blocks of its own, and no frame may name it.
+inline constexpr std::uint64_t file_without_blocks = ~std::uint64_t{0};
+
 enum class FileMessageKind : std::uint8_t {
   block,         ///< a block's buffer with its data (or, given back, its buffer alone)
   end_of_files,  ///< file -> engine (sending): every block was handed over
   digest,        ///< session -> file (receiving): the announced digest of (file, offset)
-  root,          ///< session -> file (receiving): the announced root of `file`;
+  root,          ///< session -> file (receiving): the announced root of `file`, or of the pack;
                  ///< file -> session (sending): its root
   skipped,  ///< file -> engine (sending): block (file, offset) is already there and equal; not sent
   file_done,   ///< file -> session (receiving): nothing more happens to `file`; digest holds the
                ///< announced root, outcome what became of it, status the number that its final name
                ///< got (0: the announced name)
+  pack_done,   ///< file -> session (receiving): `length` records of the pack from `offset` on are
+               ///< verified and in place; status as of file_done
   checkpoint,  ///< session -> file: make what arrived durable now; answered by checkpointed
   checkpointed,  ///< file -> session
   abort,         ///< session -> file: stop, keep what can be resumed; answered by checkpointed

@@ -36,7 +36,7 @@ namespace onehop::crypto {
 
 // --- Specification: both ends must agree.
 inline constexpr std::string_view exporter_label = "EXPORTER-onehop data v1";
-inline constexpr std::uint16_t protocol_version = 2;
+inline constexpr std::uint16_t protocol_version = 3;
 /// As TLS numbers its suite with SHA-256 for HKDF.
 inline constexpr std::uint16_t aead_aes_128_gcm = 0x1301;
 inline constexpr std::size_t session_id_bytes = 16;

@@ -48,6 +48,7 @@ class BlockPool {
     return memory_.data() + static_cast<std::size_t>(slot) * block_bytes;
   }
 
+  [[nodiscard]] std::size_t free_slots() const noexcept { return free_.size(); }
   /// lend takes a free slot; false when none is left.
   [[nodiscard]] bool lend(std::uint32_t& slot) noexcept {
     if (free_.empty()) return false;

@@ -108,13 +108,15 @@ void unlink_same(int folder, const std::string& leaf, int fd) noexcept {
   if (is_same_inode(folder, leaf, fd)) ::unlinkat(folder, leaf.c_str(), 0);
 }
 
-int rename_new(int folder, const std::string& from, const std::string& to) noexcept {
-  if (::renameat2(folder, from.c_str(), folder, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+int rename_new(int from_folder, const std::string& from, int to_folder,
+               const std::string& to) noexcept {
+  if (::renameat2(from_folder, from.c_str(), to_folder, to.c_str(), RENAME_NOREPLACE) == 0)
+    return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
   // NFS and some FUSE file systems know no RENAME_NOREPLACE. A hard link is as atomic and refuses
   // an existing name.
-  if (::linkat(folder, from.c_str(), folder, to.c_str(), 0) != 0) return errno;
-  return ::unlinkat(folder, from.c_str(), 0) == 0 ? 0 : errno;
+  if (::linkat(from_folder, from.c_str(), to_folder, to.c_str(), 0) != 0) return errno;
+  return ::unlinkat(from_folder, from.c_str(), 0) == 0 ? 0 : errno;
 }
 
 mode_t read_umask() {

@@ -55,7 +55,8 @@ void unlink_same(int folder, const std::string& leaf, int fd) noexcept;
 
 /// rename_new gives `from` the name `to`, never over anything. 0 or errno. Syscalls: renameat2;
 /// linkat and unlinkat on file systems without RENAME_NOREPLACE.
-[[nodiscard]] int rename_new(int folder, const std::string& from, const std::string& to) noexcept;
+[[nodiscard]] int rename_new(int from_folder, const std::string& from, int to_folder,
+                             const std::string& to) noexcept;
 
 /// read_umask does not change it, unlike umask(2), which is a race between threads. Reads
 /// /proc/self/status.

@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "engine/base/units.hpp"
 
 namespace onehop::file {
 
@@ -56,6 +59,16 @@ template <class Integer>
     offset += static_cast<std::uint64_t>(written);
   }
   return 0;
+}
+
+/// set_mtime leaves the time of access alone. 0, or -1 with errno. Syscalls: futimens.
+[[nodiscard]] inline int set_mtime(int fd, std::int64_t mtime_ns) noexcept {
+  // Before 1970 seconds round towards the past.
+  const auto second = std::chrono::floor<std::chrono::seconds>(Nanos{mtime_ns});
+  const timespec times[2] = {
+      {.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+      {.tv_sec = second.count(), .tv_nsec = (Nanos{mtime_ns} - second).count()}};
+  return ::futimens(fd, times);
 }
 
 /// read_whole reads a file; nothing where it is longer than `bytes_max` or cannot be read.

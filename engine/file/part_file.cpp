@@ -204,15 +204,10 @@ FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& opt
     const int errno_value = options.session->add(entry_hash(entry), part_.get());
     if (errno_value != 0) return {FileFailure::write_error, errno_value};
   }
-  // Before 1970 seconds round towards the past.
-  const auto second = std::chrono::floor<std::chrono::seconds>(Nanos{entry.mtime_ns});
-  const timespec times[2] = {
-      {.tv_sec = 0, .tv_nsec = UTIME_OMIT},
-      {.tv_sec = second.count(), .tv_nsec = (Nanos{entry.mtime_ns} - second).count()}};
   // Mode and time first, so that the one fsync covers them too.
   if (::fchmod(part_.get(), entry.mode & 0777 & ~options.umask_bits) != 0)
     return {FileFailure::write_error, errno};
-  if (::futimens(part_.get(), times) != 0) return {FileFailure::write_error, errno};
+  if (set_mtime(part_.get(), entry.mtime_ns) != 0) return {FileFailure::write_error, errno};
   if (::fsync(part_.get()) != 0) return {FileFailure::sync_error, errno};
   // Somebody with access to the folder may have put another file under our temporary name.
   if (!is_same_inode(place_.folder.get(), part_name_, part_.get()))
@@ -234,12 +229,12 @@ int PartFile::rename_to_final(const PartOptions& options) {
     if (is_there && !S_ISREG(status.st_mode)) return EEXIST;
     return ::renameat(folder, part_name_.c_str(), folder, place_.leaf.c_str()) == 0 ? 0 : errno;
   }
-  int errno_value = rename_new(folder, part_name_, final_leaf_);
+  int errno_value = rename_new(folder, part_name_, folder, final_leaf_);
   const unsigned last = options.on_exist == OnExist::rename ? name_number_max : 0;
   for (unsigned number = 2; errno_value == EEXIST && number <= last; ++number) {
     final_number_ = number;
     final_leaf_ = numbered_leaf(place_.leaf, number);
-    errno_value = rename_new(folder, part_name_, final_leaf_);
+    errno_value = rename_new(folder, part_name_, folder, final_leaf_);
   }
   return errno_value;
 }

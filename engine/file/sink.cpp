@@ -37,16 +37,21 @@ std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
   const std::size_t outbox_max = options_.slots + messages_per_turn_max;
   for (std::size_t i = 0;
        i < messages_per_turn_max && outbox_.size() < outbox_max && from_engine.pop(message); ++i) {
-    handle(message);
+    handle(now, message);
     ++moved;
   }
   collect(false);
   if (!is_stopped_) checkpoint_if_due(now);
+  if (pack_ && !is_stopped_) on_pack_failure(pack_->turn(now));
+  tell_packed();
   for (; !outbox_.empty() && to_engine.push(outbox_.front()); ++moved) outbox_.pop_front();
   return moved;
 }
 
-void Sink::handle(const BlockRef& message) {
+void Sink::handle(Instant now, const BlockRef& message) {
+  if (pack_ && message.file == pack_file(manifest_) &&
+      (message.kind == FileMessageKind::block || message.kind == FileMessageKind::root))
+    return on_pack(now, message);
   switch (message.kind) {
     case FileMessageKind::block: return on_block(message);
     case FileMessageKind::digest:
@@ -97,6 +102,45 @@ void Sink::on_block(const BlockRef& block) {
     return fail(block.file, is_wrong ? FileFailure::digest_mismatch : FileFailure::protocol);
   }
   write(*open, block);
+}
+
+/// A block of the pack, or the root over it.
+void Sink::on_pack(Instant now, const BlockRef& message) {
+  const Pack& pack = pack_->pack();
+  if (message.kind == FileMessageKind::root) {
+    if (!is_stopped_) on_pack_failure(pack_->on_root(message.digest));
+    return;
+  }
+  if (!is_stopped_) {
+    const std::uint64_t index = message.offset / block_bytes;
+    ONEHOP_CHECK(message.offset < pack.bytes());  // the engine was given its size
+    ONEHOP_CHECK(message.length == block_length(pack.bytes(), index));
+    --blocks_left_;
+    on_pack_failure(pack_->take(now, message));
+  }
+  give_back(message);
+}
+
+void Sink::on_pack_failure(const std::optional<PackFailure>& failure) {
+  if (failure) fail(failure->file, failure->failure, failure->errno_value);
+}
+
+/// Runs of packed files that are in place. When the last file of all is, the folders get their
+/// times.
+void Sink::tell_packed() {
+  if (!pack_) return;
+  while (const auto run = pack_->pop()) {
+    outbox_.push_back({.offset = run->first,
+                       .length = run->count,
+                       .status = static_cast<std::int32_t>(run->name_number),
+                       .kind = FileMessageKind::pack_done});
+    for (std::uint32_t i = 0; i < run->count; ++i)
+      is_done_[pack_->pack().entries()[run->first + i]] = true;
+    files_left_ -= run->count;
+  }
+  if (files_left_ > 0 || are_folders_finished_) return;
+  are_folders_finished_ = true;
+  on_pack_failure(pack_->finish_folders());
 }
 
 void Sink::write(OpenFile& open, const BlockRef& block) {

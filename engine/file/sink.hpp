@@ -30,6 +30,7 @@
 #include "engine/file/block_pool.hpp"
 #include "engine/file/file_io.hpp"
 #include "engine/file/file_worker.hpp"
+#include "engine/file/pack_sink.hpp"
 #include "engine/file/part_file.hpp"
 
 namespace onehop::file {
@@ -58,6 +59,7 @@ struct SinkOptions {
   std::string folder;
   Digest approved{};  ///< manifest_hash() of what was approved; another manifest is refused (P7)
   OnExist on_exist = OnExist::ask;
+  Durability durability = Durability::batch;
   std::vector<OnExist> on_exist_of;  ///< by file, instead of on_exist; empty: that for all
   /// Where not null: prepare() appends every conflict before it fails with the first.
   std::vector<Conflict>* conflicts = nullptr;
@@ -97,6 +99,10 @@ class Sink final : public FileWorker {
   [[nodiscard]] const std::vector<std::vector<Claim>>& claims() const noexcept { return claims_; }
   [[nodiscard]] const std::vector<bool>& is_wanted() const noexcept { return is_wanted_; }
   [[nodiscard]] const std::vector<Existing>& existing() const noexcept { return existing_; }
+  /// block_sizes are the files as the engine is to count them.
+  [[nodiscard]] std::vector<std::uint64_t> block_sizes() const {
+    return file::block_sizes(manifest_, pack_ ? pack_->pack() : Pack{});
+  }
 
   /// turn does what can be done now and returns how many messages moved; 0: nap. The first turn
   /// lends every buffer.
@@ -154,10 +160,14 @@ class Sink final : public FileWorker {
   [[nodiscard]] std::vector<Claim> hash_listed(int fd, std::uint64_t size,
                                                const std::vector<Claim>& listed);
   [[nodiscard]] Result<void> check_room() const;
+  void make_pack();
 
   // sink.cpp
-  void handle(const BlockRef& message);
+  void handle(Instant now, const BlockRef& message);
   void on_block(const BlockRef& block);
+  void on_pack(Instant now, const BlockRef& message);
+  void on_pack_failure(const std::optional<PackFailure>& failure);
+  void tell_packed();
   void on_digest(const BlockRef& message);
   void on_root(const BlockRef& message);
   void on_stop(const BlockRef& message);
@@ -205,9 +215,12 @@ class Sink final : public FileWorker {
   // Of files that a dead session delivered under another name.
   std::unordered_map<std::uint32_t, unsigned> delivered_numbers_;
   std::unordered_map<std::uint32_t, std::unique_ptr<OpenFile>> open_;
+  std::unique_ptr<PackSink> pack_;  // null: nothing is packed
+  bool has_pack_ = false;           // small files are, if they are sent
   std::vector<BlockRef> writing_;  // by slot
   std::deque<BlockRef> outbox_;
   std::vector<std::string> folders_made_;
+  std::string missing_folder_;  // found by prepare(), with its '/'; empty: none yet
   std::size_t files_left_ = 0;
   /// 2 MiB: 28 ms at 600 Mbit/s, three of the longest naps.
   static constexpr std::uint64_t near_end_blocks = 8;
@@ -217,6 +230,7 @@ class Sink final : public FileWorker {
   Instant checkpoint_at_{};
   std::uint64_t unsynced_bytes_ = 0;  // stored since the last checkpoint began
   std::uint64_t checkpoints_total_ = 0;
+  bool are_folders_finished_ = false;
   bool has_lent_ = false, is_stopped_ = false, is_closed_ = false;
 };
 

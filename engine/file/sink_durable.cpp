@@ -110,6 +110,8 @@ void Sink::make_durable() {
   wait_for_all();
   start_syncs();
   wait_for_all();
+  if (pack_) pack_->commit_all();
+  tell_packed();
 }
 
 void Sink::finish(std::uint32_t file) {
@@ -124,7 +126,8 @@ void Sink::finish(std::uint32_t file) {
                 .outcome = open.is_other ? FileOutcome::kept : FileOutcome::there,
                 .digest = open.root};
   if (is_there(file)) {
-    if (!open.is_other) PartFile::discard(root_.get(), manifest_.files[file], part_options(file));
+    const bool had_part = !has_pack_ || !is_packable(manifest_.files[file]);
+    if (!open.is_other && had_part) PartFile::discard(root_.get(), manifest_.files[file], part_options(file));
     if (const auto number = delivered_numbers_.find(file); number != delivered_numbers_.end())
       done.status = static_cast<std::int32_t>(number->second);
   } else {
@@ -156,6 +159,8 @@ void Sink::close() {
   wait_for_all();
   is_stopped_ = true;
   keep_progress();
+  if (pack_) pack_->close();
+  tell_packed();
   bool is_nothing_kept = !std::ranges::count(is_done_, true);
   for (auto& [file, open] : open_) {
     if (!open->has_received && claims_[file].empty() && open->part.is_open()) open->part.remove();

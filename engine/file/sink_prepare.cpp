@@ -56,6 +56,7 @@ Sink::Sink(std::shared_ptr<const Manifest> manifest, SinkOptions options,
       is_wanted_(manifest_.files.size(), true),
       is_done_(manifest_.files.size(), false),
       existing_(manifest_.files.size(), Existing::none),
+      has_pack_{file::has_pack(manifest_)},
       writing_(options_.slots) {
   ONEHOP_CHECK(io_ != nullptr);
   ONEHOP_CHECK(options_.on_exist_of.empty() ||
@@ -79,10 +80,29 @@ Result<std::unique_ptr<Sink>> Sink::prepare(std::shared_ptr<const Manifest> mani
   ONEHOP_TRYV(self->check_existing());
   ONEHOP_TRYV(self->check_room());
   self->files_left_ = static_cast<std::size_t>(std::ranges::count(self->is_wanted_, true));
-  for (std::size_t i = 0; i < self->is_wanted_.size(); ++i)
-    if (self->is_wanted_[i]) self->blocks_left_ += blocks_of(self->manifest_.files[i].size);
+  self->make_pack();
   self->part_options_.is_creating = true;
   return self;
+}
+
+/// What is sent whole and small goes in shared blocks, as the sender works out for itself from our
+/// answer.
+void Sink::make_pack() {
+  Pack pack = Pack::make(manifest_, options_.digest_kind, [this](std::uint32_t file) {
+    return is_wanted_[file] && existing_[file] == Existing::none && claims_[file].empty();
+  });
+  for (const std::uint64_t size : file::block_sizes(manifest_, pack))
+    if (size != file_without_blocks) blocks_left_ += blocks_of(size);
+  for (std::size_t file = 0; file < is_wanted_.size(); ++file)
+    if (!is_wanted_[file]) blocks_left_ -= blocks_of(manifest_.files[file].size);
+  if (pack.is_empty()) return;
+  pack_ = std::make_unique<PackSink>(
+      manifest_, std::move(pack),
+      PackOptions{.root = root_.get(),
+                  .digest_kind = options_.digest_kind,
+                  .durability = options_.durability,
+                  .umask_bits = part_options_.umask_bits,
+                  .policy = [this](std::uint32_t file) { return policy_of(file); }});
 }
 
 /// The folder's own path may go through links: the user named it. Nothing below it may.
@@ -121,16 +141,25 @@ Result<void> Sink::check_existing() {
 }
 
 Result<void> Sink::check_existing_name(std::uint32_t file) {
+  const std::string& name = manifest_.files[file].name;
+  // Below a folder that is not there is nothing.
+  if (!missing_folder_.empty() && name.starts_with(missing_folder_)) return success();
   Result<Place> place = open_place(root_.get(), manifest_.files[file].name, false);
   if (place.has_error()) {
-    if (place.error().errno_value == ENOENT)
+    if (place.error().errno_value == ENOENT) {
+      missing_folder_ = name.substr(0, name.rfind('/') + 1);
       return success();  // its folder is made when its first block comes
+    }
     return std::move(place).error();
   }
   const int folder = place.value().folder.get();
   const std::string& leaf = place.value().leaf;
   struct stat status {};
   if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (manifest_.files[file].is_folder)
+      return S_ISDIR(status.st_mode) ? Result<void>{success()}
+                                     : conflict(file, status, "something else has the folder's name",
+                                                "It is never replaced");
     if (const auto number = find_delivered(file, place.value())) {
       if (*number != 0) delivered_numbers_.emplace(file, *number);
       return compare(file, folder, *number == 0 ? leaf : numbered_leaf(leaf, *number));
@@ -141,6 +170,12 @@ Result<void> Sink::check_existing_name(std::uint32_t file) {
     return errno_error(ExitCode::local_file_error,
                        "look for '" + display_name(manifest_.files[file].name) + "'");
   }
+  if (manifest_.files[file].is_folder) {
+    missing_folder_ = name + '/';
+    return success();
+  }
+  // A packed file has no part: it is whole, or it is nothing.
+  if (has_pack_ && is_packable(manifest_.files[file])) return success();
   return find_part(file);
 }
 

@@ -25,6 +25,7 @@ Source::Source(SourceFiles files, SourceOptions options, std::unique_ptr<FileIo>
       options_{std::move(options)},
       io_{std::move(io)},
       pool_{options_.slots},
+      pack_{files_, options_.pack, options_.digest_kind, pool_},
       tree_{options_.digest_kind} {
   ONEHOP_CHECK(io_ != nullptr);
   ONEHOP_CHECK(files_.files.size() == files_.manifest.files.size());
@@ -73,12 +74,30 @@ std::size_t Source::flush(SpscRing<BlockRef>& to_engine) {
   return count;
 }
 
-/// Opens the file at read_file_, past those that are not wanted. False: no file is left, or it
-/// failed.
-bool Source::open_next_file() {
+/// Reads the entry at read_file_ into the pack. False: there is no room now, or it failed.
+bool Source::pack_next() {
+  if (!pack_.has_room()) return false;
+  if (const auto [failure, errno_value] = pack_.add(); failure != FileFailure::none) {
+    fail(read_file_, failure, errno_value);
+    return false;
+  }
+  ++read_file_;
+  for (BlockRef block; pack_.pop(block);) outbox_.push_back(block);
+  if (pack_.is_over())
+    outbox_.push_back({.file = pack_file(files_.manifest),
+                       .kind = FileMessageKind::root,
+                       .digest = pack_.root()});
+  return true;
+}
+
+void Source::skip_unwanted() {
   while (read_file_ < files_.files.size() && !options_.is_wanted.empty() &&
          !options_.is_wanted[read_file_])
     ++read_file_;
+}
+
+/// Opens the file at read_file_. False: no file is left, or it failed.
+bool Source::open_next_file() {
   if (read_file_ == files_.files.size()) return false;
   SourceFile& file = files_.files[read_file_];
   if (!file.fd.is_open()) {
@@ -110,6 +129,11 @@ std::size_t Source::submit_reads(std::size_t waiting) {
            waiting + outbox_.size() + reads_.size() < read_ahead_.blocks();
   };
   while (!is_over_ && io_->in_flight() < io_->depth() && has_room()) {
+    if (!is_file_open_) skip_unwanted();
+    if (!is_file_open_ && pack_.is_next(read_file_)) {
+      if (!pack_next()) return count;
+      continue;
+    }
     if (!is_file_open_ && !open_next_file()) {
       if (!is_over_ && reads_.empty()) {
         outbox_.push_back({.kind = FileMessageKind::end_of_files});

@@ -24,6 +24,7 @@
 #include "engine/file/file_io.hpp"
 #include "engine/file/file_worker.hpp"
 #include "engine/file/journal.hpp"
+#include "engine/file/pack_source.hpp"
 #include "engine/file/read_ahead.hpp"
 #include "engine/file/source_files.hpp"
 
@@ -39,6 +40,8 @@ struct SourceOptions {
   std::vector<bool> is_wanted;
   /// Of such a file only digests are handed over, as `skipped`; empty: none.
   std::vector<bool> is_compared;
+  /// Of the wanted files, those that go in shared blocks; null: none.
+  std::shared_ptr<const Pack> pack;
 };
 
 class Source final : public FileWorker {
@@ -73,6 +76,8 @@ class Source final : public FileWorker {
   std::size_t hand_over();
   void collect_reads();
   [[nodiscard]] bool open_next_file();
+  [[nodiscard]] bool pack_next();
+  void skip_unwanted();
   void finish_block(const Read& read);
   [[nodiscard]] bool check_fence(std::uint32_t file);
   [[nodiscard]] bool has_file_ended(std::uint32_t file);
@@ -83,6 +88,7 @@ class Source final : public FileWorker {
   SourceOptions options_;
   std::unique_ptr<FileIo> io_;
   BlockPool pool_;
+  PackSource pack_;
   ReadAhead read_ahead_;
   // In file order; the front is handed over first. A read's tag is first_tag_ + its place here.
   std::deque<Read> reads_;

@@ -17,6 +17,7 @@ class BlockMap {
   explicit BlockMap(std::span<const std::uint64_t> file_sizes) {
     for (const std::uint64_t size : file_sizes) {
       first_block_.push_back(left_);
+      if (size == file_without_blocks) continue;
       left_ += size == 0 ? 1 : static_cast<std::size_t>((size - 1) / block_bytes + 1);
     }
     done_.resize(left_ / 64 + 1);

@@ -66,7 +66,8 @@ bool Receiver::pop_full(BlockRef& block) noexcept {
 }
 
 void Receiver::mark_skipped(std::uint32_t file, std::uint64_t offset) noexcept {
-  if (file >= params_.file_sizes.size() || (offset != 0 && offset >= params_.file_sizes[file]))
+  if (file >= params_.file_sizes.size() || params_.file_sizes[file] == file_without_blocks ||
+      (offset != 0 && offset >= params_.file_sizes[file]))
     return;
   blocks_.mark_done(file, offset);
 }
@@ -104,6 +105,7 @@ Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_byte
   };
   if (header.file >= params_.file_sizes.size()) return malformed();
   const std::uint64_t size = params_.file_sizes[header.file];
+  if (size == file_without_blocks) return malformed();
   if (header.offset > size || body_bytes > size - header.offset || (body_bytes == 0 && size != 0))
     return malformed();
   const std::uint64_t block_offset = header.offset / block_bytes * block_bytes;

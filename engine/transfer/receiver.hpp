@@ -43,7 +43,8 @@ namespace onehop::transfer {
 struct ReceiverParams {
   std::size_t block_slots = 0;
   std::size_t body_bytes_max = 0;
-  std::span<const std::uint64_t> file_sizes;  ///< by manifest index; outlives the Receiver
+  /// By index on the wire; outlives the Receiver. file_without_blocks: none of its own.
+  std::span<const std::uint64_t> file_sizes;
   /// Missing ranges remembered; beyond it the oldest report covers less.
   std::size_t gap_ranges_max = 4096;
   /// For the sender: what this end takes at most, in wire bytes; 0: no bound.

@@ -156,6 +156,32 @@ TEST_CASE("D3 a receiver whose FileDone does not fit what it asked for ends the 
   CHECK(world.send_end->code == ExitCode::internal_error);
 }
 
+TEST_CASE("D3 a receiver that reports packed files which it cannot have ends the session",
+          "[control][session]") {
+  // Nothing is packed; beyond the end; a sum that overflows.
+  const PackDone done = GENERATE(PackDone{0, 1}, PackDone{5, 1'000'000}, PackDone{999'999, 1'000'000});
+  World world;
+  const auto& manifest = world.send_host.manifest();
+  const Accept accept{.manifest_hash = file::manifest_hash(manifest),
+                      .data_port = 40'002,
+                      .frame_body_max_bytes = 1400,
+                      .io = "fake",
+                      .actions = std::vector<FileAction>(manifest.files.size(), FileAction::send)};
+  tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
+  world.send_options.port = acceptor.local_endpoint().port();
+  RawPeer peer{world.io, {.role = Role::receiver}};
+  acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
+    peer.start(std::move(socket), {Welcome{protocol_version, "onehop"}, accept, PathReady{1400}},
+               Role::receiver);
+  });
+  world.send();
+  REQUIRE(world.run([&] { return peer.find<FileRoot>() != nullptr || world.send_end; }));
+  REQUIRE_FALSE(world.send_end.has_value());
+  peer.channel->send(done);
+  REQUIRE(world.run([&] { return world.send_end.has_value(); }));
+  CHECK(world.send_end->code == ExitCode::internal_error);
+}
+
 TEST_CASE("P7 an offer whose hash, count or sum disagrees with its entries is refused",
           "[control][session]") {
   const int lie = GENERATE(range(0, 4));
@@ -259,7 +285,7 @@ TEST_CASE("another version is refused with both versions named", "[control][sess
   REQUIRE(world.run([&] { return peer.is_over; }));
   REQUIRE(peer.find<Refuse>() != nullptr);
   CHECK(peer.find<Refuse>()->code == ExitCode::refused_by_peer);
-  CHECK(peer.find<Refuse>()->text.find("onehop/2") != std::string::npos);
+  CHECK(peer.find<Refuse>()->text.find("onehop/3") != std::string::npos);
   CHECK(peer.find<Refuse>()->text.find("onehop/9") != std::string::npos);
   CHECK(world.recv_host.offer == nullptr);
   world.send();  // it is still there for the right version
@@ -279,7 +305,7 @@ TEST_CASE("a receiver of another version gets 5 from the sender, both versions n
   world.send();
   REQUIRE(world.run([&] { return world.send_end.has_value(); }));
   CHECK(world.send_end->code == ExitCode::refused_by_peer);
-  CHECK(world.send_end->error.message().find("onehop/2") != std::string::npos);
+  CHECK(world.send_end->error.message().find("onehop/3") != std::string::npos);
   CHECK(world.send_end->error.message().find("onehop/7") != std::string::npos);
   CHECK(peer.find<Offer>() == nullptr);
 }

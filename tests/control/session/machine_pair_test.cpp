@@ -74,6 +74,10 @@ class VirtualPair {
     file::Manifest manifest;
     for (std::size_t i = 1 + draw(6); i > 0; --i)
       manifest.files.push_back({"f" + std::to_string(i), draw(5) * block_bytes / 2, 0644, 0});
+    if (draw(3) > 0) return manifest;
+    manifest.files.push_back({.name = "d", .mode = 0755, .is_folder = true});
+    for (std::size_t i = draw(60); i > 0; --i)
+      manifest.files.push_back({"d/f" + std::to_string(i), draw(5) * 20'000, 0644, 0});
     return manifest;
   }
   [[nodiscard]] bool has(Trouble trouble) {

@@ -75,7 +75,8 @@ std::vector<Message> samples() {
           Restart{},
           Restarted{},
           Hello{{std::byte{1}, std::byte{2}}},
-          Busy{}};
+          Busy{},
+          PackDone{7, 4096, 2}};
 }
 template <class T, class Change>
 bool is_accepted(T message, Change change) {

@@ -80,6 +80,7 @@ void VirtualEnd::perform(Instant now, Action& action) {
     phases.insert(*phase);
   } else if (const auto* accepted = std::get_if<Accepted>(&action)) {
     actions_ = accepted->actions;
+    make_pack();
     claims_ = accepted->claims;
   } else if (const auto* hold = std::get_if<Hold>(&action)) {
     is_held = hold->is_held;
@@ -124,6 +125,7 @@ void VirtualEnd::decide(Instant now) {
       if (draw(2) == 0) decision.claims[i].push_back({block, some_root(files_now_->files[i])});
   }
   actions_ = decision.actions;
+  make_pack();
   if (draw(20) == 0)
     receiver_->on_decision(now, Error{ExitCode::local_file_error, "decide", "it is full", ""});
   else
@@ -165,6 +167,35 @@ void VirtualEnd::say(Instant at, FileMessageKind kind, const BlockRef& block) {
   say(at, event);
 }
 
+void VirtualEnd::make_pack() {
+  pack_ = file::Pack::make(manifest(), crypto::DigestKind::xxh3, [this](std::uint32_t file) {
+    return actions_[file] == FileAction::send;
+  });
+}
+
+/// The blocks of the pack, and the root over it.
+void VirtualEnd::send_pack(Instant& now) {
+  BlockRef block{.file = file::pack_file(files_)};
+  for (std::uint64_t i = 0; i < file::blocks_of(pack_.bytes()); ++i) {
+    now = later(now);
+    block.offset = i * block_bytes;
+    block.length = static_cast<std::uint32_t>(file::block_length(pack_.bytes(), i));
+    say(now, Event{.kind = EventKind::block_sent, .block = block});
+  }
+  say(now, FileMessageKind::root, block);
+}
+
+/// The records come to their names in runs, in no order.
+void VirtualEnd::take_pack(Instant now) {
+  const auto count = static_cast<std::uint32_t>(pack_.entries().size());
+  for (std::uint32_t first = 0; first < count;) {
+    const auto length =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(1 + draw(20), count - first));
+    say(later(now), FileMessageKind::pack_done, {.offset = first, .length = length});
+    first += length;
+  }
+}
+
 void VirtualEnd::send_files(Instant now) {
   for (std::uint32_t file = 0; file < files_.files.size(); ++file) {
     if (!has_digests(actions_[file])) continue;
@@ -174,6 +205,7 @@ void VirtualEnd::send_files(Instant now) {
       block.failure = FileFailure::source_changed;
       return say(later(now), FileMessageKind::failed, block);
     }
+    if (pack_.contains(file)) continue;
     const std::uint64_t size = files_.files[file].size;
     block.digest = some_root(files_.files[file]);
     for (std::uint64_t i = 0; i < file::blocks_of(size); ++i) {
@@ -191,6 +223,7 @@ void VirtualEnd::send_files(Instant now) {
     }
     say(now, FileMessageKind::root, block);
   }
+  if (!pack_.is_empty()) send_pack(now);
   say(later(now), EventKind::all_arrived);
 }
 
@@ -200,7 +233,13 @@ void VirtualEnd::take_file_message(Instant now, const BlockRef& block) {
     events_.clear();
     return say(later(now), FileMessageKind::checkpointed, {});
   }
+  if (block.file == file::pack_file(manifest()) && block.kind == FileMessageKind::root &&
+      !pack_.is_empty()) {
+    if (!is_mute) take_pack(now);
+    return;
+  }
   if (block.file >= manifest().files.size()) return fault("a message for no file");
+  if (pack_.contains(block.file)) fault("a message for a packed file by itself");
   if (block.kind != FileMessageKind::root) {
     if (block.offset / block_bytes >= file::blocks_of(manifest().files[block.file].size))
       fault("a digest of a block that the file does not have");

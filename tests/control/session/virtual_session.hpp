@@ -58,7 +58,10 @@ class VirtualEnd {
  private:
   void perform(Instant now, Action& action);
   void obey(Instant now, const Command& command);
+  void make_pack();
   void send_files(Instant now);
+  void send_pack(Instant& now);
+  void take_pack(Instant now);
   void take_file_message(Instant now, const BlockRef& block);
   void say(Instant at, const Event& event) { events_.emplace(at, event); }
   void say(Instant at, EventKind kind) { say(at, Event{.kind = kind}); }
@@ -76,6 +79,7 @@ class VirtualEnd {
   std::multimap<Instant, Event> events_;
   std::shared_ptr<const OfferInfo> offer_;
   std::vector<FileAction> actions_;
+  file::Pack pack_;
   Claims claims_;
   std::map<std::uint32_t, std::uint64_t> digests_;  // receiving: how many of a file came
   bool has_engine_ = false, is_finished_ = false, is_proven_ = false, is_started_ = false;

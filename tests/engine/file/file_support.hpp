@@ -121,6 +121,7 @@ struct Outcome {
   std::vector<BlockRef> outcomes;  ///< the messages of those
   std::optional<BlockRef> sink_failure, source_failure;
   std::size_t blocks_carried = 0, blocks_skipped = 0, checkpointed = 0;
+  std::size_t packed = 0;  ///< records in place
   bool is_end_seen = false;
   std::size_t turns = 0;
 };
@@ -200,9 +201,10 @@ class Wire {
       BlockRef digest = from;
       digest.kind = FileMessageKind::digest;
       digest.data = nullptr;
-      if (is_digest_first && !is_digest_lost) late_.push_back(digest);
+      const bool is_announced = !is_digest_lost && from.digest != Digest{};  // of a pack: none
+      if (is_digest_first && is_announced) late_.push_back(digest);
       late_.push_back(to);
-      if (!is_digest_first && !is_digest_lost) late_.push_back(digest);
+      if (!is_digest_first && is_announced) late_.push_back(digest);
       ++outcome_.blocks_carried;
       REQUIRE(to_source_.push({.data = from.data, .slot = from.slot}));
     } else if (from.kind == FileMessageKind::skipped) {
@@ -226,6 +228,7 @@ class Wire {
         outcome_.done.push_back(message.file);
         outcome_.outcomes.push_back(message);
       }
+      if (message.kind == FileMessageKind::pack_done) outcome_.packed += message.length;
       if (message.kind == FileMessageKind::failed) outcome_.sink_failure = message;
       if (message.kind == FileMessageKind::checkpointed) ++outcome_.checkpointed;
     }
@@ -241,6 +244,16 @@ class Wire {
   bool is_cut_ = false;
   Outcome outcome_;
 };
+
+/// pack_for is what both ends of a session work out from the Sink's answer.
+inline std::shared_ptr<const Pack> pack_for(const Manifest& manifest, const Sink& sink) {
+  auto pack = std::make_shared<const Pack>(
+      Pack::make(manifest, crypto::DigestKind::xxh3, [&](std::uint32_t file) {
+        return sink.is_wanted()[file] && sink.existing()[file] == Existing::none &&
+               sink.claims()[file].empty();
+      }));
+  return pack->is_empty() ? nullptr : pack;
+}
 
 /// send carries files from paths into a folder, with whatever an earlier session left there.
 inline Outcome send(const std::vector<std::string>& paths, const fs::path& folder,

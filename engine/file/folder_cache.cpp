@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/file/folder_cache.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "engine/file/confined.hpp"
+
+namespace onehop::file {
+
+int FolderCache::open(std::string_view path, bool is_creating) {
+  if (path.empty()) return root_;
+  std::string key{path};
+  if (const auto at = folders_.find(key); at != folders_.end()) return at->second.get();
+  Fd folder = open_beneath(root_, key, O_RDONLY | O_DIRECTORY);
+  if (!folder.is_open() && errno == ENOENT && is_creating) {
+    // Depth is bounded by ManifestLimits.
+    const int parent = open(parent_of(path), true);
+    if (parent < 0) return -1;
+    if (::mkdirat(parent, std::string{leaf_of(path)}.c_str(), 0777) == 0)
+      ++made_total_;
+    else if (errno != EEXIST)
+      return -1;
+    folder = open_beneath(root_, key, O_RDONLY | O_DIRECTORY);
+  }
+  if (!folder.is_open()) return -1;
+  if (folders_.size() >= folders_max) folders_.clear();
+  return folders_.emplace(std::move(key), std::move(folder)).first->second.get();
+}
+
+}  // namespace onehop::file

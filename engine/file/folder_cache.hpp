@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// FolderCache: the folders of a tree below one root, opened once each. Files of a tree come folder
+// by folder, so a walk from the root for each of them would be most of their cost.
+//
+// Paths are a validated manifest's; "" is the root. Every open is confined (confined.hpp). A folder
+// that is renamed away while it is in here stays the one that was found. One thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "engine/base/fd.hpp"
+
+namespace onehop::file {
+
+class FolderCache {
+ public:
+  /// root outlives this.
+  explicit FolderCache(int root) noexcept : root_{root} {}
+
+  /// open gives the folder's descriptor, which stays open until the next call; -1: errno says why.
+  /// With `is_creating` missing folders are made, mode 0777 less umask. Syscalls: openat2, mkdirat.
+  [[nodiscard]] int open(std::string_view path, bool is_creating);
+
+  /// made_total counts the folders that were made.
+  [[nodiscard]] std::size_t made_total() const noexcept { return made_total_; }
+
+ private:
+  /// Descriptors at once. Lower: a tree that is walked in turns opens folders again. Higher: less
+  /// is left of the process's limit.
+  static constexpr std::size_t folders_max = 128;
+
+  const int root_;
+  std::unordered_map<std::string, Fd> folders_;
+  std::size_t made_total_ = 0;
+};
+
+/// parent_of is the folder of a path, "" for a name without one; leaf_of its last component.
+[[nodiscard]] inline std::string_view parent_of(std::string_view path) noexcept {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash);
+}
+[[nodiscard]] inline std::string_view leaf_of(std::string_view path) noexcept {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+}  // namespace onehop::file

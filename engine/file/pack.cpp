@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/file/pack.hpp"
+
+#include <algorithm>
+
+namespace onehop::file {
+
+bool has_pack(const Manifest& manifest) noexcept {
+  std::size_t small = 0;
+  for (const ManifestEntry& entry : manifest.files) {
+    if (entry.is_folder) return true;
+    small += is_packable(entry) ? 1 : 0;
+  }
+  return small >= packed_files_min;
+}
+
+Pack Pack::make(const Manifest& manifest, crypto::DigestKind kind,
+                const std::function<bool(std::uint32_t)>& is_sent) {
+  Pack pack;
+  if (!has_pack(manifest)) return pack;
+  pack.digest_bytes_ = static_cast<std::uint32_t>(crypto::digest_bytes(kind));
+  for (std::uint32_t file = 0; file < manifest.files.size(); ++file) {
+    if (!is_packable(manifest.files[file]) || !is_sent(file)) continue;
+    const auto ordinal = static_cast<std::uint32_t>(pack.entries_.size());
+    const PackPlace place = {.offset = pack.bytes_,
+                             .size = static_cast<std::uint32_t>(manifest.files[file].size),
+                             .digest_bytes = pack.digest_bytes_};
+    pack.entries_.push_back(file);
+    pack.bytes_ = place.end();
+    // It is the first of each block that begins in it.
+    while (pack.block_firsts_.size() * block_bytes < pack.bytes_)
+      pack.block_firsts_.push_back({ordinal, place.offset});
+  }
+  return pack;
+}
+
+bool Pack::contains(std::uint32_t file) const noexcept {
+  return std::ranges::binary_search(entries_, file);
+}
+
+PackPlace Pack::place_at(const Manifest& manifest, std::uint32_t ordinal,
+                         std::uint64_t offset) const noexcept {
+  return {.offset = offset,
+          .size = static_cast<std::uint32_t>(manifest.files[entries_[ordinal]].size),
+          .digest_bytes = digest_bytes_};
+}
+
+PackPlace Pack::place_of_first(const Manifest& manifest, std::uint64_t block) const noexcept {
+  const First& first = block_firsts_[static_cast<std::size_t>(block)];
+  return place_at(manifest, first.ordinal, first.offset);
+}
+
+PackPlace Pack::next(const Manifest& manifest, std::uint32_t ordinal,
+                     const PackPlace& place) const noexcept {
+  return place_at(manifest, ordinal + 1, place.end());
+}
+
+std::vector<std::uint64_t> block_sizes(const Manifest& manifest, const Pack& pack) {
+  std::vector<std::uint64_t> sizes;
+  sizes.reserve(manifest.files.size() + 1);
+  for (const ManifestEntry& entry : manifest.files) sizes.push_back(entry.size);
+  for (const std::uint32_t file : pack.entries()) sizes[file] = file_without_blocks;
+  if (!pack.is_empty()) sizes.push_back(pack.bytes());
+  return sizes;
+}
+
+}  // namespace onehop::file

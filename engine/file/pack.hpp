@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Pack: where the small files and the folders of a manifest lie in one stream of blocks, so that a
+// hundred thousand of them are as few frames, digests and messages as one file of their sum.
+//
+//   manifest   a/        a/x        a/y         big      b
+//   pack       [digest]  [x|digest] [y|digest]           [b|digest]    cut into blocks, as a file is
+//
+// A record is a file's bytes and its root, and a folder's is the root of nothing. Both ends work the
+// layout out from the manifest and from what the receiver wants, so a change of it is a change of
+// the protocol. The engine sees one more file, whose index is the number of entries. A record is
+// shorter than a block and so lies in two blocks at most. Plain values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/base/block.hpp"
+#include "engine/crypto/digest.hpp"
+#include "engine/file/manifest.hpp"
+
+namespace onehop::file {
+
+// --- Specification: both ends agree on these.
+/// Larger files have blocks, digests and a journal of their own.
+inline constexpr std::uint32_t packed_bytes_max = block_bytes / 2;
+/// Fewer small files and no folder: each goes by itself, and is resumed by itself.
+inline constexpr std::size_t packed_files_min = 32;
+
+/// PackPlace: a record's place in the pack.
+struct PackPlace {
+  std::uint64_t offset = 0;
+  std::uint32_t size = 0;          ///< bytes of the file
+  std::uint32_t digest_bytes = 0;  ///< its root follows them
+  [[nodiscard]] std::uint64_t content_end() const noexcept { return offset + size; }
+  [[nodiscard]] std::uint64_t end() const noexcept { return content_end() + digest_bytes; }
+};
+
+class Pack {
+ public:
+  Pack() = default;
+  /// make packs the packable entries that `is_sent`: those that the receiver wants whole. Nothing
+  /// is packed where the manifest as a whole is not worth it.
+  [[nodiscard]] static Pack make(const Manifest& manifest, crypto::DigestKind kind,
+                                 const std::function<bool(std::uint32_t)>& is_sent);
+
+  [[nodiscard]] bool is_empty() const noexcept { return entries_.empty(); }
+  /// entries: their manifest indices, in order. A place in it is an entry's ordinal.
+  [[nodiscard]] const std::vector<std::uint32_t>& entries() const noexcept { return entries_; }
+  [[nodiscard]] bool contains(std::uint32_t file) const noexcept;
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  /// digests_bytes is what bytes() has beside the files' own.
+  [[nodiscard]] std::uint64_t digests_bytes() const noexcept {
+    return entries_.size() * digest_bytes_;
+  }
+
+  /// first_of is the ordinal of the first record with a byte in block `block`; place_of is where a
+  /// record lies. next gives the place of the record behind `place`.
+  [[nodiscard]] std::uint32_t first_of(std::uint64_t block) const noexcept {
+    return block_firsts_[static_cast<std::size_t>(block)].ordinal;
+  }
+  [[nodiscard]] PackPlace place_of_first(const Manifest& manifest,
+                                         std::uint64_t block) const noexcept;
+  [[nodiscard]] PackPlace next(const Manifest& manifest, std::uint32_t ordinal,
+                               const PackPlace& place) const noexcept;
+
+ private:
+  struct First {
+    std::uint32_t ordinal = 0;
+    std::uint64_t offset = 0;  ///< of its record
+  };
+  [[nodiscard]] PackPlace place_at(const Manifest& manifest, std::uint32_t ordinal,
+                                   std::uint64_t offset) const noexcept;
+
+  std::vector<std::uint32_t> entries_;
+  std::vector<First> block_firsts_;  // by block
+  std::uint64_t bytes_ = 0;
+  std::uint32_t digest_bytes_ = 0;
+};
+
+/// is_packable: small enough, in a manifest that is worth a pack (has_pack).
+[[nodiscard]] bool has_pack(const Manifest& manifest) noexcept;
+[[nodiscard]] inline bool is_packable(const ManifestEntry& entry) noexcept {
+  return entry.size <= packed_bytes_max;
+}
+/// pack_file is the pack's index at the engine.
+[[nodiscard]] inline std::uint32_t pack_file(const Manifest& manifest) noexcept {
+  return static_cast<std::uint32_t>(manifest.files.size());
+}
+
+/// block_sizes are the files as the engine counts them: packed entries have no blocks, and the pack
+/// is the last.
+[[nodiscard]] std::vector<std::uint64_t> block_sizes(const Manifest& manifest, const Pack& pack);
+
+}  // namespace onehop::file

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/file/pack_source.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "engine/base/check.hpp"
+#include "engine/file/file_bytes.hpp"
+#include "engine/file/pack_sink.hpp"
+
+namespace onehop::file {
+
+PackSource::PackSource(const SourceFiles& files, std::shared_ptr<const Pack> pack,
+                       crypto::DigestKind kind, BlockPool& pool)
+    : files_{files},
+      pack_{std::move(pack)},
+      kind_{kind},
+      pool_{pool},
+      scratch_(pack_ ? packed_bytes_max : 0),
+      tree_{kind} {}
+
+PackSource::Failure PackSource::add() {
+  ONEHOP_CHECK(!is_over());
+  const std::uint32_t file = pack_->entries()[next_];
+  const ManifestEntry& entry = files_.manifest.files[file];
+  const auto size = static_cast<std::size_t>(entry.size);
+  // Straight into the block where it has room.
+  const std::span<std::byte> place = room();
+  const bool is_fit = size <= place.size();
+  const std::span<std::byte> content = is_fit ? place.first(size) : std::span{scratch_}.first(size);
+  if (!entry.is_folder)
+    if (const Failure failure = read(files_.files[file], content);
+        failure.failure != FileFailure::none)
+      return failure;
+  const Digest root = record_root(kind_, content);
+  tree_.add(root);
+  if (is_fit)
+    advance(size);
+  else
+    append(content);
+  append(std::span{root}.first(crypto::digest_bytes(kind_)));
+  ++next_;
+  return {};
+}
+
+/// One byte more than the fence says is asked for: a file that grew, or that the kernel makes up as
+/// it is read, shows itself.
+PackSource::Failure PackSource::read(const SourceFile& file, std::span<std::byte> out) const {
+  Fd opened;
+  int fd = file.fd.get();
+  if (!file.fd.is_open()) {
+    opened = Fd{::open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)};
+    fd = opened.get();
+    if (fd < 0)
+      return {errno == ENOENT  ? FileFailure::source_vanished
+              : errno == ELOOP ? FileFailure::source_changed
+                               : FileFailure::read_error,
+              errno};
+  }
+  const std::int64_t got = read_at(fd, out, 0);
+  if (got < 0) return {FileFailure::read_error, static_cast<int>(-got)};
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return {FileFailure::read_error, errno};
+  if (fence_of(status) != file.fence)
+    return {status.st_nlink == 0 ? FileFailure::source_vanished : FileFailure::source_changed, 0};
+  if (got != static_cast<std::int64_t>(out.size()) || has_content_at(fd, out.size()))
+    return {FileFailure::source_length, 0};
+  return {};
+}
+
+std::span<std::byte> PackSource::room() {
+  if (block_.data == nullptr) {
+    std::uint32_t slot = 0;
+    ONEHOP_CHECK(pool_.lend(slot));  // has_room()
+    block_.data = pool_.data(slot);
+    block_.slot = slot;
+    block_.file = pack_file(files_.manifest);
+    block_.length = 0;
+  }
+  return {block_.data + block_.length, block_bytes - block_.length};
+}
+
+void PackSource::advance(std::size_t bytes) {
+  block_.length += static_cast<std::uint32_t>(bytes);
+  const std::uint64_t end = block_.offset + block_.length;
+  ONEHOP_CHECK(end <= pack_->bytes());
+  if (block_.length < block_bytes && end < pack_->bytes()) return;
+  full_.push_back(block_);
+  block_ = {.offset = end};
+}
+
+void PackSource::append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const std::span<std::byte> place = room();
+    const std::size_t count = std::min(place.size(), bytes.size());
+    std::memcpy(place.data(), bytes.data(), count);
+    advance(count);
+    bytes = bytes.subspan(count);
+  }
+}
+
+bool PackSource::pop(BlockRef& block) {
+  if (full_.empty()) return false;
+  block = full_.front();
+  full_.pop_front();
+  return true;
+}
+
+}  // namespace onehop::file

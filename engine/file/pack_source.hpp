@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// PackSource: the sending half of a pack. It reads small files into blocks, one behind the other,
+// each with its root behind it.
+//
+//   add(entry) ─▶ open, read, fence ─▶ [ block under way | next ] ─▶ pop() ─▶ engine
+//
+// The Source owns it; its file thread calls it. It waits for the disk: small files that are read at
+// once, in the order of the disk, cost fewer calls than files that are read ahead.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "engine/base/block.hpp"
+#include "engine/crypto/tree.hpp"
+#include "engine/file/block_pool.hpp"
+#include "engine/file/pack.hpp"
+#include "engine/file/source_files.hpp"
+
+namespace onehop::file {
+
+class PackSource {
+ public:
+  /// files and pool outlive it.
+  PackSource(const SourceFiles& files, std::shared_ptr<const Pack> pack, crypto::DigestKind kind,
+             BlockPool& pool);
+
+  /// is_next: entry `file` is the next that add() takes.
+  [[nodiscard]] bool is_next(std::uint32_t file) const noexcept {
+    return pack_ != nullptr && next_ < pack_->entries().size() && pack_->entries()[next_] == file;
+  }
+  /// has_room: two more blocks can be had. add() may need them.
+  [[nodiscard]] bool has_room() const noexcept { return pool_.free_slots() >= 2; }
+
+  struct Failure {
+    FileFailure failure = FileFailure::none;
+    int errno_value = 0;
+  };
+  /// add reads the next record. A file that is not what its fence says is a failure. Syscalls: open,
+  /// read, fstat, close.
+  [[nodiscard]] Failure add();
+  /// pop gives a block that is full, or the last one.
+  [[nodiscard]] bool pop(BlockRef& block);
+  /// is_over: every record was added. root is then that over all of them.
+  [[nodiscard]] bool is_over() const noexcept { return next_ == pack_->entries().size(); }
+  [[nodiscard]] Digest root() const noexcept { return tree_.root(); }
+
+ private:
+  [[nodiscard]] Failure read(const SourceFile& file, std::span<std::byte> out) const;
+  void append(std::span<const std::byte> bytes);
+  [[nodiscard]] std::span<std::byte> room();
+  void advance(std::size_t bytes);
+
+  const SourceFiles& files_;
+  const std::shared_ptr<const Pack> pack_;
+  const crypto::DigestKind kind_;
+  BlockPool& pool_;
+  std::vector<std::byte> scratch_;  // of a file that lies in two blocks
+  std::size_t next_ = 0;            // ordinal
+  BlockRef block_;                  // under way; data is null: none
+  std::deque<BlockRef> full_;
+  crypto::DigestTree tree_;
+};
+
+}  // namespace onehop::file

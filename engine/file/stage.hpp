@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Stage: the folder in the destination where packed files lie until they are whole, verified and
+// durable.
+//
+//   ".onehop-stage/1f"  ─▶ rename ─▶ "photos/a.jpg"
+//
+// Its mode is 0700 and its owner us, so nobody else reads or plants a file in it. It is held under
+// flock while its session lives. What a session that died left is removed by the next one: only
+// files with names that a Stage makes, in a folder that holds nothing else. One thread at a time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/base/fd.hpp"
+
+namespace onehop::file {
+
+inline constexpr std::string_view stage_suffix = ".onehop-stage";
+
+class Stage {
+ public:
+  /// open makes or takes over a stage below `root`, which outlives it. 0 or errno. Syscalls:
+  /// mkdirat, openat2, flock, getdents64, unlinkat.
+  [[nodiscard]] int open(int root);
+  [[nodiscard]] bool is_open() const noexcept { return folder_.is_open(); }
+  [[nodiscard]] int fd() const noexcept { return folder_.get(); }
+
+  /// name_of is the leaf of record `ordinal`.
+  [[nodiscard]] static std::string name_of(std::uint32_t ordinal);
+  /// create makes the file of `ordinal`, new, to write and read. Not open: errno says why.
+  /// Syscalls: openat2.
+  [[nodiscard]] Fd create(std::uint32_t ordinal, mode_t mode) const noexcept;
+
+  /// remove takes the stage and what is left in it away. Syscalls: getdents64, unlinkat.
+  void remove() noexcept;
+
+ private:
+  [[nodiscard]] bool take(int root, const std::string& name);
+
+  int root_ = -1;
+  std::string name_;
+  Fd folder_;
+};
+
+}  // namespace onehop::file
