@@ -35,15 +35,9 @@ std::string hex(const Digest& digest, std::string_view kind) {
 }
 
 const char* name_of(FileOutcome outcome) {
-  switch (outcome) {
-    case FileOutcome::received: return "received";
-    case FileOutcome::there: return "there";
-    case FileOutcome::kept: return "kept";
-    case FileOutcome::not_compared: return "not_compared";
-  }
-  return "?";
+  static constexpr std::array names{"received", "there", "kept", "not_compared"};
+  return names[static_cast<std::size_t>(outcome)];
 }
-
 api::Queue queue_of(const QueueTelemetry& queue, const BufferUse& use) {
   return {.scope = host::name_of(queue.scope),
           .capacity_bytes = queue.capacity.count,
@@ -57,13 +51,8 @@ api::Queue queue_of(const QueueTelemetry& queue, const BufferUse& use) {
 }  // namespace
 
 const char* name_of(QueueScope scope) {
-  switch (scope) {
-    case QueueScope::none: return "none";
-    case QueueScope::own_ring: return "own_ring";
-    case QueueScope::driver: return "driver";
-    case QueueScope::lower_queue: return "lower_queue";
-  }
-  return "none";
+  static constexpr std::array names{"none", "own_ring", "driver", "lower_queue"};
+  return names[static_cast<std::size_t>(scope)];
 }
 
 Account::Account(const Events& events, const Settings& settings, std::string role)

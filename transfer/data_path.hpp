@@ -47,12 +47,10 @@ class DataPath {
   [[nodiscard]] Result<void> open_port(const std::string& interface,
                                        const session::IpAddress& local, std::uint16_t port,
                                        bool has_fragments);
-  /// close gives port and device back.
   void close() noexcept {
     port_.reset();
     dpdk_.reset();
   }
-  /// opened describes the port to the peer.
   [[nodiscard]] Result<session::DataOpened> opened(const session::RouteInfo& route) const;
 
   // --- the session's calls
@@ -71,7 +69,6 @@ class DataPath {
   [[nodiscard]] Result<void> follow_path(const std::string& interface, const PathUpdate& path);
   void on_phase(session::Phase phase);
   void emit_progress() const { events_.emit(progress()); }
-  /// end closes the trace and the account of a session.
   void end(const session::SessionEnd& end);
 
   /// arrival is what the receiving end has of the session under way.

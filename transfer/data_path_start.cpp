@@ -50,7 +50,7 @@ run::SessionKeys DataPath::keys_of(const session::DataPlan& plan) const {
   const bool is_sending = account_.is_sending();
   return {.send = is_sending ? from_sender : from_receiver,
           .receive = is_sending ? from_receiver : from_sender,
-          .key_interval_packets = plan.key_interval,
+          .key_interval_packets = plan.context.key_interval,
           .backend = aead_backend(settings_)};
 }
 
@@ -64,7 +64,7 @@ Result<void> DataPath::start_control(const session::DataPlan& plan) {
                                          : plan.frame_body_max_bytes + wire::overhead_bytes;
   facts.fragments = plan.has_fragments ? "on" : "off";
   facts.aead = crypto::name(crypto::resolve(aead_backend(settings_)));
-  facts.digest = crypto::digest_name(plan.digest);  // the sender's choice, at both ends
+  facts.digest = crypto::digest_name(plan.context.digest);  // the sender's choice, at both ends
   ONEHOP_TRY(limits, limits_on(plan.path.ifindex));
   links_->limits.store(limits);
   ifindex_ = plan.path.ifindex;
@@ -102,9 +102,9 @@ Result<void> DataPath::start_trace(const session::DataPlan& plan) {
       "{} law {}{} target {} bounds {} io {} frame {} payload {} wire {} link {}", facts.role,
       settings_.law, settings_.has_qcut ? "+qcut" : "", settings_.target, settings_.bounds,
       facts.io_used, facts.frame_bytes, payload, wire, facts.link_source);
-  ONEHOP_TRY(trace, rate::TraceWriter::open(settings_.trace_file,
-                                            {settings_.command_line, ONEHOP_VERSION, config,
-                                             law_->trace().columns}));
+  ONEHOP_TRY(trace,
+             rate::TraceWriter::open(settings_.trace_file, {settings_.command_line, ONEHOP_VERSION,
+                                                            config, law_->trace().columns}));
   trace_ = std::move(trace);
   return success();
 }

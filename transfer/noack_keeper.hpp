@@ -12,7 +12,6 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <string>
 
 #include "engine/base/fd.hpp"

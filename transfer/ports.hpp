@@ -57,7 +57,6 @@ struct PortRequest {
   DpdkHost* dpdk = nullptr;
 };
 
-/// Opened: the port, and the reason that is shown.
 struct Opened {
   AnyPort port;
   std::string reason = "asked for";
@@ -103,7 +102,6 @@ inline constexpr std::array port_kinds{
 
 /// port_kind gives the row of a name; null: `auto`, or there is none.
 [[nodiscard]] const PortKind* port_kind(std::string_view name) noexcept;
-/// port_words lists what --io takes.
 [[nodiscard]] std::vector<std::string> port_words();
 
 /// is_cheap_in_copy_mode: small frames that no receive offload coalesces, for which receiving over

@@ -36,29 +36,12 @@ api::Buffer view_of(const law::BufferRow& row, const QueueTelemetry& queue, bool
 
 /// The law's own quantities, by their names in the trace.
 std::vector<std::pair<std::string, std::int64_t>> details_of(const law::LawTrace& trace) {
-  const law::LawDetails& d = trace.details;
   std::vector<std::pair<std::string, std::int64_t>> out;
-  const auto add = [&](const char* key, const auto& value, auto number) {
-    if (value) out.emplace_back(key, number(*value));
-  };
-  const auto count = [](auto v) { return v.count; };
-  const auto permille = [](Gain g) { return g.permille; };
-  const auto nanos = [](Nanos t) { return static_cast<std::int64_t>(t.count()); };
-  add("alpha_permille", d.alpha, permille);
-  add("beta_bytes_per_s", d.beta, count);
-  add("a_bytes", d.a, count);
-  add("b_bytes", d.b, count);
-  add("aggregate_bytes", d.aggregate, count);
-  add("phy_rate_bytes_per_s", d.phy_rate, count);
-  add("airtime_use_permille", d.airtime_use, permille);
-  add("stations", d.stations, [](std::int32_t n) { return static_cast<std::int64_t>(n); });
-  add("share_bytes_per_s", d.share, count);
-  add("tau_ns", d.tau, nanos);
-  add("gate_bytes", d.gate, count);
-  add("loss_cap_bytes_per_s", d.loss_cap, count);
-  add("feedback_interval_ns", d.feedback_interval, nanos);
-  for (const law::LawColumn& column : trace.columns)
+  const auto add = [&](const law::LawColumn& column) {
     if (column.name != nullptr && column.value) out.emplace_back(column.name, *column.value);
+  };
+  std::ranges::for_each(rate::columns_of(trace.details), add);
+  std::ranges::for_each(trace.columns, add);
   return out;
 }
 

@@ -16,7 +16,6 @@ namespace onehop::host {
 /// any.
 class Question {
  public:
-  /// begin gives the id of a new one.
   std::uint64_t begin() {
     const std::lock_guard lock{mutex_};
     answer_.reset();

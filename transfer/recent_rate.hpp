@@ -3,7 +3,6 @@
 // for forecasts. Pure.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 

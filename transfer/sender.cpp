@@ -209,7 +209,7 @@ void Sender::on_accepted(const session::Accepted& accepted) {
 
 Result<session::EngineRings> Sender::start_data(const session::DataPlan& plan) {
   ONEHOP_TRY(io, file::make_file_io(settings_.file_io));
-  source_options_.digest_kind = plan.digest;
+  source_options_.digest_kind = plan.context.digest;
   ONEHOP_TRYV(set_noack(plan));
   return path_.start_sending(
       plan,

@@ -48,7 +48,6 @@ inline constexpr std::uint16_t default_port = 7411;
 /// priority_of is SO_PRIORITY: a TID's, or for background the lowest.
 [[nodiscard]] int priority_of(const Settings& settings);
 [[nodiscard]] std::uint8_t dscp_of(const api::Options& options);  ///< CS1 for background
-/// random_seed is 8 bytes of getrandom.
 [[nodiscard]] Result<std::uint64_t> random_seed();
 
 [[nodiscard]] api::Error to_api(const Error& error);

@@ -37,6 +37,10 @@ std::optional<double> read_busy() {
          ticks_to_seconds(idle + iowait);
 }
 
+std::optional<double> difference(std::optional<double> start, std::optional<double> end) {
+  return start && end ? std::optional{*end - *start} : std::nullopt;
+}
+
 std::uint64_t status_field(const std::string& path, std::string_view key) {
   std::ifstream file{path};
   std::string line;
@@ -81,15 +85,9 @@ std::optional<double> UsageMeter::read_softirq() const {
   return ticks_to_seconds(ticks);
 }
 
-void UsageMeter::open_span() {
-  softirq_start_ = read_softirq();
-  busy_start_ = read_busy();
-}
+void UsageMeter::open_span() { start_ = {read_softirq(), read_busy()}; }
 
-void UsageMeter::close_span() {
-  softirq_end_ = read_softirq();
-  busy_end_ = read_busy();
-}
+void UsageMeter::close_span() { end_ = {read_softirq(), read_busy()}; }
 
 double UsageMeter::cpu_seconds() {
   rusage self{}, children{};
@@ -100,13 +98,10 @@ double UsageMeter::cpu_seconds() {
 }
 
 std::optional<double> UsageMeter::softirq_seconds() const {
-  if (!softirq_start_ || !softirq_end_) return std::nullopt;
-  return *softirq_end_ - *softirq_start_;
+  return difference(start_.softirq, end_.softirq);
 }
-
 std::optional<double> UsageMeter::system_busy_seconds() const {
-  if (!busy_start_ || !busy_end_) return std::nullopt;
-  return *busy_end_ - *busy_start_;
+  return difference(start_.busy, end_.busy);
 }
 
 std::uint64_t UsageMeter::rss_bytes_max() {

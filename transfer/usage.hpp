@@ -35,7 +35,10 @@ class UsageMeter {
  private:
   [[nodiscard]] std::optional<double> read_softirq() const;
   std::vector<int> softirq_pids_;
-  std::optional<double> softirq_start_, softirq_end_, busy_start_, busy_end_;
+  struct Reading {
+    std::optional<double> softirq, busy;
+  };
+  Reading start_, end_;
 };
 
 }  // namespace onehop::host

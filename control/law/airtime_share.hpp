@@ -48,7 +48,6 @@ struct AirtimeShareParams {
   [[nodiscard]] bool operator==(const AirtimeShareParams&) const = default;
 };
 
-/// Share: the law's output and what it came from.
 struct Share {
   BytesPerSecond rate{};      ///< wire
   BytesPerSecond line{};      ///< k C
@@ -73,7 +72,6 @@ class AirtimeShare {
   /// step returns the share, or nothing while a sensor is missing or the first interval has not
   /// passed.
   [[nodiscard]] std::optional<Share> step(const AirtimeReading& reading) noexcept;
-  /// missing names the sensor that the last step missed.
   [[nodiscard]] MissingSensor missing() const noexcept { return missing_; }
   [[nodiscard]] Gain k() const noexcept { return {static_cast<std::int64_t>(k_ * 1000)}; }
 

@@ -79,7 +79,6 @@ struct AutoParams {
 
 class AutoLaw final : public Controller {
  public:
-  /// Mode: what the law is doing, see the top.
   enum class Mode : std::uint8_t { fallback, wired, aggregates_held, aggregates_read };
 
   explicit AutoLaw(const AutoParams& params) noexcept;

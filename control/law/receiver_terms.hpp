@@ -19,7 +19,6 @@
 // backlogged. Pure.
 #pragma once
 
-#include <array>
 #include <span>
 
 #include "control/law/controller.hpp"

@@ -4,7 +4,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -123,12 +122,12 @@ void EmulatedSource::read(Instant now, law::LinkFacts& facts) {
 }
 
 Result<FactsPublisher> FactsPublisher::open(const std::string& path) {
-  ONEHOP_TRYV(address_of(path));
+  ONEHOP_TRY(address, address_of(path));
   ONEHOP_TRY(socket, open_socket());
   std::uint64_t instance = 0;
   if (::getrandom(&instance, sizeof instance, 0) != sizeof instance)
     return errno_error(ExitCode::internal_error, "draw a random number");
-  return FactsPublisher{std::move(socket), path, instance};
+  return FactsPublisher{std::move(socket), address, instance};
 }
 
 bool FactsPublisher::publish(Instant now, const law::LinkFacts& facts) noexcept {
@@ -136,12 +135,9 @@ bool FactsPublisher::publish(Instant now, const law::LinkFacts& facts) noexcept 
   const std::size_t length = encode_facts(
       {.instance = instance_, .sequence = sequence_++, .published_at = now, .facts = facts},
       buffer);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path_.data(), path_.size());
   return ::sendto(socket_.get(), buffer.data(), length, MSG_DONTWAIT | MSG_NOSIGNAL,
-                  reinterpret_cast<const sockaddr*>(&address),
-                  sizeof address) == static_cast<ssize_t>(length);
+                  reinterpret_cast<const sockaddr*>(&address_),
+                  sizeof address_) == static_cast<ssize_t>(length);
 }
 
 }  // namespace onehop::link

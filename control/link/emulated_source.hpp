@@ -11,8 +11,9 @@
 // write to it.
 #pragma once
 
+#include <sys/un.h>
+
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "control/link/fact_source.hpp"
@@ -81,10 +82,10 @@ class FactsPublisher {
   bool publish(Instant now, const law::LinkFacts& facts) noexcept;
 
  private:
-  FactsPublisher(Fd&& socket, std::string path, std::uint64_t instance)
-      : socket_{std::move(socket)}, path_{std::move(path)}, instance_{instance} {}
+  FactsPublisher(Fd&& socket, const sockaddr_un& address, std::uint64_t instance)
+      : socket_{std::move(socket)}, address_{address}, instance_{instance} {}
   Fd socket_;
-  std::string path_;
+  sockaddr_un address_;
   std::uint64_t instance_;
   std::uint64_t sequence_ = 0;
 };

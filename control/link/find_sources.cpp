@@ -3,7 +3,6 @@
 #include <libmnl/libmnl.h>
 #include <linux/rtnetlink.h>
 
-#include <algorithm>
 #include <array>
 
 #include "control/link/emulated_source.hpp"

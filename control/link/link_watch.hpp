@@ -33,7 +33,6 @@ struct LinkOptions {
                                    ///< interface is not asked
 };
 
-/// FoundSource: one source that was looked for.
 struct FoundSource {
   std::string name;
   std::unique_ptr<FactSource> source;  ///< null: it is not there

@@ -181,12 +181,33 @@ void read_station_info(Reader& in, int type, Octets value, StationMessage& out) 
   }
 }
 
-// nl80211_body is the attributes of a message of `family` with one of nl80211's commands.
-std::optional<Octets> nl80211_body(Octets message, std::uint16_t family, std::uint8_t command) {
+// parse_message is what `take` makes of the attributes of an nl80211 message, but for its
+// interface.
+template <class T, class Take>
+std::optional<T> parse_message(Octets message, std::uint16_t family, std::uint8_t command,
+                               Take&& take) {
   genlmsghdr header;
   const auto attributes = message_body(message, family, header);
   if (!attributes || header.cmd != command) return std::nullopt;
-  return attributes;
+  T out;
+  Reader in;
+  in.nested(*attributes, [&](int type, Octets value) {
+    if (type == NL80211_ATTR_IFINDEX)
+      out.ifindex = static_cast<int>(in.number<std::uint32_t>(value) & 0x7fff'ffff);
+    take(in, type, value, out);
+  });
+  if (!in.is_whole || out.ifindex == 0) return std::nullopt;
+  return out;
+}
+
+void read_survey_info(Reader& in, int type, Octets value, SurveyMessage& out) {
+  switch (type) {
+    case NL80211_SURVEY_INFO_FREQUENCY: out.frequency_mhz = in.number<std::uint32_t>(value); break;
+    case NL80211_SURVEY_INFO_IN_USE: out.is_in_use = true; break;
+    case NL80211_SURVEY_INFO_TIME: in.span<std::uint64_t>(value, 1ms, out.active_total); break;
+    case NL80211_SURVEY_INFO_TIME_BUSY: in.span<std::uint64_t>(value, 1ms, out.busy_total); break;
+    default: break;
+  }
 }
 
 void read_role(std::uint32_t type, WifiInterfaceMessage& out) {
@@ -224,67 +245,32 @@ std::optional<Family> parse_family(Octets message) {
 }
 
 std::optional<StationMessage> parse_station(Octets message, std::uint16_t family) {
-  const auto attributes = nl80211_body(message, family, NL80211_CMD_NEW_STATION);
-  if (!attributes) return std::nullopt;
-  StationMessage out;
-  Reader in;
   bool has_mac = false;
-  in.nested(*attributes, [&](int type, Octets value) {
-    if (type == NL80211_ATTR_IFINDEX)
-      out.ifindex = static_cast<int>(in.number<std::uint32_t>(value) & 0x7fff'ffff);
+  const auto take = [&](Reader& in, int type, Octets value, StationMessage& out) {
     if (type == NL80211_ATTR_MAC) has_mac = read_value(value, out.mac);
     if (type == NL80211_ATTR_STA_INFO)
       in.nested(value, [&](int inner, Octets part) { read_station_info(in, inner, part, out); });
-  });
-  if (!in.is_whole || !has_mac || out.ifindex == 0) return std::nullopt;
-  return out;
+  };
+  auto out = parse_message<StationMessage>(message, family, NL80211_CMD_NEW_STATION, take);
+  return has_mac ? out : std::nullopt;
 }
 
 std::optional<WifiInterfaceMessage> parse_wifi_interface(Octets message, std::uint16_t family) {
-  const auto attributes = nl80211_body(message, family, NL80211_CMD_NEW_INTERFACE);
-  if (!attributes) return std::nullopt;
-  WifiInterfaceMessage out;
-  Reader in;
-  in.nested(*attributes, [&](int type, Octets value) {
-    switch (type) {
-      case NL80211_ATTR_IFINDEX:
-        out.ifindex = static_cast<int>(in.number<std::uint32_t>(value) & 0x7fff'ffff);
-        break;
-      case NL80211_ATTR_IFNAME: out.name = read_text(value); break;
-      case NL80211_ATTR_IFTYPE: read_role(in.number<std::uint32_t>(value), out); break;
-      case NL80211_ATTR_WIPHY_FREQ: out.frequency_mhz = in.number<std::uint32_t>(value); break;
-      default: break;
-    }
-  });
-  if (!in.is_whole || out.ifindex == 0) return std::nullopt;
-  return out;
+  const auto take = [](Reader& in, int type, Octets value, WifiInterfaceMessage& out) {
+    if (type == NL80211_ATTR_IFNAME) out.name = read_text(value);
+    if (type == NL80211_ATTR_IFTYPE) read_role(in.number<std::uint32_t>(value), out);
+    if (type == NL80211_ATTR_WIPHY_FREQ) out.frequency_mhz = in.number<std::uint32_t>(value);
+  };
+  return parse_message<WifiInterfaceMessage>(message, family, NL80211_CMD_NEW_INTERFACE, take);
 }
 
 std::optional<SurveyMessage> parse_survey(Octets message, std::uint16_t family) {
-  const auto attributes = nl80211_body(message, family, NL80211_CMD_NEW_SURVEY_RESULTS);
-  if (!attributes) return std::nullopt;
-  SurveyMessage out;
-  Reader in;
-  in.nested(*attributes, [&](int type, Octets value) {
-    if (type == NL80211_ATTR_IFINDEX)
-      out.ifindex = static_cast<int>(in.number<std::uint32_t>(value) & 0x7fff'ffff);
-    if (type != NL80211_ATTR_SURVEY_INFO) return;
-    in.nested(value, [&](int inner, Octets part) {
-      switch (inner) {
-        case NL80211_SURVEY_INFO_FREQUENCY:
-          out.frequency_mhz = in.number<std::uint32_t>(part);
-          break;
-        case NL80211_SURVEY_INFO_IN_USE: out.is_in_use = true; break;
-        case NL80211_SURVEY_INFO_TIME: in.span<std::uint64_t>(part, 1ms, out.active_total); break;
-        case NL80211_SURVEY_INFO_TIME_BUSY:
-          in.span<std::uint64_t>(part, 1ms, out.busy_total);
-          break;
-        default: break;
-      }
-    });
-  });
-  if (!in.is_whole || out.ifindex == 0 || out.frequency_mhz == 0) return std::nullopt;
-  return out;
+  const auto take = [](Reader& in, int type, Octets value, SurveyMessage& out) {
+    if (type == NL80211_ATTR_SURVEY_INFO)
+      in.nested(value, [&](int inner, Octets part) { read_survey_info(in, inner, part, out); });
+  };
+  auto out = parse_message<SurveyMessage>(message, family, NL80211_CMD_NEW_SURVEY_RESULTS, take);
+  return out && out->frequency_mhz != 0 ? out : std::nullopt;
 }
 
 const SurveyMessage* pick_survey(std::span<const SurveyMessage> surveys,

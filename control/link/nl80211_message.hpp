@@ -5,13 +5,11 @@
 // absent.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "engine/base/address.hpp"
 #include "engine/base/units.hpp"
@@ -45,7 +43,7 @@ struct WifiRate {
 struct TxqCounters {
   std::optional<std::uint64_t> backlog_bytes;
   std::optional<std::uint64_t> drops_total;
-  std::optional<std::uint64_t> marks_total;  ///< ECN
+  std::optional<std::uint64_t> marks_total;     ///< ECN
   std::optional<std::uint64_t> tx_bytes_total;  ///< that left the queue towards the driver
 };
 

@@ -21,11 +21,8 @@ Result<Nl80211Socket> Nl80211Socket::open() {
   });
   if (self.family_ != 0) return self;
   if (rc || rc.error().errno_value == ENOENT)
-    return Error{ExitCode::io_unavailable,
-                 "find nl80211",
-                 "this kernel has no Wi-Fi (cfg80211 is not loaded)",
-                 {},
-                 ENOENT};
+    return Error{ExitCode::io_unavailable, "find nl80211",
+                 "this kernel has no Wi-Fi (cfg80211 is not loaded)", "", ENOENT};
   Error error = rc.error();
   error.attempt = "find nl80211";
   return error;
@@ -53,11 +50,8 @@ Result<WifiInterfaceMessage> Nl80211Socket::interface(int ifindex) {
       NL80211_CMD_GET_INTERFACE, ifindex, nullptr, "read the Wi-Fi interface",
       [&](std::span<const std::byte> message) { found = parse_wifi_interface(message, family_); }));
   if (!found || found->ifindex != ifindex)
-    return Error{ExitCode::io_unavailable,
-                 "read the Wi-Fi interface",
-                 "the kernel's answer is not about it",
-                 {},
-                 EPROTO};
+    return Error{ExitCode::io_unavailable, "read the Wi-Fi interface",
+                 "the kernel's answer is not about it", "", EPROTO};
   return *std::move(found);
 }
 
@@ -67,11 +61,8 @@ Result<StationMessage> Nl80211Socket::station(int ifindex, const MacAddress& mac
       ask(NL80211_CMD_GET_STATION, ifindex, &mac, "read the peer's station entry",
           [&](std::span<const std::byte> message) { found = parse_station(message, family_); }));
   if (!found || found->mac != mac)
-    return Error{ExitCode::io_unavailable,
-                 "read the peer's station entry",
-                 "the kernel's answer is not about it",
-                 {},
-                 EPROTO};
+    return Error{ExitCode::io_unavailable, "read the peer's station entry",
+                 "the kernel's answer is not about it", "", EPROTO};
   return *std::move(found);
 }
 

@@ -62,7 +62,6 @@ class QdiscSource final : public FactSource {
   /// High: the queue has turned over before a reading counts as old.
   static constexpr Nanos period = 4ms;
 
-  /// open: see QdiscReader.
   [[nodiscard]] static Result<QdiscSource> open(int ifindex, bool has_own_qdisc) {
     ONEHOP_TRY(reader, QdiscReader::open(ifindex, has_own_qdisc));
     return QdiscSource{std::move(reader)};

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <charconv>
 
 namespace onehop::link {
@@ -72,11 +71,8 @@ void SoftnetSource::read(Instant now, law::LinkFacts& facts) {
     if (counters)
       facts.host = {*counters, now, budget_.period()};
     else
-      error_ = Error{ExitCode::io_unavailable,
-                     "read the network stack's counters",
-                     "they are not written as expected",
-                     {},
-                     0};
+      error_ = Error{ExitCode::io_unavailable, "read the network stack's counters",
+                     "they are not written as expected", "", 0};
   });
 }
 

@@ -38,7 +38,6 @@ class WifiFacts {
   /// moved although bytes did is not counted either (many drivers report the attribute and never
   /// fill it).
   void add_station(const StationMessage& station, Instant at, Nanos period, law::LinkFacts& facts);
-  /// add_survey: the operating channel.
   static void add_survey(const SurveyMessage& survey, Instant at, Nanos period,
                          law::LinkFacts& facts);
   /// add_list counts the active stations of an access point. Our own link counts as one, whichever

@@ -42,11 +42,8 @@ Result<ByteQueueLimits> ByteQueueLimits::open(const Interface& link, const std::
     self.files_.push_back(std::move(file));
   }
   if (self.files_.empty())
-    return Error{ExitCode::io_unavailable,
-                 "read byte queue limits of " + link.name,
-                 "its driver has none",
-                 {},
-                 ENOENT};
+    return Error{ExitCode::io_unavailable, "read byte queue limits of " + link.name,
+                 "its driver has none", "", ENOENT};
   return self;
 }
 
@@ -73,11 +70,8 @@ Result<WiredSource> WiredSource::open(int ifindex, std::shared_ptr<QdiscReader> 
   ONEHOP_TRY(link, read_interface(ifindex));
   const std::string attempt = "read the speed and the queue of " + link.name;
   if (is_software(link))
-    return Error{ExitCode::io_unavailable,
-                 attempt,
-                 "it is a device of software: what it claims is worth nothing",
-                 {},
-                 0};
+    return Error{ExitCode::io_unavailable, attempt,
+                 "it is a device of software: what it claims is worth nothing", "", 0};
   WiredSource self{std::move(link), std::move(stopwatch)};
   if (qdisc == nullptr) {
     self.why_no_queue_ = "our frames go by the qdisc; the port's completions are the queue";
@@ -90,11 +84,8 @@ Result<WiredSource> WiredSource::open(int ifindex, std::shared_ptr<QdiscReader> 
     self.qdisc_ = std::move(qdisc);
   }
   if (read_link_rate(self.link_.name) == BytesPerSecond{} && !self.limits_)
-    return Error{ExitCode::io_unavailable,
-                 attempt,
-                 "it tells no speed, and no exact queue: " + self.why_no_queue_,
-                 {},
-                 0};
+    return Error{ExitCode::io_unavailable, attempt,
+                 "it tells no speed, and no exact queue: " + self.why_no_queue_, "", 0};
   return self;
 }
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "control/law/frame_ratio.hpp"
 #include "control/law/outage.hpp"
+#include "control/law/queue_view.hpp"
 #include "engine/base/check.hpp"
 
 namespace onehop::rate {
@@ -30,10 +32,6 @@ constexpr BytesPerSecond tick_fixed_rate_max = mbit_per_s(100);
 constexpr std::int64_t moved_part = 5;
 constexpr Nanos first_span{50ms}, moving_span{100ms}, idle_after{1s};
 constexpr Nanos cap_backlog{18ms};  // 4.5 d_1, the safe range's X_max at the cap's rate
-
-bool pushes_back(QueueScope scope) noexcept {
-  return scope == QueueScope::driver || scope == QueueScope::lower_queue;
-}
 std::uint64_t clamp_count(Bytes b) noexcept {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(b.count, 0));
 }
@@ -104,7 +102,7 @@ void RateLoop::read_facts(Instant now, const QueueTelemetry& own) {
   if (lower && now - lower->at > lower_queue_dead) lower.reset();
   if (!lower || lower->at == foreign_at_) return;
   foreign_at_ = lower->at;
-  if (pushes_back(own.scope)) {
+  if (law::pushes_back(own.scope)) {
     // The dump and our own reading are of two moments, and between them our own bytes move by a
     // burst. Bytes of others are what is in excess in every one of the last readings: the least
     // excess.
@@ -169,7 +167,7 @@ void RateLoop::count(const law::LinkSample& sample, Nanos since_last) noexcept {
   };
   const auto is_empty = [](const QueueTelemetry& buffer) { return buffer.occupancy <= Bytes{0}; };
   const bool may_send =
-      path.offered > Bytes{0} && !path.is_credit_limited && pushes_back(path.tx_queue.scope);
+      path.offered > Bytes{0} && !path.is_credit_limited && law::pushes_back(path.tx_queue.scope);
   add(tx_, path.tx_queue, standing(sample), may_send && is_empty(path.tx_queue));
   add(rx_, path.rx_ring, path.rx_ring.occupancy, is_empty(path.rx_ring));
   add(app_, path.app_buffer, path.app_buffer.occupancy, is_empty(path.app_buffer));
@@ -207,10 +205,8 @@ void RateLoop::choose_next_tick(const law::LinkSample& sample) noexcept {
 void RateLoop::publish_state(Instant now) {
   published_at_ = now;
   const law::LawTrace& trace = law_.trace();
-  const std::int64_t payload = std::max<std::int64_t>(newest_.payload_per_frame.count, 1);
-  const std::int64_t wire = std::max(newest_.wire_per_frame.count, payload);
-  const auto target =
-      static_cast<std::int64_t>(static_cast<Wide>(trace.buffers[0].target.count) * wire / payload);
+  law::FrameRatio ratio;
+  ratio.read(newest_);
   state_cell_.store({.at = now,
                      .rate = granted_.rate,
                      .backlog_max = granted_.backlog_max,
@@ -221,7 +217,7 @@ void RateLoop::publish_state(Instant now) {
                      .rx_ring = rx_.use(),
                      .app_buffer = app_.use(),
                      .tx_queue_mean = as_bytes(tx_.held.mean()),
-                     .tx_queue_target = {target}});
+                     .tx_queue_target = ratio.to_wire(trace.buffers[0].target)});
 }
 
 TraceRow RateLoop::row_of(const law::LinkSample& sample, const RateGrant& grant) {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/rate/trace.hpp"
 
-#include <array>
 #include <cerrno>
-#include <cinttypes>
-#include <optional>
+#include <charconv>
 
 namespace onehop::rate {
 
@@ -13,21 +11,6 @@ constexpr std::size_t buffer_bytes =
     256 * 1024;  // about 700 rows; smaller: the control thread writes more often
 constexpr std::array<const char*, 3> buffer_names{"tx_queue", "rx_ring", "app_buffer"};
 
-constexpr const char* detail_names =
-    ",law,sensor,alpha_permille,beta_bytes_per_s,a_bytes,b_bytes,aggregate_bytes,phy_rate_bytes_"
-    "per_s,airtime_use_permille,"
-    "stations,share_bytes_per_s,tau_ns,gate_bytes,loss_cap_bytes_per_s,feedback_interval_ns";
-
-// The link's own facts, as they were read: a fact that was never read, or went away, is an empty
-// cell. Its age is against the row's time.
-constexpr const char* fact_names =
-    ",link_source,exact_queue_bytes,exact_drained_bytes,exact_queue_age_ns,link_rate_bytes_per_s,"
-    "link_rate_age_ns,channel_busy_ns,"
-    "mac_retries_total,mac_failed_total,host_dropped_total";
-
-// The safe range of each buffer, X_under .. X_over, and its X_max; empty where the law has none.
-constexpr const char* range_names = ",%s_under_bytes,%s_over_bytes,%s_limit_bytes";
-
 std::int64_t number_of(std::uint64_t n) noexcept { return static_cast<std::int64_t>(n); }
 std::int64_t number_of(Bytes b) noexcept { return b.count; }
 std::int64_t number_of(BytesPerSecond r) noexcept { return r.count; }
@@ -35,58 +18,100 @@ std::int64_t number_of(Gain g) noexcept { return g.permille; }
 std::int64_t number_of(Nanos t) noexcept { return t.count(); }
 std::int64_t number_of(std::int32_t n) noexcept { return n; }
 std::int64_t number_of(std::int64_t n) noexcept { return n; }
-
+std::int64_t number_of(bool b) noexcept { return b ? 1 : 0; }
 template <class T>
-int write_cell(std::FILE* file, const std::optional<T>& value) noexcept {
-  return value ? std::fprintf(file, ",%" PRId64, number_of(*value)) : std::fputc(',', file);
+std::optional<std::int64_t> number_of(const std::optional<T>& value) noexcept {
+  return value ? std::optional{number_of(*value)} : std::nullopt;
 }
 
-template <class... T>
-bool write_cells(std::FILE* file, const std::optional<T>&... values) noexcept {
-  return ((write_cell(file, values) >= 0) && ...);
+/// Line: the names of all columns, or a row's cells, so that add_columns() states each column once.
+class Line {
+ public:
+  Line(std::string& out, bool is_head) noexcept : out_{out}, is_head_{is_head} { out_.clear(); }
+  /// number: the column's name is `buffer`, if one is given, and then `name`.
+  template <class T>
+  void number(std::string_view name, const T& value, std::string_view buffer = {}) {
+    text(buffer, {});
+    if (is_head_) {
+      out_ += name;
+    } else if (const std::optional<std::int64_t> number = number_of(value)) {
+      std::array<char, 20> digits;
+      out_.append(digits.data(),
+                  std::to_chars(digits.data(), digits.data() + digits.size(), *number).ptr);
+    }
+  }
+  void text(std::string_view name, std::string_view value) {
+    if (!out_.empty()) out_ += ',';
+    out_ += is_head_ ? name : value;
+  }
+
+ private:
+  std::string& out_;
+  const bool is_head_;
+};
+
+void add_facts(Line& line, Instant at, const law::LinkFacts& facts) {
+  const auto of = [](const auto& fact, auto get) {
+    return fact ? std::optional{get(*fact)} : std::nullopt;
+  };
+  const auto age = [&](const auto& fact) { return at - fact.at; };
+  const auto& queue = facts.exact_queue;
+  const auto& rate = facts.phy_rate;
+  line.number("exact_queue_bytes", of(queue, [](auto& f) { return f.value.queue.occupancy; }));
+  line.number("exact_drained_bytes",
+              of(queue, [](auto& f) { return f.value.queue.drained_total; }));
+  line.number("exact_queue_age_ns", of(queue, age));
+  line.number("link_rate_bytes_per_s", of(rate, [](auto& f) { return f.value; }));
+  line.number("link_rate_age_ns", of(rate, age));
+  line.number("channel_busy_ns", facts.channel ? facts.channel->value.busy_total : std::nullopt);
+  line.number("mac_retries_total", of(facts.mac, [](auto& f) { return f.value.tx_retries_total; }));
+  line.number("mac_failed_total", of(facts.mac, [](auto& f) { return f.value.tx_failed_total; }));
+  line.number("host_dropped_total", of(facts.host, [](auto& f) { return f.value.dropped_total; }));
 }
 
-bool write_facts(std::FILE* file, Instant at, std::string_view source,
-                 const law::LinkFacts& facts) noexcept {
-  std::optional<Bytes> queue, drained;
-  std::optional<Nanos> queue_age, rate_age, busy;
-  std::optional<BytesPerSecond> rate;
-  std::optional<std::uint64_t> retries, failed, dropped;
-  if (const auto& fact = facts.exact_queue) {
-    queue = fact->value.queue.occupancy;
-    drained = fact->value.queue.drained_total;
-    queue_age = at - fact->at;
+void add_columns(Line& line, const TraceRow& row) {
+  const law::LawTrace& law = row.law;
+  line.number("t_ns", row.at.time_since_epoch());
+  for (std::size_t i = 0; i < buffer_names.size(); ++i) {
+    const law::BufferRow& b = law.buffers[i];
+    line.number("_bytes", b.occupancy, buffer_names[i]);
+    line.number("_drain_bytes_per_s", b.drain, buffer_names[i]);
+    line.number("_target_bytes", b.target, buffer_names[i]);
+    line.number("_rate_bytes_per_s", b.rate, buffer_names[i]);
+    line.number("_takes_part", b.takes_part, buffer_names[i]);
   }
-  if (const auto& fact = facts.phy_rate) {
-    rate = fact->value;
-    rate_age = at - fact->at;
+  const auto& lower = row.facts.lower_queue;
+  line.number("rate_bytes_per_s", law.rate);
+  line.number("backlog_max_bytes", law.backlog_max);
+  line.text("bottleneck", name_of(law.bottleneck));
+  line.number("is_degraded", law.is_degraded);
+  line.number("srtt_ns", row.srtt);
+  line.number("lower_queue_bytes", lower ? lower->value.queue.occupancy : Bytes{0});
+  line.number("lower_queue_age_ns",
+              lower ? row.at - lower->at : Nanos{-1});  // negative: no reading
+  line.number("turns", row.turns);
+  line.number("wakeups", row.wakeups);
+  line.number("syscalls", row.syscalls);
+  line.number("refused_total", row.refused_total);
+  line.number("lost_total", row.lost_total);
+  line.text("law", row.law_name);
+  line.text("sensor", name_of(law.details.sensor));
+  for (const law::LawColumn& column : columns_of(law.details))
+    line.number(column.name, column.value);
+  line.text("link_source", row.link_source);
+  add_facts(line, row.at, row.facts);
+  for (std::size_t i = 0; i < buffer_names.size(); ++i) {
+    const law::BufferRow& b = law.buffers[i];
+    line.number("_under_bytes", b.under, buffer_names[i]);
+    line.number("_over_bytes", b.over, buffer_names[i]);
+    line.number("_limit_bytes",
+                b.occupancy_max > Bytes{0} ? std::optional{b.occupancy_max} : std::nullopt,
+                buffer_names[i]);
   }
-  if (facts.channel) busy = facts.channel->value.busy_total;
-  if (facts.mac) {
-    retries = facts.mac->value.tx_retries_total;
-    failed = facts.mac->value.tx_failed_total;
-  }
-  if (facts.host) dropped = facts.host->value.dropped_total;
-  return std::fprintf(file, ",%.*s", static_cast<int>(source.size()), source.data()) >= 0 &&
-         write_cells(file, queue, drained, queue_age, rate, rate_age, busy, retries, failed,
-                     dropped);
-}
-
-bool write_ranges(std::FILE* file, const law::LawTrace& law) noexcept {
-  bool is_written = true;
-  for (const law::BufferRow& b : law.buffers) {
-    const std::optional<Bytes> limit =
-        b.occupancy_max > Bytes{0} ? std::optional{b.occupancy_max} : std::nullopt;
-    is_written = is_written && write_cells(file, b.under, b.over, limit);
-  }
-  return is_written;
-}
-
-bool write_columns(std::FILE* file, const law::LawColumns& columns) noexcept {
-  bool is_written = true;
-  for (const law::LawColumn& column : columns)
-    if (column.name != nullptr) is_written = is_written && write_cells(file, column.value);
-  return is_written;
+  line.number("cpu_ns_total", row.cpu_total);
+  line.number("tx_drained_bytes_total", row.tx_drained_total);
+  for (const law::LawColumn& column : law.columns)
+    if (column.name != nullptr) line.number(column.name, column.value);
 }
 
 // A line of the head stays one line, whatever the command line held.
@@ -99,28 +124,31 @@ std::string one_line(std::string s) {
 }  // namespace
 
 const char* name_of(Bottleneck bottleneck) noexcept {
-  switch (bottleneck) {
-    case Bottleneck::none: return "none";
-    case Bottleneck::tx_queue: return "tx_queue";
-    case Bottleneck::rx_ring: return "rx_ring";
-    case Bottleneck::app_buffer: return "app_buffer";
-    case Bottleneck::source: return "source";
-    case Bottleneck::cap: return "cap";
-  }
-  return "none";
+  static constexpr std::array<const char*, bottleneck_count> names{
+      "none", "tx_queue", "rx_ring", "app_buffer", "source", "cap"};
+  return names[static_cast<std::size_t>(bottleneck)];
 }
 
 const char* name_of(law::QueueSensor sensor) noexcept {
-  switch (sensor) {
-    case law::QueueSensor::none: return "none";
-    case law::QueueSensor::port: return "port";
-    case law::QueueSensor::qdisc: return "qdisc";
-    case law::QueueSensor::txq: return "txq";
-    case law::QueueSensor::mac: return "mac";
-    case law::QueueSensor::ring: return "ring";
-    case law::QueueSensor::model: return "model";
-  }
-  return "none";
+  static constexpr std::array<const char*, 7> names{"none", "port", "qdisc", "txq",
+                                                    "mac",  "ring", "model"};
+  return names[static_cast<std::size_t>(sensor)];
+}
+
+DetailColumns columns_of(const law::LawDetails& d) noexcept {
+  return {{{"alpha_permille", number_of(d.alpha)},
+           {"beta_bytes_per_s", number_of(d.beta)},
+           {"a_bytes", number_of(d.a)},
+           {"b_bytes", number_of(d.b)},
+           {"aggregate_bytes", number_of(d.aggregate)},
+           {"phy_rate_bytes_per_s", number_of(d.phy_rate)},
+           {"airtime_use_permille", number_of(d.airtime_use)},
+           {"stations", number_of(d.stations)},
+           {"share_bytes_per_s", number_of(d.share)},
+           {"tau_ns", number_of(d.tau)},
+           {"gate_bytes", number_of(d.gate)},
+           {"loss_cap_bytes_per_s", number_of(d.loss_cap)},
+           {"feedback_interval_ns", number_of(d.feedback_interval)}}};
 }
 
 TraceWriter::TraceWriter(std::string path, std::FILE* file)
@@ -136,58 +164,22 @@ Result<TraceWriter> TraceWriter::open(const std::string& path, const TraceHeader
     return errno_error(ExitCode::local_file_error, "open the trace file " + path,
                        "Check the folder's permissions.");
   TraceWriter self{path, file};
-  std::fprintf(file, "# command line: %s\n# version: %s\n# config: %s\nt_ns",
+  std::fprintf(file, "# command line: %s\n# version: %s\n# config: %s\n",
                one_line(header.command_line).c_str(), one_line(header.version).c_str(),
                one_line(header.config).c_str());
-  for (const char* name : buffer_names) {
-    std::fprintf(file,
-                 ",%s_bytes,%s_drain_bytes_per_s,%s_target_bytes,%s_rate_bytes_per_s,%s_takes_part",
-                 name, name, name, name, name);
-  }
-  std::fputs(
-      ",rate_bytes_per_s,backlog_max_bytes,bottleneck,is_degraded,srtt_ns,lower_queue_bytes,lower_"
-      "queue_age_ns,turns,"
-      "wakeups,syscalls,refused_total,lost_total",
-      file);
-  std::fprintf(file, "%s%s", detail_names, fact_names);
-  for (const char* name : buffer_names) std::fprintf(file, range_names, name, name, name);
-  std::fputs(",cpu_ns_total,tx_drained_bytes_total", file);
-  for (const law::LawColumn& column : header.law_columns)
-    if (column.name != nullptr) std::fprintf(file, ",%s", column.name);
-  std::fputc('\n', file);
+  TraceRow row;
+  row.law.columns = header.law_columns;
+  self.write_line(row, true);
   return self;
 }
 
-void TraceWriter::write(const TraceRow& row) noexcept {
+void TraceWriter::write_line(const TraceRow& row, bool is_head) noexcept {
   if (!file_ || failed_errno_ != 0) return;
-  std::FILE* file = file_.get();
-  std::fprintf(file, "%" PRId64, static_cast<std::int64_t>(row.at.time_since_epoch().count()));
-  for (const law::BufferRow& b : row.law.buffers) {
-    std::fprintf(file, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%d", b.occupancy.count,
-                 b.drain.count, b.target.count, b.rate.count, b.takes_part ? 1 : 0);
-  }
-  const auto& lower = row.facts.lower_queue;
-  const Bytes lower_queue = lower ? lower->value.queue.occupancy : Bytes{0};
-  const Nanos lower_queue_age = lower ? row.at - lower->at : Nanos{-1};  // negative: no reading
-  const int rc =
-      std::fprintf(file,
-                   ",%" PRId64 ",%" PRId64 ",%s,%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu64
-                   ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
-                   row.law.rate.count, row.law.backlog_max.count, name_of(row.law.bottleneck),
-                   row.law.is_degraded ? 1 : 0, static_cast<std::int64_t>(row.srtt.count()),
-                   lower_queue.count, static_cast<std::int64_t>(lower_queue_age.count()), row.turns,
-                   row.wakeups, row.syscalls, row.refused_total, row.lost_total);
-  const law::LawDetails& d = row.law.details;
-  const bool is_written =
-      rc >= 0 &&
-      std::fprintf(file, ",%.*s,%s", static_cast<int>(row.law_name.size()), row.law_name.data(),
-                   name_of(d.sensor)) >= 0 &&
-      write_cells(file, d.alpha, d.beta, d.a, d.b, d.aggregate, d.phy_rate, d.airtime_use,
-                  d.stations, d.share, d.tau, d.gate, d.loss_cap, d.feedback_interval) &&
-      write_facts(file, row.at, row.link_source, row.facts) && write_ranges(file, row.law) &&
-      write_cells(file, row.cpu_total, std::optional{row.tx_drained_total}) &&
-      write_columns(file, row.law.columns) && std::fputc('\n', file) != EOF;
-  if (!is_written) failed_errno_ = errno;
+  Line line{line_, is_head};
+  add_columns(line, row);
+  line_ += '\n';
+  if (std::fwrite(line_.data(), 1, line_.size(), file_.get()) != line_.size())
+    failed_errno_ = errno;
 }
 
 Result<void> TraceWriter::close() {

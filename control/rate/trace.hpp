@@ -20,6 +20,9 @@ namespace onehop::rate {
 /// name_of is the word of a bottleneck, or of a sensor, in traces and reports.
 [[nodiscard]] const char* name_of(Bottleneck bottleneck) noexcept;
 [[nodiscard]] const char* name_of(law::QueueSensor sensor) noexcept;
+/// columns_of: what single laws add to a row, by its names in the trace.
+using DetailColumns = std::array<law::LawColumn, 13>;
+[[nodiscard]] DetailColumns columns_of(const law::LawDetails& details) noexcept;
 
 struct TraceHeader {
   std::string command_line;
@@ -49,7 +52,7 @@ class TraceWriter {
  public:
   /// open creates the file and writes its head. Syscalls: open, write.
   [[nodiscard]] static Result<TraceWriter> open(const std::string& path, const TraceHeader& header);
-  void write(const TraceRow& row) noexcept;
+  void write(const TraceRow& row) noexcept { write_line(row, false); }
   /// close writes what is left and tells of any write that failed. Syscalls: write, close.
   [[nodiscard]] Result<void> close();
 
@@ -58,9 +61,11 @@ class TraceWriter {
     void operator()(std::FILE* file) const noexcept { std::fclose(file); }
   };
   TraceWriter(std::string path, std::FILE* file);
+  void write_line(const TraceRow& row, bool is_head) noexcept;
   std::string path_;
   std::unique_ptr<std::vector<char>> buffer_;  // outlives file_
   std::unique_ptr<std::FILE, Closer> file_;
+  std::string line_;
   int failed_errno_ = 0;
 };
 

@@ -10,7 +10,6 @@
 // bounded whatever strangers do. Session thread.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>

@@ -123,12 +123,9 @@ void Channel::start() {
   const auto on_end = [self](const std::exception_ptr& thrown) {
     if (thrown) self->finish(ChannelEnd::failed, "out of memory");
   };
-  asio::co_spawn(
-      executor, [self] { return self->read_loop(); }, on_end);
-  asio::co_spawn(
-      executor, [self] { return self->write_loop(); }, on_end);
-  asio::co_spawn(
-      executor, [self] { return self->watch_loop(); }, on_end);
+  for (const auto loop : {&Channel::read_loop, &Channel::write_loop, &Channel::watch_loop})
+    asio::co_spawn(
+        executor, [self, loop] { return (*self.*loop)(); }, on_end);
 }
 
 void Channel::finish(ChannelEnd end, std::string cause) {
@@ -136,11 +133,8 @@ void Channel::finish(ChannelEnd end, std::string cause) {
     end_ = end;
     end_cause_ = std::move(cause);
   }
-  inbox_timer_.cancel();
-  room_timer_.cancel();
-  write_timer_.cancel();
-  sent_timer_.cancel();
-  watch_timer_.cancel();
+  for (Timer* timer : {&inbox_timer_, &room_timer_, &write_timer_, &sent_timer_, &watch_timer_})
+    timer->cancel();
 }
 
 void Channel::finish(const boost::system::error_code& error) {

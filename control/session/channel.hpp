@@ -75,7 +75,6 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// limit.
   [[nodiscard]] Task<void> wait_sent(std::size_t bytes_max);
 
-  /// pop takes the next message, if one is there.
   [[nodiscard]] std::optional<Message> pop();
   [[nodiscard]] bool has_message() const noexcept { return !inbox_.empty(); }
   /// wait_activity returns when a message is there (or comes), at the end, when woken, or after
@@ -124,7 +123,6 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::string end_cause_;
 };
 
-/// limits_of takes a channel's limits out of a session's.
 [[nodiscard]] inline ChannelLimits limits_of(const SessionLimits& limits) noexcept {
   return {.silent = limits.silent, .keep_alive = limits.keep_alive};
 }
@@ -132,7 +130,6 @@ class Channel : public std::enable_shared_from_this<Channel> {
 /// wait_for returns after `limit`, or when the timer is cancelled.
 [[nodiscard]] Task<void> wait_for(asio::steady_timer& timer, Nanos limit);
 
-/// endpoint_of converts Asio's endpoint.
 [[nodiscard]] Endpoint endpoint_of(const asio::ip::tcp::endpoint& endpoint) noexcept;
 
 }  // namespace onehop::session

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // What people read of phases and of the ends of a session.
+#include <array>
 #include <cerrno>
 
 #include "control/session/session_machine.hpp"
@@ -8,16 +9,11 @@
 namespace onehop::session {
 
 std::string_view name_of(Phase phase) noexcept {
-  switch (phase) {
-    case Phase::connecting: return "connecting";
-    case Phase::authenticating: return "authenticating";
-    case Phase::waiting_for_accept: return "waiting_for_accept";
-    case Phase::proving_path: return "proving_path";
-    case Phase::transferring: return "transferring";
-    case Phase::verifying: return "verifying";
-    case Phase::done: return "done";
-  }
-  return "?";
+  static constexpr std::array<std::string_view, 7> names{
+      "connecting",   "authenticating", "waiting_for_accept",
+      "proving_path", "transferring",   "verifying",
+      "done"};
+  return names[static_cast<std::size_t>(phase)];
 }
 
 ExitCode exit_code_for_failure_of_peer(ExitCode code) noexcept {
@@ -52,24 +48,47 @@ std::optional<Error> rejection_of(HandshakeFailure failure) {
 
 namespace {
 
-std::string failure_text(FileFailure failure) {
+constexpr const char* digest_hint =
+    "Run the same command again; if it persists, suspect memory or disk of either machine";
+constexpr const char* disk_hint =
+    "What arrived was kept: look at the disk there, then run the same command again";
+
+struct FailureText {
+  const char* cause;
+  const char* hint = "";
+};
+
+FailureText text_of(FileFailure failure) {
   switch (failure) {
-    case FileFailure::read_error: return "read";
+    case FileFailure::read_error:
+      return {"read", "Look at the disk that it is on, then run the same command again"};
     case FileFailure::source_changed:
-      return "it changed while it was being sent, and again when it was sent anew";
-    case FileFailure::source_vanished: return "it vanished while it was being sent";
-    case FileFailure::source_length: return "it holds more or less than its size says";
-    case FileFailure::write_error: return "write";
-    case FileFailure::sync_error: return "write to the disk";
-    case FileFailure::rename_error: return "rename";
-    case FileFailure::exists: return "a file of this name exists";
-    case FileFailure::differs: return "a file of this name and size with other content is there";
-    case FileFailure::digest_mismatch: return "a block's digest differs from what was sent";
-    case FileFailure::root_mismatch: return "the file's digest differs from what was sent";
-    case FileFailure::protocol: return "the peer announced what cannot be";
+      return {"it changed while it was being sent, and again when it was sent anew",
+              "Wait until nothing writes to it, then send it again"};
+    case FileFailure::source_vanished:
+      return {"it vanished while it was being sent", "Put it back, or send the others without it"};
+    case FileFailure::source_length:
+      return {"it holds more or less than its size says",
+              "Files of /proc and /sys are such: copy it with cat, then send the copy"};
+    case FileFailure::exists:
+      return {"a file of this name exists",
+              "It came up meanwhile: move it away, or choose --on-exist, then run the same command "
+              "again"};
+    case FileFailure::differs:
+      return {"a file of this name and size with other content is there",
+              "Move it away, or choose --on-exist rename or overwrite, then run the same command "
+              "again"};
+    case FileFailure::digest_mismatch:
+      return {"a block's digest differs from what was sent", digest_hint};
+    case FileFailure::root_mismatch:
+      return {"the file's digest differs from what was sent", digest_hint};
+    case FileFailure::protocol: return {"the peer announced what cannot be"};
+    case FileFailure::write_error: return {"write", disk_hint};
+    case FileFailure::sync_error: return {"write to the disk", disk_hint};
+    case FileFailure::rename_error: return {"rename", disk_hint};
     case FileFailure::none: break;
   }
-  return "failed";
+  return {"failed", disk_hint};
 }
 
 }  // namespace
@@ -78,41 +97,12 @@ Error file_error(const BlockRef& block, const file::Manifest& manifest) {
   const bool is_known = block.file < manifest.files.size();
   const std::string name =
       is_known ? file::display_name(manifest.files[block.file].name) : "a file";
-  Error error{ExitCode::local_file_error, "transfer " + name, failure_text(block.failure), "",
-              block.status};
-  switch (block.failure) {
-    case FileFailure::digest_mismatch:
-    case FileFailure::root_mismatch:
-      error.code = ExitCode::verification_failed;
-      error.hint =
-          "Run the same command again; if it persists, suspect memory or disk of either machine";
-      return error;
-    case FileFailure::protocol: error.code = ExitCode::internal_error; return error;
-    case FileFailure::source_changed:
-      error.hint = "Wait until nothing writes to it, then send it again";
-      break;
-    case FileFailure::source_vanished:
-      error.hint = "Put it back, or send the others without it";
-      break;
-    case FileFailure::exists:
-      error.hint =
-          "It came up meanwhile: move it away, or choose --on-exist, then run the same command "
-          "again";
-      break;
-    case FileFailure::differs:
-      error.hint =
-          "Move it away, or choose --on-exist rename or overwrite, then run the same command again";
-      break;
-    case FileFailure::source_length:
-      error.hint = "Files of /proc and /sys are such: copy it with cat, then send the copy";
-      break;
-    case FileFailure::read_error:
-      error.hint = "Look at the disk that it is on, then run the same command again";
-      break;
-    default:
-      error.hint = "What arrived was kept: look at the disk there, then run the same command again";
-      break;
-  }
+  const FailureText text = text_of(block.failure);
+  Error error{ExitCode::local_file_error, "transfer " + name, text.cause, text.hint, block.status};
+  if (block.failure == FileFailure::protocol) error.code = ExitCode::internal_error;
+  if (block.failure == FileFailure::digest_mismatch || block.failure == FileFailure::root_mismatch)
+    error.code = ExitCode::verification_failed;
+  if (error.code != ExitCode::local_file_error) return error;
   if (block.status != 0) error.cause += ": " + errno_text(block.status);
   if (block.status == ENOSPC || block.status == EDQUOT)
     error.hint = "Free space there, then run the same command with --on-exist resume";

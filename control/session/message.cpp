@@ -222,29 +222,30 @@ std::optional<Message> decode_as(std::span<const std::byte> body) {
   return Message{std::move(message)};
 }
 
-constexpr std::size_t type_count = std::variant_size_v<Message>;
-static_assert(type_count == static_cast<std::size_t>(MessageType::pack_done),
-              "types number the variant from 1");
+// Only four messages may be large; the rest is refused before its body is read.
+template <class M>
+constexpr std::size_t body_bytes_max =
+    Is<M, ManifestPart> || Is<M, Accept> || Is<M, ClaimPart> || Is<M, BlockDigests>
+        ? message_body_bytes_max
+        : 2048;
 
-using Decode = std::optional<Message> (*)(std::span<const std::byte>);
+struct Kind {
+  std::optional<Message> (*decode)(std::span<const std::byte>);
+  std::size_t body_bytes_max;
+};
+constexpr std::size_t type_count = std::variant_size_v<Message>;
 template <std::size_t... I>
-constexpr std::array<Decode, type_count> make_decoders(std::index_sequence<I...>) {
-  return {&decode_as<std::variant_alternative_t<I, Message>>...};
+constexpr std::array<Kind, type_count> make_kinds(std::index_sequence<I...>) {
+  return {Kind{&decode_as<std::variant_alternative_t<I, Message>>,
+               body_bytes_max<std::variant_alternative_t<I, Message>>}...};
 }
-constexpr auto decoders = make_decoders(std::make_index_sequence<type_count>{});
+constexpr auto kinds = make_kinds(std::make_index_sequence<type_count>{});
 
 constexpr std::array<std::string_view, type_count> names = {
     "Welcome",   "Refuse",    "Offer",        "ManifestPart", "OfferEnd", "Accept",   "ClaimPart",
     "DataReady", "PathReady", "BlockDigests", "FileRoot",     "FileDone", "Complete", "Bye",
     "Failure",   "KeepAlive", "Restart",      "Restarted",    "Hello",    "Busy",
     "PackDone"};
-
-// Only four messages may be large; the rest is refused before its body is read.
-constexpr std::uint32_t small_body_bytes_max = 2048;
-constexpr bool is_large(MessageType type) noexcept {
-  return type == MessageType::manifest_part || type == MessageType::accept ||
-         type == MessageType::claim_part || type == MessageType::block_digests;
-}
 
 }  // namespace
 
@@ -254,16 +255,14 @@ std::optional<MessageHeader> decode_message_header(
   if (type == 0 || type > type_count) return std::nullopt;
   const MessageHeader header{static_cast<MessageType>(type),
                              wire::load_be<std::uint32_t>(in.data() + 1)};
-  const std::size_t bytes_max =
-      is_large(header.type) ? message_body_bytes_max : small_body_bytes_max;
-  if (header.body_bytes > bytes_max) return std::nullopt;
+  if (header.body_bytes > kinds[type - 1].body_bytes_max) return std::nullopt;
   return header;
 }
 
 std::optional<Message> decode_message(MessageType type, std::span<const std::byte> body) {
   const auto index = static_cast<std::size_t>(type);
   if (index == 0 || index > type_count || body.size() > message_body_bytes_max) return std::nullopt;
-  return decoders[index - 1](body);
+  return kinds[index - 1].decode(body);
 }
 
 void encode_message(const Message& message, std::vector<std::byte>& out) {

@@ -58,29 +58,8 @@ inline constexpr std::uint32_t frame_body_bytes_max = 65'000;
 inline constexpr std::uint16_t queue_count_max = 64;
 inline constexpr std::uint64_t block_index_max = (std::uint64_t{1} << 62) / block_bytes;
 
-enum class MessageType : std::uint8_t {
-  welcome = 1,
-  refuse = 2,
-  offer = 3,
-  manifest_part = 4,
-  offer_end = 5,
-  accept = 6,
-  claim_part = 7,
-  data_ready = 8,
-  path_ready = 9,
-  block_digests = 10,
-  file_root = 11,
-  file_done = 12,
-  complete = 13,
-  bye = 14,
-  failure = 15,
-  keep_alive = 16,
-  restart = 17,
-  restarted = 18,
-  hello = 19,
-  busy = 20,
-  pack_done = 21,
-};
+/// MessageType: the place of a message in Message, from 1. A new one goes to the end.
+enum class MessageType : std::uint8_t {};
 
 struct Welcome {
   std::uint16_t version = protocol_version;
@@ -212,7 +191,7 @@ using Message = std::variant<Welcome, Refuse, Offer, ManifestPart, OfferEnd, Acc
                              Failure, KeepAlive, Restart, Restarted, Hello, Busy, PackDone>;
 
 struct MessageHeader {
-  MessageType type = MessageType::keep_alive;
+  MessageType type{};
   std::uint32_t body_bytes = 0;
 };
 /// decode_message_header rejects unknown types and lengths above the bound of the type, before the

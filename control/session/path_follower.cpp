@@ -4,11 +4,9 @@
 #include <libmnl/libmnl.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "engine/base/fd.hpp"
@@ -149,17 +147,13 @@ void ask_neighbour(const IpAddress& address, const Interface& link) {
   // network.
   (void)::setsockopt(socket.get(), SOL_SOCKET, SO_BINDTODEVICE, link.name.c_str(),
                      static_cast<socklen_t>(link.name.size()));
-  sockaddr_in6 v6{.sin6_family = AF_INET6,
-                  .sin6_port = htons(discard_port),
-                  .sin6_scope_id = static_cast<std::uint32_t>(link.ifindex)};
-  sockaddr_in v4{.sin_family = AF_INET, .sin_port = htons(discard_port)};
-  std::memcpy(&v6.sin6_addr, address.bytes.data(), sizeof v6.sin6_addr);
-  std::memcpy(&v4.sin_addr, address.bytes.data(), sizeof v4.sin_addr);
-  const auto* const to = address.is_v6 ? reinterpret_cast<const sockaddr*>(&v6)
-                                       : reinterpret_cast<const sockaddr*>(&v4);
+  Endpoint to{address, discard_port};
+  to.address.scope_id = static_cast<std::uint32_t>(link.ifindex);
+  sockaddr_storage storage;
+  const socklen_t bytes = to.to_sockaddr(storage);
   // Lost or refused, the next read asks again.
-  (void)::sendto(socket.get(), nullptr, 0, MSG_DONTWAIT, to,
-                 address.is_v6 ? socklen_t{sizeof v6} : socklen_t{sizeof v4});
+  (void)::sendto(socket.get(), nullptr, 0, MSG_DONTWAIT,
+                 reinterpret_cast<const sockaddr*>(&storage), bytes);
 }
 
 // forget_neighbour removes the kernel's unresolved entry: the next question then leaves at once,

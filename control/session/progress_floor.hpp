@@ -4,7 +4,6 @@
 // caller gives the time.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 
 #include "engine/base/units.hpp"

@@ -174,12 +174,12 @@ Result<void> RecvMachine::check_decision() const {
 
 void RecvMachine::on_opened(Instant now, const SessionId&) {
   if (files_left_ == 0) return send_accept(now);
-  start_data(
-      {.context = {},
-       .peer_port = offer_.data_port,
-       .frame_body_max_bytes = std::min(offer_.frame_body_max_bytes, data_->frame_body_max_bytes),
-       .is_repair_lazy = is_repair_lazy(),
-       .has_fragments = offer_.has_fragments});
+  start_data({.terms = {.context = context_,
+                        .frame_body_max_bytes =
+                            std::min(offer_.frame_body_max_bytes, data_->frame_body_max_bytes),
+                        .is_repair_lazy = is_repair_lazy(),
+                        .has_fragments = offer_.has_fragments},
+              .peer_port = offer_.data_port});
 }
 
 void RecvMachine::on_started(Instant now) { send_accept(now); }
@@ -204,22 +204,18 @@ void RecvMachine::send_accept(Instant now) {
   enter(State::sending_claims, Instant::max(), "wait for the sender's data port");
 }
 
-Result<void> RecvMachine::advance(Instant now) {
+void RecvMachine::advance(Instant now) {
   if (state_ == State::transferring)
     poll_pause_ = !has_engine()      ? limits_.keep_alive
                   : roots_left_ == 0 ? limits_.poll_short
                                      : limits_.poll;
-  if (state_ != State::sending_claims) return success();
+  if (state_ != State::sending_claims) return;
   while (next_claims_ < decision_.claims.size() && decision_.claims[next_claims_].empty())
     ++next_claims_;
-  if (next_claims_ < decision_.claims.size()) {
-    send_claims(next_claims_++);
-    return success();
-  }
+  if (next_claims_ < decision_.claims.size()) return send_claims(next_claims_++);
   send(ClaimPart{.is_last = true});
   decision_.claims = {};
   end_accept(now);
-  return success();
 }
 
 // Runs of consecutive blocks, cut at the bound of a message.

@@ -33,7 +33,7 @@ class RecvMachine final : public SessionMachine {
  private:
   Result<void> take_message(Instant now, Message& message) override;
   Result<void> take_event(Instant now, const Event& event) override;
-  Result<void> advance(Instant now) override;
+  void advance(Instant now) override;
   void on_opened(Instant now, const SessionId& fresh_id) override;
   void on_started(Instant now) override;
   void on_proven(Instant now) override;

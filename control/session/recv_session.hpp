@@ -14,13 +14,11 @@ class RecvSession final : public SessionShell {
               std::shared_ptr<Channel> channel, const SenderToken& sender);
 
   [[nodiscard]] Task<SessionEnd> run();
-  /// machine tells how far the session has come.
   [[nodiscard]] const RecvMachine& machine() const noexcept { return machine_; }
   /// is_of: its sender proved to be this one.
   [[nodiscard]] bool is_of(const SenderToken& sender) const noexcept {
     return sender == sender_ && sender != SenderToken{};
   }
-  /// is_alive asks the sender whether it is still there.
   [[nodiscard]] Task<bool> is_alive() { return channel_->answers(answer_limit_); }
   /// replace ends a session whose sender is gone and came back: what arrived is kept, and nobody is
   /// left to be told.

@@ -149,10 +149,7 @@ Result<void> SendMachine::take_accept(Instant now, Accept&& accept) {
     return violation("the peer accepted something else than what was offered");
   if (options_.is_repair_lazy && !accept_.is_repair_lazy)
     act(Notice{"the peer keeps to eager repair: --repair lazy has no effect"});
-  accepted_ = {.actions = accept_.actions,
-               .claims = {},
-               .peer_io = file::display_name(accept_.io),
-               .folder = accept_.folder};
+  accepted_ = {.actions = accept_.actions, .claims = {}, .folder = accept_.folder};
   if (accept_.has_claims)
     enter(State::taking_claims, now + limits_.step, step_);
   else
@@ -191,12 +188,11 @@ void SendMachine::end_accept(Instant now) {
   for (std::uint32_t file = 0; file < accepted_.actions.size(); ++file)
     if (!has_digests(accepted_.actions[file])) report_done(kept_by(accepted_.actions[file], file));
   if (files_left_ == 0) return complete(now);
-  start_data({.context = {},
-              .peer_port = accept_.data_port,
-              .frame_body_max_bytes = accept_.frame_body_max_bytes,
-              .is_repair_lazy = accept_.is_repair_lazy,
-              .has_fragments = options_.has_fragments,
-              .peer_io = accept_.io});
+  start_data({.terms = {.context = context_,
+                        .frame_body_max_bytes = accept_.frame_body_max_bytes,
+                        .is_repair_lazy = accept_.is_repair_lazy,
+                        .has_fragments = options_.has_fragments},
+              .peer_port = accept_.data_port});
 }
 
 void SendMachine::on_started(Instant now) {
@@ -215,11 +211,10 @@ void SendMachine::on_proven(Instant) {
   enter(State::transferring, Instant::max(), "transfer files");
 }
 
-Result<void> SendMachine::advance(Instant now) {
+void SendMachine::advance(Instant now) {
   if (state_ == State::offering) send_part(now);
   if (state_ == State::transferring)
     poll_pause_ = pause_->next(now.time_since_epoch(), bytes_done_, bytes_total_);
-  return success();
 }
 
 Result<void> SendMachine::take_event(Instant now, const Event& event) {

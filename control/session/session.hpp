@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +36,6 @@
 namespace onehop::session {
 
 inline constexpr std::uint16_t control_port_default = 7411;
-inline constexpr std::uint16_t data_port_default = 7411;
 
 /// Phase: what progress shows. `verifying` is its own, so that nobody sees 100 % before the files
 /// are on disk.
@@ -111,20 +109,19 @@ struct DataOpened {
   std::string io;  ///< "udp", "afxdp"
 };
 
+/// DataTerms: what both ends agreed on for the data path.
+struct DataTerms {
+  crypto::ExporterContext context;
+  std::uint32_t frame_body_max_bytes = 0;  ///< the smaller of both
+  bool is_repair_lazy = false;
+  bool has_fragments = false;  ///< datagrams of wire::datagram_bytes_max, which the port fragments
+};
 /// DataPlan: everything that start_data() needs. `secret` gives both directions' keys
 /// (crypto::direction_secret).
-struct DataPlan {
+struct DataPlan : DataTerms {
   Endpoint local;  ///< address of the TLS connection, our data port
   Endpoint peer;   ///< address of the TLS peer, its announced data port: no other (N6)
-  std::uint32_t frame_body_max_bytes = 0;  ///< agreed: the smaller of both
   crypto::ExporterSecret secret;
-  crypto::DigestKind digest = crypto::DigestKind::xxh3;
-  std::uint64_t key_interval = crypto::key_interval_default;
-  std::uint16_t queue_count = 1;
-  bool is_repair_lazy = false;  ///< agreed
-  /// Agreed: datagrams of wire::datagram_bytes_max, which the port fragments.
-  bool has_fragments = false;
-  std::string peer_io;
   PathUpdate path;  ///< as first found; later ones come as commands
 };
 
@@ -184,9 +181,8 @@ struct SendOptions {
 };
 struct Accepted {
   std::vector<FileAction> actions;
-  Claims claims;  ///< only files with FileAction::resume have any
+  Claims claims;       ///< only files with FileAction::resume have any
   std::shared_ptr<const file::Pack> pack;  ///< null: none
-  std::string peer_io;
   std::string folder;  ///< the peer's, its bytes as they came
 };
 class SendHost : public SessionHost {

@@ -83,11 +83,10 @@ void SessionMachine::on_data_opened(Instant now, const Result<DataOpened>& opene
   on_opened(now, fresh_id);
 }
 
-void SessionMachine::start_data(StartData terms) {
-  terms.context = context_;
-  peer_data_port_ = terms.peer_port;
-  has_fragments_ = terms.has_fragments;
-  act(std::move(terms));
+void SessionMachine::start_data(StartData start) {
+  peer_data_port_ = start.peer_port;
+  has_fragments_ = start.terms.has_fragments;
+  act(std::move(start));
   enter(State::starting_data, Instant::max(), "start the data path");
 }
 
@@ -126,7 +125,7 @@ void SessionMachine::tick(Instant now) {
                                    : "What arrived was kept; send again to go on";
     return fail(now, {ExitCode::interrupted, step_, "interrupted", hint});
   }
-  if (const auto advanced = advance(now); !advanced) return fail(now, advanced.error());
+  advance(now);
   if (is_winding_down() || now < deadline_) return;
   if (is_outcome_certain()) return wind_down(now, std::nullopt);
   fail(now, state_ == State::proving ? path_error() : deadline_error());

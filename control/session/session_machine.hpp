@@ -42,12 +42,8 @@ struct OpenData {};  ///< ask the host for its port; answered by on_data_opened(
 /// StartData: derive the keys, find the path, have the host start its threads; answered by
 /// on_data_started().
 struct StartData {
-  crypto::ExporterContext context;
+  DataTerms terms;
   std::uint16_t peer_port = 0;
-  std::uint32_t frame_body_max_bytes = 0;
-  bool is_repair_lazy = false;
-  bool has_fragments = false;
-  std::string peer_io{};
 };
 struct StopData {};  ///< the engine has closed or never ran: have the host join its threads
 struct OfferAgain {  ///< sending; answered by SendMachine::on_offered_again()
@@ -87,7 +83,6 @@ class SessionMachine {
   virtual void start(Instant now) = 0;
   /// on_message takes the peer's next message. Only while can_take_message().
   void on_message(Instant now, Message message);
-  /// on_event takes the engine's next event.
   void on_event(Instant now, const Event& event);
   /// on_channel_end: the connection has ended, and every message of it was taken.
   void on_channel_end(Instant now, ChannelEnd end, const std::string& cause);
@@ -156,7 +151,7 @@ class SessionMachine {
   [[nodiscard]] virtual Result<void> take_message(Instant now, Message& message) = 0;
   [[nodiscard]] virtual Result<void> take_event(Instant now, const Event& event) = 0;
   /// advance does what a state does by itself.
-  [[nodiscard]] virtual Result<void> advance(Instant now) = 0;
+  virtual void advance(Instant now) = 0;
   virtual void on_opened(Instant now, const SessionId& fresh_id) = 0;
   virtual void on_started(Instant now) = 0;
   virtual void on_proven(Instant now) = 0;
@@ -175,7 +170,7 @@ class SessionMachine {
   void command(CommandKind kind) { act(Command{.kind = kind}); }
   void command_file(FileMessageKind kind, std::uint32_t file, std::uint64_t block,
                     const Digest& digest);
-  void start_data(StartData terms);
+  void start_data(StartData start);
   void begin_proof(Instant now);
   /// finish_engine asks the engine, once, to leave its loop.
   void finish_engine();

@@ -128,19 +128,13 @@ void SessionShell::perform(Action& action) {
   }
 }
 
-Result<std::string> SessionShell::start_data(const StartData& terms) {
-  DataPlan plan;
-  plan.local = {channel_->local().address, data_port_};
-  plan.peer = {channel_->peer().address, terms.peer_port};
-  plan.frame_body_max_bytes = terms.frame_body_max_bytes;
-  plan.is_repair_lazy = terms.is_repair_lazy;
-  plan.has_fragments = terms.has_fragments;
-  plan.digest = terms.context.digest;
-  plan.key_interval = terms.context.key_interval;
-  plan.queue_count = terms.context.queue_count;
-  plan.peer_io = terms.peer_io;
-  ONEHOP_TRY(secret, export_data_secret(channel_->ssl(), terms.context));
-  plan.secret = std::move(secret);
+Result<std::string> SessionShell::start_data(const StartData& start) {
+  ONEHOP_TRY(secret, export_data_secret(channel_->ssl(), start.terms.context));
+  DataPlan plan{start.terms,
+                {channel_->local().address, data_port_},
+                {channel_->peer().address, start.peer_port},
+                std::move(secret),
+                {}};
   ONEHOP_TRY(follower,
              PathFollower::open({plan.local, plan.peer, options_.interface, options_.dscp}));
   path_.emplace(std::move(follower));

@@ -57,7 +57,7 @@ class SessionShell {
   void turn();
   void perform_all();
   void perform(Action& action);
-  [[nodiscard]] Result<std::string> start_data(const StartData& terms);
+  [[nodiscard]] Result<std::string> start_data(const StartData& start);
   void stop_data();
   void change_path(const PathUpdate& update);
   [[nodiscard]] bool can_take_message() const;

@@ -4,7 +4,6 @@
 #include <openssl/err.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace onehop::session {

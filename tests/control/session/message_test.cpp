@@ -153,10 +153,10 @@ TEST_CASE("Z1 counts are believed only as far as the bytes that are left", "[con
   // A count of 2^32-1 with nothing behind it must not allocate: these bodies are a few bytes long.
   const std::array<std::byte, 4> count{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
                                        std::byte{0xff}};
-  CHECK_FALSE(decode_message(MessageType::manifest_part, count));
+  CHECK_FALSE(decode_message(type_of(ManifestPart{}), count));
   std::vector<std::byte> digests{std::byte{0}, std::byte{16}};
   digests.insert(digests.end(), count.begin(), count.end());
-  CHECK_FALSE(decode_message(MessageType::block_digests, digests));
+  CHECK_FALSE(decode_message(type_of(BlockDigests{}), digests));
   CHECK_FALSE(is_accepted(FileRoot{}, [](FileRoot& m) { m.file = files_max; }));
   CHECK_FALSE(is_accepted(Bye{}, [](Bye& m) { m.code = ExitCode::interrupted_twice; }));
   CHECK_FALSE(is_accepted(FileDone{}, [](FileDone& m) { m.outcome = FileOutcome{4}; }));
