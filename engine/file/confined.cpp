@@ -7,7 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -111,8 +110,7 @@ void unlink_same(int folder, const std::string& leaf, int fd) noexcept {
 int rename_new(int folder, const std::string& from, const std::string& to) noexcept {
   if (::renameat2(folder, from.c_str(), folder, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
-  // NFS and some FUSE file systems know no RENAME_NOREPLACE. A hard link is as atomic and refuses
-  // an existing name.
+  // NFS and some FUSE know no RENAME_NOREPLACE. A hard link refuses an existing name as well.
   if (::linkat(folder, from.c_str(), folder, to.c_str(), 0) != 0) return errno;
   return ::unlinkat(folder, from.c_str(), 0) == 0 ? 0 : errno;
 }

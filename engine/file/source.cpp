@@ -12,11 +12,9 @@
 namespace onehop::file {
 
 namespace {
-// Messages taken per turn. Bounds the time until reads are collected again; a full ring is emptied
-// in a few turns.
+// Messages taken per turn. Bounds the time until reads are collected again.
 constexpr std::size_t messages_per_turn_max = 64;
-// With more messages waiting for the ring the Source reads no further: otherwise many empty files
-// would fill the outbox.
+// With more messages waiting the Source reads no further: empty files would fill the outbox.
 constexpr std::size_t outbox_max = 64;
 }  // namespace
 
@@ -73,8 +71,7 @@ std::size_t Source::flush(SpscRing<BlockRef>& to_engine) {
   return count;
 }
 
-/// Opens the file at read_file_, past those that are not wanted. False: no file is left, or it
-/// failed.
+/// Opens the file at read_file_, past those that are not wanted. False: none, or it failed.
 bool Source::open_next_file() {
   while (read_file_ < files_.files.size() && !options_.is_wanted.empty() &&
          !options_.is_wanted[read_file_])
@@ -122,7 +119,7 @@ std::size_t Source::submit_reads(std::size_t waiting) {
     const BlockRef block{.data = pool_.data(slot),
                          .offset = read_block_ * block_bytes,
                          .file = read_file_,
-                         .length = block_length(size, read_block_),
+                         .length = block_length_at(size, read_block_ * block_bytes),
                          .slot = slot};
     reads_.push_back({.block = block});
     const std::uint64_t tag = first_tag_ + reads_.size() - 1;
@@ -161,11 +158,10 @@ std::size_t Source::hand_over() {
     reads_.pop_front();
     ++first_tag_;
     ++count;
-    if (is_over_) {
+    if (is_over_)
       pool_.give_back(read.block.slot);
-    } else {
+    else
       finish_block(read);
-    }
   }
   return count;
 }
@@ -184,8 +180,7 @@ void Source::finish_block(const Read& read) {
   if (size > 0) tree_.add(block.digest);
 
   const bool is_last = block.offset + block.length == size;
-  // The fence comes before the last block is handed over: a changed file then never completes at
-  // the peer.
+  // The fence comes before the last block: a changed file then never completes at the peer.
   if (is_last && (!check_fence(block.file) || !has_file_ended(block.file)))
     return pool_.give_back(block.slot);
   if (is_held_by_peer(block)) {
