@@ -6,8 +6,7 @@
 //   RX chunk   | kernel's headroom 256 | Ethernet frame ...     |
 //
 // A frame that is larger than a chunk is sent from adjacent chunks, so it is sealed in one go, and
-// takes a descriptor per chunk. It arrives in chunks that lie anywhere, each behind a headroom of
-// its own.
+// takes a descriptor per chunk. It arrives in chunks anywhere, each with headroom.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +39,7 @@ inline constexpr std::uint32_t frame_chunks_max = 4;
   return (wire_bytes + room_bytes - 1) / room_bytes;
 }
 
-/// frame_chunks: how many chunks a full frame takes at this MTU. It arrives in as many, or in more
-/// where a driver fills them less.
+/// frame_chunks: how many chunks a full frame takes at this MTU. It arrives in as many, or more.
 [[nodiscard]] constexpr std::uint32_t frame_chunks(std::uint32_t mtu_bytes,
                                                    std::uint32_t chunk_bytes) noexcept {
   return std::min(chunks_of(mtu_bytes + ethernet_header_bytes, rx_frame_bytes_max(chunk_bytes)),
@@ -63,16 +61,14 @@ inline constexpr std::uint32_t frame_chunks_max = 4;
   return std::min(mtu_bytes + ethernet_header_bytes, chunks * rx_frame_bytes_max(chunk_bytes));
 }
 
-/// is_fragmented: the MTU does not fit one chunk, so the device wants a multi-buffer program and
-/// socket.
+/// is_fragmented: the MTU does not fit one chunk: a multi-buffer program and socket.
 [[nodiscard]] constexpr bool is_fragmented(std::uint32_t mtu_bytes,
                                            std::uint32_t chunk_bytes) noexcept {
   return mtu_bytes + ethernet_header_bytes > rx_frame_bytes_max(chunk_bytes);
 }
 
 /// chunk_bytes_for: the smallest chunk that takes the MTU, or the largest one. Zero-copy drivers
-/// get 4096: they may round the receive buffer down to a power of two after taking the headroom
-/// (igb: 1024 bytes of a 2048-byte chunk).
+/// get 4096: they may round the buffer down to a power of two (igb: 1024 bytes of 2048).
 [[nodiscard]] constexpr std::uint32_t chunk_bytes_for(std::uint32_t mtu_bytes,
                                                       bool is_zero_copy) noexcept {
   return is_zero_copy || is_fragmented(mtu_bytes, 2048) ? 4096 : 2048;

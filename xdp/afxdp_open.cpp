@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Bring-up of AfXdpPort. Runs once, before the engine core starts, and allocates everything that
-// the data path needs.
-#include <sys/eventfd.h>
-
+// Bring-up of AfXdpPort. Before the engine core starts; it allocates all that the data path needs.
 #include <bit>
 #include <cerrno>
 #include <thread>
@@ -50,8 +47,8 @@ Result<void> AfXdpPort::bring_up() {
   }
   wire_overhead_bytes_ =
       reservation_.is_ipv6() ? wire::ethernet_ipv6_udp_bytes : wire::ethernet_ipv4_udp_bytes;
-  wake_fd_ = Fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  if (!wake_fd_.is_open()) return errno_error(ExitCode::internal_error, "make an eventfd");
+  ONEHOP_TRY(wake, WakeFd::open());
+  wake_ = std::move(wake);
 
   // 2. The mode asked for, or the first that works. An error that is not about the mode ends the
   //    search.
@@ -143,7 +140,7 @@ Result<void> AfXdpPort::finish_set_up(const xdp::InterfaceFacts& facts) {
   device.scope = xdp::tx_scope(facts, config_.mode == XdpMode::zero_copy);
 
   // 1. Only now frames are steered here: every queue can take them.
-  device.poll_fds.push_back({.fd = wake_fd_.get(), .events = POLLIN, .revents = 0});
+  device.poll_fds.push_back({.fd = wake_.get(), .events = POLLIN, .revents = 0});
   for (std::uint32_t queue = 0; queue < device.queues.size(); ++queue) {
     const int fd = device.queues[queue].xsk.rx_fd();
     device.poll_fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});

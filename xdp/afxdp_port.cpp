@@ -3,12 +3,10 @@
 // Waking the driver, XDP_STATISTICS and poll() are system calls: libxdp 1.3.1 wraps none of them.
 #include "xdp/afxdp_port.hpp"
 
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 
 #include "engine/base/check.hpp"
 #include "engine/base/time.hpp"
@@ -19,20 +17,13 @@ namespace onehop {
 namespace {
 
 // One drop in the lower queue ends a sendto(), so a burst into a full queue needs one call per
-// frame. Too low: frames wait for the next turn although the kernel would take them. Too high: a
-// turn gets long.
+// frame. Too low: frames wait that the kernel would take. Too high: a turn gets long.
 constexpr std::uint32_t kicks_per_flush_max = 128;
 
-// XDP_STATISTICS costs 0.2 us per queue. Too short: calls in every turn. Too long: a drop is
-// reported late.
+// XDP_STATISTICS costs 0.2 us per queue. Too short: calls in every turn. Too long: late drops.
 constexpr Nanos statistics_interval = 1ms;
 
 constexpr Nanos sleep_max = 10s;
-
-timespec timespec_of(Nanos span) noexcept {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(span);
-  return {static_cast<time_t>(seconds.count()), static_cast<long>((span - seconds).count())};
-}
 
 }  // namespace
 
@@ -123,9 +114,8 @@ std::size_t AfXdpPort::receive(std::span<RxFrame> views) noexcept {
 }
 
 void AfXdpPort::release() noexcept {
-  for (RxQueue& queue : device_->queues) {
+  for (RxQueue& queue : device_->queues)
     if (queue.chunks.has_held()) release_to(queue);
-  }
   is_holding_ = false;
 }
 
@@ -138,9 +128,8 @@ void AfXdpPort::release_to(RxQueue& queue) noexcept {
   }
 }
 
-// In copy mode a frame that finds no chunk counts in rx_dropped and in rx_fill_ring_empty_descs;
-// taking both would count it twice. In zero-copy mode only the second one is kept. Syscalls:
-// getsockopt per queue.
+// In copy mode a frame without a chunk counts in rx_dropped and rx_fill_ring_empty_descs; both
+// would count it twice. In zero-copy mode only the second is kept. Syscalls: getsockopt per queue.
 void AfXdpPort::read_statistics() noexcept {
   std::uint64_t refused_frames = 0;
   for (const RxQueue& queue : device_->queues) {
@@ -154,8 +143,8 @@ void AfXdpPort::read_statistics() noexcept {
   rx_refused_total_ = std::max(rx_refused_total_, rx_refused_before_ + refused_frames);
 }
 
-// One flow comes in on one queue, so the ring that matters is the fullest, and another queue's room
-// is no room: credit for both overran one of them.
+// One flow comes in on one queue, so the fullest ring matters: credit for the room of both overran
+// one.
 QueueTelemetry AfXdpPort::rx_ring(Instant now) noexcept {
   const std::uint32_t wire_frame_bytes = device_->wire_frame_bytes;
   std::int64_t waiting_chunks = 0, frame_chunks = 1;
@@ -180,8 +169,7 @@ QueueTelemetry AfXdpPort::rx_ring(Instant now) noexcept {
 
 // ---- waiting, path, reports ----
 
-// POLLIN only: POLLOUT is set while the TX ring is at most half full, so it would end every sleep
-// at once. Syscalls: ppoll, read.
+// POLLIN only: POLLOUT, set at half a TX ring, would end every sleep. Syscalls: ppoll, read.
 std::uint32_t AfXdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
   const Instant now = monotonic_now();
   if (deadline <= now) return 0;
@@ -190,15 +178,12 @@ std::uint32_t AfXdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
   std::uint32_t calls = 1;
   const int ready = ::ppoll(poll_fds.data(), is_rx_wanted ? poll_fds.size() : 1, &timeout, nullptr);
   if (ready > 0 && (poll_fds.front().revents & POLLIN) != 0) {
-    eventfd_t value = 0;
-    (void)::eventfd_read(wake_fd_.get(), &value);
+    wake_.clear();
     ++calls;
   }
   syscalls_total_ += calls;
   return calls;
 }
-
-void AfXdpPort::wake() noexcept { (void)::eventfd_write(wake_fd_.get(), 1); }
 
 // take_over exchanges the devices of the two ports; each keeps its own wake-up descriptor.
 void AfXdpPort::take_over(AfXdpPort& fresh) noexcept {

@@ -21,12 +21,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/fd.hpp"
 #include "engine/base/message.hpp"
 #include "engine/base/result.hpp"
 #include "engine/base/telemetry.hpp"
 #include "engine/port/port.hpp"
 #include "engine/port/udp_reservation.hpp"
+#include "engine/port/wake_fd.hpp"
 #include "engine/wire/l2_l4.hpp"
 #include "xdp/probe.hpp"
 #include "xdp/rx_chunks.hpp"
@@ -36,8 +36,7 @@
 
 namespace onehop {
 
-/// XdpMode: what to try. automatic takes zero-copy where it binds, else native copy, else skb
-/// (generic XDP).
+/// XdpMode: what to try. automatic: zero-copy where it binds, else native copy, else skb (generic).
 enum class XdpMode : std::uint8_t { automatic, zero_copy, copy, skb };
 [[nodiscard]] std::string_view to_string(XdpMode mode) noexcept;
 
@@ -70,9 +69,6 @@ class AfXdpPort {
   /// offer makes the engine core use the interface of `fresh` from the next update_path() on.
   /// `fresh` outlives this port; nobody else uses it. From another thread.
   void offer(AfXdpPort& fresh) noexcept { offered_.store(&fresh, std::memory_order_release); }
-  AfXdpPort(const AfXdpPort&) = delete;
-  AfXdpPort& operator=(const AfXdpPort&) = delete;
-  ~AfXdpPort() = default;
 
   // The Port concept.
   [[nodiscard]] std::span<std::byte> lend(std::size_t frame_bytes) noexcept;
@@ -89,14 +85,13 @@ class AfXdpPort {
   [[nodiscard]] int last_error() const noexcept { return last_error_; }
 
   /// wake ends a wait() from another thread. Syscalls: write.
-  void wake() noexcept;
+  void wake() noexcept { wake_.wake(); }
 
   [[nodiscard]] std::uint16_t local_port() const noexcept { return reservation_.port(); }
   [[nodiscard]] XdpMode mode_got() const noexcept { return config_.mode; }
   [[nodiscard]] std::size_t rx_queues() const noexcept { return device_->queues.size(); }
   [[nodiscard]] const AfXdpCounters& counters() const noexcept { return counters_; }
-  /// strays_total counts frames for our port that took the kernel's path. Not for the hot path.
-  /// Syscalls: getsockopt.
+  /// strays_total: frames for our port on the kernel's path. Syscalls: getsockopt.
   [[nodiscard]] std::uint32_t strays_total() const noexcept { return reservation_.dropped_total(); }
   /// refusals lists the modes that automatic tried before the one in use: "no zero-copy (Operation
   /// not supported)". Empty where it took the first, or was not asked.
@@ -114,7 +109,7 @@ class AfXdpPort {
     xdp::Steer steer;
     std::vector<RxQueue> queues;
     xdp::TxChunks tx;
-    std::vector<pollfd> poll_fds;  // wake_fd_, then one per queue
+    std::vector<pollfd> poll_fds;  // wake_, then one per queue
     std::size_t frame_bytes_max = 0;
     std::uint32_t wire_frame_bytes = 0;  // a full frame at the current MTU, for capacities
     std::uint32_t frame_chunks = 1;      // chunks of the largest frame, fixed at open
@@ -140,7 +135,7 @@ class AfXdpPort {
 
   AfXdpConfig config_;  // mode: from bring-up on the one in use
   UdpReservation reservation_;
-  Fd wake_fd_;
+  WakeFd wake_;
   std::string refusals_;
   std::uint32_t wire_overhead_bytes_ = 0;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RxChunks: the chunks of one receive queue that receive() has taken and release() gives back. Pure
-// data over the rings: no system call.
+// RxChunks: a queue's chunks between receive() and release(). Pure data, no system call.
 //
 //   rx ring ── take() ──▶ views into the UMEM, chunks held ── give_back() ──▶ fill ring
 //
@@ -23,19 +22,16 @@ namespace onehop::xdp {
 
 /// fill_entries: how large the fill ring of a queue with `rx_frames` chunks has to be. The kernel
 /// shows a frame on the receive ring before it shows that it took the chunk from the fill ring, so
-/// all chunks may be given back while each still has its old entry. Smaller: give_back() stops the
-/// program. Larger: memory that is never used.
+/// all chunks may be given back while each still has its entry. Smaller: give_back() stops us.
 //= Linux net/xdp/xsk.c, xsk_flush(): submit, then release
 [[nodiscard]] constexpr std::uint32_t fill_entries(std::uint32_t rx_frames) noexcept {
   return 2 * rx_frames;
 }
 
-/// Pieces of a received frame at most. Too few: a driver that fills its chunks by half cannot bring
-/// 9 KB. Too many: memory.
+/// Pieces of a received frame at most. Too few: no 9 KB from half-filled ones. Too many: memory.
 inline constexpr std::uint32_t frame_pieces_max = 8;
 
-/// Descriptors of the largest frame that the kernel hands over: the first buffer and MAX_SKB_FRAGS
-/// further ones.
+/// Descriptors of the largest frame that the kernel hands over: one and MAX_SKB_FRAGS.
 //= Linux include/linux/skbuff.h, MAX_SKB_FRAGS; net/xdp/xsk.c, __xsk_rcv()
 inline constexpr std::uint32_t descriptors_per_frame_max = 18;
 
@@ -73,8 +69,7 @@ class RxChunks {
     return taken;
   }
 
-  /// chunk_room: bytes of a frame that the driver has put into a chunk before it took another; at
-  /// most what fits.
+  /// chunk_room: bytes of a frame that the driver puts into a chunk before it takes another.
   [[nodiscard]] std::uint32_t chunk_room(std::uint32_t chunk_bytes) const noexcept {
     return std::min(chunk_room_, rx_frame_bytes_max(chunk_bytes));
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// steer: hands the UDP frames of this run to its AF_XDP sockets and leaves everything else to the
-// kernel.
+// steer: hands the UDP frames of this run to its AF_XDP sockets and the rest to the kernel.
 //
 //   NIC queue q ─▶ steer ─┬─ UDP to our address and port ─▶ XSKMAP[q] ─▶ socket of queue q
 //                         └─ else, or no socket at q     ─▶ XDP_PASS  ─▶ kernel, firewall

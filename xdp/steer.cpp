@@ -30,8 +30,7 @@ namespace onehop::xdp {
 namespace {
 
 // Teardown of a killed predecessor is asynchronous. Too low: a second run right after the first
-// fails now and then. Too high: the user waits for an error that will not go away. Measured on
-// veth: 20 ms.
+// fails now and then. Too high: the user waits for an error. Measured on veth: 20 ms.
 constexpr Nanos attach_patience = 2s;
 constexpr Nanos attach_retry_interval = 20ms;
 constexpr const char* program_name = "onehop_steer";
@@ -116,8 +115,7 @@ Error attach_error(const InterfaceFacts& interface, const SteerOptions& options,
   return errno_error(ExitCode::io_unavailable, attempt, hint, errno_value);
 }
 
-// rodata_of finds the program's constants in its object file; an empty section where the file is
-// not as built.
+// rodata_of finds the program's constants in its object file; empty where it is not as built.
 Elf64_Shdr rodata_of(const std::vector<char>& object) {
   Elf64_Ehdr header{};
   std::memcpy(&header, object.data(), sizeof header);

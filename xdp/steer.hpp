@@ -51,12 +51,10 @@ class Steer {
 /// steer_frames describes UDP frames to `local`.
 [[nodiscard]] onehop_steer_config steer_frames(const sockaddr_storage& local);
 
-/// attached_program names the program on an interface ("name (id 12, native)"), or is empty.
-/// Syscalls: bpf, socket.
+/// attached_program: "name (id 12, native)" of an interface, or empty. Syscalls: bpf, socket.
 [[nodiscard]] std::string attached_program(int ifindex);
 
-/// steer_file is a file in memory with the program and its constants. Syscalls: memfd_create,
-/// write.
+/// steer_file: the program with its constants, in memory. Syscalls: memfd_create, write.
 [[nodiscard]] Result<Fd> steer_file(const onehop_steer_config& frames);
 
 /// path_of names an open file for a library in this process that wants a path.

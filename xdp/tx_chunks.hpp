@@ -9,8 +9,8 @@
 // What is lent is a slot: as many adjacent chunks as a full frame takes, one where the MTU fits
 // one. A frame is a descriptor for each chunk that it reaches into, and its slot is free again when
 // the kernel has given all of them back. accepted = drained + occupancy: commit() adds to the
-// occupancy, and reclaim() alone moves bytes to what has drained. Engine core only; it allocates in
-// set_up() alone.
+// occupancy, and reclaim() alone moves bytes to what has drained. Engine core only; only set_up()
+// allocates.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,7 @@ class TxChunks {
     for (auto slot = static_cast<std::uint32_t>(sent_.size()); slot-- > 0;) free_.push_back(slot);
   }
 
-  /// lend returns the offset of a slot in the UMEM, the same one until commit(); false where the
-  /// kernel has all of them.
+  /// lend gives a slot's offset in the UMEM, the same until commit(); false: the kernel has all.
   [[nodiscard]] bool lend(xsk_ring_cons& completion, std::uint64_t& offset_bytes) noexcept {
     if (lent_ == no_slot) {
       if (free_.empty() && reclaim(completion) == 0) return false;
@@ -83,8 +82,7 @@ class TxChunks {
     if (unpublished_ > 0) xsk_ring_prod__submit(&tx, std::exchange(unpublished_, 0U));
   }
 
-  /// reclaim takes back the chunks that the kernel has finished with. Returns how many slots that
-  /// frees.
+  /// reclaim takes back the chunks that the kernel has finished with; how many slots that frees.
   std::uint32_t reclaim(xsk_ring_cons& completion) noexcept {
     std::uint32_t first = 0;
     const std::uint32_t done_chunks = peek(completion, completion.size, first);
@@ -110,8 +108,7 @@ class TxChunks {
     return freed;
   }
 
-  /// continue_from counts on where `before` ended; what it had in flight has left, though nobody
-  /// knows where to.
+  /// continue_from counts on where `before` ended; what it had in flight has left.
   void continue_from(const TxChunks& before) noexcept {
     drained_total_ = before.drained_total_ + before.occupancy_;
   }

@@ -61,8 +61,7 @@ XskQueue::~XskQueue() {
 
 Result<void> XskQueue::open(const XskOptions& options) {
   ONEHOP_TRYV(register_memory(options));
-  // The fill ring is full before the bind: a driver that finds it empty then may never look again
-  // (igb).
+  // The fill ring is full before the bind: a driver that finds it empty may never look again (igb).
   std::uint32_t index = 0;
   ONEHOP_CHECK(xsk_ring_prod__reserve(&fill, options.rx_frames, &index) == options.rx_frames);
   for (std::uint32_t chunk = 0; chunk < options.rx_frames; ++chunk)

@@ -311,7 +311,7 @@ Result<void> RecvMachine::take_digests(const BlockDigests& message) {
     // Digests may follow their file's root: the file thread reads ahead of what the engine has
     // sent.
     if (!is_file_expected(item.file) ||
-        item.block >= file::blocks_of(info_->manifest.files[item.file].size))
+        item.block >= blocks_of(info_->manifest.files[item.file].size))
       return violation("the peer announced a digest of a block that the manifest does not have");
     if (message.is_skipped && bytes_claimed_ > 0) {  // no more of them than we claimed
       bytes_claimed_ -= block_bytes;
@@ -320,7 +320,8 @@ Result<void> RecvMachine::take_digests(const BlockDigests& message) {
     command_file(message.is_skipped ? FileMessageKind::skipped : FileMessageKind::digest, item.file,
                  item.block, item.digest);
     if (message.is_skipped)
-      skipped_bytes += file::block_length(info_->manifest.files[item.file].size, item.block);
+      skipped_bytes +=
+          block_length_at(info_->manifest.files[item.file].size, item.block * block_bytes);
   }
   if (skipped_bytes > 0) act(Skipped{skipped_bytes});
   return success();

@@ -168,7 +168,7 @@ Result<void> SendMachine::take_claims(Instant now, const ClaimPart& part) {
     accepted_.claims.resize(manifest_.files.size());
     auto& blocks = accepted_.claims[part.file];
     if (!blocks.empty() && part.first_block <= blocks.back().block) return bad;
-    if (part.first_block + part.digests.size() > file::blocks_of(manifest_.files[part.file].size))
+    if (part.first_block + part.digests.size() > blocks_of(manifest_.files[part.file].size))
       return bad;
     for (std::size_t i = 0; i < part.digests.size(); ++i)
       blocks.push_back({part.first_block + i, part.digests[i]});

@@ -3,13 +3,10 @@
 
 #ifdef ONEHOP_ALLOC_GUARD
 #include <cstddef>
-#include <cstdlib>
-#include <new>
 
 #include "engine/base/check.hpp"
 
-// malloc itself is interposed, so that a C library function that allocates behind our back is
-// caught too.
+// malloc itself is interposed, which catches the C library's own allocations.
 // __libc_malloc and its kin are glibc's own entry points under the public names.
 extern "C" {
 void* __libc_malloc(std::size_t);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// AllocGuard proves that the engine core allocates nothing after its start. In a build with
-// -Dalloc_guard=true the global operator new and malloc abort on a thread that is inside a guard;
-// in other builds it costs nothing.
+// AllocGuard proves that the engine core allocates nothing. In a build with -Dalloc_guard=true
+// malloc aborts on a thread that is inside a guard; in other builds it costs nothing.
 #pragma once
 
 namespace onehop {

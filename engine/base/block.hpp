@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // BlockRef: what passes between the file thread and the engine core, over two SpscRing<BlockRef>
-// (full one way, free the other). It lends a block buffer: whoever holds the BlockRef may touch the
-// bytes, nobody else.
+// (full one way, free the other). Whoever holds a BlockRef may touch its bytes, nobody else.
 //
 // Sending:   file ── {block, end_of_files} ──▶ engine ── {block given back, command kinds} ──▶ file
 // Receiving: engine ── {block full, commands} ──▶ file ── {block free, done, failed} ──▶ engine
@@ -17,11 +16,11 @@
 
 namespace onehop {
 
-inline constexpr std::uint32_t block_bytes =
-    256 * 1024;  ///< protocol constant: the unit of digest and resume
+/// Protocol constant: the unit of digest and resume.
+inline constexpr std::uint32_t block_bytes = 256 * 1024;
 
-using Digest =
-    std::array<std::byte, 32>;  ///< XXH3-128 fills 16 bytes (canonical, big endian), SHA-256 all 32
+/// XXH3-128 fills 16 bytes (canonical, big endian), SHA-256 all 32.
+using Digest = std::array<std::byte, 32>;
 
 /// file_without_blocks, as a size: this file has no blocks of its own, and no frame may name it.
 inline constexpr std::uint64_t file_without_blocks = ~std::uint64_t{0};
@@ -73,14 +72,24 @@ struct BlockRef {
   std::byte* data = nullptr;  ///< the buffer, block_bytes long; null for kinds without one
   std::uint64_t offset = 0;   ///< of the block's first byte in its file; a multiple of block_bytes
   std::uint32_t file = 0;     ///< index in the manifest
-  std::uint32_t length =
-      0;  ///< bytes of file data; block_bytes except at a file's end; 0 for an empty file
-  std::uint32_t slot = 0;   ///< of the buffer in its pool
-  std::int32_t status = 0;  ///< errno of a failure; of file_done see there
+  std::uint32_t length = 0;   ///< bytes of file data; less than block_bytes at a file's end only
+  std::uint32_t slot = 0;     ///< of the buffer in its pool
+  std::int32_t status = 0;    ///< errno of a failure; of file_done see there
   FileMessageKind kind = FileMessageKind::block;
   FileFailure failure = FileFailure::none;
   FileOutcome outcome = FileOutcome::received;
   Digest digest{};  ///< sending: of this block's bytes; receiving: see kind
 };
+
+/// blocks_of counts the blocks of a file; an empty file has one block of length 0.
+[[nodiscard]] constexpr std::uint64_t blocks_of(std::uint64_t size) noexcept {
+  return size == 0 ? 1 : (size - 1) / block_bytes + 1;
+}
+/// block_length_at is of the block at `offset`, a multiple of block_bytes, in a file of `size`.
+[[nodiscard]] constexpr std::uint32_t block_length_at(std::uint64_t size,
+                                                      std::uint64_t offset) noexcept {
+  const std::uint64_t left = size - offset;
+  return static_cast<std::uint32_t>(left < block_bytes ? left : block_bytes);
+}
 
 }  // namespace onehop

@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <ctime>
 #include <string>
@@ -28,8 +27,7 @@ void name_this_thread(const char* name) noexcept { ::prctl(PR_SET_NAME, name, 0,
 void use_exact_timers() noexcept { ::prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }
 
 namespace {
-// struct sched_attr, version 0 (sched_setattr(2)). glibc 2.36 wraps neither call, and the kernel's
-// own header clashes with sched.h.
+// struct sched_attr, version 0 (sched_setattr(2)). glibc 2.36 has none, and the kernel's clashes.
 struct SchedulerAttributes {
   std::uint32_t size;
   std::uint32_t policy;
@@ -60,12 +58,5 @@ Nanos time_of(clockid_t clock) noexcept {
 
 Nanos thread_cpu_time() noexcept { return time_of(CLOCK_THREAD_CPUTIME_ID); }
 Nanos process_cpu_time() noexcept { return time_of(CLOCK_PROCESS_CPUTIME_ID); }
-
-int cpu_count() noexcept {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 }  // namespace onehop

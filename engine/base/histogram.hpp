@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // LogLinearHistogram: percentiles of non-negative numbers in fixed memory, with HdrHistogram's
-// bucket rule: 16 linear buckets per power of two, so a percentile is at most 1/16 too high. No
-// allocation after construction.
+// rule: 16 linear buckets per power of two, so a percentile is at most 1/16 too high.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +38,7 @@ class LogLinearHistogram {
   [[nodiscard]] std::uint64_t max() const noexcept { return max_; }
   [[nodiscard]] std::uint64_t mean() const noexcept { return count_ == 0 ? 0 : sum_ / count_; }
 
-  /// percentile returns the upper edge of the bucket that holds the given rank, at most max(); 0
-  /// when empty.
+  /// percentile is the upper edge of the bucket that holds the rank, at most max(); 0 when empty.
   [[nodiscard]] std::uint64_t percentile(std::uint32_t permille) const noexcept {
     const std::uint64_t rank = (count_ * permille + 999) / 1000;
     std::uint64_t seen = 0;

@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstring>
 
-#include "engine/base/fd.hpp"
 #include "engine/base/netlink_message.hpp"
 
 namespace onehop {
@@ -98,10 +97,19 @@ bool is_software(const Interface& interface) {
     if (!below) return true;
     bottom = std::move(below).value();
   }
-  // Every rtnetlink kind is made of software; bond and team alone repeat what their members
-  // negotiated.
+  // Every rtnetlink kind is made of software; only bond and team repeat what members negotiated.
   return bottom.is_loopback ||
          (!bottom.kind.empty() && bottom.kind != "bond" && bottom.kind != "team");
+}
+
+EthtoolSocket::EthtoolSocket(std::string_view name)
+    : name_{name}, fd_{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)} {}
+
+bool EthtoolSocket::ask(void* command) const noexcept {
+  ifreq request{};
+  std::memcpy(request.ifr_name, name_.data(), std::min(name_.size(), sizeof request.ifr_name - 1));
+  request.ifr_data = static_cast<char*>(command);
+  return ::ioctl(fd_.get(), SIOCETHTOOL, &request) == 0;
 }
 
 // An ioctl and not sysfs: a mounted sysfs shows the namespace it was mounted in.
@@ -111,16 +119,13 @@ BytesPerSecond read_link_rate(const std::string& name) {
       buffer{};
   auto* settings = reinterpret_cast<ethtool_link_settings*>(buffer.data());
   settings->cmd = ETHTOOL_GLINKSETTINGS;
-  ifreq request{};
-  std::memcpy(request.ifr_name, name.data(), std::min(name.size(), sizeof request.ifr_name - 1));
-  request.ifr_data = reinterpret_cast<char*>(settings);
-  const Fd fd{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-  if (!fd.is_open() || ::ioctl(fd.get(), SIOCETHTOOL, &request) != 0) return {};
+  const EthtoolSocket socket{name};
+  if (!socket.ask(settings)) return {};
   // First the kernel tells how many words its masks have (negated), then it answers.
   if (settings->link_mode_masks_nwords >= 0) return {};
   settings->link_mode_masks_nwords = static_cast<std::int8_t>(-settings->link_mode_masks_nwords);
   settings->cmd = ETHTOOL_GLINKSETTINGS;
-  if (::ioctl(fd.get(), SIOCETHTOOL, &request) != 0) return {};
+  if (!socket.ask(settings)) return {};
   const std::uint32_t mbps = settings->speed;
   constexpr std::uint32_t mbps_max = 1'600'000;  // SPEED_UNKNOWN is all ones
   return mbps == 0 || mbps > mbps_max ? BytesPerSecond{} : mbit_per_s(mbps);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Interface: what the kernel says of a network interface (RTM_GETLINK), and what its driver claims
-// (ethtool). Setup code, the session thread and the control thread; never the engine core, because
-// the kernel may hold rtnl_lock for milliseconds.
+// (ethtool). Never on the engine core: the kernel may hold rtnl_lock for ms.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <string_view>
 
 #include "engine/base/address.hpp"
+#include "engine/base/fd.hpp"
 #include "engine/base/netlink.hpp"
 #include "engine/base/units.hpp"
 
@@ -35,28 +35,35 @@ struct Interface {
   bool is_loopback = false;
 };
 
-/// is_stacked_kind: frames sent on a device of this kind go through the queue of another device,
-/// and count as sent when that one lets them go.
+/// is_stacked_kind: its frames go through another device's queue, and count as sent when they left.
 [[nodiscard]] bool is_stacked_kind(std::string_view kind) noexcept;
 
-/// parse_interface reads an RTM_NEWLINK message. Nothing where it is another message, or where an
-/// attribute does not lie within it. Pure.
+/// parse_interface reads an RTM_NEWLINK message; nothing: another one, or malformed. Pure.
 [[nodiscard]] std::optional<Interface> parse_interface(std::span<const std::byte> message);
 
 /// read_interface asks for an interface by index, or by name where `ifindex` is 0. Error:
-/// io_unavailable where there is none. Syscalls: sendto, recvmsg; without a socket also socket and
-/// bind.
+/// io_unavailable. Syscalls: sendto, recvmsg; without a socket also socket, bind.
 [[nodiscard]] Result<Interface> read_interface(NetlinkSocket& socket, int ifindex,
                                                const std::string& name = {});
 [[nodiscard]] Result<Interface> read_interface(int ifindex);
 
-/// is_software: what its driver claims says nothing of a link. True for veth, bridge, tun, and for
-/// what is stacked on one of them or on what cannot be seen. Syscalls: those of read_interface for
-/// each device below.
+/// is_software: what its driver claims says nothing of a link. True for veth, bridge, tun, and what
+/// is stacked on one or on the unseen. Syscalls: as read_interface for each device.
 [[nodiscard]] bool is_software(const Interface& interface);
 
-/// read_link_rate is the speed that the driver of interface `name` claims now; 0: unknown.
-/// Syscalls: socket, ioctl.
+/// EthtoolSocket asks the driver of an interface, by a struct of linux/ethtool.h whose `cmd` is
+/// set. ask: false where the driver does not answer. Syscalls: socket; ioctl.
+class EthtoolSocket {
+ public:
+  explicit EthtoolSocket(std::string_view name);
+  [[nodiscard]] bool ask(void* command) const noexcept;
+
+ private:
+  std::string name_;
+  Fd fd_;
+};
+
+/// read_link_rate is the speed that the driver of `name` claims, or 0. Syscalls: socket, ioctl.
 [[nodiscard]] BytesPerSecond read_link_rate(const std::string& name);
 
 }  // namespace onehop

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Latest<T>: a cell that holds the newest value, written by one thread and read by any. A sequence
-// lock: the writer never waits, a reader retries while a write is under way (Boehm, "Can seqlocks
-// get along with programming language memory models?", MSPC 2012: payload in relaxed atomics,
-// fences around them).
+// lock: the writer never waits, a reader retries during a write (Boehm, "Can seqlocks get along
+// with programming language memory models?", MSPC 2012).
 #pragma once
 
 #include <array>

@@ -23,6 +23,13 @@ class MemoryRefused : public std::bad_alloc {
 };
 
 /// memory_error is the Error of a refusal; `attempt` where nothing more is known.
-[[nodiscard]] Error memory_error(std::string attempt, const std::bad_alloc& refused);
+[[nodiscard]] inline Error memory_error(std::string attempt, const std::bad_alloc& refused) {
+  const auto* known = dynamic_cast<const MemoryRefused*>(&refused);
+  Error error = known != nullptr
+                    ? known->error()
+                    : Error{ExitCode::io_unavailable, std::move(attempt), "out of memory"};
+  error.hint = "Raise the limit on memory (ulimit -v), or end other programs";
+  return error;
+}
 
 }  // namespace onehop

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Command and Event: what passes between the session and the engine core, over
-// SpscRing<Command> and SpscRing<Event>. Both are plain data; the session polls its ring, nothing
-// wakes it from the engine core.
+// SpscRing<Command> and SpscRing<Event>. Plain data; the session polls.
 #pragma once
 
 #include <array>
@@ -16,8 +15,8 @@ namespace onehop {
 /// PathUpdate: where frames go, found and followed by the session. Ports speak no netlink.
 struct PathUpdate {
   static constexpr std::size_t template_bytes_max = 14 + 40 + 8;
-  std::array<std::byte, template_bytes_max>
-      header{};  ///< Ethernet, IP, UDP with lengths and checksums zero (raw ports)
+  /// Of raw ports: Ethernet, IP, UDP with lengths and checksums zero.
+  std::array<std::byte, template_bytes_max> header{};
   std::uint16_t header_bytes = 0;  ///< 42 or 62; 0: the port needs none
   std::uint16_t mtu_bytes = 0;     ///< of the egress interface
   int ifindex = 0;
@@ -42,23 +41,19 @@ struct Command {
 };
 
 enum class EventKind : std::uint8_t {
-  path_proven,   ///< a full-size PING was answered; `value` is the frame size proven, bytes of UDP
-                 ///< payload
-  path_dead,     ///< none was answered within the deadline
-  first_data,    ///< sending: the first data frame was given to the port
-  block_sent,    ///< sending: the last byte of `block` was sent once; its digest is due on the
-                 ///< control connection
-  all_arrived,   ///< sending: the peer has acknowledged every byte
-  file_message,  ///< from the file thread, in order
+  path_proven,      ///< a full-size PING was answered; `value`: its frame, bytes of UDP payload
+  path_dead,        ///< none was answered within the deadline
+  first_data,       ///< sending: the first data frame was given to the port
+  block_sent,       ///< sending: the last byte of `block` was sent once; its digest is due
+  all_arrived,      ///< sending: the peer has acknowledged every byte
+  file_message,     ///< from the file thread, in order
   feedback_silent,  ///< nothing from the peer for the session's limit (30 s)
   stalled,          ///< the peer is heard, but no file data has come through for the limit
   protocol_error,   ///< the peer broke the protocol; `value` is a wire::Violation
   port_failed,      ///< the port is gone; `value` is errno
-  port_refused,     ///< a rule of this host refuses our frames; `value` is errno. Told once; the
-                    ///< session goes on when the rule goes
-  peer_heard,  ///< an authentic frame of the peer came since the last of these; once a second at
-               ///< most
-  closed,      ///< the loop has ended; no event follows
+  port_refused,     ///< a rule of this host refuses our frames, told once; `value` is errno
+  peer_heard,       ///< an authentic frame of the peer came; once a second at most
+  closed,           ///< the loop has ended; no event follows
 };
 
 struct Event {

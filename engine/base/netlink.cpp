@@ -10,8 +10,7 @@
 namespace onehop {
 
 namespace {
-// A dump of one page's worth per datagram; libmnl's own recommendation (MNL_SOCKET_BUFFER_SIZE) is
-// at most this.
+// libmnl's recommendation (MNL_SOCKET_BUFFER_SIZE) for a dump's datagram is at most this.
 constexpr std::size_t buffer_bytes = 32 * 1024;
 
 int on_each(const nlmsghdr* message, void* callback) {

@@ -17,14 +17,12 @@ namespace onehop {
 
 class NetlinkSocket {
  public:
-  /// open binds a socket of `family` (NETLINK_ROUTE, NETLINK_GENERIC) with the given multicast
-  /// groups. Syscalls: socket, bind, setsockopt.
+  /// open binds a socket of `family` with multicast groups. Syscalls: socket, bind, setsockopt.
   [[nodiscard]] static Result<NetlinkSocket> open(int family,
                                                   std::span<const unsigned> groups = {});
 
-  /// request sends one message and hands each reply to `on_message` until the kernel is done. It
-  /// may block for as long as the kernel holds rtnl_lock, so it is never called on the engine core.
-  /// Syscalls: sendto, recvmsg.
+  /// request sends one message and hands each reply to `on_message`. It may block while the kernel
+  /// holds rtnl_lock: never on the engine core. Syscalls: sendto, recvmsg.
   [[nodiscard]] Result<void> request(nlmsghdr* message,
                                      const std::function<void(const nlmsghdr*)>& on_message);
 

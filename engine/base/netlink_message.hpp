@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Netlink messages: requests are built here, and answers are walked here and not by libmnl's
-// callbacks, so that each length is checked against the bytes that are there. Bytes in, values out;
-// no socket. Setup, session and control threads.
+// callbacks, so that each length is checked. Never the engine core.
 #pragma once
 
 #include <libmnl/libmnl.h>
@@ -46,8 +45,7 @@ inline std::span<const std::byte> bytes_of(const nlmsghdr* message) noexcept {
   return {reinterpret_cast<const std::byte*>(message), message->nlmsg_len};
 }
 
-/// each_attribute calls on_attribute(type, payload) for each; false where an attribute does not lie
-/// within `bytes`.
+/// each_attribute calls on_attribute(type, payload); false where one does not lie within `bytes`.
 template <class F>
 bool each_attribute(std::span<const std::byte> bytes, F&& on_attribute) {
   while (bytes.size() >= sizeof(nlattr)) {

@@ -16,9 +16,8 @@
 
 namespace onehop {
 
-/// PathReport: what the sender's engine core knows, published once a turn. Written by the engine
-/// core alone. All byte counts of queues are payload bytes after conversion at the sensor, except
-/// tx_queue (wire bytes).
+/// PathReport: what the sender's engine core knows, published once a turn. Byte counts of queues
+/// are payload bytes after conversion at the sensor, except tx_queue (wire bytes).
 struct PathReport {
   Instant at{};
   QueueTelemetry tx_queue;    ///< our own lower queue, from the port
@@ -32,21 +31,17 @@ struct PathReport {
   Nanos srtt{0};                     ///< 0: no sample yet
   Nanos rtt{0};                      ///< the newest sample
   std::uint64_t packets_sent_total = 0;
-  std::uint64_t packets_reported_total =
-      0;  ///< of them, those that reports have spoken for: what packets_lost_total is a part of
-  std::uint64_t packets_lost_total =
-      0;  ///< declared lost by feedback, less what our own queue refused
+  std::uint64_t packets_reported_total = 0;    ///< of them, what packets_lost_total is a part of
+  std::uint64_t packets_lost_total = 0;        ///< by feedback, less what our own queue refused
   std::uint64_t packets_ce_total = 0;          ///< CE marks that the peer counted
   std::uint64_t packets_link_acked_total = 0;  ///< of the frames that the link reports on: a sample
-  std::uint64_t packets_link_failed_total =
-      0;                        ///< likewise: given up by the link after its last retry
-  Bytes sent_total{};           ///< wire bytes handed to the port
+  std::uint64_t packets_link_failed_total = 0;  ///< likewise, after its last retry
+  Bytes sent_total{};                           ///< wire bytes handed to the port
   Bytes offered{};              ///< file bytes that could be sent now (blocks read, not yet sent)
   Bytes payload_per_frame{};    ///< file bytes in a full frame
   Bytes wire_per_frame{};       ///< wire bytes (L2) of a full frame
   BytesPerSecond rate_offer{};  ///< what the peer takes at most, in wire bytes; 0: it set no bound
-  bool is_credit_limited =
-      false;  ///< the peer's credit, not the grant, held new data back last turn
+  bool is_credit_limited = false;  ///< the peer's credit, not the grant, held new data back
   DataPathCounters counters;
 };
 
@@ -54,26 +49,22 @@ struct PathReport {
 struct RateGrant {
   BytesPerSecond rate{};  ///< wire bytes (L2) per second
   Bytes backlog_max{};    ///< wire bytes that may stand in the lower queue
-  Bytes backlog_low{};  ///< what the link takes from it at one instant: while less stands, no frame
-                        ///< waits for others
+  Bytes backlog_low{};    ///< taken at one instant: while less stands, no frame waits for others
   std::uint32_t batch_frames = 44;  ///< frames per burst with one doorbell
   Nanos feedback_interval{0};       ///< 0: the default of srtt/4
   Nanos poll_interval{
-      0};  ///< while data waits the core looks at its queue at least this often; 0: as it wishes
-  bool is_rate_final = false;  ///< a user's limit, which no later grant exceeds: the core need not
-                               ///< look out for a higher one
+      0};  ///< while data waits, at most between looks at the queue; 0: as it wishes
+  bool is_rate_final = false;         ///< a user's limit: no higher one will come
   std::uint64_t nack_request_id = 0;  ///< a change asks the peer for its missing ranges at once
 };
 
 /// Bottleneck: the buffer whose term was the smallest in the last tick.
 enum class Bottleneck : std::uint8_t { none, tx_queue, rx_ring, app_buffer, source, cap };
 
-/// BufferUse: what a buffer held while data flowed, weighted by time, from a log-linear histogram;
-/// wire bytes.
+/// BufferUse: what a buffer held while data flowed, weighted by time; wire bytes.
 struct BufferUse {
   Bytes p50{}, p99{}, max{};
-  /// Time empty: of the lower queue, while data waited and might have gone; of the receiver's,
-  /// while data flowed.
+  /// Time empty: the lower queue's while data waited that might go, the receiver's while it flowed.
   Nanos underflow{0};
 };
 
@@ -83,8 +74,8 @@ struct RateState {
   BytesPerSecond rate{};
   Bytes backlog_max{};
   Bottleneck bottleneck = Bottleneck::none;
-  std::uint32_t notices = 0;  ///< what the law has to say once, as bits (control/law/notice.hpp);
-                              ///< bits are never cleared
+  std::uint32_t notices =
+      0;  ///< what the law says once (control/law/notice.hpp), as bits that stay
   PathReport path;
   BufferUse tx_queue, rx_ring, app_buffer;
   Bytes tx_queue_mean{};    ///< as the percentiles
@@ -93,9 +84,8 @@ struct RateState {
 
 /// Limits: what the user and the peer allow. Written by the session alone.
 struct Limits {
-  BytesPerSecond rate_max{};  ///< 0: none
-  BytesPerSecond
-      link_rate{};  ///< what the interface claims; 0: unknown. A hint for the start, never leant on
+  BytesPerSecond rate_max{};     ///< 0: none
+  BytesPerSecond link_rate{};    ///< what the interface claims, a hint for the start; 0: unknown
   bool is_link_virtual = false;  ///< the claim is that of a veth, bridge or the like: ignore it
   int ifindex = 0;               ///< of the egress interface; 0: unknown
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Pieces: bytes that lie in one place or in several, in order. A frame that AF_XDP received into
-// several chunks is one.
+// Pieces: bytes in one place or in several, in order, as a frame in several AF_XDP chunks.
 //
 //   | first ... |   | rest[0] ... |   | rest[1] ... |
 //
@@ -36,8 +35,7 @@ struct Pieces {
   [[nodiscard]] constexpr Pieces without_head(std::size_t n) const noexcept {
     return {first.subspan(n), rest};
   }
-  /// each calls visit(piece) in order, for what lies in [from, to), until one returns false.
-  /// Returns whether none did.
+  /// each calls visit(piece) for what lies in [from, to), until one is false; true: none was.
   template <class Visit>
   bool each(std::size_t from, std::size_t to, Visit visit) const noexcept {
     std::size_t at = 0;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <string>
 
@@ -13,17 +15,8 @@ namespace {
 constexpr double rate_bps_min = 8e3, rate_bps_max = 1e12;
 
 double factor_of(char prefix) noexcept {
-  switch (prefix) {
-    case 'k':
-    case 'K': return 1e3;
-    case 'm':
-    case 'M': return 1e6;
-    case 'g':
-    case 'G': return 1e9;
-    case 't':
-    case 'T': return 1e12;
-    default: return 0;
-  }
+  constexpr std::array factors{1e3, 1e6, 1e9, 1e12, 0.0};
+  return factors[std::min(std::string_view{"kKmMgGtT"}.find(prefix) / 2, factors.size() - 1)];
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include <boost/outcome/try.hpp>
 
 #include <string>
-#include <string_view>
 
 namespace onehop {
 
@@ -31,8 +30,7 @@ enum class ExitCode : int {
   interrupted_twice = 130,
 };
 
-/// Error is what a user reads: "attempt: cause. hint". errno_value is 0 where no system call
-/// failed.
+/// Error is what a user reads: "attempt: cause. hint". errno_value 0: no system call failed.
 struct Error {
   ExitCode code = ExitCode::internal_error;
   std::string attempt;
@@ -48,8 +46,7 @@ template <class T>
 using Result = boost::outcome_v2::basic_result<T, Error, boost::outcome_v2::policy::terminate>;
 using boost::outcome_v2::success;
 
-/// errno_error makes an Error from the current errno (or the one given), before anything else can
-/// overwrite it.
+/// errno_error makes an Error from errno (or the one given) before anything can overwrite it.
 [[nodiscard]] Error errno_error(ExitCode code, std::string attempt, std::string hint = {},
                                 int errno_value = -1);
 
@@ -58,7 +55,6 @@ using boost::outcome_v2::success;
 
 }  // namespace onehop
 
-/// ONEHOP_TRY(name, expr) unwraps a Result into `auto&& name`, or returns its Error; ONEHOP_TRYV
-/// drops the value.
+/// ONEHOP_TRY(name, expr) unwraps a Result into `name` or returns its Error; ONEHOP_TRYV drops it.
 #define ONEHOP_TRY(...) BOOST_OUTCOME_TRY(__VA_ARGS__)
 #define ONEHOP_TRYV(...) BOOST_OUTCOME_TRYV(__VA_ARGS__)

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // SpscRing: a bounded queue between exactly one producing and one consuming thread. It never blocks
-// or allocates after construction, and both sides can read its occupancy, which is what the control
-// law is fed with.
+// or allocates after construction. Both sides can read its occupancy, which the laws use.
 //
 //   head_ (producer writes)   [ free | item item item | free ]   tail_ (consumer writes)
 //
-// Each side keeps a cached copy of the other's index on its own line, so that the shared lines are
-// touched once per batch and not once per item.
+// Each side caches the other's index, so that shared lines are touched once per batch.
 #pragma once
 
 #include <atomic>
@@ -58,8 +56,7 @@ class SpscRing {
     return true;
   }
 
-  /// size may be called by either side; it is exact for the caller's own end and a bound for the
-  /// other's.
+  /// size may be called by either side; exact for the caller's own end, a bound for the other's.
   [[nodiscard]] std::size_t size() const noexcept {
     const std::uint64_t tail = tail_.load(std::memory_order_acquire);
     const std::uint64_t head = head_.load(std::memory_order_acquire);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // start_thread: a thread, or the Error that says which one the system refused. std::thread throws,
-// and on a thread or in a coroutine whose caller expects no exception that ends the program. Set-up
-// only; any thread.
+// which ends the program where the caller expects no exception. Set-up only; any thread.
 #pragma once
 
 #include <system_error>
@@ -12,12 +11,15 @@
 
 namespace onehop {
 
-/// thread_error: `attempt` is "start the engine thread"; the system's limits on processes and
-/// memory refuse threads.
-[[nodiscard]] Error thread_error(std::string attempt, int errno_value);
+/// thread_error: `attempt` is "start the engine thread".
+[[nodiscard]] inline Error thread_error(std::string attempt, int errno_value) {
+  return errno_error(
+      ExitCode::io_unavailable, std::move(attempt),
+      "Raise the limits on processes (ulimit -u) and memory (ulimit -v), or end other programs",
+      errno_value);
+}
 
-/// start_thread runs `body` on a thread of its own, a std::jthread where it can be asked to stop.
-/// `name` is for the error: "engine".
+/// start_thread runs `body`; a std::jthread can be stopped. `name`: "engine", for the error.
 template <class Thread = std::thread, class Body>
 [[nodiscard]] Result<Thread> start_thread(const char* name, Body&& body) {
   try {

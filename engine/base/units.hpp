@@ -2,8 +2,7 @@
 // Units of everything that crosses an interface: bytes, bytes per second, gains, and time.
 //
 // Raw integers appear only at the kernel's and the wire's edge, with the unit in the name. Rates
-// inside the program are bytes per second; bits per second exist only on the command line and in
-// link reports.
+// are bytes per second; bits per second exist only on the command line and in link reports.
 #pragma once
 
 #include <algorithm>

@@ -28,8 +28,7 @@ struct ContextFree {
 };
 using Context = std::unique_ptr<EVP_CIPHER_CTX, ContextFree>;
 
-// make_context binds the cipher, so that later calls pass no cipher and OpenSSL fetches and
-// allocates nothing.
+// make_context binds the cipher, so that later calls fetch and allocate nothing.
 Context make_context(bool is_seal) {
   Context context{EVP_CIPHER_CTX_new()};
   ONEHOP_CHECK(context != nullptr);
@@ -49,8 +48,7 @@ Context make_context(bool is_seal) {
 
 #if ONEHOP_HAS_IPSEC_MB
 // manager: one per process is enough. The direct GCM calls only read its function pointers; the job
-// queues, which would make it a thread's own, are not used. Made at the construction of the first
-// AeadKey, never on the engine core.
+// queues, which would make it a thread's own, are not used. Made with the first AeadKey.
 IMB_MGR* manager() {
   static IMB_MGR* const made = [] {
     IMB_MGR* const mgr = alloc_mb_mgr(0);

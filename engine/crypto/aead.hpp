@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// AeadKey: AES-128-GCM under one key, out of place. It is the only copy of the payload that the
-// data path makes.
+// AeadKey: AES-128-GCM under one key, out of place. It is the data path's only copy.
 //
 // Two backends give the same bytes. libipsec-mb seals a 1400-byte frame in 89 ns where OpenSSL's
 // EVP takes 392 ns (one core, AVX-512 and VAES), so `automatic` means ipsec_mb where it is built
-// in. Contexts are made at construction; set_key, seal and open allocate nothing and make no system
-// call.
+// in. Contexts are made at construction; set_key, seal and open allocate nothing.
 //
 // One thread uses an AeadKey at a time. It does not choose nonces: FrameSealer and FrameOpener do.
 #pragma once
@@ -42,8 +40,7 @@ class AeadKey {
 
   void set_key(std::span<const std::byte, aead_key_bytes> key) noexcept;
 
-  /// seal writes body.size() bytes of ciphertext and the tag at `out`, which equals body.data() or
-  /// does not overlap it.
+  /// seal writes ciphertext and tag at `out`, which equals body.data() or does not overlap it.
   void seal(std::span<const std::byte, aead_nonce_bytes> nonce, std::span<const std::byte> aad,
             std::span<const std::byte> body, std::byte* out) noexcept;
 

@@ -2,7 +2,6 @@
 #include "engine/crypto/frame_sealer.hpp"
 
 #include <bit>
-#include <utility>
 
 #include "engine/base/check.hpp"
 
@@ -51,8 +50,7 @@ FrameOpener::FrameOpener(const DirectionSecret& secret, const FrameOpenerParams&
       failures_total_{params.failures_total} {}
 
 // key_for finds or derives the key of a generation that may be true; null for one that cannot be.
-// Only the candidate's slot is ever written, so a forged number costs one derivation and takes no
-// proven key away.
+// Only the candidate's slot is ever written, so a forged number takes no proven key away.
 GenerationKey* FrameOpener::key_for(std::uint64_t generation) noexcept {
   for (GenerationKey& key : keys_)
     if (key.holds(generation)) return &key;
@@ -63,8 +61,7 @@ GenerationKey* FrameOpener::key_for(std::uint64_t generation) noexcept {
     if (generation > current.generation && generation - current.generation > ahead_max)
       return nullptr;
     // Behind current, only the previous one and what lies between (after a jump) can still be on
-    // the way. Before there was a previous one: the generation next to current, for frames that
-    // were overtaken at the very start.
+    // the way. Without a previous one: the one next to current, for frames overtaken at the start.
     const std::uint64_t behind = current.generation == 0 ? 0 : current.generation - 1;
     if (generation < (previous.is_set ? previous.generation : behind)) return nullptr;
   }

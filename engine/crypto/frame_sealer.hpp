@@ -46,8 +46,7 @@ class FrameSealer {
   void seal(std::uint64_t packet_number, std::span<const std::byte> aad,
             std::span<const std::byte> body, std::byte* out) noexcept;
 
-  /// key_phase is the header's bit for this number; it is in the associated data, so it is asked
-  /// before seal().
+  /// key_phase is the header's bit; it is in the associated data, so it is asked before seal().
   [[nodiscard]] bool key_phase(std::uint64_t packet_number) const noexcept {
     return ((packet_number >> interval_bits_) & 1) != 0;
   }
@@ -98,8 +97,7 @@ class FrameOpener {
   [[nodiscard]] bool is_exhausted() const noexcept { return failures_total_ >= failures_max; }
 
  private:
-  // Slots of keys_. Which is which changes when a newer generation has proven itself; the keys stay
-  // where they are.
+  // Slots of keys_. Roles change when a newer generation has proven itself; keys stay.
   struct Roles {
     std::size_t previous = 0, current = 1, candidate = 2;
   };

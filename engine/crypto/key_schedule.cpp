@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "engine/crypto/key_schedule.hpp"
 
-#include <bit>
-#include <cstring>
-
 #include "engine/base/check.hpp"
 #include "engine/crypto/sha256.hpp"
 

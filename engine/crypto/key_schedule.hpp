@@ -13,11 +13,9 @@
 //
 // Generations are derived side by side from the direction's secret and not as a chain, so a
 // receiver that lost many frames pays one derivation however far the sender went. The price:
-// whoever steals the direction's secret can read all of that session's frames. Secrets come from a
-// fresh TLS session and are never stored.
+// whoever steals the direction's secret can read all frames. Secrets are never stored.
 //
-// The session builds the context and the direction secrets; the engine core derives generations,
-// without allocation.
+// The session builds context and direction secrets; the engine core derives generations.
 #pragma once
 
 #include <array>
@@ -41,17 +39,14 @@ inline constexpr std::uint16_t protocol_version = 3;
 inline constexpr std::uint16_t aead_aes_128_gcm = 0x1301;
 inline constexpr std::size_t session_id_bytes = 16;
 
-/// Frames under one key. A GCM key may seal 2^23 frames of any size (RFC 9001 appendix B), so half
-/// of it at the most. Small ones serve tests: a window of reordering of 2^15 then spans generations
-/// that are no longer cached.
+/// Frames under one key. A GCM key may seal 2^23 (RFC 9001 appendix B); half of it at most.
 inline constexpr std::uint64_t key_interval_default = std::uint64_t{1} << 22;
 inline constexpr std::uint64_t key_interval_min = std::uint64_t{1} << 8;
 inline constexpr std::uint64_t key_interval_max = std::uint64_t{1} << 22;
 static_assert(key_interval_max < std::uint64_t{1} << 23,
               "RFC 9001 6.6: confidentiality limit of AES-GCM");
 
-/// is_key_interval says whether a (peer's) number may be an interval: a power of two within the
-/// bounds.
+/// is_key_interval: a (peer's) number may be an interval, a power of two within the bounds.
 [[nodiscard]] bool is_key_interval(std::uint64_t interval) noexcept;
 
 using ExporterSecret = Secret<32>;
@@ -83,8 +78,7 @@ struct ExporterContext {
   [[nodiscard]] std::array<std::byte, encoded_bytes> encode() const noexcept;
 };
 
-/// hkdf_expand_label of at most 32 bytes. Label and context are limited to 32 bytes each; longer is
-/// our own bug.
+/// hkdf_expand_label of at most 32 bytes. Label and context: at most 32 bytes each.
 void hkdf_expand_label(std::span<const std::byte> secret, std::string_view label,
                        std::span<const std::byte> context, std::span<std::byte> out) noexcept;
 
@@ -95,8 +89,7 @@ void hkdf_expand_label(std::span<const std::byte> secret, std::string_view label
 [[nodiscard]] FrameKey frame_key(const DirectionSecret& secret, std::uint64_t generation) noexcept;
 
 /// nonce_of: the packet number, big endian and padded on the left, XOR iv. Inline and by whole
-/// words: as a call its 12 bytes come back through memory, and a load that spans two fresh stores
-/// stalls every frame.
+/// words: as a call its 12 bytes come back through memory, and that load stalls every frame.
 [[nodiscard]] inline std::array<std::byte, aead_nonce_bytes> nonce_of(
     std::span<const std::byte, aead_nonce_bytes> iv, std::uint64_t packet_number) noexcept {
   static_assert(std::endian::native == std::endian::little);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ReplayWindow: which of the newest packet numbers were seen, so that each is accepted once (RFC
-// 6479's bitmap, as in WireGuard).
+// ReplayWindow: which packet numbers were seen, so that each is accepted once (RFC 6479's bitmap).
 //
 //   ... too old │ window: one bit per number │ newer than newest: fresh ...
 //               newest - window_packets + 1 .. newest
 //
 // Owned by one FrameOpener, called by the engine core: check() before a frame is authenticated,
-// mark() only after, so a forged number moves nothing. Any number may be the first. Numbers do not
-// wrap: a sender ends before 2^64.
+// mark() only after, so a forged number moves nothing. Any number may be the first. A sender ends
+// before they wrap.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +21,7 @@ namespace onehop::crypto {
 class ReplayWindow {
  public:
   /// 2^15 frames are 46 MB at 1400 bytes: 370 ms at 1 Gbit/s. Smaller: frames that a link held back
-  /// for a repair are dropped as replays (WireGuard's 8192 would be 92 ms). Larger: more cache
-  /// lines, 8 KiB here.
+  /// are dropped as replays (WireGuard's 8192: 92 ms). Larger: more cache lines, 8 KiB here.
   static constexpr std::uint64_t window_packets = 1U << 15;
 
   /// check is true for a number that is inside or above the window and was not marked.

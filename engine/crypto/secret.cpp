@@ -13,13 +13,11 @@
 namespace onehop::crypto {
 
 namespace {
-// Written only in a child that has one thread (the handler runs inside fork), so relaxed order is
-// enough.
+// Written only in a child that has one thread (the handler runs inside fork): relaxed is enough.
 std::atomic<std::uint32_t> generation{0};
 void count_fork() noexcept { generation.fetch_add(1, std::memory_order_relaxed); }
 
-// A namespace-scope object, so that no fork after main's start is missed and reading needs no
-// guard.
+// A namespace-scope object, so that no fork is missed and reading needs no guard.
 const int fork_handler_rc = ::pthread_atfork(nullptr, nullptr, count_fork);
 }  // namespace
 

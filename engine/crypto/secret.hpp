@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Secret<N>: bytes that are wiped when they go out of use. And what a process does to keep its keys
-// to itself.
+// Secret<N>: bytes that are wiped after use; and how a process keeps its keys to itself.
 //
 // A Secret is a value of whoever holds it. It has no comparison and no printing on purpose.
 #pragma once

@@ -4,12 +4,9 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
-#include <cstring>
-
 #include "engine/base/check.hpp"
 
-// The replacements that OpenSSL 3.0 names (EVP_MD_CTX, EVP_MAC) allocate on init and on copy; the
-// engine core must not.
+// The replacements that OpenSSL 3.0 names (EVP_MD_CTX, EVP_MAC) allocate; the engine core must not.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SHA-256 and HMAC-SHA256 without an allocation, for the key schedule on the engine core and for
-// block digests.
+// SHA-256 and HMAC-SHA256 without an allocation, for the key schedule and block digests.
 //
 // OpenSSL's EVP and HMAC calls fetch and allocate per context; its low-level SHA256_* calls do not,
 // and run the same assembly (SHA-NI where the CPU has it). They are marked deprecated since 3.0,
@@ -22,8 +21,7 @@ inline constexpr std::size_t sha256_bytes = 32;
     std::span<const std::byte> first, std::span<const std::byte> second = {},
     std::span<const std::byte> third = {}) noexcept;
 
-/// hmac_sha256 (RFC 2104). The key may be at most one block of the hash, 64 bytes. Wipes what it
-/// derived from the key.
+/// hmac_sha256 (RFC 2104). The key: at most 64 bytes. It wipes what it derived.
 void hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message,
                  std::span<std::byte, sha256_bytes> out) noexcept;
 

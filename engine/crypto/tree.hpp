@@ -3,9 +3,8 @@
 //
 //= RFC 6962 §2.1   leaf = H(0x00 || block digest),   node = H(0x01 || left || right)
 //
-// A tree of n leaves splits at the largest power of two below n. So the complete subtrees of the
-// leaves so far are exactly the one-bits of n; they are kept on a stack, and two of equal size
-// merge as soon as they exist.
+// A tree of n leaves splits at the largest power of two below n. So the complete subtrees so far
+// are exactly the one-bits of n; they are kept on a stack, and equal ones merge.
 //
 // Owned and called by one file thread. It allocates nothing. H is the block digest's kind. The root
 // of an empty file is the digest of the empty string, as in the RFC.

@@ -3,8 +3,7 @@
 //
 // The file thread owns the list of free slots. Lending is last in, first out: the buffer that came
 // back last is the one whose lines are still in the cache. The bytes are left out of core dumps
-// (MADV_DONTDUMP): they are users' files. It never grows: `slots` buffers are all the memory that
-// file data takes.
+// (MADV_DONTDUMP): they are users' files. It never grows.
 #pragma once
 
 #include <sys/mman.h>
@@ -57,8 +56,7 @@ class BlockPool {
     is_lent_[slot] = true;
     return true;
   }
-  /// give_back returns a lent slot. A slot that was not lent stops the program: two holders would
-  /// share its bytes.
+  /// give_back returns a lent slot. One that was not lent stops the program.
   void give_back(std::uint32_t slot) noexcept {
     ONEHOP_CHECK(slot < slots());
     ONEHOP_CHECK(is_lent_[slot]);

@@ -7,7 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -113,8 +112,7 @@ int rename_new(int from_folder, const std::string& from, int to_folder,
   if (::renameat2(from_folder, from.c_str(), to_folder, to.c_str(), RENAME_NOREPLACE) == 0)
     return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
-  // NFS and some FUSE file systems know no RENAME_NOREPLACE. A hard link is as atomic and refuses
-  // an existing name.
+  // NFS and some FUSE know no RENAME_NOREPLACE. A hard link refuses an existing name as well.
   if (::linkat(from_folder, from.c_str(), to_folder, to.c_str(), 0) != 0) return errno;
   return ::unlinkat(from_folder, from.c_str(), 0) == 0 ? 0 : errno;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Confined paths: every file-system call below a destination folder goes through here, relative to
-// its descriptor.
+// Confined paths: every call below a destination folder goes through here, by its descriptor.
 //
 // openat2 with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS: the kernel itself
 // refuses to leave the folder, also when somebody puts a link there between two calls. A path from
@@ -11,7 +10,6 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +19,7 @@
 
 namespace onehop::file {
 
-/// open_beneath opens `path` below `folder`; not open: errno says why. O_CLOEXEC and O_NOFOLLOW are
-/// added. Syscalls: openat2.
+/// open_beneath opens `path` with O_CLOEXEC, O_NOFOLLOW, or sets errno. Syscalls: openat2.
 [[nodiscard]] Fd open_beneath(int folder, const std::string& path, int flags,
                               mode_t mode = 0) noexcept;
 
@@ -46,11 +43,9 @@ struct Place {
 /// less umask). Fails with errno in the Error. Syscalls: openat2, mkdirat.
 [[nodiscard]] Result<Place> open_place(int root, std::string_view name, bool is_creating);
 
-/// is_same_inode: does `leaf` in `folder` still name the file behind `fd`? Syscalls: fstat,
-/// fstatat.
+/// is_same_inode: does `leaf` still name the file behind `fd`? Syscalls: fstat, fstatat.
 [[nodiscard]] bool is_same_inode(int folder, const std::string& leaf, int fd) noexcept;
-/// unlink_same removes `leaf`, if it still names the file behind `fd`. Syscalls: fstat, fstatat,
-/// unlinkat.
+/// unlink_same removes `leaf`, if it is the file behind `fd`. Syscalls: fstat, fstatat, unlinkat.
 void unlink_same(int folder, const std::string& leaf, int fd) noexcept;
 
 /// rename_new gives `from` the name `to`, never over anything. 0 or errno. Syscalls: renameat2;
@@ -58,8 +53,7 @@ void unlink_same(int folder, const std::string& leaf, int fd) noexcept;
 [[nodiscard]] int rename_new(int from_folder, const std::string& from, int to_folder,
                              const std::string& to) noexcept;
 
-/// read_umask does not change it, unlike umask(2), which is a race between threads. Reads
-/// /proc/self/status.
+/// read_umask does not change it, unlike umask(2), a race of threads. Reads /proc/self/status.
 [[nodiscard]] mode_t read_umask();
 
 }  // namespace onehop::file

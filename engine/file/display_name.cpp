@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // display_name(): the one escaping function for names on a terminal. A name is a peer's bytes;
-// printed raw it can move the cursor, hide a line, or show its letters in another order than the
-// one that is written to disk.
+// printed raw it can move the cursor, hide a line, or show its letters in another order.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 #include "engine/file/manifest.hpp"
 
@@ -36,8 +36,7 @@ Decoded decode(std::string_view text) noexcept {
   return {code_point, bytes};
 }
 
-/// What a terminal acts on or does not show: controls, bidirectional marks, zero width, separators,
-/// tags.
+/// What a terminal acts on or does not show: controls, bidirectional, zero width, separators, tags.
 bool is_deceptive(std::uint32_t c) noexcept {
   // First and last of each range.
   constexpr std::uint32_t ranges[][2] = {{0x00, 0x1F},     {0x7F, 0x9F},     {0xAD, 0xAD},
@@ -52,21 +51,16 @@ bool is_deceptive(std::uint32_t c) noexcept {
 
 std::string display_name(std::string_view name) {
   std::string shown;
-  char escape[16];
   while (!name.empty()) {
     const Decoded next = decode(name);
-    if (next.bytes == 0) {
-      std::snprintf(escape, sizeof escape, "\\x%02X",
-                    static_cast<unsigned>(static_cast<unsigned char>(name[0])));
-      shown += escape;
-    } else if (next.code_point == '\\') {
+    if (next.bytes == 0)
+      shown += fmt::format("\\x{:02X}", static_cast<unsigned char>(name[0]));
+    else if (next.code_point == '\\')
       shown += "\\\\";
-    } else if (is_deceptive(next.code_point)) {
-      std::snprintf(escape, sizeof escape, "\\u{%X}", static_cast<unsigned>(next.code_point));
-      shown += escape;
-    } else {
+    else if (is_deceptive(next.code_point))
+      shown += fmt::format("\\u{{{:X}}}", next.code_point);
+    else
       shown += name.substr(0, next.bytes);
-    }
     name.remove_prefix(next.bytes == 0 ? 1 : next.bytes);
   }
   return shown;

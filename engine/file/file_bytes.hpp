@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Bytes of journals and blocks: integers as they are written, and reads and writes that are whole
-// or failed. Internal to engine/file.
+// Bytes of journals and blocks: integers as written, whole reads and writes. For engine/file.
 #pragma once
 
 #include <sys/stat.h>
@@ -71,8 +70,7 @@ template <class Integer>
   return ::futimens(fd, times);
 }
 
-/// read_whole reads a file; nothing where it is longer than `bytes_max` or cannot be read.
-/// Syscalls: fstat, pread.
+/// read_whole reads a file; empty if longer than `bytes_max` or unreadable. Syscalls: fstat, pread.
 [[nodiscard]] inline std::vector<std::byte> read_whole(int fd, std::uint64_t bytes_max) {
   struct stat status {};
   if (::fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) > bytes_max)

@@ -64,7 +64,7 @@ Result<std::unique_ptr<FileIo>> make_file_io(std::string_view kind) {
   for (const Kind& known : kinds)
     if (known.name == kind) return known.make();
   return Error{ExitCode::usage, "read --file-io",
-               "no kind of file I/O is called " + std::string{kind}, "", 0};
+               "no kind of file I/O is called " + std::string{kind}};
 }
 
 std::vector<std::string> file_io_names() {

@@ -4,8 +4,7 @@
 //   submit(operation) ─▶ [ at most depth() at once ] ─▶ collect() ─▶ {tag, bytes or -errno}
 //
 // Every implementation finishes short transfers and EINTR itself: a completion covers the whole
-// length, or ended at the end of the file, or failed. One FileIo belongs to one file thread. It
-// owns no descriptor and no buffer.
+// length, or ended at the end of the file, or failed. One file thread owns it.
 #pragma once
 
 #include <array>
@@ -72,8 +71,7 @@ class FileIo {
 };
 
 /// make_file_io probes at run time. io_uring is exit 9 where the build or the running kernel does
-/// not have it. "auto" takes threads, which was measured to be cheaper; name() says what was taken.
-/// A kind that is not listed is exit 2.
+/// not have it. "auto" takes threads, which was measured to be cheaper. An unknown kind is exit 2.
 ///
 /// Measured on a 2-core VM shared with others, Linux 6.18, fresh files, 8 interleaved rounds,
 /// median (best) CPU ns/byte of the whole program, threads | io_uring:

@@ -138,7 +138,7 @@ Result<std::unique_ptr<FileIo>> make_uring_io() {
 
 Result<std::unique_ptr<FileIo>> make_uring_io() {
   return Error{ExitCode::io_unavailable, "set up io_uring for files", "this build has no liburing",
-               "Use threads", 0};
+               "Use threads"};
 }
 
 #endif

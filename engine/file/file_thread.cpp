@@ -15,8 +15,7 @@ namespace onehop::file {
 
 namespace {
 // More messages than this in one nap: the nap was too long. A block is three or four messages, so
-// this is three blocks: at least half of what is read ahead, and still in the cache when the writer
-// comes to them.
+// this is three blocks: at least half of what is read ahead, and still in the cache.
 constexpr std::size_t gathered_max = 12;
 // The kernel may delay a nap by this much to wake several threads at once. Larger than the default
 // of 50 us: fewer wake-ups of an idle core; still small beside the nap.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FileThread: runs a FileWorker (Source, Sink, or one of memory alone) on a thread of its own, next
-// to the engine core.
+// FileThread: runs a FileWorker on a thread of its own, next to the engine core.
 //
 // The engine core never wakes it: a wake-up would cost that core a system call per block. The
 // thread naps instead. The nap gets longer while there is nothing to do, and shorter when much has
 // gathered meanwhile. The rings and the pool bound what can gather. At 600 Mbit/s the nap stays at
-// its longest (file_worker.hpp). The program's composition owns it; start() and request_stop() are
-// called from one thread, is_over() from any.
+// its longest (file_worker.hpp). The composition owns it; start() and request_stop() are for one
+// thread, is_over() for any.
 #pragma once
 
 #include <atomic>
@@ -27,17 +26,13 @@ class FileThread {
   FileThread(std::unique_ptr<FileWorker> worker, SpscRing<BlockRef>& to_engine,
              SpscRing<BlockRef>& from_engine);
   ~FileThread();  ///< request_stop() and join()
-  FileThread(const FileThread&) = delete;
-  FileThread& operator=(const FileThread&) = delete;
 
   [[nodiscard]] Result<void> start();  ///< Error: the system refuses a thread
-  /// request_stop returns at once. The thread ends after its turn; a Sink makes durable first what
-  /// has arrived.
+  /// request_stop returns at once. The thread ends after its turn and close().
   void request_stop() noexcept;
   void join();
 
-  /// is_over: the worker has nothing more to do. The thread still moves buffers until it is
-  /// stopped.
+  /// is_over: the worker has nothing more to do. The thread still moves buffers.
   [[nodiscard]] bool is_over() const noexcept { return is_over_.load(std::memory_order_acquire); }
   [[nodiscard]] std::uint64_t naps_total() const noexcept {
     return naps_total_.load(std::memory_order_relaxed);

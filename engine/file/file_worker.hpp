@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FileWorker: what a FileThread runs beside the engine core: a Source or a Sink over files, or over
-// memory alone.
+// FileWorker: what a FileThread runs: a Source or a Sink over files, or over memory.
 //
 //   sending     Source, MemorySource ──▶ SpscRing<BlockRef> ──▶ engine
 //   receiving   engine ──▶ SpscRing<BlockRef> ──▶ Sink, MemorySink
 //
-// It is called once per turn of the file thread, so virtual calls are cheap enough. One file thread
-// owns and calls it.
+// It is called once per turn of the file thread, which owns it: virtual calls are cheap enough.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 #include "engine/base/block.hpp"
@@ -18,13 +15,10 @@
 
 namespace onehop::file {
 
-// Longest naps. Shorter: more wake-ups of an idle core for the same blocks, which come every 3.5 ms
-// at 600 Mbit/s.
-/// Reading. Longer: a faster link empties what is read ahead, and the queue below the engine holds
-/// only 8 ms.
+// Longest naps. Shorter: more wake-ups for the same blocks, one per 3.5 ms at 600 Mbit/s.
+/// Reading. Longer: a faster link empties what is read ahead, and the lower queue holds only 8 ms.
 inline constexpr Nanos nap_max_reading = 8ms;
-/// Writing. Longer: a disk slower than the link idles between two visits, and what gathers looks
-/// like a slower disk.
+/// Writing. Longer: a disk slower than the link idles, and what gathers looks like a slower disk.
 inline constexpr Nanos nap_max_writing = 4ms;
 /// While the last blocks are awaited: this sleep is added to the transfer's time.
 inline constexpr Nanos nap_max_at_end = 1ms;

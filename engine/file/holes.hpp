@@ -11,8 +11,7 @@ namespace onehop::file {
 
 /// The unit in which file systems give room back. Shorter runs of zeros keep their room.
 inline constexpr std::uint32_t hole_page_bytes = 4096;
-/// Shorter: files that hold single zero pages (databases) are cut into many extents. Longer: less
-/// room is saved.
+/// Shorter: files with single zero pages (databases) get many extents. Longer: less room is saved.
 inline constexpr std::uint32_t hole_bytes_min = 4 * hole_page_bytes;
 
 struct HoleRun {
@@ -26,8 +25,7 @@ struct HoleRun {
   return std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
 }
 
-/// next_hole finds the first run of whole zero pages of at least hole_bytes_min at or after `from`,
-/// a multiple of a page.
+/// next_hole finds the first run of zero pages, hole_bytes_min at least, from page start `from`.
 [[nodiscard]] inline HoleRun next_hole(std::span<const std::byte> block,
                                        std::uint32_t from) noexcept {
   HoleRun run{from, from};

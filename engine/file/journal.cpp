@@ -35,8 +35,7 @@ void record_checksum(const std::byte* header_checksum, std::uint64_t number,
   copy_checksum(covered, out);
 }
 
-/// A header is ours when it is, to the byte, what we would write for its fields; that covers magic,
-/// version, block size and checksum.
+/// A header is ours when it is, to the byte, what we would write for its fields.
 std::optional<JournalHeader> parse_header(std::span<const std::byte> bytes) {
   if (bytes.size() < journal_header_bytes) return std::nullopt;
   JournalHeader header;
@@ -93,8 +92,7 @@ std::optional<Journal> parse_journal(std::span<const std::byte> bytes) {
 }
 
 std::uint64_t journal_bytes_max(std::uint64_t size) noexcept {
-  constexpr std::uint64_t sessions =
-      4;  // more re-writes of a block than this: start afresh rather than read forever
+  constexpr std::uint64_t sessions = 4;  // more re-writes of a block: start afresh
   return journal_header_bytes + sessions * blocks_of(size) * journal_record_bytes;
 }
 

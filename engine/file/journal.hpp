@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Journal: what a receiver remembers of a file that is not complete: which blocks were on the disk,
-// with which digest.
+// Journal: which blocks of an incomplete file the receiver had on disk, with which digest.
 //
 //   [ header, 72 bytes ][ record ][ record ] ... [ torn tail of a crash, ignored ]
 //
@@ -59,17 +58,14 @@ class JournalWriter {
 
 struct Journal {
   JournalHeader header;
-  std::vector<Claim>
-      claims;  ///< in file order of the records; a block may repeat, the last one counts
+  std::vector<Claim> claims;    ///< by record; a block may repeat, the last one counts
   std::size_t valid_bytes = 0;  ///< what follows is torn and is cut off before the next append
 };
 
-/// parse_journal reads until the first record that does not verify. Nothing: the header itself is
-/// not ours.
+/// parse_journal reads until the first record that does not verify. Nothing: no header of ours.
 [[nodiscard]] std::optional<Journal> parse_journal(std::span<const std::byte> bytes);
 
-/// journal_bytes_max: no journal of a file of `size` is longer: each block is listed once per
-/// session that wrote it.
+/// journal_bytes_max: no journal of a file of `size` is longer: a block is listed once per session.
 [[nodiscard]] std::uint64_t journal_bytes_max(std::uint64_t size) noexcept;
 
 }  // namespace onehop::file

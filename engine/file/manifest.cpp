@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "engine/file/manifest.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <span>
 
@@ -15,18 +16,16 @@ namespace {
 
 constexpr std::size_t name_max = 255;
 
-/// A name within a sentence, which has to reach the peer with its end: a refusal's text is cut at
-/// 1024 bytes.
+/// A name within a sentence, whose end has to reach the peer: a refusal is cut at 1024 bytes.
 std::string in_sentence(std::string_view name) {
   constexpr std::size_t name_bytes_max = 128;
-  return std::string{"'"}
-      .append(display_name(name.substr(0, name_bytes_max)))
-      .append(name.size() > name_bytes_max ? "...'" : "'");
+  return fmt::format("'{}{}'", display_name(name.substr(0, name_bytes_max)),
+                     name.size() > name_bytes_max ? "..." : "");
 }
 
 Error refusal(const ManifestEntry& entry, std::string_view cause) {
   return {ExitCode::local_file_error, "take " + in_sentence(entry.name) + " into the list of files",
-          std::string{cause}, "Nothing was written", 0};
+          std::string{cause}, "Nothing was written"};
 }
 
 /// The first `bytes` of a name, or some less: a UTF-8 sequence is not cut.
@@ -38,14 +37,12 @@ std::string_view head_of(std::string_view name, std::size_t bytes) noexcept {
 }
 
 std::string_view leaf_of(std::string_view name) noexcept {
-  const std::size_t slash = name.rfind('/');
-  return slash == std::string_view::npos ? name : name.substr(slash + 1);
+  return name.substr(name.rfind('/') + 1);  // npos + 1 is 0
 }
 
 std::string beyond(std::string_view what, std::uint64_t value, std::string_view unit,
                    std::uint64_t limit) {
-  return std::string{what} + " has " + std::to_string(value) + " " + std::string{unit} +
-         ", the limit is " + std::to_string(limit);
+  return fmt::format("{} has {} {}, the limit is {}", what, value, unit, limit);
 }
 
 /// The cause for which a name is refused, or empty.
@@ -68,11 +65,10 @@ std::string name_fault(std::string_view name, const ManifestLimits& limits) {
       return beyond("the path", depth, "components", limits.depth_max);
     begin = end + 1;
   }
-  // The receiver keeps its own state under these suffixes; a peer that could write there could
-  // plant a journal.
+  // The receiver keeps its own state under these suffixes; a peer could plant a journal there.
   for (const std::string_view suffix : {journal_suffix, session_suffix})
     if (name.ends_with(suffix))
-      return std::string{"the name ends in "}.append(suffix).append(", which is reserved");
+      return fmt::format("the name ends in {}, which is reserved", suffix);
   return {};
 }
 
@@ -108,7 +104,7 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
   const std::vector<ManifestEntry>& files = manifest.files;
   if (files.empty())
     return Error{ExitCode::local_file_error, "take the list of files", "it is empty",
-                 "Nothing was written", 0};
+                 "Nothing was written"};
   if (files.size() > limits.entries_max) return too_many_entries(files.size(), limits);
 
   std::uint64_t sum_bytes = 0;
@@ -143,8 +139,7 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
       return refusal(entry,
                      "'" + display_name(before.name) + "' cannot be both a file and a folder");
   }
-  // A file named as the temporary of its sibling could be renamed over it, and end up under the
-  // sibling's name.
+  // A file named as the temporary of its sibling could end up under the sibling's name.
   for (const ManifestEntry& entry : files) {
     if (entry.is_folder) continue;  // it has no temporary
     const std::string_view leaf = leaf_of(entry.name);
@@ -163,7 +158,7 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
 Error too_many_entries(std::uint64_t count, const ManifestLimits& limits) {
   return {ExitCode::local_file_error, "take the list of files",
           beyond("it", count, "files", limits.entries_max),
-          "Nothing was written. Send them in several sessions, or in an archive", 0};
+          "Nothing was written. Send them in several sessions, or in an archive"};
 }
 
 Result<void> check_visible(const Manifest& manifest) {
@@ -221,9 +216,7 @@ std::string final_name(const std::string& name, unsigned number) {
 }
 
 std::string numbered_suffix(unsigned number, std::string_view suffix) {
-  std::string text;
-  if (number > 0) text.append(".").append(std::to_string(number));
-  return text.append(suffix);
+  return number == 0 ? std::string{suffix} : fmt::format(".{}{}", number, suffix);
 }
 
 std::string temporary_name(std::string_view leaf, std::string_view suffix) {
@@ -236,12 +229,8 @@ std::string temporary_name(std::string_view leaf, std::string_view suffix) {
   const Digest hash =
       crypto::block_digest(crypto::DigestKind::sha256, std::as_bytes(std::span{leaf}));
   name.append(head_of(leaf, room - hash_digits - 1)).append("~");
-  constexpr std::string_view digits = "0123456789abcdef";
-  for (std::size_t i = 0; i < hash_digits / 2; ++i) {
-    const auto byte = std::to_integer<unsigned>(hash[i]);
-    name.push_back(digits[byte >> 4]);
-    name.push_back(digits[byte & 15]);
-  }
+  for (std::size_t i = 0; i < hash_digits / 2; ++i)
+    name += fmt::format("{:02x}", std::to_integer<unsigned>(hash[i]));
   return name.append(suffix);
 }
 

@@ -6,8 +6,7 @@
 //                                                          └─▶ a person approves manifest_hash()
 //
 // Names are bytes, relative paths below the destination. Nothing here touches the disk. Any thread
-// may call it; the values are plain. It never repairs a name: a manifest is taken as it is, or
-// refused as a whole before a byte is written.
+// may call it; the values are plain. It never repairs a name.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +34,7 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-/// ManifestLimits are ours; a peer never moves them. The kernel's own are NAME_MAX 255 and PATH_MAX
-/// 4096.
+/// ManifestLimits are ours; a peer never moves them. The kernel's: NAME_MAX 255, PATH_MAX 4096.
 struct ManifestLimits {
   /// Higher: a manifest of hostile size costs gigabytes before approval.
   std::size_t entries_max = 1'000'000;
@@ -58,20 +56,8 @@ struct ManifestLimits {
 /// folder that the receiver sees named. The Error names the first.
 [[nodiscard]] Result<void> check_visible(const Manifest& manifest);
 
-/// total_bytes is the sum of the sizes; call it on validated manifests only (the sum is checked
-/// there).
+/// total_bytes is the sum of the sizes; for validated manifests only (which checks the sum).
 [[nodiscard]] std::uint64_t total_bytes(const Manifest& manifest) noexcept;
-
-/// blocks_of counts the blocks of a file; an empty file has one block of length 0.
-[[nodiscard]] constexpr std::uint64_t blocks_of(std::uint64_t size) noexcept {
-  return size == 0 ? 1 : (size - 1) / block_bytes + 1;
-}
-/// block_length is the number of file bytes in block `index`.
-[[nodiscard]] constexpr std::uint32_t block_length(std::uint64_t size,
-                                                   std::uint64_t index) noexcept {
-  const std::uint64_t left = size - index * block_bytes;
-  return static_cast<std::uint32_t>(left < block_bytes ? left : block_bytes);
-}
 
 /// manifest_hash chains SHA-256 over every field of every entry: what a person approves is what may
 /// be written. It takes no memory that grows with the list.
@@ -79,19 +65,16 @@ struct ManifestLimits {
 /// entry_hash names one entry in a journal; any difference means another file.
 [[nodiscard]] Digest entry_hash(const ManifestEntry& entry);
 
-/// display_name is the only way a name may reach a terminal, a log or a text: control characters,
-/// ESC, bidirectional overrides, invisible characters and invalid UTF-8 become visible escapes, a
-/// backslash is doubled.
+/// display_name is how any name reaches a terminal, a log or a text: control, bidirectional and
+/// invisible characters and invalid UTF-8 become visible escapes, a backslash is doubled.
 [[nodiscard]] std::string display_name(std::string_view name);
 
-/// temporary_name makes ".NAME<suffix>" and stays within NAME_MAX: a long name is cut and a hash of
-/// it is appended.
+/// temporary_name makes ".NAME<suffix>" within NAME_MAX: a long name is cut, and its hash appended.
 [[nodiscard]] std::string temporary_name(std::string_view leaf, std::string_view suffix);
 
 /// numbered_leaf is "name (2).txt" for "name.txt": what a file is called where its name is taken
 /// and stays. A name that would become too long is cut. final_name does so with the last component
-/// of a path; 0: the name as it is. Both ends of a session work these out from the number, so a
-/// change of them is a change of the protocol.
+/// of a path; 0: the name as it is. Both ends work these out from the number: they are protocol.
 [[nodiscard]] std::string numbered_leaf(const std::string& leaf, unsigned number);
 [[nodiscard]] std::string final_name(const std::string& name, unsigned number);
 inline constexpr unsigned name_number_max = 999;

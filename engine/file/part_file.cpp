@@ -15,8 +15,7 @@ namespace onehop::file {
 
 namespace {
 
-// Parts of one name at a time. Higher: litter goes unnoticed; lower: parallel receivers of one name
-// are refused.
+// Parts of one name at a time. Higher: unnoticed litter; lower: parallel receivers are refused.
 constexpr unsigned part_numbers_max = 9;
 constexpr mode_t part_mode = 0600;
 
@@ -90,8 +89,7 @@ PartFile::Taken PartFile::try_names(unsigned number, const ManifestEntry& entry,
 }
 
 /// A part exists, and we hold its lock. It is ours when its journal or the session's says so. An
-/// empty one with the mode that we create is ours as well: its session died before it could say
-/// anything, and nothing can be lost.
+/// empty one with the mode that we create is ours as well: nothing can be lost.
 PartFile::Taken PartFile::adopt(const struct stat& part, const JournalHeader& header,
                                 const PartOptions& options) {
   struct stat status;
@@ -110,8 +108,7 @@ PartFile::Taken PartFile::adopt(const struct stat& part, const JournalHeader& he
       return ::ftruncate(journal_.get(), static_cast<off_t>(journal_bytes_)) == 0 ? Taken::ours
                                                                                   : Taken::error;
     }
-    // Progress of another file of this name. It is given up only when the user said that the old
-    // state may go, or when it is this session's own.
+    // Progress of another file of this name. Given up only when the user said so, or it is ours.
     const bool may_restart = options.is_changed || options.on_exist == OnExist::resume ||
                              options.on_exist == OnExist::overwrite;
     if (journal && !may_restart) return Taken::not_ours;
@@ -177,8 +174,7 @@ int PartFile::end_sync(int errno_value) noexcept {
     synced_bytes_ = syncing_bytes_;
     return 0;
   }
-  // The kernel may have dropped pages that it could not write, and reads of them may still show
-  // what was meant.
+  // The kernel may have dropped pages that it could not write; reads may still show them.
   journal_bytes_ = synced_bytes_;
   if (::ftruncate(journal_.get(), static_cast<off_t>(journal_bytes_)) != 0)
     ::unlinkat(place_.folder.get(), journal_name_.c_str(), 0);
@@ -198,8 +194,7 @@ bool PartFile::make_hole(std::uint64_t offset, std::uint64_t bytes, std::uint64_
 
 FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& options) {
   ONEHOP_CHECK(is_open());
-  // From here on a crash may leave a part with another mode, or a file with its final name and a
-  // session that does not know it.
+  // From here on a crash may leave a part with another mode, or a final name that no session knows.
   if (journal_.is_open()) {
     const int errno_value = options.session->add(entry_hash(entry), part_.get());
     if (errno_value != 0) return {FileFailure::write_error, errno_value};
@@ -254,8 +249,7 @@ void PartFile::discard(int root, const ManifestEntry& entry, PartOptions options
   }
 }
 
-/// A journal without its part: its session died between the rename and the end. False: there is
-/// none.
+/// A journal without its part: its session died after the rename. False: there is none.
 bool PartFile::remove_orphan(const ManifestEntry& entry, crypto::DigestKind kind) noexcept {
   struct stat status;
   journal_ = open_own(place_.folder.get(), journal_name_, status);

@@ -5,17 +5,15 @@
 //               └─▶ ".NAME.onehop-journal"; for one block a record in the session's journal
 //
 // A part that exists is ours by its journal or by a record of its inode (session_journal.hpp),
-// never by its name or mode: where somebody keeps a file of that name, the next number is taken
-// (".NAME.1.part").
+// never by its name or mode: where that name is taken, the next number is used (".NAME.1.part").
 //
 // record() is for blocks that the kernel has: what it writes survives the end of this process. It
 // survives a power cut only after a sync. A sync that fails takes it back: from then on the page
 // cache may show bytes that the disk does not have.
 //
 // The final name appears only in finish(), by a rename that replaces nothing unless the user asked
-// for that. Two receivers never share a part: whoever holds the flock owns it. Clean-up unlinks by
-// folder descriptor, and only where the name still leads to our inode. Set-up calls it, then the
-// file thread that owns the Sink.
+// for that. Two receivers never share a part: whoever holds the flock owns it. Clean-up unlinks
+// only names that lead to our inode. Set-up calls it, then the file thread.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +30,7 @@
 
 namespace onehop::file {
 
-/// What to do where a final name exists. `ask` is for a person in front of the program: set-up
-/// fails and names the file.
+/// What to do where a final name exists. `ask` is for a person: set-up fails and names the file.
 enum class OnExist : std::uint8_t { ask, resume, skip, rename, overwrite };
 
 struct PartOptions {
@@ -54,52 +51,44 @@ struct FinishResult {
 
 class PartFile {
  public:
-  /// open takes or makes the part of `entry` below `root`. With is_creating false and nothing to
-  /// resume, the result is not open. Error: errno_value says why. Syscalls: openat2, flock, fstat,
-  /// fstatat, read, ftruncate, pwrite.
+  /// open takes or makes the part of `entry` below `root`. Not open: is_creating is false and
+  /// nothing is there. Error: errno_value says why. Syscalls: openat2, flock, fstat, fstatat, read,
+  /// ftruncate, pwrite.
   [[nodiscard]] static Result<PartFile> open(int root, const ManifestEntry& entry,
                                              const PartOptions& options);
 
   [[nodiscard]] bool is_open() const noexcept { return part_.is_open(); }
   [[nodiscard]] int fd() const noexcept { return part_.get(); }
   [[nodiscard]] std::vector<std::string>& folders_made() noexcept { return place_.made; }
-  /// listed: what the journal of the last session says; it proves nothing. Sorted by block, each
-  /// block once.
+  /// listed: what the journal of the last session says; it proves nothing. By block, each once.
   [[nodiscard]] const std::vector<Claim>& listed() const noexcept { return listed_; }
 
-  /// record appends to the journal; call it for blocks whose write has ended. 0 or errno. Syscalls:
-  /// pwrite.
+  /// record appends blocks whose write has ended. 0 or errno. Syscalls: pwrite.
   [[nodiscard]] int record(std::span<const Claim> claims);
   /// has_unsynced: the journal says more than a power cut would leave.
   [[nodiscard]] bool has_unsynced() const noexcept {
     return journal_.is_open() && synced_bytes_ < journal_bytes_;
   }
   /// begin_sync, then fdatasync(fd()), then end_sync with its result: what was recorded before
-  /// begin_sync is on the disk, journal included, or taken back. end_sync: 0 or errno. Syscalls:
-  /// fdatasync, or ftruncate.
+  /// begin_sync is on the disk or taken back. 0 or errno. Syscalls: fdatasync, or ftruncate.
   void begin_sync() noexcept { syncing_bytes_ = journal_bytes_; }
   [[nodiscard]] int end_sync(int errno_value) noexcept;
 
-  /// make_hole lets a range that is all zero take no room on the disk; false: the file system
-  /// cannot, and the zeros have to be written. `size` is the whole file's. Syscalls: fallocate;
-  /// ftruncate for the first one.
+  /// make_hole lets a range that is all zero take no room on the disk; false: the zeros have to be
+  /// written. `size` is the whole file's. Syscalls: fallocate; ftruncate for the first one.
   [[nodiscard]] bool make_hole(std::uint64_t offset, std::uint64_t bytes,
                                std::uint64_t size) noexcept;
 
-  /// finish gives the file its mode, time and final name, durably, and removes the journal. May
-  /// block on the disk. Syscalls: fchmod, futimens, fsync, fstatat, renameat2, unlinkat; pwrite to
-  /// the session's journal.
+  /// finish gives the file mode, time and final name, and removes the journal. May block. Syscalls:
+  /// fchmod, futimens, fsync, fstatat, renameat2, unlinkat; pwrite to the session's journal.
   [[nodiscard]] FinishResult finish(const ManifestEntry& entry, const PartOptions& options);
 
-  /// remove takes back a part that received nothing. Only names that this session made. Syscalls:
-  /// fstatat, unlinkat.
+  /// remove takes back an empty part that this session made. Syscalls: fstatat, unlinkat.
   void remove() noexcept;
 
-  /// final_number: the file got the name numbered_leaf(announced, final_number()), as it may under
-  /// OnExist::rename. 0: the announced one.
+  /// final_number: the file's name is numbered_leaf(announced, this); 0: the announced one.
   [[nodiscard]] unsigned final_number() const noexcept { return final_number_; }
-  /// discard removes parts and journals of `entry` that dead sessions left: the file is there.
-  /// Syscalls: as open, unlinkat.
+  /// discard removes what dead sessions left of `entry`. Syscalls: as open, unlinkat.
   static void discard(int root, const ManifestEntry& entry, PartOptions options);
 
  private:

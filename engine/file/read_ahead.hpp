@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // ReadAhead: how many blocks the Source keeps ready for the engine. As few as last from one visit
 // to the next: a block that was read long before it is sealed has left the cache (24 instead of 6
-// of them cost 15 % more cycles per byte at 600 Mbit/s). The file thread calls it; it reads no
-// clock.
+// of them cost 15 % more cycles per byte at 600 Mbit/s). File thread.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +32,7 @@ class ReadAhead {
 
  private:
   static constexpr std::size_t waiting_low = 2;
-  static constexpr std::size_t fills_per_step =
-      32;  // a shrinking that starves the engine must be rare
+  static constexpr std::size_t fills_per_step = 32;  // a starving shrink must be rare
   void restart() noexcept {
     fills_ = 0;
     waiting_min_ = blocks_max;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SessionJournal: which files below the destination a session made, for the session that follows a
-// crash.
+// SessionJournal: which files a session made, for the session that follows a crash.
 //
 //   ".onehop-session"   [ header, 16 bytes ][ record ][ record ] ... [ torn tail, ignored ]
 //
@@ -9,12 +8,11 @@
 //
 // A file keeps its inode when its mode and its name change. A record therefore proves what a name
 // and a mode cannot: that a part is ours whatever state a crash left it in, and that a visible file
-// is one that a session of ours delivered. It says nothing about the content: whoever finds a file
-// by it hashes it again.
+// is one that a session of ours delivered. It says nothing about the content.
 //
 // The file is made at the first record, held under flock while its session lives, and removed when
-// all files are done. Several sessions at a time have one each (".1.onehop-session"). A Sink owns
-// it; set-up calls it, then the file thread.
+// all files are done. Sessions at a time have one each (".1.onehop-session"). A Sink owns it:
+// set-up, file thread.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +21,6 @@
 #include <vector>
 
 #include "engine/base/fd.hpp"
-#include "engine/base/result.hpp"
 #include "engine/file/manifest.hpp"
 
 namespace onehop::file {
@@ -31,19 +28,16 @@ namespace onehop::file {
 /// FileIdentity names a file on one machine for as long as it exists.
 struct FileIdentity {
   std::uint64_t inode = 0;
-  std::int64_t birth_ns = 0;  ///< tells two files apart that got one inode number in turn; 0 where
-                              ///< the file system has none
+  std::int64_t birth_ns = 0;  ///< differs where an inode number is used again; 0: unknown
   bool operator==(const FileIdentity&) const = default;
 };
-/// identity_of is that of `leaf` in `folder`, links not followed. An empty leaf: of the descriptor
-/// itself. Syscalls: statx.
+/// identity_of `leaf` in `folder`, links not followed; empty: of `folder` itself. Syscalls: statx.
 [[nodiscard]] std::optional<FileIdentity> identity_of(int folder, const char* leaf) noexcept;
 
 class SessionJournal {
  public:
   /// adopt takes over what dead sessions recorded about entries of `manifest`; with `is_again` also
-  /// what this process itself recorded before. `root` is the destination and outlives this.
-  /// Syscalls: openat2, fstat, flock, pread.
+  /// of this process. `root` outlives this. Syscalls: openat2, fstat, flock, pread.
   void adopt(int root, const Manifest& manifest, bool is_again);
 
   [[nodiscard]] bool is_empty() const noexcept { return marks_.empty(); }
@@ -52,9 +46,8 @@ class SessionJournal {
   /// is_made: a session of ours made `identity` as its file of the entry with this hash.
   [[nodiscard]] bool is_made(const Digest& entry, const FileIdentity& identity) const;
 
-  /// add records that the file behind `fd` is this session's file of `entry`; one that is known
-  /// already is not written again. 0 or errno. Syscalls: statx, pwrite; for the first record
-  /// openat2, flock.
+  /// add records that the file behind `fd` is this session's file of `entry`; a known one is not
+  /// written again. 0 or errno. Syscalls: statx, pwrite; for the first record openat2, flock.
   [[nodiscard]] int add(const Digest& entry, int fd);
   /// sync: 0 or errno. Syscalls: fdatasync, where something was added.
   [[nodiscard]] int sync() noexcept;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Sink, the messages: what a block, a digest and a root do to a file's state. sink_durable.cpp
-// makes it last.
+// Sink, the messages: what a block, a digest and a root do to a file's state. See sink_durable.cpp.
 #include "engine/file/sink.hpp"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "engine/base/check.hpp"
 #include "engine/file/holes.hpp"
@@ -15,12 +13,10 @@ namespace {
 // Messages taken per turn, so that completions and checkpoints are looked at in between.
 constexpr std::size_t messages_per_turn_max = 64;
 // Digests announced before their block, in slots. The peer announces a digest when it has sent the
-// block, and it may start only what our credit allows: one pool. The rest is slack; beyond it the
-// peer is not following the protocol.
+// block, and it may start only what our credit allows: one pool. The rest is slack.
 constexpr std::size_t announced_early_per_slot = 4;
-// Blocks known but not yet in the tree, over all files: 16 GiB of data ahead of its digests, about
-// 10 MiB of memory. Lower: a stalled control connection ends a fast transfer. Higher: a peer makes
-// us hold more.
+// Blocks known but not yet in the tree: 16 GiB of data ahead of its digests, about 10 MiB of
+// memory. Lower: a stalled control connection ends a fast transfer. Higher: more memory.
 constexpr std::size_t entries_max = 65'536;
 }  // namespace
 
@@ -76,7 +72,7 @@ void Sink::on_block(const BlockRef& block) {
   if (is_stopped_) return give_back(block);
   const std::uint64_t index = block.offset / block_bytes;
   if (!is_in_manifest(block) ||
-      block.length != block_length(manifest_.files[block.file].size, index)) {
+      block.length != block_length_at(manifest_.files[block.file].size, block.offset)) {
     give_back(block);
     return fail(block.file, FileFailure::protocol);
   }
@@ -216,11 +212,10 @@ void Sink::on_root(const BlockRef& message) {
 }
 
 void Sink::on_stop(const BlockRef& message) {
-  if (message.kind == FileMessageKind::abort) {
+  if (message.kind == FileMessageKind::abort)
     close();
-  } else if (!is_stopped_) {
+  else if (!is_stopped_)
     make_durable();
-  }
   outbox_.push_back({.kind = FileMessageKind::checkpointed});
 }
 
@@ -256,8 +251,7 @@ Sink::OpenFile* Sink::open_file(std::uint32_t file) {
   return open_.emplace(file, std::move(open)).first->second.get();
 }
 
-/// A block is in the kernel's hands. The journal may say so before its digest is announced: the
-/// next session compares.
+/// A block is in the kernel's hands. The journal may say so: the next session compares.
 void Sink::on_stored(OpenFile& open, const BlockRef& block) {
   const std::uint64_t index = block.offset / block_bytes;
   Entry& entry = open.entries.at(index);

@@ -67,15 +67,13 @@ struct SinkOptions {
   std::stop_token withdrawn{};
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   ManifestLimits limits;
-  /// By file; empty: none. True: its source changed in this session, so a part of what it was is
-  /// begun anew.
+  /// By file; empty: none. True: its source changed in this session; its part is begun anew.
   std::vector<bool> is_changed;
   std::size_t slots = receiver_slots;
-  /// Left free for everyone else. Lower: other programs fail first. Higher: a nearly full disk
-  /// takes nothing.
+  /// Left free for everyone else. Lower: other programs fail first. Higher: a full disk is refused.
   std::uint64_t reserve_bytes = std::uint64_t{64} << 20;
-  /// Between two checkpoints, whichever comes first. Shorter: each costs a disk flush; longer: a
-  /// power cut loses more. What it loses is sent again.
+  /// Between two checkpoints, whichever comes first. Shorter: each costs a flush; longer: a power
+  /// cut loses more.
   Nanos checkpoint_span = 1s;
   std::uint64_t checkpoint_bytes = std::uint64_t{16} << 20;
 };
@@ -104,12 +102,10 @@ class Sink final : public FileWorker {
     return file::block_sizes(manifest_, pack_ ? pack_->pack() : Pack{});
   }
 
-  /// turn does what can be done now and returns how many messages moved; 0: nap. The first turn
-  /// lends every buffer.
+  /// turn: see FileWorker. The first one lends every buffer.
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
                    SpscRing<BlockRef>& from_engine) override;
-  /// close makes durable what arrived and removes what is empty. The thread calls it last; abort
-  /// implies it.
+  /// close makes durable what arrived and removes what is empty; abort implies it.
   void close() override;
 
   /// is_over: every wanted file has its final name, or the Sink failed or was aborted.

@@ -24,18 +24,15 @@ namespace {
 constexpr std::uint64_t sync_tag = std::uint64_t{1} << 32;
 }  // namespace
 
-/// Takes finished operations. A completion can finish a file, which itself waits for others, so
-/// each is taken singly.
+/// Takes finished operations. One can finish a file, which waits for others: each is taken singly.
 void Sink::collect(bool is_waiting) {
   if (is_waiting) io_->wait_one();
   std::array<IoCompletion, 1> done;
-  while (io_->collect(done) == 1) {
-    if (done[0].tag >= sync_tag) {
+  while (io_->collect(done) == 1)
+    if (done[0].tag >= sync_tag)
       on_synced(static_cast<std::uint32_t>(done[0].tag - sync_tag), done[0].result);
-    } else {
+    else
       on_written(static_cast<std::uint32_t>(done[0].tag), done[0].result);
-    }
-  }
 }
 
 void Sink::wait_for_room() {
@@ -81,8 +78,7 @@ void Sink::checkpoint_if_due(Instant now) {
   start_syncs();
 }
 
-/// One fdatasync per file with news, beside the writes that go on. Files of one block have no
-/// journal to sync with.
+/// One fdatasync per file with news, beside the writes that go on. Files of one block have none.
 void Sink::start_syncs() {
   unsynced_bytes_ = 0;
   if (const int errno_value = session_.sync(); errno_value != 0)
@@ -104,8 +100,7 @@ void Sink::start_syncs() {
   }
 }
 
-/// Everything that was stored is on the disk and in the journals when this returns, unless it
-/// failed.
+/// Everything that was stored is on the disk when this returns, unless it failed.
 void Sink::make_durable() {
   wait_for_all();
   start_syncs();

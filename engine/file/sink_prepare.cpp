@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Sink::prepare(): everything that can be refused is refused here, before the peer is told
-// "accepted".
+// Sink::prepare(): what can be refused is refused here, before the peer is told "accepted".
 //
 //   1 the manifest is valid and the one that was approved
 //   2 the folder is opened once, and a file can be made in it
@@ -24,8 +23,7 @@ namespace onehop::file {
 namespace {
 
 /// Small files are open from their first byte to their root, which is announced a round trip later:
-/// more than the 1024 descriptors that a shell allows. The hard limit is the administrator's and
-/// stays.
+/// more than the 1024 descriptors that a shell allows. The hard limit stays.
 void raise_descriptor_limit() noexcept {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -39,8 +37,7 @@ constexpr std::int64_t mtime_slack_s = 2;
 constexpr std::string_view no_regular_file = "that name exists and is not a regular file";
 
 Error gave_up() {
-  return {ExitCode::interrupted, "look for what is there already", "nobody waits for it any more",
-          "", 0};
+  return {ExitCode::interrupted, "look for what is there already", "nobody waits for it any more"};
 }
 
 }  // namespace
@@ -72,7 +69,7 @@ Result<std::unique_ptr<Sink>> Sink::prepare(std::shared_ptr<const Manifest> mani
   ONEHOP_TRYV(validate(*manifest, options.limits));
   if (manifest_hash(*manifest) != options.approved)
     return Error{ExitCode::local_file_error, "receive the files",
-                 "the list is not the one that was approved", "Nothing was written", 0};
+                 "the list is not the one that was approved", "Nothing was written"};
   raise_descriptor_limit();
   std::unique_ptr<Sink> self{new Sink{std::move(manifest), std::move(options), std::move(io)}};
   ONEHOP_TRYV(self->open_folder());
@@ -237,8 +234,7 @@ Result<void> Sink::apply_policy(std::uint32_t file, const struct stat& status, c
   return compare(file, place.folder.get(), place.leaf);
 }
 
-/// OnExist::skip: what has the name keeps it. Its size alone can show that it is another file,
-/// never that it is the same.
+/// OnExist::skip: what has the name keeps it. Its size can show only that it is another file.
 void Sink::keep(std::uint32_t file, const struct stat& status, const Place& place) {
   const std::uint64_t size = manifest_.files[file].size;
   const bool is_alike =
@@ -250,8 +246,7 @@ void Sink::keep(std::uint32_t file, const struct stat& status, const Place& plac
   if (!is_read) claims_[file].clear();
 }
 
-/// The file is there, and perhaps it is this very one. All of it is offered; if anything differs,
-/// nothing is written.
+/// The file is there, perhaps this very one. All of it is offered, nothing written.
 Result<void> Sink::compare(std::uint32_t file, int folder, const std::string& leaf) {
   const ManifestEntry& entry = manifest_.files[file];
   const Fd there = open_beneath(folder, leaf, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -281,15 +276,14 @@ Result<void> Sink::find_part(std::uint32_t file) {
   return success();
 }
 
-/// The listed blocks as they are on the disk now. A block that cannot be read is left out, and so
-/// is sent again.
+/// The listed blocks as they are on the disk now. One that cannot be read is left out.
 std::vector<Claim> Sink::hash_listed(int fd, std::uint64_t size, const std::vector<Claim>& listed) {
   std::vector<Claim> found;
   found.reserve(listed.size());
   std::byte* const buffer = pool_.data(0);  // nothing is lent yet
   for (const Claim& claim : listed) {
     if (options_.withdrawn.stop_requested()) break;
-    const std::uint32_t length = block_length(size, claim.block);
+    const std::uint32_t length = block_length_at(size, claim.block * block_bytes);
     if (read_at(fd, {buffer, length}, claim.block * block_bytes) !=
         static_cast<std::int64_t>(length))
       continue;
@@ -305,7 +299,7 @@ Result<void> Sink::check_room() const {
     if (!is_wanted_[file]) continue;
     needed_bytes += manifest_.files[file].size;  // the sum was checked by validate()
     for (const Claim& claim : claims_[file])
-      needed_bytes -= block_length(manifest_.files[file].size, claim.block);
+      needed_bytes -= block_length_at(manifest_.files[file].size, claim.block * block_bytes);
   }
   struct statvfs disk {};
   if (::fstatvfs(root_.get(), &disk) != 0)

@@ -12,11 +12,9 @@
 namespace onehop::file {
 
 namespace {
-// Messages taken per turn. Bounds the time until reads are collected again; a full ring is emptied
-// in a few turns.
+// Messages taken per turn. Bounds the time until reads are collected again.
 constexpr std::size_t messages_per_turn_max = 64;
-// With more messages waiting for the ring the Source reads no further: otherwise many empty files
-// would fill the outbox.
+// With more messages waiting the Source reads no further: empty files would fill the outbox.
 constexpr std::size_t outbox_max = 64;
 }  // namespace
 
@@ -146,7 +144,7 @@ std::size_t Source::submit_reads(std::size_t waiting) {
     const BlockRef block{.data = pool_.data(slot),
                          .offset = read_block_ * block_bytes,
                          .file = read_file_,
-                         .length = block_length(size, read_block_),
+                         .length = block_length_at(size, read_block_ * block_bytes),
                          .slot = slot};
     reads_.push_back({.block = block});
     const std::uint64_t tag = first_tag_ + reads_.size() - 1;
@@ -185,11 +183,10 @@ std::size_t Source::hand_over() {
     reads_.pop_front();
     ++first_tag_;
     ++count;
-    if (is_over_) {
+    if (is_over_)
       pool_.give_back(read.block.slot);
-    } else {
+    else
       finish_block(read);
-    }
   }
   return count;
 }
@@ -208,8 +205,7 @@ void Source::finish_block(const Read& read) {
   if (size > 0) tree_.add(block.digest);
 
   const bool is_last = block.offset + block.length == size;
-  // The fence comes before the last block is handed over: a changed file then never completes at
-  // the peer.
+  // The fence comes before the last block: a changed file then never completes at the peer.
   if (is_last && (!check_fence(block.file) || !has_file_ended(block.file)))
     return pool_.give_back(block.slot);
   if (is_held_by_peer(block)) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Source: the sending half of file I/O. It reads blocks in order, digests each before anyone else
-// sees it, and hands it to the engine.
+// Source: the sending half of file I/O: reads blocks in order, digests each, hands it over.
 //
 //   pool ─▶ submit read ─▶ [ reads in flight, in order ] ─▶ digest, tree ─▶ block ─▶ engine
 //    ▲                                                        │ the peer has it: skipped
@@ -8,13 +7,11 @@
 //                                                                 fence, root
 //
 // One file thread (FileThread) owns and calls it. It sleeps nowhere, and it waits for the disk only
-// where the kind of I/O does. A file whose fence changed is a failure and gets no root: the peer
-// then has no such file under its name.
+// where the kind of I/O does. A file whose fence changed is a failure and gets no root.
 #pragma once
 
 #include <deque>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "engine/base/block.hpp"
@@ -50,9 +47,7 @@ class Source final : public FileWorker {
   /// The kernel may still write into the pool's memory until nothing is in flight.
   ~Source() override { io_->wait_all(); }
 
-  /// turn does what can be done now and returns how many blocks and messages moved; 0: nap.
-  /// Syscalls: those of FileIo; per file fstat twice, pread at its end, at most one open,
-  /// posix_fadvise.
+  /// turn: see FileWorker. Syscalls: those of FileIo; per file fstat, pread, posix_fadvise, open.
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
                    SpscRing<BlockRef>& from_engine) override;
 

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 
-#include <cerrno>
 #include <unordered_map>
 
 #include "engine/file/file_bytes.hpp"

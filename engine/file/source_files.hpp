@@ -3,8 +3,7 @@
 //
 // A fence is what fstat said when the file was offered. It is compared before the first and after
 // the last block, so a file that changes on the way is never announced as if it had not. Regular
-// files only, symbolic links are not followed: what is sent is what was named. Made by set-up, then
-// owned by the Source (file thread).
+// files only, symbolic links are not followed. Made by set-up, then owned by the Source.
 #pragma once
 
 #include <sys/stat.h>
@@ -39,8 +38,7 @@ struct SourceFiles {
 };
 
 /// Descriptors kept from offer to end. Higher: the soft limit of 1024 is in reach. Lower: a file
-/// that is deleted between offer and its turn is lost although an open descriptor would have kept
-/// it.
+/// deleted before its turn is lost although an open descriptor would have kept it.
 inline constexpr std::size_t open_files_kept = 256;
 
 /// open_source_files makes the manifest from paths; each file is offered under its base name. A
@@ -50,12 +48,10 @@ inline constexpr std::size_t open_files_kept = 256;
 [[nodiscard]] Result<SourceFiles> open_source_files(std::span<const std::string> paths,
                                                     const ManifestLimits& limits = {});
 
-/// has_content_at: a byte can be read at `offset`, as beyond the end of a file that is longer than
-/// its size says. Syscalls: pread.
+/// has_content_at: a byte can be read at `offset`, beyond a wrong size. Syscalls: pread.
 [[nodiscard]] bool has_content_at(int fd, std::uint64_t offset) noexcept;
 
-/// open_regular opens a regular file for reading without following a link; a fifo does not block
-/// it.
+/// open_regular opens a regular file for reading, follows no link, and is not blocked by a fifo.
 [[nodiscard]] Result<SourceFile> open_regular(const std::string& path, mode_t* mode);
 
 }  // namespace onehop::file

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // LargeFrames: the seam of an experiment in which a port carries frames above the path's MTU.
 //
-// A port that was opened for it has large_frames(), and the sending loop asks it once per turn.
-// Other ports have no such function. Engine core.
+// A port that was opened for it has large_frames(); the sending loop asks once per turn.
 #pragma once
 
 #include <cstddef>

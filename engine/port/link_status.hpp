@@ -24,8 +24,7 @@
 
 namespace onehop {
 
-/// wifi_status_of is whether the frame was acknowledged; nothing where the message is no such
-/// report.
+/// wifi_status_of: was the frame acknowledged? Nothing where the message is no such report.
 [[nodiscard]] inline std::optional<bool> wifi_status_of(msghdr& message) noexcept {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
@@ -42,22 +41,19 @@ class LinkStatus {
  public:
   /// Implementation constant: frames that left alone without any answer, after which nobody will.
   /// An answer takes the time of the queue below, in which that many frames of probing and feedback
-  /// do not leave. Too low: a deep queue looks like silence. Too high: the flag's slow path in
-  /// mac80211 is taken for longer for nothing.
+  /// do not leave. Too low: a deep queue looks like silence. Too high: a slow path for nothing.
   static constexpr std::uint32_t trial_frames = 512;
 
   enum class State : std::uint8_t { off, asked, answering };
 
-  /// ask turns the reports on; false where the kernel knows none (before 3.3). Syscalls:
-  /// setsockopt.
+  /// ask turns reports on; false where the kernel knows none (before 3.3). Syscalls: setsockopt.
   bool ask(int fd) noexcept {
     if (!set_reports(fd, 1)) return false;
     state_ = State::asked;
     asked_frames_ = 0;
     return true;
   }
-  /// on_sent counts frames that left alone and gives up after the trial. Syscalls: setsockopt,
-  /// once, when it gives up.
+  /// on_sent counts frames that left alone, up to the trial. Syscalls: setsockopt, once.
   void on_sent(int fd, std::uint32_t frames) noexcept {
     if (state_ != State::asked) return;
     asked_frames_ += frames;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// See outstanding_ledger.hpp.
 #include "engine/port/outstanding_ledger.hpp"
 
 #include <algorithm>
@@ -13,9 +12,8 @@ void OutstandingLedger::push(Bytes wire, std::uint32_t frames, std::int64_t grow
   ONEHOP_CHECK(wire.count >= frames);
   // The charge of a batch is its growth, unless older batches were freed meanwhile: they go whole,
   // so the growth then falls well below the bytes sent, and what the last undisturbed batch was
-  // charged beyond its bytes stands in. (The largest charge per frame ever seen would do worse: a
-  // batch of two frames is charged half as much again per frame as one of 44, and the queue was
-  // then read a third too short.)
+  // charged beyond its bytes stands in. (The largest charge per frame ever seen would do worse: two
+  // frames are charged half as much again per frame as 44: the queue was read a third too short.)
   std::int64_t truesize = growth_bytes;
   if (growth_bytes >= wire.count * undisturbed_permille / 1000) {
     extra_bytes_ = growth_bytes - wire.count;
@@ -23,8 +21,7 @@ void OutstandingLedger::push(Bytes wire, std::uint32_t frames, std::int64_t grow
   } else if (is_charged_) {
     truesize = std::max<std::int64_t>(growth_bytes, wire.count + extra_bytes_);
   }
-  // A batch that was never seen to be charged (loopback: the peer's stack has it already) counts as
-  // freed.
+  // A batch never seen to be charged (loopback: the peer's stack has it already) counts as freed.
   if (truesize <= 0) return;
   truesize_permille_ = std::max<std::int64_t>(1000, truesize * 1000 / wire.count);
   if (tail_ - head_ == batches_max) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// OutstandingLedger: turns the kernel's account of our unsent memory into wire bytes of our own
-// frames.
+// OutstandingLedger: turns the kernel's account of unsent memory into wire bytes of our frames.
 //
 //   sendmsg ─▶ [batch][batch][batch] ─▶ freed by the driver or by the peer's stack
 //               ^ newest: pushed         ^ oldest: partly freed, interpolated
@@ -10,8 +9,7 @@
 // are the ones still queued. Where a super-packet is segmented in software and freed as a whole,
 // the oldest batch drains in one step and not smoothly.
 //
-// Owned and called by the engine core through the UDP port. It makes no system call and does not
-// allocate.
+// Called by the engine core through the UDP port. No system call, no allocation.
 #pragma once
 
 #include <array>
@@ -25,21 +23,17 @@ namespace onehop {
 class OutstandingLedger {
  public:
   /// Batches remembered. Implementation constant: 1024 batches of 44 frames are 67 MB, more than a
-  /// socket may hold. Too low: batches are merged and interpolation gets coarser. Too high: memory
-  /// only.
+  /// socket may hold. Too low: batches are merged, coarser. Too high: memory only.
   static constexpr std::size_t batches_max = 1024;
 
-  /// push takes a batch that the kernel accepted. `growth_bytes` is how much the socket's charge
-  /// grew across the call; the kernel may have freed older batches meanwhile, which is seen and
-  /// made good from an undisturbed one.
+  /// push takes an accepted batch. `growth_bytes` is how much the socket's charge grew; older
+  /// batches that were freed meanwhile are made good from an undisturbed one.
   void push(Bytes wire, std::uint32_t frames, std::int64_t growth_bytes) noexcept;
 
-  /// outstanding is the wire bytes still charged when the socket's charge is `charged_bytes`. What
-  /// it once found gone stays gone.
+  /// outstanding: wire bytes still charged at a charge of `charged_bytes`. What is gone stays gone.
   [[nodiscard]] Bytes outstanding(std::int64_t charged_bytes) noexcept;
 
-  /// truesize_permille is the charge per wire byte of the batches pushed last, in thousandths; at
-  /// least 1000.
+  /// truesize_permille is the newest batches' charge per wire byte, in thousandths; 1000 at least.
   [[nodiscard]] std::int64_t truesize_permille() const noexcept { return truesize_permille_; }
 
  private:

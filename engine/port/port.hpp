@@ -23,8 +23,7 @@
 
 namespace onehop {
 
-/// RxFrame: a received datagram, lent until release(). The bytes are the port's; open() reads them
-/// in place.
+/// RxFrame: a received datagram, lent until release(); open() reads it in place.
 struct RxFrame {
   const std::byte* data = nullptr;
   std::uint32_t length = 0;  ///< at `data`; nearly always the whole datagram
@@ -51,17 +50,14 @@ template <class P>
 concept Port = requires(P port, const P const_port, std::size_t n, std::span<RxFrame> views,
                         Instant t, const PathUpdate& update, bool flag) {
   /// lend gives the slot for the next frame of up to n bytes, or an empty span when the queue is
-  /// full. Slots of one batch and of equal size lie so that the port can hand them over in one
-  /// call.
+  /// full. Slots of one batch and equal size can be handed over in one call.
   { port.lend(n) } noexcept -> std::same_as<std::span<std::byte>>;
-  /// commit accepts the lent slot with its final length (at most what was lent). accepted = drained
-  /// + occupancy counts from here.
+  /// commit accepts the lent slot with its final length: accepted = drained + occupancy from here.
   { port.commit(n) } noexcept;
   /// flush rings the doorbell for all committed frames; it may be called with none. Returns frames
   /// the port could not hand over yet: they stay accepted and are tried again at the next flush.
   { port.flush(t) } noexcept -> std::same_as<std::size_t>;
-  /// receive fills up to views.size() (at most rx_batch_max) and returns how many. Views stay valid
-  /// until release().
+  /// receive fills up to views.size() (at most rx_batch_max), valid until release(); how many.
   { port.receive(views) } noexcept -> std::same_as<std::size_t>;
   /// release gives all views of the last receive() back.
   { port.release() } noexcept;
@@ -71,22 +67,20 @@ concept Port = requires(P port, const P const_port, std::size_t n, std::span<RxF
   /// drops. Whether it was backlogged only the loop knows that empties it.
   { port.rx_ring(t) } noexcept -> std::same_as<QueueTelemetry>;
   /// wait sleeps until `deadline`; it returns early when a frame arrived, if flag (is_rx_wanted) is
-  /// set, and when wake() was called from another thread. Returns the system calls it made. With a
-  /// deadline in the past it does not sleep.
+  /// set, and when wake() was called from another thread. Returns its system calls. A deadline in
+  /// the past: no sleep.
   { port.wait(t, flag) } noexcept -> std::same_as<std::uint32_t>;
   /// update_path takes a new header template and MTU.
   { port.update_path(update) } noexcept;
   /// syscalls_total counts what lend .. wait made.
   { const_port.syscalls_total() } noexcept -> std::same_as<std::uint64_t>;
   { const_port.info() } noexcept -> std::same_as<PortInfo>;
-  /// last_error is 0, or the errno that made the port unusable, perhaps for now only: see
-  /// is_passing_error.
+  /// last_error is 0, or the errno that makes the port unusable, maybe for now (is_passing_error).
   { const_port.last_error() } noexcept -> std::same_as<int>;
 };
 
 /// is_policy_error tells refusals by a rule of this host: a netfilter drop on output or an XFRM
-/// block (EPERM), a reject or a prohibit route (EACCES). Somebody can take the rule away, so the
-/// session waits; but its user is told.
+/// block (EPERM), a reject or a prohibit route (EACCES). The session waits, and its user is told.
 [[nodiscard]] constexpr bool is_policy_error(int errno_value) noexcept {
   return errno_value == EPERM || errno_value == EACCES;
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// See udp_port.hpp.
 #include "engine/port/udp_port.hpp"
 
 #include <poll.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "engine/base/time.hpp"
 
@@ -13,8 +11,7 @@ namespace onehop {
 namespace {
 
 // Implementation constants. Readings below this many bytes say little about truesize per wire byte;
-// the ratio is held to what a frame can cost: 1 (all payload) to 16 (a 44-byte frame in a 768-byte
-// buffer, and slack).
+// the ratio is held to what a frame can cost: 1 (all payload) to 16 (44 bytes in 768, and slack).
 constexpr std::int64_t learn_bytes_min = 32 * 1024;
 constexpr std::int64_t truesize_permille_min = 1000;
 constexpr std::int64_t truesize_permille_max = 16'000;
@@ -43,15 +40,13 @@ UdpPort::UdpPort(const UdpPortConfig& config, UdpSocket socket, WakeFd wake, boo
 }
 
 Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
-  if (config.frame_bytes_max == 0 || config.frame_bytes_max > 65'507) {
-    return Error{ExitCode::usage, "open the data socket", "a UDP frame holds 1 to 65507 bytes", "",
-                 0};
-  }
+  if (config.frame_bytes_max == 0 || config.frame_bytes_max > wire::datagram_bytes_max)
+    return Error{ExitCode::usage, "open the data socket", "a UDP frame holds 1 to 65507 bytes"};
   ONEHOP_TRY(socket, UdpSocket::open(config));
   ONEHOP_TRY(wake, WakeFd::open());
   // A segment above the MTU is refused, and with fragments most frames are.
   const bool is_gso_on = config.is_gso_allowed && !config.has_fragments && socket.is_gso_known();
-  const bool is_gro_on = config.is_gro_allowed && socket.set_gro(true);
+  const bool is_gro_on = socket.set_gro(true);
   return std::unique_ptr<UdpPort>{
       new UdpPort{config, std::move(socket), std::move(wake), is_gso_on, is_gro_on}};
 }
@@ -63,31 +58,25 @@ Result<void> UdpPort::connect(const sockaddr& peer) {
 }
 
 QueueScope UdpPort::scope() const noexcept {
-  // Loopback hands a frame to the peer's socket within the call: the charge is gone before it can
-  // be read.
+  // Loopback hands a frame to the peer's socket within the call: no charge can be read.
   return socket_.is_loopback() ? QueueScope::own_ring : config_.scope;
 }
 
-/// end_fragments: from here on frames above the MTU are refused and batches are segmented.
-/// Syscalls: setsockopt.
+/// end_fragments: frames above the MTU are refused now, batches segmented. Syscalls: setsockopt.
 void UdpPort::end_fragments() noexcept {
   tx_.set_gso(config_.is_gso_allowed && socket_.is_gso_known());
   (void)socket_.set_fragments(false);  // where it fails single frames leave all the same
   own_syscalls_total_ += 2;
 }
 
-std::size_t UdpPort::flush(Instant now) noexcept { return tx_.flush(socket_, now); }
-
 QueueTelemetry UdpPort::tx_queue(Instant now) noexcept {
-  // Reports of the link take the socket's receive memory while they wait, and a nap does not look
-  // at them.
+  // Reports of the link take the socket's receive memory, and a nap does not look at them.
   if (socket_.link_status().state() != LinkStatus::State::off &&
       now - reports_read_at_ >= reports_interval) {
     reports_read_at_ = now;
     own_syscalls_total_ += socket_.drain_errors();
   }
-  // What drained stays drained: the charge grows again when the kernel segments a super-packet
-  // below us.
+  // What drained stays drained: the charge grows again when the kernel segments below us.
   const Bytes accepted = tx_.accepted_total();
   const Bytes occupancy = std::min(tx_.occupancy(socket_, now), accepted - tx_drained_);
   tx_drained_ = accepted - occupancy;
@@ -99,9 +88,8 @@ QueueTelemetry UdpPort::tx_queue(Instant now) noexcept {
           .scope = scope()};
 }
 
-// learn_truesize compares what the last reading found queued with what has come out since, once the
-// socket is empty. More frames may have come in meanwhile, so a sample is a lower bound: it raises
-// the ratio fast and lowers it slowly.
+// learn_truesize compares what was queued with what has come out, once the socket is empty. More
+// may have come in, so a sample is a lower bound: it raises the ratio fast, lowers it slowly.
 void UdpPort::learn_truesize() noexcept {
   if (rmem_read_bytes_ < learn_bytes_min || !rx_.is_drained()) return;
   const Bytes out = rx_.received_total() - received_at_reading_;
@@ -124,8 +112,7 @@ QueueTelemetry UdpPort::rx_ring(Instant now) noexcept {
       std::int64_t{info.rcvbuf_bytes} / 2;
   if (may_be_full) drops_total_ += info.drops - drops_seen_;  // wraps as the kernel's counter does
   drops_seen_ = info.drops;
-  // In the middle of a batch the kernel has not yet taken off what was read (up to a quarter of the
-  // buffer, udp_rmem_release()).
+  // Within a batch the kernel has not taken off all that was read (udp_rmem_release()).
   rmem_read_bytes_ = rx_.is_drained() ? info.rmem_bytes : 0;
   received_at_reading_ = rx_.received_total();
   return {.at = now,
@@ -146,8 +133,7 @@ std::uint32_t UdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
                    {.fd = socket_.fd(), .events = 0, .revents = 0}};
   if (is_rx_wanted) fds[1].events |= POLLIN;
   if (is_room_wanted) fds[1].events |= POLLOUT;
-  // A socket that is polled at all reports ICMP errors, and a nap must not end for them: leave it
-  // out then.
+  // A socket that is polled at all reports ICMP errors, which must not end a nap: leave it out.
   const nfds_t count = is_rx_wanted || is_room_wanted ? 2 : 1;
   const timespec timeout = timespec_of(left);
   std::uint32_t syscalls = 1;
@@ -162,8 +148,7 @@ std::uint32_t UdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
 }
 
 void UdpPort::update_path(const PathUpdate& update) noexcept {
-  // The kernel routes for us; what a change of path means here is that an earlier refusal may be
-  // over.
+  // The kernel routes for us; on another path an earlier refusal may be over.
   socket_.follow_link(update.ifindex);
   if (update.is_link_up) tx_.forget_error();
 }

@@ -34,23 +34,21 @@ class UdpPort {
 
   [[nodiscard]] std::span<std::byte> lend(std::size_t n) noexcept { return tx_.lend(n); }
   void commit(std::size_t n) noexcept { tx_.commit(n); }
-  [[nodiscard]] std::size_t flush(Instant now) noexcept;
+  [[nodiscard]] std::size_t flush(Instant now) noexcept { return tx_.flush(socket_, now); }
   [[nodiscard]] std::size_t receive(std::span<RxFrame> views) noexcept {
     return rx_.receive(socket_, views);
   }
   void release() noexcept { rx_.release(); }
   [[nodiscard]] QueueTelemetry tx_queue(Instant now) noexcept;
   [[nodiscard]] QueueTelemetry rx_ring(Instant now) noexcept;
-  /// While frames wait for room in the socket, wait() also returns when there is room. Syscalls:
-  /// ppoll, read.
+  /// While frames wait for room in the socket, it also returns for room. Syscalls: ppoll, read.
   std::uint32_t wait(Instant deadline, bool is_rx_wanted) noexcept;
   void update_path(const PathUpdate& update) noexcept;
   [[nodiscard]] std::uint64_t syscalls_total() const noexcept;
   [[nodiscard]] PortInfo info() const noexcept;
   [[nodiscard]] int last_error() const noexcept { return tx_.last_error(); }
 
-  /// wake ends a wait() from another thread; one that comes before the wait ends the next.
-  /// Syscalls: write.
+  /// wake ends a wait() from another thread, or the next one. Syscalls: write.
   void wake() noexcept { wake_.wake(); }
   /// ask_link_status asks Wi-Fi drivers for acknowledgements of single frames (link_status.hpp);
   /// for a sender, before the engine core runs. Syscalls: setsockopt.

@@ -22,8 +22,7 @@ class UdpReservation {
   /// gives. Syscalls: socket, setsockopt, bind, getsockname.
   [[nodiscard]] static Result<UdpReservation> bind(const sockaddr_storage& local);
 
-  /// share holds the same address once more: it stays reserved until the last of them ends.
-  /// Syscalls: fcntl.
+  /// share holds the same address until the last of them ends. Syscalls: fcntl.
   [[nodiscard]] UdpReservation share() const noexcept;
   [[nodiscard]] bool is_open() const noexcept { return fd_.is_open(); }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// See udp_rx.hpp.
 #include "engine/port/udp_rx.hpp"
 
 #include <netinet/udp.h>
@@ -13,8 +12,7 @@
 namespace onehop {
 namespace {
 
-// Slots start on different cache sets: a power-of-two stride would put every frame's head into the
-// same few.
+// Slots start on different cache sets: a power-of-two stride would put all heads into the same few.
 constexpr std::size_t slot_stagger_bytes = 64;
 constexpr std::size_t gro_slots_min = 8;
 
@@ -81,8 +79,7 @@ void UdpRx::take(std::size_t index) noexcept {
       if (segment_bytes > 0) slot.segment_bytes = static_cast<std::size_t>(segment_bytes);
     } else if ((header->cmsg_level == IPPROTO_IP && header->cmsg_type == IP_TOS) ||
                (header->cmsg_level == IPPROTO_IPV6 && header->cmsg_type == IPV6_TCLASS)) {
-      // IPv4 hands over one byte, IPv6 an int; the low byte comes first on the machines we build
-      // for.
+      // IPv4 hands over one byte, IPv6 an int; the low byte comes first where we build.
       std::uint8_t tos = 0;
       std::memcpy(&tos, CMSG_DATA(header), sizeof tos);
       slot.is_ce = static_cast<wire::Ecn>(tos & 3) == wire::Ecn::ce;
@@ -100,8 +97,7 @@ void UdpRx::take(std::size_t index) noexcept {
               wire_overhead_ * static_cast<std::int64_t>(frames);
 }
 
-// try_gro looks at calls that brought more than one message: a lone frame had nothing to be
-// coalesced with.
+// try_gro looks at calls that brought more than one message: a lone frame tells nothing.
 void UdpRx::try_gro(const UdpSocket& socket, std::size_t messages) noexcept {
   for (std::size_t i = 0; i < messages; ++i) {
     if (filled_slots_[i].bytes > filled_slots_[i].segment_bytes) {

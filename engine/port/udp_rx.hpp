@@ -3,8 +3,7 @@
 //
 // UDP_GRO makes the kernel hand over super-packets where the device (or loopback) coalesces, and
 // costs more than it gives where it does not. So it starts on; when the first bulk frames show no
-// super-packet, it is switched off for good, and the same memory is cut into more and smaller
-// slots.
+// super-packet, it is switched off for good, and the memory is cut into more slots.
 //
 //   on   [ 64 KiB slot ][ 64 KiB slot ] ...     a super-packet is handed out frame by frame, over
 //   several receives off  [slot][slot][slot][slot] ...           one frame each

@@ -9,7 +9,6 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "engine/wire/frame.hpp"
@@ -17,11 +16,10 @@
 namespace onehop {
 namespace {
 
-// Implementation constant: ICMP errors read per call. More of them wait for the next call, so that
-// a flood of forged ICMP costs the core a bounded time.
+// Implementation constant: ICMP errors read per call. A flood of forged ICMP then costs a bounded
+// time.
 constexpr int errors_per_call_max = 16;
-// Reports of the link, one per frame, are our own driver's: 256 are what leaves in some
-// milliseconds.
+// Reports of the link, one per frame, are our own driver's: 256 leave in some milliseconds.
 constexpr int reports_per_call_max = 256;
 
 Result<void> set_int(int fd, int level, int name, int value, const char* what) {
@@ -29,8 +27,7 @@ Result<void> set_int(int fd, int level, int name, int value, const char* what) {
   return errno_error(ExitCode::io_unavailable, std::string{"set "} + what);
 }
 
-// The forced form needs CAP_NET_ADMIN; without it the kernel silently grants what rmem_max or
-// wmem_max allows.
+// The forced form needs CAP_NET_ADMIN; without it the kernel goes up to rmem_max or wmem_max.
 Result<void> set_buffer(int fd, int forced_name, int name, int value_bytes, const char* what) {
   if (::setsockopt(fd, SOL_SOCKET, forced_name, &value_bytes, sizeof value_bytes) == 0)
     return success();
@@ -48,9 +45,8 @@ Result<void> set_mtu_discovery(int fd, bool is_ipv6, bool has_fragments) {
 }
 
 // drop_what_is_no_frame has the kernel drop, before it queues anything or wakes anybody, what
-// cannot be a frame of ours by its clear header (engine/wire/frame.hpp): a flood from the peer's
-// address then costs no turn of the engine core. What passes must still authenticate. Offsets count
-// from the UDP header.
+// cannot be a frame of ours by its clear header (engine/wire/frame.hpp): a flood then costs no turn
+// of the engine core. What passes must authenticate. Offsets from the UDP header.
 Result<void> drop_what_is_no_frame(int fd) {
   constexpr std::uint32_t udp_bytes = 8, type_at = udp_bytes, flags_at = udp_bytes + 1,
                           reserved_at = udp_bytes + 2, number_at = udp_bytes + 8;
@@ -116,7 +112,7 @@ Result<UdpSocket> UdpSocket::open(const UdpPortConfig& config) {
   const sa_family_t family = config.local.ss_family;
   if (family != AF_INET && family != AF_INET6) {
     return Error{ExitCode::internal_error, "open the data socket",
-                 "the address is neither IPv4 nor IPv6", "", 0};
+                 "the address is neither IPv4 nor IPv6"};
   }
   UdpSocket socket;
   socket.is_ipv6_ = family == AF_INET6;

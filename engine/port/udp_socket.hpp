@@ -27,8 +27,7 @@ struct UdpPortConfig {
   std::optional<sockaddr_storage> peer;  ///< connect() at once where known
   std::string interface;                 ///< SO_BINDTODEVICE where not empty
   /// Receive buffer asked for. 4 MiB is what Debian's rmem_max grants unprivileged; the kernel
-  /// doubles it. Too low: naps of the receiver drop frames. Too high: memory, and a longer queue
-  /// before a drop is seen.
+  /// doubles it. Too low: naps of the receiver drop frames. Too high: memory, and drops seen late.
   int rcvbuf_bytes = 4 << 20;
   /// Send buffer asked for: about 5 ms at 10 Gbit/s in truesize. Too low: the link runs dry while
   /// the core naps. Too high: memory only, since the backlog limit of the grant is reached first.
@@ -41,11 +40,9 @@ struct UdpPortConfig {
   /// lost is the frame lost, and its others stand in the peer's reassembly memory for 30 s (4 MiB
   /// for all flows of a namespace, ipfrag_high_thresh).
   bool has_fragments = false;
-  /// What cannot be a frame of ours (engine/wire/frame.hpp) is dropped in the kernel, unseen;
-  /// false: any datagram is received.
+  /// The kernel drops what cannot be a frame of ours (engine/wire/frame.hpp).
   bool has_frames_only = false;
   bool is_gso_allowed = true;
-  bool is_gro_allowed = true;
   /// What the socket's charge can see. own_ring where something between us and the shaping queue
   /// takes the charge off (a veth pair into a bridge). Loopback is found out without it.
   QueueScope scope = QueueScope::lower_queue;
@@ -66,11 +63,9 @@ class UdpSocket {
   [[nodiscard]] Result<std::uint16_t> local_port() const;
   /// is_gso_known probes for UDP_SEGMENT (kernel 4.18). Syscalls: setsockopt.
   [[nodiscard]] bool is_gso_known() const noexcept;
-  /// set_gro turns UDP_GRO on or off; false where the kernel knows none (before 5.0). Syscalls:
-  /// setsockopt.
+  /// set_gro turns UDP_GRO on or off; false: a kernel before 5.0. Syscalls: setsockopt.
   [[nodiscard]] bool set_gro(bool is_on) const noexcept;
-  /// set_fragments lets the kernel fragment frames above the MTU, or refuse them. Syscalls:
-  /// setsockopt.
+  /// set_fragments: the kernel fragments frames above the MTU, or refuses. Syscalls: setsockopt.
   [[nodiscard]] bool set_fragments(bool is_on) const noexcept;
   [[nodiscard]] MemInfo mem_info() const noexcept { return read_mem_info(fd()); }
   /// drain_errors empties the error queue: reports of the link are counted, ICMP errors forgotten,
@@ -80,8 +75,7 @@ class UdpSocket {
   /// follow_link names the interface that is_link_running() asks about; 0: none. Syscalls: ioctl.
   void follow_link(int ifindex) noexcept;
   [[nodiscard]] bool follows_link() const noexcept { return link_name_.front() != '\0'; }
-  /// is_link_running: the interface has a carrier (IFF_RUNNING, netdevice(7)); true where nobody
-  /// knows. Syscalls: ioctl.
+  /// is_link_running: it has a carrier (IFF_RUNNING); true if unknown. Syscalls: ioctl.
   [[nodiscard]] bool is_link_running() const noexcept;
   /// link_status is the account of what the link acknowledged, as far as it is asked for.
   [[nodiscard]] LinkStatus& link_status() const noexcept { return link_status_; }

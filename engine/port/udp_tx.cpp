@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// See udp_tx.hpp.
 #include "engine/port/udp_tx.hpp"
 
 #include <netinet/udp.h>
@@ -57,8 +56,7 @@ std::span<std::byte> UdpTx::lend(std::size_t n) noexcept {
 void UdpTx::commit(std::size_t n) noexcept {
   ONEHOP_CHECK(n > 0);
   ONEHOP_CHECK(n <= lent_bytes_);
-  // Its length is known only now: a frame shorter than what was lent may still continue the last
-  // batch.
+  // Its length is known only now: a frame shorter than lent may still continue the last batch.
   if (!is_open_for(n)) {
     batches_[tail_] = {.offset_bytes = arena_used_bytes_, .segment_bytes = n};
     tail_ += 1;
@@ -156,8 +154,7 @@ UdpTx::Verdict UdpTx::send(const UdpSocket& socket, Batch& batch) noexcept {
     if (error == EAGAIN || error == EINTR) return Verdict::again;
     if (is_segmented && (error == EIO || error == EINVAL)) {
       // EIO: the device cannot checksum segments. EINVAL: kernels before 6.13 say so for a segment
-      // above the MTU, and some for UDP_SEGMENT at all. One by one tells which; what fits leaves,
-      // and the mode tells the truth.
+      // above the MTU, and some for UDP_SEGMENT at all. One by one tells which; what fits leaves.
       const int error_each = send_each(socket, batch);
       if (error_each == 0) {
         options_.is_gso_on = false;
@@ -176,8 +173,7 @@ UdpTx::Verdict UdpTx::send(const UdpSocket& socket, Batch& batch) noexcept {
 
 // fail says what becomes of a batch that cannot leave now.
 UdpTx::Verdict UdpTx::fail(const UdpSocket& socket, int error) noexcept {
-  // ENOBUFS: the local qdisc dropped it, which is a loss and not a fault. ICMP that goes on coming
-  // ends nothing either.
+  // ENOBUFS: the local qdisc dropped it, a loss and no fault. So is ICMP that goes on.
   if (error != ENOBUFS && (is_path_error(error) || !is_icmp_error(error))) last_error_ = error;
   if (error == EMSGSIZE) syscalls_total_ += socket.drain_errors();
   if (is_policy_error(error))
@@ -203,8 +199,7 @@ int UdpTx::send_segmented(const UdpSocket& socket, const Batch& batch) noexcept 
   return ::sendmsg(socket.fd(), &message, MSG_DONTWAIT) >= 0 ? 0 : errno;
 }
 
-// send_each hands frames over one datagram each; what left is taken off the batch, also when the
-// call stops half way.
+// send_each hands frames over one datagram each; what left is taken off the batch.
 int UdpTx::send_each(const UdpSocket& socket, Batch& batch) noexcept {
   std::array<iovec, segments_max> pieces;
   std::array<mmsghdr, segments_max> messages;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// UdpTx: frames out. Frames of equal size lie side by side in one arena and leave by one call each
-// batch.
+// UdpTx: frames out. Frames of equal size lie side by side in an arena; a batch leaves by one call.
 //
 //   arena  [ batch: f f f f f ][ batch: f f f' ][ lent slot ..................... ]
 //            ^ head: next to send   ^ a smaller frame ends its batch     ^ tail
 //
 // sendmsg with UDP_SEGMENT where the kernel has it, else sendmmsg. A batch that the socket has no
 // room for stays and is tried again at the next flush, one that the path does not take (port.hpp,
-// is_path_error) some time later; a batch that the kernel refused for another reason is gone and
-// counted, as if lost on the link.
+// is_path_error) some time later; a batch refused otherwise is gone and counted.
 //
 // Owned and called by the engine core. It allocates at start only, and never blocks.
 #pragma once
@@ -36,29 +34,23 @@ class UdpTx {
     bool is_charge_read = false;  ///< the socket's charge says what is still queued below
   };
 
-  /// Specification constants of the kernel: 64 segments per call (UDP_MAX_SEGMENTS before 6.9), an
-  /// IP packet of 65535.
+  /// Specification constants of the kernel: 64 segments per call (before 6.9), IP packets of 65535.
   static constexpr std::size_t segments_max = 64;
   static constexpr std::size_t batch_bytes_max = 65'000;
   /// Implementation constants. 44 frames of 1472 bytes fill a batch, and four batches a turn.
-  /// Fewer: more system calls per turn while the socket pushes back. More: the arena leaves the
-  /// second-level cache.
+  /// Fewer: more system calls per turn. More: the arena leaves the cache.
   static constexpr std::size_t arena_bytes = 4 * 65'536;
   static constexpr std::size_t batches_max = 64;
   /// Between two attempts while the path takes nothing. Shorter: system calls for nothing. Longer:
-  /// a link that came back, or a rule that went, is found late (the session's word of the link ends
-  /// it at once).
+  /// a link that came back, or a rule that went, is found late (the session's word of it ends it).
   static constexpr Nanos blocked_retry_interval{5'000'000};
   /// Before it sends after a pause the port asks whether the link has its carrier: a frame sent
-  /// after a link's fall makes the kernel ask for the neighbour in vain, and then the next question
-  /// comes up to a second after the link's return. Shorter: system calls. Longer: frames leave
-  /// between the fall and the session's word of it.
+  /// after a link's fall makes the kernel ask for the neighbour in vain, and the next question
+  /// comes up to a second after its return. Shorter: system calls. Longer: frames leave.
   static constexpr Nanos link_check_interval{1'000'000};
-  /// So long the flag alone holds frames. Longer: a driver that never sets it stops a link that
-  /// works.
+  /// So long the flag alone holds frames. Longer: a driver that never sets it stops a good link.
   static constexpr Nanos link_distrust_span{100'000'000};
-  /// A rule may drop some frames only: what it drops is lost. So many batches in a row: it drops
-  /// all.
+  /// A rule may drop some frames only: that is loss. So many batches in a row: it drops all.
   static constexpr std::uint32_t policy_refusals_max = 3;
 
   explicit UdpTx(const Options& options);
@@ -68,8 +60,7 @@ class UdpTx {
 
   [[nodiscard]] std::span<std::byte> lend(std::size_t n) noexcept;
   void commit(std::size_t n) noexcept;
-  /// Returns the frames that still wait. Syscalls: sendmsg or sendmmsg, getsockopt; recvmsg on
-  /// errors.
+  /// Returns the frames that still wait. Syscalls: sendmsg or sendmmsg, getsockopt; recvmsg.
   [[nodiscard]] std::size_t flush(const UdpSocket& socket, Instant now) noexcept;
   /// occupancy is the wire bytes held here and charged below. Syscalls: getsockopt, once per `now`:
   /// what was read in the same turn, the last time after the last batch, holds for all of it.
@@ -109,8 +100,7 @@ class UdpTx {
   [[nodiscard]] bool is_open_for(std::size_t n) const noexcept;
   [[nodiscard]] Bytes wire_of(std::size_t bytes, std::size_t frames) const noexcept;
   [[nodiscard]] Verdict send(const UdpSocket& socket, Batch& batch) noexcept;
-  /// has_lost_link: the carrier is gone, and the session has not said so yet. Syscalls: ioctl, once
-  /// in link_check_interval.
+  /// has_lost_link: the carrier is gone, and the session has not said so yet. Syscalls: ioctl.
   [[nodiscard]] bool has_lost_link(const UdpSocket& socket, Instant now) noexcept;
   [[nodiscard]] Verdict fail(const UdpSocket& socket, int error) noexcept;
   [[nodiscard]] int send_segmented(const UdpSocket& socket, const Batch& batch) noexcept;

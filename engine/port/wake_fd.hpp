@@ -23,8 +23,7 @@ class WakeFd {
     return self;
   }
   [[nodiscard]] int get() const noexcept { return fd_.get(); }
-  /// wake makes the descriptor readable. A wake before the wait ends that wait. Any thread.
-  /// Syscalls: write.
+  /// wake ends the wait, or the next one. Any thread. Syscalls: write.
   void wake() const noexcept { (void)::eventfd_write(fd_.get(), 1); }
   /// clear takes all wakes back, after the wait. Syscalls: read.
   void clear() const noexcept {

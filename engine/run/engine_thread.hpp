@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // EngineThread: the one place where a loop meets real time. It pins itself, then turns the loop
-// until it has closed, sleeping in the port's wait. After the first turn nothing on it allocates
-// (AllocGuard enforces that where built in).
+// until it has closed, sleeping in the port's wait. Then nothing on it allocates.
 #pragma once
 
 #include <sys/resource.h>
@@ -59,9 +58,6 @@ class EngineThread {
   }
   /// cpu_time is what the thread used, user and system; after join().
   [[nodiscard]] Nanos cpu_time() const noexcept { return cpu_time_; }
-  EngineThread() = default;
-  EngineThread(const EngineThread&) = delete;
-  EngineThread& operator=(const EngineThread&) = delete;
   ~EngineThread() { join(); }
 
  private:

@@ -46,8 +46,7 @@ class Outlet {
   bool has_held_ = false;
 };
 
-/// NextWakeup: what a turn asks of the thread that drives it: sleep until `deadline`, or until a
-/// frame arrives if that is wanted.
+/// NextWakeup: what a turn asks of its thread: sleep until `deadline`, or a frame that is wanted.
 struct NextWakeup {
   Instant deadline{};
   bool is_rx_wanted = true;

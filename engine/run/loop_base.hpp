@@ -9,11 +9,9 @@
 // Engine core. It allocates nothing after construction, takes no lock and waits for nothing.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <span>
 
-#include "engine/base/telemetry.hpp"
 #include "engine/port/port.hpp"
 #include "engine/run/links.hpp"
 #include "engine/run/packet_protection.hpp"
@@ -52,8 +50,7 @@ class LoopBase {
         info_{port.info()} {}
 
   // --- commands
-  /// next_command leaves commands in their ring while the file thread takes nothing: some are for
-  /// it.
+  /// next_command leaves commands in their ring while the file thread takes nothing.
   [[nodiscard]] bool next_command(Command& command) noexcept {
     return to_file_.can_put() && links_.commands.pop(command);
   }
@@ -82,8 +79,7 @@ class LoopBase {
     ++counters_.frames_received_total;
     return true;
   }
-  /// open_to_scratch gives the body of an authentic frame that is not file data. It is valid until
-  /// scratch memory is used again.
+  /// open_to_scratch gives an authentic body that is no file data, until scratch is used again.
   [[nodiscard]] std::optional<std::span<const std::byte>> open_to_scratch(
       const wire::FrameHeader& header, Pieces frame) noexcept {
     const std::span<std::byte> scratch = protection_.scratch();
@@ -106,8 +102,7 @@ class LoopBase {
   }
 
   // --- events
-  /// report_once puts an event whose kind the plane gets once in a session. Without room it is
-  /// tried again in the next turn.
+  /// report_once puts an event that is due once in a session; without room the next turn does.
   void report_once(const Event& event) noexcept {
     const std::uint32_t bit = 1U << static_cast<unsigned>(event.kind);
     if ((reported_kinds_ & bit) != 0 || !events_.can_put()) return;

@@ -32,8 +32,7 @@ class PacketProtection {
       : sealer_{keys.send, keys.key_interval_packets, keys.backend},
         opener_{keys.receive, {.interval = keys.key_interval_packets, .backend = keys.backend}} {}
 
-  /// seal sets the header's key phase, writes the whole frame into `slot` and returns its length.
-  /// `slot` must hold body + overhead_bytes.
+  /// seal sets the key phase, writes the frame into `slot`, of body + overhead_bytes; returns that.
   [[nodiscard]] std::size_t seal(wire::FrameHeader& header, std::span<const std::byte> body,
                                  std::span<std::byte> slot) noexcept {
     ONEHOP_CHECK(slot.size() >= body.size() + wire::overhead_bytes);
@@ -63,8 +62,7 @@ class PacketProtection {
     return sealer_.key_updates_total();
   }
 
-  /// scratch: bodies that are not file data (feedback, pings, duplicates) are built and opened
-  /// here.
+  /// scratch: for bodies that are not file data (feedback, pings, duplicates).
   [[nodiscard]] std::span<std::byte> scratch() noexcept { return scratch_; }
 
  private:

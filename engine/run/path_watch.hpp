@@ -7,8 +7,8 @@
 //                              └─▶ none is: path_dead
 //
 // When no frame at all came from the peer, the proof fails after proof_limit and proof_pings_min
-// PINGs. When some came, it fails after proof_limit_max: the peer's core is late, or the path loses
-// much. Each loop owns one. Pure.
+// PINGs. When some came, after proof_limit_max: the peer is late, or the path bad. Each loop owns
+// one. Pure.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,11 @@ namespace onehop::run {
 
 class PathWatch {
  public:
-  // Specification. PINGs of a proof leave 50 ms apart, so on a core of our own 40 are two seconds.
-  // Fewer: a core that gets one turn in a second gives up after two. At 40 % loss each way all 40
-  // fail once in 10^7.
+  // Specification. PINGs of a proof leave 50 ms apart, so 40 are two seconds. Fewer: a core with
+  // one turn a second gives up after two. At 40 % loss each way all 40 fail once in 10^7.
   static constexpr Nanos proof_limit = 2s, proof_limit_max = 10s;
   static constexpr std::uint64_t proof_pings_min = 40;
-  /// Between two events peer_heard. The session ends after 30 s without one: with a longer period a
-  /// late thread would decide.
+  /// Between two events peer_heard. The session ends after 30 s without one.
   static constexpr Nanos alive_period = 1s;
 
   /// Now: what the loop counts, at the end of a turn.

@@ -6,8 +6,7 @@
 //                                                               └─▶ gaps, credit, buffers ─▶ port
 //
 // While data flows it does not wait for frames. It sleeps until the next report is due, as long as
-// the receive ring surely holds what comes meanwhile: to wake for each burst costs more than the
-// burst.
+// the receive ring surely lasts: to wake for each burst costs more than the burst.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +37,7 @@ class ReceiverLoop : public LoopBase<P> {
   static constexpr Nanos nap_max = 2500us;  // longer: feedback at 4 per srtt would come late
   static constexpr Nanos ping_period_min = 10ms, ping_period_max = 100ms;  // 1 per srtt
   static constexpr std::int64_t ring_share = 4;  // a nap may fill a quarter of the receive ring
-  // What gathers during a nap is opened at once; more than this no longer lies in the second-level
-  // cache.
+  // What gathers in a nap is opened at once; more than this leaves the second-level cache.
   static constexpr Bytes nap_bytes_max = kib(512);
 
   ReceiverLoop(P& port, const SessionKeys& keys, const ReceiverLoopConfig& config,
@@ -94,15 +92,13 @@ class ReceiverLoop : public LoopBase<P> {
       }
     }
   }
-  /// follow_mtu keeps reports below a lowered MTU; ranges that do not fit wait until those before
-  /// them are repaired.
+  /// follow_mtu keeps reports below a lowered MTU; ranges that do not fit wait for the others.
   void follow_mtu(std::size_t mtu_bytes) noexcept {
     const std::size_t headers = this->ip_udp_bytes() + wire::overhead_bytes;
     feedback_bytes_max_ = std::clamp(mtu_bytes - std::min(headers, mtu_bytes),
                                      wire::feedback_body_bytes_min, wire::feedback_body_bytes_max);
   }
-  /// A block that is on disk already counts as arrived here, and the file thread puts its digest
-  /// into the tree.
+  /// A block that is on disk already counts as arrived; its digest is for the file thread.
   void on_file_command(Instant now, const BlockRef& message) noexcept {
     if (message.kind == FileMessageKind::skipped)
       receiver_.mark_skipped(message.file, message.offset);
@@ -112,17 +108,16 @@ class ReceiverLoop : public LoopBase<P> {
 
   void take_from_file() noexcept {
     BlockRef block;
-    while (events_.can_put() && links_.from_file.pop(block)) {
+    while (events_.can_put() && links_.from_file.pop(block))
       if (block.kind == FileMessageKind::block)
         receiver_.add_free(block);
       else
         events_.put({.kind = EventKind::file_message, .block = block});
-    }
   }
 
   /// receive returns false when its limit ended it and more is waiting, or when the sender needs a
-  /// report first. Less than a full batch does not mean that the ring is empty: a port may hand
-  /// over one coalesced packet at a time.
+  /// report first. A batch that is not full may leave more: ports may hand over one packet at a
+  /// time.
   [[nodiscard]] bool receive(Instant now) noexcept {
     std::array<RxFrame, rx_batch_max> views;
     for (std::size_t batch = 0; batch < rx_batches_per_turn_max; ++batch) {
@@ -183,8 +178,7 @@ class ReceiverLoop : public LoopBase<P> {
     read_ring(now);
     if (!path_.is_link_up()) return;
     const Nanos spacing = receiver_.feedback_interval();
-    // Where reports are rare, on Wi-Fi each turn on the air costs a contention: our own PING waits
-    // for a PONG to go with.
+    // Where reports are rare, each turn on the air costs a contention: our PING waits for a PONG.
     pings_.set_spacing(spacing * 3 / 2, now);
     Instant due_until = now;
     if (wire::Pong pong; receiver_.pop_pong(now, pong)) {
@@ -217,8 +211,7 @@ class ReceiverLoop : public LoopBase<P> {
     if (!reported.is_backlogged) reported.occupancy = Bytes{0};
     receiver_.set_rx_ring(reported);
   }
-  /// A frame that finds the port full is lost like one on the link; the next report says the same
-  /// again.
+  /// A frame that finds the port full is lost as on the link; the next report says it again.
   void send_frame(wire::FrameType type, std::span<const std::byte> body) noexcept {
     const std::span<std::byte> slot = port_.lend(body.size() + wire::overhead_bytes);
     if (slot.empty()) return;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// When the sending loop refills the lower queue next. Pure: of the grant, the pacer and the backlog
-// of the queue below. Engine core only.
+// When the sending loop refills the lower queue next. Pure. Engine core only.
 #pragma once
 
 #include <algorithm>
@@ -44,8 +43,7 @@ struct LowerQueue {
 /// air lost. For new data: repairs are not to wait.
 [[nodiscard]] inline bool is_batch_worth(const RateGrant& grant, const LowerQueue& queue,
                                          Bytes room, Bytes batch) noexcept {
-  // Never more than what refill_at() waits for: else a limit of few batches would be polled until
-  // the queue is low.
+  // Never more than what refill_at() waits for: else a limit of few batches is polled.
   const Bytes enough = std::min(batch, grant.backlog_max * refill_share);
   return room >= enough || !queue.has_back_pressure ||
          queue.backlog < std::max(grant.backlog_max / low_part, grant.backlog_low);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // RingBacklog: whether the receive ring holds frames that stay there. A burst that one turn reads
-// is no backlog: it is the sender's rate, not ours.
+// is no backlog.
 //
 //   windows of report_min at least:   │ never empty │ never empty │ was empty │
 //   is_backlogged                                   └──── true ───┘
@@ -18,8 +18,7 @@ class RingBacklog {
   /// on_turn: a turn has read the ring. `is_drained`: until it was empty.
   void on_turn(Instant now, bool is_drained) noexcept {
     was_empty_ = was_empty_ || is_drained;
-    // Reports that the credit asked for are too close together: between two of them the ring may
-    // hold a burst all the time.
+    // Reports for the credit are too close together: between two the ring may hold one burst.
     is_window_over_ = now - window_at_ >= transfer::report_min;
     if (is_window_over_) was_backlogged_ = !was_empty_;
   }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // SenderLoop: the engine core of the sending end. turn(now) takes what has arrived, sends what the
-// grant and the peer's credit allow, and says how long it may sleep. A pinned thread, a test and a
-// simulator call it alike.
+// grant and the peer's credit allow, and says how long it may sleep.
 //
 //   commands ─▶ ┐                                           ┌─▶ events
 //   blocks  ──▶ │ receive ▸ timers ▸ refill the lower queue │─▶ blocks given back
 //   grant   ──▶ ┘        (rate and backlog_max)             └─▶ report
 //
-// It allocates nothing after construction, takes no lock, writes no log, and waits only on its
-// port.
+// It allocates nothing after construction, takes no lock, and waits only on its port.
 #pragma once
 
 #include <algorithm>
@@ -175,8 +173,7 @@ class SenderLoop : public LoopBase<P> {
   }
 
   // --- out
-  /// transmit refills the lower queue and returns when it wants to do so again (Instant::max(): a
-  /// report will tell).
+  /// transmit refills the lower queue and returns when to do so again (max(): a report will tell).
   [[nodiscard]] NextWakeup transmit(Instant now, const QueueTelemetry& before) noexcept {
     // 1. Take the newest grant. While the link is down nothing is sent.
     const RateGrant grant = links_.grant.load();
@@ -229,8 +226,7 @@ class SenderLoop : public LoopBase<P> {
       prefetch_after(plan.body);
       burst.wire += send_frame(now, plan, slot);
       ++burst.frames;
-      // A batch is one packet to the queues below us: on a slow link a large one is a delay that
-      // nobody can cut in on.
+      // A batch is one packet to the queues below us: on a slow link a large one delays all others.
       if (++unflushed == batch_frames) {
         unflushed = 0;
         if (port_.flush(now) > 0) break;
@@ -248,8 +244,7 @@ class SenderLoop : public LoopBase<P> {
     return port_.lend(size_.bytes());
   }
 
-  /// prefetch_after asks for the bytes behind `body`, the next frame's, while this one is sealed:
-  /// another core has just read them from the file.
+  /// prefetch_after asks for the next frame's bytes, read by another core, while this is sealed.
   static void prefetch_after(std::span<const std::byte> body) noexcept {
     for (std::size_t at = 0; at < body.size(); at += 64)
       __builtin_prefetch(body.data() + body.size() + at);
@@ -372,8 +367,7 @@ class SenderLoop : public LoopBase<P> {
                                        !sender_.has_data() && !sender_.is_credit_limited();
     const Instant idle = now + (is_waiting_for_blocks ? refill_nap_max / 2 : idle_max);
     // A timer that is due and could not be served (a full port) is tried again after a nap, not at
-    // once. While the queue is well filled none is worth a wake-up of its own: a PING takes its
-    // place behind that queue.
+    // once. While the queue is well filled none is worth a wake-up: a PING waits behind that queue.
     const Instant timer = refill.is_rx_wanted && path_.is_link_up()
                               ? std::max(sender_.next_deadline(), now + refill_nap_min)
                               : Instant::max();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// BlockMap: which blocks of all files are whole, one bit each, in fixed memory. Blocks are numbered
-// through all files.
+// BlockMap: which blocks are whole, one bit each, in fixed memory, numbered through all files.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +16,7 @@ class BlockMap {
   explicit BlockMap(std::span<const std::uint64_t> file_sizes) {
     for (const std::uint64_t size : file_sizes) {
       first_block_.push_back(left_);
-      if (size == file_without_blocks) continue;
-      left_ += size == 0 ? 1 : static_cast<std::size_t>((size - 1) / block_bytes + 1);
+      if (size != file_without_blocks) left_ += static_cast<std::size_t>(blocks_of(size));
     }
     done_.resize(left_ / 64 + 1);
   }

@@ -9,16 +9,7 @@
 
 namespace onehop::transfer {
 
-/// block_length_at: file bytes of the block that starts at `offset` (a multiple of block_bytes) in
-/// a file of `size`.
-[[nodiscard]] constexpr std::uint32_t block_length_at(std::uint64_t size,
-                                                      std::uint64_t offset) noexcept {
-  const std::uint64_t left = size - offset;
-  return static_cast<std::uint32_t>(left < block_bytes ? left : block_bytes);
-}
-
-/// frame_cost: a frame costs its length, and the frame that ends a block also what the block lacks
-/// to block_bytes.
+/// frame_cost: its length; of the frame that ends a block also what the block lacks to block_bytes.
 [[nodiscard]] constexpr std::uint64_t frame_cost(std::uint32_t end_in_block, std::uint32_t length,
                                                  std::uint32_t block_length) noexcept {
   return length + (end_in_block == block_length ? block_bytes - block_length : 0);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// GapList: packet numbers that are missing at the receiver, as ranges in ascending order, in fixed
-// memory.
+// GapList: packet numbers that the receiver misses, as ascending ranges, in fixed memory.
 //
 //   settled ──[ gap ]── received ──[ gap ]── received ── largest
 //
 // The sender's `settled` lets it forget what will never arrive. When it is full, the two newest
-// gaps become one: numbers between them are then reported missing although they came, which costs a
-// repeat and nothing else.
+// gaps become one: numbers between them are reported missing, which costs a repeat.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +22,7 @@ class GapList {
   struct Gap {
     wire::PacketRange range;
     Instant seen_at{};  ///< when the gap opened
+    [[nodiscard]] std::uint64_t last() const noexcept { return range.last; }
   };
 
   explicit GapList(std::size_t gaps_max) : gaps_max_{std::max<std::size_t>(gaps_max, 2)} {
@@ -44,9 +43,7 @@ class GapList {
       has_any_ = true;
       return true;
     }
-    const auto it =
-        std::lower_bound(gaps_.begin(), gaps_.end(), number,
-                         [](const Gap& gap, std::uint64_t n) { return gap.range.last < n; });
+    const auto it = std::ranges::lower_bound(gaps_, number, {}, &Gap::last);
     if (it == gaps_.end() || it->range.first > number) return false;
     if (came_late_total_ < skipped_over_total_) ++came_late_total_;
     --missing_now_;
@@ -59,8 +56,8 @@ class GapList {
     if (settled <= settled_) return;
     settled_ = settled;
     if (has_any_ && largest_ < settled) largest_ = settled - 1;
-    const auto keep = std::find_if(gaps_.begin(), gaps_.end(),
-                                   [&](const Gap& gap) { return gap.range.last >= settled; });
+    const auto keep =
+        std::ranges::find_if(gaps_, [&](const Gap& gap) { return gap.range.last >= settled; });
     for (auto gap = gaps_.begin(); gap != keep; ++gap)
       missing_now_ -= gap->range.last - gap->range.first + 1;
     gaps_.erase(gaps_.begin(), keep);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// InFlight: what each packet number that is not settled carries. A ring indexed by number, in fixed
-// memory.
+// InFlight: what each unsettled packet number carries. A ring by number, in fixed memory.
 #pragma once
 
 #include <bit>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// LentBlocks: the blocks that the file thread has lent the Sender, from the first byte sent to the
-// last one arrived.
+// LentBlocks: the blocks lent to the Sender, from the first byte sent to the last one arrived.
 //
 //   add() ─▶ [ unsent, in order ] ─ next_part(), on_started() ─▶ sent ─ on_arrived() ─▶ pop_freed()
 //                                                                  └─▶ pop_sent(): its digest is

@@ -12,8 +12,7 @@ namespace onehop::transfer {
 
 class Pacer {
  public:
-  /// set takes a new rate and depth; what has gathered at the old rate until `now` is kept, up to
-  /// the new depth.
+  /// set takes a new rate and depth; what has gathered until `now` is kept, up to the new depth.
   void set(BytesPerSecond rate, Bytes depth, Instant now) noexcept {
     if (!has_started_) {
       has_started_ = true;
@@ -33,14 +32,12 @@ class Pacer {
   /// spend may overdraw by the last frame of a burst; the debt is paid by the next tokens.
   void spend(Bytes bytes) noexcept { tokens_ -= bytes; }
 
-  /// ready_at is when `bytes` will be allowed; Instant::max() when they never will be: at rate
-  /// zero, or beyond the depth.
+  /// ready_at is when `bytes` will be allowed; max(): never, at rate zero or beyond the depth.
   [[nodiscard]] Instant ready_at(Bytes bytes) const noexcept {
     if (tokens_ >= bytes) return filled_at_;
     if (rate_.count <= 0 || bytes > depth_) return Instant::max();
     const Wide short_by = static_cast<Wide>((bytes - tokens_).count) * byte - remainder_;
-    const Wide wait_ns =
-        (short_by + rate_.count - 1) / rate_.count;  // rounded up: at that moment they are there
+    const Wide wait_ns = (short_by + rate_.count - 1) / rate_.count;  // rounded up
     return wait_ns < (Instant::max() - filled_at_).count()
                ? filled_at_ + Nanos{static_cast<Nanos::rep>(wait_ns)}
                : Instant::max();
@@ -51,8 +48,7 @@ class Pacer {
 
   void fill(Instant now) noexcept {
     if (now <= filled_at_) return;
-    // What is less than a byte is kept: at a low rate, short turns would else lose a large share of
-    // it.
+    // What is less than a byte is kept: at a low rate, short turns would lose much of it.
     const Wide gained = static_cast<Wide>(rate_.count) * (now - filled_at_).count() + remainder_;
     filled_at_ = now;
     if (gained / byte >= (depth_ - tokens_).count) {

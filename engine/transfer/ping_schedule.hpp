@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // PingSchedule: when an end asks, what was answered, and the round-trip time that follows. PING is
 // the only source of srtt: acknowledgements are delayed on purpose. Each end has its own, which
-// also proves its way to the peer. Called by the engine core (the sending end: through Sender); it
-// sends nothing itself.
+// also proves its way to the peer. Called by the engine core; it sends nothing itself.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +19,7 @@ namespace onehop::transfer {
 class Rtt {
  public:
   static constexpr Nanos sample_max = 10s;  // longer says nothing of the path now
-  /// add takes one sample with the peer's hold time already taken off; returns false for an absurd
-  /// one.
+  /// add takes one sample, the peer's hold time taken off; false for an absurd one.
   bool add(Nanos sample) noexcept {
     if (sample <= 0ns || sample > sample_max) return false;
     newest_ = sample;
@@ -41,8 +39,7 @@ class PingSchedule {
   static constexpr Nanos proving_period = 50ms;
   static constexpr Nanos period_max_silent = 1s;
   // Implementation. A pong may come while later pings are under way: on a path longer than the
-  // period it always does, so the newest send time alone would never give a sample. Older pings
-  // than this are answered without one.
+  // period it always does, so the newest send time alone would never give a sample.
   static constexpr std::size_t remembered_max = 64;
   static constexpr std::uint64_t unanswered_patience = 4;
 
@@ -59,7 +56,7 @@ class PingSchedule {
     is_proving_ = false;
     is_running_ = true;
   }
-  /// set_spacing: pings are at least this far apart once the path is proven. A very different
+  /// set_spacing: pings are this far apart at least, once the path is proven. A very different
   /// one goes out at once.
   void set_spacing(Nanos spacing, Instant now) noexcept {
     if ((spacing > spacing_ * 2 || spacing * 2 < spacing_) && is_running_)
@@ -111,8 +108,7 @@ class PingSchedule {
   [[nodiscard]] bool is_active() const noexcept { return is_proving_ || is_running_; }
   [[nodiscard]] Nanos period() const noexcept {
     // Unanswered pings are asked more and more rarely, so that a dead path is not fed; but by
-    // doubling, since a path that loses 40 % leaves five in a row unanswered every few seconds, and
-    // needs its srtt.
+    // doubling: a path that loses 40 % often leaves five unanswered, and needs srtt.
     const std::uint64_t unanswered = id_ - id_answered_;
     if (unanswered > unanswered_patience)
       return std::min(period_max_ * (std::int64_t{1} << std::min<std::uint64_t>(

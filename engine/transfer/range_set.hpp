@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RangeSet: which bytes of one block have arrived, as disjoint ranges in ascending order, in fixed
-// memory.
+// RangeSet: which bytes of a block have arrived, as ascending disjoint ranges, in fixed memory.
 //
 // The usual case, a frame that continues the last range, touches one entry. A block of 184 frames
-// has at most 92 gaps; a range that would be one too many is refused, and its bytes are simply sent
-// again.
+// has at most 92 gaps; a range that would be one too many is refused, and sent again.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace onehop::transfer {
 
@@ -31,8 +30,7 @@ class RangeSet {
   }
 
   /// can_add: add() of an absent range would find room. One that touches a neighbour always does:
-  /// so even a full set can take the first frame of each hole, and a block is completed however
-  /// many holes it had.
+  /// so a full set takes the first frame of each hole, and any block is completed.
   [[nodiscard]] bool can_add(std::uint32_t first, std::uint32_t end) const noexcept {
     if (count_ < ranges_max || ranges_[count_ - 1].end == first) return true;
     const std::size_t i = first_ending_after(first);
@@ -72,11 +70,9 @@ class RangeSet {
     std::uint32_t first = 0, end = 0;
   };
   [[nodiscard]] std::size_t first_ending_after(std::uint32_t position) const noexcept {
-    const auto begin = ranges_.begin();
-    const auto it =
-        std::lower_bound(begin, begin + static_cast<std::ptrdiff_t>(count_), position,
-                         [](const Range& range, std::uint32_t at) { return range.end <= at; });
-    return static_cast<std::size_t>(it - begin);
+    const auto used = std::span{ranges_}.first(count_);
+    const auto it = std::ranges::upper_bound(used, position, {}, &Range::end);
+    return static_cast<std::size_t>(it - used.begin());
   }
   std::array<Range, ranges_max> ranges_;
   std::size_t count_ = 0;

@@ -10,8 +10,7 @@
 namespace onehop::transfer {
 namespace {
 // Implementation.
-// A lazy window at 50 % loss: 16 MB in frames of 1.4 kB, and as much of the next one, has 6000
-// gaps.
+// A lazy window at 50 % loss: 16 MB in frames of 1.4 kB, and the next one, has 6000 gaps.
 constexpr std::size_t list_ranges_max = 1U << 14;
 constexpr Bytes ring_room_min = kib(256);  // where the port cannot read its ring
 // At most so much for 64 frames: a ring of 9000-byte frames is larger, of 64-KB ones not.
@@ -19,8 +18,7 @@ constexpr Bytes ring_frames_min = kib(576);
 constexpr std::int64_t ring_share_num = 3, ring_share_den = 4;  // of the ring that may be in flight
 constexpr std::uint32_t no_block = ~std::uint32_t{0};
 // So many blocks at the file side for so long: the disk is the limit of this transfer. A span
-// shorter than the file thread's longest nap would take our own rate for the disk's and keep it
-// low.
+// shorter than the file thread's longest nap would take our own rate for the disk's.
 constexpr std::uint32_t backlogged_blocks = 4;
 constexpr Nanos backlogged_span = 10ms;
 }  // namespace
@@ -195,8 +193,7 @@ void Receiver::on_ping(Instant now, const wire::FrameHeader& header, const wire:
 bool Receiver::pop_pong(Instant now, wire::Pong& pong) noexcept {
   if (!has_pong_) return false;
   has_pong_ = false;
-  // A report that will be due soon rides along: each turn on the air costs more than the frame
-  // does.
+  // A report that will be due soon rides along: a turn on the air costs more than the frame.
   if (asked_interval_ > 0ns && has_news_ && now - reported_at_ >= asked_interval_ / 2)
     report_at_ = now;
   pong = pong_;
@@ -224,29 +221,23 @@ std::uint64_t Receiver::credit() const noexcept {
 }
 
 /// has_gap_to_report: the oldest gap that has not had its NACK is old enough and has enough numbers
-/// behind it. (The newest would not do: where every tenth packet is lost there is always one that
-/// is too young.)
+/// behind it. (Not the newest: where every tenth packet is lost one is always too young.)
 bool Receiver::has_gap_to_report(Instant now) const noexcept {
   const auto& list = gaps_.gaps();
-  const auto ends_before = [](const GapList::Gap& g, std::uint64_t number) {
-    return g.range.last < number;
-  };
-  const auto gap = std::lower_bound(list.begin(), list.end(), nacked_to_, ends_before);
+  const auto gap = std::ranges::lower_bound(list, nacked_to_, {}, &GapList::Gap::last);
   return gap != list.end() && gaps_.largest() - gap->range.last >= reorder_threshold_packets &&
          now - gap->seen_at >= srtt_ / 8;
 }
 
-/// is_list_due: the sender asks, or a window is over and something is missing. Where nothing is, a
-/// new window begins.
+/// is_list_due: the sender asks, or a window is over and something missing. Else one begins.
 bool Receiver::is_list_due(Instant now) noexcept {
   if (is_asked_) return true;
   if (gaps_.gaps().empty()) lists_.restart(now, totals_.bytes_accepted);
   return lists_.is_window_over(now, totals_.bytes_accepted);
 }
 
-/// Reports must not become the sender's limit: rare ones not where each costs a turn on the air,
-/// and the usual ones not where the ring holds less than the link carries between two of them (1024
-/// frames: 6 Gbit/s at 2 ms).
+/// Reports must not limit the sender: rare ones not where each costs a turn on the air, the usual
+/// ones not where the ring holds too little (1024 frames: 6 Gbit/s at 2 ms).
 bool Receiver::is_credit_due(Instant now) const noexcept {
   if (last_received_at_ == Instant{}) return false;  // nobody to report to yet
   const bool is_rare = asked_interval_ > 0ns;
@@ -274,8 +265,7 @@ bool Receiver::tick(Instant now) noexcept {
   has_news_ = false;
   nack_at_ = reported_at_ = now;
   report_at_ = now + report_interval(srtt_, asked_interval_);
-  // A gap with fewer numbers behind it is listed too, but the sender waits for more: it is listed
-  // again when they came.
+  // A gap with fewer numbers behind it is listed too; the sender waits, and it is listed again.
   nacked_to_ = gaps_.largest() - std::min(gaps_.largest(), reorder_threshold_packets - 1);
   using Kind = ReportPages::Kind;
   pages_.start(is_list                  ? Kind::list

@@ -6,12 +6,10 @@
 //                                                         │    add_free() ◀── block written
 //   tick(), next_feedback() ◀── gaps, credit, buffers ◀───┘
 //
-// Eager repair lists the gaps in each report. Lazy repair reports counters, and the gaps once per
-// window or on request.
+// Eager repair lists the gaps in each report. Lazy repair lists them once per window or on request.
 //
 // place() changes nothing that a forged frame could leave behind: a block buffer is bound to (file,
-// offset) only in accept(), after the tag was verified, and a range that has arrived is never the
-// target of another open().
+// offset) only in accept(), after the tag was verified, and a range that has arrived is final.
 //
 // Credit (credit_bytes_total) counts buffer bytes: a block costs block_bytes however short it is, a
 // frame costs its own length and the last frame of a block also what the block lacks to
@@ -85,8 +83,7 @@ class Receiver {
   void add_free(const BlockRef& block) noexcept;
   /// pop_full gives a complete block; it counts as app buffer until add_free().
   [[nodiscard]] bool pop_full(BlockRef& block) noexcept;
-  /// mark_skipped: (file, offset) is on disk already (resume); it counts as arrived and is never
-  /// placed.
+  /// mark_skipped: (file, offset) is on disk already (resume); it counts as arrived.
   void mark_skipped(std::uint32_t file, std::uint64_t offset) noexcept;
 
   // --- frames in
@@ -98,21 +95,18 @@ class Receiver {
   void on_ping(Instant now, const wire::FrameHeader& header, const wire::Ping& ping,
                std::size_t frame_bytes, bool is_ce) noexcept;
   [[nodiscard]] bool pop_pong(Instant now, wire::Pong& pong) noexcept;
-  /// record notes the number of an authentic frame. For a pong, which carries nothing for the
-  /// Receiver, it is all there is to do.
+  /// record notes the number of an authentic frame: all there is to do for a pong.
   void record(Instant now, const wire::FrameHeader& header, bool is_ce) noexcept;
 
   // --- feedback out
-  /// set_rx_ring: our receive ring as the sender is to see it, in payload bytes: its backlog, not
-  /// the rest of a burst.
+  /// set_rx_ring: our receive ring in payload bytes: its backlog, not the rest of a burst.
   void set_rx_ring(const QueueTelemetry& rx_ring) noexcept { rx_ring_ = rx_ring; }
   /// set_srtt: the path's round trip as this end knows it (its own PINGs). Reports are srtt/4
   /// apart, within 2..25 ms, and 5 ms before the first sample.
   void set_srtt(Nanos srtt) noexcept { srtt_ = srtt; }
   /// feedback_interval is what the sender's newest PING asked for; 0: nothing.
   [[nodiscard]] Nanos feedback_interval() const noexcept { return asked_interval_; }
-  /// is_credit_due: so much has arrived since the last report that the sender may run out of credit
-  /// before the next one.
+  /// is_credit_due: the sender may run out of credit before the next report.
   [[nodiscard]] bool is_credit_due(Instant now) const noexcept;
   /// tick looks at timers and at the credit: periodic ACK, gap older than the reorder threshold (3
   /// packets and 1/8 srtt), one immediate NACK per ms at most. True: a report is due now.

@@ -7,12 +7,11 @@
 //            round 1 ─ask─▶ list ─▶ round 2 ─ask─▶ list ─▶ ... until every repair has arrived
 //
 // While a window's repairs are under way, what the next window lost waits for its own turn; its
-// first copies fill the link meanwhile. A sender that can send nothing at all ends the window at
-// once, so that waiting cannot last.
+// first copies fill the link meanwhile. A sender that can send nothing ends the window at once.
 //
 //= [FWP] lazy repair
-// The windows and the asking are ours. A file needs no order, so no time-out is needed either.
-// Called by the engine core through Sender.
+// The windows and the asking are ours. No time-out is needed. Called by the engine core through
+// Sender.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +22,7 @@
 
 namespace onehop::transfer {
 
-/// lost_by_count: what the peer has missed so far, by its own count, less the numbers skipped on
-/// purpose.
+/// lost_by_count: what the peer has missed, by its own count, less the numbers skipped on purpose.
 [[nodiscard]] constexpr std::uint64_t lost_by_count(std::uint64_t missing_total,
                                                     std::uint64_t sent_total,
                                                     std::uint64_t skipped_total) noexcept {
@@ -39,8 +37,7 @@ class RepairRounds {
   [[nodiscard]] bool is_lazy() const noexcept { return is_lazy_; }
   /// is_asking: each frame carries the request until a list answers it.
   [[nodiscard]] bool is_asking() const noexcept { return is_asking_; }
-  /// round tells the requests of one round from those of the next, so that only the first to arrive
-  /// makes a list.
+  /// round tells the requests of one round from the next's: only the first makes a list.
   [[nodiscard]] bool round() const noexcept { return round_; }
   void ask() noexcept {
     if (is_asking_ || !is_lazy_) return;
@@ -55,8 +52,7 @@ class RepairRounds {
     --repairs_open_;
   }
 
-  /// on_list opens the next window unless one is being repaired; its first copies are those below
-  /// `next_number`.
+  /// on_list opens the next window unless one is being repaired; it ends below `next_number`.
   void on_list(std::uint64_t next_number, bool has_resend, bool is_blocked) noexcept {
     is_asking_ = false;
     if ((repairs_open_ == 0 && !has_resend) || is_blocked) boundary_ = next_number;

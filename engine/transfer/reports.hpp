@@ -27,8 +27,7 @@ inline constexpr Nanos report_credit_min = 25us;
 inline constexpr Nanos report_idle = 100ms;  ///< nothing new arrived since the last report
 
 /// report_interval: a quarter of srtt, or what the sender asked for (`asked`; 0: nothing). When the
-/// sender asked for rare reports, one goes with each PONG, and PINGs come as often as it asked; the
-/// timer is for PINGs that were lost.
+/// sender asked for rare reports, one goes with each PONG; the timer is for PINGs that were lost.
 [[nodiscard]] constexpr Nanos report_interval(Nanos srtt, Nanos asked) noexcept {
   if (srtt == 0ns) return report_before_srtt;
   return std::max(std::clamp(srtt / 4, report_min, report_max), asked * 5 / 4);
@@ -46,8 +45,7 @@ inline constexpr Nanos report_idle = 100ms;  ///< nothing new arrived since the 
 ///                                         read the last list asks again for what that answered
 ///
 /// Blocks with holes stay open, so a window of 64 MB would need 64 MB of buffers at both ends. With
-/// 128 blocks of 256 KiB it is 16 MB, and the other half takes the next window's data while this
-/// one is repaired.
+/// 128 blocks of 256 KiB it is 16 MB, and the other half takes the next window's data.
 ///
 //= [FWP] lazy repair, window of 64 MB or 1 s  type=deviation reason=bounded by the buffers
 class ListTiming {
@@ -64,8 +62,7 @@ class ListTiming {
 
   [[nodiscard]] std::uint64_t window_bytes() const noexcept { return window_bytes_; }
 
-  /// is_new_request: the sender asks, and the last list has not answered it. `round` is from the
-  /// frame that asks.
+  /// is_new_request: the sender asks in `round`, and the last list has not answered it.
   [[nodiscard]] bool is_new_request(Instant now, bool round, Nanos srtt) const noexcept {
     return !has_answered_ || round != round_answered_ ||
            now - listed_at_ >= std::max(2 * srtt, answer_min);

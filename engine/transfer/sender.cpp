@@ -67,8 +67,7 @@ bool Sender::can_start_new() const noexcept {
   return resend_.is_empty() && blocks_.can_start() && has_credit() &&
          has_numbers(params_.in_flight_max / new_data_reserve_share);
 }
-/// is_blocked: nothing can be sent before a report comes. A source that is merely slow does not
-/// count.
+/// is_blocked: nothing can be sent before a report comes. A slow source does not count.
 bool Sender::is_blocked() const noexcept {
   return !can_repair() && !can_start_new() &&
          (has_ended_ || !blocks_.can_take() || blocks_.has_unsent());
@@ -85,8 +84,7 @@ bool Sender::next(Instant now, bool is_data_allowed, FramePlan& plan) noexcept {
 }
 
 /// number takes the next packet number, fills `header` but for what belongs to data frames, and
-/// returns the packet's record. Headers and plans are filled in place for the reason that
-/// InFlight::push() gives.
+/// returns the packet's record. Filled in place for InFlight::push()'s reason.
 SentPacket& Sender::number(Instant now, wire::FrameType type, wire::FrameHeader& header) noexcept {
   if (skips_.take(in_flight_.next())) {
     (void)in_flight_.push({}, PacketState::skipped);
@@ -171,8 +169,7 @@ bool Sender::plan_new(Instant now, FramePlan& plan) noexcept {
   return true;
 }
 
-/// ask_if_due: at the end of a round, when a window is full, and with the last frame that can be
-/// sent at all.
+/// ask_if_due: at the end of a round, in a full window, and with the last frame that can be sent.
 void Sender::ask_if_due(FramePlan& plan) noexcept {
   // What ends the transfer is acknowledged at once, however rare reports are.
   if (has_ended_ && !blocks_.has_unsent() && resend_.is_empty())
@@ -205,8 +202,7 @@ wire::Violation Sender::on_feedback(Instant now, const wire::Feedback& feedback)
   }
   count_report(feedback);
   if (!feedback.has_received) return wire::Violation::none;
-  // A skipped number below `from` was settled before the receiver could report it. The others there
-  // are resolved already.
+  // A skipped number below `from` was settled unreported. The others there are resolved.
   const std::uint64_t settled_below = std::min(feedback.from, in_flight_.settled());
   for (std::uint64_t number = in_flight_.oldest(); number < settled_below; ++number)
     if (SentPacket& packet = in_flight_.at(number); packet.state == PacketState::skipped)
@@ -298,8 +294,7 @@ void Sender::ask_feedback(Instant now, Nanos interval, std::uint64_t nack_reques
 // --- time
 void Sender::tick(Instant now, Bytes own_queue) noexcept {
   check_progress(now, own_queue);
-  // A lazy peer may have reported a number and left its repair for later: then it counts until it
-  // has arrived.
+  // A lazy peer may report a number and leave its repair for later: it counts until it arrives.
   const std::uint64_t settled_below =
       std::max(rounds_.is_lazy() ? 0 : reported_below_, in_flight_.oldest());
   const bool is_armed = mode_ == Mode::running && data_sent_below_ > settled_below &&
@@ -309,8 +304,7 @@ void Sender::tick(Instant now, Bytes own_queue) noexcept {
   if (tail_.tick(now, is_armed, own_queue, quiet)) probe();
 }
 
-/// probe resends the newest unresolved packet: what is lost at the very end leaves no gap behind
-/// it.
+/// probe resends the newest unresolved packet: what is lost at the end leaves no gap.
 void Sender::probe() noexcept {
   for (std::uint64_t number = in_flight_.next(); number-- > in_flight_.oldest();) {
     SentPacket& packet = in_flight_.at(number);

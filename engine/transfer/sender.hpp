@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Sender: the sending half of the protocol as a state machine of (now, frames). No socket, no
-// clock, no thread, no allocation after construction, no AEAD: the engine loop seals what next()
-// plans and hands on what it has opened.
+// clock, no thread, no allocation after construction, no AEAD: the loop seals what next() plans.
 //
 //   add_block() ─▶ blocks read, in order ─▶ next() ─▶ frame ─▶ in flight ─▶ on_feedback() ─▶
 //   pop_freed()
@@ -12,8 +11,8 @@
 // (repair_rounds.hpp). When data does not arrive although the peer answers, the Sender searches for
 // the frame size that still passes (size_search.hpp).
 //
-// Called by the engine core only. Blocks stay lent to the Sender until every byte is known to have
-// arrived, so a repair never waits for the disk.
+// Called by the engine core only. Blocks stay lent until they arrive: repairs never wait for the
+// disk.
 #pragma once
 
 #include <cstddef>
@@ -90,8 +89,7 @@ class Sender {
   /// pause stops new data and repairs (checkpoint on interrupt); PING goes on.
   void pause() noexcept { mode_ = Mode::paused; }
   /// next plans one frame, and counts it as sent: the caller must seal and commit it. Order: PING
-  /// due, ranges to resend, new data within credit. False: nothing to send now. `is_data_allowed`
-  /// false (no rate or backlog left): PING only.
+  /// due, ranges to resend, new data. False: nothing to send. Without `is_data_allowed`: PING only.
   [[nodiscard]] bool next(Instant now, bool is_data_allowed, FramePlan& plan) noexcept;
   /// has_data says whether next() would send file data, credit included.
   [[nodiscard]] bool has_data() const noexcept {
@@ -122,19 +120,16 @@ class Sender {
 
   // --- time
   /// tick runs timers (tail probe with back-off, PING). `own_queue` is what our lower queue still
-  /// holds: while it is not empty the newest packets may be in it, and no probe is sent. Call
-  /// before next().
+  /// holds: the newest packets may be in it, so no probe is sent meanwhile. Call before next().
   void tick(Instant now, Bytes own_queue) noexcept;
   /// next_deadline: when tick() has something to do at the latest; Instant::max() for never.
   [[nodiscard]] Instant next_deadline() const noexcept;
-  /// ask_feedback passes on what the grant wants. The peer's reports may be `interval` apart (0:
-  /// its default); each PING says so. A new `nack_request_id` asks, with the next frame, for the
-  /// ranges that are missing.
+  /// ask_feedback passes on what the grant wants. Reports may be `interval` apart (0: the peer's
+  /// default); each PING says so. A new `nack_request_id` asks for what is missing.
   void ask_feedback(Instant now, Nanos interval, std::uint64_t nack_request_id) noexcept;
   /// is_silent: nothing from the peer for silent_limit.
   [[nodiscard]] bool is_silent(Instant now) const noexcept;
-  /// is_stalled: the peer answers, and yet the transfer has not moved for its limit. A source that
-  /// has nothing to send does not count.
+  /// is_stalled: the peer answers, yet the transfer has not moved for its limit (stall_watch.hpp).
   [[nodiscard]] bool is_stalled(Instant now) const noexcept {
     return mode_ == Mode::running && stalls_.is_stalled(now);
   }
@@ -159,9 +154,7 @@ class Sender {
   [[nodiscard]] bool may_send_data() const noexcept {
     return mode_ == Mode::running && !search_.is_searching();
   }
-  /// A frame may start while any credit is left. What it goes beyond is bounded: all frames of a
-  /// block cost block_bytes together and the peer's buffers are whole blocks, so it never passes
-  /// those; it passes the peer's receive ring by one frame at most. To ask for its whole cost would
+  /// A frame may start while any credit is left (receiver.hpp). To ask for its whole cost would
   /// stop a file of a few bytes at a ring smaller than a block.
   [[nodiscard]] bool has_credit() const noexcept { return cost_started_ < credit_total_; }
   [[nodiscard]] bool has_numbers(std::size_t reserve) const noexcept;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// SizeSearch: which frames still pass, when data no longer arrives although the peer answers: an
-// MTU on the way has fallen.
+// SizeSearch: which frames still pass when data stops though the peer answers: an MTU fell.
 //
 // A search starts when data was sent, a PING behind it was answered, and a report after that shows
 // nothing new. Data then waits, and rounds of PINGs go out, 8 sizes, each twice:
@@ -26,8 +25,7 @@ namespace onehop::transfer {
 
 class SizeSearch {
  public:
-  // Implementation. Shorter than stuck_span: a burst of loss is taken for it, which costs a round
-  // trip. Longer: the transfer waits.
+  // Implementation. Shorter than stuck_span: a burst of loss costs a round trip. Longer: a wait.
   static constexpr Nanos stuck_span = 300ms;
   static constexpr std::int64_t stuck_srtts = 8;
   static constexpr std::uint64_t stuck_frames = 4;  // sent since, and nothing of them came

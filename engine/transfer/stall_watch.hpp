@@ -6,7 +6,6 @@
 // Pure. Called by the engine core through Sender.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 

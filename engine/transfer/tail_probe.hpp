@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // TailProbe: the timer that asks after what is lost at the very end, where no later packet shows
-// the gap. It fires after 2 x srtt without a new report, and backs off by 2 up to 1 s. Called by
-// the engine core through Sender::tick().
+// the gap. It fires after 2 x srtt without a new report, and backs off by 2 up to 1 s. Engine core.
 #pragma once
 
 #include <algorithm>

@@ -42,8 +42,7 @@ inline void store_be(std::byte* to, T value) noexcept {
   std::memcpy(to, &value, sizeof value);
 }
 
-/// A varint is LEB128 in its shortest form: 7 bits a byte, low bits first, at most ten bytes for 64
-/// bits.
+/// A varint is LEB128 in its shortest form: 7 bits a byte, low bits first, at most ten bytes.
 inline constexpr std::size_t varint_bytes_max = 10;
 [[nodiscard]] constexpr std::size_t varint_bytes(std::uint64_t value) noexcept {
   return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7;
@@ -103,8 +102,7 @@ class ByteReader {
   explicit ByteReader(std::span<const std::byte> in) noexcept : in_{in} {}
 
   [[nodiscard]] bool is_ok() const noexcept { return is_ok_; }
-  /// is_done: nothing failed and nothing is left. Trailing bytes are an error of the format, so
-  /// decoders end with this.
+  /// is_done: nothing failed and nothing is left. Decoders end with this: no trailing bytes.
   [[nodiscard]] bool is_done() const noexcept { return is_ok_ && at_ == in_.size(); }
   [[nodiscard]] std::size_t position() const noexcept { return at_; }
   [[nodiscard]] std::size_t remaining() const noexcept { return is_ok_ ? in_.size() - at_ : 0; }

@@ -6,8 +6,7 @@
 //   rate_offer u64 | range_count u16 | ranges
 //
 // A range is two varints: the gap of received packets before it (less one between ranges: they are
-// never adjacent) and its length less one. One report has one encoding, so a decoder that accepts
-// it can also compare it.
+// never adjacent) and its length less one. One report has one encoding.
 #include "engine/wire/feedback.hpp"
 
 #include <algorithm>
@@ -56,8 +55,7 @@ std::size_t write_ranges(ByteWriter& out, const Feedback& feedback) noexcept {
     if (varint_bytes(gap) + varint_bytes(length) > out.remaining()) return i;
     out.varint(gap);
     out.varint(length);
-    // A further range needs two numbers above this one; the checks above then hold it below
-    // `largest`.
+    // A further range needs two numbers above this one; the checks above hold it below `largest`.
     ONEHOP_CHECK(i + 1 == feedback.range_count || feedback.largest - range.last >= 2);
     start = range.last + 2;
   }

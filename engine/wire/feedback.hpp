@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Bodies of FEEDBACK, PING and PONG frames: layout and codec. Every number a peer supplies is
-// bounded here.
+// Bodies of FEEDBACK, PING and PONG frames: layout and codec. A peer's numbers are bounded here.
 #pragma once
 
 #include <array>
@@ -24,8 +23,7 @@ inline constexpr std::size_t feedback_body_bytes_min = feedback_fixed_bytes + 20
 /// Ranges that one feedback frame can list at the very most (two varint bytes each at the least).
 inline constexpr std::size_t ranges_per_frame_max = 500;
 inline constexpr std::size_t frames_per_report_max = 4;
-/// Lazy repair: a whole window's missing ranges in one report. 160 ranges a frame at the least, so
-/// more ranges than the receiver remembers.
+/// Lazy repair: a window's missing ranges in one report, more than the receiver remembers.
 inline constexpr std::size_t frames_per_list_max = 128;
 
 /// BufferState: one of the receiver's buffers, as it travels. All values in file (payload) bytes.
@@ -38,43 +36,36 @@ struct BufferState {
 
 /// Feedback: one frame of a report. Everything in [settled of the sender, largest] that no frame of
 /// the report lists is received. A report that needs several frames repeats the fields and splits
-/// [.., largest] in ascending order: each frame speaks for the numbers from its `from` to its
-/// `largest`.
+/// [.., largest] in ascending order: each speaks for its `from` to its `largest`.
 ///
-/// Under lazy repair a report between two lists carries counters, and speaks only for the numbers
-/// below the first gap.
+/// A lazy report between two lists carries counters, and speaks only below the first gap.
 struct Feedback {
-  std::uint64_t sequence =
-      0;                   ///< grows with each frame; an older one than the newest seen is ignored
-  std::uint64_t from = 0;  ///< this frame speaks for [from, largest]
-  std::uint64_t largest = 0;  ///< largest number this frame speaks for
-  bool has_received = false;  ///< false: it speaks for no number, from and largest mean nothing
-  bool is_list = false;       ///< lazy repair: one frame of the missing-range list
-  bool has_more = false;      ///< a further frame of the same report follows
+  std::uint64_t sequence = 0;  ///< grows with each frame; older than the newest seen: ignored
+  std::uint64_t from = 0;      ///< this frame speaks for [from, largest]
+  std::uint64_t largest = 0;   ///< largest number this frame speaks for
+  bool has_received = false;   ///< false: it speaks for no number, from and largest mean nothing
+  bool is_list = false;        ///< lazy repair: one frame of the missing-range list
+  bool has_more = false;       ///< a further frame of the same report follows
   std::uint64_t receive_delay_ns = 0;      ///< since `largest` arrived
   std::uint64_t receiver_time_ns = 0;      ///< the receiver's monotonic clock, for differences only
   std::uint64_t received_bytes_total = 0;  ///< file bytes accepted (first copies)
-  std::uint64_t credit_bytes_total =
-      0;  ///< new data may start up to here (buffer bytes, see receiver.hpp)
+  std::uint64_t credit_bytes_total = 0;    ///< new data may start up to here (see receiver.hpp)
   BufferState rx_ring;
   BufferState app_buffer;
   std::uint64_t kernel_drops_total = 0;  ///< socket overflow, ring full, softnet
   std::uint64_t ce_packets_total = 0;
-  std::uint64_t missing_packets_total =
-      0;  ///< numbers up to the largest one seen that have not come, ever
+  std::uint64_t missing_packets_total = 0;   ///< below the largest seen, that have not come
   std::uint64_t rate_offer_bytes_per_s = 0;  ///< 0: none
   std::uint32_t range_count = 0;
-  std::array<PacketRange, ranges_per_frame_max>
-      missing;  ///< ascending, disjoint, not adjacent, within [from, largest]
+  /// Ascending, disjoint, not adjacent, within [from, largest].
+  std::array<PacketRange, ranges_per_frame_max> missing;
 };
 
-/// Bounds of what a peer may claim. Counters and packet numbers stay below 2^62 so that they and
-/// their sums fit a signed 64-bit number.
+/// Bounds of what a peer may claim. Below 2^62 they and their sums fit a signed number.
 inline constexpr std::uint64_t counter_max = (std::uint64_t{1} << 62) - 1;
 inline constexpr std::uint64_t capacity_bytes_max = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t rate_bytes_per_s_max = std::uint64_t{1} << 40;
-inline constexpr std::uint64_t receive_delay_ns_max =
-    3'600'000'000'000;  ///< an hour; encode_feedback clamps to it
+inline constexpr std::uint64_t receive_delay_ns_max = 3'600'000'000'000;  ///< clamped
 inline constexpr std::uint64_t hold_ns_max = 10'000'000'000;
 
 /// encode_feedback writes at most feedback_body_bytes_max bytes and returns how many. Ranges that
@@ -87,28 +78,24 @@ inline constexpr std::uint64_t hold_ns_max = 10'000'000'000;
 
 /// decode_feedback rejects anything out of bounds: ranges out of order or outside [from, largest],
 /// occupancy above capacity, capacity above 2^40, rates above 2^40, counters and numbers above
-/// counter_max, counts that do not match the length, trailing bytes. `out` is undefined after a
-/// rejection.
+/// counter_max, wrong counts, trailing bytes. `out` is undefined after a rejection.
 [[nodiscard]] bool decode_feedback(std::span<const std::byte> body, Feedback& out) noexcept;
 
-/// Ping body: an id, the wish for feedback, then zero padding up to the size under test. A pong
-/// carries the id and how long it was held.
+/// Ping body: an id, the wish for feedback, then zeros up to the size under test.
 struct Ping {
   std::uint64_t id = 0;
-  std::uint32_t feedback_interval_us =
-      0;  ///< how far apart reports may be, at most 1 s; 0: the receiver's default
+  std::uint32_t feedback_interval_us = 0;  ///< between reports, at most 1 s; 0: as usual
 };
 inline constexpr std::uint32_t feedback_interval_us_max = 1'000'000;
 struct Pong {
   std::uint64_t id = 0;
-  std::uint64_t hold_ns = 0;  ///< at most 10 s
-  std::uint64_t received_bytes =
-      0;  ///< size of the ping frame as it arrived (UDP payload), proves the path's MTU
+  std::uint64_t hold_ns = 0;         ///< at most 10 s
+  std::uint64_t received_bytes = 0;  ///< UDP payload of the ping as it arrived: the path's MTU
 };
 inline constexpr std::size_t ping_body_bytes_min = 12;
 inline constexpr std::size_t pong_body_bytes = 24;
-void encode_ping(const Ping& ping,
-                 std::span<std::byte> body) noexcept;  ///< fills the whole span, padding with zeros
+/// encode_ping fills the whole span, padding with zeros.
+void encode_ping(const Ping& ping, std::span<std::byte> body) noexcept;
 [[nodiscard]] std::optional<Ping> decode_ping(std::span<const std::byte> body) noexcept;
 void encode_pong(const Pong& pong, std::span<std::byte, pong_body_bytes> body) noexcept;
 [[nodiscard]] std::optional<Pong> decode_pong(std::span<const std::byte> body) noexcept;

@@ -33,8 +33,7 @@ inline constexpr std::size_t overhead_bytes = header_bytes + tag_bytes;
 inline constexpr std::size_t frame_bytes_min = overhead_bytes;
 /// The largest UDP payload: an IPv4 packet of 65535 bytes less its headers.
 inline constexpr std::size_t datagram_bytes_max = 65'507;
-/// The largest packet number: what follows from numbers (one more, a difference, a sum of two) then
-/// fits 64 bits, signed or not.
+/// The largest packet number: one more, differences and sums of two fit 64 bits, signed or not.
 inline constexpr std::uint64_t packet_number_max = (std::uint64_t{1} << 62) - 1;
 inline constexpr std::size_t ethernet_ipv4_udp_bytes = 14 + 20 + 8;
 inline constexpr std::size_t ethernet_ipv6_udp_bytes = 14 + 40 + 8;
@@ -62,9 +61,9 @@ inline constexpr std::uint8_t key_phase_flag = 1, end_of_block_flag = 2, nack_re
 }  // namespace detail
 
 /// encode_header writes header_bytes at `out`. settled must be at most packet_number; a lag that
-/// does not fit is clamped (the receiver then keeps a gap longer, which is harmless). What belongs
-/// to data frames only (file, offset, end_of_block) is written as zero in others, and nack_round
-/// where nothing is requested.
+/// does not fit is clamped (a gap is then kept longer, which is harmless). What belongs to data
+/// frames only (file, offset, end_of_block) is zero in others, nack_round where nothing is
+/// requested.
 inline void encode_header(const FrameHeader& header,
                           std::span<std::byte, header_bytes> out) noexcept {
   ONEHOP_CHECK(header.settled <= header.packet_number);
@@ -120,8 +119,7 @@ inline void encode_header(const FrameHeader& header,
 }
 
 /// frame_payload_bytes: the file bytes of a full frame when `body_max` fit: blocks are cut into
-/// equal frames, so that a block ends with a frame of (almost) full size and a batch of one block
-/// is one GSO batch. Both must be positive.
+/// equal frames, so that a batch of one block is one GSO batch. Both must be positive.
 [[nodiscard]] inline std::size_t frame_payload_bytes(std::size_t body_max,
                                                      std::size_t block) noexcept {
   ONEHOP_CHECK(body_max > 0);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Headers for raw ports. Sums are kept in memory byte order throughout (RFC 1071 section 2), so
-// that checksums are stored without swapping and only the lengths, which are added as numbers, are
-// swapped.
+// that checksums are stored without swapping and only the lengths, added as numbers, are.
 #include "engine/wire/l2_l4.hpp"
 
 #include <algorithm>
@@ -40,8 +39,7 @@ std::uint8_t load_u8(const std::byte* from) noexcept {
 }  // namespace
 
 std::uint64_t ones_complement_sum(std::span<const std::byte> data) noexcept {
-  // 64-bit loads, added as two halves of 32 bits: no carry is lost below 2^32 words, and the
-  // compiler vectorizes it.
+  // 64-bit loads, added as two halves of 32 bits: no carry is lost below 2^32 words.
   std::uint64_t low = 0, high = 0;
   std::size_t at = 0;
   for (; at + 8 <= data.size(); at += 8) {

@@ -5,8 +5,7 @@
 //
 // The session builds a template (lengths and checksums zero) and hands it to the port in
 // PathUpdate. The port keeps it in a HeaderTemplate and writes it in front of each payload. Pure
-// functions on spans: no socket, no netlink, no allocation. No VLAN tags, IP options, extension
-// headers or fragments, neither out nor in.
+// functions on spans. No VLAN tags, IP options, extension headers or fragments, out or in.
 #pragma once
 
 #include <array>
@@ -37,16 +36,13 @@ enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
 
 inline constexpr std::size_t l2_l4_bytes_max = ethernet_ipv6_udp_bytes;
 
-/// build_headers writes the template (ECT(0), hop limit 64, IPv4 with DF and id 0) and returns its
-/// length, 42 or 62.
+/// build_headers writes the template (ECT(0), hop limit 64, IPv4 with DF, id 0), 42 or 62 bytes.
 [[nodiscard]] std::size_t build_headers(const UdpFlow& flow,
                                         std::span<std::byte, l2_l4_bytes_max> out) noexcept;
 
-/// HeaderSums: the ones-complement sums of a template's constant part, as finish_headers needs
-/// them.
+/// HeaderSums: ones-complement sums of a template's constant part, for finish_headers.
 struct HeaderSums {
-  std::uint64_t sum =
-      0;  ///< IPv4: its header; IPv6: pseudo header and UDP header; all without lengths
+  std::uint64_t sum = 0;  ///< IPv4: its header; IPv6: pseudo and UDP header; without lengths
   bool is_ipv6 = false;
 };
 /// header_sums takes a template of 42 or 62 bytes; any other length is our own bug.
@@ -68,8 +64,7 @@ class HeaderTemplate {
   }
   /// size is 42 or 62; 0 before there was a template.
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
-  /// write puts the finished headers at `at`, which has size() bytes; `payload` normally follows
-  /// them.
+  /// write puts the finished headers at `at`, which has size() bytes; `payload` follows.
   void write(std::byte* at, std::span<const std::byte> payload) const noexcept {
     std::memcpy(at, header_.data(), bytes_);
     finish_headers({at, bytes_}, payload, sums_);
@@ -97,8 +92,7 @@ struct UdpFrame {
 /// parse_udp_frame takes an Ethernet frame (padding at its end allowed) and rejects what is not one
 /// whole UDP datagram: other protocols, options or extension headers, fragments, lengths that
 /// disagree. Checksums are not looked at: the AEAD authenticates the payload, and a wrong address
-/// finds no key. The second form takes the first piece of a frame of `frame_bytes` bytes: the
-/// headers must lie in it.
+/// finds no key. The second form takes the first piece, with the headers, of `frame_bytes` bytes.
 [[nodiscard]] std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) noexcept;
 [[nodiscard]] std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> first,
                                                       std::size_t frame_bytes) noexcept;

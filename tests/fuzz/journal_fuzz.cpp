@@ -28,7 +28,7 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
       .digest_kind = random() % 2 == 0 ? crypto::DigestKind::xxh3 : crypto::DigestKind::sha256};
   file::JournalWriter writer{header};
   std::vector<std::byte> bytes(writer.header().begin(), writer.header().end());
-  const std::uint64_t blocks = file::blocks_of(header.size);
+  const std::uint64_t blocks = blocks_of(header.size);
   const std::size_t records_max =
       (input_bytes_max - file::journal_header_bytes) / file::journal_record_bytes;
   for (std::size_t left = random() % records_max; left > 0; --left) {
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   file::JournalWriter writer{journal->header};
   std::vector<std::byte> again(writer.header().begin(), writer.header().end());
   for (const file::Claim& claim : journal->claims) {
-    ONEHOP_CHECK(claim.block < file::blocks_of(journal->header.size));
+    ONEHOP_CHECK(claim.block < blocks_of(journal->header.size));
     writer.append(claim, again);
   }
   ONEHOP_CHECK(std::ranges::equal(again, bytes.first(journal->valid_bytes)));

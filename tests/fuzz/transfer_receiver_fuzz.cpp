@@ -149,8 +149,7 @@ class World {
 
   void check_full() {
     ONEHOP_CHECK(is_lent_[block_.slot]);
-    ONEHOP_CHECK(block_.length ==
-                 transfer::block_length_at(file_sizes[block_.file], block_.offset));
+    ONEHOP_CHECK(block_.length == block_length_at(file_sizes[block_.file], block_.offset));
     for (std::size_t i = 0; i < block_.length; ++i)
       ONEHOP_CHECK(block_.data[i] == byte_at(block_.file, block_.offset + i));
     is_lent_[block_.slot] = false;

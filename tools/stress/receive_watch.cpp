@@ -93,7 +93,7 @@ void ReceiveWatch::on_block(Instant now, const BlockRef& block, std::uint64_t wr
   if (wrong_bytes > 0)
     broken_.say(
         now, fmt::format("{} wrong bytes in file {} at {}", wrong_bytes, block.file, block.offset));
-  if (block.length != transfer::block_length_at(sizes[block.file], block.offset))
+  if (block.length != block_length_at(sizes[block.file], block.offset))
     broken_.say(now, fmt::format("a block of {} bytes of file {} at {}", block.length, block.file,
                                  block.offset));
   const std::size_t number =

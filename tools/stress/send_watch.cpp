@@ -73,7 +73,7 @@ void SendWatch::on_data(const wire::FrameHeader& header, std::uint32_t length) {
     broken_.say(now_,
                 fmt::format("new data begins at {} with a credit of {}", cost_started_, credit));
   const std::uint64_t block_offset = header.offset / block_bytes * block_bytes;
-  const std::uint32_t block_length = transfer::block_length_at(size, block_offset);
+  const std::uint32_t block_length = block_length_at(size, block_offset);
   // As the protocol has it, reckoned here once more: a block costs a whole buffer, its last frame
   // what it lacks to one.
   const bool is_last = header.offset - block_offset + length == block_length;

@@ -25,21 +25,21 @@ namespace {
 // Implementation constants. Ring sizes where the driver proposes none. Too low: a nap of the
 // receiver drops frames. Too high: memory, and frames leave the cache before they are opened.
 constexpr std::uint16_t ring_frames_default = 1024;
-// What a software driver may hold beside its rings (net_af_xdp: a fill ring of twice its receive
-// ring), and batches.
+// What a software driver may hold beside its rings (net_af_xdp: a large fill ring), and batches.
 constexpr std::uint32_t pool_frames_spare = 1024;
 constexpr std::uint32_t room_bytes_min = 2048;
 constexpr std::uint32_t ethernet_bytes = 14, header_room_bytes = 64;
 
 /// The attempt's text ends in the device's name. open() puts in what the driver printed, if it did.
-Error device_error(std::string_view attempt, const std::string& name, int rc) {
+Result<void> check(std::string_view attempt, const std::string& name, int rc) {
+  if (rc == 0) return success();
   // Some drivers say -1 of whatever failed, which is EPERM's number.
   const bool is_privilege = (rc == -EPERM || rc == -EACCES) && ::geteuid() != 0;
-  return {is_privilege ? ExitCode::privilege_missing : ExitCode::io_unavailable,
-          std::string{attempt} + " DPDK device " + name, errno_text(-rc),
-          is_privilege ? "Run as root"
-                       : "See docs/dpdk.md for what each driver needs, or take --io udp",
-          -rc};
+  return Error{is_privilege ? ExitCode::privilege_missing : ExitCode::io_unavailable,
+               std::string{attempt} + " DPDK device " + name, errno_text(-rc),
+               is_privilege ? "Run as root"
+                            : "See docs/dpdk.md for what each driver needs, or take --io udp",
+               -rc};
 }
 
 Result<std::uint16_t> find_port(const std::string& name) {
@@ -80,8 +80,7 @@ std::string_view arguments_of(const rte_eth_dev_info& info) {
   return arguments != nullptr && arguments->args != nullptr ? arguments->args : "";
 }
 
-/// net_memif takes its ring's size from an argument and tells nobody: log2 of it, 10 unless said
-/// otherwise.
+/// net_memif takes its ring's size from an argument and tells nobody: its log2, else 10.
 std::uint32_t memif_ring_frames(std::string_view arguments) {
   const std::string_view text = argument_of(arguments, "rsize=");
   unsigned log2 = 10;
@@ -110,8 +109,7 @@ Result<void> DpdkDevice::bring_up(const DpdkDeviceConfig& config) {
   char name[RTE_ETH_NAME_MAX_LEN] = "";
   (void)rte_eth_dev_get_name_by_port(port_, name);
   facts_.name = name;
-  if (const int rc = rte_eth_dev_info_get(port_, &info); rc != 0)
-    return device_error("query", facts_.name, rc);
+  ONEHOP_TRYV(check("query", facts_.name, rte_eth_dev_info_get(port_, &info)));
   facts_.driver = info.driver_name;
   char interface[IF_NAMESIZE] = "";
   if (info.if_index != 0 && ::if_indextoname(info.if_index, interface) != nullptr)
@@ -123,20 +121,17 @@ Result<void> DpdkDevice::bring_up(const DpdkDeviceConfig& config) {
   (void)rte_eth_macaddr_get(port_, &mac);
   std::memcpy(facts_.mac.data(), mac.addr_bytes, facts_.mac.size());
 
-  // 2. One queue each way. Frames that are not ours stay with the kernel, where the device can
-  // split them (before start).
+  // 2. One queue each way. Other frames stay with the kernel where the device can split.
   rte_flow_error flow_error{};
   if (!facts_.has_own_link()) (void)rte_flow_isolate(port_, 1, &flow_error);
   rte_eth_conf conf{};
   conf.rxmode.mtu = facts_.mtu_bytes;
-  if (const int rc = rte_eth_dev_configure(port_, 1, 1, &conf); rc != 0)
-    return device_error("configure", facts_.name, rc);
+  ONEHOP_TRYV(check("configure", facts_.name, rte_eth_dev_configure(port_, 1, 1, &conf)));
   is_configured_ = true;
   ONEHOP_TRYV(set_up_queues());
 
   // 3. Start. Neighbour questions of IPv6 come by multicast.
-  if (const int rc = rte_eth_dev_start(port_); rc != 0)
-    return device_error("start", facts_.name, rc);
+  ONEHOP_TRYV(check("start", facts_.name, rte_eth_dev_start(port_)));
   if (facts_.has_own_link()) (void)rte_eth_allmulticast_enable(port_);
   find_telemetry(config);
   return success();
@@ -150,8 +145,8 @@ Result<void> DpdkDevice::set_up_queues() {
   };
   std::uint16_t rx_frames = size_of(info.default_rxportconf),
                 tx_frames = size_of(info.default_txportconf);
-  if (const int rc = rte_eth_dev_adjust_nb_rx_tx_desc(port_, &rx_frames, &tx_frames); rc != 0)
-    return device_error("size the rings of", facts_.name, rc);
+  ONEHOP_TRYV(check("size the rings of", facts_.name,
+                    rte_eth_dev_adjust_nb_rx_tx_desc(port_, &rx_frames, &tx_frames)));
   facts_.rx_frames = rx_frames;
   facts_.tx_frames = tx_frames;
   if (facts_.driver == "net_memif")
@@ -166,12 +161,10 @@ Result<void> DpdkDevice::set_up_queues() {
                         .is_packed = facts_.is_virtual}));
   pool_ = std::move(pool);
   const auto node = static_cast<unsigned>(socket < 0 ? 0 : socket);
-  if (const int rc = rte_eth_rx_queue_setup(port_, 0, rx_frames, node, nullptr, pool_.get());
-      rc != 0)
-    return device_error("set up the receive queue of", facts_.name, rc);
-  if (const int rc = rte_eth_tx_queue_setup(port_, 0, tx_frames, node, nullptr); rc != 0)
-    return device_error("set up the send queue of", facts_.name, rc);
-  return success();
+  ONEHOP_TRYV(check("set up the receive queue of", facts_.name,
+                    rte_eth_rx_queue_setup(port_, 0, rx_frames, node, nullptr, pool_.get())));
+  return check("set up the send queue of", facts_.name,
+               rte_eth_tx_queue_setup(port_, 0, tx_frames, node, nullptr));
 }
 
 // Whether a driver frees a sent frame when it has left, or whenever it next looks, no call tells.

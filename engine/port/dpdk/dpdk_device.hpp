@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// DpdkDevice: one port of DPDK (an "ethdev"), set up with one queue each way and started, and what
-// its driver can tell.
+// DpdkDevice: one port of DPDK (an "ethdev"), one queue each way, and what its driver tells.
 //
 // A device is one of two kinds. Where it drives a kernel interface (net_af_xdp, net_af_packet,
 // mlx5), the kernel keeps its addresses, routes and neighbours. Where DPDK owns the link whole
@@ -65,13 +64,10 @@ class DpdkDevice {
   /// leave open which one, 9 with the driver's reason. Syscalls: as its driver needs.
   [[nodiscard]] static Result<std::unique_ptr<DpdkDevice>> open(Eal& eal,
                                                                 const DpdkDeviceConfig& config);
-  DpdkDevice(const DpdkDevice&) = delete;
-  DpdkDevice& operator=(const DpdkDevice&) = delete;
   ~DpdkDevice();
 
   /// steer asks the device to give us only UDP frames to `local`; false where it has no such rules,
-  /// and every frame has to be looked at. The rule before it goes. For a port that opens, before
-  /// the engine core runs.
+  /// and every frame has to be looked at. It replaces the rule before. Set-up only.
   bool steer(const sockaddr_storage& local) noexcept;
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }

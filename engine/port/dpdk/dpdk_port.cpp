@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The data path of DpdkPort, sending: what the engine core calls in each turn, and open. Receiving
-// is in dpdk_rx.cpp.
+// The data path of DpdkPort, sending: each turn's calls, and open. Receiving: dpdk_rx.cpp.
 #include "engine/port/dpdk/dpdk_port.hpp"
 
 #include <rte_ethdev.h>
@@ -18,25 +17,21 @@ namespace onehop {
 
 namespace {
 
-// Where the payload begins in an mbuf's buffer: the longest headers fit in front, and it lies on a
-// cache line.
+// Where the payload begins in an mbuf's buffer: the longest headers fit in front, on a cache line.
 constexpr std::uint32_t payload_offset_bytes = RTE_PKTMBUF_HEADROOM + 64;
 static_assert(wire::l2_l4_bytes_max <= 64 && payload_offset_bytes % RTE_CACHE_LINE_SIZE == 0);
 constexpr std::uint32_t ethernet_bytes = 14;
 // A link that comes or goes is seen so much later. Shorter: a call to the driver in every turn.
 constexpr Nanos link_interval{10ms};
-// A peer that ended without a message is noticed so much later. Shorter: an idle link blocks the
-// core more often.
+// A peer that ended silently is noticed so much later. Shorter: an idle link blocks the core.
 constexpr Nanos service_interval{200ms};
 
 // Frames whose memory is asked for before they are lent. Fewer: it is not there in time. More: they
-// leave the first-level cache again. bytes_ahead_max: of each; 32 lines are what a core can have on
-// their way.
+// leave the first-level cache again. bytes_ahead_max: of each; 32 lines, as a core can await.
 constexpr std::uint32_t frames_ahead = 3, bytes_ahead_max = 2048;
 
 // prefetch_for_writing takes cache lines from whoever has them: with net_memif's zero-copy the
-// peer's core, which has just read the frame that lay there before. Without it each store of the
-// AEAD waits its turn for a line.
+// peer's core, which has just read there. Without it each store of the AEAD waits for a line.
 void prefetch_for_writing(const std::byte* from, std::size_t bytes) noexcept {
   for (std::size_t at = 0; at < bytes; at += RTE_CACHE_LINE_SIZE) {
 #if defined(__x86_64__)
@@ -226,8 +221,7 @@ void DpdkPort::watch_link(Instant now) noexcept {
   last_error_ = link.link_status == RTE_ETH_LINK_UP ? 0 : ENETDOWN;
 }
 
-// While the link is up the driver's control thread is parked; when nothing has come for a while it
-// may look whether the peer is still there.
+// While the link is up the driver's control thread is parked, until nothing comes for a while.
 void DpdkPort::watch_gate(Instant now, bool is_up) noexcept {
   dpdk::InterruptGate* const gate = device_.gate();
   if (gate == nullptr) return;
@@ -253,8 +247,7 @@ void DpdkPort::resolve(Instant now) noexcept {
   send_control(peer_mac_.ask(now, control_frame_));
 }
 
-// send_control sends control_frame_, past what is pending; one that finds no room is asked for or
-// sent again anyway.
+// send_control sends control_frame_, past what is pending; what finds no room is sent again anyway.
 void DpdkPort::send_control(std::size_t bytes) noexcept {
   rte_mbuf* frame = take_frame();
   if (frame == nullptr) return;

@@ -12,8 +12,7 @@
 // Files: eal_arguments, eal (DPDK's environment) · output_capture (what it prints) · frame_pool
 // (rte_mempool with a count) · dpdk_device (bring-up, what the driver can tell) · interrupt_gate
 // (the driver's control thread) · peer_mac (link addresses) · ring_fill (descriptor states) ·
-// dpdk_port, dpdk_rx (the data path). DPDK's headers are included in this folder's .cpp files and
-// nowhere else.
+// dpdk_port, dpdk_rx (the data path). Only this folder's .cpp files include DPDK.
 //
 // Everything after open() is for the engine core alone, except wake(). It allocates nothing. It
 // locks in two places: in the pool, where a driver may free on a thread of its own, and at
@@ -59,8 +58,6 @@ class DpdkPort {
   /// time. Errors: 2 address. Syscalls: socket, setsockopt, bind, getsockname, eventfd2.
   [[nodiscard]] static Result<std::unique_ptr<DpdkPort>> open(dpdk::DpdkDevice& device,
                                                               DpdkPortConfig config);
-  DpdkPort(const DpdkPort&) = delete;
-  DpdkPort& operator=(const DpdkPort&) = delete;
   ~DpdkPort();
 
   // The Port concept.
@@ -71,8 +68,7 @@ class DpdkPort {
   void release() noexcept;
   [[nodiscard]] QueueTelemetry tx_queue(Instant now) noexcept;
   [[nodiscard]] QueueTelemetry rx_ring(Instant now) noexcept;
-  /// A driver in poll mode wakes nobody: while frames are wanted, it looks every 50 us. Syscalls:
-  /// ppoll, read.
+  /// While frames are wanted, it looks every 50 us. Syscalls: ppoll, read.
   std::uint32_t wait(Instant deadline, bool is_rx_wanted) noexcept;
   void update_path(const PathUpdate& update) noexcept;
   [[nodiscard]] std::uint64_t syscalls_total() const noexcept { return syscalls_total_; }

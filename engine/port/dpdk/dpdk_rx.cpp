@@ -5,7 +5,6 @@
 #include <rte_mbuf.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <ctime>
 
 #include "engine/base/check.hpp"
@@ -16,11 +15,9 @@ namespace onehop {
 
 namespace {
 
-// Bursts of nothing but foreign frames that one receive() looks at. Too low: a flood keeps our
-// frames waiting. Too high: a turn gets long.
+// Foreign bursts that one receive() looks at. Too low: a flood blocks ours. Too high: long turns.
 constexpr int foreign_bursts_max = 4;
-// Between looks while frames are wanted: the receive ring holds 600 us of 20 Gbit/s. Shorter: a
-// look costs more than it finds. Longer: latency.
+// Between looks: the ring holds 600 us of 20 Gbit/s. Shorter: cost. Longer: latency.
 constexpr Nanos poll_interval{50us};
 // rte_eth_stats_get costs a system call with net_af_xdp, and register reads with hardware.
 constexpr Nanos statistics_interval{1ms};
@@ -99,8 +96,7 @@ void DpdkPort::read_statistics(Instant now) noexcept {
     tx_refused_total_ = std::max(tx_refused_total_, stats.oerrors - errors_before_);
 }
 
-// Few drivers tell how many frames wait. Elsewhere a burst is taken, and what it brought is what
-// waited, at least.
+// Few drivers tell how many frames wait. Elsewhere what a burst brings is what waited.
 QueueTelemetry DpdkPort::rx_ring(Instant now) noexcept {
   read_statistics(now);
   std::int64_t waiting_frames = 0;

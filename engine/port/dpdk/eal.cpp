@@ -50,8 +50,7 @@ void remove_runtime_folder() noexcept {
 
 Result<std::unique_ptr<Eal>> Eal::start(const EalArguments& arguments) {
   if (has_started)
-    return Error{ExitCode::internal_error, "start DPDK's EAL", "it ran in this process before", "",
-                 0};
+    return Error{ExitCode::internal_error, "start DPDK's EAL", "it ran in this process before"};
   has_started = true;
 
   // 1. The frame pool's handler takes its place before the drivers' do.
@@ -94,9 +93,8 @@ Eal::~Eal() {
   // dies of it now and then. The process ends here anyway, and with it all that EAL holds; only
   // devices leave something behind (memif: its socket).
   const OutputCapture quiet;
-  for (std::uint16_t device = 0; device < RTE_MAX_ETHPORTS; ++device) {
+  for (std::uint16_t device = 0; device < RTE_MAX_ETHPORTS; ++device)
     if (rte_eth_dev_is_valid_port(device) != 0) (void)rte_eth_dev_close(device);
-  }
 }
 
 Result<void> Eal::plug(const std::string& name, const std::string& arguments) {

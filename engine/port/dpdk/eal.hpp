@@ -3,12 +3,10 @@
 //
 // Bring-up takes about 0.2 s, most of it for loading every driver that is installed. It must happen
 // while the privileges are there that the devices need. EAL's own threads (interrupts, and the
-// drivers') keep off its lcore, which is the engine's CPU; EAL pins the thread that starts it to
-// that CPU, and the pin is undone.
+// drivers') keep off its lcore, the engine's CPU; its pin of the starting thread is undone.
 //
 // Nothing stays behind: memory belongs to the process, and the runtime folder is removed as soon as
-// EAL has made it. What EAL and its drivers print goes to neither stdout nor the user, unless
-// bring-up fails: then it is the cause.
+// EAL has made it. What EAL and its drivers print is seen only when bring-up fails, as the cause.
 #pragma once
 
 #include <memory>
@@ -21,16 +19,14 @@ namespace onehop::dpdk {
 
 class Eal {
  public:
-  /// start runs EAL with the arguments as complete() left them. Errors: 2 where EAL does not
-  /// understand them, 9 with EAL's reason where it cannot run or no device came up, 1 for a second
-  /// start. Syscalls: many; it may take a second.
+  /// start runs EAL with the arguments as complete() left them. Errors: 2 for wrong ones, 9 with
+  /// EAL's reason where no device came up, 1 for a second start. Syscalls: many, for up to 1 s.
   [[nodiscard]] static Result<std::unique_ptr<Eal>> start(const EalArguments& arguments);
   Eal(const Eal&) = delete;
   Eal& operator=(const Eal&) = delete;
   ~Eal();
 
-  /// plug adds a device ("net_memif0", "role=server,id=1") and unplug removes it; its ports have
-  /// been closed by then.
+  /// plug adds a device ("net_memif0", "role=server,id=1"), unplug removes it after its ports.
   [[nodiscard]] Result<void> plug(const std::string& name, const std::string& arguments);
   void unplug(const std::string& name) noexcept;
 

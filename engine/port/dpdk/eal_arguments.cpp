@@ -14,8 +14,7 @@ namespace onehop::dpdk {
 namespace {
 
 // Implementation constants. The pools need 30 to 60 MB and EAL some for itself: less in huge pages,
-// and it runs without them. Too low: EAL fails half-way. Too high: huge pages that are there are
-// left unused.
+// and it runs without them. Too low: EAL fails half-way. Too high: huge pages are left unused.
 constexpr std::uint64_t huge_bytes_min = 128U << 20;
 constexpr const char* memory_megabytes = "256";
 
@@ -46,16 +45,14 @@ Error refuse(std::string cause, std::string hint) {
 template <class Words, class F>
 void for_each_device(Words& words, F f) {
   constexpr std::string_view joined = "--vdev=";
-  for (std::size_t i = 0; i < words.size(); ++i) {
+  for (std::size_t i = 0; i < words.size(); ++i)
     if (words[i].starts_with(joined))
       f(words[i], joined.size());
     else if (words[i] == "--vdev" && i + 1 < words.size())
       f(words[++i], std::size_t{0});
-  }
 }
 
-/// is_driver: "net_af_xdp0,iface=va" is of driver "net_af_xdp": what follows its name is a number
-/// or nothing.
+/// is_driver: "net_af_xdp0,iface=va" is of driver "net_af_xdp": a number or nothing follows.
 bool is_driver(std::string_view device, std::string_view driver) {
   if (!device.starts_with(driver)) return false;
   device.remove_prefix(driver.size());

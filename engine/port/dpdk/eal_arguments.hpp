@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The arguments of DPDK's EAL (environment abstraction layer): what the user wrote, and what onehop
-// adds where the user said nothing, so that a run disturbs no other program and leaves nothing
-// behind. Pure; no DPDK header.
+// adds where the user said nothing, so that a run disturbs no other program. Pure; no DPDK header.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,7 @@
 
 namespace onehop::dpdk {
 
-/// split_words splits as a shell would: blanks separate, quotes and backslashes keep. Error: 2, a
-/// quote is not closed.
+/// split_words splits as a shell would, with quotes and backslashes. Error: 2, an open quote.
 [[nodiscard]] Result<std::vector<std::string>> split_words(std::string_view text);
 
 /// check_words refuses what EAL would take and this program cannot: help (EAL prints it and exits),
@@ -34,13 +32,11 @@ struct EalArguments {
   std::vector<std::string> words;  ///< argv without the program's name
   bool is_huge = true;             ///< frames lie in huge pages
 };
-/// complete adds, each only where the user named no argument of its kind: memory that no other
-/// process sees, a prefix of our own, one lcore, no telemetry socket, no PCI device that was not
-/// named.
+/// complete adds, each only where the user named no argument of its kind: private memory, a prefix
+/// of our own, one lcore, no telemetry socket, no PCI device that was not named.
 [[nodiscard]] EalArguments complete(std::vector<std::string> words, const HostFacts& host);
 
-/// device_argument is the value of `key` in the device `driver` ("net_af_xdp", "iface" -> "va"),
-/// empty where there is none.
+/// device_argument is the value of `key` of `driver` ("net_af_xdp", "iface" -> "va"), or empty.
 [[nodiscard]] std::string device_argument(const std::vector<std::string>& words,
                                           std::string_view driver, std::string_view key);
 /// has_device: one of --vdev's devices is of that driver.

@@ -21,8 +21,7 @@ struct FrameMark {
 };
 static_assert(sizeof(FrameMark) % RTE_MBUF_PRIV_ALIGN == 0);
 
-/// Stack: free frames, last in first out so that a frame is still in the cache, and what came back
-/// to it. One writer at a time.
+/// Stack: free frames, last in first out for the cache, and what came back. One writer at a time.
 struct Stack {
   void** frames;
   std::uint32_t count;
@@ -32,8 +31,7 @@ struct Stack {
 
 /// Shelf: the pool's free frames and the tally, in two parts. One thread owns the pool: it takes
 /// and frees without a lock, because a locked instruction waits until every store before it is
-/// seen, and those are the bytes that a driver has just copied to another core. Others free into
-/// the shared part.
+/// seen, such as the bytes a driver has just copied. Others free into the shared part.
 struct Shelf {
   std::atomic<const void*> owner;  // a thread's mark; written while no other thread uses the pool
   Stack own;
@@ -102,16 +100,14 @@ int take_from(Stack& stack, void** frames, unsigned count) noexcept {
   return 0;
 }
 
-// The owner takes what others freed when its own part has run out; others have the shared part
-// alone.
+// The owner takes what others freed when its part has run out; others have only the shared one.
 int take_frames(rte_mempool* pool, void** frames, unsigned count) {
   Shelf& shelf = shelf_of(pool);
   if (is_owner(shelf) && shelf.own.count >= count) return take_from(shelf.own, frames, count);
   rte_spinlock_lock(&shelf.lock);
-  if (is_owner(shelf)) {
+  if (is_owner(shelf))
     while (shelf.shared.count > 0)
       shelf.own.frames[shelf.own.count++] = shelf.shared.frames[--shelf.shared.count];
-  }
   const int rc = take_from(is_owner(shelf) ? shelf.own : shelf.shared, frames, count);
   rte_spinlock_unlock(&shelf.lock);
   return rc;

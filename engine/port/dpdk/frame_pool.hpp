@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FramePool: the rte_mempool that all frames of a device lie in, sent and received, with a count of
-// what came back.
+// FramePool: the rte_mempool of all frames of a device, with a count of what came back.
 //
 //   DpdkPort: get ─▶ mark(wire bytes) ─▶ rte_eth_tx_burst ─▶ driver
 //             counted ◀─ enqueue ◀─ freed, at any time and by any thread ◀┘
@@ -11,14 +10,12 @@
 // mark adds its bytes to freed_bytes when it returns, in any order and by any thread. It keeps no
 // per-core caches, because a return into them would not be seen.
 //
-// One pool serves both directions, because net_af_xdp sends in place what lies in its receive pool
-// and copies all else.
+// One pool serves both directions, because net_af_xdp copies what lies in another one.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "engine/base/result.hpp"
 #include "engine/base/units.hpp"
@@ -39,8 +36,7 @@ struct FramePoolConfig {
 
 class FramePool {
  public:
-  /// register_handler makes the handler known to DPDK. Once, before EAL loads its drivers, whose
-  /// handlers take places too.
+  /// register_handler makes the handler known to DPDK. Once, before EAL loads its drivers.
   [[nodiscard]] static Result<void> register_handler();
   [[nodiscard]] static Result<FramePool> make(const FramePoolConfig& config);
 
@@ -48,8 +44,8 @@ class FramePool {
   /// mark has a frame counted when it returns: `wire_bytes` is its length on the link, 0 takes the
   /// mark off. Each frame of the pool is unmarked when it is taken from it.
   static void mark(rte_mbuf* frame, std::uint32_t wire_bytes) noexcept;
-  /// adopt makes the calling thread the one that takes and frees without a lock. The one before it
-  /// has stopped.
+  /// adopt: from now on the calling thread takes and frees without a lock; the one before has
+  /// stopped.
   void adopt() noexcept;
   /// freed_bytes and freed_frames count marked frames that returned; they only grow. Any thread.
   [[nodiscard]] Bytes freed_bytes() const noexcept;

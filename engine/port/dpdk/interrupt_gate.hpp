@@ -7,8 +7,7 @@
 //              ─▶ service_once(): it handles what waits, and is parked again
 //   tear-down  close() ─▶ rte_eth_dev_close ─▶ open()
 //
-// One device per process uses it. close() and service_once() block for some tenths of a
-// millisecond.
+// One device per process uses it. close() and service_once() block for a fraction of 1 ms.
 #pragma once
 
 #include <condition_variable>
@@ -18,9 +17,6 @@ namespace onehop::dpdk {
 
 class InterruptGate {
  public:
-  InterruptGate() = default;
-  InterruptGate(const InterruptGate&) = delete;
-  InterruptGate& operator=(const InterruptGate&) = delete;
   ~InterruptGate();
 
   /// close parks the thread; true when it is. Syscalls: futex, timerfd_settime.

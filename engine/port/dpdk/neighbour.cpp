@@ -152,8 +152,7 @@ std::optional<NeighbourMessage> parse_icmp(std::span<const std::byte> frame) noe
   const auto mac = link_address(options, message.is_question ? option_source : option_target);
   get(message.sender.ip, at + (message.is_question ? ip_source_at : icmp_target_at));
   get(message.target_ip, at + icmp_target_at);
-  // A question without the option can still be answered to where it came from; an answer without it
-  // tells nothing.
+  // A question without the option can be answered to where it came from; an answer tells nothing.
   if (!mac && !message.is_question) return std::nullopt;
   if (mac)
     message.sender.mac = *mac;

@@ -6,8 +6,7 @@
 //   peer: who has ME? ──▶ link ──▶ we: ME is at our MAC
 //
 // Nobody authenticates these messages, here as in every kernel: a liar on the link can send our
-// frames astray, and no further, because frames are sealed. Pure functions on spans: no socket, no
-// state, no allocation.
+// frames astray, and no further, because frames are sealed. Pure functions on spans.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +30,8 @@ struct NeighbourHost {
 struct NeighbourMessage {
   bool is_question = false;
   bool is_ipv6 = false;
-  NeighbourHost sender;   ///< of an answer: the address that was asked for. IPv6 duplicate
-                          ///< detection: no address
-  IpBytes target_ip{};  ///< of a question
+  NeighbourHost sender;  ///< of an answer: the address asked for; IPv6 may have none
+  IpBytes target_ip{};   ///< of a question
 };
 
 /// build_question asks the link who has `target`; returns the frame's length.
@@ -43,8 +41,7 @@ struct NeighbourMessage {
 /// build_answer tells the sender of `question` where we are; returns the frame's length.
 [[nodiscard]] std::size_t build_answer(const NeighbourHost& self, const NeighbourMessage& question,
                                        std::span<std::byte, neighbour_bytes_max> out) noexcept;
-/// parse_neighbour reads one of either kind; nothing for any other frame, or one that breaks its
-/// RFC's rules.
+/// parse_neighbour reads one of either kind; nothing for any other frame, or a wrong one.
 [[nodiscard]] std::optional<NeighbourMessage> parse_neighbour(
     std::span<const std::byte> frame) noexcept;
 

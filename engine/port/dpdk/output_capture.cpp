@@ -16,8 +16,7 @@ namespace onehop::dpdk {
 
 namespace {
 
-// A message of drivers that want other processes to share their devices; it says nothing of why
-// anything failed.
+// Of drivers that want other processes to share their devices; it is never why anything failed.
 constexpr std::string_view noise = "register mp action";
 
 }  // namespace

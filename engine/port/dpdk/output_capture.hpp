@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // OutputCapture holds what a library prints to stdout and stderr while it lives: EAL writes usage
 // texts to the one, getopt and drivers to the other, and stdout carries our JSON. Set-up only,
-// while no other thread of ours prints.
+// while no other thread prints.
 #pragma once
 
 #include <string>
@@ -14,12 +14,9 @@ class OutputCapture {
  public:
   /// Syscalls: memfd_create, dup, dup2.
   OutputCapture();
-  OutputCapture(const OutputCapture&) = delete;
-  OutputCapture& operator=(const OutputCapture&) = delete;
   ~OutputCapture() { end(); }
 
-  /// end puts the descriptors back and returns what was printed; later calls return nothing.
-  /// Syscalls: dup2, pread.
+  /// end puts the descriptors back and returns what was printed, once. Syscalls: dup2, pread.
   std::string end();
 
  private:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PeerMac: the link address of the peer on a link without a kernel: asks for it, and answers who
-// asks for ours.
+// PeerMac: the peer's link address on a link without a kernel: asks for it, and answers for ours.
 //
 //   set_peer ─▶ due(now)? ─▶ build_question ─▶ port sends it ─▶ on_frame: learnt ─▶ mac()
 //
@@ -19,8 +18,7 @@ namespace onehop::dpdk {
 class PeerMac {
  public:
   /// Implementation constants. Between questions while there is no answer: shorter floods a slow
-  /// link, longer delays the start. And between confirmations: a peer that comes back with another
-  /// address is found by then.
+  /// link, longer delays the start. And between confirmations, which find a new address.
   static constexpr Nanos ask_interval{10ms};
   static constexpr Nanos confirm_interval{5s};
 
@@ -45,8 +43,7 @@ class PeerMac {
     asked_at_ = now;
     return build_question(self_, peer_ip_, is_ipv6_, out);
   }
-  /// on_frame takes a frame that is not ours; returns the length of the answer it built, 0 for
-  /// none.
+  /// on_frame takes a frame that is not ours; returns the length of the answer in `out`, or 0.
   [[nodiscard]] std::size_t on_frame(std::span<const std::byte> frame,
                                      std::span<std::byte, neighbour_bytes_max> out) noexcept {
     const auto message = parse_neighbour(frame);

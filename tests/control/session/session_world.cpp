@@ -121,7 +121,7 @@ void FakeEngine::send_all() {
 }
 
 void FakeEngine::send_file(std::uint32_t file) {
-  for (std::uint64_t block = 0; block < file::blocks_of(manifest_.files[file].size); ++block) {
+  for (std::uint64_t block = 0; block < blocks_of(manifest_.files[file].size); ++block) {
     const bool is_claimed =
         actions_[file] == FileAction::compare ||
         (file < claims_.size() &&
@@ -151,7 +151,7 @@ void FakeEngine::say(FileMessageKind kind, std::uint32_t file, FileFailure failu
 
 void FakeEngine::on_root(const BlockRef& block) {
   // As a file thread would: a file is done when its root agrees and a digest of each block came.
-  if (arrived_.at(block.file) != file::blocks_of(manifest_.files[block.file].size)) return;
+  if (arrived_.at(block.file) != blocks_of(manifest_.files[block.file].size)) return;
   Event event{.kind = EventKind::file_message, .block = block};
   event.block.kind = FileMessageKind::file_done;
   if (actions_[block.file] == FileAction::compare)

@@ -121,7 +121,7 @@ void VirtualEnd::decide(Instant now) {
   for (std::size_t i = 0; i < files_now_->files.size(); ++i) {
     decision.actions.push_back(static_cast<FileAction>(draw(5)));
     if (decision.actions[i] != FileAction::resume) continue;
-    for (std::uint64_t block = 0; block < file::blocks_of(files_now_->files[i].size); ++block)
+    for (std::uint64_t block = 0; block < blocks_of(files_now_->files[i].size); ++block)
       if (draw(2) == 0) decision.claims[i].push_back({block, some_root(files_now_->files[i])});
   }
   actions_ = decision.actions;
@@ -208,10 +208,10 @@ void VirtualEnd::send_files(Instant now) {
     if (pack_.contains(file)) continue;
     const std::uint64_t size = files_.files[file].size;
     block.digest = some_root(files_.files[file]);
-    for (std::uint64_t i = 0; i < file::blocks_of(size); ++i) {
+    for (std::uint64_t i = 0; i < blocks_of(size); ++i) {
       now = later(now);
       block.offset = i * block_bytes;
-      block.length = static_cast<std::uint32_t>(file::block_length(size, i));
+      block.length = block_length_at(size, i * block_bytes);
       const bool is_claimed =
           actions_[file] == FileAction::compare ||
           (file < claims_.size() &&
@@ -241,13 +241,13 @@ void VirtualEnd::take_file_message(Instant now, const BlockRef& block) {
   if (block.file >= manifest().files.size()) return fault("a message for no file");
   if (pack_.contains(block.file)) fault("a message for a packed file by itself");
   if (block.kind != FileMessageKind::root) {
-    if (block.offset / block_bytes >= file::blocks_of(manifest().files[block.file].size))
+    if (block.offset / block_bytes >= blocks_of(manifest().files[block.file].size))
       fault("a digest of a block that the file does not have");
     ++digests_[block.file];
     return;
   }
   const file::ManifestEntry& entry = manifest().files[block.file];
-  if (is_mute || digests_[block.file] < file::blocks_of(entry.size)) return;
+  if (is_mute || digests_[block.file] < blocks_of(entry.size)) return;
   BlockRef done = block;
   if (fails && draw(3) == 0) {
     done.failure = FileFailure::write_error;

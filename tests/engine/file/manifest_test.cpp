@@ -259,8 +259,8 @@ TEST_CASE("C4 a sparse file above 4 GiB is counted in 64 bits", "[engine][file]"
   SourceFiles files = open_files({path});
   CHECK(files.manifest.files[0].size == size);
   CHECK(blocks_of(size) == 16385);
-  CHECK(block_length(size, 16384) == 1);
-  CHECK(block_length(size, 16383) == block_bytes);
+  CHECK(block_length_at(size, 16384 * std::uint64_t{block_bytes}) == 1);
+  CHECK(block_length_at(size, 16383 * std::uint64_t{block_bytes}) == block_bytes);
   // Its last byte, beyond 2^32, through FileIo and through a Sink.
   const std::unique_ptr<FileIo> io = make_io();
   std::byte byte{7};

@@ -37,13 +37,13 @@ double cpu_seconds() {
 /// keeps ready.
 Result<void> pass(file::FileIo& io, file::BlockPool& pool, int fd, std::uint64_t bytes,
                   bool is_writing) {
-  const std::uint64_t blocks = file::blocks_of(bytes);
+  const std::uint64_t blocks = blocks_of(bytes);
   std::array<file::IoCompletion, file::io_depth_max> done;
   std::uint64_t next = 0, finished = 0;
   while (finished < blocks) {
     std::uint32_t slot = 0;
     while (next < blocks && io.in_flight() < io.depth() && pool.lend(slot)) {
-      const std::uint32_t length = file::block_length(bytes, next);
+      const std::uint32_t length = block_length_at(bytes, next * block_bytes);
       using Kind = file::FileOperation::Kind;
       io.submit({.kind = is_writing ? Kind::write : Kind::read,
                  .fd = fd,
@@ -91,7 +91,7 @@ Result<RunResult> measure_file(const std::string& kind, const std::string& folde
       result.metrics["read_ns_per_byte"] + result.metrics["write_ns_per_byte"];
   result.metrics["bytes_total"] = amount;
   result.metrics["syscalls_per_block"] =
-      static_cast<double>(io->syscalls_total()) / static_cast<double>(2 * file::blocks_of(bytes));
+      static_cast<double>(io->syscalls_total()) / static_cast<double>(2 * blocks_of(bytes));
   result.used["file_io"] = io->name();
   return result;
 }

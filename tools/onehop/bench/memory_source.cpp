@@ -77,7 +77,7 @@ void MemorySource::make_block(std::uint32_t slot) {
   BlockRef block{.data = pool_.data(slot),
                  .offset = block_ * block_bytes,
                  .file = file_,
-                 .length = block_length(size, block_),
+                 .length = block_length_at(size, block_ * block_bytes),
                  .slot = slot};
   if (options_.digest_kind) {
     block.digest = crypto::block_digest(*options_.digest_kind, {block.data, block.length});
