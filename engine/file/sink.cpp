@@ -108,9 +108,8 @@ void Sink::on_pack(Instant now, const BlockRef& message) {
     return;
   }
   if (!is_stopped_) {
-    const std::uint64_t index = message.offset / block_bytes;
     ONEHOP_CHECK(message.offset < pack.bytes());  // the engine was given its size
-    ONEHOP_CHECK(message.length == block_length(pack.bytes(), index));
+    ONEHOP_CHECK(message.length == block_length_at(pack.bytes(), message.offset));
     --blocks_left_;
     on_pack_failure(pack_->take(now, message));
   }

@@ -81,6 +81,8 @@ FAULTS: Any = (
      "engine/base/a.hpp:2: error: [columns]"),
     ("a long line of a script", {"tools/a": f"#!/usr/bin/env python3\n# {DUAL}\n# {'x' * 99}\n"},
      "tools/a:3: error: [columns]"),
+    ("a long line of shell", {"tools/a": f"#!/usr/bin/env bash\n# {DUAL}\n# {'x' * 99}\n"},
+     "tools/a:3: error: [columns]"),
     ("no licence line", {"engine/base/a.hpp": "int a;\n"}, "engine/base/a.hpp:1: error: [licence]"),
     ("licence line too late", {"engine/base/a.hpp": f"\n\n\n// {DUAL}\n"},
      "engine/base/a.hpp:1: error: [licence]"),

@@ -86,6 +86,21 @@ bool is_accepted(T message, Change change) {
 
 }  // namespace
 
+TEST_CASE("the numbers of messages are those of the protocol", "[control][session]") {
+  const std::string_view names[] = {"Welcome",    "Refuse",    "Offer",     "ManifestPart",
+                                    "OfferEnd",   "Accept",    "ClaimPart", "DataReady",
+                                    "PathReady",  "BlockDigests", "FileRoot", "FileDone",
+                                    "Complete",   "Bye",       "Failure",   "KeepAlive",
+                                    "Restart",    "Restarted", "Hello",     "Busy",
+                                    "PackDone"};
+  CHECK(std::variant_size_v<Message> == std::size(names));
+  for (const Message& message : samples())
+    CHECK(name_of(type_of(message)) == names[static_cast<std::size_t>(type_of(message)) - 1]);
+  CHECK(static_cast<int>(type_of(Offer{})) == 3);
+  CHECK(static_cast<int>(type_of(FileDone{})) == 12);
+  CHECK(static_cast<int>(type_of(PackDone{})) == 21);
+}
+
 TEST_CASE("every message survives a round trip", "[control][session]") {
   for (const Message& message : samples()) {
     CAPTURE(name_of(type_of(message)));

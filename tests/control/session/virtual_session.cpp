@@ -176,10 +176,10 @@ void VirtualEnd::make_pack() {
 /// The blocks of the pack, and the root over it.
 void VirtualEnd::send_pack(Instant& now) {
   BlockRef block{.file = file::pack_file(files_)};
-  for (std::uint64_t i = 0; i < file::blocks_of(pack_.bytes()); ++i) {
+  for (std::uint64_t i = 0; i < blocks_of(pack_.bytes()); ++i) {
     now = later(now);
     block.offset = i * block_bytes;
-    block.length = static_cast<std::uint32_t>(file::block_length(pack_.bytes(), i));
+    block.length = static_cast<std::uint32_t>(block_length_at(pack_.bytes(), block.offset));
     say(now, Event{.kind = EventKind::block_sent, .block = block});
   }
   say(now, FileMessageKind::root, block);
