@@ -65,6 +65,7 @@ class Receiver final : public Side, public session::RecvHost {
   // --- Side
   Result<void> check_own() const override {
     ONEHOP_TRYV(parse_endpoint(options_.listen));
+    ONEHOP_TRYV(check_word("--durability", options_.durability));
     return check_word("--on-exist", options_.on_exist);
   }
   Result<void> open_own() override;
@@ -353,6 +354,9 @@ Result<std::unique_ptr<file::Sink>> Receiver::prepare_sink(
   options.folder = options_.directory;
   options.approved = offer->manifest_hash;
   options.on_exist = on_exist_of(options_.on_exist);
+  options.durability = options_.durability == "none"   ? file::Durability::none
+                       : options_.durability == "file" ? file::Durability::file
+                                                       : file::Durability::batch;
   if (!answers_.empty())
     for (const file::ManifestEntry& entry : offer->manifest.files) {
       const auto answer = answers_.find(entry.name);

@@ -34,6 +34,7 @@ std::vector<Choice> choices() {
           {"--poll", &Options::poll, {"adaptive", "busy"}},
           {"--digest", &Options::digest, {"xxh3", "sha256"}},
           {"--file-io", &Options::file_io, file::file_io_names()},
+          {"--durability", nullptr, {"batch", "file", "none"}},
           {"--on-exist", nullptr, {"ask", "resume", "skip", "rename", "overwrite"}}};
 }
 

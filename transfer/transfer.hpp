@@ -109,6 +109,9 @@ struct ReceiveOptions {
   std::string directory = ".";
   std::string listen;            ///< ADDR[:PORT]; empty: all addresses, port 7411
   std::string on_exist = "ask";  ///< ask (by an Offer), resume, skip, rename, overwrite
+  /// batch, file: synced before a file has its name, small ones together or each; none: when the
+  /// kernel likes, so after a power cut a file that has its name may have any content.
+  std::string durability = "batch";
   bool is_hidden_allowed = false;
   bool is_once = false;      ///< run() returns after the first accepted session
   bool is_approved = false;  ///< each offer is an Offer event, not only one with conflicts

@@ -244,8 +244,7 @@ constexpr auto kinds = make_kinds(std::make_index_sequence<type_count>{});
 constexpr std::array<std::string_view, type_count> names = {
     "Welcome",   "Refuse",    "Offer",        "ManifestPart", "OfferEnd", "Accept",   "ClaimPart",
     "DataReady", "PathReady", "BlockDigests", "FileRoot",     "FileDone", "Complete", "Bye",
-    "Failure",   "KeepAlive", "Restart",      "Restarted",    "Hello",    "Busy",
-    "PackDone"};
+    "Failure",   "KeepAlive", "Restart",      "Restarted",    "Hello",    "Busy",     "PackDone"};
 
 }  // namespace
 

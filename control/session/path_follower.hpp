@@ -31,7 +31,7 @@
 namespace onehop::session {
 
 struct RouteInfo {
-  Interface link;  ///< MTU at most 65,535
+  Interface link;                    ///< MTU at most 65,535
   std::optional<IpAddress> gateway;  ///< set: more than one hop
   IpAddress source;                  ///< as the kernel would choose; all zero: unknown
 };

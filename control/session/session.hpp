@@ -181,9 +181,9 @@ struct SendOptions {
 };
 struct Accepted {
   std::vector<FileAction> actions;
-  Claims claims;       ///< only files with FileAction::resume have any
+  Claims claims;                           ///< only files with FileAction::resume have any
   std::shared_ptr<const file::Pack> pack;  ///< null: none
-  std::string folder;  ///< the peer's, its bytes as they came
+  std::string folder;                      ///< the peer's, its bytes as they came
 };
 class SendHost : public SessionHost {
  public:

@@ -42,6 +42,7 @@ void SessionMachine::on_message(Instant now, Message message) {
 
 void SessionMachine::on_event(Instant now, const Event& event) {
   const bool is_of_file = event.kind == EventKind::file_message;
+  ++events_of_turn_;
   is_engine_closed_ = is_engine_closed_ || event.kind == EventKind::closed;
   is_file_side_dead_ =
       is_file_side_dead_ || (is_of_file && event.block.kind == FileMessageKind::failed);
@@ -126,6 +127,8 @@ void SessionMachine::tick(Instant now) {
     return fail(now, {ExitCode::interrupted, step_, "interrupted", hint});
   }
   advance(now);
+  if (std::exchange(events_of_turn_, 0) > events_crowded)
+    poll_pause_ = std::min(poll_pause_, limits_.poll_short);
   if (is_winding_down() || now < deadline_) return;
   if (is_outcome_certain()) return wind_down(now, std::nullopt);
   fail(now, state_ == State::proving ? path_error() : deadline_error());
@@ -226,7 +229,7 @@ void SessionMachine::drop_data() {
 // --- outcomes and errors
 
 std::shared_ptr<const file::Pack> SessionMachine::pack_of(const std::vector<FileAction>& actions,
-                                                         crypto::DigestKind kind) const {
+                                                          crypto::DigestKind kind) const {
   auto pack = std::make_shared<const file::Pack>(file::Pack::make(
       manifest(), kind, [&](std::uint32_t file) { return actions[file] == FileAction::send; }));
   return pack->is_empty() ? nullptr : pack;

@@ -183,8 +183,8 @@ class SessionMachine {
   /// with `verification_failed`.
   void report_done(const FileDone& done);
   /// pack_of is the pack of the files that the receiver wants whole; null: nothing is packed.
-  [[nodiscard]] std::shared_ptr<const file::Pack> pack_of(
-      const std::vector<FileAction>& actions, crypto::DigestKind kind) const;
+  [[nodiscard]] std::shared_ptr<const file::Pack> pack_of(const std::vector<FileAction>& actions,
+                                                          crypto::DigestKind kind) const;
   /// take_packed marks the records of `done`; false: it has some that are done, or are none.
   [[nodiscard]] bool take_packed(const PackDone& done, std::vector<bool>& is_done);
   /// verdict_of gives the Error of a Refuse, Failure or Bye, and nothing for other messages.
@@ -201,6 +201,10 @@ class SessionMachine {
   State state_ = State::greeting;
   std::string step_;  // what the state is at, for errors
   Instant deadline_ = Instant::max();
+  /// So many events at one look: the ring, which has room for 4096, would be full before the next.
+  /// Small files that are compared bring two each.
+  static constexpr std::size_t events_crowded = 512;
+  std::size_t events_of_turn_ = 0;
   Nanos poll_pause_ = 1h;  // until the next look at the engine's events
   std::optional<DataOpened> data_;
   std::shared_ptr<const file::Pack> pack_;  // of the offer under way; null: none

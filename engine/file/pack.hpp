@@ -3,11 +3,12 @@
 // hundred thousand of them are as few frames, digests and messages as one file of their sum.
 //
 //   manifest   a/        a/x        a/y         big      b
-//   pack       [digest]  [x|digest] [y|digest]           [b|digest]    cut into blocks, as a file is
+//   pack       [digest]  [x|digest] [y|digest]           [b|digest]    cut into blocks, as a file
+//   is
 //
-// A record is a file's bytes and its root, and a folder's is the root of nothing. Both ends work the
-// layout out from the manifest and from what the receiver wants, so a change of it is a change of
-// the protocol. The engine sees one more file, whose index is the number of entries. A record is
+// A record is a file's bytes and its root, and a folder's is the root of nothing. Both ends work
+// the layout out from the manifest and from what the receiver wants, so a change of it is a change
+// of the protocol. The engine sees one more file, whose index is the number of entries. A record is
 // shorter than a block and so lies in two blocks at most. Plain values; any thread.
 #pragma once
 

@@ -146,8 +146,7 @@ std::optional<PackFailure> PackCommit::name_file(std::uint32_t ordinal, unsigned
   if (policy == OnExist::overwrite) {
     struct stat status {};
     const bool is_there = ::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
-    if (is_there && !S_ISREG(status.st_mode))
-      return failed(ordinal, FileFailure::exists, EEXIST);
+    if (is_there && !S_ISREG(status.st_mode)) return failed(ordinal, FileFailure::exists, EEXIST);
     if (::renameat(stage_.fd(), staged.c_str(), folder, leaf.c_str()) != 0) errno_value = errno;
   } else {
     errno_value = rename_new(stage_.fd(), staged, folder, leaf);

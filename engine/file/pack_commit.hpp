@@ -4,9 +4,9 @@
 //   staged ─▶ sync of the batch ─▶ rename each, over nothing ─▶ sync of the folders ─▶ runs
 //
 // At any instant of a power cut a visible name has its whole content: nothing is renamed before the
-// disk has it. Up to files_synced_singly_max files are synced each; above that one syncfs costs less
-// than a sync per file, and it reports write errors (Linux 5.8). It works on a thread of its own,
-// so that the file thread goes on with the next batch while the disk is busy.
+// disk has it. Up to files_synced_singly_max files are synced each; above that one syncfs costs
+// less than a sync per file, and it reports write errors (Linux 5.8). It works on a thread of its
+// own, so that the file thread goes on with the next batch while the disk is busy.
 //
 // Batches are handed over and runs are taken by the file thread.
 #pragma once
@@ -28,10 +28,6 @@
 #include "engine/file/stage.hpp"
 
 namespace onehop::file {
-
-/// Durability: when a file is on the disk. `none` leaves it to the kernel: after a power cut a
-/// visible name may have any content.
-enum class Durability : std::uint8_t { batch, file, none };
 
 struct PackOptions {
   int root = -1;  ///< the destination; outlives all
@@ -90,7 +86,8 @@ class PackCommit {
   [[nodiscard]] const ManifestEntry& entry_of(std::uint32_t ordinal) const {
     return manifest_.files[pack_.entries()[ordinal]];
   }
-  [[nodiscard]] PackFailure failed(std::uint32_t ordinal, FileFailure failure, int errno_value) const {
+  [[nodiscard]] PackFailure failed(std::uint32_t ordinal, FileFailure failure,
+                                   int errno_value) const {
     return {pack_.entries()[ordinal], failure, errno_value};
   }
 

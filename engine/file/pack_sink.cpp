@@ -58,8 +58,8 @@ std::optional<PackFailure> PackSink::take(Instant now, const BlockRef& block) {
     const std::uint64_t to = std::min(place.end(), end);
     const std::span bytes{block.data + (from - block.offset), static_cast<std::size_t>(to - from)};
     const bool is_whole = bytes.size() == place.end() - place.offset;
-    if (auto failure = is_whole ? take_whole(ordinal, bytes)
-                                : take_half(ordinal, place, from, bytes))
+    if (auto failure =
+            is_whole ? take_whole(ordinal, bytes) : take_half(ordinal, place, from, bytes))
       return failure;
     if (place.end() >= end) break;
     place = pack_.next(manifest_, ordinal++, place);
@@ -166,8 +166,7 @@ std::optional<PackFailure> PackSink::turn(Instant now) {
   if (batch_.empty()) return std::nullopt;
   // A file of its own each: what came with one block is a batch.
   const bool is_due = is_full() || now - batch_at_ >= batch_span ||
-                      options_.durability == Durability::file ||
-                      whole_ == pack_.entries().size();
+                      options_.durability == Durability::file || whole_ == pack_.entries().size();
   if (!is_due) return std::nullopt;
   // Two batches are all that a power cut may take; then the disk holds the sender back.
   if (is_full()) commit_.wait_idle();

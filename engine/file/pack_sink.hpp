@@ -70,7 +70,8 @@ class PackSink {
   [[nodiscard]] std::optional<PackFailure> check_all();
   void hand_over();
   [[nodiscard]] bool is_full() const noexcept;
-  [[nodiscard]] PackFailure failed(std::uint32_t ordinal, FileFailure failure, int errno_value) const {
+  [[nodiscard]] PackFailure failed(std::uint32_t ordinal, FileFailure failure,
+                                   int errno_value) const {
     return {pack_.entries()[ordinal], failure, errno_value};
   }
   [[nodiscard]] const ManifestEntry& entry_of(std::uint32_t ordinal) const {

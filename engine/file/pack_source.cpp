@@ -54,7 +54,8 @@ PackSource::Failure PackSource::read(const SourceFile& file, std::span<std::byte
   Fd opened;
   int fd = file.fd.get();
   if (!file.fd.is_open()) {
-    opened = Fd{::open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)};
+    opened =
+        Fd{::open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)};
     fd = opened.get();
     if (fd < 0)
       return {errno == ENOENT  ? FileFailure::source_vanished

@@ -38,8 +38,8 @@ class PackSource {
     FileFailure failure = FileFailure::none;
     int errno_value = 0;
   };
-  /// add reads the next record. A file that is not what its fence says is a failure. Syscalls: open,
-  /// read, fstat, close.
+  /// add reads the next record. A file that is not what its fence says is a failure. Syscalls:
+  /// open, read, fstat, close.
   [[nodiscard]] Failure add();
   /// pop gives a block that is full, or the last one.
   [[nodiscard]] bool pop(BlockRef& block);

@@ -203,7 +203,8 @@ FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& opt
   if (::fchmod(part_.get(), entry.mode & 0777 & ~options.umask_bits) != 0)
     return {FileFailure::write_error, errno};
   if (set_mtime(part_.get(), entry.mtime_ns) != 0) return {FileFailure::write_error, errno};
-  if (::fsync(part_.get()) != 0) return {FileFailure::sync_error, errno};
+  const bool is_synced = options.durability != Durability::none;
+  if (is_synced && ::fsync(part_.get()) != 0) return {FileFailure::sync_error, errno};
   // Somebody with access to the folder may have put another file under our temporary name.
   if (!is_same_inode(place_.folder.get(), part_name_, part_.get()))
     return {FileFailure::rename_error, ESTALE};
@@ -211,7 +212,7 @@ FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& opt
     return {errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error, errno_value};
   if (!is_same_inode(place_.folder.get(), final_leaf_, part_.get()))
     return {FileFailure::rename_error, ESTALE};
-  if (::fsync(place_.folder.get()) != 0) return {FileFailure::sync_error, errno};
+  if (is_synced && ::fsync(place_.folder.get()) != 0) return {FileFailure::sync_error, errno};
   unlink_same(place_.folder.get(), journal_name_, journal_.get());  // discard() finds one left here
   return {};
 }

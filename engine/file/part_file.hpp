@@ -33,9 +33,14 @@ namespace onehop::file {
 /// What to do where a final name exists. `ask` is for a person: set-up fails and names the file.
 enum class OnExist : std::uint8_t { ask, resume, skip, rename, overwrite };
 
+/// Durability: when a file is on the disk. `none` leaves it to the kernel: after a power cut a
+/// visible name may have any content.
+enum class Durability : std::uint8_t { batch, file, none };
+
 struct PartOptions {
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   OnExist on_exist = OnExist::ask;
+  Durability durability = Durability::batch;
   mode_t umask_bits = 022;
   /// The file changed at its source in this session: progress of what it was may go.
   bool is_changed = false;

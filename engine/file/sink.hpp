@@ -213,7 +213,7 @@ class Sink final : public FileWorker {
   std::unordered_map<std::uint32_t, std::unique_ptr<OpenFile>> open_;
   std::unique_ptr<PackSink> pack_;  // null: nothing is packed
   bool has_pack_ = false;           // small files are, if they are sent
-  std::vector<BlockRef> writing_;  // by slot
+  std::vector<BlockRef> writing_;   // by slot
   std::deque<BlockRef> outbox_;
   std::vector<std::string> folders_made_;
   std::string missing_folder_;  // found by prepare(), with its '/'; empty: none yet

@@ -71,6 +71,7 @@ void Sink::on_synced(std::uint32_t file, std::int64_t result) {
 }
 
 void Sink::checkpoint_if_due(Instant now) {
+  if (options_.durability == Durability::none) return;
   if (now - checkpoint_at_ < options_.checkpoint_span &&
       unsynced_bytes_ < options_.checkpoint_bytes)
     return;
@@ -122,7 +123,8 @@ void Sink::finish(std::uint32_t file) {
                 .digest = open.root};
   if (is_there(file)) {
     const bool had_part = !has_pack_ || !is_packable(manifest_.files[file]);
-    if (!open.is_other && had_part) PartFile::discard(root_.get(), manifest_.files[file], part_options(file));
+    if (!open.is_other && had_part)
+      PartFile::discard(root_.get(), manifest_.files[file], part_options(file));
     if (const auto number = delivered_numbers_.find(file); number != delivered_numbers_.end())
       done.status = static_cast<std::int32_t>(number->second);
   } else {

@@ -59,6 +59,7 @@ Sink::Sink(std::shared_ptr<const Manifest> manifest, SinkOptions options,
   ONEHOP_CHECK(options_.on_exist_of.empty() ||
                options_.on_exist_of.size() == manifest_.files.size());
   part_options_ = {.digest_kind = options_.digest_kind,
+                   .durability = options_.durability,
                    .umask_bits = read_umask(),
                    .is_creating = false,
                    .session = &session_};
@@ -154,9 +155,10 @@ Result<void> Sink::check_existing_name(std::uint32_t file) {
   struct stat status {};
   if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
     if (manifest_.files[file].is_folder)
-      return S_ISDIR(status.st_mode) ? Result<void>{success()}
-                                     : conflict(file, status, "something else has the folder's name",
-                                                "It is never replaced");
+      return S_ISDIR(status.st_mode)
+                 ? Result<void>{success()}
+                 : conflict(file, status, "something else has the folder's name",
+                            "It is never replaced");
     if (const auto number = find_delivered(file, place.value())) {
       if (*number != 0) delivered_numbers_.emplace(file, *number);
       return compare(file, folder, *number == 0 ? leaf : numbered_leaf(leaf, *number));

@@ -26,8 +26,9 @@ constexpr unsigned stages_max = 32;
 constexpr mode_t stage_mode = 0700;
 
 bool is_ours(std::string_view name) {
-  return !name.empty() && name.size() <= 8 &&
-         std::ranges::all_of(name, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return !name.empty() && name.size() <= 8 && std::ranges::all_of(name, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
 }
 
 /// The names in a folder; false: it cannot be read.

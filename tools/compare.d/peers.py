@@ -30,8 +30,8 @@ def _outcome(size, seconds, client, server, meter, wall) -> Any:
 
 
 @contextmanager
-def _server(process, lab, host, port) -> Iterator[Any]:
-    """_server waits until the port listens (ss asks the kernel, so no connection is made that a -1
+def serving(process, lab, host, port) -> Iterator[Any]:
+    """serving waits until the port listens (ss asks the kernel, so no connection is made that a -1
     server would count)."""
     try:
         give_up_at = time.monotonic() + 10
@@ -47,7 +47,7 @@ def _server(process, lab, host, port) -> Iterator[Any]:
 def iperf3(lab, size, work) -> Any:
     """iperf3 sends `size` bytes from memory to memory over one TCP connection; seconds are the
     receiver's."""
-    with _server(Process(lab.on("b", "iperf3", "-s", "-1"), work, "iperf3-server"), lab, "b",
+    with serving(Process(lab.on("b", "iperf3", "-s", "-1"), work, "iperf3-server"), lab, "b",
                  5201) as server:
         meter, at = SystemMeter(), time.monotonic()
         client = Process(
@@ -78,7 +78,9 @@ def _client(command, server, target, file, work, label) -> Any:
     return _outcome(size, seconds, client, server, used, seconds)
 
 
-def rsync(lab, file, folder, work) -> Any:
+@contextmanager
+def rsync_daemon(lab, folder, work) -> Iterator[Any]:
+    """rsync_daemon serves `folder` on b for writing."""
     config = Path(work) / "rsyncd.conf"
     config.write_text(
         f"use chroot = no\nuid = root\ngid = root\nlog file = {work}/rsyncd.log\npid file = "
@@ -87,9 +89,17 @@ def rsync(lab, file, folder, work) -> Any:
     Path(f"{work}/rsyncd.pid").unlink(missing_ok=True)
     command = lab.on("b", "rsync", "--daemon", "--no-detach", f"--port={RSYNC_PORT}",
                      f"--config={config}")
-    with _server(Process(command, work, "rsync-daemon"), lab, "b", RSYNC_PORT) as server:
-        url = f"rsync://{labs.ADDRESS_B}:{RSYNC_PORT}/in/"
-        return _client(lab.on("a", "rsync", file, url), server,
+    with serving(Process(command, work, "rsync-daemon"), lab, "b", RSYNC_PORT) as server:
+        yield server
+
+
+def rsync_url() -> str:
+    return f"rsync://{labs.ADDRESS_B}:{RSYNC_PORT}/in/"
+
+
+def rsync(lab, file, folder, work) -> Any:
+    with rsync_daemon(lab, folder, work) as server:
+        return _client(lab.on("a", "rsync", file, rsync_url()), server,
                        Path(folder) / Path(file).name, file, work, "rsync")
 
 
@@ -128,7 +138,7 @@ def curl(lab, file, folder, work, has_tls=False) -> Any:
         f"root {Path(file).parent}; }}\n}}\n"
     )
     command = lab.on("a", "nginx", "-p", f"{work}/nginx", "-c", config)
-    with _server(Process(command, work, "nginx"), lab, "a", NGINX_PORT) as server:
+    with serving(Process(command, work, "nginx"), lab, "a", NGINX_PORT) as server:
         target = Path(folder) / Path(file).name
         url = f"http{'s' if has_tls else ''}://{labs.ADDRESS_A}:{NGINX_PORT}/{Path(file).name}"
         trust = ("--cacert", certificate, "--tls13-ciphers",
@@ -157,13 +167,21 @@ def _ssh_files(work) -> Any:
     return folder
 
 
+@contextmanager
+def ssh_server(lab, work) -> Iterator[Any]:
+    command = lab.on("b", "/usr/sbin/sshd", "-D", "-e", "-f", _ssh_files(work) / "sshd_config")
+    with serving(Process(command, work, "sshd"), lab, "b", SSH_PORT) as server:
+        yield server
+
+
+def scp_command(lab, work, source, folder, *options) -> list[Any]:
+    return lab.on("a", "scp", "-q", *options, "-F", "none", "-c", "aes128-gcm@openssh.com", "-P",
+                  SSH_PORT, "-i", _ssh_files(work) / "user", "-o", "IdentitiesOnly=yes", "-o",
+                  "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o",
+                  "LogLevel=ERROR", source, f"root@{labs.ADDRESS_B}:{folder}/")
+
+
 def scp(lab, file, folder, work) -> Any:
-    keys = _ssh_files(work)
-    command = lab.on("b", "/usr/sbin/sshd", "-D", "-e", "-f", keys / "sshd_config")
-    with _server(Process(command, work, "sshd"), lab, "b", SSH_PORT) as server:
-        return _client(
-            lab.on("a", "scp", "-q", "-F", "none", "-c", "aes128-gcm@openssh.com", "-P", SSH_PORT,
-                   "-i", keys / "user", "-o", "IdentitiesOnly=yes", "-o",
-                   "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o",
-                   "LogLevel=ERROR", file, f"root@{labs.ADDRESS_B}:{folder}/"), server,
-            Path(folder) / Path(file).name, file, work, "scp")
+    with ssh_server(lab, work) as server:
+        return _client(scp_command(lab, work, file, folder), server,
+                       Path(folder) / Path(file).name, file, work, "scp")

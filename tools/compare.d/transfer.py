@@ -46,8 +46,8 @@ class Outcome:
         return self.busy_seconds * 1e9 / self.bytes_total
 
 
-def _code() -> str:
-    """_code is one of the form that `onehop recv` makes by itself."""
+def make_code() -> str:
+    """make_code is one of the form that `onehop recv` makes by itself."""
     return "-".join("".join(secrets.choice("abcdefghijklmnopqrstuvwxyz234567") for _ in range(4))
                     for _ in range(7))
 
@@ -70,7 +70,7 @@ def run_onehop(lab, file, folder, io, work, trace=None, extra=(), receive_extra=
     """run_onehop moves `file` from a to `folder` on b; `extra` are options of the sender,
     `receive_extra` of the receiver. `while_running(sender)` is called once data is on its way to
     start."""
-    env = {"ONEHOP_CODE": _code()}
+    env = {"ONEHOP_CODE": make_code()}
     receive = sender = None
     try:
         receive = Process(

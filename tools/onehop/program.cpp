@@ -125,6 +125,12 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
   command->add_option("--on-exist", recv.transfer.on_exist, "what to do about a name that exists")
       ->check(CLI::IsMember(host::words_of("--on-exist")))
       ->capture_default_str();
+  command
+      ->add_option("--durability", recv.transfer.durability,
+                   "when a file is on the disk: with its name, small ones in batches or each; none: "
+                   "when the kernel likes, and a power cut may leave a name with any content")
+      ->check(CLI::IsMember(host::words_of("--durability")))
+      ->capture_default_str();
   command->add_flag("--allow-hidden", recv.transfer.is_hidden_allowed,
                     "also take names that begin with a dot");
   add_common_options(*command, recv.transfer.common, recv.output);

@@ -159,7 +159,8 @@ TEST_CASE("D3 a receiver whose FileDone does not fit what it asked for ends the 
 TEST_CASE("D3 a receiver that reports packed files which it cannot have ends the session",
           "[control][session]") {
   // Nothing is packed; beyond the end; a sum that overflows.
-  const PackDone done = GENERATE(PackDone{0, 1}, PackDone{5, 1'000'000}, PackDone{999'999, 1'000'000});
+  const PackDone done =
+      GENERATE(PackDone{0, 1}, PackDone{5, 1'000'000}, PackDone{999'999, 1'000'000});
   World world;
   const auto& manifest = world.send_host.manifest();
   const Accept accept{.manifest_hash = file::manifest_hash(manifest),

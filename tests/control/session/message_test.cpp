@@ -87,12 +87,10 @@ bool is_accepted(T message, Change change) {
 }  // namespace
 
 TEST_CASE("the numbers of messages are those of the protocol", "[control][session]") {
-  const std::string_view names[] = {"Welcome",    "Refuse",    "Offer",     "ManifestPart",
-                                    "OfferEnd",   "Accept",    "ClaimPart", "DataReady",
-                                    "PathReady",  "BlockDigests", "FileRoot", "FileDone",
-                                    "Complete",   "Bye",       "Failure",   "KeepAlive",
-                                    "Restart",    "Restarted", "Hello",     "Busy",
-                                    "PackDone"};
+  const std::string_view names[] = {
+      "Welcome",   "Refuse",    "Offer",        "ManifestPart", "OfferEnd", "Accept",   "ClaimPart",
+      "DataReady", "PathReady", "BlockDigests", "FileRoot",     "FileDone", "Complete", "Bye",
+      "Failure",   "KeepAlive", "Restart",      "Restarted",    "Hello",    "Busy",     "PackDone"};
   CHECK(std::variant_size_v<Message> == std::size(names));
   for (const Message& message : samples())
     CHECK(name_of(type_of(message)) == names[static_cast<std::size_t>(type_of(message)) - 1]);

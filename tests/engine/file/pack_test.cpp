@@ -91,14 +91,15 @@ void check_equal(const Tree& tree, const fs::path& to) {
 TEST_CASE("a record's place follows from the block that it lies in", "[engine][file]") {
   const Tree tree{7};
   const Manifest& manifest = tree.source.manifest;
-  const Pack pack =
-      Pack::make(manifest, crypto::DigestKind::sha256, [](std::uint32_t file) { return file != 3; });
+  const Pack pack = Pack::make(manifest, crypto::DigestKind::sha256,
+                               [](std::uint32_t file) { return file != 3; });
   CHECK_FALSE(pack.contains(3));
   std::vector<PackPlace> places;
   std::uint64_t end = 0;
   for (const std::uint32_t file : pack.entries()) {
     CHECK(manifest.files[file].size <= packed_bytes_max);
-    places.push_back({.offset = end, .size = static_cast<std::uint32_t>(manifest.files[file].size),
+    places.push_back({.offset = end,
+                      .size = static_cast<std::uint32_t>(manifest.files[file].size),
                       .digest_bytes = 32});
     end = places.back().end();
   }
@@ -135,8 +136,8 @@ TEST_CASE("C4 P6 a tree of small files, large ones and folders arrives whole", "
   const std::uint64_t seed = GENERATE(0U, 5U);
   const Tree tree{seed + 1};
   const TempFolder to{in_memory()};
-  const Outcome outcome =
-      send_tree(tree, to.path(), [&](Wire& wire) { wire.reorder_seed = seed; }, durability);
+  const Outcome outcome = send_tree(
+      tree, to.path(), [&](Wire& wire) { wire.reorder_seed = seed; }, durability);
   CHECK_FALSE(outcome.sink_failure.has_value());
   CHECK(outcome.done.size() + outcome.packed == tree.source.manifest.files.size());
   CHECK(outcome.packed > 100);
@@ -171,11 +172,11 @@ TEST_CASE("C1 C5 a tree that was cut off goes on where it ended", "[engine][file
   const Tree tree{11};
   const TempFolder to{in_memory()};
   const std::uint32_t pack = pack_file(tree.source.manifest);
-  const Outcome first = send_tree(tree, to.path(), [&](Wire& wire) {
-    wire.is_cut = at_block(pack, cut_at);
-  });
+  const Outcome first =
+      send_tree(tree, to.path(), [&](Wire& wire) { wire.is_cut = at_block(pack, cut_at); });
   CHECK(first.packed < tree.source.manifest.files.size());
-  for (const std::string& name : names_in(to.path())) CHECK(name.find("stage") == std::string::npos);
+  for (const std::string& name : names_in(to.path()))
+    CHECK(name.find("stage") == std::string::npos);
   const Outcome second = send_tree(tree, to.path(), {});
   CHECK_FALSE(second.sink_failure.has_value());
   check_equal(tree, to.path());
@@ -228,8 +229,7 @@ TEST_CASE("P5 names that exist are handled by policy, in a pack as well", "[engi
   const std::string taken = tree.source.manifest.files[3].name;
   fs::create_directories((to / taken).parent_path());
   write_file(to / taken, "another content, of another size, that somebody keeps here");
-  const Outcome outcome =
-      send_tree(tree, to.path(), {}, Durability::batch, OnExist::rename);
+  const Outcome outcome = send_tree(tree, to.path(), {}, Durability::batch, OnExist::rename);
   CHECK_FALSE(outcome.sink_failure.has_value());
   CHECK(read_file(to / taken).starts_with("another content"));
   CHECK(read_file(to.path() / final_name(taken, 2)) == read_file(tree.folder / taken));
