@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""Whole folders across the lab's link, by the program as users run it: tree_test.py ONEHOP [WORD].
+
+Goal:   a tree arrives as it is, names, modes and times included; whatever stops it, the same two
+        commands go on, a visible name has its whole content at every moment, and nothing is left.
+Method: the real program in the lab; trees and the moments of kills are drawn from a seed.
+Bounds: exact. ONEHOP_TREE_ROUNDS sets the number of kills (12; the long form is 200).
+"""
+
+import hashlib
+import os
+import random
+import signal
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+from program import World, check, main
+
+OK, INTERRUPTED = 0, 7
+ROUNDS = int(os.environ.get("ONEHOP_TREE_ROUNDS", "12"))
+UMASK = 0o022
+
+
+def make_tree(folder, draw, files) -> None:
+    """make_tree draws folders in folders, names of odd bytes, files of 0 bytes to 2 MB, one with a
+    hole."""
+    folders = [os.fsencode(folder)]
+    folder.mkdir()
+    for i in range(max(3, files // 40)):
+        name = draw.choice([b"d%d", b"with space %d", b"\xff\xfe%d", b".hidden%d", b"-n%d"]) % i
+        at = os.path.join(draw.choice(folders), name)
+        os.mkdir(at)
+        folders.append(at)
+    for i in range(files):
+        name = draw.choice([b"f%d", b"caf\xc3\xa9 %d", b"\x80raw%d", b"%d.tar.gz"]) % i
+        size = draw.choice([0, draw.randrange(1, 300), draw.randrange(4096), 4096,
+                            draw.randrange(150_000)])
+        if draw.random() < 0.02:
+            size = draw.randrange(131_000, 2_000_000)
+        with open(os.path.join(draw.choice(folders), name), "wb") as out:
+            out.write(draw.randbytes(size))
+        os.chmod(out.name, draw.choice([0o644, 0o600, 0o755, 0o444, 0o4755]))
+        os.utime(out.name, ns=(0, draw.randrange(-10**18, 2 * 10**18)))
+    with open(os.path.join(folders[-1], b"hole"), "wb") as out:
+        out.truncate(3_000_000)
+        out.seek(2_500_000)
+        out.write(b"x")
+    for at in reversed(folders):
+        os.chmod(at, draw.choice([0o755, 0o700, 0o750]))
+        os.utime(at, ns=(0, draw.randrange(10**18)))
+
+
+def picture(folder) -> dict[bytes, tuple[Any, ...]]:
+    """picture is what a tree is, by relative path."""
+    root, found = os.fsencode(folder), {}
+    for at, folders, names in os.walk(root):
+        for name in folders + names:
+            path = os.path.join(at, name)
+            status = os.lstat(path)
+            content = None
+            if stat.S_ISREG(status.st_mode):
+                with open(path, "rb") as file:
+                    content = hashlib.file_digest(file, "sha256").digest()
+            found[os.path.relpath(path, root)] = (stat.S_IFMT(status.st_mode),
+                                                  status.st_mode & 0o777 & ~UMASK,
+                                                  status.st_mtime_ns, content)
+    return found
+
+
+def check_equal(tree, arrived) -> None:
+    wanted, got = picture(tree), picture(arrived)
+    check(wanted.keys() == got.keys(), f"the same names: {sorted(wanted.keys() ^ got.keys())[:5]}")
+    for name, value in wanted.items():
+        check(got[name] == value, f"{name!r} is the same: {got[name][:3]}, not {value[:3]}")
+
+
+def check_no_wrong_content(tree, target) -> int:
+    """Every file that is visible is right: whole, with its content. Returns how many are there."""
+    wanted, files = picture(tree), 0
+    for name, (kind, _, _, content) in picture(target / tree.name).items():
+        if not stat.S_ISREG(kind) or b".onehop-" in name or name.endswith(b".part"):
+            continue
+        files += 1
+        check(content == wanted[name][3], f"{name!r} is visible and has its content")
+    return files
+
+
+def finish(world, tree, io, *options) -> tuple[Any, Any]:
+    receiver = world.receive(io, *options)
+    sender = world.send(tree, io)
+    check(sender.code() == OK, f"send: {sender.process.returncode}: {sender.text()}")
+    check(receiver.code() == OK, f"recv: {receiver.process.returncode}: {receiver.text()}")
+    check(world.names() == [tree.name], f"nothing is left beside the tree: {world.names()}")
+    check_equal(tree, world.target / tree.name)
+    return sender.end(), receiver.end()
+
+
+def test_C4_P6_a_tree_arrives_as_it_is_over_every_port(onehop) -> None:
+    for seed, (io, durability) in enumerate((("udp", "batch"), ("afxdp", "file"),
+                                             ("auto", "none"))):
+        with World(onehop, "unshaped") as world:
+            tree = world.work / "tree"
+            make_tree(tree, random.Random(seed), 600)
+            sent, got = finish(world, tree, io, "--durability", durability)
+            files = sum(stat.S_ISREG(kind) for kind, *_ in picture(tree).values())
+            for end in (sent, got):
+                check(end["files_total"] == files, f"all are counted: {end['files_total']}")
+                check(end["hash_ok"] is True, "verified")
+
+
+def test_a_trailing_slash_means_the_content(onehop) -> None:
+    with World(onehop, "unshaped") as world:
+        tree = world.work / "tree"
+        make_tree(tree, random.Random(5), 60)
+        receiver = world.receive("udp", "--allow-hidden")
+        sender = world.send(f"{tree}/")
+        check(sender.code() == OK, sender.text())
+        check(receiver.code() == OK, receiver.text())
+        check_equal(tree, world.target)
+
+
+def test_C1_C2_a_killed_tree_goes_on_and_never_shows_wrong_content(onehop) -> None:
+    draw = random.Random(int(os.environ.get("ONEHOP_SEED", "1")))
+    with World(onehop) as world:
+        tree = world.work / "tree"
+        make_tree(tree, draw, 1500)
+        total = sum(path.stat().st_size for path in tree.rglob("*"))
+        target = world.target
+        for number in range(ROUNDS):
+            victim, how = draw.choice(("send", "recv")), draw.choice((signal.SIGKILL,
+                                                                      signal.SIGINT))
+            world.target = target / str(number)
+            world.target.mkdir()
+            arrived = draw.randrange(total)
+            label = f"round {number}: {how.name} to {victim} at {arrived} bytes"
+            before = int(world.run_on("b", "cat", "/sys/class/net/vb/statistics/rx_bytes"))
+            receiver = world.receive(draw.choice(("udp", "afxdp")))
+            sender = world.send(tree, "udp")
+            try:
+                world.wait_bytes(before + arrived, receiver)
+            except AssertionError:  # it was through before so many bytes came
+                check(sender.code() == OK, f"{label}: {sender.text()}")
+            (sender if victim == "send" else receiver).process.send_signal(how)
+            sender.code(), receiver.code()
+            if (world.target / tree.name).exists():
+                check_no_wrong_content(tree, world.target)
+            try:
+                finish(world, tree, "udp")
+            except AssertionError as error:
+                raise AssertionError(f"{label}: {error}") from None
+
+
+def test_C3_a_file_of_a_tree_that_changes_is_sent_again_and_the_rest_goes_on(onehop) -> None:
+    with World(onehop) as world:
+        tree = world.work / "tree"
+        make_tree(tree, random.Random(9), 1500)
+        last = max(tree.rglob("*"), key=lambda path: (path.is_file(), path.stat().st_ino))
+        before = int(world.run_on("b", "cat", "/sys/class/net/vb/statistics/rx_bytes"))
+        receiver = world.receive("udp")
+        sender = world.send(tree, "udp")
+        world.wait_bytes(before + 2_000_000, receiver)
+        last.chmod(0o644)
+        Path(last).write_bytes(b"another content")
+        check(sender.code() == OK, f"send: {sender.text()}")
+        check(receiver.code() == OK, f"recv: {receiver.text()}")
+        check_equal(tree, world.target / tree.name)
+
+
+if __name__ == "__main__":
+    sys.exit(main(globals()))
