@@ -5,7 +5,7 @@
 #include "control/link/emulated_source.hpp"
 #include "control/session/send_session.hpp"
 #include "engine/file/source.hpp"
-#include "engine/file/source_files.hpp"
+#include "engine/file/tree_scan.hpp"
 #include "transfer/noack_keeper.hpp"
 #include "transfer/noack_record.hpp"
 #include "transfer/sender_token.hpp"
@@ -33,9 +33,7 @@ Result<session::RouteInfo> find_route_early(const Endpoint& to, const std::strin
 class Sender final : public Side, public session::SendHost {
  public:
   Sender(api::SendOptions options, api::Handler handler)
-      : Side{options.common, std::move(handler), "send"},
-        options_{std::move(options)},
-        paths_{options_.paths} {
+      : Side{options.common, std::move(handler), "send"}, options_{std::move(options)} {
     settings_.rate_memory = options_.rate_memory_file;
     if (options_.has_mac_noack) settings_.tid = noack_tid_of(settings_.priority == "background");
   }
@@ -52,7 +50,7 @@ class Sender final : public Side, public session::SendHost {
   }
 
   // --- session::SendHost
-  const file::Manifest& manifest() override { return manifest_; }
+  const file::Manifest& manifest() override { return names_.manifest; }
   Result<void> offer_again(const std::vector<bool>& is_settled) override;
   Result<session::DataOpened> open_data(const session::PeerLink& link) override;
   void on_accepted(const session::Accepted& accepted) override;
@@ -64,19 +62,25 @@ class Sender final : public Side, public session::SendHost {
   void on_phase(session::Phase phase) override { path_.on_phase(phase); }
   void on_event(const Event& event) override;
   void on_file_done(const session::FileDone& done) override {
-    path_.account().on_file_done(manifest_.files[done.file], done);
+    path_.account().on_file_done(names_.manifest.files[done.file], done);
   }
   void on_notice(const std::string& text) override { events_.say(text); }
 
   Result<void> start_noack_keeper(const session::RouteInfo& route);
   Result<void> set_noack(const session::DataPlan& plan);
   Result<void> open_files();
+  Result<void> take_files(file::SourceFiles files);
+  void note_problems(std::span<const file::ScanProblem> problems);
+  /// What was left out is a failure of a run that else succeeded.
+  void end_with_failure(session::SessionEnd& end) const;
   Result<session::SendOptions> session_options();
 
   const api::SendOptions options_;
-  std::vector<std::string> paths_;  // by manifest index
-  file::Manifest manifest_;
+  file::SourceNames names_;  // of files_, which the Source takes
   file::SourceFiles files_;
+  api::Started started_;
+  std::uint64_t failures_ = 0;  // of what was left out; the first:
+  Error first_failure_;
   file::SourceOptions source_options_;
   std::string peer_;
   bool has_restarted_ = false;  // blocks that are skipped since then came in this session
@@ -89,6 +93,7 @@ Result<void> Sender::check_own() const {
   if (to.host.empty())
     return Error{ExitCode::usage, "read --to", "it names no host",
                  "Write --to HOST or --to HOST:PORT"};
+  ONEHOP_TRYV(check_word("--symlinks", options_.symlinks));
   if (options_.has_fragments && settings_.frame_bytes != 0)
     return Error{ExitCode::usage, "use --fragment with --frame-size",
                  "a datagram in fragments is as large as UDP allows", "Leave one of them out"};
@@ -121,11 +126,39 @@ Result<void> Sender::start_noack_keeper(const session::RouteInfo& route) {
 }
 
 Result<void> Sender::open_files() {
-  ONEHOP_TRY(files, file::open_source_files(paths_));
-  manifest_ = files.manifest;
+  ONEHOP_TRY(found, file::scan(options_.paths, scan_options(options_)));
+  started_.files = found.files;
+  started_.folders = found.folders;
+  started_.hard_links = found.hard_links;
+  note_problems(found.problems);
+  return take_files(std::move(found.source));
+}
+
+Result<void> Sender::take_files(file::SourceFiles files) {
+  if (files.files.empty())
+    return Error{ExitCode::local_file_error, "offer the files", "there is none", {}, 0};
+  names_ = files;
   files_ = std::move(files);
-  path_.account().bytes_expected = file::total_bytes(manifest_);
+  path_.account().bytes_expected = file::total_bytes(names_.manifest);
   return success();
+}
+
+void Sender::note_problems(std::span<const file::ScanProblem> problems) {
+  if (problems.empty()) return;
+  events_.emit(left_out_of(problems));
+  for (const file::ScanProblem& problem : problems) {
+    if (!file::is_failure(problem) || failures_++ > 0) continue;
+    first_failure_ = {ExitCode::local_file_error, "send " + file::display_name(problem.path),
+                      problem.cause, "All else was sent. --report FILE lists what was left out", 0};
+  }
+}
+
+void Sender::end_with_failure(session::SessionEnd& end) const {
+  if (end.code != ExitCode::done || failures_ == 0) return;
+  end.code = ExitCode::local_file_error;
+  end.error = first_failure_;
+  if (failures_ > 1)
+    end.error.cause += " (and " + std::to_string(failures_ - 1) + " more were left out)";
 }
 
 Result<session::SendOptions> Sender::session_options() {
@@ -140,7 +173,7 @@ Result<session::SendOptions> Sender::session_options() {
   options.has_fragments = options_.has_fragments;
   options.dscp = dscp_of(settings_);
   options.interface = settings_.interface;
-  if (auto token = sender_token(*key_, file::manifest_hash(manifest_)); token.has_value())
+  if (auto token = sender_token(*key_, file::manifest_hash(names_.manifest)); token.has_value())
     options.token = token.value();
   else
     events_.say(token.error().message() +
@@ -164,28 +197,31 @@ Result<session::SessionEnd> Sender::run_own() {
         "--fragment is an experiment: datagrams of 64 KB leave in IP fragments. One lost frame is "
         "a lost datagram, and what is left of "
         "40 of them fills the receiver's reassembly memory for 30 s, for every program on it");
-  api::Started started;
-  started.role = "send";
-  started.to = options_.to;
-  started.files = manifest_.files.size();
-  started.bytes_total = path_.account().bytes_expected;
-  started.version = ONEHOP_VERSION;
-  events_.emit(started);
+  started_.role = "send";
+  started_.to = options_.to;
+  started_.bytes_total = path_.account().bytes_expected;
+  started_.version = ONEHOP_VERSION;
+  events_.emit(started_);
   session::SessionEnd end;
   session_->start([&](const session::SessionEnd& ended) { end = ended; });
   io_.run();
+  end_with_failure(end);
   path_.end(end);
   return end;
 }
 
 Result<void> Sender::offer_again(const std::vector<bool>& is_settled) {
-  std::vector<std::string> paths;
-  for (std::size_t i = 0; i < paths_.size(); ++i)
-    if (!is_settled[i]) paths.push_back(paths_[i]);
-  paths_ = std::move(paths);
+  file::SourceFiles unsettled;
+  static_cast<file::SourceNames&>(unsettled) = std::move(names_);
+  unsettled.files.resize(unsettled.manifest.files.size());
+  unsettled.erase_if([&](std::size_t i) { return is_settled[i]; });
   source_options_ = {};
   has_restarted_ = true;
-  return open_files();
+  std::vector<file::ScanProblem> problems;
+  auto again = file::look_again(std::move(unsettled), problems);
+  note_problems(problems);
+  if (again.has_error()) return again.error();
+  return take_files(std::move(again).value());
 }
 
 Result<session::DataOpened> Sender::open_data(const session::PeerLink& link) {
@@ -198,8 +234,8 @@ Result<session::DataOpened> Sender::open_data(const session::PeerLink& link) {
 void Sender::on_accepted(const session::Accepted& accepted) {
   source_options_.claims = accepted.claims;
   source_options_.pack = accepted.pack;
-  source_options_.is_wanted.assign(manifest_.files.size(), true);
-  source_options_.is_compared.assign(manifest_.files.size(), false);
+  source_options_.is_wanted.assign(names_.manifest.files.size(), true);
+  source_options_.is_compared.assign(names_.manifest.files.size(), false);
   for (std::size_t i = 0; i < accepted.actions.size(); ++i) {
     source_options_.is_wanted[i] = session::has_digests(accepted.actions[i]);
     source_options_.is_compared[i] = accepted.actions[i] == session::FileAction::compare;

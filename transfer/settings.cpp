@@ -35,6 +35,7 @@ std::vector<Choice> choices() {
           {"--digest", &Options::digest, {"xxh3", "sha256"}},
           {"--file-io", &Options::file_io, file::file_io_names()},
           {"--durability", nullptr, {"batch", "file", "none"}},
+          {"--symlinks", nullptr, {"skip", "error", "follow-inside"}},
           {"--on-exist", nullptr, {"ask", "resume", "skip", "rename", "overwrite"}}};
 }
 
@@ -174,6 +175,25 @@ Error from_api(const api::Error& error) {
 Result<void> result_of(const api::Error& error) {
   if (error) return from_api(error);
   return success();
+}
+
+file::ScanOptions scan_options(const api::SendOptions& options) {
+  file::ScanOptions scan{.is_one_file_system = options.is_one_file_system};
+  for (const std::string& pattern : options.excludes) scan.rules.add(pattern);
+  scan.symlinks = options.symlinks == "error"           ? file::Symlinks::error
+                  : options.symlinks == "follow-inside" ? file::Symlinks::follow_inside
+                                                        : file::Symlinks::skip;
+  return scan;
+}
+
+api::LeftOut left_out_of(std::span<const file::ScanProblem> problems) {
+  api::LeftOut left_out;
+  for (const file::ScanProblem& problem : problems)
+    left_out.items.push_back({.path = file::display_name(problem.path),
+                              .kind = std::string{file::name_of(problem.kind)},
+                              .cause = problem.cause,
+                              .is_failure = file::is_failure(problem)});
+  return left_out;
 }
 
 }  // namespace onehop::host

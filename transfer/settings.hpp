@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "engine/base/result.hpp"
 #include "engine/crypto/aead.hpp"
 #include "engine/crypto/digest.hpp"
+#include "engine/file/tree_scan.hpp"
 #include "transfer/transfer.hpp"
 
 namespace onehop::host {
@@ -49,6 +51,10 @@ inline constexpr std::uint16_t default_port = 7411;
 [[nodiscard]] int priority_of(const Settings& settings);
 [[nodiscard]] std::uint8_t dscp_of(const api::Options& options);  ///< CS1 for background
 [[nodiscard]] Result<std::uint64_t> random_seed();
+
+/// scan_options are those for file::scan(); the words are checked.
+[[nodiscard]] file::ScanOptions scan_options(const api::SendOptions& options);
+[[nodiscard]] api::LeftOut left_out_of(std::span<const file::ScanProblem> problems);
 
 [[nodiscard]] api::Error to_api(const Error& error);
 [[nodiscard]] Error from_api(const api::Error& error);

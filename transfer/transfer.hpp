@@ -95,9 +95,13 @@ struct Options {
 
 struct SendOptions {
   Options common;
-  std::vector<std::string> paths;  ///< regular files
-  std::string to;                  ///< HOST[:PORT]
-  double wait_seconds = 5;         ///< for a receiver that is not there yet, or busy
+  std::vector<std::string> paths;  ///< regular files and folders; `DIR/`: what the folder holds
+  /// What is left out below a folder: patterns of gitignore(5), the last that matches decides.
+  std::vector<std::string> excludes;
+  std::string symlinks = "skip";  ///< below a folder: skip, error, follow-inside
+  bool is_one_file_system = false;
+  std::string to;           ///< HOST[:PORT]
+  double wait_seconds = 5;  ///< for a receiver that is not there yet, or busy
   bool has_fragments = false;
   bool has_mac_noack = false;
   /// Where the rate that was reached on a path is kept as the next one's start; empty: nowhere.
@@ -125,8 +129,9 @@ struct ReceiveOptions {
 struct Started {
   std::string role;  ///< "send", "recv"
   std::string to;    ///< sending
-  std::uint64_t files = 0, bytes_total = 0;
-  std::string listen;  ///< receiving: it can accept
+  std::uint64_t files = 0, folders = 0, bytes_total = 0;
+  std::uint64_t hard_links = 0;  ///< of the files: further names of one that is sent as well
+  std::string listen;            ///< receiving: it can accept
   std::string directory;
   std::string version;
 };
@@ -235,6 +240,20 @@ struct FileDone {
   std::string path;        ///< the same, with the receiver's folder
 };
 
+/// LeftOut: what a sender found below its folders and does not send. Comes after the look at the
+/// folders, and once more for what vanished since. Where one of them is a failure, a run that else
+/// succeeds ends with Status::local_file_error.
+struct LeftOut {
+  struct Item {
+    std::string path;  ///< escaped: safe on a terminal
+    std::string kind;  ///< unreadable, special, symlink_skipped, symlink_refused, reserved_name,
+                       ///< vanished
+    std::string cause;
+    bool is_failure = false;  ///< not of symlink_skipped
+  };
+  std::vector<Item> items;
+};
+
 /// Notice: a sentence for people.
 struct Notice {
   std::string text;
@@ -291,8 +310,8 @@ struct End {
   }
 };
 
-using Event = std::variant<Started, Code, PortOpened, StartRate, Offer, OfferGone, Progress,
-                           Interval, FileDone, Notice, Error, End>;
+using Event = std::variant<Started, LeftOut, Code, PortOpened, StartRate, Offer, OfferGone,
+                           Progress, Interval, FileDone, Notice, Error, End>;
 using Handler = std::function<void(const Event&)>;
 
 class Transfer {

@@ -355,7 +355,7 @@ void RecvMachine::end_restart(Instant now) {
   offered_before_ = info_;
   was_settled_ = is_done_;
   for (std::size_t i = 0; i < was_settled_.size(); ++i)
-    if (!has_digests(decision_.actions[i])) was_settled_[i] = true;
+    was_settled_[i] = is_settled_in(i, decision_.actions[i], was_settled_[i]);
   send(Restarted{});
   await_offer(now);
 }

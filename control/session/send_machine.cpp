@@ -330,7 +330,7 @@ void SendMachine::end_restart() {
   drop_data();
   std::vector<bool> is_settled = is_done_;
   for (std::size_t i = 0; i < is_settled.size(); ++i)
-    if (!has_digests(accepted_.actions[i])) is_settled[i] = true;
+    is_settled[i] = is_settled_in(i, accepted_.actions[i], is_settled[i]);
   enter(State::opening_data, Instant::max(), step_);
   act(OfferAgain{std::move(is_settled)});
 }

@@ -185,6 +185,10 @@ class SessionMachine {
   /// pack_of is the pack of the files that the receiver wants whole; null: nothing is packed.
   [[nodiscard]] std::shared_ptr<const file::Pack> pack_of(const std::vector<FileAction>& actions,
                                                           crypto::DigestKind kind) const;
+  /// is_settled_in: entry `file` is not offered again. Folders are, for their times are set last.
+  [[nodiscard]] bool is_settled_in(std::size_t file, FileAction action, bool is_done) const {
+    return !has_digests(action) || (is_done && !manifest().files[file].is_folder);
+  }
   /// take_packed marks the records of `done`; false: it has some that are done, or are none.
   [[nodiscard]] bool take_packed(const PackDone& done, std::vector<bool>& is_done);
   /// verdict_of gives the Error of a Refuse, Failure or Bye, and nothing for other messages.

@@ -61,6 +61,8 @@ std::string name_fault(std::string_view name, const ManifestLimits& limits) {
     if (component.size() > limits.component_bytes_max)
       return beyond("a component of the path", component.size(), "bytes",
                     limits.component_bytes_max);
+    if (component.ends_with(stage_suffix))
+      return fmt::format("a component of the path ends in {}, which is reserved", stage_suffix);
     if (++depth > limits.depth_max)
       return beyond("the path", depth, "components", limits.depth_max);
     begin = end + 1;

@@ -84,5 +84,6 @@ inline constexpr unsigned name_number_max = 999;
 inline constexpr std::string_view part_suffix = ".part";
 inline constexpr std::string_view journal_suffix = ".onehop-journal";
 inline constexpr std::string_view session_suffix = ".onehop-session";
+inline constexpr std::string_view stage_suffix = ".onehop-stage";
 
 }  // namespace onehop::file

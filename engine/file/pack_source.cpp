@@ -34,8 +34,7 @@ PackSource::Failure PackSource::add() {
   const bool is_fit = size <= place.size();
   const std::span<std::byte> content = is_fit ? place.first(size) : std::span{scratch_}.first(size);
   if (!entry.is_folder)
-    if (const Failure failure = read(files_.files[file], content);
-        failure.failure != FileFailure::none)
+    if (const Failure failure = read(file, content); failure.failure != FileFailure::none)
       return failure;
   const Digest root = record_root(kind_, content);
   tree_.add(root);
@@ -48,14 +47,26 @@ PackSource::Failure PackSource::add() {
   return {};
 }
 
+/// The fence tells afterwards whether it was the file that was offered.
+Fd PackSource::open(std::uint32_t index) const {
+  if (!files_.places[index].is_link)
+    return Fd{::open(files_.path_of(index).c_str(),
+                     O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)};
+  struct stat status {};
+  Result<Fd> opened = files_.open(index, status);
+  if (opened.has_value()) return std::move(opened).value();
+  errno = opened.error().errno_value;
+  return {};
+}
+
 /// One byte more than the fence says is asked for: a file that grew, or that the kernel makes up as
 /// it is read, shows itself.
-PackSource::Failure PackSource::read(const SourceFile& file, std::span<std::byte> out) const {
+PackSource::Failure PackSource::read(std::uint32_t index, std::span<std::byte> out) const {
+  const SourceFile& file = files_.files[index];
   Fd opened;
   int fd = file.fd.get();
   if (!file.fd.is_open()) {
-    opened =
-        Fd{::open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)};
+    opened = open(index);
     fd = opened.get();
     if (fd < 0)
       return {errno == ENOENT  ? FileFailure::source_vanished

@@ -48,7 +48,8 @@ class PackSource {
   [[nodiscard]] Digest root() const noexcept { return tree_.root(); }
 
  private:
-  [[nodiscard]] Failure read(const SourceFile& file, std::span<std::byte> out) const;
+  [[nodiscard]] Failure read(std::uint32_t index, std::span<std::byte> out) const;
+  [[nodiscard]] Fd open(std::uint32_t index) const;
   void append(std::span<const std::byte> bytes);
   [[nodiscard]] std::span<std::byte> room();
   void advance(std::size_t bytes);

@@ -99,7 +99,8 @@ bool Source::open_next_file() {
   if (read_file_ == files_.files.size()) return false;
   SourceFile& file = files_.files[read_file_];
   if (!file.fd.is_open()) {
-    Result<SourceFile> again = open_regular(file.path, nullptr);
+    struct stat status {};
+    Result<Fd> again = files_.open(read_file_, status);
     if (again.has_error()) {
       const int errno_value = again.error().errno_value;
       fail(read_file_,
@@ -109,7 +110,7 @@ bool Source::open_next_file() {
            errno_value);
       return false;
     }
-    file.fd = std::move(again.value().fd);
+    file.fd = std::move(again).value();
   }
   if (!check_fence(read_file_)) return false;
   // Doubles the kernel's read-ahead. A hint: it may fail.

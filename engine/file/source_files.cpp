@@ -2,6 +2,9 @@
 #include "engine/file/source_files.hpp"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <unordered_map>
 
@@ -10,6 +13,8 @@
 namespace onehop::file {
 
 namespace {
+
+constexpr int open_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 std::int64_t nanoseconds(const timespec& t) noexcept {
   return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
@@ -25,8 +30,7 @@ Error refusal(const std::string& path, std::string_view cause, std::string_view 
 }
 
 Error refuse_kind(const std::string& path, mode_t mode) {
-  if (S_ISDIR(mode))
-    return refusal(path, "it is a folder", "Name the files in it, or pack it first");
+  if (S_ISDIR(mode)) return refusal(path, "it is a folder", "Name a regular file");
   if (S_ISLNK(mode))
     return refusal(path, "it is a symbolic link", "Name the file that it points to");
   return refusal(path,
@@ -51,48 +55,101 @@ bool has_content_at(int fd, std::uint64_t offset) noexcept {
   return read_at(fd, {&byte, 1}, offset) == 1;
 }
 
-Result<SourceFile> open_regular(const std::string& path, mode_t* mode) {
-  struct stat status {};
+Result<Fd> open_regular(const std::string& path, struct stat& status) {
   const std::string attempt = attempt_to_offer(path);
   // fstatat first: opening a device can act on it (a tape rewinds).
   if (::fstatat(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
     return errno_error(ExitCode::local_file_error, attempt, "Give the path of a regular file");
   if (!S_ISREG(status.st_mode)) return refuse_kind(path, status.st_mode);
-  constexpr int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-  SourceFile file{.path = path, .fd = Fd{::open(path.c_str(), flags)}, .fence = {}};
-  if (!file.fd.is_open())
+  Fd fd{::open(path.c_str(), open_flags | O_NOFOLLOW)};
+  if (!fd.is_open())
     return errno_error(ExitCode::local_file_error, attempt,
                        "Give the path of a file that you may read");
-  if (::fstat(file.fd.get(), &status) != 0) return errno_error(ExitCode::local_file_error, attempt);
+  if (::fstat(fd.get(), &status) != 0) return errno_error(ExitCode::local_file_error, attempt);
   if (!S_ISREG(status.st_mode)) return refuse_kind(path, status.st_mode);
-  file.fence = fence_of(status);
-  if (status.st_size == 0 && has_content_at(file.fd.get(), 0))
+  return fd;
+}
+
+std::string SourceNames::path_of(std::size_t index) const {
+  const SourceRoot& root = root_of(index);
+  const std::string& name = manifest.files[index].name;
+  return name.size() <= root.name_offset ? root.path : root.path + name.substr(root.name_offset);
+}
+
+Result<Fd> SourceNames::open(std::size_t index, struct stat& status) const {
+  const std::string path = path_of(index);
+  if (!places[index].is_link) return open_regular(path, status);
+  const SourceRoot& root = root_of(index);
+  const Fd folder{::open(root.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  Fd fd = folder.is_open() ? open_beneath(folder.get(), path.substr(root.path.size())) : Fd{};
+  if (!fd.is_open() || ::fstat(fd.get(), &status) != 0)
+    return errno_error(ExitCode::local_file_error, attempt_to_offer(path));
+  if (!S_ISREG(status.st_mode)) return refuse_kind(path, status.st_mode);
+  return fd;
+}
+
+Fd open_beneath(int folder, const std::string& name) {
+  struct stat status {};
+  open_how how{
+      .flags = O_PATH | O_CLOEXEC, .mode = 0, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+  // A look first, as opening a device can act on it.
+  const Fd look{static_cast<int>(::syscall(SYS_openat2, folder, name.c_str(), &how, sizeof how))};
+  if (!look.is_open() || ::fstat(look.get(), &status) != 0) return {};
+  if (!S_ISREG(status.st_mode)) {
+    errno = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+    return {};
+  }
+  how.flags = open_flags;
+  return Fd{static_cast<int>(::syscall(SYS_openat2, folder, name.c_str(), &how, sizeof how))};
+}
+
+Result<void> add_file(const std::string& path, std::vector<SourceRoot>& roots,
+                      SourceFiles& source) {
+  struct stat status {};
+  ONEHOP_TRY(fd, open_regular(path, status));
+  if (status.st_size == 0 && has_content_at(fd.get(), 0))
     return refusal(path, "its size says 0 bytes, and it holds more, as files of /proc do",
                    "Copy it with cat, then send the copy");
-  if (mode != nullptr) *mode = status.st_mode & 0777;
-  return file;
+  const std::size_t base = path.rfind('/') + 1;  // npos + 1 is 0
+  if (source.files.size() >= open_files_kept) fd.close();
+  source.manifest.files.push_back(entry_of(path.substr(base), status));
+  source.places.push_back({.root = static_cast<std::uint32_t>(roots.size()), .is_link = false});
+  source.files.push_back({.fd = std::move(fd), .fence = fence_of(status)});
+  roots.push_back({.path = path.substr(0, base), .name_offset = 0, .is_folder = false});
+  return success();
+}
+
+ManifestEntry entry_of(std::string name, const struct stat& status) {
+  const bool is_folder = S_ISDIR(status.st_mode);
+  return {.name = std::move(name),
+          .size = is_folder ? 0 : static_cast<std::uint64_t>(status.st_size),
+          .mode = status.st_mode & 0777,
+          .mtime_ns = nanoseconds(status.st_mtim),
+          .is_folder = is_folder};
+}
+
+Result<void> check_list(const SourceNames& names, const ManifestLimits& limits) {
+  auto valid = validate(names.manifest, limits);
+  if (valid.has_value()) return valid;
+  std::unordered_map<std::string_view, std::size_t> index_by_name;
+  for (std::size_t i = 0; i < names.places.size(); ++i)
+    if (const auto [at, is_new] = index_by_name.emplace(names.manifest.files[i].name, i); !is_new)
+      return refusal(
+          names.path_of(i),
+          display_name(names.path_of(at->second)).append(" would arrive under the same name"),
+          "Send one of them in a session of its own");
+  return valid;
 }
 
 Result<SourceFiles> open_source_files(std::span<const std::string> paths,
                                       const ManifestLimits& limits) {
   SourceFiles source;
-  std::unordered_map<std::string, const std::string*> path_by_name;
+  std::vector<SourceRoot> roots;
   for (const std::string& path : paths) {
-    mode_t mode = 0;
-    ONEHOP_TRY(file, open_regular(path, &mode));
-    std::string base = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-    const auto [at, is_new] = path_by_name.emplace(base, &path);
-    if (!is_new)
-      return refusal(path, display_name(*at->second).append(" would arrive under the same name"),
-                     "Send one of them in a session of its own");
-    source.manifest.files.push_back({.name = std::move(base),
-                                     .size = file.fence.size,
-                                     .mode = mode,
-                                     .mtime_ns = file.fence.mtime_ns});
-    if (source.files.size() >= open_files_kept) file.fd.close();
-    source.files.push_back(std::move(file));
+    ONEHOP_TRYV(add_file(path, roots, source));
   }
-  ONEHOP_TRYV(validate(source.manifest, limits));
+  source.roots = std::make_shared<const std::vector<SourceRoot>>(std::move(roots));
+  ONEHOP_TRYV(check_list(source, limits));
   return source;
 }
 

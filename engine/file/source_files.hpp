@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,14 +28,44 @@ struct Fence {
 [[nodiscard]] Fence fence_of(const struct stat& status) noexcept;
 
 struct SourceFile {
-  std::string path;
   Fd fd;  ///< open for the first open_files_kept files; others are opened when their turn comes
   Fence fence;
 };
 
-struct SourceFiles {
+/// SourceRoot is what an argument of the command line named: where its entries are read from.
+struct SourceRoot {
+  std::string path;             ///< with a slash at its end where one is needed
+  std::size_t name_offset = 0;  ///< the part of a name from here on stands below `path`
+  bool is_folder = false;
+};
+/// SourcePlace takes the place of a path: a tree may have a million entries.
+struct SourcePlace {
+  std::uint32_t root = 0;
+  bool is_link = false;  ///< a link to a file below the same root, sent as that file
+};
+
+/// SourceNames: the entries and where each is read from; by manifest index.
+struct SourceNames {
   Manifest manifest;
-  std::vector<SourceFile> files;  ///< by manifest index
+  std::vector<SourcePlace> places;
+  std::shared_ptr<const std::vector<SourceRoot>> roots;
+
+  [[nodiscard]] const SourceRoot& root_of(std::size_t index) const {
+    return (*roots)[places[index].root];
+  }
+  [[nodiscard]] std::string path_of(std::size_t index) const;
+  /// open gives a file's descriptor without following a link, but one that is sent as a file: that
+  /// one may lead nowhere out of its root. Syscalls: fstatat, open, fstat; of a link open, openat2,
+  /// fstat.
+  [[nodiscard]] Result<Fd> open(std::size_t index, struct stat& status) const;
+};
+
+struct SourceFiles : SourceNames {
+  std::vector<SourceFile> files;  ///< by manifest index; a folder has neither descriptor nor fence
+
+  /// erase_if takes entries out, by index.
+  template <class Is>
+  void erase_if(Is is_out);
 };
 
 /// Descriptors kept from offer to end. Higher: the soft limit of 1024 is in reach. Lower: a file
@@ -52,6 +83,34 @@ inline constexpr std::size_t open_files_kept = 256;
 [[nodiscard]] bool has_content_at(int fd, std::uint64_t offset) noexcept;
 
 /// open_regular opens a regular file for reading, follows no link, and is not blocked by a fifo.
-[[nodiscard]] Result<SourceFile> open_regular(const std::string& path, mode_t* mode);
+[[nodiscard]] Result<Fd> open_regular(const std::string& path, struct stat& status);
+
+/// open_beneath opens a regular file below `folder`, through links that do not lead out of it. No
+/// descriptor: errno says why; EISDIR: it is a folder. Syscalls: openat2 twice, fstat.
+[[nodiscard]] Fd open_beneath(int folder, const std::string& name);
+[[nodiscard]] ManifestEntry entry_of(std::string name, const struct stat& status);
+
+/// add_file appends a file that was named itself, under its base name.
+[[nodiscard]] Result<void> add_file(const std::string& path, std::vector<SourceRoot>& roots,
+                                    SourceFiles& source);
+/// check_list is validate(), which names both paths where two would arrive under one name.
+[[nodiscard]] Result<void> check_list(const SourceNames& names, const ManifestLimits& limits);
+
+template <class Is>
+void SourceFiles::erase_if(Is is_out) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (is_out(i)) continue;
+    if (kept != i) {
+      manifest.files[kept] = std::move(manifest.files[i]);
+      places[kept] = places[i];
+      files[kept] = std::move(files[i]);
+    }
+    ++kept;
+  }
+  manifest.files.resize(kept);
+  places.resize(kept);
+  files.resize(kept);
+}
 
 }  // namespace onehop::file

@@ -19,8 +19,6 @@
 
 namespace onehop::file {
 
-inline constexpr std::string_view stage_suffix = ".onehop-stage";
-
 class Stage {
  public:
   /// open makes or takes over a stage below `root`, which outlives it. 0 or errno. Syscalls:

@@ -153,6 +153,16 @@ def test_doctor(onehop) -> None:
             shell(onehop, world.work, line.replace("wlan0", "mv0"), (world, "a"))
 
 
+def test_trees(onehop) -> None:
+    with World(onehop) as world:
+        for name in ("Photos/a", "Photos/b.tmp", "Photos/cache/c"):
+            (world.work / name).parent.mkdir(parents=True, exist_ok=True)
+            (world.work / name).write_text(name)
+        for line in lines_of("trees.md", "onehop send"):
+            said = shell(onehop, world.work, line.replace("HOST", ADDRESS_B))
+            check("send      Photos/a" in said and said.count("excluded  ") == 2, said)
+
+
 def test_lab(onehop) -> None:
     up, receive, send, down, run = lines_of("lab.md", "onehop lab")
     folder = Path("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp", f"onehop-docs-{os.getpid()}")
@@ -241,6 +251,7 @@ def test_no_command_is_left_out(_onehop) -> None:
         "doctor.md": "onehop doctor",
         "lab.md": "onehop lab",
         "stress.md": "onehop stress",
+        "trees.md": "onehop send",
         "watch.md": ("onehop watch", "onehop send", "onehop plot", "onehop lab run"),
     }
     readme = lines(ROOT / "README.md")

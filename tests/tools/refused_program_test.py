@@ -35,7 +35,9 @@ def test_what_this_machine_lacks_is_refused_before_the_other_one_is_asked(onehop
         here.refused_at_once("send", here.work / "none", *to,
                              words=("offer", "No such file", "regular file"), code=8)
         here.refused_at_once("send", "", *to, words=("offer ''", "regular file"), code=8)
-        here.refused_at_once("send", folder, *to, words=("it is a folder",), code=8)
+        here.refused_at_once("send", file, *to, "--exclude-from", here.work / "none",
+                             words=("--exclude-from", "No such file"))
+        here.refused_at_once("send", file, *to, "--exclude-from", folder, words=("--exclude-from",))
         here.refused_at_once("send", file, *to, "--code-file", folder,
                              words=("read the pairing code", "--code-file"))
         here.refused_at_once("send", file, *to, "--code-file", here.work / "none",

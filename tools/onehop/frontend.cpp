@@ -11,6 +11,7 @@
 #include "engine/base/thread.hpp"
 #include "tools/onehop/conflicts.hpp"
 #include "tools/onehop/quantity.hpp"
+#include "tools/onehop/tree_text.hpp"
 #include "tools/watch/telemetry.hpp"
 
 namespace onehop::tool {
@@ -71,6 +72,14 @@ void Frontend::on(const api::Started& started) {
   reporter_.event("start", json_of(started));
   if (started.role == "recv")
     reporter_.say("listening on " + started.listen + ", receiving into " + started.directory);
+  else if (started.folders > 0)
+    reporter_.say(found_text(started));
+}
+
+void Frontend::on(const api::LeftOut& left_out) {
+  reporter_.event("left_out", json_of(left_out));
+  reporter_.say(left_out_text(left_out));
+  left_out_.insert(left_out_.end(), left_out.items.begin(), left_out.items.end());
 }
 
 void Frontend::on(const api::Code& code) {
@@ -101,12 +110,11 @@ void Frontend::on(const api::StartRate& start) {
 /// A question waits on a thread of its own, so that it can be taken back.
 void Frontend::on(const api::Offer& offer) {
   if (!Terminal::is_there()) return transfer_->answer(offer.id, api::Answer::refuse);
-  auto asker =
-      start_thread<std::jthread>("asking", [this, offer](const std::stop_token& stop) {
-        const api::Answer answer = ask_about(Terminal{stop}, offer);
-        if (stop.stop_requested()) Terminal::print("\n");
-        transfer_->answer(offer.id, answer);
-      });
+  auto asker = start_thread<std::jthread>("asking", [this, offer](const std::stop_token& stop) {
+    const api::Answer answer = ask_about(Terminal{stop}, offer);
+    if (stop.stop_requested()) Terminal::print("\n");
+    transfer_->answer(offer.id, answer);
+  });
   if (!asker.has_value()) return transfer_->answer(offer.id, api::Answer::refuse);
   asker_ = std::move(asker).value();
 }

@@ -35,12 +35,15 @@ class Frontend {
   void let_watch() { is_watchable_ = true; }
   /// run runs the opened transfer until it is over and returns what the process exits with.
   [[nodiscard]] ExitCode run(api::Transfer& transfer);
+  /// left_out: of all that came, for the report.
+  [[nodiscard]] const std::vector<api::LeftOut::Item>& left_out() const { return left_out_; }
   /// fail tells of an error before the transfer ran.
   [[nodiscard]] ExitCode fail(const Error& error) const;
 
  private:
   void show(const api::Event& event);
   void on(const api::Started& started);
+  void on(const api::LeftOut& left_out);
   void on(const api::Code& code);
   void on(const api::PortOpened& opened);
   void on(const api::StartRate& start);
@@ -62,6 +65,7 @@ class Frontend {
   std::atomic<bool> is_watchable_ = false;
   std::atomic<bool> is_progress_waiting_ = false;  // at most one is on its way to us
   api::Progress newest_;
+  std::vector<api::LeftOut::Item> left_out_;
   std::unique_ptr<watch::Publisher> publisher_;
   std::jthread asker_;
 };

@@ -83,6 +83,44 @@ void add_common_options(CLI::App& app, api::Options& o, OutputOptions& output) {
   defaults.group("Options");
 }
 
+void add_tree_options(CLI::App& app, SendCommand& send) {
+  const auto add = [&](const char* option, ExcludeWord::Kind kind, const char* type,
+                       const char* words) {
+    app.add_option_function<std::string>(
+           option,
+           [&send, kind](const std::string& text) {
+             send.excludes.push_back({kind, text});
+           },
+           words)
+        ->type_name(type)
+        ->trigger_on_parse()
+        ->group("Folders");
+  };
+  using Kind = ExcludeWord::Kind;
+  add("--exclude", Kind::exclude, "PATTERN",
+      "leave out what matches, as a line of .gitignore would; may be repeated, and the last of "
+      "these options that matches decides");
+  add("--include", Kind::include, "PATTERN",
+      "take what matches, though an earlier --exclude leaves it out");
+  add("--exclude-from", Kind::file, "FILE", "patterns, one a line, as in .gitignore");
+  app.add_flag("--one-file-system", send.transfer.is_one_file_system,
+               "stay on the file system of each PATH")
+      ->group("Folders");
+  app.add_option("--symlinks", send.transfer.symlinks,
+                 "links in a folder: leave them out, send nothing, or send the file that one leads "
+                 "to within PATH")
+      ->check(CLI::IsMember(host::words_of("--symlinks")))
+      ->capture_default_str()
+      ->group("Folders");
+  app.add_flag("--dry-run", send.is_dry_run,
+               "list what would be sent and what would not, and send nothing")
+      ->group("Folders");
+  app.add_option("--report", send.report_file,
+                 "write what could not be sent, and why, to this file (JSON)")
+      ->type_name("FILE")
+      ->group("Folders");
+}
+
 std::string command_line() { return remembered_command_line; }
 
 void remember_command_line(int argc, const char* const* argv) {

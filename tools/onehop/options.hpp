@@ -23,9 +23,19 @@ struct OutputOptions {
   bool is_quiet = false;
 };
 
+/// ExcludeWord: one --exclude, --include or --exclude-from; their order counts.
+struct ExcludeWord {
+  enum class Kind { exclude, include, file };
+  Kind kind = Kind::exclude;
+  std::string text;
+};
+
 struct SendCommand {
   api::SendOptions transfer;
   OutputOptions output;
+  std::vector<ExcludeWord> excludes;
+  std::string report_file;  ///< of what was left out; empty: none
+  bool is_dry_run = false;
 };
 
 struct RecvCommand {
@@ -48,6 +58,9 @@ struct PlotOptions {
   std::string out, title;
   std::string on_exist = "ask";
 };
+
+/// add_tree_options: what of the folders is sent.
+void add_tree_options(CLI::App& app, SendCommand& send);
 
 void add_common_options(CLI::App& app, api::Options& options, OutputOptions& output);
 

@@ -77,8 +77,13 @@ constexpr const char* config_footer =
     "\n'--config FILE' reads options from a file: see 'onehop --help'.";
 
 CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
-  CLI::App* command = app.add_subcommand("send", "send files to a host that runs 'onehop recv'");
-  command->add_option("PATH", send.transfer.paths, "regular files")->required();
+  CLI::App* command =
+      app.add_subcommand("send", "send files and folders to a host that runs 'onehop recv'");
+  command
+      ->add_option("PATH", send.transfer.paths,
+                   "files and folders; FOLDER/ sends what the folder holds, without the folder "
+                   "itself")
+      ->required();
   command->add_option("--to", send.transfer.to, "the receiver")
       ->type_name("HOST[:PORT]")
       ->required();
@@ -87,6 +92,7 @@ CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
                    "seconds to wait for a receiver that is not there yet, or busy")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
+  add_tree_options(*command, send);
   add_common_options(*command, send.transfer.common, send.output);
   command
       ->add_option("--link-model", send.transfer.common.link_model,
@@ -104,7 +110,7 @@ CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
                  "with --repair lazy on Wi-Fi: no receiver's MAC acknowledges our data frames, "
                  "which get a TID of their own (needs sudo)")
       ->group("Link");
-  command->footer(std::string{"Example: onehop send video.mkv notes.txt --to 192.168.49.1"} +
+  command->footer(std::string{"Example: onehop send video.mkv Photos --to 192.168.49.1"} +
                   config_footer);
   command->fallthrough();  // so that --config may stand behind the command as well
   return command;

@@ -60,12 +60,18 @@ Json json_of(const api::Started& started) {
     return {{"role", started.role},
             {"to", started.to},
             {"files", started.files},
+            {"folders", started.folders},
             {"bytes_total", started.bytes_total},
             {"version", started.version}};
   return {{"role", started.role},
           {"listen", started.listen},
           {"directory", started.directory},
           {"version", started.version}};
+}
+
+Json json_of(const api::LeftOut& left_out) {
+  const auto failures = std::ranges::count_if(left_out.items, &api::LeftOut::Item::is_failure);
+  return {{"count", left_out.items.size()}, {"failures", failures}};
 }
 
 Json json_of(const api::Interval& interval) {

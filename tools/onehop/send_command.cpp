@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // onehop send: what the program adds to a sending Transfer.
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+
 #include "control/session/code.hpp"
 #include "engine/file/source_files.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/frontend.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/privilege.hpp"
+#include "tools/onehop/tree_text.hpp"
+#include "transfer/settings.hpp"
 
 namespace onehop::tool {
 
@@ -14,7 +20,15 @@ namespace {
 /// check_files sees now what would end the transfer later: a file that cannot be sent, a trace that
 /// cannot be written.
 Result<void> check_files(const api::SendOptions& options) {
-  ONEHOP_TRYV(file::open_source_files(options.paths));
+  // Folders are looked through once, when the transfer begins.
+  std::vector<std::string> files;
+  std::ranges::remove_copy_if(options.paths, std::back_inserter(files), [](const auto& path) {
+    std::error_code none;
+    return std::filesystem::is_directory(std::filesystem::symlink_status(path, none));
+  });
+  if (!files.empty()) {
+    ONEHOP_TRYV(file::open_source_files(files));
+  }
   return check_trace_file(options.common.trace_file);
 }
 
@@ -31,17 +45,34 @@ Result<void> open(const SendCommand& command, api::Transfer& transfer) {
   return has_become ? check_files(command.transfer) : success();
 }
 
+Result<void> dry_run_as_user(const api::SendOptions& options) {
+  ONEHOP_TRYV(become_sudo_user());
+  ONEHOP_TRYV(host::check_word("--symlinks", options.symlinks));
+  return dry_run(options);
+}
+
 }  // namespace
 
 ExitCode send_command(SendCommand command) {
   command.transfer.common.command_line = command_line();
   command.transfer.rate_memory_file = rate_memory_file();
   Frontend frontend{command.output, "send"};
+  if (auto excludes = read_excludes(command.excludes); excludes.has_value())
+    command.transfer.excludes = std::move(excludes).value();
+  else
+    return frontend.fail(excludes.error());
+  if (command.is_dry_run) {
+    const auto listed = dry_run_as_user(command.transfer);
+    return listed.has_value() ? ExitCode::done : frontend.fail(listed.error());
+  }
   api::Transfer transfer{command.transfer, frontend.handler()};
   if (auto opened = open(command, transfer); !opened.has_value())
     return frontend.fail(opened.error());
   frontend.let_watch();
-  return frontend.run(transfer);
+  const ExitCode code = frontend.run(transfer);
+  if (command.report_file.empty()) return code;
+  const auto written = write_report(command.report_file, frontend.left_out());
+  return written.has_value() ? code : frontend.fail(written.error());
 }
 
 }  // namespace onehop::tool

@@ -75,7 +75,9 @@ void VirtualEnd::perform(Instant now, Action& action) {
   } else if (const auto* report = std::get_if<Report>(&action)) {
     if (report->done.file >= manifest().files.size()) return fault("no such file was reported");
     const std::string& name = manifest().files[report->done.file].name;
-    if (!outcomes.emplace(name, report->done).second) fault(name + " was reported twice");
+    const bool is_folder = manifest().files[report->done.file].is_folder;
+    if (!outcomes.emplace(name, report->done).second && !is_folder)
+      fault(name + " was reported twice");
   } else if (const auto* phase = std::get_if<Phase>(&action)) {
     phases.insert(*phase);
   } else if (const auto* accepted = std::get_if<Accepted>(&action)) {
@@ -104,7 +106,7 @@ void VirtualEnd::perform(Instant now, Action& action) {
     for (std::size_t i = 0; i < again->is_settled.size(); ++i)
       if (!again->is_settled[i]) left.files.push_back(files_.files[i]);
     if (left.files.empty()) return fault("nothing is left, and it is offered again");
-    left.files[0].size += block_bytes;
+    if (!left.files[0].is_folder) left.files[0].size += block_bytes;
     files_ = std::move(left);
     sender_->on_offered_again(now, success());
   } else if (const auto* consider = std::get_if<Consider>(&action)) {

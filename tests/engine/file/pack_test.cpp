@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Small files and folders in one stream of blocks.
+#include "engine/file/tree_scan.hpp"
 #include "tests/engine/file/file_support.hpp"
 
 using namespace onehop;
@@ -13,58 +14,54 @@ fs::path in_memory() {
   return ::access("/dev/shm", W_OK) == 0 ? fs::path{"/dev/shm"} : fs::temp_directory_path();
 }
 
-/// A tree of small files, larger ones and folders, from a seed, on the disk and as a manifest.
+/// A tree of small files, larger ones and folders, from a seed.
 struct Tree {
   TempFolder folder{in_memory()};
-  SourceFiles source;
 
   explicit Tree(std::uint64_t seed, std::size_t files = 150) {
     std::mt19937_64 random{seed};
-    add_folder("empty");
+    fs::create_directory(folder / "empty");
     for (std::size_t i = 0; i < files; ++i) {
-      if (i % 20 == 0) add_folder("d" + std::to_string(i / 20));
+      const std::string below = "d" + std::to_string(i / 20);
+      fs::create_directory(folder / below);
       // Every sixth is empty, some are a byte below and above the largest that is packed.
       const std::size_t sizes[] = {0,    random() % 5000, random() % packed_bytes_max,
                                    4096, random() % 300,  packed_bytes_max + i % 3 - 1};
-      add_file("d" + std::to_string(i / 20) + "/f" + std::to_string(i), sizes[i % 6], random());
+      write_file(folder / below / ("f" + std::to_string(i)), random_bytes(sizes[i % 6], random()));
     }
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator{folder.path()})
+      if (entry.is_directory()) {
+        const timespec times[2] = {{1, 0}, {1'000'000'000, 7}};
+        ::chmod(entry.path().c_str(), 0750);
+        ::utimensat(AT_FDCWD, entry.path().c_str(), times, 0);
+      }
   }
-  void add_folder(const std::string& name) {
-    fs::create_directory(folder / name);
-    ::chmod((folder / name).c_str(), 0750);
-    source.manifest.files.push_back(
-        {.name = name, .mode = 0750, .mtime_ns = 1'000'000'007, .is_folder = true});
-    source.files.push_back({.path = (folder / name).string(), .fd = {}, .fence = {}});
-  }
-  void add_file(const std::string& name, std::size_t size, std::uint64_t seed) {
-    write_file(folder / name, random_bytes(size, seed));
-    mode_t mode = 0;
-    Result<SourceFile> file = open_regular((folder / name).string(), &mode);
-    REQUIRE(file.has_value());
-    file.value().fd.close();
-    source.manifest.files.push_back(
-        {.name = name, .size = size, .mode = mode, .mtime_ns = file.value().fence.mtime_ns});
-    source.files.push_back(std::move(file).value());
-  }
-  [[nodiscard]] SourceFiles again() const {
-    SourceFiles copy;
-    copy.manifest = source.manifest;
-    for (const SourceFile& file : source.files)
-      copy.files.push_back({.path = file.path, .fd = {}, .fence = file.fence});
-    return copy;
+  /// list is what the sender would offer of it now.
+  [[nodiscard]] SourceFiles list() const {
+    const std::string path = folder.path().string() + "/";
+    Result<Scan> found = scan({&path, 1}, {});
+    if (found.has_error()) FAIL(found.error().message());
+    return std::move(found.value().source);
   }
 };
 
+/// The first packed file with content.
+std::size_t some_packed(const Manifest& manifest) {
+  std::size_t i = 0;
+  while (manifest.files[i].size == 0 || !is_packable(manifest.files[i])) ++i;
+  return i;
+}
+
 /// As send() of file_support.hpp, for a Tree.
-Outcome send_tree(const Tree& tree, const fs::path& to, const std::function<void(Wire&)>& prepare,
+Outcome send_tree(SourceFiles files, const fs::path& to, const std::function<void(Wire&)>& prepare,
                   Durability durability = Durability::batch, OnExist on_exist = OnExist::ask) {
-  const Manifest& manifest = tree.source.manifest;
+  const Manifest manifest = files.manifest;
   SinkOptions sink_settings = sink_options(to, manifest, on_exist);
   sink_settings.durability = durability;
   const std::unique_ptr<Sink> sink = make_sink(manifest, sink_settings);
   SourceOptions options{.slots = 16, .claims = sink->claims(), .is_wanted = sink->is_wanted()};
   options.pack = pack_for(manifest, *sink);
-  Source source{tree.again(), std::move(options), make_io()};
+  Source source{std::move(files), std::move(options), make_io()};
   Wire wire{&source, *sink};
   if (prepare) prepare(wire);
   Outcome outcome = wire.run();
@@ -74,7 +71,8 @@ Outcome send_tree(const Tree& tree, const fs::path& to, const std::function<void
 
 void check_equal(const Tree& tree, const fs::path& to) {
   CHECK(names_in(to) == names_in(tree.folder.path()));
-  for (const ManifestEntry& entry : tree.source.manifest.files) {
+  const SourceFiles source = tree.list();
+  for (const ManifestEntry& entry : source.manifest.files) {
     struct stat is {};
     REQUIRE(::stat((to / entry.name).c_str(), &is) == 0);
     INFO(entry.name);
@@ -90,7 +88,7 @@ void check_equal(const Tree& tree, const fs::path& to) {
 // are walked from each block's first one. Bounds: exact.
 TEST_CASE("a record's place follows from the block that it lies in", "[engine][file]") {
   const Tree tree{7};
-  const Manifest& manifest = tree.source.manifest;
+  const Manifest manifest = tree.list().manifest;
   const Pack pack = Pack::make(manifest, crypto::DigestKind::sha256,
                                [](std::uint32_t file) { return file != 3; });
   CHECK_FALSE(pack.contains(3));
@@ -137,9 +135,9 @@ TEST_CASE("C4 P6 a tree of small files, large ones and folders arrives whole", "
   const Tree tree{seed + 1};
   const TempFolder to{in_memory()};
   const Outcome outcome = send_tree(
-      tree, to.path(), [&](Wire& wire) { wire.reorder_seed = seed; }, durability);
+      tree.list(), to.path(), [&](Wire& wire) { wire.reorder_seed = seed; }, durability);
   CHECK_FALSE(outcome.sink_failure.has_value());
-  CHECK(outcome.done.size() + outcome.packed == tree.source.manifest.files.size());
+  CHECK(outcome.done.size() + outcome.packed == tree.list().manifest.files.size());
   CHECK(outcome.packed > 100);
   CHECK(outcome.blocks_carried < 60);  // of 152 entries, 25 of which are not packed
   check_equal(tree, to.path());
@@ -148,8 +146,9 @@ TEST_CASE("C4 P6 a tree of small files, large ones and folders arrives whole", "
 TEST_CASE("D1 a byte of the pack that flips gives its file no name", "[engine][file]") {
   const Tree tree{3};
   const TempFolder to{in_memory()};
-  const std::uint32_t pack = pack_file(tree.source.manifest);
-  const Outcome outcome = send_tree(tree, to.path(), [&](Wire& wire) {
+  const Manifest manifest = tree.list().manifest;
+  const std::uint32_t pack = pack_file(manifest);
+  const Outcome outcome = send_tree(tree.list(), to.path(), [&](Wire& wire) {
     wire.on_carry = [&](BlockRef& block) {
       if (block.file == pack && block.offset == 2 * block_bytes)
         block.data[block.length / 2] ^= std::byte{1};
@@ -157,9 +156,9 @@ TEST_CASE("D1 a byte of the pack that flips gives its file no name", "[engine][f
   });
   REQUIRE(outcome.sink_failure.has_value());
   CHECK(outcome.sink_failure->failure == FileFailure::root_mismatch);
-  const std::string damaged = tree.source.manifest.files[outcome.sink_failure->file].name;
+  const std::string damaged = manifest.files[outcome.sink_failure->file].name;
   CHECK_FALSE(fs::exists(to.path() / damaged));
-  for (const ManifestEntry& entry : tree.source.manifest.files)
+  for (const ManifestEntry& entry : manifest.files)
     if (!entry.is_folder && fs::exists(to.path() / entry.name))
       CHECK(read_file(to.path() / entry.name) == read_file(tree.folder / entry.name));
 }
@@ -171,16 +170,17 @@ TEST_CASE("C1 C5 a tree that was cut off goes on where it ended", "[engine][file
   const std::uint64_t cut_at = GENERATE(0U, 1U, 3U, 7U);
   const Tree tree{11};
   const TempFolder to{in_memory()};
-  const std::uint32_t pack = pack_file(tree.source.manifest);
+  const Manifest manifest = tree.list().manifest;
+  const std::uint32_t pack = pack_file(manifest);
   const Outcome first =
-      send_tree(tree, to.path(), [&](Wire& wire) { wire.is_cut = at_block(pack, cut_at); });
-  CHECK(first.packed < tree.source.manifest.files.size());
+      send_tree(tree.list(), to.path(), [&](Wire& wire) { wire.is_cut = at_block(pack, cut_at); });
+  CHECK(first.packed < tree.list().manifest.files.size());
   for (const std::string& name : names_in(to.path()))
     CHECK(name.find("stage") == std::string::npos);
-  const Outcome second = send_tree(tree, to.path(), {});
+  const Outcome second = send_tree(tree.list(), to.path(), {});
   CHECK_FALSE(second.sink_failure.has_value());
   check_equal(tree, to.path());
-  if (cut_at > 1) CHECK(second.packed < tree.source.manifest.files.size());
+  if (cut_at > 1) CHECK(second.packed < tree.list().manifest.files.size());
 }
 
 TEST_CASE("C2 P8 what a killed session left in its stage is removed, and nothing else",
@@ -193,7 +193,7 @@ TEST_CASE("C2 P8 what a killed session left in its stage is removed, and nothing
   fs::create_directory(to / ".1.onehop-stage");
   ::chmod((to / ".1.onehop-stage").c_str(), 0700);
   write_file(to / ".1.onehop-stage" / "a user's", "mine");
-  const Outcome outcome = send_tree(tree, to.path(), {});
+  const Outcome outcome = send_tree(tree.list(), to.path(), {});
   CHECK_FALSE(outcome.sink_failure.has_value());
   CHECK_FALSE(fs::exists(to / ".onehop-stage"));
   CHECK(read_file(to / ".1.onehop-stage" / "a user's") == "mine");
@@ -202,22 +202,22 @@ TEST_CASE("C2 P8 what a killed session left in its stage is removed, and nothing
 TEST_CASE("C3 a packed file that changed ends the source, and is told by name", "[engine][file]") {
   const Tree tree{17};
   const TempFolder to{in_memory()};
-  const std::size_t changed = 40;
-  REQUIRE(tree.source.manifest.files[changed].size > 0);
-  write_file(tree.source.files[changed].path,
-             random_bytes(tree.source.manifest.files[changed].size, 99));
-  const Outcome outcome = send_tree(tree, to.path(), {});
+  SourceFiles files = tree.list();
+  const std::size_t changed = some_packed(files.manifest);
+  const std::string name = files.manifest.files[changed].name;
+  write_file(tree.folder / name, random_bytes(files.manifest.files[changed].size, 99));
+  const Outcome outcome = send_tree(std::move(files), to.path(), {});
   REQUIRE(outcome.source_failure.has_value());
   CHECK(outcome.source_failure->failure == FileFailure::source_changed);
   CHECK(outcome.source_failure->file == changed);
-  CHECK_FALSE(fs::exists(to.path() / tree.source.manifest.files[changed].name));
+  CHECK_FALSE(fs::exists(to.path() / name));
 }
 
 TEST_CASE("P2 a link in the place of a folder is never followed", "[engine][file]") {
   const Tree tree{19};
   const TempFolder to{in_memory()}, outside;
   fs::create_directory_symlink(outside.path(), to / "d2");
-  const Manifest& manifest = tree.source.manifest;
+  const Manifest manifest = tree.list().manifest;
   const auto sink = Sink::prepare(manifest, sink_options(to.path(), manifest), make_io());
   CHECK(sink.has_error());
   CHECK(names_in(outside.path()).empty());
@@ -226,10 +226,11 @@ TEST_CASE("P2 a link in the place of a folder is never followed", "[engine][file
 TEST_CASE("P5 names that exist are handled by policy, in a pack as well", "[engine][file]") {
   const Tree tree{23};
   const TempFolder to{in_memory()};
-  const std::string taken = tree.source.manifest.files[3].name;
+  const Manifest manifest = tree.list().manifest;
+  const std::string taken = manifest.files[some_packed(manifest)].name;
   fs::create_directories((to / taken).parent_path());
   write_file(to / taken, "another content, of another size, that somebody keeps here");
-  const Outcome outcome = send_tree(tree, to.path(), {}, Durability::batch, OnExist::rename);
+  const Outcome outcome = send_tree(tree.list(), to.path(), {}, Durability::batch, OnExist::rename);
   CHECK_FALSE(outcome.sink_failure.has_value());
   CHECK(read_file(to / taken).starts_with("another content"));
   CHECK(read_file(to.path() / final_name(taken, 2)) == read_file(tree.folder / taken));

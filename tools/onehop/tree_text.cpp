@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/onehop/tree_text.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <span>
+
+#include "engine/file/ignore.hpp"
+#include "engine/file/tree_scan.hpp"
+#include "tools/onehop/quantity.hpp"
+#include "transfer/settings.hpp"
+
+namespace onehop::tool {
+
+namespace {
+
+constexpr std::size_t lines_max = 5;  // of what is left out; more push the rest off the screen
+
+std::string count_of(std::uint64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string found_text(const api::Started& found) {
+  std::string text =
+      fmt::format("{} in {}, {}", count_of(found.files, "file"), count_of(found.folders, "folder"),
+                  format_bytes(found.bytes_total));
+  if (found.hard_links > 0)
+    text +=
+        fmt::format("; {} of the files {} a hard link to another, and sent as a file of its own",
+                    found.hard_links, found.hard_links == 1 ? "is" : "are each");
+  return text;
+}
+
+std::string left_out_text(const api::LeftOut& left_out) {
+  std::string text;
+  const std::size_t shown = std::min(left_out.items.size(), lines_max);
+  for (const api::LeftOut::Item& item : std::span{left_out.items}.first(shown))
+    text += fmt::format("{}not sent: {}: {}", text.empty() ? "" : "\n", item.path, item.cause);
+  if (shown < left_out.items.size())
+    text += fmt::format("\nand {} more", left_out.items.size() - shown);
+  return text;
+}
+
+Result<void> write_report(const std::string& file, const std::vector<api::LeftOut::Item>& items) {
+  Json list = Json::array();
+  for (const api::LeftOut::Item& item : items)
+    list.push_back({{"path", item.path}, {"kind", item.kind}, {"cause", item.cause}});
+  const Json report{{"schema_version", schema_version},
+                    {"command_line", command_line()},
+                    {"version", ONEHOP_VERSION},
+                    {"left_out", list}};
+  std::ofstream out{file};
+  // A command line is bytes, and JSON is UTF-8.
+  out << report.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  out.close();
+  if (out) return success();
+  return errno_error(ExitCode::local_file_error, "write --report " + file,
+                     "Give a file in a folder that you may write to");
+}
+
+Result<std::vector<std::string>> read_excludes(const std::vector<ExcludeWord>& words) {
+  std::vector<std::string> patterns;
+  for (const ExcludeWord& word : words) {
+    if (word.kind != ExcludeWord::Kind::file) {
+      patterns.push_back((word.kind == ExcludeWord::Kind::include ? "!" : "") + word.text);
+      continue;
+    }
+    std::ifstream in{word.text, std::ios::binary};
+    std::string text;
+    for (std::string line; std::getline(in, line);) text += line + "\n";
+    if (!in.eof())  // it could not be opened, or is a folder
+      return errno_error(ExitCode::usage, "read --exclude-from " + word.text,
+                         "Give a file of patterns, one a line");
+    std::ranges::move(file::patterns_of(text), std::back_inserter(patterns));
+  }
+  return patterns;
+}
+
+Result<void> dry_run(const api::SendOptions& options) {
+  file::ScanOptions scan_options = host::scan_options(options);
+  scan_options.lists_excluded = true;
+  ONEHOP_TRY(found, file::scan(options.paths, scan_options));
+  for (const file::ManifestEntry& entry : found.source.manifest.files)
+    fmt::print("send      {}{}\n", file::display_name(entry.name),
+               entry.is_folder ? "/" : "  " + format_bytes(entry.size));
+  for (const file::Excluded& one : found.excluded)
+    fmt::print("excluded  {}  by {}\n", file::display_name(one.path), file::display_name(one.rule));
+  for (const file::ScanProblem& problem : found.problems)
+    fmt::print("left out  {}  {}\n", file::display_name(problem.path), problem.cause);
+  fmt::print("{}; {} excluded, {} left out. Nothing was sent\n",
+             found_text({.files = found.files,
+                         .folders = found.folders,
+                         .bytes_total = file::total_bytes(found.source.manifest),
+                         .hard_links = found.hard_links}),
+             found.excluded_total, found.problems.size());
+  return success();
+}
+
+}  // namespace onehop::tool
