@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "engine/base/check.hpp"
-
 namespace onehop::session {
 
 namespace {
@@ -273,7 +271,9 @@ Result<void> RecvMachine::take_event(Instant now, const Event& event) {
     const PackDone done{.first = static_cast<std::uint32_t>(block.offset),
                         .count = block.length,
                         .name_number = static_cast<std::uint16_t>(block.status)};
-    ONEHOP_CHECK(take_packed(done, is_done_));
+    if (!take_packed(done, is_done_))
+      return Error{ExitCode::internal_error, step_, "files are reported as done that cannot be",
+                   ""};
     files_left_ -= done.count;
     send(done);
   }

@@ -239,9 +239,9 @@ bool SessionMachine::take_packed(const PackDone& done, std::vector<bool>& is_don
   if (pack_ == nullptr || done.first >= pack_->entries().size() ||
       done.count > pack_->entries().size() - done.first)
     return false;
-  for (std::uint32_t i = 0; i < done.count; ++i) {
-    const std::uint32_t file = pack_->entries()[done.first + i];
-    if (is_done[file]) return false;
+  const auto files = std::span{pack_->entries()}.subspan(done.first, done.count);
+  if (std::ranges::any_of(files, [&](std::uint32_t file) { return is_done[file]; })) return false;
+  for (const std::uint32_t file : files) {
     is_done[file] = true;
     report_done({.file = file, .name_number = done.name_number, .is_packed = true});
   }

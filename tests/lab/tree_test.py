@@ -54,7 +54,7 @@ def make_tree(folder, draw, files) -> None:
 
 def picture(folder) -> dict[bytes, tuple[Any, ...]]:
     """picture is what a tree is, by relative path."""
-    root, found = os.fsencode(folder), {}
+    root, found = os.fsencode(folder), dict[bytes, tuple[Any, ...]]()
     for at, folders, names in os.walk(root):
         for name in folders + names:
             path = os.path.join(at, name)

@@ -132,9 +132,10 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
       ->check(CLI::IsMember(host::words_of("--on-exist")))
       ->capture_default_str();
   command
-      ->add_option("--durability", recv.transfer.durability,
-                   "when a file is on the disk: with its name, small ones in batches or each; none: "
-                   "when the kernel likes, and a power cut may leave a name with any content")
+      ->add_option(
+          "--durability", recv.transfer.durability,
+          "when a file is on the disk: with its name, small ones in batches or each; none: "
+          "when the kernel likes, and a power cut may leave a name with any content")
       ->check(CLI::IsMember(host::words_of("--durability")))
       ->capture_default_str();
   command->add_flag("--allow-hidden", recv.transfer.is_hidden_allowed,

@@ -131,7 +131,7 @@ TEST_CASE("unknown types and excessive lengths are refused by the header alone",
     return decode_message_header(bytes).has_value();
   };
   CHECK_FALSE(header(0, 0));
-  CHECK_FALSE(header(21, 0));
+  CHECK_FALSE(header(22, 0));
   CHECK_FALSE(header(255, 0));
   CHECK(header(4, message_body_bytes_max));
   CHECK_FALSE(header(4, message_body_bytes_max + 1));
@@ -170,7 +170,7 @@ TEST_CASE("Z1 counts are believed only as far as the bytes that are left", "[con
   std::vector<std::byte> digests{std::byte{0}, std::byte{16}};
   digests.insert(digests.end(), count.begin(), count.end());
   CHECK_FALSE(decode_message(type_of(BlockDigests{}), digests));
-  CHECK_FALSE(is_accepted(FileRoot{}, [](FileRoot& m) { m.file = files_max; }));
+  CHECK_FALSE(is_accepted(FileRoot{}, [](FileRoot& m) { m.file = files_max + 1; }));
   CHECK_FALSE(is_accepted(Bye{}, [](Bye& m) { m.code = ExitCode::interrupted_twice; }));
   CHECK_FALSE(is_accepted(FileDone{}, [](FileDone& m) { m.outcome = FileOutcome{4}; }));
   CHECK_FALSE(is_accepted(FileDone{}, [](FileDone& m) { m.name_number = 1; }));

@@ -291,7 +291,7 @@ TEST_CASE("claims of a resume arrive whole and in order", "[control][session]") 
 TEST_CASE("a manifest of 5,000 files and a slow engine go through bounded queues",
           "[control][session]") {
   World world;
-  FakeSendHost host{world.io, some_manifest(5'000, 10)};
+  FakeSendHost host{world.io, some_manifest(5'000, file::packed_bytes_max + 1)};
   world.recv_host.script.commands_per_turn = 500;
   host.script.commands_per_turn = 500;
   world.listen();

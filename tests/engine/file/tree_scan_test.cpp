@@ -38,7 +38,8 @@ std::vector<std::string> names_of(const Scan& found) {
 std::map<std::string, std::string> problems_of(const Scan& found, const TempFolder& folder) {
   std::map<std::string, std::string> kinds;
   for (const ScanProblem& problem : found.problems)
-    kinds[fs::path{problem.path}.lexically_relative(folder.path()).string()] = name_of(problem.kind);
+    kinds[fs::path{problem.path}.lexically_relative(folder.path()).string()] =
+        name_of(problem.kind);
   return kinds;
 }
 
