@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int schema_version = 1;
 constexpr std::size_t text_bytes_max = 64;  // an IPv6 address with its zone, an interface's name
-constexpr mode_t folder_mode = 0700, file_mode = 0600;
+constexpr mode_t private_folder_mode = 0700, private_file_mode = 0600;
 
 std::optional<RememberedRate> entry_of(const Json& item) {
   if (!item.is_object()) return std::nullopt;
@@ -49,8 +49,9 @@ bool is_same_path(const RememberedRate& entry, const std::string& peer,
 // make_folders makes what is missing of the path, for this user alone.
 void make_folders(const std::string& folder) {
   for (std::size_t at = folder.find('/', 1); at != std::string::npos; at = folder.find('/', at + 1))
-    (void)::mkdir(folder.substr(0, at).c_str(), folder_mode);
-  (void)::mkdir(folder.c_str(), folder_mode);  // what went wrong shows when the file is opened
+    (void)::mkdir(folder.substr(0, at).c_str(), private_folder_mode);
+  (void)::mkdir(folder.c_str(),
+                private_folder_mode);  // what went wrong shows when the file is opened
 }
 
 int write_all(int fd, std::string_view text) {
@@ -130,8 +131,8 @@ Result<void> RateMemory::remember(const RememberedRate& entry) const {
   make_folders(file_.substr(0, file_.rfind('/')));
   const std::string temporary = file_ + "." + std::to_string(::gettid());
   (void)::unlink(temporary.c_str());  // of a run that was killed, whose number came round
-  const Fd fd{
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file_mode)};
+  const Fd fd{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                     private_file_mode)};
   if (!fd.is_open()) return errno_error(ExitCode::local_file_error, attempt);
   int errno_value = write_all(fd.get(), text);
   if (errno_value == 0 && ::rename(temporary.c_str(), file_.c_str()) != 0) errno_value = errno;

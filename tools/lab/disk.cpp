@@ -29,7 +29,7 @@ constexpr unsigned fuse_magic = 0x65735546;
 // Mounting took 4 ms here. Too low: a loaded machine fails; too high: a user waits for an error.
 constexpr Nanos mount_patience = 10s;
 constexpr Nanos mount_poll = 10ms;
-constexpr Nanos end_patience = 2s;
+constexpr Nanos disk_patience = 2s;
 
 std::string files_of(const std::string& base) { return base + "/files"; }
 std::string log_of(const std::string& base) { return base + "/log"; }
@@ -79,7 +79,7 @@ bool is_disk_process(pid_t pid) {
 
 void end_process(pid_t pid) {
   const Nanos step = 10ms;
-  for (Nanos waited{0}; waited < end_patience && is_disk_process(pid); waited += step) {
+  for (Nanos waited{0}; waited < disk_patience && is_disk_process(pid); waited += step) {
     if (::waitpid(pid, nullptr, WNOHANG) == pid) return;
     ::kill(pid, SIGTERM);
     std::this_thread::sleep_for(step);

@@ -27,7 +27,7 @@ constexpr double letter_width = 7.6,
                      6.2;  // of DejaVu Sans at 11 and 9 points, on average, with some air
 constexpr int swatch_width = 24;
 
-const char* dash_of(Stroke stroke) {
+const char* dash_numbers_of(Stroke stroke) {
   return stroke == Stroke::solid ? "1" : stroke == Stroke::dashed ? "(14,8)" : "(4,7)";
 }
 
@@ -49,7 +49,8 @@ class PlotOf {
     const std::string name = open();
     for (const Point& p : curve.points) data_ += fmt::format("{:.6g} {:.6g}\n", p.x, p.y);
     close(fmt::format("{} using 1:2 with lines lc rgb '{}' lw 1.4 dt {} title {}", name,
-                      hex_of(curve.ink), dash_of(curve.stroke), in_quotes(plain(curve.label))));
+                      hex_of(curve.ink), dash_numbers_of(curve.stroke),
+                      in_quotes(plain(curve.label))));
   }
   void add(const Stack& stack) {
     std::vector<double> base(stack.x.size(), 0);
@@ -206,7 +207,7 @@ std::string head_of(const Sheet& sheet, const Cell& cell, const Plate& plate) {
           "set arrow from screen {:.5f},{:.5f} to screen {:.5f},{:.5f} nohead front lc rgb '{}' lw "
           "2 dt {}\n",
           sheet.x(x), sheet.y(y), sheet.x(x + swatch_width), sheet.y(y), hex_of(entries[i].ink),
-          dash_of(entries[i].stroke));
+          dash_numbers_of(entries[i].stroke));
     out += sheet.label(x + swatch_width + 6, y, entries[i].label, 11);
   }
   return out;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int left = 66, right = 12, top = 10, bottom = 46;
 
-const char* dash_of(Stroke stroke) {
+const char* dash_array_of(Stroke stroke) {
   switch (stroke) {
     case Stroke::solid: return "";
     case Stroke::dashed: return " stroke-dasharray=\"7 4\"";
@@ -88,7 +88,7 @@ class Canvas {
   void line(const Curve& curve) {
     if (curve.points.empty()) return;
     put("<path fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"{} d=\"M", hex_of(curve.ink),
-        curve.stroke == Stroke::solid ? "1.5" : "1.7", dash_of(curve.stroke));
+        curve.stroke == Stroke::solid ? "1.5" : "1.7", dash_array_of(curve.stroke));
     for (std::size_t i = 0; i < curve.points.size(); ++i) {
       // Of a run of equal values the first and the last say all.
       const auto level = [&](std::size_t k) { return std::round(y(curve.points[k].y) * 10); };
@@ -160,7 +160,7 @@ std::string swatch_of(Ink ink, Stroke stroke) {
   return fmt::format(
       "<svg class=\"k\" viewBox=\"0 0 26 12\" aria-hidden=\"true\"><path fill=\"none\" "
       "stroke=\"{}\" stroke-width=\"2.4\"{} d=\"M0 6H26\"/></svg>",
-      hex_of(ink), dash_of(stroke));
+      hex_of(ink), dash_array_of(stroke));
 }
 
 std::string swatch_of(Ink ink, double opacity) {

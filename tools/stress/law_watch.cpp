@@ -10,7 +10,7 @@ namespace onehop::stress {
 namespace {
 // Specification: as the paper and its reading have them, stated here once more so that a slip in
 // the law is seen.
-constexpr Nanos latch_min = 50ms, d_1 = 4ms, srtt_for_x_max = 40ms;
+constexpr Nanos latch_min = 50ms, srtt_for_x_max = 40ms;
 constexpr std::int64_t latch_srtts = 4;
 constexpr BytesPerSecond rate_min{150'000}, rate_most{12'500'000'000};
 constexpr std::int64_t frames_least = 4;

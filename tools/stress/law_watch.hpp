@@ -18,6 +18,8 @@
 
 namespace onehop::stress {
 
+inline constexpr Nanos d_1 = 4ms;  ///< the control interval of the laws' defaults
+
 class LawWatch {
  public:
   LawWatch(scenario::World& world, const scenario::WorldConfig& config, bool has_facts,

@@ -15,7 +15,6 @@ namespace onehop::stress {
 
 namespace {
 
-constexpr Nanos d_1 = 4ms;
 constexpr Nanos recovery_window = 5ms;
 constexpr std::int64_t recovered_percent = 90;
 

@@ -8,33 +8,30 @@
 namespace onehop::stress {
 
 namespace {
-constexpr std::array<std::string_view, faults> names{"tiny-rings",
-                                                     "umem-edge",
-                                                     "sender-stall",
-                                                     "receiver-stall",
-                                                     "control-stall",
-                                                     "jitter",
-                                                     "drain-up",
-                                                     "drain-down",
-                                                     "disk-stall",
-                                                     "disk-slow",
-                                                     "completions-withheld",
-                                                     "fill-starved",
-                                                     "link-down",
-                                                     "mtu",
-                                                     "rebind",
-                                                     "feedback-lost",
-                                                     "loss",
-                                                     "disorder",
-                                                     "facts"};
+constexpr std::array<std::string_view, faults> fault_words{"tiny-rings",
+                                                           "umem-edge",
+                                                           "sender-stall",
+                                                           "receiver-stall",
+                                                           "control-stall",
+                                                           "jitter",
+                                                           "drain-up",
+                                                           "drain-down",
+                                                           "disk-stall",
+                                                           "disk-slow",
+                                                           "completions-withheld",
+                                                           "fill-starved",
+                                                           "link-down",
+                                                           "mtu",
+                                                           "rebind",
+                                                           "feedback-lost",
+                                                           "loss",
+                                                           "disorder",
+                                                           "facts"};
 
 // One schedule in seven has every fault, so that each pair of faults meets; the others have a third
 // of them, so that single ones are not drowned by the rest.
 constexpr std::uint64_t all_in = 7;
 constexpr FaultSet faults_of_the_world_mask = (FaultSet{1} << faults_of_the_world) - 1;
-// The longest that a transfer may take when nothing disturbs it any more: what is probed for backs
-// off to once a second, and a ring of a few frames takes many rounds.
-constexpr Nanos limit_after = 60s;
 constexpr std::int64_t rates_mbit[] = {10, 20, 20, 40, 40, 60, 80, 120};
 constexpr std::size_t payload_least =
     1172;  // RangeSet's 128 ranges hold a block of such frames in any order
@@ -138,18 +135,20 @@ Nanos draw_span(Random& random) {
 
 }  // namespace
 
-std::string_view to_string(Fault fault) noexcept { return names[static_cast<std::size_t>(fault)]; }
+std::string_view to_string(Fault fault) noexcept {
+  return fault_words[static_cast<std::size_t>(fault)];
+}
 
 std::optional<Fault> fault_of(std::string_view name) noexcept {
-  const auto* const found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<Fault>(found - names.begin());
+  const auto* const found = std::find(fault_words.begin(), fault_words.end(), name);
+  if (found == fault_words.end()) return std::nullopt;
+  return static_cast<Fault>(found - fault_words.begin());
 }
 
 std::string fault_names(FaultSet kinds) {
   std::string text;
   for (std::size_t i = 0; i < faults; ++i)
-    if ((kinds >> i & 1) != 0) text.append(text.empty() ? "" : ", ").append(names[i]);
+    if ((kinds >> i & 1) != 0) text.append(text.empty() ? "" : ", ").append(fault_words[i]);
   return text;
 }
 

@@ -36,6 +36,10 @@ struct Schedule {
   bool has_facts = false;          ///< the link tells of itself from the start
 };
 
+/// The longest that a transfer may take when nothing disturbs it any more: what is probed for backs
+/// off to once a second, and a ring of a few frames takes many rounds.
+inline constexpr Nanos limit_after = 60s;
+
 struct DrawOptions {
   FaultSet kinds = every_fault;  ///< to draw from
   std::size_t events = 200;

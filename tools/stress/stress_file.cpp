@@ -16,7 +16,6 @@ namespace onehop::stress {
 namespace {
 
 constexpr std::size_t events_max = 100'000;
-constexpr Nanos limit_after = 60s;
 
 std::string joined(std::initializer_list<std::string_view> words) {
   std::string text;

@@ -14,6 +14,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -43,17 +44,25 @@ def arguments_of(command: str) -> list[str]:
     return kept
 
 
+def files_of(path: pathlib.Path) -> list[pathlib.Path]:
+    """The file itself, or those that a file of Meson's (unity=on) holds."""
+    if not re.search(r"-unity\d+\.cpp$", path.name):
+        return [path]
+    names: list[str] = re.findall(r"#include<(.+)>", path.read_text())
+    return [pathlib.Path(name).resolve() for name in names]
+
+
 def sources_of(build: pathlib.Path, named: list[str]) -> dict[str, list[str]]:
     """The path of each source with the arguments that it is compiled with."""
     found: dict[str, list[str]] = {str(pathlib.Path(name).resolve()): [] for name in named}
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        path = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if path.suffix != ".cpp" or not path.is_relative_to(ROOT):
-            continue
-        name = str(path.relative_to(ROOT))
-        is_ours = name.startswith(FOLDERS) and not name.startswith(LEFT_OUT)
-        if str(path) in found or (not named and is_ours):
-            found[str(path)] = arguments_of(entry["command"])
+        for path in files_of(pathlib.Path(entry["directory"], entry["file"]).resolve()):
+            if path.suffix != ".cpp" or not path.is_relative_to(ROOT):
+                continue
+            name = str(path.relative_to(ROOT))
+            is_ours = name.startswith(FOLDERS) and not name.startswith(LEFT_OUT)
+            if str(path) in found or (not named and is_ours):
+                found[str(path)] = arguments_of(entry["command"])
     return found
 
 

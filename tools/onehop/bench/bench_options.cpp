@@ -15,9 +15,6 @@ constexpr int rounds_max = 1000;
 constexpr double seconds_max = 3600;
 constexpr int parallel_max = 16;
 
-bool has_link(Part part) { return part == Part::loop || part == Part::serve || part == Part::port; }
-bool is_session(Part part) { return part == Part::loop || part == Part::serve; }
-
 /// refuse puts an option of iperf3's in, only to say why it is none of ours.
 void refuse(CLI::App& command, const std::string& name, const std::string& why, bool takes_value) {
   const auto say = [shown = name.substr(name.find("--")), why] {

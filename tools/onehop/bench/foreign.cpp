@@ -17,7 +17,7 @@ namespace {
 
 constexpr Nanos listen_patience = 10s;
 constexpr Nanos listen_poll = 10ms;
-constexpr Nanos end_patience = 10s;
+constexpr Nanos peer_end_patience = 10s;
 constexpr double sender_spare_seconds = 60;
 constexpr double slowest_bytes_per_second = 1e6;
 
@@ -79,8 +79,8 @@ Result<RunResult> run_foreign(const BenchOptions& o, const Place& place, const F
   const double limit_s =
       sender_spare_seconds + (o.bytes != 0 ? static_cast<double>(o.bytes) / slowest_bytes_per_second
                                            : o.seconds + o.omit_seconds);
-  const bool is_done =
-      sender.wait(Nanos{static_cast<Nanos::rep>(limit_s * 1e9)}) && receiver.wait(end_patience);
+  const bool is_done = sender.wait(Nanos{static_cast<Nanos::rep>(limit_s * 1e9)}) &&
+                       receiver.wait(peer_end_patience);
   usage.close_span();
   if (!is_done) return Error{ExitCode::timed_out, "run " + pair.program, "it does not end"};
   ONEHOP_TRY(flow, pair.read(sender.output()));

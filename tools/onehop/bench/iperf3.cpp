@@ -11,7 +11,7 @@ namespace onehop::bench {
 
 namespace {
 
-constexpr int first_port = 5201;
+constexpr int iperf3_port = 5201;
 constexpr int udp_header_bytes = 28;  // IPv4 and UDP: a datagram fills a frame
 
 /// whole_seconds: iperf3 takes no parts of one.
@@ -19,7 +19,7 @@ long whole_seconds(double seconds) { return std::max(1L, std::lround(seconds)); 
 
 std::vector<std::string> client_command(const BenchOptions& o, const Place& place, bool is_udp) {
   std::vector<std::string> words{
-      "iperf3", "-c", receiving_address(o.is_reverse), "-p", std::to_string(first_port), "-J"};
+      "iperf3", "-c", receiving_address(o.is_reverse), "-p", std::to_string(iperf3_port), "-J"};
   const auto add = [&](std::initializer_list<std::string> more) {
     words.insert(words.end(), more);
   };
@@ -74,10 +74,10 @@ Point iperf3_point(const BenchOptions& options, const Place& place, bool is_udp)
   ForeignPair pair{
       .program = "iperf3",
       .remedy = "apt-get install iperf3",
-      .receiver = {"iperf3", "-s", "-1", "-p", std::to_string(first_port)},
+      .receiver = {"iperf3", "-s", "-1", "-p", std::to_string(iperf3_port)},
       .sender = client_command(options, place, is_udp),
       .is_udp = false,
-      .port = first_port,
+      .port = iperf3_port,
       .read = [&options](const std::string& output) { return read_flow(options, output); }};
   return {.name = is_udp ? "iperf3-udp" : "iperf3-tcp",
           .settings = {{"program", "iperf3"}, {"command", join(pair.sender, " ")}},

@@ -17,13 +17,6 @@ namespace onehop::bench {
 
 namespace {
 
-constexpr int rounds_max = 1000;
-constexpr double seconds_max = 3600;
-constexpr int parallel_max = 16;
-
-bool has_link(Part part) { return part == Part::loop || part == Part::serve || part == Part::port; }
-bool is_session(Part part) { return part == Part::loop || part == Part::serve; }
-
 Result<void> check_affinity(BenchOptions& o) {
   const auto bad = [&](const char* cause) {
     return Error{ExitCode::usage, "read -A " + o.affinity, cause, "Write N or N,M: CPUs from 0"};

@@ -20,6 +20,10 @@ namespace onehop::bench {
 /// Part: `serve` is the receiving end of a loop between two hosts.
 enum class Part : std::uint8_t { loop, serve, port, aead, digest, file, law, ring };
 [[nodiscard]] const char* name_of(Part part) noexcept;
+[[nodiscard]] constexpr bool is_session(Part part) {
+  return part == Part::loop || part == Part::serve;
+}
+[[nodiscard]] constexpr bool has_link(Part part) { return is_session(part) || part == Part::port; }
 
 struct BenchOptions {
   Part part = Part::loop;

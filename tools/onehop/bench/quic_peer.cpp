@@ -14,7 +14,7 @@ namespace onehop::bench {
 
 namespace {
 
-constexpr int first_port = 4433;
+constexpr int quic_port = 4433;
 constexpr int mtu_max = std::numeric_limits<std::uint16_t>::max();
 
 Result<Flow> read_flow(const std::string& output) {
@@ -44,14 +44,14 @@ Result<Point> quic_point(const BenchOptions& options, const Place& place) {
                          "Build it with tools/quic-peers " + options.baseline +
                              ", or name the folder that has it with --peers");
   const std::string address =
-      fmt::format("{}:{}", receiving_address(options.is_reverse), first_port);
+      fmt::format("{}:{}", receiving_address(options.is_reverse), quic_port);
   const std::string mtu = std::to_string(std::min(place.mtu_bytes, mtu_max));
   ForeignPair pair{.program = options.baseline,
                    .remedy = "Its own error is above",
                    .receiver = {program, "recv", address, "--folder", folder, "--mtu", mtu},
                    .sender = {program, "send", address, "--folder", folder, "--mtu", mtu},
                    .is_udp = true,
-                   .port = first_port,
+                   .port = quic_port,
                    .read = read_flow};
   if (options.bytes != 0)
     pair.sender.insert(pair.sender.end(), {"--bytes", std::to_string(options.bytes)});
