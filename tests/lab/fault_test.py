@@ -180,7 +180,8 @@ def test_usage_errors_are_2_before_anything_is_touched(onehop) -> None:
                            ("a frame above the MTU", world.send(path, "udp", "--frame-size",
                                                                 "9000"))):
             ends_with(end, USAGE, label)
-        for name, word in (("missing", "No such file"), ("in", "folder")):
+        os.mkfifo(world.work / "fifo")
+        for name, word in (("missing", "No such file"), ("fifo", "fifo")):
             end = world.send(world.work / name)
             ends_with(end, DISK, f"{name} cannot be offered")
             one_line(end, name)
