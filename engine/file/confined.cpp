@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "engine/file/confined.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
@@ -36,9 +37,9 @@ Fd open_beneath(int folder, const std::string& path, int flags, mode_t mode) noe
   }
 }
 
-Fd open_own(int folder, const std::string& leaf, struct stat& status) noexcept {
+Fd open_own(int folder, const std::string& leaf, struct stat& status, int access) noexcept {
   // O_NONBLOCK: a fifo of this name must not stop us. It is refused by its type.
-  Fd fd = open_beneath(folder, leaf, O_RDWR | O_NONBLOCK | O_NOCTTY);
+  Fd fd = open_beneath(folder, leaf, access | O_NONBLOCK | O_NOCTTY);
   if (!fd.is_open()) return fd;
   if (::fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
       status.st_uid == ::geteuid())
@@ -48,15 +49,34 @@ Fd open_own(int folder, const std::string& leaf, struct stat& status) noexcept {
   return fd;
 }
 
-Fd open_locked(int folder, const std::string& leaf, struct stat& status) noexcept {
-  Fd fd = open_own(folder, leaf, status);
+Fd open_locked(int folder, const std::string& leaf, struct stat& status, int access) noexcept {
+  Fd fd = open_own(folder, leaf, status, access);
+  if (!fd.is_open()) return fd;
+  const bool is_held = ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
   // The owner before us may have renamed or removed it between our open and our lock.
-  if (fd.is_open() &&
-      (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || !is_same_inode(folder, leaf, fd.get()))) {
+  if (is_held || !is_same_inode(folder, leaf, fd.get())) {
     fd.close();
-    errno = EEXIST;
+    errno = is_held ? EWOULDBLOCK : EEXIST;
   }
   return fd;
+}
+
+int list_names(int folder, std::vector<std::string>& names) {
+  const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (again < 0) return errno;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries{::fdopendir(again), &::closedir};
+  if (!entries) {
+    const int errno_value = errno;
+    ::close(again);
+    return errno_value;
+  }
+  while (true) {
+    errno = 0;
+    const dirent* const entry = ::readdir(entries.get());
+    if (entry == nullptr) return errno;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
 }
 
 Result<Place> open_place(int root, std::string_view name, bool is_creating) {
@@ -103,8 +123,9 @@ bool is_same_inode(int folder, const std::string& leaf, int fd) noexcept {
   return by_name.st_dev == by_fd.st_dev && by_name.st_ino == by_fd.st_ino;
 }
 
-void unlink_same(int folder, const std::string& leaf, int fd) noexcept {
-  if (is_same_inode(folder, leaf, fd)) ::unlinkat(folder, leaf.c_str(), 0);
+int unlink_same(int folder, const std::string& leaf, int fd) noexcept {
+  if (!is_same_inode(folder, leaf, fd)) return ESTALE;
+  return ::unlinkat(folder, leaf.c_str(), 0) == 0 ? 0 : errno;
 }
 
 int rename_new(int from_folder, const std::string& from, int to_folder,

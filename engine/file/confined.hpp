@@ -7,6 +7,7 @@
 // values and keep nothing. A file thread or set-up calls them.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -34,10 +35,17 @@ struct Place {
 /// open_own opens an existing file to read and write, if it is ours: a regular file of our own user
 /// with no second name. Not open: errno says why, and EEXIST that it is not ours. `status` is
 /// filled where it is open. Syscalls: openat2, fstat.
-[[nodiscard]] Fd open_own(int folder, const std::string& leaf, struct stat& status) noexcept;
-/// open_locked is open_own for a file that nobody holds the flock of; it holds it from then on. A
-/// file that lost its name meanwhile is not open. Syscalls: openat2, fstat, flock, fstatat.
-[[nodiscard]] Fd open_locked(int folder, const std::string& leaf, struct stat& status) noexcept;
+[[nodiscard]] Fd open_own(int folder, const std::string& leaf, struct stat& status,
+                          int access = O_RDWR) noexcept;
+/// open_locked is open_own for a file that nobody holds the flock of; it holds it from then on. Not
+/// open: EWOULDBLOCK says that somebody holds it. A file that lost its name meanwhile is not ours.
+/// Syscalls: openat2, fstat, flock, fstatat.
+[[nodiscard]] Fd open_locked(int folder, const std::string& leaf, struct stat& status,
+                             int access = O_RDWR) noexcept;
+
+/// list_names adds the names in `folder`, without "." and "..". 0 or errno. Syscalls: openat,
+/// getdents64.
+[[nodiscard]] int list_names(int folder, std::vector<std::string>& names);
 
 /// open_place walks to the folder of `name`. With `is_creating` missing folders are made (mode 0777
 /// less umask). Fails with errno in the Error. Syscalls: openat2, mkdirat.
@@ -45,8 +53,9 @@ struct Place {
 
 /// is_same_inode: does `leaf` still name the file behind `fd`? Syscalls: fstat, fstatat.
 [[nodiscard]] bool is_same_inode(int folder, const std::string& leaf, int fd) noexcept;
-/// unlink_same removes `leaf`, if it is the file behind `fd`. Syscalls: fstat, fstatat, unlinkat.
-void unlink_same(int folder, const std::string& leaf, int fd) noexcept;
+/// unlink_same removes `leaf`, if it is the file behind `fd`. 0 or errno, ESTALE: it is another
+/// file. Syscalls: fstat, fstatat, unlinkat.
+int unlink_same(int folder, const std::string& leaf, int fd) noexcept;
 
 /// rename_new gives `from` the name `to`, never over anything. 0 or errno. Syscalls: renameat2;
 /// linkat and unlinkat on file systems without RENAME_NOREPLACE.

@@ -16,6 +16,12 @@
 
 namespace onehop::file {
 
+/// disk_bytes is the room that a file takes on the disk: holes are none.
+[[nodiscard]] inline std::uint64_t disk_bytes(const struct stat& status) noexcept {
+  constexpr std::uint64_t unit_bytes = 512;  // stat(2), st_blocks
+  return static_cast<std::uint64_t>(status.st_blocks) * unit_bytes;
+}
+
 /// put and get: little endian, at any alignment.
 template <class Integer>
 void put(std::byte* at, Integer value) noexcept {

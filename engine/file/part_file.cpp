@@ -17,7 +17,6 @@ namespace {
 
 // Parts of one name at a time. Higher: unnoticed litter; lower: parallel receivers are refused.
 constexpr unsigned part_numbers_max = 9;
-constexpr mode_t part_mode = 0600;
 
 /// Each block once, the newest record of it, by block.
 std::vector<Claim> newest_by_block(std::vector<Claim> claims) {

@@ -30,6 +30,9 @@
 
 namespace onehop::file {
 
+/// Of parts and journals, until a part is whole.
+inline constexpr mode_t part_mode = 0600;
+
 /// What to do where a final name exists. `ask` is for a person: set-up fails and names the file.
 enum class OnExist : std::uint8_t { ask, resume, skip, rename, overwrite };
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "engine/base/check.hpp"
 #include "engine/crypto/digest.hpp"
@@ -57,39 +58,54 @@ std::optional<FileIdentity> identity_of(int folder, const char* leaf) noexcept {
       has_birth ? status.stx_btime.tv_sec * 1'000'000'000 + status.stx_btime.tv_nsec : 0};
 }
 
+std::optional<SessionJournal::Contents> SessionJournal::read(
+    int fd, const std::function<void(const Mark&)>& take) {
+  struct stat status {};
+  const std::vector<std::byte> journal = read_whole(fd, bytes_max);
+  if (::fstat(fd, &status) != 0 || std::cmp_not_equal(status.st_size, journal.size()))
+    return std::nullopt;
+  Contents contents;
+  const bool has_header = journal.size() >= header_bytes;
+  if (has_header) contents.pid = get<std::uint32_t>(journal.data() + pid_at);
+  const auto header = header_of(contents.pid);
+  const std::size_t compared = has_header ? header_bytes : std::min(journal.size(), pid_at);
+  if (!std::ranges::equal(std::span{header}.first(compared), std::span{journal}.first(compared)))
+    return std::nullopt;
+  if (!has_header) return contents;
+  contents.bytes = header_bytes;
+  for (; journal.size() - contents.bytes >= record_bytes; contents.bytes += record_bytes) {
+    const std::byte* record = journal.data() + contents.bytes;
+    if (get<std::uint64_t>(record + checksum_at) != checksum_of(record)) break;
+    Mark mark;
+    std::memcpy(mark.entry.data(), record, mark.entry.size());
+    mark.identity = {get<std::uint64_t>(record + inode_at),
+                     static_cast<std::int64_t>(get<std::uint64_t>(record + birth_at))};
+    take(mark);
+  }
+  return contents;
+}
+
 void SessionJournal::adopt(int root, const Manifest& manifest, bool is_again) {
   root_ = root;
-  std::vector<Digest> entries;  // sorted; made when the first journal is found
+  std::vector<Digest> entries;  // sorted; made when the first record is found
   struct stat status;
   for (unsigned number = 0; number < sessions_max; ++number) {
     File file{.name = numbered_suffix(number, session_suffix),
               .fd = open_locked(root, numbered_suffix(number, session_suffix), status)};
     if (!file.fd.is_open()) continue;
-    const std::vector<std::byte> bytes = read_whole(file.fd.get(), bytes_max);
-    if (bytes.size() < header_bytes) {  // its session died before it had recorded anything
-      ::unlinkat(root, file.name.c_str(), 0);
-      continue;
-    }
-    const auto pid = get<std::uint32_t>(bytes.data() + pid_at);
-    if (!std::ranges::equal(header_of(pid), std::span{bytes}.first(header_bytes))) continue;
-    if (entries.empty()) {
-      for (const ManifestEntry& entry : manifest.files) entries.push_back(entry_hash(entry));
-      std::ranges::sort(entries);
-    }
-    bool is_wanted = is_again && pid == static_cast<std::uint32_t>(::getpid());
-    file.bytes = header_bytes;
-    for (; bytes.size() - file.bytes >= record_bytes; file.bytes += record_bytes) {
-      const std::byte* record = bytes.data() + file.bytes;
-      if (get<std::uint64_t>(record + checksum_at) != checksum_of(record)) break;
-      Mark mark;
-      std::memcpy(mark.entry.data(), record, mark.entry.size());
-      if (!std::ranges::binary_search(entries, mark.entry)) continue;
-      mark.identity = {get<std::uint64_t>(record + inode_at),
-                       static_cast<std::int64_t>(get<std::uint64_t>(record + birth_at))};
-      marks_.push_back(mark);
-      is_wanted = true;
-    }
-    if (is_wanted) files_.push_back(std::move(file));
+    const std::size_t known = marks_.size();
+    const auto contents = read(file.fd.get(), [&](const Mark& mark) {
+      if (entries.empty()) {
+        for (const ManifestEntry& entry : manifest.files) entries.push_back(entry_hash(entry));
+        std::ranges::sort(entries);
+      }
+      if (std::ranges::binary_search(entries, mark.entry)) marks_.push_back(mark);
+    });
+    if (!contents) continue;
+    if (contents->bytes == 0) unlink_same(root, file.name, file.fd.get());
+    file.bytes = contents->bytes;
+    const bool is_own = is_again && contents->pid == static_cast<std::uint32_t>(::getpid());
+    if (is_own || marks_.size() > known) files_.push_back(std::move(file));
   }
   std::ranges::sort(marks_, {}, &Mark::entry);
 }
@@ -131,7 +147,10 @@ int SessionJournal::create() {
     file.fd = open_beneath(root_, file.name, O_RDWR | O_CREAT | O_EXCL, journal_mode);
     if (!file.fd.is_open() && errno == EEXIST) continue;
     if (!file.fd.is_open()) return errno;
-    if (::flock(file.fd.get(), LOCK_EX | LOCK_NB) == 0) return write_header(std::move(file));
+    // Somebody who found it empty may have removed it before our lock.
+    if (::flock(file.fd.get(), LOCK_EX | LOCK_NB) == 0 &&
+        is_same_inode(root_, file.name, file.fd.get()))
+      return write_header(std::move(file));
   }
   return reuse_oldest();
 }

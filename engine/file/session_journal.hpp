@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,20 @@ struct FileIdentity {
 
 class SessionJournal {
  public:
+  /// Mark is one record.
+  struct Mark {
+    Digest entry{};
+    FileIdentity identity;
+  };
+  struct Contents {
+    std::uint32_t pid = 0;
+    std::uint64_t bytes = 0;  ///< header and whole records; 0: its session died before these
+  };
+  /// read gives every record of the journal behind `fd` to `take`. Nothing: it is none of ours.
+  /// Syscalls: fstat, pread.
+  [[nodiscard]] static std::optional<Contents> read(int fd,
+                                                    const std::function<void(const Mark&)>& take);
+
   /// adopt takes over what dead sessions recorded about entries of `manifest`; with `is_again` also
   /// of this process. `root` outlives this. Syscalls: openat2, fstat, flock, pread.
   void adopt(int root, const Manifest& manifest, bool is_again);
@@ -55,10 +70,6 @@ class SessionJournal {
   void remove() noexcept;
 
  private:
-  struct Mark {
-    Digest entry{};
-    FileIdentity identity;
-  };
   struct File {
     std::string name;
     Fd fd;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "engine/file/stage.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -9,12 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "engine/file/confined.hpp"
+#include "engine/file/file_bytes.hpp"
 #include "engine/file/manifest.hpp"
 
 namespace onehop::file {
@@ -31,19 +30,6 @@ bool is_ours(std::string_view name) {
   });
 }
 
-/// The names in a folder; false: it cannot be read.
-bool list(int folder, std::vector<std::string>& names) {
-  const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (again < 0) return false;
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries{::fdopendir(again), &::closedir};
-  if (!entries) return ::close(again), false;
-  while (const dirent* const entry = ::readdir(entries.get())) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
-  return true;
-}
-
 }  // namespace
 
 std::string Stage::name_of(std::uint32_t ordinal) { return fmt::format("{:x}", ordinal); }
@@ -52,41 +38,56 @@ int Stage::open(int root) {
   for (unsigned number = 0; number < stages_max; ++number) {
     const std::string name = numbered_suffix(number, stage_suffix);
     if (::mkdirat(root, name.c_str(), stage_mode) != 0 && errno != EEXIST) return errno;
-    if (take(root, name)) return 0;
+    if (take(root, name) != 0) continue;
+    empty();
+    return 0;
   }
   return EEXIST;
 }
 
 /// A folder of that name is ours if its owner and mode are, nobody holds it, and it has nothing but
 /// what a stage has.
-bool Stage::take(int root, const std::string& name) {
+int Stage::take(int root, const std::string& name) {
   Fd folder = open_beneath(root, name, O_RDONLY | O_DIRECTORY);
   struct stat status {};
-  if (!folder.is_open() || ::fstat(folder.get(), &status) != 0 || status.st_uid != ::geteuid() ||
-      (status.st_mode & 07777) != stage_mode || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 ||
-      !is_same_inode(root, name, folder.get()))
-    return false;
+  if (!folder.is_open() || ::fstat(folder.get(), &status) != 0) return errno;
+  if (status.st_uid != ::geteuid() || (status.st_mode & 07777) != stage_mode) return EEXIST;
+  if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return errno;
+  if (!is_same_inode(root, name, folder.get())) return EEXIST;
   std::vector<std::string> names;
-  if (!list(folder.get(), names) || !std::ranges::all_of(names, is_ours)) return false;
-  for (const std::string& left : names) ::unlinkat(folder.get(), left.c_str(), 0);
+  if (const int errno_value = list_names(folder.get(), names); errno_value != 0) return errno_value;
+  left_bytes_ = 0;
+  for (const std::string& left : names) {
+    if (!is_ours(left) ||
+        ::fstatat(folder.get(), left.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(status.st_mode))
+      return EEXIST;
+    left_bytes_ += disk_bytes(status);
+  }
   root_ = root;
   name_ = name;
   folder_ = std::move(folder);
-  return true;
+  return 0;
 }
 
 Fd Stage::create(std::uint32_t ordinal, mode_t mode) const noexcept {
   return open_beneath(folder_.get(), name_of(ordinal), O_RDWR | O_CREAT | O_EXCL, mode);
 }
 
-void Stage::remove() noexcept {
-  if (!folder_.is_open()) return;
+void Stage::empty() noexcept {
   std::vector<std::string> names;
-  if (list(folder_.get(), names))
-    for (const std::string& left : names)
-      if (is_ours(left)) ::unlinkat(folder_.get(), left.c_str(), 0);
-  if (is_same_inode(root_, name_, folder_.get())) ::unlinkat(root_, name_.c_str(), AT_REMOVEDIR);
+  static_cast<void>(list_names(folder_.get(), names));  // what stays keeps the folder
+  for (const std::string& left : names)
+    if (is_ours(left)) ::unlinkat(folder_.get(), left.c_str(), 0);
+}
+
+int Stage::remove() noexcept {
+  if (!folder_.is_open()) return 0;
+  empty();
+  int errno_value = is_same_inode(root_, name_, folder_.get()) ? 0 : ESTALE;
+  if (errno_value == 0 && ::unlinkat(root_, name_.c_str(), AT_REMOVEDIR) != 0) errno_value = errno;
   folder_.close();
+  return errno_value;
 }
 
 }  // namespace onehop::file

@@ -33,13 +33,22 @@ class Stage {
   /// Syscalls: openat2.
   [[nodiscard]] Fd create(std::uint32_t ordinal, mode_t mode) const noexcept;
 
-  /// remove takes the stage and what is left in it away. Syscalls: getdents64, unlinkat.
-  void remove() noexcept;
+  /// take holds the stage that a session which died left below `root` as `name`, with what lies in
+  /// it. 0 or errno; EWOULDBLOCK: a session holds it; EEXIST: it is not a stage of ours, or holds
+  /// something else. Syscalls: openat2, fstat, flock, getdents64, fstatat.
+  [[nodiscard]] int take(int root, const std::string& name);
+  /// left_bytes: what lay in a stage when it was taken, in bytes on the disk.
+  [[nodiscard]] std::uint64_t left_bytes() const noexcept { return left_bytes_; }
+
+  /// remove takes the stage and what is left in it away. 0 or errno. Syscalls: getdents64,
+  /// unlinkat.
+  int remove() noexcept;
 
  private:
-  [[nodiscard]] bool take(int root, const std::string& name);
+  void empty() noexcept;
 
   int root_ = -1;
+  std::uint64_t left_bytes_ = 0;
   std::string name_;
   Fd folder_;
 };

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""What the program says of folders before it sends them: tree_program_test.py ONEHOP [WORD].
+"""Folders before they are sent, and recv --clean: tree_program_test.py ONEHOP [WORD].
 
-Goal:   --dry-run lists what would be sent and what would not, by which rule, and asks nobody.
+Goal:   --dry-run lists what would be sent and what would not, by which rule, and asks nobody. recv
+        --clean tells what it removed and what it left, and its exit code is right.
 Method: the real program over a folder with every kind of entry; its lines and exit code.
 Bounds: none on time but that it ends at once.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -70,4 +72,41 @@ def main(onehop) -> None:
         assert "fifo" in listed(onehop, top / "fifo", code=8)
 
 
+def test_clean(onehop) -> None:
+    def run(*words, code=0) -> tuple[str, str]:
+        done = subprocess.run([onehop, "recv", *map(str, words)], capture_output=True, text=True,
+                              timeout=20, stdin=subprocess.DEVNULL)
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        return done.stdout, done.stderr
+
+    with tempfile.TemporaryDirectory() as name:
+        top = Path(name)
+        stage, mine = top / "d" / ".onehop-stage", top / "d" / ".a\x1b[31m.part"
+        stage.mkdir(parents=True)
+        stage.chmod(0o700)
+        (stage / "1f").write_text("left")
+        mine.write_text("a user's")
+        (top / ".onehop-session").write_text("")
+        (top / ".onehop-session").chmod(0o600)
+
+        _, told = run("--clean", top, "--dry-run")
+        assert "would be removed: d/.onehop-stage  " in told and "2 things, " in told, told
+        assert stage.exists()
+        for word in ("--once", "--dir=x", "--listen=127.0.0.1"):
+            run("--clean", top, word, code=2)
+        run("--dry-run", code=2)
+        assert stage.exists()
+
+        lines, told = run("--clean", top, "--json")
+        event = json.loads(lines)
+        assert (event["type"], event["removed"], event["kept"]) == ("clean", 2, 1), event
+        assert event["bytes"] > 0 and not event["dry_run"], event
+        assert "\x1b" not in told and "left: d/.a\\u{1B}[31m.part: " in told, told
+        assert sorted(top.rglob("*")) == [top / "d", mine]
+
+        lines, told = run("--clean", top / "none", "--json", code=8)
+        assert json.loads(lines)["exit_code"] == 8 and "No such file" in told, told
+
+
 main(sys.argv[1])
+test_clean(sys.argv[1])

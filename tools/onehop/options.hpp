@@ -41,6 +41,8 @@ struct SendCommand {
 struct RecvCommand {
   api::ReceiveOptions transfer;
   OutputOptions output;
+  std::optional<std::string> clean;  ///< the folder; none: receive
+  bool is_dry_run = false;
 };
 
 struct WatchOptions {

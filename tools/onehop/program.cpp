@@ -140,6 +140,14 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
       ->capture_default_str();
   command->add_flag("--allow-hidden", recv.transfer.is_hidden_allowed,
                     "also take names that begin with a dot");
+  CLI::Option* clean =
+      command
+          ->add_option("--clean", recv.clean,
+                       "receive nothing: remove what interrupted sessions left in this folder and "
+                       "below it, and end")
+          ->type_name("FOLDER");
+  for (const char* name : {"--once", "--dir", "--listen"}) clean->excludes(name);
+  command->add_flag("--dry-run", recv.is_dry_run, "list it, and remove nothing")->needs(clean);
   add_common_options(*command, recv.transfer.common, recv.output);
   for (const char* name :
        {"--law", "--target", "--bounds", "--qcut", "--digest", "--key-interval"}) {

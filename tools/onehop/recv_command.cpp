@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// onehop recv: what the program adds to a receiving Transfer.
+// onehop recv: what the program adds to a receiving Transfer, and recv --clean.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include <cstdlib>
 
 #include "control/session/code.hpp"
+#include "engine/file/clean.hpp"
+#include "engine/file/manifest.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/frontend.hpp"
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/privilege.hpp"
+#include "tools/onehop/quantity.hpp"
+#include "tools/onehop/report.hpp"
 
 namespace onehop::tool {
 
@@ -31,9 +38,46 @@ Result<void> open(const RecvCommand& command, api::Transfer& transfer) {
   return host::result_of(transfer.set_code(code.text()));
 }
 
+Result<void> clean_folder(const RecvCommand& command, const Reporter& reporter) {
+  ONEHOP_TRYV(become_sudo_user());
+  const std::string_view done = command.is_dry_run ? "would be removed" : "removed";
+  std::uint64_t removed = 0, removed_bytes = 0, kept = 0, failed = 0;
+  const auto report = [&](const file::CleanItem& item) {
+    const std::string name = file::display_name(item.path);
+    if (item.outcome == file::CleanItem::Outcome::removed) {
+      ++removed;
+      removed_bytes += item.bytes;
+      return reporter.say(fmt::format("{}: {}  {}", done, name, format_bytes(item.bytes)));
+    }
+    ++kept;
+    if (item.outcome == file::CleanItem::Outcome::kept)
+      return reporter.say(fmt::format("left: {}: {}", name, item.cause));
+    ++failed;
+    reporter.warn(fmt::format("remove '{}': {}", name, item.cause));
+  };
+  ONEHOP_TRYV(file::clean({.folder = *command.clean, .is_dry_run = command.is_dry_run}, report));
+  reporter.event("clean", {{"removed", removed},
+                           {"bytes", removed_bytes},
+                           {"kept", kept},
+                           {"dry_run", command.is_dry_run}});
+  reporter.say(fmt::format("{} thing{}, {} {}; {} left", removed, removed == 1 ? "" : "s",
+                           format_bytes(removed_bytes), done, kept));
+  if (failed == 0) return success();
+  return Error{ExitCode::local_file_error, "clean '" + file::display_name(*command.clean) + "'",
+               fmt::format("{} of what is left could not be removed or looked into", failed),
+               "Run it as the user who may"};
+}
+
 }  // namespace
 
 ExitCode recv_command(RecvCommand command) {
+  if (command.clean) {
+    const Reporter reporter{command.output, "recv"};
+    const auto cleaned = clean_folder(command, reporter);
+    if (cleaned.has_value()) return ExitCode::done;
+    reporter.error(cleaned.error());
+    return cleaned.error().code;
+  }
   Frontend frontend{command.output, "recv"};
   command.transfer.common.command_line = command_line();
   command.transfer.before_files = [&frontend]() -> api::Error {

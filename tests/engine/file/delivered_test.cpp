@@ -82,6 +82,16 @@ TEST_CASE("P5 a delivered file that somebody has written to since is as any othe
   CHECK((read_file(to / "small") == mine) == (on_exist != OnExist::overwrite));
 }
 
+TEST_CASE("P8 a user's own file that is called as a session's journal stays", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(1000, 37));
+  write_file(to / session_name, "mine");
+  CHECK(send({path}, to.path()).done.size() == 1);
+  CHECK(names_in(to.path()) == std::vector<std::string>{session_name, "f"});
+  CHECK(read_file(to / session_name) == "mine");
+}
+
 TEST_CASE("P5 ask: equal content is no conflict, other content of the same size is one and stays",
           "[engine][file]") {
   const TempFolder from, to;
