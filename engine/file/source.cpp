@@ -72,15 +72,16 @@ std::size_t Source::flush(SpscRing<BlockRef>& to_engine) {
   return count;
 }
 
-/// Reads the entry at read_file_ into the pack. False: there is no room now, or it failed.
-bool Source::pack_next() {
+/// Reads the entry at read_file_ into the pack; `count` gets the blocks that became full. False:
+/// there is no room now, or it failed.
+bool Source::pack_next(std::size_t& count) {
   if (!pack_.has_room()) return false;
   if (const auto [failure, errno_value] = pack_.add(); failure != FileFailure::none) {
     fail(read_file_, failure, errno_value);
     return false;
   }
   ++read_file_;
-  for (BlockRef block; pack_.pop(block);) outbox_.push_back(block);
+  for (BlockRef block; pack_.pop(block); ++count) outbox_.push_back(block);
   if (pack_.is_over())
     outbox_.push_back({.file = pack_file(files_.manifest),
                        .kind = FileMessageKind::root,
@@ -130,7 +131,7 @@ std::size_t Source::submit_reads(std::size_t waiting) {
   while (!is_over_ && io_->in_flight() < io_->depth() && has_room()) {
     if (!is_file_open_) skip_unwanted();
     if (!is_file_open_ && pack_.is_next(read_file_)) {
-      if (!pack_next()) return count;
+      if (!pack_next(count)) return count;
       continue;
     }
     if (!is_file_open_ && !open_next_file()) {

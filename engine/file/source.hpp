@@ -71,7 +71,7 @@ class Source final : public FileWorker {
   std::size_t hand_over();
   void collect_reads();
   [[nodiscard]] bool open_next_file();
-  [[nodiscard]] bool pack_next();
+  [[nodiscard]] bool pack_next(std::size_t& count);
   void skip_unwanted();
   void finish_block(const Read& read);
   [[nodiscard]] bool check_fence(std::uint32_t file);
