@@ -38,6 +38,7 @@ const char* name_of(FileOutcome outcome) {
   static constexpr std::array names{"received", "there", "kept", "not_compared"};
   return names[static_cast<std::size_t>(outcome)];
 }
+
 api::Queue queue_of(const QueueTelemetry& queue, const BufferUse& use) {
   return {.scope = host::name_of(queue.scope),
           .capacity_bytes = queue.capacity.count,

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/crypto/tree.hpp"
+
 namespace onehop::file {
 
 bool has_pack(const Manifest& manifest) noexcept {
@@ -53,6 +55,12 @@ PackPlace Pack::place_of_first(const Manifest& manifest, std::uint64_t block) co
 PackPlace Pack::next(const Manifest& manifest, std::uint32_t ordinal,
                      const PackPlace& place) const noexcept {
   return place_at(manifest, ordinal + 1, place.end());
+}
+
+Digest record_root(crypto::DigestKind kind, std::span<const std::byte> content) noexcept {
+  crypto::DigestTree tree{kind};
+  if (!content.empty()) tree.add(crypto::block_digest(kind, content));
+  return tree.root();
 }
 
 std::vector<std::uint64_t> block_sizes(const Manifest& manifest, const Pack& pack) {

@@ -80,6 +80,10 @@ class Pack {
   std::uint32_t digest_bytes_ = 0;
 };
 
+/// record_root is a packed file's root: that of its one block, or of nothing.
+[[nodiscard]] Digest record_root(crypto::DigestKind kind,
+                                 std::span<const std::byte> content) noexcept;
+
 /// is_packable: small enough, in a manifest that is worth a pack (has_pack).
 [[nodiscard]] bool has_pack(const Manifest& manifest) noexcept;
 [[nodiscard]] inline bool is_packable(const ManifestEntry& entry) noexcept {

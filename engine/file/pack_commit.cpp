@@ -3,10 +3,12 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include "engine/base/check.hpp"
 #include "engine/base/cpu.hpp"
@@ -17,15 +19,30 @@
 namespace onehop::file {
 
 namespace {
-// Files or folders of a batch that are synced each. Above it one syncfs is cheaper, although it
-// writes what others left to be written, too: by 13 times at 100 files, and dearer by 2 at one
-// (measured by others on ext4 and XFS).
-constexpr std::size_t files_synced_singly_max = 4;
+
+// Files or folders that are synced each. Above it one syncfs is cheaper, although it also writes
+// what others left to be written. Higher: a tree of small files waits for its syncs. Lower: one
+// small file waits for everybody's data.
+constexpr std::size_t synced_singly_max = 4;
+
+/// has_syncfs: syncfs reaches the disk. FUSE does not pass it on (linux fs/fuse/inode.c,
+/// fuse_sync_fs), and there each file is synced.
+bool has_syncfs(int folder) noexcept {
+  constexpr long fuse_magic = 0x65735546;  // linux/magic.h FUSE_SUPER_MAGIC
+  struct statfs status {};
+  return ::fstatfs(folder, &status) != 0 || status.f_type != fuse_magic;
+}
+
 }  // namespace
 
 PackCommit::PackCommit(const Manifest& manifest, const Pack& pack, const PackOptions& options,
                        const Stage& stage)
-    : manifest_{manifest}, pack_{pack}, options_{options}, stage_{stage}, folders_{options.root} {}
+    : manifest_{manifest},
+      pack_{pack},
+      options_{options},
+      stage_{stage},
+      folders_{options.root},
+      has_syncfs_{has_syncfs(options.root)} {}
 
 PackCommit::~PackCommit() {
   {
@@ -99,34 +116,38 @@ std::optional<PackFailure> PackCommit::work(std::vector<std::uint32_t>& ordinals
                                             std::vector<PackRun>& runs) {
   std::ranges::sort(ordinals);
   if (auto failure = sync_files(ordinals)) return failure;
-  const std::size_t made_before = folders_.made_total();
   std::optional<PackFailure> failure;
-  std::size_t named = 0;
-  for (; named < ordinals.size() && !failure; ++named) {
+  for (std::size_t named = 0; named < ordinals.size(); ++named) {
     unsigned number = 0;
     const std::uint32_t ordinal = ordinals[named];
-    if ((failure = name_file(ordinal, number))) break;
+    if ((failure = name_file(ordinal, number))) {
+      ordinals.resize(named);
+      break;
+    }
     const bool is_next = !runs.empty() && runs.back().first + runs.back().count == ordinal &&
                          runs.back().name_number == number;
     if (!is_next) runs.push_back({.first = ordinal, .count = 0, .name_number = number});
     ++runs.back().count;
   }
-  ordinals.resize(named);
-  if (auto unsynced = sync_folders(ordinals, folders_.made_total() > made_before)) {
+  if (auto unsynced = sync_folders(ordinals)) {
     runs.clear();
     return unsynced;
   }
   return failure;
 }
 
+std::optional<PackFailure> PackCommit::sync_all(std::uint32_t ordinal) const {
+  if (::syncfs(options_.root) == 0) return std::nullopt;
+  return failed(ordinal, FileFailure::sync_error, errno);
+}
+
 std::optional<PackFailure> PackCommit::sync_files(const std::vector<std::uint32_t>& ordinals) {
   if (options_.durability == Durability::none || ordinals.empty()) return std::nullopt;
-  if (ordinals.size() > files_synced_singly_max && options_.durability != Durability::file) {
-    if (::syncfs(stage_.fd()) == 0) return std::nullopt;
-    return failed(ordinals.front(), FileFailure::sync_error, errno);
-  }
+  const bool is_each = options_.durability == Durability::file;
+  if (has_syncfs_ && !is_each && ordinals.size() > synced_singly_max)
+    return sync_all(ordinals.front());
   for (const std::uint32_t ordinal : ordinals) {
-    if (entry_of(ordinal).is_folder) continue;
+    if (entry_of(ordinal).is_folder || !is_readable(entry_of(ordinal))) continue;
     const Fd file = open_beneath(stage_.fd(), Stage::name_of(ordinal), O_RDONLY);
     if (!file.is_open() || ::fsync(file.get()) != 0)
       return failed(ordinal, FileFailure::sync_error, errno);
@@ -140,39 +161,22 @@ std::optional<PackFailure> PackCommit::name_file(std::uint32_t ordinal, unsigned
       folders_.open(entry.is_folder ? std::string_view{entry.name} : parent_of(entry.name), true);
   if (folder < 0) return failed(ordinal, FileFailure::write_error, errno);
   if (entry.is_folder) return std::nullopt;
-  const std::string staged = Stage::name_of(ordinal), leaf{leaf_of(entry.name)};
-  const OnExist policy = options_.policy(pack_.entries()[ordinal]);
-  int errno_value = 0;
-  if (policy == OnExist::overwrite) {
-    struct stat status {};
-    const bool is_there = ::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
-    if (is_there && !S_ISREG(status.st_mode)) return failed(ordinal, FileFailure::exists, EEXIST);
-    if (::renameat(stage_.fd(), staged.c_str(), folder, leaf.c_str()) != 0) errno_value = errno;
-  } else {
-    errno_value = rename_new(stage_.fd(), staged, folder, leaf);
-    const unsigned last = policy == OnExist::rename ? name_number_max : 0;
-    for (number = 1; errno_value == EEXIST && number < last;)
-      errno_value = rename_new(stage_.fd(), staged, folder, numbered_leaf(leaf, ++number));
-    if (number == 1) number = 0;
-  }
+  const int errno_value =
+      give_name(stage_.fd(), Stage::name_of(ordinal), folder, std::string{leaf_of(entry.name)},
+                options_.policy(pack_.entries()[ordinal]), number);
   if (errno_value == 0) return std::nullopt;
   return failed(ordinal, errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error,
                 errno_value);
 }
 
-std::optional<PackFailure> PackCommit::sync_folders(const std::vector<std::uint32_t>& ordinals,
-                                                    bool has_made) {
+/// The folders of the batch and all above them: some of those may be new.
+std::optional<PackFailure> PackCommit::sync_folders(const std::vector<std::uint32_t>& ordinals) {
   if (options_.durability == Durability::none || ordinals.empty()) return std::nullopt;
-  std::vector<std::string_view> paths;
+  std::set<std::string_view> paths;
   for (const std::uint32_t ordinal : ordinals) {
-    const ManifestEntry& entry = entry_of(ordinal);
-    const std::string_view path = parent_of(entry.name);
-    if (paths.size() <= files_synced_singly_max && std::ranges::find(paths, path) == paths.end())
-      paths.push_back(path);
-  }
-  if (has_made || paths.size() > files_synced_singly_max) {
-    if (::syncfs(options_.root) == 0) return std::nullopt;
-    return failed(ordinals.front(), FileFailure::sync_error, errno);
+    std::string_view path = parent_of(entry_of(ordinal).name);
+    while (paths.insert(path).second && !path.empty()) path = parent_of(path);
+    if (has_syncfs_ && paths.size() > synced_singly_max) return sync_all(ordinals.front());
   }
   for (const std::string_view path : paths) {
     const int folder = folders_.open(path, false);
@@ -184,6 +188,7 @@ std::optional<PackFailure> PackCommit::sync_folders(const std::vector<std::uint3
 
 std::optional<PackFailure> PackCommit::finish_folders() {
   wait_idle();
+  const bool is_synced = options_.durability != Durability::none;
   bool has_any = false;
   for (std::size_t i = pack_.entries().size(); i-- > 0;) {
     const auto ordinal = static_cast<std::uint32_t>(i);
@@ -194,10 +199,10 @@ std::optional<PackFailure> PackCommit::finish_folders() {
     if (folder < 0 || ::fchmod(folder, entry.mode & 0777 & ~options_.umask_bits) != 0 ||
         set_mtime(folder, entry.mtime_ns) != 0)
       return failed(ordinal, FileFailure::write_error, errno);
+    if (is_synced && !has_syncfs_ && ::fsync(folder) != 0)
+      return failed(ordinal, FileFailure::sync_error, errno);
   }
-  if (has_any && options_.durability != Durability::none && ::syncfs(options_.root) != 0)
-    return failed(0, FileFailure::sync_error, errno);
-  return std::nullopt;
+  return has_any && is_synced && has_syncfs_ ? sync_all(0) : std::nullopt;
 }
 
 }  // namespace onehop::file

@@ -11,6 +11,8 @@
 // Batches are handed over and runs are taken by the file thread.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -35,7 +37,17 @@ struct PackOptions {
   Durability durability = Durability::batch;
   mode_t umask_bits = 022;
   std::function<OnExist(std::uint32_t file)> policy;  ///< any thread
+  /// mark records that the file behind `fd` is this session's, sync_marks makes that durable; the
+  /// file thread calls both. 0 or errno. Only of files that may get another name: with the
+  /// announced one a comparison finds them.
+  std::function<int(std::uint32_t file, int fd)> mark;
+  std::function<int()> sync_marks;
 };
+
+/// is_readable: its owner may open the file to read. One that may not is synced while it is open.
+[[nodiscard]] inline bool is_readable(const ManifestEntry& entry) noexcept {
+  return (entry.mode & S_IRUSR) != 0;
+}
 
 /// PackFailure: what ended the pack, and at which manifest index.
 struct PackFailure {
@@ -81,8 +93,8 @@ class PackCommit {
                                                 std::vector<PackRun>& runs);
   [[nodiscard]] std::optional<PackFailure> sync_files(const std::vector<std::uint32_t>& ordinals);
   [[nodiscard]] std::optional<PackFailure> name_file(std::uint32_t ordinal, unsigned& number);
-  [[nodiscard]] std::optional<PackFailure> sync_folders(const std::vector<std::uint32_t>& ordinals,
-                                                        bool has_made);
+  [[nodiscard]] std::optional<PackFailure> sync_folders(const std::vector<std::uint32_t>& ordinals);
+  [[nodiscard]] std::optional<PackFailure> sync_all(std::uint32_t ordinal) const;
   [[nodiscard]] const ManifestEntry& entry_of(std::uint32_t ordinal) const {
     return manifest_.files[pack_.entries()[ordinal]];
   }
@@ -96,6 +108,7 @@ class PackCommit {
   const PackOptions& options_;
   const Stage& stage_;
   FolderCache folders_;  // the thread's; finish_folders() runs when it is idle
+  const bool has_syncfs_;
 
   std::mutex mutex_;  // of all below
   std::condition_variable changed_;

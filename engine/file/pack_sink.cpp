@@ -21,12 +21,6 @@ constexpr std::uint64_t batch_bytes_max = std::uint64_t{64} << 20;
 constexpr Nanos batch_span = 1s;
 }  // namespace
 
-Digest record_root(crypto::DigestKind kind, std::span<const std::byte> content) noexcept {
-  crypto::DigestTree tree{kind};
-  if (!content.empty()) tree.add(crypto::block_digest(kind, content));
-  return tree.root();
-}
-
 PackSink::PackSink(const Manifest& manifest, Pack pack, PackOptions options)
     : manifest_{manifest},
       pack_{std::move(pack)},
@@ -34,8 +28,6 @@ PackSink::PackSink(const Manifest& manifest, Pack pack, PackOptions options)
       commit_{manifest_, pack_, options_, stage_},
       scratch_(packed_bytes_max),
       tree_{options_.digest_kind} {}
-
-PackSink::~PackSink() { close(); }
 
 std::optional<PackFailure> PackSink::open_stage() {
   if (has_started_) return std::nullopt;
@@ -64,7 +56,7 @@ std::optional<PackFailure> PackSink::take(Instant now, const BlockRef& block) {
     if (place.end() >= end) break;
     place = pack_.next(manifest_, ordinal++, place);
   }
-  return turn(now);
+  return std::nullopt;
 }
 
 std::optional<PackFailure> PackSink::check(std::uint32_t ordinal,
@@ -131,6 +123,13 @@ std::optional<PackFailure> PackSink::end_file(std::uint32_t ordinal, const Fd& f
   const ManifestEntry& entry = entry_of(ordinal);
   if (file.is_open() && set_mtime(file.get(), entry.mtime_ns) != 0)
     return failed(ordinal, FileFailure::write_error, errno);
+  const std::uint32_t index = pack_.entries()[ordinal];
+  if (file.is_open() && options_.policy(index) == OnExist::rename)
+    if (const int errno_value = options_.mark(index, file.get()); errno_value != 0)
+      return failed(ordinal, FileFailure::write_error, errno_value);
+  const bool is_due_now = file.is_open() && !is_readable(entry);
+  if (is_due_now && options_.durability != Durability::none && ::fsync(file.get()) != 0)
+    return failed(ordinal, FileFailure::sync_error, errno);
   batch_.push_back(ordinal);
   batch_bytes_ += entry.size;
   ++whole_;
@@ -170,25 +169,29 @@ std::optional<PackFailure> PackSink::turn(Instant now) {
   if (!is_due) return std::nullopt;
   // Two batches are all that a power cut may take; then the disk holds the sender back.
   if (is_full()) commit_.wait_idle();
-  if (commit_.is_idle()) hand_over();
-  return commit_.failure();
+  return commit_.is_idle() ? hand_over() : std::nullopt;
 }
 
-void PackSink::hand_over() {
+std::optional<PackFailure> PackSink::hand_over() {
+  if (options_.durability != Durability::none)
+    if (const int errno_value = options_.sync_marks(); errno_value != 0)
+      return failed(batch_.front(), FileFailure::sync_error, errno_value);
   commit_.commit(std::exchange(batch_, {}));
   batch_bytes_ = 0;
+  return std::nullopt;
 }
 
-void PackSink::commit_all() {
+std::optional<PackFailure> PackSink::commit_all() {
   commit_.wait_idle();
-  if (batch_.empty()) return;
-  hand_over();
+  if (!batch_.empty())
+    if (auto failure = hand_over()) return failure;
   commit_.wait_idle();
+  return commit_.failure();
 }
 
 void PackSink::close() {
   if (!stage_.is_open()) return;
-  commit_all();
+  static_cast<void>(commit_all());  // what failed was told, or ends only the keeping
   halves_.clear();
   stage_.remove();
 }

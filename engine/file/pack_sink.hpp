@@ -20,33 +20,28 @@
 
 namespace onehop::file {
 
-/// record_root is a packed file's root: that of its one block, or of nothing.
-[[nodiscard]] Digest record_root(crypto::DigestKind kind,
-                                 std::span<const std::byte> content) noexcept;
-
 class PackSink {
  public:
   /// manifest outlives it.
   PackSink(const Manifest& manifest, Pack pack, PackOptions options);
-  ~PackSink();
 
   [[nodiscard]] const Pack& pack() const noexcept { return pack_; }
 
-  /// take writes what is in the block. The buffer is free when it returns; it waits for the disk
-  /// where two batches are not through yet. Syscalls: openat2, pwrite, futimens; pread for records
-  /// in two blocks.
+  /// take writes what is in the block. The buffer is free when it returns. Syscalls: openat2,
+  /// pwrite, futimens; pread for records in two blocks.
   [[nodiscard]] std::optional<PackFailure> take(Instant now, const BlockRef& block);
   /// on_root: the root over all records, in order, as the sender has it. It comes when all of them
   /// were sent.
   [[nodiscard]] std::optional<PackFailure> on_root(const Digest& root);
-  /// turn hands a batch that is due to the commit thread. What the thread failed at.
+  /// turn hands a batch that is due to the commit thread; it waits for the disk where two batches
+  /// are not through yet. What the thread failed at.
   [[nodiscard]] std::optional<PackFailure> turn(Instant now);
   [[nodiscard]] std::optional<PackRun> pop() { return commit_.pop(); }
   [[nodiscard]] std::optional<PackFailure> finish_folders() { return commit_.finish_folders(); }
 
   /// commit_all gives every whole file its name, and returns when that is durable. close does so,
-  /// and removes what is not whole.
-  void commit_all();
+  /// and removes what is not whole. Without it all stays as a kill would leave it.
+  [[nodiscard]] std::optional<PackFailure> commit_all();
   void close();
 
  private:
@@ -68,7 +63,7 @@ class PackSink {
                                                  std::span<const std::byte> root);
   void add_leaf(std::uint32_t ordinal, const Digest& root);
   [[nodiscard]] std::optional<PackFailure> check_all();
-  void hand_over();
+  [[nodiscard]] std::optional<PackFailure> hand_over();
   [[nodiscard]] bool is_full() const noexcept;
   [[nodiscard]] PackFailure failed(std::uint32_t ordinal, FileFailure failure,
                                    int errno_value) const {

@@ -11,7 +11,6 @@
 
 #include "engine/base/check.hpp"
 #include "engine/file/file_bytes.hpp"
-#include "engine/file/pack_sink.hpp"
 
 namespace onehop::file {
 

@@ -218,18 +218,26 @@ FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& opt
 
 int PartFile::rename_to_final(const PartOptions& options) {
   const int folder = place_.folder.get();
-  if (options.on_exist == OnExist::overwrite) {
+  const int errno_value =
+      give_name(folder, part_name_, folder, place_.leaf, options.on_exist, final_number_);
+  if (final_number_ != 0) final_leaf_ = numbered_leaf(place_.leaf, final_number_);
+  return errno_value;
+}
+
+int give_name(int from_folder, const std::string& from, int folder, const std::string& leaf,
+              OnExist on_exist, unsigned& number) {
+  number = 0;
+  if (on_exist == OnExist::overwrite) {
     struct stat status {};
-    const bool is_there = ::fstatat(folder, place_.leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+    const bool is_there = ::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
     if (is_there && !S_ISREG(status.st_mode)) return EEXIST;
-    return ::renameat(folder, part_name_.c_str(), folder, place_.leaf.c_str()) == 0 ? 0 : errno;
+    return ::renameat(from_folder, from.c_str(), folder, leaf.c_str()) == 0 ? 0 : errno;
   }
-  int errno_value = rename_new(folder, part_name_, folder, final_leaf_);
-  const unsigned last = options.on_exist == OnExist::rename ? name_number_max : 0;
-  for (unsigned number = 2; errno_value == EEXIST && number <= last; ++number) {
-    final_number_ = number;
-    final_leaf_ = numbered_leaf(place_.leaf, number);
-    errno_value = rename_new(folder, part_name_, folder, final_leaf_);
+  int errno_value = rename_new(from_folder, from, folder, leaf);
+  const unsigned last = on_exist == OnExist::rename ? name_number_max : 0;
+  for (unsigned next = 2; errno_value == EEXIST && next <= last; ++next) {
+    number = next;
+    errno_value = rename_new(from_folder, from, folder, numbered_leaf(leaf, number));
   }
   return errno_value;
 }

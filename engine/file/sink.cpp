@@ -120,22 +120,22 @@ void Sink::on_pack_failure(const std::optional<PackFailure>& failure) {
   if (failure) fail(failure->file, failure->failure, failure->errno_value);
 }
 
-/// Runs of packed files that are in place. When the last file of all is, the folders get their
-/// times.
+/// Runs of packed files that are in place. The folders get their times before the last is told.
 void Sink::tell_packed() {
   if (!pack_) return;
+  std::vector<BlockRef> told;
   while (const auto run = pack_->pop()) {
-    outbox_.push_back({.offset = run->first,
-                       .length = run->count,
-                       .status = static_cast<std::int32_t>(run->name_number),
-                       .kind = FileMessageKind::pack_done});
+    told.push_back({.offset = run->first,
+                    .length = run->count,
+                    .status = static_cast<std::int32_t>(run->name_number),
+                    .kind = FileMessageKind::pack_done});
     for (std::uint32_t i = 0; i < run->count; ++i)
       is_done_[pack_->pack().entries()[run->first + i]] = true;
     files_left_ -= run->count;
   }
-  if (files_left_ > 0 || are_folders_finished_) return;
-  are_folders_finished_ = true;
-  on_pack_failure(pack_->finish_folders());
+  if (files_left_ == 0 && !std::exchange(are_folders_finished_, true))
+    on_pack_failure(pack_->finish_folders());
+  outbox_.insert(outbox_.end(), told.begin(), told.end());
 }
 
 void Sink::write(OpenFile& open, const BlockRef& block) {

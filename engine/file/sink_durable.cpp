@@ -106,7 +106,7 @@ void Sink::make_durable() {
   wait_for_all();
   start_syncs();
   wait_for_all();
-  if (pack_) pack_->commit_all();
+  if (pack_) on_pack_failure(pack_->commit_all());
   tell_packed();
 }
 

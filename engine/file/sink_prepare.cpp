@@ -96,11 +96,15 @@ void Sink::make_pack() {
   if (pack.is_empty()) return;
   pack_ = std::make_unique<PackSink>(
       manifest_, std::move(pack),
-      PackOptions{.root = root_.get(),
-                  .digest_kind = options_.digest_kind,
-                  .durability = options_.durability,
-                  .umask_bits = part_options_.umask_bits,
-                  .policy = [this](std::uint32_t file) { return policy_of(file); }});
+      PackOptions{
+          .root = root_.get(),
+          .digest_kind = options_.digest_kind,
+          .durability = options_.durability,
+          .umask_bits = part_options_.umask_bits,
+          .policy = [this](std::uint32_t file) { return policy_of(file); },
+          .mark = [this](std::uint32_t file,
+                         int fd) { return session_.add(entry_hash(manifest_.files[file]), fd); },
+          .sync_marks = [this] { return session_.sync(); }});
 }
 
 /// The folder's own path may go through links: the user named it. Nothing below it may.

@@ -59,7 +59,7 @@ Result<Fd> open_regular(const std::string& path, struct stat& status) {
   const std::string attempt = attempt_to_offer(path);
   // fstatat first: opening a device can act on it (a tape rewinds).
   if (::fstatat(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-    return errno_error(ExitCode::local_file_error, attempt, "Give the path of a regular file");
+    return errno_error(ExitCode::local_file_error, attempt, "Give a path that is there");
   if (!S_ISREG(status.st_mode)) return refuse_kind(path, status.st_mode);
   Fd fd{::open(path.c_str(), open_flags | O_NOFOLLOW)};
   if (!fd.is_open())

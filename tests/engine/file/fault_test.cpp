@@ -114,6 +114,39 @@ TEST_CASE("Z3 errors at write, sync and rename are typed and resumable", "[engin
   CHECK(names_in(backing.path()) == std::vector<std::string>{"f"});
 }
 
+// Goal:   no packed file has its name before the disk has it. Method: a disk whose syncs fail, and
+// then one that works. Bounds: exact.
+TEST_CASE("Z3 U1 packed files that cannot be synced get no names", "[engine][file][fault]") {
+  const auto durability = GENERATE(Durability::batch, Durability::file);
+  const bool is_unreadable = GENERATE(false, true);
+  const TempFolder from, backing, mount_point;
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < 2 * packed_files_min; ++i) {
+    paths.push_back((from / ("f" + std::to_string(i))).string());
+    write_file(paths.back(), random_bytes(1000, i));
+    // Such a file is synced while it is open: nobody but root could open it again.
+    if (is_unreadable) ::chmod(paths.back().c_str(), 0200);
+  }
+  const auto set = [&](SinkOptions& options) { options.durability = durability; };
+  {
+    const SlowDisk disk{backing.path(), mount_point.path(), {"--error", "fsync=EIO"}};
+    if (!disk.is_mounted()) skip(fuse_reason);
+    const Outcome outcome =
+        send_files(open_files(paths), mount_point.path(), OnExist::ask, {}, set);
+    REQUIRE(outcome.sink_failure.has_value());
+    CHECK(outcome.sink_failure->failure == FileFailure::sync_error);
+    CHECK(outcome.sink_failure->status == EIO);
+    CHECK(outcome.packed == 0);
+  }
+  CHECK(names_in(backing.path()).empty());
+  const SlowDisk disk{backing.path(), mount_point.path(), {}};
+  REQUIRE(disk.is_mounted());
+  const Outcome outcome = send_files(open_files(paths), mount_point.path(), OnExist::ask, {}, set);
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  CHECK(outcome.packed == paths.size());
+  CHECK(names_in(backing.path()) == names_in(from.path()));
+}
+
 TEST_CASE("Z3 a checkpoint that cannot be synced records nothing", "[engine][file][fault]") {
   const TempFolder from, backing, mount_point;
   const std::string path = (from / "f").string();

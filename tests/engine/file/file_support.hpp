@@ -127,11 +127,11 @@ inline std::unique_ptr<Sink> make_sink(const Manifest& manifest, SinkOptions opt
 
 /// What came out at the Sink's end.
 struct Outcome {
-  std::vector<std::uint32_t> done;
-  std::vector<BlockRef> outcomes;  ///< the messages of those
+  std::vector<std::uint32_t> done;  ///< in place, folders included
+  std::vector<BlockRef> outcomes;   ///< the messages of those
   std::optional<BlockRef> sink_failure, source_failure;
   std::size_t blocks_carried = 0, blocks_skipped = 0, checkpointed = 0;
-  std::size_t packed = 0;  ///< records in place
+  std::size_t packed = 0;  ///< of `done`, those that shared blocks
   bool is_end_seen = false;
   std::size_t turns = 0;
 };
@@ -238,11 +238,21 @@ class Wire {
         outcome_.done.push_back(message.file);
         outcome_.outcomes.push_back(message);
       }
-      if (message.kind == FileMessageKind::pack_done) outcome_.packed += message.length;
+      if (message.kind == FileMessageKind::pack_done) take_packed(message);
       if (message.kind == FileMessageKind::failed) outcome_.sink_failure = message;
       if (message.kind == FileMessageKind::checkpointed) ++outcome_.checkpointed;
     }
     return moved;
+  }
+
+  /// Packed entries are those that have no blocks of their own, in order.
+  void take_packed(const BlockRef& message) {
+    const std::vector<std::uint64_t> sizes = sink_.block_sizes();
+    std::uint64_t ordinal = 0;
+    for (std::uint32_t file = 0; file < sizes.size(); ++file)
+      if (sizes[file] == file_without_blocks && ordinal++ - message.offset < message.length)
+        outcome_.done.push_back(file);
+    outcome_.packed += message.length;
   }
 
   Source* source_;
@@ -265,16 +275,19 @@ inline std::shared_ptr<const Pack> pack_for(const Manifest& manifest, const Sink
   return pack->is_empty() ? nullptr : pack;
 }
 
-/// send carries files from paths into a folder, with whatever an earlier session left there.
-inline Outcome send(const std::vector<std::string>& paths, const fs::path& folder,
-                    OnExist on_exist = OnExist::ask,
-                    const std::function<void(Wire&)>& prepare = {}) {
-  SourceFiles files = open_files(paths);
+/// send_files carries files into a folder, with whatever an earlier session left there. `set` has
+/// the last word on the Sink's options.
+inline Outcome send_files(SourceFiles files, const fs::path& folder, OnExist on_exist,
+                          const std::function<void(Wire&)>& prepare,
+                          const std::function<void(SinkOptions&)>& set = {}) {
   const Manifest manifest = files.manifest;
-  const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(folder, manifest, on_exist));
+  SinkOptions settings = sink_options(folder, manifest, on_exist);
+  if (set) set(settings);
+  const std::unique_ptr<Sink> sink = make_sink(manifest, std::move(settings));
   SourceOptions options{.slots = 16, .claims = sink->claims(), .is_wanted = sink->is_wanted()};
   for (const Existing existing : sink->existing())
     options.is_compared.push_back(existing == Existing::compared);
+  options.pack = pack_for(manifest, *sink);
   Source source{std::move(files), std::move(options), make_io()};
   Wire wire{&source, *sink};
   if (prepare) prepare(wire);
@@ -282,24 +295,37 @@ inline Outcome send(const std::vector<std::string>& paths, const fs::path& folde
   sink->close();
   return outcome;
 }
+inline Outcome send(const std::vector<std::string>& paths, const fs::path& folder,
+                    OnExist on_exist = OnExist::ask,
+                    const std::function<void(Wire&)>& prepare = {}) {
+  return send_files(open_files(paths), folder, on_exist, prepare);
+}
 
 /// A session that ends as by SIGKILL when `is_cut` says so: nothing is closed in order, and locks
 /// go. Returns how many checkpoints there were.
-inline std::uint64_t kill_at(const std::vector<std::string>& paths, const fs::path& folder,
-                             OnExist on_exist, const std::function<bool(const BlockRef&)>& is_cut,
+inline std::uint64_t kill_at(SourceFiles files, const fs::path& folder, OnExist on_exist,
+                             const std::function<bool(const BlockRef&)>& is_cut,
                              const std::function<void(SinkOptions&)>& set = {}) {
-  SourceFiles files = open_files(paths);
   const Manifest manifest = files.manifest;
   SinkOptions options = sink_options(folder, manifest, on_exist);
   if (set) set(options);
   const std::unique_ptr<Sink> sink = make_sink(manifest, options);
   Source source{std::move(files),
-                {.slots = 16, .claims = sink->claims(), .is_wanted = sink->is_wanted()},
+                {.slots = 16,
+                 .claims = sink->claims(),
+                 .is_wanted = sink->is_wanted(),
+                 .is_compared = {},
+                 .pack = pack_for(manifest, *sink)},
                 make_io()};
   Wire wire{&source, *sink};
   wire.is_cut = is_cut;
   static_cast<void>(wire.run());
   return sink->checkpoints_total();
+}
+inline std::uint64_t kill_at(const std::vector<std::string>& paths, const fs::path& folder,
+                             OnExist on_exist, const std::function<bool(const BlockRef&)>& is_cut,
+                             const std::function<void(SinkOptions&)>& set = {}) {
+  return kill_at(open_files(paths), folder, on_exist, is_cut, set);
 }
 
 inline std::function<bool(const BlockRef&)> at_block(std::uint32_t file, std::uint64_t block) {
