@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t messages_per_turn_max = 64;
 // With more messages waiting the Source reads no further: empty files would fill the outbox.
 constexpr std::size_t outbox_max = 64;
+
+bool has_data(const BlockRef& message) noexcept { return message.data != nullptr; }
 }  // namespace
 
 Source::Source(SourceFiles files, SourceOptions options, std::unique_ptr<FileIo> io)
@@ -37,7 +39,7 @@ Source::Source(SourceFiles files, SourceOptions options, std::unique_ptr<FileIo>
 std::size_t Source::turn(Instant, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
   std::size_t moved = take_messages(from_engine);
   moved += flush(to_engine);
-  const std::size_t waiting = to_engine.size();
+  const std::size_t waiting = data_waiting(to_engine);
   const std::size_t submitted = submit_reads(waiting);
   if (submitted > 0) read_ahead_.on_fill(waiting);
   moved += submitted;
@@ -66,10 +68,18 @@ std::size_t Source::take_messages(SpscRing<BlockRef>& from_engine) {
 std::size_t Source::flush(SpscRing<BlockRef>& to_engine) {
   std::size_t count = 0;
   while (!outbox_.empty() && to_engine.push(outbox_.front())) {
+    in_ring_.push_back(has_data(outbox_.front()));
     outbox_.pop_front();
     ++count;
   }
   return count;
+}
+
+/// Blocks with data that the engine has not taken. A digest or a root keeps no block ready: small
+/// files that are only compared go as fast as they are read.
+std::size_t Source::data_waiting(const SpscRing<BlockRef>& to_engine) {
+  while (in_ring_.size() > to_engine.size()) in_ring_.pop_front();
+  return static_cast<std::size_t>(std::ranges::count(in_ring_, true));
 }
 
 /// Reads the entry at read_file_ into the pack; `count` gets the blocks that became full. False:
@@ -125,8 +135,8 @@ std::size_t Source::submit_reads(std::size_t waiting) {
   std::size_t count = 0;
   std::uint32_t slot = 0;
   const auto has_room = [&] {
-    return outbox_.size() < outbox_max &&
-           waiting + outbox_.size() + reads_.size() < read_ahead_.blocks();
+    const auto unsent = static_cast<std::size_t>(std::ranges::count_if(outbox_, has_data));
+    return outbox_.size() < outbox_max && waiting + unsent + reads_.size() < read_ahead_.blocks();
   };
   while (!is_over_ && io_->in_flight() < io_->depth() && has_room()) {
     if (!is_file_open_) skip_unwanted();

@@ -70,6 +70,7 @@ class Source final : public FileWorker {
   std::size_t submit_reads(std::size_t waiting);
   std::size_t hand_over();
   void collect_reads();
+  [[nodiscard]] std::size_t data_waiting(const SpscRing<BlockRef>& to_engine);
   [[nodiscard]] bool open_next_file();
   [[nodiscard]] bool pack_next(std::size_t& count);
   void skip_unwanted();
@@ -90,6 +91,7 @@ class Source final : public FileWorker {
   std::uint64_t first_tag_ = 0;
   // What the ring had no room for. Bounded by the pool, and one message per file in it.
   std::deque<BlockRef> outbox_;
+  std::deque<bool> in_ring_;     // of each message there: has it data
   std::uint32_t read_file_ = 0;  // being read
   std::uint64_t read_block_ = 0;
   bool is_file_open_ = false;

@@ -268,3 +268,25 @@ TEST_CASE("a thread that is stopped in the middle leaves what can be resumed", "
   }
   CHECK(send({path}, to.path()).blocks_skipped == 5);
 }
+
+// Goal:   files that the peer has are compared as fast as they are read, whenever the engine looks.
+// Method: a ring that nobody empties; all files are claimed. Bounds: two messages a file, and the
+// end.
+TEST_CASE("C5 files that are only compared do not wait for the engine", "[engine][file]") {
+  const TempFolder from;
+  std::vector<std::string> paths;
+  std::vector<std::vector<Claim>> claims;
+  for (std::size_t i = 0; i < 300; ++i) {
+    const std::string content = std::to_string(i);
+    paths.push_back((from / content).string());
+    write_file(paths.back(), content);
+    claims.push_back(
+        {{0, crypto::block_digest(crypto::DigestKind::xxh3, std::as_bytes(std::span{content}))}});
+  }
+  Source source{open_files(paths), {.slots = 16, .claims = std::move(claims)}, make_io()};
+  SpscRing<BlockRef> out{1024}, back{64};
+  for (int i = 0; i < 20'000 && !source.is_over(); ++i)
+    if (source.turn(monotonic_now(), out, back) == 0) ::usleep(100);
+  CHECK(source.is_over());
+  CHECK(out.size() == 2 * paths.size() + 1);
+}
