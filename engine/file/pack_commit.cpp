@@ -190,8 +190,8 @@ std::optional<PackFailure> PackCommit::finish_folders() {
   wait_idle();
   const bool is_synced = options_.durability != Durability::none;
   bool has_any = false;
-  for (std::size_t i = pack_.entries().size(); i-- > 0;) {
-    const auto ordinal = static_cast<std::uint32_t>(i);
+  // A folder comes after those in it, so its mode cannot bar the way to them.
+  for (std::uint32_t ordinal = 0; ordinal < pack_.entries().size(); ++ordinal) {
     const ManifestEntry& entry = entry_of(ordinal);
     if (!entry.is_folder) continue;
     has_any = true;

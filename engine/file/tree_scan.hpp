@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // scan: the files and folders that the command line names, with all that the folders hold.
 //
-//   FILE, DIR, DIR/ ─▶ scan() ─┬─▶ SourceFiles: a folder before what it holds, its files by inode
+//   FILE, DIR, DIR/ ─▶ scan() ─┬─▶ SourceFiles: files by inode, then subfolders, then the folder
 //                              └─▶ ScanProblem: what is left out although no rule says so
+//
+// A folder comes after all that it holds: its mode and its time are set when nothing changes it
+// any more.
 //
 // DIR arrives as the folder DIR; `DIR/` gives what it holds, without a folder around it. Below a
 // folder nothing stops the scan but a limit of the list: what cannot be sent is a problem, and the

@@ -34,11 +34,11 @@ Result<void> TreeWalk::run(Fd folder, std::string name) {
   root_fd_ = root.get();
   device_ = status.st_dev;
   name_ = std::move(name);
-  if (!name_.empty()) {
-    ++depth_;
-    add(status, Fd{});
-  }
-  return walk(std::move(folder));
+  if (name_.empty()) return walk(std::move(folder));
+  ++depth_;
+  ONEHOP_TRYV(walk(std::move(folder)));
+  add(status, Fd{});
+  return success();
 }
 
 std::string TreeWalk::path() const {
@@ -108,7 +108,7 @@ std::optional<std::vector<std::string>> TreeWalk::read_names(int folder) {
   return names;
 }
 
-/// Files first, then each folder with all that it holds: one descriptor per level is open.
+/// Files first, then each folder: what it holds, then itself. One descriptor per level is open.
 Result<void> TreeWalk::walk(Fd folder) {
   const auto names = read_names(folder.get());
   if (!names) return success();
@@ -221,15 +221,16 @@ Result<void> TreeWalk::take_folder(int folder, const std::string& leaf) {
     problem_errno();
     return success();
   }
-  add(status, Fd{});
+  // One that is beyond a limit is refused by name when the list is complete; it need not be walked.
+  const bool is_beyond =
+      depth_ > options_.limits.depth_max || name_.size() > options_.limits.path_bytes_max;
   if (options_.is_one_file_system && status.st_dev != device_) {
     exclude("--one-file-system");
-    return success();
+  } else if (!is_beyond) {
+    ONEHOP_TRYV(walk(std::move(fd)));
   }
-  // One that is beyond a limit is refused by name when the list is complete; it need not be walked.
-  if (depth_ > options_.limits.depth_max || name_.size() > options_.limits.path_bytes_max)
-    return success();
-  return walk(std::move(fd));
+  add(status, Fd{});
+  return success();
 }
 
 }  // namespace onehop::file
