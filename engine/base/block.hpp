@@ -22,6 +22,10 @@ inline constexpr std::uint32_t block_bytes = 256 * 1024;
 /// XXH3-128 fills 16 bytes (canonical, big endian), SHA-256 all 32.
 using Digest = std::array<std::byte, 32>;
 
+// A file's index on the wire counts through all chapters of the session. Entry i of a chapter has
+// the index first_file + i, and the chapter's pack the one behind the last entry, which is kept
+// free where nothing is packed. The next chapter begins behind it.
+
 /// file_without_blocks, as a size: this file has no blocks of its own, and no frame may name it.
 inline constexpr std::uint64_t file_without_blocks = ~std::uint64_t{0};
 
@@ -29,14 +33,14 @@ enum class FileMessageKind : std::uint8_t {
   block,         ///< a block's buffer with its data (or, given back, its buffer alone)
   end_of_files,  ///< file -> engine (sending): every block was handed over
   digest,        ///< session -> file (receiving): the announced digest of (file, offset)
-  root,          ///< session -> file (receiving): the announced root of `file`, or of the pack;
-                 ///< file -> session (sending): its root
+  root,     ///< session -> file (receiving): the announced root of `file`, which may be a pack;
+            ///< file -> session (sending): its root
   skipped,  ///< file -> engine (sending): block (file, offset) is already there and equal; not sent
   file_done,   ///< file -> session (receiving): nothing more happens to `file`; digest holds the
                ///< announced root, outcome what became of it, status the number that its final name
                ///< got (0: the announced name)
-  pack_done,   ///< file -> session (receiving): `length` records of the pack from `offset` on are
-               ///< verified and in place; status as of file_done
+  pack_done,   ///< file -> session (receiving): `length` records of pack `file` from `offset` on
+               ///< are verified and in place; status as of file_done
   checkpoint,  ///< session -> file: make what arrived durable now; answered by checkpointed
   checkpointed,  ///< file -> session
   abort,         ///< session -> file: stop, keep what can be resumed; answered by checkpointed
@@ -71,7 +75,7 @@ enum class FileOutcome : std::uint8_t {
 struct BlockRef {
   std::byte* data = nullptr;  ///< the buffer, block_bytes long; null for kinds without one
   std::uint64_t offset = 0;   ///< of the block's first byte in its file; a multiple of block_bytes
-  std::uint32_t file = 0;     ///< index in the manifest
+  std::uint32_t file = 0;     ///< index on the wire: see below
   std::uint32_t length = 0;   ///< bytes of file data; less than block_bytes at a file's end only
   std::uint32_t slot = 0;     ///< of the buffer in its pool
   std::int32_t status = 0;    ///< errno of a failure; of file_done see there

@@ -10,6 +10,9 @@
 #include "engine/base/block.hpp"
 #include "engine/base/units.hpp"
 
+namespace onehop::transfer {
+class FileChapter;  // engine/transfer/file_chapter.hpp
+}
 namespace onehop {
 
 /// PathUpdate: where frames go, found and followed by the session. Ports speak no netlink.
@@ -30,6 +33,7 @@ enum class CommandKind : std::uint8_t {
   start,       ///< the path is proven at both ends: data may flow
   path_update,
   file_message,  ///< pass `block` on to the file thread, in order
+  add_files,     ///< receiving: the next chapter of files, `chapter`; before data of it may be sent
   checkpoint,    ///< stop new data; the file side makes what arrived durable
   finish,        ///< the session is over: drain and leave the loop
 };
@@ -38,6 +42,7 @@ struct Command {
   CommandKind kind = CommandKind::finish;
   PathUpdate path;
   BlockRef block;
+  transfer::FileChapter* chapter = nullptr;  ///< of add_files; the engine's until is_released()
 };
 
 enum class EventKind : std::uint8_t {

@@ -81,8 +81,9 @@ class ReceiverLoop : public LoopBase<P> {
           break;
         case CommandKind::start:
           phase_ = Phase::flowing;
-          started_at_ = now;
+          owed_since_ = now;
           break;
+        case CommandKind::add_files: add_files(now, *command.chapter); break;
         case CommandKind::path_update:
           this->follow_path(command.path);
           if (command.path.mtu_bytes > 0) follow_mtu(command.path.mtu_bytes);
@@ -91,6 +92,11 @@ class ReceiverLoop : public LoopBase<P> {
         case CommandKind::finish: phase_ = Phase::finishing; break;
       }
     }
+  }
+  /// Between two chapters nothing is owed, and the limits begin anew with the next.
+  void add_files(Instant now, transfer::FileChapter& chapter) noexcept {
+    if (receiver_.is_complete()) owed_since_ = now;
+    receiver_.add_files(chapter);
   }
   /// follow_mtu keeps reports below a lowered MTU; ranges that do not fit wait for the others.
   void follow_mtu(std::size_t mtu_bytes) noexcept {
@@ -247,7 +253,7 @@ class ReceiverLoop : public LoopBase<P> {
       moved_at_ = now;
     const auto is_over = [&](Instant since, Nanos limit) {
       return phase_ == Phase::flowing && !receiver_.is_complete() &&
-             now - std::max(started_at_, since) > limit;
+             now - std::max(owed_since_, since) > limit;
     };
     if (is_over(receiver_.last_received_at(), config_.silent_limit))
       this->fail({.kind = EventKind::feedback_silent, .at = now});
@@ -298,7 +304,7 @@ class ReceiverLoop : public LoopBase<P> {
 
   std::uint64_t packet_number_;
   std::size_t feedback_bytes_max_ = wire::feedback_body_bytes_max;
-  Instant started_at_{}, moved_at_{}, last_data_at_{}, turned_at_{};
+  Instant owed_since_{}, moved_at_{}, last_data_at_{}, turned_at_{};
   std::uint64_t moved_bytes_ = 0;  // accepted by moved_at_
 };
 

@@ -103,6 +103,7 @@ class SenderLoop : public LoopBase<P> {
           size_.follow_mtu(command.path.mtu_bytes);
           sender_.set_body_max(size_.body_bytes());
           break;
+        case CommandKind::add_files: break;  // a sender sends what it is handed
         case CommandKind::checkpoint: sender_.pause(); break;
         case CommandKind::finish: phase_ = Phase::finishing; break;
       }

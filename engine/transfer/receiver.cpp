@@ -25,7 +25,6 @@ constexpr Nanos backlogged_span = 10ms;
 
 Receiver::Receiver(const ReceiverParams& params)
     : params_{params},
-      blocks_{params.file_sizes},
       open_(params.block_slots),
       held_bytes_(params.block_slots),
       full_{params.block_slots},
@@ -34,6 +33,14 @@ Receiver::Receiver(const ReceiverParams& params)
       lists_{params.block_slots} {
   open_list_.reserve(params.block_slots);
   free_blocks_.reserve(params.block_slots);
+  if (params.file_sizes.empty()) return;
+  first_chapter_ = std::make_unique<FileChapter>(0, params.file_sizes);
+  add_files(*first_chapter_);
+}
+
+void Receiver::add_files(FileChapter& chapter) noexcept {
+  const bool is_added = files_.add(chapter);
+  ONEHOP_CHECK(is_added);
 }
 
 // --- blocks
@@ -64,10 +71,11 @@ bool Receiver::pop_full(BlockRef& block) noexcept {
 }
 
 void Receiver::mark_skipped(std::uint32_t file, std::uint64_t offset) noexcept {
-  if (file >= params_.file_sizes.size() || params_.file_sizes[file] == file_without_blocks ||
-      (offset != 0 && offset >= params_.file_sizes[file]))
+  const FileChapter* const chapter = files_.find(file);
+  if (chapter == nullptr || chapter->size_of(file) == file_without_blocks ||
+      (offset != 0 && offset >= chapter->size_of(file)))
     return;
-  blocks_.mark_done(file, offset);
+  files_.mark_done(file, offset);
 }
 
 std::uint32_t Receiver::find_open(std::uint32_t file, std::uint64_t block_offset) noexcept {
@@ -80,12 +88,14 @@ std::uint32_t Receiver::find_open(std::uint32_t file, std::uint64_t block_offset
 
 /// open_block binds the free buffer that place() showed to (file, offset).
 std::uint32_t Receiver::open_block(std::uint32_t file, std::uint64_t block_offset) noexcept {
+  const FileChapter* const chapter = files_.find(file);
+  ONEHOP_CHECK(chapter != nullptr);
   ONEHOP_CHECK(!free_blocks_.empty());
   BlockRef block = free_blocks_.back();
   free_blocks_.pop_back();
   block.file = file;
   block.offset = block_offset;
-  block.length = block_length_at(params_.file_sizes[file], block_offset);
+  block.length = block_length_at(chapter->size_of(file), block_offset);
   OpenBlock& entry = open_[block.slot];
   entry.block = block;
   entry.ranges.clear();
@@ -101,8 +111,10 @@ Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_byte
     ++totals_.malformed;
     return Placement{};
   };
-  if (header.file >= params_.file_sizes.size()) return malformed();
-  const std::uint64_t size = params_.file_sizes[header.file];
+  if (files_.is_over(header.file)) return {.verdict = Verdict::duplicate, .handle = no_block};
+  const FileChapter* const chapter = files_.find(header.file);
+  if (chapter == nullptr) return malformed();
+  const std::uint64_t size = chapter->size_of(header.file);
   if (size == file_without_blocks) return malformed();
   if (header.offset > size || body_bytes > size - header.offset || (body_bytes == 0 && size != 0))
     return malformed();
@@ -110,7 +122,7 @@ Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_byte
   const auto first = static_cast<std::uint32_t>(header.offset - block_offset);
   if (body_bytes > block_bytes - first) return malformed();
   const auto end = first + static_cast<std::uint32_t>(body_bytes);
-  if (blocks_.is_done(header.file, block_offset))
+  if (chapter->is_done(header.file, block_offset))
     return {.verdict = Verdict::duplicate, .handle = no_block};
 
   const std::uint32_t slot = find_open(header.file, block_offset);
@@ -175,7 +187,7 @@ void Receiver::accept(Instant now, const wire::FrameHeader& header, std::size_t 
 
 void Receiver::complete(std::uint32_t slot) noexcept {
   OpenBlock& block = open_[slot];
-  blocks_.mark_done(block.block.file, block.block.offset);
+  files_.mark_done(block.block.file, block.block.offset);
   bytes_whole_ += block.block.length;
   open_list_.erase(std::find(open_list_.begin(), open_list_.end(), slot));
   full_.push(slot);

@@ -22,13 +22,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "engine/base/block.hpp"
 #include "engine/base/telemetry.hpp"
 #include "engine/base/units.hpp"
-#include "engine/transfer/block_map.hpp"
+#include "engine/transfer/file_table.hpp"
 #include "engine/transfer/fixed_queue.hpp"
 #include "engine/transfer/gap_list.hpp"
 #include "engine/transfer/range_set.hpp"
@@ -41,7 +42,8 @@ namespace onehop::transfer {
 struct ReceiverParams {
   std::size_t block_slots = 0;
   std::size_t body_bytes_max = 0;
-  /// By index on the wire; outlives the Receiver. file_without_blocks: none of its own.
+  /// Of the first chapter, which then need not be added: sizes by index on the wire, from 0 on.
+  /// Read by the constructor only.
   std::span<const std::uint64_t> file_sizes;
   /// Missing ranges remembered; beyond it the oldest report covers less.
   std::size_t gap_ranges_max = 4096;
@@ -58,7 +60,8 @@ struct Placement {
     duplicate,  ///< its range has arrived: open into scratch, then accept() for the packet number
     no_room,    ///< no free block, or a part of the range has arrived: drop it unopened. It does
                 ///< not count as received
-    malformed,  ///< outside its file, crosses a block, unknown file: drop
+    malformed,  ///< outside its file, crosses a block, unknown file: drop it, as no_room. A frame
+                ///< may overtake the command that adds its chapter
   };
   Verdict verdict = Verdict::malformed;
   std::span<std::byte> target;
@@ -78,12 +81,17 @@ class Receiver {
   Receiver(const Receiver&) = delete;
   Receiver& operator=(const Receiver&) = delete;
 
+  /// add_files takes the next chapter, in order of the indices and without a gap, while fewer than
+  /// FileTable::chapters_max are not released: else it stops the program.
+  void add_files(FileChapter& chapter) noexcept;
+
   // --- blocks, to and from the file thread
   /// add_free takes a buffer, at start and each time the file thread gives one back.
   void add_free(const BlockRef& block) noexcept;
   /// pop_full gives a complete block; it counts as app buffer until add_free().
   [[nodiscard]] bool pop_full(BlockRef& block) noexcept;
-  /// mark_skipped: (file, offset) is on disk already (resume); it counts as arrived.
+  /// mark_skipped: (file, offset) is on disk already (resume); it counts as arrived. A
+  /// chapter that is over needs to know no more.
   void mark_skipped(std::uint32_t file, std::uint64_t offset) noexcept;
 
   // --- frames in
@@ -117,8 +125,8 @@ class Receiver {
   [[nodiscard]] Instant next_deadline() const noexcept;
 
   [[nodiscard]] QueueTelemetry app_buffer(Instant now) const noexcept;  ///< payload bytes
-  /// is_complete: every byte of every file was accepted or skipped.
-  [[nodiscard]] bool is_complete() const noexcept { return blocks_.is_complete(); }
+  /// is_complete: every byte of every file that was added so far was accepted or skipped.
+  [[nodiscard]] bool is_complete() const noexcept { return files_.is_complete(); }
   /// last_received_at is of the newest authentic frame; Instant{}: none.
   [[nodiscard]] Instant last_received_at() const noexcept { return last_received_at_; }
   [[nodiscard]] const ReceiverTotals& totals() const noexcept { return totals_; }
@@ -139,7 +147,8 @@ class Receiver {
   [[nodiscard]] bool is_list_due(Instant now) noexcept;
 
   const ReceiverParams params_;
-  BlockMap blocks_;
+  std::unique_ptr<FileChapter> first_chapter_;  // made from params.file_sizes
+  FileTable files_;
   std::vector<OpenBlock> open_;            // by slot
   std::vector<std::uint32_t> open_list_;   // slots of open blocks, newest last
   std::vector<BlockRef> free_blocks_;      // a stack

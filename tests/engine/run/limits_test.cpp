@@ -151,6 +151,45 @@ TEST_CASE("N11 silence of 30 seconds ends the session, at both ends, and less do
   CHECK_FALSE(play_until(pair, side, EventKind::feedback_silent, 2s));
 }
 
+// Goal:   the receiver fails only while something is owed to it, from when that began.
+// Method: one chapter arrives whole; a minute of silence follows, and then the next chapter.
+TEST_CASE("N11 silence between two chapters is no failure, and the limit begins with the next") {
+  Pair pair{{1'000'000}};
+  pair.start();
+  REQUIRE(pair.run_until_arrived());
+  for (std::size_t way : {0U, 1U}) pair.link.config(way).loss_ppm = 1'000'000;
+  Side& side = pair.receiver_side;
+  CHECK_FALSE(play_until(pair, side, EventKind::feedback_silent, 60s));
+  const std::vector<std::uint64_t> sizes{1000, file_without_blocks};
+  transfer::FileChapter next{1, sizes};
+  REQUIRE(side.commands.push({.kind = CommandKind::add_files, .chapter = &next}));
+  CHECK_FALSE(play_until(pair, side, EventKind::feedback_silent, 29s));
+  CHECK(play_until(pair, side, EventKind::feedback_silent, 2s));
+}
+
+// Goal:   a frame that overtakes the command which adds its chapter is lost, and is repaired.
+TEST_CASE("data of a chapter that the receiver does not know yet is sent again, and arrives") {
+  Pair pair{{300'000}};
+  pair.sizes.push_back(700'000);  // the sender's: the receiver has made its first chapter
+  pair.sizes.push_back(5);
+  pair.start();
+  for (int i = 0; i < 300; ++i) pair.step();
+  CHECK(pair.receiver->counters().malformed_total > 0);
+  CHECK(pair.checked_bytes == 300'000);
+  CHECK(pair.receiver->receiver().is_complete());
+  const std::vector<std::uint64_t> sizes{700'000}, last_sizes{5, file_without_blocks};
+  transfer::FileChapter next{1, sizes}, last{2, last_sizes};
+  for (transfer::FileChapter* chapter : {&next, &last})
+    REQUIRE(pair.receiver_side.commands.push({.kind = CommandKind::add_files, .chapter = chapter}));
+  REQUIRE(pair.run_until_arrived());
+  CHECK(pair.checked_bytes == 1'000'005);
+  CHECK(pair.wrong_bytes == 0);
+  CHECK(next.is_released());
+  CHECK(last.is_released());
+  for (Side* side : {&pair.sender_side, &pair.receiver_side})
+    for (const Event& event : side->take_events()) CHECK_FALSE(is_failure(event.kind));
+}
+
 TEST_CASE("N9 a lower MTU is a loss until the path update, not the end of the session") {
   const std::uint16_t new_mtu = GENERATE(std::uint16_t{1000}, std::uint16_t{600});
   CAPTURE(new_mtu);
