@@ -81,7 +81,7 @@ class Sender final : public Side, public session::SendHost {
   api::Started started_;
   std::uint64_t failures_ = 0;  // of what was left out; the first:
   Error first_failure_;
-  file::SourceOptions source_options_;
+  file::SourceChapter chapter_;
   std::string peer_;
   bool has_restarted_ = false;  // blocks that are skipped since then came in this session
   std::optional<NoAckKeeper> noack_;
@@ -215,7 +215,7 @@ Result<void> Sender::offer_again(const std::vector<bool>& is_settled) {
   static_cast<file::SourceNames&>(unsettled) = std::move(names_);
   unsettled.files.resize(unsettled.manifest.files.size());
   unsettled.erase_if([&](std::size_t i) { return is_settled[i]; });
-  source_options_ = {};
+  chapter_ = {};
   has_restarted_ = true;
   std::vector<file::ScanProblem> problems;
   auto again = file::look_again(std::move(unsettled), problems);
@@ -232,24 +232,26 @@ Result<session::DataOpened> Sender::open_data(const session::PeerLink& link) {
 }
 
 void Sender::on_accepted(const session::Accepted& accepted) {
-  source_options_.claims = accepted.claims;
-  source_options_.pack = accepted.pack;
-  source_options_.is_wanted.assign(names_.manifest.files.size(), true);
-  source_options_.is_compared.assign(names_.manifest.files.size(), false);
+  chapter_.claims = accepted.claims;
+  chapter_.pack = accepted.pack;
+  chapter_.is_wanted.assign(names_.manifest.files.size(), true);
+  chapter_.is_compared.assign(names_.manifest.files.size(), false);
   for (std::size_t i = 0; i < accepted.actions.size(); ++i) {
-    source_options_.is_wanted[i] = session::has_digests(accepted.actions[i]);
-    source_options_.is_compared[i] = accepted.actions[i] == session::FileAction::compare;
+    chapter_.is_wanted[i] = session::has_digests(accepted.actions[i]);
+    chapter_.is_compared[i] = accepted.actions[i] == session::FileAction::compare;
   }
   path_.account().set_place(peer_, accepted.folder);
 }
 
 Result<session::EngineRings> Sender::start_data(const session::DataPlan& plan) {
   ONEHOP_TRY(io, file::make_file_io(settings_.file_io));
-  source_options_.digest_kind = plan.context.digest;
   ONEHOP_TRYV(set_noack(plan));
-  return path_.start_sending(
-      plan,
-      std::make_unique<file::Source>(std::move(files_), std::move(source_options_), std::move(io)));
+  auto source = std::make_unique<file::Source>(
+      file::SourceOptions{.digest_kind = plan.context.digest}, std::move(io));
+  chapter_.files = std::move(files_);
+  chapter_.is_last = true;
+  source->add(std::move(chapter_));
+  return path_.start_sending(plan, std::move(source));
 }
 
 void Sender::stop_data() noexcept {

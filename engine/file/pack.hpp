@@ -8,8 +8,9 @@
 //
 // A record is a file's bytes and its root, and a folder's is the root of nothing. Both ends work
 // the layout out from the manifest and from what the receiver wants, so a change of it is a change
-// of the protocol. The engine sees one more file, whose index is the number of entries. A record is
-// shorter than a block and so lies in two blocks at most. Plain values; any thread.
+// of the protocol. Each chapter has a pack of its own. The engine sees one more file, whose index
+// is the one behind the chapter's entries. A record is shorter than a block and so lies in two
+// blocks at most. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -89,9 +90,10 @@ class Pack {
 [[nodiscard]] inline bool is_packable(const ManifestEntry& entry) noexcept {
   return entry.size <= packed_bytes_max;
 }
-/// pack_file is the pack's index at the engine.
-[[nodiscard]] inline std::uint32_t pack_file(const Manifest& manifest) noexcept {
-  return static_cast<std::uint32_t>(manifest.files.size());
+/// pack_file is the pack's index on the wire, in a chapter that begins with `first_file`.
+[[nodiscard]] inline std::uint32_t pack_file(const Manifest& manifest,
+                                             std::uint32_t first_file = 0) noexcept {
+  return first_file + static_cast<std::uint32_t>(manifest.files.size());
 }
 
 /// block_sizes are the files as the engine counts them: packed entries have no blocks, and the pack

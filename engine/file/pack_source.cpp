@@ -14,14 +14,12 @@
 
 namespace onehop::file {
 
-PackSource::PackSource(const SourceFiles& files, std::shared_ptr<const Pack> pack,
-                       crypto::DigestKind kind, BlockPool& pool)
-    : files_{files},
-      pack_{std::move(pack)},
-      kind_{kind},
-      pool_{pool},
-      scratch_(pack_ ? packed_bytes_max : 0),
-      tree_{kind} {}
+PackSource::PackSource(const SourceChapter& chapter, Shared& shared)
+    : files_{chapter.files},
+      pack_{chapter.pack.get()},
+      file_{pack_file(chapter.files.manifest, chapter.first_file)},
+      shared_{shared},
+      tree_{shared.kind} {}
 
 PackSource::Failure PackSource::add() {
   ONEHOP_CHECK(!is_over());
@@ -31,17 +29,18 @@ PackSource::Failure PackSource::add() {
   // Straight into the block where it has room.
   const std::span<std::byte> place = room();
   const bool is_fit = size <= place.size();
-  const std::span<std::byte> content = is_fit ? place.first(size) : std::span{scratch_}.first(size);
+  const std::span<std::byte> content =
+      is_fit ? place.first(size) : std::span{shared_.scratch}.first(size);
   if (!entry.is_folder)
     if (const Failure failure = read(file, content); failure.failure != FileFailure::none)
       return failure;
-  const Digest root = record_root(kind_, content);
+  const Digest root = record_root(shared_.kind, content);
   tree_.add(root);
   if (is_fit)
     advance(size);
   else
     append(content);
-  append(std::span{root}.first(crypto::digest_bytes(kind_)));
+  append(std::span{root}.first(crypto::digest_bytes(shared_.kind)));
   ++next_;
   return {};
 }
@@ -87,10 +86,10 @@ PackSource::Failure PackSource::read(std::uint32_t index, std::span<std::byte> o
 std::span<std::byte> PackSource::room() {
   if (block_.data == nullptr) {
     std::uint32_t slot = 0;
-    ONEHOP_CHECK(pool_.lend(slot));  // has_room()
-    block_.data = pool_.data(slot);
+    ONEHOP_CHECK(shared_.pool.lend(slot));  // has_room()
+    block_.data = shared_.pool.data(slot);
     block_.slot = slot;
-    block_.file = pack_file(files_.manifest);
+    block_.file = file_;
     block_.length = 0;
   }
   return {block_.data + block_.length, block_bytes - block_.length};

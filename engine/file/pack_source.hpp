@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PackSource: the sending half of a pack. It reads small files into blocks, one behind the other,
-// each with its root behind it.
+// PackSource: the sending half of a chapter's pack. It reads small files into blocks, one behind
+// the other, each with its root behind it.
 //
 //   add(entry) ─▶ open, read, fence ─▶ [ block under way | next ] ─▶ pop() ─▶ engine
 //
@@ -17,22 +17,28 @@
 #include "engine/crypto/tree.hpp"
 #include "engine/file/block_pool.hpp"
 #include "engine/file/pack.hpp"
-#include "engine/file/source_files.hpp"
+#include "engine/file/source_chapter.hpp"
 
 namespace onehop::file {
 
 class PackSource {
  public:
-  /// files and pool outlive it.
-  PackSource(const SourceFiles& files, std::shared_ptr<const Pack> pack, crypto::DigestKind kind,
-             BlockPool& pool);
+  /// Shared is what all packs of a session have in common.
+  struct Shared {
+    BlockPool& pool;
+    const crypto::DigestKind kind;
+    std::vector<std::byte> scratch =
+        std::vector<std::byte>(packed_bytes_max);  ///< a file in halves
+  };
+  /// chapter and shared outlive it.
+  PackSource(const SourceChapter& chapter, Shared& shared);
 
-  /// is_next: entry `file` is the next that add() takes.
-  [[nodiscard]] bool is_next(std::uint32_t file) const noexcept {
-    return pack_ != nullptr && next_ < pack_->entries().size() && pack_->entries()[next_] == file;
+  /// is_next: `entry` is the next that add() takes.
+  [[nodiscard]] bool is_next(std::size_t entry) const noexcept {
+    return pack_ != nullptr && next_ < pack_->entries().size() && pack_->entries()[next_] == entry;
   }
   /// has_room: two more blocks can be had. add() may need them.
-  [[nodiscard]] bool has_room() const noexcept { return pool_.free_slots() >= 2; }
+  [[nodiscard]] bool has_room() const noexcept { return shared_.pool.free_slots() >= 2; }
 
   struct Failure {
     FileFailure failure = FileFailure::none;
@@ -55,12 +61,11 @@ class PackSource {
   void advance(std::size_t bytes);
 
   const SourceFiles& files_;
-  const std::shared_ptr<const Pack> pack_;
-  const crypto::DigestKind kind_;
-  BlockPool& pool_;
-  std::vector<std::byte> scratch_;  // of a file that lies in two blocks
-  std::size_t next_ = 0;            // ordinal
-  BlockRef block_;                  // under way; data is null: none
+  const Pack* const pack_;
+  const std::uint32_t file_;  // of the pack, on the wire
+  Shared& shared_;
+  std::size_t next_ = 0;  // ordinal
+  BlockRef block_;        // under way; data is null: none
   std::deque<BlockRef> full_;
   crypto::DigestTree tree_;
 };

@@ -20,20 +20,24 @@ constexpr std::size_t outbox_max = 64;
 bool has_data(const BlockRef& message) noexcept { return message.data != nullptr; }
 }  // namespace
 
-Source::Source(SourceFiles files, SourceOptions options, std::unique_ptr<FileIo> io)
-    : files_{std::move(files)},
-      options_{std::move(options)},
+Source::Source(const SourceOptions& options, std::unique_ptr<FileIo> io)
+    : options_{options},
       io_{std::move(io)},
       pool_{options_.slots},
-      pack_{files_, options_.pack, options_.digest_kind, pool_},
+      pack_shared_{.pool = pool_, .kind = options_.digest_kind},
       tree_{options_.digest_kind} {
   ONEHOP_CHECK(io_ != nullptr);
-  ONEHOP_CHECK(files_.files.size() == files_.manifest.files.size());
-  ONEHOP_CHECK(options_.is_wanted.empty() || options_.is_wanted.size() == files_.files.size());
-  options_.claims.resize(files_.files.size());
+}
+
+void Source::add(SourceChapter chapter) {
+  ONEHOP_CHECK(chapter.entries() == chapter.files.manifest.files.size());
+  ONEHOP_CHECK(chapter.is_wanted.empty() || chapter.is_wanted.size() == chapter.entries());
+  chapter.claims.resize(chapter.entries());
   // The last record of a block is the newest, and lookups are by block.
-  for (std::vector<Claim>& claims : options_.claims)
+  for (std::vector<Claim>& claims : chapter.claims)
     std::ranges::stable_sort(claims, {}, &Claim::block);
+  const std::lock_guard lock{mutex_};
+  added_.push_back(std::move(chapter));
 }
 
 std::size_t Source::turn(Instant, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
@@ -45,6 +49,7 @@ std::size_t Source::turn(Instant, SpscRing<BlockRef>& to_engine, SpscRing<BlockR
   moved += submitted;
   collect_reads();
   moved += hand_over();
+  drop_chapters();
   return moved + flush(to_engine);
 }
 
@@ -82,39 +87,57 @@ std::size_t Source::data_waiting(const SpscRing<BlockRef>& to_engine) {
   return static_cast<std::size_t>(std::ranges::count(in_ring_, true));
 }
 
-/// Reads the entry at read_file_ into the pack; `count` gets the blocks that became full. False:
-/// there is no room now, or it failed.
-bool Source::pack_next(std::size_t& count) {
-  if (!pack_.has_room()) return false;
-  if (const auto [failure, errno_value] = pack_.add(); failure != FileFailure::none) {
-    fail(read_file_, failure, errno_value);
-    return false;
-  }
-  ++read_file_;
-  for (BlockRef block; pack_.pop(block); ++count) outbox_.push_back(block);
-  if (pack_.is_over())
-    outbox_.push_back({.file = pack_file(files_.manifest),
-                       .kind = FileMessageKind::root,
-                       .digest = pack_.root()});
+bool Source::take_chapter() {
+  const std::lock_guard lock{mutex_};
+  if (added_.empty()) return false;
+  ONEHOP_CHECK(!has_last_);
+  has_last_ = added_.front().is_last;
+  chapters_.push_back(std::make_unique<Chapter>(std::move(added_.front()), pack_shared_));
+  added_.pop_front();
+  next_entry_ = 0;
   return true;
 }
 
-void Source::skip_unwanted() {
-  while (read_file_ < files_.files.size() && !options_.is_wanted.empty() &&
-         !options_.is_wanted[read_file_])
-    ++read_file_;
+/// Moves to the next wanted entry, of the next chapter if need be. False: there is none now.
+bool Source::find_next_entry() {
+  do {
+    if (chapters_.empty()) continue;
+    const SourceChapter& list = chapters_.back()->list;
+    while (next_entry_ < list.entries() && !list.is_wanted.empty() && !list.is_wanted[next_entry_])
+      ++next_entry_;
+    if (next_entry_ < list.entries()) return true;
+  } while (take_chapter());
+  return false;
 }
 
-/// Opens the file at read_file_. False: no file is left, or it failed.
+/// Reads the next entry into its pack; `count` gets the blocks that became full. False: there is no
+/// room now, or it failed.
+bool Source::pack_next(std::size_t& count) {
+  Chapter& chapter = *chapters_.back();
+  if (!chapter.pack.has_room()) return false;
+  if (const auto [failure, errno_value] = chapter.pack.add(); failure != FileFailure::none) {
+    fail(next_file(), failure, errno_value);
+    return false;
+  }
+  ++next_entry_;
+  for (BlockRef block; chapter.pack.pop(block); ++count) outbox_.push_back(block);
+  if (chapter.pack.is_over())
+    outbox_.push_back({.file = pack_file(chapter.list.files.manifest, chapter.list.first_file),
+                       .kind = FileMessageKind::root,
+                       .digest = chapter.pack.root()});
+  return true;
+}
+
+/// Opens the file of the next entry. False: it failed.
 bool Source::open_next_file() {
-  if (read_file_ == files_.files.size()) return false;
-  SourceFile& file = files_.files[read_file_];
+  SourceFiles& files = chapters_.back()->list.files;
+  SourceFile& file = files.files[next_entry_];
   if (!file.fd.is_open()) {
     struct stat status {};
-    Result<Fd> again = files_.open(read_file_, status);
+    Result<Fd> again = files.open(next_entry_, status);
     if (again.has_error()) {
       const int errno_value = again.error().errno_value;
-      fail(read_file_,
+      fail(next_file(),
            errno_value == ENOENT ? FileFailure::source_vanished
            : errno_value == 0    ? FileFailure::source_changed
                                  : FileFailure::read_error,
@@ -123,7 +146,7 @@ bool Source::open_next_file() {
     }
     file.fd = std::move(again).value();
   }
-  if (!check_fence(read_file_)) return false;
+  if (!check_fence(next_file())) return false;
   // Doubles the kernel's read-ahead. A hint: it may fail.
   ::posix_fadvise(file.fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   read_block_ = 0;
@@ -139,42 +162,84 @@ std::size_t Source::submit_reads(std::size_t waiting) {
     return outbox_.size() < outbox_max && waiting + unsent + reads_.size() < read_ahead_.blocks();
   };
   while (!is_over_ && io_->in_flight() < io_->depth() && has_room()) {
-    if (!is_file_open_) skip_unwanted();
-    if (!is_file_open_ && pack_.is_next(read_file_)) {
-      if (!pack_next(count)) return count;
-      continue;
-    }
-    if (!is_file_open_ && !open_next_file()) {
-      if (!is_over_ && reads_.empty()) {
-        outbox_.push_back({.kind = FileMessageKind::end_of_files});
-        is_over_ = true;
+    if (!is_file_open_) {
+      if (!find_next_entry()) {
+        is_waiting_ = !has_last_;
+        end_if_last();
+        return count;
       }
-      return count;
+      is_waiting_ = false;
+      if (chapters_.back()->pack.is_next(next_entry_)) {
+        if (!pack_next(count)) return count;
+        continue;
+      }
+      if (!open_next_file()) return count;
     }
     if (!pool_.lend(slot)) return count;
-    const std::uint64_t size = files_.manifest.files[read_file_].size;
-    const BlockRef block{.data = pool_.data(slot),
-                         .offset = read_block_ * block_bytes,
-                         .file = read_file_,
-                         .length = block_length_at(size, read_block_ * block_bytes),
-                         .slot = slot};
-    reads_.push_back({.block = block});
-    const std::uint64_t tag = first_tag_ + reads_.size() - 1;
-    io_->submit({.kind = FileOperation::Kind::read,
-                 .fd = files_.files[read_file_].fd.get(),
-                 .buffer = block.data,
-                 .bytes = block.length,
-                 .offset = block.offset,
-                 .tag = tag});
+    submit_read(slot);
     ++count;
-    if (++read_block_ == blocks_of(size)) {
-      is_file_open_ = false;
-      ++read_file_;
-    }
     collect_reads();
     if (io_->depth() == 1) count += hand_over();  // hash it while it is in the cache
   }
   return count;
+}
+
+void Source::submit_read(std::uint32_t slot) {
+  const std::uint32_t file = next_file();
+  const std::uint64_t size = size_of(file);
+  const BlockRef block{.data = pool_.data(slot),
+                       .offset = read_block_ * block_bytes,
+                       .file = file,
+                       .length = block_length_at(size, read_block_ * block_bytes),
+                       .slot = slot};
+  reads_.push_back({.block = block});
+  io_->submit({.kind = FileOperation::Kind::read,
+               .fd = source_file(file).fd.get(),
+               .buffer = block.data,
+               .bytes = block.length,
+               .offset = block.offset,
+               .tag = first_tag_ + reads_.size() - 1});
+  if (++read_block_ < blocks_of(size)) return;
+  is_file_open_ = false;
+  ++next_entry_;
+}
+
+/// Everything that was added is read.
+void Source::end_if_last() {
+  if (!has_last_ || !reads_.empty()) return;
+  outbox_.push_back({.kind = FileMessageKind::end_of_files});
+  is_over_ = true;
+}
+
+/// A chapter whose reads have all been handed over goes, with its names and descriptors.
+void Source::drop_chapters() {
+  while (!chapters_.empty()) {
+    const SourceChapter& oldest = chapters_.front()->list;
+    const bool is_read = chapters_.size() > 1 || next_entry_ == oldest.entries();
+    if (!is_read || (!reads_.empty() && oldest.contains(reads_.front().block.file))) return;
+    chapters_.pop_front();
+  }
+}
+
+SourceChapter& Source::chapter_of(std::uint32_t file) const {
+  const auto at = std::ranges::find_if(
+      chapters_, [&](const auto& chapter) { return chapter->list.contains(file); });
+  ONEHOP_CHECK(at != chapters_.end());
+  return (*at)->list;
+}
+
+SourceFile& Source::source_file(std::uint32_t file) const {
+  SourceChapter& list = chapter_of(file);
+  return list.files.files[file - list.first_file];
+}
+
+std::uint64_t Source::size_of(std::uint32_t file) const {
+  const SourceChapter& list = chapter_of(file);
+  return list.files.manifest.files[file - list.first_file].size;
+}
+
+std::uint32_t Source::next_file() const {
+  return chapters_.back()->list.first_file + static_cast<std::uint32_t>(next_entry_);
 }
 
 void Source::collect_reads() {
@@ -205,7 +270,7 @@ std::size_t Source::hand_over() {
 
 void Source::finish_block(const Read& read) {
   BlockRef block = read.block;
-  const std::uint64_t size = files_.manifest.files[block.file].size;
+  const std::uint64_t size = size_of(block.file);
   if (read.result != static_cast<std::int64_t>(block.length)) {
     pool_.give_back(block.slot);
     if (read.result < 0)
@@ -229,30 +294,33 @@ void Source::finish_block(const Read& read) {
   if (!is_last) return;
   outbox_.push_back({.file = block.file, .kind = FileMessageKind::root, .digest = tree_.root()});
   tree_ = crypto::DigestTree{options_.digest_kind};
-  files_.files[block.file].fd.close();
+  source_file(block.file).fd.close();
 }
 
 bool Source::check_fence(std::uint32_t file) {
+  const SourceFile& source = source_file(file);
   struct stat status {};
-  if (::fstat(files_.files[file].fd.get(), &status) != 0) {
+  if (::fstat(source.fd.get(), &status) != 0) {
     fail(file, FileFailure::read_error, errno);
     return false;
   }
-  if (fence_of(status) == files_.files[file].fence) return true;
+  if (fence_of(status) == source.fence) return true;
   fail(file, status.st_nlink == 0 ? FileFailure::source_vanished : FileFailure::source_changed, 0);
   return false;
 }
 
 /// Files that the kernel makes up as they are read report a size of 0, or of a page.
 bool Source::has_file_ended(std::uint32_t file) {
-  if (!has_content_at(files_.files[file].fd.get(), files_.manifest.files[file].size)) return true;
+  if (!has_content_at(source_file(file).fd.get(), size_of(file))) return true;
   fail(file, FileFailure::source_length, 0);
   return false;
 }
 
-bool Source::is_held_by_peer(const BlockRef& block) const noexcept {
-  if (block.file < options_.is_compared.size() && options_.is_compared[block.file]) return true;
-  const std::vector<Claim>& claims = options_.claims[block.file];
+bool Source::is_held_by_peer(const BlockRef& block) const {
+  const SourceChapter& list = chapter_of(block.file);
+  const std::size_t entry = block.file - list.first_file;
+  if (entry < list.is_compared.size() && list.is_compared[entry]) return true;
+  const std::vector<Claim>& claims = list.claims[entry];
   const std::uint64_t index = block.offset / block_bytes;
   const auto after = std::ranges::upper_bound(claims, index, {}, &Claim::block);
   return after != claims.begin() && std::prev(after)->block == index &&

@@ -75,7 +75,8 @@ void leave_recorded_part(const fs::path& to) {
   files.manifest.files[0].name = "d/f";
   const Manifest manifest = files.manifest;
   const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(to, manifest));
-  Source source{std::move(files), {.slots = 16, .claims = sink->claims()}, make_io()};
+  Source source{{.slots = 16}, make_io()};
+  source.add(answered_chapter(std::move(files), *sink));
   Wire wire{&source, *sink};
   wire.is_root_lost = true;
   static_cast<void>(wire.run());

@@ -29,7 +29,8 @@ Outcome send_as(const std::string& name, const std::string& data, const fs::path
     refused.sink_failure = BlockRef{.status = sink.error().errno_value};
     return refused;
   }
-  Source source{std::move(files), {.slots = 16, .claims = sink.value()->claims()}, make_io()};
+  Source source{{.slots = 16}, make_io()};
+  source.add(answered_chapter(std::move(files), *sink.value()));
   Wire wire{&source, *sink.value()};
   const Outcome outcome = wire.run();
   sink.value()->close();

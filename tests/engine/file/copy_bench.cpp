@@ -94,9 +94,12 @@ int main(int argc, char** argv) {
                                   .reserve_bytes = 0},
                                  need(make_file_io(kind))));
   Rings rings;
-  FileThread reader{
-      std::make_unique<Source>(std::move(files), SourceOptions{}, need(make_file_io(kind))),
-      rings.from_source, rings.to_source};
+  auto source = std::make_unique<Source>(SourceOptions{}, need(make_file_io(kind)));
+  SourceChapter all;
+  all.files = std::move(files);
+  all.is_last = true;
+  source->add(std::move(all));
+  FileThread reader{std::move(source), rings.from_source, rings.to_source};
   FileThread writer{std::move(sink), rings.from_sink, rings.to_sink};
   const Instant begin = monotonic_now();
   const double cpu_before_s = cpu_seconds();

@@ -179,7 +179,8 @@ TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alo
   const auto begin = [&](bool has_root) {
     const std::unique_ptr<Sink> sink =
         make_sink(manifest, sink_options(to.path(), manifest, on_exist));
-    Source source{std::move(files), {.slots = 16, .claims = sink->claims()}, make_io()};
+    Source source{{.slots = 16}, make_io()};
+    source.add(answered_chapter(std::move(files), *sink));
     Wire wire{&source, *sink};
     if (!has_root) wire.is_root_lost = true;
     return wire.run();
@@ -202,7 +203,8 @@ TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alo
     const std::unique_ptr<Sink> sink =
         make_sink(manifest, sink_options(to.path(), manifest, on_exist));
     SourceFiles again = open_files({path});
-    Source source{std::move(again), {.slots = 16, .claims = sink->claims()}, make_io()};
+    Source source{{.slots = 16}, make_io()};
+    source.add(answered_chapter(std::move(again), *sink));
     Wire wire{&source, *sink};
     CHECK(wire.run().done.size() == 1);  // and then the kill: close() is not called
     if (has_journal) write_file(to / journal_name, journal);
@@ -306,7 +308,8 @@ TEST_CASE("C2 a block is in the journal when it is written, announced or not", "
     SinkOptions options = sink_options(to.path(), manifest);
     options.checkpoint_span = 1h;
     const std::unique_ptr<Sink> sink = make_sink(manifest, options);
-    Source source{std::move(files), {.slots = 16, .claims = sink->claims()}, make_io()};
+    Source source{{.slots = 16}, make_io()};
+    source.add(answered_chapter(std::move(files), *sink));
     Wire wire{&source, *sink};
     wire.is_digest_lost = !is_announced;
     wire.is_cut = at_block(0, 9);

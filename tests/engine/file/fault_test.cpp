@@ -158,7 +158,8 @@ TEST_CASE("Z3 a checkpoint that cannot be synced records nothing", "[engine][fil
   SinkOptions options = sink_options(mount_point.path(), manifest);
   options.checkpoint_span = Nanos{0};
   const std::unique_ptr<Sink> sink = make_sink(manifest, options);
-  Source source{std::move(files), {.slots = 16}, make_io()};
+  Source source{{.slots = 16}, make_io()};
+  source.add(only_chapter(std::move(files)));
   Wire wire{&source, *sink};
   const Outcome outcome = wire.run();
   sink->close();

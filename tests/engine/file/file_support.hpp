@@ -275,6 +275,24 @@ inline std::shared_ptr<const Pack> pack_for(const Manifest& manifest, const Sink
   return pack->is_empty() ? nullptr : pack;
 }
 
+/// only_chapter is a session's whole list, all of it wanted. answered_chapter is it as the Sink
+/// wants it.
+inline SourceChapter only_chapter(SourceFiles files) {
+  SourceChapter chapter;
+  chapter.files = std::move(files);
+  chapter.is_last = true;
+  return chapter;
+}
+inline SourceChapter answered_chapter(SourceFiles files, const Sink& sink) {
+  SourceChapter chapter = only_chapter(std::move(files));
+  chapter.claims = sink.claims();
+  chapter.is_wanted = sink.is_wanted();
+  for (const Existing existing : sink.existing())
+    chapter.is_compared.push_back(existing == Existing::compared);
+  chapter.pack = pack_for(chapter.files.manifest, sink);
+  return chapter;
+}
+
 /// send_files carries files into a folder, with whatever an earlier session left there. `set` has
 /// the last word on the Sink's options.
 inline Outcome send_files(SourceFiles files, const fs::path& folder, OnExist on_exist,
@@ -284,11 +302,8 @@ inline Outcome send_files(SourceFiles files, const fs::path& folder, OnExist on_
   SinkOptions settings = sink_options(folder, manifest, on_exist);
   if (set) set(settings);
   const std::unique_ptr<Sink> sink = make_sink(manifest, std::move(settings));
-  SourceOptions options{.slots = 16, .claims = sink->claims(), .is_wanted = sink->is_wanted()};
-  for (const Existing existing : sink->existing())
-    options.is_compared.push_back(existing == Existing::compared);
-  options.pack = pack_for(manifest, *sink);
-  Source source{std::move(files), std::move(options), make_io()};
+  Source source{{.slots = 16}, make_io()};
+  source.add(answered_chapter(std::move(files), *sink));
   Wire wire{&source, *sink};
   if (prepare) prepare(wire);
   Outcome outcome = wire.run();
@@ -310,13 +325,8 @@ inline std::uint64_t kill_at(SourceFiles files, const fs::path& folder, OnExist 
   SinkOptions options = sink_options(folder, manifest, on_exist);
   if (set) set(options);
   const std::unique_ptr<Sink> sink = make_sink(manifest, options);
-  Source source{std::move(files),
-                {.slots = 16,
-                 .claims = sink->claims(),
-                 .is_wanted = sink->is_wanted(),
-                 .is_compared = {},
-                 .pack = pack_for(manifest, *sink)},
-                make_io()};
+  Source source{{.slots = 16}, make_io()};
+  source.add(answered_chapter(std::move(files), *sink));
   Wire wire{&source, *sink};
   wire.is_cut = is_cut;
   static_cast<void>(wire.run());

@@ -124,7 +124,8 @@ TEST_CASE("P5 a policy by file overwrites those files alone", "[engine][file]") 
   options.on_exist_of = {OnExist::overwrite, OnExist::ask};
   const std::unique_ptr<Sink> sink = make_sink(manifest, options);
   write_file(to / "late", "mine");
-  Source source{std::move(files), {.slots = 16}, make_io()};
+  Source source{{.slots = 16}, make_io()};
+  source.add(only_chapter(std::move(files)));
   const Outcome outcome = Wire{&source, *sink}.run();
   REQUIRE(outcome.sink_failure.has_value());
   CHECK(outcome.sink_failure->failure == FileFailure::exists);

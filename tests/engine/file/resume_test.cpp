@@ -20,7 +20,8 @@ void interrupt_after(const std::string& path, const fs::path& folder, std::size_
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
   const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(folder, manifest));
-  Source source{std::move(files), {.slots = 16, .claims = sink->claims()}, make_io()};
+  Source source{{.slots = 16}, make_io()};
+  source.add(answered_chapter(std::move(files), *sink));
   Wire wire{&source, *sink};
   std::size_t seen = 0;
   wire.is_cut = [&](const BlockRef&) {
@@ -223,7 +224,8 @@ TEST_CASE("two receivers never share a part", "[engine][file]") {
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
   const std::unique_ptr<Sink> first = make_sink(manifest, sink_options(to.path(), manifest));
-  Source source{std::move(files), {.slots = 16}, make_io()};
+  Source source{{.slots = 16}, make_io()};
+  source.add(only_chapter(std::move(files)));
   Wire wire{&source, *first};
   std::size_t seen = 0;
   wire.is_cut = [&](const BlockRef&) { return seen++ == 6; };
@@ -260,7 +262,8 @@ TEST_CASE("C2 SIGKILL at random moments, then resume", "[engine][file]") {
       SinkOptions options = sink_options(to.path(), manifest);
       options.checkpoint_span = Nanos{0};
       const std::unique_ptr<Sink> sink = make_sink(manifest, options);
-      Source source{std::move(files), {.slots = 16, .claims = sink->claims()}, make_io()};
+      Source source{{.slots = 16}, make_io()};
+      source.add(answered_chapter(std::move(files), *sink));
       Wire wire{&source, *sink};
       wire.on_carry = [](BlockRef&) { ::usleep(1000); };
       ::_exit(wire.run().done.size() == 1 ? 0 : 1);

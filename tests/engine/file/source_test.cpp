@@ -95,7 +95,8 @@ TEST_CASE("C3 a file that is opened late is checked against its fence", "[engine
   const auto failure_after = [&](const std::function<void(const std::string&)>& change) {
     SourceFiles files = open_files(paths);
     change(paths.back());
-    Source source{std::move(files), {.slots = 16}, make_io()};
+    Source source{{.slots = 16}, make_io()};
+    source.add(only_chapter(std::move(files)));
     SpscRing<BlockRef> out{2048}, back{64};
     FileFailure failure = FileFailure::none;
     BlockRef message;
@@ -127,7 +128,8 @@ TEST_CASE("C3 a file that is opened late is checked against its fence", "[engine
 TEST_CASE("an abort stops the source and every buffer comes home", "[engine][file]") {
   const TempFolder from;
   write_file(from / "f", random_bytes(60 * block_bytes, 1));
-  Source source{open_files({(from / "f").string()}), {.slots = 16}, make_io()};
+  Source source{{.slots = 16}, make_io()};
+  source.add(only_chapter(open_files({(from / "f").string()})));
   SpscRing<BlockRef> out{64}, back{64};
   static_cast<void>(source.turn(monotonic_now(), out, back));
   REQUIRE(back.push({.kind = FileMessageKind::abort}));
@@ -191,8 +193,9 @@ TEST_CASE("source and sink threads carry files to their end", "[engine][file]") 
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
   SpscRing<BlockRef> from_source{256}, to_source{256}, from_sink{256}, to_sink{256};
-  FileThread reader{std::make_unique<Source>(std::move(files), SourceOptions{}, make_io()),
-                    from_source, to_source};
+  auto source = std::make_unique<Source>(SourceOptions{}, make_io());
+  source->add(only_chapter(std::move(files)));
+  FileThread reader{std::move(source), from_source, to_source};
   SinkOptions options = sink_options(to.path(), manifest);
   options.slots = receiver_slots;
   FileThread writer{make_sink(manifest, options), from_sink, to_sink};
@@ -283,7 +286,10 @@ TEST_CASE("C5 files that are only compared do not wait for the engine", "[engine
     claims.push_back(
         {{0, crypto::block_digest(crypto::DigestKind::xxh3, std::as_bytes(std::span{content}))}});
   }
-  Source source{open_files(paths), {.slots = 16, .claims = std::move(claims)}, make_io()};
+  Source source{{.slots = 16}, make_io()};
+  SourceChapter chapter = only_chapter(open_files(paths));
+  chapter.claims = std::move(claims);
+  source.add(std::move(chapter));
   SpscRing<BlockRef> out{1024}, back{64};
   for (int i = 0; i < 20'000 && !source.is_over(); ++i)
     if (source.turn(monotonic_now(), out, back) == 0) ::usleep(100);

@@ -10,10 +10,10 @@
 #include "control/session/listener.hpp"
 #include "control/session/path_follower.hpp"
 #include "control/session/send_session.hpp"
-#include "tools/onehop/bench/memory_sink.hpp"
-#include "tools/onehop/bench/memory_source.hpp"
 #include "engine/file/sink.hpp"
 #include "engine/file/source.hpp"
+#include "tools/onehop/bench/memory_sink.hpp"
+#include "tools/onehop/bench/memory_source.hpp"
 #include "transfer/data_path.hpp"
 #include "transfer/dpdk_host.hpp"
 #include "transfer/settings.hpp"
@@ -134,10 +134,13 @@ class BenchSender final : public session::SendHost {
       return std::unique_ptr<file::FileWorker>{std::make_unique<file::MemorySource>(
           manifest_, file::MemorySourceOptions{.digest_kind = spec_.digest})};
     ONEHOP_TRY(io, file::make_file_io(spec_.common.file_io));
-    file::SourceOptions options;
-    options.digest_kind = *spec_.digest;
-    return std::unique_ptr<file::FileWorker>{
-        std::make_unique<file::Source>(std::move(files_), std::move(options), std::move(io))};
+    auto source = std::make_unique<file::Source>(file::SourceOptions{.digest_kind = *spec_.digest},
+                                                 std::move(io));
+    file::SourceChapter all;
+    all.files = std::move(files_);
+    all.is_last = true;
+    source->add(std::move(all));
+    return std::unique_ptr<file::FileWorker>{std::move(source)};
   }
 
   const LoopSpec& spec_;

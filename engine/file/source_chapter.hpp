@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// SourceChapter: a chapter of the list of files, as the receiver answered it, for the Source. Plain
+// values; made by the session's side.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/file/journal.hpp"
+#include "engine/file/pack.hpp"
+#include "engine/file/source_files.hpp"
+
+namespace onehop::file {
+
+/// The vectors are by entry, in the order of the manifest.
+struct SourceChapter {
+  std::uint32_t first_file = 0;  ///< index on the wire of entry 0; see engine/base/block.hpp
+  SourceFiles files;             ///< may be none
+  /// What the receiver says it has; empty: nothing.
+  std::vector<std::vector<Claim>> claims;
+  /// An unwanted file is neither read nor mentioned; empty: all are wanted.
+  std::vector<bool> is_wanted;
+  /// Of such a file only digests are handed over, as `skipped`; empty: none.
+  std::vector<bool> is_compared;
+  /// Of the wanted files, those that go in shared blocks; null: none.
+  std::shared_ptr<const Pack> pack;
+  bool is_last = false;  ///< end_of_files follows it
+
+  [[nodiscard]] std::size_t entries() const noexcept { return files.files.size(); }
+  /// contains: `file` is the index of an entry.
+  [[nodiscard]] bool contains(std::uint32_t file) const noexcept {
+    return file - first_file < entries();  // below first_file it wraps around
+  }
+};
+
+}  // namespace onehop::file
