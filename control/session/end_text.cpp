@@ -93,10 +93,7 @@ FailureText text_of(FileFailure failure) {
 
 }  // namespace
 
-Error file_error(const BlockRef& block, const file::Manifest& manifest) {
-  const bool is_known = block.file < manifest.files.size();
-  const std::string name =
-      is_known ? file::display_name(manifest.files[block.file].name) : "a file";
+Error file_error(const BlockRef& block, const std::string& name) {
   const FailureText text = text_of(block.failure);
   Error error{ExitCode::local_file_error, "transfer " + name, text.cause, text.hint, block.status};
   if (block.failure == FileFailure::protocol) error.code = ExitCode::internal_error;

@@ -137,9 +137,9 @@ void code(auto& c, Is<Offer> auto& m) {
   c.u16(m.queue_count, 1, queue_count_max);
   c.u32(m.frame_body_max_bytes, frame_body_bytes_min, frame_body_bytes_max);
   c.u16(m.data_port, 1);
-  // A list that is beyond our limits is no broken one: the session refuses it and names the limit.
-  c.u32(m.file_count, 1);
-  c.u64(m.total_bytes);
+  c.u64(m.entries_known);
+  c.u64(m.bytes_known);
+  c.u8(m.is_all_known, 0, 1);
   c.u8(m.is_repair_lazy, 0, 1);
   c.u8(m.has_fragments, 0, 1);
 }
@@ -152,20 +152,25 @@ void code(auto& c, Is<ManifestPart> auto& m) {
     c.u8(entry.is_folder, 0, 1);  // flags: bit 0, the others are refused
   });
 }
-void code(auto& c, Is<OfferEnd> auto& m) { c.bytes(m.manifest_hash); }
-void code(auto& c, Is<Accept> auto& m) {
+void code(auto& c, Is<ChapterEnd> auto& m) {
   c.bytes(m.manifest_hash);
+  c.u8(m.is_last, 0, 1);
+}
+void code(auto& c, Is<Accept> auto& m) {
   c.u16(m.data_port, 1);
   c.u32(m.frame_body_max_bytes, frame_body_bytes_min, frame_body_bytes_max);
-  c.u8(m.has_claims, 0, 1);
   c.u8(m.is_repair_lazy, 0, 1);
   c.text(m.io, short_text_bytes_max);
   c.text(m.folder, folder_bytes_max);
-  c.items(m.actions, files_max, 1,
+}
+void code(auto& c, Is<ChapterAnswer> auto& m) {
+  c.bytes(m.manifest_hash);
+  c.u8(m.has_claims, 0, 1);
+  c.items(m.actions, chapter_entries_max, 1,
           [&](auto& action) { c.u8(action, 0, number_of(FileAction::keep_unread)); });
 }
 void code(auto& c, Is<ClaimPart> auto& m) {
-  c.u32(m.file, 0, files_max - 1);
+  c.u32(m.file, 0, file_index_max);
   c.u64(m.first_block, 0, block_index_max);
   c.u8(m.is_last, 0, 1);
   const std::size_t width_bytes = c.width(m.digests, std::identity{});
@@ -178,25 +183,26 @@ void code(auto& c, Is<BlockDigests> auto& m) {
   const std::size_t width_bytes =
       c.width(m.digests, [](const BlockDigest& d) -> const Digest& { return d.digest; });
   c.items(m.digests, digests_per_message_max, 4 + 8 + 16, [&](auto& item) {
-    c.u32(item.file, 0, files_max - 1);
+    c.u32(item.file, 0, file_index_max);
     c.u64(item.block, 0, block_index_max);
     c.digest(item.digest, width_bytes);
   });
 }
 void code(auto& c, Is<FileRoot> auto& m) {
-  c.u32(m.file, 0, files_max);
+  c.u32(m.file, 0, file_index_max);
   c.bytes(m.root);
 }
 void code(auto& c, Is<FileDone> auto& m) {
-  c.u32(m.file, 0, files_max - 1);
+  c.u32(m.file, 0, file_index_max);
   c.bytes(m.root);
   c.u8(m.outcome, 0, number_of(FileOutcome::not_compared));
   c.u16(m.name_number, 0, file::name_number_max);
   c.check(m.name_number != 1);
 }
 void code(auto& c, Is<PackDone> auto& m) {
-  c.u32(m.first, 0, files_max - 1);
-  c.u32(m.count, 1, files_max);
+  c.u32(m.pack, 0, file_index_max);
+  c.u32(m.first, 0, chapter_entries_max - 1);
+  c.u32(m.count, 1, chapter_entries_max);
   c.u16(m.name_number, 0, file::name_number_max);
   c.check(m.name_number != 1);
 }
@@ -222,10 +228,11 @@ std::optional<Message> decode_as(std::span<const std::byte> body) {
   return Message{std::move(message)};
 }
 
-// Only four messages may be large; the rest is refused before its body is read.
+// Only five messages may be large; the rest is refused before its body is read.
 template <class M>
 constexpr std::size_t body_bytes_max =
-    Is<M, ManifestPart> || Is<M, Accept> || Is<M, ClaimPart> || Is<M, BlockDigests>
+    Is<M, ManifestPart> || Is<M, Accept> || Is<M, ChapterAnswer> || Is<M, ClaimPart> ||
+            Is<M, BlockDigests>
         ? message_body_bytes_max
         : 2048;
 
@@ -242,9 +249,10 @@ constexpr std::array<Kind, type_count> make_kinds(std::index_sequence<I...>) {
 constexpr auto kinds = make_kinds(std::make_index_sequence<type_count>{});
 
 constexpr std::array<std::string_view, type_count> names = {
-    "Welcome",   "Refuse",    "Offer",        "ManifestPart", "OfferEnd", "Accept",   "ClaimPart",
-    "DataReady", "PathReady", "BlockDigests", "FileRoot",     "FileDone", "Complete", "Bye",
-    "Failure",   "KeepAlive", "Restart",      "Restarted",    "Hello",    "Busy",     "PackDone"};
+    "Welcome",   "Refuse",    "Offer",     "ManifestPart", "ChapterEnd", "Accept",
+    "ClaimPart", "DataReady", "PathReady", "BlockDigests", "FileRoot",   "FileDone",
+    "Complete",  "Bye",       "Failure",   "KeepAlive",    "Restart",    "Restarted",
+    "Hello",     "Busy",      "PackDone",  "ChapterAnswer"};
 
 }  // namespace
 

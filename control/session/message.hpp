@@ -6,12 +6,14 @@
 //   sender                                receiver
 //     Hello ─────────▶                          who it is, should it come back
 //     ◀── Welcome | Busy, later Welcome | Refuse    Refuse: another version, too many wait
-//     Offer, ManifestPart.., OfferEnd ──▶
-//     ◀────────────── Accept, ClaimPart..  | Refuse
+//     Offer, ManifestPart.., ChapterEnd ─▶      the first chapter of what is sent
+//     ◀── Accept, ChapterAnswer, ClaimPart.. | Refuse
 //     DataReady ─────▶                          the sender's port is up: both prove the path
 //     PathReady ─────▶ ◀──────── PathReady
 //     BlockDigests.., FileRoot.. ───────▶
 //     ◀──────────── FileDone.., PackDone..      verified, fsynced, renamed; or compared
+//     ManifestPart.., ChapterEnd ───────▶       the next chapters, while data flows
+//     ◀────── ChapterAnswer, ClaimPart..
 //     Complete ──────▶ ◀────────────── Bye
 //     Restart ───────▶                          a file changed while it was sent: stop in order
 //     ◀───────── FileDone.., Restarted          then what is not done is offered again, from Offer
@@ -49,7 +51,12 @@ inline constexpr std::size_t text_bytes_max = 1024;
 inline constexpr std::size_t short_text_bytes_max = 64;
 inline constexpr std::size_t manifest_entries_per_part_max = 4096;
 inline constexpr std::size_t digests_per_message_max = 4096;
-inline constexpr std::uint32_t files_max = 1'000'000;
+/// A chapter is a run of entries that is offered, answered and forgotten as a whole. So many may be
+/// under way, of so many entries. Files have indices through the session, and behind each chapter's
+/// entries its pack has one.
+inline constexpr std::size_t chapters_open_max = 8;
+inline constexpr std::size_t chapter_entries_max = 65'536;
+inline constexpr std::uint32_t file_index_max = 0xffff'fffe;
 inline constexpr std::size_t folder_bytes_max = 4095;  ///< PATH_MAX less the closing NUL
 /// Bodies of frames: below the least IPv6 MTU's 1280 - 48 less the frame's overhead there is
 /// nothing we can run on.
@@ -80,8 +87,9 @@ struct Offer {
   std::uint16_t queue_count = 1;
   std::uint32_t frame_body_max_bytes = 0;  ///< what the sender's port and MTU can carry
   std::uint16_t data_port = 0;             ///< where feedback goes; the address is the TLS peer's
-  std::uint32_t file_count = 0;
-  std::uint64_t total_bytes = 0;
+  /// All that will be offered, as far as the sender has looked.
+  std::uint64_t entries_known = 0, bytes_known = 0;
+  bool is_all_known = false;
   bool is_repair_lazy = false;  ///< the sender would repair in rounds, from lists
   /// Both ends send datagrams of wire::datagram_bytes_max, in IP fragments.
   bool has_fragments = false;
@@ -89,8 +97,9 @@ struct Offer {
 struct ManifestPart {
   std::vector<file::ManifestEntry> entries;
 };
-struct OfferEnd {
-  Digest manifest_hash{};
+struct ChapterEnd {
+  Digest manifest_hash{};  ///< of the chapter's entries
+  bool is_last = false;    ///< of the session
 };
 
 /// FileAction: what the receiver wants of a file.
@@ -106,15 +115,19 @@ enum class FileAction : std::uint8_t {
 [[nodiscard]] constexpr bool has_digests(FileAction action) noexcept {
   return action != FileAction::keep && action != FileAction::keep_unread;
 }
+/// Accept: the session will be. The answer to the first chapter follows.
 struct Accept {
-  Digest manifest_hash{};  ///< what was approved
   std::uint16_t data_port = 0;
   std::uint32_t frame_body_max_bytes = 0;  ///< at most the offer's
-  bool has_claims = false;                 ///< ClaimParts follow, up to the one that is the last
   bool is_repair_lazy = false;             ///< agreed: only where the offer has it too
   std::string io;                          ///< the receiver's "udp", "afxdp"
   std::string folder;                      ///< where the files go, for people
-  std::vector<FileAction> actions;         ///< one per file
+};
+/// ChapterAnswer is of the first chapter that has none. Its file side is ready when it is sent.
+struct ChapterAnswer {
+  Digest manifest_hash{};           ///< what was approved
+  bool has_claims = false;          ///< ClaimParts follow, up to the one that is the last
+  std::vector<FileAction> actions;  ///< one per entry
 };
 /// ClaimPart: consecutive blocks of `file` that the receiver holds. Files and blocks ascend over
 /// the parts.
@@ -138,7 +151,7 @@ struct BlockDigests {
   bool is_skipped = false;  ///< the receiver claimed these blocks: no frame brings them
   std::vector<BlockDigest> digests;
 };
-/// FileRoot is the root of a file, or the one over all of the pack (file::pack_file()).
+/// FileRoot is the root of a file, or the one over all of a chapter's pack.
 struct FileRoot {
   std::uint32_t file = 0;
   Digest root{};
@@ -152,8 +165,9 @@ struct FileDone {
   std::uint16_t name_number = 0;
   bool is_packed = false;  ///< told by a PackDone; not on the wire
 };
-/// PackDone: `count` records of the pack from ordinal `first` on are verified and in place.
+/// PackDone: `count` records of a pack from ordinal `first` on are verified and in place.
 struct PackDone {
+  std::uint32_t pack = 0;  ///< its file index
   std::uint32_t first = 0, count = 0;
   std::uint16_t name_number = 0;  ///< as in FileDone
 };
@@ -186,9 +200,10 @@ struct Hello {
 /// Busy: another session is under way. The Welcome follows when this sender's turn has come.
 struct Busy {};
 
-using Message = std::variant<Welcome, Refuse, Offer, ManifestPart, OfferEnd, Accept, ClaimPart,
-                             DataReady, PathReady, BlockDigests, FileRoot, FileDone, Complete, Bye,
-                             Failure, KeepAlive, Restart, Restarted, Hello, Busy, PackDone>;
+using Message =
+    std::variant<Welcome, Refuse, Offer, ManifestPart, ChapterEnd, Accept, ClaimPart, DataReady,
+                 PathReady, BlockDigests, FileRoot, FileDone, Complete, Bye, Failure, KeepAlive,
+                 Restart, Restarted, Hello, Busy, PackDone, ChapterAnswer>;
 
 struct MessageHeader {
   MessageType type{};

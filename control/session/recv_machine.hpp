@@ -2,10 +2,14 @@
 // RecvMachine: what the receiving end of a session says and hears, without I/O
 // (session_machine.hpp). The listener has taken the Hello.
 //
-//   Welcome ─▶ Offer, ManifestPart.., OfferEnd: validated ─▶ Consider ─▶ OpenData, StartData
-//     ─▶ Accept, ClaimPart.. ─▶ DataReady, PathReady ─▶ digests and roots in, FileDones out
-//     ─▶ Complete ─▶ Bye
+//   Welcome ─▶ Offer, first chapter: validated ─▶ Consider ─▶ OpenData, StartData
+//     ─▶ Accept, ChapterAnswer, ClaimPart.. ─▶ DataReady, PathReady
+//     ─▶ digests and roots in, FileDones out; the chapters that follow: Consider, TakeOffered,
+//     ChapterAnswer ─▶ Complete ─▶ Bye
 #pragma once
+
+#include <string>
+#include <unordered_map>
 
 #include "control/session/session_machine.hpp"
 
@@ -21,11 +25,14 @@ class RecvMachine final : public SessionMachine {
   [[nodiscard]] bool can_take_message() const noexcept override {
     return state_ != State::restarting && SessionMachine::can_take_message();
   }
+  [[nodiscard]] bool has_more_to_send() const noexcept override {
+    return state_ == State::sending_claims || (is_sending_claims_ && state_ == State::transferring);
+  }
   [[nodiscard]] bool wants_keepalive() const noexcept override { return is_outcome_certain(); }
 
-  /// has_offer: the sender got as far as a whole, valid offer.
+  /// has_offer: the sender got as far as a whole, valid first chapter.
   [[nodiscard]] bool has_offer() const noexcept { return has_offer_; }
-  /// is_deciding: the host looks at the offer, and the sender waits for it.
+  /// is_deciding: the host looks at a chapter, and the sender waits for it.
   [[nodiscard]] bool is_deciding() const noexcept { return is_deciding_; }
   /// bytes_confirmed: of blocks that we had and the sender found to be right.
   [[nodiscard]] std::uint64_t bytes_confirmed() const noexcept { return bytes_confirmed_; }
@@ -39,48 +46,52 @@ class RecvMachine final : public SessionMachine {
   void on_proven(Instant now) override;
   [[nodiscard]] Error deadline_error() const override;
   [[nodiscard]] bool is_outcome_certain() const noexcept override {
-    return state_ == State::transferring && files_left_ == 0;
+    return state_ == State::transferring && chapters_.is_over();
   }
-  [[nodiscard]] const file::Manifest& manifest() const noexcept override { return info_->manifest; }
 
   void await_offer(Instant now);
   [[nodiscard]] Result<void> take_offer(Instant now, Offer&& offer);
   [[nodiscard]] Result<void> take_entries(Instant now, ManifestPart& part);
-  [[nodiscard]] Result<void> take_offer_end(Instant now, const OfferEnd& end);
-  [[nodiscard]] Result<void> check_offer_again();
+  [[nodiscard]] Result<void> take_chapter_end(Instant now, const ChapterEnd& end);
+  [[nodiscard]] Result<void> note_changes(OfferInfo& info);
+  void consider_next();
   [[nodiscard]] Error refuse(Error why);
-  [[nodiscard]] Result<void> check_decision() const;
+  [[nodiscard]] Result<void> check_decision(const Chapter& chapter) const;
   [[nodiscard]] bool is_repair_lazy() const noexcept {
     return offer_.is_repair_lazy && options_.is_lazy_allowed;
   }
   void send_accept(Instant now);
-  void send_claims(std::uint32_t file);
-  void end_accept(Instant now);
-  [[nodiscard]] Result<void> take_in_transfer(Instant now, const Message& message);
+  void send_answer(Instant now);
+  void send_next_claims(Instant now);
+  void send_claims(std::size_t entry);
+  void end_answer(Instant now);
+  void take_file_done(const BlockRef& block);
+  [[nodiscard]] Result<void> take_in_transfer(Instant now, Message& message);
   [[nodiscard]] Result<void> take_digests(const BlockDigests& message);
   [[nodiscard]] Result<void> take_root(const FileRoot& message);
   void begin_restart(Instant now);
   void end_restart(Instant now);
-  [[nodiscard]] bool is_file_expected(std::uint32_t file) const noexcept;
+
+  /// KnownEntries: of what a restart ended, what may be offered again.
+  using KnownEntries = std::unordered_map<std::string, file::ManifestEntry>;
 
   const RecvOptions options_;
   const Endpoint peer_;
   Instant offer_deadline_{};
   Offer offer_;
-  std::shared_ptr<OfferInfo> info_;
-  std::size_t name_bytes_ = 0;  // of the offer, as far as it has come
+  std::shared_ptr<OfferInfo> reading_;  // the chapter that is being read
+  std::size_t name_bytes_ = 0;          // of it
+  std::uint64_t bytes_offered_ = 0;
+  // Chapters that were read, in order; the first is being decided on.
+  std::deque<std::shared_ptr<const OfferInfo>> offered_;
   Decision decision_;
-  std::uint32_t next_claims_ = 0;  // file whose claims are sent next
-  std::vector<bool> has_root_, is_done_;
-  std::size_t files_left_ = 0, roots_left_ = 0;
-  // A sender whose file changed offers again what is not done: names of the offer before, and other
-  // keys each time.
-  std::shared_ptr<const OfferInfo> offered_before_;
-  std::vector<bool> was_settled_;  // by file of offered_before_
+  std::size_t next_claims_ = 0;     // entry whose claims are sent next
+  bool is_sending_claims_ = false;  // of the newest chapter that was answered
+  std::optional<KnownEntries> offered_before_;
   std::vector<SessionId> session_ids_;
-  std::size_t restarts_left_ = 0;  // as many as files were offered first: each may change once
+  std::uint64_t restarts_left_ = 0;  // as many as entries were offered: each may change once
   std::uint64_t bytes_claimed_ = 0, bytes_confirmed_ = 0;
-  bool has_offer_ = false, is_deciding_ = false, has_pack_root_ = false;
+  bool has_offer_ = false, is_deciding_ = false;
 };
 
 }  // namespace onehop::session

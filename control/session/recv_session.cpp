@@ -29,6 +29,11 @@ void RecvSession::replace() {
 void RecvSession::perform_own(Action& action) {
   if (const auto* skipped = std::get_if<Skipped>(&action))
     return recv_host_.on_skipped(skipped->bytes);
+  if (const auto* taken = std::get_if<TakeOffered>(&action)) {
+    if (const auto done = recv_host_.take_chapter(*taken->offer); !done)
+      machine_.fail(monotonic_now(), done.error());
+    return;
+  }
   const auto* considered = std::get_if<Consider>(&action);
   if (considered == nullptr) return;
   answer_ = std::make_shared<std::optional<Result<Decision>>>();

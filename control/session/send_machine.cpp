@@ -21,11 +21,9 @@ std::string name_of_peer(const std::string& host, const Endpoint& peer) {
 
 }  // namespace
 
-SendMachine::SendMachine(const SendOptions& options, const file::Manifest& manifest,
-                         Connection connection)
+SendMachine::SendMachine(const SendOptions& options, Connection connection)
     : SessionMachine{options.limits, Role::sender, name_of_peer(options.host, connection.peer)},
       options_{options},
-      manifest_{manifest},
       connection_{std::move(connection)} {}
 
 void SendMachine::start(Instant now) {
@@ -42,12 +40,16 @@ Result<void> SendMachine::take_message(Instant now, Message& message) {
   if (auto verdict = verdict_of(message)) return std::move(*verdict);
   if (state_ == State::greeting || state_ == State::waiting_turn)
     return take_greeting(now, message);
-  if (state_ == State::offering) await_accept(now);  // it judges what it has read so far
   auto* accept = std::get_if<Accept>(&message);
-  if (accept != nullptr && state_ == State::awaiting_accept)
-    return take_accept(now, std::move(*accept));
+  if (accept != nullptr && state_ == State::awaiting_accept && !accept_)
+    return take_accept(std::move(*accept));
+  auto* answer = std::get_if<ChapterAnswer>(&message);
   const auto* claims = std::get_if<ClaimPart>(&message);
-  if (claims != nullptr && state_ == State::taking_claims) return take_claims(now, *claims);
+  const bool is_answer_due = state_ == State::transferring || state_ == State::restarting ||
+                             (state_ == State::awaiting_accept && accept_);
+  if (answer != nullptr && is_answer_due && !is_taking_claims_)
+    return take_answer(now, std::move(*answer));
+  if (claims != nullptr && is_answer_due && is_taking_claims_) return take_claims(now, *claims);
   const bool is_done_due = state_ == State::transferring || state_ == State::restarting;
   if (const auto* done = std::get_if<FileDone>(&message); done && is_done_due)
     return take_done(now, *done);
@@ -96,43 +98,85 @@ Result<void> SendMachine::take_greeting(Instant now, const Message& message) {
 
 void SendMachine::begin_offer() {
   act(OpenData{});
+  want_chapter();
   enter(State::opening_data, Instant::max(), "open the data port");
 }
 
-void SendMachine::on_opened(Instant, const SessionId& fresh_id) {
+/// One chapter ahead of what is offered: the host makes it while this one is sent.
+void SendMachine::want_chapter() {
+  if (is_chapter_wanted_ || has_asked_all_ || !ready_.empty()) return;
+  is_chapter_wanted_ = true;
+  act(WantChapter{});
+}
+
+void SendMachine::on_chapter(Instant now, Result<OfferedChapter> chapter, const KnownTree& known) {
+  is_chapter_wanted_ = false;
+  if (is_winding_down()) return;
+  if (!chapter) return fail(now, chapter.error());
+  has_asked_all_ = chapter.value().is_last;
+  known_ = known;
+  if (const auto valid = file::validate(*chapter.value().manifest); !valid)
+    return fail(now, valid.error());
+  ready_.push_back(std::move(chapter).value());
+  if (state_ == State::offering || state_ == State::transferring) begin_chapter(now);
+}
+
+void SendMachine::on_opened(Instant now, const SessionId& fresh_id) {
   context_.session_id = fresh_id;
   context_.digest = options_.digest;
   context_.key_interval = options_.key_interval;
-  Offer offer;
-  offer.software = "onehop " ONEHOP_VERSION;
-  offer.session_id = context_.session_id;
-  offer.digest = context_.digest;
-  offer.key_interval = context_.key_interval;
-  offer.queue_count = context_.queue_count;
-  offer.frame_body_max_bytes = data_->frame_body_max_bytes;
-  offer.data_port = data_->data_port;
-  offer.file_count = static_cast<std::uint32_t>(manifest_.files.size());
-  offer.total_bytes = file::total_bytes(manifest_);
-  offer.is_repair_lazy = options_.is_repair_lazy;
-  offer.has_fragments = options_.has_fragments;
-  send(std::move(offer));
-  next_entry_ = 0;
+  chapters_.restart();
+  accept_.reset();
+  is_offering_ = is_taking_claims_ = false;
   enter(State::offering, Instant::max(), "offer the files");
+  begin_chapter(now);
+}
+
+/// The next chapter, as soon as there is one and room for it.
+void SendMachine::begin_chapter(Instant now) {
+  if (is_offering_ || ready_.empty() || !chapters_.has_room()) return;
+  if (state_ == State::offering && chapters_.open().empty()) {
+    Offer offer;
+    offer.software = "onehop " ONEHOP_VERSION;
+    offer.session_id = context_.session_id;
+    offer.digest = context_.digest;
+    offer.key_interval = context_.key_interval;
+    offer.queue_count = context_.queue_count;
+    offer.frame_body_max_bytes = data_->frame_body_max_bytes;
+    offer.data_port = data_->data_port;
+    offer.entries_known = known_.entries;
+    offer.bytes_known = known_.bytes;
+    offer.is_all_known = known_.is_all;
+    offer.is_repair_lazy = options_.is_repair_lazy;
+    offer.has_fragments = options_.has_fragments;
+    send(std::move(offer));
+  }
+  const OfferedChapter next = std::move(ready_.front());
+  ready_.pop_front();
+  if (chapters_.add(next.manifest, file::manifest_hash(*next.manifest), next.is_last) == nullptr)
+    return fail(now, {ExitCode::local_file_error, "offer the files",
+                      "they have more than " + std::to_string(file_index_max) + " entries",
+                      "Send them in several sessions"});
+  is_offering_ = true;
+  next_entry_ = 0;
 }
 
 void SendMachine::send_part(Instant now) {
+  const Chapter& chapter = chapters_.open().back();
+  const std::vector<file::ManifestEntry>& entries = chapter.manifest->files;
   ManifestPart part;
-  for (std::size_t bytes = 0; next_entry_ < manifest_.files.size() && bytes < manifest_part_bytes &&
+  for (std::size_t bytes = 0; next_entry_ < entries.size() && bytes < manifest_part_bytes &&
                               part.entries.size() < manifest_entries_per_part_max;
        ++next_entry_) {
-    const auto& entry = manifest_.files[next_entry_];
-    part.entries.push_back(entry);
-    bytes += entry.name.size() + sizeof entry;
+    part.entries.push_back(entries[next_entry_]);
+    bytes += entries[next_entry_].name.size() + sizeof entries[next_entry_];
   }
   if (!part.entries.empty()) send(std::move(part));
-  if (next_entry_ < manifest_.files.size()) return;
-  send(OfferEnd{file::manifest_hash(manifest_)});
-  await_accept(now);
+  if (next_entry_ < entries.size()) return;
+  send(ChapterEnd{chapter.manifest_hash, chapter.is_last});
+  is_offering_ = false;
+  if (state_ == State::offering) return await_accept(now);
+  set_answer_deadline(now);
 }
 
 void SendMachine::await_accept(Instant now) {
@@ -140,20 +184,42 @@ void SendMachine::await_accept(Instant now) {
   enter(State::awaiting_accept, now + limits_.consider, "offer the files");
 }
 
-Result<void> SendMachine::take_accept(Instant now, Accept&& accept) {
-  accept_ = std::move(accept);
-  if (accept_.actions.size() != manifest_.files.size() ||
-      accept_.manifest_hash != file::manifest_hash(manifest_) ||
-      accept_.frame_body_max_bytes > data_->frame_body_max_bytes ||
-      (accept_.is_repair_lazy && !options_.is_repair_lazy))
+/// While data flows nothing else has a limit: the engine watches that it does.
+void SendMachine::set_answer_deadline(Instant now) {
+  const bool is_answer_due =
+      is_taking_claims_ || (chapters_.unanswered() != nullptr && !is_offering_);
+  deadline_ = is_answer_due ? now + limits_.consider : Instant::max();
+}
+
+Result<void> SendMachine::take_accept(Accept&& accept) {
+  if (accept.frame_body_max_bytes > data_->frame_body_max_bytes ||
+      (accept.is_repair_lazy && !options_.is_repair_lazy))
     return violation("the peer accepted something else than what was offered");
-  if (options_.is_repair_lazy && !accept_.is_repair_lazy)
+  if (options_.is_repair_lazy && !accept.is_repair_lazy)
     act(Notice{"the peer keeps to eager repair: --repair lazy has no effect"});
-  accepted_ = {.actions = accept_.actions, .claims = {}, .folder = accept_.folder};
-  if (accept_.has_claims)
-    enter(State::taking_claims, now + limits_.step, step_);
-  else
-    end_accept(now);
+  accept_ = std::move(accept);
+  return success();
+}
+
+Result<void> SendMachine::take_answer(Instant now, ChapterAnswer&& answer) {
+  Chapter* const chapter = chapters_.unanswered();
+  const bool is_offered =
+      chapter != nullptr && !(is_offering_ && chapter == &chapters_.open().back());
+  if (!is_offered || answer.actions.size() != chapter->manifest->files.size() ||
+      answer.manifest_hash != chapter->manifest_hash)
+    return violation("the peer accepted something else than what was offered");
+  accepted_ = {.manifest = chapter->manifest,
+               .first_file = chapter->first_file,
+               .is_last = chapter->is_last,
+               .actions = answer.actions,
+               .claims = {},
+               .pack = nullptr,
+               .folder = accept_->folder};
+  is_taking_claims_ = answer.has_claims;
+  if (!is_taking_claims_)
+    end_answer(now);
+  else if (state_ == State::awaiting_accept)
+    deadline_ = now + limits_.step;
   return success();
 }
 
@@ -161,38 +227,48 @@ Result<void> SendMachine::take_accept(Instant now, Accept&& accept) {
 // order.
 Result<void> SendMachine::take_claims(Instant now, const ClaimPart& part) {
   const Error bad = violation("the peer claims blocks that the offer does not have");
-  deadline_ = now + limits_.step;
+  if (state_ == State::awaiting_accept) deadline_ = now + limits_.step;
   if (!part.digests.empty()) {
-    if (part.file >= manifest_.files.size() || accepted_.actions[part.file] != FileAction::resume)
-      return bad;
-    accepted_.claims.resize(manifest_.files.size());
-    auto& blocks = accepted_.claims[part.file];
+    const Chapter& chapter = *chapters_.unanswered();
+    if (!chapter.has_entry(part.file)) return bad;
+    const std::size_t entry = part.file - chapter.first_file;
+    if (accepted_.actions[entry] != FileAction::resume) return bad;
+    accepted_.claims.resize(chapter.manifest->files.size());
+    auto& blocks = accepted_.claims[entry];
     if (!blocks.empty() && part.first_block <= blocks.back().block) return bad;
-    if (part.first_block + part.digests.size() > blocks_of(manifest_.files[part.file].size))
+    if (part.first_block + part.digests.size() > blocks_of(chapter.entry(part.file).size))
       return bad;
     for (std::size_t i = 0; i < part.digests.size(); ++i)
       blocks.push_back({part.first_block + i, part.digests[i]});
   } else if (!part.is_last) {
     return bad;
   }
-  if (part.is_last) end_accept(now);
+  if (part.is_last) end_answer(now);
   return success();
 }
 
-void SendMachine::end_accept(Instant now) {
-  files_left_ = static_cast<std::size_t>(std::ranges::count_if(accepted_.actions, has_digests));
-  pack_ = accepted_.pack = pack_of(accepted_.actions, context_.digest);
-  roots_.assign(manifest_.files.size(), std::nullopt);
-  is_done_.assign(manifest_.files.size(), false);
-  act(accepted_);
-  for (std::uint32_t file = 0; file < accepted_.actions.size(); ++file)
-    if (!has_digests(accepted_.actions[file])) report_done(kept_by(accepted_.actions[file], file));
-  if (files_left_ == 0) return complete(now);
+void SendMachine::end_answer(Instant now) {
+  is_taking_claims_ = false;
+  Chapter& chapter = *chapters_.unanswered();
+  chapter.answer(accepted_.actions, context_.digest);
+  accepted_.pack = chapter.pack;
+  for (std::size_t i = 0; i < chapter.actions.size(); ++i)
+    if (has_digests(chapter.actions[i])) bytes_total_ += chapter.manifest->files[i].size;
+  if (chapter.pack != nullptr) bytes_total_ += chapter.pack->digests_bytes();
+  report_kept(chapter);
+  // What the peer answered before it heard of a restart tells no more than what it keeps.
+  if (state_ == State::restarting) return;
+  act(std::exchange(accepted_, {}));
+  if (state_ == State::transferring) {
+    set_answer_deadline(now);
+    return complete_if_over(now);
+  }
+  if (chapter.is_last && chapter.is_over()) return complete(now);
   start_data({.terms = {.context = context_,
-                        .frame_body_max_bytes = accept_.frame_body_max_bytes,
-                        .is_repair_lazy = accept_.is_repair_lazy,
+                        .frame_body_max_bytes = accept_->frame_body_max_bytes,
+                        .is_repair_lazy = accept_->is_repair_lazy,
                         .has_fragments = options_.has_fragments},
-              .peer_port = accept_.data_port});
+              .peer_port = accept_->data_port});
 }
 
 void SendMachine::on_started(Instant now) {
@@ -202,19 +278,18 @@ void SendMachine::on_started(Instant now) {
 
 // --- the transfer
 
-void SendMachine::on_proven(Instant) {
+void SendMachine::on_proven(Instant now) {
   pause_.emplace(limits_);
-  bytes_total_ = bytes_done_ = 0;
-  for (std::size_t i = 0; i < roots_.size(); ++i)
-    if (has_digests(accepted_.actions[i])) bytes_total_ += manifest_.files[i].size;
-  if (pack_ != nullptr) bytes_total_ += pack_->digests_bytes();
   enter(State::transferring, Instant::max(), "transfer files");
+  complete_if_over(now);
 }
 
 void SendMachine::advance(Instant now) {
-  if (state_ == State::offering) send_part(now);
-  if (state_ == State::transferring)
-    poll_pause_ = pause_->next(now.time_since_epoch(), bytes_done_, bytes_total_);
+  if (is_offering_ && (state_ == State::offering || state_ == State::transferring)) send_part(now);
+  if (state_ != State::transferring) return;
+  begin_chapter(now);
+  want_chapter();
+  poll_pause_ = pause_->next(now.time_since_epoch(), bytes_done_, bytes_total_);
 }
 
 Result<void> SendMachine::take_event(Instant now, const Event& event) {
@@ -236,8 +311,7 @@ Result<void> SendMachine::take_event(Instant now, const Event& event) {
     announce(event, is_skipped);
   } else if (is_of_file && block.kind == FileMessageKind::root) {
     flush_digests();  // a file's root follows its last digest
-    if (block.file < roots_.size()) roots_[block.file] = block.digest;
-    send(FileRoot{block.file, block.digest});
+    announce_root(now, block);
   } else if (event.kind == EventKind::all_arrived) {
     act(Phase::verifying);
   }
@@ -245,9 +319,22 @@ Result<void> SendMachine::take_event(Instant now, const Event& event) {
   return success();
 }
 
+void SendMachine::announce_root(Instant now, const BlockRef& block) {
+  Chapter* const chapter = chapters_.find(block.file);
+  const bool is_due = chapter != nullptr &&
+                      (chapter->has_blocks(block.file) || chapter->is_pack(block.file)) &&
+                      chapter->roots.emplace(block.file, block.digest).second;
+  if (!is_due) return;
+  --chapter->roots_left;
+  send(FileRoot{block.file, block.digest});
+  complete_if_over(now);
+}
+
 void SendMachine::announce(const Event& event, bool is_skipped) {
   bytes_done_ += event.block.length;
-  if (event.block.file == file::pack_file(manifest_)) return;  // its records bring their roots
+  const Chapter* const chapter = chapters_.find(event.block.file);
+  if (chapter == nullptr || chapter->is_pack(event.block.file))
+    return;  // a pack's records bring their roots
   if (batch_.is_skipped != is_skipped || batch_.digests.size() == digests_per_message_max)
     flush_digests();
   batch_.is_skipped = is_skipped;
@@ -259,35 +346,43 @@ void SendMachine::flush_digests() {
   if (!batch_.digests.empty()) send(std::exchange(batch_, {}));
 }
 
+namespace {
+
+/// can_come_to: a comparison writes nothing, and only it can find that something else was kept.
+bool can_come_to(FileAction action, FileOutcome outcome) {
+  if (action == FileAction::compare)
+    return outcome == FileOutcome::there || outcome == FileOutcome::kept;
+  return outcome == FileOutcome::received || outcome == FileOutcome::there;
+}
+
+}  // namespace
+
 Result<void> SendMachine::take_done(Instant now, const FileDone& done) {
-  if (done.file >= roots_.size() || is_done_[done.file] || !roots_[done.file] || !can_come_to(done))
+  Chapter* const chapter = chapters_.find(done.file);
+  if (chapter == nullptr || !chapter->has_blocks(done.file) || chapter->is_file_done(done.file) ||
+      !chapter->roots.contains(done.file) || !can_come_to(chapter->action(done.file), done.outcome))
     return violation("the peer reports a file as done that cannot be");
-  if (*roots_[done.file] != done.root)
+  if (chapter->roots.at(done.file) != done.root)
     return Error{ExitCode::verification_failed,
-                 "verify " + file::display_name(manifest_.files[done.file].name),
+                 "verify " + file::display_name(chapter->entry(done.file).name),
                  "the peer's digest of the file differs from ours", "Send it again"};
-  is_done_[done.file] = true;
-  --files_left_;
-  report_done(done);
-  if (files_left_ == 0 && state_ == State::transferring) complete(now);
+  chapter->is_done[done.file - chapter->first_file] = true;
+  --chapter->files_left;
+  report_done(*chapter, done);
+  complete_if_over(now);
   return success();
 }
 
 Result<void> SendMachine::take_pack_done(Instant now, const PackDone& done) {
-  if (!take_packed(done, is_done_))
-    return violation("the peer reports packed files as done that cannot be");
-  files_left_ -= done.count;
-  if (files_left_ == 0 && state_ == State::transferring) complete(now);
+  if (!take_packed(done)) return violation("the peer reports packed files as done that cannot be");
+  complete_if_over(now);
   return success();
 }
 
-// A comparison writes nothing, and only it can find that something else was kept.
-bool SendMachine::can_come_to(const FileDone& done) const {
-  const FileAction action = accepted_.actions[done.file];
-  if (!has_digests(action)) return false;
-  if (action == FileAction::compare)
-    return done.outcome == FileOutcome::there || done.outcome == FileOutcome::kept;
-  return done.outcome == FileOutcome::received || done.outcome == FileOutcome::there;
+void SendMachine::complete_if_over(Instant now) {
+  if (state_ != State::transferring) return;
+  drop_over();
+  if (chapters_.is_over() && !is_offering_) complete(now);
 }
 
 // Every file is verified at the peer: nothing that happens now can change the outcome.
@@ -300,21 +395,22 @@ void SendMachine::complete(Instant now) {
 
 // A source that changes gets one more chance: somebody saved it, say. One that changes again is
 // being written to.
-bool SendMachine::may_restart(const Event& event) const {
+bool SendMachine::may_restart(const Event& event) {
   if (state_ != State::transferring || event.kind != EventKind::file_message ||
       event.block.kind != FileMessageKind::failed)
     return false;
   const FileFailure failure = event.block.failure;
+  const Chapter* const chapter = chapters_.find(event.block.file);
   return (failure == FileFailure::source_changed || failure == FileFailure::source_vanished) &&
-         event.block.file < manifest_.files.size() &&
-         !restarted_names_.contains(manifest_.files[event.block.file].name);
+         chapter != nullptr && chapter->has_entry(event.block.file) &&
+         !restarted_names_.contains(chapter->entry(event.block.file).name);
 }
 
 // Both ends stop the data path in order. What the receiver finished until then it says before it
 // answers, so that no file is offered that it has.
 void SendMachine::begin_restart(Instant now, std::uint32_t changed_file) {
   flush_digests();
-  const std::string& name = manifest_.files[changed_file].name;
+  const std::string& name = chapters_.find(changed_file)->entry(changed_file).name;
   act(Notice{file::display_name(name) +
              " changed while it was being sent: it is sent again as it is now"});
   restarted_names_.insert(name);
@@ -328,17 +424,29 @@ void SendMachine::begin_restart(Instant now, std::uint32_t changed_file) {
 void SendMachine::end_restart() {
   if (!is_restart_answered_ || !is_engine_closed_) return;
   drop_data();
-  std::vector<bool> is_settled = is_done_;
-  for (std::size_t i = 0; i < is_settled.size(); ++i)
-    is_settled[i] = is_settled_in(i, accepted_.actions[i], is_settled[i]);
+  // Of a chapter that the receiver has not read to its end nothing is known there: it comes later.
+  std::deque<Chapter>& open = chapters_.open();
+  is_last_again_ = chapters_.has_last() && !is_offering_;
+  if (is_offering_) {
+    ready_.push_front({open.back().manifest, open.back().is_last});
+    open.pop_back();
+  }
+  OfferAgain again;
+  for (const Chapter& chapter : open) {
+    std::vector<bool> is_settled(chapter.manifest->files.size());
+    for (std::size_t i = 0; i < is_settled.size(); ++i) is_settled[i] = chapter.is_settled(i);
+    again.chapters.push_back({chapter.manifest, std::move(is_settled)});
+  }
   enter(State::opening_data, Instant::max(), step_);
-  act(OfferAgain{std::move(is_settled)});
+  act(std::move(again));
 }
 
-void SendMachine::on_offered_again(Instant now, const Result<void>& renewed) {
+void SendMachine::on_offered_again(Instant now,
+                                   Result<std::shared_ptr<const file::Manifest>> renewed) {
   if (!renewed) return fail(now, renewed.error());
-  if (const auto valid = file::validate(manifest_); !valid) return fail(now, valid.error());
-  accepted_ = {};
+  if (const auto valid = file::validate(*renewed.value()); !valid) return fail(now, valid.error());
+  ready_.push_front({std::move(renewed).value(), is_last_again_});
+  bytes_total_ = bytes_done_ = 0;
   begin_offer();
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // SendMachine: what the sending end of a session says and hears, without I/O (session_machine.hpp).
 //
-//   Hello ─▶ [Busy: wait] ─▶ Welcome ─▶ Offer, ManifestPart.., OfferEnd ─▶ Accept, ClaimPart..
-//     ─▶ DataReady, PathReady ─▶ digests and roots as blocks are sent, FileDones ─▶ Complete ─▶ Bye
+//   Hello ─▶ [Busy: wait] ─▶ Welcome ─▶ Offer, first chapter ─▶ Accept, ChapterAnswer, ClaimPart..
+//     ─▶ DataReady, PathReady ─▶ digests and roots as blocks are sent, FileDones; the chapters that
+//     follow, as the host has them and those before come to their end ─▶ Complete ─▶ Bye
 #pragma once
 
 #include <set>
@@ -19,15 +20,23 @@ class SendMachine final : public SessionMachine {
     std::string alpn;
     Instant busy_until;  ///< how long a busy receiver is waited for
   };
-  /// `manifest` is the host's, which renews it when it is asked to offer again.
-  SendMachine(const SendOptions& options, const file::Manifest& manifest, Connection connection);
+  SendMachine(const SendOptions& options, Connection connection);
 
   void start(Instant now) override;
-  /// on_offered_again answers OfferAgain: the manifest now has the files that are left.
-  void on_offered_again(Instant now, const Result<void>& renewed);
+  /// on_chapter answers WantChapter. `known` is what the host knows of the whole by now.
+  void on_chapter(Instant now, Result<OfferedChapter> chapter, const KnownTree& known);
+  /// on_offered_again answers OfferAgain: with the entries that are left, as they are now.
+  void on_offered_again(Instant now, Result<std::shared_ptr<const file::Manifest>> renewed);
+  /// While the first chapter is on its way no answer is due; a refusal waits until it is said.
+  [[nodiscard]] bool can_take_message() const noexcept override {
+    return state_ != State::offering && SessionMachine::can_take_message();
+  }
+  [[nodiscard]] bool has_more_to_send() const noexcept override {
+    return is_offering_ && (state_ == State::offering || state_ == State::transferring);
+  }
   [[nodiscard]] bool wants_keepalive() const noexcept override {
     return state_ == State::completing ||
-           (state_ == State::transferring && bytes_done_ >= bytes_total_);
+           (state_ == State::transferring && chapters_.has_last() && bytes_done_ >= bytes_total_);
   }
 
  private:
@@ -41,20 +50,24 @@ class SendMachine final : public SessionMachine {
   [[nodiscard]] bool is_outcome_certain() const noexcept override {
     return state_ == State::completing;
   }
-  [[nodiscard]] const file::Manifest& manifest() const noexcept override { return manifest_; }
   void flush_digests() override;
 
   [[nodiscard]] Result<void> take_greeting(Instant now, const Message& message);
   void begin_offer();
+  void want_chapter();
+  void begin_chapter(Instant now);
   void send_part(Instant now);
   void await_accept(Instant now);
-  [[nodiscard]] Result<void> take_accept(Instant now, Accept&& accept);
+  [[nodiscard]] Result<void> take_accept(Accept&& accept);
+  [[nodiscard]] Result<void> take_answer(Instant now, ChapterAnswer&& answer);
   [[nodiscard]] Result<void> take_claims(Instant now, const ClaimPart& part);
-  void end_accept(Instant now);
+  void end_answer(Instant now);
+  void set_answer_deadline(Instant now);
+  void complete_if_over(Instant now);
   [[nodiscard]] Result<void> take_done(Instant now, const FileDone& done);
   [[nodiscard]] Result<void> take_pack_done(Instant now, const PackDone& done);
-  [[nodiscard]] bool can_come_to(const FileDone& done) const;
-  [[nodiscard]] bool may_restart(const Event& event) const;
+  [[nodiscard]] bool may_restart(const Event& event);
+  void announce_root(Instant now, const BlockRef& block);
   void announce(const Event& event, bool is_skipped);
   void begin_restart(Instant now, std::uint32_t changed_file);
   void end_restart();
@@ -62,17 +75,21 @@ class SendMachine final : public SessionMachine {
   [[nodiscard]] Error busy_error() const;
 
   const SendOptions options_;
-  const file::Manifest& manifest_;
   const Connection connection_;
-  std::size_t next_entry_ = 0;  // of the manifest, to be offered
-  Accept accept_;
-  Accepted accepted_;
-  std::vector<std::optional<Digest>> roots_;
-  std::vector<bool> is_done_;
+  std::deque<OfferedChapter> ready_;  // to be offered
+  bool is_chapter_wanted_ = false;    // the host was asked for one
+  bool has_asked_all_ = false;        // and gave the last one
+  // The newest chapter is being offered, its entry at next_entry_ next.
+  bool is_offering_ = false;
+  std::size_t next_entry_ = 0;
+  KnownTree known_;
+  std::optional<Accept> accept_;
+  bool is_taking_claims_ = false;          // of the chapter that is answered
+  Accepted accepted_;                      // of it
   BlockDigests batch_;                     // of this turn
   std::set<std::string> restarted_names_;  // each of them at most once
   bool is_restart_answered_ = false;
-  std::size_t files_left_ = 0;
+  bool is_last_again_ = false;                      // what is offered again is all that is left
   std::uint64_t bytes_total_ = 0, bytes_done_ = 0;  // to announce in all; announced
   std::optional<PollPause> pause_;
 };

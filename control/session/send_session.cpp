@@ -23,7 +23,7 @@ class SendShell final : public SessionShell {
             const std::shared_ptr<Channel>& channel, Instant busy_until)
       : SessionShell{io, host, channel, {options.interface, options.dscp}},
         send_host_{host},
-        machine_{options, host.manifest(), {channel->peer(), channel->alpn(), busy_until}} {}
+        machine_{options, {channel->peer(), channel->alpn(), busy_until}} {}
 
   [[nodiscard]] Task<SessionEnd> run() { return SessionShell::run(machine_); }
 
@@ -31,11 +31,28 @@ class SendShell final : public SessionShell {
   void perform_own(Action& action) override {
     if (const auto* accepted = std::get_if<Accepted>(&action)) send_host_.on_accepted(*accepted);
     if (const auto* again = std::get_if<OfferAgain>(&action))
-      machine_.on_offered_again(monotonic_now(), send_host_.offer_again(again->is_settled));
+      machine_.on_offered_again(monotonic_now(), send_host_.offer_again(again->chapters));
+    if (std::holds_alternative<WantChapter>(action)) want_chapter();
+  }
+  void want_chapter() {
+    chapter_ = std::make_shared<std::optional<Result<OfferedChapter>>>();
+    send_host_.next_chapter(
+        [&io = io_, answer = chapter_, channel = channel_](Result<OfferedChapter> chapter) {
+          asio::post(io, [answer, channel, chapter = std::move(chapter)]() mutable {
+            answer->emplace(std::move(chapter));
+            channel->wake();
+          });
+        });
+  }
+  void take_answer() override {
+    if (!chapter_ || !chapter_->has_value()) return;
+    machine_.on_chapter(monotonic_now(), std::move(**std::exchange(chapter_, nullptr)),
+                        send_host_.known());
   }
 
   SendHost& send_host_;
   SendMachine machine_;
+  std::shared_ptr<std::optional<Result<OfferedChapter>>> chapter_;  // asked for; null: none
 };
 
 }  // namespace
@@ -87,7 +104,6 @@ class SendSession::Impl final : public std::enable_shared_from_this<Impl> {
 
   Task<Result<std::shared_ptr<Channel>>> connect() {
     if (!tls_) co_return tls_.error();
-    if (const auto valid = file::validate(host_.manifest()); !valid) co_return valid.error();
     co_return co_await connect_and_authenticate(io_, tls_.value(), options_, host_, connect_state_);
   }
 

@@ -4,14 +4,16 @@
 //
 //   SendSession / RecvServer ──▶ SendHost / RecvHost (implemented by the program)
 //     open_data()    open the port, say which UDP port and how large a frame
-//     consider()     receiving: decide on the offer (folder, space, existing names, resume)
-//     on_accepted()  sending: what the peer wants, and what it has already
+//     next_chapter() sending: the next entries of what is sent
+//     consider()     receiving: decide on a chapter (folder, space, existing names, resume)
+//     on_accepted()  sending: what the peer wants of a chapter, and what it has already
 //     start_data()   keys and peer are known: connect the port, start the threads
+//     take_chapter() receiving: a chapter after the first, when it was decided on
 //     stop_data()    the engine's loop has ended (or never began): join the threads, close the port
 //
 // Every call comes on the session thread, the one that runs the io_context. A host may block in
 // open_data, start_data and stop_data for as long as opening sockets and starting threads takes;
-// consider() answers later and from any thread.
+// consider() and next_chapter() are answered later and from any thread.
 #pragma once
 
 #include <cstdint>
@@ -154,14 +156,16 @@ class SessionHost {
   virtual void on_phase(Phase) {}
   /// on_event: every event of the engine, after the session acted on it.
   virtual void on_event(const Event&) {}
-  /// on_file_done: once per offered file that the session gets to the end of.
-  virtual void on_file_done(const FileDone&) {}
+  /// on_file_done: once per offered entry that the session gets to the end of.
+  virtual void on_file_done(const FileDone&, const file::ManifestEntry&) {}
+  /// on_chapter_over: nothing more happens to the entries of this chapter.
+  virtual void on_chapter_over(const file::Manifest&) {}
   /// on_notice: what the user should know and need not act on.
   virtual void on_notice(const std::string& /*text*/) {}
 };
 
-/// Claims: by manifest index, what the receiver holds of a file, blocks ascending. Empty for files
-/// that it does not resume; empty altogether: none. As Sink::claims() gives and
+/// Claims: by entry of a chapter, what the receiver holds of a file, blocks ascending. Empty for
+/// files that it does not resume; empty altogether: none. As Sink::claims() gives and
 /// SourceOptions::claims takes it.
 using Claims = std::vector<std::vector<file::Claim>>;
 
@@ -179,21 +183,46 @@ struct SendOptions {
   std::string interface;        ///< --iface; empty: as the route says
   SenderToken token{};  ///< that we are who was here before; all zero: the receiver cannot know
 };
+/// Accepted: the receiver's answer to a chapter.
 struct Accepted {
+  std::shared_ptr<const file::Manifest> manifest;  ///< the chapter, as the host gave it
+  std::uint32_t first_file = 0;                    ///< its first index
+  bool is_last = false;
   std::vector<FileAction> actions;
   Claims claims;                           ///< only files with FileAction::resume have any
   std::shared_ptr<const file::Pack> pack;  ///< null: none
   std::string folder;                      ///< the peer's, its bytes as they came
 };
+/// OfferedChapter: a run of entries, at most chapter_entries_max. They get the next indices in the
+/// session, in the order in which they are given; the first chapter begins at 0.
+struct OfferedChapter {
+  std::shared_ptr<const file::Manifest> manifest;
+  bool is_last = false;
+};
+using TakeChapter = std::function<void(Result<OfferedChapter>)>;
+/// KnownTree: how much will be sent, as far as the host has looked.
+struct KnownTree {
+  std::uint64_t entries = 0, bytes = 0;
+  bool is_all = false;
+};
+/// Unsettled: a chapter that is under way, and which of its entries need not be offered again.
+struct Unsettled {
+  std::shared_ptr<const file::Manifest> manifest;
+  std::vector<bool> is_settled;
+};
 class SendHost : public SessionHost {
  public:
-  /// manifest is asked before the connection; it stays valid and unchanged until offer_again().
-  [[nodiscard]] virtual const file::Manifest& manifest() = 0;
-  /// offer_again makes a manifest of the files that are not settled (by index), as they are now,
-  /// after one of them changed while it was sent. The data path is stopped. Error: one of them is
-  /// no longer there.
-  [[nodiscard]] virtual Result<void> offer_again(const std::vector<bool>& is_settled) = 0;
-  /// on_accepted comes before start_data(). Blocks in it cost the peer's patience only.
+  /// next_chapter calls `take` once, now or later, from any thread; it may be called after the
+  /// session has gone. It is not asked again before, nor after the last one or an Error.
+  virtual void next_chapter(TakeChapter take) = 0;
+  [[nodiscard]] virtual KnownTree known() = 0;
+  /// offer_again makes one chapter of the entries that are not settled, as they are now, after one
+  /// of them changed while it was sent; indices begin anew. The data path is stopped. Error: one of
+  /// them is no longer there.
+  [[nodiscard]] virtual Result<std::shared_ptr<const file::Manifest>> offer_again(
+      const std::vector<Unsettled>& chapters) = 0;
+  /// on_accepted of the first chapter comes before start_data(). Blocks in it cost the peer's
+  /// patience only.
   virtual void on_accepted(const Accepted& accepted) = 0;
 };
 
@@ -212,21 +241,23 @@ struct RecvOptions {
   std::uint8_t dscp = 0;
   std::string interface;
 };
+/// OfferInfo: a chapter that is offered.
 struct OfferInfo {
-  file::Manifest manifest;  ///< validated
+  file::Manifest manifest;       ///< validated
+  std::uint32_t first_file = 0;  ///< index of its first entry; 0: it is the session's first chapter
+  bool is_last = false;
   Digest manifest_hash{};
-  std::uint64_t total_bytes = 0;
+  KnownTree known;  ///< as the sender said in its offer; of a hostile one: anything
   crypto::DigestKind digest = crypto::DigestKind::xxh3;
   Endpoint peer;
   std::string peer_software;
   bool has_fragments = false;  ///< the data port must take datagrams of wire::datagram_bytes_max
-  /// By file; empty in a session's first offer. This is one offered again in the session: names
-  /// that were approved before, and true for a file whose source changed, so that nothing of it
-  /// that came before is of use.
+  /// By entry; empty but in a chapter that is offered again because a source changed: true for an
+  /// entry that was another one before, so that nothing of it that came before is of use.
   std::vector<bool> is_changed;
 };
 struct Decision {
-  std::vector<FileAction> actions;  ///< one per file
+  std::vector<FileAction> actions;  ///< one per entry
   Claims claims;       ///< for files with FileAction::resume: what is on disk, verified
   std::string folder;  ///< where they go: the sender shows it to its user
 };
@@ -240,10 +271,13 @@ struct Arrival {
 
 class RecvHost : public SessionHost {
  public:
-  /// consider looks at an offer and calls `decide` once, now or later, from any thread; it may be
+  /// consider looks at a chapter and calls `decide` once, now or later, from any thread; it may be
   /// called after the session has gone. An Error refuses: its code is this end's, its text is told
   /// to the peer (which ends with 5).
   virtual void consider(std::shared_ptr<const OfferInfo> offer, Decide decide) = 0;
+  /// take_chapter comes before the peer is told what was decided on a chapter after the first: file
+  /// side and engine are to know its files. An Error ends the session.
+  [[nodiscard]] virtual Result<void> take_chapter(const OfferInfo& offer) = 0;
   [[nodiscard]] virtual Arrival arrival() const = 0;
   /// renew_code makes another code, after `why` burnt the one before, tells it to the user, and
   /// stretches it. A host that cannot returns `why`, which ends the server.

@@ -228,32 +228,33 @@ void SessionMachine::drop_data() {
 
 // --- outcomes and errors
 
-std::shared_ptr<const file::Pack> SessionMachine::pack_of(const std::vector<FileAction>& actions,
-                                                          crypto::DigestKind kind) const {
-  auto pack = std::make_shared<const file::Pack>(file::Pack::make(
-      manifest(), kind, [&](std::uint32_t file) { return actions[file] == FileAction::send; }));
-  return pack->is_empty() ? nullptr : pack;
+bool SessionMachine::take_packed(const PackDone& done) {
+  Chapter* const chapter = chapters_.find(done.pack);
+  if (chapter == nullptr) return false;
+  const auto entries = chapter->take_packed(done);
+  for (const std::uint32_t entry : entries)
+    report_done(
+        *chapter,
+        {.file = chapter->first_file + entry, .name_number = done.name_number, .is_packed = true});
+  return !entries.empty();
 }
 
-bool SessionMachine::take_packed(const PackDone& done, std::vector<bool>& is_done) {
-  if (pack_ == nullptr || done.first >= pack_->entries().size() ||
-      done.count > pack_->entries().size() - done.first)
-    return false;
-  const auto files = std::span{pack_->entries()}.subspan(done.first, done.count);
-  if (std::ranges::any_of(files, [&](std::uint32_t file) { return is_done[file]; })) return false;
-  for (const std::uint32_t file : files) {
-    is_done[file] = true;
-    report_done({.file = file, .name_number = done.name_number, .is_packed = true});
-  }
-  return true;
-}
-
-void SessionMachine::report_done(const FileDone& done) {
-  act(Report{done});
+void SessionMachine::report_done(const Chapter& chapter, const FileDone& done) {
+  act(Report{done, chapter.manifest, done.file - chapter.first_file});
   if (done.outcome != FileOutcome::kept && done.outcome != FileOutcome::not_compared) return;
   if (kept_total_++ > 0) return;
-  kept_name_ = file::display_name(manifest().files[done.file].name);
+  kept_name_ = file::display_name(chapter.entry(done.file).name);
   is_kept_compared_ = done.outcome == FileOutcome::kept;
+}
+
+void SessionMachine::report_kept(const Chapter& chapter) {
+  for (std::uint32_t i = 0; i < chapter.actions.size(); ++i)
+    if (!has_digests(chapter.actions[i]))
+      report_done(chapter, kept_by(chapter.actions[i], chapter.first_file + i));
+}
+
+void SessionMachine::drop_over() {
+  while (auto over = chapters_.pop_over()) act(ChapterOver{std::move(over)});
 }
 
 // One code at both ends: what has the name does not have the announced digest, as far as anybody
@@ -329,6 +330,13 @@ std::optional<Error> SessionMachine::verdict_of(const Message& message) {
   return std::nullopt;
 }
 
+std::string SessionMachine::name_of_file(std::uint32_t file) {
+  const Chapter* const chapter = chapters_.find(file);
+  return chapter != nullptr && chapter->has_entry(file)
+             ? file::display_name(chapter->entry(file).name)
+             : "a file";
+}
+
 std::optional<Error> SessionMachine::fault_of(const Event& event) {
   const std::string step = "transfer files with " + peer_name_;
   const int errno_value = static_cast<int>(event.value);
@@ -364,7 +372,7 @@ std::optional<Error> SessionMachine::fault_of(const Event& event) {
       return Error{ExitCode::internal_error, step, "the engine stopped on its own", ""};
     case EventKind::file_message:
       if (event.block.kind != FileMessageKind::failed) return std::nullopt;
-      return file_error(event.block, manifest());
+      return file_error(event.block, name_of_file(event.block.file));
     default: return std::nullopt;
   }
 }

@@ -29,6 +29,7 @@
 #include <variant>
 #include <vector>
 
+#include "control/session/chapter.hpp"
 #include "control/session/liveness.hpp"
 #include "control/session/session.hpp"
 
@@ -45,12 +46,19 @@ struct StartData {
   DataTerms terms;
   std::uint16_t peer_port = 0;
 };
-struct StopData {};  ///< the engine has closed or never ran: have the host join its threads
-struct OfferAgain {  ///< sending; answered by SendMachine::on_offered_again()
-  std::vector<bool> is_settled;
+struct StopData {};     ///< the engine has closed or never ran: have the host join its threads
+struct WantChapter {};  ///< sending; answered by SendMachine::on_chapter()
+struct OfferAgain {     ///< sending; answered by SendMachine::on_offered_again()
+  std::vector<Unsettled> chapters;
 };
 struct Consider {  ///< receiving; answered by RecvMachine::on_decision()
   std::shared_ptr<const OfferInfo> offer;
+};
+struct TakeOffered {  ///< receiving: have the host take a chapter; an Error of it goes to fail()
+  std::shared_ptr<const OfferInfo> offer;
+};
+struct ChapterOver {  ///< tell the host
+  std::shared_ptr<const file::Manifest> manifest;
 };
 struct ChangePath {  ///< tell the host where the link is up, then the engine
   PathUpdate update;
@@ -58,8 +66,10 @@ struct ChangePath {  ///< tell the host where the link is up, then the engine
 struct Hold {  ///< while the link is down nothing is sent on the connection
   bool is_held = false;
 };
-struct Report {  ///< what became of a file
+struct Report {  ///< what became of an entry
   FileDone done;
+  std::shared_ptr<const file::Manifest> manifest;
+  std::size_t place = 0;  ///< in the manifest
 };
 struct Notice {
   std::string text;
@@ -68,10 +78,11 @@ struct Skipped {
   std::uint64_t bytes = 0;
 };
 using Action = std::variant<Message, Command, Phase, Accepted, Report, Notice, Skipped, Hold,
-                            OpenData, StartData, ChangePath, StopData, OfferAgain, Consider>;
+                            OpenData, StartData, ChangePath, StopData, WantChapter, OfferAgain,
+                            Consider, TakeOffered, ChapterOver>;
 
-/// file_error: what a failure of the file side is to the user.
-[[nodiscard]] Error file_error(const BlockRef& block, const file::Manifest& manifest);
+/// file_error: what a failure of the file side is to the user. `name` is for people.
+[[nodiscard]] Error file_error(const BlockRef& block, const std::string& name);
 
 class SessionMachine {
  public:
@@ -106,9 +117,7 @@ class SessionMachine {
   [[nodiscard]] virtual bool can_take_message() const noexcept;
   /// has_more_to_send: the next tick sends one more large message. Call it when the connection has
   /// room.
-  [[nodiscard]] bool has_more_to_send() const noexcept {
-    return state_ == State::offering || state_ == State::sending_claims;
-  }
+  [[nodiscard]] virtual bool has_more_to_send() const noexcept = 0;
   /// wants_keepalive: this end said all it had to say and waits for the answer
   /// (Liveness::is_early_keepalive_due()).
   [[nodiscard]] virtual bool wants_keepalive() const noexcept = 0;
@@ -158,7 +167,6 @@ class SessionMachine {
   [[nodiscard]] virtual Error deadline_error() const;
   /// is_outcome_certain: every file is verified, whatever happens to the connection now.
   [[nodiscard]] virtual bool is_outcome_certain() const noexcept = 0;
-  [[nodiscard]] virtual const file::Manifest& manifest() const noexcept = 0;
   virtual void flush_digests() {}
 
   // --- what they share
@@ -181,16 +189,14 @@ class SessionMachine {
   void drop_data();
   /// report_done tells the host what became of a file. One that was kept makes the session end
   /// with `verification_failed`.
-  void report_done(const FileDone& done);
-  /// pack_of is the pack of the files that the receiver wants whole; null: nothing is packed.
-  [[nodiscard]] std::shared_ptr<const file::Pack> pack_of(const std::vector<FileAction>& actions,
-                                                          crypto::DigestKind kind) const;
-  /// is_settled_in: entry `file` is not offered again. Folders are, for their times are set last.
-  [[nodiscard]] bool is_settled_in(std::size_t file, FileAction action, bool is_done) const {
-    return !has_digests(action) || (is_done && !manifest().files[file].is_folder);
-  }
-  /// take_packed marks the records of `done`; false: it has some that are done, or are none.
-  [[nodiscard]] bool take_packed(const PackDone& done, std::vector<bool>& is_done);
+  void report_done(const Chapter& chapter, const FileDone& done);
+  /// report_kept does so for all that the receiver wants nothing of.
+  void report_kept(const Chapter& chapter);
+  /// take_packed marks and reports the records of `done`; false: it has some that are done, or are
+  /// none.
+  [[nodiscard]] bool take_packed(const PackDone& done);
+  /// drop_over forgets chapters that are over.
+  void drop_over();
   /// verdict_of gives the Error of a Refuse, Failure or Bye, and nothing for other messages.
   [[nodiscard]] std::optional<Error> verdict_of(const Message& message);
   /// fault_of turns an event that ends the session into an Error.
@@ -211,7 +217,7 @@ class SessionMachine {
   std::size_t events_of_turn_ = 0;
   Nanos poll_pause_ = 1h;  // until the next look at the engine's events
   std::optional<DataOpened> data_;
-  std::shared_ptr<const file::Pack> pack_;  // of the offer under way; null: none
+  Chapters chapters_;
   crypto::ExporterContext context_;
   bool is_engine_closed_ = false;
   bool is_interrupted_ = false;
@@ -228,6 +234,7 @@ class SessionMachine {
   [[nodiscard]] Error path_error() const;
   [[nodiscard]] Error ended(ChannelEnd end, const std::string& cause) const;
   [[nodiscard]] Error kept_error() const;
+  [[nodiscard]] std::string name_of_file(std::uint32_t file);
 
   std::deque<Action> actions_;
   std::optional<Error> error_, end_reason_;  // of the end; of an end that we were asked for

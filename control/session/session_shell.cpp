@@ -104,9 +104,11 @@ void SessionShell::perform(Action& action) {
   } else if (const auto* phase = std::get_if<Phase>(&action)) {
     host_.on_phase(*phase);
   } else if (const auto* report = std::get_if<Report>(&action)) {
-    host_.on_file_done(report->done);
+    host_.on_file_done(report->done, report->manifest->files[report->place]);
   } else if (const auto* notice = std::get_if<Notice>(&action)) {
     host_.on_notice(notice->text);
+  } else if (const auto* over = std::get_if<ChapterOver>(&action)) {
+    host_.on_chapter_over(*over->manifest);
   } else if (const auto* hold = std::get_if<Hold>(&action)) {
     channel_->hold(hold->is_held);
   } else if (std::holds_alternative<OpenData>(action)) {

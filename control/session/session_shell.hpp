@@ -44,7 +44,8 @@ class SessionShell {
   /// run plays the machine to the end of the session; it has stopped the data path and closed the
   /// channel when it returns.
   [[nodiscard]] Task<SessionEnd> run(SessionMachine& machine);
-  /// perform_own performs the actions of one half: Accepted, OfferAgain; Consider, Skipped.
+  /// perform_own performs the actions of one half: WantChapter, Accepted, OfferAgain; Consider,
+  /// TakeOffered, Skipped.
   virtual void perform_own(Action& action) = 0;
   /// take_answer gives the machine an answer that came since the last turn.
   virtual void take_answer() {}

@@ -28,9 +28,9 @@ Digest some_digest(std::mt19937_64& random, std::size_t bytes) {
 
 Message some_message(std::mt19937_64& random) {
   const std::size_t width_bytes = random() % 2 == 0 ? 16 : 32;
-  const auto file = static_cast<std::uint32_t>(random() % files_max);
+  const auto file = static_cast<std::uint32_t>(random() % file_index_max);
   const auto code = static_cast<ExitCode>(random() % 12);
-  switch (random() % 11) {
+  switch (random() % 13) {
     case 0: {
       Offer offer;
       offer.software = some_text(random, 60);
@@ -38,8 +38,9 @@ Message some_message(std::mt19937_64& random) {
       offer.queue_count = static_cast<std::uint16_t>(1 + random() % 64);
       offer.frame_body_max_bytes = static_cast<std::uint32_t>(256 + random() % 60'000);
       offer.data_port = static_cast<std::uint16_t>(1 + random() % 65'535);
-      offer.file_count = 1 + file;
-      offer.total_bytes = random() >> 2;
+      offer.entries_known = random() >> 2;
+      offer.bytes_known = random() >> 2;
+      offer.is_all_known = random() % 2 == 0;
       offer.is_repair_lazy = random() % 2 == 0;
       offer.has_fragments = random() % 2 == 0;
       return offer;
@@ -53,12 +54,10 @@ Message some_message(std::mt19937_64& random) {
       return part;
     }
     case 2: {
-      Accept accept{.manifest_hash = some_digest(random, 32),
-                    .data_port = 7411,
-                    .frame_body_max_bytes = 1400};
-      accept.folder = some_text(random, 200);
-      accept.actions.resize(random() % 200, static_cast<FileAction>(random() % 5));
-      return accept;
+      ChapterAnswer answer{
+          .manifest_hash = some_digest(random, 32), .has_claims = random() % 2 == 0, .actions = {}};
+      answer.actions.resize(random() % 200, static_cast<FileAction>(random() % 5));
+      return answer;
     }
     case 3: {
       ClaimPart part{.file = file, .first_block = random() % 1000, .is_last = random() % 2 == 0};
@@ -80,6 +79,14 @@ Message some_message(std::mt19937_64& random) {
       return FileDone{file, some_digest(random, width_bytes),
                       static_cast<FileOutcome>(random() % 4),
                       static_cast<std::uint16_t>(2 + random() % 900)};
+    case 10:
+      return PackDone{file, static_cast<std::uint32_t>(random() % chapter_entries_max),
+                      static_cast<std::uint32_t>(1 + random() % chapter_entries_max), 0};
+    case 11:
+      return Accept{.data_port = 7411,
+                    .frame_body_max_bytes = 1400,
+                    .io = "udp",
+                    .folder = some_text(random, 200)};
     default: return Welcome{1, some_text(random, 60)};
   }
 }

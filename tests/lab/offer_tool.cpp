@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// offer-tool ADDRESS PORT (names NAME... | many COUNT | sized BYTES | announced COUNT): a sender
+// offer-tool ADDRESS PORT (names NAME... | many COUNT | sized BYTES): a sender
 // that knows the code (ONEHOP_CODE) and offers what `onehop send` does not: names in folders, a
 // million files, sizes that cannot be. It prints what the receiver says to that, "Accept" or
 // "Refuse: TEXT", and hangs up. Exit code: 0 it was answered, 1 it was not.
@@ -30,7 +30,6 @@ file::Manifest manifest_of(std::string_view what, std::span<char*> words) {
       manifest.files.push_back({"empty-" + std::to_string(i), 0, 0644, 0});
   }
   if (what == "sized") manifest.files.push_back({"large", std::stoull(words[0]), 0644, 0});
-  if (what == "announced") manifest.files.push_back({"one", 1, 0644, 0});
   if (manifest.files.empty()) throw std::invalid_argument{"what to offer is not known"};
   return manifest;
 }
@@ -40,16 +39,13 @@ std::vector<Message> messages_of(std::string_view what, std::span<char*> words) 
   Offer offer;
   offer.frame_body_max_bytes = 1400;
   offer.data_port = 40'000;
-  offer.file_count = what == "announced" ? static_cast<std::uint32_t>(std::stoul(words[0]))
-                                         : static_cast<std::uint32_t>(manifest.files.size());
-  offer.total_bytes = file::total_bytes(manifest);
   std::vector<Message> messages{offer};
   for (std::size_t i = 0; i < manifest.files.size(); i += manifest_entries_per_part_max) {
     const auto begin = manifest.files.begin() + static_cast<std::ptrdiff_t>(i);
     const auto count = std::min(manifest_entries_per_part_max, manifest.files.size() - i);
     messages.push_back(ManifestPart{{begin, begin + static_cast<std::ptrdiff_t>(count)}});
   }
-  messages.push_back(OfferEnd{file::manifest_hash(manifest)});
+  messages.push_back(ChapterEnd{file::manifest_hash(manifest), true});
   return messages;
 }
 

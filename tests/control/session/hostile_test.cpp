@@ -19,13 +19,12 @@ Offer offer_of(const file::Manifest& manifest) {
   Offer offer;
   offer.frame_body_max_bytes = 1400;
   offer.data_port = 40'000;
-  offer.file_count = static_cast<std::uint32_t>(manifest.files.size());
-  for (const auto& entry : manifest.files) offer.total_bytes += entry.size;
+  offer.entries_known = manifest.files.size();
   return offer;
 }
 std::vector<Message> offer_messages(const file::Manifest& manifest) {
   return {offer_of(manifest), ManifestPart{manifest.files},
-          OfferEnd{file::manifest_hash(manifest)}};
+          ChapterEnd{file::manifest_hash(manifest), true}};
 }
 file::Manifest named(std::vector<std::string> names, std::uint64_t size = 1) {
   file::Manifest manifest;
@@ -70,33 +69,23 @@ TEST_CASE("Z1 an offer beyond a limit is refused with what it has and the limit'
           "[control][session]") {
   struct Case {
     file::Manifest manifest;
-    std::uint32_t file_count;  // as announced; 0: as many as there are
     std::vector<std::string> words;
   };
   const std::string bytes_max = std::to_string(std::uint64_t{1} << 62),
                     size = std::to_string((std::uint64_t{1} << 63) - 1);
   const std::vector<Case> cases{
-      {named({"large"}, (std::uint64_t{1} << 63) - 1), 0, {"'large'", size, bytes_max}},
+      {named({"large"}, (std::uint64_t{1} << 63) - 1), {"'large'", size, bytes_max}},
       {named({"large"}, ~std::uint64_t{0}),
-       0,
        {"'large'", std::to_string(~std::uint64_t{0}), bytes_max}},
       {named({"a", "b", "c"}, std::uint64_t{1} << 62),
-       0,
        {"'b'", std::to_string(std::uint64_t{1} << 63), bytes_max}},
-      {named({"a"}),
-       files_max + 1,
-       {std::to_string(files_max + 1) + " files", std::to_string(files_max)}},
-      {named({"a"}),
-       ~std::uint32_t{0},
-       {std::to_string(~std::uint32_t{0}) + " files", std::to_string(files_max)}},
-      {named({std::string(60'000, 'n')}), 0, {"60000 bytes", "4095"}},
-      {named({std::string(256, 'n')}), 0, {"256 bytes", "255"}}};
+      {named({std::string(60'000, 'n')}), {"60000 bytes", "4095"}},
+      {named({std::string(256, 'n')}), {"256 bytes", "255"}}};
   for (const Case& offered : cases) {
     World world;
     world.listen();
     RawPeer peer{world.io, {.role = Role::sender}};
     auto messages = offer_messages(offered.manifest);
-    if (offered.file_count != 0) std::get<Offer>(messages[0]).file_count = offered.file_count;
     peer.connect(world.recv_host.port, messages);
     REQUIRE(world.run([&] { return world.recv_host.ends.size() == 1 && peer.is_over; }));
     const auto* refuse = peer.find<Refuse>();
@@ -115,16 +104,14 @@ TEST_CASE("Z1 names are refused when their sum passes its limit, before the list
   World world;
   world.listen();
   RawPeer peer{world.io, {.role = Role::sender}};
-  Offer offer = offer_of(named({"a"}));
-  offer.file_count = files_max;
-  std::vector<Message> messages{offer};
+  std::vector<Message> messages{offer_of(named({"a"}))};
   const ManifestPart part{named(std::vector<std::string>(16, std::string(60'000, 'n'))).files};
-  messages.insert(messages.end(), 71, part);  // 68 MB; none of them is the last
+  messages.insert(messages.end(), 18, part);  // 17 MB; none of them is the last
   peer.connect(world.recv_host.port, messages);
   REQUIRE(world.run([&] { return world.recv_host.ends.size() == 1 && peer.is_over; }));
   REQUIRE(peer.find<Refuse>() != nullptr);
   INFO(peer.find<Refuse>()->text);
-  CHECK(peer.find<Refuse>()->text.find("67108864 bytes") != std::string::npos);
+  CHECK(peer.find<Refuse>()->text.find("16777216 bytes") != std::string::npos);
 }
 
 TEST_CASE("D3 a receiver that reports as done what cannot be ends the session",
@@ -139,22 +126,22 @@ TEST_CASE("D3 a receiver that reports as done what cannot be ends the session",
       {FileAction::send, done(FileOutcome::not_compared)},
       {FileAction::compare, done(FileOutcome::received)},
       {FileAction::compare, done(FileOutcome::not_compared)},
-      {FileAction::send, PackDone{0, 1}},
-      {FileAction::send, PackDone{5, 1'000'000}},
-      {FileAction::send, PackDone{999'999, 1'000'000}},
+      {FileAction::send, PackDone{3, 0, 1}},
+      {FileAction::send, PackDone{0, 5, 65'536}},
+      {FileAction::send, PackDone{4, 65'535, 65'536}},
   }));
   World world;
-  const auto& manifest = world.send_host.manifest();
-  const Accept accept{.manifest_hash = file::manifest_hash(manifest),
-                      .data_port = 40'002,
-                      .frame_body_max_bytes = 1400,
-                      .io = "fake",
-                      .actions = std::vector<FileAction>(manifest.files.size(), action)};
+  const auto& manifest = world.send_host.data_manifest();
+  const Accept accept{
+      .data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake", .folder = {}};
+  const ChapterAnswer chapter{.manifest_hash = file::manifest_hash(manifest),
+                              .actions = std::vector<FileAction>(manifest.files.size(), action)};
   tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
   world.send_options.port = acceptor.local_endpoint().port();
   RawPeer peer{world.io, {.role = Role::receiver}};
   acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
-    peer.start(std::move(socket), {Welcome{protocol_version, "onehop"}, accept, PathReady{1400}},
+    peer.start(std::move(socket),
+               {Welcome{protocol_version, "onehop"}, accept, chapter, PathReady{1400}},
                Role::receiver);
   });
   world.send();
@@ -165,14 +152,11 @@ TEST_CASE("D3 a receiver that reports as done what cannot be ends the session",
   CHECK(world.send_end->code == ExitCode::internal_error);
 }
 
-TEST_CASE("P7 an offer whose hash, count or sum disagrees with its entries is refused",
-          "[control][session]") {
-  const int lie = GENERATE(range(0, 4));
+TEST_CASE("P7 a chapter whose hash disagrees with its entries is refused", "[control][session]") {
+  const int lie = GENERATE(range(0, 2));
   auto messages = offer_messages(some_manifest());
-  if (lie == 0) std::get<OfferEnd>(messages[2]).manifest_hash[5] ^= std::byte{1};
-  if (lie == 1) std::get<Offer>(messages[0]).total_bytes += 1;
-  if (lie == 2) std::get<Offer>(messages[0]).file_count += 1;
-  if (lie == 3) std::get<Offer>(messages[0]).file_count -= 1;
+  if (lie == 0) std::get<ChapterEnd>(messages[2]).manifest_hash[5] ^= std::byte{1};
+  if (lie == 1) std::get<ManifestPart>(messages[1]).entries.pop_back();
   World world;
   world.listen();
   RawPeer peer{world.io, {.role = Role::sender}};
@@ -370,16 +354,14 @@ TEST_CASE("D3 a receiver that claims what was not offered ends the session at th
           "[control][session]") {
   const int lie = GENERATE(range(0, 6));
   World world;
-  const auto& manifest = world.send_host.manifest();
-  Accept accept{.manifest_hash = file::manifest_hash(manifest),
-                .data_port = 40'002,
-                .frame_body_max_bytes = 1400,
-                .has_claims = true,
-                .io = "fake",
-                .actions = {FileAction::send, FileAction::send, FileAction::resume}};
+  const auto& manifest = world.send_host.data_manifest();
+  Accept accept{.data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake", .folder = {}};
+  ChapterAnswer chapter{.manifest_hash = file::manifest_hash(manifest),
+                        .has_claims = true,
+                        .actions = {FileAction::send, FileAction::send, FileAction::resume}};
   ClaimPart claim{.file = 2, .first_block = 1, .is_last = true, .digests = {some_digest(2, 1)}};
-  if (lie == 0) accept.manifest_hash[0] ^= std::byte{1};
-  if (lie == 1) accept.actions.pop_back();
+  if (lie == 0) chapter.manifest_hash[0] ^= std::byte{1};
+  if (lie == 1) chapter.actions.pop_back();
   if (lie == 2) accept.frame_body_max_bytes = 60'000;
   if (lie == 3) claim.file = 1;
   if (lie == 4) claim.first_block = 4;
@@ -388,7 +370,7 @@ TEST_CASE("D3 a receiver that claims what was not offered ends the session at th
   world.send_options.port = acceptor.local_endpoint().port();
   RawPeer peer{world.io, {.role = Role::receiver}};
   acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
-    peer.start(std::move(socket), {Welcome{protocol_version, "onehop"}, accept, claim},
+    peer.start(std::move(socket), {Welcome{protocol_version, "onehop"}, accept, chapter, claim},
                Role::receiver);
   });
   world.send();

@@ -32,12 +32,12 @@ TEST_CASE("a sender that waits for Bye nudges, and takes the Bye that comes then
           "[control][session]") {
   World world;
   world.send_options.limits.keep_alive = 60s;
-  const auto& manifest = world.send_host.manifest();
-  const Accept accept{.manifest_hash = file::manifest_hash(manifest),
-                      .data_port = 40'002,
-                      .frame_body_max_bytes = 1400,
-                      .io = "fake",
-                      .actions = std::vector<FileAction>(manifest.files.size(), FileAction::keep)};
+  const auto& manifest = world.send_host.data_manifest();
+  const Accept accept{
+      .data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake", .folder = {}};
+  const ChapterAnswer chapter{
+      .manifest_hash = file::manifest_hash(manifest),
+      .actions = std::vector<FileAction>(manifest.files.size(), FileAction::keep)};
   tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
   world.send_options.port = acceptor.local_endpoint().port();
   RawPeer peer{world.io, {.role = Role::receiver}};
@@ -48,6 +48,7 @@ TEST_CASE("a sender that waits for Bye nudges, and takes the Bye that comes then
     channel.start();
     channel.send(Welcome{protocol_version, "onehop"});
     channel.send(accept);
+    channel.send(chapter);
     while (!is_complete && channel.end() == ChannelEnd::open) {
       while (const auto message = channel.pop())
         is_complete = is_complete || std::holds_alternative<Complete>(*message);

@@ -30,7 +30,8 @@ class VirtualPair {
   VirtualPair(std::uint64_t seed, Trouble trouble)
       : random_{seed},
         trouble_{trouble},
-        ends_{VirtualEnd{send_options(), files(), seed}, VirtualEnd{recv_options(), seed + 1}} {
+        ends_{VirtualEnd{send_options(), each_of(files()), seed, chapter_entries()},
+              VirtualEnd{recv_options(), seed + 1}} {
     delay_max_ = Nanos{1'000'000 << draw(8)};
     ends_[0].engine_time_max = ends_[1].engine_time_max = Nanos{100'000 << draw(12)};
     if (has(Trouble::change)) ends_[0].changes_left = 1 + static_cast<std::uint32_t>(draw(3));
@@ -75,11 +76,12 @@ class VirtualPair {
     for (std::size_t i = 1 + draw(6); i > 0; --i)
       manifest.files.push_back({"f" + std::to_string(i), draw(5) * block_bytes / 2, 0644, 0});
     if (draw(3) > 0) return manifest;
-    manifest.files.push_back({.name = "d", .mode = 0755, .is_folder = true});
     for (std::size_t i = draw(60); i > 0; --i)
       manifest.files.push_back({"d/f" + std::to_string(i), draw(5) * 20'000, 0644, 0});
+    manifest.files.push_back({.name = "d", .mode = 0755, .is_folder = true});
     return manifest;
   }
+  std::size_t chapter_entries() { return draw(3) == 0 ? 1'000 : 1 + draw(20); }
   [[nodiscard]] bool has(Trouble trouble) {
     return trouble_ == trouble || (trouble_ == Trouble::all && draw(3) == 0);
   }

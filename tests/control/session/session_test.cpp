@@ -24,7 +24,7 @@ TEST_CASE("a transfer ends with 0 on both ends, every file done once", "[control
   CHECK(world.send_host.done == std::vector<std::uint32_t>{0, 1, 2});
   CHECK(world.recv_host.done == std::vector<std::uint32_t>{0, 1, 2});
   CHECK(world.recv_host.engine->digests() == 1 + 4 + 4);
-  CHECK(world.recv_host.offer->manifest == world.send_host.manifest());
+  CHECK(world.recv_host.offer->manifest == world.send_host.data_manifest());
   CHECK(world.send_host.opened == 1);
   CHECK(world.send_host.stopped == 1);
   CHECK(world.recv_host.stopped == 1);
@@ -172,7 +172,7 @@ TEST_CASE(
   CHECK(world.send_host.done == std::vector<std::uint32_t>{0, 0, 1});
   CHECK(world.recv_host.done == std::vector<std::uint32_t>{0, 0, 1});
   CHECK(world.recv_host.offer->is_changed == std::vector<bool>{true, false});
-  CHECK(world.recv_host.offer->manifest == world.send_host.manifest());
+  CHECK(world.recv_host.offer->manifest == world.send_host.data_manifest());
   CHECK(world.send_host.secrets.size() == 2);
   CHECK(world.send_host.secrets.front() != world.send_host.secrets.back());
   for (const int count : {world.send_host.opened, world.send_host.stopped, world.recv_host.opened,

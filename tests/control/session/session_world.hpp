@@ -109,7 +109,7 @@ class HostBase : public Host {
     if (engine) engine->stop();
   }
   void on_phase(Phase phase) override { phases.push_back(phase); }
-  void on_file_done(const FileDone& file) override {
+  void on_file_done(const FileDone& file, const file::ManifestEntry&) override {
     done.push_back(file.file);
     outcomes.push_back(file);
   }
@@ -140,24 +140,26 @@ class HostBase : public Host {
 class FakeSendHost : public HostBase<SendHost> {
  public:
   explicit FakeSendHost(asio::io_context& io, file::Manifest files = some_manifest())
-      : HostBase{io, Role::sender}, files_{std::move(files)} {}
-  const file::Manifest& manifest() override { return files_; }
+      : HostBase{io, Role::sender}, files_{std::make_shared<file::Manifest>(std::move(files))} {}
+  void next_chapter(TakeChapter take) override { take(OfferedChapter{files_, true}); }
+  KnownTree known() override { return {files_->files.size(), file::total_bytes(*files_), true}; }
   void on_accepted(const Accepted& given) override { accepted = given; }
-  Result<void> offer_again(const std::vector<bool>& is_settled) override {
-    settled = is_settled;
-    file::Manifest left;
-    for (std::size_t i = 0; i < is_settled.size(); ++i)
-      if (!is_settled[i]) left.files.push_back(files_.files[i]);
-    left.files[0].size += block_bytes;  // it grew
+  Result<std::shared_ptr<const file::Manifest>> offer_again(
+      const std::vector<Unsettled>& chapters) override {
+    settled = chapters.at(0).is_settled;
+    auto left = std::make_shared<file::Manifest>();
+    for (std::size_t i = 0; i < settled.size(); ++i)
+      if (!settled[i]) left->files.push_back(files_->files[i]);
+    left->files[0].size += block_bytes;  // it grew
     files_ = std::move(left);
-    return success();
+    return files_;
   }
   Result<EngineRings> start_data(const DataPlan& given) override {
     if (engine && changes < 2) script.fails_with_errno.reset();
     secrets.emplace_back(given.secret.bytes().begin(), given.secret.bytes().end());
     return HostBase::start_data(given);
   }
-  const file::Manifest& data_manifest() override { return files_; }
+  const file::Manifest& data_manifest() override { return *files_; }
   std::vector<FileAction> data_actions() override { return accepted->actions; }
   Claims data_claims() override { return accepted->claims; }
 
@@ -167,7 +169,7 @@ class FakeSendHost : public HostBase<SendHost> {
   int changes = 2;  ///< starts that end with a changed source, where the script says so
 
  private:
-  file::Manifest files_;
+  std::shared_ptr<const file::Manifest> files_;
 };
 
 class FakeRecvHost : public HostBase<RecvHost> {
@@ -179,6 +181,7 @@ class FakeRecvHost : public HostBase<RecvHost> {
     if (answer) return answer(*given, decide);
     decide(Decision{actions, {}, {}});
   }
+  Result<void> take_chapter(const OfferInfo&) override { return success(); }
   Arrival arrival() const override { return arrived; }
   Result<PairingKey> renew_code(const Error& why) override {
     burnt.push_back(why);

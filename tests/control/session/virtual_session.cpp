@@ -7,6 +7,12 @@
 
 namespace onehop::session::test {
 
+std::function<std::optional<file::ManifestEntry>()> each_of(file::Manifest manifest) {
+  return [manifest = std::move(manifest), at = std::size_t{0}]() mutable {
+    return at < manifest.files.size() ? std::optional{manifest.files[at++]} : std::nullopt;
+  };
+}
+
 Digest some_root(const file::ManifestEntry& entry) {
   Digest root{};
   for (std::size_t i = 0; i < entry.name.size(); ++i)
@@ -16,15 +22,16 @@ Digest some_root(const file::ManifestEntry& entry) {
   return root;
 }
 
-VirtualEnd::VirtualEnd(const SendOptions& options, file::Manifest files, std::uint64_t seed)
-    : random_{seed}, files_{std::move(files)} {
-  auto machine =
-      std::make_unique<SendMachine>(options, files_,
-                                    SendMachine::Connection{{*IpAddress::parse("10.0.0.2"), 7411},
-                                                            std::string{alpn_name},
-                                                            Instant{options.limits.connect}});
+VirtualEnd::VirtualEnd(const SendOptions& options, NextEntry next, std::uint64_t seed,
+                       std::size_t chapter_entries)
+    : random_{seed}, next_{std::move(next)}, chapter_entries_{chapter_entries} {
+  auto machine = std::make_unique<SendMachine>(
+      options, SendMachine::Connection{{*IpAddress::parse("10.0.0.2"), 7411},
+                                       std::string{alpn_name},
+                                       Instant{options.limits.connect}});
   sender_ = machine.get();
   machine_ = std::move(machine);
+  upcoming_ = next_();
 }
 
 VirtualEnd::VirtualEnd(const RecvOptions& options, std::uint64_t seed) : random_{seed} {
@@ -52,6 +59,7 @@ void VirtualEnd::take_event(Instant now, const Event& event) {
 }
 
 void VirtualEnd::run_engine(Instant now) {
+  if (chapter_at_ <= now) give_chapter(now);
   while (!events_.empty() && events_.begin()->first <= now) {
     const Event event = events_.begin()->second;
     events_.erase(events_.begin());
@@ -60,7 +68,38 @@ void VirtualEnd::run_engine(Instant now) {
 }
 
 Instant VirtualEnd::next_event_at() const noexcept {
-  return events_.empty() ? Instant::max() : events_.begin()->first;
+  return events_.empty() ? chapter_at_ : std::min(chapter_at_, events_.begin()->first);
+}
+
+VirtualEnd::Held* VirtualEnd::find(std::uint32_t file) noexcept {
+  for (Held& held : held_)
+    if (file >= held.first_file && file <= held.pack_file()) return &held;
+  return nullptr;
+}
+
+const file::ManifestEntry* VirtualEnd::entry_of(std::uint32_t file) const noexcept {
+  for (const Held& held : held_)
+    if (file >= held.first_file && file < held.pack_file())
+      return &held.manifest->files[file - held.first_file];
+  return nullptr;
+}
+
+void VirtualEnd::hold(Held held) {
+  if (!held_.empty() && held.first_file != held_.back().pack_file() + 1)
+    fault("the indices of chapters have a gap");
+  held.pack = file::Pack::make(
+      *held.manifest, crypto::DigestKind::xxh3,
+      [&held](std::uint32_t entry) { return held.actions[entry] == FileAction::send; });
+  held_.push_back(std::move(held));
+}
+
+void VirtualEnd::give_chapter(Instant now) {
+  chapter_at_ = Instant::max();
+  auto manifest = std::make_shared<file::Manifest>();
+  while (upcoming_ && manifest->files.size() < chapter_entries_)
+    manifest->files.push_back(*std::exchange(upcoming_, next_()));
+  sender_->on_chapter(now, OfferedChapter{std::move(manifest), !upcoming_}, KnownTree{});
+  perform_all(now);
 }
 
 void VirtualEnd::perform_all(Instant now) {
@@ -69,21 +108,29 @@ void VirtualEnd::perform_all(Instant now) {
 
 void VirtualEnd::perform(Instant now, Action& action) {
   if (auto* message = std::get_if<Message>(&action)) {
+    if (const auto* root = std::get_if<FileRoot>(message); root != nullptr && !is_forgetful)
+      if (const file::ManifestEntry* entry = entry_of(root->file))
+        announced[entry->name] = root->root;
     said.push_back(std::move(*message));
   } else if (const auto* command = std::get_if<Command>(&action)) {
     obey(now, *command);
   } else if (const auto* report = std::get_if<Report>(&action)) {
-    if (report->done.file >= manifest().files.size()) return fault("no such file was reported");
-    const std::string& name = manifest().files[report->done.file].name;
-    const bool is_folder = manifest().files[report->done.file].is_folder;
-    if (!outcomes.emplace(name, report->done).second && !is_folder)
-      fault(name + " was reported twice");
+    const file::ManifestEntry& entry = report->manifest->files.at(report->place);
+    const std::string& name = entry.name;
+    ++reported;
+    if (is_forgetful) return;
+    const bool is_new = outcomes.emplace(name, report->done).second;
+    if (!is_new && !entry.is_folder && !is_peer_hostile) fault(name + " was reported twice");
   } else if (const auto* phase = std::get_if<Phase>(&action)) {
     phases.insert(*phase);
   } else if (const auto* accepted = std::get_if<Accepted>(&action)) {
-    actions_ = accepted->actions;
-    make_pack();
-    claims_ = accepted->claims;
+    hold({accepted->first_file,
+          accepted->manifest,
+          accepted->actions,
+          {},
+          accepted->claims,
+          accepted->is_last});
+    if (is_started_ && !is_mute) send_chapter(now, held_.back());
   } else if (const auto* hold = std::get_if<Hold>(&action)) {
     is_held = hold->is_held;
   } else if (std::holds_alternative<OpenData>(action)) {
@@ -94,41 +141,70 @@ void VirtualEnd::perform(Instant now, Action& action) {
   } else if (std::holds_alternative<StartData>(action)) {
     if (has_engine_ || opened == stopped) fault("started without a port, or twice");
     has_engine_ = true;
-    is_finished_ = is_proven_ = is_started_ = false;
+    is_finished_ = is_proven_ = is_started_ = has_failed_ = false;
     digests_.clear();
+    sent_at_ = now;
     machine_->on_data_started(now, std::string{"virtual0"});
   } else if (std::holds_alternative<StopData>(action)) {
     if (++stopped != opened) fault("stopped what was not open");
     has_engine_ = is_held = false;
     events_.clear();
+    held_.clear();
   } else if (const auto* again = std::get_if<OfferAgain>(&action)) {
-    file::Manifest left;
-    for (std::size_t i = 0; i < again->is_settled.size(); ++i)
-      if (!again->is_settled[i]) left.files.push_back(files_.files[i]);
-    if (left.files.empty()) return fault("nothing is left, and it is offered again");
-    if (!left.files[0].is_folder) left.files[0].size += block_bytes;
-    files_ = std::move(left);
-    sender_->on_offered_again(now, success());
+    auto left = std::make_shared<file::Manifest>();
+    for (const Unsettled& chapter : again->chapters)
+      for (std::size_t i = 0; i < chapter.is_settled.size(); ++i)
+        if (!chapter.is_settled[i]) left->files.push_back(chapter.manifest->files[i]);
+    if (left->files.empty()) return fault("nothing is left, and it is offered again");
+    if (!left->files[0].is_folder) left->files[0].size += block_bytes;
+    sender_->on_offered_again(now, std::shared_ptr<const file::Manifest>{std::move(left)});
+  } else if (std::holds_alternative<WantChapter>(action)) {
+    if (chapter_at_ != Instant::max()) return fault("a chapter was asked for twice");
+    chapter_at_ = draw(2) == 0 ? now : later(now);
+    if (chapter_at_ == now) give_chapter(now);
+  } else if (const auto* over = std::get_if<ChapterOver>(&action)) {
+    ++chapters_over;
+    if (!has_engine_) return;
+    if (held_.empty() || held_.front().manifest != over->manifest)
+      return fault("another chapter is over than the first");
+    held_.pop_front();
   } else if (const auto* consider = std::get_if<Consider>(&action)) {
     considered = consider->offer;
     decision_at = later(now);
+  } else if (const auto* taken = std::get_if<TakeOffered>(&action)) {
+    if (!has_engine_ || taken->offer != offer_) return fault("a chapter that was not decided on");
+    hold_decided();
   }
+}
+
+void VirtualEnd::hold_decided() {
+  hold({offer_->first_file,
+        {offer_, &offer_->manifest},
+        decided_.actions,
+        {},
+        decided_.claims,
+        offer_->is_last});
 }
 
 void VirtualEnd::decide(Instant now) {
   offer_ = std::exchange(considered, nullptr);
-  files_now_ = &offer_->manifest;
+  const std::vector<file::ManifestEntry>& files = offer_->manifest.files;
   Decision decision;
-  decision.claims.resize(files_now_->files.size());
-  for (std::size_t i = 0; i < files_now_->files.size(); ++i) {
+  decision.claims.resize(files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
     decision.actions.push_back(static_cast<FileAction>(draw(5)));
     if (decision.actions[i] != FileAction::resume) continue;
-    for (std::uint64_t block = 0; block < blocks_of(files_now_->files[i].size); ++block)
-      if (draw(2) == 0) decision.claims[i].push_back({block, some_root(files_now_->files[i])});
+    for (std::uint64_t block = 0; block < blocks_of(files[i].size); ++block)
+      if (draw(2) == 0) decision.claims[i].push_back({block, some_root(files[i])});
   }
-  actions_ = decision.actions;
-  make_pack();
-  if (draw(20) == 0)
+  if (sends_all) decision = {std::vector<FileAction>(files.size(), FileAction::send), {}, {}};
+  decided_ = decision;
+  const bool is_first = offer_->first_file == 0;
+  if (is_first) {
+    held_.clear();
+    hold_decided();
+  }
+  if (!sends_all && draw(is_first ? 20 : 200) == 0)
     receiver_->on_decision(now, Error{ExitCode::local_file_error, "decide", "it is full", ""});
   else
     receiver_->on_decision(now, std::move(decision));
@@ -147,7 +223,8 @@ void VirtualEnd::obey(Instant now, const Command& command) {
     case CommandKind::start:
       if (!is_proven_ || is_started_) fault("started before the path was proven, or twice");
       is_started_ = true;
-      if (sender_ != nullptr && !is_mute) send_files(now);
+      if (sender_ != nullptr && !is_mute)
+        for (const Held& held : held_) send_chapter(now, held);
       break;
     case CommandKind::checkpoint:
       events_.clear();
@@ -169,64 +246,62 @@ void VirtualEnd::say(Instant at, FileMessageKind kind, const BlockRef& block) {
   say(at, event);
 }
 
-void VirtualEnd::make_pack() {
-  pack_ = file::Pack::make(manifest(), crypto::DigestKind::xxh3, [this](std::uint32_t file) {
-    return actions_[file] == FileAction::send;
-  });
-}
-
 /// The blocks of the pack, and the root over it.
-void VirtualEnd::send_pack(Instant& now) {
-  BlockRef block{.file = file::pack_file(files_)};
-  for (std::uint64_t i = 0; i < blocks_of(pack_.bytes()); ++i) {
-    now = later(now);
+void VirtualEnd::send_pack(const Held& held) {
+  BlockRef block{.file = held.pack_file()};
+  for (std::uint64_t i = 0; i < blocks_of(held.pack.bytes()); ++i) {
+    sent_at_ = later(sent_at_);
     block.offset = i * block_bytes;
-    block.length = static_cast<std::uint32_t>(block_length_at(pack_.bytes(), block.offset));
-    say(now, Event{.kind = EventKind::block_sent, .block = block});
+    block.length = static_cast<std::uint32_t>(block_length_at(held.pack.bytes(), block.offset));
+    say(sent_at_, Event{.kind = EventKind::block_sent, .block = block});
   }
-  say(now, FileMessageKind::root, block);
+  say(sent_at_, FileMessageKind::root, block);
 }
 
 /// The records come to their names in runs, in no order.
-void VirtualEnd::take_pack(Instant now) {
-  const auto count = static_cast<std::uint32_t>(pack_.entries().size());
+void VirtualEnd::take_pack(Instant now, const Held& held) {
+  const auto count = static_cast<std::uint32_t>(held.pack.entries().size());
   for (std::uint32_t first = 0; first < count;) {
-    const auto length =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(1 + draw(20), count - first));
-    say(later(now), FileMessageKind::pack_done, {.offset = first, .length = length});
+    const auto length = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(1 + draw(std::max<std::uint64_t>(20, count)), count - first));
+    say(later(now), FileMessageKind::pack_done,
+        {.offset = first, .file = held.pack_file(), .length = length});
     first += length;
   }
 }
 
-void VirtualEnd::send_files(Instant now) {
-  for (std::uint32_t file = 0; file < files_.files.size(); ++file) {
-    if (!has_digests(actions_[file])) continue;
-    BlockRef block{.file = file};
+void VirtualEnd::send_chapter(Instant now, const Held& held) {
+  sent_at_ = std::max(sent_at_, now);
+  for (std::uint32_t entry = 0; entry < held.actions.size() && !has_failed_; ++entry) {
+    if (!has_digests(held.actions[entry])) continue;
+    BlockRef block{.file = held.first_file + entry};
     if (changes_left > 0 && draw(3) == 0) {
       --changes_left;
+      has_failed_ = true;
       block.failure = FileFailure::source_changed;
-      return say(later(now), FileMessageKind::failed, block);
+      return say(later(sent_at_), FileMessageKind::failed, block);
     }
-    if (pack_.contains(file)) continue;
-    const std::uint64_t size = files_.files[file].size;
-    block.digest = some_root(files_.files[file]);
+    if (held.pack.contains(entry)) continue;
+    const std::uint64_t size = held.manifest->files[entry].size;
+    block.digest = some_root(held.manifest->files[entry]);
     for (std::uint64_t i = 0; i < blocks_of(size); ++i) {
-      now = later(now);
+      sent_at_ = later(sent_at_);
       block.offset = i * block_bytes;
       block.length = block_length_at(size, i * block_bytes);
-      const bool is_claimed =
-          actions_[file] == FileAction::compare ||
-          (file < claims_.size() &&
-           std::ranges::find(claims_[file], i, &file::Claim::block) != claims_[file].end());
+      const bool is_claimed = held.actions[entry] == FileAction::compare ||
+                              (entry < held.claims.size() &&
+                               std::ranges::find(held.claims[entry], i, &file::Claim::block) !=
+                                   held.claims[entry].end());
       if (is_claimed)
-        say(now, FileMessageKind::skipped, block);
+        say(sent_at_, FileMessageKind::skipped, block);
       else
-        say(now, Event{.kind = EventKind::block_sent, .block = block});
+        say(sent_at_, Event{.kind = EventKind::block_sent, .block = block});
     }
-    say(now, FileMessageKind::root, block);
+    say(sent_at_, FileMessageKind::root, block);
   }
-  if (!pack_.is_empty()) send_pack(now);
-  say(later(now), EventKind::all_arrived);
+  if (has_failed_) return;
+  if (!held.pack.is_empty()) send_pack(held);
+  if (held.is_last) say(later(sent_at_), EventKind::all_arrived);
 }
 
 // As a file thread: a file is done when its root and a digest of each block came.
@@ -235,27 +310,31 @@ void VirtualEnd::take_file_message(Instant now, const BlockRef& block) {
     events_.clear();
     return say(later(now), FileMessageKind::checkpointed, {});
   }
-  if (block.file == file::pack_file(manifest()) && block.kind == FileMessageKind::root &&
-      !pack_.is_empty()) {
-    if (!is_mute) take_pack(now);
+  const Held* const held = find(block.file);
+  if (held == nullptr) return fault("a message for no file");
+  if (block.file == held->pack_file()) {
+    if (block.kind != FileMessageKind::root || held->pack.is_empty())
+      return fault("a message for no pack");
+    if (!is_mute) take_pack(now, *held);
     return;
   }
-  if (block.file >= manifest().files.size()) return fault("a message for no file");
-  if (pack_.contains(block.file)) fault("a message for a packed file by itself");
+  const std::uint32_t place = block.file - held->first_file;
+  const file::ManifestEntry& entry = held->manifest->files[place];
+  if (held->pack.contains(place)) fault("a message for a packed file by itself");
   if (block.kind != FileMessageKind::root) {
-    if (block.offset / block_bytes >= blocks_of(manifest().files[block.file].size))
+    if (block.offset / block_bytes >= blocks_of(entry.size))
       fault("a digest of a block that the file does not have");
     ++digests_[block.file];
     return;
   }
-  const file::ManifestEntry& entry = manifest().files[block.file];
   if (is_mute || digests_[block.file] < blocks_of(entry.size)) return;
+  digests_.erase(block.file);
   BlockRef done = block;
   if (fails && draw(3) == 0) {
     done.failure = FileFailure::write_error;
     return say(later(now), FileMessageKind::failed, done);
   }
-  if (actions_[block.file] == FileAction::compare)
+  if (held->actions[place] == FileAction::compare)
     done.outcome = draw(2) == 0 ? FileOutcome::kept : FileOutcome::there;
   say(later(now), FileMessageKind::file_done, done);
 }

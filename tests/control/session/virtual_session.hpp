@@ -10,7 +10,9 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -19,12 +21,19 @@
 
 namespace onehop::session::test {
 
+/// each_of gives the entries of a list.
+[[nodiscard]] std::function<std::optional<file::ManifestEntry>()> each_of(file::Manifest manifest);
+
 /// some_root: of a file of that name and size.
 [[nodiscard]] Digest some_root(const file::ManifestEntry& entry);
 
 class VirtualEnd {
  public:
-  VirtualEnd(const SendOptions& options, file::Manifest files, std::uint64_t seed);
+  /// NextEntry gives the entries of a tree one by one; nothing: it was the last.
+  using NextEntry = std::function<std::optional<file::ManifestEntry>()>;
+  /// It sends what `next` gives, in chapters of `chapter_entries`.
+  VirtualEnd(const SendOptions& options, NextEntry next, std::uint64_t seed,
+             std::size_t chapter_entries);
   VirtualEnd(const RecvOptions& options, std::uint64_t seed);
 
   [[nodiscard]] SessionMachine& machine() noexcept { return *machine_; }
@@ -39,10 +48,12 @@ class VirtualEnd {
   void run_engine(Instant now);
   [[nodiscard]] Instant next_event_at() const noexcept;
   [[nodiscard]] bool has_engine() const noexcept { return has_engine_; }
-  [[nodiscard]] const file::Manifest& manifest() const noexcept { return *files_now_; }
+  /// entry_of gives an entry of a chapter that is under way; null: there is none.
+  [[nodiscard]] const file::ManifestEntry* entry_of(std::uint32_t file) const noexcept;
 
   std::deque<Message> said;                  ///< the link takes them
   std::map<std::string, FileDone> outcomes;  ///< by name
+  std::map<std::string, Digest> announced;   ///< sending: roots by name
   std::vector<std::string> faults;
   std::set<Phase> phases;
   std::shared_ptr<const OfferInfo> considered;  ///< a decision is due
@@ -53,15 +64,35 @@ class VirtualEnd {
   std::uint32_t changes_left = 0;  ///< files that change while they are sent
   bool fails = false;              ///< receiving: the disk refuses a file
   bool is_mute = false;            ///< its engine says nothing by itself
+  bool is_peer_hostile = false;    ///< it may offer a name twice
+  bool sends_all = false;          ///< receiving: whatever is offered is wanted
+  bool is_forgetful = false;       ///< does not keep the outcomes, for a tree that is large
   int opened = 0, stopped = 0;
+  std::size_t chapters_over = 0;
+  std::uint64_t reported = 0;
 
  private:
+  /// Held: a chapter that was answered, as its engine and file side know it.
+  struct Held {
+    std::uint32_t first_file = 0;
+    std::shared_ptr<const file::Manifest> manifest;
+    std::vector<FileAction> actions;
+    file::Pack pack;
+    Claims claims;
+    bool is_last = false;
+    [[nodiscard]] std::uint32_t pack_file() const noexcept {
+      return first_file + static_cast<std::uint32_t>(manifest->files.size());
+    }
+  };
   void perform(Instant now, Action& action);
   void obey(Instant now, const Command& command);
-  void make_pack();
-  void send_files(Instant now);
-  void send_pack(Instant& now);
-  void take_pack(Instant now);
+  [[nodiscard]] Held* find(std::uint32_t file) noexcept;
+  void hold(Held held);
+  void hold_decided();
+  void give_chapter(Instant now);
+  void send_chapter(Instant now, const Held& held);
+  void send_pack(const Held& held);
+  void take_pack(Instant now, const Held& held);
   void take_file_message(Instant now, const BlockRef& block);
   void say(Instant at, const Event& event) { events_.emplace(at, event); }
   void say(Instant at, EventKind kind) { say(at, Event{.kind = kind}); }
@@ -71,17 +102,20 @@ class VirtualEnd {
   void fault(std::string what) { faults.push_back(std::move(what)); }
 
   std::mt19937_64 random_;
-  file::Manifest files_;  // a sender's
-  const file::Manifest* files_now_ = &files_;
+  NextEntry next_;  // a sender's
+  std::optional<file::ManifestEntry> upcoming_;
+  std::size_t chapter_entries_ = 0;
+  Instant chapter_at_ = Instant::max();  // when the sender's next chapter is there
   SendMachine* sender_ = nullptr;
   RecvMachine* receiver_ = nullptr;
   std::unique_ptr<SessionMachine> machine_;
   std::multimap<Instant, Event> events_;
-  std::shared_ptr<const OfferInfo> offer_;
-  std::vector<FileAction> actions_;
-  file::Pack pack_;
-  Claims claims_;
+  Instant sent_at_{};                       // of the newest block
+  std::shared_ptr<const OfferInfo> offer_;  // the newest that was decided on
+  Decision decided_;
+  std::deque<Held> held_;
   std::map<std::uint32_t, std::uint64_t> digests_;  // receiving: how many of a file came
+  bool has_failed_ = false;  // sending: a source changed, and nothing is sent any more
   bool has_engine_ = false, is_finished_ = false, is_proven_ = false, is_started_ = false;
   std::uint8_t next_id_ = 0;
 };

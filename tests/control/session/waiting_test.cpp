@@ -44,11 +44,9 @@ struct DeadSender {
     Offer offer;
     offer.frame_body_max_bytes = 1400;
     offer.data_port = 40'000;
-    offer.file_count = static_cast<std::uint32_t>(manifest.files.size());
-    offer.total_bytes = file::total_bytes(manifest);
     peer.token = token;
-    peer.connect(world.recv_host.port,
-                 {offer, ManifestPart{manifest.files}, OfferEnd{file::manifest_hash(manifest)}});
+    peer.connect(world.recv_host.port, {offer, ManifestPart{manifest.files},
+                                        ChapterEnd{file::manifest_hash(manifest), true}});
   }
   bool live() {
     io.restart();

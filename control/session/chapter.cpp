@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/session/chapter.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace onehop::session {
+
+void Chapter::answer(std::vector<FileAction> given, crypto::DigestKind kind) {
+  actions = std::move(given);
+  is_answered = true;
+  is_done.assign(actions.size(), false);
+  files_left = roots_left = static_cast<std::size_t>(std::ranges::count_if(actions, has_digests));
+  auto made = std::make_shared<const file::Pack>(file::Pack::make(
+      *manifest, kind, [this](std::uint32_t i) { return actions[i] == FileAction::send; }));
+  if (made->is_empty()) return;
+  roots_left -= made->entries().size() - 1;
+  pack = std::move(made);
+}
+
+std::span<const std::uint32_t> Chapter::take_packed(const PackDone& done) {
+  if (!is_pack(done.pack) || done.first >= pack->entries().size() ||
+      done.count > pack->entries().size() - done.first)
+    return {};
+  const auto entries = std::span{pack->entries()}.subspan(done.first, done.count);
+  if (std::ranges::any_of(entries, [this](std::uint32_t i) { return is_done[i]; })) return {};
+  for (const std::uint32_t i : entries) is_done[i] = true;
+  files_left -= entries.size();
+  return entries;
+}
+
+Chapter* Chapters::add(std::shared_ptr<const file::Manifest> manifest, const Digest& manifest_hash,
+                       bool is_last) {
+  if (manifest->files.size() >= file_index_max - next_file_) return nullptr;
+  Chapter& chapter = open_.emplace_back();
+  chapter.first_file = next_file_;
+  chapter.manifest = std::move(manifest);
+  chapter.manifest_hash = manifest_hash;
+  chapter.is_last = has_last_ = is_last;
+  next_file_ = chapter.end();
+  return &chapter;
+}
+
+Chapter* Chapters::find(std::uint32_t file) noexcept {
+  const auto at = std::ranges::find_if(open_, [file](const Chapter& chapter) {
+    return file >= chapter.first_file && file < chapter.end();
+  });
+  return at == open_.end() ? nullptr : &*at;
+}
+
+Chapter* Chapters::unanswered() noexcept {
+  const auto at = std::ranges::find(open_, false, &Chapter::is_answered);
+  return at == open_.end() ? nullptr : &*at;
+}
+
+bool Chapters::are_roots_announced() const noexcept {
+  return has_last_ && std::ranges::all_of(open_, [](const Chapter& chapter) {
+           return chapter.is_answered && chapter.roots_left == 0;
+         });
+}
+
+std::shared_ptr<const file::Manifest> Chapters::pop_over() {
+  if (open_.empty() || !open_.front().is_over()) return nullptr;
+  std::shared_ptr<const file::Manifest> over = std::move(open_.front().manifest);
+  open_.pop_front();
+  return over;
+}
+
+}  // namespace onehop::session
