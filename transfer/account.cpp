@@ -212,7 +212,7 @@ void Account::end(const session::SessionEnd& end) {
 
 void Account::forget_session() {
   first_data_at = all_arrived_at = ended_at = interval_at_ = {};
-  interval_bytes_ = bytes_expected = facts.bytes_skipped_total = facts.bytes_total =
+  interval_bytes_ = bytes_expected = bytes_asked = facts.bytes_skipped_total = facts.bytes_total =
       facts.files_total = facts.files_kept_total = 0;
   facts.peer = facts.directory = facts.path = {};
   last_state = {};

@@ -26,7 +26,8 @@ class Account {
 
   api::End facts;
   session::Phase phase = session::Phase::connecting;
-  std::uint64_t bytes_expected = 0;
+  std::uint64_t bytes_expected = 0;  ///< in all, as far as that is known
+  std::uint64_t bytes_asked = 0;     ///< receiving: of them, what this end has asked for
   RateState last_state;  ///< of the data path that ended; the packets of all of them
   RecentRate recent;
   UsageMeter usage;

@@ -124,6 +124,7 @@ void DataPath::stop() noexcept {
     file_thread_->join();
   }
   engine_.reset();
+  chapters_.clear();
   file_thread_.reset();
   if (link_ && link_->name() != "none") facts.link_source = link_->name();  // as it was last read
   link_.reset();
@@ -146,7 +147,7 @@ session::Arrival DataPath::arrival() const {
   const PathReport report = links_->report.load();
   const auto bytes = static_cast<std::uint64_t>(
       std::max<std::int64_t>(0, report.sent_total.count));  // as the receiver fills it: accepted
-  const std::uint64_t expected = account_.bytes_expected;
+  const std::uint64_t expected = account_.bytes_asked;
   return {.bytes = bytes,
           .is_up_to_us = report.app_buffer.is_backlogged ||
                          (expected > 0 && bytes + account_.facts.bytes_skipped_total >= expected)};

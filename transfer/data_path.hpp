@@ -11,8 +11,10 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,7 @@
 #include "control/session/session.hpp"
 #include "engine/file/file_thread.hpp"
 #include "engine/run/packet_protection.hpp"
+#include "engine/transfer/file_chapter.hpp"
 #include "transfer/account.hpp"
 #include "transfer/engine.hpp"
 #include "transfer/ports.hpp"
@@ -61,6 +64,9 @@ class DataPath {
   [[nodiscard]] Result<session::EngineRings> start_receiving(
       const session::DataPlan& plan, std::unique_ptr<file::FileWorker> worker,
       std::vector<std::uint64_t> sizes);
+  /// add_files makes the command that gives the engine of a receiving end its next chapter: files
+  /// of these sizes from index `first_file` on.
+  [[nodiscard]] Command add_files(std::uint32_t first_file, std::span<const std::uint64_t> sizes);
   /// stop joins engine, file and rate threads, in this order, and keeps what they counted.
   void stop() noexcept;
   /// follow_path opens on the new interface what an earlier one had: a port of that interface
@@ -128,7 +134,8 @@ class DataPath {
   std::optional<rate::TraceWriter> trace_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<file::FileThread> file_thread_;
-  std::vector<std::uint64_t> file_sizes_;  // receiving
+  std::vector<std::uint64_t> file_sizes_;  // receiving, of the first chapter; of the others:
+  std::deque<std::unique_ptr<transfer::FileChapter>> chapters_;
 };
 
 }  // namespace onehop::host

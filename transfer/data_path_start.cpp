@@ -43,6 +43,12 @@ Result<session::EngineRings> DataPath::start_receiving(const session::DataPlan& 
                        std::move(worker));
 }
 
+Command DataPath::add_files(std::uint32_t first_file, std::span<const std::uint64_t> sizes) {
+  while (!chapters_.empty() && chapters_.front()->is_released()) chapters_.pop_front();
+  chapters_.push_back(std::make_unique<transfer::FileChapter>(first_file, sizes));
+  return {.kind = CommandKind::add_files, .chapter = chapters_.back().get()};
+}
+
 run::SessionKeys DataPath::keys_of(const session::DataPlan& plan) const {
   const auto from_sender = crypto::direction_secret(plan.secret, crypto::Direction::from_sender, 0);
   const auto from_receiver =

@@ -43,15 +43,15 @@ file::OnExist on_exist_of(api::Answer answer) {
   return file::OnExist::ask;
 }
 
-session::FileAction action_of(const file::Sink& sink, std::uint32_t file) {
-  switch (sink.existing()[file]) {
+session::FileAction action_of(const file::SinkChapter& chapter, std::uint32_t entry) {
+  switch (chapter.existing()[entry]) {
     case file::Existing::other: return session::FileAction::keep;
     case file::Existing::unread: return session::FileAction::keep_unread;
     case file::Existing::compared: return session::FileAction::compare;
     case file::Existing::none:
     case file::Existing::expected: break;
   }
-  return sink.claims()[file].empty() ? session::FileAction::send : session::FileAction::resume;
+  return chapter.claims()[entry].empty() ? session::FileAction::send : session::FileAction::resume;
 }
 
 class Receiver final : public Side, public session::RecvHost {
@@ -77,8 +77,10 @@ class Receiver final : public Side, public session::RecvHost {
   void consider(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide) override;
   Result<session::DataOpened> open_data(const session::PeerLink& link) override;
   Result<session::EngineRings> start_data(const session::DataPlan& plan) override;
+  Result<Command> take_chapter(const session::OfferInfo& offer) override;
   void stop_data() noexcept override {
     withdraw();
+    file_side_ = nullptr;
     path_.stop();
   }
   Result<void> on_path(const std::string& interface, const PathUpdate& path) override {
@@ -88,11 +90,11 @@ class Receiver final : public Side, public session::RecvHost {
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) path_.account().on_first_data(event.at);
   }
-  void on_file_done(const session::FileDone& done) override {
-    path_.account().on_file_done(offer_->manifest.files[done.file], done);
+  void on_file_done(const session::FileDone& done, const file::ManifestEntry& entry) override {
+    path_.account().on_file_done(entry, done);
   }
   void on_skipped(std::uint64_t bytes) override {
-    if (offer_->is_changed.empty())
+    if (!has_restarted_)
       path_.account().facts.bytes_skipped_total += bytes;  // else they came in this session
   }
   void on_notice(const std::string& text) override { events_.say(text); }
@@ -108,14 +110,18 @@ class Receiver final : public Side, public session::RecvHost {
   Result<void> open_before_files(const session::IpAddress& peer);
   Result<session::Decision> prepare(const std::shared_ptr<const session::OfferInfo>& offer,
                                     const std::stop_token& stop);
-  Result<std::unique_ptr<file::Sink>> prepare_sink_or_ask(
-      const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop);
-  Result<std::unique_ptr<file::Sink>> prepare_sink(
-      const std::shared_ptr<const session::OfferInfo>& offer,
-      std::vector<file::Conflict>* conflicts, const std::stop_token& stop);
+  using PreparedChapter = Result<std::unique_ptr<file::SinkChapter>>;
+  Result<void> open_destination(const session::OfferInfo& offer);
+  PreparedChapter prepare_chapter_or_ask(const std::shared_ptr<const session::OfferInfo>& offer,
+                                         const std::stop_token& stop);
+  PreparedChapter prepare_chapter(const std::shared_ptr<const session::OfferInfo>& offer,
+                                  std::vector<file::Conflict>* conflicts,
+                                  const std::stop_token& stop);
+  void expect(const session::OfferInfo& offer);
   api::Answer ask(const session::OfferInfo& offer, const std::vector<file::Conflict>& conflicts,
                   const std::stop_token& stop);
   void withdraw();
+  void begin_session(const session::OfferInfo& offer);
 
   const std::string& interface_of(const session::RouteInfo& route) const {
     return fixed_interface_.empty() ? route.link.name : fixed_interface_;
@@ -126,10 +132,15 @@ class Receiver final : public Side, public session::RecvHost {
   Endpoint listen_;
   StrangerLog strangers_;
   std::optional<session::RecvServer> server_;
-  std::shared_ptr<const session::OfferInfo> offer_;
-  std::unique_ptr<file::Sink> sink_;
-  // The preparing thread's: answers by name, of this session; the folder until it has decided.
+  std::shared_ptr<const session::OfferInfo> offer_;  // the newest chapter
+  bool has_restarted_ = false;                       // a source changed in this session
+  std::uint64_t bytes_offered_ = 0;
+  file::Sink* file_side_ = nullptr;  // the data path's, while it runs
+  // The preparing thread's, until it has decided. Answers are by name, of the chapter.
+  std::shared_ptr<file::Destination> destination_;
+  std::unique_ptr<file::SinkChapter> chapter_;
   std::unordered_map<std::string, file::OnExist> answers_;
+  bool is_approved_ = false;  // somebody has answered, in this session
   std::string folder_;
   Question question_;
   std::jthread preparer_;
@@ -217,11 +228,14 @@ void Receiver::on_listening(const session::Endpoint& local) {
 void Receiver::consider(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide) {
   withdraw();
   offer_ = offer;
+  const bool is_first = offer->first_file == 0;
+  if (is_first) begin_session(*offer);
   if (!options_.is_hidden_allowed)
     if (auto visible = file::check_visible(offer->manifest); !visible.has_value())
       return decide(visible.error());
-  if (auto opened = open_before_files(offer->peer.address); !opened.has_value())
-    return decide(opened.error());
+  if (is_first)
+    if (auto opened = open_before_files(offer->peer.address); !opened.has_value())
+      return decide(opened.error());
   auto started =
       start_thread<std::jthread>("preparing", [this, offer, decide](const std::stop_token& stop) {
         try {
@@ -255,12 +269,41 @@ Result<session::DataOpened> Receiver::open_data(const session::PeerLink& link) {
 
 Result<session::EngineRings> Receiver::start_data(const session::DataPlan& plan) {
   preparer_ = {};
-  std::vector<std::uint64_t> sizes = sink_->block_sizes();
-  std::uint64_t expected = 0;
-  for (std::size_t i = 0; i < offer_->manifest.files.size(); ++i)
-    if (sink_->is_wanted()[i]) expected += offer_->manifest.files[i].size;
-  path_.account().bytes_expected = expected;
-  return path_.start_receiving(plan, std::move(sink_), std::move(sizes));
+  ONEHOP_TRY(io, file::make_file_io(settings_.file_io));
+  expect(*offer_);
+  std::vector<std::uint64_t> sizes = chapter_->block_sizes();
+  auto sink = std::make_unique<file::Sink>(destination_, std::move(io));
+  sink->add(std::move(chapter_), offer_->is_last);
+  file_side_ = sink.get();
+  return path_.start_receiving(plan, std::move(sink), std::move(sizes));
+}
+
+Result<Command> Receiver::take_chapter(const session::OfferInfo& offer) {
+  preparer_ = {};
+  expect(offer);
+  const std::vector<std::uint64_t> sizes = chapter_->block_sizes();
+  file_side_->add(std::move(chapter_), offer.is_last);
+  return path_.add_files(offer.first_file, sizes);
+}
+
+/// What is wanted of the chapters so far, and all that is said to come.
+void Receiver::expect(const session::OfferInfo& offer) {
+  Account& account = path_.account();
+  for (std::size_t i = 0; i < offer.manifest.files.size(); ++i) {
+    bytes_offered_ += offer.manifest.files[i].size;
+    if (chapter_->is_wanted()[i]) account.bytes_asked += offer.manifest.files[i].size;
+  }
+  const std::uint64_t to_come =
+      offer.is_last || offer.known.bytes < bytes_offered_ ? 0 : offer.known.bytes - bytes_offered_;
+  account.bytes_expected = account.bytes_asked + to_come;
+}
+
+/// begin_session forgets what the session before left, or this one before a source changed.
+void Receiver::begin_session(const session::OfferInfo& offer) {
+  has_restarted_ = !offer.is_changed.empty();
+  if (!has_restarted_) is_approved_ = !options_.is_approved;
+  bytes_offered_ = path_.account().bytes_asked = 0;
+  destination_.reset();
 }
 
 void Receiver::on_rejected(const session::Endpoint& peer, const Error& why) {
@@ -286,38 +329,40 @@ void Receiver::on_session_end(const session::SessionEnd& end) {
 /// answer. `stop` ends either.
 Result<session::Decision> Receiver::prepare(const std::shared_ptr<const session::OfferInfo>& offer,
                                             const std::stop_token& stop) {
+  if (!destination_) {
+    ONEHOP_TRYV(open_destination(*offer));
+  }
   if (offer->is_changed.empty()) answers_.clear();
-  ONEHOP_TRY(sink, prepare_sink_or_ask(offer, stop));
-  sink_ = std::move(sink);
+  ONEHOP_TRY(chapter, prepare_chapter_or_ask(offer, stop));
+  chapter_ = std::move(chapter);
   session::Decision decision;
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::canonical(options_.directory, error);
   decision.folder = folder_ = error ? options_.directory : folder.string();
   for (std::uint32_t i = 0; i < offer->manifest.files.size(); ++i) {
-    decision.actions.push_back(action_of(*sink_, i));
+    decision.actions.push_back(action_of(*chapter_, i));
     if (decision.actions.back() != session::FileAction::resume) continue;
     decision.claims.resize(offer->manifest.files.size());
-    decision.claims[i] = sink_->claims()[i];
+    decision.claims[i] = chapter_->claims()[i];
   }
   return decision;
 }
 
 /// An answer holds for the names that were shown with its question, and for no other: one that
 /// comes up later is asked about, or refused.
-Result<std::unique_ptr<file::Sink>> Receiver::prepare_sink_or_ask(
+Receiver::PreparedChapter Receiver::prepare_chapter_or_ask(
     const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop) {
-  bool is_approved = !options_.is_approved || !offer->is_changed.empty();
   for (;;) {
     std::vector<file::Conflict> conflicts;
-    auto sink = prepare_sink(offer, options_.on_exist == "ask" ? &conflicts : nullptr, stop);
-    if (conflicts.empty() && (is_approved || sink.has_error())) return sink;
+    auto chapter = prepare_chapter(offer, options_.on_exist == "ask" ? &conflicts : nullptr, stop);
+    if (conflicts.empty() && (is_approved_ || chapter.has_error())) return chapter;
     const api::Answer answer = ask(*offer, conflicts, stop);
     if (conflicts.empty() && answer == api::Answer::refuse)
       return Error{ExitCode::refused_by_peer, "receive from " + offer->peer.address.text(),
                    "the offer was refused here", "Ask who runs the receiver"};
-    if (conflicts.empty()) return sink;
-    if (on_exist_of(answer) == file::OnExist::ask) return sink;
-    is_approved = true;
+    if (!conflicts.empty() && on_exist_of(answer) == file::OnExist::ask) return chapter;
+    is_approved_ = true;
+    if (conflicts.empty()) return chapter;
     for (const file::Conflict& conflict : conflicts)
       answers_[offer->manifest.files[conflict.file].name] = on_exist_of(answer);
   }
@@ -331,6 +376,7 @@ api::Answer Receiver::ask(const session::OfferInfo& offer,
   event.peer = offer.peer.address.text();
   event.directory = file::display_name(options_.directory);
   event.conflicts = conflicts.size();
+  event.is_part = !offer.is_last;
   for (const file::ManifestEntry& entry : offer.manifest.files)
     event.files.push_back({.name = file::display_name(entry.name), .bytes = entry.size});
   for (const file::Conflict& conflict : conflicts) {
@@ -346,17 +392,26 @@ api::Answer Receiver::ask(const session::OfferInfo& offer,
   return answer.value_or(api::Answer::refuse);
 }
 
-Result<std::unique_ptr<file::Sink>> Receiver::prepare_sink(
-    const std::shared_ptr<const session::OfferInfo>& offer, std::vector<file::Conflict>* conflicts,
-    const std::stop_token& stop) {
-  ONEHOP_TRY(io, file::make_file_io(settings_.file_io));
-  file::SinkOptions options;
+Result<void> Receiver::open_destination(const session::OfferInfo& offer) {
+  file::DestinationOptions options;
   options.folder = options_.directory;
-  options.approved = offer->manifest_hash;
-  options.on_exist = on_exist_of(options_.on_exist);
+  options.digest_kind = offer.digest;
   options.durability = options_.durability == "none"   ? file::Durability::none
                        : options_.durability == "file" ? file::Durability::file
                                                        : file::Durability::batch;
+  options.is_again = !offer.is_changed.empty();
+  ONEHOP_TRY(opened, file::Destination::open(std::move(options)));
+  destination_ = std::move(opened);
+  return success();
+}
+
+Receiver::PreparedChapter Receiver::prepare_chapter(
+    const std::shared_ptr<const session::OfferInfo>& offer, std::vector<file::Conflict>* conflicts,
+    const std::stop_token& stop) {
+  file::SinkChapterOptions options;
+  options.first_file = offer->first_file;
+  options.approved = offer->manifest_hash;
+  options.on_exist = on_exist_of(options_.on_exist);
   if (!answers_.empty())
     for (const file::ManifestEntry& entry : offer->manifest.files) {
       const auto answer = answers_.find(entry.name);
@@ -365,16 +420,17 @@ Result<std::unique_ptr<file::Sink>> Receiver::prepare_sink(
   options.conflicts = conflicts;
   options.withdrawn = stop;
   options.is_changed = offer->is_changed;
-  options.digest_kind = offer->digest;
-  return file::Sink::prepare(std::shared_ptr<const file::Manifest>{offer, &offer->manifest},
-                             std::move(options), std::move(io));
+  return file::SinkChapter::prepare(destination_,
+                                    std::shared_ptr<const file::Manifest>{offer, &offer->manifest},
+                                    std::move(options));
 }
 
 /// withdraw ends what prepares a session that is over, a question too, and lets go of what it
 /// holds.
 void Receiver::withdraw() {
   preparer_ = {};  // asks it to stop, and joins
-  sink_.reset();
+  chapter_.reset();
+  if (file_side_ == nullptr) destination_.reset();
 }
 
 }  // namespace

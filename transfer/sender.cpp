@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Sender: names files, finds the way to the peer, opens the port, and runs one session.
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+
+#include <deque>
 
 #include "control/link/emulated_source.hpp"
 #include "control/session/send_session.hpp"
+#include "engine/file/scan_thread.hpp"
 #include "engine/file/source.hpp"
-#include "engine/file/tree_scan.hpp"
 #include "transfer/noack_keeper.hpp"
 #include "transfer/noack_record.hpp"
 #include "transfer/sender_token.hpp"
@@ -50,8 +53,13 @@ class Sender final : public Side, public session::SendHost {
   }
 
   // --- session::SendHost
-  const file::Manifest& manifest() override { return names_.manifest; }
-  Result<void> offer_again(const std::vector<bool>& is_settled) override;
+  void next_chapter(session::TakeChapter take) override {
+    take_ = std::move(take);
+    give_chapter();
+  }
+  session::KnownTree known() override;
+  Result<std::shared_ptr<const file::Manifest>> offer_again(
+      const std::vector<session::Unsettled>& chapters) override;
   Result<session::DataOpened> open_data(const session::PeerLink& link) override;
   void on_accepted(const session::Accepted& accepted) override;
   Result<session::EngineRings> start_data(const session::DataPlan& plan) override;
@@ -61,27 +69,37 @@ class Sender final : public Side, public session::SendHost {
   }
   void on_phase(session::Phase phase) override { path_.on_phase(phase); }
   void on_event(const Event& event) override;
-  void on_file_done(const session::FileDone& done) override {
-    path_.account().on_file_done(names_.manifest.files[done.file], done);
+  void on_file_done(const session::FileDone& done, const file::ManifestEntry& entry) override {
+    path_.account().on_file_done(entry, done);
   }
+  void on_chapter_over(const file::Manifest& manifest) override;
   void on_notice(const std::string& text) override { events_.say(text); }
 
   Result<void> start_noack_keeper(const session::RouteInfo& route);
   Result<void> set_noack(const session::DataPlan& plan);
   Result<void> open_files();
-  Result<void> take_files(file::SourceFiles files);
+  void give_chapter();
+  session::OfferedChapter take_scanned(file::ScanChapter chapter);
+  void note_known();
+  [[nodiscard]] std::shared_ptr<file::SourceFiles> find_offered(
+      const file::Manifest& manifest) const;
   void note_problems(std::span<const file::ScanProblem> problems);
   /// What was left out is a failure of a run that else succeeded.
   void end_with_failure(session::SessionEnd& end) const;
   Result<session::SendOptions> session_options();
 
   const api::SendOptions options_;
-  file::SourceNames names_;  // of files_, which the Source takes
-  file::SourceFiles files_;
+  std::unique_ptr<file::ScanThread> scan_;
+  std::optional<session::OfferedChapter> first_;  // until the session asks for it
+  session::TakeChapter take_;                     // the session waits for a chapter
+  // What the session has, in the order in which it was given.
+  std::deque<std::shared_ptr<file::SourceFiles>> offered_;
+  std::deque<file::SourceChapter> accepted_;  // until the data path starts
+  file::Source* source_ = nullptr;            // the data path's, while it runs
   api::Started started_;
+  bool is_found_told_ = false;
   std::uint64_t failures_ = 0;  // of what was left out; the first:
   Error first_failure_;
-  file::SourceChapter chapter_;
   std::string peer_;
   bool has_restarted_ = false;  // blocks that are skipped since then came in this session
   std::optional<NoAckKeeper> noack_;
@@ -125,22 +143,61 @@ Result<void> Sender::start_noack_keeper(const session::RouteInfo& route) {
   return success();
 }
 
+/// The scan goes on beside the transfer; what the command line names is checked here.
 Result<void> Sender::open_files() {
-  ONEHOP_TRY(found, file::scan(options_.paths, scan_options(options_)));
-  started_.files = found.files;
-  started_.folders = found.folders;
-  started_.hard_links = found.hard_links;
-  note_problems(found.problems);
-  return take_files(std::move(found.source));
+  ONEHOP_TRY(scan, file::ScanThread::start(options_.paths, scan_options(options_), {}, [this] {
+               boost::asio::post(io_, [this] { give_chapter(); });
+             }));
+  scan_ = std::move(scan);
+  ONEHOP_TRY(first, scan_->wait_next());
+  if (first.source.files.empty() && first.is_last)
+    return first.problems.empty()
+               ? Error{ExitCode::local_file_error, "offer the files", "there is none", {}, 0}
+               : Error{ExitCode::local_file_error,
+                       "offer " + file::display_name(first.problems.front().path),
+                       first.problems.front().cause + ", and there is nothing else",
+                       {},
+                       0};
+  first_ = take_scanned(std::move(first));
+  return success();
 }
 
-Result<void> Sender::take_files(file::SourceFiles files) {
-  if (files.files.empty())
-    return Error{ExitCode::local_file_error, "offer the files", "there is none", {}, 0};
-  names_ = files;
-  files_ = std::move(files);
-  path_.account().bytes_expected = file::total_bytes(names_.manifest);
-  return success();
+void Sender::give_chapter() {
+  if (!take_) return;
+  if (first_) {
+    std::exchange(take_, nullptr)(*std::exchange(first_, std::nullopt));
+  } else if (auto next = scan_->try_next()) {
+    if (next->has_error())
+      std::exchange(take_, nullptr)(next->error());
+    else
+      std::exchange(take_, nullptr)(take_scanned(std::move(*next).value()));
+  }
+}
+
+session::OfferedChapter Sender::take_scanned(file::ScanChapter chapter) {
+  note_problems(chapter.problems);
+  started_.found = {.files = chapter.counts.files,
+                    .folders = chapter.counts.folders,
+                    .bytes_total = chapter.counts.bytes,
+                    .hard_links = chapter.counts.hard_links,
+                    .has_more_hard_links = chapter.counts.has_more_hard_links};
+  started_.is_all_found = chapter.is_last;
+  note_known();
+  offered_.push_back(std::make_shared<file::SourceFiles>(std::move(chapter.source)));
+  return {{offered_.back(), &offered_.back()->manifest}, chapter.is_last};
+}
+
+session::KnownTree Sender::known() {
+  const file::ScanKnown known = scan_->known();
+  return {known.entries, known.bytes, known.is_complete};
+}
+
+/// The scan runs ahead of what is offered, and so does what is expected.
+void Sender::note_known() {
+  path_.account().bytes_expected = scan_->known().bytes;
+  if (!started_.is_all_found || started_.role.empty() || is_found_told_) return;
+  is_found_told_ = true;
+  events_.emit(started_.found);
 }
 
 void Sender::note_problems(std::span<const file::ScanProblem> problems) {
@@ -173,7 +230,7 @@ Result<session::SendOptions> Sender::session_options() {
   options.has_fragments = options_.has_fragments;
   options.dscp = dscp_of(settings_);
   options.interface = settings_.interface;
-  if (auto token = sender_token(*key_, file::manifest_hash(names_.manifest)); token.has_value())
+  if (auto token = sender_token(*key_, file::manifest_hash(*first_->manifest)); token.has_value())
     options.token = token.value();
   else
     events_.say(token.error().message() +
@@ -199,8 +256,8 @@ Result<session::SessionEnd> Sender::run_own() {
         "40 of them fills the receiver's reassembly memory for 30 s, for every program on it");
   started_.role = "send";
   started_.to = options_.to;
-  started_.bytes_total = path_.account().bytes_expected;
   started_.version = ONEHOP_VERSION;
+  is_found_told_ = started_.is_all_found;
   events_.emit(started_);
   session::SessionEnd end;
   session_->start([&](const session::SessionEnd& ended) { end = ended; });
@@ -210,18 +267,39 @@ Result<session::SessionEnd> Sender::run_own() {
   return end;
 }
 
-Result<void> Sender::offer_again(const std::vector<bool>& is_settled) {
-  file::SourceFiles unsettled;
-  static_cast<file::SourceNames&>(unsettled) = std::move(names_);
-  unsettled.files.resize(unsettled.manifest.files.size());
-  unsettled.erase_if([&](std::size_t i) { return is_settled[i]; });
-  chapter_ = {};
+/// One chapter of all that is left of those that the session had; what it has not begun to offer
+/// stays behind it.
+Result<std::shared_ptr<const file::Manifest>> Sender::offer_again(
+    const std::vector<session::Unsettled>& chapters) {
   has_restarted_ = true;
+  file::SourceNames left;
+  for (const session::Unsettled& chapter : chapters) {
+    const file::SourceFiles& files = *find_offered(*chapter.manifest);
+    left.roots = files.roots;
+    for (std::size_t i = 0; i < files.places.size(); ++i) {
+      if (chapter.is_settled[i]) continue;
+      left.manifest.files.push_back(files.manifest.files[i]);
+      left.places.push_back(files.places[i]);
+    }
+  }
+  for (const session::Unsettled& chapter : chapters) on_chapter_over(*chapter.manifest);
   std::vector<file::ScanProblem> problems;
-  auto again = file::look_again(std::move(unsettled), problems);
+  auto again = file::look_again(std::move(left), problems);
   note_problems(problems);
   if (again.has_error()) return again.error();
-  return take_files(std::move(again).value());
+  offered_.push_front(std::make_shared<file::SourceFiles>(std::move(again).value()));
+  return std::shared_ptr<const file::Manifest>{offered_.front(), &offered_.front()->manifest};
+}
+
+std::shared_ptr<file::SourceFiles> Sender::find_offered(const file::Manifest& manifest) const {
+  const auto at = std::ranges::find_if(
+      offered_, [&manifest](const auto& files) { return &files->manifest == &manifest; });
+  ONEHOP_CHECK(at != offered_.end());
+  return *at;
+}
+
+void Sender::on_chapter_over(const file::Manifest& manifest) {
+  std::erase(offered_, find_offered(manifest));
 }
 
 Result<session::DataOpened> Sender::open_data(const session::PeerLink& link) {
@@ -232,15 +310,21 @@ Result<session::DataOpened> Sender::open_data(const session::PeerLink& link) {
 }
 
 void Sender::on_accepted(const session::Accepted& accepted) {
-  chapter_.claims = accepted.claims;
-  chapter_.pack = accepted.pack;
-  chapter_.is_wanted.assign(names_.manifest.files.size(), true);
-  chapter_.is_compared.assign(names_.manifest.files.size(), false);
-  for (std::size_t i = 0; i < accepted.actions.size(); ++i) {
-    chapter_.is_wanted[i] = session::has_digests(accepted.actions[i]);
-    chapter_.is_compared[i] = accepted.actions[i] == session::FileAction::compare;
+  file::SourceChapter chapter;
+  chapter.first_file = accepted.first_file;
+  chapter.files = find_offered(*accepted.manifest);
+  chapter.claims = accepted.claims;
+  chapter.pack = accepted.pack;
+  chapter.is_last = accepted.is_last;
+  for (const session::FileAction action : accepted.actions) {
+    chapter.is_wanted.push_back(session::has_digests(action));
+    chapter.is_compared.push_back(action == session::FileAction::compare);
   }
   path_.account().set_place(peer_, accepted.folder);
+  if (source_ != nullptr)
+    source_->add(std::move(chapter));
+  else
+    accepted_.push_back(std::move(chapter));
 }
 
 Result<session::EngineRings> Sender::start_data(const session::DataPlan& plan) {
@@ -248,13 +332,15 @@ Result<session::EngineRings> Sender::start_data(const session::DataPlan& plan) {
   ONEHOP_TRYV(set_noack(plan));
   auto source = std::make_unique<file::Source>(
       file::SourceOptions{.digest_kind = plan.context.digest}, std::move(io));
-  chapter_.files = std::move(files_);
-  chapter_.is_last = true;
-  source->add(std::move(chapter_));
+  for (file::SourceChapter& chapter : accepted_) source->add(std::move(chapter));
+  accepted_.clear();
+  source_ = source.get();
   return path_.start_sending(plan, std::move(source));
 }
 
 void Sender::stop_data() noexcept {
+  source_ = nullptr;
+  accepted_.clear();
   path_.stop();
   if (!noack_) return;
   if (const auto undone = noack_->clear(); !undone) events_.warn(undone.error().message());

@@ -126,12 +126,20 @@ struct ReceiveOptions {
 
 // --- events. A member has the name, unit and meaning of the JSON key (docs/json.md).
 
-struct Started {
-  std::string role;  ///< "send", "recv"
-  std::string to;    ///< sending
+/// Found: what is sent, all of it. Where a tree is still being looked at when a sender starts, it
+/// comes later.
+struct Found {
   std::uint64_t files = 0, folders = 0, bytes_total = 0;
-  std::uint64_t hard_links = 0;  ///< of the files: further names of one that is sent as well
-  std::string listen;            ///< receiving: it can accept
+  std::uint64_t hard_links = 0;      ///< of the files: further names of one that is sent as well
+  bool has_more_hard_links = false;  ///< hard_links is a lower bound
+};
+
+struct Started {
+  std::string role;           ///< "send", "recv"
+  std::string to;             ///< sending
+  Found found;                ///< sending; so far, unless:
+  bool is_all_found = false;  ///< there is no more, and no Found follows
+  std::string listen;         ///< receiving: it can accept
   std::string directory;
   std::string version;
 };
@@ -169,6 +177,7 @@ struct Offer {
   std::string peer, directory;
   std::vector<File> files;
   std::size_t conflicts = 0;
+  bool is_part = false;  ///< of a large tree; of what follows only conflicts are asked about
 };
 /// OfferGone: nobody waits for the answer any more; or it has come.
 struct OfferGone {
@@ -310,7 +319,7 @@ struct End {
   }
 };
 
-using Event = std::variant<Started, LeftOut, Code, PortOpened, StartRate, Offer, OfferGone,
+using Event = std::variant<Started, Found, LeftOut, Code, PortOpened, StartRate, Offer, OfferGone,
                            Progress, Interval, FileDone, Notice, Error, End>;
 using Handler = std::function<void(const Event&)>;
 

@@ -30,8 +30,10 @@ void RecvSession::perform_own(Action& action) {
   if (const auto* skipped = std::get_if<Skipped>(&action))
     return recv_host_.on_skipped(skipped->bytes);
   if (const auto* taken = std::get_if<TakeOffered>(&action)) {
-    if (const auto done = recv_host_.take_chapter(*taken->offer); !done)
-      machine_.fail(monotonic_now(), done.error());
+    if (const auto command = recv_host_.take_chapter(*taken->offer); command.has_value())
+      push_command(command.value());
+    else
+      machine_.fail(monotonic_now(), command.error());
     return;
   }
   const auto* considered = std::get_if<Consider>(&action);

@@ -275,9 +275,9 @@ class RecvHost : public SessionHost {
   /// called after the session has gone. An Error refuses: its code is this end's, its text is told
   /// to the peer (which ends with 5).
   virtual void consider(std::shared_ptr<const OfferInfo> offer, Decide decide) = 0;
-  /// take_chapter comes before the peer is told what was decided on a chapter after the first: file
-  /// side and engine are to know its files. An Error ends the session.
-  [[nodiscard]] virtual Result<void> take_chapter(const OfferInfo& offer) = 0;
+  /// take_chapter comes before the peer is told what was decided on a chapter after the first. The
+  /// file side is to know its files, and the engine gets the command. An Error ends the session.
+  [[nodiscard]] virtual Result<Command> take_chapter(const OfferInfo& offer) = 0;
   [[nodiscard]] virtual Arrival arrival() const = 0;
   /// renew_code makes another code, after `why` burnt the one before, tells it to the user, and
   /// stretches it. A host that cannot returns `why`, which ends the server.

@@ -100,7 +100,7 @@ void SessionShell::perform(Action& action) {
   if (const auto* message = std::get_if<Message>(&action)) {
     channel_->send(*message);
   } else if (const auto* command = std::get_if<Command>(&action)) {
-    if (engine_) engine_->push(*command);
+    push_command(*command);
   } else if (const auto* phase = std::get_if<Phase>(&action)) {
     host_.on_phase(*phase);
   } else if (const auto* report = std::get_if<Report>(&action)) {

@@ -49,6 +49,9 @@ class SessionShell {
   virtual void perform_own(Action& action) = 0;
   /// take_answer gives the machine an answer that came since the last turn.
   virtual void take_answer() {}
+  void push_command(const Command& command) {
+    if (engine_) engine_->push(command);
+  }
 
   asio::io_context& io_;
   SessionHost& host_;

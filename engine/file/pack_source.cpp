@@ -15,9 +15,9 @@
 namespace onehop::file {
 
 PackSource::PackSource(const SourceChapter& chapter, Shared& shared)
-    : files_{chapter.files},
+    : files_{*chapter.files},
       pack_{chapter.pack.get()},
-      file_{pack_file(chapter.files.manifest, chapter.first_file)},
+      file_{pack_file(chapter.files->manifest, chapter.first_file)},
       shared_{shared},
       tree_{shared.kind} {}
 

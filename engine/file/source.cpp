@@ -30,7 +30,7 @@ Source::Source(const SourceOptions& options, std::unique_ptr<FileIo> io)
 }
 
 void Source::add(SourceChapter chapter) {
-  ONEHOP_CHECK(chapter.entries() == chapter.files.manifest.files.size());
+  ONEHOP_CHECK(chapter.entries() == chapter.files->manifest.files.size());
   ONEHOP_CHECK(chapter.is_wanted.empty() || chapter.is_wanted.size() == chapter.entries());
   chapter.claims.resize(chapter.entries());
   // The last record of a block is the newest, and lookups are by block.
@@ -122,7 +122,7 @@ bool Source::pack_next(std::size_t& count) {
   ++next_entry_;
   for (BlockRef block; chapter.pack.pop(block); ++count) outbox_.push_back(block);
   if (chapter.pack.is_over())
-    outbox_.push_back({.file = pack_file(chapter.list.files.manifest, chapter.list.first_file),
+    outbox_.push_back({.file = pack_file(chapter.list.files->manifest, chapter.list.first_file),
                        .kind = FileMessageKind::root,
                        .digest = chapter.pack.root()});
   return true;
@@ -130,7 +130,7 @@ bool Source::pack_next(std::size_t& count) {
 
 /// Opens the file of the next entry. False: it failed.
 bool Source::open_next_file() {
-  SourceFiles& files = chapters_.back()->list.files;
+  SourceFiles& files = *chapters_.back()->list.files;
   SourceFile& file = files.files[next_entry_];
   if (!file.fd.is_open()) {
     struct stat status {};
@@ -230,12 +230,12 @@ SourceChapter& Source::chapter_of(std::uint32_t file) const {
 
 SourceFile& Source::source_file(std::uint32_t file) const {
   SourceChapter& list = chapter_of(file);
-  return list.files.files[file - list.first_file];
+  return list.files->files[file - list.first_file];
 }
 
 std::uint64_t Source::size_of(std::uint32_t file) const {
   const SourceChapter& list = chapter_of(file);
-  return list.files.manifest.files[file - list.first_file].size;
+  return list.files->manifest.files[file - list.first_file].size;
 }
 
 std::uint32_t Source::next_file() const {

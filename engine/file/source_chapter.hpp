@@ -17,7 +17,9 @@ namespace onehop::file {
 /// The vectors are by entry, in the order of the manifest.
 struct SourceChapter {
   std::uint32_t first_file = 0;  ///< index on the wire of entry 0; see engine/base/block.hpp
-  SourceFiles files;             ///< may be none
+  /// Never null; may have no entry. The session reads manifest and names at the same time: the Source
+  /// changes descriptors alone.
+  std::shared_ptr<SourceFiles> files = std::make_shared<SourceFiles>();
   /// What the receiver says it has; empty: nothing.
   std::vector<std::vector<Claim>> claims;
   /// An unwanted file is neither read nor mentioned; empty: all are wanted.
@@ -28,7 +30,7 @@ struct SourceChapter {
   std::shared_ptr<const Pack> pack;
   bool is_last = false;  ///< end_of_files follows it
 
-  [[nodiscard]] std::size_t entries() const noexcept { return files.files.size(); }
+  [[nodiscard]] std::size_t entries() const noexcept { return files->files.size(); }
   /// contains: `file` is the index of an entry.
   [[nodiscard]] bool contains(std::uint32_t file) const noexcept {
     return file - first_file < entries();  // below first_file it wraps around

@@ -37,9 +37,9 @@ std::vector<std::size_t> pages_of(std::span<const std::string> lines, std::size_
 }
 
 api::Answer ask_about(const Terminal& terminal, const api::Offer& offer) {
-  std::vector<std::string> lines{
-      fmt::format("{} offers {} files into {}; names that exist there: {}", offer.peer,
-                  offer.files.size(), offer.directory, offer.conflicts)};
+  std::vector<std::string> lines{fmt::format(
+      "{} offers {} files{} into {}; names that exist there: {}", offer.peer, offer.files.size(),
+      offer.is_part ? ", a part of its tree," : "", offer.directory, offer.conflicts)};
   for (const api::Offer::File& file : offer.files)
     if (!file.conflict.empty()) lines.push_back(conflict_line(file));
   Terminal::discard_input();

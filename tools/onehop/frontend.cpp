@@ -72,8 +72,13 @@ void Frontend::on(const api::Started& started) {
   reporter_.event("start", json_of(started));
   if (started.role == "recv")
     reporter_.say("listening on " + started.listen + ", receiving into " + started.directory);
-  else if (started.folders > 0)
-    reporter_.say(found_text(started));
+  else if (started.found.folders > 0 || !started.is_all_found)
+    reporter_.say(found_text(started.found) + (started.is_all_found ? "" : " so far"));
+}
+
+void Frontend::on(const api::Found& found) {
+  reporter_.event("manifest", json_of(found));
+  reporter_.say("in all " + found_text(found));
 }
 
 void Frontend::on(const api::LeftOut& left_out) {

@@ -43,6 +43,7 @@ class Frontend {
  private:
   void show(const api::Event& event);
   void on(const api::Started& started);
+  void on(const api::Found& found);
   void on(const api::LeftOut& left_out);
   void on(const api::Code& code);
   void on(const api::PortOpened& opened);

@@ -59,14 +59,22 @@ Json json_of(const api::Started& started) {
   if (started.role == "send")
     return {{"role", started.role},
             {"to", started.to},
-            {"files", started.files},
-            {"folders", started.folders},
-            {"bytes_total", started.bytes_total},
+            {"files", started.found.files},
+            {"folders", started.found.folders},
+            {"bytes_total", started.found.bytes_total},
+            {"is_complete", started.is_all_found},
             {"version", started.version}};
   return {{"role", started.role},
           {"listen", started.listen},
           {"directory", started.directory},
           {"version", started.version}};
+}
+
+Json json_of(const api::Found& found) {
+  return {{"files", found.files},
+          {"folders", found.folders},
+          {"bytes_total", found.bytes_total},
+          {"hard_links", found.hard_links}};
 }
 
 Json json_of(const api::LeftOut& left_out) {

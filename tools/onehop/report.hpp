@@ -25,6 +25,7 @@ void tell(std::string_view text) noexcept;
 
 /// json_of is the body of an event's line.
 [[nodiscard]] Json json_of(const api::Started& started);
+[[nodiscard]] Json json_of(const api::Found& found);
 [[nodiscard]] Json json_of(const api::LeftOut& left_out);
 [[nodiscard]] Json json_of(const api::Interval& interval);
 [[nodiscard]] Json json_of(const api::FileDone& file);

@@ -26,7 +26,7 @@ std::string count_of(std::uint64_t count, const char* noun) {
 
 }  // namespace
 
-std::string found_text(const api::Started& found) {
+std::string found_text(const api::Found& found) {
   std::string text =
       fmt::format("{} in {}, {}", count_of(found.files, "file"), count_of(found.folders, "folder"),
                   format_bytes(found.bytes_total));

@@ -10,7 +10,7 @@
 namespace onehop::tool {
 
 /// found_text is "4 files in 3 folders, 7 B", with the hard links where there are some.
-[[nodiscard]] std::string found_text(const api::Started& found);
+[[nodiscard]] std::string found_text(const api::Found& found);
 
 /// left_out_text has a line for each of the first five, and the number of the others.
 [[nodiscard]] std::string left_out_text(const api::LeftOut& left_out);

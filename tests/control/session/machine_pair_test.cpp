@@ -6,7 +6,10 @@
 // Bounds: none on time but the limits of the session itself: an end comes within their sum.
 #include <catch2/catch.hpp>
 
+#include <malloc.h>
+
 #include <algorithm>
+#include <cstdlib>
 
 #include "tests/control/session/virtual_session.hpp"
 
@@ -51,12 +54,27 @@ class VirtualPair {
     for (VirtualEnd& end : ends_) end.start(now_);
   }
 
+  /// A tree that no memory holds, and no trouble.
+  VirtualPair(VirtualEnd::NextEntry next, std::size_t chapter_entries)
+      : random_{1},
+        trouble_{Trouble::none},
+        ends_{VirtualEnd{send_options(), std::move(next), 1, chapter_entries},
+              VirtualEnd{recv_options(), 2}} {
+    delay_max_ = 2ms;
+    for (VirtualEnd& end : ends_) {
+      end.engine_time_max = 100us;
+      end.is_forgetful = end.sends_all = true;
+      end.start(now_);
+    }
+  }
+
   /// run plays to the end of both; false: they never end.
-  bool run() {
-    const Instant limit = now_ + 1h;
+  bool run(const std::function<void()>& at_step = {}) {
+    const Instant limit = now_ + 10h;
     while (!(is_over(0) && is_over(1)) && now_ < limit) {
       step(0);
       step(1);
+      if (at_step) at_step();
       now_ = std::max(next_at(), now_ + 1us);
     }
     return now_ < limit;
@@ -252,6 +270,57 @@ TEST_CASE("the ends agree on every file, whatever happens to them and to the lin
     CHECK(is_one_of({done, kept, ExitCode::interrupted, ExitCode::timed_out,
                      ExitCode::peer_unreachable,
                      ExitCode::refused_by_peer}));  // the last: its Welcome came too late
+}
+
+namespace {
+
+/// heap_peak plays a tree of `count` names and gives the most that the heap held, in bytes beyond
+/// what it held before.
+std::size_t heap_peak(std::uint64_t count) {
+  const std::size_t before = ::mallinfo2().uordblks;
+  std::size_t peak = 0;
+  std::uint64_t at = 0;
+  VirtualPair pair{[&at, count]() -> std::optional<file::ManifestEntry> {
+                     if (at == count) return std::nullopt;
+                     const std::uint64_t i = at++;
+                     // Names of one length.
+                     return file::ManifestEntry{"folder-" + std::to_string(10'000'000 + i / 1000) +
+                                                    "/file-" + std::to_string(10'000'000 + i),
+                                                i % 8192, 0644, 0};
+                   },
+                   4096};
+  REQUIRE(pair.run([&] {
+    const std::size_t now = ::mallinfo2().uordblks;
+    if (now > before) peak = std::max(peak, now - before);
+  }));
+  INFO(pair.sender().machine().end().error.message());
+  INFO(pair.receiver().machine().end().error.message());
+  CHECK(code_of(pair.sender()) == ExitCode::done);
+  CHECK(code_of(pair.receiver()) == ExitCode::done);
+  for (VirtualEnd* end : {&pair.sender(), &pair.receiver()}) {
+    CHECK(end->faults == std::vector<std::string>{});
+    CHECK(end->reported == count);
+    CHECK(end->chapters_over == count / 4096 + 1);
+  }
+  return peak;
+}
+
+}  // namespace
+
+// Goal:   what both ends of a session hold does not grow with the tree.
+// Method: 400,000 and 1,200,000 names (with ONEHOP_NAMES another number, 10^7 say), both ends in
+// this
+//         process, the heap looked at after every step.
+// Bounds: within 5 % of each other; 16 chapters at both ends, each of 4096 entries of 400 bytes,
+//         and what is under way between them.
+TEST_CASE("Z1 a tree of any size takes the memory of its chapters under way",
+          "[control][session]") {
+  const char* const names = std::getenv("ONEHOP_NAMES");
+  const std::size_t small = heap_peak(400'000);
+  const std::size_t large = heap_peak(names == nullptr ? 1'200'000 : std::stoull(names));
+  WARN("at most " << small << " and " << large << " bytes");
+  CHECK(large <= small + small / 20);
+  CHECK(large <= 32U << 20);
 }
 
 // Goal:   a restart is seen to happen, so that the cases above have played it.

@@ -181,7 +181,9 @@ class FakeRecvHost : public HostBase<RecvHost> {
     if (answer) return answer(*given, decide);
     decide(Decision{actions, {}, {}});
   }
-  Result<void> take_chapter(const OfferInfo&) override { return success(); }
+  Result<Command> take_chapter(const OfferInfo&) override {
+    return Command{.kind = CommandKind::add_files};
+  }
   Arrival arrival() const override { return arrived; }
   Result<PairingKey> renew_code(const Error& why) override {
     burnt.push_back(why);

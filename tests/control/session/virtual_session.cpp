@@ -236,7 +236,8 @@ void VirtualEnd::obey(Instant now, const Command& command) {
       say(later(now), EventKind::closed);
       break;
     case CommandKind::file_message: take_file_message(now, command.block); break;
-    case CommandKind::path_update: break;
+    case CommandKind::path_update:
+    case CommandKind::add_files: break;
   }
 }
 

@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
   Rings rings;
   auto source = std::make_unique<Source>(SourceOptions{}, need(make_file_io(kind)));
   SourceChapter all;
-  all.files = std::move(files);
+  *all.files = std::move(files);
   all.is_last = true;
   source->add(std::move(all));
   FileThread reader{std::move(source), rings.from_source, rings.to_source};

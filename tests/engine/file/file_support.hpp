@@ -279,7 +279,7 @@ inline std::shared_ptr<const Pack> pack_for(const Manifest& manifest, const Sink
 /// wants it.
 inline SourceChapter only_chapter(SourceFiles files) {
   SourceChapter chapter;
-  chapter.files = std::move(files);
+  *chapter.files = std::move(files);
   chapter.is_last = true;
   return chapter;
 }
@@ -289,7 +289,7 @@ inline SourceChapter answered_chapter(SourceFiles files, const Sink& sink) {
   chapter.is_wanted = sink.is_wanted();
   for (const Existing existing : sink.existing())
     chapter.is_compared.push_back(existing == Existing::compared);
-  chapter.pack = pack_for(chapter.files.manifest, sink);
+  chapter.pack = pack_for(chapter.files->manifest, sink);
   return chapter;
 }
 

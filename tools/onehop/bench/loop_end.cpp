@@ -97,15 +97,21 @@ class BenchSender final : public session::SendHost {
     if (spec_.is_source_file) {
       ONEHOP_TRY(files, file::open_source_files(std::vector<std::string>{spec_.source_path}));
       files_ = std::move(files);
-      manifest_ = files_.manifest;
+      *manifest_ = files_.manifest;
     } else {
-      manifest_.files = {{.name = "onehop-bench", .size = spec_.bytes, .mode = 0600}};
+      manifest_->files = {{.name = "onehop-bench", .size = spec_.bytes, .mode = 0600}};
     }
-    path_.account().bytes_expected = file::total_bytes(manifest_);
+    path_.account().bytes_expected = file::total_bytes(*manifest_);
     return success();
   }
-  const file::Manifest& manifest() override { return manifest_; }
-  Result<void> offer_again(const std::vector<bool>&) override {
+  void next_chapter(session::TakeChapter take) override {
+    take(session::OfferedChapter{manifest_, true});
+  }
+  session::KnownTree known() override {
+    return {manifest_->files.size(), file::total_bytes(*manifest_), true};
+  }
+  Result<std::shared_ptr<const file::Manifest>> offer_again(
+      const std::vector<session::Unsettled>&) override {
     return Error{ExitCode::local_file_error, "bench loop",
                  "the source file changed while it was sent"};
   }
@@ -126,18 +132,20 @@ class BenchSender final : public session::SendHost {
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) end_.on_first_data(event.at);
   }
-  void on_file_done(const session::FileDone&) override { end_.on_file_done(); }
+  void on_file_done(const session::FileDone&, const file::ManifestEntry&) override {
+    end_.on_file_done();
+  }
 
  private:
   Result<std::unique_ptr<file::FileWorker>> make_source() {
     if (!spec_.is_source_file)
       return std::unique_ptr<file::FileWorker>{std::make_unique<file::MemorySource>(
-          manifest_, file::MemorySourceOptions{.digest_kind = spec_.digest})};
+          *manifest_, file::MemorySourceOptions{.digest_kind = spec_.digest})};
     ONEHOP_TRY(io, file::make_file_io(spec_.common.file_io));
     auto source = std::make_unique<file::Source>(file::SourceOptions{.digest_kind = *spec_.digest},
                                                  std::move(io));
     file::SourceChapter all;
-    all.files = std::move(files_);
+    *all.files = std::move(files_);
     all.is_last = true;
     source->add(std::move(all));
     return std::unique_ptr<file::FileWorker>{std::move(source)};
@@ -146,7 +154,7 @@ class BenchSender final : public session::SendHost {
   const LoopSpec& spec_;
   host::DataPath& path_;
   End& end_;
-  file::Manifest manifest_;
+  std::shared_ptr<file::Manifest> manifest_ = std::make_shared<file::Manifest>();
   file::SourceFiles files_;
 };
 
@@ -161,7 +169,7 @@ class BenchReceiver final : public session::RecvHost {
   void consider(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide) override {
     offer_ = offer;
     if (auto made = make_sink(*offer); made.has_error()) return decide(made.error());
-    path_.account().bytes_expected = offer->total_bytes;
+    path_.account().bytes_expected = file::total_bytes(offer->manifest);
     decide(session::Decision{.actions = std::vector<session::FileAction>(
                                  offer->manifest.files.size(), session::FileAction::send),
                              .claims = {}});
@@ -183,7 +191,12 @@ class BenchReceiver final : public session::RecvHost {
   void on_event(const Event& event) override {
     if (event.kind == EventKind::first_data) end_.on_first_data(event.at);
   }
-  void on_file_done(const session::FileDone&) override { end_.on_file_done(); }
+  void on_file_done(const session::FileDone&, const file::ManifestEntry&) override {
+    end_.on_file_done();
+  }
+  Result<Command> take_chapter(const session::OfferInfo&) override {
+    return Error{ExitCode::internal_error, "bench loop", "it has one file"};
+  }
   session::Arrival arrival() const override { return path_.arrival(); }
 
  private:
