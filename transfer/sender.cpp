@@ -205,14 +205,14 @@ void Sender::note_problems(std::span<const file::ScanProblem> problems) {
   events_.emit(left_out_of(problems));
   for (const file::ScanProblem& problem : problems) {
     if (!file::is_failure(problem) || failures_++ > 0) continue;
-    first_failure_ = {ExitCode::local_file_error, "send " + file::display_name(problem.path),
+    first_failure_ = {ExitCode::partly_done, "send " + file::display_name(problem.path),
                       problem.cause, "All else was sent. --report FILE lists what was left out", 0};
   }
 }
 
 void Sender::end_with_failure(session::SessionEnd& end) const {
   if (end.code != ExitCode::done || failures_ == 0) return;
-  end.code = ExitCode::local_file_error;
+  end.code = ExitCode::partly_done;
   end.error = first_failure_;
   if (failures_ > 1)
     end.error.cause += " (and " + std::to_string(failures_ - 1) + " more were left out)";

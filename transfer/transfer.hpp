@@ -55,6 +55,7 @@ enum class Status : int {
   io_unavailable = 9,    ///< the named port cannot be had here
   privilege_missing = 10,
   timed_out = 11,
+  partly_done = 12,
 };
 
 /// Error: "attempt: cause. hint". True where something failed.

@@ -27,6 +27,7 @@ enum class ExitCode : int {
   io_unavailable = 9,
   privilege_missing = 10,
   timed_out = 11,
+  partly_done = 12,
   interrupted_twice = 130,
 };
 
