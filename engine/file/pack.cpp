@@ -63,12 +63,14 @@ Digest record_root(crypto::DigestKind kind, std::span<const std::byte> content) 
   return tree.root();
 }
 
-std::vector<std::uint64_t> block_sizes(const Manifest& manifest, const Pack& pack) {
+std::vector<std::uint64_t> block_sizes(const Manifest& manifest, const Pack& pack,
+                                       const std::vector<bool>& is_wanted) {
   std::vector<std::uint64_t> sizes;
   sizes.reserve(manifest.files.size() + 1);
-  for (const ManifestEntry& entry : manifest.files) sizes.push_back(entry.size);
+  for (std::size_t entry = 0; entry < manifest.files.size(); ++entry)
+    sizes.push_back(is_wanted[entry] ? manifest.files[entry].size : file_without_blocks);
   for (const std::uint32_t file : pack.entries()) sizes[file] = file_without_blocks;
-  if (!pack.is_empty()) sizes.push_back(pack.bytes());
+  sizes.push_back(pack.is_empty() ? file_without_blocks : pack.bytes());
   return sizes;
 }
 

@@ -96,8 +96,9 @@ class Pack {
   return first_file + static_cast<std::uint32_t>(manifest.files.size());
 }
 
-/// block_sizes are the files as the engine counts them: packed entries have no blocks, and the pack
-/// is the last.
-[[nodiscard]] std::vector<std::uint64_t> block_sizes(const Manifest& manifest, const Pack& pack);
+/// block_sizes are a chapter's files as the engine counts them: entries that are packed or unwanted
+/// have no blocks, and the last size is the pack's, file_without_blocks where nothing is packed.
+[[nodiscard]] std::vector<std::uint64_t> block_sizes(const Manifest& manifest, const Pack& pack,
+                                                     const std::vector<bool>& is_wanted);
 
 }  // namespace onehop::file

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
+#include <utility>
 
 #include "engine/base/check.hpp"
 #include "engine/base/cpu.hpp"
@@ -35,11 +36,8 @@ bool has_syncfs(int folder) noexcept {
 
 }  // namespace
 
-PackCommit::PackCommit(const Manifest& manifest, const Pack& pack, const PackOptions& options,
-                       const Stage& stage)
-    : manifest_{manifest},
-      pack_{pack},
-      options_{options},
+PackCommit::PackCommit(const PackOptions& options, const Stage& stage)
+    : options_{options},
       stage_{stage},
       folders_{options.root},
       has_syncfs_{has_syncfs(options.root)} {}
@@ -70,10 +68,10 @@ void PackCommit::wait_idle() {
   changed_.wait(lock, [this] { return !has_batch_; });
 }
 
-void PackCommit::commit(std::vector<std::uint32_t> ordinals) {
+void PackCommit::commit(PackBatch batch) {
   const std::lock_guard lock{mutex_};
   ONEHOP_CHECK(!has_batch_);
-  batch_ = std::move(ordinals);
+  batch_ = std::move(batch);
   has_batch_ = true;
   changed_.notify_all();
 }
@@ -97,12 +95,12 @@ void PackCommit::run() {
   while (true) {
     changed_.wait(lock, [this] { return has_batch_ || is_stopping_; });
     if (!has_batch_) return;
-    std::vector<std::uint32_t> ordinals = std::move(batch_);
+    PackBatch batch = std::exchange(batch_, {});
     const bool is_wanted = !failure_;
     std::vector<PackRun> runs;
     std::optional<PackFailure> failure;
     lock.unlock();
-    if (is_wanted) failure = work(ordinals, runs);
+    if (is_wanted) failure = work(batch, runs);
     lock.lock();
     runs_.insert(runs_.end(), runs.begin(), runs.end());
     if (failure) failure_ = failure;
@@ -112,97 +110,116 @@ void PackCommit::run() {
 }
 
 /// What got its name before a failure is told all the same, unless its folder may not have it.
-std::optional<PackFailure> PackCommit::work(std::vector<std::uint32_t>& ordinals,
-                                            std::vector<PackRun>& runs) {
-  std::ranges::sort(ordinals);
-  if (auto failure = sync_files(ordinals)) return failure;
+std::optional<PackFailure> PackCommit::work(PackBatch& batch, std::vector<PackRun>& runs) {
+  std::vector<PackRecord>& records = batch.records;
+  std::ranges::sort(records, {}, &PackRecord::file);
+  if (auto failure = finish_folders(batch)) return failure;
+  if (auto failure = sync_files(batch)) return failure;
+  for (const PackList* const list : batch.finished) runs.push_back({.list = list});
+  const std::size_t finished = runs.size();
   std::optional<PackFailure> failure;
-  for (std::size_t named = 0; named < ordinals.size(); ++named) {
+  for (std::size_t named = 0; named < records.size(); ++named) {
     unsigned number = 0;
-    const std::uint32_t ordinal = ordinals[named];
-    if ((failure = name_file(ordinal, number))) {
-      ordinals.resize(named);
+    const PackRecord& record = records[named];
+    if ((failure = name_file(record, number))) {
+      records.resize(named);
       break;
     }
-    const bool is_next = !runs.empty() && runs.back().first + runs.back().count == ordinal &&
+    const bool is_next = runs.size() > finished && runs.back().list == record.list &&
+                         runs.back().first + runs.back().count == record.ordinal &&
                          runs.back().name_number == number;
-    if (!is_next) runs.push_back({.first = ordinal, .count = 0, .name_number = number});
+    if (!is_next)
+      runs.push_back(
+          {.list = record.list, .first = record.ordinal, .count = 0, .name_number = number});
     ++runs.back().count;
   }
-  if (auto unsynced = sync_folders(ordinals)) {
-    runs.clear();
+  if (auto unsynced = sync_folders(records)) {
+    runs.resize(finished);
     return unsynced;
   }
   return failure;
 }
 
-std::optional<PackFailure> PackCommit::sync_all(std::uint32_t ordinal) const {
-  if (::syncfs(options_.root) == 0) return std::nullopt;
-  return failed(ordinal, FileFailure::sync_error, errno);
-}
-
-std::optional<PackFailure> PackCommit::sync_files(const std::vector<std::uint32_t>& ordinals) {
-  if (options_.durability == Durability::none || ordinals.empty()) return std::nullopt;
-  const bool is_each = options_.durability == Durability::file;
-  if (has_syncfs_ && !is_each && ordinals.size() > synced_singly_max)
-    return sync_all(ordinals.front());
-  for (const std::uint32_t ordinal : ordinals) {
-    if (entry_of(ordinal).is_folder || !is_readable(entry_of(ordinal))) continue;
-    const Fd file = open_beneath(stage_.fd(), Stage::name_of(ordinal), O_RDONLY);
-    if (!file.is_open() || ::fsync(file.get()) != 0)
-      return failed(ordinal, FileFailure::sync_error, errno);
+/// Mode and time of the folders of lists that are over, the deepest first: one that its owner may
+/// not enter would hide those in it.
+std::optional<PackFailure> PackCommit::finish_folders(const PackBatch& batch) {
+  for (const PackList* const list : batch.finished) {
+    std::vector<std::uint32_t> folders;
+    for (std::uint32_t i = 0; i < list->pack.entries().size(); ++i)
+      if (list->entry_of(i).is_folder) folders.push_back(i);
+    std::ranges::stable_sort(folders, std::ranges::greater{}, [&](std::uint32_t ordinal) {
+      return std::ranges::count(list->entry_of(ordinal).name, '/');
+    });
+    for (const std::uint32_t ordinal : folders)
+      if (auto failure = finish_folder({.list = list, .ordinal = ordinal})) return failure;
   }
   return std::nullopt;
 }
 
-std::optional<PackFailure> PackCommit::name_file(std::uint32_t ordinal, unsigned& number) {
-  const ManifestEntry& entry = entry_of(ordinal);
+std::optional<PackFailure> PackCommit::finish_folder(const PackRecord& record) {
+  const ManifestEntry& entry = record.entry();
+  const int folder = folders_.open(entry.name, true);
+  if (folder < 0 || ::fchmod(folder, entry.mode & 0777 & ~options_.umask_bits) != 0 ||
+      set_mtime(folder, entry.mtime_ns) != 0)
+    return PackFailure{record.file(), FileFailure::write_error, errno};
+  if (options_.durability != Durability::none && !has_syncfs_ && ::fsync(folder) != 0)
+    return PackFailure{record.file(), FileFailure::sync_error, errno};
+  return std::nullopt;
+}
+
+std::optional<PackFailure> PackCommit::sync_all(std::uint32_t file) const {
+  if (::syncfs(options_.root) == 0) return std::nullopt;
+  return PackFailure{file, FileFailure::sync_error, errno};
+}
+
+/// The files of a batch, and with them the folders that were finished.
+std::optional<PackFailure> PackCommit::sync_files(const PackBatch& batch) {
+  if (options_.durability == Durability::none || batch.is_empty()) return std::nullopt;
+  const bool is_each = options_.durability == Durability::file;
+  const bool are_many = !is_each && batch.records.size() > synced_singly_max;
+  if (has_syncfs_ && (are_many || !batch.finished.empty()))
+    return sync_all(batch.records.empty() ? batch.finished.front()->first_file
+                                          : batch.records.front().file());
+  for (const PackRecord& record : batch.records) {
+    if (record.entry().is_folder || !is_readable(record.entry())) continue;
+    const Fd file = open_beneath(stage_.fd(), Stage::name_of(record.file()), O_RDONLY);
+    if (!file.is_open() || ::fsync(file.get()) != 0)
+      return PackFailure{record.file(), FileFailure::sync_error, errno};
+  }
+  return std::nullopt;
+}
+
+std::optional<PackFailure> PackCommit::name_file(const PackRecord& record, unsigned& number) {
+  const ManifestEntry& entry = record.entry();
   const int folder =
       folders_.open(entry.is_folder ? std::string_view{entry.name} : parent_of(entry.name), true);
-  if (folder < 0) return failed(ordinal, FileFailure::write_error, errno);
+  if (folder < 0) return PackFailure{record.file(), FileFailure::write_error, errno};
   if (entry.is_folder) return std::nullopt;
+  const std::uint32_t index = record.list->pack.entries()[record.ordinal];
   const int errno_value =
-      give_name(stage_.fd(), Stage::name_of(ordinal), folder, std::string{leaf_of(entry.name)},
-                options_.policy(pack_.entries()[ordinal]), number);
+      give_name(stage_.fd(), Stage::name_of(record.file()), folder,
+                std::string{leaf_of(entry.name)}, record.list->policy(index), number);
   if (errno_value == 0) return std::nullopt;
-  return failed(ordinal, errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error,
-                errno_value);
+  return PackFailure{record.file(),
+                     errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error,
+                     errno_value};
 }
 
 /// The folders of the batch and all above them: some of those may be new.
-std::optional<PackFailure> PackCommit::sync_folders(const std::vector<std::uint32_t>& ordinals) {
-  if (options_.durability == Durability::none || ordinals.empty()) return std::nullopt;
+std::optional<PackFailure> PackCommit::sync_folders(const std::vector<PackRecord>& records) {
+  if (options_.durability == Durability::none || records.empty()) return std::nullopt;
   std::set<std::string_view> paths;
-  for (const std::uint32_t ordinal : ordinals) {
-    std::string_view path = parent_of(entry_of(ordinal).name);
+  for (const PackRecord& record : records) {
+    std::string_view path = parent_of(record.entry().name);
     while (paths.insert(path).second && !path.empty()) path = parent_of(path);
-    if (has_syncfs_ && paths.size() > synced_singly_max) return sync_all(ordinals.front());
+    if (has_syncfs_ && paths.size() > synced_singly_max) return sync_all(records.front().file());
   }
   for (const std::string_view path : paths) {
     const int folder = folders_.open(path, false);
     if (folder < 0 || ::fsync(folder) != 0)
-      return failed(ordinals.front(), FileFailure::sync_error, errno);
+      return PackFailure{records.front().file(), FileFailure::sync_error, errno};
   }
   return std::nullopt;
-}
-
-std::optional<PackFailure> PackCommit::finish_folders() {
-  wait_idle();
-  const bool is_synced = options_.durability != Durability::none;
-  bool has_any = false;
-  // A folder comes after those in it, so its mode cannot bar the way to them.
-  for (std::uint32_t ordinal = 0; ordinal < pack_.entries().size(); ++ordinal) {
-    const ManifestEntry& entry = entry_of(ordinal);
-    if (!entry.is_folder) continue;
-    has_any = true;
-    const int folder = folders_.open(entry.name, true);
-    if (folder < 0 || ::fchmod(folder, entry.mode & 0777 & ~options_.umask_bits) != 0 ||
-        set_mtime(folder, entry.mtime_ns) != 0)
-      return failed(ordinal, FileFailure::write_error, errno);
-    if (is_synced && !has_syncfs_ && ::fsync(folder) != 0)
-      return failed(ordinal, FileFailure::sync_error, errno);
-  }
-  return has_any && is_synced && has_syncfs_ ? sync_all(0) : std::nullopt;
 }
 
 }  // namespace onehop::file

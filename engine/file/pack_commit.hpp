@@ -2,11 +2,12 @@
 // PackCommit: gives packed files their final names, a batch at a time, durably.
 //
 //   staged ─▶ sync of the batch ─▶ rename each, over nothing ─▶ sync of the folders ─▶ runs
+//   a chapter is over ─▶ mode and time of its folders ─▶ (synced with the batch) ─▶ run
 //
 // At any instant of a power cut a visible name has its whole content: nothing is renamed before the
-// disk has it. Up to files_synced_singly_max files are synced each; above that one syncfs costs
-// less than a sync per file, and it reports write errors (Linux 5.8). It works on a thread of its
-// own, so that the file thread goes on with the next batch while the disk is busy.
+// disk has it. Up to synced_singly_max files are synced each; above that one syncfs costs less than
+// a sync per file, and it reports write errors (Linux 5.8). It works on a thread of its own, one
+// for all chapters of a session, so that the file thread goes on while the disk is busy.
 //
 // Batches are handed over and runs are taken by the file thread.
 #pragma once
@@ -36,12 +37,29 @@ struct PackOptions {
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   Durability durability = Durability::batch;
   mode_t umask_bits = 022;
-  std::function<OnExist(std::uint32_t file)> policy;  ///< any thread
-  /// mark records that the file behind `fd` is this session's, sync_marks makes that durable; the
-  /// file thread calls both. 0 or errno. Only of files that may get another name: with the
-  /// announced one a comparison finds them.
-  std::function<int(std::uint32_t file, int fd)> mark;
-  std::function<int()> sync_marks;
+  SessionJournal* session = nullptr;  ///< required; outlives all
+};
+
+/// PackList: what is packed of one chapter. It outlives every record of it that is under way.
+struct PackList {
+  const Manifest& manifest;
+  const Pack& pack;
+  std::uint32_t first_file = 0;                        ///< of the chapter, on the wire
+  std::function<OnExist(std::uint32_t entry)> policy;  ///< any thread
+
+  [[nodiscard]] const ManifestEntry& entry_of(std::uint32_t ordinal) const {
+    return manifest.files[pack.entries()[ordinal]];
+  }
+  /// file_of is a record's index on the wire, by which its chapter and it are known everywhere.
+  [[nodiscard]] std::uint32_t file_of(std::uint32_t ordinal) const {
+    return first_file + pack.entries()[ordinal];
+  }
+};
+struct PackRecord {
+  const PackList* list = nullptr;
+  std::uint32_t ordinal = 0;
+  [[nodiscard]] const ManifestEntry& entry() const { return list->entry_of(ordinal); }
+  [[nodiscard]] std::uint32_t file() const { return list->file_of(ordinal); }
 };
 
 /// is_readable: its owner may open the file to read. One that may not is synced while it is open.
@@ -49,23 +67,33 @@ struct PackOptions {
   return (entry.mode & S_IRUSR) != 0;
 }
 
-/// PackFailure: what ended the pack, and at which manifest index.
+/// PackFailure: what ended all packs, and at which file, by index on the wire.
 struct PackFailure {
   std::uint32_t file = 0;
   FileFailure failure = FileFailure::none;
   int errno_value = 0;
 };
-/// PackRun: the records [first, first + count) have their names; `name_number` as in FileDone.
+/// PackRun: the records [first, first + count) have their names; `name_number` as in FileDone. With
+/// a count of 0: the list's folders have mode and time.
 struct PackRun {
+  const PackList* list = nullptr;
   std::uint32_t first = 0, count = 0;
   unsigned name_number = 0;
 };
 
+/// PackBatch: what is committed at once.
+struct PackBatch {
+  std::vector<PackRecord> records;
+  /// Lists whose files are all in place, those of earlier chapters too: files that arrive later
+  /// would change the times of folders.
+  std::vector<const PackList*> finished;
+  [[nodiscard]] bool is_empty() const noexcept { return records.empty() && finished.empty(); }
+};
+
 class PackCommit {
  public:
-  /// manifest, pack and stage outlive it.
-  PackCommit(const Manifest& manifest, const Pack& pack, const PackOptions& options,
-             const Stage& stage);
+  /// options and stage outlive it.
+  PackCommit(const PackOptions& options, const Stage& stage);
   ~PackCommit();
   PackCommit(const PackCommit&) = delete;
   PackCommit& operator=(const PackCommit&) = delete;
@@ -75,44 +103,31 @@ class PackCommit {
   /// is_idle: the last batch is through. wait_idle blocks until then.
   [[nodiscard]] bool is_idle();
   void wait_idle();
-  /// commit takes a batch of staged ordinals, while it is idle.
-  void commit(std::vector<std::uint32_t> ordinals);
+  /// commit takes a batch, while it is idle.
+  void commit(PackBatch batch);
   /// pop gives a run that is through; failure tells what ended the work: nothing is committed after
   /// it.
   [[nodiscard]] std::optional<PackRun> pop();
   [[nodiscard]] std::optional<PackFailure> failure();
 
-  /// finish_folders gives the packed folders their mode and time, the deepest first: files that
-  /// arrive would change it. Call it once, when every file is in place. Syscalls: openat2, mkdirat,
-  /// fchmod, futimens, syncfs.
-  [[nodiscard]] std::optional<PackFailure> finish_folders();
-
  private:
   void run();
-  [[nodiscard]] std::optional<PackFailure> work(std::vector<std::uint32_t>& ordinals,
-                                                std::vector<PackRun>& runs);
-  [[nodiscard]] std::optional<PackFailure> sync_files(const std::vector<std::uint32_t>& ordinals);
-  [[nodiscard]] std::optional<PackFailure> name_file(std::uint32_t ordinal, unsigned& number);
-  [[nodiscard]] std::optional<PackFailure> sync_folders(const std::vector<std::uint32_t>& ordinals);
-  [[nodiscard]] std::optional<PackFailure> sync_all(std::uint32_t ordinal) const;
-  [[nodiscard]] const ManifestEntry& entry_of(std::uint32_t ordinal) const {
-    return manifest_.files[pack_.entries()[ordinal]];
-  }
-  [[nodiscard]] PackFailure failed(std::uint32_t ordinal, FileFailure failure,
-                                   int errno_value) const {
-    return {pack_.entries()[ordinal], failure, errno_value};
-  }
+  [[nodiscard]] std::optional<PackFailure> work(PackBatch& batch, std::vector<PackRun>& runs);
+  [[nodiscard]] std::optional<PackFailure> finish_folders(const PackBatch& batch);
+  [[nodiscard]] std::optional<PackFailure> finish_folder(const PackRecord& record);
+  [[nodiscard]] std::optional<PackFailure> sync_files(const PackBatch& batch);
+  [[nodiscard]] std::optional<PackFailure> name_file(const PackRecord& record, unsigned& number);
+  [[nodiscard]] std::optional<PackFailure> sync_folders(const std::vector<PackRecord>& records);
+  [[nodiscard]] std::optional<PackFailure> sync_all(std::uint32_t file) const;
 
-  const Manifest& manifest_;
-  const Pack& pack_;
   const PackOptions& options_;
   const Stage& stage_;
-  FolderCache folders_;  // the thread's; finish_folders() runs when it is idle
+  FolderCache folders_;  // the thread's
   const bool has_syncfs_;
 
   std::mutex mutex_;  // of all below
   std::condition_variable changed_;
-  std::vector<std::uint32_t> batch_;
+  PackBatch batch_;
   bool has_batch_ = false, is_stopping_ = false;
   std::deque<PackRun> runs_;
   std::optional<PackFailure> failure_;

@@ -85,54 +85,72 @@ std::optional<SessionJournal::Contents> SessionJournal::read(
   return contents;
 }
 
-void SessionJournal::adopt(int root, const Manifest& manifest, bool is_again) {
+void SessionJournal::adopt(int root, bool is_again) {
   root_ = root;
-  std::vector<Digest> entries;  // sorted; made when the first record is found
+  const std::lock_guard lock{mutex_};
   struct stat status;
   for (unsigned number = 0; number < sessions_max; ++number) {
     File file{.name = numbered_suffix(number, session_suffix),
               .fd = open_locked(root, numbered_suffix(number, session_suffix), status)};
     if (!file.fd.is_open()) continue;
-    const std::size_t known = marks_.size();
     const auto contents = read(file.fd.get(), [&](const Mark& mark) {
-      if (entries.empty()) {
-        for (const ManifestEntry& entry : manifest.files) entries.push_back(entry_hash(entry));
-        std::ranges::sort(entries);
-      }
-      if (std::ranges::binary_search(entries, mark.entry)) marks_.push_back(mark);
+      marks_.push_back({mark, files_.size()});
     });
     if (!contents) continue;
-    if (contents->bytes == 0) unlink_same(root, file.name, file.fd.get());
     file.bytes = contents->bytes;
-    const bool is_own = is_again && contents->pid == static_cast<std::uint32_t>(::getpid());
-    if (is_own || marks_.size() > known) files_.push_back(std::move(file));
+    if (contents->bytes == 0) {
+      unlink_same(root, file.name, file.fd.get());
+      continue;
+    }
+    if (is_again && !own_ && contents->pid == static_cast<std::uint32_t>(::getpid())) {
+      file.is_used = true;
+      own_ = files_.size();
+    }
+    files_.push_back(std::move(file));
   }
-  std::ranges::sort(marks_, {}, &Mark::entry);
+  std::ranges::sort(marks_, {}, entry_of);
 }
 
-bool SessionJournal::is_known(const Digest& entry) const {
-  return std::ranges::binary_search(marks_, entry, {}, &Mark::entry);
+bool SessionJournal::is_known(const Digest& entry) {
+  return find(entry, [](const Mark&) { return true; });
 }
 
-bool SessionJournal::is_made(const Digest& entry, const FileIdentity& identity) const {
-  auto mark = std::ranges::lower_bound(marks_, entry, {}, &Mark::entry);
-  while (mark != marks_.end() && mark->entry == entry && mark->identity != identity) ++mark;
-  return mark != marks_.end() && mark->entry == entry;
+bool SessionJournal::is_made(const Digest& entry, const FileIdentity& identity) {
+  return find(entry, [&](const Mark& mark) { return mark.identity == identity; });
+}
+
+/// find says whether there is a mark of the entry for which `is_it`, and notes whose they are.
+template <class Is>
+bool SessionJournal::find(const Digest& entry, const Is& is_it) {
+  bool is_found = false;
+  const std::lock_guard lock{mutex_};
+  for (const Found& found : std::ranges::equal_range(marks_, entry, {}, entry_of)) {
+    if (!is_it(found.mark)) continue;
+    is_found = true;
+    if (found.file < files_.size()) files_[found.file].is_used = true;
+  }
+  return is_found;
+}
+
+bool SessionJournal::is_used() const {
+  const std::lock_guard lock{mutex_};
+  return std::ranges::any_of(files_, &File::is_used);
 }
 
 int SessionJournal::add(const Digest& entry, int fd) {
   const std::optional<FileIdentity> identity = identity_of(fd, "");
   if (!identity) return errno;
   if (is_made(entry, *identity)) return 0;
-  if (files_.empty()) {
-    if (const int errno_value = create(); errno_value != 0) return errno_value;
+  const std::lock_guard lock{mutex_};
+  if (!own_) {
+    if (const int errno_value = choose_own(); errno_value != 0) return errno_value;
   }
   std::array<std::byte, record_bytes> record{};
   std::memcpy(record.data(), entry.data(), entry.size());
   put(record.data() + inode_at, identity->inode);
   put(record.data() + birth_at, static_cast<std::uint64_t>(identity->birth_ns));
   put(record.data() + checksum_at, checksum_of(record.data()));
-  File& file = files_.front();
+  File& file = files_[*own_];
   if (const int errno_value = write_at(file.fd.get(), record, file.bytes); errno_value != 0)
     return errno_value;
   file.bytes += record_bytes;
@@ -140,8 +158,16 @@ int SessionJournal::add(const Digest& entry, int fd) {
   return 0;
 }
 
-int SessionJournal::create() {
+/// A session that was killed and goes on, time and again, has one journal.
+int SessionJournal::choose_own() {
   ONEHOP_CHECK(root_ >= 0);
+  const auto used = std::ranges::find_if(files_, &File::is_used);
+  if (used == files_.end()) return create();
+  own_ = static_cast<std::size_t>(used - files_.begin());
+  return 0;
+}
+
+int SessionJournal::create() {
   for (unsigned number = 0; number < sessions_max; ++number) {
     File file{.name = numbered_suffix(number, session_suffix), .fd = {}};
     file.fd = open_beneath(root_, file.name, O_RDWR | O_CREAT | O_EXCL, journal_mode);
@@ -149,46 +175,57 @@ int SessionJournal::create() {
     if (!file.fd.is_open()) return errno;
     // Somebody who found it empty may have removed it before our lock.
     if (::flock(file.fd.get(), LOCK_EX | LOCK_NB) == 0 &&
-        is_same_inode(root_, file.name, file.fd.get()))
-      return write_header(std::move(file));
+        is_same_inode(root_, file.name, file.fd.get())) {
+      files_.push_back(std::move(file));
+      own_ = files_.size() - 1;
+      return write_header(files_.back());
+    }
   }
   return reuse_oldest();
 }
 
-/// All numbers are taken: the session that has been dead for longest is forgotten.
+/// All numbers are taken: the session that has been dead for longest is forgotten. What it made is
+/// known until this one ends.
 int SessionJournal::reuse_oldest() {
-  File oldest;
+  std::optional<std::size_t> oldest;
   std::int64_t oldest_at = std::numeric_limits<std::int64_t>::max();
-  for (unsigned number = 0; number < sessions_max; ++number) {
+  for (std::size_t i = 0; i < files_.size(); ++i) {
     struct stat status;
-    File file{.name = numbered_suffix(number, session_suffix),
-              .fd = open_locked(root_, numbered_suffix(number, session_suffix), status)};
-    if (!file.fd.is_open() || status.st_mtim.tv_sec >= oldest_at) continue;
+    if (::fstat(files_[i].fd.get(), &status) != 0 || status.st_mtim.tv_sec >= oldest_at) continue;
     oldest_at = status.st_mtim.tv_sec;
-    oldest = std::move(file);
+    oldest = i;
   }
-  if (!oldest.fd.is_open()) return EEXIST;
-  if (::ftruncate(oldest.fd.get(), 0) != 0) return errno;
-  return write_header(std::move(oldest));
+  if (!oldest) return EEXIST;
+  if (::ftruncate(files_[*oldest].fd.get(), 0) != 0) return errno;
+  own_ = *oldest;
+  return write_header(files_[*oldest]);
 }
 
-int SessionJournal::write_header(File file) {
+int SessionJournal::write_header(File& file) {
   const auto header = header_of(static_cast<std::uint32_t>(::getpid()));
   if (const int errno_value = write_at(file.fd.get(), header, 0); errno_value != 0)
     return errno_value;
   file.bytes = header_bytes;
-  files_.push_back(std::move(file));
+  file.is_used = true;
   return 0;
 }
 
 int SessionJournal::sync() noexcept {
-  if (!std::exchange(is_dirty_, false)) return 0;
-  return ::fdatasync(files_.front().fd.get()) == 0 ? 0 : errno;
+  int fd = -1;
+  {
+    const std::lock_guard lock{mutex_};
+    if (!std::exchange(is_dirty_, false)) return 0;
+    fd = files_[*own_].fd.get();
+  }
+  return ::fdatasync(fd) == 0 ? 0 : errno;  // nobody waits for the disk
 }
 
 void SessionJournal::remove() noexcept {
-  for (const File& file : files_) unlink_same(root_, file.name, file.fd.get());
+  const std::lock_guard lock{mutex_};
+  for (const File& file : files_)
+    if (file.is_used) unlink_same(root_, file.name, file.fd.get());
   files_.clear();
+  own_.reset();
 }
 
 }  // namespace onehop::file

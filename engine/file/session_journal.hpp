@@ -11,12 +11,14 @@
 // is one that a session of ours delivered. It says nothing about the content.
 //
 // The file is made at the first record, held under flock while its session lives, and removed when
-// all files are done. Sessions at a time have one each (".1.onehop-session"). A Sink owns it:
-// set-up, file thread.
+// all files are done. Sessions at a time have one each (".1.onehop-session"). What dead sessions
+// left is held, too: a list comes chapter by chapter, so which of them it is about shows only as it
+// is looked up. A Destination owns it; adopt() is called first, the rest on any thread.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,22 +53,26 @@ class SessionJournal {
   [[nodiscard]] static std::optional<Contents> read(int fd,
                                                     const std::function<void(const Mark&)>& take);
 
-  /// adopt takes over what dead sessions recorded about entries of `manifest`; with `is_again` also
-  /// of this process. `root` outlives this. Syscalls: openat2, fstat, flock, pread.
-  void adopt(int root, const Manifest& manifest, bool is_again);
+  /// adopt takes over what dead sessions recorded; with `is_again` this goes on with the records of
+  /// this process. `root` outlives this. Syscalls: openat2, fstat, flock, pread, unlinkat.
+  void adopt(int root, bool is_again);
 
+  /// is_empty: no dead session recorded anything.
   [[nodiscard]] bool is_empty() const noexcept { return marks_.empty(); }
-  /// is_known: a session of ours began the entry with this hash.
-  [[nodiscard]] bool is_known(const Digest& entry) const;
+  /// is_known: a session of ours began the entry with this hash. Its journal counts as used then.
+  [[nodiscard]] bool is_known(const Digest& entry);
+  /// is_used: some entry was known.
+  [[nodiscard]] bool is_used() const;
   /// is_made: a session of ours made `identity` as its file of the entry with this hash.
-  [[nodiscard]] bool is_made(const Digest& entry, const FileIdentity& identity) const;
+  [[nodiscard]] bool is_made(const Digest& entry, const FileIdentity& identity);
 
   /// add records that the file behind `fd` is this session's file of `entry`; a known one is not
   /// written again. 0 or errno. Syscalls: statx, pwrite; for the first record openat2, flock.
   [[nodiscard]] int add(const Digest& entry, int fd);
   /// sync: 0 or errno. Syscalls: fdatasync, where something was added.
   [[nodiscard]] int sync() noexcept;
-  /// remove takes the files away: nothing of them is needed any more. Syscalls: fstatat, unlinkat.
+  /// remove takes away the own file and those that were used: nothing of them is needed any more.
+  /// It lets go of the others. Syscalls: fstatat, unlinkat.
   void remove() noexcept;
 
  private:
@@ -74,14 +80,26 @@ class SessionJournal {
     std::string name;
     Fd fd;
     std::uint64_t bytes = 0;  ///< header and whole records
+    bool is_used = false;     ///< an entry of this session was found in it, or it is the own one
   };
+  struct Found {
+    Mark mark;
+    std::size_t file = 0;  ///< where it was found, in files_
+  };
+  static const Digest& entry_of(const Found& found) noexcept { return found.mark.entry; }
+  template <class Is>
+  [[nodiscard]] bool find(const Digest& entry, const Is& is_it);
+  [[nodiscard]] int choose_own();
   [[nodiscard]] int create();
   [[nodiscard]] int reuse_oldest();
-  [[nodiscard]] int write_header(File file);
+  [[nodiscard]] int write_header(File& file);
 
   int root_ = -1;
-  std::vector<Mark> marks_;  // by entry
-  std::vector<File> files_;  // held; records go to the first
+  std::vector<Found> marks_;  // by entry; as adopt() left them
+
+  mutable std::mutex mutex_;        // of all below
+  std::vector<File> files_;         // held
+  std::optional<std::size_t> own_;  // in files_: records go there
   bool is_dirty_ = false;
 };
 

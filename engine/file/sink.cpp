@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Sink, the messages: what a block, a digest and a root do to a file's state. See sink_durable.cpp.
+// Sink, the messages: what a block, a digest and a root do to a file's state. See sink_chapters.cpp
+// and sink_durable.cpp.
 #include "engine/file/sink.hpp"
 
 #include <algorithm>
@@ -20,8 +21,71 @@ constexpr std::size_t announced_early_per_slot = 4;
 constexpr std::size_t entries_max = 65'536;
 }  // namespace
 
+Sink::Chapter::Chapter(std::unique_ptr<SinkChapter> given)
+    : list{std::move(given)},
+      is_done(list->entries(), false),
+      files_left{static_cast<std::size_t>(std::ranges::count(list->is_wanted(), true))} {}
+
+Sink::Sink(std::shared_ptr<Destination> destination, std::unique_ptr<FileIo> io,
+           const SinkOptions& options)
+    : destination_{std::move(destination)},
+      options_{options},
+      io_{std::move(io)},
+      pool_{options_.slots},
+      batches_{{.root = destination_->root(),
+                .digest_kind = destination_->options().digest_kind,
+                .durability = destination_->options().durability,
+                .umask_bits = destination_->part_options().umask_bits,
+                .session = &destination_->session()}},
+      writing_(options_.slots) {
+  ONEHOP_CHECK(io_ != nullptr);
+}
+
+void Sink::add(std::unique_ptr<SinkChapter> chapter, bool is_last) {
+  ONEHOP_CHECK(chapter != nullptr);
+  const std::lock_guard lock{mutex_};
+  added_.push_back({std::move(chapter), is_last});
+}
+
+void Sink::take_chapters() {
+  const std::lock_guard lock{mutex_};
+  for (; !added_.empty(); added_.pop_front()) {
+    ONEHOP_CHECK(!has_last_);
+    has_last_ = added_.front().is_last;
+    auto made = std::make_unique<Chapter>(std::move(added_.front().chapter));
+    Chapter& chapter = *chapters_.emplace_back(std::move(made));
+    SinkChapter& list = *chapter.list;
+    ONEHOP_CHECK(list.first_file() >= end_file_);
+    end_file_ = list.pack_file() + 1;
+    for (const std::uint64_t size : list.block_sizes())
+      if (size != file_without_blocks) blocks_left_ += blocks_of(size);
+    for (auto& [entry, part] : list.parts()) {
+      auto open = std::make_unique<OpenFile>(chapter, destination_->options().digest_kind);
+      open->part = std::move(part);
+      open_.emplace(list.first_file() + entry, std::move(open));
+    }
+    list.parts().clear();
+    if (list.pack().is_empty()) continue;
+    chapter.pack = std::make_unique<PackSink>(
+        PackList{.manifest = list.manifest(),
+                 .pack = list.pack(),
+                 .first_file = list.first_file(),
+                 .policy = [&list](std::uint32_t entry) { return list.policy_of(entry); }},
+        batches_);
+  }
+}
+
+/// The chapter that a message is about. Null: it has ended, or there is none.
+Sink::Chapter* Sink::chapter_of(std::uint32_t file) {
+  if (file >= end_file_) take_chapters();  // it was added before the message was sent
+  const auto at =
+      std::ranges::find_if(chapters_, [&](const auto& chapter) { return chapter->contains(file); });
+  return at == chapters_.end() ? nullptr : at->get();
+}
+
 std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
                        SpscRing<BlockRef>& from_engine) {
+  take_chapters();
   if (!has_lent_) {
     has_lent_ = true;
     checkpoint_at_ = now;
@@ -38,51 +102,63 @@ std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
   }
   collect(false);
   if (!is_stopped_) checkpoint_if_due(now);
-  if (pack_ && !is_stopped_) on_pack_failure(pack_->turn(now));
+  if (!is_stopped_) on_pack_failure(batches_.turn(now));
   tell_packed();
+  end_chapters();
   for (; !outbox_.empty() && to_engine.push(outbox_.front()); ++moved) outbox_.pop_front();
   return moved;
 }
 
 void Sink::handle(Instant now, const BlockRef& message) {
-  if (pack_ && message.file == pack_file(manifest_) &&
-      (message.kind == FileMessageKind::block || message.kind == FileMessageKind::root))
-    return on_pack(now, message);
+  using Kind = FileMessageKind;
+  if (message.kind == Kind::checkpoint || message.kind == Kind::abort) return on_stop(message);
+  Chapter* const chapter = chapter_of(message.file);
+  if (chapter == nullptr) return on_unknown(message);
+  if (chapter->pack && message.file == chapter->list->pack_file() &&
+      (message.kind == Kind::block || message.kind == Kind::root))
+    return on_pack(now, *chapter, message);
   switch (message.kind) {
-    case FileMessageKind::block: return on_block(message);
-    case FileMessageKind::digest:
-    case FileMessageKind::skipped: return on_digest(message);
-    case FileMessageKind::root: return on_root(message);
-    case FileMessageKind::checkpoint:
-    case FileMessageKind::abort: return on_stop(message);
+    case Kind::block: return on_block(*chapter, message);
+    case Kind::digest:
+    case Kind::skipped: return on_digest(*chapter, message);
+    case Kind::root: return on_root(*chapter, message);
     default: return fail(message.file, FileFailure::protocol);
   }
 }
 
-bool Sink::is_in_manifest(const BlockRef& message) const noexcept {
-  if (message.file >= manifest_.files.size() || !is_wanted_[message.file]) return false;
+/// What comes late of a chapter that has ended changes nothing.
+void Sink::on_unknown(const BlockRef& message) {
+  if (message.kind == FileMessageKind::block) give_back(message);
+  if (message.file >= end_file_) fail(message.file, FileFailure::protocol);
+}
+
+bool Sink::is_expected(const Chapter& chapter, const BlockRef& message) {
+  const std::uint32_t entry = chapter.entry_of(message.file);
+  if (entry >= chapter.list->entries() || !chapter.list->is_wanted()[entry]) return false;
+  if (chapter.list->pack().contains(entry)) return false;  // of it nothing comes by itself
   if (message.kind == FileMessageKind::root) return true;
-  const std::uint64_t blocks = blocks_of(manifest_.files[message.file].size);
+  const std::uint64_t blocks = blocks_of(chapter.list->entry(entry).size);
   return message.offset % block_bytes == 0 && message.offset / block_bytes < blocks;
 }
 
-void Sink::on_block(const BlockRef& block) {
+void Sink::on_block(Chapter& chapter, const BlockRef& block) {
   ONEHOP_CHECK(block.slot < writing_.size());
   ONEHOP_CHECK(block.data == pool_.data(block.slot));
   if (is_stopped_) return give_back(block);
   const std::uint64_t index = block.offset / block_bytes;
-  if (!is_in_manifest(block) ||
-      block.length != block_length_at(manifest_.files[block.file].size, block.offset)) {
+  const std::uint32_t entry_index = chapter.entry_of(block.file);
+  if (!is_expected(chapter, block) ||
+      block.length != block_length_at(chapter.list->entry(entry_index).size, block.offset)) {
     give_back(block);
     return fail(block.file, FileFailure::protocol);
   }
-  OpenFile* const open = is_done_[block.file] ? nullptr : open_file(block.file);
+  OpenFile* const open = chapter.is_done[entry_index] ? nullptr : open_file(chapter, block.file);
   if (is_stopped_) return give_back(block);
   if (open == nullptr || index < open->next_leaf ||
       (open->entries.contains(index) && open->entries[index].has_own)) {
     return give_back(block);
   }
-  if (is_there(block.file)) {
+  if (chapter.list->is_there(entry_index)) {
     give_back(block);
     return fail(block.file, FileFailure::differs);
   }
@@ -90,7 +166,7 @@ void Sink::on_block(const BlockRef& block) {
   Entry& entry = at->second;
   entries_total_ += is_new ? 1 : 0;
   if (entry.has_announced) --announced_early_;
-  entry.own = crypto::block_digest(options_.digest_kind, {block.data, block.length});
+  entry.own = crypto::block_digest(destination_->options().digest_kind, {block.data, block.length});
   entry.has_own = true;
   const bool is_wrong = entry.has_announced && entry.own != entry.announced;
   if (is_wrong || entries_total_ > entries_max) {
@@ -100,18 +176,19 @@ void Sink::on_block(const BlockRef& block) {
   write(*open, block);
 }
 
-/// A block of the pack, or the root over it.
-void Sink::on_pack(Instant now, const BlockRef& message) {
-  const Pack& pack = pack_->pack();
+/// A block of the chapter's pack, or the root over it.
+void Sink::on_pack(Instant now, Chapter& chapter, const BlockRef& message) {
   if (message.kind == FileMessageKind::root) {
-    if (!is_stopped_) on_pack_failure(pack_->on_root(message.digest));
+    if (!is_stopped_) on_pack_failure(chapter.pack->on_root(message.digest));
     return;
   }
   if (!is_stopped_) {
+    const Pack& pack = chapter.list->pack();
     ONEHOP_CHECK(message.offset < pack.bytes());  // the engine was given its size
     ONEHOP_CHECK(message.length == block_length_at(pack.bytes(), message.offset));
     --blocks_left_;
-    on_pack_failure(pack_->take(now, message));
+    on_pack_failure(chapter.pack->take(now, message));
+    chapter.list->count_written(message.length);
   }
   give_back(message);
 }
@@ -120,27 +197,9 @@ void Sink::on_pack_failure(const std::optional<PackFailure>& failure) {
   if (failure) fail(failure->file, failure->failure, failure->errno_value);
 }
 
-/// Runs of packed files that are in place. The folders get their times before the last is told.
-void Sink::tell_packed() {
-  if (!pack_) return;
-  std::vector<BlockRef> told;
-  while (const auto run = pack_->pop()) {
-    told.push_back({.offset = run->first,
-                    .length = run->count,
-                    .status = static_cast<std::int32_t>(run->name_number),
-                    .kind = FileMessageKind::pack_done});
-    for (std::uint32_t i = 0; i < run->count; ++i)
-      is_done_[pack_->pack().entries()[run->first + i]] = true;
-    files_left_ -= run->count;
-  }
-  if (files_left_ == 0 && !std::exchange(are_folders_finished_, true))
-    on_pack_failure(pack_->finish_folders());
-  outbox_.insert(outbox_.end(), told.begin(), told.end());
-}
-
 void Sink::write(OpenFile& open, const BlockRef& block) {
   open.has_received = true;
-  const std::uint64_t size = manifest_.files[block.file].size;
+  const std::uint64_t size = open.chapter.list->entry(open.chapter.entry_of(block.file)).size;
   if (block.length == 0 || (is_all_zero({block.data, block.length}) &&
                             open.part.make_hole(block.offset, block.length, size))) {
     give_back(block);
@@ -159,11 +218,13 @@ void Sink::write(OpenFile& open, const BlockRef& block) {
   collect(false);
 }
 
-void Sink::on_digest(const BlockRef& message) {
+void Sink::on_digest(Chapter& chapter, const BlockRef& message) {
   if (is_stopped_) return;
-  if (!is_in_manifest(message)) return fail(message.file, FileFailure::protocol);
-  if (is_done_[message.file]) return;
-  OpenFile* const open = open_file(message.file);
+  if (!is_expected(chapter, message)) return fail(message.file, FileFailure::protocol);
+  const SinkChapter& list = *chapter.list;
+  const std::uint32_t entry_index = chapter.entry_of(message.file);
+  if (chapter.is_done[entry_index]) return;
+  OpenFile* const open = open_file(chapter, message.file);
   if (open == nullptr) return;
   const std::uint64_t index = message.offset / block_bytes;
   if (index < open->next_leaf) return;
@@ -176,15 +237,15 @@ void Sink::on_digest(const BlockRef& message) {
   entry.announced = message.digest;
   entry.has_announced = true;
   if (!entry.has_own) {
-    const std::vector<Claim>& claims = claims_[message.file];
+    const std::vector<Claim>& claims = list.claims()[entry_index];
     const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
     const bool is_held =
         claim != claims.end() && claim->block == index && claim->digest == message.digest;
-    if (is_held || existing_[message.file] == Existing::compared) {
+    if (is_held || list.existing()[entry_index] == Existing::compared) {
       open->is_other = open->is_other || !is_held;
       entry.own = message.digest;
       entry.has_own = entry.is_stored = true;
-    } else if (is_there(message.file)) {
+    } else if (list.is_there(entry_index)) {
       return fail(message.file, FileFailure::differs);
     } else if (message.kind == FileMessageKind::skipped ||
                ++announced_early_ > announced_early_per_slot * options_.slots) {
@@ -197,11 +258,11 @@ void Sink::on_digest(const BlockRef& message) {
   settle(message.file, index);
 }
 
-void Sink::on_root(const BlockRef& message) {
+void Sink::on_root(Chapter& chapter, const BlockRef& message) {
   if (is_stopped_) return;
-  if (!is_in_manifest(message)) return fail(message.file, FileFailure::protocol);
-  if (is_done_[message.file]) return;
-  OpenFile* const open = open_file(message.file);
+  if (!is_expected(chapter, message)) return fail(message.file, FileFailure::protocol);
+  if (chapter.is_done[chapter.entry_of(message.file)]) return;
+  OpenFile* const open = open_file(chapter, message.file);
   if (open == nullptr) return;
   if (open->has_root && open->root != message.digest)
     return fail(message.file, FileFailure::protocol);
@@ -215,38 +276,26 @@ void Sink::on_stop(const BlockRef& message) {
     close();
   else if (!is_stopped_)
     make_durable();
+  tell_held();  // whoever asks offers again what has not been told
   outbox_.push_back({.kind = FileMessageKind::checkpointed});
 }
 
-OnExist Sink::policy_of(std::uint32_t file) const noexcept {
-  return options_.on_exist_of.empty() ? options_.on_exist : options_.on_exist_of[file];
-}
-
-PartOptions Sink::part_options(std::uint32_t file) const {
-  PartOptions options = part_options_;
-  options.on_exist = policy_of(file);
-  options.is_changed = file < options_.is_changed.size() && options_.is_changed[file];
-  return options;
-}
-
-Result<PartFile> Sink::open_part(std::uint32_t file) const {
-  return PartFile::open(root_.get(), manifest_.files[file], part_options(file));
-}
-
 /// The state of a file that is not done; nothing when it cannot be opened, which is reported.
-Sink::OpenFile* Sink::open_file(std::uint32_t file) {
+Sink::OpenFile* Sink::open_file(Chapter& chapter, std::uint32_t file) {
   if (const auto at = open_.find(file); at != open_.end()) return at->second.get();
-  if (is_there(file))
-    return open_.emplace(file, std::make_unique<OpenFile>(options_.digest_kind))
-        .first->second.get();
-  Result<PartFile> part = open_part(file);
-  if (part.has_error()) {
-    fail(file, FileFailure::write_error, part.error().errno_value);
-    return nullptr;
+  const std::uint32_t entry = chapter.entry_of(file);
+  auto open = std::make_unique<OpenFile>(chapter, destination_->options().digest_kind);
+  if (!chapter.list->is_there(entry)) {
+    Result<PartFile> part = PartFile::open(destination_->root(), chapter.list->entry(entry),
+                                           chapter.list->part_options(entry, true));
+    if (part.has_error()) {
+      fail(file, FileFailure::write_error, part.error().errno_value);
+      return nullptr;
+    }
+    open->part = std::move(part).value();
+    for (std::string& folder : open->part.folders_made())
+      chapter.folders_made.push_back(std::move(folder));
   }
-  auto open = std::make_unique<OpenFile>(options_.digest_kind);
-  open->part = std::move(part).value();
-  for (std::string& folder : open->part.folders_made()) folders_made_.push_back(std::move(folder));
   return open_.emplace(file, std::move(open)).first->second.get();
 }
 
@@ -256,7 +305,9 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
   Entry& entry = open.entries.at(index);
   entry.is_stored = true;
   unsynced_bytes_ += block.length;
-  const std::vector<Claim>& claims = claims_[block.file];
+  SinkChapter& list = *open.chapter.list;
+  list.count_written(block.length);
+  const std::vector<Claim>& claims = list.claims()[open.chapter.entry_of(block.file)];
   const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
   const Claim stored{index, entry.own};
   const bool is_recorded = claim != claims.end() && *claim == stored;
@@ -270,13 +321,14 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
 /// One thing more is known about a block. When all is known and agrees, it goes to the tree.
 void Sink::settle(std::uint32_t file, std::uint64_t block) {
   OpenFile& open = *open_.at(file);
+  const std::uint64_t size = open.chapter.list->entry(open.chapter.entry_of(file)).size;
   const auto is_matched = [](const Entry& entry) {
     return entry.is_stored && entry.has_announced && entry.own == entry.announced;
   };
   if (!is_matched(open.entries.at(block))) return;
   for (auto at = open.entries.find(open.next_leaf);
        at != open.entries.end() && is_matched(at->second); at = open.entries.find(open.next_leaf)) {
-    if (manifest_.files[file].size > 0) open.tree.add(at->second.own);
+    if (size > 0) open.tree.add(at->second.own);
     open.entries.erase(at);
     --entries_total_;
     ++open.next_leaf;
@@ -287,8 +339,8 @@ void Sink::settle(std::uint32_t file, std::uint64_t block) {
 
 void Sink::finish_if_complete(std::uint32_t file) {
   const OpenFile& open = *open_.at(file);
-  if (is_stopped_ || !open.has_root || open.next_leaf < blocks_of(manifest_.files[file].size))
-    return;
+  const std::uint64_t size = open.chapter.list->entry(open.chapter.entry_of(file)).size;
+  if (is_stopped_ || !open.has_root || open.next_leaf < blocks_of(size)) return;
   ONEHOP_CHECK(open.entries.empty());
   if (open.tree.root() != open.root) return fail(file, FileFailure::root_mismatch);
   finish(file);

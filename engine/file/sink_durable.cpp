@@ -55,7 +55,7 @@ void Sink::on_written(std::uint32_t slot, std::int64_t result) {
   const std::span<const std::byte> bytes{block.data, block.length};
   for (HoleRun run = next_hole(bytes, 0); run.begin < run.end; run = next_hole(bytes, run.end))
     if (!open.part.make_hole(block.offset + run.begin, run.end - run.begin,
-                             manifest_.files[block.file].size))
+                             open.chapter.list->entry(open.chapter.entry_of(block.file)).size))
       break;
   on_stored(open, block);
 }
@@ -71,7 +71,7 @@ void Sink::on_synced(std::uint32_t file, std::int64_t result) {
 }
 
 void Sink::checkpoint_if_due(Instant now) {
-  if (options_.durability == Durability::none) return;
+  if (destination_->options().durability == Durability::none) return;
   if (now - checkpoint_at_ < options_.checkpoint_span &&
       unsynced_bytes_ < options_.checkpoint_bytes)
     return;
@@ -82,7 +82,7 @@ void Sink::checkpoint_if_due(Instant now) {
 /// One fdatasync per file with news, beside the writes that go on. Files of one block have none.
 void Sink::start_syncs() {
   unsynced_bytes_ = 0;
-  if (const int errno_value = session_.sync(); errno_value != 0)
+  if (const int errno_value = destination_->session().sync(); errno_value != 0)
     return fail(0, FileFailure::sync_error, errno_value);
   std::vector<std::uint32_t> files;
   for (const auto& [file, open] : open_)
@@ -106,8 +106,11 @@ void Sink::make_durable() {
   wait_for_all();
   start_syncs();
   wait_for_all();
-  if (pack_) on_pack_failure(pack_->commit_all());
-  tell_packed();
+  do {
+    on_pack_failure(batches_.commit_all());
+    tell_packed();
+    end_chapters();
+  } while (!is_stopped_ && batches_.has_batch());
 }
 
 void Sink::finish(std::uint32_t file) {
@@ -117,26 +120,26 @@ void Sink::finish(std::uint32_t file) {
   ONEHOP_CHECK(open.writes_in_flight == 0);
   while (open.is_syncing) collect(true);
   if (is_stopped_) return;
+  Chapter& chapter = open.chapter;
+  SinkChapter& list = *chapter.list;
+  const std::uint32_t entry = chapter.entry_of(file);
   BlockRef done{.file = file,
                 .kind = FileMessageKind::file_done,
                 .outcome = open.is_other ? FileOutcome::kept : FileOutcome::there,
                 .digest = open.root};
-  if (is_there(file)) {
-    const bool had_part = !has_pack_ || !is_packable(manifest_.files[file]);
-    if (!open.is_other && had_part)
-      PartFile::discard(root_.get(), manifest_.files[file], part_options(file));
-    if (const auto number = delivered_numbers_.find(file); number != delivered_numbers_.end())
-      done.status = static_cast<std::int32_t>(number->second);
+  if (list.is_there(entry)) {
+    if (!open.is_other && list.has_part(entry))
+      PartFile::discard(destination_->root(), list.entry(entry), list.part_options(entry, true));
+    done.status = static_cast<std::int32_t>(list.delivered_number(entry));
   } else {
-    const FinishResult result = open.part.finish(manifest_.files[file], part_options(file));
+    const FinishResult result = open.part.finish(list.entry(entry), list.part_options(entry, true));
     if (result.failure != FileFailure::none) return fail(file, result.failure, result.errno_value);
     done.status = static_cast<std::int32_t>(open.part.final_number());
     done.outcome = FileOutcome::received;
   }
-  outbox_.push_back(done);
-  is_done_[file] = true;
-  --files_left_;
+  chapter.is_done[entry] = true;
   open_.erase(at);
+  tell(chapter, done);
 }
 
 /// After a failure: what was stored before it is worth keeping, as far as the disk still takes it.
@@ -156,24 +159,30 @@ void Sink::close() {
   wait_for_all();
   is_stopped_ = true;
   keep_progress();
-  if (pack_) pack_->close();
+  batches_.close();
   tell_packed();
-  bool is_nothing_kept = !std::ranges::count(is_done_, true);
+  tell_held();
+  bool is_nothing_kept = done_total_ == 0;
   for (auto& [file, open] : open_) {
-    if (!open->has_received && claims_[file].empty() && open->part.is_open()) open->part.remove();
+    const bool is_claimed = !open->chapter.list->claims()[open->chapter.entry_of(file)].empty();
+    if (!open->has_received && !is_claimed && open->part.is_open()) open->part.remove();
     is_nothing_kept = is_nothing_kept && !open->part.is_open();
   }
   open_.clear();
-  if (files_left_ == 0 || (is_nothing_kept && session_.is_empty())) session_.remove();
+  SessionJournal& session = destination_->session();
+  if (is_complete() || (is_nothing_kept && !session.is_used())) session.remove();
   remove_folders_made();
 }
 
 /// Only folders that this session made, and only while they are empty: rmdir refuses the others.
 void Sink::remove_folders_made() noexcept {
-  for (auto path = folders_made_.rbegin(); path != folders_made_.rend(); ++path) {
-    const Result<Place> place = open_place(root_.get(), *path, false);
-    if (place.has_value())
-      ::unlinkat(place.value().folder.get(), place.value().leaf.c_str(), AT_REMOVEDIR);
+  for (auto chapter = chapters_.rbegin(); chapter != chapters_.rend(); ++chapter) {
+    const std::vector<std::string>& made = (*chapter)->folders_made;
+    for (auto path = made.rbegin(); path != made.rend(); ++path) {
+      const Result<Place> place = open_place(destination_->root(), *path, false);
+      if (place.has_value())
+        ::unlinkat(place.value().folder.get(), place.value().leaf.c_str(), AT_REMOVEDIR);
+    }
   }
 }
 

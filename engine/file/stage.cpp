@@ -32,7 +32,7 @@ bool is_ours(std::string_view name) {
 
 }  // namespace
 
-std::string Stage::name_of(std::uint32_t ordinal) { return fmt::format("{:x}", ordinal); }
+std::string Stage::name_of(std::uint32_t file) { return fmt::format("{:x}", file); }
 
 int Stage::open(int root) {
   for (unsigned number = 0; number < stages_max; ++number) {
@@ -70,8 +70,8 @@ int Stage::take(int root, const std::string& name) {
   return 0;
 }
 
-Fd Stage::create(std::uint32_t ordinal, mode_t mode) const noexcept {
-  return open_beneath(folder_.get(), name_of(ordinal), O_RDWR | O_CREAT | O_EXCL, mode);
+Fd Stage::create(std::uint32_t file, mode_t mode) const noexcept {
+  return open_beneath(folder_.get(), name_of(file), O_RDWR | O_CREAT | O_EXCL, mode);
 }
 
 void Stage::empty() noexcept {

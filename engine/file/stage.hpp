@@ -27,11 +27,11 @@ class Stage {
   [[nodiscard]] bool is_open() const noexcept { return folder_.is_open(); }
   [[nodiscard]] int fd() const noexcept { return folder_.get(); }
 
-  /// name_of is the leaf of record `ordinal`.
-  [[nodiscard]] static std::string name_of(std::uint32_t ordinal);
-  /// create makes the file of `ordinal`, new, to write and read. Not open: errno says why.
+  /// name_of is the leaf of the file with this index on the wire.
+  [[nodiscard]] static std::string name_of(std::uint32_t file);
+  /// create makes the one of `file`, new, to write and read. Not open: errno says why.
   /// Syscalls: openat2.
-  [[nodiscard]] Fd create(std::uint32_t ordinal, mode_t mode) const noexcept;
+  [[nodiscard]] Fd create(std::uint32_t file, mode_t mode) const noexcept;
 
   /// take holds the stage that a session which died left below `root` as `name`, with what lies in
   /// it. 0 or errno; EWOULDBLOCK: a session holds it; EEXIST: it is not a stage of ours, or holds

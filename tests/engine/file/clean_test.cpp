@@ -74,7 +74,7 @@ void leave_recorded_part(const fs::path& to) {
   SourceFiles files = open_files({(from / "f").string()});
   files.manifest.files[0].name = "d/f";
   const Manifest manifest = files.manifest;
-  const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(to, manifest));
+  const std::unique_ptr<PreparedSink> sink = make_sink(manifest, sink_settings(to, manifest));
   Source source{{.slots = 16}, make_io()};
   source.add(answered_chapter(std::move(files), *sink));
   Wire wire{&source, *sink};

@@ -23,7 +23,7 @@ Outcome send_as(const std::string& name, const std::string& data, const fs::path
   SourceFiles files = open_files({path});
   files.manifest.files[0].name = name;
   const Manifest manifest = files.manifest;
-  auto sink = Sink::prepare(manifest, sink_options(to, manifest, on_exist), make_io());
+  auto sink = prepare_sink(manifest, sink_settings(to, manifest, on_exist));
   Outcome refused;
   if (sink.has_error()) {
     refused.sink_failure = BlockRef{.status = sink.error().errno_value};
@@ -39,9 +39,9 @@ Outcome send_as(const std::string& name, const std::string& data, const fs::path
 
 Error refusal(const fs::path& to, const Manifest& manifest, OnExist on_exist,
               std::uint64_t reserve_bytes = 0) {
-  SinkOptions options = sink_options(to, manifest, on_exist);
+  SinkSettings options = sink_settings(to, manifest, on_exist);
   options.reserve_bytes = reserve_bytes;
-  auto sink = Sink::prepare(manifest, options, make_io());
+  auto sink = prepare_sink(manifest, options);
   REQUIRE(sink.has_error());
   CHECK(sink.error().code == ExitCode::local_file_error);
   return sink.error();
@@ -194,7 +194,8 @@ TEST_CASE("P8 an abort before any byte leaves nothing, folders included", "[engi
   SourceFiles files = open_files({path});
   files.manifest.files[0].name = "x/y/f";
   const Manifest manifest = files.manifest;
-  const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(to.path(), manifest));
+  const std::unique_ptr<PreparedSink> sink =
+      make_sink(manifest, sink_settings(to.path(), manifest));
   Wire wire{nullptr, *sink};
   wire.tell({.file = 0, .kind = FileMessageKind::digest});
   wire.tell({.kind = FileMessageKind::abort});
@@ -229,7 +230,7 @@ TEST_CASE("Z4 a folder that cannot be written to is found before accept", "[engi
       const bool is_other = ::chown(to.path().c_str(), 65534, 65534) == 0 && ::setgid(65534) == 0 &&
                             ::setuid(65534) == 0;
       const bool is_refused =
-          Sink::prepare(manifest, sink_options(to.path(), manifest), make_io()).has_error();
+          prepare_sink(manifest, sink_settings(to.path(), manifest)).has_error();
       ::_exit(is_other && is_refused ? 0 : 1);
     }
     int status = 0;
@@ -245,8 +246,8 @@ TEST_CASE("Z1 a peer that breaks the protocol ends the session, not the program"
   Manifest manifest;
   manifest.files.push_back({.name = "f", .size = 1000 * block_bytes, .mode = 0644});
   const auto failure_of = [&](const std::vector<BlockRef>& messages) {
-    SinkOptions options = sink_options(to.path(), manifest);
-    const std::unique_ptr<Sink> sink = make_sink(manifest, options);
+    SinkSettings options = sink_settings(to.path(), manifest);
+    const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
     Wire wire{nullptr, *sink};
     for (const BlockRef& message : messages) wire.tell(message);
     const Outcome outcome = wire.run();

@@ -87,12 +87,12 @@ int main(int argc, char** argv) {
   SourceFiles files = need(open_source_files(std::vector<std::string>{argv[1]}));
   const Manifest manifest = files.manifest;
   const double bytes = static_cast<double>(total_bytes(manifest));
-  auto sink = need(Sink::prepare(manifest,
-                                 {.folder = argv[2],
-                                  .approved = manifest_hash(manifest),
-                                  .on_exist = OnExist::overwrite,
-                                  .reserve_bytes = 0},
-                                 need(make_file_io(kind))));
+  const auto destination = need(Destination::open({.folder = argv[2], .reserve_bytes = 0}));
+  auto sink = std::make_unique<Sink>(destination, need(make_file_io(kind)), SinkOptions{});
+  sink->add(need(SinkChapter::prepare(
+                destination, std::make_shared<const Manifest>(manifest),
+                {.approved = manifest_hash(manifest), .on_exist = OnExist::overwrite})),
+            true);
   Rings rings;
   auto source = std::make_unique<Source>(SourceOptions{}, need(make_file_io(kind)));
   SourceChapter all;

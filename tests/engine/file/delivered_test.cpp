@@ -134,8 +134,7 @@ TEST_CASE("more files are there than a process may have open", "[engine][file]")
     const auto open_now = static_cast<rlim_t>(::open("/dev/null", O_RDONLY));
     const rlimit few{.rlim_cur = open_now + 40, .rlim_max = open_now + 40};
     if (::setrlimit(RLIMIT_NOFILE, &few) != 0) ::_exit(2);
-    ::_exit(Sink::prepare(manifest, sink_options(to.path(), manifest, OnExist::resume), make_io())
-                    .has_value()
+    ::_exit(prepare_sink(manifest, sink_settings(to.path(), manifest, OnExist::resume)).has_value()
                 ? 0
                 : 1);
   }
@@ -177,8 +176,8 @@ TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alo
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
   const auto begin = [&](bool has_root) {
-    const std::unique_ptr<Sink> sink =
-        make_sink(manifest, sink_options(to.path(), manifest, on_exist));
+    const std::unique_ptr<PreparedSink> sink =
+        make_sink(manifest, sink_settings(to.path(), manifest, on_exist));
     Source source{{.slots = 16}, make_io()};
     source.add(answered_chapter(std::move(files), *sink));
     Wire wire{&source, *sink};
@@ -190,7 +189,7 @@ TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alo
     begin(false);
     SessionJournal session;  // as finish() does before
     const Fd root{::open(to.path().c_str(), O_RDONLY | O_DIRECTORY)};
-    session.adopt(root.get(), manifest, false);
+    session.adopt(root.get(), false);
     const int part = ::open((to / part_name).c_str(), O_RDWR);
     CHECK(session.add(entry_hash(manifest.files[0]), part) == 0);
     ::close(part);
@@ -200,8 +199,8 @@ TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alo
     begin(false);
     const bool has_journal = fs::exists(to / journal_name);
     const std::string journal = has_journal ? read_file(to / journal_name) : "";
-    const std::unique_ptr<Sink> sink =
-        make_sink(manifest, sink_options(to.path(), manifest, on_exist));
+    const std::unique_ptr<PreparedSink> sink =
+        make_sink(manifest, sink_settings(to.path(), manifest, on_exist));
     SourceFiles again = open_files({path});
     Source source{{.slots = 16}, make_io()};
     source.add(answered_chapter(std::move(again), *sink));
@@ -234,12 +233,12 @@ TEST_CASE("a session's journal tells inodes, survives a torn tail, and is held b
   write_file(to / "y", "y");
   {
     SessionJournal session;
-    session.adopt(root.get(), manifest, false);
+    session.adopt(root.get(), false);
     const Fd x{::open((to / "x").c_str(), O_RDONLY)}, y{::open((to / "y").c_str(), O_RDONLY)};
     CHECK(session.add(hash(0), x.get()) == 0);
     CHECK(session.add(hash(1), y.get()) == 0);
     SessionJournal other;  // the first one lives
-    other.adopt(root.get(), manifest, false);
+    other.adopt(root.get(), false);
     CHECK(other.is_empty());
     CHECK(other.add(hash(2), x.get()) == 0);
     CHECK(fs::exists(to / std::string{".1"}.append(session_name)));
@@ -249,7 +248,7 @@ TEST_CASE("a session's journal tells inodes, survives a torn tail, and is held b
   const int keep = GENERATE(0, 1, 30, 56);
   fs::resize_file(to / session_name, size - static_cast<std::uintmax_t>(keep));
   SessionJournal session;
-  session.adopt(root.get(), manifest, false);
+  session.adopt(root.get(), false);
   CHECK(session.is_made(hash(0), *identity_of(root.get(), "x")));
   CHECK_FALSE(session.is_made(hash(0), *identity_of(root.get(), "y")));
   CHECK(session.is_made(hash(1), *identity_of(root.get(), "y")) == (keep == 0));
@@ -267,7 +266,7 @@ TEST_CASE("more dead sessions than names: the oldest one is forgotten", "[engine
     manifest.files.push_back(
         {.name = std::string{"other"}.append(std::to_string(i)), .size = 1, .mode = 0644});
     SessionJournal session;
-    session.adopt(root.get(), manifest, false);
+    session.adopt(root.get(), false);
     const Fd file{::open(path.c_str(), O_RDONLY)};
     CHECK(session.add(entry_hash(manifest.files[0]), file.get()) == 0);
   }
@@ -284,10 +283,10 @@ TEST_CASE("C2 a preparation that is withdrawn ends, changes nothing and lets go 
   const std::string journal = read_file(to / journal_name);
   const Manifest manifest = open_files({path}).manifest;
   std::stop_source withdraw;
-  SinkOptions options = sink_options(to.path(), manifest);
+  SinkSettings options = sink_settings(to.path(), manifest);
   options.withdrawn = withdraw.get_token();
   withdraw.request_stop();
-  const auto sink = Sink::prepare(manifest, options, make_io());
+  const auto sink = prepare_sink(manifest, options);
   REQUIRE(sink.has_error());
   CHECK(sink.error().code == ExitCode::interrupted);
   CHECK(read_file(to / journal_name) == journal);
@@ -305,9 +304,9 @@ TEST_CASE("C2 a block is in the journal when it is written, announced or not", "
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
   {
-    SinkOptions options = sink_options(to.path(), manifest);
+    SinkSettings options = sink_settings(to.path(), manifest);
     options.checkpoint_span = 1h;
-    const std::unique_ptr<Sink> sink = make_sink(manifest, options);
+    const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
     Source source{{.slots = 16}, make_io()};
     source.add(answered_chapter(std::move(files), *sink));
     Wire wire{&source, *sink};
@@ -325,7 +324,7 @@ TEST_CASE("C2 a checkpoint is due by bytes as well as by time", "[engine][file]"
   const std::string path = (from / "f").string();
   write_file(path, random_bytes(blocks * block_bytes, 42));
   const std::uint64_t checkpoints =
-      kill_at({path}, to.path(), OnExist::ask, at_block(0, blocks - 1), [](SinkOptions& options) {
+      kill_at({path}, to.path(), OnExist::ask, at_block(0, blocks - 1), [](SinkSettings& options) {
         options.checkpoint_span = 1h;
         options.checkpoint_bytes = 2 * block_bytes;
       });

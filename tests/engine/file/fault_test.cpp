@@ -127,7 +127,7 @@ TEST_CASE("Z3 U1 packed files that cannot be synced get no names", "[engine][fil
     // Such a file is synced while it is open: nobody but root could open it again.
     if (is_unreadable) ::chmod(paths.back().c_str(), 0200);
   }
-  const auto set = [&](SinkOptions& options) { options.durability = durability; };
+  const auto set = [&](SinkSettings& options) { options.durability = durability; };
   {
     const SlowDisk disk{backing.path(), mount_point.path(), {"--error", "fsync=EIO"}};
     if (!disk.is_mounted()) skip(fuse_reason);
@@ -155,9 +155,9 @@ TEST_CASE("Z3 a checkpoint that cannot be synced records nothing", "[engine][fil
   if (!disk.is_mounted()) skip(fuse_reason);
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
-  SinkOptions options = sink_options(mount_point.path(), manifest);
+  SinkSettings options = sink_settings(mount_point.path(), manifest);
   options.checkpoint_span = Nanos{0};
-  const std::unique_ptr<Sink> sink = make_sink(manifest, options);
+  const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
   Source source{{.slots = 16}, make_io()};
   source.add(only_chapter(std::move(files)));
   Wire wire{&source, *sink};

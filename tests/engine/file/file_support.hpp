@@ -110,17 +110,117 @@ inline SourceFiles open_files(const std::vector<std::string>& paths) {
   return std::move(files).value();
 }
 
-inline SinkOptions sink_options(const fs::path& folder, const Manifest& manifest,
-                                OnExist on_exist = OnExist::ask) {
-  return {.folder = folder.string(),
-          .approved = manifest_hash(manifest),
-          .on_exist = on_exist,
-          .slots = 16,
-          .reserve_bytes = 0};
+/// SinkSettings are all options of a Sink with one chapter.
+struct SinkSettings {
+  std::string folder;
+  Digest approved{};
+  OnExist on_exist = OnExist::ask;
+  Durability durability = Durability::batch;
+  std::vector<OnExist> on_exist_of;
+  std::vector<Conflict>* conflicts = nullptr;
+  std::stop_token withdrawn{};
+  std::vector<bool> is_changed;
+  std::size_t slots = 16;
+  std::uint64_t reserve_bytes = 0;
+  Nanos checkpoint_span = SinkOptions{}.checkpoint_span;
+  std::uint64_t checkpoint_bytes = SinkOptions{}.checkpoint_bytes;
+};
+
+inline SinkSettings sink_settings(const fs::path& folder, const Manifest& manifest,
+                                  OnExist on_exist = OnExist::ask) {
+  return {.folder = folder.string(), .approved = manifest_hash(manifest), .on_exist = on_exist};
 }
 
-inline std::unique_ptr<Sink> make_sink(const Manifest& manifest, SinkOptions options) {
-  Result<std::unique_ptr<Sink>> sink = Sink::prepare(manifest, std::move(options), make_io());
+/// PreparedSink is a Sink with its chapters, and what each of them answered.
+class PreparedSink {
+ public:
+  struct Answer {
+    std::uint32_t first_file = 0;
+    std::vector<std::vector<Claim>> claims;
+    std::vector<bool> is_wanted;
+    std::vector<Existing> existing;
+    std::shared_ptr<const Pack> pack;  // never null
+    std::uint32_t pack_file = 0;
+  };
+
+  explicit PreparedSink(const SinkSettings& settings, std::shared_ptr<Destination> destination)
+      : settings_{settings},
+        destination_{std::move(destination)},
+        sink_{std::make_unique<Sink>(destination_, make_io(),
+                                     SinkOptions{.slots = settings.slots,
+                                                 .checkpoint_span = settings.checkpoint_span,
+                                                 .checkpoint_bytes = settings.checkpoint_bytes})} {}
+
+  /// add prepares the next chapter.
+  Result<void> add(const Manifest& manifest, bool is_last) {
+    ONEHOP_TRY(chapter,
+               SinkChapter::prepare(destination_, std::make_shared<const Manifest>(manifest),
+                                    {.first_file = next_file_,
+                                     .approved = settings_.approved,
+                                     .on_exist = settings_.on_exist,
+                                     .on_exist_of = settings_.on_exist_of,
+                                     .conflicts = settings_.conflicts,
+                                     .withdrawn = settings_.withdrawn,
+                                     .is_changed = settings_.is_changed}));
+    answers_.push_back({.first_file = next_file_,
+                        .claims = chapter->claims(),
+                        .is_wanted = chapter->is_wanted(),
+                        .existing = chapter->existing(),
+                        .pack = std::make_shared<const Pack>(chapter->pack()),
+                        .pack_file = chapter->pack_file()});
+    CHECK(chapter->block_sizes().size() == manifest.files.size() + 1);
+    next_file_ = chapter->pack_file() + 1;
+    sink_->add(std::move(chapter), is_last);
+    return success();
+  }
+  /// approve: the next chapter is the one with this list.
+  void approve(const Manifest& manifest) { settings_.approved = manifest_hash(manifest); }
+
+  [[nodiscard]] const std::deque<Answer>& answers() const { return answers_; }
+  [[nodiscard]] const Answer& last() const { return answers_.back(); }
+  [[nodiscard]] const auto& claims() const { return last().claims; }
+  [[nodiscard]] const auto& is_wanted() const { return last().is_wanted; }
+  [[nodiscard]] const auto& existing() const { return last().existing; }
+
+  std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
+    return sink_->turn(now, to_engine, from_engine);
+  }
+  [[nodiscard]] bool is_over() const { return sink_->is_over(); }
+  void close() { sink_->close(); }
+  [[nodiscard]] std::uint64_t checkpoints_total() const { return sink_->checkpoints_total(); }
+  [[nodiscard]] Sink& sink() { return *sink_; }
+  /// take gives the Sink to a thread.
+  [[nodiscard]] std::unique_ptr<Sink> take() {
+    destination_.reset();
+    return std::move(sink_);
+  }
+
+ private:
+  SinkSettings settings_;
+  std::shared_ptr<Destination> destination_;
+  std::unique_ptr<Sink> sink_;
+  std::deque<Answer> answers_;
+  std::uint32_t next_file_ = 0;
+};
+
+/// prepare_sink prepares a Sink without a chapter, or with all of `manifest` in one.
+inline Result<std::unique_ptr<PreparedSink>> prepare_sink(const SinkSettings& settings) {
+  ONEHOP_TRY(destination, Destination::open({.folder = settings.folder,
+                                             .durability = settings.durability,
+                                             .reserve_bytes = settings.reserve_bytes,
+                                             .is_again = !settings.is_changed.empty()}));
+  return std::make_unique<PreparedSink>(settings, std::move(destination));
+}
+inline Result<std::unique_ptr<PreparedSink>> prepare_sink(const Manifest& manifest,
+                                                          const SinkSettings& settings) {
+  ONEHOP_TRY(sink, prepare_sink(settings));
+  ONEHOP_TRYV(sink->add(manifest, true));
+  return sink;
+}
+
+inline std::unique_ptr<PreparedSink> make_sink(const Manifest& manifest,
+                                               const SinkSettings& settings) {
+  auto sink = prepare_sink(manifest, settings);
   if (sink.has_error()) FAIL(sink.error().message());
   return std::move(sink).value();
 }
@@ -138,7 +238,7 @@ struct Outcome {
 
 class Wire {
  public:
-  Wire(Source* source, Sink& sink) : source_{source}, sink_{sink} {}
+  Wire(Source* source, PreparedSink& sink) : source_{source}, sink_{sink} {}
 
   std::function<void(BlockRef&)>
       on_carry;  ///< sees each block in the Sink's buffer before the Sink does
@@ -245,18 +345,17 @@ class Wire {
     return moved;
   }
 
-  /// Packed entries are those that have no blocks of their own, in order.
   void take_packed(const BlockRef& message) {
-    const std::vector<std::uint64_t> sizes = sink_.block_sizes();
-    std::uint64_t ordinal = 0;
-    for (std::uint32_t file = 0; file < sizes.size(); ++file)
-      if (sizes[file] == file_without_blocks && ordinal++ - message.offset < message.length)
-        outcome_.done.push_back(file);
+    const auto answer =
+        std::ranges::find(sink_.answers(), message.file, &PreparedSink::Answer::pack_file);
+    REQUIRE(answer != sink_.answers().end());
+    for (std::uint64_t i = message.offset; i < message.offset + message.length; ++i)
+      outcome_.done.push_back(answer->first_file + answer->pack->entries().at(i));
     outcome_.packed += message.length;
   }
 
   Source* source_;
-  Sink& sink_;
+  PreparedSink& sink_;
   SpscRing<BlockRef> from_source_{256}, to_source_{256}, from_sink_{256}, to_sink_{256};
   std::vector<BlockRef> held_;
   std::deque<BlockRef> free_, late_;
@@ -265,31 +364,23 @@ class Wire {
   Outcome outcome_;
 };
 
-/// pack_for is what both ends of a session work out from the Sink's answer.
-inline std::shared_ptr<const Pack> pack_for(const Manifest& manifest, const Sink& sink) {
-  auto pack = std::make_shared<const Pack>(
-      Pack::make(manifest, crypto::DigestKind::xxh3, [&](std::uint32_t file) {
-        return sink.is_wanted()[file] && sink.existing()[file] == Existing::none &&
-               sink.claims()[file].empty();
-      }));
-  return pack->is_empty() ? nullptr : pack;
-}
-
 /// only_chapter is a session's whole list, all of it wanted. answered_chapter is it as the Sink
-/// wants it.
+/// answered its newest chapter.
 inline SourceChapter only_chapter(SourceFiles files) {
   SourceChapter chapter;
   *chapter.files = std::move(files);
   chapter.is_last = true;
   return chapter;
 }
-inline SourceChapter answered_chapter(SourceFiles files, const Sink& sink) {
+inline SourceChapter answered_chapter(SourceFiles files, const PreparedSink& sink) {
+  const PreparedSink::Answer& answer = sink.last();
   SourceChapter chapter = only_chapter(std::move(files));
-  chapter.claims = sink.claims();
-  chapter.is_wanted = sink.is_wanted();
-  for (const Existing existing : sink.existing())
+  chapter.first_file = answer.first_file;
+  chapter.claims = answer.claims;
+  chapter.is_wanted = answer.is_wanted;
+  for (const Existing existing : answer.existing)
     chapter.is_compared.push_back(existing == Existing::compared);
-  chapter.pack = pack_for(chapter.files->manifest, sink);
+  if (!answer.pack->is_empty()) chapter.pack = answer.pack;
   return chapter;
 }
 
@@ -297,11 +388,11 @@ inline SourceChapter answered_chapter(SourceFiles files, const Sink& sink) {
 /// the last word on the Sink's options.
 inline Outcome send_files(SourceFiles files, const fs::path& folder, OnExist on_exist,
                           const std::function<void(Wire&)>& prepare,
-                          const std::function<void(SinkOptions&)>& set = {}) {
+                          const std::function<void(SinkSettings&)>& set = {}) {
   const Manifest manifest = files.manifest;
-  SinkOptions settings = sink_options(folder, manifest, on_exist);
+  SinkSettings settings = sink_settings(folder, manifest, on_exist);
   if (set) set(settings);
-  const std::unique_ptr<Sink> sink = make_sink(manifest, std::move(settings));
+  const std::unique_ptr<PreparedSink> sink = make_sink(manifest, std::move(settings));
   Source source{{.slots = 16}, make_io()};
   source.add(answered_chapter(std::move(files), *sink));
   Wire wire{&source, *sink};
@@ -320,11 +411,11 @@ inline Outcome send(const std::vector<std::string>& paths, const fs::path& folde
 /// go. Returns how many checkpoints there were.
 inline std::uint64_t kill_at(SourceFiles files, const fs::path& folder, OnExist on_exist,
                              const std::function<bool(const BlockRef&)>& is_cut,
-                             const std::function<void(SinkOptions&)>& set = {}) {
+                             const std::function<void(SinkSettings&)>& set = {}) {
   const Manifest manifest = files.manifest;
-  SinkOptions options = sink_options(folder, manifest, on_exist);
+  SinkSettings options = sink_settings(folder, manifest, on_exist);
   if (set) set(options);
-  const std::unique_ptr<Sink> sink = make_sink(manifest, options);
+  const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
   Source source{{.slots = 16}, make_io()};
   source.add(answered_chapter(std::move(files), *sink));
   Wire wire{&source, *sink};
@@ -334,7 +425,7 @@ inline std::uint64_t kill_at(SourceFiles files, const fs::path& folder, OnExist 
 }
 inline std::uint64_t kill_at(const std::vector<std::string>& paths, const fs::path& folder,
                              OnExist on_exist, const std::function<bool(const BlockRef&)>& is_cut,
-                             const std::function<void(SinkOptions&)>& set = {}) {
+                             const std::function<void(SinkSettings&)>& set = {}) {
   return kill_at(open_files(paths), folder, on_exist, is_cut, set);
 }
 

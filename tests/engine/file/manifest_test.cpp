@@ -200,10 +200,10 @@ TEST_CASE("P7 the hash of a manifest sees every field", "[engine][file]") {
   CHECK(changed([](Manifest& m) { m.files.pop_back(); }));
 
   const TempFolder to;
-  SinkOptions options = sink_options(to.path(), manifest);
+  SinkSettings options = sink_settings(to.path(), manifest);
   Manifest swapped = manifest;
   swapped.files[1].name = ".bashrc";
-  const auto sink = Sink::prepare(swapped, options, make_io());
+  const auto sink = prepare_sink(swapped, options);
   REQUIRE(sink.has_error());
   CHECK(names_in(to.path()).empty());
 }
@@ -275,12 +275,12 @@ TEST_CASE("C4 a sparse file above 4 GiB is counted in 64 bits", "[engine][file]"
   CHECK(byte == std::byte{0});
 
   const TempFolder to;
-  auto prepared = Sink::prepare(files.manifest, sink_options(to.path(), files.manifest), make_io());
+  auto prepared = prepare_sink(files.manifest, sink_settings(to.path(), files.manifest));
   if (prepared.has_error()) {  // a disk with less than 4 GiB free
     WARN("not tested here: " << prepared.error().message());
     return;
   }
-  Sink& sink = *prepared.value();
+  Sink& sink = prepared.value()->sink();
   SpscRing<BlockRef> out{64}, in{64};
   BlockRef block;
   static_cast<void>(sink.turn(monotonic_now(), out, in));

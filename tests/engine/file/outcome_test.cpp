@@ -49,8 +49,8 @@ TEST_CASE("P5 skip keeps what exists, and calls it the same only where its diges
   fs::create_symlink(from / "link", to / "link");
 
   const Manifest manifest = open_files(paths).manifest;
-  const std::unique_ptr<Sink> sink =
-      make_sink(manifest, sink_options(to.path(), manifest, OnExist::skip));
+  const std::unique_ptr<PreparedSink> sink =
+      make_sink(manifest, sink_settings(to.path(), manifest, OnExist::skip));
   using enum Existing;
   CHECK(sink->existing() == std::vector{compared, compared, other, other, other, compared, none});
   CHECK(sink->is_wanted() == std::vector<bool>{true, true, false, false, false, true, true});
@@ -83,8 +83,7 @@ TEST_CASE("P5 skip does not call a file the same that it cannot read", "[engine]
   const uid_t before = ::geteuid();
   constexpr uid_t nobody = 65'534;  // root may read everything
   if (before == 0) REQUIRE(::seteuid(nobody) == 0);
-  const auto sink =
-      Sink::prepare(manifest, sink_options(to.path(), manifest, OnExist::skip), make_io());
+  const auto sink = prepare_sink(manifest, sink_settings(to.path(), manifest, OnExist::skip));
   if (before == 0) REQUIRE(::seteuid(before) == 0);
   REQUIRE(sink.has_value());
   CHECK(sink.value()->existing() == std::vector{Existing::unread});
@@ -99,10 +98,10 @@ TEST_CASE("P5 every name that is in the way is told, and named in one error", "[
   write_file(to / "c", "0");
   REQUIRE(::mkfifo((to / "d").c_str(), 0600) == 0);
   const Manifest manifest = open_files(paths).manifest;
-  SinkOptions options = sink_options(to.path(), manifest);
+  SinkSettings options = sink_settings(to.path(), manifest);
   std::vector<Conflict> conflicts;
   options.conflicts = &conflicts;
-  const auto refused = Sink::prepare(manifest, options, make_io());
+  const auto refused = prepare_sink(manifest, options);
   REQUIRE(refused.has_error());
   CHECK(refused.error().message().find("'a'") != std::string::npos);
   CHECK(refused.error().message().find("as do 2 more") != std::string::npos);
@@ -120,9 +119,9 @@ TEST_CASE("P5 a policy by file overwrites those files alone", "[engine][file]") 
   write_file(to / "shown", "old");
   SourceFiles files = open_files(paths);
   const Manifest manifest = files.manifest;
-  SinkOptions options = sink_options(to.path(), manifest);
+  SinkSettings options = sink_settings(to.path(), manifest);
   options.on_exist_of = {OnExist::overwrite, OnExist::ask};
-  const std::unique_ptr<Sink> sink = make_sink(manifest, options);
+  const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
   write_file(to / "late", "mine");
   Source source{{.slots = 16}, make_io()};
   source.add(only_chapter(std::move(files)));
@@ -167,9 +166,9 @@ TEST_CASE("preparing ends where nobody waits for it any more", "[engine][file]")
   const Manifest manifest = open_files(paths).manifest;
   std::stop_source stop;
   stop.request_stop();
-  SinkOptions options = sink_options(to.path(), manifest, OnExist::resume);
+  SinkSettings options = sink_settings(to.path(), manifest, OnExist::resume);
   options.withdrawn = stop.get_token();
-  const auto prepared = Sink::prepare(manifest, options, make_io());
+  const auto prepared = prepare_sink(manifest, options);
   REQUIRE(prepared.has_error());
   CHECK(prepared.error().code == ExitCode::interrupted);
 }

@@ -55,7 +55,7 @@ std::size_t some_packed(const Manifest& manifest) {
 Outcome send_tree(SourceFiles files, const fs::path& to, const std::function<void(Wire&)>& prepare,
                   Durability durability = Durability::batch, OnExist on_exist = OnExist::ask) {
   return send_files(std::move(files), to, on_exist, prepare,
-                    [&](SinkOptions& settings) { settings.durability = durability; });
+                    [&](SinkSettings& settings) { settings.durability = durability; });
 }
 
 void check_equal(const Tree& tree, const fs::path& to) {
@@ -219,7 +219,7 @@ TEST_CASE("P2 a link in the place of a folder is never followed", "[engine][file
   const TempFolder to{in_memory()}, outside;
   fs::create_directory_symlink(outside.path(), to / "d2");
   const Manifest manifest = tree.list().manifest;
-  const auto sink = Sink::prepare(manifest, sink_options(to.path(), manifest), make_io());
+  const auto sink = prepare_sink(manifest, sink_settings(to.path(), manifest));
   CHECK(sink.has_error());
   CHECK(names_in(outside.path()).empty());
 }
@@ -249,7 +249,7 @@ TEST_CASE("C1 packed files that a killed session renamed are not received again"
   fs::create_directories((to / taken).parent_path());
   write_file(to / taken, "somebody's");
   kill_at(tree.list(), to.path(), OnExist::rename, at_block(pack_file(manifest), 9),
-          [](SinkOptions& options) { options.durability = Durability::file; });
+          [](SinkSettings& options) { options.durability = Durability::file; });
   CHECK(fs::exists(to.path() / final_name(taken, 2)));
   CHECK(fs::exists(to / ".onehop-stage"));  // killed, not closed
   const Outcome again = send_tree(tree.list(), to.path(), {}, Durability::batch, OnExist::rename);

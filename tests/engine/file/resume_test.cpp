@@ -19,7 +19,7 @@ constexpr std::size_t blocks = 24;
 void interrupt_after(const std::string& path, const fs::path& folder, std::size_t carried) {
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
-  const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(folder, manifest));
+  const std::unique_ptr<PreparedSink> sink = make_sink(manifest, sink_settings(folder, manifest));
   Source source{{.slots = 16}, make_io()};
   source.add(answered_chapter(std::move(files), *sink));
   Wire wire{&source, *sink};
@@ -223,7 +223,8 @@ TEST_CASE("two receivers never share a part", "[engine][file]") {
   write_file(path, random_bytes(blocks * block_bytes, 16));
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
-  const std::unique_ptr<Sink> first = make_sink(manifest, sink_options(to.path(), manifest));
+  const std::unique_ptr<PreparedSink> first =
+      make_sink(manifest, sink_settings(to.path(), manifest));
   Source source{{.slots = 16}, make_io()};
   source.add(only_chapter(std::move(files)));
   Wire wire{&source, *first};
@@ -259,9 +260,9 @@ TEST_CASE("C2 SIGKILL at random moments, then resume", "[engine][file]") {
     if (child == 0) {
       SourceFiles files = open_files({path});
       const Manifest manifest = files.manifest;
-      SinkOptions options = sink_options(to.path(), manifest);
+      SinkSettings options = sink_settings(to.path(), manifest);
       options.checkpoint_span = Nanos{0};
-      const std::unique_ptr<Sink> sink = make_sink(manifest, options);
+      const std::unique_ptr<PreparedSink> sink = make_sink(manifest, options);
       Source source{{.slots = 16}, make_io()};
       source.add(answered_chapter(std::move(files), *sink));
       Wire wire{&source, *sink};

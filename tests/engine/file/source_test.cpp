@@ -196,9 +196,9 @@ TEST_CASE("source and sink threads carry files to their end", "[engine][file]") 
   auto source = std::make_unique<Source>(SourceOptions{}, make_io());
   source->add(only_chapter(std::move(files)));
   FileThread reader{std::move(source), from_source, to_source};
-  SinkOptions options = sink_options(to.path(), manifest);
+  SinkSettings options = sink_settings(to.path(), manifest);
   options.slots = receiver_slots;
-  FileThread writer{make_sink(manifest, options), from_sink, to_sink};
+  FileThread writer{make_sink(manifest, options)->take(), from_sink, to_sink};
   const Instant begin = monotonic_now();
   REQUIRE(reader.start());
   REQUIRE(writer.start());
@@ -252,7 +252,8 @@ TEST_CASE("a thread that is stopped in the middle leaves what can be resumed", "
   const Manifest manifest = files.manifest;
   SpscRing<BlockRef> from_sink{256}, to_sink{256};
   {
-    FileThread writer{make_sink(manifest, sink_options(to.path(), manifest)), from_sink, to_sink};
+    FileThread writer{make_sink(manifest, sink_settings(to.path(), manifest))->take(), from_sink,
+                      to_sink};
     REQUIRE(writer.start());
     const std::string data = read_file(path);
     for (std::uint64_t index = 0; index < 5; ++index) {

@@ -180,8 +180,7 @@ class BenchReceiver final : public session::RecvHost {
     return path_.opened(route);
   }
   Result<session::EngineRings> start_data(const session::DataPlan& plan) override {
-    std::vector<std::uint64_t> sizes;
-    for (const file::ManifestEntry& entry : offer_->manifest.files) sizes.push_back(entry.size);
+    std::vector<std::uint64_t> sizes = std::move(sizes_);
     const std::string_view io_name = sink_->io_name();
     ONEHOP_TRY(rings, path_.start_receiving(plan, std::move(sink_), std::move(sizes)));
     end_.on_started(spec_.common, io_name);
@@ -201,7 +200,9 @@ class BenchReceiver final : public session::RecvHost {
 
  private:
   Result<void> make_sink(const session::OfferInfo& offer) {
+    sizes_.clear();
     if (!spec_.is_sink_file) {
+      for (const file::ManifestEntry& entry : offer.manifest.files) sizes_.push_back(entry.size);
       sink_ = std::make_unique<file::MemorySink>(
           offer.manifest,
           file::MemorySinkOptions{.digest_kind =
@@ -209,12 +210,18 @@ class BenchReceiver final : public session::RecvHost {
       return success();
     }
     ONEHOP_TRY(io, file::make_file_io(spec_.common.file_io));
-    file::SinkOptions options;
-    options.folder = spec_.sink_folder;
+    ONEHOP_TRY(destination,
+               file::Destination::open({.folder = spec_.sink_folder, .digest_kind = offer.digest}));
+    file::SinkChapterOptions options;
     options.approved = offer.manifest_hash;
     options.on_exist = file::OnExist::overwrite;
-    options.digest_kind = offer.digest;
-    ONEHOP_TRY(sink, file::Sink::prepare(offer.manifest, std::move(options), std::move(io)));
+    ONEHOP_TRY(all, file::SinkChapter::prepare(
+                        destination, std::make_shared<const file::Manifest>(offer.manifest),
+                        std::move(options)));
+    sizes_ = all->block_sizes();
+    auto sink =
+        std::make_unique<file::Sink>(std::move(destination), std::move(io), file::SinkOptions{});
+    sink->add(std::move(all), true);
     sink_ = std::move(sink);
     return success();
   }
@@ -225,6 +232,7 @@ class BenchReceiver final : public session::RecvHost {
   Board& board_;
   std::shared_ptr<const session::OfferInfo> offer_;
   std::unique_ptr<file::FileWorker> sink_;
+  std::vector<std::uint64_t> sizes_;  // for the engine
 };
 
 Result<session::PairingKey> key_of(const LoopSpec& spec) {

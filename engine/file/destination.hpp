@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Destination: the folder that a session writes into, and what all of its chapters share.
+//
+//   Destination ─▶ SinkChapter::prepare (chapter after chapter, on a thread of its own)
+//        │              └─ takes room for what it will write
+//        └───────▶ Sink (the file thread) ─ has written it
+//
+// Opened once per session, before the peer is told "accepted". What is not const is safe on any
+// thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/base/fd.hpp"
+#include "engine/base/result.hpp"
+#include "engine/crypto/digest.hpp"
+#include "engine/file/manifest.hpp"
+#include "engine/file/part_file.hpp"
+#include "engine/file/session_journal.hpp"
+
+namespace onehop::file {
+
+struct DestinationOptions {
+  /// This string is the only path that is resolved with links.
+  std::string folder;
+  crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
+  Durability durability = Durability::batch;
+  ManifestLimits limits;  ///< of each chapter
+  /// Left free for everyone else. Lower: other programs fail first. Higher: a full disk is refused.
+  std::uint64_t reserve_bytes = std::uint64_t{64} << 20;
+  /// The session goes on in this process: a source changed.
+  bool is_again = false;
+};
+
+class Destination {
+ public:
+  /// open makes nothing but a probe file that has no name. It takes over what dead sessions
+  /// recorded, and raises this process's soft limit of descriptors to the hard one. Errors: exit 8.
+  /// Syscalls: open, openat, openat2, fstat, flock, pread, setrlimit.
+  [[nodiscard]] static Result<std::shared_ptr<Destination>> open(DestinationOptions options);
+
+  [[nodiscard]] const DestinationOptions& options() const noexcept { return options_; }
+  [[nodiscard]] int root() const noexcept { return root_.get(); }
+  [[nodiscard]] SessionJournal& session() noexcept { return session_; }
+  /// part_options is what all files have in common.
+  [[nodiscard]] PartOptions part_options() noexcept;
+
+  /// take_room: `bytes` will be written. Error: they do not fit beside the reserve and what was
+  /// taken before and is not written. Sizes are the peer's claims; this is where they are held
+  /// against the disk. give_room: so much was written, or will not be. Syscalls: fstatvfs.
+  [[nodiscard]] Result<void> take_room(std::uint64_t bytes);
+  void give_room(std::uint64_t bytes) noexcept {
+    room_taken_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+
+ private:
+  explicit Destination(DestinationOptions options);
+  [[nodiscard]] Result<void> open_folder();
+
+  const DestinationOptions options_;
+  const mode_t umask_bits_;
+  Fd root_;
+  SessionJournal session_;
+  // Taken and not written. A count alone: it orders nothing.
+  std::atomic<std::uint64_t> room_taken_bytes_{0};
+};
+
+}  // namespace onehop::file

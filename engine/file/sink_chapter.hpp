@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// SinkChapter: a chapter of the offered list, held against the destination: what is there already,
+// what is wanted, and what of it can be resumed.
+//
+//   manifest ─▶ prepare() ─▶ the answer for the peer: claims, is_wanted, existing, block_sizes
+//                   └──────▶ Sink::add()
+//
+// prepare() runs before the peer is told "accepted", on any thread, also while the file thread
+// works on earlier chapters. It validates, checks existing names and room, and hashes what an
+// earlier session left. A file that is visible with the announced size, or that a session which
+// died has delivered, is compared with what the sender announces and never written. From
+// Sink::add() on the file thread owns it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/file/destination.hpp"
+#include "engine/file/last_folder.hpp"
+#include "engine/file/pack.hpp"
+#include "engine/file/part_file.hpp"
+
+namespace onehop::file {
+
+/// Conflict: an existing name that the policy for it cannot deal with.
+struct Conflict {
+  std::uint32_t file = 0;  ///< index in the chapter's manifest
+  std::string_view cause;  ///< a literal, "that name exists"
+  bool is_regular = false;
+  std::uint64_t size = 0;  ///< bytes, of a regular file
+};
+
+/// Existing: what has a file's final name and keeps it.
+enum class Existing : std::uint8_t {
+  none,      ///< nothing has it, or the file is received all the same
+  expected,  ///< a regular file of the announced size, or one that a dead session delivered:
+             ///< another content is an error
+  compared,  ///< OnExist::skip, a regular file of the announced size: block digests will tell
+             ///< whether it is the same
+  other,     ///< OnExist::skip, and it cannot be the same: another size, or no regular file
+  unread,    ///< OnExist::skip, a regular file of the announced size that cannot be read
+};
+
+/// Vectors are by entry of the chapter.
+struct SinkChapterOptions {
+  std::uint32_t first_file = 0;  ///< index on the wire of entry 0; see engine/base/block.hpp
+  Digest approved{};  ///< manifest_hash() of what was approved; another manifest is refused (P7)
+  OnExist on_exist = OnExist::ask;
+  std::vector<OnExist> on_exist_of;  ///< instead of on_exist; empty: that for all
+  /// Where not null: prepare() appends every conflict before it fails with the first.
+  std::vector<Conflict>* conflicts = nullptr;
+  /// Ends prepare() early, with exit 7: nobody waits for it any more. Any thread may ask for it.
+  std::stop_token withdrawn{};
+  /// Empty: none. True: its source changed in this session; its part is begun anew.
+  std::vector<bool> is_changed;
+};
+
+class SinkChapter {
+ public:
+  /// prepare may block for long: it hashes what it offers to resume, unless that is withdrawn.
+  /// Nothing is written. An empty manifest is a chapter, too. Errors: exit 8 (local) or 7
+  /// (withdrawn). Syscalls: openat2, fstatvfs, fstatat, pread, flock.
+  [[nodiscard]] static Result<std::unique_ptr<SinkChapter>> prepare(
+      std::shared_ptr<Destination> destination, std::shared_ptr<const Manifest> manifest,
+      SinkChapterOptions options);
+  /// The room that it took and did not use is given back.
+  ~SinkChapter() { destination_->give_room(room_bytes_); }
+  SinkChapter(const SinkChapter&) = delete;
+  SinkChapter& operator=(const SinkChapter&) = delete;
+
+  // --- for the answer, by entry
+  [[nodiscard]] const std::vector<std::vector<Claim>>& claims() const noexcept { return claims_; }
+  [[nodiscard]] const std::vector<bool>& is_wanted() const noexcept { return is_wanted_; }
+  [[nodiscard]] const std::vector<Existing>& existing() const noexcept { return existing_; }
+  [[nodiscard]] const Pack& pack() const noexcept { return pack_; }
+  /// block_sizes are the files as the engine is to count them, from first_file() on.
+  [[nodiscard]] std::vector<std::uint64_t> block_sizes() const {
+    return file::block_sizes(manifest_, pack_, is_wanted_);
+  }
+
+  // --- for the Sink
+  [[nodiscard]] const Manifest& manifest() const noexcept { return manifest_; }
+  [[nodiscard]] const ManifestEntry& entry(std::uint32_t entry) const {
+    return manifest_.files[entry];
+  }
+  [[nodiscard]] std::uint32_t first_file() const noexcept { return options_.first_file; }
+  [[nodiscard]] std::uint32_t pack_file() const noexcept {
+    return file::pack_file(manifest_, options_.first_file);
+  }
+  [[nodiscard]] std::uint32_t entries() const noexcept {
+    return static_cast<std::uint32_t>(manifest_.files.size());
+  }
+  /// is_there: visible, and compared instead of written.
+  [[nodiscard]] bool is_there(std::uint32_t entry) const noexcept {
+    return existing_[entry] == Existing::expected || existing_[entry] == Existing::compared;
+  }
+  /// has_part: the file is not packed, so that a part of it may be there.
+  [[nodiscard]] bool has_part(std::uint32_t entry) const noexcept {
+    return !has_pack_ || !is_packable(manifest_.files[entry]);
+  }
+  [[nodiscard]] OnExist policy_of(std::uint32_t entry) const noexcept;
+  [[nodiscard]] PartOptions part_options(std::uint32_t entry, bool is_creating) const;
+  /// delivered_number is that of the name which a dead session gave it; 0: the announced one.
+  [[nodiscard]] unsigned delivered_number(std::uint32_t entry) const {
+    const auto at = delivered_numbers_.find(entry);
+    return at == delivered_numbers_.end() ? 0 : at->second;
+  }
+  /// parts are those that were found, by entry; the Sink takes them.
+  [[nodiscard]] std::unordered_map<std::uint32_t, PartFile>& parts() noexcept { return parts_; }
+  /// count_written gives back room that is used now.
+  void count_written(std::uint64_t bytes) noexcept;
+
+ private:
+  SinkChapter(std::shared_ptr<Destination> destination, std::shared_ptr<const Manifest> manifest,
+              SinkChapterOptions options);
+
+  [[nodiscard]] Result<void> check_existing();
+  [[nodiscard]] Result<void> check_existing_name(std::uint32_t entry);
+  [[nodiscard]] Result<void> apply_policy(std::uint32_t entry, const struct stat& status,
+                                          int folder);
+  [[nodiscard]] std::optional<unsigned> find_delivered(std::uint32_t entry, int folder) const;
+  [[nodiscard]] Result<void> compare(std::uint32_t entry, int folder, const std::string& leaf);
+  void keep(std::uint32_t entry, const struct stat& status, int folder);
+  [[nodiscard]] Error conflict(std::uint32_t entry, const struct stat& status,
+                               std::string_view cause, std::string_view hint);
+  [[nodiscard]] Result<void> find_part(std::uint32_t entry, int folder);
+  [[nodiscard]] std::vector<Claim> hash_listed(int fd, std::uint64_t size,
+                                               const std::vector<Claim>& listed);
+  [[nodiscard]] Result<void> take_room();
+  void make_pack();
+
+  const std::shared_ptr<Destination> destination_;
+  const std::shared_ptr<const Manifest> shared_manifest_;
+  const Manifest& manifest_;
+  const SinkChapterOptions options_;
+  const bool has_pack_;  // small files are packed, if they are sent
+  Pack pack_;
+  std::vector<std::vector<Claim>> claims_;  // sorted by block
+  std::vector<bool> is_wanted_;
+  std::vector<Existing> existing_;
+  // Of files that a dead session delivered under another name.
+  std::unordered_map<std::uint32_t, unsigned> delivered_numbers_;
+  std::unordered_map<std::uint32_t, PartFile> parts_;
+  LastFolder last_folder_;
+  std::vector<std::byte> buffer_;  // a block, while prepare() hashes
+  std::uint64_t room_bytes_ = 0;   // taken and not used
+};
+
+}  // namespace onehop::file

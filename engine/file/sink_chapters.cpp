@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Sink, the chapters: what is told of their files, and how they end, in order.
+//
+//   files_left 0, pack verified, all before it have ended
+//     ─▶ its folders get mode and time ─▶ what was held is told ─▶ it is dropped
+#include "engine/base/check.hpp"
+#include "engine/file/sink.hpp"
+
+namespace onehop::file {
+
+/// Tells of files that are in place, but of a chapter's last ones only when it ends.
+void Sink::tell(Chapter& chapter, const BlockRef& done) {
+  const std::size_t count = done.kind == FileMessageKind::pack_done ? done.length : 1;
+  ONEHOP_CHECK(count <= chapter.files_left);
+  chapter.files_left -= count;
+  done_total_ += count;
+  if (chapter.files_left == 0)
+    chapter.held.push_back(done);
+  else
+    outbox_.push_back(done);
+}
+
+/// Takes what the commit thread has done: runs of packed files that are in place, folders that have
+/// mode and time.
+void Sink::tell_packed() {
+  while (const auto run = batches_.pop()) {
+    Chapter* const chapter = chapter_of(run->list->first_file);
+    ONEHOP_CHECK(chapter != nullptr);  // it does not end before
+    if (run->count == 0) {
+      chapter->are_folders_finished = true;
+      continue;
+    }
+    for (std::uint32_t i = 0; i < run->count; ++i)
+      chapter->is_done[run->list->pack.entries()[run->first + i]] = true;
+    tell(*chapter, {.offset = run->first,
+                    .file = chapter->list->pack_file(),
+                    .length = run->count,
+                    .status = static_cast<std::int32_t>(run->name_number),
+                    .kind = FileMessageKind::pack_done});
+  }
+}
+
+void Sink::end_chapters() {
+  while (!chapters_.empty() && !is_stopped_) {
+    Chapter& oldest = *chapters_.front();
+    if (oldest.files_left > 0 || (oldest.pack && !oldest.pack->is_verified())) return;
+    if (oldest.pack && oldest.pack->has_folders() && !oldest.are_folders_finished) {
+      if (!std::exchange(oldest.are_folders_finishing, true)) batches_.finish(oldest.pack->list());
+      return;
+    }
+    outbox_.insert(outbox_.end(), oldest.held.begin(), oldest.held.end());
+    chapters_.pop_front();
+  }
+}
+
+/// Of chapters that will not end: their files are in place all the same.
+void Sink::tell_held() {
+  for (const auto& chapter : chapters_) {
+    outbox_.insert(outbox_.end(), chapter->held.begin(), chapter->held.end());
+    chapter->held.clear();
+  }
+}
+
+}  // namespace onehop::file
