@@ -163,6 +163,12 @@ Error too_many_entries(std::uint64_t count, const ManifestLimits& limits) {
           "Nothing was written. Send them in several sessions, or in an archive"};
 }
 
+Error too_many_bytes(std::uint64_t bytes, const ManifestLimits& limits) {
+  return {ExitCode::local_file_error, "take the list of files",
+          beyond("it", bytes, "bytes of files", limits.total_bytes_max),
+          "Send them in several sessions", 0};
+}
+
 Result<void> check_visible(const Manifest& manifest) {
   Error error;
   std::size_t count = 0;

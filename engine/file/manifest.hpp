@@ -24,8 +24,8 @@ struct ManifestEntry {
   std::string name;           ///< relative path, components separated by '/', any bytes but NUL
   std::uint64_t size = 0;     ///< bytes; a claim until the root digest agrees
   std::uint32_t mode = 0;     ///< permission bits, 0777; the receiver's umask applies
-  std::int64_t mtime_ns = 0;  ///< since 1970
   bool is_folder = false;     ///< its size is 0; what it holds has entries of its own
+  std::int64_t mtime_ns = 0;  ///< since 1970
   bool operator==(const ManifestEntry&) const = default;
 };
 
@@ -47,6 +47,9 @@ struct ManifestLimits {
 
 /// too_many_entries is the refusal of a list of `count` files.
 [[nodiscard]] Error too_many_entries(std::uint64_t count, const ManifestLimits& limits = {});
+
+/// too_many_bytes is the refusal of files of `bytes` in all.
+[[nodiscard]] Error too_many_bytes(std::uint64_t bytes, const ManifestLimits& limits = {});
 
 /// validate accepts a manifest as a whole, or names the first entry that breaks a rule.
 [[nodiscard]] Result<void> validate(const Manifest& manifest, const ManifestLimits& limits = {});

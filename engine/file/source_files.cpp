@@ -6,8 +6,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstring>
+#include <span>
 #include <unordered_map>
 
+#include "engine/crypto/digest.hpp"
 #include "engine/file/file_bytes.hpp"
 
 namespace onehop::file {
@@ -43,11 +47,15 @@ Error refuse_kind(const std::string& path, mode_t mode) {
 }  // namespace
 
 Fence fence_of(const struct stat& status) noexcept {
-  return {.device = status.st_dev,
-          .inode = status.st_ino,
-          .size = static_cast<std::uint64_t>(status.st_size),
-          .mtime_ns = nanoseconds(status.st_mtim),
-          .ctime_ns = nanoseconds(status.st_ctim)};
+  const std::array<std::uint64_t, 5> fields{
+      status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+      static_cast<std::uint64_t>(nanoseconds(status.st_mtim)),
+      static_cast<std::uint64_t>(nanoseconds(status.st_ctim))};
+  const Digest digest =
+      crypto::block_digest(crypto::DigestKind::xxh3, std::as_bytes(std::span{fields}));
+  Fence fence;
+  std::memcpy(&fence.hash, digest.data(), sizeof fence.hash);
+  return fence;
 }
 
 bool has_content_at(int fd, std::uint64_t offset) noexcept {
@@ -70,9 +78,7 @@ Result<Fd> open_regular(const std::string& path, struct stat& status) {
   return fd;
 }
 
-std::string SourceNames::path_of(std::size_t index) const {
-  const SourceRoot& root = root_of(index);
-  const std::string& name = manifest.files[index].name;
+std::string path_of(const SourceRoot& root, const std::string& name) {
   return name.size() <= root.name_offset ? root.path : root.path + name.substr(root.name_offset);
 }
 
@@ -124,8 +130,14 @@ ManifestEntry entry_of(std::string name, const struct stat& status) {
   return {.name = std::move(name),
           .size = is_folder ? 0 : static_cast<std::uint64_t>(status.st_size),
           .mode = status.st_mode & 0777,
-          .mtime_ns = nanoseconds(status.st_mtim),
-          .is_folder = is_folder};
+          .is_folder = is_folder,
+          .mtime_ns = nanoseconds(status.st_mtim)};
+}
+
+Error same_name(const SourceRoot& root, const SourceRoot& other, const std::string& name) {
+  return refusal(path_of(root, name),
+                 display_name(path_of(other, name)).append(" would arrive under the same name"),
+                 "Send one of them in a session of its own");
 }
 
 Result<void> check_list(const SourceNames& names, const ManifestLimits& limits) {
@@ -134,10 +146,7 @@ Result<void> check_list(const SourceNames& names, const ManifestLimits& limits) 
   std::unordered_map<std::string_view, std::size_t> index_by_name;
   for (std::size_t i = 0; i < names.places.size(); ++i)
     if (const auto [at, is_new] = index_by_name.emplace(names.manifest.files[i].name, i); !is_new)
-      return refusal(
-          names.path_of(i),
-          display_name(names.path_of(at->second)).append(" would arrive under the same name"),
-          "Send one of them in a session of its own");
+      return same_name(names.root_of(i), names.root_of(at->second), names.manifest.files[i].name);
   return valid;
 }
 

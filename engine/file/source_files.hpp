@@ -20,9 +20,10 @@
 
 namespace onehop::file {
 
+/// Fence is a hash of device, inode, size and both times: there is one for each file of a tree, and
+/// all that is asked is whether it is the same. Two that differ are taken for one once in 2^64.
 struct Fence {
-  std::uint64_t device = 0, inode = 0, size = 0;
-  std::int64_t mtime_ns = 0, ctime_ns = 0;
+  std::uint64_t hash = 0;
   bool operator==(const Fence&) const = default;
 };
 [[nodiscard]] Fence fence_of(const struct stat& status) noexcept;
@@ -38,6 +39,9 @@ struct SourceRoot {
   std::size_t name_offset = 0;  ///< the part of a name from here on stands below `path`
   bool is_folder = false;
 };
+/// path_of is where the entry that arrives as `name` is read from.
+[[nodiscard]] std::string path_of(const SourceRoot& root, const std::string& name);
+
 /// SourcePlace takes the place of a path: a tree may have a million entries.
 struct SourcePlace {
   std::uint32_t root = 0;
@@ -53,7 +57,9 @@ struct SourceNames {
   [[nodiscard]] const SourceRoot& root_of(std::size_t index) const {
     return (*roots)[places[index].root];
   }
-  [[nodiscard]] std::string path_of(std::size_t index) const;
+  [[nodiscard]] std::string path_of(std::size_t index) const {
+    return file::path_of(root_of(index), manifest.files[index].name);
+  }
   /// open gives a file's descriptor without following a link, but one that is sent as a file: that
   /// one may lead nowhere out of its root. Syscalls: fstatat, open, fstat; of a link open, openat2,
   /// fstat.
@@ -93,6 +99,9 @@ inline constexpr std::size_t open_files_kept = 256;
 /// add_file appends a file that was named itself, under its base name.
 [[nodiscard]] Result<void> add_file(const std::string& path, std::vector<SourceRoot>& roots,
                                     SourceFiles& source);
+/// same_name is the refusal of what comes from `root` as `name`, as what comes from `other` does.
+[[nodiscard]] Error same_name(const SourceRoot& root, const SourceRoot& other,
+                              const std::string& name);
 /// check_list is validate(), which names both paths where two would arrive under one name.
 [[nodiscard]] Result<void> check_list(const SourceNames& names, const ManifestLimits& limits);
 

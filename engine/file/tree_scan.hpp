@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // scan: the files and folders that the command line names, with all that the folders hold.
 //
-//   FILE, DIR, DIR/ ─▶ scan() ─┬─▶ SourceFiles: files by inode, then subfolders, then the folder
-//                              └─▶ ScanProblem: what is left out although no rule says so
+//   FILE, DIR, DIR/ ─▶ check_arguments() ─▶ TreeWalk ─▶ ChapterMaker ─┬─▶ scan(): all in one
+//   chapter
+//                                                                     └─▶ ScanThread: one by one
 //
-// A folder comes after all that it holds: its mode and its time are set when nothing changes it
-// any more.
+// A tree of millions of files is sent while it is read, so the list comes in chapters: runs of
+// entries that are offered, transferred and forgotten as a whole. In a folder the files come first,
+// by inode, then each subfolder; a folder's own entry follows all that it holds, as its mode and
+// time are set when nothing changes it any more.
 //
 // DIR arrives as the folder DIR; `DIR/` gives what it holds, without a folder around it. Below a
-// folder nothing stops the scan but a limit of the list: what cannot be sent is a problem, and the
-// rest goes on. A file that is named itself and cannot be sent is an error, as it always was.
+// folder nothing stops the scan but a limit of the list, two entries of one name, and
+// Symlinks::error: what cannot be sent is a ScanProblem, and the rest goes on. An argument that
+// cannot be sent is an error, before anything is sent.
 //
 // The walk goes by descriptors and follows no link, so a folder that is exchanged meanwhile leads
 // nowhere else. Files are opened by path when their turn comes; the fence says whether it is still
-// that file. Made by set-up, which may block on a slow disk.
+// that file. May block on a slow disk.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -23,6 +28,7 @@
 #include <vector>
 
 #include "engine/base/result.hpp"
+#include "engine/base/units.hpp"
 #include "engine/file/ignore.hpp"
 #include "engine/file/manifest.hpp"
 #include "engine/file/source_files.hpp"
@@ -40,8 +46,8 @@ struct ScanOptions {
   IgnoreRules rules;  ///< for what is below a folder; what is named itself is always sent
   Symlinks symlinks = Symlinks::skip;
   bool is_one_file_system = false;  ///< a folder on another file system arrives empty
-  bool lists_excluded = false;      ///< Scan::excluded is filled
-  ManifestLimits limits;
+  bool lists_excluded = false;      ///< ScanChapter::excluded is filled
+  ManifestLimits limits{.entries_max = std::size_t{1} << 31};  ///< of all chapters together
 };
 
 enum class ScanProblemKind : std::uint8_t {
@@ -68,18 +74,48 @@ struct Excluded {
   std::string path, rule;
 };
 
-struct Scan {
+/// ScanCounts are of all chapters so far.
+struct ScanCounts {
+  std::uint64_t files = 0, folders = 0;
+  std::uint64_t bytes = 0;     ///< of the files
+  std::uint64_t excluded = 0;  ///< by a rule; of a folder the folder alone
+  /// Files whose inode was met before under another name: each is sent as a file of its own.
+  std::uint64_t hard_links = 0;
+  bool has_more_hard_links = false;  ///< hard_links is a lower bound (hard_links.hpp)
+};
+
+/// ScanChapter is a run of the list. It may have no entry: where there are very many problems, or
+/// where it is the last one.
+struct ScanChapter {
   SourceFiles source;
   std::vector<ScanProblem> problems;
   std::vector<Excluded> excluded;
-  std::uint64_t files = 0, folders = 0, excluded_total = 0;
-  /// Files whose inode was met before under another name: each is sent as a file of its own.
-  std::uint64_t hard_links = 0;
+  ScanCounts counts;
+  bool is_last = false;
 };
 
-/// scan makes the list. Syscalls: per folder openat, getdents64; per entry fstatat; per file
-/// faccessat2, and of the first open_files_kept openat and fstat.
-[[nodiscard]] Result<Scan> scan(std::span<const std::string> paths, const ScanOptions& options);
+/// ScanKnown is what the walk has seen so far.
+struct ScanKnown {
+  std::uint64_t entries = 0, bytes = 0;
+  bool is_complete = false;  ///< there is no more
+};
+
+struct ChapterSizes {
+  /// Entries, and problems, of a chapter. Higher: more memory at both ends, and a later start.
+  /// Lower: an offer and an answer, and a sync of the disk, for fewer files.
+  std::size_t entries_max = 4096;
+  /// Chapters that wait to be taken; one more is being made. Higher: memory. Lower: a slow folder
+  /// is felt on the link.
+  std::size_t ahead_max = 8;
+  /// A chapter that is older is given as it is when none waits: on a slow disk the link has work.
+  Nanos age_max = 200ms;
+};
+
+/// scan makes the whole list, as one chapter. Syscalls: those of check_arguments(); per folder
+/// openat, fcntl, fstat, getdents64; per entry fstatat; per file faccessat2, and of the first
+/// open_files_kept openat and fstat; of a followed link openat2 twice and fstat.
+[[nodiscard]] Result<ScanChapter> scan(std::span<const std::string> paths,
+                                       const ScanOptions& options);
 
 /// look_again makes the list anew from what the entries are now. One below a folder that has
 /// vanished or cannot be read is dropped and becomes a problem. Syscalls: per file fstatat, open,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "engine/file/tree_walk.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <memory>
+#include <utility>
+
+#include "engine/file/folder_names.hpp"
 
 namespace onehop::file {
 
@@ -25,159 +25,150 @@ std::string_view kind_text(mode_t mode) noexcept {
 
 }  // namespace
 
-Result<void> TreeWalk::run(Fd folder, std::string name) {
+Result<ScanChapter> walk_arguments(ScanArguments& arguments, const ScanOptions& options,
+                                   const ChapterSizes& sizes, ChapterOutlet* outlet) {
+  ChapterMaker maker{options, arguments, sizes, outlet};
+  SourceFiles& named = arguments.named;
+  std::size_t file = 0;
+  for (std::uint32_t root = 0; root < arguments.arguments.size(); ++root) {
+    if ((*arguments.roots)[root].is_folder) {
+      ONEHOP_TRYV((TreeWalk{options, arguments, maker, root}.run()));
+      continue;
+    }
+    if (!maker.keeps_open()) named.files[file].fd.close();
+    ONEHOP_TRYV(maker.add(std::move(named.manifest.files[file]), named.places[file],
+                          std::move(named.files[file])));
+    ONEHOP_TRYV(maker.check());
+    ++file;
+  }
+  return maker.finish();
+}
+
+Result<void> TreeWalk::run() {
+  const ScanArguments::Argument& argument = arguments_.arguments[root_index_];
+  name_ = argument.name;
+  Fd folder{::open(argument.path.c_str(), folder_flags)};
   struct stat status {};
-  if (::fstat(folder.get(), &status) != 0)
-    return errno_error(ExitCode::local_file_error, "look into " + display_name(root_.path));
+  if (!folder.is_open() || ::fstat(folder.get(), &status) != 0) return problem_errno();
   // walk() takes the descriptor and closes it; links are resolved from this one.
   const Fd root{::fcntl(folder.get(), F_DUPFD_CLOEXEC, 0)};
   root_fd_ = root.get();
   device_ = status.st_dev;
-  name_ = std::move(name);
   if (name_.empty()) return walk(std::move(folder));
   ++depth_;
   ONEHOP_TRYV(walk(std::move(folder)));
-  add(status, Fd{});
-  return success();
-}
-
-std::string TreeWalk::path() const {
-  return name_.size() <= root_.name_offset ? root_.path
-                                           : root_.path + name_.substr(root_.name_offset);
+  ONEHOP_TRYV(add(status, Fd{}));
+  return maker_.check();
 }
 
 std::string_view TreeWalk::relative_name() const {
   return std::string_view{name_}.substr(root_.name_offset);
 }
 
-void TreeWalk::problem(ScanProblemKind kind, std::string cause) {
-  scan_.problems.push_back({.path = path(), .kind = kind, .cause = std::move(cause)});
+Result<void> TreeWalk::problem(ScanProblemKind kind, std::string cause) {
+  maker_.add_problem({.path = path(), .kind = kind, .cause = std::move(cause)});
+  return success();
 }
 
-void TreeWalk::problem_errno() {
+Result<void> TreeWalk::problem_errno() {
   const int value = errno;
-  problem(value == ENOENT ? ScanProblemKind::vanished : ScanProblemKind::unreadable,
-          errno_text(value));
+  return problem(value == ENOENT ? ScanProblemKind::vanished : ScanProblemKind::unreadable,
+                 errno_text(value));
 }
 
-void TreeWalk::exclude(const std::string& rule) {
-  ++scan_.excluded_total;
-  if (options_.lists_excluded) scan_.excluded.push_back({.path = path(), .rule = rule});
+Result<void> TreeWalk::exclude(const std::string& rule) {
+  maker_.exclude(path(), rule);
+  return success();
 }
 
-void TreeWalk::add(const struct stat& status, Fd fd, bool is_link) {
-  SourceFiles& source = scan_.source;
-  const bool is_folder = S_ISDIR(status.st_mode);
-  is_folder ? ++scan_.folders : ++scan_.files;
-  source.manifest.files.push_back(entry_of(name_, status));
-  source.places.push_back({.root = root_index_, .is_link = is_link});
-  source.files.push_back({.fd = std::move(fd), .fence = is_folder ? Fence{} : fence_of(status)});
+/// What stands beside the arguments may have the name of another.
+Result<void> TreeWalk::take_name() {
+  if (root_.name_offset > 0 || depth_ > 1) return success();
+  return arguments_.take_name(name_, root_index_);
 }
 
-void TreeWalk::count_links(const struct stat& status) {
-  if (status.st_nlink > 1 && !met_.emplace(status.st_dev, status.st_ino).second) ++scan_.hard_links;
+Result<void> TreeWalk::add(const struct stat& status, Fd fd, bool is_link) {
+  return maker_.add(
+      entry_of(name_, status), {.root = root_index_, .is_link = is_link},
+      {.fd = std::move(fd), .fence = S_ISDIR(status.st_mode) ? Fence{} : fence_of(status)});
 }
 
-/// The names in a folder, by inode: on most file systems that is the order on the disk. No value:
-/// the folder cannot be read, and the problem is noted.
-std::optional<std::vector<std::string>> TreeWalk::read_names(int folder) {
-  // readdir moves an offset that the copy shares; nobody else reads this folder.
-  const int copy = ::fcntl(folder, F_DUPFD_CLOEXEC, 0);
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream{copy < 0 ? nullptr : ::fdopendir(copy),
-                                                   ::closedir};
-  if (stream == nullptr) {
-    const int value = errno;
-    if (copy >= 0) ::close(copy);
-    errno = value;
-    problem_errno();
-    return std::nullopt;
-  }
-  std::vector<std::pair<ino_t, std::string>> found;
-  while (true) {
-    errno = 0;
-    const dirent* const entry = ::readdir(stream.get());
-    if (entry == nullptr) break;
-    const std::string_view leaf{entry->d_name};
-    if (leaf != "." && leaf != "..") found.emplace_back(entry->d_ino, leaf);
-  }
-  if (errno != 0) problem_errno();  // what was found is sent
-  std::ranges::sort(found);
-  std::vector<std::string> names;
-  names.reserve(found.size());
-  for (auto& [inode, leaf] : found) names.push_back(std::move(leaf));
-  return names;
+void TreeWalk::go_to(std::size_t length, const std::string& leaf) {
+  name_.resize(length);
+  if (length > 0) name_ += '/';
+  name_ += leaf;
 }
 
 /// Files first, then each folder: what it holds, then itself. One descriptor per level is open.
 Result<void> TreeWalk::walk(Fd folder) {
-  const auto names = read_names(folder.get());
-  if (!names) return success();
   const std::size_t length = name_.size();
-  const auto go_to = [&](const std::string& leaf) {
-    name_.resize(length);
-    if (length > 0) name_ += '/';
-    name_ += leaf;
-  };
+  std::string folders, leaf;
   ++depth_;
-  std::vector<std::string> folders;
-  for (const std::string& leaf : *names) {
-    go_to(leaf);
-    ONEHOP_TRYV(take(folder.get(), leaf, folders));
-    ONEHOP_TRYV(check_count());
-  }
-  for (const std::string& leaf : folders) {
-    go_to(leaf);
+  ONEHOP_TRYV(walk_files(folder.get(), folders));
+  for (std::size_t at = 0; at < folders.size(); at += leaf.size() + 1) {
+    leaf = folders.c_str() + at;
+    go_to(length, leaf);
     ONEHOP_TRYV(take_folder(folder.get(), leaf));
-    ONEHOP_TRYV(check_count());
+    ONEHOP_TRYV(maker_.check());
   }
   --depth_;
   name_.resize(length);
   return success();
 }
 
-Result<void> TreeWalk::check_count() const {
-  if (scan_.source.files.size() <= options_.limits.entries_max) return success();
-  return too_many_entries(scan_.source.files.size(), options_.limits);
-}
-
-Result<void> TreeWalk::take(int folder, const std::string& leaf,
-                            std::vector<std::string>& folders) {
-  struct stat status {};
-  if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-    problem_errno();
-    return success();
-  }
-  const bool is_folder = S_ISDIR(status.st_mode);
-  if (const IgnoreRule* const rule = options_.rules.find(relative_name(), is_folder);
-      rule != nullptr && !rule->is_include) {
-    exclude(rule->text);
-    return success();
-  }
-  for (const std::string_view suffix : {journal_suffix, session_suffix, stage_suffix}) {
-    if (!leaf.ends_with(suffix)) continue;
-    problem(ScanProblemKind::reserved_name,
-            std::string{"the name ends in "}.append(suffix).append(", which is reserved"));
-    return success();
-  }
-  if (is_folder) {
-    folders.push_back(leaf);
-  } else if (S_ISREG(status.st_mode)) {
-    take_file(folder, leaf, status);
-  } else if (S_ISLNK(status.st_mode)) {
-    return take_link();
-  } else {
-    problem(ScanProblemKind::special, std::string{kind_text(status.st_mode)});
+/// All but the folders. Their names are appended to `folders`, each with its NUL: of a million that
+/// takes less than a vector of strings. The other names are released before folders are walked.
+Result<void> TreeWalk::walk_files(int folder, std::string& folders) {
+  const std::size_t length = name_.size();
+  FolderNames names;
+  if (!names.open(folder)) return problem_errno();
+  std::string leaf;
+  for (bool has_more = true; has_more;) {
+    if (!names.read_run([&] { return maker_.is_stopped(); })) {
+      ONEHOP_TRYV(problem_errno());  // what was found is sent
+      has_more = false;
+    }
+    has_more = has_more && names.size() > 0;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      leaf = names.at(i);
+      go_to(length, leaf);
+      ONEHOP_TRYV(take(folder, leaf, folders));
+      ONEHOP_TRYV(maker_.check());
+    }
+    name_.resize(length);
   }
   return success();
 }
 
-void TreeWalk::take_file(int folder, const std::string& leaf, const struct stat& status) {
+Result<void> TreeWalk::take(int folder, const std::string& leaf, std::string& folders) {
+  struct stat status {};
+  if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return problem_errno();
+  const bool is_folder = S_ISDIR(status.st_mode);
+  if (const IgnoreRule* const rule = options_.rules.find(relative_name(), is_folder);
+      rule != nullptr && !rule->is_include)
+    return exclude(rule->text);
+  for (const std::string_view suffix : {journal_suffix, session_suffix, stage_suffix}) {
+    if (leaf.ends_with(suffix))
+      return problem(ScanProblemKind::reserved_name,
+                     std::string{"the name ends in "}.append(suffix).append(", which is reserved"));
+  }
+  if (is_folder) {
+    folders.append(leaf).push_back('\0');
+    return success();
+  }
+  if (S_ISREG(status.st_mode)) return take_file(folder, leaf, status);
+  if (S_ISLNK(status.st_mode)) return take_link();
+  return problem(ScanProblemKind::special, std::string{kind_text(status.st_mode)});
+}
+
+Result<void> TreeWalk::take_file(int folder, const std::string& leaf, const struct stat& status) {
   if (root_.path.size() + relative_name().size() >= PATH_MAX)
     return problem(ScanProblemKind::unreadable,
                    "its path has more than 4095 bytes: name a folder that is nearer to it");
-  if (scan_.source.files.size() >= open_files_kept) {
+  if (!maker_.keeps_open()) {
     if (::faccessat(folder, leaf.c_str(), R_OK, AT_EACCESS) != 0) return problem_errno();
-    count_links(status);
+    maker_.count_links(status);
+    ONEHOP_TRYV(take_name());
     return add(status, Fd{});
   }
   Fd fd{::openat(folder, leaf.c_str(), file_flags)};
@@ -185,8 +176,9 @@ void TreeWalk::take_file(int folder, const std::string& leaf, const struct stat&
   if (!fd.is_open() || ::fstat(fd.get(), &opened) != 0) return problem_errno();
   if (!S_ISREG(opened.st_mode))
     return problem(ScanProblemKind::special, std::string{kind_text(opened.st_mode)});
-  count_links(opened);
-  add(opened, std::move(fd));
+  maker_.count_links(opened);
+  ONEHOP_TRYV(take_name());
+  return add(opened, std::move(fd));
 }
 
 Result<void> TreeWalk::take_link() {
@@ -194,43 +186,37 @@ Result<void> TreeWalk::take_link() {
     return Error{ExitCode::local_file_error, "offer " + display_name(path()),
                  "it is a symbolic link",
                  "Leave it out with --exclude, or say --symlinks skip or follow-inside", 0};
-  if (options_.symlinks == Symlinks::skip) {
-    problem(ScanProblemKind::symlink_skipped, "it is a symbolic link");
-    return success();
-  }
+  if (options_.symlinks == Symlinks::skip)
+    return problem(ScanProblemKind::symlink_skipped, "it is a symbolic link");
   Fd fd = open_beneath(root_fd_, std::string{relative_name()});
   struct stat status {};
   if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) {
     const int value = errno;
-    problem(ScanProblemKind::symlink_refused,
-            value == EXDEV    ? "it is a symbolic link that leads out of the folder"
-            : value == EISDIR ? "it is a symbolic link to a folder"
-            : value == EINVAL ? "it is a symbolic link to something that is no file"
-                              : "it is a symbolic link: " + errno_text(value));
-    return success();
+    return problem(ScanProblemKind::symlink_refused,
+                   value == EXDEV    ? "it is a symbolic link that leads out of the folder"
+                   : value == EISDIR ? "it is a symbolic link to a folder"
+                   : value == EINVAL ? "it is a symbolic link to something that is no file"
+                                     : "it is a symbolic link: " + errno_text(value));
   }
-  if (scan_.source.files.size() >= open_files_kept) fd.close();
-  add(status, std::move(fd), true);
-  return success();
+  if (!maker_.keeps_open()) fd.close();
+  ONEHOP_TRYV(take_name());
+  return add(status, std::move(fd), true);
 }
 
 Result<void> TreeWalk::take_folder(int folder, const std::string& leaf) {
   Fd fd{::openat(folder, leaf.c_str(), folder_flags)};
   struct stat status {};
-  if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) {
-    problem_errno();
-    return success();
-  }
-  // One that is beyond a limit is refused by name when the list is complete; it need not be walked.
+  if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) return problem_errno();
+  ONEHOP_TRYV(take_name());
+  // One that is beyond a limit is refused by name when its chapter ends; it need not be walked.
   const bool is_beyond =
       depth_ > options_.limits.depth_max || name_.size() > options_.limits.path_bytes_max;
   if (options_.is_one_file_system && status.st_dev != device_) {
-    exclude("--one-file-system");
+    ONEHOP_TRYV(exclude("--one-file-system"));
   } else if (!is_beyond) {
     ONEHOP_TRYV(walk(std::move(fd)));
   }
-  add(status, Fd{});
-  return success();
+  return add(status, Fd{});
 }
 
 }  // namespace onehop::file

@@ -1,55 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// TreeWalk: one folder of the command line and all below it, into a Scan. A part of tree_scan.hpp.
+// TreeWalk: one folder of the command line and all below it, into chapters. A part of
+// tree_scan.hpp.
 #pragma once
 
 #include <sys/stat.h>
 
-#include <optional>
-#include <set>
 #include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
 
 #include "engine/base/fd.hpp"
-#include "engine/file/tree_scan.hpp"
+#include "engine/file/chapter_maker.hpp"
 
 namespace onehop::file {
 
-/// Inodes that have further names and were met; of all arguments.
-using MetInodes = std::set<std::pair<dev_t, ino_t>>;
+/// walk_arguments goes through the arguments one after the other, and gives the last chapter. A
+/// folder among them that has vanished since check_arguments() is a problem. May block: on the disk
+/// and in the outlet, which may be nullptr (ChapterMaker).
+[[nodiscard]] Result<ScanChapter> walk_arguments(ScanArguments& arguments,
+                                                 const ScanOptions& options,
+                                                 const ChapterSizes& sizes, ChapterOutlet* outlet);
 
 class TreeWalk {
  public:
-  /// root: its index in the roots of the command line, and what it is.
-  TreeWalk(const ScanOptions& options, Scan& scan, MetInodes& met, std::uint32_t root_index,
-           const SourceRoot& root)
-      : options_{options}, scan_{scan}, met_{met}, root_index_{root_index}, root_{root} {}
+  /// root: its index in the arguments. All that is referred to outlives this.
+  TreeWalk(const ScanOptions& options, ScanArguments& arguments, ChapterMaker& maker,
+           std::uint32_t root)
+      : options_{options},
+        arguments_{arguments},
+        maker_{maker},
+        root_index_{root},
+        root_{(*arguments.roots)[root]} {}
 
-  /// run lists what `folder` holds. `name` is what the folder arrives as; empty: what it holds
-  /// stands beside the other arguments.
-  [[nodiscard]] Result<void> run(Fd folder, std::string name);
+  /// run lists what the argument is and holds.
+  [[nodiscard]] Result<void> run();
 
  private:
   [[nodiscard]] Result<void> walk(Fd folder);
-  [[nodiscard]] std::optional<std::vector<std::string>> read_names(int folder);
-  [[nodiscard]] Result<void> check_count() const;
-  [[nodiscard]] Result<void> take(int folder, const std::string& leaf,
-                                  std::vector<std::string>& folders);
+  [[nodiscard]] Result<void> walk_files(int folder, std::string& folders);
+  [[nodiscard]] Result<void> take(int folder, const std::string& leaf, std::string& folders);
   [[nodiscard]] Result<void> take_folder(int folder, const std::string& leaf);
+  [[nodiscard]] Result<void> take_file(int folder, const std::string& leaf,
+                                       const struct stat& status);
   [[nodiscard]] Result<void> take_link();
-  void take_file(int folder, const std::string& leaf, const struct stat& status);
-  void add(const struct stat& status, Fd fd, bool is_link = false);
-  void count_links(const struct stat& status);
+  [[nodiscard]] Result<void> add(const struct stat& status, Fd fd, bool is_link = false);
+  [[nodiscard]] Result<void> take_name();
   /// A problem of the entry whose name is name_.
-  void problem(ScanProblemKind kind, std::string cause);
-  void problem_errno();
-  void exclude(const std::string& rule);
-  [[nodiscard]] std::string path() const;
+  Result<void> problem(ScanProblemKind kind, std::string cause);
+  Result<void> problem_errno();
+  Result<void> exclude(const std::string& rule);
+  void go_to(std::size_t length, const std::string& leaf);
+  [[nodiscard]] std::string path() const { return path_of(root_, name_); }
   [[nodiscard]] std::string_view relative_name() const;
 
   const ScanOptions& options_;
-  Scan& scan_;
-  MetInodes& met_;
+  ScanArguments& arguments_;
+  ChapterMaker& maker_;
   const std::uint32_t root_index_;
   const SourceRoot& root_;
   std::string name_;  // of the entry that is looked at, as it arrives

@@ -32,8 +32,9 @@ std::string found_text(const api::Found& found) {
                   format_bytes(found.bytes_total));
   if (found.hard_links > 0)
     text +=
-        fmt::format("; {} of the files {} a hard link to another, and sent as a file of its own",
-                    found.hard_links, found.hard_links == 1 ? "is" : "are each");
+        fmt::format("; {}{} of the files {} a hard link to another, and sent as a file of its own",
+                    found.has_more_hard_links ? "at least " : "", found.hard_links,
+                    found.hard_links == 1 ? "is" : "are each");
   return text;
 }
 
@@ -94,11 +95,12 @@ Result<void> dry_run(const api::SendOptions& options) {
   for (const file::ScanProblem& problem : found.problems)
     fmt::print("left out  {}  {}\n", file::display_name(problem.path), problem.cause);
   fmt::print("{}; {} excluded, {} left out. Nothing was sent\n",
-             found_text({.files = found.files,
-                         .folders = found.folders,
-                         .bytes_total = file::total_bytes(found.source.manifest),
-                         .hard_links = found.hard_links}),
-             found.excluded_total, found.problems.size());
+             found_text({.files = found.counts.files,
+                         .folders = found.counts.folders,
+                         .bytes_total = found.counts.bytes,
+                         .hard_links = found.counts.hard_links,
+                         .has_more_hard_links = found.counts.has_more_hard_links}),
+             found.counts.excluded, found.problems.size());
   return success();
 }
 

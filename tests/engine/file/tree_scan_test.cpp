@@ -15,27 +15,27 @@ using namespace onehop::file::test;
 
 namespace {
 
-Scan scanned(const std::vector<std::string>& paths, const ScanOptions& options = {}) {
-  Result<Scan> found = scan(paths, options);
+ScanChapter scanned(const std::vector<std::string>& paths, const ScanOptions& options = {}) {
+  Result<ScanChapter> found = scan(paths, options);
   if (found.has_error()) FAIL(found.error().message());
   return std::move(found).value();
 }
 std::string refusal_of(const std::vector<std::string>& paths, const ScanOptions& options = {}) {
-  const Result<Scan> found = scan(paths, options);
+  const Result<ScanChapter> found = scan(paths, options);
   REQUIRE(found.has_error());
   CHECK(found.error().code == ExitCode::local_file_error);
   return found.error().message();
 }
 
 /// Names of a scan, sorted; a folder's with a slash.
-std::vector<std::string> names_of(const Scan& found) {
+std::vector<std::string> names_of(const ScanChapter& found) {
   std::vector<std::string> names;
   for (const ManifestEntry& entry : found.source.manifest.files)
     names.push_back(entry.name + (entry.is_folder ? "/" : ""));
   std::ranges::sort(names);
   return names;
 }
-std::map<std::string, std::string> problems_of(const Scan& found, const TempFolder& folder) {
+std::map<std::string, std::string> problems_of(const ScanChapter& found, const TempFolder& folder) {
   std::map<std::string, std::string> kinds;
   for (const ScanProblem& problem : found.problems)
     kinds[fs::path{problem.path}.lexically_relative(folder.path()).string()] =
@@ -73,9 +73,9 @@ TEST_CASE("a folder arrives as a folder, with a slash it gives what it holds", "
   CHECK(names_of(scanned({tree.at("d/s"), tree.at("d/a")})) ==
         Names{"a", "s/", "s/b", "s/t/", "s/t/c"});
 
-  const Scan found = scanned({tree.at("d")});
-  CHECK(found.files == 4);
-  CHECK(found.folders == 4);
+  const ScanChapter found = scanned({tree.at("d")});
+  CHECK(found.counts.files == 4);
+  CHECK(found.counts.folders == 4);
   CHECK(total_bytes(found.source.manifest) == 7);
   CHECK(found.problems.empty());
   std::vector<std::string> met;
@@ -129,7 +129,7 @@ TEST_CASE("files come by inode, then subfolders with what they hold, then the fo
                {"d/m", {}},
                {"d/z", {"d/z/3"}}});
   Names found;
-  const Scan list = scanned({(folder / "d").string()});
+  const ScanChapter list = scanned({(folder / "d").string()});
   for (const ManifestEntry& entry : list.source.manifest.files) found.push_back(entry.name);
   CHECK(found == wanted);
 }
@@ -154,8 +154,8 @@ TEST_CASE("C4 below a folder what cannot be sent is a problem, and the rest goes
   REQUIRE(::bind(server, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   ::close(server);
   write_file(tree.folder / "d/.x.onehop-journal", "state");
-  const Scan found = scanned({tree.at("d")});
-  CHECK(found.files == 4);
+  const ScanChapter found = scanned({tree.at("d")});
+  CHECK(found.counts.files == 4);
   CHECK(problems_of(found, tree.folder) ==
         std::map<std::string, std::string>{{"d/fifo", "special"},
                                            {"d/s/sock", "special"},
@@ -177,7 +177,7 @@ TEST_CASE("C4 what may not be read is a problem, opened at the scan or not", "[e
   fs::permissions(tree.folder / "d/a", fs::perms::none);
   fs::permissions(tree.folder / "d/s/b", fs::perms::none);
   fs::permissions(tree.folder / "d/e", fs::perms::none);
-  const Scan found = scanned({tree.at("d")});
+  const ScanChapter found = scanned({tree.at("d")});
   fs::permissions(tree.folder / "d/e", fs::perms::owner_all);
   CHECK(problems_of(found, tree.folder) ==
         std::map<std::string, std::string>{
@@ -197,16 +197,16 @@ TEST_CASE("C4 a link is skipped, refused, or sent as the file below the same fol
   fs::create_symlink("none", tree.folder / "d/dangling");
   fs::create_symlink(".", tree.folder / "d/s/self");
 
-  const Scan skipped = scanned({tree.at("d")});
-  CHECK(skipped.files == 4);
+  const ScanChapter skipped = scanned({tree.at("d")});
+  CHECK(skipped.counts.files == 4);
   CHECK(skipped.problems.size() == 8);
   CHECK(std::ranges::none_of(skipped.problems, is_failure));
 
   CHECK(refusal_of({tree.at("d")}, {.symlinks = Symlinks::error}).find("symbolic link") !=
         std::string::npos);
 
-  const Scan followed = scanned({tree.at("d")}, {.symlinks = Symlinks::follow_inside});
-  CHECK(followed.files == 6);
+  const ScanChapter followed = scanned({tree.at("d")}, {.symlinks = Symlinks::follow_inside});
+  CHECK(followed.counts.files == 6);
   CHECK(problems_of(followed, tree.folder) ==
         std::map<std::string, std::string>{{"d/out", "symlink_refused"},
                                            {"d/absolute", "symlink_refused"},
@@ -230,7 +230,7 @@ TEST_CASE("a link that is turned outwards after the scan is not followed", "[eng
   const Tree tree;
   write_file(tree.folder / "outside", "secret");
   fs::create_symlink("a", tree.folder / "d/link");
-  const Scan found = scanned({tree.at("d")}, {.symlinks = Symlinks::follow_inside});
+  const ScanChapter found = scanned({tree.at("d")}, {.symlinks = Symlinks::follow_inside});
   fs::remove(tree.folder / "d/link");
   fs::create_symlink("../outside", tree.folder / "d/link");
   for (std::size_t i = 0; i < found.source.files.size(); ++i) {
@@ -247,9 +247,9 @@ TEST_CASE("a rule leaves out a name and all below it, and not what is named itse
   options.rules.add(".*");
   options.rules.add("a");
   options.rules.add("!a");
-  const Scan found = scanned({tree.at("d"), tree.at("d/.h")}, options);
+  const ScanChapter found = scanned({tree.at("d"), tree.at("d/.h")}, options);
   CHECK(names_of(found) == Names{".h", "d/", "d/a", "d/e/"});
-  REQUIRE(found.excluded_total == 2);
+  REQUIRE(found.counts.excluded == 2);
   for (const Excluded& one : found.excluded)
     CHECK(one.rule == (one.path.ends_with(".h") ? ".*" : "/s/"));
 }
@@ -259,28 +259,28 @@ TEST_CASE("files with several names are sent as files, and counted", "[engine][f
   fs::create_hard_link(tree.folder / "d/a", tree.folder / "d/s/again");
   fs::create_hard_link(tree.folder / "d/a", tree.folder / "d/more");
   fs::create_hard_link(tree.folder / "d/s/b", tree.folder / "outside");
-  const Scan found = scanned({tree.at("d")});
-  CHECK(found.files == 6);
-  CHECK(found.hard_links == 2);
+  const ScanChapter found = scanned({tree.at("d")});
+  CHECK(found.counts.files == 6);
+  CHECK(found.counts.hard_links == 2);
 }
 
 TEST_CASE("Z1 a tree beyond the limits of a list is refused, not cut", "[engine][file]") {
   const Tree tree;
   CHECK(refusal_of({tree.at("d")}, {.limits = {.entries_max = 7}}).find("the limit is 7") !=
         std::string::npos);
-  CHECK(scanned({tree.at("d")}, {.limits = {.entries_max = 8}}).files == 4);
+  CHECK(scanned({tree.at("d")}, {.limits = {.entries_max = 8}}).counts.files == 4);
   CHECK(refusal_of({tree.at("d")}, {.limits = {.depth_max = 3}}).find("the limit is 3") !=
         std::string::npos);
   CHECK(refusal_of({tree.at("d")}, {.limits = {.depth_max = 2}}).find("the limit is 2") !=
         std::string::npos);
-  CHECK(scanned({tree.at("d")}, {.limits = {.depth_max = 4}}).files == 4);
+  CHECK(scanned({tree.at("d")}, {.limits = {.depth_max = 4}}).counts.files == 4);
   CHECK(refusal_of({tree.at("d/e/")}).find("empty") != std::string::npos);
 }
 
 TEST_CASE("C3 looked at again, a file is as it is now, and one that vanished is a problem",
           "[engine][file]") {
   const Tree tree;
-  const Scan found = scanned({tree.at("d"), tree.at("d/s/b")});
+  const ScanChapter found = scanned({tree.at("d"), tree.at("d/s/b")});
   write_file(tree.folder / "d/a", "longer");
   fs::remove(tree.folder / "d/s/t/c");
   std::vector<ScanProblem> problems;
@@ -305,7 +305,7 @@ TEST_CASE("beyond the files that stay open the others are opened in their turn",
   const TempFolder from;
   for (std::size_t i = 0; i < open_files_kept + 20; ++i)
     write_file(from / std::to_string(i), std::to_string(i));
-  Scan found = scanned({from.path().string() + "/"});
+  ScanChapter found = scanned({from.path().string() + "/"});
   std::size_t open_count = 0;
   for (std::size_t i = 0; i < found.source.files.size(); ++i) {
     if (found.source.files[i].fd.is_open()) ++open_count;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// ScanThread: reads the folders of a command line on a thread of its own, ahead of who takes the
+// chapters.
+//
+//   thread "scan": TreeWalk ─▶ ChapterMaker ─▶ [ at most ahead_max chapters ] ─▶ wait_next(),
+//                                                                                try_next()
+//
+// It waits when it is that far ahead, so at most ahead_max + 1 chapters are held. One thread starts
+// it, takes the chapters and destroys it; known() is for any.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "engine/base/latest.hpp"
+#include "engine/base/result.hpp"
+#include "engine/file/chapter_maker.hpp"
+#include "engine/file/scan_arguments.hpp"
+#include "engine/file/tree_scan.hpp"
+
+namespace onehop::file {
+
+class ScanThread final : private ChapterOutlet {
+ public:
+  /// start checks the arguments and starts the thread. `on_ready` is called in that thread, without
+  /// a lock, when try_next() has something to give that it had not; it returns at once. Error: an
+  /// argument is refused, or the system refuses a thread. May block. Syscalls: those of
+  /// check_arguments(), clone.
+  [[nodiscard]] static Result<std::unique_ptr<ScanThread>> start(
+      std::span<const std::string> paths, ScanOptions options, const ChapterSizes& sizes = {},
+      std::function<void()> on_ready = {});
+  /// The thread ends after the system call that it is in. It is joined.
+  ~ScanThread() override;
+
+  /// wait_next gives the next chapter. Error: the scan ended with it; the chapters before it have
+  /// been given. Not to be called after the last chapter or an error.
+  [[nodiscard]] Result<ScanChapter> wait_next();
+  /// try_next is wait_next(), or no value where that would wait.
+  [[nodiscard]] std::optional<Result<ScanChapter>> try_next();
+
+  /// known never shrinks. It is of what the thread has seen, and so of more than the chapters that
+  /// were taken.
+  [[nodiscard]] ScanKnown known() const noexcept { return known_.load(); }
+
+ private:
+  ScanThread(ScanArguments arguments, ScanOptions options, const ChapterSizes& sizes,
+             std::function<void()> on_ready);
+
+  void run(const std::stop_token& stop);
+  [[nodiscard]] Result<ScanChapter> walk();
+  [[nodiscard]] Result<ScanChapter> take_ready();
+  void tell_ready();
+
+  // --- ChapterOutlet, in the thread
+  Result<void> wait_put(ScanChapter chapter) override;
+  bool is_stopped() const noexcept override { return stop_.stop_requested(); }
+  bool is_starved() override;
+  void note(const ScanKnown& known) noexcept override { known_.store(known); }
+
+  const ScanOptions options_;
+  const ChapterSizes sizes_;
+  const std::function<void()> on_ready_;
+  ScanArguments arguments_;  // of the thread
+  std::stop_token stop_;     // of the thread
+
+  std::mutex mutex_;  // guards ready_
+  std::condition_variable is_ready_;
+  std::condition_variable_any has_room_;
+  std::deque<Result<ScanChapter>> ready_;
+  bool is_over_ = false;  // the last one or an error was given: of who takes the chapters
+
+  Latest<ScanKnown> known_;  // written by the thread
+  std::jthread thread_;
+};
+
+}  // namespace onehop::file
