@@ -75,10 +75,13 @@ void Account::set_place(std::string peer, const std::string& folder) {
 }
 
 void Account::on_file_done(const file::ManifestEntry& entry, const session::FileDone& done) {
-  if (done.is_packed) {  // without an event: a hundred thousand lines are a cost
+  // Without an event: a hundred thousand lines are a cost.
+  if (done.is_packed && done.outcome != FileOutcome::kept) {
     facts.path = facts.directory;
     facts.bytes_total += entry.size;
     facts.files_total += entry.is_folder ? 0 : 1;
+    if (done.outcome == FileOutcome::there && !has_restarted)
+      facts.bytes_skipped_total += entry.size;
     return;
   }
   const std::string name = file::display_name(file::final_name(entry.name, done.name_number));
@@ -215,6 +218,7 @@ void Account::forget_session() {
   interval_bytes_ = bytes_expected = bytes_asked = facts.bytes_skipped_total = facts.bytes_total =
       facts.files_total = facts.files_kept_total = 0;
   facts.peer = facts.directory = facts.path = {};
+  has_restarted = false;
   last_state = {};
   usage = {};
   recent = {};

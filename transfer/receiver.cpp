@@ -51,7 +51,9 @@ session::FileAction action_of(const file::SinkChapter& chapter, std::uint32_t en
     case file::Existing::none:
     case file::Existing::expected: break;
   }
-  return chapter.claims()[entry].empty() ? session::FileAction::send : session::FileAction::resume;
+  const bool has_some =
+      chapter.pack().contains(entry) ? chapter.is_there(entry) : !chapter.claims()[entry].empty();
+  return has_some ? session::FileAction::resume : session::FileAction::send;
 }
 
 class Receiver final : public Side, public session::RecvHost {
@@ -94,7 +96,7 @@ class Receiver final : public Side, public session::RecvHost {
     path_.account().on_file_done(entry, done);
   }
   void on_skipped(std::uint64_t bytes) override {
-    if (!has_restarted_)
+    if (!path_.account().has_restarted)
       path_.account().facts.bytes_skipped_total += bytes;  // else they came in this session
   }
   void on_notice(const std::string& text) override { events_.say(text); }
@@ -133,7 +135,6 @@ class Receiver final : public Side, public session::RecvHost {
   StrangerLog strangers_;
   std::optional<session::RecvServer> server_;
   std::shared_ptr<const session::OfferInfo> offer_;  // the newest chapter
-  bool has_restarted_ = false;                       // a source changed in this session
   std::uint64_t bytes_offered_ = 0;
   file::Sink* file_side_ = nullptr;  // the data path's, while it runs
   // The preparing thread's, until it has decided. Answers are by name, of the chapter.
@@ -272,7 +273,7 @@ Result<session::EngineRings> Receiver::start_data(const session::DataPlan& plan)
   ONEHOP_TRY(io, file::make_file_io(settings_.file_io));
   expect(*offer_);
   std::vector<std::uint64_t> sizes = chapter_->block_sizes();
-  auto sink = std::make_unique<file::Sink>(destination_, std::move(io));
+  auto sink = std::make_unique<file::Sink>(destination_, std::move(io), file::SinkOptions{});
   sink->add(std::move(chapter_), offer_->is_last);
   file_side_ = sink.get();
   return path_.start_receiving(plan, std::move(sink), std::move(sizes));
@@ -300,8 +301,8 @@ void Receiver::expect(const session::OfferInfo& offer) {
 
 /// begin_session forgets what the session before left, or this one before a source changed.
 void Receiver::begin_session(const session::OfferInfo& offer) {
-  has_restarted_ = !offer.is_changed.empty();
-  if (!has_restarted_) is_approved_ = !options_.is_approved;
+  path_.account().has_restarted = !offer.is_changed.empty();
+  if (!path_.account().has_restarted) is_approved_ = !options_.is_approved;
   bytes_offered_ = path_.account().bytes_asked = 0;
   destination_.reset();
 }

@@ -101,7 +101,6 @@ class Sender final : public Side, public session::SendHost {
   std::uint64_t failures_ = 0;  // of what was left out; the first:
   Error first_failure_;
   std::string peer_;
-  bool has_restarted_ = false;  // blocks that are skipped since then came in this session
   std::optional<NoAckKeeper> noack_;
   std::optional<session::SendSession> session_;
 };
@@ -271,7 +270,7 @@ Result<session::SessionEnd> Sender::run_own() {
 /// stays behind it.
 Result<std::shared_ptr<const file::Manifest>> Sender::offer_again(
     const std::vector<session::Unsettled>& chapters) {
-  has_restarted_ = true;
+  path_.account().has_restarted = true;
   file::SourceNames left;
   for (const session::Unsettled& chapter : chapters) {
     const file::SourceFiles& files = *find_offered(*chapter.manifest);
@@ -351,7 +350,7 @@ void Sender::on_event(const Event& event) {
   if (event.kind == EventKind::first_data) account.on_first_data(event.at);
   if (event.kind == EventKind::all_arrived) account.all_arrived_at = event.at;
   if (event.kind == EventKind::file_message && event.block.kind == FileMessageKind::skipped &&
-      !has_restarted_)
+      !path_.account().has_restarted)
     account.facts.bytes_skipped_total += event.block.length;
 }
 

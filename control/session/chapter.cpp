@@ -12,10 +12,17 @@ void Chapter::answer(std::vector<FileAction> given, crypto::DigestKind kind) {
   is_done.assign(actions.size(), false);
   files_left = roots_left = static_cast<std::size_t>(std::ranges::count_if(actions, has_digests));
   auto made = std::make_shared<const file::Pack>(file::Pack::make(
-      *manifest, kind, [this](std::uint32_t i) { return actions[i] == FileAction::send; }));
+      *manifest, kind, [this](std::uint32_t i) { return packing_of(actions[i]); }));
   if (made->is_empty()) return;
   roots_left -= made->entries().size() - 1;
   pack = std::move(made);
+}
+
+std::uint64_t Chapter::bytes_of_blocks() const {
+  std::uint64_t bytes = pack == nullptr ? 0 : pack->bytes();
+  for (std::uint32_t i = 0; i < actions.size(); ++i)
+    if (has_blocks(first_file + i)) bytes += manifest->files[i].size;
+  return bytes;
 }
 
 std::span<const std::uint32_t> Chapter::take_packed(const PackDone& done) {
@@ -23,7 +30,10 @@ std::span<const std::uint32_t> Chapter::take_packed(const PackDone& done) {
       done.count > pack->entries().size() - done.first)
     return {};
   const auto entries = std::span{pack->entries()}.subspan(done.first, done.count);
-  if (std::ranges::any_of(entries, [this](std::uint32_t i) { return is_done[i]; })) return {};
+  const auto can_be = [&](std::uint32_t i) {
+    return !is_done[i] && can_come_to(actions[i], done.outcome);
+  };
+  if (!std::ranges::all_of(entries, can_be)) return {};
   for (const std::uint32_t i : entries) is_done[i] = true;
   files_left -= entries.size();
   return entries;

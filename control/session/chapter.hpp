@@ -19,6 +19,19 @@
 
 namespace onehop::session {
 
+/// packing_of: how a small file goes that the receiver answered so.
+[[nodiscard]] constexpr file::Packing packing_of(FileAction action) noexcept {
+  if (action == FileAction::send) return file::Packing::whole;
+  return has_digests(action) ? file::Packing::digest : file::Packing::none;
+}
+/// can_come_to: a file of which the receiver wants this can have that outcome. A comparison writes
+/// nothing, and only it can find that something else was kept.
+[[nodiscard]] constexpr bool can_come_to(FileAction action, FileOutcome outcome) noexcept {
+  if (action == FileAction::compare)
+    return outcome == FileOutcome::there || outcome == FileOutcome::kept;
+  return outcome == FileOutcome::received || outcome == FileOutcome::there;
+}
+
 struct Chapter {
   std::uint32_t first_file = 0;
   std::shared_ptr<const file::Manifest> manifest;
@@ -65,6 +78,8 @@ struct Chapter {
   }
   /// answer takes the receiver's answer, which fits the manifest.
   void answer(std::vector<FileAction> given, crypto::DigestKind kind);
+  /// bytes_of_blocks are in the blocks that the sender reads for it.
+  [[nodiscard]] std::uint64_t bytes_of_blocks() const;
   /// take_packed marks the records of `done`; nothing: it has some that are done, or are none.
   [[nodiscard]] std::span<const std::uint32_t> take_packed(const PackDone& done);
 };

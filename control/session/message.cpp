@@ -205,6 +205,7 @@ void code(auto& c, Is<PackDone> auto& m) {
   c.u32(m.count, 1, chapter_entries_max);
   c.u16(m.name_number, 0, file::name_number_max);
   c.check(m.name_number != 1);
+  c.u8(m.outcome, 0, number_of(FileOutcome::kept));
 }
 void code(auto& c, Is<Bye> auto& m) { c.u8(m.code, 0, number_of(ExitCode::timed_out)); }
 template <class C, class M>

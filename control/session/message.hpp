@@ -169,7 +169,8 @@ struct FileDone {
 struct PackDone {
   std::uint32_t pack = 0;  ///< its file index
   std::uint32_t first = 0, count = 0;
-  std::uint16_t name_number = 0;  ///< as in FileDone
+  std::uint16_t name_number = 0;                ///< as in FileDone
+  FileOutcome outcome = FileOutcome::received;  ///< of all of them
 };
 /// kept_by: what a file that the receiver wants nothing of comes to; no FileDone is sent for it.
 [[nodiscard]] constexpr FileDone kept_by(FileAction action, std::uint32_t file) noexcept {

@@ -171,8 +171,11 @@ void RecvMachine::on_decision(Instant now, Result<Decision> decision) {
   decision_ = std::move(decision.value());
   Chapter& chapter = *chapters_.unanswered();
   if (const auto checked = check_decision(chapter); !checked) return fail(now, checked.error());
-  for (const auto& claims : decision_.claims) bytes_claimed_ += claims.size() * block_bytes;
   chapter.answer(decision_.actions, offer_.digest);
+  // Of packed files the pack says whether what is there is the same.
+  for (std::uint32_t i = 0; i < decision_.claims.size(); ++i)
+    if (!chapter.has_blocks(chapter.first_file + i)) decision_.claims[i].clear();
+  for (const auto& claims : decision_.claims) bytes_claimed_ += claims.size() * block_bytes;
   if (state_ == State::transferring) {
     act(TakeOffered{offered_.front()});
     return send_answer(now);
@@ -302,7 +305,8 @@ Result<void> RecvMachine::take_event(Instant now, const Event& event) {
     const PackDone done{.pack = block.file,
                         .first = static_cast<std::uint32_t>(block.offset),
                         .count = block.length,
-                        .name_number = static_cast<std::uint16_t>(block.status)};
+                        .name_number = static_cast<std::uint16_t>(block.status),
+                        .outcome = block.outcome};
     if (!take_packed(done))
       return Error{ExitCode::internal_error, step_, "files are reported as done that cannot be",
                    ""};

@@ -252,9 +252,7 @@ void SendMachine::end_answer(Instant now) {
   Chapter& chapter = *chapters_.unanswered();
   chapter.answer(accepted_.actions, context_.digest);
   accepted_.pack = chapter.pack;
-  for (std::size_t i = 0; i < chapter.actions.size(); ++i)
-    if (has_digests(chapter.actions[i])) bytes_total_ += chapter.manifest->files[i].size;
-  if (chapter.pack != nullptr) bytes_total_ += chapter.pack->digests_bytes();
+  bytes_total_ += chapter.bytes_of_blocks();
   report_kept(chapter);
   // What the peer answered before it heard of a restart tells no more than what it keeps.
   if (state_ == State::restarting) return;
@@ -345,17 +343,6 @@ void SendMachine::announce(const Event& event, bool is_skipped) {
 void SendMachine::flush_digests() {
   if (!batch_.digests.empty()) send(std::exchange(batch_, {}));
 }
-
-namespace {
-
-/// can_come_to: a comparison writes nothing, and only it can find that something else was kept.
-bool can_come_to(FileAction action, FileOutcome outcome) {
-  if (action == FileAction::compare)
-    return outcome == FileOutcome::there || outcome == FileOutcome::kept;
-  return outcome == FileOutcome::received || outcome == FileOutcome::there;
-}
-
-}  // namespace
 
 Result<void> SendMachine::take_done(Instant now, const FileDone& done) {
   Chapter* const chapter = chapters_.find(done.file);

@@ -233,9 +233,10 @@ bool SessionMachine::take_packed(const PackDone& done) {
   if (chapter == nullptr) return false;
   const auto entries = chapter->take_packed(done);
   for (const std::uint32_t entry : entries)
-    report_done(
-        *chapter,
-        {.file = chapter->first_file + entry, .name_number = done.name_number, .is_packed = true});
+    report_done(*chapter, {.file = chapter->first_file + entry,
+                           .outcome = done.outcome,
+                           .name_number = done.name_number,
+                           .is_packed = true});
   return !entries.empty();
 }
 

@@ -17,17 +17,18 @@ bool has_pack(const Manifest& manifest) noexcept {
 }
 
 Pack Pack::make(const Manifest& manifest, crypto::DigestKind kind,
-                const std::function<bool(std::uint32_t)>& is_sent) {
+                const std::function<Packing(std::uint32_t)>& packing) {
   Pack pack;
   if (!has_pack(manifest)) return pack;
   pack.digest_bytes_ = static_cast<std::uint32_t>(crypto::digest_bytes(kind));
   for (std::uint32_t file = 0; file < manifest.files.size(); ++file) {
-    if (!is_packable(manifest.files[file]) || !is_sent(file)) continue;
+    if (!is_packable(manifest.files[file])) continue;
+    const Packing how = packing(file);
+    if (how == Packing::none) continue;
     const auto ordinal = static_cast<std::uint32_t>(pack.entries_.size());
-    const PackPlace place = {.offset = pack.bytes_,
-                             .size = static_cast<std::uint32_t>(manifest.files[file].size),
-                             .digest_bytes = pack.digest_bytes_};
     pack.entries_.push_back(file);
+    pack.is_whole_.push_back(how == Packing::whole);
+    const PackPlace place = pack.place_at(manifest, ordinal, pack.bytes_);
     pack.bytes_ = place.end();
     // It is the first of each block that begins in it.
     while (pack.block_firsts_.size() * block_bytes < pack.bytes_)
@@ -42,9 +43,9 @@ bool Pack::contains(std::uint32_t file) const noexcept {
 
 PackPlace Pack::place_at(const Manifest& manifest, std::uint32_t ordinal,
                          std::uint64_t offset) const noexcept {
-  return {.offset = offset,
-          .size = static_cast<std::uint32_t>(manifest.files[entries_[ordinal]].size),
-          .digest_bytes = digest_bytes_};
+  const std::uint64_t size = is_whole_[ordinal] ? manifest.files[entries_[ordinal]].size : 0;
+  return {
+      .offset = offset, .size = static_cast<std::uint32_t>(size), .digest_bytes = digest_bytes_};
 }
 
 PackPlace Pack::place_of_first(const Manifest& manifest, std::uint64_t block) const noexcept {
@@ -58,8 +59,13 @@ PackPlace Pack::next(const Manifest& manifest, std::uint32_t ordinal,
 }
 
 Digest record_root(crypto::DigestKind kind, std::span<const std::byte> content) noexcept {
+  return record_root(kind, content.size(), crypto::block_digest(kind, content));
+}
+
+Digest record_root(crypto::DigestKind kind, std::uint64_t size,
+                   const Digest& block_digest) noexcept {
   crypto::DigestTree tree{kind};
-  if (!content.empty()) tree.add(crypto::block_digest(kind, content));
+  if (size > 0) tree.add(block_digest);
   return tree.root();
 }
 

@@ -2,11 +2,12 @@
 // Pack: where the small files and the folders of a manifest lie in one stream of blocks, so that a
 // hundred thousand of them are as few frames, digests and messages as one file of their sum.
 //
-//   manifest   a/        a/x        a/y         big      b
-//   pack       [digest]  [x|digest] [y|digest]           [b|digest]    cut into blocks, as a file
-//   is
+//   manifest   a/x         a/y         a/z       a/        big      b
+//   pack       [x|digest]  [y|digest]  [digest]  [digest]           [b|digest]
 //
-// A record is a file's bytes and its root, and a folder's is the root of nothing. Both ends work
+// A record is a file's bytes and its root, and a folder's is the root of nothing. Of a file that
+// the receiver has, it is the root alone: a/z is compared, as cheaply as it is sent. The records
+// are cut into blocks, as a file's bytes are. Both ends work
 // the layout out from the manifest and from what the receiver wants, so a change of it is a change
 // of the protocol. Each chapter has a pack of its own. The engine sees one more file, whose index
 // is the one behind the chapter's entries. A record is shorter than a block and so lies in two
@@ -30,10 +31,17 @@ inline constexpr std::uint32_t packed_bytes_max = block_bytes / 2;
 /// Fewer small files and no folder: each goes by itself, and is resumed by itself.
 inline constexpr std::size_t packed_files_min = 32;
 
+/// Packing: what is in the pack of an entry.
+enum class Packing : std::uint8_t {
+  none,    ///< nothing: it is sent by itself, or not at all
+  whole,   ///< bytes and root
+  digest,  ///< the root: the receiver has a file that may be it
+};
+
 /// PackPlace: a record's place in the pack.
 struct PackPlace {
   std::uint64_t offset = 0;
-  std::uint32_t size = 0;          ///< bytes of the file
+  std::uint32_t size = 0;          ///< bytes of the file that are sent
   std::uint32_t digest_bytes = 0;  ///< its root follows them
   [[nodiscard]] std::uint64_t content_end() const noexcept { return offset + size; }
   [[nodiscard]] std::uint64_t end() const noexcept { return content_end() + digest_bytes; }
@@ -42,15 +50,17 @@ struct PackPlace {
 class Pack {
  public:
   Pack() = default;
-  /// make packs the packable entries that `is_sent`: those that the receiver wants whole. Nothing
-  /// is packed where the manifest as a whole is not worth it.
+  /// make packs the packable entries as `packing` says of each. Nothing is packed where the
+  /// manifest as a whole is not worth it.
   [[nodiscard]] static Pack make(const Manifest& manifest, crypto::DigestKind kind,
-                                 const std::function<bool(std::uint32_t)>& is_sent);
+                                 const std::function<Packing(std::uint32_t)>& packing);
 
   [[nodiscard]] bool is_empty() const noexcept { return entries_.empty(); }
   /// entries: their manifest indices, in order. A place in it is an entry's ordinal.
   [[nodiscard]] const std::vector<std::uint32_t>& entries() const noexcept { return entries_; }
   [[nodiscard]] bool contains(std::uint32_t file) const noexcept;
+  /// is_whole: the record at this ordinal has the file's bytes.
+  [[nodiscard]] bool is_whole(std::uint32_t ordinal) const { return is_whole_[ordinal]; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   /// digests_bytes is what bytes() has beside the files' own.
   [[nodiscard]] std::uint64_t digests_bytes() const noexcept {
@@ -76,14 +86,18 @@ class Pack {
                                    std::uint64_t offset) const noexcept;
 
   std::vector<std::uint32_t> entries_;
+  std::vector<bool> is_whole_;       // by ordinal
   std::vector<First> block_firsts_;  // by block
   std::uint64_t bytes_ = 0;
   std::uint32_t digest_bytes_ = 0;
 };
 
-/// record_root is a packed file's root: that of its one block, or of nothing.
+/// record_root is a packed file's root: that of its one block, or of nothing; by its content, or by
+/// the digest of its one block.
 [[nodiscard]] Digest record_root(crypto::DigestKind kind,
                                  std::span<const std::byte> content) noexcept;
+[[nodiscard]] Digest record_root(crypto::DigestKind kind, std::uint64_t size,
+                                 const Digest& block_digest) noexcept;
 
 /// is_packable: small enough, in a manifest that is worth a pack (has_pack).
 [[nodiscard]] bool has_pack(const Manifest& manifest) noexcept;

@@ -27,7 +27,7 @@ int PackBatches::open() {
 void PackBatches::add(Instant now, const PackRecord& record, bool is_last) {
   if (batch_.records.empty()) batch_at_ = now;
   batch_.records.push_back(record);
-  batch_bytes_ += record.entry().size;
+  if (record.outcome == FileOutcome::received) batch_bytes_ += record.entry().size;
   is_list_whole_ = is_list_whole_ || is_last;
 }
 

@@ -34,6 +34,11 @@ bool has_syncfs(int folder) noexcept {
   return ::fstatfs(folder, &status) != 0 || status.f_type != fuse_magic;
 }
 
+/// is_staged: a file that is to get its name.
+bool is_staged(const PackRecord& record) {
+  return record.outcome == FileOutcome::received && !record.entry().is_folder;
+}
+
 }  // namespace
 
 PackCommit::PackCommit(const PackOptions& options, const Stage& stage)
@@ -119,18 +124,21 @@ std::optional<PackFailure> PackCommit::work(PackBatch& batch, std::vector<PackRu
   const std::size_t finished = runs.size();
   std::optional<PackFailure> failure;
   for (std::size_t named = 0; named < records.size(); ++named) {
-    unsigned number = 0;
     const PackRecord& record = records[named];
+    unsigned number = record.name_number;
     if ((failure = name_file(record, number))) {
       records.resize(named);
       break;
     }
     const bool is_next = runs.size() > finished && runs.back().list == record.list &&
                          runs.back().first + runs.back().count == record.ordinal &&
-                         runs.back().name_number == number;
+                         runs.back().name_number == number && runs.back().outcome == record.outcome;
     if (!is_next)
-      runs.push_back(
-          {.list = record.list, .first = record.ordinal, .count = 0, .name_number = number});
+      runs.push_back({.list = record.list,
+                      .first = record.ordinal,
+                      .count = 0,
+                      .name_number = number,
+                      .outcome = record.outcome});
     ++runs.back().count;
   }
   if (auto unsynced = sync_folders(records)) {
@@ -176,12 +184,13 @@ std::optional<PackFailure> PackCommit::sync_all(std::uint32_t file) const {
 std::optional<PackFailure> PackCommit::sync_files(const PackBatch& batch) {
   if (options_.durability == Durability::none || batch.is_empty()) return std::nullopt;
   const bool is_each = options_.durability == Durability::file;
-  const bool are_many = !is_each && batch.records.size() > synced_singly_max;
+  const bool are_many = !is_each && std::ranges::count_if(batch.records, is_staged) >
+                                        static_cast<std::ptrdiff_t>(synced_singly_max);
   if (has_syncfs_ && (are_many || !batch.finished.empty()))
     return sync_all(batch.records.empty() ? batch.finished.front()->first_file
                                           : batch.records.front().file());
   for (const PackRecord& record : batch.records) {
-    if (record.entry().is_folder || !is_readable(record.entry())) continue;
+    if (!is_staged(record) || !is_readable(record.entry())) continue;
     const Fd file = open_beneath(stage_.fd(), Stage::name_of(record.file()), O_RDONLY);
     if (!file.is_open() || ::fsync(file.get()) != 0)
       return PackFailure{record.file(), FileFailure::sync_error, errno};
@@ -190,6 +199,7 @@ std::optional<PackFailure> PackCommit::sync_files(const PackBatch& batch) {
 }
 
 std::optional<PackFailure> PackCommit::name_file(const PackRecord& record, unsigned& number) {
+  if (record.outcome != FileOutcome::received) return std::nullopt;
   const ManifestEntry& entry = record.entry();
   const int folder =
       folders_.open(entry.is_folder ? std::string_view{entry.name} : parent_of(entry.name), true);
@@ -210,6 +220,7 @@ std::optional<PackFailure> PackCommit::sync_folders(const std::vector<PackRecord
   if (options_.durability == Durability::none || records.empty()) return std::nullopt;
   std::set<std::string_view> paths;
   for (const PackRecord& record : records) {
+    if (record.outcome != FileOutcome::received) continue;
     std::string_view path = parent_of(record.entry().name);
     while (paths.insert(path).second && !path.empty()) path = parent_of(path);
     if (has_syncfs_ && paths.size() > synced_singly_max) return sync_all(records.front().file());

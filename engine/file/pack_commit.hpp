@@ -40,12 +40,21 @@ struct PackOptions {
   SessionJournal* session = nullptr;  ///< required; outlives all
 };
 
+/// PackHeld: a file that is there. One with another root is an error, or `is_kept`.
+struct PackHeld {
+  Digest root{};
+  bool is_kept = false;
+  unsigned name_number = 0;  ///< of its name; see FileDone
+};
+
 /// PackList: what is packed of one chapter. It outlives every record of it that is under way.
 struct PackList {
   const Manifest& manifest;
   const Pack& pack;
   std::uint32_t first_file = 0;                        ///< of the chapter, on the wire
   std::function<OnExist(std::uint32_t entry)> policy;  ///< any thread
+  /// held: what is there of an entry of which the pack has the root alone.
+  std::function<PackHeld(std::uint32_t entry)> held;
 
   [[nodiscard]] const ManifestEntry& entry_of(std::uint32_t ordinal) const {
     return manifest.files[pack.entries()[ordinal]];
@@ -58,6 +67,8 @@ struct PackList {
 struct PackRecord {
   const PackList* list = nullptr;
   std::uint32_t ordinal = 0;
+  FileOutcome outcome = FileOutcome::received;  ///< another: nothing is to be done
+  unsigned name_number = 0;                     ///< of one that was there
   [[nodiscard]] const ManifestEntry& entry() const { return list->entry_of(ordinal); }
   [[nodiscard]] std::uint32_t file() const { return list->file_of(ordinal); }
 };
@@ -79,6 +90,7 @@ struct PackRun {
   const PackList* list = nullptr;
   std::uint32_t first = 0, count = 0;
   unsigned name_number = 0;
+  FileOutcome outcome = FileOutcome::received;  ///< of all of them
 };
 
 /// PackBatch: what is committed at once.

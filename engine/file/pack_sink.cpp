@@ -52,6 +52,7 @@ std::optional<PackFailure> PackSink::check(std::uint32_t ordinal,
 
 std::optional<PackFailure> PackSink::take_whole(Instant now, std::uint32_t ordinal,
                                                 std::span<const std::byte> record) {
+  if (!list_.pack.is_whole(ordinal)) return compare(now, ordinal, record);
   const ManifestEntry& entry = list_.entry_of(ordinal);
   const auto content = record.first(static_cast<std::size_t>(entry.size));
   if (auto failure = check(ordinal, content, record.subspan(content.size()))) return failure;
@@ -72,7 +73,7 @@ std::optional<PackFailure> PackSink::take_half(Instant now, std::uint32_t ordina
                                                std::span<const std::byte> bytes) {
   const ManifestEntry& entry = list_.entry_of(ordinal);
   Half& half = halves_[ordinal];
-  if (half.bytes == 0 && !entry.is_folder) {
+  if (half.bytes == 0 && has_content(ordinal)) {
     half.file = batches_.stage().create(list_.file_of(ordinal), entry.mode & 0777);
     if (!half.file.is_open()) return failed(ordinal, FileFailure::write_error, errno);
   }
@@ -89,6 +90,11 @@ std::optional<PackFailure> PackSink::take_half(Instant now, std::uint32_t ordina
     std::memcpy(half.root.data() + (from + content.size() - place.content_end()), root.data(),
                 root.size());
   if (half.bytes < place.end() - place.offset) return std::nullopt;
+  if (!list_.pack.is_whole(ordinal)) {
+    const Digest told = half.root;
+    halves_.erase(ordinal);
+    return compare(now, ordinal, std::span{told}.first(place.digest_bytes));
+  }
   const std::span whole = batches_.scratch().first(place.size);
   if (place.size > 0 && read_at(half.file.get(), whole, 0) != static_cast<std::int64_t>(place.size))
     return failed(ordinal, FileFailure::write_error, EIO);
@@ -112,9 +118,29 @@ std::optional<PackFailure> PackSink::end_file(Instant now, std::uint32_t ordinal
   const bool is_due_now = file.is_open() && !is_readable(entry);
   if (is_due_now && batches_.options().durability != Durability::none && ::fsync(file.get()) != 0)
     return failed(ordinal, FileFailure::sync_error, errno);
+  end_record(now, {.list = &list_, .ordinal = ordinal});
+  return check_all();
+}
+
+/// The root alone came: the file is there, and this tells whether it is the one that was offered.
+std::optional<PackFailure> PackSink::compare(Instant now, std::uint32_t ordinal,
+                                             std::span<const std::byte> root) {
+  const PackHeld held = list_.held(list_.pack.entries()[ordinal]);
+  const bool is_same = std::memcmp(held.root.data(), root.data(), root.size()) == 0;
+  if (!is_same && !held.is_kept) return failed(ordinal, FileFailure::differs, 0);
+  Digest told{};
+  std::ranges::copy(root, told.begin());
+  add_leaf(ordinal, told);
+  end_record(now, {.list = &list_,
+                   .ordinal = ordinal,
+                   .outcome = is_same ? FileOutcome::there : FileOutcome::kept,
+                   .name_number = held.name_number});
+  return check_all();
+}
+
+void PackSink::end_record(Instant now, const PackRecord& record) {
   const bool is_last = ++whole_ == list_.pack.entries().size();
-  batches_.add(now, {.list = &list_, .ordinal = ordinal}, is_last);
-  return is_last ? check_all() : std::nullopt;
+  batches_.add(now, record, is_last);
 }
 
 void PackSink::add_leaf(std::uint32_t ordinal, const Digest& root) {

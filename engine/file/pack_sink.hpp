@@ -52,9 +52,15 @@ class PackSink {
                                                      std::span<const std::byte> bytes);
   [[nodiscard]] std::optional<PackFailure> end_file(Instant now, std::uint32_t ordinal,
                                                     const Fd& file);
+  [[nodiscard]] std::optional<PackFailure> compare(Instant now, std::uint32_t ordinal,
+                                                   std::span<const std::byte> root);
+  void end_record(Instant now, const PackRecord& record);
   [[nodiscard]] std::optional<PackFailure> check(std::uint32_t ordinal,
                                                  std::span<const std::byte> content,
                                                  std::span<const std::byte> root);
+  [[nodiscard]] bool has_content(std::uint32_t ordinal) const {
+    return list_.pack.is_whole(ordinal) && !list_.entry_of(ordinal).is_folder;
+  }
   void add_leaf(std::uint32_t ordinal, const Digest& root);
   [[nodiscard]] std::optional<PackFailure> check_all();
   [[nodiscard]] PackFailure failed(std::uint32_t ordinal, FileFailure failure,

@@ -26,9 +26,10 @@ PackSource::Failure PackSource::add() {
   const std::uint32_t file = pack_->entries()[next_];
   const ManifestEntry& entry = files_.manifest.files[file];
   const auto size = static_cast<std::size_t>(entry.size);
-  // Straight into the block where it has room.
+  // Straight into the block where it is sent and has room.
+  const bool is_sent = pack_->is_whole(static_cast<std::uint32_t>(next_));
   const std::span<std::byte> place = room();
-  const bool is_fit = size <= place.size();
+  const bool is_fit = is_sent && size <= place.size();
   const std::span<std::byte> content =
       is_fit ? place.first(size) : std::span{shared_.scratch}.first(size);
   if (!entry.is_folder)
@@ -38,7 +39,7 @@ PackSource::Failure PackSource::add() {
   tree_.add(root);
   if (is_fit)
     advance(size);
-  else
+  else if (is_sent)
     append(content);
   append(std::span{root}.first(crypto::digest_bytes(shared_.kind)));
   ++next_;

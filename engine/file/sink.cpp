@@ -70,7 +70,8 @@ void Sink::take_chapters() {
         PackList{.manifest = list.manifest(),
                  .pack = list.pack(),
                  .first_file = list.first_file(),
-                 .policy = [&list](std::uint32_t entry) { return list.policy_of(entry); }},
+                 .policy = [&list](std::uint32_t entry) { return list.policy_of(entry); },
+                 .held = [&list](std::uint32_t entry) { return list.held(entry); }},
         batches_);
   }
 }

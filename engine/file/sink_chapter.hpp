@@ -24,6 +24,7 @@
 #include "engine/file/destination.hpp"
 #include "engine/file/last_folder.hpp"
 #include "engine/file/pack.hpp"
+#include "engine/file/pack_commit.hpp"
 #include "engine/file/part_file.hpp"
 
 namespace onehop::file {
@@ -111,6 +112,9 @@ class SinkChapter {
     const auto at = delivered_numbers_.find(entry);
     return at == delivered_numbers_.end() ? 0 : at->second;
   }
+  /// held is what is there of an entry that is_there() and small; all zero where it could not be
+  /// read.
+  [[nodiscard]] PackHeld held(std::uint32_t entry) const;
   /// parts are those that were found, by entry; the Sink takes them.
   [[nodiscard]] std::unordered_map<std::uint32_t, PartFile>& parts() noexcept { return parts_; }
   /// count_written gives back room that is used now.

@@ -36,7 +36,8 @@ void Sink::tell_packed() {
                     .file = chapter->list->pack_file(),
                     .length = run->count,
                     .status = static_cast<std::int32_t>(run->name_number),
-                    .kind = FileMessageKind::pack_done});
+                    .kind = FileMessageKind::pack_done,
+                    .outcome = run->outcome});
   }
 }
 

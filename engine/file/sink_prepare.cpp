@@ -64,12 +64,20 @@ Result<std::unique_ptr<SinkChapter>> SinkChapter::prepare(std::shared_ptr<Destin
   return self;
 }
 
-/// What is sent whole and small goes in shared blocks, as the sender works out for itself from our
-/// answer.
+/// What is small goes in shared blocks, as the sender works out for itself from our answer.
 void SinkChapter::make_pack() {
   pack_ = Pack::make(manifest_, destination_->options().digest_kind, [this](std::uint32_t entry) {
-    return is_wanted_[entry] && existing_[entry] == Existing::none && claims_[entry].empty();
+    return !is_wanted_[entry] ? Packing::none : is_there(entry) ? Packing::digest : Packing::whole;
   });
+}
+
+PackHeld SinkChapter::held(std::uint32_t entry) const {
+  PackHeld held{.is_kept = existing_[entry] == Existing::compared,
+                .name_number = delivered_number(entry)};
+  if (!claims_[entry].empty())
+    held.root = record_root(destination_->options().digest_kind, manifest_.files[entry].size,
+                            claims_[entry].front().digest);
+  return held;
 }
 
 OnExist SinkChapter::policy_of(std::uint32_t entry) const noexcept {

@@ -22,14 +22,14 @@ namespace {
 file::Manifest manifest_of(std::string_view what, std::span<char*> words) {
   file::Manifest manifest;
   if (what == "names")
-    for (const char* name : words) manifest.files.push_back({name, 1, 0644, 0});
+    for (const char* name : words) manifest.files.push_back({name, 1, 0644});
   if (what == "many") {
     const std::size_t count = std::stoul(words[0]);
     manifest.files.reserve(count);
     for (std::size_t i = 0; i < count; ++i)
-      manifest.files.push_back({"empty-" + std::to_string(i), 0, 0644, 0});
+      manifest.files.push_back({"empty-" + std::to_string(i), 0, 0644});
   }
-  if (what == "sized") manifest.files.push_back({"large", std::stoull(words[0]), 0644, 0});
+  if (what == "sized") manifest.files.push_back({"large", std::stoull(words[0]), 0644});
   if (manifest.files.empty()) throw std::invalid_argument{"what to offer is not known"};
   return manifest;
 }

@@ -52,6 +52,14 @@ def make_tree(folder, draw, files) -> None:
         os.utime(at, ns=(0, draw.randrange(10**18)))
 
 
+def add_many(folder, draw, files) -> None:
+    """add_many draws so many small files in one folder that the list is offered in several
+    chapters."""
+    folder.mkdir()
+    for i in range(files):
+        (folder / f"small-{i}").write_bytes(draw.randbytes(draw.randrange(200)))
+
+
 def picture(folder) -> dict[bytes, tuple[Any, ...]]:
     """picture is what a tree is, by relative path."""
     root, found = os.fsencode(folder), dict[bytes, tuple[Any, ...]]()
@@ -126,6 +134,7 @@ def test_C1_C2_a_killed_tree_goes_on_and_never_shows_wrong_content(onehop) -> No
     with World(onehop) as world:
         tree = world.work / "tree"
         make_tree(tree, draw, 1500)
+        add_many(tree / "many", draw, 9000)
         total = sum(path.stat().st_size for path in tree.rglob("*"))
         target = world.target
         for number in range(ROUNDS):
@@ -156,11 +165,12 @@ def test_C3_a_file_of_a_tree_that_changes_is_sent_again_and_the_rest_goes_on(one
     with World(onehop) as world:
         tree = world.work / "tree"
         make_tree(tree, random.Random(9), 300)
+        add_many(tree / "many", random.Random(9), 6000)
         files = sorted(path for path in tree.rglob("*") if path.is_file())
         # The list is made; nobody is there yet to send it to.
         sender = world.send(tree, "udp", "--wait", "30")
         sender.wait_for(lambda: sender.events("start"), "the list is made")
-        for changed in (files[10], files[200]):
+        for changed in (files[10], files[200], tree / "many" / "small-5999"):
             changed.chmod(0o644)
             changed.write_bytes(b"another content")
         receiver = world.receive("udp")

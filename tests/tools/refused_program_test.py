@@ -34,7 +34,7 @@ def test_what_this_machine_lacks_is_refused_before_the_other_one_is_asked(onehop
         to, listen = ("--to", here.address, "--wait", "0"), ("--listen", here.address)
         here.refused_at_once("send", here.work / "none", *to,
                              words=("offer", "No such file", "a path that is there"), code=8)
-        here.refused_at_once("send", "", *to, words=("offer ''", "regular file"), code=8)
+        here.refused_at_once("send", "", *to, words=("offer ''", "a path that is there"), code=8)
         here.refused_at_once("send", file, *to, "--exclude-from", here.work / "none",
                              words=("--exclude-from", "No such file"))
         here.refused_at_once("send", file, *to, "--exclude-from", folder, words=("--exclude-from",))

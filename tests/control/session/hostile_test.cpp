@@ -28,7 +28,7 @@ std::vector<Message> offer_messages(const file::Manifest& manifest) {
 }
 file::Manifest named(std::vector<std::string> names, std::uint64_t size = 1) {
   file::Manifest manifest;
-  for (auto& name : names) manifest.files.push_back({std::move(name), size, 0644, 0});
+  for (auto& name : names) manifest.files.push_back({std::move(name), size, 0644});
   return manifest;
 }
 

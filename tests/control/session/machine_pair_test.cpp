@@ -92,10 +92,10 @@ class VirtualPair {
   file::Manifest files() {
     file::Manifest manifest;
     for (std::size_t i = 1 + draw(6); i > 0; --i)
-      manifest.files.push_back({"f" + std::to_string(i), draw(5) * block_bytes / 2, 0644, 0});
+      manifest.files.push_back({"f" + std::to_string(i), draw(5) * block_bytes / 2, 0644});
     if (draw(3) > 0) return manifest;
     for (std::size_t i = draw(60); i > 0; --i)
-      manifest.files.push_back({"d/f" + std::to_string(i), draw(5) * 20'000, 0644, 0});
+      manifest.files.push_back({"d/f" + std::to_string(i), draw(5) * 20'000, 0644});
     manifest.files.push_back({.name = "d", .mode = 0755, .is_folder = true});
     return manifest;
   }
@@ -286,7 +286,7 @@ std::size_t heap_peak(std::uint64_t count) {
                      // Names of one length.
                      return file::ManifestEntry{"folder-" + std::to_string(10'000'000 + i / 1000) +
                                                     "/file-" + std::to_string(10'000'000 + i),
-                                                i % 8192, 0644, 0};
+                                                i % 8192, 0644};
                    },
                    4096};
   REQUIRE(pair.run([&] {

@@ -87,9 +87,9 @@ const file::ManifestEntry* VirtualEnd::entry_of(std::uint32_t file) const noexce
 void VirtualEnd::hold(Held held) {
   if (!held_.empty() && held.first_file != held_.back().pack_file() + 1)
     fault("the indices of chapters have a gap");
-  held.pack = file::Pack::make(
-      *held.manifest, crypto::DigestKind::xxh3,
-      [&held](std::uint32_t entry) { return held.actions[entry] == FileAction::send; });
+  held.pack =
+      file::Pack::make(*held.manifest, crypto::DigestKind::xxh3,
+                       [&held](std::uint32_t entry) { return packing_of(held.actions[entry]); });
   held_.push_back(std::move(held));
 }
 
@@ -263,10 +263,16 @@ void VirtualEnd::send_pack(const Held& held) {
 void VirtualEnd::take_pack(Instant now, const Held& held) {
   const auto count = static_cast<std::uint32_t>(held.pack.entries().size());
   for (std::uint32_t first = 0; first < count;) {
-    const auto length = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(1 + draw(std::max<std::uint64_t>(20, count)), count - first));
+    const FileAction action = held.actions[held.pack.entries()[first]];
+    const std::uint64_t most = 1 + draw(std::max<std::uint64_t>(20, count));
+    std::uint32_t length = 1;
+    while (length < most && first + length < count &&
+           held.actions[held.pack.entries()[first + length]] == action)
+      ++length;
+    FileOutcome outcome = action == FileAction::send ? FileOutcome::received : FileOutcome::there;
+    if (action == FileAction::compare && draw(2) == 0) outcome = FileOutcome::kept;
     say(later(now), FileMessageKind::pack_done,
-        {.offset = first, .file = held.pack_file(), .length = length});
+        {.offset = first, .file = held.pack_file(), .length = length, .outcome = outcome});
     first += length;
   }
 }

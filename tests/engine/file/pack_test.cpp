@@ -73,15 +73,16 @@ void check_equal(const Tree& tree, const fs::path& to) {
 TEST_CASE("a record's place follows from the block that it lies in", "[engine][file]") {
   const Tree tree{7};
   const Manifest manifest = tree.list().manifest;
-  const Pack pack = Pack::make(manifest, crypto::DigestKind::sha256,
-                               [](std::uint32_t file) { return file != 3; });
+  const Pack pack = Pack::make(manifest, crypto::DigestKind::sha256, [](std::uint32_t file) {
+    return file == 3 ? Packing::none : file == 5 ? Packing::digest : Packing::whole;
+  });
   CHECK_FALSE(pack.contains(3));
   std::vector<PackPlace> places;
   std::uint64_t end = 0;
   for (const std::uint32_t file : pack.entries()) {
     CHECK(manifest.files[file].size <= packed_bytes_max);
     places.push_back({.offset = end,
-                      .size = static_cast<std::uint32_t>(manifest.files[file].size),
+                      .size = file == 5 ? 0 : static_cast<std::uint32_t>(manifest.files[file].size),
                       .digest_bytes = 32});
     end = places.back().end();
   }

@@ -30,8 +30,9 @@ struct Chapters {
     made.first_file = next_file;
     if (!paths.empty()) *made.files = open_files(paths);
     if (is_packed)
-      made.pack = std::make_shared<const Pack>(Pack::make(
-          made.files->manifest, crypto::DigestKind::xxh3, [](std::uint32_t) { return true; }));
+      made.pack =
+          std::make_shared<const Pack>(Pack::make(made.files->manifest, crypto::DigestKind::xxh3,
+                                                  [](std::uint32_t) { return Packing::whole; }));
     next_file += static_cast<std::uint32_t>(sizes.size()) + 1;
     return made;
   }
