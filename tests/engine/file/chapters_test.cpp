@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// A list that comes chapter by chapter, through both ends.
+#include <atomic>
+#include <thread>
+
+#include "tests/engine/file/tree_support.hpp"
+
+using namespace onehop;
+using namespace onehop::file;
+using namespace onehop::file::test;
+
+namespace {
+
+using Files = std::vector<std::uint32_t>;
+
+/// chapters_of cuts a list into chapters of `entries_max`. A folder comes behind what it holds.
+std::vector<SourceFiles> chapters_of(SourceFiles all, std::size_t entries_max) {
+  std::vector<std::size_t> order(all.files.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::sort(order, {}, [&](std::size_t i) {
+    const ManifestEntry& entry = all.manifest.files[i];
+    return entry.is_folder ? entry.name + "/\xFF" : entry.name;
+  });
+  std::vector<SourceFiles> chapters;
+  for (const std::size_t i : order) {
+    if (chapters.empty() || chapters.back().files.size() == entries_max)
+      chapters.emplace_back().roots = all.roots;
+    SourceFiles& chapter = chapters.back();
+    chapter.manifest.files.push_back(all.manifest.files[i]);
+    chapter.places.push_back(all.places[i]);
+    chapter.files.push_back(std::move(all.files[i]));
+  }
+  return chapters;
+}
+
+/// Session: both ends of one, to which chapters are added as it goes.
+struct Session {
+  explicit Session(const fs::path& to, OnExist on_exist = OnExist::resume)
+      : sink{[&] {
+          auto made = prepare_sink(SinkSettings{.folder = to.string(), .on_exist = on_exist});
+          if (made.has_error()) FAIL(made.error().message());
+          return std::move(made).value();
+        }()} {}
+
+  /// add gives the next chapter to both ends; false: the Sink refuses it.
+  bool add(SourceFiles files, bool is_last) {
+    sink->approve(files.manifest);
+    if (!sink->add(files.manifest, is_last)) return false;
+    SourceChapter chapter = answered_chapter(std::move(files), *sink);
+    chapter.is_last = is_last;
+    source.add(std::move(chapter));
+    return true;
+  }
+  void add_all(std::vector<SourceFiles> chapters) {
+    for (std::size_t i = 0; i < chapters.size(); ++i)
+      REQUIRE(add(std::move(chapters[i]), i + 1 == chapters.size()));
+  }
+
+  std::unique_ptr<PreparedSink> sink;
+  Source source{{.slots = 16}, make_io()};
+  Wire wire{&source, *sink};
+};
+
+/// A Sink alone, and the messages that a session would give it.
+struct Receiving {
+  explicit Receiving(const fs::path& to) {
+    auto made = prepare_sink(SinkSettings{.folder = to.string()});
+    if (made.has_error()) FAIL(made.error().message());
+    sink = std::move(made).value();
+  }
+  void add(const std::vector<ManifestEntry>& entries, bool is_last) {
+    const Manifest manifest{entries};
+    sink->approve(manifest);
+    const auto added = sink->add(manifest, is_last);
+    if (added.has_error()) FAIL(added.error().message());
+  }
+  /// file gives the Sink a file of one block, whole.
+  void file(std::uint32_t index, const std::string& content) {
+    turn();
+    REQUIRE_FALSE(free.empty());
+    BlockRef block = free.back();
+    free.pop_back();
+    block.file = index;
+    block.length = static_cast<std::uint32_t>(content.size());
+    std::memcpy(block.data, content.data(), content.size());
+    const Digest digest =
+        crypto::block_digest(crypto::DigestKind::xxh3, {block.data, block.length});
+    crypto::DigestTree tree{crypto::DigestKind::xxh3};
+    tree.add(digest);
+    REQUIRE(in.push(block));
+    REQUIRE(in.push({.file = index, .kind = FileMessageKind::digest, .digest = digest}));
+    REQUIRE(in.push({.file = index, .kind = FileMessageKind::root, .digest = tree.root()}));
+    turn();
+  }
+  void turn() {
+    for (int i = 0; i < 50; ++i) {
+      static_cast<void>(sink->turn(monotonic_now(), out, in));
+      for (BlockRef message; out.pop(message);) {
+        if (message.kind == FileMessageKind::block)
+          free.push_back(message);
+        else
+          told.push_back(message);
+      }
+      ::usleep(100);
+    }
+  }
+  [[nodiscard]] Files files_told() const {
+    Files files;
+    for (const BlockRef& message : told) files.push_back(message.file);
+    return files;
+  }
+
+  std::unique_ptr<PreparedSink> sink;
+  SpscRing<BlockRef> out{64}, in{64};
+  std::vector<BlockRef> free, told;
+};
+
+ManifestEntry small(const std::string& name, std::uint64_t size = 1) {
+  return {.name = name, .size = size, .mode = 0644};
+}
+
+std::size_t open_descriptors() {
+  const fs::directory_iterator all{"/proc/self/fd"};
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+}  // namespace
+
+// Goal:   a tree in chapters arrives as it is, modes and times of folders too, whose entries come
+// chapters behind what is in them. Method: sizes of chapters from one entry to all; chapters come
+// all at once or one by one as others are under way; blocks in order and not. Bounds: exact.
+TEST_CASE("C4 a tree in chapters arrives whole, with the times of its folders", "[engine][file]") {
+  const std::size_t entries_max = GENERATE(1U, 3U, 7U, 50U, 1000U);
+  const bool is_lazy = GENERATE(false, true);
+  const std::uint64_t seed = entries_max % 2 == 0 ? 5 : 0;
+  CAPTURE(entries_max, is_lazy);
+  const Tree tree{entries_max};
+  const TempFolder to{in_memory()};
+  std::vector<SourceFiles> chapters = chapters_of(tree.list(), entries_max);
+  Session session{to.path(), OnExist::ask};
+  session.wire.reorder_seed = seed;
+  Files expected;
+  std::uint32_t first_file = 0;
+  for (const SourceFiles& chapter : chapters) {
+    for (std::uint32_t i = 0; i < chapter.files.size(); ++i) expected.push_back(first_file + i);
+    first_file += static_cast<std::uint32_t>(chapter.files.size()) + 1;
+  }
+  std::size_t next = 0, turns = 0;
+  if (!is_lazy) {
+    session.add_all(std::move(chapters));
+  } else {
+    session.wire.on_turn = [&] {
+      if (next == chapters.size() || turns++ % 3 != 0) return;
+      const bool is_last = next + 1 == chapters.size();
+      REQUIRE(session.add(std::move(chapters[next++]), is_last));
+    };
+  }
+  Outcome outcome = session.wire.run();
+  CHECK(session.sink->is_over());
+  session.sink->close();
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  std::ranges::sort(outcome.done);
+  CHECK(outcome.done == expected);
+  check_equal(tree, to.path());
+}
+
+// Goal:   a session that is killed between or within chapters goes on, and what came is not sent
+// again. Method: the wire is cut after so many blocks, nothing is closed; time and again.
+// Bounds: exact content and nothing left beside it; each session carries less than all.
+TEST_CASE("C1 C2 a session that was killed in some chapter goes on there", "[engine][file]") {
+  const std::size_t entries_max = GENERATE(3U, 40U);
+  const std::size_t step = GENERATE(1U, 5U, 20U);
+  const auto on_exist = GENERATE(OnExist::resume, OnExist::rename);
+  CAPTURE(entries_max, step);
+  const Tree tree{29};
+  write_file(tree.folder / "d3" / "large", random_bytes(9 * block_bytes + 7, 1));
+  write_file(tree.folder / "zz", random_bytes(5 * block_bytes, 2));
+  const TempFolder to{in_memory()};
+  for (std::size_t killed = 0; killed < 3; ++killed) {
+    Session session{to.path(), on_exist};
+    session.add_all(chapters_of(tree.list(), entries_max));
+    std::size_t carried = 0;
+    session.wire.is_cut = [&](const BlockRef&) { return carried++ == step; };
+    static_cast<void>(session.wire.run());
+  }
+  Session last{to.path(), on_exist};
+  last.add_all(chapters_of(tree.list(), entries_max));
+  const Outcome outcome = last.wire.run();
+  last.sink->close();
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  CHECK(last.sink->is_over());
+  check_equal(tree, to.path());
+  if (step > 1) CHECK(outcome.blocks_skipped > 0);
+}
+
+TEST_CASE(
+    "C2 chapters that ended before an abort are in place, and are compared by the next session",
+    "[engine][file]") {
+  const Tree tree{31};
+  const TempFolder to{in_memory()};
+  Files done;
+  {
+    Session session{to.path()};
+    session.add_all(chapters_of(tree.list(), 20));
+    std::size_t carried = 0;
+    session.wire.is_cut = [&](const BlockRef&) {
+      if (carried++ < 20) return false;
+      session.wire.tell({.kind = FileMessageKind::abort});
+      return true;
+    };
+    done = session.wire.run().done;
+  }
+  CHECK(done.size() >= 20);  // the first chapter at least
+  CHECK_FALSE(fs::exists(to / ".onehop-stage"));
+  Session session{to.path()};
+  session.add_all(chapters_of(tree.list(), 20));
+  const Outcome outcome = session.wire.run();
+  session.sink->close();
+  CHECK(outcome.blocks_skipped > 0);
+  check_equal(tree, to.path());
+}
+
+TEST_CASE("chapters may be empty, the first and the last too", "[engine][file]") {
+  const TempFolder from, to;
+  write_file(from / "f", "content");
+  const auto file = [&] { return open_files({(from / "f").string()}); };
+  Session session{to.path()};
+  SECTION("all of them") {
+    session.add({}, false);
+    CHECK_FALSE(session.sink->is_over());
+    session.add({}, true);
+    CHECK(session.wire.run().done.empty());
+    CHECK(names_in(to.path()).empty());
+  }
+  SECTION("all but one") {
+    session.add({}, false);
+    session.add(file(), false);
+    session.add({}, false);
+    session.add({}, true);
+    CHECK(session.wire.run().done == Files{1});
+    CHECK(read_file(to / "f") == "content");
+  }
+  CHECK(session.sink->is_over());
+  session.sink->close();
+}
+
+// Goal:   who has heard of all files has heard of a session that is complete.
+TEST_CASE("a chapter's last file is told when all before it have ended", "[engine][file]") {
+  const TempFolder to;
+  Receiving test{to.path()};
+  test.add({small("a"), small("b")}, false);
+  test.add({small("c"), small("d")}, false);
+  test.add({}, true);
+  test.file(3, "c");
+  test.file(4, "d");
+  CHECK(test.files_told() == Files{3});
+  CHECK(read_file(to / "d") == "d");
+  test.file(1, "b");
+  CHECK(test.files_told() == Files{3, 1});
+  CHECK_FALSE(test.sink->is_over());
+  test.file(0, "a");
+  CHECK(test.files_told() == Files{3, 1, 0, 4});
+  CHECK(test.sink->is_over());
+}
+
+TEST_CASE("a checkpoint tells of all files that are in place", "[engine][file]") {
+  const TempFolder to;
+  Receiving test{to.path()};
+  test.add({small("a")}, false);
+  test.add({small("b")}, true);
+  test.file(2, "b");
+  CHECK(test.told.empty());
+  REQUIRE(test.in.push({.kind = FileMessageKind::checkpoint}));
+  test.turn();
+  REQUIRE(test.told.size() == 2);
+  CHECK(test.told[0].file == 2);
+  CHECK(test.told[1].kind == FileMessageKind::checkpointed);
+  test.file(0, "a");
+  CHECK(test.told.back().file == 0);
+  CHECK(test.sink->is_over());
+}
+
+TEST_CASE("what comes late of a chapter that has ended changes nothing", "[engine][file]") {
+  const TempFolder to;
+  Receiving test{to.path()};
+  test.add({small("a")}, false);
+  test.file(0, "a");
+  CHECK(test.files_told() == Files{0});
+  const std::size_t free = test.free.size();
+  test.file(0, "x");
+  REQUIRE(test.in.push({.file = 1, .kind = FileMessageKind::root}));  // of a pack, were there one
+  test.turn();
+  CHECK(test.free.size() == free);
+  CHECK(test.told.size() == 1);
+  CHECK(read_file(to / "a") == "a");
+  test.add({small("b")}, true);
+  test.file(2, "b");
+  CHECK(test.files_told() == Files{0, 2});
+  CHECK(test.sink->is_over());
+}
+
+TEST_CASE("D4 a message of a file that no chapter has, or that is packed, ends the session",
+          "[engine][file]") {
+  const TempFolder to;
+  Receiving test{to.path()};
+  test.add({small("folder/a"),
+            {.name = "folder", .mode = 0755, .is_folder = true},
+            small("b", 1U << 20)},
+           false);
+  const std::uint32_t file = GENERATE(0U, 1U, 3U, 4U, 77U);
+  const auto kind = GENERATE(FileMessageKind::digest, FileMessageKind::skipped);
+  CAPTURE(file);
+  REQUIRE(test.in.push({.file = file, .kind = kind}));
+  test.turn();
+  REQUIRE(test.told.size() == 1);
+  CHECK(test.told[0].kind == FileMessageKind::failed);
+  CHECK(test.told[0].failure == FileFailure::protocol);
+  test.sink->close();
+  CHECK(names_in(to.path()).empty());
+}
+
+// Goal:   names may all be there before the root over them; the chapter waits for it.
+TEST_CASE("D1 a chapter with a pack ends only when the root over the pack was checked",
+          "[engine][file]") {
+  const Tree tree{37};
+  const TempFolder to{in_memory()};
+  std::vector<SourceFiles> chapters = chapters_of(tree.list(), 60);
+  const std::size_t entries = tree.list().files.size();
+  Session session{to.path()};
+  session.add_all(std::move(chapters));
+  const std::uint32_t pack = 60;  // of the first chapter
+  std::optional<BlockRef> root;
+  session.wire.on_root = [&](const BlockRef& message) {
+    if (message.file == pack) root = message;
+    return message.file != pack;
+  };
+  Outcome outcome = session.wire.run();
+  REQUIRE(root.has_value());
+  CHECK_FALSE(session.sink->is_over());
+  CHECK(outcome.done.size() < entries);
+  CHECK(std::ranges::none_of(outcome.done, [](std::uint32_t file) { return file == pack; }));
+  const bool is_right = GENERATE(true, false);
+  if (!is_right) root->digest[0] ^= std::byte{1};
+  session.wire.tell(*root);
+  outcome = session.wire.run();
+  CHECK(outcome.sink_failure.has_value() != is_right);
+  CHECK(session.sink->is_over());
+  session.sink->close();
+  if (!is_right) return;
+  CHECK(outcome.done.size() == entries);
+  check_equal(tree, to.path());
+}
+
+TEST_CASE("a chapter that has ended takes neither descriptors nor folders", "[engine][file]") {
+  const TempFolder to;
+  Receiving test{to.path()};
+  test.turn();
+  std::size_t before = 0;
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    test.add({small("d" + std::to_string(i) + "/a"), small("b" + std::to_string(i))}, i == 49);
+    test.file(3 * i, "a");
+    test.file(3 * i + 1, "b");
+    if (i == 3) before = open_descriptors();
+    if (i > 3) CHECK(open_descriptors() <= before);
+  }
+  CHECK(test.sink->is_over());
+  test.sink->close();
+  CHECK(names_in(to.path()).size() == 150);
+}
+
+// Goal:   chapters are prepared while the file threads work on earlier ones.
+// Method: one thread prepares and adds, this one turns both ends. Made for the thread sanitizer.
+TEST_CASE("chapters are prepared on another thread while files arrive", "[engine][file]") {
+  const auto on_exist = GENERATE(OnExist::ask, OnExist::rename);
+  const Tree tree{41};
+  const TempFolder to{in_memory()};
+  const bool is_resumed = on_exist == OnExist::rename;
+  if (is_resumed) {  // so that journals are read and written at once
+    Session session{to.path(), on_exist};
+    session.add_all(chapters_of(tree.list(), 10));
+    std::size_t carried = 0;
+    session.wire.is_cut = [&](const BlockRef&) { return carried++ == 25; };
+    static_cast<void>(session.wire.run());
+  }
+  Session session{to.path(), on_exist};
+  std::vector<SourceFiles> chapters = chapters_of(tree.list(), 5);
+  std::atomic<int> refused{0};
+  std::thread preparer{[&] {
+    for (std::size_t i = 0; i < chapters.size(); ++i)
+      if (!session.add(std::move(chapters[i]), i + 1 == chapters.size())) ++refused;
+  }};
+  const Outcome outcome = session.wire.run();
+  preparer.join();
+  session.sink->close();
+  CHECK(refused == 0);
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  check_equal(tree, to.path());
+}

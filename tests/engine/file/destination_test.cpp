@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What the chapters of a session share: room on the disk, the journals of dead sessions, and the
+// folder that was looked at last.
+#include <sys/statvfs.h>
+
+#include "engine/file/last_folder.hpp"
+#include "tests/engine/file/file_support.hpp"
+
+using namespace onehop;
+using namespace onehop::file;
+using namespace onehop::file::test;
+
+namespace {
+
+std::uint64_t free_bytes(const fs::path& folder) {
+  struct statvfs disk {};
+  REQUIRE(::statvfs(folder.c_str(), &disk) == 0);
+  return disk.f_bavail * disk.f_frsize;
+}
+
+std::shared_ptr<Destination> open_destination(const fs::path& folder) {
+  auto opened = Destination::open({.folder = folder.string(), .reserve_bytes = 0});
+  if (opened.has_error()) FAIL(opened.error().message());
+  return std::move(opened).value();
+}
+
+Result<std::unique_ptr<SinkChapter>> prepare(const std::shared_ptr<Destination>& destination,
+                                             const std::string& name, std::uint64_t size) {
+  Manifest manifest;
+  manifest.files.push_back({.name = name, .size = size, .mode = 0644});
+  return SinkChapter::prepare(destination, std::make_shared<const Manifest>(manifest),
+                              {.approved = manifest_hash(manifest)});
+}
+
+}  // namespace
+
+TEST_CASE("Z2 a chapter is held against the room that those before it leave", "[engine][file]") {
+  const TempFolder to;
+  const auto destination = open_destination(to.path());
+  // Others write to this disk meanwhile: the bounds are far from its room.
+  const std::uint64_t size = free_bytes(to.path()) / 10 * 6;
+  auto first = prepare(destination, "a", size);
+  REQUIRE(first.has_value());
+  const auto refused = prepare(destination, "b", size);
+  REQUIRE(refused.has_error());
+  CHECK(refused.error().errno_value == ENOSPC);
+  CHECK(prepare(destination, "c", size / 3).has_value());  // and what it took is given back
+  first.value()->count_written(size / 2);
+  CHECK(prepare(destination, "b", size).has_value());
+  first.value()->count_written(size);  // more than is left of it is none of its
+  CHECK(prepare(destination, "b", size).has_value());
+  CHECK(prepare(destination, "d", 0).has_value());
+  first = prepare(destination, "a", 1);
+  CHECK(prepare(destination, "b", size).has_value());
+}
+
+TEST_CASE("P8 the journal of a dead session that this one is not about stays, and is let go of",
+          "[engine][file]") {
+  const TempFolder from, to;
+  const Fd root{::open(to.path().c_str(), O_RDONLY | O_DIRECTORY)};
+  const std::string path = (from / "f").string(), other = (from / "other").string();
+  write_file(path, "content");
+  write_file(other, "content");
+  for (const std::string& name : {path, other}) {
+    const ManifestEntry entry = open_files({name}).manifest.files[0];
+    SessionJournal session;
+    session.adopt(root.get(), false);
+    CHECK(session.add(entry_hash(entry), root.get()) == 0);
+  }
+  CHECK(names_in(to.path()).size() == 2);
+  CHECK(send({path}, to.path()).done.size() == 1);
+  CHECK(names_in(to.path()) == std::vector<std::string>{".1.onehop-session", "f"});
+  CHECK(send({other}, to.path()).done.size() == 1);
+  CHECK(names_in(to.path()) == std::vector<std::string>{"f", "other"});
+}
+
+TEST_CASE("a session that goes on writes on in the journal that knows its files",
+          "[engine][file]") {
+  const TempFolder to;
+  const Fd root{::open(to.path().c_str(), O_RDONLY | O_DIRECTORY)};
+  write_file(to / "x", "x");
+  const Fd file{::open((to / "x").c_str(), O_RDONLY)};
+  const auto hash = [](const std::string& name) { return entry_hash({.name = name}); };
+  for (int i = 0; i < 5; ++i) {
+    SessionJournal session;
+    session.adopt(root.get(), false);
+    CHECK(session.is_known(hash("a")) == (i > 0));
+    CHECK(session.add(hash("a"), file.get()) == 0);
+    CHECK(session.add(hash(std::to_string(i)), file.get()) == 0);
+  }
+  CHECK(names_in(to.path()) == std::vector<std::string>{".onehop-session", "x"});
+}
+
+TEST_CASE("the folder that was looked at last is opened once, or is known to be missing",
+          "[engine][file]") {
+  const TempFolder to, outside;
+  fs::create_directories(to / "a/b");
+  fs::create_directory_symlink(outside.path(), to / "link");
+  write_file(to / "file", "x");
+  const Fd root{::open(to.path().c_str(), O_RDONLY | O_DIRECTORY)};
+  LastFolder last{root.get()};
+  const auto opened = [&](const std::string& name) {
+    const auto folder = last.open(name);
+    REQUIRE(folder.has_value());
+    return folder.value();
+  };
+  CHECK(opened("x") == root.get());
+  const auto folder = opened("a/b/x");
+  REQUIRE(folder.has_value());
+  CHECK(is_same_inode(root.get(), "a/b", *folder));
+  fs::rename(to / "a", to / "c");
+  CHECK(opened("a/b/y") == folder);
+  CHECK_FALSE(opened("a/x").has_value());
+  CHECK_FALSE(opened("a/b/y").has_value());
+  CHECK_FALSE(opened("none/at/all").has_value());
+  for (const std::string name : {"link/x", "link/deeper/x", "file/x"}) {
+    CAPTURE(name);
+    const auto refused = last.open(name);
+    REQUIRE(refused.has_error());
+    CHECK(refused.error().errno_value == ENOTDIR);  // O_DIRECTORY says so of a link as well
+  }
+  CHECK(opened("c/b/x").has_value());
+}
