@@ -114,8 +114,7 @@ PartFile::Taken PartFile::adopt(const struct stat& part, const JournalHeader& he
   } else {
     const std::optional<FileIdentity> identity = identity_of(part_.get(), "");
     const bool is_marked = identity && options.session->is_made(header.entry, *identity);
-    const bool is_unused = part.st_size == 0 && (part.st_mode & 07777) == part_mode;
-    if (!is_marked && !is_unused) return Taken::not_ours;
+    if (!is_marked && !is_unused(part)) return Taken::not_ours;
     if (is_marked && !options.is_creating) return Taken::ours;
   }
   if (!options.is_creating) return Taken::not_ours;
@@ -257,14 +256,17 @@ void PartFile::discard(int root, const ManifestEntry& entry, PartOptions options
   }
 }
 
-/// A journal without its part: its session died after the rename. False: there is none.
+/// A journal without its part: its session died after the rename. False: there is none. After a
+/// power cut it may be empty, since nothing syncs it for the rename.
 bool PartFile::remove_orphan(const ManifestEntry& entry, crypto::DigestKind kind) noexcept {
   struct stat status;
   journal_ = open_own(place_.folder.get(), journal_name_, status);
   if (!journal_.is_open()) return false;
-  const std::optional<Journal> journal = read_journal(entry.size);
-  if (!journal || journal->header != JournalHeader{entry.size, entry_hash(entry), kind})
-    return false;
+  if (!is_unused(status)) {
+    const std::optional<Journal> journal = read_journal(entry.size);
+    if (!journal || journal->header != JournalHeader{entry.size, entry_hash(entry), kind})
+      return false;
+  }
   return ::unlinkat(place_.folder.get(), journal_name_.c_str(), 0) == 0;
 }
 

@@ -119,6 +119,16 @@ TEST_CASE("P8 clean removes a part with its journal, and a journal alone", "[eng
   CHECK(clean_up(to.path()).removed.empty());
 }
 
+TEST_CASE("P8 clean removes the journal that a power cut left empty", "[engine][file]") {
+  const TempFolder to;
+  write_file(to / journal_name, "");
+  fs::permissions(to / journal_name, static_cast<fs::perms>(0600));
+  CHECK(clean_up(to.path()).removed == Names{journal_name});
+  write_file(to / journal_name, "");
+  fs::permissions(to / journal_name, static_cast<fs::perms>(0644));
+  CHECK(clean_up(to.path()).kept.size() == 1);
+}
+
 TEST_CASE("P8 clean knows a part without a journal by its inode, and the record goes last",
           "[engine][file]") {
   const TempFolder to;

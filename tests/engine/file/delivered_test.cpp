@@ -161,7 +161,7 @@ TEST_CASE("P5 a part that is not ours by a journal or a mark is never touched", 
 //         but the file.
 // Method: the states that a kill can leave, made from the real parts: before and after the mode is
 //         set, with the final name but with the journal, with a journal or a session's file that
-//         was not even begun.
+//         was not even begun; and after a power cut, with an empty journal.
 // Bounds: the folder holds the file alone, with its bytes and its mode.
 TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alone",
           "[engine][file]") {
@@ -195,10 +195,10 @@ TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alo
     ::close(part);
     fs::permissions(to / part_name, static_cast<fs::perms>(0444));
   }
-  SECTION("it has its name, and the session its journals") {
+  const auto deliver_and_die = [&](bool is_power_cut) {
     begin(false);
     const bool has_journal = fs::exists(to / journal_name);
-    const std::string journal = has_journal ? read_file(to / journal_name) : "";
+    const std::string journal = has_journal && !is_power_cut ? read_file(to / journal_name) : "";
     const std::unique_ptr<PreparedSink> sink =
         make_sink(manifest, sink_settings(to.path(), manifest, on_exist));
     SourceFiles again = open_files({path});
@@ -207,8 +207,11 @@ TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alo
     Wire wire{&source, *sink};
     CHECK(wire.run().done.size() == 1);  // and then the kill: close() is not called
     if (has_journal) write_file(to / journal_name, journal);
+    if (has_journal) fs::permissions(to / journal_name, static_cast<fs::perms>(part_mode));
     CHECK(fs::exists(to / session_name));
-  }
+  };
+  SECTION("it has its name, and the session its journals") { deliver_and_die(false); }
+  SECTION("it has its name, and the disk had nothing of its journal") { deliver_and_die(true); }
   SECTION("a part and a session that were only begun") {
     write_file(to / part_name, "");
     write_file(to / session_name, "ONE");
