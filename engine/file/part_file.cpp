@@ -10,6 +10,7 @@
 
 #include "engine/base/check.hpp"
 #include "engine/file/file_bytes.hpp"
+#include "engine/file/pack.hpp"
 
 namespace onehop::file {
 
@@ -17,6 +18,10 @@ namespace {
 
 // Parts of one name at a time. Higher: unnoticed litter; lower: parallel receivers are refused.
 constexpr unsigned part_numbers_max = 9;
+
+/// More than one block, or too large to be packed: of the others a session has less than
+/// packed_files_min.
+bool has_own_journal(std::uint64_t size) noexcept { return size > packed_bytes_max; }
 
 /// Each block once, the newest record of it, by block.
 std::vector<Claim> newest_by_block(std::vector<Claim> claims) {
@@ -70,7 +75,7 @@ PartFile::Taken PartFile::try_names(unsigned number, const ManifestEntry& entry,
       if (::flock(part_.get(), LOCK_EX | LOCK_NB) != 0)
         return errno == EWOULDBLOCK ? Taken::not_ours : Taken::error;
       is_part_made_ = true;
-      const Taken taken = start_journal(header, options, blocks_of(entry.size) > 1);
+      const Taken taken = start_journal(header, options, has_own_journal(header.size));
       if (taken != Taken::ours) {
         const int cause = errno;
         remove();
@@ -120,21 +125,24 @@ PartFile::Taken PartFile::adopt(const struct stat& part, const JournalHeader& he
   if (!options.is_creating) return Taken::not_ours;
   if (::ftruncate(part_.get(), 0) != 0) return Taken::error;
   is_part_made_ = true;
-  return start_journal(header, options, has_journal || blocks_of(header.size) > 1);
+  return start_journal(header, options, has_journal || has_own_journal(header.size));
 }
 
 std::optional<Journal> PartFile::read_journal(std::uint64_t size) const {
   return parse_journal(read_whole(journal_.get(), journal_bytes_max(size)));
 }
 
-/// A file of one block has no use for a journal of its own, and many small files would pay for it
-/// with three calls each: a record in the session's is enough.
+/// A small file has no use for a journal of its own: a record in the session's is enough. That is
+/// on the disk before the part has any bytes: after a power cut nothing else proves that it is
+/// ours. The name of a journal needs no sync for that. It is in the part's folder and made before
+/// the part grows, and file systems keep that order.
 PartFile::Taken PartFile::start_journal(const JournalHeader& header, const PartOptions& options,
                                         bool is_needed) {
   writer_ = JournalWriter{header};
   listed_.clear();
-  const int errno_value =
-      is_needed ? make_journal() : options.session->add(header.entry, part_.get());
+  int errno_value = is_needed ? make_journal() : options.session->add(header.entry, part_.get());
+  if (errno_value == 0 && !is_needed && options.durability != Durability::none)
+    errno_value = options.session->sync();
   if (errno_value == 0) return Taken::ours;
   errno = errno_value;
   return errno_value == EEXIST ? Taken::not_ours : Taken::error;
@@ -157,7 +165,7 @@ int PartFile::make_journal() {
 }
 
 int PartFile::record(std::span<const Claim> claims) {
-  if (!journal_.is_open()) return 0;  // one block: it is complete or it is nothing
+  if (!journal_.is_open()) return 0;  // a small file: it is complete or it is nothing
   std::vector<std::byte> bytes;
   for (const Claim& claim : claims) writer_.append(claim, bytes);
   const int errno_value = write_at(journal_.get(), bytes, journal_bytes_);
@@ -192,16 +200,20 @@ bool PartFile::make_hole(std::uint64_t offset, std::uint64_t bytes, std::uint64_
 
 FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& options) {
   ONEHOP_CHECK(is_open());
+  const bool is_synced = options.durability != Durability::none;
   // From here on a crash may leave a part with another mode, or a final name that no session knows.
   if (journal_.is_open()) {
     const int errno_value = options.session->add(entry_hash(entry), part_.get());
     if (errno_value != 0) return {FileFailure::write_error, errno_value};
   }
+  // With another name than the announced one only its record tells that it was delivered.
+  if (is_synced && options.on_exist == OnExist::rename)
+    if (const int errno_value = options.session->sync(); errno_value != 0)
+      return {FileFailure::sync_error, errno_value};
   // Mode and time first, so that the one fsync covers them too.
   if (::fchmod(part_.get(), entry.mode & 0777 & ~options.umask_bits) != 0)
     return {FileFailure::write_error, errno};
   if (set_mtime(part_.get(), entry.mtime_ns) != 0) return {FileFailure::write_error, errno};
-  const bool is_synced = options.durability != Durability::none;
   if (is_synced && ::fsync(part_.get()) != 0) return {FileFailure::sync_error, errno};
   // Somebody with access to the folder may have put another file under our temporary name.
   if (!is_same_inode(place_.folder.get(), part_name_, part_.get()))

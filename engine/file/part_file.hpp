@@ -2,7 +2,7 @@
 // PartFile: one file on its way to its final name: ".NAME.part", its lock, and its journal.
 //
 //   open() ─▶ ".NAME.part", mode 0600, flock ─▶ data ─▶ record() ─▶ sync ─▶ finish() ─▶ NAME
-//               └─▶ ".NAME.onehop-journal"; for one block a record in the session's journal
+//               └─▶ ".NAME.onehop-journal"; for a small one a record in the session's journal
 //
 // A part that exists is ours by its journal or by a record of its inode (session_journal.hpp),
 // never by its name or mode: where that name is taken, the next number is used (".NAME.1.part").
@@ -74,7 +74,7 @@ class PartFile {
  public:
   /// open takes or makes the part of `entry` below `root`. Not open: is_creating is false and
   /// nothing is there. Error: errno_value says why. Syscalls: openat2, flock, fstat, fstatat, read,
-  /// ftruncate, pwrite.
+  /// ftruncate, pwrite; fdatasync of the session's journal for a small file.
   [[nodiscard]] static Result<PartFile> open(int root, const ManifestEntry& entry,
                                              const PartOptions& options);
 
@@ -101,7 +101,8 @@ class PartFile {
                                std::uint64_t size) noexcept;
 
   /// finish gives the file mode, time and final name, and removes the journal. May block. Syscalls:
-  /// fchmod, futimens, fsync, fstatat, renameat2, unlinkat; pwrite to the session's journal.
+  /// fchmod, futimens, fsync, fstatat, renameat2, unlinkat; pwrite to the session's journal, and
+  /// fdatasync of it under OnExist::rename.
   [[nodiscard]] FinishResult finish(const ManifestEntry& entry, const PartOptions& options);
 
   /// remove takes back an empty part that this session made. Syscalls: fstatat, unlinkat.

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "engine/file/pack.hpp"
 #include "engine/file/session_journal.hpp"
 #include "tests/engine/file/file_support.hpp"
 
@@ -155,6 +156,27 @@ TEST_CASE("P5 a part that is not ours by a journal or a mark is never touched", 
   CHECK(read_file(to / "f") == read_file(path));
   CHECK(read_file(to / part_name) == mine);
   CHECK(names_in(to.path()) == std::vector<std::string>{part_name, "f"});
+}
+
+// A power cut may take a record of the session that was not synced, but no name that is older in
+// the part's own folder than the part's size.
+TEST_CASE("C2 a part has its journal beside it, or its record in the session's before any byte",
+          "[engine][file]") {
+  const std::size_t bytes =
+      GENERATE(std::size_t{packed_bytes_max}, std::size_t{packed_bytes_max + 1});
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(bytes, 40));
+  SourceFiles files = open_files({path});
+  const Manifest manifest = files.manifest;
+  const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(to.path(), manifest));
+  Source source{std::move(files), {.slots = 16, .claims = sink->claims()}, make_io()};
+  Wire wire{&source, *sink};
+  wire.is_root_lost = true;
+  static_cast<void>(wire.run());
+  CHECK(fs::exists(to / part_name));
+  CHECK(fs::exists(to / journal_name) == (bytes > packed_bytes_max));
+  CHECK(fs::exists(to / session_name) == (bytes <= packed_bytes_max));
 }
 
 // Goal:   wherever between its first byte and its end a session dies, the next one leaves nothing
