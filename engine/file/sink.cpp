@@ -65,6 +65,7 @@ void Sink::take_chapters() {
       open_.emplace(list.first_file() + entry, std::move(open));
     }
     list.parts().clear();
+    has_pack_ = has_pack_ || list.has_pack();
     if (list.pack().is_empty()) continue;
     chapter.pack = std::make_unique<PackSink>(
         PackList{.manifest = list.manifest(),

@@ -176,6 +176,7 @@ class Sink final : public FileWorker {
   std::uint64_t unsynced_bytes_ = 0;  // stored since the last checkpoint began
   std::uint64_t checkpoints_total_ = 0;
   bool has_last_ = false;  // the last chapter is or was in chapters_
+  bool has_pack_ = false;  // some chapter may have one
   bool has_lent_ = false, is_stopped_ = false, is_closed_ = false;
 };
 

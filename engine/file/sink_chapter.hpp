@@ -80,6 +80,8 @@ class SinkChapter {
   [[nodiscard]] const std::vector<bool>& is_wanted() const noexcept { return is_wanted_; }
   [[nodiscard]] const std::vector<Existing>& existing() const noexcept { return existing_; }
   [[nodiscard]] const Pack& pack() const noexcept { return pack_; }
+  /// has_pack: small files are packed, if they are wanted.
+  [[nodiscard]] bool has_pack() const noexcept { return has_pack_; }
   /// block_sizes are the files as the engine is to count them, from first_file() on.
   [[nodiscard]] std::vector<std::uint64_t> block_sizes() const {
     return file::block_sizes(manifest_, pack_, is_wanted_);

@@ -16,6 +16,7 @@
 #include "engine/base/check.hpp"
 #include "engine/file/holes.hpp"
 #include "engine/file/sink.hpp"
+#include "engine/file/stage.hpp"
 
 namespace onehop::file {
 
@@ -160,6 +161,8 @@ void Sink::close() {
   is_stopped_ = true;
   keep_progress();
   batches_.close();
+  // Of a tree that was there already nothing is packed, and nobody took over an old stage.
+  if (has_pack_) Stage::remove_left(destination_->root());
   tell_packed();
   tell_held();
   bool is_nothing_kept = done_total_ == 0;

@@ -74,6 +74,14 @@ Fd Stage::create(std::uint32_t file, mode_t mode) const noexcept {
   return open_beneath(folder_.get(), name_of(file), O_RDWR | O_CREAT | O_EXCL, mode);
 }
 
+void Stage::remove_left(int root) {
+  for (unsigned number = 0; number < stages_max; ++number) {
+    Stage stage;
+    if (stage.take(root, numbered_suffix(number, stage_suffix)) == 0)
+      static_cast<void>(stage.remove());
+  }
+}
+
 void Stage::empty() noexcept {
   std::vector<std::string> names;
   static_cast<void>(list_names(folder_.get(), names));  // what stays keeps the folder

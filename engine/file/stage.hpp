@@ -40,6 +40,10 @@ class Stage {
   /// left_bytes: what lay in a stage when it was taken, in bytes on the disk.
   [[nodiscard]] std::uint64_t left_bytes() const noexcept { return left_bytes_; }
 
+  /// remove_left removes the stages that sessions which died left below `root`. What cannot be
+  /// removed stays, and so does what a session holds. Syscalls: as take and remove.
+  static void remove_left(int root);
+
   /// remove takes the stage and what is left in it away. 0 or errno. Syscalls: getdents64,
   /// unlinkat.
   int remove() noexcept;

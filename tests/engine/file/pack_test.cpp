@@ -151,6 +151,25 @@ TEST_CASE("C2 P8 what a killed session left in its stage is removed, and nothing
   CHECK(read_file(to / ".1.onehop-stage" / "a user's") == "mine");
 }
 
+// A power cut may bring a stage back after everything in it got its name.
+TEST_CASE("C2 P8 stages that are left are removed where nothing is packed any more",
+          "[engine][file]") {
+  const TempFolder from, to{in_memory()};
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < packed_files_min; ++i) {
+    paths.push_back((from / ("f" + std::to_string(i))).string());
+    write_file(paths.back(), random_bytes(100, i));
+  }
+  CHECK_FALSE(send(paths, to.path()).sink_failure.has_value());
+  for (const char* const name : {".onehop-stage", ".1.onehop-stage"}) {
+    fs::create_directory(to / name);
+    ::chmod((to / name).c_str(), 0700);
+    write_file(to / name / "1f", "left");
+  }
+  CHECK_FALSE(send(paths, to.path()).sink_failure.has_value());
+  CHECK(names_in(to.path()) == names_in(from.path()));
+}
+
 TEST_CASE("C3 a packed file that changed ends the source, and is told by name", "[engine][file]") {
   const Tree tree{17};
   const TempFolder to{in_memory()};
