@@ -195,7 +195,7 @@ void Cleaner::take_journal(const std::string& name, const std::string& part_name
   if (::fstatat(folder_, part_name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return;
   const Left journal = open(name);
   if (!journal.fd.is_open()) return;
-  if (!is_unused(journal.status) && !read_header(journal.fd.get()))
+  if (!is_blank(journal.fd.get(), journal.status) && !read_header(journal.fd.get()))
     return keep(name, "it is not the journal of a file");
   remove(journal);
 }

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "engine/base/check.hpp"
 #include "engine/file/file_bytes.hpp"
+#include "engine/file/holes.hpp"
 #include "engine/file/pack.hpp"
 
 namespace onehop::file {
@@ -33,6 +35,19 @@ std::vector<Claim> newest_by_block(std::vector<Claim> claims) {
 }
 
 }  // namespace
+
+bool is_blank(int fd, const struct stat& status) noexcept {
+  if ((status.st_mode & 07777) != part_mode) return false;
+  std::array<std::byte, 4096> bytes;
+  std::int64_t at = 0;
+  while (at < status.st_size) {
+    const std::int64_t read = read_at(fd, bytes, static_cast<std::uint64_t>(at));
+    if (read <= 0 || !is_all_zero(std::span{bytes}.first(static_cast<std::size_t>(read))))
+      return false;
+    at += read;
+  }
+  return true;
+}
 
 Result<PartFile> PartFile::open(int root, const ManifestEntry& entry, const PartOptions& options) {
   PartFile self;
@@ -119,7 +134,8 @@ PartFile::Taken PartFile::adopt(const struct stat& part, const JournalHeader& he
   } else {
     const std::optional<FileIdentity> identity = identity_of(part_.get(), "");
     const bool is_marked = identity && options.session->is_made(header.entry, *identity);
-    if (!is_marked && !is_unused(part)) return Taken::not_ours;
+    const bool is_unused = part.st_size == 0 && (part.st_mode & 07777) == part_mode;
+    if (!is_marked && !is_unused) return Taken::not_ours;
     if (is_marked && !options.is_creating) return Taken::ours;
   }
   if (!options.is_creating) return Taken::not_ours;
@@ -269,12 +285,12 @@ void PartFile::discard(int root, const ManifestEntry& entry, PartOptions options
 }
 
 /// A journal without its part: its session died after the rename. False: there is none. After a
-/// power cut it may be empty, since nothing syncs it for the rename.
+/// power cut it may be blank, since nothing syncs it for the rename.
 bool PartFile::remove_orphan(const ManifestEntry& entry, crypto::DigestKind kind) noexcept {
   struct stat status;
   journal_ = open_own(place_.folder.get(), journal_name_, status);
   if (!journal_.is_open()) return false;
-  if (!is_unused(status)) {
+  if (!is_blank(journal_.get(), status)) {
     const std::optional<Journal> journal = read_journal(entry.size);
     if (!journal || journal->header != JournalHeader{entry.size, entry_hash(entry), kind})
       return false;

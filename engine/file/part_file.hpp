@@ -34,11 +34,10 @@ namespace onehop::file {
 
 /// Of parts and journals, until a part is whole.
 inline constexpr mode_t part_mode = 0600;
-/// is_unused: a file that is called as a part or a journal holds nothing, and has the mode that we
-/// create. It may go: nothing can be lost.
-[[nodiscard]] inline bool is_unused(const struct stat& status) noexcept {
-  return status.st_size == 0 && (status.st_mode & 07777) == part_mode;
-}
+/// is_blank: a journal that holds nothing, with the mode that we create. It may go:
+/// nothing can be lost. A power cut may leave zeros of a journal: ext4 gives a file its length
+/// before its bytes. Syscalls: pread.
+[[nodiscard]] bool is_blank(int fd, const struct stat& status) noexcept;
 
 /// What to do where a final name exists. `ask` is for a person: set-up fails and names the file.
 enum class OnExist : std::uint8_t { ask, resume, skip, rename, overwrite };

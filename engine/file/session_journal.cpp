@@ -17,6 +17,7 @@
 #include "engine/crypto/digest.hpp"
 #include "engine/file/confined.hpp"
 #include "engine/file/file_bytes.hpp"
+#include "engine/file/holes.hpp"
 
 namespace onehop::file {
 
@@ -65,6 +66,8 @@ std::optional<SessionJournal::Contents> SessionJournal::read(
   if (::fstat(fd, &status) != 0 || std::cmp_not_equal(status.st_size, journal.size()))
     return std::nullopt;
   Contents contents;
+  // ext4 gives a file its length before its bytes: after a power cut it may be all zeros.
+  if (is_all_zero(journal) && (status.st_mode & 07777) == journal_mode) return contents;
   const bool has_header = journal.size() >= header_bytes;
   if (has_header) contents.pid = get<std::uint32_t>(journal.data() + pid_at);
   const auto header = header_of(contents.pid);

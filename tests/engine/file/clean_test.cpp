@@ -119,14 +119,22 @@ TEST_CASE("P8 clean removes a part with its journal, and a journal alone", "[eng
   CHECK(clean_up(to.path()).removed.empty());
 }
 
-TEST_CASE("P8 clean removes the journal that a power cut left empty", "[engine][file]") {
+TEST_CASE("P8 clean removes journals that a power cut left blank", "[engine][file]") {
+  const std::string blank = GENERATE(std::string{}, std::string(9000, '\0'));
   const TempFolder to;
-  write_file(to / journal_name, "");
-  fs::permissions(to / journal_name, static_cast<fs::perms>(0600));
-  CHECK(clean_up(to.path()).removed == Names{journal_name});
-  write_file(to / journal_name, "");
-  fs::permissions(to / journal_name, static_cast<fs::perms>(0644));
-  CHECK(clean_up(to.path()).kept.size() == 1);
+  const auto leave = [&](const std::string& name, const std::string& content, unsigned mode) {
+    write_file(to / name, content);
+    fs::permissions(to / name, static_cast<fs::perms>(mode));
+  };
+  leave(journal_name, blank, 0600);
+  leave(session_name, blank, 0600);
+  CHECK(clean_up(to.path()).removed.size() == 2);
+  leave(journal_name, blank, 0644);
+  leave(session_name, blank, 0644);
+  CHECK(clean_up(to.path()).kept.size() == 2);
+  leave(journal_name, blank + "x", 0600);
+  leave(session_name, blank + "x", 0600);
+  CHECK(clean_up(to.path()).kept.size() == 2);
 }
 
 TEST_CASE("P8 clean knows a part without a journal by its inode, and the record goes last",

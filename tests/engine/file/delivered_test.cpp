@@ -183,7 +183,7 @@ TEST_CASE("C2 a part has its journal beside it, or its record in the session's b
 //         but the file.
 // Method: the states that a kill can leave, made from the real parts: before and after the mode is
 //         set, with the final name but with the journal, with a journal or a session's file that
-//         was not even begun; and after a power cut, with an empty journal.
+//         was not even begun; and after a power cut, with a journal that is empty or zeros.
 // Bounds: the folder holds the file alone, with its bytes and its mode.
 TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alone",
           "[engine][file]") {
@@ -217,10 +217,10 @@ TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alo
     ::close(part);
     fs::permissions(to / part_name, static_cast<fs::perms>(0444));
   }
-  const auto deliver_and_die = [&](bool is_power_cut) {
+  const auto deliver_and_die = [&](const std::optional<std::string>& blank) {
     begin(false);
     const bool has_journal = fs::exists(to / journal_name);
-    const std::string journal = has_journal && !is_power_cut ? read_file(to / journal_name) : "";
+    const std::string journal = has_journal ? blank.value_or(read_file(to / journal_name)) : "";
     const std::unique_ptr<PreparedSink> sink =
         make_sink(manifest, sink_settings(to.path(), manifest, on_exist));
     SourceFiles again = open_files({path});
@@ -232,8 +232,15 @@ TEST_CASE("C2 whatever state a kill leaves, the next session leaves the file alo
     if (has_journal) fs::permissions(to / journal_name, static_cast<fs::perms>(part_mode));
     CHECK(fs::exists(to / session_name));
   };
-  SECTION("it has its name, and the session its journals") { deliver_and_die(false); }
-  SECTION("it has its name, and the disk had nothing of its journal") { deliver_and_die(true); }
+  SECTION("it has its name, and the session its journals") { deliver_and_die({}); }
+  SECTION("it has its name, and the disk had nothing of its journal") { deliver_and_die(""); }
+  SECTION("it has its name, and the disk had the length of its journal alone") {
+    deliver_and_die(std::string(journal_header_bytes, '\0'));
+  }
+  SECTION("a session of which the disk had the length alone") {
+    write_file(to / session_name, std::string(72, '\0'));
+    fs::permissions(to / session_name, fs::perms::owner_read | fs::perms::owner_write);
+  }
   SECTION("a part and a session that were only begun") {
     write_file(to / part_name, "");
     write_file(to / session_name, "ONE");
