@@ -58,6 +58,20 @@ def wrong_names(wanted, target) -> tuple[int, list[str]]:
     return files, wrong
 
 
+def temporaries(folder) -> list[str]:
+    """What is left of sessions, for the words of a failure."""
+    found = []
+    for at, _, names in os.walk(os.fsencode(folder)):
+        for name in names:
+            path = os.path.join(at, name)
+            if is_temporary(os.path.relpath(path, os.fsencode(folder))):
+                status = os.lstat(path)
+                with open(path, "rb") as file:
+                    found.append(f"{path!r} mode {status.st_mode:o}, {status.st_size} bytes, "
+                                 f"begins {file.read(16)!r}")
+    return found
+
+
 class Bench:
     """The lab, the tree, and the disk of one file system."""
 
@@ -118,6 +132,12 @@ class Bench:
                                        self.disk.report()["unflushed_bytes"])
         return received_bytes(self.world) - before
 
+    def finish(self, label, durability) -> Any:
+        try:
+            return finish(self.world, self.tree, "udp", "--durability", durability)[1]
+        except AssertionError as error:
+            raise AssertionError(f"{label}: {error}; {temporaries(self.world.target)}") from None
+
     def round(self, number) -> None:
         draw = random.Random(f"{SEED} {self.kind} {number}")
         durability = draw.choice(("batch", "batch", "batch", "file"))
@@ -141,10 +161,7 @@ class Bench:
             label += f" with {modes[-1]}"
             source = self.image
         self.disk.on(source)
-        try:
-            _, end = finish(self.world, self.tree, "udp", "--durability", durability)
-        except AssertionError as error:
-            raise AssertionError(f"{label}: {error}") from None
+        end = self.finish(label, durability)
         again = sent_again(arrived, end)
         check(again <= cuts * (AGAIN_BYTES_MAX + NOTICE_BYTES),
               f"{label}: {again} bytes of {arrived} are sent again")
@@ -165,10 +182,7 @@ class Bench:
                 raise AssertionError(f"{label}: after the end: {error}") from None
         if draw.random() < 0.25:
             self.disk.on(self.image)
-            try:
-                finish(self.world, self.tree, "udp", "--durability", durability)
-            except AssertionError as error:
-                raise AssertionError(f"{label}: once more after the end: {error}") from None
+            self.finish(f"{label}: once more after the end", durability)
             self.disk.off()
 
 
