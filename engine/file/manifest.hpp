@@ -24,8 +24,8 @@ struct ManifestEntry {
   std::string name;           ///< relative path, components separated by '/', any bytes but NUL
   std::uint64_t size = 0;     ///< bytes; a claim until the root digest agrees
   std::uint32_t mode = 0;     ///< permission bits, 0777; the receiver's umask applies
-  bool is_folder = false;     ///< its size is 0; what it holds has entries of its own
   std::int64_t mtime_ns = 0;  ///< since 1970
+  bool is_folder = false;     ///< its size is 0; what it holds has entries of its own
   bool operator==(const ManifestEntry&) const = default;
 };
 

@@ -17,8 +17,8 @@ namespace onehop::file {
 /// The vectors are by entry, in the order of the manifest.
 struct SourceChapter {
   std::uint32_t first_file = 0;  ///< index on the wire of entry 0; see engine/base/block.hpp
-  /// Never null; may have no entry. The session reads manifest and names at the same time: the Source
-  /// changes descriptors alone.
+  /// Never null; may have no entry. The session reads manifest and names at the same time: the
+  /// Source changes descriptors alone.
   std::shared_ptr<SourceFiles> files = std::make_shared<SourceFiles>();
   /// What the receiver says it has; empty: nothing.
   std::vector<std::vector<Claim>> claims;

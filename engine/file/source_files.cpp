@@ -130,8 +130,8 @@ ManifestEntry entry_of(std::string name, const struct stat& status) {
   return {.name = std::move(name),
           .size = is_folder ? 0 : static_cast<std::uint64_t>(status.st_size),
           .mode = status.st_mode & 0777,
-          .is_folder = is_folder,
-          .mtime_ns = nanoseconds(status.st_mtim)};
+          .mtime_ns = nanoseconds(status.st_mtim),
+          .is_folder = is_folder};
 }
 
 Error same_name(const SourceRoot& root, const SourceRoot& other, const std::string& name) {

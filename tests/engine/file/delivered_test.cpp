@@ -169,8 +169,10 @@ TEST_CASE("C2 a part has its journal beside it, or its record in the session's b
   write_file(path, random_bytes(bytes, 40));
   SourceFiles files = open_files({path});
   const Manifest manifest = files.manifest;
-  const std::unique_ptr<Sink> sink = make_sink(manifest, sink_options(to.path(), manifest));
-  Source source{std::move(files), {.slots = 16, .claims = sink->claims()}, make_io()};
+  const std::unique_ptr<PreparedSink> sink =
+      make_sink(manifest, sink_settings(to.path(), manifest));
+  Source source{{.slots = 16}, make_io()};
+  source.add(answered_chapter(std::move(files), *sink));
   Wire wire{&source, *sink};
   wire.is_root_lost = true;
   static_cast<void>(wire.run());

@@ -7,11 +7,6 @@
 
 namespace onehop::file::test {
 
-/// A sync of a whole file system waits for what others write to it: here for nobody.
-inline fs::path in_memory() {
-  return ::access("/dev/shm", W_OK) == 0 ? fs::path{"/dev/shm"} : fs::temp_directory_path();
-}
-
 /// A tree of small files, larger ones and folders, from a seed.
 struct Tree {
   TempFolder folder{in_memory()};
@@ -37,7 +32,7 @@ struct Tree {
   /// list is what the sender would offer of it now.
   [[nodiscard]] SourceFiles list() const {
     const std::string path = folder.path().string() + "/";
-    Result<Scan> found = scan({&path, 1}, {});
+    Result<ScanChapter> found = scan({&path, 1}, {});
     if (found.has_error()) FAIL(found.error().message());
     return std::move(found.value().source);
   }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// RecvMachine, the offer: chapters in, answers and claims out. A chapter is refused as a whole
+// before the host learns a single name.
+//
+//   ManifestPart.., ChapterEnd ─▶ Consider ─▶ on_decision ─▶ TakeOffered ─▶ ChapterAnswer,
+//   ClaimPart..
+#include <algorithm>
+
+#include "control/session/recv_machine.hpp"
+
+namespace onehop::session {
+
+namespace {
+
+// Names of a chapter while it arrives. All that it may have of 250 bytes fit; of 4096 bytes they
+// would be 256 MB of RAM that a peer makes us spend before anybody has agreed to anything.
+constexpr std::size_t chapter_name_bytes_max = 16U << 20;
+
+}  // namespace
+
+void RecvMachine::await_offer(Instant now) {
+  offer_deadline_ = now + limits_.offer;
+  enter(State::awaiting_offer, now + limits_.step, "read the offer");
+}
+
+Result<void> RecvMachine::take_offer(Instant now, Offer&& offer) {
+  offer_ = std::move(offer);
+  // The same id would give the same keys.
+  if (std::ranges::find(session_ids_, offer_.session_id) != session_ids_.end())
+    return violation("the peer offers again with the keys of its offer before");
+  session_ids_.push_back(offer_.session_id);
+  context_.digest = offer_.digest;
+  context_.key_interval = offer_.key_interval;
+  context_.queue_count = offer_.queue_count;
+  context_.session_id = offer_.session_id;
+  chapters_.restart();
+  offered_.clear();
+  reading_.reset();
+  bytes_offered_ = 0;
+  enter(State::reading_offer, std::min(now + limits_.step, offer_deadline_), step_);
+  return success();
+}
+
+Result<void> RecvMachine::take_entries(Instant now, ManifestPart& part) {
+  if (!reading_) {
+    reading_ = std::make_shared<OfferInfo>();
+    name_bytes_ = 0;
+  }
+  auto& files = reading_->manifest.files;
+  if (part.entries.empty() || part.entries.size() > chapter_entries_max - files.size())
+    return violation("a chapter has no entry in one of its parts, or too many");
+  for (auto& entry : part.entries) {
+    name_bytes_ += entry.name.size();
+    files.push_back(std::move(entry));
+  }
+  // What was begun is owed at once.
+  deadline_ = now + limits_.step;
+  if (state_ == State::reading_offer) deadline_ = std::min(deadline_, offer_deadline_);
+  if (name_bytes_ <= chapter_name_bytes_max) return success();
+  return refuse({ExitCode::local_file_error, "take the list of files",
+                 "names of one part of it have more than " +
+                     std::to_string(chapter_name_bytes_max) + " bytes in sum, which is the limit",
+                 "Send them in an archive"});
+}
+
+Result<void> RecvMachine::take_chapter_end(Instant now, const ChapterEnd& end) {
+  const std::shared_ptr<OfferInfo> info =
+      reading_ ? std::exchange(reading_, nullptr) : std::make_shared<OfferInfo>();
+  info->manifest_hash = end.manifest_hash;
+  info->is_last = end.is_last;
+  if (const auto valid = file::validate(info->manifest); !valid) return refuse(valid.error());
+  if (file::manifest_hash(info->manifest) != info->manifest_hash)
+    return violation("the hash of a chapter does not agree with its entries");
+  bytes_offered_ += file::total_bytes(info->manifest);
+  if (bytes_offered_ > file::ManifestLimits{}.total_bytes_max)
+    return refuse({ExitCode::local_file_error, "take the list of files",
+                   "its sizes have a sum that no disk holds", ""});
+  if (!chapters_.has_room() || chapters_.has_last())
+    return violation("the peer offers more chapters than it may");
+  const Chapter* const chapter =
+      chapters_.add({info, &info->manifest}, info->manifest_hash, end.is_last);
+  if (chapter == nullptr) return violation("the peer offers more entries than there are indices");
+  info->first_file = chapter->first_file;
+  if (offered_before_) {
+    ONEHOP_TRYV(note_changes(*info));
+  } else {
+    restarts_left_ += info->manifest.files.size();
+  }
+  info->known = {offer_.entries_known, offer_.bytes_known, offer_.is_all_known};
+  info->digest = offer_.digest;
+  info->has_fragments = offer_.has_fragments;
+  info->peer = peer_;
+  info->peer_software = file::display_name(offer_.software);
+  offered_.push_back(info);
+  if (state_ == State::reading_offer) {
+    has_offer_ = true;
+    act(Phase::waiting_for_accept);
+    enter(State::deciding, now + limits_.consider, "decide on the offer");
+  } else {
+    deadline_ = Instant::max();
+  }
+  consider_next();
+  return success();
+}
+
+void RecvMachine::consider_next() {
+  if (is_deciding_ || is_sending_claims_ || offered_.empty()) return;
+  is_deciding_ = true;
+  act(Consider{offered_.front()});
+}
+
+// The peer is told why, and ends with 5; this end has the code of `why`.
+Error RecvMachine::refuse(Error why) {
+  send(Refuse{ExitCode::refused_by_peer, why.message()});
+  has_peer_verdict_ = true;  // it has our Refuse: no Failure on top
+  return why;
+}
+
+// The first chapter after a restart offers again what was not done, and nothing else. Of an entry
+// that is another one now, nothing that came before is of use.
+Result<void> RecvMachine::note_changes(OfferInfo& info) {
+  const KnownEntries known = *std::exchange(offered_before_, std::nullopt);
+  for (const file::ManifestEntry& entry : info.manifest.files) {
+    const auto before = known.find(entry.name);
+    if (before == known.end())
+      return violation("the peer offers again what it did not offer before");
+    info.is_changed.push_back(before->second != entry);
+  }
+  return success();
+}
+
+void RecvMachine::on_decision(Instant now, Result<Decision> decision) {
+  if (!std::exchange(is_deciding_, false) || offered_.empty()) return;
+  if (state_ != State::deciding && state_ != State::transferring) return;
+  if (!decision) return fail(now, refuse(decision.error()));
+  decision_ = std::move(decision.value());
+  Chapter& chapter = *chapters_.unanswered();
+  if (const auto checked = check_decision(chapter); !checked) return fail(now, checked.error());
+  chapter.answer(decision_.actions, offer_.digest);
+  // Of packed files the pack says whether what is there is the same.
+  for (std::uint32_t i = 0; i < decision_.claims.size(); ++i)
+    if (!chapter.has_blocks(chapter.first_file + i)) decision_.claims[i].clear();
+  for (const auto& claims : decision_.claims) bytes_claimed_ += claims.size() * block_bytes;
+  if (state_ == State::transferring) {
+    act(TakeOffered{offered_.front()});
+    return send_answer(now);
+  }
+  act(OpenData{});
+  enter(State::opening_data, Instant::max(), "open the data port");
+}
+
+// The host's answer is ours, so a wrong one is a bug; it is reported, not sent.
+Result<void> RecvMachine::check_decision(const Chapter& chapter) const {
+  bool is_right = decision_.actions.size() == chapter.manifest->files.size();
+  is_right = is_right && decision_.claims.size() <= decision_.actions.size();
+  for (std::size_t i = 0; is_right && i < decision_.claims.size(); ++i)
+    is_right = decision_.claims[i].empty() || decision_.actions[i] == FileAction::resume;
+  if (is_right) return success();
+  return Error{ExitCode::internal_error, step_, "the decision does not fit the chapter", ""};
+}
+
+void RecvMachine::on_opened(Instant now, const SessionId&) {
+  const Chapter& chapter = chapters_.open().front();
+  if (chapter.is_last && chapter.is_over()) return send_accept(now);
+  start_data({.terms = {.context = context_,
+                        .frame_body_max_bytes =
+                            std::min(offer_.frame_body_max_bytes, data_->frame_body_max_bytes),
+                        .is_repair_lazy = is_repair_lazy(),
+                        .has_fragments = offer_.has_fragments},
+              .peer_port = offer_.data_port});
+}
+
+void RecvMachine::on_started(Instant now) { send_accept(now); }
+
+void RecvMachine::send_accept(Instant now) {
+  Accept accept;
+  accept.data_port = data_->data_port;
+  accept.frame_body_max_bytes = std::min(offer_.frame_body_max_bytes, data_->frame_body_max_bytes);
+  accept.is_repair_lazy = is_repair_lazy();
+  accept.io = data_->io;
+  accept.folder = decision_.folder;
+  send(std::move(accept));
+  enter(State::sending_claims, Instant::max(), "wait for the sender's data port");
+  send_answer(now);
+}
+
+void RecvMachine::send_answer(Instant now) {
+  ChapterAnswer answer;
+  answer.manifest_hash = offered_.front()->manifest_hash;
+  answer.has_claims =
+      std::ranges::any_of(decision_.claims, [](const auto& claims) { return !claims.empty(); });
+  answer.actions = decision_.actions;
+  is_sending_claims_ = answer.has_claims;
+  send(std::move(answer));
+  next_claims_ = 0;
+  if (!is_sending_claims_) end_answer(now);
+}
+
+void RecvMachine::send_next_claims(Instant now) {
+  while (next_claims_ < decision_.claims.size() && decision_.claims[next_claims_].empty())
+    ++next_claims_;
+  if (next_claims_ < decision_.claims.size()) return send_claims(next_claims_++);
+  send(ClaimPart{.file = 0, .first_block = 0, .is_last = true, .digests = {}});
+  is_sending_claims_ = false;
+  end_answer(now);
+}
+
+// Runs of consecutive blocks, cut at the bound of a message.
+void RecvMachine::send_claims(std::size_t entry) {
+  ClaimPart part{.file = offered_.front()->first_file + static_cast<std::uint32_t>(entry),
+                 .first_block = 0,
+                 .is_last = false,
+                 .digests = {}};
+  const auto send_run = [&] {
+    if (!part.digests.empty()) send(part);
+    part.digests.clear();
+  };
+  for (const file::Claim& claim : decision_.claims[entry]) {
+    if (claim.block != part.first_block + part.digests.size() ||
+        part.digests.size() == digests_per_message_max)
+      send_run();
+    if (part.digests.empty()) part.first_block = claim.block;
+    part.digests.push_back(claim.digest);
+  }
+  send_run();
+}
+
+/// The newest chapter has its whole answer.
+void RecvMachine::end_answer(Instant now) {
+  decision_ = {};
+  const Chapter* const chapter = chapters_.find(offered_.front()->first_file);
+  offered_.pop_front();
+  report_kept(*chapter);
+  const bool is_only = chapter->is_last && chapter->is_over();
+  if (state_ == State::transferring) {
+    drop_over();
+    return consider_next();
+  }
+  if (!is_only) return enter(State::awaiting_data_ready, now + limits_.offer, step_);
+  act(Phase::transferring);
+  on_proven(now);
+}
+
+}  // namespace onehop::session

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// SendMachine, the offer: chapters out, answers and claims in.
+//
+//   WantChapter ─▶ on_chapter ─▶ ManifestPart.., ChapterEnd ─▶ ChapterAnswer, ClaimPart.. ─▶
+//   Accepted
+#include <algorithm>
+
+#include "control/session/send_machine.hpp"
+
+namespace onehop::session {
+
+namespace {
+
+// A part of the manifest is sent when it reaches this; the bound of a message is four times as
+// high.
+constexpr std::size_t manifest_part_bytes = message_body_bytes_max / 4;
+
+}  // namespace
+
+void SendMachine::begin_offer() {
+  act(OpenData{});
+  want_chapter();
+  enter(State::opening_data, Instant::max(), "open the data port");
+}
+
+/// One chapter ahead of what is offered: the host makes it while this one is sent.
+void SendMachine::want_chapter() {
+  if (is_chapter_wanted_ || has_asked_all_ || !ready_.empty()) return;
+  is_chapter_wanted_ = true;
+  act(WantChapter{});
+}
+
+void SendMachine::on_chapter(Instant now, Result<OfferedChapter> chapter, const KnownTree& known) {
+  is_chapter_wanted_ = false;
+  if (is_winding_down()) return;
+  if (!chapter) return fail(now, chapter.error());
+  has_asked_all_ = chapter.value().is_last;
+  known_ = known;
+  if (const auto valid = file::validate(*chapter.value().manifest); !valid)
+    return fail(now, valid.error());
+  ready_.push_back(std::move(chapter).value());
+  if (state_ == State::offering || state_ == State::transferring) begin_chapter(now);
+}
+
+void SendMachine::on_opened(Instant now, const SessionId& fresh_id) {
+  context_.session_id = fresh_id;
+  context_.digest = options_.digest;
+  context_.key_interval = options_.key_interval;
+  chapters_.restart();
+  accept_.reset();
+  is_offering_ = is_taking_claims_ = false;
+  enter(State::offering, Instant::max(), "offer the files");
+  begin_chapter(now);
+}
+
+/// The next chapter, as soon as there is one and room for it.
+void SendMachine::begin_chapter(Instant now) {
+  if (is_offering_ || ready_.empty() || !chapters_.has_room()) return;
+  if (state_ == State::offering && chapters_.open().empty()) {
+    Offer offer;
+    offer.software = "onehop " ONEHOP_VERSION;
+    offer.session_id = context_.session_id;
+    offer.digest = context_.digest;
+    offer.key_interval = context_.key_interval;
+    offer.queue_count = context_.queue_count;
+    offer.frame_body_max_bytes = data_->frame_body_max_bytes;
+    offer.data_port = data_->data_port;
+    offer.entries_known = known_.entries;
+    offer.bytes_known = known_.bytes;
+    offer.is_all_known = known_.is_all;
+    offer.is_repair_lazy = options_.is_repair_lazy;
+    offer.has_fragments = options_.has_fragments;
+    send(std::move(offer));
+  }
+  const OfferedChapter next = std::move(ready_.front());
+  ready_.pop_front();
+  if (chapters_.add(next.manifest, file::manifest_hash(*next.manifest), next.is_last) == nullptr)
+    return fail(now, {ExitCode::local_file_error, "offer the files",
+                      "they have more than " + std::to_string(file_index_max) + " entries",
+                      "Send them in several sessions"});
+  is_offering_ = true;
+  next_entry_ = 0;
+}
+
+void SendMachine::send_part(Instant now) {
+  const Chapter& chapter = chapters_.open().back();
+  const std::vector<file::ManifestEntry>& entries = chapter.manifest->files;
+  ManifestPart part;
+  for (std::size_t bytes = 0; next_entry_ < entries.size() && bytes < manifest_part_bytes &&
+                              part.entries.size() < manifest_entries_per_part_max;
+       ++next_entry_) {
+    part.entries.push_back(entries[next_entry_]);
+    bytes += entries[next_entry_].name.size() + sizeof entries[next_entry_];
+  }
+  if (!part.entries.empty()) send(std::move(part));
+  if (next_entry_ < entries.size()) return;
+  send(ChapterEnd{chapter.manifest_hash, chapter.is_last});
+  is_offering_ = false;
+  if (state_ == State::offering) return await_accept(now);
+  set_answer_deadline(now);
+}
+
+void SendMachine::await_accept(Instant now) {
+  act(Phase::waiting_for_accept);
+  enter(State::awaiting_accept, now + limits_.consider, "offer the files");
+}
+
+/// While data flows nothing else has a limit: the engine watches that it does.
+void SendMachine::set_answer_deadline(Instant now) {
+  const bool is_answer_due =
+      is_taking_claims_ || (chapters_.unanswered() != nullptr && !is_offering_);
+  deadline_ = is_answer_due ? now + limits_.consider : Instant::max();
+}
+
+Result<void> SendMachine::take_accept(Accept&& accept) {
+  if (accept.frame_body_max_bytes > data_->frame_body_max_bytes ||
+      (accept.is_repair_lazy && !options_.is_repair_lazy))
+    return violation("the peer accepted something else than what was offered");
+  if (options_.is_repair_lazy && !accept.is_repair_lazy)
+    act(Notice{"the peer keeps to eager repair: --repair lazy has no effect"});
+  accept_ = std::move(accept);
+  return success();
+}
+
+Result<void> SendMachine::take_answer(Instant now, ChapterAnswer&& answer) {
+  Chapter* const chapter = chapters_.unanswered();
+  const bool is_offered =
+      chapter != nullptr && !(is_offering_ && chapter == &chapters_.open().back());
+  if (!is_offered || answer.actions.size() != chapter->manifest->files.size() ||
+      answer.manifest_hash != chapter->manifest_hash)
+    return violation("the peer accepted something else than what was offered");
+  accepted_ = {.manifest = chapter->manifest,
+               .first_file = chapter->first_file,
+               .is_last = chapter->is_last,
+               .actions = answer.actions,
+               .claims = {},
+               .pack = nullptr,
+               .folder = accept_->folder};
+  is_taking_claims_ = answer.has_claims;
+  if (!is_taking_claims_)
+    end_answer(now);
+  else if (state_ == State::awaiting_accept)
+    deadline_ = now + limits_.step;
+  return success();
+}
+
+// A claim is bounded by our own manifest: each block of each file at most once, in ascending
+// order.
+Result<void> SendMachine::take_claims(Instant now, const ClaimPart& part) {
+  const Error bad = violation("the peer claims blocks that the offer does not have");
+  if (state_ == State::awaiting_accept) deadline_ = now + limits_.step;
+  if (!part.digests.empty()) {
+    const Chapter& chapter = *chapters_.unanswered();
+    if (!chapter.has_entry(part.file)) return bad;
+    const std::size_t entry = part.file - chapter.first_file;
+    if (accepted_.actions[entry] != FileAction::resume) return bad;
+    accepted_.claims.resize(chapter.manifest->files.size());
+    auto& blocks = accepted_.claims[entry];
+    if (!blocks.empty() && part.first_block <= blocks.back().block) return bad;
+    if (part.first_block + part.digests.size() > blocks_of(chapter.entry(part.file).size))
+      return bad;
+    for (std::size_t i = 0; i < part.digests.size(); ++i)
+      blocks.push_back({part.first_block + i, part.digests[i]});
+  } else if (!part.is_last) {
+    return bad;
+  }
+  if (part.is_last) end_answer(now);
+  return success();
+}
+
+void SendMachine::end_answer(Instant now) {
+  is_taking_claims_ = false;
+  Chapter& chapter = *chapters_.unanswered();
+  chapter.answer(accepted_.actions, context_.digest);
+  accepted_.pack = chapter.pack;
+  bytes_total_ += chapter.bytes_of_blocks();
+  report_kept(chapter);
+  // What the peer answered before it heard of a restart tells no more than what it keeps.
+  if (state_ == State::restarting) return;
+  act(std::exchange(accepted_, {}));
+  if (state_ == State::transferring) {
+    set_answer_deadline(now);
+    return complete_if_over(now);
+  }
+  if (chapter.is_last && chapter.is_over()) return complete(now);
+  start_data({.terms = {.context = context_,
+                        .frame_body_max_bytes = accept_->frame_body_max_bytes,
+                        .is_repair_lazy = accept_->is_repair_lazy,
+                        .has_fragments = options_.has_fragments},
+              .peer_port = accept_->data_port});
+}
+
+}  // namespace onehop::session
