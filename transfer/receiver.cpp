@@ -14,8 +14,8 @@
 #include "engine/base/thread.hpp"
 #include "engine/base/time.hpp"
 #include "engine/file/sink.hpp"
+#include "transfer/chapter_preparer.hpp"
 #include "transfer/local_address.hpp"
-#include "transfer/question.hpp"
 #include "transfer/side.hpp"
 #include "transfer/stranger_log.hpp"
 
@@ -23,45 +23,11 @@ namespace onehop::host {
 
 namespace {
 
-file::OnExist on_exist_of(const std::string& word) {
-  if (word == "resume") return file::OnExist::resume;
-  if (word == "skip") return file::OnExist::skip;
-  if (word == "rename") return file::OnExist::rename;
-  if (word == "overwrite") return file::OnExist::overwrite;
-  return file::OnExist::ask;
-}
-
-file::OnExist on_exist_of(api::Answer answer) {
-  switch (answer) {
-    case api::Answer::resume: return file::OnExist::resume;
-    case api::Answer::skip: return file::OnExist::skip;
-    case api::Answer::rename: return file::OnExist::rename;
-    case api::Answer::overwrite: return file::OnExist::overwrite;
-    case api::Answer::refuse:
-    case api::Answer::accept: break;
-  }
-  return file::OnExist::ask;
-}
-
-session::FileAction action_of(const file::SinkChapter& chapter, std::uint32_t entry) {
-  switch (chapter.existing()[entry]) {
-    case file::Existing::other: return session::FileAction::keep;
-    case file::Existing::unread: return session::FileAction::keep_unread;
-    case file::Existing::compared: return session::FileAction::compare;
-    case file::Existing::none:
-    case file::Existing::expected: break;
-  }
-  const bool has_some =
-      chapter.pack().contains(entry) ? chapter.is_there(entry) : !chapter.claims()[entry].empty();
-  return has_some ? session::FileAction::resume : session::FileAction::send;
-}
-
 class Receiver final : public Side, public session::RecvHost {
  public:
   Receiver(api::ReceiveOptions options, api::Handler handler)
       : Side{options.common, std::move(handler), "recv"}, options_{std::move(options)} {}
-  ~Receiver() override { withdraw(); }
-  void answer(std::uint64_t offer, api::Answer answer) override { question_.answer(offer, answer); }
+  void answer(std::uint64_t offer, api::Answer answer) override { preparer_.answer(offer, answer); }
 
  private:
   // --- Side
@@ -81,7 +47,7 @@ class Receiver final : public Side, public session::RecvHost {
   Result<session::EngineRings> start_data(const session::DataPlan& plan) override;
   Result<Command> take_chapter(const session::OfferInfo& offer) override;
   void stop_data() noexcept override {
-    withdraw();
+    preparer_.end();
     file_side_ = nullptr;
     path_.stop();
   }
@@ -110,19 +76,7 @@ class Receiver final : public Side, public session::RecvHost {
 
   Result<session::PairingKey> make_code();
   Result<void> open_before_files(const session::IpAddress& peer);
-  Result<session::Decision> prepare(const std::shared_ptr<const session::OfferInfo>& offer,
-                                    const std::stop_token& stop);
-  using PreparedChapter = Result<std::unique_ptr<file::SinkChapter>>;
-  Result<void> open_destination(const session::OfferInfo& offer);
-  PreparedChapter prepare_chapter_or_ask(const std::shared_ptr<const session::OfferInfo>& offer,
-                                         const std::stop_token& stop);
-  PreparedChapter prepare_chapter(const std::shared_ptr<const session::OfferInfo>& offer,
-                                  std::vector<file::Conflict>* conflicts,
-                                  const std::stop_token& stop);
-  void expect(const session::OfferInfo& offer);
-  api::Answer ask(const session::OfferInfo& offer, const std::vector<file::Conflict>& conflicts,
-                  const std::stop_token& stop);
-  void withdraw();
+  void expect(const session::OfferInfo& offer, const file::SinkChapter& chapter);
   void begin_session(const session::OfferInfo& offer);
 
   const std::string& interface_of(const session::RouteInfo& route) const {
@@ -137,14 +91,7 @@ class Receiver final : public Side, public session::RecvHost {
   std::shared_ptr<const session::OfferInfo> offer_;  // the newest chapter
   std::uint64_t bytes_offered_ = 0;
   file::Sink* file_side_ = nullptr;  // the data path's, while it runs
-  // The preparing thread's, until it has decided. Answers are by name, of the chapter.
-  std::shared_ptr<file::Destination> destination_;
-  std::unique_ptr<file::SinkChapter> chapter_;
-  std::unordered_map<std::string, file::OnExist> answers_;
-  bool is_approved_ = false;  // somebody has answered, in this session
-  std::string folder_;
-  Question question_;
-  std::jthread preparer_;
+  ChapterPreparer preparer_{options_, events_, io_};
 };
 
 /// A port that needs its interface opens it now, while the privileges are there and an error can
@@ -227,7 +174,6 @@ void Receiver::on_listening(const session::Endpoint& local) {
 }
 
 void Receiver::consider(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide) {
-  withdraw();
   offer_ = offer;
   const bool is_first = offer->first_file == 0;
   if (is_first) begin_session(*offer);
@@ -237,16 +183,7 @@ void Receiver::consider(std::shared_ptr<const session::OfferInfo> offer, session
   if (is_first)
     if (auto opened = open_before_files(offer->peer.address); !opened.has_value())
       return decide(opened.error());
-  auto started =
-      start_thread<std::jthread>("preparing", [this, offer, decide](const std::stop_token& stop) {
-        try {
-          decide(prepare(offer, stop));
-        } catch (const std::bad_alloc& refused) {
-          decide(memory_error("prepare to receive", refused));
-        }
-      });
-  if (!started.has_value()) return decide(started.error());
-  preparer_ = std::move(started).value();
+  preparer_.start(std::move(offer), std::move(decide));
 }
 
 /// Sockets and rings first, while the privileges are there; then the user's own rights, then the
@@ -264,35 +201,36 @@ Result<session::DataOpened> Receiver::open_data(const session::PeerLink& link) {
   ONEHOP_TRY(route, session::find_route(link.peer.address, settings_.interface));
   ONEHOP_TRYV(path_.open_port(interface_of(route), link.local.address, listen_.port,
                               offer_->has_fragments));
-  path_.account().set_place(link.peer.address.text(), folder_);
+  path_.account().set_place(link.peer.address.text(), preparer_.folder());
   return path_.opened(route);
 }
 
 Result<session::EngineRings> Receiver::start_data(const session::DataPlan& plan) {
-  preparer_ = {};
   ONEHOP_TRY(io, file::make_file_io(settings_.file_io));
-  expect(*offer_);
-  std::vector<std::uint64_t> sizes = chapter_->block_sizes();
-  auto sink = std::make_unique<file::Sink>(destination_, std::move(io), file::SinkOptions{});
-  sink->add(std::move(chapter_), offer_->is_last);
+  std::unique_ptr<file::SinkChapter> chapter = preparer_.take();
+  expect(*offer_, *chapter);
+  std::vector<std::uint64_t> sizes = chapter->block_sizes();
+  auto sink =
+      std::make_unique<file::Sink>(preparer_.destination(), std::move(io), file::SinkOptions{});
+  sink->add(std::move(chapter), offer_->is_last);
   file_side_ = sink.get();
   return path_.start_receiving(plan, std::move(sink), std::move(sizes));
 }
 
 Result<Command> Receiver::take_chapter(const session::OfferInfo& offer) {
-  preparer_ = {};
-  expect(offer);
-  const std::vector<std::uint64_t> sizes = chapter_->block_sizes();
-  file_side_->add(std::move(chapter_), offer.is_last);
+  std::unique_ptr<file::SinkChapter> chapter = preparer_.take();
+  expect(offer, *chapter);
+  const std::vector<std::uint64_t> sizes = chapter->block_sizes();
+  file_side_->add(std::move(chapter), offer.is_last);
   return path_.add_files(offer.first_file, sizes);
 }
 
 /// What is wanted of the chapters so far, and all that is said to come.
-void Receiver::expect(const session::OfferInfo& offer) {
+void Receiver::expect(const session::OfferInfo& offer, const file::SinkChapter& chapter) {
   Account& account = path_.account();
   for (std::size_t i = 0; i < offer.manifest.files.size(); ++i) {
     bytes_offered_ += offer.manifest.files[i].size;
-    if (chapter_->is_wanted()[i]) account.bytes_asked += offer.manifest.files[i].size;
+    if (chapter.is_wanted()[i]) account.bytes_asked += offer.manifest.files[i].size;
   }
   const std::uint64_t to_come =
       offer.is_last || offer.known.bytes < bytes_offered_ ? 0 : offer.known.bytes - bytes_offered_;
@@ -302,9 +240,7 @@ void Receiver::expect(const session::OfferInfo& offer) {
 /// begin_session forgets what the session before left, or this one before a source changed.
 void Receiver::begin_session(const session::OfferInfo& offer) {
   path_.account().has_restarted = !offer.is_changed.empty();
-  if (!path_.account().has_restarted) is_approved_ = !options_.is_approved;
   bytes_offered_ = path_.account().bytes_asked = 0;
-  destination_.reset();
 }
 
 void Receiver::on_rejected(const session::Endpoint& peer, const Error& why) {
@@ -316,7 +252,7 @@ void Receiver::on_rejected(const session::Endpoint& peer, const Error& why) {
 }
 
 void Receiver::on_session_end(const session::SessionEnd& end) {
-  withdraw();
+  preparer_.end();
   if (end.is_replaced) {
     events_.say(end.error.message() + ": its transfer goes on there");
     path_.account().forget_session();
@@ -324,114 +260,6 @@ void Receiver::on_session_end(const session::SessionEnd& end) {
     path_.end(end);
   }
   offer_.reset();
-}
-
-/// prepare runs on a thread of its own: it may hash what an earlier session left, or wait for an
-/// answer. `stop` ends either.
-Result<session::Decision> Receiver::prepare(const std::shared_ptr<const session::OfferInfo>& offer,
-                                            const std::stop_token& stop) {
-  if (!destination_) {
-    ONEHOP_TRYV(open_destination(*offer));
-  }
-  if (offer->is_changed.empty()) answers_.clear();
-  ONEHOP_TRY(chapter, prepare_chapter_or_ask(offer, stop));
-  chapter_ = std::move(chapter);
-  session::Decision decision;
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::canonical(options_.directory, error);
-  decision.folder = folder_ = error ? options_.directory : folder.string();
-  for (std::uint32_t i = 0; i < offer->manifest.files.size(); ++i) {
-    decision.actions.push_back(action_of(*chapter_, i));
-    if (decision.actions.back() != session::FileAction::resume) continue;
-    decision.claims.resize(offer->manifest.files.size());
-    decision.claims[i] = chapter_->claims()[i];
-  }
-  return decision;
-}
-
-/// An answer holds for the names that were shown with its question, and for no other: one that
-/// comes up later is asked about, or refused.
-Receiver::PreparedChapter Receiver::prepare_chapter_or_ask(
-    const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop) {
-  for (;;) {
-    std::vector<file::Conflict> conflicts;
-    auto chapter = prepare_chapter(offer, options_.on_exist == "ask" ? &conflicts : nullptr, stop);
-    if (conflicts.empty() && (is_approved_ || chapter.has_error())) return chapter;
-    const api::Answer answer = ask(*offer, conflicts, stop);
-    if (conflicts.empty() && answer == api::Answer::refuse)
-      return Error{ExitCode::refused_by_peer, "receive from " + offer->peer.address.text(),
-                   "the offer was refused here", "Ask who runs the receiver"};
-    if (!conflicts.empty() && on_exist_of(answer) == file::OnExist::ask) return chapter;
-    is_approved_ = true;
-    if (conflicts.empty()) return chapter;
-    for (const file::Conflict& conflict : conflicts)
-      answers_[offer->manifest.files[conflict.file].name] = on_exist_of(answer);
-  }
-}
-
-api::Answer Receiver::ask(const session::OfferInfo& offer,
-                          const std::vector<file::Conflict>& conflicts,
-                          const std::stop_token& stop) {
-  api::Offer event;
-  event.id = question_.begin();
-  event.peer = offer.peer.address.text();
-  event.directory = file::display_name(options_.directory);
-  event.conflicts = conflicts.size();
-  event.is_part = !offer.is_last;
-  for (const file::ManifestEntry& entry : offer.manifest.files)
-    event.files.push_back({.name = file::display_name(entry.name), .bytes = entry.size});
-  for (const file::Conflict& conflict : conflicts) {
-    api::Offer::File& file = event.files[conflict.file];
-    file.conflict = conflict.cause;
-    file.is_regular = conflict.is_regular;
-    file.existing = conflict.size;
-  }
-  const std::uint64_t id = event.id;
-  boost::asio::post(io_, [this, event = std::move(event)] { events_.emit(event); });
-  const auto answer = question_.wait_answer(stop);
-  boost::asio::post(io_, [this, id] { events_.emit(api::OfferGone{id}); });
-  return answer.value_or(api::Answer::refuse);
-}
-
-Result<void> Receiver::open_destination(const session::OfferInfo& offer) {
-  file::DestinationOptions options;
-  options.folder = options_.directory;
-  options.digest_kind = offer.digest;
-  options.durability = options_.durability == "none"   ? file::Durability::none
-                       : options_.durability == "file" ? file::Durability::file
-                                                       : file::Durability::batch;
-  options.is_again = !offer.is_changed.empty();
-  ONEHOP_TRY(opened, file::Destination::open(std::move(options)));
-  destination_ = std::move(opened);
-  return success();
-}
-
-Receiver::PreparedChapter Receiver::prepare_chapter(
-    const std::shared_ptr<const session::OfferInfo>& offer, std::vector<file::Conflict>* conflicts,
-    const std::stop_token& stop) {
-  file::SinkChapterOptions options;
-  options.first_file = offer->first_file;
-  options.approved = offer->manifest_hash;
-  options.on_exist = on_exist_of(options_.on_exist);
-  if (!answers_.empty())
-    for (const file::ManifestEntry& entry : offer->manifest.files) {
-      const auto answer = answers_.find(entry.name);
-      options.on_exist_of.push_back(answer == answers_.end() ? options.on_exist : answer->second);
-    }
-  options.conflicts = conflicts;
-  options.withdrawn = stop;
-  options.is_changed = offer->is_changed;
-  return file::SinkChapter::prepare(destination_,
-                                    std::shared_ptr<const file::Manifest>{offer, &offer->manifest},
-                                    std::move(options));
-}
-
-/// withdraw ends what prepares a session that is over, a question too, and lets go of what it
-/// holds.
-void Receiver::withdraw() {
-  preparer_ = {};  // asks it to stop, and joins
-  chapter_.reset();
-  if (file_side_ == nullptr) destination_.reset();
 }
 
 }  // namespace

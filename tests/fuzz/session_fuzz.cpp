@@ -31,9 +31,8 @@ constexpr std::array<EventKind, 11> events{
     EventKind::port_failed,  EventKind::peer_heard};
 
 file::Manifest some_files() {
-  return {{{"a", 3 * block_bytes, 0644, false, 1},
-           {"b/c", 0, 0600, false, 2},
-           {"b/d", block_bytes + 1, 0644, false, 3}}};
+  return {
+      {{"a", 3 * block_bytes, 0644, 1}, {"b/c", 0, 0600, 2}, {"b/d", block_bytes + 1, 0644, 3}}};
 }
 /// As the sender cuts them: indices 0, 1 and 3.
 std::array<file::Manifest, 2> some_chapters() {

@@ -30,8 +30,8 @@ Digest some_digest(std::uint32_t file, std::uint64_t block) {
 file::Manifest some_manifest(std::size_t files, std::uint64_t size) {
   file::Manifest manifest;
   for (std::size_t i = 0; i < files; ++i)
-    manifest.files.push_back({"folder/file-" + std::to_string(i), i == 0 ? 0 : size, 0644, false,
-                              1'700'000'000'000'000'000});
+    manifest.files.push_back(
+        {"folder/file-" + std::to_string(i), i == 0 ? 0 : size, 0644, 1'700'000'000'000'000'000});
   return manifest;
 }
 

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "transfer/chapter_preparer.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <filesystem>
+
+#include "engine/base/memory.hpp"
+#include "engine/base/thread.hpp"
+
+namespace onehop::host {
+
+namespace {
+
+file::OnExist on_exist_of(const std::string& word) {
+  if (word == "resume") return file::OnExist::resume;
+  if (word == "skip") return file::OnExist::skip;
+  if (word == "rename") return file::OnExist::rename;
+  if (word == "overwrite") return file::OnExist::overwrite;
+  return file::OnExist::ask;
+}
+
+file::OnExist on_exist_of(api::Answer answer) {
+  switch (answer) {
+    case api::Answer::resume: return file::OnExist::resume;
+    case api::Answer::skip: return file::OnExist::skip;
+    case api::Answer::rename: return file::OnExist::rename;
+    case api::Answer::overwrite: return file::OnExist::overwrite;
+    case api::Answer::refuse:
+    case api::Answer::accept: break;
+  }
+  return file::OnExist::ask;
+}
+
+session::FileAction action_of(const file::SinkChapter& chapter, std::uint32_t entry) {
+  switch (chapter.existing()[entry]) {
+    case file::Existing::other: return session::FileAction::keep;
+    case file::Existing::unread: return session::FileAction::keep_unread;
+    case file::Existing::compared: return session::FileAction::compare;
+    case file::Existing::none:
+    case file::Existing::expected: break;
+  }
+  const bool has_some =
+      chapter.pack().contains(entry) ? chapter.is_there(entry) : !chapter.claims()[entry].empty();
+  return has_some ? session::FileAction::resume : session::FileAction::send;
+}
+
+}  // namespace
+
+void ChapterPreparer::start(std::shared_ptr<const session::OfferInfo> offer,
+                            session::Decide decide) {
+  join();
+  chapter_.reset();
+  if (offer->first_file == 0) {
+    destination_.reset();
+    // One that is offered again because a source changed was approved before.
+    if (offer->is_changed.empty()) is_approved_ = !options_.is_approved;
+  }
+  auto started =
+      start_thread<std::jthread>("preparing", [this, offer, decide](const std::stop_token& stop) {
+        try {
+          decide(prepare(offer, stop));
+        } catch (const std::bad_alloc& refused) {
+          decide(memory_error("prepare to receive", refused));
+        }
+      });
+  if (!started.has_value()) return decide(started.error());
+  thread_ = std::move(started).value();
+}
+
+std::unique_ptr<file::SinkChapter> ChapterPreparer::take() {
+  join();
+  return std::move(chapter_);
+}
+
+void ChapterPreparer::end() {
+  join();
+  chapter_.reset();
+  destination_.reset();
+}
+
+/// It may hash what an earlier session left, or wait for an answer. `stop` ends either.
+Result<session::Decision> ChapterPreparer::prepare(
+    const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop) {
+  if (!destination_) {
+    ONEHOP_TRYV(open_destination(*offer));
+  }
+  if (offer->is_changed.empty()) answers_.clear();
+  ONEHOP_TRY(chapter, prepare_or_ask(offer, stop));
+  chapter_ = std::move(chapter);
+  session::Decision decision;
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::canonical(options_.directory, error);
+  decision.folder = folder_ = error ? options_.directory : folder.string();
+  for (std::uint32_t i = 0; i < offer->manifest.files.size(); ++i) {
+    decision.actions.push_back(action_of(*chapter_, i));
+    if (decision.actions.back() != session::FileAction::resume) continue;
+    decision.claims.resize(offer->manifest.files.size());
+    decision.claims[i] = chapter_->claims()[i];
+  }
+  return decision;
+}
+
+/// An answer holds for the names that were shown with its question, and for no other: one that
+/// comes up later is asked about, or refused.
+ChapterPreparer::Prepared ChapterPreparer::prepare_or_ask(
+    const std::shared_ptr<const session::OfferInfo>& offer, const std::stop_token& stop) {
+  for (;;) {
+    std::vector<file::Conflict> conflicts;
+    auto chapter = prepare_one(offer, options_.on_exist == "ask" ? &conflicts : nullptr, stop);
+    if (conflicts.empty() && (is_approved_ || chapter.has_error())) return chapter;
+    const api::Answer answer = ask(*offer, conflicts, stop);
+    if (conflicts.empty() && answer == api::Answer::refuse)
+      return Error{ExitCode::refused_by_peer, "receive from " + offer->peer.address.text(),
+                   "the offer was refused here", "Ask who runs the receiver"};
+    if (!conflicts.empty() && on_exist_of(answer) == file::OnExist::ask) return chapter;
+    is_approved_ = true;
+    if (conflicts.empty()) return chapter;
+    for (const file::Conflict& conflict : conflicts)
+      answers_[offer->manifest.files[conflict.file].name] = on_exist_of(answer);
+  }
+}
+
+api::Answer ChapterPreparer::ask(const session::OfferInfo& offer,
+                                 const std::vector<file::Conflict>& conflicts,
+                                 const std::stop_token& stop) {
+  api::Offer event;
+  event.id = question_.begin();
+  event.peer = offer.peer.address.text();
+  event.directory = file::display_name(options_.directory);
+  event.conflicts = conflicts.size();
+  event.is_part = !offer.is_last;
+  for (const file::ManifestEntry& entry : offer.manifest.files)
+    event.files.push_back({.name = file::display_name(entry.name), .bytes = entry.size});
+  for (const file::Conflict& conflict : conflicts) {
+    api::Offer::File& file = event.files[conflict.file];
+    file.conflict = conflict.cause;
+    file.is_regular = conflict.is_regular;
+    file.existing = conflict.size;
+  }
+  const std::uint64_t id = event.id;
+  boost::asio::post(io_, [this, event = std::move(event)] { events_.emit(event); });
+  const auto answer = question_.wait_answer(stop);
+  boost::asio::post(io_, [this, id] { events_.emit(api::OfferGone{id}); });
+  return answer.value_or(api::Answer::refuse);
+}
+
+Result<void> ChapterPreparer::open_destination(const session::OfferInfo& offer) {
+  file::DestinationOptions options;
+  options.folder = options_.directory;
+  options.digest_kind = offer.digest;
+  options.durability = options_.durability == "none"   ? file::Durability::none
+                       : options_.durability == "file" ? file::Durability::file
+                                                       : file::Durability::batch;
+  options.is_again = !offer.is_changed.empty();
+  ONEHOP_TRY(opened, file::Destination::open(std::move(options)));
+  destination_ = std::move(opened);
+  return success();
+}
+
+ChapterPreparer::Prepared ChapterPreparer::prepare_one(
+    const std::shared_ptr<const session::OfferInfo>& offer, std::vector<file::Conflict>* conflicts,
+    const std::stop_token& stop) {
+  file::SinkChapterOptions options;
+  options.first_file = offer->first_file;
+  options.approved = offer->manifest_hash;
+  options.on_exist = on_exist_of(options_.on_exist);
+  if (!answers_.empty())
+    for (const file::ManifestEntry& entry : offer->manifest.files) {
+      const auto answer = answers_.find(entry.name);
+      options.on_exist_of.push_back(answer == answers_.end() ? options.on_exist : answer->second);
+    }
+  options.conflicts = conflicts;
+  options.withdrawn = stop;
+  options.is_changed = offer->is_changed;
+  return file::SinkChapter::prepare(destination_,
+                                    std::shared_ptr<const file::Manifest>{offer, &offer->manifest},
+                                    std::move(options));
+}
+
+}  // namespace onehop::host
