@@ -9,7 +9,6 @@
 // it, takes the chapters and destroys it; known() is for any.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>

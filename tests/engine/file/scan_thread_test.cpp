@@ -2,6 +2,7 @@
 // What the thread that reads folders gives, chapter by chapter.
 #include "engine/file/scan_thread.hpp"
 
+#include <atomic>
 #include <map>
 #include <numeric>
 #include <semaphore>
