@@ -42,6 +42,7 @@ ELSEWHERE = {
     "meson setup build": "this test runs in what it made",
     "meson test": "it runs this test",
     "tools/check": "it runs this test",
+    "git ls-files engine control xdp": "it counts the lines of a checkout, which a copy is not",
 }
 
 
@@ -161,6 +162,11 @@ def test_trees(onehop) -> None:
         for line in lines_of("trees.md", "onehop send"):
             said = shell(onehop, world.work, line.replace("HOST", ADDRESS_B))
             check("send      Photos/a" in said and said.count("excluded  ") == 2, said)
+        (world.work / "Downloads/.onehop-stage").mkdir(parents=True, mode=0o700)
+        for line in lines_of("trees.md", "onehop recv --clean"):
+            said = shell(onehop, world.work, line)
+            check(".onehop-stage" in said, said)
+            check((world.work / "Downloads/.onehop-stage").exists(), "it was listed only")
 
 
 def test_lab(onehop) -> None:
@@ -251,7 +257,7 @@ def test_no_command_is_left_out(_onehop) -> None:
         "doctor.md": "onehop doctor",
         "lab.md": "onehop lab",
         "stress.md": "onehop stress",
-        "trees.md": "onehop send",
+        "trees.md": ("onehop send", "onehop recv --clean"),
         "watch.md": ("onehop watch", "onehop send", "onehop plot", "onehop lab run"),
     }
     readme = lines(ROOT / "README.md")

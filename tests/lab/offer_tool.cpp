@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// offer-tool ADDRESS PORT (names NAME... | many COUNT | sized BYTES): a sender
-// that knows the code (ONEHOP_CODE) and offers what `onehop send` does not: names in folders, a
-// million files, sizes that cannot be. It prints what the receiver says to that, "Accept" or
-// "Refuse: TEXT", and hangs up. Exit code: 0 it was answered, 1 it was not.
+// offer-tool ADDRESS PORT (names NAME... | many COUNT | sized BYTES): a sender that knows the code
+// (ONEHOP_CODE) and offers what `onehop send` does not: any names, a chapter of many files, sizes
+// that cannot be. It prints what the receiver says to that, "Accept" or "Refuse: TEXT", and hangs
+// up. Exit code: 0 it was answered, 1 it was not.
 #include <cstdio>
 #include <cstdlib>
 #include <span>
@@ -58,7 +58,7 @@ int run(std::span<char*> words) {
   tcp::socket socket{io};
   socket.connect(
       {asio::ip::make_address(words[1]), static_cast<std::uint16_t>(std::stoul(words[2]))});
-  // The usual limits: RawPeer's own are of tests that wait for a silence, and a million names take
+  // The usual limits: RawPeer's own are of tests that wait for a silence, and many names take
   // a receiver some seconds.
   peer.channel =
       std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{}, Endpoint{});
