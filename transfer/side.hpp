@@ -27,7 +27,7 @@ class Side {
   [[nodiscard]] Result<void> open();
   [[nodiscard]] Result<void> set_code(std::string_view code);
   /// run gives the end of a session whose error is an event by now, or the Error that is none yet.
-  [[nodiscard]] Result<session::SessionEnd> run() noexcept;
+  [[nodiscard]] Result<session::SessionEnd> run();
   void interrupt();
   virtual void answer(std::uint64_t /*offer*/, api::Answer) {}
   [[nodiscard]] const Events& events() const { return events_; }

@@ -37,7 +37,7 @@ Result<void> Side::set_code(std::string_view code) {
   return success();
 }
 
-Result<session::SessionEnd> Side::run() noexcept {
+Result<session::SessionEnd> Side::run() {
   try {
     if (!is_open_) {
       ONEHOP_TRYV(open());

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "transfer/usage.hpp"
 
+#include <dirent.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace onehop::host {
 
@@ -53,15 +55,25 @@ std::uint64_t status_field(const std::string& path, std::string_view key) {
   return 0;
 }
 
+/// The folders below a folder of /proc. (An iterator of std::filesystem ends the program where
+/// memory is refused.)
+std::vector<std::string> folders_in(const std::string& folder) {
+  std::vector<std::string> found;
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream{::opendir(folder.c_str()), ::closedir};
+  for (const dirent* entry = nullptr; stream != nullptr && (entry = ::readdir(stream.get()));)
+    if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+      found.push_back(folder + "/" + entry->d_name);
+  return found;
+}
+
 }  // namespace
 
 UsageMeter::UsageMeter() {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator{"/proc", error}) {
-    const std::string name = entry.path().filename();
+  for (const std::string& process : folders_in("/proc")) {
+    const std::string name = process.substr(process.rfind('/') + 1);
     int pid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{}) continue;
-    std::ifstream comm{entry.path() / "comm"};
+    std::ifstream comm{process + "/comm"};
     std::string text;
     if (std::getline(comm, text) && text.starts_with("ksoftirqd/")) softirq_pids_.push_back(pid);
   }
@@ -110,20 +122,18 @@ std::uint64_t UsageMeter::rss_bytes_max() {
 
 std::uint64_t UsageMeter::voluntary_switches_total() {
   std::uint64_t total = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/task", error})
-    total += status_field(entry.path() / "status", "voluntary_ctxt_switches:");
+  for (const std::string& task : folders_in("/proc/self/task"))
+    total += status_field(task + "/status", "voluntary_ctxt_switches:");
   return total;
 }
 
 std::map<std::string, double> UsageMeter::thread_cpu_seconds() {
   std::map<std::string, double> seconds;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/task", error}) {
+  for (const std::string& task : folders_in("/proc/self/task")) {
     std::string name;
     std::uint64_t run_ns = 0;
-    std::ifstream{entry.path() / "comm"} >> name;
-    if (!(std::ifstream{entry.path() / "schedstat"} >> run_ns)) return {};
+    std::ifstream{task + "/comm"} >> name;
+    if (!(std::ifstream{task + "/schedstat"} >> run_ns)) return {};
     constexpr std::string_view prefix = "onehop-";
     seconds[name.starts_with(prefix) ? name.substr(prefix.size()) : "plane"] +=
         static_cast<double>(run_ns) / 1e9;

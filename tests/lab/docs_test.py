@@ -164,8 +164,7 @@ def test_trees(onehop) -> None:
             check("send      Photos/a" in said and said.count("excluded  ") == 2, said)
         (world.work / "Downloads/.onehop-stage").mkdir(parents=True, mode=0o700)
         for line in lines_of("trees.md", "onehop recv --clean"):
-            said = shell(onehop, world.work, line)
-            check(".onehop-stage" in said, said)
+            shell(onehop, world.work, line)
             check((world.work / "Downloads/.onehop-stage").exists(), "it was listed only")
 
 
