@@ -65,9 +65,9 @@ class DataPath {
       const session::DataPlan& plan, std::unique_ptr<file::FileWorker> worker,
       std::vector<std::uint64_t> sizes);
   /// add_files makes the command that gives the engine of a receiving end its next chapter: files
-  /// of these sizes from index `first_file` on. Error: the engine still has as many as it takes.
-  [[nodiscard]] Result<Command> add_files(std::uint32_t first_file,
-                                          std::span<const std::uint64_t> sizes);
+  /// of these sizes from index `first_file` on. No chapter is over before the engine has all its
+  /// blocks, so the session's bound (chapters_open_max) keeps the engine's.
+  [[nodiscard]] Command add_files(std::uint32_t first_file, std::span<const std::uint64_t> sizes);
   /// stop joins engine, file and rate threads, in this order, and keeps what they counted.
   void stop() noexcept;
   /// follow_path opens on the new interface what an earlier one had: a port of that interface

@@ -8,7 +8,6 @@
 #include "engine/run/placement.hpp"
 #include "engine/run/receiver_loop.hpp"
 #include "engine/run/sender_loop.hpp"
-#include "engine/transfer/file_table.hpp"
 #include "engine/wire/frame.hpp"
 #include "transfer/data_path.hpp"
 
@@ -44,16 +43,10 @@ Result<session::EngineRings> DataPath::start_receiving(const session::DataPlan& 
                        std::move(worker));
 }
 
-Result<Command> DataPath::add_files(std::uint32_t first_file,
-                                    std::span<const std::uint64_t> sizes) {
+Command DataPath::add_files(std::uint32_t first_file, std::span<const std::uint64_t> sizes) {
   while (!chapters_.empty() && chapters_.front()->is_released()) chapters_.pop_front();
-  // An honest sender leaves no block of a chapter open that is over. The first one counts as well.
-  if (chapters_.size() + 1 >= transfer::FileTable::chapters_max)
-    return Error{ExitCode::internal_error, "receive the files",
-                 "the peer ended files and did not send their blocks",
-                 "Both ends should run the same version"};
   chapters_.push_back(std::make_unique<transfer::FileChapter>(first_file, sizes));
-  return Command{.kind = CommandKind::add_files, .chapter = chapters_.back().get()};
+  return {.kind = CommandKind::add_files, .chapter = chapters_.back().get()};
 }
 
 run::SessionKeys DataPath::keys_of(const session::DataPlan& plan) const {

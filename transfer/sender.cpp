@@ -149,14 +149,6 @@ Result<void> Sender::open_files() {
              }));
   scan_ = std::move(scan);
   ONEHOP_TRY(first, scan_->wait_next());
-  if (first.source.files.empty() && first.is_last)
-    return first.problems.empty()
-               ? Error{ExitCode::local_file_error, "offer the files", "there is none", {}, 0}
-               : Error{ExitCode::local_file_error,
-                       "offer " + file::display_name(first.problems.front().path),
-                       first.problems.front().cause + ", and there is nothing else",
-                       {},
-                       0};
   first_ = take_scanned(std::move(first));
   return success();
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/session/recv_session.hpp"
 
-#include <boost/asio/post.hpp>
-
 #include <utility>
 
 #include "engine/base/time.hpp"
@@ -38,19 +36,11 @@ void RecvSession::perform_own(Action& action) {
   }
   const auto* considered = std::get_if<Consider>(&action);
   if (considered == nullptr) return;
-  answer_ = std::make_shared<std::optional<Result<Decision>>>();
-  recv_host_.consider(considered->offer,
-                      [&io = io_, answer = answer_, channel = channel_](Result<Decision> decision) {
-                        asio::post(io, [answer, channel, decision = std::move(decision)]() mutable {
-                          if (!answer->has_value()) answer->emplace(std::move(decision));
-                          channel->wake();
-                        });
-                      });
+  recv_host_.consider(considered->offer, decision_.expect(io_, channel_));
 }
 
 void RecvSession::take_answer() {
-  if (!answer_ || !answer_->has_value()) return;
-  machine_.on_decision(monotonic_now(), std::move(**std::exchange(answer_, nullptr)));
+  if (auto decision = decision_.take()) machine_.on_decision(monotonic_now(), std::move(*decision));
 }
 
 }  // namespace onehop::session

@@ -3,6 +3,7 @@
 // control/session: RecvServer (listener.hpp) makes one when nothing else is under way.
 #pragma once
 
+#include "control/session/awaited.hpp"
 #include "control/session/recv_machine.hpp"
 #include "control/session/session_shell.hpp"
 
@@ -33,8 +34,7 @@ class RecvSession final : public SessionShell {
   RecvMachine machine_;
   const Nanos answer_limit_;
   const SenderToken sender_;
-  /// The host's decision. It outlives the session while the host still thinks.
-  std::shared_ptr<std::optional<Result<Decision>>> answer_;
+  Awaited<Decision> decision_;
   bool is_replaced_ = false;
 };
 

@@ -104,7 +104,7 @@ void SendMachine::on_proven(Instant now) {
 }
 
 void SendMachine::advance(Instant now) {
-  if (is_offering_ && (state_ == State::offering || state_ == State::transferring)) send_part(now);
+  if (has_more_to_send()) send_part(now);
   if (state_ != State::transferring) return;
   begin_chapter(now);
   want_chapter();

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "control/session/awaited.hpp"
 #include "control/session/connect.hpp"
 #include "control/session/send_machine.hpp"
 #include "control/session/session_shell.hpp"
@@ -32,27 +33,17 @@ class SendShell final : public SessionShell {
     if (const auto* accepted = std::get_if<Accepted>(&action)) send_host_.on_accepted(*accepted);
     if (const auto* again = std::get_if<OfferAgain>(&action))
       machine_.on_offered_again(monotonic_now(), send_host_.offer_again(again->chapters));
-    if (std::holds_alternative<WantChapter>(action)) want_chapter();
-  }
-  void want_chapter() {
-    chapter_ = std::make_shared<std::optional<Result<OfferedChapter>>>();
-    send_host_.next_chapter(
-        [&io = io_, answer = chapter_, channel = channel_](Result<OfferedChapter> chapter) {
-          asio::post(io, [answer, channel, chapter = std::move(chapter)]() mutable {
-            answer->emplace(std::move(chapter));
-            channel->wake();
-          });
-        });
+    if (std::holds_alternative<WantChapter>(action))
+      send_host_.next_chapter(chapter_.expect(io_, channel_));
   }
   void take_answer() override {
-    if (!chapter_ || !chapter_->has_value()) return;
-    machine_.on_chapter(monotonic_now(), std::move(**std::exchange(chapter_, nullptr)),
-                        send_host_.known());
+    if (auto chapter = chapter_.take())
+      machine_.on_chapter(monotonic_now(), std::move(*chapter), send_host_.known());
   }
 
   SendHost& send_host_;
   SendMachine machine_;
-  std::shared_ptr<std::optional<Result<OfferedChapter>>> chapter_;  // asked for; null: none
+  Awaited<OfferedChapter> chapter_;
 };
 
 }  // namespace

@@ -93,7 +93,7 @@ void ChapterMaker::note(bool is_complete) {
 Result<ScanChapter> ChapterMaker::finish() {
   if (entries_total() == 0 && !chapter_.problems.empty())
     return Error{ExitCode::local_file_error,
-                 "offer " + display_name(chapter_.problems.front().path),
+                 attempt_to_offer(chapter_.problems.front().path),
                  chapter_.problems.front().cause + ", and there is nothing else",
                  {},
                  0};

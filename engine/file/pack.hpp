@@ -62,10 +62,6 @@ class Pack {
   /// is_whole: the record at this ordinal has the file's bytes.
   [[nodiscard]] bool is_whole(std::uint32_t ordinal) const { return is_whole_[ordinal]; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-  /// digests_bytes is what bytes() has beside the files' own.
-  [[nodiscard]] std::uint64_t digests_bytes() const noexcept {
-    return entries_.size() * digest_bytes_;
-  }
 
   /// first_of is the ordinal of the first record with a byte in block `block`; place_of is where a
   /// record lies. next gives the place of the record behind `place`.

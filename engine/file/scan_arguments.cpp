@@ -11,8 +11,6 @@ namespace onehop::file {
 
 namespace {
 
-std::string attempt_to_offer(const std::string& path) { return "offer " + display_name(path); }
-
 /// What a folder arrives as: its last component; of `.` and `..` the name that it really has. Empty
 /// for the root of the file system.
 Result<std::string> name_of_folder(const std::string& path) {

@@ -244,6 +244,9 @@ void Sink::on_digest(Chapter& chapter, const BlockRef& message) {
     const bool is_held =
         claim != claims.end() && claim->block == index && claim->digest == message.digest;
     if (is_held || list.existing()[entry_index] == Existing::compared) {
+      // Only of what is skipped the engine knows that no frame will come.
+      if (message.kind != FileMessageKind::skipped)
+        return fail(message.file, FileFailure::protocol);
       open->is_other = open->is_other || !is_held;
       entry.own = message.digest;
       entry.has_own = entry.is_stored = true;

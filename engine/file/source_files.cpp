@@ -24,10 +24,6 @@ std::int64_t nanoseconds(const timespec& t) noexcept {
   return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
-std::string attempt_to_offer(const std::string& path) {
-  return std::string{"offer "}.append(path.empty() ? "''" : display_name(path));
-}
-
 Error refusal(const std::string& path, std::string_view cause, std::string_view hint) {
   return {ExitCode::local_file_error, attempt_to_offer(path), std::string{cause}, std::string{hint},
           0};
@@ -45,6 +41,10 @@ Error refuse_kind(const std::string& path, mode_t mode) {
 }
 
 }  // namespace
+
+std::string attempt_to_offer(const std::string& path) {
+  return std::string{"offer "}.append(path.empty() ? "''" : display_name(path));
+}
 
 Fence fence_of(const struct stat& status) noexcept {
   const std::array<std::uint64_t, 5> fields{

@@ -88,6 +88,9 @@ inline constexpr std::size_t open_files_kept = 256;
 /// has_content_at: a byte can be read at `offset`, beyond a wrong size. Syscalls: pread.
 [[nodiscard]] bool has_content_at(int fd, std::uint64_t offset) noexcept;
 
+/// attempt_to_offer is the attempt of an Error about a path of the command line.
+[[nodiscard]] std::string attempt_to_offer(const std::string& path);
+
 /// open_regular opens a regular file for reading, follows no link, and is not blocked by a fifo.
 [[nodiscard]] Result<Fd> open_regular(const std::string& path, struct stat& status);
 

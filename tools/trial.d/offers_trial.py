@@ -346,7 +346,7 @@ def test_a_list_beyond_the_limits_is_refused_with_the_number(onehop) -> None:
         ends(receiver, OK, "recv --once")
 
 
-# Method: the largest chapter that a peer may offer, and one entry more. Bounds: entries of 72
+# Method: the largest chapter that a peer may offer, and one entry more. Bounds: entries of 64
 # bytes, whose names fit into them, 24 bytes beside each for what was found of it, twice as much
 # while the list grows, and the 33 MB of buffers that any transfer has.
 def test_the_largest_chapter_costs_a_bounded_memory(onehop) -> None:

@@ -152,6 +152,45 @@ TEST_CASE("D3 a receiver that reports as done what cannot be ends the session",
   CHECK(world.send_end->code == ExitCode::internal_error);
 }
 
+TEST_CASE("D3 a record that was sent cannot have been there, nor one that was compared be written",
+          "[control][session]") {
+  const auto [action, outcome, is_right] = GENERATE(table<FileAction, FileOutcome, bool>({
+      {FileAction::send, FileOutcome::received, true},
+      {FileAction::send, FileOutcome::kept, false},
+      {FileAction::resume, FileOutcome::there, true},
+      {FileAction::resume, FileOutcome::kept, false},
+      {FileAction::compare, FileOutcome::kept, true},
+      {FileAction::compare, FileOutcome::received, false},
+  }));
+  World world;
+  file::Manifest manifest;
+  for (int i = 0; i < 40; ++i) manifest.files.push_back({"f" + std::to_string(i), 1, 0644});
+  FakeSendHost host{world.io, manifest};
+  tcp::acceptor acceptor{world.io, {asio::ip::address_v4::loopback(), 0}};
+  world.send_options.port = acceptor.local_endpoint().port();
+  RawPeer peer{world.io, {.role = Role::receiver}};
+  const Accept accept{
+      .data_port = 40'002, .frame_body_max_bytes = 1400, .io = "fake", .folder = {}};
+  const ChapterAnswer answer{.manifest_hash = file::manifest_hash(manifest),
+                             .actions = std::vector<FileAction>(40, action)};
+  acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
+    peer.start(std::move(socket),
+               {Welcome{protocol_version, "onehop"}, accept, answer, PathReady{1400}},
+               Role::receiver);
+  });
+  SendSession sender{world.io, world.send_options, key_of(right_code), host};
+  std::optional<SessionEnd> end;
+  sender.start([&](const SessionEnd& ended) { end = ended; });
+  REQUIRE(world.run([&] { return peer.find<PathReady>() != nullptr || end; }));
+  REQUIRE_FALSE(end.has_value());
+  peer.channel->send(PackDone{.pack = 40, .first = 0, .count = 1, .outcome = outcome});
+  REQUIRE(world.run([&] { return end || !host.outcomes.empty(); }));
+  CHECK(end.has_value() == !is_right);
+  if (end) CHECK(end->code == ExitCode::internal_error);
+  peer.channel->abort();
+  REQUIRE(world.run([&] { return end.has_value(); }));
+}
+
 TEST_CASE("P7 a chapter whose hash disagrees with its entries is refused", "[control][session]") {
   const int lie = GENERATE(range(0, 2));
   auto messages = offer_messages(some_manifest());
@@ -221,6 +260,44 @@ TEST_CASE("digests and roots of blocks that do not exist end the session", "[con
   CHECK(world.recv_end->code == ExitCode::internal_error);
   CHECK(world.recv_host.stopped == 1);
   CHECK(world.recv_host.done.empty());
+}
+
+// Goal:   a sender that offers on and on ends its session, and one that goes on after its last
+//         chapter, too. Method: the receiver has no word of any file, so no chapter comes to an
+//         end.
+TEST_CASE("Z1 more chapters than may be under way, or one after the last, end the session",
+          "[control][session]") {
+  const auto [chapters, is_last, code] = GENERATE(table<std::size_t, bool, ExitCode>(
+      {{chapters_open_max, false, ExitCode::interrupted},  // it hangs up, as below
+       {chapters_open_max + 1, false, ExitCode::internal_error},
+       {2, true, ExitCode::internal_error}}));
+  World world;
+  world.listen();
+  RawPeer peer{world.io, {.role = Role::sender}};
+  const auto chapter = [&](std::size_t number, bool ends) -> std::vector<Message> {
+    const file::Manifest manifest = named({"f" + std::to_string(number)});
+    return {ManifestPart{manifest.files}, ChapterEnd{file::manifest_hash(manifest), ends}};
+  };
+  std::vector<Message> messages = chapter(0, is_last);
+  messages.insert(messages.begin(), offer_of(named({"f"})));
+  messages.insert(messages.end(), {DataReady{}, PathReady{1400}});
+  peer.connect(world.recv_host.port, messages);
+  REQUIRE(world.run([&] { return peer.find<PathReady>() != nullptr; }));
+  for (std::size_t i = 1; i < chapters; ++i)
+    for (const Message& message : chapter(i, false)) peer.channel->send(message);
+  if (code == ExitCode::interrupted) {
+    const auto is_answer = [](const Message& said) {
+      return std::holds_alternative<ChapterAnswer>(said);
+    };
+    REQUIRE(world.run([&] {
+      return std::ranges::count_if(peer.heard, is_answer) == std::ptrdiff_t{chapters_open_max};
+    }));
+    CHECK_FALSE(world.recv_end.has_value());
+    peer.channel->abort();
+  }
+  REQUIRE(world.run([&] { return world.recv_end.has_value(); }));
+  CHECK(world.recv_end->code == code);
+  CHECK(world.recv_host.stopped == 1);
 }
 
 TEST_CASE("a second sender while busy waits, is refused with 5 and names nothing",

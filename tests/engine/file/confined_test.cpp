@@ -274,3 +274,26 @@ TEST_CASE("Z1 a peer that breaks the protocol ends the session, not the program"
                   .kind = FileMessageKind::digest});  // 4 x 16 slots and one
   CHECK(failure_of(many) == FileFailure::protocol);
 }
+
+// The engine waits for the blocks of a chapter that it was not told to be skipped: one that the
+// Sink took for a file which is there would leave the chapter with it for ever.
+TEST_CASE("Z1 a block that is there is announced as skipped, or the session ends",
+          "[engine][file]") {
+  const TempFolder to;
+  const auto content = random_bytes(block_bytes + 5, 1);
+  write_file(to / "f", content);
+  Manifest manifest;
+  manifest.files.push_back({.name = "f", .size = content.size(), .mode = 0644});
+  const auto [kind, failure] = GENERATE(
+      table<FileMessageKind, FileFailure>({{FileMessageKind::skipped, FileFailure::none},
+                                           {FileMessageKind::digest, FileFailure::protocol}}));
+  const OnExist on_exist = GENERATE(OnExist::resume, OnExist::skip);
+  const auto sink = make_sink(manifest, sink_settings(to.path(), manifest, on_exist));
+  const std::vector<Claim> claims = sink->last().claims[0];
+  REQUIRE(claims.size() == 2);
+  Wire wire{nullptr, *sink};
+  wire.tell({.kind = kind, .digest = claims[0].digest});
+  const Outcome outcome = wire.run();
+  sink->close();
+  CHECK((outcome.sink_failure ? outcome.sink_failure->failure : FileFailure::none) == failure);
+}

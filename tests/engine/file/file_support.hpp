@@ -97,7 +97,8 @@ struct Outcome {
   std::vector<BlockRef> outcomes;   ///< the messages of those
   std::optional<BlockRef> sink_failure, source_failure;
   std::size_t blocks_carried = 0, blocks_skipped = 0, checkpointed = 0;
-  std::size_t packed = 0;  ///< of `done`, those that shared blocks
+  /// Of `done`, those that shared blocks, by what came of them.
+  std::size_t packed = 0, packed_there = 0, packed_kept = 0;
   bool is_end_seen = false;
   std::size_t turns = 0;
 };
@@ -218,7 +219,9 @@ class Wire {
     const PreparedSink::Answer& answer = sink_.answer_of(message.file);
     for (std::uint64_t i = message.offset; i < message.offset + message.length; ++i)
       outcome_.done.push_back(answer.first_file + answer.pack->entries().at(i));
-    outcome_.packed += message.length;
+    (message.outcome == FileOutcome::received ? outcome_.packed
+     : message.outcome == FileOutcome::there  ? outcome_.packed_there
+                                              : outcome_.packed_kept) += message.length;
   }
 
   Source* source_;

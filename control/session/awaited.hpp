@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Awaited: an answer that the host gives later, perhaps from another thread, and that may come when
+// nobody waits for it any more. Session thread only, but for what expect() returns.
+#pragma once
+
+#include <boost/asio/post.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "control/session/channel.hpp"
+#include "engine/base/result.hpp"
+
+namespace onehop::session {
+
+template <class T>
+class Awaited {
+ public:
+  /// expect gives what the host calls with its answer, once; it wakes the channel's session. The
+  /// answer before is not waited for any more.
+  [[nodiscard]] std::function<void(Result<T>)> expect(asio::io_context& io,
+                                                      std::shared_ptr<Channel> channel) {
+    answer_ = std::make_shared<std::optional<Result<T>>>();
+    return [&io, answer = answer_, channel = std::move(channel)](Result<T> given) {
+      asio::post(io, [answer, channel, given = std::move(given)]() mutable {
+        if (!answer->has_value()) answer->emplace(std::move(given));
+        channel->wake();
+      });
+    };
+  }
+  /// take gives the answer, once.
+  [[nodiscard]] std::optional<Result<T>> take() {
+    if (!answer_ || !answer_->has_value()) return std::nullopt;
+    return std::move(*std::exchange(answer_, nullptr));
+  }
+
+ private:
+  std::shared_ptr<std::optional<Result<T>>> answer_;  // null: none is expected
+};
+
+}  // namespace onehop::session
