@@ -6,6 +6,7 @@
 
 #include <array>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "engine/base/check.hpp"
@@ -52,7 +53,7 @@ Context make_context(bool is_seal) {
 IMB_MGR* manager() {
   static IMB_MGR* const made = [] {
     IMB_MGR* const mgr = alloc_mb_mgr(0);
-    ONEHOP_CHECK(mgr != nullptr);
+    if (mgr == nullptr) throw std::bad_alloc{};
     init_mb_mgr_auto(mgr, nullptr);
     ONEHOP_CHECK(imb_get_errno(mgr) == 0);
     return mgr;

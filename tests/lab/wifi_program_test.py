@@ -164,7 +164,7 @@ def test_a_shared_channel_is_shared(onehop) -> None:
     capped."""
     for io in PORTS:
         with Air(onehop, "wifi-ac80-contender") as world:
-            sender, _, rows = world.move(io, 20 * MB)
+            sender, _, rows = world.move(io, 60 * MB)
             (_, _, air), _ = world.report()
         check(
             seen(rows, "stations") == {"3"},
@@ -173,8 +173,8 @@ def test_a_shared_channel_is_shared(onehop) -> None:
                   if row["share_bytes_per_s"]]
         check(shares and all(rate <= share for rate, share in shares),
               f"{io}: in none of {len(shares)} rows the rate is above the share")
-        # 0.267 of the air is what the law allows itself, measured 0.275; one who sends all the time
-        # has 0.37. A busy machine can only lower it.
+        # 0.267 of the air is what the law allows itself, measured 0.286 to 0.294 over three seconds
+        # (0.265 to 0.318 over one: backoffs are random); one who sends all the time has 0.37.
         check(0 < air / sender["seconds"] <= 0.31,
               f"{io}: {air:.3f} s on the air of {sender['seconds']:.3f}")
 

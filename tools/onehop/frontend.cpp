@@ -7,9 +7,7 @@
 #include <boost/asio/post.hpp>
 
 #include <cstdio>
-#include <cstdlib>
 #include <latch>
-#include <new>
 
 #include "engine/base/thread.hpp"
 #include "tools/onehop/conflicts.hpp"
@@ -49,17 +47,12 @@ ExitCode Frontend::run(api::Transfer& transfer) {
   interrupts_.start([&transfer] { transfer.interrupt(); });
   api::Error error;
   auto runner = start_thread<std::jthread>("transfer", [&] {
-    try {
-      api::Error how = transfer.run();
-      boost::asio::post(io_, [this, &error, how = std::move(how)] {
-        error = how;
-        interrupts_.stop();
-        if (publisher_) publisher_->stop();
-      });
-    } catch (const std::bad_alloc&) {  // no memory, not even for the words of an Error
-      std::fputs("onehop: run: out of memory: Cannot allocate memory\n", stderr);
-      std::_Exit(static_cast<int>(ExitCode::io_unavailable));
-    }
+    api::Error how = transfer.run();
+    boost::asio::post(io_, [this, &error, how = std::move(how)] {
+      error = how;
+      interrupts_.stop();
+      if (publisher_) publisher_->stop();
+    });
   });
   if (!runner.has_value()) return fail(runner.error());
   io_.run();

@@ -4,8 +4,10 @@
 
 #include "engine/base/memory.hpp"
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/memory.hpp"
 
 int main(int argc, char** argv) {
+  onehop::tool::end_where_memory_is_refused();
   try {
     return onehop::tool::run_program(argc, argv);
   } catch (const std::bad_alloc& refused) {

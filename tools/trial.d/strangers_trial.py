@@ -277,7 +277,7 @@ def test_memory_that_is_refused_ends_both_ends_typed(onehop) -> None:
         dice = trial.dice("memory")
         for host in ("a", "b"):
             named = 0
-            for megabytes in sorted(dice.choices(range(36, 100, 4), k=trial.rounds(5))) + [60, 72]:
+            for megabytes in sorted(dice.choices(range(36, 112), k=trial.rounds(12))) + [60, 72]:
                 sender, receiver, seconds = run_limited(world, path, host, "as", megabytes * MB)
                 failed = sender if host == "a" else receiver
                 if failed.process.returncode == 127:  # not even the loader had room
