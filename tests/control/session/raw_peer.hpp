@@ -69,4 +69,17 @@ struct RawPeer {
   }
 };
 
+// offer_messages: what an honest sender says to offer `manifest` as one chapter.
+inline Offer offer_of(const file::Manifest& manifest) {
+  Offer offer;
+  offer.frame_body_max_bytes = 1400;
+  offer.data_port = 40'000;
+  offer.entries_known = manifest.files.size();
+  return offer;
+}
+inline std::vector<Message> offer_messages(const file::Manifest& manifest) {
+  return {offer_of(manifest), ManifestPart{manifest.files},
+          ChapterEnd{file::manifest_hash(manifest), true}};
+}
+
 }  // namespace onehop::session::test
