@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Drives a fuzz target without libFuzzer: 20000 inputs, random and mutated, from a seed (argv[1],
-// default 1).
+// Drives a fuzz target without libFuzzer: inputs, random and mutated, from a seed. Arguments: the
+// seed (1), and how many (20000).
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -14,7 +14,6 @@ namespace {
 
 using onehop::fuzz::input_bytes_max;
 using Buffer = std::array<std::byte, input_bytes_max>;
-constexpr int inputs = 20'000;
 
 std::size_t make_input(std::mt19937_64& random, Buffer& buffer) {
   if (random() % 4 == 0) {
@@ -47,11 +46,13 @@ std::size_t make_input(std::mt19937_64& random, Buffer& buffer) {
 
 int main(int argc, char** argv) {
   const std::uint64_t seed = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
-  std::printf("seed %llu, %d inputs\n", static_cast<unsigned long long>(seed), inputs);
+  const std::uint64_t inputs = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 20'000;
+  std::printf("seed %llu, %llu inputs\n", static_cast<unsigned long long>(seed),
+              static_cast<unsigned long long>(inputs));
   std::fflush(stdout);  // an abort below must leave the seed behind
   std::mt19937_64 random{seed};
   Buffer buffer{};
-  for (int i = 0; i < inputs; ++i) {
+  for (std::uint64_t i = 0; i < inputs; ++i) {
     const std::size_t size = make_input(random, buffer);
     // An allocation of the exact size, so that a sanitizer or valgrind sees a read beyond the end.
     const std::unique_ptr<std::uint8_t[]> exact{new std::uint8_t[size]};
