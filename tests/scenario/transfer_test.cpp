@@ -243,6 +243,39 @@ TEST_CASE("C4 files of every awkward size arrive", "[scenario]") {
   }
 }
 
+// Goal:   a tree, of which the receiver learns chapter by chapter, is one file to the link; loss
+// and
+//         disorder between chapters change no byte.
+// Bounds: 97 % of the ceiling on a clean link, as for one file.
+TEST_CASE("C4 a tree of many chapters arrives at the rate of one file", "[scenario]") {
+  const bool is_clean = GENERATE(true, false);
+  for (const std::uint64_t seed : seeds(3)) {
+    CAPTURE(seed, is_clean);
+    std::mt19937_64 draw{seed};
+    WorldConfig config = world_of(seed, 0);
+    config.file_sizes.clear();
+    config.chapter_files = 16 + draw() % 64;
+    for (std::uint64_t left = 40'000'000; left > 0;) {
+      const bool is_pack = config.file_sizes.size() % config.chapter_files == 0;
+      const bool is_packed = !is_pack && draw() % 4 != 0;
+      const std::uint64_t size = std::min<std::uint64_t>(left, draw() % 300'000);
+      config.file_sizes.push_back(is_packed ? file_without_blocks : size);
+      left -= is_packed ? 0 : size;
+    }
+    if (!is_clean) {
+      config.forward.loss_ppm = config.backward.loss_ppm = 20'000;
+      config.forward.reorder_ppm = 10'000;
+      config.forward.reorder_delay = 3ms;
+    }
+    World world{config};
+    world.start();
+    world.run(20s);
+    check_whole(world);
+    CHECK(world.chapters_told() >= 10);
+    if (is_clean) CHECK(goodput(world).count >= ceiling(link_rate).count * 97 / 100);
+  }
+}
+
 // Goal:   a clock that stands still (two turns at the same now) breaks nothing; time is an
 // argument.
 TEST_CASE("T1 a clock that stands still is no harm", "[scenario]") {

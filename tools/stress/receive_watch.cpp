@@ -15,7 +15,7 @@ ReceiveWatch::ReceiveWatch(scenario::World& world, const Schedule& schedule, Bro
   std::size_t blocks = 0;
   for (const std::uint64_t size : schedule.world.file_sizes) {
     first_block_.push_back(blocks);
-    blocks += size == 0 ? 1 : static_cast<std::size_t>((size - 1) / block_bytes + 1);
+    if (size != file_without_blocks) blocks += static_cast<std::size_t>(blocks_of(size));
   }
   has_come_.resize(blocks);
 }
@@ -87,7 +87,8 @@ void ReceiveWatch::check_frames(Instant now) {
 
 void ReceiveWatch::on_block(Instant now, const BlockRef& block, std::uint64_t wrong_bytes) {
   const auto& sizes = schedule_.world.file_sizes;
-  if (block.file >= sizes.size() || (block.offset != 0 && block.offset >= sizes[block.file]))
+  if (block.file >= sizes.size() || sizes[block.file] == file_without_blocks ||
+      (block.offset != 0 && block.offset >= sizes[block.file]))
     return broken_.say(
         now, fmt::format("a block of file {} at {}, which there is not", block.file, block.offset));
   if (wrong_bytes > 0)

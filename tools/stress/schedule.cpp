@@ -48,10 +48,26 @@ FaultSet draw_kinds(Random& random, FaultSet from) {
   return kinds;
 }
 
+/// draw_tree draws chapters as those of a tree: most files are packed, and the last of a chapter is
+/// its pack.
+std::vector<std::uint64_t> draw_tree(Random& random, std::uint64_t bytes, std::size_t chapter) {
+  std::vector<std::uint64_t> sizes;
+  while (bytes > 0) {
+    const bool is_pack = sizes.size() % chapter == chapter - 1;
+    const bool is_packed = !is_pack && random.below(4) != 0;
+    const std::uint64_t size =
+        std::min<std::uint64_t>(bytes, random.below(is_pack ? 600'000 : 150'000));
+    sizes.push_back(is_packed ? file_without_blocks : size);
+    bytes -= is_packed ? 0 : size;
+  }
+  return sizes;
+}
+
 /// The last file is the one that the source keeps until the faults are over: the transfer outlasts
 /// them.
-std::vector<std::uint64_t> draw_files(Random& random, std::uint64_t bytes) {
-  std::vector<std::uint64_t> sizes;
+void draw_files(Random& random, std::uint64_t bytes, scenario::WorldConfig& world) {
+  std::vector<std::uint64_t>& sizes = world.file_sizes;
+  sizes.clear();
   switch (random.below(4)) {
     case 0:  // many small ones: a block each
       while (bytes > 0) {
@@ -61,10 +77,13 @@ std::vector<std::uint64_t> draw_files(Random& random, std::uint64_t bytes) {
       sizes.push_back(0);
       break;
     case 1: sizes = {bytes / 3, 0, bytes - bytes / 3}; break;
+    case 2:
+      world.chapter_files = 2 + random.below(30);
+      sizes = draw_tree(random, bytes, world.chapter_files);
+      break;
     default: sizes = {bytes}; break;
   }
   sizes.push_back(1 + random.below(60'000));
-  return sizes;
 }
 
 scenario::RingShape draw_rings(Random& random, FaultSet kinds) {
@@ -99,7 +118,7 @@ void draw_world(Random& random, FaultSet kinds, const DrawOptions& options, Sche
   world.forward.ring_frames = world.backward.ring_frames =
       is_tiny ? 32 + random.below(64) : 128 + random.below(512);
   const std::uint64_t span_bytes = static_cast<std::uint64_t>((rate * options.span).count);
-  world.file_sizes = draw_files(random, span_bytes / 2 + random.below(span_bytes));
+  draw_files(random, span_bytes / 2 + random.below(span_bytes), world);
   world.last_block_at = Instant{} + options.span;
   world.sender_slots = 2 + random.below(8);
   world.receiver_slots = 2 + random.below(8);

@@ -51,11 +51,14 @@ void SendWatch::on_commit(std::span<const std::byte> frame) {
 }
 
 void SendWatch::on_data(const wire::FrameHeader& header, std::uint32_t length) {
-  if (header.file >= config_.file_sizes.size())
+  if (header.file >= config_.file_sizes.size() ||
+      config_.file_sizes[header.file] == file_without_blocks)
     return broken_.say(now_, fmt::format("a frame of file {}, which is none", header.file));
   const std::uint64_t size = config_.file_sizes[header.file];
   if (header.offset + length > size)
     return broken_.say(now_, fmt::format("a frame beyond the end of file {}", header.file));
+  while (file_ < config_.file_sizes.size() && config_.file_sizes[file_] == file_without_blocks)
+    ++file_;
   const bool is_first_copy = header.file == file_ && header.offset == offset_;
   if (!is_first_copy) {
     const bool is_repeat =

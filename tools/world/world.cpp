@@ -33,6 +33,14 @@ run::SenderLoopConfig sender_config(const WorldConfig& config) {
   return loop;
 }
 
+/// As the session has it.
+constexpr std::size_t chapters_open_max = 8;
+
+std::size_t files_of_first(const WorldConfig& config) {
+  const std::size_t all = config.file_sizes.size();
+  return config.chapter_files == 0 ? all : std::min(config.chapter_files, all);
+}
+
 run::ReceiverLoopConfig receiver_config(const WorldConfig& config) {
   run::ReceiverLoopConfig loop;
   loop.frame_bytes = config.frame_bytes;
@@ -40,7 +48,7 @@ run::ReceiverLoopConfig receiver_config(const WorldConfig& config) {
   loop.receiver.block_slots = config.receiver_slots;
   loop.receiver.gap_ranges_max = config.gap_ranges_max;
   loop.receiver.body_bytes_max = config.frame_bytes - wire::overhead_bytes;
-  loop.receiver.file_sizes = config.file_sizes;
+  loop.receiver.file_sizes = std::span{config.file_sizes}.first(files_of_first(config));
   loop.receiver.is_repair_lazy = config.is_repair_lazy;
   return loop;
 }
@@ -74,7 +82,10 @@ World::World(const WorldConfig& config)
   for (std::uint32_t slot = 0; slot < sink_.slots(); ++slot)
     to_receiver_.push_back(sink_.lend(slot));
   feed_receiver();
-  for (const std::uint64_t size : config_.file_sizes) bytes_total_ += size;
+  for (const std::uint64_t size : config_.file_sizes)
+    bytes_total_ += size == file_without_blocks ? 0 : size;
+  files_told_ = files_of_first(config_);
+  skip_packed();
 }
 
 World::~World() = default;
@@ -134,6 +145,7 @@ void World::step(Instant until) {
 
 void World::turn(Actor actor, Instant t) {
   if (watch_ != nullptr) watch_->before_turn(actor, t);
+  tell_chapters();
   if (actor == Actor::sender) {
     feed_sender();
     const run::NextWakeup next = sender_.turn(t);
@@ -165,9 +177,29 @@ bool World::is_last_block() const {
          next_offset_ + block_bytes >= config_.file_sizes.back();
 }
 
+/// The receiver is told of a chapter before a block of it is sent.
+void World::tell_chapters() {
+  while (!chapters_.empty() && chapters_.front()->is_released()) chapters_.pop_front();
+  const std::span all{config_.file_sizes};
+  while (files_told_ < all.size() && chapters_.size() < chapters_open_max) {
+    const auto files =
+        all.subspan(files_told_).first(std::min(config_.chapter_files, all.size() - files_told_));
+    chapters_.push_back(
+        std::make_unique<transfer::FileChapter>(static_cast<std::uint32_t>(files_told_), files));
+    command(receiver_side_, {.kind = CommandKind::add_files, .chapter = chapters_.back().get()});
+    files_told_ += files.size();
+    ++chapters_told_;
+  }
+}
+
+void World::skip_packed() {
+  while (next_file_ < config_.file_sizes.size() &&
+         config_.file_sizes[next_file_] == file_without_blocks)
+    ++next_file_;
+}
+
 bool World::next_block(BlockRef& block) {
-  if (next_file_ >= config_.file_sizes.size() || (is_last_block() && now() < config_.last_block_at))
-    return false;
+  if (next_file_ >= files_told_ || (is_last_block() && now() < config_.last_block_at)) return false;
   const std::uint64_t size = config_.file_sizes[next_file_];
   block.file = next_file_;
   block.offset = next_offset_;
@@ -177,6 +209,7 @@ bool World::next_block(BlockRef& block) {
   if (next_offset_ >= size) {
     ++next_file_;
     next_offset_ = 0;
+    skip_packed();
   }
   return true;
 }
