@@ -131,26 +131,28 @@ class LabRings {
     const std::string io = !options_.io.empty()   ? options_.io
                            : random.below(2) == 0 ? "udp"
                                                   : "afxdp";
+    const std::string& what = random.below(2) == 0 ? file_ : tree_;
     const std::vector<Fault> kinds = kinds_of(options_.kinds);
     std::vector<std::pair<Fault, Nanos>> faults;
     for (std::size_t i = 0; i < faults_per_schedule; ++i)
       faults.push_back({kinds[random.below(kinds.size())],
                         static_cast<std::int64_t>(10 + random.below(140)) * 1ms});
     for (int tries = 1;; ++tries) {
-      ONEHOP_TRY(is_trusted, play_once(index, io, faults));
+      ONEHOP_TRY(is_trusted, play_once(index, io, what, faults));
       if (is_trusted || tries == tries_max) return success();
       report_.count_again();
     }
   }
 
   /// play_once returns false where the machine was too busy to tell; nothing of it is then kept.
-  Result<bool> play_once(std::uint64_t index, const std::string& io,
+  Result<bool> play_once(std::uint64_t index, const std::string& io, const std::string& what,
                          const std::vector<std::pair<Fault, Nanos>>& faults) {
     ONEHOP_TRYV(link_.set_rate(rate_usual));
+    ONEHOP_TRYV(work_.empty_target());
     ONEHOP_TRY(transfer, LabTransfer::start({.hosts = hosts_,
                                              .program = "/proc/self/exe",
                                              .folder = work_.path(),
-                                             .file = work_.file(),
+                                             .file = what,
                                              .io = io,
                                              .law = options_.law}));
     pause_for(settle);
@@ -178,6 +180,7 @@ class LabRings {
   const lab::HostNames& hosts_;
   Link link_;
   const WorkFolder& work_;
+  const std::string file_ = work_.file(), tree_ = work_.tree();
   RecoveryReport report_;
 };
 
@@ -223,6 +226,7 @@ Result<int> run_lab_rings(const LabRingsOptions& options) {
   const lab::HostNames hosts{std::getenv("ONEHOP_LAB_NAME")};
   const WorkFolder work = WorkFolder::borrow(std::getenv(folder_variable));
   ONEHOP_TRYV(work.make_file(file_bytes));
+  ONEHOP_TRYV(work.make_tree(file_bytes));
   return LabRings{options, hosts, profile, work}.play();
 }
 

@@ -51,7 +51,7 @@ struct LabTransferOptions {
   lab::HostNames hosts;
   std::string program;  ///< onehop
   std::string folder;   ///< for the file, what arrives, and what the ends say
-  std::string file;
+  std::string file;     ///< or folder
   std::string io, law;
 };
 

@@ -2,8 +2,10 @@
 #include "tools/stress/work_folder.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -12,6 +14,20 @@
 #include "tools/stress/random.hpp"
 
 namespace onehop::stress {
+
+namespace {
+
+Result<void> write_random(const std::string& path, std::size_t bytes, Random& random) {
+  std::ofstream out{path, std::ios::binary};
+  for (std::size_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {
+    const std::uint64_t word = random.next();
+    out.write(reinterpret_cast<const char*>(&word), std::min(bytes - i, sizeof word));
+  }
+  if (!out.flush()) return errno_error(ExitCode::local_file_error, "write " + path);
+  return success();
+}
+
+}  // namespace
 
 Result<WorkFolder> WorkFolder::make() {
   std::error_code error;
@@ -40,13 +56,36 @@ WorkFolder::~WorkFolder() {
 }
 
 Result<void> WorkFolder::make_file(std::size_t bytes) const {
-  std::ofstream out{file(), std::ios::binary};
   Random random{1, 0};
-  for (std::size_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {
-    const std::uint64_t word = random.next();
-    out.write(reinterpret_cast<const char*>(&word), sizeof word);
+  return write_random(file(), bytes, random);
+}
+
+Result<void> WorkFolder::make_tree(std::size_t bytes) const {
+  constexpr std::size_t files_per_folder = 100;
+  Random random{2, 0};
+  std::error_code error;
+  std::string folder;
+  for (std::size_t i = 0; bytes > 0; ++i) {
+    if (i % files_per_folder == 0) {
+      folder = fmt::format("{}/{}", tree(), i / files_per_folder);
+      if (!std::filesystem::create_directories(folder, error))
+        return errno_error(ExitCode::local_file_error, "make " + folder);
+    }
+    const std::size_t size =
+        std::min(bytes, random.below(random.below(16) == 0 ? 2'000'000 : 30'000));
+    ONEHOP_TRYV(write_random(fmt::format("{}/{}", folder, i), size, random));
+    bytes -= size;
   }
-  if (!out.flush()) return errno_error(ExitCode::local_file_error, "write " + file());
+  return success();
+}
+
+Result<void> WorkFolder::empty_target() const {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator{target(), error})
+    std::filesystem::remove_all(entry.path(), error);
+  if (error)
+    return Error{
+        ExitCode::local_file_error, "empty " + target(), error.message(), {}, error.value()};
   return success();
 }
 

@@ -20,14 +20,19 @@ class WorkFolder {
   WorkFolder& operator=(WorkFolder&&) = delete;
   ~WorkFolder();
 
-  /// make_file writes random bytes; make_sparse only says how long the file is.
+  /// make_file and make_tree write random bytes, the tree in many small files and a few larger
+  /// ones; make_sparse only says how long the file is.
   [[nodiscard]] Result<void> make_file(std::size_t bytes) const;
+  [[nodiscard]] Result<void> make_tree(std::size_t bytes) const;
   [[nodiscard]] Result<void> make_sparse(std::int64_t bytes) const;
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string file() const { return path_ + "/file.bin"; }
+  [[nodiscard]] std::string tree() const { return path_ + "/tree"; }
   [[nodiscard]] std::string target() const {
     return path_ + "/in";
   }  ///< to receive into; it exists
+  /// empty_target removes what arrived, so that all of it is sent again.
+  [[nodiscard]] Result<void> empty_target() const;
 
  private:
   explicit WorkFolder(std::string path) : path_{std::move(path)} {}
