@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""Samples one counter of an interface of the namespace it runs in: `sampler.py rx|backlog IFACE
+"""Samples one counter of an interface of the namespace it runs in: `sampler.py rx|backlog|udp IFACE
 PERIOD_SECONDS OUT`.
 
-rx is the interface's received bytes, Ethernet headers included in every mode; backlog is the root
+udp is the UDP datagrams that the namespace's sockets were given, whatever the interface. rx is the interface's received bytes, Ethernet headers included in every mode; backlog is the root
 qdisc's bytes, from the same netlink dump that `tc -s qdisc show` prints (a fork of tc per sample
 would cost the measured machine more than the transfer). Keeps rows in memory and writes
 `monotonic_ns value` lines at SIGTERM. Runs as a process of its own.
@@ -113,12 +113,22 @@ class RxReader:
         return False
 
 
+class UdpReader:
+    def __init__(self) -> None:
+        self._file = os.open("/proc/thread-self/net/snmp", os.O_RDONLY)
+
+    def read(self) -> Any:
+        lines = os.pread(self._file, 1 << 14, 0).decode().splitlines()
+        names, values = (line.split() for line in lines if line.startswith("Udp:"))
+        return int(values[names.index("InDatagrams")])
+
+
 def main() -> None:
     what, interface, period, out = sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4]
     rows, is_ended = [], []
     signal.signal(signal.SIGTERM, lambda *_: is_ended.append(True))
-    if what == "rx":
-        read = RxReader(interface).read
+    if what in ("rx", "udp"):
+        read = RxReader(interface).read if what == "rx" else UdpReader().read
         # One ms is below a scheduler slice on a busy core; the reader uses about 3 % of a core.
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     else:
