@@ -82,13 +82,18 @@ def cases() -> list[Any]:
     def small(folder, context) -> None:
         trees.make_small(folder, context.size(100_000, 5_000), 4096)
 
+    def medium(folder, context) -> None:
+        trees.make_small(folder, context.size(10_000, 1_000), 100_000)
+
     return [
         _case("small", "100,000 x 4 KiB in 100 folders, tmpfs to tmpfs, unshaped link", small, 0.9,
               1.2, 0.8, has_scp=False),
         _case("small-ext4", "100,000 x 4 KiB in 100 folders, tmpfs to ext4 on a loop device", small,
               1.1, place=trees.on_ext4, has_scp=False),
-        _case("medium", "10,000 x 100 KB, tmpfs to tmpfs",
-              lambda folder, context: trees.make_small(folder, context.size(10_000, 1_000), 100_000), 0.9),
+        _case("medium", "10,000 x 100 KB, tmpfs to tmpfs", medium, 0.9),
+        _case("one", "one file of 10 GB, or of a quarter of the memory, tmpfs to tmpfs",
+              lambda folder, context: trees.make_one(folder, context.size(10**10, 10**8)), 0.9,
+              has_scp=False),
         _case("headers", "the Linux headers package, tmpfs to tmpfs",
               lambda folder, _: trees.make_headers(folder), 0.9),
         _case("photos", "200 files of 2 to 8 MB, tmpfs to tmpfs",

@@ -3,9 +3,10 @@
 """Samples one counter of an interface of the namespace it runs in: `sampler.py rx|backlog|udp IFACE
 PERIOD_SECONDS OUT`.
 
-udp is the UDP datagrams that the namespace's sockets were given, whatever the interface. rx is the interface's received bytes, Ethernet headers included in every mode; backlog is the root
+rx is the interface's received bytes, Ethernet headers included in every mode; backlog is the root
 qdisc's bytes, from the same netlink dump that `tc -s qdisc show` prints (a fork of tc per sample
-would cost the measured machine more than the transfer). Keeps rows in memory and writes
+would cost the measured machine more than the transfer); udp is the UDP datagrams that the
+namespace's sockets were given, whatever the interface. Keeps rows in memory and writes
 `monotonic_ns value` lines at SIGTERM. Runs as a process of its own.
 """
 

@@ -51,6 +51,15 @@ def make_photos(folder: Path, files: int) -> None:
         (folder / f"IMG_{i:04}.jpg").write_bytes(pool[:draw.randrange(2 * MIB, 8 * MIB)])
 
 
+def make_one(folder: Path, size: int) -> None:
+    """make_one makes one file; source and copy are in memory."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    left, chunk = min(size, memory // 4), os.urandom(16 * MIB)
+    with open(folder / "one", "wb") as out:
+        while left > 0:
+            left -= out.write(chunk[:left])
+
+
 def make_headers(folder: Path) -> None:
     sources = sorted(Path("/usr/src").glob("linux-headers-*-common"))
     if not sources:
