@@ -19,7 +19,8 @@ def _round(context) -> dict[str, Any]:
     def run(lab) -> dict[str, float]:
         air.give_tcp_its_buffers(lab)
         seconds = {}
-        ways = [("onehop", trees.by_onehop), ("rsync", lambda *a: trees.by_rsync(*a, law=labs.IPERF3_LAW))]
+        ways = [("onehop", trees.by_onehop),
+                ("rsync", lambda *a: trees.by_rsync(*a, law=labs.IPERF3_LAW))]
         for i in range(len(ways)):
             name, move = ways[(i + context.round) % len(ways)]
             seconds[name] = move(context, lab, tree, context.folder).seconds
