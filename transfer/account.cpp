@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "transfer/account.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "control/law/notice.hpp"
 #include "control/rate/trace.hpp"
+#include "transfer/digest_text.hpp"
 
 namespace onehop::host {
 
@@ -24,19 +23,6 @@ void add(PathReport& sum, const PathReport& before) {
   const std::uint64_t syscalls_total = sum.counters.syscalls_total;  // the port's, which goes on
   sum.counters += before.counters;
   sum.counters.syscalls_total = syscalls_total;
-}
-
-std::string hex(const Digest& digest, std::string_view kind) {
-  const std::size_t length = kind == "sha256" ? 32 : 16;
-  std::string text;
-  for (std::size_t i = 0; i < length; ++i)
-    text += fmt::format("{:02x}", std::to_integer<unsigned>(digest[i]));
-  return text;
-}
-
-const char* name_of(FileOutcome outcome) {
-  static constexpr std::array names{"received", "there", "kept", "not_compared"};
-  return names[static_cast<std::size_t>(outcome)];
 }
 
 api::Queue queue_of(const QueueTelemetry& queue, const BufferUse& use) {
@@ -75,29 +61,16 @@ void Account::set_place(std::string peer, const std::string& folder) {
 }
 
 void Account::on_file_done(const file::ManifestEntry& entry, const session::FileDone& done) {
-  // Without an event: a hundred thousand lines are a cost.
-  if (done.is_packed && done.outcome != FileOutcome::kept) {
-    facts.path = facts.directory;
-    facts.bytes_total += entry.size;
-    facts.files_total += entry.is_folder ? 0 : 1;
-    if (done.outcome == FileOutcome::there && !has_restarted)
-      facts.bytes_skipped_total += entry.size;
-    return;
-  }
-  const std::string name = file::display_name(file::final_name(entry.name, done.name_number));
+  if (receipt_) receipt_->add(entry, done, facts.digest);
   const bool is_verified =
       done.outcome == FileOutcome::received || done.outcome == FileOutcome::there;
-  facts.path = facts.directory + (facts.directory.ends_with('/') ? "" : "/") + name;
-  if (is_verified) {
-    facts.bytes_total += entry.size;
-    ++facts.files_total;
-  } else {
-    ++facts.files_kept_total;
-    // Its blocks were counted as there while they were compared; no root was announced where
-    // nothing was.
-    if (done.root != Digest{})
-      facts.bytes_skipped_total -= std::min(facts.bytes_skipped_total, entry.size);
-  }
+  const bool is_as_offered = is_verified || done.outcome == FileOutcome::there_unread;
+  count(entry, done, is_as_offered);
+  facts.path = facts.directory;
+  // Without an event: a hundred thousand lines are a cost.
+  if (entry.is_folder || (done.is_small && is_as_offered && !settings_.has_all_files)) return;
+  const std::string name = file::display_name(file::final_name(entry.name, done.name_number));
+  facts.path += (facts.directory.ends_with('/') ? "" : "/") + name;
   events_.emit(api::FileDone{.name = file::display_name(entry.name),
                              .bytes = entry.size,
                              .digest_kind = facts.digest,
@@ -106,6 +79,52 @@ void Account::on_file_done(const file::ManifestEntry& entry, const session::File
                              .outcome = name_of(done.outcome),
                              .final_name = name,
                              .path = facts.path});
+}
+
+void Account::count(const file::ManifestEntry& entry, const session::FileDone& done,
+                    bool is_as_offered) {
+  const bool is_unread = done.outcome == FileOutcome::there_unread;
+  if (is_as_offered) {
+    facts.bytes_total += entry.size;
+    facts.files_total += entry.is_folder ? 0 : 1;
+    facts.files_there_unread_total += is_unread ? 1 : 0;
+    // Of files with blocks of their own, blocks were counted.
+    const bool is_packed_there = done.is_small && done.outcome == FileOutcome::there;
+    if (is_unread || (is_packed_there && !has_restarted)) facts.bytes_skipped_total += entry.size;
+    return;
+  }
+  ++facts.files_kept_total;
+  // Its blocks were counted as there while they were compared; no root was announced where nothing
+  // was.
+  if (!done.is_small && done.root != Digest{})
+    facts.bytes_skipped_total -= std::min(facts.bytes_skipped_total, entry.size);
+}
+
+void Account::on_chapter_over(const file::Manifest& manifest) {
+  if (receipt_) receipt_->on_chapter_over(manifest.files.size());
+}
+
+Result<void> Account::begin_receipt() {
+  if (settings_.receipt_file.empty() || receipt_) return success();
+  ONEHOP_TRY(opened, Receipt::open(settings_, facts.role));
+  receipt_ = std::move(opened);
+  return success();
+}
+
+void Account::on_restart() {
+  has_restarted = true;
+  if (receipt_) receipt_->on_restart();
+}
+
+void Account::close_receipt(session::SessionEnd& end) {
+  if (!receipt_) return;
+  auto root = std::exchange(receipt_, nullptr)->close(facts, end.is_complete);
+  if (root.has_value())
+    facts.receipt_root = std::move(root).value();
+  else if (end.code == ExitCode::done)
+    end = {.code = root.error().code, .error = root.error(), .is_complete = end.is_complete};
+  else
+    events_.warn(root.error().message());
 }
 
 void Account::say_notices(const RateState& state) {
@@ -197,13 +216,13 @@ void Account::fill_path(const RateState& state) {
   facts.engine_syscalls_total = counters.syscalls_total;
 }
 
-void Account::end(const session::SessionEnd& end) {
-  if (end.code != ExitCode::done)
-    events_.emit(to_api(end.error));
-  else
-    remember_rate();
+session::SessionEnd Account::end(session::SessionEnd end) {
   facts.exit_code = static_cast<api::Status>(end.code);
   facts.seconds = has_data() ? std::chrono::duration<double>(ended_at - first_data_at).count() : 0;
+  if (end.code == ExitCode::done) remember_rate();
+  close_receipt(end);
+  if (end.code != ExitCode::done) events_.emit(to_api(end.error));
+  facts.exit_code = static_cast<api::Status>(end.code);
   fill_path(last_state);
   facts.cpu_seconds = UsageMeter::cpu_seconds();
   facts.softirq_seconds = usage.softirq_seconds();
@@ -211,13 +230,15 @@ void Account::end(const session::SessionEnd& end) {
   facts.rss_bytes_max = UsageMeter::rss_bytes_max();
   events_.emit(facts);
   forget_session();
+  return end;
 }
 
 void Account::forget_session() {
   first_data_at = all_arrived_at = ended_at = interval_at_ = {};
   interval_bytes_ = bytes_expected = bytes_asked = facts.bytes_skipped_total = facts.bytes_total =
-      facts.files_total = facts.files_kept_total = 0;
-  facts.peer = facts.directory = facts.path = {};
+      facts.files_total = facts.files_kept_total = facts.files_there_unread_total = 0;
+  facts.peer = facts.directory = facts.path = facts.receipt_root = {};
+  receipt_.reset();
   has_restarted = false;
   last_state = {};
   usage = {};

@@ -12,6 +12,7 @@
 #include "engine/file/manifest.hpp"
 #include "transfer/events.hpp"
 #include "transfer/rate_memory.hpp"
+#include "transfer/receipt.hpp"
 #include "transfer/recent_rate.hpp"
 #include "transfer/usage.hpp"
 
@@ -28,7 +29,7 @@ class Account {
   session::Phase phase = session::Phase::connecting;
   std::uint64_t bytes_expected = 0;  ///< in all, as far as that is known
   std::uint64_t bytes_asked = 0;     ///< receiving: of them, what this end has asked for
-  /// A source changed: what is skipped since then came in this session.
+  /// on_restart() was called: what is skipped since then came in this session.
   bool has_restarted = false;
   RateState last_state;  ///< of the data path that ended; the packets of all of them
   RecentRate recent;
@@ -44,6 +45,11 @@ class Account {
   /// set_place: between whom the session is, and into which folder of the receiver the files go.
   void set_place(std::string peer, const std::string& folder);
   void on_file_done(const file::ManifestEntry& entry, const session::FileDone& done);
+  void on_chapter_over(const file::Manifest& manifest);
+  /// begin_receipt begins the session's receipt, where one is asked for. Error: 8.
+  [[nodiscard]] Result<void> begin_receipt();
+  /// on_restart: a source changed, and what is not done is offered again.
+  void on_restart();
   /// say_notices: a law cannot print. It raises a bit, and each bit's sentence is said once.
   void say_notices(const RateState& state);
   /// tick emits an Interval where one is due. `bytes` have arrived.
@@ -53,17 +59,21 @@ class Account {
 
   /// set_start gives the law what an earlier run reached on this path, and notes the path.
   void set_start(const std::string& peer, law::SafeRangeParams& params);
-  /// end emits the error and the end event, and remembers the rate of a success.
-  void end(const session::SessionEnd& end);
+  /// end closes the receipt, emits the error and the end event, and remembers the rate of a
+  /// success. `end`, or the error of the receipt where there was none.
+  [[nodiscard]] session::SessionEnd end(session::SessionEnd end);
   /// forget_session: the next one of a receiver that goes on counts from nothing.
   void forget_session();
 
  private:
+  void count(const file::ManifestEntry& entry, const session::FileDone& done, bool is_verified);
+  void close_receipt(session::SessionEnd& end);
   void remember_rate();
   void fill_path(const RateState& state);
 
   const Events& events_;
   const Settings& settings_;
+  std::unique_ptr<Receipt> receipt_;  // of the session under way; null: none
   std::uint32_t notices_said_ = 0;
   std::optional<RememberedRate> path_used_;  // sending: whose rate is worth remembering
   Instant interval_at_{};

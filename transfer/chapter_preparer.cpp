@@ -37,6 +37,7 @@ session::FileAction action_of(const file::SinkChapter& chapter, std::uint32_t en
     case file::Existing::other: return session::FileAction::keep;
     case file::Existing::unread: return session::FileAction::keep_unread;
     case file::Existing::compared: return session::FileAction::compare;
+    case file::Existing::assumed: return session::FileAction::assume;
     case file::Existing::none:
     case file::Existing::expected: break;
   }
@@ -98,6 +99,7 @@ Result<session::Decision> ChapterPreparer::prepare(
     decision.claims.resize(offer->manifest.files.size());
     decision.claims[i] = chapter_->claims()[i];
   }
+  decision.pack_roots = chapter_->pack_roots();
   return decision;
 }
 
@@ -170,6 +172,7 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_one(
       const auto answer = answers_.find(entry.name);
       options.on_exist_of.push_back(answer == answers_.end() ? options.on_exist : answer->second);
     }
+  options.is_quick = options_.is_quick;
   options.conflicts = conflicts;
   options.withdrawn = stop;
   options.is_changed = offer->is_changed;

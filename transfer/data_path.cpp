@@ -193,9 +193,9 @@ void DataPath::say_single() {
       "datagram of its own");
 }
 
-void DataPath::end(const session::SessionEnd& end) {
+session::SessionEnd DataPath::end(const session::SessionEnd& end) {
   close_trace();
-  account_.end(end);
+  return account_.end(end);
 }
 
 }  // namespace onehop::host

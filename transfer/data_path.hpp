@@ -76,7 +76,8 @@ class DataPath {
   [[nodiscard]] Result<void> follow_path(const std::string& interface, const PathUpdate& path);
   void on_phase(session::Phase phase);
   void emit_progress() const { events_.emit(progress()); }
-  void end(const session::SessionEnd& end);
+  /// end: see Account.
+  [[nodiscard]] session::SessionEnd end(const session::SessionEnd& end);
 
   /// arrival is what the receiving end has of the session under way.
   [[nodiscard]] session::Arrival arrival() const;

@@ -61,6 +61,9 @@ class Receiver final : public Side, public session::RecvHost {
   void on_file_done(const session::FileDone& done, const file::ManifestEntry& entry) override {
     path_.account().on_file_done(entry, done);
   }
+  void on_chapter_over(const file::Manifest& manifest) override {
+    path_.account().on_chapter_over(manifest);
+  }
   void on_skipped(std::uint64_t bytes) override {
     if (!path_.account().has_restarted)
       path_.account().facts.bytes_skipped_total += bytes;  // else they came in this session
@@ -77,7 +80,7 @@ class Receiver final : public Side, public session::RecvHost {
   Result<session::PairingKey> make_code();
   Result<void> open_before_files(const session::IpAddress& peer);
   void expect(const session::OfferInfo& offer, const file::SinkChapter& chapter);
-  void begin_session(const session::OfferInfo& offer);
+  void begin_session(bool is_again);
 
   const std::string& interface_of(const session::RouteInfo& route) const {
     return fixed_interface_.empty() ? route.link.name : fixed_interface_;
@@ -90,6 +93,7 @@ class Receiver final : public Side, public session::RecvHost {
   std::optional<session::RecvServer> server_;
   std::shared_ptr<const session::OfferInfo> offer_;  // the newest chapter
   std::uint64_t bytes_offered_ = 0;
+  session::SessionEnd ended_;        // the newest session, as it was told
   file::Sink* file_side_ = nullptr;  // the data path's, while it runs
   ChapterPreparer preparer_{options_, events_, io_};
 };
@@ -153,7 +157,7 @@ Result<session::SessionEnd> Receiver::run_own() {
   session::SessionEnd end;
   ONEHOP_TRYV(server_->start([&](const session::SessionEnd& ended) { end = ended; }));
   io_.run();
-  return end;
+  return options_.is_once && end.code == ExitCode::done ? ended_ : end;
 }
 
 void Receiver::interrupt_own() {
@@ -174,15 +178,18 @@ void Receiver::on_listening(const session::Endpoint& local) {
 }
 
 void Receiver::consider(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide) {
+  const bool is_first = offer->first_file == 0, is_again = is_first && offer_ != nullptr;
   offer_ = offer;
-  const bool is_first = offer->first_file == 0;
-  if (is_first) begin_session(*offer);
+  if (is_first) begin_session(is_again);
   if (!options_.is_hidden_allowed)
     if (auto visible = file::check_visible(offer->manifest); !visible.has_value())
       return decide(visible.error());
-  if (is_first)
+  if (is_first) {
     if (auto opened = open_before_files(offer->peer.address); !opened.has_value())
       return decide(opened.error());
+    if (auto begun = path_.account().begin_receipt(); !begun.has_value())
+      return decide(begun.error());
+  }
   preparer_.start(std::move(offer), std::move(decide));
 }
 
@@ -237,9 +244,10 @@ void Receiver::expect(const session::OfferInfo& offer, const file::SinkChapter& 
   account.bytes_expected = account.bytes_asked + to_come;
 }
 
-/// begin_session forgets what the session before left, or this one before a source changed.
-void Receiver::begin_session(const session::OfferInfo& offer) {
-  path_.account().has_restarted = !offer.is_changed.empty();
+/// begin_session forgets what the session before left, or this one (`is_again`) before a source
+/// changed.
+void Receiver::begin_session(bool is_again) {
+  if (is_again) path_.account().on_restart();
   bytes_offered_ = path_.account().bytes_asked = 0;
 }
 
@@ -257,7 +265,7 @@ void Receiver::on_session_end(const session::SessionEnd& end) {
     events_.say(end.error.message() + ": its transfer goes on there");
     path_.account().forget_session();
   } else {
-    path_.end(end);
+    ended_ = path_.end(end);
   }
   offer_.reset();
 }

@@ -72,7 +72,10 @@ class Sender final : public Side, public session::SendHost {
   void on_file_done(const session::FileDone& done, const file::ManifestEntry& entry) override {
     path_.account().on_file_done(entry, done);
   }
-  void on_chapter_over(const file::Manifest& manifest) override;
+  void on_chapter_over(const file::Manifest& manifest) override {
+    path_.account().on_chapter_over(manifest);
+    forget_offered(manifest);
+  }
   void on_notice(const std::string& text) override { events_.say(text); }
 
   Result<void> start_noack_keeper(const session::RouteInfo& route);
@@ -83,6 +86,7 @@ class Sender final : public Side, public session::SendHost {
   void note_known();
   [[nodiscard]] std::shared_ptr<file::SourceFiles> find_offered(
       const file::Manifest& manifest) const;
+  void forget_offered(const file::Manifest& manifest);
   void note_problems(std::span<const file::ScanProblem> problems);
   /// What was left out is a failure of a run that else succeeded.
   void end_with_failure(session::SessionEnd& end) const;
@@ -237,6 +241,7 @@ Result<session::SessionEnd> Sender::run_own() {
     // Now, and not when the peer has accepted.
     ONEHOP_TRYV(link::EmulatedSource::open(settings_.link_model));
   }
+  ONEHOP_TRYV(path_.account().begin_receipt());
   ONEHOP_TRYV(open_files());
   ONEHOP_TRY(options, session_options());
   session_.emplace(io_, std::move(options), *key_, *this);
@@ -254,15 +259,14 @@ Result<session::SessionEnd> Sender::run_own() {
   session_->start([&](const session::SessionEnd& ended) { end = ended; });
   io_.run();
   end_with_failure(end);
-  path_.end(end);
-  return end;
+  return path_.end(end);
 }
 
 /// One chapter of all that is left of those that the session had; what it has not begun to offer
 /// stays behind it.
 Result<std::shared_ptr<const file::Manifest>> Sender::offer_again(
     const std::vector<session::Unsettled>& chapters) {
-  path_.account().has_restarted = true;
+  path_.account().on_restart();
   file::SourceNames left;
   for (const session::Unsettled& chapter : chapters) {
     const file::SourceFiles& files = *find_offered(*chapter.manifest);
@@ -273,7 +277,7 @@ Result<std::shared_ptr<const file::Manifest>> Sender::offer_again(
       left.places.push_back(files.places[i]);
     }
   }
-  for (const session::Unsettled& chapter : chapters) on_chapter_over(*chapter.manifest);
+  for (const session::Unsettled& chapter : chapters) forget_offered(*chapter.manifest);
   std::vector<file::ScanProblem> problems;
   auto again = file::look_again(std::move(left), problems);
   note_problems(problems);
@@ -289,7 +293,7 @@ std::shared_ptr<file::SourceFiles> Sender::find_offered(const file::Manifest& ma
   return *at;
 }
 
-void Sender::on_chapter_over(const file::Manifest& manifest) {
+void Sender::forget_offered(const file::Manifest& manifest) {
   std::erase(offered_, find_offered(manifest));
 }
 
@@ -306,6 +310,7 @@ void Sender::on_accepted(const session::Accepted& accepted) {
   chapter.files = find_offered(*accepted.manifest);
   chapter.claims = accepted.claims;
   chapter.pack = accepted.pack;
+  chapter.pack_roots = accepted.pack_roots;
   chapter.is_last = accepted.is_last;
   for (const session::FileAction action : accepted.actions) {
     chapter.is_wanted.push_back(session::has_digests(action));

@@ -89,9 +89,13 @@ struct Options {
   std::string digest = "xxh3";      ///< xxh3, sha256; the sender's counts
   std::string file_io = "auto";     ///< auto, io_uring, threads
   std::uint64_t key_interval_packets = 1U << 22;
-  std::string trace_file;    ///< CSV, one row per control tick; empty: none
-  std::string command_line;  ///< who wrote the trace, for its first line
-  std::string link_model;    ///< socket of a model of the link; sending
+  std::string trace_file;  ///< CSV, one row per control tick; empty: none
+  /// JSON: what one session delivered, file by file, and a root over it that is the same at both
+  /// ends (docs/receipt.md). A receiver's next session replaces it. Empty: none.
+  std::string receipt_file;
+  bool has_all_files = false;  ///< a FileDone also of each small file
+  std::string command_line;    ///< who wrote trace and receipt, for these
+  std::string link_model;      ///< socket of a model of the link; sending
 };
 
 struct SendOptions {
@@ -117,6 +121,9 @@ struct ReceiveOptions {
   /// batch, file: synced before a file has its name, small ones together or each; none: when the
   /// kernel likes, so after a power cut a file that has its name may have any content.
   std::string durability = "batch";
+  /// A file that is there with the offered size and time is taken for the offered one: neither end
+  /// reads it. Else its content is compared.
+  bool is_quick = false;
   bool is_hidden_allowed = false;
   bool is_once = false;      ///< run() returns after the first accepted session
   bool is_approved = false;  ///< each offer is an Offer event, not only one with conflicts
@@ -239,13 +246,15 @@ struct Interval {
   std::int64_t tx_queue_bytes = 0, rx_ring_bytes = 0, app_buffer_bytes = 0, srtt_ns = 0;
 };
 
-/// FileDone: one offered file is received, or kept as it was. All names are escaped.
+/// FileDone: one offered file is received, or kept as it was. All names are escaped. Without
+/// has_all_files there is none of small files that shared a block or were not read, but where
+/// something else was kept.
 struct FileDone {
   std::string name;
   std::uint64_t bytes = 0;
   std::string digest_kind, digest;  ///< hexadecimal; empty where not verified
   bool is_verified = false;
-  std::string outcome;     ///< "received", "there", "kept", "not_compared"
+  std::string outcome;     ///< "received", "there", "kept", "not_compared", "there_unread"
   std::string final_name;  ///< the one that it got at the receiver
   std::string path;        ///< the same, with the receiver's folder
 };
@@ -302,6 +311,8 @@ struct End {
   Queue tx_queue, rx_ring, app_buffer;
   std::int64_t tx_queue_mean_bytes = 0, tx_queue_target_bytes = 0;
   std::uint64_t files_total = 0, files_kept_total = 0;
+  std::uint64_t files_there_unread_total = 0;  ///< of files_total: compared by size and time alone
+  std::string receipt_root;                    ///< empty: no receipt, or not of a whole session
   std::string peer, directory;
   std::string path;  ///< of the file that was done last
   std::string digest, aead, file_io;

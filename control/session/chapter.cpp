@@ -30,10 +30,11 @@ std::span<const std::uint32_t> Chapter::take_packed(const PackDone& done) {
       done.count > pack->entries().size() - done.first)
     return {};
   const auto entries = std::span{pack->entries()}.subspan(done.first, done.count);
-  const auto can_be = [&](std::uint32_t i) {
-    return !is_done[i] && can_come_to(actions[i], done.outcome);
-  };
-  if (!std::ranges::all_of(entries, can_be)) return {};
+  for (std::uint32_t i = 0; i < entries.size(); ++i) {
+    const bool is_read = pack_roots == nullptr || pack_roots->find(done.first + i).has_value();
+    if (is_done[entries[i]] || !is_read || !can_come_to(actions[entries[i]], done.outcome))
+      return {};
+  }
   for (const std::uint32_t i : entries) is_done[i] = true;
   files_left -= entries.size();
   return entries;

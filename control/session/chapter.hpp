@@ -40,7 +40,8 @@ struct Chapter {
   bool is_answered = false;  ///< what follows is valid
   std::vector<FileAction> actions;
   Claims claims;
-  std::shared_ptr<const file::Pack> pack;  ///< null: nothing is packed
+  std::shared_ptr<const file::Pack> pack;       ///< null: nothing is packed
+  std::shared_ptr<file::PackRoots> pack_roots;  ///< of `pack`; null: they are not known here
   std::vector<bool> is_done;
   std::size_t files_left = 0;                       ///< that nothing was said about
   std::size_t roots_left = 0;                       ///< to be announced; one for all of the pack
@@ -80,8 +81,13 @@ struct Chapter {
   void answer(std::vector<FileAction> given, crypto::DigestKind kind);
   /// bytes_of_blocks are in the blocks that the sender reads for it.
   [[nodiscard]] std::uint64_t bytes_of_blocks() const;
-  /// take_packed marks the records of `done`; nothing: it has some that are done, or are none.
+  /// take_packed marks the records of `done`; nothing: it has some that are done, or are none, or
+  /// that the file side has not read yet.
   [[nodiscard]] std::span<const std::uint32_t> take_packed(const PackDone& done);
+  /// packed_root is the root of the record at this ordinal; zero: not known.
+  [[nodiscard]] Digest packed_root(std::uint32_t ordinal) const {
+    return pack_roots == nullptr ? Digest{} : pack_roots->find(ordinal).value_or(Digest{});
+  }
 };
 
 /// Chapters are those that are under way, in order.

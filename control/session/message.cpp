@@ -167,7 +167,7 @@ void code(auto& c, Is<ChapterAnswer> auto& m) {
   c.bytes(m.manifest_hash);
   c.u8(m.has_claims, 0, 1);
   c.items(m.actions, chapter_entries_max, 1,
-          [&](auto& action) { c.u8(action, 0, number_of(FileAction::keep_unread)); });
+          [&](auto& action) { c.u8(action, 0, number_of(FileAction::assume)); });
 }
 void code(auto& c, Is<ClaimPart> auto& m) {
   c.u32(m.file, 0, file_index_max);

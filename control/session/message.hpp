@@ -109,11 +109,13 @@ enum class FileAction : std::uint8_t {
   resume = 2,       ///< what the claims do not cover
   compare = 3,      ///< digests alone: its name belongs to a file of that size, which stays
   keep_unread = 4,  ///< as compare, but the receiver cannot read that file
+  assume = 5,       ///< nothing: a file of that size and time has the name, and is taken for it
 };
 /// has_digests: the sender announces digests and root of such a file, and the receiver answers with
 /// FileDone.
 [[nodiscard]] constexpr bool has_digests(FileAction action) noexcept {
-  return action != FileAction::keep && action != FileAction::keep_unread;
+  return action == FileAction::send || action == FileAction::resume ||
+         action == FileAction::compare;
 }
 /// Accept: the session will be. The answer to the first chapter follows.
 struct Accept {
@@ -160,10 +162,10 @@ struct FileRoot {
 /// file::numbered_leaf(); 0: as announced.
 struct FileDone {
   std::uint32_t file = 0;
-  Digest root{};  ///< as announced; zero where nothing was
+  Digest root{};  ///< as announced, of a packed file as its record had it; zero: not known
   FileOutcome outcome = FileOutcome::received;
   std::uint16_t name_number = 0;
-  bool is_packed = false;  ///< told by a PackDone; not on the wire
+  bool is_small = false;  ///< told by a PackDone, or would have been; not on the wire
 };
 /// PackDone: `count` records of a pack from ordinal `first` on are verified and in place.
 struct PackDone {
@@ -175,7 +177,9 @@ struct PackDone {
 /// kept_by: what a file that the receiver wants nothing of comes to; no FileDone is sent for it.
 [[nodiscard]] constexpr FileDone kept_by(FileAction action, std::uint32_t file) noexcept {
   return {.file = file,
-          .outcome = action == FileAction::keep ? FileOutcome::kept : FileOutcome::not_compared};
+          .outcome = action == FileAction::keep     ? FileOutcome::kept
+                     : action == FileAction::assume ? FileOutcome::there_unread
+                                                    : FileOutcome::not_compared};
 }
 struct Complete {};
 struct Bye {

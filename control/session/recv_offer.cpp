@@ -137,6 +137,7 @@ void RecvMachine::on_decision(Instant now, Result<Decision> decision) {
   Chapter& chapter = *chapters_.unanswered();
   if (const auto checked = check_decision(chapter); !checked) return fail(now, checked.error());
   chapter.answer(decision_.actions, offer_.digest);
+  if (chapter.pack != nullptr) chapter.pack_roots = std::move(decision_.pack_roots);
   // Of packed files the pack says whether what is there is the same.
   for (std::uint32_t i = 0; i < decision_.claims.size(); ++i)
     if (!chapter.has_blocks(chapter.first_file + i)) decision_.claims[i].clear();

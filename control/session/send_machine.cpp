@@ -231,6 +231,7 @@ void SendMachine::begin_restart(Instant now, std::uint32_t changed_file) {
 
 void SendMachine::end_restart() {
   if (!is_restart_answered_ || !is_engine_closed_) return;
+  drop_over();  // the receiver has forgotten what it told of as done before it answered
   drop_data();
   // Of a chapter that the receiver has not read to its end nothing is known there: it comes later.
   std::deque<Chapter>& open = chapters_.open();

@@ -135,6 +135,7 @@ Result<void> SendMachine::take_answer(Instant now, ChapterAnswer&& answer) {
                .actions = answer.actions,
                .claims = {},
                .pack = nullptr,
+               .pack_roots = nullptr,
                .folder = accept_->folder};
   is_taking_claims_ = answer.has_claims;
   if (!is_taking_claims_)
@@ -172,12 +173,15 @@ void SendMachine::end_answer(Instant now) {
   is_taking_claims_ = false;
   Chapter& chapter = *chapters_.unanswered();
   chapter.answer(accepted_.actions, context_.digest);
+  if (chapter.pack != nullptr)
+    chapter.pack_roots = std::make_shared<file::PackRoots>(chapter.pack->entries().size());
   accepted_.pack = chapter.pack;
+  accepted_.pack_roots = chapter.pack_roots;
   bytes_total_ += chapter.bytes_of_blocks();
-  report_kept(chapter);
   // What the peer answered before it heard of a restart tells no more than what it keeps.
-  if (state_ == State::restarting) return;
+  if (state_ == State::restarting) return report_kept(chapter);
   act(std::exchange(accepted_, {}));
+  report_kept(chapter);
   if (state_ == State::transferring) {
     set_answer_deadline(now);
     return complete_if_over(now);

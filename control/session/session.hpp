@@ -34,6 +34,7 @@
 #include "engine/file/journal.hpp"
 #include "engine/file/manifest.hpp"
 #include "engine/file/pack.hpp"
+#include "engine/file/pack_roots.hpp"
 
 namespace onehop::session {
 
@@ -88,6 +89,8 @@ struct SessionLimits {
 struct SessionEnd {
   ExitCode code = ExitCode::done;
   Error error;
+  /// Both ends know what became of each entry that was offered.
+  bool is_complete = false;
   /// Receiving: the same sender came back, and its transfer goes on in the next session.
   bool is_replaced = false;
 };
@@ -189,9 +192,10 @@ struct Accepted {
   std::uint32_t first_file = 0;                    ///< its first index
   bool is_last = false;
   std::vector<FileAction> actions;
-  Claims claims;                           ///< only files with FileAction::resume have any
-  std::shared_ptr<const file::Pack> pack;  ///< null: none
-  std::string folder;                      ///< the peer's, its bytes as they came
+  Claims claims;                                ///< only files with FileAction::resume have any
+  std::shared_ptr<const file::Pack> pack;       ///< null: none
+  std::shared_ptr<file::PackRoots> pack_roots;  ///< of `pack`, for the file side to fill
+  std::string folder;                           ///< the peer's, its bytes as they came
 };
 /// OfferedChapter: a run of entries, at most chapter_entries_max. They get the next indices in the
 /// session, in the order in which they are given; the first chapter begins at 0.
@@ -260,6 +264,8 @@ struct Decision {
   std::vector<FileAction> actions;  ///< one per entry
   Claims claims;       ///< for files with FileAction::resume: what is on disk, verified
   std::string folder;  ///< where they go: the sender shows it to its user
+  /// By ordinal of what will be packed, filled by the file side; null: it tells of no roots.
+  std::shared_ptr<file::PackRoots> pack_roots;
 };
 using Decide = std::function<void(Result<Decision>)>;
 /// Arrival: how far the data of the session under way has come.

@@ -149,9 +149,10 @@ bool SessionMachine::can_take_message() const noexcept {
 }
 
 SessionEnd SessionMachine::end() const {
-  if (error_) return {error_->code, *error_};
-  if (kept_total_ > 0) return {ExitCode::verification_failed, kept_error()};
-  return {};
+  if (error_) return {.code = error_->code, .error = *error_};
+  if (kept_total_ > 0)
+    return {.code = ExitCode::verification_failed, .error = kept_error(), .is_complete = true};
+  return {.is_complete = true};
 }
 
 // --- proof of the data path
@@ -232,11 +233,12 @@ bool SessionMachine::take_packed(const PackDone& done) {
   Chapter* const chapter = chapters_.find(done.pack);
   if (chapter == nullptr) return false;
   const auto entries = chapter->take_packed(done);
-  for (const std::uint32_t entry : entries)
-    report_done(*chapter, {.file = chapter->first_file + entry,
+  for (std::uint32_t i = 0; i < entries.size(); ++i)
+    report_done(*chapter, {.file = chapter->first_file + entries[i],
+                           .root = chapter->packed_root(done.first + i),
                            .outcome = done.outcome,
                            .name_number = done.name_number,
-                           .is_packed = true});
+                           .is_small = true});
   return !entries.empty();
 }
 
@@ -249,9 +251,13 @@ void SessionMachine::report_done(const Chapter& chapter, const FileDone& done) {
 }
 
 void SessionMachine::report_kept(const Chapter& chapter) {
+  const bool has_pack = file::has_pack(*chapter.manifest);
   for (std::uint32_t i = 0; i < chapter.actions.size(); ++i)
-    if (!has_digests(chapter.actions[i]))
-      report_done(chapter, kept_by(chapter.actions[i], chapter.first_file + i));
+    if (!has_digests(chapter.actions[i])) {
+      FileDone done = kept_by(chapter.actions[i], chapter.first_file + i);
+      done.is_small = has_pack && file::is_packable(chapter.manifest->files[i]);
+      report_done(chapter, done);
+    }
 }
 
 void SessionMachine::drop_over() {

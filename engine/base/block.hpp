@@ -70,6 +70,7 @@ enum class FileOutcome : std::uint8_t {
   kept,          ///< something else has the name and keeps it: another content, or no regular file
   not_compared,  ///< a regular file of the announced size has the name and keeps it; it could not
                  ///< be read
+  there_unread,  ///< in place before, with the announced size and time; nobody read it
 };
 
 struct BlockRef {

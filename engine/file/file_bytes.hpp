@@ -66,13 +66,16 @@ template <class Integer>
   return 0;
 }
 
+/// time_of: nanoseconds since 1970 as the kernel has them. Before 1970 seconds round towards the
+/// past.
+[[nodiscard]] inline timespec time_of(std::int64_t ns) noexcept {
+  const auto second = std::chrono::floor<std::chrono::seconds>(Nanos{ns});
+  return {.tv_sec = second.count(), .tv_nsec = (Nanos{ns} - second).count()};
+}
+
 /// set_mtime leaves the time of access alone. 0, or -1 with errno. Syscalls: futimens.
 [[nodiscard]] inline int set_mtime(int fd, std::int64_t mtime_ns) noexcept {
-  // Before 1970 seconds round towards the past.
-  const auto second = std::chrono::floor<std::chrono::seconds>(Nanos{mtime_ns});
-  const timespec times[2] = {
-      {.tv_sec = 0, .tv_nsec = UTIME_OMIT},
-      {.tv_sec = second.count(), .tv_nsec = (Nanos{mtime_ns} - second).count()}};
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, time_of(mtime_ns)};
   return ::futimens(fd, times);
 }
 

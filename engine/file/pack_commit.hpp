@@ -27,6 +27,7 @@
 #include "engine/base/result.hpp"
 #include "engine/file/folder_cache.hpp"
 #include "engine/file/pack.hpp"
+#include "engine/file/pack_roots.hpp"
 #include "engine/file/part_file.hpp"
 #include "engine/file/stage.hpp"
 
@@ -51,6 +52,7 @@ struct PackHeld {
 struct PackList {
   const Manifest& manifest;
   const Pack& pack;
+  PackRoots& roots;
   std::uint32_t first_file = 0;                        ///< of the chapter, on the wire
   std::function<OnExist(std::uint32_t entry)> policy;  ///< any thread
   /// held: what is there of an entry of which the pack has the root alone.

@@ -144,6 +144,7 @@ void PackSink::end_record(Instant now, const PackRecord& record) {
 }
 
 void PackSink::add_leaf(std::uint32_t ordinal, const Digest& root) {
+  list_.roots.set(ordinal, root);
   early_.emplace(ordinal, root);
   for (auto next = early_.find(static_cast<std::uint32_t>(tree_.leaves())); next != early_.end();
        next = early_.find(static_cast<std::uint32_t>(tree_.leaves()))) {

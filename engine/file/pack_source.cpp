@@ -17,6 +17,7 @@ namespace onehop::file {
 PackSource::PackSource(const SourceChapter& chapter, Shared& shared)
     : files_{*chapter.files},
       pack_{chapter.pack.get()},
+      roots_{chapter.pack_roots.get()},
       file_{pack_file(chapter.files->manifest, chapter.first_file)},
       shared_{shared},
       tree_{shared.kind} {}
@@ -37,6 +38,7 @@ PackSource::Failure PackSource::add() {
       return failure;
   const Digest root = record_root(shared_.kind, content);
   tree_.add(root);
+  if (roots_ != nullptr) roots_->set(static_cast<std::uint32_t>(next_), root);
   if (is_fit)
     advance(size);
   else if (is_sent)

@@ -62,6 +62,7 @@ class PackSource {
 
   const SourceFiles& files_;
   const Pack* const pack_;
+  PackRoots* const roots_;
   const std::uint32_t file_;  // of the pack, on the wire
   Shared& shared_;
   std::size_t next_ = 0;  // ordinal

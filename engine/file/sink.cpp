@@ -70,6 +70,7 @@ void Sink::take_chapters() {
     chapter.pack = std::make_unique<PackSink>(
         PackList{.manifest = list.manifest(),
                  .pack = list.pack(),
+                 .roots = *list.pack_roots(),
                  .first_file = list.first_file(),
                  .policy = [&list](std::uint32_t entry) { return list.policy_of(entry); },
                  .held = [&list](std::uint32_t entry) { return list.held(entry); }},

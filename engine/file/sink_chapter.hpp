@@ -25,6 +25,7 @@
 #include "engine/file/last_folder.hpp"
 #include "engine/file/pack.hpp"
 #include "engine/file/pack_commit.hpp"
+#include "engine/file/pack_roots.hpp"
 #include "engine/file/part_file.hpp"
 
 namespace onehop::file {
@@ -46,6 +47,8 @@ enum class Existing : std::uint8_t {
              ///< whether it is the same
   other,     ///< OnExist::skip, and it cannot be the same: another size, or no regular file
   unread,    ///< OnExist::skip, a regular file of the announced size that cannot be read
+  assumed,   ///< is_quick, a regular file of the announced size and time: taken for the announced
+             ///< one, and not read
 };
 
 /// Vectors are by entry of the chapter.
@@ -54,6 +57,8 @@ struct SinkChapterOptions {
   Digest approved{};  ///< manifest_hash() of what was approved; another manifest is refused (P7)
   OnExist on_exist = OnExist::ask;
   std::vector<OnExist> on_exist_of;  ///< instead of on_exist; empty: that for all
+  /// Files of the announced size and time are Existing::assumed.
+  bool is_quick = false;
   /// Where not null: prepare() appends every conflict before it fails with the first.
   std::vector<Conflict>* conflicts = nullptr;
   /// Ends prepare() early, with exit 7: nobody waits for it any more. Any thread may ask for it.
@@ -80,6 +85,10 @@ class SinkChapter {
   [[nodiscard]] const std::vector<bool>& is_wanted() const noexcept { return is_wanted_; }
   [[nodiscard]] const std::vector<Existing>& existing() const noexcept { return existing_; }
   [[nodiscard]] const Pack& pack() const noexcept { return pack_; }
+  /// pack_roots is filled while the Sink works.
+  [[nodiscard]] const std::shared_ptr<PackRoots>& pack_roots() const noexcept {
+    return pack_roots_;
+  }
   /// has_pack: small files are packed, if they are wanted.
   [[nodiscard]] bool has_pack() const noexcept { return has_pack_; }
   /// block_sizes are the files as the engine is to count them, from first_file() on.
@@ -132,6 +141,8 @@ class SinkChapter {
                                           int folder);
   [[nodiscard]] std::optional<unsigned> find_delivered(std::uint32_t entry, int folder) const;
   [[nodiscard]] Result<void> compare(std::uint32_t entry, int folder, const std::string& leaf);
+  [[nodiscard]] bool is_assumed(const ManifestEntry& file,
+                                const struct stat& status) const noexcept;
   void keep(std::uint32_t entry, const struct stat& status, int folder);
   [[nodiscard]] Error conflict(std::uint32_t entry, const struct stat& status,
                                std::string_view cause, std::string_view hint);
@@ -147,6 +158,7 @@ class SinkChapter {
   const SinkChapterOptions options_;
   const bool has_pack_;  // small files are packed, if they are sent
   Pack pack_;
+  std::shared_ptr<PackRoots> pack_roots_;
   std::vector<std::vector<Claim>> claims_;  // sorted by block
   std::vector<bool> is_wanted_;
   std::vector<Existing> existing_;

@@ -69,6 +69,7 @@ void SinkChapter::make_pack() {
   pack_ = Pack::make(manifest_, destination_->options().digest_kind, [this](std::uint32_t entry) {
     return !is_wanted_[entry] ? Packing::none : is_there(entry) ? Packing::digest : Packing::whole;
   });
+  pack_roots_ = std::make_shared<PackRoots>(pack_.entries().size());
 }
 
 PackHeld SinkChapter::held(std::uint32_t entry) const {
@@ -124,6 +125,11 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
                  ? Result<void>{success()}
                  : conflict(entry, status, "something else has the folder's name",
                             "It is never replaced");
+    if (is_assumed(file, status)) {
+      existing_[entry] = Existing::assumed;
+      is_wanted_[entry] = false;
+      return success();
+    }
     if (const auto number = find_delivered(entry, folder)) {
       if (*number != 0) delivered_numbers_.emplace(entry, *number);
       return compare(entry, folder, *number == 0 ? leaf : numbered_leaf(leaf, *number));
@@ -136,6 +142,14 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
   // A packed file has no part: it is whole, or it is nothing.
   if (file.is_folder || !has_part(entry)) return success();
   return find_part(entry, folder);
+}
+
+/// To the nanosecond: where the file system keeps coarser times, files are compared by digest.
+bool SinkChapter::is_assumed(const ManifestEntry& file, const struct stat& status) const noexcept {
+  const timespec offered = time_of(file.mtime_ns);
+  return options_.is_quick && S_ISREG(status.st_mode) &&
+         static_cast<std::uint64_t>(status.st_size) == file.size &&
+         status.st_mtim.tv_sec == offered.tv_sec && status.st_mtim.tv_nsec == offered.tv_nsec;
 }
 
 /// The number of the name (0: the announced one) under which a session that died delivered this

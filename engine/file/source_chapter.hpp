@@ -10,6 +10,7 @@
 
 #include "engine/file/journal.hpp"
 #include "engine/file/pack.hpp"
+#include "engine/file/pack_roots.hpp"
 #include "engine/file/source_files.hpp"
 
 namespace onehop::file {
@@ -28,7 +29,8 @@ struct SourceChapter {
   std::vector<bool> is_compared;
   /// Of the wanted files, those that go in shared blocks; null: none.
   std::shared_ptr<const Pack> pack;
-  bool is_last = false;  ///< end_of_files follows it
+  std::shared_ptr<PackRoots> pack_roots;  ///< of `pack`; null: nobody asks for them
+  bool is_last = false;                   ///< end_of_files follows it
 
   [[nodiscard]] std::size_t entries() const noexcept { return files->files.size(); }
   /// contains: `file` is the index of an entry.

@@ -160,6 +160,38 @@ TEST_CASE("two pairs in one process carry two files at once", "[transfer]") {
   }
 }
 
+TEST_CASE("receipts of both ends have one root, and is_quick takes what is there unread",
+          "[transfer]") {
+  const Folder folder;
+  const std::string path = folder.file("file.bin", 300'000, 1);
+  std::string root_before;
+  for (const bool is_quick : {false, true}) {
+    const std::string address = free_address();
+    ReceiveOptions options = receive_into(folder, address);
+    options.is_quick = is_quick;
+    options.common.receipt_file = (folder.path / "received.json").string();
+    Running receiver{options};
+    (void)receiver.wait_for<Started>();
+    SendOptions sending = send_to(address, path);
+    sending.common.receipt_file = (folder.path / "sent.json").string();
+    Running sender{sending};
+    CHECK(sender.end().message().empty());
+    CHECK(receiver.end().message().empty());
+    const End sent = sender.wait_for<End>(), received = receiver.wait_for<End>();
+    CHECK(sent.receipt_root.starts_with("sha256:"));
+    CHECK(sent.receipt_root == received.receipt_root);
+    CHECK(sent.receipt_root != root_before);  // of a file that nobody read there is no digest
+    root_before = sent.receipt_root;
+    for (const End& end : {sent, received}) {
+      CHECK(end.files_total == 1);
+      CHECK(end.files_there_unread_total == (is_quick ? 1 : 0));
+      CHECK(end.bytes_skipped_total == (is_quick ? 300'000 : 0));
+    }
+    CHECK(content_of(sending.common.receipt_file).find(sent.receipt_root) != std::string::npos);
+    CHECK(fs::exists(options.common.receipt_file));
+  }
+}
+
 TEST_CASE("an offer waits for its answer, and a refusal ends both ends", "[transfer]") {
   const Folder folder;
   const std::string address = free_address(), path = folder.file("file.bin", 1000, 1);

@@ -77,6 +77,11 @@ void add_common_options(CLI::App& app, api::Options& o, OutputOptions& output) {
   defaults.group("Output");
   app.add_option("--trace", o.trace_file, "write one row per control tick to this file (CSV)")
       ->type_name("FILE");
+  app.add_option("--receipt", o.receipt_file,
+                 "write what was delivered, with digests and a root that both ends have alike, to "
+                 "this file (JSON)")
+      ->type_name("FILE");
+  app.add_flag("--files", o.has_all_files, "a line and an event also for each small file");
   app.add_flag("--json", output.is_json,
                "events as JSON lines on standard output, text on standard error");
   app.add_flag("--quiet", output.is_quiet, "no progress and no summary");

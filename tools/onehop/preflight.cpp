@@ -28,6 +28,22 @@ std::string folder_of(const std::string& file) {
   return slash == 0 ? "/" : file.substr(0, slash);
 }
 
+Result<void> check_output_file(const std::string& what, const std::string& file) {
+  if (file.empty()) return success();
+  const std::string attempt = "write the " + what + " " + file;
+  const std::string name_one = "Name a file with --" + what;
+  struct stat status {};
+  const bool exists = ::stat(file.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode))
+    return Error{ExitCode::local_file_error, attempt, "it is a folder", name_one, EISDIR};
+  const bool can_be_made =
+      !exists && errno == ENOENT && ::stat(folder_of(file).c_str(), &status) == 0;
+  if ((exists || can_be_made) && (exists ? may(file, W_OK) : may(folder_of(file), W_OK | X_OK)))
+    return success();
+  return errno_error(ExitCode::local_file_error, attempt,
+                     name_one + " in a folder that you may write to");
+}
+
 }  // namespace
 
 Result<void> check_folder(const std::string& folder) {
@@ -45,20 +61,9 @@ Result<void> check_folder(const std::string& folder) {
   return success();
 }
 
-Result<void> check_trace_file(const std::string& file) {
-  if (file.empty()) return success();
-  const std::string attempt = "write the trace " + file;
-  struct stat status {};
-  const bool exists = ::stat(file.c_str(), &status) == 0;
-  if (exists && S_ISDIR(status.st_mode))
-    return Error{ExitCode::local_file_error, attempt, "it is a folder", "Name a file with --trace",
-                 EISDIR};
-  const bool can_be_made =
-      !exists && errno == ENOENT && ::stat(folder_of(file).c_str(), &status) == 0;
-  if ((exists || can_be_made) && (exists ? may(file, W_OK) : may(folder_of(file), W_OK | X_OK)))
-    return success();
-  return errno_error(ExitCode::local_file_error, attempt,
-                     "Name a file with --trace in a folder that you may write to");
+Result<void> check_output_files(const api::Options& options) {
+  ONEHOP_TRYV(check_output_file("trace", options.trace_file));
+  return check_output_file("receipt", options.receipt_file);
 }
 
 Result<void> check_interface(const std::string& interface) {

@@ -15,9 +15,9 @@ namespace onehop::tool {
 /// is not judged. Syscalls: stat, faccessat.
 [[nodiscard]] Result<void> check_folder(const std::string& folder);
 
-/// check_trace_file: `file`, which need not exist, can be written; an empty name is none. Under
-/// sudo as check_folder(). Syscalls: stat, faccessat.
-[[nodiscard]] Result<void> check_trace_file(const std::string& file);
+/// check_output_files: the files of --trace and --receipt, which need not exist, can be written; an
+/// empty name is none. Under sudo as check_folder(). Syscalls: stat, faccessat.
+[[nodiscard]] Result<void> check_output_files(const api::Options& options);
 
 /// check_interface: there is one of this name; an empty name is none. Error: 9, for the user named
 /// it, as doctor says of it. Syscalls: those of if_nametoindex.

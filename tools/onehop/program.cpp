@@ -138,6 +138,9 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
           "when the kernel likes, and a power cut may leave a name with any content")
       ->check(CLI::IsMember(host::words_of("--durability")))
       ->capture_default_str();
+  command->add_flag("--quick", recv.transfer.is_quick,
+                    "take a file that is there with the same size and time for the offered one, "
+                    "unread (default: compare its content)");
   command->add_flag("--allow-hidden", recv.transfer.is_hidden_allowed,
                     "also take names that begin with a dot");
   CLI::Option* clean =

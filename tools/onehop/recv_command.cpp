@@ -23,7 +23,7 @@ namespace {
 Result<void> check_machine(const api::ReceiveOptions& options) {
   ONEHOP_TRY(listen, host::parse_endpoint(options.listen));
   ONEHOP_TRYV(check_folder(options.directory));
-  ONEHOP_TRYV(check_trace_file(options.common.trace_file));
+  ONEHOP_TRYV(check_output_files(options.common));
   ONEHOP_TRYV(check_interface(options.common.interface));
   return options.common.io == "dpdk" ? success() : check_udp_port(listen);
 }

@@ -145,10 +145,12 @@ Json json_of(const api::End& e) {
           {"rx_ring", queue_json(e.rx_ring)},
           {"app_buffer", queue_json(e.app_buffer)},
           {"files_total", e.files_total},
+          {"files_there_unread_total", e.files_there_unread_total},
           {"files_kept_total", e.files_kept_total},
+          {"receipt_root", e.receipt_root.empty() ? Json(nullptr) : Json(e.receipt_root)},
           {"peer", e.peer},
           {"directory", e.directory},
-          {"hash_ok", e.exit_code == api::Status::done},
+          {"hash_ok", e.exit_code == api::Status::done && e.files_there_unread_total == 0},
           {"digest", e.digest},
           {"aead", e.aead},
           {"file_io", e.file_io},
@@ -204,6 +206,9 @@ void Reporter::file(const api::FileDone& done) const {
     return say(fmt::format("{}  {}  {}:{}{}", done.final_name, format_bytes(done.bytes),
                            done.digest_kind, done.digest,
                            done.outcome == "there" ? "  was there already" : ""));
+  if (done.outcome == "there_unread")
+    return say(fmt::format("{}  {}  was there already, by its size and time", done.final_name,
+                           format_bytes(done.bytes)));
   say(done.final_name + (done.outcome == "kept"
                              ? ": kept what is there, which is not the same"
                              : ": kept what is there, which could not be compared"));
@@ -221,12 +226,16 @@ void Reporter::end(const api::End& end) const {
   if (there > 0)
     say(fmt::format("{} of {} were there already", format_bytes(there),
                     format_bytes(end.bytes_total)));
+  if (end.files_there_unread_total > 0)
+    say(fmt::format("{} file{} compared by size and time alone (recv --quick)",
+                    end.files_there_unread_total, end.files_there_unread_total == 1 ? "" : "s"));
   const double rate = end.seconds > 0 ? static_cast<double>(moved) / end.seconds : 0;
   say(fmt::format("{} in {:.2f} s  {}  {:.2f} ns/B  {:.2f} % lost  srtt {:.1f} ms  {}",
                   format_bytes(moved), end.seconds, format_rate({static_cast<std::int64_t>(rate)}),
                   end.cpu_ns_per_byte(), 100 * end.loss_ratio,
                   static_cast<double>(end.srtt_ns) / 1e6,
                   end.io_mode.empty() ? end.io_used : end.io_used + "/" + end.io_mode));
+  if (!end.receipt_root.empty()) say("receipt root " + end.receipt_root);
   if (const std::string drops = drops_text(end); !drops.empty()) say(drops);
 }
 

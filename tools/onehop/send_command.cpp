@@ -17,8 +17,8 @@ namespace onehop::tool {
 
 namespace {
 
-/// check_files sees now what would end the transfer later: a file that cannot be sent, a trace that
-/// cannot be written.
+/// check_files sees now what would end the transfer later: a file that cannot be sent, a trace or
+/// receipt that cannot be written.
 Result<void> check_files(const api::SendOptions& options) {
   // Folders are looked through once, when the transfer begins.
   std::vector<std::string> files;
@@ -29,7 +29,7 @@ Result<void> check_files(const api::SendOptions& options) {
   if (!files.empty()) {
     ONEHOP_TRYV(file::open_source_files(files));
   }
-  return check_trace_file(options.common.trace_file);
+  return check_output_files(options.common);
 }
 
 Result<void> open(const SendCommand& command, api::Transfer& transfer) {

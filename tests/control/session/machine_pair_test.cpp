@@ -210,7 +210,16 @@ void check_agreement(VirtualPair& pair) {
     CHECK(found->second.outcome == done.outcome);
     CHECK(found->second.root == done.root);
   }
-  if (!pair.sender().machine().has_error()) CHECK(here.size() == there.size());
+  if (!pair.sender().machine().has_error()) {
+    CHECK(here.size() == there.size());
+    for (VirtualEnd* end : {&pair.sender(), &pair.receiver()}) end->list(here.size());
+    const std::vector<std::string>& listed = pair.sender().listed;
+    CHECK(listed == pair.receiver().listed);
+    CHECK(std::set<std::string>{listed.begin(), listed.end()}.size() == listed.size());
+    // The folder is offered again, unless it was kept, which no host but this test's does.
+    CHECK(std::ranges::count_if(here, [](const auto& one) { return one.first != "d"; }) ==
+          std::ranges::count_if(listed, [](const auto& name) { return name != "d"; }));
+  }
   for (VirtualEnd* end : {&pair.sender(), &pair.receiver()}) {
     CHECK(end->faults == std::vector<std::string>{});
     CHECK(end->opened == end->stopped);

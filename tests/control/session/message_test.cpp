@@ -73,7 +73,7 @@ std::vector<Message> samples() {
           ChapterAnswer{digest_of(2, 32),
                         true,
                         {FileAction::send, FileAction::keep, FileAction::resume,
-                         FileAction::compare, FileAction::keep_unread}}};
+                         FileAction::compare, FileAction::keep_unread, FileAction::assume}}};
 }
 template <class T, class Change>
 bool is_accepted(T message, Change change) {

@@ -47,6 +47,32 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("files that are taken by size and time are not waited for, and are 0 at both ends",
+          "[control][session]") {
+  World world;
+  const bool is_all = GENERATE(true, false);
+  world.recv_host.answer = [&](const OfferInfo& offer, const Decide& decide) {
+    auto& actions = world.recv_host.actions;
+    actions.assign(offer.manifest.files.size(), FileAction::assume);
+    if (!is_all) actions[2] = FileAction::send;
+    decide(Decision{actions, {}, {}});
+  };
+  world.listen();
+  world.send();
+  REQUIRE(world.run_to_end());
+  CHECK(world.send_host.engine.has_value() == !is_all);
+  for (const auto& outcomes : {world.send_host.outcomes, world.recv_host.outcomes}) {
+    REQUIRE(outcomes.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i)
+      CHECK(outcomes[i].outcome ==
+            (i < 2 || is_all ? FileOutcome::there_unread : FileOutcome::received));
+  }
+  for (const auto& end : {world.send_end, world.recv_end}) {
+    CHECK(end->code == ExitCode::done);
+    CHECK(end->is_complete);
+  }
+}
+
 TEST_CASE("a compared file is 0 where it is the same, else 6, and no byte of it is sent",
           "[control][session]") {
   World world;

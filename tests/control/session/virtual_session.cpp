@@ -22,6 +22,16 @@ Digest some_root(const file::ManifestEntry& entry) {
   return root;
 }
 
+namespace {
+
+/// What the file side knows of packed files, all at once.
+void set_roots(file::PackRoots& roots, const file::Manifest& manifest, const file::Pack& pack) {
+  for (std::uint32_t i = 0; i < pack.entries().size(); ++i)
+    roots.set(i, some_root(manifest.files[pack.entries()[i]]));
+}
+
+}  // namespace
+
 VirtualEnd::VirtualEnd(const SendOptions& options, NextEntry next, std::uint64_t seed,
                        std::size_t chapter_entries)
     : random_{seed}, next_{std::move(next)}, chapter_entries_{chapter_entries} {
@@ -119,11 +129,14 @@ void VirtualEnd::perform(Instant now, Action& action) {
     const std::string& name = entry.name;
     ++reported;
     if (is_forgetful) return;
+    unlisted_.emplace(report->done.file, entry);
     const bool is_new = outcomes.emplace(name, report->done).second;
     if (!is_new && !entry.is_folder && !is_peer_hostile) fault(name + " was reported twice");
   } else if (const auto* phase = std::get_if<Phase>(&action)) {
     phases.insert(*phase);
   } else if (const auto* accepted = std::get_if<Accepted>(&action)) {
+    if (accepted->pack_roots != nullptr)
+      set_roots(*accepted->pack_roots, *accepted->manifest, *accepted->pack);
     hold({accepted->first_file,
           accepted->manifest,
           accepted->actions,
@@ -151,6 +164,7 @@ void VirtualEnd::perform(Instant now, Action& action) {
     events_.clear();
     held_.clear();
   } else if (const auto* again = std::get_if<OfferAgain>(&action)) {
+    list_settled();
     auto left = std::make_shared<file::Manifest>();
     for (const Unsettled& chapter : again->chapters)
       for (std::size_t i = 0; i < chapter.is_settled.size(); ++i)
@@ -164,17 +178,31 @@ void VirtualEnd::perform(Instant now, Action& action) {
     if (chapter_at_ == now) give_chapter(now);
   } else if (const auto* over = std::get_if<ChapterOver>(&action)) {
     ++chapters_over;
+    list(over->manifest->files.size());
     if (!has_engine_) return;
     if (held_.empty() || held_.front().manifest != over->manifest)
       return fault("another chapter is over than the first");
     held_.pop_front();
   } else if (const auto* consider = std::get_if<Consider>(&action)) {
+    if (consider->offer->first_file == 0) list_settled();  // it is offered again
     considered = consider->offer;
     decision_at = later(now);
   } else if (const auto* taken = std::get_if<TakeOffered>(&action)) {
     if (!has_engine_ || taken->offer != offer_) return fault("a chapter that was not decided on");
     hold_decided();
   }
+}
+
+void VirtualEnd::list(std::size_t entries) {
+  for (; entries > 0 && !unlisted_.empty(); --entries) {
+    listed.push_back(unlisted_.begin()->second.name);
+    unlisted_.erase(unlisted_.begin());
+  }
+}
+
+void VirtualEnd::list_settled() {
+  std::erase_if(unlisted_, [](const auto& one) { return one.second.is_folder; });
+  list(unlisted_.size());
 }
 
 void VirtualEnd::hold_decided() {
@@ -192,12 +220,17 @@ void VirtualEnd::decide(Instant now) {
   Decision decision;
   decision.claims.resize(files.size());
   for (std::size_t i = 0; i < files.size(); ++i) {
-    decision.actions.push_back(static_cast<FileAction>(draw(5)));
+    decision.actions.push_back(static_cast<FileAction>(draw(6)));
     if (decision.actions[i] != FileAction::resume) continue;
     for (std::uint64_t block = 0; block < blocks_of(files[i].size); ++block)
       if (draw(2) == 0) decision.claims[i].push_back({block, some_root(files[i])});
   }
-  if (sends_all) decision = {std::vector<FileAction>(files.size(), FileAction::send), {}, {}};
+  if (sends_all) decision = {.actions = std::vector<FileAction>(files.size(), FileAction::send)};
+  const file::Pack pack = file::Pack::make(
+      offer_->manifest, crypto::DigestKind::xxh3,
+      [&decision](std::uint32_t entry) { return packing_of(decision.actions[entry]); });
+  decision.pack_roots = std::make_shared<file::PackRoots>(pack.entries().size());
+  set_roots(*decision.pack_roots, offer_->manifest, pack);
   decided_ = decision;
   const bool is_first = offer_->first_file == 0;
   if (is_first) {

@@ -54,6 +54,9 @@ class VirtualEnd {
   std::deque<Message> said;                  ///< the link takes them
   std::map<std::string, FileDone> outcomes;  ///< by name
   std::map<std::string, Digest> announced;   ///< sending: roots by name
+  /// The entries as a receipt has them: those of a chapter when it is over, in their order.
+  std::vector<std::string> listed;
+  void list(std::size_t entries);
   std::vector<std::string> faults;
   std::set<Phase> phases;
   std::shared_ptr<const OfferInfo> considered;  ///< a decision is due
@@ -85,6 +88,7 @@ class VirtualEnd {
     }
   };
   void perform(Instant now, Action& action);
+  void list_settled();
   void obey(Instant now, const Command& command);
   [[nodiscard]] Held* find(std::uint32_t file) noexcept;
   void hold(Held held);
@@ -114,7 +118,8 @@ class VirtualEnd {
   std::shared_ptr<const OfferInfo> offer_;  // the newest that was decided on
   Decision decided_;
   std::deque<Held> held_;
-  std::map<std::uint32_t, std::uint64_t> digests_;  // receiving: how many of a file came
+  std::map<std::uint32_t, file::ManifestEntry> unlisted_;  // reported, by index
+  std::map<std::uint32_t, std::uint64_t> digests_;         // receiving: how many of a file came
   bool has_failed_ = false;  // sending: a source changed, and nothing is sent any more
   bool has_engine_ = false, is_finished_ = false, is_proven_ = false, is_started_ = false;
   std::uint8_t next_id_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // What becomes of a file whose name exists: it is compared before it is called the same, the answer
 // holds for the names that it was given for, and the number of a new name is told.
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <stop_token>
@@ -71,6 +72,46 @@ TEST_CASE("P5 skip keeps what exists, and calls it the same only where its diges
   CHECK(fs::is_symlink(to / "link"));
   CHECK(fs::is_fifo(to / "fifo"));
   CHECK(names_in(to.path()).size() == 7);
+}
+
+// Goal:   what has size and time is taken unread, and nothing else is. Method: one chapter over
+// names of the same size and time, another time by 1 ns, another size, a fifo and a link of that
+// time.
+TEST_CASE(
+    "P5 quick takes a file of the same size and time, whatever the policy, and reads no other "
+    "thing as one",
+    "[engine][file]") {
+  const OnExist policy =
+      GENERATE(OnExist::ask, OnExist::resume, OnExist::skip, OnExist::rename, OnExist::overwrite);
+  const bool is_quick = GENERATE(true, false);
+  const TempFolder from, to;
+  const auto paths = write_sources(
+      from, {{"same", "12"}, {"empty", ""}, {"time", "12"}, {"size", "12"}, {"link", "12"}});
+  Manifest manifest = open_files(paths).manifest;
+  for (ManifestEntry& entry : manifest.files) entry.mtime_ns = -1'500'000'001;  // before 1970
+  write_file(to / "same", "xy");  // another content: nobody looks
+  write_file(to / "empty", "");
+  write_file(to / "time", "12");
+  write_file(to / "size", "123");
+  write_file(from / "target", "12");
+  fs::create_symlink(from / "target", to / "link");
+  for (const char* name : {"same", "empty", "time", "size", "link"}) {
+    const timespec time{.tv_sec = -2,
+                        .tv_nsec = 499'999'999 + (std::string_view{name} == "time" ? 1 : 0)};
+    const timespec times[2] = {time, time};
+    REQUIRE(::utimensat(AT_FDCWD, (to / name).c_str(), times, AT_SYMLINK_NOFOLLOW) == 0);
+  }
+  auto settings = sink_settings(to.path(), manifest, OnExist::ask);
+  settings.on_exist_of = {policy, policy, policy, OnExist::skip, OnExist::skip};
+  settings.is_quick = is_quick;
+  const std::unique_ptr<PreparedSink> sink = make_sink(manifest, settings);
+  using enum Existing;
+  for (const std::size_t entry : {0, 1}) {
+    CHECK((sink->existing()[entry] == assumed) == is_quick);
+    CHECK(sink->is_wanted()[entry] != is_quick);
+    if (is_quick) CHECK(sink->claims()[entry].empty());
+  }
+  for (const std::size_t entry : {2, 3, 4}) CHECK(sink->existing()[entry] != assumed);
 }
 
 TEST_CASE("P5 skip does not call a file the same that it cannot read", "[engine][file]") {

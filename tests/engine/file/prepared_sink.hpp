@@ -49,6 +49,7 @@ struct SinkSettings {
   OnExist on_exist = OnExist::ask;
   Durability durability = Durability::batch;
   std::vector<OnExist> on_exist_of;
+  bool is_quick = false;
   std::vector<Conflict>* conflicts = nullptr;
   std::stop_token withdrawn{};
   std::vector<bool> is_changed;
@@ -91,6 +92,7 @@ class PreparedSink {
                                      .approved = settings_.approved,
                                      .on_exist = settings_.on_exist,
                                      .on_exist_of = settings_.on_exist_of,
+                                     .is_quick = settings_.is_quick,
                                      .conflicts = settings_.conflicts,
                                      .withdrawn = settings_.withdrawn,
                                      .is_changed = settings_.is_changed}));
