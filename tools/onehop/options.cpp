@@ -10,7 +10,22 @@ namespace onehop::tool {
 
 namespace {
 std::string remembered_command_line;
+
+void add_output_options(CLI::App& app, api::Options& o, OutputOptions& output) {
+  app.option_defaults()->group("Output");
+  app.add_option("--trace", o.trace_file, "write one row per control tick to this file (CSV)")
+      ->type_name("FILE");
+  app.add_option("--receipt", o.receipt_file,
+                 "write what was delivered, with digests and a root that both ends have alike, to "
+                 "this file (JSON)")
+      ->type_name("FILE");
+  app.add_flag("--files", o.has_all_files, "a line and an event also for each small file");
+  app.add_flag("--json", output.is_json,
+               "events as JSON lines on standard output, text on standard error");
+  app.add_flag("--quiet", output.is_quiet, "no progress and no summary");
 }
+
+}  // namespace
 
 // The groups are the headings of the help.
 void add_common_options(CLI::App& app, api::Options& o, OutputOptions& output) {
@@ -74,17 +89,7 @@ void add_common_options(CLI::App& app, api::Options& o, OutputOptions& output) {
   app.add_option("--file-io", o.file_io, "how files are read and written")
       ->check(words("--file-io"))
       ->capture_default_str();
-  defaults.group("Output");
-  app.add_option("--trace", o.trace_file, "write one row per control tick to this file (CSV)")
-      ->type_name("FILE");
-  app.add_option("--receipt", o.receipt_file,
-                 "write what was delivered, with digests and a root that both ends have alike, to "
-                 "this file (JSON)")
-      ->type_name("FILE");
-  app.add_flag("--files", o.has_all_files, "a line and an event also for each small file");
-  app.add_flag("--json", output.is_json,
-               "events as JSON lines on standard output, text on standard error");
-  app.add_flag("--quiet", output.is_quiet, "no progress and no summary");
+  add_output_options(app, o, output);
   defaults.group("Options");
 }
 

@@ -125,13 +125,7 @@ void VirtualEnd::perform(Instant now, Action& action) {
   } else if (const auto* command = std::get_if<Command>(&action)) {
     obey(now, *command);
   } else if (const auto* report = std::get_if<Report>(&action)) {
-    const file::ManifestEntry& entry = report->manifest->files.at(report->place);
-    const std::string& name = entry.name;
-    ++reported;
-    if (is_forgetful) return;
-    unlisted_.emplace(report->done.file, entry);
-    const bool is_new = outcomes.emplace(name, report->done).second;
-    if (!is_new && !entry.is_folder && !is_peer_hostile) fault(name + " was reported twice");
+    take_report(*report);
   } else if (const auto* phase = std::get_if<Phase>(&action)) {
     phases.insert(*phase);
   } else if (const auto* accepted = std::get_if<Accepted>(&action)) {
@@ -191,6 +185,16 @@ void VirtualEnd::perform(Instant now, Action& action) {
     if (!has_engine_ || taken->offer != offer_) return fault("a chapter that was not decided on");
     hold_decided();
   }
+}
+
+void VirtualEnd::take_report(const Report& report) {
+  const file::ManifestEntry& entry = report.manifest->files.at(report.place);
+  const std::string& name = entry.name;
+  ++reported;
+  if (is_forgetful) return;
+  unlisted_.emplace(report.done.file, entry);
+  const bool is_new = outcomes.emplace(name, report.done).second;
+  if (!is_new && !entry.is_folder && !is_peer_hostile) fault(name + " was reported twice");
 }
 
 void VirtualEnd::list(std::size_t entries) {

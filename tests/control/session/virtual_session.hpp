@@ -88,6 +88,7 @@ class VirtualEnd {
     }
   };
   void perform(Instant now, Action& action);
+  void take_report(const Report& report);
   void list_settled();
   void obey(Instant now, const Command& command);
   [[nodiscard]] Held* find(std::uint32_t file) noexcept;
