@@ -96,7 +96,9 @@ class VirtualPair {
     if (draw(3) > 0) return manifest;
     for (std::size_t i = draw(60); i > 0; --i)
       manifest.files.push_back({"d/f" + std::to_string(i), draw(5) * 20'000, 0644});
-    manifest.files.push_back({.name = "d", .mode = 0755, .is_folder = true});
+    const auto place = static_cast<std::ptrdiff_t>(draw(manifest.files.size() + 1));
+    manifest.files.insert(manifest.files.begin() + place,
+                          {.name = "d", .mode = 0755, .is_folder = true});
     return manifest;
   }
   std::size_t chapter_entries() { return draw(3) == 0 ? 1'000 : 1 + draw(20); }
@@ -237,7 +239,7 @@ bool is_refusal(VirtualPair& pair) {
 }  // namespace
 
 TEST_CASE("without trouble both ends are whole and have the same exit code", "[control][session]") {
-  const int seed = GENERATE(range(1, 201));
+  const int seed = GENERATE(range(1, 1501));
   CAPTURE(seed);
   const Trouble trouble = seed % 2 == 0 ? Trouble::none : Trouble::change;
   VirtualPair pair{static_cast<std::uint64_t>(seed), trouble};
