@@ -166,7 +166,7 @@ def test_changed(onehop) -> None:
     once, and as it was delivered."""
     with Loopback(onehop) as world:
         top = make_tree(world.work)
-        for i in range(9000):
+        for i in range(4200):
             (top / "sub" / "empty" / f"{i}").write_bytes(b"%d" % i)
         large = top / "large"
         large.write_bytes(os.urandom(80_000_000))

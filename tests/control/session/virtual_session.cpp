@@ -193,6 +193,7 @@ void VirtualEnd::take_report(const Report& report) {
   ++reported;
   if (is_forgetful) return;
   unlisted_.emplace(report.done.file, entry);
+  if (report.done.outcome == FileOutcome::there_unread) announced.emplace(name, Digest{});
   const bool is_new = outcomes.emplace(name, report.done).second;
   if (!is_new && !entry.is_folder && !is_peer_hostile) fault(name + " was reported twice");
 }

@@ -53,7 +53,7 @@ class VirtualEnd {
 
   std::deque<Message> said;                  ///< the link takes them
   std::map<std::string, FileDone> outcomes;  ///< by name
-  std::map<std::string, Digest> announced;   ///< sending: roots by name
+  std::map<std::string, Digest> announced;   ///< sending: roots by name; zero of what nobody reads
   /// The entries as a receipt has them: those of a chapter when it is over, in their order.
   std::vector<std::string> listed;
   void list(std::size_t entries);
