@@ -171,7 +171,7 @@ class Script {
   void answer(const file::Manifest& chapter, std::vector<FileAction>& actions) {
     ChapterAnswer said{.manifest_hash = file::manifest_hash(chapter), .actions = {}};
     for (std::size_t i = 0; i < chapter.files.size(); ++i)
-      said.actions.push_back(static_cast<FileAction>(random_() % 5));
+      said.actions.push_back(static_cast<FileAction>(random_() % 6));
     actions.insert(actions.end(), said.actions.begin(), said.actions.end());
     actions.push_back(FileAction::keep);  // the index of the pack
     say(said);

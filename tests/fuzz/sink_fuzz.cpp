@@ -17,6 +17,7 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/base/check.hpp"

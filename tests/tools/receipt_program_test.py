@@ -249,13 +249,24 @@ def test_refused(onehop) -> None:
 
 
 def test_full(onehop) -> None:
-    """A receipt that cannot be written is 8, and the files are there all the same."""
+    """A receipt that cannot be written is 8 at its own end, and the files are there all the
+    same."""
     with Loopback(onehop) as world:
-        if not Path("/dev/full").exists():
-            return
-        file = world.file(10)
-        world.refused("send", file, "--to", world.address, "--receipt", "/dev/full",
+        top, receipt = make_tree(world.work), world.work / "r.json"
+        world.refused("send", top, "--to", world.address, "--receipt", "/dev/null",
                       words=["no regular file"], code=8)
+        receipt.write_text("before")
+        receiver = world.receive()
+        # A limit on what may be written, without the signal that else ends the program: EFBIG. The
+        # receipt is longer, what the program says is shorter.
+        world.prefix = ["sh", "-c", "trap '' XFSZ; exec prlimit --fsize=5000 \"$@\"", "sh"]
+        sender = world.refused("send", top, "--to", world.address, "--receipt", receipt,
+                               words=["write the receipt", "File too large"], code=8)
+        check(receiver.code() == 0, f"the other end is done: {receiver.text()}")
+        there = world.target / "tree/large"
+        check(there.read_bytes() == (top / "large").read_bytes(), "the files are there")
+        check(receipt.read_text() == "before", "and what had the receipt's name")
+        check(not list(world.work.glob("r.json.*")), f"nothing is left beside it: {sender.text()}")
 
 
 if __name__ == "__main__":

@@ -81,8 +81,8 @@ Result<void> WorkFolder::make_tree(std::size_t bytes) const {
 
 Result<void> WorkFolder::empty_target() const {
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator{target(), error})
-    std::filesystem::remove_all(entry.path(), error);
+  std::filesystem::remove_all(target(), error);
+  if (!error) std::filesystem::create_directory(target(), error);
   if (error)
     return Error{
         ExitCode::local_file_error, "empty " + target(), error.message(), {}, error.value()};

@@ -6,6 +6,7 @@
 #include "control/law/make_law.hpp"
 #include "engine/base/check.hpp"
 #include "engine/crypto/key_schedule.hpp"
+#include "engine/transfer/file_table.hpp"
 
 namespace onehop::scenario {
 
@@ -33,8 +34,8 @@ run::SenderLoopConfig sender_config(const WorldConfig& config) {
   return loop;
 }
 
-/// As the session has it.
-constexpr std::size_t chapters_open_max = 8;
+/// All that the engine takes beside the first, of which its configuration tells.
+constexpr std::size_t chapters_told_max = transfer::FileTable::chapters_max - 1;
 
 std::size_t files_of_first(const WorldConfig& config) {
   const std::size_t all = config.file_sizes.size();
@@ -181,7 +182,7 @@ bool World::is_last_block() const {
 void World::tell_chapters() {
   while (!chapters_.empty() && chapters_.front()->is_released()) chapters_.pop_front();
   const std::span all{config_.file_sizes};
-  while (files_told_ < all.size() && chapters_.size() < chapters_open_max) {
+  while (files_told_ < all.size() && chapters_.size() < chapters_told_max) {
     const auto files =
         all.subspan(files_told_).first(std::min(config_.chapter_files, all.size() - files_told_));
     chapters_.push_back(

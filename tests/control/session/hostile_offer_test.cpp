@@ -156,6 +156,9 @@ TEST_CASE("P7 K1 D3 an offer made again brings no new name, no used key, and not
   CHECK(world.recv_host.stopped == world.recv_host.opened);
 }
 
+// Goal:   a sender that offers on and on ends its session, and one that goes on after its last
+//         chapter, too. Method: the receiver has no word of any file, so no chapter comes to an
+//         end.
 TEST_CASE("Z1 more chapters than may be under way, or one after the last, end the session",
           "[control][session]") {
   const auto [chapters, is_last, code] = GENERATE(table<std::size_t, bool, ExitCode>(

@@ -108,9 +108,6 @@ TEST_CASE("digests and roots of blocks that do not exist end the session", "[con
   CHECK(world.recv_host.done.empty());
 }
 
-// Goal:   a sender that offers on and on ends its session, and one that goes on after its last
-//         chapter, too. Method: the receiver has no word of any file, so no chapter comes to an
-//         end.
 TEST_CASE("a second sender while busy waits, is refused with 5 and names nothing",
           "[control][session]") {
   World world;

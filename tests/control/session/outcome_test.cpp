@@ -10,6 +10,20 @@ using namespace onehop;
 using namespace onehop::session;
 using namespace onehop::session::test;
 
+namespace {
+
+/// The receiver answers so of each file; !is_all: it wants the third one.
+void answer_with(World& world, FileAction action, bool is_all) {
+  world.recv_host.answer = [&world, action, is_all](const OfferInfo& offer, const Decide& decide) {
+    auto& actions = world.recv_host.actions;
+    actions.assign(offer.manifest.files.size(), action);
+    if (!is_all) actions[2] = FileAction::send;
+    decide(Decision{actions, {}, {}});
+  };
+}
+
+}  // namespace
+
 TEST_CASE(
     "kept files are not waited for, and are 6 at both ends; when all are kept no engine starts",
     "[control][session]") {
@@ -18,12 +32,7 @@ TEST_CASE(
   const FileAction action = GENERATE(FileAction::keep, FileAction::keep_unread);
   const FileOutcome outcome =
       action == FileAction::keep ? FileOutcome::kept : FileOutcome::not_compared;
-  world.recv_host.answer = [&](const OfferInfo& offer, const Decide& decide) {
-    auto& actions = world.recv_host.actions;
-    actions.assign(offer.manifest.files.size(), action);
-    if (!is_all) actions[2] = FileAction::send;
-    decide(Decision{actions, {}, {}});
-  };
+  answer_with(world, action, is_all);
   world.listen();
   world.send();
   REQUIRE(world.run_to_end());
@@ -51,12 +60,7 @@ TEST_CASE("files that are taken by size and time are not waited for, and are 0 a
           "[control][session]") {
   World world;
   const bool is_all = GENERATE(true, false);
-  world.recv_host.answer = [&](const OfferInfo& offer, const Decide& decide) {
-    auto& actions = world.recv_host.actions;
-    actions.assign(offer.manifest.files.size(), FileAction::assume);
-    if (!is_all) actions[2] = FileAction::send;
-    decide(Decision{actions, {}, {}});
-  };
+  answer_with(world, FileAction::assume, is_all);
   world.listen();
   world.send();
   REQUIRE(world.run_to_end());
