@@ -68,7 +68,7 @@ void Account::on_file_done(const file::ManifestEntry& entry, const session::File
   count(entry, done, is_as_offered);
   facts.path = facts.directory;
   // Without an event: a hundred thousand lines are a cost.
-  if (entry.is_folder || (done.is_small && is_as_offered && !settings_.has_all_files)) return;
+  if (entry.is_folder() || (done.is_small && is_as_offered && !settings_.has_all_files)) return;
   const std::string name = file::display_name(file::final_name(entry.name, done.name_number));
   facts.path += (facts.directory.ends_with('/') ? "" : "/") + name;
   events_.emit(api::FileDone{.name = file::display_name(entry.name),
@@ -86,7 +86,7 @@ void Account::count(const file::ManifestEntry& entry, const session::FileDone& d
   const bool is_unread = done.outcome == FileOutcome::there_unread;
   if (is_as_offered) {
     facts.bytes_total += entry.size;
-    facts.files_total += entry.is_folder ? 0 : 1;
+    facts.files_total += entry.is_folder() ? 0 : 1;
     facts.files_there_unread_total += is_unread ? 1 : 0;
     // Of files with blocks of their own, blocks were counted.
     const bool is_packed_there = done.is_small && done.outcome == FileOutcome::there;

@@ -94,7 +94,7 @@ void Receipt::write_head(const api::Options& options, std::string_view role) {
 
 void Receipt::add(const file::ManifestEntry& entry, const session::FileDone& done,
                   std::string_view digest_kind) {
-  const bool has_digest = !entry.is_folder && is_delivered(done.outcome) && done.root != Digest{};
+  const bool has_digest = !entry.is_folder() && is_delivered(done.outcome) && done.root != Digest{};
   items_.insert_or_assign(
       done.file,
       Item{.entry = entry,
@@ -114,13 +114,13 @@ void Receipt::on_chapter_over(std::size_t entries) {
 }
 
 void Receipt::on_restart() {
-  std::erase_if(items_, [](const auto& item) { return item.second.entry.is_folder; });
+  std::erase_if(items_, [](const auto& item) { return item.second.entry.is_folder(); });
   while (!items_.empty()) write_oldest();
 }
 
 void Receipt::write_item(const Item& item) {
   const file::ManifestEntry& entry = item.entry;
-  const char* const kind = entry.is_folder ? "folder" : "file";
+  const std::string_view kind = file::name_of(entry.kind);
   if (is_delivered(item.outcome)) {
     const std::string record = entry.name + '\0' +
                                fmt::format("{} {} {:04o} {} {}", kind, entry.size, entry.mode,
@@ -128,7 +128,7 @@ void Receipt::write_item(const Item& item) {
     root_ = crypto::sha256(root_, bytes_of(record));
   }
   ++entries_;
-  ++(entry.is_folder ? folders_ : files_.at(static_cast<std::size_t>(item.outcome)));
+  ++(entry.is_folder() ? folders_ : files_.at(static_cast<std::size_t>(item.outcome)));
   std::string line = fmt::format(
       "{}\n{{\"name\": {}, \"kind\": \"{}\", \"size\": {}, \"mode\": \"{:04o}\", "
       "\"mtime_ns\": {}, \"digest\": {}, \"outcome\": \"{}\"",

@@ -35,7 +35,7 @@ std::vector<Choice> choices() {
           {"--digest", &Options::digest, {"xxh3", "sha256"}},
           {"--file-io", &Options::file_io, file::file_io_names()},
           {"--durability", nullptr, {"batch", "file", "none"}},
-          {"--symlinks", nullptr, {"skip", "error", "follow-inside"}},
+          {"--symlinks", nullptr, {"skip", "error", "copy", "follow-inside"}},
           {"--on-exist", nullptr, {"ask", "resume", "skip", "rename", "overwrite"}}};
 }
 
@@ -181,6 +181,7 @@ file::ScanOptions scan_options(const api::SendOptions& options) {
   file::ScanOptions scan{.is_one_file_system = options.is_one_file_system};
   for (const std::string& pattern : options.excludes) scan.rules.add(pattern);
   scan.symlinks = options.symlinks == "error"           ? file::Symlinks::error
+                  : options.symlinks == "copy"          ? file::Symlinks::copy
                   : options.symlinks == "follow-inside" ? file::Symlinks::follow_inside
                                                         : file::Symlinks::skip;
   return scan;

@@ -103,7 +103,7 @@ struct SendOptions {
   std::vector<std::string> paths;  ///< regular files and folders; `DIR/`: what the folder holds
   /// What is left out below a folder: patterns of gitignore(5), the last that matches decides.
   std::vector<std::string> excludes;
-  std::string symlinks = "skip";  ///< below a folder: skip, error, follow-inside
+  std::string symlinks = "skip";  ///< below a folder: skip, error, copy, follow-inside
   bool is_one_file_system = false;
   std::string to;           ///< HOST[:PORT]
   double wait_seconds = 5;  ///< for a receiver that is not there yet, or busy

@@ -75,7 +75,7 @@ struct Chapter {
   /// is_settled: an entry that is not offered again. Folders are, for their times are set last.
   [[nodiscard]] bool is_settled(std::size_t i) const {
     return is_answered &&
-           (!has_digests(actions[i]) || (is_done[i] && !manifest->files[i].is_folder));
+           (!has_digests(actions[i]) || (is_done[i] && !manifest->files[i].is_folder()));
   }
   /// answer takes the receiver's answer, which fits the manifest.
   void answer(std::vector<FileAction> given, crypto::DigestKind kind);

@@ -28,7 +28,7 @@ Result<void> ChapterMaker::add(ManifestEntry entry, SourcePlace place, SourceFil
     ONEHOP_TRYV(put());
   }
   if (outlet_ != nullptr && source.files.empty()) begun_ = monotonic_now();
-  entry.is_folder ? ++chapter_.counts.folders : ++chapter_.counts.files;
+  entry.is_folder() ? ++chapter_.counts.folders : ++chapter_.counts.files;
   chapter_.counts.bytes += entry.size;
   source.manifest.files.push_back(std::move(entry));
   source.places.push_back(place);

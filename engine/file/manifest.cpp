@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <span>
 
@@ -90,7 +91,9 @@ void append_entry(std::string& out, const ManifestEntry& entry) {
   append_u64(out, entry.size);
   append_u64(out, entry.mode);
   append_u64(out, static_cast<std::uint64_t>(entry.mtime_ns));
-  if (entry.is_folder) out.push_back('/');  // a file's bytes, and so its journal, stay as they were
+  // A file's bytes, and so its journal, stay as they were.
+  if (entry.is_folder()) out.push_back('/');
+  if (entry.is_symlink()) out.push_back('@');
 }
 
 /// What makes a name one that nobody expects to be written, or empty.
@@ -101,6 +104,11 @@ std::string hidden_fault(std::string_view name) {
 }
 
 }  // namespace
+
+std::string_view name_of(EntryKind kind) noexcept {
+  constexpr std::array<std::string_view, 3> names{"file", "folder", "symlink"};
+  return names[static_cast<std::size_t>(kind)];
+}
 
 Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
   const std::vector<ManifestEntry>& files = manifest.files;
@@ -115,7 +123,9 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
       return refusal(entry, fault);
     if ((entry.mode & ~0777U) != 0)
       return refusal(entry, "the mode has bits other than permissions");
-    if (entry.is_folder && entry.size != 0) return refusal(entry, "a folder has a size");
+    if (entry.is_folder() && entry.size != 0) return refusal(entry, "a folder has a size");
+    if (entry.is_symlink() && (entry.size == 0 || entry.size > target_bytes_max))
+      return refusal(entry, "a symbolic link's target has 1 to 4095 bytes");
     if (entry.size > limits.total_bytes_max)
       return refusal(entry, beyond("it", entry.size, "bytes", limits.total_bytes_max));
     sum_bytes += entry.size;  // both are at most 2^62
@@ -132,18 +142,19 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
     const ManifestEntry& before = files[order[i - 1]];
     const ManifestEntry& entry = files[order[i]];
     const bool is_same = entry.name == before.name;
-    if (is_same && entry.is_folder == before.is_folder)
+    if (is_same && entry.kind == before.kind)
       return refusal(entry, "the name appears twice");
     const bool is_below = entry.name.size() > before.name.size() &&
                           entry.name.starts_with(before.name) &&
                           entry.name[before.name.size()] == '/';
-    if (is_same || (is_below && !before.is_folder))
+    if (is_same || (is_below && !before.is_folder()))
       return refusal(entry,
-                     "'" + display_name(before.name) + "' cannot be both a file and a folder");
+                     fmt::format("'{}' cannot be both a {} and a {}", display_name(before.name),
+                                 name_of(before.kind), is_below ? "folder" : name_of(entry.kind)));
   }
   // A file named as the temporary of its sibling could end up under the sibling's name.
   for (const ManifestEntry& entry : files) {
-    if (entry.is_folder) continue;  // it has no temporary
+    if (entry.kind != EntryKind::file) continue;  // it has no temporary
     const std::string_view leaf = leaf_of(entry.name);
     const std::string folder = entry.name.substr(0, entry.name.size() - leaf.size());
     const std::string temporary = folder + temporary_name(leaf, part_suffix);
@@ -181,6 +192,28 @@ Result<void> check_visible(const Manifest& manifest) {
   if (count == 0) return success();
   if (count > 1) error.cause += " (and " + std::to_string(count - 1) + " more of such names)";
   return error;
+}
+
+std::string_view target_fault(std::string_view name, std::string_view target) noexcept {
+  if (target.empty() || target.size() > target_bytes_max ||
+      target.find('\0') != std::string_view::npos)
+    return "it is a symbolic link that no system would make";
+  if (target.front() == '/') return "it is a symbolic link with an absolute target";
+  auto above = std::ranges::count(name, '/');  // folders around the link
+  bool is_behind_name = false;
+  for (std::size_t begin = 0; begin <= target.size();) {
+    const std::size_t end = std::min(target.find('/', begin), target.size());
+    const std::string_view component = target.substr(begin, end - begin);
+    begin = end + 1;
+    if (component.empty() || component == ".") continue;
+    if (component != "..")
+      is_behind_name = true;
+    else if (is_behind_name)
+      return "it is a symbolic link whose target goes up behind a name";
+    else if (--above < 0)
+      return "it is a symbolic link that leads out of the folder";
+  }
+  return {};
 }
 
 std::uint64_t total_bytes(const Manifest& manifest) noexcept {

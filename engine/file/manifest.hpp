@@ -20,12 +20,22 @@
 
 namespace onehop::file {
 
+/// EntryKind: the numbers are protocol.
+enum class EntryKind : std::uint8_t {
+  file = 0,
+  folder = 1,   ///< its size is 0; what it holds has entries of its own
+  symlink = 2,  ///< its content is its target, 1 to target_bytes_max bytes; see target_fault()
+};
+[[nodiscard]] std::string_view name_of(EntryKind kind) noexcept;
+
 struct ManifestEntry {
   std::string name;           ///< relative path, components separated by '/', any bytes but NUL
   std::uint64_t size = 0;     ///< bytes; a claim until the root digest agrees
   std::uint32_t mode = 0;     ///< permission bits, 0777; the receiver's umask applies
   std::int64_t mtime_ns = 0;  ///< since 1970
-  bool is_folder = false;     ///< its size is 0; what it holds has entries of its own
+  EntryKind kind = EntryKind::file;
+  [[nodiscard]] bool is_folder() const noexcept { return kind == EntryKind::folder; }
+  [[nodiscard]] bool is_symlink() const noexcept { return kind == EntryKind::symlink; }
   bool operator==(const ManifestEntry&) const = default;
 };
 
@@ -58,6 +68,14 @@ struct ManifestLimits {
 /// ".ssh/authorized_keys" where somebody expects a video. What is hidden deeper arrives below a
 /// folder that the receiver sees named. The Error names the first.
 [[nodiscard]] Result<void> check_visible(const Manifest& manifest);
+
+/// target_fault is why a symbolic link called `name`, a path below some folder, may not have this
+/// target, or empty: it would lead out of that folder. It is absolute, climbs above the folder, or
+/// climbs behind a name, which may be a link itself. What such links lead to is inside, through
+/// whichever other such links it goes.
+[[nodiscard]] std::string_view target_fault(std::string_view name, std::string_view target) noexcept;
+/// PATH_MAX counts the closing NUL.
+inline constexpr std::size_t target_bytes_max = 4095;
 
 /// total_bytes is the sum of the sizes; for validated manifests only (which checks the sum).
 [[nodiscard]] std::uint64_t total_bytes(const Manifest& manifest) noexcept;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Pack: where the small files and the folders of a manifest lie in one stream of blocks, so that a
+// Pack: where the small files, folders and symbolic links of a manifest lie in one stream of blocks, so that a
 // hundred thousand of them are as few frames, digests and messages as one file of their sum.
 //
 //   manifest   a/x         a/y         a/z       a/        big      b
 //   pack       [x|digest]  [y|digest]  [digest]  [digest]           [b|digest]
 //
-// A record is a file's bytes and its root, and a folder's is the root of nothing. Of a file that
+// A record is a file's bytes and its root; a link's bytes are its target, and a folder's record is
+// the root of nothing. Of a file that
 // the receiver has, it is the root alone: a/z is compared, as cheaply as it is sent. The records
 // are cut into blocks, as a file's bytes are. Both ends work
 // the layout out from the manifest and from what the receiver wants, so a change of it is a change
@@ -28,7 +29,7 @@ namespace onehop::file {
 // --- Specification: both ends agree on these.
 /// Larger files have blocks, digests and a journal of their own.
 inline constexpr std::uint32_t packed_bytes_max = block_bytes / 2;
-/// Fewer small files and no folder: each goes by itself, and is resumed by itself.
+/// Fewer small files, no folder and no link: each goes by itself, and is resumed by itself.
 inline constexpr std::size_t packed_files_min = 32;
 
 /// Packing: what is in the pack of an entry.

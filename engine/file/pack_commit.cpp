@@ -36,7 +36,7 @@ bool has_syncfs(int folder) noexcept {
 
 /// is_staged: a file that is to get its name.
 bool is_staged(const PackRecord& record) {
-  return record.outcome == FileOutcome::received && !record.entry().is_folder;
+  return record.outcome == FileOutcome::received && !record.entry().is_folder();
 }
 
 }  // namespace
@@ -154,7 +154,7 @@ std::optional<PackFailure> PackCommit::finish_folders(const PackBatch& batch) {
   for (const PackList* const list : batch.finished) {
     std::vector<std::uint32_t> folders;
     for (std::uint32_t i = 0; i < list->pack.entries().size(); ++i)
-      if (list->entry_of(i).is_folder) folders.push_back(i);
+      if (list->entry_of(i).is_folder()) folders.push_back(i);
     std::ranges::stable_sort(folders, std::ranges::greater{}, [&](std::uint32_t ordinal) {
       return std::ranges::count(list->entry_of(ordinal).name, '/');
     });
@@ -186,11 +186,16 @@ std::optional<PackFailure> PackCommit::sync_files(const PackBatch& batch) {
   const bool is_each = options_.durability == Durability::file;
   const bool are_many = !is_each && std::ranges::count_if(batch.records, is_staged) >
                                         static_cast<std::ptrdiff_t>(synced_singly_max);
-  if (has_syncfs_ && (are_many || !batch.finished.empty()))
+  // A link has no descriptor that could be synced.
+  const bool has_symlink = std::ranges::any_of(batch.records, [](const PackRecord& record) {
+    return is_staged(record) && record.entry().is_symlink();
+  });
+  if (has_syncfs_ && (are_many || has_symlink || !batch.finished.empty()))
     return sync_all(batch.records.empty() ? batch.finished.front()->first_file
                                           : batch.records.front().file());
   for (const PackRecord& record : batch.records) {
-    if (!is_staged(record) || !is_readable(record.entry())) continue;
+    const ManifestEntry& entry = record.entry();
+    if (!is_staged(record) || entry.is_symlink() || !is_readable(entry)) continue;
     const Fd file = open_beneath(stage_.fd(), Stage::name_of(record.file()), O_RDONLY);
     if (!file.is_open() || ::fsync(file.get()) != 0)
       return PackFailure{record.file(), FileFailure::sync_error, errno};
@@ -202,9 +207,9 @@ std::optional<PackFailure> PackCommit::name_file(const PackRecord& record, unsig
   if (record.outcome != FileOutcome::received) return std::nullopt;
   const ManifestEntry& entry = record.entry();
   const int folder =
-      folders_.open(entry.is_folder ? std::string_view{entry.name} : parent_of(entry.name), true);
+      folders_.open(entry.is_folder() ? std::string_view{entry.name} : parent_of(entry.name), true);
   if (folder < 0) return PackFailure{record.file(), FileFailure::write_error, errno};
-  if (entry.is_folder) return std::nullopt;
+  if (entry.is_folder()) return std::nullopt;
   const std::uint32_t index = record.list->pack.entries()[record.ordinal];
   const int errno_value =
       give_name(stage_.fd(), Stage::name_of(record.file()), folder,

@@ -16,7 +16,7 @@ namespace onehop::file {
 PackSink::PackSink(PackList list, PackBatches& batches)
     : list_{std::move(list)}, batches_{batches}, tree_{batches.options().digest_kind} {
   for (std::uint32_t i = 0; i < list_.pack.entries().size() && !has_folders_; ++i)
-    has_folders_ = list_.entry_of(i).is_folder;
+    has_folders_ = list_.entry_of(i).is_folder();
 }
 
 std::optional<PackFailure> PackSink::take(Instant now, const BlockRef& block) {
@@ -56,7 +56,8 @@ std::optional<PackFailure> PackSink::take_whole(Instant now, std::uint32_t ordin
   const ManifestEntry& entry = list_.entry_of(ordinal);
   const auto content = record.first(static_cast<std::size_t>(entry.size));
   if (auto failure = check(ordinal, content, record.subspan(content.size()))) return failure;
-  if (entry.is_folder) return end_file(now, ordinal, Fd{});
+  if (entry.is_folder()) return end_file(now, ordinal, Fd{});
+  if (entry.is_symlink()) return end_symlink(now, ordinal, content);
   const Fd file = batches_.stage().create(list_.file_of(ordinal), entry.mode & 0777);
   if (!file.is_open()) return failed(ordinal, FileFailure::write_error, errno);
   // Zeros need no room on the disk.
@@ -102,20 +103,32 @@ std::optional<PackFailure> PackSink::take_half(Instant now, std::uint32_t ordina
     return failure;
   const Fd file = std::move(half.file);
   halves_.erase(ordinal);
-  return end_file(now, ordinal, file);
+  return entry.is_symlink() ? end_symlink(now, ordinal, whole) : end_file(now, ordinal, file);
+}
+
+/// A sender leaves out a link that leads out of what it sends.
+std::optional<PackFailure> PackSink::end_symlink(Instant now, std::uint32_t ordinal,
+                                                 std::span<const std::byte> target) {
+  const ManifestEntry& entry = list_.entry_of(ordinal);
+  const std::string text{reinterpret_cast<const char*>(target.data()), target.size()};
+  if (!target_fault(entry.name, text).empty()) return failed(ordinal, FileFailure::protocol, 0);
+  const Fd link = batches_.stage().create_symlink(list_.file_of(ordinal), text, entry.mtime_ns);
+  if (!link.is_open()) return failed(ordinal, FileFailure::write_error, errno);
+  return end_file(now, ordinal, link);
 }
 
 /// The file is whole and verified: its time, then its place in the batch.
 std::optional<PackFailure> PackSink::end_file(Instant now, std::uint32_t ordinal, const Fd& file) {
   const ManifestEntry& entry = list_.entry_of(ordinal);
-  if (file.is_open() && set_mtime(file.get(), entry.mtime_ns) != 0)
+  const bool is_file = entry.kind == EntryKind::file;
+  if (is_file && set_mtime(file.get(), entry.mtime_ns) != 0)
     return failed(ordinal, FileFailure::write_error, errno);
   // With the announced name a comparison finds it; with another one only a record can.
   if (file.is_open() && list_.policy(list_.pack.entries()[ordinal]) == OnExist::rename)
     if (const int errno_value = batches_.options().session->add(entry_hash(entry), file.get());
         errno_value != 0)
       return failed(ordinal, FileFailure::write_error, errno_value);
-  const bool is_due_now = file.is_open() && !is_readable(entry);
+  const bool is_due_now = is_file && !is_readable(entry);
   if (is_due_now && batches_.options().durability != Durability::none && ::fsync(file.get()) != 0)
     return failed(ordinal, FileFailure::sync_error, errno);
   end_record(now, {.list = &list_, .ordinal = ordinal});

@@ -30,7 +30,8 @@ class PackSink {
   [[nodiscard]] bool has_folders() const noexcept { return has_folders_; }
 
   /// take writes what is in the block. The buffer is free when it returns. Syscalls: openat2,
-  /// pwrite, futimens; pread for records in two blocks.
+  /// pwrite, futimens; of a symbolic link symlinkat, openat2, utimensat; pread for records in two
+  /// blocks.
   [[nodiscard]] std::optional<PackFailure> take(Instant now, const BlockRef& block);
   /// on_root: the root over all records, in order, as the sender has it. It comes when all of them
   /// were sent.
@@ -52,6 +53,8 @@ class PackSink {
                                                      std::span<const std::byte> bytes);
   [[nodiscard]] std::optional<PackFailure> end_file(Instant now, std::uint32_t ordinal,
                                                     const Fd& file);
+  [[nodiscard]] std::optional<PackFailure> end_symlink(Instant now, std::uint32_t ordinal,
+                                                       std::span<const std::byte> target);
   [[nodiscard]] std::optional<PackFailure> compare(Instant now, std::uint32_t ordinal,
                                                    std::span<const std::byte> root);
   void end_record(Instant now, const PackRecord& record);
@@ -59,7 +62,7 @@ class PackSink {
                                                  std::span<const std::byte> content,
                                                  std::span<const std::byte> root);
   [[nodiscard]] bool has_content(std::uint32_t ordinal) const {
-    return list_.pack.is_whole(ordinal) && !list_.entry_of(ordinal).is_folder;
+    return list_.pack.is_whole(ordinal) && !list_.entry_of(ordinal).is_folder();
   }
   void add_leaf(std::uint32_t ordinal, const Digest& root);
   [[nodiscard]] std::optional<PackFailure> check_all();

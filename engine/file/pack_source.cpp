@@ -33,8 +33,10 @@ PackSource::Failure PackSource::add() {
   const bool is_fit = is_sent && size <= place.size();
   const std::span<std::byte> content =
       is_fit ? place.first(size) : std::span{shared_.scratch}.first(size);
-  if (!entry.is_folder)
-    if (const Failure failure = read(file, content); failure.failure != FileFailure::none)
+  if (!entry.is_folder())
+    if (const Failure failure =
+            entry.is_symlink() ? read_symlink(file, content) : read(file, content);
+        failure.failure != FileFailure::none)
       return failure;
   const Digest root = record_root(shared_.kind, content);
   tree_.add(root);
@@ -83,6 +85,21 @@ PackSource::Failure PackSource::read(std::uint32_t index, std::span<std::byte> o
     return {status.st_nlink == 0 ? FileFailure::source_vanished : FileFailure::source_changed, 0};
   if (got != static_cast<std::int64_t>(out.size()) || has_content_at(fd, out.size()))
     return {FileFailure::source_length, 0};
+  return {};
+}
+
+/// It may be another link by the time it is looked at: then its inode is another one.
+PackSource::Failure PackSource::read_symlink(std::uint32_t index, std::span<std::byte> out) const {
+  const std::string path = files_.path_of(index);
+  const ssize_t got = ::readlink(path.c_str(), reinterpret_cast<char*>(out.data()), out.size());
+  struct stat status {};
+  if (got < 0 || ::lstat(path.c_str(), &status) != 0)
+    return {errno == ENOENT   ? FileFailure::source_vanished
+            : errno == EINVAL ? FileFailure::source_changed
+                              : FileFailure::read_error,
+            errno};
+  if (fence_of(status) != files_.files[index].fence) return {FileFailure::source_changed, 0};
+  if (got != static_cast<ssize_t>(out.size())) return {FileFailure::source_length, 0};
   return {};
 }
 

@@ -45,7 +45,7 @@ class PackSource {
     int errno_value = 0;
   };
   /// add reads the next record. A file that is not what its fence says is a failure. Syscalls:
-  /// open, read, fstat, close.
+  /// open, read, fstat, close; of a symbolic link readlink, lstat.
   [[nodiscard]] Failure add();
   /// pop gives a block that is full, or the last one.
   [[nodiscard]] bool pop(BlockRef& block);
@@ -55,6 +55,7 @@ class PackSource {
 
  private:
   [[nodiscard]] Failure read(std::uint32_t index, std::span<std::byte> out) const;
+  [[nodiscard]] Failure read_symlink(std::uint32_t index, std::span<std::byte> out) const;
   [[nodiscard]] Fd open(std::uint32_t index) const;
   void append(std::span<const std::byte> bytes);
   [[nodiscard]] std::span<std::byte> room();

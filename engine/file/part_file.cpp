@@ -255,9 +255,10 @@ int give_name(int from_folder, const std::string& from, int folder, const std::s
               OnExist on_exist, unsigned& number) {
   number = 0;
   if (on_exist == OnExist::overwrite) {
-    struct stat status {};
+    struct stat status {}, own {};
     const bool is_there = ::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
-    if (is_there && !S_ISREG(status.st_mode)) return EEXIST;
+    if (::fstatat(from_folder, from.c_str(), &own, AT_SYMLINK_NOFOLLOW) != 0) return errno;
+    if (is_there && (status.st_mode & S_IFMT) != (own.st_mode & S_IFMT)) return EEXIST;
     return ::renameat(from_folder, from.c_str(), folder, leaf.c_str()) == 0 ? 0 : errno;
   }
   int errno_value = rename_new(from_folder, from, folder, leaf);

@@ -141,6 +141,8 @@ class SinkChapter {
                                           int folder);
   [[nodiscard]] std::optional<unsigned> find_delivered(std::uint32_t entry, int folder) const;
   [[nodiscard]] Result<void> compare(std::uint32_t entry, int folder, const std::string& leaf);
+  [[nodiscard]] Result<void> compare_symlink(std::uint32_t entry, int folder,
+                                             const std::string& leaf);
   [[nodiscard]] bool is_assumed(const ManifestEntry& file,
                                 const struct stat& status) const noexcept;
   void keep(std::uint32_t entry, const struct stat& status, int folder);

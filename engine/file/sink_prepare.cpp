@@ -23,7 +23,19 @@ namespace {
 // File systems keep times in steps of up to two seconds (FAT).
 constexpr std::int64_t mtime_slack_s = 2;
 
-constexpr std::string_view no_regular_file = "that name exists and is not a regular file";
+/// is_kind: what has the name is of the entry's kind, and may give way to it.
+bool is_kind(const ManifestEntry& entry, const struct stat& status) noexcept {
+  return entry.is_symlink() ? S_ISLNK(status.st_mode) : S_ISREG(status.st_mode);
+}
+
+bool is_kind_and_size(const ManifestEntry& entry, const struct stat& status) noexcept {
+  return is_kind(entry, status) && static_cast<std::uint64_t>(status.st_size) == entry.size;
+}
+
+std::string_view other_kind(const ManifestEntry& entry) noexcept {
+  return entry.is_symlink() ? "that name exists and is not a symbolic link"
+                            : "that name exists and is not a regular file";
+}
 
 Error gave_up() {
   return {ExitCode::interrupted, "look for what is there already", "nobody waits for it any more"};
@@ -120,7 +132,7 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
   const std::string leaf{leaf_of(file.name)};
   struct stat status {};
   if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
-    if (file.is_folder)
+    if (file.is_folder())
       return S_ISDIR(status.st_mode)
                  ? Result<void>{success()}
                  : conflict(entry, status, "something else has the folder's name",
@@ -140,15 +152,14 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
     return errno_error(ExitCode::local_file_error, "look for '" + display_name(file.name) + "'");
   }
   // A packed file has no part: it is whole, or it is nothing.
-  if (file.is_folder || !has_part(entry)) return success();
+  if (file.is_folder() || !has_part(entry)) return success();
   return find_part(entry, folder);
 }
 
 /// To the nanosecond: where the file system keeps coarser times, files are compared by digest.
 bool SinkChapter::is_assumed(const ManifestEntry& file, const struct stat& status) const noexcept {
   const timespec offered = time_of(file.mtime_ns);
-  return options_.is_quick && S_ISREG(status.st_mode) &&
-         static_cast<std::uint64_t>(status.st_size) == file.size &&
+  return options_.is_quick && is_kind_and_size(file, status) &&
          status.st_mtim.tv_sec == offered.tv_sec && status.st_mtim.tv_nsec == offered.tv_nsec;
 }
 
@@ -168,8 +179,7 @@ std::optional<unsigned> SinkChapter::find_delivered(std::uint32_t entry, int fol
     struct stat status {};
     if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
     const std::int64_t late_s = status.st_mtim.tv_sec - file.mtime_ns / 1'000'000'000;
-    if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != file.size ||
-        std::abs(late_s) > mtime_slack_s)
+    if (!is_kind_and_size(file, status) || std::abs(late_s) > mtime_slack_s)
       continue;
     const auto identity = identity_of(folder, leaf.c_str());
     if (identity && session.is_made(hash, *identity)) return number == 1 ? 0 : number;
@@ -189,23 +199,23 @@ Error SinkChapter::conflict(std::uint32_t entry, const struct stat& status, std:
 
 /// The final name exists: the policy decides.
 Result<void> SinkChapter::apply_policy(std::uint32_t entry, const struct stat& status, int folder) {
-  const std::string leaf{leaf_of(manifest_.files[entry].name)};
-  const bool is_regular = S_ISREG(status.st_mode);
-  const bool is_same_size =
-      is_regular && static_cast<std::uint64_t>(status.st_size) == manifest_.files[entry].size;
+  const ManifestEntry& file = manifest_.files[entry];
+  const std::string leaf{leaf_of(file.name)};
+  const bool is_alike = is_kind(file, status);
+  const bool is_same_size = is_kind_and_size(file, status);
   switch (policy_of(entry)) {
     case OnExist::ask:
       if (is_same_size) return compare(entry, folder, leaf);
-      return conflict(entry, status, is_regular ? "that name exists" : no_regular_file,
+      return conflict(entry, status, is_alike ? "that name exists" : other_kind(file),
                       "Choose --on-exist resume, skip, rename or overwrite");
     case OnExist::skip: keep(entry, status, folder); return success();
     case OnExist::rename: return success();
     case OnExist::overwrite:
-      if (is_regular) return success();
-      return conflict(entry, status, no_regular_file, "It is never replaced");
+      if (is_alike) return success();
+      return conflict(entry, status, other_kind(file), "It is never replaced");
     case OnExist::resume: break;
   }
-  if (!is_regular) return conflict(entry, status, no_regular_file, "It is never replaced");
+  if (!is_alike) return conflict(entry, status, other_kind(file), "It is never replaced");
   if (!is_same_size)
     return conflict(entry, status, "a complete file of another size has that name",
                     "Choose --on-exist rename or overwrite");
@@ -215,8 +225,7 @@ Result<void> SinkChapter::apply_policy(std::uint32_t entry, const struct stat& s
 /// OnExist::skip: what has the name keeps it. Its size can show only that it is another file.
 void SinkChapter::keep(std::uint32_t entry, const struct stat& status, int folder) {
   const std::uint64_t size = manifest_.files[entry].size;
-  const bool is_alike =
-      S_ISREG(status.st_mode) && static_cast<std::uint64_t>(status.st_size) == size;
+  const bool is_alike = is_kind_and_size(manifest_.files[entry], status);
   const bool is_read = is_alike &&
                        compare(entry, folder, std::string{leaf_of(manifest_.files[entry].name)}) &&
                        claims_[entry].size() == blocks_of(size);
@@ -228,12 +237,27 @@ void SinkChapter::keep(std::uint32_t entry, const struct stat& status, int folde
 /// The file is there, perhaps this very one. All of it is offered, nothing written.
 Result<void> SinkChapter::compare(std::uint32_t entry, int folder, const std::string& leaf) {
   const ManifestEntry& file = manifest_.files[entry];
+  if (file.is_symlink()) return compare_symlink(entry, folder, leaf);
   const Fd there = open_beneath(folder, leaf, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!there.is_open())
     return errno_error(ExitCode::local_file_error, "compare '" + display_name(file.name) + "'");
   std::vector<Claim> all(blocks_of(file.size));
   for (std::uint64_t block = 0; block < all.size(); ++block) all[block].block = block;
   claims_[entry] = hash_listed(there.get(), file.size, all);
+  existing_[entry] = Existing::expected;
+  return success();
+}
+
+Result<void> SinkChapter::compare_symlink(std::uint32_t entry, int folder,
+                                          const std::string& leaf) {
+  const ManifestEntry& link = manifest_.files[entry];
+  buffer_.resize(block_bytes);
+  char* const target = reinterpret_cast<char*>(buffer_.data());
+  const ssize_t bytes = ::readlinkat(folder, leaf.c_str(), target, buffer_.size());
+  if (bytes < 0)
+    return errno_error(ExitCode::local_file_error, "compare '" + display_name(link.name) + "'");
+  const std::span content = std::span{buffer_}.first(static_cast<std::size_t>(bytes));
+  claims_[entry] = {{0, crypto::block_digest(destination_->options().digest_kind, content)}};
   existing_[entry] = Existing::expected;
   return success();
 }

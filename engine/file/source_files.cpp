@@ -94,6 +94,14 @@ Result<Fd> SourceNames::open(std::size_t index, struct stat& status) const {
   return fd;
 }
 
+Result<Fd> SourceNames::look_at_symlink(std::size_t index, struct stat& status) const {
+  const std::string path = path_of(index);
+  if (::fstatat(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno_error(ExitCode::local_file_error, attempt_to_offer(path));
+  if (!S_ISLNK(status.st_mode)) return refusal(path, "it is no symbolic link any more", {});
+  return Fd{};
+}
+
 Fd open_beneath(int folder, const std::string& name) {
   struct stat status {};
   open_how how{
@@ -126,12 +134,14 @@ Result<void> add_file(const std::string& path, std::vector<SourceRoot>& roots,
 }
 
 ManifestEntry entry_of(std::string name, const struct stat& status) {
-  const bool is_folder = S_ISDIR(status.st_mode);
+  const EntryKind kind = S_ISDIR(status.st_mode)   ? EntryKind::folder
+                         : S_ISLNK(status.st_mode) ? EntryKind::symlink
+                                                   : EntryKind::file;
   return {.name = std::move(name),
-          .size = is_folder ? 0 : static_cast<std::uint64_t>(status.st_size),
+          .size = kind == EntryKind::folder ? 0 : static_cast<std::uint64_t>(status.st_size),
           .mode = status.st_mode & 0777,
           .mtime_ns = nanoseconds(status.st_mtim),
-          .is_folder = is_folder};
+          .kind = kind};
 }
 
 Error same_name(const SourceRoot& root, const SourceRoot& other, const std::string& name) {

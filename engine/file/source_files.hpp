@@ -64,6 +64,9 @@ struct SourceNames {
   /// one may lead nowhere out of its root. Syscalls: fstatat, open, fstat; of a link open, openat2,
   /// fstat.
   [[nodiscard]] Result<Fd> open(std::size_t index, struct stat& status) const;
+  /// look_at_symlink fills `status` and gives no descriptor: a link has none that its target can be
+  /// read from. Syscalls: fstatat.
+  [[nodiscard]] Result<Fd> look_at_symlink(std::size_t index, struct stat& status) const;
 };
 
 struct SourceFiles : SourceNames {

@@ -60,7 +60,7 @@ int Stage::take(int root, const std::string& name) {
   for (const std::string& left : names) {
     if (!is_ours(left) ||
         ::fstatat(folder.get(), left.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISREG(status.st_mode))
+        (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)))
       return EEXIST;
     left_bytes_ += disk_bytes(status);
   }
@@ -72,6 +72,17 @@ int Stage::take(int root, const std::string& name) {
 
 Fd Stage::create(std::uint32_t file, mode_t mode) const noexcept {
   return open_beneath(folder_.get(), name_of(file), O_RDWR | O_CREAT | O_EXCL, mode);
+}
+
+Fd Stage::create_symlink(std::uint32_t file, const std::string& target,
+                         std::int64_t mtime_ns) const noexcept {
+  const std::string name = name_of(file);
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, time_of(mtime_ns)};
+  if ((::unlinkat(folder_.get(), name.c_str(), 0) != 0 && errno != ENOENT) ||
+      ::symlinkat(target.c_str(), folder_.get(), name.c_str()) != 0 ||
+      ::utimensat(folder_.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0)
+    return {};
+  return Fd{::openat(folder_.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
 }
 
 void Stage::remove_left(int root) {

@@ -32,6 +32,10 @@ class Stage {
   /// create makes the one of `file`, new, to write and read. Not open: errno says why.
   /// Syscalls: openat2.
   [[nodiscard]] Fd create(std::uint32_t file, mode_t mode) const noexcept;
+  /// create_symlink makes a link instead of what create() may have made. The descriptor is one of
+  /// O_PATH. Syscalls: unlinkat, symlinkat, utimensat, openat2.
+  [[nodiscard]] Fd create_symlink(std::uint32_t file, const std::string& target,
+                                  std::int64_t mtime_ns) const noexcept;
 
   /// take holds the stage that a session which died left below `root` as `name`, with what lies in
   /// it. 0 or errno; EWOULDBLOCK: a session holds it; EEXIST: it is not a stage of ours, or holds

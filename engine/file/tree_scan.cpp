@@ -30,9 +30,9 @@ Result<SourceFiles> look_again(SourceNames names, std::vector<ScanProblem>& prob
   std::size_t open_count = 0;
   for (std::size_t i = 0; i < source.files.size(); ++i) {
     ManifestEntry& entry = source.manifest.files[i];
-    if (entry.is_folder) continue;
+    if (entry.is_folder()) continue;
     struct stat status {};
-    auto opened = source.open(i, status);
+    auto opened = entry.is_symlink() ? source.look_at_symlink(i, status) : source.open(i, status);
     if (opened.has_error()) {
       const Error& error = opened.error();
       if (!source.root_of(i).is_folder) return error;

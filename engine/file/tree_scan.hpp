@@ -39,6 +39,7 @@ namespace onehop::file {
 enum class Symlinks : std::uint8_t {
   skip,           ///< left out, and listed
   error,          ///< the scan fails
+  copy,           ///< sent as a link, if its target is inside the argument; else it is a problem
   follow_inside,  ///< to a file below the same argument: sent as that file; any other is a problem
 };
 

@@ -157,7 +157,7 @@ Result<void> TreeWalk::take(int folder, const std::string& leaf, std::string& fo
     return success();
   }
   if (S_ISREG(status.st_mode)) return take_file(folder, leaf, status);
-  if (S_ISLNK(status.st_mode)) return take_link();
+  if (S_ISLNK(status.st_mode)) return take_link(folder, leaf, status);
   return problem(ScanProblemKind::special, std::string{kind_text(status.st_mode)});
 }
 
@@ -181,13 +181,32 @@ Result<void> TreeWalk::take_file(int folder, const std::string& leaf, const stru
   return add(opened, std::move(fd));
 }
 
-Result<void> TreeWalk::take_link() {
+Result<void> TreeWalk::take_link(int folder, const std::string& leaf, const struct stat& status) {
   if (options_.symlinks == Symlinks::error)
     return Error{ExitCode::local_file_error, "offer " + display_name(path()),
                  "it is a symbolic link",
-                 "Leave it out with --exclude, or say --symlinks skip or follow-inside", 0};
+                 "Leave it out with --exclude, or say --symlinks skip, copy or follow-inside", 0};
   if (options_.symlinks == Symlinks::skip)
     return problem(ScanProblemKind::symlink_skipped, "it is a symbolic link");
+  return options_.symlinks == Symlinks::copy ? copy_link(folder, leaf, status) : follow_link();
+}
+
+Result<void> TreeWalk::copy_link(int folder, const std::string& leaf, const struct stat& status) {
+  std::string target(target_bytes_max + 1, '\0');
+  const ssize_t bytes = ::readlinkat(folder, leaf.c_str(), target.data(), target.size());
+  if (bytes < 0) return problem_errno();
+  if (bytes != status.st_size)
+    return problem(ScanProblemKind::unreadable,
+                   "it is a symbolic link whose size is not that of its target");
+  target.resize(static_cast<std::size_t>(bytes));
+  if (const std::string_view fault = target_fault(relative_name(), target); !fault.empty())
+    return problem(ScanProblemKind::symlink_refused, std::string{fault});
+  maker_.count_links(status);
+  ONEHOP_TRYV(take_name());
+  return add(status, Fd{});
+}
+
+Result<void> TreeWalk::follow_link() {
   Fd fd = open_beneath(root_fd_, std::string{relative_name()});
   struct stat status {};
   if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) {

@@ -41,7 +41,11 @@ class TreeWalk {
   [[nodiscard]] Result<void> take_folder(int folder, const std::string& leaf);
   [[nodiscard]] Result<void> take_file(int folder, const std::string& leaf,
                                        const struct stat& status);
-  [[nodiscard]] Result<void> take_link();
+  [[nodiscard]] Result<void> take_link(int folder, const std::string& leaf,
+                                       const struct stat& status);
+  [[nodiscard]] Result<void> copy_link(int folder, const std::string& leaf,
+                                       const struct stat& status);
+  [[nodiscard]] Result<void> follow_link();
   [[nodiscard]] Result<void> add(const struct stat& status, Fd fd, bool is_link = false);
   [[nodiscard]] Result<void> take_name();
   /// A problem of the entry whose name is name_.

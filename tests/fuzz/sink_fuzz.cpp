@@ -34,7 +34,7 @@ namespace {
 
 constexpr crypto::DigestKind kind = crypto::DigestKind::xxh3;
 constexpr std::size_t slots = 3, step_bytes = 4;
-constexpr std::array<std::uint64_t, 9> sizes{0,
+constexpr std::array<std::uint64_t, 10> sizes{0,
                                              1,
                                              100'000,
                                              packed_bytes_max,
@@ -42,11 +42,13 @@ constexpr std::array<std::uint64_t, 9> sizes{0,
                                              70'000,
                                              0,
                                              packed_bytes_max + 1,
-                                             block_bytes + 9};
-constexpr std::uint32_t folder = 6, files = sizes.size(), pack = files;
+                                             block_bytes + 9,
+                                             16};
+constexpr std::uint32_t folder = 6, link = 9, files = sizes.size(), pack = files;
 enum Step : std::uint8_t { block, digest, skipped, root, pack_block, pack_root, stop, step_count };
 
 std::string content_of(std::uint32_t file, bool is_other) {
+  if (file == link) return is_other ? "/leads/out/of/it" : "../leads/into/it";
   std::string content(sizes[file], '\0');
   for (std::size_t i = 0; i < content.size(); ++i)
     content[i] = static_cast<char>(i * (is_other ? 7 : 11) % 251 + file);
@@ -80,9 +82,9 @@ struct Known {
       manifest.files.push_back({.name = "d/" + std::to_string(file),
                                 .size = sizes[file],
                                 .mode = 0644,
-                                .is_folder = file == folder});
+                                .kind = file == link ? EntryKind::symlink : EntryKind::file});
     }
-    manifest.files[folder] = {.name = "d", .mode = 0755, .is_folder = true};
+    manifest.files[folder] = {.name = "d", .mode = 0755, .kind = EntryKind::folder};
   }
 };
 const Known& known() {
@@ -273,9 +275,15 @@ class World {
   bool check_file(std::uint32_t file) {
     bool has_arrived = false;
     for (const unsigned number : {0U, 2U}) {
-      std::ifstream in{at_ / final_name(name_of(file), number), std::ios::binary};
-      if (!in) continue;
-      const std::string content{std::istreambuf_iterator<char>{in}, {}};
+      const fs::path path = at_ / final_name(name_of(file), number);
+      const fs::file_status status = fs::symlink_status(path);
+      if (!fs::exists(status)) continue;
+      ONEHOP_CHECK(fs::is_symlink(status) == (file == link));
+      std::ifstream in{path, std::ios::binary};
+      const std::string content = file == link
+                                      ? fs::read_symlink(path).string()
+                                      : std::string{std::istreambuf_iterator<char>{in}, {}};
+      ONEHOP_CHECK(file != link || content == content_of(link, false));
       const bool is_before = number == 0 && before_.contains(file) && content == before_[file];
       if (is_before) continue;
       ONEHOP_CHECK(number != 0 || !before_.contains(file) || policy_ == OnExist::overwrite);

@@ -76,7 +76,10 @@ class Run:
 def test_tree(onehop) -> None:
     with Loopback(onehop) as world:
         top = make_tree(world.work)
-        receipt = Run(world, top).check_alike()
+        link = top / "sub" / "link"
+        link.symlink_to("../large")
+        os.utime(link, ns=(0, 7), follow_symlinks=False)
+        receipt = Run(world, "--symlinks", "copy", top).check_alike()
         listed = {unescaped(entry["name"]): entry for entry in receipt["entries"]}
         check(len(listed) == len(receipt["entries"]), "each entry is there once")
         found = {os.fsencode(path.relative_to(world.work)): path for path in [top, *top.rglob("*")]}
@@ -84,18 +87,22 @@ def test_tree(onehop) -> None:
         for path in found.values():
             status, entry = path.lstat(), listed[os.fsencode(path.relative_to(world.work))]
             check(entry["outcome"] == "received", f"it was received: {entry}")
-            check(entry["kind"] == ("folder" if path.is_dir() else "file"), f"{path}: {entry}")
+            kind = "symlink" if path == link else "folder" if path.is_dir() else "file"
+            check(entry["kind"] == kind, f"{path}: {entry}")
             check((entry["digest"] is None) == path.is_dir(), f"files have a digest: {entry}")
             check(path.is_dir() or entry["size"] == status.st_size, f"{path}: {entry}")
             check(int(entry["mode"], 8) == status.st_mode & 0o777, f"the offered mode: {entry}")
             check(entry["mtime_ns"] == status.st_mtime_ns, f"the time: {entry}")
             check(entry["digest"] is None or entry["digest"].startswith("xxh3:"), f"{entry}")
-        check(receipt["files_received"] == SMALL + 3 and receipt["folders"] == 3, f"{receipt}")
+        check(receipt["files_received"] == SMALL + 4 and receipt["folders"] == 3, f"{receipt}")
+        there = world.target / "tree/sub/link"
+        check(os.readlink(there) == "../large", "the link is one")
+        check(there.lstat().st_mtime_ns == 7, "and has its time")
         check(not list(world.work.glob("*.json.*")), "nothing is left beside the receipt")
 
         # Again: it is all there, and the digests are the same.
-        again = Run(world, top).check_alike()
-        check(again["files_there"] == SMALL + 3, f"all were there: {again}")
+        again = Run(world, "--symlinks", "copy", top).check_alike()
+        check(again["files_there"] == SMALL + 4, f"all were there: {again}")
         check({e["name"]: e["digest"] for e in again["entries"]}
               == {e["name"]: e["digest"] for e in receipt["entries"]}, "the digests are the same")
 

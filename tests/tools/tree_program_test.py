@@ -67,6 +67,9 @@ def main(onehop) -> None:
         lines = listed(onehop, top, "--symlinks", "follow-inside")
         assert "d/link" in names(lines, "send"), lines
         assert str(top / "out") in names(lines, "left out"), lines
+        lines = listed(onehop, top, "--symlinks", "copy")
+        assert "d/link" in names(lines, "send"), lines
+        assert str(top / "out") in names(lines, "left out"), lines
         assert "symbolic link" in listed(onehop, top, "--symlinks", "error", code=8)
         assert "--symlinks" in listed(onehop, top, "--symlinks", "never", code=2)
         assert "fifo" in listed(onehop, top / "fifo", code=8)

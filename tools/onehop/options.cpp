@@ -117,8 +117,8 @@ void add_tree_options(CLI::App& app, SendCommand& send) {
                "stay on the file system of each PATH")
       ->group("Folders");
   app.add_option("--symlinks", send.transfer.symlinks,
-                 "links in a folder: leave them out, send nothing, or send the file that one leads "
-                 "to within PATH")
+                 "links in a folder: leave them out, send nothing, send them as links that stay "
+                 "within PATH, or send the file that one leads to within PATH")
       ->check(CLI::IsMember(host::words_of("--symlinks")))
       ->capture_default_str()
       ->group("Folders");

@@ -89,7 +89,9 @@ Result<void> dry_run(const api::SendOptions& options) {
   ONEHOP_TRY(found, file::scan(options.paths, scan_options));
   for (const file::ManifestEntry& entry : found.source.manifest.files)
     fmt::print("send      {}{}\n", file::display_name(entry.name),
-               entry.is_folder ? "/" : "  " + format_bytes(entry.size));
+               entry.is_folder()    ? "/"
+               : entry.is_symlink() ? "  symbolic link"
+                                    : "  " + format_bytes(entry.size));
   for (const file::Excluded& one : found.excluded)
     fmt::print("excluded  {}  by {}\n", file::display_name(one.path), file::display_name(one.rule));
   for (const file::ScanProblem& problem : found.problems)

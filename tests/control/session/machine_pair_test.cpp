@@ -98,7 +98,7 @@ class VirtualPair {
       manifest.files.push_back({"d/f" + std::to_string(i), draw(5) * 20'000, 0644});
     const auto place = static_cast<std::ptrdiff_t>(draw(manifest.files.size() + 1));
     manifest.files.insert(manifest.files.begin() + place,
-                          {.name = "d", .mode = 0755, .is_folder = true});
+                          {.name = "d", .mode = 0755, .kind = file::EntryKind::folder});
     return manifest;
   }
   std::size_t chapter_entries() { return draw(3) == 0 ? 1'000 : 1 + draw(20); }

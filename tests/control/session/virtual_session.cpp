@@ -164,7 +164,7 @@ void VirtualEnd::perform(Instant now, Action& action) {
       for (std::size_t i = 0; i < chapter.is_settled.size(); ++i)
         if (!chapter.is_settled[i]) left->files.push_back(chapter.manifest->files[i]);
     if (left->files.empty()) return fault("nothing is left, and it is offered again");
-    if (!left->files[0].is_folder) left->files[0].size += block_bytes;
+    if (!left->files[0].is_folder()) left->files[0].size += block_bytes;
     sender_->on_offered_again(now, std::shared_ptr<const file::Manifest>{std::move(left)});
   } else if (std::holds_alternative<WantChapter>(action)) {
     if (chapter_at_ != Instant::max()) return fault("a chapter was asked for twice");
@@ -195,7 +195,7 @@ void VirtualEnd::take_report(const Report& report) {
   unlisted_.emplace(report.done.file, entry);
   if (report.done.outcome == FileOutcome::there_unread) announced.emplace(name, Digest{});
   const bool is_new = outcomes.emplace(name, report.done).second;
-  if (!is_new && !entry.is_folder && !is_peer_hostile) fault(name + " was reported twice");
+  if (!is_new && !entry.is_folder() && !is_peer_hostile) fault(name + " was reported twice");
 }
 
 void VirtualEnd::list(std::size_t entries) {
@@ -206,7 +206,7 @@ void VirtualEnd::list(std::size_t entries) {
 }
 
 void VirtualEnd::list_settled() {
-  std::erase_if(unlisted_, [](const auto& one) { return one.second.is_folder; });
+  std::erase_if(unlisted_, [](const auto& one) { return one.second.is_folder(); });
   list(unlisted_.size());
 }
 

@@ -19,7 +19,7 @@ std::vector<SourceFiles> chapters_of(SourceFiles all, std::size_t entries_max) {
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::sort(order, {}, [&](std::size_t i) {
     const ManifestEntry& entry = all.manifest.files[i];
-    return entry.is_folder ? entry.name + "/\xFF" : entry.name;
+    return entry.is_folder() ? entry.name + "/\xFF" : entry.name;
   });
   std::vector<SourceFiles> chapters;
   for (const std::size_t i : order) {
@@ -304,7 +304,7 @@ TEST_CASE("D4 a message of a file that no chapter has, or that is packed, ends t
   const TempFolder to;
   Receiving test{to.path()};
   test.add({small("folder/a"),
-            {.name = "folder", .mode = 0755, .is_folder = true},
+            {.name = "folder", .mode = 0755, .kind = EntryKind::folder},
             small("b", 1U << 20)},
            false);
   const std::uint32_t file = GENERATE(0U, 1U, 3U, 4U, 77U);

@@ -103,7 +103,7 @@ TEST_CASE("P4 a folder may stand beside what it holds, and beside nothing of its
           "[engine][file]") {
   const auto with_folder = [](const std::vector<std::string>& names, std::uint64_t size = 0) {
     Manifest manifest = named(names);
-    manifest.files[0].is_folder = true;
+    manifest.files[0].kind = EntryKind::folder;
     manifest.files[0].size = size;
     return manifest;
   };
@@ -114,7 +114,7 @@ TEST_CASE("P4 a folder may stand beside what it holds, and beside nothing of its
   CHECK(validate(with_folder({"a"}, 1)).has_error());
   CHECK(validate(with_folder({".a.part", "a"})).has_error());
   CHECK(validate(with_folder({"a", ".a.part"})).has_value());  // a folder has no temporary
-  CHECK(validate(with_folder({"a", "a"})).error().message().find("both a file and a folder") !=
+  CHECK(validate(with_folder({"a", "a"})).error().message().find("cannot be both a") !=
         std::string::npos);
   Manifest twice = with_folder({"a", "a"});
   twice.files[1] = twice.files[0];
@@ -195,7 +195,7 @@ TEST_CASE("P7 the hash of a manifest sees every field", "[engine][file]") {
   CHECK(changed([](Manifest& m) { m.files[1].size = 2; }));
   CHECK(changed([](Manifest& m) { m.files[1].mode = 0600; }));
   CHECK(changed([](Manifest& m) { m.files[1].mtime_ns = -1; }));
-  CHECK(changed([](Manifest& m) { m.files[1].is_folder = true; }));
+  CHECK(changed([](Manifest& m) { m.files[1].kind = EntryKind::folder; }));
   CHECK(changed([](Manifest& m) { std::swap(m.files[0], m.files[1]); }));
   CHECK(changed([](Manifest& m) { m.files.pop_back(); }));
 

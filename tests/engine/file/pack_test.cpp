@@ -99,7 +99,7 @@ TEST_CASE("D1 a byte of the pack that flips gives its file no name", "[engine][f
   const std::string damaged = manifest.files[outcome.sink_failure->file].name;
   CHECK_FALSE(fs::exists(to.path() / damaged));
   for (const ManifestEntry& entry : manifest.files)
-    if (!entry.is_folder && fs::exists(to.path() / entry.name))
+    if (!entry.is_folder() && fs::exists(to.path() / entry.name))
       CHECK(read_file(to.path() / entry.name) == read_file(tree.folder / entry.name));
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("P5 C5 a packed file with other content is told from one that is the s
   } else {
     CHECK_FALSE(outcome.sink_failure.has_value());
     CHECK(outcome.packed_kept == 1);
-    const auto folders = std::ranges::count(manifest.files, true, &ManifestEntry::is_folder);
+    const auto folders = std::ranges::count_if(manifest.files, &ManifestEntry::is_folder);
     CHECK(outcome.packed_there + 1 + static_cast<std::size_t>(folders) == first.packed);
   }
 }

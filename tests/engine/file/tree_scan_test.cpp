@@ -31,7 +31,7 @@ std::string refusal_of(const std::vector<std::string>& paths, const ScanOptions&
 std::vector<std::string> names_of(const ScanChapter& found) {
   std::vector<std::string> names;
   for (const ManifestEntry& entry : found.source.manifest.files)
-    names.push_back(entry.name + (entry.is_folder ? "/" : ""));
+    names.push_back(entry.name + (entry.is_folder() ? "/" : ""));
   std::ranges::sort(names);
   return names;
 }
@@ -89,8 +89,8 @@ TEST_CASE("a folder arrives as a folder, with a slash it gives what it holds", "
     REQUIRE(::stat(found.source.path_of(i).c_str(), &status) == 0);
     CHECK(entry.mode == (status.st_mode & 0777));
     CHECK(entry.mtime_ns % 1'000'000'000 == status.st_mtim.tv_nsec);
-    CHECK(entry.is_folder == S_ISDIR(status.st_mode));
-    CHECK(found.source.files[i].fd.is_open() == !entry.is_folder);
+    CHECK(entry.is_folder() == S_ISDIR(status.st_mode));
+    CHECK(found.source.files[i].fd.is_open() == !entry.is_folder());
   }
 }
 
@@ -293,7 +293,7 @@ TEST_CASE("C3 looked at again, a file is as it is now, and one that vanished is 
   for (std::size_t i = 0; i < again.value().files.size(); ++i) {
     const ManifestEntry& entry = again.value().manifest.files[i];
     if (entry.name == "d/a") CHECK(entry.size == 6);
-    CHECK(again.value().files[i].fd.is_open() == !entry.is_folder);
+    CHECK(again.value().files[i].fd.is_open() == !entry.is_folder());
   }
   // One that was named itself has to be there.
   fs::remove(tree.folder / "d/s/b");
