@@ -68,9 +68,12 @@ void Account::on_file_done(const file::ManifestEntry& entry, const session::File
   count(entry, done, is_as_offered);
   facts.path = facts.directory;
   // Without an event: a hundred thousand lines are a cost.
-  if (entry.is_folder() || (done.is_small && is_as_offered && !settings_.has_all_files)) return;
+  const bool is_one_of_many = done.is_small || entry.is_piece();
+  const bool is_told = !is_one_of_many || !is_as_offered || settings_.has_all_files;
+  if (entry.is_folder() || (done.is_small && !is_told)) return;
   const std::string name = file::display_name(file::final_name(entry.name, done.name_number));
   facts.path += (facts.directory.ends_with('/') ? "" : "/") + name;
+  if (!is_told) return;
   events_.emit(api::FileDone{.name = file::display_name(entry.name),
                              .bytes = entry.size,
                              .digest_kind = facts.digest,
@@ -86,7 +89,10 @@ void Account::count(const file::ManifestEntry& entry, const session::FileDone& d
   const bool is_unread = done.outcome == FileOutcome::there_unread;
   if (is_as_offered) {
     facts.bytes_total += entry.size;
-    facts.files_total += entry.is_folder() ? 0 : 1;
+    if (entry.is_piece())
+      facts.files_total = 1;  // of whose pieces this is one
+    else
+      facts.files_total += entry.is_folder() ? 0 : 1;
     facts.files_there_unread_total += is_unread ? 1 : 0;
     // Of files with blocks of their own, blocks were counted.
     const bool is_packed_there = done.is_small && done.outcome == FileOutcome::there;
@@ -178,7 +184,10 @@ void Account::set_start(const std::string& peer, law::SafeRangeParams& params) {
 
 void Account::remember_rate() {
   const Nanos span = all_arrived_at - first_data_at;
-  if (!path_used_ || !has_data() || all_arrived_at == Instant{} || span < rate_span_min) return;
+  // A stream comes as fast as somebody else makes it.
+  if (!path_used_ || is_stream || !has_data() || all_arrived_at == Instant{} ||
+      span < rate_span_min)
+    return;
   const DataPathCounters& counters = last_state.path.counters;
   path_used_->rate = Bytes{static_cast<std::int64_t>(counters.data_bytes_sent_total -
                                                      counters.retransmitted_bytes_total)} /
@@ -221,6 +230,8 @@ session::SessionEnd Account::end(session::SessionEnd end) {
   facts.seconds = has_data() ? std::chrono::duration<double>(ended_at - first_data_at).count() : 0;
   if (end.code == ExitCode::done) remember_rate();
   close_receipt(end);
+  if (end.code != ExitCode::done && is_stream && has_data())
+    end.error.hint = "Nothing of a stream is kept: send it again from its beginning";
   if (end.code != ExitCode::done) events_.emit(to_api(end.error));
   facts.exit_code = static_cast<api::Status>(end.code);
   fill_path(last_state);
@@ -239,7 +250,7 @@ void Account::forget_session() {
       facts.files_total = facts.files_kept_total = facts.files_there_unread_total = 0;
   facts.peer = facts.directory = facts.path = facts.receipt_root = {};
   receipt_.reset();
-  has_restarted = false;
+  has_restarted = is_stream = false;
   last_state = {};
   usage = {};
   recent = {};

@@ -29,6 +29,7 @@ class Account {
   session::Phase phase = session::Phase::connecting;
   std::uint64_t bytes_expected = 0;  ///< in all, as far as that is known
   std::uint64_t bytes_asked = 0;     ///< receiving: of them, what this end has asked for
+  bool is_stream = false;            ///< the session is one: nothing of it is kept
   /// on_restart() was called: what is skipped since then came in this session.
   bool has_restarted = false;
   RateState last_state;  ///< of the data path that ended; the packets of all of them

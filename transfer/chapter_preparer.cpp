@@ -92,7 +92,10 @@ Result<session::Decision> ChapterPreparer::prepare(
   session::Decision decision;
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::canonical(options_.directory, error);
-  decision.folder = folder_ = error ? options_.directory : folder.string();
+  folder_ = options_.stream_fd >= 0 ? "standard output"
+            : error                 ? options_.directory
+                                    : folder.string();
+  decision.folder = folder_;
   for (std::uint32_t i = 0; i < offer->manifest.files.size(); ++i) {
     decision.actions.push_back(action_of(*chapter_, i));
     if (decision.actions.back() != session::FileAction::resume) continue;
@@ -155,6 +158,7 @@ Result<void> ChapterPreparer::open_destination(const session::OfferInfo& offer) 
                        : options_.durability == "file" ? file::Durability::file
                                                        : file::Durability::batch;
   options.is_again = !offer.is_changed.empty();
+  options.output_fd = options_.stream_fd;
   ONEHOP_TRY(opened, file::Destination::open(std::move(options)));
   destination_ = std::move(opened);
   return success();

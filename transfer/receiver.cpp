@@ -161,9 +161,10 @@ Result<session::SessionEnd> Receiver::run_own() {
 }
 
 void Receiver::interrupt_own() {
-  events_.say(path_.account().has_data() ? "interrupted: what arrived is kept"
-              : offer_ != nullptr        ? "interrupted before anything arrived"
-                                         : "interrupted: nothing was under way");
+  events_.say(path_.account().is_stream    ? "interrupted: nothing of the stream is kept"
+              : path_.account().has_data() ? "interrupted: what arrived is kept"
+              : offer_ != nullptr          ? "interrupted before anything arrived"
+                                           : "interrupted: nothing was under way");
   server_->interrupt();
 }
 
@@ -235,6 +236,7 @@ Result<Command> Receiver::take_chapter(const session::OfferInfo& offer) {
 /// What is wanted of the chapters so far, and all that is said to come.
 void Receiver::expect(const session::OfferInfo& offer, const file::SinkChapter& chapter) {
   Account& account = path_.account();
+  account.is_stream = chapter.is_stream();
   for (std::size_t i = 0; i < offer.manifest.files.size(); ++i) {
     bytes_offered_ += offer.manifest.files[i].size;
     if (chapter.is_wanted()[i]) account.bytes_asked += offer.manifest.files[i].size;

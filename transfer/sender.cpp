@@ -47,8 +47,9 @@ class Sender final : public Side, public session::SendHost {
   Result<void> open_own() override;
   Result<session::SessionEnd> run_own() override;
   void interrupt_own() override {
-    events_.say(path_.account().has_data() ? "interrupted: the peer keeps what arrived"
-                                           : "interrupted before anything was sent");
+    events_.say(!path_.account().has_data()  ? "interrupted before anything was sent"
+                : path_.account().is_stream ? "interrupted: nothing of the stream is kept"
+                                            : "interrupted: the peer keeps what arrived");
     session_->interrupt();
   }
 
@@ -115,6 +116,14 @@ Result<void> Sender::check_own() const {
     return Error{ExitCode::usage, "read --to", "it names no host",
                  "Write --to HOST or --to HOST:PORT"};
   ONEHOP_TRYV(check_word("--symlinks", options_.symlinks));
+  if (options_.stream_fd >= 0) {
+    if (!options_.paths.empty() || options_.stream_name.empty())
+      return Error{ExitCode::usage, "send a stream",
+                   options_.paths.empty() ? "it has no name" : "there are paths beside it",
+                   "Write onehop send - --name NAME"};
+    ONEHOP_TRYV(file::validate(
+        {{{.name = options_.stream_name, .kind = file::EntryKind::piece}}}));
+  }
   if (options_.has_fragments && settings_.frame_bytes != 0)
     return Error{ExitCode::usage, "use --fragment with --frame-size",
                  "a datagram in fragments is as large as UDP allows", "Leave one of them out"};
@@ -148,9 +157,12 @@ Result<void> Sender::start_noack_keeper(const session::RouteInfo& route) {
 
 /// The scan goes on beside the transfer; what the command line names is checked here.
 Result<void> Sender::open_files() {
-  ONEHOP_TRY(scan, file::ScanThread::start(options_.paths, scan_options(options_), {}, [this] {
-               boost::asio::post(io_, [this] { give_chapter(); });
-             }));
+  const auto on_ready = [this] { boost::asio::post(io_, [this] { give_chapter(); }); };
+  ONEHOP_TRY(scan, options_.stream_fd >= 0
+                       ? file::ScanThread::start_stream(
+                             {.fd = options_.stream_fd, .name = options_.stream_name}, on_ready)
+                       : file::ScanThread::start(options_.paths, scan_options(options_), {},
+                                                 on_ready));
   scan_ = std::move(scan);
   ONEHOP_TRY(first, scan_->wait_next());
   first_ = take_scanned(std::move(first));
@@ -241,6 +253,7 @@ Result<session::SessionEnd> Sender::run_own() {
     // Now, and not when the peer has accepted.
     ONEHOP_TRYV(link::EmulatedSource::open(settings_.link_model));
   }
+  path_.account().is_stream = options_.stream_fd >= 0;
   ONEHOP_TRYV(path_.account().begin_receipt());
   ONEHOP_TRYV(open_files());
   ONEHOP_TRY(options, session_options());

@@ -105,6 +105,10 @@ struct SendOptions {
   std::vector<std::string> excludes;
   std::string symlinks = "skip";  ///< below a folder: skip, error, copy, follow-inside
   bool is_one_file_system = false;
+  /// Instead of paths: a descriptor whose bytes arrive as the file stream_name. It stays the
+  /// caller's, is read from its place on, and cannot be sent again after an interrupt. -1: none.
+  int stream_fd = -1;
+  std::string stream_name;
   std::string to;           ///< HOST[:PORT]
   double wait_seconds = 5;  ///< for a receiver that is not there yet, or busy
   bool has_fragments = false;
@@ -125,6 +129,10 @@ struct ReceiveOptions {
   /// reads it. Else its content is compared.
   bool is_quick = false;
   bool is_hidden_allowed = false;
+  /// Instead of a folder: a descriptor that the one file of a session, or its stream, is written to
+  /// in order. It stays the caller's. A pipe whose reader is gone raises SIGPIPE, unless that is
+  /// ignored. -1: none.
+  int stream_fd = -1;
   bool is_once = false;      ///< run() returns after the first accepted session
   bool is_approved = false;  ///< each offer is an Offer event, not only one with conflicts
   /// Called in run() for each offer, when the data port is open and before a file is touched:

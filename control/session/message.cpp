@@ -149,7 +149,7 @@ void code(auto& c, Is<ManifestPart> auto& m) {
     c.u64(entry.size);
     c.u16(entry.mode, 0, 0777);
     c.u64(entry.mtime_ns);
-    c.u8(entry.kind, 0, number_of(file::EntryKind::symlink));
+    c.u8(entry.kind, 0, number_of(file::EntryKind::piece));
   });
 }
 void code(auto& c, Is<ChapterEnd> auto& m) {

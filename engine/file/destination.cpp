@@ -32,6 +32,7 @@ Destination::Destination(DestinationOptions options)
 Result<std::shared_ptr<Destination>> Destination::open(DestinationOptions options) {
   raise_descriptor_limit();
   std::shared_ptr<Destination> self{new Destination{std::move(options)}};
+  if (self->is_output()) return self;
   ONEHOP_TRYV(self->open_folder());
   self->session_.adopt(self->root(), self->options_.is_again);
   return self;
@@ -66,7 +67,7 @@ PartOptions Destination::part_options() noexcept {
 Result<void> Destination::take_room(std::uint64_t bytes) {
   // Read before the disk is asked: what is written in between counts twice, and never not at all.
   const std::uint64_t taken_bytes = room_taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (bytes == 0) return success();
+  if (bytes == 0 || is_output()) return success();
   struct statvfs disk {};
   if (::fstatvfs(root_.get(), &disk) != 0) {
     give_room(bytes);

@@ -33,7 +33,11 @@ struct DestinationOptions {
   std::uint64_t reserve_bytes = std::uint64_t{64} << 20;
   /// The session goes on in this process: a source changed.
   bool is_again = false;
+  /// Instead of a folder: where the one file, or stream, of a session is written, in order. It
+  /// outlives the session. -1: none.
+  int output_fd = -1;
 };
+
 
 class Destination {
  public:
@@ -43,7 +47,13 @@ class Destination {
   [[nodiscard]] static Result<std::shared_ptr<Destination>> open(DestinationOptions options);
 
   [[nodiscard]] const DestinationOptions& options() const noexcept { return options_; }
+  /// root: -1 where is_output().
   [[nodiscard]] int root() const noexcept { return root_.get(); }
+  /// is_output: there is no folder.
+  [[nodiscard]] bool is_output() const noexcept { return options_.output_fd >= 0; }
+  /// stream_name: of a session that is a stream, what its first chapter has set; empty: it is none.
+  /// For the thread that prepares chapters.
+  [[nodiscard]] std::string& stream_name() noexcept { return stream_name_; }
   [[nodiscard]] SessionJournal& session() noexcept { return session_; }
   /// part_options is what all files have in common.
   [[nodiscard]] PartOptions part_options() noexcept;
@@ -64,6 +74,7 @@ class Destination {
   const mode_t umask_bits_;
   Fd root_;
   SessionJournal session_;
+  std::string stream_name_;
   // Taken and not written. A count alone: it orders nothing.
   std::atomic<std::uint64_t> room_taken_bytes_{0};
 };

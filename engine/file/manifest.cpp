@@ -94,6 +94,7 @@ void append_entry(std::string& out, const ManifestEntry& entry) {
   // A file's bytes, and so its journal, stay as they were.
   if (entry.is_folder()) out.push_back('/');
   if (entry.is_symlink()) out.push_back('@');
+  if (entry.is_piece()) out.push_back('+');
 }
 
 /// What makes a name one that nobody expects to be written, or empty.
@@ -106,7 +107,7 @@ std::string hidden_fault(std::string_view name) {
 }  // namespace
 
 std::string_view name_of(EntryKind kind) noexcept {
-  constexpr std::array<std::string_view, 3> names{"file", "folder", "symlink"};
+  constexpr std::array<std::string_view, 4> names{"file", "folder", "symlink", "piece"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -126,6 +127,8 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
     if (entry.is_folder() && entry.size != 0) return refusal(entry, "a folder has a size");
     if (entry.is_symlink() && (entry.size == 0 || entry.size > target_bytes_max))
       return refusal(entry, "a symbolic link's target has 1 to 4095 bytes");
+    if (entry.is_piece() && files.size() > 1)
+      return refusal(entry, "a piece of a stream is alone in its chapter");
     if (entry.size > limits.total_bytes_max)
       return refusal(entry, beyond("it", entry.size, "bytes", limits.total_bytes_max));
     sum_bytes += entry.size;  // both are at most 2^62

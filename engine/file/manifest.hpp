@@ -25,6 +25,7 @@ enum class EntryKind : std::uint8_t {
   file = 0,
   folder = 1,   ///< its size is 0; what it holds has entries of its own
   symlink = 2,  ///< its content is its target, 1 to target_bytes_max bytes; see target_fault()
+  piece = 3,    ///< of a stream: the pieces of a session, one to a chapter, are one file's content
 };
 [[nodiscard]] std::string_view name_of(EntryKind kind) noexcept;
 
@@ -36,6 +37,7 @@ struct ManifestEntry {
   EntryKind kind = EntryKind::file;
   [[nodiscard]] bool is_folder() const noexcept { return kind == EntryKind::folder; }
   [[nodiscard]] bool is_symlink() const noexcept { return kind == EntryKind::symlink; }
+  [[nodiscard]] bool is_piece() const noexcept { return kind == EntryKind::piece; }
   bool operator==(const ManifestEntry&) const = default;
 };
 
@@ -73,7 +75,8 @@ struct ManifestLimits {
 /// target, or empty: it would lead out of that folder. It is absolute, climbs above the folder, or
 /// climbs behind a name, which may be a link itself. What such links lead to is inside, through
 /// whichever other such links it goes.
-[[nodiscard]] std::string_view target_fault(std::string_view name, std::string_view target) noexcept;
+[[nodiscard]] std::string_view target_fault(std::string_view name,
+                                            std::string_view target) noexcept;
 /// PATH_MAX counts the closing NUL.
 inline constexpr std::size_t target_bytes_max = 4095;
 

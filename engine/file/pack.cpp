@@ -10,7 +10,7 @@ namespace onehop::file {
 bool has_pack(const Manifest& manifest) noexcept {
   std::size_t small = 0;
   for (const ManifestEntry& entry : manifest.files) {
-    if (entry.kind != EntryKind::file) return true;
+    if (entry.is_folder() || entry.is_symlink()) return true;
     small += is_packable(entry) ? 1 : 0;
   }
   return small >= packed_files_min;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Pack: where the small files, folders and symbolic links of a manifest lie in one stream of blocks, so that a
-// hundred thousand of them are as few frames, digests and messages as one file of their sum.
+// Pack: where the small files, folders and symbolic links of a manifest lie in one stream of
+// blocks, so that a hundred thousand of them are as few frames, digests and messages as one file
+// of their sum.
 //
 //   manifest   a/x         a/y         a/z       a/        big      b
 //   pack       [x|digest]  [y|digest]  [digest]  [digest]           [b|digest]
@@ -99,7 +100,7 @@ class Pack {
 /// is_packable: small enough, in a manifest that is worth a pack (has_pack).
 [[nodiscard]] bool has_pack(const Manifest& manifest) noexcept;
 [[nodiscard]] inline bool is_packable(const ManifestEntry& entry) noexcept {
-  return entry.size <= packed_bytes_max;
+  return entry.size <= packed_bytes_max && !entry.is_piece();
 }
 /// pack_file is the pack's index on the wire, in a chapter that begins with `first_file`.
 [[nodiscard]] inline std::uint32_t pack_file(const Manifest& manifest,

@@ -63,9 +63,10 @@ struct FinishResult {
   int errno_value = 0;
 };
 
-/// give_name gives `from` its final name `leaf` as the policy says: over nothing, or over what is of
-/// its kind where the user asked for that. `number`: the name got is numbered_leaf(leaf, number); 0:
-/// leaf itself. 0 or errno; EEXIST: the name stays another's. Syscalls: renameat2, fstatat.
+/// give_name gives `from` its final name `leaf` as the policy says: over nothing, or over what is
+/// of its kind where the user asked for that. `number`: the name got is numbered_leaf(leaf,
+/// number); 0: leaf itself. 0 or errno; EEXIST: the name stays another's. Syscalls: renameat2,
+/// fstatat.
 [[nodiscard]] int give_name(int from_folder, const std::string& from, int folder,
                             const std::string& leaf, OnExist on_exist, unsigned& number);
 

@@ -18,22 +18,34 @@ Result<std::unique_ptr<ScanThread>> ScanThread::start(std::span<const std::strin
                                                       std::function<void()> on_ready) {
   ONEHOP_CHECK(sizes.entries_max > 0);
   ONEHOP_CHECK(sizes.ahead_max > 0);
-  ONEHOP_TRY(arguments, check_arguments(paths));
+  ONEHOP_TRY(found, check_arguments(paths));
+  // A function is copied, and descriptors are not.
+  auto arguments = std::make_shared<ScanArguments>(std::move(found));
+  return start(
+      [arguments, options = std::move(options), sizes](ChapterOutlet& outlet) {
+        return walk_arguments(*arguments, options, sizes, &outlet);
+      },
+      sizes.ahead_max, std::move(on_ready));
+}
+
+Result<std::unique_ptr<ScanThread>> ScanThread::start_stream(StreamInput input,
+                                                             std::function<void()> on_ready) {
+  constexpr std::size_t ahead_max = 2;  // in memory, unlike the entries of a tree
+  return start(
+      [input = std::move(input)](ChapterOutlet& outlet) { return read_stream(input, outlet); },
+      ahead_max, std::move(on_ready));
+}
+
+Result<std::unique_ptr<ScanThread>> ScanThread::start(Work work, std::size_t ahead_max,
+                                                      std::function<void()> on_ready) {
   std::unique_ptr<ScanThread> scan{
-      new ScanThread{std::move(arguments), std::move(options), sizes, std::move(on_ready)}};
+      new ScanThread{std::move(work), ahead_max, std::move(on_ready)}};
   auto started = start_thread<std::jthread>(
       "scan", [self = scan.get()](const std::stop_token& stop) { self->run(stop); });
   ONEHOP_TRYV(started);
   scan->thread_ = std::move(started).value();
   return scan;
 }
-
-ScanThread::ScanThread(ScanArguments arguments, ScanOptions options, const ChapterSizes& sizes,
-                       std::function<void()> on_ready)
-    : options_{std::move(options)},
-      sizes_{sizes},
-      on_ready_{std::move(on_ready)},
-      arguments_{std::move(arguments)} {}
 
 ScanThread::~ScanThread() {
   thread_.request_stop();
@@ -43,7 +55,7 @@ ScanThread::~ScanThread() {
 void ScanThread::run(const std::stop_token& stop) {
   name_this_thread("scan");
   stop_ = stop;
-  Result<ScanChapter> last = walk();
+  Result<ScanChapter> last = work();
   if (stop.stop_requested()) return;
   {
     const std::lock_guard lock{mutex_};
@@ -52,19 +64,19 @@ void ScanThread::run(const std::stop_token& stop) {
   tell_ready();
 }
 
-Result<ScanChapter> ScanThread::walk() {
+Result<ScanChapter> ScanThread::work() {
   try {
-    return walk_arguments(arguments_, options_, sizes_, this);
+    return work_(*this);
   } catch (const std::bad_alloc& refused) {
-    return memory_error("look through the folders", refused);
+    return memory_error("read what is sent", refused);
   }
 }
 
 Result<void> ScanThread::wait_put(ScanChapter chapter) {
   {
     std::unique_lock lock{mutex_};
-    if (!has_room_.wait(lock, stop_, [&] { return ready_.size() < sizes_.ahead_max; }))
-      return Error{ExitCode::interrupted, "look through the folders", "it was ended", {}, 0};
+    if (!has_room_.wait(lock, stop_, [&] { return ready_.size() < ahead_max_; }))
+      return Error{ExitCode::interrupted, "read what is sent", "it was ended", {}, 0};
     ready_.emplace_back(std::move(chapter));
   }
   tell_ready();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ScanThread: reads the folders of a command line on a thread of its own, ahead of who takes the
-// chapters.
+// ScanThread: reads the folders of a command line, or a stream, on a thread of its own, ahead of
+// who takes the chapters.
 //
 //   thread "scan": TreeWalk ─▶ ChapterMaker ─▶ [ at most ahead_max chapters ] ─▶ wait_next(),
 //                                                                                try_next()
@@ -23,7 +23,7 @@
 #include "engine/base/latest.hpp"
 #include "engine/base/result.hpp"
 #include "engine/file/chapter_maker.hpp"
-#include "engine/file/scan_arguments.hpp"
+#include "engine/file/stream_reader.hpp"
 #include "engine/file/tree_scan.hpp"
 
 namespace onehop::file {
@@ -37,6 +37,9 @@ class ScanThread final : private ChapterOutlet {
   [[nodiscard]] static Result<std::unique_ptr<ScanThread>> start(
       std::span<const std::string> paths, ScanOptions options, const ChapterSizes& sizes = {},
       std::function<void()> on_ready = {});
+  /// start_stream gives the chapters of read_stream() in the same way.
+  [[nodiscard]] static Result<std::unique_ptr<ScanThread>> start_stream(
+      StreamInput input, std::function<void()> on_ready = {});
   /// The thread ends after the system call that it is in. It is joined.
   ~ScanThread() override;
 
@@ -51,11 +54,15 @@ class ScanThread final : private ChapterOutlet {
   [[nodiscard]] ScanKnown known() const noexcept { return known_.load(); }
 
  private:
-  ScanThread(ScanArguments arguments, ScanOptions options, const ChapterSizes& sizes,
-             std::function<void()> on_ready);
+  /// Work puts chapters and returns the last one.
+  using Work = std::function<Result<ScanChapter>(ChapterOutlet&)>;
+  ScanThread(Work work, std::size_t ahead_max, std::function<void()> on_ready)
+      : work_{std::move(work)}, ahead_max_{ahead_max}, on_ready_{std::move(on_ready)} {}
+  [[nodiscard]] static Result<std::unique_ptr<ScanThread>> start(Work work, std::size_t ahead_max,
+                                                                 std::function<void()> on_ready);
 
   void run(const std::stop_token& stop);
-  [[nodiscard]] Result<ScanChapter> walk();
+  [[nodiscard]] Result<ScanChapter> work();
   [[nodiscard]] Result<ScanChapter> take_ready();
   void tell_ready();
 
@@ -65,11 +72,10 @@ class ScanThread final : private ChapterOutlet {
   bool is_starved() override;
   void note(const ScanKnown& known) noexcept override { known_.store(known); }
 
-  const ScanOptions options_;
-  const ChapterSizes sizes_;
+  const Work work_;
+  const std::size_t ahead_max_;
   const std::function<void()> on_ready_;
-  ScanArguments arguments_;  // of the thread
-  std::stop_token stop_;     // of the thread
+  std::stop_token stop_;  // of the thread
 
   std::mutex mutex_;  // guards ready_
   std::condition_variable is_ready_;

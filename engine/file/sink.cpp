@@ -4,6 +4,7 @@
 #include "engine/file/sink.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/check.hpp"
 #include "engine/file/holes.hpp"
@@ -65,6 +66,8 @@ void Sink::take_chapters() {
       open_.emplace(list.first_file() + entry, std::move(open));
     }
     list.parts().clear();
+    if (list.is_stream())
+      chapter.base = std::exchange(stream_bytes_, stream_bytes_ + list.entry(0).size);
     has_pack_ = has_pack_ || list.has_pack();
     if (list.pack().is_empty()) continue;
     chapter.pack = std::make_unique<PackSink>(
@@ -104,6 +107,7 @@ std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
     ++moved;
   }
   collect(false);
+  if (stream_) write_stream();
   if (!is_stopped_) checkpoint_if_due(now);
   if (!is_stopped_) on_pack_failure(batches_.turn(now));
   tell_packed();
@@ -202,8 +206,11 @@ void Sink::on_pack_failure(const std::optional<PackFailure>& failure) {
 
 void Sink::write(OpenFile& open, const BlockRef& block) {
   open.has_received = true;
+  const bool is_piece = open.chapter.list->is_stream();
+  if (is_piece && stream_->is_ordered() && block.length > 0)
+    return stream_->hold(open.chapter.base + block.offset, block);
   const std::uint64_t size = open.chapter.list->entry(open.chapter.entry_of(block.file)).size;
-  if (block.length == 0 || (is_all_zero({block.data, block.length}) &&
+  if (block.length == 0 || (!is_piece && is_all_zero({block.data, block.length}) &&
                             open.part.make_hole(block.offset, block.length, size))) {
     give_back(block);
     return on_stored(open, block);
@@ -213,10 +220,10 @@ void Sink::write(OpenFile& open, const BlockRef& block) {
   writing_[block.slot] = block;
   ++open.writes_in_flight;
   io_->submit({.kind = FileOperation::Kind::write,
-               .fd = open.part.fd(),
+               .fd = is_piece ? stream_->fd() : open.part.fd(),
                .buffer = block.data,
                .bytes = block.length,
-               .offset = block.offset,
+               .offset = open.chapter.base + block.offset,
                .tag = block.slot});
   collect(false);
 }
@@ -291,7 +298,9 @@ Sink::OpenFile* Sink::open_file(Chapter& chapter, std::uint32_t file) {
   if (const auto at = open_.find(file); at != open_.end()) return at->second.get();
   const std::uint32_t entry = chapter.entry_of(file);
   auto open = std::make_unique<OpenFile>(chapter, destination_->options().digest_kind);
-  if (!chapter.list->is_there(entry)) {
+  if (chapter.list->is_stream()) {
+    if (!is_stream_open(chapter)) return nullptr;
+  } else if (!chapter.list->is_there(entry)) {
     Result<PartFile> part = PartFile::open(destination_->root(), chapter.list->entry(entry),
                                            chapter.list->part_options(entry, true));
     if (part.has_error()) {
@@ -313,6 +322,7 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
   unsynced_bytes_ += block.length;
   SinkChapter& list = *open.chapter.list;
   list.count_written(block.length);
+  if (list.is_stream()) return settle(block.file, index);  // nothing of it can be resumed
   const std::vector<Claim>& claims = list.claims()[open.chapter.entry_of(block.file)];
   const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
   const Claim stored{index, entry.own};

@@ -20,6 +20,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -33,6 +34,7 @@
 #include "engine/file/pack_sink.hpp"
 #include "engine/file/part_file.hpp"
 #include "engine/file/sink_chapter.hpp"
+#include "engine/file/stream_output.hpp"
 
 namespace onehop::file {
 
@@ -66,6 +68,7 @@ class Sink final : public FileWorker {
     return (is_stopped_ || is_complete()) && outbox_.empty();
   }
   [[nodiscard]] Nanos nap_max() const noexcept override {
+    if (stream_ && stream_->is_waiting()) return nap_max_at_end;
     return blocks_left_ <= near_end_blocks ? nap_max_at_end : nap_max_writing;
   }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-write"; }
@@ -82,6 +85,7 @@ class Sink final : public FileWorker {
   /// A chapter from add() to its end.
   struct Chapter {
     explicit Chapter(std::unique_ptr<SinkChapter> given);
+    std::uint64_t base = 0;  ///< of a piece: its place in the stream
     [[nodiscard]] std::uint32_t entry_of(std::uint32_t file) const noexcept {
       return file - list->first_file();
     }
@@ -137,6 +141,12 @@ class Sink final : public FileWorker {
   void end_chapters();
   void tell_held();
 
+  // sink_stream.cpp
+  [[nodiscard]] bool is_stream_open(Chapter& chapter);
+  void write_stream();
+  void drop_stream();
+  [[nodiscard]] bool finish_stream(Chapter& last);
+
   // sink_durable.cpp
   void collect(bool is_waiting);
   void on_written(std::uint32_t slot, std::int64_t result);
@@ -163,6 +173,8 @@ class Sink final : public FileWorker {
   std::deque<std::unique_ptr<Chapter>> chapters_;  // that have not ended, in order
   std::uint32_t end_file_ = 0;                     // behind the newest chapter
   PackBatches batches_;  // after chapters_: its thread, which reads of them, ends first
+  std::optional<StreamOutput> stream_;  // once something of it has come
+  std::uint64_t stream_bytes_ = 0;      // of the pieces so far
   std::unordered_map<std::uint32_t, std::unique_ptr<OpenFile>> open_;  // by index on the wire
   std::vector<BlockRef> writing_;                                      // by slot
   std::deque<BlockRef> outbox_;

@@ -112,6 +112,8 @@ class SinkChapter {
   [[nodiscard]] bool is_there(std::uint32_t entry) const noexcept {
     return existing_[entry] == Existing::expected || existing_[entry] == Existing::compared;
   }
+  /// is_stream: its one entry is a piece of the session's stream.
+  [[nodiscard]] bool is_stream() const noexcept { return is_stream_; }
   /// has_part: the file is not packed, so that a part of it may be there.
   [[nodiscard]] bool has_part(std::uint32_t entry) const noexcept {
     return !has_pack_ || !is_packable(manifest_.files[entry]);
@@ -135,6 +137,8 @@ class SinkChapter {
   SinkChapter(std::shared_ptr<Destination> destination, std::shared_ptr<const Manifest> manifest,
               SinkChapterOptions options);
 
+  [[nodiscard]] Result<void> check_stream();
+  [[nodiscard]] Result<void> check_stream_name(const ManifestEntry& piece);
   [[nodiscard]] Result<void> check_existing();
   [[nodiscard]] Result<void> check_existing_name(std::uint32_t entry);
   [[nodiscard]] Result<void> apply_policy(std::uint32_t entry, const struct stat& status,
@@ -159,6 +163,7 @@ class SinkChapter {
   const Manifest& manifest_;
   const SinkChapterOptions options_;
   const bool has_pack_;  // small files are packed, if they are sent
+  bool is_stream_ = false;
   Pack pack_;
   std::shared_ptr<PackRoots> pack_roots_;
   std::vector<std::vector<Claim>> claims_;  // sorted by block

@@ -49,6 +49,7 @@ void Sink::end_chapters() {
       if (!std::exchange(oldest.are_folders_finishing, true)) batches_.finish(oldest.pack->list());
       return;
     }
+    if (stream_ && has_last_ && chapters_.size() == 1 && !finish_stream(oldest)) return;
     outbox_.insert(outbox_.end(), oldest.held.begin(), oldest.held.end());
     chapters_.pop_front();
   }

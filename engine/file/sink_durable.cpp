@@ -53,6 +53,7 @@ void Sink::on_written(std::uint32_t slot, std::int64_t result) {
   if (result != static_cast<std::int64_t>(block.length))
     return fail(block.file, FileFailure::write_error,
                 result < 0 ? static_cast<int>(-result) : ENOSPC);
+  if (open.chapter.list->is_stream()) return on_stored(open, block);
   const std::span<const std::byte> bytes{block.data, block.length};
   for (HoleRun run = next_hole(bytes, 0); run.begin < run.end; run = next_hole(bytes, run.end))
     if (!open.part.make_hole(block.offset + run.begin, run.end - run.begin,
@@ -128,7 +129,9 @@ void Sink::finish(std::uint32_t file) {
                 .kind = FileMessageKind::file_done,
                 .outcome = open.is_other ? FileOutcome::kept : FileOutcome::there,
                 .digest = open.root};
-  if (list.is_there(entry)) {
+  if (list.is_stream()) {
+    done.outcome = FileOutcome::received;
+  } else if (list.is_there(entry)) {
     if (!open.is_other && list.has_part(entry))
       PartFile::discard(destination_->root(), list.entry(entry), list.part_options(entry, true));
     done.status = static_cast<std::int32_t>(list.delivered_number(entry));
@@ -161,6 +164,10 @@ void Sink::close() {
   is_stopped_ = true;
   keep_progress();
   batches_.close();
+  if (stream_) {
+    drop_stream();
+    stream_->close();
+  }
   // Of a tree that was there already nothing is packed, and nobody took over an old stage.
   if (has_pack_) Stage::remove_left(destination_->root());
   tell_packed();

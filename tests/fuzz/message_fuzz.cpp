@@ -50,13 +50,14 @@ Message some_message(std::mt19937_64& random) {
       for (std::uint64_t i = random() % 5; i > 0; --i)
         part.entries.push_back({some_text(random, 100), random() >> 3,
                                 static_cast<std::uint32_t>(random() % 01000),
-                                static_cast<std::int64_t>(random()), random() % 2 == 0});
+                                static_cast<std::int64_t>(random()),
+                                static_cast<file::EntryKind>(random() % 4)});
       return part;
     }
     case 2: {
       ChapterAnswer answer{
           .manifest_hash = some_digest(random, 32), .has_claims = random() % 2 == 0, .actions = {}};
-      answer.actions.resize(random() % 200, static_cast<FileAction>(random() % 5));
+      answer.actions.resize(random() % 200, static_cast<FileAction>(random() % 6));
       return answer;
     }
     case 3: {

@@ -82,8 +82,9 @@ CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
   command
       ->add_option("PATH", send.transfer.paths,
                    "files and folders; FOLDER/ sends what the folder holds, without the folder "
-                   "itself")
+                   "itself; - sends standard input under --name")
       ->required();
+  command->add_option("--name", send.transfer.stream_name, "what standard input arrives as");
   command->add_option("--to", send.transfer.to, "the receiver")
       ->type_name("HOST[:PORT]")
       ->required();
@@ -119,7 +120,8 @@ CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
 CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
   CLI::App* command =
       app.add_subcommand("recv", "receive files that another host sends with 'onehop send'");
-  command->add_option("--dir", recv.transfer.directory, "destination folder")
+  command->add_option("--dir", recv.transfer.directory,
+                   "destination folder; - writes the one file of one session to standard output")
       ->type_name("FOLDER")
       ->capture_default_str();
   command

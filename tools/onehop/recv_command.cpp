@@ -2,7 +2,9 @@
 // onehop recv: what the program adds to a receiving Transfer, and recv --clean.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include "control/session/code.hpp"
@@ -22,7 +24,9 @@ namespace {
 /// check_machine sees now what each sender would find out.
 Result<void> check_machine(const api::ReceiveOptions& options) {
   ONEHOP_TRY(listen, host::parse_endpoint(options.listen));
-  ONEHOP_TRYV(check_folder(options.directory));
+  if (options.stream_fd < 0) {
+    ONEHOP_TRYV(check_folder(options.directory));
+  }
   ONEHOP_TRYV(check_output_files(options.common));
   ONEHOP_TRYV(check_interface(options.common.interface));
   return options.common.io == "dpdk" ? success() : check_udp_port(listen);
@@ -36,6 +40,18 @@ Result<void> open(const RecvCommand& command, api::Transfer& transfer) {
   ONEHOP_TRY(code,
              session::read_code({.file = command.output.code_file, .is_prompt_allowed = false}));
   return host::result_of(transfer.set_code(code.text()));
+}
+
+/// The folder "-" is standard output, which takes one session.
+Result<void> take_stream(RecvCommand& command) {
+  if (command.transfer.directory != "-") return success();
+  if (command.output.is_json)
+    return Error{ExitCode::usage, "write to standard output", "--json writes there as well",
+                 "Leave it out, or name a folder with --dir (./- for one called -)", 0};
+  command.transfer.stream_fd = STDOUT_FILENO;
+  command.transfer.is_once = true;
+  (void)::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error with a text
+  return success();
 }
 
 Result<void> clean_folder(const RecvCommand& command, const Reporter& reporter) {
@@ -79,6 +95,7 @@ ExitCode recv_command(RecvCommand command) {
     return cleaned.error().code;
   }
   Frontend frontend{command.output, "recv"};
+  if (auto taken = take_stream(command); taken.has_error()) return frontend.fail(taken.error());
   command.transfer.common.command_line = command_line();
   command.transfer.before_files = [&frontend]() -> api::Error {
     if (auto become = become_sudo_user(); !become.has_value()) return host::to_api(become.error());

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // onehop send: what the program adds to a sending Transfer.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -45,6 +48,26 @@ Result<void> open(const SendCommand& command, api::Transfer& transfer) {
   return has_become ? check_files(command.transfer) : success();
 }
 
+/// The path "-" is standard input.
+Result<void> take_stream(SendCommand& command) {
+  api::SendOptions& transfer = command.transfer;
+  const bool is_stream = std::ranges::find(transfer.paths, "-") != transfer.paths.end();
+  const bool has_name = !transfer.stream_name.empty();
+  if (!is_stream && !has_name) return success();
+  const auto refuse = [](std::string_view cause) {
+    return Error{ExitCode::usage, "send standard input", std::string{cause},
+                 "Write onehop send - --name NAME, and ./- for a file called -", 0};
+  };
+  if (!is_stream) return refuse("--name is for it, and - is not among the paths");
+  if (!has_name) return refuse("it has no name");
+  if (transfer.paths.size() > 1) return refuse("there are paths beside it");
+  if (command.is_dry_run) return refuse("--dry-run cannot know what comes");
+  if (::fcntl(STDIN_FILENO, F_GETFD) < 0) return refuse("it is closed");
+  transfer.paths.clear();
+  transfer.stream_fd = STDIN_FILENO;
+  return success();
+}
+
 Result<void> dry_run_as_user(const api::SendOptions& options) {
   ONEHOP_TRYV(become_sudo_user());
   ONEHOP_TRYV(host::check_word("--symlinks", options.symlinks));
@@ -61,6 +84,7 @@ ExitCode send_command(SendCommand command) {
     command.transfer.excludes = std::move(excludes).value();
   else
     return frontend.fail(excludes.error());
+  if (auto taken = take_stream(command); taken.has_error()) return frontend.fail(taken.error());
   if (command.is_dry_run) {
     const auto listed = dry_run_as_user(command.transfer);
     return listed.has_value() ? ExitCode::done : frontend.fail(listed.error());

@@ -53,6 +53,7 @@ struct SinkSettings {
   std::vector<Conflict>* conflicts = nullptr;
   std::stop_token withdrawn{};
   std::vector<bool> is_changed;
+  int output_fd = -1;
   std::size_t slots = 16;
   std::uint64_t reserve_bytes = 0;
   Nanos checkpoint_span = SinkOptions{}.checkpoint_span;
@@ -150,7 +151,8 @@ inline Result<std::unique_ptr<PreparedSink>> prepare_sink(const SinkSettings& se
   ONEHOP_TRY(destination, Destination::open({.folder = settings.folder,
                                              .durability = settings.durability,
                                              .reserve_bytes = settings.reserve_bytes,
-                                             .is_again = !settings.is_changed.empty()}));
+                                             .is_again = !settings.is_changed.empty(),
+                                             .output_fd = settings.output_fd}));
   return std::make_unique<PreparedSink>(settings, std::move(destination));
 }
 inline Result<std::unique_ptr<PreparedSink>> prepare_sink(const Manifest& manifest,

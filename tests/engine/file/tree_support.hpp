@@ -47,7 +47,8 @@ inline void check_equal(const Tree& tree, const fs::path& to) {
     INFO(entry.name);
     CHECK((is.st_mode & 07777) == (entry.mode & ~read_umask()));
     CHECK(is.st_mtim.tv_sec * 1'000'000'000 + is.st_mtim.tv_nsec == entry.mtime_ns);
-    if (!entry.is_folder()) CHECK(read_file(to / entry.name) == read_file(tree.folder / entry.name));
+    if (!entry.is_folder())
+      CHECK(read_file(to / entry.name) == read_file(tree.folder / entry.name));
   }
 }
 
