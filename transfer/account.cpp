@@ -65,6 +65,11 @@ void Account::on_file_done(const file::ManifestEntry& entry, const session::File
   const bool is_verified =
       done.outcome == FileOutcome::received || done.outcome == FileOutcome::there;
   const bool is_as_offered = is_verified || done.outcome == FileOutcome::there_unread;
+  if (!session::is_named(done.outcome))
+    unnamed_.items.push_back({.path = file::display_name(entry.name),
+                              .kind = name_of(done.outcome),
+                              .cause = session::name_fault_text(done.outcome, done.name_fault),
+                              .is_failure = true});
   count(entry, done, is_as_offered);
   facts.path = facts.directory;
   // Without an event: a hundred thousand lines are a cost.
@@ -99,6 +104,10 @@ void Account::count(const file::ManifestEntry& entry, const session::FileDone& d
     if (is_unread || (is_packed_there && !has_restarted)) facts.bytes_skipped_total += entry.size;
     return;
   }
+  if (!session::is_named(done.outcome)) {
+    ++facts.names_refused_total;
+    return;
+  }
   ++facts.files_kept_total;
   // Its blocks were counted as there while they were compared; no root was announced where nothing
   // was.
@@ -108,6 +117,10 @@ void Account::count(const file::ManifestEntry& entry, const session::FileDone& d
 
 void Account::on_chapter_over(const file::Manifest& manifest) {
   if (receipt_) receipt_->on_chapter_over(manifest.files.size());
+}
+
+void Account::tell_unnamed() {
+  if (!unnamed_.items.empty()) events_.emit(std::exchange(unnamed_, {}));
 }
 
 Result<void> Account::begin_receipt() {
@@ -232,6 +245,7 @@ session::SessionEnd Account::end(session::SessionEnd end) {
   close_receipt(end);
   if (end.code != ExitCode::done && is_stream && has_data())
     end.error.hint = "Nothing of a stream is kept: send it again from its beginning";
+  tell_unnamed();
   if (end.code != ExitCode::done) events_.emit(to_api(end.error));
   facts.exit_code = static_cast<api::Status>(end.code);
   fill_path(last_state);
@@ -247,7 +261,8 @@ session::SessionEnd Account::end(session::SessionEnd end) {
 void Account::forget_session() {
   first_data_at = all_arrived_at = ended_at = interval_at_ = {};
   interval_bytes_ = bytes_expected = bytes_asked = facts.bytes_skipped_total = facts.bytes_total =
-      facts.files_total = facts.files_kept_total = facts.files_there_unread_total = 0;
+      facts.files_total = facts.files_kept_total = facts.files_there_unread_total =
+          facts.names_refused_total = 0;
   facts.peer = facts.directory = facts.path = facts.receipt_root = {};
   receipt_.reset();
   has_restarted = is_stream = false;

@@ -47,6 +47,9 @@ class Account {
   void set_place(std::string peer, const std::string& folder);
   void on_file_done(const file::ManifestEntry& entry, const session::FileDone& done);
   void on_chapter_over(const file::Manifest& manifest);
+  /// tell_unnamed emits a LeftOut of the entries since the last one whose names the receiver's file
+  /// system cannot hold.
+  void tell_unnamed();
   /// begin_receipt begins the session's receipt, where one is asked for. Error: 8.
   [[nodiscard]] Result<void> begin_receipt();
   /// on_restart: a source changed, and what is not done is offered again.
@@ -74,6 +77,7 @@ class Account {
 
   const Events& events_;
   const Settings& settings_;
+  api::LeftOut unnamed_;               // not told yet
   std::unique_ptr<Receipt> receipt_;  // of the session under way; null: none
   std::uint32_t notices_said_ = 0;
   std::optional<RememberedRate> path_used_;  // sending: whose rate is worth remembering

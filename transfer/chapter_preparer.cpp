@@ -38,6 +38,8 @@ session::FileAction action_of(const file::SinkChapter& chapter, std::uint32_t en
     case file::Existing::unread: return session::FileAction::keep_unread;
     case file::Existing::compared: return session::FileAction::compare;
     case file::Existing::assumed: return session::FileAction::assume;
+    case file::Existing::name_refused: return session::FileAction::name_refused;
+    case file::Existing::name_taken: return session::FileAction::name_taken;
     case file::Existing::none:
     case file::Existing::expected: break;
   }
@@ -87,6 +89,9 @@ Result<session::Decision> ChapterPreparer::prepare(
     ONEHOP_TRYV(open_destination(*offer));
   }
   if (offer->is_changed.empty()) answers_.clear();
+  // Once per chapter, however often its user is asked about it.
+  name_faults_ = destination_->names().check(offer->manifest, stop);
+  if (offer->is_last) destination_->names().close();
   ONEHOP_TRY(chapter, prepare_or_ask(offer, stop));
   chapter_ = std::move(chapter);
   session::Decision decision;
@@ -98,6 +103,8 @@ Result<session::Decision> ChapterPreparer::prepare(
   decision.folder = folder_;
   for (std::uint32_t i = 0; i < offer->manifest.files.size(); ++i) {
     decision.actions.push_back(action_of(*chapter_, i));
+    if (decision.actions.back() == session::FileAction::name_refused)
+      decision.name_faults.push_back(static_cast<std::uint8_t>(chapter_->name_fault(i)));
     if (decision.actions.back() != session::FileAction::resume) continue;
     decision.claims.resize(offer->manifest.files.size());
     decision.claims[i] = chapter_->claims()[i];
@@ -177,6 +184,7 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_one(
       options.on_exist_of.push_back(answer == answers_.end() ? options.on_exist : answer->second);
     }
   options.is_quick = options_.is_quick;
+  options.name_faults = name_faults_;
   options.conflicts = conflicts;
   options.withdrawn = stop;
   options.is_changed = offer->is_changed;

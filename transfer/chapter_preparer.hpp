@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// ChapterPreparer: looks at what is offered, chapter after chapter, on a thread of its own: what is
-// there already, what can be resumed, and what its user says to names that exist.
+// ChapterPreparer: looks at what is offered, chapter after chapter, on a thread of its own: which
+// names cannot be had, what is there already, what can be resumed, and what its user says to names
+// that exist.
 //
-//   consider ─▶ start() ─▶ [ thread: Destination, SinkChapter::prepare, a question ] ─▶ decide
+//   consider ─▶ start() ─▶ [ thread: Destination, NameProbe, SinkChapter::prepare, a question ]
+//                          ─▶ decide
 //                                              take() ◀─ the session goes on with the chapter
 //
 // The thread in run() calls it, answer() any.
@@ -71,6 +73,7 @@ class ChapterPreparer {
   std::shared_ptr<file::Destination> destination_;
   std::unique_ptr<file::SinkChapter> chapter_;
   std::unordered_map<std::string, file::OnExist> answers_;  // by name, of the chapter
+  std::vector<int> name_faults_;                            // of the chapter's entries
   bool is_approved_ = false;                                // in this session
   std::string folder_;
   std::jthread thread_;

@@ -140,6 +140,7 @@ void DataPath::close_trace() {
 
 void DataPath::on_phase(session::Phase phase) {
   account_.phase = phase;
+  account_.tell_unnamed();
   emit_progress();
 }
 
@@ -171,6 +172,7 @@ void DataPath::tick() {
   if (!rate_thread_ && rate_) tick_rate(now);
   const RateState state = links_->state.load();
   emit_progress();
+  account_.tell_unnamed();
   account_.tick(now, bytes_arrived(), state);
   account_.say_notices(state);
   say_single();

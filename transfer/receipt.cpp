@@ -37,7 +37,8 @@ std::string quoted(const std::string& text) {
 std::string now_text() { return fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr))); }
 
 bool is_delivered(FileOutcome outcome) {
-  return outcome != FileOutcome::kept && outcome != FileOutcome::not_compared;
+  return outcome != FileOutcome::kept && outcome != FileOutcome::not_compared &&
+         session::is_named(outcome);
 }
 
 std::span<const std::byte> bytes_of(std::string_view text) {
@@ -47,7 +48,8 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }  // namespace
 
 const char* name_of(FileOutcome outcome) {
-  static constexpr std::array names{"received", "there", "kept", "not_compared", "there_unread"};
+  static constexpr std::array names{"received",     "there",        "kept",      "not_compared",
+                                    "there_unread", "name_refused", "name_taken"};
   return names[static_cast<std::size_t>(outcome)];
 }
 
@@ -128,7 +130,10 @@ void Receipt::write_item(const Item& item) {
     root_ = crypto::sha256(root_, bytes_of(record));
   }
   ++entries_;
-  ++(entry.is_folder() ? folders_ : files_.at(static_cast<std::size_t>(item.outcome)));
+  if (!session::is_named(item.outcome))
+    ++names_refused_;
+  else
+    ++(entry.is_folder() ? folders_ : files_.at(static_cast<std::size_t>(item.outcome)));
   std::string line = fmt::format(
       "{}\n{{\"name\": {}, \"kind\": \"{}\", \"size\": {}, \"mode\": \"{:04o}\", "
       "\"mtime_ns\": {}, \"digest\": {}, \"outcome\": \"{}\"",
@@ -150,12 +155,12 @@ void Receipt::write_account(const api::End& end, bool is_complete) {
       "\"peer\": {},\n\"directory\": {},\n\"seconds\": {:.6f},\n\"goodput_bps\": {},\n"
       "\"bytes_total\": {},\n\"bytes_skipped_total\": {},\n\"folders\": {},\n"
       "\"files_received\": {},\n\"files_there\": {},\n\"files_there_unread\": {},\n"
-      "\"files_kept\": {}\n}}\n",
+      "\"files_kept\": {},\n\"names_refused\": {}\n}}\n",
       is_complete, is_complete ? '"' + root_text() + '"' : "null", now_text(),
       static_cast<int>(end.exit_code), quoted(end.peer), quoted(end.directory), end.seconds,
       end.goodput_bps(), end.bytes_total, end.bytes_skipped_total, folders_,
       files(FileOutcome::received), files(FileOutcome::there), files(FileOutcome::there_unread),
-      files(FileOutcome::kept) + files(FileOutcome::not_compared)));
+      files(FileOutcome::kept) + files(FileOutcome::not_compared), names_refused_));
 }
 
 Result<std::string> Receipt::close(const api::End& end, bool is_complete) {

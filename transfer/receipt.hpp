@@ -79,7 +79,8 @@ class Receipt {
   std::map<std::uint32_t, Item> items_;   // not written yet, by index in the session
   std::uint64_t entries_ = 0;             // written
   std::uint64_t folders_ = 0;             // of them
-  std::array<std::uint64_t, 5> files_{};  // of them, by outcome
+  std::uint64_t names_refused_ = 0;       // of them, files and folders
+  std::array<std::uint64_t, 5> files_{};  // of the others, by outcome
 };
 
 }  // namespace onehop::host

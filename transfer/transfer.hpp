@@ -262,19 +262,21 @@ struct FileDone {
   std::uint64_t bytes = 0;
   std::string digest_kind, digest;  ///< hexadecimal; empty where not verified
   bool is_verified = false;
-  std::string outcome;     ///< "received", "there", "kept", "not_compared", "there_unread"
+  std::string outcome;     ///< "received", "there", "kept", "not_compared", "there_unread",
+                           ///< "name_refused", "name_taken"
   std::string final_name;  ///< the one that it got at the receiver
   std::string path;        ///< the same, with the receiver's folder
 };
 
-/// LeftOut: what a sender found below its folders and does not send. Comes after the look at the
-/// folders, and once more for what vanished since. Where one of them is a failure, a run that else
-/// succeeds ends with Status::local_file_error.
+/// LeftOut: what a sender found below its folders and does not send: after the look at the folders,
+/// and once more for what vanished since. At both ends: what the receiver's file system has no name
+/// for, as it is found, for the first part of a tree before data flows. Where one of them is a
+/// failure, a run that else succeeds ends with Status::partly_done.
 struct LeftOut {
   struct Item {
     std::string path;  ///< escaped: safe on a terminal
     std::string kind;  ///< unreadable, special, symlink_skipped, symlink_refused, reserved_name,
-                       ///< vanished
+                       ///< vanished; name_refused, name_taken
     std::string cause;
     bool is_failure = false;  ///< not of symlink_skipped
   };
@@ -319,6 +321,7 @@ struct End {
   Queue tx_queue, rx_ring, app_buffer;
   std::int64_t tx_queue_mean_bytes = 0, tx_queue_target_bytes = 0;
   std::uint64_t files_total = 0, files_kept_total = 0;
+  std::uint64_t names_refused_total = 0;  ///< entries without a name at the receiver
   std::uint64_t files_there_unread_total = 0;  ///< of files_total: compared by size and time alone
   std::string receipt_root;                    ///< empty: no receipt, or not of a whole session
   std::string peer, directory;

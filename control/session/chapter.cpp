@@ -6,8 +6,10 @@
 
 namespace onehop::session {
 
-void Chapter::answer(std::vector<FileAction> given, crypto::DigestKind kind) {
+void Chapter::answer(std::vector<FileAction> given, std::vector<std::uint8_t> faults,
+                     crypto::DigestKind kind) {
   actions = std::move(given);
+  name_faults = std::move(faults);
   is_answered = true;
   is_done.assign(actions.size(), false);
   files_left = roots_left = static_cast<std::size_t>(std::ranges::count_if(actions, has_digests));

@@ -39,6 +39,7 @@ struct Chapter {
   bool is_last = false;      ///< of the session
   bool is_answered = false;  ///< what follows is valid
   std::vector<FileAction> actions;
+  std::vector<std::uint8_t> name_faults;  ///< as ChapterAnswer has them
   Claims claims;
   std::shared_ptr<const file::Pack> pack;       ///< null: nothing is packed
   std::shared_ptr<file::PackRoots> pack_roots;  ///< of `pack`; null: they are not known here
@@ -78,7 +79,8 @@ struct Chapter {
            (!has_digests(actions[i]) || (is_done[i] && !manifest->files[i].is_folder()));
   }
   /// answer takes the receiver's answer, which fits the manifest.
-  void answer(std::vector<FileAction> given, crypto::DigestKind kind);
+  void answer(std::vector<FileAction> given, std::vector<std::uint8_t> faults,
+              crypto::DigestKind kind);
   /// bytes_of_blocks are in the blocks that the sender reads for it.
   [[nodiscard]] std::uint64_t bytes_of_blocks() const;
   /// take_packed marks the records of `done`; nothing: it has some that are done, or are none, or

@@ -27,6 +27,12 @@ ExitCode exit_code_for_failure_of_peer(ExitCode code) noexcept {
   }
 }
 
+std::string name_fault_text(FileOutcome outcome, int name_fault) {
+  if (outcome == FileOutcome::name_taken)
+    return "another entry of this session has this name there";
+  return "the file system there refuses the name: " + errno_text(name_fault);
+}
+
 std::optional<Error> rejection_of(HandshakeFailure failure) {
   const std::string attempt = "authenticate a sender";
   switch (failure) {
@@ -104,6 +110,32 @@ Error file_error(const BlockRef& block, const std::string& name) {
   if (block.status == ENOSPC || block.status == EDQUOT)
     error.hint = "Free space there, then run the same command with --on-exist resume";
   return error;
+}
+
+// One code at both ends: what has the name does not have the announced digest, as far as anybody
+// knows.
+Error SessionMachine::kept_error() const {
+  const bool is_sender = role_ == Role::sender;
+  std::string cause = "'" + kept_name_ + "' exists" + (is_sender ? " there" : "") +
+                      ", was kept, and " +
+                      (is_kept_compared_ ? "is not the same" : "could not be compared");
+  if (kept_total_ > 1) cause += " (and " + std::to_string(kept_total_ - 1) + " more)";
+  return {ExitCode::verification_failed,
+          (is_sender ? "send every file to " : "receive every file from ") + peer_name_,
+          std::move(cause),
+          is_sender ? "Ask for --on-exist rename or overwrite there"
+                    : "Choose --on-exist rename or overwrite"};
+}
+
+Error SessionMachine::unnamed_error() const {
+  const bool is_sender = role_ == Role::sender;
+  std::string cause = unnamed_cause_;
+  if (unnamed_total_ > 1) cause += " (and " + std::to_string(unnamed_total_ - 1) + " more)";
+  return {ExitCode::partly_done,
+          (is_sender ? "send every file to " : "receive every file from ") + peer_name_,
+          std::move(cause),
+          "All else arrived. Rename it at the sender, or receive into another file system; "
+          "--report FILE lists all of them"};
 }
 
 }  // namespace onehop::session

@@ -167,7 +167,9 @@ void code(auto& c, Is<ChapterAnswer> auto& m) {
   c.bytes(m.manifest_hash);
   c.u8(m.has_claims, 0, 1);
   c.items(m.actions, chapter_entries_max, 1,
-          [&](auto& action) { c.u8(action, 0, number_of(FileAction::assume)); });
+          [&](auto& action) { c.u8(action, 0, number_of(FileAction::name_taken)); });
+  c.items(m.name_faults, chapter_entries_max, 1, [&](auto& fault) { c.u8(fault, 1); });
+  c.check(std::ranges::count(m.actions, FileAction::name_refused) == std::ssize(m.name_faults));
 }
 void code(auto& c, Is<ClaimPart> auto& m) {
   c.u32(m.file, 0, file_index_max);

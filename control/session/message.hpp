@@ -110,6 +110,8 @@ enum class FileAction : std::uint8_t {
   compare = 3,      ///< digests alone: its name belongs to a file of that size, which stays
   keep_unread = 4,  ///< as compare, but the receiver cannot read that file
   assume = 5,       ///< nothing: a file of that size and time has the name, and is taken for it
+  name_refused = 6, ///< nothing: the receiver's file system does not take the name
+  name_taken = 7,    ///< nothing: an earlier entry of the session has this name there
 };
 /// has_digests: the sender announces digests and root of such a file, and the receiver answers with
 /// FileDone.
@@ -130,6 +132,8 @@ struct ChapterAnswer {
   Digest manifest_hash{};           ///< what was approved
   bool has_claims = false;          ///< ClaimParts follow, up to the one that is the last
   std::vector<FileAction> actions;  ///< one per entry
+  /// Errno of each FileAction::name_refused, in order.
+  std::vector<std::uint8_t> name_faults;
 };
 /// ClaimPart: consecutive blocks of `file` that the receiver holds. Files and blocks ascend over
 /// the parts.
@@ -166,6 +170,7 @@ struct FileDone {
   FileOutcome outcome = FileOutcome::received;
   std::uint16_t name_number = 0;
   bool is_small = false;  ///< told by a PackDone, or would have been; not on the wire
+  int name_fault = 0;     ///< errno of FileOutcome::name_refused; not on the wire
 };
 /// PackDone: `count` records of a pack from ordinal `first` on are verified and in place.
 struct PackDone {
@@ -174,12 +179,24 @@ struct PackDone {
   std::uint16_t name_number = 0;                ///< as in FileDone
   FileOutcome outcome = FileOutcome::received;  ///< of all of them
 };
+/// is_named: false of an entry whose name the receiver's file system cannot hold.
+[[nodiscard]] constexpr bool is_named(FileOutcome outcome) noexcept {
+  return outcome != FileOutcome::name_refused && outcome != FileOutcome::name_taken;
+}
+/// name_fault_text says why an entry is not is_named().
+[[nodiscard]] std::string name_fault_text(FileOutcome outcome, int name_fault);
 /// kept_by: what a file that the receiver wants nothing of comes to; no FileDone is sent for it.
 [[nodiscard]] constexpr FileDone kept_by(FileAction action, std::uint32_t file) noexcept {
-  return {.file = file,
-          .outcome = action == FileAction::keep     ? FileOutcome::kept
-                     : action == FileAction::assume ? FileOutcome::there_unread
-                                                    : FileOutcome::not_compared};
+  const auto outcome = [action] {
+    switch (action) {
+      case FileAction::keep: return FileOutcome::kept;
+      case FileAction::assume: return FileOutcome::there_unread;
+      case FileAction::name_refused: return FileOutcome::name_refused;
+      case FileAction::name_taken: return FileOutcome::name_taken;
+      default: return FileOutcome::not_compared;
+    }
+  };
+  return {.file = file, .outcome = outcome()};
 }
 struct Complete {};
 struct Bye {

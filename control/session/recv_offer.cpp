@@ -136,7 +136,7 @@ void RecvMachine::on_decision(Instant now, Result<Decision> decision) {
   decision_ = std::move(decision.value());
   Chapter& chapter = *chapters_.unanswered();
   if (const auto checked = check_decision(chapter); !checked) return fail(now, checked.error());
-  chapter.answer(decision_.actions, offer_.digest);
+  chapter.answer(decision_.actions, decision_.name_faults, offer_.digest);
   if (chapter.pack != nullptr) chapter.pack_roots = std::move(decision_.pack_roots);
   // Of packed files the pack says whether what is there is the same.
   for (std::uint32_t i = 0; i < decision_.claims.size(); ++i)
@@ -152,7 +152,9 @@ void RecvMachine::on_decision(Instant now, Result<Decision> decision) {
 
 // The host's answer is ours, so a wrong one is a bug; it is reported, not sent.
 Result<void> RecvMachine::check_decision(const Chapter& chapter) const {
-  bool is_right = decision_.actions.size() == chapter.manifest->files.size();
+  bool is_right = decision_.actions.size() == chapter.manifest->files.size() &&
+                  std::ranges::count(decision_.actions, FileAction::name_refused) ==
+                      std::ssize(decision_.name_faults);
   is_right = is_right && decision_.claims.size() <= decision_.actions.size();
   for (std::size_t i = 0; is_right && i < decision_.claims.size(); ++i)
     is_right = decision_.claims[i].empty() || decision_.actions[i] == FileAction::resume;
@@ -191,6 +193,7 @@ void RecvMachine::send_answer(Instant now) {
   answer.has_claims =
       std::ranges::any_of(decision_.claims, [](const auto& claims) { return !claims.empty(); });
   answer.actions = decision_.actions;
+  answer.name_faults = decision_.name_faults;
   is_sending_claims_ = answer.has_claims;
   send(std::move(answer));
   next_claims_ = 0;

@@ -137,6 +137,7 @@ Result<void> SendMachine::take_answer(Instant now, ChapterAnswer&& answer) {
                .pack = nullptr,
                .pack_roots = nullptr,
                .folder = accept_->folder};
+  name_faults_ = std::move(answer.name_faults);
   is_taking_claims_ = answer.has_claims;
   if (!is_taking_claims_)
     end_answer(now);
@@ -172,7 +173,7 @@ Result<void> SendMachine::take_claims(Instant now, const ClaimPart& part) {
 void SendMachine::end_answer(Instant now) {
   is_taking_claims_ = false;
   Chapter& chapter = *chapters_.unanswered();
-  chapter.answer(accepted_.actions, context_.digest);
+  chapter.answer(accepted_.actions, std::exchange(name_faults_, {}), context_.digest);
   if (chapter.pack != nullptr)
     chapter.pack_roots = std::make_shared<file::PackRoots>(chapter.pack->entries().size());
   accepted_.pack = chapter.pack;

@@ -264,6 +264,7 @@ struct Decision {
   std::vector<FileAction> actions;  ///< one per entry
   Claims claims;       ///< for files with FileAction::resume: what is on disk, verified
   std::string folder;  ///< where they go: the sender shows it to its user
+  std::vector<std::uint8_t> name_faults;  ///< as ChapterAnswer has them
   /// By ordinal of what will be packed, filled by the file side; null: it tells of no roots.
   std::shared_ptr<file::PackRoots> pack_roots;
 };

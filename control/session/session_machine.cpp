@@ -152,6 +152,8 @@ SessionEnd SessionMachine::end() const {
   if (error_) return {.code = error_->code, .error = *error_};
   if (kept_total_ > 0)
     return {.code = ExitCode::verification_failed, .error = kept_error(), .is_complete = true};
+  if (unnamed_total_ > 0)
+    return {.code = ExitCode::partly_done, .error = unnamed_error(), .is_complete = true};
   return {.is_complete = true};
 }
 
@@ -244,6 +246,9 @@ bool SessionMachine::take_packed(const PackDone& done) {
 
 void SessionMachine::report_done(const Chapter& chapter, const FileDone& done) {
   act(Report{done, chapter.manifest, done.file - chapter.first_file});
+  if (!is_named(done.outcome) && unnamed_total_++ == 0)
+    unnamed_cause_ = "'" + file::display_name(chapter.entry(done.file).name) +
+                     "': " + name_fault_text(done.outcome, done.name_fault);
   if (done.outcome != FileOutcome::kept && done.outcome != FileOutcome::not_compared) return;
   if (kept_total_++ > 0) return;
   kept_name_ = file::display_name(chapter.entry(done.file).name);
@@ -252,31 +257,18 @@ void SessionMachine::report_done(const Chapter& chapter, const FileDone& done) {
 
 void SessionMachine::report_kept(const Chapter& chapter) {
   const bool has_pack = file::has_pack(*chapter.manifest);
+  auto fault = chapter.name_faults.begin();
   for (std::uint32_t i = 0; i < chapter.actions.size(); ++i)
     if (!has_digests(chapter.actions[i])) {
       FileDone done = kept_by(chapter.actions[i], chapter.first_file + i);
       done.is_small = has_pack && file::is_packable(chapter.manifest->files[i]);
+      if (done.outcome == FileOutcome::name_refused) done.name_fault = *fault++;
       report_done(chapter, done);
     }
 }
 
 void SessionMachine::drop_over() {
   while (auto over = chapters_.pop_over()) act(ChapterOver{std::move(over)});
-}
-
-// One code at both ends: what has the name does not have the announced digest, as far as anybody
-// knows.
-Error SessionMachine::kept_error() const {
-  const bool is_sender = role_ == Role::sender;
-  std::string cause = "'" + kept_name_ + "' exists" + (is_sender ? " there" : "") +
-                      ", was kept, and " +
-                      (is_kept_compared_ ? "is not the same" : "could not be compared");
-  if (kept_total_ > 1) cause += " (and " + std::to_string(kept_total_ - 1) + " more)";
-  return {ExitCode::verification_failed,
-          (is_sender ? "send every file to " : "receive every file from ") + peer_name_,
-          std::move(cause),
-          is_sender ? "Ask for --on-exist rename or overwrite there"
-                    : "Choose --on-exist rename or overwrite"};
 }
 
 Error SessionMachine::violation(std::string cause) const {

@@ -188,7 +188,7 @@ class SessionMachine {
   /// drop_data has the host stop, and forgets the data path; the engine has closed or never ran.
   void drop_data();
   /// report_done tells the host what became of a file. One that was kept makes the session end
-  /// with `verification_failed`.
+  /// with `verification_failed`, one that has no name there with `partly_done`.
   void report_done(const Chapter& chapter, const FileDone& done);
   /// report_kept does so for all that the receiver wants nothing of.
   void report_kept(const Chapter& chapter);
@@ -234,6 +234,7 @@ class SessionMachine {
   [[nodiscard]] Error path_error() const;
   [[nodiscard]] Error ended(ChannelEnd end, const std::string& cause) const;
   [[nodiscard]] Error kept_error() const;
+  [[nodiscard]] Error unnamed_error() const;
   [[nodiscard]] std::string name_of_file(std::uint32_t file);
 
   std::deque<Action> actions_;
@@ -248,6 +249,8 @@ class SessionMachine {
   std::size_t kept_total_ = 0;     // offered files whose names keep something else
   std::string kept_name_;          // the first of them, for people
   bool is_kept_compared_ = false;  // and whether it was compared
+  std::size_t unnamed_total_ = 0;  // entries whose names the receiver's file system cannot hold
+  std::string unnamed_cause_;      // the first of them, and why
 };
 
 }  // namespace onehop::session

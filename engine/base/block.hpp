@@ -71,6 +71,9 @@ enum class FileOutcome : std::uint8_t {
   not_compared,  ///< a regular file of the announced size has the name and keeps it; it could not
                  ///< be read
   there_unread,  ///< in place before, with the announced size and time; nobody read it
+  name_refused,  ///< the receiver's file system does not take the name
+  name_taken,    ///< an earlier entry of the session has this name at the receiver, which takes the
+                 ///< two for one
 };
 
 struct BlockRef {

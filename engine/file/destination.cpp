@@ -32,8 +32,11 @@ Destination::Destination(DestinationOptions options)
 Result<std::shared_ptr<Destination>> Destination::open(DestinationOptions options) {
   raise_descriptor_limit();
   std::shared_ptr<Destination> self{new Destination{std::move(options)}};
+  if (!self->is_output()) {
+    ONEHOP_TRYV(self->open_folder());
+  }
+  self->names_.emplace(self->root());
   if (self->is_output()) return self;
-  ONEHOP_TRYV(self->open_folder());
   self->session_.adopt(self->root(), self->options_.is_again);
   return self;
 }

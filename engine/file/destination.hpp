@@ -12,12 +12,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
 #include "engine/crypto/digest.hpp"
 #include "engine/file/manifest.hpp"
+#include "engine/file/name_probe.hpp"
 #include "engine/file/part_file.hpp"
 #include "engine/file/session_journal.hpp"
 
@@ -55,6 +57,8 @@ class Destination {
   /// For the thread that prepares chapters.
   [[nodiscard]] std::string& stream_name() noexcept { return stream_name_; }
   [[nodiscard]] SessionJournal& session() noexcept { return session_; }
+  /// names is for the thread that prepares chapters.
+  [[nodiscard]] NameProbe& names() noexcept { return *names_; }
   /// part_options is what all files have in common.
   [[nodiscard]] PartOptions part_options() noexcept;
 
@@ -75,6 +79,7 @@ class Destination {
   Fd root_;
   SessionJournal session_;
   std::string stream_name_;
+  std::optional<NameProbe> names_;  // from open() on
   // Taken and not written. A count alone: it orders nothing.
   std::atomic<std::uint64_t> room_taken_bytes_{0};
 };

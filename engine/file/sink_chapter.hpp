@@ -49,6 +49,8 @@ enum class Existing : std::uint8_t {
   unread,    ///< OnExist::skip, a regular file of the announced size that cannot be read
   assumed,   ///< is_quick, a regular file of the announced size and time: taken for the announced
              ///< one, and not read
+  name_refused,  ///< nothing: the file system does not take the name
+  name_taken,    ///< an earlier entry of the session, whose name is the same one here
 };
 
 /// Vectors are by entry of the chapter.
@@ -59,6 +61,8 @@ struct SinkChapterOptions {
   std::vector<OnExist> on_exist_of;  ///< instead of on_exist; empty: that for all
   /// Files of the announced size and time are Existing::assumed.
   bool is_quick = false;
+  /// As NameProbe::check() has it. Such an entry is not wanted, whatever there is.
+  std::vector<int> name_faults;
   /// Where not null: prepare() appends every conflict before it fails with the first.
   std::vector<Conflict>* conflicts = nullptr;
   /// Ends prepare() early, with exit 7: nobody waits for it any more. Any thread may ask for it.
@@ -84,6 +88,10 @@ class SinkChapter {
   [[nodiscard]] const std::vector<std::vector<Claim>>& claims() const noexcept { return claims_; }
   [[nodiscard]] const std::vector<bool>& is_wanted() const noexcept { return is_wanted_; }
   [[nodiscard]] const std::vector<Existing>& existing() const noexcept { return existing_; }
+  /// name_fault is the errno for which the entry cannot have its name; 0: none.
+  [[nodiscard]] int name_fault(std::uint32_t entry) const {
+    return options_.name_faults.empty() ? 0 : options_.name_faults[entry];
+  }
   [[nodiscard]] const Pack& pack() const noexcept { return pack_; }
   /// pack_roots is filled while the Sink works.
   [[nodiscard]] const std::shared_ptr<PackRoots>& pack_roots() const noexcept {

@@ -2,8 +2,10 @@
 // SinkChapter::prepare(): what can be refused is refused here, before the peer is told "accepted".
 //
 //   1 the manifest is valid and the one that was approved
-//   2 existing final names, by policy; parts of earlier sessions are hashed, and offered
-//   3 the rest fits on the disk
+//   2 names that the file system cannot hold, as a NameProbe found them before; they are no part
+//     of what follows
+//   3 existing final names, by policy; parts of earlier sessions are hashed, and offered
+//   4 the rest fits on the disk
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -56,6 +58,8 @@ SinkChapter::SinkChapter(std::shared_ptr<Destination> destination,
       last_folder_{destination_->root()} {
   ONEHOP_CHECK(options_.on_exist_of.empty() ||
                options_.on_exist_of.size() == manifest_.files.size());
+  ONEHOP_CHECK(options_.name_faults.empty() ||
+               options_.name_faults.size() == manifest_.files.size());
 }
 
 Result<std::unique_ptr<SinkChapter>> SinkChapter::prepare(std::shared_ptr<Destination> destination,
@@ -137,6 +141,10 @@ Result<void> SinkChapter::check_stream() {
 
 /// Whatever has the name cannot be compared with a stream, whose size nobody knows.
 Result<void> SinkChapter::check_stream_name(const ManifestEntry& piece) {
+  const std::string attempt = "receive '" + display_name(piece.name) + "'";
+  if (const int fault = name_fault(0); fault != 0)
+    return Error{ExitCode::local_file_error, attempt, errno_text(fault),
+                 "Let it be sent under another --name", 0};
   if (destination_->is_output() || policy_of(0) == OnExist::rename) return success();
   ONEHOP_TRY(folder, last_folder_.open(piece.name));
   struct stat status {};
@@ -144,7 +152,7 @@ Result<void> SinkChapter::check_stream_name(const ManifestEntry& piece) {
   if (!folder || ::fstatat(*folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
     return success();
   if (policy_of(0) == OnExist::overwrite && S_ISREG(status.st_mode)) return success();
-  return Error{ExitCode::local_file_error, "receive '" + display_name(piece.name) + "'",
+  return Error{ExitCode::local_file_error, attempt,
                "that name exists, and a stream cannot be compared with it",
                "Choose --on-exist rename or overwrite", 0};
 }
@@ -167,6 +175,11 @@ Result<void> SinkChapter::check_existing() {
 
 Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
   const ManifestEntry& file = manifest_.files[entry];
+  if (const int fault = name_fault(entry); fault != 0) {
+    existing_[entry] = fault == EEXIST ? Existing::name_taken : Existing::name_refused;
+    is_wanted_[entry] = false;
+    return success();
+  }
   // The journals that know an entry of this session are removed when it is done.
   if (!destination_->session().is_empty())
     static_cast<void>(destination_->session().is_known(entry_hash(file)));

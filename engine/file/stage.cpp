@@ -24,13 +24,61 @@ namespace {
 constexpr unsigned stages_max = 32;
 constexpr mode_t stage_mode = 0700;
 
+constexpr std::size_t probe_hash_bytes = 16;
+
+bool is_hexadecimal(std::string_view name) {
+  return std::ranges::all_of(
+      name, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
 bool is_ours(std::string_view name) {
-  return !name.empty() && name.size() <= 8 && std::ranges::all_of(name, [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  return !name.empty() && name.size() <= 8 && is_hexadecimal(name);
+}
+
+bool is_probe_folder_name(std::string_view name) {
+  return name.size() == 2 * probe_hash_bytes && is_hexadecimal(name);
+}
+
+/// A folder of a NameProbe, which has nothing to lose.
+bool is_probe_folder(int stage, const std::string& name) {
+  if (!is_probe_folder_name(name)) return false;
+  const Fd folder = open_beneath(stage, name, O_RDONLY | O_DIRECTORY);
+  std::vector<std::string> names;
+  if (!folder.is_open() || list_names(folder.get(), names) != 0) return false;
+  return std::ranges::all_of(names, [&](const std::string& leaf) {
+    struct stat status {};
+    return ::fstatat(folder.get(), leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISREG(status.st_mode) && status.st_size == 0;
   });
 }
 
+void remove_probe_folder(int stage, const std::string& name) noexcept {
+  const Fd folder = open_beneath(stage, name, O_RDONLY | O_DIRECTORY);
+  std::vector<std::string> names;
+  if (folder.is_open()) static_cast<void>(list_names(folder.get(), names));
+  for (const std::string& leaf : names) ::unlinkat(folder.get(), leaf.c_str(), 0);
+  ::unlinkat(stage, name.c_str(), AT_REMOVEDIR);
+}
+
+/// has_stage_mode: the folder has the mode of a stage, or its file system keeps no mode that it is
+/// given: then each folder there has the same.
+bool has_stage_mode(int folder, struct stat status) {
+  const mode_t mode = status.st_mode & 07777;
+  if (mode == stage_mode) return true;
+  if (::fchmod(folder, stage_mode) != 0 || ::fstat(folder, &status) != 0) return false;
+  if ((status.st_mode & 07777) == mode) return true;
+  static_cast<void>(::fchmod(folder, mode));  // somebody's own
+  return false;
+}
+
 }  // namespace
+
+std::string probe_folder_name_of(std::span<const std::byte> hash) {
+  std::string name;
+  for (const std::byte byte : hash.first(probe_hash_bytes))
+    name += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  return name;
+}
 
 std::string Stage::name_of(std::uint32_t file) { return fmt::format("{:x}", file); }
 
@@ -51,19 +99,22 @@ int Stage::take(int root, const std::string& name) {
   Fd folder = open_beneath(root, name, O_RDONLY | O_DIRECTORY);
   struct stat status {};
   if (!folder.is_open() || ::fstat(folder.get(), &status) != 0) return errno;
-  if (status.st_uid != ::geteuid() || (status.st_mode & 07777) != stage_mode) return EEXIST;
+  if (status.st_uid != ::geteuid()) return EEXIST;
+  const struct stat stage_status = status;
   if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return errno;
   if (!is_same_inode(root, name, folder.get())) return EEXIST;
   std::vector<std::string> names;
   if (const int errno_value = list_names(folder.get(), names); errno_value != 0) return errno_value;
   left_bytes_ = 0;
   for (const std::string& left : names) {
+    if (is_probe_folder(folder.get(), left)) continue;
     if (!is_ours(left) ||
         ::fstatat(folder.get(), left.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
         (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)))
       return EEXIST;
     left_bytes_ += disk_bytes(status);
   }
+  if (!has_stage_mode(folder.get(), stage_status)) return EEXIST;
   root_ = root;
   name_ = name;
   folder_ = std::move(folder);
@@ -97,7 +148,10 @@ void Stage::empty() noexcept {
   std::vector<std::string> names;
   static_cast<void>(list_names(folder_.get(), names));  // what stays keeps the folder
   for (const std::string& left : names)
-    if (is_ours(left)) ::unlinkat(folder_.get(), left.c_str(), 0);
+    if (is_ours(left))
+      ::unlinkat(folder_.get(), left.c_str(), 0);
+    else if (is_probe_folder_name(left))
+      remove_probe_folder(folder_.get(), left);
 }
 
 int Stage::remove() noexcept {

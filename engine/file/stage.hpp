@@ -5,19 +5,25 @@
 //   ".onehop-stage/1f"  ─▶ rename ─▶ "photos/a.jpg"
 //
 // Its mode is 0700 and its owner us, so nobody else reads or plants a file in it. It is held under
-// flock while its session lives. What a session that died left is removed by the next one: only
-// files with names that a Stage makes, in a folder that holds nothing else. One thread at a time.
+// flock while its session lives. A NameProbe tries names in one, in folders of their own. What a
+// session that died left is removed by the next one: only files with names that a Stage makes, and
+// folders of a NameProbe with nothing but empty files, where the stage holds nothing else. A file
+// system without modes (FAT) is taken as it is. One thread at a time.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "engine/base/fd.hpp"
 
 namespace onehop::file {
+
+/// probe_folder_name_of is that of a NameProbe's folder for the path of this hash.
+[[nodiscard]] std::string probe_folder_name_of(std::span<const std::byte> hash);
 
 class Stage {
  public:
@@ -39,7 +45,8 @@ class Stage {
 
   /// take holds the stage that a session which died left below `root` as `name`, with what lies in
   /// it. 0 or errno; EWOULDBLOCK: a session holds it; EEXIST: it is not a stage of ours, or holds
-  /// something else. Syscalls: openat2, fstat, flock, getdents64, fstatat.
+  /// something else. Syscalls: openat2, fstat, flock, getdents64, fstatat; fchmod where its mode is
+  /// another one.
   [[nodiscard]] int take(int root, const std::string& name);
   /// left_bytes: what lay in a stage when it was taken, in bytes on the disk.
   [[nodiscard]] std::uint64_t left_bytes() const noexcept { return left_bytes_; }

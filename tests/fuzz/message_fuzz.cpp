@@ -56,8 +56,14 @@ Message some_message(std::mt19937_64& random) {
     }
     case 2: {
       ChapterAnswer answer{
-          .manifest_hash = some_digest(random, 32), .has_claims = random() % 2 == 0, .actions = {}};
-      answer.actions.resize(random() % 200, static_cast<FileAction>(random() % 6));
+          .manifest_hash = some_digest(random, 32),
+          .has_claims = random() % 2 == 0,
+          .actions = {},
+          .name_faults = {}};
+      answer.actions.resize(random() % 200, static_cast<FileAction>(random() % 8));
+      answer.name_faults.resize(
+          static_cast<std::size_t>(std::ranges::count(answer.actions, FileAction::name_refused)),
+          static_cast<std::uint8_t>(1 + random() % 255));
       return answer;
     }
     case 3: {

@@ -113,7 +113,8 @@ class Play {
       if (!checked_.insert(name).second) continue;
       const bool is_told_by_accept =
           done.root == Digest{} &&
-          (done.outcome == FileOutcome::not_compared || done.outcome == FileOutcome::kept);
+          (done.outcome == FileOutcome::not_compared || done.outcome == FileOutcome::kept ||
+           !is_named(done.outcome));
       ONEHOP_CHECK(is_told_by_accept || end_.announced.at(name) == done.root);
     }
   }
@@ -131,7 +132,7 @@ class Play {
     made.block.file = in.u8() % 6;
     made.block.offset = std::uint64_t{in.u8()} * block_bytes;
     made.block.failure = static_cast<FileFailure>(in.u8() % 13);
-    made.block.outcome = static_cast<FileOutcome>(in.u8() % 4);
+    made.block.outcome = static_cast<FileOutcome>(in.u8() % 7);
     made.block.digest[0] = static_cast<std::byte>(in.u8());
     // An engine speaks of files that it was given.
     if (end_.entry_of(made.block.file) != nullptr) end_.take_event(now_, made);
@@ -169,9 +170,13 @@ class Script {
           to_.u16(static_cast<std::uint16_t>(random_() % (random_() % 8 == 0 ? 5'000 : 50)));
   }
   void answer(const file::Manifest& chapter, std::vector<FileAction>& actions) {
-    ChapterAnswer said{.manifest_hash = file::manifest_hash(chapter), .actions = {}};
-    for (std::size_t i = 0; i < chapter.files.size(); ++i)
-      said.actions.push_back(static_cast<FileAction>(random_() % 6));
+    ChapterAnswer said{
+        .manifest_hash = file::manifest_hash(chapter), .actions = {}, .name_faults = {}};
+    for (std::size_t i = 0; i < chapter.files.size(); ++i) {
+      said.actions.push_back(static_cast<FileAction>(random_() % 8));
+      if (said.actions.back() == FileAction::name_refused)
+        said.name_faults.push_back(static_cast<std::uint8_t>(1 + random_() % 255));
+    }
     actions.insert(actions.end(), said.actions.begin(), said.actions.end());
     actions.push_back(FileAction::keep);  // the index of the pack
     say(said);

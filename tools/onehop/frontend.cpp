@@ -20,7 +20,8 @@ namespace onehop::tool {
 Frontend::Frontend(const OutputOptions& options, std::string command)
     : reporter_{options, std::move(command)},
       progress_{!options.is_quiet && !options.is_json},
-      interrupts_{io_} {}
+      interrupts_{io_},
+      report_file_{options.report_file} {}
 
 api::Handler Frontend::handler() {
   return [this](const api::Event& event) {
@@ -56,6 +57,9 @@ ExitCode Frontend::run(api::Transfer& transfer) {
   });
   if (!runner.has_value()) return fail(runner.error());
   io_.run();
+  if (!report_file_.empty())
+    if (const auto written = write_report(report_file_, left_out_); !written.has_value())
+      return fail(written.error());
   return static_cast<ExitCode>(error.status);
 }
 
@@ -84,8 +88,9 @@ void Frontend::on(const api::Found& found) {
 
 void Frontend::on(const api::LeftOut& left_out) {
   reporter_.event("left_out", json_of(left_out));
-  reporter_.say(left_out_text(left_out));
-  left_out_.insert(left_out_.end(), left_out.items.begin(), left_out.items.end());
+  reporter_.say(left_out_text(left_out, reporter_.command() == "send"));
+  if (!report_file_.empty())
+    left_out_.insert(left_out_.end(), left_out.items.begin(), left_out.items.end());
 }
 
 void Frontend::on(const api::Code& code) {

@@ -33,10 +33,9 @@ class Frontend {
   /// let_watch lets `onehop watch` see this process, from now on and as the user that it now is. A
   /// machine without a place for the socket is no reason not to transfer: it is said.
   void let_watch() { is_watchable_ = true; }
-  /// run runs the opened transfer until it is over and returns what the process exits with.
+  /// run runs the opened transfer until it is over, writes --report, and returns what the process
+  /// exits with.
   [[nodiscard]] ExitCode run(api::Transfer& transfer);
-  /// left_out: of all that came, for the report.
-  [[nodiscard]] const std::vector<api::LeftOut::Item>& left_out() const { return left_out_; }
   /// fail tells of an error before the transfer ran.
   [[nodiscard]] ExitCode fail(const Error& error) const;
 
@@ -66,7 +65,8 @@ class Frontend {
   std::atomic<bool> is_watchable_ = false;
   std::atomic<bool> is_progress_waiting_ = false;  // at most one is on its way to us
   api::Progress newest_;
-  std::vector<api::LeftOut::Item> left_out_;
+  const std::string report_file_;
+  std::vector<api::LeftOut::Item> left_out_;  // all that came, for the report
   std::unique_ptr<watch::Publisher> publisher_;
   std::jthread asker_;
 };

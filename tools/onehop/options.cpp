@@ -19,6 +19,10 @@ void add_output_options(CLI::App& app, api::Options& o, OutputOptions& output) {
                  "write what was delivered, with digests and a root that both ends have alike, to "
                  "this file (JSON)")
       ->type_name("FILE");
+  app.add_option("--report", output.report_file,
+                 "write what could not be sent, or has no name at the receiver, and why, to this "
+                 "file (JSON)")
+      ->type_name("FILE");
   app.add_flag("--files", o.has_all_files, "a line and an event also for each small file");
   app.add_flag("--json", output.is_json,
                "events as JSON lines on standard output, text on standard error");
@@ -124,10 +128,6 @@ void add_tree_options(CLI::App& app, SendCommand& send) {
       ->group("Folders");
   app.add_flag("--dry-run", send.is_dry_run,
                "list what would be sent and what would not, and send nothing")
-      ->group("Folders");
-  app.add_option("--report", send.report_file,
-                 "write what could not be sent, and why, to this file (JSON)")
-      ->type_name("FILE")
       ->group("Folders");
 }
 

@@ -19,6 +19,7 @@ namespace onehop::tool {
 /// OutputOptions: what the program itself does about a transfer.
 struct OutputOptions {
   std::string code_file;
+  std::string report_file;  ///< of what was left out or has no name there; empty: none
   bool is_json = false;
   bool is_quiet = false;
 };
@@ -34,7 +35,6 @@ struct SendCommand {
   api::SendOptions transfer;
   OutputOptions output;
   std::vector<ExcludeWord> excludes;
-  std::string report_file;  ///< of what was left out; empty: none
   bool is_dry_run = false;
 };
 

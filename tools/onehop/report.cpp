@@ -147,6 +147,7 @@ Json json_of(const api::End& e) {
           {"files_total", e.files_total},
           {"files_there_unread_total", e.files_there_unread_total},
           {"files_kept_total", e.files_kept_total},
+          {"names_refused_total", e.names_refused_total},
           {"receipt_root", e.receipt_root.empty() ? Json(nullptr) : Json(e.receipt_root)},
           {"peer", e.peer},
           {"directory", e.directory},
@@ -202,6 +203,7 @@ void Reporter::interval(const api::Interval& interval) const {
 
 void Reporter::file(const api::FileDone& done) const {
   event("file", json_of(done));
+  if (done.outcome.starts_with("name_")) return;  // a LeftOut has its line
   if (done.is_verified)
     return say(fmt::format("{}  {}  {}:{}{}", done.final_name, format_bytes(done.bytes),
                            done.digest_kind, done.digest,

@@ -37,6 +37,7 @@ class Reporter {
   Reporter(const OutputOptions& options, std::string command)
       : command_{std::move(command)}, is_json_{options.is_json}, is_quiet_{options.is_quiet} {}
 
+  [[nodiscard]] const std::string& command() const { return command_; }
   void event(const std::string& type, const Json& body) const;  ///< JSON line, if asked for
   void say(const std::string& text) const;                      ///< a line for people, unless quiet
   void warn(const std::string& text) const;                     ///< a line for people, always

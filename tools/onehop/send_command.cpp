@@ -93,10 +93,7 @@ ExitCode send_command(SendCommand command) {
   if (auto opened = open(command, transfer); !opened.has_value())
     return frontend.fail(opened.error());
   frontend.let_watch();
-  const ExitCode code = frontend.run(transfer);
-  if (command.report_file.empty()) return code;
-  const auto written = write_report(command.report_file, frontend.left_out());
-  return written.has_value() ? code : frontend.fail(written.error());
+  return frontend.run(transfer);
 }
 
 }  // namespace onehop::tool

@@ -38,11 +38,12 @@ std::string found_text(const api::Found& found) {
   return text;
 }
 
-std::string left_out_text(const api::LeftOut& left_out) {
+std::string left_out_text(const api::LeftOut& left_out, bool is_sender) {
   std::string text;
   const std::size_t shown = std::min(left_out.items.size(), lines_max);
   for (const api::LeftOut::Item& item : std::span{left_out.items}.first(shown))
-    text += fmt::format("{}not sent: {}: {}", text.empty() ? "" : "\n", item.path, item.cause);
+    text += fmt::format("{}not {}: {}: {}", text.empty() ? "" : "\n",
+                        is_sender ? "sent" : "received", item.path, item.cause);
   if (shown < left_out.items.size())
     text += fmt::format("\nand {} more", left_out.items.size() - shown);
   return text;

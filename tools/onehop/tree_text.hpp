@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What a sender says of its folders: before anything is sent, and of what it leaves out.
+// What the ends say of folders: before anything is sent, and of what is left out.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace onehop::tool {
 [[nodiscard]] std::string found_text(const api::Found& found);
 
 /// left_out_text has a line for each of the first five, and the number of the others.
-[[nodiscard]] std::string left_out_text(const api::LeftOut& left_out);
+[[nodiscard]] std::string left_out_text(const api::LeftOut& left_out, bool is_sender);
 
 /// write_report writes all that was left out as JSON.
 [[nodiscard]] Result<void> write_report(const std::string& file,

@@ -211,6 +211,7 @@ void check_agreement(VirtualPair& pair) {
     REQUIRE(found != there.end());
     CHECK(found->second.outcome == done.outcome);
     CHECK(found->second.root == done.root);
+    CHECK(found->second.name_fault == done.name_fault);
   }
   if (!pair.sender().machine().has_error()) {
     CHECK(here.size() == there.size());
@@ -274,11 +275,12 @@ TEST_CASE("the ends agree on every file, whatever happens to them and to the lin
     return std::ranges::all_of(
         codes, [&](ExitCode code) { return std::ranges::find(allowed, code) != allowed.end(); });
   };
-  constexpr auto done = ExitCode::done, kept = ExitCode::verification_failed;
+  constexpr auto done = ExitCode::done, kept = ExitCode::verification_failed,
+                 unnamed = ExitCode::partly_done;
   if (trouble == Trouble::interrupt || trouble == Trouble::cut)
-    CHECK(is_one_of({done, kept, ExitCode::interrupted}));
+    CHECK(is_one_of({done, kept, unnamed, ExitCode::interrupted}));
   if (trouble == Trouble::outage)
-    CHECK(is_one_of({done, kept, ExitCode::interrupted, ExitCode::timed_out,
+    CHECK(is_one_of({done, kept, unnamed, ExitCode::interrupted, ExitCode::timed_out,
                      ExitCode::peer_unreachable,
                      ExitCode::refused_by_peer}));  // the last: its Welcome came too late
 }

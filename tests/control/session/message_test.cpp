@@ -77,7 +77,13 @@ std::vector<Message> samples() {
           ChapterAnswer{digest_of(2, 32),
                         true,
                         {FileAction::send, FileAction::keep, FileAction::resume,
-                         FileAction::compare, FileAction::keep_unread, FileAction::assume}}};
+                         FileAction::compare, FileAction::keep_unread, FileAction::assume,
+                         FileAction::name_taken},
+                        {}},
+          ChapterAnswer{digest_of(2, 32),
+                        false,
+                        {FileAction::name_refused, FileAction::send, FileAction::name_refused},
+                        {22, 84}}};
 }
 template <class T, class Change>
 bool is_accepted(T message, Change change) {
@@ -191,11 +197,28 @@ TEST_CASE("the largest accept and answer fit a message", "[control][session]") {
                       .folder = std::string(folder_bytes_max, 'x')};
   ChapterAnswer answer;
   answer.actions.resize(chapter_entries_max, FileAction::send);
-  for (const Message& message : {Message{accept}, Message{answer}}) {
+  const ChapterAnswer refusal{
+      .manifest_hash = {},
+      .has_claims = false,
+      .actions = std::vector<FileAction>(chapter_entries_max, FileAction::name_refused),
+      .name_faults = std::vector<std::uint8_t>(chapter_entries_max, 22)};
+  for (const Message& message : {Message{accept}, Message{answer}, Message{refusal}}) {
     const auto bytes = encode(message);
     CHECK(bytes.size() <= message_body_bytes_max);
     CHECK(decode(bytes).has_value());
   }
   answer.actions.push_back(FileAction::send);
   CHECK_FALSE(decode(encode(answer)).has_value());
+}
+
+TEST_CASE("an answer has an errno for each refused name, and no other", "[control][session]") {
+  const ChapterAnswer answer{.manifest_hash = {},
+                             .has_claims = false,
+                             .actions = {FileAction::name_refused, FileAction::name_taken},
+                             .name_faults = {22}};
+  CHECK(is_accepted(answer, [](ChapterAnswer&) {}));
+  CHECK_FALSE(is_accepted(answer, [](ChapterAnswer& m) { m.name_faults.clear(); }));
+  CHECK_FALSE(is_accepted(answer, [](ChapterAnswer& m) { m.name_faults.push_back(22); }));
+  CHECK_FALSE(is_accepted(answer, [](ChapterAnswer& m) { m.name_faults = {0}; }));
+  CHECK_FALSE(is_accepted(answer, [](ChapterAnswer& m) { m.actions[1] = FileAction{8}; }));
 }

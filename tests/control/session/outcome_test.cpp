@@ -3,6 +3,7 @@
 //         is the exit code that follows.
 // Method: as session_test.cpp: loopback, the test plays the engines.
 #include <catch2/catch.hpp>
+#include <cerrno>
 
 #include "tests/control/session/session_world.hpp"
 
@@ -74,6 +75,40 @@ TEST_CASE("files that are taken by size and time are not waited for, and are 0 a
   for (const auto& end : {world.send_end, world.recv_end}) {
     CHECK(end->code == ExitCode::done);
     CHECK(end->is_complete);
+  }
+}
+
+TEST_CASE("names that the receiver cannot hold are 12 at both ends, each with its cause",
+          "[control][session]") {
+  World world;
+  const bool is_all = GENERATE(true, false), is_kept_too = GENERATE(true, false);
+  world.recv_host.answer = [&](const OfferInfo&, const Decide& decide) {
+    world.recv_host.actions = {FileAction::name_refused, FileAction::name_taken,
+                               is_kept_too ? FileAction::keep
+                               : is_all    ? FileAction::name_refused
+                                           : FileAction::send};
+    std::vector<std::uint8_t> faults{EINVAL};
+    if (is_all && !is_kept_too) faults.push_back(ENAMETOOLONG);
+    decide(Decision{world.recv_host.actions, {}, "in", faults});
+  };
+  world.listen();
+  world.send();
+  REQUIRE(world.run_to_end());
+  CHECK(world.send_host.engine.has_value() == (!is_all && !is_kept_too));
+  for (const auto& outcomes : {world.send_host.outcomes, world.recv_host.outcomes}) {
+    REQUIRE(outcomes.size() == 3);
+    CHECK(outcomes[0].outcome == FileOutcome::name_refused);
+    CHECK(outcomes[0].name_fault == EINVAL);
+    CHECK(outcomes[1].outcome == FileOutcome::name_taken);
+    if (is_all && !is_kept_too) CHECK(outcomes[2].name_fault == ENAMETOOLONG);
+  }
+  for (const auto& end : {world.send_end, world.recv_end}) {
+    CHECK(end->is_complete);
+    CHECK(end->code == (is_kept_too ? ExitCode::verification_failed : ExitCode::partly_done));
+    if (is_kept_too) continue;
+    CHECK(end->error.message().find("file-0': the file system there refuses the name: "
+                                    "Invalid argument") != std::string::npos);
+    CHECK(end->error.message().find(is_all ? "2 more" : "1 more") != std::string::npos);
   }
 }
 

@@ -225,7 +225,8 @@ void VirtualEnd::decide(Instant now) {
   Decision decision;
   decision.claims.resize(files.size());
   for (std::size_t i = 0; i < files.size(); ++i) {
-    decision.actions.push_back(static_cast<FileAction>(draw(6)));
+    decision.actions.push_back(static_cast<FileAction>(draw(8)));
+    if (decision.actions[i] == FileAction::name_refused) decision.name_faults.push_back(EINVAL);
     if (decision.actions[i] != FileAction::resume) continue;
     for (std::uint64_t block = 0; block < blocks_of(files[i].size); ++block)
       if (draw(2) == 0) decision.claims[i].push_back({block, some_root(files[i])});

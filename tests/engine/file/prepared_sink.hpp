@@ -87,6 +87,8 @@ class PreparedSink {
 
   /// add prepares the next chapter.
   Result<void> add(const Manifest& manifest, bool is_last) {
+    std::vector<int> faults = destination_->names().check(manifest, settings_.withdrawn);
+    if (is_last) destination_->names().close();
     ONEHOP_TRY(chapter,
                SinkChapter::prepare(destination_, std::make_shared<const Manifest>(manifest),
                                     {.first_file = next_file_,
@@ -94,6 +96,7 @@ class PreparedSink {
                                      .on_exist = settings_.on_exist,
                                      .on_exist_of = settings_.on_exist_of,
                                      .is_quick = settings_.is_quick,
+                                     .name_faults = std::move(faults),
                                      .conflicts = settings_.conflicts,
                                      .withdrawn = settings_.withdrawn,
                                      .is_changed = settings_.is_changed}));

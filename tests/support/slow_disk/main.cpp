@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]... [--error
-// CALL[@BYTES]=ERRNO]...
+// CALL[@BYTES]=ERRNO]... [--fat]
 //
 // A FUSE file system that passes everything through to a folder, as slowly and as badly as asked: a
 // byte rate on writes, times at which nothing moves, and errors at write (from a number of bytes
-// on, like a disk that fills up), read, fsync, rename and open. Locks (flock) are the kernel's own.
+// on, like a disk that fills up), read, fsync, rename and open. With --fat it has FAT's names, and
+// keeps no modes. Locks (flock) are the kernel's own.
 // It stays in the foreground and unmounts itself on SIGTERM or SIGINT. A test fixture: it keeps no
 // state and protects nothing.
 #define FUSE_USE_VERSION 31
@@ -20,17 +21,24 @@
 #include <memory>
 #include <string>
 
+#include "tests/support/slow_disk/fat_names.hpp"
 #include "tests/support/slow_disk/plan.hpp"
 
 namespace {
 
 using onehop::slow_disk::Plan;
 
-int backing = -1;  // the folder; set once in main()
+int backing = -1;     // the folder; set once in main(), as is
+bool is_fat = false;  // --fat
 Plan& plan() { return *static_cast<Plan*>(fuse_get_context()->private_data); }
 
 /// FUSE paths are absolute within the mount; ours are relative to `backing`.
-const char* relative(const char* path) { return path[1] == '\0' ? "." : path + 1; }
+std::string relative(const char* path) {
+  if (path[1] == '\0') return ".";
+  return is_fat ? onehop::slow_disk::fat_path(backing, path + 1) : path + 1;
+}
+/// can_make: what is new may have this name.
+bool can_make(const char* path) { return !is_fat || onehop::slow_disk::is_fat_name(path); }
 int handle(const fuse_file_info* info) { return static_cast<int>(info->fh); }
 int outcome(int rc) { return rc == 0 ? 0 : -errno; }
 
@@ -43,12 +51,15 @@ void* on_init(fuse_conn_info*, fuse_config* config) {
 }
 
 int on_getattr(const char* path, struct stat* status, fuse_file_info* info) {
-  if (info != nullptr && info->fh != 0) return outcome(::fstat(handle(info), status));
-  return outcome(::fstatat(backing, relative(path), status, AT_SYMLINK_NOFOLLOW));
+  const int rc = info != nullptr && info->fh != 0
+                     ? ::fstat(handle(info), status)
+                     : ::fstatat(backing, relative(path).c_str(), status, AT_SYMLINK_NOFOLLOW);
+  if (rc == 0 && is_fat) status->st_mode = (status->st_mode & S_IFMT) | 0755U;
+  return outcome(rc);
 }
 
 int on_readlink(const char* path, char* target, std::size_t bytes) {
-  const ssize_t length = ::readlinkat(backing, relative(path), target, bytes - 1);
+  const ssize_t length = ::readlinkat(backing, relative(path).c_str(), target, bytes - 1);
   if (length < 0) return -errno;
   target[length] = '\0';
   return 0;
@@ -58,47 +69,52 @@ int on_readlink(const char* path, char* target, std::size_t bytes) {
 /// privileges up.
 int give_to_caller(const char* path) {
   const fuse_context* const caller = fuse_get_context();
-  return ::geteuid() == 0 ? outcome(::fchownat(backing, relative(path), caller->uid, caller->gid,
-                                               AT_SYMLINK_NOFOLLOW))
-                          : 0;
+  if (::geteuid() != 0) return 0;
+  return outcome(::fchownat(backing, relative(path).c_str(), caller->uid, caller->gid,
+                            AT_SYMLINK_NOFOLLOW));
 }
 
 int on_mkdir(const char* path, mode_t mode) {
-  const int made = outcome(::mkdirat(backing, relative(path), mode));
+  if (!can_make(path)) return -EINVAL;
+  const int made = outcome(::mkdirat(backing, relative(path).c_str(), mode));
   return made == 0 ? give_to_caller(path) : made;
 }
-int on_unlink(const char* path) { return outcome(::unlinkat(backing, relative(path), 0)); }
+int on_unlink(const char* path) { return outcome(::unlinkat(backing, relative(path).c_str(), 0)); }
 int on_rmdir(const char* path) {
-  return outcome(::unlinkat(backing, relative(path), AT_REMOVEDIR));
+  return outcome(::unlinkat(backing, relative(path).c_str(), AT_REMOVEDIR));
 }
 int on_symlink(const char* target, const char* path) {
-  return outcome(::symlinkat(target, backing, relative(path)));
+  return outcome(::symlinkat(target, backing, relative(path).c_str()));
 }
 int on_link(const char* from, const char* to) {
-  return outcome(::linkat(backing, relative(from), backing, relative(to), 0));
+  if (is_fat) return -EPERM;
+  return outcome(::linkat(backing, relative(from).c_str(), backing, relative(to).c_str(), 0));
 }
 
 int on_rename(const char* from, const char* to, unsigned flags) {
+  if (!can_make(to)) return -EINVAL;
   if (const int error = plan().fault("rename"); error != 0) return -error;
-  return outcome(::renameat2(backing, relative(from), backing, relative(to), flags));
+  return outcome(
+      ::renameat2(backing, relative(from).c_str(), backing, relative(to).c_str(), flags));
 }
 
 int on_chmod(const char* path, mode_t mode, fuse_file_info* info) {
+  if (is_fat) return 0;
   return outcome(info != nullptr ? ::fchmod(handle(info), mode)
-                                 : ::fchmodat(backing, relative(path), mode, 0));
+                                 : ::fchmodat(backing, relative(path).c_str(), mode, 0));
 }
 int on_chown(const char* path, uid_t uid, gid_t gid, fuse_file_info*) {
-  return outcome(::fchownat(backing, relative(path), uid, gid, AT_SYMLINK_NOFOLLOW));
+  return outcome(::fchownat(backing, relative(path).c_str(), uid, gid, AT_SYMLINK_NOFOLLOW));
 }
 int on_utimens(const char* path, const timespec times[2], fuse_file_info* info) {
   return outcome(info != nullptr
                      ? ::futimens(handle(info), times)
-                     : ::utimensat(backing, relative(path), times, AT_SYMLINK_NOFOLLOW));
+                     : ::utimensat(backing, relative(path).c_str(), times, AT_SYMLINK_NOFOLLOW));
 }
 
 int on_truncate(const char* path, off_t size, fuse_file_info* info) {
   if (info != nullptr) return outcome(::ftruncate(handle(info), size));
-  const int fd = ::openat(backing, relative(path), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int fd = ::openat(backing, relative(path).c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return -errno;
   const int result = outcome(::ftruncate(fd, size));
   ::close(fd);
@@ -107,7 +123,7 @@ int on_truncate(const char* path, off_t size, fuse_file_info* info) {
 
 int open_file(const char* path, int flags, mode_t mode, fuse_file_info* info) {
   if (const int error = plan().fault("open"); error != 0) return -error;
-  const int fd = ::openat(backing, relative(path), flags | O_CLOEXEC | O_NOFOLLOW, mode);
+  const int fd = ::openat(backing, relative(path).c_str(), flags | O_CLOEXEC | O_NOFOLLOW, mode);
   if (fd < 0) return -errno;
   info->fh = static_cast<std::uint64_t>(fd);
   return 0;
@@ -116,6 +132,7 @@ int on_open(const char* path, fuse_file_info* info) {
   return open_file(path, info->flags, 0, info);
 }
 int on_create(const char* path, mode_t mode, fuse_file_info* info) {
+  if (!can_make(path)) return -EINVAL;
   const int made = open_file(path, info->flags | O_CREAT, mode, info);
   return made == 0 ? give_to_caller(path) : made;
 }
@@ -141,7 +158,7 @@ int on_fsync(const char*, int is_data_only, fuse_file_info* info) {
   return outcome(is_data_only != 0 ? ::fdatasync(handle(info)) : ::fsync(handle(info)));
 }
 int on_fsyncdir(const char* path, int, fuse_file_info*) {
-  const int fd = ::openat(backing, relative(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = ::openat(backing, relative(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return -errno;
   const int result = outcome(::fsync(fd));
   ::close(fd);
@@ -156,7 +173,7 @@ int on_statfs(const char*, struct statvfs* status) { return outcome(::fstatvfs(b
 
 int on_readdir(const char* path, void* buffer, fuse_fill_dir_t fill, off_t, fuse_file_info*,
                fuse_readdir_flags) {
-  const int fd = ::openat(backing, relative(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = ::openat(backing, relative(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return -errno;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder{::fdopendir(fd), &::closedir};
   if (!folder) return -errno;
@@ -202,7 +219,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr,
                  "onehop-slow-disk: %s\n"
                  "usage: onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]..."
-                 " [--error write@BYTES=ENOSPC]...\n"
+                 " [--error write@BYTES=ENOSPC]... [--fat]\n"
                  "       CALL of --error: write read fsync rename open; ERRNO: ENOSPC EIO EDQUOT "
                  "EROFS EACCES EINTR\n",
                  wrong.c_str());
@@ -213,6 +230,7 @@ int main(int argc, char** argv) {
     std::perror(settings->backing.c_str());
     return 8;
   }
+  is_fat = settings->is_fat;
   ::umask(0);  // modes come from the caller, who has applied his own
   Plan the_plan{*settings};
   const fuse_operations all = operations();

@@ -83,6 +83,10 @@ std::optional<Settings> parse_settings(int argc, char** argv, std::string& wrong
       folders.push_back(option);
       continue;
     }
+    if (option == "--fat") {
+      settings.is_fat = true;
+      continue;
+    }
     const std::string value = i + 1 < argc ? argv[++i] : "";
     bool is_good = false;
     if (option == "--rate") is_good = parse_number(value, rate_units, settings.rate_bytes_per_s);

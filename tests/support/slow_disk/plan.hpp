@@ -33,6 +33,7 @@ struct Settings {
   double rate_bytes_per_s = 0;  ///< 0: as fast as it goes
   std::vector<Stall> stalls;
   std::vector<Fault> faults;
+  bool is_fat = false;  ///< names as FAT has them, and no modes
 };
 
 /// parse_settings reads the command line; a text for the user when it is wrong.
