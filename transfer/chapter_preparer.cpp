@@ -166,6 +166,7 @@ Result<void> ChapterPreparer::open_destination(const session::OfferInfo& offer) 
                                                        : file::Durability::batch;
   options.is_again = !offer.is_changed.empty();
   options.output_fd = options_.stream_fd;
+  options.is_room_unchecked = options_.is_space_unchecked;
   ONEHOP_TRY(opened, file::Destination::open(std::move(options)));
   destination_ = std::move(opened);
   return success();

@@ -133,6 +133,8 @@ struct ReceiveOptions {
   /// in order. It stays the caller's. A pipe whose reader is gone raises SIGPIPE, unless that is
   /// ignored. -1: none.
   int stream_fd = -1;
+  /// Take what is offered though the disk says that it has too little room or inodes for it.
+  bool is_space_unchecked = false;
   bool is_once = false;      ///< run() returns after the first accepted session
   bool is_approved = false;  ///< each offer is an Offer event, not only one with conflicts
   /// Called in run() for each offer, when the data port is open and before a file is touched:

@@ -6,7 +6,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "engine/file/confined.hpp"
@@ -67,26 +66,22 @@ PartOptions Destination::part_options() noexcept {
           .session = &session_};
 }
 
-Result<void> Destination::take_room(std::uint64_t bytes) {
-  // Read before the disk is asked: what is written in between counts twice, and never not at all.
-  const std::uint64_t taken_bytes = room_taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (bytes == 0 || is_output()) return success();
+Result<void> Destination::take_room(const Room& needed) {
+  // Read before the disk is asked: what is used in between counts twice, and never not at all.
+  const Room taken{.bytes = taken_bytes_.fetch_add(needed.bytes, std::memory_order_relaxed),
+                   .files = taken_files_.fetch_add(needed.files, std::memory_order_relaxed)};
+  const bool is_nothing = needed.bytes == 0 && needed.files == 0;
+  if (options_.is_room_unchecked || is_output() || is_nothing) return success();
   struct statvfs disk {};
-  if (::fstatvfs(root_.get(), &disk) != 0) {
-    give_room(bytes);
-    return errno_error(ExitCode::local_file_error,
-                       "ask for the free space of '" + display_name(options_.folder) + "'");
-  }
-  const Wide free_bytes = static_cast<Wide>(disk.f_bavail) * disk.f_frsize -
-                          static_cast<Wide>(options_.reserve_bytes) -
-                          static_cast<Wide>(taken_bytes);
-  if (static_cast<Wide>(bytes) <= free_bytes) return success();
-  give_room(bytes);
-  return Error{ExitCode::local_file_error, "receive " + std::to_string(bytes) + " bytes",
-               "the disk has room for " +
-                   std::to_string(static_cast<std::uint64_t>(std::max<Wide>(0, free_bytes))) +
-                   " bytes beside its reserve",
-               "Free some space, or choose another folder with --dir", ENOSPC};
+  Result<void> checked = success();
+  if (::fstatvfs(root_.get(), &disk) == 0)
+    checked = check_room(needed, taken, {options_.reserve_bytes, options_.reserve_files}, disk);
+  else
+    checked = errno_error(ExitCode::local_file_error,
+                          "ask for the free space of '" + display_name(options_.folder) + "'",
+                          "Receive with --no-space-check where it cannot tell");
+  if (!checked) give_room(needed);
+  return checked;
 }
 
 }  // namespace onehop::file

@@ -21,6 +21,7 @@
 #include "engine/file/manifest.hpp"
 #include "engine/file/name_probe.hpp"
 #include "engine/file/part_file.hpp"
+#include "engine/file/room.hpp"
 #include "engine/file/session_journal.hpp"
 
 namespace onehop::file {
@@ -33,6 +34,10 @@ struct DestinationOptions {
   ManifestLimits limits;  ///< of each chapter
   /// Left free for everyone else. Lower: other programs fail first. Higher: a full disk is refused.
   std::uint64_t reserve_bytes = std::uint64_t{64} << 20;
+  /// Inodes, of which journals and the stage need some. Lower: the last files of a full disk fail
+  /// for them. Higher: a disk with few is refused.
+  std::uint64_t reserve_files = 16;
+  bool is_room_unchecked = false;  ///< take_room refuses nothing
   /// The session goes on in this process: a source changed.
   bool is_again = false;
   /// Instead of a folder: where the one file, or stream, of a session is written, in order. It
@@ -62,12 +67,13 @@ class Destination {
   /// part_options is what all files have in common.
   [[nodiscard]] PartOptions part_options() noexcept;
 
-  /// take_room: `bytes` will be written. Error: they do not fit beside the reserve and what was
-  /// taken before and is not written. Sizes are the peer's claims; this is where they are held
-  /// against the disk. give_room: so much was written, or will not be. Syscalls: fstatvfs.
-  [[nodiscard]] Result<void> take_room(std::uint64_t bytes);
-  void give_room(std::uint64_t bytes) noexcept {
-    room_taken_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  /// take_room: so much will be written and made. Error: it does not fit beside the reserve and
+  /// what was taken before and is not used. Sizes are the peer's claims; this is where they are
+  /// held against the disk. give_room: so much was used, or will not be. Syscalls: fstatvfs.
+  [[nodiscard]] Result<void> take_room(const Room& needed);
+  void give_room(const Room& room) noexcept {
+    taken_bytes_.fetch_sub(room.bytes, std::memory_order_relaxed);
+    taken_files_.fetch_sub(room.files, std::memory_order_relaxed);
   }
 
  private:
@@ -80,8 +86,8 @@ class Destination {
   SessionJournal session_;
   std::string stream_name_;
   std::optional<NameProbe> names_;  // from open() on
-  // Taken and not written. A count alone: it orders nothing.
-  std::atomic<std::uint64_t> room_taken_bytes_{0};
+  // Taken and not used. Counts alone: they order nothing.
+  std::atomic<std::uint64_t> taken_bytes_{0}, taken_files_{0};
 };
 
 }  // namespace onehop::file

@@ -57,6 +57,8 @@ struct PackList {
   std::function<OnExist(std::uint32_t entry)> policy;  ///< any thread
   /// held: what is there of an entry of which the pack has the root alone.
   std::function<PackHeld(std::uint32_t entry)> held;
+  /// made: an entry has its inode. The file thread.
+  std::function<void(std::uint32_t entry)> made;
 
   [[nodiscard]] const ManifestEntry& entry_of(std::uint32_t ordinal) const {
     return manifest.files[pack.entries()[ordinal]];

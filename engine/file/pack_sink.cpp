@@ -58,7 +58,7 @@ std::optional<PackFailure> PackSink::take_whole(Instant now, std::uint32_t ordin
   if (auto failure = check(ordinal, content, record.subspan(content.size()))) return failure;
   if (entry.is_folder()) return end_file(now, ordinal, Fd{});
   if (entry.is_symlink()) return end_symlink(now, ordinal, content);
-  const Fd file = batches_.stage().create(list_.file_of(ordinal), entry.mode & 0777);
+  const Fd file = create(ordinal);
   if (!file.is_open()) return failed(ordinal, FileFailure::write_error, errno);
   // Zeros need no room on the disk.
   const bool is_hole = content.size() >= hole_bytes_min && is_all_zero(content);
@@ -75,7 +75,7 @@ std::optional<PackFailure> PackSink::take_half(Instant now, std::uint32_t ordina
   const ManifestEntry& entry = list_.entry_of(ordinal);
   Half& half = halves_[ordinal];
   if (half.bytes == 0 && has_content(ordinal)) {
-    half.file = batches_.stage().create(list_.file_of(ordinal), entry.mode & 0777);
+    half.file = create(ordinal);
     if (!half.file.is_open()) return failed(ordinal, FileFailure::write_error, errno);
   }
   half.bytes += static_cast<std::uint32_t>(bytes.size());
@@ -114,7 +114,15 @@ std::optional<PackFailure> PackSink::end_symlink(Instant now, std::uint32_t ordi
   if (!target_fault(entry.name, text).empty()) return failed(ordinal, FileFailure::protocol, 0);
   const Fd link = batches_.stage().create_symlink(list_.file_of(ordinal), text, entry.mtime_ns);
   if (!link.is_open()) return failed(ordinal, FileFailure::write_error, errno);
+  list_.made(list_.pack.entries()[ordinal]);
   return end_file(now, ordinal, link);
+}
+
+Fd PackSink::create(std::uint32_t ordinal) {
+  Fd file =
+      batches_.stage().create(list_.file_of(ordinal), list_.entry_of(ordinal).mode & 0777);
+  if (file.is_open()) list_.made(list_.pack.entries()[ordinal]);
+  return file;
 }
 
 /// The file is whole and verified: its time, then its place in the batch.

@@ -57,6 +57,7 @@ class PackSink {
                                                        std::span<const std::byte> target);
   [[nodiscard]] std::optional<PackFailure> compare(Instant now, std::uint32_t ordinal,
                                                    std::span<const std::byte> root);
+  [[nodiscard]] Fd create(std::uint32_t ordinal);
   void end_record(Instant now, const PackRecord& record);
   [[nodiscard]] std::optional<PackFailure> check(std::uint32_t ordinal,
                                                  std::span<const std::byte> content,

@@ -76,7 +76,8 @@ void Sink::take_chapters() {
                  .roots = *list.pack_roots(),
                  .first_file = list.first_file(),
                  .policy = [&list](std::uint32_t entry) { return list.policy_of(entry); },
-                 .held = [&list](std::uint32_t entry) { return list.held(entry); }},
+                 .held = [&list](std::uint32_t entry) { return list.held(entry); },
+                 .made = [&list](std::uint32_t entry) { list.count_made(entry); }},
         batches_);
   }
 }
@@ -308,6 +309,7 @@ Sink::OpenFile* Sink::open_file(Chapter& chapter, std::uint32_t file) {
       return nullptr;
     }
     open->part = std::move(part).value();
+    chapter.list->count_made(entry);
     for (std::string& folder : open->part.folders_made())
       chapter.folders_made.push_back(std::move(folder));
   }

@@ -80,7 +80,7 @@ class SinkChapter {
       std::shared_ptr<Destination> destination, std::shared_ptr<const Manifest> manifest,
       SinkChapterOptions options);
   /// The room that it took and did not use is given back.
-  ~SinkChapter() { destination_->give_room(room_bytes_); }
+  ~SinkChapter() { destination_->give_room(room_); }
   SinkChapter(const SinkChapter&) = delete;
   SinkChapter& operator=(const SinkChapter&) = delete;
 
@@ -138,8 +138,9 @@ class SinkChapter {
   [[nodiscard]] PackHeld held(std::uint32_t entry) const;
   /// parts are those that were found, by entry; the Sink takes them.
   [[nodiscard]] std::unordered_map<std::uint32_t, PartFile>& parts() noexcept { return parts_; }
-  /// count_written gives back room that is used now.
+  /// count_written gives back room that is used now, count_made the inode of an entry.
   void count_written(std::uint64_t bytes) noexcept;
+  void count_made(std::uint32_t entry) noexcept;
 
  private:
   SinkChapter(std::shared_ptr<Destination> destination, std::shared_ptr<const Manifest> manifest,
@@ -182,7 +183,8 @@ class SinkChapter {
   std::unordered_map<std::uint32_t, PartFile> parts_;
   LastFolder last_folder_;
   std::vector<std::byte> buffer_;  // a block, while prepare() hashes
-  std::uint64_t room_bytes_ = 0;   // taken and not used
+  std::vector<bool> needs_inode_;  // and has not got it
+  Room room_;                      // taken and not used
 };
 
 }  // namespace onehop::file

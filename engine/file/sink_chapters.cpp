@@ -30,8 +30,11 @@ void Sink::tell_packed() {
       chapter->are_folders_finished = true;
       continue;
     }
-    for (std::uint32_t i = 0; i < run->count; ++i)
-      chapter->is_done[run->list->pack.entries()[run->first + i]] = true;
+    for (std::uint32_t i = 0; i < run->count; ++i) {
+      const std::uint32_t entry = run->list->pack.entries()[run->first + i];
+      chapter->is_done[entry] = true;
+      chapter->list->count_made(entry);  // of a folder; a file's was counted in the stage
+    }
     tell(*chapter, {.offset = run->first,
                     .file = chapter->list->pack_file(),
                     .length = run->count,

@@ -55,7 +55,8 @@ SinkChapter::SinkChapter(std::shared_ptr<Destination> destination,
       claims_(manifest_.files.size()),
       is_wanted_(manifest_.files.size(), true),
       existing_(manifest_.files.size(), Existing::none),
-      last_folder_{destination_->root()} {
+      last_folder_{destination_->root()},
+      needs_inode_(manifest_.files.size(), true) {
   ONEHOP_CHECK(options_.on_exist_of.empty() ||
                options_.on_exist_of.size() == manifest_.files.size());
   ONEHOP_CHECK(options_.name_faults.empty() ||
@@ -136,6 +137,7 @@ Result<void> SinkChapter::check_stream() {
                  "what follows its pieces is none, or it begins behind other files",
                  "Nothing of it is kept", 0};
   is_stream_ = true;
+  needs_inode_[0] = is_first;
   return success();
 }
 
@@ -189,6 +191,7 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
   const std::string leaf{leaf_of(file.name)};
   struct stat status {};
   if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+    needs_inode_[entry] = !file.is_folder();
     if (file.is_folder())
       return S_ISDIR(status.st_mode)
                  ? Result<void>{success()}
@@ -336,6 +339,7 @@ Result<void> SinkChapter::find_part(std::uint32_t entry, int folder) {
   }
   claims_[entry] = std::move(claims);
   parts_.emplace(entry, std::move(part));
+  needs_inode_[entry] = false;
   return success();
 }
 
@@ -359,22 +363,31 @@ std::vector<Claim> SinkChapter::hash_listed(int fd, std::uint64_t size,
 }
 
 Result<void> SinkChapter::take_room() {
-  std::uint64_t needed_bytes = 0;
+  Room needed;
   for (std::uint32_t entry = 0; entry < entries(); ++entry) {
+    needs_inode_[entry] = needs_inode_[entry] && is_wanted_[entry] && !is_there(entry);
+    needed.files += needs_inode_[entry] ? 1 : 0;
     if (!is_wanted_[entry]) continue;
-    needed_bytes += manifest_.files[entry].size;  // the sum was checked by validate()
+    needed.bytes += manifest_.files[entry].size;  // the sum was checked by validate()
     for (const Claim& claim : claims_[entry])
-      needed_bytes -= block_length_at(manifest_.files[entry].size, claim.block * block_bytes);
+      needed.bytes -= block_length_at(manifest_.files[entry].size, claim.block * block_bytes);
   }
-  ONEHOP_TRYV(destination_->take_room(needed_bytes));
-  room_bytes_ = needed_bytes;
+  ONEHOP_TRYV(destination_->take_room(needed));
+  room_ = needed;
   return success();
 }
 
 void SinkChapter::count_written(std::uint64_t bytes) noexcept {
-  const std::uint64_t used_bytes = std::min(bytes, room_bytes_);
-  room_bytes_ -= used_bytes;
-  destination_->give_room(used_bytes);
+  const std::uint64_t used_bytes = std::min(bytes, room_.bytes);
+  room_.bytes -= used_bytes;
+  destination_->give_room({.bytes = used_bytes});
+}
+
+void SinkChapter::count_made(std::uint32_t entry) noexcept {
+  if (!needs_inode_[entry]) return;
+  needs_inode_[entry] = false;
+  --room_.files;
+  destination_->give_room({.files = 1});
 }
 
 }  // namespace onehop::file

@@ -13,76 +13,16 @@ Bounds: exact.
 import json
 import os
 import pty
-import shutil
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
+from disks import Disk
 from loopback import Loopback, check
-from program import CODE, PATIENCE, End, Skip, main
+from program import CODE, End, main
 
-IMAGE_BYTES = 40 << 20
 EINVAL = "the file system there refuses the name: Invalid argument"
 TAKEN = "another entry of this session has this name there"
-
-
-def run(*command) -> str:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                          timeout=PATIENCE)
-    check(done.returncode == 0, f"{command}: {done.stderr.strip()}")
-    return done.stdout.strip()
-
-
-class Disk:
-    """A file system at world.target, for the time of a with block: fat, casefold or fuse."""
-
-    def __init__(self, kind, world) -> None:
-        self.kind, self.target = kind, world.target
-        self.image = world.work / "image"
-
-    def __enter__(self) -> None:
-        if os.geteuid() != 0:
-            raise Skip("mounts need root")
-        (self._mount_fuse if self.kind == "fuse" else self._mount_image)()
-
-    def _mount_fuse(self) -> None:
-        program = os.environ.get("ONEHOP_SLOW_DISK", "")
-        if not Path("/dev/fuse").exists() or not Path(program).is_file():
-            raise Skip("needs /dev/fuse and onehop-slow-disk (ONEHOP_SLOW_DISK)")
-        self.image.mkdir()
-        self.server = subprocess.Popen([program, self.image, self.target, "--fat"])
-        give_up_at = time.monotonic() + PATIENCE
-        while not os.path.ismount(self.target):
-            check(time.monotonic() < give_up_at, "the FUSE disk is there")
-            time.sleep(0.01)
-
-    def _mount_image(self) -> None:
-        with open(self.image, "wb") as file:
-            file.truncate(IMAGE_BYTES)
-        if self.kind == "fat":
-            known = "\tvfat\n" in Path("/proc/filesystems").read_text()
-            tool, make = "mkfs.vfat", ["mkfs.vfat", self.image]
-        else:
-            known = Path("/sys/fs/ext4/features/casefold").exists()
-            tool, make = "mkfs.ext4", ["mkfs.ext4", "-q", "-F", "-O", "casefold", self.image]
-        if shutil.which(tool) is None:
-            raise Skip(f"{tool} is not installed")
-        if not known:
-            raise Skip(f"this kernel has no {self.kind}")
-        run(*make)
-        run("mount", "-o", "loop", self.image, self.target)
-        if self.kind == "casefold":
-            (self.target / "lost+found").rmdir()
-            run("chattr", "+F", self.target)
-
-    def __exit__(self, *_) -> None:
-        if self.kind == "fuse":
-            self.server.terminate()
-            self.server.wait()
-        else:
-            run("umount", self.target)
 
 
 def make_tree(folder, names) -> Path:

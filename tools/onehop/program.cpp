@@ -145,6 +145,8 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
                     "unread (default: compare its content)");
   command->add_flag("--allow-hidden", recv.transfer.is_hidden_allowed,
                     "also take names that begin with a dot");
+  command->add_flag("--no-space-check", recv.transfer.is_space_unchecked,
+                    "do not hold what is offered against the free space and inodes of the disk");
   CLI::Option* clean =
       command
           ->add_option("--clean", recv.clean,

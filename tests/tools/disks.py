@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""Disks of a kind to receive into, for tests that run as root; skipped elsewhere."""
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from loopback import check
+from program import PATIENCE, Skip
+
+IMAGE_BYTES = 200 << 20
+
+
+def run(*command) -> str:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          timeout=PATIENCE)
+    check(done.returncode == 0, f"{command}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+class Disk:
+    """A file system at world.target, for the time of a with block: fat, casefold (ext4 that folds
+    case), fuse (FAT's names by onehop-slow-disk), ext4 with so many inodes."""
+
+    def __init__(self, kind, world, inodes=1000) -> None:
+        self.kind, self.target, self.inodes = kind, world.target, inodes
+        self.image = world.work / "image"
+
+    def __enter__(self) -> None:
+        if os.geteuid() != 0:
+            raise Skip("mounts need root")
+        (self._mount_fuse if self.kind == "fuse" else self._mount_image)()
+
+    def _mount_fuse(self) -> None:
+        program = os.environ.get("ONEHOP_SLOW_DISK", "")
+        if not Path("/dev/fuse").exists() or not Path(program).is_file():
+            raise Skip("needs /dev/fuse and onehop-slow-disk (ONEHOP_SLOW_DISK)")
+        self.image.mkdir()
+        self.server = subprocess.Popen([program, self.image, self.target, "--fat"])
+        give_up_at = time.monotonic() + PATIENCE
+        while not os.path.ismount(self.target):
+            check(time.monotonic() < give_up_at, "the FUSE disk is there")
+            time.sleep(0.01)
+
+    def _mount_image(self) -> None:
+        with open(self.image, "wb") as file:
+            file.truncate(IMAGE_BYTES)
+        kernel = Path("/proc/filesystems").read_text()
+        mkfs = {"fat": ["mkfs.vfat"], "casefold": ["mkfs.ext4", "-q", "-F", "-O", "casefold"],
+                "ext4": ["mkfs.ext4", "-q", "-F", "-b", 4096, "-N", self.inodes]}[self.kind]
+        known = {"fat": "\tvfat\n" in kernel, "ext4": "\text4\n" in kernel,
+                 "casefold": Path("/sys/fs/ext4/features/casefold").exists()}[self.kind]
+        if shutil.which(mkfs[0]) is None:
+            raise Skip(f"{mkfs[0]} is not installed")
+        if not known or not Path("/dev/loop-control").exists():
+            raise Skip(f"this kernel has no {self.kind}, or no loop devices")
+        run(*mkfs, self.image)
+        run("mount", "-o", "loop", self.image, self.target)
+        if self.kind == "fat":
+            return
+        (self.target / "lost+found").rmdir()
+        if self.kind == "casefold":
+            run("chattr", "+F", self.target)
+
+    def __exit__(self, *_) -> None:
+        if self.kind == "fuse":
+            self.server.terminate()
+            self.server.wait()
+        else:
+            run("umount", self.target)
