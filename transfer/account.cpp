@@ -6,6 +6,7 @@
 #include "control/law/notice.hpp"
 #include "control/rate/trace.hpp"
 #include "transfer/digest_text.hpp"
+#include "transfer/time_left.hpp"
 
 namespace onehop::host {
 
@@ -71,6 +72,7 @@ void Account::on_file_done(const file::ManifestEntry& entry, const session::File
                               .cause = session::name_fault_text(done.outcome, done.name_fault),
                               .is_failure = true});
   count(entry, done, is_as_offered);
+  files_done += entry.is_folder() || entry.is_piece() ? 0 : 1;
   facts.path = facts.directory;
   // Without an event: a hundred thousand lines are a cost.
   const bool is_one_of_many = done.is_small || entry.is_piece();
@@ -161,6 +163,10 @@ void Account::tick(Instant now, std::uint64_t bytes, const RateState& state) {
   events_.emit(api::Interval{.t_ns = (now - first_data_at).count(),
                              .phase = std::string{session::name_of(phase)},
                              .bytes_total = bytes,
+                             .files_done = files_done,
+                             .files_total = files_total(),
+                             .is_all_known = is_all_known,
+                             .eta_seconds = eta_seconds(bytes),
                              .goodput_bps = bps(step / (now - interval_at_)),
                              .rate_bps = bps(state.rate),
                              .bottleneck = std::string{rate::name_of(state.bottleneck)},
@@ -170,6 +176,13 @@ void Account::tick(Instant now, std::uint64_t bytes, const RateState& state) {
                              .srtt_ns = state.path.srtt.count()});
   interval_at_ = now;
   interval_bytes_ = bytes;
+}
+
+std::optional<double> Account::eta_seconds(std::uint64_t bytes_done) const {
+  if (!is_all_known || !has_data()) return std::nullopt;
+  const Left left{.bytes = bytes_expected - std::min(bytes_done, bytes_expected),
+                  .files = files_total() - files_done};
+  return time_left(left, {recent.trend_per_s(), recent_files.trend_per_s()});
 }
 
 void Account::close_data(const RateState& state) {
@@ -265,10 +278,11 @@ void Account::forget_session() {
           facts.names_refused_total = 0;
   facts.peer = facts.directory = facts.path = facts.receipt_root = {};
   receipt_.reset();
-  has_restarted = is_stream = false;
+  files_expected = files_done = 0;
+  has_restarted = is_all_known = is_stream = false;
   last_state = {};
   usage = {};
-  recent = {};
+  recent = recent_files = {};
 }
 
 }  // namespace onehop::host

@@ -3,6 +3,7 @@
 // writes it into `facts`. The thread in run() alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,12 +29,15 @@ class Account {
   api::End facts;
   session::Phase phase = session::Phase::connecting;
   std::uint64_t bytes_expected = 0;  ///< in all, as far as that is known
+  std::uint64_t files_expected = 0;  ///< the same of files
+  bool is_all_known = false;         ///< there are no more
+  std::uint64_t files_done = 0;      ///< of which it is known what became of them
   std::uint64_t bytes_asked = 0;     ///< receiving: of them, what this end has asked for
   bool is_stream = false;            ///< the session is one: nothing of it is kept
   /// on_restart() was called: what is skipped since then came in this session.
   bool has_restarted = false;
   RateState last_state;  ///< of the data path that ended; the packets of all of them
-  RecentRate recent;
+  RecentRate recent, recent_files;
   UsageMeter usage;
   Instant first_data_at{}, all_arrived_at{}, ended_at{};
 
@@ -43,6 +47,11 @@ class Account {
 
   /// on_first_data: a session whose source changed starts once more, which does not count.
   void on_first_data(Instant at);
+  /// files_total is never less than what is done: a peer says how many there will be.
+  [[nodiscard]] std::uint64_t files_total() const { return std::max(files_expected, files_done); }
+  /// eta_seconds is the time that is left once `bytes_done` have arrived. Nothing: the list has no
+  /// end yet, or nothing moves.
+  [[nodiscard]] std::optional<double> eta_seconds(std::uint64_t bytes_done) const;
   /// set_place: between whom the session is, and into which folder of the receiver the files go.
   void set_place(std::string peer, const std::string& folder);
   void on_file_done(const file::ManifestEntry& entry, const session::FileDone& done);

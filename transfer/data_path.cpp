@@ -168,7 +168,10 @@ void DataPath::tick_rate(Instant now) {
 
 void DataPath::tick() {
   const Instant now = monotonic_now();
-  if (account_.has_data()) account_.recent.add(now, bytes_arrived());
+  if (account_.has_data()) {
+    account_.recent.add(now, bytes_arrived());
+    account_.recent_files.add(now, account_.files_done);
+  }
   if (!rate_thread_ && rate_) tick_rate(now);
   const RateState state = links_->state.load();
   emit_progress();

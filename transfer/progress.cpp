@@ -77,11 +77,12 @@ api::Progress DataPath::progress() const {
     t.elapsed_ns = (until - account.first_data_at).count();
     t.goodput_bps = bps(account.recent.now());
     t.bytes_done = std::min(bytes_arrived(), account.bytes_expected);
-    if (account.recent.trend() > BytesPerSecond{0})
-      t.eta_seconds = static_cast<double>(account.bytes_expected - t.bytes_done) /
-                      static_cast<double>(account.recent.trend().count);
+    t.eta_seconds = account.eta_seconds(t.bytes_done);
   }
   t.bytes_expected = account.bytes_expected;
+  t.files_done = account.files_done;
+  t.files_total = account.files_total();
+  t.is_all_known = account.is_all_known;
   if (is_sending) {
     t.rate_bps = bps(state.rate);
     t.backlog_max_bytes = state.backlog_max.count;

@@ -92,7 +92,7 @@ class Receiver final : public Side, public session::RecvHost {
   StrangerLog strangers_;
   std::optional<session::RecvServer> server_;
   std::shared_ptr<const session::OfferInfo> offer_;  // the newest chapter
-  std::uint64_t bytes_offered_ = 0;
+  std::uint64_t bytes_offered_ = 0, files_offered_ = 0;
   session::SessionEnd ended_;        // the newest session, as it was told
   file::Sink* file_side_ = nullptr;  // the data path's, while it runs
   ChapterPreparer preparer_{options_, events_, io_};
@@ -239,17 +239,25 @@ void Receiver::expect(const session::OfferInfo& offer, const file::SinkChapter& 
   account.is_stream = chapter.is_stream();
   for (std::size_t i = 0; i < offer.manifest.files.size(); ++i) {
     bytes_offered_ += offer.manifest.files[i].size;
+    // One that is offered again was counted.
+    files_offered_ += offer.manifest.files[i].is_folder || !offer.is_changed.empty() ? 0 : 1;
     if (chapter.is_wanted()[i]) account.bytes_asked += offer.manifest.files[i].size;
   }
   const std::uint64_t to_come =
       offer.is_last || offer.known.bytes < bytes_offered_ ? 0 : offer.known.bytes - bytes_offered_;
   account.bytes_expected = account.bytes_asked + to_come;
+  account.is_all_known = offer.is_last || offer.known.is_all;
+  account.files_expected =
+      offer.is_last ? files_offered_ : std::max(files_offered_, offer.known.files);
 }
 
 /// begin_session forgets what the session before left, or this one (`is_again`) before a source
 /// changed.
 void Receiver::begin_session(bool is_again) {
-  if (is_again) path_.account().on_restart();
+  if (is_again)
+    path_.account().on_restart();
+  else
+    files_offered_ = 0;
   bytes_offered_ = path_.account().bytes_asked = 0;
 }
 

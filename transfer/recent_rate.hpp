@@ -28,8 +28,9 @@ class RecentRate {
     count_ = count;
   }
   [[nodiscard]] BytesPerSecond now() const noexcept { return {static_cast<std::int64_t>(fast_)}; }
-  /// trend is steadier: what an estimate of the time left divides by.
-  [[nodiscard]] BytesPerSecond trend() const noexcept { return {static_cast<std::int64_t>(slow_)}; }
+  /// trend_per_s is steadier: what an estimate of the time left divides by. Of any count, with its
+  /// fractions.
+  [[nodiscard]] double trend_per_s() const noexcept { return slow_; }
 
  private:
   // Time constants. Shorter: the digits cannot be read; longer: a link that changed shows late.

@@ -196,12 +196,15 @@ session::OfferedChapter Sender::take_scanned(file::ScanChapter chapter) {
 
 session::KnownTree Sender::known() {
   const file::ScanKnown known = scan_->known();
-  return {known.entries, known.bytes, known.is_complete};
+  return {known.files, known.bytes, known.is_complete};
 }
 
 /// The scan runs ahead of what is offered, and so does what is expected.
 void Sender::note_known() {
-  path_.account().bytes_expected = scan_->known().bytes;
+  const file::ScanKnown known = scan_->known();
+  path_.account().bytes_expected = known.bytes;
+  path_.account().files_expected = known.files;
+  path_.account().is_all_known = known.is_complete;
   if (!started_.is_all_found || started_.role.empty() || is_found_told_) return;
   is_found_told_ = true;
   events_.emit(started_.found);

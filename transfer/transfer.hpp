@@ -227,8 +227,11 @@ struct Progress {
   std::int64_t t_ns = 0;        ///< CLOCK_MONOTONIC
   std::int64_t elapsed_ns = 0;  ///< since the first data frame; 0: none yet
   std::uint64_t bytes_done = 0, bytes_expected = 0;
+  /// Files of which it is known what became of them, and all that are known of; folders are none.
+  std::uint64_t files_done = 0, files_total = 0;
+  bool is_all_known = false;  ///< the tree was read to its end: there are no more bytes or files
   std::int64_t goodput_bps = 0;  ///< over about the last second
-  std::optional<double> eta_seconds;
+  std::optional<double> eta_seconds;  ///< none before is_all_known, or where nothing moves
   std::optional<std::int64_t> rate_bps;  ///< granted; sending
   std::int64_t backlog_max_bytes = 0;
   std::string bottleneck;  ///< now; sending
@@ -250,6 +253,9 @@ struct Interval {
   std::int64_t t_ns = 0;  ///< since the first data frame
   std::string phase;
   std::uint64_t bytes_total = 0;
+  std::uint64_t files_done = 0, files_total = 0;  ///< as in Progress, and so the next two
+  bool is_all_known = false;
+  std::optional<double> eta_seconds;
   std::int64_t goodput_bps = 0;  ///< since the interval before
   std::int64_t rate_bps = 0;
   std::string bottleneck;

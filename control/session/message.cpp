@@ -137,7 +137,7 @@ void code(auto& c, Is<Offer> auto& m) {
   c.u16(m.queue_count, 1, queue_count_max);
   c.u32(m.frame_body_max_bytes, frame_body_bytes_min, frame_body_bytes_max);
   c.u16(m.data_port, 1);
-  c.u64(m.entries_known);
+  c.u64(m.files_known);
   c.u64(m.bytes_known);
   c.u8(m.is_all_known, 0, 1);
   c.u8(m.is_repair_lazy, 0, 1);

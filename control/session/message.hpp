@@ -88,7 +88,7 @@ struct Offer {
   std::uint32_t frame_body_max_bytes = 0;  ///< what the sender's port and MTU can carry
   std::uint16_t data_port = 0;             ///< where feedback goes; the address is the TLS peer's
   /// All that will be offered, as far as the sender has looked.
-  std::uint64_t entries_known = 0, bytes_known = 0;
+  std::uint64_t files_known = 0, bytes_known = 0;  ///< folders are none
   bool is_all_known = false;
   bool is_repair_lazy = false;  ///< the sender would repair in rounds, from lists
   /// Both ends send datagrams of wire::datagram_bytes_max, in IP fragments.

@@ -86,7 +86,7 @@ Result<void> RecvMachine::take_chapter_end(Instant now, const ChapterEnd& end) {
   } else {
     restarts_left_ += info->manifest.files.size();
   }
-  info->known = {offer_.entries_known, offer_.bytes_known, offer_.is_all_known};
+  info->known = {offer_.files_known, offer_.bytes_known, offer_.is_all_known};
   info->digest = offer_.digest;
   info->has_fragments = offer_.has_fragments;
   info->peer = peer_;

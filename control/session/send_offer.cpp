@@ -65,7 +65,7 @@ void SendMachine::begin_chapter(Instant now) {
     offer.queue_count = context_.queue_count;
     offer.frame_body_max_bytes = data_->frame_body_max_bytes;
     offer.data_port = data_->data_port;
-    offer.entries_known = known_.entries;
+    offer.files_known = known_.files;
     offer.bytes_known = known_.bytes;
     offer.is_all_known = known_.is_all;
     offer.is_repair_lazy = options_.is_repair_lazy;

@@ -206,7 +206,7 @@ struct OfferedChapter {
 using TakeChapter = std::function<void(Result<OfferedChapter>)>;
 /// KnownTree: how much will be sent, as far as the host has looked.
 struct KnownTree {
-  std::uint64_t entries = 0, bytes = 0;
+  std::uint64_t files = 0, bytes = 0;  ///< folders are none
   bool is_all = false;
 };
 /// Unsettled: a chapter that is under way, and which of its entries need not be offered again.

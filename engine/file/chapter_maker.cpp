@@ -86,8 +86,10 @@ Result<void> ChapterMaker::put() {
 
 void ChapterMaker::note(bool is_complete) {
   if (outlet_ != nullptr)
-    outlet_->note(
-        {.entries = entries_total(), .bytes = chapter_.counts.bytes, .is_complete = is_complete});
+    outlet_->note({.entries = entries_total(),
+                   .files = chapter_.counts.files,
+                   .bytes = chapter_.counts.bytes,
+                   .is_complete = is_complete});
 }
 
 Result<ScanChapter> ChapterMaker::finish() {

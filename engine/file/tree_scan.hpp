@@ -97,7 +97,7 @@ struct ScanChapter {
 
 /// ScanKnown is what the walk has seen so far.
 struct ScanKnown {
-  std::uint64_t entries = 0, bytes = 0;
+  std::uint64_t entries = 0, files = 0, bytes = 0;  ///< entries: folders, too
   bool is_complete = false;  ///< there is no more
 };
 

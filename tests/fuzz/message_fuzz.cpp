@@ -38,7 +38,7 @@ Message some_message(std::mt19937_64& random) {
       offer.queue_count = static_cast<std::uint16_t>(1 + random() % 64);
       offer.frame_body_max_bytes = static_cast<std::uint32_t>(256 + random() % 60'000);
       offer.data_port = static_cast<std::uint16_t>(1 + random() % 65'535);
-      offer.entries_known = random() >> 2;
+      offer.files_known = random() >> 2;
       offer.bytes_known = random() >> 2;
       offer.is_all_known = random() % 2 == 0;
       offer.is_repair_lazy = random() % 2 == 0;

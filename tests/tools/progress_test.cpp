@@ -6,9 +6,11 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/base/units.hpp"
 #include "tools/onehop/progress.hpp"
+#include "transfer/time_left.hpp"
 
 namespace onehop::tool {
 
@@ -21,6 +23,7 @@ api::Progress view_of(std::string phase, std::uint64_t done = 0, std::uint64_t e
   view.bytes_done = done;
   view.bytes_expected = expected;
   view.elapsed_ns = elapsed.count();
+  view.is_all_known = true;
   return view;
 }
 
@@ -33,32 +36,58 @@ TEST_CASE("the progress line fits into 80 columns with all that it has to tell",
          {1ULL, 999ULL, 9'990'000ULL, 1'073'741'824ULL, 999'400'000'000'000ULL})
       for (const std::uint64_t permille : {0U, 1U, 500U, 999U, 1000U})
         for (const Nanos elapsed : {Nanos{1ms}, Nanos{7s}, Nanos{3h}, Nanos{90h}}) {
-          const std::string line =
-              ProgressLine{false}.line(view_of(phase, total / 1000 * permille, total, elapsed), 80);
-          CAPTURE(line);
-          CHECK(line.size() < 80);
-          CHECK(line.starts_with(phase));
-          for (const char* word : {" % of ", "  now ", "  avg ", "  ETA "})
-            CHECK(line.find(word) != std::string::npos);
+          api::Progress view = view_of(phase, total / 1000 * permille, total, elapsed);
+          for (const std::uint64_t files : {1ULL, 2ULL, 99'999ULL, 999'499ULL, 4'294'967'295ULL})
+            for (const bool is_all : {true, false}) {
+              view.files_done = view.files_total = files;
+              view.is_all_known = is_all;
+              view.eta_seconds = is_all ? std::optional{359'000.0} : std::nullopt;
+              ProgressLine progress{false};
+              const std::string line = progress.line(view, 80);
+              CAPTURE(line);
+              CHECK(line.size() < 80);
+              CHECK(line.starts_with(phase));
+              for (const char* word : {" % of ", "  now ", "  ETA "})
+                CHECK(line.find(word) != std::string::npos);
+              CHECK(line.find(files == 1 ? "  avg " : is_all ? " files  " : "+ files  ") !=
+                    std::string::npos);
+            }
         }
 }
 
 TEST_CASE("the progress line says what was measured", "[tools][progress]") {
   const ProgressLine progress{false};
-  const api::Progress view = view_of("transferring", 512'000'000, 1'073'741'824, 7s);
+  api::Progress view = view_of("transferring", 512'000'000, 1'073'741'824, 7s);
+  view.eta_seconds = 8;
   CHECK(progress.line(view, 80) ==
         "transferring  48 % of 1.07 GB  now 0 bit/s  avg 585 Mbit/s  ETA 0:08");
-  CHECK(progress.line(view_of("verifying", 1'073'741'824, 1'073'741'824, 15s), 80) ==
+  view.files_done = 1200;
+  view.files_total = 123'456;
+  CHECK(progress.line(view, 80) ==
+        "transferring  48 % of 1.07 GB  1200/123k files  now 0 bit/s  ETA 0:08");
+  view.is_all_known = false;
+  view.eta_seconds.reset();
+  CHECK(progress.line(view, 80) ==
+        "transferring  48 % of 1.07 GB  1200/123k+ files  now 0 bit/s  ETA -:--");
+  api::Progress last = view_of("verifying", 1'073'741'824, 1'073'741'824, 15s);
+  last.eta_seconds = 0;
+  CHECK(progress.line(last, 80) ==
         "verifying  99 % of 1.07 GB  now 0 bit/s  avg 573 Mbit/s  ETA 0:00");
-  CHECK(progress.line(view_of("transferring", 0, 1'000'000, 1s), 80).ends_with("  ETA -:--"));
-  CHECK(progress.line(view_of("transferring", 1, 1'000'000'000, 100s), 80).ends_with("  ETA -:--"));
+  last.eta_seconds = 400'000;
+  CHECK(progress.line(last, 80).ends_with("  ETA -:--"));
+  api::Progress empty = view_of("transferring", 0, 0, 1s);
+  empty.files_done = 1;
+  empty.files_total = 4;
+  CHECK(progress.line(empty, 80) ==
+        "transferring  25 % of 0 B  1/4 files  now 0 bit/s  ETA -:--");
   CHECK(progress.line(view_of("waiting_for_accept"), 80) == "waiting for accept");
 }
 
 TEST_CASE("a narrow terminal loses the average first and the time that is left last",
           "[tools][progress]") {
   const ProgressLine progress{false};
-  const api::Progress view = view_of("transferring", 512'000'000, 1'073'741'824, 7s);
+  api::Progress view = view_of("transferring", 512'000'000, 1'073'741'824, 7s);
+  view.eta_seconds = 8;
   CHECK(progress.line(view, 60) == "transferring  48 % now 0 bit/s  ETA 0:08");
   CHECK(progress.line(view, 40) == " 48 % now 0 bit/s  ETA 0:08");
   CHECK(progress.line(view, 20) == " 48 % ETA 0:08");
@@ -68,6 +97,23 @@ TEST_CASE("a narrow terminal loses the average first and the time that is left l
     CHECK(progress.line(view_of("waiting_for_accept"), columns).size() <
           std::max<std::size_t>(columns, 1));
   }
+}
+
+TEST_CASE("the time that is left is the bytes', or that of small files where it is longer",
+          "[tools][progress]") {
+  using host::time_left;
+  constexpr double small = 1000, large = 1e9;  // bytes per file that is done now
+  CHECK(time_left({1'000'000, 0}, {1000, 0}) == 1000);
+  CHECK(time_left({1'000'000, 10}, {100 * small, 100}) == 10);   // the bytes take longer
+  CHECK(time_left({1'000'000, 5000}, {100 * small, 100}) == 50);  // the files do
+  CHECK(time_left({1'000'000, 5000}, {large, 1}) == 0.001);       // one large one says nothing
+  CHECK(time_left({1'000'000, 5000}, {1e6, 0}) == 1);
+  CHECK(time_left({0, 50}, {0, 100}) == 0.5);  // all bytes came, and files wait for the disk
+  CHECK(time_left({0, 50}, {large, 1}) == 50);
+  CHECK(time_left({0, 0}, {0, 0}) == 0);
+  CHECK_FALSE(time_left({1, 0}, {0, 0}).has_value());
+  CHECK_FALSE(time_left({1, 50}, {0, 100}).has_value());
+  CHECK_FALSE(time_left({0, 1}, {1000, 0}).has_value());
 }
 
 }  // namespace onehop::tool

@@ -24,6 +24,9 @@ inline Telemetry sample_telemetry() {
   t.elapsed_ns = 7'000'000'000;
   t.bytes_done = 451'000'000;
   t.bytes_expected = 1'073'741'824;
+  t.files_done = 3;
+  t.files_total = 17;
+  t.is_all_known = true;
   t.goodput_bps = 553'000'000;
   t.eta_seconds = 9.0;
   t.rate_bps = 612'000'000;
@@ -92,6 +95,9 @@ inline Telemetry random_telemetry(std::uint64_t seed) {
   }
   t.bytes_expected = static_cast<std::uint64_t>(number());
   t.bytes_done = t.bytes_expected / (1 + random() % 4);
+  t.files_total = static_cast<std::uint64_t>(number());
+  t.files_done = t.files_total / (1 + random() % 4);
+  t.is_all_known = random() % 2 == 0;
   t.goodput_bps = rate();
   t.elapsed_ns = number();
   t.srtt_ns = number();

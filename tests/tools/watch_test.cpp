@@ -77,6 +77,9 @@ TEST_CASE("the telemetry line has the keys that programs are promised", "[tools]
                           "elapsed_ns",
                           "bytes_done",
                           "bytes_expected",
+                          "files_done",
+                          "files_total",
+                          "is_all_known",
                           "goodput_bps",
                           "eta_seconds",
                           "rate_bps",
@@ -180,7 +183,7 @@ TEST_CASE("80 x 24 shows all buffers, their ranges, the rates, the law and the b
                            "to 192.168.49.1 over wlan0, udp",
                            "transferring",
                            " 42 %",
-                           "451 MB of 1.07 GB",
+                           "451 MB of 1.07 GB  3/17 files",
                            "goodput 553 Mbit/s",
                            "granted 612 Mbit/s",
                            "drains 600 Mbit/s",
@@ -303,10 +306,10 @@ TEST_CASE("the recent rate follows within a second and begins anew with a new co
   std::uint64_t count = 0;
   for (int i = 0; i < 100; ++i) rate.add(now += 100ms, count += 1000);
   CHECK(std::abs(rate.now().count - 10'000) <= 1);
-  CHECK(std::abs(rate.trend().count - 10'000) <= 1);
+  CHECK(std::abs(rate.trend_per_s() - 10'000) <= 1);
   for (int i = 0; i < 20; ++i) rate.add(now += 100ms, count += 2000);
   CHECK(rate.now().count > 19'000);
-  CHECK(rate.trend().count < 14'000);
+  CHECK(rate.trend_per_s() < 14'000);
   rate.add(now += 100ms, 5);
   CHECK(rate.now() == BytesPerSecond{0});
 }

@@ -19,11 +19,18 @@ std::string rate_text(double bytes_per_s) {
   return format_rate({static_cast<std::int64_t>(bytes_per_s)});
 }
 
-std::string eta_text(double bytes_left, double bytes_per_s) {
+std::string eta_text(const std::optional<double>& seconds) {
   constexpr double seconds_max =
       100 * 3600;  // a stalled transfer has no end in sight, and no room for it
-  const double seconds = bytes_per_s > 0 ? bytes_left / bytes_per_s : seconds_max;
-  return seconds < seconds_max - 1 ? format_span(seconds) : "-:--";
+  return seconds && *seconds < seconds_max - 1 ? format_span(*seconds) : "-:--";
+}
+
+double share_of(const api::Progress& view) {
+  const auto share = [](std::uint64_t done, std::uint64_t expected) {
+    return static_cast<double>(done) / static_cast<double>(expected);
+  };
+  return view.bytes_expected > 0 ? share(view.bytes_done, view.bytes_expected)
+                                 : share(view.files_done, view.files_total);
 }
 
 }  // namespace
@@ -57,25 +64,24 @@ void ProgressLine::finish() {
 std::string ProgressLine::line(const api::Progress& view, std::size_t columns) const {
   std::string phase = view.phase;
   std::ranges::replace(phase, '_', ' ');
-  if (view.bytes_expected == 0 || view.elapsed_ns <= 0)
+  if ((view.bytes_expected == 0 && view.files_total == 0) || view.elapsed_ns <= 0)
     return phase.substr(0, columns == 0 ? 0 : columns - 1);
   // 100 % is for what is verified and on disk, never for what was merely sent.
-  const double share =
-      static_cast<double>(view.bytes_done) / static_cast<double>(view.bytes_expected);
-  const std::string percent = fmt::format("{:3.0f} % ", std::min(99.0, 100 * share));
+  const std::string percent = fmt::format("{:3.0f} % ", std::min(99.0, 100 * share_of(view)));
   const double average =
       static_cast<double>(view.bytes_done) / (static_cast<double>(view.elapsed_ns) / 1e9);
+  const bool are_several = view.files_total > 1;
   const std::string total = "of " + format_bytes(view.bytes_expected) + "  ";
-  const std::string now = "now " + rate_text(rate_now_) + "  ",
-                    mean = "avg " + rate_text(average) + "  ";
-  const std::string left =
-      "ETA " + eta_text(static_cast<double>(view.bytes_expected -
-                                            std::min(view.bytes_done, view.bytes_expected)),
-                        average);
+  const std::string now = "now " + rate_text(rate_now_) + "  ";
+  const std::string files =
+      are_several ? files_text(view.files_done, view.files_total, view.is_all_known) + "  " : "";
+  const std::string mean = are_several ? "" : "avg " + rate_text(average) + "  ";
+  const std::string left = "ETA " + eta_text(view.eta_seconds);
   // All of it has room in 80 columns, whatever the numbers. What a narrower terminal lacks goes in
   // this order; the time that is left goes last.
   for (const std::string& text :
-       {phase + " " + percent + total + now + mean + left, phase + " " + percent + now + left,
+       {phase + " " + percent + total + files + now + mean + left,
+        phase + " " + percent + files + now + left, percent + files + now + left,
         percent + now + left, percent + left, left})
     if (text.size() < columns) return text;
   return left.substr(0, columns == 0 ? 0 : columns - 1);

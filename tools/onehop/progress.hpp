@@ -19,7 +19,7 @@ class ProgressLine {
 
   /// line is the text for a terminal of `columns`, shorter than that by one at least. From 80
   /// columns on it is the phase, how much of how many bytes, the rate now and on average, and the
-  /// time that is left.
+  /// time that is left; of several files how many are done, instead of the average.
   [[nodiscard]] std::string line(const api::Progress& view, std::size_t columns) const;
 
  private:

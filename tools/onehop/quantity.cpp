@@ -27,6 +27,16 @@ std::string format_rate(BytesPerSecond rate) {
   return scaled(static_cast<double>(bps(rate)), "bit/s");
 }
 
+std::string files_text(std::uint64_t done, std::uint64_t total, bool is_all) {
+  const auto count = [](std::uint64_t files) {
+    std::string text =
+        files < 100'000 ? std::to_string(files) : scaled(static_cast<double>(files), "");
+    std::erase(text, ' ');
+    return text;
+  };
+  return count(done) + "/" + count(total) + (is_all ? " files" : "+ files");
+}
+
 std::string format_span(double seconds) {
   const auto whole = static_cast<long>(std::max(0.0, std::round(seconds)));
   if (whole >= 3600)

@@ -14,4 +14,7 @@ namespace onehop::tool {
 [[nodiscard]] std::string format_rate(BytesPerSecond rate);   ///< "553 Mbit/s"
 [[nodiscard]] std::string format_span(double seconds);        ///< "0:42", "1:02:03"
 
+/// files_text is "12/345 files", of at most 17 columns; "12/345+ files" where more may come.
+[[nodiscard]] std::string files_text(std::uint64_t done, std::uint64_t total, bool is_all);
+
 }  // namespace onehop::tool

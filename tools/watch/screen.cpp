@@ -12,7 +12,7 @@ namespace onehop::watch {
 
 namespace {
 
-using tool::format_bytes, tool::format_rate, tool::format_span;
+using tool::files_text, tool::format_bytes, tool::format_rate, tool::format_span;
 
 // Ranks of lines: what a small terminal shows last.
 constexpr int keep_title = 100, keep_progress = 95, keep_rates = 90, keep_bar = 80,
@@ -83,8 +83,9 @@ Line progress(const Telemetry& t, const ScreenOptions& o) {
       std::min(1.0, static_cast<double>(t.bytes_done) / static_cast<double>(t.bytes_expected));
   // 100 % is for what is verified and on disk.
   const double shown = t.phase == "done" ? 100 : std::min(99.0, 100 * share);
-  const std::string text = fmt::format(" {:3.0f} %  {} of {}", shown, format_bytes(t.bytes_done),
-                                       format_bytes(t.bytes_expected));
+  std::string text = fmt::format(" {:3.0f} %  {} of {}", shown, format_bytes(t.bytes_done),
+                                 format_bytes(t.bytes_expected));
+  if (t.files_total > 1) text += "  " + files_text(t.files_done, t.files_total, t.is_all_known);
   const std::size_t width = o.columns > text.size() + 12 ? o.columns - text.size() - 2 : 10;
   const BufferView bar{.occupancy_bytes = static_cast<std::int64_t>(share * 10'000)};
   std::vector<Span> spans{{"["}};

@@ -182,6 +182,9 @@ Result<Message> read_telemetry(const Json& json) {
   t.elapsed_ns = r.number("elapsed_ns");
   t.bytes_done = r.count("bytes_done");
   t.bytes_expected = r.count("bytes_expected");
+  t.files_done = static_cast<std::uint64_t>(r.maybe_number("files_done").value_or(0));
+  t.files_total = static_cast<std::uint64_t>(r.maybe_number("files_total").value_or(0));
+  t.is_all_known = r.find("is_all_known") != nullptr && r.flag("is_all_known");
   t.goodput_bps = r.number("goodput_bps");
   if (r.find("eta_seconds") != nullptr) t.eta_seconds = r.real("eta_seconds");
   t.rate_bps = r.maybe_number("rate_bps");
@@ -236,6 +239,9 @@ std::string line_of(const Telemetry& t) {
                {"elapsed_ns", t.elapsed_ns},
                {"bytes_done", t.bytes_done},
                {"bytes_expected", t.bytes_expected},
+               {"files_done", t.files_done},
+               {"files_total", t.files_total},
+               {"is_all_known", t.is_all_known},
                {"goodput_bps", t.goodput_bps},
                {"eta_seconds", or_null(t.eta_seconds)},
                {"rate_bps", is_sending ? or_null(t.rate_bps) : nothing},

@@ -37,7 +37,7 @@ Offer some_offer() {
   offer.digest = crypto::DigestKind::sha256;
   offer.frame_body_max_bytes = 1428;
   offer.data_port = 7411;
-  offer.entries_known = 2;
+  offer.files_known = 2;
   offer.bytes_known = 1'000'000;
   offer.is_all_known = true;
   offer.has_fragments = true;
