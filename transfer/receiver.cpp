@@ -238,9 +238,11 @@ void Receiver::expect(const session::OfferInfo& offer, const file::SinkChapter& 
   Account& account = path_.account();
   account.is_stream = chapter.is_stream();
   for (std::size_t i = 0; i < offer.manifest.files.size(); ++i) {
-    bytes_offered_ += offer.manifest.files[i].size;
-    // One that is offered again was counted.
-    files_offered_ += offer.manifest.files[i].is_folder || !offer.is_changed.empty() ? 0 : 1;
+    const file::ManifestEntry& entry = offer.manifest.files[i];
+    bytes_offered_ += entry.size;
+    // One that is offered again was counted, and so was the stream of a later piece.
+    const bool is_counted = !offer.is_changed.empty() || (entry.is_piece() && offer.first_file > 0);
+    files_offered_ += entry.is_folder() || is_counted ? 0 : 1;
     if (chapter.is_wanted()[i]) account.bytes_asked += offer.manifest.files[i].size;
   }
   const std::uint64_t to_come =

@@ -81,7 +81,7 @@ class StreamReader {
                    errno_text(errno_value), "Free some memory", errno_value};
     bytes_ += bytes;
     counts_.bytes += bytes;
-    outlet_.note({.entries = 1, .bytes = counts_.bytes, .is_complete = false});
+    outlet_.note({.entries = 1, .files = 1, .bytes = counts_.bytes, .is_complete = false});
     return success();
   }
 
@@ -107,7 +107,7 @@ class StreamReader {
     chapter.counts = {.files = 1, .bytes = counts_.bytes};
     chapter.is_last = is_last;
     ONEHOP_TRYV(validate(chapter.source.manifest));
-    if (is_last) outlet_.note({.entries = 1, .bytes = counts_.bytes, .is_complete = true});
+    if (is_last) outlet_.note({.entries = 1, .files = 1, .bytes = counts_.bytes, .is_complete = true});
     return chapter;
   }
 
