@@ -41,7 +41,7 @@ def test_an_interrupt_tells_what_there_is_to_keep(onehop) -> None:
               f"nothing to keep: {sender.text()}")
         receiver = here.receive()
         sender = here.start("send", here.file(8 * MB), "--to", here.address, "--law", "fixed:8M")
-        receiver.wait_for(lambda: any(here.target.iterdir()), "data comes")
+        receiver.wait_for(lambda: any(here.target.glob(".*.part")), "data comes")
         receiver.process.send_signal(signal.SIGINT)
         check(receiver.code() == 7,
               f"a receiver at work ends with 7, not {receiver.process.returncode}")
