@@ -264,7 +264,7 @@ struct Interval {
 
 /// FileDone: one offered file is received, or kept as it was. All names are escaped. Without
 /// has_all_files there is none of small files that shared a block or were not read, but where
-/// something else was kept.
+/// something else was kept or the receiver has no name for it.
 struct FileDone {
   std::string name;
   std::uint64_t bytes = 0;

@@ -275,6 +275,7 @@ TEST_CASE("what is known of a tree only grows", "[engine][file]") {
   }
   CHECK(scan->known().is_complete);
   CHECK(scan->known().entries == 602);
+  CHECK(scan->known().files == 600);
   CHECK(scan->known().bytes == 600);
   watcher.request_stop();
   watcher.join();
