@@ -71,6 +71,10 @@ void Account::on_file_done(const file::ManifestEntry& entry, const session::File
                               .kind = name_of(done.outcome),
                               .cause = session::name_fault_text(done.outcome, done.name_fault),
                               .is_failure = true});
+  if (const auto hole = holes_.extract(done.file)) {
+    bytes_hole_under_way_ -= hole.mapped();
+    if (is_as_offered) facts.bytes_hole_total += hole.mapped();
+  }
   count(entry, done, is_as_offered);
   files_done += entry.is_folder() || entry.is_piece() ? 0 : 1;
   facts.path = facts.directory;
@@ -125,6 +129,17 @@ void Account::tell_unnamed() {
   if (!unnamed_.items.empty()) events_.emit(std::exchange(unnamed_, {}));
 }
 
+void Account::on_hole(std::uint32_t file, std::uint64_t bytes) {
+  holes_[file] += bytes;
+  bytes_hole_under_way_ += bytes;
+}
+
+/// Holes of what is not done are announced again.
+void Account::forget_holes() {
+  holes_.clear();
+  bytes_hole_under_way_ = 0;
+}
+
 Result<void> Account::begin_receipt() {
   if (settings_.receipt_file.empty() || receipt_) return success();
   ONEHOP_TRY(opened, Receipt::open(settings_, facts.role));
@@ -134,6 +149,7 @@ Result<void> Account::begin_receipt() {
 
 void Account::on_restart() {
   has_restarted = true;
+  forget_holes();
   if (receipt_) receipt_->on_restart();
 }
 
@@ -180,7 +196,8 @@ void Account::tick(Instant now, std::uint64_t bytes, const RateState& state) {
 
 std::optional<double> Account::eta_seconds(std::uint64_t bytes_done) const {
   if (!is_all_known || !has_data()) return std::nullopt;
-  const Left left{.bytes = bytes_expected - std::min(bytes_done, bytes_expected),
+  const std::uint64_t bytes = bytes_to_arrive();
+  const Left left{.bytes = bytes - std::min(bytes_done, bytes),
                   .files = files_total() - files_done};
   return time_left(left, {recent.trend_per_s(), recent_files.trend_per_s()});
 }
@@ -273,11 +290,12 @@ session::SessionEnd Account::end(session::SessionEnd end) {
 
 void Account::forget_session() {
   first_data_at = all_arrived_at = ended_at = interval_at_ = {};
-  interval_bytes_ = bytes_expected = bytes_asked = facts.bytes_skipped_total = facts.bytes_total =
-      facts.files_total = facts.files_kept_total = facts.files_there_unread_total =
-          facts.names_refused_total = 0;
+  interval_bytes_ = bytes_expected = bytes_asked = facts.bytes_skipped_total =
+      facts.bytes_hole_total = facts.bytes_total = facts.files_total = facts.files_kept_total =
+          facts.files_there_unread_total = facts.names_refused_total = 0;
   facts.peer = facts.directory = facts.path = facts.receipt_root = {};
   receipt_.reset();
+  forget_holes();
   files_expected = files_done = 0;
   has_restarted = is_all_known = is_stream = false;
   last_state = {};

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "control/session/session.hpp"
 #include "engine/base/path.hpp"
@@ -59,6 +60,16 @@ class Account {
   /// tell_unnamed emits a LeftOut of the entries since the last one whose names the receiver's file
   /// system cannot hold.
   void tell_unnamed();
+  /// on_hole: so many bytes of `file` are a hole of the source, which nobody sends.
+  void on_hole(std::uint32_t file, std::uint64_t bytes);
+  /// bytes_hole: of all files, also of those that are not done.
+  [[nodiscard]] std::uint64_t bytes_hole() const {
+    return facts.bytes_hole_total + bytes_hole_under_way_;
+  }
+  /// bytes_to_arrive: of those that are expected. A hole that is known takes no time.
+  [[nodiscard]] std::uint64_t bytes_to_arrive() const {
+    return bytes_expected - std::min(bytes_expected, bytes_hole());
+  }
   /// begin_receipt begins the session's receipt, where one is asked for. Error: 8.
   [[nodiscard]] Result<void> begin_receipt();
   /// on_restart: a source changed, and what is not done is offered again.
@@ -80,14 +91,17 @@ class Account {
 
  private:
   void count(const file::ManifestEntry& entry, const session::FileDone& done, bool is_verified);
+  void forget_holes();
   void close_receipt(session::SessionEnd& end);
   void remember_rate();
   void fill_path(const RateState& state);
 
   const Events& events_;
   const Settings& settings_;
-  api::LeftOut unnamed_;               // not told yet
-  std::unique_ptr<Receipt> receipt_;  // of the session under way; null: none
+  api::LeftOut unnamed_;                                     // not told yet
+  std::unordered_map<std::uint32_t, std::uint64_t> holes_;  // bytes, of files under way
+  std::uint64_t bytes_hole_under_way_ = 0;                  // the sum of these
+  std::unique_ptr<Receipt> receipt_;                        // of the session under way; null: none
   std::uint32_t notices_said_ = 0;
   std::optional<RememberedRate> path_used_;  // sending: whose rate is worth remembering
   Instant interval_at_{};

@@ -150,8 +150,10 @@ session::Arrival DataPath::arrival() const {
       std::max<std::int64_t>(0, report.sent_total.count));  // as the receiver fills it: accepted
   const std::uint64_t expected = account_.bytes_asked;
   return {.bytes = bytes,
-          .is_up_to_us = report.app_buffer.is_backlogged ||
-                         (expected > 0 && bytes + account_.facts.bytes_skipped_total >= expected)};
+          .is_up_to_us =
+              report.app_buffer.is_backlogged ||
+              (expected > 0 &&
+               bytes + account_.facts.bytes_skipped_total + account_.bytes_hole() >= expected)};
 }
 
 std::uint64_t DataPath::bytes_arrived() const {

@@ -72,14 +72,14 @@ api::Progress DataPath::progress() const {
   if (is_idle &&
       (account.phase == session::Phase::connecting || account.phase == session::Phase::done))
     t.phase = "listening";
+  t.bytes_expected = account.bytes_to_arrive();
   if (account.has_data()) {
     const Instant until = account.ended_at == Instant{} ? now : account.ended_at;
     t.elapsed_ns = (until - account.first_data_at).count();
     t.goodput_bps = bps(account.recent.now());
-    t.bytes_done = std::min(bytes_arrived(), account.bytes_expected);
+    t.bytes_done = std::min(bytes_arrived(), t.bytes_expected);
     t.eta_seconds = account.eta_seconds(t.bytes_done);
   }
-  t.bytes_expected = account.bytes_expected;
   t.files_done = account.files_done;
   t.files_total = account.files_total();
   t.is_all_known = account.is_all_known;

@@ -68,6 +68,9 @@ class Receiver final : public Side, public session::RecvHost {
     if (!path_.account().has_restarted)
       path_.account().facts.bytes_skipped_total += bytes;  // else they came in this session
   }
+  void on_hole(std::uint32_t file, std::uint64_t bytes) override {
+    path_.account().on_hole(file, bytes);
+  }
   void on_notice(const std::string& text) override { events_.say(text); }
   session::Arrival arrival() const override { return path_.arrival(); }
   Result<session::PairingKey> renew_code(const Error& why) override {

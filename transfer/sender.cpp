@@ -365,6 +365,8 @@ void Sender::on_event(const Event& event) {
   if (event.kind == EventKind::file_message && event.block.kind == FileMessageKind::skipped &&
       !path_.account().has_restarted)
     account.facts.bytes_skipped_total += event.block.length;
+  if (event.kind == EventKind::file_message && event.block.kind == FileMessageKind::hole)
+    account.on_hole(event.block.file, event.block.length);
 }
 
 Result<void> Sender::set_noack(const session::DataPlan& plan) {

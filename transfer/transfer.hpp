@@ -311,7 +311,8 @@ struct Queue {
 struct End {
   std::string role;
   Status exit_code = Status::done;
-  std::uint64_t bytes_total = 0, bytes_skipped_total = 0;
+  /// skipped: of bytes_total, what was there already; hole: what lies in holes of the source.
+  std::uint64_t bytes_total = 0, bytes_skipped_total = 0, bytes_hole_total = 0;
   double seconds = 0;
   double cpu_seconds = 0;
   std::optional<double> softirq_seconds, system_busy_seconds;

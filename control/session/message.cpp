@@ -190,6 +190,13 @@ void code(auto& c, Is<BlockDigests> auto& m) {
     c.digest(item.digest, width_bytes);
   });
 }
+void code(auto& c, Is<Holes> auto& m) {
+  c.items(m.runs, digests_per_message_max, 4 + 8 + 4, [&](auto& run) {
+    c.u32(run.file, 0, file_index_max);
+    c.u64(run.first_block, 0, block_index_max);
+    c.u32(run.count, 1, hole_blocks_max);
+  });
+}
 void code(auto& c, Is<FileRoot> auto& m) {
   c.u32(m.file, 0, file_index_max);
   c.bytes(m.root);
@@ -231,11 +238,11 @@ std::optional<Message> decode_as(std::span<const std::byte> body) {
   return Message{std::move(message)};
 }
 
-// Only five messages may be large; the rest is refused before its body is read.
+// Only six messages may be large; the rest is refused before its body is read.
 template <class M>
 constexpr std::size_t body_bytes_max =
     Is<M, ManifestPart> || Is<M, Accept> || Is<M, ChapterAnswer> || Is<M, ClaimPart> ||
-            Is<M, BlockDigests>
+            Is<M, BlockDigests> || Is<M, Holes>
         ? message_body_bytes_max
         : 2048;
 
@@ -252,10 +259,10 @@ constexpr std::array<Kind, type_count> make_kinds(std::index_sequence<I...>) {
 constexpr auto kinds = make_kinds(std::make_index_sequence<type_count>{});
 
 constexpr std::array<std::string_view, type_count> names = {
-    "Welcome",   "Refuse",    "Offer",     "ManifestPart", "ChapterEnd", "Accept",
-    "ClaimPart", "DataReady", "PathReady", "BlockDigests", "FileRoot",   "FileDone",
-    "Complete",  "Bye",       "Failure",   "KeepAlive",    "Restart",    "Restarted",
-    "Hello",     "Busy",      "PackDone",  "ChapterAnswer"};
+    "Welcome",   "Refuse",    "Offer",     "ManifestPart",  "ChapterEnd", "Accept",
+    "ClaimPart", "DataReady", "PathReady", "BlockDigests",  "FileRoot",   "FileDone",
+    "Complete",  "Bye",       "Failure",   "KeepAlive",     "Restart",    "Restarted",
+    "Hello",     "Busy",      "PackDone",  "ChapterAnswer", "Holes"};
 
 }  // namespace
 

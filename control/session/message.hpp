@@ -10,7 +10,7 @@
 //     ◀── Accept, ChapterAnswer, ClaimPart.. | Refuse
 //     DataReady ─────▶                          the sender's port is up: both prove the path
 //     PathReady ─────▶ ◀──────── PathReady
-//     BlockDigests.., FileRoot.. ───────▶
+//     BlockDigests.., Holes.., FileRoot.. ▶
 //     ◀──────────── FileDone.., PackDone..      verified, fsynced, renamed; or compared
 //     ManifestPart.., ChapterEnd ───────▶       the next chapters, while data flows
 //     ◀────── ChapterAnswer, ClaimPart..
@@ -157,6 +157,16 @@ struct BlockDigests {
   bool is_skipped = false;  ///< the receiver claimed these blocks: no frame brings them
   std::vector<BlockDigest> digests;
 };
+/// HoleRun: `count` blocks of `file` from `first_block` on are a hole of the source. No frame
+/// brings them; their digests are those of zeros.
+struct HoleRun {
+  std::uint32_t file = 0;
+  std::uint64_t first_block = 0;
+  std::uint32_t count = 1;
+};
+struct Holes {
+  std::vector<HoleRun> runs;
+};
 /// FileRoot is the root of a file, or the one over all of a chapter's pack.
 struct FileRoot {
   std::uint32_t file = 0;
@@ -225,7 +235,7 @@ struct Busy {};
 using Message =
     std::variant<Welcome, Refuse, Offer, ManifestPart, ChapterEnd, Accept, ClaimPart, DataReady,
                  PathReady, BlockDigests, FileRoot, FileDone, Complete, Bye, Failure, KeepAlive,
-                 Restart, Restarted, Hello, Busy, PackDone, ChapterAnswer>;
+                 Restart, Restarted, Hello, Busy, PackDone, ChapterAnswer, Holes>;
 
 struct MessageHeader {
   MessageType type{};

@@ -106,6 +106,7 @@ Result<void> RecvMachine::take_in_transfer(Instant now, Message& message) {
   }
   if (verdict) return std::move(*verdict);
   if (const auto* digests = std::get_if<BlockDigests>(&message)) return take_digests(*digests);
+  if (const auto* holes = std::get_if<Holes>(&message)) return take_holes(*holes);
   if (const auto* root = std::get_if<FileRoot>(&message)) return take_root(*root);
   if (auto* part = std::get_if<ManifestPart>(&message)) return take_entries(now, *part);
   if (const auto* end = std::get_if<ChapterEnd>(&message)) return take_chapter_end(now, *end);
@@ -135,6 +136,22 @@ Result<void> RecvMachine::take_digests(const BlockDigests& message) {
       skipped_bytes += block_length_at(chapter->entry(item.file).size, item.block * block_bytes);
   }
   if (skipped_bytes > 0) act(Skipped{skipped_bytes});
+  return success();
+}
+
+Result<void> RecvMachine::take_holes(const Holes& message) {
+  for (const HoleRun& run : message.runs) {
+    const Chapter* const chapter = chapters_.find(run.file);
+    const bool has_blocks = chapter != nullptr && chapter->has_blocks(run.file);
+    const std::uint64_t size = has_blocks ? chapter->entry(run.file).size : 0,
+                        offset = run.first_block * block_bytes;
+    if (offset >= size || run.count > blocks_of(size - offset))
+      return violation("the peer announced a hole that the manifest has no room for");
+    const std::uint64_t bytes = std::min(run.count * std::uint64_t{block_bytes}, size - offset);
+    command_file(FileMessageKind::hole, run.file, run.first_block, {},
+                 static_cast<std::uint32_t>(bytes));
+    act(HoleAnnounced{run.file, bytes});
+  }
   return success();
 }
 

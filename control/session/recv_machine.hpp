@@ -68,6 +68,7 @@ class RecvMachine final : public SessionMachine {
   void take_file_done(const BlockRef& block);
   [[nodiscard]] Result<void> take_in_transfer(Instant now, Message& message);
   [[nodiscard]] Result<void> take_digests(const BlockDigests& message);
+  [[nodiscard]] Result<void> take_holes(const Holes& message);
   [[nodiscard]] Result<void> take_root(const FileRoot& message);
   void begin_restart(Instant now);
   void end_restart(Instant now);

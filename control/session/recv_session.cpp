@@ -27,6 +27,8 @@ void RecvSession::replace() {
 void RecvSession::perform_own(Action& action) {
   if (const auto* skipped = std::get_if<Skipped>(&action))
     return recv_host_.on_skipped(skipped->bytes);
+  if (const auto* hole = std::get_if<HoleAnnounced>(&action))
+    return recv_host_.on_hole(hole->file, hole->bytes);
   if (const auto* taken = std::get_if<TakeOffered>(&action)) {
     if (const auto command = recv_host_.take_chapter(*taken->offer); command.has_value())
       push_command(command.value());

@@ -128,6 +128,8 @@ Result<void> SendMachine::take_event(Instant now, const Event& event) {
   const bool is_skipped = is_of_file && block.kind == FileMessageKind::skipped;
   if (event.kind == EventKind::block_sent || is_skipped) {
     announce(event, is_skipped);
+  } else if (is_of_file && block.kind == FileMessageKind::hole) {
+    announce_hole(block);
   } else if (is_of_file && block.kind == FileMessageKind::root) {
     flush_digests();  // a file's root follows its last digest
     announce_root(now, block);
@@ -161,8 +163,16 @@ void SendMachine::announce(const Event& event, bool is_skipped) {
       {event.block.file, event.block.offset / block_bytes, event.block.digest});
 }
 
+void SendMachine::announce_hole(const BlockRef& run) {
+  bytes_done_ += run.length;
+  if (holes_.runs.size() == digests_per_message_max) flush_digests();
+  holes_.runs.push_back(
+      {run.file, run.offset / block_bytes, static_cast<std::uint32_t>(blocks_of(run.length))});
+}
+
 void SendMachine::flush_digests() {
   if (!batch_.digests.empty()) send(std::exchange(batch_, {}));
+  if (!holes_.runs.empty()) send(std::exchange(holes_, {}));
 }
 
 Result<void> SendMachine::take_done(Instant now, const FileDone& done) {

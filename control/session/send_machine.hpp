@@ -69,6 +69,7 @@ class SendMachine final : public SessionMachine {
   [[nodiscard]] bool may_restart(const Event& event);
   void announce_root(Instant now, const BlockRef& block);
   void announce(const Event& event, bool is_skipped);
+  void announce_hole(const BlockRef& run);
   void begin_restart(Instant now, std::uint32_t changed_file);
   void end_restart();
   void complete(Instant now);
@@ -88,6 +89,7 @@ class SendMachine final : public SessionMachine {
   std::vector<std::uint8_t> name_faults_;  // of the chapter whose answer is being read
   Accepted accepted_;                      // of it
   BlockDigests batch_;                     // of this turn
+  Holes holes_;                            // of this turn
   std::set<std::string> restarted_names_;  // each of them at most once
   bool is_restart_answered_ = false;
   bool is_last_again_ = false;                      // what is offered again is all that is left

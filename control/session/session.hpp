@@ -296,6 +296,8 @@ class RecvHost : public SessionHost {
   /// on_skipped: the sender has announced blocks of so many bytes that it need not send, as they
   /// are here already.
   virtual void on_skipped(std::uint64_t /*bytes*/) {}
+  /// on_hole: so many bytes of a file are a hole at the sender, which does not send them.
+  virtual void on_hole(std::uint32_t /*file*/, std::uint64_t /*bytes*/) {}
   /// on_session_end comes after each session, and once more when the server ends for another reason
   /// and without success. Where the session ended while the host still considered its offer, nobody
   /// waits for the decision any more.

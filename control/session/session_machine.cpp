@@ -22,11 +22,12 @@ std::optional<Action> SessionMachine::pop_action() {
 }
 
 void SessionMachine::command_file(FileMessageKind kind, std::uint32_t file, std::uint64_t block,
-                                  const Digest& digest) {
+                                  const Digest& digest, std::uint32_t length) {
   Command command{.kind = CommandKind::file_message};
   command.block.kind = kind;
   command.block.file = file;
   command.block.offset = block * block_bytes;
+  command.block.length = length;
   command.block.digest = digest;
   act(command);
 }

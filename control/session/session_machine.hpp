@@ -77,9 +77,13 @@ struct Notice {
 struct Skipped {
   std::uint64_t bytes = 0;
 };
-using Action = std::variant<Message, Command, Phase, Accepted, Report, Notice, Skipped, Hold,
-                            OpenData, StartData, ChangePath, StopData, WantChapter, OfferAgain,
-                            Consider, TakeOffered, ChapterOver>;
+struct HoleAnnounced {  ///< receiving: tell the host
+  std::uint32_t file = 0;
+  std::uint64_t bytes = 0;
+};
+using Action = std::variant<Message, Command, Phase, Accepted, Report, Notice, Skipped,
+                            HoleAnnounced, Hold, OpenData, StartData, ChangePath, StopData,
+                            WantChapter, OfferAgain, Consider, TakeOffered, ChapterOver>;
 
 /// file_error: what a failure of the file side is to the user. `name` is for people.
 [[nodiscard]] Error file_error(const BlockRef& block, const std::string& name);
@@ -177,7 +181,7 @@ class SessionMachine {
   }
   void command(CommandKind kind) { act(Command{.kind = kind}); }
   void command_file(FileMessageKind kind, std::uint32_t file, std::uint64_t block,
-                    const Digest& digest);
+                    const Digest& digest, std::uint32_t length = 0);
   void start_data(StartData start);
   void begin_proof(Instant now);
   /// finish_engine asks the engine, once, to leave its loop.

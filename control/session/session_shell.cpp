@@ -85,6 +85,7 @@ Task<void> SessionShell::wait() {
   if (session_->has_more_to_send()) co_return co_await channel_->wait_sent(unsent_bytes_max);
   const Instant now = monotonic_now();
   Nanos pause = std::max<Nanos>(session_->next_wakeup(now) - now, 0ns);
+  if (engine_ && engine_->has_waiting()) pause = std::min(pause, EngineLink::retry_pause);
   if (path_ && session_->follows_path()) pause = std::min(pause, path_->due_in(now));
   if (can_take_message() && !session_->is_winding_down())
     co_await channel_->wait_activity(pause);

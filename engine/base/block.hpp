@@ -18,6 +18,10 @@ namespace onehop {
 
 /// Protocol constant: the unit of digest and resume.
 inline constexpr std::uint32_t block_bytes = 256 * 1024;
+/// Protocol constant: blocks of one announced hole. More: one message keeps a thread for longer (a
+/// gibibyte of SHA-256 leaves takes some 2 ms). Fewer: more messages.
+inline constexpr std::uint64_t hole_blocks_max = 4096;
+static_assert(hole_blocks_max * block_bytes <= 0xffff'ffff, "BlockRef::length holds such a run");
 
 /// XXH3-128 fills 16 bytes (canonical, big endian), SHA-256 all 32.
 using Digest = std::array<std::byte, 32>;
@@ -36,6 +40,8 @@ enum class FileMessageKind : std::uint8_t {
   root,     ///< session -> file (receiving): the announced root of `file`, which may be a pack;
             ///< file -> session (sending): its root
   skipped,  ///< file -> engine (sending): block (file, offset) is already there and equal; not sent
+  hole,     ///< file -> engine (sending), session -> file (receiving): `length` bytes from `offset`
+            ///< on, blocks as a whole, lie in a hole of the source: zeros, which are not sent
   file_done,   ///< file -> session (receiving): nothing more happens to `file`; digest holds the
                ///< announced root, outcome what became of it, status the number that its final name
                ///< got (0: the announced name)
@@ -80,7 +86,8 @@ struct BlockRef {
   std::byte* data = nullptr;  ///< the buffer, block_bytes long; null for kinds without one
   std::uint64_t offset = 0;   ///< of the block's first byte in its file; a multiple of block_bytes
   std::uint32_t file = 0;     ///< index on the wire: see below
-  std::uint32_t length = 0;   ///< bytes of file data; less than block_bytes at a file's end only
+  std::uint32_t length = 0;   ///< bytes of file data; less than block_bytes at a file's end only;
+                              ///< of a hole: of all its blocks
   std::uint32_t slot = 0;     ///< of the buffer in its pool
   std::int32_t status = 0;    ///< errno of a failure; of file_done see there
   FileMessageKind kind = FileMessageKind::block;

@@ -121,7 +121,8 @@ PartFile::Taken PartFile::adopt(const struct stat& part, const JournalHeader& he
       listed_ = newest_by_block(journal->claims);
       writer_.resume_at(journal->claims.size());
       journal_bytes_ = synced_bytes_ = journal->valid_bytes;
-      const bool is_too_long = static_cast<std::uint64_t>(part.st_size) > header.size;
+      old_bytes_ = static_cast<std::uint64_t>(part.st_size);
+      const bool is_too_long = old_bytes_ > header.size;
       if (is_too_long && ::ftruncate(part_.get(), static_cast<off_t>(header.size)) != 0)
         return Taken::error;
       return ::ftruncate(journal_.get(), static_cast<off_t>(journal_bytes_)) == 0 ? Taken::ours
@@ -136,10 +137,12 @@ PartFile::Taken PartFile::adopt(const struct stat& part, const JournalHeader& he
     const bool is_marked = identity && options.session->is_made(header.entry, *identity);
     const bool is_unused = part.st_size == 0 && (part.st_mode & 07777) == part_mode;
     if (!is_marked && !is_unused) return Taken::not_ours;
+    old_bytes_ = static_cast<std::uint64_t>(part.st_size);
     if (is_marked && !options.is_creating) return Taken::ours;
   }
   if (!options.is_creating) return Taken::not_ours;
   if (::ftruncate(part_.get(), 0) != 0) return Taken::error;
+  old_bytes_ = 0;
   is_part_made_ = true;
   return start_journal(header, options, has_journal || has_own_journal(header.size));
 }
@@ -206,12 +209,30 @@ int PartFile::end_sync(int errno_value) noexcept {
 bool PartFile::make_hole(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) noexcept {
   if (is_hole_refused_) return false;
   constexpr int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  // To the whole size at once: no write that is in flight ends behind it, so none is cut off.
   is_hole_refused_ =
       ::fallocate(part_.get(), mode, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0 ||
-      (!is_full_length_ && ::ftruncate(part_.get(), static_cast<off_t>(size)) != 0);
-  is_full_length_ = !is_hole_refused_;
+      reach_length(size) != 0;
   return !is_hole_refused_;
+}
+
+int PartFile::clear(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) {
+  if (const int errno_value = reach_length(size); errno_value != 0) return errno_value;
+  const std::uint64_t end = std::min(offset + bytes, old_bytes_);
+  if (offset >= end || make_hole(offset, end - offset, size)) return 0;
+  const std::vector<std::byte> zeros(std::min<std::uint64_t>(end - offset, block_bytes));
+  int errno_value = 0;
+  for (; offset < end && errno_value == 0; offset += zeros.size())
+    errno_value =
+        write_at(part_.get(),
+                 std::span{zeros}.first(std::min<std::size_t>(zeros.size(), end - offset)), offset);
+  return errno_value;
+}
+
+/// To the whole size at once: no write that is in flight ends behind it, so none is cut off.
+int PartFile::reach_length(std::uint64_t size) noexcept {
+  if (!is_full_length_ && ::ftruncate(part_.get(), static_cast<off_t>(size)) != 0) return errno;
+  is_full_length_ = true;
+  return 0;
 }
 
 FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& options) {

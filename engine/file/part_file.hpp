@@ -100,6 +100,11 @@ class PartFile {
   [[nodiscard]] bool make_hole(std::uint64_t offset, std::uint64_t bytes,
                                std::uint64_t size) noexcept;
 
+  /// clear makes a range read as zeros that nothing of this session was written to. 0 or errno. It
+  /// may block where the file system cannot punch holes. Syscalls: ftruncate once; where an earlier
+  /// session may have left bytes fallocate, or else pwrite.
+  [[nodiscard]] int clear(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size);
+
   /// finish gives the file mode, time and final name, and removes the journal. May block. Syscalls:
   /// fchmod, futimens, fsync, fstatat, renameat2, unlinkat; pwrite to the session's journal, and
   /// fdatasync of it under OnExist::rename.
@@ -125,6 +130,7 @@ class PartFile {
   [[nodiscard]] int make_journal();
   [[nodiscard]] bool remove_orphan(const ManifestEntry& entry, crypto::DigestKind kind) noexcept;
   [[nodiscard]] int rename_to_final(const PartOptions& options);
+  [[nodiscard]] int reach_length(std::uint64_t size) noexcept;
 
   Place place_;
   std::string part_name_, journal_name_, final_leaf_;
@@ -133,7 +139,8 @@ class PartFile {
   std::uint64_t journal_bytes_ = 0, syncing_bytes_ = 0, synced_bytes_ = 0;
   unsigned final_number_ = 0;
   std::vector<Claim> listed_;
-  bool is_part_made_ = false;  // by this session: what it may remove
+  bool is_part_made_ = false;    // by this session: what it may remove
+  std::uint64_t old_bytes_ = 0;  // what earlier sessions wrote ends here
   bool is_full_length_ = false, is_hole_refused_ = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Sink, the messages: what a block, a digest and a root do to a file's state. See sink_chapters.cpp
-// and sink_durable.cpp.
+// Sink, the messages: what a block, a digest and a root do to a file's state. See sink_holes.cpp,
+// sink_chapters.cpp and sink_durable.cpp.
 #include "engine/file/sink.hpp"
 
 #include <algorithm>
@@ -17,9 +17,6 @@ constexpr std::size_t messages_per_turn_max = 64;
 // Digests announced before their block, in slots. The peer announces a digest when it has sent the
 // block, and it may start only what our credit allows: one pool. The rest is slack.
 constexpr std::size_t announced_early_per_slot = 4;
-// Blocks known but not yet in the tree: 16 GiB of data ahead of its digests, about 10 MiB of
-// memory. Lower: a stalled control connection ends a fast transfer. Higher: more memory.
-constexpr std::size_t entries_max = 65'536;
 }  // namespace
 
 Sink::Chapter::Chapter(std::unique_ptr<SinkChapter> given)
@@ -129,6 +126,7 @@ void Sink::handle(Instant now, const BlockRef& message) {
     case Kind::block: return on_block(*chapter, message);
     case Kind::digest:
     case Kind::skipped: return on_digest(*chapter, message);
+    case Kind::hole: return on_hole(*chapter, message);
     case Kind::root: return on_root(*chapter, message);
     default: return fail(message.file, FileFailure::protocol);
   }
@@ -162,7 +160,7 @@ void Sink::on_block(Chapter& chapter, const BlockRef& block) {
   }
   OpenFile* const open = chapter.is_done[entry_index] ? nullptr : open_file(chapter, block.file);
   if (is_stopped_) return give_back(block);
-  if (open == nullptr || index < open->next_leaf ||
+  if (open == nullptr || open->is_settled(index) ||
       (open->entries.contains(index) && open->entries[index].has_own)) {
     return give_back(block);
   }
@@ -238,7 +236,7 @@ void Sink::on_digest(Chapter& chapter, const BlockRef& message) {
   OpenFile* const open = open_file(chapter, message.file);
   if (open == nullptr) return;
   const std::uint64_t index = message.offset / block_bytes;
-  if (index < open->next_leaf) return;
+  if (open->is_settled(index)) return;
   const auto [at, is_new] = open->entries.try_emplace(index);
   Entry& entry = at->second;
   entries_total_ += is_new ? 1 : 0;
@@ -269,7 +267,7 @@ void Sink::on_digest(Chapter& chapter, const BlockRef& message) {
   if (entries_total_ > entries_max) return fail(message.file, FileFailure::protocol);
   if (entry.has_own && entry.own != entry.announced)
     return fail(message.file, FileFailure::digest_mismatch);
-  settle(message.file, index);
+  settle(message.file);
 }
 
 void Sink::on_root(Chapter& chapter, const BlockRef& message) {
@@ -333,19 +331,21 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
     if (const int errno_value = open.part.record({&stored, 1}); errno_value != 0)
       return fail(block.file, FileFailure::write_error, errno_value);
   }
-  settle(block.file, index);
+  settle(block.file);
 }
 
-/// One thing more is known about a block. When all is known and agrees, it goes to the tree.
-void Sink::settle(std::uint32_t file, std::uint64_t block) {
+/// One thing more is known about a block, or a hole. When all is known of the next block and
+/// agrees, it goes to the tree.
+void Sink::settle(std::uint32_t file) {
   OpenFile& open = *open_.at(file);
   const std::uint64_t size = open.chapter.list->entry(open.chapter.entry_of(file)).size;
   const auto is_matched = [](const Entry& entry) {
     return entry.is_stored && entry.has_announced && entry.own == entry.announced;
   };
-  if (!is_matched(open.entries.at(block))) return;
-  for (auto at = open.entries.find(open.next_leaf);
-       at != open.entries.end() && is_matched(at->second); at = open.entries.find(open.next_leaf)) {
+  for (;;) {
+    settle_holes(open, size);
+    const auto at = open.entries.find(open.next_leaf);
+    if (at == open.entries.end() || !is_matched(at->second)) break;
     if (size > 0) open.tree.add(at->second.own);
     open.entries.erase(at);
     --entries_total_;

@@ -6,6 +6,7 @@
 //   engine ─▶ block ─▶ own digest ─▶ write ─▶ journal; the buffer goes back to the engine
 //                          │           └─▶ once a second and per 16 MiB: fdatasync of both
 //   engine ─▶ digest ─▶ the same? ─▶ tree
+//   engine ─▶ hole ───▶ zeros, or a hole, in the part ─▶ tree
 //   engine ─▶ root ──────────────▶ the tree's? ─▶ sync, rename ─▶ file_done ─▶ engine
 //
 // A chapter ends when all before it have ended, all its files are in place and its pack's root was
@@ -31,6 +32,7 @@
 #include "engine/file/block_pool.hpp"
 #include "engine/file/file_io.hpp"
 #include "engine/file/file_worker.hpp"
+#include "engine/file/hole_runs.hpp"
 #include "engine/file/pack_sink.hpp"
 #include "engine/file/part_file.hpp"
 #include "engine/file/sink_chapter.hpp"
@@ -103,12 +105,17 @@ class Sink final : public FileWorker {
   };
   struct OpenFile {
     OpenFile(Chapter& its_chapter, crypto::DigestKind kind) : chapter{its_chapter}, tree{kind} {}
+    /// is_settled: nothing that comes of this block changes anything.
+    [[nodiscard]] bool is_settled(std::uint64_t block) const {
+      return block < next_leaf || holes.contains(block);
+    }
     Chapter& chapter;
     PartFile part;          ///< not open: the file is there and is only compared
     bool is_other = false;  ///< Existing::compared: a block differs from what was announced
     crypto::DigestTree tree;
     std::uint64_t next_leaf = 0;  ///< every block below is in the tree
     std::unordered_map<std::uint64_t, Entry> entries;
+    HoleRuns holes;  ///< not in the tree yet
     std::uint32_t writes_in_flight = 0;
     bool is_syncing = false, is_sync_broken = false, has_root = false, has_received = false;
     Digest root{};
@@ -130,10 +137,14 @@ class Sink final : public FileWorker {
   [[nodiscard]] OpenFile* open_file(Chapter& chapter, std::uint32_t file);
   void write(OpenFile& open, const BlockRef& block);
   void on_stored(OpenFile& open, const BlockRef& block);
-  void settle(std::uint32_t file, std::uint64_t block);
+  void settle(std::uint32_t file);
   void finish_if_complete(std::uint32_t file);
   void give_back(const BlockRef& block);
   void fail(std::uint32_t file, FileFailure failure, int errno_value = 0);
+
+  // sink_holes.cpp
+  void on_hole(Chapter& chapter, const BlockRef& run);
+  void settle_holes(OpenFile& open, std::uint64_t size);
 
   // sink_chapters.cpp
   void tell(Chapter& chapter, const BlockRef& done);
@@ -181,8 +192,11 @@ class Sink final : public FileWorker {
   std::size_t done_total_ = 0;  // files in place, folders too
   /// 2 MiB: 28 ms at 600 Mbit/s, three of the longest naps.
   static constexpr std::uint64_t near_end_blocks = 8;
-  std::uint64_t blocks_left_ = 0;    // of all wanted files that are known, not yet in their trees
-  std::size_t entries_total_ = 0;    // over all open files
+  std::uint64_t blocks_left_ = 0;  // of all wanted files that are known, not yet in their trees
+  /// Blocks known but not yet in the tree: 16 GiB of data ahead of its digests, about 10 MiB of
+  /// memory. Lower: a stalled control connection ends a fast transfer. Higher: more memory.
+  static constexpr std::size_t entries_max = 65'536;
+  std::size_t entries_total_ = 0;    // over all open files, and a hole is one
   std::size_t announced_early_ = 0;  // digests whose block has not come
   Instant checkpoint_at_{};
   std::uint64_t unsynced_bytes_ = 0;  // stored since the last checkpoint began

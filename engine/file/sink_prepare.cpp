@@ -14,9 +14,11 @@
 #include <cstdlib>
 
 #include "engine/base/check.hpp"
+#include "engine/file/extents.hpp"
 #include "engine/file/file_bytes.hpp"
 #include "engine/file/folder_cache.hpp"
 #include "engine/file/sink_chapter.hpp"
+#include "engine/file/zero_block.hpp"
 
 namespace onehop::file {
 
@@ -343,21 +345,27 @@ Result<void> SinkChapter::find_part(std::uint32_t entry, int folder) {
   return success();
 }
 
-/// The listed blocks as they are on the disk now. One that cannot be read is left out.
+/// The listed blocks, which ascend, as they are on the disk now. One that cannot be read is left
+/// out, and what lies in a hole is not read.
 std::vector<Claim> SinkChapter::hash_listed(int fd, std::uint64_t size,
                                             const std::vector<Claim>& listed) {
   std::vector<Claim> found;
   found.reserve(listed.size());
   if (!listed.empty()) buffer_.resize(block_bytes);
   std::byte* const buffer = buffer_.data();
+  const crypto::DigestKind kind = destination_->options().digest_kind;
+  Extents extents{fd, size};
   for (const Claim& claim : listed) {
     if (options_.withdrawn.stop_requested()) break;
     const std::uint32_t length = block_length_at(size, claim.block * block_bytes);
+    if (extents.hole_blocks(claim.block) > 0) {
+      found.push_back({claim.block, zero_digest(kind, length)});
+      continue;
+    }
     if (read_at(fd, {buffer, length}, claim.block * block_bytes) !=
         static_cast<std::int64_t>(length))
       continue;
-    found.push_back(
-        {claim.block, crypto::block_digest(destination_->options().digest_kind, {buffer, length})});
+    found.push_back({claim.block, crypto::block_digest(kind, {buffer, length})});
   }
   return found;
 }

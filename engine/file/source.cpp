@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "engine/base/check.hpp"
+#include "engine/file/zero_block.hpp"
 
 namespace onehop::file {
 
@@ -149,6 +150,7 @@ bool Source::open_next_file() {
   if (!check_fence(next_file())) return false;
   // Doubles the kernel's read-ahead. A hint: it may fail.
   ::posix_fadvise(file.fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  extents_ = Extents{file.fd.get(), size_of(next_file())};
   read_block_ = 0;
   is_file_open_ = true;
   return true;
@@ -175,6 +177,10 @@ std::size_t Source::submit_reads(std::size_t waiting) {
       }
       if (!open_next_file()) return count;
     }
+    if (submit_hole()) {
+      ++count;
+      continue;
+    }
     if (!pool_.lend(slot)) return count;
     submit_read(slot);
     ++count;
@@ -182,6 +188,23 @@ std::size_t Source::submit_reads(std::size_t waiting) {
     if (io_->depth() == 1) count += hand_over();  // hash it while it is in the cache
   }
   return count;
+}
+
+/// Takes what lies in a hole from the next block on; it is handed over in its turn. False: that
+/// block has data.
+bool Source::submit_hole() {
+  const std::uint64_t blocks = extents_.hole_blocks(read_block_);
+  if (blocks == 0) return false;
+  const std::uint32_t file = next_file();
+  const std::uint64_t offset = read_block_ * block_bytes;
+  const std::uint64_t bytes = std::min(blocks * block_bytes, size_of(file) - offset);
+  reads_.push_back({.block = {.offset = offset,
+                              .file = file,
+                              .length = static_cast<std::uint32_t>(bytes),
+                              .kind = FileMessageKind::hole},
+                    .is_done = true});
+  pass_blocks(blocks);
+  return true;
 }
 
 void Source::submit_read(std::uint32_t slot) {
@@ -199,7 +222,12 @@ void Source::submit_read(std::uint32_t slot) {
                .bytes = block.length,
                .offset = block.offset,
                .tag = first_tag_ + reads_.size() - 1});
-  if (++read_block_ < blocks_of(size)) return;
+  pass_blocks(1);
+}
+
+void Source::pass_blocks(std::uint64_t count) {
+  read_block_ += count;
+  if (read_block_ < blocks_of(size_of(next_file()))) return;
   is_file_open_ = false;
   ++next_entry_;
 }
@@ -260,8 +288,11 @@ std::size_t Source::hand_over() {
     reads_.pop_front();
     ++first_tag_;
     ++count;
-    if (is_over_)
-      pool_.give_back(read.block.slot);
+    const bool is_hole = read.block.kind == FileMessageKind::hole;
+    if (is_over_ && !is_hole) pool_.give_back(read.block.slot);
+    if (is_over_) continue;
+    if (is_hole)
+      finish_hole(read.block);
     else
       finish_block(read);
   }
@@ -291,10 +322,39 @@ void Source::finish_block(const Read& read) {
     block.data = nullptr;
   }
   outbox_.push_back(block);
-  if (!is_last) return;
-  outbox_.push_back({.file = block.file, .kind = FileMessageKind::root, .digest = tree_.root()});
+  if (is_last) end_file(block.file);
+}
+
+/// Blocks of zeros that the peer holds are announced as any block that it holds, the rest as holes.
+void Source::finish_hole(const BlockRef& run) {
+  const std::uint64_t end = run.offset + run.length, size = size_of(run.file);
+  const bool is_last = end == size;
+  if (is_last && (!check_fence(run.file) || !has_file_ended(run.file))) return;
+  BlockRef hole = run;
+  const auto hand_over_until = [&](std::uint64_t offset) {
+    hole.length = static_cast<std::uint32_t>(offset - hole.offset);
+    if (hole.length > 0) outbox_.push_back(hole);
+  };
+  for (std::uint64_t offset = run.offset; offset < end; offset += block_bytes) {
+    BlockRef block{.offset = offset,
+                   .file = run.file,
+                   .length = block_length_at(size, offset),
+                   .kind = FileMessageKind::skipped};
+    block.digest = zero_digest(options_.digest_kind, block.length);
+    tree_.add(block.digest);
+    if (!is_held_by_peer(block)) continue;
+    hand_over_until(offset);
+    outbox_.push_back(block);
+    hole.offset = offset + block.length;
+  }
+  hand_over_until(end);
+  if (is_last) end_file(run.file);
+}
+
+void Source::end_file(std::uint32_t file) {
+  outbox_.push_back({.file = file, .kind = FileMessageKind::root, .digest = tree_.root()});
   tree_ = crypto::DigestTree{options_.digest_kind};
-  source_file(block.file).fd.close();
+  source_file(file).fd.close();
 }
 
 bool Source::check_fence(std::uint32_t file) {

@@ -4,6 +4,7 @@
 //   add() ─▶ chapters ─▶ the one that is read ─▶ files
 //   pool ─▶ submit read ─▶ [ reads in flight, in order ] ─▶ digest, tree ─▶ block ─▶ engine
 //    ▲                                                        │ the peer has it: skipped
+//    │                                                        │ it lies in a hole: not read, hole
 //    └──────────── block given back ◀── engine                └─▶ after a file's last block:
 //                                                                 fence, root
 //
@@ -20,6 +21,7 @@
 #include "engine/base/spsc_ring.hpp"
 #include "engine/crypto/tree.hpp"
 #include "engine/file/block_pool.hpp"
+#include "engine/file/extents.hpp"
 #include "engine/file/file_io.hpp"
 #include "engine/file/file_worker.hpp"
 #include "engine/file/pack_source.hpp"
@@ -43,7 +45,7 @@ class Source final : public FileWorker {
   void add(SourceChapter chapter);
 
   /// turn: see FileWorker. Without a chapter it moves nothing. Syscalls: those of FileIo; per file
-  /// fstat, pread, posix_fadvise, open.
+  /// fstat, pread, posix_fadvise, open; of a file with holes lseek.
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
                    SpscRing<BlockRef>& from_engine) override;
 
@@ -81,7 +83,9 @@ class Source final : public FileWorker {
   [[nodiscard]] bool find_next_entry();
   [[nodiscard]] bool open_next_file();
   [[nodiscard]] bool pack_next(std::size_t& count);
+  [[nodiscard]] bool submit_hole();
   void submit_read(std::uint32_t slot);
+  void pass_blocks(std::uint64_t count);
   void end_if_last();
   void drop_chapters();
   [[nodiscard]] SourceChapter& chapter_of(std::uint32_t file) const;
@@ -89,6 +93,8 @@ class Source final : public FileWorker {
   [[nodiscard]] std::uint64_t size_of(std::uint32_t file) const;
   [[nodiscard]] std::uint32_t next_file() const;
   void finish_block(const Read& read);
+  void finish_hole(const BlockRef& run);
+  void end_file(std::uint32_t file);
   [[nodiscard]] bool check_fence(std::uint32_t file);
   [[nodiscard]] bool has_file_ended(std::uint32_t file);
   [[nodiscard]] bool is_held_by_peer(const BlockRef& block) const;
@@ -106,11 +112,12 @@ class Source final : public FileWorker {
   // In file order; the front is handed over first. A read's tag is first_tag_ + its place here.
   std::deque<Read> reads_;
   std::uint64_t first_tag_ = 0;
-  // What the ring had no room for. Bounded by the pool, and one message per file in it.
+  // What the ring had no room for. Bounded by the pool, one message per file in it, and one hole.
   std::deque<BlockRef> outbox_;
   std::deque<bool> in_ring_;    // of each message there: has it data
   std::size_t next_entry_ = 0;  // of the last chapter: being read, or the next to be
   std::uint64_t read_block_ = 0;
+  Extents extents_;  // of the file that is read
   bool is_file_open_ = false;
   crypto::DigestTree tree_;  // of the file being handed over
   bool has_last_ = false;    // the last chapter is being read, or was

@@ -24,7 +24,8 @@ struct ReceiverLoopConfig {
   std::size_t frame_bytes = 0;            ///< UDP payload of a full frame, agreed by both ends
   std::uint64_t first_packet_number = 1;  ///< of the feedback direction
   Nanos silent_limit = 30s;               ///< nothing from the peer
-  Nanos stall_limit = 120s;  ///< frames come, but no file data; skipped blocks count as data
+  /// Frames come, but no file data; skipped blocks and holes count as data.
+  Nanos stall_limit = 120s;
 };
 
 template <Port P>
@@ -104,10 +105,14 @@ class ReceiverLoop : public LoopBase<P> {
     feedback_bytes_max_ = std::clamp(mtu_bytes - std::min(headers, mtu_bytes),
                                      wire::feedback_body_bytes_min, wire::feedback_body_bytes_max);
   }
-  /// A block that is on disk already counts as arrived; its digest is for the file thread.
+  /// A block that is on disk already, or in a hole, counts as arrived; the rest is for the file
+  /// thread.
   void on_file_command(Instant now, const BlockRef& message) noexcept {
     if (message.kind == FileMessageKind::skipped)
       receiver_.mark_skipped(message.file, message.offset);
+    if (message.kind == FileMessageKind::hole)
+      for (std::uint64_t at = 0; at < message.length; at += block_bytes)
+        receiver_.mark_skipped(message.file, message.offset + at);
     moved_at_ = now;
     to_file_.put(message);
   }

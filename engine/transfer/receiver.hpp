@@ -90,8 +90,8 @@ class Receiver {
   void add_free(const BlockRef& block) noexcept;
   /// pop_full gives a complete block; it counts as app buffer until add_free().
   [[nodiscard]] bool pop_full(BlockRef& block) noexcept;
-  /// mark_skipped: (file, offset) is on disk already (resume); it counts as arrived. A
-  /// chapter that is over needs to know no more.
+  /// mark_skipped: (file, offset) is on disk already (resume), or in a hole; it counts as arrived.
+  /// A chapter that is over needs to know no more.
   void mark_skipped(std::uint32_t file, std::uint64_t offset) noexcept;
 
   // --- frames in

@@ -30,7 +30,7 @@ Message some_message(std::mt19937_64& random) {
   const std::size_t width_bytes = random() % 2 == 0 ? 16 : 32;
   const auto file = static_cast<std::uint32_t>(random() % file_index_max);
   const auto code = static_cast<ExitCode>(random() % 12);
-  switch (random() % 13) {
+  switch (random() % 14) {
     case 0: {
       Offer offer;
       offer.software = some_text(random, 60);
@@ -94,6 +94,13 @@ Message some_message(std::mt19937_64& random) {
                     .frame_body_max_bytes = 1400,
                     .io = "udp",
                     .folder = some_text(random, 200)};
+    case 12: {
+      Holes holes;
+      for (std::uint64_t i = random() % 20; i > 0; --i)
+        holes.runs.push_back(
+            {file, random() % 1000, static_cast<std::uint32_t>(1 + random() % hole_blocks_max)});
+      return holes;
+    }
     default: return Welcome{1, some_text(random, 60)};
   }
 }
@@ -127,6 +134,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ONEHOP_CHECK(bytes == twice);
   if (const auto* part = std::get_if<ManifestPart>(&*message))
     ONEHOP_CHECK(part->entries.size() <= manifest_entries_per_part_max);
+  if (const auto* holes = std::get_if<Holes>(&*message))
+    for (const HoleRun& run : holes->runs)
+      ONEHOP_CHECK(run.count >= 1 && run.count <= hole_blocks_max);
   if (const auto* offer = std::get_if<Offer>(&*message))
     ONEHOP_CHECK(crypto::is_key_interval(offer->key_interval));
   if (const auto* failure = std::get_if<Failure>(&*message))

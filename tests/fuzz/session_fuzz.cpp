@@ -128,7 +128,7 @@ class Play {
   void take_event(wire::ByteReader& in) {
     Event made{.kind = events[in.u8() % events.size()]};
     made.value = in.u8();
-    made.block.kind = static_cast<FileMessageKind>(in.u8() % 10);
+    made.block.kind = static_cast<FileMessageKind>(in.u8() % 12);
     made.block.file = in.u8() % 6;
     made.block.offset = std::uint64_t{in.u8()} * block_bytes;
     made.block.failure = static_cast<FileFailure>(in.u8() % 13);
@@ -194,6 +194,7 @@ class Script {
       if (file == 2) continue;
       if (random_() % 12 == 0)
         happen(0, FileMessageKind::failed, file, 0, FileFailure::source_changed), say(Restarted{});
+      if (random_() % 4 == 0) happen(0, FileMessageKind::hole, file, 1);
       happen(2, FileMessageKind::block, file, 0), happen(0, FileMessageKind::root, file);
       FileDone done{.file = file};
       done.root[0] = std::byte{file};
@@ -225,6 +226,8 @@ class Script {
       if (file == 2) continue;
       BlockDigests digests{.is_skipped = random_() % 4 == 0};
       digests.digests.push_back({file, 0, {}});
+      const auto blocks = static_cast<std::uint32_t>(1 + random_() % 3);
+      if (random_() % 4 == 0) say(Holes{{{file, random_() % 3, blocks}}});
       if (random_() % 2 == 0) say(digests), say(FileRoot{file, {}});
       happen(0, FileMessageKind::file_done, file);
     }

@@ -5,7 +5,7 @@
 // nothing is left in the stage.
 //
 // An input is a choice of what is there before, then steps of four bytes. Each file has two
-// contents that the peer takes its bytes, digests and roots from, as it likes.
+// contents that the peer takes its bytes, digests and roots from, as it likes, and holes.
 #include <stdlib.h>
 
 #include <algorithm>
@@ -45,7 +45,17 @@ constexpr std::array<std::uint64_t, 10> sizes{0,
                                              block_bytes + 9,
                                              16};
 constexpr std::uint32_t folder = 6, link = 9, files = sizes.size(), pack = files;
-enum Step : std::uint8_t { block, digest, skipped, root, pack_block, pack_root, stop, step_count };
+enum Step : std::uint8_t {
+  block,
+  digest,
+  skipped,
+  root,
+  pack_block,
+  pack_root,
+  stop,
+  hole,
+  step_count
+};
 
 std::string content_of(std::uint32_t file, bool is_other) {
   if (file == link) return is_other ? "/leads/out/of/it" : "../leads/into/it";
@@ -130,6 +140,20 @@ class World {
     }
     policy_ = std::array{OnExist::resume, OnExist::skip, OnExist::overwrite,
                          OnExist::rename}[choice >> 2 & 3];
+    if ((choice & 16) != 0) leave_part();
+    open_sink();
+  }
+
+  // An earlier session has left a block of file 8.
+  void leave_part() {
+    open_sink();
+    send_block(8, 0, known().content[8][1]);
+    send({.file = 8, .kind = FileMessageKind::abort});
+    sink_.reset();
+    free_.clear();
+    sent_.clear();
+  }
+  void open_sink() {
     auto destination = Destination::open(
         {.folder = at_.string(), .digest_kind = kind, .durability = Durability::none});
     ONEHOP_CHECK(destination.has_value());
@@ -162,9 +186,18 @@ class World {
         break;
       case root:
         message.kind = FileMessageKind::root;
-        message.digest = (how & 6) == 6 ? mixed_root(file) : known().root[file][is_other];
+        message.digest = (how & 6) == 6   ? mixed_root(file, {0, 1})
+                         : (how & 6) == 4 ? mixed_root(file, {2, is_other ? 2 : 1})
+                                          : known().root[file][is_other];
         given_[file].push_back(message.digest);
         break;
+      case hole: {
+        const std::uint64_t left = sizes[file] - std::min(offset, sizes[file]);
+        const std::array<std::uint64_t, 4> lengths{left, block_bytes, how, left + 1};
+        message.kind = FileMessageKind::hole;
+        message.length = static_cast<std::uint32_t>(lengths[how % lengths.size()]);
+        break;
+      }
       case pack_block: return send_pack_block(where, how);
       case pack_root:
         message = {.file = pack, .kind = FileMessageKind::root, .digest = pack_root_of(how)};
@@ -190,11 +223,14 @@ class World {
 
  private:
   static std::string name_of(std::uint32_t file) { return known().manifest.files[file].name; }
-  // Of a file of two blocks: the first of one content, the second of the other.
-  static Digest mixed_root(std::uint32_t file) {
+  // Of a file of two blocks: the content of the first, and of the second; 2: zeros.
+  static Digest mixed_root(std::uint32_t file, std::array<int, 2> of) {
+    const std::string zeros(sizes[file], '\0');
     crypto::DigestTree tree{kind};
-    for (std::uint64_t at = 0; at < sizes[file]; at += block_bytes)
-      tree.add(digest_of(known().content[file][at == 0 ? 0 : 1], at));
+    for (std::uint64_t at = 0; at < sizes[file]; at += block_bytes) {
+      const int which = of[at == 0 ? 0 : 1];
+      tree.add(digest_of(which == 2 ? zeros : known().content[file][which], at));
+    }
     return tree.root();
   }
 
@@ -320,11 +356,19 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
   const std::uint8_t how = random() % 4 == 0 ? static_cast<std::uint8_t>(random()) : 0;
   for (std::uint8_t at = 0; at < 3; ++at) steps.push_back({pack_block, 0, at, how});
   for (const std::uint8_t file : {std::uint8_t{7}, std::uint8_t{8}}) {
-    for (std::uint8_t at = 0; at < blocks_of(sizes[file]); ++at) {
-      steps.push_back({block, file, at, how});
-      steps.push_back({digest, file, at, how});
+    const auto blocks = static_cast<std::uint8_t>(blocks_of(sizes[file]));
+    // None, all (how % 4 is 0), or the first, and with that the second of content 1.
+    const auto holes = static_cast<std::uint8_t>(random() % 3 == 0 ? 1 + random() % blocks : 0);
+    const std::uint8_t is_all = holes == blocks ? 1 : 0;
+    if (holes > 0)
+      steps.push_back({hole, file, 0, is_all != 0 ? std::uint8_t{0} : std::uint8_t{1}});
+    for (std::uint8_t at = holes; at < blocks; ++at) {
+      const auto which = holes > 0 ? std::uint8_t{1} : how;
+      steps.push_back({block, file, at, which});
+      steps.push_back({digest, file, at, which});
     }
-    steps.push_back({root, file, 0, how});
+    const auto its_root = static_cast<std::uint8_t>(4 + is_all);
+    steps.push_back({root, file, 0, holes > 0 ? its_root : how});
   }
   if (random() % 2 == 0) std::ranges::shuffle(steps, random);
   steps.push_back({pack_root, 0, 0, 0});

@@ -117,6 +117,7 @@ Json json_of(const api::End& e) {
           {"exit_code", static_cast<int>(e.exit_code)},
           {"bytes_total", e.bytes_total},
           {"bytes_skipped_total", e.bytes_skipped_total},
+          {"bytes_hole_total", e.bytes_hole_total},
           {"seconds", e.seconds},
           {"goodput_bps", e.goodput_bps()},
           {"cpu_seconds", e.cpu_seconds},
@@ -228,10 +229,13 @@ void Reporter::end(const api::End& end) const {
                                : fmt::format("{} files in {}", end.files_total, end.directory);
   say(fmt::format("{}, {} {}", what, end.role == "send" ? "at" : "from", end.peer));
   const std::uint64_t there = std::min(end.bytes_skipped_total, end.bytes_total),
-                      moved = end.bytes_total - there;
+                      holes = std::min(end.bytes_hole_total, end.bytes_total - there),
+                      moved = end.bytes_total - there - holes;
   if (there > 0)
     say(fmt::format("{} of {} were there already", format_bytes(there),
                     format_bytes(end.bytes_total)));
+  if (holes > 0)
+    say(fmt::format("{} of {} are holes", format_bytes(holes), format_bytes(end.bytes_total)));
   if (end.files_there_unread_total > 0)
     say(fmt::format("{} file{} compared by size and time alone (recv --quick)",
                     end.files_there_unread_total, end.files_there_unread_total == 1 ? "" : "s"));

@@ -94,7 +94,8 @@ TEST_CASE("D3 a record that was sent cannot have been there, nor one that was co
 TEST_CASE("digests and roots of blocks that do not exist end the session", "[control][session]") {
   const Message lie =
       GENERATE(Message{BlockDigests{false, {{1, 4, {}}}}},
-               Message{BlockDigests{false, {{3, 0, {}}}}}, Message{FileRoot{3, {}}},
+               Message{BlockDigests{false, {{3, 0, {}}}}}, Message{Holes{{{1, 3, 2}}}},
+               Message{Holes{{{1, 4, 1}}}}, Message{Holes{{{3, 0, 1}}}}, Message{FileRoot{3, {}}},
                Message{Complete{}}, Message{Accept{.data_port = 1, .frame_body_max_bytes = 999}});
   World world;
   world.listen();

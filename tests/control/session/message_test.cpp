@@ -83,7 +83,8 @@ std::vector<Message> samples() {
           ChapterAnswer{digest_of(2, 32),
                         false,
                         {FileAction::name_refused, FileAction::send, FileAction::name_refused},
-                        {22, 84}}};
+                        {22, 84}},
+          Holes{{{1, 7, 1}, {2, 0, hole_blocks_max}}}};
 }
 template <class T, class Change>
 bool is_accepted(T message, Change change) {
@@ -95,10 +96,10 @@ bool is_accepted(T message, Change change) {
 
 TEST_CASE("the numbers of messages are those of the protocol", "[control][session]") {
   const std::string_view names[] = {
-      "Welcome",   "Refuse",    "Offer",     "ManifestPart", "ChapterEnd", "Accept",
-      "ClaimPart", "DataReady", "PathReady", "BlockDigests", "FileRoot",   "FileDone",
-      "Complete",  "Bye",       "Failure",   "KeepAlive",    "Restart",    "Restarted",
-      "Hello",     "Busy",      "PackDone",  "ChapterAnswer"};
+      "Welcome",   "Refuse",    "Offer",     "ManifestPart",  "ChapterEnd", "Accept",
+      "ClaimPart", "DataReady", "PathReady", "BlockDigests",  "FileRoot",   "FileDone",
+      "Complete",  "Bye",       "Failure",   "KeepAlive",     "Restart",    "Restarted",
+      "Hello",     "Busy",      "PackDone",  "ChapterAnswer", "Holes"};
   CHECK(std::variant_size_v<Message> == std::size(names));
   for (const Message& message : samples())
     CHECK(name_of(type_of(message)) == names[static_cast<std::size_t>(type_of(message)) - 1]);
@@ -106,6 +107,7 @@ TEST_CASE("the numbers of messages are those of the protocol", "[control][sessio
   CHECK(static_cast<int>(type_of(FileDone{})) == 12);
   CHECK(static_cast<int>(type_of(PackDone{})) == 21);
   CHECK(static_cast<int>(type_of(ChapterAnswer{})) == 22);
+  CHECK(static_cast<int>(type_of(Holes{})) == 23);
 }
 
 TEST_CASE("every message survives a round trip", "[control][session]") {
@@ -140,7 +142,7 @@ TEST_CASE("unknown types and excessive lengths are refused by the header alone",
     return decode_message_header(bytes).has_value();
   };
   CHECK_FALSE(header(0, 0));
-  CHECK_FALSE(header(23, 0));
+  CHECK_FALSE(header(24, 0));
   CHECK_FALSE(header(255, 0));
   CHECK(header(4, message_body_bytes_max));
   CHECK_FALSE(header(4, message_body_bytes_max + 1));
@@ -182,6 +184,10 @@ TEST_CASE("Z1 counts are believed only as far as the bytes that are left", "[con
   CHECK_FALSE(is_accepted(FileDone{}, [](FileDone& m) { m.name_number = 1000; }));
   CHECK_FALSE(
       is_accepted(BlockDigests{false, {{0, block_index_max + 1, {}}}}, [](BlockDigests&) {}));
+  CHECK_FALSE(decode_message(type_of(Holes{}), count));
+  CHECK_FALSE(is_accepted(Holes{{{0, block_index_max + 1, 1}}}, [](Holes&) {}));
+  CHECK_FALSE(is_accepted(Holes{{{0, 0, 0}}}, [](Holes&) {}));
+  CHECK_FALSE(is_accepted(Holes{{{0, 0, hole_blocks_max + 1}}}, [](Holes&) {}));
 }
 
 TEST_CASE("long texts are cut, not refused", "[control][session]") {

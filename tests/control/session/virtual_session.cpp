@@ -338,6 +338,14 @@ void VirtualEnd::send_chapter(Instant now, const Held& held) {
                               (entry < held.claims.size() &&
                                std::ranges::find(held.claims[entry], i, &file::Claim::block) !=
                                    held.claims[entry].end());
+      if (!is_claimed && size > 0 && draw(6) == 0) {  // a hole, of one block or more
+        const std::uint64_t left = size - block.offset;
+        block.length = static_cast<std::uint32_t>(
+            std::min(left, (1 + draw(blocks_of(left))) * std::uint64_t{block_bytes}));
+        say(sent_at_, FileMessageKind::hole, block);
+        i += blocks_of(block.length) - 1;
+        continue;
+      }
       if (is_claimed)
         say(sent_at_, FileMessageKind::skipped, block);
       else
@@ -370,7 +378,10 @@ void VirtualEnd::take_file_message(Instant now, const BlockRef& block) {
   if (block.kind != FileMessageKind::root) {
     if (block.offset / block_bytes >= blocks_of(entry.size))
       fault("a digest of a block that the file does not have");
-    ++digests_[block.file];
+    const bool is_hole = block.kind == FileMessageKind::hole;
+    if (is_hole && (block.length == 0 || block.length > entry.size - block.offset))
+      fault("a hole that is not in the file");
+    digests_[block.file] += is_hole ? blocks_of(block.length) : 1;
     return;
   }
   if (is_mute || digests_[block.file] < blocks_of(entry.size)) return;

@@ -97,6 +97,7 @@ struct Outcome {
   std::vector<BlockRef> outcomes;   ///< the messages of those
   std::optional<BlockRef> sink_failure, source_failure;
   std::size_t blocks_carried = 0, blocks_skipped = 0, checkpointed = 0;
+  std::uint64_t bytes_hole = 0;
   /// Of `done`, those that shared blocks, by what came of them.
   std::size_t packed = 0, packed_there = 0, packed_kept = 0;
   bool is_end_seen = false;
@@ -189,6 +190,9 @@ class Wire {
       REQUIRE(to_source_.push({.data = from.data, .slot = from.slot}));
     } else if (from.kind == FileMessageKind::skipped) {
       ++outcome_.blocks_skipped;
+      late_.push_back(from);
+    } else if (from.kind == FileMessageKind::hole) {
+      outcome_.bytes_hole += from.length;
       late_.push_back(from);
     } else if (from.kind == FileMessageKind::root) {
       if (!is_root_lost && (!on_root || on_root(from))) late_.push_back(from);

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Sink, the holes: blocks that are never sent. They are zeros in the part before the tree takes
+// them for zeros, so the file is what its root says, whatever the peer announces.
+//
+// The journal does not list them: the next session hears of them again, for less than it takes to
+// read them back.
+#include <algorithm>
+
+#include "engine/file/sink.hpp"
+#include "engine/file/zero_block.hpp"
+
+namespace onehop::file {
+
+void Sink::on_hole(Chapter& chapter, const BlockRef& run) {
+  if (is_stopped_) return;
+  const std::uint32_t entry = chapter.entry_of(run.file);
+  if (!is_expected(chapter, run)) return fail(run.file, FileFailure::protocol);
+  if (chapter.is_done[entry]) return;
+  SinkChapter& list = *chapter.list;
+  const std::uint64_t size = list.entry(entry).size, first = run.offset / block_bytes,
+                      end = first + blocks_of(run.length);
+  const std::uint64_t left = size - run.offset;
+  const bool is_whole = run.length == left || (run.length < left && run.length % block_bytes == 0);
+  if (run.length == 0 || !is_whole) return fail(run.file, FileFailure::protocol);
+  // Of a file that is there the sender announces what is alike by digests.
+  if (list.is_there(entry)) return fail(run.file, FileFailure::differs);
+  OpenFile* const open = open_file(chapter, run.file);
+  if (open == nullptr) return;
+  // A block that came or was announced is no hole: it may be written at this moment.
+  const bool is_known =
+      first < open->next_leaf || std::ranges::any_of(open->entries, [&](const auto& block) {
+        return block.first >= first && block.first < end;
+      });
+  const std::size_t runs = open->holes.size();
+  if (is_known || !open->holes.add(first, end)) return fail(run.file, FileFailure::protocol);
+  entries_total_ += open->holes.size() - runs;
+  if (entries_total_ > entries_max) return fail(run.file, FileFailure::protocol);
+  if (const int errno_value = open->part.clear(run.offset, run.length, size); errno_value != 0)
+    return fail(run.file, FileFailure::write_error, errno_value);
+  list.count_written(run.length);
+  settle(run.file);
+}
+
+/// The tree takes the runs that are next.
+void Sink::settle_holes(OpenFile& open, std::uint64_t size) {
+  for (;;) {
+    const std::uint64_t end = open.holes.take_at(open.next_leaf);
+    if (end == open.next_leaf) return;
+    --entries_total_;
+    blocks_left_ -= end - open.next_leaf;
+    for (; open.next_leaf < end; ++open.next_leaf)
+      open.tree.add(
+          zero_digest(open.tree.kind(), block_length_at(size, open.next_leaf * block_bytes)));
+  }
+}
+
+}  // namespace onehop::file
