@@ -26,6 +26,14 @@ Digest some_digest(std::mt19937_64& random, std::size_t bytes) {
   return digest;
 }
 
+Holes some_holes(std::mt19937_64& random, std::uint32_t file) {
+  Holes holes;
+  for (std::uint64_t i = random() % 20; i > 0; --i)
+    holes.runs.push_back(
+        {file, random() % 1000, static_cast<std::uint32_t>(1 + random() % hole_blocks_max)});
+  return holes;
+}
+
 Message some_message(std::mt19937_64& random) {
   const std::size_t width_bytes = random() % 2 == 0 ? 16 : 32;
   const auto file = static_cast<std::uint32_t>(random() % file_index_max);
@@ -94,13 +102,7 @@ Message some_message(std::mt19937_64& random) {
                     .frame_body_max_bytes = 1400,
                     .io = "udp",
                     .folder = some_text(random, 200)};
-    case 12: {
-      Holes holes;
-      for (std::uint64_t i = random() % 20; i > 0; --i)
-        holes.runs.push_back(
-            {file, random() % 1000, static_cast<std::uint32_t>(1 + random() % hole_blocks_max)});
-      return holes;
-    }
+    case 12: return some_holes(random, file);
     default: return Welcome{1, some_text(random, 60)};
   }
 }
