@@ -322,7 +322,7 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
   unsynced_bytes_ += block.length;
   SinkChapter& list = *open.chapter.list;
   list.count_written(block.length);
-  if (list.is_stream()) return settle(block.file, index);  // nothing of it can be resumed
+  if (list.is_stream()) return settle(block.file);  // nothing of it can be resumed
   const std::vector<Claim>& claims = list.claims()[open.chapter.entry_of(block.file)];
   const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
   const Claim stored{index, entry.own};

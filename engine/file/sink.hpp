@@ -70,7 +70,7 @@ class Sink final : public FileWorker {
     return (is_stopped_ || is_complete()) && outbox_.empty();
   }
   [[nodiscard]] Nanos nap_max() const noexcept override {
-    if (stream_ && stream_->is_waiting()) return nap_max_at_end;
+    if (stream_ && stream_->held_total() > 0) return nap_max_at_end;
     return blocks_left_ <= near_end_blocks ? nap_max_at_end : nap_max_writing;
   }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-write"; }
@@ -144,6 +144,7 @@ class Sink final : public FileWorker {
 
   // sink_holes.cpp
   void on_hole(Chapter& chapter, const BlockRef& run);
+  void hold_hole(const Chapter& chapter, const BlockRef& run);
   void settle_holes(OpenFile& open, std::uint64_t size);
 
   // sink_chapters.cpp

@@ -26,6 +26,7 @@ void Sink::on_hole(Chapter& chapter, const BlockRef& run) {
   if (list.is_there(entry)) return fail(run.file, FileFailure::differs);
   OpenFile* const open = open_file(chapter, run.file);
   if (open == nullptr) return;
+  if (list.is_stream()) return hold_hole(chapter, run);
   // A block that came or was announced is no hole: it may be written at this moment.
   const bool is_known =
       first < open->next_leaf || std::ranges::any_of(open->entries, [&](const auto& block) {
@@ -39,6 +40,13 @@ void Sink::on_hole(Chapter& chapter, const BlockRef& run) {
     return fail(run.file, FileFailure::write_error, errno_value);
   list.count_written(run.length);
   settle(run.file);
+}
+
+/// Where blocks are written in order the zeros are, too. A piece of a stream has no hole.
+void Sink::hold_hole(const Chapter& chapter, const BlockRef& run) {
+  if (!stream_->is_ordered() || stream_->held_total() >= entries_max)
+    return fail(run.file, FileFailure::protocol);
+  stream_->hold(chapter.base + run.offset, run);
 }
 
 /// The tree takes the runs that are next.

@@ -20,16 +20,26 @@ void Sink::write_stream() {
     const auto written = stream_->write_next();
     if (!written) return;
     const BlockRef& block = written->block;
-    give_back(block);
+    if (block.data != nullptr) give_back(block);
     if (written->errno_value != 0)
       return fail(block.file, FileFailure::write_error, written->errno_value);
-    on_stored(*open_.at(block.file), block);
+    OpenFile& open = *open_.at(block.file);
+    if (block.data != nullptr) {
+      on_stored(open, block);
+      continue;
+    }
+    const std::uint64_t first = block.offset / block_bytes;
+    if (!open.holes.add(first, first + blocks_of(block.length)))
+      return fail(block.file, FileFailure::protocol);
+    ++entries_total_;
+    settle(block.file);
   }
   drop_stream();
 }
 
 void Sink::drop_stream() {
-  while (const auto block = stream_->drop()) give_back(*block);
+  while (const auto block = stream_->drop())
+    if (block->data != nullptr) give_back(*block);
 }
 
 /// False: it failed, which was told.

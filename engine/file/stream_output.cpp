@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
+#include <vector>
 
 #include "engine/file/confined.hpp"
 #include "engine/file/file_bytes.hpp"
@@ -53,13 +54,14 @@ void StreamOutput::take_output(int fd) {
 
 std::optional<StreamOutput::Written> StreamOutput::write_next() {
   if (held_.empty() || held_.begin()->first > next_) return std::nullopt;
+  static const std::vector<std::byte> zeros(block_bytes);
   const auto [at, block] = *held_.begin();
   while (next_ < at + block.length) {
     pollfd look{.fd = file_.get(), .events = POLLOUT, .revents = 0};
     const std::uint64_t from = next_ - at;
     const std::size_t bytes = std::min<std::size_t>(block.length - from, write_bytes_max_);
-    const ssize_t count =
-        ::poll(&look, 1, wait_ms) > 0 ? ::write(file_.get(), block.data + from, bytes) : 0;
+    const std::byte* const data = block.data != nullptr ? block.data + from : zeros.data();
+    const ssize_t count = ::poll(&look, 1, wait_ms) > 0 ? ::write(file_.get(), data, bytes) : 0;
     if (count < 0 && errno != EAGAIN && errno != EINTR) {
       const int errno_value = errno;
       held_.erase(held_.begin());

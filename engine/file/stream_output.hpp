@@ -34,7 +34,8 @@ class StreamOutput {
   [[nodiscard]] int fd() const noexcept { return file_.get(); }
 
   // --- in order
-  /// hold keeps a block until all before it are written. `at` is its place in the stream.
+  /// hold keeps a block, or a hole, which has no data, until all before it are written. `at` is its
+  /// place in the stream.
   void hold(std::uint64_t at, const BlockRef& block) { held_.emplace(at, block); }
   struct Written {
     BlockRef block;
@@ -43,7 +44,7 @@ class StreamOutput {
   /// write_next writes what the descriptor takes now and gives a block of which all is written, or
   /// that failed. Syscalls: write; poll for at most a millisecond where it takes nothing.
   [[nodiscard]] std::optional<Written> write_next();
-  [[nodiscard]] bool is_waiting() const noexcept { return !held_.empty(); }
+  [[nodiscard]] std::size_t held_total() const noexcept { return held_.size(); }
   /// drop gives a block that will not be written.
   [[nodiscard]] std::optional<BlockRef> drop();
 

@@ -207,6 +207,27 @@ TEST_CASE("C4 a stream, or a file, is written to a descriptor in order", "[engin
   CHECK(reader.all() == content);
 }
 
+TEST_CASE("C4 holes of a file are zeros on a descriptor", "[engine][file]") {
+  const TempFolder from;
+  const std::string data = random_bytes(3000, 4);
+  write_file(from / "f", data);
+  fs::resize_file(from / "f", 7 * block_bytes + 100);
+  {
+    const Fd file{::open((from / "f").c_str(), O_WRONLY | O_CLOEXEC)};
+    REQUIRE(::pwrite(file.get(), data.data(), data.size(), 4 * block_bytes + 50) == 3000);
+  }
+  const std::string whole = read_file(from / "f");
+  Reader reader;
+  std::vector<ScanChapter> chapters;
+  chapters.push_back({.source = open_files({(from / "f").string()}), .is_last = true});
+  const std::uint64_t seed = GENERATE(0U, 3U);
+  const Carried carried = carry(std::move(chapters), {.output_fd = reader.pipe.in.get()},
+                                [&](Wire& wire) { wire.reorder_seed = seed; });
+  CHECK_FALSE(carried.outcome.sink_failure.has_value());
+  CHECK(carried.outcome.blocks_carried < 8);  // it has holes
+  CHECK(reader.all() == whole);
+}
+
 TEST_CASE("C5 a reader that is gone ends the stream", "[engine][file]") {
   Pipe pipe;
   pipe.out.close();
