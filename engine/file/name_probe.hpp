@@ -37,9 +37,10 @@ class NameProbe {
 
   /// check gives by entry why it cannot have its name: 0, it can; EEXIST, an earlier entry of the
   /// session has that name here; else the file system's errno: of a symbolic link EPERM where it
-  /// has none. What is below a folder goes with it. Empty: all can. Once per chapter, in order. An error that is not about names is none here:
-  /// whoever writes the file meets it. It ends early when it is withdrawn. Syscalls: openat2,
-  /// mkdirat, unlinkat, flock, fstatat, getdents64.
+  /// has none. What is below a folder goes with it. Empty: all can. Once per chapter, in order. An
+  /// error that is not about names is none here: whoever writes the file meets it. It ends early
+  /// when it is withdrawn. Syscalls: openat2, mkdirat, symlinkat, unlinkat, flock, fstatat,
+  /// getdents64.
   [[nodiscard]] std::vector<int> check(const Manifest& chapter, const std::stop_token& withdrawn);
   /// close removes what was tried, after the last chapter.
   void close() noexcept { stage_.remove(); }

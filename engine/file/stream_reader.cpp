@@ -107,7 +107,8 @@ class StreamReader {
     chapter.counts = {.files = 1, .bytes = counts_.bytes};
     chapter.is_last = is_last;
     ONEHOP_TRYV(validate(chapter.source.manifest));
-    if (is_last) outlet_.note({.entries = 1, .files = 1, .bytes = counts_.bytes, .is_complete = true});
+    if (is_last)
+      outlet_.note({.entries = 1, .files = 1, .bytes = counts_.bytes, .is_complete = true});
     return chapter;
   }
 
