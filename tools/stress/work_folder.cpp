@@ -10,6 +10,7 @@
 #include <fstream>
 #include <utility>
 
+#include "engine/base/block.hpp"
 #include "engine/base/fd.hpp"
 #include "tools/stress/random.hpp"
 
@@ -91,9 +92,11 @@ Result<void> WorkFolder::empty_target() const {
 
 Result<void> WorkFolder::make_sparse(std::int64_t bytes) const {
   const Fd out{::open(file().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
-  if (!out.is_open() || ::ftruncate(out.get(), bytes) != 0)
-    return errno_error(ExitCode::local_file_error, "make " + file());
-  return success();
+  bool is_made = out.is_open() && ::ftruncate(out.get(), bytes) == 0;
+  for (std::int64_t at = 0; is_made && at < bytes; at += block_bytes)
+    is_made = ::pwrite(out.get(), "x", 1, at) == 1;
+  if (is_made) return success();
+  return errno_error(ExitCode::local_file_error, "make " + file());
 }
 
 }  // namespace onehop::stress

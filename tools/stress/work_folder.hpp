@@ -21,7 +21,7 @@ class WorkFolder {
   ~WorkFolder();
 
   /// make_file and make_tree write random bytes, the tree in many small files and a few larger
-  /// ones; make_sparse only says how long the file is.
+  /// ones; make_sparse writes one byte in each block: a block that is a hole is not sent.
   [[nodiscard]] Result<void> make_file(std::size_t bytes) const;
   [[nodiscard]] Result<void> make_tree(std::size_t bytes) const;
   [[nodiscard]] Result<void> make_sparse(std::int64_t bytes) const;
