@@ -19,7 +19,7 @@ namespace onehop {
 /// Protocol constant: the unit of digest and resume.
 inline constexpr std::uint32_t block_bytes = 256 * 1024;
 /// Protocol constant: blocks of one announced hole. More: one message keeps a thread for longer (a
-/// gibibyte of SHA-256 leaves takes some 2 ms). Fewer: more messages.
+/// gibibyte of SHA-256 leaves takes about 1 ms). Fewer: more messages.
 inline constexpr std::uint64_t hole_blocks_max = 4096;
 static_assert(hole_blocks_max * block_bytes <= 0xffff'ffff, "BlockRef::length holds such a run");
 
