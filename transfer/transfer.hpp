@@ -347,7 +347,8 @@ struct End {
   }
   [[nodiscard]] double cpu_ns_per_byte() const noexcept {
     const double busy_ns = (cpu_seconds + softirq_seconds.value_or(0)) * 1e9;
-    return bytes_total > 0 ? busy_ns / static_cast<double>(bytes_total) : 0;
+    const std::uint64_t bytes = bytes_total - bytes_hole_total;  // a hole would flatter
+    return bytes > 0 ? busy_ns / static_cast<double>(bytes) : 0;
   }
 };
 

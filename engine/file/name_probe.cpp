@@ -72,7 +72,8 @@ void NameProbe::look() {
   is_plain_ = stage_.open(root_) != 0;
   if (is_plain_) return;
   const char* const name = "0";  // as a Stage has them
-  has_symlinks_ = ::symlinkat(name, stage_.fd(), name) == 0 || errno != EPERM;
+  has_symlinks_ = ::symlinkat(name, stage_.fd(), name) == 0 ||
+                  (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS);
   ::unlinkat(stage_.fd(), name, 0);
   is_plain_ = holds_odd_names();
   if (is_plain_) close();

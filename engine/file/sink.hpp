@@ -144,6 +144,7 @@ class Sink final : public FileWorker {
 
   // sink_holes.cpp
   void on_hole(Chapter& chapter, const BlockRef& run);
+  [[nodiscard]] bool add_hole(OpenFile& open, const BlockRef& run);
   void hold_hole(const Chapter& chapter, const BlockRef& run);
   void settle_holes(OpenFile& open, std::uint64_t size);
 

@@ -32,14 +32,20 @@ void Sink::on_hole(Chapter& chapter, const BlockRef& run) {
       first < open->next_leaf || std::ranges::any_of(open->entries, [&](const auto& block) {
         return block.first >= first && block.first < end;
       });
-  const std::size_t runs = open->holes.size();
-  if (is_known || !open->holes.add(first, end)) return fail(run.file, FileFailure::protocol);
-  entries_total_ += open->holes.size() - runs;
-  if (entries_total_ > entries_max) return fail(run.file, FileFailure::protocol);
+  if (is_known || !add_hole(*open, run)) return fail(run.file, FileFailure::protocol);
   if (const int errno_value = open->part.clear(run.offset, run.length, size); errno_value != 0)
     return fail(run.file, FileFailure::write_error, errno_value);
   list.count_written(run.length);
   settle(run.file);
+}
+
+/// False: it cannot be, or there are too many of them.
+bool Sink::add_hole(OpenFile& open, const BlockRef& run) {
+  const std::uint64_t first = run.offset / block_bytes;
+  const std::size_t runs = open.holes.size();
+  if (!open.holes.add(first, first + blocks_of(run.length))) return false;
+  entries_total_ += open.holes.size() - runs;
+  return entries_total_ <= entries_max;
 }
 
 /// Where blocks are written in order the zeros are, too. A piece of a stream has no hole.

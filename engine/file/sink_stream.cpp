@@ -28,10 +28,7 @@ void Sink::write_stream() {
       on_stored(open, block);
       continue;
     }
-    const std::uint64_t first = block.offset / block_bytes;
-    if (!open.holes.add(first, first + blocks_of(block.length)))
-      return fail(block.file, FileFailure::protocol);
-    ++entries_total_;
+    if (!add_hole(open, block)) return fail(block.file, FileFailure::protocol);
     settle(block.file);
   }
   drop_stream();

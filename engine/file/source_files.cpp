@@ -99,7 +99,21 @@ Result<Fd> SourceNames::look_at_symlink(std::size_t index, struct stat& status) 
   if (::fstatat(AT_FDCWD, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
     return errno_error(ExitCode::local_file_error, attempt_to_offer(path));
   if (!S_ISLNK(status.st_mode)) return refusal(path, "it is no symbolic link any more", {});
+  const std::string_view below =
+      std::string_view{manifest.files[index].name}.substr(root_of(index).name_offset);
+  if (const std::string fault = symlink_fault(AT_FDCWD, path, below, status); !fault.empty())
+    return refusal(path, fault, {});
   return Fd{};
+}
+
+std::string symlink_fault(int folder, const std::string& leaf, std::string_view name,
+                          const struct stat& status) {
+  std::string target(target_bytes_max + 1, '\0');
+  const ssize_t bytes = ::readlinkat(folder, leaf.c_str(), target.data(), target.size());
+  if (bytes < 0) return errno_text(errno);
+  if (bytes != status.st_size) return "it is a symbolic link whose size is not that of its target";
+  target.resize(static_cast<std::size_t>(bytes));
+  return std::string{target_fault(name, target)};
 }
 
 Fd open_beneath(int folder, const std::string& name) {

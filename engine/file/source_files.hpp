@@ -65,7 +65,7 @@ struct SourceNames {
   /// fstat.
   [[nodiscard]] Result<Fd> open(std::size_t index, struct stat& status) const;
   /// look_at_symlink fills `status` and gives no descriptor: a link has none that its target can be
-  /// read from. Syscalls: fstatat.
+  /// read from. Error: it is none any more, or symlink_fault(). Syscalls: fstatat, readlinkat.
   [[nodiscard]] Result<Fd> look_at_symlink(std::size_t index, struct stat& status) const;
 };
 
@@ -90,6 +90,11 @@ inline constexpr std::size_t open_files_kept = 256;
 
 /// has_content_at: a byte can be read at `offset`, beyond a wrong size. Syscalls: pread.
 [[nodiscard]] bool has_content_at(int fd, std::uint64_t offset) noexcept;
+
+/// symlink_fault is why the link `leaf` in `folder`, which stands as `name` below what was named,
+/// cannot be sent as a link, or empty: target_fault(), or errno says why. Syscalls: readlinkat.
+[[nodiscard]] std::string symlink_fault(int folder, const std::string& leaf, std::string_view name,
+                                        const struct stat& status);
 
 /// attempt_to_offer is the attempt of an Error about a path of the command line.
 [[nodiscard]] std::string attempt_to_offer(const std::string& path);

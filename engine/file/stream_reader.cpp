@@ -56,12 +56,13 @@ class StreamReader {
     return errno_error(ExitCode::io_unavailable, "keep a piece of the stream in memory");
   }
 
-  /// Until there is something to read. A piece that is old enough does not wait for more.
+  /// Until there is something to read. A piece that is old enough does not wait for more, and the
+  /// first one not even for its first byte: the session can begin, and be interrupted.
   Result<void> wait() {
     while (true) {
       if (outlet_.is_stopped())
         return Error{ExitCode::interrupted, "read the stream to send", "it was ended", {}, 0};
-      const bool is_awaited = bytes_ > 0 && outlet_.is_starved();
+      const bool is_awaited = (bytes_ > 0 || !has_put_) && outlet_.is_starved();
       const Nanos left = is_awaited ? begun_ + ChapterSizes{}.age_max - monotonic_now() : stop_look;
       pollfd look{.fd = input_.fd, .events = POLLIN, .revents = 0};
       const auto wait_ms = std::chrono::ceil<std::chrono::milliseconds>(
@@ -88,6 +89,7 @@ class StreamReader {
   Result<void> put() {
     ONEHOP_TRY(chapter, seal(false));
     ONEHOP_TRYV(outlet_.wait_put(std::move(chapter)));
+    has_put_ = true;
     return begin();
   }
 
@@ -119,7 +121,8 @@ class StreamReader {
   ScanCounts counts_;
   Fd memory_;  // the piece that is being filled
   std::uint64_t bytes_ = 0;
-  Instant begun_{};
+  Instant begun_ = monotonic_now();
+  bool has_put_ = false;
 };
 
 }  // namespace

@@ -24,9 +24,9 @@ struct StreamInput {
 /// for less.
 inline constexpr std::uint64_t piece_bytes_max = std::uint64_t{4} << 20;
 
-/// read_stream puts chapters of one piece each, and returns the last one. Before that is full a
-/// piece is put when it is ChapterSizes::age_max old and awaited. Error: a read failed, or the
-/// outlet is stopped. Syscalls: poll, read, memfd_create, pwrite, fstat.
+/// read_stream puts chapters of one piece each, and returns the last one. A piece that is not full
+/// is put when it is ChapterSizes::age_max old and awaited; the first one may be empty then. Error:
+/// a read failed, or the outlet is stopped. Syscalls: poll, read, memfd_create, pwrite, fstat.
 [[nodiscard]] Result<ScanChapter> read_stream(const StreamInput& input, ChapterOutlet& outlet);
 
 }  // namespace onehop::file

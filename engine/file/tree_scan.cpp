@@ -40,6 +40,7 @@ Result<SourceFiles> look_again(SourceNames names, std::vector<ScanProblem>& prob
       problems.push_back({.path = source.path_of(i),
                           .kind = error.errno_value == ENOENT ? ScanProblemKind::vanished
                                   : error.errno_value != 0    ? ScanProblemKind::unreadable
+                                  : entry.is_symlink()        ? ScanProblemKind::symlink_refused
                                                               : ScanProblemKind::special,
                           .cause = error.cause});
       continue;

@@ -192,15 +192,8 @@ Result<void> TreeWalk::take_link(int folder, const std::string& leaf, const stru
 }
 
 Result<void> TreeWalk::copy_link(int folder, const std::string& leaf, const struct stat& status) {
-  std::string target(target_bytes_max + 1, '\0');
-  const ssize_t bytes = ::readlinkat(folder, leaf.c_str(), target.data(), target.size());
-  if (bytes < 0) return problem_errno();
-  if (bytes != status.st_size)
-    return problem(ScanProblemKind::unreadable,
-                   "it is a symbolic link whose size is not that of its target");
-  target.resize(static_cast<std::size_t>(bytes));
-  if (const std::string_view fault = target_fault(relative_name(), target); !fault.empty())
-    return problem(ScanProblemKind::symlink_refused, std::string{fault});
+  if (std::string fault = symlink_fault(folder, leaf, relative_name(), status); !fault.empty())
+    return problem(ScanProblemKind::symlink_refused, std::move(fault));
   maker_.count_links(status);
   ONEHOP_TRYV(take_name());
   return add(status, Fd{});

@@ -54,6 +54,10 @@ def check_end(end, size, moved, skipped=0) -> None:
     check(event["bytes_skipped_total"] == skipped, f"{skipped} were there: {event}")
     check(event["bytes_hole_total"] == size - moved - skipped, f"{moved} were sent: {event}")
     check("are holes" in end.text(), f"and the summary tells: {end.text()}")
+    busy_ns = 1e9 * (event["cpu_seconds"] + (event["softirq_seconds"] or 0))
+    per_byte = busy_ns / max(1, size - event["bytes_hole_total"])
+    check(abs(event["cpu_ns_per_byte"] - per_byte) <= 0.01 * per_byte + 0.01 or moved == 0,
+          f"a hole is no byte that costs: {per_byte} {event}")
 
 
 def test_sparse(onehop) -> None:

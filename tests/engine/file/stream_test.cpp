@@ -138,6 +138,20 @@ TEST_CASE("a stream that pauses gives what it has, and one that is read no more 
   scan.value().reset();  // joins its thread, which waits for more
 }
 
+TEST_CASE("a stream that says nothing begins with an empty piece", "[engine][file]") {
+  Pipe pipe;
+  auto scan = ScanThread::start_stream({.fd = pipe.out.get(), .name = "n"});
+  REQUIRE(scan.has_value());
+  const auto first = scan.value()->wait_next();
+  REQUIRE(first.has_value());
+  CHECK(first.value().source.manifest.files[0].size == 0);
+  CHECK_FALSE(first.value().is_last);
+  REQUIRE(::write(pipe.in.get(), "abc", 3) == 3);
+  const auto second = scan.value()->wait_next();
+  REQUIRE(second.has_value());
+  CHECK(second.value().source.manifest.files[0].size == 3);
+}
+
 TEST_CASE("what cannot be read as a stream is an error", "[engine][file]") {
   const TempFolder folder;
   const Fd directory{::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};

@@ -169,6 +169,22 @@ TEST_CASE("C3 a link that changed after it was listed ends the source", "[engine
   CHECK(outcome.source_failure->failure == FileFailure::source_changed);
 }
 
+TEST_CASE("C3 a link that changed is looked at as one that is new", "[engine][file]") {
+  const LinkFolder from;
+  const auto [target, problems] =
+      GENERATE(table<const char*, std::size_t>({{"../other", 0}, {"/etc/passwd", 1}}));
+  SourceFiles files = from.list();
+  fs::remove(from.folder / "d/l");
+  fs::create_symlink(target, from.folder / "d/l");
+  std::vector<ScanProblem> found;
+  const auto again = look_again(std::move(files), found);
+  REQUIRE(again.has_value());
+  REQUIRE(found.size() == problems);
+  if (problems > 0) CHECK(found[0].kind == ScanProblemKind::symlink_refused);
+  CHECK(std::ranges::count(again.value().manifest.files, EntryKind::symlink,
+                           &ManifestEntry::kind) == (problems > 0 ? 0 : 1));
+}
+
 // Goal:   what has a link's name is dealt with as the policy says, and another link's target is
 //         never touched. Method: the same link, another one of the same length, one of another
 //         length, a file. Bounds: exact.
@@ -217,4 +233,23 @@ TEST_CASE("P5 a file and a link never take each other's place", "[engine][file]"
   REQUIRE(refused.has_error());
   CHECK(refused.error().cause.find("not a symbolic link") != std::string::npos);
   CHECK(read_file(to / "d/l") == "file");
+}
+
+// Goal:   what comes up while a link arrives stays, though names are to be overwritten. Method:
+//         a file has the link's name, or a link that of the file beside it, once the list was
+//         looked at. Bounds: exact.
+TEST_CASE("P5 a name of another kind that comes up meanwhile stays", "[engine][file]") {
+  const LinkFolder from;
+  const TempFolder to;
+  const std::string name = GENERATE("d/l", "a");
+  const Outcome outcome = send_files(from.list(), to.path(), OnExist::overwrite, [&](Wire&) {
+    fs::create_directories(to / "d");
+    if (name == "a")
+      fs::create_symlink("mine", to / name);
+    else
+      write_file(to / name, "mine");
+  });
+  REQUIRE(outcome.sink_failure.has_value());
+  CHECK(outcome.sink_failure->failure == FileFailure::exists);
+  CHECK((name == "a" ? fs::read_symlink(to / name).string() : read_file(to / name)) == "mine");
 }
