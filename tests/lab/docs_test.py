@@ -10,6 +10,7 @@ Bounds: exit codes, and the files that a line says it makes. A line that no test
         with the reason, or this fails.
 """
 
+import concurrent.futures
 import os
 import re
 import shlex
@@ -168,6 +169,22 @@ def test_trees(onehop) -> None:
             check((world.work / "Downloads/.onehop-stage").exists(), "it was listed only")
 
 
+def test_streams(onehop) -> None:
+    (send,) = lines_of("trees.md", "tar c")
+    (receive,) = lines_of("trees.md", "onehop recv --dir -")
+    with World(onehop) as world:
+        for name in ("Photos/a", "in/x"):
+            (world.work / name).parent.mkdir(parents=True, exist_ok=True)
+        (world.work / "Photos/a").write_bytes(os.urandom(1_000_000))
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            received = pool.submit(shell, onehop, world.work / "in", receive, (world, "b"))
+            time.sleep(1)  # it listens
+            shell(onehop, world.work, send.replace("HOST", ADDRESS_B), (world, "a"))
+            received.result()
+        same = (world.work / "in/Photos/a").read_bytes() == (world.work / "Photos/a").read_bytes()
+        check(same, "the folder came out of the other end")
+
+
 def test_lab(onehop) -> None:
     up, receive, send, down, run = lines_of("lab.md", "onehop lab")
     folder = Path("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp", f"onehop-docs-{os.getpid()}")
@@ -256,7 +273,7 @@ def test_no_command_is_left_out(_onehop) -> None:
         "doctor.md": "onehop doctor",
         "lab.md": "onehop lab",
         "stress.md": "onehop stress",
-        "trees.md": ("onehop send", "onehop recv --clean"),
+        "trees.md": ("onehop send", "onehop recv --clean", "tar c", "onehop recv --dir -"),
         "watch.md": ("onehop watch", "onehop send", "onehop plot", "onehop lab run"),
     }
     readme = lines(ROOT / "README.md")
