@@ -27,15 +27,15 @@ std::uint64_t Chapter::bytes_of_blocks() const {
   return bytes;
 }
 
-std::span<const std::uint32_t> Chapter::take_packed(const PackDone& done) {
-  if (!is_pack(done.pack) || done.first >= pack->entries().size() ||
-      done.count > pack->entries().size() - done.first)
+std::span<const std::uint32_t> Chapter::take_packed(const RecordRun& run) {
+  if (!is_pack(run.pack) || run.first >= pack->entries().size() ||
+      run.count > pack->entries().size() - run.first)
     return {};
-  const auto entries = std::span{pack->entries()}.subspan(done.first, done.count);
+  const auto entries = std::span{pack->entries()}.subspan(run.first, run.count);
   for (std::uint32_t i = 0; i < entries.size(); ++i) {
-    const bool is_read = pack_roots == nullptr || pack_roots->find(done.first + i).has_value();
-    if (is_done[entries[i]] || !is_read || !can_come_to(actions[entries[i]], done.outcome))
-      return {};
+    const bool is_read = pack_roots == nullptr || pack_roots->find(run.first + i).has_value();
+    const bool is_possible = !run.is_kept || can_come_to(actions[entries[i]], FileOutcome::kept);
+    if (is_done[entries[i]] || !is_read || !is_possible) return {};
   }
   for (const std::uint32_t i : entries) is_done[i] = true;
   files_left -= entries.size();

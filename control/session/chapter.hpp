@@ -83,9 +83,14 @@ struct Chapter {
               crypto::DigestKind kind);
   /// bytes_of_blocks are in the blocks that the sender reads for it.
   [[nodiscard]] std::uint64_t bytes_of_blocks() const;
-  /// take_packed marks the records of `done`; nothing: it has some that are done, or are none, or
+  /// take_packed marks the records of `run`; nothing: it has some that are done, or are none, or
   /// that the file side has not read yet.
-  [[nodiscard]] std::span<const std::uint32_t> take_packed(const PackDone& done);
+  [[nodiscard]] std::span<const std::uint32_t> take_packed(const RecordRun& run);
+  [[nodiscard]] FileOutcome outcome_of(const RecordRun& run, std::uint32_t ordinal) const {
+    return run.is_kept               ? FileOutcome::kept
+           : pack->is_whole(ordinal) ? FileOutcome::received
+                                     : FileOutcome::there;
+  }
   /// packed_root is the root of the record at this ordinal; zero: not known.
   [[nodiscard]] Digest packed_root(std::uint32_t ordinal) const {
     return pack_roots == nullptr ? Digest{} : pack_roots->find(ordinal).value_or(Digest{});

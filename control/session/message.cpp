@@ -209,12 +209,14 @@ void code(auto& c, Is<FileDone> auto& m) {
   c.check(m.name_number != 1);
 }
 void code(auto& c, Is<PackDone> auto& m) {
-  c.u32(m.pack, 0, file_index_max);
-  c.u32(m.first, 0, chapter_entries_max - 1);
-  c.u32(m.count, 1, chapter_entries_max);
-  c.u16(m.name_number, 0, file::name_number_max);
-  c.check(m.name_number != 1);
-  c.u8(m.outcome, 0, number_of(FileOutcome::kept));
+  c.items(m.runs, digests_per_message_max, 4 + 4 + 4 + 2 + 1, [&](auto& run) {
+    c.u32(run.pack, 0, file_index_max);
+    c.u32(run.first, 0, chapter_entries_max - 1);
+    c.u32(run.count, 1, chapter_entries_max);
+    c.u16(run.name_number, 0, file::name_number_max);
+    c.check(run.name_number != 1);
+    c.u8(run.is_kept, 0, 1);
+  });
 }
 void code(auto& c, Is<Bye> auto& m) { c.u8(m.code, 0, number_of(ExitCode::timed_out)); }
 template <class C, class M>
@@ -238,11 +240,11 @@ std::optional<Message> decode_as(std::span<const std::byte> body) {
   return Message{std::move(message)};
 }
 
-// Only six messages may be large; the rest is refused before its body is read.
+// Only seven messages may be large; the rest is refused before its body is read.
 template <class M>
 constexpr std::size_t body_bytes_max =
     Is<M, ManifestPart> || Is<M, Accept> || Is<M, ChapterAnswer> || Is<M, ClaimPart> ||
-            Is<M, BlockDigests> || Is<M, Holes>
+            Is<M, BlockDigests> || Is<M, Holes> || Is<M, PackDone>
         ? message_body_bytes_max
         : 2048;
 

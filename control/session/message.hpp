@@ -182,12 +182,19 @@ struct FileDone {
   bool is_small = false;  ///< told by a PackDone, or would have been; not on the wire
   int name_fault = 0;     ///< errno of FileOutcome::name_refused; not on the wire
 };
-/// PackDone: `count` records of a pack from ordinal `first` on are verified and in place.
-struct PackDone {
+/// RecordRun: `count` records of a pack from ordinal `first` on are verified and in place.
+struct RecordRun {
   std::uint32_t pack = 0;  ///< its file index
   std::uint32_t first = 0, count = 0;
-  std::uint16_t name_number = 0;                ///< as in FileDone
-  FileOutcome outcome = FileOutcome::received;  ///< of all of them
+  std::uint16_t name_number = 0;  ///< as in FileDone
+  /// FileOutcome::kept, all of them. Else those that were sent are received, those of which the
+  /// root alone was sent are there.
+  bool is_kept = false;
+};
+/// PackDone tells of many runs at once: of files with the same names but other contents every
+/// second one may be kept.
+struct PackDone {
+  std::vector<RecordRun> runs;
 };
 /// is_named: false of an entry whose name the receiver's file system cannot hold.
 [[nodiscard]] constexpr bool is_named(FileOutcome outcome) noexcept {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 namespace onehop::session {
 
@@ -44,10 +45,13 @@ Error RecvMachine::deadline_error() const {
 // --- the transfer
 
 void RecvMachine::advance(Instant now) {
-  if (state_ == State::transferring)
-    poll_pause_ = !has_engine()                     ? limits_.keep_alive
-                  : chapters_.are_roots_announced() ? limits_.poll_short
-                                                    : limits_.poll;
+  if (state_ == State::transferring) {
+    // With as many chapters under way as may be the sender waits for the end of one.
+    const bool is_awaited = chapters_.are_roots_announced() || !chapters_.has_room();
+    poll_pause_ = !has_engine() ? limits_.keep_alive
+                  : is_awaited  ? limits_.poll_short
+                                : limits_.poll;
+  }
   if (has_more_to_send()) send_next_claims(now);
 }
 
@@ -67,19 +71,24 @@ Result<void> RecvMachine::take_event(Instant now, const Event& event) {
     finish_engine();
   if (is_of_file && block.kind == FileMessageKind::file_done) take_file_done(block);
   if (is_of_file && block.kind == FileMessageKind::pack_done) {
-    const PackDone done{.pack = block.file,
+    const RecordRun run{.pack = block.file,
                         .first = static_cast<std::uint32_t>(block.offset),
                         .count = block.length,
                         .name_number = static_cast<std::uint16_t>(block.status),
-                        .outcome = block.outcome};
-    if (!take_packed(done))
+                        .is_kept = block.outcome == FileOutcome::kept};
+    if (!take_packed(run))
       return Error{ExitCode::internal_error, step_, "files are reported as done that cannot be",
                    ""};
-    send(done);
+    if (done_.runs.size() == digests_per_message_max) flush();
+    done_.runs.push_back(run);
   }
   drop_over();
   if (auto fault = fault_of(event)) return std::move(*fault);
   return success();
+}
+
+void RecvMachine::flush() {
+  if (!done_.runs.empty()) send(std::exchange(done_, {}));
 }
 
 void RecvMachine::take_file_done(const BlockRef& block) {
@@ -100,6 +109,7 @@ Result<void> RecvMachine::take_in_transfer(Instant now, Message& message) {
   auto verdict = verdict_of(message);
   if (chapters_.is_over() && (verdict || std::holds_alternative<Complete>(message))) {
     // Also where the sender gave up after everything was in place.
+    flush();
     send(Bye{ExitCode::done});
     wind_down(now, std::nullopt);
     return success();
@@ -188,6 +198,7 @@ void RecvMachine::end_restart(Instant now) {
   is_deciding_ = is_sending_claims_ = false;
   decision_ = {};
   bytes_claimed_ = 0;
+  flush();
   send(Restarted{});
   await_offer(now);
 }

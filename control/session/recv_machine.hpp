@@ -45,6 +45,7 @@ class RecvMachine final : public SessionMachine {
   void on_started(Instant now) override;
   void on_proven(Instant now) override;
   [[nodiscard]] Error deadline_error() const override;
+  void flush() override;
   [[nodiscard]] bool is_outcome_certain() const noexcept override {
     return state_ == State::transferring && chapters_.is_over();
   }
@@ -88,6 +89,7 @@ class RecvMachine final : public SessionMachine {
   Decision decision_;
   std::size_t next_claims_ = 0;     // entry whose claims are sent next
   bool is_sending_claims_ = false;  // of the newest chapter that was answered
+  PackDone done_;                   // of this turn
   std::optional<KnownEntries> offered_before_;
   std::vector<SessionId> session_ids_;
   std::uint64_t restarts_left_ = 0;  // as many as entries were offered: each may change once

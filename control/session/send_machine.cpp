@@ -131,7 +131,7 @@ Result<void> SendMachine::take_event(Instant now, const Event& event) {
   } else if (is_of_file && block.kind == FileMessageKind::hole) {
     announce_hole(block);
   } else if (is_of_file && block.kind == FileMessageKind::root) {
-    flush_digests();  // a file's root follows its last digest
+    flush();  // a file's root follows its last digest
     announce_root(now, block);
   } else if (event.kind == EventKind::all_arrived) {
     act(Phase::verifying);
@@ -157,7 +157,7 @@ void SendMachine::announce(const Event& event, bool is_skipped) {
   if (chapter == nullptr || chapter->is_pack(event.block.file))
     return;  // a pack's records bring their roots
   if (batch_.is_skipped != is_skipped || batch_.digests.size() == digests_per_message_max)
-    flush_digests();
+    flush();
   batch_.is_skipped = is_skipped;
   batch_.digests.push_back(
       {event.block.file, event.block.offset / block_bytes, event.block.digest});
@@ -165,12 +165,12 @@ void SendMachine::announce(const Event& event, bool is_skipped) {
 
 void SendMachine::announce_hole(const BlockRef& run) {
   bytes_done_ += run.length;
-  if (holes_.runs.size() == digests_per_message_max) flush_digests();
+  if (holes_.runs.size() == digests_per_message_max) flush();
   holes_.runs.push_back(
       {run.file, run.offset / block_bytes, static_cast<std::uint32_t>(blocks_of(run.length))});
 }
 
-void SendMachine::flush_digests() {
+void SendMachine::flush() {
   if (!batch_.digests.empty()) send(std::exchange(batch_, {}));
   if (!holes_.runs.empty()) send(std::exchange(holes_, {}));
 }
@@ -192,7 +192,8 @@ Result<void> SendMachine::take_done(Instant now, const FileDone& done) {
 }
 
 Result<void> SendMachine::take_pack_done(Instant now, const PackDone& done) {
-  if (!take_packed(done)) return violation("the peer reports packed files as done that cannot be");
+  for (const RecordRun& run : done.runs)
+    if (!take_packed(run)) return violation("the peer reports packed files as done that cannot be");
   complete_if_over(now);
   return success();
 }
@@ -227,7 +228,7 @@ bool SendMachine::may_restart(const Event& event) {
 // Both ends stop the data path in order. What the receiver finished until then it says before it
 // answers, so that no file is offered that it has.
 void SendMachine::begin_restart(Instant now, std::uint32_t changed_file) {
-  flush_digests();
+  flush();
   const std::string& name = chapters_.find(changed_file)->entry(changed_file).name;
   act(Notice{file::display_name(name) +
              " changed while it was being sent: it is sent again as it is now"});

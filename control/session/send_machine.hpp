@@ -50,7 +50,7 @@ class SendMachine final : public SessionMachine {
   [[nodiscard]] bool is_outcome_certain() const noexcept override {
     return state_ == State::completing;
   }
-  void flush_digests() override;
+  void flush() override;
 
   [[nodiscard]] Result<void> take_greeting(Instant now, const Message& message);
   void begin_offer();

@@ -81,7 +81,8 @@ struct SessionLimits {
   Nanos engine_stop = 5s;  ///< for the engine's loop to end
   /// Between looks at the engine's events: 28 digests each at 600 Mbit/s, 500 at 10 Gbit/s.
   Nanos poll = 100ms;
-  /// While a person waits for us: the path is proven, the last files are verified.
+  /// While a person or the peer waits for us: the path is proven, the last files are verified, a
+  /// chapter ends.
   Nanos poll_short = 2ms;
 };
 

@@ -119,7 +119,7 @@ void SessionMachine::tick(Instant now) {
     if (now < deadline_) return;
     return state_ == State::checkpointing ? tell_and_finish(now) : conclude();
   }
-  flush_digests();
+  flush();
   if (is_interrupted_ && state_ != State::completing) {
     const char* hint = "";
     if (state_ == State::transferring)
@@ -194,7 +194,7 @@ void SessionMachine::fail(Instant now, Error why) {
 }
 
 void SessionMachine::wind_down(Instant now, std::optional<Error> error) {
-  flush_digests();  // the peer can keep only blocks whose digests it has
+  flush();  // the peer can keep only blocks whose digests it has
   error_ = std::move(error);
   if (error_ && is_engine_running() && !is_finish_commanded_ && !is_file_side_dead_) {
     command(CommandKind::checkpoint);
@@ -232,15 +232,15 @@ void SessionMachine::drop_data() {
 
 // --- outcomes and errors
 
-bool SessionMachine::take_packed(const PackDone& done) {
-  Chapter* const chapter = chapters_.find(done.pack);
+bool SessionMachine::take_packed(const RecordRun& run) {
+  Chapter* const chapter = chapters_.find(run.pack);
   if (chapter == nullptr) return false;
-  const auto entries = chapter->take_packed(done);
+  const auto entries = chapter->take_packed(run);
   for (std::uint32_t i = 0; i < entries.size(); ++i)
     report_done(*chapter, {.file = chapter->first_file + entries[i],
-                           .root = chapter->packed_root(done.first + i),
-                           .outcome = done.outcome,
-                           .name_number = done.name_number,
+                           .root = chapter->packed_root(run.first + i),
+                           .outcome = chapter->outcome_of(run, run.first + i),
+                           .name_number = run.name_number,
                            .is_small = true});
   return !entries.empty();
 }

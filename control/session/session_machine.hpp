@@ -171,7 +171,8 @@ class SessionMachine {
   [[nodiscard]] virtual Error deadline_error() const;
   /// is_outcome_certain: every file is verified, whatever happens to the connection now.
   [[nodiscard]] virtual bool is_outcome_certain() const noexcept = 0;
-  virtual void flush_digests() {}
+  /// flush sends what was gathered in this turn.
+  virtual void flush() {}
 
   // --- what they share
   void enter(State state, Instant deadline, std::string step);
@@ -198,7 +199,7 @@ class SessionMachine {
   void report_kept(const Chapter& chapter);
   /// take_packed marks and reports the records of `done`; false: it has some that are done, or are
   /// none.
-  [[nodiscard]] bool take_packed(const PackDone& done);
+  [[nodiscard]] bool take_packed(const RecordRun& run);
   /// drop_over forgets chapters that are over.
   void drop_over();
   /// verdict_of gives the Error of a Refuse, Failure or Bye, and nothing for other messages.

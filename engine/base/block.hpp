@@ -46,7 +46,8 @@ enum class FileMessageKind : std::uint8_t {
                ///< announced root, outcome what became of it, status the number that its final name
                ///< got (0: the announced name)
   pack_done,   ///< file -> session (receiving): `length` records of pack `file` from `offset` on
-               ///< are verified and in place; status as of file_done
+               ///< are verified and in place; status as of file_done, outcome kept or received:
+               ///< then those of which the root alone came are there
   checkpoint,  ///< session -> file: make what arrived durable now; answered by checkpointed
   checkpointed,  ///< file -> session
   abort,         ///< session -> file: stop, keep what can be resumed; answered by checkpointed

@@ -36,20 +36,28 @@ template <class Integer>
   return value;
 }
 
-/// read_at fills `out` from `offset`; less only at the end of the file. Bytes or -errno.
-/// Syscalls: pread.
-[[nodiscard]] inline std::int64_t read_at(int fd, std::span<std::byte> out,
-                                          std::uint64_t offset) noexcept {
+/// read_at_least fills `out` from `offset` with `bytes_min` or more; less only at the end of the
+/// file. Bytes or -errno. Syscalls: pread, at least one.
+[[nodiscard]] inline std::int64_t read_at_least(int fd, std::span<std::byte> out,
+                                                std::size_t bytes_min,
+                                                std::uint64_t offset) noexcept {
   std::size_t done_bytes = 0;
-  while (done_bytes < out.size()) {
+  do {
     const ssize_t got = ::pread(fd, out.data() + done_bytes, out.size() - done_bytes,
                                 static_cast<off_t>(offset + done_bytes));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return -errno;
     if (got == 0) break;
     done_bytes += static_cast<std::size_t>(got);
-  }
+  } while (done_bytes < bytes_min);
   return static_cast<std::int64_t>(done_bytes);
+}
+
+/// read_at fills `out` from `offset`; less only at the end of the file. Bytes or -errno.
+/// Syscalls: pread.
+[[nodiscard]] inline std::int64_t read_at(int fd, std::span<std::byte> out,
+                                          std::uint64_t offset) noexcept {
+  return out.empty() ? 0 : read_at_least(fd, out, out.size(), offset);
 }
 
 /// write_at writes all of `bytes` at `offset`. 0 or errno. Syscalls: pwrite.

@@ -130,15 +130,16 @@ std::optional<PackFailure> PackCommit::work(PackBatch& batch, std::vector<PackRu
       records.resize(named);
       break;
     }
+    const bool is_kept = record.outcome == FileOutcome::kept;
     const bool is_next = runs.size() > finished && runs.back().list == record.list &&
                          runs.back().first + runs.back().count == record.ordinal &&
-                         runs.back().name_number == number && runs.back().outcome == record.outcome;
+                         runs.back().name_number == number && runs.back().is_kept == is_kept;
     if (!is_next)
       runs.push_back({.list = record.list,
                       .first = record.ordinal,
                       .count = 0,
                       .name_number = number,
-                      .outcome = record.outcome});
+                      .is_kept = is_kept});
     ++runs.back().count;
   }
   if (auto unsynced = sync_folders(records)) {

@@ -89,12 +89,13 @@ struct PackFailure {
   int errno_value = 0;
 };
 /// PackRun: the records [first, first + count) have their names; `name_number` as in FileDone. With
-/// a count of 0: the list's folders have mode and time.
+/// a count of 0: the list's folders have mode and time. Files that were there and files that came
+/// alternate in a tree that is resumed: a run has both.
 struct PackRun {
   const PackList* list = nullptr;
   std::uint32_t first = 0, count = 0;
   unsigned name_number = 0;
-  FileOutcome outcome = FileOutcome::received;  ///< of all of them
+  bool is_kept = false;  ///< FileOutcome::kept, all of them
 };
 
 /// PackBatch: what is committed at once.

@@ -27,15 +27,15 @@ PackSource::Failure PackSource::add() {
   const std::uint32_t file = pack_->entries()[next_];
   const ManifestEntry& entry = files_.manifest.files[file];
   const auto size = static_cast<std::size_t>(entry.size);
-  // Straight into the block where it is sent and has room.
+  // Straight into the block where it is sent and has room, with a byte behind it.
   const bool is_sent = pack_->is_whole(static_cast<std::uint32_t>(next_));
   const std::span<std::byte> place = room();
-  const bool is_fit = is_sent && size <= place.size();
-  const std::span<std::byte> content =
-      is_fit ? place.first(size) : std::span{shared_.scratch}.first(size);
+  const bool is_fit = is_sent && size < place.size();
+  const std::span<std::byte> buffer = is_fit ? place : std::span{shared_.scratch};
+  const std::span<std::byte> content = buffer.first(size);
   if (!entry.is_folder())
     if (const Failure failure =
-            entry.is_symlink() ? read_symlink(file, content) : read(file, content);
+            entry.is_symlink() ? read_symlink(file, content) : read(file, buffer.first(size + 1));
         failure.failure != FileFailure::none)
       return failure;
   const Digest root = record_root(shared_.kind, content);
@@ -50,11 +50,23 @@ PackSource::Failure PackSource::add() {
   return {};
 }
 
-/// The fence tells afterwards whether it was the file that was offered.
-Fd PackSource::open(std::uint32_t index) const {
-  if (!files_.places[index].is_link)
-    return Fd{::open(files_.path_of(index).c_str(),
-                     O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)};
+/// The fence tells afterwards whether it was the file that was offered. Files come folder by
+/// folder, so the way to each folder is walked once.
+Fd PackSource::open(std::uint32_t index) {
+  if (!files_.places[index].is_link) {
+    const std::string path = files_.path_of(index);
+    const std::size_t leaf = path.rfind('/') + 1;  // npos + 1 is 0
+    if (!folder_.is_open() || path.compare(0, leaf, folder_path_) != 0) {
+      folder_path_ = path.substr(0, leaf);
+      folder_ = Fd{::open(folder_path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    }
+    // Where the folder cannot be opened (there is no name of one, too) the whole path can, or errno
+    // says why not.
+    const bool is_beneath = folder_.is_open();
+    return Fd{::openat(is_beneath ? folder_.get() : AT_FDCWD,
+                       path.c_str() + (is_beneath ? leaf : 0),
+                       O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)};
+  }
   struct stat status {};
   Result<Fd> opened = files_.open(index, status);
   if (opened.has_value()) return std::move(opened).value();
@@ -62,9 +74,9 @@ Fd PackSource::open(std::uint32_t index) const {
   return {};
 }
 
-/// One byte more than the fence says is asked for: a file that grew, or that the kernel makes up as
-/// it is read, shows itself.
-PackSource::Failure PackSource::read(std::uint32_t index, std::span<std::byte> out) const {
+/// `out` has one byte more than the fence says: a file that grew, or that the kernel makes up as it
+/// is read, shows itself.
+PackSource::Failure PackSource::read(std::uint32_t index, std::span<std::byte> out) {
   const SourceFile& file = files_.files[index];
   Fd opened;
   int fd = file.fd.get();
@@ -77,13 +89,14 @@ PackSource::Failure PackSource::read(std::uint32_t index, std::span<std::byte> o
                                : FileFailure::read_error,
               errno};
   }
-  const std::int64_t got = read_at(fd, out, 0);
+  const std::size_t size = out.size() - 1;
+  const std::int64_t got = read_at_least(fd, out, size, 0);
   if (got < 0) return {FileFailure::read_error, static_cast<int>(-got)};
   struct stat status {};
   if (::fstat(fd, &status) != 0) return {FileFailure::read_error, errno};
   if (fence_of(status) != file.fence)
     return {status.st_nlink == 0 ? FileFailure::source_vanished : FileFailure::source_changed, 0};
-  if (got != static_cast<std::int64_t>(out.size()) || has_content_at(fd, out.size()))
+  if (got != static_cast<std::int64_t>(size))
     return {FileFailure::source_length, 0};
   return {};
 }

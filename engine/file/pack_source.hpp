@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/base/block.hpp"
@@ -28,7 +29,7 @@ class PackSource {
     BlockPool& pool;
     const crypto::DigestKind kind;
     std::vector<std::byte> scratch =
-        std::vector<std::byte>(packed_bytes_max);  ///< a file in halves
+        std::vector<std::byte>(packed_bytes_max + 1);  ///< a file in halves, and a byte behind it
   };
   /// chapter and shared outlive it.
   PackSource(const SourceChapter& chapter, Shared& shared);
@@ -54,9 +55,9 @@ class PackSource {
   [[nodiscard]] Digest root() const noexcept { return tree_.root(); }
 
  private:
-  [[nodiscard]] Failure read(std::uint32_t index, std::span<std::byte> out) const;
+  [[nodiscard]] Failure read(std::uint32_t index, std::span<std::byte> out);
   [[nodiscard]] Failure read_symlink(std::uint32_t index, std::span<std::byte> out) const;
-  [[nodiscard]] Fd open(std::uint32_t index) const;
+  [[nodiscard]] Fd open(std::uint32_t index);
   void append(std::span<const std::byte> bytes);
   [[nodiscard]] std::span<std::byte> room();
   void advance(std::size_t bytes);
@@ -66,6 +67,8 @@ class PackSource {
   PackRoots* const roots_;
   const std::uint32_t file_;  // of the pack, on the wire
   Shared& shared_;
+  std::string folder_path_;  // of the file that was read last, with a slash at its end
+  Fd folder_;
   std::size_t next_ = 0;  // ordinal
   BlockRef block_;        // under way; data is null: none
   std::deque<BlockRef> full_;

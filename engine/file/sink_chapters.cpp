@@ -40,7 +40,7 @@ void Sink::tell_packed() {
                     .length = run->count,
                     .status = static_cast<std::int32_t>(run->name_number),
                     .kind = FileMessageKind::pack_done,
-                    .outcome = run->outcome});
+                    .outcome = run->is_kept ? FileOutcome::kept : FileOutcome::received});
   }
 }
 

@@ -95,8 +95,9 @@ Message some_message(std::mt19937_64& random) {
                       static_cast<FileOutcome>(random() % 4),
                       static_cast<std::uint16_t>(2 + random() % 900)};
     case 10:
-      return PackDone{file, static_cast<std::uint32_t>(random() % chapter_entries_max),
-                      static_cast<std::uint32_t>(1 + random() % chapter_entries_max), 0};
+      return PackDone{{{file, static_cast<std::uint32_t>(random() % chapter_entries_max),
+                        static_cast<std::uint32_t>(1 + random() % chapter_entries_max), 0},
+                       {file, 0, 1, 2, true}}};
     case 11:
       return Accept{.data_port = 7411,
                     .frame_body_max_bytes = 1400,

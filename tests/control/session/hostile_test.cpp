@@ -24,9 +24,9 @@ TEST_CASE("D3 a receiver that reports as done what cannot be ends the session",
       {FileAction::send, done(FileOutcome::not_compared)},
       {FileAction::compare, done(FileOutcome::received)},
       {FileAction::compare, done(FileOutcome::not_compared)},
-      {FileAction::send, PackDone{3, 0, 1}},
-      {FileAction::send, PackDone{0, 5, 65'536}},
-      {FileAction::send, PackDone{4, 65'535, 65'536}},
+      {FileAction::send, PackDone{{{3, 0, 1}}}},
+      {FileAction::send, PackDone{{{0, 5, 65'536}}}},
+      {FileAction::send, PackDone{{{4, 65'535, 65'536}}}},
   }));
   World world;
   const auto& manifest = world.send_host.data_manifest();
@@ -58,8 +58,9 @@ TEST_CASE("D3 a record that was sent cannot have been there, nor one that was co
       {FileAction::resume, FileOutcome::there, true},
       {FileAction::resume, FileOutcome::kept, false},
       {FileAction::compare, FileOutcome::kept, true},
-      {FileAction::compare, FileOutcome::received, false},
+      {FileAction::compare, FileOutcome::there, true},
   }));
+  const bool is_kept = outcome == FileOutcome::kept;
   World world;
   file::Manifest manifest;
   for (int i = 0; i < 40; ++i) manifest.files.push_back({"f" + std::to_string(i), 1, 0644});
@@ -82,11 +83,13 @@ TEST_CASE("D3 a record that was sent cannot have been there, nor one that was co
   REQUIRE(world.run([&] { return peer.find<PathReady>() != nullptr || end; }));
   REQUIRE_FALSE(end.has_value());
   host.accepted->pack_roots->set(0, some_digest(0, 200));
-  peer.channel->send(PackDone{.pack = 40, .first = 0, .count = 1, .outcome = outcome});
+  peer.channel->send(PackDone{{{.pack = 40, .first = 0, .count = 1, .is_kept = is_kept}}});
   REQUIRE(world.run([&] { return end || !host.outcomes.empty(); }));
   CHECK(end.has_value() == !is_right);
+  if (!end) CHECK(host.outcomes.at(0).outcome == outcome);
   // Of this one nothing was read yet.
-  if (!end) peer.channel->send(PackDone{.pack = 40, .first = 1, .count = 1, .outcome = outcome});
+  if (!end)
+    peer.channel->send(PackDone{{{.pack = 40, .first = 1, .count = 1, .is_kept = is_kept}}});
   REQUIRE(world.run([&] { return end.has_value(); }));
   CHECK(end->code == ExitCode::internal_error);
 }

@@ -73,7 +73,7 @@ std::vector<Message> samples() {
           Restarted{},
           Hello{{std::byte{1}, std::byte{2}}},
           Busy{},
-          PackDone{9, 7, 4096, 2},
+          PackDone{{{9, 7, 4096, 2}, {9, 3, 1, 0, true}}},
           ChapterAnswer{digest_of(2, 32),
                         true,
                         {FileAction::send, FileAction::keep, FileAction::resume,

@@ -298,20 +298,21 @@ void VirtualEnd::send_pack(const Held& held) {
   say(sent_at_, FileMessageKind::root, block);
 }
 
-/// The records come to their names in runs, in no order.
+/// The records come to their names in runs, in no order. Only what was compared may be kept.
 void VirtualEnd::take_pack(Instant now, const Held& held) {
+  const auto is_compared = [&held](std::uint32_t ordinal) {
+    return held.actions[held.pack.entries()[ordinal]] == FileAction::compare;
+  };
   const auto count = static_cast<std::uint32_t>(held.pack.entries().size());
   for (std::uint32_t first = 0; first < count;) {
-    const FileAction action = held.actions[held.pack.entries()[first]];
+    const bool may_be_kept = is_compared(first);
     const std::uint64_t most = 1 + draw(std::max<std::uint64_t>(20, count));
     std::uint32_t length = 1;
-    while (length < most && first + length < count &&
-           held.actions[held.pack.entries()[first + length]] == action)
+    while (length < most && first + length < count && is_compared(first + length) == may_be_kept)
       ++length;
-    FileOutcome outcome = action == FileAction::send ? FileOutcome::received : FileOutcome::there;
-    if (action == FileAction::compare && draw(2) == 0) outcome = FileOutcome::kept;
-    say(later(now), FileMessageKind::pack_done,
-        {.offset = first, .file = held.pack_file(), .length = length, .outcome = outcome});
+    BlockRef run{.offset = first, .file = held.pack_file(), .length = length};
+    if (may_be_kept && draw(2) == 0) run.outcome = FileOutcome::kept;
+    say(later(now), FileMessageKind::pack_done, run);
     first += length;
   }
 }

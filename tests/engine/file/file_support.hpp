@@ -100,6 +100,7 @@ struct Outcome {
   std::uint64_t bytes_hole = 0;
   /// Of `done`, those that shared blocks, by what came of them.
   std::size_t packed = 0, packed_there = 0, packed_kept = 0;
+  std::size_t packed_runs = 0;  ///< messages that told of them
   bool is_end_seen = false;
   std::size_t turns = 0;
 };
@@ -220,12 +221,15 @@ class Wire {
   }
 
   void take_packed(const BlockRef& message) {
+    ++outcome_.packed_runs;
     const PreparedSink::Answer& answer = sink_.answer_of(message.file);
-    for (std::uint64_t i = message.offset; i < message.offset + message.length; ++i)
+    for (auto i = static_cast<std::uint32_t>(message.offset); i < message.offset + message.length;
+         ++i) {
       outcome_.done.push_back(answer.first_file + answer.pack->entries().at(i));
-    (message.outcome == FileOutcome::received ? outcome_.packed
-     : message.outcome == FileOutcome::there  ? outcome_.packed_there
-                                              : outcome_.packed_kept) += message.length;
+      ++(message.outcome == FileOutcome::kept ? outcome_.packed_kept
+         : answer.pack->is_whole(i)           ? outcome_.packed
+                                              : outcome_.packed_there);
+    }
   }
 
   Source* source_;

@@ -145,6 +145,24 @@ TEST_CASE("P5 C5 a packed file with other content is told from one that is the s
   }
 }
 
+// Goal:   a tree of which every second file is there is told of in as few messages as one of which
+// none is. Method: both. Bounds: exact.
+TEST_CASE("C5 files that are there and files that come are told of together", "[engine][file]") {
+  const Tree tree{17};
+  const TempFolder to{in_memory()};
+  const Manifest manifest = tree.list().manifest;
+  const Outcome first = send_tree(tree.list(), to.path(), {});
+  REQUIRE(first.packed > 100);
+  bool is_removed = false;
+  for (const ManifestEntry& entry : manifest.files)
+    if (is_packable(entry) && !entry.is_folder() && (is_removed = !is_removed))
+      std::filesystem::remove(to.path() / entry.name);
+  const Outcome second = send_tree(tree.list(), to.path(), {});
+  REQUIRE_FALSE(second.sink_failure.has_value());
+  CHECK(second.packed_there > 30);
+  CHECK(second.packed_runs <= first.packed_runs);
+}
+
 // Goal:   what a session brought before it ended in order is there, right, and not sent again.
 // Method: the wire is cut at each of several blocks; a second session completes the tree. Bounds:
 // exact; the second one carries less.
