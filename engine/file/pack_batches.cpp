@@ -9,9 +9,9 @@ namespace onehop::file {
 
 namespace {
 // A batch is due at the first of these. Smaller: more syncs, each a pause of the disk. Larger: a
-// power cut loses more, and it is sent again.
+// power cut loses more, and it is sent again: 64 MiB took no less time on ext4 than 16.
 constexpr std::size_t batch_files_max = 4096;
-constexpr std::uint64_t batch_bytes_max = std::uint64_t{64} << 20;
+constexpr std::uint64_t batch_bytes_max = std::uint64_t{16} << 20;
 constexpr Nanos batch_span = 1s;
 }  // namespace
 
