@@ -20,6 +20,7 @@ Result<session::EngineRings> DataPath::start_sending(const session::DataPlan& pl
   config.frame_bytes = plan.frame_body_max_bytes + wire::overhead_bytes;
   config.sender.body_bytes_max = plan.frame_body_max_bytes;
   config.sender.block_slots = file::sender_slots;
+  account_.facts.block_pool_bytes = file::sender_slots * std::int64_t{block_bytes};
   config.sender.is_repair_lazy = plan.is_repair_lazy;
   ONEHOP_TRY(made, random_seed());
   config.sender.skip_seed = std::move(made);
@@ -35,6 +36,7 @@ Result<session::EngineRings> DataPath::start_receiving(const session::DataPlan& 
   run::ReceiverLoopConfig config;
   config.frame_bytes = account_.facts.frame_bytes;
   config.receiver.block_slots = file::receiver_slots;
+  account_.facts.block_pool_bytes = file::receiver_slots * std::int64_t{block_bytes};
   config.receiver.body_bytes_max = config.frame_bytes - wire::overhead_bytes;
   config.receiver.is_repair_lazy = plan.is_repair_lazy;
   config.receiver.rate_offer = links_->limits.load().rate_max;

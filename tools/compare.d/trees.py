@@ -132,7 +132,7 @@ def by_onehop(context, lab, tree, folder, *receive_extra, send_extra=(),
             send.end()
     finally:
         receive.end()
-    if not event(receive, "end")["hash_ok"]:
+    if not event(receive, "end")["hash_ok"] and "--quick" not in receive_extra:
         raise MeasureError("onehop: the receiver does not say hash_ok")
     return run
 

@@ -169,7 +169,8 @@ Json json_of(const api::End& e) {
           {"engine_syscalls_total", e.engine_syscalls_total},
           {"voluntary_switches_total", e.voluntary_switches_total},
           {"rss_bytes_max", e.rss_bytes_max},
-          {"port_memory_bytes", e.port_memory_bytes}};
+          {"port_memory_bytes", e.port_memory_bytes},
+          {"block_pool_bytes", e.block_pool_bytes}};
 }
 
 std::string io_text(const api::PortOpened& opened) {
