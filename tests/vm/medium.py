@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 GENL_ID_CTRL, CTRL_CMD_GETFAMILY = 0x10, 3
+SOL_NETLINK, NETLINK_NO_ENOBUFS = 270, 5
 REGISTER, FRAME, TX_INFO = 1, 2, 3
 ADDR_RECEIVER, ADDR_TRANSMITTER, ATTR_FRAME, FLAGS = 1, 2, 3, 4
 RX_RATE, SIGNAL, ATTR_TX_INFO, COOKIE = 5, 6, 7, 8
@@ -48,6 +49,8 @@ class Medium:
         self.rate, self.loss = rate_mbit * 1e6, loss_permille
         self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        # Full, the socket drops frames as any medium does. An error would end this program.
+        self.socket.setsockopt(SOL_NETLINK, NETLINK_NO_ENOBUFS, 1)
         self.socket.bind((0, 0))
         self.send(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, attribute(2, b"MAC80211_HWSIM\0"))
         self.family = struct.unpack("=H", attributes(self.socket.recv(65536)[20:])[1])[0]
