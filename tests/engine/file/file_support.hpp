@@ -133,6 +133,7 @@ class Wire {
       if (sink_.is_over() && from_sink_.is_empty()) break;
       if (outcome_.source_failure && held_.empty() && late_.empty() && idle > 50) break;
       if (is_cut_ && idle > 50) break;
+      if (is_root_lost && idle > 400) break;  // nothing ends without it
       idle = moved > 0 ? 0 : idle + 1;
       if (moved == 0) ::usleep(200);  // io_uring may have the block
     }
