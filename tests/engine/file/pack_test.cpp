@@ -145,6 +145,24 @@ TEST_CASE("P5 C5 a packed file with other content is told from one that is the s
   }
 }
 
+// Goal:   a packed file that has more content than the kernel says is never verified. Method: the
+// offer has one byte less than the file, whose fence fits. Bounds: exact.
+TEST_CASE("C4 a packed file that is longer than its size says ends the session",
+          "[engine][file]") {
+  const Tree tree{19};
+  const TempFolder to{in_memory()};
+  SourceFiles files = tree.list();
+  const auto longer = std::ranges::find_if(files.manifest.files, [](const ManifestEntry& entry) {
+    return entry.size > 100 && is_packable(entry);
+  });
+  --longer->size;
+  const std::string name = longer->name;
+  const Outcome outcome = send_tree(std::move(files), to.path(), {});
+  REQUIRE(outcome.source_failure.has_value());
+  CHECK(outcome.source_failure->failure == FileFailure::source_length);
+  CHECK_FALSE(std::filesystem::exists(to.path() / name));
+}
+
 // Goal:   a tree of which every second file is there is told of in as few messages as one of which
 // none is. Method: both. Bounds: exact.
 TEST_CASE("C5 files that are there and files that come are told of together", "[engine][file]") {
