@@ -44,7 +44,7 @@ session::FileAction action_of(const file::SinkChapter& chapter, std::uint32_t en
     case file::Existing::expected: break;
   }
   const bool has_some =
-      chapter.pack().contains(entry) ? chapter.is_there(entry) : !chapter.claims()[entry].empty();
+      chapter.pack().contains(entry) ? chapter.is_there(entry) : !chapter.claims_of(entry).empty();
   return has_some ? session::FileAction::resume : session::FileAction::send;
 }
 
@@ -107,7 +107,7 @@ Result<session::Decision> ChapterPreparer::prepare(
       decision.name_faults.push_back(static_cast<std::uint8_t>(chapter_->name_fault(i)));
     if (decision.actions.back() != session::FileAction::resume) continue;
     decision.claims.resize(offer->manifest.files.size());
-    decision.claims[i] = chapter_->claims()[i];
+    decision.claims[i] = chapter_->claims_of(i);
   }
   decision.pack_roots = chapter_->pack_roots();
   return decision;

@@ -2,7 +2,7 @@
 // Chapter: a run of a tree's entries that is offered, answered and forgotten as a whole, as both
 // machines keep it. So a session's memory does not grow with the tree.
 //
-//   file index   0 .. 4095 | 4096 | 4097 .. 8192 | 8193 | 8194 ..
+//   file index   0 .. 2047 | 2048 | 2049 .. 4096 | 4097 | 4098 ..
 //                entries     pack   entries        pack
 //
 // Indices count through the session, and each chapter has one more, for its pack. One thread.

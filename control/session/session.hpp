@@ -169,8 +169,7 @@ class SessionHost {
 };
 
 /// Claims: by entry of a chapter, what the receiver holds of a file, blocks ascending. Empty for
-/// files that it does not resume; empty altogether: none. As Sink::claims() gives and
-/// SourceOptions::claims takes it.
+/// files that it does not resume; empty altogether: none. As SourceOptions::claims takes it.
 using Claims = std::vector<std::vector<file::Claim>>;
 
 // --- sending

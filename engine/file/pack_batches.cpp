@@ -19,6 +19,7 @@ int PackBatches::open() {
   if (has_started_) return 0;
   has_started_ = true;
   scratch_.resize(packed_bytes_max);
+  batch_.records.reserve(batch_files_max);
   if (const int errno_value = stage_.open(options_.root); errno_value != 0) return errno_value;
   const auto started = commit_.start();
   return started ? 0 : started.error().errno_value;
@@ -37,12 +38,14 @@ bool PackBatches::is_full() const noexcept {
   return batch_.records.size() >= batch_files_max || batch_bytes_ >= batch_bytes_max;
 }
 
-std::optional<PackFailure> PackBatches::turn(Instant now) {
+std::optional<PackFailure> PackBatches::turn(Instant now, bool is_last) {
   if (auto failure = commit_.failure()) return failure;
   if (batch_.is_empty()) return std::nullopt;
-  // A file of its own each: what came with one block is a batch.
-  const bool is_due = is_full() || is_list_whole_ || !batch_.finished.empty() ||
-                      now - batch_at_ >= batch_span || options_.durability == Durability::file;
+  // A file of its own each: what came with one block is a batch. The end of a chapter is no reason
+  // while another follows.
+  const bool is_end = is_last && (is_list_whole_ || !batch_.finished.empty());
+  const bool is_due = is_full() || is_end || now - batch_at_ >= batch_span ||
+                      options_.durability == Durability::file;
   if (!is_due) return std::nullopt;
   // Two batches are all that a power cut may take; then the disk holds the sender back.
   if (is_full()) commit_.wait_idle();

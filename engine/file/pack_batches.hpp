@@ -32,16 +32,15 @@ class PackBatches {
   /// add takes a record whose file is whole, verified and staged, or a folder. `is_last`: of its
   /// list.
   void add(Instant now, const PackRecord& record, bool is_last);
-  /// finish gives the list's folders mode and time; what a later chapter brings must not be in
-  /// them.
+  /// finish gives the list's folders mode and time, behind all that was added; what a later chapter
+  /// brings must not be in them.
   void finish(const PackList& list);
   /// turn hands over what is due; it waits for the disk where two full batches are not through yet.
-  /// What the thread failed at. Syscalls: fdatasync.
-  [[nodiscard]] std::optional<PackFailure> turn(Instant now);
+  /// `is_last`: no chapter follows those that are here. What the thread failed at. Syscalls:
+  /// fdatasync.
+  [[nodiscard]] std::optional<PackFailure> turn(Instant now, bool is_last);
   [[nodiscard]] std::optional<PackRun> pop() { return commit_.pop(); }
 
-  /// has_batch: something gathers that was not handed over.
-  [[nodiscard]] bool has_batch() const noexcept { return !batch_.is_empty(); }
   /// commit_all gives every whole file its name, and returns when that is durable. close does so,
   /// and removes what is not whole. Without it all stays as a kill would leave it.
   [[nodiscard]] std::optional<PackFailure> commit_all();

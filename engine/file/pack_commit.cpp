@@ -26,6 +26,9 @@ namespace {
 // small file waits for everybody's data.
 constexpr std::size_t synced_singly_max = 4;
 
+// Records of a run. Longer: both ends hold more that is told at once. Shorter: more messages.
+constexpr std::uint32_t run_records_max = 256;
+
 /// has_syncfs: syncfs reaches the disk. FUSE does not pass it on (linux fs/fuse/inode.c,
 /// fuse_sync_fs), and there each file is synced.
 bool has_syncfs(int folder) noexcept {
@@ -116,22 +119,32 @@ void PackCommit::run() {
 
 /// What got its name before a failure is told all the same, unless its folder may not have it.
 std::optional<PackFailure> PackCommit::work(PackBatch& batch, std::vector<PackRun>& runs) {
-  std::vector<PackRecord>& records = batch.records;
-  std::ranges::sort(records, {}, &PackRecord::file);
-  if (auto failure = finish_folders(batch)) return failure;
-  if (auto failure = sync_files(batch)) return failure;
+  std::ranges::sort(batch.records, {}, &PackRecord::file);
+  if (auto failure = sync_files(batch.records)) return failure;
+  std::optional<PackFailure> failure = name_files(batch.records, runs);
+  if (!failure) failure = finish_folders(batch);
+  if (auto unsynced = sync_folders(batch)) {
+    runs.clear();
+    return unsynced;
+  }
+  if (failure) return failure;
   for (const PackList* const list : batch.finished) runs.push_back({.list = list});
-  const std::size_t finished = runs.size();
-  std::optional<PackFailure> failure;
+  return std::nullopt;
+}
+
+/// Records that got no name are dropped.
+std::optional<PackFailure> PackCommit::name_files(std::vector<PackRecord>& records,
+                                                  std::vector<PackRun>& runs) {
   for (std::size_t named = 0; named < records.size(); ++named) {
     const PackRecord& record = records[named];
     unsigned number = record.name_number;
-    if ((failure = name_file(record, number))) {
+    if (auto failure = name_file(record, number)) {
       records.resize(named);
-      break;
+      return failure;
     }
     const bool is_kept = record.outcome == FileOutcome::kept;
-    const bool is_next = runs.size() > finished && runs.back().list == record.list &&
+    const bool is_next = !runs.empty() && runs.back().list == record.list &&
+                         runs.back().count < run_records_max &&
                          runs.back().first + runs.back().count == record.ordinal &&
                          runs.back().name_number == number && runs.back().is_kept == is_kept;
     if (!is_next)
@@ -142,15 +155,11 @@ std::optional<PackFailure> PackCommit::work(PackBatch& batch, std::vector<PackRu
                       .is_kept = is_kept});
     ++runs.back().count;
   }
-  if (auto unsynced = sync_folders(records)) {
-    runs.resize(finished);
-    return unsynced;
-  }
-  return failure;
+  return std::nullopt;
 }
 
-/// Mode and time of the folders of lists that are over, the deepest first: one that its owner may
-/// not enter would hide those in it.
+/// Mode and time of the folders of lists whose files are all in place, the deepest first: one that
+/// its owner may not enter would hide those in it.
 std::optional<PackFailure> PackCommit::finish_folders(const PackBatch& batch) {
   for (const PackList* const list : batch.finished) {
     std::vector<std::uint32_t> folders;
@@ -181,20 +190,17 @@ std::optional<PackFailure> PackCommit::sync_all(std::uint32_t file) const {
   return PackFailure{file, FileFailure::sync_error, errno};
 }
 
-/// The files of a batch, and with them the folders that were finished.
-std::optional<PackFailure> PackCommit::sync_files(const PackBatch& batch) {
-  if (options_.durability == Durability::none || batch.is_empty()) return std::nullopt;
+std::optional<PackFailure> PackCommit::sync_files(const std::vector<PackRecord>& records) {
+  if (options_.durability == Durability::none) return std::nullopt;
   const bool is_each = options_.durability == Durability::file;
-  const bool are_many = !is_each && std::ranges::count_if(batch.records, is_staged) >
+  const bool are_many = !is_each && std::ranges::count_if(records, is_staged) >
                                         static_cast<std::ptrdiff_t>(synced_singly_max);
   // A link has no descriptor that could be synced.
-  const bool has_symlink = std::ranges::any_of(batch.records, [](const PackRecord& record) {
+  const bool has_symlink = std::ranges::any_of(records, [](const PackRecord& record) {
     return is_staged(record) && record.entry().is_symlink();
   });
-  if (has_syncfs_ && (are_many || has_symlink || !batch.finished.empty()))
-    return sync_all(batch.records.empty() ? batch.finished.front()->first_file
-                                          : batch.records.front().file());
-  for (const PackRecord& record : batch.records) {
+  if (has_syncfs_ && (are_many || has_symlink)) return sync_all(records.front().file());
+  for (const PackRecord& record : records) {
     const ManifestEntry& entry = record.entry();
     if (!is_staged(record) || entry.is_symlink() || !is_readable(entry)) continue;
     const Fd file = open_beneath(stage_.fd(), Stage::name_of(record.file()), O_RDONLY);
@@ -221,9 +227,12 @@ std::optional<PackFailure> PackCommit::name_file(const PackRecord& record, unsig
                      errno_value};
 }
 
-/// The folders of the batch and all above them: some of those may be new.
-std::optional<PackFailure> PackCommit::sync_folders(const std::vector<PackRecord>& records) {
-  if (options_.durability == Durability::none || records.empty()) return std::nullopt;
+/// The folders of the batch and all above them, for some of those may be new; and those that are
+/// finished, each synced already where syncfs does not do it.
+std::optional<PackFailure> PackCommit::sync_folders(const PackBatch& batch) {
+  if (options_.durability == Durability::none) return std::nullopt;
+  if (has_syncfs_ && !batch.finished.empty()) return sync_all(batch.finished.front()->first_file);
+  const std::vector<PackRecord>& records = batch.records;
   std::set<std::string_view> paths;
   for (const PackRecord& record : records) {
     if (record.outcome != FileOutcome::received) continue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // PackCommit: gives packed files their final names, a batch at a time, durably.
 //
-//   staged ─▶ sync of the batch ─▶ rename each, over nothing ─▶ sync of the folders ─▶ runs
-//   a chapter is over ─▶ mode and time of its folders ─▶ (synced with the batch) ─▶ run
+//   staged ─▶ sync of the batch ─▶ rename each, over nothing ─▶ (a chapter's last: mode and time
+//   of its folders) ─▶ sync of the folders ─▶ runs
 //
 // At any instant of a power cut a visible name has its whole content: nothing is renamed before the
 // disk has it. Up to synced_singly_max files are synced each; above that one syncfs costs less than
@@ -101,8 +101,8 @@ struct PackRun {
 /// PackBatch: what is committed at once.
 struct PackBatch {
   std::vector<PackRecord> records;
-  /// Lists whose files are all in place, those of earlier chapters too: files that arrive later
-  /// would change the times of folders.
+  /// Lists whose files are all in place once those of this batch are, those of earlier chapters
+  /// too: files that arrive later would change the times of folders.
   std::vector<const PackList*> finished;
   [[nodiscard]] bool is_empty() const noexcept { return records.empty() && finished.empty(); }
 };
@@ -132,9 +132,11 @@ class PackCommit {
   [[nodiscard]] std::optional<PackFailure> work(PackBatch& batch, std::vector<PackRun>& runs);
   [[nodiscard]] std::optional<PackFailure> finish_folders(const PackBatch& batch);
   [[nodiscard]] std::optional<PackFailure> finish_folder(const PackRecord& record);
-  [[nodiscard]] std::optional<PackFailure> sync_files(const PackBatch& batch);
+  [[nodiscard]] std::optional<PackFailure> sync_files(const std::vector<PackRecord>& records);
+  [[nodiscard]] std::optional<PackFailure> name_files(std::vector<PackRecord>& records,
+                                                      std::vector<PackRun>& runs);
   [[nodiscard]] std::optional<PackFailure> name_file(const PackRecord& record, unsigned& number);
-  [[nodiscard]] std::optional<PackFailure> sync_folders(const std::vector<PackRecord>& records);
+  [[nodiscard]] std::optional<PackFailure> sync_folders(const PackBatch& batch);
   [[nodiscard]] std::optional<PackFailure> sync_all(std::uint32_t file) const;
 
   const PackOptions& options_;

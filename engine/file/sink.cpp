@@ -66,6 +66,7 @@ void Sink::take_chapters() {
     if (list.is_stream())
       chapter.base = std::exchange(stream_bytes_, stream_bytes_ + list.entry(0).size);
     has_pack_ = has_pack_ || list.has_pack();
+    chapter.records_left = list.pack().entries().size();
     if (list.pack().is_empty()) continue;
     chapter.pack = std::make_unique<PackSink>(
         PackList{.manifest = list.manifest(),
@@ -107,7 +108,8 @@ std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
   collect(false);
   if (stream_) write_stream();
   if (!is_stopped_) checkpoint_if_due(now);
-  if (!is_stopped_) on_pack_failure(batches_.turn(now));
+  if (!is_stopped_) finish_folders();
+  if (!is_stopped_) on_pack_failure(batches_.turn(now, has_last_));
   tell_packed();
   end_chapters();
   for (; !outbox_.empty() && to_engine.push(outbox_.front()); ++moved) outbox_.pop_front();
@@ -246,7 +248,7 @@ void Sink::on_digest(Chapter& chapter, const BlockRef& message) {
   entry.announced = message.digest;
   entry.has_announced = true;
   if (!entry.has_own) {
-    const std::vector<Claim>& claims = list.claims()[entry_index];
+    const std::vector<Claim>& claims = list.claims_of(entry_index);
     const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
     const bool is_held =
         claim != claims.end() && claim->block == index && claim->digest == message.digest;
@@ -323,7 +325,7 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
   SinkChapter& list = *open.chapter.list;
   list.count_written(block.length);
   if (list.is_stream()) return settle(block.file);  // nothing of it can be resumed
-  const std::vector<Claim>& claims = list.claims()[open.chapter.entry_of(block.file)];
+  const std::vector<Claim>& claims = list.claims_of(open.chapter.entry_of(block.file));
   const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
   const Claim stored{index, entry.own};
   const bool is_recorded = claim != claims.end() && *claim == stored;

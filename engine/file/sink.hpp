@@ -95,10 +95,15 @@ class Sink final : public FileWorker {
     [[nodiscard]] bool contains(std::uint32_t file) const noexcept {
       return entry_of(file) <= list->entries();  // below the first it wraps around
     }
+    /// is_gathered: every file is in place, or is a verified record in a batch.
+    [[nodiscard]] bool is_gathered() const noexcept {
+      return files_left == records_left && (!pack || pack->is_verified());
+    }
     const std::unique_ptr<SinkChapter> list;
     std::unique_ptr<PackSink> pack;  // null: nothing is packed
     std::vector<bool> is_done;       // by entry
     std::size_t files_left = 0;
+    std::size_t records_left = 0;  // of files_left, those of the pack
     std::vector<BlockRef> held;  // what is told when it ends
     std::vector<std::string> folders_made;
     bool are_folders_finishing = false, are_folders_finished = false;
@@ -151,6 +156,7 @@ class Sink final : public FileWorker {
   // sink_chapters.cpp
   void tell(Chapter& chapter, const BlockRef& done);
   void tell_packed();
+  void finish_folders();
   void end_chapters();
   void tell_held();
 

@@ -85,7 +85,11 @@ class SinkChapter {
   SinkChapter& operator=(const SinkChapter&) = delete;
 
   // --- for the answer, by entry
-  [[nodiscard]] const std::vector<std::vector<Claim>>& claims() const noexcept { return claims_; }
+  /// claims_of are sorted by block.
+  [[nodiscard]] const std::vector<Claim>& claims_of(std::uint32_t entry) const {
+    static const std::vector<Claim> none;
+    return claims_.empty() ? none : claims_[entry];
+  }
   [[nodiscard]] const std::vector<bool>& is_wanted() const noexcept { return is_wanted_; }
   [[nodiscard]] const std::vector<Existing>& existing() const noexcept { return existing_; }
   /// name_fault is the errno for which the entry cannot have its name; 0: none.
@@ -164,6 +168,7 @@ class SinkChapter {
   [[nodiscard]] Result<void> find_part(std::uint32_t entry, int folder);
   [[nodiscard]] std::vector<Claim> hash_listed(int fd, std::uint64_t size,
                                                const std::vector<Claim>& listed);
+  void claim(std::uint32_t entry, std::vector<Claim> claims);
   [[nodiscard]] Result<void> take_room();
   void make_pack();
 
@@ -175,7 +180,7 @@ class SinkChapter {
   bool is_stream_ = false;
   Pack pack_;
   std::shared_ptr<PackRoots> pack_roots_;
-  std::vector<std::vector<Claim>> claims_;  // sorted by block
+  std::vector<std::vector<Claim>> claims_;  // empty: nothing is there of any entry
   std::vector<bool> is_wanted_;
   std::vector<Existing> existing_;
   // Of files that a dead session delivered under another name.

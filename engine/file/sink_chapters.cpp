@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Sink, the chapters: what is told of their files, and how they end, in order.
 //
-//   files_left 0, pack verified, all before it have ended
-//     ─▶ its folders get mode and time ─▶ what was held is told ─▶ it is dropped
+//   pack verified, all else in place, all before it as well ─▶ its folders get mode and time, in
+//   the batch of its last records ─▶ what was held is told ─▶ it is dropped
 #include "engine/base/check.hpp"
 #include "engine/file/sink.hpp"
 
@@ -13,6 +13,7 @@ void Sink::tell(Chapter& chapter, const BlockRef& done) {
   const std::size_t count = done.kind == FileMessageKind::pack_done ? done.length : 1;
   ONEHOP_CHECK(count <= chapter.files_left);
   chapter.files_left -= count;
+  if (done.kind == FileMessageKind::pack_done) chapter.records_left -= count;
   done_total_ += count;
   if (chapter.files_left == 0)
     chapter.held.push_back(done);
@@ -44,14 +45,22 @@ void Sink::tell_packed() {
   }
 }
 
+/// Folders of all chapters that were gathered, with what they hold: a later file would change their
+/// times.
+void Sink::finish_folders() {
+  for (const auto& chapter : chapters_) {
+    if (!chapter->is_gathered()) return;
+    if (chapter->pack && chapter->pack->has_folders() &&
+        !std::exchange(chapter->are_folders_finishing, true))
+      batches_.finish(chapter->pack->list());
+  }
+}
+
 void Sink::end_chapters() {
   while (!chapters_.empty() && !is_stopped_) {
     Chapter& oldest = *chapters_.front();
-    if (oldest.files_left > 0 || (oldest.pack && !oldest.pack->is_verified())) return;
-    if (oldest.pack && oldest.pack->has_folders() && !oldest.are_folders_finished) {
-      if (!std::exchange(oldest.are_folders_finishing, true)) batches_.finish(oldest.pack->list());
-      return;
-    }
+    if (oldest.files_left > 0 || !oldest.is_gathered()) return;
+    if (oldest.are_folders_finishing && !oldest.are_folders_finished) return;
     if (stream_ && has_last_ && chapters_.size() == 1 && !finish_stream(oldest)) return;
     outbox_.insert(outbox_.end(), oldest.held.begin(), oldest.held.end());
     chapters_.pop_front();

@@ -108,11 +108,10 @@ void Sink::make_durable() {
   wait_for_all();
   start_syncs();
   wait_for_all();
-  do {
-    on_pack_failure(batches_.commit_all());
-    tell_packed();
-    end_chapters();
-  } while (!is_stopped_ && batches_.has_batch());
+  if (!is_stopped_) finish_folders();
+  on_pack_failure(batches_.commit_all());
+  tell_packed();
+  end_chapters();
 }
 
 void Sink::finish(std::uint32_t file) {
@@ -174,7 +173,7 @@ void Sink::close() {
   tell_held();
   bool is_nothing_kept = done_total_ == 0;
   for (auto& [file, open] : open_) {
-    const bool is_claimed = !open->chapter.list->claims()[open->chapter.entry_of(file)].empty();
+    const bool is_claimed = !open->chapter.list->claims_of(open->chapter.entry_of(file)).empty();
     if (!open->has_received && !is_claimed && open->part.is_open()) open->part.remove();
     is_nothing_kept = is_nothing_kept && !open->part.is_open();
   }

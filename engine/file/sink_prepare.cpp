@@ -54,7 +54,6 @@ SinkChapter::SinkChapter(std::shared_ptr<Destination> destination,
       manifest_{*shared_manifest_},
       options_{std::move(options)},
       has_pack_{file::has_pack(manifest_)},
-      claims_(manifest_.files.size()),
       is_wanted_(manifest_.files.size(), true),
       existing_(manifest_.files.size(), Existing::none),
       last_folder_{destination_->root()},
@@ -97,9 +96,9 @@ void SinkChapter::make_pack() {
 PackHeld SinkChapter::held(std::uint32_t entry) const {
   PackHeld held{.is_kept = existing_[entry] == Existing::compared,
                 .name_number = delivered_number(entry)};
-  if (!claims_[entry].empty())
+  if (const auto& claims = claims_of(entry); !claims.empty())
     held.root = record_root(destination_->options().digest_kind, manifest_.files[entry].size,
-                            claims_[entry].front().digest);
+                            claims.front().digest);
   return held;
 }
 
@@ -244,10 +243,10 @@ void SinkChapter::keep(std::uint32_t entry, const struct stat& status, int folde
   const bool is_alike = is_kind_and_size(manifest_.files[entry], status);
   const bool is_read = is_alike &&
                        compare(entry, folder, std::string{leaf_of(manifest_.files[entry].name)}) &&
-                       claims_[entry].size() == blocks_of(size);
+                       claims_of(entry).size() == blocks_of(size);
   existing_[entry] = is_read ? Existing::compared : is_alike ? Existing::unread : Existing::other;
   is_wanted_[entry] = is_read;
-  if (!is_read) claims_[entry].clear();
+  if (!is_read) claim(entry, {});
 }
 
 /// The file is there, perhaps this very one. All of it is offered, nothing written.
@@ -259,7 +258,7 @@ Result<void> SinkChapter::compare(std::uint32_t entry, int folder, const std::st
     return errno_error(ExitCode::local_file_error, "compare '" + display_name(file.name) + "'");
   std::vector<Claim> all(blocks_of(file.size));
   for (std::uint64_t block = 0; block < all.size(); ++block) all[block].block = block;
-  claims_[entry] = hash_listed(there.get(), file.size, all);
+  claim(entry, hash_listed(there.get(), file.size, all));
   existing_[entry] = Existing::expected;
   return success();
 }
@@ -273,7 +272,7 @@ Result<void> SinkChapter::compare_symlink(std::uint32_t entry, int folder,
   if (bytes < 0)
     return errno_error(ExitCode::local_file_error, "compare '" + display_name(link.name) + "'");
   const std::span content = std::span{buffer_}.first(static_cast<std::size_t>(bytes));
-  claims_[entry] = {{0, crypto::block_digest(destination_->options().digest_kind, content)}};
+  claim(entry, {{0, crypto::block_digest(destination_->options().digest_kind, content)}});
   existing_[entry] = Existing::expected;
   return success();
 }
@@ -293,7 +292,7 @@ Result<void> SinkChapter::find_part(std::uint32_t entry, int folder) {
     const auto listed = std::ranges::lower_bound(part.listed(), found.block, {}, &Claim::block);
     if (listed->digest == found.digest) claims.push_back(found);
   }
-  claims_[entry] = std::move(claims);
+  claim(entry, std::move(claims));
   parts_.emplace(entry, std::move(part));
   needs_inode_[entry] = false;
   return success();
@@ -324,6 +323,11 @@ std::vector<Claim> SinkChapter::hash_listed(int fd, std::uint64_t size,
   return found;
 }
 
+void SinkChapter::claim(std::uint32_t entry, std::vector<Claim> claims) {
+  claims_.resize(entries());
+  claims_[entry] = std::move(claims);
+}
+
 Result<void> SinkChapter::take_room() {
   Room needed;
   for (std::uint32_t entry = 0; entry < entries(); ++entry) {
@@ -331,7 +335,7 @@ Result<void> SinkChapter::take_room() {
     needed.files += needs_inode_[entry] ? 1 : 0;
     if (!is_wanted_[entry]) continue;
     needed.bytes += manifest_.files[entry].size;  // the sum was checked by validate()
-    for (const Claim& claim : claims_[entry])
+    for (const Claim& claim : claims_of(entry))
       needed.bytes -= block_length_at(manifest_.files[entry].size, claim.block * block_bytes);
   }
   ONEHOP_TRYV(destination_->take_room(needed));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tools/onehop/memory.hpp"
 
+#include <malloc.h>
 #include <openssl/crypto.h>
 #include <unistd.h>
 
@@ -42,6 +43,8 @@ void release(void* memory, const char*, int) noexcept { std::free(memory); }
 
 void end_where_memory_is_refused() noexcept {
   std::set_new_handler(refused);
+  // What is freed in an arena is of no use in another, and no thread of the data path allocates.
+  (void)::mallopt(M_ARENA_MAX, 1);
   const int rc = ::CRYPTO_set_mem_functions(allocate, reallocate, release);
   ONEHOP_CHECK(rc == 1);
 }

@@ -100,8 +100,11 @@ class PreparedSink {
                                      .conflicts = settings_.conflicts,
                                      .withdrawn = settings_.withdrawn,
                                      .is_changed = settings_.is_changed}));
+    std::vector<std::vector<Claim>> claims;
+    for (std::uint32_t entry = 0; entry < chapter->entries(); ++entry)
+      claims.push_back(chapter->claims_of(entry));
     answers_.push_back({.first_file = next_file_,
-                        .claims = chapter->claims(),
+                        .claims = std::move(claims),
                         .is_wanted = chapter->is_wanted(),
                         .existing = chapter->existing(),
                         .pack = std::make_shared<const Pack>(chapter->pack()),
