@@ -25,11 +25,10 @@ int PackBatches::open() {
   return started ? 0 : started.error().errno_value;
 }
 
-void PackBatches::add(Instant now, const PackRecord& record, bool is_last) {
+void PackBatches::add(Instant now, const PackRecord& record) {
   if (batch_.records.empty()) batch_at_ = now;
   batch_.records.push_back(record);
   if (record.outcome == FileOutcome::received) batch_bytes_ += record.entry().size;
-  is_list_whole_ = is_list_whole_ || is_last;
 }
 
 void PackBatches::finish(const PackList& list) { batch_.finished.push_back(&list); }
@@ -38,13 +37,11 @@ bool PackBatches::is_full() const noexcept {
   return batch_.records.size() >= batch_files_max || batch_bytes_ >= batch_bytes_max;
 }
 
-std::optional<PackFailure> PackBatches::turn(Instant now, bool is_last) {
+std::optional<PackFailure> PackBatches::turn(Instant now, bool is_all) {
   if (auto failure = commit_.failure()) return failure;
   if (batch_.is_empty()) return std::nullopt;
-  // A file of its own each: what came with one block is a batch. The end of a chapter is no reason
-  // while another follows.
-  const bool is_end = is_last && (is_list_whole_ || !batch_.finished.empty());
-  const bool is_due = is_full() || is_end || now - batch_at_ >= batch_span ||
+  // A file of its own each: what came with one block is a batch.
+  const bool is_due = is_full() || is_all || now - batch_at_ >= batch_span ||
                       options_.durability == Durability::file;
   if (!is_due) return std::nullopt;
   // Two batches are all that a power cut may take; then the disk holds the sender back.
@@ -58,7 +55,6 @@ std::optional<PackFailure> PackBatches::hand_over() {
       return PackFailure{batch_.records.front().file(), FileFailure::sync_error, errno_value};
   commit_.commit(std::exchange(batch_, {}));
   batch_bytes_ = 0;
-  is_list_whole_ = false;
   return std::nullopt;
 }
 

@@ -29,16 +29,15 @@ class PackBatches {
   /// scratch holds a packed file.
   [[nodiscard]] std::span<std::byte> scratch() noexcept { return scratch_; }
 
-  /// add takes a record whose file is whole, verified and staged, or a folder. `is_last`: of its
-  /// list.
-  void add(Instant now, const PackRecord& record, bool is_last);
+  /// add takes a record whose file is whole, verified and staged, or a folder.
+  void add(Instant now, const PackRecord& record);
   /// finish gives the list's folders mode and time, behind all that was added; what a later chapter
   /// brings must not be in them.
   void finish(const PackList& list);
   /// turn hands over what is due; it waits for the disk where two full batches are not through yet.
-  /// `is_last`: no chapter follows those that are here. What the thread failed at. Syscalls:
-  /// fdatasync.
-  [[nodiscard]] std::optional<PackFailure> turn(Instant now, bool is_last);
+  /// `is_all`: no record of the chapters that are here is missing; more may come only when these have
+  /// ended. What the thread failed at. Syscalls: fdatasync.
+  [[nodiscard]] std::optional<PackFailure> turn(Instant now, bool is_all);
   [[nodiscard]] std::optional<PackRun> pop() { return commit_.pop(); }
 
   /// commit_all gives every whole file its name, and returns when that is durable. close does so,
@@ -57,7 +56,6 @@ class PackBatches {
   PackBatch batch_;
   std::uint64_t batch_bytes_ = 0;
   Instant batch_at_{};
-  bool is_list_whole_ = false;  // of some list the last record is in the batch
   bool has_started_ = false;
   PackCommit commit_;  // the last: its thread ends first
 };

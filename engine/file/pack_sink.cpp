@@ -160,8 +160,8 @@ std::optional<PackFailure> PackSink::compare(Instant now, std::uint32_t ordinal,
 }
 
 void PackSink::end_record(Instant now, const PackRecord& record) {
-  const bool is_last = ++whole_ == list_.pack.entries().size();
-  batches_.add(now, record, is_last);
+  ++whole_;
+  batches_.add(now, record);
 }
 
 void PackSink::add_leaf(std::uint32_t ordinal, const Digest& root) {

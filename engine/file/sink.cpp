@@ -108,8 +108,7 @@ std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
   collect(false);
   if (stream_) write_stream();
   if (!is_stopped_) checkpoint_if_due(now);
-  if (!is_stopped_) finish_folders();
-  if (!is_stopped_) on_pack_failure(batches_.turn(now, has_last_));
+  if (!is_stopped_) on_pack_failure(batches_.turn(now, finish_folders()));
   tell_packed();
   end_chapters();
   for (; !outbox_.empty() && to_engine.push(outbox_.front()); ++moved) outbox_.pop_front();

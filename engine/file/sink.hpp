@@ -156,7 +156,7 @@ class Sink final : public FileWorker {
   // sink_chapters.cpp
   void tell(Chapter& chapter, const BlockRef& done);
   void tell_packed();
-  void finish_folders();
+  bool finish_folders();
   void end_chapters();
   void tell_held();
 

@@ -45,15 +45,16 @@ void Sink::tell_packed() {
   }
 }
 
-/// Folders of all chapters that were gathered, with what they hold: a later file would change their
-/// times.
-void Sink::finish_folders() {
+/// Folders of chapters that were gathered, as all before them were: a later file would change their
+/// times. True: every chapter that is here was.
+bool Sink::finish_folders() {
   for (const auto& chapter : chapters_) {
-    if (!chapter->is_gathered()) return;
+    if (!chapter->is_gathered()) return false;
     if (chapter->pack && chapter->pack->has_folders() &&
         !std::exchange(chapter->are_folders_finishing, true))
       batches_.finish(chapter->pack->list());
   }
+  return true;
 }
 
 void Sink::end_chapters() {

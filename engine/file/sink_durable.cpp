@@ -108,7 +108,7 @@ void Sink::make_durable() {
   wait_for_all();
   start_syncs();
   wait_for_all();
-  if (!is_stopped_) finish_folders();
+  if (!is_stopped_) (void)finish_folders();
   on_pack_failure(batches_.commit_all());
   tell_packed();
   end_chapters();

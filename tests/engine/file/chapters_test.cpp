@@ -164,6 +164,31 @@ TEST_CASE("C4 a tree in chapters arrives whole, with the times of its folders", 
   check_equal(tree, to.path());
 }
 
+// Goal:   a batch that is not full does not wait for its second where nothing can come before it is
+// through: a sender has so many chapters under way, and offers the next when one has ended.
+// Method: the clock stands still; a chapter comes when all before it have ended. Bounds: exact.
+TEST_CASE("C4 a chapter that is whole ends before another comes", "[engine][file]") {
+  const Tree tree{7};
+  const TempFolder to{in_memory()};
+  std::vector<SourceFiles> chapters = chapters_of(tree.list(), 40);
+  REQUIRE(chapters.size() > 2);
+  Session session{to.path(), OnExist::ask};
+  session.wire.clock = [now = monotonic_now()] { return now; };
+  std::size_t next = 0, entries = 0;
+  session.wire.on_turn = [&] {
+    if (next == chapters.size() || session.wire.outcome().done.size() < entries) return;
+    entries += chapters[next].files.size();
+    const bool is_last = next + 1 == chapters.size();
+    REQUIRE(session.add(std::move(chapters[next++]), is_last));
+  };
+  const Outcome outcome = session.wire.run();
+  CHECK(outcome.done.size() == entries);
+  CHECK(outcome.packed > 0);
+  CHECK(session.sink->is_over());
+  session.sink->close();
+  check_equal(tree, to.path());
+}
+
 // Goal:   a session that is killed between or within chapters goes on, and what came is not sent
 // again. Method: the wire is cut after so many blocks, nothing is closed; time and again.
 // Bounds: exact content and nothing left beside it; each session carries less than all.

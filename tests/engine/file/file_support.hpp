@@ -113,6 +113,7 @@ class Wire {
       on_carry;  ///< sees each block in the Sink's buffer before the Sink does
   std::function<bool(const BlockRef&)> on_root;  ///< false: this root is not announced
   std::function<void()> on_turn;                 ///< before each turn
+  std::function<Instant()> clock = monotonic_now;
   std::function<bool(const BlockRef&)> is_cut;   ///< true: carry nothing more from here on
   bool is_digest_first = false;                  ///< announce before the block instead of after it
   bool is_digest_lost = false, is_root_lost = false;  ///< never announce
@@ -124,10 +125,10 @@ class Wire {
     while (idle < 2000) {
       if (on_turn) on_turn();
       std::size_t moved = source_ != nullptr && !is_cut_
-                              ? source_->turn(monotonic_now(), from_source_, to_source_)
+                              ? source_->turn(clock(), from_source_, to_source_)
                               : 0;
       moved += carry();
-      moved += sink_.turn(monotonic_now(), from_sink_, to_sink_);
+      moved += sink_.turn(clock(), from_sink_, to_sink_);
       moved += take();
       ++outcome_.turns;
       if (sink_.is_over() && from_sink_.is_empty()) break;
