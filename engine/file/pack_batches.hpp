@@ -35,8 +35,8 @@ class PackBatches {
   /// brings must not be in them.
   void finish(const PackList& list);
   /// turn hands over what is due; it waits for the disk where two full batches are not through yet.
-  /// `is_all`: no record of the chapters that are here is missing; more may come only when these have
-  /// ended. What the thread failed at. Syscalls: fdatasync.
+  /// `is_all`: no record of the chapters that are here is missing; more may come only when these
+  /// have ended. What the thread failed at. Syscalls: fdatasync.
   [[nodiscard]] std::optional<PackFailure> turn(Instant now, bool is_all);
   [[nodiscard]] std::optional<PackRun> pop() { return commit_.pop(); }
 
