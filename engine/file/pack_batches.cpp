@@ -19,7 +19,6 @@ int PackBatches::open() {
   if (has_started_) return 0;
   has_started_ = true;
   scratch_.resize(packed_bytes_max);
-  batch_.records.reserve(batch_files_max);
   if (const int errno_value = stage_.open(options_.root); errno_value != 0) return errno_value;
   const auto started = commit_.start();
   return started ? 0 : started.error().errno_value;

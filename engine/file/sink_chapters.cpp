@@ -61,7 +61,7 @@ void Sink::end_chapters() {
   while (!chapters_.empty() && !is_stopped_) {
     Chapter& oldest = *chapters_.front();
     if (oldest.files_left > 0 || !oldest.is_gathered()) return;
-    if (oldest.are_folders_finishing && !oldest.are_folders_finished) return;
+    if (oldest.pack && oldest.pack->has_folders() && !oldest.are_folders_finished) return;
     if (stream_ && has_last_ && chapters_.size() == 1 && !finish_stream(oldest)) return;
     outbox_.insert(outbox_.end(), oldest.held.begin(), oldest.held.end());
     chapters_.pop_front();

@@ -103,7 +103,7 @@ struct ScanKnown {
 
 struct ChapterSizes {
   /// Entries, and problems, of a chapter. Higher: more memory at both ends, and a later start.
-  /// Lower: an offer and an answer, and a sync of the disk, for fewer files.
+  /// Lower: an offer and an answer for fewer files.
   std::size_t entries_max = 2048;
   /// Chapters that wait to be taken; one more is being made. Higher: memory. Lower: a slow folder
   /// is felt on the link.

@@ -238,6 +238,33 @@ TEST_CASE("D1 a chapter with a pack ends only when the root over the pack was ch
   check_equal(tree, to.path());
 }
 
+// Goal:   a folder gets its time when all in it are in place, those of earlier chapters too.
+// Method: of a large file in the first chapter the root comes when nothing else is left to do; its
+// folder is in the second. Bounds: exact.
+TEST_CASE("C4 a folder waits for files of earlier chapters", "[engine][file]") {
+  const Tree tree{43};
+  const TempFolder to{in_memory()};
+  std::vector<SourceFiles> chapters = chapters_of(tree.list(), 12);
+  const std::uint32_t late = 3;
+  REQUIRE(chapters[0].manifest.files[late].name == "d0/f11");
+  REQUIRE_FALSE(is_packable(chapters[0].manifest.files[late]));
+  REQUIRE(std::ranges::count(chapters[1].manifest.files, "d0", &ManifestEntry::name) == 1);
+  Session session{to.path()};
+  session.add_all(std::move(chapters));
+  std::optional<BlockRef> root;
+  session.wire.on_root = [&](const BlockRef& message) {
+    if (message.file == late) root = message;
+    return message.file != late;
+  };
+  (void)session.wire.run();
+  REQUIRE(root.has_value());
+  session.wire.tell(*root);
+  (void)session.wire.run();
+  CHECK(session.sink->is_over());
+  session.sink->close();
+  check_equal(tree, to.path());
+}
+
 // Goal:   chapters are prepared while the file threads work on earlier ones.
 // Method: one thread prepares and adds, this one turns both ends. Made for the thread sanitizer.
 TEST_CASE("chapters are prepared on another thread while files arrive", "[engine][file]") {
