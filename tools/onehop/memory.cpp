@@ -43,8 +43,8 @@ void release(void* memory, const char*, int) noexcept { std::free(memory); }
 
 void end_where_memory_is_refused() noexcept {
   std::set_new_handler(refused);
-  // What is freed in one arena is of no use in another. The engine core never allocates, and so does
-  // not wait for the one lock.
+  // What is freed in one arena is of no use in another. The engine core never allocates, and so
+  // does not wait for the one lock.
   (void)::mallopt(M_ARENA_MAX, 1);
   const int rc = ::CRYPTO_set_mem_functions(allocate, reallocate, release);
   ONEHOP_CHECK(rc == 1);
