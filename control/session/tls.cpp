@@ -47,7 +47,7 @@ Error tls_error(std::string cause) {
 
 struct TlsContext::State {
   struct Free {
-    void operator()(SSL_CTX* context) const noexcept { ::SSL_CTX_free(context); }
+    void operator()(SSL_CTX* owned) const noexcept { ::SSL_CTX_free(owned); }
   };
   std::unique_ptr<SSL_CTX, Free> context;
   SecretBytes key;

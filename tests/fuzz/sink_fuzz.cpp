@@ -132,7 +132,7 @@ class World {
     // Files 2 and 8 may be there before, with a content that the peer may have or not.
     if ((choice & 3) != 0) {
       fs::create_directory(at_ / "d");
-      for (const std::uint32_t file : {2, 8}) {
+      for (const std::uint32_t file : {2U, 8U}) {
         before_[file] = (choice & 3) == 3 ? std::string(sizes[file], 'x')
                                           : known().content[file][(choice & 3) == 2];
         std::ofstream{at_ / name_of(file), std::ios::binary} << before_[file];
@@ -228,7 +228,7 @@ class World {
     const std::string zeros(sizes[file], '\0');
     crypto::DigestTree tree{kind};
     for (std::uint64_t at = 0; at < sizes[file]; at += block_bytes) {
-      const int which = of[at == 0 ? 0 : 1];
+      const auto which = static_cast<std::size_t>(of[at == 0 ? 0 : 1]);
       tree.add(digest_of(which == 2 ? zeros : known().content[file][which], at));
     }
     return tree.root();

@@ -213,6 +213,11 @@ class World:
         return sorted(entry.name for entry in (into or self.target).iterdir())
 
 
+def is_sanitized(program) -> bool:
+    """Whether it is built with a sanitizer, whose own memory is then the most of it."""
+    return any(name in Path(program).read_bytes() for name in (b"__asan_init", b"__tsan_init"))
+
+
 def digest(path) -> Any:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -101,7 +101,7 @@ TEST_CASE("the same seed gives the same run", "[tools][lab][air]") {
 TEST_CASE("two saturated stations share the channel and collide", "[tools][lab][air]") {
   Channel channel{options_of(ax160), Instant{}};
   while (channel.idle_since() < Instant{20s}) {
-    for (const std::size_t station : {0, 1})
+    for (const std::size_t station : {0U, 1U})
       while (channel.queued_mpdus(station) < 128)
         channel.arrive(station, channel.idle_since(), frame);
     (void)channel.begin();

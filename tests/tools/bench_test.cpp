@@ -141,7 +141,10 @@ TEST_CASE(
   const auto results = run_rounds(
       points, 2, [](int, const Point&) { return OnInterval{}; }, [](int, const PointResult&) {});
   REQUIRE(results.has_value());
-  CHECK(counted == std::vector<bool>{true, false, false});
+  // A round is measured again where the host moved our CPUs.
+  REQUIRE(counted.size() >= 3);
+  CHECK(counted.front());
+  CHECK(std::count(counted.begin(), counted.end(), true) == 1);
   const auto summaries = by_name(results.value()[0].rounds);
   CHECK(summaries.at("cpu_ns_per_byte").count == 2);
   CHECK(summaries.at("cpu_ns_per_byte").median == 1);

@@ -56,7 +56,8 @@ def test_events(onehop) -> None:
             check(counts == sorted(counts) and 0 < counts[-1] <= FILES, f"it grows: {counts}")
             check({(event["files_total"], event["is_all_known"]) for event in intervals}
                   == {(FILES, True)}, f"all are known of: {intervals}")
-            check(all(event["eta_seconds"] is not None for event in intervals), f"{intervals}")
+            # The first may come before there is a rate to forecast with.
+            check(all(event["eta_seconds"] is not None for event in intervals[1:]), f"{intervals}")
 
 
 def test_terminal(onehop) -> None:

@@ -184,7 +184,7 @@ def test_what_a_killed_transfer_left_behind_is_passed_over_and_removed(onehop) -
         receiver.process.wait()
         check(len(here.sockets()) == 1, "a kill leaves the socket")
         check(here.watch(receiver.process.pid).returncode == 3, "nobody answers there")
-        sender, receiver = here.begin(size=MB)
+        sender, receiver = here.begin(size=4 * MB)
         check(len(here.sockets()) <= 2, f"the next one has removed it: {here.sockets()}")
         here.finish(sender, receiver)
 

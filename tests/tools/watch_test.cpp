@@ -273,7 +273,7 @@ TEST_CASE("a bar shows held, target and safe range where they are, without colou
           "[tools][watch]") {
   const auto flat = [](const BufferView& b) {
     std::string text;
-    for (const Span& span : bar_of(b, {100}, 20, false)) text += span.text;
+    for (const Span& span : bar_of(b, 100, 20, false)) text += span.text;
     return text;
   };
   const BufferView b{

@@ -38,7 +38,8 @@ std::string files_text(std::uint64_t done, std::uint64_t total, bool is_all) {
 }
 
 std::string format_span(double seconds) {
-  const auto whole = static_cast<long>(std::max(0.0, std::round(seconds)));
+  constexpr double seconds_max = 1e12;  // more is a forecast of nothing
+  const auto whole = static_cast<long>(std::clamp(std::round(seconds), 0.0, seconds_max));
   if (whole >= 3600)
     return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
   return fmt::format("{}:{:02}", whole / 60, whole % 60);

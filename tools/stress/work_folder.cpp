@@ -22,7 +22,8 @@ Result<void> write_random(const std::string& path, std::size_t bytes, Random& ra
   std::ofstream out{path, std::ios::binary};
   for (std::size_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {
     const std::uint64_t word = random.next();
-    out.write(reinterpret_cast<const char*>(&word), std::min(bytes - i, sizeof word));
+    out.write(reinterpret_cast<const char*>(&word),
+              static_cast<std::streamsize>(std::min(bytes - i, sizeof word)));
   }
   if (!out.flush()) return errno_error(ExitCode::local_file_error, "write " + path);
   return success();

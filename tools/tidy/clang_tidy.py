@@ -53,16 +53,21 @@ def files_of(path: pathlib.Path) -> list[pathlib.Path]:
 
 
 def sources_of(build: pathlib.Path, named: list[str]) -> dict[str, list[str]]:
-    """The path of each source with the arguments that it is compiled with."""
+    """The path of each source with the arguments that it is compiled with. A file of Meson's that
+    holds several is looked at whole: the parser reads what they all include once."""
     found: dict[str, list[str]] = {str(pathlib.Path(name).resolve()): [] for name in named}
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        for path in files_of(pathlib.Path(entry["directory"], entry["file"]).resolve()):
-            if path.suffix != ".cpp" or not path.is_relative_to(ROOT):
-                continue
-            name = str(path.relative_to(ROOT))
-            is_ours = name.startswith(FOLDERS) and not name.startswith(LEFT_OUT)
-            if str(path) in found or (not named and is_ours):
-                found[str(path)] = arguments_of(entry["command"])
+        path = pathlib.Path(entry["directory"], entry["file"]).resolve()
+        held = files_of(path)
+        if path.suffix != ".cpp" or not all(file.is_relative_to(ROOT) for file in held):
+            continue
+        names = [str(file.relative_to(ROOT)) for file in held]
+        if not named and all(name.startswith(FOLDERS) and not name.startswith(LEFT_OUT)
+                             for name in names):
+            found[str(path)] = arguments_of(entry["command"])
+        for file in held:
+            if str(file) in found and named:
+                found[str(file)] = arguments_of(entry["command"])
     return found
 
 

@@ -105,11 +105,12 @@ Line rates(const Telemetry& t) {
 
 Line times(const Telemetry& t) {
   const double seconds = static_cast<double>(t.elapsed_ns) / 1e9;
-  const double average = seconds > 0 ? static_cast<double>(t.bytes_done) / seconds : 0;
+  const Bytes done{static_cast<std::int64_t>(t.bytes_done)};
+  const BytesPerSecond average = t.elapsed_ns > 0 ? done / Nanos{t.elapsed_ns} : BytesPerSecond{};
   std::string text = fmt::format(
       "elapsed {}   ETA {}   average {}   round trip {:.1f} ms", format_span(seconds),
       t.eta_seconds ? format_span(*t.eta_seconds) : "-:--",
-      format_rate({static_cast<std::int64_t>(average)}), static_cast<double>(t.srtt_ns) / 1e6);
+      format_rate(average), static_cast<double>(t.srtt_ns) / 1e6);
   return {{{std::move(text)}}, keep_bar - 1};  // in ten rows there are bars for all buffers
 }
 

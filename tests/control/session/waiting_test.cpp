@@ -146,7 +146,7 @@ TEST_CASE("U2 a sender that comes back takes the place of its dead connection, a
 
 TEST_CASE("U3 a dead session is not another sender's to take, whatever it says of itself",
           "[control][session]") {
-  const SenderToken claim = GENERATE(other_token, SenderToken{});
+  const SenderToken claim = GENERATE(as<SenderToken>{}, other_token, SenderToken{});
   World world;
   world.recv_options.limits.answer = 100ms;
   world.listen();

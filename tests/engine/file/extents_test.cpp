@@ -145,8 +145,8 @@ TEST_CASE("runs of holes that touch are one, and none is taken twice", "[engine]
            {5, 6}, {7, 9}, {9, 11}, {4, 30}, {20, 22}, {12, 13}, {4, 6}})
     CHECK_FALSE(runs.add(first, end));
   CHECK(runs.size() == 2);
-  for (const std::uint64_t block : {5, 7, 10, 20}) CHECK(runs.contains(block));
-  for (const std::uint64_t block : {4, 8, 9, 21}) CHECK_FALSE(runs.contains(block));
+  for (const std::uint64_t block : {5U, 7U, 10U, 20U}) CHECK(runs.contains(block));
+  for (const std::uint64_t block : {4U, 8U, 9U, 21U}) CHECK_FALSE(runs.contains(block));
   CHECK(runs.take_at(6) == 6);
   CHECK(runs.take_at(10) == 21);
   CHECK_FALSE(runs.contains(10));

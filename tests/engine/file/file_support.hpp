@@ -73,7 +73,10 @@ inline void write_file(const fs::path& path, const std::string& bytes) {
 inline std::string read_file(const fs::path& path) {
   std::ifstream in{path, std::ios::binary};
   REQUIRE(in.good());
-  return {std::istreambuf_iterator<char>{in}, {}};
+  std::string text(fs::file_size(path), '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  REQUIRE(in.gcount() == static_cast<std::streamsize>(text.size()));
+  return text;
 }
 
 /// Names in a folder, hidden ones included, sorted.

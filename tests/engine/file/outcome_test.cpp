@@ -106,12 +106,12 @@ TEST_CASE(
   settings.is_quick = is_quick;
   const std::unique_ptr<PreparedSink> sink = make_sink(manifest, settings);
   using enum Existing;
-  for (const std::size_t entry : {0, 1}) {
+  for (const std::size_t entry : {0U, 1U}) {
     CHECK((sink->existing()[entry] == assumed) == is_quick);
     CHECK(sink->is_wanted()[entry] != is_quick);
     if (is_quick) CHECK(sink->claims()[entry].empty());
   }
-  for (const std::size_t entry : {2, 3, 4}) CHECK(sink->existing()[entry] != assumed);
+  for (const std::size_t entry : {2U, 3U, 4U}) CHECK(sink->existing()[entry] != assumed);
 }
 
 TEST_CASE("P5 skip does not call a file the same that it cannot read", "[engine][file]") {

@@ -141,7 +141,7 @@ TEST_CASE("C4 holes are not carried, and are holes again", "[engine][file]") {
   const std::string path = (from / "f").string(), data = sparse_bytes();
   write_sparse(path, data);
   const Outcome outcome = send({path}, to.path(), OnExist::ask, [](Wire& wire) {
-    wire.reorder_seed = GENERATE(0, 1, 2, 3, 4, 5, 6, 7);
+    wire.reorder_seed = GENERATE(range(0U, 8U));
   });
   CHECK(outcome.done.size() == 1);
   CHECK(outcome.blocks_carried == data_blocks);
@@ -335,6 +335,6 @@ TEST_CASE("D3 what a peer says of holes and blocks is zeros, or the end", "[engi
 TEST_CASE("D3 a hole of an empty file is refused", "[engine][file]") {
   const TempFolder to{in_memory()};
   HolePeer peer{to.path(), 0};
-  peer.hole(0, GENERATE(0, 1));
+  peer.hole(0, GENERATE(0U, 1U));
   CHECK(peer.failure() == FileFailure::protocol);
 }

@@ -25,7 +25,7 @@ constexpr std::size_t flags_at = 0, sequence_at = 1, from_at = 9, largest_at = 1
                       time_at = 33, received_at = 41, credit_at = 49, rx_occupancy_at = 57,
                       rx_drained_at = 65, rx_capacity_at = 73, app_occupancy_at = 81,
                       app_drained_at = 89, app_capacity_at = 97, drops_at = 105, ce_at = 113,
-                      missing_at = 121, rate_at = 129, count_at = 137, ranges_at = 139;
+                      rate_at = 129, count_at = 137, ranges_at = 139;
 
 Feedback sample() {
   Feedback f{};
