@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/p2p/formation.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace onehop::p2p {
+
+namespace {
+
+/// A search that wpa_supplicant ends by itself, unless we do before. Too short: the two ends miss
+/// each other. Too long: a peer that Connect was refused for is looked for too late.
+constexpr Nanos find_span = 10s;
+/// After a refused Connect: long enough for a round over the three social channels, which took 1 to
+/// 2 s on mac80211_hwsim.
+constexpr Nanos retry_span = 3s;
+/// From the first peer to the choice, where none was named: a second one has to be noticed.
+constexpr Nanos choice_span = 3s;
+/// One negotiation with Wi-Fi Protected Setup took 3 to 8 s on mac80211_hwsim. The other side may
+/// need time to accept; wpa_supplicant waits for that, so a long attempt costs nothing.
+constexpr Nanos attempt_span = 40s;
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+}  // namespace
+
+bool matches(const Peer& peer, const std::string& wanted) {
+  return wanted == peer.name || lower(wanted) == peer.address;
+}
+
+std::string display_name(const Peer& peer) {
+  std::string text = peer.name;
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text;
+}
+
+std::vector<Action> Formation::step(Instant now, const Event& event) {
+  now_ = now;
+  if (!is_ended()) std::visit([this](const auto& one) { on(one); }, event);
+  if (!is_ended() && state_ != State::idle) look_at_time();
+  return std::exchange(actions_, {});
+}
+
+Instant Formation::next_wakeup() const {
+  if (is_ended() || state_ == State::idle) return Instant::max();
+  Instant at = give_up_at_;
+  for (const Instant other : {find_again_at_, choose_at_, attempt_ends_at_})
+    if (other != Instant{}) at = std::min(at, other);
+  return at;
+}
+
+void Formation::on(const Begun&) {
+  give_up_at_ = now_ + plan_.limit;
+  if (!is_task(Plan::Task::host)) return find();
+  state_ = State::starting;
+  actions_.push_back(AddGroup{plan_.frequency, plan_.is_persistent});
+}
+
+void Formation::on(const PeerFound& found) {
+  const bool is_new = peers_.insert_or_assign(found.peer.path, found.peer).second;
+  if (is_task(Plan::Task::find)) {
+    if (is_new) actions_.push_back(ShowPeer{found.peer});
+    return;
+  }
+  if (state_ != State::finding) return;
+  if (found.peer.path == asking_) return connect(found.peer);
+  if (!is_task(Plan::Task::connect) || !is_meant(found.peer)) return;
+  if (!plan_.peer.empty() || found.peer.path == target_.path) return connect(found.peer);
+  if (choose_at_ == Instant{}) choose_at_ = now_ + choice_span;
+}
+
+void Formation::on(const PeerLost& lost) { peers_.erase(lost.path); }
+
+void Formation::on(const FindEnded&) {
+  if (state_ == State::finding && !is_task(Plan::Task::find)) find();
+}
+
+void Formation::on(const PeerAsked& asked) {
+  if (state_ != State::finding || is_task(Plan::Task::find)) return;
+  const auto known = peers_.find(asked.path);
+  if (known == peers_.end()) {
+    asking_ = asked.path;  // the search that runs tells its name
+    return;
+  }
+  // A `connect` that is asked by its own peer answers at once; so do two that connect to each
+  // other.
+  if (is_meant(known->second)) connect(known->second);
+}
+
+void Formation::on(const CallDone& done) {
+  if (!done.error) {
+    Pairing& pairing = plan_.pairing;
+    if (pairing.method == Pairing::Method::show_pin && pairing.pin.empty() && !done.pin.empty()) {
+      pairing.pin = done.pin;  // further attempts are made with the same: it is being typed
+      actions_.push_back(ShowPin{done.pin});
+    }
+    return;
+  }
+  if (state_ == State::starting) return end(done.error, std::nullopt);
+  if (state_ == State::negotiating) retry(done.error->cause);
+}
+
+void Formation::on(const AttemptFailed& failed) {
+  if (state_ == State::negotiating) retry(failed.cause);
+}
+
+void Formation::on(const GroupStarted& started) {
+  if (state_ == State::negotiating || state_ == State::starting) end(std::nullopt, started.group);
+}
+
+void Formation::on(const GroupFinished&) {
+  if (state_ == State::negotiating) retry("the group ended while it was formed");
+}
+
+void Formation::on(const Interrupted&) { fail(ExitCode::interrupted, "interrupted", ""); }
+
+void Formation::look_at_time() {
+  if (now_ >= give_up_at_) return time_out();
+  const auto is_due = [this](Instant& at) {
+    return at != Instant{} && now_ >= at && (at = Instant{}, true);
+  };
+  if (is_due(choose_at_)) choose();
+  if (is_due(find_again_at_) && state_ == State::finding) find();
+  if (is_due(attempt_ends_at_) && state_ == State::negotiating)
+    retry("the other side has not accepted");
+}
+
+void Formation::find() {
+  state_ = State::finding;
+  const bool is_all = is_task(Plan::Task::find);
+  const Nanos left = give_up_at_ - now_;
+  const Nanos span = is_all ? left : std::min(left, find_span);
+  find_again_at_ = is_all ? Instant{} : now_ + span;
+  // Owners of groups are on any channel: every third search looks at all of them.
+  const bool is_social =
+      !is_all && !plan_.is_join && (is_task(Plan::Task::accept) || finds_ % 3 != 2);
+  ++finds_;
+  actions_.push_back(Find{span, is_social});
+}
+
+void Formation::choose() {
+  if (state_ != State::finding || !is_task(Plan::Task::connect)) return;
+  std::vector<const Peer*> meant;
+  for (const auto& [path, peer] : peers_)
+    if (is_meant(peer)) meant.push_back(&peer);
+  if (meant.size() == 1) return connect(*meant.front());
+  if (meant.empty()) return;
+  std::string names;
+  for (const Peer* peer : meant)
+    names += (names.empty() ? "" : ", ") + display_name(*peer) + " (" + peer->address + ")";
+  fail(ExitCode::usage, "there are several: " + names, "Name the one that is meant");
+}
+
+void Formation::connect(const Peer& peer) {
+  target_ = peer;
+  asking_.clear();
+  choose_at_ = find_again_at_ = Instant{};
+  state_ = State::negotiating;
+  attempt_ends_at_ = now_ + attempt_span;
+  if (++attempts_ == 1)
+    actions_.push_back(Say{"connecting to " + display_name(peer) + " (" + peer.address + ")"});
+  actions_.push_back(Connect{.peer_path = peer.path,
+                             .pairing = plan_.pairing,
+                             .owner_intent = plan_.owner_intent,
+                             .frequency = plan_.frequency,
+                             .is_join = peer.is_group_owner,
+                             .is_persistent = plan_.is_persistent});
+}
+
+void Formation::retry(const std::string& cause) {
+  last_cause_ = cause;
+  attempt_ends_at_ = Instant{};
+  actions_.push_back(Cancel{});
+  peers_.clear();  // the next search reports them anew, and knows them
+  if (is_task(Plan::Task::accept)) asking_ = target_.path;
+  state_ = State::finding;
+  find_again_at_ = now_ + retry_span;
+  actions_.push_back(Find{retry_span, !target_.is_group_owner});
+}
+
+void Formation::time_out() {
+  if (is_task(Plan::Task::find)) return end(std::nullopt, std::nullopt);
+  if (is_task(Plan::Task::host))
+    return fail(ExitCode::timed_out, "wpa_supplicant has not started it", "See its log");
+  if (attempts_ > 0)
+    return fail(ExitCode::timed_out,
+                last_cause_.empty() ? "the other side has not accepted" : last_cause_,
+                "Run 'onehop p2p accept' there, with the same PIN or none");
+  if (is_task(Plan::Task::accept))
+    return fail(ExitCode::timed_out, "no peer has asked for a group",
+                "Run 'onehop p2p connect' on the other machine");
+  fail(ExitCode::peer_unreachable,
+       peers_.empty() ? "no peer was found" : "it is not among the peers that were found",
+       "Run 'onehop p2p accept' on the other machine, and see 'onehop p2p find' here");
+}
+
+void Formation::fail(ExitCode code, std::string cause, std::string hint) {
+  end(Error{code, attempt(), std::move(cause), std::move(hint)}, std::nullopt);
+}
+
+void Formation::end(std::optional<Error> error, std::optional<Group> group) {
+  // Cancel also removes the interface of a group that is half formed.
+  if (error && state_ == State::negotiating) actions_.push_back(Cancel{});
+  if (state_ == State::finding || error) actions_.push_back(StopFind{});
+  state_ = State::ended;
+  actions_.push_back(Ended{std::move(error), std::move(group)});
+}
+
+bool Formation::is_meant(const Peer& peer) const {
+  if (plan_.is_join && !peer.is_group_owner) return false;
+  return plan_.peer.empty() || matches(peer, plan_.peer);
+}
+
+std::string Formation::attempt() const {
+  const std::string with = plan_.peer.empty() ? "a peer" : plan_.peer;
+  switch (plan_.task) {
+    case Plan::Task::find: return "find peers";
+    case Plan::Task::connect: return (plan_.is_join ? "join the group of " : "connect to ") + with;
+    case Plan::Task::accept: return "accept " + with;
+    case Plan::Task::host: return "start a group";
+  }
+  return {};
+}
+
+}  // namespace onehop::p2p
