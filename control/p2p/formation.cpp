@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <utility>
 
 namespace onehop::p2p {
@@ -56,9 +57,30 @@ Instant Formation::next_wakeup() const {
 
 void Formation::on(const Begun&) {
   give_up_at_ = now_ + plan_.limit;
+  // The side that enters it needs it before it can ask.
+  if (plan_.pairing.method == Pairing::Method::show_pin && !plan_.pairing.pin.empty())
+    actions_.push_back(ShowPin{plan_.pairing.pin});
   if (!is_task(Plan::Task::host)) return find();
+  start();
+}
+
+void Formation::start() {
   state_ = State::starting;
-  actions_.push_back(AddGroup{plan_.frequency, plan_.is_persistent});
+  actions_.push_back(AddGroup{plan_.frequencies[channel_], plan_.is_persistent});
+}
+
+bool Formation::take_next_channel(const std::string& cause) {
+  if (channel_ + 1 >= plan_.frequencies.size()) return false;
+  const auto name = [](int frequency) {
+    return frequency == 0   ? std::string{"a channel of the radio's own choice"}
+           : frequency < 10 ? std::to_string(frequency) + " GHz"
+                            : std::to_string(frequency) + " MHz";
+  };
+  const std::string before = name(plan_.frequencies[channel_]);
+  ++channel_;
+  actions_.push_back(
+      Say{before + ": " + cause + ". Now trying " + name(plan_.frequencies[channel_])});
+  return true;
 }
 
 void Formation::on(const PeerFound& found) {
@@ -101,11 +123,17 @@ void Formation::on(const CallDone& done) {
     }
     return;
   }
-  if (state_ == State::starting) return end(done.error, std::nullopt);
-  if (state_ == State::negotiating) retry(done.error->cause);
+  const bool is_channel = done.error->errno_value == ECHRNG;
+  const bool has_next = is_channel && take_next_channel(done.error->cause);
+  if (state_ == State::starting) return has_next ? start() : end(done.error, std::nullopt);
+  if (state_ != State::negotiating) return;
+  if (has_next) return connect(target_);
+  // No channel will do: further attempts would end alike.
+  is_channel ? end(done.error, std::nullopt) : retry(done.error->cause);
 }
 
 void Formation::on(const AttemptFailed& failed) {
+  if (state_ == State::negotiating && failed.is_channel) (void)take_next_channel(failed.cause);
   if (state_ == State::negotiating) retry(failed.cause);
 }
 
@@ -162,12 +190,13 @@ void Formation::connect(const Peer& peer) {
   choose_at_ = find_again_at_ = Instant{};
   state_ = State::negotiating;
   attempt_ends_at_ = now_ + attempt_span;
-  if (++attempts_ == 1)
+  if (attempts_++ == 0)
     actions_.push_back(Say{"connecting to " + display_name(peer) + " (" + peer.address + ")"});
   actions_.push_back(Connect{.peer_path = peer.path,
+                             .peer_address = peer.address,
                              .pairing = plan_.pairing,
                              .owner_intent = plan_.owner_intent,
-                             .frequency = plan_.frequency,
+                             .frequency = peer.is_group_owner ? 0 : plan_.frequencies[channel_],
                              .is_join = peer.is_group_owner,
                              .is_persistent = plan_.is_persistent});
 }

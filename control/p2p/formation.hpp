@@ -39,7 +39,8 @@ struct FindEnded {};
 struct PeerAsked {
   std::string path;
 };
-/// Connect, AddGroup: what came of the call. pin: the one that the other side has to enter.
+/// Connect, AddGroup: what came of the call. pin: the one that the other side has to enter. An
+/// error with errno_value ECHRNG: another channel might do.
 struct CallDone {
   std::optional<Error> error;
   std::string pin;
@@ -47,6 +48,7 @@ struct CallDone {
 /// The negotiation, or Wi-Fi Protected Setup behind it, failed.
 struct AttemptFailed {
   std::string cause;
+  bool is_channel = false;  ///< the two have no channel in common
 };
 struct GroupStarted {
   Group group;
@@ -68,7 +70,7 @@ struct Find {
 };
 struct StopFind {};
 struct Connect {
-  std::string peer_path;
+  std::string peer_path, peer_address;
   Pairing pairing;
   int owner_intent = 7;
   int frequency = 0;
@@ -130,7 +132,9 @@ class Formation {
   void find();
   void choose();
   void connect(const Peer& peer);
+  void start();
   void retry(const std::string& cause);
+  bool take_next_channel(const std::string& cause);
   void fail(ExitCode code, std::string cause, std::string hint);
   void end(std::optional<Error> error, std::optional<Group> group);
   void time_out();
@@ -146,6 +150,7 @@ class Formation {
   Peer target_;
   std::string last_cause_;  // of the newest failed attempt
   int attempts_ = 0, finds_ = 0;
+  std::size_t channel_ = 0;  // of plan_.frequencies
   std::vector<Action> actions_;
 };
 

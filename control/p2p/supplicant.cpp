@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "control/p2p/supplicant_names.hpp"
 
@@ -14,6 +15,10 @@ namespace {
 constexpr const char* reach = "reach wpa_supplicant";
 constexpr const char* start_hint =
     "Start it with its D-Bus interface: systemctl start wpa_supplicant, or wpa_supplicant -u -s";
+
+/// A wider channel where the radio has one: 802.11n's 40 MHz, 802.11ac's 80 MHz, and 802.11ax. Not
+/// 160 MHz: all such channels but one hold some where radar must be watched for.
+constexpr const char* wide_words = " ht40 vht he";
 
 /// The bus says that the service is missing; who else may have the radio is worth a look.
 Error with_reason(Error error, Bus& bus) {
@@ -46,35 +51,53 @@ Result<Supplicant> Supplicant::open(const Options& options) {
     return with_reason(chosen.error(), supplicant.bus_);
   if (options.needs_p2p) {
     ONEHOP_TRYV(supplicant.check_p2p());
+    supplicant.open_control();
   }
   ONEHOP_TRYV(supplicant.bus_.listen(supplicant_service, p2p_interface));
   return supplicant;
 }
 
-Result<void> Supplicant::choose_interface(const Options& options) {
+Result<std::vector<Supplicant::Known>> Supplicant::interfaces() {
   const Bus::Target root{supplicant_service, root_path, supplicant_service};
   ONEHOP_TRY(listed, bus_.property(root, "Interfaces", reach));
-  const auto* paths = std::get_if<std::vector<std::string>>(&listed);
+  std::vector<Known> found;
+  if (const auto* paths = std::get_if<std::vector<std::string>>(&listed))
+    for (const std::string& path : *paths) {
+      const std::string role = text_of(fields(path, p2p_interface, {"Role"}), "Role");
+      const std::string name = text_of(fields(path, interface_interface, {"Ifname"}), "Ifname");
+      if (!name.empty()) found.push_back({path, name, role == "GO" || role == "client"});
+    }
+  return found;
+}
+
+bool Supplicant::is_interface_known() {
+  const auto known = interfaces();
+  return known.has_value() &&
+         std::ranges::find(known.value(), path_, &Known::path) != known.value().end();
+}
+
+Result<void> Supplicant::choose_interface(const Options& options) {
+  ONEHOP_TRY(all, interfaces());
   std::string known;
-  for (const std::string& path : paths == nullptr ? std::vector<std::string>{} : *paths) {
-    const Dict about = fields(path, interface_interface, {"Ifname"});
-    const std::string role = text_of(fields(path, p2p_interface, {"Role"}), "Role");
-    const std::string name = text_of(about, "Ifname");
+  for (const Known& one : all) {
     // Groups have interfaces of their own, which are no radios.
-    if (name.empty() || role == "GO" || role == "client") continue;
-    known += (known.empty() ? "" : ", ") + name;
-    if (!options.interface.empty() && name != options.interface) continue;
-    path_ = path;
-    name_ = name;
+    if (one.is_group) continue;
+    known += (known.empty() ? "" : ", ") + one.name;
+    if (!options.interface.empty() && one.name != options.interface) continue;
+    path_ = one.path;
+    name_ = one.name;
     return success();
   }
+  if (!options.needs_interface) return success();
   const std::string attempt =
       options.interface.empty() ? "find a Wi-Fi interface" : "use " + options.interface;
   if (options.may_create && !options.interface.empty()) return create_interface(options.interface);
   return Error{
       ExitCode::io_unavailable, attempt,
       known.empty() ? "wpa_supplicant has no interface" : "wpa_supplicant has only " + known,
-      known.empty() ? "Name the radio's interface with --iface" : "Name that with --iface"};
+      known.empty() ? "Start it with the radio's interface: wpa_supplicant -u -s -i wlan0 -D "
+                      "nl80211 -c FILE"
+                    : "Name that with --iface"};
 }
 
 Result<void> Supplicant::create_interface(const std::string& name) {
@@ -84,6 +107,14 @@ Result<void> Supplicant::create_interface(const std::string& name) {
                              "hand " + name + " to wpa_supplicant"));
   path_ = path;
   name_ = name;
+  has_created_ = true;
+  return success();
+}
+
+Result<void> Supplicant::remove_interface(const std::string& path) {
+  const Bus::Target root{supplicant_service, root_path, supplicant_service};
+  ONEHOP_TRYV(bus_.call(root, "RemoveInterface", {ObjectPath{path}},
+                        "take the interface from wpa_supplicant"));
   return success();
 }
 
@@ -136,6 +167,8 @@ void Supplicant::stop_find() {
 Result<std::string> Supplicant::connect(const Connect& connect) {
   using Method = Pairing::Method;
   const Method method = connect.pairing.method;
+  // From 8 on we are likely the owner, whose choice the width is.
+  if (control_ && !connect.is_join && connect.owner_intent >= 8) return connect_wide(connect);
   Dict how{{"peer", ObjectPath{connect.peer_path}},
            {"join", connect.is_join},
            {"persistent", connect.is_persistent},
@@ -149,10 +182,63 @@ Result<std::string> Supplicant::connect(const Connect& connect) {
 }
 
 Result<void> Supplicant::add_group(const AddGroup& add) {
+  if (control_) {
+    std::string command = "P2P_GROUP_ADD";
+    if (add.is_persistent) command += " persistent";
+    if (add.frequency > 0) command += " freq=" + std::to_string(add.frequency);
+    auto done = ask_wide(command + wide_words, "start a group");
+    if (done.has_value()) return success();
+    Error error = done.error();
+    if (add.frequency > 0 && error.errno_value == EIO) error.errno_value = ECHRNG;
+    return error;
+  }
   Dict how{{"persistent", add.is_persistent}};
   if (add.frequency > 0) how["frequency"] = static_cast<std::int64_t>(add.frequency);
-  ONEHOP_TRYV(bus_.call(target(p2p_interface), "GroupAdd", {how}, "start a group"));
-  return success();
+  auto done = bus_.call(target(p2p_interface), "GroupAdd", {how}, "start a group");
+  if (done.has_value()) return success();
+  Error error = done.error();
+  // GroupAdd has one error for all that it does not like, and a channel is most of it.
+  if (add.frequency > 0 && error.errno_value == EIO) {
+    error.cause = "the radio may not start a group there now (" + error.cause + ")";
+    error.errno_value = ECHRNG;
+  }
+  return error;
+}
+
+void Supplicant::open_control() {
+  const Dict about = fields(path_, interface_interface, {"CtrlInterface"});
+  auto opened = ControlSocket::open(text_of(about, "CtrlInterface"), name_);
+  if (opened.has_value())
+    control_ = std::move(opened).value();
+  else
+    narrow_reason_ = opened.error().message();
+}
+
+Result<std::string> Supplicant::connect_wide(const Connect& connect) {
+  using Method = Pairing::Method;
+  const Pairing& pairing = connect.pairing;
+  std::string command = "P2P_CONNECT " + connect.peer_address + " ";
+  if (pairing.method == Method::button)
+    command += "pbc";
+  else if (pairing.pin.empty())
+    command += "pin";
+  else
+    command += pairing.pin + (pairing.method == Method::show_pin ? " display" : " keypad");
+  command += " go_intent=" + std::to_string(connect.owner_intent);
+  if (connect.is_persistent) command += " persistent";
+  if (connect.frequency > 0) command += " freq=" + std::to_string(connect.frequency);
+  ONEHOP_TRY(answer, ask_wide(command + wide_words, "connect to the peer"));
+  return answer == "OK" ? std::string{} : answer;
+}
+
+Result<std::string> Supplicant::ask_wide(const std::string& command, const std::string& attempt) {
+  ONEHOP_TRY(answer, control_->ask(command, attempt));
+  if (!answer.starts_with("FAIL")) return answer;
+  const bool is_channel = answer.starts_with("FAIL-CHANNEL");
+  return Error{ExitCode::io_unavailable, attempt,
+               is_channel ? "the radio may not use that channel now"
+                          : "wpa_supplicant refuses it (" + answer + ")",
+               "", is_channel ? ECHRNG : EIO};
 }
 
 void Supplicant::cancel() {
@@ -167,12 +253,11 @@ Result<void> Supplicant::remove_group(const std::string& path) {
 }
 
 Result<std::vector<Group>> Supplicant::groups() {
-  const Bus::Target root{supplicant_service, root_path, supplicant_service};
-  ONEHOP_TRY(listed, bus_.property(root, "Interfaces", reach));
+  ONEHOP_TRY(all, interfaces());
   std::vector<Group> found;
-  if (const auto* paths = std::get_if<std::vector<std::string>>(&listed))
-    for (const std::string& path : *paths)
-      if (auto group = group_at(path)) found.push_back(std::move(*group));
+  for (const Known& one : all)
+    if (auto group = one.is_group ? group_at(one.path) : std::nullopt)
+      found.push_back(std::move(*group));
   return found;
 }
 
@@ -224,10 +309,11 @@ std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
   if (signal.name == "FindStopped") return FindEnded{};
   if (signal.name == "GONegotiationRequest") return PeerAsked{argument(0)};
   if (signal.name == "GONegotiationFailure")
-    return AttemptFailed{negotiation_failure(number_of(dict, "status"))};
+    return AttemptFailed{negotiation_failure(number_of(dict, "status")),
+                         number_of(dict, "status") == no_common_channel};
   if (signal.name == "GroupFormationFailure")
-    return AttemptFailed{"the group could not be formed" +
-                         (argument(0).empty() ? "" : ": " + argument(0))};
+    return AttemptFailed{
+        "the group could not be formed" + (argument(0).empty() ? "" : ": " + argument(0)), false};
   if (signal.name == "WpsFailed")
     return AttemptFailed{"pairing failed: " + argument(0) + " (was the PIN right?)"};
   if (signal.name == "GroupFinished") return GroupFinished{text_of(dict, "interface_object")};

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "control/p2p/bus.hpp"
+#include "control/p2p/control_socket.hpp"
 #include "control/p2p/formation.hpp"
 
 namespace onehop::p2p {
@@ -25,9 +26,10 @@ inline constexpr const char* supplicant_service = "fi.w1.wpa_supplicant1";
 class Supplicant {
  public:
   struct Options {
-    std::string interface;    ///< of the radio, wlan0; empty: the first with Wi-Fi Direct
-    bool needs_p2p = true;    ///< false: joining an access point needs none
-    bool may_create = false;  ///< hand `interface` to wpa_supplicant if it does not have it yet
+    std::string interface;        ///< of the radio, wlan0; empty: the first with Wi-Fi Direct
+    bool needs_p2p = true;        ///< false: joining an access point needs none
+    bool needs_interface = true;  ///< false: there may be none, to leave
+    bool may_create = false;      ///< hand `interface` to wpa_supplicant if it does not have it yet
   };
   /// Device: what this machine is to others.
   struct Device {
@@ -38,6 +40,18 @@ class Supplicant {
   /// no such interface, no Wi-Fi Direct), privilege_missing.
   [[nodiscard]] static Result<Supplicant> open(const Options& options);
 
+  /// Known: an interface that wpa_supplicant has, those of groups included.
+  struct Known {
+    std::string path, name;
+    bool is_group = false;
+  };
+  [[nodiscard]] Result<std::vector<Known>> interfaces();
+  [[nodiscard]] bool is_interface_known();  ///< wpa_supplicant still has it
+  [[nodiscard]] bool has_created() const { return has_created_; }
+  /// remove_interface takes an interface from wpa_supplicant that create_interface gave it.
+  [[nodiscard]] Result<void> remove_interface(const std::string& path);
+  [[nodiscard]] Result<void> remove_own_interface() { return remove_interface(path_); }
+
   [[nodiscard]] const std::string& interface() const { return name_; }
   [[nodiscard]] Bus& bus() { return bus_; }
   [[nodiscard]] Bus::Target target(const char* interface) const;
@@ -47,6 +61,10 @@ class Supplicant {
 
   [[nodiscard]] Result<void> find(const Find& find);
   void stop_find();
+  /// is_wide_possible: groups that we own may have 40 and 80 MHz, see control_socket.hpp.
+  [[nodiscard]] bool is_wide_possible() const { return control_.has_value(); }
+  /// Why not; a text for people.
+  [[nodiscard]] const std::string& narrow_reason() const { return narrow_reason_; }
   /// connect returns the PIN that the other side has to enter, where one is to be shown.
   [[nodiscard]] Result<std::string> connect(const Connect& connect);
   [[nodiscard]] Result<void> add_group(const AddGroup& add);
@@ -74,8 +92,16 @@ class Supplicant {
   [[nodiscard]] Dict fields(const std::string& path, const char* interface,
                             std::initializer_list<const char*> names);
 
+  void open_control();
+  [[nodiscard]] Result<std::string> connect_wide(const Connect& connect);
+  [[nodiscard]] Result<std::string> ask_wide(const std::string& command,
+                                             const std::string& attempt);
+
   Bus bus_;
   std::string path_, name_;  // of the radio's interface
+  bool has_created_ = false;
+  std::optional<ControlSocket> control_;
+  std::string narrow_reason_;
 };
 
 /// mac_text writes an address of six bytes; empty: another length.

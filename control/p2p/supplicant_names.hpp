@@ -18,6 +18,9 @@ inline constexpr const char* network_interface = "fi.w1.wpa_supplicant1.Network"
 //= Wi-Fi P2P Technical Specification 1.2, table 13
 inline constexpr std::int64_t owner_bit = 0x01;
 
+//= Wi-Fi P2P Technical Specification 1.2, table 8
+inline constexpr std::int64_t no_common_channel = 7;
+
 /// negotiation_failure puts a status code of the P2P specification in words.
 //= Wi-Fi P2P Technical Specification 1.2, table 8
 [[nodiscard]] inline std::string negotiation_failure(std::int64_t status) {
@@ -25,7 +28,7 @@ inline constexpr std::int64_t owner_bit = 0x01;
     case 1: return "the other side is not ready: it has not accepted yet";
     case 2: return "the two are not compatible";
     case 5: return "the other side is busy";
-    case 7: return "the two have no channel in common";
+    case no_common_channel: return "the two have no channel in common";
     case 9: return "both insist on owning the group";
     case 10: return "the two use different ways of pairing: a PIN here, a push button there";
     case 11: return "the user there said no";

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/base/units.hpp"
 
@@ -38,8 +39,22 @@ struct Group {
 struct Pairing {
   enum class Method { button, show_pin, enter_pin };
   Method method = Method::button;
-  std::string pin;  ///< enter_pin: the one that the other side shows
+  /// enter_pin: the one that the other side shows. show_pin: ours; empty: wpa_supplicant makes one,
+  /// which is known once the peer has asked.
+  std::string pin;
 };
+
+/// make_pin makes a PIN of Wi-Fi Protected Setup of seven digits: they and their check digit.
+//= Wi-Fi Simple Configuration Technical Specification 2.0.5, section 7.4.1
+[[nodiscard]] inline std::string make_pin(unsigned digits) {
+  digits %= 10'000'000;
+  unsigned sum = 0;
+  for (unsigned rest = digits * 10, weight = 1; rest > 0; rest /= 10, weight = 4 - weight)
+    sum += weight * (rest % 10);
+  const unsigned check = (10 - sum % 10) % 10;
+  std::string text = std::to_string(digits * 10 + check);
+  return std::string(8 - text.size(), '0') + text;
+}
 
 /// Plan: what Formation is to reach.
 struct Plan {
@@ -51,8 +66,10 @@ struct Plan {
   /// radio with the slower processor may end up sending the beacons.
   //= Wi-Fi P2P Technical Specification 1.2 section 3.1.4.2
   int owner_intent = 7;
-  /// MHz, or a band as wpa_supplicant takes it: 2, 5. 0: its own choice.
-  int frequency = 0;
+  /// Channels in the order in which they are tried while none will do: MHz, or a band as
+  /// wpa_supplicant takes it (host: 2, 5), or 0, its own choice. Only who will own the group should
+  /// ask for one: what both force they must have in common.
+  std::vector<int> frequencies = {0};
   bool is_join = false;  ///< connect: to a group that the peer owns already, and to no other peer
   bool is_persistent = false;
   Nanos limit = 120s;  ///< after which it gives up; find: after which it ends

@@ -16,6 +16,9 @@
 #include "tools/onehop/privilege.hpp"
 #include "tools/onehop/quantity.hpp"
 #include "tools/onehop/report.hpp"
+#if ONEHOP_HAS_P2P
+#include "tools/p2p/group_session.hpp"
+#endif
 
 namespace onehop::tool {
 
@@ -84,19 +87,7 @@ Result<void> clean_folder(const RecvCommand& command, const Reporter& reporter) 
                "Run it as the user who may"};
 }
 
-}  // namespace
-
-ExitCode recv_command(RecvCommand command) {
-  if (command.clean) {
-    const Reporter reporter{command.output, "recv"};
-    const auto cleaned = clean_folder(command, reporter);
-    if (cleaned.has_value()) return ExitCode::done;
-    reporter.error(cleaned.error());
-    return cleaned.error().code;
-  }
-  Frontend frontend{command.output, "recv"};
-  if (auto taken = take_stream(command); taken.has_error()) return frontend.fail(taken.error());
-  command.transfer.common.command_line = command_line();
+ExitCode receive_files(RecvCommand command, Frontend& frontend) {
   command.transfer.before_files = [&frontend]() -> api::Error {
     if (auto become = become_sudo_user(); !become.has_value()) return host::to_api(become.error());
     frontend.let_watch();
@@ -107,6 +98,45 @@ ExitCode recv_command(RecvCommand command) {
     return frontend.fail(opened.error());
   if (!becomes_sudo_user()) frontend.let_watch();  // else at the first offer, as that user
   return frontend.run(transfer);
+}
+
+#if ONEHOP_HAS_P2P
+/// receive_over_group leaves the group when it returns, and where it does not, too (GroupKeeper).
+/// Nobody but members of the group can connect.
+ExitCode receive_over_group(RecvCommand command, Frontend& frontend) {
+  if (!becomes_sudo_user() && command.transfer.stream_fd < 0) {
+    if (auto checked = check_folder(command.transfer.directory); checked.has_error())
+      return frontend.fail(checked.error());
+  }
+  const Reporter reporter{command.output, "recv"};
+  const auto group = p2p::GroupSession::form(
+      {.interface = command.transfer.common.interface, .peer = command.p2p.peer}, reporter);
+  if (group.has_error()) return frontend.fail(group.error());
+  command.transfer.common.interface = group.value().interface();
+  command.transfer.listen = group.value().own_address();
+  command.transfer.is_once = true;
+  return receive_files(std::move(command), frontend);
+}
+#endif
+
+}  // namespace
+
+ExitCode recv_command(RecvCommand command) {
+  if (command.clean) {
+    const Reporter reporter{command.output, "recv"};
+    const auto cleaned = clean_folder(command, reporter);
+    if (cleaned.has_value()) return ExitCode::done;
+    reporter.error(cleaned.error());
+    return cleaned.error().code;
+  }
+  command.output.is_p2p = command.p2p.is_wanted;
+  Frontend frontend{command.output, "recv"};
+  if (auto taken = take_stream(command); taken.has_error()) return frontend.fail(taken.error());
+  command.transfer.common.command_line = command_line();
+#if ONEHOP_HAS_P2P
+  if (command.p2p.is_wanted) return receive_over_group(std::move(command), frontend);
+#endif
+  return receive_files(std::move(command), frontend);
 }
 
 }  // namespace onehop::tool

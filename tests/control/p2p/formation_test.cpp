@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "control/p2p/formation.hpp"
 
@@ -69,6 +70,12 @@ constexpr auto find_task = Plan::Task::find, connect_task = Plan::Task::connect,
                accept_task = Plan::Task::accept, host_task = Plan::Task::host;
 
 Error refused() { return {ExitCode::io_unavailable, "connect", "connect failed", "", 0}; }
+
+Error wrong_channel() {
+  Error error = refused();
+  error.errno_value = ECHRNG;
+  return error;
+}
 
 }  // namespace
 
@@ -237,7 +244,7 @@ TEST_CASE("an interrupt ends everything that runs", "[control][p2p]") {
 
 TEST_CASE("host starts a group and says why it cannot", "[control][p2p]") {
   Plan plan = plan_of(host_task);
-  plan.frequency = 5;
+  plan.frequencies = {5, 0};
   Driven driven{plan};
   REQUIRE(driven.all<AddGroup>().size() == 1);
   CHECK(driven.all<AddGroup>().front().frequency == 5);
@@ -250,6 +257,40 @@ TEST_CASE("host starts a group and says why it cannot", "[control][p2p]") {
     driven.feed(CallDone{refused(), {}});
     CHECK(driven.ended().error->cause == "connect failed");
   }
+  SECTION("the band will not do") {
+    driven.feed(CallDone{wrong_channel(), {}});
+    REQUIRE(driven.all<AddGroup>().size() == 2);
+    CHECK(driven.all<AddGroup>().back().frequency == 0);
+    CHECK(driven.all<Say>().size() == 1);  // a fallback is told of
+    driven.feed(CallDone{wrong_channel(), {}});
+    CHECK(driven.ended().error);
+  }
+}
+
+TEST_CASE("connect takes the next channel at once, and gives up behind the last",
+          "[control][p2p]") {
+  Plan plan = plan_of(connect_task, "box");
+  plan.frequencies = {5180, 5745};
+  Driven driven{plan};
+  driven.feed(PeerFound{box});
+  driven.feed(CallDone{wrong_channel(), {}});
+  REQUIRE(driven.all<Connect>().size() == 2);
+  CHECK(driven.all<Connect>().back().frequency == 5745);
+  CHECK(driven.all<Cancel>().empty());
+  driven.feed(CallDone{wrong_channel(), {}});
+  CHECK(driven.ended().error->errno_value == ECHRNG);
+}
+
+TEST_CASE("the next channel is tried where the two have none in common", "[control][p2p]") {
+  Plan plan = plan_of(connect_task, "box");
+  plan.frequencies = {5180, 0};
+  Driven driven{plan};
+  driven.feed(PeerFound{box});
+  driven.feed(CallDone{});
+  driven.feed(AttemptFailed{.cause = "no channel", .is_channel = true});
+  driven.feed(PeerFound{box});
+  REQUIRE(driven.all<Connect>().size() == 2);
+  CHECK(driven.all<Connect>().back().frequency == 0);
 }
 
 TEST_CASE("a PIN that is shown stays the same in further attempts", "[control][p2p]") {
@@ -264,6 +305,18 @@ TEST_CASE("a PIN that is shown stays the same in further attempts", "[control][p
   CHECK(driven.all<Connect>().back().pairing.pin == "12345670");
   driven.feed(CallDone{});
   CHECK(driven.all<ShowPin>().size() == 1);
+}
+
+TEST_CASE("a PIN that is made here is shown at once, and ends in its check digit",
+          "[control][p2p]") {
+  CHECK(make_pin(1234567) == "12345670");
+  CHECK(make_pin(0) == "00000000");
+  CHECK(make_pin(4607) == "00046077");
+  Plan plan = plan_of(accept_task);
+  plan.pairing = {Pairing::Method::show_pin, make_pin(1234567)};
+  Driven driven{plan};
+  REQUIRE(driven.all<ShowPin>().size() == 1);
+  CHECK(driven.all<ShowPin>().front().pin == "12345670");
 }
 
 TEST_CASE("Z4 a peer's name cannot write to the terminal", "[control][p2p]") {
