@@ -35,8 +35,13 @@ bool matches(const Peer& peer, const std::string& wanted) {
 
 std::string display_name(const Peer& peer) {
   std::string text = peer.name;
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // C1 controls are two bytes in UTF-8: 0xc2 and 0x80 to 0x9f.
+    const bool is_c1 = byte >= 0x80 && byte < 0xa0 && i > 0 && text[i - 1] == '\xc2';
+    if (byte < 0x20 || byte == 0x7f || is_c1) text[i] = '?';
+    if (is_c1) text[i - 1] = '?';
+  }
   return text;
 }
 

@@ -145,6 +145,10 @@ Result<Supplicant::Device> Supplicant::device() {
   return Device{name_, text_of(config, "DeviceName")};
 }
 
+bool Supplicant::is_connected() {
+  return text_of(fields(path_, interface_interface, {"State"}), "State") == "completed";
+}
+
 Result<void> Supplicant::name_device(const std::string& name) {
   ONEHOP_TRY(now, device());
   if (!now.name.empty() || name.empty()) return success();

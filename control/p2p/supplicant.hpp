@@ -56,6 +56,8 @@ class Supplicant {
   [[nodiscard]] Bus& bus() { return bus_; }
   [[nodiscard]] Bus::Target target(const char* interface) const;
   [[nodiscard]] Result<Device> device();
+  /// is_connected: the radio's own interface is in a network now.
+  [[nodiscard]] bool is_connected();
   /// name_device gives this machine's name to others, where wpa_supplicant has none.
   [[nodiscard]] Result<void> name_device(const std::string& name);
 

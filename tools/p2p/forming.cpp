@@ -9,6 +9,7 @@
 
 #include "control/link/nl80211_socket.hpp"
 #include "control/p2p/group_link.hpp"
+#include "control/p2p/radio.hpp"
 
 namespace onehop::p2p {
 
@@ -17,6 +18,26 @@ namespace {
 std::string host_name() {
   std::array<char, 65> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "onehop";
+}
+
+/// check_network sees to what becomes of the network that the radio is in.
+Result<void> check_network(Supplicant& supplicant, const tool::Reporter& reporter) {
+  if (!supplicant.is_connected()) return success();
+  const auto facts = read_radio(supplicant.interface());
+  if (facts.has_error()) {
+    reporter.warn(facts.error().message());
+    return success();
+  }
+  const std::uint32_t channels = facts.value().channels_beside_station;
+  if (channels == 1)
+    reporter.say(supplicant.interface() +
+                 " keeps its network; the radio has one channel, and the group has to be there");
+  if (channels > 0) return success();
+  return Error{ExitCode::io_unavailable, "form a group on " + supplicant.interface(),
+               "its radio " + radio_text(facts.value()),
+               "Leave the network first: nmcli device disconnect " + supplicant.interface() +
+                   ", or wpa_cli -i " + supplicant.interface() + " disconnect",
+               0};
 }
 
 }  // namespace
@@ -43,6 +64,7 @@ Progress progress_for(const tool::Reporter& reporter) {
 
 Result<Formed> form_with_address(Supplicant& supplicant, const Plan& plan,
                                  const tool::Reporter& reporter, int stop_fd) {
+  ONEHOP_TRYV(check_network(supplicant, reporter));
   ONEHOP_TRY(group, form_group(supplicant, plan, progress_for(reporter), stop_fd));
   auto address = wait_for_link_local(group->interface_name, address_limit, stop_fd);
   if (address.has_value()) return Formed{*group, address.value()};

@@ -13,6 +13,7 @@
 
 #include "control/p2p/form_group.hpp"
 #include "control/p2p/group_link.hpp"
+#include "control/p2p/radio.hpp"
 #include "control/p2p/station.hpp"
 #include "control/p2p/supplicant.hpp"
 #include "tools/onehop/terminal.hpp"
@@ -23,9 +24,9 @@ namespace onehop::p2p {
 
 namespace {
 
-/// Whether somebody answers is told to the user, and is no error: the first echo takes the time of
-/// a neighbour's.
-constexpr Nanos members_limit = 5s, members_settle = 300ms;
+/// Whether somebody answers is told to the user, and is no error. The other end needs a second or
+/// two for its own address, and more where it is busy.
+constexpr Nanos members_limit = 10s, members_settle = 300ms;
 
 Nanos nanos_of(double seconds) {
   return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>{seconds});
@@ -127,10 +128,24 @@ Result<void> show_status(const P2pOptions& options, const tool::Reporter& report
   ONEHOP_TRY(supplicant, Supplicant::open({.interface = options.interface}));
   ONEHOP_TRY(device, supplicant.device());
   ONEHOP_TRY(groups, supplicant.groups());
-  reporter.event("radio", {{"interface", device.interface}, {"name", device.name}});
-  if (!options.output.is_json)
+  const auto facts = read_radio(device.interface);
+  const bool is_connected = supplicant.is_connected(), is_wide = supplicant.is_wide_possible();
+  reporter.event("radio", {{"interface", device.interface},
+                           {"name", device.name},
+                           {"channels_beside_station",
+                            facts.has_value() ? tool::Json(facts.value().channels_beside_station)
+                                              : tool::Json(nullptr)},
+                           {"is_connected", is_connected},
+                           {"is_wide_possible", is_wide}});
+  if (!options.output.is_json) {
     print(fmt::format("radio {}: Wi-Fi Direct, seen by others as '{}'\n", device.interface,
                       display_name({.name = device.name})));
+    print(fmt::format("  {}{}\n",
+                      facts.has_value() ? radio_text(facts.value()) : facts.error().message(),
+                      is_connected ? "; it is in one now" : ""));
+    print(is_wide ? "  groups up to 80 MHz wide\n"
+                  : "  groups 20 MHz wide: " + supplicant.narrow_reason() + "\n");
+  }
   for (const Group& group : groups) {
     const auto found = wait_for_link_local(group.interface_name, Nanos{0}, -1);
     const GroupView view = view_of(group, found.has_value() ? found.value() : "");

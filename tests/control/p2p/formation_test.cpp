@@ -321,4 +321,7 @@ TEST_CASE("a PIN that is made here is shown at once, and ends in its check digit
 
 TEST_CASE("Z4 a peer's name cannot write to the terminal", "[control][p2p]") {
   CHECK(display_name({.name = "a\x1b[2Jb\n"}) == "a?[2Jb?");
+  CHECK(display_name({.name = "a\xc2\x9b"
+                              "2J"}) == "a??2J");
+  CHECK(display_name({.name = "M\xc3\xbcller"}) == "M\xc3\xbcller");
 }
