@@ -101,7 +101,6 @@ class Runner {
   }
   void perform(const AddGroup& add) { report(supplicant_.add_group(add)); }
   void perform(const Cancel&) { supplicant_.cancel(); }
-  void perform(const RemoveGroup& remove) { (void)supplicant_.remove_group(remove.path); }
   void perform(const ShowPeer& show) {
     if (progress_.on_peer) progress_.on_peer(show.peer);
   }

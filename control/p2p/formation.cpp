@@ -13,6 +13,9 @@ namespace {
 /// A search that wpa_supplicant ends by itself, unless we do before. Too short: the two ends miss
 /// each other. Too long: a peer that Connect was refused for is looked for too late.
 constexpr Nanos find_span = 10s;
+/// Within this a search does not end by itself; a report of an end is about the one before. Too
+/// long: a search that wpa_supplicant broke off is begun again later than it could be.
+constexpr Nanos echo_span = 1s;
 /// After a refused Connect: long enough for a round over the three social channels, which took 1 to
 /// 2 s on mac80211_hwsim.
 constexpr Nanos retry_span = 3s;
@@ -104,7 +107,9 @@ void Formation::on(const PeerFound& found) {
 void Formation::on(const PeerLost& lost) { peers_.erase(lost.path); }
 
 void Formation::on(const FindEnded&) {
-  if (state_ == State::finding && !is_task(Plan::Task::find)) find();
+  if (state_ != State::finding || is_task(Plan::Task::find)) return;
+  // A new search ends the one before, and we are told of that when the new one has begun.
+  if (now_ - found_from_ >= echo_span) find();
 }
 
 void Formation::on(const PeerAsked& asked) {
@@ -165,6 +170,7 @@ void Formation::look_at_time() {
 
 void Formation::find() {
   state_ = State::finding;
+  found_from_ = now_;
   const bool is_all = is_task(Plan::Task::find);
   const Nanos left = give_up_at_ - now_;
   const Nanos span = is_all ? left : std::min(left, find_span);
@@ -213,6 +219,7 @@ void Formation::retry(const std::string& cause) {
   peers_.clear();  // the next search reports them anew, and knows them
   if (is_task(Plan::Task::accept)) asking_ = target_.path;
   state_ = State::finding;
+  found_from_ = now_;
   find_again_at_ = now_ + retry_span;
   actions_.push_back(Find{retry_span, !target_.is_group_owner});
 }

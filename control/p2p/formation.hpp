@@ -5,7 +5,7 @@
 //              ▼                                             │
 //   begin ─▶ finding ── the peer is there, or asks ─▶ negotiating ── GroupStarted ─▶ ended (group)
 //     └────▶ starting (host) ─────────────────────────────── GroupStarted ─▶ ended (group)
-//                   any ── limit, interrupt ─▶ ended (error), with Cancel and RemoveGroup before
+//                   any ── limit, interrupt ─▶ ended (error), with Cancel and StopFind before
 //
 // step() takes the time and one event and returns what is to be done; who runs it feeds back what
 // came of that. So it is tested in virtual time. Owns nothing but its state; one thread.
@@ -39,6 +39,10 @@ struct FindEnded {};
 struct PeerAsked {
   std::string path;
 };
+/// A peer asks to be let into a group that we own, by push button. It is none of a Formation's.
+struct JoinAsked {
+  std::string path;
+};
 /// Connect, AddGroup: what came of the call. pin: the one that the other side has to enter. An
 /// error with errno_value ECHRNG: another channel might do.
 struct CallDone {
@@ -58,7 +62,7 @@ struct GroupFinished {
 };
 struct Interrupted {};
 struct TimePassed {};
-using Event = std::variant<Begun, PeerFound, PeerLost, FindEnded, PeerAsked, CallDone,
+using Event = std::variant<Begun, PeerFound, PeerLost, FindEnded, PeerAsked, JoinAsked, CallDone,
                            AttemptFailed, GroupStarted, GroupFinished, Interrupted, TimePassed>;
 
 // What is to be done.
@@ -82,9 +86,6 @@ struct AddGroup {
   bool is_persistent = false;
 };
 struct Cancel {};
-struct RemoveGroup {
-  std::string path;
-};
 struct ShowPeer {
   Peer peer;
 };
@@ -99,8 +100,8 @@ struct Ended {
   std::optional<Error> error;
   std::optional<Group> group;
 };
-using Action = std::variant<Find, StopFind, Connect, AddGroup, Cancel, RemoveGroup, ShowPeer,
-                            ShowPin, Say, Ended>;
+using Action =
+    std::variant<Find, StopFind, Connect, AddGroup, Cancel, ShowPeer, ShowPin, Say, Ended>;
 
 class Formation {
  public:
@@ -121,6 +122,7 @@ class Formation {
   void on(const PeerLost& lost);
   void on(const FindEnded&);
   void on(const PeerAsked& asked);
+  void on(const JoinAsked&) {}
   void on(const CallDone& done);
   void on(const AttemptFailed& failed);
   void on(const GroupStarted& started);
@@ -144,7 +146,7 @@ class Formation {
 
   Plan plan_;
   State state_ = State::idle;
-  Instant now_{}, give_up_at_{}, find_again_at_{}, choose_at_{}, attempt_ends_at_{};
+  Instant now_{}, give_up_at_{}, found_from_{}, find_again_at_{}, choose_at_{}, attempt_ends_at_{};
   std::map<std::string, Peer> peers_;  // by path
   std::string asking_;                 // path of a peer that asked before it was known
   Peer target_;

@@ -186,9 +186,11 @@ Result<std::string> Supplicant::connect(const Connect& connect) {
 }
 
 Result<void> Supplicant::add_group(const AddGroup& add) {
+  const std::string stored = add.is_persistent ? stored_group() : "";
   if (control_) {
     std::string command = "P2P_GROUP_ADD";
     if (add.is_persistent) command += " persistent";
+    if (!stored.empty()) command += "=" + stored.substr(stored.rfind('/') + 1);
     if (add.frequency > 0) command += " freq=" + std::to_string(add.frequency);
     auto done = ask_wide(command + wide_words, "start a group");
     if (done.has_value()) return success();
@@ -197,6 +199,7 @@ Result<void> Supplicant::add_group(const AddGroup& add) {
     return error;
   }
   Dict how{{"persistent", add.is_persistent}};
+  if (!stored.empty()) how["persistent_group_object"] = ObjectPath{stored};
   if (add.frequency > 0) how["frequency"] = static_cast<std::int64_t>(add.frequency);
   auto done = bus_.call(target(p2p_interface), "GroupAdd", {how}, "start a group");
   if (done.has_value()) return success();
@@ -211,7 +214,11 @@ Result<void> Supplicant::add_group(const AddGroup& add) {
 
 void Supplicant::open_control() {
   const Dict about = fields(path_, interface_interface, {"CtrlInterface"});
-  auto opened = ControlSocket::open(text_of(about, "CtrlInterface"), name_);
+  const std::string folder = text_of(about, "CtrlInterface");
+  // Where the driver has a P2P device, that has a socket of its own, and the group that is to be
+  // kept is kept with it: wpas_p2p_add_p2pdev_interface().
+  auto opened = ControlSocket::open(folder, "p2p-dev-" + name_);
+  if (opened.has_error()) opened = ControlSocket::open(folder, name_);
   if (opened.has_value())
     control_ = std::move(opened).value();
   else
@@ -243,6 +250,19 @@ Result<std::string> Supplicant::ask_wide(const std::string& command, const std::
                is_channel ? "the radio may not use that channel now"
                           : "wpa_supplicant refuses it (" + answer + ")",
                "", is_channel ? ECHRNG : EIO};
+}
+
+std::string Supplicant::stored_group() {
+  const Dict all = fields(path_, p2p_interface, {"PersistentGroups"});
+  const auto listed = all.find("PersistentGroups");
+  if (listed == all.end()) return {};
+  const auto* paths = std::get_if<std::vector<std::string>>(&listed->second);
+  for (const std::string& path : paths == nullptr ? std::vector<std::string>{} : *paths) {
+    const auto about = bus_.dict_property({supplicant_service, path, persistent_interface},
+                                          "Properties", "read a kept group");
+    if (about.has_value() && text_of(about.value(), "mode") == owner_mode) return path;
+  }
+  return {};
 }
 
 void Supplicant::cancel() {
@@ -312,6 +332,7 @@ std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
   if (signal.name == "DeviceLost") return PeerLost{argument(0)};
   if (signal.name == "FindStopped") return FindEnded{};
   if (signal.name == "GONegotiationRequest") return PeerAsked{argument(0)};
+  if (signal.name == "ProvisionDiscoveryPBCRequest") return JoinAsked{argument(0)};
   if (signal.name == "GONegotiationFailure")
     return AttemptFailed{negotiation_failure(number_of(dict, "status")),
                          number_of(dict, "status") == no_common_channel};

@@ -89,6 +89,8 @@ class Supplicant {
   [[nodiscard]] Result<void> choose_interface(const Options& options);
   [[nodiscard]] Result<void> create_interface(const std::string& name);
   [[nodiscard]] Result<void> check_p2p();
+  /// stored_group is the path of a group that we own and wpa_supplicant keeps; empty: none.
+  [[nodiscard]] std::string stored_group();
   [[nodiscard]] std::optional<Event> event_of(const Bus::Signal& signal);
   [[nodiscard]] std::optional<Group> group_at(const std::string& interface_path);
   [[nodiscard]] Dict fields(const std::string& path, const char* interface,

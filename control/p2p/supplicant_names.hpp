@@ -12,6 +12,9 @@ inline constexpr const char* interface_interface = "fi.w1.wpa_supplicant1.Interf
 inline constexpr const char* p2p_interface = "fi.w1.wpa_supplicant1.Interface.P2PDevice";
 inline constexpr const char* wps_interface = "fi.w1.wpa_supplicant1.Interface.WPS";
 inline constexpr const char* group_interface = "fi.w1.wpa_supplicant1.Group";
+inline constexpr const char* persistent_interface = "fi.w1.wpa_supplicant1.PersistentGroup";
+/// What "mode" of a kept group is where we own it (WPAS_MODE_P2P_GO).
+inline constexpr const char* owner_mode = "3";
 inline constexpr const char* network_interface = "fi.w1.wpa_supplicant1.Network";
 
 /// The bit of a peer's group capability that says that it owns a group.

@@ -6,6 +6,8 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 
 #include "control/session/code.hpp"
 #include "engine/file/clean.hpp"
@@ -87,7 +89,10 @@ Result<void> clean_folder(const RecvCommand& command, const Reporter& reporter) 
                "Run it as the user who may"};
 }
 
-ExitCode receive_files(RecvCommand command, Frontend& frontend) {
+/// `before_run`: called with the opened transfer; what it returns lives while that runs.
+ExitCode receive_files(
+    RecvCommand command, Frontend& frontend,
+    const std::function<Result<std::shared_ptr<void>>(api::Transfer&)>& before_run = {}) {
   command.transfer.before_files = [&frontend]() -> api::Error {
     if (auto become = become_sudo_user(); !become.has_value()) return host::to_api(become.error());
     frontend.let_watch();
@@ -97,6 +102,12 @@ ExitCode receive_files(RecvCommand command, Frontend& frontend) {
   if (auto opened = open(command, transfer); !opened.has_value())
     return frontend.fail(opened.error());
   if (!becomes_sudo_user()) frontend.let_watch();  // else at the first offer, as that user
+  std::shared_ptr<void> beside;
+  if (before_run) {
+    auto ready = before_run(transfer);
+    if (ready.has_error()) return frontend.fail(ready.error());
+    beside = std::move(ready).value();
+  }
   return frontend.run(transfer);
 }
 
@@ -109,13 +120,17 @@ ExitCode receive_over_group(RecvCommand command, Frontend& frontend) {
       return frontend.fail(checked.error());
   }
   const Reporter reporter{command.output, "recv"};
-  const auto group = p2p::GroupSession::form(
+  auto group = p2p::GroupSession::form(
       {.interface = command.transfer.common.interface, .peer = command.p2p.peer}, reporter);
   if (group.has_error()) return frontend.fail(group.error());
   command.transfer.common.interface = group.value().interface();
   command.transfer.listen = group.value().own_address();
   command.transfer.is_once = true;
-  return receive_files(std::move(command), frontend);
+  const auto keep_open = [&](api::Transfer& transfer) -> Result<std::shared_ptr<void>> {
+    ONEHOP_TRY(door, group.value().keep_open(reporter, [&transfer] { transfer.interrupt(); }));
+    return std::shared_ptr<void>{std::move(door)};
+  };
+  return receive_files(std::move(command), frontend, keep_open);
 }
 #endif
 

@@ -36,7 +36,7 @@ Result<GroupSession> GroupSession::form(const Options& options, const tool::Repo
   ONEHOP_TRY(formed, form_with_address(supplicant, plan_for(options), reporter, stop.fd()));
   keeper.keep(formed.group.path);
   tell_group(supplicant, view_of(formed.group, formed.address), reporter);
-  GroupSession session{std::move(keeper), formed.group};
+  GroupSession session{std::move(keeper), std::move(supplicant), formed.group};
   session.own_ = formed.address;
   if (!options.is_sending) return session;
   ONEHOP_TRY(members,
@@ -47,6 +47,19 @@ Result<GroupSession> GroupSession::form(const Options& options, const tool::Repo
                  "Leave --p2p out, and name its address with --to", 0};
   session.peer_ = members.front();
   return session;
+}
+
+Result<std::shared_ptr<GroupDoor>> GroupSession::keep_open(const tool::Reporter& reporter,
+                                                           std::function<void()> on_gone) {
+  const auto gone = [&reporter, on_gone = std::move(on_gone)] {
+    reporter.warn("the group has ended, and was not formed again. Run it again on both machines");
+    on_gone();
+  };
+  ONEHOP_TRY(door,
+             GroupDoor::open(*std::move(supplicant_), group_,
+                             {[&reporter](const std::string& text) { reporter.say(text); }, gone}));
+  supplicant_.reset();
+  return std::shared_ptr<GroupDoor>{std::move(door)};
 }
 
 }  // namespace onehop::p2p

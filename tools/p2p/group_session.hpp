@@ -8,10 +8,14 @@
 // before there are others.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "control/p2p/types.hpp"
 #include "tools/onehop/report.hpp"
+#include "tools/p2p/group_door.hpp"
 #include "tools/p2p/group_keeper.hpp"
 
 namespace onehop::p2p {
@@ -29,19 +33,25 @@ class GroupSession {
   [[nodiscard]] static Result<GroupSession> form(const Options& options,
                                                  const tool::Reporter& reporter);
 
+  /// keep_open lets senders in that ask to join, and calls `on_gone` on a thread of its own when
+  /// the group has ended, for as long as what it returns lives. Call it once.
+  [[nodiscard]] Result<std::shared_ptr<GroupDoor>> keep_open(const tool::Reporter& reporter,
+                                                             std::function<void()> on_gone);
+
   [[nodiscard]] const std::string& interface() const { return group_.interface_name; }
   /// Our address there, and sending the receiver's: "[fe80::1%p2p-wlan0-0]".
   [[nodiscard]] std::string own_address() const { return scoped(own_); }
   [[nodiscard]] std::string peer_address() const { return scoped(peer_); }
 
  private:
-  GroupSession(GroupKeeper keeper, Group group)
-      : keeper_{std::move(keeper)}, group_{std::move(group)} {}
+  GroupSession(GroupKeeper keeper, Supplicant supplicant, Group group)
+      : keeper_{std::move(keeper)}, supplicant_{std::move(supplicant)}, group_{std::move(group)} {}
   [[nodiscard]] std::string scoped(const std::string& address) const {
     return "[" + address + "%" + group_.interface_name + "]";
   }
 
   GroupKeeper keeper_;
+  std::optional<Supplicant> supplicant_;  // until the door has it
   Group group_;
   std::string own_, peer_;
 };

@@ -102,8 +102,8 @@ void add_p2p_command(CLI::App& app, P2pCommand& command) {
   add_seconds(*join, options, "seconds until it gives up", form_seconds);
   add_verb(p2p, "leave", "end the groups that this machine is in", options);
   p2p.footer(
-      "A group stays until 'onehop p2p leave'. 'onehop send --p2p' and 'onehop recv --p2p' "
-      "do it all.");
+      "A group stays until 'onehop p2p leave'.\n"
+      "'onehop send --p2p' and 'onehop recv --p2p' do it all.");
 }
 
 bool P2pCommand::is_parsed() const { return p2p_ != nullptr && p2p_->parsed(); }

@@ -169,6 +169,18 @@ TEST_CASE("accept waits for the name of a peer that asks before it was seen", "[
   CHECK(driven.all<Connect>().front().peer_path == box.path);
 }
 
+TEST_CASE("a search that ends is begun again, and the end of the one before ends nothing",
+          "[control][p2p]") {
+  Driven driven{plan_of(accept_task)};
+  driven.feed(FindEnded{});
+  CHECK(driven.all<Find>().size() == 1);
+  driven.pass(2s);
+  driven.feed(FindEnded{});
+  CHECK(driven.all<Find>().size() == 2);
+  driven.pass(11s);  // and where nobody tells of an end
+  CHECK(driven.all<Find>().size() == 3);
+}
+
 TEST_CASE("a refused Connect is tried again after a search", "[control][p2p]") {
   const auto task = GENERATE(connect_task, accept_task);
   Driven driven{plan_of(task, "box")};
