@@ -76,7 +76,7 @@ class Bus {
   /// process handles what has come and returns; `on_signal` may call. False: the connection is
   /// lost.
   [[nodiscard]] bool process(const std::function<void(const Signal&)>& on_signal);
-  /// fd and events are for poll(); timeout: when process() is to be called at the latest.
+  /// fd and events are for poll(). No call is left open, so there is no time-out to keep.
   [[nodiscard]] int fd() const;
   [[nodiscard]] short events() const;
 
