@@ -217,6 +217,20 @@ void read_role(std::uint32_t type, WifiInterfaceMessage& out) {
   if (type == NL80211_IFTYPE_ADHOC) out.role = WifiRole::ad_hoc;
 }
 
+/// Narrower ones than 20 MHz are no channels of Wi-Fi as it is meant here.
+std::optional<std::uint32_t> width_of(std::uint32_t code) {
+  switch (code) {
+    case NL80211_CHAN_WIDTH_20_NOHT:
+    case NL80211_CHAN_WIDTH_20: return 20;
+    case NL80211_CHAN_WIDTH_40: return 40;
+    case NL80211_CHAN_WIDTH_80: return 80;
+    case NL80211_CHAN_WIDTH_80P80:
+    case NL80211_CHAN_WIDTH_160: return 160;
+    case NL80211_CHAN_WIDTH_320: return 320;
+    default: return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::string to_text(const WifiRate& rate) {
@@ -260,6 +274,8 @@ std::optional<WifiInterfaceMessage> parse_wifi_interface(Octets message, std::ui
     if (type == NL80211_ATTR_IFNAME) out.name = read_text(value);
     if (type == NL80211_ATTR_IFTYPE) read_role(in.number<std::uint32_t>(value), out);
     if (type == NL80211_ATTR_WIPHY_FREQ) out.frequency_mhz = in.number<std::uint32_t>(value);
+    if (type == NL80211_ATTR_CHANNEL_WIDTH)
+      out.width_mhz = width_of(in.number<std::uint32_t>(value));
   };
   return parse_message<WifiInterfaceMessage>(message, family, NL80211_CMD_NEW_INTERFACE, take);
 }

@@ -71,6 +71,7 @@ struct WifiInterfaceMessage {
   std::string name;
   WifiRole role = WifiRole::other;
   std::optional<std::uint32_t> frequency_mhz;  ///< of the control channel
+  std::optional<std::uint32_t> width_mhz;      ///< of the whole channel
 };
 [[nodiscard]] std::optional<WifiInterfaceMessage> parse_wifi_interface(
     std::span<const std::byte> message, std::uint16_t family);

@@ -25,7 +25,10 @@ from program import ADDRESS_B, CODE, End, Skip, World, check, end_all, main
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md")) + [ROOT / "CONTRIBUTING.md"]
 # Pages whose commands a test of their own runs.
-OWN_TEST: dict[str, str] = {"embedding.md": "tests/tools/embedding_test.py"}
+OWN_TEST: dict[str, str] = {
+    "embedding.md": "tests/tools/embedding_test.py",
+    "wifi-direct.md": "tests/vm/p2p_command",
+}
 # Lines that nothing here runs: how they begin, and why not.
 ELSEWHERE = {
     "tools/quic-peers": "it builds peers from the network",

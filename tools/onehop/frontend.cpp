@@ -21,7 +21,8 @@ Frontend::Frontend(const OutputOptions& options, std::string command)
     : reporter_{options, std::move(command)},
       progress_{!options.is_quiet && !options.is_json},
       interrupts_{io_},
-      report_file_{options.report_file} {}
+      report_file_{options.report_file},
+      is_p2p_{options.is_p2p} {}
 
 api::Handler Frontend::handler() {
   return [this](const api::Event& event) {
@@ -95,7 +96,13 @@ void Frontend::on(const api::LeftOut& left_out) {
 
 void Frontend::on(const api::Code& code) {
   const std::string to = code.ways.empty() ? "THIS-HOST" : code.ways.front().to;
+  reporter_.event("code", {{"code", code.code}});
   // Shown even when quiet: without it nobody can connect.
+  if (is_p2p_) {
+    fmt::print(stderr, "Code, which 'onehop send --p2p' asks for on the other machine:\n\n  {}\n\n",
+               code.code);
+    return;
+  }
   fmt::print(stderr, "On the other machine:\n\n  ONEHOP_CODE={} onehop send FILE --to {}\n\n",
              code.code, to);
   if (to.find("%IF") != std::string::npos)
@@ -104,7 +111,6 @@ void Frontend::on(const api::Code& code) {
     fmt::print(stderr, "That leads to {}; another way in:\n", code.ways.front().interface);
   for (std::size_t i = 1; i < code.ways.size(); ++i)
     fmt::print(stderr, "  --to {:<24} {}\n", code.ways[i].to, code.ways[i].interface);
-  reporter_.event("code", {{"code", code.code}});
 }
 
 void Frontend::on(const api::PortOpened& opened) {

@@ -66,6 +66,7 @@ class Frontend {
   std::atomic<bool> is_progress_waiting_ = false;  // at most one is on its way to us
   api::Progress newest_;
   const std::string report_file_;
+  const bool is_p2p_;
   std::vector<api::LeftOut::Item> left_out_;  // all that came, for the report
   std::unique_ptr<watch::Publisher> publisher_;
   std::jthread asker_;

@@ -131,6 +131,19 @@ void add_tree_options(CLI::App& app, SendCommand& send) {
       ->group("Folders");
 }
 
+void add_p2p_options([[maybe_unused]] CLI::App& app, [[maybe_unused]] P2pChoice& choice,
+                     [[maybe_unused]] const char* about) {
+#if ONEHOP_HAS_P2P
+  CLI::Option* p2p = app.add_flag("--p2p", choice.is_wanted, about)->group("Wi-Fi Direct");
+  app.add_option("--peer", choice.peer,
+                 "the other machine's name or address, as 'onehop p2p find' lists it (default: the "
+                 "only one, or whoever asks)")
+      ->type_name("PEER")
+      ->needs(p2p)
+      ->group("Wi-Fi Direct");
+#endif
+}
+
 std::string command_line() { return remembered_command_line; }
 
 void remember_command_line(int argc, const char* const* argv) {

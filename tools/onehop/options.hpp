@@ -22,6 +22,7 @@ struct OutputOptions {
   std::string report_file;  ///< of what was left out or has no name there; empty: none
   bool is_json = false;
   bool is_quiet = false;
+  bool is_p2p = false;  ///< the other end needs no address of ours: --p2p is enough
 };
 
 /// ExcludeWord: one --exclude, --include or --exclude-from; their order counts.
@@ -31,9 +32,16 @@ struct ExcludeWord {
   std::string text;
 };
 
+/// P2pChoice: a Wi-Fi Direct group for this transfer alone.
+struct P2pChoice {
+  bool is_wanted = false;
+  std::string peer;  ///< name or address; empty: the only one, or whoever asks
+};
+
 struct SendCommand {
   api::SendOptions transfer;
   OutputOptions output;
+  P2pChoice p2p;
   std::vector<ExcludeWord> excludes;
   bool is_dry_run = false;
 };
@@ -41,6 +49,7 @@ struct SendCommand {
 struct RecvCommand {
   api::ReceiveOptions transfer;
   OutputOptions output;
+  P2pChoice p2p;
   std::optional<std::string> clean;  ///< the folder; none: receive
   bool is_dry_run = false;
 };
@@ -63,6 +72,9 @@ struct PlotOptions {
 
 /// add_tree_options: what of the folders is sent.
 void add_tree_options(CLI::App& app, SendCommand& send);
+
+/// add_p2p_options: --p2p and --peer, where this build has Wi-Fi Direct. `about`: what --p2p does.
+void add_p2p_options(CLI::App& app, P2pChoice& choice, const char* about);
 
 void add_common_options(CLI::App& app, api::Options& options, OutputOptions& output);
 

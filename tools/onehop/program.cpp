@@ -24,6 +24,9 @@
 #include "tools/onehop/help.hpp"
 #include "tools/onehop/refusal.hpp"
 #include "tools/onehop/report.hpp"
+#if ONEHOP_HAS_P2P
+#include "tools/p2p/p2p_command.hpp"
+#endif
 #include "tools/plot/figure.hpp"
 #if ONEHOP_HAS_STRESS
 #include "tools/stress/stress_command.hpp"
@@ -85,9 +88,17 @@ CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
                    "itself; - sends standard input under --name")
       ->required();
   command->add_option("--name", send.transfer.stream_name, "what standard input arrives as");
-  command->add_option("--to", send.transfer.to, "the receiver")
-      ->type_name("HOST[:PORT]")
-      ->required();
+  CLI::Option* to =
+      command->add_option("--to", send.transfer.to, "the receiver")->type_name("HOST[:PORT]");
+  add_p2p_options(
+      *command, send.p2p,
+      "form a Wi-Fi Direct group with a machine that runs 'onehop recv --p2p', send, and "
+      "leave it; in place of --to");
+  // With --p2p it is found; the parser knows no "one of the two is required".
+  command->callback([to, &send] {
+    if (send.p2p.is_wanted && !to->empty()) throw CLI::ExcludesError("--p2p", "--to");
+    if (!send.p2p.is_wanted && to->empty()) throw CLI::RequiredError("--to");
+  });
   command
       ->add_option("--wait", send.transfer.wait_seconds,
                    "seconds to wait for a receiver that is not there yet, or busy")
@@ -120,7 +131,8 @@ CLI::App* add_send_command(CLI::App& app, SendCommand& send) {
 CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
   CLI::App* command =
       app.add_subcommand("recv", "receive files that another host sends with 'onehop send'");
-  command->add_option("--dir", recv.transfer.directory,
+  command
+      ->add_option("--dir", recv.transfer.directory,
                    "destination folder; - writes the one file of one session to standard output")
       ->type_name("FOLDER")
       ->capture_default_str();
@@ -130,6 +142,9 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
       ->type_name("ADDR[:PORT]");
   command->add_flag("--once", recv.transfer.is_once,
                     "end after the first accepted session, with its exit code");
+  add_p2p_options(*command, recv.p2p,
+                  "wait for a Wi-Fi Direct group with a machine that runs 'onehop send --p2p', "
+                  "receive one session, and leave it");
   command->add_option("--on-exist", recv.transfer.on_exist, "what to do about a name that exists")
       ->check(CLI::IsMember(host::words_of("--on-exist")))
       ->capture_default_str();
@@ -154,6 +169,9 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
                        "below it, and end")
           ->type_name("FOLDER");
   for (const char* name : {"--once", "--dir", "--listen"}) clean->excludes(name);
+#if ONEHOP_HAS_P2P
+  command->get_option("--p2p")->excludes(clean)->excludes("--listen");
+#endif
   command->add_flag("--dry-run", recv.is_dry_run, "list it, and remove nothing")->needs(clean);
   add_common_options(*command, recv.transfer.common, recv.output);
   for (const char* name :
@@ -268,6 +286,9 @@ class Program {
 #if ONEHOP_HAS_LAB
   lab::LabCommand lab_;
 #endif
+#if ONEHOP_HAS_P2P
+  p2p::P2pCommand p2p_;
+#endif
 #if ONEHOP_HAS_STRESS
   stress::StressCommand stress_;
 #endif
@@ -295,6 +316,9 @@ Program::Program() {
   plot_app_ = add_plot_command(app_, plot_);
 #if ONEHOP_HAS_LAB
   lab::add_lab_command(app_, lab_);
+#endif
+#if ONEHOP_HAS_P2P
+  p2p::add_p2p_command(app_, p2p_);
 #endif
 #if ONEHOP_HAS_STRESS
   stress::add_stress_command(app_, stress_, real_runners);
@@ -336,6 +360,9 @@ int Program::run_command() {
   if (plot_app_->parsed()) return static_cast<int>(plot_command(plot_));
 #if ONEHOP_HAS_LAB
   if (lab_.is_parsed()) return lab_.run();
+#endif
+#if ONEHOP_HAS_P2P
+  if (p2p_.is_parsed()) return p2p_.run();
 #endif
 #if ONEHOP_HAS_STRESS
   if (stress_.is_parsed()) return stress_.run();

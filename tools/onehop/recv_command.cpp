@@ -6,6 +6,8 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 
 #include "control/session/code.hpp"
 #include "engine/file/clean.hpp"
@@ -16,6 +18,9 @@
 #include "tools/onehop/privilege.hpp"
 #include "tools/onehop/quantity.hpp"
 #include "tools/onehop/report.hpp"
+#if ONEHOP_HAS_P2P
+#include "tools/p2p/group_session.hpp"
+#endif
 
 namespace onehop::tool {
 
@@ -84,6 +89,51 @@ Result<void> clean_folder(const RecvCommand& command, const Reporter& reporter) 
                "Run it as the user who may"};
 }
 
+/// `before_run`: called with the opened transfer; what it returns lives while that runs.
+ExitCode receive_files(
+    RecvCommand command, Frontend& frontend,
+    const std::function<Result<std::shared_ptr<void>>(api::Transfer&)>& before_run = {}) {
+  command.transfer.before_files = [&frontend]() -> api::Error {
+    if (auto become = become_sudo_user(); !become.has_value()) return host::to_api(become.error());
+    frontend.let_watch();
+    return {};
+  };
+  api::Transfer transfer{command.transfer, frontend.handler()};
+  if (auto opened = open(command, transfer); !opened.has_value())
+    return frontend.fail(opened.error());
+  if (!becomes_sudo_user()) frontend.let_watch();  // else at the first offer, as that user
+  std::shared_ptr<void> beside;
+  if (before_run) {
+    auto ready = before_run(transfer);
+    if (ready.has_error()) return frontend.fail(ready.error());
+    beside = std::move(ready).value();
+  }
+  return frontend.run(transfer);
+}
+
+#if ONEHOP_HAS_P2P
+/// receive_over_group leaves the group when it returns, and where it does not, too (GroupKeeper).
+/// Nobody but members of the group can connect.
+ExitCode receive_over_group(RecvCommand command, Frontend& frontend) {
+  if (!becomes_sudo_user() && command.transfer.stream_fd < 0) {
+    if (auto checked = check_folder(command.transfer.directory); checked.has_error())
+      return frontend.fail(checked.error());
+  }
+  const Reporter reporter{command.output, "recv"};
+  auto group = p2p::GroupSession::form(
+      {.interface = command.transfer.common.interface, .peer = command.p2p.peer}, reporter);
+  if (group.has_error()) return frontend.fail(group.error());
+  command.transfer.common.interface = group.value().interface();
+  command.transfer.listen = group.value().own_address();
+  command.transfer.is_once = true;
+  const auto keep_open = [&](api::Transfer& transfer) -> Result<std::shared_ptr<void>> {
+    ONEHOP_TRY(door, group.value().keep_open(reporter, [&transfer] { transfer.interrupt(); }));
+    return std::shared_ptr<void>{std::move(door)};
+  };
+  return receive_files(std::move(command), frontend, keep_open);
+}
+#endif
+
 }  // namespace
 
 ExitCode recv_command(RecvCommand command) {
@@ -94,19 +144,14 @@ ExitCode recv_command(RecvCommand command) {
     reporter.error(cleaned.error());
     return cleaned.error().code;
   }
+  command.output.is_p2p = command.p2p.is_wanted;
   Frontend frontend{command.output, "recv"};
   if (auto taken = take_stream(command); taken.has_error()) return frontend.fail(taken.error());
   command.transfer.common.command_line = command_line();
-  command.transfer.before_files = [&frontend]() -> api::Error {
-    if (auto become = become_sudo_user(); !become.has_value()) return host::to_api(become.error());
-    frontend.let_watch();
-    return {};
-  };
-  api::Transfer transfer{command.transfer, frontend.handler()};
-  if (auto opened = open(command, transfer); !opened.has_value())
-    return frontend.fail(opened.error());
-  if (!becomes_sudo_user()) frontend.let_watch();  // else at the first offer, as that user
-  return frontend.run(transfer);
+#if ONEHOP_HAS_P2P
+  if (command.p2p.is_wanted) return receive_over_group(std::move(command), frontend);
+#endif
+  return receive_files(std::move(command), frontend);
 }
 
 }  // namespace onehop::tool

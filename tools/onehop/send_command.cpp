@@ -14,6 +14,9 @@
 #include "tools/onehop/preflight.hpp"
 #include "tools/onehop/privilege.hpp"
 #include "tools/onehop/tree_text.hpp"
+#if ONEHOP_HAS_P2P
+#include "tools/p2p/group_session.hpp"
+#endif
 #include "transfer/settings.hpp"
 
 namespace onehop::tool {
@@ -74,6 +77,37 @@ Result<void> dry_run_as_user(const api::SendOptions& options) {
   return dry_run(options);
 }
 
+ExitCode transfer_files(const SendCommand& command, Frontend& frontend) {
+  api::Transfer transfer{command.transfer, frontend.handler()};
+  if (auto opened = open(command, transfer); !opened.has_value())
+    return frontend.fail(opened.error());
+  frontend.let_watch();
+  return frontend.run(transfer);
+}
+
+#if ONEHOP_HAS_P2P
+/// The receiver asks for its own address first, and a first packet over a new link may be lost.
+constexpr double p2p_wait_seconds = 30;
+
+/// send_over_group leaves the group when it returns, and where it does not, too (GroupKeeper).
+ExitCode send_over_group(SendCommand command, Frontend& frontend) {
+  if (!becomes_sudo_user()) {  // before the other machine is kept waiting for nothing
+    if (auto checked = check_files(command.transfer); checked.has_error())
+      return frontend.fail(checked.error());
+  }
+  const Reporter reporter{command.output, "send"};
+  const auto group = p2p::GroupSession::form({.is_sending = true,
+                                              .interface = command.transfer.common.interface,
+                                              .peer = command.p2p.peer},
+                                             reporter);
+  if (group.has_error()) return frontend.fail(group.error());
+  command.transfer.common.interface = group.value().interface();
+  command.transfer.to = group.value().peer_address();
+  command.transfer.wait_seconds = std::max(command.transfer.wait_seconds, p2p_wait_seconds);
+  return transfer_files(command, frontend);
+}
+#endif
+
 }  // namespace
 
 ExitCode send_command(SendCommand command) {
@@ -89,11 +123,10 @@ ExitCode send_command(SendCommand command) {
     const auto listed = dry_run_as_user(command.transfer);
     return listed.has_value() ? ExitCode::done : frontend.fail(listed.error());
   }
-  api::Transfer transfer{command.transfer, frontend.handler()};
-  if (auto opened = open(command, transfer); !opened.has_value())
-    return frontend.fail(opened.error());
-  frontend.let_watch();
-  return frontend.run(transfer);
+#if ONEHOP_HAS_P2P
+  if (command.p2p.is_wanted) return send_over_group(std::move(command), frontend);
+#endif
+  return transfer_files(command, frontend);
 }
 
 }  // namespace onehop::tool

@@ -23,6 +23,8 @@ ExitCode version_command(bool is_verbose) {
           "off: libIPSec_MB was missing when this was built; OpenSSL seals frames");
   feature("io_uring", ONEHOP_HAS_IO_URING != 0,
           "off: liburing was missing when this was built; threads read and write");
+  feature("p2p", ONEHOP_HAS_P2P != 0,
+          "off: libsystemd was missing when this was built; wpa_cli forms Wi-Fi Direct groups");
   feature("alloc_guard", AllocGuard::is_built_in(), "off: not built with -Dalloc_guard=true");
   fmt::print("  frames are sealed with AES-128-GCM by {}\n",
              crypto::name(crypto::resolve(crypto::AeadBackend::automatic)));

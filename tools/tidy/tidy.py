@@ -266,7 +266,7 @@ def check_readme(tree) -> Iterator[Any]:
         yield Finding("README.md", 1, "readme",
                       "no add_subcommand() in tools/, or no ExitCode in engine/base/result.hpp")
     for path, name in commands:
-        if not re.search(rf"onehop(?: [a-z]+)? {re.escape(name)}\b", pages_text):
+        if not re.search(rf"onehop(?: [a-z0-9]+)? {re.escape(name)}\b", pages_text):
             yield Finding("README.md", 1, "readme",
                           f"the command '{name}' ({path}) is mentioned neither here nor in docs")
     section = re.search(r"^#+ Exit codes\n(.*?)(?=^#|\Z)", readme, re.S | re.M)

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/p2p/bus_message.hpp"
+
+#include <cstring>
+
+namespace onehop::p2p {
+
+namespace {
+
+struct Appender {
+  sd_bus_message* message;
+
+  int operator()(bool value) const { return sd_bus_message_append(message, "b", int{value}); }
+  int operator()(std::int32_t value) const { return sd_bus_message_append(message, "i", value); }
+  int operator()(std::int64_t value) const { return (*this)(static_cast<std::int32_t>(value)); }
+  int operator()(const std::string& value) const {
+    return sd_bus_message_append(message, "s", value.c_str());
+  }
+  int operator()(const ObjectPath& value) const {
+    return sd_bus_message_append(message, "o", value.text.c_str());
+  }
+  int operator()(const ByteArray& value) const {
+    return sd_bus_message_append_array(message, 'y', value.data(), value.size());
+  }
+  int operator()(const std::vector<std::string>& values) const {
+    int code = sd_bus_message_open_container(message, 'a', "s");
+    for (const std::string& value : values)
+      if (code >= 0) code = (*this)(value);
+    return code < 0 ? code : sd_bus_message_close_container(message);
+  }
+  int operator()(const Dict& dict) const;
+};
+
+template <class T>
+constexpr const char* type_of() {
+  if constexpr (std::is_same_v<T, bool>) return "b";
+  if constexpr (std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>) return "i";
+  if constexpr (std::is_same_v<T, std::string>) return "s";
+  if constexpr (std::is_same_v<T, ObjectPath>) return "o";
+  if constexpr (std::is_same_v<T, ByteArray>) return "ay";
+  if constexpr (std::is_same_v<T, std::vector<std::string>>) return "as";
+  if constexpr (std::is_same_v<T, Dict>) return "a{sv}";
+}
+
+template <class Variant>
+int append_any(sd_bus_message* message, const Variant& variant) {
+  return std::visit(
+      [&](const auto& value) {
+        const char* type = type_of<std::remove_cvref_t<decltype(value)>>();
+        int code = sd_bus_message_open_container(message, 'v', type);
+        if (code >= 0) code = Appender{message}(value);
+        return code < 0 ? code : sd_bus_message_close_container(message);
+      },
+      variant);
+}
+
+int Appender::operator()(const Dict& dict) const {
+  int code = sd_bus_message_open_container(message, 'a', "{sv}");
+  for (const auto& [key, value] : dict) {
+    if (code >= 0) code = sd_bus_message_open_container(message, 'e', "sv");
+    if (code >= 0) code = (*this)(key);
+    if (code >= 0) code = append_any(message, value);
+    if (code >= 0) code = sd_bus_message_close_container(message);
+  }
+  return code < 0 ? code : sd_bus_message_close_container(message);
+}
+
+template <class T>
+int read_number(sd_bus_message* message, char type, Value& value) {
+  T number{};
+  const int code = sd_bus_message_read_basic(message, type, &number);
+  value = static_cast<std::int64_t>(number);
+  return code;
+}
+
+int read_text(sd_bus_message* message, char type, std::string& text) {
+  const char* read = "";
+  const int code = sd_bus_message_read_basic(message, type, &read);
+  text = read;
+  return code;
+}
+
+int read_array(sd_bus_message* message, const std::string& contents, Value& value) {
+  if (contents == "y") {
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+    const int code = sd_bus_message_read_array(message, 'y', &data, &bytes);
+    const auto* first = static_cast<const std::uint8_t*>(data);
+    value = ByteArray(first, first + (code < 0 ? 0 : bytes));
+    return code;
+  }
+  if (contents != "s" && contents != "o") return 0;
+  std::vector<std::string> texts;
+  int code = sd_bus_message_enter_container(message, 'a', contents.c_str());
+  for (std::string text; code > 0 && (code = read_text(message, contents[0], text)) > 0;)
+    texts.push_back(text);
+  value = std::move(texts);
+  return code < 0 ? code : sd_bus_message_exit_container(message);
+}
+
+/// read_value: 0 where the type is none of ours, or nothing is left; then it read nothing.
+int read_value(sd_bus_message* message, Value& value) {
+  char type = 0;
+  const char* contents = nullptr;
+  if (const int code = sd_bus_message_peek_type(message, &type, &contents); code <= 0) return code;
+  switch (type) {
+    case 'b': {
+      int flag = 0;
+      const int code = sd_bus_message_read_basic(message, 'b', &flag);
+      value = flag != 0;
+      return code;
+    }
+    case 'y': return read_number<std::uint8_t>(message, type, value);
+    case 'n': return read_number<std::int16_t>(message, type, value);
+    case 'q': return read_number<std::uint16_t>(message, type, value);
+    case 'i': return read_number<std::int32_t>(message, type, value);
+    case 'u': return read_number<std::uint32_t>(message, type, value);
+    case 'x': return read_number<std::int64_t>(message, type, value);
+    case 's': return read_text(message, type, value.emplace<std::string>());
+    case 'o': return read_text(message, type, value.emplace<ObjectPath>().text);
+    case 'a': return read_array(message, contents == nullptr ? "" : contents, value);
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+int append(sd_bus_message* message, const Argument& argument) {
+  return std::visit(Appender{message}, argument);
+}
+
+int append_variant(sd_bus_message* message, const Argument& argument) {
+  return append_any(message, argument);
+}
+
+int read_variant(sd_bus_message* message, Value& value) {
+  char type = 0;
+  const char* contents = nullptr;
+  int code = sd_bus_message_peek_type(message, &type, &contents);
+  if (code <= 0 || type != 'v') return code < 0 ? code : -EBADMSG;
+  const std::string inner = contents == nullptr ? "" : contents;
+  code = sd_bus_message_enter_container(message, 'v', inner.c_str());
+  if (code < 0) return code;
+  const int read = read_value(message, value);
+  if (read == 0) code = sd_bus_message_skip(message, inner.c_str());
+  if (read < 0 || code < 0) return read < 0 ? read : code;
+  code = sd_bus_message_exit_container(message);
+  return code < 0 ? code : read;
+}
+
+int read_dict(sd_bus_message* message, Dict& dict) {
+  int code = sd_bus_message_enter_container(message, 'a', "{sv}");
+  while (code >= 0 && (code = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
+    std::string key;
+    Value value;
+    code = read_text(message, 's', key);
+    if (code < 0) return code;
+    const int read = read_variant(message, value);
+    if (read < 0) return read;
+    if (read > 0) dict.insert_or_assign(key, std::move(value));
+    code = sd_bus_message_exit_container(message);
+  }
+  return code < 0 ? code : sd_bus_message_exit_container(message);
+}
+
+void read_arguments(sd_bus_message* message, std::vector<Value>& values, Dict& dict) {
+  for (;;) {
+    char type = 0;
+    const char* contents = nullptr;
+    if (sd_bus_message_peek_type(message, &type, &contents) <= 0) return;
+    if (type == 'a' && contents != nullptr && std::strcmp(contents, "{sv}") == 0) {
+      if (read_dict(message, dict) < 0) return;
+      continue;
+    }
+    Value value;
+    if (read_value(message, value) <= 0) return;
+    values.push_back(std::move(value));
+  }
+}
+
+std::string text_of(const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* path = std::get_if<ObjectPath>(&value)) return path->text;
+  return {};
+}
+
+std::string text_of(const Dict& dict, const std::string& key) {
+  const auto found = dict.find(key);
+  return found == dict.end() ? std::string{} : text_of(found->second);
+}
+
+std::int64_t number_of(const Dict& dict, const std::string& key) {
+  const auto found = dict.find(key);
+  const auto* number = found == dict.end() ? nullptr : std::get_if<std::int64_t>(&found->second);
+  return number == nullptr ? 0 : *number;
+}
+
+bool flag_of(const Dict& dict, const std::string& key) {
+  const auto found = dict.find(key);
+  const auto* flag = found == dict.end() ? nullptr : std::get_if<bool>(&found->second);
+  return flag != nullptr && *flag;
+}
+
+ByteArray bytes_of(const Dict& dict, const std::string& key) {
+  const auto found = dict.find(key);
+  const auto* bytes = found == dict.end() ? nullptr : std::get_if<ByteArray>(&found->second);
+  return bytes == nullptr ? ByteArray{} : *bytes;
+}
+
+}  // namespace onehop::p2p

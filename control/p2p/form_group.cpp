@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/p2p/form_group.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <set>
+#include <utility>
+
+#include "engine/base/time.hpp"
+
+namespace onehop::p2p {
+
+namespace {
+
+/// After a failure wpa_supplicant may still finish what it began. Too short: a group may appear
+/// after we looked. It removes the interface of a cancelled negotiation within milliseconds.
+constexpr Nanos sweep_span = 500ms;
+
+class Runner {
+ public:
+  Runner(Supplicant& supplicant, const Plan& plan, const Progress& progress, int stop_fd)
+      : supplicant_{supplicant}, formation_{plan}, progress_{progress}, stop_fd_{stop_fd} {}
+
+  Result<std::optional<Group>> run() {
+    ONEHOP_TRY(before, supplicant_.groups());
+    for (const Group& group : before) known_.insert(group.path);
+    step(Begun{});
+    while (!ended_) {
+      if (auto polled = wait(formation_.next_wakeup()); polled.has_error()) {
+        ended_ = Ended{polled.error(), std::nullopt};
+        break;
+      }
+      if (!ended_) step(TimePassed{});
+    }
+    if (!ended_->error) return ended_->group;
+    sweep();
+    return *ended_->error;
+  }
+
+ private:
+  void step(const Event& event) {
+    events_.push_back(event);
+    // An action may bring forth the next event, so this is a loop and no recursion.
+    while (!events_.empty()) {
+      const Event next = std::move(events_.front());
+      events_.pop_front();
+      for (const Action& action : formation_.step(monotonic_now(), next))
+        std::visit([this](const auto& one) { perform(one); }, action);
+    }
+  }
+
+  Result<void> wait(Instant until) {
+    const Nanos left = std::max(until - monotonic_now(), Nanos{0});
+    const auto milliseconds =
+        std::chrono::ceil<std::chrono::milliseconds>(std::min(left, Nanos{1s}));
+    pollfd fds[2] = {{supplicant_.fd(), supplicant_.events(), 0}, {stop_fd_, POLLIN, 0}};
+    if (::poll(fds, 2, static_cast<int>(milliseconds.count())) < 0 && errno != EINTR)
+      return errno_error(ExitCode::internal_error, "wait for wpa_supplicant");
+    if ((fds[1].revents & POLLIN) != 0) {
+      step(Interrupted{});
+      return success();
+    }
+    return supplicant_.process([this](const Event& event) { step(event); });
+  }
+
+  /// sweep removes groups that came in spite of the failure.
+  void sweep() {
+    const Instant until = monotonic_now() + sweep_span;
+    while (monotonic_now() < until) {
+      pollfd fd{supplicant_.fd(), supplicant_.events(), 0};
+      (void)::poll(&fd, 1, 100);
+      if (supplicant_.process([](const Event&) {}).has_error()) return;
+    }
+    auto groups = supplicant_.groups();
+    if (groups.has_error()) return;
+    for (const Group& group : groups.value())
+      if (!known_.contains(group.path)) (void)supplicant_.remove_group(group.path);
+  }
+
+  template <class R>
+  void report(const R& result, std::string pin = {}) {
+    events_.push_back(CallDone{result.has_error() ? std::optional{result.error()} : std::nullopt,
+                               std::move(pin)});
+  }
+
+  void perform(const Find& find) {
+    if (auto started = supplicant_.find(find); started.has_error()) {
+      // Without a search nothing can follow, and what refuses one refuses the next as well.
+      ended_ = Ended{started.error(), std::nullopt};
+    }
+  }
+  void perform(const StopFind&) { supplicant_.stop_find(); }
+  void perform(const Connect& connect) {
+    const auto pin = supplicant_.connect(connect);
+    // wpa_supplicant answers with zeros where there was nothing to make up.
+    const bool is_made = pin.has_value() && pin.value() != "00000000";
+    report(pin, is_made ? pin.value() : "");
+  }
+  void perform(const AddGroup& add) { report(supplicant_.add_group(add)); }
+  void perform(const Cancel&) { supplicant_.cancel(); }
+  void perform(const ShowPeer& show) {
+    if (progress_.on_peer) progress_.on_peer(show.peer);
+  }
+  void perform(const ShowPin& show) {
+    if (progress_.on_pin) progress_.on_pin(show.pin);
+  }
+  void perform(const Say& say) {
+    if (progress_.on_text) progress_.on_text(say.text);
+  }
+  void perform(const Ended& ended) { ended_ = ended; }
+
+  Supplicant& supplicant_;
+  Formation formation_;
+  const Progress& progress_;
+  const int stop_fd_;
+  std::set<std::string> known_;  // paths of groups that were there before
+  std::deque<Event> events_;
+  std::optional<Ended> ended_;
+};
+
+}  // namespace
+
+Result<std::optional<Group>> form_group(Supplicant& supplicant, const Plan& plan,
+                                        const Progress& progress, int stop_fd) {
+  return Runner{supplicant, plan, progress, stop_fd}.run();
+}
+
+}  // namespace onehop::p2p

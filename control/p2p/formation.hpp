@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Formation: how a Wi-Fi Direct group comes about, as a state machine without I/O.
+//
+//              ┌────── attempt failed, Connect refused ──────┐
+//              ▼                                             │
+//   begin ─▶ finding ── the peer is there, or asks ─▶ negotiating ── GroupStarted ─▶ ended (group)
+//     └────▶ starting (host) ─────────────────────────────── GroupStarted ─▶ ended (group)
+//                   any ── limit, interrupt ─▶ ended (error), with Cancel and StopFind before
+//
+// step() takes the time and one event and returns what is to be done; who runs it feeds back what
+// came of that. So it is tested in virtual time. Owns nothing but its state; one thread.
+//
+// What wpa_supplicant does that makes a machine of this: Connect is refused for a peer of which
+// only a request was heard, until the next search has seen it; two searches may miss each other for
+// seconds; a negotiation may fail where both begin one in the same moment.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "control/p2p/types.hpp"
+#include "engine/base/result.hpp"
+
+namespace onehop::p2p {
+
+// What happened.
+struct Begun {};
+struct PeerFound {
+  Peer peer;
+};
+struct PeerLost {
+  std::string path;
+};
+struct FindEnded {};
+/// A peer asks for a group: GO negotiation request.
+struct PeerAsked {
+  std::string path;
+};
+/// A peer asks to be let into a group that we own, by push button. It is none of a Formation's.
+struct JoinAsked {
+  std::string path;
+};
+/// Connect, AddGroup: what came of the call. pin: the one that the other side has to enter. An
+/// error with errno_value ECHRNG: another channel might do.
+struct CallDone {
+  std::optional<Error> error;
+  std::string pin;
+};
+/// The negotiation, or Wi-Fi Protected Setup behind it, failed.
+struct AttemptFailed {
+  std::string cause;
+  bool is_channel = false;  ///< the two have no channel in common
+};
+struct GroupStarted {
+  Group group;
+};
+struct GroupFinished {
+  std::string path;  ///< of the group's interface
+};
+struct Interrupted {};
+struct TimePassed {};
+using Event = std::variant<Begun, PeerFound, PeerLost, FindEnded, PeerAsked, JoinAsked, CallDone,
+                           AttemptFailed, GroupStarted, GroupFinished, Interrupted, TimePassed>;
+
+// What is to be done.
+struct Find {
+  Nanos span{};
+  /// Search channels 1, 6 and 11 alone, where devices without a group listen: a round takes less
+  /// than a second. Owners of groups are found by a scan of all channels only.
+  bool is_social = true;
+};
+struct StopFind {};
+struct Connect {
+  std::string peer_path, peer_address;
+  Pairing pairing;
+  int owner_intent = 7;
+  int frequency = 0;
+  bool is_join = false;  ///< the peer owns a group
+  bool is_persistent = false;
+};
+struct AddGroup {
+  int frequency = 0;
+  bool is_persistent = false;
+};
+struct Cancel {};
+struct ShowPeer {
+  Peer peer;
+};
+struct ShowPin {
+  std::string pin;
+};
+struct Say {
+  std::string text;
+};
+/// The last action. find: neither of the two.
+struct Ended {
+  std::optional<Error> error;
+  std::optional<Group> group;
+};
+using Action =
+    std::variant<Find, StopFind, Connect, AddGroup, Cancel, ShowPeer, ShowPin, Say, Ended>;
+
+class Formation {
+ public:
+  explicit Formation(Plan plan) : plan_{std::move(plan)} {}
+
+  /// step moves on by one event. Actions are to be done in their order; what Connect and AddGroup
+  /// came to is the next event. After Ended it returns nothing.
+  [[nodiscard]] std::vector<Action> step(Instant now, const Event& event);
+  /// next_wakeup is when step() wants a TimePassed, if nothing happens before.
+  [[nodiscard]] Instant next_wakeup() const;
+  [[nodiscard]] bool is_ended() const { return state_ == State::ended; }
+
+ private:
+  enum class State { idle, finding, negotiating, starting, ended };
+
+  void on(const Begun&);
+  void on(const PeerFound& found);
+  void on(const PeerLost& lost);
+  void on(const FindEnded&);
+  void on(const PeerAsked& asked);
+  void on(const JoinAsked&) {}
+  void on(const CallDone& done);
+  void on(const AttemptFailed& failed);
+  void on(const GroupStarted& started);
+  void on(const GroupFinished& finished);
+  void on(const Interrupted&);
+  void on(const TimePassed&) {}
+
+  void look_at_time();
+  void find();
+  void choose();
+  void connect(const Peer& peer);
+  void start();
+  void retry(const std::string& cause);
+  bool take_next_channel(const std::string& cause);
+  void fail(ExitCode code, std::string cause, std::string hint);
+  void end(std::optional<Error> error, std::optional<Group> group);
+  void time_out();
+  [[nodiscard]] bool is_meant(const Peer& peer) const;
+  [[nodiscard]] std::string attempt() const;
+  [[nodiscard]] bool is_task(Plan::Task task) const { return plan_.task == task; }
+
+  Plan plan_;
+  State state_ = State::idle;
+  Instant now_{}, give_up_at_{}, found_from_{}, find_again_at_{}, choose_at_{}, attempt_ends_at_{};
+  std::map<std::string, Peer> peers_;  // by path
+  std::string asking_;                 // path of a peer that asked before it was known
+  Peer target_;
+  std::string last_cause_;  // of the newest failed attempt
+  int attempts_ = 0, finds_ = 0;
+  std::size_t channel_ = 0;  // of plan_.frequencies
+  std::vector<Action> actions_;
+};
+
+/// matches: `wanted` is the peer's name, or its address in any case of letters.
+[[nodiscard]] bool matches(const Peer& peer, const std::string& wanted);
+
+/// display_name is the peer's name with everything that a terminal could obey replaced.
+[[nodiscard]] std::string display_name(const Peer& peer);
+
+}  // namespace onehop::p2p

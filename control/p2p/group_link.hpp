@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The IPv6 link of a group's interface: our own link-local address, which the kernel makes when the
+// link comes up, and those of the other members, who answer an echo request to all nodes.
+//
+//   p2p-wlan0-0   fe80::a ── ICMPv6 echo request to ff02::1 ──▶ members
+//                         ◀── echo reply from fe80::b ─────────
+//
+// Who answers is a hint and no identity: the transfer proves the peer by its code. Any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/base/result.hpp"
+#include "engine/base/units.hpp"
+
+namespace onehop::p2p {
+
+/// wait_for_link_local waits until the interface has a link-local address that may be used, at most
+/// `limit`, and returns it ("fe80::1", no scope). It switches IPv6 on there where it is off.
+/// `stop_fd` as in form_group. Errors: io_unavailable, interrupted, timed_out.
+/// Syscalls: open, read, write, poll.
+[[nodiscard]] Result<std::string> wait_for_link_local(const std::string& interface, Nanos limit,
+                                                      int stop_fd);
+
+/// wait_for_members asks until somebody answers, at most `limit`, and `settle` longer for others.
+/// Addresses are link-local, without scope. Errors: privilege_missing where neither an unprivileged
+/// nor a raw ICMPv6 socket may be had, timed_out, interrupted.
+/// Syscalls: socket, setsockopt, bind, sendto, recvfrom, poll.
+[[nodiscard]] Result<std::vector<std::string>> wait_for_members(const std::string& interface,
+                                                                Nanos limit, Nanos settle,
+                                                                int stop_fd);
+
+/// find_link_local reads one line after another as /proc/net/if_inet6 has them. Empty: none that
+/// may be used. Pure.
+//= Linux net/ipv6/addrconf.c, if6_seq_show()
+[[nodiscard]] std::string find_link_local(const std::string& table, const std::string& interface);
+
+}  // namespace onehop::p2p

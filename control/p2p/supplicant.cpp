@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "control/p2p/supplicant.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "control/p2p/supplicant_names.hpp"
+
+namespace onehop::p2p {
+
+namespace {
+
+constexpr const char* reach = "reach wpa_supplicant";
+constexpr const char* start_hint =
+    "Start it with its D-Bus interface: systemctl start wpa_supplicant, or wpa_supplicant -u -s";
+
+/// A wider channel where the radio has one: 802.11n's 40 MHz, 802.11ac's 80 MHz, and 802.11ax. Not
+/// 160 MHz: all such channels but one hold some where radar must be watched for.
+constexpr const char* wide_words = " ht40 vht he";
+
+/// The bus says that the service is missing; who else may have the radio is worth a look.
+Error with_reason(Error error, Bus& bus) {
+  if (error.errno_value != ESRCH) return error;
+  error.cause = "there is no wpa_supplicant on the system bus";
+  error.hint = start_hint;
+  if (bus.has_owner("net.connman.iwd")) {
+    error.cause += ", and iwd has the radios";
+    error.hint =
+        "onehop speaks to wpa_supplicant only: systemctl stop iwd, then start wpa_supplicant "
+        "with -u";
+  }
+  return error;
+}
+
+}  // namespace
+
+std::string mac_text(const ByteArray& bytes) {
+  return bytes.size() == 6 ? fmt::format("{:02x}", fmt::join(bytes, ":")) : std::string{};
+}
+
+Bus::Target Supplicant::target(const char* interface) const {
+  return {supplicant_service, path_, interface};
+}
+
+Result<Supplicant> Supplicant::open(const Options& options) {
+  ONEHOP_TRY(bus, Bus::open());
+  Supplicant supplicant{std::move(bus)};
+  if (auto chosen = supplicant.choose_interface(options); chosen.has_error())
+    return with_reason(chosen.error(), supplicant.bus_);
+  if (options.needs_p2p) {
+    ONEHOP_TRYV(supplicant.check_p2p());
+    supplicant.open_control();
+  }
+  ONEHOP_TRYV(supplicant.bus_.listen(supplicant_service, p2p_interface));
+  return supplicant;
+}
+
+Result<std::vector<Supplicant::Known>> Supplicant::interfaces() {
+  const Bus::Target root{supplicant_service, root_path, supplicant_service};
+  ONEHOP_TRY(listed, bus_.property(root, "Interfaces", reach));
+  std::vector<Known> found;
+  if (const auto* paths = std::get_if<std::vector<std::string>>(&listed))
+    for (const std::string& path : *paths) {
+      const std::string role = text_of(fields(path, p2p_interface, {"Role"}), "Role");
+      const std::string name = text_of(fields(path, interface_interface, {"Ifname"}), "Ifname");
+      if (!name.empty()) found.push_back({path, name, role == "GO" || role == "client"});
+    }
+  return found;
+}
+
+bool Supplicant::is_interface_known() {
+  const auto known = interfaces();
+  return known.has_value() &&
+         std::ranges::find(known.value(), path_, &Known::path) != known.value().end();
+}
+
+Result<void> Supplicant::choose_interface(const Options& options) {
+  ONEHOP_TRY(all, interfaces());
+  std::string known;
+  for (const Known& one : all) {
+    // Groups have interfaces of their own, which are no radios.
+    if (one.is_group) continue;
+    known += (known.empty() ? "" : ", ") + one.name;
+    if (!options.interface.empty() && one.name != options.interface) continue;
+    path_ = one.path;
+    name_ = one.name;
+    return success();
+  }
+  if (!options.needs_interface) return success();
+  const std::string attempt =
+      options.interface.empty() ? "find a Wi-Fi interface" : "use " + options.interface;
+  if (options.may_create && !options.interface.empty()) return create_interface(options.interface);
+  return Error{
+      ExitCode::io_unavailable, attempt,
+      known.empty() ? "wpa_supplicant has no interface" : "wpa_supplicant has only " + known,
+      known.empty() ? "Start it with the radio's interface: wpa_supplicant -u -s -i wlan0 -D "
+                      "nl80211 -c FILE"
+                    : "Name that with --iface"};
+}
+
+Result<void> Supplicant::create_interface(const std::string& name) {
+  const Bus::Target root{supplicant_service, root_path, supplicant_service};
+  ONEHOP_TRY(path, bus_.call(root, "CreateInterface",
+                             {Dict{{"Ifname", name}, {"Driver", std::string{"nl80211"}}}},
+                             "hand " + name + " to wpa_supplicant"));
+  path_ = path;
+  name_ = name;
+  has_created_ = true;
+  return success();
+}
+
+Result<void> Supplicant::remove_interface(const std::string& path) {
+  const Bus::Target root{supplicant_service, root_path, supplicant_service};
+  ONEHOP_TRYV(bus_.call(root, "RemoveInterface", {ObjectPath{path}},
+                        "take the interface from wpa_supplicant"));
+  return success();
+}
+
+Result<void> Supplicant::check_p2p() {
+  const std::string attempt = "use Wi-Fi Direct on " + name_;
+  const auto config = bus_.dict_property(target(p2p_interface), "P2PDeviceConfig", attempt);
+  if (config.has_value()) return success();
+  if (config.error().code == ExitCode::privilege_missing) return config.error();
+  return Error{
+      ExitCode::io_unavailable, attempt,
+      "its driver has none, or wpa_supplicant has it switched off (" + config.error().cause + ")",
+      "Let the other machine host: 'onehop p2p host' there, 'onehop p2p join --ssid' here"};
+}
+
+Dict Supplicant::fields(const std::string& path, const char* interface,
+                        std::initializer_list<const char*> names) {
+  Dict found;
+  for (const char* name : names)
+    if (auto value = bus_.property({supplicant_service, path, interface}, name, reach);
+        value.has_value())
+      found.insert_or_assign(name, std::move(value).value());
+  return found;
+}
+
+Result<Supplicant::Device> Supplicant::device() {
+  ONEHOP_TRY(config, bus_.dict_property(target(p2p_interface), "P2PDeviceConfig",
+                                        "read what others see of this machine"));
+  return Device{name_, text_of(config, "DeviceName")};
+}
+
+bool Supplicant::is_connected() {
+  return text_of(fields(path_, interface_interface, {"State"}), "State") == "completed";
+}
+
+Result<void> Supplicant::name_device(const std::string& name) {
+  ONEHOP_TRY(now, device());
+  if (!now.name.empty() || name.empty()) return success();
+  return bus_.set_property(target(p2p_interface), "P2PDeviceConfig", Dict{{"DeviceName", name}},
+                           "give this machine a name that others see");
+}
+
+Result<void> Supplicant::find(const Find& find) {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(find.span).count();
+  const Dict how{{"Timeout", static_cast<std::int64_t>(seconds)},
+                 {"DiscoveryType", std::string{find.is_social ? "social" : "start_with_full"}}};
+  ONEHOP_TRYV(bus_.call(target(p2p_interface), "Find", {how}, "find peers"));
+  return success();
+}
+
+void Supplicant::stop_find() {
+  (void)bus_.call(target(p2p_interface), "StopFind", {}, "end the search");
+}
+
+Result<std::string> Supplicant::connect(const Connect& connect) {
+  using Method = Pairing::Method;
+  const Method method = connect.pairing.method;
+  // From 8 on we are likely the owner, whose choice the width is.
+  if (control_ && !connect.is_join && connect.owner_intent >= 8) return connect_wide(connect);
+  Dict how{{"peer", ObjectPath{connect.peer_path}},
+           {"join", connect.is_join},
+           {"persistent", connect.is_persistent},
+           {"wps_method", std::string{method == Method::button     ? "pbc"
+                                      : method == Method::show_pin ? "display"
+                                                                   : "keypad"}}};
+  if (!connect.is_join) how["go_intent"] = static_cast<std::int64_t>(connect.owner_intent);
+  if (!connect.pairing.pin.empty()) how["pin"] = connect.pairing.pin;
+  if (connect.frequency > 0) how["frequency"] = static_cast<std::int64_t>(connect.frequency);
+  return bus_.call(target(p2p_interface), "Connect", {how}, "connect to the peer");
+}
+
+Result<void> Supplicant::add_group(const AddGroup& add) {
+  const std::string stored = add.is_persistent ? stored_group() : "";
+  if (control_) {
+    std::string command = "P2P_GROUP_ADD";
+    if (add.is_persistent) command += " persistent";
+    if (!stored.empty()) command += "=" + stored.substr(stored.rfind('/') + 1);
+    if (add.frequency > 0) command += " freq=" + std::to_string(add.frequency);
+    auto done = ask_wide(command + wide_words, "start a group");
+    if (done.has_value()) return success();
+    Error error = done.error();
+    if (add.frequency > 0 && error.errno_value == EIO) error.errno_value = ECHRNG;
+    return error;
+  }
+  Dict how{{"persistent", add.is_persistent}};
+  if (!stored.empty()) how["persistent_group_object"] = ObjectPath{stored};
+  if (add.frequency > 0) how["frequency"] = static_cast<std::int64_t>(add.frequency);
+  auto done = bus_.call(target(p2p_interface), "GroupAdd", {how}, "start a group");
+  if (done.has_value()) return success();
+  Error error = done.error();
+  // GroupAdd has one error for all that it does not like, and a channel is most of it.
+  if (add.frequency > 0 && error.errno_value == EIO) {
+    error.cause = "the radio may not start a group there now (" + error.cause + ")";
+    error.errno_value = ECHRNG;
+  }
+  return error;
+}
+
+void Supplicant::open_control() {
+  const Dict about = fields(path_, interface_interface, {"CtrlInterface"});
+  const std::string folder = text_of(about, "CtrlInterface");
+  // Where the driver has a P2P device, that has a socket of its own, and the group that is to be
+  // kept is kept with it: wpas_p2p_add_p2pdev_interface().
+  auto opened = ControlSocket::open(folder, "p2p-dev-" + name_);
+  if (opened.has_error()) opened = ControlSocket::open(folder, name_);
+  if (opened.has_value())
+    control_ = std::move(opened).value();
+  else
+    narrow_reason_ = opened.error().message();
+}
+
+Result<std::string> Supplicant::connect_wide(const Connect& connect) {
+  using Method = Pairing::Method;
+  const Pairing& pairing = connect.pairing;
+  std::string command = "P2P_CONNECT " + connect.peer_address + " ";
+  if (pairing.method == Method::button)
+    command += "pbc";
+  else if (pairing.pin.empty())
+    command += "pin";
+  else
+    command += pairing.pin + (pairing.method == Method::show_pin ? " display" : " keypad");
+  command += " go_intent=" + std::to_string(connect.owner_intent);
+  if (connect.is_persistent) command += " persistent";
+  if (connect.frequency > 0) command += " freq=" + std::to_string(connect.frequency);
+  ONEHOP_TRY(answer, ask_wide(command + wide_words, "connect to the peer"));
+  return answer == "OK" ? std::string{} : answer;
+}
+
+Result<std::string> Supplicant::ask_wide(const std::string& command, const std::string& attempt) {
+  ONEHOP_TRY(answer, control_->ask(command, attempt));
+  if (!answer.starts_with("FAIL")) return answer;
+  const bool is_channel = answer.starts_with("FAIL-CHANNEL");
+  return Error{ExitCode::io_unavailable, attempt,
+               is_channel ? "the radio may not use that channel now"
+                          : "wpa_supplicant refuses it (" + answer + ")",
+               "", is_channel ? ECHRNG : EIO};
+}
+
+std::string Supplicant::stored_group() {
+  const Dict all = fields(path_, p2p_interface, {"PersistentGroups"});
+  const auto listed = all.find("PersistentGroups");
+  if (listed == all.end()) return {};
+  const auto* paths = std::get_if<std::vector<std::string>>(&listed->second);
+  for (const std::string& path : paths == nullptr ? std::vector<std::string>{} : *paths) {
+    const auto about = bus_.dict_property({supplicant_service, path, persistent_interface},
+                                          "Properties", "read a kept group");
+    if (about.has_value() && text_of(about.value(), "mode") == owner_mode) return path;
+  }
+  return {};
+}
+
+void Supplicant::cancel() {
+  (void)bus_.call(target(p2p_interface), "Cancel", {}, "end the negotiation");
+}
+
+Result<void> Supplicant::remove_group(const std::string& path) {
+  const auto done =
+      bus_.call({supplicant_service, path, p2p_interface}, "Disconnect", {}, "leave the group");
+  if (done.has_value() || !group_at(path)) return success();
+  return done.error();
+}
+
+Result<std::vector<Group>> Supplicant::groups() {
+  ONEHOP_TRY(all, interfaces());
+  std::vector<Group> found;
+  for (const Known& one : all)
+    if (auto group = one.is_group ? group_at(one.path) : std::nullopt)
+      found.push_back(std::move(*group));
+  return found;
+}
+
+std::optional<Group> Supplicant::group_at(const std::string& path) {
+  const Dict roles = fields(path, p2p_interface, {"Role", "Group"});
+  const std::string role = text_of(roles, "Role"), object = text_of(roles, "Group");
+  if ((role != "GO" && role != "client") || object.empty() || object == "/") return std::nullopt;
+  const Dict about = fields(object, group_interface, {"SSID", "BSSID", "Frequency", "Passphrase"});
+  const ByteArray ssid = bytes_of(about, "SSID");
+  return Group{.path = path,
+               .interface_name = text_of(fields(path, interface_interface, {"Ifname"}), "Ifname"),
+               .role = role == "GO" ? Role::owner : Role::client,
+               .ssid = std::string(ssid.begin(), ssid.end()),
+               .passphrase = text_of(about, "Passphrase"),
+               .bssid = mac_text(bytes_of(about, "BSSID")),
+               .frequency_mhz = static_cast<int>(number_of(about, "Frequency"))};
+}
+
+Result<void> Supplicant::authorize(const Group& group, const Pairing& pairing) {
+  const bool is_button = pairing.method == Pairing::Method::button;
+  Dict how{{"Role", std::string{"registrar"}}, {"Type", std::string{is_button ? "pbc" : "pin"}}};
+  if (!is_button) how["Pin"] = pairing.pin;
+  ONEHOP_TRYV(bus_.call({supplicant_service, group.path, wps_interface}, "Start", {how},
+                        "let a device join the group"));
+  return success();
+}
+
+Result<void> Supplicant::process(const std::function<void(const Event&)>& on_event) {
+  const bool is_open = bus_.process([&](const Bus::Signal& signal) {
+    if (const auto event = event_of(signal)) on_event(*event);
+  });
+  if (is_open) return success();
+  return Error{ExitCode::io_unavailable, reach, "the connection to the system bus was lost",
+               "Was dbus restarted? Try again"};
+}
+
+std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
+  const auto argument = [&](std::size_t number) {
+    return number < signal.arguments.size() ? text_of(signal.arguments[number]) : std::string{};
+  };
+  const Dict& dict = signal.dict;
+  if (signal.name == "DeviceFoundProperties")
+    return PeerFound{{.path = argument(0),
+                      .name = text_of(dict, "DeviceName"),
+                      .address = mac_text(bytes_of(dict, "DeviceAddress")),
+                      .signal_dbm = static_cast<int>(number_of(dict, "level")),
+                      .is_group_owner = (number_of(dict, "groupcapability") & owner_bit) != 0}};
+  if (signal.name == "DeviceLost") return PeerLost{argument(0)};
+  if (signal.name == "FindStopped") return FindEnded{};
+  if (signal.name == "GONegotiationRequest") return PeerAsked{argument(0)};
+  if (signal.name == "ProvisionDiscoveryPBCRequest") return JoinAsked{argument(0)};
+  if (signal.name == "GONegotiationFailure")
+    return AttemptFailed{negotiation_failure(number_of(dict, "status")),
+                         number_of(dict, "status") == no_common_channel};
+  if (signal.name == "GroupFormationFailure")
+    return AttemptFailed{
+        "the group could not be formed" + (argument(0).empty() ? "" : ": " + argument(0)), false};
+  if (signal.name == "WpsFailed")
+    return AttemptFailed{"pairing failed: " + argument(0) + " (was the PIN right?)"};
+  if (signal.name == "GroupFinished") return GroupFinished{text_of(dict, "interface_object")};
+  if (signal.name == "GroupStarted") {
+    auto group = group_at(text_of(dict, "interface_object"));
+    if (!group) return std::nullopt;  // gone already: GroupFinished follows
+    group->is_persistent = flag_of(dict, "persistent");
+    return GroupStarted{std::move(*group)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace onehop::p2p

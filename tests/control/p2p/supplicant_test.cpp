@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Goal:   whatever is missing or refuses between onehop and the radio is told in one line with its
+//         cause and remedy, and with the right exit code; signals become events.
+// Method: a real dbus-daemon with real policies, and a service that gives the answers of a
+//         wpa_supplicant that cannot.
+// Bounds: none but equality.
+#include "control/p2p/supplicant.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cerrno>
+
+#include "control/p2p/network_manager.hpp"
+#include "tests/control/p2p/bus_world.hpp"
+
+using namespace onehop;
+using namespace onehop::p2p;
+
+namespace {
+
+const std::string root = "/fi/w1/wpa_supplicant1", radio = root + "/Interfaces/0",
+                  name = "fi.w1.wpa_supplicant1", device = name + ".Interface.P2PDevice";
+
+Service::Reply variant(const char* type, const char* value) {
+  return {[=](sd_bus_message* reply) { sd_bus_message_append(reply, "v", type, value); }, {}};
+}
+
+/// A wpa_supplicant with one radio, wlan0, that has Wi-Fi Direct.
+std::map<std::string, Service::Reply> healthy() {
+  return {
+      {root + " " + name + ".Interfaces",
+       {[](sd_bus_message* reply) { sd_bus_message_append(reply, "v", "ao", 1, radio.c_str()); },
+        {}}},
+      {radio + " " + name + ".Interface.Ifname", variant("s", "wlan0")},
+      {radio + " " + device + ".Role", variant("s", "device")},
+      {radio + " " + device + ".P2PDeviceConfig",
+       {[](sd_bus_message* reply) {
+          sd_bus_message_append(reply, "v", "a{sv}", 1, "DeviceName", "s", "box");
+        },
+        {}}},
+  };
+}
+
+bool has(const Error& error, const char* words) {
+  return error.message().find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("without a system bus there is no Wi-Fi Direct, and it is said", "[control][p2p]") {
+  ::setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nowhere", 1);
+  const auto opened = Supplicant::open({});
+  ::unsetenv("DBUS_SYSTEM_BUS_ADDRESS");
+  REQUIRE(opened.has_error());
+  CHECK(opened.error().code == ExitCode::io_unavailable);
+  CHECK(has(opened.error(), "system bus"));
+}
+
+TEST_CASE("without wpa_supplicant on the bus it says how to start it", "[control][p2p]") {
+  const BusWorld world;
+  const auto opened = Supplicant::open({});
+  REQUIRE(opened.has_error());
+  CHECK(opened.error().code == ExitCode::io_unavailable);
+  CHECK(has(opened.error(), "wpa_supplicant -u"));
+}
+
+TEST_CASE("where iwd has the radios it says so", "[control][p2p]") {
+  const BusWorld world;
+  const Service iwd{"net.connman.iwd", {}};
+  const auto opened = Supplicant::open({});
+  REQUIRE(opened.has_error());
+  CHECK(has(opened.error(), "iwd has the radios"));
+}
+
+TEST_CASE("a policy that refuses is named, with the group that it lets in", "[control][p2p]") {
+  const BusWorld world{"<deny send_destination=\"fi.w1.wpa_supplicant1\"/>"};
+  const Service supplicant{name, healthy()};
+  const auto opened = Supplicant::open({});
+  REQUIRE(opened.has_error());
+  CHECK(opened.error().code == ExitCode::privilege_missing);
+  CHECK(has(opened.error(), "org.onehop.p2p.conf"));
+  CHECK(has(opened.error(), "netdev"));
+}
+
+TEST_CASE("a radio without Wi-Fi Direct is told of, with the way that is left", "[control][p2p]") {
+  const BusWorld world;
+  auto replies = healthy();
+  replies[radio + " " + device + ".P2PDeviceConfig"] = {nullptr,
+                                                        "org.freedesktop.DBus.Error.Failed"};
+  const Service supplicant{name, replies};
+  const auto opened = Supplicant::open({});
+  REQUIRE(opened.has_error());
+  CHECK(opened.error().code == ExitCode::io_unavailable);
+  CHECK(has(opened.error(), "p2p join --ssid"));
+  CHECK(Supplicant::open({.needs_p2p = false}).has_value());
+}
+
+TEST_CASE("a radio of another name is told of, with those that there are", "[control][p2p]") {
+  const BusWorld world;
+  const Service supplicant{name, healthy()};
+  const auto opened = Supplicant::open({.interface = "wlan7"});
+  REQUIRE(opened.has_error());
+  CHECK(has(opened.error(), "only wlan0"));
+}
+
+TEST_CASE("a channel that will not do is told from other refusals", "[control][p2p]") {
+  const BusWorld world;
+  auto replies = healthy();
+  replies[radio + " " + device + ".Connect"] = {nullptr, name + ".ConnectChannelUnsupported"};
+  replies[radio + " " + device + ".GroupAdd"] = {nullptr, name + ".InvalidArgs"};
+  const Service service{name, replies};
+  auto supplicant = Supplicant::open({});
+  REQUIRE(supplicant.has_value());
+  CHECK(supplicant.value().interface() == "wlan0");
+  CHECK_FALSE(supplicant.value().is_wide_possible());
+  CHECK_FALSE(supplicant.value().narrow_reason().empty());
+  const auto connected = supplicant.value().connect({.peer_path = radio + "/Peers/1"});
+  REQUIRE(connected.has_error());
+  CHECK(connected.error().errno_value == ECHRNG);
+  CHECK(supplicant.value().add_group({.frequency = 5}).error().errno_value == ECHRNG);
+  CHECK(supplicant.value().add_group({}).error().errno_value == EIO);
+}
+
+TEST_CASE("a signal becomes an event", "[control][p2p]") {
+  const BusWorld world;
+  auto replies = healthy();
+  replies[radio + " " + device + ".Find"] = {};
+  Service service{name, replies};
+  auto supplicant = Supplicant::open({});
+  REQUIRE(supplicant.has_value());
+  service.emit = [](sd_bus* bus) {
+    sd_bus_emit_signal(bus, radio.c_str(), device.c_str(), "DeviceFoundProperties", "oa{sv}",
+                       (radio + "/Peers/1").c_str(), 4, "DeviceName", "s", "desk", "level", "i",
+                       -37, "groupcapability", "y", 1, "DeviceAddress", "ay", 6, 2, 0, 0, 0, 0xab,
+                       0);
+  };
+  REQUIRE(supplicant.value().find({.span = 5s}).has_value());
+  std::vector<PeerFound> found;
+  for (int i = 0; i < 500 && found.empty(); ++i) {
+    REQUIRE(supplicant.value()
+                .process([&](const Event& event) {
+                  if (const auto* peer = std::get_if<PeerFound>(&event)) found.push_back(*peer);
+                })
+                .has_value());
+    std::this_thread::sleep_for(10ms);
+  }
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].peer.path == radio + "/Peers/1");
+  CHECK(found[0].peer.name == "desk");
+  CHECK(found[0].peer.address == "02:00:00:00:ab:00");
+  CHECK(found[0].peer.signal_dbm == -37);
+  CHECK(found[0].peer.is_group_owner);
+}
+
+TEST_CASE("a bus that goes away is an error and no endless loop", "[control][p2p]") {
+  auto world = std::make_unique<BusWorld>();
+  auto service = std::make_unique<Service>(name, healthy());
+  auto supplicant = Supplicant::open({});
+  REQUIRE(supplicant.has_value());
+  service.reset();
+  world.reset();
+  CHECK(supplicant.value().process([](const Event&) {}).has_error());
+}
+
+TEST_CASE("NetworkManager is asked for a device and gets it back", "[control][p2p]") {
+  const BusWorld world;
+  const std::string manager = "org.freedesktop.NetworkManager",
+                    path = "/org/freedesktop/NetworkManager";
+  bool is_on = true;
+  Service service{
+      manager,
+      {{path + " " + manager + ".GetDeviceByIpIface",
+        {[&](sd_bus_message* reply) {
+           sd_bus_message_append(reply, "o", (path + "/Devices/1").c_str());
+         },
+         {}}},
+       {path + "/Devices/1 " + manager + ".Device.Managed",
+        {[&](sd_bus_message* reply) { sd_bus_message_append(reply, "v", "b", int{is_on}); }, {}}}}};
+  auto bus = Bus::open();
+  REQUIRE(bus.has_value());
+  CHECK(is_managed(bus.value(), "wlan0"));
+  is_on = false;
+  CHECK_FALSE(is_managed(bus.value(), "wlan0"));
+  CHECK(set_managed(bus.value(), "wlan0", true).has_value());
+}

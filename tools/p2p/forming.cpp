@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/p2p/forming.hpp"
+
+#include <net/if.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <array>
+
+#include "control/link/nl80211_socket.hpp"
+#include "control/p2p/group_link.hpp"
+#include "control/p2p/radio.hpp"
+
+namespace onehop::p2p {
+
+namespace {
+
+std::string host_name() {
+  std::array<char, 65> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "onehop";
+}
+
+/// check_network sees to what becomes of the network that the radio is in.
+Result<void> check_network(Supplicant& supplicant, const tool::Reporter& reporter) {
+  if (!supplicant.is_connected()) return success();
+  const auto facts = read_radio(supplicant.interface());
+  if (facts.has_error()) {
+    reporter.warn(facts.error().message());
+    return success();
+  }
+  const std::uint32_t channels = facts.value().channels_beside_station;
+  if (channels == 1)
+    reporter.say(supplicant.interface() +
+                 " keeps its network; the radio has one channel, and the group has to be there");
+  if (channels > 0) return success();
+  return Error{ExitCode::io_unavailable, "form a group on " + supplicant.interface(),
+               "its radio " + radio_text(facts.value()),
+               "Leave the network first: nmcli device disconnect " + supplicant.interface() +
+                   ", or wpa_cli -i " + supplicant.interface() + " disconnect",
+               0};
+}
+
+}  // namespace
+
+Result<Supplicant> open_radio(const std::string& interface) {
+  ONEHOP_TRY(supplicant, Supplicant::open({.interface = interface}));
+  ONEHOP_TRYV(supplicant.name_device(host_name()));
+  return supplicant;
+}
+
+Progress progress_for(const tool::Reporter& reporter) {
+  return {.on_peer =
+              [&reporter](const Peer& peer) {
+                reporter.event("peer", peer_json(peer));
+                reporter.say(peer_text(peer));
+              },
+          .on_pin =
+              [&reporter](const std::string& pin) {
+                reporter.event("pin", {{"pin", pin}});
+                reporter.say("PIN to be entered on the other machine: " + pin);
+              },
+          .on_text = [&reporter](const std::string& text) { reporter.say(text); }};
+}
+
+Result<Formed> form_with_address(Supplicant& supplicant, const Plan& plan,
+                                 const tool::Reporter& reporter, int stop_fd) {
+  ONEHOP_TRYV(check_network(supplicant, reporter));
+  ONEHOP_TRY(group, form_group(supplicant, plan, progress_for(reporter), stop_fd));
+  auto address = wait_for_link_local(group->interface_name, address_limit, stop_fd);
+  if (address.has_value()) return Formed{*group, address.value()};
+  (void)supplicant.remove_group(group->path);
+  return address.error();
+}
+
+GroupView view_of(const Group& group, const std::string& address) {
+  GroupView view{group, address, 0};
+  auto nl80211 = link::Nl80211Socket::open();
+  const unsigned ifindex = ::if_nametoindex(group.interface_name.c_str());
+  if (nl80211.has_error() || ifindex == 0) return view;
+  const auto wifi = nl80211.value().interface(static_cast<int>(ifindex));
+  if (wifi.has_value()) view.width_mhz = static_cast<int>(wifi.value().width_mhz.value_or(0));
+  return view;
+}
+
+void tell_group(const Supplicant& supplicant, const GroupView& view,
+                const tool::Reporter& reporter) {
+  reporter.event("group", group_json(view));
+  reporter.say("group " + group_text(view));
+  if (view.group.role == Role::owner && view.width_mhz == 20 && !supplicant.is_wide_possible())
+    reporter.warn(
+        "the group is 20 MHz wide, where the radio may be able to do more. Wider ones are asked "
+        "for "
+        "through wpa_supplicant's control socket: " +
+        supplicant.narrow_reason());
+}
+
+}  // namespace onehop::p2p

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/p2p/group_keeper.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include "control/p2p/supplicant.hpp"
+
+namespace onehop::p2p {
+
+namespace {
+
+std::set<std::string> paths_of(Supplicant& supplicant) {
+  std::set<std::string> paths;
+  if (const auto groups = supplicant.groups(); groups.has_value())
+    for (const Group& group : groups.value()) paths.insert(group.path);
+  return paths;
+}
+
+/// read_to_end returns what was written until the other end was closed.
+std::string read_to_end(const Fd& pipe) {
+  std::string text;
+  std::array<char, 256> bytes;
+  for (;;) {
+    const ssize_t got = ::read(pipe.get(), bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    text.append(bytes.data(), static_cast<std::size_t>(got));
+  }
+}
+
+[[noreturn]] void keep_group(const std::string& interface, const Fd& pipe) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE})
+    (void)std::signal(number, SIG_IGN);
+  ::prctl(PR_SET_NAME, "onehop-p2p", 0, 0, 0);
+  auto supplicant = Supplicant::open({.interface = interface});
+  const std::set<std::string> before =
+      supplicant.has_value() ? paths_of(supplicant.value()) : std::set<std::string>{};
+  const std::string kept = read_to_end(pipe);
+  if (supplicant.has_error()) ::_exit(0);  // the parent had the same error, and formed nothing
+  std::set<std::string> ours{kept};
+  if (kept.empty()) {  // it ended while it formed one
+    supplicant.value().stop_find();
+    supplicant.value().cancel();
+    ours = paths_of(supplicant.value());
+    for (const std::string& path : before) ours.erase(path);
+  }
+  for (const std::string& path : ours)
+    if (const auto left = supplicant.value().remove_group(path); left.has_error())
+      std::fprintf(stderr, "onehop: %s. By hand: onehop p2p leave\n",
+                   left.error().message().c_str());
+  ::_exit(0);
+}
+
+}  // namespace
+
+Result<GroupKeeper> GroupKeeper::start(const std::string& interface) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return errno_error(ExitCode::internal_error, "make a pipe for the keeper of the group");
+  Fd read_end{ends[0]}, write_end{ends[1]};
+  std::fflush(nullptr);  // what is buffered is ours to write
+  const pid_t pid = ::fork();
+  if (pid < 0) return errno_error(ExitCode::internal_error, "fork the keeper of the group");
+  if (pid == 0) {
+    write_end.close();
+    keep_group(interface, read_end);
+  }
+  return GroupKeeper{std::move(write_end), pid};
+}
+
+GroupKeeper::GroupKeeper(GroupKeeper&& other) noexcept
+    : pipe_{std::move(other.pipe_)}, pid_{std::exchange(other.pid_, 0)} {}
+
+GroupKeeper::~GroupKeeper() {
+  if (pid_ == 0) return;
+  pipe_.close();
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void GroupKeeper::keep(const std::string& group_path) {
+  // A pipe takes so little at once, and the keeper reads until it ends.
+  (void)!::write(pipe_.get(), group_path.data(), group_path.size());
+}
+
+}  // namespace onehop::p2p

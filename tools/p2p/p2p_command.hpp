@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// The command line of `onehop p2p status|find|connect|accept|host|join|leave`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tools/onehop/options.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace onehop::p2p {
+
+/// P2pOptions: what the verbs take; each takes some of it.
+struct P2pOptions {
+  std::string interface;  ///< of the radio
+  std::string peer;
+  std::string pin;
+  bool is_pin_shown = false;
+  bool is_button = false;
+  bool is_persistent = false;
+  std::optional<int> owner_intent;
+  int frequency = 0;   ///< MHz, or 2 or 5 for a band; 0: 5 GHz where it may be
+  double seconds = 0;  ///< of a search, or until it gives up
+  std::string ssid;
+  std::string passphrase_file;
+  tool::OutputOptions output;
+};
+
+class P2pCommand {
+ public:
+  [[nodiscard]] bool is_parsed() const;
+  /// run does what was asked for, says what went wrong, and returns the exit code of the program.
+  [[nodiscard]] int run();
+
+ private:
+  friend void add_p2p_command(CLI::App& app, P2pCommand& command);
+
+  CLI::App* p2p_ = nullptr;
+  P2pOptions options_;
+};
+
+/// add_p2p_command puts `p2p` and what is below it into `app`. `command` must live as long.
+void add_p2p_command(CLI::App& app, P2pCommand& command);
+
+}  // namespace onehop::p2p

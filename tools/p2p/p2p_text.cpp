@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "tools/p2p/p2p_text.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#if ONEHOP_HAS_QRENCODE
+#include <qrencode.h>
+#endif
+
+#include <memory>
+#include <string_view>
+
+#include "engine/file/manifest.hpp"
+
+namespace onehop::p2p {
+
+std::string peer_text(const Peer& peer) {
+  return fmt::format("{}  {:<24} {:>4} dBm  {}", peer.address, file::display_name(peer.name),
+                     peer.signal_dbm, peer.is_group_owner ? "owns a group" : "");
+}
+
+tool::Json peer_json(const Peer& peer) {
+  return {{"name", file::display_name(peer.name)},
+          {"address", peer.address},
+          {"signal_dbm", peer.signal_dbm},
+          {"is_group_owner", peer.is_group_owner}};
+}
+
+std::string group_text(const GroupView& view) {
+  const Group& group = view.group;
+  std::string text =
+      fmt::format("{} on {}, {}", file::display_name(group.ssid), group.interface_name,
+                  group.role == Role::owner ? "of which this machine is the owner" : "as a member");
+  if (group.frequency_mhz > 0) text += fmt::format(", {} MHz", group.frequency_mhz);
+  if (view.width_mhz > 0) text += fmt::format(", {} MHz wide", view.width_mhz);
+  if (!view.address.empty()) text += fmt::format(", [{}%{}]", view.address, group.interface_name);
+  return text;
+}
+
+tool::Json group_json(const GroupView& view) {
+  const Group& group = view.group;
+  return {{"interface", group.interface_name},
+          {"ssid", group.ssid},
+          {"role", group.role == Role::owner ? "owner" : "client"},
+          {"frequency_mhz", group.frequency_mhz},
+          {"width_mhz", view.width_mhz},
+          {"bssid", group.bssid},
+          {"persistent", group.is_persistent},
+          {"address", view.address.empty() ? tool::Json(nullptr) : tool::Json(view.address)}};
+}
+
+std::string wifi_text(const std::string& ssid, const std::string& passphrase) {
+  const auto escaped = [](std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+      if (std::string_view{"\\;,:\""}.find(c) != std::string_view::npos) out += '\\';
+      out += c;
+    }
+    return out;
+  };
+  return "WIFI:T:WPA;S:" + escaped(ssid) + ";P:" + escaped(passphrase) + ";;";
+}
+
+#if ONEHOP_HAS_QRENCODE
+std::string qr_code(const std::string& text) {
+  const std::unique_ptr<QRcode, void (*)(QRcode*)> code{
+      QRcode_encodeString8bit(text.c_str(), 0, QR_ECLEVEL_L), &QRcode_free};
+  if (!code) return {};
+  // ISO/IEC 18004: four light modules around it, else readers do not find it.
+  constexpr int margin = 4;
+  const auto is_dark = [&](int row, int column) {
+    const int width = code->width;
+    if (row < 0 || column < 0 || row >= width || column >= width) return false;
+    return (code->data[row * width + column] & 1) != 0;
+  };
+  // White on black at any colours of the terminal: SGR 97 (bright white) on 40 (black). A block is
+  // light, so that a dark module is a gap.
+  std::string out;
+  for (int row = -margin; row < code->width + margin; row += 2) {
+    out += "  \x1b[97;40m";
+    for (int column = -margin; column < code->width + margin; ++column) {
+      const bool is_top = !is_dark(row, column), is_bottom = !is_dark(row + 1, column);
+      out += is_top && is_bottom ? "█" : is_top ? "▀" : is_bottom ? "▄" : " ";
+    }
+    out += "\x1b[0m\n";
+  }
+  return out;
+}
+#else
+std::string qr_code(const std::string&) { return {}; }
+#endif
+
+}  // namespace onehop::p2p

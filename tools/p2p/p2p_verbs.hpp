@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// What the verbs of `onehop p2p` do, one function each. They block until it is done, and an
+// interrupt ends them without anything half done. Main thread.
+#pragma once
+
+#include "engine/base/result.hpp"
+#include "tools/onehop/report.hpp"
+#include "tools/p2p/p2p_command.hpp"
+
+namespace onehop::p2p {
+
+Result<void> show_status(const P2pOptions& options, const tool::Reporter& reporter);
+Result<void> find_peers(const P2pOptions& options, const tool::Reporter& reporter);
+Result<void> connect_peer(const P2pOptions& options, const tool::Reporter& reporter);
+Result<void> accept_peer(const P2pOptions& options, const tool::Reporter& reporter);
+Result<void> host_group(const P2pOptions& options, const tool::Reporter& reporter);
+Result<void> join_group(const P2pOptions& options, const tool::Reporter& reporter);
+Result<void> leave_groups(const P2pOptions& options, const tool::Reporter& reporter);
+
+}  // namespace onehop::p2p
