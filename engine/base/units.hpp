@@ -86,9 +86,10 @@ constexpr Nanos time_for(Bytes b, BytesPerSecond r) noexcept {
 }
 constexpr BytesPerSecond mbit_per_s(std::int64_t n) noexcept { return {n * 125'000}; }
 constexpr BytesPerSecond bit_per_s(std::int64_t n) noexcept { return {n / 8}; }
-/// The rate in bits; the largest number where it does not fit.
+/// The rate in bits; the nearest number where it does not fit.
 constexpr std::int64_t bps(BytesPerSecond r) noexcept {
-  return std::min(r.count, std::numeric_limits<std::int64_t>::max() / 8) * 8;
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 8;
+  return std::clamp(r.count, -most, most) * 8;
 }
 
 }  // namespace onehop
