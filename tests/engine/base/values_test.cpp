@@ -19,6 +19,9 @@ using namespace onehop;
 TEST_CASE("units: products of rates and times do not overflow on the way", "[base][units]") {
   CHECK(mbit_per_s(800).count == 100'000'000);
   CHECK(bps(mbit_per_s(1)) == 1'000'000);
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  CHECK(bps({most}) == most / 8 * 8);
+  CHECK(bps({-most}) == -(most / 8 * 8));
   CHECK(mbit_per_s(100'000) * 3600s ==
         Bytes{45'000'000'000'000});  // 4.5e13 B needs 1.6e23 B*ns on the way
   CHECK(Bytes{45'000'000'000'000} / Nanos{3600s} == mbit_per_s(100'000));

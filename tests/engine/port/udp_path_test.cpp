@@ -51,6 +51,13 @@ void enter_namespace() {
   std::_Exit(77);
 }
 
+/// The kernel notes a carrier that has come back up to a second later (net/core/link_watch.c).
+void wait_for_carrier() {
+  const auto is_up = [] { return ip("link show dev left0 | grep -q 'state UP'") == 0; };
+  for (int i = 0; i < 500 && !is_up(); ++i) ::usleep(10'000);
+  REQUIRE(is_up());
+}
+
 /// Bench: a port that sends to nobody, and a count of what left by left0.
 struct Bench {
   Bench() {
@@ -135,6 +142,7 @@ TEST_CASE("N10 frames wait from the moment when the carrier is gone", "[port][ud
   const auto has_entry = [] {
     return ip("neigh show nud all dev left0 to 10.78.0.2 | grep -q .") == 0;
   };
+  wait_for_carrier();
   Bench bench;
   REQUIRE(ip("neigh replace 10.78.0.2 lladdr 02:00:00:00:00:02 dev left0 nud reachable") == 0);
   bench.port->update_path(
@@ -149,6 +157,7 @@ TEST_CASE("N10 frames wait from the moment when the carrier is gone", "[port][ud
   CHECK_FALSE(has_entry());
   CHECK(bench.port->tx_queue(bench.now).refused_total == 0);
   REQUIRE(ip("link set right0 up") == 0);
+  wait_for_carrier();
   REQUIRE(ip("neigh replace 10.78.0.2 lladdr 02:00:00:00:00:02 dev left0 nud permanent") == 0);
   bench.port->update_path(
       {.ifindex = static_cast<int>(::if_nametoindex("left0")), .is_link_up = true});
