@@ -31,7 +31,8 @@ Result<Nl80211Socket> Nl80211Socket::open() {
 template <class F>
 Result<void> Nl80211Socket::ask(std::uint8_t command, int ifindex, const MacAddress* mac,
                                 const char* what, F&& on_message) {
-  const bool is_dump = command != NL80211_CMD_GET_INTERFACE && mac == nullptr;
+  const bool is_dump = mac == nullptr && command != NL80211_CMD_GET_INTERFACE &&
+                       command != NL80211_CMD_GET_WIPHY;
   const unsigned flags = is_dump ? NLM_F_DUMP : 0;
   NetlinkRequest<genlmsghdr> request{family_, flags, {.cmd = command, .version = 1}};
   mnl_attr_put_u32(request, NL80211_ATTR_IFINDEX, static_cast<std::uint32_t>(ifindex));
@@ -53,6 +54,13 @@ Result<WifiInterfaceMessage> Nl80211Socket::interface(int ifindex) {
     return Error{ExitCode::io_unavailable, "read the Wi-Fi interface",
                  "the kernel's answer is not about it", "", EPROTO};
   return *std::move(found);
+}
+
+Result<void> Nl80211Socket::wiphy(
+    int ifindex,
+    const std::function<void(std::span<const std::byte>, std::uint16_t family)>& on_message) {
+  return ask(NL80211_CMD_GET_WIPHY, ifindex, nullptr, "read what the radio can do",
+             [&](std::span<const std::byte> message) { on_message(message, family_); });
 }
 
 Result<StationMessage> Nl80211Socket::station(int ifindex, const MacAddress& mac) {

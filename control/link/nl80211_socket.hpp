@@ -6,6 +6,8 @@
 // milliseconds: never on the engine core.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "control/link/nl80211_message.hpp"
@@ -29,6 +31,10 @@ class Nl80211Socket {
   /// interface tells of a Wi-Fi interface; an error with errno_value ENODEV where it is none.
   [[nodiscard]] Result<WifiInterfaceMessage> interface(int ifindex);
   [[nodiscard]] Result<StationMessage> station(int ifindex, const MacAddress& mac);
+  /// wiphy hands over what the kernel says of the interface's radio, and the family's id.
+  [[nodiscard]] Result<void> wiphy(
+      int ifindex,
+      const std::function<void(std::span<const std::byte>, std::uint16_t family)>& on_message);
   [[nodiscard]] Result<void> stations(int ifindex, std::vector<StationMessage>& out);
   [[nodiscard]] Result<void> surveys(int ifindex, std::vector<SurveyMessage>& out);
   /// set_noack_map has the frames of the TIDs in `map` (bit n: TID n) leave the interface without

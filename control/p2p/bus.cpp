@@ -15,11 +15,6 @@ namespace {
 
 constexpr const char* properties_interface = "org.freedesktop.DBus.Properties";
 
-std::uint64_t limit_us() {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(Bus::call_limit).count());
-}
-
 Error error_of(const sd_bus_error& error, int code, const Bus::Target& target,
                const std::string& attempt) {
   const std::string name = error.name == nullptr ? "" : error.name;
@@ -48,20 +43,47 @@ Error failed(int code, const std::string& attempt) {
   return errno_error(ExitCode::io_unavailable, attempt, "", -code);
 }
 
+/// get_property leaves the answer, a variant, in `reply`.
+Result<void> get_property(sd_bus* bus, const Bus::Target& target, const std::string& name,
+                          const std::string& attempt, Message& reply) {
+  BusError error;
+  const int code = sd_bus_call_method(bus, target.service.c_str(), target.path.c_str(),
+                                      properties_interface, "Get", error.get(), reply.out(), "ss",
+                                      target.interface.c_str(), name.c_str());
+  if (code < 0) return error_of(*error.get(), code, target, attempt);
+  return success();
+}
+
+int keep_signal(sd_bus_message* message, void* waiting, sd_bus_error*) {
+  Bus::Signal signal{sd_bus_message_get_path(message),
+                     sd_bus_message_get_interface(message),
+                     sd_bus_message_get_member(message),
+                     {},
+                     {}};
+  read_arguments(message, signal.arguments, signal.dict);
+  static_cast<std::vector<Bus::Signal>*>(waiting)->push_back(std::move(signal));
+  return 0;
+}
+
 }  // namespace
 
 void Bus::Closer::operator()(sd_bus* bus) const noexcept { sd_bus_flush_close_unref(bus); }
 
 Bus::Bus(sd_bus* bus) : bus_{bus} {}
 
-Result<Bus> Bus::open() {
+Result<Bus> Bus::open(Nanos limit) {
   sd_bus* bus = nullptr;
   if (const int code = sd_bus_open_system(&bus); code < 0)
     return errno_error(ExitCode::io_unavailable, "connect to the system bus",
                        "Start dbus (systemctl start dbus), or name another bus with "
                        "DBUS_SYSTEM_BUS_ADDRESS",
                        -code);
-  return Bus{bus};
+  Bus opened{bus};
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(limit).count();
+  if (const int code = sd_bus_set_method_call_timeout(bus, static_cast<std::uint64_t>(us));
+      code < 0)
+    return failed(code, "connect to the system bus");
+  return opened;
 }
 
 Result<std::string> Bus::call(const Target& target, const std::string& method,
@@ -74,7 +96,7 @@ Result<std::string> Bus::call(const Target& target, const std::string& method,
     if (code >= 0) code = append(message.get(), argument);
   if (code < 0) return failed(code, attempt);
   BusError error;
-  code = sd_bus_call(bus_.get(), message.get(), limit_us(), error.get(), reply.out());
+  code = sd_bus_call(bus_.get(), message.get(), 0, error.get(), reply.out());
   if (code < 0) return error_of(*error.get(), code, target, attempt);
   const char* text = "";
   char type = 0;
@@ -87,11 +109,7 @@ Result<std::string> Bus::call(const Target& target, const std::string& method,
 Result<Value> Bus::property(const Target& target, const std::string& name,
                             const std::string& attempt) {
   Message reply;
-  BusError error;
-  const int code = sd_bus_call_method(bus_.get(), target.service.c_str(), target.path.c_str(),
-                                      properties_interface, "Get", error.get(), reply.out(), "ss",
-                                      target.interface.c_str(), name.c_str());
-  if (code < 0) return error_of(*error.get(), code, target, attempt);
+  ONEHOP_TRYV(get_property(bus_.get(), target, name, attempt, reply));
   Value value;
   if (read_variant(reply.get(), value) <= 0)
     return Error{ExitCode::io_unavailable, attempt, name + " has an unexpected type", "", EPROTO};
@@ -101,13 +119,9 @@ Result<Value> Bus::property(const Target& target, const std::string& name,
 Result<Dict> Bus::dict_property(const Target& target, const std::string& name,
                                 const std::string& attempt) {
   Message reply;
-  BusError error;
-  int code = sd_bus_call_method(bus_.get(), target.service.c_str(), target.path.c_str(),
-                                properties_interface, "Get", error.get(), reply.out(), "ss",
-                                target.interface.c_str(), name.c_str());
-  if (code < 0) return error_of(*error.get(), code, target, attempt);
+  ONEHOP_TRYV(get_property(bus_.get(), target, name, attempt, reply));
   Dict dict;
-  code = sd_bus_message_enter_container(reply.get(), 'v', "a{sv}");
+  int code = sd_bus_message_enter_container(reply.get(), 'v', "a{sv}");
   if (code >= 0) code = read_dict(reply.get(), dict);
   if (code < 0) return failed(code, attempt);
   return dict;
@@ -123,7 +137,7 @@ Result<void> Bus::set_property(const Target& target, const std::string& name, co
   if (code >= 0) code = append_variant(message.get(), value);
   if (code < 0) return failed(code, attempt);
   BusError error;
-  code = sd_bus_call(bus_.get(), message.get(), limit_us(), error.get(), reply.out());
+  code = sd_bus_call(bus_.get(), message.get(), 0, error.get(), reply.out());
   if (code < 0) return error_of(*error.get(), code, target, attempt);
   return success();
 }
@@ -137,23 +151,9 @@ bool Bus::has_owner(const std::string& service) {
          sd_bus_message_read(reply.get(), "b", &has) > 0 && has != 0;
 }
 
-int Bus::on_message(sd_bus_message* message, void* self, void*) {
-  Signal signal{sd_bus_message_get_path(message),
-                sd_bus_message_get_interface(message),
-                sd_bus_message_get_member(message),
-                {},
-                {}};
-  read_arguments(message, signal.arguments, signal.dict);
-  static_cast<std::vector<Signal>*>(self)->push_back(std::move(signal));
-  return 0;
-}
-
 Result<void> Bus::listen(const std::string& service, const std::string& interface) {
-  const auto handler = [](sd_bus_message* message, void* self, sd_bus_error*) {
-    return on_message(message, self, nullptr);
-  };
   const int code = sd_bus_match_signal(bus_.get(), nullptr, service.c_str(), nullptr,
-                                       interface.c_str(), nullptr, handler, waiting_.get());
+                                       interface.c_str(), nullptr, keep_signal, waiting_.get());
   if (code < 0) return failed(code, "listen to " + service);
   return success();
 }

@@ -20,8 +20,6 @@
 #include "engine/base/units.hpp"
 
 struct sd_bus;
-struct sd_bus_message;
-struct sd_bus_slot;
 
 namespace onehop::p2p {
 
@@ -51,8 +49,9 @@ class Bus {
     Dict dict;
   };
 
-  /// open connects. Error io_unavailable: there is no system bus. Syscalls: socket, connect, ...
-  [[nodiscard]] static Result<Bus> open();
+  /// open connects; each call fails that is not answered within `limit`. Error io_unavailable:
+  /// there is no system bus. Syscalls: socket, connect, ...
+  [[nodiscard]] static Result<Bus> open(Nanos limit = call_limit);
 
   /// call returns the answer's first argument where it is a string or an object path.
   /// Errors: privilege_missing where the bus's policy refuses; io_unavailable where the service is
@@ -85,7 +84,6 @@ class Bus {
     void operator()(sd_bus* bus) const noexcept;
   };
   explicit Bus(sd_bus* bus);
-  static int on_message(sd_bus_message* message, void* self, void* error);
 
   std::unique_ptr<sd_bus, Closer> bus_;
   // On the heap: sd-bus keeps its address, and a Bus moves.

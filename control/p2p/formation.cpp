@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "engine/file/manifest.hpp"
+
 namespace onehop::p2p {
 
 namespace {
@@ -30,22 +32,14 @@ std::string lower(std::string text) {
   return text;
 }
 
+std::string said_name(const Peer& peer) {
+  return file::display_name(peer.name) + " (" + peer.address + ")";
+}
+
 }  // namespace
 
 bool matches(const Peer& peer, const std::string& wanted) {
   return wanted == peer.name || lower(wanted) == peer.address;
-}
-
-std::string display_name(const Peer& peer) {
-  std::string text = peer.name;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    // C1 controls are two bytes in UTF-8: 0xc2 and 0x80 to 0x9f.
-    const bool is_c1 = byte >= 0x80 && byte < 0xa0 && i > 0 && text[i - 1] == '\xc2';
-    if (byte < 0x20 || byte == 0x7f || is_c1) text[i] = '?';
-    if (is_c1) text[i - 1] = '?';
-  }
-  return text;
 }
 
 std::vector<Action> Formation::step(Instant now, const Event& event) {
@@ -191,7 +185,7 @@ void Formation::choose() {
   if (meant.empty()) return;
   std::string names;
   for (const Peer* peer : meant)
-    names += (names.empty() ? "" : ", ") + display_name(*peer) + " (" + peer->address + ")";
+    names += (names.empty() ? "" : ", ") + said_name(*peer);
   fail(ExitCode::usage, "there are several: " + names, "Name the one that is meant");
 }
 
@@ -202,7 +196,7 @@ void Formation::connect(const Peer& peer) {
   state_ = State::negotiating;
   attempt_ends_at_ = now_ + attempt_span;
   if (attempts_++ == 0)
-    actions_.push_back(Say{"connecting to " + display_name(peer) + " (" + peer.address + ")"});
+    actions_.push_back(Say{"connecting to " + said_name(peer)});
   actions_.push_back(Connect{.peer_path = peer.path,
                              .peer_address = peer.address,
                              .pairing = plan_.pairing,

@@ -159,7 +159,4 @@ class Formation {
 /// matches: `wanted` is the peer's name, or its address in any case of letters.
 [[nodiscard]] bool matches(const Peer& peer, const std::string& wanted);
 
-/// display_name is the peer's name with everything that a terminal could obey replaced.
-[[nodiscard]] std::string display_name(const Peer& peer);
-
 }  // namespace onehop::p2p

@@ -16,6 +16,7 @@
 #include <sstream>
 #include <utility>
 
+#include "control/p2p/stop_fd.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/time.hpp"
 
@@ -42,12 +43,6 @@ std::string read_file(const std::string& path) {
 std::string text_of(const in6_addr& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   return ::inet_ntop(AF_INET6, &address, text.data(), text.size()) == nullptr ? "" : text.data();
-}
-
-bool is_stopped(int stop_fd, Nanos span) {
-  pollfd fd{stop_fd, POLLIN, 0};
-  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(span).count();
-  return ::poll(&fd, 1, static_cast<int>(milliseconds)) > 0 && (fd.revents & POLLIN) != 0;
 }
 
 Error interrupted(const std::string& attempt) {

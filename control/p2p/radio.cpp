@@ -10,8 +10,7 @@
 #include <bitset>
 #include <vector>
 
-#include "control/link/nl80211_message.hpp"
-#include "engine/base/netlink.hpp"
+#include "control/link/nl80211_socket.hpp"
 #include "engine/base/netlink_message.hpp"
 
 namespace onehop::p2p {
@@ -107,18 +106,11 @@ Result<RadioFacts> read_radio(const std::string& interface) {
   const std::string attempt = "read what the radio of " + interface + " can do";
   const unsigned ifindex = ::if_nametoindex(interface.c_str());
   if (ifindex == 0) return errno_error(ExitCode::io_unavailable, attempt);
-  ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_GENERIC));
-  std::uint16_t family = 0;
-  NetlinkRequest<genlmsghdr> who{GENL_ID_CTRL, 0, {.cmd = CTRL_CMD_GETFAMILY, .version = 1}};
-  mnl_attr_put_strz(who, CTRL_ATTR_FAMILY_NAME, NL80211_GENL_NAME);
-  ONEHOP_TRYV(socket.request(who, [&](const nlmsghdr* message) {
-    if (const auto found = link::parse_family(bytes_of(message))) family = found->id;
-  }));
-  NetlinkRequest<genlmsghdr> ask{family, 0, {.cmd = NL80211_CMD_GET_WIPHY, .version = 1}};
-  mnl_attr_put_u32(ask, NL80211_ATTR_IFINDEX, ifindex);
+  ONEHOP_TRY(socket, link::Nl80211Socket::open());
   std::optional<RadioFacts> facts;
-  ONEHOP_TRYV(socket.request(
-      ask, [&](const nlmsghdr* message) { facts = parse_radio(bytes_of(message), family); }));
+  ONEHOP_TRYV(socket.wiphy(static_cast<int>(ifindex), [&](Octets message, std::uint16_t family) {
+    facts = parse_radio(message, family);
+  }));
   if (facts) return *facts;
   return Error{ExitCode::io_unavailable, attempt, "the kernel's answer is not about it", "", 0};
 }

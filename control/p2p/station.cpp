@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/p2p/station.hpp"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <utility>
 
 #include "control/p2p/network_manager.hpp"
+#include "control/p2p/stop_fd.hpp"
 #include "control/p2p/supplicant_names.hpp"
 #include "engine/base/time.hpp"
 
@@ -28,13 +27,6 @@ constexpr Nanos poll_interval = 100ms;
 constexpr Nanos release_limit = 5s;
 
 constexpr const char* joining = "join the network";
-
-/// wait: false where it was interrupted.
-bool wait(int stop_fd) {
-  pollfd fd{stop_fd, POLLIN, 0};
-  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(poll_interval).count();
-  return ::poll(&fd, 1, static_cast<int>(milliseconds)) <= 0 || (fd.revents & POLLIN) == 0;
-}
 
 ByteArray bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
@@ -67,7 +59,8 @@ Result<bool> take_device(Supplicant& supplicant, int stop_fd) {
   if (!is_managed(supplicant.bus(), interface)) return false;
   ONEHOP_TRYV(set_managed(supplicant.bus(), interface, false));
   const Instant give_up_at = monotonic_now() + release_limit;
-  while (supplicant.is_interface_known() && monotonic_now() < give_up_at && wait(stop_fd)) {
+  while (supplicant.is_interface_known() && monotonic_now() < give_up_at &&
+         !is_stopped(stop_fd, poll_interval)) {
   }
   return true;
 }
@@ -93,7 +86,8 @@ Result<void> wait_for_handshake(Supplicant& supplicant, const std::string& netwo
                    has_shaken ? "Read it again where 'onehop p2p host' shows it"
                               : "Is its channel one that this radio has?",
                    0};
-    if (!wait(stop_fd)) return Error{ExitCode::interrupted, joining, "interrupted", "", 0};
+    if (is_stopped(stop_fd, poll_interval))
+      return Error{ExitCode::interrupted, joining, "interrupted", "", 0};
   }
 }
 

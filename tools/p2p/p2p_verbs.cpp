@@ -16,6 +16,7 @@
 #include "control/p2p/radio.hpp"
 #include "control/p2p/station.hpp"
 #include "control/p2p/supplicant.hpp"
+#include "engine/file/manifest.hpp"
 #include "tools/onehop/terminal.hpp"
 #include "tools/p2p/forming.hpp"
 #include "tools/p2p/stop_signals.hpp"
@@ -139,7 +140,7 @@ Result<void> show_status(const P2pOptions& options, const tool::Reporter& report
                            {"is_wide_possible", is_wide}});
   if (!options.output.is_json) {
     print(fmt::format("radio {}: Wi-Fi Direct, seen by others as '{}'\n", device.interface,
-                      display_name({.name = device.name})));
+                      file::display_name(device.name)));
     print(fmt::format("  {}{}\n",
                       facts.has_value() ? radio_text(facts.value()) : facts.error().message(),
                       is_connected ? "; it is in one now" : ""));

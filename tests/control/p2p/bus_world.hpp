@@ -88,6 +88,7 @@ class Service {
   /// emit has the service send a signal, after the call that it answers next.
   std::function<void(sd_bus*)> emit;
   std::map<std::string, int> calls;  ///< how often each was asked for
+  std::map<std::string, bool> set;   ///< properties of type b that were written
 
  private:
   void serve(const std::stop_token& stop) {
@@ -105,14 +106,18 @@ class Service {
     if (sd_bus_message_get_type(message, &type) < 0 || type != SD_BUS_MESSAGE_METHOD_CALL) return 0;
     std::string interface = sd_bus_message_get_interface(message);
     std::string member = sd_bus_message_get_member(message);
+    bool is_write = false;
     if (interface == "org.freedesktop.DBus.Properties") {
       const char *of = "", *name = "";
       sd_bus_message_read(message, "ss", &of, &name);
       interface = of;
+      is_write = member == "Set";
       member = name;
     }
     const std::string key =
         std::string{sd_bus_message_get_path(message)} + " " + interface + "." + member;
+    int flag = 0;
+    if (is_write && sd_bus_message_read(message, "v", "b", &flag) > 0) set[key] = flag != 0;
     ++calls[key];
     const auto found = replies_.find(key);
     if (found == replies_.end())

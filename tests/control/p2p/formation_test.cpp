@@ -331,9 +331,40 @@ TEST_CASE("a PIN that is made here is shown at once, and ends in its check digit
   CHECK(driven.all<ShowPin>().front().pin == "12345670");
 }
 
+TEST_CASE("after a failure a peer that asks is answered when the new search knows it",
+          "[control][p2p]") {
+  Driven driven{plan_of(accept_task)};
+  driven.feed(PeerFound{box});
+  driven.feed(PeerAsked{box.path});
+  REQUIRE(driven.all<Connect>().size() == 1);
+  driven.feed(AttemptFailed{"no answer"});
+  driven.feed(PeerAsked{box.path});  // wpa_supplicant would refuse a Connect now
+  CHECK(driven.all<Connect>().size() == 1);
+  driven.feed(PeerFound{box});
+  CHECK(driven.all<Connect>().size() == 2);
+}
+
 TEST_CASE("Z4 a peer's name cannot write to the terminal", "[control][p2p]") {
-  CHECK(display_name({.name = "a\x1b[2Jb\n"}) == "a?[2Jb?");
-  CHECK(display_name({.name = "a\xc2\x9b"
-                              "2J"}) == "a??2J");
-  CHECK(display_name({.name = "M\xc3\xbcller"}) == "M\xc3\xbcller");
+  const auto said_of = [](std::string name) {
+    Driven driven{plan_of(connect_task, "02:00:00:00:01:00")};
+    Peer peer = box;
+    peer.name = std::move(name);
+    driven.feed(PeerFound{peer});
+    REQUIRE(driven.all<Say>().size() == 1);
+    return driven.all<Say>().front().text;
+  };
+  CHECK(said_of("a\x1b[2Jb\n") == "connecting to a\\u{1B}[2Jb\\u{A} (02:00:00:00:01:00)");
+  CHECK(said_of("a\xc2\x9b"
+                "2J") == "connecting to a\\u{9B}2J (02:00:00:00:01:00)");
+  CHECK(said_of("a\xe2\x80\xae"
+                "b") == "connecting to a\\u{202E}b (02:00:00:00:01:00)");  // right to left
+  CHECK(said_of("M\xc3\xbcller") == "connecting to M\xc3\xbcller (02:00:00:00:01:00)");
+
+  Driven several{plan_of(connect_task)};
+  Peer other = desk;
+  other.name = "b\x1b]0;";
+  several.feed(PeerFound{box});
+  several.feed(PeerFound{other});
+  several.pass(5s);
+  CHECK(several.ended().error->cause.find("b\\u{1B}]0;") != std::string::npos);
 }

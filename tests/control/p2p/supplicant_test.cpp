@@ -8,9 +8,12 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
 #include <cerrno>
 
+#include "control/p2p/form_group.hpp"
 #include "control/p2p/network_manager.hpp"
+#include "engine/base/time.hpp"
 #include "tests/control/p2p/bus_world.hpp"
 
 using namespace onehop;
@@ -181,5 +184,58 @@ TEST_CASE("NetworkManager is asked for a device and gets it back", "[control][p2
   CHECK(is_managed(bus.value(), "wlan0"));
   is_on = false;
   CHECK_FALSE(is_managed(bus.value(), "wlan0"));
+  const std::string managed = path + "/Devices/1 " + manager + ".Device.Managed";
+  CHECK(set_managed(bus.value(), "wlan0", false).has_value());
+  CHECK(service.set == std::map<std::string, bool>{{managed, false}});
   CHECK(set_managed(bus.value(), "wlan0", true).has_value());
+  CHECK(service.set == std::map<std::string, bool>{{managed, true}});
+}
+
+TEST_CASE("a service that does not answer is an error within the limit", "[control][p2p]") {
+  const BusWorld world;
+  sd_bus* silent = nullptr;
+  REQUIRE(sd_bus_open_system(&silent) >= 0);
+  REQUIRE(sd_bus_request_name(silent, name.c_str(), 0) >= 0);
+  auto bus = Bus::open(100ms);
+  REQUIRE(bus.has_value());
+  const Bus::Target target{name, root, name};
+  const Instant from = monotonic_now();
+  CHECK(bus.value().property(target, "Interfaces", "ask").error().code == ExitCode::timed_out);
+  CHECK(bus.value().call(target, "Find", {}, "ask").error().code == ExitCode::timed_out);
+  CHECK(monotonic_now() - from < 10s);  // sd-bus's own limit is 25 s
+  sd_bus_flush_close_unref(silent);
+}
+
+TEST_CASE("a group that comes in spite of a failure is removed, and none that was there before",
+          "[control][p2p]") {
+  const BusWorld world;
+  const std::string old = root + "/Interfaces/1", late = root + "/Interfaces/2",
+                    group = root + "/Groups/1";
+  std::atomic<bool> is_late = false;
+  auto replies = healthy();
+  replies[root + " " + name + ".Interfaces"] = {
+      [&](sd_bus_message* reply) {
+        if (is_late)
+          sd_bus_message_append(reply, "v", "ao", 3, radio.c_str(), old.c_str(), late.c_str());
+        else
+          sd_bus_message_append(reply, "v", "ao", 2, radio.c_str(), old.c_str());
+      },
+      {}};
+  for (const std::string& path : {old, late}) {
+    replies[path + " " + name + ".Interface.Ifname"] = variant("s", "p2p-wlan0-0");
+    replies[path + " " + device + ".Role"] = variant("s", "GO");
+    replies[path + " " + device + ".Group"] = variant("o", group.c_str());
+    replies[path + " " + device + ".Disconnect"] = {};
+  }
+  replies[radio + " " + device + ".GroupAdd"] = {[&](sd_bus_message*) { is_late = true; }, {}};
+  for (const char* method : {".Cancel", ".StopFind"}) replies[radio + " " + device + method] = {};
+  Service service{name, replies};
+  auto supplicant = Supplicant::open({});
+  REQUIRE(supplicant.has_value());
+  // The group is there and GroupStarted never comes: it gives up.
+  const auto formed =
+      form_group(supplicant.value(), {.task = Plan::Task::host, .limit = 100ms}, {}, -1);
+  REQUIRE(formed.has_error());
+  CHECK(service.calls[late + " " + device + ".Disconnect"] == 1);
+  CHECK(service.calls[old + " " + device + ".Disconnect"] == 0);
 }
