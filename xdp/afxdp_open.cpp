@@ -86,7 +86,9 @@ Result<void> AfXdpPort::bring_up_mode(const xdp::InterfaceFacts& facts, XdpMode 
     ONEHOP_TRY(attached, xdp::Steer::attach(facts, options));
     steer = std::move(attached);
   }
-  device_ = std::make_unique<Device>(facts.rx_queues);
+  // The last queue is the spare one: drivers put what goes to one queue on the first.
+  device_ = std::make_unique<Device>(config_.is_on_spare_queue ? 1 : facts.rx_queues);
+  if (config_.is_on_spare_queue) device_->queue_first = facts.rx_queues - 1;
   device_->steer = std::move(steer);
 
   // 2. Memory, rings and sockets.
@@ -100,7 +102,8 @@ Result<void> AfXdpPort::bring_up_mode(const xdp::InterfaceFacts& facts, XdpMode 
 Result<void> AfXdpPort::open_queues(const xdp::InterfaceFacts& facts, std::uint32_t chunk_bytes) {
   Device& device = *device_;
   xdp::XskOptions options{.interface = facts.name,
-                          .queue = 0,
+                          .driver = facts.driver,
+                          .queue = device.queue_first,
                           .chunk_bytes = chunk_bytes,
                           .rx_frames = config_.rx_frames,
                           .tx_frames = config_.tx_frames,
@@ -144,7 +147,7 @@ Result<void> AfXdpPort::finish_set_up(const xdp::InterfaceFacts& facts) {
   for (std::uint32_t queue = 0; queue < device.queues.size(); ++queue) {
     const int fd = device.queues[queue].xsk.rx_fd();
     device.poll_fds.push_back({.fd = fd, .events = POLLIN, .revents = 0});
-    ONEHOP_TRYV(device.steer.set_socket(queue, fd));
+    ONEHOP_TRYV(device.steer.set_socket(device.queue_first + queue, fd));
   }
 
   // 2. A link that the driver took down for this comes back by itself.

@@ -49,6 +49,8 @@ struct AfXdpConfig {
   std::uint32_t tx_frames = 2048;  ///< at least 32
   int sndbuf_bytes = 0;  ///< bounds the copies inside the kernel; 0: enough for all tx_frames
   int priority = 0;      ///< SO_PRIORITY
+  /// On one queue alone, the last, so that the others go on: to try a mode, not to receive.
+  bool is_on_spare_queue = false;
 };
 
 /// AfXdpCounters: what the port dropped by itself. All only grow.
@@ -102,12 +104,13 @@ class AfXdpPort {
     xdp::XskQueue xsk;
     xdp::RxChunks chunks;
   };
-  // Device: all that belongs to the interface in use. Queue 0 also sends.
+  // Device: all that belongs to the interface in use. The first queue also sends.
   struct Device {
     explicit Device(std::uint32_t rx_queues) : queues(rx_queues) {}
     QueueScope scope = QueueScope::none;
     xdp::Steer steer;
     std::vector<RxQueue> queues;
+    std::uint32_t queue_first = 0;  // number of the first of `queues`
     xdp::TxChunks tx;
     std::vector<pollfd> poll_fds;  // wake_, then one per queue
     std::size_t frame_bytes_max = 0;

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/driver_quirks.hpp"
 #include "engine/base/units.hpp"
 
 extern "C" {
@@ -109,10 +110,11 @@ Error attach_error(const InterfaceFacts& interface, const SteerOptions& options,
                                : "the interface already has the XDP program " + other,
                  "onehop replaces no other program: detach it, or take --io udp", errno_value};
   }
-  std::string hint = options.is_generic ? "take --io udp" : "take --xdp-mode skb or --io udp";
-  if (errno_value == ENOSPC && interface.kind == "veth")
-    hint = "the veth peer sends on more queues than this end receives on: `ethtool -L`; or " + hint;
-  return errno_error(ExitCode::io_unavailable, attempt, hint, errno_value);
+  return errno_error(
+      ExitCode::io_unavailable, attempt,
+      quirk_remedy(interface.driver, errno_value,
+                   options.is_generic ? "take --io udp" : "take --xdp-mode skb or --io udp"),
+      errno_value);
 }
 
 // rodata_of finds the program's constants in its object file; empty where it is not as built.

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "engine/base/driver_quirks.hpp"
 #include "xdp/afxdp_layout.hpp"
 #include "xdp/rx_chunks.hpp"
 
@@ -40,8 +41,11 @@ Error bind_error(const XskOptions& options, int errno_value) {
   if (errno_value == EBUSY)
     return errno_error(ExitCode::io_unavailable, attempt, "another AF_XDP program holds this queue",
                        EBUSY);
-  return errno_error(ExitCode::io_unavailable, attempt, "take another --xdp-mode or --io udp",
-                     errno_value);
+  const std::string otherwise = "take another --xdp-mode or --io udp";
+  return errno_error(
+      ExitCode::io_unavailable, attempt,
+      options.is_zero_copy ? quirk_remedy(options.driver, errno_value, otherwise) : otherwise,
+      errno_value);
 }
 
 bool is_zero_copy(int fd) {

@@ -28,6 +28,7 @@ namespace onehop::xdp {
 
 struct XskOptions {
   std::string interface;
+  std::string driver{};  ///< for the remedy of an error
   std::uint32_t queue = 0;
   std::uint32_t chunk_bytes = 0;  ///< a power of two from 2048 to the page size
   std::uint32_t rx_frames = 0;    ///< chunks and ring entries, a power of two

@@ -31,12 +31,14 @@ Result<Nl80211Socket> Nl80211Socket::open() {
 template <class F>
 Result<void> Nl80211Socket::ask(std::uint8_t command, int ifindex, const MacAddress* mac,
                                 const char* what, F&& on_message) {
-  const bool is_dump = mac == nullptr && command != NL80211_CMD_GET_INTERFACE &&
-                       command != NL80211_CMD_GET_WIPHY;
+  const bool is_dump = mac == nullptr && command != NL80211_CMD_GET_INTERFACE;
   const unsigned flags = is_dump ? NLM_F_DUMP : 0;
   NetlinkRequest<genlmsghdr> request{family_, flags, {.cmd = command, .version = 1}};
   mnl_attr_put_u32(request, NL80211_ATTR_IFINDEX, static_cast<std::uint32_t>(ifindex));
   if (mac != nullptr) mnl_attr_put(request, NL80211_ATTR_MAC, mac->size(), mac->data());
+  // Without this the kernel leaves out of a radio what does not fit one message.
+  if (command == NL80211_CMD_GET_WIPHY)
+    mnl_attr_put(request, NL80211_ATTR_SPLIT_WIPHY_DUMP, 0, nullptr);
   const Result<void> rc =
       socket_.request(request, [&](const nlmsghdr* message) { on_message(bytes_of(message)); });
   if (rc) return success();

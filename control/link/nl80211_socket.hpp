@@ -31,7 +31,8 @@ class Nl80211Socket {
   /// interface tells of a Wi-Fi interface; an error with errno_value ENODEV where it is none.
   [[nodiscard]] Result<WifiInterfaceMessage> interface(int ifindex);
   [[nodiscard]] Result<StationMessage> station(int ifindex, const MacAddress& mac);
-  /// wiphy hands over what the kernel says of the interface's radio, and the family's id.
+  /// wiphy hands over what the kernel says of the interface's radio, in several messages, and the
+  /// family's id.
   [[nodiscard]] Result<void> wiphy(
       int ifindex,
       const std::function<void(std::span<const std::byte>, std::uint16_t family)>& on_message);

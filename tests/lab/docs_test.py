@@ -154,8 +154,11 @@ def test_dpdk(onehop) -> None:
 
 def test_doctor(onehop) -> None:
     with World(onehop) as world:
-        for line in lines_of("doctor.md", "onehop doctor"):
-            shell(onehop, world.work, line.replace("wlan0", "mv0"), (world, "a"))
+        for page in ("doctor.md", "hardware.md"):
+            for line in lines_of(page, "onehop doctor"):
+                line = line.replace("wlan0", "mv0").replace("card.json", f"{page}.json")
+                shell(onehop, world.work, line, (world, "a"))
+            check((world.work / f"{page}.json").stat().st_size > 1000, f"{page}: a report is there")
 
 
 def test_trees(onehop) -> None:
@@ -274,6 +277,7 @@ def test_no_command_is_left_out(_onehop) -> None:
         "bench.md": "onehop bench",
         "dpdk.md": ("onehop recv", "onehop send", "ARGS=", "onehop bench loop"),
         "doctor.md": "onehop doctor",
+        "hardware.md": "onehop doctor",
         "lab.md": "onehop lab",
         "stress.md": "onehop stress",
         "trees.md": ("onehop send", "onehop recv --clean", "tar c", "onehop recv --dir -"),

@@ -141,6 +141,72 @@ def test_doctor_of_an_interface_that_is_down_or_missing(onehop) -> None:
               f"{wrong} is a usage error, not {done.returncode}")
 
 
+def test_doctor_probe_tries_the_last_queue_with_a_frame(onehop) -> None:
+    with World(onehop) as world:
+        add = ("ip link add wide0 numrxqueues 4 numtxqueues 4 type veth "
+               "peer name wide1 numrxqueues 2 numtxqueues 2")
+        for words in (add, "ip link set wide0 up", "ip link set wide1 up"):
+            world.run_on("a", *words.split())
+        io = doctor(world.on("a", onehop, "doctor", "--iface", "wide0", "--probe", "--json"))["io"]
+        for mode in ("copy", "skb"):
+            found = io[f"afxdp-{mode}"]
+            check(
+                found["ok"] is True and "on queue 3, the last of 4; a frame left" in found["text"],
+                f"{mode}: {found}")
+        check(io["udp"]["ok"] is True, f"{io['udp']}")
+        narrow = doctor(world.on("a", onehop, "doctor", "--iface", "wide1", "--json"))
+        copy = narrow["io"]["afxdp-copy"]
+        check(copy["ok"] is False and "ethtool -L" in copy["remedy"],
+              f"what this driver is known for is the remedy: {copy}")
+        check("peer-queues" in narrow["quirks"] and narrow["quirks"]["peer-queues"]["value"],
+              f"and is listed: {narrow['quirks']}")
+        left = world.run_on("a", "ip", "-j", "link", "show", "dev", "wide0")
+        check("xdp" not in json.loads(left)[0], f"no program is left: {left}")
+    done = run([onehop, "doctor", "--probe", "--no-probe"])
+    check(done.returncode == 2 and "--no-probe" in done.stderr, f"one of the two: {done.stderr}")
+
+
+# Goal:   nothing in a report tells whose machine it is of.
+# Method: an interface, its alias and addresses, a host and a user get names that occur nowhere
+#         else, and are looked for in the file, in each writing. SSIDs: tests/vm/live.
+def test_a_report_names_nobody(onehop) -> None:
+    planted = ["plantedif0", "planted-alias", "planted-host", "planted-user", "10.253.251.249",
+               "fd5a:5a5a::beef", "5a:5a:5a:5a:5a:5a", "5a5a5a5a5a5a"]
+    with World(onehop) as world:
+        file = world.work / "planted-folder" / "report.json"
+        file.parent.mkdir()
+        world.run_on("a", "ip", "link", "add", "plantedif0", "address", "5a:5a:5a:5a:5a:5a", "type",
+                     "veth", "peer", "name", "plantedif1")
+        for words in (["link", "set", "plantedif0", "alias", "planted-alias", "up"],
+                      ["link", "set", "plantedif1", "up"],
+                      ["addr", "add", "10.253.251.249/24", "dev", "plantedif0"],
+                      ["addr", "add", "fd5a:5a5a::beef/64", "dev", "plantedif0", "nodad"]):
+            world.run_on("a", "ip", *words)
+        command = (f"hostname planted-host && USER=planted-user LOGNAME=planted-user "
+                   f"HOME=/home/planted-user exec {onehop} doctor --probe --report {file}")
+        said = run(world.on("a", "unshare", "--uts", "sh", "-c", command))
+        check(said.returncode == 0 and "Read it before" in said.stderr, said.stderr)
+        check("10.253.251.249" in said.stdout, "the text for this user has them")
+        text = file.read_text()
+        found = [word for word in planted + ["planted"] if word.lower() in text.lower()]
+        check(not found, f"the report has {found}: {text}")
+        report = json.loads(text)
+        check(report["type"] == "doctor_report" and report["kernel"][0].isdigit(), text)
+        modes = [entry["io"] for entry in report["interfaces"]]
+        check(
+            any("Operation not supported" in io["afxdp-zero-copy"]["cause"] for io in modes),
+            f"why a mode does not work is there: {modes}")
+        check(all("driver" in entry["interface"] for entry in report["interfaces"]), text)
+        again = run(world.on("a", onehop, "doctor", "--no-probe", "--report", file))
+        check(
+            again.returncode == 8 and "it is there already" in again.stderr
+            and "Name another file" in again.stderr, f"no file is written over: {again.stderr}")
+        check(file.read_text() == text, "it is as it was")
+        lost = run(world.on("a", onehop, "doctor", "--no-probe", "--report", "/nonexistent/file"))
+        check(lost.returncode == 8 and "write the report '/nonexistent/file'" in lost.stderr,
+              lost.stderr)
+
+
 def test_send_names_its_link_sources(onehop) -> None:
     with World(onehop) as world:
         trace = world.work / "trace.csv"

@@ -55,4 +55,30 @@ TEST_CASE("doctor's JSON has one entry per finding with verdict, value and remed
   CHECK(json["telemetry"]["a-key-that-is-longer-than-its-column"]["ok"].is_null());
 }
 
+// Method: each value that could identify a machine stands in a finding, known or unknown, and in
+//         every text. tests/lab/doctor_test.py plants them in a real machine.
+TEST_CASE("a report has what is known to be harmless, and nothing else", "[tools][doctor]") {
+  const std::string secret = "planted";
+  Diagnosis found{.interface = secret, .is_usable = true};
+  found.findings = {
+      {"interface", "addresses", Verdict::good, secret, Json::array({secret}), secret},
+      {"interface", "driver", Verdict::info, secret, "igb", secret},
+      {"interface", "of-a-later-version", Verdict::info, secret, secret, secret},
+      {"io", "xdp-program", Verdict::bad, secret, secret, secret},
+      {"io", "afxdp-zero-copy", Verdict::bad, secret, false, secret, "bind: Invalid argument"},
+      {"telemetry", "nl80211", Verdict::good, secret, {{"tx_rate", secret}, {"cost_ns", 7}}},
+      {"radio", "5 GHz", Verdict::good, secret, {{"channels", 25}}},
+  };
+  const Json report = report_json({&found, 1});
+  CHECK(report.dump().find(secret) == std::string::npos);
+  const Json& of = report["interfaces"][0];
+  CHECK(of["interface"]["driver"]["value"] == "igb");
+  CHECK(of["interface"]["addresses"]["ok"] == true);
+  CHECK(of["io"]["afxdp-zero-copy"]["cause"] == "bind: Invalid argument");
+  CHECK(of["telemetry"]["nl80211"]["tells"] == Json::array({"tx_rate"}));
+  CHECK(of["telemetry"]["nl80211"]["cost_ns"] == 7);
+  CHECK(of["radio"]["5 GHz"]["value"]["channels"] == 25);
+  CHECK_FALSE(report["kernel"].get<std::string>().empty());
+}
+
 }  // namespace onehop::tool

@@ -15,6 +15,8 @@ struct DoctorOptions {
   bool is_json = false;
   bool is_probing = true;  ///< try the AF_XDP modes; attaching a program takes the link of some
                            ///< drivers down for a second
+  bool is_on_spare_queue = false;  ///< on one queue alone, and with a frame
+  std::string report_file;         ///< empty: none
 };
 
 /// run_program reads the command line, runs the command, and returns the exit code.

@@ -9,10 +9,11 @@
 
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/doctor.hpp"
+#include "tools/onehop/privilege.hpp"
 
 namespace onehop::tool {
 
-Result<Diagnosis> diagnose(const std::string& interface, bool is_probing) {
+Result<Diagnosis> diagnose(const std::string& interface, Probe probe) {
   const int ifindex = static_cast<int>(::if_nametoindex(interface.c_str()));
   if (ifindex == 0) {
     return Error{ExitCode::io_unavailable, "look at interface '" + interface + "'",
@@ -20,14 +21,14 @@ Result<Diagnosis> diagnose(const std::string& interface, bool is_probing) {
   }
   Diagnosis out{.interface = interface};
   find_interface(ifindex, out);
-  find_io(interface, is_probing, out);
+  find_io(interface, probe, out);
   find_telemetry(ifindex, out);
   find_limits(out);
   // The sockets that tell how frames leave also tell the limits of their buffers: sections together
   // again.
   const auto rank = [](const Finding& finding) {
-    static constexpr std::array<std::string_view, 4> order{"interface", "io", "telemetry",
-                                                           "limits"};
+    static constexpr std::array<std::string_view, 6> order{"interface", "io",     "radio",
+                                                           "telemetry", "limits", "quirks"};
     return std::ranges::find(order, finding.section) - order.begin();
   };
   std::ranges::stable_sort(out.findings, {}, rank);
@@ -46,9 +47,17 @@ ExitCode doctor_command(const DoctorOptions& options) {
     reporter.error(error);
     return error.code;
   }
+  if (const auto free = check_report(options.report_file); !free) {
+    reporter.error(free.error());
+    return free.error().code;
+  }
+  const Probe probe = !options.is_probing         ? Probe::none
+                      : options.is_on_spare_queue ? Probe::spare_queue
+                                                  : Probe::as_sent;
+  std::vector<Diagnosis> found;
   ExitCode code = ExitCode::done;
   for (const std::string& name : names) {
-    const auto diagnosis = diagnose(name, options.is_probing);
+    auto diagnosis = diagnose(name, probe);
     if (!diagnosis) {
       reporter.error(diagnosis.error());
       return diagnosis.error().code;
@@ -58,7 +67,17 @@ ExitCode doctor_command(const DoctorOptions& options) {
       reporter.event("doctor", doctor_json(diagnosis.value()));
     else
       fmt::print("{}{}", &name == &names.front() ? "" : "\n", doctor_text(diagnosis.value()));
+    found.push_back(std::move(diagnosis).value());
   }
+  if (options.report_file.empty()) return code;
+  // Made by sudo's user, the file is that user's.
+  auto written = become_sudo_user();
+  const auto rc = written ? write_report(options.report_file, found) : written.error();
+  if (!rc) {
+    reporter.error(rc.error());
+    return rc.error().code;
+  }
+  reporter.say("The report is in '" + options.report_file + "'. Read it before you send it.");
   return code;
 }
 

@@ -152,6 +152,7 @@ void find_interface(int ifindex, Diagnosis& out) {
   out.findings.push_back(find_speed(info));
   out.findings.push_back(find_qdisc(ifindex));
   find_noack(ifindex, out);
+  find_driver(ifindex, driver, out);
 }
 
 }  // namespace onehop::tool

@@ -6,7 +6,13 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
+#include <sstream>
+#include <thread>
 
+#include "engine/base/driver_quirks.hpp"
+#include "engine/base/time.hpp"
 #include "engine/port/dpdk/eal_arguments.hpp"
 #include "engine/port/udp_port.hpp"
 #include "tools/onehop/doctor.hpp"
@@ -42,9 +48,10 @@ Finding find_buffer(const char* key, const char* limit, std::int64_t granted_byt
                             limit, asked_bytes)};
 }
 
-void find_udp(Diagnosis& out) {
+void find_udp(Probe probe, Diagnosis& out) {
   UdpPortConfig config;
   config.local = any_loopback();
+  if (probe == Probe::spare_queue) config.interface = out.interface;
   auto socket = UdpSocket::open(config);
   if (!socket) {
     out.findings.push_back({"io", "udp", Verdict::bad, socket.error().message(), false});
@@ -65,29 +72,92 @@ void find_udp(Diagnosis& out) {
 }
 
 #if ONEHOP_HAS_XDP
-void probe_modes(const std::string& interface, Diagnosis& out) {
+/// without_name leaves the interface's name out of what was attempted.
+std::string without_name(const std::string& attempt, const std::string& name) {
+  std::istringstream words{attempt};
+  std::string out;
+  for (std::string word; words >> word;)
+    out += (out.empty() ? "" : " ") + (word == name ? "it" : word);
+  return out;
+}
+
+/// send_frame sends one frame to this interface's own address, which no switch passes on. Nothing:
+/// it has not left in time.
+std::optional<Nanos> send_frame(AfXdpPort& port, const MacAddress& own) {
+  constexpr Nanos patience = 1s, poll_interval = 100us;
+  wire::UdpFlow flow{.source_mac = own,
+                     .target_mac = own,
+                     .source_port = port.local_port(),
+                     .target_port = port.local_port()};
+  const std::uint32_t loopback = htonl(INADDR_LOOPBACK);
+  std::memcpy(flow.source_ip.data(), &loopback, sizeof loopback);
+  std::memcpy(flow.target_ip.data(), &loopback, sizeof loopback);
+  PathUpdate path{.has_neighbour = true};
+  path.header_bytes = static_cast<std::uint16_t>(wire::build_headers(flow, path.header));
+  port.update_path(path);
+  constexpr std::size_t frame_bytes = 64;
+  const std::span<std::byte> frame = port.lend(frame_bytes);
+  if (frame.empty()) return std::nullopt;
+  std::ranges::fill(frame, std::byte{0});
+  port.commit(frame_bytes);
+  const Instant start = monotonic_now();
+  for (Instant now = start; now - start < patience; now = monotonic_now()) {
+    (void)port.flush(now);
+    if (port.tx_queue(now).occupancy == Bytes{0}) return monotonic_now() - start;
+    std::this_thread::sleep_for(poll_interval);
+  }
+  return std::nullopt;
+}
+
+Finding try_mode(const xdp::InterfaceFacts& facts, XdpMode mode, Probe probe) {
+  const bool is_on_spare_queue = probe == Probe::spare_queue;
+  const std::string key = "afxdp-" + std::string{to_string(mode)};
+  auto port = AfXdpPort::open({.interface = facts.name,
+                               .local = any_loopback(),
+                               .mode = mode,
+                               .is_on_spare_queue = is_on_spare_queue});
+  if (!port) {
+    const Error& error = port.error();
+    const bool is_refused = error.code == ExitCode::privilege_missing;
+    return {"io",
+            key,
+            Verdict::bad,
+            "no: " + error.attempt + ": " + error.cause,
+            is_refused ? Json(nullptr) : Json(false),
+            is_refused ? error.hint : quirk_remedy(facts.driver, error.errno_value, ""),
+            without_name(error.attempt, facts.name) + ": " + errno_text(error.errno_value)};
+  }
+  if (!is_on_spare_queue)
+    return {"io", key, Verdict::good, fmt::format("yes, on {} queue(s)", port.value()->rx_queues()),
+            true};
+  const std::string where =
+      fmt::format("on queue {}, the last of {}", facts.rx_queues - 1, facts.rx_queues);
+  if (const auto span = send_frame(*port.value(), facts.mac))
+    return {"io", key, Verdict::good,
+            fmt::format("yes, {}; a frame left in {} us", where, *span / 1us), true};
+  return {"io",
+          key,
+          Verdict::bad,
+          "no: it opens " + where + ", and a frame does not leave in 1 s",
+          false,
+          "",
+          "a frame does not leave"};
+}
+
+void probe_modes(const xdp::InterfaceFacts& facts, Probe probe, Diagnosis& out) {
   bool is_refused = false;  // for lack of privilege: the other modes would only say so again
   for (const XdpMode mode : {XdpMode::zero_copy, XdpMode::copy, XdpMode::skb}) {
-    const std::string key = "afxdp-" + std::string{to_string(mode)};
     if (is_refused) {
-      out.findings.push_back({"io", key, Verdict::bad, "not tried: see above", nullptr});
+      out.findings.push_back({"io", "afxdp-" + std::string{to_string(mode)}, Verdict::bad,
+                              "not tried: see above", nullptr});
       continue;
     }
-    auto port = AfXdpPort::open({.interface = interface, .local = any_loopback(), .mode = mode});
-    if (port) {
-      out.findings.push_back({"io", key, Verdict::good,
-                              fmt::format("yes, on {} queue(s)", port.value()->rx_queues()), true});
-      continue;
-    }
-    const Error& error = port.error();
-    is_refused = error.code == ExitCode::privilege_missing;
-    out.findings.push_back({"io", key, Verdict::bad, "no: " + error.attempt + ": " + error.cause,
-                            is_refused ? Json(nullptr) : Json(false),
-                            is_refused ? error.hint : ""});
+    out.findings.push_back(try_mode(facts, mode, probe));
+    is_refused = out.findings.back().verdict == Verdict::bad && out.findings.back().value.is_null();
   }
 }
 
-void find_afxdp(const std::string& interface, bool is_probing, Diagnosis& out) {
+void find_afxdp(const std::string& interface, Probe probe, Diagnosis& out) {
   const auto facts = xdp::read_interface(interface);
   if (!facts.has_value()) return;
   const std::string attached = xdp::attached_program(facts.value().ifindex);
@@ -96,14 +166,14 @@ void find_afxdp(const std::string& interface, bool is_probing, Diagnosis& out) {
         {"io", "xdp-program", Verdict::bad, "the interface has " + attached, attached,
          "AF_XDP needs its place: ip link set " + interface + " xdp off, where nobody needs it"});
   }
-  if (!is_probing || !out.is_usable) {
+  if (probe == Probe::none || !out.is_usable) {
     out.findings.push_back(
         {"io", "afxdp", Verdict::info,
-         is_probing ? "not tried: the interface has no carrier" : "not tried: --no-probe",
+         probe == Probe::none ? "not tried: --no-probe" : "not tried: the interface has no carrier",
          nullptr});
     return;
   }
-  if (attached.empty()) probe_modes(interface, out);
+  if (attached.empty()) probe_modes(facts.value(), probe, out);
 }
 #endif
 
@@ -148,7 +218,7 @@ void find_dpdk(const std::string& interface, Diagnosis& out) {
 #endif
 
 /// find_port says what is known of a port here; of most, that this build has it.
-void find_port(const host::PortKind& kind, const std::string& interface, bool is_probing,
+void find_port(const host::PortKind& kind, const std::string& interface, Probe probe,
                Diagnosis& out) {
   const std::string name{kind.name};
   if (!kind.missing.empty()) {
@@ -157,11 +227,9 @@ void find_port(const host::PortKind& kind, const std::string& interface, bool is
                             false, fmt::format("install {} and build again", kind.packages)});
     return;
   }
-  if (name == "udp") return find_udp(out);
+  if (name == "udp") return find_udp(probe, out);
 #if ONEHOP_HAS_XDP
-  if (name == "afxdp") return find_afxdp(interface, is_probing, out);
-#else
-  (void)is_probing;
+  if (name == "afxdp") return find_afxdp(interface, probe, out);
 #endif
 #if ONEHOP_HAS_DPDK
   if (name == "dpdk") return find_dpdk(interface, out);
@@ -173,10 +241,10 @@ void find_port(const host::PortKind& kind, const std::string& interface, bool is
 
 }  // namespace
 
-void find_io(const std::string& interface, bool is_probing, Diagnosis& out) {
+void find_io(const std::string& interface, Probe probe, Diagnosis& out) {
   const auto find_all = [&](bool is_in_auto) {
     for (const host::PortKind& kind : host::port_kinds)
-      if (kind.is_in_auto == is_in_auto) find_port(kind, interface, is_probing, out);
+      if (kind.is_in_auto == is_in_auto) find_port(kind, interface, probe, out);
   };
   find_all(true);
   const AutoChoice choice = auto_choice(interface, out);

@@ -13,6 +13,8 @@ constexpr std::size_t key_columns = 18;  // two spaces, the key, and a space
 const char* title_of(const std::string& section) {
   if (section == "interface") return "The interface";
   if (section == "io") return "How frames can leave";
+  if (section == "radio") return "What the radio can do";
+  if (section == "quirks") return "What this driver is known for";
   if (section == "telemetry") return "What can be read while sending";
   return "Limits of this process";
 }
@@ -46,6 +48,8 @@ void wrap(std::string& out, const std::string& text, std::size_t at, std::size_t
   out += '\n';
 }
 
+}  // namespace
+
 Json word_of(Verdict verdict) {
   switch (verdict) {
     case Verdict::good: return true;
@@ -54,8 +58,6 @@ Json word_of(Verdict verdict) {
   }
   return nullptr;
 }
-
-}  // namespace
 
 std::string doctor_text(const Diagnosis& diagnosis, std::size_t columns) {
   std::string out = diagnosis.interface + '\n';

@@ -191,8 +191,19 @@ CLI::App* add_doctor_command(CLI::App& app, DoctorOptions& doctor) {
       ->add_option("--iface", doctor.interface,
                    "network interface to look at (default: all that are up)")
       ->type_name("IF");
-  command->add_flag("--no-probe{false}", doctor.is_probing,
-                    "do not try AF_XDP: it takes the link of some drivers down for a second");
+  CLI::Option* none =
+      command->add_flag("--no-probe{false}", doctor.is_probing,
+                        "do not try AF_XDP: it takes the link of some drivers down for a second");
+  command
+      ->add_flag("--probe", doctor.is_on_spare_queue,
+                 "try each mode of AF_XDP on the last receive queue alone, with a frame (default: "
+                 "on all, as send does, without one)")
+      ->excludes(none);
+  command
+      ->add_option("--report", doctor.report_file,
+                   "write what was found to this new file, without names and addresses, to be sent "
+                   "to us")
+      ->type_name("FILE");
   command->add_flag("--json", doctor.is_json, "one JSON line per interface on standard output");
   return command;
 }

@@ -8,8 +8,8 @@
 #include <array>
 
 #include "control/link/nl80211_socket.hpp"
+#include "control/link/radio.hpp"
 #include "control/p2p/group_link.hpp"
-#include "control/p2p/radio.hpp"
 
 namespace onehop::p2p {
 
@@ -23,7 +23,7 @@ std::string host_name() {
 /// check_network sees to what becomes of the network that the radio is in.
 Result<void> check_network(Supplicant& supplicant, const tool::Reporter& reporter) {
   if (!supplicant.is_connected()) return success();
-  const auto facts = read_radio(supplicant.interface());
+  const auto facts = link::read_radio(supplicant.interface());
   if (facts.has_error()) {
     reporter.warn(facts.error().message());
     return success();
@@ -34,7 +34,7 @@ Result<void> check_network(Supplicant& supplicant, const tool::Reporter& reporte
                  " keeps its network; the radio has one channel, and the group has to be there");
   if (channels > 0) return success();
   return Error{ExitCode::io_unavailable, "form a group on " + supplicant.interface(),
-               "its radio " + radio_text(facts.value()),
+               "its radio " + link::radio_text(facts.value()),
                "Leave the network first: nmcli device disconnect " + supplicant.interface() +
                    ", or wpa_cli -i " + supplicant.interface() + " disconnect",
                0};

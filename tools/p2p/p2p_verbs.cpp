@@ -11,9 +11,9 @@
 #include <iostream>
 #include <random>
 
+#include "control/link/radio.hpp"
 #include "control/p2p/form_group.hpp"
 #include "control/p2p/group_link.hpp"
-#include "control/p2p/radio.hpp"
 #include "control/p2p/station.hpp"
 #include "control/p2p/supplicant.hpp"
 #include "engine/file/manifest.hpp"
@@ -129,7 +129,7 @@ Result<void> show_status(const P2pOptions& options, const tool::Reporter& report
   ONEHOP_TRY(supplicant, Supplicant::open({.interface = options.interface}));
   ONEHOP_TRY(device, supplicant.device());
   ONEHOP_TRY(groups, supplicant.groups());
-  const auto facts = read_radio(device.interface);
+  const auto facts = link::read_radio(device.interface);
   const bool is_connected = supplicant.is_connected(), is_wide = supplicant.is_wide_possible();
   reporter.event("radio", {{"interface", device.interface},
                            {"name", device.name},
@@ -142,7 +142,7 @@ Result<void> show_status(const P2pOptions& options, const tool::Reporter& report
     print(fmt::format("radio {}: Wi-Fi Direct, seen by others as '{}'\n", device.interface,
                       file::display_name(device.name)));
     print(fmt::format("  {}{}\n",
-                      facts.has_value() ? radio_text(facts.value()) : facts.error().message(),
+                      facts.has_value() ? link::radio_text(facts.value()) : facts.error().message(),
                       is_connected ? "; it is in one now" : ""));
     print(is_wide ? "  groups up to 80 MHz wide\n"
                   : "  groups 20 MHz wide: " + supplicant.narrow_reason() + "\n");
