@@ -54,7 +54,7 @@ void detach(int fd) {
   {
     const StopSignals stop;
     GroupIpv4 own = std::move(ipv4);
-    if (give_up_privilege()) own.serve(stop.fd());
+    own.serve(stop.fd());
   }
   ::_exit(0);
 }
@@ -62,21 +62,24 @@ void detach(int fd) {
 }  // namespace
 
 Result<std::string> keep_ipv4(const std::string& interface) {
+  const std::string attempt = "start what gives IPv4 addresses on " + interface;
   ONEHOP_TRY(ipv4, GroupIpv4::open(interface));
   std::fflush(nullptr);  // what is buffered is ours to write
   const pid_t pid = ::fork();
-  if (pid < 0) return errno_error(ExitCode::internal_error, "fork what gives IPv4 addresses");
+  if (pid < 0) return errno_error(ExitCode::internal_error, attempt);
   if (pid == 0) {
+    if (!give_up_privilege()) ::_exit(errno);
     // Once more, so that init waits for it and not we.
     const pid_t again = ::fork();
     if (again == 0) serve(ipv4);
-    ::_exit(again < 0 ? 1 : 0);
+    ::_exit(again < 0 ? errno : 0);
   }
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (status != 0)
-    return errno_error(ExitCode::internal_error, "fork what gives IPv4 addresses", {}, EAGAIN);
+    return errno_error(ExitCode::internal_error, attempt, {},
+                       WIFEXITED(status) ? WEXITSTATUS(status) : EINTR);
   ipv4.abandon();
   return ipv4_text(ipv4.own());
 }

@@ -215,9 +215,7 @@ Result<void> host_group(const P2pOptions& options, const tool::Reporter& reporte
   print(fmt::format("\n{}\n  SSID        {}\n  passphrase  {}\n  {}\n\n",
                     ::isatty(STDOUT_FILENO) != 0 ? qr_code(text) : "", group.ssid, group.passphrase,
                     text));
-  print(fmt::format("Here:  onehop recv --iface {}\n", group.interface_name));
-  print("There: onehop send FILE --to ADDRESS, the one that 'onehop p2p join' prints");
-  print(view.ipv4.empty() ? "\n" : ", or " + view.ipv4 + " after DHCP\n");
+  print(fmt::format("Here: onehop recv --iface {}\n", group.interface_name));
   return success();
 }
 
