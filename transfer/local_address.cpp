@@ -12,9 +12,13 @@ namespace onehop::host {
 
 namespace {
 
-/// The order in which addresses are offered: who types one prefers the short one.
-int rank_of(const session::IpAddress& address) {
-  return !address.is_v6 ? 0 : address.is_link_local() ? 2 : 1;
+/// The order in which addresses are offered: who types one prefers the short one. In a group of
+/// Wi-Fi Direct, by the name that wpa_supplicant gives its interface, onehop's own members have no
+/// other address than the link-local one, and plain stations may have IPv4 alone.
+int rank_of(const LocalAddress& local) {
+  if (!local.address.is_v6) return 0;
+  if (!local.address.is_link_local()) return 1;
+  return local.interface.starts_with("p2p-") ? 0 : 2;
 }
 
 }  // namespace
@@ -53,9 +57,8 @@ std::vector<LocalAddress> reachable(const std::vector<LocalAddress>& all, const 
     found.push_back(local);
   }
   if (found.empty()) return found;
-  const auto rank = [](const LocalAddress& local) { return rank_of(local.address); };
-  const int best = rank(std::ranges::min(found, {}, rank));
-  std::erase_if(found, [&](const LocalAddress& local) { return rank(local) != best; });
+  const int best = rank_of(std::ranges::min(found, {}, rank_of));
+  std::erase_if(found, [best](const LocalAddress& local) { return rank_of(local) != best; });
   return found;
 }
 

@@ -24,8 +24,8 @@ struct LocalAddress {
 [[nodiscard]] bool listens_on_all(const Endpoint& listen);
 
 /// reachable picks from `all` what a sender can name when we listen there, over `interface` alone
-/// where it is not empty: IPv4 where there is any, else IPv6, else what is link-local. `listen`
-/// itself where it names an address.
+/// where it is not empty: IPv4 where there is any, else IPv6, else what is link-local; this in any
+/// case of a Wi-Fi Direct group's interface. `listen` itself where it names an address.
 [[nodiscard]] std::vector<LocalAddress> reachable(const std::vector<LocalAddress>& all,
                                                   const Endpoint& listen,
                                                   const std::string& interface);

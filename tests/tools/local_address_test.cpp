@@ -53,3 +53,13 @@ TEST_CASE(
   CHECK(told({local("wlan0", "fe80::1%1")}, "0.0.0.0").empty());
   CHECK(told({local("wlan0", "fe80::1%1")}, "fe80::1%1") == Texts{"[fe80::1%IF]"});
 }
+
+TEST_CASE("in a Wi-Fi Direct group both kinds of members are told an address of theirs",
+          "[tools]") {
+  const LocalAddress ipv4 = local("p2p-wlan0-0", "192.168.49.1");
+  const LocalAddress link_local = local("p2p-wlan0-0", "fe80::2%2");
+  CHECK(told({ipv4, link_local}, "") == Texts{"192.168.49.1", "[fe80::2%IF]"});
+  CHECK(told({local("wlan0", "10.0.0.7"), local("wlan0", "fe80::1%1"), link_local}, "") ==
+        Texts{"10.0.0.7", "[fe80::2%IF]"});
+  CHECK(told({local("wlan0", "fd00::1"), link_local}, "", "p2p-wlan0-0") == Texts{"[fe80::2%IF]"});
+}

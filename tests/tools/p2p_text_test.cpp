@@ -28,7 +28,10 @@ TEST_CASE("a group is told with what is known of it", "[tools][p2p]") {
   CHECK(group_text({group, "fe80::1", 80}) ==
         "DIRECT-xy on p2p-wlan0-0, of which this machine is the owner, 5180 MHz, 80 MHz wide, "
         "[fe80::1%p2p-wlan0-0]");
+  CHECK(group_text({group, "fe80::1", 0, "192.168.49.1"}).ends_with("0], 192.168.49.1"));
   CHECK(group_json({group, "", 0})["address"].is_null());
+  CHECK(group_json({group, "", 0})["ipv4"].is_null());
+  CHECK(group_json({group, "", 0, "192.168.49.1"})["ipv4"] == "192.168.49.1");
 }
 
 TEST_CASE("Z4 a peer's name cannot write to the terminal, nor break a line", "[tools][p2p]") {

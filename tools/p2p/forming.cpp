@@ -10,6 +10,8 @@
 #include "control/link/nl80211_socket.hpp"
 #include "control/link/radio.hpp"
 #include "control/p2p/group_link.hpp"
+#include "tools/p2p/ipv4_keeper.hpp"
+#include "transfer/local_address.hpp"
 
 namespace onehop::p2p {
 
@@ -67,13 +69,22 @@ Result<Formed> form_with_address(Supplicant& supplicant, const Plan& plan,
   ONEHOP_TRYV(check_network(supplicant, reporter));
   ONEHOP_TRY(group, form_group(supplicant, plan, progress_for(reporter), stop_fd));
   auto address = wait_for_link_local(group->interface_name, address_limit, stop_fd);
-  if (address.has_value()) return Formed{*group, address.value()};
-  (void)supplicant.remove_group(group->path);
-  return address.error();
+  if (address.has_error()) {
+    (void)supplicant.remove_group(group->path);
+    return address.error();
+  }
+  // Members that run onehop need no IPv4, so the group is of use without it.
+  if (group->role == Role::owner)
+    if (const auto own = keep_ipv4(group->interface_name); own.has_error())
+      reporter.warn("the group has IPv6 alone: " + own.error().message());
+  return Formed{*group, address.value()};
 }
 
 GroupView view_of(const Group& group, const std::string& address) {
-  GroupView view{group, address, 0};
+  GroupView view{.group = group, .address = address};
+  for (const host::LocalAddress& local : host::local_addresses())
+    if (local.interface == group.interface_name && !local.address.is_v6)
+      view.ipv4 = local.address.text();
   auto nl80211 = link::Nl80211Socket::open();
   const unsigned ifindex = ::if_nametoindex(group.interface_name.c_str());
   if (nl80211.has_error() || ifindex == 0) return view;

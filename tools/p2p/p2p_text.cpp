@@ -35,6 +35,7 @@ std::string group_text(const GroupView& view) {
   if (group.frequency_mhz > 0) text += fmt::format(", {} MHz", group.frequency_mhz);
   if (view.width_mhz > 0) text += fmt::format(", {} MHz wide", view.width_mhz);
   if (!view.address.empty()) text += fmt::format(", [{}%{}]", view.address, group.interface_name);
+  if (!view.ipv4.empty()) text += ", " + view.ipv4;
   return text;
 }
 
@@ -47,7 +48,8 @@ tool::Json group_json(const GroupView& view) {
           {"width_mhz", view.width_mhz},
           {"bssid", group.bssid},
           {"persistent", group.is_persistent},
-          {"address", view.address.empty() ? tool::Json(nullptr) : tool::Json(view.address)}};
+          {"address", view.address.empty() ? tool::Json(nullptr) : tool::Json(view.address)},
+          {"ipv4", view.ipv4.empty() ? tool::Json(nullptr) : tool::Json(view.ipv4)}};
 }
 
 std::string wifi_text(const std::string& ssid, const std::string& passphrase) {

@@ -17,6 +17,7 @@ struct GroupView {
   Group group;
   std::string address;  ///< our link-local one there; empty: none yet
   int width_mhz = 0;    ///< of the channel; 0: not known
+  std::string ipv4;     ///< our IPv4 address there; empty: none
 };
 [[nodiscard]] std::string group_text(const GroupView& view);
 [[nodiscard]] tool::Json group_json(const GroupView& view);

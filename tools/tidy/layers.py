@@ -18,7 +18,7 @@ INCLUDES: dict[str, Any] = {
     "control/link": {"engine/base", "engine/wire", "control/law"},
     "control/rate": {"engine/base", "control/law", "control/link"},
     "control/session": {"engine/base", "engine/wire", "engine/crypto", "engine/file"},
-    "control/p2p": {"engine/base", "engine/file", "control/link"},
+    "control/p2p": {"engine/base", "engine/wire", "engine/file", "control/link"},
 }
 FREE = {"tools", "tests"}
 # What is put together of all of them, and never of tools.

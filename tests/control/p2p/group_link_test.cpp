@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "control/p2p/group_ipv4.hpp"
+
 using namespace onehop::p2p;
 
 TEST_CASE("an interface's link-local address is read from the kernel's table", "[control][p2p]") {
@@ -20,4 +22,21 @@ TEST_CASE("an address that is not proven unique yet is not used", "[control][p2p
   CHECK(find_link_local(address + "c0 p2p0\n", "p2p0").empty());  // tentative
   CHECK(find_link_local(address + "88 p2p0\n", "p2p0").empty());  // a duplicate
   CHECK_FALSE(find_link_local(address + "80 p2p0\n", "p2p0").empty());
+}
+
+TEST_CASE("the owner's network is one that no route of the machine leads to", "[control][p2p]") {
+  const auto chosen = [](std::vector<Ipv4Route> routes) {
+    const auto own = choose_group_address(routes);
+    return own ? ipv4_text(*own) : "";
+  };
+  const Ipv4Route all{0, 0}, half{0x80000000, 1};  // a default route, and a VPN's half of one
+  CHECK(chosen({}) == "192.168.49.1");
+  CHECK(chosen({all, half, {0xc0a80100, 24}, {0x7f000000, 8}}) == "192.168.49.1");
+  for (const Ipv4Route taken : {Ipv4Route{0xc0a83100, 24}, Ipv4Route{0xc0a83107, 32},
+                                Ipv4Route{0xc0a83180, 25}, Ipv4Route{0xc0a83000, 23}})
+    CHECK(chosen({taken}) == "192.168.50.1");
+  CHECK(chosen({{0xc0a80000, 16}}) == "172.29.49.1");
+  CHECK(chosen({{0xc0a80000, 16}, {0xac100000, 12}}) == "10.149.49.1");
+  CHECK(chosen({{0xc0a80000, 16}, {0xac100000, 12}, {0x0a000000, 8}}).empty());
+  CHECK(chosen({{0xc0a83100, 33}, {0xc0a83100, 255}}) == "192.168.49.1");
 }
