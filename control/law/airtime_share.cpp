@@ -30,6 +30,9 @@ constexpr double change_at_once = 0.25;
 // [CUPID]. Low: the first aggregate's wait ends the start. High: a newcomer saturates the channel
 // for longer.
 constexpr int start_srtts = 3;
+// Ours: some drivers fill their survey in while they scan, and never again. Low: a scan, in which
+// the radio is elsewhere, ends the share. High: a share of long ago is kept.
+constexpr Nanos still_span{1s};
 
 double of(Gain g) noexcept { return static_cast<double>(g.permille) / 1000.0; }
 double of(Nanos t) noexcept { return static_cast<double>(t.count()) / 1e9; }
@@ -58,6 +61,12 @@ void AirtimeShare::forget() noexcept {
   stations_ = 1;
 }
 
+bool AirtimeShare::is_still(Instant now, const ChannelAirtime& channel) noexcept {
+  if (channel.active_total != active_) active_at_ = now;
+  active_ = channel.active_total;
+  return now - active_at_ > still_span;
+}
+
 AirtimeShare::Mark AirtimeShare::mark_of(const AirtimeReading& reading,
                                          const ChannelAirtime& channel) const noexcept {
   Mark mark{.at = reading.facts->channel->at,
@@ -76,9 +85,11 @@ std::optional<Share> AirtimeShare::step(const AirtimeReading& reading) noexcept 
   const BytesPerSecond* phy = fresh(reading.facts->phy_rate, reading.at);
   const ChannelAirtime* channel = fresh(reading.facts->channel, reading.at);
   const bool has_phy = phy != nullptr && *phy > BytesPerSecond{0};
-  missing_ = channel == nullptr || !channel->busy_total ? MissingSensor::airtime
-             : !has_phy                                 ? MissingSensor::phy_rate
-                                                        : MissingSensor::none;
+  const bool has_airtime =
+      channel != nullptr && channel->busy_total && !is_still(reading.at, *channel);
+  missing_ = !has_airtime ? MissingSensor::airtime
+             : !has_phy   ? MissingSensor::phy_rate
+                          : MissingSensor::none;
   if (missing_ != MissingSensor::none) {
     forget();
     return std::nullopt;

@@ -85,6 +85,8 @@ class AirtimeShare {
     Instant received_at{};
   };
   void forget() noexcept;
+  /// is_still: the counters are read and do not move.
+  [[nodiscard]] bool is_still(Instant now, const ChannelAirtime& channel) noexcept;
   [[nodiscard]] Mark mark_of(const AirtimeReading& reading,
                              const ChannelAirtime& channel) const noexcept;
   void update_saturation(const AirtimeReading& reading, const Mark& now) noexcept;
@@ -99,6 +101,8 @@ class AirtimeShare {
   MissingSensor missing_ = MissingSensor::none;
   Phase phase_ = Phase::start;
   Mark interval_, second_;
+  Nanos active_{-1};   // the newest reading's total
+  Instant active_at_{};  // when it last grew
   bool has_interval_ = false, was_backlogged_ = false, has_saturated_ = false, has_share_ = false;
   double capacity_ = 0;  // C of the newest reading, bytes/s
   double applied_capacity_ = 0;

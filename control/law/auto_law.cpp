@@ -77,7 +77,8 @@ RateGrant AutoLaw::step(const LinkSample& sample) {
     capacity_changed_at_ = sample.at;
     has_capacity_changed_ = true;
   }
-  const QueueView view = view_queue(sample);
+  QueueView view = view_queue(sample);
+  hidden_.step(sample.at, sample.path.wire_per_frame, view);
   const bool is_credible = !view.is_exact || audit_.step(sample.path, view);
   Mode mode = Mode::fallback;
   if (view.is_exact && is_credible)

@@ -52,6 +52,7 @@
 #include "control/law/capacity.hpp"
 #include "control/law/controller.hpp"
 #include "control/law/drain_meter.hpp"
+#include "control/law/hidden_queue.hpp"
 #include "control/law/late_queue.hpp"
 #include "control/law/loss_discriminator.hpp"
 #include "control/law/port_audit.hpp"
@@ -110,6 +111,7 @@ class AutoLaw final : public Controller {
   SawtoothMeter sawtooth_;  // S
   StarvationProbe probe_;   // g, m
   PortAudit audit_;
+  HiddenQueue hidden_;
   LateQueue late_queue_;
   RefusalLimit refusals_;
   LossDiscriminator losses_;

@@ -54,7 +54,8 @@ RateGrant Wdtcp::step(const LinkSample& sample) {
   step_span_ = stepped_at_ == Instant{} ? Nanos{0} : sample.at - stepped_at_;
   stepped_at_ = sample.at;
   is_wired_ = sample.facts.medium == Medium::wired;
-  const QueueView view = view_queue(sample);
+  QueueView view = view_queue(sample);
+  hidden_.step(sample.at, sample.path.wire_per_frame, view);
   const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at);
   const bool has_queue = view.is_known();
   const bool has_sensor = has_queue || phy != nullptr;

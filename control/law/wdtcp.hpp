@@ -39,6 +39,7 @@
 #include "control/law/capacity.hpp"
 #include "control/law/controller.hpp"
 #include "control/law/drain_meter.hpp"
+#include "control/law/hidden_queue.hpp"
 #include "control/law/notice.hpp"
 #include "control/law/safe_range.hpp"
 #include "control/law/sawtooth_meter.hpp"
@@ -85,6 +86,7 @@ class Wdtcp final : public Controller {
   CapacityStep capacity_{{}};  // alpha
   DrainMeter drain_;           // v_1
   SawtoothMeter sawtooth_;     // S
+  HiddenQueue hidden_;
   SensorTimeout no_phy_rate_, no_queue_, no_sensor_;
   Gain eta_;
   BytesPerSecond base_{};  // R_base, or R of the paper's form

@@ -33,6 +33,10 @@ TEST_CASE("PHY rates are those of the standard's tables", "[tools][lab][air]") {
   CHECK(mbit(phy_rate(ax160)) == Approx(2401.9).epsilon(0.0005));
   CHECK(mbit(phy_rate({Standard::ac, 80, 0, 1})) == Approx(32.5).epsilon(0.0005));
   CHECK(mbit(phy_rate({Standard::ax, 80, 5, 2})) == Approx(576.5).epsilon(0.0005));
+  CHECK(mbit(phy_rate({Standard::ac, 20, 3, 1})) == Approx(28.9).epsilon(0.001));
+  CHECK(mbit(phy_rate({Standard::ac, 40, 9, 2})) == Approx(400.0).epsilon(0.0005));
+  CHECK(mbit(phy_rate({Standard::ax, 20, 11, 1})) == Approx(143.4).epsilon(0.0005));
+  CHECK(mbit(phy_rate({Standard::ax, 40, 11, 2})) == Approx(573.5).epsilon(0.0005));
 }
 
 TEST_CASE("one exchange lasts what is counted by hand", "[tools][lab][air]") {

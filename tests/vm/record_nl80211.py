@@ -3,7 +3,7 @@
 """Records what the kernel answers to nl80211 requests, for the parsers' tests. In the virtual
 machine, under tests/vm/wifi:
 
-    tests/vm/wifi python3 tests/vm/record_nl80211.py /out
+    tests/vm/wifi python3 tests/vm/record_nl80211.py /out BUILD
 
 Each file holds whole netlink messages one after another, as the kernel gave them. README.md of the
 folder says which.
@@ -116,10 +116,10 @@ def main() -> None:
     record(folder, "stations_sta.bin", "sta1", GET_STATION, "wlan1", True)
     record(folder, "survey_ap.bin", "ap", GET_SURVEY, "wlan0", True)
     record(folder, "survey_sta.bin", "sta1", GET_SURVEY, "wlan1", True)
-    medium = os.path.join(os.path.dirname(__file__), "medium.py")
+    medium = os.path.join(sys.argv[2], "tests/vm/medium")
     # A medium that loses every tenth frame.
-    with subprocess.Popen([sys.executable, medium, "100", "100", "3"], stdout=subprocess.PIPE,
-                          text=True) as lossy:
+    options = ["--width", "80", "--mcs", "3", "--loss", "100", "--seconds", "3"]
+    with subprocess.Popen([medium, *options], stdout=subprocess.PIPE, text=True) as lossy:
         lossy.stdout.readline()
         send("ap", "10.80.0.3", 200)
         print(lossy.stdout.read())

@@ -33,6 +33,7 @@ struct Told {
   Nanos exact_late{0};        ///< the exact queue is told so long after it was read
   bool is_exact_frozen = false, is_phy_frozen = false, is_channel_frozen = false,
        is_port_frozen = false;
+  bool is_survey_still = false;  ///< the survey is read, and its counters do not move
   double port_occupancy = 1, port_drained = 1, exact_occupancy = 1, exact_drained = 1, phy = 1,
          busy = 1, stations = 1;
 };
@@ -321,7 +322,9 @@ class AirLink {
     if (!t.has_phy) f.phy_rate.reset();
     if (now - s.channel_at >= 20ms) {
       s.channel_at = now;
-      if (t.has_channel && !t.is_channel_frozen) {
+      if (t.has_channel && t.is_survey_still && f.channel) {
+        f.channel->at = now;
+      } else if (t.has_channel && !t.is_channel_frozen) {
         const Nanos busy{static_cast<Nanos::rep>(static_cast<double>(busy_total.count()) * t.busy)};
         f.channel = law::Fact<law::ChannelAirtime>{
             {.active_total = now.time_since_epoch(), .busy_total = busy}, now, 20ms};

@@ -85,6 +85,28 @@ TEST_CASE("cupid without busy airtime is safe-range and says so once", "[control
   CHECK(link.use(s) >= 0.99);
 }
 
+// Goal:   airtime that is read but never grows is no airtime: some drivers fill their survey in
+//         while they scan, and never again.
+// Method: the survey stands still from the start, or after a second of real counters.
+// Bounds: the notice within 1.5 s more, the rate then safe-range's, and the link full.
+TEST_CASE("cupid with airtime that stands still is safe-range and says so",
+          "[control][law][cupid]") {
+  const bool is_late = GENERATE(false, true);
+  CAPTURE(is_late);
+  Cupid law{{}};
+  AirLink link{{}};
+  auto& s = link.add(law, {});
+  s.told.is_survey_still = !is_late;
+  link.run(1s);
+  s.told.is_survey_still = true;
+  link.run(1500ms);
+  CHECK(law.trace().notices == bit_of(Notice::cupid_no_airtime));
+  CHECK_FALSE(law.trace().details.share);
+  link.open_window();
+  link.run(500ms);
+  CHECK(link.use(s) >= 0.99);
+}
+
 TEST_CASE("cupid without a physical rate says so once", "[control][law][cupid]") {
   Cupid law{{}};
   AirLink link{{}};

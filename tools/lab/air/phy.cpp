@@ -29,8 +29,13 @@ constexpr Nanos symbol_ac = 3600ns, symbol_ac_grid = 4us, symbol_ax = 13600ns;
 constexpr std::int64_t control_bits_per_symbol = 96, control_extra_bits = 22;  // SERVICE 16, tail 6
 
 std::int64_t subcarriers(const PhyMode& mode) noexcept {
-  if (mode.standard == Standard::ac) return mode.width_mhz == 160 ? 468 : 234;
-  return mode.width_mhz == 160 ? 1960 : 980;
+  const bool is_ac = mode.standard == Standard::ac;
+  switch (mode.width_mhz) {
+    case 20: return is_ac ? 52 : 234;
+    case 40: return is_ac ? 108 : 468;
+    case 160: return is_ac ? 468 : 1960;
+    default: return is_ac ? 234 : 980;
+  }
 }
 
 Nanos preamble(const PhyMode& mode) noexcept {

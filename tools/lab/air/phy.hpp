@@ -6,8 +6,12 @@
 //   R = n_dbps / t_symbol
 //
 //          preamble, 2 streams                               t_symbol          subcarriers, 80|160
-//   11ac   20 legacy + 8 VHT-SIG-A + 4 VHT-STF + 4/LTF + 4 VHT-SIG-B   3.6 us (GI 0.4)   234, 468
-//   11ax   20 legacy + 4 RL-SIG + 8 HE-SIG-A + 4 HE-STF + 8/LTF        13.6 us (GI 0.8)  980, 1960
+//   11ac   20 legacy + 8 VHT-SIG-A + 4 VHT-STF + 4/LTF + 4 VHT-SIG-B   3.6 us (GI 0.4)   52, 108,
+//                                                                                      234, 468
+//   11ax   20 legacy + 4 RL-SIG + 8 HE-SIG-A + 4 HE-STF + 8/LTF        13.6 us (GI 0.8)  234, 468,
+//                                                                                      980, 1960
+//
+// Subcarriers are those that carry data, of 20, 40, 80 and 160 MHz.
 //
 // Source: IEEE Std 802.11-2020 clause 21 (VHT) and 802.11ax-2021 clause 27 (HE). An HE-LTF
 // lasts 7.2 us with the shorter guard interval; it is counted as 8 us, as ns-3 3.37 does, with
@@ -24,7 +28,7 @@ enum class Standard : std::uint8_t { ac, ax };
 
 struct PhyMode {
   Standard standard = Standard::ax;
-  int width_mhz = 80;  ///< 80 or 160
+  int width_mhz = 80;  ///< 20, 40, 80 or 160
   int mcs = 11;        ///< up to 9 (11ac), 11 (11ax)
   int streams = 2;     ///< 1 or 2
 };
