@@ -116,6 +116,7 @@ int main(int argc, char** argv) {
   char* arguments[] = {program, option, values, nullptr};
   fuse_args args = FUSE_ARGS_INIT(3, arguments);
   fuse* const mount = fuse_new(&args, &all, sizeof all, &the_disk);
+  fuse_opt_free_args(&args);
   if (mount == nullptr || fuse_mount(mount, argv[1]) != 0) return 10;
   fuse_set_signal_handlers(fuse_get_session(mount));
   const int rc = fuse_loop(mount);

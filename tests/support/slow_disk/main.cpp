@@ -212,6 +212,9 @@ fuse_operations operations() {
 
 }  // namespace
 
+// Of what libfuse itself keeps where a mount ends in an unusual way.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libfuse3.so\n"; }
+
 int main(int argc, char** argv) {
   std::string wrong;
   const auto settings = onehop::slow_disk::parse_settings(argc, argv, wrong);
@@ -240,6 +243,7 @@ int main(int argc, char** argv) {
   char* arguments[] = {program, option, values.data(), nullptr};
   fuse_args args = FUSE_ARGS_INIT(3, arguments);
   fuse* const mount = fuse_new(&args, &all, sizeof all, &the_plan);
+  fuse_opt_free_args(&args);
   if (mount == nullptr || fuse_mount(mount, settings->mount_point.c_str()) != 0) return 10;
   fuse_set_signal_handlers(fuse_get_session(mount));
   const int rc = fuse_loop_mt(mount, 0);
