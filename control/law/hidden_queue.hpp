@@ -23,8 +23,8 @@ class HiddenQueue {
     const bool is_shown =
         view.backlog_least.count * 1000 >= view.queue.occupancy.count * shown_permille;
     if (has_backlog && is_shown) is_hidden_ = false;
-    // A short backlog is no proof of either.
-    if (!has_backlog || is_shown) since_ = now;
+    // A short backlog is no proof of either, and nor is the first reading.
+    if (!has_backlog || is_shown || since_ == Instant{}) since_ = now;
     if (now - since_ >= span) is_hidden_ = true;
     if (is_hidden_ && view.has_push_back) view.backlog_least = view.queue.occupancy;
   }

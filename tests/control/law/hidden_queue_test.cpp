@@ -45,8 +45,8 @@ TEST_CASE("a driver's own queue, which the exact queue hides, is held as if it w
 }
 
 // Goal:   an exact queue that shows a part of the backlog is believed: the port may count too much.
-// Method: by hand: the view of a port with 100 frames, of which the exact queue shows all, none,
-//         none for long, and then all again.
+// Method: by hand: the view of a port with 100 frames, of which the exact queue shows none from the
+//         first reading on, then all, none, none for long, and half.
 TEST_CASE("an exact queue is hidden after 50 ms without our bytes, and shown at once",
           "[control][law][auto]") {
   constexpr Bytes frame{1514}, all = frame * 100;
@@ -63,6 +63,7 @@ TEST_CASE("an exact queue is hidden after 50 ms without our bytes, and shown at 
     }
     return view.backlog_least;
   };
+  CHECK(least_after(40ms, Bytes{0}) == Bytes{0});
   CHECK(least_after(100ms, all) == all);
   CHECK(least_after(40ms, Bytes{0}) == Bytes{0});
   CHECK(least_after(20ms, Bytes{0}) == all);
