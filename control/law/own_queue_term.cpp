@@ -31,7 +31,7 @@ constexpr std::int64_t trim_readings = 32;
 constexpr std::int64_t trim_limit_permille = 500;
 // Ours, on what leaves in a nap. Low: the queue runs dry. High: delay that `zero` was chosen to
 // avoid.
-constexpr Gain zero_margin{1250};
+constexpr std::int64_t zero_margin_permille = 1250;
 
 bool has_claim(const Limits& limits) noexcept {
   return limits.link_rate > BytesPerSecond{0} && !limits.is_link_virtual;
@@ -152,10 +152,12 @@ void OwnQueueTerm::set_backlog(const SafeRangeInput& input, BufferRow& row) noex
   row.target = target_;
   if (params_.target == Target::zero && drain_.has_drain()) {
     // Low latency: what leaves while the core naps, and a quarter more, so that the queue just
-    // never runs dry.
+    // never runs dry; more where it did.
+    naps_.step(input.sample.path, input.ratio.to_wire(backlog_max_),
+               input.ratio.to_wire(row.drain), time_for(target_, row.drain));
     const Bytes two_batches = frame * 2 * batch_frames_;
-    backlog_max_ =
-        std::min(std::max(two_batches, row.drain * sawtooth_.period() * zero_margin), target_);
+    const Nanos nap = std::max(sawtooth_.period() * zero_margin_permille / 1000, naps_.lasting());
+    backlog_max_ = std::min(std::max(two_batches, row.drain * nap), target_);
     row.target = backlog_max_;
   } else {
     backlog_max_ = target_ + half_saw() + target_ * Gain{trim_.permille};

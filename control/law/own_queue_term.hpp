@@ -24,6 +24,7 @@
 #include "control/law/controller.hpp"
 #include "control/law/drain_meter.hpp"
 #include "control/law/frame_ratio.hpp"
+#include "control/law/nap_allowance.hpp"
 #include "control/law/queue_view.hpp"
 #include "control/law/refusal_limit.hpp"
 #include "control/law/safe_range_params.hpp"
@@ -74,6 +75,7 @@ class OwnQueueTerm {
   SafeRangeParams params_;
   DrainMeter drain_;  // v_1
   SawtoothMeter sawtooth_;
+  NapAllowance naps_;  // of Target::zero
   RefusalLimit refusals_;
   Trim trim_;
   Nanos srtt_min_{0};

@@ -22,8 +22,10 @@ struct FluidParams {
   BytesPerSecond link = mbit_per_s(600);  ///< wire
   BytesPerSecond disk{};                  ///< payload; 0: no limit
   Nanos nap{1ms};                         ///< between wake-ups of the core
-  Nanos tick{1ms};                        ///< between steps of the law
-  Nanos rtt{1ms};                         ///< without queueing
+  int late_every = 0;                     ///< each such wake-up is late by `late`; 0: none
+  Nanos late{0};
+  Nanos tick{1ms};  ///< between steps of the law
+  Nanos rtt{1ms};   ///< without queueing
   bool is_report_after_fill = true;
   std::int64_t queue_packets_max = 1000;
   QueueScope scope = QueueScope::lower_queue;
@@ -96,7 +98,8 @@ class FluidLink {
     receive();
     if (now >= wake_at_) {
       wake();
-      wake_at_ = now + p.nap;
+      const bool is_late = p.late_every > 0 && ++wakeups_ % p.late_every == 0;
+      wake_at_ = now + p.nap + (is_late ? p.late : 0ns);
     }
     if (now >= tick_at_) {
       tick();
@@ -182,11 +185,15 @@ class FluidLink {
   void publish() {
     if (is_telemetry_frozen) return;
     report.at = now;
+    const QueueTelemetry last = report.tx_queue;
     report.tx_queue = {.at = now,
                        .occupancy = {p.scope == QueueScope::lower_queue ? queue : 0},
                        .drained_total = {drained_},
                        .refused_total = static_cast<std::uint64_t>(refused),
                        .scope = p.scope};
+    report.tx_step = report.tx_queue.drained_total - last.drained_total;
+    report.tx_step_backlog = last.occupancy;
+    report.tx_step_span = last.at == Instant{} ? 0ns : now - last.at;
     report.sent_total = {sent_};
     report.packets_reported_total = report.packets_sent_total =
         static_cast<std::uint64_t>(sent_ / wire);
@@ -255,9 +262,17 @@ class FluidLink {
   std::int64_t foreign_queue_ = 0, link_credit_ = 0, carry_ = 0, share_ = 0, drained_ = 0,
                sent_ = 0, lost_ = 0, frame_ = 0;
   std::int64_t app_ = 0, received_ = 0, written_ = 0, disk_credit_ = 0, tokens_ = 0;
+  int wakeups_ = 0;
   bool is_disk_busy_ = false, is_fresh_ = false, is_started_ = false;
   std::vector<InFlight> flight_;
   PathReport published_{};
 };
+
+inline double ms_of_data(std::int64_t bytes, BytesPerSecond link) {
+  return static_cast<double>(bytes) / static_cast<double>(link.count) * 1e3;
+}
+inline double use(const FluidLink& link) {
+  return static_cast<double>(link.drained_rate().count) / static_cast<double>(link.p.link.count);
+}
 
 }  // namespace onehop::test
