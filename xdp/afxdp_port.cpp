@@ -80,10 +80,13 @@ std::size_t AfXdpPort::flush(Instant) noexcept {
   return left_frames;
 }
 
-QueueTelemetry AfXdpPort::tx_queue(Instant now) noexcept {
+// `now` is when the turn began. It has sealed frames since, and may have lost its processor: bytes
+// that drained meanwhile would count as drained by then, and v_1 be several times the link's rate.
+QueueTelemetry AfXdpPort::tx_queue(Instant) noexcept {
   xdp::TxChunks& chunks = device_->tx;
+  const Instant read_at = monotonic_now();
   chunks.reclaim(sender().completion);
-  return {.at = now,
+  return {.at = read_at,
           .occupancy = chunks.occupancy(),
           .drained_total = chunks.drained_total(),
           .capacity = Bytes{device_->wire_frame_bytes} * static_cast<std::int64_t>(chunks.slots()),
