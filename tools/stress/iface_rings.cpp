@@ -55,15 +55,19 @@ class InterfaceRings {
                        options.to, options.seed);
   }
 
-  std::uint64_t bytes_sent() const {
+  // bytes_sent only grows. A driver that rebuilds its queues for AF_XDP counts from nothing again
+  // (igb), and the difference of two readings would be an enormous number.
+  std::uint64_t bytes_sent() {
     std::array<char, 32> text{};
     const ssize_t length = ::pread(counter_.get(), text.data(), text.size(), 0);
     std::uint64_t bytes = 0;
     if (length > 0) (void)std::from_chars(text.data(), text.data() + length, bytes);
-    return bytes;
+    bytes_sent_ += bytes >= reading_ ? bytes - reading_ : bytes;
+    reading_ = bytes;
+    return bytes_sent_;
   }
 
-  Result<Child> start() const {
+  Result<Child> start() {
     std::vector<std::string> command{"/proc/self/exe", "send",    work_.file(),       "--to",
                                      options_.to,      "--iface", options_.interface, "--quiet"};
     if (!options_.io.empty()) command.insert(command.end(), {"--io", options_.io});
@@ -96,6 +100,9 @@ class InterfaceRings {
     for (std::size_t i = 0; i < faults_per_schedule && is_trusted && flow.is_running(); ++i) {
       const Nanos span = static_cast<std::int64_t>(10 + random.below(140)) * 1ms;
       const BytesPerSecond usual = measure_rate(flow, measured);
+      if (usual <= BytesPerSecond{0} && flow.is_running())  // anything is as busy as that
+        return Error{ExitCode::peer_unreachable, "watch the transfer to " + options_.to,
+                     "no data flows", "send said: " + child.said(), 0};
       child.signal(SIGSTOP);
       std::this_thread::sleep_for(span);
       const Instant since = monotonic_now();
@@ -126,6 +133,7 @@ class InterfaceRings {
   const WorkFolder& work_;
   RecoveryReport report_;
   Fd counter_;
+  std::uint64_t reading_ = 0, bytes_sent_ = 0;
 };
 
 }  // namespace
