@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "engine/file/confined.hpp"
+
 namespace onehop::plot {
 
 namespace {
@@ -95,10 +97,13 @@ Result<void> write_part(const Place& place, std::string_view ending, const std::
 
 Result<void> put_in_place(const Place& place, std::string_view ending, bool is_overwriting) {
   const std::string from = place.folder + "/" + place.part(ending), to = place.path(ending);
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(),
-                  is_overwriting ? 0U : RENAME_NOREPLACE) != 0)
+  if (is_overwriting) {
+    if (::rename(from.c_str(), to.c_str()) == 0) return success();
     return errno_error(ExitCode::local_file_error, "write " + to);
-  return success();
+  }
+  const int error = file::rename_new(AT_FDCWD, from, AT_FDCWD, to);
+  if (error == 0) return success();
+  return errno_error(ExitCode::local_file_error, "write " + to, "", error);
 }
 
 void remove_parts(const Place& place) noexcept {
