@@ -61,7 +61,9 @@ concept Port = requires(P port, const P const_port, std::size_t n, std::span<RxF
   { port.receive(views) } noexcept -> std::same_as<std::size_t>;
   /// release gives all views of the last receive() back.
   { port.release() } noexcept;
-  /// tx_queue takes back what has left and reports; wire bytes (L2) of our own frames.
+  /// tx_queue takes back what has left and reports; wire bytes (L2) of our own frames. `t` is when
+  /// the turn began, which tells turns apart. `at` of the reading is when it was made: bytes that
+  /// drained since the turn began would else count as drained by then.
   { port.tx_queue(t) } noexcept -> std::same_as<QueueTelemetry>;
   /// rx_ring reports the receive ring or socket in wire bytes, and refused_total as the kernel's
   /// drops. Whether it was backlogged only the loop knows that empties it.

@@ -80,7 +80,7 @@ QueueTelemetry UdpPort::tx_queue(Instant now) noexcept {
   const Bytes accepted = tx_.accepted_total();
   const Bytes occupancy = std::min(tx_.occupancy(socket_, now), accepted - tx_drained_);
   tx_drained_ = accepted - occupancy;
-  return {.at = now,
+  return {.at = tx_.read_at(),
           .occupancy = occupancy,
           .drained_total = tx_drained_,
           .capacity = Bytes{sndbuf_.count * 1000 / tx_.truesize_permille()},

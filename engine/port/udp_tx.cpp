@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "engine/base/check.hpp"
+#include "engine/base/time.hpp"
 #include "engine/port/port.hpp"
 
 namespace onehop {
@@ -77,8 +78,13 @@ void UdpTx::commit(std::size_t n) noexcept {
 void UdpTx::read_charge(const UdpSocket& socket, Instant now) noexcept {
   if (now == charged_at_) return;
   charged_at_ = now;
+  measure_charge(socket);
+}
+
+void UdpTx::measure_charge(const UdpSocket& socket) noexcept {
   charged_bytes_ = socket.mem_info().wmem_bytes;
   syscalls_total_ += 1;
+  read_at_ = monotonic_now();
 }
 
 bool UdpTx::has_lost_link(const UdpSocket& socket, Instant now) noexcept {
@@ -134,8 +140,7 @@ void UdpTx::take_front(Batch& batch, std::size_t frames) noexcept {
 void UdpTx::learn(const UdpSocket& socket, Bytes wire, std::size_t frames) noexcept {
   if (!options_.is_charge_read) return;
   const std::int64_t before_bytes = charged_bytes_;
-  charged_bytes_ = socket.mem_info().wmem_bytes;
-  syscalls_total_ += 1;
+  measure_charge(socket);
   ledger_.push(wire, static_cast<std::uint32_t>(frames), charged_bytes_ - before_bytes);
 }
 
@@ -228,7 +233,10 @@ int UdpTx::send_each(const UdpSocket& socket, Batch& batch) noexcept {
 }
 
 Bytes UdpTx::occupancy(const UdpSocket& socket, Instant now) noexcept {
-  if (!options_.is_charge_read) return pending_wire_;
+  if (!options_.is_charge_read) {
+    read_at_ = monotonic_now();
+    return pending_wire_;
+  }
   read_charge(socket, now);
   return pending_wire_ + ledger_.outstanding(charged_bytes_);
 }

@@ -65,6 +65,8 @@ class UdpTx {
   /// occupancy is the wire bytes held here and charged below. Syscalls: getsockopt, once per `now`:
   /// what was read in the same turn, the last time after the last batch, holds for all of it.
   [[nodiscard]] Bytes occupancy(const UdpSocket& socket, Instant now) noexcept;
+  /// read_at is when the last occupancy was true, which may be long after the turn began.
+  [[nodiscard]] Instant read_at() const noexcept { return read_at_; }
 
   /// is_room_wanted: batches wait for room in the socket, and for nothing else.
   [[nodiscard]] bool is_room_wanted() const noexcept {
@@ -108,6 +110,7 @@ class UdpTx {
   void take_front(Batch& batch, std::size_t frames) noexcept;
   void learn(const UdpSocket& socket, Bytes wire, std::size_t frames) noexcept;
   void read_charge(const UdpSocket& socket, Instant now) noexcept;
+  void measure_charge(const UdpSocket& socket) noexcept;
 
   Options options_;
   std::unique_ptr<std::byte[]> arena_;
@@ -120,6 +123,7 @@ class UdpTx {
   OutstandingLedger ledger_;
   std::int64_t charged_bytes_ = 0;
   Instant charged_at_{};  // the turn of the last reading
+  Instant read_at_{};     // when it was made
   std::size_t pending_frames_ = 0;
   Bytes pending_wire_{};
   Bytes accepted_total_{};

@@ -26,6 +26,7 @@ struct Abilities {
   bool is_shaped = false;   ///< set_slow, set_dropping
   bool can_mark = false;    ///< mark_ce
   bool can_change = false;  ///< set_mtu, set_up
+  bool is_virtual = false;  ///< its clock is not the machine's
 };
 
 // Frames carry their number and a pattern of it, so that a frame is known to be whole, and which
@@ -272,6 +273,14 @@ TEMPLATE_TEST_CASE("N12 frames that the lower queue drops are counted refused",
     CHECK(exchange.broken_frames == 0);
     CHECK(pair.a().last_error() == 0);
   }
+}
+
+TEMPLATE_TEST_CASE("a queue's reading is of when it was made, not of when the turn began",
+                   "[contract][port]", ONEHOP_PORT_PAIRS) {
+  if (is_skipped<TestType>() || TestType::abilities.is_virtual) return;
+  TestType pair;
+  const Instant now = pair.now();
+  CHECK(pair.a().tx_queue(now - 1s).at >= now);
 }
 
 TEMPLATE_TEST_CASE("a CE mark is reported with the frame", "[contract][port]", ONEHOP_PORT_PAIRS) {

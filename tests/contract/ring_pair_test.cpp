@@ -19,7 +19,8 @@ namespace onehop::test {
 
 template <std::uint32_t chunk_bytes>
 struct RingPair {
-  static constexpr Abilities abilities{.is_shaped = true, .can_mark = true, .can_change = true};
+  static constexpr Abilities abilities{
+      .is_shaped = true, .can_mark = true, .can_change = true, .is_virtual = true};
   static const char* skip_reason() { return nullptr; }
 
   scenario::RingPort& a() { return a_; }

@@ -13,7 +13,8 @@ struct VirtualPair;
 namespace onehop::test {
 
 struct VirtualPair {
-  static constexpr Abilities abilities{.is_shaped = true, .can_mark = true, .can_change = true};
+  static constexpr Abilities abilities{
+      .is_shaped = true, .can_mark = true, .can_change = true, .is_virtual = true};
   static const char* skip_reason() { return nullptr; }
 
   VirtualPort& a() { return a_; }

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "engine/base/check.hpp"
+#include "engine/base/time.hpp"
 #include "engine/port/dpdk/ring_fill.hpp"
 #include "engine/port/socket_address.hpp"
 
@@ -199,11 +200,12 @@ QueueTelemetry DpdkPort::tx_queue(Instant now) noexcept {
   reclaim(now);
   watch_link(now);
   read_statistics(now);
+  const Instant read_at = monotonic_now();
   // What drained stays drained: descriptor states are coarser than frees.
   drained_total_ = std::max(drained_total_, accepted_total_ - occupancy());
   const Bytes backlog = accepted_total_ - drained_total_;
   const bool is_backlogged = !std::exchange(was_empty_, backlog == Bytes{0}) && backlog > Bytes{0};
-  return {.at = now,
+  return {.at = read_at,
           .occupancy = backlog,
           .drained_total = drained_total_,
           .capacity = Bytes{wire_frame_bytes_} * static_cast<std::int64_t>(pending_.size()),
