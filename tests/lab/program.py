@@ -23,6 +23,7 @@ ADDRESS_B, ADDRESS_B6 = "10.111.0.2", "fd00:111::2"
 # Seconds for anything that has to end by itself. It is no bound on speed: a hung program must not
 # hang the suite.
 PATIENCE = 60
+LOOK_S = 0.01  # how often a test looks at what the ends have said
 # The keys that design promises of the `end` event on both sides.
 END_KEYS = """schema_version type bytes_total seconds goodput_bps cpu_seconds cpu_ns_per_byte
     frames_total retransmitted_bytes_total loss_ratio srtt_ns io_requested io_used io_mode
@@ -70,7 +71,7 @@ class End:
             check(self.process.poll() is None,
                   f"{claim}: it ended with {self.process.returncode}: {self.text()}")
             check(time.monotonic() < give_up_at, f"{claim}: not in {PATIENCE} s: {self.text()}")
-            time.sleep(0.01)
+            time.sleep(LOOK_S)
 
     def code(self) -> Any:
         try:

@@ -19,8 +19,13 @@ sys.path.insert(0, str(HERE.parent / "lab"))
 import program  # noqa: E402
 from program import World, check, end_all  # noqa: E402
 
-# Emulated, the programs are 10 to 50 times slower, and the machine below may be busy.
+# Emulated, the programs are 10 to 50 times slower, and the machine below may be busy. What a test
+# that looks too often takes, the program lacks.
 program.PATIENCE = 240
+program.LOOK_S = 0.05
+# Of the form that onehop makes: its scrypt takes a sixteenth of that of any other code, which is
+# much in emulation. CHOSEN_CODE is one that a user might choose.
+CODE, CHOSEN_CODE = "abcd-efgh-ijkl-mnop-qrst-uvwx-yz23", program.CODE
 MIB = 1 << 20
 INTERRUPTED = 7
 
@@ -30,13 +35,16 @@ class Pair(World):
     guest. `sender` names the namespace that sends; the other one receives. `addresses` has both
     addresses, by namespace."""
 
+    is_used = True  # whether anything has run since all were seen to be clean
+
     def __init__(self, onehop, addresses, sender="a") -> None:
         super().__init__(onehop)
         self._hosts = {"a": sender, "b": "b" if sender == "a" else "a"}
         self.address = addresses[self._hosts["b"]]
 
     def __enter__(self) -> Any:
-        check_nothing_attached("before")
+        if Pair.is_used:
+            check_nothing_attached("before")
         self.work = Path(tempfile.mkdtemp(prefix="onehop-vm-", dir="/tmp"))
         self.target = self.work / "in"
         self.target.mkdir()
@@ -48,14 +56,25 @@ class Pair(World):
 
     def on(self, host, *command) -> list[Any]:
         """host is a, which sends, or b, which receives."""
+        Pair.is_used = True
         return ["ip", "netns", "exec", self._hosts[host], *map(str, command)]
 
-    def receive(self, io="udp", *options, into=None, code=program.CODE, address=None,
+    def file(self, size, name="file.bin") -> Any:
+        """file draws one MiB, for that takes long in emulation. No two of its MiB are the same:
+        each begins at another byte of the first."""
+        path, drawn = self.work / name, os.urandom(MIB)
+        with open(path, "wb") as out:
+            for begin in range(0, size, MIB):
+                at = 4099 * (begin // MIB) % MIB
+                out.write((drawn[at:] + drawn[:at])[:size - begin])
+        return path
+
+    def receive(self, io="udp", *options, into=None, code=CODE, address=None,
                 is_ready=True) -> Any:
         return super().receive(io, *options, into=into, code=code, address=address or self.address,
                                is_ready=is_ready)
 
-    def send(self, files, io="udp", *options, code=program.CODE, address=None) -> Any:
+    def send(self, files, io="udp", *options, code=CODE, address=None) -> Any:
         return super().send(files, io, "--wait", "60", *options, code=code,
                             address=address or self.address)
 
@@ -67,6 +86,7 @@ class Pair(World):
             check(end.end()["hash_ok"] is True, f"{role}: the digest is right")
         check(self.names() == [path.name], f"nothing else is left: {self.names()}")
         check_nothing_attached("after")
+        Pair.is_used = False
         return sender.end(), receiver.end()
 
     def check_same(self, path, into=None) -> None:
@@ -97,8 +117,7 @@ def attached() -> list[str]:
         links = json.loads(run("ip", "-n", host, "-j", "link", "show"))
         found += [f"program on {link['ifname']}" for link in links
                   if link.get("xdp", {}).get("attached")]
-        found += run("ip", "netns", "exec", host, "ss", "--xdp", "--all",
-                     "--no-header").splitlines()
+        found += run("ss", "--net", host, "--xdp", "--all", "--no-header").splitlines()
     return found
 
 
@@ -110,10 +129,12 @@ def check_nothing_attached(when) -> None:
     check(not attached(), f"{when}, nothing is attached to an interface: {attached()}")
 
 
-def enter_guest(file, *options, wrapper=()) -> None:
+def enter_guest(file, *options, wrapper=(), environment=(), cpus=2) -> None:
     """enter_guest starts `file` again inside the virtual machine, with the program as its argument,
     unless it is there already: FILE [BUILD [WORD]]. `options` are those of tests/vm/vm, `wrapper`
-    is what runs there before it. The code of the exit is that of the guest."""
+    is what runs there before it, `environment` names the variables that the guest gets, too. With
+    one of `cpus` the same work takes the host two thirds of the time. The code of the exit is that
+    of the guest."""
     if sys.argv[1:2] == ["--inside"]:
         del sys.argv[1]
         return
@@ -121,5 +142,7 @@ def enter_guest(file, *options, wrapper=()) -> None:
     onehop = build / "tools/onehop/onehop"
     check(onehop.exists(), f"{onehop} is built")
     vm = str(HERE / "vm")
-    os.execv(vm, [vm, "run", *options, *map(str, wrapper), str(Path(file).resolve()), "--inside",
-                  str(onehop), *sys.argv[2:3]])
+    os.environ.setdefault("ONEHOP_VM_CPUS", str(cpus))
+    given = [f"{name}={os.environ[name]}" for name in environment if name in os.environ]
+    os.execv(vm, [vm, "run", *options, *map(str, wrapper), "env", *given, str(Path(file).resolve()),
+                  "--inside", str(onehop), *sys.argv[2:3]])

@@ -159,7 +159,7 @@ bool HwsimSocket::deliver(const AirFrame& frame, const RadioAddress& radio) {
   return refused_ != sequence_;
 }
 
-void HwsimSocket::report(const AirFrame& frame, bool is_acked) {
+bool HwsimSocket::report(const AirFrame& frame, bool is_acked) {
   // One attempt at the first rate: losses here are the medium's, and say nothing of the rate.
   std::array<std::byte, 8> rates = frame.rates;
   rates[1] = std::byte{1};
@@ -174,6 +174,8 @@ void HwsimSocket::report(const AirFrame& frame, bool is_acked) {
   put(attr_tx_info, rates);
   put(attr_signal, bytes_of(signal_dbm));
   send();
+  read_pending();
+  return refused_ != sequence_;
 }
 
 }  // namespace onehop::vm

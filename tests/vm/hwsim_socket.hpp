@@ -58,11 +58,15 @@ class HwsimSocket {
 
   /// receive appends what radios have sent meanwhile. Syscalls: recv.
   void receive(std::vector<AirFrame>& frames);
+  /// has_frames: some are kept for receive(), and the socket may have none.
+  [[nodiscard]] bool has_frames() const noexcept { return !pending_.empty(); }
   /// deliver returns whether the radio takes it: it is on the frame's channel. Frames that come
   /// meanwhile are kept for receive(). Syscalls: sendto, recv.
   [[nodiscard]] bool deliver(const AirFrame& frame, const RadioAddress& radio);
-  /// report gives the status of a frame to its sender. Syscalls: sendto.
-  void report(const AirFrame& frame, bool is_acked);
+  /// report gives the status of a frame to its sender, and returns whether hwsim takes it. It shows
+  /// a frame here before it lists it as one that waits for its status, so a status may come too
+  /// early, and must then be given again. Syscalls: sendto, recv.
+  [[nodiscard]] bool report(const AirFrame& frame, bool is_acked);
 
   [[nodiscard]] int fd() const noexcept { return socket_.fd(); }
 

@@ -24,6 +24,10 @@ constexpr std::size_t header_difference_bytes = 20;
 // Ours: larger frames carry file data. Low: reports count as such. High: nothing does.
 constexpr std::size_t bulk_bytes_min = 1000;
 constexpr Nanos wait_max{100ms};        // ours, so that a signal is seen
+constexpr timespec again_timeout{.tv_sec = 0, .tv_nsec = 1'000'000};  // ours, at the end
+// Ours. Low: a frame whose sender lost its CPU before hwsim had it listed stays charged to its
+// socket, and an AF_XDP queue bound. High: one that hwsim has thrown away is asked for longer.
+constexpr Nanos unreported_max{2s};
 constexpr Nanos saturated_span{2s};     // of virtual time; thousands of exchanges
 constexpr std::int64_t permille = 1000;
 
@@ -69,7 +73,9 @@ void Medium::run(const volatile std::sig_atomic_t& stop) {
     const Instant now = monotonic_now();
     if (now - begun_at_ >= options_.span) break;
     play(now);
-    const Nanos wait = std::clamp(next_wakeup(now) - monotonic_now(), Nanos{0}, wait_max);
+    report_again();
+    Nanos wait = std::clamp(next_wakeup(now) - monotonic_now(), Nanos{0}, wait_max);
+    if (socket_.has_frames()) wait = Nanos{0};
     const timespec timeout{.tv_sec = 0, .tv_nsec = wait.count()};
     pollfd readable{.fd = socket_.fd(), .events = POLLIN, .revents = 0};
     (void)::ppoll(&readable, 1, &timeout, nullptr);
@@ -78,7 +84,25 @@ void Medium::run(const volatile std::sig_atomic_t& stop) {
   // The sender's socket stays charged with a frame that is never reported.
   receive();
   for (Radio& radio : radios_)
-    for (const AirFrame& frame : radio.queue) socket_.report(frame, false);
+    for (const AirFrame& frame : radio.queue) report_status(frame, false);
+  while (!unreported_.empty()) {
+    (void)::ppoll(nullptr, 0, &again_timeout, nullptr);
+    report_again();
+  }
+}
+
+void Medium::report_status(const AirFrame& frame, bool is_acked) {
+  if (!socket_.report(frame, is_acked))
+    unreported_.push_back({.frame = frame, .is_acked = is_acked, .since = monotonic_now()});
+}
+
+void Medium::report_again() {
+  const Instant now = monotonic_now();
+  std::erase_if(unreported_, [&](const Unreported& each) {
+    const bool is_reported = socket_.report(each.frame, each.is_acked);
+    reported_again_total_ += is_reported ? 1 : 0;
+    return is_reported || now - each.since >= unreported_max;
+  });
 }
 
 void Medium::receive() {
@@ -87,7 +111,7 @@ void Medium::receive() {
     auto radio = std::ranges::find(radios_, frame.radio, &Radio::address);
     if (radio == radios_.end()) {
       if (radios_.size() == options_.channel.stations) {
-        socket_.report(frame, false);
+        report_status(frame, false);
         continue;
       }
       radio = radios_.insert(radio, {.address = frame.radio, .queue = {}, .carried = {}});
@@ -96,7 +120,7 @@ void Medium::receive() {
     owner_of_[frame.transmitter()] = station;
     if (radio->queue.size() >= queue_frames_max) {
       radio->carried.dropped_total += 1;
-      socket_.report(frame, false);
+      report_status(frame, false);
       continue;
     }
     channel_.arrive(station, frame.at, ethernet_bytes(frame));
@@ -144,7 +168,7 @@ void Medium::finish_frame(Radio& radio, const AirFrame& frame, bool is_given_up)
     is_lost = is_lost || ++unicast_data_total_ * loss % permille < loss;
   }
   const bool is_taken = !is_lost && hand_over(frame);
-  socket_.report(frame, is_taken && frame.is_unicast());
+  report_status(frame, is_taken && frame.is_unicast());
   if (!is_unicast_data) return;
   Carried& carried = radio.carried;
   const auto bytes = static_cast<std::size_t>(ethernet_bytes(frame).count);
@@ -232,9 +256,10 @@ std::string Medium::report() const {
   }
   return fmt::format(
       R"({{"seconds":{:.3f},"busy_seconds":{:.3f},"late_p95_ms":{:.2f},"late_max_ms":{:.2f},)"
-      R"("radios":[{}]}})",
+      R"("reported_again":{},"radios":[{}]}})",
       seconds(ended_at_ - begun_at_), seconds(channel_.busy_total()),
-      milliseconds(late_us_.percentile(950)), milliseconds(late_us_.max()), radios);
+      milliseconds(late_us_.percentile(950)), milliseconds(late_us_.max()),
+      reported_again_total_, radios);
 }
 
 }  // namespace onehop::vm

@@ -64,7 +64,14 @@ class Medium {
     std::deque<AirFrame> queue;
     Carried carried;
   };
+  struct Unreported {
+    AirFrame frame;
+    bool is_acked = false;
+    Instant since{};
+  };
   void receive();
+  void report_status(const AirFrame& frame, bool is_acked);
+  void report_again();
   void play(Instant now);
   void finish_exchange();
   void finish_frame(Radio& radio, const AirFrame& frame, bool is_given_up);
@@ -81,7 +88,8 @@ class Medium {
   std::vector<Radio> radios_;                     // by station of the channel
   std::map<RadioAddress, std::size_t> owner_of_;  // of the address of an interface
   std::vector<AirFrame> received_;
-  std::uint64_t unicast_data_total_ = 0;
+  std::vector<Unreported> unreported_;  // hwsim did not have them yet
+  std::uint64_t unicast_data_total_ = 0, reported_again_total_ = 0;
   LogLinearHistogram late_us_;  // how much after its end an exchange was finished
 };
 

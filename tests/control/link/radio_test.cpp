@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Goal:   what a radio can do beside its network is read out of nl80211's answer.
 // Method: answers put together with libmnl as the kernel does (net/wireless/nl80211.c,
-//         nl80211_put_iface_combinations()). tests/vm/p2p_command reads those of mac80211_hwsim.
+//         nl80211_put_iface_combinations()). tests/vm/p2p_connect reads those of mac80211_hwsim.
 #include "control/link/radio.hpp"
 
 #include <catch2/catch.hpp>

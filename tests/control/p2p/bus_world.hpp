@@ -2,7 +2,7 @@
 // BusWorld: a real dbus-daemon on a socket of its own, and Service: a program on it that answers as
 // it is told. The daemon is what sits between onehop and wpa_supplicant on a machine; the service
 // stands in for answers that a healthy wpa_supplicant does not give. What a healthy one does is
-// played by itself, in tests/vm/p2p_command.
+// played by itself, in tests/vm/p2p_connect.
 #pragma once
 
 #include <signal.h>

@@ -2,7 +2,7 @@
 // Goal:   each way into a group, and each way in which it fails, asks wpa_supplicant for the right
 //         things in the right order, and leaves nothing running.
 // Method: events by hand, in virtual time. What wpa_supplicant does with the actions is played in
-//         tests/vm/p2p_command by wpa_supplicant itself.
+//         tests/vm/p2p_connect by wpa_supplicant itself.
 // Bounds: none but equality.
 #include <catch2/catch.hpp>
 
