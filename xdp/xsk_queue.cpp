@@ -39,7 +39,10 @@ Error bind_error(const XskOptions& options, int errno_value) {
     return errno_error(ExitCode::privilege_missing, attempt,
                        "CAP_NET_RAW is missing: run as root or grant it", EPERM);
   if (errno_value == EBUSY)
-    return errno_error(ExitCode::io_unavailable, attempt, "another AF_XDP program holds this queue",
+    // In copy mode a frame that the driver has not let go keeps its socket, which keeps the queue.
+    return errno_error(ExitCode::io_unavailable, attempt,
+                       "another AF_XDP program holds this queue, or the driver still has frames of "
+                       "one that ended: wait, or take --io udp",
                        EBUSY);
   const std::string otherwise = "take another --xdp-mode or --io udp";
   return errno_error(
