@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// NapAllowance: D, for how long a short queue has to last. The mean time between two visits of the
-// engine core says nothing of the longest: on a busy machine a core is now and then late by more
-// than a short queue holds.
+// NapAllowance: D, for how long a short queue has to last so that the link is never idle. The mean
+// time between two visits of the engine core does not tell it: now and then a core is late by more
+// than a short queue holds, and a driver that tells late of what has left makes a queue look
+// longer than it is. What leaves tells it. Each T, while data waits and this queue decides:
 //
-//   a visit finds dry what the last one had filled   D <- 1.15 of what that queue lasted
-//   else                                             D falls by 10 % a second
+//   less left than 0.98 v_1 T     D <- 1.05 v_1 T / left, of what the queue lasted; at most twice
+//   else                          D falls by 10 % a second
 //
-// Only a queue that was filled to its limit tells: a lower one ran dry for want of rate or of data.
+// Not found: a driver that tells later than the first limit lasts. Then v_1 is what that limit lets
+// through, and nothing says that more would pass.
+//
 // Pure; bytes as the report counts them (wire).
 #pragma once
 
@@ -18,36 +21,65 @@ namespace onehop::law {
 
 class NapAllowance {
  public:
-  /// step takes each report once. `limit`: the backlog limit that the last visit filled up to;
-  /// `drain`: what the queue's consumer takes; `most`: D's bound.
-  void step(const PathReport& path, Bytes limit, BytesPerSecond drain, Nanos most) noexcept {
-    if (path.at == at_ || drain <= BytesPerSecond{0}) return;
-    const Nanos span = at_ == Instant{} ? Nanos{0} : std::min<Nanos>(path.at - at_, relax);
-    at_ = path.at;
-    const Bytes stood = path.tx_step_backlog;
-    const bool was_full = stood > Bytes{0} && stood * full_part >= limit * (full_part - 1);
-    if (was_full && path.tx_step >= stood && path.offered > Bytes{0})
-      lasting_ = std::max(lasting_, time_for(stood, drain) * growth_permille / 1000);
+  struct Reading {
+    const PathReport& path;
+    BytesPerSecond drain{};    ///< v_1
+    Bytes limit{};             ///< the backlog limit that was granted
+    bool is_deciding = false;  ///< data waits, and this queue sets the rate
+  };
+  /// step takes each report once. `most` bounds D.
+  void step(const Reading& reading, Nanos most) noexcept {
+    const QueueTelemetry& queue = reading.path.tx_queue;
+    if (queue.at == at_) return;
+    const Nanos span = queue.at - at_;
+    const Bytes left = queue.drained_total - drained_total_;
+    at_ = queue.at;
+    drained_total_ = queue.drained_total;
+    if (!reading.is_deciding || span > pause_min || left < Bytes{0}) {
+      restart();
+      return;
+    }
+    span_ += span;
+    left_ += left;
+    expected_ += reading.drain * span;
+    if (span_ < period) return;
+    if (left_ < expected_ * full)
+      lasting_ =
+          std::max(lasting_, time_for(reading.limit, reading.drain)) * growth_permille() / 1000;
     else
-      lasting_ -= lasting_ / 1000 * (span * decay_permille / relax);
+      lasting_ -= lasting_ * decay_permille / 1000 * (span_ / 1ms) / 1000;
     lasting_ = std::min(lasting_, most);
+    restart();
   }
-  [[nodiscard]] Nanos lasting() const noexcept { return lasting_; }  ///< D; 0: no queue ran dry
+  [[nodiscard]] Nanos lasting() const noexcept { return lasting_; }  ///< D; 0: the link was full
 
  private:
-  // Ours. Low: many dry visits until D is long enough. High: delay that nothing asked for.
-  static constexpr std::int64_t growth_permille = 1150;
+  [[nodiscard]] std::int64_t growth_permille() const noexcept {
+    return std::min(expected_.count * growth_more_permille / std::max<std::int64_t>(left_.count, 1),
+                    growth_max_permille);
+  }
+  void restart() noexcept {
+    span_ = {};
+    left_ = expected_ = {};
+  }
+  // Ours, T. Low: at 20 Mbit/s one frame more or less decides. High: seconds until D is found.
+  static constexpr Nanos period{50ms};
+  // Ours. Low: rate is lost. High: what v_1 is wrong by passes for an idle link.
+  static constexpr Gain full{980};
+  // Ours, beyond what was missing, and at most in a step. Low: seconds until D is long enough.
+  // High: delay that nothing asked for.
+  static constexpr std::int64_t growth_more_permille = 1050, growth_max_permille = 2000;
   // Ours, of D in a second. Low: one late visit is paid for to the file's end. High: each late
   // visit costs rate.
   static constexpr std::int64_t decay_permille = 100;
-  // Ours: the second of the above, and the longest pause that it falls in. Low and high: as above.
-  static constexpr Nanos relax{1s};
-  // Ours: full to a quarter. Low: a queue without data passes for a full one. High: a batch that
-  // waits for room hides each dry visit.
-  static constexpr std::int64_t full_part = 4;
+  // Ours. Low: a core's long nap hides what it cost. High: an outage passes for an idle link.
+  static constexpr Nanos pause_min{50ms};
 
   Nanos lasting_{0};
   Instant at_{};
+  Bytes drained_total_{};
+  Nanos span_{0};
+  Bytes left_{}, expected_{};
 };
 
 }  // namespace onehop::law

@@ -152,9 +152,13 @@ void OwnQueueTerm::set_backlog(const SafeRangeInput& input, BufferRow& row) noex
   row.target = target_;
   if (params_.target == Target::zero && drain_.has_drain()) {
     // Low latency: what leaves while the core naps, and a quarter more, so that the queue just
-    // never runs dry; more where it did.
-    naps_.step(input.sample.path, input.ratio.to_wire(backlog_max_),
-               input.ratio.to_wire(row.drain), time_for(target_, row.drain));
+    // never runs dry; more where the link was idle.
+    naps_.step({.path = input.sample.path,
+                .drain = input.ratio.to_wire(row.drain),
+                .limit = input.ratio.to_wire(backlog_max_),
+                .is_deciding = has_data(input.sample.path) && !input.is_standby &&
+                               input.last_bottleneck == Bottleneck::tx_queue},
+               time_for(target_, row.drain));
     const Bytes two_batches = frame * 2 * batch_frames_;
     const Nanos nap = std::max(sawtooth_.period() * zero_margin_permille / 1000, naps_.lasting());
     backlog_max_ = std::min(std::max(two_batches, row.drain * nap), target_);

@@ -96,8 +96,17 @@ class Pair(World):
 
     def arrived(self) -> Any:
         """arrived is what the file that is being received takes up on the disk, in bytes."""
-        return sum(path.stat().st_blocks * 512 for path in self.target.rglob("*")
-                   if path.name.endswith(".part"))
+        return sum(blocks_of(os.path.join(folder, name)) * 512
+                   for folder, _, names in os.walk(self.target)
+                   for name in names if name.endswith(".part"))
+
+
+def blocks_of(path) -> int:
+    """0 where it has gone."""
+    try:
+        return os.stat(path).st_blocks
+    except FileNotFoundError:
+        return 0
 
 
 def run(*command) -> Any:
