@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // NapAllowance: D, for how long a short queue has to last so that the link is never idle. The mean
 // time between two visits of the engine core does not tell it: now and then a core is late by more
-// than a short queue holds, and a driver that tells late of what has left makes a queue look
-// longer than it is. What leaves tells it. Each T, while data waits and this queue decides:
+// than a short queue holds. What leaves tells it. Each T, while data waits and this queue decides:
 //
 //   less left than 0.98 v_1 T     D <- 1.05 v_1 T / left, of what the queue lasted; at most twice
 //   else                          D falls by 10 % a second
 //
-// Not found: a driver that tells later than the first limit lasts. Then v_1 is what that limit lets
-// through, and nothing says that more would pass.
+// It needs a v_1 that is the link's. Where a driver tells of what has left later than the queue
+// lasts, v_1 is what the limit lets through, and D stays too short: --target under is for these.
 //
 // Pure; bytes as the report counts them (wire).
 #pragma once

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -25,9 +24,8 @@ struct FluidParams {
   Nanos nap{1ms};                         ///< between wake-ups of the core
   int late_every = 0;                     ///< each such wake-up is late by `late`; 0: none
   Nanos late{0};
-  Nanos status_delay{0};  ///< what has left is told of so much later
-  Nanos tick{1ms};        ///< between steps of the law
-  Nanos rtt{1ms};         ///< without queueing
+  Nanos tick{1ms};  ///< between steps of the law
+  Nanos rtt{1ms};   ///< without queueing
   bool is_report_after_fill = true;
   std::int64_t queue_packets_max = 1000;
   QueueScope scope = QueueScope::lower_queue;
@@ -115,7 +113,6 @@ class FluidLink {
   }
 
   void drain() {
-    for (; !untold_.empty() && untold_.front() <= now; untold_.pop_front()) drained_ += wire;
     // Foreign bytes stand in the same FIFO: service is shared as the queue is.
     foreign_queue_ += (p.foreign * step).count;
     link_credit_ += p.link.count * step.count() % 1'000'000'000;
@@ -132,7 +129,7 @@ class FluidLink {
       if (queue >= wire && (share_ >= both || foreign_queue_ < wire)) {
         share_ = std::max<std::int64_t>(share_ - both, 0);
         queue -= wire;
-        untold_.push_back(now + p.status_delay);
+        drained_ += wire;
         window.drained += wire;
         if (++frame_ * 619 % 1000 >= p.loss_permille)
           flight_.push_back({now + p.rtt / 2, payload});
@@ -143,10 +140,6 @@ class FluidLink {
       }
     }
     carry_ = queue + foreign_queue_ >= wire ? can : 0;
-  }
-  /// backlog is what the core sees of the queue: also what has left and was not told of.
-  [[nodiscard]] std::int64_t backlog() const {
-    return queue + wire * static_cast<std::int64_t>(untold_.size());
   }
 
   void receive() {
@@ -192,15 +185,11 @@ class FluidLink {
   void publish() {
     if (is_telemetry_frozen) return;
     report.at = now;
-    const QueueTelemetry last = report.tx_queue;
     report.tx_queue = {.at = now,
-                       .occupancy = {p.scope == QueueScope::lower_queue ? backlog() : 0},
+                       .occupancy = {p.scope == QueueScope::lower_queue ? queue : 0},
                        .drained_total = {drained_},
                        .refused_total = static_cast<std::uint64_t>(refused),
                        .scope = p.scope};
-    report.tx_step = report.tx_queue.drained_total - last.drained_total;
-    report.tx_step_backlog = last.occupancy;
-    report.tx_step_span = last.at == Instant{} ? 0ns : now - last.at;
     report.sent_total = {sent_};
     report.packets_reported_total = report.packets_sent_total =
         static_cast<std::uint64_t>(sent_ / wire);
@@ -222,7 +211,7 @@ class FluidLink {
     filled_at_ = now;
     const bool has_push_back =
         p.scope == QueueScope::lower_queue;  // else the core sees no queue and tokens alone hold it
-    while (has_data && tokens_ >= wire && (!has_push_back || backlog() < grant.backlog_max.count) &&
+    while (has_data && tokens_ >= wire && (!has_push_back || queue < grant.backlog_max.count) &&
            core >= wire) {
       if (p.scope == QueueScope::lower_queue &&
           (queue + foreign_queue_) / wire >= p.queue_packets_max) {
@@ -272,7 +261,6 @@ class FluidLink {
   int wakeups_ = 0;
   bool is_disk_busy_ = false, is_fresh_ = false, is_started_ = false;
   std::vector<InFlight> flight_;
-  std::deque<Instant> untold_;
   PathReport published_{};
 };
 
