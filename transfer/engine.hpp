@@ -4,7 +4,6 @@
 // made on the command line ends.
 #pragma once
 
-#include <memory>
 
 #include "control/rate/trace.hpp"
 #include "engine/base/latest.hpp"

@@ -4,10 +4,6 @@
 
 #include <boost/asio/post.hpp>
 
-#include <filesystem>
-#include <stop_token>
-#include <thread>
-#include <unordered_map>
 
 #include "control/session/listener.hpp"
 #include "engine/base/memory.hpp"

@@ -5,7 +5,6 @@
 #include <linux/if.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace onehop::xdp {
 

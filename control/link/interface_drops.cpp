@@ -9,10 +9,8 @@ namespace onehop::link {
 
 namespace {
 
-constexpr std::size_t stack_depth_max = 8;  // the kernel's own limit for nested devices
-
 Error no_count(const std::string& interface, const char* cause) {
-  return {ExitCode::io_unavailable, "count the frames that " + interface + " drops", cause, {}, 0};
+  return {ExitCode::io_unavailable, "count the frames that " + interface + " drops", cause};
 }
 
 }  // namespace
@@ -20,14 +18,12 @@ Error no_count(const std::string& interface, const char* cause) {
 Result<void> InterfaceDrops::follow(int ifindex) {
   std::erase_if(starts_,
                 [](const Start& start) { return !read_interface(start.ifindex).has_value(); });
-  std::size_t depth = 0;
-  for (int next = ifindex; next != 0 && depth < stack_depth_max; ++depth) {
-    ONEHOP_TRY(link, read_interface(next));
+  ONEHOP_TRY(stack, read_stack(ifindex));
+  for (const Interface& link : stack) {
     if (!link.tx_dropped_total) return no_count(link.name, "the kernel does not tell");
     const bool is_known = std::ranges::any_of(
         starts_, [&](const Start& start) { return start.ifindex == link.ifindex; });
     if (!is_known) starts_.push_back({link.ifindex, *link.tx_dropped_total});
-    next = link.lower_ifindex;
   }
   return success();
 }

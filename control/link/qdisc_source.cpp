@@ -11,17 +11,11 @@
 namespace onehop::link {
 
 namespace {
-constexpr std::size_t stack_depth_max = 8;
 constexpr std::uint64_t ethernet_header_bytes = 14;
 }  // namespace
 
 Result<std::shared_ptr<QdiscReader>> QdiscReader::open(int ifindex, bool has_own_qdisc) {
-  std::vector<Interface> links;
-  for (int next = ifindex; next != 0 && links.size() < stack_depth_max;) {
-    ONEHOP_TRY(info, read_interface(next));
-    next = info.lower_ifindex;
-    links.push_back(std::move(info));
-  }
+  ONEHOP_TRY(links, read_stack(ifindex));
   if (!has_own_qdisc) links.erase(links.begin());
   ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_ROUTE));
   return std::shared_ptr<QdiscReader>{

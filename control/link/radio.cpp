@@ -6,7 +6,6 @@
 #include <net/if.h>
 
 #include <algorithm>
-#include <array>
 #include <bitset>
 #include <vector>
 
@@ -18,7 +17,8 @@ namespace onehop::link {
 namespace {
 
 using Octets = std::span<const std::byte>;
-using Kinds = std::bitset<32>;  // of interfaces, by NL80211_IFTYPE_*
+using Types = std::bitset<32>;  // of attributes without a value
+using Kinds = Types;            // of interfaces, by NL80211_IFTYPE_*
 
 /// Limit: at most `count` interfaces of these kinds at once.
 struct Limit {
@@ -36,13 +36,13 @@ std::uint32_t number_of(Octets value) {
   return number;
 }
 
-/// Kinds are listed as attributes whose type is the kind.
-Kinds kinds_of(Octets nested) {
-  Kinds kinds;
+/// Kinds and flags are listed as attributes whose type says all.
+Types types_of(Octets nested) {
+  Types types;
   each_attribute(nested, [&](int type, Octets) {
-    if (type >= 0 && type < 32) kinds.set(static_cast<std::size_t>(type));
+    if (type >= 0 && type < 32) types.set(static_cast<std::size_t>(type));
   });
-  return kinds;
+  return types;
 }
 
 Combination combination_of(Octets nested) {
@@ -55,7 +55,7 @@ Combination combination_of(Octets nested) {
       Limit limit;
       each_attribute(one, [&](int inner, Octets part) {
         if (inner == NL80211_IFACE_LIMIT_MAX) limit.count = number_of(part);
-        if (inner == NL80211_IFACE_LIMIT_TYPES) limit.kinds = kinds_of(part);
+        if (inner == NL80211_IFACE_LIMIT_TYPES) limit.kinds = types_of(part);
       });
       found.limits.push_back(limit);
     });
@@ -84,10 +84,7 @@ void wider(std::uint32_t& mhz, std::uint32_t to_mhz) { mhz = std::max(mhz, to_mh
 
 /// add_channel counts a channel unless the rules in force close it.
 void add_channel(Octets nested, RadioBand& band) {
-  std::bitset<32> flags;
-  each_attribute(nested, [&](int type, Octets) {
-    if (type >= 0 && type < 32) flags.set(static_cast<std::size_t>(type));
-  });
+  const Types flags = types_of(nested);
   if (flags.test(NL80211_FREQUENCY_ATTR_DISABLED)) return;
   ++band.channels;
   if (!flags.test(NL80211_FREQUENCY_ATTR_NO_IR) && !flags.test(NL80211_FREQUENCY_ATTR_RADAR))
@@ -150,7 +147,7 @@ bool parse_radio(Octets message, std::uint16_t family, RadioFacts& facts) {
   if (!attributes || header.cmd != NL80211_CMD_NEW_WIPHY) return false;
   return each_attribute(*attributes, [&](int type, Octets value) {
     if (type == NL80211_ATTR_SUPPORTED_IFTYPES) {
-      const Kinds kinds = kinds_of(value);
+      const Kinds kinds = types_of(value);
       facts.can_own = kinds.test(NL80211_IFTYPE_P2P_GO);
       facts.can_join = kinds.test(NL80211_IFTYPE_P2P_CLIENT);
       facts.has_p2p_device = kinds.test(NL80211_IFTYPE_P2P_DEVICE);
@@ -180,7 +177,7 @@ Result<RadioFacts> read_radio(const std::string& interface) {
     is_found |= parse_radio(message, family, facts);
   }));
   if (is_found) return facts;
-  return Error{ExitCode::io_unavailable, attempt, "the kernel's answer is not about it", "", 0};
+  return Error{ExitCode::io_unavailable, attempt, "the kernel's answer is not about it"};
 }
 
 std::string radio_text(const RadioFacts& facts) {

@@ -71,7 +71,7 @@ Result<WiredSource> WiredSource::open(int ifindex, std::shared_ptr<QdiscReader> 
   const std::string attempt = "read the speed and the queue of " + link.name;
   if (is_software(link))
     return Error{ExitCode::io_unavailable, attempt,
-                 "it is a device of software: what it claims is worth nothing", "", 0};
+                 "it is a device of software: what it claims is worth nothing"};
   WiredSource self{std::move(link), std::move(stopwatch)};
   if (qdisc == nullptr) {
     self.why_no_queue_ = "our frames go by the qdisc; the port's completions are the queue";
@@ -85,7 +85,7 @@ Result<WiredSource> WiredSource::open(int ifindex, std::shared_ptr<QdiscReader> 
   }
   if (read_link_rate(self.link_.name) == BytesPerSecond{} && !self.limits_)
     return Error{ExitCode::io_unavailable, attempt,
-                 "it tells no speed, and no exact queue: " + self.why_no_queue_, "", 0};
+                 "it tells no speed, and no exact queue: " + self.why_no_queue_};
   return self;
 }
 

@@ -5,7 +5,6 @@
 #include <systemd/sd-bus.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "control/p2p/bus_message.hpp"
 

@@ -10,9 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -90,12 +88,15 @@ class Bus {
   std::unique_ptr<std::vector<Signal>> waiting_ = std::make_unique<std::vector<Signal>>();
 };
 
-/// text_of and its kin take a value out of a dictionary; nothing, 0 or false where it is not there
-/// or of another type.
+/// value_of takes a value out of a dictionary, text_of also a path as a text; empty, 0 or false
+/// where it is not there or of another type.
+template <class T>
+[[nodiscard]] T value_of(const Dict& dict, const std::string& key) {
+  const auto found = dict.find(key);
+  const T* value = found == dict.end() ? nullptr : std::get_if<T>(&found->second);
+  return value == nullptr ? T{} : *value;
+}
 [[nodiscard]] std::string text_of(const Dict& dict, const std::string& key);
-[[nodiscard]] std::int64_t number_of(const Dict& dict, const std::string& key);
-[[nodiscard]] bool flag_of(const Dict& dict, const std::string& key);
-[[nodiscard]] ByteArray bytes_of(const Dict& dict, const std::string& key);
 /// text_of a value: a string or an object path.
 [[nodiscard]] std::string text_of(const Value& value);
 

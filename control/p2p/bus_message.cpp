@@ -189,22 +189,4 @@ std::string text_of(const Dict& dict, const std::string& key) {
   return found == dict.end() ? std::string{} : text_of(found->second);
 }
 
-std::int64_t number_of(const Dict& dict, const std::string& key) {
-  const auto found = dict.find(key);
-  const auto* number = found == dict.end() ? nullptr : std::get_if<std::int64_t>(&found->second);
-  return number == nullptr ? 0 : *number;
-}
-
-bool flag_of(const Dict& dict, const std::string& key) {
-  const auto found = dict.find(key);
-  const auto* flag = found == dict.end() ? nullptr : std::get_if<bool>(&found->second);
-  return flag != nullptr && *flag;
-}
-
-ByteArray bytes_of(const Dict& dict, const std::string& key) {
-  const auto found = dict.find(key);
-  const auto* bytes = found == dict.end() ? nullptr : std::get_if<ByteArray>(&found->second);
-  return bytes == nullptr ? ByteArray{} : *bytes;
-}
-
 }  // namespace onehop::p2p

@@ -11,10 +11,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <fstream>
 #include <sstream>
-#include <utility>
 
 #include "control/p2p/stop_fd.hpp"
 #include "engine/base/fd.hpp"
@@ -46,7 +44,7 @@ std::string text_of(const in6_addr& address) {
 }
 
 Error interrupted(const std::string& attempt) {
-  return {ExitCode::interrupted, attempt, "interrupted", "", 0};
+  return {ExitCode::interrupted, attempt, "interrupted"};
 }
 
 /// allow_ipv6 switches it on where a setting of the machine has it off for new interfaces.

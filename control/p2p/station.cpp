@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/p2p/station.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <optional>
 #include <utility>
 
 #include "control/p2p/network_manager.hpp"
@@ -87,7 +84,7 @@ Result<void> wait_for_handshake(Supplicant& supplicant, const std::string& netwo
                               : "Is its channel one that this radio has?",
                    0};
     if (is_stopped(stop_fd, poll_interval))
-      return Error{ExitCode::interrupted, joining, "interrupted", "", 0};
+      return Error{ExitCode::interrupted, joining, "interrupted"};
   }
 }
 

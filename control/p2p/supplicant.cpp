@@ -254,10 +254,7 @@ Result<std::string> Supplicant::ask_wide(const std::string& command, const std::
 
 std::string Supplicant::stored_group() {
   const Dict all = fields(path_, p2p_interface, {"PersistentGroups"});
-  const auto listed = all.find("PersistentGroups");
-  if (listed == all.end()) return {};
-  const auto* paths = std::get_if<std::vector<std::string>>(&listed->second);
-  for (const std::string& path : paths == nullptr ? std::vector<std::string>{} : *paths) {
+  for (const std::string& path : value_of<std::vector<std::string>>(all, "PersistentGroups")) {
     const auto about = bus_.dict_property({supplicant_service, path, persistent_interface},
                                           "Properties", "read a kept group");
     if (about.has_value() && text_of(about.value(), "mode") == owner_mode) return path;
@@ -290,14 +287,14 @@ std::optional<Group> Supplicant::group_at(const std::string& path) {
   const std::string role = text_of(roles, "Role"), object = text_of(roles, "Group");
   if ((role != "GO" && role != "client") || object.empty() || object == "/") return std::nullopt;
   const Dict about = fields(object, group_interface, {"SSID", "BSSID", "Frequency", "Passphrase"});
-  const ByteArray ssid = bytes_of(about, "SSID");
+  const ByteArray ssid = value_of<ByteArray>(about, "SSID");
   return Group{.path = path,
                .interface_name = text_of(fields(path, interface_interface, {"Ifname"}), "Ifname"),
                .role = role == "GO" ? Role::owner : Role::client,
                .ssid = std::string(ssid.begin(), ssid.end()),
                .passphrase = text_of(about, "Passphrase"),
-               .bssid = mac_text(bytes_of(about, "BSSID")),
-               .frequency_mhz = static_cast<int>(number_of(about, "Frequency"))};
+               .bssid = mac_text(value_of<ByteArray>(about, "BSSID")),
+               .frequency_mhz = static_cast<int>(value_of<std::int64_t>(about, "Frequency"))};
 }
 
 Result<void> Supplicant::authorize(const Group& group, const Pairing& pairing) {
@@ -324,18 +321,19 @@ std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
   };
   const Dict& dict = signal.dict;
   if (signal.name == "DeviceFoundProperties")
-    return PeerFound{{.path = argument(0),
-                      .name = text_of(dict, "DeviceName"),
-                      .address = mac_text(bytes_of(dict, "DeviceAddress")),
-                      .signal_dbm = static_cast<int>(number_of(dict, "level")),
-                      .is_group_owner = (number_of(dict, "groupcapability") & owner_bit) != 0}};
+    return PeerFound{
+        {.path = argument(0),
+         .name = text_of(dict, "DeviceName"),
+         .address = mac_text(value_of<ByteArray>(dict, "DeviceAddress")),
+         .signal_dbm = static_cast<int>(value_of<std::int64_t>(dict, "level")),
+         .is_group_owner = (value_of<std::int64_t>(dict, "groupcapability") & owner_bit) != 0}};
   if (signal.name == "DeviceLost") return PeerLost{argument(0)};
   if (signal.name == "FindStopped") return FindEnded{};
   if (signal.name == "GONegotiationRequest") return PeerAsked{argument(0)};
   if (signal.name == "ProvisionDiscoveryPBCRequest") return JoinAsked{argument(0)};
   if (signal.name == "GONegotiationFailure")
-    return AttemptFailed{negotiation_failure(number_of(dict, "status")),
-                         number_of(dict, "status") == no_common_channel};
+    return AttemptFailed{negotiation_failure(value_of<std::int64_t>(dict, "status")),
+                         value_of<std::int64_t>(dict, "status") == no_common_channel};
   if (signal.name == "GroupFormationFailure")
     return AttemptFailed{
         "the group could not be formed" + (argument(0).empty() ? "" : ": " + argument(0)), false};
@@ -345,7 +343,7 @@ std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
   if (signal.name == "GroupStarted") {
     auto group = group_at(text_of(dict, "interface_object"));
     if (!group) return std::nullopt;  // gone already: GroupFinished follows
-    group->is_persistent = flag_of(dict, "persistent");
+    group->is_persistent = value_of<bool>(dict, "persistent");
     return GroupStarted{std::move(*group)};
   }
   return std::nullopt;

@@ -3,7 +3,6 @@
 // thread.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -66,6 +66,14 @@ Chapter* Chapters::unanswered() noexcept {
   return at == open_.end() ? nullptr : &*at;
 }
 
+bool Chapters::take_root(std::uint32_t file, const Digest& root) {
+  Chapter* const chapter = find(file);
+  const bool is_due = chapter != nullptr && (chapter->has_blocks(file) || chapter->is_pack(file)) &&
+                      chapter->roots.emplace(file, root).second;
+  if (is_due) --chapter->roots_left;
+  return is_due;
+}
+
 bool Chapters::are_roots_announced() const noexcept {
   return has_last_ && std::ranges::all_of(open_, [](const Chapter& chapter) {
            return chapter.is_answered && chapter.roots_left == 0;

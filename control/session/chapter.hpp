@@ -11,7 +11,6 @@
 #include <deque>
 #include <memory>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "control/session/message.hpp"
@@ -107,6 +106,8 @@ class Chapters {
   [[nodiscard]] Chapter* find(std::uint32_t file) noexcept;
   /// unanswered is the first without an answer; null: none.
   [[nodiscard]] Chapter* unanswered() noexcept;
+  /// take_root keeps the root of a file or a pack that is still to be announced; false: it is not.
+  [[nodiscard]] bool take_root(std::uint32_t file, const Digest& root);
   /// pop_over forgets the first chapter if it is over; its manifest, or null.
   [[nodiscard]] std::shared_ptr<const file::Manifest> pop_over();
   /// restart forgets all: the next one begins at index 0.

@@ -12,9 +12,7 @@
 // sense of safety (RFC 9257 §4).
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

@@ -178,12 +178,6 @@ Result<RouteInfo> find_route_on(NetlinkSocket& socket, const IpAddress& peer,
   return route;
 }
 
-bool is_equal(const PathUpdate& a, const PathUpdate& b) noexcept {
-  return a.header == b.header && a.header_bytes == b.header_bytes && a.mtu_bytes == b.mtu_bytes &&
-         a.ifindex == b.ifindex && a.is_link_up == b.is_link_up &&
-         a.has_neighbour == b.has_neighbour;
-}
-
 }  // namespace
 
 Result<RouteInfo> find_route(const IpAddress& peer, const std::string& interface) {
@@ -310,7 +304,7 @@ std::optional<PathUpdate> PathFollower::poll(Instant now) {
   const PathUpdate before = update_;
   // After the first time it fails only when netlink itself does. What was known stays.
   (void)read_path(now);
-  if (is_equal(before, update_)) return std::nullopt;
+  if (before == update_) return std::nullopt;
   return update_;
 }
 

@@ -2,7 +2,6 @@
 #include "control/session/recv_machine.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 namespace onehop::session {
@@ -166,12 +165,8 @@ Result<void> RecvMachine::take_holes(const Holes& message) {
 }
 
 Result<void> RecvMachine::take_root(const FileRoot& message) {
-  Chapter* const chapter = chapters_.find(message.file);
-  const bool is_due = chapter != nullptr &&
-                      (chapter->has_blocks(message.file) || chapter->is_pack(message.file)) &&
-                      chapter->roots.emplace(message.file, message.root).second;
-  if (!is_due) return violation("the peer announced a root of a file that it cannot have sent");
-  --chapter->roots_left;
+  if (!chapters_.take_root(message.file, message.root))
+    return violation("the peer announced a root of a file that it cannot have sent");
   if (chapters_.are_roots_announced()) act(Phase::verifying);
   command_file(FileMessageKind::root, message.file, 0, message.root);
   drop_over();

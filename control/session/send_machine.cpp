@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/session/send_machine.hpp"
 
-#include <algorithm>
 
 #include "control/session/tls.hpp"
 
@@ -141,12 +140,7 @@ Result<void> SendMachine::take_event(Instant now, const Event& event) {
 }
 
 void SendMachine::announce_root(Instant now, const BlockRef& block) {
-  Chapter* const chapter = chapters_.find(block.file);
-  const bool is_due = chapter != nullptr &&
-                      (chapter->has_blocks(block.file) || chapter->is_pack(block.file)) &&
-                      chapter->roots.emplace(block.file, block.digest).second;
-  if (!is_due) return;
-  --chapter->roots_left;
+  if (!chapters_.take_root(block.file, block.digest)) return;
   send(FileRoot{block.file, block.digest});
   complete_if_over(now);
 }
@@ -156,8 +150,7 @@ void SendMachine::announce(const Event& event, bool is_skipped) {
   const Chapter* const chapter = chapters_.find(event.block.file);
   if (chapter == nullptr || chapter->is_pack(event.block.file))
     return;  // a pack's records bring their roots
-  if (batch_.is_skipped != is_skipped || batch_.digests.size() == digests_per_message_max)
-    flush();
+  if (batch_.is_skipped != is_skipped || batch_.digests.size() == digests_per_message_max) flush();
   batch_.is_skipped = is_skipped;
   batch_.digests.push_back(
       {event.block.file, event.block.offset / block_bytes, event.block.digest});

@@ -3,7 +3,6 @@
 //
 //   WantChapter ─▶ on_chapter ─▶ ManifestPart.., ChapterEnd ─▶ ChapterAnswer, ClaimPart.. ─▶
 //   Accepted
-#include <algorithm>
 
 #include "control/session/send_machine.hpp"
 

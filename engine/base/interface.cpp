@@ -20,7 +20,7 @@
 namespace onehop {
 
 namespace {
-constexpr int stack_depth_max = 8;  // the kernel's own limit for nested devices
+constexpr std::size_t stack_depth_max = 8;  // the kernel's own limit for nested devices
 // Of rtnl_link_stats64. Kernels append to that struct, so only this member is read.
 constexpr std::size_t tx_dropped_at = offsetof(rtnl_link_stats64, tx_dropped);
 }  // namespace
@@ -90,13 +90,20 @@ Result<Interface> read_interface(int ifindex) {
   return read_interface(socket, ifindex);
 }
 
-bool is_software(const Interface& interface) {
-  Interface bottom = interface;
-  for (int depth = 0; depth < stack_depth_max && bottom.lower_ifindex != 0; ++depth) {
-    auto below = read_interface(bottom.lower_ifindex);
-    if (!below) return true;
-    bottom = std::move(below).value();
+Result<std::vector<Interface>> read_stack(int ifindex) {
+  std::vector<Interface> stack;
+  for (int next = ifindex; next != 0 && stack.size() < stack_depth_max;) {
+    ONEHOP_TRY(interface, read_interface(next));
+    next = interface.lower_ifindex;
+    stack.push_back(std::move(interface));
   }
+  return stack;
+}
+
+bool is_software(const Interface& interface) {
+  const auto below = read_stack(interface.lower_ifindex);
+  if (!below) return true;
+  const Interface& bottom = below.value().empty() ? interface : below.value().back();
   // Every rtnetlink kind is made of software; only bond and team repeat what members negotiated.
   return bottom.is_loopback ||
          (!bottom.kind.empty() && bottom.kind != "bond" && bottom.kind != "team");

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/address.hpp"
 #include "engine/base/fd.hpp"
@@ -46,6 +47,8 @@ struct Interface {
 [[nodiscard]] Result<Interface> read_interface(NetlinkSocket& socket, int ifindex,
                                                const std::string& name = {});
 [[nodiscard]] Result<Interface> read_interface(int ifindex);
+/// read_stack is an interface and what lies below it in this namespace, from the top.
+[[nodiscard]] Result<std::vector<Interface>> read_stack(int ifindex);
 
 /// is_software: what its driver claims says nothing of a link. True for veth, bridge, tun, and what
 /// is stacked on one or on the unseen. Syscalls: as read_interface for each device.

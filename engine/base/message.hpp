@@ -25,6 +25,8 @@ struct PathUpdate {
   int ifindex = 0;
   bool is_link_up = true;
   bool has_neighbour = false;  ///< the template's destination address is valid
+
+  bool operator==(const PathUpdate&) const = default;
 };
 
 enum class CommandKind : std::uint8_t {

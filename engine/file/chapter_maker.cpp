@@ -53,7 +53,7 @@ Result<void> ChapterMaker::check() {
     return too_many_entries(entries_total(), options_.limits);
   if (outlet_ == nullptr) return success();
   if (outlet_->is_stopped())
-    return Error{ExitCode::interrupted, "look through the folders", "it was ended", {}, 0};
+    return Error{ExitCode::interrupted, "look through the folders", "it was ended"};
   if (chapter_.problems.size() >= sizes_.entries_max) return put();
   if (!chapter_.source.files.empty() && monotonic_now() - begun_ >= sizes_.age_max &&
       outlet_->is_starved())

@@ -8,7 +8,6 @@
 // root. The Sink owns it; its file thread calls it.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>

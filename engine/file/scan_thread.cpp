@@ -76,7 +76,7 @@ Result<void> ScanThread::wait_put(ScanChapter chapter) {
   {
     std::unique_lock lock{mutex_};
     if (!has_room_.wait(lock, stop_, [&] { return ready_.size() < ahead_max_; }))
-      return Error{ExitCode::interrupted, "read what is sent", "it was ended", {}, 0};
+      return Error{ExitCode::interrupted, "read what is sent", "it was ended"};
     ready_.emplace_back(std::move(chapter));
   }
   tell_ready();

@@ -9,9 +9,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <ranges>
 
 #include "engine/base/check.hpp"
 #include "engine/file/holes.hpp"
@@ -185,14 +185,12 @@ void Sink::close() {
 
 /// Only folders that this session made, and only while they are empty: rmdir refuses the others.
 void Sink::remove_folders_made() noexcept {
-  for (auto chapter = chapters_.rbegin(); chapter != chapters_.rend(); ++chapter) {
-    const std::vector<std::string>& made = (*chapter)->folders_made;
-    for (auto path = made.rbegin(); path != made.rend(); ++path) {
-      const Result<Place> place = open_place(destination_->root(), *path, false);
+  for (const auto& chapter : chapters_ | std::views::reverse)
+    for (const std::string& path : chapter->folders_made | std::views::reverse) {
+      const Result<Place> place = open_place(destination_->root(), path, false);
       if (place.has_value())
         ::unlinkat(place.value().folder.get(), place.value().leaf.c_str(), AT_REMOVEDIR);
     }
-  }
 }
 
 }  // namespace onehop::file

@@ -61,7 +61,7 @@ class StreamReader {
   Result<void> wait() {
     while (true) {
       if (outlet_.is_stopped())
-        return Error{ExitCode::interrupted, "read the stream to send", "it was ended", {}, 0};
+        return Error{ExitCode::interrupted, "read the stream to send", "it was ended"};
       const bool is_awaited = (bytes_ > 0 || !has_put_) && outlet_.is_starved();
       const Nanos left = is_awaited ? begun_ + ChapterSizes{}.age_max - monotonic_now() : stop_look;
       pollfd look{.fd = input_.fd, .events = POLLIN, .revents = 0};

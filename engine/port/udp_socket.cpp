@@ -9,7 +9,6 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/wire/frame.hpp"
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "engine/base/time.hpp"
 #include "tests/contract/dpdk_pair.hpp"

@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>

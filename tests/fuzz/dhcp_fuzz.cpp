@@ -3,7 +3,6 @@
 // that the server may give: to its own link, with an address of its pool, short enough for any
 // client. The server lives on over the inputs, so that they meet leases of earlier ones.
 #include <algorithm>
-#include <array>
 #include <random>
 
 #include "control/p2p/dhcp_server.hpp"

@@ -5,7 +5,6 @@
 #include <linux/genetlink.h>
 #include <linux/nl80211.h>
 
-#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 #include <random>

@@ -7,7 +7,6 @@
 // the tag is not what is tested here.
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <random>
 #include <vector>
 

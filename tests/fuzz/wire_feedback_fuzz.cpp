@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // N5: an authenticated peer may still lie. Whatever decode_feedback accepts is within every bound,
 // and is the one encoding of itself. PING and PONG bodies go through the same inputs.
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <random>

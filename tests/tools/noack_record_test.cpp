@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 
 #include "transfer/noack_record.hpp"
 

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstdlib>
 
 #include <catch2/catch.hpp>
 

@@ -8,9 +8,7 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <optional>
 #include <system_error>
-#include <vector>
 
 namespace onehop::lab {
 

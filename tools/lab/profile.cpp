@@ -5,7 +5,6 @@
 
 #include <toml++/toml.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>

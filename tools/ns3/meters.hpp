@@ -3,11 +3,9 @@
 // traces. C++17.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <string>
 #include <vector>
 
 #include <ns3/packet.h>

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <linux/ethtool.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 

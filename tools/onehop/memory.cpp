@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <new>
 #include <string_view>
 
 #include "engine/base/check.hpp"

@@ -3,7 +3,6 @@
 // environment.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -7,7 +7,6 @@
 #include <istream>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "tools/plot/capacity.hpp"
 #include "tools/plot/samples.hpp"

@@ -4,14 +4,12 @@
 // thread; it allocates one line.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <istream>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "engine/base/result.hpp"
 #include "engine/base/units.hpp"

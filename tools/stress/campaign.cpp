@@ -14,7 +14,6 @@
 #include <array>
 #include <atomic>
 #include <csignal>
-#include <cstring>
 #include <new>
 #include <span>
 #include <vector>

@@ -12,7 +12,6 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <string_view>
 #include <thread>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "tools/stress/fault_player.hpp"
 #include "tools/stress/law_watch.hpp"

@@ -12,7 +12,6 @@
 // the program's to give. One thread; it reads no clock.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -7,6 +7,7 @@
 #include <rte_mempool.h>
 #include <rte_spinlock.h>
 
+#include <atomic>
 #include <cerrno>
 
 namespace onehop::dpdk {

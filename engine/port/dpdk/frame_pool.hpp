@@ -13,7 +13,6 @@
 // One pool serves both directions, because net_af_xdp copies what lies in another one.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include <catch2/catch.hpp>
 
-#include <cmath>
 #include <memory>
 #include <random>
-#include <utility>
 
 #include "control/law/fixed.hpp"
 #include "control/law/loss_mask.hpp"

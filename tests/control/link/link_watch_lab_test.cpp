@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "control/link/link_watch.hpp"
 #include "control/link/wired_source.hpp"

@@ -8,7 +8,6 @@
 #include <linux/nl80211.h>
 
 #include <cstring>
-#include <fstream>
 #include <random>
 
 #include "control/link/nl80211_message.hpp"

@@ -68,7 +68,7 @@ class Air {
       if (std::holds_alternative<Connect>(action)) {
         side.is_finding = false;
         side.is_connecting = !happens(faults_.refuse);
-        const auto refused = Error{ExitCode::io_unavailable, "connect", "refused", "", 0};
+        const auto refused = Error{ExitCode::io_unavailable, "connect", "refused"};
         const bool is_done = side.is_connecting;
         feed(side, CallDone{is_done ? std::nullopt : std::optional{refused}, {}});
       }

@@ -69,7 +69,7 @@ Plan plan_of(Plan::Task task, std::string peer = {}) {
 constexpr auto find_task = Plan::Task::find, connect_task = Plan::Task::connect,
                accept_task = Plan::Task::accept, host_task = Plan::Task::host;
 
-Error refused() { return {ExitCode::io_unavailable, "connect", "connect failed", "", 0}; }
+Error refused() { return {ExitCode::io_unavailable, "connect", "connect failed"}; }
 
 Error wrong_channel() {
   Error error = refused();

@@ -14,7 +14,6 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "control/session/path_follower.hpp"
 #include "engine/base/fd.hpp"

@@ -10,7 +10,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <algorithm>
 
 using namespace onehop;
 using namespace onehop::session;

@@ -4,7 +4,6 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <cstring>
 
 #include "engine/base/check.hpp"
 #include "tests/engine/base/child.hpp"

@@ -8,7 +8,6 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <fstream>
-#include <iterator>
 #include <set>
 
 using namespace onehop;

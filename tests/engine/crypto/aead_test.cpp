@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <memory>
 #include <vector>
 
 #include "tests/engine/crypto/hex.hpp"

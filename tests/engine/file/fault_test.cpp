@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 
 #include <cerrno>
-#include <cstdlib>
 
 #include "tests/engine/file/file_support.hpp"
 #include "tests/engine/file/slow_disk.hpp"

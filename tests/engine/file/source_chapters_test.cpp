@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // A Source whose list comes chapter by chapter.
-#include <thread>
 
 #include "engine/file/file_thread.hpp"
 #include "tests/engine/file/file_support.hpp"

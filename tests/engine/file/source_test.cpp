@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // A source that changes while it is read, and the threads that run both ends.
-#include <atomic>
-#include <thread>
 
 #include "engine/file/file_thread.hpp"
 #include "tests/engine/file/file_support.hpp"

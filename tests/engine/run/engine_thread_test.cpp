@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
-#include <chrono>
 #include <thread>
 
 #include "engine/port/udp_port.hpp"

@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include "engine/base/block.hpp"

@@ -8,7 +8,6 @@
 // disk can be left in is reached by a number of requests. One thread; it knows nothing of FUSE.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -19,7 +19,6 @@
 // RTS/CTS, hidden stations, capture, EIFS, lost acknowledgements.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>

@@ -16,7 +16,6 @@
 // of Linux 6.18.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 

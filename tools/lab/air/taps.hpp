@@ -12,10 +12,8 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "engine/base/result.hpp"
 #include "engine/base/units.hpp"

@@ -3,7 +3,6 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <thread>
 
 #include "engine/base/time.hpp"

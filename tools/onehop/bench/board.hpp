@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
-#include <string>
 #include <utility>
 
 #include "engine/base/check.hpp"
