@@ -4,7 +4,10 @@
 // than a short queue holds. What leaves tells it. Each T, while data waits and this queue decides:
 //
 //   less left than 0.98 v_1 T     D <- 1.05 v_1 T / left, of what the queue lasted; at most twice
-//   else                          D falls by 10 % a second
+//   else                          D falls by 30 % each T; half as fast after each time above, but
+//                                 never below 0.5 %, which is 10 % a second
+//
+// It begins at its largest value: a short file's time is too dear to find D from below.
 //
 // It needs a v_1 that is the link's. Where a driver tells of what has left later than the queue
 // lasts, v_1 is what the limit lets through, and D stays too short: --target under is for these.
@@ -38,19 +41,22 @@ class NapAllowance {
       restart();
       return;
     }
+    if (lasting_ < Nanos{0}) lasting_ = most;
     span_ += span;
     left_ += left;
     expected_ += reading.drain * span;
     if (span_ < period) return;
-    if (left_ < expected_ * full)
+    if (left_ < expected_ * full) {
       lasting_ =
           std::max(lasting_, time_for(reading.limit, reading.drain)) * growth_permille() / 1000;
-    else
-      lasting_ -= lasting_ * decay_permille / 1000 * (span_ / 1ms) / 1000;
+      fall_permille_ = std::max(fall_permille_ / 2, fall_min_permille);
+    } else {
+      lasting_ -= lasting_ * fall_permille_ / 1000;
+    }
     lasting_ = std::min(lasting_, most);
     restart();
   }
-  [[nodiscard]] Nanos lasting() const noexcept { return lasting_; }  ///< D; 0: the link was full
+  [[nodiscard]] Nanos lasting() const noexcept { return std::max(lasting_, Nanos{0}); }  ///< D
 
  private:
   [[nodiscard]] std::int64_t growth_permille() const noexcept {
@@ -68,13 +74,15 @@ class NapAllowance {
   // Ours, beyond what was missing, and at most in a step. Low: seconds until D is long enough.
   // High: delay that nothing asked for.
   static constexpr std::int64_t growth_more_permille = 1050, growth_max_permille = 2000;
-  // Ours, of D in a second. Low: one late visit is paid for to the file's end. High: each late
-  // visit costs rate.
-  static constexpr std::int64_t decay_permille = 100;
+  // Ours, of D in each T, at first and in the end. Low: for the first second delay that nobody
+  // needs; one late visit is paid for to the file's end. High: it falls below D before that shows;
+  // each late visit costs rate.
+  static constexpr std::int64_t fall_max_permille = 300, fall_min_permille = 5;
   // Ours. Low: a core's long nap hides what it cost. High: an outage passes for an idle link.
   static constexpr Nanos pause_min{50ms};
 
-  Nanos lasting_{0};
+  Nanos lasting_{-1};  // below zero: not begun
+  std::int64_t fall_permille_ = fall_max_permille;
   Instant at_{};
   Bytes drained_total_{};
   Nanos span_{0};

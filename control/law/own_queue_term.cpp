@@ -157,16 +157,17 @@ void OwnQueueTerm::set_backlog(const SafeRangeInput& input, BufferRow& row) noex
   if (params_.target == Target::zero && drain_.has_drain()) {
     // Low latency: what leaves while the core naps, and a quarter more, so that the queue just
     // never runs dry; more where the link was idle.
+    const Bytes most = target_ + half_saw();  // as without it
     naps_.step({.path = input.sample.path,
                 .drain = input.ratio.to_wire(row.drain),
                 .limit = input.ratio.to_wire(backlog_max_),
                 .is_deciding = has_data(input.sample.path) && !input.is_standby &&
                                input.last_bottleneck == Bottleneck::tx_queue &&
                                row.drain * params_.d_1 >= frame * zero_frames_min},
-               time_for(target_, row.drain));
+               time_for(most, row.drain));
     const Bytes two_batches = frame * 2 * batch_frames_;
     const Nanos nap = std::max(sawtooth_.period() * zero_margin_permille / 1000, naps_.lasting());
-    backlog_max_ = std::min(std::max(two_batches, row.drain * nap), target_);
+    backlog_max_ = std::min(std::max(two_batches, row.drain * nap), most);
     row.target = backlog_max_;
   } else {
     backlog_max_ = target_ + half_saw() + target_ * Gain{trim_.permille};

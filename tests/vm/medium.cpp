@@ -23,6 +23,10 @@ constexpr std::size_t queue_frames_max = 128;
 constexpr std::size_t header_difference_bytes = 20;
 // Ours: larger frames carry file data. Low: reports count as such. High: nothing does.
 constexpr std::size_t bulk_bytes_min = 1000;
+// A frame of that size proves the path before the ends have agreed on what is sent, 16 to 26 ms
+// before file data flows; seldom two.
+constexpr std::uint64_t probe_frames_max = 2;
+constexpr Nanos probe_pause_min{5ms};
 constexpr Nanos wait_max{100ms};        // ours, so that a signal is seen
 constexpr timespec again_timeout{.tv_sec = 0, .tv_nsec = 1'000'000};  // ours, at the end
 // Ours. Low: a frame whose sender lost its CPU before hwsim had it listed stays charged to its
@@ -178,7 +182,9 @@ void Medium::finish_frame(Radio& radio, const AirFrame& frame, bool is_given_up)
   carried.largest_bytes = std::max(carried.largest_bytes, bytes);
   if (bytes < bulk_bytes_min) return;
   const Instant now = monotonic_now();
-  if (carried.bulk_frames_total++ == 0) carried.bulk_begin = frame.at;
+  const bool had_probes = carried.bulk_frames_total <= probe_frames_max;
+  if (had_probes && frame.at - carried.bulk_end > probe_pause_min) carried.begin_bulk(frame.at);
+  ++carried.bulk_frames_total;
   carried.bulk_end = now;
   carried.bulk_delays_us.push_back(static_cast<std::uint32_t>((now - frame.at) / 1us));
 }

@@ -47,6 +47,12 @@ struct Carried {
   Instant bulk_begin{}, bulk_end{};   ///< of the first and the last large data frame
   /// Of each large data frame, from its arrival to its status.
   std::vector<std::uint32_t> bulk_delays_us;
+
+  void begin_bulk(Instant at) {
+    bulk_frames_total = 0;
+    bulk_begin = at;
+    bulk_delays_us.clear();
+  }
 };
 
 class Medium {
