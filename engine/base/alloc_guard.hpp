@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// AllocGuard proves that the engine core allocates nothing. In a build with -Dalloc_guard=true
-// malloc aborts on a thread that is inside a guard; in other builds it costs nothing.
+// AllocGuard proves that the engine core allocates nothing. In a test that links
+// tests/support/alloc_guard.cpp malloc aborts on a thread that is inside a guard; elsewhere it does
+// nothing.
 #pragma once
 
 namespace onehop {
@@ -12,8 +13,8 @@ class AllocGuard {
   AllocGuard(const AllocGuard&) = delete;
   AllocGuard& operator=(const AllocGuard&) = delete;
 
-  /// is_built_in says whether this build enforces the guard.
-  [[nodiscard]] static bool is_built_in() noexcept;
+  /// is_linked says whether this program has the guard that aborts.
+  [[nodiscard]] static bool is_linked() noexcept;
 };
 
 }  // namespace onehop

@@ -132,9 +132,8 @@ TEST_CASE("frames of the AF_XDP port reach a kernel UDP socket and back") {
 }
 
 // Goal:   no frame and no chunk is lost or doubled over many times the rings' length, and nothing
-// allocates. Method: a hundred thousand frames through 64-frame rings, taken as they come; with
-// -Dalloc_guard=true an allocation
-//         aborts. 32 frames of one chunk, or 10 of three, cannot overflow a ring of 64.
+// allocates. Method: a hundred thousand frames through 64-frame rings, taken as they come; an
+//         allocation aborts. 32 frames of one chunk, or 10 of three, cannot overflow a ring of 64.
 TEST_CASE("a hundred thousand frames through small rings arrive in order, without an allocation") {
   const auto mode = GENERATE(XdpMode::copy, XdpMode::skb);
   CAPTURE(to_string(mode));

@@ -2,7 +2,6 @@
 // onehop --version [-v]: what this build is and can do, and why a part is off.
 #include <fmt/format.h>
 
-#include "engine/base/alloc_guard.hpp"
 #include "engine/crypto/aead.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/commit.hpp"
@@ -25,7 +24,6 @@ ExitCode version_command(bool is_verbose) {
           "off: liburing was missing when this was built; threads read and write");
   feature("p2p", ONEHOP_HAS_P2P != 0,
           "off: libsystemd was missing when this was built; wpa_cli forms Wi-Fi Direct groups");
-  feature("alloc_guard", AllocGuard::is_built_in(), "off: not built with -Dalloc_guard=true");
   fmt::print("  frames are sealed with AES-128-GCM by {}\n",
              crypto::name(crypto::resolve(crypto::AeadBackend::automatic)));
   return ExitCode::done;
