@@ -33,6 +33,9 @@ Error error_of(const sd_bus_error& error, int code, const Bus::Target& target,
             "there is no " + target.service + " on the system bus", "", ESRCH};
   if (is_standard("NoReply") || is_standard("Timeout") || code == -ETIMEDOUT)
     return {ExitCode::timed_out, attempt, "no answer: " + text, "", ETIMEDOUT};
+  // Of polkit's answer to NetworkManager.
+  if (name.ends_with(".PermissionDenied"))
+    return {ExitCode::privilege_missing, attempt, text, "Run it as root", EACCES};
   // Of Connect: .ConnectChannelUnavailable, .ConnectChannelUnsupported.
   const bool is_channel = name.find(".ConnectChannel") != std::string::npos;
   return {ExitCode::io_unavailable, attempt, text, "", is_channel ? ECHRNG : EIO};

@@ -47,20 +47,24 @@ Error interrupted(const std::string& attempt) {
   return {ExitCode::interrupted, attempt, "interrupted"};
 }
 
-/// allow_ipv6 switches it on where a setting of the machine has it off for new interfaces.
+/// allow_ipv6 switches it on where a setting of the machine has it off for new interfaces, and has
+/// the kernel make the address where NetworkManager would: it does not take that setting back.
 Result<void> allow_ipv6(const std::string& interface, const std::string& attempt) {
-  const std::string path = "/proc/sys/net/ipv6/conf/" + interface + "/disable_ipv6";
-  const std::string now = read_file(path);
-  if (now.starts_with("0")) return success();
-  if (now.empty())
-    return Error{ExitCode::io_unavailable, attempt, "this kernel has IPv6 switched off",
-                 "Remove ipv6.disable=1 from the kernel's command line", 0};
-  std::ofstream file{path};
-  file << "0\n" << std::flush;
-  if (file.good()) return success();
-  return Error{ExitCode::privilege_missing, attempt, "IPv6 is switched off there",
-               "sysctl -w net.ipv6.conf." + interface + ".disable_ipv6=0, or run onehop as root",
-               0};
+  for (const std::string setting : {"disable_ipv6", "addr_gen_mode"}) {
+    const std::string path = "/proc/sys/net/ipv6/conf/" + interface + "/" + setting;
+    const std::string now = read_file(path);
+    if (now.starts_with("0")) continue;
+    if (now.empty())
+      return Error{ExitCode::io_unavailable, attempt, "this kernel has IPv6 switched off",
+                   "Remove ipv6.disable=1 from the kernel's command line"};
+    std::ofstream file{path};
+    file << "0\n" << std::flush;
+    if (!file.good())
+      return Error{
+          ExitCode::privilege_missing, attempt, "the kernel makes no IPv6 address there",
+          "sysctl -w net.ipv6.conf." + interface + "." + setting + "=0, or run onehop as root"};
+  }
+  return success();
 }
 
 /// EchoSocket: an ICMPv6 socket bound to one interface.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/p2p/station.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "control/p2p/network_manager.hpp"
@@ -16,6 +19,7 @@ namespace {
 constexpr const char* mark = "onehop";
 constexpr const char* interface_word = " interface";
 constexpr const char* managed_word = " managed";
+constexpr const char* group_word = " group";
 
 /// Above that of any network that a person or NetworkManager has made.
 constexpr std::int64_t priority = 1'000'000;
@@ -24,10 +28,37 @@ constexpr Nanos poll_interval = 100ms;
 constexpr Nanos release_limit = 5s;
 
 constexpr const char* joining = "join the network";
+constexpr const char* leaving = "leave the network";
 
 ByteArray bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
-/// Undo: what join_network has done so far, taken back unless it is kept.
+/// Ours is a network that carries our mark.
+struct Ours {
+  Supplicant::Known interface;
+  std::string path, id;
+};
+
+Result<std::vector<Ours>> find_ours(Supplicant& supplicant) {
+  std::vector<Ours> found;
+  ONEHOP_TRY(interfaces, supplicant.interfaces());
+  for (const Supplicant::Known& known : interfaces) {
+    const auto networks = supplicant.bus().property(
+        {supplicant_service, known.path, interface_interface}, "Networks", leaving);
+    const auto* paths =
+        networks.has_value() ? std::get_if<std::vector<std::string>>(&networks.value()) : nullptr;
+    if (paths == nullptr) continue;
+    for (const std::string& path : *paths) {
+      const auto about = supplicant.bus().dict_property(
+          {supplicant_service, path, network_interface}, "Properties", leaving);
+      const std::string id = about.has_value() ? text_of(about.value(), "id_str") : "";
+      if (id == fmt::format("\"{}\"", mark) || id.starts_with(fmt::format("\"{} ", mark)))
+        found.push_back({known, path, id});
+    }
+  }
+  return found;
+}
+
+/// Undo: what has been done so far, taken back unless it is kept.
 class Undo {
  public:
   Undo(Supplicant& supplicant, bool was_managed)
@@ -35,8 +66,10 @@ class Undo {
   ~Undo() {
     if (is_kept_) return;
     // A network that is there carries the marks of all the rest.
-    const auto left = leave_networks(supplicant_);
-    if (left.has_value() && !left.value().empty()) return;
+    if (const auto ours = find_ours(supplicant_); ours.has_value() && !ours.value().empty()) {
+      (void)leave_networks(supplicant_);
+      return;
+    }
     if (supplicant_.has_created()) (void)supplicant_.remove_own_interface();
     if (was_managed_) (void)set_managed(supplicant_.bus(), supplicant_.interface(), true);
   }
@@ -50,16 +83,35 @@ class Undo {
   bool is_kept_ = false;
 };
 
-/// take_device has NetworkManager let go; true where it had the device.
-Result<bool> take_device(Supplicant& supplicant, int stop_fd) {
+/// take_device has NetworkManager let go, and opens what it has taken out of wpa_supplicant again;
+/// true where it had the device.
+Result<bool> take_device(Supplicant& supplicant, bool needs_p2p, int stop_fd,
+                         const std::function<void(const std::string&)>& on_text) {
   const std::string interface = supplicant.interface();
   if (!is_managed(supplicant.bus(), interface)) return false;
+  const bool is_connected = supplicant.is_connected();
   ONEHOP_TRYV(set_managed(supplicant.bus(), interface, false));
   const Instant give_up_at = monotonic_now() + release_limit;
   while (supplicant.is_interface_known() && monotonic_now() < give_up_at &&
          !is_stopped(stop_fd, poll_interval)) {
   }
+  on_text("NetworkManager leaves " + interface + " alone until 'onehop p2p leave'" +
+          (is_connected ? ", and " + interface + " its network" : ""));
+  if (supplicant.is_interface_known()) return true;
+  auto again =
+      Supplicant::open({.interface = interface, .needs_p2p = needs_p2p, .may_create = true});
+  if (again.has_error()) {
+    (void)set_managed(supplicant.bus(), interface, true);
+    return again.error();
+  }
+  supplicant = std::move(again).value();
   return true;
+}
+
+/// id_of says what is to be undone beside the network.
+std::string id_of(const Supplicant& supplicant, bool was_managed) {
+  return std::string{mark} + (was_managed ? managed_word : "") +
+         (supplicant.has_created() ? interface_word : "");
 }
 
 /// wait_for_handshake waits until our network is the one that the interface is in.
@@ -81,8 +133,7 @@ Result<void> wait_for_handshake(Supplicant& supplicant, const std::string& netwo
                    has_shaken ? "the other machine does not take the passphrase"
                               : "it was not found, or did not answer",
                    has_shaken ? "Read it again where 'onehop p2p host' shows it"
-                              : "Is its channel one that this radio has?",
-                   0};
+                              : "Is its channel one that this radio has?"};
     if (is_stopped(stop_fd, poll_interval))
       return Error{ExitCode::interrupted, joining, "interrupted"};
   }
@@ -109,24 +160,9 @@ Result<Group> join_network(const std::string& interface, const Access& access, N
   const Supplicant::Options options{.interface = interface, .needs_p2p = false, .may_create = true};
   ONEHOP_TRY(supplicant, Supplicant::open(options));
   (void)leave_networks(supplicant);  // what an earlier join left
-  std::string id = mark;
-  ONEHOP_TRY(was_managed, take_device(supplicant, stop_fd));
-  if (was_managed) {
-    on_text("NetworkManager leaves " + supplicant.interface() + " alone until 'onehop p2p leave'");
-    id += managed_word;
-  }
-  if (was_managed && !supplicant.is_interface_known()) {
-    auto again = Supplicant::open(
-        {.interface = supplicant.interface(), .needs_p2p = false, .may_create = true});
-    if (again.has_error()) {
-      (void)set_managed(supplicant.bus(), supplicant.interface(), true);
-      return again.error();
-    }
-    supplicant = std::move(again).value();
-  }
-  if (supplicant.has_created()) id += interface_word;
+  ONEHOP_TRY(was_managed, take_device(supplicant, options.needs_p2p, stop_fd, on_text));
   Undo undo{supplicant, was_managed};
-  ONEHOP_TRY(network, add_network(supplicant, access, id));
+  ONEHOP_TRY(network, add_network(supplicant, access, id_of(supplicant, was_managed)));
   ONEHOP_TRYV(supplicant.bus().set_property({supplicant_service, network, network_interface},
                                             "Enabled", true, joining));
   (void)supplicant.bus().call(supplicant.target(interface_interface), "Reassociate", {}, joining);
@@ -138,33 +174,44 @@ Result<Group> join_network(const std::string& interface, const Access& access, N
                .ssid = access.ssid};
 }
 
-Result<std::vector<std::string>> leave_networks(Supplicant& supplicant) {
-  std::vector<std::string> left;
-  ONEHOP_TRY(interfaces, supplicant.interfaces());
-  for (const Supplicant::Known& known : interfaces) {
-    const Bus::Target target{supplicant_service, known.path, interface_interface};
-    const auto networks = supplicant.bus().property(target, "Networks", "leave the network");
-    const auto* paths =
-        networks.has_value() ? std::get_if<std::vector<std::string>>(&networks.value()) : nullptr;
-    if (paths == nullptr) continue;
-    for (const std::string& path : *paths) {
-      const auto about = supplicant.bus().dict_property(
-          {supplicant_service, path, network_interface}, "Properties", "leave the network");
-      const std::string id = about.has_value() ? text_of(about.value(), "id_str") : "";
-      if (id != "\"" + std::string{mark} + "\"" && !id.starts_with("\"" + std::string{mark} + " "))
-        continue;
-      ONEHOP_TRYV(
-          supplicant.bus().call(target, "RemoveNetwork", {ObjectPath{path}}, "leave the network"));
-      left.push_back(known.name);
-      if (id.find(interface_word) != std::string::npos) {
-        ONEHOP_TRYV(supplicant.remove_interface(known.path));
-      } else {
-        (void)supplicant.bus().call(target, "Reassociate", {}, "leave the network");
-      }
-      if (id.find(managed_word) != std::string::npos) {
-        ONEHOP_TRYV(set_managed(supplicant.bus(), known.name, true));
-      }
+Result<void> take_radio(Supplicant& supplicant, int stop_fd,
+                        const std::function<void(const std::string&)>& on_text) {
+  ONEHOP_TRY(was_managed, take_device(supplicant, true, stop_fd, on_text));
+  if (!was_managed) return success();
+  Undo undo{supplicant, was_managed};
+  const Dict never_enabled{{"ssid", bytes_of(mark)},
+                           {"key_mgmt", std::string{"NONE"}},
+                           {"id_str", id_of(supplicant, true) + group_word}};
+  ONEHOP_TRYV(supplicant.bus().call(supplicant.target(interface_interface), "AddNetwork",
+                                    {never_enabled}, "take the radio from NetworkManager"));
+  undo.keep();
+  return success();
+}
+
+bool is_radio_taken(Supplicant& supplicant) {
+  const auto ours = find_ours(supplicant);
+  return ours.has_value() && std::ranges::any_of(ours.value(), [](const Ours& each) {
+           return each.id.find(managed_word) != std::string::npos;
+         });
+}
+
+Result<Left> leave_networks(Supplicant& supplicant) {
+  Left left;
+  ONEHOP_TRY(ours, find_ours(supplicant));
+  for (const Ours& each : ours) {
+    const auto has = [&each](const char* word) { return each.id.find(word) != std::string::npos; };
+    const std::string& name = each.interface.name;
+    const Bus::Target target{supplicant_service, each.interface.path, interface_interface};
+    ONEHOP_TRYV(supplicant.bus().call(target, "RemoveNetwork", {ObjectPath{each.path}}, leaving));
+    if (!has(group_word)) left.networks.push_back(name);
+    if (has(interface_word)) {
+      ONEHOP_TRYV(supplicant.remove_interface(each.interface.path));
+    } else {
+      (void)supplicant.bus().call(target, "Reassociate", {}, leaving);
     }
+    if (!has(managed_word)) continue;
+    ONEHOP_TRYV(set_managed(supplicant.bus(), name, true));
+    left.radios.push_back(name);
   }
   return left;
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Station: this machine as an ordinary WPA2 station of a network, through the same wpa_supplicant.
-// So a machine whose radio has no Wi-Fi Direct joins a group that the other one hosts.
+// So a machine whose radio has no Wi-Fi Direct joins a group that the other one hosts. And the
+// radio that NetworkManager lets us have, for that and for a group: it takes every group of its
+// radio that it has not formed itself out of wpa_supplicant, within 20 ms (seen with 1.42).
 //
 //   join: (NetworkManager gives the device) ─▶ AddNetwork, Enabled, Reassociate ─▶ completed
 //   leave: RemoveNetwork (RemoveInterface, the device goes back) ─▶ as it was before
 //
-// What is to be undone is written into the network's id_str, so `leave` needs no file and also
-// undoes what a killed process left. The radio's other networks stay enabled; ours has priority.
-// Blocks. One thread.
+// What is to be undone is written into a network's id_str, so `leave` needs no file and also undoes
+// what a killed process left. For a group that is a network of its own, which is never enabled. The
+// radio's other networks stay enabled; ours has priority. Blocks. One thread.
 #pragma once
 
 #include <string>
@@ -28,7 +30,19 @@ struct Access {
                                          Nanos limit, int stop_fd,
                                          const std::function<void(const std::string&)>& on_text);
 
-/// leave_networks removes all that join_network made, and returns their names.
-[[nodiscard]] Result<std::vector<std::string>> leave_networks(Supplicant& supplicant);
+/// take_radio has NetworkManager let go of the supplicant's radio until leave_networks; nothing is
+/// done where it does not have it. `supplicant` is opened anew. Errors: as join_network.
+[[nodiscard]] Result<void> take_radio(Supplicant& supplicant, int stop_fd,
+                                      const std::function<void(const std::string&)>& on_text);
+/// is_radio_taken: by us or by another onehop, and it has not gone back.
+[[nodiscard]] bool is_radio_taken(Supplicant& supplicant);
+
+/// Left is by interface.
+struct Left {
+  std::vector<std::string> networks;  ///< that join_network had joined
+  std::vector<std::string> radios;    ///< that NetworkManager has again
+};
+/// leave_networks undoes what join_network and take_radio did.
+[[nodiscard]] Result<Left> leave_networks(Supplicant& supplicant);
 
 }  // namespace onehop::p2p

@@ -287,9 +287,11 @@ std::optional<Group> Supplicant::group_at(const std::string& path) {
   const std::string role = text_of(roles, "Role"), object = text_of(roles, "Group");
   if ((role != "GO" && role != "client") || object.empty() || object == "/") return std::nullopt;
   const Dict about = fields(object, group_interface, {"SSID", "BSSID", "Frequency", "Passphrase"});
+  const std::string name = text_of(fields(path, interface_interface, {"Ifname"}), "Ifname");
+  if (name.empty()) return std::nullopt;  // it has just ended
   const ByteArray ssid = value_of<ByteArray>(about, "SSID");
   return Group{.path = path,
-               .interface_name = text_of(fields(path, interface_interface, {"Ifname"}), "Ifname"),
+               .interface_name = name,
                .role = role == "GO" ? Role::owner : Role::client,
                .ssid = std::string(ssid.begin(), ssid.end()),
                .passphrase = text_of(about, "Passphrase"),

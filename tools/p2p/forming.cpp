@@ -10,6 +10,7 @@
 #include "control/link/nl80211_socket.hpp"
 #include "control/link/radio.hpp"
 #include "control/p2p/group_link.hpp"
+#include "control/p2p/station.hpp"
 #include "tools/p2p/ipv4_keeper.hpp"
 #include "transfer/local_address.hpp"
 
@@ -42,6 +43,23 @@ Result<void> check_network(Supplicant& supplicant, const tool::Reporter& reporte
                0};
 }
 
+Result<Formed> form(Supplicant& supplicant, const Plan& plan, const tool::Reporter& reporter,
+                    int stop_fd) {
+  ONEHOP_TRYV(supplicant.name_device(host_name()));
+  ONEHOP_TRYV(check_network(supplicant, reporter));
+  ONEHOP_TRY(group, form_group(supplicant, plan, progress_for(reporter), stop_fd));
+  auto address = wait_for_link_local(group->interface_name, address_limit, stop_fd);
+  if (address.has_error()) {
+    (void)supplicant.remove_group(group->path);
+    return address.error();
+  }
+  // Members that run onehop need no IPv4, so the group is of use without it.
+  if (group->role == Role::owner)
+    if (const auto own = keep_ipv4(group->interface_name); own.has_error())
+      reporter.warn("the group has IPv6 alone: " + own.error().message());
+  return Formed{*group, address.value()};
+}
+
 }  // namespace
 
 Result<Supplicant> open_radio(const std::string& interface) {
@@ -66,18 +84,13 @@ Progress progress_for(const tool::Reporter& reporter) {
 
 Result<Formed> form_with_address(Supplicant& supplicant, const Plan& plan,
                                  const tool::Reporter& reporter, int stop_fd) {
-  ONEHOP_TRYV(check_network(supplicant, reporter));
-  ONEHOP_TRY(group, form_group(supplicant, plan, progress_for(reporter), stop_fd));
-  auto address = wait_for_link_local(group->interface_name, address_limit, stop_fd);
-  if (address.has_error()) {
-    (void)supplicant.remove_group(group->path);
-    return address.error();
-  }
-  // Members that run onehop need no IPv4, so the group is of use without it.
-  if (group->role == Role::owner)
-    if (const auto own = keep_ipv4(group->interface_name); own.has_error())
-      reporter.warn("the group has IPv6 alone: " + own.error().message());
-  return Formed{*group, address.value()};
+  const bool was_taken = is_radio_taken(supplicant);
+  ONEHOP_TRYV(take_radio(supplicant, stop_fd,
+                         [&reporter](const std::string& text) { reporter.say(text); }));
+  auto formed = form(supplicant, plan, reporter, stop_fd);
+  if (formed.has_error() && !was_taken && is_radio_taken(supplicant))
+    (void)leave_networks(supplicant);
+  return formed;
 }
 
 GroupView view_of(const Group& group, const std::string& address) {

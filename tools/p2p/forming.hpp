@@ -28,8 +28,9 @@ struct Formed {
   Group group;
   std::string address;  ///< ours there, link-local
 };
-/// form_with_address leaves the group again where no address comes of it. Its owner also gives IPv4
-/// addresses there, or says why not. Before there are threads.
+/// form_with_address takes the radio from NetworkManager where that has it (take_radio), and leaves
+/// the group again where no address comes of it. Its owner also gives IPv4 addresses there, or says
+/// why not. Before there are threads.
 [[nodiscard]] Result<Formed> form_with_address(Supplicant& supplicant, const Plan& plan,
                                                const tool::Reporter& reporter, int stop_fd);
 

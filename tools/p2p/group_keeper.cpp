@@ -13,7 +13,8 @@
 #include <set>
 #include <utility>
 
-#include "control/p2p/supplicant.hpp"
+#include "control/p2p/network_manager.hpp"
+#include "control/p2p/station.hpp"
 
 namespace onehop::p2p {
 
@@ -38,6 +39,14 @@ std::string read_to_end(const Fd& pipe) {
   }
 }
 
+/// give_back: it may have been killed before the radio carried a mark.
+void give_back(Supplicant& supplicant, const std::string& radio) {
+  (void)leave_networks(supplicant);
+  if (is_managed(supplicant.bus(), radio)) return;
+  if (const auto given = set_managed(supplicant.bus(), radio, true); given.has_error())
+    std::fprintf(stderr, "onehop: %s\n", given.error().message().c_str());
+}
+
 [[noreturn]] void keep_group(const std::string& interface, const Fd& pipe) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE})
     (void)std::signal(number, SIG_IGN);
@@ -45,8 +54,13 @@ std::string read_to_end(const Fd& pipe) {
   auto supplicant = Supplicant::open({.interface = interface});
   const std::set<std::string> before =
       supplicant.has_value() ? paths_of(supplicant.value()) : std::set<std::string>{};
+  const std::string radio = supplicant.has_value() ? supplicant.value().interface() : "";
+  const bool was_managed = supplicant.has_value() && is_managed(supplicant.value().bus(), radio);
   const std::string kept = read_to_end(pipe);
   if (supplicant.has_error()) ::_exit(0);  // the parent had the same error, and formed nothing
+  // Where NetworkManager had the radio, wpa_supplicant has another interface of it by now.
+  if (auto again = Supplicant::open({.interface = radio}); again.has_value())
+    supplicant = std::move(again);
   std::set<std::string> ours{kept};
   if (kept.empty()) {  // it ended while it formed one
     supplicant.value().stop_find();
@@ -58,6 +72,7 @@ std::string read_to_end(const Fd& pipe) {
     if (const auto left = supplicant.value().remove_group(path); left.has_error())
       std::fprintf(stderr, "onehop: %s. By hand: onehop p2p leave\n",
                    left.error().message().c_str());
+  if (was_managed) give_back(supplicant.value(), radio);
   ::_exit(0);
 }
 

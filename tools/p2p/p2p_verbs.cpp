@@ -14,6 +14,7 @@
 #include "control/link/radio.hpp"
 #include "control/p2p/form_group.hpp"
 #include "control/p2p/group_link.hpp"
+#include "control/p2p/network_manager.hpp"
 #include "control/p2p/station.hpp"
 #include "control/p2p/supplicant.hpp"
 #include "engine/file/manifest.hpp"
@@ -144,6 +145,8 @@ Result<void> show_status(const P2pOptions& options, const tool::Reporter& report
     print(fmt::format("  {}{}\n",
                       facts.has_value() ? link::radio_text(facts.value()) : facts.error().message(),
                       is_connected ? "; it is in one now" : ""));
+    if (is_managed(supplicant.bus(), device.interface))
+      print("  NetworkManager has it, and lets go of it for a group: its network goes meanwhile\n");
     print(is_wide ? "  groups up to 80 MHz wide\n"
                   : "  groups 20 MHz wide: " + supplicant.narrow_reason() + "\n");
   }
@@ -196,6 +199,7 @@ Result<void> join_group(const P2pOptions& options, const tool::Reporter& reporte
 Result<void> host_group(const P2pOptions& options, const tool::Reporter& reporter) {
   const StopSignals stop;
   ONEHOP_TRY(supplicant, open_radio(options.interface));
+  const bool was_taken = is_radio_taken(supplicant);
   ONEHOP_TRY(formed, form_with_address(supplicant, plan_of(Plan::Task::host, options), reporter,
                                        stop.fd()));
   const Group& group = formed.group;
@@ -204,6 +208,7 @@ Result<void> host_group(const P2pOptions& options, const tool::Reporter& reporte
         options.pin.empty() ? Pairing::Method::button : Pairing::Method::enter_pin, options.pin};
     if (auto done = supplicant.authorize(group, pairing); done.has_error()) {
       (void)supplicant.remove_group(group.path);
+      if (!was_taken) (void)leave_networks(supplicant);
       return done.error();
     }
   }
@@ -231,12 +236,14 @@ Result<void> leave_groups(const P2pOptions& options, const tool::Reporter& repor
     reporter.event("left", {{"interface", group.interface_name}, {"ssid", group.ssid}});
     reporter.say("left " + group.ssid + " on " + group.interface_name);
   }
-  ONEHOP_TRY(networks, leave_networks(supplicant));
-  for (const std::string& interface : networks) {
+  ONEHOP_TRY(left, leave_networks(supplicant));
+  for (const std::string& interface : left.networks) {
     reporter.event("left", {{"interface", interface}});
     reporter.say("left the network on " + interface);
   }
-  if (groups.empty() && networks.empty()) reporter.say("there was no group");
+  for (const std::string& interface : left.radios)
+    reporter.say("NetworkManager has " + interface + " again");
+  if (groups.empty() && left.networks.empty()) reporter.say("there was no group");
   return success();
 }
 
