@@ -4,7 +4,6 @@
 // made on the command line ends.
 #pragma once
 
-
 #include "control/rate/trace.hpp"
 #include "engine/base/latest.hpp"
 #include "engine/run/engine_thread.hpp"

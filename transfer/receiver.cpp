@@ -4,7 +4,6 @@
 
 #include <boost/asio/post.hpp>
 
-
 #include "control/session/listener.hpp"
 #include "engine/base/memory.hpp"
 #include "engine/base/thread.hpp"

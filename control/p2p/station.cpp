@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "control/p2p/network_manager.hpp"
@@ -174,10 +173,10 @@ Result<Group> join_network(const std::string& interface, const Access& access, N
                .ssid = access.ssid};
 }
 
-Result<void> take_radio(Supplicant& supplicant, int stop_fd,
+Result<bool> take_radio(Supplicant& supplicant, int stop_fd,
                         const std::function<void(const std::string&)>& on_text) {
   ONEHOP_TRY(was_managed, take_device(supplicant, true, stop_fd, on_text));
-  if (!was_managed) return success();
+  if (!was_managed) return false;
   Undo undo{supplicant, was_managed};
   const Dict never_enabled{{"ssid", bytes_of(mark)},
                            {"key_mgmt", std::string{"NONE"}},
@@ -185,14 +184,7 @@ Result<void> take_radio(Supplicant& supplicant, int stop_fd,
   ONEHOP_TRYV(supplicant.bus().call(supplicant.target(interface_interface), "AddNetwork",
                                     {never_enabled}, "take the radio from NetworkManager"));
   undo.keep();
-  return success();
-}
-
-bool is_radio_taken(Supplicant& supplicant) {
-  const auto ours = find_ours(supplicant);
-  return ours.has_value() && std::ranges::any_of(ours.value(), [](const Ours& each) {
-           return each.id.find(managed_word) != std::string::npos;
-         });
+  return true;
 }
 
 Result<Left> leave_networks(Supplicant& supplicant) {

@@ -2,7 +2,7 @@
 // Station: this machine as an ordinary WPA2 station of a network, through the same wpa_supplicant.
 // So a machine whose radio has no Wi-Fi Direct joins a group that the other one hosts. And the
 // radio that NetworkManager lets us have, for that and for a group: it takes every group of its
-// radio that it has not formed itself out of wpa_supplicant, within 20 ms (seen with 1.42).
+// radio that it has not formed itself out of wpa_supplicant at once (tests/vm/network_manager).
 //
 //   join: (NetworkManager gives the device) ─▶ AddNetwork, Enabled, Reassociate ─▶ completed
 //   leave: RemoveNetwork (RemoveInterface, the device goes back) ─▶ as it was before
@@ -30,12 +30,10 @@ struct Access {
                                          Nanos limit, int stop_fd,
                                          const std::function<void(const std::string&)>& on_text);
 
-/// take_radio has NetworkManager let go of the supplicant's radio until leave_networks; nothing is
-/// done where it does not have it. `supplicant` is opened anew. Errors: as join_network.
-[[nodiscard]] Result<void> take_radio(Supplicant& supplicant, int stop_fd,
+/// take_radio has NetworkManager let go of the supplicant's radio until leave_networks; false: it
+/// does not have it. `supplicant` is opened anew. Errors: as join_network.
+[[nodiscard]] Result<bool> take_radio(Supplicant& supplicant, int stop_fd,
                                       const std::function<void(const std::string&)>& on_text);
-/// is_radio_taken: by us or by another onehop, and it has not gone back.
-[[nodiscard]] bool is_radio_taken(Supplicant& supplicant);
 
 /// Left is by interface.
 struct Left {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/session/send_machine.hpp"
 
-
 #include "control/session/tls.hpp"
 
 namespace onehop::session {

@@ -2,7 +2,6 @@
 // The lab's model of an 802.11 channel, in virtual time.
 #include <catch2/catch.hpp>
 
-
 #include "tools/lab/air/channel.hpp"
 #include "tools/lab/air/phy.hpp"
 #include "tools/lab/air/saturate.hpp"

@@ -45,6 +45,7 @@ Result<void> check_network(Supplicant& supplicant, const tool::Reporter& reporte
 
 Result<Formed> form(Supplicant& supplicant, const Plan& plan, const tool::Reporter& reporter,
                     int stop_fd) {
+  // Once more: with an interface that was taken, wpa_supplicant has forgotten the name.
   ONEHOP_TRYV(supplicant.name_device(host_name()));
   ONEHOP_TRYV(check_network(supplicant, reporter));
   ONEHOP_TRY(group, form_group(supplicant, plan, progress_for(reporter), stop_fd));
@@ -84,12 +85,11 @@ Progress progress_for(const tool::Reporter& reporter) {
 
 Result<Formed> form_with_address(Supplicant& supplicant, const Plan& plan,
                                  const tool::Reporter& reporter, int stop_fd) {
-  const bool was_taken = is_radio_taken(supplicant);
-  ONEHOP_TRYV(take_radio(supplicant, stop_fd,
-                         [&reporter](const std::string& text) { reporter.say(text); }));
+  ONEHOP_TRY(is_taken, take_radio(supplicant, stop_fd,
+                                  [&reporter](const std::string& text) { reporter.say(text); }));
   auto formed = form(supplicant, plan, reporter, stop_fd);
-  if (formed.has_error() && !was_taken && is_radio_taken(supplicant))
-    (void)leave_networks(supplicant);
+  if (formed.has_value()) formed.value().is_radio_taken = is_taken;
+  if (formed.has_error() && is_taken) (void)leave_networks(supplicant);
   return formed;
 }
 

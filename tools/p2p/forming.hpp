@@ -26,7 +26,8 @@ inline constexpr Nanos address_limit = 10s;
 /// Formed is a group that can be used.
 struct Formed {
   Group group;
-  std::string address;  ///< ours there, link-local
+  std::string address;          ///< ours there, link-local
+  bool is_radio_taken = false;  ///< from NetworkManager: leave_networks gives it back
 };
 /// form_with_address takes the radio from NetworkManager where that has it (take_radio), and leaves
 /// the group again where no address comes of it. Its owner also gives IPv4 addresses there, or says

@@ -199,7 +199,6 @@ Result<void> join_group(const P2pOptions& options, const tool::Reporter& reporte
 Result<void> host_group(const P2pOptions& options, const tool::Reporter& reporter) {
   const StopSignals stop;
   ONEHOP_TRY(supplicant, open_radio(options.interface));
-  const bool was_taken = is_radio_taken(supplicant);
   ONEHOP_TRY(formed, form_with_address(supplicant, plan_of(Plan::Task::host, options), reporter,
                                        stop.fd()));
   const Group& group = formed.group;
@@ -208,7 +207,7 @@ Result<void> host_group(const P2pOptions& options, const tool::Reporter& reporte
         options.pin.empty() ? Pairing::Method::button : Pairing::Method::enter_pin, options.pin};
     if (auto done = supplicant.authorize(group, pairing); done.has_error()) {
       (void)supplicant.remove_group(group.path);
-      if (!was_taken) (void)leave_networks(supplicant);
+      if (formed.is_radio_taken) (void)leave_networks(supplicant);
       return done.error();
     }
   }

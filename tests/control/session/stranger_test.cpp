@@ -10,7 +10,6 @@
 
 #include <catch2/catch.hpp>
 
-
 using namespace onehop;
 using namespace onehop::session;
 using namespace onehop::session::test;
