@@ -7,7 +7,7 @@ import subprocess
 import time
 from typing import Any
 
-from guest import check, run
+from guest import check, on
 
 # The radios' own addresses, as hwsim gives them.
 RADIO_ADDRESS = {"a": "42:00:00:00:00:00", "b": "42:00:00:00:01:00"}
@@ -65,13 +65,13 @@ def cpu_times() -> tuple[int, int]:
 def set_rate(group, mcs) -> None:
     """set_rate pins rate control of both radios to the medium's rate, so that nl80211 tells it."""
     for host in "ab":
-        run("ip", "netns", "exec", host, "iw", "dev", group.interfaces[host], "set", "bitrates",
-            "legacy-5", "6", "12", "24", "ht-mcs-5", mcs, "sgi-5")
+        on(host, "iw", "dev", group.interfaces[host], "set", "bitrates", "legacy-5", "6", "12",
+           "24", "ht-mcs-5", mcs, "sgi-5")
 
 
 def told_rate(group, host) -> float:
     """told_rate is what nl80211 tells of the rate to the peer, in Mbit/s."""
-    dump = run("ip", "netns", "exec", host, "iw", "dev", group.interfaces[host], "station", "dump")
+    dump = on(host, "iw", "dev", group.interfaces[host], "station", "dump")
     found = re.search(r"tx bitrate:\s+([\d.]+) MBit/s", dump)
     return float(found[1]) if found else 0.0
 
@@ -81,15 +81,6 @@ def set_power_save(host, is_asleep) -> None:
     path = f"/sys/kernel/debug/ieee80211/{PHY[host]}/hwsim/ps"
     with open(path, "w", encoding="ascii") as control:
         control.write("1" if is_asleep else "0")
-
-
-def received_bytes(group, end) -> int:
-    """received_bytes is what the receiver's interface has received. Read in the network namespace
-    of its process, and by no other one: to start one takes 0.1 s and more in emulation."""
-    name = group.interfaces["b"]
-    with open(f"/proc/{end.process.pid}/net/dev", encoding="ascii") as devices:
-        return next(int(line.split(":")[1].split()[0]) for line in devices
-                    if line.strip().startswith(f"{name}:"))
 
 
 def share_of_limit(sent, radio) -> float:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from guest import check, run
+from guest import check, received_bytes, run
 
 ADDRESSES = {"a": "192.168.49.1", "b": "192.168.49.2"}  # a becomes the group's owner
 RADIOS = {"a": "wlan0", "b": "wlan1"}
@@ -45,6 +45,10 @@ class Group:
                 self.cli(host, "p2p_group_remove", name)
             wait(lambda: self.found(host) is None, 10)
         self.interfaces = {}
+
+    def received_bytes(self, end) -> int:
+        """received_bytes is what the interface of b, where a program runs, has received."""
+        return received_bytes(end, self.interfaces["b"])
 
     def form(self) -> None:
         """form has a group with addresses when it returns. wpa_cli answers FAIL now and then, for a

@@ -8,6 +8,7 @@ ROUNDS says how often a group is formed in each way (1).
 
 import contextlib
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -20,6 +21,7 @@ from program import End, end_all
 
 ROUNDS = int(os.environ.get("ROUNDS", "1"))
 DONE, UNREACHABLE, INTERRUPTED, UNAVAILABLE, PRIVILEGE, TIMED_OUT = 0, 3, 7, 9, 10, 11
+NETDEV = 990  # the group; tests/vm/bus makes it
 
 
 class Machines:
@@ -67,6 +69,12 @@ class Machines:
         path = self.work / "FILE"
         path.write_bytes(os.urandom(size))
         return path
+
+
+def network_of(said) -> tuple[str, str]:
+    """network_of is what `p2p host` says: the name of its network, and the passphrase."""
+    ssid, passphrase = (re.search(rf"{word}\s+(\S+)", said)[1] for word in ("SSID", "passphrase"))
+    return ssid, passphrase
 
 
 def wait(condition, claim, seconds=60) -> None:
