@@ -71,10 +71,9 @@ void Account::on_file_done(const file::ManifestEntry& entry, const session::File
                               .kind = name_of(done.outcome),
                               .cause = session::name_fault_text(done.outcome, done.name_fault),
                               .is_failure = true});
-  if (const auto hole = holes_.extract(done.file)) {
-    bytes_hole_under_way_ -= hole.mapped();
-    if (is_as_offered) facts.bytes_hole_total += hole.mapped();
-  }
+  const auto hole = holes_.extract(done.file);
+  if (hole && is_as_offered) facts.bytes_hole_total += hole.mapped();
+  bytes_over_ += entry.size;
   count(entry, done, is_as_offered);
   files_done += entry.is_folder() || entry.is_piece() ? 0 : 1;
   facts.path = facts.directory;
@@ -108,17 +107,19 @@ void Account::count(const file::ManifestEntry& entry, const session::FileDone& d
     // Of files with blocks of their own, blocks were counted.
     const bool is_packed_there = done.is_small && done.outcome == FileOutcome::there;
     if (is_unread || (is_packed_there && !has_restarted)) facts.bytes_skipped_total += entry.size;
+    if (is_unread || is_packed_there) bytes_absent_ += entry.size;
     return;
   }
+  // Its blocks were counted as there while they were compared; no root was announced where nothing
+  // was.
+  const bool is_compared = !done.is_small && done.root != Digest{};
+  if (!is_compared) bytes_absent_ += entry.size;
   if (!session::is_named(done.outcome)) {
     ++facts.names_refused_total;
     return;
   }
   ++facts.files_kept_total;
-  // Its blocks were counted as there while they were compared; no root was announced where nothing
-  // was.
-  if (!done.is_small && done.root != Digest{})
-    facts.bytes_skipped_total -= std::min(facts.bytes_skipped_total, entry.size);
+  if (is_compared) facts.bytes_skipped_total -= std::min(facts.bytes_skipped_total, entry.size);
 }
 
 void Account::on_chapter_over(const file::Manifest& manifest) {
@@ -131,13 +132,12 @@ void Account::tell_unnamed() {
 
 void Account::on_hole(std::uint32_t file, std::uint64_t bytes) {
   holes_[file] += bytes;
-  bytes_hole_under_way_ += bytes;
+  bytes_absent_ += bytes;
 }
 
-/// Holes of what is not done are announced again.
-void Account::forget_holes() {
-  holes_.clear();
-  bytes_hole_under_way_ = 0;
+void Account::on_skipped(std::uint64_t bytes) {
+  bytes_absent_ += bytes;
+  if (!has_restarted) facts.bytes_skipped_total += bytes;  // else they came in this session
 }
 
 Result<void> Account::begin_receipt() {
@@ -149,7 +149,11 @@ Result<void> Account::begin_receipt() {
 
 void Account::on_restart() {
   has_restarted = true;
-  forget_holes();
+  holes_.clear();
+  // The next data path counts from nothing. What is not done is offered again, and so is what of
+  // it arrived.
+  bytes_offered = bytes_absent_ = bytes_over_;
+  interval_bytes_ = 0;
   if (receipt_) receipt_->on_restart();
 }
 
@@ -289,15 +293,21 @@ session::SessionEnd Account::end(session::SessionEnd end) {
 }
 
 void Account::forget_session() {
+  // The port stays, and so does what is known of it.
+  facts = {.role = std::move(facts.role),
+           .io_requested = std::move(facts.io_requested),
+           .io_used = std::move(facts.io_used),
+           .io_mode = std::move(facts.io_mode),
+           .io_reason = std::move(facts.io_reason),
+           .interface = std::move(facts.interface),
+           .digest = std::move(facts.digest),
+           .port_memory_bytes = facts.port_memory_bytes};
   first_data_at = all_arrived_at = ended_at = interval_at_ = {};
-  interval_bytes_ = bytes_expected = bytes_asked = facts.bytes_skipped_total =
-      facts.bytes_hole_total = facts.bytes_total = facts.files_total = facts.files_kept_total =
-          facts.files_there_unread_total = facts.names_refused_total = 0;
-  facts.peer = facts.directory = facts.path = facts.receipt_root = {};
-  receipt_.reset();
-  forget_holes();
+  interval_bytes_ = bytes_expected = bytes_offered = bytes_absent_ = bytes_over_ = 0;
   files_expected = files_done = 0;
   has_restarted = is_all_known = is_stream = false;
+  receipt_.reset();
+  holes_.clear();
   last_state = {};
   usage = {};
   recent = recent_files = {};

@@ -33,7 +33,7 @@ class Account {
   std::uint64_t files_expected = 0;  ///< the same of files
   bool is_all_known = false;         ///< there are no more
   std::uint64_t files_done = 0;      ///< of which it is known what became of them
-  std::uint64_t bytes_asked = 0;     ///< receiving: of them, what this end has asked for
+  std::uint64_t bytes_offered = 0;   ///< receiving: of them, what has been offered
   bool is_stream = false;            ///< the session is one: nothing of it is kept
   /// on_restart() was called: what is skipped since then came in this session.
   bool has_restarted = false;
@@ -45,6 +45,13 @@ class Account {
   /// has_data: data of this session has flowed, so there is something that an interrupt keeps.
   [[nodiscard]] bool has_data() const { return first_data_at != Instant{}; }
   [[nodiscard]] bool is_sending() const { return facts.role == "send"; }
+  /// bytes_absent: of those that are expected or offered, what is known not to come: it is there, a
+  /// hole, or in a file that is not taken.
+  [[nodiscard]] std::uint64_t bytes_absent() const { return bytes_absent_; }
+  /// bytes_to_arrive: of those that are expected, in the data path that runs.
+  [[nodiscard]] std::uint64_t bytes_to_arrive() const {
+    return bytes_expected - std::min(bytes_expected, bytes_absent_);
+  }
 
   /// on_first_data: a session whose source changed starts once more, which does not count.
   void on_first_data(Instant at);
@@ -62,14 +69,8 @@ class Account {
   void tell_unnamed();
   /// on_hole: so many bytes of `file` are a hole of the source, which nobody sends.
   void on_hole(std::uint32_t file, std::uint64_t bytes);
-  /// bytes_hole: of all files, also of those that are not done.
-  [[nodiscard]] std::uint64_t bytes_hole() const {
-    return facts.bytes_hole_total + bytes_hole_under_way_;
-  }
-  /// bytes_to_arrive: of those that are expected. A hole that is known takes no time.
-  [[nodiscard]] std::uint64_t bytes_to_arrive() const {
-    return bytes_expected - std::min(bytes_expected, bytes_hole());
-  }
+  /// on_skipped: so many bytes are at the receiver.
+  void on_skipped(std::uint64_t bytes);
   /// begin_receipt begins the session's receipt, where one is asked for. Error: 8.
   [[nodiscard]] Result<void> begin_receipt();
   /// on_restart: a source changed, and what is not done is offered again.
@@ -91,17 +92,17 @@ class Account {
 
  private:
   void count(const file::ManifestEntry& entry, const session::FileDone& done, bool is_verified);
-  void forget_holes();
   void close_receipt(session::SessionEnd& end);
   void remember_rate();
   void fill_path(const RateState& state);
 
   const Events& events_;
   const Settings& settings_;
-  api::LeftOut unnamed_;                                     // not told yet
+  api::LeftOut unnamed_;                                    // not told yet
   std::unordered_map<std::uint32_t, std::uint64_t> holes_;  // bytes, of files under way
-  std::uint64_t bytes_hole_under_way_ = 0;                  // the sum of these
-  std::unique_ptr<Receipt> receipt_;                        // of the session under way; null: none
+  std::uint64_t bytes_absent_ = 0;
+  std::uint64_t bytes_over_ = 0;      // of the entries that are done, whatever became of them
+  std::unique_ptr<Receipt> receipt_;  // of the session under way; null: none
   std::uint32_t notices_said_ = 0;
   std::optional<RememberedRate> path_used_;  // sending: whose rate is worth remembering
   Instant interval_at_{};

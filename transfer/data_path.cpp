@@ -2,6 +2,7 @@
 #include "transfer/data_path.hpp"
 
 #include <fmt/format.h>
+#include <net/if.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,7 +40,10 @@ Result<void> DataPath::open_dpdk(const std::optional<sockaddr_storage>& local) {
 
 Result<void> DataPath::open_port(const std::string& interface, const session::IpAddress& local,
                                  std::uint16_t port, bool has_fragments) {
-  if (port_ && port_address_ == local && has_fragments_ == has_fragments) return success();
+  const unsigned ifindex = ::if_nametoindex(interface.c_str());
+  if (port_ && port_address_ == local && port_ifindex_ == ifindex &&
+      has_fragments_ == has_fragments)
+    return success();
   if (has_fragments) {
     ONEHOP_TRYV(check_fragments(settings_));
   }
@@ -62,6 +66,7 @@ Result<void> DataPath::open_port(const std::string& interface, const session::Ip
                           .dpdk = dpdk_.get()}));
   port_ = std::move(opened);
   port_address_ = local;
+  port_ifindex_ = ifindex;
   has_fragments_ = has_fragments;
   opened_by_ = ::geteuid();
   const PortInfo info = port_->info();
@@ -148,12 +153,10 @@ session::Arrival DataPath::arrival() const {
   const PathReport report = links_->report.load();
   const auto bytes = static_cast<std::uint64_t>(
       std::max<std::int64_t>(0, report.sent_total.count));  // as the receiver fills it: accepted
-  const std::uint64_t expected = account_.bytes_asked;
+  const std::uint64_t offered = account_.bytes_offered;
   return {.bytes = bytes,
-          .is_up_to_us =
-              report.app_buffer.is_backlogged ||
-              (expected > 0 &&
-               bytes + account_.facts.bytes_skipped_total + account_.bytes_hole() >= expected)};
+          .is_up_to_us = report.app_buffer.is_backlogged ||
+                         (offered > 0 && bytes + account_.bytes_absent() >= offered)};
 }
 
 std::uint64_t DataPath::bytes_arrived() const {

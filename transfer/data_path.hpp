@@ -121,6 +121,7 @@ class DataPath {
   std::unique_ptr<DpdkHost> dpdk_;  // before port_, which goes first
   std::optional<OpenPort> port_;
   std::optional<session::IpAddress> port_address_;
+  unsigned port_ifindex_ = 0;   // 0: of no interface of the kernel
   bool has_fragments_ = false;  // as the port was opened
   unsigned opened_by_ = 0;      // effective user: another one could not open the port anew
 

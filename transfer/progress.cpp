@@ -74,7 +74,7 @@ api::Progress DataPath::progress() const {
     t.phase = "listening";
   t.bytes_expected = account.bytes_to_arrive();
   if (account.has_data()) {
-    const Instant until = account.ended_at == Instant{} ? now : account.ended_at;
+    const Instant until = is_running || account.ended_at == Instant{} ? now : account.ended_at;
     t.elapsed_ns = (until - account.first_data_at).count();
     t.goodput_bps = bps(account.recent.now());
     t.bytes_done = std::min(bytes_arrived(), t.bytes_expected);

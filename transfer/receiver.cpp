@@ -59,10 +59,7 @@ class Receiver final : public Side, public session::RecvHost {
   void on_chapter_over(const file::Manifest& manifest) override {
     path_.account().on_chapter_over(manifest);
   }
-  void on_skipped(std::uint64_t bytes) override {
-    if (!path_.account().has_restarted)
-      path_.account().facts.bytes_skipped_total += bytes;  // else they came in this session
-  }
+  void on_skipped(std::uint64_t bytes) override { path_.account().on_skipped(bytes); }
   void on_hole(std::uint32_t file, std::uint64_t bytes) override {
     path_.account().on_hole(file, bytes);
   }
@@ -77,7 +74,7 @@ class Receiver final : public Side, public session::RecvHost {
 
   Result<session::PairingKey> make_code();
   Result<void> open_before_files(const session::IpAddress& peer);
-  void expect(const session::OfferInfo& offer, const file::SinkChapter& chapter);
+  void expect(const session::OfferInfo& offer, bool is_stream);
   void begin_session(bool is_again);
 
   const std::string& interface_of(const session::RouteInfo& route) const {
@@ -90,7 +87,7 @@ class Receiver final : public Side, public session::RecvHost {
   StrangerLog strangers_;
   std::optional<session::RecvServer> server_;
   std::shared_ptr<const session::OfferInfo> offer_;  // the newest chapter
-  std::uint64_t bytes_offered_ = 0, files_offered_ = 0;
+  std::uint64_t files_offered_ = 0;
   session::SessionEnd ended_;        // the newest session, as it was told
   file::Sink* file_side_ = nullptr;  // the data path's, while it runs
   ChapterPreparer preparer_{options_, events_, io_};
@@ -214,7 +211,7 @@ Result<session::DataOpened> Receiver::open_data(const session::PeerLink& link) {
 Result<session::EngineRings> Receiver::start_data(const session::DataPlan& plan) {
   ONEHOP_TRY(io, file::make_file_io(settings_.file_io));
   std::unique_ptr<file::SinkChapter> chapter = preparer_.take();
-  expect(*offer_, *chapter);
+  expect(*offer_, chapter->is_stream());
   std::vector<std::uint64_t> sizes = chapter->block_sizes();
   auto sink =
       std::make_unique<file::Sink>(preparer_.destination(), std::move(io), file::SinkOptions{});
@@ -225,27 +222,24 @@ Result<session::EngineRings> Receiver::start_data(const session::DataPlan& plan)
 
 Result<Command> Receiver::take_chapter(const session::OfferInfo& offer) {
   std::unique_ptr<file::SinkChapter> chapter = preparer_.take();
-  expect(offer, *chapter);
+  expect(offer, chapter->is_stream());
   const std::vector<std::uint64_t> sizes = chapter->block_sizes();
   file_side_->add(std::move(chapter), offer.is_last);
   return path_.add_files(offer.first_file, sizes);
 }
 
-/// What is wanted of the chapters so far, and all that is said to come.
-void Receiver::expect(const session::OfferInfo& offer, const file::SinkChapter& chapter) {
+/// What was offered so far, and all that is said to come.
+void Receiver::expect(const session::OfferInfo& offer, bool is_stream) {
   Account& account = path_.account();
-  account.is_stream = chapter.is_stream();
-  for (std::size_t i = 0; i < offer.manifest.files.size(); ++i) {
-    const file::ManifestEntry& entry = offer.manifest.files[i];
-    bytes_offered_ += entry.size;
+  account.is_stream = is_stream;
+  for (const file::ManifestEntry& entry : offer.manifest.files) {
+    account.bytes_offered += entry.size;
     // One that is offered again was counted, and so was the stream of a later piece.
     const bool is_counted = !offer.is_changed.empty() || (entry.is_piece() && offer.first_file > 0);
     files_offered_ += entry.is_folder() || is_counted ? 0 : 1;
-    if (chapter.is_wanted()[i]) account.bytes_asked += offer.manifest.files[i].size;
   }
-  const std::uint64_t to_come =
-      offer.is_last || offer.known.bytes < bytes_offered_ ? 0 : offer.known.bytes - bytes_offered_;
-  account.bytes_expected = account.bytes_asked + to_come;
+  account.bytes_expected =
+      offer.is_last ? account.bytes_offered : std::max(account.bytes_offered, offer.known.bytes);
   account.is_all_known = offer.is_last || offer.known.is_all;
   account.files_expected =
       offer.is_last ? files_offered_ : std::max(files_offered_, offer.known.files);
@@ -258,7 +252,6 @@ void Receiver::begin_session(bool is_again) {
     path_.account().on_restart();
   else
     files_offered_ = 0;
-  bytes_offered_ = path_.account().bytes_asked = 0;
 }
 
 void Receiver::on_rejected(const session::Endpoint& peer, const Error& why) {
@@ -278,6 +271,7 @@ void Receiver::on_session_end(const session::SessionEnd& end) {
     ended_ = path_.end(end);
   }
   offer_.reset();
+  if (!options_.is_once) path_.on_phase(session::Phase::connecting);  // it listens again
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ class Sender final : public Side, public session::SendHost {
   Result<void> open_own() override;
   Result<session::SessionEnd> run_own() override;
   void interrupt_own() override {
-    events_.say(!path_.account().has_data()  ? "interrupted before anything was sent"
+    events_.say(!path_.account().has_data() ? "interrupted before anything was sent"
                 : path_.account().is_stream ? "interrupted: nothing of the stream is kept"
                                             : "interrupted: the peer keeps what arrived");
     session_->interrupt();
@@ -121,8 +121,7 @@ Result<void> Sender::check_own() const {
       return Error{ExitCode::usage, "send a stream",
                    options_.paths.empty() ? "it has no name" : "there are paths beside it",
                    "Write onehop send - --name NAME"};
-    ONEHOP_TRYV(file::validate(
-        {{{.name = options_.stream_name, .kind = file::EntryKind::piece}}}));
+    ONEHOP_TRYV(file::validate({{{.name = options_.stream_name, .kind = file::EntryKind::piece}}}));
   }
   if (options_.has_fragments && settings_.frame_bytes != 0)
     return Error{ExitCode::usage, "use --fragment with --frame-size",
@@ -137,9 +136,14 @@ Result<void> Sender::check_own() const {
 
 Result<void> Sender::open_own() {
   ONEHOP_TRY(to, parse_endpoint(options_.to));
-  ONEHOP_TRY(route, find_route_early(to, settings_.interface));
-  ONEHOP_TRYV(start_noack_keeper(route));
-  return path_.open_port(route.link.name, route.source, 0, options_.has_fragments);
+  const auto route = find_route_early(to, settings_.interface);
+  // A name or a route that is not there yet may come while the session tries to connect.
+  const PortKind* const kind = port_kind(settings_.io);
+  const bool can_wait = (kind == nullptr || !kind->is_bound) && !options_.has_mac_noack;
+  if (!route && can_wait && route.error().code == ExitCode::peer_unreachable) return success();
+  if (!route) return route.error();
+  ONEHOP_TRYV(start_noack_keeper(route.value()));
+  return path_.open_port(route.value().link.name, route.value().source, 0, options_.has_fragments);
 }
 
 /// The keeper is made before there are threads and before the code is known (noack_keeper.hpp).
@@ -158,11 +162,11 @@ Result<void> Sender::start_noack_keeper(const session::RouteInfo& route) {
 /// The scan goes on beside the transfer; what the command line names is checked here.
 Result<void> Sender::open_files() {
   const auto on_ready = [this] { boost::asio::post(io_, [this] { give_chapter(); }); };
-  ONEHOP_TRY(scan, options_.stream_fd >= 0
-                       ? file::ScanThread::start_stream(
-                             {.fd = options_.stream_fd, .name = options_.stream_name}, on_ready)
-                       : file::ScanThread::start(options_.paths, scan_options(options_), {},
-                                                 on_ready));
+  ONEHOP_TRY(scan,
+             options_.stream_fd >= 0
+                 ? file::ScanThread::start_stream(
+                       {.fd = options_.stream_fd, .name = options_.stream_name}, on_ready)
+                 : file::ScanThread::start(options_.paths, scan_options(options_), {}, on_ready));
   scan_ = std::move(scan);
   ONEHOP_TRY(first, scan_->wait_next());
   first_ = take_scanned(std::move(first));
@@ -240,7 +244,7 @@ Result<session::SendOptions> Sender::session_options() {
   options.has_fragments = options_.has_fragments;
   options.dscp = dscp_of(settings_);
   options.interface = settings_.interface;
-  if (auto token = sender_token(*key_, file::manifest_hash(*first_->manifest)); token.has_value())
+  if (auto token = sender_token(*key_, options_.paths, options_.stream_name); token.has_value())
     options.token = token.value();
   else
     events_.say(token.error().message() +
@@ -362,9 +366,8 @@ void Sender::on_event(const Event& event) {
   Account& account = path_.account();
   if (event.kind == EventKind::first_data) account.on_first_data(event.at);
   if (event.kind == EventKind::all_arrived) account.all_arrived_at = event.at;
-  if (event.kind == EventKind::file_message && event.block.kind == FileMessageKind::skipped &&
-      !path_.account().has_restarted)
-    account.facts.bytes_skipped_total += event.block.length;
+  if (event.kind == EventKind::file_message && event.block.kind == FileMessageKind::skipped)
+    account.on_skipped(event.block.length);
   if (event.kind == EventKind::file_message && event.block.kind == FileMessageKind::hole)
     account.on_hole(event.block.file, event.block.length);
 }

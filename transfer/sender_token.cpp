@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <span>
 #include <string>
 
@@ -15,7 +16,8 @@
 namespace onehop::host {
 
 Result<session::SenderToken> sender_token(const session::PairingKey& key,
-                                          const Digest& manifest_hash) {
+                                          std::span<const std::string> paths,
+                                          const std::string& stream_name) {
   constexpr const char* boot_id_file = "/proc/sys/kernel/random/boot_id";
   std::array<char, 36> boot_id{};  // a UUID as text
   const Fd file{::open(boot_id_file, O_RDONLY | O_CLOEXEC)};
@@ -24,7 +26,10 @@ Result<session::SenderToken> sender_token(const session::PairingKey& key,
     return errno_error(ExitCode::io_unavailable, std::string{"read "} + boot_id_file);
   const std::string who =
       std::string{boot_id.data(), boot_id.size()} + " " + std::to_string(::getuid());
-  const auto hash = crypto::sha256(std::as_bytes(std::span{who}), key.bytes(), manifest_hash);
+  std::string what = stream_name;
+  for (const std::string& path : paths) what += '\0' + std::filesystem::absolute(path).string();
+  const auto hash =
+      crypto::sha256(std::as_bytes(std::span{who}), key.bytes(), std::as_bytes(std::span{what}));
   session::SenderToken token{};
   std::copy_n(hash.begin(), token.size(), token.begin());
   return token;

@@ -286,8 +286,10 @@ void Channel::send(const Message& message) {
 
 Task<void> Channel::wait_sent(std::size_t bytes_max) {
   const auto deadline = monotonic_now() + limits_.silent;
-  while (end_ == ChannelEnd::open && unsent_bytes() > bytes_max && monotonic_now() < deadline)
+  while (end_ == ChannelEnd::open && unsent_bytes() > bytes_max && !is_woken_ &&
+         monotonic_now() < deadline)
     co_await wait_for(sent_timer_, std::max<Nanos>(deadline - monotonic_now(), 1ms));
+  is_woken_ = false;
 }
 
 std::optional<Message> Channel::pop() {
@@ -301,6 +303,7 @@ std::optional<Message> Channel::pop() {
 void Channel::wake() {
   is_woken_ = true;
   inbox_timer_.cancel();
+  sent_timer_.cancel();
 }
 
 Task<void> Channel::wait_activity(Nanos limit) {

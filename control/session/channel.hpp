@@ -71,8 +71,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] std::size_t unsent_bytes() const noexcept {
     return pending_.size() + writing_.size();
   }
-  /// wait_sent returns when at most `bytes_max` are left unsent, or at the end, or after the silent
-  /// limit.
+  /// wait_sent returns when at most `bytes_max` are left unsent, woken, at the end, or after the
+  /// silent limit.
   [[nodiscard]] Task<void> wait_sent(std::size_t bytes_max);
 
   [[nodiscard]] std::optional<Message> pop();

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/session/connect.hpp"
 
+#include <sys/socket.h>
+
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
 #include <utility>
 
+#include "control/session/path_follower.hpp"
 #include "engine/base/thread.hpp"
 #include "engine/base/time.hpp"
 
@@ -28,6 +31,10 @@ Error connect_error(const SendOptions& options, std::string cause) {
           "Start `onehop recv` there first, and let TCP port " + std::to_string(options.port) +
               " through its firewall"};
 }
+Error name_error(const SendOptions& options, std::string cause) {
+  return {ExitCode::peer_unreachable, "find " + options.host, std::move(cause),
+          "Give a numeric address"};
+}
 Error turned_away_error(const SendOptions& options) {
   return {ExitCode::peer_unreachable,
           "connect to " + options.host + " port " + std::to_string(options.port),
@@ -37,6 +44,22 @@ Error turned_away_error(const SendOptions& options) {
 }
 Error interrupted_error() {
   return {ExitCode::interrupted, "connect", "interrupted before anything was sent", ""};
+}
+
+// bind_to gives the connection an address of the interface that is asked for, for the data path
+// takes that of the connection. By address: an interface that is made anew has the same.
+Result<void> bind_to(const std::string& interface, tcp::socket& socket,
+                     const tcp::endpoint& endpoint) {
+  if (interface.empty()) return success();
+  ONEHOP_TRY(route, find_route(endpoint_of(endpoint).address, interface));
+  sockaddr_storage source{};
+  const socklen_t length = Endpoint{route.source, 0}.to_sockaddr(source);
+  boost::system::error_code error;
+  socket.open(endpoint.protocol(), error);
+  if (!error &&
+      ::bind(socket.native_handle(), reinterpret_cast<const sockaddr*>(&source), length) != 0)
+    return errno_error(ExitCode::peer_unreachable, "connect from an address of " + interface);
+  return success();
 }
 
 // One TCP connection attempt with a deadline of its own.
@@ -129,18 +152,23 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
     boost::system::error_code error;
     const auto resolved = co_await resolve(io, options, state, error);
     if (!resolved) co_return resolved.error();
+    const bool is_found = !error;
     if (error) cause = error.message();
     for (const auto& entry : resolved.value()) {
       if (state.is_interrupted) co_return interrupted_error();
       const Nanos left = std::max<Nanos>(deadline - monotonic_now(), 100ms);
       tcp::socket socket{io};
+      is_turned_away = false;
+      if (const auto bound = bind_to(options.interface, socket, entry.endpoint()); !bound) {
+        cause = bound.error().cause;
+        continue;
+      }
       error = co_await connect_once(socket, entry.endpoint(),
                                     std::min(left, options.limits.connect_attempt), state);
       if (state.is_interrupted) co_return interrupted_error();
       if (error) {
         const Endpoint tried = endpoint_of(entry.endpoint());
         // A name has several addresses, and an address none but itself.
-        is_turned_away = false;
         cause = (tried.address.text() == options.host ? "" : tried.text() + ": ") + error.message();
         continue;
       }
@@ -158,7 +186,9 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
     }
     if (state.is_interrupted) co_return interrupted_error();
     if (monotonic_now() + retry_pause >= deadline)
-      co_return is_turned_away ? turned_away_error(options) : connect_error(options, cause);
+      co_return is_turned_away ? turned_away_error(options)
+      : is_found               ? connect_error(options, cause)
+                               : name_error(options, cause);
     asio::steady_timer pause{io};
     state.cancel = [&pause] { pause.cancel(); };
     co_await wait_for(pause, retry_pause);

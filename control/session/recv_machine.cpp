@@ -165,7 +165,9 @@ Result<void> RecvMachine::take_holes(const Holes& message) {
 }
 
 Result<void> RecvMachine::take_root(const FileRoot& message) {
-  if (!chapters_.take_root(message.file, message.root))
+  // A chapter may be over only once its answer is said.
+  const bool is_early = is_sending_claims_ && message.file >= offered_.front()->first_file;
+  if (is_early || !chapters_.take_root(message.file, message.root))
     return violation("the peer announced a root of a file that it cannot have sent");
   if (chapters_.are_roots_announced()) act(Phase::verifying);
   command_file(FileMessageKind::root, message.file, 0, message.root);

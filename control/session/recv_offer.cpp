@@ -142,6 +142,9 @@ void RecvMachine::on_decision(Instant now, Result<Decision> decision) {
   for (std::uint32_t i = 0; i < decision_.claims.size(); ++i)
     if (!chapter.has_blocks(chapter.first_file + i)) decision_.claims[i].clear();
   for (const auto& claims : decision_.claims) bytes_claimed_ += claims.size() * block_bytes;
+  for (std::uint32_t i = 0; i < decision_.actions.size(); ++i)
+    if (decision_.actions[i] == FileAction::compare && chapter.has_blocks(chapter.first_file + i))
+      bytes_claimed_ += blocks_of(chapter.manifest->files[i].size) * block_bytes;
   if (state_ == State::transferring) {
     act(TakeOffered{offered_.front()});
     return send_answer(now);

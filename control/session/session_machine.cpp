@@ -121,6 +121,7 @@ void SessionMachine::tick(Instant now) {
   }
   flush();
   if (is_interrupted_ && state_ != State::completing) {
+    if (is_outcome_certain()) return wind_down(now, std::nullopt);
     const char* hint = "";
     if (state_ == State::transferring)
       hint = role_ == Role::sender ? "Run the same command again to go on"

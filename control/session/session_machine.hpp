@@ -127,7 +127,7 @@ class SessionMachine {
   [[nodiscard]] virtual bool wants_keepalive() const noexcept = 0;
   /// follows_path: changes of the path matter now.
   [[nodiscard]] bool follows_path() const noexcept {
-    return state_ == State::proving || state_ == State::transferring;
+    return state_ == State::proving || state_ == State::transferring || state_ == State::restarting;
   }
   [[nodiscard]] bool is_winding_down() const noexcept { return state_ >= State::checkpointing; }
   [[nodiscard]] bool is_over() const noexcept { return state_ == State::over; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/session/session_shell.hpp"
 
+#include <fcntl.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -52,11 +53,15 @@ void SessionShell::turn() {
       session_->on_path(path_->route().link.name, *update);
       perform_all();
     }
-    path_watcher_->arm();
+    watch_path();
   }
   // While the peer does not read its connection, the event ring fills and the engine waits for us.
+  // Not at the end: we wait for the engine, which says by an event that it has closed.
+  const auto can_take_event = [this] {
+    return session_->is_winding_down() || channel_->unsent_bytes() < unsent_bytes_max;
+  };
   Event event;
-  while (engine_ && channel_->unsent_bytes() < unsent_bytes_max && engine_->pop(event)) {
+  while (engine_ && can_take_event() && engine_->pop(event)) {
     if (event.kind == EventKind::peer_heard) channel_->note_life();
     session_->on_event(monotonic_now(), event);
     host_.on_event(event);
@@ -141,8 +146,10 @@ Result<std::string> SessionShell::start_data(const StartData& start) {
   ONEHOP_TRY(follower,
              PathFollower::open({plan.local, plan.peer, options_.interface, options_.dscp}));
   path_.emplace(std::move(follower));
-  ONEHOP_TRY(watcher, FdWatcher::open(io_, path_->fd(), [channel = channel_] { channel->wake(); }));
-  path_watcher_ = std::move(watcher);
+  const int path_fd = ::fcntl(path_->fd(), F_DUPFD_CLOEXEC, 0);
+  if (path_fd < 0) return errno_error(ExitCode::internal_error, "watch for changes of the path");
+  path_events_.emplace(io_, path_fd);
+  is_path_watched_ = std::make_shared<bool>(false);
   plan.path = path_->update();
   if (const auto& gateway = path_->route().gateway)
     host_.on_notice("the route to " + plan.peer.address.text() + " leads through the gateway " +
@@ -157,10 +164,19 @@ Result<std::string> SessionShell::start_data(const StartData& start) {
 void SessionShell::stop_data() {
   host_.stop_data();
   engine_.reset();
-  if (path_watcher_) path_watcher_->close();
-  path_watcher_.reset();
+  path_events_.reset();
   path_.reset();
   channel_->hold(false);  // nobody is left to tell that the link is up
+}
+
+void SessionShell::watch_path() {
+  if (std::exchange(*is_path_watched_, true)) return;
+  path_events_->async_wait(
+      asio::posix::stream_descriptor::wait_read,
+      [channel = channel_, watched = is_path_watched_](const boost::system::error_code& error) {
+        *watched = false;
+        if (!error) channel->wake();
+      });
 }
 
 void SessionShell::change_path(const PathUpdate& update) {

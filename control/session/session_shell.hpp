@@ -6,13 +6,14 @@
 //   wait: until a message, a change of the path, a wake(), or next_wakeup()
 #pragma once
 
+#include <boost/asio/posix/stream_descriptor.hpp>
+
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "control/session/channel.hpp"
 #include "control/session/engine_link.hpp"
-#include "control/session/fd_watcher.hpp"
 #include "control/session/path_follower.hpp"
 #include "control/session/session_machine.hpp"
 
@@ -64,6 +65,8 @@ class SessionShell {
   [[nodiscard]] Result<std::string> start_data(const StartData& start);
   void stop_data();
   void change_path(const PathUpdate& update);
+  /// watch_path has the next change of the path wake the session, once.
+  void watch_path();
   [[nodiscard]] bool can_take_message() const;
   [[nodiscard]] Task<void> wait();
 
@@ -72,7 +75,10 @@ class SessionShell {
   std::uint16_t data_port_ = 0;
   std::optional<EngineLink> engine_;
   std::optional<PathFollower> path_;
-  std::shared_ptr<FdWatcher> path_watcher_;  ///< null as long as path_ is
+  // A duplicate of the path's, so that a change does not wait for the next poll: an AF_XDP sender
+  // stands still from the moment its link is back until it knows.
+  std::optional<asio::posix::stream_descriptor> path_events_;
+  std::shared_ptr<bool> is_path_watched_;  // also held by what waits
 };
 
 }  // namespace onehop::session

@@ -103,6 +103,23 @@ def test_link_local_addresses_carry_a_file(onehop) -> None:
             world.check_same(path)
 
 
+def test_the_named_interface_carries_all_of_it_where_the_route_prefers_another(onehop) -> None:
+    with World(onehop) as world:
+        for command in (f"link add other type veth peer name other netns {world.name}-b",
+                        "link set other up", "addr add 10.112.0.1/24 dev other"):
+            world.run_on("a", "ip", *command.split())
+        for command in ("link set other up", "addr add 10.112.0.2/24 dev other"):
+            world.run_on("b", "ip", *command.split())
+        world.run_on("a", "ip", "route", "add", f"{ADDRESS_B}/32", "via", "10.112.0.2")
+        path = world.file(5 * MB)
+        receiver = world.receive()
+        sender = world.send(path, "udp", "--iface", "mv0")
+        check(sender.code() == 0, f"by mv0: {sender.text()}")
+        check(receiver.code() == 0, receiver.text())
+        check(sender.end()["interface"] == "mv0", "by mv0")
+        world.check_same(path)
+
+
 def test_what_sudo_started_gives_files_to_its_user_and_keeps_its_port(onehop) -> None:
     """A sender that comes by another address finds it taken, and does not take it from those that
     come after it."""

@@ -41,6 +41,15 @@ TEST_CASE("an IPv6 address stands in brackets, with or without a port", "[tools]
   CHECK(read("[::ffff:10.0.0.1]:9000") == "::ffff:10.0.0.1 9000");
 }
 
+TEST_CASE("a link-local address without its interface is refused", "[tools]") {
+  for (const char* text : {"fe80::1", "[fe80::1]", "[fe80::1]:9000"}) {
+    INFO(text);
+    const auto parsed = parse_endpoint(text);
+    REQUIRE_FALSE(parsed);
+    CHECK(parsed.error().cause.find("[fe80::1%INTERFACE]") != std::string::npos);
+  }
+}
+
 TEST_CASE("an IPv4 address or a name in brackets is refused", "[tools]") {
   for (const char* text : {"[10.0.0.1]:7411", "[10.0.0.1]", "[laptop.local]:9000", "[]", "[]:9000"})
     CHECK(cause(text) == "only an IPv6 address stands in brackets");

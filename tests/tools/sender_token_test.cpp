@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Goal:   the same command proves to be the same sender; other files, another code and another user
+// Goal:   the same command proves to be the same sender; other paths, another code and another user
 // do not. Method: the kernel's own boot id; a child process that is another user.
 #include <catch2/catch.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <string>
+#include <vector>
 
 #include "transfer/sender_token.hpp"
 
@@ -16,15 +19,17 @@ session::PairingKey key(const std::string& code) {
 }
 }  // namespace
 
-TEST_CASE("the token is of one code and one list of files", "[tools]") {
+TEST_CASE("the token is of one code and one list of paths", "[tools]") {
   const session::PairingKey code = key("a code of twenty letters"),
                             other_code = key("another code of twenty letters");
-  const Digest files{std::byte{1}}, other_files{std::byte{2}};
-  const session::SenderToken token = sender_token(code, files).value();
+  const std::vector<std::string> paths{"a", "b"}, others{"a", "c"}, fewer{"ab"};
+  const session::SenderToken token = sender_token(code, paths, "").value();
   CHECK(token != session::SenderToken{});
-  CHECK(sender_token(code, files).value() == token);
-  CHECK(sender_token(code, other_files).value() != token);
-  CHECK(sender_token(other_code, files).value() != token);
+  CHECK(sender_token(code, paths, "").value() == token);
+  CHECK(sender_token(code, others, "").value() != token);
+  CHECK(sender_token(code, fewer, "").value() != token);
+  CHECK(sender_token(code, paths, "stream").value() != token);
+  CHECK(sender_token(other_code, paths, "").value() != token);
 }
 
 TEST_CASE("the token is of one user", "[tools]") {
@@ -33,10 +38,11 @@ TEST_CASE("the token is of one user", "[tools]") {
     return;
   }
   const session::PairingKey code = key("a code of twenty letters");
-  const session::SenderToken token = sender_token(code, {}).value();
+  const session::SenderToken token = sender_token(code, {}, "").value();
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
-  if (child == 0) ::_exit(::setuid(54'321) == 0 && sender_token(code, {}).value() != token ? 0 : 1);
+  if (child == 0)
+    ::_exit(::setuid(54'321) == 0 && sender_token(code, {}, "").value() != token ? 0 : 1);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);

@@ -59,8 +59,10 @@ ExitCode Frontend::run(api::Transfer& transfer) {
   if (!runner.has_value()) return fail(runner.error());
   io_.run();
   if (!report_file_.empty())
-    if (const auto written = write_report(report_file_, left_out_); !written.has_value())
-      return fail(written.error());
+    if (const auto written = write_report(report_file_, left_out_); !written.has_value()) {
+      const ExitCode code = fail(written.error());
+      if (error.status == api::Status::done) return code;
+    }
   return static_cast<ExitCode>(error.status);
 }
 

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Goal:   what the receiver's machine does where order and time decide.
+// Method: one RecvMachine; the test is the peer, the host and the engine, in virtual time.
+#include <catch2/catch.hpp>
+
+#include "control/session/recv_machine.hpp"
+
+namespace onehop::session {
+namespace {
+
+file::ManifestEntry large(const std::string& name) {
+  return {.name = name, .size = 4 * std::uint64_t{block_bytes}};
+}
+
+/// Played: a machine, and the decision on each chapter.
+struct Played {
+  explicit Played(Decision decides) : decision{std::move(decides)} {
+    machine.start(now);
+    perform();
+  }
+  void offer(const std::vector<file::ManifestEntry>& entries, bool is_last) {
+    const file::Manifest manifest{entries};
+    if (!has_offered) {
+      Offer first;
+      first.frame_body_max_bytes = 1400;
+      first.data_port = 40'000;
+      hear(first);
+    }
+    has_offered = true;
+    hear(ManifestPart{entries});
+    hear(ChapterEnd{file::manifest_hash(manifest), is_last});
+  }
+  void begin_transfer() {
+    while (machine.has_more_to_send()) tick();
+    hear(DataReady{});
+    machine.on_event(now, Event{.kind = EventKind::path_proven, .value = 1400});
+    hear(PathReady{1400});
+  }
+  void hear(Message message) {
+    machine.on_message(now, std::move(message));
+    perform();
+  }
+  void tick() {
+    machine.tick(now);
+    perform();
+  }
+  void engine_closes() {
+    machine.on_event(now, Event{.kind = EventKind::closed});
+    perform();
+  }
+  void finish_file(std::uint32_t file, const Digest& root) {
+    Event event{.kind = EventKind::file_message};
+    event.block.kind = FileMessageKind::file_done;
+    event.block.file = file;
+    event.block.digest = root;
+    machine.on_event(now, event);
+    perform();
+  }
+  void perform() {
+    while (auto action = machine.pop_action()) {
+      if (std::holds_alternative<OpenData>(*action))
+        machine.on_data_opened(now, DataOpened{40'001, 1400, "virtual"}, {});
+      if (std::holds_alternative<StartData>(*action))
+        machine.on_data_started(now, std::string{"virtual0"});
+      if (std::holds_alternative<Consider>(*action)) machine.on_decision(now, decision);
+    }
+  }
+
+  Instant now{Instant{} + 1s};
+  Decision decision;
+  RecvMachine machine{RecvOptions{}, Endpoint{*IpAddress::parse("10.0.0.1"), 40'000}};
+  bool has_offered = false;
+};
+
+const Digest some_root{std::byte{7}};
+
+}  // namespace
+
+TEST_CASE("blocks that a comparison finds right are progress", "[control][session]") {
+  Played played{{.actions = {FileAction::compare}}};
+  played.offer({large("there")}, true);
+  played.begin_transfer();
+  BlockDigests same{.is_skipped = true, .digests = {}};
+  for (std::uint64_t block = 0; block < 4; ++block) same.digests.push_back({0, block, {}});
+  played.hear(same);
+  CHECK(played.machine.bytes_confirmed() == large("there").size);
+  played.hear(same);  // said twice, it is none
+  CHECK(played.machine.bytes_confirmed() == large("there").size);
+}
+
+TEST_CASE("an interrupt after everything has arrived is no failure", "[control][session]") {
+  const bool is_whole = GENERATE(false, true);
+  Played played{{.actions = {FileAction::send}}};
+  played.offer({large("one")}, true);
+  played.begin_transfer();
+  if (is_whole) {
+    played.hear(FileRoot{0, some_root});
+    played.finish_file(0, some_root);
+  }
+  played.machine.interrupt();
+  played.tick();
+  played.engine_closes();
+  played.now += RecvOptions{}.limits.checkpoint;
+  played.tick();
+  played.engine_closes();
+  REQUIRE(played.machine.is_over());
+  CHECK(played.machine.end().code == (is_whole ? ExitCode::done : ExitCode::interrupted));
+}
+
+TEST_CASE("the path is followed while a changed source is waited for", "[control][session]") {
+  Played played{{.actions = {FileAction::send}}};
+  played.offer({large("one")}, true);
+  played.begin_transfer();
+  REQUIRE(played.machine.follows_path());
+  played.hear(Restart{});
+  CHECK(played.machine.follows_path());
+}
+
+TEST_CASE("a root of a chapter whose answer is not said yet ends the session",
+          "[control][session]") {
+  Decision resumes{.actions = {FileAction::resume}, .claims = {{{0, {}}, {2, {}}}}};
+  Played played{resumes};
+  played.offer({large("first")}, false);
+  played.begin_transfer();
+  played.offer({large("second")}, true);
+  REQUIRE(played.machine.has_more_to_send());  // nobody ticked: the claims wait
+  const std::uint32_t second = 2;              // behind the pack of the first chapter
+  played.hear(FileRoot{second, some_root});
+  CHECK(played.machine.is_winding_down());
+}
+
+}  // namespace onehop::session
