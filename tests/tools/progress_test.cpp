@@ -42,59 +42,58 @@ TEST_CASE("the progress line fits into 80 columns with all that it has to tell",
               view.files_done = view.files_total = files;
               view.is_all_known = is_all;
               view.eta_seconds = is_all ? std::optional{359'000.0} : std::nullopt;
-              ProgressLine progress{false};
-              const std::string line = progress.line(view, 80);
+              const std::string line = ProgressLine::line(view, 80);
               CAPTURE(line);
               CHECK(line.size() < 80);
               CHECK(line.starts_with(phase));
               for (const char* word : {" % of ", "  now ", "  ETA "})
                 CHECK(line.find(word) != std::string::npos);
-              CHECK(line.find(files == 1 ? "  avg " : is_all ? " files  " : "+ files  ") !=
-                    std::string::npos);
+              CHECK(line.find(files == 1 ? "  avg "
+                              : is_all   ? " files  "
+                                         : "+ files  ") != std::string::npos);
             }
         }
 }
 
 TEST_CASE("the progress line says what was measured", "[tools][progress]") {
-  const ProgressLine progress{false};
   api::Progress view = view_of("transferring", 512'000'000, 1'073'741'824, 7s);
   view.eta_seconds = 8;
-  CHECK(progress.line(view, 80) ==
-        "transferring  48 % of 1.07 GB  now 0 bit/s  avg 585 Mbit/s  ETA 0:08");
+  view.goodput_bps = 601'000'000;
+  CHECK(ProgressLine::line(view, 80) ==
+        "transferring  48 % of 1.07 GB  now 601 Mbit/s  avg 585 Mbit/s  ETA 0:08");
   view.files_done = 1200;
   view.files_total = 123'456;
-  CHECK(progress.line(view, 80) ==
-        "transferring  48 % of 1.07 GB  1200/123k files  now 0 bit/s  ETA 0:08");
+  CHECK(ProgressLine::line(view, 80) ==
+        "transferring  48 % of 1.07 GB  1200/123k files  now 601 Mbit/s  ETA 0:08");
   view.is_all_known = false;
   view.eta_seconds.reset();
-  CHECK(progress.line(view, 80) ==
-        "transferring  48 % of 1.07 GB  1200/123k+ files  now 0 bit/s  ETA -:--");
+  CHECK(ProgressLine::line(view, 80) ==
+        "transferring  48 % of 1.07 GB  1200/123k+ files  now 601 Mbit/s  ETA -:--");
   api::Progress last = view_of("verifying", 1'073'741'824, 1'073'741'824, 15s);
   last.eta_seconds = 0;
-  CHECK(progress.line(last, 80) ==
+  CHECK(ProgressLine::line(last, 80) ==
         "verifying  99 % of 1.07 GB  now 0 bit/s  avg 573 Mbit/s  ETA 0:00");
   last.eta_seconds = 400'000;
-  CHECK(progress.line(last, 80).ends_with("  ETA -:--"));
+  CHECK(ProgressLine::line(last, 80).ends_with("  ETA -:--"));
   api::Progress empty = view_of("transferring", 0, 0, 1s);
   empty.files_done = 1;
   empty.files_total = 4;
-  CHECK(progress.line(empty, 80) ==
+  CHECK(ProgressLine::line(empty, 80) ==
         "transferring  25 % of 0 B  1/4 files  now 0 bit/s  ETA -:--");
-  CHECK(progress.line(view_of("waiting_for_accept"), 80) == "waiting for accept");
+  CHECK(ProgressLine::line(view_of("waiting_for_accept"), 80) == "waiting for accept");
 }
 
 TEST_CASE("a narrow terminal loses the average first and the time that is left last",
           "[tools][progress]") {
-  const ProgressLine progress{false};
   api::Progress view = view_of("transferring", 512'000'000, 1'073'741'824, 7s);
   view.eta_seconds = 8;
-  CHECK(progress.line(view, 60) == "transferring  48 % now 0 bit/s  ETA 0:08");
-  CHECK(progress.line(view, 40) == " 48 % now 0 bit/s  ETA 0:08");
-  CHECK(progress.line(view, 20) == " 48 % ETA 0:08");
-  CHECK(progress.line(view, 10) == "ETA 0:08");
+  CHECK(ProgressLine::line(view, 60) == "transferring  48 % now 0 bit/s  ETA 0:08");
+  CHECK(ProgressLine::line(view, 40) == " 48 % now 0 bit/s  ETA 0:08");
+  CHECK(ProgressLine::line(view, 20) == " 48 % ETA 0:08");
+  CHECK(ProgressLine::line(view, 10) == "ETA 0:08");
   for (std::size_t columns = 0; columns < 130; ++columns) {
-    CHECK(progress.line(view, columns).size() < std::max<std::size_t>(columns, 1));
-    CHECK(progress.line(view_of("waiting_for_accept"), columns).size() <
+    CHECK(ProgressLine::line(view, columns).size() < std::max<std::size_t>(columns, 1));
+    CHECK(ProgressLine::line(view_of("waiting_for_accept"), columns).size() <
           std::max<std::size_t>(columns, 1));
   }
 }
@@ -104,7 +103,7 @@ TEST_CASE("the time that is left is the bytes', or that of small files where it 
   using host::time_left;
   constexpr double small = 1000, large = 1e9;  // bytes per file that is done now
   CHECK(time_left({1'000'000, 0}, {1000, 0}) == 1000);
-  CHECK(time_left({1'000'000, 10}, {100 * small, 100}) == 10);   // the bytes take longer
+  CHECK(time_left({1'000'000, 10}, {100 * small, 100}) == 10);    // the bytes take longer
   CHECK(time_left({1'000'000, 5000}, {100 * small, 100}) == 50);  // the files do
   CHECK(time_left({1'000'000, 5000}, {large, 1}) == 0.001);       // one large one says nothing
   CHECK(time_left({1'000'000, 5000}, {1e6, 0}) == 1);

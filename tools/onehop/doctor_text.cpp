@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // How findings are shown: text in columns, and JSON.
-#include <sstream>
 
 #include "tools/onehop/doctor.hpp"
+#include "tools/onehop/help.hpp"
 
 namespace onehop::tool {
 
@@ -28,26 +28,6 @@ const char* mark_of(Verdict verdict) {
   return "  ";
 }
 
-// wrap adds `text` to `out`, whose last line has `at` columns; further lines start at `indent`.
-void wrap(std::string& out, const std::string& text, std::size_t at, std::size_t indent,
-          std::size_t columns) {
-  std::istringstream words{text};
-  bool is_first = true;
-  for (std::string word; words >> word;) {
-    if (!is_first && at + 1 + word.size() > columns) {
-      out += '\n' + std::string(indent, ' ');
-      at = indent;
-    } else if (!is_first) {
-      out += ' ';
-      ++at;
-    }
-    out += word;
-    at += word.size();
-    is_first = false;
-  }
-  out += '\n';
-}
-
 }  // namespace
 
 Json word_of(Verdict verdict) {
@@ -69,11 +49,11 @@ std::string doctor_text(const Diagnosis& diagnosis, std::size_t columns) {
     }
     std::string head = mark_of(finding.verdict) + finding.key;
     head.resize(std::max(head.size() + 1, key_columns), ' ');
-    out += head;
-    wrap(out, finding.text, head.size(), key_columns, columns);
+    out += head + wrap(finding.text, columns, key_columns, head.size()) + '\n';
     if (finding.remedy.empty()) continue;
-    out += std::string(key_columns, ' ') + "> ";
-    wrap(out, finding.remedy, key_columns + 2, key_columns + 2, columns);
+    const std::size_t indent = key_columns + 2;
+    out +=
+        std::string(key_columns, ' ') + "> " + wrap(finding.remedy, columns, indent, indent) + '\n';
   }
   return out;
 }

@@ -30,10 +30,10 @@ std::string names_of(const std::set<CLI::Option*>& options) {
 
 }  // namespace
 
-std::string wrap(const std::string& text, std::size_t columns, std::size_t indent) {
+std::string wrap(const std::string& text, std::size_t columns, std::size_t indent,
+                 std::size_t used) {
   std::istringstream words{text};
   std::string out;
-  std::size_t used = 0;
   for (std::string word; words >> word; used += word.size()) {
     if (!out.empty()) {
       const bool has_room = used + 1 + word.size() <= columns;

@@ -28,9 +28,10 @@ inline constexpr std::size_t columns_max =
     79;  ///< a terminal of 80 may begin a new line behind its last column
 
 /// wrap breaks `text` at its spaces, so that no line has more than `columns`; a longer word stays
-/// whole. Lines after the first begin with `indent` spaces, which count.
-[[nodiscard]] std::string wrap(const std::string& text, std::size_t columns,
-                               std::size_t indent = 0);
+/// whole. Lines after the first begin with `indent` spaces, which count; of the first so many
+/// columns are `used`.
+[[nodiscard]] std::string wrap(const std::string& text, std::size_t columns, std::size_t indent = 0,
+                               std::size_t used = 0);
 
 /// values_of is what an option takes: "auto|udp", "0..3600", or the name of its type.
 [[nodiscard]] std::string values_of(const CLI::Option& option);

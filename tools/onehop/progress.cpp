@@ -2,7 +2,6 @@
 #include "tools/onehop/progress.hpp"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,14 +9,11 @@
 
 #include "tools/onehop/quantity.hpp"
 #include "tools/onehop/report.hpp"
+#include "tools/onehop/terminal.hpp"
 
 namespace onehop::tool {
 
 namespace {
-
-std::string rate_text(double bytes_per_s) {
-  return format_rate({static_cast<std::int64_t>(bytes_per_s)});
-}
 
 std::string eta_text(const std::optional<double>& seconds) {
   constexpr double seconds_max =
@@ -41,17 +37,9 @@ ProgressLine::ProgressLine(bool is_wanted)
 void ProgressLine::update(const api::Progress& view) {
   const std::int64_t now_ns = view.t_ns;
   if (!is_drawing_ || (has_drawn_ && now_ns - drawn_at_ns_ < redraw_period_ns)) return;
-  if (view.bytes_done >= sampled_bytes_ && sampled_at_ns_ != 0 && now_ns > sampled_at_ns_) {
-    const double seconds = static_cast<double>(now_ns - sampled_at_ns_) / 1e9;
-    const double rate = static_cast<double>(view.bytes_done - sampled_bytes_) / seconds;
-    rate_now_ = rate_now_ == 0 ? rate : rate_now_ + (rate - rate_now_) * std::min(1.0, seconds);
-  }
-  sampled_at_ns_ = drawn_at_ns_ = now_ns;
-  sampled_bytes_ = view.bytes_done;
+  drawn_at_ns_ = now_ns;
   has_drawn_ = true;
-  winsize size{};
-  const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  tell(fmt::format("\r{}\x1b[K", line(view, is_known ? size.ws_col : 80U)));
+  tell(fmt::format("\r{}\x1b[K", line(view, Terminal::columns())));
   std::fflush(stderr);
 }
 
@@ -61,7 +49,7 @@ void ProgressLine::finish() {
   has_drawn_ = false;
 }
 
-std::string ProgressLine::line(const api::Progress& view, std::size_t columns) const {
+std::string ProgressLine::line(const api::Progress& view, std::size_t columns) {
   std::string phase = view.phase;
   std::ranges::replace(phase, '_', ' ');
   if ((view.bytes_expected == 0 && view.files_total == 0) || view.elapsed_ns <= 0)
@@ -72,10 +60,11 @@ std::string ProgressLine::line(const api::Progress& view, std::size_t columns) c
       static_cast<double>(view.bytes_done) / (static_cast<double>(view.elapsed_ns) / 1e9);
   const bool are_several = view.files_total > 1;
   const std::string total = "of " + format_bytes(view.bytes_expected) + "  ";
-  const std::string now = "now " + rate_text(rate_now_) + "  ";
+  const std::string now = "now " + format_rate(bit_per_s(view.goodput_bps)) + "  ";
   const std::string files =
       are_several ? files_text(view.files_done, view.files_total, view.is_all_known) + "  " : "";
-  const std::string mean = are_several ? "" : "avg " + rate_text(average) + "  ";
+  const std::string mean =
+      are_several ? "" : "avg " + format_rate({static_cast<std::int64_t>(average)}) + "  ";
   const std::string left = "ETA " + eta_text(view.eta_seconds);
   // All of it has room in 80 columns, whatever the numbers. What a narrower terminal lacks goes in
   // this order; the time that is left goes last.

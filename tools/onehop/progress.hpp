@@ -20,15 +20,13 @@ class ProgressLine {
   /// line is the text for a terminal of `columns`, shorter than that by one at least. From 80
   /// columns on it is the phase, how much of how many bytes, the rate now and on average, and the
   /// time that is left; of several files how many are done, instead of the average.
-  [[nodiscard]] std::string line(const api::Progress& view, std::size_t columns) const;
+  [[nodiscard]] static std::string line(const api::Progress& view, std::size_t columns);
 
  private:
   static constexpr std::int64_t redraw_period_ns = 90'000'000;  // they come every 100 ms
   bool is_drawing_;
   bool has_drawn_ = false;
-  std::int64_t drawn_at_ns_ = 0, sampled_at_ns_ = 0;
-  std::uint64_t sampled_bytes_ = 0;
-  double rate_now_ = 0;  // bytes per second, smoothed over about a second
+  std::int64_t drawn_at_ns_ = 0;
 };
 
 }  // namespace onehop::tool
