@@ -19,7 +19,7 @@
 namespace onehop::file {
 
 namespace {
-constexpr mode_t umask_unreadable = 022;
+constexpr mode_t umask_unreadable = 022, probe_mode = 0600;
 // EAGAIN: somebody renamed a folder during the walk, and the kernel asks to try again. Higher: a
 // hostile renamer holds us longer. Lower: an innocent one fails a transfer.
 constexpr int walk_attempts_max = 64;
@@ -37,19 +37,35 @@ Fd open_beneath(int folder, const std::string& path, int flags, mode_t mode) noe
   }
 }
 
-Fd open_own(int folder, const std::string& leaf, struct stat& status, int access) noexcept {
+Fd open_probe(int folder) {
+  Fd probe{::openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, probe_mode)};
+  if (probe.is_open() || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return probe;
+  const std::string name = ".onehop-probe-" + std::to_string(::gettid());
+  probe = open_beneath(folder, name, O_RDWR | O_CREAT | O_EXCL, probe_mode);
+  if (probe.is_open()) unlink_same(folder, name, probe.get());
+  return probe;
+}
+
+bool is_own(int folder, uid_t owner) {
+  if (owner == ::geteuid()) return true;
+  const Fd probe = open_probe(folder);
+  struct stat status {};
+  return probe.is_open() && ::fstat(probe.get(), &status) == 0 && status.st_uid == owner;
+}
+
+Fd open_own(int folder, const std::string& leaf, struct stat& status, int access) {
   // O_NONBLOCK: a fifo of this name must not stop us. It is refused by its type.
   Fd fd = open_beneath(folder, leaf, access | O_NONBLOCK | O_NOCTTY);
   if (!fd.is_open()) return fd;
   if (::fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
-      status.st_uid == ::geteuid())
+      is_own(folder, status.st_uid))
     return fd;
   fd.close();
   errno = EEXIST;
   return fd;
 }
 
-Fd open_locked(int folder, const std::string& leaf, struct stat& status, int access) noexcept {
+Fd open_locked(int folder, const std::string& leaf, struct stat& status, int access) {
   Fd fd = open_own(folder, leaf, status, access);
   if (!fd.is_open()) return fd;
   const bool is_held = ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;

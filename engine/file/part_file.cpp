@@ -248,7 +248,7 @@ FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& opt
     if (const int errno_value = options.session->sync(); errno_value != 0)
       return {FileFailure::sync_error, errno_value};
   // Mode and time first, so that the one fsync covers them too.
-  if (::fchmod(part_.get(), entry.mode & 0777 & ~options.umask_bits) != 0)
+  if (set_mode(part_.get(), entry.mode & 0777 & ~options.umask_bits) != 0)
     return {FileFailure::write_error, errno};
   if (set_mtime(part_.get(), entry.mtime_ns) != 0) return {FileFailure::write_error, errno};
   if (is_synced && ::fsync(part_.get()) != 0) return {FileFailure::sync_error, errno};

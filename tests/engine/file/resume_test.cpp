@@ -243,6 +243,26 @@ TEST_CASE("two receivers never share a part", "[engine][file]") {
 // end. Method: a child sinks blocks with a checkpoint at every turn; it is killed after a random
 // time; repeat until done. Bounds: the final name appears only with the exact bytes; what the
 // journal says grows (skipped never shrinks).
+TEST_CASE("P2 P8 a part of another user stays, whatever the journal beside it says",
+          "[engine][file]") {
+  if (::geteuid() != 0) return;  // there is nothing of another user to be had
+  constexpr uid_t other = 65534;
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(blocks * block_bytes, 9));
+  kill_at({path}, to.path(), OnExist::ask, at_block(0, blocks - 1));
+  const std::vector<std::string> left = names_in(to.path());
+  const std::string name = GENERATE(".f.part", ".f.onehop-journal");
+  REQUIRE(::chown((to / name).c_str(), other, other) == 0);
+  const Outcome outcome = send({path}, to.path());
+  CHECK(outcome.done.size() == 1);
+  CHECK(outcome.blocks_skipped == 0);
+  CHECK(read_file(to / "f") == read_file(path));
+  std::vector<std::string> wanted = left;
+  wanted.push_back("f");
+  CHECK(names_in(to.path()) == wanted);
+}
+
 TEST_CASE("C2 SIGKILL at random moments, then resume", "[engine][file]") {
   const TempFolder from, to;
   const std::string path = (from / "f").string();

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Disks that have less than ext4 has, played by the slow-disk file system: a Sink on each of them.
+// Needs root for the mount; elsewhere the program says why, and ends with 77.
+#include "engine/file/clean.hpp"
+#include "tests/engine/file/slow_disk.hpp"
+#include "tests/engine/file/tree_support.hpp"
+
+using namespace onehop;
+using namespace onehop::file;
+using namespace onehop::file::test;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// Odd is such a disk; `backing` shows what it holds.
+struct Odd {
+  explicit Odd(Words options) : disk{backing.path(), mount_point.path(), std::move(options)} {
+    if (!disk.is_mounted()) skip(fuse_reason);
+  }
+  [[nodiscard]] const fs::path& path() const { return mount_point.path(); }
+  const TempFolder backing{in_memory()}, mount_point;
+  const SlowDisk disk;
+};
+
+// CIFS, FAT and exFAT with one owner whom others are not, NTFS-3G, NFS with squashed users. We are
+// root here, so the kernel's own refusal of modes and times is played.
+const Words one_owner{"--owner", "12345", "--error", "chmod=EPERM", "--error", "utimens=EPERM"};
+
+/// A tree arrived: every name and all content.
+void check_content(const Tree& tree, const fs::path& to) {
+  CHECK(names_in(to) == names_in(tree.folder.path()));
+  for (const ManifestEntry& entry : tree.list().manifest.files)
+    if (!entry.is_folder())
+      CHECK(read_file(to / entry.name) == read_file(tree.folder / entry.name));
+}
+
+constexpr std::size_t blocks = 40;
+
+}  // namespace
+
+TEST_CASE("a tree arrives where all files have another owner, and nothing is left beside it",
+          "[file][odd]") {
+  const Odd disk{one_owner};
+  const Tree tree{1};
+  const Outcome outcome = send_files(tree.list(), disk.path(), OnExist::ask, {});
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  check_content(tree, disk.backing.path());
+}
+
+TEST_CASE("C2 P8 where all files have another owner a session goes on, and clean removes",
+          "[file][odd]") {
+  const Odd disk{one_owner};
+  const TempFolder from;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(blocks * block_bytes, 1));
+  kill_at({path}, disk.path(), OnExist::ask, at_block(0, blocks - 1));
+  REQUIRE(names_in(disk.backing.path()) == Words{".f.onehop-journal", ".f.part"});
+  SECTION("goes on") {
+    const Outcome outcome = send({path}, disk.path());
+    CHECK_FALSE(outcome.sink_failure.has_value());
+    CHECK(outcome.blocks_skipped > 0);
+    CHECK(read_file(disk.backing / "f") == read_file(path));
+    CHECK(names_in(disk.backing.path()) == Words{"f"});
+  }
+  SECTION("is cleaned up") {
+    Stage stage;
+    const Fd root{::open(disk.path().c_str(), O_RDONLY | O_DIRECTORY)};
+    REQUIRE(stage.open(root.get()) == 0);
+    REQUIRE(stage.create(1, 0600).is_open());
+    stage = Stage{};  // as after a kill
+    CHECK(clean({disk.path().string()}, [](const CleanItem& item) {
+            CAPTURE(item.path, item.cause);
+            CHECK(item.outcome == CleanItem::Outcome::removed);
+          }).has_value());
+    CHECK(names_in(disk.backing.path()).empty());
+  }
+}
