@@ -139,6 +139,15 @@ bool is_same_inode(int folder, const std::string& leaf, int fd) noexcept {
   return by_name.st_dev == by_fd.st_dev && by_name.st_ino == by_fd.st_ino;
 }
 
+/// Two mounts of one disk (bind) have one device, two subvolumes of btrfs one mount.
+bool is_same_mount(int folder, int other) noexcept {
+  struct statx one {}, two {};
+  return ::statx(folder, "", AT_EMPTY_PATH, STATX_MNT_ID, &one) == 0 &&
+         ::statx(other, "", AT_EMPTY_PATH, STATX_MNT_ID, &two) == 0 &&
+         one.stx_mnt_id == two.stx_mnt_id && one.stx_dev_major == two.stx_dev_major &&
+         one.stx_dev_minor == two.stx_dev_minor;
+}
+
 int unlink_same(int folder, const std::string& leaf, int fd) noexcept {
   if (!is_same_inode(folder, leaf, fd)) return ESTALE;
   return ::unlinkat(folder, leaf.c_str(), 0) == 0 ? 0 : errno;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Disks that have less than ext4 has, played by the slow-disk file system: a Sink on each of them.
 // Needs root for the mount; elsewhere the program says why, and ends with 77.
+#include <sys/mount.h>
+
 #include "engine/file/clean.hpp"
 #include "tests/engine/file/slow_disk.hpp"
 #include "tests/engine/file/tree_support.hpp"
@@ -26,6 +28,19 @@ struct Odd {
 // CIFS, FAT and exFAT with one owner whom others are not, NTFS-3G, NFS with squashed users. We are
 // root here, so the kernel's own refusal of modes and times is played.
 const Words one_owner{"--owner", "12345", "--error", "chmod=EPERM", "--error", "utimens=EPERM"};
+
+/// Mounted puts `what` over a folder: of the same disk, as far as its device tells.
+struct Mounted {
+  Mounted(const fs::path& what, const fs::path& where) : at{where} {
+    fs::create_directories(at);
+    if (::mount(what.c_str(), at.c_str(), nullptr, MS_BIND, nullptr) != 0)
+      skip("cannot mount here: " + errno_text(errno));
+  }
+  ~Mounted() { ::umount2(at.c_str(), MNT_DETACH); }
+  Mounted(const Mounted&) = delete;
+  Mounted& operator=(const Mounted&) = delete;
+  const fs::path at;
+};
 
 /// A tree arrived: every name and all content.
 void check_content(const Tree& tree, const fs::path& to) {
@@ -74,5 +89,51 @@ TEST_CASE("C2 P8 where all files have another owner a session goes on, and clean
             CHECK(item.outcome == CleanItem::Outcome::removed);
           }).has_value());
     CHECK(names_in(disk.backing.path()).empty());
+  }
+}
+
+TEST_CASE("what would get its name on another file system is refused before it is sent",
+          "[file][odd]") {
+  if (::geteuid() != 0) skip("mounts need root");
+  const TempFolder to{in_memory()}, other{in_memory()}, from;
+  const Tree tree{2};
+  const std::string folder = GENERATE("d1", "");  // of the tree; of all of it
+  SourceFiles files = tree.list();
+  if (folder.empty())
+    for (ManifestEntry& entry : files.manifest.files) entry.name = "new/" + entry.name;
+  const Mounted mounted{other.path(), to / (folder.empty() ? "new" : folder)};
+  SECTION("a tree") {
+    const auto refused = prepare_sink(files.manifest, sink_settings(to.path(), files.manifest));
+    REQUIRE(refused.has_error());
+    CHECK(refused.error().errno_value == EXDEV);
+    CHECK(refused.error().message().find("--dir") != std::string::npos);
+    CHECK(names_in(to.path()) == Words{folder.empty() ? "new" : folder});
+  }
+  SECTION("not a tree that is there") {
+    fs::copy(tree.folder.path(), folder.empty() ? mounted.at : to.path(),
+             fs::copy_options::recursive);
+    const Outcome outcome = send_files(std::move(files), to.path(), OnExist::ask, {});
+    CHECK_FALSE(outcome.sink_failure.has_value());
+    CHECK(outcome.packed_there > 100);
+  }
+  SECTION("not a file that has a part, whose folder is missing") {
+    const std::string path = (from / "f").string();
+    write_file(path, random_bytes(2 * block_bytes, 1));
+    SourceFiles large = open_files({path});
+    const std::string name = (fs::relative(mounted.at, to.path()) / "more/f").string();
+    large.manifest.files[0].name = name;
+    const Outcome outcome = send_files(std::move(large), to.path(), OnExist::ask, {});
+    CHECK_FALSE(outcome.sink_failure.has_value());
+    CHECK(read_file(to / name) == read_file(path));
+  }
+  SECTION("a stream") {
+    Manifest piece;
+    piece.files.push_back({.name = (fs::relative(mounted.at, to.path()) / "s").string(),
+                           .size = 5,
+                           .mode = 0644,
+                           .kind = EntryKind::piece});
+    const auto refused = prepare_sink(piece, sink_settings(to.path(), piece));
+    REQUIRE(refused.has_error());
+    CHECK(refused.error().errno_value == EXDEV);
   }
 }
