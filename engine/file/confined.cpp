@@ -118,7 +118,7 @@ Result<Place> open_place(int root, std::string_view name, bool is_creating) {
       if (::mkdirat(place.folder.get(), component.c_str(), 0777) == 0) {
         place.made.emplace_back(path);
         // The new folder's own name must survive a power cut before a file in it can.
-        if (::fsync(place.folder.get()) != 0) return fail(path);
+        if (sync_folder(place.folder.get()) != 0) return fail(path);
       } else if (errno != EEXIST) {
         return fail(path);
       }
@@ -159,8 +159,18 @@ int rename_new(int from_folder, const std::string& from, int to_folder,
     return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
   // NFS and some FUSE know no RENAME_NOREPLACE. A hard link refuses an existing name as well.
-  if (::linkat(from_folder, from.c_str(), to_folder, to.c_str(), 0) != 0) return errno;
-  return ::unlinkat(from_folder, from.c_str(), 0) == 0 ? 0 : errno;
+  if (::linkat(from_folder, from.c_str(), to_folder, to.c_str(), 0) == 0)
+    return ::unlinkat(from_folder, from.c_str(), 0) == 0 ? 0 : errno;
+  if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
+  // Some have neither (folders of a virtual machine's host, some FUSE).
+  struct stat status {};
+  if (::fstatat(to_folder, to.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
+  if (errno != ENOENT) return errno;
+  return ::renameat(from_folder, from.c_str(), to_folder, to.c_str()) == 0 ? 0 : errno;
+}
+
+int sync_folder(int folder) noexcept {
+  return ::fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
 }
 
 mode_t read_umask() {

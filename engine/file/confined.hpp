@@ -67,10 +67,14 @@ struct Place {
 /// file. Syscalls: fstat, fstatat, unlinkat.
 int unlink_same(int folder, const std::string& leaf, int fd) noexcept;
 
-/// rename_new gives `from` the name `to`, never over anything. 0 or errno. Syscalls: renameat2;
-/// linkat and unlinkat on file systems without RENAME_NOREPLACE.
+/// rename_new gives `from` the name `to`, never over anything; on file systems that have neither
+/// RENAME_NOREPLACE nor hard links a name that comes up at this very moment is lost. 0 or errno.
+/// Syscalls: renameat2; linkat, unlinkat; fstatat, renameat.
 [[nodiscard]] int rename_new(int from_folder, const std::string& from, int to_folder,
                              const std::string& to) noexcept;
+
+/// sync_folder: 0 or errno; a folder that its file system cannot sync is no error. Syscalls: fsync.
+[[nodiscard]] int sync_folder(int folder) noexcept;
 
 /// read_umask does not change it, unlike umask(2), a race of threads. Reads /proc/self/status.
 [[nodiscard]] mode_t read_umask();

@@ -188,7 +188,7 @@ std::optional<PackFailure> PackCommit::finish_folder(const PackRecord& record) {
   if ((is_as_made && set_mode(folder, special | (entry.mode & mode_max)) != 0) ||
       set_mtime(folder, entry.mtime_ns) != 0)
     return PackFailure{record.file(), FileFailure::write_error, errno};
-  if (options_.durability != Durability::none && !has_syncfs_ && ::fsync(folder) != 0)
+  if (options_.durability != Durability::none && !has_syncfs_ && sync_folder(folder) != 0)
     return PackFailure{record.file(), FileFailure::sync_error, errno};
   return std::nullopt;
 }
@@ -250,7 +250,7 @@ std::optional<PackFailure> PackCommit::sync_folders(const PackBatch& batch) {
   }
   for (const std::string_view path : paths) {
     const int folder = folders_.open(path, false);
-    if (folder < 0 || ::fsync(folder) != 0)
+    if (folder < 0 || sync_folder(folder) != 0)
       return PackFailure{records.front().file(), FileFailure::sync_error, errno};
   }
   return std::nullopt;

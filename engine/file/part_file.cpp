@@ -259,7 +259,7 @@ FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& opt
     return {errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error, errno_value};
   if (!is_same_inode(place_.folder.get(), final_leaf_, part_.get()))
     return {FileFailure::rename_error, ESTALE};
-  if (is_synced && ::fsync(place_.folder.get()) != 0) return {FileFailure::sync_error, errno};
+  if (is_synced && sync_folder(place_.folder.get()) != 0) return {FileFailure::sync_error, errno};
   unlink_same(place_.folder.get(), journal_name_, journal_.get());  // discard() finds one left here
   return {};
 }

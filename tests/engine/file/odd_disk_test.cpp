@@ -92,6 +92,37 @@ TEST_CASE("C2 P8 where all files have another owner a session goes on, and clean
   }
 }
 
+// Goal:   all gets its name where the kernel cannot refuse to replace, and nothing that is there is
+// replaced. Method: a disk without RENAME_NOREPLACE, hard links and syncs of folders. Bounds:
+// exact.
+TEST_CASE("P5 a disk that has neither RENAME_NOREPLACE nor hard links", "[file][odd]") {
+  const std::string refusal = GENERATE("EPERM", "EOPNOTSUPP");
+  const Odd disk{
+      {"--error", "noreplace=EINVAL", "--error", "link=" + refusal, "--error", "fsyncdir=EINVAL"}};
+  const Tree tree{3};
+  SECTION("a tree, with larger files in it") {
+    const auto durability = GENERATE(Durability::batch, Durability::file);
+    const Outcome outcome =
+        send_files(tree.list(), disk.path(), OnExist::ask, {},
+                   [&](SinkSettings& settings) { settings.durability = durability; });
+    CHECK_FALSE(outcome.sink_failure.has_value());
+    check_equal(tree, disk.backing.path());
+  }
+  SECTION("a name that comes up meanwhile") {
+    const TempFolder from;
+    const std::string path = (from / "f").string();
+    write_file(path, random_bytes(blocks * block_bytes, 1));
+    const OnExist on_exist = GENERATE(OnExist::ask, OnExist::rename);
+    const Outcome outcome = send({path}, disk.path(), on_exist, [&](Wire& wire) {
+      wire.on_carry = [&](BlockRef&) { write_file(disk.backing / "f", "precious"); };
+    });
+    CHECK(outcome.sink_failure.has_value() == (on_exist == OnExist::ask));
+    if (outcome.sink_failure) CHECK(outcome.sink_failure->failure == FileFailure::exists);
+    CHECK(read_file(disk.backing / "f") == "precious");
+    if (!outcome.sink_failure) CHECK(read_file(disk.backing / "f (2)") == read_file(path));
+  }
+}
+
 TEST_CASE("what would get its name on another file system is refused before it is sent",
           "[file][odd]") {
   if (::geteuid() != 0) skip("mounts need root");
