@@ -102,9 +102,20 @@ PartFile::Taken PartFile::try_names(unsigned number, const ManifestEntry& entry,
   }
   struct stat part;
   part_ = open_locked(folder, part_name_, part);
+  if (!part_.is_open() && errno == EACCES && make_writable(header.entry, *options.session))
+    part_ = open_locked(folder, part_name_, part);
   if (!part_.is_open())
     return !options.is_creating && errno == ENOENT ? Taken::absent : Taken::not_ours;
   return adopt(part, header, options);
+}
+
+/// A session that ended in finish() gave the part the mode of its file, which may be read only.
+bool PartFile::make_writable(const Digest& entry, SessionJournal& session) const {
+  const Fd part = open_beneath(place_.folder.get(), part_name_, O_PATH);
+  const std::optional<FileIdentity> identity = identity_of(part.get(), "");
+  const std::string path = "/proc/self/fd/" + std::to_string(part.get());
+  return part.is_open() && identity && session.is_made(entry, *identity) &&
+         ::chmod(path.c_str(), part_mode) == 0;
 }
 
 /// A part exists, and we hold its lock. It is ours when its journal or the session's says so. An

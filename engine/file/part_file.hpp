@@ -74,7 +74,8 @@ class PartFile {
  public:
   /// open takes or makes the part of `entry` below `root`. Not open: is_creating is false and
   /// nothing is there. Error: errno_value says why. Syscalls: openat2, flock, fstat, fstatat, read,
-  /// ftruncate, pwrite; fdatasync of the session's journal for a small file.
+  /// ftruncate, pwrite; fdatasync of the session's journal for a small file; statx and chmod of a
+  /// part that has its final mode.
   [[nodiscard]] static Result<PartFile> open(int root, const ManifestEntry& entry,
                                              const PartOptions& options);
 
@@ -122,6 +123,7 @@ class PartFile {
   enum class Taken : std::uint8_t { ours, not_ours, absent, error };
   [[nodiscard]] Taken try_names(unsigned number, const ManifestEntry& entry,
                                 const PartOptions& options);
+  [[nodiscard]] bool make_writable(const Digest& entry, SessionJournal& session) const;
   [[nodiscard]] Taken adopt(const struct stat& part, const JournalHeader& header,
                             const PartOptions& options);
   [[nodiscard]] std::optional<Journal> read_journal(std::uint64_t size) const;
