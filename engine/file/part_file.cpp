@@ -226,16 +226,20 @@ bool PartFile::make_hole(std::uint64_t offset, std::uint64_t bytes, std::uint64_
   return !is_hole_refused_;
 }
 
+/// Without holes the part grows run by run: FAT and exFAT write zeros up to a new length at once,
+/// and those of a whole disk image would take longer than anybody waits. The zero at the end of a
+/// run cuts nothing off that is written behind it meanwhile.
 int PartFile::clear(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) {
-  if (const int errno_value = reach_length(size); errno_value != 0) return errno_value;
-  const std::uint64_t end = std::min(offset + bytes, old_bytes_);
-  if (offset >= end || make_hole(offset, end - offset, size)) return 0;
-  const std::vector<std::byte> zeros(std::min<std::uint64_t>(end - offset, block_bytes));
+  if (make_hole(offset, bytes, size)) return 0;
+  const std::uint64_t end = offset + bytes, old_end = std::min(end, old_bytes_);
+  const std::vector<std::byte> zeros(block_bytes);
   int errno_value = 0;
-  for (; offset < end && errno_value == 0; offset += zeros.size())
-    errno_value =
-        write_at(part_.get(),
-                 std::span{zeros}.first(std::min<std::size_t>(zeros.size(), end - offset)), offset);
+  for (; offset < old_end && errno_value == 0; offset += zeros.size())
+    errno_value = write_at(
+        part_.get(),
+        std::span{zeros}.first(std::min<std::size_t>(zeros.size(), old_end - offset)), offset);
+  if (errno_value == 0 && old_end < end)
+    errno_value = write_at(part_.get(), std::span{zeros}.first(1), end - 1);
   return errno_value;
 }
 

@@ -102,8 +102,7 @@ class PartFile {
                                std::uint64_t size) noexcept;
 
   /// clear makes a range read as zeros that nothing of this session was written to. 0 or errno. It
-  /// may block where the file system cannot punch holes. Syscalls: ftruncate once; where an earlier
-  /// session may have left bytes fallocate, or else pwrite.
+  /// may block where the file system cannot punch holes. Syscalls: as make_hole, or else pwrite.
   [[nodiscard]] int clear(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size);
 
   /// finish gives the file mode, time and final name, and removes the journal. May block. Syscalls:
