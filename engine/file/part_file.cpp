@@ -236,8 +236,8 @@ int PartFile::clear(std::uint64_t offset, std::uint64_t bytes, std::uint64_t siz
   int errno_value = 0;
   for (; offset < old_end && errno_value == 0; offset += zeros.size())
     errno_value = write_at(
-        part_.get(),
-        std::span{zeros}.first(std::min<std::size_t>(zeros.size(), old_end - offset)), offset);
+        part_.get(), std::span{zeros}.first(std::min<std::size_t>(zeros.size(), old_end - offset)),
+        offset);
   if (errno_value == 0 && old_end < end)
     errno_value = write_at(part_.get(), std::span{zeros}.first(1), end - 1);
   return errno_value;
@@ -291,7 +291,8 @@ int give_name(int from_folder, const std::string& from, int folder, const std::s
               OnExist on_exist, unsigned& number) {
   number = 0;
   if (on_exist == OnExist::overwrite) {
-    struct stat status {}, own {};
+    struct stat status {
+    }, own{};
     const bool is_there = ::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
     if (::fstatat(from_folder, from.c_str(), &own, AT_SYMLINK_NOFOLLOW) != 0) return errno;
     if (is_there && (status.st_mode & S_IFMT) != (own.st_mode & S_IFMT)) return EEXIST;
