@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "engine/base/fd.hpp"
+#include "engine/file/file_bytes.hpp"
 
 namespace onehop::host {
 
@@ -53,16 +55,6 @@ void make_folders(const std::string& folder) {
                 private_folder_mode);  // what went wrong shows when the file is opened
 }
 
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : ENOSPC;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
 }  // namespace
 
 Result<std::vector<RememberedRate>> RateMemory::read() const {
@@ -71,20 +63,15 @@ Result<std::vector<RememberedRate>> RateMemory::read() const {
   if (!fd.is_open() && errno == ENOENT) return std::vector<RememberedRate>{};
   if (!fd.is_open()) return errno_error(ExitCode::local_file_error, attempt);
   std::string text(file_bytes_max + 1, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t got = ::read(fd.get(), text.data() + size, text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno_error(ExitCode::local_file_error, attempt);
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  text.resize(size);
+  const std::int64_t size = file::read_at(fd.get(), std::as_writable_bytes(std::span{text}), 0);
+  if (size < 0)
+    return errno_error(ExitCode::local_file_error, attempt, "", static_cast<int>(-size));
+  text.resize(static_cast<std::size_t>(size));
   const auto damaged = [&](std::string cause) {
     return Error{ExitCode::local_file_error, attempt, std::move(cause),
                  "The end of a transfer replaces it"};
   };
-  if (size > file_bytes_max) return damaged("it is too long");
+  if (text.size() > file_bytes_max) return damaged("it is too long");
   const Json document = Json::parse(text, nullptr, false);
   if (!document.is_object() || document.value("schema_version", Json{}) != schema_version ||
       !document.value("rates", Json{}).is_array())
@@ -133,7 +120,7 @@ Result<void> RateMemory::remember(const RememberedRate& entry) const {
   const Fd fd{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                      private_file_mode)};
   if (!fd.is_open()) return errno_error(ExitCode::local_file_error, attempt);
-  int errno_value = write_all(fd.get(), text);
+  int errno_value = file::write_at(fd.get(), std::as_bytes(std::span{text}), 0);
   if (errno_value == 0 && ::rename(temporary.c_str(), file_.c_str()) != 0) errno_value = errno;
   if (errno_value == 0) return success();
   (void)::unlink(temporary.c_str());

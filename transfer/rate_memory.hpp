@@ -35,12 +35,12 @@ class RateMemory {
   explicit RateMemory(std::string file) : file_{std::move(file)} {}
 
   /// recall gives the rate within rate_min and rate_max, or nothing. Error: the file is there and
-  /// cannot be used. Syscalls: open, read.
+  /// cannot be used. Syscalls: open, pread.
   [[nodiscard]] Result<std::optional<BytesPerSecond>> recall(const std::string& peer,
                                                              const std::string& interface) const;
 
   /// remember puts the entry first and replaces the file as a whole; what cannot be read of it is
-  /// dropped. Syscalls: mkdir, open, write, rename.
+  /// dropped. Syscalls: mkdir, open, pwrite, rename.
   [[nodiscard]] Result<void> remember(const RememberedRate& entry) const;
 
   [[nodiscard]] const std::string& file() const noexcept { return file_; }

@@ -45,6 +45,19 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span{text});
 }
 
+/// name_beside is a name beside `file` that nobody has, under which `make` made something. Empty:
+/// errno says why there is none.
+template <class Make>
+std::string name_beside(const std::string& file, const Make& make) {
+  constexpr int names_max = 1000;
+  for (int number = ::gettid(), end = number + names_max; number < end; ++number) {
+    std::string name = file + "." + std::to_string(number);
+    if (make(name.c_str())) return name;
+    if (errno != EEXIST) break;
+  }
+  return {};
+}
+
 }  // namespace
 
 const char* name_of(FileOutcome outcome) {
@@ -64,12 +77,11 @@ Result<std::unique_ptr<Receipt>> Receipt::open(const api::Options& options, std:
   // Without a name it is not found where its folder is sent, and a kill leaves nothing.
   std::string temporary;
   Fd fd{::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, file_mode)};
-  if (!fd.is_open() && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
-    temporary = file + "." + std::to_string(::gettid());
-    (void)::unlink(temporary.c_str());  // of a run that was killed, whose number came round
-    fd = Fd{
-        ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file_mode)};
-  }
+  if (!fd.is_open() && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT))
+    temporary = name_beside(file, [&](const char* name) {
+      fd = Fd{::open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file_mode)};
+      return fd.is_open();
+    });
   if (!fd.is_open())
     return errno_error(ExitCode::local_file_error, attempt_to_write(file), receipt_hint);
   std::unique_ptr<Receipt> receipt{new Receipt{file, std::move(fd), std::move(temporary)}};
@@ -180,11 +192,10 @@ Result<std::string> Receipt::close(const api::End& end, bool is_complete) {
 int Receipt::give_name() {
   if (temporary_.empty()) {
     const std::string nameless = fmt::format("/proc/self/fd/{}", fd_.get());
-    const std::string temporary = file_ + "." + std::to_string(::gettid());
-    (void)::unlink(temporary.c_str());
-    if (::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, temporary.c_str(), AT_SYMLINK_FOLLOW) != 0)
-      return errno;
-    temporary_ = temporary;
+    temporary_ = name_beside(file_, [&](const char* name) {
+      return ::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+    });
+    if (temporary_.empty()) return errno;
   }
   if (std::rename(temporary_.c_str(), file_.c_str()) != 0) return errno;
   temporary_.clear();

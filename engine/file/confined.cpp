@@ -19,7 +19,7 @@
 namespace onehop::file {
 
 namespace {
-constexpr mode_t umask_unreadable = 022;
+constexpr mode_t umask_unreadable = 022, probe_mode = 0600;
 // EAGAIN: somebody renamed a folder during the walk, and the kernel asks to try again. Higher: a
 // hostile renamer holds us longer. Lower: an innocent one fails a transfer.
 constexpr int walk_attempts_max = 64;
@@ -37,19 +37,35 @@ Fd open_beneath(int folder, const std::string& path, int flags, mode_t mode) noe
   }
 }
 
-Fd open_own(int folder, const std::string& leaf, struct stat& status, int access) noexcept {
+Fd open_probe(int folder) {
+  Fd probe{::openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, probe_mode)};
+  if (probe.is_open() || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return probe;
+  const std::string name = ".onehop-probe-" + std::to_string(::gettid());
+  probe = open_beneath(folder, name, O_RDWR | O_CREAT | O_EXCL, probe_mode);
+  if (probe.is_open()) unlink_same(folder, name, probe.get());
+  return probe;
+}
+
+bool is_own(int folder, uid_t owner) {
+  if (owner == ::geteuid()) return true;
+  const Fd probe = open_probe(folder);
+  struct stat status {};
+  return probe.is_open() && ::fstat(probe.get(), &status) == 0 && status.st_uid == owner;
+}
+
+Fd open_own(int folder, const std::string& leaf, struct stat& status, int access) {
   // O_NONBLOCK: a fifo of this name must not stop us. It is refused by its type.
   Fd fd = open_beneath(folder, leaf, access | O_NONBLOCK | O_NOCTTY);
   if (!fd.is_open()) return fd;
   if (::fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
-      status.st_uid == ::geteuid())
+      is_own(folder, status.st_uid))
     return fd;
   fd.close();
   errno = EEXIST;
   return fd;
 }
 
-Fd open_locked(int folder, const std::string& leaf, struct stat& status, int access) noexcept {
+Fd open_locked(int folder, const std::string& leaf, struct stat& status, int access) {
   Fd fd = open_own(folder, leaf, status, access);
   if (!fd.is_open()) return fd;
   const bool is_held = ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
@@ -102,7 +118,7 @@ Result<Place> open_place(int root, std::string_view name, bool is_creating) {
       if (::mkdirat(place.folder.get(), component.c_str(), 0777) == 0) {
         place.made.emplace_back(path);
         // The new folder's own name must survive a power cut before a file in it can.
-        if (::fsync(place.folder.get()) != 0) return fail(path);
+        if (sync_folder(place.folder.get()) != 0) return fail(path);
       } else if (errno != EEXIST) {
         return fail(path);
       }
@@ -123,6 +139,15 @@ bool is_same_inode(int folder, const std::string& leaf, int fd) noexcept {
   return by_name.st_dev == by_fd.st_dev && by_name.st_ino == by_fd.st_ino;
 }
 
+/// Two mounts of one disk (bind) have one device, two subvolumes of btrfs one mount.
+bool is_same_mount(int folder, int other) noexcept {
+  struct statx one {}, two {};
+  return ::statx(folder, "", AT_EMPTY_PATH, STATX_MNT_ID, &one) == 0 &&
+         ::statx(other, "", AT_EMPTY_PATH, STATX_MNT_ID, &two) == 0 &&
+         one.stx_mnt_id == two.stx_mnt_id && one.stx_dev_major == two.stx_dev_major &&
+         one.stx_dev_minor == two.stx_dev_minor;
+}
+
 int unlink_same(int folder, const std::string& leaf, int fd) noexcept {
   if (!is_same_inode(folder, leaf, fd)) return ESTALE;
   return ::unlinkat(folder, leaf.c_str(), 0) == 0 ? 0 : errno;
@@ -134,8 +159,18 @@ int rename_new(int from_folder, const std::string& from, int to_folder,
     return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
   // NFS and some FUSE know no RENAME_NOREPLACE. A hard link refuses an existing name as well.
-  if (::linkat(from_folder, from.c_str(), to_folder, to.c_str(), 0) != 0) return errno;
-  return ::unlinkat(from_folder, from.c_str(), 0) == 0 ? 0 : errno;
+  if (::linkat(from_folder, from.c_str(), to_folder, to.c_str(), 0) == 0)
+    return ::unlinkat(from_folder, from.c_str(), 0) == 0 ? 0 : errno;
+  if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
+  // Some have neither (folders of a virtual machine's host, some FUSE).
+  struct stat status {};
+  if (::fstatat(to_folder, to.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
+  if (errno != ENOENT) return errno;
+  return ::renameat(from_folder, from.c_str(), to_folder, to.c_str()) == 0 ? 0 : errno;
+}
+
+int sync_folder(int folder) noexcept {
+  return ::fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
 }
 
 mode_t read_umask() {

@@ -32,16 +32,24 @@ struct Place {
   std::vector<std::string> made;
 };
 
-/// open_own opens an existing file to read and write, if it is ours: a regular file of our own user
+/// open_probe makes a file in `folder` that has no name, or none any more. Not open: errno says
+/// why. Syscalls: openat; openat2 and unlinkat on file systems without O_TMPFILE.
+[[nodiscard]] Fd open_probe(int folder);
+/// is_own: `owner` is whom a file system gives what we make in `folder`. Mostly that is our user.
+/// Where FAT, NTFS or CIFS is mounted with one owner, or NFS squashes users, it is another one, who
+/// has every right to all that we make there anyway. Syscalls: for another user those of
+/// open_probe, fstat.
+[[nodiscard]] bool is_own(int folder, uid_t owner);
+/// open_own opens an existing file to read and write, if it is ours: a regular file that is_own()
 /// with no second name. Not open: errno says why, and EEXIST that it is not ours. `status` is
-/// filled where it is open. Syscalls: openat2, fstat.
+/// filled where it is open. Syscalls: openat2, fstat; is_own().
 [[nodiscard]] Fd open_own(int folder, const std::string& leaf, struct stat& status,
-                          int access = O_RDWR) noexcept;
+                          int access = O_RDWR);
 /// open_locked is open_own for a file that nobody holds the flock of; it holds it from then on. Not
 /// open: EWOULDBLOCK says that somebody holds it. A file that lost its name meanwhile is not ours.
-/// Syscalls: openat2, fstat, flock, fstatat.
+/// Syscalls: openat2, fstat, flock, fstatat; is_own().
 [[nodiscard]] Fd open_locked(int folder, const std::string& leaf, struct stat& status,
-                             int access = O_RDWR) noexcept;
+                             int access = O_RDWR);
 
 /// list_names adds the names in `folder`, without "." and "..". 0 or errno. Syscalls: openat,
 /// getdents64.
@@ -53,14 +61,20 @@ struct Place {
 
 /// is_same_inode: does `leaf` still name the file behind `fd`? Syscalls: fstat, fstatat.
 [[nodiscard]] bool is_same_inode(int folder, const std::string& leaf, int fd) noexcept;
+/// is_same_mount: the kernel renames files from one of the folders to the other. Syscalls: statx.
+[[nodiscard]] bool is_same_mount(int folder, int other) noexcept;
 /// unlink_same removes `leaf`, if it is the file behind `fd`. 0 or errno, ESTALE: it is another
 /// file. Syscalls: fstat, fstatat, unlinkat.
 int unlink_same(int folder, const std::string& leaf, int fd) noexcept;
 
-/// rename_new gives `from` the name `to`, never over anything. 0 or errno. Syscalls: renameat2;
-/// linkat and unlinkat on file systems without RENAME_NOREPLACE.
+/// rename_new gives `from` the name `to`, never over anything; on file systems that have neither
+/// RENAME_NOREPLACE nor hard links a name that comes up at this very moment is lost. 0 or errno.
+/// Syscalls: renameat2; linkat, unlinkat; fstatat, renameat.
 [[nodiscard]] int rename_new(int from_folder, const std::string& from, int to_folder,
                              const std::string& to) noexcept;
+
+/// sync_folder: 0 or errno; a folder that its file system cannot sync is no error. Syscalls: fsync.
+[[nodiscard]] int sync_folder(int folder) noexcept;
 
 /// read_umask does not change it, unlike umask(2), a race of threads. Reads /proc/self/status.
 [[nodiscard]] mode_t read_umask();

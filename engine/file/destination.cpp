@@ -47,13 +47,7 @@ Result<void> Destination::open_folder() {
   if (!root_.is_open())
     return errno_error(ExitCode::local_file_error, attempt, "Choose an existing folder with --dir");
   // A file without a name proves that files can be made here, and leaves nothing behind.
-  Fd probe{::openat(root_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
-  if (!probe.is_open() && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
-    const std::string name = ".onehop-probe-" + std::to_string(::getpid());
-    probe = open_beneath(root_.get(), name, O_RDWR | O_CREAT | O_EXCL, 0600);
-    unlink_same(root_.get(), name, probe.get());
-  }
-  if (!probe.is_open())
+  if (!open_probe(root_.get()).is_open())
     return errno_error(ExitCode::local_file_error, attempt,
                        "Choose a folder that can be written to");
   return success();

@@ -81,10 +81,19 @@ template <class Integer>
   return {.tv_sec = second.count(), .tv_nsec = (Nanos{ns} - second).count()};
 }
 
-/// set_mtime leaves the time of access alone. 0, or -1 with errno. Syscalls: futimens.
+/// is_not_kept: a mode or a time was refused by a file system that keeps none, or because the file
+/// is another user's. No content depends on it.
+[[nodiscard]] inline bool is_not_kept(int errno_value) noexcept {
+  return errno_value == EPERM || errno_value == EOPNOTSUPP || errno_value == ENOSYS;
+}
+/// set_mode, and set_mtime, which leaves the time of access alone. 0, also where it is not kept; or
+/// -1 with errno. Syscalls: fchmod; futimens.
+[[nodiscard]] inline int set_mode(int fd, mode_t mode) noexcept {
+  return ::fchmod(fd, mode) == 0 || is_not_kept(errno) ? 0 : -1;
+}
 [[nodiscard]] inline int set_mtime(int fd, std::int64_t mtime_ns) noexcept {
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, time_of(mtime_ns)};
-  return ::futimens(fd, times);
+  return ::futimens(fd, times) == 0 || is_not_kept(errno) ? 0 : -1;
 }
 
 /// read_whole reads a file; empty if longer than `bytes_max` or unreadable. Syscalls: fstat, pread.

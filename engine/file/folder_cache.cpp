@@ -19,9 +19,7 @@ int FolderCache::open(std::string_view path, bool is_creating) {
     // Depth is bounded by ManifestLimits.
     const int parent = open(parent_of(path), true);
     if (parent < 0) return -1;
-    if (::mkdirat(parent, std::string{leaf_of(path)}.c_str(), 0777) == 0)
-      ++made_total_;
-    else if (errno != EEXIST)
+    if (::mkdirat(parent, std::string{leaf_of(path)}.c_str(), 0777) != 0 && errno != EEXIST)
       return -1;
     folder = open_beneath(root_, key, O_RDONLY | O_DIRECTORY);
   }

@@ -23,8 +23,7 @@ class FolderCache {
   /// With `is_creating` missing folders are made, mode 0777 less umask. Syscalls: openat2, mkdirat.
   [[nodiscard]] int open(std::string_view path, bool is_creating);
 
-  /// made_total counts the folders that were made.
-  [[nodiscard]] std::size_t made_total() const noexcept { return made_total_; }
+  void close() noexcept { folders_.clear(); }
 
  private:
   /// Descriptors at once. Lower: a tree that is walked in turns opens folders again. Higher: less
@@ -33,7 +32,6 @@ class FolderCache {
 
   const int root_;
   std::unordered_map<std::string, Fd> folders_;
-  std::size_t made_total_ = 0;
 };
 
 /// parent_of is the folder of a path, "" for a name without one; leaf_of its last component.

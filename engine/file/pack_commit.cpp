@@ -174,13 +174,21 @@ std::optional<PackFailure> PackCommit::finish_folders(const PackBatch& batch) {
   return std::nullopt;
 }
 
+/// A folder that somebody gave another mode than mkdirat does keeps that, and each one the bit by
+/// which what is made in it belongs to its group. One of another user keeps its time as well.
 std::optional<PackFailure> PackCommit::finish_folder(const PackRecord& record) {
   const ManifestEntry& entry = record.entry();
+  const mode_t mode_max = 0777 & ~options_.umask_bits;
   const int folder = folders_.open(entry.name, true);
-  if (folder < 0 || ::fchmod(folder, entry.mode & 0777 & ~options_.umask_bits) != 0 ||
+  struct stat status {};
+  if (folder < 0 || ::fstat(folder, &status) != 0)
+    return PackFailure{record.file(), FileFailure::write_error, errno};
+  const mode_t special = status.st_mode & 07000;
+  const bool is_as_made = (status.st_mode & 0777) == mode_max;
+  if ((is_as_made && set_mode(folder, special | (entry.mode & mode_max)) != 0) ||
       set_mtime(folder, entry.mtime_ns) != 0)
     return PackFailure{record.file(), FileFailure::write_error, errno};
-  if (options_.durability != Durability::none && !has_syncfs_ && ::fsync(folder) != 0)
+  if (options_.durability != Durability::none && !has_syncfs_ && sync_folder(folder) != 0)
     return PackFailure{record.file(), FileFailure::sync_error, errno};
   return std::nullopt;
 }
@@ -242,7 +250,7 @@ std::optional<PackFailure> PackCommit::sync_folders(const PackBatch& batch) {
   }
   for (const std::string_view path : paths) {
     const int folder = folders_.open(path, false);
-    if (folder < 0 || ::fsync(folder) != 0)
+    if (folder < 0 || sync_folder(folder) != 0)
       return PackFailure{records.front().file(), FileFailure::sync_error, errno};
   }
   return std::nullopt;

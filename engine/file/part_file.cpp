@@ -102,9 +102,20 @@ PartFile::Taken PartFile::try_names(unsigned number, const ManifestEntry& entry,
   }
   struct stat part;
   part_ = open_locked(folder, part_name_, part);
+  if (!part_.is_open() && errno == EACCES && make_writable(header.entry, *options.session))
+    part_ = open_locked(folder, part_name_, part);
   if (!part_.is_open())
     return !options.is_creating && errno == ENOENT ? Taken::absent : Taken::not_ours;
   return adopt(part, header, options);
+}
+
+/// A session that ended in finish() gave the part the mode of its file, which may be read only.
+bool PartFile::make_writable(const Digest& entry, SessionJournal& session) const {
+  const Fd part = open_beneath(place_.folder.get(), part_name_, O_PATH);
+  const std::optional<FileIdentity> identity = identity_of(part.get(), "");
+  const std::string path = "/proc/self/fd/" + std::to_string(part.get());
+  return part.is_open() && identity && session.is_made(entry, *identity) &&
+         ::chmod(path.c_str(), part_mode) == 0;
 }
 
 /// A part exists, and we hold its lock. It is ours when its journal or the session's says so. An
@@ -215,16 +226,20 @@ bool PartFile::make_hole(std::uint64_t offset, std::uint64_t bytes, std::uint64_
   return !is_hole_refused_;
 }
 
+/// Without holes the part grows run by run: FAT and exFAT write zeros up to a new length at once,
+/// and those of a whole disk image would take longer than anybody waits. The zero at the end of a
+/// run cuts nothing off that is written behind it meanwhile.
 int PartFile::clear(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) {
-  if (const int errno_value = reach_length(size); errno_value != 0) return errno_value;
-  const std::uint64_t end = std::min(offset + bytes, old_bytes_);
-  if (offset >= end || make_hole(offset, end - offset, size)) return 0;
-  const std::vector<std::byte> zeros(std::min<std::uint64_t>(end - offset, block_bytes));
+  if (make_hole(offset, bytes, size)) return 0;
+  const std::uint64_t end = offset + bytes, old_end = std::min(end, old_bytes_);
+  const std::vector<std::byte> zeros(block_bytes);
   int errno_value = 0;
-  for (; offset < end && errno_value == 0; offset += zeros.size())
-    errno_value =
-        write_at(part_.get(),
-                 std::span{zeros}.first(std::min<std::size_t>(zeros.size(), end - offset)), offset);
+  for (; offset < old_end && errno_value == 0; offset += zeros.size())
+    errno_value = write_at(
+        part_.get(), std::span{zeros}.first(std::min<std::size_t>(zeros.size(), old_end - offset)),
+        offset);
+  if (errno_value == 0 && old_end < end)
+    errno_value = write_at(part_.get(), std::span{zeros}.first(1), end - 1);
   return errno_value;
 }
 
@@ -248,7 +263,7 @@ FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& opt
     if (const int errno_value = options.session->sync(); errno_value != 0)
       return {FileFailure::sync_error, errno_value};
   // Mode and time first, so that the one fsync covers them too.
-  if (::fchmod(part_.get(), entry.mode & 0777 & ~options.umask_bits) != 0)
+  if (set_mode(part_.get(), entry.mode & 0777 & ~options.umask_bits) != 0)
     return {FileFailure::write_error, errno};
   if (set_mtime(part_.get(), entry.mtime_ns) != 0) return {FileFailure::write_error, errno};
   if (is_synced && ::fsync(part_.get()) != 0) return {FileFailure::sync_error, errno};
@@ -259,7 +274,7 @@ FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& opt
     return {errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error, errno_value};
   if (!is_same_inode(place_.folder.get(), final_leaf_, part_.get()))
     return {FileFailure::rename_error, ESTALE};
-  if (is_synced && ::fsync(place_.folder.get()) != 0) return {FileFailure::sync_error, errno};
+  if (is_synced && sync_folder(place_.folder.get()) != 0) return {FileFailure::sync_error, errno};
   unlink_same(place_.folder.get(), journal_name_, journal_.get());  // discard() finds one left here
   return {};
 }
@@ -276,7 +291,8 @@ int give_name(int from_folder, const std::string& from, int folder, const std::s
               OnExist on_exist, unsigned& number) {
   number = 0;
   if (on_exist == OnExist::overwrite) {
-    struct stat status {}, own {};
+    struct stat status {
+    }, own{};
     const bool is_there = ::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
     if (::fstatat(from_folder, from.c_str(), &own, AT_SYMLINK_NOFOLLOW) != 0) return errno;
     if (is_there && (status.st_mode & S_IFMT) != (own.st_mode & S_IFMT)) return EEXIST;

@@ -74,7 +74,8 @@ class PartFile {
  public:
   /// open takes or makes the part of `entry` below `root`. Not open: is_creating is false and
   /// nothing is there. Error: errno_value says why. Syscalls: openat2, flock, fstat, fstatat, read,
-  /// ftruncate, pwrite; fdatasync of the session's journal for a small file.
+  /// ftruncate, pwrite; fdatasync of the session's journal for a small file; statx and chmod of a
+  /// part that has its final mode.
   [[nodiscard]] static Result<PartFile> open(int root, const ManifestEntry& entry,
                                              const PartOptions& options);
 
@@ -101,8 +102,7 @@ class PartFile {
                                std::uint64_t size) noexcept;
 
   /// clear makes a range read as zeros that nothing of this session was written to. 0 or errno. It
-  /// may block where the file system cannot punch holes. Syscalls: ftruncate once; where an earlier
-  /// session may have left bytes fallocate, or else pwrite.
+  /// may block where the file system cannot punch holes. Syscalls: as make_hole, or else pwrite.
   [[nodiscard]] int clear(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size);
 
   /// finish gives the file mode, time and final name, and removes the journal. May block. Syscalls:
@@ -122,6 +122,7 @@ class PartFile {
   enum class Taken : std::uint8_t { ours, not_ours, absent, error };
   [[nodiscard]] Taken try_names(unsigned number, const ManifestEntry& entry,
                                 const PartOptions& options);
+  [[nodiscard]] bool make_writable(const Digest& entry, SessionJournal& session) const;
   [[nodiscard]] Taken adopt(const struct stat& part, const JournalHeader& header,
                             const PartOptions& options);
   [[nodiscard]] std::optional<Journal> read_journal(std::uint64_t size) const;

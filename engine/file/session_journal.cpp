@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <ranges>
 #include <utility>
 
 #include "engine/base/check.hpp"
@@ -90,6 +91,7 @@ std::optional<SessionJournal::Contents> SessionJournal::read(
 
 void SessionJournal::adopt(int root, bool is_again) {
   root_ = root;
+  is_again_ = is_again;
   const std::lock_guard lock{mutex_};
   struct stat status;
   for (unsigned number = 0; number < sessions_max; ++number) {
@@ -127,7 +129,8 @@ template <class Is>
 bool SessionJournal::find(const Digest& entry, const Is& is_it) {
   bool is_found = false;
   const std::lock_guard lock{mutex_};
-  for (const Found& found : std::ranges::equal_range(marks_, entry, {}, entry_of)) {
+  for (Found& found : std::ranges::equal_range(marks_, entry, {}, entry_of)) {
+    found.is_asked = true;
     if (!is_it(found.mark)) continue;
     is_found = true;
     if (found.file < files_.size()) files_[found.file].is_used = true;
@@ -148,17 +151,20 @@ int SessionJournal::add(const Digest& entry, int fd) {
   if (!own_) {
     if (const int errno_value = choose_own(); errno_value != 0) return errno_value;
   }
+  const int errno_value = append(files_[*own_], {entry, *identity});
+  is_dirty_ = is_dirty_ || errno_value == 0;
+  return errno_value;
+}
+
+int SessionJournal::append(File& file, const Mark& mark) {
   std::array<std::byte, record_bytes> record{};
-  std::memcpy(record.data(), entry.data(), entry.size());
-  put(record.data() + inode_at, identity->inode);
-  put(record.data() + birth_at, static_cast<std::uint64_t>(identity->birth_ns));
+  std::memcpy(record.data(), mark.entry.data(), mark.entry.size());
+  put(record.data() + inode_at, mark.identity.inode);
+  put(record.data() + birth_at, static_cast<std::uint64_t>(mark.identity.birth_ns));
   put(record.data() + checksum_at, checksum_of(record.data()));
-  File& file = files_[*own_];
-  if (const int errno_value = write_at(file.fd.get(), record, file.bytes); errno_value != 0)
-    return errno_value;
-  file.bytes += record_bytes;
-  is_dirty_ = true;
-  return 0;
+  const int errno_value = write_at(file.fd.get(), record, file.bytes);
+  if (errno_value == 0) file.bytes += record_bytes;
+  return errno_value;
 }
 
 /// A session that was killed and goes on, time and again, has one journal.
@@ -225,8 +231,19 @@ int SessionJournal::sync() noexcept {
 
 void SessionJournal::remove() noexcept {
   const std::lock_guard lock{mutex_};
-  for (const File& file : files_)
-    if (file.is_used) unlink_same(root_, file.name, file.fd.get());
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    File& file = files_[i];
+    if (!file.is_used) continue;
+    const auto is_needed = [&](const Found& found) { return found.file == i && !found.is_asked; };
+    // What this process began and is not asked about has changed since.
+    if ((is_again_ && own_ == i) || std::ranges::none_of(marks_, is_needed)) {
+      unlink_same(root_, file.name, file.fd.get());
+    } else if (::ftruncate(file.fd.get(), header_bytes) == 0) {
+      file.bytes = header_bytes;
+      for (const Found& found : marks_ | std::views::filter(is_needed))
+        static_cast<void>(append(file, found.mark));
+    }
+  }
   files_.clear();
   own_.reset();
 }

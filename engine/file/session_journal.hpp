@@ -11,9 +11,10 @@
 // is one that a session of ours delivered. It says nothing about the content.
 //
 // The file is made at the first record, held under flock while its session lives, and removed when
-// all files are done. Sessions at a time have one each (".1.onehop-session"). What dead sessions
-// left is held, too: a list comes chapter by chapter, so which of them it is about shows only as it
-// is looked up. A Destination owns it; adopt() is called first, the rest on any thread.
+// all files are done that it tells of. Sessions at a time have one each (".1.onehop-session"). What
+// dead sessions left is held, too: a list comes chapter by chapter, so which of them it is about
+// shows only as it is looked up. A Destination owns it; adopt() is called first, the rest on any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -71,8 +72,8 @@ class SessionJournal {
   [[nodiscard]] int add(const Digest& entry, int fd);
   /// sync: 0 or errno. Syscalls: fdatasync, where something was added.
   [[nodiscard]] int sync() noexcept;
-  /// remove takes away the own file and those that were used: nothing of them is needed any more.
-  /// It lets go of the others. Syscalls: fstatat, unlinkat.
+  /// remove takes away the own file and those that were used, but for records of entries that this
+  /// session has not. It lets go of all. Syscalls: fstatat, unlinkat, ftruncate, pwrite.
   void remove() noexcept;
 
  private:
@@ -84,7 +85,8 @@ class SessionJournal {
   };
   struct Found {
     Mark mark;
-    std::size_t file = 0;  ///< where it was found, in files_
+    std::size_t file = 0;   ///< where it was found, in files_
+    bool is_asked = false;  ///< this session has the entry; under the mutex
   };
   static const Digest& entry_of(const Found& found) noexcept { return found.mark.entry; }
   template <class Is>
@@ -92,9 +94,11 @@ class SessionJournal {
   [[nodiscard]] int choose_own();
   [[nodiscard]] int create();
   [[nodiscard]] int reuse_oldest();
-  [[nodiscard]] int write_header(File& file);
+  [[nodiscard]] static int write_header(File& file);
+  [[nodiscard]] static int append(File& file, const Mark& mark);
 
   int root_ = -1;
+  bool is_again_ = false;
   std::vector<Found> marks_;  // by entry; as adopt() left them
 
   mutable std::mutex mutex_;        // of all below

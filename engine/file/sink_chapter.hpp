@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "engine/file/destination.hpp"
-#include "engine/file/last_folder.hpp"
+#include "engine/file/folder_cache.hpp"
 #include "engine/file/pack.hpp"
 #include "engine/file/pack_commit.hpp"
 #include "engine/file/pack_roots.hpp"
@@ -154,6 +154,8 @@ class SinkChapter {
   [[nodiscard]] Result<void> check_stream_name(const ManifestEntry& piece);
   [[nodiscard]] Result<void> check_existing();
   [[nodiscard]] Result<void> check_existing_name(std::uint32_t entry);
+  [[nodiscard]] Result<std::optional<int>> folder_of(const std::string& name);
+  [[nodiscard]] Result<void> check_mount(const std::string& name);
   [[nodiscard]] Result<void> apply_policy(std::uint32_t entry, const struct stat& status,
                                           int folder);
   [[nodiscard]] std::optional<unsigned> find_delivered(std::uint32_t entry, int folder) const;
@@ -186,7 +188,8 @@ class SinkChapter {
   // Of files that a dead session delivered under another name.
   std::unordered_map<std::uint32_t, unsigned> delivered_numbers_;
   std::unordered_map<std::uint32_t, PartFile> parts_;
-  LastFolder last_folder_;
+  FolderCache folders_;                    // while prepare() looks
+  std::string missing_path_, mount_path_;  // a folder that is not there, one that was looked at
   std::vector<std::byte> buffer_;  // a block, while prepare() hashes
   std::vector<bool> needs_inode_;  // and has not got it
   Room room_;                      // taken and not used

@@ -56,7 +56,7 @@ SinkChapter::SinkChapter(std::shared_ptr<Destination> destination,
       has_pack_{file::has_pack(manifest_)},
       is_wanted_(manifest_.files.size(), true),
       existing_(manifest_.files.size(), Existing::none),
-      last_folder_{destination_->root()},
+      folders_{destination_->root()},
       needs_inode_(manifest_.files.size(), true) {
   ONEHOP_CHECK(options_.on_exist_of.empty() ||
                options_.on_exist_of.size() == manifest_.files.size());
@@ -80,6 +80,7 @@ Result<std::unique_ptr<SinkChapter>> SinkChapter::prepare(std::shared_ptr<Destin
     ONEHOP_TRYV(self->check_existing());
   }
   self->buffer_ = {};
+  self->folders_.close();
   ONEHOP_TRYV(self->take_room());
   self->make_pack();
   return self;
@@ -140,8 +141,10 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
   // The journals that know an entry of this session are removed when it is done.
   if (!destination_->session().is_empty())
     static_cast<void>(destination_->session().is_known(entry_hash(file)));
-  ONEHOP_TRY(found, last_folder_.open(file.name));
-  if (!found) return success();  // below a folder that is not there is nothing
+  ONEHOP_TRY(found, folder_of(file.name));
+  const bool is_staged = !file.is_folder() && !has_part(entry);
+  // Below a folder that is not there is nothing.
+  if (!found) return is_staged ? check_mount(file.name) : success();
   const int folder = *found;
   const std::string leaf{leaf_of(file.name)};
   struct stat status {};
@@ -167,8 +170,38 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
     return errno_error(ExitCode::local_file_error, "look for '" + display_name(file.name) + "'");
   }
   // A packed file has no part: it is whole, or it is nothing.
-  if (file.is_folder() || !has_part(entry)) return success();
-  return find_part(entry, folder);
+  if (is_staged) return check_mount(file.name);
+  return file.is_folder() ? success() : find_part(entry, folder);
+}
+
+/// The folder that `name` is to be in; nothing: it is missing.
+Result<std::optional<int>> SinkChapter::folder_of(const std::string& name) {
+  const std::string_view path = parent_of(name);
+  if (!path.empty() && path == missing_path_) return std::optional<int>{};
+  const int folder = folders_.open(path, false);
+  if (folder >= 0) return std::optional{folder};
+  const int errno_value = errno;
+  if (errno_value == ENOENT) {
+    missing_path_ = path;
+    return std::optional<int>{};
+  }
+  // Component by component it names the one that is in the way.
+  ONEHOP_TRYV(open_place(destination_->root(), name, false));
+  return errno_error(ExitCode::local_file_error, "look for '" + display_name(name) + "'", "",
+                     errno_value);
+}
+
+/// What is renamed from the stage, which lies in the root, can only get a name on its file system.
+Result<void> SinkChapter::check_mount(const std::string& name) {
+  std::string_view path = parent_of(name);
+  if (path == mount_path_) return success();
+  mount_path_ = path;
+  int folder = folders_.open(path, false);
+  for (; folder < 0; folder = folders_.open(path, false)) path = parent_of(path);
+  if (is_same_mount(folder, destination_->root())) return success();
+  return Error{ExitCode::local_file_error, "receive '" + display_name(name) + "'",
+               "'" + display_name(path) + "' is another file system than the destination",
+               "Receive what belongs there with --dir there", EXDEV};
 }
 
 /// To the nanosecond: where the file system keeps coarser times, files are compared by digest.

@@ -65,9 +65,9 @@ void remove_probe_folder(int stage, const std::string& name) noexcept {
 bool has_stage_mode(int folder, struct stat status) {
   const mode_t mode = status.st_mode & 07777;
   if (mode == stage_mode) return true;
-  if (::fchmod(folder, stage_mode) != 0 || ::fstat(folder, &status) != 0) return false;
+  if (set_mode(folder, stage_mode) != 0 || ::fstat(folder, &status) != 0) return false;
   if ((status.st_mode & 07777) == mode) return true;
-  static_cast<void>(::fchmod(folder, mode));  // somebody's own
+  static_cast<void>(set_mode(folder, mode));  // somebody's own
   return false;
 }
 
@@ -85,10 +85,17 @@ std::string Stage::name_of(std::uint32_t file) { return fmt::format("{:x}", file
 int Stage::open(int root) {
   for (unsigned number = 0; number < stages_max; ++number) {
     const std::string name = numbered_suffix(number, stage_suffix);
-    if (::mkdirat(root, name.c_str(), stage_mode) != 0 && errno != EEXIST) return errno;
-    if (take(root, name) != 0) continue;
-    empty();
-    return 0;
+    const bool is_made = ::mkdirat(root, name.c_str(), stage_mode) == 0;
+    if (!is_made && errno != EEXIST) return errno;
+    const int errno_value = take(root, name);
+    if (errno_value == 0) {
+      empty();
+      return 0;
+    }
+    // What we made another session may have taken. Else the next one would fail as well.
+    if (!is_made || errno_value == EEXIST || errno_value == EWOULDBLOCK) continue;
+    ::unlinkat(root, name.c_str(), AT_REMOVEDIR);
+    return errno_value;
   }
   return EEXIST;
 }
@@ -99,7 +106,7 @@ int Stage::take(int root, const std::string& name) {
   Fd folder = open_beneath(root, name, O_RDONLY | O_DIRECTORY);
   struct stat status {};
   if (!folder.is_open() || ::fstat(folder.get(), &status) != 0) return errno;
-  if (status.st_uid != ::geteuid()) return EEXIST;
+  if (!is_own(root, status.st_uid)) return EEXIST;
   const struct stat stage_status = status;
   if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return errno;
   if (!is_same_inode(root, name, folder.get())) return EEXIST;
@@ -131,7 +138,8 @@ Fd Stage::create_symlink(std::uint32_t file, const std::string& target,
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, time_of(mtime_ns)};
   if ((::unlinkat(folder_.get(), name.c_str(), 0) != 0 && errno != ENOENT) ||
       ::symlinkat(target.c_str(), folder_.get(), name.c_str()) != 0 ||
-      ::utimensat(folder_.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0)
+      (::utimensat(folder_.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0 &&
+       !is_not_kept(errno)))
     return {};
   return Fd{::openat(folder_.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
 }

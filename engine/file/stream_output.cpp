@@ -93,7 +93,7 @@ FinishResult StreamOutput::finish(const ManifestEntry& piece, const PartOptions&
                                     place.value().leaf, options.on_exist, number);
   if (errno_value != 0)
     return {errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error, errno_value};
-  if (is_synced && ::fsync(folder) != 0) return {FileFailure::sync_error, errno};
+  if (is_synced && sync_folder(folder) != 0) return {FileFailure::sync_error, errno};
   return {};
 }
 

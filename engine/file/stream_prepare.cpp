@@ -43,8 +43,10 @@ Result<void> SinkChapter::check_stream_name(const ManifestEntry& piece) {
   if (const int fault = name_fault(0); fault != 0)
     return Error{ExitCode::local_file_error, attempt, errno_text(fault),
                  "Let it be sent under another --name", 0};
-  if (destination_->is_output() || policy_of(0) == OnExist::rename) return success();
-  ONEHOP_TRY(folder, last_folder_.open(piece.name));
+  if (destination_->is_output()) return success();
+  ONEHOP_TRYV(check_mount(piece.name));
+  if (policy_of(0) == OnExist::rename) return success();
+  ONEHOP_TRY(folder, folder_of(piece.name));
   struct stat status {};
   const std::string leaf{leaf_of(piece.name)};
   if (!folder || ::fstatat(*folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)

@@ -246,6 +246,19 @@ def test_partly(onehop) -> None:
         check(sender.code() == 3 and files[0].read_text() == "before", "nothing took place")
 
 
+def test_beside(onehop) -> None:
+    """On its way to its name a receipt takes no name that a file of somebody has."""
+    with Loopback(onehop) as world:
+        receiver = world.receive("--receipt", world.work / "r.json")
+        pid = receiver.process.pid
+        others = [world.text(f"r.json.{number}", "precious") for number in range(pid, pid + 200)]
+        sender = world.start("send", world.file(1000), "--to", world.address)
+        check(sender.code() == 0 and receiver.code() == 0, f"both are done: {receiver.text()}")
+        check(json.loads((world.work / "r.json").read_text())["complete"], "it is written")
+        check([file for file in others if file.read_text() == "precious"] == others, "they stay")
+        check(len(list(world.work.glob("r.json.*"))) == len(others), "nothing is left beside it")
+
+
 def test_refused(onehop) -> None:
     with Loopback(onehop) as world:
         file = world.file(10)

@@ -58,6 +58,26 @@ TEST_CASE("C1 under rename the second name of a delivered file is found, too", "
   CHECK(read_file(to / "small") == "somebody else's");
 }
 
+// Goal:   a session about some of the files of one that died leaves what is known of the others.
+// Method: a file at a time, each delivered under another name. Bounds: exact.
+TEST_CASE("C1 what died is known file by file, until each is done", "[engine][file]") {
+  const TempFolder from, to;
+  const std::string a = (from / "a").string(), b = (from / "b").string(),
+                    big = (from / "big").string();
+  write_file(a, random_bytes(1000, 38));
+  write_file(b, random_bytes(1000, 39));
+  write_file(big, random_bytes(blocks * block_bytes, 40));
+  for (const char* name : {"a", "b"}) write_file(to / name, "somebody else's");
+  kill_at({a, b, big}, to.path(), OnExist::rename, at_block(2, 3));
+  REQUIRE(fs::exists(to / "b (2)"));
+  std::vector<std::string> wanted{session_name, "a", "a (2)", "b", "b (2)", "big"};
+  CHECK(send({a, big}, to.path(), OnExist::rename).blocks_skipped == 1 + 3);
+  CHECK(names_in(to.path()) == wanted);
+  CHECK(send({b}, to.path(), OnExist::rename).blocks_skipped == 1);
+  wanted.erase(wanted.begin());
+  CHECK(names_in(to.path()) == wanted);
+}
+
 TEST_CASE("P5 a delivered file that somebody has written to since is as any other that exists",
           "[engine][file]") {
   const TempFolder from, to;

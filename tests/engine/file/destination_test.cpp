@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// What the chapters of a session share: room on the disk, the journals of dead sessions, and the
-// folder that was looked at last.
+// What the chapters of a session share: room on the disk, the journals of dead sessions, folders.
 #include <sys/statvfs.h>
 
-#include "engine/file/last_folder.hpp"
+#include "engine/file/folder_cache.hpp"
 #include "tests/engine/file/file_support.hpp"
 
 using namespace onehop;
@@ -91,33 +90,25 @@ TEST_CASE("a session that goes on writes on in the journal that knows its files"
   CHECK(names_in(to.path()) == std::vector<std::string>{".onehop-session", "x"});
 }
 
-TEST_CASE("the folder that was looked at last is opened once, or is known to be missing",
-          "[engine][file]") {
+TEST_CASE("a folder that was found is opened once, and no link leads to one", "[engine][file]") {
   const TempFolder to, outside;
   fs::create_directories(to / "a/b");
   fs::create_directory_symlink(outside.path(), to / "link");
   write_file(to / "file", "x");
   const Fd root{::open(to.path().c_str(), O_RDONLY | O_DIRECTORY)};
-  LastFolder last{root.get()};
-  const auto opened = [&](const std::string& name) {
-    const auto folder = last.open(name);
-    REQUIRE(folder.has_value());
-    return folder.value();
-  };
-  CHECK(opened("x") == root.get());
-  const auto folder = opened("a/b/x");
-  REQUIRE(folder.has_value());
-  CHECK(is_same_inode(root.get(), "a/b", *folder));
+  FolderCache folders{root.get()};
+  CHECK(folders.open("", false) == root.get());
+  const int folder = folders.open("a/b", false);
+  CHECK(is_same_inode(root.get(), "a/b", folder));
   fs::rename(to / "a", to / "c");
-  CHECK(opened("a/b/y") == folder);
-  CHECK_FALSE(opened("a/x").has_value());
-  CHECK_FALSE(opened("a/b/y").has_value());
-  CHECK_FALSE(opened("none/at/all").has_value());
-  for (const std::string name : {"link/x", "link/deeper/x", "file/x"}) {
-    CAPTURE(name);
-    const auto refused = last.open(name);
-    REQUIRE(refused.has_error());
-    CHECK(refused.error().errno_value == ENOTDIR);  // O_DIRECTORY says so of a link as well
-  }
-  CHECK(opened("c/b/x").has_value());
+  CHECK(folders.open("a/b", false) == folder);
+  const auto errno_of = [&](const std::string& path) {
+    return folders.open(path, false) < 0 ? errno : 0;
+  };
+  for (const std::string path : {"a", "none/at/all"}) CHECK(errno_of(path) == ENOENT);
+  // O_DIRECTORY says so of a link as well.
+  for (const std::string path : {"link", "link/deeper", "file"}) CHECK(errno_of(path) == ENOTDIR);
+  folders.close();
+  CHECK(errno_of("a/b") == ENOENT);
+  CHECK(folders.open("c/b", false) >= 0);
 }

@@ -53,6 +53,30 @@ class TempFolder {
   fs::path path_;
 };
 
+/// AsNobody gives root's power up for its lifetime: root may read and change everything. Any other
+/// user is who he is.
+class AsNobody {
+ public:
+  AsNobody() {
+    if (before_ == 0) REQUIRE(::seteuid(nobody) == 0);
+  }
+  ~AsNobody() {
+    if (before_ == 0) static_cast<void>(::seteuid(before_));
+  }
+  AsNobody(const AsNobody&) = delete;
+  AsNobody& operator=(const AsNobody&) = delete;
+
+ private:
+  static constexpr uid_t nobody = 65'534;
+  const uid_t before_ = ::geteuid();
+};
+
+inline mode_t mode_of(const fs::path& path) {
+  struct stat status {};
+  REQUIRE(::lstat(path.c_str(), &status) == 0);
+  return status.st_mode & 07777;
+}
+
 inline std::string random_bytes(std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random{seed};
   std::string bytes(count, '\0');

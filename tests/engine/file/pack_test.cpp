@@ -253,6 +253,41 @@ TEST_CASE("C3 a packed file that changed ends the source, and is told by name", 
   CHECK_FALSE(fs::exists(to.path() / name));
 }
 
+TEST_CASE("P6 a folder that was there keeps its mode, and a shared one its group",
+          "[engine][file]") {
+  const Tree tree{17};
+  const TempFolder to{in_memory()};
+  fs::create_directory(to / "d0");
+  REQUIRE(::chmod((to / "d0").c_str(), 0700) == 0);
+  fs::create_directory(to / "d1");
+  REQUIRE(::chmod((to / "d1").c_str(), 02770) == 0);
+  REQUIRE(::chmod(to.path().c_str(), 02755) == 0);
+  const Outcome outcome = send_tree(tree.list(), to.path(), {});
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  CHECK(mode_of(to / "d0") == 0700);
+  CHECK(mode_of(to / "d1") == 02770);
+  CHECK(mode_of(to / "d2") == 02750);  // new: the sender's mode, and the bit of the folder above
+  CHECK(mode_of(to / "empty") == 02750);
+}
+
+TEST_CASE("P6 a tree arrives in the folder of another user", "[engine][file]") {
+  if (::geteuid() != 0) return;  // there is no folder of another user to be had
+  const Tree tree{18};
+  const TempFolder to{in_memory()};
+  REQUIRE(::chmod(tree.folder.path().c_str(), 0755) == 0);
+  REQUIRE(::chmod(to.path().c_str(), 0777) == 0);
+  fs::create_directory(to / "d0");
+  const mode_t mode = GENERATE(0777U, 0775U);  // by everybody; by our group
+  REQUIRE(::chmod((to / "d0").c_str(), mode) == 0);
+  SourceFiles files = tree.list();
+  const AsNobody as_nobody;
+  const Outcome outcome = send_tree(std::move(files), to.path(), {});
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  CHECK(outcome.done.size() == tree.list().manifest.files.size());
+  CHECK(mode_of(to / "d0") == mode);
+  CHECK(mode_of(to / "d1") == 0750);
+}
+
 TEST_CASE("P2 a link in the place of a folder is never followed", "[engine][file]") {
   const Tree tree{19};
   const TempFolder to{in_memory()}, outside;

@@ -243,6 +243,60 @@ TEST_CASE("two receivers never share a part", "[engine][file]") {
 // end. Method: a child sinks blocks with a checkpoint at every turn; it is killed after a random
 // time; repeat until done. Bounds: the final name appears only with the exact bytes; what the
 // journal says grows (skipped never shrinks).
+// Goal:   the end of a file that fails, or a kill in it, costs nothing, whatever the file's mode.
+// Method: a name that comes up meanwhile; it goes, and the same again, as a user who may not open
+// every file. Bounds: exact.
+TEST_CASE("C2 a part that has its final mode goes on", "[engine][file]") {
+  const TempFolder from, to;
+  REQUIRE(::chmod(from.path().c_str(), 0755) == 0);
+  REQUIRE(::chmod(to.path().c_str(), 0777) == 0);
+  const std::string path = (from / "f").string(), data = random_bytes(blocks * block_bytes, 8);
+  write_file(path, data);
+  const mode_t mode = GENERATE(0444U, 0200U, 0U);
+  const auto again = [&](const std::function<void(Wire&)>& prepare) {
+    SourceFiles files = open_files({path});
+    files.manifest.files[0].mode = mode;
+    const AsNobody as_nobody;
+    return send_files(std::move(files), to.path(), OnExist::ask, prepare);
+  };
+  const Outcome failed = again([&](Wire& wire) {
+    wire.on_carry = [&](BlockRef& block) {
+      if (block.offset == 0) write_file(to / "f", "precious");
+    };
+  });
+  REQUIRE(failed.sink_failure.has_value());
+  CHECK(failed.sink_failure->failure == FileFailure::exists);
+  REQUIRE(mode_of(to / ".f.part") == mode);
+  fs::remove(to / "f");
+  const Outcome outcome = again({});
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  CHECK(outcome.blocks_skipped == blocks);
+  CHECK(names_in(to.path()) == std::vector<std::string>{"f"});
+  CHECK(mode_of(to / "f") == mode);
+  fs::permissions(to / "f", fs::perms::owner_all);
+  CHECK(read_file(to / "f") == data);
+}
+
+TEST_CASE("P2 P8 a part of another user stays, whatever the journal beside it says",
+          "[engine][file]") {
+  if (::geteuid() != 0) return;  // there is nothing of another user to be had
+  constexpr uid_t other = 65534;
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(blocks * block_bytes, 9));
+  kill_at({path}, to.path(), OnExist::ask, at_block(0, blocks - 1));
+  const std::vector<std::string> left = names_in(to.path());
+  const std::string name = GENERATE(".f.part", ".f.onehop-journal");
+  REQUIRE(::chown((to / name).c_str(), other, other) == 0);
+  const Outcome outcome = send({path}, to.path());
+  CHECK(outcome.done.size() == 1);
+  CHECK(outcome.blocks_skipped == 0);
+  CHECK(read_file(to / "f") == read_file(path));
+  std::vector<std::string> wanted = left;
+  wanted.push_back("f");
+  CHECK(names_in(to.path()) == wanted);
+}
+
 TEST_CASE("C2 SIGKILL at random moments, then resume", "[engine][file]") {
   const TempFolder from, to;
   const std::string path = (from / "f").string();

@@ -140,9 +140,8 @@ TEST_CASE("C4 holes are not carried, and are holes again", "[engine][file]") {
   const TempFolder from{in_memory()}, to{in_memory()};
   const std::string path = (from / "f").string(), data = sparse_bytes();
   write_sparse(path, data);
-  const Outcome outcome = send({path}, to.path(), OnExist::ask, [](Wire& wire) {
-    wire.reorder_seed = GENERATE(range(0U, 8U));
-  });
+  const Outcome outcome = send({path}, to.path(), OnExist::ask,
+                               [](Wire& wire) { wire.reorder_seed = GENERATE(range(0U, 8U)); });
   CHECK(outcome.done.size() == 1);
   CHECK(outcome.blocks_carried == data_blocks);
   CHECK(outcome.bytes_hole == (blocks - data_blocks) * B);
@@ -189,6 +188,26 @@ TEST_CASE("C4 C5 a hole over bytes of an earlier session is zeros", "[engine][fi
   CHECK(outcome.bytes_hole == (blocks - data_blocks) * B);
   CHECK((read_file(to / "f") == data));
   if (can_punch) CHECK(room_of(to / "f") <= room_of(path) + 4096);
+}
+
+// Goal:   where the file system writes zeros up to a new length (FAT), no message costs more than
+// its run. Method: holes and a block out of order, without fallocate. Bounds: exact.
+TEST_CASE("C4 where no hole can be made a part grows run by run", "[engine][file]") {
+  const TempFolder to{in_memory()};
+  const std::string last = random_bytes(100, 4);
+  in_thread_without_punch([&] {
+    HolePeer peer{to.path()};
+    const fs::path part = to / temporary_name("f", part_suffix);
+    peer.hole(0, 3 * B);
+    CHECK(fs::file_size(part) == 3 * B);
+    peer.hole(6, 2 * B);
+    CHECK(fs::file_size(part) == 8 * B);
+    peer.block(blocks - 1, last);
+    for (int i = 0; i < 5000 && fs::file_size(part) < size; ++i) ::usleep(1000);
+    peer.hole(3, 3 * B);
+    CHECK((read_file(part) == std::string((blocks - 1) * B, '\0') + last));
+    CHECK(peer.failure() == FileFailure::none);
+  });
 }
 
 TEST_CASE("C4 C2 holes go on after a kill, and cost the journal nothing", "[engine][file]") {

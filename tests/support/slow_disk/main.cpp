@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]... [--error
-// CALL[@BYTES]=ERRNO]... [--fat]
+// CALL[@BYTES]=ERRNO]... [--fat] [--owner UID]
 //
 // A FUSE file system that passes everything through to a folder, as slowly and as badly as asked: a
 // byte rate on writes, times at which nothing moves, and errors at write (from a number of bytes
-// on, like a disk that fills up), read, fsync, rename and open. With --fat it has FAT's names, and
-// keeps no modes. Locks (flock) are the kernel's own.
+// on, like a disk that fills up), read, fsync, rename, open, and at what some file systems do not
+// have: chmod, utimens, link, fallocate, fsync of a folder, rename with flags. With --fat it has
+// FAT's names, and keeps no modes; with --owner all belongs to that user, whoever made it, and may
+// be written by everybody. Locks (flock) are the kernel's own.
 // It stays in the foreground and unmounts itself on SIGTERM or SIGINT. A test fixture: it keeps no
 // state and protects nothing.
 #define FUSE_USE_VERSION 31
@@ -30,6 +32,7 @@ using onehop::slow_disk::Plan;
 
 int backing = -1;     // the folder; set once in main(), as is
 bool is_fat = false;  // --fat
+unsigned owner = 0;   // --owner; 0: as it is
 Plan& plan() { return *static_cast<Plan*>(fuse_get_context()->private_data); }
 
 /// FUSE paths are absolute within the mount; ours are relative to `backing`.
@@ -54,6 +57,10 @@ int on_getattr(const char* path, struct stat* status, fuse_file_info* info) {
   const int rc = info != nullptr && info->fh != 0
                      ? ::fstat(handle(info), status)
                      : ::fstatat(backing, relative(path).c_str(), status, AT_SYMLINK_NOFOLLOW);
+  if (rc == 0 && owner != 0) {
+    status->st_uid = owner;
+    status->st_mode |= 0777U;
+  }
   if (rc == 0 && is_fat) status->st_mode = (status->st_mode & S_IFMT) | 0755U;
   return outcome(rc);
 }
@@ -70,8 +77,8 @@ int on_readlink(const char* path, char* target, std::size_t bytes) {
 int give_to_caller(const char* path) {
   const fuse_context* const caller = fuse_get_context();
   if (::geteuid() != 0) return 0;
-  return outcome(::fchownat(backing, relative(path).c_str(), caller->uid, caller->gid,
-                            AT_SYMLINK_NOFOLLOW));
+  return outcome(
+      ::fchownat(backing, relative(path).c_str(), caller->uid, caller->gid, AT_SYMLINK_NOFOLLOW));
 }
 
 int on_mkdir(const char* path, mode_t mode) {
@@ -88,17 +95,20 @@ int on_symlink(const char* target, const char* path) {
 }
 int on_link(const char* from, const char* to) {
   if (is_fat) return -EPERM;
+  if (const int error = plan().fault("link"); error != 0) return -error;
   return outcome(::linkat(backing, relative(from).c_str(), backing, relative(to).c_str(), 0));
 }
 
 int on_rename(const char* from, const char* to, unsigned flags) {
   if (!can_make(to)) return -EINVAL;
   if (const int error = plan().fault("rename"); error != 0) return -error;
+  if (const int error = flags != 0 ? plan().fault("noreplace") : 0; error != 0) return -error;
   return outcome(
       ::renameat2(backing, relative(from).c_str(), backing, relative(to).c_str(), flags));
 }
 
 int on_chmod(const char* path, mode_t mode, fuse_file_info* info) {
+  if (const int error = plan().fault("chmod"); error != 0) return -error;
   if (is_fat) return 0;
   return outcome(info != nullptr ? ::fchmod(handle(info), mode)
                                  : ::fchmodat(backing, relative(path).c_str(), mode, 0));
@@ -107,6 +117,7 @@ int on_chown(const char* path, uid_t uid, gid_t gid, fuse_file_info*) {
   return outcome(::fchownat(backing, relative(path).c_str(), uid, gid, AT_SYMLINK_NOFOLLOW));
 }
 int on_utimens(const char* path, const timespec times[2], fuse_file_info* info) {
+  if (const int error = plan().fault("utimens"); error != 0) return -error;
   return outcome(info != nullptr
                      ? ::futimens(handle(info), times)
                      : ::utimensat(backing, relative(path).c_str(), times, AT_SYMLINK_NOFOLLOW));
@@ -158,6 +169,7 @@ int on_fsync(const char*, int is_data_only, fuse_file_info* info) {
   return outcome(is_data_only != 0 ? ::fdatasync(handle(info)) : ::fsync(handle(info)));
 }
 int on_fsyncdir(const char* path, int, fuse_file_info*) {
+  if (const int error = plan().fault("fsyncdir"); error != 0) return -error;
   const int fd = ::openat(backing, relative(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return -errno;
   const int result = outcome(::fsync(fd));
@@ -167,6 +179,7 @@ int on_fsyncdir(const char* path, int, fuse_file_info*) {
 
 int on_fallocate(const char*, int mode, off_t offset, off_t length, fuse_file_info* info) {
   if (const int error = plan().fault("write", 0); error != 0) return -error;
+  if (const int error = plan().fault("fallocate"); error != 0) return -error;
   return outcome(::fallocate(handle(info), mode, offset, length));
 }
 int on_statfs(const char*, struct statvfs* status) { return outcome(::fstatvfs(backing, status)); }
@@ -219,13 +232,15 @@ int main(int argc, char** argv) {
   std::string wrong;
   const auto settings = onehop::slow_disk::parse_settings(argc, argv, wrong);
   if (!settings) {
-    std::fprintf(stderr,
-                 "onehop-slow-disk: %s\n"
-                 "usage: onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]..."
-                 " [--error write@BYTES=ENOSPC]... [--fat]\n"
-                 "       CALL of --error: write read fsync rename open; ERRNO: ENOSPC EIO EDQUOT "
-                 "EROFS EACCES EINTR\n",
-                 wrong.c_str());
+    std::fprintf(
+        stderr,
+        "onehop-slow-disk: %s\n"
+        "usage: onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]..."
+        " [--error write@BYTES=ENOSPC]... [--fat] [--owner UID]\n"
+        "       CALL of --error: write read fsync rename open chmod utimens link noreplace "
+        "fsyncdir fallocate\n"
+        "       ERRNO: ENOSPC EIO EDQUOT EROFS EACCES EINTR EPERM EINVAL EOPNOTSUPP\n",
+        wrong.c_str());
     return 2;
   }
   backing = ::open(settings->backing.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -234,6 +249,7 @@ int main(int argc, char** argv) {
     return 8;
   }
   is_fat = settings->is_fat;
+  owner = settings->owner;
   ::umask(0);  // modes come from the caller, who has applied his own
   Plan the_plan{*settings};
   const fuse_operations all = operations();

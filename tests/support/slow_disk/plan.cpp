@@ -36,13 +36,18 @@ constexpr std::array<Unit, 6> rate_units{
 constexpr std::array<Unit, 3> time_units{{{"ms", 1e6}, {"s", 1e9}, {"", 1e9}}};
 constexpr std::array<Unit, 5> size_units{
     {{"", 1}, {"K", 1024}, {"M", 1048576}, {"G", 1073741824}, {"B", 1}}};
-constexpr std::array<std::pair<std::string_view, int>, 6> errors{{{"ENOSPC", ENOSPC},
+constexpr std::array<std::pair<std::string_view, int>, 9> errors{{{"ENOSPC", ENOSPC},
                                                                   {"EIO", EIO},
                                                                   {"EDQUOT", EDQUOT},
                                                                   {"EROFS", EROFS},
                                                                   {"EACCES", EACCES},
-                                                                  {"EINTR", EINTR}}};
-constexpr std::array<std::string_view, 5> calls{"write", "read", "fsync", "rename", "open"};
+                                                                  {"EINTR", EINTR},
+                                                                  {"EPERM", EPERM},
+                                                                  {"EINVAL", EINVAL},
+                                                                  {"EOPNOTSUPP", EOPNOTSUPP}}};
+constexpr std::array<std::string_view, 11> calls{"write",     "read",     "fsync",    "rename",
+                                                 "open",      "chmod",    "utimens",  "link",
+                                                 "noreplace", "fsyncdir", "fallocate"};
 
 bool parse_stall(const std::string& text, Stall& stall) {
   const std::size_t colon = text.find(':');
@@ -89,6 +94,10 @@ std::optional<Settings> parse_settings(int argc, char** argv, std::string& wrong
     }
     const std::string value = i + 1 < argc ? argv[++i] : "";
     bool is_good = false;
+    if (option == "--owner") {
+      settings.owner = static_cast<unsigned>(std::atoi(value.c_str()));
+      is_good = settings.owner != 0;
+    }
     if (option == "--rate") is_good = parse_number(value, rate_units, settings.rate_bytes_per_s);
     if (option == "--stall") is_good = parse_stall(value, settings.stalls.emplace_back());
     if (option == "--error") is_good = parse_fault(value, settings.faults.emplace_back());

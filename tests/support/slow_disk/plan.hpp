@@ -20,8 +20,8 @@ struct Stall {
   std::chrono::nanoseconds at{}, span{};  ///< since the mount
 };
 
-/// Fault: `call` (write, read, fsync, rename, open) fails with `error_number`. A write fails once
-/// more than `after_bytes` bytes would have been written in all, as on a disk that fills up.
+/// Fault: `call` fails with `error_number`. A write fails once more than `after_bytes` bytes would
+/// have been written in all, as on a disk that fills up. "noreplace" is a rename with flags.
 struct Fault {
   std::string call;
   std::uint64_t after_bytes = 0;
@@ -34,6 +34,7 @@ struct Settings {
   std::vector<Stall> stalls;
   std::vector<Fault> faults;
   bool is_fat = false;  ///< names as FAT has them, and no modes
+  unsigned owner = 0;   ///< of all that is there, with mode 0777; 0: as it is
 };
 
 /// parse_settings reads the command line; a text for the user when it is wrong.
