@@ -189,11 +189,7 @@ Result<void> OpenPort::connect(const sockaddr_storage& peer) {
 Result<void> OpenPort::move_to(const std::string& interface) {
   return std::visit(
       [&](auto& port) -> Result<void> {
-        if constexpr (requires { port->open_on(interface); }) {
-          ONEHOP_TRY(fresh, port->open_on(interface));
-          port->offer(*fresh);
-          moved_.emplace_back(std::move(fresh));
-        }
+        if constexpr (requires { port->move_to(interface); }) return port->move_to(interface);
         return success();
       },
       opened_.port);

@@ -146,7 +146,6 @@ class OpenPort {
 
  private:
   explicit OpenPort(Opened opened) : opened_{std::move(opened)} {}
-  std::vector<AnyPort> moved_;  // what the port had on the interfaces before; outlives it
   Opened opened_;
 };
 

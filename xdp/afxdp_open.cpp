@@ -17,6 +17,9 @@ namespace {
 constexpr Nanos link_patience = 5s;
 constexpr Nanos link_poll_interval = 20ms;
 
+// Taking over is a few microseconds of the engine core's. Too high: a move takes longer.
+constexpr Nanos taking_poll_interval = 1ms;
+
 }  // namespace
 
 Result<std::unique_ptr<AfXdpPort>> AfXdpPort::open(const AfXdpConfig& config) {
@@ -27,12 +30,21 @@ Result<std::unique_ptr<AfXdpPort>> AfXdpPort::open(const AfXdpConfig& config) {
   return port;
 }
 
-Result<std::unique_ptr<AfXdpPort>> AfXdpPort::open_on(const std::string& interface) const {
-  std::unique_ptr<AfXdpPort> port{new AfXdpPort{config_}};
-  port->config_.interface = interface;
-  port->reservation_ = reservation_.share();
-  ONEHOP_TRYV(port->bring_up());
-  return port;
+Result<void> AfXdpPort::move_to(const std::string& interface) {
+  // 1. Take back what the engine core has not taken, and wait for what it takes right now.
+  offered_ = nullptr;
+  while (is_taking_) std::this_thread::sleep_for(taking_poll_interval);
+
+  // 2. Close it, or what was left: an interface has room for one program, and may be the one asked
+  //    for.
+  other_.reset(new AfXdpPort{config_});
+
+  // 3. Open and offer.
+  other_->config_.interface = interface;
+  other_->reservation_ = reservation_.share();
+  ONEHOP_TRYV(other_->bring_up());
+  offered_ = other_.get();
+  return success();
 }
 
 Result<void> AfXdpPort::bring_up() {

@@ -188,6 +188,12 @@ std::uint32_t AfXdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
   return calls;
 }
 
+void AfXdpPort::take_offered() noexcept {
+  is_taking_ = true;
+  if (AfXdpPort* const fresh = offered_.exchange(nullptr)) take_over(*fresh);
+  is_taking_ = false;
+}
+
 // take_over exchanges the devices of the two ports; each keeps its own wake-up descriptor.
 void AfXdpPort::take_over(AfXdpPort& fresh) noexcept {
   ONEHOP_CHECK(!is_holding_);
@@ -201,8 +207,7 @@ void AfXdpPort::take_over(AfXdpPort& fresh) noexcept {
 }
 
 void AfXdpPort::update_path(const PathUpdate& update) noexcept {
-  if (AfXdpPort* const fresh = offered_.exchange(nullptr, std::memory_order_acquire))
-    take_over(*fresh);
+  if (offered_.load() != nullptr) take_offered();
   if (update.has_neighbour) {
     ONEHOP_CHECK(update.header_bytes == wire_overhead_bytes_);
     template_ = wire::HeaderTemplate{std::span{update.header}.first(update.header_bytes)};

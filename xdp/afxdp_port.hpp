@@ -7,10 +7,10 @@
 //   NIC queue q ─▶ steering program ─▶ rx ring q ─▶ receive: view into the chunk
 //                                      fill ring q ◀─ release
 //
-// Everything after open() is for the engine core alone, but for wake(), offer() and open_on(). It
-// allocates and locks nothing. Frames that the steering program hands over pass no firewall rule
-// and no packet capture. The port does not resolve neighbours or follow routes: lend() gives
-// nothing until update_path() has brought a header template.
+// Everything after open() is for the engine core alone, but for wake() and move_to(). It allocates
+// and locks nothing. Frames that the steering program hands over pass no firewall rule and no
+// packet capture. The port does not resolve neighbours or follow routes: lend() gives nothing until
+// update_path() has brought a header template.
 #pragma once
 
 #include <netinet/in.h>
@@ -65,12 +65,11 @@ class AfXdpPort {
   /// open brings everything up. It may block for a few seconds (a predecessor's teardown, a link
   /// that bounces). Errors: 2 address, 9 unsupported or occupied, 10 naming the missing capability.
   [[nodiscard]] static Result<std::unique_ptr<AfXdpPort>> open(const AfXdpConfig& config);
-  /// open_on opens a port like this one on another interface: same mode, address and port number.
-  /// The engine core goes on with this one meanwhile. Errors: as open().
-  [[nodiscard]] Result<std::unique_ptr<AfXdpPort>> open_on(const std::string& interface) const;
-  /// offer makes the engine core use the interface of `fresh` from the next update_path() on.
-  /// `fresh` outlives this port; nobody else uses it. From another thread.
-  void offer(AfXdpPort& fresh) noexcept { offered_.store(&fresh, std::memory_order_release); }
+  /// move_to opens the same on another interface: mode, address and port number stay. The engine
+  /// core goes on as it is, and goes over with the next update_path(). What it has left then is
+  /// closed by the next move_to(), whose interface may be that one. From one other thread. Errors:
+  /// as open().
+  [[nodiscard]] Result<void> move_to(const std::string& interface);
 
   // The Port concept.
   [[nodiscard]] std::span<std::byte> lend(std::size_t frame_bytes) noexcept;
@@ -130,6 +129,7 @@ class AfXdpPort {
   [[nodiscard]] Result<void> finish_set_up(const xdp::InterfaceFacts& facts);
 
   // Data path, afxdp_port.cpp.
+  void take_offered() noexcept;
   void take_over(AfXdpPort& fresh) noexcept;
   [[nodiscard]] xdp::XskQueue& sender() noexcept { return device_->queues.front().xsk; }
   [[nodiscard]] int kick_tx() noexcept;
@@ -142,7 +142,12 @@ class AfXdpPort {
   std::string refusals_;
   std::uint32_t wire_overhead_bytes_ = 0;
 
-  std::atomic<AfXdpPort*> offered_{nullptr};  // release in offer(), acquire in update_path()
+  // Written by the thread that calls move_to().
+  std::unique_ptr<AfXdpPort> other_;  // what is offered, then what was left
+  // Both sequentially consistent: move_to() takes the offer back and then looks whether it was too
+  // late; take_offered() says that it takes and then looks for an offer.
+  std::atomic<AfXdpPort*> offered_{nullptr};
+  std::atomic<bool> is_taking_{false};
 
   // Written by the engine core.
   std::unique_ptr<Device> device_;

@@ -100,6 +100,8 @@ struct HostCounters {
 enum class Medium : std::uint8_t { unknown, wired, wifi };
 
 struct LinkFacts {
+  // RateLoop makes refused_total of both queues count from the first reading on.
+
   /// The queue from which the link itself takes, with no hidden queue below. Its drained_total
   /// grows when the link has taken a frame for good (Block Ack, DMA done), not when a driver copied
   /// it.

@@ -68,7 +68,9 @@ std::optional<BytesPerSecond> LossDiscriminator::step(const LossReading& reading
     const Gain arrived{static_cast<std::int64_t>((1.0 - loss) * 1000.0)};
     slow_down(reading, reading.drain * arrived * gain_slow_down);
   } else {
-    speed_up(reading);
+    // At a low rate 200 packets take many round trips. A trial is judged window by window.
+    const std::int64_t trips = (reading.at - window_.at) / window;
+    speed_up(reading, trial_ ? 1 : std::min(trips, ++calm_windows_));
   }
   if (!cap_) trial_.reset();
   window_ = reading;
@@ -84,13 +86,14 @@ bool LossDiscriminator::is_same_at_any_rate(double loss, double sigma,
   return loss > std::max((trial_->loss + overload) / 2, overload + 3.0 * sigma);
 }
 
-void LossDiscriminator::speed_up(const LossReading& reading) noexcept {
+void LossDiscriminator::speed_up(const LossReading& reading, std::int64_t times) noexcept {
+  for (; cap_ && times > 0; --times) cap_ = *cap_ * gain_speed_up;
   if (!cap_) return;
-  cap_ = *cap_ * gain_speed_up;
   if (*cap_ > reading.wanted) cap_.reset();
 }
 
 void LossDiscriminator::slow_down(const LossReading& reading, BytesPerSecond floor) noexcept {
+  calm_windows_ = 0;
   overload_total_ += reading.packets_lost_total - window_.packets_lost_total;
   const BytesPerSecond now = cap_ ? std::min(*cap_, reading.wanted) : reading.wanted;
   cap_ = std::max({now * gain_slow_down, floor, reading.rate_min});

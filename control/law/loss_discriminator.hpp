@@ -11,7 +11,9 @@
 //   L <= 1.5 F + 3 sigma            the air: no change
 //   above                           v <- max(0.85 v, 0.85 (1 - L) v_1)    once per window
 //   the receiver's kernel dropped   v <- 0.85 v                           once per window
-//   else                            v <- 1.02 v, until v no longer limits the rate
+//   else                            v <- 1.02 v, until v no longer limits the rate; in the n-th
+//                                   such window n times, at most once per srtt that it took: a low
+//                                   rate, where 200 packets take long, is not low for a minute
 //
 // To slow down is also a measurement: from rate w with loss L_0 down to rate r w, an overload falls
 // to L_o = 1 - (1 - L_0) / r.
@@ -70,7 +72,7 @@ class LossDiscriminator {
                                          double packets_per_s) const noexcept;
   void update_mac_loss(const MacCounters* mac) noexcept;
   void close_slice(const LossReading& reading) noexcept;
-  void speed_up(const LossReading& reading) noexcept;
+  void speed_up(const LossReading& reading, std::int64_t times) noexcept;
   void slow_down(const LossReading& reading, BytesPerSecond floor) noexcept;
 
   std::optional<BytesPerSecond> cap_;
@@ -78,6 +80,7 @@ class LossDiscriminator {
   LossReading slice_{};
   MacCounters mac_{};
   std::uint64_t overload_total_ = 0;
+  std::int64_t calm_windows_ = 0;  // since the last that slowed down
   double mac_loss_ = 0;
   bool has_mac_ = false, has_mac_loss_ = false, has_reading_ = false;
   std::optional<Trial> trial_;

@@ -23,7 +23,7 @@ Result<std::shared_ptr<QdiscReader>> QdiscReader::open(int ifindex, bool has_own
 }
 
 const std::optional<QueueTelemetry>& QdiscReader::read(Instant now) {
-  if (dumps_total_ > 0 && now == read_at_) return queue_;
+  if (links_.empty() || (dumps_total_ > 0 && now == read_at_)) return queue_;
   read_at_ = now;
   queue_.reset();
   dump();

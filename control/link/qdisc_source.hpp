@@ -32,7 +32,7 @@ class QdiscReader {
                                                                  bool has_own_qdisc = true);
   /// read returns nothing where there is no queue to read or the reading failed; never a zero that
   /// was not read. Several sources share one reader: a second call with the same `now` returns the
-  /// first one's reading. Syscalls: sendto, recvmsg.
+  /// first one's reading. Syscalls: sendto, recvmsg; none where our frames pass no qdisc.
   [[nodiscard]] const std::optional<QueueTelemetry>& read(Instant now);
   /// error is why the last read failed; nothing while all is well or there simply is no queue.
   [[nodiscard]] const std::optional<Error>& error() const noexcept { return error_; }

@@ -2,6 +2,7 @@
 #include "control/rate/rate_loop.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "control/law/frame_ratio.hpp"
 #include "control/law/outage.hpp"
@@ -100,6 +101,8 @@ void RateLoop::read_facts(Instant now, const QueueTelemetry& own) {
     source_->read_backlog(now, facts_);
   auto& lower = facts_.lower_queue;
   if (lower && now - lower->at > lower_queue_dead) lower.reset();
+  refused_exact_.step(facts_.exact_queue);
+  refused_lower_.step(lower);
   if (!lower || lower->at == foreign_at_) return;
   foreign_at_ = lower->at;
   if (law::pushes_back(own.scope)) {
@@ -113,6 +116,16 @@ void RateLoop::read_facts(Instant now, const QueueTelemetry& own) {
   }
   if (foreign_count_ == foreign_readings)
     lower->value.foreign = {*std::min_element(foreign_.begin(), foreign_.end())};
+}
+
+void RateLoop::RefusalsSeen::step(law::MaybeFact<law::QueueReading>& fact) noexcept {
+  if (!fact) has_reading = false;
+  if (!fact || (has_reading && fact->at == at)) return;
+  std::uint64_t& refused_total = fact->value.queue.refused_total;
+  if (has_reading && refused_total > counter) total += refused_total - counter;
+  at = fact->at;
+  counter = std::exchange(refused_total, total);
+  has_reading = true;
 }
 
 // hold_when_silent: without feedback the path may be gone. After max(4 srtt, 200 ms) the rate is

@@ -35,6 +35,7 @@ class RateLoop {
     source_ = source;
     facts_ = {};  // of a link that is not there any more
     foreign_count_ = 0;
+    refused_exact_.has_reading = refused_lower_.has_reading = false;
   }
 
   /// set_row_cell: the newest row is stored there as often as the state. `cell` must outlive the
@@ -59,6 +60,14 @@ class RateLoop {
  private:
   static constexpr std::size_t foreign_readings = 16;
 
+  /// RefusalsSeen: what a queue below refused between two readings of ours. It counts from when it
+  /// was made, so its first reading tells of no refusal.
+  struct RefusalsSeen {
+    Instant at{};
+    std::uint64_t counter = 0, total = 0;
+    bool has_reading = false;
+    void step(law::MaybeFact<law::QueueReading>& fact) noexcept;
+  };
   void read_facts(Instant now, const QueueTelemetry& own);
   [[nodiscard]] RateGrant hold_when_silent(const law::LinkSample& sample, RateGrant grant) noexcept;
   [[nodiscard]] RateGrant apply_caps(const law::LinkSample& sample, RateGrant grant) noexcept;
@@ -82,6 +91,7 @@ class RateLoop {
   std::array<std::int64_t, foreign_readings> foreign_{};
   std::size_t foreign_next_ = 0;
   std::size_t foreign_count_ = 0;
+  RefusalsSeen refused_exact_, refused_lower_;
 
   std::uint64_t path_version_ = 0;
   bool has_ticked_ = false;

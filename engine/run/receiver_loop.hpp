@@ -53,14 +53,13 @@ class ReceiverLoop : public LoopBase<P> {
     ++counters_.turns_total;
     take_commands(now);
     take_from_file();
-    const std::uint64_t before = counters_.frames_received_total;
     const bool is_drained = receive(now);
     backlog_.on_turn(now, is_drained);
     give_blocks();
     send(now);
     report_events(now);
     publish_report(now);
-    return next_wakeup(now, counters_.frames_received_total - before, is_drained);
+    return next_wakeup(now, is_drained);
   }
 
   [[nodiscard]] const transfer::Receiver& receiver() const noexcept { return receiver_; }
@@ -283,15 +282,15 @@ class ReceiverLoop : public LoopBase<P> {
     this->publish(report);
   }
 
-  [[nodiscard]] NextWakeup next_wakeup(Instant now, std::uint64_t received_frames,
-                                       bool is_drained) noexcept {
+  [[nodiscard]] NextWakeup next_wakeup(Instant now, bool is_drained) noexcept {
     if (!path_.is_link_up()) return {now + idle_max, true};  // what is due cannot be sent
     const Instant report_at =
         std::min({receiver_.next_deadline(), pings_.due_at(), now + idle_max});
     if (!is_drained) return {.deadline = now, .is_rx_wanted = true};
-    // From the arrival rate since the last turn follows how long the ring surely lasts.
-    const Nanos span = now - turned_at_;
-    turned_at_ = now;
+    // How long the ring surely lasts follows from the arrival rate since the ring was last empty.
+    const Nanos span = now - std::exchange(drained_at_, now);
+    const std::uint64_t total = counters_.frames_received_total;
+    const std::uint64_t received_frames = total - std::exchange(drained_frames_, total);
     if (received_frames == 0 || span <= 0ns || now - last_data_at_ > idle_max)
       return {report_at, true};
     const Bytes wire = wire_frame_bytes() * static_cast<std::int64_t>(received_frames);
@@ -309,8 +308,9 @@ class ReceiverLoop : public LoopBase<P> {
 
   std::uint64_t packet_number_;
   std::size_t feedback_bytes_max_ = wire::feedback_body_bytes_max;
-  Instant owed_since_{}, moved_at_{}, last_data_at_{}, turned_at_{};
-  std::uint64_t moved_bytes_ = 0;  // accepted by moved_at_
+  Instant owed_since_{}, moved_at_{}, last_data_at_{}, drained_at_{};
+  std::uint64_t drained_frames_ = 0;  // received by drained_at_
+  std::uint64_t moved_bytes_ = 0;     // accepted by moved_at_
 };
 
 }  // namespace onehop::run

@@ -115,10 +115,11 @@ class SenderLoop : public LoopBase<P> {
             {now, sender_.totals().packets_sent, lost_on_path(queue), sender_.srtt()}))
       sender_.set_body_max(size_.body_bytes());
   }
-  /// lost_on_path: what our own queue refused was never on it.
-  [[nodiscard]] std::uint64_t lost_on_path(const QueueTelemetry& queue) const noexcept {
+  /// lost_on_path: what our own queue refused was never on it. A refusal is known at once, and
+  /// counts as lost a round trip later: meanwhile the difference says too little.
+  [[nodiscard]] std::uint64_t lost_on_path(const QueueTelemetry& queue) noexcept {
     const std::uint64_t lost = sender_.totals().packets_lost;
-    return lost - std::min(lost, queue.refused_total);
+    return lost_on_path_ = std::max(lost_on_path_, lost - std::min(lost, queue.refused_total));
   }
 
   // --- in
@@ -382,6 +383,7 @@ class SenderLoop : public LoopBase<P> {
   std::optional<QueueTelemetry> published_;
   std::optional<wire::Pong> pong_due_;
   wire::Violation violation_ = wire::Violation::none;
+  std::uint64_t lost_on_path_ = 0;
   bool has_end_ = false;  // the file thread has no more blocks
 };
 

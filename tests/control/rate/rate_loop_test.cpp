@@ -18,7 +18,7 @@ namespace {
 /// one. It counts what it was asked.
 struct Source final : link::FactSource {
   std::optional<QueueTelemetry> reading;
-  bool has_rate = false;
+  bool has_rate = false, has_exact = false;
   int reads = 0, backlog_reads = 0;
   [[nodiscard]] std::string_view name() const noexcept override { return "test"; }
   void read(Instant now, law::LinkFacts& facts) override {
@@ -33,8 +33,10 @@ struct Source final : link::FactSource {
     tell(now, facts);
   }
   void tell(Instant now, law::LinkFacts& facts) const {
+    if (!reading) facts.exact_queue.reset();
     if (!reading || (facts.lower_queue && now - facts.lower_queue->at < 4ms)) return;
     facts.lower_queue = {{.queue = *reading, .sensor = law::QueueSensor::qdisc}, now, 4ms};
+    if (has_exact) facts.exact_queue = facts.lower_queue;
   }
 };
 
@@ -204,6 +206,29 @@ TEST_CASE("another link's source starts without what the last one told", "[contr
   other.reading = QueueTelemetry{.occupancy = kib(500)};
   b.run(30ms);
   CHECK(b.law.seen.facts.lower_queue->value.foreign == Bytes{0});
+}
+
+// Goal: what a queue refused before we read it is no refusal of now. Method: both queues, with old
+// drops at first, after a gap in the readings, as another link's, and made anew. Bounds: exact.
+TEST_CASE("a queue's refusals count between our readings of it", "[control][rate]") {
+  Bench b;
+  Source other;
+  const auto refused = [&](Source& source, std::uint64_t counter) {
+    source.has_exact = true;
+    source.reading = QueueTelemetry{.occupancy = kib(400), .refused_total = counter};
+    b.run(20ms);
+    const auto& facts = b.law.seen.facts;
+    const std::uint64_t lower = facts.lower_queue->value.queue.refused_total;
+    CHECK(facts.exact_queue->value.queue.refused_total == lower);
+    return lower;
+  };
+  b.run(20ms);
+  CHECK((refused(b.source, 1000) == 0 && refused(b.source, 1003) == 3));
+  b.source.reading.reset();
+  b.run(200ms);
+  CHECK(refused(b.source, 2000) == 3);
+  b.loop.set_source(&other);
+  CHECK((refused(other, 5000) == 3 && refused(other, 4000) == 3 && refused(other, 4002) == 5));
 }
 
 TEST_CASE("a cap binds rate and burst, and is named", "[control][rate]") {
