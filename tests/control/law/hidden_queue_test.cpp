@@ -13,7 +13,7 @@ namespace {
 
 using test::AirLink;
 
-std::unique_ptr<Controller> make_law(bool is_auto) {
+std::unique_ptr<Controller> law_of(bool is_auto) {
   if (is_auto) return std::make_unique<AutoLaw>(AutoParams{});
   return std::make_unique<Wdtcp>(WdtcpParams{});
 }
@@ -30,7 +30,7 @@ TEST_CASE("a driver's own queue, which the exact queue hides, is held as if it w
   const double claim = GENERATE(1.0, 4.0);
   CAPTURE(is_auto, claim);
   for (const double shown : {1.0, 0.0}) {
-    const auto law = make_law(is_auto);
+    const auto law = law_of(is_auto);
     AirLink link{{.aggregate_bytes = AirLink::frame}};
     auto& s = link.add(*law, {.phy = bit_per_s(28'900'000), .tick = 2ms});
     s.told.exact_occupancy = shown;

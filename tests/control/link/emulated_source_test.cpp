@@ -18,7 +18,7 @@
 namespace onehop::link {
 namespace {
 
-constexpr Instant start{100s};
+constexpr Instant first_at{100s};
 
 law::LinkFacts all_facts(Instant at) {
   law::LinkFacts facts;
@@ -58,18 +58,18 @@ struct Folder {
 TEST_CASE("facts come out of a datagram as they went in, but for the sensor's name",
           "[control][link][emulated]") {
   std::array<std::byte, facts_datagram_bytes_max> bytes;
-  const std::size_t size = encode_facts(datagram(42, start), bytes);
+  const std::size_t size = encode_facts(datagram(42, first_at), bytes);
   REQUIRE(size > 0);
   const auto out = decode_facts(std::span{bytes}.first(size));
   REQUIRE(out);
   CHECK(out->sequence == 42);
-  CHECK(out->published_at == start);
-  const law::LinkFacts &facts = out->facts, wanted = all_facts(start);
+  CHECK(out->published_at == first_at);
+  const law::LinkFacts &facts = out->facts, wanted = all_facts(first_at);
   CHECK(facts.medium == law::Medium::wifi);
   REQUIRE(facts.exact_queue);
   const law::QueueReading& queue = facts.exact_queue->value;
   CHECK(queue.sensor == law::QueueSensor::model);
-  CHECK(queue.queue.at == start);
+  CHECK(queue.queue.at == first_at);
   CHECK(queue.queue.occupancy == kib(64));
   CHECK(queue.queue.drained_total == mib(900));
   CHECK(queue.queue.capacity == mib(2));
@@ -91,7 +91,7 @@ TEST_CASE("facts come out of a datagram as they went in, but for the sensor's na
 
 TEST_CASE("an absent fact costs nothing and stays absent", "[control][link][emulated]") {
   std::array<std::byte, facts_datagram_bytes_max> bytes;
-  const std::size_t size = encode_facts({.instance = 1, .published_at = start}, bytes);
+  const std::size_t size = encode_facts({.instance = 1, .published_at = first_at}, bytes);
   CHECK(size == 32);
   const auto out = decode_facts(std::span{bytes}.first(size));
   REQUIRE(out);
@@ -104,7 +104,7 @@ TEST_CASE("N5 a model's datagram cut, prolonged, of another version or out of bo
           "[control][link][emulated]") {
   std::array<std::byte, facts_datagram_bytes_max + 1> bytes{};
   const std::size_t size =
-      encode_facts(datagram(1, start), std::span{bytes}.first<facts_datagram_bytes_max>());
+      encode_facts(datagram(1, first_at), std::span{bytes}.first<facts_datagram_bytes_max>());
   for (std::size_t cut = 0; cut < size; ++cut)
     CHECK_FALSE(decode_facts(std::span{bytes}.first(cut)));
   CHECK(decode_facts(std::span{bytes}.first(size)));
@@ -121,13 +121,13 @@ TEST_CASE("a datagram that was overtaken, repeated or comes from the future chan
           "[control][link][emulated]") {
   FactsOrder order;
   law::LinkFacts facts;
-  CHECK(order.accept(datagram(5, start), start, facts));
-  CHECK_FALSE(order.accept(datagram(5, start), start, facts));
-  CHECK_FALSE(order.accept(datagram(4, start - 1ms), start, facts));
-  CHECK(facts.phy_rate->at == start);
-  CHECK_FALSE(order.accept(datagram(6, start + 1s), start, facts));
-  CHECK(order.accept(datagram(9, start + 10ms), start, facts));
-  CHECK(facts.phy_rate->at == start);  // a little ahead of our clock's reading: as of now
+  CHECK(order.accept(datagram(5, first_at), first_at, facts));
+  CHECK_FALSE(order.accept(datagram(5, first_at), first_at, facts));
+  CHECK_FALSE(order.accept(datagram(4, first_at - 1ms), first_at, facts));
+  CHECK(facts.phy_rate->at == first_at);
+  CHECK_FALSE(order.accept(datagram(6, first_at + 1s), first_at, facts));
+  CHECK(order.accept(datagram(9, first_at + 10ms), first_at, facts));
+  CHECK(facts.phy_rate->at == first_at);  // a little ahead of our clock's reading: as of now
   CHECK(order.lost_total() == 3);
 }
 
@@ -135,19 +135,19 @@ TEST_CASE("a publisher that starts again is followed, the one before it no more"
           "[control][link][emulated]") {
   FactsOrder order;
   law::LinkFacts facts;
-  CHECK(order.accept(datagram(500, start, 1), start, facts));
-  CHECK(order.accept(datagram(0, start + 5ms, 2), start + 5ms, facts));
-  CHECK_FALSE(order.accept(datagram(501, start + 4ms, 1), start + 5ms, facts));
-  CHECK(facts.phy_rate->at == start + 5ms);
+  CHECK(order.accept(datagram(500, first_at, 1), first_at, facts));
+  CHECK(order.accept(datagram(0, first_at + 5ms, 2), first_at + 5ms, facts));
+  CHECK_FALSE(order.accept(datagram(501, first_at + 4ms, 1), first_at + 5ms, facts));
+  CHECK(facts.phy_rate->at == first_at + 5ms);
 }
 
 TEST_CASE("facts that came late are old when they come", "[control][link][emulated]") {
   FactsOrder order;
   law::LinkFacts facts;
-  CHECK(order.accept(datagram(1, start), start + 30ms, facts));
-  CHECK(law::fresh(facts.exact_queue, start + 30ms) == nullptr);
-  CHECK(law::fresh(facts.channel, start + 30ms) != nullptr);
-  CHECK(law::fresh(facts.aggregate_max, start + 1h) != nullptr);
+  CHECK(order.accept(datagram(1, first_at), first_at + 30ms, facts));
+  CHECK(law::fresh(facts.exact_queue, first_at + 30ms) == nullptr);
+  CHECK(law::fresh(facts.channel, first_at + 30ms) != nullptr);
+  CHECK(law::fresh(facts.aggregate_max, first_at + 1h) != nullptr);
 }
 
 TEST_CASE("what a publisher sends arrives over a socket, what it sends to nobody is no error",
@@ -155,7 +155,7 @@ TEST_CASE("what a publisher sends arrives over a socket, what it sends to nobody
   const Folder folder;
   auto publisher = FactsPublisher::open(folder.socket());
   REQUIRE(publisher);
-  CHECK_FALSE(publisher.value().publish(start, all_facts(start)));
+  CHECK_FALSE(publisher.value().publish(first_at, all_facts(first_at)));
   {
     auto source = EmulatedSource::open(folder.socket());
     REQUIRE(source);
@@ -163,13 +163,13 @@ TEST_CASE("what a publisher sends arrives over a socket, what it sends to nobody
     REQUIRE(::stat(folder.socket().c_str(), &file) == 0);
     CHECK((file.st_mode & 0777 & ~0600U) == 0);
     law::LinkFacts facts;
-    source.value().read(start, facts);
+    source.value().read(first_at, facts);
     CHECK_FALSE(facts.phy_rate);
-    CHECK(publisher.value().publish(start, all_facts(start)));
-    CHECK(publisher.value().publish(start + 2ms, all_facts(start + 2ms)));
-    source.value().read(start + 3ms, facts);
+    CHECK(publisher.value().publish(first_at, all_facts(first_at)));
+    CHECK(publisher.value().publish(first_at + 2ms, all_facts(first_at + 2ms)));
+    source.value().read(first_at + 3ms, facts);
     REQUIRE(facts.phy_rate);
-    CHECK(facts.phy_rate->at == start + 2ms);
+    CHECK(facts.phy_rate->at == first_at + 2ms);
     CHECK(facts.exact_queue->value.sensor == law::QueueSensor::model);
     CHECK(source.value().lost_total() == 0);
     CHECK_FALSE(source.value().error());
@@ -186,7 +186,7 @@ TEST_CASE("a listener that is behind loses datagrams, and counts them",
   REQUIRE(source);
   REQUIRE(publisher);
   std::uint64_t sent = 0, refused = 0;
-  for (Instant at = start; refused == 0 && sent < 100'000; at += 1us) {
+  for (Instant at = first_at; refused == 0 && sent < 100'000; at += 1us) {
     if (publisher.value().publish(at, all_facts(at)))
       ++sent;
     else
@@ -195,9 +195,9 @@ TEST_CASE("a listener that is behind loses datagrams, and counts them",
   REQUIRE(refused == 1);
   law::LinkFacts facts;
   for (std::uint64_t i = 0; i <= sent; i += EmulatedSource::datagrams_per_read_max)
-    source.value().read(start + 1s, facts);
-  CHECK(publisher.value().publish(start + 1s, all_facts(start + 1s)));
-  source.value().read(start + 1s, facts);
+    source.value().read(first_at + 1s, facts);
+  CHECK(publisher.value().publish(first_at + 1s, all_facts(first_at + 1s)));
+  source.value().read(first_at + 1s, facts);
   CHECK(source.value().lost_total() == 1);
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("N5 garbage on the model's socket is counted and changes nothing",
     CHECK(::sendto(sender.get(), garbage.data(), length, 0, reinterpret_cast<sockaddr*>(&to),
                    sizeof to) == static_cast<ssize_t>(length));
   law::LinkFacts facts;
-  source.value().read(start, facts);
+  source.value().read(first_at, facts);
   CHECK(source.value().refused_total() == 4);
   CHECK_FALSE(facts.phy_rate);
 }

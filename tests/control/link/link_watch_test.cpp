@@ -78,10 +78,10 @@ LinkWatch watch_of(World& world) {
   return LinkWatch{find, std::make_unique<Events>(world), up, std::move(find()).value()};
 }
 
-struct Folder {
+struct SysFolder {
   std::string path = "/tmp/onehop-sys-XXXXXX";
-  Folder() { REQUIRE(::mkdtemp(path.data()) != nullptr); }
-  ~Folder() { std::filesystem::remove_all(path); }
+  SysFolder() { REQUIRE(::mkdtemp(path.data()) != nullptr); }
+  ~SysFolder() { std::filesystem::remove_all(path); }
   void write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path{path + "/" + name}.parent_path());
     std::ofstream{path + "/" + name} << text;
@@ -227,7 +227,7 @@ TEST_CASE("softnet lines are summed over CPUs, and anything else is refused",
 
 TEST_CASE("byte queue limits are summed over queues and need the right /sys",
           "[control][link][wired]") {
-  const Folder sys;
+  const SysFolder sys;
   const Interface link{.ifindex = 7, .name = "eth0"};
   CHECK_FALSE(ByteQueueLimits::open(link, sys.path));
   sys.write("class/net/eth0/ifindex", "7\n");

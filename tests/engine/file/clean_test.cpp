@@ -21,9 +21,7 @@ using namespace onehop::file::test;
 namespace {
 
 using Names = std::vector<std::string>;
-const std::string session_name{session_suffix}, stage_name{stage_suffix};
-const std::string part_name = temporary_name("f", part_suffix),
-                  journal_name = temporary_name("f", journal_suffix);
+const std::string stage_name{stage_suffix};
 
 struct Cleaning {
   Names removed, failed;

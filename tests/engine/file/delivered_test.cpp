@@ -15,9 +15,6 @@ using namespace onehop::file::test;
 namespace {
 
 constexpr std::size_t blocks = 12;
-const std::string session_name{session_suffix};
-const std::string part_name = temporary_name("f", part_suffix),
-                  journal_name = temporary_name("f", journal_suffix);
 
 }  // namespace
 

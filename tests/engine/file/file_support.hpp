@@ -28,6 +28,11 @@
 
 namespace onehop::file::test {
 
+/// What a session leaves for a file called "f".
+inline const std::string session_name{session_suffix};
+inline const std::string part_name = temporary_name("f", part_suffix),
+                         journal_name = temporary_name("f", journal_suffix);
+
 /// A sync of a whole file system waits for what others write to it: here for nobody.
 inline fs::path in_memory() {
   return ::access("/dev/shm", W_OK) == 0 ? fs::path{"/dev/shm"} : fs::temp_directory_path();
@@ -140,8 +145,8 @@ class Wire {
   std::function<bool(const BlockRef&)> on_root;  ///< false: this root is not announced
   std::function<void()> on_turn;                 ///< before each turn
   std::function<Instant()> clock = monotonic_now;
-  std::function<bool(const BlockRef&)> is_cut;   ///< true: carry nothing more from here on
-  bool is_digest_first = false;                  ///< announce before the block instead of after it
+  std::function<bool(const BlockRef&)> is_cut;  ///< true: carry nothing more from here on
+  bool is_digest_first = false;                 ///< announce before the block instead of after it
   bool is_digest_lost = false, is_root_lost = false;  ///< never announce
   std::uint64_t reorder_seed = 0;                     ///< 0: in order
 
@@ -150,9 +155,8 @@ class Wire {
     std::size_t idle = 0;
     while (idle < 2000) {
       if (on_turn) on_turn();
-      std::size_t moved = source_ != nullptr && !is_cut_
-                              ? source_->turn(clock(), from_source_, to_source_)
-                              : 0;
+      std::size_t moved =
+          source_ != nullptr && !is_cut_ ? source_->turn(clock(), from_source_, to_source_) : 0;
       moved += carry();
       moved += sink_.turn(clock(), from_sink_, to_sink_);
       moved += take();

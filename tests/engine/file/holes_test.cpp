@@ -9,7 +9,6 @@ using namespace onehop::file::test;
 namespace {
 
 constexpr std::size_t blocks = 12;
-const std::string part_name = temporary_name("f", part_suffix);
 
 std::uint64_t disk_bytes(const fs::path& path) {
   struct stat status {};

@@ -46,9 +46,9 @@ std::map<std::string, std::string> problems_of(const ScanChapter& found, const T
 using Names = std::vector<std::string>;
 
 /// d/{a,.h,e/,s/{b,t/c}}
-struct Tree {
+struct SmallTree {
   TempFolder folder;
-  Tree() {
+  SmallTree() {
     fs::create_directories(folder / "d/s/t");
     fs::create_directories(folder / "d/e");
     write_file(folder / "d/a", "aaa");
@@ -62,7 +62,7 @@ struct Tree {
 }  // namespace
 
 TEST_CASE("a folder arrives as a folder, with a slash it gives what it holds", "[engine][file]") {
-  const Tree tree;
+  const SmallTree tree;
   const Names whole{"d/", "d/.h", "d/a", "d/e/", "d/s/", "d/s/b", "d/s/t/", "d/s/t/c"};
   const Names content{".h", "a", "e/", "s/", "s/b", "s/t/", "s/t/c"};
   CHECK(names_of(scanned({tree.at("d")})) == whole);
@@ -135,7 +135,7 @@ TEST_CASE("files come by inode, then subfolders with what they hold, then the fo
 }
 
 TEST_CASE("names that meet are refused with both paths", "[engine][file]") {
-  const Tree tree;
+  const SmallTree tree;
   fs::create_directories(tree.folder / "x");
   write_file(tree.folder / "x/a", "other");
   CHECK(refusal_of({tree.at("d/"), tree.at("x/")}).find("same name") != std::string::npos);
@@ -146,7 +146,7 @@ TEST_CASE("names that meet are refused with both paths", "[engine][file]") {
 
 TEST_CASE("C4 below a folder what cannot be sent is a problem, and the rest goes on",
           "[engine][file]") {
-  const Tree tree;
+  const SmallTree tree;
   REQUIRE(::mkfifo(tree.at("d/fifo").c_str(), 0600) == 0);
   const int server = ::socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
@@ -171,7 +171,7 @@ TEST_CASE("C4 what may not be read is a problem, opened at the scan or not", "[e
     WARN("not tested here: root may read everything");
     return;
   }
-  const Tree tree;
+  const SmallTree tree;
   for (std::size_t i = 0; i < open_files_kept; ++i)
     write_file(tree.folder / "d" / std::to_string(i), "");
   fs::permissions(tree.folder / "d/a", fs::perms::none);
@@ -186,7 +186,7 @@ TEST_CASE("C4 what may not be read is a problem, opened at the scan or not", "[e
 
 TEST_CASE("C4 a link is skipped, refused, or sent as the file below the same folder",
           "[engine][file]") {
-  const Tree tree;
+  const SmallTree tree;
   write_file(tree.folder / "outside", "secret");
   fs::create_symlink("s/b", tree.folder / "d/inside");
   fs::create_symlink("../a", tree.folder / "d/s/up");
@@ -227,7 +227,7 @@ TEST_CASE("C4 a link is skipped, refused, or sent as the file below the same fol
 }
 
 TEST_CASE("a link that is turned outwards after the scan is not followed", "[engine][file]") {
-  const Tree tree;
+  const SmallTree tree;
   write_file(tree.folder / "outside", "secret");
   fs::create_symlink("a", tree.folder / "d/link");
   const ScanChapter found = scanned({tree.at("d")}, {.symlinks = Symlinks::follow_inside});
@@ -241,7 +241,7 @@ TEST_CASE("a link that is turned outwards after the scan is not followed", "[eng
 
 TEST_CASE("a rule leaves out a name and all below it, and not what is named itself",
           "[engine][file]") {
-  const Tree tree;
+  const SmallTree tree;
   ScanOptions options{.lists_excluded = true};
   options.rules.add("/s/");
   options.rules.add(".*");
@@ -255,7 +255,7 @@ TEST_CASE("a rule leaves out a name and all below it, and not what is named itse
 }
 
 TEST_CASE("files with several names are sent as files, and counted", "[engine][file]") {
-  const Tree tree;
+  const SmallTree tree;
   fs::create_hard_link(tree.folder / "d/a", tree.folder / "d/s/again");
   fs::create_hard_link(tree.folder / "d/a", tree.folder / "d/more");
   fs::create_hard_link(tree.folder / "d/s/b", tree.folder / "outside");
@@ -265,7 +265,7 @@ TEST_CASE("files with several names are sent as files, and counted", "[engine][f
 }
 
 TEST_CASE("Z1 a tree beyond the limits of a list is refused, not cut", "[engine][file]") {
-  const Tree tree;
+  const SmallTree tree;
   CHECK(refusal_of({tree.at("d")}, {.limits = {.entries_max = 7}}).find("the limit is 7") !=
         std::string::npos);
   CHECK(scanned({tree.at("d")}, {.limits = {.entries_max = 8}}).counts.files == 4);
@@ -279,7 +279,7 @@ TEST_CASE("Z1 a tree beyond the limits of a list is refused, not cut", "[engine]
 
 TEST_CASE("C3 looked at again, a file is as it is now, and one that vanished is a problem",
           "[engine][file]") {
-  const Tree tree;
+  const SmallTree tree;
   const ScanChapter found = scanned({tree.at("d"), tree.at("d/s/b")});
   write_file(tree.folder / "d/a", "longer");
   fs::remove(tree.folder / "d/s/t/c");

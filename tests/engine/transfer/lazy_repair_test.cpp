@@ -4,31 +4,30 @@
 
 #include <vector>
 
-#include "engine/transfer/reports.hpp"
 #include "engine/transfer/receiver.hpp"
+#include "engine/transfer/reports.hpp"
 #include "engine/transfer/skip_schedule.hpp"
 #include "tests/engine/transfer/sender_bench.hpp"
 
 namespace onehop::transfer {
 namespace {
 
-constexpr std::uint64_t B = block_bytes;
-
 /// LazyReceiver: a Receiver of one large file, and frames by number: frame n carries bytes [1000 n,
 /// 1000 n + 1000).
 struct LazyReceiver {
   explicit LazyReceiver(std::size_t slots)
-      : memory(slots * B),
+      : memory(slots * block_bytes),
         receiver{{.block_slots = slots,
                   .body_bytes_max = 1000,
                   .file_sizes = sizes,
                   .is_repair_lazy = true}} {
     for (std::uint32_t i = 0; i < slots; ++i)
-      receiver.add_free({.data = memory.data() + i * B, .slot = i});
+      receiver.add_free({.data = memory.data() + i * block_bytes, .slot = i});
   }
   void frame(std::uint64_t number, bool is_asking = false, bool round = false) {
     const std::uint64_t first =
-        number % 200 * 1000 + number / 200 * B;  // 200 frames in each block, none crosses one
+        number % 200 * 1000 +
+        number / 200 * block_bytes;  // 200 frames in each block, none crosses one
     const wire::FrameHeader header{.type = wire::FrameType::data,
                                    .is_nack_requested = is_asking,
                                    .nack_round = round,
@@ -69,9 +68,9 @@ std::uint64_t seed_without_skips(std::uint64_t first, std::uint64_t last) {
 }  // namespace
 
 TEST_CASE("a lazy window is half of the blocks, and 64 MB at most", "[transfer][repair]") {
-  CHECK(ListTiming{128}.window_bytes() == 64 * B);
+  CHECK(ListTiming{128}.window_bytes() == 64 * block_bytes);
   CHECK(ListTiming{4096}.window_bytes() == 64'000'000);
-  CHECK(ListTiming{1}.window_bytes() == B);
+  CHECK(ListTiming{1}.window_bytes() == block_bytes);
 }
 
 TEST_CASE("between lists a lazy report counts what is missing and speaks below the first gap",
@@ -153,7 +152,7 @@ TEST_CASE("a window of bytes or of a second makes a list due where something is 
     bench.now += 10us;
     if (is_list()) break;
   }
-  CHECK((frames == 4 * B / 1000 + 1) == has_gap);
+  CHECK((frames == 4 * block_bytes / 1000 + 1) == has_gap);
   bench.now += 990ms;
   CHECK_FALSE(is_list());
   bench.now += 20ms;
@@ -187,7 +186,7 @@ TEST_CASE("a lazy sender repairs from lists alone, and asks at the end of each r
   REQUIRE(bench.hear(1, 10) == wire::Violation::none);
   CHECK(bench.sender.totals().packets_lost == 30);
   CHECK(bench.sender.offered() ==
-        Bytes{static_cast<std::int64_t>(2 * B) -
+        Bytes{static_cast<std::int64_t>(2 * block_bytes) -
               100 * static_cast<std::int64_t>(bench.sender.frame_payload_bytes())});
   // The list: two ranges, five packets.
   bench.feedback.is_list = true;
