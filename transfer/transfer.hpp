@@ -283,8 +283,8 @@ struct FileDone {
 struct LeftOut {
   struct Item {
     std::string path;  ///< escaped: safe on a terminal
-    std::string kind;  ///< unreadable, special, symlink_skipped, symlink_refused, reserved_name,
-                       ///< vanished; name_refused, name_taken
+    std::string kind;  ///< unreadable, special, symlink_skipped, symlink_refused, vanished,
+                       ///< changed; name_refused, name_taken
     std::string cause;
     bool is_failure = false;  ///< not of symlink_skipped
   };
