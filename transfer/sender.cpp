@@ -58,7 +58,10 @@ class Sender final : public Side, public session::SendHost {
     take_ = std::move(take);
     give_chapter();
   }
-  session::KnownTree known() override;
+  session::KnownTree known() override {
+    const file::ScanKnown known = scan_->known();
+    return {known.files, known.bytes, known.is_complete};
+  }
   Result<std::shared_ptr<const file::Manifest>> offer_again(
       const std::vector<session::Unsettled>& chapters) override;
   Result<session::DataOpened> open_data(const session::PeerLink& link) override;
@@ -83,7 +86,7 @@ class Sender final : public Side, public session::SendHost {
   Result<void> set_noack(const session::DataPlan& plan);
   Result<void> open_files();
   void give_chapter();
-  session::OfferedChapter take_scanned(file::ScanChapter chapter);
+  std::optional<session::OfferedChapter> take_scanned(file::ScanChapter chapter);
   void note_known();
   [[nodiscard]] std::shared_ptr<file::SourceFiles> find_offered(
       const file::Manifest& manifest) const;
@@ -164,24 +167,27 @@ Result<void> Sender::open_files() {
                        : file::ScanThread::start(options_.paths, scan_options(options_), {},
                                                  on_ready));
   scan_ = std::move(scan);
-  ONEHOP_TRY(first, scan_->wait_next());
-  first_ = take_scanned(std::move(first));
+  while (!first_) {
+    ONEHOP_TRY(first, scan_->wait_next());
+    first_ = take_scanned(std::move(first));
+  }
   return success();
 }
 
 void Sender::give_chapter() {
   if (!take_) return;
-  if (first_) {
-    std::exchange(take_, nullptr)(*std::exchange(first_, std::nullopt));
-  } else if (auto next = scan_->try_next()) {
-    if (next->has_error())
-      std::exchange(take_, nullptr)(next->error());
-    else
-      std::exchange(take_, nullptr)(take_scanned(std::move(*next).value()));
+  auto offered = std::exchange(first_, std::nullopt);
+  while (!offered) {
+    auto next = scan_->try_next();
+    if (!next) return;
+    if (next->has_error()) return std::exchange(take_, nullptr)(next->error());
+    offered = take_scanned(std::move(*next).value());
+  std::exchange(take_, nullptr)(*std::move(offered));
   }
 }
 
-session::OfferedChapter Sender::take_scanned(file::ScanChapter chapter) {
+/// Nothing: the chapter has problems alone, and another one follows it.
+std::optional<session::OfferedChapter> Sender::take_scanned(file::ScanChapter chapter) {
   note_problems(chapter.problems);
   started_.found = {.files = chapter.counts.files,
                     .folders = chapter.counts.folders,
@@ -189,14 +195,10 @@ session::OfferedChapter Sender::take_scanned(file::ScanChapter chapter) {
                     .hard_links = chapter.counts.hard_links,
                     .has_more_hard_links = chapter.counts.has_more_hard_links};
   started_.is_all_found = chapter.is_last;
+  if (chapter.source.files.empty() && !chapter.is_last) return std::nullopt;
   note_known();
   offered_.push_back(std::make_shared<file::SourceFiles>(std::move(chapter.source)));
-  return {{offered_.back(), &offered_.back()->manifest}, chapter.is_last};
-}
-
-session::KnownTree Sender::known() {
-  const file::ScanKnown known = scan_->known();
-  return {known.files, known.bytes, known.is_complete};
+  return session::OfferedChapter{{offered_.back(), &offered_.back()->manifest}, chapter.is_last};
 }
 
 /// The scan runs ahead of what is offered, and so does what is expected.

@@ -182,7 +182,7 @@ struct StartRate {
   std::string peer, interface;
 };
 
-/// Offer: the question that answer() answers. The sender waits for at most 15 minutes.
+/// Offer: the question that answer() answers, within 15 minutes: then the session ends with 11.
 struct Offer {
   struct File {
     std::string name;            ///< escaped: safe on a terminal

@@ -34,8 +34,8 @@ Result<void> RecvMachine::take_message(Instant now, Message& message) {
 
 Error RecvMachine::deadline_error() const {
   if (state_ == State::deciding)
-    return {ExitCode::timed_out, step_, "nobody decided in time",
-            "Send again; --on-exist answers without a person"};
+    return {ExitCode::timed_out, step_, "what is there already was not read in time",
+            "Look at the disk; or move it away and send again"};
   if (state_ == State::restarting)
     return {ExitCode::timed_out, step_, "the disk did not take it in time", ""};
   return SessionMachine::deadline_error();

@@ -256,7 +256,7 @@ void SendMachine::end_restart() {
 void SendMachine::on_offered_again(Instant now,
                                    Result<std::shared_ptr<const file::Manifest>> renewed) {
   if (!renewed) return fail(now, renewed.error());
-  if (const auto valid = file::validate(*renewed.value()); !valid) return fail(now, valid.error());
+  if (const auto checked = check(*renewed.value()); !checked) return fail(now, checked.error());
   ready_.push_front({std::move(renewed).value(), is_last_again_});
   bytes_total_ = bytes_done_ = 0;
   begin_offer();

@@ -61,6 +61,7 @@ class SendMachine final : public SessionMachine {
   [[nodiscard]] Result<void> take_accept(Accept&& accept);
   [[nodiscard]] Result<void> take_answer(Instant now, ChapterAnswer&& answer);
   [[nodiscard]] Result<void> take_claims(Instant now, const ClaimPart& part);
+  [[nodiscard]] static Result<void> check(const file::Manifest& manifest);
   void end_answer(Instant now);
   void set_answer_deadline(Instant now);
   void complete_if_over(Instant now);

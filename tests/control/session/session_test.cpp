@@ -288,6 +288,33 @@ TEST_CASE("claims of a resume arrive whole and in order", "[control][session]") 
   CHECK(world.recv_host.engine->skipped() == 4);
 }
 
+// Goal:   what is there already is hashed in peace, however much it is, and a receiver that never
+//         answers is not waited for without end. Method: both ends give 300 ms and the time for
+//         what is offered, which the receiver answers after 1.5 s. Bounds: none on time.
+TEST_CASE("a receiver has time to read what is offered, and no more", "[control][session]") {
+  const bool is_large = GENERATE(true, false);
+  World world;
+  FakeSendHost host{world.io, some_manifest(3, is_large ? 100'000'000 : 4)};
+  world.send_options.limits.consider = world.recv_options.limits.consider = 300ms;
+  asio::steady_timer reading{world.io};
+  world.recv_host.answer = [&](const OfferInfo& offer, const Decide& decide) {
+    world.recv_host.actions.assign(offer.manifest.files.size(), FileAction::assume);
+    reading.expires_after(1500ms);
+    reading.async_wait([&world, decide](const boost::system::error_code& error) {
+      if (!error) decide(Decision{world.recv_host.actions, {}, {}});
+    });
+  };
+  world.listen();
+  SendSession session{world.io, world.send_options, key_of(right_code), host};
+  session.start([&](const SessionEnd& end) { world.send_end = end; });
+  REQUIRE(world.run_to_end());
+  CHECK(world.send_end->code == (is_large ? ExitCode::done : ExitCode::timed_out));
+  CHECK(world.recv_end->code == (is_large ? ExitCode::done : ExitCode::timed_out));
+  file::Manifest claimed = some_manifest(1);
+  claimed.files[0].size = std::uint64_t{1} << 62;
+  CHECK(SessionLimits{}.consider_all(claimed) > 24h);
+}
+
 TEST_CASE("a manifest of 5,000 files and a slow engine go through bounded queues",
           "[control][session]") {
   World world;
