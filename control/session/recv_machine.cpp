@@ -178,7 +178,8 @@ Result<void> RecvMachine::take_root(const FileRoot& message) {
 
 void RecvMachine::begin_restart(Instant now) {
   --restarts_left_;
-  act(Notice{"a file changed while " + peer_name_ + " sent it: it is received again"});
+  act(Notice{"a file changed while " + peer_name_ +
+             " sent it, or cannot be read there: what is left is received anew"});
   command_file(FileMessageKind::abort, 0, 0, {});
   enter(State::restarting, now + limits_.checkpoint, "stop for the sender's changed file");
 }

@@ -87,7 +87,7 @@ Result<void> RecvMachine::take_chapter_end(Instant now, const ChapterEnd& end) {
   if (offered_before_) {
     ONEHOP_TRYV(note_changes(*info));
   } else {
-    restarts_left_ += info->manifest.files.size();
+    restarts_left_ += 2 * info->manifest.files.size();
   }
   info->known = {offer_.files_known, offer_.bytes_known, offer_.is_all_known};
   info->digest = offer_.digest;

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -221,8 +222,14 @@ struct KnownTree {
 };
 /// Unsettled: a chapter that is under way, and which of its entries need not be offered again.
 struct Unsettled {
+  /// Unsent: an entry that cannot be read, or that changed again. It counts as settled.
+  struct Unsent {
+    std::size_t entry = 0;
+    Error why;
+  };
   std::shared_ptr<const file::Manifest> manifest;
   std::vector<bool> is_settled;
+  std::optional<Unsent> unsent;  ///< of one chapter at most
 };
 class SendHost : public SessionHost {
  public:
@@ -231,8 +238,8 @@ class SendHost : public SessionHost {
   virtual void next_chapter(TakeChapter take) = 0;
   [[nodiscard]] virtual KnownTree known() = 0;
   /// offer_again makes one chapter of the entries that are not settled, as they are now, after one
-  /// of them changed while it was sent; indices begin anew. The data path is stopped. Error: one of
-  /// them is no longer there.
+  /// of them changed while it was sent, or one could not be sent; indices begin anew. The data path
+  /// is stopped. Error: one of them is no longer there, or must not be left out.
   [[nodiscard]] virtual Result<std::shared_ptr<const file::Manifest>> offer_again(
       const std::vector<Unsettled>& chapters) = 0;
   /// on_accepted of the first chapter comes before start_data(). Blocks in it cost the peer's

@@ -159,6 +159,9 @@ void VirtualEnd::perform(Instant now, Action& action) {
     list_settled();
     auto left = std::make_shared<file::Manifest>();
     for (const Unsettled& chapter : again->chapters)
+      if (chapter.unsent && draw(4) == 0)  // it was named itself
+        return sender_->on_offered_again(now, chapter.unsent->why);
+    for (const Unsettled& chapter : again->chapters)
       for (std::size_t i = 0; i < chapter.is_settled.size(); ++i)
         if (!chapter.is_settled[i] && !(has_gaps && draw(4) == 0))
           left->files.push_back(chapter.manifest->files[i]);
@@ -322,7 +325,7 @@ void VirtualEnd::send_chapter(Instant now, const Held& held) {
     if (changes_left > 0 && draw(3) == 0) {
       --changes_left;
       has_failed_ = true;
-      block.failure = FileFailure::source_changed;
+      block.failure = draw(4) == 0 ? FileFailure::read_error : FileFailure::source_changed;
       return say(later(sent_at_), FileMessageKind::failed, block);
     }
     if (held.pack.contains(entry)) continue;
