@@ -57,7 +57,7 @@ void ChapterPreparer::start(std::shared_ptr<const session::OfferInfo> offer,
   if (offer->first_file == 0) {
     destination_.reset();
     // One that is offered again because a source changed was approved before.
-    if (offer->is_changed.empty()) is_approved_ = !options_.is_approved;
+    if (!offer->is_again) is_approved_ = !options_.is_approved;
   }
   auto started =
       start_thread<std::jthread>("preparing", [this, offer, decide](const std::stop_token& stop) {
@@ -88,7 +88,7 @@ Result<session::Decision> ChapterPreparer::prepare(
   if (!destination_) {
     ONEHOP_TRYV(open_destination(*offer));
   }
-  if (offer->is_changed.empty()) answers_.clear();
+  if (!offer->is_again) answers_.clear();
   // Once per chapter, however often its user is asked about it.
   name_faults_ = destination_->names().check(offer->manifest, stop);
   if (offer->is_last) destination_->names().close();
@@ -121,7 +121,11 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_or_ask(
     std::vector<file::Conflict> conflicts;
     auto chapter = prepare_one(offer, options_.on_exist == "ask" ? &conflicts : nullptr, stop);
     if (conflicts.empty() && (is_approved_ || chapter.has_error())) return chapter;
-    const api::Answer answer = ask(*offer, conflicts, stop);
+    const auto answered = ask(*offer, conflicts, stop);
+    if (!answered)
+      return Error{ExitCode::timed_out, "decide on the offer", "nobody decided in time",
+                   "Send again; --on-exist answers without a person"};
+    const api::Answer answer = *answered;
     if (conflicts.empty() && answer == api::Answer::refuse)
       return Error{ExitCode::refused_by_peer, "receive from " + offer->peer.address.text(),
                    "the offer was refused here", "Ask who runs the receiver"};
@@ -133,9 +137,10 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_or_ask(
   }
 }
 
-api::Answer ChapterPreparer::ask(const session::OfferInfo& offer,
-                                 const std::vector<file::Conflict>& conflicts,
-                                 const std::stop_token& stop) {
+/// Nothing: nobody answered within the session's limit, or nobody waits for it any more.
+std::optional<api::Answer> ChapterPreparer::ask(const session::OfferInfo& offer,
+                                                const std::vector<file::Conflict>& conflicts,
+                                                const std::stop_token& stop) {
   api::Offer event;
   event.id = question_.begin();
   event.peer = offer.peer.address.text();
@@ -152,9 +157,9 @@ api::Answer ChapterPreparer::ask(const session::OfferInfo& offer,
   }
   const std::uint64_t id = event.id;
   boost::asio::post(io_, [this, event = std::move(event)] { events_.emit(event); });
-  const auto answer = question_.wait_answer(stop);
+  const auto answer = question_.wait_answer(stop, session::SessionLimits{}.consider);
   boost::asio::post(io_, [this, id] { events_.emit(api::OfferGone{id}); });
-  return answer.value_or(api::Answer::refuse);
+  return answer;
 }
 
 Result<void> ChapterPreparer::open_destination(const session::OfferInfo& offer) {
@@ -164,7 +169,7 @@ Result<void> ChapterPreparer::open_destination(const session::OfferInfo& offer) 
   options.durability = options_.durability == "none"   ? file::Durability::none
                        : options_.durability == "file" ? file::Durability::file
                                                        : file::Durability::batch;
-  options.is_again = !offer.is_changed.empty();
+  options.is_again = offer.is_again;
   options.output_fd = options_.stream_fd;
   options.is_room_unchecked = options_.is_space_unchecked;
   ONEHOP_TRY(opened, file::Destination::open(std::move(options)));

@@ -13,6 +13,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -62,8 +63,9 @@ class ChapterPreparer {
   [[nodiscard]] Prepared prepare_one(const std::shared_ptr<const session::OfferInfo>& offer,
                                      std::vector<file::Conflict>* conflicts,
                                      const std::stop_token& stop);
-  api::Answer ask(const session::OfferInfo& offer, const std::vector<file::Conflict>& conflicts,
-                  const std::stop_token& stop);
+  std::optional<api::Answer> ask(const session::OfferInfo& offer,
+                                 const std::vector<file::Conflict>& conflicts,
+                                 const std::stop_token& stop);
 
   const api::ReceiveOptions& options_;
   const Events& events_;

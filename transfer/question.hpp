@@ -2,6 +2,7 @@
 // Question: what a receiver asks its user, and the answer that comes from another thread.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -21,10 +22,11 @@ class Question {
     answer_.reset();
     return ++id_;
   }
-  /// wait_answer blocks until there is one; nothing where `stop` came first.
-  std::optional<api::Answer> wait_answer(const std::stop_token& stop) {
+  /// wait_answer blocks until there is one; nothing where `stop` or the limit came first.
+  std::optional<api::Answer> wait_answer(const std::stop_token& stop,
+                                         std::chrono::nanoseconds limit) {
     std::unique_lock lock{mutex_};
-    (void)has_answer_.wait(lock, stop, [this] { return answer_.has_value(); });
+    (void)has_answer_.wait_for(lock, stop, limit, [this] { return answer_.has_value(); });
     ++id_;  // what comes later answers nothing
     return answer_;
   }

@@ -235,7 +235,7 @@ void Receiver::expect(const session::OfferInfo& offer, bool is_stream) {
   for (const file::ManifestEntry& entry : offer.manifest.files) {
     account.bytes_offered += entry.size;
     // One that is offered again was counted, and so was the stream of a later piece.
-    const bool is_counted = !offer.is_changed.empty() || (entry.is_piece() && offer.first_file > 0);
+    const bool is_counted = offer.is_again || (entry.is_piece() && offer.first_file > 0);
     files_offered_ += entry.is_folder() || is_counted ? 0 : 1;
   }
   account.bytes_expected =

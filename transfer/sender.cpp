@@ -58,7 +58,10 @@ class Sender final : public Side, public session::SendHost {
     take_ = std::move(take);
     give_chapter();
   }
-  session::KnownTree known() override;
+  session::KnownTree known() override {
+    const file::ScanKnown known = scan_->known();
+    return {known.files, known.bytes, known.is_complete};
+  }
   Result<std::shared_ptr<const file::Manifest>> offer_again(
       const std::vector<session::Unsettled>& chapters) override;
   Result<session::DataOpened> open_data(const session::PeerLink& link) override;
@@ -75,7 +78,7 @@ class Sender final : public Side, public session::SendHost {
   }
   void on_chapter_over(const file::Manifest& manifest) override {
     path_.account().on_chapter_over(manifest);
-    forget_offered(manifest);
+    std::erase(offered_, find_offered(manifest));
   }
   void on_notice(const std::string& text) override { events_.say(text); }
 
@@ -83,11 +86,10 @@ class Sender final : public Side, public session::SendHost {
   Result<void> set_noack(const session::DataPlan& plan);
   Result<void> open_files();
   void give_chapter();
-  session::OfferedChapter take_scanned(file::ScanChapter chapter);
+  std::optional<session::OfferedChapter> take_scanned(file::ScanChapter chapter);
   void note_known();
   [[nodiscard]] std::shared_ptr<file::SourceFiles> find_offered(
       const file::Manifest& manifest) const;
-  void forget_offered(const file::Manifest& manifest);
   void note_problems(std::span<const file::ScanProblem> problems);
   /// What was left out is a failure of a run that else succeeded.
   void end_with_failure(session::SessionEnd& end) const;
@@ -168,24 +170,27 @@ Result<void> Sender::open_files() {
                        {.fd = options_.stream_fd, .name = options_.stream_name}, on_ready)
                  : file::ScanThread::start(options_.paths, scan_options(options_), {}, on_ready));
   scan_ = std::move(scan);
-  ONEHOP_TRY(first, scan_->wait_next());
-  first_ = take_scanned(std::move(first));
+  while (!first_) {
+    ONEHOP_TRY(first, scan_->wait_next());
+    first_ = take_scanned(std::move(first));
+  }
   return success();
 }
 
 void Sender::give_chapter() {
   if (!take_) return;
-  if (first_) {
-    std::exchange(take_, nullptr)(*std::exchange(first_, std::nullopt));
-  } else if (auto next = scan_->try_next()) {
-    if (next->has_error())
-      std::exchange(take_, nullptr)(next->error());
-    else
-      std::exchange(take_, nullptr)(take_scanned(std::move(*next).value()));
+  auto offered = std::exchange(first_, std::nullopt);
+  while (!offered) {
+    auto next = scan_->try_next();
+    if (!next) return;
+    if (next->has_error()) return std::exchange(take_, nullptr)(next->error());
+    offered = take_scanned(std::move(*next).value());
   }
+  std::exchange(take_, nullptr)(*std::move(offered));
 }
 
-session::OfferedChapter Sender::take_scanned(file::ScanChapter chapter) {
+/// Nothing: the chapter has problems alone, and another one follows it.
+std::optional<session::OfferedChapter> Sender::take_scanned(file::ScanChapter chapter) {
   note_problems(chapter.problems);
   started_.found = {.files = chapter.counts.files,
                     .folders = chapter.counts.folders,
@@ -194,13 +199,9 @@ session::OfferedChapter Sender::take_scanned(file::ScanChapter chapter) {
                     .has_more_hard_links = chapter.counts.has_more_hard_links};
   started_.is_all_found = chapter.is_last;
   note_known();
+  if (chapter.source.files.empty() && !chapter.is_last) return std::nullopt;
   offered_.push_back(std::make_shared<file::SourceFiles>(std::move(chapter.source)));
-  return {{offered_.back(), &offered_.back()->manifest}, chapter.is_last};
-}
-
-session::KnownTree Sender::known() {
-  const file::ScanKnown known = scan_->known();
-  return {known.files, known.bytes, known.is_complete};
+  return session::OfferedChapter{{offered_.back(), &offered_.back()->manifest}, chapter.is_last};
 }
 
 /// The scan runs ahead of what is offered, and so does what is expected.
@@ -283,22 +284,31 @@ Result<session::SessionEnd> Sender::run_own() {
 }
 
 /// One chapter of all that is left of those that the session had; what it has not begun to offer
-/// stays behind it.
+/// stays behind it. What was named itself is not left out.
 Result<std::shared_ptr<const file::Manifest>> Sender::offer_again(
     const std::vector<session::Unsettled>& chapters) {
   path_.account().on_restart();
   file::SourceNames left;
+  std::vector<file::ScanProblem> problems;
   for (const session::Unsettled& chapter : chapters) {
-    const file::SourceFiles& files = *find_offered(*chapter.manifest);
+    const std::shared_ptr<file::SourceFiles> offered = find_offered(*chapter.manifest);
+    std::erase(offered_, offered);
+    const file::SourceFiles& files = *offered;
     left.roots = files.roots;
+    if (chapter.unsent) {
+      const auto& [entry, why] = *chapter.unsent;
+      if (!files.root_of(entry).is_folder) return why;
+      problems.push_back({.path = files.path_of(entry),
+                          .kind = why.errno_value != 0 ? file::ScanProblemKind::unreadable
+                                                       : file::ScanProblemKind::changed,
+                          .cause = why.cause});
+    }
     for (std::size_t i = 0; i < files.places.size(); ++i) {
       if (chapter.is_settled[i]) continue;
       left.manifest.files.push_back(files.manifest.files[i]);
       left.places.push_back(files.places[i]);
     }
   }
-  for (const session::Unsettled& chapter : chapters) forget_offered(*chapter.manifest);
-  std::vector<file::ScanProblem> problems;
   auto again = file::look_again(std::move(left), problems);
   note_problems(problems);
   if (again.has_error()) return again.error();
@@ -311,10 +321,6 @@ std::shared_ptr<file::SourceFiles> Sender::find_offered(const file::Manifest& ma
       offered_, [&manifest](const auto& files) { return &files->manifest == &manifest; });
   ONEHOP_CHECK(at != offered_.end());
   return *at;
-}
-
-void Sender::forget_offered(const file::Manifest& manifest) {
-  std::erase(offered_, find_offered(manifest));
 }
 
 Result<session::DataOpened> Sender::open_data(const session::PeerLink& link) {
@@ -366,9 +372,9 @@ void Sender::on_event(const Event& event) {
   Account& account = path_.account();
   if (event.kind == EventKind::first_data) account.on_first_data(event.at);
   if (event.kind == EventKind::all_arrived) account.all_arrived_at = event.at;
-  if (event.kind == EventKind::file_message && event.block.kind == FileMessageKind::skipped)
-    account.on_skipped(event.block.length);
-  if (event.kind == EventKind::file_message && event.block.kind == FileMessageKind::hole)
+  if (event.kind != EventKind::file_message) return;
+  if (event.block.kind == FileMessageKind::skipped) account.on_skipped(event.block.length);
+  if (event.block.kind == FileMessageKind::hole)
     account.on_hole(event.block.file, event.block.length);
 }
 

@@ -182,7 +182,7 @@ struct StartRate {
   std::string peer, interface;
 };
 
-/// Offer: the question that answer() answers. The sender waits for at most 15 minutes.
+/// Offer: the question that answer() answers, within 15 minutes: then the session ends with 11.
 struct Offer {
   struct File {
     std::string name;            ///< escaped: safe on a terminal
@@ -283,8 +283,8 @@ struct FileDone {
 struct LeftOut {
   struct Item {
     std::string path;  ///< escaped: safe on a terminal
-    std::string kind;  ///< unreadable, special, symlink_skipped, symlink_refused, reserved_name,
-                       ///< vanished; name_refused, name_taken
+    std::string kind;  ///< unreadable, special, symlink_skipped, symlink_refused, vanished,
+                       ///< changed; name_refused, name_taken
     std::string cause;
     bool is_failure = false;  ///< not of symlink_skipped
   };

@@ -34,8 +34,8 @@ Result<void> RecvMachine::take_message(Instant now, Message& message) {
 
 Error RecvMachine::deadline_error() const {
   if (state_ == State::deciding)
-    return {ExitCode::timed_out, step_, "nobody decided in time",
-            "Send again; --on-exist answers without a person"};
+    return {ExitCode::timed_out, step_, "what is there already was not read in time",
+            "Look at the disk; or move it away and send again"};
   if (state_ == State::restarting)
     return {ExitCode::timed_out, step_, "the disk did not take it in time", ""};
   return SessionMachine::deadline_error();
@@ -180,7 +180,8 @@ Result<void> RecvMachine::take_root(const FileRoot& message) {
 
 void RecvMachine::begin_restart(Instant now) {
   --restarts_left_;
-  act(Notice{"a file changed while " + peer_name_ + " sent it: it is received again"});
+  act(Notice{"a file changed while " + peer_name_ +
+             " sent it, or cannot be read there: what is left is received anew"});
   command_file(FileMessageKind::abort, 0, 0, {});
   enter(State::restarting, now + limits_.checkpoint, "stop for the sender's changed file");
 }

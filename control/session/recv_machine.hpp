@@ -92,7 +92,7 @@ class RecvMachine final : public SessionMachine {
   PackDone done_;                   // of this turn
   std::optional<KnownEntries> offered_before_;
   std::vector<SessionId> session_ids_;
-  std::uint64_t restarts_left_ = 0;  // as many as entries were offered: each may change once
+  std::uint64_t restarts_left_ = 0;  // each entry may change once, and then be left out
   std::uint64_t bytes_claimed_ = 0, bytes_confirmed_ = 0;
   bool has_offer_ = false, is_deciding_ = false;
 };

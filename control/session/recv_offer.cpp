@@ -68,7 +68,10 @@ Result<void> RecvMachine::take_chapter_end(Instant now, const ChapterEnd& end) {
       reading_ ? std::exchange(reading_, nullptr) : std::make_shared<OfferInfo>();
   info->manifest_hash = end.manifest_hash;
   info->is_last = end.is_last;
-  if (const auto valid = file::validate(info->manifest); !valid) return refuse(valid.error());
+  // What a person approves is not empty. Later chapters may be, and what a restart left.
+  const bool may_be_empty = state_ != State::reading_offer || offered_before_;
+  if (!info->manifest.files.empty() || !may_be_empty)
+    if (const auto valid = file::validate(info->manifest); !valid) return refuse(valid.error());
   if (file::manifest_hash(info->manifest) != info->manifest_hash)
     return violation("the hash of a chapter does not agree with its entries");
   bytes_offered_ += file::total_bytes(info->manifest);
@@ -84,7 +87,7 @@ Result<void> RecvMachine::take_chapter_end(Instant now, const ChapterEnd& end) {
   if (offered_before_) {
     ONEHOP_TRYV(note_changes(*info));
   } else {
-    restarts_left_ += info->manifest.files.size();
+    restarts_left_ += 2 * info->manifest.files.size();
   }
   info->known = {offer_.files_known, offer_.bytes_known, offer_.is_all_known};
   info->digest = offer_.digest;
@@ -95,7 +98,7 @@ Result<void> RecvMachine::take_chapter_end(Instant now, const ChapterEnd& end) {
   if (state_ == State::reading_offer) {
     has_offer_ = true;
     act(Phase::waiting_for_accept);
-    enter(State::deciding, now + limits_.consider, "decide on the offer");
+    enter(State::deciding, now + limits_.consider_all(info->manifest), "decide on the offer");
   } else {
     deadline_ = Instant::max();
   }
@@ -120,6 +123,7 @@ Error RecvMachine::refuse(Error why) {
 // that is another one now, nothing that came before is of use.
 Result<void> RecvMachine::note_changes(OfferInfo& info) {
   const KnownEntries known = *std::exchange(offered_before_, std::nullopt);
+  info.is_again = true;
   for (const file::ManifestEntry& entry : info.manifest.files) {
     const auto before = known.find(entry.name);
     if (before == known.end())
@@ -132,7 +136,9 @@ Result<void> RecvMachine::note_changes(OfferInfo& info) {
 void RecvMachine::on_decision(Instant now, Result<Decision> decision) {
   if (!std::exchange(is_deciding_, false) || offered_.empty()) return;
   if (state_ != State::deciding && state_ != State::transferring) return;
-  if (!decision) return fail(now, refuse(decision.error()));
+  if (!decision)
+    return fail(now, decision.error().code == ExitCode::timed_out ? decision.error()
+                                                                  : refuse(decision.error()));
   decision_ = std::move(decision.value());
   Chapter& chapter = *chapters_.unanswered();
   if (const auto checked = check_decision(chapter); !checked) return fail(now, checked.error());

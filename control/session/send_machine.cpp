@@ -116,7 +116,7 @@ Result<void> SendMachine::take_event(Instant now, const Event& event) {
     return success();
   }
   if (may_restart(event)) {
-    begin_restart(now, event.block.file);
+    begin_restart(now, event.block);
     return success();
   }
   const BlockRef& block = event.block;
@@ -204,27 +204,30 @@ void SendMachine::complete(Instant now) {
 
 // --- a source that changed
 
-// A source that changes gets one more chance: somebody saved it, say. One that changes again is
-// being written to.
 bool SendMachine::may_restart(const Event& event) {
   if (state_ != State::transferring || event.kind != EventKind::file_message ||
       event.block.kind != FileMessageKind::failed)
     return false;
-  const FileFailure failure = event.block.failure;
   const Chapter* const chapter = chapters_.find(event.block.file);
-  return (failure == FileFailure::source_changed || failure == FileFailure::source_vanished) &&
-         chapter != nullptr && chapter->has_entry(event.block.file) &&
-         !restarted_names_.contains(chapter->entry(event.block.file).name);
+  return chapter != nullptr && chapter->has_entry(event.block.file);
 }
 
 // Both ends stop the data path in order. What the receiver finished until then it says before it
 // answers, so that no file is offered that it has.
-void SendMachine::begin_restart(Instant now, std::uint32_t changed_file) {
+//
+// A source that changes gets one more chance: somebody saved it, say. One that changes again is
+// being written to, and one that cannot be read will not be readable soon: the host leaves it out.
+void SendMachine::begin_restart(Instant now, const BlockRef& failed) {
   flush();
-  const std::string& name = chapters_.find(changed_file)->entry(changed_file).name;
-  act(Notice{file::display_name(name) +
-             " changed while it was being sent: it is sent again as it is now"});
-  restarted_names_.insert(name);
+  const std::string& name = chapters_.find(failed.file)->entry(failed.file).name;
+  const bool has_changed = failed.failure == FileFailure::source_changed ||
+                           failed.failure == FileFailure::source_vanished;
+  unsent_.reset();
+  if (has_changed && restarted_names_.insert(name).second)
+    act(Notice{file::display_name(name) +
+               " changed while it was being sent: it is sent again as it is now"});
+  else
+    unsent_ = failed;
   send(Restart{});
   command(CommandKind::checkpoint);
   finish_engine();
@@ -247,7 +250,13 @@ void SendMachine::end_restart() {
   for (const Chapter& chapter : open) {
     std::vector<bool> is_settled(chapter.manifest->files.size());
     for (std::size_t i = 0; i < is_settled.size(); ++i) is_settled[i] = chapter.is_settled(i);
-    again.chapters.push_back({chapter.manifest, std::move(is_settled)});
+    Unsettled& left = again.chapters.emplace_back();
+    left = {.manifest = chapter.manifest, .is_settled = std::move(is_settled), .unsent = {}};
+    if (!unsent_ || !chapter.has_entry(unsent_->file)) continue;
+    const std::size_t entry = unsent_->file - chapter.first_file;
+    left.is_settled[entry] = true;
+    left.unsent = {entry,
+                   file_error(*unsent_, file::display_name(chapter.entry(unsent_->file).name))};
   }
   enter(State::opening_data, Instant::max(), step_);
   act(std::move(again));
@@ -256,7 +265,7 @@ void SendMachine::end_restart() {
 void SendMachine::on_offered_again(Instant now,
                                    Result<std::shared_ptr<const file::Manifest>> renewed) {
   if (!renewed) return fail(now, renewed.error());
-  if (const auto valid = file::validate(*renewed.value()); !valid) return fail(now, valid.error());
+  if (const auto checked = check(*renewed.value()); !checked) return fail(now, checked.error());
   ready_.push_front({std::move(renewed).value(), is_last_again_});
   bytes_total_ = bytes_done_ = 0;
   begin_offer();

@@ -61,6 +61,7 @@ class SendMachine final : public SessionMachine {
   [[nodiscard]] Result<void> take_accept(Accept&& accept);
   [[nodiscard]] Result<void> take_answer(Instant now, ChapterAnswer&& answer);
   [[nodiscard]] Result<void> take_claims(Instant now, const ClaimPart& part);
+  [[nodiscard]] static Result<void> check(const file::Manifest& manifest);
   void end_answer(Instant now);
   void set_answer_deadline(Instant now);
   void complete_if_over(Instant now);
@@ -70,7 +71,7 @@ class SendMachine final : public SessionMachine {
   void announce_root(Instant now, const BlockRef& block);
   void announce(const Event& event, bool is_skipped);
   void announce_hole(const BlockRef& run);
-  void begin_restart(Instant now, std::uint32_t changed_file);
+  void begin_restart(Instant now, const BlockRef& failed);
   void end_restart();
   void complete(Instant now);
   [[nodiscard]] Error busy_error() const;
@@ -91,6 +92,7 @@ class SendMachine final : public SessionMachine {
   BlockDigests batch_;                     // of this turn
   Holes holes_;                            // of this turn
   std::set<std::string> restarted_names_;  // each of them at most once
+  std::optional<BlockRef> unsent_;         // the failure of a file that is not offered again
   bool is_restart_answered_ = false;
   bool is_last_again_ = false;                      // what is offered again is all that is left
   std::uint64_t bytes_total_ = 0, bytes_done_ = 0;  // to announce in all; announced

@@ -22,6 +22,12 @@ void SendMachine::begin_offer() {
   enter(State::opening_data, Instant::max(), "open the data port");
 }
 
+/// A chapter may be empty: the last one, where nothing more was found, and what is left of a
+/// restart, where all of it is gone. The receiver refuses a tree that begins with one.
+Result<void> SendMachine::check(const file::Manifest& manifest) {
+  return manifest.files.empty() ? success() : file::validate(manifest);
+}
+
 /// One chapter ahead of what is offered: the host makes it while this one is sent.
 void SendMachine::want_chapter() {
   if (is_chapter_wanted_ || has_asked_all_ || !ready_.empty()) return;
@@ -35,8 +41,8 @@ void SendMachine::on_chapter(Instant now, Result<OfferedChapter> chapter, const 
   if (!chapter) return fail(now, chapter.error());
   has_asked_all_ = chapter.value().is_last;
   known_ = known;
-  if (const auto valid = file::validate(*chapter.value().manifest); !valid)
-    return fail(now, valid.error());
+  if (const auto checked = check(*chapter.value().manifest); !checked)
+    return fail(now, checked.error());
   ready_.push_back(std::move(chapter).value());
   if (state_ == State::offering || state_ == State::transferring) begin_chapter(now);
 }
@@ -101,14 +107,15 @@ void SendMachine::send_part(Instant now) {
 
 void SendMachine::await_accept(Instant now) {
   act(Phase::waiting_for_accept);
-  enter(State::awaiting_accept, now + limits_.consider, "offer the files");
+  enter(State::awaiting_accept, now + limits_.consider_all(*chapters_.unanswered()->manifest),
+        "offer the files");
 }
 
 /// While data flows nothing else has a limit: the engine watches that it does.
 void SendMachine::set_answer_deadline(Instant now) {
-  const bool is_answer_due =
-      is_taking_claims_ || (chapters_.unanswered() != nullptr && !is_offering_);
-  deadline_ = is_answer_due ? now + limits_.consider : Instant::max();
+  const Chapter* const chapter = chapters_.unanswered();
+  const bool is_answer_due = is_taking_claims_ || (chapter != nullptr && !is_offering_);
+  deadline_ = is_answer_due ? now + limits_.consider_all(*chapter->manifest) : Instant::max();
 }
 
 Result<void> SendMachine::take_accept(Accept&& accept) {

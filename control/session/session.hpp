@@ -16,9 +16,11 @@
 // consider() and next_chapter() are answered later and from any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,7 +66,16 @@ struct SessionLimits {
   Nanos guess_pause = 1s;
   Nanos step = 10s;        ///< for a message that the peer owes at once
   Nanos offer = 60s;       ///< receiving: for the whole manifest
-  Nanos consider = 15min;  ///< for the receiver to decide; resume reads what is on its disk
+  Nanos consider = 15min;  ///< for somebody at the receiver to decide
+  /// The receiver hashes what is on its disk before it answers. Higher: a disk or processor that is
+  /// slower ends with 11 what can be resumed. Lower: who waits for one that hangs waits longer.
+  static constexpr std::uint64_t hash_bytes_per_s = 10'000'000;
+  /// consider_all is for the answer to a chapter, all of which may be there.
+  [[nodiscard]] Nanos consider_all(const file::Manifest& chapter) const noexcept {
+    constexpr std::uint64_t seconds_max = 365 * 24 * 3600;  // a peer may claim any size
+    const std::uint64_t seconds = file::total_bytes(chapter) / hash_bytes_per_s;
+    return consider + 1s * static_cast<std::int64_t>(std::min(seconds, seconds_max));
+  }
   /// For our full-size PINGs to be answered. The engine itself gives up after 2 to 10 s.
   Nanos prove = 15s;
   Nanos silent = 30s;  ///< nothing on the control connection
@@ -198,7 +209,7 @@ struct Accepted {
   std::string folder;                           ///< the peer's, its bytes as they came
 };
 /// OfferedChapter: a run of entries, at most chapter_entries_max. They get the next indices in the
-/// session, in the order in which they are given; the first chapter begins at 0.
+/// session, in the order in which they are given; the first chapter begins at 0, and is not empty.
 struct OfferedChapter {
   std::shared_ptr<const file::Manifest> manifest;
   bool is_last = false;
@@ -211,8 +222,14 @@ struct KnownTree {
 };
 /// Unsettled: a chapter that is under way, and which of its entries need not be offered again.
 struct Unsettled {
+  /// Unsent: an entry that cannot be read, or that changed again. It counts as settled.
+  struct Unsent {
+    std::size_t entry = 0;
+    Error why;
+  };
   std::shared_ptr<const file::Manifest> manifest;
   std::vector<bool> is_settled;
+  std::optional<Unsent> unsent;  ///< of one chapter at most
 };
 class SendHost : public SessionHost {
  public:
@@ -221,8 +238,8 @@ class SendHost : public SessionHost {
   virtual void next_chapter(TakeChapter take) = 0;
   [[nodiscard]] virtual KnownTree known() = 0;
   /// offer_again makes one chapter of the entries that are not settled, as they are now, after one
-  /// of them changed while it was sent; indices begin anew. The data path is stopped. Error: one of
-  /// them is no longer there.
+  /// of them changed while it was sent, or one could not be sent; indices begin anew. The data path
+  /// is stopped. Error: one of them is no longer there, or must not be left out.
   [[nodiscard]] virtual Result<std::shared_ptr<const file::Manifest>> offer_again(
       const std::vector<Unsettled>& chapters) = 0;
   /// on_accepted of the first chapter comes before start_data(). Blocks in it cost the peer's
@@ -256,8 +273,9 @@ struct OfferInfo {
   Endpoint peer;
   std::string peer_software;
   bool has_fragments = false;  ///< the data port must take datagrams of wire::datagram_bytes_max
-  /// By entry; empty but in a chapter that is offered again because a source changed: true for an
-  /// entry that was another one before, so that nothing of it that came before is of use.
+  /// is_again: it offers again what is left after a source changed. Then there is an is_changed per
+  /// entry, true for one that was another before, so that nothing of it that came before is of use.
+  bool is_again = false;
   std::vector<bool> is_changed;
 };
 struct Decision {

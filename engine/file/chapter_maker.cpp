@@ -66,6 +66,11 @@ Result<void> ChapterMaker::check() {
 Result<void> ChapterMaker::seal() {
   chapter_.counts.hard_links = arguments_.links.links_total();
   chapter_.counts.has_more_hard_links = arguments_.links.is_lower_bound();
+  const std::size_t entries = chapter_.source.files.size();
+  const std::uint64_t bytes = total_bytes(chapter_.source.manifest);
+  leave_out_temporaries(chapter_.source, chapter_.problems);
+  chapter_.counts.files -= entries - chapter_.source.files.size();
+  chapter_.counts.bytes -= bytes - total_bytes(chapter_.source.manifest);
   if (!chapter_.source.files.empty()) {
     ONEHOP_TRYV(check_list(chapter_.source, options_.limits));
   }

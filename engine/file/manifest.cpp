@@ -7,6 +7,7 @@
 #include <array>
 #include <numeric>
 #include <span>
+#include <unordered_map>
 
 #include "engine/crypto/digest.hpp"
 #include "engine/crypto/sha256.hpp"
@@ -46,35 +47,6 @@ std::string beyond(std::string_view what, std::uint64_t value, std::string_view 
   return fmt::format("{} has {} {}, the limit is {}", what, value, unit, limit);
 }
 
-/// The cause for which a name is refused, or empty.
-std::string name_fault(std::string_view name, const ManifestLimits& limits) {
-  if (name.empty()) return "the name is empty";
-  if (name.size() > limits.path_bytes_max)
-    return beyond("the path", name.size(), "bytes", limits.path_bytes_max);
-  if (name.find('\0') != std::string_view::npos) return "the name holds a NUL byte";
-  if (name.front() == '/') return "the path is absolute";
-  std::size_t depth = 0;
-  for (std::size_t begin = 0; begin <= name.size();) {
-    const std::size_t end = std::min(name.find('/', begin), name.size());
-    const std::string_view component = name.substr(begin, end - begin);
-    if (component.empty()) return "the path has an empty component";
-    if (component == "." || component == "..") return "the path has a component '.' or '..'";
-    if (component.size() > limits.component_bytes_max)
-      return beyond("a component of the path", component.size(), "bytes",
-                    limits.component_bytes_max);
-    if (component.ends_with(stage_suffix))
-      return fmt::format("a component of the path ends in {}, which is reserved", stage_suffix);
-    if (++depth > limits.depth_max)
-      return beyond("the path", depth, "components", limits.depth_max);
-    begin = end + 1;
-  }
-  // The receiver keeps its own state under these suffixes; a peer could plant a journal there.
-  for (const std::string_view suffix : {journal_suffix, session_suffix})
-    if (name.ends_with(suffix))
-      return fmt::format("the name ends in {}, which is reserved", suffix);
-  return {};
-}
-
 /// Orders paths so that "a" is directly followed by everything below "a/".
 bool path_less(std::string_view a, std::string_view b) noexcept {
   const auto [at_a, at_b] = std::ranges::mismatch(a, b);
@@ -111,6 +83,55 @@ std::string hidden_fault(std::string_view name) {
 std::string_view name_of(EntryKind kind) noexcept {
   constexpr std::array<std::string_view, 4> names{"file", "folder", "symlink", "piece"};
   return names[static_cast<std::size_t>(kind)];
+}
+
+std::string name_fault(std::string_view name, const ManifestLimits& limits) {
+  if (name.empty()) return "the name is empty";
+  if (name.size() > limits.path_bytes_max)
+    return beyond("the path", name.size(), "bytes", limits.path_bytes_max);
+  if (name.find('\0') != std::string_view::npos) return "the name holds a NUL byte";
+  if (name.front() == '/') return "the path is absolute";
+  std::size_t depth = 0;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    const std::string_view component = name.substr(begin, end - begin);
+    if (component.empty()) return "the path has an empty component";
+    if (component == "." || component == "..") return "the path has a component '.' or '..'";
+    if (component.size() > limits.component_bytes_max)
+      return beyond("a component of the path", component.size(), "bytes",
+                    limits.component_bytes_max);
+    if (component.ends_with(stage_suffix))
+      return fmt::format("a component of the path ends in {}, which is reserved", stage_suffix);
+    if (++depth > limits.depth_max)
+      return beyond("the path", depth, "components", limits.depth_max);
+    begin = end + 1;
+  }
+  // The receiver keeps its own state under these suffixes; a peer could plant a journal there.
+  for (const std::string_view suffix : {journal_suffix, session_suffix})
+    if (name.ends_with(suffix))
+      return fmt::format("the name ends in {}, which is reserved", suffix);
+  return {};
+}
+
+std::vector<RefusedName> temporaries_in(const Manifest& manifest) {
+  const std::vector<ManifestEntry>& files = manifest.files;
+  std::unordered_map<std::string_view, std::size_t> alike;  // few trees have one
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (const std::string_view leaf = leaf_of(files[i].name);
+        leaf.starts_with('.') && leaf.ends_with(part_suffix))
+      alike.emplace(files[i].name, i);
+  std::vector<RefusedName> found;
+  for (std::size_t i = 0; i < files.size() && !alike.empty(); ++i) {
+    if (files[i].kind != EntryKind::file) continue;  // it has no temporary
+    const std::string& name = files[i].name;
+    const std::string_view leaf = leaf_of(name);
+    const std::string temporary =
+        name.substr(0, name.size() - leaf.size()) + temporary_name(leaf, part_suffix);
+    if (const auto at = alike.find(temporary); at != alike.end())
+      found.push_back(
+          {at->second, "the name is the temporary name of '" + display_name(name) + "'"});
+  }
+  return found;
 }
 
 Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
@@ -157,24 +178,8 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
                      fmt::format("'{}' cannot be both a {} and a {}", display_name(before.name),
                                  name_of(before.kind), is_below ? "folder" : name_of(entry.kind)));
   }
-  // A file named as the temporary of its sibling could end up under the sibling's name.
-  const auto is_like_temporary = [](const ManifestEntry& entry) {
-    const std::string_view leaf = leaf_of(entry.name);
-    return leaf.starts_with('.') && leaf.ends_with(part_suffix);
-  };
-  if (std::ranges::none_of(files, is_like_temporary)) return success();
-  for (const ManifestEntry& entry : files) {
-    if (entry.kind != EntryKind::file) continue;  // it has no temporary
-    const std::string_view leaf = leaf_of(entry.name);
-    const std::string folder = entry.name.substr(0, entry.name.size() - leaf.size());
-    const std::string temporary = folder + temporary_name(leaf, part_suffix);
-    const auto at =
-        std::ranges::lower_bound(order, std::string_view{temporary}, path_less,
-                                 [&](std::uint32_t i) { return std::string_view{files[i].name}; });
-    if (at != order.end() && files[*at].name == temporary)
-      return refusal(files[*at],
-                     "the name is the temporary name of '" + display_name(entry.name) + "'");
-  }
+  if (const std::vector<RefusedName> refused = temporaries_in(manifest); !refused.empty())
+    return refusal(files[refused.front().entry], refused.front().cause);
   return success();
 }
 

@@ -63,6 +63,17 @@ struct ManifestLimits {
 /// too_many_bytes is the refusal of files of `bytes` in all.
 [[nodiscard]] Error too_many_bytes(std::uint64_t bytes, const ManifestLimits& limits = {});
 
+/// name_fault is the cause for which no manifest may have this name, or empty.
+[[nodiscard]] std::string name_fault(std::string_view name, const ManifestLimits& limits = {});
+
+/// temporaries_in gives the entries that are named as the temporary of a file beside them: one
+/// could end up under that file's name.
+struct RefusedName {
+  std::size_t entry = 0;  ///< index
+  std::string cause;
+};
+[[nodiscard]] std::vector<RefusedName> temporaries_in(const Manifest& manifest);
+
 /// validate accepts a manifest as a whole, or names the first entry that breaks a rule.
 [[nodiscard]] Result<void> validate(const Manifest& manifest, const ManifestLimits& limits = {});
 

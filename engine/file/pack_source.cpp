@@ -83,17 +83,14 @@ PackSource::Failure PackSource::read(std::uint32_t index, std::span<std::byte> o
   if (!file.fd.is_open()) {
     opened = open(index);
     fd = opened.get();
-    if (fd < 0)
-      return {errno == ENOENT  ? FileFailure::source_vanished
-              : errno == ELOOP ? FileFailure::source_changed
-                               : FileFailure::read_error,
-              errno};
+    if (fd < 0) return {failure_of(errno), errno};
   }
   const std::size_t size = out.size() - 1;
   const std::int64_t got = read_at_least(fd, out, size, 0);
-  if (got < 0) return {FileFailure::read_error, static_cast<int>(-got)};
+  const int errno_value = got < 0 ? static_cast<int>(-got) : 0;
+  if (errno_value != 0) return {failure_of(errno_value), errno_value};
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return {FileFailure::read_error, errno};
+  if (::fstat(fd, &status) != 0) return {failure_of(errno), errno};
   if (fence_of(status) != file.fence)
     return {status.st_nlink == 0 ? FileFailure::source_vanished : FileFailure::source_changed, 0};
   if (got != static_cast<std::int64_t>(size))
@@ -101,16 +98,12 @@ PackSource::Failure PackSource::read(std::uint32_t index, std::span<std::byte> o
   return {};
 }
 
-/// It may be another link by the time it is looked at: then its inode is another one.
+/// It may be another link by the time it is looked at: then its times are others.
 PackSource::Failure PackSource::read_symlink(std::uint32_t index, std::span<std::byte> out) const {
   const std::string path = files_.path_of(index);
   const ssize_t got = ::readlink(path.c_str(), reinterpret_cast<char*>(out.data()), out.size());
   struct stat status {};
-  if (got < 0 || ::lstat(path.c_str(), &status) != 0)
-    return {errno == ENOENT   ? FileFailure::source_vanished
-            : errno == EINVAL ? FileFailure::source_changed
-                              : FileFailure::read_error,
-            errno};
+  if (got < 0 || ::lstat(path.c_str(), &status) != 0) return {failure_of(errno), errno};
   if (fence_of(status) != files_.files[index].fence) return {FileFailure::source_changed, 0};
   if (got != static_cast<ssize_t>(out.size())) return {FileFailure::source_length, 0};
   return {};

@@ -31,7 +31,8 @@ Result<SourceRoot> check_folder(const std::string& path, const std::string& name
                     .is_folder = true};
 }
 
-/// Two arguments that arrive under one name; and what top_names needs to find more of them.
+/// Names that no receiver takes, two arguments that arrive under one name; and what top_names needs
+/// to find more of them.
 Result<void> check_names(ScanArguments& found) {
   for (std::uint32_t root = 0; root < found.arguments.size(); ++root) {
     const std::string& name = found.arguments[root].name;
@@ -39,6 +40,9 @@ Result<void> check_names(ScanArguments& found) {
       ++found.contents;
       continue;
     }
+    if (std::string fault = name_fault(name); !fault.empty())
+      return Error{ExitCode::local_file_error, attempt_to_offer(found.arguments[root].path),
+                   std::move(fault), "Give it another name", 0};
     if (const auto [at, is_new] = found.top_names.emplace(name, root); !is_new)
       return same_name((*found.roots)[root], (*found.roots)[at->second], name);
   }

@@ -49,8 +49,8 @@ class ScanThread final : private ChapterOutlet {
   /// try_next is wait_next(), or no value where that would wait.
   [[nodiscard]] std::optional<Result<ScanChapter>> try_next();
 
-  /// known never shrinks. It is of what the thread has seen, and so of more than the chapters that
-  /// were taken.
+  /// known shrinks by leave_out_temporaries() alone. It is of what the thread has seen, and so of
+  /// more than the chapters that were taken.
   [[nodiscard]] ScanKnown known() const noexcept { return known_.load(); }
 
  private:

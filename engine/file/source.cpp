@@ -138,11 +138,7 @@ bool Source::open_next_file() {
     Result<Fd> again = files.open(next_entry_, status);
     if (again.has_error()) {
       const int errno_value = again.error().errno_value;
-      fail(next_file(),
-           errno_value == ENOENT ? FileFailure::source_vanished
-           : errno_value == 0    ? FileFailure::source_changed
-                                 : FileFailure::read_error,
-           errno_value);
+      fail(next_file(), failure_of(errno_value), errno_value);
       return false;
     }
     file.fd = std::move(again).value();
@@ -304,8 +300,8 @@ void Source::finish_block(const Read& read) {
   const std::uint64_t size = size_of(block.file);
   if (read.result != static_cast<std::int64_t>(block.length)) {
     pool_.give_back(block.slot);
-    if (read.result < 0)
-      return fail(block.file, FileFailure::read_error, static_cast<int>(-read.result));
+    const int errno_value = read.result < 0 ? static_cast<int>(-read.result) : 0;
+    if (errno_value != 0) return fail(block.file, failure_of(errno_value), errno_value);
     if (check_fence(block.file)) fail(block.file, FileFailure::source_length, 0);
     return;
   }
@@ -361,7 +357,7 @@ bool Source::check_fence(std::uint32_t file) {
   const SourceFile& source = source_file(file);
   struct stat status {};
   if (::fstat(source.fd.get(), &status) != 0) {
-    fail(file, FileFailure::read_error, errno);
+    fail(file, failure_of(errno), errno);
     return false;
   }
   if (fence_of(status) == source.fence) return true;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <span>
 #include <unordered_map>
@@ -47,8 +48,8 @@ std::string attempt_to_offer(const std::string& path) {
 }
 
 Fence fence_of(const struct stat& status) noexcept {
-  const std::array<std::uint64_t, 5> fields{
-      status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+  const std::array<std::uint64_t, 3> fields{
+      static_cast<std::uint64_t>(status.st_size),
       static_cast<std::uint64_t>(nanoseconds(status.st_mtim)),
       static_cast<std::uint64_t>(nanoseconds(status.st_ctim))};
   const Digest digest =
@@ -56,6 +57,20 @@ Fence fence_of(const struct stat& status) noexcept {
   Fence fence;
   std::memcpy(&fence.hash, digest.data(), sizeof fence.hash);
   return fence;
+}
+
+FileFailure failure_of(int errno_value) noexcept {
+  switch (errno_value) {
+    case ENOENT: return FileFailure::source_vanished;
+    case 0:
+    case EACCES:
+    case EINVAL:  // of readlink: it is no link any more
+    case EISDIR:
+    case ELOOP:
+    case ENOTDIR:
+    case ESTALE: return FileFailure::source_changed;
+    default: return FileFailure::read_error;
+  }
 }
 
 bool has_content_at(int fd, std::uint64_t offset) noexcept {

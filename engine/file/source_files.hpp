@@ -20,8 +20,10 @@
 
 namespace onehop::file {
 
-/// Fence is a hash of device, inode, size and both times: there is one for each file of a tree, and
-/// all that is asked is whether it is the same. Two that differ are taken for one once in 2^64.
+/// Fence is a hash of size and both times: there is one for each file of a tree, and all that is
+/// asked is whether it is the same. Two that differ are taken for one once in 2^64. Device and
+/// inode are no part of it: FAT, exFAT and SSHFS give a file another number whenever it leaves the
+/// cache, and NFS another device when it is mounted again.
 struct Fence {
   std::uint64_t hash = 0;
   bool operator==(const Fence&) const = default;
@@ -87,6 +89,10 @@ inline constexpr std::size_t open_files_kept = 256;
 /// per path; pread of an empty one.
 [[nodiscard]] Result<SourceFiles> open_source_files(std::span<const std::string> paths,
                                                     const ManifestLimits& limits = {});
+
+/// failure_of is what the errno of a source says, as it is opened or read. 0: something else has
+/// its name. What may be another file by now has changed, and is looked at again.
+[[nodiscard]] FileFailure failure_of(int errno_value) noexcept;
 
 /// has_content_at: a byte can be read at `offset`, beyond a wrong size. Syscalls: pread.
 [[nodiscard]] bool has_content_at(int fd, std::uint64_t offset) noexcept;

@@ -5,20 +5,36 @@
 
 #include <array>
 #include <cerrno>
+#include <set>
 
 #include "engine/file/tree_walk.hpp"
 
 namespace onehop::file {
 
 std::string_view name_of(ScanProblemKind kind) noexcept {
-  constexpr std::array<std::string_view, 6> names{
-      "unreadable", "special", "symlink_skipped", "symlink_refused", "reserved_name", "vanished"};
+  constexpr std::array<std::string_view, 7> names{
+      "unreadable",   "special",  "symlink_skipped", "symlink_refused",
+      "name_refused", "vanished", "changed"};
   return names[static_cast<std::size_t>(kind)];
 }
 
 Result<ScanChapter> scan(std::span<const std::string> paths, const ScanOptions& options) {
   ONEHOP_TRY(arguments, check_arguments(paths));
   return walk_arguments(arguments, options, {}, nullptr);
+}
+
+void leave_out_temporaries(SourceFiles& source, std::vector<ScanProblem>& problems) {
+  std::set<std::size_t> left_out;
+  for (RefusedName& refused : temporaries_in(source.manifest)) {
+    if (!source.root_of(refused.entry).is_folder ||
+        source.manifest.files[refused.entry].is_folder())
+      continue;  // validate() refuses it
+    problems.push_back({.path = source.path_of(refused.entry),
+                        .kind = ScanProblemKind::name_refused,
+                        .cause = std::move(refused.cause)});
+    left_out.insert(refused.entry);
+  }
+  if (!left_out.empty()) source.erase_if([&](std::size_t i) { return left_out.contains(i); });
 }
 
 Result<SourceFiles> look_again(SourceNames names, std::vector<ScanProblem>& problems,
@@ -50,7 +66,10 @@ Result<SourceFiles> look_again(SourceNames names, std::vector<ScanProblem>& prob
     if (open_count++ < open_files_kept) source.files[i].fd = std::move(opened).value();
   }
   source.erase_if([&](std::size_t i) { return is_lost[i]; });
-  ONEHOP_TRYV(check_list(source, limits));
+  leave_out_temporaries(source, problems);  // they may have been in different chapters
+  if (!source.files.empty()) {
+    ONEHOP_TRYV(check_list(source, limits));
+  }
   return source;
 }
 

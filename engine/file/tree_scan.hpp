@@ -11,7 +11,7 @@
 // time are set when nothing changes it any more.
 //
 // DIR arrives as the folder DIR; `DIR/` gives what it holds, without a folder around it. Below a
-// folder nothing stops the scan but a limit of the list, two entries of one name, and
+// folder nothing stops the scan but too many entries or bytes, two entries of one name, and
 // Symlinks::error: what cannot be sent is a ScanProblem, and the rest goes on. An argument that
 // cannot be sent is an error, before anything is sent.
 //
@@ -56,8 +56,9 @@ enum class ScanProblemKind : std::uint8_t {
   special,          ///< socket, fifo, device
   symlink_skipped,  ///< no failure: it is what Symlinks::skip means
   symlink_refused,  ///< it leads out of its folder, or to no file
-  reserved_name,    ///< a name that a receiver keeps for its own state
+  name_refused,     ///< a name that no receiver takes: too long, too deep, or for its own state
   vanished,
+  changed,  ///< again, when it was sent anew; or its size is not that of its content
 };
 [[nodiscard]] std::string_view name_of(ScanProblemKind kind) noexcept;
 
@@ -117,6 +118,10 @@ struct ChapterSizes {
 /// open_files_kept openat and fstat; of a followed link openat2 twice and fstat.
 [[nodiscard]] Result<ScanChapter> scan(std::span<const std::string> paths,
                                        const ScanOptions& options);
+
+/// leave_out_temporaries: below a folder, a file that is named as the temporary of one beside it
+/// (temporaries_in()) becomes a problem.
+void leave_out_temporaries(SourceFiles& source, std::vector<ScanProblem>& problems);
 
 /// look_again makes the list anew from what the entries are now. One below a folder that has
 /// vanished or cannot be read is dropped and becomes a problem. Syscalls: per file fstatat, open,

@@ -147,11 +147,8 @@ Result<void> TreeWalk::take(int folder, const std::string& leaf, std::string& fo
   if (const IgnoreRule* const rule = options_.rules.find(relative_name(), is_folder);
       rule != nullptr && !rule->is_include)
     return exclude(rule->text);
-  for (const std::string_view suffix : {journal_suffix, session_suffix, stage_suffix}) {
-    if (leaf.ends_with(suffix))
-      return problem(ScanProblemKind::reserved_name,
-                     std::string{"the name ends in "}.append(suffix).append(", which is reserved"));
-  }
+  if (std::string fault = name_fault(name_, options_.limits); !fault.empty())
+    return problem(ScanProblemKind::name_refused, std::move(fault));
   if (is_folder) {
     folders.append(leaf).push_back('\0');
     return success();
@@ -220,12 +217,9 @@ Result<void> TreeWalk::take_folder(int folder, const std::string& leaf) {
   struct stat status {};
   if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) return problem_errno();
   ONEHOP_TRYV(take_name());
-  // One that is beyond a limit is refused by name when its chapter ends; it need not be walked.
-  const bool is_beyond =
-      depth_ > options_.limits.depth_max || name_.size() > options_.limits.path_bytes_max;
   if (options_.is_one_file_system && status.st_dev != device_) {
     ONEHOP_TRYV(exclude("--one-file-system"));
-  } else if (!is_beyond) {
+  } else {
     ONEHOP_TRYV(walk(std::move(fd)));
   }
   return add(status, Fd{});

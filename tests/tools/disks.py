@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 from loopback import check
 from program import PATIENCE, Skip
@@ -21,24 +22,27 @@ def run(*command) -> str:
 
 
 class Disk:
-    """A file system at world.target, for the time of a with block: fat, casefold (ext4 that folds
-    case), fuse (FAT's names by onehop-slow-disk), ext4 with so many inodes."""
+    """A file system at world.target, or another one, for the time of a with block: fat, casefold
+    (ext4 that folds case), fuse (onehop-slow-disk, with FAT's names or other options; it shows the
+    folder `image`), ext4 with so many inodes."""
 
-    def __init__(self, kind, world, inodes=1000) -> None:
-        self.kind, self.target, self.inodes = kind, world.target, inodes
+    def __init__(self, kind, world, inodes=1000, target=None, options=("--fat", )) -> None:
+        self.kind, self.target, self.inodes = kind, target or world.target, inodes
+        self.options = options
         self.image = world.work / "image"
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Any:
         if os.geteuid() != 0:
             raise Skip("mounts need root")
         (self._mount_fuse if self.kind == "fuse" else self._mount_image)()
+        return self
 
     def _mount_fuse(self) -> None:
         program = os.environ.get("ONEHOP_SLOW_DISK", "")
         if not Path("/dev/fuse").exists() or not Path(program).is_file():
             raise Skip("needs /dev/fuse and onehop-slow-disk (ONEHOP_SLOW_DISK)")
         self.image.mkdir()
-        self.server = subprocess.Popen([program, self.image, self.target, "--fat"])
+        self.server = subprocess.Popen([program, self.image, self.target, *self.options])
         give_up_at = time.monotonic() + PATIENCE
         while not os.path.ismount(self.target):
             check(time.monotonic() < give_up_at, "the FUSE disk is there")

@@ -38,6 +38,7 @@ class VirtualPair {
               VirtualEnd{recv_options(), seed + 1}} {
     delay_max_ = Nanos{1'000'000 << draw(8)};
     ends_[0].engine_time_max = ends_[1].engine_time_max = Nanos{100'000 << draw(12)};
+    ends_[0].has_gaps = true;
     if (has(Trouble::change)) ends_[0].changes_left = 1 + static_cast<std::uint32_t>(draw(3));
     if (has(Trouble::disk)) ends_[1].fails = true;
     if (has(Trouble::mute)) ends_[draw(2)].is_mute = true;

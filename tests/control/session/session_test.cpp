@@ -191,8 +191,32 @@ TEST_CASE("C3 a source that changes again is 8 here and 5 at the receiver, which
   CHECK(world.send_end->code == ExitCode::local_file_error);
   CHECK(world.send_end->error.message().find("again") != std::string::npos);
   CHECK(world.recv_end->code == ExitCode::refused_by_peer);
+  // It was told to keep what came, by file messages.
   const auto& seen = world.recv_host.engine->seen();
-  CHECK(std::count(seen.begin(), seen.end(), CommandKind::checkpoint) == 1);
+  CHECK(seen.back() == CommandKind::finish);
+  CHECK(std::ranges::find(seen, CommandKind::file_message) != seen.end());
+}
+
+// Goal:   one file that cannot be sent does not cost those behind it. Method: the second of three
+//         changes, and again, or cannot be read. Bounds: exact.
+TEST_CASE("C3 a file of a folder that changes again, or cannot be read, is left out",
+          "[control][session]") {
+  const bool is_unreadable = GENERATE(false, true);
+  World world;
+  world.send_host.script.fails_with_errno = is_unreadable ? EIO : 0;
+  world.send_host.changes = is_unreadable ? 1 : 2;
+  world.send_host.is_below_folder = true;
+  world.listen();
+  world.send();
+  REQUIRE(world.run_to_end());
+  INFO(world.send_end->error.message() << " | " << world.recv_end->error.message());
+  CHECK(world.send_end->code == ExitCode::done);  // what was left out is the host's to tell
+  CHECK(world.recv_end->code == ExitCode::done);
+  CHECK(world.send_host.data_manifest().files.size() == 1);
+  CHECK(world.recv_host.offer->manifest == world.send_host.data_manifest());
+  REQUIRE(world.send_host.why_unsent.has_value());
+  CHECK(world.send_host.why_unsent->message().find(
+            is_unreadable ? "Input/output error" : "and again") != std::string::npos);
 }
 
 TEST_CASE("silence on the data path is 11 on both ends", "[control][session]") {
@@ -262,6 +286,33 @@ TEST_CASE("a receiver may think longer than the silent limit", "[control][sessio
   world.send();
   REQUIRE(world.run_to_end());
   CHECK(world.send_end->code == ExitCode::done);
+}
+
+// Goal:   what is there already is hashed in peace, however much it is, and a receiver that never
+//         answers is not waited for without end. Method: both ends give 300 ms and the time for
+//         what is offered, which the receiver answers after 1.5 s. Bounds: none on time.
+TEST_CASE("a receiver has time to read what is offered, and no more", "[control][session]") {
+  const bool is_large = GENERATE(true, false);
+  World world;
+  FakeSendHost host{world.io, some_manifest(3, is_large ? 100'000'000 : 4)};
+  world.send_options.limits.consider = world.recv_options.limits.consider = 300ms;
+  asio::steady_timer reading{world.io};
+  world.recv_host.answer = [&](const OfferInfo& offer, const Decide& decide) {
+    world.recv_host.actions.assign(offer.manifest.files.size(), FileAction::assume);
+    reading.expires_after(1500ms);
+    reading.async_wait([&world, decide](const boost::system::error_code& error) {
+      if (!error) decide(Decision{world.recv_host.actions, {}, {}});
+    });
+  };
+  world.listen();
+  SendSession session{world.io, world.send_options, key_of(right_code), host};
+  session.start([&](const SessionEnd& end) { world.send_end = end; });
+  REQUIRE(world.run_to_end());
+  CHECK(world.send_end->code == (is_large ? ExitCode::done : ExitCode::timed_out));
+  CHECK(world.recv_end->code == (is_large ? ExitCode::done : ExitCode::timed_out));
+  file::Manifest claimed = some_manifest(1);
+  claimed.files[0].size = std::uint64_t{1} << 62;
+  CHECK(SessionLimits{}.consider_all(claimed) > 24h);
 }
 
 TEST_CASE("claims of a resume arrive whole and in order", "[control][session]") {

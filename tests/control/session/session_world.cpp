@@ -96,7 +96,10 @@ void FakeEngine::obey(const Command& command) {
         const std::uint32_t changed =
             manifest_.files.size() == 3 ? 1 : 0;  // the same file in a second offer
         if (changed == 1) send_file(0);
-        return say(FileMessageKind::failed, changed, FileFailure::source_changed);
+        const int errno_value = *script_.fails_with_errno;
+        return say(FileMessageKind::failed, changed,
+                   errno_value == 0 ? FileFailure::source_changed : FileFailure::read_error,
+                   errno_value);
       }
       if (role_ == Role::sender && script_.sends_blocks) send_all();
       return;

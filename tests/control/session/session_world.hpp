@@ -39,7 +39,7 @@ struct EngineScript {
   bool proves_path = true;              ///< false: path_dead, as an engine says after 2 s
   bool stays_silent = false;            ///< never answers anything but finish
   std::size_t commands_per_turn = 64;   ///< small: a slow consumer
-  std::optional<int> fails_with_errno;  ///< once data should flow; sending: the source changed,
+  std::optional<int> fails_with_errno;  ///< once data should flow; sending: the source changed (0),
                                         ///< receiving: write_error
   std::optional<EventKind> fails_with_event;  ///< once data should flow
   std::optional<FileOutcome>
@@ -147,15 +147,17 @@ class FakeSendHost : public HostBase<SendHost> {
   Result<std::shared_ptr<const file::Manifest>> offer_again(
       const std::vector<Unsettled>& chapters) override {
     settled = chapters.at(0).is_settled;
+    if (chapters[0].unsent) why_unsent = chapters[0].unsent->why;
+    if (why_unsent && !is_below_folder) return *why_unsent;
     auto left = std::make_shared<file::Manifest>();
     for (std::size_t i = 0; i < settled.size(); ++i)
       if (!settled[i]) left->files.push_back(files_->files[i]);
-    left->files[0].size += block_bytes;  // it grew
+    if (!left->files.empty()) left->files[0].size += block_bytes;  // it grew
     files_ = std::move(left);
     return files_;
   }
   Result<EngineRings> start_data(const DataPlan& given) override {
-    if (engine && changes < 2) script.fails_with_errno.reset();
+    if (static_cast<int>(secrets.size()) >= changes) script.fails_with_errno.reset();
     secrets.emplace_back(given.secret.bytes().begin(), given.secret.bytes().end());
     return HostBase::start_data(given);
   }
@@ -167,6 +169,8 @@ class FakeSendHost : public HostBase<SendHost> {
   std::vector<bool> settled;                    ///< as offer_again() was told
   std::vector<std::vector<std::byte>> secrets;  ///< of each start of the data path
   int changes = 2;  ///< starts that end with a changed source, where the script says so
+  bool is_below_folder = false;  ///< what cannot be sent is left out
+  std::optional<Error> why_unsent;
 
  private:
   std::shared_ptr<const file::Manifest> files_;

@@ -106,9 +106,11 @@ void VirtualEnd::hold(Held held) {
 void VirtualEnd::give_chapter(Instant now) {
   chapter_at_ = Instant::max();
   auto manifest = std::make_shared<file::Manifest>();
-  while (upcoming_ && manifest->files.size() < chapter_entries_)
+  const bool is_empty = has_gaps && std::exchange(has_given_, true) && draw(4) == 0;
+  while (!is_empty && upcoming_ && manifest->files.size() < chapter_entries_)
     manifest->files.push_back(*std::exchange(upcoming_, next_()));
-  sender_->on_chapter(now, OfferedChapter{std::move(manifest), !upcoming_}, KnownTree{});
+  const bool is_last = !upcoming_ && !(has_gaps && draw(4) == 0);
+  sender_->on_chapter(now, OfferedChapter{std::move(manifest), is_last}, KnownTree{});
   perform_all(now);
 }
 
@@ -131,11 +133,7 @@ void VirtualEnd::perform(Instant now, Action& action) {
   } else if (const auto* accepted = std::get_if<Accepted>(&action)) {
     if (accepted->pack_roots != nullptr)
       set_roots(*accepted->pack_roots, *accepted->manifest, *accepted->pack);
-    hold({accepted->first_file,
-          accepted->manifest,
-          accepted->actions,
-          {},
-          accepted->claims,
+    hold({accepted->first_file, accepted->manifest, accepted->actions, accepted->claims,
           accepted->is_last});
     if (is_started_ && !is_mute) send_chapter(now, held_.back());
   } else if (const auto* hold = std::get_if<Hold>(&action)) {
@@ -161,10 +159,13 @@ void VirtualEnd::perform(Instant now, Action& action) {
     list_settled();
     auto left = std::make_shared<file::Manifest>();
     for (const Unsettled& chapter : again->chapters)
+      if (chapter.unsent && draw(4) == 0)  // it was named itself
+        return sender_->on_offered_again(now, chapter.unsent->why);
+    for (const Unsettled& chapter : again->chapters)
       for (std::size_t i = 0; i < chapter.is_settled.size(); ++i)
-        if (!chapter.is_settled[i]) left->files.push_back(chapter.manifest->files[i]);
-    if (left->files.empty()) return fault("nothing is left, and it is offered again");
-    if (!left->files[0].is_folder()) left->files[0].size += block_bytes;
+        if (!chapter.is_settled[i] && !(has_gaps && draw(4) == 0))
+          left->files.push_back(chapter.manifest->files[i]);
+    if (!left->files.empty() && !left->files[0].is_folder()) left->files[0].size += block_bytes;
     sender_->on_offered_again(now, std::shared_ptr<const file::Manifest>{std::move(left)});
   } else if (std::holds_alternative<WantChapter>(action)) {
     if (chapter_at_ != Instant::max()) return fault("a chapter was asked for twice");
@@ -214,7 +215,6 @@ void VirtualEnd::hold_decided() {
   hold({offer_->first_file,
         {offer_, &offer_->manifest},
         decided_.actions,
-        {},
         decided_.claims,
         offer_->is_last});
 }
@@ -325,7 +325,7 @@ void VirtualEnd::send_chapter(Instant now, const Held& held) {
     if (changes_left > 0 && draw(3) == 0) {
       --changes_left;
       has_failed_ = true;
-      block.failure = FileFailure::source_changed;
+      block.failure = draw(4) == 0 ? FileFailure::read_error : FileFailure::source_changed;
       return say(later(sent_at_), FileMessageKind::failed, block);
     }
     if (held.pack.contains(entry)) continue;

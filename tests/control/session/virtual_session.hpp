@@ -69,6 +69,7 @@ class VirtualEnd {
   bool is_mute = false;            ///< its engine says nothing by itself
   bool is_peer_hostile = false;    ///< it may offer a name twice
   bool sends_all = false;          ///< receiving: whatever is offered is wanted
+  bool has_gaps = false;           ///< sending: chapters may be empty, and what changes may vanish
   bool is_forgetful = false;       ///< does not keep the outcomes, for a tree that is large
   int opened = 0, stopped = 0;
   std::size_t chapters_over = 0;
@@ -80,9 +81,9 @@ class VirtualEnd {
     std::uint32_t first_file = 0;
     std::shared_ptr<const file::Manifest> manifest;
     std::vector<FileAction> actions;
-    file::Pack pack;
     Claims claims;
     bool is_last = false;
+    file::Pack pack{};
     [[nodiscard]] std::uint32_t pack_file() const noexcept {
       return first_file + static_cast<std::uint32_t>(manifest->files.size());
     }
@@ -121,6 +122,7 @@ class VirtualEnd {
   std::deque<Held> held_;
   std::map<std::uint32_t, file::ManifestEntry> unlisted_;  // reported, by index
   std::map<std::uint32_t, std::uint64_t> digests_;         // receiving: how many of a file came
+  bool has_given_ = false;                                 // sending: a chapter
   bool has_failed_ = false;  // sending: a source changed, and nothing is sent any more
   bool has_engine_ = false, is_finished_ = false, is_proven_ = false, is_started_ = false;
   std::uint8_t next_id_ = 0;

@@ -229,10 +229,6 @@ TEST_CASE("an error deep in the tree comes after the chapters before it", "[engi
   ScanOptions options{.symlinks = Symlinks::error};
   std::string cause = "symbolic link";
   SECTION("a link") { fs::create_symlink("a", folder / "d/1x/2/3/link"); }
-  SECTION("too deep") {
-    options.limits.depth_max = 3;
-    cause = "the limit is 3";
-  }
   SECTION("too many") {
     options.limits.entries_max = 5;
     cause = "the limit is 5";

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]... [--error
-// CALL[@BYTES]=ERRNO]... [--fat] [--owner UID]
+// CALL[@BYTES][:NAME]=ERRNO]... [--fat] [--owner UID]
 //
 // A FUSE file system that passes everything through to a folder, as slowly and as badly as asked: a
 // byte rate on writes, times at which nothing moves, and errors at write (from a number of bytes
-// on, like a disk that fills up), read, fsync, rename, open, and at what some file systems do not
-// have: chmod, utimens, link, fallocate, fsync of a folder, rename with flags. With --fat it has
-// FAT's names, and keeps no modes; with --owner all belongs to that user, whoever made it, and may
-// be written by everybody. Locks (flock) are the kernel's own.
+// on, like a disk that fills up), read (of one file), fsync, rename, open, and at what some file
+// systems do not have: chmod, utimens, link, fallocate, fsync of a folder, rename with flags. With
+// --fat it has FAT's names, and keeps no modes; with --owner all belongs to that user, whoever made
+// it, and may be written by everybody. Locks (flock) are the kernel's own.
 // It stays in the foreground and unmounts itself on SIGTERM or SIGINT. A test fixture: it keeps no
 // state and protects nothing.
 #define FUSE_USE_VERSION 31
@@ -149,8 +149,8 @@ int on_create(const char* path, mode_t mode, fuse_file_info* info) {
 }
 int on_release(const char*, fuse_file_info* info) { return outcome(::close(handle(info))); }
 
-int on_read(const char*, char* buffer, std::size_t bytes, off_t offset, fuse_file_info* info) {
-  if (const int error = plan().fault("read"); error != 0) return -error;
+int on_read(const char* path, char* buffer, std::size_t bytes, off_t offset, fuse_file_info* info) {
+  if (const int error = plan().fault("read", 0, path); error != 0) return -error;
   const ssize_t read = ::pread(handle(info), buffer, bytes, offset);
   return read < 0 ? -errno : static_cast<int>(read);
 }
@@ -236,7 +236,7 @@ int main(int argc, char** argv) {
         stderr,
         "onehop-slow-disk: %s\n"
         "usage: onehop-slow-disk BACKING MOUNT [--rate 300Mbit] [--stall AT:FOR]..."
-        " [--error write@BYTES=ENOSPC]... [--fat] [--owner UID]\n"
+        " [--error write@BYTES=ENOSPC]... [--error read:NAME=EIO] [--fat] [--owner UID]\n"
         "       CALL of --error: write read fsync rename open chmod utimens link noreplace "
         "fsyncdir fallocate\n"
         "       ERRNO: ENOSPC EIO EDQUOT EROFS EACCES EINTR EPERM EINVAL EOPNOTSUPP\n",

@@ -60,15 +60,16 @@ bool parse_stall(const std::string& text, Stall& stall) {
   return true;
 }
 
-/// CALL[@BYTES]=ERROR
+/// CALL[@BYTES][:NAME]=ERROR
 bool parse_fault(const std::string& text, Fault& fault) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) return false;
-  const std::size_t at = std::min(text.find('@'), equals);
+  const std::size_t colon = std::min(text.find(':'), equals), at = std::min(text.find('@'), colon);
   double after = 0;
-  if (at < equals && !parse_number(text.substr(at + 1, equals - at - 1), size_units, after))
+  if (at < colon && !parse_number(text.substr(at + 1, colon - at - 1), size_units, after))
     return false;
   fault = {.call = text.substr(0, at),
+           .name = colon < equals ? text.substr(colon + 1, equals - colon - 1) : "",
            .after_bytes = static_cast<std::uint64_t>(after),
            .error_number = 0};
   for (const auto& [name, number] : errors)
@@ -137,11 +138,11 @@ void Plan::wait_turn(std::uint64_t bytes) {
   std::this_thread::sleep_until(done);
 }
 
-int Plan::fault(std::string_view call, std::uint64_t bytes) {
+int Plan::fault(std::string_view call, std::uint64_t bytes, std::string_view path) {
   const std::lock_guard lock{mutex_};
   for (const Fault& fault : settings_.faults) {
     const bool is_due = fault.after_bytes == 0 || written_bytes_ + bytes > fault.after_bytes;
-    if (fault.call == call && is_due) return fault.error_number;
+    if (fault.call == call && is_due && path.ends_with(fault.name)) return fault.error_number;
   }
   written_bytes_ += bytes;
   return 0;

@@ -21,9 +21,10 @@ struct Stall {
 };
 
 /// Fault: `call` fails with `error_number`. A write fails once more than `after_bytes` bytes would
-/// have been written in all, as on a disk that fills up. "noreplace" is a rename with flags.
+/// have been written in all, as on a disk that fills up; a read where the path ends in `name`, as on
+/// a disk that has a bad place. "noreplace" is a rename with flags.
 struct Fault {
-  std::string call;
+  std::string call, name;
   std::uint64_t after_bytes = 0;
   int error_number = 0;
 };
@@ -47,8 +48,9 @@ class Plan {
 
   /// wait_turn sleeps as the rate and the stalls demand before `bytes` are moved.
   void wait_turn(std::uint64_t bytes);
-  /// fault: 0, or the errno that `call` fails with. `bytes` counts for writes.
-  [[nodiscard]] int fault(std::string_view call, std::uint64_t bytes = 0);
+  /// fault: 0, or the errno that `call` fails with. `bytes` counts for writes, `path` for reads.
+  [[nodiscard]] int fault(std::string_view call, std::uint64_t bytes = 0,
+                          std::string_view path = {});
 
  private:
   const Settings settings_;
