@@ -37,20 +37,22 @@ Fd open_beneath(int folder, const std::string& path, int flags, mode_t mode) noe
   }
 }
 
-Fd open_probe(int folder) {
-  Fd probe{::openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, probe_mode)};
-  if (probe.is_open() || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return probe;
-  const std::string name = ".onehop-probe-" + std::to_string(::gettid());
-  probe = open_beneath(folder, name, O_RDWR | O_CREAT | O_EXCL, probe_mode);
-  if (probe.is_open()) unlink_same(folder, name, probe.get());
-  return probe;
+int probe(int folder, struct stat& status) {
+  Fd file{::openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, probe_mode)};
+  std::string name;
+  if (!file.is_open() && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
+    name = ".onehop-probe-" + std::to_string(::gettid());
+    file = open_beneath(folder, name, O_RDWR | O_CREAT | O_EXCL, probe_mode);
+  }
+  // Before its name goes: some FUSE know nothing of a file without one.
+  const int errno_value = file.is_open() && ::fstat(file.get(), &status) == 0 ? 0 : errno;
+  if (file.is_open() && !name.empty()) unlink_same(folder, name, file.get());
+  return errno_value;
 }
 
 bool is_own(int folder, uid_t owner) {
-  if (owner == ::geteuid()) return true;
-  const Fd probe = open_probe(folder);
-  struct stat status {};
-  return probe.is_open() && ::fstat(probe.get(), &status) == 0 && status.st_uid == owner;
+  struct stat made {};
+  return owner == ::geteuid() || (probe(folder, made) == 0 && made.st_uid == owner);
 }
 
 Fd open_own(int folder, const std::string& leaf, struct stat& status, int access) {
@@ -141,7 +143,8 @@ bool is_same_inode(int folder, const std::string& leaf, int fd) noexcept {
 
 /// Two mounts of one disk (bind) have one device, two subvolumes of btrfs one mount.
 bool is_same_mount(int folder, int other) noexcept {
-  struct statx one {}, two {};
+  struct statx one {
+  }, two{};
   return ::statx(folder, "", AT_EMPTY_PATH, STATX_MNT_ID, &one) == 0 &&
          ::statx(other, "", AT_EMPTY_PATH, STATX_MNT_ID, &two) == 0 &&
          one.stx_mnt_id == two.stx_mnt_id && one.stx_dev_major == two.stx_dev_major &&
@@ -169,9 +172,7 @@ int rename_new(int from_folder, const std::string& from, int to_folder,
   return ::renameat(from_folder, from.c_str(), to_folder, to.c_str()) == 0 ? 0 : errno;
 }
 
-int sync_folder(int folder) noexcept {
-  return ::fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
-}
+int sync_folder(int folder) noexcept { return ::fsync(folder) == 0 || errno == EINVAL ? 0 : errno; }
 
 mode_t read_umask() {
   const std::unique_ptr<FILE, int (*)(FILE*)> status{std::fopen("/proc/self/status", "re"),

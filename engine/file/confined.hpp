@@ -32,13 +32,13 @@ struct Place {
   std::vector<std::string> made;
 };
 
-/// open_probe makes a file in `folder` that has no name, or none any more. Not open: errno says
-/// why. Syscalls: openat; openat2 and unlinkat on file systems without O_TMPFILE.
-[[nodiscard]] Fd open_probe(int folder);
+/// probe makes a file in `folder`, which is gone when it returns. `status` tells whose it was.
+/// 0 or errno. Syscalls: openat, fstat; openat2 and unlinkat on file systems without O_TMPFILE.
+[[nodiscard]] int probe(int folder, struct stat& status);
 /// is_own: `owner` is whom a file system gives what we make in `folder`. Mostly that is our user.
 /// Where FAT, NTFS or CIFS is mounted with one owner, or NFS squashes users, it is another one, who
 /// has every right to all that we make there anyway. Syscalls: for another user those of
-/// open_probe, fstat.
+/// probe.
 [[nodiscard]] bool is_own(int folder, uid_t owner);
 /// open_own opens an existing file to read and write, if it is ours: a regular file that is_own()
 /// with no second name. Not open: errno says why, and EEXIST that it is not ours. `status` is

@@ -47,9 +47,10 @@ Result<void> Destination::open_folder() {
   if (!root_.is_open())
     return errno_error(ExitCode::local_file_error, attempt, "Choose an existing folder with --dir");
   // A file without a name proves that files can be made here, and leaves nothing behind.
-  if (!open_probe(root_.get()).is_open())
+  struct stat status {};
+  if (const int errno_value = probe(root_.get(), status); errno_value != 0)
     return errno_error(ExitCode::local_file_error, attempt,
-                       "Choose a folder that can be written to");
+                       "Choose a folder that can be written to", errno_value);
   return success();
 }
 

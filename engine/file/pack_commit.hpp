@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// PackCommit: gives packed files their final names, a batch at a time, durably.
+// PackCommit: gives packed files their final names, a batch at a time, durably. All packs of a
+// session share it at the receiving end, with the stage and the batch that gathers.
 //
-//   staged ─▶ sync of the batch ─▶ rename each, over nothing ─▶ (a chapter's last: mode and time
-//   of its folders) ─▶ sync of the folders ─▶ runs
+//   PackSink of a chapter ─▶ Stage, add() ─▶ [ batch ] ─▶ sync of the batch ─▶ rename each, over
+//   nothing ─▶ (a chapter's last: mode and time of its folders) ─▶ sync of the folders ─▶ pop()
 //
 // At any instant of a power cut a visible name has its whole content: nothing is renamed before the
 // disk has it. Up to synced_singly_max files are synced each; above that one syncfs costs less than
-// a sync per file, and it reports write errors (Linux 5.8). It works on a thread of its own, one
-// for all chapters of a session, so that the file thread goes on while the disk is busy.
-//
-// Batches are handed over and runs are taken by the file thread.
+// a sync per file, and it reports write errors (Linux 5.8). It works on a thread of its own, so
+// that the file thread goes on while the disk is busy. The Sink owns it; its file thread calls it.
 #pragma once
 
 #include <sys/stat.h>
@@ -20,11 +19,12 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "engine/base/block.hpp"
-#include "engine/base/result.hpp"
+#include "engine/base/units.hpp"
 #include "engine/file/folder_cache.hpp"
 #include "engine/file/pack.hpp"
 #include "engine/file/pack_roots.hpp"
@@ -109,25 +109,41 @@ struct PackBatch {
 
 class PackCommit {
  public:
-  /// options and stage outlive it.
-  PackCommit(const PackOptions& options, const Stage& stage);
+  explicit PackCommit(const PackOptions& options);
   ~PackCommit();
   PackCommit(const PackCommit&) = delete;
   PackCommit& operator=(const PackCommit&) = delete;
 
-  /// start starts the thread. Error: there is none to be had.
-  [[nodiscard]] Result<void> start();
-  /// is_idle: the last batch is through. wait_idle blocks until then.
-  [[nodiscard]] bool is_idle();
-  void wait_idle();
-  /// commit takes a batch, while it is idle.
-  void commit(PackBatch batch);
-  /// pop gives a run that is through; failure tells what ended the work: nothing is committed after
-  /// it.
+  /// open makes the stage and starts the thread, once. 0 or errno.
+  [[nodiscard]] int open();
+  [[nodiscard]] const Stage& stage() const noexcept { return stage_; }
+  [[nodiscard]] const PackOptions& options() const noexcept { return options_; }
+  /// scratch holds a packed file.
+  [[nodiscard]] std::span<std::byte> scratch() noexcept { return scratch_; }
+
+  /// add takes a record whose file is whole, verified and staged, or a folder.
+  void add(Instant now, const PackRecord& record);
+  /// finish gives the list's folders mode and time, behind all that was added; what a later chapter
+  /// brings must not be in them.
+  void finish(const PackList& list) { batch_.finished.push_back(&list); }
+  /// turn hands over what is due; it waits for the disk where two full batches are not through yet.
+  /// `is_all`: no record of the chapters that are here is missing; more may come only when these
+  /// have ended. What the thread failed at: nothing is committed after it. Syscalls: fdatasync.
+  [[nodiscard]] std::optional<PackFailure> turn(Instant now, bool is_all);
+  /// pop gives a run that is through.
   [[nodiscard]] std::optional<PackRun> pop();
-  [[nodiscard]] std::optional<PackFailure> failure();
+
+  /// commit_all gives every whole file its name, and returns when that is durable. close does so,
+  /// and removes what is not whole. Without it all stays as a kill would leave it.
+  [[nodiscard]] std::optional<PackFailure> commit_all();
+  void close();
 
  private:
+  [[nodiscard]] bool is_full() const noexcept;
+  [[nodiscard]] std::optional<PackFailure> hand_over();
+  void wait_idle();
+  [[nodiscard]] std::optional<PackFailure> failure();
+
   void run();
   [[nodiscard]] std::optional<PackFailure> work(PackBatch& batch, std::vector<PackRun>& runs);
   [[nodiscard]] std::optional<PackFailure> finish_folders(const PackBatch& batch);
@@ -139,15 +155,22 @@ class PackCommit {
   [[nodiscard]] std::optional<PackFailure> sync_folders(const PackBatch& batch);
   [[nodiscard]] std::optional<PackFailure> sync_all(std::uint32_t file) const;
 
-  const PackOptions& options_;
-  const Stage& stage_;
-  FolderCache folders_;  // the thread's
+  const PackOptions options_;
   const bool has_syncfs_;
+  Stage stage_;
+  std::vector<std::byte> scratch_;
+  bool has_started_ = false;
+
+  PackBatch batch_;  // that gathers
+  std::uint64_t batch_bytes_ = 0;
+  Instant batch_at_{};
+
+  FolderCache folders_;  // the thread's
 
   std::mutex mutex_;  // of all below
   std::condition_variable changed_;
-  PackBatch batch_;
-  bool has_batch_ = false, is_stopping_ = false;
+  PackBatch handed_over_;
+  bool has_batch_ = false, is_stopping_ = false;  // has_batch_: until it is through
   std::deque<PackRun> runs_;
   std::optional<PackFailure> failure_;
   std::thread thread_;

@@ -13,14 +13,14 @@
 
 namespace onehop::file {
 
-PackSink::PackSink(PackList list, PackBatches& batches)
-    : list_{std::move(list)}, batches_{batches}, tree_{batches.options().digest_kind} {
+PackSink::PackSink(PackList list, PackCommit& commit)
+    : list_{std::move(list)}, commit_{commit}, tree_{commit.options().digest_kind} {
   for (std::uint32_t i = 0; i < list_.pack.entries().size() && !has_folders_; ++i)
     has_folders_ = list_.entry_of(i).is_folder();
 }
 
 std::optional<PackFailure> PackSink::take(Instant now, const BlockRef& block) {
-  if (const int errno_value = batches_.open(); errno_value != 0)
+  if (const int errno_value = commit_.open(); errno_value != 0)
     return failed(0, FileFailure::write_error, errno_value);
   const Pack& pack = list_.pack;
   const std::uint64_t index = block.offset / block_bytes, end = block.offset + block.length;
@@ -43,7 +43,7 @@ std::optional<PackFailure> PackSink::take(Instant now, const BlockRef& block) {
 std::optional<PackFailure> PackSink::check(std::uint32_t ordinal,
                                            std::span<const std::byte> content,
                                            std::span<const std::byte> root) {
-  const Digest own = record_root(batches_.options().digest_kind, content);
+  const Digest own = record_root(commit_.options().digest_kind, content);
   if (std::memcmp(own.data(), root.data(), root.size()) != 0)
     return failed(ordinal, FileFailure::root_mismatch, 0);
   add_leaf(ordinal, own);
@@ -96,7 +96,7 @@ std::optional<PackFailure> PackSink::take_half(Instant now, std::uint32_t ordina
     halves_.erase(ordinal);
     return compare(now, ordinal, std::span{told}.first(place.digest_bytes));
   }
-  const std::span whole = batches_.scratch().first(place.size);
+  const std::span whole = commit_.scratch().first(place.size);
   if (place.size > 0 && read_at(half.file.get(), whole, 0) != static_cast<std::int64_t>(place.size))
     return failed(ordinal, FileFailure::write_error, EIO);
   if (auto failure = check(ordinal, whole, std::span{half.root}.first(place.digest_bytes)))
@@ -112,7 +112,7 @@ std::optional<PackFailure> PackSink::end_symlink(Instant now, std::uint32_t ordi
   const ManifestEntry& entry = list_.entry_of(ordinal);
   const std::string text{reinterpret_cast<const char*>(target.data()), target.size()};
   if (!target_fault(entry.name, text).empty()) return failed(ordinal, FileFailure::protocol, 0);
-  const Fd link = batches_.stage().create_symlink(list_.file_of(ordinal), text, entry.mtime_ns);
+  const Fd link = commit_.stage().create_symlink(list_.file_of(ordinal), text, entry.mtime_ns);
   if (!link.is_open()) return failed(ordinal, FileFailure::write_error, errno);
   list_.made(list_.pack.entries()[ordinal]);
   return end_file(now, ordinal, link);
@@ -120,7 +120,7 @@ std::optional<PackFailure> PackSink::end_symlink(Instant now, std::uint32_t ordi
 
 Fd PackSink::create(std::uint32_t ordinal) {
   Fd file =
-      batches_.stage().create(list_.file_of(ordinal), list_.entry_of(ordinal).mode & 0777);
+      commit_.stage().create(list_.file_of(ordinal), list_.entry_of(ordinal).mode & 0777);
   if (file.is_open()) list_.made(list_.pack.entries()[ordinal]);
   return file;
 }
@@ -133,11 +133,11 @@ std::optional<PackFailure> PackSink::end_file(Instant now, std::uint32_t ordinal
     return failed(ordinal, FileFailure::write_error, errno);
   // With the announced name a comparison finds it; with another one only a record can.
   if (file.is_open() && list_.policy(list_.pack.entries()[ordinal]) == OnExist::rename)
-    if (const int errno_value = batches_.options().session->add(entry_hash(entry), file.get());
+    if (const int errno_value = commit_.options().session->add(entry_hash(entry), file.get());
         errno_value != 0)
       return failed(ordinal, FileFailure::write_error, errno_value);
   const bool is_due_now = is_file && !is_readable(entry);
-  if (is_due_now && batches_.options().durability != Durability::none && ::fsync(file.get()) != 0)
+  if (is_due_now && commit_.options().durability != Durability::none && ::fsync(file.get()) != 0)
     return failed(ordinal, FileFailure::sync_error, errno);
   end_record(now, {.list = &list_, .ordinal = ordinal});
   return check_all();
@@ -161,7 +161,7 @@ std::optional<PackFailure> PackSink::compare(Instant now, std::uint32_t ordinal,
 
 void PackSink::end_record(Instant now, const PackRecord& record) {
   ++whole_;
-  batches_.add(now, record);
+  commit_.add(now, record);
 }
 
 void PackSink::add_leaf(std::uint32_t ordinal, const Digest& root) {

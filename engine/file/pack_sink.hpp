@@ -2,7 +2,7 @@
 // PackSink: the receiving half of a chapter's pack. It cuts blocks into files, verifies each file
 // by the root that came with it, and gives it to the session's batch.
 //
-//   block ─▶ records ─▶ own root = the one behind it? ─▶ Stage ─▶ PackBatches ─▶ runs
+//   block ─▶ records ─▶ own root = the one behind it? ─▶ Stage ─▶ PackCommit ─▶ runs
 //
 // A record that lies in two blocks is written as they come, in any order, and read back for its
 // root. The Sink owns it; its file thread calls it.
@@ -14,14 +14,14 @@
 
 #include "engine/base/units.hpp"
 #include "engine/crypto/tree.hpp"
-#include "engine/file/pack_batches.hpp"
+#include "engine/file/pack_commit.hpp"
 
 namespace onehop::file {
 
 class PackSink {
  public:
-  /// batches outlives it.
-  PackSink(PackList list, PackBatches& batches);
+  /// commit outlives it.
+  PackSink(PackList list, PackCommit& commit);
   PackSink(const PackSink&) = delete;
   PackSink& operator=(const PackSink&) = delete;
 
@@ -72,7 +72,7 @@ class PackSink {
   }
 
   const PackList list_;
-  PackBatches& batches_;
+  PackCommit& commit_;
   bool has_folders_ = false;
   std::unordered_map<std::uint32_t, Half> halves_;  // at most one per block
   std::size_t whole_ = 0;                           // records that were verified

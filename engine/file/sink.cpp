@@ -30,7 +30,7 @@ Sink::Sink(std::shared_ptr<Destination> destination, std::unique_ptr<FileIo> io,
       options_{options},
       io_{std::move(io)},
       pool_{options_.slots},
-      batches_{{.root = destination_->root(),
+      commit_{{.root = destination_->root(),
                 .digest_kind = destination_->options().digest_kind,
                 .durability = destination_->options().durability,
                 .umask_bits = destination_->part_options().umask_bits,
@@ -76,7 +76,7 @@ void Sink::take_chapters() {
                  .policy = [&list](std::uint32_t entry) { return list.policy_of(entry); },
                  .held = [&list](std::uint32_t entry) { return list.held(entry); },
                  .made = [&list](std::uint32_t entry) { list.count_made(entry); }},
-        batches_);
+        commit_);
   }
 }
 
@@ -108,7 +108,7 @@ std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
   collect(false);
   if (stream_) write_stream();
   if (!is_stopped_) checkpoint_if_due(now);
-  if (!is_stopped_) on_pack_failure(batches_.turn(now, finish_folders()));
+  if (!is_stopped_) on_pack_failure(commit_.turn(now, finish_folders()));
   tell_packed();
   end_chapters();
   for (; !outbox_.empty() && to_engine.push(outbox_.front()); ++moved) outbox_.pop_front();

@@ -191,7 +191,7 @@ class Sink final : public FileWorker {
   std::deque<Added> added_;                        // not looked at yet
   std::deque<std::unique_ptr<Chapter>> chapters_;  // that have not ended, in order
   std::uint32_t end_file_ = 0;                     // behind the newest chapter
-  PackBatches batches_;  // after chapters_: its thread, which reads of them, ends first
+  PackCommit commit_;  // after chapters_: its thread, which reads of them, ends first
   std::optional<StreamOutput> stream_;  // once something of it has come
   std::uint64_t stream_bytes_ = 0;      // of the pieces so far
   std::unordered_map<std::uint32_t, std::unique_ptr<OpenFile>> open_;  // by index on the wire

@@ -24,7 +24,7 @@ void Sink::tell(Chapter& chapter, const BlockRef& done) {
 /// Takes what the commit thread has done: runs of packed files that are in place, folders that have
 /// mode and time.
 void Sink::tell_packed() {
-  while (const auto run = batches_.pop()) {
+  while (const auto run = commit_.pop()) {
     Chapter* const chapter = chapter_of(run->list->first_file);
     ONEHOP_CHECK(chapter != nullptr);  // it does not end before
     if (run->count == 0) {
@@ -52,7 +52,7 @@ bool Sink::finish_folders() {
     if (!chapter->is_gathered()) return false;
     if (chapter->pack && chapter->pack->has_folders() &&
         !std::exchange(chapter->are_folders_finishing, true))
-      batches_.finish(chapter->pack->list());
+      commit_.finish(chapter->pack->list());
   }
   return true;
 }

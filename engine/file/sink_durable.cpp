@@ -109,7 +109,7 @@ void Sink::make_durable() {
   start_syncs();
   wait_for_all();
   if (!is_stopped_) (void)finish_folders();
-  on_pack_failure(batches_.commit_all());
+  on_pack_failure(commit_.commit_all());
   tell_packed();
   end_chapters();
 }
@@ -162,7 +162,7 @@ void Sink::close() {
   wait_for_all();
   is_stopped_ = true;
   keep_progress();
-  batches_.close();
+  commit_.close();
   if (stream_) {
     drop_stream();
     stream_->close();

@@ -64,7 +64,7 @@ void remove_probe_folder(int stage, const std::string& name) noexcept {
 /// given: then each folder there has the same.
 bool has_stage_mode(int folder, struct stat status) {
   const mode_t mode = status.st_mode & 07777;
-  if (mode == stage_mode) return true;
+  if ((mode & 0777) == stage_mode) return true;  // set-group-ID is that of the folder above
   if (set_mode(folder, stage_mode) != 0 || ::fstat(folder, &status) != 0) return false;
   if ((status.st_mode & 07777) == mode) return true;
   static_cast<void>(set_mode(folder, mode));  // somebody's own

@@ -5,7 +5,7 @@
 Goal:   a tree arrives as it is, names, modes and times included; whatever stops it, the same two
         commands go on, a visible name has its whole content at every moment, and nothing is left.
 Method: the real program in the lab; trees and the moments of kills are drawn from a seed.
-Bounds: exact; what is sent again is bound by engine/file/pack_batches.cpp, see AGAIN_BYTES_MAX.
+Bounds: exact; what is sent again is bound by engine/file/pack_commit.cpp, see AGAIN_BYTES_MAX.
         ONEHOP_TREE_ROUNDS sets the number of kills (6; the long form is 200), ONEHOP_TREE_FILES the
         files of the tree that is killed (1500 are 54 MB; 4000 are more than may be sent again).
 """
@@ -25,7 +25,7 @@ OK, PARTLY = 0, 12
 ROUNDS = int(os.environ.get("ONEHOP_TREE_ROUNDS", "6"))
 FILES = int(os.environ.get("ONEHOP_TREE_FILES", "1500"))
 UMASK = 0o022
-# Two batches of 16 MiB (pack_batches.cpp): one on its way to its names, one that is filled. Behind
+# Two batches of 16 MiB (pack_commit.cpp): one on its way to its names, one that is filled. Behind
 # them 32 MiB in the receiver's memory and 16 MiB of larger files (Sink::checkpoint_bytes), and one
 # part in eight for the headers of frames.
 AGAIN_BYTES_MAX = (2 * 16 + 32 + 16) * (1 << 20) * 9 // 8

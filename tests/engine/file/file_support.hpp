@@ -66,7 +66,7 @@ class AsNobody {
     if (before_ == 0) REQUIRE(::seteuid(nobody) == 0);
   }
   ~AsNobody() {
-    if (before_ == 0) static_cast<void>(::seteuid(before_));
+    if (before_ == 0) ONEHOP_CHECK(::seteuid(before_) == 0);
   }
   AsNobody(const AsNobody&) = delete;
   AsNobody& operator=(const AsNobody&) = delete;
