@@ -92,8 +92,9 @@ void Formation::on(const PeerFound& found) {
     return;
   }
   if (state_ != State::finding) return;
+  if (!is_meant(found.peer)) return;
   if (found.peer.path == asking_) return connect(found.peer);
-  if (!is_task(Plan::Task::connect) || !is_meant(found.peer)) return;
+  if (!is_task(Plan::Task::connect)) return;
   if (!plan_.peer.empty() || found.peer.path == target_.path) return connect(found.peer);
   if (choose_at_ == Instant{}) choose_at_ = now_ + choice_span;
 }
@@ -184,8 +185,7 @@ void Formation::choose() {
   if (meant.size() == 1) return connect(*meant.front());
   if (meant.empty()) return;
   std::string names;
-  for (const Peer* peer : meant)
-    names += (names.empty() ? "" : ", ") + said_name(*peer);
+  for (const Peer* peer : meant) names += (names.empty() ? "" : ", ") + said_name(*peer);
   fail(ExitCode::usage, "there are several: " + names, "Name the one that is meant");
 }
 
@@ -195,8 +195,7 @@ void Formation::connect(const Peer& peer) {
   choose_at_ = find_again_at_ = Instant{};
   state_ = State::negotiating;
   attempt_ends_at_ = now_ + attempt_span;
-  if (attempts_++ == 0)
-    actions_.push_back(Say{"connecting to " + said_name(peer)});
+  if (attempts_++ == 0) actions_.push_back(Say{"connecting to " + said_name(peer)});
   actions_.push_back(Connect{.peer_path = peer.path,
                              .peer_address = peer.address,
                              .pairing = plan_.pairing,

@@ -169,6 +169,17 @@ TEST_CASE("accept waits for the name of a peer that asks before it was seen", "[
   CHECK(driven.all<Connect>().front().peer_path == box.path);
 }
 
+TEST_CASE("a peer that is not named is not accepted, though it asked before it was seen",
+          "[control][p2p]") {
+  Driven driven{plan_of(accept_task, "box")};
+  driven.feed(PeerAsked{desk.path});
+  driven.feed(PeerFound{desk});
+  CHECK(driven.all<Connect>().empty());
+  driven.feed(PeerFound{box});
+  driven.feed(PeerAsked{box.path});
+  CHECK(driven.all<Connect>().size() == 1);
+}
+
 TEST_CASE("a search that ends is begun again, and the end of the one before ends nothing",
           "[control][p2p]") {
   Driven driven{plan_of(accept_task)};
