@@ -53,7 +53,9 @@ Result<Supplicant> Supplicant::open(const Options& options) {
     ONEHOP_TRYV(supplicant.check_p2p());
     supplicant.open_control();
   }
-  ONEHOP_TRYV(supplicant.bus_.listen(supplicant_service, p2p_interface));
+  for (const char* interface : {p2p_interface, group_interface}) {
+    ONEHOP_TRYV(supplicant.bus_.listen(supplicant_service, interface));
+  }
   return supplicant;
 }
 
@@ -65,15 +67,17 @@ Result<std::vector<Supplicant::Known>> Supplicant::interfaces() {
     for (const std::string& path : *paths) {
       const std::string role = text_of(fields(path, p2p_interface, {"Role"}), "Role");
       const std::string name = text_of(fields(path, interface_interface, {"Ifname"}), "Ifname");
-      if (!name.empty()) found.push_back({path, name, role == "GO" || role == "client"});
+      // Role is "device" while a client is not connected.
+      const bool is_group = role == "GO" || role == "client" || name.starts_with("p2p-");
+      if (!name.empty()) found.push_back({path, name, is_group});
     }
   return found;
 }
 
-bool Supplicant::is_interface_known() {
+bool Supplicant::is_known(const std::string& path) {
   const auto known = interfaces();
   return known.has_value() &&
-         std::ranges::find(known.value(), path_, &Known::path) != known.value().end();
+         std::ranges::find(known.value(), path, &Known::path) != known.value().end();
 }
 
 Result<void> Supplicant::choose_interface(const Options& options) {
@@ -158,8 +162,9 @@ Result<void> Supplicant::name_device(const std::string& name) {
 
 Result<void> Supplicant::find(const Find& find) {
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(find.span).count();
-  const Dict how{{"Timeout", static_cast<std::int64_t>(seconds)},
-                 {"DiscoveryType", std::string{find.is_social ? "social" : "start_with_full"}}};
+  Dict how{{"Timeout", static_cast<std::int64_t>(seconds)},
+           {"DiscoveryType", std::string{find.is_social ? "social" : "start_with_full"}}};
+  if (find.frequency > 0) how["freq"] = std::int64_t{find.frequency};
   ONEHOP_TRYV(bus_.call(target(p2p_interface), "Find", {how}, "find peers"));
   return success();
 }
@@ -269,7 +274,7 @@ void Supplicant::cancel() {
 Result<void> Supplicant::remove_group(const std::string& path) {
   const auto done =
       bus_.call({supplicant_service, path, p2p_interface}, "Disconnect", {}, "leave the group");
-  if (done.has_value() || !group_at(path)) return success();
+  if (done.has_value() || !is_known(path)) return success();
   return done.error();
 }
 
@@ -284,13 +289,18 @@ Result<std::vector<Group>> Supplicant::groups() {
 
 std::optional<Group> Supplicant::group_at(const std::string& path) {
   const Dict roles = fields(path, p2p_interface, {"Role", "Group"});
-  const std::string role = text_of(roles, "Role"), object = text_of(roles, "Group");
-  if ((role != "GO" && role != "client") || object.empty() || object == "/") return std::nullopt;
+  return group_of(path, text_of(roles, "Role"), text_of(roles, "Group"));
+}
+
+std::optional<Group> Supplicant::group_of(const std::string& path, const std::string& role,
+                                          const std::string& object) {
+  if (object.empty() || object == "/") return std::nullopt;
   const Dict about = fields(object, group_interface, {"SSID", "BSSID", "Frequency", "Passphrase"});
   const std::string name = text_of(fields(path, interface_interface, {"Ifname"}), "Ifname");
   if (name.empty()) return std::nullopt;  // it has just ended
   const ByteArray ssid = value_of<ByteArray>(about, "SSID");
   return Group{.path = path,
+               .object = object,
                .interface_name = name,
                .role = role == "GO" ? Role::owner : Role::client,
                .ssid = std::string(ssid.begin(), ssid.end()),
@@ -333,6 +343,9 @@ std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
   if (signal.name == "FindStopped") return FindEnded{};
   if (signal.name == "GONegotiationRequest") return PeerAsked{argument(0)};
   if (signal.name == "ProvisionDiscoveryPBCRequest") return JoinAsked{argument(0)};
+  if (signal.name == "PeerJoined") return PeerJoined{signal.path};
+  if (signal.name == "GONegotiationSuccess")
+    return Negotiated{static_cast<int>(value_of<std::int64_t>(dict, "frequency"))};
   if (signal.name == "GONegotiationFailure")
     return AttemptFailed{negotiation_failure(value_of<std::int64_t>(dict, "status")),
                          value_of<std::int64_t>(dict, "status") == no_common_channel};
@@ -343,8 +356,10 @@ std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
     return AttemptFailed{"pairing failed: " + argument(0) + " (was the PIN right?)"};
   if (signal.name == "GroupFinished") return GroupFinished{text_of(dict, "interface_object")};
   if (signal.name == "GroupStarted") {
-    auto group = group_at(text_of(dict, "interface_object"));
-    if (!group) return std::nullopt;  // gone already: GroupFinished follows
+    // The property Role says "device" where the client has lost the connection meanwhile.
+    auto group = group_of(text_of(dict, "interface_object"), text_of(dict, "role"),
+                          text_of(dict, "group_object"));
+    if (!group) return AttemptFailed{"the group ended while it was formed"};
     group->is_persistent = value_of<bool>(dict, "persistent");
     return GroupStarted{std::move(*group)};
   }

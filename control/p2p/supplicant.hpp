@@ -46,7 +46,9 @@ class Supplicant {
     bool is_group = false;
   };
   [[nodiscard]] Result<std::vector<Known>> interfaces();
-  [[nodiscard]] bool is_interface_known();  ///< wpa_supplicant still has it
+  /// is_known: wpa_supplicant still has the interface of that path.
+  [[nodiscard]] bool is_known(const std::string& path);
+  [[nodiscard]] bool is_interface_known() { return is_known(path_); }
   [[nodiscard]] bool has_created() const { return has_created_; }
   /// remove_interface takes an interface from wpa_supplicant that create_interface gave it.
   [[nodiscard]] Result<void> remove_interface(const std::string& path);
@@ -76,6 +78,9 @@ class Supplicant {
   [[nodiscard]] Result<void> remove_group(const std::string& path);
   /// groups that this machine is in now, whoever formed them.
   [[nodiscard]] Result<std::vector<Group>> groups();
+  /// group_at is the group on the interface of that path. Its bssid and frequency are missing while
+  /// a client is not connected.
+  [[nodiscard]] std::optional<Group> group_at(const std::string& interface_path);
   /// authorize lets a device join a group that we own: by push button for two minutes, or by PIN.
   [[nodiscard]] Result<void> authorize(const Group& group, const Pairing& pairing);
 
@@ -92,7 +97,8 @@ class Supplicant {
   /// stored_group is the path of a group that we own and wpa_supplicant keeps; empty: none.
   [[nodiscard]] std::string stored_group();
   [[nodiscard]] std::optional<Event> event_of(const Bus::Signal& signal);
-  [[nodiscard]] std::optional<Group> group_at(const std::string& interface_path);
+  [[nodiscard]] std::optional<Group> group_of(const std::string& interface_path,
+                                              const std::string& role, const std::string& object);
   [[nodiscard]] Dict fields(const std::string& path, const char* interface,
                             std::initializer_list<const char*> names);
 

@@ -24,6 +24,7 @@ enum class Role { owner, client };
 /// Group: a Wi-Fi Direct group that this machine is in.
 struct Group {
   std::string path;            ///< of the D-Bus object of its interface
+  std::string object;          ///< path of its own D-Bus object
   std::string interface_name;  ///< p2p-wlan0-0
   Role role = Role::client;
   std::string ssid;

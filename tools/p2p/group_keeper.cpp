@@ -23,8 +23,9 @@ namespace {
 
 std::set<std::string> paths_of(Supplicant& supplicant) {
   std::set<std::string> paths;
-  if (const auto groups = supplicant.groups(); groups.has_value())
-    for (const Group& group : groups.value()) paths.insert(group.path);
+  if (const auto interfaces = supplicant.interfaces(); interfaces.has_value())
+    for (const Supplicant::Known& one : interfaces.value())
+      if (one.is_group) paths.insert(one.path);
   return paths;
 }
 
