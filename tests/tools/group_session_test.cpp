@@ -8,7 +8,7 @@
 
 #include <csignal>
 
-#include "tests/control/p2p/bus_world.hpp"
+#include "tests/control/p2p/services.hpp"
 #include "tests/support/bare_test.hpp"
 #include "tests/support/net_namespace.hpp"
 
@@ -18,8 +18,6 @@ using onehop::test::NetNamespace;
 
 namespace {
 
-const std::string root = "/fi/w1/wpa_supplicant1", radio = root + "/Interfaces/0",
-                  name = "fi.w1.wpa_supplicant1", device = name + ".Interface.P2PDevice";
 constexpr const char* link_name = "p2p-wlan0-1";
 
 /// SupplicantService has one peer, "box", and forms the groups of `names` with it, in their order.
@@ -38,56 +36,40 @@ class SupplicantService {
   static std::string path_of(std::size_t group) {
     return root + "/Interfaces/" + std::to_string(group + 1);
   }
-  static Service::Reply text(const char* type, const std::string& value) {
-    return {[=](sd_bus_message* reply) { sd_bus_message_append(reply, "v", type, value.c_str()); },
-            {}};
-  }
   std::map<std::string, Service::Reply> replies() {
-    std::map<std::string, Service::Reply> all{
-        {root + " " + name + ".Interfaces",
-         {[this](sd_bus_message* reply) {
-            sd_bus_message_open_container(reply, 'v', "ao");
-            sd_bus_message_open_container(reply, 'a', "o");
-            sd_bus_message_append(reply, "o", radio.c_str());
-            for (std::size_t i = 0; i < started_; ++i)
-              sd_bus_message_append(reply, "o", path_of(i).c_str());
-            sd_bus_message_close_container(reply);
-            sd_bus_message_close_container(reply);
-          },
-          {}}},
-        {radio + " " + name + ".Interface.Ifname", text("s", "wlan0")},
-        {radio + " " + device + ".Role", text("s", "device")},
-        {radio + " " + device + ".P2PDeviceConfig",
-         {[](sd_bus_message* reply) {
-            sd_bus_message_append(reply, "v", "a{sv}", 1, "DeviceName", "s", "here");
-          },
-          {}}},
-        {radio + " " + device + ".Find",
-         {[this](sd_bus_message*) {
-            service_.emit = [](sd_bus* bus) {
-              sd_bus_emit_signal(bus, radio.c_str(), device.c_str(), "DeviceFoundProperties",
-                                 "oa{sv}", (radio + "/Peers/1").c_str(), 1, "DeviceName", "s",
-                                 "box");
-            };
-          },
-          {}}},
-        {radio + " " + device + ".Connect", {[this](sd_bus_message*) { start(); }, {}}}};
+    auto all = healthy();
+    all[root + " " + name + ".Interfaces"] = {[this](sd_bus_message* reply) { list(reply); }, {}};
+    all[radio + " " + device + ".Find"] = {[this](sd_bus_message*) { service_.emit = show_box; },
+                                           {}};
+    all[radio + " " + device + ".Connect"] = {[this](sd_bus_message*) { start(); }, {}};
     for (const char* method : {".Cancel", ".StopFind"}) all[radio + " " + device + method] = {};
     for (std::size_t i = 0; i < names_.size(); ++i) {
       const std::string path = path_of(i), object = path + "/Groups/1";
-      all[path + " " + name + ".Interface.Ifname"] = text("s", names_[i]);
-      all[path + " " + device + ".Role"] = text("s", "client");
-      all[path + " " + device + ".Group"] = text("o", object);
+      all[path + " " + name + ".Interface.Ifname"] = variant("s", names_[i]);
+      all[path + " " + device + ".Role"] = variant("s", "client");
+      all[path + " " + device + ".Group"] = variant("o", object);
       all[path + " " + device + ".Disconnect"] = {};
-      all[object + " " + name + ".Group.BSSID"] = {[this](sd_bus_message* reply) {
-                                                     if (++looks_ == 2 && is_interrupting)
-                                                       ::kill(::getpid(), SIGINT);
-                                                     sd_bus_message_append(reply, "v", "ay", 6, 2,
-                                                                           0, 0, 0, 1, 0);
-                                                   },
-                                                   {}};
+      all[object + " " + name + ".Group.BSSID"] = {
+          [this](sd_bus_message* reply) { answer_bssid(reply); }, {}};
     }
     return all;
+  }
+  void list(sd_bus_message* reply) const {
+    sd_bus_message_open_container(reply, 'v', "ao");
+    sd_bus_message_open_container(reply, 'a', "o");
+    sd_bus_message_append(reply, "o", radio.c_str());
+    for (std::size_t i = 0; i < started_; ++i)
+      sd_bus_message_append(reply, "o", path_of(i).c_str());
+    sd_bus_message_close_container(reply);
+    sd_bus_message_close_container(reply);
+  }
+  void answer_bssid(sd_bus_message* reply) {
+    if (++looks_ == 2 && is_interrupting) ::kill(::getpid(), SIGINT);
+    sd_bus_message_append(reply, "v", "ay", 6, 2, 0, 0, 0, 1, 0);
+  }
+  static void show_box(sd_bus* bus) {
+    sd_bus_emit_signal(bus, radio.c_str(), device.c_str(), "DeviceFoundProperties", "oa{sv}",
+                       (radio + "/Peers/1").c_str(), 1, "DeviceName", "s", "box");
   }
   void start() {
     const std::string path = path_of(started_++);

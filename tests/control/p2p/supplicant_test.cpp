@@ -8,41 +8,17 @@
 
 #include <catch2/catch.hpp>
 
-#include <atomic>
 #include <cerrno>
 
 #include "control/p2p/form_group.hpp"
 #include "control/p2p/network_manager.hpp"
 #include "engine/base/time.hpp"
-#include "tests/control/p2p/bus_world.hpp"
+#include "tests/control/p2p/services.hpp"
 
 using namespace onehop;
 using namespace onehop::p2p;
 
 namespace {
-
-const std::string root = "/fi/w1/wpa_supplicant1", radio = root + "/Interfaces/0",
-                  name = "fi.w1.wpa_supplicant1", device = name + ".Interface.P2PDevice";
-
-Service::Reply variant(const char* type, const char* value) {
-  return {[=](sd_bus_message* reply) { sd_bus_message_append(reply, "v", type, value); }, {}};
-}
-
-/// A wpa_supplicant with one radio, wlan0, that has Wi-Fi Direct.
-std::map<std::string, Service::Reply> healthy() {
-  return {
-      {root + " " + name + ".Interfaces",
-       {[](sd_bus_message* reply) { sd_bus_message_append(reply, "v", "ao", 1, radio.c_str()); },
-        {}}},
-      {radio + " " + name + ".Interface.Ifname", variant("s", "wlan0")},
-      {radio + " " + device + ".Role", variant("s", "device")},
-      {radio + " " + device + ".P2PDeviceConfig",
-       {[](sd_bus_message* reply) {
-          sd_bus_message_append(reply, "v", "a{sv}", 1, "DeviceName", "s", "box");
-        },
-        {}}},
-  };
-}
 
 bool has(const Error& error, const char* words) {
   return error.message().find(words) != std::string::npos;
@@ -73,6 +49,20 @@ TEST_CASE("where iwd has the radios it says so", "[control][p2p]") {
   const auto opened = Supplicant::open({});
   REQUIRE(opened.has_error());
   CHECK(has(opened.error(), "iwd has the radios"));
+}
+
+TEST_CASE("where iwd has the radios of a wpa_supplicant that the bus has started it says so",
+          "[control][p2p]") {
+  const BusWorld world;
+  const Service iwd{"net.connman.iwd", {}};
+  const Service supplicant{
+      name,
+      {{root + " " + name + ".Interfaces",
+        {[](sd_bus_message* reply) { sd_bus_message_append(reply, "v", "ao", 0); }, {}}}}};
+  const auto opened = Supplicant::open({});
+  REQUIRE(opened.has_error());
+  CHECK(has(opened.error(), "wpa_supplicant has no interface, and iwd has the radios"));
+  CHECK(has(opened.error(), "systemctl stop iwd"));
 }
 
 TEST_CASE("a policy that refuses is named, with the group that it lets in", "[control][p2p]") {
@@ -267,28 +257,17 @@ TEST_CASE("a bus that goes away is an error and no endless loop", "[control][p2p
 
 TEST_CASE("NetworkManager is asked for a device and gets it back", "[control][p2p]") {
   const BusWorld world;
-  const std::string manager = "org.freedesktop.NetworkManager",
-                    path = "/org/freedesktop/NetworkManager";
-  bool is_on = true;
-  Service service{
-      manager,
-      {{path + " " + manager + ".GetDeviceByIpIface",
-        {[&](sd_bus_message* reply) {
-           sd_bus_message_append(reply, "o", (path + "/Devices/1").c_str());
-         },
-         {}}},
-       {path + "/Devices/1 " + manager + ".Device.Managed",
-        {[&](sd_bus_message* reply) { sd_bus_message_append(reply, "v", "b", int{is_on}); }, {}}}}};
+  std::atomic<bool> is_on = true;
+  Service service{manager, managing(is_on)};
   auto bus = Bus::open();
   REQUIRE(bus.has_value());
   CHECK(is_managed(bus.value(), "wlan0"));
   is_on = false;
   CHECK_FALSE(is_managed(bus.value(), "wlan0"));
-  const std::string managed = path + "/Devices/1 " + manager + ".Device.Managed";
-  CHECK(set_managed(bus.value(), "wlan0", false).has_value());
-  CHECK(service.set == std::map<std::string, bool>{{managed, false}});
-  CHECK(set_managed(bus.value(), "wlan0", true).has_value());
-  CHECK(service.set == std::map<std::string, bool>{{managed, true}});
+  for (const bool wanted : {false, true}) {
+    CHECK(set_managed(bus.value(), "wlan0", wanted).has_value());
+    CHECK(service.set == std::map<std::string, bool>{{managed, wanted}});
+  }
 }
 
 TEST_CASE("a service that does not answer is an error within the limit", "[control][p2p]") {
