@@ -112,13 +112,14 @@ void Formation::on(const FindEnded&) {
 
 void Formation::on(const PeerAsked& asked) {
   if (state_ != State::finding || is_task(Plan::Task::find)) return;
+  // Who looks for the only peer there is has not asked for whoever looks for one, too.
+  if (is_task(Plan::Task::connect) && plan_.peer.empty() && asked.path != target_.path) return;
   const auto known = peers_.find(asked.path);
   if (known == peers_.end()) {
     asking_ = asked.path;  // the search that runs tells its name
     return;
   }
-  // A `connect` that is asked by its own peer answers at once; so do two that connect to each
-  // other.
+  // A `connect` that is asked by its own peer answers at once.
   if (is_meant(known->second)) connect(known->second);
 }
 
@@ -154,8 +155,18 @@ void Formation::on(const CallDone& done) {
 }
 
 void Formation::on(const AttemptFailed& failed) {
-  if (state_ == State::negotiating && failed.is_channel) (void)take_next_channel(failed.cause);
-  if (state_ == State::negotiating) retry(failed.cause);
+  if (state_ != State::negotiating) return;
+  using Kind = AttemptFailed::Kind;
+  group_failures_ = failed.kind == Kind::group ? group_failures_ + 1 : 0;
+  // Twice in a row: our access point may not start where it should.
+  const bool is_channel = failed.kind == Kind::channel ||
+                          (group_failures_ == 2 && plan_.owner_intent >= likely_owner_intent);
+  if (is_channel) {
+    (void)take_next_channel(failed.cause);
+    group_failures_ = 0;
+  }
+  const bool has_pin = plan_.pairing.method != Pairing::Method::button;
+  retry(failed.cause + (failed.kind == Kind::pairing && has_pin ? " (was the PIN right?)" : ""));
 }
 
 void Formation::on(const GroupStarted& started) {
@@ -190,7 +201,11 @@ void Formation::look_at_time() {
   if (is_due(choose_at_)) choose();
   if (is_due(find_again_at_) && state_ == State::finding) find();
   if (!is_due(attempt_ends_at_)) return;
-  if (state_ == State::negotiating) retry("the other side has not accepted");
+  if (state_ == State::negotiating) {
+    retry("the other side has not accepted");
+    // Without a name it may not be the one that is meant: choose anew among all that are there.
+    if (plan_.peer.empty() && is_task(Plan::Task::connect)) target_ = {};
+  }
   if (state_ == State::settling) end(std::nullopt, group_);
 }
 

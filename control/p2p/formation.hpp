@@ -58,8 +58,14 @@ struct CallDone {
 };
 /// The negotiation, or Wi-Fi Protected Setup behind it, failed.
 struct AttemptFailed {
+  enum class Kind {
+    other,
+    channel,  ///< the two have none in common
+    pairing,
+    group,  ///< none came of what the two agreed on
+  };
   std::string cause;
-  bool is_channel = false;  ///< the two have no channel in common
+  Kind kind = Kind::other;
 };
 struct GroupStarted {
   Group group;
@@ -173,6 +179,7 @@ class Formation {
   int frequency_ = 0;       // that the newest negotiation agreed on
   std::string last_cause_;  // of the newest failed attempt
   int attempts_ = 0, finds_ = 0;
+  int group_failures_ = 0;   // in a row
   std::size_t channel_ = 0;  // of plan_.frequencies
   std::vector<Action> actions_;
 };

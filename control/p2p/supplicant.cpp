@@ -20,11 +20,14 @@ constexpr const char* start_hint =
 /// 160 MHz: all such channels but one hold some where radar must be watched for.
 constexpr const char* wide_words = " ht40 vht he";
 
-/// The bus says that the service is missing; who else may have the radio is worth a look.
+/// The service is missing (ESRCH), or the bus has started one that has no interface (ENODEV); who
+/// else may have the radio is worth a look.
 Error with_reason(Error error, Bus& bus) {
-  if (error.errno_value != ESRCH) return error;
-  error.cause = "there is no wpa_supplicant on the system bus";
-  error.hint = start_hint;
+  if (error.errno_value != ESRCH && error.errno_value != ENODEV) return error;
+  if (error.errno_value == ESRCH) {
+    error.cause = "there is no wpa_supplicant on the system bus";
+    error.hint = start_hint;
+  }
   if (bus.has_owner("net.connman.iwd")) {
     error.cause += ", and iwd has the radios";
     error.hint =
@@ -101,7 +104,8 @@ Result<void> Supplicant::choose_interface(const Options& options) {
       known.empty() ? "wpa_supplicant has no interface" : "wpa_supplicant has only " + known,
       known.empty() ? "Start it with the radio's interface: wpa_supplicant -u -s -i wlan0 -D "
                       "nl80211 -c FILE"
-                    : "Name that with --iface"};
+                    : "Name that with --iface",
+      known.empty() ? ENODEV : 0};
 }
 
 Result<void> Supplicant::create_interface(const std::string& name) {
@@ -176,8 +180,9 @@ void Supplicant::stop_find() {
 Result<std::string> Supplicant::connect(const Connect& connect) {
   using Method = Pairing::Method;
   const Method method = connect.pairing.method;
-  // From 8 on we are likely the owner, whose choice the width is.
-  if (control_ && !connect.is_join && connect.owner_intent >= 8) return connect_wide(connect);
+  // The width is the owner's choice.
+  if (control_ && !connect.is_join && connect.owner_intent >= likely_owner_intent)
+    return connect_wide(connect);
   Dict how{{"peer", ObjectPath{connect.peer_path}},
            {"join", connect.is_join},
            {"persistent", connect.is_persistent},
@@ -348,12 +353,15 @@ std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
     return Negotiated{static_cast<int>(value_of<std::int64_t>(dict, "frequency"))};
   if (signal.name == "GONegotiationFailure")
     return AttemptFailed{negotiation_failure(value_of<std::int64_t>(dict, "status")),
-                         value_of<std::int64_t>(dict, "status") == no_common_channel};
+                         value_of<std::int64_t>(dict, "status") == no_common_channel
+                             ? AttemptFailed::Kind::channel
+                             : AttemptFailed::Kind::other};
   if (signal.name == "GroupFormationFailure")
     return AttemptFailed{
-        "the group could not be formed" + (argument(0).empty() ? "" : ": " + argument(0)), false};
+        "the group could not be formed" + (argument(0).empty() ? "" : ": " + argument(0)),
+        AttemptFailed::Kind::group};
   if (signal.name == "WpsFailed")
-    return AttemptFailed{"pairing failed: " + argument(0) + " (was the PIN right?)"};
+    return AttemptFailed{"pairing failed: " + argument(0), AttemptFailed::Kind::pairing};
   if (signal.name == "GroupFinished") return GroupFinished{text_of(dict, "interface_object")};
   if (signal.name == "GroupStarted") {
     // The property Role says "device" where the client has lost the connection meanwhile.

@@ -56,6 +56,10 @@ struct Pairing {
   return std::string(8 - text.size(), '0') + text;
 }
 
+/// From this intent on a side is likely the owner.
+//= Wi-Fi P2P Technical Specification 1.2 section 3.1.4.2
+inline constexpr int likely_owner_intent = 8;
+
 /// Plan: what Formation is to reach.
 struct Plan {
   enum class Task { find, connect, accept, host };

@@ -46,7 +46,7 @@ Plan plan_of(Plan::Task task, const P2pOptions& options) {
     plan.frequencies = {options.frequency};
   else if (task == Plan::Task::host)
     plan.frequencies = {5, 0};
-  else if (plan.owner_intent >= 8)
+  else if (plan.owner_intent >= likely_owner_intent)
     plan.frequencies = owner_channels();
   return plan;
 }

@@ -194,10 +194,74 @@ TEST_CASE("the next channel is tried where the two have none in common", "[contr
   Driven driven{plan};
   driven.feed(PeerFound{box});
   driven.feed(CallDone{});
-  driven.feed(AttemptFailed{.cause = "no channel", .is_channel = true});
+  driven.feed(AttemptFailed{.cause = "no channel", .kind = AttemptFailed::Kind::channel});
   driven.feed(PeerFound{box});
   REQUIRE(driven.all<Connect>().size() == 2);
   CHECK(driven.all<Connect>().back().frequency == 0);
+}
+
+TEST_CASE("an owner whose group fails twice in a row takes the next channel", "[control][p2p]") {
+  Plan plan = plan_of(accept_task);
+  plan.owner_intent = GENERATE(15, 0);
+  plan.frequencies = {5180, 0};
+  Driven driven{plan};
+  driven.feed(PeerFound{box});
+  driven.feed(PeerAsked{box.path});
+  using Kind = AttemptFailed::Kind;
+  for (const Kind kind : {Kind::group, Kind::other, Kind::group, Kind::group}) {
+    CHECK(driven.all<Connect>().back().frequency == 5180);
+    driven.feed(CallDone{});
+    driven.feed(AttemptFailed{"no access point", kind});
+    driven.pass(1s);
+    driven.feed(PeerFound{box});
+  }
+  CHECK(driven.all<Connect>().back().frequency == (plan.owner_intent == 15 ? 0 : 5180));
+}
+
+TEST_CASE("who was chosen because nobody else was there, and does not accept, is chosen no more",
+          "[control][p2p]") {
+  Driven driven{plan_of(connect_task)};
+  driven.feed(PeerFound{desk});
+  driven.pass(4s);
+  REQUIRE(driven.all<Connect>().size() == 1);
+  driven.feed(CallDone{});
+  driven.pass(41s);
+  driven.feed(PeerFound{desk});
+  CHECK(driven.all<Connect>().size() == 1);
+  SECTION("another is there by now, and both are named") {
+    driven.feed(PeerFound{box});
+    driven.pass(4s);
+    REQUIRE(driven.ended().error);
+    CHECK(driven.ended().error->code == ExitCode::usage);
+  }
+  SECTION("it is still alone") {
+    driven.pass(4s);
+    CHECK(driven.all<Connect>().size() == 2);
+  }
+}
+
+TEST_CASE("who looks for a peer without its name does not take one that looks as well",
+          "[control][p2p]") {
+  Driven driven{plan_of(connect_task)};
+  driven.feed(PeerAsked{desk.path});  // before it is seen
+  driven.feed(PeerFound{desk});
+  driven.feed(PeerAsked{desk.path});  // and after that
+  driven.feed(PeerFound{box});
+  CHECK(driven.all<Connect>().empty());
+  driven.pass(4s);
+  CHECK(driven.ended().error->code == ExitCode::usage);
+}
+
+TEST_CASE("a failed pairing asks for the PIN only where there is one", "[control][p2p]") {
+  Plan plan = plan_of(connect_task, "box");
+  const bool has_pin = GENERATE(true, false);
+  if (has_pin) plan.pairing = {Pairing::Method::enter_pin, "12345670"};
+  plan.limit = 10s;
+  Driven driven{plan};
+  driven.feed(PeerFound{box});
+  driven.feed(AttemptFailed{"pairing failed", AttemptFailed::Kind::pairing});
+  driven.pass(11s);
+  CHECK((driven.ended().error->cause.find("PIN") != std::string::npos) == has_pin);
 }
 
 TEST_CASE("after a failure a peer that asks is answered when the new search knows it",
