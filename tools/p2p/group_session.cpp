@@ -90,9 +90,10 @@ Result<std::shared_ptr<GroupDoor>> GroupSession::keep_open(const tool::Reporter&
     reporter.warn("the group has ended, and was not formed again. Run it again on both machines");
     on_gone();
   };
-  ONEHOP_TRY(door,
-             GroupDoor::open(*std::move(supplicant_), group_,
-                             {[&reporter](const std::string& text) { reporter.say(text); }, gone}));
+  ONEHOP_TRY(door, GroupDoor::open(
+                       *std::move(supplicant_), group_,
+                       {.on_text = [&reporter](const std::string& text) { reporter.say(text); },
+                        .on_gone = gone}));
   supplicant_.reset();
   return std::shared_ptr<GroupDoor>{std::move(door)};
 }
