@@ -77,10 +77,10 @@ Result<std::vector<Supplicant::Known>> Supplicant::interfaces() {
   return found;
 }
 
-bool Supplicant::is_known(const std::string& path) {
+bool Supplicant::is_interface_known() {
   const auto known = interfaces();
   return known.has_value() &&
-         std::ranges::find(known.value(), path, &Known::path) != known.value().end();
+         std::ranges::find(known.value(), path_, &Known::path) != known.value().end();
 }
 
 Result<void> Supplicant::choose_interface(const Options& options) {
@@ -169,7 +169,11 @@ Result<void> Supplicant::find(const Find& find) {
   Dict how{{"Timeout", static_cast<std::int64_t>(seconds)},
            {"DiscoveryType", std::string{find.is_social ? "social" : "start_with_full"}}};
   if (find.frequency > 0) how["freq"] = std::int64_t{find.frequency};
-  ONEHOP_TRYV(bus_.call(target(p2p_interface), "Find", {how}, "find peers"));
+  auto done = bus_.call(target(p2p_interface), "Find", {how}, "find peers");
+  // An older wpa_supplicant does not know the word, and searches everywhere.
+  if (done.has_error() && how.erase("freq") > 0)
+    done = bus_.call(target(p2p_interface), "Find", {how}, "find peers");
+  if (done.has_error()) return done.error();
   return success();
 }
 
@@ -279,7 +283,7 @@ void Supplicant::cancel() {
 Result<void> Supplicant::remove_group(const std::string& path) {
   const auto done =
       bus_.call({supplicant_service, path, p2p_interface}, "Disconnect", {}, "leave the group");
-  if (done.has_value() || !is_known(path)) return success();
+  if (done.has_value() || !group_at(path)) return success();
   return done.error();
 }
 

@@ -46,9 +46,7 @@ class Supplicant {
     bool is_group = false;
   };
   [[nodiscard]] Result<std::vector<Known>> interfaces();
-  /// is_known: wpa_supplicant still has the interface of that path.
-  [[nodiscard]] bool is_known(const std::string& path);
-  [[nodiscard]] bool is_interface_known() { return is_known(path_); }
+  [[nodiscard]] bool is_interface_known();  ///< wpa_supplicant still has it
   [[nodiscard]] bool has_created() const { return has_created_; }
   /// remove_interface takes an interface from wpa_supplicant that create_interface gave it.
   [[nodiscard]] Result<void> remove_interface(const std::string& path);

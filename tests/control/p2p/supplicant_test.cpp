@@ -114,6 +114,20 @@ TEST_CASE("a channel that will not do is told from other refusals", "[control][p
   CHECK(supplicant.value().add_group({}).error().errno_value == EIO);
 }
 
+TEST_CASE("a search on one channel that is refused is made on all", "[control][p2p]") {
+  const BusWorld world;
+  auto replies = healthy();
+  replies[radio + " " + device + ".Find"] = {nullptr, name + ".InvalidArgs"};
+  Service service{name, replies};
+  auto supplicant = Supplicant::open({});
+  REQUIRE(supplicant.has_value());
+  const auto calls = [&] { return service.calls[radio + " " + device + ".Find"]; };
+  CHECK(supplicant.value().find({.span = 5s}).has_error());
+  CHECK(calls() == 1);
+  CHECK(supplicant.value().find({.span = 5s, .is_social = false, .frequency = 5180}).has_error());
+  CHECK(calls() == 3);
+}
+
 TEST_CASE("a signal becomes an event", "[control][p2p]") {
   const BusWorld world;
   auto replies = healthy();
