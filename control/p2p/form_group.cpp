@@ -25,8 +25,9 @@ class Runner {
       : supplicant_{supplicant}, formation_{plan}, progress_{progress}, stop_fd_{stop_fd} {}
 
   Result<std::optional<Group>> run() {
-    ONEHOP_TRY(before, supplicant_.groups());
-    for (const Group& group : before) known_.insert(group.path);
+    ONEHOP_TRY(before, supplicant_.interfaces());
+    for (const Supplicant::Known& one : before)
+      if (one.is_group) known_.insert(one.path);
     step(Begun{});
     while (!ended_) {
       if (auto polled = wait(formation_.next_wakeup()); polled.has_error()) {
@@ -35,7 +36,12 @@ class Runner {
       }
       if (!ended_) step(TimePassed{});
     }
-    if (!ended_->error) return ended_->group;
+    if (!ended_->error) {
+      // An attempt that was given up may have come to a group after all: two would be one machine
+      // twice.
+      if (ended_->group) remove_groups(ended_->group->path);
+      return ended_->group;
+    }
     sweep();
     return *ended_->error;
   }
@@ -74,10 +80,16 @@ class Runner {
       (void)::poll(&fd, 1, 100);
       if (supplicant_.process([](const Event&) {}).has_error()) return;
     }
-    auto groups = supplicant_.groups();
-    if (groups.has_error()) return;
-    for (const Group& group : groups.value())
-      if (!known_.contains(group.path)) (void)supplicant_.remove_group(group.path);
+    remove_groups("");
+  }
+
+  /// remove_groups removes those that came since run() began, but `kept`.
+  void remove_groups(const std::string& kept) {
+    const auto interfaces = supplicant_.interfaces();
+    if (interfaces.has_error()) return;
+    for (const Supplicant::Known& one : interfaces.value())
+      if (one.is_group && !known_.contains(one.path) && one.path != kept)
+        (void)supplicant_.remove_group(one.path);
   }
 
   template <class R>
@@ -101,6 +113,7 @@ class Runner {
   }
   void perform(const AddGroup& add) { report(supplicant_.add_group(add)); }
   void perform(const Cancel&) { supplicant_.cancel(); }
+  void perform(const Authorize& join) { (void)supplicant_.authorize(join.group, {}); }
   void perform(const ShowPeer& show) {
     if (progress_.on_peer) progress_.on_peer(show.peer);
   }

@@ -26,6 +26,9 @@ constexpr Nanos choice_span = 3s;
 /// One negotiation with Wi-Fi Protected Setup took 3 to 8 s on mac80211_hwsim. The other side may
 /// need time to accept; wpa_supplicant waits for that, so a long attempt costs nothing.
 constexpr Nanos attempt_span = 40s;
+/// From an owner's GroupStarted to the first member. wpa_supplicant ends the group after 10 s
+/// without one (P2P_MAX_INITIAL_CONN_WAIT_GO), so one that lives longer has it, though nobody told.
+constexpr Nanos settle_span = 12s;
 
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -92,8 +95,9 @@ void Formation::on(const PeerFound& found) {
     return;
   }
   if (state_ != State::finding) return;
+  if (!is_meant(found.peer)) return;
   if (found.peer.path == asking_) return connect(found.peer);
-  if (!is_task(Plan::Task::connect) || !is_meant(found.peer)) return;
+  if (!is_task(Plan::Task::connect)) return;
   if (!plan_.peer.empty() || found.peer.path == target_.path) return connect(found.peer);
   if (choose_at_ == Instant{}) choose_at_ = now_ + choice_span;
 }
@@ -108,14 +112,28 @@ void Formation::on(const FindEnded&) {
 
 void Formation::on(const PeerAsked& asked) {
   if (state_ != State::finding || is_task(Plan::Task::find)) return;
+  // Who looks for the only peer there is has not asked for whoever looks for one, too.
+  if (is_task(Plan::Task::connect) && plan_.peer.empty() && asked.path != target_.path) return;
   const auto known = peers_.find(asked.path);
   if (known == peers_.end()) {
     asking_ = asked.path;  // the search that runs tells its name
     return;
   }
-  // A `connect` that is asked by its own peer answers at once; so do two that connect to each
-  // other.
+  // A `connect` that is asked by its own peer answers at once.
   if (is_meant(known->second)) connect(known->second);
+}
+
+void Formation::on(const Negotiated& negotiated) {
+  if (state_ != State::negotiating) return;
+  frequency_ = negotiated.frequency;
+  attempt_ends_at_ = now_ + attempt_span;  // it has accepted: do not cancel what follows
+}
+
+void Formation::on(const JoinAsked& asked) {
+  // Its first try failed behind the negotiation, and it has found the group that came of that.
+  if (state_ == State::settling && asked.path == target_.path &&
+      plan_.pairing.method == Pairing::Method::button)
+    actions_.push_back(Authorize{group_});
 }
 
 void Formation::on(const CallDone& done) {
@@ -137,16 +155,40 @@ void Formation::on(const CallDone& done) {
 }
 
 void Formation::on(const AttemptFailed& failed) {
-  if (state_ == State::negotiating && failed.is_channel) (void)take_next_channel(failed.cause);
-  if (state_ == State::negotiating) retry(failed.cause);
+  if (state_ != State::negotiating) return;
+  using Kind = AttemptFailed::Kind;
+  group_failures_ = failed.kind == Kind::group ? group_failures_ + 1 : 0;
+  // Twice in a row: our access point may not start where it should.
+  const bool is_channel = failed.kind == Kind::channel ||
+                          (group_failures_ == 2 && plan_.owner_intent >= likely_owner_intent);
+  if (is_channel) {
+    (void)take_next_channel(failed.cause);
+    group_failures_ = 0;
+  }
+  const bool has_pin = plan_.pairing.method != Pairing::Method::button;
+  retry(failed.cause + (failed.kind == Kind::pairing && has_pin ? " (was the PIN right?)" : ""));
 }
 
 void Formation::on(const GroupStarted& started) {
-  if (state_ == State::negotiating || state_ == State::starting) end(std::nullopt, started.group);
+  // One that comes as its attempt is given up is ours; without an attempt it is another program's.
+  const bool is_late = state_ == State::finding && attempts_ > 0;
+  if (!is_late && state_ != State::negotiating && state_ != State::starting) return;
+  if (state_ == State::starting || started.group.role == Role::client)
+    return end(std::nullopt, started.group);
+  if (is_late) actions_.push_back(StopFind{});
+  group_ = started.group;
+  state_ = State::settling;
+  choose_at_ = find_again_at_ = Instant{};
+  attempt_ends_at_ = now_ + settle_span;
 }
 
-void Formation::on(const GroupFinished&) {
-  if (state_ == State::negotiating) retry("the group ended while it was formed");
+void Formation::on(const GroupFinished& finished) {
+  if (state_ == State::settling && finished.path == group_.path)
+    retry("the group ended before the other side was in it");
+}
+
+void Formation::on(const PeerJoined& joined) {
+  if (state_ == State::settling && joined.group_object == group_.object) end(std::nullopt, group_);
 }
 
 void Formation::on(const Interrupted&) { fail(ExitCode::interrupted, "interrupted", ""); }
@@ -158,8 +200,13 @@ void Formation::look_at_time() {
   };
   if (is_due(choose_at_)) choose();
   if (is_due(find_again_at_) && state_ == State::finding) find();
-  if (is_due(attempt_ends_at_) && state_ == State::negotiating)
+  if (!is_due(attempt_ends_at_)) return;
+  if (state_ == State::negotiating) {
     retry("the other side has not accepted");
+    // Without a name it may not be the one that is meant: choose anew among all that are there.
+    if (plan_.peer.empty() && is_task(Plan::Task::connect)) target_ = {};
+  }
+  if (state_ == State::settling) end(std::nullopt, group_);
 }
 
 void Formation::find() {
@@ -184,8 +231,7 @@ void Formation::choose() {
   if (meant.size() == 1) return connect(*meant.front());
   if (meant.empty()) return;
   std::string names;
-  for (const Peer* peer : meant)
-    names += (names.empty() ? "" : ", ") + said_name(*peer);
+  for (const Peer* peer : meant) names += (names.empty() ? "" : ", ") + said_name(*peer);
   fail(ExitCode::usage, "there are several: " + names, "Name the one that is meant");
 }
 
@@ -195,8 +241,7 @@ void Formation::connect(const Peer& peer) {
   choose_at_ = find_again_at_ = Instant{};
   state_ = State::negotiating;
   attempt_ends_at_ = now_ + attempt_span;
-  if (attempts_++ == 0)
-    actions_.push_back(Say{"connecting to " + said_name(peer)});
+  if (attempts_++ == 0) actions_.push_back(Say{"connecting to " + said_name(peer)});
   actions_.push_back(Connect{.peer_path = peer.path,
                              .peer_address = peer.address,
                              .pairing = plan_.pairing,
@@ -215,11 +260,14 @@ void Formation::retry(const std::string& cause) {
   state_ = State::finding;
   found_from_ = now_;
   find_again_at_ = now_ + retry_span;
-  actions_.push_back(Find{retry_span, !target_.is_group_owner});
+  // A group may have come of it at the other end, for some seconds: look where it would be.
+  const int frequency = is_task(Plan::Task::connect) ? std::exchange(frequency_, 0) : 0;
+  actions_.push_back(Find{retry_span, !target_.is_group_owner && frequency == 0, frequency});
 }
 
 void Formation::time_out() {
   if (is_task(Plan::Task::find)) return end(std::nullopt, std::nullopt);
+  if (state_ == State::settling) return end(std::nullopt, group_);
   if (is_task(Plan::Task::host))
     return fail(ExitCode::timed_out, "wpa_supplicant has not started it", "See its log");
   if (attempts_ > 0)
@@ -240,7 +288,8 @@ void Formation::fail(ExitCode code, std::string cause, std::string hint) {
 
 void Formation::end(std::optional<Error> error, std::optional<Group> group) {
   // Cancel also removes the interface of a group that is half formed.
-  if (error && state_ == State::negotiating) actions_.push_back(Cancel{});
+  if (error && (state_ == State::negotiating || state_ == State::settling))
+    actions_.push_back(Cancel{});
   if (state_ == State::finding || error) actions_.push_back(StopFind{});
   state_ = State::ended;
   actions_.push_back(Ended{std::move(error), std::move(group)});

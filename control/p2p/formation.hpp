@@ -4,7 +4,9 @@
 //              ┌────── attempt failed, Connect refused ──────┐
 //              ▼                                             │
 //   begin ─▶ finding ── the peer is there, or asks ─▶ negotiating ── GroupStarted ─▶ ended (group)
-//     └────▶ starting (host) ─────────────────────────────── GroupStarted ─▶ ended (group)
+//     │        ▲                                             │ as its owner                ▲
+//     │        └──────────── the group ended ──────────── settling ── the peer joined ─────┤
+//     └────▶ starting (host) ─────────────────────────────── GroupStarted ─────────────────┘
 //                   any ── limit, interrupt ─▶ ended (error), with Cancel and StopFind before
 //
 // step() takes the time and one event and returns what is to be done; who runs it feeds back what
@@ -12,7 +14,8 @@
 //
 // What wpa_supplicant does that makes a machine of this: Connect is refused for a peer of which
 // only a request was heard, until the next search has seen it; two searches may miss each other for
-// seconds; a negotiation may fail where both begin one in the same moment.
+// seconds; a negotiation may fail where both begin one in the same moment; an owner is told of its
+// group before the peer has joined, and the group ends after 10 s where that fails.
 #pragma once
 
 #include <map>
@@ -39,7 +42,11 @@ struct FindEnded {};
 struct PeerAsked {
   std::string path;
 };
-/// A peer asks to be let into a group that we own, by push button. It is none of a Formation's.
+/// The two agreed on who owns the group and where; Wi-Fi Protected Setup follows.
+struct Negotiated {
+  int frequency = 0;  ///< MHz
+};
+/// A peer asks to be let into a group that we own, by push button.
 struct JoinAsked {
   std::string path;
 };
@@ -51,8 +58,14 @@ struct CallDone {
 };
 /// The negotiation, or Wi-Fi Protected Setup behind it, failed.
 struct AttemptFailed {
+  enum class Kind {
+    other,
+    channel,  ///< the two have none in common
+    pairing,
+    group,  ///< none came of what the two agreed on
+  };
   std::string cause;
-  bool is_channel = false;  ///< the two have no channel in common
+  Kind kind = Kind::other;
 };
 struct GroupStarted {
   Group group;
@@ -60,10 +73,15 @@ struct GroupStarted {
 struct GroupFinished {
   std::string path;  ///< of the group's interface
 };
+/// A peer is in a group that we own, its key proven.
+struct PeerJoined {
+  std::string group_object;
+};
 struct Interrupted {};
 struct TimePassed {};
-using Event = std::variant<Begun, PeerFound, PeerLost, FindEnded, PeerAsked, JoinAsked, CallDone,
-                           AttemptFailed, GroupStarted, GroupFinished, Interrupted, TimePassed>;
+using Event =
+    std::variant<Begun, PeerFound, PeerLost, FindEnded, PeerAsked, Negotiated, JoinAsked, CallDone,
+                 AttemptFailed, GroupStarted, GroupFinished, PeerJoined, Interrupted, TimePassed>;
 
 // What is to be done.
 struct Find {
@@ -71,6 +89,7 @@ struct Find {
   /// Search channels 1, 6 and 11 alone, where devices without a group listen: a round takes less
   /// than a second. Owners of groups are found by a scan of all channels only.
   bool is_social = true;
+  int frequency = 0;  ///< MHz; where it is not social: this channel and the social ones alone
 };
 struct StopFind {};
 struct Connect {
@@ -86,6 +105,10 @@ struct AddGroup {
   bool is_persistent = false;
 };
 struct Cancel {};
+/// Authorize presses the button of a group that we own.
+struct Authorize {
+  Group group;
+};
 struct ShowPeer {
   Peer peer;
 };
@@ -100,8 +123,8 @@ struct Ended {
   std::optional<Error> error;
   std::optional<Group> group;
 };
-using Action =
-    std::variant<Find, StopFind, Connect, AddGroup, Cancel, ShowPeer, ShowPin, Say, Ended>;
+using Action = std::variant<Find, StopFind, Connect, AddGroup, Cancel, Authorize, ShowPeer, ShowPin,
+                            Say, Ended>;
 
 class Formation {
  public:
@@ -115,18 +138,20 @@ class Formation {
   [[nodiscard]] bool is_ended() const { return state_ == State::ended; }
 
  private:
-  enum class State { idle, finding, negotiating, starting, ended };
+  enum class State { idle, finding, negotiating, settling, starting, ended };
 
   void on(const Begun&);
   void on(const PeerFound& found);
   void on(const PeerLost& lost);
   void on(const FindEnded&);
   void on(const PeerAsked& asked);
-  void on(const JoinAsked&) {}
+  void on(const Negotiated& negotiated);
+  void on(const JoinAsked& asked);
   void on(const CallDone& done);
   void on(const AttemptFailed& failed);
   void on(const GroupStarted& started);
   void on(const GroupFinished& finished);
+  void on(const PeerJoined& joined);
   void on(const Interrupted&);
   void on(const TimePassed&) {}
 
@@ -150,8 +175,11 @@ class Formation {
   std::map<std::string, Peer> peers_;  // by path
   std::string asking_;                 // path of a peer that asked before it was known
   Peer target_;
+  Group group_;             // while it settles
+  int frequency_ = 0;       // that the newest negotiation agreed on
   std::string last_cause_;  // of the newest failed attempt
   int attempts_ = 0, finds_ = 0;
+  int group_failures_ = 0;   // in a row
   std::size_t channel_ = 0;  // of plan_.frequencies
   std::vector<Action> actions_;
 };

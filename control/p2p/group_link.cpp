@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 
@@ -47,6 +48,13 @@ Error interrupted(const std::string& attempt) {
   return {ExitCode::interrupted, attempt, "interrupted"};
 }
 
+/// ended: a group's interface goes with it.
+Error ended(const std::string& attempt) {
+  return {ExitCode::timed_out, attempt, "the group has ended", "Try again"};
+}
+
+bool is_gone(const std::string& interface) { return ::if_nametoindex(interface.c_str()) == 0; }
+
 /// allow_ipv6 switches it on where a setting of the machine has it off for new interfaces, and has
 /// the kernel make the address where NetworkManager would: it does not take that setting back.
 Result<void> allow_ipv6(const std::string& interface, const std::string& attempt) {
@@ -54,6 +62,7 @@ Result<void> allow_ipv6(const std::string& interface, const std::string& attempt
     const std::string path = "/proc/sys/net/ipv6/conf/" + interface + "/" + setting;
     const std::string now = read_file(path);
     if (now.starts_with("0")) continue;
+    if (now.empty() && is_gone(interface)) return ended(attempt);
     if (now.empty())
       return Error{ExitCode::io_unavailable, attempt, "this kernel has IPv6 switched off",
                    "Remove ipv6.disable=1 from the kernel's command line"};
@@ -137,6 +146,26 @@ class EchoSocket {
 
 }  // namespace
 
+std::string link_local_of(const std::string& mac) {
+  std::array<unsigned, 6> octets{};
+  int used = 0;
+  if (std::sscanf(mac.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x%n", &octets[0], &octets[1], &octets[2],
+                  &octets[3], &octets[4], &octets[5], &used) != 6 ||
+      static_cast<std::size_t>(used) != mac.size())
+    return {};
+  octets[0] ^= 0x02;  // universal becomes local, and the other way round
+  in6_addr address{};
+  address.s6_addr[0] = 0xfe;
+  address.s6_addr[1] = 0x80;
+  for (std::size_t i = 0; i < 3; ++i) {
+    address.s6_addr[8 + i] = static_cast<std::uint8_t>(octets[i]);
+    address.s6_addr[13 + i] = static_cast<std::uint8_t>(octets[3 + i]);
+  }
+  address.s6_addr[11] = 0xff;
+  address.s6_addr[12] = 0xfe;
+  return text_of(address);
+}
+
 std::string find_link_local(const std::string& table, const std::string& interface) {
   std::istringstream lines{table};
   std::string digits, name;
@@ -160,6 +189,7 @@ Result<std::string> wait_for_link_local(const std::string& interface, Nanos limi
   for (;;) {
     std::string found = find_link_local(read_file("/proc/net/if_inet6"), interface);
     if (!found.empty()) return found;
+    if (is_gone(interface)) return ended(attempt);
     if (monotonic_now() >= give_up_at)
       return Error{ExitCode::timed_out, attempt, "the kernel has made none",
                    "Look at 'ip addr show dev " + interface +
@@ -173,7 +203,7 @@ Result<std::vector<std::string>> wait_for_members(const std::string& interface, 
                                                   Nanos settle, int stop_fd) {
   const std::string attempt = "find the other end on " + interface;
   const unsigned ifindex = ::if_nametoindex(interface.c_str());
-  if (ifindex == 0) return errno_error(ExitCode::io_unavailable, attempt);
+  if (ifindex == 0) return ended(attempt);
   ONEHOP_TRY(socket, EchoSocket::open(ifindex, attempt));
   const std::string own = find_link_local(read_file("/proc/net/if_inet6"), interface);
   std::vector<std::string> members;
@@ -186,6 +216,7 @@ Result<std::vector<std::string>> wait_for_members(const std::string& interface, 
     pollfd fds[2] = {{socket.fd(), POLLIN, 0}, {stop_fd, POLLIN, 0}};
     (void)::poll(fds, 2, 50);
     if ((fds[1].revents & POLLIN) != 0) return interrupted(attempt);
+    if (is_gone(interface)) return ended(attempt);
     const bool had_none = members.empty();
     socket.take_answers(members, own);
     if (had_none && !members.empty()) end_at = std::min(end_at, monotonic_now() + settle);

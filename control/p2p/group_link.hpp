@@ -18,18 +18,24 @@ namespace onehop::p2p {
 
 /// wait_for_link_local waits until the interface has a link-local address that may be used, at most
 /// `limit`, and returns it ("fe80::1", no scope). It switches IPv6 on there where it is off.
-/// `stop_fd` as in form_group. Errors: io_unavailable, interrupted, timed_out.
+/// `stop_fd` as in form_group. Errors: io_unavailable, interrupted, timed_out, which is also that
+/// the group has ended.
 /// Syscalls: open, read, write, poll.
 [[nodiscard]] Result<std::string> wait_for_link_local(const std::string& interface, Nanos limit,
                                                       int stop_fd);
 
 /// wait_for_members asks until somebody answers, at most `limit`, and `settle` longer for others.
 /// Addresses are link-local, without scope. Errors: privilege_missing where neither an unprivileged
-/// nor a raw ICMPv6 socket may be had, timed_out, interrupted.
+/// nor a raw ICMPv6 socket may be had, timed_out, also where the group has ended, interrupted.
 /// Syscalls: socket, setsockopt, bind, sendto, recvfrom, poll.
 [[nodiscard]] Result<std::vector<std::string>> wait_for_members(const std::string& interface,
                                                                 Nanos limit, Nanos settle,
                                                                 int stop_fd);
+
+/// link_local_of is the address that the kernel makes of an Ethernet address, aa:bb:cc:dd:ee:ff,
+/// where addr_gen_mode is 0: wait_for_link_local sees to that. Empty: it is none. Pure.
+//= RFC 4291 appendix A
+[[nodiscard]] std::string link_local_of(const std::string& mac);
 
 /// find_link_local reads one line after another as /proc/net/if_inet6 has them. Empty: none that
 /// may be used. Pure.

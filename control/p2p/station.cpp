@@ -94,6 +94,12 @@ Result<bool> take_device(Supplicant& supplicant, bool needs_p2p, int stop_fd,
   while (supplicant.is_interface_known() && monotonic_now() < give_up_at &&
          !is_stopped(stop_fd, poll_interval)) {
   }
+  // What is written into an interface that NetworkManager is about to remove would be lost.
+  if (is_stopped(stop_fd, Nanos{0})) {
+    (void)set_managed(supplicant.bus(), interface, true);
+    return Error{ExitCode::interrupted, "take " + interface + " from NetworkManager",
+                 "interrupted"};
+  }
   on_text("NetworkManager leaves " + interface + " alone until 'onehop p2p leave'" +
           (is_connected ? ", and " + interface + " its network" : ""));
   if (supplicant.is_interface_known()) return true;

@@ -20,11 +20,14 @@ constexpr const char* start_hint =
 /// 160 MHz: all such channels but one hold some where radar must be watched for.
 constexpr const char* wide_words = " ht40 vht he";
 
-/// The bus says that the service is missing; who else may have the radio is worth a look.
+/// The service is missing (ESRCH), or the bus has started one that has no interface (ENODEV); who
+/// else may have the radio is worth a look.
 Error with_reason(Error error, Bus& bus) {
-  if (error.errno_value != ESRCH) return error;
-  error.cause = "there is no wpa_supplicant on the system bus";
-  error.hint = start_hint;
+  if (error.errno_value != ESRCH && error.errno_value != ENODEV) return error;
+  if (error.errno_value == ESRCH) {
+    error.cause = "there is no wpa_supplicant on the system bus";
+    error.hint = start_hint;
+  }
   if (bus.has_owner("net.connman.iwd")) {
     error.cause += ", and iwd has the radios";
     error.hint =
@@ -53,7 +56,9 @@ Result<Supplicant> Supplicant::open(const Options& options) {
     ONEHOP_TRYV(supplicant.check_p2p());
     supplicant.open_control();
   }
-  ONEHOP_TRYV(supplicant.bus_.listen(supplicant_service, p2p_interface));
+  for (const char* interface : {p2p_interface, group_interface}) {
+    ONEHOP_TRYV(supplicant.bus_.listen(supplicant_service, interface));
+  }
   return supplicant;
 }
 
@@ -65,7 +70,9 @@ Result<std::vector<Supplicant::Known>> Supplicant::interfaces() {
     for (const std::string& path : *paths) {
       const std::string role = text_of(fields(path, p2p_interface, {"Role"}), "Role");
       const std::string name = text_of(fields(path, interface_interface, {"Ifname"}), "Ifname");
-      if (!name.empty()) found.push_back({path, name, role == "GO" || role == "client"});
+      // Role is "device" while a client is not connected.
+      const bool is_group = role == "GO" || role == "client" || name.starts_with("p2p-");
+      if (!name.empty()) found.push_back({path, name, is_group});
     }
   return found;
 }
@@ -97,7 +104,8 @@ Result<void> Supplicant::choose_interface(const Options& options) {
       known.empty() ? "wpa_supplicant has no interface" : "wpa_supplicant has only " + known,
       known.empty() ? "Start it with the radio's interface: wpa_supplicant -u -s -i wlan0 -D "
                       "nl80211 -c FILE"
-                    : "Name that with --iface"};
+                    : "Name that with --iface",
+      known.empty() ? ENODEV : 0};
 }
 
 Result<void> Supplicant::create_interface(const std::string& name) {
@@ -158,9 +166,14 @@ Result<void> Supplicant::name_device(const std::string& name) {
 
 Result<void> Supplicant::find(const Find& find) {
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(find.span).count();
-  const Dict how{{"Timeout", static_cast<std::int64_t>(seconds)},
-                 {"DiscoveryType", std::string{find.is_social ? "social" : "start_with_full"}}};
-  ONEHOP_TRYV(bus_.call(target(p2p_interface), "Find", {how}, "find peers"));
+  Dict how{{"Timeout", static_cast<std::int64_t>(seconds)},
+           {"DiscoveryType", std::string{find.is_social ? "social" : "start_with_full"}}};
+  if (find.frequency > 0) how["freq"] = std::int64_t{find.frequency};
+  auto done = bus_.call(target(p2p_interface), "Find", {how}, "find peers");
+  // An older wpa_supplicant does not know the word, and searches everywhere.
+  if (done.has_error() && how.erase("freq") > 0)
+    done = bus_.call(target(p2p_interface), "Find", {how}, "find peers");
+  if (done.has_error()) return done.error();
   return success();
 }
 
@@ -171,8 +184,9 @@ void Supplicant::stop_find() {
 Result<std::string> Supplicant::connect(const Connect& connect) {
   using Method = Pairing::Method;
   const Method method = connect.pairing.method;
-  // From 8 on we are likely the owner, whose choice the width is.
-  if (control_ && !connect.is_join && connect.owner_intent >= 8) return connect_wide(connect);
+  // The width is the owner's choice.
+  if (control_ && !connect.is_join && connect.owner_intent >= likely_owner_intent)
+    return connect_wide(connect);
   Dict how{{"peer", ObjectPath{connect.peer_path}},
            {"join", connect.is_join},
            {"persistent", connect.is_persistent},
@@ -284,13 +298,18 @@ Result<std::vector<Group>> Supplicant::groups() {
 
 std::optional<Group> Supplicant::group_at(const std::string& path) {
   const Dict roles = fields(path, p2p_interface, {"Role", "Group"});
-  const std::string role = text_of(roles, "Role"), object = text_of(roles, "Group");
-  if ((role != "GO" && role != "client") || object.empty() || object == "/") return std::nullopt;
+  return group_of(path, text_of(roles, "Role"), text_of(roles, "Group"));
+}
+
+std::optional<Group> Supplicant::group_of(const std::string& path, const std::string& role,
+                                          const std::string& object) {
+  if (object.empty() || object == "/") return std::nullopt;
   const Dict about = fields(object, group_interface, {"SSID", "BSSID", "Frequency", "Passphrase"});
   const std::string name = text_of(fields(path, interface_interface, {"Ifname"}), "Ifname");
   if (name.empty()) return std::nullopt;  // it has just ended
   const ByteArray ssid = value_of<ByteArray>(about, "SSID");
   return Group{.path = path,
+               .object = object,
                .interface_name = name,
                .role = role == "GO" ? Role::owner : Role::client,
                .ssid = std::string(ssid.begin(), ssid.end()),
@@ -333,18 +352,26 @@ std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
   if (signal.name == "FindStopped") return FindEnded{};
   if (signal.name == "GONegotiationRequest") return PeerAsked{argument(0)};
   if (signal.name == "ProvisionDiscoveryPBCRequest") return JoinAsked{argument(0)};
+  if (signal.name == "PeerJoined") return PeerJoined{signal.path};
+  if (signal.name == "GONegotiationSuccess")
+    return Negotiated{static_cast<int>(value_of<std::int64_t>(dict, "frequency"))};
   if (signal.name == "GONegotiationFailure")
     return AttemptFailed{negotiation_failure(value_of<std::int64_t>(dict, "status")),
-                         value_of<std::int64_t>(dict, "status") == no_common_channel};
+                         value_of<std::int64_t>(dict, "status") == no_common_channel
+                             ? AttemptFailed::Kind::channel
+                             : AttemptFailed::Kind::other};
   if (signal.name == "GroupFormationFailure")
     return AttemptFailed{
-        "the group could not be formed" + (argument(0).empty() ? "" : ": " + argument(0)), false};
+        "the group could not be formed" + (argument(0).empty() ? "" : ": " + argument(0)),
+        AttemptFailed::Kind::group};
   if (signal.name == "WpsFailed")
-    return AttemptFailed{"pairing failed: " + argument(0) + " (was the PIN right?)"};
+    return AttemptFailed{"pairing failed: " + argument(0), AttemptFailed::Kind::pairing};
   if (signal.name == "GroupFinished") return GroupFinished{text_of(dict, "interface_object")};
   if (signal.name == "GroupStarted") {
-    auto group = group_at(text_of(dict, "interface_object"));
-    if (!group) return std::nullopt;  // gone already: GroupFinished follows
+    // The property Role says "device" where the client has lost the connection meanwhile.
+    auto group = group_of(text_of(dict, "interface_object"), text_of(dict, "role"),
+                          text_of(dict, "group_object"));
+    if (!group) return AttemptFailed{"the group ended while it was formed"};
     group->is_persistent = value_of<bool>(dict, "persistent");
     return GroupStarted{std::move(*group)};
   }

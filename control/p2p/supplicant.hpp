@@ -76,6 +76,9 @@ class Supplicant {
   [[nodiscard]] Result<void> remove_group(const std::string& path);
   /// groups that this machine is in now, whoever formed them.
   [[nodiscard]] Result<std::vector<Group>> groups();
+  /// group_at is the group on the interface of that path. Its bssid and frequency are missing while
+  /// a client is not connected.
+  [[nodiscard]] std::optional<Group> group_at(const std::string& interface_path);
   /// authorize lets a device join a group that we own: by push button for two minutes, or by PIN.
   [[nodiscard]] Result<void> authorize(const Group& group, const Pairing& pairing);
 
@@ -92,7 +95,8 @@ class Supplicant {
   /// stored_group is the path of a group that we own and wpa_supplicant keeps; empty: none.
   [[nodiscard]] std::string stored_group();
   [[nodiscard]] std::optional<Event> event_of(const Bus::Signal& signal);
-  [[nodiscard]] std::optional<Group> group_at(const std::string& interface_path);
+  [[nodiscard]] std::optional<Group> group_of(const std::string& interface_path,
+                                              const std::string& role, const std::string& object);
   [[nodiscard]] Dict fields(const std::string& path, const char* interface,
                             std::initializer_list<const char*> names);
 

@@ -24,6 +24,7 @@ enum class Role { owner, client };
 /// Group: a Wi-Fi Direct group that this machine is in.
 struct Group {
   std::string path;            ///< of the D-Bus object of its interface
+  std::string object;          ///< path of its own D-Bus object
   std::string interface_name;  ///< p2p-wlan0-0
   Role role = Role::client;
   std::string ssid;
@@ -54,6 +55,10 @@ struct Pairing {
   std::string text = std::to_string(digits * 10 + check);
   return std::string(8 - text.size(), '0') + text;
 }
+
+/// From this intent on a side is likely the owner.
+//= Wi-Fi P2P Technical Specification 1.2 section 3.1.4.2
+inline constexpr int likely_owner_intent = 8;
 
 /// Plan: what Formation is to reach.
 struct Plan {

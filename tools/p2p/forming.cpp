@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
 
 #include "control/link/nl80211_socket.hpp"
 #include "control/link/radio.hpp"
@@ -21,6 +22,12 @@ namespace {
 std::string host_name() {
   std::array<char, 65> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "onehop";
+}
+
+std::string first_word(const std::filesystem::path& file) {
+  std::string word;
+  std::ifstream{file} >> word;
+  return word;
 }
 
 /// check_network sees to what becomes of the network that the radio is in.
@@ -63,8 +70,24 @@ Result<Formed> form(Supplicant& supplicant, const Plan& plan, const tool::Report
 
 }  // namespace
 
+Result<void> check_rfkill(const std::string& interface, const std::filesystem::path& devices) {
+  std::error_code failed;
+  const std::filesystem::directory_iterator entries{devices / interface / "phy80211", failed};
+  for (const auto& entry : entries) {
+    if (!entry.path().filename().string().starts_with("rfkill")) continue;
+    const bool is_hard = first_word(entry.path() / "hard") == "1";
+    if (!is_hard && first_word(entry.path() / "soft") != "1") continue;
+    return Error{ExitCode::io_unavailable, "use " + interface,
+                 is_hard ? "a switch of the machine keeps its radio off (rfkill)"
+                         : "its radio is switched off (rfkill, airplane mode)",
+                 is_hard ? "Use that switch; 'rfkill list' shows it" : "rfkill unblock wifi", 0};
+  }
+  return success();
+}
+
 Result<Supplicant> open_radio(const std::string& interface) {
   ONEHOP_TRY(supplicant, Supplicant::open({.interface = interface}));
+  ONEHOP_TRYV(check_rfkill(supplicant.interface()));
   ONEHOP_TRYV(supplicant.name_device(host_name()));
   return supplicant;
 }

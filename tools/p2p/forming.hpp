@@ -2,6 +2,7 @@
 // Forming a group for a user: what `onehop p2p` and `send --p2p`, `recv --p2p` share. Main thread.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,13 @@ namespace onehop::p2p {
 /// Duplicate address detection takes 1 s; the link of a client may need a second more.
 inline constexpr Nanos address_limit = 10s;
 
-/// open_radio opens wpa_supplicant, and gives the device the machine's name where it has none.
+/// check_rfkill fails where a switch keeps the radio off, which wpa_supplicant does not tell. A
+/// radio that is not there passes. Syscalls: openat, getdents64, read.
+[[nodiscard]] Result<void> check_rfkill(const std::string& interface,
+                                        const std::filesystem::path& devices = "/sys/class/net");
+
+/// open_radio opens wpa_supplicant, sees whether the radio is on, and gives the device the
+/// machine's name where it has none.
 [[nodiscard]] Result<Supplicant> open_radio(const std::string& interface);
 
 [[nodiscard]] Progress progress_for(const tool::Reporter& reporter);

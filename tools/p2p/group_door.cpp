@@ -29,19 +29,25 @@ Result<std::unique_ptr<GroupDoor>> GroupDoor::open(Supplicant supplicant, Group 
 
 void GroupDoor::serve(const std::stop_token& stop) {
   Instant seen_at = monotonic_now();
+  bool is_bus_lost = false;  // then nobody else joins, and the group is still watched
   while (!stop.stop_requested()) {
-    pollfd fd{supplicant_.fd(), supplicant_.events(), 0};
+    pollfd fd{is_bus_lost ? -1 : supplicant_.fd(), supplicant_.events(), 0};
     (void)::poll(&fd, 1, poll_interval_ms);
-    const auto processed = supplicant_.process([this](const Event& event) {
-      if (!std::holds_alternative<JoinAsked>(event)) return;
-      // Only while it waits for somebody who asks: a button that is always pressed lets all in.
-      const auto done = supplicant_.authorize(group_, {});
-      callbacks_.on_text(done.has_value() ? "a machine joins the group" : done.error().message());
-    });
-    if (processed.has_error()) return callbacks_.on_text(processed.error().message());
+    if (!is_bus_lost) is_bus_lost = !let_in();
     if (::if_nametoindex(group_.interface_name.c_str()) != 0) seen_at = monotonic_now();
-    if (monotonic_now() - seen_at > gone_limit) return callbacks_.on_gone();
+    if (monotonic_now() - seen_at > callbacks_.gone_limit) return callbacks_.on_gone();
   }
+}
+
+bool GroupDoor::let_in() {
+  const auto processed = supplicant_.process([this](const Event& event) {
+    if (!std::holds_alternative<JoinAsked>(event)) return;
+    // Only while it waits for somebody who asks: a button that is always pressed lets all in.
+    const auto done = supplicant_.authorize(group_, {});
+    callbacks_.on_text(done.has_value() ? "a machine joins the group" : done.error().message());
+  });
+  if (processed.has_error()) callbacks_.on_text(processed.error().message());
+  return processed.has_value();
 }
 
 }  // namespace onehop::p2p

@@ -22,9 +22,9 @@ class GroupDoor {
   struct Callbacks {
     std::function<void(const std::string&)> on_text;
     std::function<void()> on_gone;  ///< once: the group has not been there for gone_limit
+    /// A transfer outlives its link by 30 s, so a group that ends is given more than that.
+    Nanos gone_limit = 40s;
   };
-  /// A transfer outlives its link by 30 s, so a group that ends is given more than that.
-  static constexpr Nanos gone_limit = 40s;
 
   /// open starts the thread. Error: the system refuses one.
   [[nodiscard]] static Result<std::unique_ptr<GroupDoor>> open(Supplicant supplicant, Group group,
@@ -38,6 +38,8 @@ class GroupDoor {
         group_{std::move(group)},
         callbacks_{std::move(callbacks)} {}
   void serve(const std::stop_token& stop);
+  /// let_in lets in who has asked; false, and said: the bus is lost.
+  [[nodiscard]] bool let_in();
 
   Supplicant supplicant_;
   const Group group_;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tools/p2p/group_keeper.hpp"
 
-#include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -22,21 +23,25 @@ namespace {
 
 std::set<std::string> paths_of(Supplicant& supplicant) {
   std::set<std::string> paths;
-  if (const auto groups = supplicant.groups(); groups.has_value())
-    for (const Group& group : groups.value()) paths.insert(group.path);
+  if (const auto interfaces = supplicant.interfaces(); interfaces.has_value())
+    for (const Supplicant::Known& one : interfaces.value())
+      if (one.is_group) paths.insert(one.path);
   return paths;
 }
 
-/// read_to_end returns what was written until the other end was closed.
-std::string read_to_end(const Fd& pipe) {
-  std::string text;
+/// read_some returns what the other end wrote; empty: that is closed.
+std::string read_some(const Fd& socket) {
   std::array<char, 256> bytes;
-  for (;;) {
-    const ssize_t got = ::read(pipe.get(), bytes.data(), bytes.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return text;
-    text.append(bytes.data(), static_cast<std::size_t>(got));
+  ssize_t got = 0;
+  while ((got = ::read(socket.get(), bytes.data(), bytes.size())) < 0 && errno == EINTR) {
   }
+  return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+}
+
+std::string read_to_end(const Fd& socket) {
+  std::string all;
+  for (std::string some = read_some(socket); !some.empty(); some = read_some(socket)) all += some;
+  return all;
 }
 
 /// give_back: it may have been killed before the radio carried a mark.
@@ -47,7 +52,7 @@ void give_back(Supplicant& supplicant, const std::string& radio) {
     std::fprintf(stderr, "onehop: %s\n", given.error().message().c_str());
 }
 
-[[noreturn]] void keep_group(const std::string& interface, const Fd& pipe) {
+[[noreturn]] void keep_group(const std::string& interface, const Fd& socket) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE})
     (void)std::signal(number, SIG_IGN);
   ::prctl(PR_SET_NAME, "onehop-p2p", 0, 0, 0);
@@ -56,7 +61,9 @@ void give_back(Supplicant& supplicant, const std::string& radio) {
       supplicant.has_value() ? paths_of(supplicant.value()) : std::set<std::string>{};
   const std::string radio = supplicant.has_value() ? supplicant.value().interface() : "";
   const bool was_managed = supplicant.has_value() && is_managed(supplicant.value().bus(), radio);
-  const std::string kept = read_to_end(pipe);
+  // The parent may change both from now on.
+  (void)!::write(socket.get(), "", 1);
+  const std::string kept = read_to_end(socket);
   if (supplicant.has_error()) ::_exit(0);  // the parent had the same error, and formed nothing
   // Where NetworkManager had the radio, wpa_supplicant has another interface of it by now.
   if (auto again = Supplicant::open({.interface = radio}); again.has_value())
@@ -80,32 +87,34 @@ void give_back(Supplicant& supplicant, const std::string& radio) {
 
 Result<GroupKeeper> GroupKeeper::start(const std::string& interface) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    return errno_error(ExitCode::internal_error, "make a pipe for the keeper of the group");
-  Fd read_end{ends[0]}, write_end{ends[1]};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return errno_error(ExitCode::internal_error, "make a socket pair for the keeper of the group");
+  Fd ours{ends[0]}, theirs{ends[1]};
   std::fflush(nullptr);  // what is buffered is ours to write
   const pid_t pid = ::fork();
   if (pid < 0) return errno_error(ExitCode::internal_error, "fork the keeper of the group");
   if (pid == 0) {
-    write_end.close();
-    keep_group(interface, read_end);
+    ours.close();
+    keep_group(interface, theirs);
   }
-  return GroupKeeper{std::move(write_end), pid};
+  theirs.close();
+  (void)read_some(ours);  // it has looked at what was there before; or it has ended
+  return GroupKeeper{std::move(ours), pid};
 }
 
 GroupKeeper::GroupKeeper(GroupKeeper&& other) noexcept
-    : pipe_{std::move(other.pipe_)}, pid_{std::exchange(other.pid_, 0)} {}
+    : socket_{std::move(other.socket_)}, pid_{std::exchange(other.pid_, 0)} {}
 
 GroupKeeper::~GroupKeeper() {
   if (pid_ == 0) return;
-  pipe_.close();
+  socket_.close();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
 void GroupKeeper::keep(const std::string& group_path) {
-  // A pipe takes so little at once, and the keeper reads until it ends.
-  (void)!::write(pipe_.get(), group_path.data(), group_path.size());
+  // A socket takes so little at once, and the keeper reads until it ends.
+  (void)!::send(socket_.get(), group_path.data(), group_path.size(), MSG_NOSIGNAL);
 }
 
 }  // namespace onehop::p2p

@@ -19,7 +19,8 @@ namespace onehop::p2p {
 
 class GroupKeeper {
  public:
-  /// start forks. `interface` is the radio's. Syscalls: pipe2, fork.
+  /// start forks, and waits until the keeper has seen what there was before. `interface` is the
+  /// radio's. Syscalls: socketpair, fork, read.
   [[nodiscard]] static Result<GroupKeeper> start(const std::string& interface);
   /// The end of it ends the group, and waits until it is gone.
   ~GroupKeeper();
@@ -31,8 +32,8 @@ class GroupKeeper {
   void keep(const std::string& group_path);
 
  private:
-  GroupKeeper(Fd pipe, pid_t pid) : pipe_{std::move(pipe)}, pid_{pid} {}
-  Fd pipe_;
+  GroupKeeper(Fd socket, pid_t pid) : socket_{std::move(socket)}, pid_{pid} {}
+  Fd socket_;
   pid_t pid_;
 };
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "control/p2p/types.hpp"
 #include "tools/onehop/report.hpp"
@@ -28,8 +29,8 @@ class GroupSession {
     std::string peer;       ///< name or address; empty: the only one, or whoever asks
   };
   /// form blocks until there is a group with addresses; sending, until the other end is seen there.
-  /// Ctrl-C ends it. Errors: those of Supplicant::open, form_group, wait_for_link_local and
-  /// wait_for_members.
+  /// A group that ends before that is formed again. Ctrl-C ends it. Errors: those of
+  /// Supplicant::open, form_group, wait_for_link_local and receiver_of.
   [[nodiscard]] static Result<GroupSession> form(const Options& options,
                                                  const tool::Reporter& reporter);
 
@@ -55,5 +56,11 @@ class GroupSession {
   Group group_;
   std::string own_, peer_;
 };
+
+/// receiver_of picks the receiver's address: `owner`, the group's owner as a connected client knows
+/// it (empty: unknown), also where nobody may ask or nobody answers; a firewall may drop the echo.
+/// `members`: what wait_for_members came to. Error: its own; usage, where several answer. Pure.
+[[nodiscard]] Result<std::string> receiver_of(const Result<std::vector<std::string>>& members,
+                                              const std::string& owner);
 
 }  // namespace onehop::p2p

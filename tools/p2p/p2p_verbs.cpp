@@ -46,7 +46,7 @@ Plan plan_of(Plan::Task task, const P2pOptions& options) {
     plan.frequencies = {options.frequency};
   else if (task == Plan::Task::host)
     plan.frequencies = {5, 0};
-  else if (plan.owner_intent >= 8)
+  else if (plan.owner_intent >= likely_owner_intent)
     plan.frequencies = owner_channels();
   return plan;
 }
@@ -94,6 +94,7 @@ Result<std::string> read_passphrase(const std::string& file) {
 }
 
 Result<void> join_by_passphrase(const P2pOptions& options, const tool::Reporter& reporter) {
+  ONEHOP_TRYV(check_rfkill(options.interface));
   ONEHOP_TRY(passphrase, read_passphrase(options.passphrase_file));
   const StopSignals stop;
   const auto say = [&reporter](const std::string& text) { reporter.say(text); };

@@ -5,6 +5,7 @@
 
 #include "control/p2p/group_ipv4.hpp"
 
+using namespace onehop;
 using namespace onehop::p2p;
 
 TEST_CASE("an interface's link-local address is read from the kernel's table", "[control][p2p]") {
@@ -22,6 +23,21 @@ TEST_CASE("an address that is not proven unique yet is not used", "[control][p2p
   CHECK(find_link_local(address + "c0 p2p0\n", "p2p0").empty());  // tentative
   CHECK(find_link_local(address + "88 p2p0\n", "p2p0").empty());  // a duplicate
   CHECK_FALSE(find_link_local(address + "80 p2p0\n", "p2p0").empty());
+}
+
+TEST_CASE("the owner's address follows from its address on the air", "[control][p2p]") {
+  CHECK(link_local_of("52:54:00:c0:00:01") == "fe80::5054:ff:fec0:1");
+  CHECK(link_local_of("02:00:00:00:01:00") == "fe80::ff:fe00:100");
+  for (const char* none : {"", "52:54:00:c0:00", "52:54:00:c0:00:0g", "52:54:00:c0:00:01:02"})
+    CHECK(link_local_of(none).empty());
+}
+
+TEST_CASE("a group that has ended is waited for no longer", "[control][p2p]") {
+  for (const auto& error : {wait_for_link_local("no-such-if", 10s, -1).error(),
+                            wait_for_members("no-such-if", 10s, 1s, -1).error()}) {
+    CHECK(error.code == ExitCode::timed_out);
+    CHECK(error.cause == "the group has ended");
+  }
 }
 
 TEST_CASE("the owner's network is one that no route of the machine leads to", "[control][p2p]") {

@@ -8,41 +8,17 @@
 
 #include <catch2/catch.hpp>
 
-#include <atomic>
 #include <cerrno>
 
 #include "control/p2p/form_group.hpp"
 #include "control/p2p/network_manager.hpp"
 #include "engine/base/time.hpp"
-#include "tests/control/p2p/bus_world.hpp"
+#include "tests/control/p2p/services.hpp"
 
 using namespace onehop;
 using namespace onehop::p2p;
 
 namespace {
-
-const std::string root = "/fi/w1/wpa_supplicant1", radio = root + "/Interfaces/0",
-                  name = "fi.w1.wpa_supplicant1", device = name + ".Interface.P2PDevice";
-
-Service::Reply variant(const char* type, const char* value) {
-  return {[=](sd_bus_message* reply) { sd_bus_message_append(reply, "v", type, value); }, {}};
-}
-
-/// A wpa_supplicant with one radio, wlan0, that has Wi-Fi Direct.
-std::map<std::string, Service::Reply> healthy() {
-  return {
-      {root + " " + name + ".Interfaces",
-       {[](sd_bus_message* reply) { sd_bus_message_append(reply, "v", "ao", 1, radio.c_str()); },
-        {}}},
-      {radio + " " + name + ".Interface.Ifname", variant("s", "wlan0")},
-      {radio + " " + device + ".Role", variant("s", "device")},
-      {radio + " " + device + ".P2PDeviceConfig",
-       {[](sd_bus_message* reply) {
-          sd_bus_message_append(reply, "v", "a{sv}", 1, "DeviceName", "s", "box");
-        },
-        {}}},
-  };
-}
 
 bool has(const Error& error, const char* words) {
   return error.message().find(words) != std::string::npos;
@@ -73,6 +49,20 @@ TEST_CASE("where iwd has the radios it says so", "[control][p2p]") {
   const auto opened = Supplicant::open({});
   REQUIRE(opened.has_error());
   CHECK(has(opened.error(), "iwd has the radios"));
+}
+
+TEST_CASE("where iwd has the radios of a wpa_supplicant that the bus has started it says so",
+          "[control][p2p]") {
+  const BusWorld world;
+  const Service iwd{"net.connman.iwd", {}};
+  const Service supplicant{
+      name,
+      {{root + " " + name + ".Interfaces",
+        {[](sd_bus_message* reply) { sd_bus_message_append(reply, "v", "ao", 0); }, {}}}}};
+  const auto opened = Supplicant::open({});
+  REQUIRE(opened.has_error());
+  CHECK(has(opened.error(), "wpa_supplicant has no interface, and iwd has the radios"));
+  CHECK(has(opened.error(), "systemctl stop iwd"));
 }
 
 TEST_CASE("a policy that refuses is named, with the group that it lets in", "[control][p2p]") {
@@ -124,6 +114,20 @@ TEST_CASE("a channel that will not do is told from other refusals", "[control][p
   CHECK(supplicant.value().add_group({}).error().errno_value == EIO);
 }
 
+TEST_CASE("a search on one channel that is refused is made on all", "[control][p2p]") {
+  const BusWorld world;
+  auto replies = healthy();
+  replies[radio + " " + device + ".Find"] = {nullptr, name + ".InvalidArgs"};
+  Service service{name, replies};
+  auto supplicant = Supplicant::open({});
+  REQUIRE(supplicant.has_value());
+  const auto calls = [&] { return service.calls[radio + " " + device + ".Find"]; };
+  CHECK(supplicant.value().find({.span = 5s}).has_error());
+  CHECK(calls() == 1);
+  CHECK(supplicant.value().find({.span = 5s, .is_social = false, .frequency = 5180}).has_error());
+  CHECK(calls() == 3);
+}
+
 TEST_CASE("a signal becomes an event", "[control][p2p]") {
   const BusWorld world;
   auto replies = healthy();
@@ -155,6 +159,106 @@ TEST_CASE("a signal becomes an event", "[control][p2p]") {
   CHECK(found[0].peer.is_group_owner);
 }
 
+/// A group on an interface of its own, p2p-wlan0-0, and the signal that it has started.
+struct GroupWorld {
+  std::string path = root + "/Interfaces/1", object = path + "/Groups/1";
+  std::map<std::string, Service::Reply> replies = healthy();
+
+  GroupWorld() {
+    replies[path + " " + name + ".Interface.Ifname"] = variant("s", "p2p-wlan0-0");
+    replies[path + " " + device + ".Role"] = variant("s", "device");
+    replies[path + " " + device + ".Group"] = variant("o", object.c_str());
+    replies[radio + " " + device + ".Find"] = {};
+  }
+  void emit_started(sd_bus* bus, const char* role) const {
+    sd_bus_emit_signal(bus, radio.c_str(), device.c_str(), "GroupStarted", "a{sv}", 3,
+                       "interface_object", "o", path.c_str(), "role", "s", role, "group_object",
+                       "o", object.c_str());
+  }
+};
+
+/// events_of emits signals behind a call, and returns what comes of them.
+std::vector<Event> events_of(Service& service, std::function<void(sd_bus*)> emit) {
+  auto supplicant = Supplicant::open({});
+  REQUIRE(supplicant.has_value());
+  service.emit = std::move(emit);
+  REQUIRE(supplicant.value().find({.span = 5s}).has_value());
+  std::vector<Event> events;
+  for (int i = 0; i < 500 && events.empty(); ++i) {
+    REQUIRE(supplicant.value()
+                .process([&](const Event& event) { events.push_back(event); })
+                .has_value());
+    std::this_thread::sleep_for(10ms);
+  }
+  return events;
+}
+
+TEST_CASE("a group is what its signal says, though its client has lost the connection meanwhile",
+          "[control][p2p]") {
+  const BusWorld world;
+  GroupWorld group;
+  SECTION("it has lost it") {
+    Service service{name, group.replies};
+    const auto events = events_of(service, [&](sd_bus* bus) { group.emit_started(bus, "client"); });
+    REQUIRE(events.size() == 1);
+    const auto* started = std::get_if<GroupStarted>(&events[0]);
+    REQUIRE(started != nullptr);
+    CHECK(started->group.role == Role::client);
+    CHECK(started->group.path == group.path);
+    CHECK(started->group.object == group.object);
+    CHECK(started->group.interface_name == "p2p-wlan0-0");
+    CHECK(started->group.bssid.empty());
+  }
+  SECTION("it is gone") {
+    group.replies.erase(group.path + " " + name + ".Interface.Ifname");
+    Service service{name, group.replies};
+    const auto events = events_of(service, [&](sd_bus* bus) { group.emit_started(bus, "client"); });
+    REQUIRE(events.size() == 1);
+    CHECK(std::holds_alternative<AttemptFailed>(events[0]));
+  }
+}
+
+TEST_CASE("who joins a group, and what the two agreed on, become events", "[control][p2p]") {
+  const BusWorld world;
+  GroupWorld group;
+  Service service{name, group.replies};
+  SECTION("joined") {
+    const auto events = events_of(service, [&](sd_bus* bus) {
+      sd_bus_emit_signal(bus, group.object.c_str(), (name + ".Group").c_str(), "PeerJoined", "o",
+                         (radio + "/Peers/1").c_str());
+    });
+    REQUIRE(events.size() == 1);
+    REQUIRE(std::holds_alternative<PeerJoined>(events[0]));
+    CHECK(std::get<PeerJoined>(events[0]).group_object == group.object);
+  }
+  SECTION("agreed") {
+    const auto events = events_of(service, [&](sd_bus* bus) {
+      sd_bus_emit_signal(bus, radio.c_str(), device.c_str(), "GONegotiationSuccess", "a{sv}", 2,
+                         "status", "i", 0, "frequency", "i", 5180);
+    });
+    REQUIRE(events.size() == 1);
+    REQUIRE(std::holds_alternative<Negotiated>(events[0]));
+    CHECK(std::get<Negotiated>(events[0]).frequency == 5180);
+  }
+}
+
+TEST_CASE("a group's interface is no radio, also while its client is not connected",
+          "[control][p2p]") {
+  const BusWorld world;
+  GroupWorld group;
+  group.replies[root + " " + name + ".Interfaces"] = {
+      [&](sd_bus_message* reply) {
+        sd_bus_message_append(reply, "v", "ao", 2, group.path.c_str(), radio.c_str());
+      },
+      {}};
+  Service service{name, group.replies};
+  auto supplicant = Supplicant::open({});
+  REQUIRE(supplicant.has_value());
+  CHECK(supplicant.value().interface() == "wlan0");
+  REQUIRE(supplicant.value().groups().has_value());
+  CHECK(supplicant.value().groups().value().size() == 1);  // so that `leave` leaves it
+}
+
 TEST_CASE("a bus that goes away is an error and no endless loop", "[control][p2p]") {
   auto world = std::make_unique<BusWorld>();
   auto service = std::make_unique<Service>(name, healthy());
@@ -167,28 +271,17 @@ TEST_CASE("a bus that goes away is an error and no endless loop", "[control][p2p
 
 TEST_CASE("NetworkManager is asked for a device and gets it back", "[control][p2p]") {
   const BusWorld world;
-  const std::string manager = "org.freedesktop.NetworkManager",
-                    path = "/org/freedesktop/NetworkManager";
-  bool is_on = true;
-  Service service{
-      manager,
-      {{path + " " + manager + ".GetDeviceByIpIface",
-        {[&](sd_bus_message* reply) {
-           sd_bus_message_append(reply, "o", (path + "/Devices/1").c_str());
-         },
-         {}}},
-       {path + "/Devices/1 " + manager + ".Device.Managed",
-        {[&](sd_bus_message* reply) { sd_bus_message_append(reply, "v", "b", int{is_on}); }, {}}}}};
+  std::atomic<bool> is_on = true;
+  Service service{manager, managing(is_on)};
   auto bus = Bus::open();
   REQUIRE(bus.has_value());
   CHECK(is_managed(bus.value(), "wlan0"));
   is_on = false;
   CHECK_FALSE(is_managed(bus.value(), "wlan0"));
-  const std::string managed = path + "/Devices/1 " + manager + ".Device.Managed";
-  CHECK(set_managed(bus.value(), "wlan0", false).has_value());
-  CHECK(service.set == std::map<std::string, bool>{{managed, false}});
-  CHECK(set_managed(bus.value(), "wlan0", true).has_value());
-  CHECK(service.set == std::map<std::string, bool>{{managed, true}});
+  for (const bool wanted : {false, true}) {
+    CHECK(set_managed(bus.value(), "wlan0", wanted).has_value());
+    CHECK(service.set == std::map<std::string, bool>{{managed, wanted}});
+  }
 }
 
 TEST_CASE("a service that does not answer is an error within the limit", "[control][p2p]") {
@@ -206,36 +299,55 @@ TEST_CASE("a service that does not answer is an error within the limit", "[contr
   sd_bus_flush_close_unref(silent);
 }
 
-TEST_CASE("a group that comes in spite of a failure is removed, and none that was there before",
-          "[control][p2p]") {
+TEST_CASE(
+    "groups that come beside the one that is formed, or in spite of a failure, are removed, "
+    "and none that was there before",
+    "[control][p2p]") {
   const BusWorld world;
   const std::string old = root + "/Interfaces/1", late = root + "/Interfaces/2",
-                    group = root + "/Groups/1";
+                    own = root + "/Interfaces/3", group = root + "/Groups/1";
+  const bool is_formed = GENERATE(false, true);
   std::atomic<bool> is_late = false;
   auto replies = healthy();
   replies[root + " " + name + ".Interfaces"] = {
       [&](sd_bus_message* reply) {
         if (is_late)
-          sd_bus_message_append(reply, "v", "ao", 3, radio.c_str(), old.c_str(), late.c_str());
+          sd_bus_message_append(reply, "v", "ao", 4, radio.c_str(), old.c_str(), late.c_str(),
+                                own.c_str());
         else
           sd_bus_message_append(reply, "v", "ao", 2, radio.c_str(), old.c_str());
       },
       {}};
-  for (const std::string& path : {old, late}) {
+  for (const std::string& path : {old, late, own}) {
     replies[path + " " + name + ".Interface.Ifname"] = variant("s", "p2p-wlan0-0");
-    replies[path + " " + device + ".Role"] = variant("s", "GO");
+    replies[path + " " + device + ".Role"] = variant("s", path == own ? "GO" : "device");
     replies[path + " " + device + ".Group"] = variant("o", group.c_str());
     replies[path + " " + device + ".Disconnect"] = {};
   }
   replies[radio + " " + device + ".GroupAdd"] = {[&](sd_bus_message*) { is_late = true; }, {}};
   for (const char* method : {".Cancel", ".StopFind"}) replies[radio + " " + device + method] = {};
+  std::function<void(sd_bus*)>* emit_now = nullptr;  // Service::emit
+  if (is_formed)
+    replies[radio + " " + device + ".GroupAdd"] = {
+        [&](sd_bus_message*) {
+          is_late = true;
+          *emit_now = [&](sd_bus* bus) {
+            sd_bus_emit_signal(bus, radio.c_str(), device.c_str(), "GroupStarted", "a{sv}", 3,
+                               "interface_object", "o", own.c_str(), "role", "s", "GO",
+                               "group_object", "o", group.c_str());
+          };
+        },
+        {}};
   Service service{name, replies};
+  emit_now = &service.emit;
   auto supplicant = Supplicant::open({});
   REQUIRE(supplicant.has_value());
-  // The group is there and GroupStarted never comes: it gives up.
+  // Where GroupStarted never comes, it gives up.
+  const Nanos limit = is_formed ? Nanos{10s} : Nanos{100ms};
   const auto formed =
-      form_group(supplicant.value(), {.task = Plan::Task::host, .limit = 100ms}, {}, -1);
-  REQUIRE(formed.has_error());
+      form_group(supplicant.value(), {.task = Plan::Task::host, .limit = limit}, {}, -1);
+  REQUIRE(formed.has_value() == is_formed);
+  CHECK(service.calls[own + " " + device + ".Disconnect"] == (is_formed ? 0 : 1));
   CHECK(service.calls[late + " " + device + ".Disconnect"] == 1);
   CHECK(service.calls[old + " " + device + ".Disconnect"] == 0);
 }
