@@ -2,11 +2,7 @@
 #include "control/rate/rate_thread.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#include <cstdint>
-#include <ctime>
 #include <utility>
 
 #include "engine/base/cpu.hpp"
@@ -16,20 +12,13 @@
 namespace onehop::rate {
 
 Result<void> RateThread::start() {
-  wake_fd_ = Fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  if (!wake_fd_.is_open())
-    return errno_error(ExitCode::internal_error, "make the control thread's eventfd");
+  ONEHOP_TRY(wake, WakeFd::open());
+  wake_ = std::move(wake);
   is_stopping_.store(false, std::memory_order_release);
   auto started = start_thread("control", [this] { run_loop(); });
   ONEHOP_TRYV(started);
   thread_ = std::move(started).value();
   return success();
-}
-
-void RateThread::wake() noexcept {
-  const std::uint64_t one = 1;
-  // A full counter means that a wake-up is pending already, so a failed write loses nothing.
-  [[maybe_unused]] const ssize_t rc = ::write(wake_fd_.get(), &one, sizeof one);
 }
 
 void RateThread::stop() noexcept {
@@ -53,13 +42,9 @@ void RateThread::run_loop() noexcept {
       loop_.publish_state(now);
       return;
     }
-    const Nanos wait = loop_.next_tick_in();
-    const timespec timeout{.tv_sec = wait / 1s, .tv_nsec = static_cast<long>((wait % 1s).count())};
-    pollfd entry{.fd = wake_fd_.get(), .events = POLLIN, .revents = 0};
-    if (::ppoll(&entry, 1, &timeout, nullptr) == 1) {
-      std::uint64_t count = 0;
-      [[maybe_unused]] const ssize_t rc = ::read(wake_fd_.get(), &count, sizeof count);
-    }
+    const timespec timeout = timespec_of(loop_.next_tick_in());
+    pollfd entry{.fd = wake_.get(), .events = POLLIN, .revents = 0};
+    if (::ppoll(&entry, 1, &timeout, nullptr) == 1) wake_.clear();
   }
 }
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "control/rate/rate_loop.hpp"
-#include "engine/base/fd.hpp"
+#include "engine/base/wake_fd.hpp"
 
 namespace onehop::rate {
 
@@ -24,7 +24,7 @@ class RateThread {
   [[nodiscard]] Result<void> start();
   /// wake makes the next tick due now: call it when a session starts, so that an idle wait of 20 ms
   /// is not lost. Any thread but the engine core. Syscalls: write.
-  void wake() noexcept;
+  void wake() noexcept { wake_.wake(); }
   /// stop ends the thread after a last tick and waits for it. The state it published last holds the
   /// whole session.
   void stop() noexcept;
@@ -32,7 +32,7 @@ class RateThread {
  private:
   void run_loop() noexcept;
   RateLoop& loop_;
-  Fd wake_fd_;
+  WakeFd wake_;
   std::atomic<bool> is_stopping_{false};  // release in stop(), acquire in run_loop()
   std::thread thread_;
 };

@@ -17,11 +17,11 @@ Result<Mapping> Mapping::frame_memory(std::size_t bytes) {
                        "map " + std::to_string(bytes >> 20) + " MiB of memory for frames");
   (void)::madvise(address, bytes, MADV_HUGEPAGE);
   (void)::madvise(address, bytes, madv_populate_write);
-  return Mapping{address, bytes};
+  Mapping self;
+  self.memory_ = {static_cast<std::byte*>(address), Unmap{bytes}};
+  return self;
 }
 
-Mapping::~Mapping() {
-  if (address_ != nullptr) ::munmap(address_, bytes_);
-}
+void Mapping::Unmap::operator()(std::byte* address) const noexcept { ::munmap(address, bytes); }
 
 }  // namespace onehop

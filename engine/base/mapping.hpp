@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
+#include <memory>
 
 #include "engine/base/result.hpp"
 
@@ -17,25 +17,15 @@ class Mapping {
   /// only. Errors: io_unavailable when the address space is exhausted.
   [[nodiscard]] static Result<Mapping> frame_memory(std::size_t bytes);
 
-  Mapping() = default;
-  Mapping(void* address, std::size_t bytes) noexcept : address_{address}, bytes_{bytes} {}
-  Mapping(Mapping&& other) noexcept
-      : address_{std::exchange(other.address_, nullptr)}, bytes_{std::exchange(other.bytes_, 0)} {}
-  Mapping& operator=(Mapping&& other) noexcept {
-    std::swap(address_, other.address_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping();
-
-  [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(address_); }
-  [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
+  [[nodiscard]] std::byte* data() const noexcept { return memory_.get(); }
+  [[nodiscard]] std::size_t size() const noexcept { return memory_.get_deleter().bytes; }
 
  private:
-  void* address_ = nullptr;
-  std::size_t bytes_ = 0;
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(std::byte* address) const noexcept;
+  };
+  std::unique_ptr<std::byte, Unmap> memory_;
 };
 
 }  // namespace onehop

@@ -21,12 +21,19 @@
 #include <functional>
 #include <utility>
 
-#include "engine/port/large_frames.hpp"
+#include "engine/base/units.hpp"
 
 namespace onehop {
 
-class UdpFragments final : public LargeFrames {
+class UdpFragments {
  public:
+  /// PathLoss: what the loop has seen of the path: totals of packets, and the smoothed round trip.
+  struct PathLoss {
+    Instant at{};
+    std::uint64_t sent_total = 0, lost_total = 0;
+    Nanos srtt{};
+  };
+
   // Specification.
   static constexpr double frame_loss_max = 0.001;
   // Implementation.
@@ -39,7 +46,9 @@ class UdpFragments final : public LargeFrames {
 
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
 
-  [[nodiscard]] std::size_t begin(std::size_t single_bytes) noexcept override {
+  /// begin starts a session whose usual frames hold `single_bytes` of UDP payload. Returns the UDP
+  /// payload of a large frame; 0 when they have ended already.
+  [[nodiscard]] std::size_t begin(std::size_t single_bytes) noexcept {
     // The first fragment holds the UDP header; each carries as much as a single frame with it.
     constexpr std::size_t udp_bytes = 8;
     const std::size_t fragments = (frame_bytes_ + udp_bytes - 1) / (single_bytes + udp_bytes) + 1;
@@ -50,7 +59,8 @@ class UdpFragments final : public LargeFrames {
     return has_ended_ ? 0 : frame_bytes_;
   }
 
-  [[nodiscard]] bool has_to_end(const PathLoss& seen) noexcept override {
+  /// has_to_end ends large frames for good when the path loses too many. True: just now.
+  [[nodiscard]] bool has_to_end(const PathLoss& seen) noexcept {
     if (has_ended_ || seen.at - window_at_ < std::max(seen.srtt, window_min)) return false;
     const std::uint64_t sent = seen.sent_total - sent_total_;
     const std::uint64_t lost = seen.lost_total - std::min(seen.lost_total, lost_total_);

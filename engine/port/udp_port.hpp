@@ -14,12 +14,12 @@
 #include <optional>
 #include <span>
 
+#include "engine/base/wake_fd.hpp"
 #include "engine/port/port.hpp"
 #include "engine/port/udp_fragments.hpp"
 #include "engine/port/udp_rx.hpp"
 #include "engine/port/udp_socket.hpp"
 #include "engine/port/udp_tx.hpp"
-#include "engine/port/wake_fd.hpp"
 
 namespace onehop {
 
@@ -54,7 +54,9 @@ class UdpPort {
   /// for a sender, before the engine core runs. Syscalls: setsockopt.
   void ask_link_status() noexcept { (void)socket_.link_status().ask(socket_.fd()); }
   /// large_frames is null unless the port was opened with has_fragments.
-  [[nodiscard]] LargeFrames* large_frames() noexcept { return fragments_ ? &*fragments_ : nullptr; }
+  [[nodiscard]] UdpFragments* large_frames() noexcept {
+    return fragments_ ? &*fragments_ : nullptr;
+  }
   /// link_status counts what the link acknowledged, where it was asked for and the driver answers.
   [[nodiscard]] const LinkStatus& link_status() const noexcept { return socket_.link_status(); }
   [[nodiscard]] bool is_gro_on() const noexcept { return rx_.is_gro_on(); }

@@ -2,7 +2,7 @@
 // FrameSize: how many bytes of UDP payload a full frame of ours has now.
 //
 //   agreed with the peer ─▶ less where the path's MTU falls
-//   a port with large frames (large_frames.hpp): their size, until it ends them
+//   a port with large frames (udp_fragments.hpp): their size, until it ends them
 //
 // Called by the engine core through SenderLoop.
 #pragma once
@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "engine/port/large_frames.hpp"
+#include "engine/port/udp_fragments.hpp"
 #include "engine/wire/frame.hpp"
 
 namespace onehop::run {
@@ -18,9 +18,9 @@ namespace onehop::run {
 class FrameSize {
  public:
   struct Config {
-    std::size_t single_bytes = 0;  ///< agreed: a frame that is one packet
-    std::size_t ip_udp_bytes = 0;  ///< headers of a packet
-    LargeFrames* large = nullptr;  ///< outlives this object; null: the port has none
+    std::size_t single_bytes = 0;   ///< agreed: a frame that is one packet
+    std::size_t ip_udp_bytes = 0;   ///< headers of a packet
+    UdpFragments* large = nullptr;  ///< outlives this object; null: the port has none
   };
 
   explicit FrameSize(const Config& config) noexcept
@@ -42,7 +42,7 @@ class FrameSize {
   }
 
   /// follow_loss says once that large frames have ended.
-  [[nodiscard]] bool follow_loss(const LargeFrames::PathLoss& seen) noexcept {
+  [[nodiscard]] bool follow_loss(const UdpFragments::PathLoss& seen) noexcept {
     if (large_bytes_ == 0 || !config_.large->has_to_end(seen)) return false;
     large_bytes_ = 0;
     return true;

@@ -77,7 +77,7 @@ class SenderLoop : public LoopBase<P> {
     bool is_port_full = false;
   };
 
-  static LargeFrames* large_frames_of(P& port) noexcept {
+  static UdpFragments* large_frames_of(P& port) noexcept {
     if constexpr (requires { port.large_frames(); })
       return port.large_frames();
     else

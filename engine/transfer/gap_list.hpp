@@ -5,6 +5,9 @@
 //
 // The sender's `settled` lets it forget what will never arrive. When it is full, the two newest
 // gaps become one: numbers between them are reported missing, which costs a repeat.
+//
+// A repair has a new number, so a number that comes late was not lost: the path reorders. late_by()
+// is how long one was missing at most; each gap that ends unfilled takes a 16th of it away.
 #pragma once
 
 #include <algorithm>
@@ -47,6 +50,7 @@ class GapList {
     if (it == gaps_.end() || it->range.first > number) return false;
     if (came_late_total_ < skipped_over_total_) ++came_late_total_;
     --missing_now_;
+    late_by_ = std::max(late_by_, now - it->seen_at);
     fill(it, number);
     return true;
   }
@@ -58,8 +62,10 @@ class GapList {
     if (has_any_ && largest_ < settled) largest_ = settled - 1;
     const auto keep =
         std::ranges::find_if(gaps_, [&](const Gap& gap) { return gap.range.last >= settled; });
-    for (auto gap = gaps_.begin(); gap != keep; ++gap)
+    for (auto gap = gaps_.begin(); gap != keep; ++gap) {
       missing_now_ -= gap->range.last - gap->range.first + 1;
+      late_by_ -= late_by_ / late_by_part;
+    }
     gaps_.erase(gaps_.begin(), keep);
     if (gaps_.empty() || gaps_.front().range.first >= settled) return;
     missing_now_ -= settled - gaps_.front().range.first;
@@ -77,8 +83,21 @@ class GapList {
   /// missing_now: numbers in the gaps.
   [[nodiscard]] std::uint64_t missing_now() const noexcept { return missing_now_; }
   [[nodiscard]] std::uint64_t overflows_total() const noexcept { return overflows_total_; }
+  /// late_by: 0 while no number came late.
+  [[nodiscard]] Nanos late_by() const noexcept { return late_by_; }
+  /// older_than counts the gaps that have been open for `age`: the first ones.
+  [[nodiscard]] std::size_t older_than(Instant now, Nanos age) const noexcept {
+    const auto young =
+        std::ranges::lower_bound(gaps_, now - age, std::ranges::less_equal{}, &Gap::seen_at);
+    return static_cast<std::size_t>(young - gaps_.begin());
+  }
 
  private:
+  // Ours, after RACK's window, which 16 recoveries reset (RFC 8985 section 6.2); here 16 losses
+  // leave a third. Low: reordering is forgotten, and taken for loss. High: losses are told of late
+  // for longer.
+  static constexpr std::int64_t late_by_part = 16;
+
   void open(const Gap& gap) noexcept {
     gaps_.push_back(gap);
     join_newest_if_full();
@@ -113,6 +132,7 @@ class GapList {
   std::uint64_t largest_ = 0;
   std::uint64_t overflows_total_ = 0;
   std::uint64_t missing_now_ = 0, skipped_over_total_ = 0, came_late_total_ = 0;
+  Nanos late_by_{0};
   bool has_any_ = false;
 };
 

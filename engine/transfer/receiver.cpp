@@ -232,13 +232,21 @@ std::uint64_t Receiver::credit() const noexcept {
   return std::max(credit_reported_, std::min(buffers, ring + held_back));
 }
 
+/// reorder_window: a gap that is younger is not reported. It is 0 until a number came late, and
+/// then twice as long as that took, as receive queues are read in turns; but no longer than a
+/// repair takes.
+Nanos Receiver::reorder_window() const noexcept {
+  return std::min(2 * gaps_.late_by(), std::max(srtt_, report_min));
+}
+
 /// has_gap_to_report: the oldest gap that has not had its NACK is old enough and has enough numbers
-/// behind it. (Not the newest: where every tenth packet is lost one is always too young.)
+/// behind it. Beyond the window srtt/8 are waited for, so that one NACK names several gaps. (Not
+/// the newest: where every tenth packet is lost one is always too young.)
 bool Receiver::has_gap_to_report(Instant now) const noexcept {
   const auto& list = gaps_.gaps();
   const auto gap = std::ranges::lower_bound(list, nacked_to_, {}, &GapList::Gap::last);
   return gap != list.end() && gaps_.largest() - gap->range.last >= reorder_threshold_packets &&
-         now - gap->seen_at >= srtt_ / 8;
+         now - gap->seen_at >= reorder_window() + srtt_ / 8;
 }
 
 /// is_list_due: the sender asks, or a window is over and something missing. Else one begins.
@@ -273,17 +281,25 @@ bool Receiver::tick(Instant now) noexcept {
     ++totals_.nacks;
   }
   if (!is_due && !is_asked_) return false;
-  is_asked_ = false;
-  has_news_ = false;
+  const auto& list = gaps_.gaps();
+  const Nanos window = reorder_window();
+  const std::size_t named = is_list                  ? list.size()
+                            : params_.is_repair_lazy ? 0
+                                                     : gaps_.older_than(now, window);
+  const bool has_young = !params_.is_repair_lazy && named < list.size();
+  has_news_ = has_young;  // a report is due on those, though nothing more may come
   nack_at_ = reported_at_ = now;
   report_at_ = now + report_interval(srtt_, asked_interval_);
+  if (is_asked_ && has_young) report_at_ = std::min(report_at_, now + window);
+  is_asked_ = false;
   // A gap with fewer numbers behind it is listed too; the sender waits, and it is listed again.
   nacked_to_ = gaps_.largest() - std::min(gaps_.largest(), reorder_threshold_packets - 1);
+  if (has_young) nacked_to_ = std::min(nacked_to_, list[named].range.first);
   using Kind = ReportPages::Kind;
   pages_.start(is_list                  ? Kind::list
                : params_.is_repair_lazy ? Kind::counters
                                         : Kind::eager,
-               gaps_.settled());
+               named, gaps_.settled());
   is_file_side_backlogged_ = now - file_side_low_at_ >= backlogged_span;
   if (is_list) {
     totals_.lists += gaps_.gaps().empty() ? 0 : 1;

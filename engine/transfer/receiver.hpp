@@ -117,7 +117,8 @@ class Receiver {
   /// is_credit_due: the sender may run out of credit before the next report.
   [[nodiscard]] bool is_credit_due(Instant now) const noexcept;
   /// tick looks at timers and at the credit: periodic ACK, gap older than the reorder threshold (3
-  /// packets and 1/8 srtt), one immediate NACK per ms at most. True: a report is due now.
+  /// packets; 1/8 srtt, and on a path that reorders its window), one immediate NACK per ms at most.
+  /// True: a report is due now.
   [[nodiscard]] bool tick(Instant now) noexcept;
   /// next_feedback fills one frame of the report that is due; call until false. At most
   /// frames_per_report_max, of a lazy list frames_per_list_max.
@@ -143,6 +144,7 @@ class Receiver {
   void complete(std::uint32_t slot) noexcept;
   [[nodiscard]] Bytes ring_room() const noexcept;
   [[nodiscard]] std::uint64_t credit() const noexcept;
+  [[nodiscard]] Nanos reorder_window() const noexcept;
   [[nodiscard]] bool has_gap_to_report(Instant now) const noexcept;
   [[nodiscard]] bool is_list_due(Instant now) noexcept;
 

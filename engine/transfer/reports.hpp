@@ -90,16 +90,21 @@ class ListTiming {
 
 /// ReportPages: the gaps of one report, cut into frames in ascending order.
 ///
-///   eager, list:  [from .. below the next page's first gap] [ .. ] [ .. largest]
-///   counters:     [from .. below the first gap]     names no gap (lazy, between lists)
+///   [from .. below the next page's first gap] [ .. ] [ .. below the first gap that is not named]
+///
+///   list:      names every gap
+///   eager:     names those that are old enough; what is not named may only be late
+///   counters:  names none (lazy, between lists)
 class ReportPages {
  public:
   enum class Kind : std::uint8_t { eager, list, counters };
   // Implementation: about 6 bytes each, so that a frame's 1200 bytes surely hold them.
   static constexpr std::size_t ranges_per_page = 160;
 
-  void start(Kind kind, std::uint64_t settled) noexcept {
+  /// start: the report names the first `gaps` of the list, and speaks below the next one.
+  void start(Kind kind, std::size_t gaps, std::uint64_t settled) noexcept {
     kind_ = kind;
+    gaps_ = gaps;
     from_ = settled;
     gap_ = pages_ = 0;
     is_open_ = true;
@@ -111,8 +116,7 @@ class ReportPages {
         kind_ == Kind::list ? wire::frames_per_list_max : wire::frames_per_report_max;
     if (!is_open_ || pages_ == pages_max) return is_open_ = false;
     const auto& gaps = list.gaps();
-    const std::size_t count =
-        kind_ == Kind::counters ? 0 : std::min(gaps.size() - gap_, ranges_per_page);
+    const std::size_t count = std::min(gaps_ - gap_, ranges_per_page);
     const bool is_cut = gap_ + count < gaps.size();
     feedback.sequence = ++sequence_;
     feedback.from = from_;
@@ -120,7 +124,7 @@ class ReportPages {
     feedback.largest = is_cut ? gaps[gap_ + count].range.first - 1 : list.largest();
     if (!feedback.has_received) feedback.from = feedback.largest = 0;
     feedback.is_list = kind_ == Kind::list;
-    feedback.has_more = is_cut && kind_ != Kind::counters && pages_ + 1 < pages_max;
+    feedback.has_more = gap_ + count < gaps_ && pages_ + 1 < pages_max;
     feedback.range_count = static_cast<std::uint32_t>(count);
     for (std::size_t i = 0; i < count; ++i) feedback.missing[i] = gaps[gap_ + i].range;
     gap_ += count;
@@ -133,7 +137,7 @@ class ReportPages {
  private:
   Kind kind_ = Kind::eager;
   std::uint64_t sequence_ = 0, from_ = 0;
-  std::size_t gap_ = 0, pages_ = 0;
+  std::size_t gap_ = 0, gaps_ = 0, pages_ = 0;
   bool is_open_ = false;
 };
 

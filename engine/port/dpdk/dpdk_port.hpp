@@ -28,11 +28,11 @@
 #include "engine/base/message.hpp"
 #include "engine/base/result.hpp"
 #include "engine/base/telemetry.hpp"
+#include "engine/base/wake_fd.hpp"
 #include "engine/port/dpdk/dpdk_device.hpp"
 #include "engine/port/dpdk/peer_mac.hpp"
 #include "engine/port/port.hpp"
 #include "engine/port/udp_reservation.hpp"
-#include "engine/port/wake_fd.hpp"
 #include "engine/wire/l2_l4.hpp"
 
 struct rte_mbuf;

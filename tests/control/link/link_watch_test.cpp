@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "control/link/link_watch.hpp"
 #include "control/link/softnet_source.hpp"
@@ -213,16 +214,38 @@ TEST_CASE("loopback has the host's counters and says why it has nothing else",
 
 TEST_CASE("softnet lines are summed over CPUs, and anything else is refused",
           "[control][link][softnet]") {
-  const auto two = parse_softnet(
-      "00000010 00000002 0000000a 00000000 0 0\n00000020 00000003 00000001 00000000 0 0\n");
+  const auto parse = [](const char* text) {
+    std::istringstream lines{text};
+    return parse_softnet(lines);
+  };
+  const auto two =
+      parse("00000010 00000002 0000000a 00000000 0 0\n00000020 00000003 00000001 00000000 0 0\n");
   REQUIRE(two);
   CHECK(two->dropped_total == 5);
   CHECK(two->squeezed_total == 11);
-  CHECK_FALSE(parse_softnet(""));
-  CHECK_FALSE(parse_softnet("00000010 00000002\n"));
-  CHECK_FALSE(parse_softnet("hello world again\n"));
-  CHECK_FALSE(parse_softnet("00000010 00000002 xyz\n"));
-  CHECK_FALSE(parse_softnet("00000010 00000002 123456789abc\n"));
+  CHECK_FALSE(parse(""));
+  CHECK_FALSE(parse("00000010 00000002\n"));
+  CHECK_FALSE(parse("hello world again\n"));
+  CHECK_FALSE(parse("00000010 00000002 xyz\n"));
+  CHECK_FALSE(parse("00000010 00000002 123456789abc\n"));
+}
+
+TEST_CASE("softnet is read anew each time", "[control][link][softnet]") {
+  const Folder folder;
+  folder.write("stat", "00000010 00000002 00000003 0\n");
+  auto source = SoftnetSource::open(monotonic_now, (folder.path + "/stat").c_str());
+  REQUIRE(source);
+  law::LinkFacts facts;
+  source.value().read(Instant{1s}, facts);
+  REQUIRE(facts.host);
+  CHECK(facts.host->value.dropped_total == 2);
+  folder.write("stat", "00000010 0000000f 00000003 0\n");
+  source.value().read(Instant{2s}, facts);
+  CHECK(facts.host->value.dropped_total == 15);
+  folder.write("stat", "nothing\n");
+  source.value().read(Instant{3s}, facts);
+  CHECK(source.value().error());
+  CHECK(facts.host->at == Instant{2s});
 }
 
 TEST_CASE("byte queue limits are summed over queues and need the right /sys",

@@ -9,27 +9,14 @@ using namespace onehop::run;
 
 namespace {
 
-/// TwoSizes: large frames until the path has lost a packet in a hundred.
-class TwoSizes final : public LargeFrames {
- public:
-  explicit TwoSizes(std::size_t bytes) : bytes_{bytes} {}
-  std::size_t begin(std::size_t) noexcept override { return bytes_; }
-  bool has_to_end(const PathLoss& seen) noexcept override {
-    return seen.sent_total >= 100 && seen.lost_total * 100 >= seen.sent_total;
-  }
-
- private:
-  const std::size_t bytes_;
-};
-
 /// LargePort: a virtual port that has them.
 class LargePort : public VirtualPort {
  public:
   using VirtualPort::VirtualPort;
-  [[nodiscard]] LargeFrames* large_frames() noexcept { return &large_; }
+  [[nodiscard]] UdpFragments* large_frames() noexcept { return &large_; }
 
  private:
-  TwoSizes large_{bench_frame_bytes};
+  UdpFragments large_{bench_frame_bytes, [] {}};
 };
 
 }  // namespace
@@ -45,7 +32,7 @@ TEST_CASE("a single frame follows the MTU, a large one does not", "[run][fragmen
   CHECK(plain.bytes() == 1472);
   CHECK_FALSE(plain.follow_loss({.at = Instant{1s}, .sent_total = 100, .lost_total = 100}));
 
-  TwoSizes large{wire::datagram_bytes_max};
+  UdpFragments large{wire::datagram_bytes_max, [] {}};
   FrameSize size{{.single_bytes = 1472, .ip_udp_bytes = 28, .large = &large}};
   size.follow_mtu(1300);
   CHECK(size.bytes() == wire::datagram_bytes_max);

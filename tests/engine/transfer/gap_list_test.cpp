@@ -117,3 +117,21 @@ TEST_CASE("GapList keeps when a gap opened, and settle never goes back") {
   REQUIRE(list.gaps().size() == 1);
   CHECK(list.gaps()[0].range.first == 8);
 }
+
+// Bounds: exact; 16 gaps that end unfilled leave (15/16)^16 = 0.36 of it.
+TEST_CASE("GapList knows how late numbers came, and forgets it with the gaps that nothing fills") {
+  GapList list{64};
+  for (std::uint64_t i = 0; i < 20; ++i) (void)list.on_number(Instant{1ms * i}, 2 * i);
+  CHECK(list.late_by() == 0ns);
+  CHECK(list.older_than(Instant{19ms}, 0ns) == 19);
+  CHECK(list.older_than(Instant{19ms}, 10ms) == 9);
+  (void)list.on_number(Instant{19ms}, 21);  // seen to be missing at 11 ms
+  CHECK(list.late_by() == 8ms);
+  (void)list.on_number(Instant{19ms}, 37);  // 0 ms ago: less
+  CHECK(list.late_by() == 8ms);
+  list.settle(20);
+  CHECK(list.late_by() < 5ms);
+  list.settle(34);
+  CHECK(list.late_by() > 2800us);
+  CHECK(list.late_by() < 3ms);
+}

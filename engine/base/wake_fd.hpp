@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// WakeFd: how another thread ends the wait() of a port. Each port owns one.
+// WakeFd: how another thread ends a wait. Each port owns one, and the control thread.
 #pragma once
 
 #include <sys/eventfd.h>
