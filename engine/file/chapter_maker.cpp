@@ -72,7 +72,7 @@ Result<void> ChapterMaker::seal() {
   chapter_.counts.files -= entries - chapter_.source.files.size();
   chapter_.counts.bytes -= bytes - total_bytes(chapter_.source.manifest);
   if (!chapter_.source.files.empty()) {
-    ONEHOP_TRYV(check_list(chapter_.source, options_.limits));
+    ONEHOP_TRYV(validate(chapter_.source.manifest, options_.limits));
   }
   if (chapter_.counts.bytes <= options_.limits.total_bytes_max) return success();
   return too_many_bytes(chapter_.counts.bytes, options_.limits);
@@ -105,7 +105,7 @@ Result<ScanChapter> ChapterMaker::finish() {
                  {},
                  0};
   if (entries_total() == 0) {
-    ONEHOP_TRYV(check_list(chapter_.source, options_.limits));  // which refuses an empty list
+    ONEHOP_TRYV(validate({}, options_.limits));  // which refuses an empty list
   }
   ONEHOP_TRYV(seal());
   chapter_.is_last = true;

@@ -83,6 +83,7 @@ Result<ScanArguments> check_arguments(std::span<const std::string> paths) {
     if (has_folder) found.named.files.back().fd.close();
   }
   found.roots = std::make_shared<const std::vector<SourceRoot>>(std::move(roots));
+  found.named.roots = found.roots;
   ONEHOP_TRYV(check_names(found));
   return found;
 }

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 #include <span>
-#include <unordered_map>
 
 #include "engine/crypto/digest.hpp"
 #include "engine/file/file_bytes.hpp"
@@ -177,28 +176,6 @@ Error same_name(const SourceRoot& root, const SourceRoot& other, const std::stri
   return refusal(path_of(root, name),
                  display_name(path_of(other, name)).append(" would arrive under the same name"),
                  "Send one of them in a session of its own");
-}
-
-Result<void> check_list(const SourceNames& names, const ManifestLimits& limits) {
-  auto valid = validate(names.manifest, limits);
-  if (valid.has_value()) return valid;
-  std::unordered_map<std::string_view, std::size_t> index_by_name;
-  for (std::size_t i = 0; i < names.places.size(); ++i)
-    if (const auto [at, is_new] = index_by_name.emplace(names.manifest.files[i].name, i); !is_new)
-      return same_name(names.root_of(i), names.root_of(at->second), names.manifest.files[i].name);
-  return valid;
-}
-
-Result<SourceFiles> open_source_files(std::span<const std::string> paths,
-                                      const ManifestLimits& limits) {
-  SourceFiles source;
-  std::vector<SourceRoot> roots;
-  for (const std::string& path : paths) {
-    ONEHOP_TRYV(add_file(path, roots, source));
-  }
-  source.roots = std::make_shared<const std::vector<SourceRoot>>(std::move(roots));
-  ONEHOP_TRYV(check_list(source, limits));
-  return source;
 }
 
 }  // namespace onehop::file

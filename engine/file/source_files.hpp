@@ -83,13 +83,6 @@ struct SourceFiles : SourceNames {
 /// deleted before its turn is lost although an open descriptor would have kept it.
 inline constexpr std::size_t open_files_kept = 256;
 
-/// open_source_files makes the manifest from paths; each file is offered under its base name. A
-/// folder, a device, a fifo, a socket, a link, an unreadable file, one of size 0 that has content
-/// (/proc), and two paths with one base name are errors with exit 8. Syscalls: fstatat, open, fstat
-/// per path; pread of an empty one.
-[[nodiscard]] Result<SourceFiles> open_source_files(std::span<const std::string> paths,
-                                                    const ManifestLimits& limits = {});
-
 /// failure_of is what the errno of a source says, as it is opened or read. 0: something else has
 /// its name. What may be another file by now has changed, and is looked at again.
 [[nodiscard]] FileFailure failure_of(int errno_value) noexcept;
@@ -113,14 +106,15 @@ inline constexpr std::size_t open_files_kept = 256;
 [[nodiscard]] Fd open_beneath(int folder, const std::string& name);
 [[nodiscard]] ManifestEntry entry_of(std::string name, const struct stat& status);
 
-/// add_file appends a file that was named itself, under its base name.
+/// add_file appends a file that was named itself, under its base name. A folder, a device, a fifo,
+/// a socket, a link, an unreadable file, one of size 0 that has content (/proc) are errors with
+/// exit
+/// 8. Syscalls: fstatat, open, fstat; pread of an empty one.
 [[nodiscard]] Result<void> add_file(const std::string& path, std::vector<SourceRoot>& roots,
                                     SourceFiles& source);
 /// same_name is the refusal of what comes from `root` as `name`, as what comes from `other` does.
 [[nodiscard]] Error same_name(const SourceRoot& root, const SourceRoot& other,
                               const std::string& name);
-/// check_list is validate(), which names both paths where two would arrive under one name.
-[[nodiscard]] Result<void> check_list(const SourceNames& names, const ManifestLimits& limits);
 
 template <class Is>
 void SourceFiles::erase_if(Is is_out) {

@@ -68,7 +68,7 @@ Result<SourceFiles> look_again(SourceNames names, std::vector<ScanProblem>& prob
   source.erase_if([&](std::size_t i) { return is_lost[i]; });
   leave_out_temporaries(source, problems);  // they may have been in different chapters
   if (!source.files.empty()) {
-    ONEHOP_TRYV(check_list(source, limits));
+    ONEHOP_TRYV(validate(source.manifest, limits));
   }
   return source;
 }

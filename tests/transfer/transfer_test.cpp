@@ -17,6 +17,8 @@
 #include <random>
 #include <thread>
 
+#include "transfer/question.hpp"
+
 namespace onehop::api {
 namespace {
 
@@ -313,6 +315,20 @@ TEST_CASE("wrong options are an error of check(), and change nothing", "[transfe
   CHECK(missing.set_code("short").status == Status::usage);
   CHECK(missing.run().status == Status::usage);  // without a code
   CHECK(errors == 1);
+}
+
+TEST_CASE("a question that nobody answers ends, and what is said later answers nothing",
+          "[transfer]") {
+  host::Question question;
+  const std::uint64_t first = question.begin();
+  CHECK_FALSE(question.wait_answer({}, std::chrono::milliseconds{1}).has_value());
+  const std::uint64_t second = question.begin();
+  question.answer(first, Answer::accept);
+  CHECK_FALSE(question.wait_answer({}, std::chrono::milliseconds{1}).has_value());
+  const std::uint64_t third = question.begin();
+  CHECK(second != third);
+  question.answer(third, Answer::accept);
+  CHECK(question.wait_answer({}, std::chrono::hours{1}) == Answer::accept);
 }
 
 }  // namespace onehop::api

@@ -4,11 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <iterator>
 
 #include "control/session/code.hpp"
-#include "engine/file/source_files.hpp"
+#include "engine/file/scan_arguments.hpp"
 #include "tools/onehop/commands.hpp"
 #include "tools/onehop/frontend.hpp"
 #include "tools/onehop/preflight.hpp"
@@ -27,14 +25,7 @@ namespace {
 /// receipt that cannot be written.
 Result<void> check_files(const api::SendOptions& options) {
   // Folders are looked through once, when the transfer begins.
-  std::vector<std::string> files;
-  std::ranges::remove_copy_if(options.paths, std::back_inserter(files), [](const auto& path) {
-    std::error_code none;
-    return std::filesystem::is_directory(std::filesystem::symlink_status(path, none));
-  });
-  if (!files.empty()) {
-    ONEHOP_TRYV(file::open_source_files(files));
-  }
+  ONEHOP_TRYV(file::check_arguments(options.paths));
   return check_output_files(options.common);
 }
 

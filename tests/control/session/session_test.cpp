@@ -270,6 +270,19 @@ TEST_CASE("a refusal of the offer is 5 at the sender and the host's own code at 
   CHECK(world.recv_host.opened == 0);
 }
 
+TEST_CASE("a question that nobody answers is 11 at both ends", "[control][session]") {
+  World world;
+  world.recv_host.answer = [](const OfferInfo&, const Decide& decide) {
+    decide(Error{ExitCode::timed_out, "decide on the offer", "nobody decided in time", ""});
+  };
+  world.listen();
+  world.send();
+  REQUIRE(world.run_to_end());
+  CHECK(world.send_end->code == ExitCode::timed_out);
+  CHECK(world.recv_end->code == ExitCode::timed_out);
+  CHECK(world.send_end->error.message().find("nobody decided") != std::string::npos);
+}
+
 TEST_CASE("a receiver may think longer than the silent limit", "[control][session]") {
   World world;
   world.send_options.limits.silent = world.recv_options.limits.silent = 600ms;

@@ -14,6 +14,7 @@
 
 #include "engine/base/time.hpp"
 #include "engine/file/file_thread.hpp"
+#include "engine/file/scan_arguments.hpp"
 #include "engine/file/sink.hpp"
 #include "engine/file/source.hpp"
 
@@ -84,7 +85,7 @@ bool carry(Rings& rings, double bytes_per_s) {
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
   const std::string kind = argv[3];
-  SourceFiles files = need(open_source_files(std::vector<std::string>{argv[1]}));
+  SourceFiles files = need(check_arguments(std::vector<std::string>{argv[1]})).named;
   const Manifest manifest = files.manifest;
   const double bytes = static_cast<double>(total_bytes(manifest));
   const auto destination = need(Destination::open({.folder = argv[2], .reserve_bytes = 0}));

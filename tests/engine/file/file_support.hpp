@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "engine/base/time.hpp"
+#include "engine/file/scan_arguments.hpp"
 #include "engine/file/source.hpp"
 #include "tests/engine/file/prepared_sink.hpp"
 
@@ -117,9 +118,9 @@ inline std::vector<std::string> names_in(const fs::path& folder) {
 }
 
 inline SourceFiles open_files(const std::vector<std::string>& paths) {
-  Result<SourceFiles> files = open_source_files(paths);
-  if (files.has_error()) FAIL(files.error().message());
-  return std::move(files).value();
+  Result<ScanArguments> found = check_arguments(paths);
+  if (found.has_error()) FAIL(found.error().message());
+  return std::move(found.value().named);
 }
 
 /// What came out at the Sink's end.

@@ -61,13 +61,13 @@ TEST_CASE(
     "[engine][file]") {
   const TempFolder to;
   SECTION("/proc tells 0") {
-    const auto files = open_source_files(std::vector<std::string>{"/proc/self/status"});
+    const auto files = check_arguments(std::vector<std::string>{"/proc/self/status"});
     REQUIRE(files.has_error());
     CHECK(files.error().message().find("/proc") != std::string::npos);
   }
   SECTION("an empty file is one") {
     write_file(to / "empty", "");
-    CHECK(open_source_files(std::vector<std::string>{(to / "empty").string()}).has_value());
+    CHECK(check_arguments(std::vector<std::string>{(to / "empty").string()}).has_value());
   }
   SECTION("/sys tells a page") {
     const std::string path = "/sys/kernel/mm/transparent_hugepage/enabled";

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "engine/file/tree_scan.hpp"
 #include "tests/engine/file/file_support.hpp"
 
 using namespace onehop;
@@ -233,7 +234,7 @@ TEST_CASE("C4 P5 only regular files are offered", "[engine][file]") {
   REQUIRE(::bind(server, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   ::close(server);
   const auto refused = [&](const std::vector<std::string>& paths, const std::string& cause) {
-    const Result<SourceFiles> files = open_source_files(paths);
+    const Result<ScanChapter> files = scan(paths, {});
     REQUIRE(files.has_error());
     INFO(files.error().message());
     CHECK(files.error().code == ExitCode::local_file_error);
@@ -241,13 +242,12 @@ TEST_CASE("C4 P5 only regular files are offered", "[engine][file]") {
   };
   refused({(from / "fifo").string()}, "fifo");
   refused({(from / "link").string()}, "symbolic link");
-  refused({(from / "folder").string()}, "folder");
   refused({(from / "socket").string()}, "socket");
   refused({"/dev/null"}, "device");
   refused({(from / "none").string()}, "No such file");
   refused({(from / "file").string(), (from / "folder" / "file").string()}, "same name");
   refused({}, "empty");
-  CHECK(open_source_files(std::vector<std::string>{(from / "file").string()}).has_value());
+  CHECK(check_arguments(std::vector<std::string>{(from / "file").string()}).has_value());
 }
 
 TEST_CASE("C4 a sparse file above 4 GiB is counted in 64 bits", "[engine][file]") {

@@ -10,6 +10,7 @@
 #include "control/session/listener.hpp"
 #include "control/session/path_follower.hpp"
 #include "control/session/send_session.hpp"
+#include "engine/file/scan_arguments.hpp"
 #include "engine/file/sink.hpp"
 #include "engine/file/source.hpp"
 #include "tools/onehop/bench/memory_sink.hpp"
@@ -95,8 +96,8 @@ class BenchSender final : public session::SendHost {
 
   Result<void> open_source() {
     if (spec_.is_source_file) {
-      ONEHOP_TRY(files, file::open_source_files(std::vector<std::string>{spec_.source_path}));
-      files_ = std::move(files);
+      ONEHOP_TRY(found, file::check_arguments(std::vector<std::string>{spec_.source_path}));
+      files_ = std::move(found.named);
       *manifest_ = files_.manifest;
     } else {
       manifest_->files = {{.name = "onehop-bench", .size = spec_.bytes, .mode = 0600}};
