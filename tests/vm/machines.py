@@ -22,6 +22,7 @@ from program import End, end_all
 ROUNDS = int(os.environ.get("ROUNDS", "1"))
 DONE, UNREACHABLE, INTERRUPTED, UNAVAILABLE, PRIVILEGE, TIMED_OUT = 0, 3, 7, 9, 10, 11
 NETDEV = 990  # the group; tests/vm/bus makes it
+MEMBER = ("setpriv", "--reuid=65534", "--regid=65534", f"--groups={NETDEV}")  # and no root
 
 
 class Machines:
