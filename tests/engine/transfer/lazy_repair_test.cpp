@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "engine/transfer/receiver.hpp"
 #include "engine/transfer/reports.hpp"
+#include "engine/transfer/receiver.hpp"
 #include "engine/transfer/skip_schedule.hpp"
 #include "tests/engine/transfer/sender_bench.hpp"
 
