@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Sender: names files, finds the way to the peer, opens the port, and runs one session.
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 
 #include <deque>
 
 #include "control/link/emulated_source.hpp"
+#include "control/session/connect.hpp"
 #include "control/session/send_session.hpp"
 #include "engine/file/scan_thread.hpp"
 #include "engine/file/source.hpp"
@@ -17,21 +17,6 @@
 namespace onehop::host {
 
 namespace {
-
-/// The way to the peer, of whose addresses there may be several: for what has to be opened while
-/// the privileges are there.
-Result<session::RouteInfo> find_route_early(const Endpoint& to, const std::string& interface) {
-  boost::asio::io_context io;
-  boost::asio::ip::tcp::resolver resolver{io};
-  boost::system::error_code error;
-  const auto found = resolver.resolve(to.host, std::to_string(to.port), error);
-  if (error || found.empty())
-    return Error{ExitCode::peer_unreachable, "find " + to.host, error.message(),
-                 "Give a numeric address"};
-  const auto address = session::Endpoint::from_sockaddr(
-      found.begin()->endpoint().data(), static_cast<socklen_t>(found.begin()->endpoint().size()));
-  return session::find_route(address->address, interface);
-}
 
 class Sender final : public Side, public session::SendHost {
  public:
@@ -138,12 +123,14 @@ Result<void> Sender::check_own() const {
 
 Result<void> Sender::open_own() {
   ONEHOP_TRY(to, parse_endpoint(options_.to));
-  const auto route = find_route_early(to, settings_.interface);
+  const auto route = session::find_route_to(to.host, settings_.interface);
   // A name or a route that is not there yet may come while the session tries to connect.
-  const PortKind* const kind = port_kind(settings_.io);
-  const bool can_wait = (kind == nullptr || !kind->is_bound) && !options_.has_mac_noack;
-  if (!route && can_wait && route.error().code == ExitCode::peer_unreachable) return success();
-  if (!route) return route.error();
+  if (!route) {
+    const PortKind* const kind = port_kind(settings_.io);
+    const bool can_wait = (kind == nullptr || !kind->is_bound) && !options_.has_mac_noack &&
+                          route.error().code == ExitCode::peer_unreachable;
+    return can_wait ? success() : route.error();
+  }
   ONEHOP_TRYV(start_noack_keeper(route.value()));
   return path_.open_port(route.value().link.name, route.value().source, 0, options_.has_fragments);
 }

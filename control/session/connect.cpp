@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "control/session/path_follower.hpp"
 #include "engine/base/thread.hpp"
 #include "engine/base/time.hpp"
 
@@ -31,9 +30,8 @@ Error connect_error(const SendOptions& options, std::string cause) {
           "Start `onehop recv` there first, and let TCP port " + std::to_string(options.port) +
               " through its firewall"};
 }
-Error name_error(const SendOptions& options, std::string cause) {
-  return {ExitCode::peer_unreachable, "find " + options.host, std::move(cause),
-          "Give a numeric address"};
+Error name_error(const std::string& host, std::string cause) {
+  return {ExitCode::peer_unreachable, "find " + host, std::move(cause), "Give a numeric address"};
 }
 Error turned_away_error(const SendOptions& options) {
   return {ExitCode::peer_unreachable,
@@ -141,6 +139,15 @@ Result<std::shared_ptr<Channel>> verdict(HandshakeFailure failure, std::shared_p
 
 }  // namespace
 
+Result<RouteInfo> find_route_to(const std::string& host, const std::string& interface) {
+  asio::io_context io;
+  tcp::resolver resolver{io};
+  boost::system::error_code error;
+  const auto found = resolver.resolve(host, "", error);
+  if (error || found.empty()) return name_error(host, error.message());
+  return find_route(endpoint_of(found.begin()->endpoint()).address, interface);
+}
+
 Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
     asio::io_context& io, std::shared_ptr<const TlsContext> tls, const SendOptions& options,
     SessionHost& host, ConnectState& state) {
@@ -188,7 +195,7 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
     if (monotonic_now() + retry_pause >= deadline)
       co_return is_turned_away ? turned_away_error(options)
       : is_found               ? connect_error(options, cause)
-                               : name_error(options, cause);
+                               : name_error(options.host, cause);
     asio::steady_timer pause{io};
     state.cancel = [&pause] { pause.cancel(); };
     co_await wait_for(pause, retry_pause);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// connect_and_authenticate: from a host name to an authenticated channel. Internal to
-// control/session; session thread.
+// From a host name to a route, and to an authenticated channel.
 #pragma once
 
 #include <functional>
 #include <memory>
 
 #include "control/session/channel.hpp"
+#include "control/session/path_follower.hpp"
 #include "control/session/session.hpp"
 
 namespace onehop::session {
@@ -20,6 +20,11 @@ struct ConnectState {
     if (cancel) cancel();
   }
 };
+
+/// find_route_to is find_route() for the first address of a name, for what has to be opened while
+/// the privileges are there. Blocks. Errors: 3 where there is no such name yet; find_route()'s.
+[[nodiscard]] Result<RouteInfo> find_route_to(const std::string& host,
+                                              const std::string& interface);
 
 /// connect_and_authenticate resolves the name, tries each address in turn, and again until
 /// options.limits.connect has gone, as long as nobody is there (refused, unreachable, closed during

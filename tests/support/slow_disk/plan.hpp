@@ -21,8 +21,8 @@ struct Stall {
 };
 
 /// Fault: `call` fails with `error_number`. A write fails once more than `after_bytes` bytes would
-/// have been written in all, as on a disk that fills up; a read where the path ends in `name`, as on
-/// a disk that has a bad place. "noreplace" is a rename with flags.
+/// have been written in all, as on a disk that fills up; a read where the path ends in `name`, as
+/// on a disk that has a bad place. "noreplace" is a rename with flags.
 struct Fault {
   std::string call, name;
   std::uint64_t after_bytes = 0;
