@@ -129,7 +129,8 @@ Result<void> Sender::open_own() {
     const PortKind* const kind = port_kind(settings_.io);
     const bool can_wait = (kind == nullptr || !kind->is_bound) && !options_.has_mac_noack &&
                           route.error().code == ExitCode::peer_unreachable;
-    return can_wait ? success() : route.error();
+    if (can_wait) return success();
+    return route.error();
   }
   ONEHOP_TRYV(start_noack_keeper(route.value()));
   return path_.open_port(route.value().link.name, route.value().source, 0, options_.has_fragments);

@@ -278,7 +278,7 @@ TEST_CASE("Z1 a tree beyond the limits of a list is refused, not cut", "[engine]
 TEST_CASE("C4 a name that is too long or too deep is a problem, and the rest goes on",
           "[engine][file]") {
   using Problems = std::map<std::string, std::string>;
-  const Tree tree;
+  const SmallTree tree;
   write_file(tree.folder / "d/longer", "");
   const auto problems = [&](const ManifestLimits& limits, std::size_t files) {
     const ScanChapter found = scanned({tree.at("d")}, {.limits = limits});
@@ -299,7 +299,7 @@ TEST_CASE("C4 a name that is too long or too deep is a problem, and the rest goe
 
 TEST_CASE("C4 a file that has the name of another's temporary is a problem", "[engine][file]") {
   const std::string longest(255, 'n'), hashed = temporary_name(longest, part_suffix);
-  const Tree tree;
+  const SmallTree tree;
   for (const std::string& name :
        {std::string{"d/.a.part"}, std::string{"d/.b.part"}, "d/" + longest, "d/" + hashed})
     write_file(tree.folder / name, "four");
@@ -318,7 +318,7 @@ TEST_CASE("C4 a file that has the name of another's temporary is a problem", "[e
 // Goal:   the same where they come together first when what is left is offered again.
 TEST_CASE("C4 a temporary's name from another chapter is a problem when both are looked at again",
           "[engine][file]") {
-  const Tree tree;
+  const SmallTree tree;
   ScanChapter found = scanned({tree.at("d")});
   write_file(tree.folder / "d/.a.part", "four");
   SourceFiles& source = found.source;
