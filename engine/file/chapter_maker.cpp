@@ -30,9 +30,7 @@ Result<void> ChapterMaker::add(ManifestEntry entry, SourcePlace place, SourceFil
   if (outlet_ != nullptr && source.files.empty()) begun_ = monotonic_now();
   entry.is_folder() ? ++chapter_.counts.folders : ++chapter_.counts.files;
   chapter_.counts.bytes += entry.size;
-  source.manifest.files.push_back(std::move(entry));
-  source.places.push_back(place);
-  source.files.push_back(std::move(file));
+  source.add(std::move(entry), place, std::move(file));
   note(false);
   return success();
 }

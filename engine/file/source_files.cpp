@@ -145,6 +145,12 @@ Fd open_beneath(int folder, const std::string& name) {
   return Fd{static_cast<int>(::syscall(SYS_openat2, folder, name.c_str(), &how, sizeof how))};
 }
 
+void SourceFiles::add(ManifestEntry entry, SourcePlace place, SourceFile file) {
+  manifest.files.push_back(std::move(entry));
+  places.push_back(place);
+  files.push_back(std::move(file));
+}
+
 Result<void> add_file(const std::string& path, std::vector<SourceRoot>& roots,
                       SourceFiles& source) {
   struct stat status {};
@@ -154,9 +160,9 @@ Result<void> add_file(const std::string& path, std::vector<SourceRoot>& roots,
                    "Copy it with cat, then send the copy");
   const std::size_t base = path.rfind('/') + 1;  // npos + 1 is 0
   if (source.files.size() >= open_files_kept) fd.close();
-  source.manifest.files.push_back(entry_of(path.substr(base), status));
-  source.places.push_back({.root = static_cast<std::uint32_t>(roots.size()), .is_link = false});
-  source.files.push_back({.fd = std::move(fd), .fence = fence_of(status)});
+  source.add(entry_of(path.substr(base), status),
+             {.root = static_cast<std::uint32_t>(roots.size()), .is_link = false},
+             {.fd = std::move(fd), .fence = fence_of(status)});
   roots.push_back({.path = path.substr(0, base), .name_offset = 0, .is_folder = false});
   return success();
 }

@@ -74,9 +74,7 @@ struct SourceNames {
 struct SourceFiles : SourceNames {
   std::vector<SourceFile> files;  ///< by manifest index; a folder has neither descriptor nor fence
 
-  /// erase_if takes entries out, by index.
-  template <class Is>
-  void erase_if(Is is_out);
+  void add(ManifestEntry entry, SourcePlace place, SourceFile file);
 };
 
 /// Descriptors kept from offer to end. Higher: the soft limit of 1024 is in reach. Lower: a file
@@ -115,22 +113,5 @@ inline constexpr std::size_t open_files_kept = 256;
 /// same_name is the refusal of what comes from `root` as `name`, as what comes from `other` does.
 [[nodiscard]] Error same_name(const SourceRoot& root, const SourceRoot& other,
                               const std::string& name);
-
-template <class Is>
-void SourceFiles::erase_if(Is is_out) {
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    if (is_out(i)) continue;
-    if (kept != i) {
-      manifest.files[kept] = std::move(manifest.files[i]);
-      places[kept] = places[i];
-      files[kept] = std::move(files[i]);
-    }
-    ++kept;
-  }
-  manifest.files.resize(kept);
-  places.resize(kept);
-  files.resize(kept);
-}
 
 }  // namespace onehop::file

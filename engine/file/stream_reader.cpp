@@ -102,9 +102,8 @@ class StreamReader {
     ManifestEntry entry = entry_of(input_.name, status);
     entry.kind = EntryKind::piece;
     entry.mode = stream_mode;
-    chapter.source.manifest.files.push_back(std::move(entry));
-    chapter.source.places.emplace_back();
-    chapter.source.files.push_back({.fd = std::move(memory_), .fence = fence_of(status)});
+    chapter.source.add(std::move(entry), {},
+                       {.fd = std::move(memory_), .fence = fence_of(status)});
     chapter.source.roots = roots_;
     chapter.counts = {.files = 1, .bytes = counts_.bytes};
     chapter.is_last = is_last;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <set>
+#include <utility>
 
 #include "engine/file/tree_walk.hpp"
 
@@ -34,26 +35,31 @@ void leave_out_temporaries(SourceFiles& source, std::vector<ScanProblem>& proble
                         .cause = std::move(refused.cause)});
     left_out.insert(refused.entry);
   }
-  if (!left_out.empty()) source.erase_if([&](std::size_t i) { return left_out.contains(i); });
+  if (left_out.empty()) return;
+  SourceFiles all = std::exchange(source, {});
+  source.roots = all.roots;
+  for (std::size_t i = 0; i < all.files.size(); ++i)
+    if (!left_out.contains(i))
+      source.add(std::move(all.manifest.files[i]), all.places[i], std::move(all.files[i]));
 }
 
 Result<SourceFiles> look_again(SourceNames names, std::vector<ScanProblem>& problems,
                                const ManifestLimits& limits) {
   SourceFiles source;
-  static_cast<SourceNames&>(source) = std::move(names);
-  source.files.resize(source.manifest.files.size());
-  std::vector<bool> is_lost(source.files.size());
+  source.roots = names.roots;
   std::size_t open_count = 0;
-  for (std::size_t i = 0; i < source.files.size(); ++i) {
-    ManifestEntry& entry = source.manifest.files[i];
-    if (entry.is_folder()) continue;
+  for (std::size_t i = 0; i < names.places.size(); ++i) {
+    ManifestEntry& entry = names.manifest.files[i];
+    if (entry.is_folder()) {
+      source.add(std::move(entry), names.places[i], {});
+      continue;
+    }
     struct stat status {};
-    auto opened = entry.is_symlink() ? source.look_at_symlink(i, status) : source.open(i, status);
+    auto opened = entry.is_symlink() ? names.look_at_symlink(i, status) : names.open(i, status);
     if (opened.has_error()) {
       const Error& error = opened.error();
-      if (!source.root_of(i).is_folder) return error;
-      is_lost[i] = true;
-      problems.push_back({.path = source.path_of(i),
+      if (!names.root_of(i).is_folder) return error;
+      problems.push_back({.path = names.path_of(i),
                           .kind = error.errno_value == ENOENT ? ScanProblemKind::vanished
                                   : error.errno_value != 0    ? ScanProblemKind::unreadable
                                   : entry.is_symlink()        ? ScanProblemKind::symlink_refused
@@ -61,11 +67,10 @@ Result<SourceFiles> look_again(SourceNames names, std::vector<ScanProblem>& prob
                           .cause = error.cause});
       continue;
     }
-    entry = entry_of(std::move(entry.name), status);
-    source.files[i].fence = fence_of(status);
-    if (open_count++ < open_files_kept) source.files[i].fd = std::move(opened).value();
+    SourceFile file{.fd = {}, .fence = fence_of(status)};
+    if (open_count++ < open_files_kept) file.fd = std::move(opened).value();
+    source.add(entry_of(std::move(entry.name), status), names.places[i], std::move(file));
   }
-  source.erase_if([&](std::size_t i) { return is_lost[i]; });
   leave_out_temporaries(source, problems);  // they may have been in different chapters
   if (!source.files.empty()) {
     ONEHOP_TRYV(validate(source.manifest, limits));
