@@ -231,7 +231,7 @@ TEST_CASE("softnet lines are summed over CPUs, and anything else is refused",
 }
 
 TEST_CASE("softnet is read anew each time", "[control][link][softnet]") {
-  const Folder folder;
+  const SysFolder folder;
   folder.write("stat", "00000010 00000002 00000003 0\n");
   auto source = SoftnetSource::open(monotonic_now, (folder.path + "/stat").c_str());
   REQUIRE(source);
