@@ -43,9 +43,11 @@ class BusWorld {
       ::execlp("dbus-daemon", "dbus-daemon", option.c_str(), "--nofork", nullptr);
       ::_exit(127);
     }
-    for (int i = 0; i < 500 && !std::filesystem::exists(socket); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds{10});
     ::setenv("DBUS_SYSTEM_BUS_ADDRESS", ("unix:path=" + socket).c_str(), 1);
+    sd_bus* bus = nullptr;  // the socket is there before it takes a connection
+    for (int i = 0; i < 500 && sd_bus_open_system(&bus) < 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    sd_bus_flush_close_unref(bus);
   }
   ~BusWorld() {
     ::kill(pid_, SIGTERM);
