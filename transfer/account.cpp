@@ -135,6 +135,12 @@ void Account::on_hole(std::uint32_t file, std::uint64_t bytes) {
   bytes_absent_ += bytes;
 }
 
+void Account::on_left_out(const file::ManifestEntry& entry) {
+  bytes_over_ += entry.size;
+  bytes_absent_ += entry.size;
+  files_done += entry.is_folder() ? 0 : 1;
+}
+
 void Account::on_skipped(std::uint64_t bytes) {
   bytes_absent_ += bytes;
   if (!has_restarted) facts.bytes_skipped_total += bytes;  // else they came in this session

@@ -69,6 +69,8 @@ class Account {
   void tell_unnamed();
   /// on_hole: so many bytes of `file` are a hole of the source, which nobody sends.
   void on_hole(std::uint32_t file, std::uint64_t bytes);
+  /// on_left_out: sending; the entry is not offered again after a restart.
+  void on_left_out(const file::ManifestEntry& entry);
   /// on_skipped: so many bytes are at the receiver.
   void on_skipped(std::uint64_t bytes);
   /// begin_receipt begins the session's receipt, where one is asked for. Error: 8.

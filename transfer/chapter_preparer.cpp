@@ -89,6 +89,11 @@ Result<session::Decision> ChapterPreparer::prepare(
     ONEHOP_TRYV(open_destination(*offer));
   }
   if (!offer->is_again) answers_.clear();
+  // Else each run would leave one more.
+  for (const file::ManifestEntry& entry : offer->left_out)
+    file::PartFile::discard(destination_->root(), entry, destination_->part_options());
+  if (offer->is_again && offer->is_last && offer->manifest.files.empty())
+    destination_->session().remove();
   // Once per chapter, however often its user is asked about it.
   name_faults_ = destination_->names().check(offer->manifest, stop);
   if (offer->is_last) destination_->names().close();

@@ -47,7 +47,13 @@ Result<void> DataPath::open_port(const std::string& interface, const session::Ip
   if (has_fragments) {
     ONEHOP_TRYV(check_fragments(settings_));
   }
-  if (port_ && !account_.is_sending() && opened_by_ != ::geteuid() && settings_.io == "afxdp")
+  const bool has_lost_rights =
+      port_ && !account_.is_sending() && opened_by_ != ::geteuid() && settings_.io == "afxdp";
+  if (has_lost_rights && port_address_ == local)
+    return Error{ExitCode::privilege_missing, "use --io afxdp on " + interface,
+                 "it was made anew after root's privileges were given up",
+                 "Start the receiver again"};
+  if (has_lost_rights)
     return Error{
         ExitCode::privilege_missing, "use --io afxdp on " + local.text(),
         "it was opened on " + port_address_->text() + " before root's privileges were given up",

@@ -286,6 +286,7 @@ Result<std::shared_ptr<const file::Manifest>> Sender::offer_again(
     if (chapter.unsent) {
       const auto& [entry, why] = *chapter.unsent;
       if (!files.root_of(entry).is_folder) return why;
+      path_.account().on_left_out(files.manifest.files[entry]);
       problems.push_back({.path = files.path_of(entry),
                           .kind = why.errno_value != 0 ? file::ScanProblemKind::unreadable
                                                        : file::ScanProblemKind::changed,
@@ -297,9 +298,16 @@ Result<std::shared_ptr<const file::Manifest>> Sender::offer_again(
       left.places.push_back(files.places[i]);
     }
   }
+  const std::vector<file::ManifestEntry> asked = left.manifest.files;
   auto again = file::look_again(std::move(left), problems);
   note_problems(problems);
   if (again.has_error()) return again.error();
+  const auto& offered = again.value().manifest.files;
+  for (std::size_t i = 0, at = 0; i < asked.size(); ++i)
+    if (at < offered.size() && offered[at].name == asked[i].name)
+      ++at;
+    else
+      path_.account().on_left_out(asked[i]);
   offered_.push_front(std::make_shared<file::SourceFiles>(std::move(again).value()));
   return std::shared_ptr<const file::Manifest>{offered_.front(), &offered_.front()->manifest};
 }

@@ -27,7 +27,11 @@ Result<session::SenderToken> sender_token(const session::PairingKey& key,
   const std::string who =
       std::string{boot_id.data(), boot_id.size()} + " " + std::to_string(::getuid());
   std::string what = stream_name;
-  for (const std::string& path : paths) what += '\0' + std::filesystem::absolute(path).string();
+  for (const std::string& path : paths) {
+    std::error_code none;  // there may be no working directory any more
+    const auto whole = std::filesystem::absolute(path, none);
+    what += '\0' + (none ? path : whole.string());
+  }
   const auto hash =
       crypto::sha256(std::as_bytes(std::span{who}), key.bytes(), std::as_bytes(std::span{what}));
   session::SenderToken token{};

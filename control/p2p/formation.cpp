@@ -170,6 +170,9 @@ void Formation::on(const AttemptFailed& failed) {
 }
 
 void Formation::on(const GroupStarted& started) {
+  // Somebody has paired once more, and has as long again to join.
+  if (state_ == State::settling && started.group.path == group_.path)
+    attempt_ends_at_ = now_ + settle_span;
   // One that comes as its attempt is given up is ours; without an attempt it is another program's.
   const bool is_late = state_ == State::finding && attempts_ > 0;
   if (!is_late && state_ != State::negotiating && state_ != State::starting) return;

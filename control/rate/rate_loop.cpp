@@ -119,9 +119,15 @@ void RateLoop::read_facts(Instant now, const QueueTelemetry& own) {
 }
 
 void RateLoop::RefusalsSeen::step(law::MaybeFact<law::QueueReading>& fact) noexcept {
-  if (!fact) has_reading = false;
-  if (!fact || (has_reading && fact->at == at)) return;
+  if (!fact) {
+    has_reading = false;
+    return;
+  }
   std::uint64_t& refused_total = fact->value.queue.refused_total;
+  if (has_reading && fact->at == at) {  // told twice
+    refused_total = total;
+    return;
+  }
   if (has_reading && refused_total > counter) total += refused_total - counter;
   at = fact->at;
   counter = std::exchange(refused_total, total);

@@ -122,14 +122,14 @@ Error RecvMachine::refuse(Error why) {
 // The first chapter after a restart offers again what was not done, and nothing else. Of an entry
 // that is another one now, nothing that came before is of use.
 Result<void> RecvMachine::note_changes(OfferInfo& info) {
-  const KnownEntries known = *std::exchange(offered_before_, std::nullopt);
+  KnownEntries known = *std::exchange(offered_before_, std::nullopt);
   info.is_again = true;
   for (const file::ManifestEntry& entry : info.manifest.files) {
-    const auto before = known.find(entry.name);
-    if (before == known.end())
-      return violation("the peer offers again what it did not offer before");
-    info.is_changed.push_back(before->second != entry);
+    const auto before = known.extract(entry.name);
+    if (before.empty()) return violation("the peer offers again what it did not offer before");
+    info.is_changed.push_back(before.mapped() != entry);
   }
+  for (auto& [name, entry] : known) info.left_out.push_back(std::move(entry));
   return success();
 }
 

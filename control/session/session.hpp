@@ -70,11 +70,13 @@ struct SessionLimits {
   /// The receiver hashes what is on its disk before it answers. Higher: a disk or processor that is
   /// slower ends with 11 what can be resumed. Lower: who waits for one that hangs waits longer.
   static constexpr std::uint64_t hash_bytes_per_s = 10'000'000;
-  /// consider_all is for the answer to a chapter, all of which may be there.
+  /// consider_all is for the answer to a chapter, all of which may be there: it is read before
+  /// somebody is asked, and once more with the answer. What else is looked at before has the time
+  /// of an offer, so that a question ends first.
   [[nodiscard]] Nanos consider_all(const file::Manifest& chapter) const noexcept {
     constexpr std::uint64_t seconds_max = 365 * 24 * 3600;  // a peer may claim any size
     const std::uint64_t seconds = file::total_bytes(chapter) / hash_bytes_per_s;
-    return consider + 1s * static_cast<std::int64_t>(std::min(seconds, seconds_max));
+    return consider + offer + 2s * static_cast<std::int64_t>(std::min(seconds, seconds_max));
   }
   /// For our full-size PINGs to be answered. The engine itself gives up after 2 to 10 s.
   Nanos prove = 15s;
@@ -273,6 +275,9 @@ struct OfferInfo {
   Endpoint peer;
   std::string peer_software;
   bool has_fragments = false;  ///< the data port must take datagrams of wire::datagram_bytes_max
+  /// Of a chapter that is offered again: what was offered and is not any more. A part of it is of
+  /// no use.
+  std::vector<file::ManifestEntry> left_out;
   /// is_again: it offers again what is left after a source changed. Then there is an is_changed per
   /// entry, true for one that was another before, so that nothing of it that came before is of use.
   bool is_again = false;

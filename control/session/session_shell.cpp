@@ -49,11 +49,13 @@ void SessionShell::turn() {
   take_answer();
   perform_all();
   if (engine_ && session_->follows_path()) {
-    while (const auto update = path_->poll(monotonic_now())) {
+    while (path_) {  // what follows from an update may stop the data path
+      const auto update = path_->poll(monotonic_now());
+      if (!update) break;
       session_->on_path(path_->route().link.name, *update);
       perform_all();
     }
-    watch_path();
+    if (path_) watch_path();
   }
   // While the peer does not read its connection, the event ring fills and the engine waits for us.
   // Not at the end: we wait for the engine, which says by an event that it has closed.

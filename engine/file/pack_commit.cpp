@@ -67,6 +67,7 @@ int PackCommit::open() {
   has_started_ = true;
   scratch_.resize(packed_bytes_max);
   if (const int errno_value = stage_.open(options_.root); errno_value != 0) return errno_value;
+  mode_made_ = stage_.mode_of_new_folder();
   auto started = start_thread("commit", [this] { run(); });
   if (!started) return started.error().errno_value;
   thread_ = std::move(started).value();
@@ -231,7 +232,7 @@ std::optional<PackFailure> PackCommit::finish_folder(const PackRecord& record) {
   if (folder < 0 || ::fstat(folder, &status) != 0)
     return PackFailure{record.file(), FileFailure::write_error, errno};
   const mode_t special = status.st_mode & 07000;
-  const bool is_as_made = (status.st_mode & 0777) == mode_max;
+  const bool is_as_made = (status.st_mode & 0777) == mode_made_;
   if ((is_as_made && set_mode(folder, special | (entry.mode & mode_max)) != 0) ||
       set_mtime(folder, entry.mtime_ns) != 0)
     return PackFailure{record.file(), FileFailure::write_error, errno};

@@ -158,6 +158,7 @@ class PackCommit {
   const PackOptions options_;
   const bool has_syncfs_;
   Stage stage_;
+  mode_t mode_made_ = 0;  // of a new folder
   std::vector<std::byte> scratch_;
   bool has_started_ = false;
 

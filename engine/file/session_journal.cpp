@@ -173,7 +173,7 @@ int SessionJournal::choose_own() {
   const auto used = std::ranges::find_if(files_, &File::is_used);
   if (used == files_.end()) return create();
   own_ = static_cast<std::size_t>(used - files_.begin());
-  return 0;
+  return write_header(files_[*own_]);  // ours from now on, also after a restart
 }
 
 int SessionJournal::create() {

@@ -162,6 +162,16 @@ void Stage::empty() noexcept {
       remove_probe_folder(folder_.get(), left);
 }
 
+mode_t Stage::mode_of_new_folder() const {
+  const std::string name(std::size_t{2} * probe_hash_bytes,
+                         '0');  // as of a probe: empty() knows it
+  struct stat status {};
+  if (::mkdirat(folder_.get(), name.c_str(), 0777) == 0 || errno == EEXIST)
+    (void)::fstatat(folder_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
+  ::unlinkat(folder_.get(), name.c_str(), AT_REMOVEDIR);
+  return status.st_mode & 0777;
+}
+
 int Stage::remove() noexcept {
   if (!folder_.is_open()) return 0;
   empty();

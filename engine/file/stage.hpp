@@ -32,6 +32,10 @@ class Stage {
   [[nodiscard]] bool is_open() const noexcept { return folder_.is_open(); }
   [[nodiscard]] int fd() const noexcept { return folder_.get(); }
 
+  /// mode_of_new_folder is what mkdirat leaves of 0777 in here; mostly that is the umask's doing,
+  /// or a default ACL's. Syscalls: mkdirat, fstatat, unlinkat.
+  [[nodiscard]] mode_t mode_of_new_folder() const;
+
   /// name_of is the leaf of the file with this index on the wire.
   [[nodiscard]] static std::string name_of(std::uint32_t file);
   /// create makes the one of `file`, new, to write and read. Not open: errno says why.

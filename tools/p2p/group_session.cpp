@@ -2,6 +2,7 @@
 #include "tools/p2p/group_session.hpp"
 
 #include "control/p2p/group_link.hpp"
+#include "control/p2p/station.hpp"
 #include "control/p2p/stop_fd.hpp"
 #include "engine/base/time.hpp"
 #include "tools/p2p/forming.hpp"
@@ -58,6 +59,9 @@ Result<GroupSession> GroupSession::form(const Options& options, const tool::Repo
                                   : "waiting for 'onehop send FILE --p2p' on the other machine");
   Plan plan = plan_for(options);
   const Instant give_up_at = monotonic_now() + plan.limit;
+  // Once for all attempts; the keeper gives it back.
+  ONEHOP_TRYV(take_radio(supplicant, stop.fd(),
+                         [&reporter](const std::string& text) { reporter.say(text); }));
   for (;;) {
     auto formed = form_with_address(supplicant, plan, reporter, stop.fd());
     if (formed.has_value())
@@ -78,9 +82,11 @@ Result<GroupSession> GroupSession::form(const Options& options, const tool::Repo
       return session;
     }
     plan.limit = give_up_at - monotonic_now();
-    if (peer.error().code != ExitCode::timed_out || plan.limit <= Nanos{0}) return peer.error();
+    const bool is_group_over = peer.error().code == ExitCode::timed_out &&
+                               peer.error().errno_value == 0;  // else the bus does not answer
+    if (!is_group_over || plan.limit <= Nanos{0}) return peer.error();
     if (formed.has_value()) (void)supplicant.remove_group(formed.value().group.path);
-    reporter.warn(peer.error().attempt + ": " + peer.error().cause + ". Forming the group again");
+    reporter.warn(peer.error().message() + ". Forming the group again");
   }
 }
 

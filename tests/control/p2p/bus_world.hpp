@@ -131,9 +131,10 @@ class Service {
     sd_bus_message* made = nullptr;
     sd_bus_message_new_method_return(message, &made);
     if (reply.answer) reply.answer(made);
+    const auto signal = std::exchange(emit, nullptr);  // the caller goes on with the reply
     sd_bus_send(bus_, made, nullptr);
     sd_bus_message_unref(made);
-    if (emit) std::exchange(emit, nullptr)(bus_);
+    if (signal) signal(bus_);
     return 1;
   }
 

@@ -24,6 +24,7 @@ struct Played {
       Offer first;
       first.frame_body_max_bytes = 1400;
       first.data_port = 40'000;
+      first.session_id[0] = static_cast<std::byte>(++offers);
       hear(first);
     }
     has_offered = true;
@@ -62,14 +63,19 @@ struct Played {
         machine.on_data_opened(now, DataOpened{40'001, 1400, "virtual"}, {});
       if (std::holds_alternative<StartData>(*action))
         machine.on_data_started(now, std::string{"virtual0"});
-      if (std::holds_alternative<Consider>(*action)) machine.on_decision(now, decision);
+      if (const auto* consider = std::get_if<Consider>(&*action)) {
+        considered = consider->offer;
+        machine.on_decision(now, decision);
+      }
     }
   }
 
   Instant now{Instant{} + 1s};
+  int offers = 0;
   Decision decision;
   RecvMachine machine{RecvOptions{}, Endpoint{*IpAddress::parse("10.0.0.1"), 40'000}};
   bool has_offered = false;
+  std::shared_ptr<const OfferInfo> considered;
 };
 
 const Digest some_root{std::byte{7}};
@@ -114,6 +120,21 @@ TEST_CASE("the path is followed while a changed source is waited for", "[control
   REQUIRE(played.machine.follows_path());
   played.hear(Restart{});
   CHECK(played.machine.follows_path());
+}
+
+TEST_CASE("what is not offered again is told, so that its part can go", "[control][session]") {
+  Played played{{.actions = {FileAction::send, FileAction::send}}};
+  played.offer({large("kept"), large("left")}, true);
+  played.begin_transfer();
+  played.hear(Restart{});
+  played.engine_closes();
+  played.has_offered = false;
+  played.decision.actions = {FileAction::send};
+  played.offer({large("kept")}, true);
+  REQUIRE(played.considered);
+  CHECK(played.considered->is_again);
+  REQUIRE(played.considered->left_out.size() == 1);
+  CHECK(played.considered->left_out[0].name == "left");
 }
 
 TEST_CASE("a root of a chapter whose answer is not said yet ends the session",

@@ -309,6 +309,7 @@ TEST_CASE("a receiver has time to read what is offered, and no more", "[control]
   World world;
   FakeSendHost host{world.io, some_manifest(3, is_large ? 100'000'000 : 4)};
   world.send_options.limits.consider = world.recv_options.limits.consider = 300ms;
+  world.send_options.limits.offer = world.recv_options.limits.offer = 500ms;
   asio::steady_timer reading{world.io};
   world.recv_host.answer = [&](const OfferInfo& offer, const Decide& decide) {
     world.recv_host.actions.assign(offer.manifest.files.size(), FileAction::assume);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Small files and folders in one stream of blocks.
+#include <sys/xattr.h>
+
 #include "tests/engine/file/tree_support.hpp"
 
 using namespace onehop;
@@ -147,8 +149,7 @@ TEST_CASE("P5 C5 a packed file with other content is told from one that is the s
 
 // Goal:   a packed file that has more content than the kernel says is never verified. Method: the
 // offer has one byte less than the file, whose fence fits. Bounds: exact.
-TEST_CASE("C4 a packed file that is longer than its size says ends the session",
-          "[engine][file]") {
+TEST_CASE("C4 a packed file that is longer than its size says ends the session", "[engine][file]") {
   const Tree tree{19};
   const TempFolder to{in_memory()};
   SourceFiles files = tree.list();
@@ -268,6 +269,23 @@ TEST_CASE("P6 a folder that was there keeps its mode, and a shared one its group
   CHECK(mode_of(to / "d1") == 02770);
   CHECK(mode_of(to / "d2") == 02750);  // new: the sender's mode, and the bit of the folder above
   CHECK(mode_of(to / "empty") == 02750);
+}
+
+TEST_CASE("P6 folders have the sender's mode below a default ACL, which mkdir gives another",
+          "[engine][file]") {
+  const Tree tree{17};
+  const TempFolder to;
+  // posix_acl_xattr.h: version 2; entries of tag, permissions and id: user, group, others
+  const std::uint32_t all = 7 << 16, none = ~0U;
+  const std::uint32_t acl[] = {2, 0x01 | all, none, 0x04 | all, none, 0x20 | 5 << 16, none};
+  if (::setxattr(to.path().c_str(), "system.posix_acl_default", acl, sizeof acl, 0) != 0) {
+    WARN("not tested: this file system has no ACLs");
+    return;
+  }
+  const Outcome outcome = send_tree(tree.list(), to.path(), {});
+  CHECK_FALSE(outcome.sink_failure.has_value());
+  CHECK(mode_of(to / "d1") == 0750);
+  CHECK(mode_of(to / "empty") == 0750);
 }
 
 TEST_CASE("P6 a tree arrives in the folder of another user", "[engine][file]") {

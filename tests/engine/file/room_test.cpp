@@ -13,10 +13,10 @@ using namespace onehop::file::test;
 
 namespace {
 
-struct statvfs disk_of(std::uint64_t blocks, std::uint64_t files_total, std::uint64_t files) {
+struct statvfs disk_of(std::uint64_t blocks_free, std::uint64_t files_total, std::uint64_t files) {
   struct statvfs disk {};
   disk.f_frsize = 4096;
-  disk.f_bavail = blocks;
+  disk.f_bavail = blocks_free;
   disk.f_files = files_total;
   disk.f_favail = files;
   return disk;

@@ -10,9 +10,9 @@ namespace {
 std::vector<std::string> kinds() {
   std::vector<std::string> all = file_io_names();
   std::erase(all, "auto");  // one of the others
-  std::erase_if(all, [](const std::string& kind) {
-    if (make_file_io(kind).has_value()) return false;
-    WARN("not tested, for it is not available here: " << kind);
+  std::erase_if(all, [](const std::string& name) {
+    if (make_file_io(name).has_value()) return false;
+    WARN("not tested, for it is not available here: " << name);
     return true;
   });
   return all;
