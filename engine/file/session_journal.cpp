@@ -207,6 +207,7 @@ int SessionJournal::reuse_oldest() {
   if (!oldest) return EEXIST;
   if (::ftruncate(files_[*oldest].fd.get(), 0) != 0) return errno;
   own_ = *oldest;
+  files_[*oldest].bytes = 0;
   return write_header(files_[*oldest]);
 }
 
@@ -214,7 +215,7 @@ int SessionJournal::write_header(File& file) {
   const auto header = header_of(static_cast<std::uint32_t>(::getpid()));
   if (const int errno_value = write_at(file.fd.get(), header, 0); errno_value != 0)
     return errno_value;
-  file.bytes = header_bytes;
+  file.bytes = std::max(file.bytes, std::uint64_t{header_bytes});  // a dead session's records stay
   file.is_used = true;
   return 0;
 }
