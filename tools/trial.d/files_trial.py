@@ -190,7 +190,7 @@ def test_C4_holes_are_kept(onehop) -> None:
 
 
 def test_a_terminal_that_goes_away_is_an_interrupt(onehop) -> None:
-    slowly = ("--max-rate", "200Mbit")  # 30 MB of 100 are seen in time
+    slowly = ("--max-rate", "100Mbit")  # 30 MB of 100 are seen in time, on a busy machine too
     for victim in ("send", "recv"):
         with World(onehop) as world:
             path = world.file(100 * MB)
