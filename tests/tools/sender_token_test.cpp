@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include <string>
 #include <vector>
 
@@ -30,6 +32,22 @@ TEST_CASE("the token is of one code and one list of paths", "[tools]") {
   CHECK(sender_token(code, fewer, "").value() != token);
   CHECK(sender_token(code, paths, "stream").value() != token);
   CHECK(sender_token(other_code, paths, "").value() != token);
+}
+
+TEST_CASE("there is a token without a working directory", "[tools]") {
+  const session::PairingKey code = key("a code of twenty letters");
+  const std::vector<std::string> paths{"a"};
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::string folder = "/tmp/onehop-token-XXXXXX";
+    const bool is_gone = ::mkdtemp(folder.data()) != nullptr && ::chdir(folder.c_str()) == 0 &&
+                         ::rmdir(folder.c_str()) == 0;
+    ::_exit(is_gone && sender_token(code, paths, "").has_value() ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 TEST_CASE("the token is of one user", "[tools]") {

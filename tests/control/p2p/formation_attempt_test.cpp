@@ -85,6 +85,14 @@ TEST_CASE("the owner of a group that was negotiated waits until the peer is in i
     driven.pass(2s);
     CHECK(driven.ended().group);
   }
+  SECTION("the peer pairs once more, and has as long again") {
+    driven.pass(9s);
+    driven.feed(GroupStarted{owned});
+    driven.pass(9s);
+    CHECK_FALSE(driven.is_ended());
+    driven.pass(4s);
+    CHECK(driven.ended().group);
+  }
   SECTION("the group ends, and it is tried again") {
     driven.feed(GroupFinished{"/interfaces/9"});
     CHECK(driven.all<Cancel>().empty());
