@@ -32,15 +32,9 @@ TEST_CASE("the keeper gives NetworkManager the radio back, though it was taken a
 }
 
 TEST_CASE("the end of a group is noticed, though the bus was lost before", "[tools][p2p]") {
-  auto world = std::make_unique<BusWorld>();
-  auto service = std::make_unique<Service>(name, healthy());
-  auto supplicant = Supplicant::open({});
-  REQUIRE(supplicant.has_value());
-  service.reset();
-  world.reset();
   std::atomic<int> texts = 0;
   std::atomic<bool> is_gone = false;
-  const auto door = GroupDoor::open(std::move(supplicant).value(), {.interface_name = "no-such-if"},
+  const auto door = GroupDoor::open(without_bus(), {.interface_name = "no-such-if"},
                                     {.on_text = [&](const std::string&) { ++texts; },
                                      .on_gone = [&] { is_gone = true; },
                                      .gone_limit = 2s});

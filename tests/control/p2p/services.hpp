@@ -3,9 +3,11 @@
 #pragma once
 
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <map>
 #include <string>
 
+#include "control/p2p/supplicant.hpp"
 #include "tests/control/p2p/bus_world.hpp"
 
 namespace onehop::p2p {
@@ -47,6 +49,15 @@ inline std::map<std::string, Service::Reply> managing(std::atomic<bool>& is_on) 
           {managed,
            {[&is_on](sd_bus_message* reply) { sd_bus_message_append(reply, "v", "b", int{is_on}); },
             {}}}};
+}
+
+/// A connection to wpa_supplicant over a bus that has gone.
+inline Supplicant without_bus() {
+  const BusWorld world;
+  const Service service{name, healthy()};
+  auto supplicant = Supplicant::open({});
+  REQUIRE(supplicant.has_value());
+  return std::move(supplicant).value();
 }
 
 }  // namespace onehop::p2p

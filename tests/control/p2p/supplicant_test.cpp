@@ -260,13 +260,7 @@ TEST_CASE("a group's interface is no radio, also while its client is not connect
 }
 
 TEST_CASE("a bus that goes away is an error and no endless loop", "[control][p2p]") {
-  auto world = std::make_unique<BusWorld>();
-  auto service = std::make_unique<Service>(name, healthy());
-  auto supplicant = Supplicant::open({});
-  REQUIRE(supplicant.has_value());
-  service.reset();
-  world.reset();
-  CHECK(supplicant.value().process([](const Event&) {}).has_error());
+  CHECK(without_bus().process([](const Event&) {}).has_error());
 }
 
 TEST_CASE("NetworkManager is asked for a device and gets it back", "[control][p2p]") {
