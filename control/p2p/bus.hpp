@@ -27,8 +27,8 @@ struct ObjectPath {
 };
 using ByteArray = std::vector<std::uint8_t>;
 /// Value: what a variant holds, of the types that are used. Integers of all widths are widened.
-using Value =
-    std::variant<bool, std::int64_t, std::string, ObjectPath, ByteArray, std::vector<std::string>>;
+using Value = std::variant<bool, std::int64_t, std::string, ObjectPath, ByteArray,
+                           std::vector<std::string>, std::vector<ByteArray>>;
 using Dict = std::map<std::string, Value>;
 /// Arguments of a call in their order: values of a{sv}, s, o, i and b.
 using Argument = std::variant<Dict, std::string, ObjectPath, std::int32_t, bool>;

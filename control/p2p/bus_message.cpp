@@ -22,12 +22,8 @@ struct Appender {
   int operator()(const ByteArray& value) const {
     return sd_bus_message_append_array(message, 'y', value.data(), value.size());
   }
-  int operator()(const std::vector<std::string>& values) const {
-    int code = sd_bus_message_open_container(message, 'a', "s");
-    for (const std::string& value : values)
-      if (code >= 0) code = (*this)(value);
-    return code < 0 ? code : sd_bus_message_close_container(message);
-  }
+  template <class T>
+  int operator()(const std::vector<T>& values) const;
   int operator()(const Dict& dict) const;
 };
 
@@ -39,6 +35,7 @@ constexpr const char* type_of() {
   if constexpr (std::is_same_v<T, ObjectPath>) return "o";
   if constexpr (std::is_same_v<T, ByteArray>) return "ay";
   if constexpr (std::is_same_v<T, std::vector<std::string>>) return "as";
+  if constexpr (std::is_same_v<T, std::vector<ByteArray>>) return "aay";
   if constexpr (std::is_same_v<T, Dict>) return "a{sv}";
 }
 
@@ -52,6 +49,14 @@ int append_any(sd_bus_message* message, const Variant& variant) {
         return code < 0 ? code : sd_bus_message_close_container(message);
       },
       variant);
+}
+
+template <class T>
+int Appender::operator()(const std::vector<T>& values) const {
+  int code = sd_bus_message_open_container(message, 'a', type_of<T>());
+  for (const T& value : values)
+    if (code >= 0) code = (*this)(value);
+  return code < 0 ? code : sd_bus_message_close_container(message);
 }
 
 int Appender::operator()(const Dict& dict) const {
@@ -80,22 +85,33 @@ int read_text(sd_bus_message* message, char type, std::string& text) {
   return code;
 }
 
-int read_array(sd_bus_message* message, const std::string& contents, Value& value) {
-  if (contents == "y") {
-    const void* data = nullptr;
-    std::size_t bytes = 0;
-    const int code = sd_bus_message_read_array(message, 'y', &data, &bytes);
-    const auto* first = static_cast<const std::uint8_t*>(data);
-    value = ByteArray(first, first + (code < 0 ? 0 : bytes));
-    return code;
-  }
-  if (contents != "s" && contents != "o") return 0;
-  std::vector<std::string> texts;
+int read_bytes(sd_bus_message* message, ByteArray& bytes) {
+  const void* data = nullptr;
+  std::size_t count = 0;
+  const int code = sd_bus_message_read_array(message, 'y', &data, &count);
+  const auto* first = static_cast<const std::uint8_t*>(data);
+  bytes.assign(first, first + (code <= 0 ? 0 : count));
+  return code;
+}
+
+/// read_many: `read` reads one, and returns 0 where there is none left.
+template <class T, class Read>
+int read_many(sd_bus_message* message, const std::string& contents, Value& value, Read read) {
+  auto& all = value.emplace<std::vector<T>>();
   int code = sd_bus_message_enter_container(message, 'a', contents.c_str());
-  for (std::string text; code > 0 && (code = read_text(message, contents[0], text)) > 0;)
-    texts.push_back(text);
-  value = std::move(texts);
+  for (T one; code > 0 && (code = read(one)) > 0;) all.push_back(one);
   return code < 0 ? code : sd_bus_message_exit_container(message);
+}
+
+int read_array(sd_bus_message* message, const std::string& contents, Value& value) {
+  if (contents == "y") return read_bytes(message, value.emplace<ByteArray>());
+  if (contents == "ay")
+    return read_many<ByteArray>(message, contents, value,
+                                [&](ByteArray& one) { return read_bytes(message, one); });
+  if (contents != "s" && contents != "o") return 0;
+  return read_many<std::string>(message, contents, value, [&](std::string& one) {
+    return read_text(message, contents[0], one);
+  });
 }
 
 /// read_value: 0 where the type is none of ours, or nothing is left; then it read nothing.

@@ -23,6 +23,10 @@ constexpr Nanos echo_span = 1s;
 constexpr Nanos retry_span = 3s;
 /// From the first peer to the choice, where none was named: a second one has to be noticed.
 constexpr Nanos choice_span = 3s;
+/// The same for an owner of a group, which does not tell whether it is meant: printers and
+/// screens own some. Too short: such a one is taken for the receiver, which is heard within 3 s.
+/// Too long: a sender that comes back to its receiver's group waits for nothing.
+constexpr Nanos owner_choice_span = 10s;
 /// One negotiation with Wi-Fi Protected Setup took 3 to 8 s on mac80211_hwsim. The other side may
 /// need time to accept; wpa_supplicant waits for that, so a long attempt costs nothing.
 constexpr Nanos attempt_span = 40s;
@@ -99,7 +103,9 @@ void Formation::on(const PeerFound& found) {
   if (found.peer.path == asking_) return connect(found.peer);
   if (!is_task(Plan::Task::connect)) return;
   if (!plan_.peer.empty() || found.peer.path == target_.path) return connect(found.peer);
-  if (choose_at_ == Instant{}) choose_at_ = now_ + choice_span;
+  const bool is_sure = found.peer.is_accepting || !plan_.is_accepting_alone;
+  const Instant at = now_ + (is_sure ? choice_span : owner_choice_span);
+  choose_at_ = choose_at_ == Instant{} ? at : std::min(choose_at_, at);
 }
 
 void Formation::on(const PeerLost& lost) { peers_.erase(lost.path); }
@@ -231,11 +237,17 @@ void Formation::choose() {
   std::vector<const Peer*> meant;
   for (const auto& [path, peer] : peers_)
     if (is_meant(peer)) meant.push_back(&peer);
+  const auto is_silent = [](const Peer* peer) { return !peer->is_accepting; };
+  const bool is_any_accepting = !std::ranges::all_of(meant, is_silent);
+  if (is_any_accepting) std::erase_if(meant, is_silent);
   if (meant.size() == 1) return connect(*meant.front());
-  if (meant.empty()) return;
+  // Owners of groups are no reason to end: the one that is meant may still come.
+  if (meant.empty() || (plan_.is_accepting_alone && !is_any_accepting)) return;
   std::string names;
   for (const Peer* peer : meant) names += (names.empty() ? "" : ", ") + said_name(*peer);
-  fail(ExitCode::usage, "there are several: " + names, "Name the one that is meant");
+  fail(ExitCode::usage, "there are several: " + names,
+       plan_.is_accepting_alone ? "Name the one that is meant with --peer"
+                                : "Name the one that is meant");
 }
 
 void Formation::connect(const Peer& peer) {
@@ -273,16 +285,21 @@ void Formation::time_out() {
   if (state_ == State::settling) return end(std::nullopt, group_);
   if (is_task(Plan::Task::host))
     return fail(ExitCode::timed_out, "wpa_supplicant has not started it", "See its log");
+  const bool is_sender = plan_.is_accepting_alone;
   if (attempts_ > 0)
     return fail(ExitCode::timed_out,
                 last_cause_.empty() ? "the other side has not accepted" : last_cause_,
-                "Run 'onehop p2p accept' there, with the same PIN or none");
+                is_sender ? "Run 'onehop recv --p2p' there"
+                          : "Run 'onehop p2p accept' there, with the same PIN or none");
   if (is_task(Plan::Task::accept))
     return fail(ExitCode::timed_out, "no peer has asked for a group",
                 "Run 'onehop p2p connect' on the other machine");
+  std::string names;
+  for (const auto& [path, peer] : peers_) names += (names.empty() ? ": " : ", ") + said_name(peer);
   fail(ExitCode::peer_unreachable,
-       peers_.empty() ? "no peer was found" : "it is not among the peers that were found",
-       "Run 'onehop p2p accept' on the other machine, and see 'onehop p2p find' here");
+       peers_.empty() ? "no peer was found" : "it is not among the peers that were found" + names,
+       is_sender ? "Run 'onehop recv --p2p' on the other machine, or name it with --peer"
+                 : "Run 'onehop p2p accept' on the other machine, and see 'onehop p2p find' here");
 }
 
 void Formation::fail(ExitCode code, std::string cause, std::string hint) {
@@ -300,7 +317,8 @@ void Formation::end(std::optional<Error> error, std::optional<Group> group) {
 
 bool Formation::is_meant(const Peer& peer) const {
   if (plan_.is_join && !peer.is_group_owner) return false;
-  return plan_.peer.empty() || matches(peer, plan_.peer);
+  if (!plan_.peer.empty()) return matches(peer, plan_.peer);
+  return !plan_.is_accepting_alone || peer.is_accepting || peer.is_group_owner;
 }
 
 std::string Formation::attempt() const {

@@ -164,6 +164,15 @@ Result<void> Supplicant::name_device(const std::string& name) {
                            "give this machine a name that others see");
 }
 
+Result<void> Supplicant::announce(bool is_accepting) {
+  ONEHOP_TRY(config, bus_.dict_property(target(p2p_interface), "P2PDeviceConfig", reach));
+  auto marks = value_of<std::vector<ByteArray>>(config, marks_key);
+  if ((std::erase(marks, accepting_mark) > 0) == is_accepting) return success();
+  if (is_accepting) marks.push_back(accepting_mark);
+  return bus_.set_property(target(p2p_interface), "P2PDeviceConfig", Dict{{marks_key, marks}},
+                           "tell others whether onehop waits here");
+}
+
 Result<void> Supplicant::find(const Find& find) {
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(find.span).count();
   Dict how{{"Timeout", static_cast<std::int64_t>(seconds)},
@@ -347,7 +356,9 @@ std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
          .name = text_of(dict, "DeviceName"),
          .address = mac_text(value_of<ByteArray>(dict, "DeviceAddress")),
          .signal_dbm = static_cast<int>(value_of<std::int64_t>(dict, "level")),
-         .is_group_owner = (value_of<std::int64_t>(dict, "groupcapability") & owner_bit) != 0}};
+         .is_group_owner = (value_of<std::int64_t>(dict, "groupcapability") & owner_bit) != 0,
+         .is_accepting = std::ranges::count(value_of<std::vector<ByteArray>>(dict, marks_key),
+                                            accepting_mark) > 0}};
   if (signal.name == "DeviceLost") return PeerLost{argument(0)};
   if (signal.name == "FindStopped") return FindEnded{};
   if (signal.name == "GONegotiationRequest") return PeerAsked{argument(0)};

@@ -60,6 +60,8 @@ class Supplicant {
   [[nodiscard]] bool is_connected();
   /// name_device gives this machine's name to others, where wpa_supplicant has none.
   [[nodiscard]] Result<void> name_device(const std::string& name);
+  /// announce tells all in reach, or tells them no more, that onehop waits here for a connection.
+  [[nodiscard]] Result<void> announce(bool is_accepting);
 
   [[nodiscard]] Result<void> find(const Find& find);
   void stop_find();

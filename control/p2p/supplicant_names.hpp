@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "control/p2p/bus.hpp"
+
 namespace onehop::p2p {
 
 inline constexpr const char* root_path = "/fi/w1/wpa_supplicant1";
@@ -16,6 +18,14 @@ inline constexpr const char* persistent_interface = "fi.w1.wpa_supplicant1.Persi
 /// What "mode" of a kept group is where we own it (WPAS_MODE_P2P_GO).
 inline constexpr const char* owner_mode = "3";
 inline constexpr const char* network_interface = "fi.w1.wpa_supplicant1.Network";
+
+/// What a machine says while onehop waits on it for a connection: an attribute Vendor Extension of
+/// Wi-Fi Protected Setup, in all frames of discovery but an access point's. The first three bytes
+/// are the number of a company; this one is nobody's, and the word behind it tells it from others.
+//= Wi-Fi Simple Configuration Technical Specification 2.0.5, section 12
+//= RFC 5612 section 2 (32473)
+inline constexpr const char* marks_key = "VendorExtension";
+inline const ByteArray accepting_mark = {0x00, 0x7e, 0xd9, 'o', 'n', 'e', 'h', 'o', 'p'};
 
 /// The bit of a peer's group capability that says that it owns a group.
 //= Wi-Fi P2P Technical Specification 1.2, table 13

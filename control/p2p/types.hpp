@@ -17,6 +17,8 @@ struct Peer {
   std::string address;  ///< P2P device address, aa:bb:cc:dd:ee:ff
   int signal_dbm = 0;
   bool is_group_owner = false;  ///< it owns a group now: it can be joined, and not negotiated with
+  /// It runs onehop and waits for a connection; an owner of a group does not tell.
+  bool is_accepting = false;
 };
 
 enum class Role { owner, client };
@@ -64,7 +66,9 @@ inline constexpr int likely_owner_intent = 8;
 struct Plan {
   enum class Task { find, connect, accept, host };
   Task task = Task::find;
-  std::string peer;  ///< name or address; empty: the only one there is (accept: any)
+  /// Name or address. Empty: the only one that accepts, or where none does the only one there is;
+  /// accept: any.
+  std::string peer;
   Pairing pairing;
   /// 0..15, which side would rather own the group; the higher one does. Too low at both ends: the
   /// radio with the slower processor may end up sending the beacons.
@@ -76,6 +80,9 @@ struct Plan {
   std::vector<int> frequencies = {0};
   bool is_join = false;  ///< connect: to a group that the peer owns already, and to no other peer
   bool is_persistent = false;
+  /// connect without a name: to one that accepts, or to the only owner of a group where for a while
+  /// nobody does; never to a device that is there for something else.
+  bool is_accepting_alone = false;
   Nanos limit = 120s;  ///< after which it gives up; find: after which it ends
 };
 

@@ -31,6 +31,24 @@ TEST_CASE("the keeper gives NetworkManager the radio back, though it was taken a
   CHECK(network_manager.set == std::map<std::string, bool>{{managed, true}});
 }
 
+TEST_CASE("the keeper withdraws that onehop waits, of one that was killed without a group",
+          "[tools][p2p]") {
+  const BusWorld world;
+  Marks marks{{Marks::accepting}};
+  auto replies = marks.replies();
+  for (const char* method : {".Cancel", ".StopFind", ".Disconnect"})
+    replies[radio + " " + device + method] = {};
+  Service supplicant{name, replies};
+  supplicant.on_write = marks.writer();
+  const bool has_group = GENERATE(false, true);
+  {
+    auto keeper = GroupKeeper::start("wlan0");
+    REQUIRE(keeper.has_value());
+    if (has_group) keeper.value().keep(radio);
+  }
+  CHECK(marks.all.empty() != has_group);
+}
+
 TEST_CASE("the end of a group is noticed, though the bus was lost before", "[tools][p2p]") {
   std::atomic<int> texts = 0;
   std::atomic<bool> is_gone = false;

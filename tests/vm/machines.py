@@ -9,9 +9,11 @@ ROUNDS says how often a group is formed in each way (1).
 import contextlib
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,27 @@ class Machines:
         path = self.work / "FILE"
         path.write_bytes(os.urandom(size))
         return path
+
+
+@contextlib.contextmanager
+def stranger() -> Iterator[str]:
+    """A device with Wi-Fi Direct that has nothing to do with onehop, on the radio wlan2; its
+    name."""
+    work = Path(tempfile.mkdtemp(prefix="onehop-stranger-", dir="/tmp"))
+    config, name = work / "conf", "Screen"
+    config.write_text(f"ctrl_interface={work}/ctrl\ndevice_name={name}\ncountry=UY\n"
+                      "config_methods=virtual_push_button\n")
+    process = subprocess.Popen(["wpa_supplicant", "-i", "wlan2", "-D", "nl80211", "-c",
+                                str(config)], stdout=subprocess.DEVNULL)
+    try:
+        cli = ("wpa_cli", "-p", f"{work}/ctrl", "-i", "p2p-dev-wlan2")
+        wait(lambda: subprocess.run([*cli, "p2p_find"], capture_output=True,
+                                    text=True).stdout.strip() == "OK", "the stranger searches")
+        yield name
+    finally:
+        process.terminate()
+        process.wait(20)
+        shutil.rmtree(work)
 
 
 def network_of(said) -> tuple[str, str]:

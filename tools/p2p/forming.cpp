@@ -55,7 +55,13 @@ Result<Formed> form(Supplicant& supplicant, const Plan& plan, const tool::Report
   // Once more: with an interface that was taken, wpa_supplicant has forgotten the name.
   ONEHOP_TRYV(supplicant.name_device(host_name()));
   ONEHOP_TRYV(check_network(supplicant, reporter));
-  ONEHOP_TRY(group, form_group(supplicant, plan, progress_for(reporter), stop_fd));
+  const bool is_accepting = plan.task == Plan::Task::accept;
+  // Without it a sender finds this machine by its name.
+  if (const auto told = supplicant.announce(is_accepting); told.has_error())
+    reporter.warn(told.error().message());
+  auto formed = form_group(supplicant, plan, progress_for(reporter), stop_fd);
+  if (is_accepting) (void)supplicant.announce(false);
+  ONEHOP_TRY(group, std::move(formed));
   auto address = wait_for_link_local(group->interface_name, address_limit, stop_fd);
   if (address.has_error()) {
     (void)supplicant.remove_group(group->path);
@@ -134,11 +140,8 @@ void tell_group(const Supplicant& supplicant, const GroupView& view,
   reporter.event("group", group_json(view));
   reporter.say("group " + group_text(view));
   if (view.group.role == Role::owner && view.width_mhz == 20 && !supplicant.is_wide_possible())
-    reporter.warn(
-        "the group is 20 MHz wide, where the radio may be able to do more. Wider ones are asked "
-        "for "
-        "through wpa_supplicant's control socket: " +
-        supplicant.narrow_reason());
+    reporter.warn("the group is 20 MHz wide. A wider one needs wpa_supplicant's control socket: " +
+                  supplicant.narrow_reason());
 }
 
 }  // namespace onehop::p2p

@@ -72,6 +72,7 @@ void give_back(Supplicant& supplicant, const std::string& radio) {
   if (kept.empty()) {  // it ended while it formed one
     supplicant.value().stop_find();
     supplicant.value().cancel();
+    (void)supplicant.value().announce(false);
     ours = paths_of(supplicant.value());
     for (const std::string& path : before) ours.erase(path);
   }

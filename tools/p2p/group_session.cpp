@@ -23,6 +23,7 @@ Plan plan_for(const GroupSession::Options& options) {
   Plan plan{.task = options.is_sending ? Plan::Task::connect : Plan::Task::accept,
             .peer = options.peer};
   plan.owner_intent = options.is_sending ? sender_intent : receiver_intent;
+  plan.is_accepting_alone = options.is_sending;
   if (!options.is_sending) plan.frequencies = owner_channels();
   plan.limit = form_limit;
   return plan;

@@ -17,14 +17,18 @@ namespace onehop::p2p {
 
 std::string peer_text(const Peer& peer) {
   return fmt::format("{}  {:<24} {:>4} dBm  {}", peer.address, file::display_name(peer.name),
-                     peer.signal_dbm, peer.is_group_owner ? "owns a group" : "");
+                     peer.signal_dbm,
+                     peer.is_group_owner ? "owns a group"
+                     : peer.is_accepting ? "waits with onehop"
+                                         : "");
 }
 
 tool::Json peer_json(const Peer& peer) {
   return {{"name", file::display_name(peer.name)},
           {"address", peer.address},
           {"signal_dbm", peer.signal_dbm},
-          {"is_group_owner", peer.is_group_owner}};
+          {"is_group_owner", peer.is_group_owner},
+          {"is_accepting", peer.is_accepting}};
 }
 
 std::string group_text(const GroupView& view) {

@@ -230,6 +230,7 @@ Result<void> leave_groups(const P2pOptions& options, const tool::Reporter& repor
                  {.interface = options.interface, .needs_p2p = false, .needs_interface = false}));
   supplicant.stop_find();
   supplicant.cancel();
+  (void)supplicant.announce(false);  // of an `accept` that was killed
   ONEHOP_TRY(groups, supplicant.groups());
   for (const Group& group : groups) {
     ONEHOP_TRYV(supplicant.remove_group(group.path));

@@ -91,6 +91,8 @@ class Service {
   std::function<void(sd_bus*)> emit;
   std::map<std::string, int> calls;  ///< how often each was asked for
   std::map<std::string, bool> set;   ///< properties of type b that were written
+  /// on_write reads what else is written; the service's thread.
+  std::function<void(const std::string& key, sd_bus_message*)> on_write;
 
  private:
   void serve(const std::stop_token& stop) {
@@ -120,6 +122,7 @@ class Service {
         std::string{sd_bus_message_get_path(message)} + " " + interface + "." + member;
     int flag = 0;
     if (is_write && sd_bus_message_read(message, "v", "b", &flag) > 0) set[key] = flag != 0;
+    if (is_write && on_write) on_write(key, message);
     ++calls[key];
     const auto found = replies_.find(key);
     if (found == replies_.end())

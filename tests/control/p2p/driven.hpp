@@ -19,6 +19,8 @@ inline const Peer box{
 inline const Peer desk{.path = "/peers/2", .name = "desk", .address = "02:00:00:00:02:00"};
 inline const Peer owner{
     .path = "/peers/3", .name = "owner", .address = "02:00:00:00:03:00", .is_group_owner = true};
+inline const Peer receiver{
+    .path = "/peers/4", .name = "receiver", .address = "02:00:00:00:04:00", .is_accepting = true};
 inline const Group group{.path = "/interfaces/1", .interface_name = "p2p-wlan0-0"};
 inline const Group owned{.path = "/interfaces/2",
                          .object = "/groups/2",

@@ -77,6 +77,74 @@ TEST_CASE("connect without a name waits whether there is a second peer", "[contr
   }
 }
 
+TEST_CASE("connect without a name takes the one that accepts among all that are there",
+          "[control][p2p]") {
+  Plan plan = plan_of(connect_task);
+  plan.is_accepting_alone = GENERATE(false, true);
+  Driven driven{plan};
+  for (const Peer& peer : {box, owner, receiver}) driven.feed(PeerFound{peer});
+  SECTION("there is one") {
+    driven.pass(4s);
+    REQUIRE(driven.all<Connect>().size() == 1);
+    CHECK(driven.all<Connect>().front().peer_path == receiver.path);
+  }
+  SECTION("there are two, and they alone are named") {
+    Peer second = desk;
+    second.is_accepting = true;
+    driven.feed(PeerFound{second});
+    driven.pass(4s);
+    REQUIRE(driven.ended().error);
+    CHECK(driven.ended().error->code == ExitCode::usage);
+    CHECK(driven.ended().error->cause ==
+          "there are several: desk (02:00:00:00:02:00), "
+          "receiver (02:00:00:00:04:00)");
+  }
+}
+
+TEST_CASE("a sender waits for the one that accepts, whoever else is there", "[control][p2p]") {
+  Plan plan = plan_of(connect_task);
+  plan.is_accepting_alone = true;
+  plan.limit = 60s;
+  Driven driven{plan};
+  driven.feed(PeerFound{desk});
+  driven.feed(PeerFound{box});
+  SECTION("devices are there for something else, and another sender is one of them") {
+    driven.feed(PeerAsked{desk.path});
+    driven.pass(30s);
+    CHECK(driven.all<Connect>().empty());
+    driven.feed(PeerFound{receiver});
+    driven.pass(4s);
+    CHECK(driven.all<Connect>().size() == 1);
+  }
+  SECTION("an owner of a group may be the one: it is asked when nobody else has come") {
+    driven.feed(PeerFound{owner});
+    driven.pass(9s);
+    CHECK(driven.all<Connect>().empty());
+    driven.pass(2s);
+    REQUIRE(driven.all<Connect>().size() == 1);
+    CHECK(driven.all<Connect>().front().is_join);
+  }
+  SECTION("of several owners it takes none, and goes on waiting") {
+    Peer second = owner;
+    second.path = "/peers/5";
+    driven.feed(PeerFound{owner});
+    driven.feed(PeerFound{second});
+    driven.pass(15s);
+    CHECK(driven.all<Connect>().empty());
+    driven.feed(PeerFound{receiver});
+    driven.pass(4s);
+    REQUIRE(driven.all<Connect>().size() == 1);
+    CHECK(driven.all<Connect>().front().peer_path == receiver.path);
+  }
+  SECTION("nobody comes: it says who was there") {
+    driven.pass(61s);
+    REQUIRE(driven.ended().error);
+    CHECK(driven.ended().error->code == ExitCode::peer_unreachable);
+    CHECK(driven.ended().error->cause.find("desk") != std::string::npos);
+    CHECK(driven.ended().error->hint.find("recv --p2p") != std::string::npos);
+  }
+}
+
 TEST_CASE("accept answers a request, of the peer that is named", "[control][p2p]") {
   Driven driven{plan_of(accept_task, "box")};
   driven.feed(PeerFound{box});

@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "control/p2p/supplicant.hpp"
 #include "tests/control/p2p/bus_world.hpp"
@@ -38,6 +40,52 @@ inline std::map<std::string, Service::Reply> healthy() {
         {}}},
   };
 }
+
+/// Marks: what the machine says of itself to others, byte strings; read and written by the property
+/// P2PDeviceConfig.
+struct Marks {
+  static inline const std::string accepting{"\0\x7e\xd9onehop", 9};
+  std::vector<std::string> all;
+
+  std::map<std::string, Service::Reply> replies() {
+    auto replies = healthy();
+    replies[key()] = {[this](sd_bus_message* reply) {
+                        sd_bus_message_open_container(reply, 'v', "a{sv}");
+                        sd_bus_message_open_container(reply, 'a', "{sv}");
+                        sd_bus_message_open_container(reply, 'e', "sv");
+                        sd_bus_message_append(reply, "s", "VendorExtension");
+                        sd_bus_message_open_container(reply, 'v', "aay");
+                        sd_bus_message_open_container(reply, 'a', "ay");
+                        for (const std::string& mark : all)
+                          sd_bus_message_append_array(reply, 'y', mark.data(), mark.size());
+                        for (int i = 0; i < 5; ++i) sd_bus_message_close_container(reply);
+                      },
+                      {}};
+    return replies;
+  }
+  /// For Service::on_write. What else is written there, a name say, is no mark.
+  std::function<void(const std::string&, sd_bus_message*)> writer() {
+    return [this](const std::string& written, sd_bus_message* message) {
+      if (written != key()) return;
+      all.clear();
+      const char* word = "";
+      sd_bus_message_enter_container(message, 'v', "a{sv}");
+      sd_bus_message_enter_container(message, 'a', "{sv}");
+      sd_bus_message_enter_container(message, 'e', "sv");
+      sd_bus_message_read(message, "s", &word);
+      if (std::string{word} != "VendorExtension") return;
+      sd_bus_message_enter_container(message, 'v', "aay");
+      sd_bus_message_enter_container(message, 'a', "ay");
+      const void* data = nullptr;
+      std::size_t bytes = 0;
+      while (sd_bus_message_read_array(message, 'y', &data, &bytes) > 0)
+        all.emplace_back(static_cast<const char*>(data), bytes);
+    };
+  }
+
+ private:
+  static std::string key() { return radio + " " + device + ".P2PDeviceConfig"; }
+};
 
 /// A NetworkManager that has the radio while `is_on`.
 inline std::map<std::string, Service::Reply> managing(std::atomic<bool>& is_on) {

@@ -128,6 +128,20 @@ TEST_CASE("a search on one channel that is refused is made on all", "[control][p
   CHECK(calls() == 3);
 }
 
+TEST_CASE("that onehop waits is told and withdrawn, and what others tell stays", "[control][p2p]") {
+  const BusWorld world;
+  const std::string other = "\x01\x02\x03other";
+  Marks marks{{other}};
+  Service service{name, marks.replies()};
+  service.on_write = marks.writer();
+  auto supplicant = Supplicant::open({});
+  REQUIRE(supplicant.has_value());
+  for (const bool is_accepting : {true, true, false, false}) {
+    REQUIRE(supplicant.value().announce(is_accepting).has_value());
+    CHECK(marks.all == (is_accepting ? std::vector{other, Marks::accepting} : std::vector{other}));
+  }
+}
+
 TEST_CASE("a signal becomes an event", "[control][p2p]") {
   const BusWorld world;
   auto replies = healthy();
@@ -137,9 +151,10 @@ TEST_CASE("a signal becomes an event", "[control][p2p]") {
   REQUIRE(supplicant.has_value());
   service.emit = [](sd_bus* bus) {
     sd_bus_emit_signal(bus, radio.c_str(), device.c_str(), "DeviceFoundProperties", "oa{sv}",
-                       (radio + "/Peers/1").c_str(), 4, "DeviceName", "s", "desk", "level", "i",
+                       (radio + "/Peers/1").c_str(), 5, "DeviceName", "s", "desk", "level", "i",
                        -37, "groupcapability", "y", 1, "DeviceAddress", "ay", 6, 2, 0, 0, 0, 0xab,
-                       0);
+                       0, "VendorExtension", "aay", 2, 1, 7, 9, 0, 0x7e, 0xd9, 'o', 'n', 'e', 'h',
+                       'o', 'p');
   };
   REQUIRE(supplicant.value().find({.span = 5s}).has_value());
   std::vector<PeerFound> found;
@@ -157,6 +172,7 @@ TEST_CASE("a signal becomes an event", "[control][p2p]") {
   CHECK(found[0].peer.address == "02:00:00:00:ab:00");
   CHECK(found[0].peer.signal_dbm == -37);
   CHECK(found[0].peer.is_group_owner);
+  CHECK(found[0].peer.is_accepting);
 }
 
 /// A group on an interface of its own, p2p-wlan0-0, and the signal that it has started.
