@@ -6,15 +6,13 @@ from typing import Any
 
 COLUMNS_MAX = 100
 ENDINGS = (".py", ".cpp", ".hpp", ".c", ".h", ".sh")
-# where a wider line is only a warning, until they are wrapped
-WIDE = ("tools/bootstrap", "tools/quickstart")
 
 
 def findings(tree) -> Iterator[Any]:
-    """Yields (path, line, text, is_warning)."""
+    """Yields (path, line, text)."""
     for path, text in tree.texts.items():
         if not path.endswith(ENDINGS) and not text.startswith("#!"):
             continue
         for number, line in enumerate(text.splitlines(), 1):
             if len(line) > COLUMNS_MAX:
-                yield path, number, f"{len(line)} columns, {COLUMNS_MAX} at most", path in WIDE
+                yield path, number, f"{len(line)} columns, {COLUMNS_MAX} at most"

@@ -162,8 +162,8 @@ def without_comments_and_strings(text) -> Any:
 
 
 def check_columns(tree) -> Iterator[Any]:
-    for path, number, text, is_warning in columns.findings(tree):
-        yield Finding(path, number, "columns", text, is_warning)
+    for path, number, text in columns.findings(tree):
+        yield Finding(path, number, "columns", text)
 
 
 def check_laws(tree) -> Iterator[Any]:
