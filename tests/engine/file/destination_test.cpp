@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // What the chapters of a session share: room on the disk, the journals of dead sessions, folders.
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 
 #include "engine/file/folder_cache.hpp"
 #include "tests/engine/file/file_support.hpp"
@@ -88,6 +89,29 @@ TEST_CASE("a session that goes on writes on in the journal that knows its files"
     CHECK(session.add(hash(std::to_string(i)), file.get()) == 0);
   }
   CHECK(names_in(to.path()) == std::vector<std::string>{".onehop-session", "x"});
+}
+
+TEST_CASE("C3 a journal that was taken over is this process's own when its sources have changed",
+          "[engine][file]") {
+  const TempFolder to;
+  const Fd root{::open(to.path().c_str(), O_RDONLY | O_DIRECTORY)};
+  const auto hash = [](const std::string& name) { return entry_hash({.name = name}); };
+  const auto session = [&](bool is_again, const char* known, const char* made) {
+    SessionJournal journal;
+    journal.adopt(root.get(), is_again);
+    if (known != nullptr) CHECK(journal.is_known(hash(known)));
+    CHECK(journal.add(hash(made), root.get()) == 0);
+    if (is_again) journal.remove();
+  };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    session(false, nullptr, "old");
+    ::_exit(0);
+  }
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+  session(false, "old", "before");  // goes on with it
+  session(true, nullptr, "after");  // once more, for what has changed alone
+  CHECK(names_in(to.path()) == std::vector<std::string>{});
 }
 
 TEST_CASE("a folder that was found is opened once, and no link leads to one", "[engine][file]") {
