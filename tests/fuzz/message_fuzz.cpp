@@ -34,40 +34,40 @@ Holes some_holes(std::mt19937_64& random, std::uint32_t file) {
   return holes;
 }
 
+Offer some_offer(std::mt19937_64& random) {
+  Offer offer;
+  offer.software = some_text(random, 60);
+  offer.key_interval = std::uint64_t{1} << (8 + random() % 15);
+  offer.queue_count = static_cast<std::uint16_t>(1 + random() % 64);
+  offer.frame_body_max_bytes = static_cast<std::uint32_t>(256 + random() % 60'000);
+  offer.data_port = static_cast<std::uint16_t>(1 + random() % 65'535);
+  offer.files_known = random() >> 2;
+  offer.bytes_known = random() >> 2;
+  offer.is_all_known = random() % 2 == 0;
+  offer.is_repair_lazy = random() % 2 == 0;
+  offer.has_fragments = random() % 2 == 0;
+  return offer;
+}
+
 Message some_message(std::mt19937_64& random) {
   const std::size_t width_bytes = random() % 2 == 0 ? 16 : 32;
   const auto file = static_cast<std::uint32_t>(random() % file_index_max);
   const auto code = static_cast<ExitCode>(random() % 12);
   switch (random() % 14) {
-    case 0: {
-      Offer offer;
-      offer.software = some_text(random, 60);
-      offer.key_interval = std::uint64_t{1} << (8 + random() % 15);
-      offer.queue_count = static_cast<std::uint16_t>(1 + random() % 64);
-      offer.frame_body_max_bytes = static_cast<std::uint32_t>(256 + random() % 60'000);
-      offer.data_port = static_cast<std::uint16_t>(1 + random() % 65'535);
-      offer.files_known = random() >> 2;
-      offer.bytes_known = random() >> 2;
-      offer.is_all_known = random() % 2 == 0;
-      offer.is_repair_lazy = random() % 2 == 0;
-      offer.has_fragments = random() % 2 == 0;
-      return offer;
-    }
+    case 0: return some_offer(random);
     case 1: {
       ManifestPart part;
       for (std::uint64_t i = random() % 5; i > 0; --i)
-        part.entries.push_back({some_text(random, 100), random() >> 3,
-                                static_cast<std::uint32_t>(random() % 01000),
-                                static_cast<std::int64_t>(random()),
-                                static_cast<file::EntryKind>(random() % 4)});
+        part.entries.push_back(
+            {some_text(random, 100), random() >> 3, static_cast<std::uint32_t>(random() % 01000),
+             static_cast<std::int64_t>(random()), static_cast<file::EntryKind>(random() % 4)});
       return part;
     }
     case 2: {
-      ChapterAnswer answer{
-          .manifest_hash = some_digest(random, 32),
-          .has_claims = random() % 2 == 0,
-          .actions = {},
-          .name_faults = {}};
+      ChapterAnswer answer{.manifest_hash = some_digest(random, 32),
+                           .has_claims = random() % 2 == 0,
+                           .actions = {},
+                           .name_faults = {}};
       answer.actions.resize(random() % 200, static_cast<FileAction>(random() % 8));
       answer.name_faults.resize(
           static_cast<std::size_t>(std::ranges::count(answer.actions, FileAction::name_refused)),

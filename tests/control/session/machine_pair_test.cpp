@@ -291,6 +291,15 @@ namespace {
 
 constexpr std::size_t chapter_entries = file::ChapterSizes{}.entries_max;
 
+/// is_heap_told: mallinfo2() knows this build's allocator; that of a sanitizer it does not.
+bool is_heap_told() {
+  const std::size_t before = ::mallinfo2().uordblks;
+  void* volatile block = std::malloc(10'000);
+  const bool is_told = ::mallinfo2().uordblks > before;
+  std::free(block);
+  return is_told;
+}
+
 /// heap_peak plays a tree of `count` names and gives the most that the heap held, in bytes beyond
 /// what it held before.
 std::size_t heap_peak(std::uint64_t count) {
@@ -326,12 +335,17 @@ std::size_t heap_peak(std::uint64_t count) {
 
 // Goal:   what both ends of a session hold does not grow with the tree.
 // Method: 400,000 and 1,200,000 names (with ONEHOP_NAMES another number, 10^7 say), both ends in
-//         this process, the heap looked at after every step.
+//         this process, the heap looked at after every step. Under a sanitizer a tenth of them is
+//         played, and the heap is not known.
 // Bounds: within 5 % of each other; 16 chapters at both ends, each of 2048 entries of 400 bytes,
 //         and what is under way between them.
 TEST_CASE("Z1 a tree of any size takes the memory of its chapters under way",
           "[control][session]") {
   const char* const names = std::getenv("ONEHOP_NAMES");
+  if (!is_heap_told()) {
+    (void)heap_peak(40'000);
+    return;
+  }
   const std::size_t small = heap_peak(400'000);
   const std::size_t large = heap_peak(names == nullptr ? 1'200'000 : std::stoull(names));
   WARN("at most " << small << " and " << large << " bytes");

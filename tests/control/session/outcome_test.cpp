@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Goal:   what becomes of each offered file is the same at both ends: received, there, kept; and so
 //         is the exit code that follows.
-// Method: as session_test.cpp: loopback, the test plays the engines.
+// Method: as exit_code_test.cpp: loopback, the test plays the engines.
 #include <catch2/catch.hpp>
 #include <cerrno>
 

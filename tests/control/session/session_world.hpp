@@ -108,6 +108,10 @@ class HostBase : public Host {
     ++stopped;
     if (engine) engine->stop();
   }
+  Result<void> on_path(const std::string&, const PathUpdate&) override {
+    if (path_refusal) return *path_refusal;
+    return success();
+  }
   void on_phase(Phase phase) override { phases.push_back(phase); }
   void on_file_done(const FileDone& file, const file::ManifestEntry&) override {
     done.push_back(file.file);
@@ -120,6 +124,7 @@ class HostBase : public Host {
   [[nodiscard]] virtual Claims data_claims() { return {}; }
 
   EngineScript script;
+  std::optional<Error> path_refusal;  ///< of each other path
   std::uint16_t data_port = 40'001;
   std::uint32_t frame_body_max = 1428;
   int opened = 0, stopped = 0;
