@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Goal:   a path that a host cannot take ends the session in order, although its data path ends
-//         inside the update.
+// Goal:   a path that a host cannot take ends the session in order, at both ends.
 // Method: two sessions over the loopback device of a network namespace of this process alone, whose
 //         MTU changes. Needs root and ip(8), else exits 77.
 #include <sched.h>
