@@ -24,8 +24,8 @@ constexpr Nanos retry_span = 3s;
 /// From the first peer to the choice, where none was named: a second one has to be noticed.
 constexpr Nanos choice_span = 3s;
 /// The same for an owner of a group, which does not tell whether it is meant: printers and
-/// screens own some. Too short: such a one is taken for the receiver, which is heard within 3 s.
-/// Too long: a sender that comes back to its receiver's group waits for nothing.
+/// screens own some. Too short: such a one is asked before the receiver was heard. Too long: a
+/// sender that comes back to its receiver's group waits for nothing.
 constexpr Nanos owner_choice_span = 10s;
 /// One negotiation with Wi-Fi Protected Setup took 3 to 8 s on mac80211_hwsim. The other side may
 /// need time to accept; wpa_supplicant waits for that, so a long attempt costs nothing.
@@ -41,6 +41,10 @@ std::string lower(std::string text) {
 
 std::string said_name(const Peer& peer) {
   return file::display_name(peer.name) + " (" + peer.address + ")";
+}
+
+void add_name(std::string& names, const Peer& peer) {
+  names += (names.empty() ? "" : ", ") + said_name(peer);
 }
 
 }  // namespace
@@ -244,7 +248,7 @@ void Formation::choose() {
   // Owners of groups are no reason to end: the one that is meant may still come.
   if (meant.empty() || (plan_.is_accepting_alone && !is_any_accepting)) return;
   std::string names;
-  for (const Peer* peer : meant) names += (names.empty() ? "" : ", ") + said_name(*peer);
+  for (const Peer* peer : meant) add_name(names, *peer);
   fail(ExitCode::usage, "there are several: " + names,
        plan_.is_accepting_alone ? "Name the one that is meant with --peer"
                                 : "Name the one that is meant");
@@ -295,11 +299,13 @@ void Formation::time_out() {
     return fail(ExitCode::timed_out, "no peer has asked for a group",
                 "Run 'onehop p2p connect' on the other machine");
   std::string names;
-  for (const auto& [path, peer] : peers_) names += (names.empty() ? ": " : ", ") + said_name(peer);
+  for (const auto& [path, peer] : peers_) add_name(names, peer);
+  const std::string other = is_sender ? "recv --p2p" : "p2p accept";
   fail(ExitCode::peer_unreachable,
-       peers_.empty() ? "no peer was found" : "it is not among the peers that were found" + names,
-       is_sender ? "Run 'onehop recv --p2p' on the other machine, or name it with --peer"
-                 : "Run 'onehop p2p accept' on the other machine, and see 'onehop p2p find' here");
+       names.empty() ? "no peer was found" : "it is not among the peers that were found: " + names,
+       "Run 'onehop " + other + "' on the other machine, " +
+           (is_sender && plan_.peer.empty() ? "or name it with --peer"
+                                            : "and see 'onehop p2p find' here"));
 }
 
 void Formation::fail(ExitCode code, std::string cause, std::string hint) {

@@ -141,7 +141,8 @@ TEST_CASE("a sender waits for the one that accepts, whoever else is there", "[co
     REQUIRE(driven.ended().error);
     CHECK(driven.ended().error->code == ExitCode::peer_unreachable);
     CHECK(driven.ended().error->cause.find("desk") != std::string::npos);
-    CHECK(driven.ended().error->hint.find("recv --p2p") != std::string::npos);
+    CHECK(driven.ended().error->hint ==
+          "Run 'onehop recv --p2p' on the other machine, or name it with --peer");
   }
 }
 

@@ -29,7 +29,7 @@ void enter_own_loopback() {
 
 }  // namespace
 
-TEST_CASE("N8 N10 a path that cannot be taken ends the session, and its data path once",
+TEST_CASE("N9 a path that cannot be taken ends the session, and its data path once",
           "[control][session]") {
   enter_own_loopback();
   World world;
