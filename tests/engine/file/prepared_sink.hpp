@@ -103,14 +103,14 @@ class PreparedSink {
     std::vector<std::vector<Claim>> claims;
     for (std::uint32_t entry = 0; entry < chapter->entries(); ++entry)
       claims.push_back(chapter->claims_of(entry));
+    ONEHOP_CHECK(chapter->block_sizes().size() == manifest.files.size() + 1);
+    const std::lock_guard lock{mutex_};
     answers_.push_back({.first_file = next_file_,
                         .claims = std::move(claims),
                         .is_wanted = chapter->is_wanted(),
                         .existing = chapter->existing(),
                         .pack = std::make_shared<const Pack>(chapter->pack()),
                         .pack_file = chapter->pack_file()});
-    ONEHOP_CHECK(chapter->block_sizes().size() == manifest.files.size() + 1);
-    const std::lock_guard lock{mutex_};
     next_file_ = chapter->pack_file() + 1;
     sink_->add(std::move(chapter), is_last);
     return success();
@@ -147,7 +147,7 @@ class PreparedSink {
   SinkSettings settings_;
   std::shared_ptr<Destination> destination_;
   std::unique_ptr<Sink> sink_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;    // of answers_, which are found while others are added
   std::deque<Answer> answers_;  // references stay valid
   std::uint32_t next_file_ = 0;
 };
