@@ -3,9 +3,8 @@
 // sd-bus does: below zero an errno.
 #pragma once
 
-#include <systemd/sd-bus.h>
-
 #include "control/p2p/bus.hpp"
+#include "control/p2p/sd_bus.hpp"
 
 namespace onehop::p2p {
 
