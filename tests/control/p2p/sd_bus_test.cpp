@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Goal:   a process that forms no group does not hold libsystemd.
-// Method: this program is linked with what `onehop` is linked with; its own maps. Bounds: exact.
+// Method: the maps of this program, before and after; hardening_test.py looks at `onehop`. Bounds:
+//         exact.
 #include "control/p2p/sd_bus.hpp"
 
 #include <catch2/catch.hpp>
