@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+"""Kept values of what gives the same numbers for the same code: tools/headline and tools/cpu. Only
+`--accept WHY` writes them, and it adds what they were and why they changed. A file that was edited
+by hand is refused, and so are values of another way to measure.
+"""
+import datetime
+import hashlib
+import json
+from typing import Any
+
+
+def digest_of(store) -> Any:
+    return hashlib.sha256(
+        json.dumps({key: store[key] for key in ("scenario", "values", "history")},
+                   sort_keys=True).encode()).hexdigest()
+
+
+def read_store(path, scenario, tool) -> Any:
+    """The kept values, or a text that says why they do not count. `scenario` is the file that says
+    how they are measured."""
+    if not path.exists():
+        return None, f"{path} is not there: {tool} --accept WHY writes it"
+    store = json.loads(path.read_text())
+    if store.get("digest") != digest_of(store):
+        return None, f"{path} was edited by hand: take it back, or {tool} --accept WHY"
+    if store["scenario"] != hashlib.sha256(scenario.read_bytes()).hexdigest():
+        return None, f"{scenario} has changed since the values were kept: {tool} --accept WHY"
+    return store, None
+
+
+def accept(path, scenario, values, why) -> None:
+    history = []
+    if path.exists():
+        before = json.loads(path.read_text())
+        history = [
+            *before["history"], {
+                "until": datetime.date.today().isoformat(), "why": why, "values": before["values"]
+            }
+        ]
+    new = {
+        "scenario": hashlib.sha256(scenario.read_bytes()).hexdigest(), "values": values,
+        "history": history
+    }
+    path.write_text(json.dumps({**new, "digest": digest_of(new)}, indent=1) + "\n")
+    print(f"wrote {path}")
+
+
+def add_accept(parser) -> None:
+    parser.add_argument("--accept", metavar="WHY", help="keep today's values from now on")
+
+
+def check_accept(parser, options) -> None:
+    if options.accept is not None and len(options.accept.split()) < 3:
+        parser.error("--accept wants to know why, in words")
