@@ -27,7 +27,7 @@ class Group:
         return subprocess.run(
             ["ip", "netns", "exec", host, "wpa_cli", "-p", f"/run/wpa-{host}", "-i",
              interface or f"p2p-dev-{RADIOS[host]}", *words], stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, timeout=60).stdout.strip()
+            stderr=subprocess.DEVNULL, text=True, timeout=FORM_S).stdout.strip()
 
     def found(self, host) -> Any:
         """found is the group's interface, or nothing."""

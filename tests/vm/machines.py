@@ -156,5 +156,4 @@ def enter(file) -> None:
     """enter starts `file` inside the virtual machine, on two such machines."""
     # A round takes two minutes on a quiet machine, and there may be 20.
     os.environ.setdefault("ONEHOP_VM_SECONDS", str(900 + 300 * ROUNDS))
-    enter_guest(file, "--counted", wrapper=(HERE / "p2p", "--bus"), environment=("ROUNDS", ),
-                cpus=1)
+    enter_guest(file, wrapper=(HERE / "p2p", "--bus"), environment=("ROUNDS", ), cpus=1)
