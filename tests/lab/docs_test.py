@@ -40,7 +40,6 @@ ELSEWHERE = {
     "build/tools/ns3/onehop-ns3": "half an hour; the suite ns3 plays its scenario for less",
     "tools/papers": "minutes to hours; tools/check plays --check-row",
     "tools/headline": "tools/check runs it",
-    "tools/cpu": "tools/check runs it",
     "tools/drawn": "an hour",
     "onehop stress rings --schedules 10000": "tools/check runs it",
     "tools/bootstrap": "it made this machine able to run the test",
