@@ -158,9 +158,9 @@ def attached() -> list[str]:
 def check_nothing_attached(when) -> None:
     """The kernel takes down what a killed process had a moment after its end."""
     give_up_at = time.monotonic() + 20
-    while attached() and time.monotonic() < give_up_at:
+    while (left := attached()) and time.monotonic() < give_up_at:
         time.sleep(0.1)
-    check(not attached(), f"{when}, nothing is attached to an interface: {attached()}")
+    check(not left, f"{when}, nothing is attached to an interface: {left}")
 
 
 def enter_guest(file, *options, wrapper=(), environment=(), cpus=2) -> None:

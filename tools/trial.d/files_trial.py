@@ -200,8 +200,9 @@ def test_a_terminal_that_goes_away_is_an_interrupt(onehop) -> None:
 
             def on_terminal(command, label) -> Any:
                 # A session of its own, whose terminal is `theirs`: it gets SIGHUP when `ours` is
-                # closed.
-                return End(["setsid", "--ctty", *command], world.work, label, CODE, terminal=theirs)
+                # closed. This test may run below nohup.
+                return End(["setsid", "--ctty", "env", "--default-signal=HUP", *command],
+                           world.work, label, CODE, terminal=theirs)
 
             listen = [
                 "recv", "--once", "--dir", world.target, "--listen", ADDRESS_B, "--io", "udp",
