@@ -27,11 +27,10 @@ def check(condition, claim) -> None:
 
 
 with tempfile.TemporaryDirectory() as folder:
-    done = run("--short", "--quiet", "--out", folder)
+    done = run("--short", "--quiet", "--json", "--out", folder)
     check(done.returncode == 0, f"--short judges nothing: {done.returncode} {done.stderr}")
-    check(
-        "bounds" in done.stdout and "met" in done.stdout
-        and "in brackets the paper's" in done.stdout, done.stdout)
+    lines = done.stdout.splitlines()
+    check([json.loads(line)["id"] for line in lines] == list(NAMES), "one JSON line per table")
     for name in NAMES:
         table = json.loads(Path(folder, f"{name}.json").read_text())
         check(
@@ -50,15 +49,14 @@ with tempfile.TemporaryDirectory() as folder:
         check(
             bool(table["bounds"]) == (name != "fwp-reports"),
             f"{name}: the paper says nothing of reports, and of the others what must hold")
-        check(
-            Path(folder, f"{name}.txt").read_text().startswith("# "),
-            f"{name}.txt begins with the command line")
+        text = Path(folder, f"{name}.txt").read_text()
+        check(text.startswith("# "), f"{name}.txt begins with the command line")
+        check(("bounds" in text and "met" in text) == (name != "fwp-reports")
+              and "in brackets the paper's" in text, text)
         check("yerrorlines" in Path(folder, f"{name}.gp").read_text(), f"{name}.gp")
     check(
         Path(folder, "fwp-speed-up.svg").exists() or "gnuplot is not installed" in done.stderr,
         "pictures, or why there are none")
-    lines = run("--short", "--quiet", "--json").stdout.splitlines()
-    check([json.loads(line)["id"] for line in lines] == list(NAMES), "one JSON line per table")
 for arguments in (("--seeds", 0), ("--seconds", 121), ("--sometimes",), ("--seed", "x")):
     check(run(*arguments).returncode == 2, f"{arguments} is 2")
 blocked = run("--short", "--quiet", "--out", "/proc/nowhere")
