@@ -62,4 +62,6 @@ for arguments in (("--seeds", 0), ("--seconds", 121), ("--sometimes",), ("--seed
 blocked = run("--short", "--quiet", "--out", "/proc/nowhere")
 check(blocked.returncode == 8 and "/proc/nowhere" in blocked.stderr,
       f"a folder that cannot be made: {blocked.returncode} {blocked.stderr}")
+check("bounds" in blocked.stdout and "met" in blocked.stdout
+      and "in brackets the paper's" in blocked.stdout, f"without --json: text: {blocked.stdout}")
 print("ok")
