@@ -303,6 +303,9 @@ Error SessionMachine::path_error() const {
           "let UDP ports " + std::to_string(peer_data_port_) + " (there) and " +
               std::to_string(data_->data_port) + " (here) through the firewalls, check that " +
               interface_ + " is the right interface (--iface) and that both MTUs are real" +
+              (data_->io != "udp" ? ", or use --io udp: there are drivers that lose what " +
+                                        data_->io + " sends (onehop doctor names some)"
+                                  : "") +
               (has_fragments_ ? "; leave out --fragment, or wait 30 s: a reassembly memory that is "
                                 "full takes no fragment"
                               : "")};

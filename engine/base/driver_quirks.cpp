@@ -65,6 +65,14 @@ constexpr std::array quirks{
                 .source = "virtio_net.c virtnet_xsk_pool_enable(); seen under QEMU",
                 .errno_value = ENOENT,
                 .remedy = "give the virtual card queue_reset=on (QEMU 7.2 or later)"},
+    DriverQuirk{.driver = "virtio_net",
+                .key = "header-of-elsewhere",
+                .kernels = "6.18, as a module",
+                .quirk = "takes the header of zero-copy frames from a page that is not its own: "
+                         "from one boot to the next, a host's tap may refuse all of them",
+                .answer = "the path is not proven within 2 s: names --io udp",
+                .source = "virtio_net.c virtnet_xsk_pool_enable(), which maps an address of a "
+                          "module; tests/vm/lost_headers"},
     DriverQuirk{.driver = "veth",
                 .key = "peer-queues",
                 .kernels = "6.18",
