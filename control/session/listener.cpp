@@ -254,9 +254,9 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
       is_there = !is_stopped_ && channel->end() == ChannelEnd::open &&
                  !channel->has_message();  // its Bye: interrupted
     }
-    is_there =
-        is_there && !is_stopped_ &&
-        co_await channel->answers(options_.limits.answer);  // it may have died while it waited
+    // It may have died while it waited, and an interrupt may come while it is asked.
+    is_there = is_there && !is_stopped_ && co_await channel->answers(options_.limits.answer) &&
+               !is_stopped_;
     std::erase(waiting_, channel);
     if (!is_there) wake_waiting();
     if (!is_there && !is_stopped_) co_await channel->close();

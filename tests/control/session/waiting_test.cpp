@@ -8,6 +8,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <thread>
+
 using namespace onehop;
 using namespace onehop::session;
 using namespace onehop::session::test;
@@ -123,6 +125,34 @@ TEST_CASE("who waits and goes away makes room, and those who wait are bounded",
   REQUIRE(world.run([&] { return third.end && fifth.end; }));
   CHECK(third.end->code == ExitCode::done);
   CHECK(fifth.end->code == ExitCode::done);
+}
+
+// The interrupt comes when the waiting sender has answered and the receiver has not looked yet. It
+// looks each 20 ms, so the test lets the answer come, oversleeps that look, and interrupts then.
+TEST_CASE("no session begins after an interrupt that came while a waiting sender was asked",
+          "[control][session]") {
+  World world;
+  world.recv_options.is_once = false;
+  world.send_host.script.sends_blocks = false;
+  world.listen();
+  world.send();
+  REQUIRE(world.run([&] { return world.recv_host.plan.has_value(); }));
+  OtherSender second{world, other_token, 20s};
+  REQUIRE(world.run([&] { return second.host.notices.size() == 1; }));
+  world.sender->interrupt();
+  REQUIRE(world.run([&] { return world.recv_host.ends.size() == 1; }));
+  for (int i = 0; i < 8; ++i) {
+    std::this_thread::sleep_for(1ms);
+    world.io.poll();
+  }
+  std::this_thread::sleep_for(25ms);
+  world.server->interrupt();
+  REQUIRE(world.run([&] { return world.recv_end.has_value(); }));
+  const std::size_t told = world.recv_host.ends.size();
+  REQUIRE(world.run([&] { return second.end.has_value(); }));
+  world.run([] { return false; }, 100ms);
+  CHECK(second.end->code != ExitCode::done);
+  CHECK(world.recv_host.ends.size() == told);
 }
 
 // Bounds: the silent limit of the receiver is 8 s here, and the wait of who comes back 4 s: it
