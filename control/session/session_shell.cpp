@@ -120,12 +120,13 @@ void SessionShell::perform(Action& action) {
   } else if (const auto* hold = std::get_if<Hold>(&action)) {
     channel_->hold(hold->is_held);
   } else if (std::holds_alternative<OpenData>(action)) {
-    const auto opened = host_.open_data({channel_->local(), channel_->peer()});
-    if (opened) data_port_ = opened.value().data_port;
+    // What can fail comes first: each open_data() that succeeded is followed by a stop_data().
     SessionId fresh_id{};
-    if (::getrandom(fresh_id.data(), fresh_id.size(), 0) != static_cast<ssize_t>(fresh_id.size()))
+    if (::getentropy(fresh_id.data(), fresh_id.size()) != 0)
       return session_->fail(monotonic_now(),
                             errno_error(ExitCode::internal_error, "draw a session id"));
+    const auto opened = host_.open_data({channel_->local(), channel_->peer()});
+    if (opened) data_port_ = opened.value().data_port;
     session_->on_data_opened(monotonic_now(), opened, fresh_id);
   } else if (const auto* start = std::get_if<StartData>(&action)) {
     session_->on_data_started(monotonic_now(), start_data(*start));
