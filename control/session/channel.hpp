@@ -88,8 +88,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   [[nodiscard]] ChannelEnd end() const noexcept { return end_; }
   [[nodiscard]] const std::string& end_cause() const noexcept { return end_cause_; }
 
-  /// close sends what is pending, says goodbye in TLS, and lets the peer read it all before the
-  /// socket goes.
+  /// close sends what is pending and lets the peer read it all before the socket goes. TLS says no
+  /// goodbye.
   [[nodiscard]] Task<void> close();
   /// abort closes the socket at once.
   void abort();

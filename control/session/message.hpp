@@ -104,12 +104,12 @@ struct ChapterEnd {
 
 /// FileAction: what the receiver wants of a file.
 enum class FileAction : std::uint8_t {
-  send = 0,         ///< all of it
-  keep = 1,         ///< nothing: its name belongs to something else, which stays
-  resume = 2,       ///< what the claims do not cover
-  compare = 3,      ///< digests alone: its name belongs to a file of that size, which stays
-  keep_unread = 4,  ///< as compare, but the receiver cannot read that file
-  assume = 5,       ///< nothing: a file of that size and time has the name, and is taken for it
+  send = 0,          ///< all of it
+  keep = 1,          ///< nothing: its name belongs to something else, which stays
+  resume = 2,        ///< what the claims do not cover
+  compare = 3,       ///< digests alone: its name belongs to a file of that size, which stays
+  keep_unread = 4,   ///< as compare, but the receiver cannot read that file
+  assume = 5,        ///< nothing: a file of that size and time has the name, and is taken for it
   name_refused = 6,  ///< nothing: the receiver's file system does not take the name
   name_taken = 7,    ///< nothing: an earlier entry of the session has this name there
 };
@@ -230,7 +230,7 @@ struct KeepAlive {
 struct Restart {};
 struct Restarted {};
 /// SenderToken proves that a connection is of the sender of an earlier one: only that user on that
-/// machine can make it again, for these files and this code (tools/onehop/sender_token.hpp). All
+/// machine can make it again, for these files and this code (transfer/sender_token.hpp). All
 /// zero: it proves nothing.
 using SenderToken = std::array<std::byte, 16>;
 struct Hello {

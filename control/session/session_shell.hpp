@@ -46,7 +46,7 @@ class SessionShell {
   /// channel when it returns.
   [[nodiscard]] Task<SessionEnd> run(SessionMachine& machine);
   /// perform_own performs the actions of one half: WantChapter, Accepted, OfferAgain; Consider,
-  /// TakeOffered, Skipped.
+  /// TakeOffered, Skipped, HoleAnnounced.
   virtual void perform_own(Action& action) = 0;
   /// take_answer gives the machine an answer that came since the last turn.
   virtual void take_answer() {}
