@@ -63,6 +63,9 @@ Result<void> DataPath::follow_path(const std::string& interface, const PathUpdat
   if (!rate_thread_) return success();
   // The law goes on with what it has learnt; only who reads the link is another one.
   rate_thread_->stop();
+  // Facts of the old link would be a lie, and the model's socket takes one reader.
+  rate_->set_source(nullptr);
+  link_.reset();
   ONEHOP_TRYV(open_link_sources(path));
   rate_->set_source(link_ ? &*link_ : nullptr);
   ONEHOP_TRYV(rate_thread_->start());
