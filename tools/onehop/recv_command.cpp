@@ -26,13 +26,19 @@ namespace onehop::tool {
 
 namespace {
 
-/// check_machine sees now what each sender would find out.
-Result<void> check_machine(const api::ReceiveOptions& options) {
-  ONEHOP_TRY(listen, host::parse_endpoint(options.listen));
+/// check_files sees now what would end each session: a folder, a trace or a receipt that cannot be
+/// written.
+Result<void> check_files(const api::ReceiveOptions& options) {
   if (options.stream_fd < 0) {
     ONEHOP_TRYV(check_folder(options.directory));
   }
-  ONEHOP_TRYV(check_output_files(options.common));
+  return check_output_files(options.common);
+}
+
+/// check_machine sees now what each sender would find out.
+Result<void> check_machine(const api::ReceiveOptions& options) {
+  ONEHOP_TRY(listen, host::parse_endpoint(options.listen));
+  ONEHOP_TRYV(check_files(options));
   ONEHOP_TRYV(check_interface(options.common.interface));
   return options.common.io == "dpdk" ? success() : check_udp_port(listen);
 }
@@ -115,8 +121,8 @@ ExitCode receive_files(
 /// receive_over_group leaves the group when it returns, and where it does not, too (GroupKeeper).
 /// Nobody but members of the group can connect.
 ExitCode receive_over_group(RecvCommand command, Frontend& frontend) {
-  if (!becomes_sudo_user() && command.transfer.stream_fd < 0) {
-    if (auto checked = check_folder(command.transfer.directory); checked.has_error())
+  if (!becomes_sudo_user()) {  // before the other machine is kept waiting for nothing
+    if (auto checked = check_files(command.transfer); checked.has_error())
       return frontend.fail(checked.error());
   }
   const Reporter reporter{command.output, "recv"};
