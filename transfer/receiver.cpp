@@ -85,7 +85,7 @@ class Receiver final : public Side, public session::RecvHost {
   std::string fixed_interface_;  // the only way in; empty: any
   Endpoint listen_;
   StrangerLog strangers_;
-  std::optional<session::RecvServer> server_;
+  std::shared_ptr<session::RecvServer> server_;
   std::shared_ptr<const session::OfferInfo> offer_;  // the newest chapter
   std::uint64_t files_offered_ = 0;
   session::SessionEnd ended_;        // the newest session, as it was told
@@ -148,7 +148,7 @@ Result<session::SessionEnd> Receiver::run_own() {
   options.is_lazy_allowed = settings_.repair != "eager";
   options.dscp = dscp_of(settings_);
   options.interface = settings_.interface;
-  server_.emplace(io_, std::move(options), *key_, *this);
+  server_ = session::make_recv_server(io_, std::move(options), *key_, *this);
   session::SessionEnd end;
   ONEHOP_TRYV(server_->start([&](const session::SessionEnd& ended) { end = ended; }));
   io_.run();

@@ -94,7 +94,7 @@ class Sender final : public Side, public session::SendHost {
   Error first_failure_;
   std::string peer_;
   std::optional<NoAckKeeper> noack_;
-  std::optional<session::SendSession> session_;
+  std::shared_ptr<session::SendSession> session_;
 };
 
 Result<void> Sender::check_own() const {
@@ -253,7 +253,7 @@ Result<session::SessionEnd> Sender::run_own() {
   ONEHOP_TRYV(path_.account().begin_receipt());
   ONEHOP_TRYV(open_files());
   ONEHOP_TRY(options, session_options());
-  session_.emplace(io_, std::move(options), *key_, *this);
+  session_ = session::make_send_session(io_, std::move(options), *key_, *this);
   if (options_.has_fragments)
     events_.warn(
         "--fragment is an experiment: datagrams of 64 KB leave in IP fragments. One lost frame is "

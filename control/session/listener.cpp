@@ -41,11 +41,9 @@ Error listen_error(const Endpoint& endpoint, const boost::system::error_code& er
                      "listen on " + endpoint.text(), hint, error.value());
 }
 
-}  // namespace
-
-class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
+class Listener final : public RecvServer, public std::enable_shared_from_this<Listener> {
  public:
-  Impl(asio::io_context& io, RecvOptions options, const PairingKey& key, RecvHost& host)
+  Listener(asio::io_context& io, RecvOptions options, const PairingKey& key, RecvHost& host)
       : io_{io},
         options_{std::move(options)},
         host_{host},
@@ -57,17 +55,17 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
                     .half_open_per_address_max = options_.half_open_per_address_max,
                     .guess_pause = options_.limits.guess_pause}} {}
 
-  Result<void> start(std::function<void(const SessionEnd&)> on_end) {
+  Result<void> start(std::function<void(const SessionEnd&)> on_end) override {
     if (!tls_) return tls_.error();
     ONEHOP_TRYV(listen());
     on_end_ = std::move(on_end);
     boost::system::error_code ignored;
     host_.on_listening(endpoint_of(acceptor_.local_endpoint(ignored)));
-    spawn([](std::shared_ptr<Impl> self) { return self->accept_loop(); });
+    spawn([](std::shared_ptr<Listener> self) { return self->accept_loop(); });
     return success();
   }
 
-  void interrupt_any_thread() {
+  void interrupt() override {
     asio::post(io_, [self = shared_from_this()] {
       if (self->session_) {
         self->is_interrupted_ = true;
@@ -148,7 +146,7 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
                                              limits_of(options_.limits), peer),
                    asio::steady_timer{io_}});
       half_open_.emplace(entry.ticket, half_open);
-      spawn([half_open, ticket = entry.ticket](std::shared_ptr<Impl> self) {
+      spawn([half_open, ticket = entry.ticket](std::shared_ptr<Listener> self) {
         return self->admit(half_open, ticket);
       });
     }
@@ -271,7 +269,7 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
     failures_ = 0;  // whoever typed it wrong before knows it now
     const auto session = session_ =
         std::make_shared<RecvSession>(io_, options_, host_, channel, sender);
-    spawn([session](std::shared_ptr<Impl> self) { return self->watch_progress(session); });
+    spawn([session](std::shared_ptr<Listener> self) { return self->watch_progress(session); });
     SessionEnd end = co_await session->run();
     end.is_replaced = session->is_replaced();
     session_.reset();
@@ -366,7 +364,7 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
     for (const auto& channel : waiting_) {
       channel->send(
           Refuse{ExitCode::refused_by_peer, "the receiver ended after the session before"});
-      spawn([channel](std::shared_ptr<Impl>) { return channel->close(); });
+      spawn([channel](std::shared_ptr<Listener>) { return channel->close(); });
     }
     if (on_end_) std::exchange(on_end_, nullptr)(end);
   }
@@ -388,13 +386,11 @@ class RecvServer::Impl : public std::enable_shared_from_this<Impl> {
        has_noticed_guessing_ = false;
 };
 
-RecvServer::RecvServer(asio::io_context& io, RecvOptions options, const PairingKey& key,
-                       RecvHost& host)
-    : impl_{std::make_shared<Impl>(io, std::move(options), key, host)} {}
-RecvServer::~RecvServer() = default;
-Result<void> RecvServer::start(std::function<void(const SessionEnd&)> on_end) {
-  return impl_->start(std::move(on_end));
+}  // namespace
+
+std::shared_ptr<RecvServer> make_recv_server(asio::io_context& io, RecvOptions options,
+                                             const PairingKey& key, RecvHost& host) {
+  return std::make_shared<Listener>(io, std::move(options), key, host);
 }
-void RecvServer::interrupt() { impl_->interrupt_any_thread(); }
 
 }  // namespace onehop::session

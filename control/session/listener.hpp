@@ -30,24 +30,18 @@ namespace onehop::session {
 
 class RecvServer {
  public:
-  RecvServer(boost::asio::io_context& io, RecvOptions options, const PairingKey& key,
-             RecvHost& host);
-  RecvServer(const RecvServer&) = delete;
-  RecvServer& operator=(const RecvServer&) = delete;
-  ~RecvServer();
-
+  virtual ~RecvServer() = default;
   /// start binds and listens (on_listening follows at once), or fails. `on_end` is called once on
   /// the session thread: with the session's end when is_once, with exit code 4 after too many wrong
   /// codes, with 7 after an interrupt (0 when no session was under way and one had succeeded). The
   /// host was told before (on_session_end), but for the last.
-  [[nodiscard]] Result<void> start(std::function<void(const SessionEnd&)> on_end);
+  [[nodiscard]] virtual Result<void> start(std::function<void(const SessionEnd&)> on_end) = 0;
   /// interrupt stops listening and ends the session in order. Any thread; not from a signal
   /// handler.
-  void interrupt();
-
- private:
-  class Impl;
-  std::shared_ptr<Impl> impl_;
+  virtual void interrupt() = 0;
 };
+[[nodiscard]] std::shared_ptr<RecvServer> make_recv_server(boost::asio::io_context& io,
+                                                           RecvOptions options,
+                                                           const PairingKey& key, RecvHost& host);
 
 }  // namespace onehop::session

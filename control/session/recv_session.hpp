@@ -3,18 +3,26 @@
 // control/session: RecvServer (listener.hpp) makes one when nothing else is under way.
 #pragma once
 
+#include <utility>
+
 #include "control/session/awaited.hpp"
 #include "control/session/recv_machine.hpp"
 #include "control/session/session_shell.hpp"
+#include "engine/base/time.hpp"
 
 namespace onehop::session {
 
 class RecvSession final : public SessionShell {
  public:
   RecvSession(asio::io_context& io, const RecvOptions& options, RecvHost& host,
-              std::shared_ptr<Channel> channel, const SenderToken& sender);
+              std::shared_ptr<Channel> channel, const SenderToken& sender)
+      : SessionShell{io, host, std::move(channel), {options.interface, options.dscp}},
+        recv_host_{host},
+        machine_{options, channel_->peer()},
+        answer_limit_{options.limits.answer},
+        sender_{sender} {}
 
-  [[nodiscard]] Task<SessionEnd> run();
+  [[nodiscard]] Task<SessionEnd> run() { return SessionShell::run(machine_); }
   [[nodiscard]] const RecvMachine& machine() const noexcept { return machine_; }
   /// is_of: its sender proved to be this one.
   [[nodiscard]] bool is_of(const SenderToken& sender) const noexcept {
@@ -23,12 +31,33 @@ class RecvSession final : public SessionShell {
   [[nodiscard]] Task<bool> is_alive() { return channel_->answers(answer_limit_); }
   /// replace ends a session whose sender is gone and came back: what arrived is kept, and nobody is
   /// left to be told.
-  void replace();
+  void replace() {
+    is_replaced_ = true;
+    end_with({ExitCode::interrupted, "receive files from " + channel_->peer().address.text(),
+              "it came back over another connection", ""});
+    channel_->abort();
+  }
   [[nodiscard]] bool is_replaced() const noexcept { return is_replaced_; }
 
  private:
-  void perform_own(Action& action) override;
-  void take_answer() override;
+  void perform_own(Action& action) override {
+    if (const auto* skipped = std::get_if<Skipped>(&action))
+      return recv_host_.on_skipped(skipped->bytes);
+    if (const auto* hole = std::get_if<HoleAnnounced>(&action))
+      return recv_host_.on_hole(hole->file, hole->bytes);
+    if (const auto* considered = std::get_if<Consider>(&action))
+      return recv_host_.consider(considered->offer, decision_.expect(io_, channel_));
+    const auto* taken = std::get_if<TakeOffered>(&action);
+    if (taken == nullptr) return;
+    if (const auto command = recv_host_.take_chapter(*taken->offer); command.has_value())
+      push_command(command.value());
+    else
+      machine_.fail(monotonic_now(), command.error());
+  }
+  void take_answer() override {
+    if (auto decision = decision_.take())
+      machine_.on_decision(monotonic_now(), std::move(*decision));
+  }
 
   RecvHost& recv_host_;
   RecvMachine machine_;

@@ -17,46 +17,18 @@ namespace onehop::session {
 
 namespace {
 
-// One SendMachine on an authenticated channel.
-class SendShell final : public SessionShell {
+// One SendMachine, on the channel that connect() made.
+class ConnectedSender final : public SendSession,
+                              private SessionShell,
+                              public std::enable_shared_from_this<ConnectedSender> {
  public:
-  SendShell(asio::io_context& io, const SendOptions& options, SendHost& host,
-            const std::shared_ptr<Channel>& channel, Instant busy_until)
-      : SessionShell{io, host, channel, {options.interface, options.dscp}},
+  ConnectedSender(asio::io_context& io, SendOptions options, const PairingKey& key, SendHost& host)
+      : SessionShell{io, host, nullptr, {options.interface, options.dscp}},
         send_host_{host},
-        machine_{options, {channel->peer(), channel->alpn(), busy_until}} {}
-
-  [[nodiscard]] Task<SessionEnd> run() { return SessionShell::run(machine_); }
-
- private:
-  void perform_own(Action& action) override {
-    if (const auto* accepted = std::get_if<Accepted>(&action)) send_host_.on_accepted(*accepted);
-    if (const auto* again = std::get_if<OfferAgain>(&action))
-      machine_.on_offered_again(monotonic_now(), send_host_.offer_again(again->chapters));
-    if (std::holds_alternative<WantChapter>(action))
-      send_host_.next_chapter(chapter_.expect(io_, channel_));
-  }
-  void take_answer() override {
-    if (auto chapter = chapter_.take())
-      machine_.on_chapter(monotonic_now(), std::move(*chapter), send_host_.known());
-  }
-
-  SendHost& send_host_;
-  SendMachine machine_;
-  Awaited<OfferedChapter> chapter_;
-};
-
-}  // namespace
-
-class SendSession::Impl final : public std::enable_shared_from_this<Impl> {
- public:
-  Impl(asio::io_context& io, SendOptions options, const PairingKey& key, SendHost& host)
-      : io_{io},
-        host_{host},
-        options_{std::move(options)},
+        send_options_{std::move(options)},
         tls_{TlsContext::make({.role = Role::sender}, key)} {}
 
-  void start(std::function<void(const SessionEnd&)> on_end) {
+  void start(std::function<void(const SessionEnd&)> on_end) override {
     asio::co_spawn(
         io_, [self = shared_from_this()] { return self->run(); },
         [self = shared_from_this(), on_end = std::move(on_end)](const std::exception_ptr& thrown,
@@ -67,22 +39,24 @@ class SendSession::Impl final : public std::enable_shared_from_this<Impl> {
           on_end(end);
         });
   }
-  void interrupt_any_thread() {
+  void interrupt() override {
     asio::post(io_, [self = shared_from_this()] {
       self->connect_state_.interrupt();
-      if (self->shell_) self->shell_->interrupt();
+      self->SessionShell::interrupt();
     });
   }
 
  private:
   Task<SessionEnd> run() {
-    const Instant busy_until = monotonic_now() + options_.limits.connect;
+    const Instant busy_until = monotonic_now() + send_options_.limits.connect;
     std::optional<Error> error;
     try {
       auto channel = co_await connect();
       if (channel) {
-        channel.value()->start();
-        shell_.emplace(io_, options_, host_, channel.value(), busy_until);
+        channel_ = std::move(channel).value();
+        channel_->start();
+        machine_.emplace(send_options_,
+                         SendMachine::Connection{channel_->peer(), channel_->alpn(), busy_until});
       } else {
         error = channel.error();
       }
@@ -90,29 +64,40 @@ class SendSession::Impl final : public std::enable_shared_from_this<Impl> {
       error = memory_error("run the session", refused);
     }
     if (error) co_return SessionEnd{error->code, *error};
-    co_return co_await shell_->run();
+    co_return co_await SessionShell::run(*machine_);
   }
 
   Task<Result<std::shared_ptr<Channel>>> connect() {
     if (!tls_) co_return tls_.error();
-    co_return co_await connect_and_authenticate(io_, tls_.value(), options_, host_, connect_state_);
+    co_return co_await connect_and_authenticate(io_, tls_.value(), send_options_, send_host_,
+                                                connect_state_);
   }
 
-  asio::io_context& io_;
-  SendHost& host_;
-  const SendOptions options_;
+  void perform_own(Action& action) override {
+    if (const auto* accepted = std::get_if<Accepted>(&action)) send_host_.on_accepted(*accepted);
+    if (const auto* again = std::get_if<OfferAgain>(&action))
+      machine_->on_offered_again(monotonic_now(), send_host_.offer_again(again->chapters));
+    if (std::holds_alternative<WantChapter>(action))
+      send_host_.next_chapter(chapter_.expect(io_, channel_));
+  }
+  void take_answer() override {
+    if (auto chapter = chapter_.take())
+      machine_->on_chapter(monotonic_now(), std::move(*chapter), send_host_.known());
+  }
+
+  SendHost& send_host_;
+  const SendOptions send_options_;
   const Result<std::shared_ptr<const TlsContext>> tls_;
   ConnectState connect_state_;
-  std::optional<SendShell> shell_;
+  std::optional<SendMachine> machine_;
+  Awaited<OfferedChapter> chapter_;
 };
 
-SendSession::SendSession(asio::io_context& io, SendOptions options, const PairingKey& key,
-                         SendHost& host)
-    : impl_{std::make_shared<Impl>(io, std::move(options), key, host)} {}
-SendSession::~SendSession() = default;
-void SendSession::start(std::function<void(const SessionEnd&)> on_end) {
-  impl_->start(std::move(on_end));
+}  // namespace
+
+std::shared_ptr<SendSession> make_send_session(asio::io_context& io, SendOptions options,
+                                               const PairingKey& key, SendHost& host) {
+  return std::make_shared<ConnectedSender>(io, std::move(options), key, host);
 }
-void SendSession::interrupt() { impl_->interrupt_any_thread(); }
 
 }  // namespace onehop::session

@@ -20,22 +20,16 @@ namespace onehop::session {
 
 class SendSession {
  public:
-  /// The host must outlive the session, and the io_context must run on the thread that all host
-  /// calls may come on.
-  SendSession(boost::asio::io_context& io, SendOptions options, const PairingKey& key,
-              SendHost& host);
-  SendSession(const SendSession&) = delete;
-  SendSession& operator=(const SendSession&) = delete;
-  ~SendSession();
-
+  virtual ~SendSession() = default;
   /// start returns at once; `on_end` is called once, on the session thread, after stop_data().
-  void start(std::function<void(const SessionEnd&)> on_end);
+  virtual void start(std::function<void(const SessionEnd&)> on_end) = 0;
   /// interrupt ends the session in order, exit code 7. Any thread; not from a signal handler.
-  void interrupt();
-
- private:
-  class Impl;
-  std::shared_ptr<Impl> impl_;
+  virtual void interrupt() = 0;
 };
+/// The host must outlive the session, and the io_context must run on the thread that all host calls
+/// may come on.
+[[nodiscard]] std::shared_ptr<SendSession> make_send_session(boost::asio::io_context& io,
+                                                             SendOptions options,
+                                                             const PairingKey& key, SendHost& host);
 
 }  // namespace onehop::session

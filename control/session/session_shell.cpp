@@ -48,7 +48,7 @@ void SessionShell::turn() {
   perform_all();
   take_answer();
   perform_all();
-  if (engine_ && session_->follows_path()) {
+  if (rings_ && session_->follows_path()) {
     while (path_) {  // what follows from an update may stop the data path
       const auto update = path_->poll(monotonic_now());
       if (!update) break;
@@ -63,7 +63,7 @@ void SessionShell::turn() {
     return session_->is_winding_down() || channel_->unsent_bytes() < unsent_bytes_max;
   };
   Event event;
-  while (engine_ && can_take_event() && engine_->pop(event)) {
+  while (rings_ && can_take_event() && rings_->events->pop(event)) {
     if (event.kind == EventKind::peer_heard) channel_->note_life();
     session_->on_event(monotonic_now(), event);
     host_.on_event(event);
@@ -79,20 +79,20 @@ void SessionShell::turn() {
     session_->on_channel_end(monotonic_now(), channel_->end(), channel_->end_cause());
   session_->tick(monotonic_now());
   perform_all();
-  if (engine_) engine_->flush();
+  flush_commands();
   if (session_->wants_keepalive()) channel_->send_keepalive();
 }
 
 // While the engine does not take our commands, messages stay in the inbox and then in TCP.
 bool SessionShell::can_take_message() const {
-  return session_->can_take_message() && (!engine_ || engine_->has_room());
+  return session_->can_take_message() && waiting_.size() < commands_waiting_max;
 }
 
 Task<void> SessionShell::wait() {
   if (session_->has_more_to_send()) co_return co_await channel_->wait_sent(unsent_bytes_max);
   const Instant now = monotonic_now();
   Nanos pause = std::max<Nanos>(session_->next_wakeup(now) - now, 0ns);
-  if (engine_ && engine_->has_waiting()) pause = std::min(pause, EngineLink::retry_pause);
+  if (!waiting_.empty()) pause = std::min(pause, command_retry_pause);
   if (path_ && session_->follows_path()) pause = std::min(pause, path_->due_in(now));
   if (can_take_message() && !session_->is_winding_down())
     co_await channel_->wait_activity(pause);
@@ -159,14 +159,15 @@ Result<std::string> SessionShell::start_data(const StartData& start) {
                     gateway->text() +
                     ": onehop's rate laws assume one hop, and see only the first");
   ONEHOP_TRY(rings, host_.start_data(plan));
-  engine_.emplace(rings);
-  engine_->push(Command{.kind = CommandKind::path_update, .path = plan.path});
+  rings_ = rings;
+  push_command({.kind = CommandKind::path_update, .path = plan.path});
   return path_->route().link.name;
 }
 
 void SessionShell::stop_data() {
   host_.stop_data();
-  engine_.reset();
+  rings_.reset();
+  waiting_.clear();
   path_events_.reset();
   path_.reset();
   channel_->hold(false);  // nobody is left to tell that the link is up
@@ -183,11 +184,21 @@ void SessionShell::watch_path() {
 }
 
 void SessionShell::change_path(const PathUpdate& update) {
-  if (!engine_) return;
+  if (!rings_) return;
   if (update.is_link_up)
     if (const auto told = host_.on_path(path_->route().link.name, update); !told)
       return session_->fail(monotonic_now(), told.error());
-  engine_->push(Command{.kind = CommandKind::path_update, .path = update});
+  push_command({.kind = CommandKind::path_update, .path = update});
+}
+
+void SessionShell::push_command(const Command& command) {
+  if (!rings_) return;
+  waiting_.push_back(command);
+  flush_commands();
+}
+
+void SessionShell::flush_commands() {
+  while (!waiting_.empty() && rings_->commands->push(waiting_.front())) waiting_.pop_front();
 }
 
 }  // namespace onehop::session

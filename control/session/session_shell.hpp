@@ -8,12 +8,12 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "control/session/channel.hpp"
-#include "control/session/engine_link.hpp"
 #include "control/session/path_follower.hpp"
 #include "control/session/session_machine.hpp"
 
@@ -21,6 +21,12 @@ namespace onehop::session {
 
 /// What may wait unsent on the connection before the session waits for the peer to read.
 inline constexpr std::size_t unsent_bytes_max = 4U << 20;
+/// Commands that may wait for room in the engine's ring before the session must stop reading its
+/// control connection.
+inline constexpr std::size_t commands_waiting_max = 4096;
+/// When to look at the ring again while commands wait. Longer: a ring of 1024 digests per look is
+/// all that a comparison gets. Shorter: wake-ups while the engine sleeps.
+inline constexpr Nanos command_retry_pause = 2ms;
 
 class SessionShell {
  public:
@@ -50,13 +56,12 @@ class SessionShell {
   virtual void perform_own(Action& action) = 0;
   /// take_answer gives the machine an answer that came since the last turn.
   virtual void take_answer() {}
-  void push_command(const Command& command) {
-    if (engine_) engine_->push(command);
-  }
+  /// push_command gives the engine a command as soon as its ring has room; nothing without engine.
+  void push_command(const Command& command);
 
   asio::io_context& io_;
   SessionHost& host_;
-  const std::shared_ptr<Channel> channel_;
+  std::shared_ptr<Channel> channel_;  ///< from run() on
 
  private:
   void turn();
@@ -65,6 +70,7 @@ class SessionShell {
   [[nodiscard]] Result<std::string> start_data(const StartData& start);
   void stop_data();
   void change_path(const PathUpdate& update);
+  void flush_commands();
   /// watch_path has the next change of the path wake the session, once.
   void watch_path();
   [[nodiscard]] bool can_take_message() const;
@@ -73,7 +79,8 @@ class SessionShell {
   const Options options_;
   SessionMachine* session_ = nullptr;  ///< while run() plays it
   std::uint16_t data_port_ = 0;
-  std::optional<EngineLink> engine_;
+  std::optional<EngineRings> rings_;  ///< while there is an engine
+  std::deque<Command> waiting_;       ///< until the ring has room
   std::optional<PathFollower> path_;
   // A duplicate of the path's, so that a change does not wait for the next poll: an AF_XDP sender
   // stands still from the moment its link is back until it knows.

@@ -21,9 +21,9 @@ void guess(World& world, std::string_view code, std::size_t count) {
   const std::size_t before = world.recv_host.rejections.size();
   for (std::size_t i = 0; i < count; ++i) {
     FakeSendHost host{world.io};
-    SendSession guesser{world.io, world.send_options, key_of(code), host};
+    const auto guesser = make_send_session(world.io, world.send_options, key_of(code), host);
     std::optional<SessionEnd> end;
-    guesser.start([&](const SessionEnd& ended) { end = ended; });
+    guesser->start([&](const SessionEnd& ended) { end = ended; });
     REQUIRE(world.run(
         [&] { return end.has_value() && world.recv_host.rejections.size() > before + i; }));
     CHECK(end->code == ExitCode::authentication_failed);
@@ -120,9 +120,9 @@ TEST_CASE("K3 a code burnt with --once lets nobody in while the session that kne
   REQUIRE(world.run([&] { return world.recv_host.plan.has_value(); }));
   guess(world, wrong_code, 3);
   FakeSendHost host{world.io};
-  SendSession other{world.io, world.send_options, key_of(right_code), host};
+  const auto other = make_send_session(world.io, world.send_options, key_of(right_code), host);
   std::optional<SessionEnd> end;
-  other.start([&](const SessionEnd& ended) { end = ended; });
+  other->start([&](const SessionEnd& ended) { end = ended; });
   REQUIRE(world.run([&] { return end.has_value(); }));
   CHECK(end->code == ExitCode::peer_unreachable);
   CHECK_FALSE(world.recv_end.has_value());

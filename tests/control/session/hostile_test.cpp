@@ -77,9 +77,9 @@ TEST_CASE("D3 a record that was sent cannot have been there, nor one that was co
                {Welcome{protocol_version, "onehop"}, accept, answer, PathReady{1400}},
                Role::receiver);
   });
-  SendSession sender{world.io, world.send_options, key_of(right_code), host};
+  const auto sender = make_send_session(world.io, world.send_options, key_of(right_code), host);
   std::optional<SessionEnd> end;
-  sender.start([&](const SessionEnd& ended) { end = ended; });
+  sender->start([&](const SessionEnd& ended) { end = ended; });
   REQUIRE(world.run([&] { return peer.find<PathReady>() != nullptr || end; }));
   REQUIRE_FALSE(end.has_value());
   host.accepted->pack_roots->set(0, some_digest(0, 200));
@@ -122,9 +122,9 @@ TEST_CASE("a second sender while busy waits, is refused with 5 and names nothing
   file::Manifest secret;
   secret.files.push_back({"secret-name", 1, 0644});
   FakeSendHost other{world.io, secret};
-  SendSession second{world.io, world.send_options, key_of(right_code), other};
+  const auto second = make_send_session(world.io, world.send_options, key_of(right_code), other);
   std::optional<SessionEnd> second_end;
-  second.start([&](const SessionEnd& end) { second_end = end; });
+  second->start([&](const SessionEnd& end) { second_end = end; });
   REQUIRE(world.run([&] { return second_end.has_value(); }));
   CHECK(second_end->code == ExitCode::refused_by_peer);
   CHECK(second_end->error.message().find("busy") != std::string::npos);

@@ -174,14 +174,14 @@ World::World() {
 }
 
 void World::listen(std::string_view code) {
-  server = std::make_unique<RecvServer>(io, recv_options, key_of(code), recv_host);
+  server = make_recv_server(io, recv_options, key_of(code), recv_host);
   auto started = server->start([this](const SessionEnd& end) { recv_end = end; });
   if (!started) throw std::runtime_error{started.error().message()};
   send_options.port = recv_host.port;
 }
 
 void World::send(std::string_view code) {
-  sender = std::make_unique<SendSession>(io, send_options, key_of(code), send_host);
+  sender = make_send_session(io, send_options, key_of(code), send_host);
   sender->start([this](const SessionEnd& end) { send_end = end; });
 }
 

@@ -227,8 +227,8 @@ struct World {
   FakeSendHost send_host{io};
   RecvOptions recv_options;
   SendOptions send_options;
-  std::unique_ptr<RecvServer> server;
-  std::unique_ptr<SendSession> sender;
+  std::shared_ptr<RecvServer> server;
+  std::shared_ptr<SendSession> sender;
   std::optional<SessionEnd> recv_end, send_end;
 
   World();

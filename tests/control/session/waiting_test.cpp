@@ -21,12 +21,13 @@ constexpr SenderToken my_token{std::byte{1}}, other_token{std::byte{2}};
 /// Another real sender to the world's receiver.
 struct OtherSender {
   FakeSendHost host;
-  SendSession session;
+  std::shared_ptr<SendSession> session;
   std::optional<SessionEnd> end;
   OtherSender(World& world, const SenderToken& token, Nanos wait,
               std::string_view code = right_code)
-      : host{world.io}, session{world.io, options_of(world, token, wait), key_of(code), host} {
-    session.start([this](const SessionEnd& ended) { end = ended; });
+      : host{world.io},
+        session{make_send_session(world.io, options_of(world, token, wait), key_of(code), host)} {
+    session->start([this](const SessionEnd& ended) { end = ended; });
   }
   static SendOptions options_of(const World& world, const SenderToken& token, Nanos wait) {
     SendOptions options = world.send_options;
@@ -116,7 +117,7 @@ TEST_CASE("who waits and goes away makes room, and those who wait are bounded",
   OtherSender fourth{world, other_token, 20s};
   REQUIRE(world.run([&] { return fourth.end.has_value(); }));
   CHECK(fourth.end->code == ExitCode::refused_by_peer);
-  second.session.interrupt();
+  second.session->interrupt();
   REQUIRE(world.run([&] { return second.end.has_value(); }));
   CHECK(second.end->code == ExitCode::interrupted);
   OtherSender fifth{world, other_token, 20s};

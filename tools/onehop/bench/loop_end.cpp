@@ -269,9 +269,9 @@ Result<session::SessionEnd> send(const LoopSpec& spec, Board& board) {
   options.port = spec.port;
   options.digest = spec.digest.value_or(crypto::DigestKind::xxh3);
   options.interface = spec.common.interface;
-  session::SendSession session{io, options, key, host};
+  const auto session = session::make_send_session(io, options, key, host);
   session::SessionEnd ended;
-  session.start([&](const session::SessionEnd& how) {
+  session->start([&](const session::SessionEnd& how) {
     ended = how;
     end.stop();
   });
@@ -303,9 +303,9 @@ Result<session::SessionEnd> receive(const LoopSpec& spec, Board& board) {
   options.is_once = true;
   options.interface = spec.common.interface;
   BenchReceiver host{spec, path, end, board};
-  session::RecvServer server{io, options, key, host};
+  const auto server = session::make_recv_server(io, options, key, host);
   session::SessionEnd ended;
-  ONEHOP_TRYV(server.start([&](const session::SessionEnd& how) {
+  ONEHOP_TRYV(server->start([&](const session::SessionEnd& how) {
     ended = how;
     end.stop();
   }));
