@@ -91,8 +91,7 @@ class DataPath {
   [[nodiscard]] Result<void> start_control(const session::DataPlan& plan);
   [[nodiscard]] Result<void> start_trace(const session::DataPlan& plan);
   [[nodiscard]] Result<session::EngineRings> start_threads(
-      const session::DataPlan& plan, std::unique_ptr<Engine> engine,
-      std::unique_ptr<file::FileWorker> worker);
+      std::unique_ptr<Engine> engine, std::unique_ptr<file::FileWorker> worker);
   [[nodiscard]] run::SessionKeys keys_of(const session::DataPlan& plan) const;
 
   // --- data_path_link.cpp

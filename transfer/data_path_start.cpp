@@ -24,7 +24,7 @@ Result<session::EngineRings> DataPath::start_sending(const session::DataPlan& pl
   config.sender.is_repair_lazy = plan.is_repair_lazy;
   ONEHOP_TRY(made, random_seed());
   config.sender.skip_seed = std::move(made);
-  return start_threads(plan, port_->make_sender(keys_of(plan), config, links_->for_engine()),
+  return start_threads(port_->make_sender(keys_of(plan), config, links_->for_engine()),
                        std::move(worker));
 }
 
@@ -41,7 +41,7 @@ Result<session::EngineRings> DataPath::start_receiving(const session::DataPlan& 
   config.receiver.is_repair_lazy = plan.is_repair_lazy;
   config.receiver.rate_offer = links_->limits.load().rate_max;
   config.receiver.file_sizes = file_sizes_;
-  return start_threads(plan, port_->make_receiver(keys_of(plan), config, links_->for_engine()),
+  return start_threads(port_->make_receiver(keys_of(plan), config, links_->for_engine()),
                        std::move(worker));
 }
 
@@ -117,10 +117,8 @@ Result<void> DataPath::start_trace(const session::DataPlan& plan) {
   return success();
 }
 
-Result<session::EngineRings> DataPath::start_threads(const session::DataPlan& plan,
-                                                     std::unique_ptr<Engine> engine,
+Result<session::EngineRings> DataPath::start_threads(std::unique_ptr<Engine> engine,
                                                      std::unique_ptr<file::FileWorker> worker) {
-  (void)links_->commands.push({.kind = CommandKind::path_update, .path = plan.path});
   account_.facts.file_io = worker->io_name();
   file_thread_ = std::make_unique<file::FileThread>(std::move(worker), links_->file_to_engine,
                                                     links_->engine_to_file);
