@@ -2,19 +2,17 @@
 #include "control/session/code.hpp"
 
 #include <fcntl.h>
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
-#include <openssl/kdf.h>
-#include <openssl/params.h>
+#include <openssl/evp.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <termios.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
 #include "engine/base/fd.hpp"
 
@@ -136,8 +134,7 @@ Result<SecretBytes> SecretBytes::allocate(std::size_t size_bytes) {
   if (pages == MAP_FAILED)
     return errno_error(ExitCode::internal_error, "allocate memory for a secret");
   SecretBytes self;
-  self.data_ = static_cast<std::byte*>(pages);
-  self.size_ = size_bytes;
+  self.data_ = {static_cast<std::byte*>(pages), Wipe{size_bytes}};
   if (::madvise(pages, size_bytes, MADV_DONTDUMP) != 0)
     return errno_error(ExitCode::internal_error, "keep a secret out of core dumps");
   (void)::mlock(
@@ -145,21 +142,9 @@ Result<SecretBytes> SecretBytes::allocate(std::size_t size_bytes) {
   return self;
 }
 
-SecretBytes& SecretBytes::operator=(SecretBytes&& other) noexcept {
-  if (this != &other) {
-    wipe();
-    data_ = std::exchange(other.data_, nullptr);
-    size_ = std::exchange(other.size_, 0);
-  }
-  return *this;
-}
-
-void SecretBytes::wipe() noexcept {
-  if (data_ == nullptr) return;
-  ::OPENSSL_cleanse(data_, size_);
-  ::munmap(data_, size_);
-  data_ = nullptr;
-  size_ = 0;
+void SecretBytes::Wipe::operator()(std::byte* data) const noexcept {
+  ::OPENSSL_cleanse(data, size_bytes);
+  ::munmap(data, size_bytes);
 }
 
 Result<PairingCode> PairingCode::from_text(std::string_view text) {
@@ -186,13 +171,8 @@ std::string_view PairingCode::text() const noexcept {
 
 Result<PairingCode> make_code() {
   std::array<std::uint8_t, made_code_letters> random;
-  std::size_t filled = 0;
-  while (filled < random.size()) {
-    const ssize_t got = ::getrandom(random.data() + filled, random.size() - filled, 0);
-    if (got < 0 && errno != EINTR)
-      return errno_error(ExitCode::internal_error, "draw a pairing code");
-    if (got > 0) filled += static_cast<std::size_t>(got);
-  }
+  if (::getentropy(random.data(), random.size()) != 0)
+    return errno_error(ExitCode::internal_error, "draw a pairing code");
   // 256 is a multiple of 32, so a byte's low five bits are uniform.
   std::array<char, made_code_letters + made_code_letters / group_letters - 1> text{};
   std::size_t at = 0;
@@ -230,34 +210,17 @@ Result<PairingKey> stretch(const PairingCode& code) {
   const Error failed{ExitCode::io_unavailable, "stretch the pairing code",
                      "OpenSSL's scrypt failed; it wants 16 MiB of memory",
                      "Raise the limit on memory (ulimit -v), or end other programs"};
-  struct Free {
-    void operator()(EVP_KDF* kdf) const noexcept { ::EVP_KDF_free(kdf); }
-    void operator()(EVP_KDF_CTX* context) const noexcept { ::EVP_KDF_CTX_free(context); }
-  };
-  const std::unique_ptr<EVP_KDF, Free> kdf{::EVP_KDF_fetch(nullptr, "SCRYPT", nullptr)};
-  if (!kdf) return failed;
-  const std::unique_ptr<EVP_KDF_CTX, Free> context{::EVP_KDF_CTX_new(kdf.get())};
-  if (!context) return failed;
   PairingKey key;
   ONEHOP_TRY(key_bytes_taken, SecretBytes::allocate(pairing_key_bytes));
   key.bytes_ = std::move(key_bytes_taken);
   const std::string_view text = code.text();
   key.is_strong_ = is_strong_form(text);
-  std::uint64_t n = has_made_form(text) ? scrypt_n_made : scrypt_n,
-                memory_max = scrypt_memory_bytes_max;
-  std::uint32_t r = scrypt_r, p = scrypt_p;
-  const std::array<OSSL_PARAM, 7> params{
-      ::OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_PASSWORD, const_cast<char*>(text.data()),
-                                          text.size()),
-      ::OSSL_PARAM_construct_octet_string(
-          OSSL_KDF_PARAM_SALT, const_cast<char*>(application_salt.data()), application_salt.size()),
-      ::OSSL_PARAM_construct_uint64(OSSL_KDF_PARAM_SCRYPT_N, &n),
-      ::OSSL_PARAM_construct_uint32(OSSL_KDF_PARAM_SCRYPT_R, &r),
-      ::OSSL_PARAM_construct_uint32(OSSL_KDF_PARAM_SCRYPT_P, &p),
-      ::OSSL_PARAM_construct_uint64(OSSL_KDF_PARAM_SCRYPT_MAXMEM, &memory_max),
-      ::OSSL_PARAM_construct_end()};
   auto* out = reinterpret_cast<unsigned char*>(key.bytes_.bytes().data());
-  if (::EVP_KDF_derive(context.get(), out, pairing_key_bytes, params.data()) != 1) return failed;
+  const auto* salt = reinterpret_cast<const unsigned char*>(application_salt.data());
+  if (::EVP_PBE_scrypt(text.data(), text.size(), salt, application_salt.size(),
+                       has_made_form(text) ? scrypt_n_made : scrypt_n, scrypt_r, scrypt_p,
+                       scrypt_memory_bytes_max, out, pairing_key_bytes) != 1)
+    return failed;
   return key;
 }
 

@@ -13,10 +13,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "engine/base/result.hpp"
 
@@ -26,22 +26,21 @@ namespace onehop::session {
 /// allows, wiped at the end. Syscalls: mmap, madvise, mlock, munmap.
 class SecretBytes {
  public:
-  SecretBytes() = default;
   [[nodiscard]] static Result<SecretBytes> allocate(std::size_t size_bytes);
-  SecretBytes(SecretBytes&& other) noexcept
-      : data_{std::exchange(other.data_, nullptr)}, size_{std::exchange(other.size_, 0)} {}
-  SecretBytes& operator=(SecretBytes&& other) noexcept;
-  SecretBytes(const SecretBytes&) = delete;
-  SecretBytes& operator=(const SecretBytes&) = delete;
-  ~SecretBytes() { wipe(); }
-
-  [[nodiscard]] std::span<std::byte> bytes() noexcept { return {data_, size_}; }
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+  [[nodiscard]] std::span<std::byte> bytes() noexcept { return {data_.get(), size_bytes()}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return {data_.get(), size_bytes()};
+  }
 
  private:
-  void wipe() noexcept;
-  std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
+  struct Wipe {
+    std::size_t size_bytes;
+    void operator()(std::byte* data) const noexcept;
+  };
+  [[nodiscard]] std::size_t size_bytes() const noexcept {
+    return data_ ? data_.get_deleter().size_bytes : 0;
+  }
+  std::unique_ptr<std::byte, Wipe> data_;
 };
 
 inline constexpr std::size_t code_bytes_min = 20;

@@ -120,6 +120,23 @@ TEST_CASE("K3 equal codes stretch to equal keys, others to others", "[control][s
   CHECK(key != key_text("Correct horse battery staple"));
 }
 
+// The keys are Python's: hashlib.scrypt(code, salt=b"onehop pairing code, scrypt, v1", n=2**14,
+// r=8, p=1, dklen=32), and n=2**10 for the code of make_code's form.
+TEST_CASE("K3 the key of a code is scrypt's, and the same in all versions", "[control][session]") {
+  const auto hex = [](std::string_view code) {
+    std::string text;
+    for (const char byte : key_text(code)) {
+      const auto number = static_cast<unsigned char>(byte);
+      text += {"0123456789abcdef"[number / 16], "0123456789abcdef"[number % 16]};
+    }
+    return text;
+  };
+  CHECK(hex("correct horse battery staple") ==
+        "1ca7b332ee6e48613bb475bd47be2441e9c0772e21ace3a47cb1a7f029c57257");
+  CHECK(hex("abcd-efgh-ijkl-mnop-qrst-uvwx-yz23") ==
+        "f5649ca5a952879d3e2f4cbe69d146066ad44c270ef773703ddcf09b159e6450");
+}
+
 TEST_CASE("D4 secrets live in pages that are left out of core dumps", "[control][session]") {
   auto secret = SecretBytes::allocate(32);
   REQUIRE(secret);
