@@ -112,8 +112,9 @@ void DataPath::stop() noexcept {
     // While the threads are there to ask.
     facts.voluntary_switches_total = UsageMeter::voluntary_switches_total();
     facts.thread_cpu_seconds = UsageMeter::thread_cpu_seconds();
-    engine_->join();
-    facts.thread_cpu_seconds["engine"] = std::chrono::duration<double>(engine_->cpu_time()).count();
+    engine_->thread.join();
+    facts.thread_cpu_seconds["engine"] =
+        std::chrono::duration<double>(engine_->thread.cpu_time()).count();
     account_.ended_at = monotonic_now();
     account_.usage.close_span();
   }

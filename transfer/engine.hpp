@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Engine: the running engine core of one session with its links, whatever port it drives. The loop
-// is a template instantiated once per port (port_engine.hpp); this is the seam where the choice
-// made on the command line ends.
+// is a template instantiated once per port (ports.cpp); this is the seam where the choice made on
+// the command line ends.
 #pragma once
+
+#include <functional>
 
 #include "control/rate/trace.hpp"
 #include "engine/base/latest.hpp"
@@ -30,15 +32,11 @@ struct SessionLinks {
   }
 };
 
-class Engine {
- public:
-  Engine() = default;
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
-  virtual ~Engine() = default;
-  [[nodiscard]] virtual Result<void> start(const run::EngineThreadConfig& config) = 0;
-  virtual void join() = 0;                           ///< after Command finish
-  [[nodiscard]] virtual Nanos cpu_time() const = 0;  ///< of the engine thread; after join()
+struct Engine {
+  /// start runs the loop on `thread`. It owns the loop and holds the address of `thread`, so an
+  /// Engine is never moved.
+  std::function<Result<void>(const run::EngineThreadConfig&)> start;
+  run::EngineThread thread;  ///< goes first, and joins: the loop outlives it
 };
 
 }  // namespace onehop::host

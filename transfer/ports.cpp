@@ -5,8 +5,9 @@
 #include <type_traits>
 
 #include "engine/base/check.hpp"
+#include "engine/run/receiver_loop.hpp"
+#include "engine/run/sender_loop.hpp"
 #include "engine/wire/frame.hpp"
-#include "transfer/port_engine.hpp"
 #if ONEHOP_HAS_XDP
 #include "xdp/afxdp_layout.hpp"
 #include "xdp/probe.hpp"
@@ -84,6 +85,19 @@ Result<Opened> open_auto(const PortRequest& request) {
   ONEHOP_TRY(opened, open_udp(request));
   opened.reason = reason;
   return std::move(opened);
+}
+
+/// The loops are compiled here alone.
+template <class Loop>
+std::unique_ptr<Engine> make_engine(auto& port, const run::SessionKeys& keys, const auto& config,
+                                    run::EngineLinks links) {
+  auto engine = std::make_unique<Engine>();
+  engine->start = [&port, &thread = engine->thread,
+                   loop = std::make_shared<Loop>(port, keys, config, links)](
+                      const run::EngineThreadConfig& thread_config) {
+    return thread.start(*loop, port, thread_config);
+  };
+  return engine;
 }
 
 }  // namespace
@@ -199,11 +213,10 @@ std::unique_ptr<Engine> OpenPort::make_sender(const run::SessionKeys& keys,
                                               const run::SenderLoopConfig& config,
                                               run::EngineLinks links) {
   return std::visit(
-      [&](auto& port) -> std::unique_ptr<Engine> {
+      [&](auto& port) {
         using PortType = std::remove_reference_t<decltype(*port)>;
         if constexpr (requires { port->ask_link_status(); }) port->ask_link_status();
-        return std::make_unique<PortEngine<run::SenderLoop<PortType>, PortType>>(*port, keys,
-                                                                                 config, links);
+        return make_engine<run::SenderLoop<PortType>>(*port, keys, config, links);
       },
       opened_.port);
 }
@@ -212,10 +225,9 @@ std::unique_ptr<Engine> OpenPort::make_receiver(const run::SessionKeys& keys,
                                                 const run::ReceiverLoopConfig& config,
                                                 run::EngineLinks links) {
   return std::visit(
-      [&](auto& port) -> std::unique_ptr<Engine> {
+      [&](auto& port) {
         using PortType = std::remove_reference_t<decltype(*port)>;
-        return std::make_unique<PortEngine<run::ReceiverLoop<PortType>, PortType>>(*port, keys,
-                                                                                   config, links);
+        return make_engine<run::ReceiverLoop<PortType>>(*port, keys, config, links);
       },
       opened_.port);
 }
