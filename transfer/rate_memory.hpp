@@ -43,8 +43,6 @@ class RateMemory {
   /// dropped. Syscalls: mkdir, open, pwrite, rename.
   [[nodiscard]] Result<void> remember(const RememberedRate& entry) const;
 
-  [[nodiscard]] const std::string& file() const noexcept { return file_; }
-
  private:
   [[nodiscard]] Result<std::vector<RememberedRate>> read() const;
   std::string file_;

@@ -11,11 +11,6 @@
 
 namespace onehop::session {
 
-bool IpAddress::is_loopback() const noexcept {
-  if (!is_v6) return bytes[0] == std::byte{127};
-  return std::memcmp(bytes.data(), &in6addr_loopback, sizeof in6addr_loopback) == 0;
-}
-
 bool IpAddress::is_link_local() const noexcept {
   return is_v6 && bytes[0] == std::byte{0xfe} && (bytes[1] & std::byte{0xc0}) == std::byte{0x80};
 }

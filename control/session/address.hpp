@@ -27,7 +27,6 @@ struct IpAddress {
   auto operator<=>(const IpAddress&) const = default;
 
   [[nodiscard]] std::size_t size_bytes() const noexcept { return is_v6 ? 16 : 4; }
-  [[nodiscard]] bool is_loopback() const noexcept;
   /// is_link_local: IPv6 fe80::/10, which says nothing without scope_id.
   [[nodiscard]] bool is_link_local() const noexcept;
   /// is_any: 0.0.0.0 or ::, which listens on all addresses and which nobody can be reached by.

@@ -38,8 +38,7 @@ struct Chapter {
   bool is_last = false;      ///< of the session
   bool is_answered = false;  ///< what follows is valid
   std::vector<FileAction> actions;
-  std::vector<std::uint8_t> name_faults;  ///< as ChapterAnswer has them
-  Claims claims;
+  std::vector<std::uint8_t> name_faults;        ///< as ChapterAnswer has them
   std::shared_ptr<const file::Pack> pack;       ///< null: nothing is packed
   std::shared_ptr<file::PackRoots> pack_roots;  ///< of `pack`; null: they are not known here
   std::vector<bool> is_done;
@@ -120,7 +119,6 @@ class Chapters {
   /// are_roots_announced: the last one came, and every root of all.
   [[nodiscard]] bool are_roots_announced() const noexcept;
   [[nodiscard]] std::deque<Chapter>& open() noexcept { return open_; }
-  [[nodiscard]] const std::deque<Chapter>& open() const noexcept { return open_; }
 
  private:
   std::deque<Chapter> open_;

@@ -129,17 +129,17 @@ void code(auto& c, Is<Welcome> auto& m) {
 void code(auto& c, Is<Offer> auto& m) {
   c.u16(m.version);
   c.text(m.software, short_text_bytes_max);
-  c.bytes(m.session_id);
-  c.u32(m.block_size_bytes, block_bytes, block_bytes);
-  c.u8(m.digest, 1, 2);
-  c.u64(m.key_interval);
-  c.check(crypto::is_key_interval(m.key_interval));
-  c.u16(m.queue_count, 1, queue_count_max);
+  c.bytes(m.context.session_id);
+  c.u32(m.context.block_bytes, block_bytes, block_bytes);
+  c.u8(m.context.digest, 1, 2);
+  c.u64(m.context.key_interval);
+  c.check(crypto::is_key_interval(m.context.key_interval));
+  c.u16(m.context.queue_count, 1, queue_count_max);
   c.u32(m.frame_body_max_bytes, frame_body_bytes_min, frame_body_bytes_max);
   c.u16(m.data_port, 1);
-  c.u64(m.files_known);
-  c.u64(m.bytes_known);
-  c.u8(m.is_all_known, 0, 1);
+  c.u64(m.known.files);
+  c.u64(m.known.bytes);
+  c.u8(m.known.is_all, 0, 1);
   c.u8(m.is_repair_lazy, 0, 1);
   c.u8(m.has_fragments, 0, 1);
 }

@@ -77,20 +77,20 @@ struct Refuse {
   ExitCode code = ExitCode::refused_by_peer;
   std::string text;
 };
+/// KnownTree: how much will be sent, as far as the sender has looked.
+struct KnownTree {
+  std::uint64_t files = 0, bytes = 0;  ///< folders are none
+  bool is_all = false;
+};
 struct Offer {
   std::uint16_t version = protocol_version;
   std::string software;
-  std::array<std::byte, crypto::session_id_bytes> session_id{};
-  std::uint32_t block_size_bytes = block_bytes;
-  crypto::DigestKind digest = crypto::DigestKind::xxh3;
-  std::uint64_t key_interval = crypto::key_interval_default;
-  std::uint16_t queue_count = 1;
+  /// Its version, AEAD and role are each end's own, and not on the wire.
+  crypto::ExporterContext context;
   std::uint32_t frame_body_max_bytes = 0;  ///< what the sender's port and MTU can carry
   std::uint16_t data_port = 0;             ///< where feedback goes; the address is the TLS peer's
-  /// All that will be offered, as far as the sender has looked.
-  std::uint64_t files_known = 0, bytes_known = 0;  ///< folders are none
-  bool is_all_known = false;
-  bool is_repair_lazy = false;  ///< the sender would repair in rounds, from lists
+  KnownTree known;                         ///< all that will be offered
+  bool is_repair_lazy = false;             ///< the sender would repair in rounds, from lists
   /// Both ends send datagrams of wire::datagram_bytes_max, in IP fragments.
   bool has_fragments = false;
 };
@@ -104,12 +104,12 @@ struct ChapterEnd {
 
 /// FileAction: what the receiver wants of a file.
 enum class FileAction : std::uint8_t {
-  send = 0,          ///< all of it
-  keep = 1,          ///< nothing: its name belongs to something else, which stays
-  resume = 2,        ///< what the claims do not cover
-  compare = 3,       ///< digests alone: its name belongs to a file of that size, which stays
-  keep_unread = 4,   ///< as compare, but the receiver cannot read that file
-  assume = 5,        ///< nothing: a file of that size and time has the name, and is taken for it
+  send = 0,         ///< all of it
+  keep = 1,         ///< nothing: its name belongs to something else, which stays
+  resume = 2,       ///< what the claims do not cover
+  compare = 3,      ///< digests alone: its name belongs to a file of that size, which stays
+  keep_unread = 4,  ///< as compare, but the receiver cannot read that file
+  assume = 5,       ///< nothing: a file of that size and time has the name, and is taken for it
   name_refused = 6,  ///< nothing: the receiver's file system does not take the name
   name_taken = 7,    ///< nothing: an earlier entry of the session has this name there
 };

@@ -26,13 +26,10 @@ void RecvMachine::await_offer(Instant now) {
 Result<void> RecvMachine::take_offer(Instant now, Offer&& offer) {
   offer_ = std::move(offer);
   // The same id would give the same keys.
-  if (std::ranges::find(session_ids_, offer_.session_id) != session_ids_.end())
+  if (std::ranges::find(session_ids_, offer_.context.session_id) != session_ids_.end())
     return violation("the peer offers again with the keys of its offer before");
-  session_ids_.push_back(offer_.session_id);
-  context_.digest = offer_.digest;
-  context_.key_interval = offer_.key_interval;
-  context_.queue_count = offer_.queue_count;
-  context_.session_id = offer_.session_id;
+  context_ = offer_.context;
+  session_ids_.push_back(context_.session_id);
   chapters_.restart();
   offered_.clear();
   reading_.reset();
@@ -89,11 +86,10 @@ Result<void> RecvMachine::take_chapter_end(Instant now, const ChapterEnd& end) {
   } else {
     restarts_left_ += 2 * info->manifest.files.size();
   }
-  info->known = {offer_.files_known, offer_.bytes_known, offer_.is_all_known};
-  info->digest = offer_.digest;
+  info->known = offer_.known;
+  info->digest = context_.digest;
   info->has_fragments = offer_.has_fragments;
   info->peer = peer_;
-  info->peer_software = file::display_name(offer_.software);
   offered_.push_back(info);
   if (state_ == State::reading_offer) {
     has_offer_ = true;
@@ -142,7 +138,7 @@ void RecvMachine::on_decision(Instant now, Result<Decision> decision) {
   decision_ = std::move(decision.value());
   Chapter& chapter = *chapters_.unanswered();
   if (const auto checked = check_decision(chapter); !checked) return fail(now, checked.error());
-  chapter.answer(decision_.actions, decision_.name_faults, offer_.digest);
+  chapter.answer(decision_.actions, decision_.name_faults, context_.digest);
   if (chapter.pack != nullptr) chapter.pack_roots = std::move(decision_.pack_roots);
   // Of packed files the pack says whether what is there is the same.
   for (std::uint32_t i = 0; i < decision_.claims.size(); ++i)

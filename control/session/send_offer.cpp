@@ -64,15 +64,10 @@ void SendMachine::begin_chapter(Instant now) {
   if (state_ == State::offering && chapters_.open().empty()) {
     Offer offer;
     offer.software = "onehop " ONEHOP_VERSION;
-    offer.session_id = context_.session_id;
-    offer.digest = context_.digest;
-    offer.key_interval = context_.key_interval;
-    offer.queue_count = context_.queue_count;
+    offer.context = context_;
     offer.frame_body_max_bytes = data_->frame_body_max_bytes;
     offer.data_port = data_->data_port;
-    offer.files_known = known_.files;
-    offer.bytes_known = known_.bytes;
-    offer.is_all_known = known_.is_all;
+    offer.known = known_;
     offer.is_repair_lazy = options_.is_repair_lazy;
     offer.has_fragments = options_.has_fragments;
     send(std::move(offer));

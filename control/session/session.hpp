@@ -217,11 +217,6 @@ struct OfferedChapter {
   bool is_last = false;
 };
 using TakeChapter = std::function<void(Result<OfferedChapter>)>;
-/// KnownTree: how much will be sent, as far as the host has looked.
-struct KnownTree {
-  std::uint64_t files = 0, bytes = 0;  ///< folders are none
-  bool is_all = false;
-};
 /// Unsettled: a chapter that is under way, and which of its entries need not be offered again.
 struct Unsettled {
   /// Unsent: an entry that cannot be read, or that changed again. It counts as settled.
@@ -273,7 +268,6 @@ struct OfferInfo {
   KnownTree known;  ///< as the sender said in its offer; of a hostile one: anything
   crypto::DigestKind digest = crypto::DigestKind::xxh3;
   Endpoint peer;
-  std::string peer_software;
   bool has_fragments = false;  ///< the data port must take datagrams of wire::datagram_bytes_max
   /// Of a chapter that is offered again: what was offered and is not any more. A part of it is of
   /// no use.

@@ -13,7 +13,7 @@
 //   sender                                  receiver
 //   greeting, waiting_turn                  (the listener reads the Hello)
 //   opening_data, offering                  awaiting_offer, reading_offer
-//   awaiting_accept, taking_claims          deciding, opening_data, starting_data, sending_claims
+//   awaiting_accept                         deciding, opening_data, starting_data, sending_claims
 //   starting_data                           awaiting_data_ready
 //   proving                                 proving
 //   transferring ─▶ restarting ─▶ again     transferring ─▶ restarting ─▶ awaiting_offer
@@ -142,7 +142,6 @@ class SessionMachine {
     opening_data,
     offering,
     awaiting_accept,
-    taking_claims,
     awaiting_offer,
     reading_offer,
     deciding,

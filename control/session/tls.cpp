@@ -52,7 +52,6 @@ struct TlsContext::State {
   std::unique_ptr<SSL_CTX, Free> context;
   SecretBytes key;
   std::string identity;
-  std::vector<unsigned char> alpn_wire;
 
   [[nodiscard]] static State* of(SSL* ssl) noexcept {
     return static_cast<State*>(::SSL_CTX_get_ex_data(::SSL_get_SSL_CTX(ssl), state_index()));
@@ -143,12 +142,10 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsOptions& opt
     // With no trust anchors a certificate can never stand in for the PSK. (A server without one
     // needs no such rule.)
     ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
-    for (const std::string& name : options.alpn) {
-      state->alpn_wire.push_back(static_cast<unsigned char>(name.size()));
-      state->alpn_wire.insert(state->alpn_wire.end(), name.begin(), name.end());
-    }
-    const auto bytes = static_cast<unsigned int>(state->alpn_wire.size());
-    if (::SSL_CTX_set_alpn_protos(context, state->alpn_wire.data(), bytes) != 0)
+    // RFC 7301: a list of names, each behind its length. This one has a single name.
+    const std::string names = static_cast<char>(options.alpn.size()) + options.alpn;
+    if (::SSL_CTX_set_alpn_protos(context, reinterpret_cast<const unsigned char*>(names.data()),
+                                  static_cast<unsigned int>(names.size())) != 0)
       return tls_error("ALPN was refused");
     ::SSL_CTX_set_psk_use_session_callback(context, &State::use_session);
   } else {

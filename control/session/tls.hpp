@@ -21,7 +21,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "control/session/code.hpp"
 #include "engine/base/result.hpp"
@@ -36,8 +35,7 @@ inline constexpr std::string_view alpn_name = "onehop/3";
 
 struct TlsOptions {
   Role role = Role::sender;
-  std::vector<std::string> alpn = {
-      std::string{alpn_name}};  ///< what a client offers; tests offer others
+  std::string alpn{alpn_name};  ///< what a client offers; tests offer another
   std::string identity;         ///< empty: the one of the protocol; tests present others
 };
 

@@ -37,13 +37,13 @@ Holes some_holes(std::mt19937_64& random, std::uint32_t file) {
 Offer some_offer(std::mt19937_64& random) {
   Offer offer;
   offer.software = some_text(random, 60);
-  offer.key_interval = std::uint64_t{1} << (8 + random() % 15);
-  offer.queue_count = static_cast<std::uint16_t>(1 + random() % 64);
+  offer.context.key_interval = std::uint64_t{1} << (8 + random() % 15);
+  offer.context.queue_count = static_cast<std::uint16_t>(1 + random() % 64);
   offer.frame_body_max_bytes = static_cast<std::uint32_t>(256 + random() % 60'000);
   offer.data_port = static_cast<std::uint16_t>(1 + random() % 65'535);
-  offer.files_known = random() >> 2;
-  offer.bytes_known = random() >> 2;
-  offer.is_all_known = random() % 2 == 0;
+  offer.known.files = random() >> 2;
+  offer.known.bytes = random() >> 2;
+  offer.known.is_all = random() % 2 == 0;
   offer.is_repair_lazy = random() % 2 == 0;
   offer.has_fragments = random() % 2 == 0;
   return offer;
@@ -141,7 +141,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const HoleRun& run : holes->runs)
       ONEHOP_CHECK(run.count >= 1 && run.count <= hole_blocks_max);
   if (const auto* offer = std::get_if<Offer>(&*message))
-    ONEHOP_CHECK(crypto::is_key_interval(offer->key_interval));
+    ONEHOP_CHECK(crypto::is_key_interval(offer->context.key_interval));
   if (const auto* failure = std::get_if<Failure>(&*message))
     ONEHOP_CHECK(failure->text.size() <= text_bytes_max);
   return 0;

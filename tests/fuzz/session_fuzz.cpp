@@ -112,9 +112,8 @@ class Play {
     for (const auto& [name, done] : end_.outcomes) {
       if (!checked_.insert(name).second) continue;
       const bool is_told_by_accept =
-          done.root == Digest{} &&
-          (done.outcome == FileOutcome::not_compared || done.outcome == FileOutcome::kept ||
-           !is_named(done.outcome));
+          done.root == Digest{} && (done.outcome == FileOutcome::not_compared ||
+                                    done.outcome == FileOutcome::kept || !is_named(done.outcome));
       ONEHOP_CHECK(is_told_by_accept || end_.announced.at(name) == done.root);
     }
   }
@@ -212,7 +211,7 @@ class Script {
     Offer said;
     said.frame_body_max_bytes = 1400;
     said.data_port = 40'000;
-    said.session_id[0] = std::byte{session};
+    said.context.session_id[0] = std::byte{session};
     say(said), offer(chapters[0], false);
     say(DataReady{}), happen(1), say(PathReady{1400});
     if (session < 3 && random_() % 4 == 0) {

@@ -139,7 +139,7 @@ TEST_CASE("P7 K1 D3 an offer made again brings no new name, no used key, and not
     };
     say({Restart{}});
     auto offer = offer_messages(manifest);
-    std::get<Offer>(offer[0]).session_id[0] = static_cast<std::byte>(session);
+    std::get<Offer>(offer[0]).context.session_id[0] = static_cast<std::byte>(session);
     say(offer);
     const int opened = world.recv_host.opened + 1;
     REQUIRE(world.run([&] { return world.recv_host.opened == opened || world.recv_end; }));

@@ -138,7 +138,7 @@ TEST_CASE("a second sender while busy waits, is refused with 5 and names nothing
 TEST_CASE("another version is refused with both versions named", "[control][session]") {
   World world;
   world.listen();
-  RawPeer peer{world.io, {.role = Role::sender, .alpn = {"onehop/9"}}};
+  RawPeer peer{world.io, {.role = Role::sender, .alpn = "onehop/9"}};
   peer.connect(world.recv_host.port);
   REQUIRE(world.run([&] { return peer.is_over; }));
   REQUIRE(peer.find<Refuse>() != nullptr);

@@ -33,58 +33,58 @@ Digest digest_of(int seed, std::size_t bytes) {
 Offer some_offer() {
   Offer offer;
   offer.software = "onehop 0.1.0";
-  offer.session_id[3] = std::byte{9};
-  offer.digest = crypto::DigestKind::sha256;
+  offer.context.session_id[3] = std::byte{9};
+  offer.context.digest = crypto::DigestKind::sha256;
   offer.frame_body_max_bytes = 1428;
   offer.data_port = 7411;
-  offer.files_known = 2;
-  offer.bytes_known = 1'000'000;
-  offer.is_all_known = true;
+  offer.known.files = 2;
+  offer.known.bytes = 1'000'000;
+  offer.known.is_all = true;
   offer.has_fragments = true;
   return offer;
 }
 std::vector<Message> samples() {
-  return {Welcome{1, "onehop 0.1.0"},
-          Refuse{ExitCode::refused_by_peer, "busy"},
-          some_offer(),
-          ManifestPart{{{"a/b", 7, 0755, -5},
-                        {"c", 0, 0, 1},
-                        {"d", 0, 0755, 2, file::EntryKind::folder},
-                        {"e", 3, 0777, 2, file::EntryKind::symlink},
-                        {"f", 9, 0666, 2, file::EntryKind::piece}}},
-          ChapterEnd{digest_of(1, 32), true},
-          Accept{7411, 1400, true, "afxdp", "/home/b/in"},
-          ClaimPart{1, 5, true, {digest_of(3, 16), digest_of(4, 16)}},
-          ClaimPart{1, 5, false, {digest_of(3, 32)}},
-          DataReady{},
-          PathReady{1472},
-          BlockDigests{false, {{1, 2, digest_of(5, 16)}, {1, 3, digest_of(6, 16)}}},
-          BlockDigests{true, {{0, 0, digest_of(7, 32)}}},
-          FileRoot{1, digest_of(8, 32)},
-          FileDone{1, digest_of(9, 32)},
-          FileDone{2, digest_of(9, 32), FileOutcome::kept, 0},
-          FileDone{3, digest_of(9, 16), FileOutcome::received, 999},
-          Complete{},
-          Bye{ExitCode::interrupted},
-          Failure{ExitCode::local_file_error, "disk full"},
-          KeepAlive{},
-          KeepAlive{true},
-          Restart{},
-          Restarted{},
-          Hello{{std::byte{1}, std::byte{2}}},
-          Busy{},
-          PackDone{{{9, 7, 4096, 2}, {9, 3, 1, 0, true}}},
-          ChapterAnswer{digest_of(2, 32),
-                        true,
-                        {FileAction::send, FileAction::keep, FileAction::resume,
-                         FileAction::compare, FileAction::keep_unread, FileAction::assume,
-                         FileAction::name_taken},
-                        {}},
-          ChapterAnswer{digest_of(2, 32),
-                        false,
-                        {FileAction::name_refused, FileAction::send, FileAction::name_refused},
-                        {22, 84}},
-          Holes{{{1, 7, 1}, {2, 0, hole_blocks_max}}}};
+  return {
+      Welcome{1, "onehop 0.1.0"},
+      Refuse{ExitCode::refused_by_peer, "busy"},
+      some_offer(),
+      ManifestPart{{{"a/b", 7, 0755, -5},
+                    {"c", 0, 0, 1},
+                    {"d", 0, 0755, 2, file::EntryKind::folder},
+                    {"e", 3, 0777, 2, file::EntryKind::symlink},
+                    {"f", 9, 0666, 2, file::EntryKind::piece}}},
+      ChapterEnd{digest_of(1, 32), true},
+      Accept{7411, 1400, true, "afxdp", "/home/b/in"},
+      ClaimPart{1, 5, true, {digest_of(3, 16), digest_of(4, 16)}},
+      ClaimPart{1, 5, false, {digest_of(3, 32)}},
+      DataReady{},
+      PathReady{1472},
+      BlockDigests{false, {{1, 2, digest_of(5, 16)}, {1, 3, digest_of(6, 16)}}},
+      BlockDigests{true, {{0, 0, digest_of(7, 32)}}},
+      FileRoot{1, digest_of(8, 32)},
+      FileDone{1, digest_of(9, 32)},
+      FileDone{2, digest_of(9, 32), FileOutcome::kept, 0},
+      FileDone{3, digest_of(9, 16), FileOutcome::received, 999},
+      Complete{},
+      Bye{ExitCode::interrupted},
+      Failure{ExitCode::local_file_error, "disk full"},
+      KeepAlive{},
+      KeepAlive{true},
+      Restart{},
+      Restarted{},
+      Hello{{std::byte{1}, std::byte{2}}},
+      Busy{},
+      PackDone{{{9, 7, 4096, 2}, {9, 3, 1, 0, true}}},
+      ChapterAnswer{digest_of(2, 32),
+                    true,
+                    {FileAction::send, FileAction::keep, FileAction::resume, FileAction::compare,
+                     FileAction::keep_unread, FileAction::assume, FileAction::name_taken},
+                    {}},
+      ChapterAnswer{digest_of(2, 32),
+                    false,
+                    {FileAction::name_refused, FileAction::send, FileAction::name_refused},
+                    {22, 84}},
+      Holes{{{1, 7, 1}, {2, 0, hole_blocks_max}}}};
 }
 template <class T, class Change>
 bool is_accepted(T message, Change change) {
@@ -154,19 +154,20 @@ TEST_CASE("unknown types and excessive lengths are refused by the header alone",
 TEST_CASE("K4 D3 the fields of an offer have bounds", "[control][session]") {
   const auto offer = some_offer();
   CHECK(is_accepted(offer, [](Offer&) {}));
-  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.block_size_bytes = 4096; }));
-  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.digest = crypto::DigestKind{0}; }));
-  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.digest = crypto::DigestKind{3}; }));
-  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.key_interval = 1000; }));
-  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.key_interval = crypto::key_interval_max * 2; }));
-  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.queue_count = 0; }));
-  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.queue_count = queue_count_max + 1; }));
+  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.context.block_bytes = 4096; }));
+  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.context.digest = crypto::DigestKind{0}; }));
+  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.context.digest = crypto::DigestKind{3}; }));
+  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.context.key_interval = 1000; }));
+  CHECK_FALSE(
+      is_accepted(offer, [](Offer& o) { o.context.key_interval = crypto::key_interval_max * 2; }));
+  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.context.queue_count = 0; }));
+  CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.context.queue_count = queue_count_max + 1; }));
   CHECK_FALSE(
       is_accepted(offer, [](Offer& o) { o.frame_body_max_bytes = frame_body_bytes_min - 1; }));
   CHECK_FALSE(
       is_accepted(offer, [](Offer& o) { o.frame_body_max_bytes = frame_body_bytes_max + 1; }));
   CHECK_FALSE(is_accepted(offer, [](Offer& o) { o.data_port = 0; }));
-  CHECK(is_accepted(offer, [](Offer& o) { o.bytes_known = ~std::uint64_t{0}; }));
+  CHECK(is_accepted(offer, [](Offer& o) { o.known.bytes = ~std::uint64_t{0}; }));
 }
 
 TEST_CASE("Z1 counts are believed only as far as the bytes that are left", "[control][session]") {

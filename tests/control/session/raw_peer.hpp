@@ -74,7 +74,7 @@ inline Offer offer_of(const file::Manifest& manifest) {
   Offer offer;
   offer.frame_body_max_bytes = 1400;
   offer.data_port = 40'000;
-  offer.files_known = manifest.files.size();
+  offer.known.files = manifest.files.size();
   return offer;
 }
 inline std::vector<Message> offer_messages(const file::Manifest& manifest) {

@@ -24,7 +24,7 @@ struct Played {
       Offer first;
       first.frame_body_max_bytes = 1400;
       first.data_port = 40'000;
-      first.session_id[0] = static_cast<std::byte>(++offers);
+      first.context.session_id[0] = static_cast<std::byte>(++offers);
       hear(first);
     }
     has_offered = true;
