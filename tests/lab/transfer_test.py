@@ -103,13 +103,17 @@ def test_link_local_addresses_carry_a_file(onehop) -> None:
             world.check_same(path)
 
 
+def add_other_link(world) -> None:
+    for command in (f"link add other type veth peer name other netns {world.name}-b",
+                    "link set other up", "addr add 10.112.0.1/24 dev other"):
+        world.run_on("a", "ip", *command.split())
+    for command in ("link set other up", "addr add 10.112.0.2/24 dev other"):
+        world.run_on("b", "ip", *command.split())
+
+
 def test_the_named_interface_carries_all_of_it_where_the_route_prefers_another(onehop) -> None:
     with World(onehop) as world:
-        for command in (f"link add other type veth peer name other netns {world.name}-b",
-                        "link set other up", "addr add 10.112.0.1/24 dev other"):
-            world.run_on("a", "ip", *command.split())
-        for command in ("link set other up", "addr add 10.112.0.2/24 dev other"):
-            world.run_on("b", "ip", *command.split())
+        add_other_link(world)
         world.run_on("a", "ip", "route", "add", f"{ADDRESS_B}/32", "via", "10.112.0.2")
         path = world.file(5 * MB)
         receiver = world.receive()
@@ -262,6 +266,19 @@ def test_N10_the_interface_goes_down_and_comes_back(onehop) -> None:
                   f"{io}: send ends with 0, not {sender.process.returncode}: {sender.text()}")
             check(receiver.code() == 0, f"{io}: recv ends with 0: {receiver.text()}")
             world.check_same(path)
+
+
+def test_a_link_model_is_kept_when_the_route_moves_to_another_interface(onehop) -> None:
+    with World(onehop) as world:
+        add_other_link(world)
+        path, receiver = world.file(100 * MB), world.receive("udp")
+        sender = world.send(path, "udp", "--link-model", world.work / "model")
+        world.wait_bytes(10 * MB, receiver)
+        world.run_on("a", "ip", "route", "add", f"{ADDRESS_B}/32", "via", "10.112.0.2")
+        check(sender.code() == 0, sender.text())
+        check(receiver.code() == 0, receiver.text())
+        check(sender.end()["interface"] == "other", "it moved")
+        world.check_same(path)
 
 
 def test_N10_the_link_goes_for_good_and_both_ends_say_so(onehop) -> None:
