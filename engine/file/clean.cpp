@@ -61,13 +61,6 @@ Fd open_left(int folder, const std::string& name, struct stat& status) {
   return fd;
 }
 
-std::optional<JournalHeader> read_header(int fd) {
-  std::array<std::byte, journal_header_bytes> bytes;
-  if (read_at(fd, bytes, 0) != std::int64_t{bytes.size()}) return std::nullopt;
-  const std::optional<Journal> journal = parse_journal(bytes);
-  return journal ? std::optional{journal->header} : std::nullopt;
-}
-
 /// Why `part` is not what the journal beside it was written for, or nothing. The journal of a
 /// session that died after its rename may stand beside a file that somebody has made since.
 std::string_view fault_of(const struct stat& part, const FileIdentity& identity, int journal,

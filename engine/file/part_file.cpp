@@ -49,6 +49,13 @@ bool is_blank(int fd, const struct stat& status) noexcept {
   return true;
 }
 
+std::optional<JournalHeader> read_header(int fd) {
+  std::array<std::byte, journal_header_bytes> bytes;
+  if (read_at(fd, bytes, 0) != std::int64_t{bytes.size()}) return std::nullopt;
+  const std::optional<Journal> journal = parse_journal(bytes);
+  return journal ? std::optional{journal->header} : std::nullopt;
+}
+
 Result<PartFile> PartFile::open(int root, const ManifestEntry& entry, const PartOptions& options) {
   PartFile self;
   Result<Place> place = open_place(root, entry.name, options.is_creating);
@@ -127,8 +134,14 @@ PartFile::Taken PartFile::adopt(const struct stat& part, const JournalHeader& he
   const bool has_journal = journal_.is_open();
   if (!has_journal && errno == EEXIST) return Taken::not_ours;
   if (has_journal) {
+    const std::optional<JournalHeader> found = read_header(journal_.get());
+    if (!found && !is_blank(journal_.get(), status)) return Taken::not_ours;
+    // Progress of another file of this name. Given up only when the user said so, or it is ours.
+    const bool may_restart = options.is_changed || options.on_exist == OnExist::resume ||
+                             options.on_exist == OnExist::overwrite;
+    if (found && *found != header && !may_restart) return Taken::not_ours;
     const std::optional<Journal> journal = read_journal(header.size);
-    if (journal && journal->header == header) {
+    if (journal && found == header) {
       listed_ = newest_by_block(journal->claims);
       writer_.resume_at(journal->claims.size());
       journal_bytes_ = synced_bytes_ = journal->valid_bytes;
@@ -139,10 +152,6 @@ PartFile::Taken PartFile::adopt(const struct stat& part, const JournalHeader& he
       return ::ftruncate(journal_.get(), static_cast<off_t>(journal_bytes_)) == 0 ? Taken::ours
                                                                                   : Taken::error;
     }
-    // Progress of another file of this name. Given up only when the user said so, or it is ours.
-    const bool may_restart = options.is_changed || options.on_exist == OnExist::resume ||
-                             options.on_exist == OnExist::overwrite;
-    if (journal && !may_restart) return Taken::not_ours;
   } else {
     const std::optional<FileIdentity> identity = identity_of(part_.get(), "");
     const bool is_marked = identity && options.session->is_made(header.entry, *identity);
@@ -185,8 +194,10 @@ int PartFile::make_journal() {
   if (!journal_.is_open() && errno == EEXIST) {
     // A journal without its part, or of a part that we hold the lock of: nobody else can use it.
     struct stat status;
-    journal_ = open_own(folder, journal_name_, status);
-    if (!journal_.is_open() || (status.st_mode & 07777) != part_mode) return EEXIST;
+    Fd found = open_own(folder, journal_name_, status);
+    if (!found.is_open() || (!is_blank(found.get(), status) && !read_header(found.get())))
+      return EEXIST;
+    journal_ = std::move(found);
   }
   if (!journal_.is_open()) return errno;
   if (::ftruncate(journal_.get(), 0) != 0) return errno;
@@ -328,11 +339,8 @@ bool PartFile::remove_orphan(const ManifestEntry& entry, crypto::DigestKind kind
   struct stat status;
   journal_ = open_own(place_.folder.get(), journal_name_, status);
   if (!journal_.is_open()) return false;
-  if (!is_blank(journal_.get(), status)) {
-    const std::optional<Journal> journal = read_journal(entry.size);
-    if (!journal || journal->header != JournalHeader{entry.size, entry_hash(entry), kind})
-      return false;
-  }
+  const JournalHeader own{entry.size, entry_hash(entry), kind};
+  if (!is_blank(journal_.get(), status) && read_header(journal_.get()) != own) return false;
   return ::unlinkat(place_.folder.get(), journal_name_.c_str(), 0) == 0;
 }
 

@@ -38,6 +38,9 @@ inline constexpr mode_t part_mode = 0600;
 /// nothing can be lost. A power cut may leave zeros of a journal: ext4 gives a file its length
 /// before its bytes. Syscalls: pread.
 [[nodiscard]] bool is_blank(int fd, const struct stat& status) noexcept;
+/// read_header is what the journal behind `fd` was written for; nothing: it is none of ours.
+/// Syscalls: pread.
+[[nodiscard]] std::optional<JournalHeader> read_header(int fd);
 
 /// What to do where a final name exists. `ask` is for a person: set-up fails and names the file.
 enum class OnExist : std::uint8_t { ask, resume, skip, rename, overwrite };

@@ -297,3 +297,40 @@ TEST_CASE("Z1 a block that is there is announced as skipped, or the session ends
   sink->close();
   CHECK((outcome.sink_failure ? outcome.sink_failure->failure : FileFailure::none) == failure);
 }
+
+TEST_CASE("P5 a part that is not ours by a journal or a mark is never touched", "[engine][file]") {
+  const std::size_t bytes = GENERATE(std::size_t{5}, std::size_t{3 * block_bytes});
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(bytes, 37));
+  const std::string mine = random_bytes(70'000, 38);
+  write_file(to / part_name, mine);
+  fs::permissions(to / part_name, fs::perms::owner_read | fs::perms::owner_write);
+  CHECK(send({path}, to.path()).done.size() == 1);
+  CHECK(read_file(to / "f") == read_file(path));
+  CHECK(read_file(to / part_name) == mine);
+  CHECK(names_in(to.path()) == std::vector<std::string>{part_name, "f"});
+}
+
+TEST_CASE("P5 P8 what is called as a journal and is none is never touched, nor a part beside it",
+          "[engine][file]") {
+  const std::size_t bytes = GENERATE(std::size_t{5}, std::size_t{3 * block_bytes});
+  const bool has_part = GENERATE(true, false);
+  const auto mode = GENERATE(fs::perms{0600}, fs::perms{0644});
+  const OnExist on_exist = GENERATE(OnExist::ask, OnExist::resume, OnExist::overwrite);
+  INFO(bytes << " bytes, " << (has_part ? "with" : "without") << " part, mode "
+             << static_cast<unsigned>(mode) << ", policy " << static_cast<int>(on_exist));
+  const TempFolder from, to;
+  const std::string path = (from / "f").string();
+  write_file(path, random_bytes(bytes, 41));
+  const std::string mine = random_bytes(70'000, 42);
+  write_file(to / journal_name, mine);
+  fs::permissions(to / journal_name, mode);
+  if (has_part) write_file(to / part_name, mine);
+  if (has_part) fs::permissions(to / part_name, mode);
+  CHECK(send({path}, to.path(), on_exist).done.size() == 1);
+  CHECK(read_file(to / "f") == read_file(path));
+  CHECK(read_file(to / journal_name) == mine);
+  if (has_part) CHECK(read_file(to / part_name) == mine);
+  CHECK(names_in(to.path()).size() == (has_part ? 3 : 2));
+}

@@ -161,20 +161,6 @@ TEST_CASE("more files are there than a process may have open", "[engine][file]")
   CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("P5 a part that is not ours by a journal or a mark is never touched", "[engine][file]") {
-  const std::size_t bytes = GENERATE(std::size_t{5}, std::size_t{3 * block_bytes});
-  const TempFolder from, to;
-  const std::string path = (from / "f").string();
-  write_file(path, random_bytes(bytes, 37));
-  const std::string mine = random_bytes(70'000, 38);
-  write_file(to / part_name, mine);
-  fs::permissions(to / part_name, fs::perms::owner_read | fs::perms::owner_write);
-  CHECK(send({path}, to.path()).done.size() == 1);
-  CHECK(read_file(to / "f") == read_file(path));
-  CHECK(read_file(to / part_name) == mine);
-  CHECK(names_in(to.path()) == std::vector<std::string>{part_name, "f"});
-}
-
 // A power cut may take a record of the session that was not synced, but no name that is older in
 // the part's own folder than the part's size.
 TEST_CASE("C2 a part has its journal beside it, or its record in the session's before any byte",
