@@ -91,7 +91,7 @@ Result<session::Decision> ChapterPreparer::prepare(
   if (!offer->is_again) answers_.clear();
   // Else each run would leave one more.
   for (const file::ManifestEntry& entry : offer->left_out)
-    file::PartFile::discard(destination_->root(), entry, destination_->part_options());
+    file::PartFile::discard(*destination_, entry);
   if (offer->is_again && offer->is_last && offer->manifest.files.empty())
     destination_->session().remove();
   // Once per chapter, however often its user is asked about it.

@@ -54,13 +54,6 @@ Result<void> Destination::open_folder() {
   return success();
 }
 
-PartOptions Destination::part_options() noexcept {
-  return {.digest_kind = options_.digest_kind,
-          .durability = options_.durability,
-          .umask_bits = umask_bits_,
-          .session = &session_};
-}
-
 Result<void> Destination::take_room(const Room& needed) {
   // Read before the disk is asked: what is used in between counts twice, and never not at all.
   const Room taken{.bytes = taken_bytes_.fetch_add(needed.bytes, std::memory_order_relaxed),

@@ -9,6 +9,8 @@
 // thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -20,11 +22,14 @@
 #include "engine/crypto/digest.hpp"
 #include "engine/file/manifest.hpp"
 #include "engine/file/name_probe.hpp"
-#include "engine/file/part_file.hpp"
 #include "engine/file/room.hpp"
 #include "engine/file/session_journal.hpp"
 
 namespace onehop::file {
+
+/// Durability: when a file is on the disk. `none` leaves it to the kernel: after a power cut a
+/// visible name may have any content.
+enum class Durability : std::uint8_t { batch, file, none };
 
 struct DestinationOptions {
   /// This string is the only path that is resolved with links.
@@ -45,7 +50,6 @@ struct DestinationOptions {
   int output_fd = -1;
 };
 
-
 class Destination {
  public:
   /// open makes nothing but a probe file that has no name. It takes over what dead sessions
@@ -64,8 +68,9 @@ class Destination {
   [[nodiscard]] SessionJournal& session() noexcept { return session_; }
   /// names is for the thread that prepares chapters.
   [[nodiscard]] NameProbe& names() noexcept { return *names_; }
-  /// part_options is what all files have in common.
-  [[nodiscard]] PartOptions part_options() noexcept;
+  [[nodiscard]] mode_t umask_bits() const noexcept { return umask_bits_; }
+  /// is_synced: files are made durable, one way or the other.
+  [[nodiscard]] bool is_synced() const noexcept { return options_.durability != Durability::none; }
 
   /// take_room: so much will be written and made. Error: it does not fit beside the reserve and
   /// what was taken before and is not used. Sizes are the peer's claims; this is where they are

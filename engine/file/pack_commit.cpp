@@ -50,8 +50,10 @@ bool is_staged(const PackRecord& record) {
 
 }  // namespace
 
-PackCommit::PackCommit(const PackOptions& options)
-    : options_{options}, has_syncfs_{has_syncfs(options.root)}, folders_{options.root} {}
+PackCommit::PackCommit(Destination& destination)
+    : destination_{destination},
+      has_syncfs_{has_syncfs(destination.root())},
+      folders_{destination.root()} {}
 
 PackCommit::~PackCommit() {
   {
@@ -66,7 +68,8 @@ int PackCommit::open() {
   if (has_started_) return 0;
   has_started_ = true;
   scratch_.resize(packed_bytes_max);
-  if (const int errno_value = stage_.open(options_.root); errno_value != 0) return errno_value;
+  if (const int errno_value = stage_.open(destination_.root()); errno_value != 0)
+    return errno_value;
   mode_made_ = stage_.mode_of_new_folder();
   auto started = start_thread("commit", [this] { run(); });
   if (!started) return started.error().errno_value;
@@ -74,22 +77,22 @@ int PackCommit::open() {
   return 0;
 }
 
-void PackCommit::add(Instant now, const PackRecord& record) {
-  if (batch_.records.empty()) batch_at_ = now;
+void PackCommit::add(const PackRecord& record) {
   batch_.records.push_back(record);
-  if (record.outcome == FileOutcome::received) batch_bytes_ += record.entry().size;
+  if (record.outcome == FileOutcome::received) batch_.bytes += record.entry().size;
 }
 
 bool PackCommit::is_full() const noexcept {
-  return batch_.records.size() >= batch_files_max || batch_bytes_ >= batch_bytes_max;
+  return batch_.records.size() >= batch_files_max || batch_.bytes >= batch_bytes_max;
 }
 
 std::optional<PackFailure> PackCommit::turn(Instant now, bool is_all) {
   if (auto failed = failure()) return failed;
   if (batch_.is_empty()) return std::nullopt;
+  if (!batch_.since) batch_.since = now;
   // A file of its own each: what came with one block is a batch.
-  const bool is_due = is_full() || is_all || now - batch_at_ >= batch_span ||
-                      options_.durability == Durability::file;
+  const bool is_due = is_full() || is_all || now - *batch_.since >= batch_span ||
+                      destination_.options().durability == Durability::file;
   if (!is_due) return std::nullopt;
   // Two batches are all that a power cut may take; then the disk holds the sender back.
   if (is_full()) wait_idle();
@@ -101,10 +104,9 @@ std::optional<PackFailure> PackCommit::turn(Instant now, bool is_all) {
 }
 
 std::optional<PackFailure> PackCommit::hand_over() {
-  if (options_.durability != Durability::none && !batch_.records.empty())
-    if (const int errno_value = options_.session->sync(); errno_value != 0)
+  if (destination_.is_synced() && !batch_.records.empty())
+    if (const int errno_value = destination_.session().sync(); errno_value != 0)
       return PackFailure{batch_.records.front().file(), FileFailure::sync_error, errno_value};
-  batch_bytes_ = 0;
   const std::lock_guard lock{mutex_};
   ONEHOP_CHECK(!has_batch_);
   handed_over_ = std::exchange(batch_, {});
@@ -176,7 +178,7 @@ std::optional<PackFailure> PackCommit::work(PackBatch& batch, std::vector<PackRu
     return unsynced;
   }
   if (failure) return failure;
-  for (const PackList* const list : batch.finished) runs.push_back({.list = list});
+  for (const SinkChapter* const list : batch.finished) runs.push_back({.list = list});
   return std::nullopt;
 }
 
@@ -209,12 +211,12 @@ std::optional<PackFailure> PackCommit::name_files(std::vector<PackRecord>& recor
 /// Mode and time of the folders of lists whose files are all in place, the deepest first: one that
 /// its owner may not enter would hide those in it.
 std::optional<PackFailure> PackCommit::finish_folders(const PackBatch& batch) {
-  for (const PackList* const list : batch.finished) {
+  for (const SinkChapter* const list : batch.finished) {
     std::vector<std::uint32_t> folders;
-    for (std::uint32_t i = 0; i < list->pack.entries().size(); ++i)
-      if (list->entry_of(i).is_folder()) folders.push_back(i);
+    for (std::uint32_t i = 0; i < list->pack().entries().size(); ++i)
+      if (list->packed_entry(i).is_folder()) folders.push_back(i);
     std::ranges::stable_sort(folders, std::ranges::greater{}, [&](std::uint32_t ordinal) {
-      return std::ranges::count(list->entry_of(ordinal).name, '/');
+      return std::ranges::count(list->packed_entry(ordinal).name, '/');
     });
     for (const std::uint32_t ordinal : folders)
       if (auto failure = finish_folder({.list = list, .ordinal = ordinal})) return failure;
@@ -226,7 +228,7 @@ std::optional<PackFailure> PackCommit::finish_folders(const PackBatch& batch) {
 /// which what is made in it belongs to its group. One of another user keeps its time as well.
 std::optional<PackFailure> PackCommit::finish_folder(const PackRecord& record) {
   const ManifestEntry& entry = record.entry();
-  const mode_t mode_max = 0777 & ~options_.umask_bits;
+  const mode_t mode_max = 0777 & ~destination_.umask_bits();
   const int folder = folders_.open(entry.name, true);
   struct stat status {};
   if (folder < 0 || ::fstat(folder, &status) != 0)
@@ -236,19 +238,19 @@ std::optional<PackFailure> PackCommit::finish_folder(const PackRecord& record) {
   if ((is_as_made && set_mode(folder, special | (entry.mode & mode_max)) != 0) ||
       set_mtime(folder, entry.mtime_ns) != 0)
     return PackFailure{record.file(), FileFailure::write_error, errno};
-  if (options_.durability != Durability::none && !has_syncfs_ && sync_folder(folder) != 0)
+  if (destination_.is_synced() && !has_syncfs_ && sync_folder(folder) != 0)
     return PackFailure{record.file(), FileFailure::sync_error, errno};
   return std::nullopt;
 }
 
 std::optional<PackFailure> PackCommit::sync_all(std::uint32_t file) const {
-  if (::syncfs(options_.root) == 0) return std::nullopt;
+  if (::syncfs(destination_.root()) == 0) return std::nullopt;
   return PackFailure{file, FileFailure::sync_error, errno};
 }
 
 std::optional<PackFailure> PackCommit::sync_files(const std::vector<PackRecord>& records) {
-  if (options_.durability == Durability::none) return std::nullopt;
-  const bool is_each = options_.durability == Durability::file;
+  if (!destination_.is_synced()) return std::nullopt;
+  const bool is_each = destination_.options().durability == Durability::file;
   const bool are_many = !is_each && std::ranges::count_if(records, is_staged) >
                                         static_cast<std::ptrdiff_t>(synced_singly_max);
   // A link has no descriptor that could be synced.
@@ -273,10 +275,10 @@ std::optional<PackFailure> PackCommit::name_file(const PackRecord& record, unsig
       folders_.open(entry.is_folder() ? std::string_view{entry.name} : parent_of(entry.name), true);
   if (folder < 0) return PackFailure{record.file(), FileFailure::write_error, errno};
   if (entry.is_folder()) return std::nullopt;
-  const std::uint32_t index = record.list->pack.entries()[record.ordinal];
+  const std::uint32_t index = record.list->pack().entries()[record.ordinal];
   const int errno_value =
       give_name(stage_.fd(), Stage::name_of(record.file()), folder,
-                std::string{leaf_of(entry.name)}, record.list->policy(index), number);
+                std::string{leaf_of(entry.name)}, record.list->policy_of(index), number);
   if (errno_value == 0) return std::nullopt;
   return PackFailure{record.file(),
                      errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error,
@@ -286,8 +288,8 @@ std::optional<PackFailure> PackCommit::name_file(const PackRecord& record, unsig
 /// The folders of the batch and all above them, for some of those may be new; and those that are
 /// finished, each synced already where syncfs does not do it.
 std::optional<PackFailure> PackCommit::sync_folders(const PackBatch& batch) {
-  if (options_.durability == Durability::none) return std::nullopt;
-  if (has_syncfs_ && !batch.finished.empty()) return sync_all(batch.finished.front()->first_file);
+  if (!destination_.is_synced()) return std::nullopt;
+  if (has_syncfs_ && !batch.finished.empty()) return sync_all(batch.finished.front()->first_file());
   const std::vector<PackRecord>& records = batch.records;
   std::set<std::string_view> paths;
   for (const PackRecord& record : records) {

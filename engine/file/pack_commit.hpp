@@ -16,7 +16,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -26,55 +25,19 @@
 #include "engine/base/block.hpp"
 #include "engine/base/units.hpp"
 #include "engine/file/folder_cache.hpp"
-#include "engine/file/pack.hpp"
-#include "engine/file/pack_roots.hpp"
-#include "engine/file/part_file.hpp"
+#include "engine/file/sink_chapter.hpp"
 #include "engine/file/stage.hpp"
 
 namespace onehop::file {
 
-struct PackOptions {
-  int root = -1;  ///< the destination; outlives all
-  crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
-  Durability durability = Durability::batch;
-  mode_t umask_bits = 022;
-  SessionJournal* session = nullptr;  ///< required; outlives all
-};
-
-/// PackHeld: a file that is there. One with another root is an error, or `is_kept`.
-struct PackHeld {
-  Digest root{};
-  bool is_kept = false;
-  unsigned name_number = 0;  ///< of its name; see FileDone
-};
-
-/// PackList: what is packed of one chapter. It outlives every record of it that is under way.
-struct PackList {
-  const Manifest& manifest;
-  const Pack& pack;
-  PackRoots& roots;
-  std::uint32_t first_file = 0;                        ///< of the chapter, on the wire
-  std::function<OnExist(std::uint32_t entry)> policy;  ///< any thread
-  /// held: what is there of an entry of which the pack has the root alone.
-  std::function<PackHeld(std::uint32_t entry)> held;
-  /// made: an entry has its inode. The file thread.
-  std::function<void(std::uint32_t entry)> made;
-
-  [[nodiscard]] const ManifestEntry& entry_of(std::uint32_t ordinal) const {
-    return manifest.files[pack.entries()[ordinal]];
-  }
-  /// file_of is a record's index on the wire, by which its chapter and it are known everywhere.
-  [[nodiscard]] std::uint32_t file_of(std::uint32_t ordinal) const {
-    return first_file + pack.entries()[ordinal];
-  }
-};
+/// Each `list` outlives every record of it that is under way.
 struct PackRecord {
-  const PackList* list = nullptr;
+  const SinkChapter* list = nullptr;
   std::uint32_t ordinal = 0;
   FileOutcome outcome = FileOutcome::received;  ///< another: nothing is to be done
   unsigned name_number = 0;                     ///< of one that was there
-  [[nodiscard]] const ManifestEntry& entry() const { return list->entry_of(ordinal); }
-  [[nodiscard]] std::uint32_t file() const { return list->file_of(ordinal); }
+  [[nodiscard]] const ManifestEntry& entry() const { return list->packed_entry(ordinal); }
+  [[nodiscard]] std::uint32_t file() const { return list->packed_file(ordinal); }
 };
 
 /// is_readable: its owner may open the file to read. One that may not is synced while it is open.
@@ -92,7 +55,7 @@ struct PackFailure {
 /// a count of 0: the list's folders have mode and time. Files that were there and files that came
 /// alternate in a tree that is resumed: a run has both.
 struct PackRun {
-  const PackList* list = nullptr;
+  const SinkChapter* list = nullptr;
   std::uint32_t first = 0, count = 0;
   unsigned name_number = 0;
   bool is_kept = false;  ///< FileOutcome::kept, all of them
@@ -103,13 +66,16 @@ struct PackBatch {
   std::vector<PackRecord> records;
   /// Lists whose files are all in place once those of this batch are, those of earlier chapters
   /// too: files that arrive later would change the times of folders.
-  std::vector<const PackList*> finished;
+  std::vector<const SinkChapter*> finished;
+  std::uint64_t bytes = 0;       ///< of files that were received
+  std::optional<Instant> since;  ///< of the first turn() that found it
   [[nodiscard]] bool is_empty() const noexcept { return records.empty() && finished.empty(); }
 };
 
 class PackCommit {
  public:
-  explicit PackCommit(const PackOptions& options);
+  /// destination outlives it.
+  explicit PackCommit(Destination& destination);
   ~PackCommit();
   PackCommit(const PackCommit&) = delete;
   PackCommit& operator=(const PackCommit&) = delete;
@@ -117,15 +83,15 @@ class PackCommit {
   /// open makes the stage and starts the thread, once. 0 or errno.
   [[nodiscard]] int open();
   [[nodiscard]] const Stage& stage() const noexcept { return stage_; }
-  [[nodiscard]] const PackOptions& options() const noexcept { return options_; }
+  [[nodiscard]] Destination& destination() const noexcept { return destination_; }
   /// scratch holds a packed file.
   [[nodiscard]] std::span<std::byte> scratch() noexcept { return scratch_; }
 
   /// add takes a record whose file is whole, verified and staged, or a folder.
-  void add(Instant now, const PackRecord& record);
+  void add(const PackRecord& record);
   /// finish gives the list's folders mode and time, behind all that was added; what a later chapter
   /// brings must not be in them.
-  void finish(const PackList& list) { batch_.finished.push_back(&list); }
+  void finish(const SinkChapter& list) { batch_.finished.push_back(&list); }
   /// turn hands over what is due; it waits for the disk where two full batches are not through yet.
   /// `is_all`: no record of the chapters that are here is missing; more may come only when these
   /// have ended. What the thread failed at: nothing is committed after it. Syscalls: fdatasync.
@@ -155,7 +121,7 @@ class PackCommit {
   [[nodiscard]] std::optional<PackFailure> sync_folders(const PackBatch& batch);
   [[nodiscard]] std::optional<PackFailure> sync_all(std::uint32_t file) const;
 
-  const PackOptions options_;
+  Destination& destination_;
   const bool has_syncfs_;
   Stage stage_;
   mode_t mode_made_ = 0;  // of a new folder
@@ -163,8 +129,6 @@ class PackCommit {
   bool has_started_ = false;
 
   PackBatch batch_;  // that gathers
-  std::uint64_t batch_bytes_ = 0;
-  Instant batch_at_{};
 
   FolderCache folders_;  // the thread's
 

@@ -20,18 +20,17 @@ namespace onehop::file {
 
 class PackSink {
  public:
-  /// commit outlives it.
-  PackSink(PackList list, PackCommit& commit);
+  /// Both outlive it.
+  PackSink(SinkChapter& list, PackCommit& commit);
   PackSink(const PackSink&) = delete;
   PackSink& operator=(const PackSink&) = delete;
 
-  [[nodiscard]] const PackList& list() const noexcept { return list_; }
   [[nodiscard]] bool has_folders() const noexcept { return has_folders_; }
 
   /// take writes what is in the block. The buffer is free when it returns. Syscalls: openat2,
   /// pwrite, futimens; of a symbolic link symlinkat, openat2, utimensat; pread for records in two
   /// blocks.
-  [[nodiscard]] std::optional<PackFailure> take(Instant now, const BlockRef& block);
+  [[nodiscard]] std::optional<PackFailure> take(const BlockRef& block);
   /// on_root: the root over all records, in order, as the sender has it. It comes when all of them
   /// were sent.
   [[nodiscard]] std::optional<PackFailure> on_root(const Digest& root);
@@ -45,33 +44,31 @@ class PackSink {
     Digest root{};
     std::uint32_t bytes = 0;  ///< of the record
   };
-  [[nodiscard]] std::optional<PackFailure> take_whole(Instant now, std::uint32_t ordinal,
+  [[nodiscard]] std::optional<PackFailure> take_whole(std::uint32_t ordinal,
                                                       std::span<const std::byte> record);
-  [[nodiscard]] std::optional<PackFailure> take_half(Instant now, std::uint32_t ordinal,
-                                                     const PackPlace& place, std::uint64_t from,
+  [[nodiscard]] std::optional<PackFailure> take_half(std::uint32_t ordinal, const PackPlace& place,
+                                                     std::uint64_t from,
                                                      std::span<const std::byte> bytes);
-  [[nodiscard]] std::optional<PackFailure> end_file(Instant now, std::uint32_t ordinal,
-                                                    const Fd& file);
-  [[nodiscard]] std::optional<PackFailure> end_symlink(Instant now, std::uint32_t ordinal,
+  [[nodiscard]] std::optional<PackFailure> end_file(std::uint32_t ordinal, const Fd& file);
+  [[nodiscard]] std::optional<PackFailure> end_symlink(std::uint32_t ordinal,
                                                        std::span<const std::byte> target);
-  [[nodiscard]] std::optional<PackFailure> compare(Instant now, std::uint32_t ordinal,
+  [[nodiscard]] std::optional<PackFailure> compare(std::uint32_t ordinal,
                                                    std::span<const std::byte> root);
   [[nodiscard]] Fd create(std::uint32_t ordinal);
-  void end_record(Instant now, const PackRecord& record);
   [[nodiscard]] std::optional<PackFailure> check(std::uint32_t ordinal,
                                                  std::span<const std::byte> content,
                                                  std::span<const std::byte> root);
   [[nodiscard]] bool has_content(std::uint32_t ordinal) const {
-    return list_.pack.is_whole(ordinal) && !list_.entry_of(ordinal).is_folder();
+    return list_.pack().is_whole(ordinal) && !list_.packed_entry(ordinal).is_folder();
   }
   void add_leaf(std::uint32_t ordinal, const Digest& root);
   [[nodiscard]] std::optional<PackFailure> check_all();
   [[nodiscard]] PackFailure failed(std::uint32_t ordinal, FileFailure failure,
                                    int errno_value) const {
-    return {list_.file_of(ordinal), failure, errno_value};
+    return {list_.packed_file(ordinal), failure, errno_value};
   }
 
-  const PackList list_;
+  SinkChapter& list_;
   PackCommit& commit_;
   bool has_folders_ = false;
   std::unordered_map<std::uint32_t, Half> halves_;  // at most one per block

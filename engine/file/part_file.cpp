@@ -25,6 +25,12 @@ constexpr unsigned part_numbers_max = 9;
 /// packed_files_min.
 bool has_own_journal(std::uint64_t size) noexcept { return size > packed_bytes_max; }
 
+JournalHeader header_of(const Destination& destination, const ManifestEntry& entry) {
+  return {.size = entry.size,
+          .entry = entry_hash(entry),
+          .digest_kind = destination.options().digest_kind};
+}
+
 /// Each block once, the newest record of it, by block.
 std::vector<Claim> newest_by_block(std::vector<Claim> claims) {
   std::ranges::reverse(claims);
@@ -56,9 +62,10 @@ std::optional<JournalHeader> read_header(int fd) {
   return journal ? std::optional{journal->header} : std::nullopt;
 }
 
-Result<PartFile> PartFile::open(int root, const ManifestEntry& entry, const PartOptions& options) {
+Result<PartFile> PartFile::open(Destination& destination, const ManifestEntry& entry,
+                                const PartOptions& options) {
   PartFile self;
-  Result<Place> place = open_place(root, entry.name, options.is_creating);
+  Result<Place> place = open_place(destination.root(), entry.name, options.is_creating);
   if (place.has_error()) {
     if (!options.is_creating && place.error().errno_value == ENOENT) return PartFile{};
     return std::move(place).error();
@@ -67,7 +74,7 @@ Result<PartFile> PartFile::open(int root, const ManifestEntry& entry, const Part
   self.final_leaf_ = self.place_.leaf;
   const std::string attempt = "create the partial file of '" + display_name(entry.name) + "'";
   for (unsigned number = 0; number <= part_numbers_max; ++number) {
-    switch (self.try_names(number, entry, options)) {
+    switch (self.try_names(destination, number, entry, options)) {
       case Taken::ours: return Result<PartFile>{std::move(self)};
       case Taken::error: return errno_error(ExitCode::local_file_error, attempt);
       case Taken::absent: return PartFile{};
@@ -82,12 +89,11 @@ Result<PartFile> PartFile::open(int root, const ManifestEntry& entry, const Part
                      "Remove old '.part' files of it that no transfer uses", EEXIST);
 }
 
-PartFile::Taken PartFile::try_names(unsigned number, const ManifestEntry& entry,
-                                    const PartOptions& options) {
+PartFile::Taken PartFile::try_names(Destination& destination, unsigned number,
+                                    const ManifestEntry& entry, const PartOptions& options) {
   part_name_ = temporary_name(place_.leaf, numbered_suffix(number, part_suffix));
   journal_name_ = temporary_name(place_.leaf, numbered_suffix(number, journal_suffix));
-  const JournalHeader header{
-      .size = entry.size, .entry = entry_hash(entry), .digest_kind = options.digest_kind};
+  const JournalHeader header = header_of(destination, entry);
   writer_ = JournalWriter{header};
   const int folder = place_.folder.get();
 
@@ -97,7 +103,7 @@ PartFile::Taken PartFile::try_names(unsigned number, const ManifestEntry& entry,
       if (::flock(part_.get(), LOCK_EX | LOCK_NB) != 0)
         return errno == EWOULDBLOCK ? Taken::not_ours : Taken::error;
       is_part_made_ = true;
-      const Taken taken = start_journal(header, options, has_own_journal(header.size));
+      const Taken taken = start_journal(destination, header, has_own_journal(header.size));
       if (taken != Taken::ours) {
         const int cause = errno;
         remove();
@@ -109,11 +115,11 @@ PartFile::Taken PartFile::try_names(unsigned number, const ManifestEntry& entry,
   }
   struct stat part;
   part_ = open_locked(folder, part_name_, part);
-  if (!part_.is_open() && errno == EACCES && make_writable(header.entry, *options.session))
+  if (!part_.is_open() && errno == EACCES && make_writable(header.entry, destination.session()))
     part_ = open_locked(folder, part_name_, part);
   if (!part_.is_open())
     return !options.is_creating && errno == ENOENT ? Taken::absent : Taken::not_ours;
-  return adopt(part, header, options);
+  return adopt(destination, part, header, options);
 }
 
 /// A session that ended in finish() gave the part the mode of its file, which may be read only.
@@ -127,8 +133,8 @@ bool PartFile::make_writable(const Digest& entry, SessionJournal& session) const
 
 /// A part exists, and we hold its lock. It is ours when its journal or the session's says so. An
 /// empty one with the mode that we create is ours as well: nothing can be lost.
-PartFile::Taken PartFile::adopt(const struct stat& part, const JournalHeader& header,
-                                const PartOptions& options) {
+PartFile::Taken PartFile::adopt(Destination& destination, const struct stat& part,
+                                const JournalHeader& header, const PartOptions& options) {
   struct stat status;
   journal_ = open_own(place_.folder.get(), journal_name_, status);
   const bool has_journal = journal_.is_open();
@@ -154,7 +160,7 @@ PartFile::Taken PartFile::adopt(const struct stat& part, const JournalHeader& he
     }
   } else {
     const std::optional<FileIdentity> identity = identity_of(part_.get(), "");
-    const bool is_marked = identity && options.session->is_made(header.entry, *identity);
+    const bool is_marked = identity && destination.session().is_made(header.entry, *identity);
     const bool is_unused = part.st_size == 0 && (part.st_mode & 07777) == part_mode;
     if (!is_marked && !is_unused) return Taken::not_ours;
     old_bytes_ = static_cast<std::uint64_t>(part.st_size);
@@ -164,7 +170,7 @@ PartFile::Taken PartFile::adopt(const struct stat& part, const JournalHeader& he
   if (::ftruncate(part_.get(), 0) != 0) return Taken::error;
   old_bytes_ = 0;
   is_part_made_ = true;
-  return start_journal(header, options, has_journal || has_own_journal(header.size));
+  return start_journal(destination, header, has_journal || has_own_journal(header.size));
 }
 
 std::optional<Journal> PartFile::read_journal(std::uint64_t size) const {
@@ -175,13 +181,14 @@ std::optional<Journal> PartFile::read_journal(std::uint64_t size) const {
 /// on the disk before the part has any bytes: after a power cut nothing else proves that it is
 /// ours. The name of a journal needs no sync for that. It is in the part's folder and made before
 /// the part grows, and file systems keep that order.
-PartFile::Taken PartFile::start_journal(const JournalHeader& header, const PartOptions& options,
+PartFile::Taken PartFile::start_journal(Destination& destination, const JournalHeader& header,
                                         bool is_needed) {
   writer_ = JournalWriter{header};
   listed_.clear();
-  int errno_value = is_needed ? make_journal() : options.session->add(header.entry, part_.get());
-  if (errno_value == 0 && !is_needed && options.durability != Durability::none)
-    errno_value = options.session->sync();
+  int errno_value =
+      is_needed ? make_journal() : destination.session().add(header.entry, part_.get());
+  if (errno_value == 0 && !is_needed && destination.is_synced())
+    errno_value = destination.session().sync();
   if (errno_value == 0) return Taken::ours;
   errno = errno_value;
   return errno_value == EEXIST ? Taken::not_ours : Taken::error;
@@ -261,27 +268,28 @@ int PartFile::reach_length(std::uint64_t size) noexcept {
   return 0;
 }
 
-FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& options) {
+FinishResult PartFile::finish(Destination& destination, const ManifestEntry& entry,
+                              OnExist on_exist) {
   ONEHOP_CHECK(is_open());
-  const bool is_synced = options.durability != Durability::none;
+  const bool is_synced = destination.is_synced();
   // From here on a crash may leave a part with another mode, or a final name that no session knows.
   if (journal_.is_open()) {
-    const int errno_value = options.session->add(entry_hash(entry), part_.get());
+    const int errno_value = destination.session().add(entry_hash(entry), part_.get());
     if (errno_value != 0) return {FileFailure::write_error, errno_value};
   }
   // With another name than the announced one only its record tells that it was delivered.
-  if (is_synced && options.on_exist == OnExist::rename)
-    if (const int errno_value = options.session->sync(); errno_value != 0)
+  if (is_synced && on_exist == OnExist::rename)
+    if (const int errno_value = destination.session().sync(); errno_value != 0)
       return {FileFailure::sync_error, errno_value};
   // Mode and time first, so that the one fsync covers them too.
-  if (set_mode(part_.get(), entry.mode & 0777 & ~options.umask_bits) != 0)
+  if (set_mode(part_.get(), entry.mode & 0777 & ~destination.umask_bits()) != 0)
     return {FileFailure::write_error, errno};
   if (set_mtime(part_.get(), entry.mtime_ns) != 0) return {FileFailure::write_error, errno};
   if (is_synced && ::fsync(part_.get()) != 0) return {FileFailure::sync_error, errno};
   // Somebody with access to the folder may have put another file under our temporary name.
   if (!is_same_inode(place_.folder.get(), part_name_, part_.get()))
     return {FileFailure::rename_error, ESTALE};
-  if (const int errno_value = rename_to_final(options); errno_value != 0)
+  if (const int errno_value = rename_to_final(on_exist); errno_value != 0)
     return {errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error, errno_value};
   if (!is_same_inode(place_.folder.get(), final_leaf_, part_.get()))
     return {FileFailure::rename_error, ESTALE};
@@ -290,10 +298,10 @@ FinishResult PartFile::finish(const ManifestEntry& entry, const PartOptions& opt
   return {};
 }
 
-int PartFile::rename_to_final(const PartOptions& options) {
+int PartFile::rename_to_final(OnExist on_exist) {
   const int folder = place_.folder.get();
   const int errno_value =
-      give_name(folder, part_name_, folder, place_.leaf, options.on_exist, final_number_);
+      give_name(folder, part_name_, folder, place_.leaf, on_exist, final_number_);
   if (final_number_ != 0) final_leaf_ = numbered_leaf(place_.leaf, final_number_);
   return errno_value;
 }
@@ -318,16 +326,15 @@ int give_name(int from_folder, const std::string& from, int folder, const std::s
   return errno_value;
 }
 
-void PartFile::discard(int root, const ManifestEntry& entry, PartOptions options) {
-  options.is_creating = false;
-  Result<Place> place = open_place(root, entry.name, false);
+void PartFile::discard(Destination& destination, const ManifestEntry& entry) {
+  Result<Place> place = open_place(destination.root(), entry.name, false);
   if (place.has_error()) return;
   PartFile self;
   self.place_ = std::move(place).value();
   for (unsigned number = 0; number <= part_numbers_max; ++number) {
-    const Taken taken = self.try_names(number, entry, options);
+    const Taken taken = self.try_names(destination, number, entry, {.is_creating = false});
     self.is_part_made_ = taken == Taken::ours;
-    if (taken == Taken::absent && !self.remove_orphan(entry, options.digest_kind) && number > 0)
+    if (taken == Taken::absent && !self.remove_orphan(header_of(destination, entry)) && number > 0)
       return;
     self.remove();
   }
@@ -335,12 +342,11 @@ void PartFile::discard(int root, const ManifestEntry& entry, PartOptions options
 
 /// A journal without its part: its session died after the rename. False: there is none. After a
 /// power cut it may be blank, since nothing syncs it for the rename.
-bool PartFile::remove_orphan(const ManifestEntry& entry, crypto::DigestKind kind) noexcept {
+bool PartFile::remove_orphan(const JournalHeader& header) noexcept {
   struct stat status;
   journal_ = open_own(place_.folder.get(), journal_name_, status);
   if (!journal_.is_open()) return false;
-  const JournalHeader own{entry.size, entry_hash(entry), kind};
-  if (!is_blank(journal_.get(), status) && read_header(journal_.get()) != own) return false;
+  if (!is_blank(journal_.get(), status) && read_header(journal_.get()) != header) return false;
   return ::unlinkat(place_.folder.get(), journal_name_.c_str(), 0) == 0;
 }
 

@@ -26,9 +26,9 @@
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
 #include "engine/file/confined.hpp"
+#include "engine/file/destination.hpp"
 #include "engine/file/journal.hpp"
 #include "engine/file/manifest.hpp"
-#include "engine/file/session_journal.hpp"
 
 namespace onehop::file {
 
@@ -45,19 +45,11 @@ inline constexpr mode_t part_mode = 0600;
 /// What to do where a final name exists. `ask` is for a person: set-up fails and names the file.
 enum class OnExist : std::uint8_t { ask, resume, skip, rename, overwrite };
 
-/// Durability: when a file is on the disk. `none` leaves it to the kernel: after a power cut a
-/// visible name may have any content.
-enum class Durability : std::uint8_t { batch, file, none };
-
 struct PartOptions {
-  crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
   OnExist on_exist = OnExist::ask;
-  Durability durability = Durability::batch;
-  mode_t umask_bits = 022;
   /// The file changed at its source in this session: progress of what it was may go.
   bool is_changed = false;
-  bool is_creating = true;            ///< false: only look for a part that can be resumed
-  SessionJournal* session = nullptr;  ///< required; outlives the part
+  bool is_creating = true;  ///< false: only look for a part that can be resumed
 };
 
 /// The outcome of finish(): none, or what failed and the errno.
@@ -75,11 +67,11 @@ struct FinishResult {
 
 class PartFile {
  public:
-  /// open takes or makes the part of `entry` below `root`. Not open: is_creating is false and
+  /// open takes or makes the part of `entry` in `destination`. Not open: is_creating is false and
   /// nothing is there. Error: errno_value says why. Syscalls: openat2, flock, fstat, fstatat, read,
   /// ftruncate, pwrite; fdatasync of the session's journal for a small file; statx and chmod of a
   /// part that has its final mode.
-  [[nodiscard]] static Result<PartFile> open(int root, const ManifestEntry& entry,
+  [[nodiscard]] static Result<PartFile> open(Destination& destination, const ManifestEntry& entry,
                                              const PartOptions& options);
 
   [[nodiscard]] bool is_open() const noexcept { return part_.is_open(); }
@@ -111,7 +103,8 @@ class PartFile {
   /// finish gives the file mode, time and final name, and removes the journal. May block. Syscalls:
   /// fchmod, futimens, fsync, fstatat, renameat2, unlinkat; pwrite to the session's journal, and
   /// fdatasync of it under OnExist::rename.
-  [[nodiscard]] FinishResult finish(const ManifestEntry& entry, const PartOptions& options);
+  [[nodiscard]] FinishResult finish(Destination& destination, const ManifestEntry& entry,
+                                    OnExist on_exist);
 
   /// remove takes back an empty part that this session made. Syscalls: fstatat, unlinkat.
   void remove() noexcept;
@@ -119,21 +112,21 @@ class PartFile {
   /// final_number: the file's name is numbered_leaf(announced, this); 0: the announced one.
   [[nodiscard]] unsigned final_number() const noexcept { return final_number_; }
   /// discard removes what dead sessions left of `entry`. Syscalls: as open, unlinkat.
-  static void discard(int root, const ManifestEntry& entry, PartOptions options);
+  static void discard(Destination& destination, const ManifestEntry& entry);
 
  private:
   enum class Taken : std::uint8_t { ours, not_ours, absent, error };
-  [[nodiscard]] Taken try_names(unsigned number, const ManifestEntry& entry,
-                                const PartOptions& options);
+  [[nodiscard]] Taken try_names(Destination& destination, unsigned number,
+                                const ManifestEntry& entry, const PartOptions& options);
   [[nodiscard]] bool make_writable(const Digest& entry, SessionJournal& session) const;
-  [[nodiscard]] Taken adopt(const struct stat& part, const JournalHeader& header,
-                            const PartOptions& options);
+  [[nodiscard]] Taken adopt(Destination& destination, const struct stat& part,
+                            const JournalHeader& header, const PartOptions& options);
   [[nodiscard]] std::optional<Journal> read_journal(std::uint64_t size) const;
-  [[nodiscard]] Taken start_journal(const JournalHeader& header, const PartOptions& options,
+  [[nodiscard]] Taken start_journal(Destination& destination, const JournalHeader& header,
                                     bool is_needed);
   [[nodiscard]] int make_journal();
-  [[nodiscard]] bool remove_orphan(const ManifestEntry& entry, crypto::DigestKind kind) noexcept;
-  [[nodiscard]] int rename_to_final(const PartOptions& options);
+  [[nodiscard]] bool remove_orphan(const JournalHeader& header) noexcept;
+  [[nodiscard]] int rename_to_final(OnExist on_exist);
   [[nodiscard]] int reach_length(std::uint64_t size) noexcept;
 
   Place place_;

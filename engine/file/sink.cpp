@@ -30,11 +30,7 @@ Sink::Sink(std::shared_ptr<Destination> destination, std::unique_ptr<FileIo> io,
       options_{options},
       io_{std::move(io)},
       pool_{options_.slots},
-      commit_{{.root = destination_->root(),
-                .digest_kind = destination_->options().digest_kind,
-                .durability = destination_->options().durability,
-                .umask_bits = destination_->part_options().umask_bits,
-                .session = &destination_->session()}},
+      commit_{*destination_},
       writing_(options_.slots) {
   ONEHOP_CHECK(io_ != nullptr);
 }
@@ -67,16 +63,7 @@ void Sink::take_chapters() {
       chapter.base = std::exchange(stream_bytes_, stream_bytes_ + list.entry(0).size);
     has_pack_ = has_pack_ || list.has_pack();
     chapter.records_left = list.pack().entries().size();
-    if (list.pack().is_empty()) continue;
-    chapter.pack = std::make_unique<PackSink>(
-        PackList{.manifest = list.manifest(),
-                 .pack = list.pack(),
-                 .roots = *list.pack_roots(),
-                 .first_file = list.first_file(),
-                 .policy = [&list](std::uint32_t entry) { return list.policy_of(entry); },
-                 .held = [&list](std::uint32_t entry) { return list.held(entry); },
-                 .made = [&list](std::uint32_t entry) { list.count_made(entry); }},
-        commit_);
+    if (!list.pack().is_empty()) chapter.pack = std::make_unique<PackSink>(list, commit_);
   }
 }
 
@@ -102,7 +89,7 @@ std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
   const std::size_t outbox_max = options_.slots + messages_per_turn_max;
   for (std::size_t i = 0;
        i < messages_per_turn_max && outbox_.size() < outbox_max && from_engine.pop(message); ++i) {
-    handle(now, message);
+    handle(message);
     ++moved;
   }
   collect(false);
@@ -115,14 +102,14 @@ std::size_t Sink::turn(Instant now, SpscRing<BlockRef>& to_engine,
   return moved;
 }
 
-void Sink::handle(Instant now, const BlockRef& message) {
+void Sink::handle(const BlockRef& message) {
   using Kind = FileMessageKind;
   if (message.kind == Kind::checkpoint || message.kind == Kind::abort) return on_stop(message);
   Chapter* const chapter = chapter_of(message.file);
   if (chapter == nullptr) return on_unknown(message);
   if (chapter->pack && message.file == chapter->list->pack_file() &&
       (message.kind == Kind::block || message.kind == Kind::root))
-    return on_pack(now, *chapter, message);
+    return on_pack(*chapter, message);
   switch (message.kind) {
     case Kind::block: return on_block(*chapter, message);
     case Kind::digest:
@@ -184,7 +171,7 @@ void Sink::on_block(Chapter& chapter, const BlockRef& block) {
 }
 
 /// A block of the chapter's pack, or the root over it.
-void Sink::on_pack(Instant now, Chapter& chapter, const BlockRef& message) {
+void Sink::on_pack(Chapter& chapter, const BlockRef& message) {
   if (message.kind == FileMessageKind::root) {
     if (!is_stopped_) on_pack_failure(chapter.pack->on_root(message.digest));
     return;
@@ -194,7 +181,7 @@ void Sink::on_pack(Instant now, Chapter& chapter, const BlockRef& message) {
     ONEHOP_CHECK(message.offset < pack.bytes());  // the engine was given its size
     ONEHOP_CHECK(message.length == block_length_at(pack.bytes(), message.offset));
     --blocks_left_;
-    on_pack_failure(chapter.pack->take(now, message));
+    on_pack_failure(chapter.pack->take(message));
     chapter.list->count_written(message.length);
   }
   give_back(message);
@@ -301,7 +288,7 @@ Sink::OpenFile* Sink::open_file(Chapter& chapter, std::uint32_t file) {
   if (chapter.list->is_stream()) {
     if (!is_stream_open(chapter)) return nullptr;
   } else if (!chapter.list->is_there(entry)) {
-    Result<PartFile> part = PartFile::open(destination_->root(), chapter.list->entry(entry),
+    Result<PartFile> part = PartFile::open(*destination_, chapter.list->entry(entry),
                                            chapter.list->part_options(entry, true));
     if (part.has_error()) {
       fail(file, FileFailure::write_error, part.error().errno_value);

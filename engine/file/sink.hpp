@@ -130,10 +130,10 @@ class Sink final : public FileWorker {
   [[nodiscard]] bool is_complete() const noexcept { return has_last_ && chapters_.empty(); }
   void take_chapters();
   [[nodiscard]] Chapter* chapter_of(std::uint32_t file);
-  void handle(Instant now, const BlockRef& message);
+  void handle(const BlockRef& message);
   void on_unknown(const BlockRef& message);
   void on_block(Chapter& chapter, const BlockRef& block);
-  void on_pack(Instant now, Chapter& chapter, const BlockRef& message);
+  void on_pack(Chapter& chapter, const BlockRef& message);
   void on_pack_failure(const std::optional<PackFailure>& failure);
   void on_digest(Chapter& chapter, const BlockRef& message);
   void on_root(Chapter& chapter, const BlockRef& message);

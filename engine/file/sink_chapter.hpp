@@ -24,7 +24,6 @@
 #include "engine/file/destination.hpp"
 #include "engine/file/folder_cache.hpp"
 #include "engine/file/pack.hpp"
-#include "engine/file/pack_commit.hpp"
 #include "engine/file/pack_roots.hpp"
 #include "engine/file/part_file.hpp"
 
@@ -51,6 +50,13 @@ enum class Existing : std::uint8_t {
              ///< one, and not read
   name_refused,  ///< nothing: the file system does not take the name
   name_taken,    ///< an earlier entry of the session, whose name is the same one here
+};
+
+/// PackHeld: a file that is there. One with another root is an error, or `is_kept`.
+struct PackHeld {
+  Digest root{};
+  bool is_kept = false;
+  unsigned name_number = 0;  ///< of its name; see FileDone
 };
 
 /// Vectors are by entry of the chapter.
@@ -116,6 +122,14 @@ class SinkChapter {
   [[nodiscard]] std::uint32_t first_file() const noexcept { return options_.first_file; }
   [[nodiscard]] std::uint32_t pack_file() const noexcept {
     return file::pack_file(manifest_, options_.first_file);
+  }
+  /// packed_entry is that of a record of the pack; packed_file is its index on the wire, by which
+  /// its chapter and it are known everywhere.
+  [[nodiscard]] const ManifestEntry& packed_entry(std::uint32_t ordinal) const {
+    return manifest_.files[pack_.entries()[ordinal]];
+  }
+  [[nodiscard]] std::uint32_t packed_file(std::uint32_t ordinal) const {
+    return options_.first_file + pack_.entries()[ordinal];
   }
   [[nodiscard]] std::uint32_t entries() const noexcept {
     return static_cast<std::uint32_t>(manifest_.files.size());
@@ -190,9 +204,9 @@ class SinkChapter {
   std::unordered_map<std::uint32_t, PartFile> parts_;
   FolderCache folders_;                    // while prepare() looks
   std::string missing_path_, mount_path_;  // a folder that is not there, one that was looked at
-  std::vector<std::byte> buffer_;  // a block, while prepare() hashes
-  std::vector<bool> needs_inode_;  // and has not got it
-  Room room_;                      // taken and not used
+  std::vector<std::byte> buffer_;          // a block, while prepare() hashes
+  std::vector<bool> needs_inode_;          // and has not got it
+  Room room_;                              // taken and not used
 };
 
 }  // namespace onehop::file

@@ -25,14 +25,14 @@ void Sink::tell(Chapter& chapter, const BlockRef& done) {
 /// mode and time.
 void Sink::tell_packed() {
   while (const auto run = commit_.pop()) {
-    Chapter* const chapter = chapter_of(run->list->first_file);
+    Chapter* const chapter = chapter_of(run->list->first_file());
     ONEHOP_CHECK(chapter != nullptr);  // it does not end before
     if (run->count == 0) {
       chapter->are_folders_finished = true;
       continue;
     }
     for (std::uint32_t i = 0; i < run->count; ++i) {
-      const std::uint32_t entry = run->list->pack.entries()[run->first + i];
+      const std::uint32_t entry = run->list->pack().entries()[run->first + i];
       chapter->is_done[entry] = true;
       chapter->list->count_made(entry);  // of a folder; a file's was counted in the stage
     }
@@ -52,7 +52,7 @@ bool Sink::finish_folders() {
     if (!chapter->is_gathered()) return false;
     if (chapter->pack && chapter->pack->has_folders() &&
         !std::exchange(chapter->are_folders_finishing, true))
-      commit_.finish(chapter->pack->list());
+      commit_.finish(*chapter->list);
   }
   return true;
 }

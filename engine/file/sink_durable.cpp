@@ -73,7 +73,7 @@ void Sink::on_synced(std::uint32_t file, std::int64_t result) {
 }
 
 void Sink::checkpoint_if_due(Instant now) {
-  if (destination_->options().durability == Durability::none) return;
+  if (!destination_->is_synced()) return;
   if (now - checkpoint_at_ < options_.checkpoint_span &&
       unsynced_bytes_ < options_.checkpoint_bytes)
     return;
@@ -131,11 +131,11 @@ void Sink::finish(std::uint32_t file) {
   if (list.is_stream()) {
     done.outcome = FileOutcome::received;
   } else if (list.is_there(entry)) {
-    if (!open.is_other && list.has_part(entry))
-      PartFile::discard(destination_->root(), list.entry(entry), list.part_options(entry, true));
+    if (!open.is_other && list.has_part(entry)) PartFile::discard(*destination_, list.entry(entry));
     done.status = static_cast<std::int32_t>(list.delivered_number(entry));
   } else {
-    const FinishResult result = open.part.finish(list.entry(entry), list.part_options(entry, true));
+    const FinishResult result =
+        open.part.finish(*destination_, list.entry(entry), list.policy_of(entry));
     if (result.failure != FileFailure::none) return fail(file, result.failure, result.errno_value);
     done.status = static_cast<std::int32_t>(open.part.final_number());
     done.outcome = FileOutcome::received;

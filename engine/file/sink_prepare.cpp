@@ -108,11 +108,9 @@ OnExist SinkChapter::policy_of(std::uint32_t entry) const noexcept {
 }
 
 PartOptions SinkChapter::part_options(std::uint32_t entry, bool is_creating) const {
-  PartOptions options = destination_->part_options();
-  options.on_exist = policy_of(entry);
-  options.is_changed = entry < options_.is_changed.size() && options_.is_changed[entry];
-  options.is_creating = is_creating;
-  return options;
+  return {.on_exist = policy_of(entry),
+          .is_changed = entry < options_.is_changed.size() && options_.is_changed[entry],
+          .is_creating = is_creating};
 }
 
 Result<void> SinkChapter::check_existing() {
@@ -227,8 +225,7 @@ std::optional<unsigned> SinkChapter::find_delivered(std::uint32_t entry, int fol
     struct stat status {};
     if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
     const std::int64_t late_s = status.st_mtim.tv_sec - file.mtime_ns / 1'000'000'000;
-    if (!is_kind_and_size(file, status) || std::abs(late_s) > mtime_slack_s)
-      continue;
+    if (!is_kind_and_size(file, status) || std::abs(late_s) > mtime_slack_s) continue;
     const auto identity = identity_of(folder, leaf.c_str());
     if (identity && session.is_made(hash, *identity)) return number == 1 ? 0 : number;
   }
@@ -317,7 +314,7 @@ Result<void> SinkChapter::find_part(std::uint32_t entry, int folder) {
   struct stat status {};
   if (::fstatat(folder, part_name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
     return success();
-  ONEHOP_TRY(part, PartFile::open(destination_->root(), file, part_options(entry, false)));
+  ONEHOP_TRY(part, PartFile::open(*destination_, file, part_options(entry, false)));
   if (!part.is_open()) return success();
   std::vector<Claim> claims;
   for (Claim& found : hash_listed(part.fd(), file.size, part.listed())) {

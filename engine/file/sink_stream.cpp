@@ -44,7 +44,7 @@ bool Sink::finish_stream(Chapter& last) {
   if (stream_->is_ordered()) return true;  // there is no name, and all is written
   const ManifestEntry& piece = last.list->entry(0);
   unsigned number = 0;
-  const FinishResult result = stream_->finish(piece, last.list->part_options(0, true), number);
+  const FinishResult result = stream_->finish(piece, last.list->policy_of(0), number);
   if (result.failure != FileFailure::none)
     fail(last.list->first_file(), result.failure, result.errno_value);
   else

@@ -81,16 +81,15 @@ std::optional<BlockRef> StreamOutput::drop() {
   return block;
 }
 
-FinishResult StreamOutput::finish(const ManifestEntry& piece, const PartOptions& options,
-                                  unsigned& number) {
-  const bool is_synced = options.durability != Durability::none;
+FinishResult StreamOutput::finish(const ManifestEntry& piece, OnExist on_exist, unsigned& number) {
+  const bool is_synced = destination_.is_synced();
   if (set_mtime(file_.get(), piece.mtime_ns) != 0) return {FileFailure::write_error, errno};
   if (is_synced && ::fsync(file_.get()) != 0) return {FileFailure::sync_error, errno};
   const Result<Place> place = open_place(destination_.root(), piece.name, true);
   if (place.has_error()) return {FileFailure::write_error, place.error().errno_value};
   const int folder = place.value().folder.get();
   const int errno_value = give_name(stage_.fd(), Stage::name_of(staged_as_), folder,
-                                    place.value().leaf, options.on_exist, number);
+                                    place.value().leaf, on_exist, number);
   if (errno_value != 0)
     return {errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error, errno_value};
   if (is_synced && sync_folder(folder) != 0) return {FileFailure::sync_error, errno};

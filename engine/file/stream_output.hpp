@@ -17,6 +17,7 @@
 #include "engine/base/block.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/file/destination.hpp"
+#include "engine/file/part_file.hpp"
 #include "engine/file/stage.hpp"
 
 namespace onehop::file {
@@ -50,8 +51,7 @@ class StreamOutput {
 
   /// finish gives the file its name; not for a descriptor. `number` as give_name(). Syscalls:
   /// futimens, fsync, openat2, mkdirat, renameat2.
-  [[nodiscard]] FinishResult finish(const ManifestEntry& piece, const PartOptions& options,
-                                    unsigned& number);
+  [[nodiscard]] FinishResult finish(const ManifestEntry& piece, OnExist on_exist, unsigned& number);
   /// close removes what has no name.
   void close() noexcept { stage_.remove(); }
 
