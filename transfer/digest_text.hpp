@@ -14,9 +14,7 @@
 namespace onehop::host {
 
 [[nodiscard]] inline std::string hex(std::span<const std::byte> bytes) {
-  std::string text;
-  for (const std::byte byte : bytes) text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
-  return text;
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 /// hex of what a digest of this kind (crypto::digest_name) fills.
 [[nodiscard]] inline std::string hex(const Digest& digest, std::string_view kind) {

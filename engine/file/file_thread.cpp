@@ -37,33 +37,26 @@ FileThread::FileThread(std::unique_ptr<FileWorker> worker, SpscRing<BlockRef>& t
   ONEHOP_CHECK(worker_ != nullptr);
 }
 
-FileThread::~FileThread() {
-  request_stop();
-  join();
-}
-
 Result<void> FileThread::start() {
   ONEHOP_CHECK(!thread_.joinable());
-  auto started = start_thread("file", [this] { run(); });
+  auto started =
+      start_thread<std::jthread>("file", [this](const std::stop_token& stop) { run(stop); });
   ONEHOP_TRYV(started);
   thread_ = std::move(started).value();
   return success();
 }
 
-void FileThread::request_stop() noexcept { is_stopping_.store(true, std::memory_order_release); }
-
 void FileThread::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-void FileThread::run() {
+void FileThread::run(const std::stop_token& stop) {
   name_this_thread(worker_->thread_name());
   ::prctl(PR_SET_TIMERSLACK, timer_slack_ns, 0, 0, 0);
   Nanos nap = nap_min;
   std::size_t moved_since_nap = 0;
-  while (!is_stopping_.load(std::memory_order_acquire)) {
+  while (!stop.stop_requested()) {
     const std::size_t moved = worker_->turn(monotonic_now(), to_engine_, from_engine_);
-    is_over_.store(worker_->is_over(), std::memory_order_release);
     moved_since_nap += moved;
     if (moved > 0) continue;
     nap = next_nap(nap, moved_since_nap, worker_->nap_max());

@@ -5,12 +5,13 @@
 // thread naps instead. The nap gets longer while there is nothing to do, and shorter when much has
 // gathered meanwhile. The rings and the pool bound what can gather. At 600 Mbit/s the nap stays at
 // its longest (file_worker.hpp). The composition owns it; start() and request_stop() are for one
-// thread, is_over() for any.
+// thread, naps_total() for any. Its end stops and joins the thread.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <thread>
 
 #include "engine/base/block.hpp"
@@ -25,30 +26,24 @@ class FileThread {
   /// The rings outlive the thread. to_engine holds at least the pool's slots.
   FileThread(std::unique_ptr<FileWorker> worker, SpscRing<BlockRef>& to_engine,
              SpscRing<BlockRef>& from_engine);
-  ~FileThread();  ///< request_stop() and join()
 
   [[nodiscard]] Result<void> start();  ///< Error: the system refuses a thread
   /// request_stop returns at once. The thread ends after its turn and close().
-  void request_stop() noexcept;
+  void request_stop() noexcept { thread_.request_stop(); }
   void join();
 
-  /// is_over: the worker has nothing more to do. The thread still moves buffers.
-  [[nodiscard]] bool is_over() const noexcept { return is_over_.load(std::memory_order_acquire); }
   [[nodiscard]] std::uint64_t naps_total() const noexcept {
     return naps_total_.load(std::memory_order_relaxed);
   }
-  [[nodiscard]] std::string_view io_name() const noexcept { return worker_->io_name(); }
 
  private:
-  void run();
+  void run(const std::stop_token& stop);
 
   std::unique_ptr<FileWorker> worker_;
   SpscRing<BlockRef>& to_engine_;
   SpscRing<BlockRef>& from_engine_;
-  std::thread thread_;
-  std::atomic<bool> is_stopping_{false};      // release in request_stop(), acquire in run()
-  std::atomic<bool> is_over_{false};          // release in run(), acquire in is_over()
   std::atomic<std::uint64_t> naps_total_{0};  // written by the thread only
+  std::jthread thread_;                       // last: it ends before what it uses
 };
 
 /// next_nap is the length of the next nap, from that of the last one and from how many messages

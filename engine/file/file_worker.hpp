@@ -33,8 +33,6 @@ class FileWorker {
   /// turn does what can be done now and returns how many blocks and messages moved; 0: nap.
   virtual std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
                            SpscRing<BlockRef>& from_engine) = 0;
-  /// is_over: nothing more will come; turn() still takes and gives buffers.
-  [[nodiscard]] virtual bool is_over() const noexcept = 0;
   /// nap_max is the longest that the thread may sleep now.
   [[nodiscard]] virtual Nanos nap_max() const noexcept = 0;
   /// close is the last call: what arrived is made durable, where that means something.

@@ -29,7 +29,6 @@ class IgnoreRules {
 
   /// find gives the rule that decides about a name, or nullptr.
   [[nodiscard]] const IgnoreRule* find(std::string_view name, bool is_folder) const noexcept;
-  [[nodiscard]] bool is_empty() const noexcept { return rules_.empty(); }
 
  private:
   std::vector<IgnoreRule> rules_;

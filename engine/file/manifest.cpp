@@ -168,8 +168,7 @@ Result<void> validate(const Manifest& manifest, const ManifestLimits& limits) {
     const ManifestEntry& before = files[order[i - 1]];
     const ManifestEntry& entry = files[order[i]];
     const bool is_same = entry.name == before.name;
-    if (is_same && entry.kind == before.kind)
-      return refusal(entry, "the name appears twice");
+    if (is_same && entry.kind == before.kind) return refusal(entry, "the name appears twice");
     const bool is_below = entry.name.size() > before.name.size() &&
                           entry.name.starts_with(before.name) &&
                           entry.name[before.name.size()] == '/';
@@ -285,9 +284,8 @@ std::string temporary_name(std::string_view leaf, std::string_view suffix) {
   const Digest hash =
       crypto::block_digest(crypto::DigestKind::sha256, std::as_bytes(std::span{leaf}));
   name.append(head_of(leaf, room - hash_digits - 1)).append("~");
-  for (std::size_t i = 0; i < hash_digits / 2; ++i)
-    name += fmt::format("{:02x}", std::to_integer<unsigned>(hash[i]));
-  return name.append(suffix);
+  return name.append(fmt::format("{:02x}", fmt::join(std::span{hash}.first(hash_digits / 2), "")))
+      .append(suffix);
 }
 
 }  // namespace onehop::file

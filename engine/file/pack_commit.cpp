@@ -55,15 +55,6 @@ PackCommit::PackCommit(Destination& destination)
       has_syncfs_{has_syncfs(destination.root())},
       folders_{destination.root()} {}
 
-PackCommit::~PackCommit() {
-  {
-    const std::lock_guard lock{mutex_};
-    is_stopping_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
 int PackCommit::open() {
   if (has_started_) return 0;
   has_started_ = true;
@@ -71,7 +62,8 @@ int PackCommit::open() {
   if (const int errno_value = stage_.open(destination_.root()); errno_value != 0)
     return errno_value;
   mode_made_ = stage_.mode_of_new_folder();
-  auto started = start_thread("commit", [this] { run(); });
+  auto started =
+      start_thread<std::jthread>("commit", [this](const std::stop_token& stop) { run(stop); });
   if (!started) return started.error().errno_value;
   thread_ = std::move(started).value();
   return 0;
@@ -147,12 +139,11 @@ std::optional<PackFailure> PackCommit::failure() {
   return failure_;
 }
 
-void PackCommit::run() {
+/// What was handed over is worked off before the end.
+void PackCommit::run(const std::stop_token& stop) {
   name_this_thread("onehop-commit");
   std::unique_lock lock{mutex_};
-  while (true) {
-    changed_.wait(lock, [this] { return has_batch_ || is_stopping_; });
-    if (!has_batch_) return;
+  while (changed_.wait(lock, stop, [this] { return has_batch_; })) {
     PackBatch batch = std::exchange(handed_over_, {});
     const bool is_wanted = !failure_;
     std::vector<PackRun> runs;

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -76,7 +77,6 @@ class PackCommit {
  public:
   /// destination outlives it.
   explicit PackCommit(Destination& destination);
-  ~PackCommit();
   PackCommit(const PackCommit&) = delete;
   PackCommit& operator=(const PackCommit&) = delete;
 
@@ -110,7 +110,7 @@ class PackCommit {
   void wait_idle();
   [[nodiscard]] std::optional<PackFailure> failure();
 
-  void run();
+  void run(const std::stop_token& stop);
   [[nodiscard]] std::optional<PackFailure> work(PackBatch& batch, std::vector<PackRun>& runs);
   [[nodiscard]] std::optional<PackFailure> finish_folders(const PackBatch& batch);
   [[nodiscard]] std::optional<PackFailure> finish_folder(const PackRecord& record);
@@ -133,12 +133,12 @@ class PackCommit {
   FolderCache folders_;  // the thread's
 
   std::mutex mutex_;  // of all below
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   PackBatch handed_over_;
-  bool has_batch_ = false, is_stopping_ = false;  // has_batch_: until it is through
+  bool has_batch_ = false;  // until it is through
   std::deque<PackRun> runs_;
   std::optional<PackFailure> failure_;
-  std::thread thread_;
+  std::jthread thread_;  // last: it ends before what it uses
 };
 
 }  // namespace onehop::file

@@ -38,18 +38,12 @@ Result<std::unique_ptr<ScanThread>> ScanThread::start_stream(StreamInput input,
 
 Result<std::unique_ptr<ScanThread>> ScanThread::start(Work work, std::size_t ahead_max,
                                                       std::function<void()> on_ready) {
-  std::unique_ptr<ScanThread> scan{
-      new ScanThread{std::move(work), ahead_max, std::move(on_ready)}};
+  std::unique_ptr<ScanThread> scan{new ScanThread{std::move(work), ahead_max, std::move(on_ready)}};
   auto started = start_thread<std::jthread>(
       "scan", [self = scan.get()](const std::stop_token& stop) { self->run(stop); });
   ONEHOP_TRYV(started);
   scan->thread_ = std::move(started).value();
   return scan;
-}
-
-ScanThread::~ScanThread() {
-  thread_.request_stop();
-  if (thread_.joinable()) thread_.join();
 }
 
 void ScanThread::run(const std::stop_token& stop) {

@@ -6,7 +6,8 @@
 //                                                                                try_next()
 //
 // It waits when it is that far ahead, so at most ahead_max + 1 chapters are held. One thread starts
-// it, takes the chapters and destroys it; known() is for any.
+// it, takes the chapters and destroys it, which stops the thread after the system call that it is
+// in, and joins it; known() is for any.
 #pragma once
 
 #include <condition_variable>
@@ -40,8 +41,6 @@ class ScanThread final : private ChapterOutlet {
   /// start_stream gives the chapters of read_stream() in the same way.
   [[nodiscard]] static Result<std::unique_ptr<ScanThread>> start_stream(
       StreamInput input, std::function<void()> on_ready = {});
-  /// The thread ends after the system call that it is in. It is joined.
-  ~ScanThread() override;
 
   /// wait_next gives the next chapter. Error: the scan ended with it; the chapters before it have
   /// been given. Not to be called after the last chapter or an error.
@@ -84,7 +83,7 @@ class ScanThread final : private ChapterOutlet {
   bool is_over_ = false;  // the last one or an error was given: of who takes the chapters
 
   Latest<ScanKnown> known_;  // written by the thread
-  std::jthread thread_;
+  std::jthread thread_;      // last: it ends before what it uses
 };
 
 }  // namespace onehop::file

@@ -66,7 +66,7 @@ class Sink final : public FileWorker {
   void close() override;
 
   /// is_over: the last chapter has ended, or the Sink failed or was aborted.
-  [[nodiscard]] bool is_over() const noexcept override {
+  [[nodiscard]] bool is_over() const noexcept {
     return (is_stopped_ || is_complete()) && outbox_.empty();
   }
   [[nodiscard]] Nanos nap_max() const noexcept override {
@@ -104,7 +104,7 @@ class Sink final : public FileWorker {
     std::vector<bool> is_done;       // by entry
     std::size_t files_left = 0;
     std::size_t records_left = 0;  // of files_left, those of the pack
-    std::vector<BlockRef> held;  // what is told when it ends
+    std::vector<BlockRef> held;    // what is told when it ends
     std::vector<std::string> folders_made;
     bool are_folders_finishing = false, are_folders_finished = false;
   };

@@ -34,9 +34,6 @@ void Source::add(SourceChapter chapter) {
   ONEHOP_CHECK(chapter.entries() == chapter.files->manifest.files.size());
   ONEHOP_CHECK(chapter.is_wanted.empty() || chapter.is_wanted.size() == chapter.entries());
   chapter.claims.resize(chapter.entries());
-  // The last record of a block is the newest, and lookups are by block.
-  for (std::vector<Claim>& claims : chapter.claims)
-    std::ranges::stable_sort(claims, {}, &Claim::block);
   const std::lock_guard lock{mutex_};
   added_.push_back(std::move(chapter));
 }
@@ -378,9 +375,8 @@ bool Source::is_held_by_peer(const BlockRef& block) const {
   if (entry < list.is_compared.size() && list.is_compared[entry]) return true;
   const std::vector<Claim>& claims = list.claims[entry];
   const std::uint64_t index = block.offset / block_bytes;
-  const auto after = std::ranges::upper_bound(claims, index, {}, &Claim::block);
-  return after != claims.begin() && std::prev(after)->block == index &&
-         std::prev(after)->digest == block.digest;
+  const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
+  return claim != claims.end() && *claim == Claim{index, block.digest};
 }
 
 void Source::fail(std::uint32_t file, FileFailure failure, int errno_value) {

@@ -50,7 +50,7 @@ class Source final : public FileWorker {
                    SpscRing<BlockRef>& from_engine) override;
 
   /// is_over: everything was handed over, or it failed or was aborted. turn() still takes buffers.
-  [[nodiscard]] bool is_over() const noexcept override { return is_over_ && outbox_.empty(); }
+  [[nodiscard]] bool is_over() const noexcept { return is_over_ && outbox_.empty(); }
   /// A nap that ends late holds up the chapter that has come, and all behind it.
   [[nodiscard]] Nanos nap_max() const noexcept override {
     return is_waiting_ ? nap_max_at_end : nap_max_reading;

@@ -21,7 +21,7 @@ struct SourceChapter {
   /// Never null; may have no entry. The session reads manifest and names at the same time: the
   /// Source changes descriptors alone.
   std::shared_ptr<SourceFiles> files = std::make_shared<SourceFiles>();
-  /// What the receiver says it has; empty: nothing.
+  /// What the receiver says it has, each block once and ascending; empty: nothing.
   std::vector<std::vector<Claim>> claims;
   /// An unwanted file is neither read nor mentioned; empty: all are wanted.
   std::vector<bool> is_wanted;

@@ -74,10 +74,7 @@ bool has_stage_mode(int folder, struct stat status) {
 }  // namespace
 
 std::string probe_folder_name_of(std::span<const std::byte> hash) {
-  std::string name;
-  for (const std::byte byte : hash.first(probe_hash_bytes))
-    name += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
-  return name;
+  return fmt::format("{:02x}", fmt::join(hash.first(probe_hash_bytes), ""));
 }
 
 std::string Stage::name_of(std::uint32_t file) { return fmt::format("{:x}", file); }

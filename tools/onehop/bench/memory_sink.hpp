@@ -34,7 +34,7 @@ class MemorySink final : public FileWorker {
 
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
                    SpscRing<BlockRef>& from_engine) override;
-  [[nodiscard]] bool is_over() const noexcept override {
+  [[nodiscard]] bool is_over() const noexcept {
     return (has_failed_ || files_left_ == 0) && outbox_.empty();
   }
   [[nodiscard]] Nanos nap_max() const noexcept override {

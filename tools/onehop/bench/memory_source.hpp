@@ -34,7 +34,7 @@ class MemorySource final : public FileWorker {
 
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
                    SpscRing<BlockRef>& from_engine) override;
-  [[nodiscard]] bool is_over() const noexcept override { return is_over_ && outbox_.empty(); }
+  [[nodiscard]] bool is_over() const noexcept { return is_over_ && outbox_.empty(); }
   [[nodiscard]] Nanos nap_max() const noexcept override { return nap_max_reading; }
   [[nodiscard]] const char* thread_name() const noexcept override { return "onehop-read"; }
   [[nodiscard]] std::string_view io_name() const noexcept override { return "memory"; }
