@@ -32,22 +32,6 @@ file::OnExist on_exist_of(api::Answer answer) {
   return file::OnExist::ask;
 }
 
-session::FileAction action_of(const file::SinkChapter& chapter, std::uint32_t entry) {
-  switch (chapter.existing()[entry]) {
-    case file::Existing::other: return session::FileAction::keep;
-    case file::Existing::unread: return session::FileAction::keep_unread;
-    case file::Existing::compared: return session::FileAction::compare;
-    case file::Existing::assumed: return session::FileAction::assume;
-    case file::Existing::name_refused: return session::FileAction::name_refused;
-    case file::Existing::name_taken: return session::FileAction::name_taken;
-    case file::Existing::none:
-    case file::Existing::expected: break;
-  }
-  const bool has_some =
-      chapter.pack().contains(entry) ? chapter.is_there(entry) : !chapter.claims_of(entry).empty();
-  return has_some ? session::FileAction::resume : session::FileAction::send;
-}
-
 }  // namespace
 
 void ChapterPreparer::start(std::shared_ptr<const session::OfferInfo> offer,
@@ -106,11 +90,11 @@ Result<session::Decision> ChapterPreparer::prepare(
             : error                 ? options_.directory
                                     : folder.string();
   decision.folder = folder_;
+  decision.actions = chapter_->actions();
   for (std::uint32_t i = 0; i < offer->manifest.files.size(); ++i) {
-    decision.actions.push_back(action_of(*chapter_, i));
-    if (decision.actions.back() == session::FileAction::name_refused)
+    if (decision.actions[i] == session::FileAction::name_refused)
       decision.name_faults.push_back(static_cast<std::uint8_t>(chapter_->name_fault(i)));
-    if (decision.actions.back() != session::FileAction::resume) continue;
+    if (decision.actions[i] != session::FileAction::resume) continue;
     decision.claims.resize(offer->manifest.files.size());
     decision.claims[i] = chapter_->claims_of(i);
   }

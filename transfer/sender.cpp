@@ -331,13 +331,10 @@ void Sender::on_accepted(const session::Accepted& accepted) {
   chapter.first_file = accepted.first_file;
   chapter.files = find_offered(*accepted.manifest);
   chapter.claims = accepted.claims;
+  chapter.actions = accepted.actions;
   chapter.pack = accepted.pack;
   chapter.pack_roots = accepted.pack_roots;
   chapter.is_last = accepted.is_last;
-  for (const session::FileAction action : accepted.actions) {
-    chapter.is_wanted.push_back(session::has_digests(action));
-    chapter.is_compared.push_back(action == session::FileAction::compare);
-  }
   path_.account().set_place(peer_, accepted.folder);
   if (source_ != nullptr)
     source_->add(std::move(chapter));

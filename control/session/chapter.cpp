@@ -13,8 +13,7 @@ void Chapter::answer(std::vector<FileAction> given, std::vector<std::uint8_t> fa
   is_answered = true;
   is_done.assign(actions.size(), false);
   files_left = roots_left = static_cast<std::size_t>(std::ranges::count_if(actions, has_digests));
-  auto made = std::make_shared<const file::Pack>(file::Pack::make(
-      *manifest, kind, [this](std::uint32_t i) { return packing_of(actions[i]); }));
+  auto made = std::make_shared<const file::Pack>(file::Pack::make(*manifest, kind, actions));
   if (made->is_empty()) return;
   roots_left -= made->entries().size() - 1;
   pack = std::move(made);

@@ -18,11 +18,6 @@
 
 namespace onehop::session {
 
-/// packing_of: how a small file goes that the receiver answered so.
-[[nodiscard]] constexpr file::Packing packing_of(FileAction action) noexcept {
-  if (action == FileAction::send) return file::Packing::whole;
-  return has_digests(action) ? file::Packing::digest : file::Packing::none;
-}
 /// can_come_to: a file of which the receiver wants this can have that outcome. A comparison writes
 /// nothing, and only it can find that something else was kept.
 [[nodiscard]] constexpr bool can_come_to(FileAction action, FileOutcome outcome) noexcept {

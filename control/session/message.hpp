@@ -102,23 +102,8 @@ struct ChapterEnd {
   bool is_last = false;    ///< of the session
 };
 
-/// FileAction: what the receiver wants of a file.
-enum class FileAction : std::uint8_t {
-  send = 0,         ///< all of it
-  keep = 1,         ///< nothing: its name belongs to something else, which stays
-  resume = 2,       ///< what the claims do not cover
-  compare = 3,      ///< digests alone: its name belongs to a file of that size, which stays
-  keep_unread = 4,  ///< as compare, but the receiver cannot read that file
-  assume = 5,       ///< nothing: a file of that size and time has the name, and is taken for it
-  name_refused = 6,  ///< nothing: the receiver's file system does not take the name
-  name_taken = 7,    ///< nothing: an earlier entry of the session has this name there
-};
-/// has_digests: the sender announces digests and root of such a file, and the receiver answers with
-/// FileDone.
-[[nodiscard]] constexpr bool has_digests(FileAction action) noexcept {
-  return action == FileAction::send || action == FileAction::resume ||
-         action == FileAction::compare;
-}
+using file::FileAction;
+using file::has_digests;
 /// Accept: the session will be. The answer to the first chapter follows.
 struct Accept {
   std::uint16_t data_port = 0;

@@ -29,6 +29,24 @@ enum class EntryKind : std::uint8_t {
 };
 [[nodiscard]] std::string_view name_of(EntryKind kind) noexcept;
 
+/// FileAction: what the receiver wants of a file. The numbers are protocol.
+enum class FileAction : std::uint8_t {
+  send = 0,          ///< all of it
+  keep = 1,          ///< nothing: its name belongs to something else, which stays
+  resume = 2,        ///< what the claims do not cover
+  compare = 3,       ///< digests alone: its name belongs to a file of that size, which stays
+  keep_unread = 4,   ///< as compare, but the receiver cannot read that file
+  assume = 5,        ///< nothing: a file of that size and time has the name, and is taken for it
+  name_refused = 6,  ///< nothing: the receiver's file system does not take the name
+  name_taken = 7,    ///< nothing: an earlier entry of the session has this name there
+};
+/// has_digests: the sender announces digests and root of such a file, and the receiver answers with
+/// FileDone.
+[[nodiscard]] constexpr bool has_digests(FileAction action) noexcept {
+  return action == FileAction::send || action == FileAction::resume ||
+         action == FileAction::compare;
+}
+
 struct ManifestEntry {
   std::string name;           ///< relative path, components separated by '/', any bytes but NUL
   std::uint64_t size = 0;     ///< bytes; a claim until the root digest agrees

@@ -17,17 +17,15 @@ bool has_pack(const Manifest& manifest) noexcept {
 }
 
 Pack Pack::make(const Manifest& manifest, crypto::DigestKind kind,
-                const std::function<Packing(std::uint32_t)>& packing) {
+                std::span<const FileAction> actions) {
   Pack pack;
   if (!has_pack(manifest)) return pack;
   pack.digest_bytes_ = static_cast<std::uint32_t>(crypto::digest_bytes(kind));
   for (std::uint32_t file = 0; file < manifest.files.size(); ++file) {
-    if (!is_packable(manifest.files[file])) continue;
-    const Packing how = packing(file);
-    if (how == Packing::none) continue;
+    if (!is_packable(manifest.files[file]) || !has_digests(actions[file])) continue;
     const auto ordinal = static_cast<std::uint32_t>(pack.entries_.size());
     pack.entries_.push_back(file);
-    pack.is_whole_.push_back(how == Packing::whole);
+    pack.is_whole_.push_back(actions[file] == FileAction::send);
     const PackPlace place = pack.place_at(manifest, ordinal, pack.bytes_);
     pack.bytes_ = place.end();
     // It is the first of each block that begins in it.
@@ -70,11 +68,11 @@ Digest record_root(crypto::DigestKind kind, std::uint64_t size,
 }
 
 std::vector<std::uint64_t> block_sizes(const Manifest& manifest, const Pack& pack,
-                                       const std::vector<bool>& is_wanted) {
+                                       std::span<const FileAction> actions) {
   std::vector<std::uint64_t> sizes;
   sizes.reserve(manifest.files.size() + 1);
   for (std::size_t entry = 0; entry < manifest.files.size(); ++entry)
-    sizes.push_back(is_wanted[entry] ? manifest.files[entry].size : file_without_blocks);
+    sizes.push_back(has_digests(actions[entry]) ? manifest.files[entry].size : file_without_blocks);
   for (const std::uint32_t file : pack.entries()) sizes[file] = file_without_blocks;
   sizes.push_back(pack.is_empty() ? file_without_blocks : pack.bytes());
   return sizes;

@@ -17,7 +17,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -33,13 +32,6 @@ inline constexpr std::uint32_t packed_bytes_max = block_bytes / 2;
 /// Fewer small files, no folder and no link: each goes by itself, and is resumed by itself.
 inline constexpr std::size_t packed_files_min = 32;
 
-/// Packing: what is in the pack of an entry.
-enum class Packing : std::uint8_t {
-  none,    ///< nothing: it is sent by itself, or not at all
-  whole,   ///< bytes and root
-  digest,  ///< the root: the receiver has a file that may be it
-};
-
 /// PackPlace: a record's place in the pack.
 struct PackPlace {
   std::uint64_t offset = 0;
@@ -52,10 +44,11 @@ struct PackPlace {
 class Pack {
  public:
   Pack() = default;
-  /// make packs the packable entries as `packing` says of each. Nothing is packed where the
-  /// manifest as a whole is not worth it.
+  /// make packs the packable entries that the receiver wants, by its action of each: bytes and root
+  /// of what it has not, the root alone where it has a file that may be it. Nothing is packed where
+  /// the manifest as a whole is not worth it.
   [[nodiscard]] static Pack make(const Manifest& manifest, crypto::DigestKind kind,
-                                 const std::function<Packing(std::uint32_t)>& packing);
+                                 std::span<const FileAction> actions);
 
   [[nodiscard]] bool is_empty() const noexcept { return entries_.empty(); }
   /// entries: their manifest indices, in order. A place in it is an entry's ordinal.
@@ -111,6 +104,6 @@ class Pack {
 /// block_sizes are a chapter's files as the engine counts them: entries that are packed or unwanted
 /// have no blocks, and the last size is the pack's, file_without_blocks where nothing is packed.
 [[nodiscard]] std::vector<std::uint64_t> block_sizes(const Manifest& manifest, const Pack& pack,
-                                                     const std::vector<bool>& is_wanted);
+                                                     std::span<const FileAction> actions);
 
 }  // namespace onehop::file

@@ -22,7 +22,7 @@ constexpr std::size_t announced_early_per_slot = 4;
 Sink::Chapter::Chapter(std::unique_ptr<SinkChapter> given)
     : list{std::move(given)},
       is_done(list->entries(), false),
-      files_left{static_cast<std::size_t>(std::ranges::count(list->is_wanted(), true))} {}
+      files_left{static_cast<std::size_t>(std::ranges::count_if(list->actions(), has_digests))} {}
 
 Sink::Sink(std::shared_ptr<Destination> destination, std::unique_ptr<FileIo> io,
            const SinkOptions& options)
@@ -128,7 +128,7 @@ void Sink::on_unknown(const BlockRef& message) {
 
 bool Sink::is_expected(const Chapter& chapter, const BlockRef& message) {
   const std::uint32_t entry = chapter.entry_of(message.file);
-  if (entry >= chapter.list->entries() || !chapter.list->is_wanted()[entry]) return false;
+  if (entry >= chapter.list->entries() || !chapter.list->is_wanted(entry)) return false;
   if (chapter.list->pack().contains(entry)) return false;  // of it nothing comes by itself
   if (message.kind == FileMessageKind::root) return true;
   const std::uint64_t blocks = blocks_of(chapter.list->entry(entry).size);
@@ -238,7 +238,7 @@ void Sink::on_digest(Chapter& chapter, const BlockRef& message) {
     const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
     const bool is_held =
         claim != claims.end() && claim->block == index && claim->digest == message.digest;
-    if (is_held || list.existing()[entry_index] == Existing::compared) {
+    if (is_held || list.actions()[entry_index] == FileAction::compare) {
       // Only of what is skipped the engine knows that no frame will come.
       if (message.kind != FileMessageKind::skipped)
         return fail(message.file, FileFailure::protocol);

@@ -116,7 +116,7 @@ class Sink final : public FileWorker {
     }
     Chapter& chapter;
     PartFile part;          ///< not open: the file is there and is only compared
-    bool is_other = false;  ///< Existing::compared: a block differs from what was announced
+    bool is_other = false;  ///< FileAction::compare: a block differs from what was announced
     crypto::DigestTree tree;
     std::uint64_t next_leaf = 0;  ///< every block below is in the tree
     std::unordered_map<std::uint64_t, Entry> entries;

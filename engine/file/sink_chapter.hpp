@@ -2,7 +2,7 @@
 // SinkChapter: a chapter of the offered list, held against the destination: what is there already,
 // what is wanted, and what of it can be resumed.
 //
-//   manifest ─▶ prepare() ─▶ the answer for the peer: claims, is_wanted, existing, block_sizes
+//   manifest ─▶ prepare() ─▶ the answer for the peer: claims, actions, block_sizes
 //                   └──────▶ Sink::add()
 //
 // prepare() runs before the peer is told "accepted", on any thread, also while the file thread
@@ -37,21 +37,6 @@ struct Conflict {
   std::uint64_t size = 0;  ///< bytes, of a regular file
 };
 
-/// Existing: what has a file's final name and keeps it.
-enum class Existing : std::uint8_t {
-  none,      ///< nothing has it, or the file is received all the same
-  expected,  ///< a regular file of the announced size, or one that a dead session delivered:
-             ///< another content is an error
-  compared,  ///< OnExist::skip, a regular file of the announced size: block digests will tell
-             ///< whether it is the same
-  other,     ///< OnExist::skip, and it cannot be the same: another size, or no regular file
-  unread,    ///< OnExist::skip, a regular file of the announced size that cannot be read
-  assumed,   ///< is_quick, a regular file of the announced size and time: taken for the announced
-             ///< one, and not read
-  name_refused,  ///< nothing: the file system does not take the name
-  name_taken,    ///< an earlier entry of the session, whose name is the same one here
-};
-
 /// PackHeld: a file that is there. One with another root is an error, or `is_kept`.
 struct PackHeld {
   Digest root{};
@@ -65,7 +50,7 @@ struct SinkChapterOptions {
   Digest approved{};  ///< manifest_hash() of what was approved; another manifest is refused (P7)
   OnExist on_exist = OnExist::ask;
   std::vector<OnExist> on_exist_of;  ///< instead of on_exist; empty: that for all
-  /// Files of the announced size and time are Existing::assumed.
+  /// Files of the announced size and time are FileAction::assume.
   bool is_quick = false;
   /// As NameProbe::check() has it. Such an entry is not wanted, whatever there is.
   std::vector<int> name_faults;
@@ -96,8 +81,8 @@ class SinkChapter {
     static const std::vector<Claim> none;
     return claims_.empty() ? none : claims_[entry];
   }
-  [[nodiscard]] const std::vector<bool>& is_wanted() const noexcept { return is_wanted_; }
-  [[nodiscard]] const std::vector<Existing>& existing() const noexcept { return existing_; }
+  [[nodiscard]] const std::vector<FileAction>& actions() const noexcept { return actions_; }
+  [[nodiscard]] bool is_wanted(std::uint32_t entry) const { return has_digests(actions_[entry]); }
   /// name_fault is the errno for which the entry cannot have its name; 0: none.
   [[nodiscard]] int name_fault(std::uint32_t entry) const {
     return options_.name_faults.empty() ? 0 : options_.name_faults[entry];
@@ -111,7 +96,7 @@ class SinkChapter {
   [[nodiscard]] bool has_pack() const noexcept { return has_pack_; }
   /// block_sizes are the files as the engine is to count them, from first_file() on.
   [[nodiscard]] std::vector<std::uint64_t> block_sizes() const {
-    return file::block_sizes(manifest_, pack_, is_wanted_);
+    return file::block_sizes(manifest_, pack_, actions_);
   }
 
   // --- for the Sink
@@ -136,7 +121,7 @@ class SinkChapter {
   }
   /// is_there: visible, and compared instead of written.
   [[nodiscard]] bool is_there(std::uint32_t entry) const noexcept {
-    return existing_[entry] == Existing::expected || existing_[entry] == Existing::compared;
+    return is_expected_[entry] || actions_[entry] == FileAction::compare;
   }
   /// is_stream: its one entry is a piece of the session's stream.
   [[nodiscard]] bool is_stream() const noexcept { return is_stream_; }
@@ -197,8 +182,10 @@ class SinkChapter {
   Pack pack_;
   std::shared_ptr<PackRoots> pack_roots_;
   std::vector<std::vector<Claim>> claims_;  // empty: nothing is there of any entry
-  std::vector<bool> is_wanted_;
-  std::vector<Existing> existing_;
+  std::vector<FileAction> actions_;
+  // The name belongs to a regular file of the announced size, or to one that a dead session
+  // delivered: another content is an error.
+  std::vector<bool> is_expected_;
   // Of files that a dead session delivered under another name.
   std::unordered_map<std::uint32_t, unsigned> delivered_numbers_;
   std::unordered_map<std::uint32_t, PartFile> parts_;

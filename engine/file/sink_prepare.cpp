@@ -54,8 +54,8 @@ SinkChapter::SinkChapter(std::shared_ptr<Destination> destination,
       manifest_{*shared_manifest_},
       options_{std::move(options)},
       has_pack_{file::has_pack(manifest_)},
-      is_wanted_(manifest_.files.size(), true),
-      existing_(manifest_.files.size(), Existing::none),
+      actions_(manifest_.files.size(), FileAction::send),
+      is_expected_(manifest_.files.size(), false),
       folders_{destination_->root()},
       needs_inode_(manifest_.files.size(), true) {
   ONEHOP_CHECK(options_.on_exist_of.empty() ||
@@ -88,14 +88,16 @@ Result<std::unique_ptr<SinkChapter>> SinkChapter::prepare(std::shared_ptr<Destin
 
 /// What is small goes in shared blocks, as the sender works out for itself from our answer.
 void SinkChapter::make_pack() {
-  pack_ = Pack::make(manifest_, destination_->options().digest_kind, [this](std::uint32_t entry) {
-    return !is_wanted_[entry] ? Packing::none : is_there(entry) ? Packing::digest : Packing::whole;
-  });
+  for (std::uint32_t entry = 0; entry < entries(); ++entry) {
+    const bool has_some = !claims_of(entry).empty() || (is_expected_[entry] && !has_part(entry));
+    if (has_some && actions_[entry] == FileAction::send) actions_[entry] = FileAction::resume;
+  }
+  pack_ = Pack::make(manifest_, destination_->options().digest_kind, actions_);
   pack_roots_ = std::make_shared<PackRoots>(pack_.entries().size());
 }
 
 PackHeld SinkChapter::held(std::uint32_t entry) const {
-  PackHeld held{.is_kept = existing_[entry] == Existing::compared,
+  PackHeld held{.is_kept = actions_[entry] == FileAction::compare,
                 .name_number = delivered_number(entry)};
   if (const auto& claims = claims_of(entry); !claims.empty())
     held.root = record_root(destination_->options().digest_kind, manifest_.files[entry].size,
@@ -132,8 +134,7 @@ Result<void> SinkChapter::check_existing() {
 Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
   const ManifestEntry& file = manifest_.files[entry];
   if (const int fault = name_fault(entry); fault != 0) {
-    existing_[entry] = fault == EEXIST ? Existing::name_taken : Existing::name_refused;
-    is_wanted_[entry] = false;
+    actions_[entry] = fault == EEXIST ? FileAction::name_taken : FileAction::name_refused;
     return success();
   }
   // The journals that know an entry of this session are removed when it is done.
@@ -154,8 +155,7 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
                  : conflict(entry, status, "something else has the folder's name",
                             "It is never replaced");
     if (is_assumed(file, status)) {
-      existing_[entry] = Existing::assumed;
-      is_wanted_[entry] = false;
+      actions_[entry] = FileAction::assume;
       return success();
     }
     if (const auto number = find_delivered(entry, folder)) {
@@ -163,7 +163,7 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
       return compare(entry, folder, *number == 0 ? leaf : numbered_leaf(leaf, *number));
     }
     ONEHOP_TRYV(apply_policy(entry, status, folder));
-    if (!is_wanted_[entry] || is_there(entry)) return success();
+    if (!is_wanted(entry) || is_there(entry)) return success();
   } else if (errno != ENOENT) {
     return errno_error(ExitCode::local_file_error, "look for '" + display_name(file.name) + "'");
   }
@@ -274,8 +274,10 @@ void SinkChapter::keep(std::uint32_t entry, const struct stat& status, int folde
   const bool is_read = is_alike &&
                        compare(entry, folder, std::string{leaf_of(manifest_.files[entry].name)}) &&
                        claims_of(entry).size() == blocks_of(size);
-  existing_[entry] = is_read ? Existing::compared : is_alike ? Existing::unread : Existing::other;
-  is_wanted_[entry] = is_read;
+  is_expected_[entry] = false;
+  actions_[entry] = is_read    ? FileAction::compare
+                    : is_alike ? FileAction::keep_unread
+                               : FileAction::keep;
   if (!is_read) claim(entry, {});
 }
 
@@ -289,7 +291,7 @@ Result<void> SinkChapter::compare(std::uint32_t entry, int folder, const std::st
   std::vector<Claim> all(blocks_of(file.size));
   for (std::uint64_t block = 0; block < all.size(); ++block) all[block].block = block;
   claim(entry, hash_listed(there.get(), file.size, all));
-  existing_[entry] = Existing::expected;
+  is_expected_[entry] = true;
   return success();
 }
 
@@ -303,7 +305,7 @@ Result<void> SinkChapter::compare_symlink(std::uint32_t entry, int folder,
     return errno_error(ExitCode::local_file_error, "compare '" + display_name(link.name) + "'");
   const std::span content = std::span{buffer_}.first(static_cast<std::size_t>(bytes));
   claim(entry, {{0, crypto::block_digest(destination_->options().digest_kind, content)}});
-  existing_[entry] = Existing::expected;
+  is_expected_[entry] = true;
   return success();
 }
 
@@ -361,9 +363,9 @@ void SinkChapter::claim(std::uint32_t entry, std::vector<Claim> claims) {
 Result<void> SinkChapter::take_room() {
   Room needed;
   for (std::uint32_t entry = 0; entry < entries(); ++entry) {
-    needs_inode_[entry] = needs_inode_[entry] && is_wanted_[entry] && !is_there(entry);
+    needs_inode_[entry] = needs_inode_[entry] && is_wanted(entry) && !is_there(entry);
     needed.files += needs_inode_[entry] ? 1 : 0;
-    if (!is_wanted_[entry]) continue;
+    if (!is_wanted(entry)) continue;
     needed.bytes += manifest_.files[entry].size;  // the sum was checked by validate()
     for (const Claim& claim : claims_of(entry))
       needed.bytes -= block_length_at(manifest_.files[entry].size, claim.block * block_bytes);

@@ -32,7 +32,7 @@ Source::Source(const SourceOptions& options, std::unique_ptr<FileIo> io)
 
 void Source::add(SourceChapter chapter) {
   ONEHOP_CHECK(chapter.entries() == chapter.files->manifest.files.size());
-  ONEHOP_CHECK(chapter.is_wanted.empty() || chapter.is_wanted.size() == chapter.entries());
+  ONEHOP_CHECK(chapter.actions.empty() || chapter.actions.size() == chapter.entries());
   chapter.claims.resize(chapter.entries());
   const std::lock_guard lock{mutex_};
   added_.push_back(std::move(chapter));
@@ -101,7 +101,8 @@ bool Source::find_next_entry() {
   do {
     if (chapters_.empty()) continue;
     const SourceChapter& list = chapters_.back()->list;
-    while (next_entry_ < list.entries() && !list.is_wanted.empty() && !list.is_wanted[next_entry_])
+    while (next_entry_ < list.entries() && !list.actions.empty() &&
+           !has_digests(list.actions[next_entry_]))
       ++next_entry_;
     if (next_entry_ < list.entries()) return true;
   } while (take_chapter());
@@ -372,7 +373,7 @@ bool Source::has_file_ended(std::uint32_t file) {
 bool Source::is_held_by_peer(const BlockRef& block) const {
   const SourceChapter& list = chapter_of(block.file);
   const std::size_t entry = block.file - list.first_file;
-  if (entry < list.is_compared.size() && list.is_compared[entry]) return true;
+  if (!list.actions.empty() && list.actions[entry] == FileAction::compare) return true;
   const std::vector<Claim>& claims = list.claims[entry];
   const std::uint64_t index = block.offset / block_bytes;
   const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);

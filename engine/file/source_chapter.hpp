@@ -23,10 +23,9 @@ struct SourceChapter {
   std::shared_ptr<SourceFiles> files = std::make_shared<SourceFiles>();
   /// What the receiver says it has, each block once and ascending; empty: nothing.
   std::vector<std::vector<Claim>> claims;
-  /// An unwanted file is neither read nor mentioned; empty: all are wanted.
-  std::vector<bool> is_wanted;
-  /// Of such a file only digests are handed over, as `skipped`; empty: none.
-  std::vector<bool> is_compared;
+  /// A file without has_digests() is neither read nor mentioned; of one that is compared only
+  /// digests are handed over, as `skipped`. Empty: all are sent.
+  std::vector<FileAction> actions;
   /// Of the wanted files, those that go in shared blocks; null: none.
   std::shared_ptr<const Pack> pack;
   std::shared_ptr<PackRoots> pack_roots;  ///< of `pack`; null: nobody asks for them

@@ -97,9 +97,7 @@ const file::ManifestEntry* VirtualEnd::entry_of(std::uint32_t file) const noexce
 void VirtualEnd::hold(Held held) {
   if (!held_.empty() && held.first_file != held_.back().pack_file() + 1)
     fault("the indices of chapters have a gap");
-  held.pack =
-      file::Pack::make(*held.manifest, crypto::DigestKind::xxh3,
-                       [&held](std::uint32_t entry) { return packing_of(held.actions[entry]); });
+  held.pack = file::Pack::make(*held.manifest, crypto::DigestKind::xxh3, held.actions);
   held_.push_back(std::move(held));
 }
 
@@ -232,9 +230,8 @@ void VirtualEnd::decide(Instant now) {
       if (draw(2) == 0) decision.claims[i].push_back({block, some_root(files[i])});
   }
   if (sends_all) decision = {.actions = std::vector<FileAction>(files.size(), FileAction::send)};
-  const file::Pack pack = file::Pack::make(
-      offer_->manifest, crypto::DigestKind::xxh3,
-      [&decision](std::uint32_t entry) { return packing_of(decision.actions[entry]); });
+  const file::Pack pack =
+      file::Pack::make(offer_->manifest, crypto::DigestKind::xxh3, decision.actions);
   decision.pack_roots = std::make_shared<file::PackRoots>(pack.entries().size());
   set_roots(*decision.pack_roots, offer_->manifest, pack);
   decided_ = decision;

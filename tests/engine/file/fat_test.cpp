@@ -39,7 +39,9 @@ Manifest list_of(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const bool is_folder = name.ends_with('/');
     manifest.files.push_back({.name = name.substr(0, name.size() - (is_folder ? 1 : 0)),
-                              .size = is_folder ? 0 : name.starts_with('L') ? large : 5,
+                              .size = is_folder               ? 0
+                                      : name.starts_with('L') ? large
+                                                              : 5,
                               .mode = 0644,
                               .mtime_ns = 1'000'000'000,
                               .kind = is_folder ? EntryKind::folder : EntryKind::file});
@@ -68,8 +70,8 @@ std::vector<std::string> held_of(const Manifest& manifest) {
   std::map<std::string, std::string> spellings;  // by what FAT makes of a path
   std::vector<std::string> held;
   for (const ManifestEntry& entry : manifest.files) {
-    bool is_held = entry.name.find_first_of(":?|") == std::string::npos &&
-                   !entry.name.ends_with('.');
+    bool is_held =
+        entry.name.find_first_of(":?|") == std::string::npos && !entry.name.ends_with('.');
     for (std::size_t end = 0; is_held && end < entry.name.size(); ++end) {
       end = std::min(entry.name.find('/', end), entry.name.size());
       const std::string path = entry.name.substr(0, end);
@@ -87,14 +89,32 @@ std::vector<std::string> held_of(const Manifest& manifest) {
 
 TEST_CASE("each name that FAT refuses or folds is found, with all below it", "[file][names]") {
   const Fat fat;
-  const std::vector<std::pair<std::string, int>> names{
-      {"ok", 0},           {"a:b", EINVAL},      {"x?", EINVAL},     {"dot.", EINVAL},
-      {"dot", 0},          {"Case", 0},          {"case", EEXIST},   {"Dir/", 0},
-      {"Dir/f", 0},        {"dir/", EEXIST},     {"dir/g", EEXIST},  {"dir/s/t", EEXIST},
-      {"bad|/", EINVAL},   {"bad|/h", EINVAL},   {"hidden/a", 0},    {"HIDDEN/b", EEXIST},
-      {"L:", EINVAL},      {"Large", 0},         {"LARGE", EEXIST},  {"end ", EINVAL},
-      {"Dir/s/", 0},       {"Dir/S/u", EEXIST},  {"both.txt", 0},    {"BOTH.txt/", EEXIST},
-      {".Onehop-Stage2", 0}, {".ONEHOP-SESSION", EEXIST}};
+  const std::vector<std::pair<std::string, int>> names{{"ok", 0},
+                                                       {"a:b", EINVAL},
+                                                       {"x?", EINVAL},
+                                                       {"dot.", EINVAL},
+                                                       {"dot", 0},
+                                                       {"Case", 0},
+                                                       {"case", EEXIST},
+                                                       {"Dir/", 0},
+                                                       {"Dir/f", 0},
+                                                       {"dir/", EEXIST},
+                                                       {"dir/g", EEXIST},
+                                                       {"dir/s/t", EEXIST},
+                                                       {"bad|/", EINVAL},
+                                                       {"bad|/h", EINVAL},
+                                                       {"hidden/a", 0},
+                                                       {"HIDDEN/b", EEXIST},
+                                                       {"L:", EINVAL},
+                                                       {"Large", 0},
+                                                       {"LARGE", EEXIST},
+                                                       {"end ", EINVAL},
+                                                       {"Dir/s/", 0},
+                                                       {"Dir/S/u", EEXIST},
+                                                       {"both.txt", 0},
+                                                       {"BOTH.txt/", EEXIST},
+                                                       {".Onehop-Stage2", 0},
+                                                       {".ONEHOP-SESSION", EEXIST}};
   std::vector<std::string> list;
   std::vector<int> expected;
   for (const auto& [name, fault] : names) {
@@ -121,8 +141,8 @@ TEST_CASE("what cannot have its name is left out, and no file gets another's", "
   const Fat fat;
   const TempFolder from;
   // More small files than packed_files_min, so that they are packed; and large ones.
-  std::vector<std::string> names{"Case", "case", "a:b", "Large", "LARGE", "L:", "Dir/", "Dir/f",
-                                 "dir/", "dir/f", "q?/", "q?/f", "dot."};
+  std::vector<std::string> names{"Case",  "case", "a:b",   "Large", "LARGE", "L:",  "Dir/",
+                                 "Dir/f", "dir/", "dir/f", "q?/",   "q?/f",  "dot."};
   for (std::size_t i = 0; i < packed_files_min; ++i) names.push_back("plain" + std::to_string(i));
   const OnExist on_exist = GENERATE(OnExist::ask, OnExist::overwrite, OnExist::rename);
   SourceFiles files = files_of(from, names);
@@ -152,6 +172,5 @@ TEST_CASE("a name that somebody left in another case is an ordinary conflict", "
   CHECK(conflicts[0].file == 0);
   settings.on_exist = OnExist::skip;
   const auto kept = make_sink(list_of({"case", "a:b"}), settings);
-  CHECK(kept->existing() == std::vector{Existing::other, Existing::name_refused});
-  CHECK(kept->is_wanted() == std::vector{false, false});
+  CHECK(kept->actions() == std::vector{FileAction::keep, FileAction::name_refused});
 }

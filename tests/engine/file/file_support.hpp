@@ -288,9 +288,7 @@ inline SourceChapter answered_chapter(SourceFiles files, const PreparedSink& sin
   SourceChapter chapter = only_chapter(std::move(files));
   chapter.first_file = answer.first_file;
   chapter.claims = answer.claims;
-  chapter.is_wanted = answer.is_wanted;
-  for (const Existing existing : answer.existing)
-    chapter.is_compared.push_back(existing == Existing::compared);
+  chapter.actions = answer.actions;
   if (!answer.pack->is_empty()) chapter.pack = answer.pack;
   return chapter;
 }

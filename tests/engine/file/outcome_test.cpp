@@ -52,9 +52,9 @@ TEST_CASE("P5 skip keeps what exists, and calls it the same only where its diges
   const Manifest manifest = open_files(paths).manifest;
   const std::unique_ptr<PreparedSink> sink =
       make_sink(manifest, sink_settings(to.path(), manifest, OnExist::skip));
-  using enum Existing;
-  CHECK(sink->existing() == std::vector{compared, compared, other, other, other, compared, none});
-  CHECK(sink->is_wanted() == std::vector<bool>{true, true, false, false, false, true, true});
+  constexpr auto keep = FileAction::keep, compare = FileAction::compare;
+  CHECK(sink->actions() ==
+        std::vector{compare, compare, keep, keep, keep, compare, FileAction::send});
 
   const Outcome outcome = send(paths, to.path(), OnExist::skip);
   CHECK_FALSE(outcome.sink_failure.has_value());
@@ -105,13 +105,12 @@ TEST_CASE(
   settings.on_exist_of = {policy, policy, policy, OnExist::skip, OnExist::skip};
   settings.is_quick = is_quick;
   const std::unique_ptr<PreparedSink> sink = make_sink(manifest, settings);
-  using enum Existing;
   for (const std::size_t entry : {0U, 1U}) {
-    CHECK((sink->existing()[entry] == assumed) == is_quick);
-    CHECK(sink->is_wanted()[entry] != is_quick);
+    CHECK((sink->actions()[entry] == FileAction::assume) == is_quick);
+    CHECK(has_digests(sink->actions()[entry]) != is_quick);
     if (is_quick) CHECK(sink->claims()[entry].empty());
   }
-  for (const std::size_t entry : {2U, 3U, 4U}) CHECK(sink->existing()[entry] != assumed);
+  for (const std::size_t entry : {2U, 3U, 4U}) CHECK(sink->actions()[entry] != FileAction::assume);
 }
 
 TEST_CASE("P5 skip does not call a file the same that it cannot read", "[engine][file]") {
@@ -124,8 +123,7 @@ TEST_CASE("P5 skip does not call a file the same that it cannot read", "[engine]
   const AsNobody as_nobody;
   const auto sink = prepare_sink(manifest, sink_settings(to.path(), manifest, OnExist::skip));
   REQUIRE(sink.has_value());
-  CHECK(sink.value()->existing() == std::vector{Existing::unread});
-  CHECK(sink.value()->is_wanted() == std::vector<bool>{false});
+  CHECK(sink.value()->actions() == std::vector{FileAction::keep_unread});
 }
 
 TEST_CASE("P5 every name that is in the way is told, and named in one error", "[engine][file]") {

@@ -30,9 +30,10 @@ Outcome send_tree(SourceFiles files, const fs::path& to, const std::function<voi
 TEST_CASE("a record's place follows from the block that it lies in", "[engine][file]") {
   const Tree tree{7};
   const Manifest manifest = tree.list().manifest;
-  const Pack pack = Pack::make(manifest, crypto::DigestKind::sha256, [](std::uint32_t file) {
-    return file == 3 ? Packing::none : file == 5 ? Packing::digest : Packing::whole;
-  });
+  std::vector<FileAction> actions(manifest.files.size(), FileAction::send);
+  actions[3] = FileAction::keep;
+  actions[5] = FileAction::resume;
+  const Pack pack = Pack::make(manifest, crypto::DigestKind::sha256, actions);
   CHECK_FALSE(pack.contains(3));
   std::vector<PackPlace> places;
   std::uint64_t end = 0;

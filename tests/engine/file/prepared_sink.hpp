@@ -71,8 +71,7 @@ class PreparedSink {
   struct Answer {
     std::uint32_t first_file = 0;
     std::vector<std::vector<Claim>> claims;
-    std::vector<bool> is_wanted;
-    std::vector<Existing> existing;
+    std::vector<FileAction> actions;
     std::shared_ptr<const Pack> pack;  // never null
     std::uint32_t pack_file = 0;
   };
@@ -107,8 +106,7 @@ class PreparedSink {
     const std::lock_guard lock{mutex_};
     answers_.push_back({.first_file = next_file_,
                         .claims = std::move(claims),
-                        .is_wanted = chapter->is_wanted(),
-                        .existing = chapter->existing(),
+                        .actions = chapter->actions(),
                         .pack = std::make_shared<const Pack>(chapter->pack()),
                         .pack_file = chapter->pack_file()});
     next_file_ = chapter->pack_file() + 1;
@@ -127,8 +125,7 @@ class PreparedSink {
   }
   [[nodiscard]] const Answer& last() const { return answers_.back(); }
   [[nodiscard]] const auto& claims() const { return last().claims; }
-  [[nodiscard]] const auto& is_wanted() const { return last().is_wanted; }
-  [[nodiscard]] const auto& existing() const { return last().existing; }
+  [[nodiscard]] const auto& actions() const { return last().actions; }
 
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine, SpscRing<BlockRef>& from_engine) {
     return sink_->turn(now, to_engine, from_engine);

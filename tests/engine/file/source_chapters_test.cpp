@@ -29,9 +29,9 @@ struct Chapters {
     made.first_file = next_file;
     if (!paths.empty()) *made.files = open_files(paths);
     if (is_packed)
-      made.pack =
-          std::make_shared<const Pack>(Pack::make(made.files->manifest, crypto::DigestKind::xxh3,
-                                                  [](std::uint32_t) { return Packing::whole; }));
+      made.pack = std::make_shared<const Pack>(
+          Pack::make(made.files->manifest, crypto::DigestKind::xxh3,
+                     std::vector<FileAction>(sizes.size(), FileAction::send)));
     next_file += static_cast<std::uint32_t>(sizes.size()) + 1;
     return made;
   }
@@ -98,7 +98,7 @@ TEST_CASE("each chapter of a source has its own pack, claims and wishes", "[engi
   sizes[3] = packed_bytes_max + 1;
   test.source.add(test.chapter(sizes, true));
   SourceChapter second = test.chapter({10, 20, 30});
-  second.is_wanted = {true, false, true};
+  second.actions = {FileAction::send, FileAction::keep, FileAction::resume};
   second.claims.resize(3);
   const std::string held = random_bytes(30, 43);
   second.claims[2] = {
@@ -131,7 +131,8 @@ TEST_CASE("a source lets go of a chapter that it has handed over", "[engine][fil
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 20; ++i) {
     SourceChapter chapter = test.chapter({5, block_bytes, 7});
-    chapter.is_wanted = {true, true, false};  // it stays open until its chapter goes
+    chapter.actions = {FileAction::send, FileAction::send,
+                       FileAction::keep};  // it stays open until its chapter goes
     test.source.add(std::move(chapter));
     test.run();
     CHECK(open_descriptors() == before);
