@@ -9,6 +9,7 @@
 // thread.
 #pragma once
 
+#include <sys/statvfs.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -22,7 +23,6 @@
 #include "engine/crypto/digest.hpp"
 #include "engine/file/manifest.hpp"
 #include "engine/file/name_probe.hpp"
-#include "engine/file/room.hpp"
 #include "engine/file/session_journal.hpp"
 
 namespace onehop::file {
@@ -49,6 +49,18 @@ struct DestinationOptions {
   /// outlives the session. -1: none.
   int output_fd = -1;
 };
+
+/// Room is what files take of a file system.
+struct Room {
+  std::uint64_t bytes = 0;
+  std::uint64_t files = 0;  ///< inodes: files and folders
+};
+
+/// check_room: `needed` fits on the disk beside `reserve` and what is `taken` and not used yet. A
+/// file system that counts no inodes (f_files is 0) has as many as it needs. What is not needed is
+/// not looked at. Pure. Error: exit 8 with ENOSPC, which says how much is needed and there.
+[[nodiscard]] Result<void> check_room(const Room& needed, const Room& taken, const Room& reserve,
+                                      const struct statvfs& disk);
 
 class Destination {
  public:

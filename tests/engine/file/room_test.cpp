@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Room: the arithmetic, to its edges, and that a chapter takes inodes and gives them back.
-#include "engine/file/room.hpp"
+#include "engine/file/destination.hpp"
 
 #include <cerrno>
 #include <limits>
