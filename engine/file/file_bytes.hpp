@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Bytes of journals and blocks: integers as written, whole reads and writes. For engine/file.
+// Bytes of journals and blocks: structs as written, whole reads and writes. For engine/file.
 #pragma once
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
 #include "engine/base/units.hpp"
+#include "engine/crypto/digest.hpp"
 
 namespace onehop::file {
 
@@ -22,18 +25,18 @@ namespace onehop::file {
   return static_cast<std::uint64_t>(status.st_blocks) * unit_bytes;
 }
 
-/// put and get: little endian, at any alignment.
-template <class Integer>
-void put(std::byte* at, Integer value) noexcept {
-  for (std::size_t i = 0; i < sizeof value; ++i)
-    at[i] = static_cast<std::byte>(value >> (8 * i) & 0xFF);
+// What a journal has on the disk is a struct, as it lies in memory.
+static_assert(std::endian::native == std::endian::little);
+template <class Struct>
+[[nodiscard]] std::span<const std::byte> bytes_of(const Struct& value) noexcept {
+  return std::as_bytes(std::span{&value, 1});
 }
-template <class Integer>
-[[nodiscard]] Integer get(const std::byte* at) noexcept {
-  Integer value = 0;
-  for (std::size_t i = sizeof value; i-- > 0;)
-    value = static_cast<Integer>(value << 8 | std::to_integer<Integer>(at[i]));
-  return value;
+/// checksum_of a journal's bytes is the beginning of their digest.
+[[nodiscard]] inline std::uint64_t checksum_of(std::span<const std::byte> bytes) noexcept {
+  const Digest digest = crypto::block_digest(crypto::DigestKind::xxh3, bytes);
+  std::uint64_t checksum = 0;
+  std::memcpy(&checksum, digest.data(), sizeof checksum);
+  return checksum;
 }
 
 /// read_at_least fills `out` from `offset` with `bytes_min` or more; less only at the end of the

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "engine/file/journal.hpp"
 
-#include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstring>
 
 #include "engine/file/file_bytes.hpp"
@@ -12,80 +13,78 @@ namespace onehop::file {
 
 namespace {
 
-constexpr std::array<char, 8> magic{'O', 'N', 'E', 'H', 'O', 'P', 'J', '\n'};
-constexpr std::size_t checksum_bytes = 8;
-constexpr std::size_t digest_at = 8, record_checksum_at = digest_at + 32;
-constexpr std::size_t version_at = 8, block_at = 12, size_at = 16, kind_at = 24, entry_at = 32,
-                      header_checksum_at = 64;
-static_assert(record_checksum_at + checksum_bytes == journal_record_bytes);
-static_assert(header_checksum_at + checksum_bytes == journal_header_bytes);
+struct HeaderBytes {
+  std::array<char, 8> magic{'O', 'N', 'E', 'H', 'O', 'P', 'J', '\n'};
+  std::uint32_t version = journal_version;
+  std::uint32_t block = block_bytes;
+  std::uint64_t size = 0;
+  std::uint64_t digest_kind = 0;
+  Digest entry{};
+  std::uint64_t checksum = 0;  // of all above
+  bool operator==(const HeaderBytes&) const = default;
+};
+static_assert(sizeof(HeaderBytes) == journal_header_bytes);
 
-void copy_checksum(std::span<const std::byte> bytes, std::byte* out) noexcept {
-  const Digest digest = crypto::block_digest(crypto::DigestKind::xxh3, bytes);
-  std::memcpy(out, digest.data(), checksum_bytes);
+struct RecordBytes {
+  Claim claim;
+  std::uint64_t checksum = 0;
+};
+static_assert(sizeof(RecordBytes) == journal_record_bytes);
+
+HeaderBytes bytes_for(const JournalHeader& header) noexcept {
+  HeaderBytes made{.size = header.size,
+                   .digest_kind = static_cast<std::uint64_t>(header.digest_kind),
+                   .entry = header.entry};
+  made.checksum = checksum_of(bytes_of(made).first(offsetof(HeaderBytes, checksum)));
+  return made;
 }
 
-/// The checksum of a record is taken over header checksum, record number, block index and digest.
-void record_checksum(const std::byte* header_checksum, std::uint64_t number,
-                     const std::byte* record, std::byte* out) noexcept {
-  std::array<std::byte, checksum_bytes + 8 + record_checksum_at> covered;
-  std::memcpy(covered.data(), header_checksum, checksum_bytes);
-  put(covered.data() + checksum_bytes, number);
-  std::memcpy(covered.data() + checksum_bytes + 8, record, record_checksum_at);
-  copy_checksum(covered, out);
+std::uint64_t record_checksum(std::uint64_t header_checksum, std::uint64_t number,
+                              const Claim& claim) noexcept {
+  struct Covered {
+    std::uint64_t header_checksum, number;
+    Claim claim;
+  } covered{header_checksum, number, claim};
+  static_assert(sizeof covered == 2 * sizeof number + sizeof claim);
+  return checksum_of(bytes_of(covered));
 }
 
 /// A header is ours when it is, to the byte, what we would write for its fields.
-std::optional<JournalHeader> parse_header(std::span<const std::byte> bytes) {
-  if (bytes.size() < journal_header_bytes) return std::nullopt;
-  JournalHeader header;
-  header.size = get<std::uint64_t>(bytes.data() + size_at);
-  const auto kind = static_cast<crypto::DigestKind>(get<std::uint8_t>(bytes.data() + kind_at));
-  if (kind != crypto::DigestKind::xxh3 && kind != crypto::DigestKind::sha256) return std::nullopt;
-  header.digest_kind = kind;
-  std::memcpy(header.entry.data(), bytes.data() + entry_at, header.entry.size());
-  const JournalWriter expected{header};
-  if (!std::ranges::equal(expected.header(), bytes.first(journal_header_bytes)))
-    return std::nullopt;
-  return header;
+std::optional<JournalHeader> parse_header(const HeaderBytes& read) {
+  const JournalHeader header{.size = read.size,
+                             .entry = read.entry,
+                             .digest_kind = static_cast<crypto::DigestKind>(read.digest_kind)};
+  const bool is_kind = header.digest_kind == crypto::DigestKind::xxh3 ||
+                       header.digest_kind == crypto::DigestKind::sha256;
+  return is_kind && read == bytes_for(header) ? std::optional{header} : std::nullopt;
 }
 
 }  // namespace
 
-JournalWriter::JournalWriter(const JournalHeader& header) noexcept {
-  std::memcpy(header_.data(), magic.data(), magic.size());
-  put(header_.data() + version_at, journal_version);
-  put(header_.data() + block_at, block_bytes);
-  put(header_.data() + size_at, header.size);
-  put(header_.data() + kind_at, static_cast<std::uint8_t>(header.digest_kind));
-  std::memcpy(header_.data() + entry_at, header.entry.data(), header.entry.size());
-  copy_checksum(std::span{header_}.first(header_checksum_at), header_.data() + header_checksum_at);
-}
+JournalWriter::JournalWriter(const JournalHeader& header) noexcept
+    : header_{std::bit_cast<decltype(header_)>(bytes_for(header))} {}
 
 void JournalWriter::append(const Claim& claim, std::vector<std::byte>& out) {
-  std::array<std::byte, journal_record_bytes> record{};
-  put(record.data(), claim.block);
-  std::memcpy(record.data() + digest_at, claim.digest.data(), claim.digest.size());
-  record_checksum(header_.data() + header_checksum_at, next_record_++, record.data(),
-                  record.data() + record_checksum_at);
-  out.insert(out.end(), record.begin(), record.end());
+  const std::uint64_t header_checksum = std::bit_cast<HeaderBytes>(header_).checksum;
+  const RecordBytes record{claim, record_checksum(header_checksum, next_record_++, claim)};
+  out.insert(out.end(), bytes_of(record).begin(), bytes_of(record).end());
 }
 
 std::optional<Journal> parse_journal(std::span<const std::byte> bytes) {
-  const std::optional<JournalHeader> header = parse_header(bytes);
+  if (bytes.size() < journal_header_bytes) return std::nullopt;
+  HeaderBytes read;
+  std::memcpy(&read, bytes.data(), sizeof read);
+  const std::optional<JournalHeader> header = parse_header(read);
   if (!header) return std::nullopt;
   Journal journal{.header = *header, .claims = {}, .valid_bytes = journal_header_bytes};
   const std::uint64_t blocks = blocks_of(header->size);
   for (std::uint64_t number = 0; bytes.size() - journal.valid_bytes >= journal_record_bytes;
        ++number) {
-    const std::byte* record = bytes.data() + journal.valid_bytes;
-    std::array<std::byte, checksum_bytes> checksum;
-    record_checksum(bytes.data() + header_checksum_at, number, record, checksum.data());
-    if (std::memcmp(checksum.data(), record + record_checksum_at, checksum_bytes) != 0) break;
-    Claim claim{.block = get<std::uint64_t>(record), .digest = {}};
-    if (claim.block >= blocks) break;
-    std::memcpy(claim.digest.data(), record + digest_at, claim.digest.size());
-    journal.claims.push_back(claim);
+    RecordBytes record;
+    std::memcpy(&record, bytes.data() + journal.valid_bytes, sizeof record);
+    if (record.checksum != record_checksum(read.checksum, number, record.claim)) break;
+    if (record.claim.block >= blocks) break;
+    journal.claims.push_back(record.claim);
     journal.valid_bytes += journal_record_bytes;
   }
   return journal;

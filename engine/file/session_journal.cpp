@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <ranges>
 #include <utility>
 
 #include "engine/base/check.hpp"
-#include "engine/crypto/digest.hpp"
 #include "engine/file/confined.hpp"
 #include "engine/file/file_bytes.hpp"
 #include "engine/file/holes.hpp"
@@ -24,29 +24,27 @@ namespace onehop::file {
 
 namespace {
 
-constexpr std::array<char, 8> magic{'O', 'N', 'E', 'H', 'O', 'P', 'S', '\n'};
-constexpr std::uint32_t version = 1;
-constexpr std::size_t header_bytes = 16, version_at = 8, pid_at = 12;
-constexpr std::size_t inode_at = 32, birth_at = 40, checksum_at = 48, record_bytes = 56;
+struct HeaderBytes {
+  std::array<char, 8> magic{'O', 'N', 'E', 'H', 'O', 'P', 'S', '\n'};
+  std::uint32_t version = 1;
+  std::uint32_t pid = 0;
+};
+constexpr std::size_t header_bytes = 16;
+static_assert(sizeof(HeaderBytes) == header_bytes);
+
+struct RecordBytes {
+  SessionJournal::Mark mark;
+  std::uint64_t checksum = 0;  // of it
+};
+constexpr std::size_t record_bytes = 56;
+static_assert(sizeof(RecordBytes) == record_bytes);
+
 // Sessions of one folder, alive or dead. Higher: more names to try for each session. Lower: where
 // many sessions were interrupted and none of them went on, what they knew is forgotten sooner.
 constexpr unsigned sessions_max = 32;
 // A record per file and the largest manifest.
 constexpr std::uint64_t bytes_max = header_bytes + ManifestLimits{}.entries_max * record_bytes;
 constexpr mode_t journal_mode = 0600;
-
-std::array<std::byte, header_bytes> header_of(std::uint32_t pid) noexcept {
-  std::array<std::byte, header_bytes> header{};
-  std::memcpy(header.data(), magic.data(), magic.size());
-  put(header.data() + version_at, version);
-  put(header.data() + pid_at, pid);
-  return header;
-}
-
-std::uint64_t checksum_of(const std::byte* record) noexcept {
-  return get<std::uint64_t>(
-      crypto::block_digest(crypto::DigestKind::xxh3, {record, checksum_at}).data());
-}
 
 }  // namespace
 
@@ -69,22 +67,18 @@ std::optional<SessionJournal::Contents> SessionJournal::read(
   Contents contents;
   // ext4 gives a file its length before its bytes: after a power cut it may be all zeros.
   if (is_all_zero(journal) && (status.st_mode & 07777) == journal_mode) return contents;
-  const bool has_header = journal.size() >= header_bytes;
-  if (has_header) contents.pid = get<std::uint32_t>(journal.data() + pid_at);
-  const auto header = header_of(contents.pid);
-  const std::size_t compared = has_header ? header_bytes : std::min(journal.size(), pid_at);
-  if (!std::ranges::equal(std::span{header}.first(compared), std::span{journal}.first(compared)))
+  HeaderBytes header;
+  const std::size_t compared = std::min(journal.size(), offsetof(HeaderBytes, pid));
+  if (!std::ranges::equal(bytes_of(header).first(compared), std::span{journal}.first(compared)))
     return std::nullopt;
-  if (!has_header) return contents;
-  contents.bytes = header_bytes;
+  if (journal.size() < header_bytes) return contents;
+  std::memcpy(&header, journal.data(), header_bytes);
+  contents = {.pid = header.pid, .bytes = header_bytes};
   for (; journal.size() - contents.bytes >= record_bytes; contents.bytes += record_bytes) {
-    const std::byte* record = journal.data() + contents.bytes;
-    if (get<std::uint64_t>(record + checksum_at) != checksum_of(record)) break;
-    Mark mark;
-    std::memcpy(mark.entry.data(), record, mark.entry.size());
-    mark.identity = {get<std::uint64_t>(record + inode_at),
-                     static_cast<std::int64_t>(get<std::uint64_t>(record + birth_at))};
-    take(mark);
+    RecordBytes record;
+    std::memcpy(&record, journal.data() + contents.bytes, record_bytes);
+    if (record.checksum != checksum_of(bytes_of(record.mark))) break;
+    take(record.mark);
   }
   return contents;
 }
@@ -157,12 +151,8 @@ int SessionJournal::add(const Digest& entry, int fd) {
 }
 
 int SessionJournal::append(File& file, const Mark& mark) {
-  std::array<std::byte, record_bytes> record{};
-  std::memcpy(record.data(), mark.entry.data(), mark.entry.size());
-  put(record.data() + inode_at, mark.identity.inode);
-  put(record.data() + birth_at, static_cast<std::uint64_t>(mark.identity.birth_ns));
-  put(record.data() + checksum_at, checksum_of(record.data()));
-  const int errno_value = write_at(file.fd.get(), record, file.bytes);
+  const RecordBytes record{mark, checksum_of(bytes_of(mark))};
+  const int errno_value = write_at(file.fd.get(), bytes_of(record), file.bytes);
   if (errno_value == 0) file.bytes += record_bytes;
   return errno_value;
 }
@@ -212,8 +202,8 @@ int SessionJournal::reuse_oldest() {
 }
 
 int SessionJournal::write_header(File& file) {
-  const auto header = header_of(static_cast<std::uint32_t>(::getpid()));
-  if (const int errno_value = write_at(file.fd.get(), header, 0); errno_value != 0)
+  const HeaderBytes header{.pid = static_cast<std::uint32_t>(::getpid())};
+  if (const int errno_value = write_at(file.fd.get(), bytes_of(header), 0); errno_value != 0)
     return errno_value;
   file.bytes = std::max(file.bytes, std::uint64_t{header_bytes});  // a dead session's records stay
   file.is_used = true;
