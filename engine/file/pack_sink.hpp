@@ -12,7 +12,6 @@
 #include <optional>
 #include <unordered_map>
 
-#include "engine/base/units.hpp"
 #include "engine/crypto/tree.hpp"
 #include "engine/file/pack_commit.hpp"
 
