@@ -165,10 +165,8 @@ class ReceiverLoop : public LoopBase<P> {
     const std::size_t body_bytes = frame.size() - wire::overhead_bytes;
     const transfer::Placement placement = receiver_.place(header, body_bytes);
     using Verdict = transfer::Placement::Verdict;
-    if (placement.verdict == Verdict::malformed || placement.verdict == Verdict::no_room) {
-      ++counters_.malformed_total;
-      return;
-    }
+    if (placement.verdict == Verdict::malformed) ++counters_.malformed_total;
+    if (placement.verdict == Verdict::malformed || placement.verdict == Verdict::no_room) return;
     // A duplicate is opened elsewhere: its place holds verified bytes already.
     const bool is_fresh = placement.verdict == Verdict::fresh;
     std::byte* const target = is_fresh ? placement.target.data() : protection_.scratch().data();

@@ -148,6 +148,7 @@ class SenderLoop : public LoopBase<P> {
       if (const auto pong = this->checked(wire::decode_pong(*body))) sender_.on_pong(now, *pong);
     } else if (const auto ping = this->checked(wire::decode_ping(*body))) {
       pong_due_ = {.id = ping->id, .hold_ns = 0, .received_bytes = frame.size()};
+      pinged_at_ = now;
     }
   }
 
@@ -271,12 +272,12 @@ class SenderLoop : public LoopBase<P> {
     if (!pong_due_ || !sender_.can_number()) return;
     const std::span<std::byte> slot = port_.lend(wire::overhead_bytes + wire::pong_body_bytes);
     if (slot.empty()) return;
+    // A full port or a link that is down may have held it back: that is no round trip.
+    pong_due_->hold_ns = static_cast<std::uint64_t>((now - pinged_at_).count());
     std::array<std::byte, wire::pong_body_bytes> body{};
     wire::encode_pong(*pong_due_, body);
     pong_due_.reset();
-    const std::uint64_t number = sender_.take_packet_number(now);
-    wire::FrameHeader header{
-        .type = wire::FrameType::pong, .packet_number = number, .settled = sender_.settled()};
+    wire::FrameHeader header = sender_.take_pong_header(now);
     this->seal(header, body, slot);
   }
 
@@ -382,6 +383,7 @@ class SenderLoop : public LoopBase<P> {
   FrameSize size_;
   std::optional<QueueTelemetry> published_;
   std::optional<wire::Pong> pong_due_;
+  Instant pinged_at_{};  // when the PING of pong_due_ came
   wire::Violation violation_ = wire::Violation::none;
   std::uint64_t lost_on_path_ = 0;
   bool has_end_ = false;  // the file thread has no more blocks

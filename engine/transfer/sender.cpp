@@ -103,10 +103,10 @@ SentPacket& Sender::number(Instant now, wire::FrameType type, wire::FrameHeader&
   return packet;
 }
 
-std::uint64_t Sender::take_packet_number(Instant now) noexcept {
+wire::FrameHeader Sender::take_pong_header(Instant now) noexcept {
   wire::FrameHeader header;
   number(now, wire::FrameType::pong, header);
-  return header.packet_number;
+  return header;
 }
 
 bool Sender::plan_ping(Instant now, FramePlan& plan) noexcept {

@@ -106,10 +106,9 @@ class Sender {
     return {static_cast<std::int64_t>(blocks_.bytes_unsent() + bytes_to_resend_)};
   }
 
-  /// take_packet_number counts a frame that the caller builds itself (a pong): it shares the
-  /// numbers and has nothing to resend. settled() is for its header. Needs can_number().
-  [[nodiscard]] std::uint64_t take_packet_number(Instant now) noexcept;
-  [[nodiscard]] std::uint64_t settled() noexcept { return in_flight_.settled(); }
+  /// take_pong_header counts a PONG, whose body the caller builds: it shares the numbers and has
+  /// nothing to resend. The header may carry a request, so it must be sent. Needs can_number().
+  [[nodiscard]] wire::FrameHeader take_pong_header(Instant now) noexcept;
   /// can_number: a number is free; false while in_flight_max are not settled.
   [[nodiscard]] bool can_number() const noexcept { return has_numbers(0); }
 

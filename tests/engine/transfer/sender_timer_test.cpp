@@ -144,7 +144,7 @@ TEST_CASE("N11 N5 numbers run out for data first, then for repairs, and last for
   CHECK_FALSE(bench.sender.has_data());
   CHECK(bench.sender.can_number());
   std::size_t answered = 0;
-  while (bench.sender.can_number()) (void)bench.sender.take_packet_number(bench.now), ++answered;
+  while (bench.sender.can_number()) (void)bench.sender.take_pong_header(bench.now), ++answered;
   CHECK(answered >= 16);
   CHECK(bench.sender.in_flight() <= 256);
   bench.now += 10s;
