@@ -24,25 +24,24 @@ void OutstandingLedger::push(Bytes wire, std::uint32_t frames, std::int64_t grow
   // A batch never seen to be charged (loopback: the peer's stack has it already) counts as freed.
   if (truesize <= 0) return;
   truesize_permille_ = std::max<std::int64_t>(1000, truesize * 1000 / wire.count);
-  if (tail_ - head_ == batches_max) {
-    at(tail_ - 1).wire += wire;
-    at(tail_ - 1).truesize_bytes += truesize;
+  if (batches_.full()) {
+    batches_.back().wire += wire;
+    batches_.back().truesize_bytes += truesize;
   } else {
-    at(tail_) = {.wire = wire, .truesize_bytes = truesize};
-    tail_ += 1;
+    batches_.push_back({.wire = wire, .truesize_bytes = truesize});
   }
   wire_ += wire;
   truesize_bytes_ += truesize;
 }
 
 Bytes OutstandingLedger::outstanding(std::int64_t charged_bytes) noexcept {
-  while (head_ != tail_ && truesize_bytes_ - at(head_).truesize_bytes >= charged_bytes) {
-    wire_ -= at(head_).wire;
-    truesize_bytes_ -= at(head_).truesize_bytes;
-    head_ += 1;
+  while (!batches_.empty() && truesize_bytes_ - batches_.front().truesize_bytes >= charged_bytes) {
+    wire_ -= batches_.front().wire;
+    truesize_bytes_ -= batches_.front().truesize_bytes;
+    batches_.pop_front();
   }
-  if (head_ == tail_) return {0};
-  const Batch& oldest = at(head_);
+  if (batches_.empty()) return {0};
+  const Batch& oldest = batches_.front();
   const std::int64_t newer_bytes = truesize_bytes_ - oldest.truesize_bytes;
   const std::int64_t left_bytes =
       std::clamp<std::int64_t>(charged_bytes - newer_bytes, 0, oldest.truesize_bytes);

@@ -9,10 +9,10 @@
 // are the ones still queued. Where a super-packet is segmented in software and freed as a whole,
 // the oldest batch drains in one step and not smoothly.
 //
-// Called by the engine core through the UDP port. No system call, no allocation.
+// Called by the engine core through the UDP port. No system call; it allocates when it is made.
 #pragma once
 
-#include <array>
+#include <boost/circular_buffer.hpp>
 #include <cstddef>
 #include <cstdint>
 
@@ -45,13 +45,9 @@ class OutstandingLedger {
   // percent below the wire bytes; anything freed meanwhile takes off at least a frame's worth.
   static constexpr std::int64_t undisturbed_permille = 900;
 
-  [[nodiscard]] Batch& at(std::size_t index) noexcept { return batches_[index % batches_max]; }
-
-  std::array<Batch, batches_max> batches_{};
+  boost::circular_buffer<Batch> batches_{batches_max};
   std::int64_t extra_bytes_ = 0;  // charge less wire bytes of the last undisturbed batch
   bool is_charged_ = false;
-  std::size_t head_ = 0;  // oldest
-  std::size_t tail_ = 0;  // one past the newest
   Bytes wire_{};
   std::int64_t truesize_bytes_ = 0;
   std::int64_t truesize_permille_ = 1522;  // 2304 / 1514: a full Ethernet frame, measured on veth

@@ -8,7 +8,7 @@
 // Pure. The engine core calls it, through Receiver.
 #pragma once
 
-#include <array>
+#include <boost/circular_buffer.hpp>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,11 +27,11 @@ class FileTable {
   /// full; nothing has changed then.
   [[nodiscard]] bool add(FileChapter& chapter) noexcept {
     const bool is_next = !has_any_ || chapter.first_file() == end_file_;
-    if (!is_next || count_ == chapters_max) return false;
+    if (!is_next || chapters_.full()) return false;
     if (!has_any_) first_file_ = chapter.first_file();
     has_any_ = true;
     end_file_ = chapter.end_file();
-    chapters_[(head_ + count_++) % chapters_max] = &chapter;
+    chapters_.push_back(&chapter);
     blocks_left_ += chapter.blocks_left();
     release_front();
     return true;
@@ -42,10 +42,8 @@ class FileTable {
   /// find gives the chapter of `file`; null: it is over, or not known yet.
   [[nodiscard]] FileChapter* find(std::uint32_t file) noexcept {
     if (last_found_ != nullptr && last_found_->contains(file)) return last_found_;
-    for (std::size_t i = 0; i < count_; ++i) {
-      FileChapter* const chapter = chapters_[(head_ + i) % chapters_max];
+    for (FileChapter* const chapter : chapters_)
       if (chapter->contains(file)) return last_found_ = chapter;
-    }
     return nullptr;
   }
   /// mark_done: a block of a known chapter is whole. The chapter may have left the table after it.
@@ -61,18 +59,16 @@ class FileTable {
 
  private:
   void release_front() noexcept {
-    while (count_ > 0 && chapters_[head_]->blocks_left() == 0) {
-      FileChapter* const over = chapters_[head_];
+    while (!chapters_.empty() && chapters_.front()->blocks_left() == 0) {
+      FileChapter* const over = chapters_.front();
       if (last_found_ == over) last_found_ = nullptr;
       first_file_ = over->end_file();
-      head_ = (head_ + 1) % chapters_max;
-      --count_;
+      chapters_.pop_front();
       over->release();  // from here on its owner may free it
     }
   }
 
-  std::array<FileChapter*, chapters_max> chapters_{};  // a ring, oldest at head_
-  std::size_t head_ = 0, count_ = 0;
+  boost::circular_buffer<FileChapter*> chapters_{chapters_max};
   FileChapter* last_found_ = nullptr;  // nearly every frame is of the same chapter as the last one
   std::uint32_t first_file_ = 0, end_file_ = 0;
   std::size_t blocks_left_ = 0;  // of all chapters here

@@ -9,13 +9,13 @@
 #pragma once
 
 #include <algorithm>
+#include <boost/circular_buffer.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "engine/base/block.hpp"
 #include "engine/base/check.hpp"
-#include "engine/transfer/fixed_queue.hpp"
 
 namespace onehop::transfer {
 
@@ -37,26 +37,26 @@ class LentBlocks {
     slot = {.block = block, .is_lent = true};
     ++lent_;
     bytes_unsent_ += block.length;
-    unsent_.push(block.slot);
+    unsent_.push_back(block.slot);
   }
   [[nodiscard]] bool pop_freed(BlockRef& block) noexcept {
-    if (freed_.is_empty()) return false;
+    if (freed_.empty()) return false;
     block = slots_[freed_.front()].block;
-    freed_.pop();
+    freed_.pop_front();
     return true;
   }
   [[nodiscard]] bool pop_sent(BlockRef& block) noexcept {
-    if (sent_.is_empty()) return false;
+    if (sent_.empty()) return false;
     block = sent_.front();
-    sent_.pop();
+    sent_.pop_front();
     return true;
   }
 
   [[nodiscard]] const BlockRef& at(std::uint32_t slot) const noexcept { return slots_[slot].block; }
   [[nodiscard]] bool is_empty() const noexcept { return lent_ == 0; }
-  [[nodiscard]] bool has_unsent() const noexcept { return !unsent_.is_empty(); }
+  [[nodiscard]] bool has_unsent() const noexcept { return !unsent_.empty(); }
   /// can_start: a first copy waits, and there is room to tell of the block when it is sent.
-  [[nodiscard]] bool can_start() const noexcept { return !unsent_.is_empty() && !sent_.is_full(); }
+  [[nodiscard]] bool can_start() const noexcept { return !unsent_.empty() && !sent_.full(); }
   /// sent_count: blocks that are sent and not known to have arrived.
   [[nodiscard]] std::size_t sent_count() const noexcept { return lent_ - unsent_.size(); }
   [[nodiscard]] std::uint64_t bytes_unsent() const noexcept { return bytes_unsent_; }
@@ -75,8 +75,9 @@ class LentBlocks {
     slot.started += length;
     bytes_unsent_ -= length;
     if (slot.started != slot.block.length) return;
-    unsent_.pop();
-    sent_.push(slot.block);
+    unsent_.pop_front();
+    ONEHOP_CHECK(!sent_.full());  // can_start()
+    sent_.push_back(slot.block);
   }
   /// on_arrived: `length` bytes that had not arrived before; 0: an empty file's only frame.
   void on_arrived(std::uint32_t index, std::uint32_t length) noexcept {
@@ -88,7 +89,8 @@ class LentBlocks {
     ONEHOP_CHECK(slot.is_lent);
     slot.is_lent = false;
     --lent_;
-    freed_.push(index);
+    ONEHOP_CHECK(!freed_.full());  // a slot is lent again only after pop_freed()
+    freed_.push_back(index);
   }
 
  private:
@@ -104,8 +106,9 @@ class LentBlocks {
   };
 
   std::vector<Slot> slots_;
-  FixedQueue<std::uint32_t> unsent_, freed_;
-  FixedQueue<BlockRef> sent_;  // whole values: the slot may be lent again before they are asked for
+  boost::circular_buffer<std::uint32_t> unsent_, freed_;
+  boost::circular_buffer<BlockRef>
+      sent_;  // whole values: the slot may be lent again before they are asked for
   std::size_t lent_ = 0;
   std::uint64_t bytes_unsent_ = 0, bytes_arrived_ = 0;
 };

@@ -61,9 +61,9 @@ void Receiver::add_free(const BlockRef& block) noexcept {
 }
 
 bool Receiver::pop_full(BlockRef& block) noexcept {
-  if (full_.is_empty()) return false;
+  if (full_.empty()) return false;
   const std::uint32_t slot = full_.front();
-  full_.pop();
+  full_.pop_front();
   block = open_[slot].block;
   held_bytes_[slot] = block.length;
   ++at_file_side_;
@@ -190,7 +190,8 @@ void Receiver::complete(std::uint32_t slot) noexcept {
   files_.mark_done(block.block.file, block.block.offset);
   bytes_whole_ += block.block.length;
   open_list_.erase(std::find(open_list_.begin(), open_list_.end(), slot));
-  full_.push(slot);
+  ONEHOP_CHECK(!full_.full());  // a slot comes back only after pop_full()
+  full_.push_back(slot);
 }
 
 void Receiver::on_ping(Instant now, const wire::FrameHeader& header, const wire::Ping& ping,

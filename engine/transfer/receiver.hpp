@@ -20,6 +20,7 @@
 // what is missing counts as having passed the ring: it will not come before it is asked for.
 #pragma once
 
+#include <boost/circular_buffer.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,7 +31,6 @@
 #include "engine/base/telemetry.hpp"
 #include "engine/base/units.hpp"
 #include "engine/transfer/file_table.hpp"
-#include "engine/transfer/fixed_queue.hpp"
 #include "engine/transfer/gap_list.hpp"
 #include "engine/transfer/range_set.hpp"
 #include "engine/transfer/reports.hpp"
@@ -155,7 +155,7 @@ class Receiver {
   std::vector<std::uint32_t> open_list_;   // slots of open blocks, newest last
   std::vector<BlockRef> free_blocks_;      // a stack
   std::vector<std::uint32_t> held_bytes_;  // by slot: file bytes at the file side
-  FixedQueue<std::uint32_t> full_;
+  boost::circular_buffer<std::uint32_t> full_;
   std::uint32_t at_file_side_ = 0, at_file_side_min_ = 0;
   Instant file_side_low_at_{};  // when fewer than backlogged_blocks were seen there
   bool is_file_side_backlogged_ = false;

@@ -61,10 +61,10 @@ bool Sender::has_numbers(std::size_t reserve) const noexcept {
   return in_flight_.span() + numbers_per_frame_max + reserve <= params_.in_flight_max;
 }
 bool Sender::can_repair() const noexcept {
-  return !resend_.is_empty() && has_numbers(params_.in_flight_max / repair_reserve_share);
+  return !resend_.empty() && has_numbers(params_.in_flight_max / repair_reserve_share);
 }
 bool Sender::can_start_new() const noexcept {
-  return resend_.is_empty() && blocks_.can_start() && has_credit() &&
+  return resend_.empty() && blocks_.can_start() && has_credit() &&
          has_numbers(params_.in_flight_max / new_data_reserve_share);
 }
 /// is_blocked: nothing can be sent before a report comes. A slow source does not count.
@@ -155,7 +155,7 @@ bool Sender::plan_resend(Instant now, FramePlan& plan) noexcept {
   bytes_to_resend_ -= length;
   range.offset += length;
   range.length -= length;
-  if (range.length == 0) resend_.pop();
+  if (range.length == 0) resend_.pop_front();
   return true;
 }
 
@@ -172,13 +172,12 @@ bool Sender::plan_new(Instant now, FramePlan& plan) noexcept {
 /// ask_if_due: at the end of a round, in a full window, and with the last frame that can be sent.
 void Sender::ask_if_due(FramePlan& plan) noexcept {
   // What ends the transfer is acknowledged at once, however rare reports are.
-  if (has_ended_ && !blocks_.has_unsent() && resend_.is_empty())
-    plan.header.is_nack_requested = true;
+  if (has_ended_ && !blocks_.has_unsent() && resend_.empty()) plan.header.is_nack_requested = true;
   if (!rounds_.is_lazy()) return;
-  const bool is_round_over = plan.is_retransmission && resend_.is_empty() && !newest_.has_more;
+  const bool is_round_over = plan.is_retransmission && resend_.empty() && !newest_.has_more;
   // A window is full when half of the blocks are sent and not known to have arrived.
   const bool is_window_full = 2 * blocks_.sent_count() >= params_.block_slots;
-  const bool is_window_over = is_window_full && resend_.is_empty() && !rounds_.is_repairing();
+  const bool is_window_over = is_window_full && resend_.empty() && !rounds_.is_repairing();
   if (is_round_over || is_window_over || is_blocked()) rounds_.ask();
   if (!rounds_.is_asking()) return;
   plan.header.is_nack_requested = true;
@@ -231,7 +230,7 @@ void Sender::count_report(const wire::Feedback& feedback) noexcept {
 /// walk looks once at each number that this frame reports and that is not yet resolved.
 wire::Violation Sender::walk(Instant now, const wire::Feedback& feedback) noexcept {
   const bool is_waiting = is_blocked();  // then no later number can show that it was only late
-  if (feedback.is_list) rounds_.on_list(in_flight_.next(), !resend_.is_empty(), is_waiting);
+  if (feedback.is_list) rounds_.on_list(in_flight_.next(), !resend_.empty(), is_waiting);
   const std::uint64_t lost_below = third_newest_received(feedback);
   std::size_t range = 0;
   const std::uint64_t first = std::max(feedback.from, in_flight_.oldest());
@@ -266,10 +265,10 @@ void Sender::resolve(SentPacket& packet) noexcept {
 /// lose: the bytes go out again under a new number, and from then on only that number counts.
 void Sender::lose(SentPacket& packet) noexcept {
   // Without room it stays in flight, and the next report lists it again.
-  if (packet.has_data && resend_.is_full()) return;
+  if (packet.has_data && resend_.full()) return;
   resolve(packet);
   if (!packet.has_data) return;
-  resend_.push({packet.slot, packet.offset_in_block, packet.length});
+  resend_.push_back({packet.slot, packet.offset_in_block, packet.length});
   bytes_to_resend_ += packet.length;
 }
 
@@ -298,7 +297,7 @@ void Sender::tick(Instant now, Bytes own_queue) noexcept {
   const std::uint64_t settled_below =
       std::max(rounds_.is_lazy() ? 0 : reported_below_, in_flight_.oldest());
   const bool is_armed = mode_ == Mode::running && data_sent_below_ > settled_below &&
-                        resend_.is_empty() && !can_start_new();
+                        resend_.empty() && !can_start_new();
   // Rare reports are no sign of loss; at the end one was asked for at once.
   const Nanos quiet = has_ended_ ? srtt() : std::max(srtt(), pings_.spacing());
   if (tail_.tick(now, is_armed, own_queue, quiet)) probe();
@@ -319,7 +318,7 @@ void Sender::probe() noexcept {
 /// check_progress looks whether data gets through at all.
 void Sender::check_progress(Instant now, Bytes own_queue) noexcept {
   if (mode_ != Mode::running) return;
-  stalls_.tick(now, {.is_under_way = blocks_.sent_count() > 0 || !resend_.is_empty(),
+  stalls_.tick(now, {.is_under_way = blocks_.sent_count() > 0 || !resend_.empty(),
                      .is_waiting = blocks_.has_unsent() && !has_credit(),
                      .arrived_bytes = blocks_.bytes_arrived(),
                      .peer_moved_bytes = credit_total_ + newest_.app_buffer.drained_bytes_total});

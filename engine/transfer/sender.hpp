@@ -15,6 +15,7 @@
 // disk.
 #pragma once
 
+#include <boost/circular_buffer.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -96,10 +97,10 @@ class Sender {
     return may_send_data() && (can_repair() || can_start_new());
   }
   /// has_repairs: something known to be lost has not been sent again yet.
-  [[nodiscard]] bool has_repairs() const noexcept { return !resend_.is_empty(); }
+  [[nodiscard]] bool has_repairs() const noexcept { return !resend_.empty(); }
   /// is_credit_limited: a block waits, and only the peer's credit keeps it back.
   [[nodiscard]] bool is_credit_limited() const noexcept {
-    return mode_ != Mode::idle && resend_.is_empty() && blocks_.has_unsent() && !has_credit();
+    return mode_ != Mode::idle && resend_.empty() && blocks_.has_unsent() && !has_credit();
   }
   /// offered: file bytes in lent blocks not yet sent once, plus those to resend.
   [[nodiscard]] Bytes offered() const noexcept {
@@ -181,7 +182,7 @@ class Sender {
   const SenderParams params_;
   InFlight in_flight_;
   LentBlocks blocks_;
-  FixedQueue<BlockPart> resend_;
+  boost::circular_buffer<BlockPart> resend_;
   SkipSchedule skips_;
   SizeSearch search_;
   std::size_t body_full_ = 0;    // what our own end takes

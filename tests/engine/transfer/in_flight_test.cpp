@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// InFlight and FixedQueue.
+// InFlight.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <deque>
 #include <map>
 #include <random>
 
-#include "engine/transfer/fixed_queue.hpp"
 #include "engine/transfer/in_flight.hpp"
 
 using namespace onehop::transfer;
@@ -47,23 +45,4 @@ TEST_CASE("T2 InFlight agrees with a map, also across 2^32") {
     reference.erase(reference.begin(), reference.lower_bound(packets.oldest()));
   }
   REQUIRE(next > first + 600);
-}
-
-TEST_CASE("FixedQueue agrees with a deque") {
-  std::mt19937 random{7};
-  FixedQueue<int> queue{5};  // rounded up to 8
-  std::deque<int> reference;
-  for (int step = 0; step < 5000; ++step) {
-    if (!queue.is_full() && random() % 2 == 0) {
-      queue.push(step);
-      reference.push_back(step);
-    } else if (!queue.is_empty()) {
-      REQUIRE(queue.front() == reference.front());
-      queue.pop();
-      reference.pop_front();
-    }
-    REQUIRE(queue.size() == reference.size());
-    REQUIRE(queue.is_empty() == reference.empty());
-    REQUIRE(queue.is_full() == (reference.size() == 8));
-  }
 }
