@@ -31,7 +31,7 @@ struct PathUpdate {
 
 enum class CommandKind : std::uint8_t {
   prove_path,  ///< send full-size PINGs until one is answered or the proof has failed
-               ///< (engine/run/path_watch.hpp)
+               ///< (engine/run/loop_base.hpp)
   start,       ///< the path is proven at both ends: data may flow
   path_update,
   file_message,  ///< pass `block` on to the file thread, in order

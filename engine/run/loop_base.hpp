@@ -6,6 +6,16 @@
 //   events   ◀─ report_once(), report_path(), fail(), close_if_finishing()
 //   report   ◀─ publish()
 //
+// It also watches the path, and reports how the proof ended, a rule of this host that refuses our
+// frames, and that the peer is alive. (TCP cannot say that: its retransmissions may be seconds
+// apart on a link that comes and goes.)
+//
+//   proof:  PINGs of full size ──▶ one is answered: path_proven
+//                              └─▶ none is: path_dead
+//
+// When no frame at all came from the peer, the proof fails after proof_limit and proof_pings_min
+// PINGs. When some came, after proof_limit_max: the peer is late, or the path bad.
+//
 // Engine core. It allocates nothing after construction, takes no lock and waits for nothing.
 #pragma once
 
@@ -15,7 +25,6 @@
 #include "engine/port/port.hpp"
 #include "engine/run/links.hpp"
 #include "engine/run/packet_protection.hpp"
-#include "engine/run/path_watch.hpp"
 #include "engine/transfer/ping_schedule.hpp"
 #include "engine/wire/feedback.hpp"
 
@@ -34,6 +43,12 @@ class LoopBase {
  public:
   /// Longest sleep, so that commands and the file thread need no wake-up.
   static constexpr Nanos idle_max = 5ms;
+  // Specification. PINGs of a proof leave 50 ms apart, so 40 are two seconds. Fewer: a core with
+  // one turn a second gives up after two. At 40 % loss each way all 40 fail once in 10^7.
+  static constexpr Nanos proof_limit = 2s, proof_limit_max = 10s;
+  static constexpr std::uint64_t proof_pings_min = 40;
+  /// Between two events peer_heard. The session ends after 30 s without one.
+  static constexpr Nanos alive_period = 1s;
 
   [[nodiscard]] bool is_closed() const noexcept { return phase_ == Phase::closed; }
   [[nodiscard]] const DataPathCounters& counters() const noexcept { return counters_; }
@@ -57,7 +72,7 @@ class LoopBase {
   void follow_path(const PathUpdate& path) noexcept {
     port_.update_path(path);
     info_ = port_.info();  // on another interface it may see less of the queue
-    path_.on_update(path);
+    is_link_up_ = path.is_link_up;
   }
   [[nodiscard]] std::size_t ip_udp_bytes() const noexcept {
     constexpr std::size_t ethernet_bytes = 14;
@@ -114,11 +129,29 @@ class LoopBase {
       report_once({.kind = EventKind::first_data, .at = first_data_at_});
   }
   void start_proof(Instant now, const transfer::PingSchedule& pings) noexcept {
-    path_.start_proof(path_now(now, pings));
+    proof_ = {.begun_at = now,
+              .pings_before = pings.id(),
+              .frames_before = counters_.frames_received_total};
   }
+  /// report_path puts at most one event in a turn: the end of a proof and a refusal once each.
   void report_path(Instant now, const transfer::PingSchedule& pings) noexcept {
     if (!events_.can_put()) return;
-    if (const auto event = path_.next_event(path_now(now, pings))) events_.put(*event);
+    const std::uint64_t frames = counters_.frames_received_total;
+    const int error = port_.last_error();
+    if (proof_ && (pings.is_proven() || has_proof_failed(now, pings))) {
+      proof_.reset();
+      events_.put({.kind = pings.is_proven() ? EventKind::path_proven : EventKind::path_dead,
+                   .at = now,
+                   .value = pings.proven_frame_bytes()});
+    } else if (!has_reported_refusal_ && is_policy_error(error)) {
+      has_reported_refusal_ = true;
+      events_.put(
+          {.kind = EventKind::port_refused, .at = now, .value = static_cast<std::uint64_t>(error)});
+    } else if (frames > reported_frames_ && now - reported_alive_at_ >= alive_period) {
+      reported_frames_ = frames;
+      reported_alive_at_ = now;
+      events_.put({.kind = EventKind::peer_heard, .at = now});
+    }
   }
   /// can_fail: no failure was reported yet, and there is room for one.
   [[nodiscard]] bool can_fail() noexcept { return !has_failed_ && events_.can_put(); }
@@ -152,25 +185,31 @@ class LoopBase {
   Outlet<BlockRef> to_file_;
   Outlet<Event> events_;
   PortInfo info_;
-  PathWatch path_;
   DataPathCounters counters_;
   wire::Feedback feedback_;  // the frame that is read or built now
   Instant first_data_at_{};  // Instant{}: none yet
   Phase phase_ = Phase::idle;
+  bool is_link_up_ = true;
 
  private:
-  [[nodiscard]] PathWatch::Now path_now(Instant now,
-                                        const transfer::PingSchedule& pings) const noexcept {
-    return {.at = now,
-            .is_proven = pings.is_proven(),
-            .proven_frame_bytes = pings.proven_frame_bytes(),
-            .pings_sent = pings.id(),
-            .frames_received = counters_.frames_received_total,
-            .port_error = port_.last_error()};
+  struct Proof {
+    Instant begun_at{};
+    std::uint64_t pings_before = 0, frames_before = 0;
+  };
+
+  [[nodiscard]] bool has_proof_failed(Instant now,
+                                      const transfer::PingSchedule& pings) const noexcept {
+    const Nanos span = now - proof_->begun_at;
+    if (span >= proof_limit_max) return true;
+    return span >= proof_limit && pings.id() - proof_->pings_before >= proof_pings_min &&
+           counters_.frames_received_total == proof_->frames_before;
   }
 
+  std::optional<Proof> proof_;
+  std::uint64_t reported_frames_ = 0;  // received by reported_alive_at_
+  Instant reported_alive_at_{};
   std::uint32_t reported_kinds_ = 0;  // a bit per EventKind
-  bool has_failed_ = false;
+  bool has_failed_ = false, has_reported_refusal_ = false;
 };
 
 }  // namespace onehop::run

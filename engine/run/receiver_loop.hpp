@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "engine/run/loop_base.hpp"
-#include "engine/run/ring_backlog.hpp"
 #include "engine/transfer/receiver.hpp"
 
 namespace onehop::run {
@@ -54,7 +53,7 @@ class ReceiverLoop : public LoopBase<P> {
     take_commands(now);
     take_from_file();
     const bool is_drained = receive(now);
-    backlog_.on_turn(now, is_drained);
+    watch_ring(now, is_drained);
     give_blocks();
     send(now);
     report_events(now);
@@ -67,7 +66,7 @@ class ReceiverLoop : public LoopBase<P> {
  private:
   using Base = LoopBase<P>;
   using Base::counters_, Base::events_, Base::feedback_, Base::first_data_at_, Base::idle_max,
-      Base::info_, Base::links_, Base::path_, Base::phase_, Base::port_, Base::protection_,
+      Base::info_, Base::links_, Base::is_link_up_, Base::phase_, Base::port_, Base::protection_,
       Base::to_file_;
 
   void take_commands(Instant now) noexcept {
@@ -176,6 +175,19 @@ class ReceiverLoop : public LoopBase<P> {
     last_data_at_ = now;
   }
 
+  /// watch_ring tells frames that stay in the receive ring from a burst that one turn reads:
+  ///
+  ///   windows of report_min at least:   │ never empty │ never empty │ was empty │
+  ///   is_backlogged                                   └──── true ───┘
+  ///
+  /// A window that is over ends with the report that goes out then. Reports for the credit are too
+  /// close together: between two the ring may hold one burst.
+  void watch_ring(Instant now, bool is_drained) noexcept {
+    was_empty_ = was_empty_ || is_drained;
+    is_window_over_ = now - window_at_ >= transfer::report_min;
+    if (is_window_over_) was_backlogged_ = !was_empty_;
+  }
+
   void give_blocks() noexcept {
     BlockRef block;
     while (to_file_.can_put() && receiver_.pop_full(block)) to_file_.put(block);
@@ -184,7 +196,7 @@ class ReceiverLoop : public LoopBase<P> {
   /// send: a PONG that is owed, a PING that is due, a report that is due.
   void send(Instant now) noexcept {
     read_ring(now);
-    if (!path_.is_link_up()) return;
+    if (!is_link_up_) return;
     const Nanos spacing = receiver_.feedback_interval();
     // Where reports are rare, each turn on the air costs a contention: our PING waits for a PONG.
     pings_.set_spacing(spacing * 3 / 2, now);
@@ -201,7 +213,10 @@ class ReceiverLoop : public LoopBase<P> {
       send_frame(wire::FrameType::ping, body);
     }
     if (receiver_.tick(now)) {
-      backlog_.on_report(now);
+      if (is_window_over_) {
+        was_empty_ = false;
+        window_at_ = now;
+      }
       while (receiver_.next_feedback(now, feedback_)) {
         const auto body = protection_.scratch().first(feedback_bytes_max_);
         std::size_t covered = 0;
@@ -213,7 +228,7 @@ class ReceiverLoop : public LoopBase<P> {
   }
   void read_ring(Instant now) noexcept {
     rx_ring_ = port_.rx_ring(now);
-    rx_ring_.is_backlogged = backlog_.is_backlogged();
+    rx_ring_.is_backlogged = was_backlogged_ && !was_empty_;
     QueueTelemetry reported = to_payload(rx_ring_);
     // The rest of a burst that is still being read would hold the sender down.
     if (!reported.is_backlogged) reported.occupancy = Bytes{0};
@@ -281,7 +296,7 @@ class ReceiverLoop : public LoopBase<P> {
   }
 
   [[nodiscard]] NextWakeup next_wakeup(Instant now, bool is_drained) noexcept {
-    if (!path_.is_link_up()) return {now + idle_max, true};  // what is due cannot be sent
+    if (!is_link_up_) return {now + idle_max, true};  // what is due cannot be sent
     const Instant report_at =
         std::min({receiver_.next_deadline(), pings_.due_at(), now + idle_max});
     if (!is_drained) return {.deadline = now, .is_rx_wanted = true};
@@ -302,7 +317,9 @@ class ReceiverLoop : public LoopBase<P> {
   transfer::Receiver receiver_;
   transfer::PingSchedule pings_{ping_period_min, ping_period_max};
   QueueTelemetry rx_ring_;  // as read when this turn's report was built; wire bytes
-  RingBacklog backlog_;
+  // Of watch_ring(): its window, and whether the ring was never empty in the one before.
+  Instant window_at_{};
+  bool was_empty_ = false, was_backlogged_ = false, is_window_over_ = false;
 
   std::uint64_t packet_number_;
   std::size_t feedback_bytes_max_ = wire::feedback_body_bytes_max;

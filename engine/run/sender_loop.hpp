@@ -54,7 +54,7 @@ class SenderLoop : public LoopBase<P> {
     const QueueTelemetry queue = port_.tx_queue(now);
     follow_loss(now, queue);
     // While the link is down nothing can be sent, and what is not answered then is not lost.
-    if (path_.is_link_up()) sender_.tick(now, queue.occupancy);
+    if (is_link_up_) sender_.tick(now, queue.occupancy);
     const NextWakeup refill = transmit(now, queue);
     give_back();
     report_events(now);
@@ -67,7 +67,7 @@ class SenderLoop : public LoopBase<P> {
  private:
   using Base = LoopBase<P>;
   using Base::counters_, Base::events_, Base::feedback_, Base::first_data_at_, Base::idle_max,
-      Base::info_, Base::links_, Base::path_, Base::phase_, Base::port_, Base::protection_,
+      Base::info_, Base::links_, Base::is_link_up_, Base::phase_, Base::port_, Base::protection_,
       Base::to_file_;
 
   /// Burst: what one turn has given to the port.
@@ -181,7 +181,7 @@ class SenderLoop : public LoopBase<P> {
     // 1. Take the newest grant. While the link is down nothing is sent.
     const RateGrant grant = links_.grant.load();
     pacer_.set(grant.rate, std::max(grant.backlog_max, wire_frame_bytes() * 2), now);
-    if (!path_.is_link_up()) return {Instant::max()};
+    if (!is_link_up_) return {Instant::max()};
     // 2. Say what the law wants reported, and answer the peer's PING.
     sender_.ask_feedback(now, grant.feedback_interval, grant.nack_request_id);
     send_pong(now);
@@ -371,7 +371,7 @@ class SenderLoop : public LoopBase<P> {
     const Instant idle = now + (is_waiting_for_blocks ? refill_nap_max / 2 : idle_max);
     // A timer that is due and could not be served (a full port) is tried again after a nap, not at
     // once. While the queue is well filled none is worth a wake-up: a PING waits behind that queue.
-    const Instant timer = refill.is_rx_wanted && path_.is_link_up()
+    const Instant timer = refill.is_rx_wanted && is_link_up_
                               ? std::max(sender_.next_deadline(), now + refill_nap_min)
                               : Instant::max();
     return {.deadline = std::min({idle, refill.deadline, timer}),

@@ -30,7 +30,6 @@ Sender::Sender(const SenderParams& params)
       resend_{2 * std::bit_ceil(params.in_flight_max)},
       skips_{params.skip_seed, params.first_packet_number},
       pings_{params.ping_period_min, params.ping_period_max},
-      stalls_{{params.silent_limit, params.stall_limit}},
       rounds_{params.is_repair_lazy} {
   ONEHOP_CHECK(params.in_flight_max >= in_flight_min);
   set_body_max(params.body_bytes_max);
@@ -39,7 +38,7 @@ Sender::Sender(const SenderParams& params)
 void Sender::start(Instant now) noexcept {
   if (mode_ == Mode::idle) mode_ = Mode::running;
   started_at_ = now;
-  stalls_.start(now);
+  moved_at_ = now;
   pings_.start();
 }
 
@@ -318,10 +317,7 @@ void Sender::probe() noexcept {
 /// check_progress looks whether data gets through at all.
 void Sender::check_progress(Instant now, Bytes own_queue) noexcept {
   if (mode_ != Mode::running) return;
-  stalls_.tick(now, {.is_under_way = blocks_.sent_count() > 0 || !resend_.empty(),
-                     .is_waiting = blocks_.has_unsent() && !has_credit(),
-                     .arrived_bytes = blocks_.bytes_arrived(),
-                     .peer_moved_bytes = credit_total_ + newest_.app_buffer.drained_bytes_total});
+  check_moving(now);
   const std::uint64_t sent = totals_.data_bytes_sent;
   const auto queued = static_cast<std::uint64_t>(std::max<std::int64_t>(own_queue.count, 0));
   search_.tick(now, {.sent_bytes = sent - std::min(sent, queued),
@@ -334,6 +330,19 @@ void Sender::check_progress(Instant now, Bytes own_queue) noexcept {
                      .body_max = body_full_,
                      .can_ask = has_numbers(params_.in_flight_max / repair_reserve_share)});
   follow_search();
+}
+
+/// check_moving looks whether the transfer moves, whatever small frames the peer still answers.
+/// While data is under way only its arrival counts; while the peer's credit is used up, what its
+/// disk takes and what it allows. A source that has nothing to send stalls nothing.
+void Sender::check_moving(Instant now) noexcept {
+  const std::uint64_t arrived = blocks_.bytes_arrived();
+  const std::uint64_t peer_moved = credit_total_ + newest_.app_buffer.drained_bytes_total;
+  const bool is_arriving = arrived != std::exchange(arrived_bytes_, arrived);
+  const bool is_peer_moving = peer_moved != std::exchange(peer_moved_bytes_, peer_moved);
+  const bool is_waiting = blocks_.has_unsent() && !has_credit();
+  is_under_way_ = blocks_.sent_count() > 0 || !resend_.empty();
+  if (is_arriving || (!is_under_way_ && (is_peer_moving || !is_waiting))) moved_at_ = now;
 }
 
 Instant Sender::next_deadline() const noexcept {

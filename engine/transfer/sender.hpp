@@ -28,7 +28,6 @@
 #include "engine/transfer/repair_rounds.hpp"
 #include "engine/transfer/size_search.hpp"
 #include "engine/transfer/skip_schedule.hpp"
-#include "engine/transfer/stall_watch.hpp"
 #include "engine/transfer/tail_probe.hpp"
 #include "engine/wire/feedback.hpp"
 #include "engine/wire/frame.hpp"
@@ -129,9 +128,11 @@ class Sender {
   void ask_feedback(Instant now, Nanos interval, std::uint64_t nack_request_id) noexcept;
   /// is_silent: nothing from the peer for silent_limit.
   [[nodiscard]] bool is_silent(Instant now) const noexcept;
-  /// is_stalled: the peer answers, yet the transfer has not moved for its limit (stall_watch.hpp).
+  /// is_stalled: the peer answers, yet the transfer has not moved for its limit: while data is
+  /// under way silent_limit, else stall_limit.
   [[nodiscard]] bool is_stalled(Instant now) const noexcept {
-    return mode_ == Mode::running && stalls_.is_stalled(now);
+    return mode_ == Mode::running &&
+           now - moved_at_ > (is_under_way_ ? params_.silent_limit : params_.stall_limit);
   }
 
   /// set_body_max follows the MTU. Ranges in flight at the old size are resent at the new one if
@@ -176,6 +177,7 @@ class Sender {
   [[nodiscard]] bool is_lost(Instant now, std::uint64_t number, std::uint64_t lost_below) noexcept;
 
   void check_progress(Instant now, Bytes own_queue) noexcept;
+  void check_moving(Instant now) noexcept;
   void probe() noexcept;
   void follow_search() noexcept;
 
@@ -193,14 +195,16 @@ class Sender {
   wire::Feedback newest_;
   Instant feedback_at_{}, started_at_{};
   PingSchedule pings_;
-  StallWatch stalls_;
   TailProbe tail_;
   RepairRounds rounds_;
   std::uint64_t reported_below_ = 0;   // one more than the largest number of any report
   std::uint64_t data_sent_below_ = 0;  // one more than the newest number that carries data
   std::uint64_t nack_request_id_ = 0;
+  Instant moved_at_{};  // when the transfer was last seen to move
+  std::uint64_t arrived_bytes_ = 0, peer_moved_bytes_ = 0;  // at the last look
   Mode mode_ = Mode::idle;
   bool has_ended_ = false, is_nack_due_ = false;
+  bool is_under_way_ = false;  // some data was sent, and is not known to have arrived
   SenderTotals totals_;
 };
 
