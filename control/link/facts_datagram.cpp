@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <concepts>
 
-#include "engine/wire/byte_codec.hpp"
+#include "engine/base/byte_codec.hpp"
 
 namespace onehop::link {
 
@@ -23,7 +23,7 @@ std::uint64_t clamp(std::int64_t value, std::uint64_t limit) noexcept {
 // Writer and Reader have the same members, so that code() below states each fact once. The Writer
 // clamps to `limit`, the Reader fails above it.
 struct Writer {
-  wire::ByteWriter out;
+  ByteWriter out;
 
   void total(std::uint64_t value) { out.u64(std::min(value, total_max)); }
   void count(std::int64_t value, std::uint64_t limit = total_max) { out.u64(clamp(value, limit)); }
@@ -45,7 +45,7 @@ struct Writer {
 };
 
 struct Reader {
-  wire::ByteReader in;
+  ByteReader in;
 
   void total(std::uint64_t& value) { value = in.u64_max(total_max); }
   void count(std::int64_t& value, std::uint64_t limit = total_max) {
@@ -125,7 +125,7 @@ std::size_t encode_facts(const FactsDatagram& datagram,
   const law::LinkFacts& facts = datagram.facts;
   unsigned present = 0, bit = 0;
   each_carried_fact([&](auto fact) { present |= unsigned{(facts.*fact).has_value()} << bit++; });
-  Writer w{wire::ByteWriter{out}};
+  Writer w{ByteWriter{out}};
   w.out.u32(magic);
   w.out.u8(version);
   w.out.u8(static_cast<std::uint8_t>(facts.medium));
@@ -140,7 +140,7 @@ std::size_t encode_facts(const FactsDatagram& datagram,
 }
 
 std::optional<FactsDatagram> decode_facts(std::span<const std::byte> bytes) noexcept {
-  Reader r{wire::ByteReader{bytes}};
+  Reader r{ByteReader{bytes}};
   if (r.in.u32() != magic || r.in.u8() != version) return std::nullopt;
   const std::uint8_t medium = r.in.u8();
   const unsigned present = r.in.u16();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/p2p/dhcp_message.hpp"
 
+#include "engine/base/byte_codec.hpp"
 #include "engine/base/check.hpp"
-#include "engine/wire/byte_codec.hpp"
 
 namespace onehop::p2p {
 
@@ -43,7 +43,7 @@ struct Options {
 template <class T>
 bool set_once(std::optional<T>& out, const Octets& value) {
   if (out.has_value() || value.size() != sizeof(T)) return false;
-  out = wire::load_be<T>(value.data());
+  out = load_be<T>(value.data());
   return true;
 }
 
@@ -63,7 +63,7 @@ bool set_option(Options& options, std::uint8_t code, Octets value) {
 
 /// read_options is false where an option does not lie within `area`, or is not as it must be.
 bool read_options(Options& options, Octets area) {
-  wire::ByteReader in{area};
+  ByteReader in{area};
   while (in.remaining() > 0) {
     const std::uint8_t code = in.u8();
     if (code == pad) continue;
@@ -87,7 +87,7 @@ std::string DhcpRequest::client() const {
 }
 
 std::optional<DhcpRequest> parse_dhcp(Octets message) {
-  wire::ByteReader in{message};
+  ByteReader in{message};
   DhcpRequest out;
   const bool is_request = in.u8() == from_client;
   const bool is_ethernet = in.u8() == ethernet && in.u8() == out.chaddr.size();
@@ -124,7 +124,7 @@ std::optional<DhcpRequest> parse_dhcp(Octets message) {
 
 std::size_t write_dhcp(const DhcpRequest& request, const DhcpReply& reply, DhcpBytes& out) {
   out.fill(std::byte{0});
-  wire::ByteWriter to{out};
+  ByteWriter to{out};
   to.u8(from_server);
   to.u8(ethernet);
   to.u8(static_cast<std::uint8_t>(request.chaddr.size()));

@@ -6,8 +6,8 @@
 #include <functional>
 #include <limits>
 
+#include "engine/base/byte_codec.hpp"
 #include "engine/base/check.hpp"
-#include "engine/wire/byte_codec.hpp"
 
 namespace onehop::session {
 
@@ -51,7 +51,7 @@ class Encoder {
   void number(T v) {
     const std::size_t at = out_.size();
     out_.resize(at + sizeof v);
-    wire::store_be(out_.data() + at, v);
+    store_be(out_.data() + at, v);
   }
   std::vector<std::byte>& out_;
 };
@@ -109,7 +109,7 @@ class Decoder {
     check(min <= number && number <= max);
     v = static_cast<V>(number);
   }
-  wire::ByteReader in_;
+  ByteReader in_;
 };
 
 template <class M, class T>
@@ -272,8 +272,7 @@ std::optional<MessageHeader> decode_message_header(
     std::span<const std::byte, message_header_bytes> in) noexcept {
   const auto type = std::to_integer<std::uint8_t>(in[0]);
   if (type == 0 || type > type_count) return std::nullopt;
-  const MessageHeader header{static_cast<MessageType>(type),
-                             wire::load_be<std::uint32_t>(in.data() + 1)};
+  const MessageHeader header{static_cast<MessageType>(type), load_be<std::uint32_t>(in.data() + 1)};
   if (header.body_bytes > kinds[type - 1].body_bytes_max) return std::nullopt;
   return header;
 }
@@ -292,7 +291,7 @@ void encode_message(const Message& message, std::vector<std::byte>& out) {
   std::visit([&](const auto& m) { code(encoder, m); }, message);
   const std::size_t body_bytes = out.size() - at - message_header_bytes;
   ONEHOP_CHECK(body_bytes <= message_body_bytes_max);
-  wire::store_be(out.data() + at + 1, static_cast<std::uint32_t>(body_bytes));
+  store_be(out.data() + at + 1, static_cast<std::uint32_t>(body_bytes));
 }
 
 MessageType type_of(const Message& message) noexcept {

@@ -20,6 +20,7 @@
 
 #include <array>
 #include <bit>
+#include <boost/endian/conversion.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -92,11 +93,10 @@ void hkdf_expand_label(std::span<const std::byte> secret, std::string_view label
 /// words: as a call its 12 bytes come back through memory, and that load stalls every frame.
 [[nodiscard]] inline std::array<std::byte, aead_nonce_bytes> nonce_of(
     std::span<const std::byte, aead_nonce_bytes> iv, std::uint64_t packet_number) noexcept {
-  static_assert(std::endian::native == std::endian::little);
   constexpr std::size_t pad_bytes = aead_nonce_bytes - sizeof packet_number;
   std::uint64_t low;
   std::memcpy(&low, iv.data() + pad_bytes, sizeof low);
-  low ^= __builtin_bswap64(packet_number);
+  low ^= boost::endian::native_to_big(packet_number);
   std::array<std::byte, aead_nonce_bytes> nonce;
   std::memcpy(nonce.data(), iv.data(), pad_bytes);
   std::memcpy(nonce.data() + pad_bytes, &low, sizeof low);

@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/byte_codec.hpp"
 #include "engine/base/check.hpp"
-#include "engine/wire/byte_codec.hpp"
 #include "engine/wire/frame.hpp"
 
 namespace onehop::wire {

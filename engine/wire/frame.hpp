@@ -22,8 +22,8 @@
 #include <optional>
 #include <span>
 
+#include "engine/base/byte_codec.hpp"
 #include "engine/base/check.hpp"
-#include "engine/wire/byte_codec.hpp"
 
 namespace onehop::wire {
 

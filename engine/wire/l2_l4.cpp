@@ -4,9 +4,10 @@
 #include "engine/wire/l2_l4.hpp"
 
 #include <algorithm>
+#include <boost/endian/conversion.hpp>
 
+#include "engine/base/byte_codec.hpp"
 #include "engine/base/check.hpp"
-#include "engine/wire/byte_codec.hpp"
 
 namespace onehop::wire {
 
@@ -102,7 +103,7 @@ HeaderSums header_sums(std::span<const std::byte> header_template) noexcept {
   if (!is_ipv6) return {ones_complement_sum(header_template.subspan(ip_at, ipv4_bytes)), false};
   const std::uint64_t addresses = ones_complement_sum(header_template.subspan(v6_source_at, 32));
   const std::uint64_t ports = ones_complement_sum(header_template.subspan(v6_udp_at, 4));
-  return {addresses + ports + byte_swap_to_big<std::uint16_t>(protocol_udp), true};
+  return {addresses + ports + boost::endian::native_to_big<std::uint16_t>(protocol_udp), true};
 }
 
 void finish_headers(std::span<std::byte> headers, std::span<const std::byte> payload,
@@ -116,14 +117,15 @@ void finish_headers(std::span<std::byte> headers, std::span<const std::byte> pay
     const auto ip_length = static_cast<std::uint16_t>(udp_length + ipv4_bytes);
     store_be(at + v4_length_at, ip_length);
     store_be(at + v4_udp_at + udp_length_at, udp_length);
-    const std::uint16_t sum = fold_sum(sums.sum + byte_swap_to_big(ip_length));
+    const std::uint16_t sum = fold_sum(sums.sum + boost::endian::native_to_big(ip_length));
     store_sum(at + v4_checksum_at, static_cast<std::uint16_t>(~sum));
     return;
   }
   store_be(at + v6_length_at, udp_length);
   store_be(at + v6_udp_at + udp_length_at, udp_length);
   // The length counts twice: in the pseudo header and in the UDP header.
-  const std::uint64_t length_sum = 2U * static_cast<std::uint64_t>(byte_swap_to_big(udp_length));
+  const std::uint64_t length_sum =
+      2U * static_cast<std::uint64_t>(boost::endian::native_to_big(udp_length));
   const auto checksum =
       static_cast<std::uint16_t>(~fold_sum(sums.sum + length_sum + ones_complement_sum(payload)));
   store_sum(at + v6_udp_at + udp_checksum_at,

@@ -60,9 +60,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = answer->message();
   ONEHOP_CHECK(bytes.size() >= 300);
   ONEHOP_CHECK(bytes[0] == std::byte{2});
-  ONEHOP_CHECK(wire::load_be<std::uint32_t>(&bytes[4]) == request->xid);
+  ONEHOP_CHECK(load_be<std::uint32_t>(&bytes[4]) == request->xid);
   ONEHOP_CHECK(answer->to == to_all || (answer->to & p2p::group_mask) == (own & p2p::group_mask));
-  const auto given = wire::load_be<p2p::Ipv4>(&bytes[16]);
+  const auto given = load_be<p2p::Ipv4>(&bytes[16]);
   ONEHOP_CHECK(given == 0 || given - first < p2p::DhcpServer::pool_addresses);
   ONEHOP_CHECK(!p2p::parse_dhcp(bytes));  // a server does not answer to servers
   return 0;

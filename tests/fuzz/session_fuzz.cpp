@@ -10,8 +10,8 @@
 #include <random>
 
 #include "control/session/tls.hpp"
+#include "engine/base/byte_codec.hpp"
 #include "engine/base/check.hpp"
-#include "engine/wire/byte_codec.hpp"
 #include "tests/control/session/virtual_session.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -56,7 +56,7 @@ class Play {
     end_.start(now_);
   }
 
-  void take(Step step, wire::ByteReader& in) {
+  void take(Step step, ByteReader& in) {
     SessionMachine& machine = end_.machine();
     switch (step) {
       case message: take_message(in); break;
@@ -117,14 +117,14 @@ class Play {
       ONEHOP_CHECK(is_told_by_accept || end_.announced.at(name) == done.root);
     }
   }
-  void take_message(wire::ByteReader& in) {
+  void take_message(ByteReader& in) {
     const auto type = static_cast<MessageType>(in.u8());
     const auto body = in.bytes(std::min<std::size_t>(in.u16(), in.remaining()));
     auto decoded = decode_message(type, body);
     if (decoded && end_.machine().can_take_message())
       end_.machine().on_message(now_, std::move(*decoded));
   }
-  void take_event(wire::ByteReader& in) {
+  void take_event(ByteReader& in) {
     Event made{.kind = events[in.u8() % events.size()]};
     made.value = in.u8();
     made.block.kind = static_cast<FileMessageKind>(in.u8() % 12);
@@ -147,7 +147,7 @@ class Play {
 
 class Script {
  public:
-  Script(wire::ByteWriter& to, std::mt19937_64& random) : to_{to}, random_{random} {}
+  Script(ByteWriter& to, std::mt19937_64& random) : to_{to}, random_{random} {}
   void say(const Message& said) {
     std::vector<std::byte> bytes;
     encode_message(said, bytes);
@@ -234,7 +234,7 @@ class Script {
   }
 
  private:
-  wire::ByteWriter& to_;
+  ByteWriter& to_;
   std::mt19937_64& random_;
 };
 
@@ -242,7 +242,7 @@ class Script {
 
 std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_bytes_max> out) {
   std::mt19937_64 random{seed};
-  wire::ByteWriter to{out};
+  ByteWriter to{out};
   const auto first = static_cast<std::uint8_t>(random());
   to.u8(first);
   Script script{to, random};
@@ -254,7 +254,7 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  wire::ByteReader in{{reinterpret_cast<const std::byte*>(bytes), size}};
+  ByteReader in{{reinterpret_cast<const std::byte*>(bytes), size}};
   Play play{in.u8()};
   while (in.remaining() > 0 && !play.is_over())
     play.take(static_cast<Step>(in.u8() % step_count), in);

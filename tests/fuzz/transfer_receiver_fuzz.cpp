@@ -10,10 +10,10 @@
 #include <random>
 #include <vector>
 
+#include "engine/base/byte_codec.hpp"
 #include "engine/base/check.hpp"
 #include "engine/transfer/credit.hpp"
 #include "engine/transfer/receiver.hpp"
-#include "engine/wire/byte_codec.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace onehop;
@@ -43,7 +43,7 @@ class World {
     for (std::uint32_t slot = 0; slot < slots; ++slot) lend(slot);
   }
 
-  void take(Step step, wire::ByteReader& in) {
+  void take(Step step, ByteReader& in) {
     switch (step) {
       case data:
       case ping:
@@ -79,7 +79,7 @@ class World {
   }
 
   /// number_from: near what came, and near the ends of what a number can be.
-  std::uint64_t number_from(wire::ByteReader& in) {
+  std::uint64_t number_from(ByteReader& in) {
     const std::uint8_t kind = in.u8();
     const std::uint64_t delta = in.u16();
     switch (kind % 8) {
@@ -94,7 +94,7 @@ class World {
     }
   }
 
-  void on_frame(Step step, wire::ByteReader& in) {
+  void on_frame(Step step, ByteReader& in) {
     std::array<std::byte, wire::header_bytes> head{};
     std::size_t body_bytes = 0;
     if (step == raw) {
@@ -105,13 +105,13 @@ class World {
                                         wire::FrameType::pong};
       head[0] = static_cast<std::byte>(types[step]);
       head[1] = static_cast<std::byte>(in.u8() & 15);
-      wire::store_be(head.data() + 8, number_from(in));
+      store_be(head.data() + 8, number_from(in));
       const std::uint32_t lag = in.u16();
-      wire::store_be<std::uint32_t>(head.data() + 16, lag == 0xffff ? ~std::uint32_t{0} : lag);
+      store_be<std::uint32_t>(head.data() + 16, lag == 0xffff ? ~std::uint32_t{0} : lag);
       if (step == data) {
-        wire::store_be<std::uint32_t>(head.data() + 4, in.u8() % 8);
+        store_be<std::uint32_t>(head.data() + 4, in.u8() % 8);
         const std::uint64_t at = in.u16();
-        wire::store_be<std::uint64_t>(head.data() + 20, at == 0xffff ? ~at : at * 64);
+        store_be<std::uint64_t>(head.data() + 20, at == 0xffff ? ~at : at * 64);
         body_bytes = std::min<std::size_t>(in.u16() % 2048 * 16, body_bytes_max);
       }
     }
@@ -185,7 +185,7 @@ class World {
 
 std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_bytes_max> out) {
   std::mt19937_64 random{seed};
-  wire::ByteWriter to{out};
+  ByteWriter to{out};
   to.u8(static_cast<std::uint8_t>(random()));
   const std::size_t steps = 4 + random() % (input_bytes_max / step_bytes - 4);
   std::uint64_t offset =
@@ -213,7 +213,7 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  wire::ByteReader in{{reinterpret_cast<const std::byte*>(bytes), size}};
+  ByteReader in{{reinterpret_cast<const std::byte*>(bytes), size}};
   World world{(in.u8() & 1) != 0};
   while (in.remaining() > 0) {
     const auto step = static_cast<Step>(in.u8() % step_count);

@@ -10,9 +10,9 @@
 #include <random>
 #include <vector>
 
+#include "engine/base/byte_codec.hpp"
 #include "engine/base/check.hpp"
 #include "engine/transfer/sender.hpp"
-#include "engine/wire/byte_codec.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace onehop;
@@ -39,7 +39,7 @@ class World {
   }
 
   /// take does one step; false: the session is over.
-  [[nodiscard]] bool take(Step step, wire::ByteReader& in) {
+  [[nodiscard]] bool take(Step step, ByteReader& in) {
     switch (step) {
       case send: send_frames(in.u8()); break;
       case told: return on_feedback(in);
@@ -126,7 +126,7 @@ class World {
   }
 
   /// number_from: near what was sent, and near the ends of what a number can be.
-  std::uint64_t number_from(wire::ByteReader& in) {
+  std::uint64_t number_from(ByteReader& in) {
     const std::uint8_t kind = in.u8();
     const std::uint64_t delta = in.u8();
     switch (kind % 16) {
@@ -137,7 +137,7 @@ class World {
     }
   }
 
-  [[nodiscard]] bool on_feedback(wire::ByteReader& in) {
+  [[nodiscard]] bool on_feedback(ByteReader& in) {
     wire::Feedback& f = made_;
     f = {};
     const std::uint8_t flags = in.u8();
@@ -166,7 +166,7 @@ class World {
     ONEHOP_CHECK(wire::decode_feedback(std::span{body}.first(length), read_));
     return apply(read_);
   }
-  [[nodiscard]] bool on_raw(wire::ByteReader& in) {
+  [[nodiscard]] bool on_raw(ByteReader& in) {
     const auto body = in.bytes(std::min<std::size_t>(in.u8() * 2U, in.remaining()));
     return !wire::decode_feedback(body, read_) || apply(read_);
   }
@@ -216,7 +216,7 @@ class World {
 
 std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_bytes_max> out) {
   std::mt19937_64 random{seed};
-  wire::ByteWriter to{out};
+  ByteWriter to{out};
   to.u8(static_cast<std::uint8_t>(random()));
   const std::size_t steps = 4 + random() % (input_bytes_max / step_bytes - 4);
   for (std::size_t i = 0; i < steps && to.remaining() > step_bytes; ++i) {
@@ -243,7 +243,7 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  wire::ByteReader in{{reinterpret_cast<const std::byte*>(bytes), size}};
+  ByteReader in{{reinterpret_cast<const std::byte*>(bytes), size}};
   const std::uint8_t first = in.u8();
   World world{(first & 1) != 0, first};
   while (in.remaining() > 0 && world.take(static_cast<Step>(in.u8() % step_count), in)) {

@@ -15,10 +15,10 @@ INCLUDES: dict[str, Any] = {
     "engine/run": {"engine/base", "engine/wire", "engine/transfer", "engine/crypto", "engine/port"},
     "xdp": {"engine/base", "engine/wire", "engine/port"},
     "control/law": {"engine/base"},
-    "control/link": {"engine/base", "engine/wire", "control/law"},
+    "control/link": {"engine/base", "control/law"},
     "control/rate": {"engine/base", "control/law", "control/link"},
     "control/session": {"engine/base", "engine/wire", "engine/crypto", "engine/file"},
-    "control/p2p": {"engine/base", "engine/wire", "engine/file", "control/link"},
+    "control/p2p": {"engine/base", "engine/file", "control/link"},
 }
 FREE = {"tools", "tests"}
 # What is put together of all of them, and never of tools.

@@ -2,9 +2,10 @@
 #include "engine/port/dpdk/neighbour.hpp"
 
 #include <algorithm>
+#include <boost/endian/conversion.hpp>
 #include <cstring>
 
-#include "engine/wire/byte_codec.hpp"
+#include "engine/base/byte_codec.hpp"
 
 namespace onehop::dpdk {
 
@@ -51,18 +52,18 @@ void put_ethernet(std::byte* at, const MacAddress& target, const MacAddress& sou
                   std::uint16_t type) noexcept {
   put(at, target);
   put(at + 6, source);
-  wire::store_be(at + 12, type);
+  store_be(at + 12, type);
 }
 
 std::size_t build_arp(std::uint16_t operation, const NeighbourHost& self,
                       const NeighbourHost& other, std::byte* at) noexcept {
   const bool is_question = operation == arp_request;
   put_ethernet(at, is_question ? broadcast : other.mac, self.mac, ethertype_arp);
-  wire::store_be(at + arp_at, arp_ethernet);
-  wire::store_be(at + arp_at + 2, ethertype_ipv4);
+  store_be(at + arp_at, arp_ethernet);
+  store_be(at + arp_at + 2, ethertype_ipv4);
   at[arp_at + 4] = std::byte{6};
   at[arp_at + 5] = std::byte{4};
-  wire::store_be(at + arp_operation_at, operation);
+  store_be(at + arp_operation_at, operation);
   put(at + arp_sender_mac_at, self.mac);
   put(at + arp_sender_ip_at, self.ip, 4);
   if (!is_question) put(at + arp_target_mac_at, other.mac);
@@ -75,22 +76,22 @@ std::size_t build_arp(std::uint16_t operation, const NeighbourHost& self,
 std::uint16_t icmp_sum(const std::byte* at, std::size_t message_bytes) noexcept {
   std::uint64_t sum = wire::ones_complement_sum({at + ip_source_at, 32}) +
                       wire::ones_complement_sum({at + icmp_at, message_bytes});
-  sum += wire::byte_swap_to_big(static_cast<std::uint16_t>(message_bytes));
-  sum += wire::byte_swap_to_big(std::uint16_t{protocol_icmp6});
+  sum += boost::endian::native_to_big(static_cast<std::uint16_t>(message_bytes));
+  sum += boost::endian::native_to_big(std::uint16_t{protocol_icmp6});
   return wire::fold_sum(sum);
 }
 
 std::size_t build_icmp(std::uint8_t type, std::uint32_t flags, const IpBytes& source,
                        const IpBytes& target, const IpBytes& subject, const MacAddress& option,
                        std::byte* at) noexcept {
-  wire::store_be<std::uint32_t>(at + ip_at, 6U << 28);
-  wire::store_be<std::uint16_t>(at + ip_length_at, icmp_bytes);
+  store_be<std::uint32_t>(at + ip_at, 6U << 28);
+  store_be<std::uint16_t>(at + ip_length_at, icmp_bytes);
   at[ip_next_at] = std::byte{protocol_icmp6};
   at[ip_hops_at] = std::byte{hop_limit};
   put(at + ip_source_at, source);
   put(at + ip_target_at, target);
   at[icmp_at] = std::byte{type};
-  wire::store_be(at + icmp_flags_at, flags);
+  store_be(at + icmp_flags_at, flags);
   put(at + icmp_target_at, subject);
   at[icmp_option_at] = std::byte{type == solicitation ? option_source : option_target};
   at[icmp_option_at + 1] = std::byte{1};  // in units of eight bytes
@@ -103,10 +104,10 @@ std::size_t build_icmp(std::uint8_t type, std::uint32_t flags, const IpBytes& so
 std::optional<NeighbourMessage> parse_arp(std::span<const std::byte> frame) noexcept {
   if (frame.size() < ethernet_bytes + arp_bytes) return std::nullopt;
   const std::byte* const at = frame.data();
-  const std::uint16_t operation = wire::load_be<std::uint16_t>(at + arp_operation_at);
-  if (wire::load_be<std::uint16_t>(at + arp_at) != arp_ethernet ||
-      wire::load_be<std::uint16_t>(at + arp_at + 2) != ethertype_ipv4 ||
-      u8_at(frame, arp_at + 4) != 6 || u8_at(frame, arp_at + 5) != 4)
+  const std::uint16_t operation = load_be<std::uint16_t>(at + arp_operation_at);
+  if (load_be<std::uint16_t>(at + arp_at) != arp_ethernet ||
+      load_be<std::uint16_t>(at + arp_at + 2) != ethertype_ipv4 || u8_at(frame, arp_at + 4) != 6 ||
+      u8_at(frame, arp_at + 5) != 4)
     return std::nullopt;
   if (operation != arp_request && operation != arp_reply) return std::nullopt;
   NeighbourMessage message;
@@ -137,7 +138,7 @@ std::optional<MacAddress> link_address(std::span<const std::byte> options,
 std::optional<NeighbourMessage> parse_icmp(std::span<const std::byte> frame) noexcept {
   if (frame.size() < icmp_at + icmp_bytes_min) return std::nullopt;
   const std::byte* const at = frame.data();
-  const std::size_t bytes = wire::load_be<std::uint16_t>(at + ip_length_at);
+  const std::size_t bytes = load_be<std::uint16_t>(at + ip_length_at);
   if (u8_at(frame, ip_next_at) != protocol_icmp6 || u8_at(frame, ip_hops_at) != hop_limit)
     return std::nullopt;
   if (bytes < icmp_bytes_min || bytes > frame.size() - icmp_at) return std::nullopt;
@@ -191,7 +192,7 @@ std::size_t build_answer(const NeighbourHost& self, const NeighbourMessage& ques
 
 std::optional<NeighbourMessage> parse_neighbour(std::span<const std::byte> frame) noexcept {
   if (frame.size() < ethernet_bytes) return std::nullopt;
-  switch (wire::load_be<std::uint16_t>(frame.data() + 12)) {
+  switch (load_be<std::uint16_t>(frame.data() + 12)) {
     case ethertype_arp: return parse_arp(frame);
     case ethertype_ipv6: return parse_icmp(frame);
     default: return std::nullopt;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "control/p2p/dhcp_message.hpp"
-#include "engine/wire/byte_codec.hpp"
+#include "engine/base/byte_codec.hpp"
 
 namespace onehop::test {
 
@@ -63,7 +63,7 @@ class DhcpClient {
   /// message ends the options with `end`, unless they are to be cut.
   [[nodiscard]] std::vector<std::byte> message(bool has_end = true) const {
     std::vector<std::byte> out(236 + 4 + options_.size() + 2 + id_.size() + 1);
-    wire::ByteWriter to{out};
+    ByteWriter to{out};
     to.u32(0x01010600);
     to.u32(xid);
     to.u16(3);
@@ -90,7 +90,7 @@ class DhcpClient {
   }
   static std::string four(std::uint32_t value) {
     std::string out(4, '\0');
-    wire::store_be(reinterpret_cast<std::byte*>(out.data()), value);
+    store_be(reinterpret_cast<std::byte*>(out.data()), value);
     return out;
   }
 
@@ -100,7 +100,7 @@ class DhcpClient {
     return *this;
   }
   DhcpClient& type(char value) { return bare().option(53, std::string(1, value)); }
-  static void padded(wire::ByteWriter& to, std::string text, std::size_t size) {
+  static void padded(ByteWriter& to, std::string text, std::size_t size) {
     text.resize(size);
     to.bytes(std::as_bytes(std::span{text}));
   }

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "engine/wire/byte_codec.hpp"
+#include "engine/base/byte_codec.hpp"
 #include "tests/control/p2p/dhcp_client.hpp"
 
 using namespace onehop;
@@ -34,14 +34,14 @@ struct Heard {
     const auto found = options.find(code);
     if (found == options.end()) return 0;
     REQUIRE(found->second.size() == 4);
-    return wire::load_be<std::uint32_t>(std::as_bytes(std::span{found->second}).data());
+    return load_be<std::uint32_t>(std::as_bytes(std::span{found->second}).data());
   }
 };
 
 std::optional<Heard> hear(const std::optional<DhcpServer::Answer>& answer) {
   if (!answer) return std::nullopt;
   Heard out{.to = answer->to, .size = answer->size};
-  wire::ByteReader in{answer->message()};
+  ByteReader in{answer->message()};
   CHECK(in.u32() == 0x02010600);  // BOOTREPLY, Ethernet, 6 bytes, no hops
   out.xid = in.u32();
   CHECK(in.u16() == 0);

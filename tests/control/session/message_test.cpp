@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "control/session/message.hpp"
-#include "engine/wire/byte_codec.hpp"
+#include "engine/base/byte_codec.hpp"
 
 using namespace onehop;
 using namespace onehop::session;
@@ -138,7 +138,7 @@ TEST_CASE("unknown types and excessive lengths are refused by the header alone",
           "[control][session]") {
   const auto header = [](std::uint8_t type, std::uint32_t body_bytes) {
     std::array<std::byte, message_header_bytes> bytes{std::byte{type}};
-    wire::store_be(bytes.data() + 1, body_bytes);
+    store_be(bytes.data() + 1, body_bytes);
     return decode_message_header(bytes).has_value();
   };
   CHECK_FALSE(header(0, 0));

@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/wire/byte_codec.hpp"
+#include "engine/base/byte_codec.hpp"
 #include "tests/engine/base/child.hpp"
 
 using namespace onehop;

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/wire/byte_codec.hpp"
+#include "engine/base/byte_codec.hpp"
 
 using namespace onehop;
 using namespace onehop::wire;

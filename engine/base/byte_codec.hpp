@@ -8,37 +8,24 @@
 #pragma once
 
 #include <bit>
+#include <boost/endian/conversion.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <type_traits>
 
-namespace onehop::wire {
-
-template <class T>
-[[nodiscard]] constexpr T byte_swap_to_big(T value) noexcept {
-  static_assert(std::is_unsigned_v<T>);
-  if constexpr (std::endian::native == std::endian::big || sizeof(T) == 1)
-    return value;
-  else if constexpr (sizeof(T) == 2)
-    return __builtin_bswap16(value);
-  else if constexpr (sizeof(T) == 4)
-    return __builtin_bswap32(value);
-  else
-    return __builtin_bswap64(value);
-}
+namespace onehop {
 
 /// load_be and store_be are one move and one bswap; the caller has checked the bounds.
 template <class T>
 [[nodiscard]] inline T load_be(const std::byte* from) noexcept {
   T value;
   std::memcpy(&value, from, sizeof value);
-  return byte_swap_to_big(value);
+  return boost::endian::big_to_native(value);
 }
 template <class T>
 inline void store_be(std::byte* to, T value) noexcept {
-  value = byte_swap_to_big(value);
+  value = boost::endian::native_to_big(value);
   std::memcpy(to, &value, sizeof value);
 }
 
@@ -74,10 +61,6 @@ class ByteWriter {
     at_ += data.size();
     return true;
   }
-  /// sized_bytes writes the length as a varint, then the bytes.
-  bool sized_bytes(std::span<const std::byte> data) noexcept {
-    return varint(data.size()) && bytes(data);
-  }
 
  private:
   [[nodiscard]] bool take(std::size_t count) noexcept {
@@ -104,7 +87,6 @@ class ByteReader {
   [[nodiscard]] bool is_ok() const noexcept { return is_ok_; }
   /// is_done: nothing failed and nothing is left. Decoders end with this: no trailing bytes.
   [[nodiscard]] bool is_done() const noexcept { return is_ok_ && at_ == in_.size(); }
-  [[nodiscard]] std::size_t position() const noexcept { return at_; }
   [[nodiscard]] std::size_t remaining() const noexcept { return is_ok_ ? in_.size() - at_ : 0; }
   /// fail marks the input as bad, for a value that the caller found out of its bounds.
   void fail() noexcept { is_ok_ = false; }
@@ -142,12 +124,6 @@ class ByteReader {
     at_ += count;
     return view;
   }
-  /// sized_bytes reads a varint length of at most `bytes_max`, then the bytes.
-  [[nodiscard]] std::span<const std::byte> sized_bytes(std::size_t bytes_max) noexcept {
-    const std::uint64_t count = varint();
-    if (count > bytes_max) fail();
-    return is_ok_ ? bytes(static_cast<std::size_t>(count)) : std::span<const std::byte>{};
-  }
 
  private:
   [[nodiscard]] bool take(std::size_t count) noexcept {
@@ -167,4 +143,4 @@ class ByteReader {
   bool is_ok_ = true;
 };
 
-}  // namespace onehop::wire
+}  // namespace onehop
