@@ -326,9 +326,8 @@ class SenderLoop : public LoopBase<P> {
       report.tx_step_span = report.tx_queue.at - published_->at;
     }
     published_ = report.tx_queue;
-    report.rx_ring = peer_buffer(feedback.rx_ring, feedback);
-    report.app_buffer = peer_buffer(feedback.app_buffer, feedback);
-    report.rx_ring.refused_total = feedback.kernel_drops_total;
+    report.rx_ring = feedback.rx_ring;
+    report.app_buffer = feedback.app_buffer;
     report.feedback_at = sender_.feedback_at();
     report.feedback_total = totals.feedback_frames;
     report.srtt = sender_.srtt();
@@ -352,17 +351,6 @@ class SenderLoop : public LoopBase<P> {
     counters_.retransmitted_bytes_total = totals.retransmitted_bytes;
     counters_.tail_probes_total = totals.probes;
     this->publish(report);
-  }
-
-  [[nodiscard]] QueueTelemetry peer_buffer(const wire::BufferState& state,
-                                           const wire::Feedback& feedback) const noexcept {
-    if (sender_.feedback_at() == Instant{}) return {};
-    return {.at = Instant{Nanos{static_cast<Nanos::rep>(feedback.receiver_time_ns)}},
-            .occupancy = {static_cast<std::int64_t>(state.occupancy_bytes)},
-            .drained_total = {static_cast<std::int64_t>(state.drained_bytes_total)},
-            .capacity = {static_cast<std::int64_t>(state.capacity_bytes)},
-            .scope = QueueScope::own_ring,
-            .is_backlogged = state.is_backlogged};
   }
 
   [[nodiscard]] NextWakeup next_wakeup(Instant now, const NextWakeup& refill) const noexcept {

@@ -317,19 +317,9 @@ bool Receiver::next_feedback(Instant now, wire::Feedback& feedback) noexcept {
   feedback.receiver_time_ns = static_cast<std::uint64_t>(now.time_since_epoch().count());
   feedback.received_bytes_total = totals_.bytes_accepted;
   feedback.credit_bytes_total = credit_reported_ = credit();
-  const Bytes backlog =
-      std::clamp(rx_ring_.occupancy, Bytes{0}, std::max(rx_ring_.capacity, Bytes{0}));
-  feedback.rx_ring = {.occupancy_bytes = static_cast<std::uint64_t>(backlog.count),
-                      .drained_bytes_total = totals_.bytes_accepted,
-                      .capacity_bytes = static_cast<std::uint64_t>(rx_ring_.capacity.count),
-                      .is_backlogged = rx_ring_.is_backlogged};
-  const QueueTelemetry buffer = app_buffer(now);
-  feedback.app_buffer = {
-      .occupancy_bytes = static_cast<std::uint64_t>(buffer.occupancy.count),
-      .drained_bytes_total = static_cast<std::uint64_t>(buffer.drained_total.count),
-      .capacity_bytes = static_cast<std::uint64_t>(buffer.capacity.count),
-      .is_backlogged = buffer.is_backlogged};
-  feedback.kernel_drops_total = rx_ring_.refused_total;
+  feedback.rx_ring = rx_ring_;
+  feedback.rx_ring.drained_total = {static_cast<std::int64_t>(totals_.bytes_accepted)};
+  feedback.app_buffer = app_buffer(now);
   feedback.ce_packets_total = totals_.ce_packets;
   feedback.missing_packets_total = gaps_.missing_total();
   feedback.rate_offer_bytes_per_s = static_cast<std::uint64_t>(params_.rate_offer.count);

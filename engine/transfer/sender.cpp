@@ -337,7 +337,8 @@ void Sender::check_progress(Instant now, Bytes own_queue) noexcept {
 /// disk takes and what it allows. A source that has nothing to send stalls nothing.
 void Sender::check_moving(Instant now) noexcept {
   const std::uint64_t arrived = blocks_.bytes_arrived();
-  const std::uint64_t peer_moved = credit_total_ + newest_.app_buffer.drained_bytes_total;
+  const std::uint64_t peer_moved =
+      credit_total_ + static_cast<std::uint64_t>(newest_.app_buffer.drained_total.count);
   const bool is_arriving = arrived != std::exchange(arrived_bytes_, arrived);
   const bool is_peer_moving = peer_moved != std::exchange(peer_moved_bytes_, peer_moved);
   const bool is_waiting = blocks_.has_unsent() && !has_credit();

@@ -28,18 +28,24 @@ static_assert(feedback_fixed_bytes == 1 + 7 * 8 + 2 * 24 + 4 * 8 + 2);
 static_assert(counter_max == packet_number_max, "a report of packet numbers has their bound");
 static_assert(feedback_fixed_bytes + 2 * ranges_per_frame_max <= feedback_body_bytes_max);
 
-void write_state(ByteWriter& out, const BufferState& state) noexcept {
-  const std::uint64_t capacity = std::min(state.capacity_bytes, capacity_bytes_max);
-  out.u64(std::min(state.occupancy_bytes, capacity));
-  out.u64(state.drained_bytes_total);
-  out.u64(capacity);
+void write_buffer(ByteWriter& out, const QueueTelemetry& buffer) noexcept {
+  const auto capacity = std::clamp<std::int64_t>(buffer.capacity.count, 0, capacity_bytes_max);
+  const auto occupancy = std::clamp<std::int64_t>(buffer.occupancy.count, 0, capacity);
+  out.u64(static_cast<std::uint64_t>(occupancy));
+  out.u64(static_cast<std::uint64_t>(buffer.drained_total.count));
+  out.u64(static_cast<std::uint64_t>(capacity));
 }
 
-void read_state(ByteReader& in, BufferState& state) noexcept {
-  state.occupancy_bytes = in.u64();
-  state.drained_bytes_total = in.u64_max(counter_max);
-  state.capacity_bytes = in.u64_max(capacity_bytes_max);
-  if (state.occupancy_bytes > state.capacity_bytes) in.fail();
+QueueTelemetry read_buffer(ByteReader& in, Instant at, bool is_backlogged) noexcept {
+  const std::uint64_t occupancy = in.u64(), drained = in.u64_max(counter_max),
+                      capacity = in.u64_max(capacity_bytes_max);
+  if (occupancy > capacity) in.fail();
+  return {.at = at,
+          .occupancy = {static_cast<std::int64_t>(occupancy)},
+          .drained_total = {static_cast<std::int64_t>(drained)},
+          .capacity = {static_cast<std::int64_t>(capacity)},
+          .scope = QueueScope::own_ring,
+          .is_backlogged = is_backlogged};
 }
 
 // write_ranges returns how many fit before `out` is full.
@@ -101,9 +107,9 @@ std::size_t encode_feedback(const Feedback& feedback, std::span<std::byte> out,
   body.u64(feedback.receiver_time_ns);
   body.u64(feedback.received_bytes_total);
   body.u64(feedback.credit_bytes_total);
-  write_state(body, feedback.rx_ring);
-  write_state(body, feedback.app_buffer);
-  body.u64(feedback.kernel_drops_total);
+  write_buffer(body, feedback.rx_ring);
+  write_buffer(body, feedback.app_buffer);
+  body.u64(feedback.rx_ring.refused_total);
   body.u64(feedback.ce_packets_total);
   body.u64(feedback.missing_packets_total);
   body.u64(std::min(feedback.rate_offer_bytes_per_s, rate_bytes_per_s_max));
@@ -125,8 +131,6 @@ bool decode_feedback(std::span<const std::byte> body, Feedback& out) noexcept {
   const std::uint8_t flags = in.u8();
   if ((flags & ~flags_known) != 0) return false;
   out.has_received = (flags & has_received_flag) != 0;
-  out.rx_ring.is_backlogged = (flags & rx_backlogged_flag) != 0;
-  out.app_buffer.is_backlogged = (flags & app_backlogged_flag) != 0;
   out.is_list = (flags & list_flag) != 0;
   out.has_more = (flags & more_flag) != 0;
   out.sequence = in.u64_max(counter_max);
@@ -136,9 +140,10 @@ bool decode_feedback(std::span<const std::byte> body, Feedback& out) noexcept {
   out.receiver_time_ns = in.u64_max(counter_max);
   out.received_bytes_total = in.u64_max(counter_max);
   out.credit_bytes_total = in.u64_max(counter_max);
-  read_state(in, out.rx_ring);
-  read_state(in, out.app_buffer);
-  out.kernel_drops_total = in.u64_max(counter_max);
+  const Instant at{Nanos{static_cast<Nanos::rep>(out.receiver_time_ns)}};
+  out.rx_ring = read_buffer(in, at, (flags & rx_backlogged_flag) != 0);
+  out.app_buffer = read_buffer(in, at, (flags & app_backlogged_flag) != 0);
+  out.rx_ring.refused_total = in.u64_max(counter_max);
   out.ce_packets_total = in.u64_max(counter_max);
   out.missing_packets_total = in.u64_max(counter_max);
   out.rate_offer_bytes_per_s = in.u64_max(rate_bytes_per_s_max);

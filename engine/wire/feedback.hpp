@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 
+#include "engine/base/telemetry.hpp"
+
 namespace onehop::wire {
 
 /// PacketRange is [first, last], both inclusive.
@@ -26,14 +28,6 @@ inline constexpr std::size_t frames_per_report_max = 4;
 /// Lazy repair: a window's missing ranges in one report, more than the receiver remembers.
 inline constexpr std::size_t frames_per_list_max = 128;
 
-/// BufferState: one of the receiver's buffers, as it travels. All values in file (payload) bytes.
-struct BufferState {
-  std::uint64_t occupancy_bytes = 0;
-  std::uint64_t drained_bytes_total = 0;
-  std::uint64_t capacity_bytes = 0;
-  bool is_backlogged = false;
-};
-
 /// Feedback: one frame of a report. Everything in [settled of the sender, largest] that no frame of
 /// the report lists is received. A report that needs several frames repeats the fields and splits
 /// [.., largest] in ascending order: each speaks for its `from` to its `largest`.
@@ -50,9 +44,10 @@ struct Feedback {
   std::uint64_t receiver_time_ns = 0;      ///< the receiver's monotonic clock, for differences only
   std::uint64_t received_bytes_total = 0;  ///< file bytes accepted (first copies)
   std::uint64_t credit_bytes_total = 0;    ///< new data may start up to here (see receiver.hpp)
-  BufferState rx_ring;
-  BufferState app_buffer;
-  std::uint64_t kernel_drops_total = 0;  ///< socket overflow, ring full, softnet
+  /// The receiver's buffers, in file (payload) bytes. Not all of it travels: `at` is
+  /// receiver_time_ns at the reader, refused_total is the ring's alone (socket overflow, ring full,
+  /// softnet), and `scope` is own_ring there.
+  QueueTelemetry rx_ring, app_buffer;
   std::uint64_t ce_packets_total = 0;
   std::uint64_t missing_packets_total = 0;   ///< below the largest seen, that have not come
   std::uint64_t rate_offer_bytes_per_s = 0;  ///< 0: none

@@ -39,20 +39,23 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
   f.receiver_time_ns = random() >> 2;
   f.received_bytes_total = random() >> 2;
   f.credit_bytes_total = random() >> 2;
-  f.rx_ring = {.occupancy_bytes = random() % 1000,
-               .drained_bytes_total = random() >> 2,
-               .capacity_bytes = 1000};
-  f.app_buffer = {.occupancy_bytes = 0, .drained_bytes_total = 0, .capacity_bytes = random() >> 24};
+  f.rx_ring = {.occupancy = {static_cast<std::int64_t>(random() % 1000)},
+               .drained_total = {static_cast<std::int64_t>(random() >> 2)},
+               .capacity = {1000}};
+  f.app_buffer = {.capacity = {static_cast<std::int64_t>(random() >> 24)}};
   f.rate_offer_bytes_per_s = random() >> 24;
   std::size_t covered = 0;
   return wire::encode_feedback(f, out, covered);
 }
 
 namespace {
-void check_state(const wire::BufferState& state) {
-  ONEHOP_CHECK(state.occupancy_bytes <= state.capacity_bytes);
-  ONEHOP_CHECK(state.capacity_bytes <= std::uint64_t{1} << 40);
-  ONEHOP_CHECK(state.drained_bytes_total <= wire::counter_max);
+void check_buffer(const QueueTelemetry& buffer) {
+  ONEHOP_CHECK(buffer.occupancy >= Bytes{0});
+  ONEHOP_CHECK(buffer.occupancy <= buffer.capacity);
+  ONEHOP_CHECK(buffer.capacity <= Bytes{std::int64_t{1} << 40});
+  ONEHOP_CHECK(buffer.drained_total >= Bytes{0});
+  ONEHOP_CHECK(static_cast<std::uint64_t>(buffer.drained_total.count) <= wire::counter_max);
+  ONEHOP_CHECK(buffer.refused_total <= wire::counter_max);
 }
 
 void check_ranges(const wire::Feedback& f) {
@@ -80,8 +83,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static wire::Feedback f;
   if (!wire::decode_feedback(body, f)) return 0;
   ++fuzz::accepted_total;
-  check_state(f.rx_ring);
-  check_state(f.app_buffer);
+  check_buffer(f.rx_ring);
+  check_buffer(f.app_buffer);
   check_ranges(f);
   ONEHOP_CHECK(f.rate_offer_bytes_per_s <= std::uint64_t{1} << 40);
   ONEHOP_CHECK(f.received_bytes_total <= wire::counter_max);

@@ -159,10 +159,10 @@ TEST_CASE("N5 absurd feedback is bounded", "[transfer][sender]") {
   bench.grant(plenty);
   bench.add();
   const auto sent = bench.send_data(100);
-  bench.feedback.received_bytes_total = bench.feedback.kernel_drops_total =
-      (std::uint64_t{1} << 62) - 1;
-  bench.feedback.app_buffer = {.occupancy_bytes = 1, .drained_bytes_total = 1, .capacity_bytes = 1};
+  bench.feedback.app_buffer = {.occupancy = {1}, .drained_total = {1}, .capacity = {1}};
   bench.feedback.rx_ring = bench.feedback.app_buffer;
+  bench.feedback.received_bytes_total = bench.feedback.rx_ring.refused_total =
+      (std::uint64_t{1} << 62) - 1;
   const std::uint64_t last = number_of(sent.back());
   CHECK(bench.hear(0, last, {{0, last}}) ==
         wire::Violation::none);                            // all missing, from before the first

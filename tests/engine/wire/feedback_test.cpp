@@ -37,13 +37,18 @@ Feedback sample() {
   f.receiver_time_ns = 6;
   f.received_bytes_total = 7;
   f.credit_bytes_total = 8;
-  f.rx_ring = {
-      .occupancy_bytes = 9, .drained_bytes_total = 10, .capacity_bytes = 11, .is_backlogged = true};
-  f.app_buffer = {.occupancy_bytes = 12,
-                  .drained_bytes_total = 13,
-                  .capacity_bytes = 14,
-                  .is_backlogged = false};
-  f.kernel_drops_total = 15;
+  f.rx_ring = {.at = Instant{6ns},
+               .occupancy = {9},
+               .drained_total = {10},
+               .capacity = {11},
+               .refused_total = 15,
+               .scope = QueueScope::own_ring,
+               .is_backlogged = true};
+  f.app_buffer = {.at = Instant{6ns},
+                  .occupancy = {12},
+                  .drained_total = {13},
+                  .capacity = {14},
+                  .scope = QueueScope::own_ring};
   f.ce_packets_total = 16;
   f.rate_offer_bytes_per_s = 17;
   f.missing_packets_total = 18;
@@ -63,9 +68,9 @@ std::vector<std::byte> encoded(const Feedback& feedback,
 }
 
 bool is_equal(const Feedback& a, const Feedback& b) {
-  const auto is_state_equal = [](const BufferState& x, const BufferState& y) {
-    return x.occupancy_bytes == y.occupancy_bytes &&
-           x.drained_bytes_total == y.drained_bytes_total && x.capacity_bytes == y.capacity_bytes &&
+  const auto is_state_equal = [](const QueueTelemetry& x, const QueueTelemetry& y) {
+    return x.at == y.at && x.occupancy == y.occupancy && x.drained_total == y.drained_total &&
+           x.capacity == y.capacity && x.refused_total == y.refused_total && x.scope == y.scope &&
            x.is_backlogged == y.is_backlogged;
   };
   return a.sequence == b.sequence && a.from == b.from && a.largest == b.largest &&
@@ -73,8 +78,7 @@ bool is_equal(const Feedback& a, const Feedback& b) {
          a.receiver_time_ns == b.receiver_time_ns &&
          a.received_bytes_total == b.received_bytes_total &&
          a.credit_bytes_total == b.credit_bytes_total && is_state_equal(a.rx_ring, b.rx_ring) &&
-         is_state_equal(a.app_buffer, b.app_buffer) &&
-         a.kernel_drops_total == b.kernel_drops_total && a.ce_packets_total == b.ce_packets_total &&
+         is_state_equal(a.app_buffer, b.app_buffer) && a.ce_packets_total == b.ce_packets_total &&
          a.missing_packets_total == b.missing_packets_total && a.is_list == b.is_list &&
          a.has_more == b.has_more && a.rate_offer_bytes_per_s == b.rate_offer_bytes_per_s &&
          a.range_count == b.range_count &&
@@ -99,6 +103,7 @@ TEST_CASE("feedback returns from the wire", "[wire][feedback]") {
   nothing.from = 5;  // means nothing without has_received, and is not sent
   REQUIRE(decode_feedback(encoded(nothing), decoded));
   nothing.from = 0;
+  nothing.rx_ring.scope = nothing.app_buffer.scope = QueueScope::own_ring;
   CHECK(is_equal(decoded, nothing));
 }
 
@@ -256,11 +261,11 @@ TEST_CASE("N5 feedback with bad flags, counts, lengths or ranges is rejected", "
 
 TEST_CASE("feedback encodes a buffer beyond its capacity as full", "[wire][feedback]") {
   Feedback f = sample();
-  f.rx_ring.occupancy_bytes = 5000;
+  f.rx_ring.occupancy = Bytes{5000};
   f.receive_delay_ns = u64_max;
   Feedback decoded;
   REQUIRE(decode_feedback(encoded(f), decoded));
-  CHECK(decoded.rx_ring.occupancy_bytes == 11);
+  CHECK(decoded.rx_ring.occupancy == Bytes{11});
   CHECK(decoded.receive_delay_ns == receive_delay_ns_max);
 }
 
