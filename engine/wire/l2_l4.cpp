@@ -97,27 +97,27 @@ std::size_t build_headers(const UdpFlow& flow, std::span<std::byte, l2_l4_bytes_
   return flow.is_ipv6 ? ethernet_ipv6_udp_bytes : ethernet_ipv4_udp_bytes;
 }
 
-HeaderSums header_sums(std::span<const std::byte> header_template) noexcept {
-  const bool is_ipv6 = header_template.size() == ethernet_ipv6_udp_bytes;
-  ONEHOP_CHECK(is_ipv6 || header_template.size() == ethernet_ipv4_udp_bytes);
-  if (!is_ipv6) return {ones_complement_sum(header_template.subspan(ip_at, ipv4_bytes)), false};
-  const std::uint64_t addresses = ones_complement_sum(header_template.subspan(v6_source_at, 32));
-  const std::uint64_t ports = ones_complement_sum(header_template.subspan(v6_udp_at, 4));
-  return {addresses + ports + boost::endian::native_to_big<std::uint16_t>(protocol_udp), true};
+HeaderTemplate::HeaderTemplate(std::span<const std::byte> header_template) noexcept
+    : bytes_{header_template.size()} {
+  const bool is_ipv6 = bytes_ == ethernet_ipv6_udp_bytes;
+  ONEHOP_CHECK(is_ipv6 || bytes_ == ethernet_ipv4_udp_bytes);
+  std::memcpy(header_.data(), header_template.data(), bytes_);
+  sum_ = is_ipv6 ? ones_complement_sum(header_template.subspan(v6_source_at, 32)) +
+                       ones_complement_sum(header_template.subspan(v6_udp_at, 4)) +
+                       boost::endian::native_to_big<std::uint16_t>(protocol_udp)
+                 : ones_complement_sum(header_template.subspan(ip_at, ipv4_bytes));
 }
 
-void finish_headers(std::span<std::byte> headers, std::span<const std::byte> payload,
-                    const HeaderSums& sums) noexcept {
-  ONEHOP_CHECK(headers.size() ==
-               (sums.is_ipv6 ? ethernet_ipv6_udp_bytes : ethernet_ipv4_udp_bytes));
+void HeaderTemplate::write(std::byte* at, std::span<const std::byte> payload) const noexcept {
+  ONEHOP_CHECK(bytes_ > 0);
   ONEHOP_CHECK(payload.size() <= 65'535 - ipv4_bytes - udp_bytes);
-  std::byte* const at = headers.data();
+  std::memcpy(at, header_.data(), bytes_);
   const auto udp_length = static_cast<std::uint16_t>(payload.size() + udp_bytes);
-  if (!sums.is_ipv6) {
+  if (bytes_ == ethernet_ipv4_udp_bytes) {
     const auto ip_length = static_cast<std::uint16_t>(udp_length + ipv4_bytes);
     store_be(at + v4_length_at, ip_length);
     store_be(at + v4_udp_at + udp_length_at, udp_length);
-    const std::uint16_t sum = fold_sum(sums.sum + boost::endian::native_to_big(ip_length));
+    const std::uint16_t sum = fold_sum(sum_ + boost::endian::native_to_big(ip_length));
     store_sum(at + v4_checksum_at, static_cast<std::uint16_t>(~sum));
     return;
   }
@@ -127,7 +127,7 @@ void finish_headers(std::span<std::byte> headers, std::span<const std::byte> pay
   const std::uint64_t length_sum =
       2U * static_cast<std::uint64_t>(boost::endian::native_to_big(udp_length));
   const auto checksum =
-      static_cast<std::uint16_t>(~fold_sum(sums.sum + length_sum + ones_complement_sum(payload)));
+      static_cast<std::uint16_t>(~fold_sum(sum_ + length_sum + ones_complement_sum(payload)));
   store_sum(at + v6_udp_at + udp_checksum_at,
             checksum == 0 ? std::uint16_t{0xffff} : checksum);  // zero means none
 }

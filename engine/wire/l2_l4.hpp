@@ -40,40 +40,24 @@ inline constexpr std::size_t l2_l4_bytes_max = ethernet_ipv6_udp_bytes;
 [[nodiscard]] std::size_t build_headers(const UdpFlow& flow,
                                         std::span<std::byte, l2_l4_bytes_max> out) noexcept;
 
-/// HeaderSums: ones-complement sums of a template's constant part, for finish_headers.
-struct HeaderSums {
-  std::uint64_t sum = 0;  ///< IPv4: its header; IPv6: pseudo and UDP header; without lengths
-  bool is_ipv6 = false;
-};
-/// header_sums takes a template of 42 or 62 bytes; any other length is our own bug.
-[[nodiscard]] HeaderSums header_sums(std::span<const std::byte> header_template) noexcept;
-
-/// finish_headers patches lengths and checksums in a copy of the template. IPv4: header checksum,
-/// no UDP checksum (zero means none, RFC 768; AEAD covers the payload). IPv6: the UDP checksum over
-/// `payload` (RFC 8200 8.1 demands it). The payload must fit an IP packet of 65535 bytes.
-void finish_headers(std::span<std::byte> headers, std::span<const std::byte> payload,
-                    const HeaderSums& sums) noexcept;
-
-/// HeaderTemplate: template and sums in one, for a port. Engine core only.
+/// HeaderTemplate: a template and the sum of its constant part, for a port. Engine core only.
 class HeaderTemplate {
  public:
   HeaderTemplate() = default;
-  explicit HeaderTemplate(std::span<const std::byte> header_template) noexcept
-      : bytes_{header_template.size()}, sums_{header_sums(header_template)} {
-    std::memcpy(header_.data(), header_template.data(), header_template.size());
-  }
+  /// A template has 42 or 62 bytes; any other length is our own bug.
+  explicit HeaderTemplate(std::span<const std::byte> header_template) noexcept;
   /// size is 42 or 62; 0 before there was a template.
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
-  /// write puts the finished headers at `at`, which has size() bytes; `payload` follows.
-  void write(std::byte* at, std::span<const std::byte> payload) const noexcept {
-    std::memcpy(at, header_.data(), bytes_);
-    finish_headers({at, bytes_}, payload, sums_);
-  }
+  /// write puts the headers at `at`, which has size() bytes, with lengths and checksums; `payload`
+  /// follows. IPv4: header checksum, no UDP checksum (zero means none, RFC 768; AEAD covers the
+  /// payload). IPv6: the UDP checksum over `payload` (RFC 8200 8.1 demands it). The payload must
+  /// fit an IP packet of 65535 bytes.
+  void write(std::byte* at, std::span<const std::byte> payload) const noexcept;
 
  private:
   std::array<std::byte, l2_l4_bytes_max> header_{};
   std::size_t bytes_ = 0;
-  HeaderSums sums_;
+  std::uint64_t sum_ = 0;  // IPv4: its header; IPv6: pseudo and UDP header; without lengths
 };
 
 /// UdpFrame: a received frame, as views and values. `payload` points into it.
