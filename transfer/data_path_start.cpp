@@ -3,9 +3,9 @@
 // or takes the blocks.
 #include <fmt/format.h>
 
+#include "engine/base/cpu.hpp"
 #include "engine/crypto/aead.hpp"
 #include "engine/file/block_pool.hpp"
-#include "engine/run/placement.hpp"
 #include "engine/run/receiver_loop.hpp"
 #include "engine/run/sender_loop.hpp"
 #include "engine/wire/frame.hpp"
@@ -123,7 +123,7 @@ Result<session::EngineRings> DataPath::start_threads(std::unique_ptr<Engine> eng
   file_thread_ = std::make_unique<file::FileThread>(std::move(worker), links_->file_to_engine,
                                                     links_->engine_to_file);
   ONEHOP_TRYV(file_thread_->start());
-  ONEHOP_TRY(core, run::choose_core(settings_.core));
+  ONEHOP_TRY(core, choose_core(settings_.core));
   engine_ = std::move(engine);
   ONEHOP_TRYV(engine_->start(
       {.poll = settings_.poll == "busy" ? run::Poll::busy : run::Poll::adaptive, .core = core}));

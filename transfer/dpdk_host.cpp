@@ -7,8 +7,8 @@
 
 #include <cstring>
 
+#include "engine/base/cpu.hpp"
 #include "engine/port/dpdk/eal_arguments.hpp"
-#include "engine/run/placement.hpp"
 #include "transfer/settings.hpp"
 #include "xdp/probe.hpp"
 #if ONEHOP_HAS_XDP
@@ -44,7 +44,7 @@ namespace {
 /// EAL's lcore is where the engine will run, so that EAL's own threads stay off it: the core asked
 /// for, else the last one.
 Result<int> engine_cpu(const Settings& options) {
-  ONEHOP_TRY(core, run::choose_core(options.core));
+  ONEHOP_TRY(core, choose_core(options.core));
   if (core) return *core;
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "engine/base/cpu.hpp"
 #include "engine/base/rate_text.hpp"
 #include "engine/crypto/key_schedule.hpp"
 #include "engine/file/file_io.hpp"
-#include "engine/run/placement.hpp"
 #include "transfer/dpdk_host.hpp"
 #include "transfer/ports.hpp"
 
@@ -82,7 +82,7 @@ Result<Settings> read_settings(const api::Options& options) {
     return Error{ExitCode::usage,
                  "use --key-interval " + std::to_string(options.key_interval_packets),
                  "it is not a power of two", "Take 256, 512, ... 4194304"};
-  ONEHOP_TRYV(run::choose_core(options.core));
+  ONEHOP_TRYV(choose_core(options.core));
   ONEHOP_TRYV(check_eal(settings));
   return settings;
 }

@@ -27,7 +27,7 @@ struct Settings : api::Options {
 };
 
 /// read_settings reads law_params and refuses what no transfer can be made with. Error: 2, and what
-/// run::choose_core says.
+/// choose_core says.
 [[nodiscard]] Result<Settings> read_settings(const api::Options& options);
 
 /// words_of lists what an option takes that takes a few words: "--io", "--poll".

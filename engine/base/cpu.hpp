@@ -2,13 +2,22 @@
 // Pinning and naming of threads.
 #pragma once
 
+#include <optional>
+
 #include "engine/base/result.hpp"
 #include "engine/base/units.hpp"
 
 namespace onehop {
 
-/// pin_this_thread restricts the calling thread to one CPU. Syscalls: sched_setaffinity.
-[[nodiscard]] Result<void> pin_this_thread(int cpu);
+/// choose_core answers --core: the one asked for if this process may use it (else an error with
+/// exit code 2). Without a wish there is no pin on a machine of up to two CPUs: there a pinned
+/// engine fights the other end's softirq or its own file thread for one core while the other idles.
+/// On larger machines it is the last allowed CPU. Syscalls: sched_getaffinity.
+[[nodiscard]] Result<std::optional<int>> choose_core(std::optional<int> wish);
+
+/// pin_this_thread restricts the calling thread to one CPU; false: the system refuses. Syscalls:
+/// sched_setaffinity.
+[[nodiscard]] bool pin_this_thread(int cpu) noexcept;
 
 /// name_this_thread sets what ps and perf show; at most 15 bytes are kept. Syscalls: prctl.
 void name_this_thread(const char* name) noexcept;

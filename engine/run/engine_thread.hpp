@@ -28,7 +28,7 @@ struct EngineThreadConfig {
 class EngineThread {
  public:
   /// start runs `loop` over `port` on a thread of its own. Both outlive join(). A core that cannot
-  /// be had is reported by the caller beforehand (placement.hpp); here a failed pin only leaves the
+  /// be had is reported by the caller beforehand (choose_core()); here a failed pin only leaves the
   /// thread unpinned. Error: the system refuses a thread.
   template <class Loop, class PortType>
   [[nodiscard]] Result<void> start(Loop& loop, PortType& port, const EngineThreadConfig& config) {

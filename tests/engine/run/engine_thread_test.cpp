@@ -8,9 +8,9 @@
 
 #include <thread>
 
+#include "engine/base/cpu.hpp"
 #include "engine/port/udp_port.hpp"
 #include "engine/run/engine_thread.hpp"
-#include "engine/run/placement.hpp"
 #include "tests/engine/run/loop_bench.hpp"
 
 using namespace onehop;

@@ -27,7 +27,7 @@ struct Lines {
 };
 
 void answer_all(Lines& lines, int cpu) {
-  if (pin_this_thread(cpu).has_error()) lines.failed_pins.fetch_add(1);
+  if (!pin_this_thread(cpu)) lines.failed_pins.fetch_add(1);
   std::uint32_t seen = 0;
   while (seen != the_end) {
     seen = lines.ball.load(std::memory_order_acquire);
@@ -36,7 +36,7 @@ void answer_all(Lines& lines, int cpu) {
 }
 
 void ask_all(Lines& lines, int cpu, std::array<Nanos, batches>& spans) {
-  if (pin_this_thread(cpu).has_error()) lines.failed_pins.fetch_add(1);
+  if (!pin_this_thread(cpu)) lines.failed_pins.fetch_add(1);
   std::uint32_t sent = 0;
   for (Nanos& span : spans) {
     const Instant begin = monotonic_now();

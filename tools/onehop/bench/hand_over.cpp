@@ -90,7 +90,7 @@ std::optional<double> hand_over_ns_per_byte(std::pair<int, int> cpus) {
   Spans write_apart{}, read_apart{}, write_together{}, read_together{};
   std::atomic<int> failed_pins{0};
   const auto pin = [&failed_pins](int cpu) {
-    if (pin_this_thread(cpu).has_error()) failed_pins.fetch_add(1);
+    if (!pin_this_thread(cpu)) failed_pins.fetch_add(1);
   };
   Blocks blocks{memory.value().data()};
   std::thread reader{[&] {
