@@ -32,16 +32,27 @@ class SpscRing {
 
   [[nodiscard]] std::size_t capacity() const noexcept { return mask_ + 1; }
 
+  /// has_room is called by the producer. Who takes from elsewhere only while it is true can put()
+  /// each item here, loses none and never waits.
+  [[nodiscard]] bool has_room() noexcept {
+    const std::uint64_t head = head_.load(std::memory_order_relaxed);
+    if (head - cached_tail_ <= mask_) return true;
+    cached_tail_ = tail_.load(std::memory_order_acquire);  // partner: release in pop()
+    return head - cached_tail_ <= mask_;
+  }
+
   /// push is called by the producer; false means full.
   [[nodiscard]] bool push(const T& item) noexcept {
+    if (!has_room()) return false;
     const std::uint64_t head = head_.load(std::memory_order_relaxed);
-    if (head - cached_tail_ > mask_) {
-      cached_tail_ = tail_.load(std::memory_order_acquire);  // partner: release in pop()
-      if (head - cached_tail_ > mask_) return false;
-    }
     items_[head & mask_] = item;
     head_.store(head + 1, std::memory_order_release);  // partner: acquire in pop()
     return true;
+  }
+  /// put is push() after has_room().
+  void put(const T& item) noexcept {
+    const bool is_pushed = push(item);
+    ONEHOP_CHECK(is_pushed);
   }
 
   /// pop is called by the consumer; false means empty.

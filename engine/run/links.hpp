@@ -4,7 +4,6 @@
 #pragma once
 
 #include "engine/base/block.hpp"
-#include "engine/base/check.hpp"
 #include "engine/base/latest.hpp"
 #include "engine/base/message.hpp"
 #include "engine/base/path.hpp"
@@ -19,31 +18,6 @@ struct EngineLinks {
   SpscRing<Event>& events;
   Latest<PathReport>& report;      ///< written by the engine core
   const Latest<RateGrant>& grant;  ///< written by the control thread
-};
-
-/// Outlet: the producing end of a ring, with room for the one item that did not fit. Whoever takes
-/// from elsewhere only while can_put() never loses an item and never waits.
-template <class T>
-class Outlet {
- public:
-  explicit Outlet(SpscRing<T>& ring) noexcept : ring_{ring} {}
-
-  /// can_put retries the held item; true when the next put() is allowed.
-  [[nodiscard]] bool can_put() noexcept {
-    if (has_held_ && ring_.push(held_)) has_held_ = false;
-    return !has_held_;
-  }
-  void put(const T& item) noexcept {
-    ONEHOP_CHECK(!has_held_);
-    if (ring_.push(item)) return;
-    held_ = item;
-    has_held_ = true;
-  }
-
- private:
-  SpscRing<T>& ring_;
-  T held_{};
-  bool has_held_ = false;
 };
 
 /// NextWakeup: what a turn asks of its thread: sleep until `deadline`, or a frame that is wanted.

@@ -57,17 +57,12 @@ class LoopBase {
 
  protected:
   LoopBase(P& port, const SessionKeys& keys, EngineLinks links)
-      : port_{port},
-        protection_{keys},
-        links_{links},
-        to_file_{links.to_file},
-        events_{links.events},
-        info_{port.info()} {}
+      : port_{port}, protection_{keys}, links_{links}, info_{port.info()} {}
 
   // --- commands
   /// next_command leaves commands in their ring while the file thread takes nothing.
   [[nodiscard]] bool next_command(Command& command) noexcept {
-    return to_file_.can_put() && links_.commands.pop(command);
+    return links_.to_file.has_room() && links_.commands.pop(command);
   }
   void follow_path(const PathUpdate& path) noexcept {
     port_.update_path(path);
@@ -120,9 +115,9 @@ class LoopBase {
   /// report_once puts an event that is due once in a session; without room the next turn does.
   void report_once(const Event& event) noexcept {
     const std::uint32_t bit = 1U << static_cast<unsigned>(event.kind);
-    if ((reported_kinds_ & bit) != 0 || !events_.can_put()) return;
+    if ((reported_kinds_ & bit) != 0 || !links_.events.has_room()) return;
     reported_kinds_ |= bit;
-    events_.put(event);
+    links_.events.put(event);
   }
   void report_first_data() noexcept {
     if (first_data_at_ != Instant{})
@@ -135,30 +130,30 @@ class LoopBase {
   }
   /// report_path puts at most one event in a turn: the end of a proof and a refusal once each.
   void report_path(Instant now, const transfer::PingSchedule& pings) noexcept {
-    if (!events_.can_put()) return;
+    if (!links_.events.has_room()) return;
     const std::uint64_t frames = counters_.frames_received_total;
     const int error = port_.last_error();
     if (proof_ && (pings.is_proven() || has_proof_failed(now, pings))) {
       proof_.reset();
-      events_.put({.kind = pings.is_proven() ? EventKind::path_proven : EventKind::path_dead,
-                   .at = now,
-                   .value = pings.proven_frame_bytes()});
+      links_.events.put({.kind = pings.is_proven() ? EventKind::path_proven : EventKind::path_dead,
+                         .at = now,
+                         .value = pings.proven_frame_bytes()});
     } else if (!has_reported_refusal_ && is_policy_error(error)) {
       has_reported_refusal_ = true;
-      events_.put(
+      links_.events.put(
           {.kind = EventKind::port_refused, .at = now, .value = static_cast<std::uint64_t>(error)});
     } else if (frames > reported_frames_ && now - reported_alive_at_ >= alive_period) {
       reported_frames_ = frames;
       reported_alive_at_ = now;
-      events_.put({.kind = EventKind::peer_heard, .at = now});
+      links_.events.put({.kind = EventKind::peer_heard, .at = now});
     }
   }
   /// can_fail: no failure was reported yet, and there is room for one.
-  [[nodiscard]] bool can_fail() noexcept { return !has_failed_ && events_.can_put(); }
+  [[nodiscard]] bool can_fail() noexcept { return !has_failed_ && links_.events.has_room(); }
   /// fail reports what ends the session. The loop goes on until Command finish.
   void fail(const Event& event) noexcept {
     has_failed_ = true;
-    events_.put(event);
+    links_.events.put(event);
   }
   void fail_if_port_failed(Instant now) noexcept {
     const int error = port_.last_error();
@@ -166,8 +161,8 @@ class LoopBase {
     fail({.kind = EventKind::port_failed, .at = now, .value = static_cast<std::uint64_t>(error)});
   }
   void close_if_finishing(Instant now) noexcept {
-    if (phase_ != Phase::finishing || !events_.can_put()) return;
-    events_.put({.kind = EventKind::closed, .at = now});
+    if (phase_ != Phase::finishing || !links_.events.has_room()) return;
+    links_.events.put({.kind = EventKind::closed, .at = now});
     phase_ = Phase::closed;
   }
 
@@ -182,8 +177,6 @@ class LoopBase {
   P& port_;
   PacketProtection protection_;
   EngineLinks links_;
-  Outlet<BlockRef> to_file_;
-  Outlet<Event> events_;
   PortInfo info_;
   DataPathCounters counters_;
   wire::Feedback feedback_;  // the frame that is read or built now

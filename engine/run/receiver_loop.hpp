@@ -65,9 +65,8 @@ class ReceiverLoop : public LoopBase<P> {
 
  private:
   using Base = LoopBase<P>;
-  using Base::counters_, Base::events_, Base::feedback_, Base::first_data_at_, Base::idle_max,
-      Base::info_, Base::links_, Base::is_link_up_, Base::phase_, Base::port_, Base::protection_,
-      Base::to_file_;
+  using Base::counters_, Base::feedback_, Base::first_data_at_, Base::idle_max, Base::info_,
+      Base::is_link_up_, Base::links_, Base::phase_, Base::port_, Base::protection_;
 
   void take_commands(Instant now) noexcept {
     Command command;
@@ -87,7 +86,9 @@ class ReceiverLoop : public LoopBase<P> {
           this->follow_path(command.path);
           if (command.path.mtu_bytes > 0) follow_mtu(command.path.mtu_bytes);
           break;
-        case CommandKind::checkpoint: to_file_.put({.kind = FileMessageKind::checkpoint}); break;
+        case CommandKind::checkpoint:
+          links_.to_file.put({.kind = FileMessageKind::checkpoint});
+          break;
         case CommandKind::finish: phase_ = Phase::finishing; break;
       }
     }
@@ -112,16 +113,16 @@ class ReceiverLoop : public LoopBase<P> {
       for (std::uint64_t at = 0; at < message.length; at += block_bytes)
         receiver_.mark_skipped(message.file, message.offset + at);
     moved_at_ = now;
-    to_file_.put(message);
+    links_.to_file.put(message);
   }
 
   void take_from_file() noexcept {
     BlockRef block;
-    while (events_.can_put() && links_.from_file.pop(block))
+    while (links_.events.has_room() && links_.from_file.pop(block))
       if (block.kind == FileMessageKind::block)
         receiver_.add_free(block);
       else
-        events_.put({.kind = EventKind::file_message, .block = block});
+        links_.events.put({.kind = EventKind::file_message, .block = block});
   }
 
   /// receive returns false when its limit ended it and more is waiting, or when the sender needs a
@@ -190,7 +191,7 @@ class ReceiverLoop : public LoopBase<P> {
 
   void give_blocks() noexcept {
     BlockRef block;
-    while (to_file_.can_put() && receiver_.pop_full(block)) to_file_.put(block);
+    while (links_.to_file.has_room() && receiver_.pop_full(block)) links_.to_file.put(block);
   }
 
   /// send: a PONG that is owed, a PING that is due, a report that is due.

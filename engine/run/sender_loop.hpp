@@ -66,9 +66,8 @@ class SenderLoop : public LoopBase<P> {
 
  private:
   using Base = LoopBase<P>;
-  using Base::counters_, Base::events_, Base::feedback_, Base::first_data_at_, Base::idle_max,
-      Base::info_, Base::links_, Base::is_link_up_, Base::phase_, Base::port_, Base::protection_,
-      Base::to_file_;
+  using Base::counters_, Base::feedback_, Base::first_data_at_, Base::idle_max, Base::info_,
+      Base::is_link_up_, Base::links_, Base::phase_, Base::port_, Base::protection_;
 
   /// Burst: what one turn has given to the port.
   struct Burst {
@@ -88,7 +87,7 @@ class SenderLoop : public LoopBase<P> {
     Command command;
     while (this->next_command(command)) {
       switch (command.kind) {
-        case CommandKind::file_message: to_file_.put(command.block); break;
+        case CommandKind::file_message: links_.to_file.put(command.block); break;
         case CommandKind::prove_path:
           this->start_proof(now, sender_.pings());
           sender_.prove_path(size_.body_bytes());
@@ -163,14 +162,14 @@ class SenderLoop : public LoopBase<P> {
 
   void take_blocks() noexcept {
     BlockRef block;
-    while (events_.can_put() && links_.from_file.pop(block)) {
+    while (links_.events.has_room() && links_.from_file.pop(block)) {
       if (block.kind == FileMessageKind::block) {
         sender_.add_block(block);
       } else if (block.kind == FileMessageKind::end_of_files) {
         sender_.end_of_files();
         has_end_ = true;
       } else {
-        events_.put({.kind = EventKind::file_message, .block = block});
+        links_.events.put({.kind = EventKind::file_message, .block = block});
       }
     }
   }
@@ -287,15 +286,15 @@ class SenderLoop : public LoopBase<P> {
 
   void give_back() noexcept {
     BlockRef block;
-    while (to_file_.can_put() && sender_.pop_freed(block)) to_file_.put(block);
+    while (links_.to_file.has_room() && sender_.pop_freed(block)) links_.to_file.put(block);
   }
 
   // --- events and report
   void report_events(Instant now) noexcept {
     this->report_first_data();
     BlockRef block;
-    while (events_.can_put() && sender_.pop_sent(block))
-      events_.put({.kind = EventKind::block_sent, .at = now, .block = block});
+    while (links_.events.has_room() && sender_.pop_sent(block))
+      links_.events.put({.kind = EventKind::block_sent, .at = now, .block = block});
     this->report_path(now, sender_.pings());
     if (sender_.is_all_arrived()) this->report_once({.kind = EventKind::all_arrived, .at = now});
     if (this->can_fail()) report_failure(now);

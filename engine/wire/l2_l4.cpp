@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/endian/conversion.hpp>
+#include <cstring>
 
 #include "engine/base/byte_codec.hpp"
 #include "engine/base/check.hpp"
