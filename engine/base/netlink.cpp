@@ -52,7 +52,13 @@ Result<void> NetlinkSocket::request(nlmsghdr* message,
     if (received < 0) return errno_error(ExitCode::internal_error, "receive a netlink reply");
     const int rc = mnl_cb_run(buffer.data(), static_cast<std::size_t>(received), sequence_, port,
                               on_each, const_cast<void*>(static_cast<const void*>(&on_message)));
-    if (rc < 0) return errno_error(ExitCode::internal_error, "netlink request");
+    if (rc < 0) {
+      auto error = errno_error(ExitCode::internal_error, "netlink request");
+      // A dump that the kernel broke (NLM_F_DUMP_INTR) goes on. The next request must not read it,
+      // and the kernel takes no second dump before the end of the first.
+      (void)receive_pending([](const nlmsghdr*) {});
+      return error;
+    }
     if (rc == 0) return success();
     const bool is_single = (message->nlmsg_flags & (NLM_F_DUMP | NLM_F_ACK)) == 0;
     if (is_single) return success();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// QdiscSource and read_interface against this kernel, in a network namespace of this process that
-// ends with it. A program of its own (no Catch runner): it must unshare before anything else, and
-// skips with 77.
+// QdiscSource, read_interface and NetlinkSocket against this kernel, in a network namespace of this
+// process that ends with it. A program of its own (no Catch runner): it must unshare before
+// anything else, and skips with 77.
+#include <linux/if_addr.h>
 #include <linux/if_packet.h>
+#include <linux/rtnetlink.h>
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <sched.h>
@@ -18,6 +20,7 @@
 #include "control/link/qdisc_source.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/interface.hpp"
+#include "engine/base/netlink_message.hpp"
 #include "tests/support/bare_test.hpp"
 
 using namespace onehop;
@@ -131,6 +134,30 @@ void check_drops() {
   EXPECT(anew && anew.value().size() == 1 && anew.value()[0].interface == "vc" &&
          anew.value()[0].frames == 4);
 }
+
+// A dump that changes while it is read ends with an error, and the requests that follow on the same
+// socket do not meet what is left of it.
+void check_broken_dump() {
+  EXPECT(
+      run("for i in $(seq 4000); do echo addr add 127.1.$((i / 250)).$((i % 250))/32 dev lo; done "
+          "| ip -batch -"));
+  auto socket = NetlinkSocket::open(NETLINK_ROUTE);
+  EXPECT(socket);
+  if (!socket) return;
+  int addresses = 0;
+  const auto dump = [&](const char* change) {
+    addresses = 0;
+    NetlinkRequest<ifaddrmsg> request{RTM_GETADDR, NLM_F_DUMP, {.ifa_family = AF_INET}};
+    return socket.value().request(request, [&](const nlmsghdr*) {
+      if (addresses++ == 0 && change != nullptr) EXPECT(run(change));
+    });
+  };
+  const auto broken = dump("ip addr add 127.2.0.1/32 dev lo");
+  EXPECT(!broken && broken.error().errno_value == EINTR && addresses < 4000);
+  EXPECT(read_interface(socket.value(), 1));
+  EXPECT(!dump("ip addr add 127.2.0.2/32 dev lo"));
+  EXPECT(dump(nullptr) && addresses >= 4002);
+}
 }  // namespace
 
 int main() {
@@ -187,6 +214,7 @@ int main() {
   check_sharing(va);
   check_kinds(va);
   check_drops();
+  check_broken_dump();
   if (failures == 0) std::printf("ok\n");
   return failures == 0 ? 0 : 1;
 }
