@@ -25,6 +25,7 @@ UdpPort::UdpPort(const UdpPortConfig& config, UdpSocket socket, WakeFd wake, boo
                  bool is_gro_on)
     : config_{config},
       socket_{std::move(socket)},
+      has_fragments_{config.has_fragments},
       wake_{std::move(wake)},
       wire_overhead_{static_cast<std::int64_t>(socket_.is_ipv6() ? wire::ethernet_ipv6_udp_bytes
                                                                  : wire::ethernet_ipv4_udp_bytes)},
@@ -36,7 +37,6 @@ UdpPort::UdpPort(const UdpPortConfig& config, UdpSocket socket, WakeFd wake, boo
   sndbuf_ = Bytes{info.sndbuf_bytes};
   memory_ = Bytes{info.rcvbuf_bytes} + Bytes{info.sndbuf_bytes} + UdpTx::memory() + rx_.memory();
   tx_.set_charge_read(scope() != QueueScope::own_ring);
-  if (config.has_fragments) fragments_.emplace(config.frame_bytes_max, [this] { end_fragments(); });
 }
 
 Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
@@ -62,8 +62,8 @@ QueueScope UdpPort::scope() const noexcept {
   return socket_.is_loopback() ? QueueScope::own_ring : config_.scope;
 }
 
-/// end_fragments: frames above the MTU are refused now, batches segmented. Syscalls: setsockopt.
-void UdpPort::end_fragments() noexcept {
+void UdpPort::end_large_frames() noexcept {
+  has_fragments_ = false;
   tx_.set_gso(config_.is_gso_allowed && socket_.is_gso_known());
   (void)socket_.set_fragments(false);  // where it fails single frames leave all the same
   own_syscalls_total_ += 2;
@@ -159,9 +159,9 @@ std::uint64_t UdpPort::syscalls_total() const noexcept {
 
 PortInfo UdpPort::info() const noexcept {
   return {.io = "udp",
-          .mode = fragments_ && !fragments_->has_ended() ? "fragments"
-                  : tx_.is_gso_on()                      ? "gso"
-                                                         : "plain",
+          .mode = has_fragments_    ? "fragments"
+                  : tx_.is_gso_on() ? "gso"
+                                    : "plain",
           .frame_bytes_max = config_.frame_bytes_max,
           .memory = memory_,
           .wire_overhead = wire_overhead_,

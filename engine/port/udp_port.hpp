@@ -11,12 +11,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "engine/base/wake_fd.hpp"
 #include "engine/port/port.hpp"
-#include "engine/port/udp_fragments.hpp"
 #include "engine/port/udp_rx.hpp"
 #include "engine/port/udp_socket.hpp"
 #include "engine/port/udp_tx.hpp"
@@ -53,10 +51,14 @@ class UdpPort {
   /// ask_link_status asks Wi-Fi drivers for acknowledgements of single frames (link_status.hpp);
   /// for a sender, before the engine core runs. Syscalls: setsockopt.
   void ask_link_status() noexcept { (void)socket_.link_status().ask(socket_.fd()); }
-  /// large_frames is null unless the port was opened with has_fragments.
-  [[nodiscard]] UdpFragments* large_frames() noexcept {
-    return fragments_ ? &*fragments_ : nullptr;
+  /// large_frame_bytes: a datagram that leaves in fragments holds so much; 0 without has_fragments,
+  /// or once they have ended.
+  [[nodiscard]] std::size_t large_frame_bytes() const noexcept {
+    return has_fragments_ ? config_.frame_bytes_max : 0;
   }
+  /// end_large_frames ends them for good: frames above the MTU are refused from now on, batches
+  /// segmented. Syscalls: setsockopt.
+  void end_large_frames() noexcept;
   /// link_status counts what the link acknowledged, where it was asked for and the driver answers.
   [[nodiscard]] const LinkStatus& link_status() const noexcept { return socket_.link_status(); }
   [[nodiscard]] bool is_gro_on() const noexcept { return rx_.is_gro_on(); }
@@ -67,11 +69,10 @@ class UdpPort {
           bool is_gro_on);
   [[nodiscard]] QueueScope scope() const noexcept;
   void learn_truesize() noexcept;
-  void end_fragments() noexcept;
 
   UdpPortConfig config_;
   UdpSocket socket_;
-  std::optional<UdpFragments> fragments_;
+  bool has_fragments_;
   WakeFd wake_;
   Bytes wire_overhead_;
   UdpTx tx_;

@@ -36,7 +36,7 @@ struct UdpPortConfig {
   std::uint8_t dscp = 0;               ///< of each frame; 8 (CS1) is lower effort, RFC 3662
   std::size_t frame_bytes_max = 8972;  ///< largest UDP payload: a 9000-byte MTU less 28
   wire::Ecn ecn = wire::Ecn::ect0;     ///< tests send CE
-  /// Frames above the MTU leave as IP fragments, until they end (udp_fragments.hpp). One fragment
+  /// Frames above the MTU leave as IP fragments, until they end (run/frame_size.hpp). One fragment
   /// lost is the frame lost, and its others stand in the peer's reassembly memory for 30 s (4 MiB
   /// for all flows of a namespace, ipfrag_high_thresh).
   bool has_fragments = false;

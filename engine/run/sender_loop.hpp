@@ -40,7 +40,7 @@ class SenderLoop : public LoopBase<P> {
         sender_{config.sender},
         size_{{.single_bytes = config.frame_bytes,
                .ip_udp_bytes = this->ip_udp_bytes(),
-               .large = large_frames_of(port)}} {
+               .large_bytes = large_frame_bytes(port)}} {
     if (size_.bytes() > config.frame_bytes) sender_.set_body_max(size_.body_bytes());
   }
 
@@ -76,11 +76,11 @@ class SenderLoop : public LoopBase<P> {
     bool is_port_full = false;
   };
 
-  static UdpFragments* large_frames_of(P& port) noexcept {
-    if constexpr (requires { port.large_frames(); })
-      return port.large_frames();
+  static std::size_t large_frame_bytes(const P& port) noexcept {
+    if constexpr (requires { port.large_frame_bytes(); })
+      return port.large_frame_bytes();
     else
-      return nullptr;
+      return 0;
   }
 
   void take_commands(Instant now) noexcept {
@@ -110,9 +110,11 @@ class SenderLoop : public LoopBase<P> {
   }
 
   void follow_loss(Instant now, const QueueTelemetry& queue) noexcept {
-    if (size_.follow_loss(
+    if (!size_.follow_loss(
             {now, sender_.totals().packets_sent, lost_on_path(queue), sender_.srtt()}))
-      sender_.set_body_max(size_.body_bytes());
+      return;
+    if constexpr (requires { port_.end_large_frames(); }) port_.end_large_frames();
+    sender_.set_body_max(size_.body_bytes());
   }
   /// lost_on_path: what our own queue refused was never on it. A refusal is known at once, and
   /// counts as lost a round trip later: meanwhile the difference says too little.
