@@ -10,7 +10,6 @@
 #include "engine/base/cpu.hpp"
 #include "engine/port/dpdk/eal_arguments.hpp"
 #include "transfer/settings.hpp"
-#include "xdp/probe.hpp"
 #if ONEHOP_HAS_XDP
 #include "xdp/steer.hpp"
 #include "xdp/xsk_queue.hpp"
@@ -77,8 +76,8 @@ std::string summary_of(const dpdk::DeviceFacts& facts, bool is_huge, bool is_ste
 Result<void> DpdkHost::steer(std::vector<std::string>& words,
                              const std::optional<sockaddr_storage>& local) {
   const std::string name = dpdk::device_argument(words, "net_af_xdp", "iface");
-  ONEHOP_TRY(facts, xdp::read_interface(name));
-  scope_ = xdp::tx_scope(facts, false);
+  ONEHOP_TRY(facts, read_interface_facts(name));
+  scope_ = tx_scope(facts, false);
   if (!dpdk::device_argument(words, "net_af_xdp", "xdp_prog").empty()) return success();
 #if ONEHOP_HAS_XDP
   if (!local)

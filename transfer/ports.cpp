@@ -10,7 +10,6 @@
 #include "engine/wire/frame.hpp"
 #if ONEHOP_HAS_XDP
 #include "xdp/afxdp_layout.hpp"
-#include "xdp/probe.hpp"
 #endif
 
 namespace onehop::host {
@@ -115,7 +114,7 @@ std::vector<std::string> port_words() {
 
 bool is_cheap_in_copy_mode(const std::string& interface) {
 #if ONEHOP_HAS_XDP
-  const auto facts = xdp::read_interface(interface);
+  const auto facts = read_interface_facts(interface);
   return facts.has_value() && !facts.value().has_gro &&
          xdp::chunk_bytes_for(facts.value().mtu_bytes, false) == 2048;
 #else

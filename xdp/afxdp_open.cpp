@@ -49,7 +49,7 @@ Result<void> AfXdpPort::move_to(const std::string& interface) {
 
 Result<void> AfXdpPort::bring_up() {
   // 1. The interface, the port number, and what ends a wait().
-  ONEHOP_TRY(facts, xdp::read_interface(config_.interface));
+  ONEHOP_TRY(facts, read_interface_facts(config_.interface));
   if (!facts.is_up)
     return Error{ExitCode::io_unavailable, "use interface " + config_.interface, "it is down",
                  "ip link set up"};
@@ -79,7 +79,7 @@ Result<void> AfXdpPort::bring_up() {
   return last;
 }
 
-Result<void> AfXdpPort::bring_up_mode(const xdp::InterfaceFacts& facts, XdpMode mode) {
+Result<void> AfXdpPort::bring_up_mode(const InterfaceFacts& facts, XdpMode mode) {
   config_.mode = mode;
   const std::uint32_t chunk_bytes =
       xdp::chunk_bytes_for(facts.mtu_bytes, mode == XdpMode::zero_copy);
@@ -111,7 +111,7 @@ Result<void> AfXdpPort::bring_up_mode(const xdp::InterfaceFacts& facts, XdpMode 
   return finish_set_up(facts);
 }
 
-Result<void> AfXdpPort::open_queues(const xdp::InterfaceFacts& facts, std::uint32_t chunk_bytes) {
+Result<void> AfXdpPort::open_queues(const InterfaceFacts& facts, std::uint32_t chunk_bytes) {
   Device& device = *device_;
   xdp::XskOptions options{.interface = facts.name,
                           .driver = facts.driver,
@@ -150,9 +150,9 @@ Result<void> AfXdpPort::prepare_sending(const std::string& interface) {
                      error);
 }
 
-Result<void> AfXdpPort::finish_set_up(const xdp::InterfaceFacts& facts) {
+Result<void> AfXdpPort::finish_set_up(const InterfaceFacts& facts) {
   Device& device = *device_;
-  device.scope = xdp::tx_scope(facts, config_.mode == XdpMode::zero_copy);
+  device.scope = tx_scope(facts, config_.mode == XdpMode::zero_copy);
 
   // 1. Only now frames are steered here: every queue can take them.
   device.poll_fds.push_back({.fd = wake_.get(), .events = POLLIN, .revents = 0});
@@ -164,7 +164,7 @@ Result<void> AfXdpPort::finish_set_up(const xdp::InterfaceFacts& facts) {
 
   // 2. A link that the driver took down for this comes back by itself.
   for (Nanos waited{0}; facts.is_running && waited < link_patience; waited += link_poll_interval) {
-    ONEHOP_TRY(now, xdp::read_interface(facts.name));
+    ONEHOP_TRY(now, read_interface_facts(facts.name));
     if (now.is_running) break;
     std::this_thread::sleep_for(link_poll_interval);
   }

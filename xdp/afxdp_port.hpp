@@ -28,7 +28,6 @@
 #include "engine/port/port.hpp"
 #include "engine/port/udp_reservation.hpp"
 #include "engine/wire/l2_l4.hpp"
-#include "xdp/probe.hpp"
 #include "xdp/rx_chunks.hpp"
 #include "xdp/steer.hpp"
 #include "xdp/tx_chunks.hpp"
@@ -122,11 +121,10 @@ class AfXdpPort {
 
   // Bring-up, afxdp_open.cpp.
   [[nodiscard]] Result<void> bring_up();
-  [[nodiscard]] Result<void> bring_up_mode(const xdp::InterfaceFacts& facts, XdpMode mode);
-  [[nodiscard]] Result<void> open_queues(const xdp::InterfaceFacts& facts,
-                                         std::uint32_t chunk_bytes);
+  [[nodiscard]] Result<void> bring_up_mode(const InterfaceFacts& facts, XdpMode mode);
+  [[nodiscard]] Result<void> open_queues(const InterfaceFacts& facts, std::uint32_t chunk_bytes);
   [[nodiscard]] Result<void> prepare_sending(const std::string& interface);
-  [[nodiscard]] Result<void> finish_set_up(const xdp::InterfaceFacts& facts);
+  [[nodiscard]] Result<void> finish_set_up(const InterfaceFacts& facts);
 
   // Data path, afxdp_port.cpp.
   void take_offered() noexcept;

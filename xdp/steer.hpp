@@ -19,8 +19,8 @@
 #include <string>
 
 #include "engine/base/fd.hpp"
+#include "engine/base/interface.hpp"
 #include "engine/base/result.hpp"
-#include "xdp/probe.hpp"
 #include "xdp/steer_config.h"
 
 namespace onehop::xdp {

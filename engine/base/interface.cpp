@@ -109,6 +109,37 @@ bool is_software(const Interface& interface) {
          (!bottom.kind.empty() && bottom.kind != "bond" && bottom.kind != "team");
 }
 
+Result<InterfaceFacts> read_interface_facts(const std::string& name) {
+  if (name.empty() || name.size() >= IFNAMSIZ)
+    return Error{ExitCode::usage, "use interface '" + name + "'", "not an interface name",
+                 "name one with --iface"};
+  ONEHOP_TRY(netlink, NetlinkSocket::open(NETLINK_ROUTE));
+  ONEHOP_TRY(interface, read_interface(netlink, 0, name));
+  InterfaceFacts facts{std::move(interface), {}, false};
+  const EthtoolSocket socket{facts.name};
+  // The current channel count, where the device says it: rtnetlink gives only what was allocated.
+  ethtool_channels channels{};
+  channels.cmd = ETHTOOL_GCHANNELS;
+  if (socket.ask(&channels) && channels.rx_count + channels.combined_count > 0)
+    facts.rx_queues = channels.rx_count + channels.combined_count;
+  facts.rx_queues = std::max(facts.rx_queues, 1U);
+  ethtool_value gro{.cmd = ETHTOOL_GGRO, .data = 0};
+  facts.has_gro = socket.ask(&gro) && gro.data != 0;
+  ethtool_drvinfo driver{};
+  driver.cmd = ETHTOOL_GDRVINFO;
+  if (socket.ask(&driver))
+    facts.driver.assign(driver.driver, ::strnlen(driver.driver, sizeof driver.driver));
+  return facts;
+}
+
+QueueScope tx_scope(const Interface& interface, bool is_zero_copy) noexcept {
+  if (is_zero_copy) return QueueScope::driver;
+  if (is_stacked_kind(interface.kind)) return QueueScope::lower_queue;
+  // Hardware in copy mode: the frame's buffer is freed when the driver has sent it. A device made
+  // of software (veth, tun, dummy) frees it on hand-over: its completions tell nothing.
+  return interface.kind.empty() ? QueueScope::driver : QueueScope::own_ring;
+}
+
 EthtoolSocket::EthtoolSocket(std::string_view name)
     : name_{name}, fd_{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)} {}
 

@@ -13,6 +13,7 @@
 #include "engine/base/address.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/netlink.hpp"
+#include "engine/base/telemetry.hpp"
 #include "engine/base/units.hpp"
 
 namespace onehop {
@@ -53,6 +54,19 @@ struct Interface {
 /// is_software: what its driver claims says nothing of a link. True for veth, bridge, tun, and what
 /// is stacked on one or on the unseen. Syscalls: as read_interface for each device.
 [[nodiscard]] bool is_software(const Interface& interface);
+
+/// InterfaceFacts: an interface and what ethtool says of it. `rx_queues` is the current number.
+struct InterfaceFacts : Interface {
+  std::string driver;    ///< "virtio_net", "igb", ...; empty where the device does not say
+  bool has_gro = false;  ///< generic receive offload: several datagrams at once
+};
+
+/// read_interface_facts asks rtnetlink and ethtool. It may block while the kernel holds rtnl_lock.
+/// Errors: usage, io_unavailable. Syscalls: socket, bind, sendto, recvmsg, ioctl.
+[[nodiscard]] Result<InterfaceFacts> read_interface_facts(const std::string& name);
+
+/// tx_scope says how far down the AF_XDP completions of such a device see.
+[[nodiscard]] QueueScope tx_scope(const Interface& interface, bool is_zero_copy) noexcept;
 
 /// EthtoolSocket asks the driver of an interface, by a struct of linux/ethtool.h whose `cmd` is
 /// set. ask: false where the driver does not answer. Syscalls: socket; ioctl.

@@ -14,7 +14,6 @@
 #include "tools/onehop/doctor.hpp"
 #include "tools/onehop/quantity.hpp"
 #include "transfer/noack_record.hpp"
-#include "xdp/probe.hpp"
 
 namespace onehop::tool {
 
@@ -118,7 +117,7 @@ void find_interface(int ifindex, Diagnosis& out) {
     return;
   }
   const Interface& info = link.value();
-  const auto facts = xdp::read_interface(out.interface);
+  const auto facts = read_interface_facts(out.interface);
   const bool is_up = facts.has_value() && facts.value().is_up;
   out.is_usable = info.is_running;
   out.findings.push_back({"interface", "state", info.is_running ? Verdict::good : Verdict::bad,

@@ -109,7 +109,7 @@ std::optional<Nanos> send_frame(AfXdpPort& port, const MacAddress& own) {
   return std::nullopt;
 }
 
-Finding try_mode(const xdp::InterfaceFacts& facts, XdpMode mode, Probe probe) {
+Finding try_mode(const InterfaceFacts& facts, XdpMode mode, Probe probe) {
   const bool is_on_spare_queue = probe == Probe::spare_queue;
   const std::string key = "afxdp-" + std::string{to_string(mode)};
   auto port = AfXdpPort::open({.interface = facts.name,
@@ -144,7 +144,7 @@ Finding try_mode(const xdp::InterfaceFacts& facts, XdpMode mode, Probe probe) {
           "a frame does not leave"};
 }
 
-void probe_modes(const xdp::InterfaceFacts& facts, Probe probe, Diagnosis& out) {
+void probe_modes(const InterfaceFacts& facts, Probe probe, Diagnosis& out) {
   bool is_refused = false;  // for lack of privilege: the other modes would only say so again
   for (const XdpMode mode : {XdpMode::zero_copy, XdpMode::copy, XdpMode::skb}) {
     if (is_refused) {
@@ -158,7 +158,7 @@ void probe_modes(const xdp::InterfaceFacts& facts, Probe probe, Diagnosis& out) 
 }
 
 void find_afxdp(const std::string& interface, Probe probe, Diagnosis& out) {
-  const auto facts = xdp::read_interface(interface);
+  const auto facts = read_interface_facts(interface);
   if (!facts.has_value()) return;
   const std::string attached = xdp::attached_program(facts.value().ifindex);
   if (!attached.empty()) {
