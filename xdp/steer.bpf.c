@@ -54,7 +54,8 @@ static __always_inline int is_ours_ipv6(void* l3, void* end) {
   return (void*)(udp + 1) <= end && udp->dest == steer_config.local_port;
 }
 
-static __always_inline int steer(struct xdp_md* ctx) {
+SEC("xdp")
+int onehop_steer(struct xdp_md* ctx) {
   void* data = (void*)(long)ctx->data;
   void* end = (void*)(long)ctx->data_end;
   struct ethhdr* eth = data;
@@ -67,13 +68,5 @@ static __always_inline int steer(struct xdp_md* ctx) {
   if (!is_ours) return XDP_PASS;
   return (int)bpf_redirect_map(&xsks_map, ctx->rx_queue_index, XDP_PASS);
 }
-
-SEC("xdp")
-int onehop_steer(struct xdp_md* ctx) { return steer(ctx); }
-
-/* The same for devices whose MTU does not fit one chunk: such a device takes only a program that
- * knows fragments. */
-SEC("xdp.frags")
-int onehop_steer_mb(struct xdp_md* ctx) { return steer(ctx); }
 
 char onehop_license[] SEC("license") = "Dual BSD/GPL";

@@ -35,7 +35,6 @@ namespace {
 constexpr Nanos attach_patience = 2s;
 constexpr Nanos attach_retry_interval = 20ms;
 constexpr const char* program_name = "onehop_steer";
-constexpr const char* program_name_mb = "onehop_steer_mb";
 
 // libbpf's last warning, for the error text; thread_local because two ports may be set up at once.
 thread_local std::string libbpf_text;
@@ -160,22 +159,21 @@ std::string attached_program(int ifindex) {
 }
 
 Result<Steer> Steer::attach(const InterfaceFacts& interface, const SteerOptions& options) {
-  // 1. Open the embedded object and choose the variant.
+  // 1. Open the embedded object. A device whose MTU does not fit one chunk takes only a program
+  // that
+  //    says it knows fragments.
   libbpf_set_print(keep_libbpf_text);
   libbpf_text.clear();
   const auto bytes = static_cast<std::size_t>(onehop_steer_object_end - onehop_steer_object);
   const std::unique_ptr<bpf_object, decltype(&bpf_object__close)> object{
       bpf_object__open_mem(onehop_steer_object, bytes, nullptr), bpf_object__close};
   if (!object) return load_error(errno);
-  bpf_program* const simple = bpf_object__find_program_by_name(object.get(), program_name);
-  bpf_program* const multi = bpf_object__find_program_by_name(object.get(), program_name_mb);
+  bpf_program* const program = bpf_object__find_program_by_name(object.get(), program_name);
   bpf_map* const map = bpf_object__find_map_by_name(object.get(), "xsks_map");
   bpf_map* const constants = bpf_object__find_map_by_name(object.get(), ".rodata");
-  if (simple == nullptr || multi == nullptr || map == nullptr || constants == nullptr)
+  if (program == nullptr || map == nullptr || constants == nullptr)
     return parts_error("open the steering program");
-  bpf_program* const chosen = options.has_fragments ? multi : simple;
-  bpf_program__set_autoload(simple, chosen == simple);
-  bpf_program__set_autoload(multi, chosen == multi);
+  if (options.has_fragments) bpf_program__set_flags(program, BPF_F_XDP_HAS_FRAGS);
 
   // 2. Set the constants: which frames are ours. The kernel freezes them at load.
   int rc = bpf_map__set_initial_value(constants, &options.frames, sizeof options.frames);
@@ -189,7 +187,7 @@ Result<Steer> Steer::attach(const InterfaceFacts& interface, const SteerOptions&
   // 3. Attach by a link. A predecessor of ours may still be on its way out; a foreign program is
   //    not waited for.
   for (Nanos waited{0};; waited += attach_retry_interval) {
-    const int fd = create_link(bpf_program__fd(chosen), interface.ifindex, !options.is_generic);
+    const int fd = create_link(bpf_program__fd(program), interface.ifindex, !options.is_generic);
     if (fd >= 0) {
       self.link_ = Fd{fd};
       return self;

@@ -28,7 +28,7 @@ namespace onehop::xdp {
 struct SteerOptions {
   onehop_steer_config frames{};  ///< which frames are ours
   bool is_generic = false;       ///< generic XDP; else native
-  bool has_fragments = false;    ///< the MTU does not fit one chunk: the multi-buffer variant
+  bool has_fragments = false;    ///< the MTU does not fit one chunk
 };
 
 class Steer {
