@@ -11,6 +11,7 @@
 #include <string>
 
 #include "engine/port/dpdk/dpdk_port.hpp"
+#include "tests/contract/dpdk_plug.hpp"
 
 namespace onehop::test {
 
@@ -57,9 +58,9 @@ struct DpdkEnd {
                                        const sockaddr_storage& local,
                                        std::optional<QueueScope> scope = {}) {
     std::unique_ptr<DpdkEnd> end{new DpdkEnd{name}};
-    if (auto plugged = eal().plug(name, arguments); !plugged)
-      throw std::runtime_error(plugged.error().message());
-    end->device = take_or_throw(dpdk::DpdkDevice::open(eal(), {.name = name, .scope = scope}));
+    dpdk::Eal& started = eal();
+    plug(name, arguments);
+    end->device = take_or_throw(dpdk::DpdkDevice::open(started, {.name = name, .scope = scope}));
     end->port = take_or_throw(DpdkPort::open(*end->device, {.local = local, .tx_frames_max = 512}));
     return end;
   }
@@ -68,7 +69,7 @@ struct DpdkEnd {
   ~DpdkEnd() {
     port.reset();
     device.reset();
-    eal().unplug(name);
+    unplug(name);
   }
 
   std::string name;

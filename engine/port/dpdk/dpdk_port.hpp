@@ -11,7 +11,7 @@
 //
 // Files: eal_arguments, eal (DPDK's environment) · output_capture (what it prints) · frame_pool
 // (rte_mempool with a count) · dpdk_device (bring-up, what the driver can tell) · interrupt_gate
-// (the driver's control thread) · peer_mac (link addresses) · ring_fill (descriptor states) ·
+// (the driver's control thread) · peer_mac (link addresses) ·
 // dpdk_port, dpdk_rx (the data path). Only this folder's .cpp files include DPDK.
 //
 // Everything after open() is for the engine core alone, except wake(). It allocates nothing. It

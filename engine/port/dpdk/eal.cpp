@@ -97,20 +97,6 @@ Eal::~Eal() {
     if (rte_eth_dev_is_valid_port(device) != 0) (void)rte_eth_dev_close(device);
 }
 
-Result<void> Eal::plug(const std::string& name, const std::string& arguments) {
-  OutputCapture capture;
-  const int rc = rte_eal_hotplug_add("vdev", name.c_str(), arguments.c_str());
-  const std::string output = capture.end();
-  if (rc == 0) return success();
-  return Error{ExitCode::io_unavailable, "bring up the DPDK device " + name,
-               cause_or_errno(output, -rc), "See docs/dpdk.md", -rc};
-}
-
-void Eal::unplug(const std::string& name) noexcept {
-  const OutputCapture quiet;
-  (void)rte_eal_hotplug_remove("vdev", name.c_str());
-}
-
 std::string dpdk_version() { return rte_version(); }
 
 }  // namespace onehop::dpdk

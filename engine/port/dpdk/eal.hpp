@@ -26,10 +26,6 @@ class Eal {
   Eal& operator=(const Eal&) = delete;
   ~Eal();
 
-  /// plug adds a device ("net_memif0", "role=server,id=1"), unplug removes it after its ports.
-  [[nodiscard]] Result<void> plug(const std::string& name, const std::string& arguments);
-  void unplug(const std::string& name) noexcept;
-
   /// is_huge: frames lie in huge pages.
   [[nodiscard]] bool is_huge() const noexcept { return is_huge_; }
 

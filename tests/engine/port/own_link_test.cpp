@@ -6,7 +6,6 @@
 #include <array>
 
 #include "engine/port/dpdk/peer_mac.hpp"
-#include "engine/port/dpdk/ring_fill.hpp"
 
 namespace onehop::dpdk {
 namespace {
@@ -76,22 +75,6 @@ TEST_CASE("a peer that comes back elsewhere is followed, and another peer is ask
   a.mac.set_peer(host(5).ip);
   CHECK_FALSE(a.mac.mac());
   CHECK(a.mac.is_due(Instant{1h}));
-}
-
-TEST_CASE("the fill of a TX ring is found from its descriptors' states", "[port][dpdk]") {
-  for (const std::uint32_t ring : {1U, 2U, 32U, 1000U, 4096U}) {
-    for (const std::uint32_t unsent : {0U, 1U, ring / 3, ring - 1, ring}) {
-      std::uint32_t reads = 0;
-      const auto is_unsent = [&](std::uint32_t offset) {
-        ++reads;
-        REQUIRE(offset < ring);
-        return offset >= ring - unsent;
-      };
-      CAPTURE(ring, unsent);
-      CHECK(count_unsent(ring, is_unsent) == unsent);
-      CHECK(reads <= 13);
-    }
-  }
 }
 
 }  // namespace onehop::dpdk
