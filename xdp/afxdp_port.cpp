@@ -67,7 +67,7 @@ std::size_t AfXdpPort::flush(Instant) noexcept {
     if (xsk_ring_prod__needs_wakeup(&tx) == 0) break;
     const int error = kick_tx();
     const bool is_one_dropped = error == EBUSY && !is_zero_copy;
-    if (is_one_dropped) ++counters_.tx_refused_total;
+    if (is_one_dropped) ++tx_refused_total_;
     if (error == 0 || error == EAGAIN || error == EBUSY || error == ENOBUFS || error == EINTR) {
       if (last_error_ == ENETDOWN) last_error_ = 0;
     } else {
@@ -90,7 +90,7 @@ QueueTelemetry AfXdpPort::tx_queue(Instant) noexcept {
           .occupancy = chunks.occupancy(),
           .drained_total = chunks.drained_total(),
           .capacity = Bytes{device_->wire_frame_bytes} * static_cast<std::int64_t>(chunks.slots()),
-          .refused_total = counters_.tx_refused_total,
+          .refused_total = tx_refused_total_,
           .scope = device_->scope,
           .is_backlogged = chunks.take_backlogged()};
 }
@@ -107,8 +107,7 @@ std::size_t AfXdpPort::receive(std::span<RxFrame> views) noexcept {
     const auto taken = queue.chunks.take(queue.xsk.rx, queue.xsk.chunks(), views.subspan(count));
     count += taken.views;
     received_total_ += taken.bytes;
-    counters_.malformed_total += taken.malformed_frames;
-    counters_.oversize_total += taken.oversize_frames;
+    malformed_total_ += taken.malformed_frames;
     next_queue_ = next_queue_ + 1 == queues.size() ? 0 : next_queue_ + 1;
   }
   is_holding_ = true;
@@ -198,7 +197,7 @@ void AfXdpPort::take_offered() noexcept {
 void AfXdpPort::take_over(AfXdpPort& fresh) noexcept {
   ONEHOP_CHECK(!is_holding_);
   fresh.device_->tx.continue_from(device_->tx);
-  counters_.tx_refused_total += device_->tx.in_flight() / device_->frame_chunks;
+  tx_refused_total_ += device_->tx.in_flight() / device_->frame_chunks;
   std::swap(device_, fresh.device_);
   std::swap(device_->poll_fds.front(), fresh.device_->poll_fds.front());
   rx_refused_before_ = rx_refused_total_;

@@ -52,13 +52,6 @@ struct AfXdpConfig {
   bool is_on_spare_queue = false;
 };
 
-/// AfXdpCounters: what the port dropped by itself. All only grow.
-struct AfXdpCounters {
-  std::uint64_t malformed_total = 0;   ///< steered here, yet not one whole UDP datagram
-  std::uint64_t oversize_total = 0;    ///< in more chunks than a frame of ours takes
-  std::uint64_t tx_refused_total = 0;  ///< thrown away by the queue below us
-};
-
 class AfXdpPort {
  public:
   /// open brings everything up. It may block for a few seconds (a predecessor's teardown, a link
@@ -90,7 +83,8 @@ class AfXdpPort {
   [[nodiscard]] std::uint16_t local_port() const noexcept { return reservation_.port(); }
   [[nodiscard]] XdpMode mode_got() const noexcept { return config_.mode; }
   [[nodiscard]] std::size_t rx_queues() const noexcept { return device_->queues.size(); }
-  [[nodiscard]] const AfXdpCounters& counters() const noexcept { return counters_; }
+  /// malformed_total: steered here, yet not one whole UDP datagram, or larger than a frame of ours.
+  [[nodiscard]] std::uint64_t malformed_total() const noexcept { return malformed_total_; }
   /// strays_total: frames for our port on the kernel's path. Syscalls: getsockopt.
   [[nodiscard]] std::uint32_t strays_total() const noexcept { return reservation_.dropped_total(); }
   /// refusals lists the modes that automatic tried before the one in use: "no zero-copy (Operation
@@ -159,7 +153,8 @@ class AfXdpPort {
   bool is_holding_ = false;
   int last_error_ = 0;
   std::uint64_t syscalls_total_ = 0;
-  AfXdpCounters counters_;
+  std::uint64_t malformed_total_ = 0;
+  std::uint64_t tx_refused_total_ = 0;  // thrown away by the queue below us
 };
 
 static_assert(Port<AfXdpPort>);

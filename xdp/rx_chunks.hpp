@@ -41,8 +41,8 @@ class RxChunks {
   struct Taken {
     std::size_t views = 0;
     Bytes bytes{};
-    std::uint64_t malformed_frames = 0;  ///< not one whole UDP datagram
-    std::uint64_t oversize_frames = 0;   ///< in more chunks than a frame may take
+    /// Not one whole UDP datagram, or in more chunks than a frame may take.
+    std::uint64_t malformed_frames = 0;
   };
 
   /// take reads whole frames and fills a view for each good one, up to views.size() of at most
@@ -108,7 +108,7 @@ class RxChunks {
     }
     taken.bytes += Bytes{static_cast<std::int64_t>(frame_bytes)};
     if (count > frame_pieces_max) {
-      ++taken.oversize_frames;
+      ++taken.malformed_frames;
       return;
     }
     const xdp_desc& first = *xsk_ring_cons__rx_desc(&rx, at);

@@ -19,8 +19,9 @@ struct DataPathCounters {
   std::uint64_t duplicate_bytes_total = 0;  ///< received a second time
   std::uint64_t auth_failures_total = 0;    ///< frames that did not authenticate
   std::uint64_t replays_total = 0;  ///< an old or repeated number: dropped before the key is tried
-  std::uint64_t malformed_total =
-      0;  ///< no header of ours, or authentic with a field out of bounds
+  /// No header of ours, or authentic with a field out of bounds; in reports also what the port
+  /// dropped as no frame at all.
+  std::uint64_t malformed_total = 0;
   std::uint64_t turns_total = 0;
   std::uint64_t wakeups_total = 0;   ///< returns from the port's wait
   std::uint64_t syscalls_total = 0;  ///< made by the engine core, waits included

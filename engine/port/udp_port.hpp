@@ -62,7 +62,7 @@ class UdpPort {
   /// link_status counts what the link acknowledged, where it was asked for and the driver answers.
   [[nodiscard]] const LinkStatus& link_status() const noexcept { return socket_.link_status(); }
   [[nodiscard]] bool is_gro_on() const noexcept { return rx_.is_gro_on(); }
-  [[nodiscard]] std::uint64_t oversized_total() const noexcept { return rx_.oversized_total(); }
+  [[nodiscard]] std::uint64_t malformed_total() const noexcept { return rx_.malformed_total(); }
 
  private:
   UdpPort(const UdpPortConfig& config, UdpSocket socket, WakeFd wake, bool is_gso_on,

@@ -89,7 +89,7 @@ void UdpRx::take(std::size_t index) noexcept {
       slot.bytes == 0 ? 0 : (slot.bytes + slot.segment_bytes - 1) / slot.segment_bytes;
   if ((message.msg_flags & MSG_TRUNC) != 0 ||
       std::min(slot.segment_bytes, slot.bytes) > frame_bytes_max_) {
-    oversized_total_ += frames;
+    malformed_total_ += frames;
     slot.bytes = 0;
   }
   if (slot.bytes == 0) return;  // an empty datagram is nobody's frame

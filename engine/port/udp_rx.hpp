@@ -47,8 +47,8 @@ class UdpRx {
   [[nodiscard]] Bytes backlog() const noexcept { return backlog_; }
   /// received_total is the wire bytes taken from the kernel.
   [[nodiscard]] Bytes received_total() const noexcept { return handed_total_ + backlog_; }
-  /// oversized_total counts datagrams larger than a frame may be; they were dropped.
-  [[nodiscard]] std::uint64_t oversized_total() const noexcept { return oversized_total_; }
+  /// malformed_total counts datagrams larger than a frame may be; they were dropped.
+  [[nodiscard]] std::uint64_t malformed_total() const noexcept { return malformed_total_; }
   [[nodiscard]] std::uint64_t syscalls_total() const noexcept { return syscalls_total_; }
   /// is_drained says that the last receive() left nothing in the kernel.
   [[nodiscard]] bool is_drained() const noexcept { return is_drained_; }
@@ -88,7 +88,7 @@ class UdpRx {
   std::uint32_t trial_frames_ = 0;
   Bytes handed_total_{};
   Bytes backlog_{};
-  std::uint64_t oversized_total_ = 0;
+  std::uint64_t malformed_total_ = 0;
   std::uint64_t syscalls_total_ = 0;
 };
 

@@ -171,6 +171,9 @@ class LoopBase {
     counters_.syscalls_total = port_.syscalls_total();
     counters_.key_updates_total = protection_.key_updates_total();
     report.counters = counters_;
+    // What a port drops as no frame at all has not come to the loop.
+    if constexpr (requires { port_.malformed_total(); })
+      report.counters.malformed_total += port_.malformed_total();
     links_.report.store(report);
   }
 

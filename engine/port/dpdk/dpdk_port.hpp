@@ -46,12 +46,6 @@ struct DpdkPortConfig {
   std::uint32_t tx_frames_max = 2048;  ///< accepted and not freed, a power of two
 };
 
-/// DpdkCounters: what the port dropped by itself. All only grow.
-struct DpdkCounters {
-  std::uint64_t foreign_total = 0;  ///< not for our address and port, or not one whole UDP datagram
-  std::uint64_t segmented_total = 0;  ///< larger than a frame of the pool
-};
-
 class DpdkPort {
  public:
   /// open reserves the UDP port and steers. The device outlives the port and has one port at a
@@ -79,7 +73,9 @@ class DpdkPort {
   void wake() noexcept { wake_.wake(); }
 
   [[nodiscard]] std::uint16_t local_port() const noexcept { return reservation_.port(); }
-  [[nodiscard]] const DpdkCounters& counters() const noexcept { return counters_; }
+  /// foreign_total: not for our address and port, not one whole UDP datagram, or larger than a
+  /// frame of the pool.
+  [[nodiscard]] std::uint64_t foreign_total() const noexcept { return foreign_total_; }
 
  private:
   static constexpr std::uint32_t batch_frames_max = 64;
@@ -158,7 +154,7 @@ class DpdkPort {
   Instant statistics_at_{};
   int last_error_ = 0;
   std::uint64_t syscalls_total_ = 0;
-  DpdkCounters counters_;
+  std::uint64_t foreign_total_ = 0;
 };
 
 static_assert(Port<DpdkPort>);

@@ -147,7 +147,7 @@ TEST_CASE("a frame larger than allowed is dropped and counted", "[port][udp]") {
   send(*a, 3, 1473);
   send(*a, 2, 1472);
   CHECK(take_all(*b, 1472) == 2);
-  CHECK(b->oversized_total() == 3);
+  CHECK(b->malformed_total() == 3);
 }
 
 // Nobody authenticated an ICMP message: it may not end a session, nor cost a frame that could have

@@ -167,6 +167,18 @@ TEST_CASE("N11 silence between two chapters is no failure, and the limit begins 
   CHECK(play_until(pair, side, EventKind::feedback_silent, 2s));
 }
 
+TEST_CASE("what a port drops as no frame at all is in the report") {
+  struct DroppingPort : VirtualPort {
+    using VirtualPort::VirtualPort;
+    [[nodiscard]] static std::uint64_t malformed_total() noexcept { return 3; }
+  };
+  PairOver<DroppingPort> pair{{1000}};
+  pair.start();
+  REQUIRE(pair.run_until_arrived());
+  CHECK(pair.sender->counters().malformed_total == 0);
+  CHECK(pair.sender_side.report.load().counters.malformed_total == 3);
+}
+
 // Goal:   a frame that overtakes the command which adds its chapter is lost, and is repaired.
 TEST_CASE("data of a chapter that the receiver does not know yet is sent again, and arrives") {
   Pair pair{{300'000}};
