@@ -37,10 +37,12 @@ struct Ours {
   std::string path, id;
 };
 
-Result<std::vector<Ours>> find_ours(Supplicant& supplicant) {
+/// find_ours looks at one interface; empty: at all.
+Result<std::vector<Ours>> find_ours(Supplicant& supplicant, const std::string& interface) {
   std::vector<Ours> found;
   ONEHOP_TRY(interfaces, supplicant.interfaces());
   for (const Supplicant::Known& known : interfaces) {
+    if (!interface.empty() && known.name != interface) continue;
     const auto networks = supplicant.bus().property(
         {supplicant_service, known.path, interface_interface}, "Networks", leaving);
     const auto* paths =
@@ -57,37 +59,23 @@ Result<std::vector<Ours>> find_ours(Supplicant& supplicant) {
   return found;
 }
 
-/// Undo: what has been done so far, taken back unless it is kept.
-class Undo {
- public:
-  Undo(Supplicant& supplicant, bool was_managed)
-      : supplicant_{supplicant}, was_managed_{was_managed} {}
-  ~Undo() {
-    if (is_kept_) return;
-    // A network that is there carries the marks of all the rest.
-    if (const auto ours = find_ours(supplicant_); ours.has_value() && !ours.value().empty()) {
-      (void)leave_networks(supplicant_);
-      return;
-    }
-    if (supplicant_.has_created()) (void)supplicant_.remove_own_interface();
-    if (was_managed_) (void)set_managed(supplicant_.bus(), supplicant_.interface(), true);
-  }
-  Undo(const Undo&) = delete;
-  Undo& operator=(const Undo&) = delete;
-  void keep() { is_kept_ = true; }
+/// undo takes back what has been done so far, and returns `error`.
+Error undo(Supplicant& supplicant, bool was_managed, const Error& error) {
+  const auto left = leave_networks(supplicant, supplicant.interface());
+  // A network that is there carries the marks of all the rest.
+  const bool is_undone =
+      left.has_value() && !(left.value().networks.empty() && left.value().radios.empty());
+  if (is_undone) return error;
+  if (supplicant.has_created()) (void)supplicant.remove_own_interface();
+  if (was_managed) (void)set_managed(supplicant.bus(), supplicant.interface(), true);
+  return error;
+}
 
- private:
-  Supplicant& supplicant_;
-  const bool was_managed_;
-  bool is_kept_ = false;
-};
-
-/// take_device has NetworkManager let go, and opens what it has taken out of wpa_supplicant again;
-/// true where it had the device.
-Result<bool> take_device(Supplicant& supplicant, bool needs_p2p, int stop_fd,
-                         const std::function<void(const std::string&)>& on_text) {
+/// let_go has NetworkManager let go of an interface, and waits until it has taken that out of
+/// wpa_supplicant.
+Result<void> let_go(Supplicant& supplicant, int stop_fd,
+                    const std::function<void(const std::string&)>& on_text) {
   const std::string interface = supplicant.interface();
-  if (!is_managed(supplicant.bus(), interface)) return false;
   const bool is_connected = supplicant.is_connected();
   ONEHOP_TRYV(set_managed(supplicant.bus(), interface, false));
   const Instant give_up_at = monotonic_now() + release_limit;
@@ -102,15 +90,27 @@ Result<bool> take_device(Supplicant& supplicant, bool needs_p2p, int stop_fd,
   }
   on_text("NetworkManager leaves " + interface + " alone until 'onehop p2p leave'" +
           (is_connected ? ", and " + interface + " its network" : ""));
-  if (supplicant.is_interface_known()) return true;
+  return success();
+}
+
+/// take_device has NetworkManager let go, and opens again what it or leave_networks has taken out
+/// of wpa_supplicant; true where NetworkManager had the device.
+Result<bool> take_device(Supplicant& supplicant, bool needs_p2p, int stop_fd,
+                         const std::function<void(const std::string&)>& on_text) {
+  const std::string interface = supplicant.interface();
+  const bool was_managed = is_managed(supplicant.bus(), interface);
+  if (was_managed) {
+    ONEHOP_TRYV(let_go(supplicant, stop_fd, on_text));
+  }
+  if (supplicant.is_interface_known()) return was_managed;
   auto again =
       Supplicant::open({.interface = interface, .needs_p2p = needs_p2p, .may_create = true});
   if (again.has_error()) {
-    (void)set_managed(supplicant.bus(), interface, true);
+    if (was_managed) (void)set_managed(supplicant.bus(), interface, true);
     return again.error();
   }
   supplicant = std::move(again).value();
-  return true;
+  return was_managed;
 }
 
 /// id_of says what is to be undone beside the network.
@@ -119,20 +119,31 @@ std::string id_of(const Supplicant& supplicant, bool was_managed) {
          (supplicant.has_created() ? interface_word : "");
 }
 
-/// wait_for_handshake waits until our network is the one that the interface is in.
-Result<void> wait_for_handshake(Supplicant& supplicant, const std::string& network, Nanos limit,
-                                int stop_fd) {
+/// connect_station adds the network and waits until it is the one that the interface is in.
+Result<std::string> connect_station(Supplicant& supplicant, const Access& access,
+                                    const std::string& id, Nanos limit, int stop_fd) {
+  const Dict about{{"ssid", bytes_of(access.ssid)},
+                   {"psk", access.passphrase},
+                   {"key_mgmt", std::string{"WPA-PSK"}},
+                   {"proto", std::string{"RSN"}},
+                   {"pairwise", std::string{"CCMP"}},
+                   {"scan_ssid", std::int64_t{1}},
+                   {"priority", priority},
+                   {"id_str", id}};
+  Bus& bus = supplicant.bus();
+  const Bus::Target interface = supplicant.target(interface_interface);
+  ONEHOP_TRY(network, bus.call(interface, "AddNetwork", {about}, joining));
+  ONEHOP_TRYV(
+      bus.set_property({supplicant_service, network, network_interface}, "Enabled", true, joining));
+  (void)bus.call(interface, "Reassociate", {}, joining);
   const Instant give_up_at = monotonic_now() + limit;
   bool has_shaken = false;
   for (;;) {
-    const auto state =
-        supplicant.bus().property(supplicant.target(interface_interface), "State", joining);
-    if (state.has_error()) return state.error();
-    const auto current = supplicant.bus().property(supplicant.target(interface_interface),
-                                                   "CurrentNetwork", joining);
+    ONEHOP_TRY(state, bus.property(interface, "State", joining));
+    const auto current = bus.property(interface, "CurrentNetwork", joining);
     const bool is_ours = current.has_value() && text_of(current.value()) == network;
-    has_shaken |= is_ours && text_of(state.value()) == "4way_handshake";
-    if (is_ours && text_of(state.value()) == "completed") return success();
+    has_shaken |= is_ours && text_of(state) == "4way_handshake";
+    if (is_ours && text_of(state) == "completed") return network;
     if (monotonic_now() >= give_up_at)
       return Error{ExitCode::timed_out, joining,
                    has_shaken ? "the other machine does not take the passphrase"
@@ -144,36 +155,18 @@ Result<void> wait_for_handshake(Supplicant& supplicant, const std::string& netwo
   }
 }
 
-Result<std::string> add_network(Supplicant& supplicant, const Access& access,
-                                const std::string& id) {
-  const Dict network{{"ssid", bytes_of(access.ssid)},
-                     {"psk", access.passphrase},
-                     {"key_mgmt", std::string{"WPA-PSK"}},
-                     {"proto", std::string{"RSN"}},
-                     {"pairwise", std::string{"CCMP"}},
-                     {"scan_ssid", std::int64_t{1}},
-                     {"priority", priority},
-                     {"id_str", id}};
-  return supplicant.bus().call(supplicant.target(interface_interface), "AddNetwork", {network},
-                               joining);
-}
-
 }  // namespace
 
 Result<Group> join_network(const std::string& interface, const Access& access, Nanos limit,
                            int stop_fd, const std::function<void(const std::string&)>& on_text) {
   const Supplicant::Options options{.interface = interface, .needs_p2p = false, .may_create = true};
   ONEHOP_TRY(supplicant, Supplicant::open(options));
-  (void)leave_networks(supplicant);  // what an earlier join left
+  (void)leave_networks(supplicant, supplicant.interface());  // what an earlier join left
   ONEHOP_TRY(was_managed, take_device(supplicant, options.needs_p2p, stop_fd, on_text));
-  Undo undo{supplicant, was_managed};
-  ONEHOP_TRY(network, add_network(supplicant, access, id_of(supplicant, was_managed)));
-  ONEHOP_TRYV(supplicant.bus().set_property({supplicant_service, network, network_interface},
-                                            "Enabled", true, joining));
-  (void)supplicant.bus().call(supplicant.target(interface_interface), "Reassociate", {}, joining);
-  ONEHOP_TRYV(wait_for_handshake(supplicant, network, limit, stop_fd));
-  undo.keep();
-  return Group{.path = network,
+  const auto network =
+      connect_station(supplicant, access, id_of(supplicant, was_managed), limit, stop_fd);
+  if (network.has_error()) return undo(supplicant, was_managed, network.error());
+  return Group{.path = network.value(),
                .interface_name = supplicant.interface(),
                .role = Role::client,
                .ssid = access.ssid};
@@ -183,19 +176,18 @@ Result<bool> take_radio(Supplicant& supplicant, int stop_fd,
                         const std::function<void(const std::string&)>& on_text) {
   ONEHOP_TRY(was_managed, take_device(supplicant, true, stop_fd, on_text));
   if (!was_managed) return false;
-  Undo undo{supplicant, was_managed};
   const Dict never_enabled{{"ssid", bytes_of(mark)},
                            {"key_mgmt", std::string{"NONE"}},
                            {"id_str", id_of(supplicant, true) + group_word}};
-  ONEHOP_TRYV(supplicant.bus().call(supplicant.target(interface_interface), "AddNetwork",
-                                    {never_enabled}, "take the radio from NetworkManager"));
-  undo.keep();
+  const auto added = supplicant.bus().call(supplicant.target(interface_interface), "AddNetwork",
+                                           {never_enabled}, "take the radio from NetworkManager");
+  if (added.has_error()) return undo(supplicant, was_managed, added.error());
   return true;
 }
 
-Result<Left> leave_networks(Supplicant& supplicant) {
+Result<Left> leave_networks(Supplicant& supplicant, const std::string& interface) {
   Left left;
-  ONEHOP_TRY(ours, find_ours(supplicant));
+  ONEHOP_TRY(ours, find_ours(supplicant, interface));
   for (const Ours& each : ours) {
     const auto has = [&each](const char* word) { return each.id.find(word) != std::string::npos; };
     const std::string& name = each.interface.name;

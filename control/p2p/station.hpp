@@ -40,7 +40,8 @@ struct Left {
   std::vector<std::string> networks;  ///< that join_network had joined
   std::vector<std::string> radios;    ///< that NetworkManager has again
 };
-/// leave_networks undoes what join_network and take_radio did.
-[[nodiscard]] Result<Left> leave_networks(Supplicant& supplicant);
+/// leave_networks undoes what join_network and take_radio did on `interface`; empty: on all. A
+/// group of another radio may belong to a transfer that runs.
+[[nodiscard]] Result<Left> leave_networks(Supplicant& supplicant, const std::string& interface);
 
 }  // namespace onehop::p2p

@@ -31,6 +31,31 @@ TEST_CASE("the keeper gives NetworkManager the radio back, though it was taken a
   CHECK(network_manager.set == std::map<std::string, bool>{{managed, true}});
 }
 
+TEST_CASE("the keeper gives back its own radio, and leaves another with its group",
+          "[tools][p2p]") {
+  const BusWorld world;
+  const std::string second = root + "/Interfaces/7";
+  auto replies = healthy();
+  replies[root + " " + name + ".Interfaces"] = {
+      [&](sd_bus_message* reply) {
+        sd_bus_message_append(reply, "v", "ao", 2, radio.c_str(), second.c_str());
+      },
+      {}};
+  replies[second + " " + name + ".Interface.Ifname"] = variant("s", "wlan1");
+  replies[second + " " + name + ".Interface.RemoveNetwork"] = {};
+  add_mark(replies, second, "\"onehop managed group\"");
+  Service supplicant{name, replies};
+  std::atomic<bool> is_on = true;
+  Service network_manager{manager, managing(is_on)};
+  {
+    const auto keeper = GroupKeeper::start("wlan0");
+    REQUIRE(keeper.has_value());
+    is_on = false;
+  }
+  CHECK(network_manager.set == std::map<std::string, bool>{{managed, true}});
+  CHECK(supplicant.calls[second + " " + name + ".Interface.RemoveNetwork"] == 0);
+}
+
 TEST_CASE("the keeper withdraws that onehop waits, of one that was killed without a group",
           "[tools][p2p]") {
   const BusWorld world;

@@ -118,7 +118,7 @@ Result<Formed> form_with_address(Supplicant& supplicant, const Plan& plan,
                                   [&reporter](const std::string& text) { reporter.say(text); }));
   auto formed = form(supplicant, plan, reporter, stop_fd);
   if (formed.has_value()) formed.value().is_radio_taken = is_taken;
-  if (formed.has_error() && is_taken) (void)leave_networks(supplicant);
+  if (formed.has_error() && is_taken) (void)leave_networks(supplicant, supplicant.interface());
   return formed;
 }
 

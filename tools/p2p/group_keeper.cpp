@@ -46,7 +46,7 @@ std::string read_to_end(const Fd& socket) {
 
 /// give_back: it may have been killed before the radio carried a mark.
 void give_back(Supplicant& supplicant, const std::string& radio) {
-  (void)leave_networks(supplicant);
+  (void)leave_networks(supplicant, radio);
   if (is_managed(supplicant.bus(), radio)) return;
   if (const auto given = set_managed(supplicant.bus(), radio, true); given.has_error())
     std::fprintf(stderr, "onehop: %s\n", given.error().message().c_str());

@@ -103,7 +103,7 @@ Result<void> join_by_passphrase(const P2pOptions& options, const tool::Reporter&
   const auto address = wait_for_link_local(group.interface_name, address_limit, stop.fd());
   if (address.has_error()) {
     ONEHOP_TRY(supplicant, Supplicant::open({.needs_p2p = false}));
-    (void)leave_networks(supplicant);
+    (void)leave_networks(supplicant, group.interface_name);
     return address.error();
   }
   const GroupView view = view_of(group, address.value());
@@ -208,7 +208,7 @@ Result<void> host_group(const P2pOptions& options, const tool::Reporter& reporte
         options.pin.empty() ? Pairing::Method::button : Pairing::Method::enter_pin, options.pin};
     if (auto done = supplicant.authorize(group, pairing); done.has_error()) {
       (void)supplicant.remove_group(group.path);
-      if (formed.is_radio_taken) (void)leave_networks(supplicant);
+      if (formed.is_radio_taken) (void)leave_networks(supplicant, supplicant.interface());
       return done.error();
     }
   }
@@ -237,7 +237,7 @@ Result<void> leave_groups(const P2pOptions& options, const tool::Reporter& repor
     reporter.event("left", {{"interface", group.interface_name}, {"ssid", group.ssid}});
     reporter.say("left " + group.ssid + " on " + group.interface_name);
   }
-  ONEHOP_TRY(left, leave_networks(supplicant));
+  ONEHOP_TRY(left, leave_networks(supplicant, ""));
   for (const std::string& interface : left.networks) {
     reporter.event("left", {{"interface", interface}});
     reporter.say("left the network on " + interface);

@@ -99,6 +99,20 @@ inline std::map<std::string, Service::Reply> managing(std::atomic<bool>& is_on) 
             {}}}};
 }
 
+/// The network of a radio that is in `replies` carries the mark `id`.
+inline void add_mark(std::map<std::string, Service::Reply>& replies, const std::string& path,
+                     const std::string& id) {
+  const std::string network = path + "/Networks/1";
+  replies[path + " " + name + ".Interface.Networks"] = {
+      [=](sd_bus_message* reply) { sd_bus_message_append(reply, "v", "ao", 1, network.c_str()); },
+      {}};
+  replies[network + " " + name + ".Network.Properties"] = {
+      [=](sd_bus_message* reply) {
+        sd_bus_message_append(reply, "v", "a{sv}", 1, "id_str", "s", id.c_str());
+      },
+      {}};
+}
+
 /// A connection to wpa_supplicant over a bus that has gone.
 inline Supplicant without_bus() {
   const BusWorld world;
