@@ -194,7 +194,7 @@ Result<std::string> Supplicant::connect(const Connect& connect) {
   using Method = Pairing::Method;
   const Method method = connect.pairing.method;
   // The width is the owner's choice.
-  if (control_ && !connect.is_join && connect.owner_intent >= likely_owner_intent)
+  if (control_.has_value() && !connect.is_join && connect.owner_intent >= likely_owner_intent)
     return connect_wide(connect);
   Dict how{{"peer", ObjectPath{connect.peer_path}},
            {"join", connect.is_join},
@@ -210,24 +210,22 @@ Result<std::string> Supplicant::connect(const Connect& connect) {
 
 Result<void> Supplicant::add_group(const AddGroup& add) {
   const std::string stored = add.is_persistent ? stored_group() : "";
-  if (control_) {
+  Result<std::string> done = std::string{};
+  if (control_.has_value()) {
     std::string command = "P2P_GROUP_ADD";
     if (add.is_persistent) command += " persistent";
     if (!stored.empty()) command += "=" + stored.substr(stored.rfind('/') + 1);
     if (add.frequency > 0) command += " freq=" + std::to_string(add.frequency);
-    auto done = ask_wide(command + wide_words, "start a group");
-    if (done.has_value()) return success();
-    Error error = done.error();
-    if (add.frequency > 0 && error.errno_value == EIO) error.errno_value = ECHRNG;
-    return error;
+    done = ask_wide(command + wide_words, "start a group");
+  } else {
+    Dict how{{"persistent", add.is_persistent}};
+    if (!stored.empty()) how["persistent_group_object"] = ObjectPath{stored};
+    if (add.frequency > 0) how["frequency"] = static_cast<std::int64_t>(add.frequency);
+    done = bus_.call(target(p2p_interface), "GroupAdd", {how}, "start a group");
   }
-  Dict how{{"persistent", add.is_persistent}};
-  if (!stored.empty()) how["persistent_group_object"] = ObjectPath{stored};
-  if (add.frequency > 0) how["frequency"] = static_cast<std::int64_t>(add.frequency);
-  auto done = bus_.call(target(p2p_interface), "GroupAdd", {how}, "start a group");
   if (done.has_value()) return success();
   Error error = done.error();
-  // GroupAdd has one error for all that it does not like, and a channel is most of it.
+  // Both have one error for all that they do not like, and a channel is most of it.
   if (add.frequency > 0 && error.errno_value == EIO) {
     error.cause = "the radio may not start a group there now (" + error.cause + ")";
     error.errno_value = ECHRNG;
@@ -240,12 +238,8 @@ void Supplicant::open_control() {
   const std::string folder = text_of(about, "CtrlInterface");
   // Where the driver has a P2P device, that has a socket of its own, and the group that is to be
   // kept is kept with it: wpas_p2p_add_p2pdev_interface().
-  auto opened = ControlSocket::open(folder, "p2p-dev-" + name_);
-  if (opened.has_error()) opened = ControlSocket::open(folder, name_);
-  if (opened.has_value())
-    control_ = std::move(opened).value();
-  else
-    narrow_reason_ = opened.error().message();
+  control_ = p2p::open_control(folder, "p2p-dev-" + name_);
+  if (control_.has_error()) control_ = p2p::open_control(folder, name_);
 }
 
 Result<std::string> Supplicant::connect_wide(const Connect& connect) {
@@ -266,7 +260,7 @@ Result<std::string> Supplicant::connect_wide(const Connect& connect) {
 }
 
 Result<std::string> Supplicant::ask_wide(const std::string& command, const std::string& attempt) {
-  ONEHOP_TRY(answer, control_->ask(command, attempt));
+  ONEHOP_TRY(answer, ask_control(control_.value(), command, attempt));
   if (!answer.starts_with("FAIL")) return answer;
   const bool is_channel = answer.starts_with("FAIL-CHANNEL");
   return Error{ExitCode::io_unavailable, attempt,

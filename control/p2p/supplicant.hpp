@@ -67,8 +67,8 @@ class Supplicant {
   void stop_find();
   /// is_wide_possible: groups that we own may have 40 and 80 MHz, see control_socket.hpp.
   [[nodiscard]] bool is_wide_possible() const { return control_.has_value(); }
-  /// Why not; a text for people.
-  [[nodiscard]] const std::string& narrow_reason() const { return narrow_reason_; }
+  /// Why they may not; a text for people.
+  [[nodiscard]] std::string narrow_reason() const { return control_.error().message(); }
   /// connect returns the PIN that the other side has to enter, where one is to be shown.
   [[nodiscard]] Result<std::string> connect(const Connect& connect);
   [[nodiscard]] Result<void> add_group(const AddGroup& add);
@@ -110,8 +110,7 @@ class Supplicant {
   Bus bus_;
   std::string path_, name_;  // of the radio's interface
   bool has_created_ = false;
-  std::optional<ControlSocket> control_;
-  std::string narrow_reason_;
+  Result<Fd> control_ = Error{};
 };
 
 /// mac_text writes an address of six bytes; empty: another length.
