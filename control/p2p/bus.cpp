@@ -11,8 +11,6 @@ namespace onehop::p2p {
 
 namespace {
 
-constexpr const char* properties_interface = "org.freedesktop.DBus.Properties";
-
 Error error_of(const sd_bus_error& error, int code, const Bus::Target& target,
                const std::string& attempt) {
   const std::string name = error.name == nullptr ? "" : error.name;
@@ -44,24 +42,40 @@ Error failed(int code, const std::string& attempt) {
   return errno_error(ExitCode::io_unavailable, attempt, "", -code);
 }
 
-/// get_property leaves the answer, a variant, in `reply`.
-Result<void> get_property(sd_bus* bus, const Bus::Target& target, const std::string& name,
-                          const std::string& attempt, Message& reply) {
-  BusError error;
-  const int code = sd_bus_call_method(bus, target.service.c_str(), target.path.c_str(),
-                                      properties_interface, "Get", error.get(), reply.out(), "ss",
-                                      target.interface.c_str(), name.c_str());
-  if (code < 0) return error_of(*error.get(), code, target, attempt);
-  return success();
+Bus::Target properties_of(const Bus::Target& target) {
+  return {target.service, target.path, "org.freedesktop.DBus.Properties"};
+}
+
+/// request waits for the answer. `variant`: what stands behind the arguments, as a variant.
+Result<Message> request(sd_bus* bus, const Bus::Target& target, const std::string& method,
+                        const std::vector<Value>& arguments, const std::string& attempt,
+                        const Value* variant = nullptr) {
+  sd_bus_message *made = nullptr, *answer = nullptr;
+  int code = sd_bus_message_new_method_call(bus, &made, target.service.c_str(), target.path.c_str(),
+                                            target.interface.c_str(), method.c_str());
+  const Message message{made};
+  for (const Value& argument : arguments)
+    if (code >= 0) code = append(made, argument);
+  if (code >= 0 && variant != nullptr) code = append_variant(made, *variant);
+  if (code < 0) return failed(code, attempt);
+  sd_bus_error error{};
+  code = sd_bus_call(bus, made, 0, &error, &answer);
+  if (code >= 0) return Message{answer};
+  Error refused = error_of(error, code, target, attempt);
+  sd_bus_error_free(&error);
+  return refused;
 }
 
 int keep_signal(sd_bus_message* message, void* waiting, sd_bus_error*) {
-  Bus::Signal signal{sd_bus_message_get_path(message),
-                     sd_bus_message_get_interface(message),
-                     sd_bus_message_get_member(message),
-                     {},
-                     {}};
-  read_arguments(message, signal.arguments, signal.dict);
+  Bus::Signal signal{sd_bus_message_get_path(message), sd_bus_message_get_member(message), {}, {}};
+  for (;;) {
+    Value value;
+    if (read_value(message, value) <= 0) break;
+    if (auto* dict = std::get_if<Dict>(&value))
+      signal.dict = std::move(*dict);
+    else
+      signal.arguments.push_back(std::move(value));
+  }
   static_cast<std::vector<Bus::Signal>*>(waiting)->push_back(std::move(signal));
   return 0;
 }
@@ -89,68 +103,34 @@ Result<Bus> Bus::open(Nanos limit) {
 }
 
 Result<std::string> Bus::call(const Target& target, const std::string& method,
-                              const std::vector<Argument>& arguments, const std::string& attempt) {
-  Message message, reply;
-  int code =
-      sd_bus_message_new_method_call(bus_.get(), message.out(), target.service.c_str(),
-                                     target.path.c_str(), target.interface.c_str(), method.c_str());
-  for (const Argument& argument : arguments)
-    if (code >= 0) code = append(message.get(), argument);
-  if (code < 0) return failed(code, attempt);
-  BusError error;
-  code = sd_bus_call(bus_.get(), message.get(), 0, error.get(), reply.out());
-  if (code < 0) return error_of(*error.get(), code, target, attempt);
-  const char* text = "";
-  char type = 0;
-  if (sd_bus_message_peek_type(reply.get(), &type, nullptr) > 0 &&
-      (type == SD_BUS_TYPE_STRING || type == SD_BUS_TYPE_OBJECT_PATH))
-    sd_bus_message_read_basic(reply.get(), type, &text);
-  return std::string{text};
+                              const std::vector<Value>& arguments, const std::string& attempt) {
+  ONEHOP_TRY(reply, request(bus_.get(), target, method, arguments, attempt));
+  Value first;
+  (void)read_value(reply.get(), first);
+  const auto* text = std::get_if<std::string>(&first);
+  return text == nullptr ? std::string{} : *text;
 }
 
 Result<Value> Bus::property(const Target& target, const std::string& name,
                             const std::string& attempt) {
-  Message reply;
-  ONEHOP_TRYV(get_property(bus_.get(), target, name, attempt, reply));
+  ONEHOP_TRY(reply,
+             request(bus_.get(), properties_of(target), "Get", {target.interface, name}, attempt));
   Value value;
   if (read_variant(reply.get(), value) <= 0)
     return Error{ExitCode::io_unavailable, attempt, name + " has an unexpected type", "", EPROTO};
   return value;
 }
 
-Result<Dict> Bus::dict_property(const Target& target, const std::string& name,
-                                const std::string& attempt) {
-  Message reply;
-  ONEHOP_TRYV(get_property(bus_.get(), target, name, attempt, reply));
-  Dict dict;
-  int code = sd_bus_message_enter_container(reply.get(), 'v', "a{sv}");
-  if (code >= 0) code = read_dict(reply.get(), dict);
-  if (code < 0) return failed(code, attempt);
-  return dict;
-}
-
-Result<void> Bus::set_property(const Target& target, const std::string& name, const Argument& value,
+Result<void> Bus::set_property(const Target& target, const std::string& name, const Value& value,
                                const std::string& attempt) {
-  Message message, reply;
-  int code = sd_bus_message_new_method_call(bus_.get(), message.out(), target.service.c_str(),
-                                            target.path.c_str(), properties_interface, "Set");
-  if (code >= 0)
-    code = sd_bus_message_append(message.get(), "ss", target.interface.c_str(), name.c_str());
-  if (code >= 0) code = append_variant(message.get(), value);
-  if (code < 0) return failed(code, attempt);
-  BusError error;
-  code = sd_bus_call(bus_.get(), message.get(), 0, error.get(), reply.out());
-  if (code < 0) return error_of(*error.get(), code, target, attempt);
+  ONEHOP_TRYV(
+      request(bus_.get(), properties_of(target), "Set", {target.interface, name}, attempt, &value));
   return success();
 }
 
 bool Bus::has_owner(const std::string& service) {
-  Message reply;
-  int has = 0;
-  return sd_bus_call_method(bus_.get(), "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                            "org.freedesktop.DBus", "NameHasOwner", nullptr, reply.out(), "s",
-                            service.c_str()) >= 0 &&
-         sd_bus_message_read(reply.get(), "b", &has) > 0 && has != 0;
+  const Target daemon{"org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus"};
+  return call(daemon, "GetNameOwner", {service}, "ask the bus").has_value();
 }
 
 Result<void> Bus::listen(const std::string& service, const std::string& interface) {

@@ -6,6 +6,7 @@
 // process(). One thread. $DBUS_SYSTEM_BUS_ADDRESS names another bus.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,17 +22,19 @@ struct sd_bus;
 
 namespace onehop::p2p {
 
-/// ObjectPath is a string of its own type on the bus.
+/// ObjectPath is a string of its own type on the bus; read it is a std::string.
 struct ObjectPath {
   std::string text;
 };
 using ByteArray = std::vector<std::uint8_t>;
-/// Value: what a variant holds, of the types that are used. Integers of all widths are widened.
-using Value = std::variant<bool, std::int64_t, std::string, ObjectPath, ByteArray,
-                           std::vector<std::string>, std::vector<ByteArray>>;
+struct Value;
 using Dict = std::map<std::string, Value>;
-/// Arguments of a call in their order: values of a{sv}, s, o, i and b.
-using Argument = std::variant<Dict, std::string, ObjectPath, std::int32_t, bool>;
+/// Value: what a call takes and a variant holds, of the types that are used. Integers of all widths
+/// are widened when they are read, and written as 32 bits.
+struct Value : std::variant<bool, std::int64_t, std::string, ObjectPath, ByteArray,
+                            std::vector<std::string>, std::vector<ByteArray>, Dict> {
+  using variant::variant;
+};
 
 class Bus {
  public:
@@ -42,9 +45,9 @@ class Bus {
     std::string service, path, interface;
   };
   struct Signal {
-    std::string path, interface, name;
-    std::vector<Value> arguments;  ///< in their order; a dictionary is in `dict`
-    Dict dict;
+    std::string path, name;
+    std::vector<Value> arguments;  ///< in their order, as far as types are known
+    Dict dict;                     ///< the dictionary among them, which is left out there
   };
 
   /// open connects; each call fails that is not answered within `limit`. Error io_unavailable:
@@ -56,17 +59,18 @@ class Bus {
   /// Errors: privilege_missing where the bus's policy refuses; io_unavailable where the service is
   /// not there (errno_value ESRCH), or says so itself (cause).
   [[nodiscard]] Result<std::string> call(const Target& target, const std::string& method,
-                                         const std::vector<Argument>& arguments,
+                                         const std::vector<Value>& arguments,
                                          const std::string& attempt);
-  /// Values of a type that Value does not have are left out, or an error.
-  [[nodiscard]] Result<Value> property(const Target& target, const std::string& name,
-                                       const std::string& attempt);
-  /// dict_property reads one that is a dictionary, a{sv}.
-  [[nodiscard]] Result<Dict> dict_property(const Target& target, const std::string& name,
-                                           const std::string& attempt);
-  /// set_property: of type b, s, i or a{sv}.
+  /// get reads a property. A type that Value does not have, or another than T, is an error.
+  template <class T>
+  [[nodiscard]] Result<T> get(const Target& target, const std::string& name,
+                              const std::string& attempt) {
+    ONEHOP_TRY(value, property(target, name, attempt));
+    if (T* found = std::get_if<T>(&value)) return std::move(*found);
+    return Error{ExitCode::io_unavailable, attempt, name + " has an unexpected type", "", EPROTO};
+  }
   [[nodiscard]] Result<void> set_property(const Target& target, const std::string& name,
-                                          const Argument& value, const std::string& attempt);
+                                          const Value& value, const std::string& attempt);
   [[nodiscard]] bool has_owner(const std::string& service);
 
   /// listen has process() hand over each signal that `service` sends from `interface`.
@@ -83,22 +87,24 @@ class Bus {
     void operator()(sd_bus* bus) const noexcept;
   };
   explicit Bus(sd_bus* bus);
+  [[nodiscard]] Result<Value> property(const Target& target, const std::string& name,
+                                       const std::string& attempt);
 
   std::unique_ptr<sd_bus, Closer> bus_;
   // On the heap: sd-bus keeps its address, and a Bus moves.
   std::unique_ptr<std::vector<Signal>> waiting_ = std::make_unique<std::vector<Signal>>();
 };
 
-/// value_of takes a value out of a dictionary, text_of also a path as a text; empty, 0 or false
-/// where it is not there or of another type.
+/// value_of takes a value out of a dictionary; empty, 0 or false where it is not there or of
+/// another type.
 template <class T>
 [[nodiscard]] T value_of(const Dict& dict, const std::string& key) {
   const auto found = dict.find(key);
   const T* value = found == dict.end() ? nullptr : std::get_if<T>(&found->second);
   return value == nullptr ? T{} : *value;
 }
-[[nodiscard]] std::string text_of(const Dict& dict, const std::string& key);
-/// text_of a value: a string or an object path.
-[[nodiscard]] std::string text_of(const Value& value);
+[[nodiscard]] inline std::string text_of(const Dict& dict, const std::string& key) {
+  return value_of<std::string>(dict, key);
+}
 
 }  // namespace onehop::p2p

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/p2p/bus_message.hpp"
 
-#include <cstring>
-
 namespace onehop::p2p {
 
 namespace {
@@ -11,8 +9,9 @@ struct Appender {
   sd_bus_message* message;
 
   int operator()(bool value) const { return sd_bus_message_append(message, "b", int{value}); }
-  int operator()(std::int32_t value) const { return sd_bus_message_append(message, "i", value); }
-  int operator()(std::int64_t value) const { return (*this)(static_cast<std::int32_t>(value)); }
+  int operator()(std::int64_t value) const {
+    return sd_bus_message_append(message, "i", static_cast<std::int32_t>(value));
+  }
   int operator()(const std::string& value) const {
     return sd_bus_message_append(message, "s", value.c_str());
   }
@@ -30,25 +29,13 @@ struct Appender {
 template <class T>
 constexpr const char* type_of() {
   if constexpr (std::is_same_v<T, bool>) return "b";
-  if constexpr (std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>) return "i";
+  if constexpr (std::is_same_v<T, std::int64_t>) return "i";
   if constexpr (std::is_same_v<T, std::string>) return "s";
   if constexpr (std::is_same_v<T, ObjectPath>) return "o";
   if constexpr (std::is_same_v<T, ByteArray>) return "ay";
   if constexpr (std::is_same_v<T, std::vector<std::string>>) return "as";
   if constexpr (std::is_same_v<T, std::vector<ByteArray>>) return "aay";
   if constexpr (std::is_same_v<T, Dict>) return "a{sv}";
-}
-
-template <class Variant>
-int append_any(sd_bus_message* message, const Variant& variant) {
-  return std::visit(
-      [&](const auto& value) {
-        const char* type = type_of<std::remove_cvref_t<decltype(value)>>();
-        int code = sd_bus_message_open_container(message, 'v', type);
-        if (code >= 0) code = Appender{message}(value);
-        return code < 0 ? code : sd_bus_message_close_container(message);
-      },
-      variant);
 }
 
 template <class T>
@@ -64,7 +51,7 @@ int Appender::operator()(const Dict& dict) const {
   for (const auto& [key, value] : dict) {
     if (code >= 0) code = sd_bus_message_open_container(message, 'e', "sv");
     if (code >= 0) code = (*this)(key);
-    if (code >= 0) code = append_any(message, value);
+    if (code >= 0) code = append_variant(message, value);
     if (code >= 0) code = sd_bus_message_close_container(message);
   }
   return code < 0 ? code : sd_bus_message_close_container(message);
@@ -103,7 +90,23 @@ int read_many(sd_bus_message* message, const std::string& contents, Value& value
   return code < 0 ? code : sd_bus_message_exit_container(message);
 }
 
+int read_dict(sd_bus_message* message, Dict& dict) {
+  int code = sd_bus_message_enter_container(message, 'a', "{sv}");
+  while (code >= 0 && (code = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
+    std::string key;
+    Value value;
+    code = read_text(message, 's', key);
+    if (code < 0) return code;
+    const int read = read_variant(message, value);
+    if (read < 0) return read;
+    if (read > 0) dict.insert_or_assign(key, std::move(value));
+    code = sd_bus_message_exit_container(message);
+  }
+  return code < 0 ? code : sd_bus_message_exit_container(message);
+}
+
 int read_array(sd_bus_message* message, const std::string& contents, Value& value) {
+  if (contents == "{sv}") return read_dict(message, value.emplace<Dict>());
   if (contents == "y") return read_bytes(message, value.emplace<ByteArray>());
   if (contents == "ay")
     return read_many<ByteArray>(message, contents, value,
@@ -114,7 +117,19 @@ int read_array(sd_bus_message* message, const std::string& contents, Value& valu
   });
 }
 
-/// read_value: 0 where the type is none of ours, or nothing is left; then it read nothing.
+}  // namespace
+
+int append(sd_bus_message* message, const Value& value) {
+  return std::visit(Appender{message}, value);
+}
+
+int append_variant(sd_bus_message* message, const Value& value) {
+  const auto type = [](const auto& held) { return type_of<std::remove_cvref_t<decltype(held)>>(); };
+  int code = sd_bus_message_open_container(message, 'v', std::visit(type, value));
+  if (code >= 0) code = append(message, value);
+  return code < 0 ? code : sd_bus_message_close_container(message);
+}
+
 int read_value(sd_bus_message* message, Value& value) {
   char type = 0;
   const char* contents = nullptr;
@@ -132,21 +147,11 @@ int read_value(sd_bus_message* message, Value& value) {
     case 'i': return read_number<std::int32_t>(message, type, value);
     case 'u': return read_number<std::uint32_t>(message, type, value);
     case 'x': return read_number<std::int64_t>(message, type, value);
-    case 's': return read_text(message, type, value.emplace<std::string>());
-    case 'o': return read_text(message, type, value.emplace<ObjectPath>().text);
+    case 's':
+    case 'o': return read_text(message, type, value.emplace<std::string>());
     case 'a': return read_array(message, contents == nullptr ? "" : contents, value);
     default: return 0;
   }
-}
-
-}  // namespace
-
-int append(sd_bus_message* message, const Argument& argument) {
-  return std::visit(Appender{message}, argument);
-}
-
-int append_variant(sd_bus_message* message, const Argument& argument) {
-  return append_any(message, argument);
 }
 
 int read_variant(sd_bus_message* message, Value& value) {
@@ -162,47 +167,6 @@ int read_variant(sd_bus_message* message, Value& value) {
   if (read < 0 || code < 0) return read < 0 ? read : code;
   code = sd_bus_message_exit_container(message);
   return code < 0 ? code : read;
-}
-
-int read_dict(sd_bus_message* message, Dict& dict) {
-  int code = sd_bus_message_enter_container(message, 'a', "{sv}");
-  while (code >= 0 && (code = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
-    std::string key;
-    Value value;
-    code = read_text(message, 's', key);
-    if (code < 0) return code;
-    const int read = read_variant(message, value);
-    if (read < 0) return read;
-    if (read > 0) dict.insert_or_assign(key, std::move(value));
-    code = sd_bus_message_exit_container(message);
-  }
-  return code < 0 ? code : sd_bus_message_exit_container(message);
-}
-
-void read_arguments(sd_bus_message* message, std::vector<Value>& values, Dict& dict) {
-  for (;;) {
-    char type = 0;
-    const char* contents = nullptr;
-    if (sd_bus_message_peek_type(message, &type, &contents) <= 0) return;
-    if (type == 'a' && contents != nullptr && std::strcmp(contents, "{sv}") == 0) {
-      if (read_dict(message, dict) < 0) return;
-      continue;
-    }
-    Value value;
-    if (read_value(message, value) <= 0) return;
-    values.push_back(std::move(value));
-  }
-}
-
-std::string text_of(const Value& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* path = std::get_if<ObjectPath>(&value)) return path->text;
-  return {};
-}
-
-std::string text_of(const Dict& dict, const std::string& key) {
-  const auto found = dict.find(key);
-  return found == dict.end() ? std::string{} : text_of(found->second);
 }
 
 }  // namespace onehop::p2p

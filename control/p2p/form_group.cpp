@@ -92,10 +92,8 @@ class Runner {
         (void)supplicant_.remove_group(one.path);
   }
 
-  template <class R>
-  void report(const R& result, std::string pin = {}) {
-    events_.push_back(CallDone{result.has_error() ? std::optional{result.error()} : std::nullopt,
-                               std::move(pin)});
+  void report(const Result<void>& result) {
+    events_.push_back(CallDone{result.has_error() ? std::optional{result.error()} : std::nullopt});
   }
 
   void perform(const Find& find) {
@@ -105,24 +103,13 @@ class Runner {
     }
   }
   void perform(const StopFind&) { supplicant_.stop_find(); }
-  void perform(const Connect& connect) {
-    const auto pin = supplicant_.connect(connect);
-    // wpa_supplicant answers with zeros where there was nothing to make up.
-    const bool is_made = pin.has_value() && pin.value() != "00000000";
-    report(pin, is_made ? pin.value() : "");
-  }
+  void perform(const Connect& connect) { report(supplicant_.connect(connect)); }
   void perform(const AddGroup& add) { report(supplicant_.add_group(add)); }
   void perform(const Cancel&) { supplicant_.cancel(); }
   void perform(const Authorize& join) { (void)supplicant_.authorize(join.group, {}); }
-  void perform(const ShowPeer& show) {
-    if (progress_.on_peer) progress_.on_peer(show.peer);
-  }
-  void perform(const ShowPin& show) {
-    if (progress_.on_pin) progress_.on_pin(show.pin);
-  }
-  void perform(const Say& say) {
-    if (progress_.on_text) progress_.on_text(say.text);
-  }
+  void perform(const ShowPeer& show) { progress_.on_peer(show.peer); }
+  void perform(const ShowPin& show) { progress_.on_pin(show.pin); }
+  void perform(const Say& say) { progress_.on_text(say.text); }
   void perform(const Ended& ended) { ended_ = ended; }
 
   Supplicant& supplicant_;

@@ -11,7 +11,8 @@
 
 namespace onehop::p2p {
 
-/// Progress: what a user is told on the way. All are called on the caller's thread.
+/// Progress: what a user is told on the way; none may be empty. All are called on the caller's
+/// thread.
 struct Progress {
   std::function<void(const Peer&)> on_peer;
   std::function<void(const std::string& pin)> on_pin;  ///< to be entered on the other side

@@ -49,10 +49,6 @@ void add_name(std::string& names, const Peer& peer) {
 
 }  // namespace
 
-bool matches(const Peer& peer, const std::string& wanted) {
-  return wanted == peer.name || lower(wanted) == peer.address;
-}
-
 std::vector<Action> Formation::step(Instant now, const Event& event) {
   now_ = now;
   if (!is_ended()) std::visit([this](const auto& one) { on(one); }, event);
@@ -71,7 +67,7 @@ Instant Formation::next_wakeup() const {
 void Formation::on(const Begun&) {
   give_up_at_ = now_ + plan_.limit;
   // The side that enters it needs it before it can ask.
-  if (plan_.pairing.method == Pairing::Method::show_pin && !plan_.pairing.pin.empty())
+  if (plan_.pairing.method == Pairing::Method::show_pin)
     actions_.push_back(ShowPin{plan_.pairing.pin});
   if (!is_task(Plan::Task::host)) return find();
   start();
@@ -147,14 +143,7 @@ void Formation::on(const JoinAsked& asked) {
 }
 
 void Formation::on(const CallDone& done) {
-  if (!done.error) {
-    Pairing& pairing = plan_.pairing;
-    if (pairing.method == Pairing::Method::show_pin && pairing.pin.empty() && !done.pin.empty()) {
-      pairing.pin = done.pin;  // further attempts are made with the same: it is being typed
-      actions_.push_back(ShowPin{done.pin});
-    }
-    return;
-  }
+  if (!done.error) return;
   const bool is_channel = done.error->errno_value == ECHRNG;
   const bool has_next = is_channel && take_next_channel(done.error->cause);
   if (state_ == State::starting) return has_next ? start() : end(done.error, std::nullopt);
@@ -323,7 +312,7 @@ void Formation::end(std::optional<Error> error, std::optional<Group> group) {
 
 bool Formation::is_meant(const Peer& peer) const {
   if (plan_.is_join && !peer.is_group_owner) return false;
-  if (!plan_.peer.empty()) return matches(peer, plan_.peer);
+  if (!plan_.peer.empty()) return plan_.peer == peer.name || lower(plan_.peer) == peer.address;
   return !plan_.is_accepting_alone || peer.is_accepting || peer.is_group_owner;
 }
 

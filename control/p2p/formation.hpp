@@ -50,11 +50,10 @@ struct Negotiated {
 struct JoinAsked {
   std::string path;
 };
-/// Connect, AddGroup: what came of the call. pin: the one that the other side has to enter. An
-/// error with errno_value ECHRNG: another channel might do.
+/// Connect, AddGroup: what came of the call. An error with errno_value ECHRNG: another channel
+/// might do.
 struct CallDone {
   std::optional<Error> error;
-  std::string pin;
 };
 /// The negotiation, or Wi-Fi Protected Setup behind it, failed.
 struct AttemptFailed {
@@ -183,8 +182,5 @@ class Formation {
   std::size_t channel_ = 0;  // of plan_.frequencies
   std::vector<Action> actions_;
 };
-
-/// matches: `wanted` is the peer's name, or its address in any case of letters.
-[[nodiscard]] bool matches(const Peer& peer, const std::string& wanted);
 
 }  // namespace onehop::p2p

@@ -109,12 +109,6 @@ std::optional<Ipv4> choose_group_address(std::span<const Ipv4Route> routes) {
   return std::nullopt;
 }
 
-std::string ipv4_text(Ipv4 address) {
-  const in_addr bytes{.s_addr = htonl(address)};
-  std::array<char, INET_ADDRSTRLEN> text{};
-  return ::inet_ntop(AF_INET, &bytes, text.data(), text.size());
-}
-
 Result<GroupIpv4> GroupIpv4::open(const std::string& interface) {
   const std::string attempt = "give IPv4 addresses on " + interface;
   const int ifindex = static_cast<int>(::if_nametoindex(interface.c_str()));

@@ -29,9 +29,6 @@ struct Ipv4Route {
 /// all candidates are taken. Pure.
 [[nodiscard]] std::optional<Ipv4> choose_group_address(std::span<const Ipv4Route> routes);
 
-/// ipv4_text is "192.168.49.1".
-[[nodiscard]] std::string ipv4_text(Ipv4 address);
-
 class GroupIpv4 {
  public:
   /// open takes the address and the port. Errors: privilege_missing (CAP_NET_ADMIN,
@@ -42,7 +39,6 @@ class GroupIpv4 {
   GroupIpv4(GroupIpv4&&) noexcept = default;
   GroupIpv4& operator=(GroupIpv4&&) = delete;
 
-  [[nodiscard]] Ipv4 own() const { return own_; }
   [[nodiscard]] int fd() const { return socket_.get(); }
 
   /// serve answers until `stop_fd` is readable, or the interface is gone or has no carrier, which

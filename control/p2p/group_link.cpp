@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <fstream>
 #include <sstream>
 
@@ -28,6 +27,8 @@ namespace {
 constexpr Nanos poll_interval = 50ms;
 /// Between two echo requests. An owner sends multicast unacknowledged, so some are lost.
 constexpr Nanos ask_interval = 300ms;
+/// From the first answer to the end, so that others are heard, too.
+constexpr Nanos settle = 300ms;
 
 constexpr unsigned tentative_flag = 0x40, duplicate_flag = 0x08;  // linux/if_addr.h
 constexpr unsigned link_scope = 0x20;
@@ -146,21 +147,14 @@ class EchoSocket {
 
 }  // namespace
 
-std::string link_local_of(const std::string& mac) {
-  std::array<unsigned, 6> octets{};
-  int used = 0;
-  if (std::sscanf(mac.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x%n", &octets[0], &octets[1], &octets[2],
-                  &octets[3], &octets[4], &octets[5], &used) != 6 ||
-      static_cast<std::size_t>(used) != mac.size())
-    return {};
-  octets[0] ^= 0x02;  // universal becomes local, and the other way round
+std::string link_local_of(std::span<const std::uint8_t> mac) {
+  if (mac.size() != 6) return {};
   in6_addr address{};
   address.s6_addr[0] = 0xfe;
   address.s6_addr[1] = 0x80;
-  for (std::size_t i = 0; i < 3; ++i) {
-    address.s6_addr[8 + i] = static_cast<std::uint8_t>(octets[i]);
-    address.s6_addr[13 + i] = static_cast<std::uint8_t>(octets[3 + i]);
-  }
+  std::ranges::copy(mac.first(3), &address.s6_addr[8]);
+  std::ranges::copy(mac.last(3), &address.s6_addr[13]);
+  address.s6_addr[8] ^= 0x02;  // universal becomes local, and the other way round
   address.s6_addr[11] = 0xff;
   address.s6_addr[12] = 0xfe;
   return text_of(address);
@@ -200,7 +194,7 @@ Result<std::string> wait_for_link_local(const std::string& interface, Nanos limi
 }
 
 Result<std::vector<std::string>> wait_for_members(const std::string& interface, Nanos limit,
-                                                  Nanos settle, int stop_fd) {
+                                                  int stop_fd) {
   const std::string attempt = "find the other end on " + interface;
   const unsigned ifindex = ::if_nametoindex(interface.c_str());
   if (ifindex == 0) return ended(attempt);

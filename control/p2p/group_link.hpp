@@ -8,6 +8,8 @@
 // Who answers is a hint and no identity: the transfer proves the peer by its code. Any thread.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,18 +26,17 @@ namespace onehop::p2p {
 [[nodiscard]] Result<std::string> wait_for_link_local(const std::string& interface, Nanos limit,
                                                       int stop_fd);
 
-/// wait_for_members asks until somebody answers, at most `limit`, and `settle` longer for others.
+/// wait_for_members asks until somebody answers, at most `limit`, and a moment longer for others.
 /// Addresses are link-local, without scope. Errors: privilege_missing where neither an unprivileged
 /// nor a raw ICMPv6 socket may be had, timed_out, also where the group has ended, interrupted.
 /// Syscalls: socket, setsockopt, bind, sendto, recvfrom, poll.
 [[nodiscard]] Result<std::vector<std::string>> wait_for_members(const std::string& interface,
-                                                                Nanos limit, Nanos settle,
-                                                                int stop_fd);
+                                                                Nanos limit, int stop_fd);
 
-/// link_local_of is the address that the kernel makes of an Ethernet address, aa:bb:cc:dd:ee:ff,
-/// where addr_gen_mode is 0: wait_for_link_local sees to that. Empty: it is none. Pure.
+/// link_local_of is the address that the kernel makes of an Ethernet address where addr_gen_mode is
+/// 0: wait_for_link_local sees to that. Empty: it has not six bytes. Pure.
 //= RFC 4291 appendix A
-[[nodiscard]] std::string link_local_of(const std::string& mac);
+[[nodiscard]] std::string link_local_of(std::span<const std::uint8_t> mac);
 
 /// find_link_local reads one line after another as /proc/net/if_inet6 has them. Empty: none that
 /// may be used. Pure.

@@ -21,9 +21,8 @@ bool is_managed(Bus& bus, const std::string& interface) {
   if (!bus.has_owner(service)) return false;
   const auto device = device_of(bus, interface);
   if (device.has_error()) return false;
-  const auto managed = bus.property(device.value(), "Managed", "ask NetworkManager");
-  const bool* is_on = managed.has_value() ? std::get_if<bool>(&managed.value()) : nullptr;
-  return is_on != nullptr && *is_on;
+  const auto managed = bus.get<bool>(device.value(), "Managed", "ask NetworkManager");
+  return managed.has_value() && managed.value();
 }
 
 Result<void> set_managed(Bus& bus, const std::string& interface, bool is_on) {

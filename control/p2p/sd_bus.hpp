@@ -11,7 +11,6 @@
 
 #define ONEHOP_SD_BUS(each)             \
   each(sd_bus_call);                    \
-  each(sd_bus_call_method);             \
   each(sd_bus_error_free);              \
   each(sd_bus_flush_close_unref);       \
   each(sd_bus_get_events);              \
@@ -22,13 +21,11 @@
   each(sd_bus_message_close_container); \
   each(sd_bus_message_enter_container); \
   each(sd_bus_message_exit_container);  \
-  each(sd_bus_message_get_interface);   \
   each(sd_bus_message_get_member);      \
   each(sd_bus_message_get_path);        \
   each(sd_bus_message_new_method_call); \
   each(sd_bus_message_open_container);  \
   each(sd_bus_message_peek_type);       \
-  each(sd_bus_message_read);            \
   each(sd_bus_message_read_array);      \
   each(sd_bus_message_read_basic);      \
   each(sd_bus_message_skip);            \

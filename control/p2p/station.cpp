@@ -43,15 +43,10 @@ Result<std::vector<Ours>> find_ours(Supplicant& supplicant, const std::string& i
   ONEHOP_TRY(interfaces, supplicant.interfaces());
   for (const Supplicant::Known& known : interfaces) {
     if (!interface.empty() && known.name != interface) continue;
-    const auto networks = supplicant.bus().property(
-        {supplicant_service, known.path, interface_interface}, "Networks", leaving);
-    const auto* paths =
-        networks.has_value() ? std::get_if<std::vector<std::string>>(&networks.value()) : nullptr;
-    if (paths == nullptr) continue;
-    for (const std::string& path : *paths) {
-      const auto about = supplicant.bus().dict_property(
-          {supplicant_service, path, network_interface}, "Properties", leaving);
-      const std::string id = about.has_value() ? text_of(about.value(), "id_str") : "";
+    for (const std::string& path :
+         supplicant.field<std::vector<std::string>>(known.path, interface_interface, "Networks")) {
+      const std::string id =
+          text_of(supplicant.field<Dict>(path, network_interface, "Properties"), "id_str");
       if (id == fmt::format("\"{}\"", mark) || id.starts_with(fmt::format("\"{} ", mark)))
         found.push_back({known, path, id});
     }
@@ -139,11 +134,11 @@ Result<std::string> connect_station(Supplicant& supplicant, const Access& access
   const Instant give_up_at = monotonic_now() + limit;
   bool has_shaken = false;
   for (;;) {
-    ONEHOP_TRY(state, bus.property(interface, "State", joining));
-    const auto current = bus.property(interface, "CurrentNetwork", joining);
-    const bool is_ours = current.has_value() && text_of(current.value()) == network;
-    has_shaken |= is_ours && text_of(state) == "4way_handshake";
-    if (is_ours && text_of(state) == "completed") return network;
+    ONEHOP_TRY(state, bus.get<std::string>(interface, "State", joining));
+    const auto current = bus.get<std::string>(interface, "CurrentNetwork", joining);
+    const bool is_ours = current.has_value() && current.value() == network;
+    has_shaken |= is_ours && state == "4way_handshake";
+    if (is_ours && state == "completed") return network;
     if (monotonic_now() >= give_up_at)
       return Error{ExitCode::timed_out, joining,
                    has_shaken ? "the other machine does not take the passphrase"

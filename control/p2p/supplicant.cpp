@@ -64,16 +64,15 @@ Result<Supplicant> Supplicant::open(const Options& options) {
 
 Result<std::vector<Supplicant::Known>> Supplicant::interfaces() {
   const Bus::Target root{supplicant_service, root_path, supplicant_service};
-  ONEHOP_TRY(listed, bus_.property(root, "Interfaces", reach));
+  ONEHOP_TRY(paths, bus_.get<std::vector<std::string>>(root, "Interfaces", reach));
   std::vector<Known> found;
-  if (const auto* paths = std::get_if<std::vector<std::string>>(&listed))
-    for (const std::string& path : *paths) {
-      const std::string role = text_of(fields(path, p2p_interface, {"Role"}), "Role");
-      const std::string name = text_of(fields(path, interface_interface, {"Ifname"}), "Ifname");
-      // Role is "device" while a client is not connected.
-      const bool is_group = role == "GO" || role == "client" || name.starts_with("p2p-");
-      if (!name.empty()) found.push_back({path, name, is_group});
-    }
+  for (const std::string& path : paths) {
+    const auto role = field<std::string>(path, p2p_interface, "Role");
+    const auto name = field<std::string>(path, interface_interface, "Ifname");
+    // Role is "device" while a client is not connected.
+    const bool is_group = role == "GO" || role == "client" || name.starts_with("p2p-");
+    if (!name.empty()) found.push_back({path, name, is_group});
+  }
   return found;
 }
 
@@ -128,7 +127,7 @@ Result<void> Supplicant::remove_interface(const std::string& path) {
 
 Result<void> Supplicant::check_p2p() {
   const std::string attempt = "use Wi-Fi Direct on " + name_;
-  const auto config = bus_.dict_property(target(p2p_interface), "P2PDeviceConfig", attempt);
+  const auto config = bus_.get<Dict>(target(p2p_interface), "P2PDeviceConfig", attempt);
   if (config.has_value()) return success();
   if (config.error().code == ExitCode::privilege_missing) return config.error();
   return Error{
@@ -137,35 +136,25 @@ Result<void> Supplicant::check_p2p() {
       "Let the other machine host: 'onehop p2p host' there, 'onehop p2p join --ssid' here"};
 }
 
-Dict Supplicant::fields(const std::string& path, const char* interface,
-                        std::initializer_list<const char*> names) {
-  Dict found;
-  for (const char* name : names)
-    if (auto value = bus_.property({supplicant_service, path, interface}, name, reach);
-        value.has_value())
-      found.insert_or_assign(name, std::move(value).value());
-  return found;
-}
-
-Result<Supplicant::Device> Supplicant::device() {
-  ONEHOP_TRY(config, bus_.dict_property(target(p2p_interface), "P2PDeviceConfig",
-                                        "read what others see of this machine"));
-  return Device{name_, text_of(config, "DeviceName")};
+Result<std::string> Supplicant::device_name() {
+  ONEHOP_TRY(config, bus_.get<Dict>(target(p2p_interface), "P2PDeviceConfig",
+                                    "read what others see of this machine"));
+  return text_of(config, "DeviceName");
 }
 
 bool Supplicant::is_connected() {
-  return text_of(fields(path_, interface_interface, {"State"}), "State") == "completed";
+  return field<std::string>(path_, interface_interface, "State") == "completed";
 }
 
 Result<void> Supplicant::name_device(const std::string& name) {
-  ONEHOP_TRY(now, device());
-  if (!now.name.empty() || name.empty()) return success();
+  ONEHOP_TRY(now, device_name());
+  if (!now.empty() || name.empty()) return success();
   return bus_.set_property(target(p2p_interface), "P2PDeviceConfig", Dict{{"DeviceName", name}},
                            "give this machine a name that others see");
 }
 
 Result<void> Supplicant::announce(bool is_accepting) {
-  ONEHOP_TRY(config, bus_.dict_property(target(p2p_interface), "P2PDeviceConfig", reach));
+  ONEHOP_TRY(config, bus_.get<Dict>(target(p2p_interface), "P2PDeviceConfig", reach));
   auto marks = value_of<std::vector<ByteArray>>(config, marks_key);
   if ((std::erase(marks, accepting_mark) > 0) == is_accepting) return success();
   if (is_accepting) marks.push_back(accepting_mark);
@@ -175,9 +164,9 @@ Result<void> Supplicant::announce(bool is_accepting) {
 
 Result<void> Supplicant::find(const Find& find) {
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(find.span).count();
-  Dict how{{"Timeout", static_cast<std::int64_t>(seconds)},
+  Dict how{{"Timeout", seconds},
            {"DiscoveryType", std::string{find.is_social ? "social" : "start_with_full"}}};
-  if (find.frequency > 0) how["freq"] = std::int64_t{find.frequency};
+  if (find.frequency > 0) how["freq"] = find.frequency;
   auto done = bus_.call(target(p2p_interface), "Find", {how}, "find peers");
   // An older wpa_supplicant does not know the word, and searches everywhere.
   if (done.has_error() && how.erase("freq") > 0)
@@ -190,7 +179,7 @@ void Supplicant::stop_find() {
   (void)bus_.call(target(p2p_interface), "StopFind", {}, "end the search");
 }
 
-Result<std::string> Supplicant::connect(const Connect& connect) {
+Result<void> Supplicant::connect(const Connect& connect) {
   using Method = Pairing::Method;
   const Method method = connect.pairing.method;
   // The width is the owner's choice.
@@ -202,15 +191,16 @@ Result<std::string> Supplicant::connect(const Connect& connect) {
            {"wps_method", std::string{method == Method::button     ? "pbc"
                                       : method == Method::show_pin ? "display"
                                                                    : "keypad"}}};
-  if (!connect.is_join) how["go_intent"] = static_cast<std::int64_t>(connect.owner_intent);
+  if (!connect.is_join) how["go_intent"] = connect.owner_intent;
   if (!connect.pairing.pin.empty()) how["pin"] = connect.pairing.pin;
-  if (connect.frequency > 0) how["frequency"] = static_cast<std::int64_t>(connect.frequency);
-  return bus_.call(target(p2p_interface), "Connect", {how}, "connect to the peer");
+  if (connect.frequency > 0) how["frequency"] = connect.frequency;
+  ONEHOP_TRYV(bus_.call(target(p2p_interface), "Connect", {how}, "connect to the peer"));
+  return success();
 }
 
 Result<void> Supplicant::add_group(const AddGroup& add) {
   const std::string stored = add.is_persistent ? stored_group() : "";
-  Result<std::string> done = std::string{};
+  Result<void> done = success();
   if (control_.has_value()) {
     std::string command = "P2P_GROUP_ADD";
     if (add.is_persistent) command += " persistent";
@@ -220,8 +210,9 @@ Result<void> Supplicant::add_group(const AddGroup& add) {
   } else {
     Dict how{{"persistent", add.is_persistent}};
     if (!stored.empty()) how["persistent_group_object"] = ObjectPath{stored};
-    if (add.frequency > 0) how["frequency"] = static_cast<std::int64_t>(add.frequency);
-    done = bus_.call(target(p2p_interface), "GroupAdd", {how}, "start a group");
+    if (add.frequency > 0) how["frequency"] = add.frequency;
+    const auto called = bus_.call(target(p2p_interface), "GroupAdd", {how}, "start a group");
+    if (called.has_error()) done = called.error();
   }
   if (done.has_value()) return success();
   Error error = done.error();
@@ -234,34 +225,30 @@ Result<void> Supplicant::add_group(const AddGroup& add) {
 }
 
 void Supplicant::open_control() {
-  const Dict about = fields(path_, interface_interface, {"CtrlInterface"});
-  const std::string folder = text_of(about, "CtrlInterface");
+  const auto folder = field<std::string>(path_, interface_interface, "CtrlInterface");
   // Where the driver has a P2P device, that has a socket of its own, and the group that is to be
   // kept is kept with it: wpas_p2p_add_p2pdev_interface().
   control_ = p2p::open_control(folder, "p2p-dev-" + name_);
   if (control_.has_error()) control_ = p2p::open_control(folder, name_);
 }
 
-Result<std::string> Supplicant::connect_wide(const Connect& connect) {
+Result<void> Supplicant::connect_wide(const Connect& connect) {
   using Method = Pairing::Method;
   const Pairing& pairing = connect.pairing;
   std::string command = "P2P_CONNECT " + connect.peer_address + " ";
   if (pairing.method == Method::button)
     command += "pbc";
-  else if (pairing.pin.empty())
-    command += "pin";
   else
     command += pairing.pin + (pairing.method == Method::show_pin ? " display" : " keypad");
   command += " go_intent=" + std::to_string(connect.owner_intent);
   if (connect.is_persistent) command += " persistent";
   if (connect.frequency > 0) command += " freq=" + std::to_string(connect.frequency);
-  ONEHOP_TRY(answer, ask_wide(command + wide_words, "connect to the peer"));
-  return answer == "OK" ? std::string{} : answer;
+  return ask_wide(command + wide_words, "connect to the peer");
 }
 
-Result<std::string> Supplicant::ask_wide(const std::string& command, const std::string& attempt) {
+Result<void> Supplicant::ask_wide(const std::string& command, const std::string& attempt) {
   ONEHOP_TRY(answer, ask_control(control_.value(), command, attempt));
-  if (!answer.starts_with("FAIL")) return answer;
+  if (!answer.starts_with("FAIL")) return success();
   const bool is_channel = answer.starts_with("FAIL-CHANNEL");
   return Error{ExitCode::io_unavailable, attempt,
                is_channel ? "the radio may not use that channel now"
@@ -270,12 +257,10 @@ Result<std::string> Supplicant::ask_wide(const std::string& command, const std::
 }
 
 std::string Supplicant::stored_group() {
-  const Dict all = fields(path_, p2p_interface, {"PersistentGroups"});
-  for (const std::string& path : value_of<std::vector<std::string>>(all, "PersistentGroups")) {
-    const auto about = bus_.dict_property({supplicant_service, path, persistent_interface},
-                                          "Properties", "read a kept group");
-    if (about.has_value() && text_of(about.value(), "mode") == owner_mode) return path;
-  }
+  for (const std::string& path :
+       field<std::vector<std::string>>(path_, p2p_interface, "PersistentGroups"))
+    if (text_of(field<Dict>(path, persistent_interface, "Properties"), "mode") == owner_mode)
+      return path;
   return {};
 }
 
@@ -300,25 +285,25 @@ Result<std::vector<Group>> Supplicant::groups() {
 }
 
 std::optional<Group> Supplicant::group_at(const std::string& path) {
-  const Dict roles = fields(path, p2p_interface, {"Role", "Group"});
-  return group_of(path, text_of(roles, "Role"), text_of(roles, "Group"));
+  return group_of(path, field<std::string>(path, p2p_interface, "Role"),
+                  field<std::string>(path, p2p_interface, "Group"));
 }
 
 std::optional<Group> Supplicant::group_of(const std::string& path, const std::string& role,
                                           const std::string& object) {
   if (object.empty() || object == "/") return std::nullopt;
-  const Dict about = fields(object, group_interface, {"SSID", "BSSID", "Frequency", "Passphrase"});
-  const std::string name = text_of(fields(path, interface_interface, {"Ifname"}), "Ifname");
+  const auto name = field<std::string>(path, interface_interface, "Ifname");
   if (name.empty()) return std::nullopt;  // it has just ended
-  const ByteArray ssid = value_of<ByteArray>(about, "SSID");
+  const auto ssid = field<ByteArray>(object, group_interface, "SSID");
+  const auto frequency = field<std::int64_t>(object, group_interface, "Frequency");
   return Group{.path = path,
                .object = object,
                .interface_name = name,
                .role = role == "GO" ? Role::owner : Role::client,
                .ssid = std::string(ssid.begin(), ssid.end()),
-               .passphrase = text_of(about, "Passphrase"),
-               .bssid = mac_text(value_of<ByteArray>(about, "BSSID")),
-               .frequency_mhz = static_cast<int>(value_of<std::int64_t>(about, "Frequency"))};
+               .passphrase = field<std::string>(object, group_interface, "Passphrase"),
+               .bssid = field<ByteArray>(object, group_interface, "BSSID"),
+               .frequency_mhz = static_cast<int>(frequency)};
 }
 
 Result<void> Supplicant::authorize(const Group& group, const Pairing& pairing) {
@@ -341,7 +326,10 @@ Result<void> Supplicant::process(const std::function<void(const Event&)>& on_eve
 
 std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
   const auto argument = [&](std::size_t number) {
-    return number < signal.arguments.size() ? text_of(signal.arguments[number]) : std::string{};
+    const auto* text = number < signal.arguments.size()
+                           ? std::get_if<std::string>(&signal.arguments[number])
+                           : nullptr;
+    return text == nullptr ? std::string{} : *text;
   };
   const Dict& dict = signal.dict;
   if (signal.name == "DeviceFoundProperties")

@@ -31,10 +31,6 @@ class Supplicant {
     bool needs_interface = true;  ///< false: there may be none, to leave
     bool may_create = false;      ///< hand `interface` to wpa_supplicant if it does not have it yet
   };
-  /// Device: what this machine is to others.
-  struct Device {
-    std::string interface, name;
-  };
 
   /// open finds wpa_supplicant and the radio. Errors: io_unavailable (no bus, no wpa_supplicant,
   /// no such interface, no Wi-Fi Direct), privilege_missing.
@@ -55,7 +51,14 @@ class Supplicant {
   [[nodiscard]] const std::string& interface() const { return name_; }
   [[nodiscard]] Bus& bus() { return bus_; }
   [[nodiscard]] Bus::Target target(const char* interface) const;
-  [[nodiscard]] Result<Device> device();
+  /// field reads a property of any object of wpa_supplicant; empty, 0 or false where it has none.
+  template <class T>
+  [[nodiscard]] T field(const std::string& path, const char* interface, const char* name) {
+    auto found = bus_.get<T>({supplicant_service, path, interface}, name, "");
+    return found.has_value() ? std::move(found).value() : T{};
+  }
+  /// device_name is what others see of this machine.
+  [[nodiscard]] Result<std::string> device_name();
   /// is_connected: the radio's own interface is in a network now.
   [[nodiscard]] bool is_connected();
   /// name_device gives this machine's name to others, where wpa_supplicant has none.
@@ -69,8 +72,7 @@ class Supplicant {
   [[nodiscard]] bool is_wide_possible() const { return control_.has_value(); }
   /// Why they may not; a text for people.
   [[nodiscard]] std::string narrow_reason() const { return control_.error().message(); }
-  /// connect returns the PIN that the other side has to enter, where one is to be shown.
-  [[nodiscard]] Result<std::string> connect(const Connect& connect);
+  [[nodiscard]] Result<void> connect(const Connect& connect);
   [[nodiscard]] Result<void> add_group(const AddGroup& add);
   /// cancel ends a negotiation; that there was none is no error.
   void cancel();
@@ -99,13 +101,10 @@ class Supplicant {
   [[nodiscard]] std::optional<Event> event_of(const Bus::Signal& signal);
   [[nodiscard]] std::optional<Group> group_of(const std::string& interface_path,
                                               const std::string& role, const std::string& object);
-  [[nodiscard]] Dict fields(const std::string& path, const char* interface,
-                            std::initializer_list<const char*> names);
 
   void open_control();
-  [[nodiscard]] Result<std::string> connect_wide(const Connect& connect);
-  [[nodiscard]] Result<std::string> ask_wide(const std::string& command,
-                                             const std::string& attempt);
+  [[nodiscard]] Result<void> connect_wide(const Connect& connect);
+  [[nodiscard]] Result<void> ask_wide(const std::string& command, const std::string& attempt);
 
   Bus bus_;
   std::string path_, name_;  // of the radio's interface

@@ -3,6 +3,7 @@
 // thread.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,9 @@ struct Group {
   std::string interface_name;  ///< p2p-wlan0-0
   Role role = Role::client;
   std::string ssid;
-  std::string passphrase;  ///< WPA2; the owner alone knows it
-  std::string bssid;       ///< the owner's address on the air
-  int frequency_mhz = 0;   ///< of the 20 MHz channel that the beacons are sent on
+  std::string passphrase;           ///< WPA2; the owner alone knows it
+  std::vector<std::uint8_t> bssid;  ///< the owner's address on the air
+  int frequency_mhz = 0;            ///< of the 20 MHz channel that the beacons are sent on
   bool is_persistent = false;
 };
 
@@ -41,8 +42,7 @@ struct Group {
 struct Pairing {
   enum class Method { button, show_pin, enter_pin };
   Method method = Method::button;
-  /// enter_pin: the one that the other side shows. show_pin: ours; empty: wpa_supplicant makes one,
-  /// which is known once the peer has asked.
+  /// enter_pin: the one that the other side shows; show_pin: ours. Empty with a button alone.
   std::string pin;
 };
 
@@ -66,8 +66,8 @@ inline constexpr int likely_owner_intent = 8;
 struct Plan {
   enum class Task { find, connect, accept, host };
   Task task = Task::find;
-  /// Name or address. Empty: the only one that accepts, or where none does the only one there is;
-  /// accept: any.
+  /// Name, or address in any case of letters. Empty: the only one that accepts, or where none does
+  /// the only one there is; accept: any.
   std::string peer;
   Pairing pairing;
   /// 0..15, which side would rather own the group; the higher one does. Too low at both ends: the

@@ -88,7 +88,7 @@ class World {
     host.run("ip link set g0 up");
     station.run("ip link set s0 up");
   }
-  Result<std::string> keep() {
+  Result<void> keep() {
     return host.inside([] { return p2p::keep_ipv4("g0"); });
   }
   bool is_kept() {
@@ -122,8 +122,7 @@ bool has(const std::string& text, const std::string& part) {
 
 void test_a_station_gets_a_lease(World& world) {
   world.host.run("ip route add blackhole 192.168.49.128/25");  // another network of this machine
-  const auto own = world.keep();
-  EXPECT(own.has_value() && own.value() == "192.168.50.1");
+  EXPECT(world.keep().has_value());
   const std::string lease = world.lease();
   EXPECT(has(lease, "\nip=192.168.50.10\n"));
   EXPECT(has(lease, "\nmask=24\n"));

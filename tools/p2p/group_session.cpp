@@ -17,7 +17,7 @@ constexpr int receiver_intent = 15, sender_intent = 0;
 /// People start the two commands by hand, one after the other.
 constexpr Nanos form_limit = 300s;
 /// From our address to the other end's answer: its address needs a second, and its link another.
-constexpr Nanos member_limit = 30s, member_settle = 300ms;
+constexpr Nanos member_limit = 30s;
 
 Plan plan_for(const GroupSession::Options& options) {
   Plan plan{.task = options.is_sending ? Plan::Task::connect : Plan::Task::accept,
@@ -31,8 +31,7 @@ Plan plan_for(const GroupSession::Options& options) {
 
 /// find_receiver: in our group the receiver is its owner.
 Result<std::string> find_receiver(Supplicant& supplicant, const Formed& formed, int stop_fd) {
-  const auto members =
-      wait_for_members(formed.group.interface_name, member_limit, member_settle, stop_fd);
+  const auto members = wait_for_members(formed.group.interface_name, member_limit, stop_fd);
   // Read now: it is missing while the client is not connected.
   const auto group = supplicant.group_at(formed.group.path);
   const bool is_client = group && group->role == Role::client;

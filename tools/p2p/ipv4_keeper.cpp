@@ -61,7 +61,7 @@ void detach(int fd) {
 
 }  // namespace
 
-Result<std::string> keep_ipv4(const std::string& interface) {
+Result<void> keep_ipv4(const std::string& interface) {
   const std::string attempt = "start what gives IPv4 addresses on " + interface;
   ONEHOP_TRY(ipv4, GroupIpv4::open(interface));
   std::fflush(nullptr);  // what is buffered is ours to write
@@ -81,7 +81,7 @@ Result<std::string> keep_ipv4(const std::string& interface) {
     return errno_error(ExitCode::internal_error, attempt, {},
                        WIFEXITED(status) ? WEXITSTATUS(status) : EINTR);
   ipv4.abandon();
-  return ipv4_text(ipv4.own());
+  return success();
 }
 
 }  // namespace onehop::p2p

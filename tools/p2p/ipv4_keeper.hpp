@@ -14,8 +14,8 @@
 
 namespace onehop::p2p {
 
-/// keep_ipv4 starts it, and returns this machine's address there. Call it before there are threads.
+/// keep_ipv4 starts it. Call it before there are threads.
 /// Errors: those of GroupIpv4::open. Syscalls: fork, waitpid.
-[[nodiscard]] Result<std::string> keep_ipv4(const std::string& interface);
+[[nodiscard]] Result<void> keep_ipv4(const std::string& interface);
 
 }  // namespace onehop::p2p

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string_view>
 
+#include "control/p2p/supplicant.hpp"
 #include "engine/file/manifest.hpp"
 
 namespace onehop::p2p {
@@ -50,7 +51,7 @@ tool::Json group_json(const GroupView& view) {
           {"role", group.role == Role::owner ? "owner" : "client"},
           {"frequency_mhz", group.frequency_mhz},
           {"width_mhz", view.width_mhz},
-          {"bssid", group.bssid},
+          {"bssid", mac_text(group.bssid)},
           {"persistent", group.is_persistent},
           {"address", view.address.empty() ? tool::Json(nullptr) : tool::Json(view.address)},
           {"ipv4", view.ipv4.empty() ? tool::Json(nullptr) : tool::Json(view.ipv4)}};

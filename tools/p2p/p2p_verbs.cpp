@@ -28,7 +28,7 @@ namespace {
 
 /// Whether somebody answers is told to the user, and is no error. The other end needs a second or
 /// two for its own address, and more where it is busy.
-constexpr Nanos members_limit = 10s, members_settle = 300ms;
+constexpr Nanos members_limit = 10s;
 
 Nanos nanos_of(double seconds) {
   return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>{seconds});
@@ -57,8 +57,7 @@ void print(const std::string& text) {
 }
 
 void tell_members(const Group& group, const tool::Reporter& reporter, int stop_fd) {
-  const auto members =
-      wait_for_members(group.interface_name, members_limit, members_settle, stop_fd);
+  const auto members = wait_for_members(group.interface_name, members_limit, stop_fd);
   if (members.has_error()) return reporter.warn(members.error().message());
   for (const std::string& member : members.value()) {
     reporter.event("member", {{"interface", group.interface_name}, {"address", member}});
@@ -129,24 +128,25 @@ Result<void> negotiate(const P2pOptions& options, const Plan& plan,
 
 Result<void> show_status(const P2pOptions& options, const tool::Reporter& reporter) {
   ONEHOP_TRY(supplicant, Supplicant::open({.interface = options.interface}));
-  ONEHOP_TRY(device, supplicant.device());
+  ONEHOP_TRY(name, supplicant.device_name());
+  const std::string& interface = supplicant.interface();
   ONEHOP_TRY(groups, supplicant.groups());
-  const auto facts = link::read_radio(device.interface);
+  const auto facts = link::read_radio(interface);
   const bool is_connected = supplicant.is_connected(), is_wide = supplicant.is_wide_possible();
-  reporter.event("radio", {{"interface", device.interface},
-                           {"name", device.name},
+  reporter.event("radio", {{"interface", interface},
+                           {"name", name},
                            {"channels_beside_station",
                             facts.has_value() ? tool::Json(facts.value().channels_beside_station)
                                               : tool::Json(nullptr)},
                            {"is_connected", is_connected},
                            {"is_wide_possible", is_wide}});
   if (!options.output.is_json) {
-    print(fmt::format("radio {}: Wi-Fi Direct, seen by others as '{}'\n", device.interface,
-                      file::display_name(device.name)));
+    print(fmt::format("radio {}: Wi-Fi Direct, seen by others as '{}'\n", interface,
+                      file::display_name(name)));
     print(fmt::format("  {}{}\n",
                       facts.has_value() ? link::radio_text(facts.value()) : facts.error().message(),
                       is_connected ? "; it is in one now" : ""));
-    if (is_managed(supplicant.bus(), device.interface))
+    if (is_managed(supplicant.bus(), interface))
       print("  NetworkManager has it, and lets go of it for a group: its network goes meanwhile\n");
     print(is_wide ? "  groups up to 80 MHz wide\n"
                   : "  groups 20 MHz wide: " + supplicant.narrow_reason() + "\n");

@@ -18,7 +18,7 @@ TEST_CASE("a refused Connect is tried again after a search", "[control][p2p]") {
   begin();
   for (std::size_t tries = 1; tries <= 4; ++tries) {
     REQUIRE(driven.all<Connect>().size() == tries);
-    driven.feed(CallDone{refused(), {}});
+    driven.feed(CallDone{refused()});
     CHECK(driven.all<Cancel>().size() == tries);  // nothing half done is left
     driven.pass(1s);
     driven.feed(PeerFound{box});  // seen anew
@@ -188,11 +188,11 @@ TEST_CASE("connect takes the next channel at once, and gives up behind the last"
   plan.frequencies = {5180, 5745};
   Driven driven{plan};
   driven.feed(PeerFound{box});
-  driven.feed(CallDone{wrong_channel(), {}});
+  driven.feed(CallDone{wrong_channel()});
   REQUIRE(driven.all<Connect>().size() == 2);
   CHECK(driven.all<Connect>().back().frequency == 5745);
   CHECK(driven.all<Cancel>().empty());
-  driven.feed(CallDone{wrong_channel(), {}});
+  driven.feed(CallDone{wrong_channel()});
   CHECK(driven.ended().error->errno_value == ECHRNG);
 }
 

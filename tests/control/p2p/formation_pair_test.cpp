@@ -85,7 +85,7 @@ class Air {
         side.is_connecting = !happens(faults_.refuse);
         const auto refused = Error{ExitCode::io_unavailable, "connect", "refused"};
         const bool is_done = side.is_connecting;
-        feed(side, CallDone{is_done ? std::nullopt : std::optional{refused}, {}});
+        feed(side, CallDone{is_done ? std::nullopt : std::optional{refused}});
       }
     }
   }

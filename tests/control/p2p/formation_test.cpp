@@ -203,25 +203,25 @@ TEST_CASE("host starts a group and says why it cannot", "[control][p2p]") {
     CHECK(driven.ended().group);
   }
   SECTION("it is refused") {
-    driven.feed(CallDone{refused(), {}});
+    driven.feed(CallDone{refused()});
     CHECK(driven.ended().error->cause == "connect failed");
   }
   SECTION("the band will not do") {
-    driven.feed(CallDone{wrong_channel(), {}});
+    driven.feed(CallDone{wrong_channel()});
     REQUIRE(driven.all<AddGroup>().size() == 2);
     CHECK(driven.all<AddGroup>().back().frequency == 0);
     CHECK(driven.all<Say>().size() == 1);  // a fallback is told of
-    driven.feed(CallDone{wrong_channel(), {}});
+    driven.feed(CallDone{wrong_channel()});
     CHECK(driven.ended().error);
   }
 }
 
 TEST_CASE("a PIN that is shown stays the same in further attempts", "[control][p2p]") {
   Plan plan = plan_of(connect_task, "box");
-  plan.pairing.method = Pairing::Method::show_pin;
+  plan.pairing = {Pairing::Method::show_pin, "12345670"};
   Driven driven{plan};
   driven.feed(PeerFound{box});
-  driven.feed(CallDone{std::nullopt, "12345670"});
+  driven.feed(CallDone{});
   driven.feed(AttemptFailed{"once"});
   driven.feed(PeerFound{box});
   REQUIRE(driven.all<Connect>().size() == 2);

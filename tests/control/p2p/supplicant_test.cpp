@@ -303,7 +303,7 @@ TEST_CASE("a service that does not answer is an error within the limit", "[contr
   REQUIRE(bus.has_value());
   const Bus::Target target{name, root, name};
   const Instant from = monotonic_now();
-  CHECK(bus.value().property(target, "Interfaces", "ask").error().code == ExitCode::timed_out);
+  CHECK(bus.value().get<Dict>(target, "Interfaces", "ask").error().code == ExitCode::timed_out);
   CHECK(bus.value().call(target, "Find", {}, "ask").error().code == ExitCode::timed_out);
   CHECK(monotonic_now() - from < 10s);  // sd-bus's own limit is 25 s
   sd_bus_flush_close_unref(silent);
@@ -354,8 +354,9 @@ TEST_CASE(
   REQUIRE(supplicant.has_value());
   // Where GroupStarted never comes, it gives up.
   const Nanos limit = is_formed ? Nanos{10s} : Nanos{100ms};
+  const Progress silent{[](const Peer&) {}, [](const std::string&) {}, [](const std::string&) {}};
   const auto formed =
-      form_group(supplicant.value(), {.task = Plan::Task::host, .limit = limit}, {}, -1);
+      form_group(supplicant.value(), {.task = Plan::Task::host, .limit = limit}, silent, -1);
   REQUIRE(formed.has_value() == is_formed);
   CHECK(service.calls[own + " " + device + ".Disconnect"] == (is_formed ? 0 : 1));
   CHECK(service.calls[late + " " + device + ".Disconnect"] == 1);
