@@ -297,7 +297,8 @@ TEST_CASE("bench refuses what makes no sense and says why", "[tools][bench]") {
       {"bench loop --to host", "Name an amount"},
       {"bench loop --to host -n 1M --parts", "share memory"},
       {"bench loop --to host -n 1M -R", "one receiving end"},
-      {"bench loop --to host -n 1M --baseline iperf3-tcp", "in a lab only"},
+      {"bench loop --to host -n 1M --baseline iperf3-tcp",
+       "with --baseline: iperf3 is started in a lab only"},
       {"bench loop --to host -n 1M --baseline quinn", "in a lab only"},
       {"bench loop --baseline quinn -P 2", "one stream one way"},
       {"bench loop --baseline s2n-quic --rate 100Mbit", "one stream one way"},
@@ -348,8 +349,7 @@ TEST_CASE("every part measures something of its own work", "[tools][bench]") {
   REQUIRE(file.has_value());
   CHECK(file.value().metrics.at("bytes_total") == 3 << 20);
   CHECK(file.value().metrics.at("syscalls_per_block") == Approx(1));
-  CHECK(measure_file("threads", "/no/such/folder", 1).error().code ==
-        ExitCode::local_file_error);
+  CHECK(measure_file("threads", "/no/such/folder", 1).error().code == ExitCode::local_file_error);
 }
 
 TEST_CASE("timed work is run as often as it says", "[tools][bench]") {

@@ -60,7 +60,7 @@ Result<void> check_hosts(const BenchOptions& o) {
     return refuse("-P, -R or --bidir", "the other host runs one receiving end",
                   "Leave them out, or take a lab");
   if (o.baseline.starts_with("iperf3"))
-    return refuse("--baseline ", "iperf3 is started in a lab only", "Leave --to out");
+    return refuse("--baseline", "iperf3 is started in a lab only", "Leave --to out");
   if (is_quic(o.baseline))
     return refuse("--baseline", "QUIC's programs are started in a lab only", "Leave --to out");
   return success();

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tools/onehop/bench/softirq_meter.hpp"
 
-#include <vector>
-
-#if ONEHOP_HAS_XDP
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+
+#include <vector>
 
 extern "C" {
 extern const unsigned char onehop_softirq_object[];  // softirq_object.S: the compiled program
 extern const unsigned char onehop_softirq_object_end[];
 }
-#endif
 
 namespace onehop::bench {
-
-#if ONEHOP_HAS_XDP
 
 struct SoftirqMeter::Impl {
   bpf_object* object = nullptr;
@@ -69,18 +65,6 @@ std::map<pid_t, double> SoftirqMeter::read() const {
   }
   return seconds;
 }
-
-#else
-
-struct SoftirqMeter::Impl {};
-
-Result<SoftirqMeter> SoftirqMeter::attach() {
-  return Error{ExitCode::io_unavailable, "count softirq time",
-               "this build has no BPF (libbpf or clang was missing)"};
-}
-std::map<pid_t, double> SoftirqMeter::read() const { return {}; }
-
-#endif
 
 SoftirqMeter::SoftirqMeter(std::unique_ptr<Impl> impl) : impl_{std::move(impl)} {}
 SoftirqMeter::SoftirqMeter(SoftirqMeter&&) noexcept = default;

@@ -16,8 +16,7 @@ namespace onehop::bench {
 
 class SoftirqMeter {
  public:
-  /// attach counts from here on, until destruction. Exit code 9 in a build without BPF, 10 without
-  /// the privilege.
+  /// attach counts from here on, until destruction. Error: privilege_missing.
   [[nodiscard]] static Result<SoftirqMeter> attach();
   SoftirqMeter(SoftirqMeter&&) noexcept;
   SoftirqMeter& operator=(SoftirqMeter&&) noexcept;
