@@ -66,11 +66,10 @@ void say_up(const std::string& name, const Profile& profile) {
 
 }  // namespace
 
-void add_lab_command(CLI::App& app, LabCommand& command) {
+CLI::App* add_lab_command(CLI::App& app, LabCommand& command) {
   CLI::App& lab =
       *app.add_subcommand("lab", "a link between two hosts, built from network namespaces (root)");
   lab.require_subcommand(1);
-  command.lab_ = &lab;
   command.up_ = lab.add_subcommand("up", "build a lab that stays until 'lab down'");
   command.down_ = lab.add_subcommand("down", "remove the lab, also one that a crash has left");
   command.exec_ = lab.add_subcommand("exec", "run a command on a host of a lab that is up");
@@ -99,9 +98,8 @@ void add_lab_command(CLI::App& app, LabCommand& command) {
   for (CLI::App* const verb : {command.exec_, command.run_})
     verb->add_option("COMMAND", command.words_, "after --: the command and its arguments")
         ->required();
+  return &lab;
 }
-
-bool LabCommand::is_parsed() const { return lab_ != nullptr && lab_->parsed(); }
 
 int LabCommand::run_logged(Lab& lab, const Profile& profile, Host host) const {
   std::optional<RateLog> log;

@@ -15,15 +15,13 @@ namespace onehop::lab {
 
 class LabCommand {
  public:
-  [[nodiscard]] bool is_parsed() const;
   /// run does what was asked for, says what went wrong, and returns the exit code of the program.
   [[nodiscard]] int run();
 
  private:
-  friend void add_lab_command(CLI::App& app, LabCommand& command);
+  friend CLI::App* add_lab_command(CLI::App& app, LabCommand& command);
   [[nodiscard]] int run_logged(Lab& lab, const Profile& profile, Host host) const;
 
-  CLI::App* lab_ = nullptr;
   CLI::App* up_ = nullptr;
   CLI::App* down_ = nullptr;
   CLI::App* exec_ = nullptr;
@@ -35,7 +33,8 @@ class LabCommand {
   std::vector<std::string> words_;
 };
 
-/// add_lab_command puts `lab` and what is below it into `app`. `command` must live as long.
-void add_lab_command(CLI::App& app, LabCommand& command);
+/// add_lab_command puts `lab` and what is below it into `app`, and returns it. `command` must live
+/// as long.
+CLI::App* add_lab_command(CLI::App& app, LabCommand& command);
 
 }  // namespace onehop::lab

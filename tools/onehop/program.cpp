@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "control/law/make_law.hpp"
@@ -279,8 +281,6 @@ class Program {
   [[nodiscard]] int run(int argc, char** argv);
 
  private:
-  [[nodiscard]] int run_command();
-
   CLI::App app_{
       "onehop moves files between two machines that are one hop apart, at the line rate of that "
       "hop.",
@@ -302,8 +302,7 @@ class Program {
 #if ONEHOP_HAS_STRESS
   stress::StressCommand stress_;
 #endif
-  CLI::App *send_app_ = nullptr, *recv_app_ = nullptr, *doctor_app_ = nullptr,
-           *watch_app_ = nullptr, *plot_app_ = nullptr;
+  std::vector<std::pair<CLI::App*, std::function<int()>>> commands_;  // and what runs each
 };
 
 Program::Program() {
@@ -318,20 +317,23 @@ Program::Program() {
   app_.allow_config_extras(CLI::config_extras_mode::error);
   app_.add_flag("--version", is_version_, "print the version (with -v: what this build can do)");
   app_.add_flag("-v,--verbose", is_verbose_, "with --version: features, and why one is off");
-  send_app_ = add_send_command(app_, send_);
-  recv_app_ = add_recv_command(app_, recv_);
-  doctor_app_ = add_doctor_command(app_, doctor_);
-  watch_app_ = add_watch_command(app_, watch_);
-  bench::add_bench_command(app_, bench_);
-  plot_app_ = add_plot_command(app_, plot_);
+  const auto add = [this](CLI::App* command, auto run) {
+    commands_.emplace_back(command, [run] { return static_cast<int>(run()); });
+  };
+  add(add_send_command(app_, send_), [this] { return send_command(std::move(send_)); });
+  add(add_recv_command(app_, recv_), [this] { return recv_command(std::move(recv_)); });
+  add(add_doctor_command(app_, doctor_), [this] { return doctor_command(doctor_); });
+  add(add_watch_command(app_, watch_), [this] { return watch_command(watch_); });
+  add(bench::add_bench_command(app_, bench_), [this] { return bench::bench_command(bench_); });
+  add(add_plot_command(app_, plot_), [this] { return plot_command(plot_); });
 #if ONEHOP_HAS_LAB
-  lab::add_lab_command(app_, lab_);
+  add(lab::add_lab_command(app_, lab_), [this] { return lab_.run(); });
 #endif
 #if ONEHOP_HAS_P2P
-  p2p::add_p2p_command(app_, p2p_);
+  add(p2p::add_p2p_command(app_, p2p_), [this] { return p2p_.run(); });
 #endif
 #if ONEHOP_HAS_STRESS
-  stress::add_stress_command(app_, stress_, real_runners);
+  add(stress::add_stress_command(app_, stress_, real_runners), [this] { return stress_.run(); });
 #endif
   // Last, for commands that are added later would inherit it.
   app_.footer("'onehop COMMAND --help' lists the options of a command.");
@@ -358,25 +360,8 @@ int Program::run(int argc, char** argv) {
         stderr);
     return static_cast<int>(ExitCode::internal_error);
   }
-  return run_command();
-}
-
-int Program::run_command() {
-  if (send_app_->parsed()) return static_cast<int>(send_command(std::move(send_)));
-  if (recv_app_->parsed()) return static_cast<int>(recv_command(std::move(recv_)));
-  if (doctor_app_->parsed()) return static_cast<int>(doctor_command(doctor_));
-  if (watch_app_->parsed()) return static_cast<int>(watch_command(watch_));
-  if (bench_.is_parsed) return static_cast<int>(bench::bench_command(bench_));
-  if (plot_app_->parsed()) return static_cast<int>(plot_command(plot_));
-#if ONEHOP_HAS_LAB
-  if (lab_.is_parsed()) return lab_.run();
-#endif
-#if ONEHOP_HAS_P2P
-  if (p2p_.is_parsed()) return p2p_.run();
-#endif
-#if ONEHOP_HAS_STRESS
-  if (stress_.is_parsed()) return stress_.run();
-#endif
+  for (const auto& [command, run_it] : commands_)
+    if (command->parsed()) return run_it();
   std::fputs(app_.help().c_str(), stderr);
   return static_cast<int>(ExitCode::usage);
 }

@@ -77,7 +77,7 @@ void add_negotiation(CLI::App& verb, P2pOptions& options) {
 
 }  // namespace
 
-void add_p2p_command(CLI::App& app, P2pCommand& command) {
+CLI::App* add_p2p_command(CLI::App& app, P2pCommand& command) {
   P2pOptions& options = command.options_;
   CLI::App& p2p =
       *app.add_subcommand("p2p", "form a Wi-Fi Direct group with another machine, and leave it");
@@ -121,9 +121,8 @@ void add_p2p_command(CLI::App& app, P2pCommand& command) {
   p2p.footer(
       "A group stays until 'onehop p2p leave'.\n"
       "'onehop send --p2p' and 'onehop recv --p2p' do it all.");
+  return &p2p;
 }
-
-bool P2pCommand::is_parsed() const { return p2p_ != nullptr && p2p_->parsed(); }
 
 int P2pCommand::run() {
   using Verb = Result<void> (*)(const P2pOptions&, const tool::Reporter&);

@@ -31,18 +31,18 @@ struct P2pOptions {
 
 class P2pCommand {
  public:
-  [[nodiscard]] bool is_parsed() const;
   /// run does what was asked for, says what went wrong, and returns the exit code of the program.
   [[nodiscard]] int run();
 
  private:
-  friend void add_p2p_command(CLI::App& app, P2pCommand& command);
+  friend CLI::App* add_p2p_command(CLI::App& app, P2pCommand& command);
 
   CLI::App* p2p_ = nullptr;
   P2pOptions options_;
 };
 
-/// add_p2p_command puts `p2p` and what is below it into `app`. `command` must live as long.
-void add_p2p_command(CLI::App& app, P2pCommand& command);
+/// add_p2p_command puts `p2p` and what is below it into `app`, and returns it. `command` must live
+/// as long.
+CLI::App* add_p2p_command(CLI::App& app, P2pCommand& command);
 
 }  // namespace onehop::p2p

@@ -215,11 +215,10 @@ void add_real_options(CLI::App& rings, RingsOptions& o) {
 
 }  // namespace
 
-void add_stress_command(CLI::App& app, StressCommand& command, const RealRunners& real) {
+CLI::App* add_stress_command(CLI::App& app, StressCommand& command, const RealRunners& real) {
   CLI::App& stress =
       *app.add_subcommand("stress", "drive rings and buffers through hostile schedules");
   stress.require_subcommand(1);
-  command.stress_ = &stress;
   CLI::App& rings = *stress.add_subcommand(
       "rings",
       "whole transfers in virtual time, each with its own faults; every invariant is watched");
@@ -239,9 +238,7 @@ void add_stress_command(CLI::App& app, StressCommand& command, const RealRunners
   rings.add_option("--span-ms", o.span_ms, "milliseconds that they fall in")
       ->check(CLI::Range(1.0, 60'000.0))
       ->capture_default_str();
-  rings
-      .add_option("--law", o.law,
-                  "one rate law instead of a drawn one: " + law::law_words())
+  rings.add_option("--law", o.law, "one rate law instead of a drawn one: " + law::law_words())
       ->type_name("LAW");
   rings
       .add_option("--fault", o.faults,
@@ -263,9 +260,8 @@ void add_stress_command(CLI::App& app, StressCommand& command, const RealRunners
   if (real.lab != nullptr) add_real_options(rings, o);
   rings.add_flag("--json", o.is_json, "JSON lines on standard output");
   rings.add_flag("--quiet", o.is_quiet, "say nothing but what broke");
+  return &stress;
 }
-
-bool StressCommand::is_parsed() const { return stress_ != nullptr && stress_->parsed(); }
 
 int StressCommand::run() {
   if (!options_.io.empty() && !options_.is_lab && options_.interface.empty()) {

@@ -34,19 +34,19 @@ struct RealRunners {
 
 class StressCommand {
  public:
-  [[nodiscard]] bool is_parsed() const;
   /// run plays, prints, and returns the exit code of the program: 1 where something broke.
   [[nodiscard]] int run();
 
  private:
-  friend void add_stress_command(CLI::App& app, StressCommand& command, const RealRunners& real);
-  CLI::App* stress_ = nullptr;
+  friend CLI::App* add_stress_command(CLI::App& app, StressCommand& command,
+                                      const RealRunners& real);
   CLI::App* rings_ = nullptr;
   RingsOptions options_;
   RealRunners real_;
 };
 
-/// add_stress_command puts `stress` and what is below it into `app`. `command` must live as long.
-void add_stress_command(CLI::App& app, StressCommand& command, const RealRunners& real);
+/// add_stress_command puts `stress` and what is below it into `app`, and returns it. `command` must
+/// live as long.
+CLI::App* add_stress_command(CLI::App& app, StressCommand& command, const RealRunners& real);
 
 }  // namespace onehop::stress

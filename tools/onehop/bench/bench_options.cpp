@@ -195,7 +195,7 @@ void add_report(CLI::App& command, BenchOptions& o) {
 
 }  // namespace
 
-void add_bench_command(CLI::App& app, BenchOptions& options) {
+CLI::App* add_bench_command(CLI::App& app, BenchOptions& options) {
   CLI::App* bench =
       app.add_subcommand("bench", "measure what moving a byte costs, as a whole and by its parts");
   bench->require_subcommand(1);
@@ -204,10 +204,7 @@ void add_bench_command(CLI::App& app, BenchOptions& options) {
     add_sweeps(*command, options);
     add_run(*command, options);
     add_report(*command, options);
-    command->callback([&options, part] {
-      options.part = part;
-      options.is_parsed = true;
-    });
+    command->callback([&options, part] { options.part = part; });
   };
   add(Part::loop,
       bench->add_subcommand(
@@ -222,6 +219,7 @@ void add_bench_command(CLI::App& app, BenchOptions& options) {
   add(Part::file, bench->add_subcommand("file", "reading and writing a file as the engine does"));
   add(Part::law, bench->add_subcommand("law", "one control tick of a rate law"));
   add(Part::ring, bench->add_subcommand("ring", "the rings between the threads"));
+  return bench;
 }
 
 }  // namespace onehop::bench

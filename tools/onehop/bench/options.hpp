@@ -27,7 +27,6 @@ enum class Part : std::uint8_t { loop, serve, port, aead, digest, file, law, rin
 
 struct BenchOptions {
   Part part = Part::loop;
-  bool is_parsed = false;
 
   // Sweeps.
   std::vector<std::string> io{"udp"};    ///< udp, afxdp, afxdp:zero-copy|copy|skb
@@ -69,8 +68,9 @@ struct BenchOptions {
   bool is_json = false, is_document = false, is_quiet = false;
 };
 
-/// add_bench_command puts `bench` and what is below it into `app`. `options` must live as long.
-void add_bench_command(CLI::App& app, BenchOptions& options);
+/// add_bench_command puts `bench` and what is below it into `app`, and returns it. `options` must
+/// live as long.
+CLI::App* add_bench_command(CLI::App& app, BenchOptions& options);
 
 /// check_options reads what the parser could not (amounts, rates, cores) and refuses what makes no
 /// sense together.
