@@ -19,12 +19,12 @@ Nanos airtime_of(const StationMessage& station) noexcept {
 
 }  // namespace
 
-std::uint64_t GrowingTotal::add(std::uint64_t reading) noexcept {
+std::uint64_t GrowingTotal::add(std::uint64_t reading, bool is_new) noexcept {
   const auto now = static_cast<std::uint32_t>(reading);
   const std::uint32_t step = now - last_;
-  // A step of more than half the range is a counter that began anew (another association), not 2
-  // GiB between two polls.
-  const bool is_step = has_last_ && step < std::uint32_t{1} << 31;
+  // Where nobody tells that the counter began anew: a step of more than half the range is no 2 GiB
+  // between two polls.
+  const bool is_step = has_last_ && !is_new && step < std::uint32_t{1} << 31;
   if (is_step) total_ += step;
   if (!has_last_) total_ = reading;
   has_last_ = true;
@@ -34,22 +34,27 @@ std::uint64_t GrowingTotal::add(std::uint64_t reading) noexcept {
 
 void WifiFacts::add_station(const StationMessage& station, Instant at, Nanos period,
                             law::LinkFacts& facts) {
+  // Bytes wrap within a minute, packets in half a day. Where packets fell, the peer has associated
+  // anew and all counters of its entry began anew. At their wrap one step of each is lost.
+  const std::uint64_t packets = station.tx_packets_total.value_or(packets_);
+  const bool is_new = packets < packets_;
+  packets_ = packets;
   if (station.tx_rate) facts.phy_rate = {station.tx_rate->rate, at, period};
   if (station.txq && station.txq->backlog_bytes && station.txq->tx_bytes_total) {
     const TxqCounters& txq = *station.txq;
     law::QueueReading queue{.sensor = law::QueueSensor::txq};
     queue.queue = {.at = at,
                    .occupancy = as_bytes(*txq.backlog_bytes),
-                   .drained_total = as_bytes(drained_.add(*txq.tx_bytes_total)),
-                   .refused_total = txq_drops_.add(txq.drops_total.value_or(0)),
+                   .drained_total = as_bytes(drained_.add(*txq.tx_bytes_total, is_new)),
+                   .refused_total = txq_drops_.add(txq.drops_total.value_or(0), is_new),
                    .scope = QueueScope::lower_queue};
-    if (txq.marks_total) queue.marks_total = txq_marks_.add(*txq.marks_total);
+    if (txq.marks_total) queue.marks_total = txq_marks_.add(*txq.marks_total, is_new);
     facts.exact_queue = {queue, at, period};
   }
   if (station.tx_packets_total && station.tx_retries_total && station.tx_failed_total) {
-    facts.mac = {{.tx_frames_total = frames_.add(*station.tx_packets_total),
-                  .tx_retries_total = retries_.add(*station.tx_retries_total),
-                  .tx_failed_total = failed_.add(*station.tx_failed_total)},
+    facts.mac = {{.tx_frames_total = frames_.add(*station.tx_packets_total, is_new),
+                  .tx_retries_total = retries_.add(*station.tx_retries_total, is_new),
+                  .tx_failed_total = failed_.add(*station.tx_failed_total, is_new)},
                  at,
                  period};
   }

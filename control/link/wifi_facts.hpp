@@ -19,8 +19,9 @@ namespace onehop::link {
 /// GrowingTotal extends a counter of 32 bits.
 class GrowingTotal {
  public:
-  /// add takes the newest reading and gives the total since the first.
-  std::uint64_t add(std::uint64_t reading) noexcept;
+  /// add takes the newest reading and gives the total since the first. `is_new`: the counter has
+  /// begun anew since the last reading.
+  std::uint64_t add(std::uint64_t reading, bool is_new = false) noexcept;
 
  private:
   bool has_last_ = false;
@@ -54,6 +55,7 @@ class WifiFacts {
   [[nodiscard]] bool is_active(const StationMessage& station, Nanos span) const noexcept;
 
   GrowingTotal drained_, txq_drops_, txq_marks_, frames_, retries_, failed_;
+  std::uint64_t packets_ = 0;  // of the peer's entry, as last read
   std::vector<Activity> last_list_;
   Instant listed_at_{};
   bool has_list_ = false;

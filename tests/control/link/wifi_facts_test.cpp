@@ -91,6 +91,27 @@ TEST_CASE("counters that begin anew are no gain", "[control][link][wifi]") {
   CHECK(total.add(2'000) == 500'001'000);
 }
 
+TEST_CASE("a peer that associates anew after 2 GiB has drained nothing meanwhile",
+          "[control][link][wifi]") {
+  WifiFacts wifi;
+  law::LinkFacts facts;
+  StationMessage station = recorded_station();
+  const auto read = [&](std::uint64_t bytes, std::uint64_t packets) {
+    station.txq->tx_bytes_total = bytes;
+    station.tx_packets_total = packets;
+    wifi.add_station(station, start, 2ms, facts);
+    return facts.exact_queue->value.queue.drained_total;
+  };
+  REQUIRE(station.txq->backlog_bytes);
+  CHECK(read(0xffff'ff00, 3'000'000) == Bytes{0xffff'ff00});
+  CHECK(read(0x0000'0100, 3'000'010) == Bytes{0x1'0000'0100});  // a wrap, and no new association
+  CHECK(read(0xc000'0100, 5'000'000) == Bytes{0x1'0000'0100});  // two polls 3 GiB apart: none
+  CHECK(read(0xd000'0100, 5'200'000) == Bytes{0x1'1000'0100});
+  CHECK(read(1'000, 3) == Bytes{0x1'1000'0100});
+  CHECK(read(2'000, 4) == Bytes{0x1'1000'04e8});
+  CHECK(facts.mac->value.tx_frames_total == 5'200'001);
+}
+
 TEST_CASE("a survey without times is no fact, one without busy time is half of one",
           "[control][link][wifi]") {
   law::LinkFacts facts;
