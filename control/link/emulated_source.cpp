@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/link/emulated_source.hpp"
 
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,36 +33,17 @@ Result<Fd> open_socket() {
 
 template <class T>
 void merge(law::MaybeFact<T>& into, const law::MaybeFact<T>& from, Instant now) noexcept {
-  if (!from) return;
+  if (!from || from->at > now + facts_ahead_max || (into && from->at < into->at)) return;
   into = from;
   into->at = std::min(into->at, now);
 }
 
 }  // namespace
 
-bool FactsOrder::accept(const FactsDatagram& datagram, Instant now,
-                        law::LinkFacts& facts) noexcept {
-  const law::LinkFacts& from = datagram.facts;
-  const Instant limit = now + ahead_max;
-  bool is_ahead = datagram.published_at > limit;
-  each_carried_fact(
-      [&](auto fact) { is_ahead = is_ahead || (from.*fact && (from.*fact)->at > limit); });
-  if (is_ahead) return false;
-  const bool is_same = has_instance_ && datagram.instance == instance_;
-  if (has_instance_ && datagram.published_at <= published_at_ && !is_same) return false;
-  if (is_same && datagram.sequence <= sequence_) return false;
-  if (is_same)
-    lost_total_ += datagram.sequence - sequence_ - 1;
-  else
-    lost_total_ = 0;
-  has_instance_ = true;
-  instance_ = datagram.instance;
-  sequence_ = datagram.sequence;
-  published_at_ = datagram.published_at;
-  facts.medium = from.medium;
-  each_carried_fact([&](auto fact) { merge(facts.*fact, from.*fact, now); });
+void merge_facts(const law::LinkFacts& told, Instant now, law::LinkFacts& facts) noexcept {
+  facts.medium = told.medium;
+  each_carried_fact([&](auto fact) { merge(facts.*fact, told.*fact, now); });
   if (facts.exact_queue) facts.exact_queue->value.queue.at = facts.exact_queue->at;
-  return true;
 }
 
 Result<EmulatedSource> EmulatedSource::open(const std::string& path) {
@@ -96,7 +76,6 @@ Result<EmulatedSource> EmulatedSource::open(const std::string& path) {
 EmulatedSource::EmulatedSource(EmulatedSource&& other) noexcept
     : socket_{std::move(other.socket_)},
       path_{std::move(other.path_)},
-      order_{other.order_},
       refused_total_{other.refused_total_} {
   other.path_.clear();
 }
@@ -116,25 +95,22 @@ void EmulatedSource::read(Instant now, law::LinkFacts& facts) {
         error_ = errno_error(ExitCode::local_file_error, "read the model's facts");
       return;
     }
-    const auto datagram = decode_facts({buffer.data(), static_cast<std::size_t>(length)});
-    if (!datagram || !order_.accept(*datagram, now, facts)) ++refused_total_;
+    if (const auto told = decode_facts({buffer.data(), static_cast<std::size_t>(length)}))
+      merge_facts(*told, now, facts);
+    else
+      ++refused_total_;
   }
 }
 
 Result<FactsPublisher> FactsPublisher::open(const std::string& path) {
   ONEHOP_TRY(address, address_of(path));
   ONEHOP_TRY(socket, open_socket());
-  std::uint64_t instance = 0;
-  if (::getrandom(&instance, sizeof instance, 0) != sizeof instance)
-    return errno_error(ExitCode::internal_error, "draw a random number");
-  return FactsPublisher{std::move(socket), address, instance};
+  return FactsPublisher{std::move(socket), address};
 }
 
-bool FactsPublisher::publish(Instant now, const law::LinkFacts& facts) noexcept {
+bool FactsPublisher::publish(const law::LinkFacts& facts) noexcept {
   std::array<std::byte, facts_datagram_bytes_max> buffer;
-  const std::size_t length = encode_facts(
-      {.instance = instance_, .sequence = sequence_++, .published_at = now, .facts = facts},
-      buffer);
+  const std::size_t length = encode_facts(facts, buffer);
   return ::sendto(socket_.get(), buffer.data(), length, MSG_DONTWAIT | MSG_NOSIGNAL,
                   reinterpret_cast<const sockaddr*>(&address_),
                   sizeof address_) == static_cast<ssize_t>(length);

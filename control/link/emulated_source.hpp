@@ -2,7 +2,7 @@
 // EmulatedSource: facts of a link that is a model, from a Unix datagram socket. FactsPublisher: the
 // model's end of it.
 //
-//   model (laboratory) ─▶ FactsPublisher ── FactsDatagram ──▶ socket file ─▶ EmulatedSource
+//   model (laboratory) ─▶ FactsPublisher ── facts datagram ──▶ socket file ─▶ EmulatedSource
 //
 // The same facts as from a Wi-Fi driver: a law sees no difference but the queue's sensor, which is
 // `model`. Each fact carries the model's own time and period, so a datagram that came late brings
@@ -22,27 +22,14 @@
 
 namespace onehop::link {
 
-/// FactsOrder decides which datagrams count: the newest of the newest publisher. Pure.
-class FactsOrder {
- public:
-  /// A fact may be this far ahead of `now`, which was read before the datagram came. Too low: a
-  /// busy machine drops good datagrams. Too high: a wrong clock keeps facts alive.
-  static constexpr Nanos ahead_max = 20ms;
+/// A fact may be this far ahead of `now`, which was read before the datagram came. Too low: a busy
+/// machine drops good facts. Too high: a wrong clock keeps facts alive.
+inline constexpr Nanos facts_ahead_max = 20ms;
 
-  /// accept merges what is new into `facts`. A datagram that was overtaken by a newer one, one from
-  /// the future, and one of a publisher that another has replaced change nothing. A fact ahead of
-  /// `now` is taken as of now.
-  bool accept(const FactsDatagram& datagram, Instant now, law::LinkFacts& facts) noexcept;
-  /// lost_total: sequence numbers of the present publisher that never came, or came too late.
-  [[nodiscard]] std::uint64_t lost_total() const noexcept { return lost_total_; }
-
- private:
-  bool has_instance_ = false;
-  std::uint64_t instance_ = 0;
-  std::uint64_t sequence_ = 0;
-  Instant published_at_{};
-  std::uint64_t lost_total_ = 0;
-};
+/// merge_facts takes into `facts` what a model tells. A fact that is older than the one there (of a
+/// publisher that another has replaced) and one from the future change nothing. A fact that is a
+/// little ahead of `now` is taken as of now. Pure.
+void merge_facts(const law::LinkFacts& told, Instant now, law::LinkFacts& facts) noexcept;
 
 class EmulatedSource final : public FactSource {
  public:
@@ -62,32 +49,28 @@ class EmulatedSource final : public FactSource {
   /// Syscalls: recv per datagram, and one.
   void read(Instant now, law::LinkFacts& facts) override;
   [[nodiscard]] std::uint64_t refused_total() const noexcept { return refused_total_; }
-  [[nodiscard]] std::uint64_t lost_total() const noexcept { return order_.lost_total(); }
 
  private:
   EmulatedSource(Fd&& socket, std::string path)
       : socket_{std::move(socket)}, path_{std::move(path)} {}
   Fd socket_;
   std::string path_;
-  FactsOrder order_;
   std::uint64_t refused_total_ = 0;
 };
 
 class FactsPublisher {
  public:
-  /// open makes the sending socket; nobody needs to listen yet. Syscalls: socket, getrandom.
+  /// open makes the sending socket; nobody needs to listen yet. Syscalls: socket.
   [[nodiscard]] static Result<FactsPublisher> open(const std::string& path);
   /// publish sends `facts` as they are; false where nobody listens or the listener is behind. It
   /// never waits. Syscalls: sendto.
-  bool publish(Instant now, const law::LinkFacts& facts) noexcept;
+  bool publish(const law::LinkFacts& facts) noexcept;
 
  private:
-  FactsPublisher(Fd&& socket, const sockaddr_un& address, std::uint64_t instance)
-      : socket_{std::move(socket)}, address_{address}, instance_{instance} {}
+  FactsPublisher(Fd&& socket, const sockaddr_un& address)
+      : socket_{std::move(socket)}, address_{address} {}
   Fd socket_;
   sockaddr_un address_;
-  std::uint64_t instance_;
-  std::uint64_t sequence_ = 0;
 };
 
 }  // namespace onehop::link

@@ -11,7 +11,7 @@ namespace onehop::link {
 namespace {
 
 constexpr std::uint32_t magic = 0x4f48'4c46;  // "OHLF"
-constexpr std::uint8_t version = 1;
+constexpr std::uint8_t version = 2;
 constexpr std::uint64_t total_max = std::uint64_t{1} << 62;
 constexpr std::uint64_t exchange_ns_max = static_cast<std::uint64_t>(facts_exchange_max / 1ns);
 constexpr std::uint64_t period_us_max = static_cast<std::uint64_t>(facts_period_max / 1us);
@@ -90,8 +90,6 @@ void code(auto& c, Is<law::QueueReading> auto& m) {
   c.bytes(m.queue.capacity);
   c.total(m.queue.refused_total);
   c.bytes(m.foreign);
-  c.flags(m.marks_total);
-  if (m.marks_total) c.total(*m.marks_total);
 }
 void code(auto& c, Is<law::ChannelAirtime> auto& m) {
   c.span(m.active_total);
@@ -120,9 +118,8 @@ void code_fact(auto& c, auto& fact) {
 }
 }  // namespace
 
-std::size_t encode_facts(const FactsDatagram& datagram,
+std::size_t encode_facts(const law::LinkFacts& facts,
                          std::span<std::byte, facts_datagram_bytes_max> out) noexcept {
-  const law::LinkFacts& facts = datagram.facts;
   unsigned present = 0, bit = 0;
   each_carried_fact([&](auto fact) { present |= unsigned{(facts.*fact).has_value()} << bit++; });
   Writer w{ByteWriter{out}};
@@ -130,33 +127,27 @@ std::size_t encode_facts(const FactsDatagram& datagram,
   w.out.u8(version);
   w.out.u8(static_cast<std::uint8_t>(facts.medium));
   w.out.u16(static_cast<std::uint16_t>(present));
-  w.out.u64(datagram.instance);
-  w.out.u64(datagram.sequence);
-  w.at(datagram.published_at);
   each_carried_fact([&](auto fact) {
     if (facts.*fact) code_fact(w, *(facts.*fact));
   });
   return w.out.is_ok() ? w.out.size() : 0;
 }
 
-std::optional<FactsDatagram> decode_facts(std::span<const std::byte> bytes) noexcept {
+std::optional<law::LinkFacts> decode_facts(std::span<const std::byte> bytes) noexcept {
   Reader r{ByteReader{bytes}};
   if (r.in.u32() != magic || r.in.u8() != version) return std::nullopt;
   const std::uint8_t medium = r.in.u8();
   const unsigned present = r.in.u16();
   if (medium > static_cast<std::uint8_t>(law::Medium::wifi) || present >> carried_facts != 0)
     return std::nullopt;
-  FactsDatagram out;
-  out.facts.medium = static_cast<law::Medium>(medium);
-  out.instance = r.in.u64();
-  out.sequence = r.in.u64();
-  r.at(out.published_at);
+  law::LinkFacts out;
+  out.medium = static_cast<law::Medium>(medium);
   unsigned bit = 0;
   each_carried_fact([&](auto fact) {
-    if ((present >> bit++ & 1) != 0) code_fact(r, (out.facts.*fact).emplace());
+    if ((present >> bit++ & 1) != 0) code_fact(r, (out.*fact).emplace());
   });
   if (!r.in.is_done()) return std::nullopt;
-  if (auto& exact = out.facts.exact_queue) {
+  if (auto& exact = out.exact_queue) {
     exact->value.sensor = law::QueueSensor::model;
     exact->value.queue.scope = QueueScope::lower_queue;
     exact->value.queue.at = exact->at;

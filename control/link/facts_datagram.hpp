@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// FactsDatagram: the facts of a link as a datagram, for a model of a link that publishes them to
-// `onehop` on the same machine. Pure: bytes in, values out.
+// The datagram by which a model of a link publishes the link's facts to `onehop` on the same
+// machine. Pure: bytes in, values out.
 //
-// Version 1, integers big endian:
+// Version 2, integers big endian:
 //
-//   0  magic "OHLF"    4  version u8 = 1    5  medium u8
+//   0  magic "OHLF"    4  version u8 = 2    5  medium u8
 //   6  present u16: bit i, the i-th fact below follows
-//   8  instance u64: drawn by each publisher at its start
-//  16  sequence u64: counts datagrams of an instance from 0
-//  24  published_at u64: CLOCK_MONOTONIC in ns
-//  32  the facts that are present, each: at u64 (ns), period u32 (us; 0: never grows old), then
-//        0 exact_queue    occupancy, drained_total, capacity, refused_total, foreign u64,
-//                         flags u8 (1: marks follow), marks_total u64
+//   8  the facts that are present, each: at u64 (CLOCK_MONOTONIC in ns), period u32 (us; 0: never
+//      grows old), then
+//        0 exact_queue    occupancy, drained_total, capacity, refused_total, foreign u64
 //        1 phy_rate       bytes per second u64
 //        2 channel        active_total u64 (ns), flags u8 (1: busy follows), busy_total u64
 //        3 own_airtime    flags u8 (1: tx, 2: rx follow), tx_total u64, rx_total u64
@@ -34,15 +31,8 @@
 
 namespace onehop::link {
 
-struct FactsDatagram {
-  std::uint64_t instance = 0;
-  std::uint64_t sequence = 0;
-  Instant published_at{};
-  law::LinkFacts facts;  ///< all but `host` and `lower_queue`, which are not the link's
-};
-
 /// each_carried_fact calls f(pointer to member of LinkFacts) for each fact that a datagram carries,
-/// in the order of the bits.
+/// in the order of the bits: all but `host` and `lower_queue`, which are not the link's.
 template <class F>
 constexpr void each_carried_fact(F&& f) {
   f(&law::LinkFacts::exact_queue), f(&law::LinkFacts::phy_rate), f(&law::LinkFacts::channel);
@@ -58,8 +48,8 @@ inline constexpr std::uint64_t facts_rate_max = 10'000'000'000'000, facts_statio
 inline constexpr Nanos facts_exchange_max = 1s, facts_period_max = 10s;
 
 /// encode_facts returns the bytes written: never more than fit. Values are clamped to the bounds.
-[[nodiscard]] std::size_t encode_facts(const FactsDatagram& datagram,
+[[nodiscard]] std::size_t encode_facts(const law::LinkFacts& facts,
                                        std::span<std::byte, facts_datagram_bytes_max> out) noexcept;
-[[nodiscard]] std::optional<FactsDatagram> decode_facts(std::span<const std::byte> bytes) noexcept;
+[[nodiscard]] std::optional<law::LinkFacts> decode_facts(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace onehop::link

@@ -238,9 +238,9 @@ class Model(threading.Thread):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
             while not self.is_stopped.wait(0.001):
                 now = time.monotonic_ns()
-                head = struct.pack(">4sBBHQQQ", b"OHLF", 1, 2, 0b11, 42, sequence, now)
-                queue = struct.pack(">QIQQQQQB", now, 2000, 12345, 999_000_000 + sequence, 1 << 20,
-                                    0, 0, 0)
+                head = struct.pack(">4sBBH", b"OHLF", 2, 2, 0b11)
+                queue = struct.pack(">QIQQQQQ", now, 2000, 12345, 999_000_000 + sequence, 1 << 20,
+                                    0, 0)
                 rate = struct.pack(">QIQ", now, 2000, 150_000_000)
                 try:
                     s.sendto(head + queue + rate, self.path)

@@ -62,7 +62,7 @@ void AirTeller::tell(Instant now, const law::LinkFacts& facts) {
   const bool is_lost = profile_.loss_ppm != 0 && random_() % million < profile_.loss_ppm;
   if (!is_lost) waiting_.push_back({now, facts});
   while (!waiting_.empty() && waiting_.front().read_at + profile_.late <= now) {
-    is_heard_ = publisher_.publish(waiting_.front().read_at, waiting_.front().facts);
+    is_heard_ = publisher_.publish(waiting_.front().facts);
     waiting_.pop_front();
   }
 }
