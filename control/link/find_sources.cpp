@@ -15,17 +15,18 @@ namespace onehop::link {
 
 namespace {
 
-// add keeps the source, or the reason why it is not there. Returns whether it is.
+// add keeps the source, or the reason why it is not there, and returns it.
 template <class Source>
-bool add(SourceSet& set, const char* name, Result<Source>&& opened) {
+std::shared_ptr<Source> add(SourceSet& set, const char* name, Result<Source>&& opened) {
   FoundSource& found = set.emplace_back(FoundSource{.name = name, .source = nullptr, .reason = {}});
   if (!opened) {
     found.reason = opened.error().cause;
-    return false;
+    return nullptr;
   }
-  found.source = std::make_unique<Source>(std::move(opened).value());
-  found.reason = found.source->remark();
-  return true;
+  auto source = std::make_shared<Source>(std::move(opened).value());
+  found.source = source;
+  found.reason = source->remark();
+  return source;
 }
 
 class NetlinkEvents final : public LinkEvents {
@@ -56,9 +57,7 @@ class NetlinkEvents final : public LinkEvents {
 
 Result<SourceSet> find_sources(const LinkOptions& options, const Stopwatch& stopwatch) {
   SourceSet set;
-  auto qdisc = QdiscSource::open(options.ifindex, options.has_qdisc);
-  const auto dump = qdisc && options.has_qdisc ? qdisc.value().reader() : nullptr;
-  add(set, "qdisc", std::move(qdisc));
+  const auto qdisc = add(set, "qdisc", QdiscSource::open(options.ifindex, options.has_qdisc));
   set.back().is_of_link = false;
   if (!options.model_path.empty()) {
     ONEHOP_TRY(emulated, EmulatedSource::open(options.model_path));
@@ -67,7 +66,8 @@ Result<SourceSet> find_sources(const LinkOptions& options, const Stopwatch& stop
     std::string& reason = set.back().reason;
     if (reason == errno_text(ENODEV) || reason == errno_text(EOPNOTSUPP))
       reason = "it is no Wi-Fi interface";
-    add(set, "wired", WiredSource::open(options.ifindex, dump, stopwatch));
+    add(set, "wired",
+        WiredSource::open(options.ifindex, options.has_qdisc ? qdisc : nullptr, stopwatch));
   }
   add(set, "softnet", SoftnetSource::open(stopwatch));
   return set;

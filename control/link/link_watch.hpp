@@ -35,7 +35,7 @@ struct LinkOptions {
 
 struct FoundSource {
   std::string name;
-  std::unique_ptr<FactSource> source;  ///< null: it is not there
+  std::shared_ptr<FactSource> source;  ///< null: it is not there
   std::string reason;                  ///< why it is not there; or a remark
   bool is_of_link = true;              ///< false: a queue of this machine, and not the link's
 };

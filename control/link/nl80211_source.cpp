@@ -6,20 +6,18 @@
 namespace onehop::link {
 
 Result<Nl80211Source> Nl80211Source::open(int ifindex, std::optional<MacAddress> peer,
-                                          Stopwatch stopwatch) {
+                                          const Stopwatch& stopwatch) {
   ONEHOP_TRY(socket, Nl80211Socket::open());
   ONEHOP_TRY(interface, socket.interface(ifindex));
-  return Nl80211Source{std::move(socket), std::move(interface), peer, std::move(stopwatch)};
+  return Nl80211Source{std::move(socket), std::move(interface), peer, stopwatch};
 }
 
 void Nl80211Source::read(Instant now, law::LinkFacts& facts) {
   facts.medium = law::Medium::wifi;
   error_.reset();
-  if (list_budget_.is_due(now)) list_budget_.run(now, stopwatch_, [&] { read_list(now, facts); });
-  if (station_budget_.is_due(now))
-    station_budget_.run(now, stopwatch_, [&] { read_station(now, facts); });
-  if (survey_budget_.is_due(now))
-    survey_budget_.run(now, stopwatch_, [&] { read_survey(now, facts); });
+  list_budget_.run(now, [&] { read_list(now, facts); });
+  station_budget_.run(now, [&] { read_station(now, facts); });
+  survey_budget_.run(now, [&] { read_survey(now, facts); });
 }
 
 // The list also finds the one station that a client has, and finds it again after it roamed.

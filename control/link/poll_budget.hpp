@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <utility>
 
 #include "engine/base/units.hpp"
 
@@ -25,30 +27,22 @@ class PollBudget {
   static constexpr std::int64_t cost_divisor = 50;
   static constexpr Nanos period_max = 1s;
 
-  explicit PollBudget(Nanos period_min) noexcept : period_min_{period_min} {}
+  PollBudget(Nanos period_min, Stopwatch stopwatch)
+      : period_min_{period_min}, stopwatch_{std::move(stopwatch)} {}
 
-  [[nodiscard]] bool is_due(Instant now) const noexcept {
-    return !has_read_ || now - read_at_ >= period_;
-  }
-
-  /// run reads the sensor by `f` and learns what it cost.
+  /// run reads the sensor by `f`, if that is due, and learns what it cost. Returns whether it did.
   template <class F>
-  auto run(Instant now, const Stopwatch& stopwatch, F&& f) {
-    has_read_ = true;
+  bool run(Instant now, F&& f) {
+    if (read_at_ && now - *read_at_ < period_) return false;
     read_at_ = now;
-    struct Learn {
-      PollBudget& budget;
-      const Stopwatch& stopwatch;
-      Instant began;
-      ~Learn() { budget.learn(stopwatch() - began); }
-    };
-    const Learn learn_at_end{*this, stopwatch, stopwatch()};
-    return f();
+    const Instant began = stopwatch_();
+    f();
+    learn(stopwatch_() - began);
+    return true;
   }
 
   /// period is the distance that readings have now: what goes into Fact::period.
   [[nodiscard]] Nanos period() const noexcept { return period_; }
-  [[nodiscard]] Nanos cost() const noexcept { return cost_; }
 
  private:
   // One slow reading (a lock held by others) is not the sensor's price: an average of eight, from
@@ -61,8 +55,8 @@ class PollBudget {
   Nanos period_min_;
   Nanos period_ = period_min_;
   Nanos cost_{0};
-  Instant read_at_{};
-  bool has_read_ = false;
+  std::optional<Instant> read_at_;
+  Stopwatch stopwatch_;
 };
 
 }  // namespace onehop::link

@@ -14,17 +14,16 @@ namespace {
 constexpr std::uint64_t ethernet_header_bytes = 14;
 }  // namespace
 
-Result<std::shared_ptr<QdiscReader>> QdiscReader::open(int ifindex, bool has_own_qdisc) {
+Result<QdiscSource> QdiscSource::open(int ifindex, bool has_own_qdisc) {
   ONEHOP_TRY(links, read_stack(ifindex));
   if (!has_own_qdisc) links.erase(links.begin());
   ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_ROUTE));
-  return std::shared_ptr<QdiscReader>{
-      new QdiscReader{std::move(socket), ifindex, std::move(links)}};
+  return QdiscSource{std::move(socket), ifindex, std::move(links)};
 }
 
-const std::optional<QueueTelemetry>& QdiscReader::read(Instant now) {
-  if (links_.empty() || (dumps_total_ > 0 && now == read_at_)) return queue_;
-  read_at_ = now;
+const std::optional<QueueTelemetry>& QdiscSource::queue(Instant now) {
+  if (links_.empty() || (dumps_total_ > 0 && now == dumped_at_)) return queue_;
+  dumped_at_ = now;
   queue_.reset();
   dump();
   if (error_) return queue_;
@@ -36,7 +35,7 @@ const std::optional<QueueTelemetry>& QdiscReader::read(Instant now) {
   return queue_;
 }
 
-void QdiscReader::dump() {
+void QdiscSource::dump() {
   ++dumps_total_;
   NetlinkRequest<tcmsg> request{RTM_GETQDISC, NLM_F_DUMP, {.tcm_family = AF_UNSPEC}};
   readings_.clear();
@@ -49,7 +48,7 @@ void QdiscReader::dump() {
   error_->attempt = "read the qdisc backlog";
 }
 
-std::string QdiscReader::root_kind() const {
+std::string QdiscSource::root_kind() const {
   const auto root = std::ranges::find_if(readings_, [&](const QdiscReading& qdisc) {
     return qdisc.ifindex == ifindex_ && qdisc.parent == TC_H_ROOT;
   });
@@ -59,9 +58,7 @@ std::string QdiscReader::root_kind() const {
 void QdiscSource::read(Instant now, law::LinkFacts& facts) {
   if (read_at_ && now - *read_at_ < period) return;
   read_at_ = now;
-  const auto& queue = reader_->read(now);
-  error_ = reader_->error();
-  if (queue)
+  if (const auto& queue = this->queue(now))
     facts.lower_queue = {{.queue = *queue, .sensor = law::QueueSensor::qdisc}, now, period};
   else
     facts.lower_queue.reset();

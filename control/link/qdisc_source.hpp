@@ -4,7 +4,7 @@
 // an AF_XDP socket go by the root qdisc of the socket's own interface; what stands there is
 // others', and what drains there says nothing of us.
 //
-//   RTM_GETQDISC ─▶ QdiscReader ─┬─▶ QdiscSource ─▶ lower_queue
+//   RTM_GETQDISC ─▶ QdiscSource ─┬─▶ lower_queue
 //                                └─▶ WiredSource ─▶ exact_queue, with the bytes in the NIC's ring
 //
 // A dump and not a single request: a single RTM_GETQDISC needs NLM_F_ECHO and is then multicast to
@@ -12,7 +12,6 @@
 // dump can wait for rtnl_lock for milliseconds.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,26 +22,30 @@
 
 namespace onehop::link {
 
-class QdiscReader {
+class QdiscSource final : public FactSource {
  public:
-  /// open looks at the interface. It succeeds also where there is no queue: read() then returns
+  /// Derived: d_1, the law's own latency. Low: a dump may wait for rtnl_lock, and buys nothing.
+  /// High: the queue has turned over before a reading counts as old.
+  static constexpr Nanos period = 4ms;
+
+  /// open looks at the interface. It succeeds also where there is no queue: queue() then returns
   /// nothing. `has_own_qdisc`: our frames pass that of the interface itself, too (not with AF_XDP).
   /// Syscalls: those of read_interface and NetlinkSocket::open.
-  [[nodiscard]] static Result<std::shared_ptr<QdiscReader>> open(int ifindex,
-                                                                 bool has_own_qdisc = true);
-  /// read returns nothing where there is no queue to read or the reading failed; never a zero that
-  /// was not read. Several sources share one reader: a second call with the same `now` returns the
+  [[nodiscard]] static Result<QdiscSource> open(int ifindex, bool has_own_qdisc = true);
+  [[nodiscard]] std::string_view name() const noexcept override { return "qdisc"; }
+  void read(Instant now, law::LinkFacts& facts) override;
+  void read_backlog(Instant now, law::LinkFacts& facts) override { read(now, facts); }
+  /// queue returns nothing where there is no queue to read or the reading failed; never a zero that
+  /// was not read. Who shares this source asks here: a second call with the same `now` returns the
   /// first one's reading. Syscalls: sendto, recvmsg; none where our frames pass no qdisc.
-  [[nodiscard]] const std::optional<QueueTelemetry>& read(Instant now);
-  /// error is why the last read failed; nothing while all is well or there simply is no queue.
-  [[nodiscard]] const std::optional<Error>& error() const noexcept { return error_; }
+  [[nodiscard]] const std::optional<QueueTelemetry>& queue(Instant now);
   /// root_kind is the kind of the interface's own root qdisc in the last reading; empty where there
   /// was none.
   [[nodiscard]] std::string root_kind() const;
   [[nodiscard]] std::uint64_t dumps_total() const noexcept { return dumps_total_; }
 
  private:
-  QdiscReader(NetlinkSocket&& socket, int ifindex, std::vector<Interface>&& links) noexcept
+  QdiscSource(NetlinkSocket&& socket, int ifindex, std::vector<Interface>&& links) noexcept
       : socket_{std::move(socket)}, ifindex_{ifindex}, links_{std::move(links)} {}
   void dump();
 
@@ -50,31 +53,10 @@ class QdiscReader {
   int ifindex_;
   std::vector<Interface> links_;  // whose root qdisc our frames pass, from the top
   std::vector<QdiscReading> readings_;
-  Instant read_at_{};
   std::optional<QueueTelemetry> queue_;
-  std::optional<Error> error_;
-  std::uint64_t dumps_total_ = 0;
-};
-
-class QdiscSource final : public FactSource {
- public:
-  /// Derived: d_1, the law's own latency. Low: a dump may wait for rtnl_lock, and buys nothing.
-  /// High: the queue has turned over before a reading counts as old.
-  static constexpr Nanos period = 4ms;
-
-  [[nodiscard]] static Result<QdiscSource> open(int ifindex, bool has_own_qdisc) {
-    ONEHOP_TRY(reader, QdiscReader::open(ifindex, has_own_qdisc));
-    return QdiscSource{std::move(reader)};
-  }
-  explicit QdiscSource(std::shared_ptr<QdiscReader> reader) : reader_{std::move(reader)} {}
-  [[nodiscard]] std::string_view name() const noexcept override { return "qdisc"; }
-  void read(Instant now, law::LinkFacts& facts) override;
-  void read_backlog(Instant now, law::LinkFacts& facts) override { read(now, facts); }
-  [[nodiscard]] std::shared_ptr<QdiscReader> reader() const { return reader_; }
-
- private:
-  std::shared_ptr<QdiscReader> reader_;
   std::optional<Instant> read_at_;
+  Instant dumped_at_{};
+  std::uint64_t dumps_total_ = 0;
 };
 
 }  // namespace onehop::link

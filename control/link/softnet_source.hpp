@@ -44,9 +44,8 @@ class SoftnetSource final : public FactSource {
   [[nodiscard]] std::string_view name() const noexcept override { return "softnet"; }
   /// Syscalls: lseek, read (7 us on two CPUs).
   void read(Instant now, law::LinkFacts& facts) override {
-    if (!budget_.is_due(now)) return;
-    error_.reset();
-    budget_.run(now, stopwatch_, [&] {
+    budget_.run(now, [&] {
+      error_.reset();
       file_.clear();
       file_.seekg(0);
       if (const auto counters = parse_softnet(file_))
@@ -62,10 +61,9 @@ class SoftnetSource final : public FactSource {
 
  private:
   SoftnetSource(std::ifstream&& file, Stopwatch stopwatch)
-      : file_{std::move(file)}, stopwatch_{std::move(stopwatch)} {}
+      : file_{std::move(file)}, budget_{period, std::move(stopwatch)} {}
   std::ifstream file_;
-  Stopwatch stopwatch_;
-  PollBudget budget_{period};
+  PollBudget budget_;
 };
 
 }  // namespace onehop::link

@@ -65,14 +65,14 @@ law::QueueReading exact_wired_queue(const QueueTelemetry& qdisc, Bytes inflight,
   return out;
 }
 
-Result<WiredSource> WiredSource::open(int ifindex, std::shared_ptr<QdiscReader> qdisc,
-                                      Stopwatch stopwatch) {
+Result<WiredSource> WiredSource::open(int ifindex, std::shared_ptr<QdiscSource> qdisc,
+                                      const Stopwatch& stopwatch) {
   ONEHOP_TRY(link, read_interface(ifindex));
   const std::string attempt = "read the speed and the queue of " + link.name;
   if (is_software(link))
     return Error{ExitCode::io_unavailable, attempt,
                  "it is a device of software: what it claims is worth nothing"};
-  WiredSource self{std::move(link), std::move(stopwatch)};
+  WiredSource self{std::move(link), stopwatch};
   if (qdisc == nullptr) {
     self.why_no_queue_ = "our frames go by the qdisc; the port's completions are the queue";
   } else if (is_stacked_kind(self.link_.kind)) {
@@ -92,17 +92,14 @@ Result<WiredSource> WiredSource::open(int ifindex, std::shared_ptr<QdiscReader> 
 void WiredSource::read(Instant now, law::LinkFacts& facts) {
   error_.reset();
   facts.medium = law::Medium::wired;
-  if (speed_budget_.is_due(now)) {
-    const BytesPerSecond rate =
-        speed_budget_.run(now, stopwatch_, [&] { return read_link_rate(link_.name); });
-    if (rate > BytesPerSecond{0}) facts.phy_rate = {rate, now, speed_budget_.period()};
-  }
-  if (limits_ && queue_budget_.is_due(now))
-    queue_budget_.run(now, stopwatch_, [&] { read_queue(now, facts); });
+  BytesPerSecond rate{};
+  speed_budget_.run(now, [&] { rate = read_link_rate(link_.name); });
+  if (rate > BytesPerSecond{0}) facts.phy_rate = {rate, now, speed_budget_.period()};
+  if (limits_) queue_budget_.run(now, [&] { read_queue(now, facts); });
 }
 
 void WiredSource::read_queue(Instant now, law::LinkFacts& facts) {
-  const auto& qdisc = qdisc_->read(now);
+  const auto& qdisc = qdisc_->queue(now);
   error_ = qdisc_->error();
   const auto inflight = limits_->inflight();
   if (!qdisc || !inflight) return;

@@ -68,10 +68,10 @@ Finding find_speed(const Interface& link) {
 }
 
 Finding find_qdisc(int ifindex) {
-  auto source = link::QdiscReader::open(ifindex);
+  auto source = link::QdiscSource::open(ifindex);
   if (!source) return {"interface", "qdisc", Verdict::bad, source.error().message(), nullptr};
-  (void)source.value()->read(monotonic_now());
-  const std::string kind = source.value()->root_kind();
+  (void)source.value().queue(monotonic_now());
+  const std::string kind = source.value().root_kind();
   if (kind.empty()) return {"interface", "qdisc", Verdict::info, "none", nullptr};
   const bool is_queue = kind != "noqueue";
   return {"interface", "qdisc", Verdict::info,

@@ -35,20 +35,16 @@ class Sensor final : public FactSource {
   explicit Sensor(World& world) : world_{world} {}
   [[nodiscard]] std::string_view name() const noexcept override { return "sensor"; }
   void read(Instant now, law::LinkFacts& facts) override {
-    if (!budget_.is_due(now)) return;
-    budget_.run(
-        now, [this] { return world_.now; },
-        [&] {
-          world_.now += world_.cost;
-          ++world_.readings;
-        });
-    facts.phy_rate = {mbit_per_s(600), now, budget_.period()};
+    const bool has_read = budget_.run(now, [&] {
+      world_.now += world_.cost;
+      ++world_.readings;
+    });
+    if (has_read) facts.phy_rate = {mbit_per_s(600), now, budget_.period()};
   }
-  [[nodiscard]] const PollBudget& budget() const { return budget_; }
 
  private:
   World& world_;
-  PollBudget budget_{2ms};
+  PollBudget budget_{2ms, [this] { return world_.now; }};
 };
 
 /// Backlog reads a queue of this machine, which is there with and without a carrier.

@@ -45,23 +45,23 @@ bool send_frame(int ifindex) {
                   sizeof to) == 1000;
 }
 
-// Two sources that share a reader are served by one dump, and an idle sender's backlog is read on.
+// Two sources that share the qdisc's are served by one dump, and an idle sender's backlog is read
+// on.
 void check_sharing(int ifindex) {
   auto opened = QdiscSource::open(ifindex, true);
   EXPECT(opened);
   if (!opened) return;
   QdiscSource& source = opened.value();
-  QdiscReader& reader = *source.reader();
   law::LinkFacts facts;
   Instant now{5s};
   source.read(now, facts);
-  EXPECT(facts.lower_queue && facts.lower_queue->at == now && reader.dumps_total() == 1);
-  EXPECT(reader.read(now) && reader.dumps_total() == 1);
+  EXPECT(facts.lower_queue && facts.lower_queue->at == now && source.dumps_total() == 1);
+  EXPECT(source.queue(now) && source.dumps_total() == 1);
   source.read(now + 3ms, facts);
-  EXPECT(reader.dumps_total() == 1);
-  EXPECT(reader.read(now + 4ms) && reader.dumps_total() == 2);
+  EXPECT(source.dumps_total() == 1);
+  EXPECT(source.queue(now + 4ms) && source.dumps_total() == 2);
   source.read_backlog(now + 4ms, facts);
-  EXPECT(reader.dumps_total() == 2 && facts.lower_queue->at == now + 4ms);
+  EXPECT(source.dumps_total() == 2 && facts.lower_queue->at == now + 4ms);
   EXPECT(law::fresh(facts.lower_queue, now + 12ms) && !law::fresh(facts.lower_queue, now + 13ms));
 }
 
@@ -187,29 +187,29 @@ int main() {
   const auto missing = read_interface(9999);
   EXPECT(!missing);
   if (!missing) EXPECT(!missing.error().attempt.empty() && !missing.error().cause.empty());
-  EXPECT(!QdiscReader::open(9999));
+  EXPECT(!QdiscSource::open(9999));
 
-  auto below = QdiscReader::open(mv);
+  auto below = QdiscSource::open(mv);
   EXPECT(below);
-  auto none = QdiscReader::open(vb);
+  auto none = QdiscSource::open(vb);
   EXPECT(none);
   // An AF_XDP socket goes by the qdisc of its own interface, and not by that below.
-  auto bypassed = QdiscReader::open(va, false);
-  EXPECT(bypassed && !bypassed.value()->read(Instant{1s}) && bypassed.value()->dumps_total() == 0);
-  auto below_bypassed = QdiscReader::open(mv, false);
-  EXPECT(below_bypassed && below_bypassed.value()->read(Instant{1s}));
+  auto bypassed = QdiscSource::open(va, false);
+  EXPECT(bypassed && !bypassed.value().queue(Instant{1s}) && bypassed.value().dumps_total() == 0);
+  auto below_bypassed = QdiscSource::open(mv, false);
+  EXPECT(below_bypassed && below_bypassed.value().queue(Instant{1s}));
   if (below && none) {
-    const auto before = below.value()->read(Instant{1s});
+    const auto before = below.value().queue(Instant{1s});
     EXPECT(before && before->occupancy == Bytes{0});
     for (int i = 0; i < 20; ++i) EXPECT(send_frame(mv));
-    const auto after = below.value()->read(Instant{2s});
+    const auto after = below.value().queue(Instant{2s});
     EXPECT(after && after->occupancy >= Bytes{10'000});
     EXPECT(after && after->capacity == Bytes{1'000'000});
     EXPECT(after && after->at == Instant{2s});
-    auto own = QdiscReader::open(va);
-    EXPECT(own && own.value()->read(Instant{2s}) && own.value()->root_kind() == "tbf");
-    EXPECT(!none.value()->read(Instant{1s}));
-    EXPECT(!none.value()->error());
+    auto own = QdiscSource::open(va);
+    EXPECT(own && own.value().queue(Instant{2s}) && own.value().root_kind() == "tbf");
+    EXPECT(!none.value().queue(Instant{1s}));
+    EXPECT(!none.value().error());
   }
   check_sharing(va);
   check_kinds(va);
