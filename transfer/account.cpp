@@ -26,7 +26,7 @@ void add(PathReport& sum, const PathReport& before) {
   sum.counters.syscalls_total = syscalls_total;
 }
 
-api::Queue queue_of(const QueueTelemetry& queue, const BufferUse& use) {
+api::Queue queue_of(const QueueTelemetry& queue, const rate::BufferUse& use) {
   return {.scope = host::name_of(queue.scope),
           .capacity_bytes = queue.capacity.count,
           .occupancy_bytes_p50 = use.p50.count,
@@ -174,7 +174,7 @@ void Account::close_receipt(session::SessionEnd& end) {
     events_.warn(root.error().message());
 }
 
-void Account::say_notices(const RateState& state) {
+void Account::say_notices(const rate::RateState& state) {
   const std::uint32_t fresh = state.notices & ~notices_said_;
   notices_said_ |= fresh;
   for (std::uint32_t i = 0; i < law::notices_max; ++i) {
@@ -183,7 +183,7 @@ void Account::say_notices(const RateState& state) {
   }
 }
 
-void Account::tick(Instant now, std::uint64_t bytes, const RateState& state) {
+void Account::tick(Instant now, std::uint64_t bytes, const rate::RateState& state) {
   if (!has_data() || now - interval_at_ < interval_period) return;
   const Bytes step{static_cast<std::int64_t>(bytes - interval_bytes_)};
   events_.emit(api::Interval{.t_ns = (now - first_data_at).count(),
@@ -194,7 +194,7 @@ void Account::tick(Instant now, std::uint64_t bytes, const RateState& state) {
                              .is_all_known = is_all_known,
                              .eta_seconds = eta_seconds(bytes),
                              .goodput_bps = bps(step / (now - interval_at_)),
-                             .rate_bps = bps(state.rate),
+                             .rate_bps = bps(state.grant.rate),
                              .bottleneck = std::string{rate::name_of(state.bottleneck)},
                              .tx_queue_bytes = state.path.tx_queue.occupancy.count,
                              .rx_ring_bytes = state.path.rx_ring.occupancy.count,
@@ -212,8 +212,8 @@ std::optional<double> Account::eta_seconds(std::uint64_t bytes_done) const {
   return time_left(left, {recent.trend_per_s(), recent_files.trend_per_s()});
 }
 
-void Account::close_data(const RateState& state) {
-  const RateState before = last_state;
+void Account::close_data(const rate::RateState& state) {
+  const rate::RateState before = last_state;
   last_state = state;
   say_notices(last_state);
   add(last_state.path, before.path);
@@ -249,7 +249,7 @@ void Account::remember_rate() {
     events_.say(kept.error().message());
 }
 
-void Account::fill_path(const RateState& state) {
+void Account::fill_path(const rate::RateState& state) {
   const PathReport& path = state.path;
   const DataPathCounters& counters = path.counters;
   facts.frames_total = counters.frames_sent_total + counters.frames_received_total;

@@ -9,8 +9,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "control/rate/trace.hpp"
 #include "control/session/session.hpp"
-#include "engine/base/path.hpp"
 #include "engine/file/manifest.hpp"
 #include "transfer/events.hpp"
 #include "transfer/rate_memory.hpp"
@@ -37,7 +37,7 @@ class Account {
   bool is_stream = false;            ///< the session is one: nothing of it is kept
   /// on_restart() was called: what is skipped since then came in this session.
   bool has_restarted = false;
-  RateState last_state;  ///< of the data path that ended; the packets of all of them
+  rate::RateState last_state;  ///< of the data path that ended; the packets of all of them
   RecentRate recent, recent_files;
   UsageMeter usage;
   Instant first_data_at{}, all_arrived_at{}, ended_at{};
@@ -78,11 +78,11 @@ class Account {
   /// on_restart: a source changed, and what is not done is offered again.
   void on_restart();
   /// say_notices: a law cannot print. It raises a bit, and each bit's sentence is said once.
-  void say_notices(const RateState& state);
+  void say_notices(const rate::RateState& state);
   /// tick emits an Interval where one is due. `bytes` have arrived.
-  void tick(Instant now, std::uint64_t bytes, const RateState& state);
+  void tick(Instant now, std::uint64_t bytes, const rate::RateState& state);
   /// close_data keeps the last state of a data path that ended.
-  void close_data(const RateState& state);
+  void close_data(const rate::RateState& state);
 
   /// set_start gives the law what an earlier run reached on this path, and notes the path.
   void set_start(const std::string& peer, law::SafeRangeParams& params);
@@ -96,7 +96,7 @@ class Account {
   void count(const file::ManifestEntry& entry, const session::FileDone& done, bool is_verified);
   void close_receipt(session::SessionEnd& end);
   void remember_rate();
-  void fill_path(const RateState& state);
+  void fill_path(const rate::RateState& state);
 
   const Events& events_;
   const Settings& settings_;

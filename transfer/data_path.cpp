@@ -185,7 +185,7 @@ void DataPath::tick() {
     account_.recent_files.add(now, account_.files_done);
   }
   if (!rate_thread_ && rate_) tick_rate(now);
-  const RateState state = links_->state.load();
+  const rate::RateState state = links_->state.load();
   emit_progress();
   account_.tell_unnamed();
   account_.tick(now, bytes_arrived(), state);

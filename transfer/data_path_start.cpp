@@ -89,7 +89,6 @@ Result<void> DataPath::start_control(const session::DataPlan& plan) {
   ONEHOP_TRYV(start_trace(plan));
   rate_ = std::make_unique<rate::RateLoop>(*law_, links_->report, links_->limits, links_->grant,
                                            links_->state, trace_ ? &*trace_ : nullptr);
-  rate_->set_row_cell(links_->row);
   facts.peer = plan.peer.address.text();
   rate_->set_source(link_ ? &*link_ : nullptr);
   if (is_sending) {
@@ -110,9 +109,8 @@ Result<void> DataPath::start_trace(const session::DataPlan& plan) {
       "{} law {}{} target {} bounds {} io {} frame {} payload {} wire {} link {}", facts.role,
       settings_.law, settings_.has_qcut ? "+qcut" : "", settings_.target, settings_.bounds,
       facts.io_used, facts.frame_bytes, payload, wire, facts.link_source);
-  ONEHOP_TRY(trace,
-             rate::TraceWriter::open(settings_.trace_file, {settings_.command_line, ONEHOP_VERSION,
-                                                            config, law_->trace().columns}));
+  ONEHOP_TRY(trace, rate::TraceWriter::open(settings_.trace_file,
+                                            {settings_.command_line, ONEHOP_VERSION, config}));
   trace_ = std::move(trace);
   return success();
 }

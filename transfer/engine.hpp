@@ -23,8 +23,7 @@ struct SessionLinks {
   SpscRing<Event> events{4096};
   Latest<PathReport> report;
   Latest<RateGrant> grant;
-  Latest<RateState> state;
-  Latest<rate::TraceRow> row;  // goes the way of `state`
+  Latest<rate::RateState> state;
   Latest<Limits> limits;
 
   [[nodiscard]] run::EngineLinks for_engine() {

@@ -37,11 +37,8 @@ api::Buffer view_of(const law::BufferRow& row, const QueueTelemetry& queue, bool
 /// The law's own quantities, by their names in the trace.
 std::vector<std::pair<std::string, std::int64_t>> details_of(const law::LawTrace& trace) {
   std::vector<std::pair<std::string, std::int64_t>> out;
-  const auto add = [&](const law::LawColumn& column) {
-    if (column.name != nullptr && column.value) out.emplace_back(column.name, *column.value);
-  };
-  std::ranges::for_each(rate::columns_of(trace.details), add);
-  std::ranges::for_each(trace.columns, add);
+  for (const rate::DetailColumn& column : rate::columns_of(trace.details))
+    if (column.value) out.emplace_back(column.name, *column.value);
   return out;
 }
 
@@ -52,8 +49,9 @@ api::Progress DataPath::progress() const {
   const Account& account = account_;
   const api::End& facts = account.facts;
   const bool is_running = engine_ != nullptr, is_sending = account.is_sending();
-  const RateState state = is_running ? links_->state.load() : account.last_state;
-  const rate::TraceRow row = links_->row.load();
+  // Empty when no data path runs: what the law said of the last one holds no more.
+  const rate::RateState newest = links_->state.load();
+  const rate::RateState& state = is_running ? newest : account.last_state;
   const PathReport& path = state.path;
   api::Progress t;
   t.pid = ::getpid();
@@ -84,18 +82,18 @@ api::Progress DataPath::progress() const {
   t.files_total = account.files_total();
   t.is_all_known = account.is_all_known;
   if (is_sending) {
-    t.rate_bps = bps(state.rate);
-    t.backlog_max_bytes = state.backlog_max.count;
+    t.rate_bps = bps(state.grant.rate);
+    t.backlog_max_bytes = state.grant.backlog_max.count;
     t.bottleneck = rate::name_of(state.bottleneck);
-    for (std::size_t i = 0; i < row.bottleneck_permille.size(); ++i) {
-      const auto share = row.bottleneck_permille[i];
+    for (std::size_t i = 0; i < newest.bottleneck_permille.size(); ++i) {
+      const auto share = newest.bottleneck_permille[i];
       if (share > 0)
         t.bottleneck_permille[std::string{rate::name_of(static_cast<Bottleneck>(i))}] = share;
     }
-    t.is_degraded = row.law.is_degraded;
-    t.sensor = rate::name_of(row.law.details.sensor);
-    t.details = details_of(row.law);
-    if (const BytesPerSecond* link = law::fresh(row.facts.phy_rate, row.at))
+    t.is_degraded = newest.law.is_degraded;
+    t.sensor = rate::name_of(newest.law.details.sensor);
+    t.details = details_of(newest.law);
+    if (const BytesPerSecond* link = law::fresh(newest.facts.phy_rate, newest.at))
       t.link_rate_bps = bps(*link);
   }
   t.srtt_ns = path.srtt.count();
@@ -106,7 +104,7 @@ api::Progress DataPath::progress() const {
   t.cpu_seconds = UsageMeter::cpu_seconds();
   const std::array queues{&path.tx_queue, &path.rx_ring, &path.app_buffer};
   for (std::size_t i = 0; i < queues.size(); ++i)
-    t.buffers[i] = view_of(row.law.buffers[i], *queues[i], is_sending);
+    t.buffers[i] = view_of(newest.law.buffers[i], *queues[i], is_sending);
   // The receiving end's few answers fill no queue, so the law has for its drain what it starts
   // from.
   if (!is_sending) t.buffers[0].drain_bps = 0;

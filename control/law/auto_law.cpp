@@ -139,12 +139,10 @@ RateGrant AutoLaw::step_exact(const LinkSample& sample, const QueueView& view) {
   const Bytes frame = safe_range_.ratio().wire_frame();
   const Bytes least = frame * backlog_frames_min;
   refusals_.step(sample.at, view.queue.refused_total, view.queue.occupancy, least);
-  trace_.backlog_max = std::max(refusals_.bound(backlog_limit()), least);
-  trace_.rate = rate;
   trace_.is_degraded = false;
   const bool has_aggregates = mode_ != Mode::wired;
   return {.rate = rate,
-          .backlog_max = trace_.backlog_max,
+          .backlog_max = std::max(refusals_.bound(backlog_limit()), least),
           .backlog_low = has_aggregates ? a_ : Bytes{0},
           .batch_frames = batch_for(a_ / 4, frame, 1, params_.safe_range.batch_frames_max),
           .poll_interval = has_aggregates ? exchange_ / polls_per_exchange : Nanos{0}};

@@ -23,7 +23,6 @@ struct LinkSample {
   PathReport path;  ///< from the engine core
   LinkFacts facts;  ///< what sensors have read below our port
   Limits limits;
-  bool is_fresh = true;  ///< path was published since the last tick
 };
 
 /// BufferRow: one buffer's terms in the last step, as users plot them and tests read them.
@@ -70,26 +69,12 @@ inline constexpr std::int64_t backlog_frames_min = 4;
 inline constexpr std::array bottleneck_of_buffer{Bottleneck::tx_queue, Bottleneck::rx_ring,
                                                  Bottleneck::app_buffer};
 
-/// LawColumn: a number that one law alone has, as a column of the trace and a line of `watch`. The
-/// law sets the names in its constructor; a name says its unit at its end, and holds no comma.
-struct LawColumn {
-  const char* name = nullptr;
-  std::optional<std::int64_t> value;
-};
-// Ours. Low: a law leaves a number out. High: bytes in each row.
-inline constexpr std::size_t law_columns_max = 4;
-using LawColumns = std::array<LawColumn, law_columns_max>;
-
-/// LawTrace: one step as a row.
+/// LawTrace: one step as a row, beside its grant.
 struct LawTrace {
-  Instant at{};
   std::array<BufferRow, 3> buffers{};  ///< tx queue, receiver ring, receiver application buffer
-  BytesPerSecond rate{};
-  Bytes backlog_max{};
   Bottleneck bottleneck = Bottleneck::none;
   bool is_degraded = false;  ///< X_under > X_over: no safe range, the target is the middle
   LawDetails details;
-  LawColumns columns{};
   std::uint32_t notices = 0;  ///< bits of Notice, only ever set
 };
 
@@ -103,7 +88,7 @@ class Controller {
   /// is_constant: samples change nothing of its grants but their burst, so that it need not be
   /// asked often.
   [[nodiscard]] virtual bool is_constant() const { return false; }
-  /// trace is the last step as a row. Before the first step it holds the names of the columns.
+  /// trace is the last step as a row.
   [[nodiscard]] const LawTrace& trace() const noexcept { return trace_; }
 
  protected:

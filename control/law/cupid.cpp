@@ -52,8 +52,6 @@ RateGrant Cupid::step(const LinkSample& sample) {
       batch_for(grant.backlog_max / 4, frame, 1, params_.safe_range.batch_frames_max);
   show(trace_.details, *share);
   trace_.buffers[0].rate = safe_range_.ratio().to_payload(grant.rate);
-  trace_.rate = grant.rate;
-  trace_.backlog_max = grant.backlog_max;
   trace_.bottleneck = has_flow ? Bottleneck::cap : Bottleneck::source;
   return grant;
 }
@@ -72,8 +70,6 @@ RateGrant CupidCap::step(const LinkSample& sample) {
   grant.rate = share->rate;
   grant.is_rate_final = false;
   grant.backlog_max = backlog_for(grant.rate, sample, ratio_.wire_frame());
-  trace_.rate = grant.rate;
-  trace_.backlog_max = grant.backlog_max;
   if (trace_.bottleneck != Bottleneck::source) trace_.bottleneck = Bottleneck::cap;
   return grant;
 }

@@ -24,9 +24,6 @@ class Fixed final : public Controller {
     constexpr Gain backlog_gain{4500};
     const Bytes frame = std::max(sample.path.wire_per_frame, Bytes{1});
     const Bytes backlog = std::max(params_.rate * backlog_gain * params_.d_1, frame * 2);
-    trace_.at = sample.at;
-    trace_.rate = params_.rate;
-    trace_.backlog_max = backlog;
     trace_.bottleneck = sample.path.offered > Bytes{0} ? Bottleneck::cap : Bottleneck::source;
     const std::array queues{&sample.path.tx_queue, &sample.path.rx_ring, &sample.path.app_buffer};
     for (std::size_t i = 0; i < queues.size(); ++i)

@@ -65,8 +65,6 @@ enum class QueueSensor : std::uint8_t {
 struct QueueReading {
   QueueTelemetry queue;  ///< `at` as the fact's; scope lower_queue; capacity 0 where unknown
   Bytes foreign{};       ///< of other flows, within queue.occupancy, as far as can be told apart
-  /// Packets that the queue ECN-marked; absent where it does not count them.
-  std::optional<std::uint64_t> marks_total;
   QueueSensor sensor = QueueSensor::none;
 };
 

@@ -23,7 +23,7 @@ RateGrant LossMask::step(const LinkSample& sample) {
        .rate_min = rate_min_});
   trace_.details.loss_cap = cap;
   if (!cap || *cap >= grant.rate) return grant;
-  grant.rate = trace_.rate = *cap;
+  grant.rate = *cap;
   grant.is_rate_final = false;
   trace_.bottleneck = Bottleneck::cap;
   return grant;

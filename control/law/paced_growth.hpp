@@ -42,7 +42,6 @@ class PacedGrowth {
   /// step takes one reading (same unit of bytes as the rates) and returns the rate.
   BytesPerSecond step(const PacedGrowthInput& input) noexcept;
   [[nodiscard]] BytesPerSecond injection() const noexcept { return injection_; }
-  [[nodiscard]] BytesPerSecond rate() const noexcept { return rate_; }
 
  private:
   void update_loss(const PacedGrowthInput& input, Nanos rtt) noexcept;

@@ -124,7 +124,6 @@ RateGrant Qcut::step(const LinkSample& sample) {
   // rest at once.
   const Nanos poll = tau_ / polls_per_tau;
   grant.poll_interval = grant.poll_interval > Nanos{0} ? std::min(grant.poll_interval, poll) : poll;
-  trace_.backlog_max = grant.backlog_max;
   return grant;
 }
 

@@ -56,7 +56,6 @@ RateGrant SafeRangeModel::step(const LinkSample& sample, const QueueView& view, 
                                LawTrace& trace) {
   ratio_.read(sample.path);
   is_outage_ = outage_.step(sample.at, sample.path, feedback_interval_);
-  trace.at = sample.at;
   trace.buffers = {};
   trace.details = {.sensor = view.sensor};
   trace.is_degraded = false;
@@ -90,10 +89,10 @@ RateGrant SafeRangeModel::step(const LinkSample& sample, const QueueView& view, 
   //=   reason=v_0 = 0 would never learn that a link is back (edge case a); R_min while X < X_max
   v_0 = std::clamp(v_0, params_.rate_min, params_.rate_max);
   rate_ = ratio_.to_wire(v_0);
-  trace.rate = rate_;
-  trace.backlog_max = ratio_.to_wire(own_.has_queue() ? own_.backlog_max() : paced_backlog_max_);
   trace.bottleneck = bottleneck_;
-  return {.rate = rate_, .backlog_max = trace.backlog_max, .batch_frames = batch_frames_};
+  return {.rate = rate_,
+          .backlog_max = ratio_.to_wire(own_.has_queue() ? own_.backlog_max() : paced_backlog_max_),
+          .batch_frames = batch_frames_};
 }
 
 // set_paced_term stands in for i = 1 where no queue can be read.

@@ -210,14 +210,12 @@ RateGrant Wdtcp::grant(const LinkSample& sample, const QueueView& view, BytesPer
                        .takes_part = true,
                        .under = ratio.to_payload(a_),
                        .over = ratio.to_payload(b_)};
-  trace_.rate = rate;
-  trace_.backlog_max = std::max(backlog_limit(view, rate), ratio.wire_frame() * backlog_frames_min);
   trace_.bottleneck = has_data(sample.path) ? Bottleneck::tx_queue : Bottleneck::source;
   trace_.is_degraded = false;
   const bool has_aggregates = !is_paper() && !is_wired_;
   RateGrant grant{
       .rate = rate,
-      .backlog_max = trace_.backlog_max,
+      .backlog_max = std::max(backlog_limit(view, rate), ratio.wire_frame() * backlog_frames_min),
       .backlog_low = has_aggregates ? limit_ : Bytes{0},
       .batch_frames = batch_for(a_ / 4, ratio.wire_frame(), 2, params_.safe_range.batch_frames_max),
       .poll_interval = has_aggregates ? rtt_ / polls_per_exchange : Nanos{0}};

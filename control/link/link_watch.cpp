@@ -63,7 +63,6 @@ void LinkWatch::follow(Instant now, law::LinkFacts& facts) {
   is_look_due_ = false;
   has_looked_ = true;
   looked_at_ = now;
-  ++looks_total_;
   if (auto found = find_())
     found_ = std::move(found).value();
   else

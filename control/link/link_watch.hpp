@@ -84,7 +84,6 @@ class LinkWatch final : public FactSource {
   void read_backlog(Instant now, law::LinkFacts& facts) override;
 
   [[nodiscard]] const SourceSet& found() const noexcept { return found_; }
-  [[nodiscard]] std::uint64_t looks_total() const noexcept { return looks_total_; }
 
  private:
   void follow(Instant now, law::LinkFacts& facts);
@@ -98,7 +97,6 @@ class LinkWatch final : public FactSource {
   bool is_look_due_ = false;
   Instant looked_at_{};
   bool has_looked_ = false;
-  std::uint64_t looks_total_ = 0;
 };
 
 /// make_link_events subscribes to RTNLGRP_LINK. Syscalls: socket, bind, setsockopt.

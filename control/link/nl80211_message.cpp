@@ -120,7 +120,6 @@ void read_txq(Reader& in, Octets nested, TxqCounters& out) {
         in.count<std::uint32_t>(value, out.backlog_bytes);
         break;
       case NL80211_TXQ_STATS_DROPS: in.count<std::uint32_t>(value, out.drops_total); break;
-      case NL80211_TXQ_STATS_ECN_MARKS: in.count<std::uint32_t>(value, out.marks_total); break;
       case NL80211_TXQ_STATS_TX_BYTES: in.count<std::uint32_t>(value, out.tx_bytes_total); break;
       default: break;
     }
@@ -134,7 +133,6 @@ void add(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& 
 void add(TxqCounters& sum, const TxqCounters& part) {
   add(sum.backlog_bytes, part.backlog_bytes);
   add(sum.drops_total, part.drops_total);
-  add(sum.marks_total, part.marks_total);
   add(sum.tx_bytes_total, part.tx_bytes_total);
 }
 

@@ -43,7 +43,6 @@ struct WifiRate {
 struct TxqCounters {
   std::optional<std::uint64_t> backlog_bytes;
   std::optional<std::uint64_t> drops_total;
-  std::optional<std::uint64_t> marks_total;     ///< ECN
   std::optional<std::uint64_t> tx_bytes_total;  ///< that left the queue towards the driver
 };
 

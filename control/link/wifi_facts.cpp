@@ -48,7 +48,6 @@ void WifiFacts::add_station(const StationMessage& station, Instant at, Nanos per
                    .drained_total = as_bytes(drained_.add(*txq.tx_bytes_total, is_new)),
                    .refused_total = txq_drops_.add(txq.drops_total.value_or(0), is_new),
                    .scope = QueueScope::lower_queue};
-    if (txq.marks_total) queue.marks_total = txq_marks_.add(*txq.marks_total, is_new);
     facts.exact_queue = {queue, at, period};
   }
   if (station.tx_packets_total && station.tx_retries_total && station.tx_failed_total) {

@@ -54,7 +54,7 @@ class WifiFacts {
   };
   [[nodiscard]] bool is_active(const StationMessage& station, Nanos span) const noexcept;
 
-  GrowingTotal drained_, txq_drops_, txq_marks_, frames_, retries_, failed_;
+  GrowingTotal drained_, txq_drops_, frames_, retries_, failed_;
   std::uint64_t packets_ = 0;  // of the peer's entry, as last read
   std::vector<Activity> last_list_;
   Instant listed_at_{};

@@ -54,12 +54,8 @@ void RateLoop::tick(Instant now) {
   ticked_at_ = now;
 
   law::LinkSample sample{.at = now};
-  const std::uint64_t version = path_.version();
-  sample.path = path_.load();
+  sample.path = state_.path = path_.load();
   sample.limits = limits_.load();
-  sample.is_fresh = version != path_version_;
-  path_version_ = version;
-  newest_ = sample.path;
 
   if (!has_ticked_) begun_at_ = now;
   const bool is_flowing = sample.path.offered > Bytes{0} || sample.path.sent_total != sent_seen_;
@@ -73,35 +69,33 @@ void RateLoop::tick(Instant now) {
   has_ticked_ = true;
 
   read_facts(now, sample.path.tx_queue);
-  sample.facts = facts_;
-  RateGrant grant = law_.step(sample);
-  bottleneck_ = law_.trace().bottleneck;
-  notices_ |= law_.trace().notices;
-  grant = hold_when_silent(sample, grant);
-  grant = apply_caps(sample, grant);
-  granted_ = grant;
-  grant_cell_.store(grant);
+  sample.facts = state_.facts;
+  const RateGrant wanted = law_.step(sample);
+  state_.at = now;
+  state_.law = law_.trace();
+  state_.bottleneck = state_.law.bottleneck;
+  state_.notices |= state_.law.notices;
+  state_.grant = apply_caps(sample, hold_when_silent(sample, wanted));
+  grant_cell_.store(state_.grant);
 
-  bottleneck_share_.add(now, bottleneck_, since_last);
+  bottleneck_share_.add(now, state_.bottleneck, since_last);
   count(sample, since_last);
   choose_next_tick(sample);
-  const bool is_state_due = now - published_at_ >= state_interval;
-  if (trace_ != nullptr || (row_cell_ != nullptr && is_state_due)) {
-    const TraceRow row = row_of(sample, grant);
-    if (trace_ != nullptr) trace_->write(row);
-    if (row_cell_ != nullptr && is_state_due) row_cell_->store(row);
+  if (trace_ != nullptr) {
+    trace_->write(state_, traced_, law_.name(), source_ != nullptr ? source_->name() : "none");
+    traced_ = sample.path.counters;
   }
-  if (is_state_due) publish_state(now);
+  if (now - published_at_ >= state_interval) publish_state(now);
 }
 
 void RateLoop::read_facts(Instant now, const QueueTelemetry& own) {
   if (source_ != nullptr && is_flowing_)
-    source_->read(now, facts_);
+    source_->read(now, state_.facts);
   else if (source_ != nullptr && own.occupancy > Bytes{0})
-    source_->read_backlog(now, facts_);
-  auto& lower = facts_.lower_queue;
+    source_->read_backlog(now, state_.facts);
+  auto& lower = state_.facts.lower_queue;
   if (lower && now - lower->at > lower_queue_dead) lower.reset();
-  refused_exact_.step(facts_.exact_queue);
+  refused_exact_.step(state_.facts.exact_queue);
   refused_lower_.step(lower);
   if (!lower || lower->at == foreign_at_) return;
   foreign_at_ = lower->at;
@@ -139,7 +133,7 @@ void RateLoop::RefusalsSeen::step(law::MaybeFact<law::QueueReading>& fact) noexc
 RateGrant RateLoop::hold_when_silent(const law::LinkSample& sample, RateGrant grant) noexcept {
   if (!is_flowing_) return grant;
   const Instant heard = std::max(sample.path.feedback_at, flow_began_at_);
-  const Nanos limit = law::silence_limit(sample.path.srtt, granted_.feedback_interval);
+  const Nanos limit = law::silence_limit(sample.path.srtt, state_.grant.feedback_interval);
   const Nanos silent = sample.at - heard;
   if (silent <= limit) return grant;
   const auto halvings =
@@ -159,7 +153,7 @@ RateGrant RateLoop::apply_caps(const law::LinkSample& sample, RateGrant grant) n
   grant.is_rate_final = !is_offer;  // the peer's next report may take it back
   const Bytes least = sample.path.wire_per_frame * 4;
   grant.backlog_max = std::min(grant.backlog_max, std::max(cap * cap_backlog, least));
-  if (bottleneck_ != Bottleneck::source) bottleneck_ = Bottleneck::cap;
+  if (state_.bottleneck != Bottleneck::source) state_.bottleneck = Bottleneck::cap;
   return grant;
 }
 
@@ -215,51 +209,23 @@ void RateLoop::choose_next_tick(const law::LinkSample& sample) noexcept {
     next_tick_in_ = tick_first;
   } else {
     const bool is_moving = now - moved_at_ < moving_span;
-    const bool is_slow = law_.is_constant() && granted_.rate < tick_fixed_rate_max;
+    const bool is_slow = law_.is_constant() && state_.grant.rate < tick_fixed_rate_max;
     const Nanos steady = sample.facts.medium == law::Medium::wifi ? tick_wifi : tick_steady;
     next_tick_in_ = is_moving ? tick_moving : is_slow ? tick_fixed : steady;
   }
 }
 
 void RateLoop::publish_state(Instant now) {
-  published_at_ = now;
-  const law::LawTrace& trace = law_.trace();
+  published_at_ = state_.at = now;
   law::FrameRatio ratio;
-  ratio.read(newest_);
-  state_cell_.store({.at = now,
-                     .rate = granted_.rate,
-                     .backlog_max = granted_.backlog_max,
-                     .bottleneck = bottleneck_,
-                     .notices = notices_,
-                     .path = newest_,
-                     .tx_queue = tx_.use(),
-                     .rx_ring = rx_.use(),
-                     .app_buffer = app_.use(),
-                     .tx_queue_mean = as_bytes(tx_.held.mean()),
-                     .tx_queue_target = ratio.to_wire(trace.buffers[0].target)});
-}
-
-TraceRow RateLoop::row_of(const law::LinkSample& sample, const RateGrant& grant) {
-  const DataPathCounters& counters = sample.path.counters;
-  TraceRow row{.at = sample.at,
-               .law = law_.trace(),
-               .law_name = law_.name(),
-               .srtt = sample.path.srtt,
-               .turns = counters.turns_total - traced_.turns_total,
-               .wakeups = counters.wakeups_total - traced_.wakeups_total,
-               .syscalls = counters.syscalls_total - traced_.syscalls_total,
-               .refused_total = sample.path.tx_queue.refused_total,
-               .lost_total = sample.path.packets_lost_total};
-  if (source_ != nullptr) row.link_source = source_->name();
-  row.facts = sample.facts;
-  row.cpu_total = cpu_total_;
-  row.tx_drained_total = sample.path.tx_queue.drained_total;
-  row.law.rate = grant.rate;
-  row.law.backlog_max = grant.backlog_max;
-  row.law.bottleneck = bottleneck_;
-  row.bottleneck_permille = bottleneck_share_.permille();
-  traced_ = counters;
-  return row;
+  ratio.read(state_.path);
+  state_.bottleneck_permille = bottleneck_share_.permille();
+  state_.tx_queue = tx_.use();
+  state_.rx_ring = rx_.use();
+  state_.app_buffer = app_.use();
+  state_.tx_queue_mean = as_bytes(tx_.held.mean());
+  state_.tx_queue_target = ratio.to_wire(state_.law.buffers[0].target);
+  state_cell_.store(state_);
 }
 
 }  // namespace onehop::rate

@@ -3,12 +3,11 @@
 // tick(now) alike.
 //
 //   Latest<PathReport> ─┐                                         ┌─▶ Latest<RateGrant> (core)
-//   Latest<Limits>     ─┼─▶ LinkSample ─▶ law ─▶ silence ─▶ caps ─┼─▶ Latest<RateState> (session)
-//   FactSource.read()  ─┘                                         ├─▶ trace row
-//                                                                 └─▶ Latest<TraceRow> (observers)
+//   Latest<Limits>     ─┼─▶ LinkSample ─▶ law ─▶ silence ─▶ caps ─┼─▶ Latest<RateState> (session,
+//   FactSource.read()  ─┘                                         │       observers)
+//                                                                 └─▶ trace row
 //
-// Owns the statistics of the session. It writes the grant, the state and the newest row, and
-// nothing else.
+// Owns the statistics of the session. It writes the grant and the state, and nothing else.
 #pragma once
 
 #include <array>
@@ -33,17 +32,14 @@ class RateLoop {
   /// loop. Not while tick() may be called.
   void set_source(link::FactSource* source) {
     source_ = source;
-    facts_ = {};  // of a link that is not there any more
+    state_.facts = {};  // of a link that is not there any more
     foreign_count_ = 0;
     refused_exact_.has_reading = refused_lower_.has_reading = false;
   }
 
-  /// set_row_cell: the newest row is stored there as often as the state. `cell` must outlive the
-  /// loop. Before the first tick.
-  void set_row_cell(Latest<TraceRow>& cell) { row_cell_ = &cell; }
   /// set_cpu_total is what the next row says of this process's CPU time; whoever knows real time
   /// calls it.
-  void set_cpu_total(Nanos total) noexcept { cpu_total_ = total; }
+  void set_cpu_total(Nanos total) noexcept { state_.cpu_total = total; }
   [[nodiscard]] bool has_trace() const noexcept { return trace_ != nullptr; }
 
   /// tick does one step. `now` never goes back. Syscalls: those of the source; write by the trace.
@@ -74,7 +70,6 @@ class RateLoop {
   [[nodiscard]] Bytes standing(const law::LinkSample& sample) const noexcept;
   void count(const law::LinkSample& sample, Nanos since_last) noexcept;
   void choose_next_tick(const law::LinkSample& sample) noexcept;
-  [[nodiscard]] TraceRow row_of(const law::LinkSample& sample, const RateGrant& grant);
 
   law::Controller& law_;
   link::FactSource* source_ = nullptr;
@@ -83,17 +78,14 @@ class RateLoop {
   Latest<RateGrant>& grant_cell_;
   Latest<RateState>& state_cell_;
   TraceWriter* trace_;
-  Latest<TraceRow>* row_cell_ = nullptr;
-  std::optional<Nanos> cpu_total_;
 
-  law::LinkFacts facts_;
+  RateState state_;
   Instant foreign_at_{};
   std::array<std::int64_t, foreign_readings> foreign_{};
   std::size_t foreign_next_ = 0;
   std::size_t foreign_count_ = 0;
   RefusalsSeen refused_exact_, refused_lower_;
 
-  std::uint64_t path_version_ = 0;
   bool has_ticked_ = false;
   Instant ticked_at_{};
   Instant begun_at_{};  // the first tick
@@ -105,11 +97,7 @@ class RateLoop {
   Bytes sent_seen_{};
   Nanos next_tick_in_{2ms};
 
-  PathReport newest_;
-  RateGrant granted_;
-  Bottleneck bottleneck_ = Bottleneck::none;
   BottleneckShare bottleneck_share_;
-  std::uint32_t notices_ = 0;
   Instant published_at_{};
   struct Count {
     LogLinearHistogram held;

@@ -69,9 +69,11 @@ void add_facts(Line& line, Instant at, const law::LinkFacts& facts) {
   line.number("host_dropped_total", of(facts.host, [](auto& f) { return f.value.dropped_total; }));
 }
 
-void add_columns(Line& line, const TraceRow& row) {
-  const law::LawTrace& law = row.law;
-  line.number("t_ns", row.at.time_since_epoch());
+void add_columns(Line& line, const RateState& state, const DataPathCounters& before,
+                 std::string_view law_name, std::string_view source) {
+  const law::LawTrace& law = state.law;
+  const PathReport& path = state.path;
+  line.number("t_ns", state.at.time_since_epoch());
   for (std::size_t i = 0; i < buffer_names.size(); ++i) {
     const law::BufferRow& b = law.buffers[i];
     line.number("_bytes", b.occupancy, buffer_names[i]);
@@ -80,26 +82,25 @@ void add_columns(Line& line, const TraceRow& row) {
     line.number("_rate_bytes_per_s", b.rate, buffer_names[i]);
     line.number("_takes_part", b.takes_part, buffer_names[i]);
   }
-  const auto& lower = row.facts.lower_queue;
-  line.number("rate_bytes_per_s", law.rate);
-  line.number("backlog_max_bytes", law.backlog_max);
-  line.text("bottleneck", name_of(law.bottleneck));
+  const auto& lower = state.facts.lower_queue;
+  line.number("rate_bytes_per_s", state.grant.rate);
+  line.number("backlog_max_bytes", state.grant.backlog_max);
+  line.text("bottleneck", name_of(state.bottleneck));
   line.number("is_degraded", law.is_degraded);
-  line.number("srtt_ns", row.srtt);
+  line.number("srtt_ns", path.srtt);
   line.number("lower_queue_bytes", lower ? lower->value.queue.occupancy : Bytes{0});
   line.number("lower_queue_age_ns",
-              lower ? row.at - lower->at : Nanos{-1});  // negative: no reading
-  line.number("turns", row.turns);
-  line.number("wakeups", row.wakeups);
-  line.number("syscalls", row.syscalls);
-  line.number("refused_total", row.refused_total);
-  line.number("lost_total", row.lost_total);
-  line.text("law", row.law_name);
+              lower ? state.at - lower->at : Nanos{-1});  // negative: no reading
+  line.number("turns", path.counters.turns_total - before.turns_total);
+  line.number("wakeups", path.counters.wakeups_total - before.wakeups_total);
+  line.number("syscalls", path.counters.syscalls_total - before.syscalls_total);
+  line.number("refused_total", path.tx_queue.refused_total);
+  line.number("lost_total", path.packets_lost_total);
+  line.text("law", law_name);
   line.text("sensor", name_of(law.details.sensor));
-  for (const law::LawColumn& column : columns_of(law.details))
-    line.number(column.name, column.value);
-  line.text("link_source", row.link_source);
-  add_facts(line, row.at, row.facts);
+  for (const DetailColumn& column : columns_of(law.details)) line.number(column.name, column.value);
+  line.text("link_source", source);
+  add_facts(line, state.at, state.facts);
   for (std::size_t i = 0; i < buffer_names.size(); ++i) {
     const law::BufferRow& b = law.buffers[i];
     line.number("_under_bytes", b.under, buffer_names[i]);
@@ -108,10 +109,8 @@ void add_columns(Line& line, const TraceRow& row) {
                 b.occupancy_max > Bytes{0} ? std::optional{b.occupancy_max} : std::nullopt,
                 buffer_names[i]);
   }
-  line.number("cpu_ns_total", row.cpu_total);
-  line.number("tx_drained_bytes_total", row.tx_drained_total);
-  for (const law::LawColumn& column : law.columns)
-    if (column.name != nullptr) line.number(column.name, column.value);
+  line.number("cpu_ns_total", state.cpu_total);
+  line.number("tx_drained_bytes_total", path.tx_queue.drained_total);
 }
 
 // A line of the head stays one line, whatever the command line held.
@@ -167,16 +166,15 @@ Result<TraceWriter> TraceWriter::open(const std::string& path, const TraceHeader
   std::fprintf(file, "# command line: %s\n# version: %s\n# config: %s\n",
                one_line(header.command_line).c_str(), one_line(header.version).c_str(),
                one_line(header.config).c_str());
-  TraceRow row;
-  row.law.columns = header.law_columns;
-  self.write_line(row, true);
+  self.write_line({}, {}, {}, {}, true);
   return self;
 }
 
-void TraceWriter::write_line(const TraceRow& row, bool is_head) noexcept {
+void TraceWriter::write_line(const RateState& state, const DataPathCounters& before,
+                             std::string_view law, std::string_view source, bool is_head) noexcept {
   if (!file_ || failed_errno_ != 0) return;
   Line line{line_, is_head};
-  add_columns(line, row);
+  add_columns(line, state, before, law, source);
   line_ += '\n';
   if (std::fwrite(line_.data(), 1, line_.size(), file_.get()) != line_.size())
     failed_errno_ = errno;

@@ -48,11 +48,6 @@ class Latest {
     return value;
   }
 
-  /// version grows by one with each store; a reader that saw it need not load again.
-  [[nodiscard]] std::uint64_t version() const noexcept {
-    return sequence_.load(std::memory_order_acquire) / 2;
-  }
-
  private:
   alignas(64) std::atomic<std::uint64_t> sequence_{0};  // even: stable; odd: a write is under way
   std::array<std::atomic<std::uint64_t>, words> words_{};

@@ -3,7 +3,7 @@
 // sharing).
 //
 //   engine ── Latest<PathReport> ──▶ control ── Latest<RateGrant> ──▶ engine
-//   control ── Latest<RateState> ──▶ session ── Latest<Limits> ──▶ control
+//   control ── Latest<rate::RateState> ──▶ session ── Latest<Limits> ──▶ control
 //   session ⇄ engine: SpscRing<Command> / SpscRing<Event> (engine/run)
 //   file ⇄ engine: SpscRing<BlockRef> (block.hpp)
 #pragma once
@@ -27,9 +27,8 @@ struct PathReport {
   QueueTelemetry rx_ring;     ///< the peer's receive ring or socket; `at` is the peer's clock
   QueueTelemetry app_buffer;  ///< the peer's blocks not yet on disk; `at` is the peer's clock
   Instant feedback_at{};      ///< our clock when the newest feedback arrived; epoch: none yet
-  std::uint64_t feedback_total = 0;  ///< feedback frames accepted
-  Nanos srtt{0};                     ///< 0: no sample yet
-  Nanos rtt{0};                      ///< the newest sample
+  Nanos srtt{0};              ///< 0: no sample yet
+  Nanos rtt{0};               ///< the newest sample
   std::uint64_t packets_sent_total = 0;
   std::uint64_t packets_reported_total = 0;    ///< of them, what packets_lost_total is a part of
   std::uint64_t packets_lost_total = 0;        ///< by feedback, less what our own queue refused
@@ -60,27 +59,6 @@ struct RateGrant {
 
 /// Bottleneck: the buffer whose term was the smallest in the last tick.
 enum class Bottleneck : std::uint8_t { none, tx_queue, rx_ring, app_buffer, source, cap };
-
-/// BufferUse: what a buffer held while data flowed, weighted by time; wire bytes.
-struct BufferUse {
-  Bytes p50{}, p99{}, max{};
-  /// Time empty: the lower queue's while data waited that might go, the receiver's while it flowed.
-  Nanos underflow{0};
-};
-
-/// RateState: what progress, watch and the admin socket show. Written by the control thread alone.
-struct RateState {
-  Instant at{};
-  BytesPerSecond rate{};
-  Bytes backlog_max{};
-  Bottleneck bottleneck = Bottleneck::none;
-  std::uint32_t notices =
-      0;  ///< what the law says once (control/law/notice.hpp), as bits that stay
-  PathReport path;
-  BufferUse tx_queue, rx_ring, app_buffer;
-  Bytes tx_queue_mean{};    ///< as the percentiles
-  Bytes tx_queue_target{};  ///< newest target, wire bytes
-};
 
 /// Limits: what the user and the peer allow. Written by the session alone.
 struct Limits {

@@ -330,7 +330,6 @@ class SenderLoop : public LoopBase<P> {
     report.rx_ring = feedback.rx_ring;
     report.app_buffer = feedback.app_buffer;
     report.feedback_at = sender_.feedback_at();
-    report.feedback_total = totals.feedback_frames;
     report.srtt = sender_.srtt();
     report.rtt = sender_.pings().rtt();
     report.packets_sent_total = totals.packets_sent;

@@ -49,26 +49,26 @@ std::string real_trace(
   auto writer =
       rate::TraceWriter::open(path, {.command_line = command, .version = "1", .config = config});
   REQUIRE(writer);
-  rate::TraceRow row{.law_name = "auto"};
+  rate::RateState state;
   for (int i = 0; i < rows; ++i) {
-    row.at = Instant{5s} + Nanos{1ms} * i;
-    row.srtt = 4ms;
-    row.wakeups = 2;
-    row.lost_total = static_cast<std::uint64_t>(i / 10);
-    row.cpu_total = Nanos{200us} * i;
-    row.tx_drained_total = Bytes{75'000} * i;  // 600 Mbit/s
-    row.law.rate = mbit_per_s(600);
-    row.law.bottleneck = i < rows / 4 ? Bottleneck::source : Bottleneck::tx_queue;
-    row.law.buffers[0] = {.occupancy = {300'000 + 1000 * (i % 100)},
-                          .drain = mbit_per_s(590),
-                          .target = {350'000},
-                          .rate = mbit_per_s(600),
-                          .takes_part = true,
-                          .under = Bytes{330'000},
-                          .over = Bytes{380'000},
-                          .occupancy_max = {500'000}};
-    if (i == rows / 2) row.law.buffers[0].occupancy = {480'000};
-    writer.value().write(row);
+    state.at = Instant{5s} + Nanos{1ms} * i;
+    state.path.srtt = 4ms;
+    state.path.counters.wakeups_total = 2;
+    state.path.packets_lost_total = static_cast<std::uint64_t>(i / 10);
+    state.cpu_total = Nanos{200us} * i;
+    state.path.tx_queue.drained_total = Bytes{75'000} * i;  // 600 Mbit/s
+    state.grant.rate = mbit_per_s(600);
+    state.bottleneck = i < rows / 4 ? Bottleneck::source : Bottleneck::tx_queue;
+    state.law.buffers[0] = {.occupancy = {300'000 + 1000 * (i % 100)},
+                            .drain = mbit_per_s(590),
+                            .target = {350'000},
+                            .rate = mbit_per_s(600),
+                            .takes_part = true,
+                            .under = Bytes{330'000},
+                            .over = Bytes{380'000},
+                            .occupancy_max = {500'000}};
+    if (i == rows / 2) state.law.buffers[0].occupancy = {480'000};
+    writer.value().write(state, {}, "auto", "none");
   }
   REQUIRE(writer.value().close());
   std::ifstream in{path};

@@ -219,7 +219,7 @@ void Session::take_events(Instant now) {
 TransferState Session::state() const {
   TransferState state = totals_;
   const transfer::SenderTotals& sent = sender_loop_.sender().totals();
-  const RateState rate = state_.load();
+  const rate::RateState rate = state_.load();
   state.bytes_accepted = receiver_loop_.receiver().totals().bytes_accepted;
   state.bytes_started = sent.new_bytes_started;
   state.bytes_retransmitted = sent.retransmitted_bytes;

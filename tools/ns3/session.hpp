@@ -78,7 +78,7 @@ class Session final : public Transfer {
   Ns3FactSource facts_;
   Side sender_side_, receiver_side_;
   Latest<Limits> limits_;
-  Latest<RateState> state_;
+  Latest<rate::RateState> state_;
   std::unique_ptr<law::Controller> law_;
   std::unique_ptr<rate::RateLoop> rate_;
   PatternDisk from_disk_, to_disk_;

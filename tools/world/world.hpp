@@ -102,7 +102,7 @@ class World {
   [[nodiscard]] const transfer::Sender& sender() const { return sender_.sender(); }
   [[nodiscard]] const transfer::Receiver& receiver() const { return receiver_.receiver(); }
   [[nodiscard]] Nanos receiver_srtt() const { return receiver_side_.report.load().srtt; }
-  [[nodiscard]] RateState rate_state() const { return state_.load(); }
+  [[nodiscard]] rate::RateState rate_state() const { return state_.load(); }
   [[nodiscard]] QueueTelemetry lower_queue() { return link_.lower_queue(0); }
   void set_disk_rate(BytesPerSecond rate) { disk_rate_ = rate; }
   void stall_disk_until(Instant until) { disk_free_at_ = until; }
@@ -166,7 +166,7 @@ class World {
   WorldPort sender_port_, receiver_port_;
   Side sender_side_, receiver_side_;
   Latest<Limits> limits_;
-  Latest<RateState> state_;
+  Latest<rate::RateState> state_;
   std::unique_ptr<law::Controller> law_;
   std::unique_ptr<rate::RateLoop> rate_;
   PatternDisk source_, sink_;

@@ -236,7 +236,6 @@ class AirLink {
                            .capacity = mib(16),
                            .scope = QueueScope::own_ring};
     s.report.feedback_at = now;
-    ++s.report.feedback_total;
     s.report.srtt = srtt;
     s.report.packets_lost_total = static_cast<std::uint64_t>(s.lost);
   }

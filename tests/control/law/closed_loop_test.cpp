@@ -260,7 +260,7 @@ TEST_CASE("without push back the rate doubles to what the sender can do", "[cont
   link.open_window();
   link.run(100ms);
   CHECK(link.drained_rate() >= mbit_per_s(2800));
-  CHECK(law.trace().rate <= mbit_per_s(3000) * Gain{2100});
+  CHECK(link.grant.rate <= mbit_per_s(3000) * Gain{2100});
 }
 
 TEST_CASE("without push back loss brings the rate down to what the path carries",
@@ -344,7 +344,7 @@ TEST_CASE("without push back an outage leaves the rate as it was", "[control][la
     link.open_window();
     link.run(500ms);
     CHECK(link.drained_rate() >= mbit_per_s(2850));
-    CHECK(law.trace().rate >= mbit_per_s(2850));
+    CHECK(link.grant.rate >= mbit_per_s(2850));
   }
 }
 

@@ -170,7 +170,6 @@ class FluidLink {
                            .scope = QueueScope::own_ring,
                            .is_backlogged = is_disk_busy_};
       report.feedback_at = now;
-      ++report.feedback_total;
       report.srtt = report.rtt = srtt();
       report.packets_lost_total = static_cast<std::uint64_t>(lost_);
     }
@@ -197,7 +196,6 @@ class FluidLink {
     report.payload_per_frame = {payload};
     report.wire_per_frame = {wire};
     published_ = report;
-    is_fresh_ = true;
   }
 
   void wake() {
@@ -237,7 +235,6 @@ class FluidLink {
       sample.path.app_buffer = lie->app_buffer;
       sample.path.rate_offer = lie->rate_offer;
     }
-    sample.is_fresh = is_fresh_;
     // Without a reading of now, an old one still tells of others' bytes.
     auto& lower = sample.facts.lower_queue.emplace();
     lower = {.value = {.foreign = {foreign_queue_}}, .at = now - 9ms, .period = 4ms};
@@ -249,7 +246,6 @@ class FluidLink {
                            .capacity = {p.queue_packets_max * wire},
                            .scope = QueueScope::lower_queue};
     }
-    is_fresh_ = false;
     grant = law_.step(sample);
   }
 
@@ -259,7 +255,7 @@ class FluidLink {
                sent_ = 0, lost_ = 0, frame_ = 0;
   std::int64_t app_ = 0, received_ = 0, written_ = 0, disk_credit_ = 0, tokens_ = 0;
   int wakeups_ = 0;
-  bool is_disk_busy_ = false, is_fresh_ = false, is_started_ = false;
+  bool is_disk_busy_ = false, is_started_ = false;
   std::vector<InFlight> flight_;
   PathReport published_{};
 };

@@ -16,18 +16,23 @@ using test::AirLink;
 using test::fact;
 using test::SampleMaker;
 
+struct Step : LawTrace {
+  RateGrant grant;
+};
+
 /// steady tells 75 MB/s of drain with `standing` bytes in the queue for 100 ms, and returns the
-/// last step's row.
-LawTrace steady(Wdtcp& law, SampleMaker& make, Bytes standing, Nanos span = 100ms,
-                bool has_phy = true) {
+/// last step's row and grant.
+Step steady(Wdtcp& law, SampleMaker& make, Bytes standing, Nanos span = 100ms,
+            bool has_phy = true) {
+  RateGrant grant;
   for (Nanos t{0}; t < span; t += 1ms) {
     make.step(1ms, {75'000}, standing);
     if (has_phy) make.sample.facts.phy_rate = fact(mbit_per_s(1000), make.sample.at);
     make.sample.facts.aggregate_max = fact(Bytes{64'000}, make.sample.at, 0ns);
     make.sample.facts.exchange = fact(Nanos{1ms}, make.sample.at, 0ns);
-    law.step(make.sample);
+    grant = law.step(make.sample);
   }
-  return law.trace();
+  return {law.trace(), grant};
 }
 
 //= [WDTCP] a, b, beta type=test
@@ -36,12 +41,12 @@ TEST_CASE("wdtcp's band is one BDP, at most an aggregate, and 1.5 aggregates",
   Wdtcp law{{}};
   SampleMaker make;
   const Bytes half_saw{75'000 / 2};
-  LawTrace row = steady(law, make, {120'000});
+  Step row = steady(law, make, {120'000});
   CHECK(row.details.a->count ==
         Approx((Bytes{64'000} + half_saw).count).epsilon(0.02));  // C rtt = 125 KB, so L binds
   CHECK(row.details.b->count == Approx((Bytes{96'000} + half_saw).count).epsilon(0.02));
   CHECK(*row.details.beta == BytesPerSecond{0});
-  CHECK(row.rate.count == Approx(75e6).epsilon(0.01));
+  CHECK(row.grant.rate.count == Approx(75e6).epsilon(0.01));
   make.sample.facts.stations = fact(std::int32_t{5}, make.sample.at, 0ns);
   row = steady(law, make, {120'000});
   CHECK(row.details.a->count == Approx((Bytes{125'000 / 4} + half_saw).count).epsilon(0.02));
@@ -52,12 +57,12 @@ TEST_CASE("wdtcp's beta is an offset: of at most half the base, and more below a
   Wdtcp law{{}};
   SampleMaker make;
   const LawTrace settled = steady(law, make, {120'000});
-  const LawTrace low = steady(law, make, *settled.details.a - Bytes{10'000}, 3ms);
+  const Step low = steady(law, make, *settled.details.a - Bytes{10'000}, 3ms);
   CHECK(low.details.beta->count == Approx(10e3 / 110e-6).epsilon(0.05));  // the port pushes back
-  CHECK(low.rate.count == Approx(75e6 + 10e3 / 110e-6).epsilon(0.05));
-  const LawTrace high = steady(law, make, *settled.details.b + Bytes{10'000}, 3ms);
+  CHECK(low.grant.rate.count == Approx(75e6 + 10e3 / 110e-6).epsilon(0.05));
+  const Step high = steady(law, make, *settled.details.b + Bytes{10'000}, 3ms);
   CHECK(high.details.beta->count == Approx(-10e6).epsilon(0.05));
-  CHECK(high.rate.count ==
+  CHECK(high.grant.rate.count ==
         Approx(65e6).epsilon(0.02));  // and not 75 - 3 x 10: nothing has accumulated
   const LawTrace far = steady(law, make, {900'000}, 2ms);
   CHECK(far.details.beta->count == Approx(-37.5e6).epsilon(0.02));
@@ -69,9 +74,9 @@ TEST_CASE("wdtcp's alpha moves the base at once", "[control][law][wdtcp]") {
   steady(law, make, {120'000});
   make.step(1ms, {37'500}, {120'000});
   make.sample.facts.phy_rate = fact(mbit_per_s(500), make.sample.at);
-  law.step(make.sample);
+  const RateGrant grant = law.step(make.sample);
   CHECK(*law.trace().details.alpha == Gain{500});
-  CHECK(law.trace().rate.count == Approx(37.5e6).epsilon(0.03));
+  CHECK(grant.rate.count == Approx(37.5e6).epsilon(0.03));
 }
 
 // Goal:   the integrating form swings for ever, the offset form settles.
@@ -91,8 +96,8 @@ TEST_CASE("wdtcp settles where the paper's form has a limit cycle", "[control][l
   BytesPerSecond lowest{INT64_MAX}, highest{};
   for (int i = 0; i < 1000; ++i) {
     link.run(1ms);
-    lowest = std::min(lowest, law.trace().rate);
-    highest = std::max(highest, law.trace().rate);
+    lowest = std::min(lowest, s.grant.rate);
+    highest = std::max(highest, s.grant.rate);
   }
   CAPTURE(lowest.count, highest.count, link.use(s), s.queue_max, s.mean_queue_bytes());
   const double swing = static_cast<double>(highest.count) / static_cast<double>(lowest.count);
@@ -165,8 +170,7 @@ TEST_CASE("wdtcp keeps its reserve beside others, whose aggregates leave full as
   int steps_with_reserve = 0;
   for (int i = 0; i < 1000; ++i) {
     link.run(1ms);
-    const LawTrace& row = laws[0].trace();
-    if (row.backlog_max > *row.details.b) ++steps_with_reserve;
+    if (link.stations[0]->grant.backlog_max > *laws[0].trace().details.b) ++steps_with_reserve;
   }
   CHECK(steps_with_reserve > 100);
 }
@@ -194,7 +198,7 @@ TEST_CASE("wdtcp without a queue sends at eta C and says so once", "[control][la
   s.told.has_port = s.told.has_exact = false;
   link.run(1s);
   CHECK(law.trace().notices == bit_of(Notice::wdtcp_no_queue));
-  CHECK(law.trace().rate.count == Approx(0.65 * static_cast<double>(s.p.phy.count)).epsilon(0.01));
+  CHECK(s.grant.rate.count == Approx(0.65 * static_cast<double>(s.p.phy.count)).epsilon(0.01));
 }
 
 TEST_CASE("wdtcp without any sensor is safe-range and says so once", "[control][law][wdtcp]") {

@@ -40,7 +40,6 @@ TEST_CASE("a station that hwsim reported gives rate, queue and failures, and no 
   REQUIRE(law::fresh(facts.exact_queue, start));
   CHECK(facts.exact_queue->value.sensor == law::QueueSensor::txq);
   CHECK(facts.exact_queue->value.queue.scope == QueueScope::lower_queue);
-  CHECK(facts.exact_queue->value.marks_total == 0U);
   REQUIRE(law::fresh(facts.mac, start));
   CHECK(facts.mac->value.tx_failed_total == *station.tx_failed_total);
   CHECK_FALSE(facts.own_airtime);

@@ -52,30 +52,15 @@ TEST_CASE("a trace begins with command line, version and config and has one full
     CHECK(std::count(lines[i].begin(), lines[i].end(), ',') == columns);
 }
 
-TEST_CASE("the columns that one law adds are the last of the trace", "[control][rate]") {
-  const TempFile file;
-  TraceRow row{.law_name = "probe"};
-  row.law.columns[0] = {"first_bytes", 7};
-  row.law.columns[1] = {"second_ns", std::nullopt};
-  auto trace = TraceWriter::open(file.path, {.law_columns = row.law.columns});
-  REQUIRE(trace);
-  trace.value().write(row);
-  REQUIRE(trace.value().close());
-  const auto lines = file.lines();
-  REQUIRE(lines.size() == 5);
-  CHECK_THAT(lines[3], Catch::EndsWith(",tx_drained_bytes_total,first_bytes,second_ns"));
-  CHECK_THAT(lines[4], Catch::EndsWith(",0,7,"));
-}
-
 TEST_CASE("a trace row names law and sensor, and what the law does not have is empty",
           "[control][rate]") {
   const TempFile file;
   auto trace = TraceWriter::open(file.path, {});
   REQUIRE(trace);
-  TraceRow row{.law_name = "probe"};
-  row.law.details = {
+  RateState state;
+  state.law.details = {
       .sensor = law::QueueSensor::mac, .beta = BytesPerSecond{-5}, .stations = 3, .tau = 4ms};
-  trace.value().write(row);
+  trace.value().write(state, {}, "probe", "none");
   REQUIRE(trace.value().close());
   const auto lines = file.lines();
   REQUIRE(lines.size() == 5);
@@ -94,15 +79,15 @@ TEST_CASE("a trace row holds the link's facts with their ages, and an absent fac
   const TempFile file;
   auto trace = TraceWriter::open(file.path, {});
   REQUIRE(trace);
-  TraceRow row{.at = Instant{5s}, .link_source = "nl80211+softnet"};
+  RateState state{.at = Instant{5s}};
   law::QueueReading queue{.sensor = law::QueueSensor::txq};
   queue.queue.occupancy = kib(2);
   queue.queue.drained_total = kib(9);
-  row.facts.exact_queue = {queue, Instant{5s} - 3ms, 2ms};
-  row.facts.phy_rate = {mbit_per_s(8), Instant{5s}, 2ms};
-  row.facts.mac = {
+  state.facts.exact_queue = {queue, Instant{5s} - 3ms, 2ms};
+  state.facts.phy_rate = {mbit_per_s(8), Instant{5s}, 2ms};
+  state.facts.mac = {
       {.tx_frames_total = 100, .tx_retries_total = 7, .tx_failed_total = 2}, Instant{5s}, 2ms};
-  trace.value().write(row);
+  trace.value().write(state, {}, "probe", "nl80211+softnet");
   REQUIRE(trace.value().close());
   CHECK_THAT(file.lines().back(),
              Catch::EndsWith(",nl80211+softnet,2048,9216,3000000,1000000,0,,7,2,,,,,,,,,,,,0"));
@@ -114,10 +99,11 @@ TEST_CASE(
   const TempFile file;
   auto trace = TraceWriter::open(file.path, {});
   REQUIRE(trace);
-  TraceRow row{.tx_drained_total = {9000}, .cpu_total = 7us};
-  row.law.buffers[0] = {.under = kib(1), .over = kib(3), .occupancy_max = kib(4)};
-  row.law.buffers[2] = {.under = Bytes{}, .occupancy_max = kib(8)};
-  trace.value().write(row);
+  RateState state{.cpu_total = 7us};
+  state.path.tx_queue.drained_total = {9000};
+  state.law.buffers[0] = {.under = kib(1), .over = kib(3), .occupancy_max = kib(4)};
+  state.law.buffers[2] = {.under = Bytes{}, .occupancy_max = kib(8)};
+  trace.value().write(state, {}, "probe", "none");
   REQUIRE(trace.value().close());
   const auto lines = file.lines();
   CHECK_THAT(
@@ -135,7 +121,7 @@ TEST_CASE("a trace that cannot be written says so", "[control][rate]") {
   CHECK(nowhere.error().code == ExitCode::local_file_error);
   auto full = TraceWriter::open("/dev/full", {.command_line = "x"});
   REQUIRE(full);
-  full.value().write({});
+  full.value().write({}, {}, "probe", "none");
   CHECK_FALSE(full.value().close());
 }
 

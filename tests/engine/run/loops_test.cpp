@@ -174,7 +174,7 @@ TEST_CASE(
       {.rate = mbit_per_s(660), .backlog_max = Bytes{450'000}, .batch_frames = batch_frames});
   pair.start();
   for (int i = 0; i < 1000; ++i) pair.step();
-  const std::uint64_t reports_before = pair.sender_side.report.load().feedback_total;
+  const std::uint64_t reports_before = pair.sender->sender().totals().feedback_frames;
   int turns = 0, dry = 0, broken = 0;
   NextWakeup rest;
   for (const Instant end = pair.now + 1s; pair.now < end;) {
@@ -194,7 +194,7 @@ TEST_CASE(
     (void)pair.receiver->turn(pair.now);
     pair.drain();
   }
-  CHECK(pair.sender_side.report.load().feedback_total - reports_before >= 150);
+  CHECK(pair.sender->sender().totals().feedback_frames - reports_before >= 150);
   CHECK(turns <= 330);
   CHECK(dry == 0);
   CHECK(broken <= turns / 20);

@@ -139,7 +139,6 @@ class LawWork final : public Work {
     path.tx_queue.drained_total += path.tx_step;
     path.sent_total = path.tx_queue.drained_total + path.tx_queue.occupancy;
     path.packets_reported_total = path.packets_sent_total += 83;
-    ++path.feedback_total;
     (void)law_->step(sample_);
   }
   std::uint64_t items_per_run() const noexcept override { return 1; }
