@@ -67,26 +67,35 @@ bool AirtimeShare::is_still(Instant now, const ChannelAirtime& channel) noexcept
   return now - active_at_ > still_span;
 }
 
-AirtimeShare::Mark AirtimeShare::mark_of(const AirtimeReading& reading,
-                                         const ChannelAirtime& channel) const noexcept {
-  Mark mark{.at = reading.facts->channel->at,
+AirtimeShare::Mark AirtimeShare::mark_of(const LinkSample& sample,
+                                         const ChannelAirtime& channel) noexcept {
+  const QueueView view = view_queue(sample);
+  Mark mark{.at = sample.facts.channel->at,
             .active = channel.active_total,
             .busy = *channel.busy_total,
-            .received = reading.received_total,
-            .received_at = reading.received_at};
-  if (const OwnAirtime* own = fresh(reading.facts->own_airtime, reading.at)) {
+            .received = view.queue.drained_total,
+            .received_at = view.queue.at,
+            .is_backlogged = view.is_known() && view.queue.occupancy > Bytes{0}};
+  // The peer's counters where they are known, else our own drain.
+  if (const QueueTelemetry& peer = sample.path.rx_ring; peer.scope != QueueScope::none) {
+    FrameRatio ratio;
+    ratio.read(sample.path);
+    mark.received = ratio.to_wire(peer.drained_total + peer.occupancy);
+    mark.received_at = peer.at;
+  }
+  if (const OwnAirtime* own = fresh(sample.facts.own_airtime, sample.at)) {
     mark.own_tx = own->tx_total;
     mark.own_rx = own->rx_total;
   }
   return mark;
 }
 
-std::optional<Share> AirtimeShare::step(const AirtimeReading& reading) noexcept {
-  const BytesPerSecond* phy = fresh(reading.facts->phy_rate, reading.at);
-  const ChannelAirtime* channel = fresh(reading.facts->channel, reading.at);
+std::optional<Share> AirtimeShare::step(const LinkSample& sample) noexcept {
+  const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at);
+  const ChannelAirtime* channel = fresh(sample.facts.channel, sample.at);
   const bool has_phy = phy != nullptr && *phy > BytesPerSecond{0};
   const bool has_airtime =
-      channel != nullptr && channel->busy_total && !is_still(reading.at, *channel);
+      channel != nullptr && channel->busy_total && !is_still(sample.at, *channel);
   missing_ = !has_airtime ? MissingSensor::airtime
              : !has_phy   ? MissingSensor::phy_rate
                           : MissingSensor::none;
@@ -95,23 +104,23 @@ std::optional<Share> AirtimeShare::step(const AirtimeReading& reading) noexcept 
     return std::nullopt;
   }
   capacity_ = static_cast<double>(phy->count);
-  was_backlogged_ = was_backlogged_ && reading.is_backlogged;
-  const Mark now = mark_of(reading, *channel);
+  const Mark now = mark_of(sample, *channel);
+  was_backlogged_ = was_backlogged_ && now.is_backlogged;
   if (!has_interval_ || now.active < interval_.active || now.busy < interval_.busy) {
     forget();
     interval_ = second_ = now;
     has_interval_ = true;
-    was_backlogged_ = reading.is_backlogged;
-    rose_at_ = reading.at;
+    was_backlogged_ = now.is_backlogged;
+    rose_at_ = sample.at;
     return std::nullopt;
   }
   if (now.at > interval_.at) {
-    update_saturation(reading, now);
-    const Nanos interval = std::clamp(reading.srtt, params_.interval_min, params_.interval_max);
-    if (now.at - interval_.at >= interval) close_interval(reading, now);
+    update_saturation(now);
+    const Nanos interval = std::clamp(sample.path.srtt, params_.interval_min, params_.interval_max);
+    if (now.at - interval_.at >= interval) close_interval(sample, now);
   }
   if (!has_share_) return std::nullopt;
-  if (const std::int32_t* counted = fresh(reading.facts->stations, reading.at))
+  if (const std::int32_t* counted = fresh(sample.facts.stations, sample.at))
     stations_ = std::clamp(*counted, 1, params_.stations_max);
   // A change of N or C of more than a quarter is applied at once: waiting an interval would send
   // the old share into it.
@@ -130,7 +139,7 @@ std::optional<Share> AirtimeShare::step(const AirtimeReading& reading) noexcept 
 //= [CUPID] target utilisation: type=deviation
 //=   reason=a saturated channel waits between frames, and how much of the time it is busy differs
 //=   from link to link; U is the busy part of what a saturated one shows
-void AirtimeShare::update_saturation(const AirtimeReading& reading, const Mark& now) noexcept {
+void AirtimeShare::update_saturation(const Mark& now) noexcept {
   if (now.at - second_.at < saturation_span) return;
   const double busy = share_of(now.busy - second_.busy, now.active - second_.active);
   if (was_backlogged_ && busy > 0) {
@@ -138,10 +147,10 @@ void AirtimeShare::update_saturation(const AirtimeReading& reading, const Mark& 
     has_saturated_ = true;
   }
   second_ = now;
-  was_backlogged_ = reading.is_backlogged;
+  was_backlogged_ = now.is_backlogged;
 }
 
-void AirtimeShare::close_interval(const AirtimeReading& reading, const Mark& now) noexcept {
+void AirtimeShare::close_interval(const LinkSample& sample, const Mark& now) noexcept {
   const Nanos active = now.active - interval_.active;
   if (active <= Nanos{0}) return;  // the radio was elsewhere: nothing was measured
   const double busy = share_of(now.busy - interval_.busy, active);
@@ -156,15 +165,15 @@ void AirtimeShare::close_interval(const AirtimeReading& reading, const Mark& now
       own_both = std::min(own + share_of(*now.own_rx - *interval_.own_rx, active), 1.0);
   }
   const double guessed = std::min(received_ / line() * use_saturated_, busy);
-  count_stations(reading, busy, own_both >= 0 ? own_both : guessed);
+  count_stations(sample, busy, own_both >= 0 ? own_both : guessed);
   update_k(own);
-  update_rate(reading);
+  update_rate(sample);
   interval_ = now;
   has_share_ = true;
 }
 
-void AirtimeShare::count_stations(const AirtimeReading& reading, double busy, double own) noexcept {
-  if (const std::int32_t* counted = fresh(reading.facts->stations, reading.at)) {
+void AirtimeShare::count_stations(const LinkSample& sample, double busy, double own) noexcept {
+  if (const std::int32_t* counted = fresh(sample.facts.stations, sample.at)) {
     stations_ = std::clamp(*counted, 1, params_.stations_max);
     return;
   }
@@ -197,12 +206,12 @@ void AirtimeShare::update_k(double own) noexcept {
 double AirtimeShare::fair() const noexcept { return of(params_.eta) * line() / stations_; }
 
 //= [CUPID] start and steady state
-void AirtimeShare::update_rate(const AirtimeReading& reading) noexcept {
+void AirtimeShare::update_rate(const LinkSample& sample) noexcept {
   if (phase_ == Phase::start) {
-    if (received_ > received_best_ * 1.01) rose_at_ = reading.at;
+    if (received_ > received_best_ * 1.01) rose_at_ = sample.at;
     received_best_ = std::max(received_best_, received_);
-    const Nanos patience = std::max(reading.srtt * start_srtts, params_.interval_min * 2);
-    if (received_ < fair() && reading.at - rose_at_ < patience) {
+    const Nanos patience = std::max(sample.path.srtt * start_srtts, params_.interval_min * 2);
+    if (received_ < fair() && sample.at - rose_at_ < patience) {
       rate_ = line();
       return;
     }
@@ -217,25 +226,6 @@ void AirtimeShare::update_rate(const AirtimeReading& reading) noexcept {
   else
     rate_ =
         std::min(received_ + std::max(of(params_.eta) - use_, 0.0) * line() / stations_, line());
-}
-
-AirtimeReading airtime_reading(const LinkSample& sample) noexcept {
-  FrameRatio ratio;
-  ratio.read(sample.path);
-  const QueueView view = view_queue(sample);
-  AirtimeReading out{.at = sample.at,
-                     .facts = &sample.facts,
-                     .srtt = sample.path.srtt,
-                     .is_backlogged = view.is_known() && view.queue.occupancy > Bytes{0}};
-  const QueueTelemetry& peer = sample.path.rx_ring;
-  if (peer.scope != QueueScope::none) {
-    out.received_total = ratio.to_wire(peer.drained_total + peer.occupancy);
-    out.received_at = peer.at;
-  } else {
-    out.received_total = view.queue.drained_total;
-    out.received_at = view.queue.at;
-  }
-  return out;
 }
 
 }  // namespace onehop::law

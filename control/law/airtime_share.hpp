@@ -55,15 +55,6 @@ struct Share {
   std::int32_t stations = 1;  ///< N
 };
 
-struct AirtimeReading {
-  Instant at{};
-  const LinkFacts* facts = nullptr;
-  Nanos srtt{0};
-  Bytes received_total{};      ///< what the peer has, wire
-  Instant received_at{};       ///< on the peer's clock
-  bool is_backlogged = false;  ///< our own queue is not empty
-};
-
 enum class MissingSensor : std::uint8_t { none, airtime, phy_rate };
 
 class AirtimeShare {
@@ -71,7 +62,7 @@ class AirtimeShare {
   explicit AirtimeShare(const AirtimeShareParams& params) noexcept;
   /// step returns the share, or nothing while a sensor is missing or the first interval has not
   /// passed.
-  [[nodiscard]] std::optional<Share> step(const AirtimeReading& reading) noexcept;
+  [[nodiscard]] std::optional<Share> step(const LinkSample& sample) noexcept;
   [[nodiscard]] MissingSensor missing() const noexcept { return missing_; }
   [[nodiscard]] Gain k() const noexcept { return {static_cast<std::int64_t>(k_ * 1000)}; }
 
@@ -81,19 +72,20 @@ class AirtimeShare {
     Instant at{};
     Nanos active{0}, busy{0};
     std::optional<Nanos> own_tx, own_rx;
-    Bytes received{};
-    Instant received_at{};
+    Bytes received{};            // what the peer has, wire
+    Instant received_at{};       // on the peer's clock
+    bool is_backlogged = false;  // our own queue is not empty
   };
   void forget() noexcept;
   /// is_still: the counters are read and do not move.
   [[nodiscard]] bool is_still(Instant now, const ChannelAirtime& channel) noexcept;
-  [[nodiscard]] Mark mark_of(const AirtimeReading& reading,
-                             const ChannelAirtime& channel) const noexcept;
-  void update_saturation(const AirtimeReading& reading, const Mark& now) noexcept;
-  void close_interval(const AirtimeReading& reading, const Mark& now) noexcept;
-  void count_stations(const AirtimeReading& reading, double busy, double own) noexcept;
+  [[nodiscard]] static Mark mark_of(const LinkSample& sample,
+                                    const ChannelAirtime& channel) noexcept;
+  void update_saturation(const Mark& now) noexcept;
+  void close_interval(const LinkSample& sample, const Mark& now) noexcept;
+  void count_stations(const LinkSample& sample, double busy, double own) noexcept;
   void update_k(double own) noexcept;
-  void update_rate(const AirtimeReading& reading) noexcept;
+  void update_rate(const LinkSample& sample) noexcept;
   [[nodiscard]] double line() const noexcept { return k_ * capacity_; }
   [[nodiscard]] double fair() const noexcept;
 
@@ -101,7 +93,7 @@ class AirtimeShare {
   MissingSensor missing_ = MissingSensor::none;
   Phase phase_ = Phase::start;
   Mark interval_, second_;
-  Nanos active_{-1};   // the newest reading's total
+  Nanos active_{-1};     // the newest reading's total
   Instant active_at_{};  // when it last grew
   bool has_interval_ = false, was_backlogged_ = false, has_saturated_ = false, has_share_ = false;
   double capacity_ = 0;  // C of the newest reading, bytes/s
@@ -117,9 +109,5 @@ class AirtimeShare {
   std::int32_t stations_ = 1;
   double rate_ = 0;
 };
-
-/// airtime_reading puts a law's sample into this form; the peer's counters where they are known,
-/// else our own drain.
-[[nodiscard]] AirtimeReading airtime_reading(const LinkSample& sample) noexcept;
 
 }  // namespace onehop::law

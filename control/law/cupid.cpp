@@ -31,7 +31,7 @@ void show(LawDetails& details, const Share& share) noexcept {
 }  // namespace
 
 RateGrant Cupid::step(const LinkSample& sample) {
-  const auto share = share_.step(airtime_reading(sample));
+  const auto share = share_.step(sample);
   RateGrant grant = safe_range_.step(
       sample, view_inexact_queue(sample),
       share ? SafeRangeModel::Role::standby : SafeRangeModel::Role::active, trace_);
@@ -59,7 +59,7 @@ RateGrant Cupid::step(const LinkSample& sample) {
 RateGrant CupidCap::step(const LinkSample& sample) {
   ratio_.read(sample.path);
   RateGrant grant = step_inner(sample);
-  const auto share = share_.step(airtime_reading(sample));
+  const auto share = share_.step(sample);
   if (!share) return grant;
   show(trace_.details, *share);
   // Where nobody counts stations N is a guess from foreign air and swings, and so would the cap:

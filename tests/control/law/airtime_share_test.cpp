@@ -12,7 +12,7 @@ using test::fact;
 
 struct Bench {
   AirtimeShare share{{}};
-  LinkFacts facts;
+  LinkSample sample{};
   Instant now{1s};
   Nanos busy{0}, own{0};
   Bytes received{};
@@ -31,18 +31,19 @@ struct Bench {
       received += rate * 20ms;
       ChannelAirtime channel{.active_total = now.time_since_epoch()};
       if (has_busy) channel.busy_total = busy;
-      facts.channel = fact(channel, now);
-      facts.phy_rate = fact(phy, now);
-      facts.own_airtime.reset();
-      if (has_own) facts.own_airtime = fact(OwnAirtime{.tx_total = own, .rx_total = Nanos{0}}, now);
-      facts.stations.reset();
-      if (stations) facts.stations = fact(*stations, now);
-      out = share.step({.at = now,
-                        .facts = &facts,
-                        .srtt = 2ms,
-                        .received_total = received,
-                        .received_at = now,
-                        .is_backlogged = is_backlogged});
+      sample.facts.channel = fact(channel, now);
+      sample.facts.phy_rate = fact(phy, now);
+      sample.facts.own_airtime.reset();
+      if (has_own)
+        sample.facts.own_airtime = fact(OwnAirtime{.tx_total = own, .rx_total = Nanos{0}}, now);
+      sample.facts.stations.reset();
+      if (stations) sample.facts.stations = fact(*stations, now);
+      sample.at = now;
+      sample.path.srtt = 2ms;
+      sample.path.rx_ring = {.at = now, .drained_total = received, .scope = QueueScope::own_ring};
+      sample.path.tx_queue = {
+          .at = now, .occupancy = {is_backlogged ? 1514 : 0}, .scope = QueueScope::lower_queue};
+      out = share.step(sample);
     }
   }
 };
@@ -109,19 +110,11 @@ TEST_CASE("a change of N or C by more than a quarter is applied within the tick"
   b.rate = mbit_per_s(250);
   b.run(400ms);
   const double before = mbps(b.out->rate);
-  b.facts.stations = fact(std::int32_t{4}, b.now);
-  b.out = b.share.step({.at = b.now,
-                        .facts = &b.facts,
-                        .srtt = 2ms,
-                        .received_total = b.received,
-                        .received_at = b.now});
+  b.sample.facts.stations = fact(std::int32_t{4}, b.now);
+  b.out = b.share.step(b.sample);
   CHECK(mbps(b.out->rate) == Approx(before / 2).epsilon(0.01));
-  b.facts.phy_rate = fact(mbit_per_s(500), b.now);
-  b.out = b.share.step({.at = b.now,
-                        .facts = &b.facts,
-                        .srtt = 2ms,
-                        .received_total = b.received,
-                        .received_at = b.now});
+  b.sample.facts.phy_rate = fact(mbit_per_s(500), b.now);
+  b.out = b.share.step(b.sample);
   CHECK(mbps(b.out->rate) == Approx(before / 4).epsilon(0.01));
 }
 
@@ -173,7 +166,8 @@ TEST_CASE("no busy counter, no rate or an old reading: no share", "[control][law
   Bench b;
   b.run(200ms);
   REQUIRE(b.out);
-  CHECK_FALSE(b.share.step({.at = b.now + 100ms, .facts = &b.facts, .srtt = 2ms}));
+  b.sample.at += 100ms;
+  CHECK_FALSE(b.share.step(b.sample));
   CHECK(b.share.missing() == MissingSensor::airtime);
   b.has_busy = false;
   b.run(200ms);
@@ -181,8 +175,8 @@ TEST_CASE("no busy counter, no rate or an old reading: no share", "[control][law
   b.has_busy = true;
   b.run(200ms);
   CHECK(b.out);
-  b.facts.phy_rate.reset();
-  CHECK_FALSE(b.share.step({.at = b.now, .facts = &b.facts, .srtt = 2ms}));
+  b.sample.facts.phy_rate.reset();
+  CHECK_FALSE(b.share.step(b.sample));
   CHECK(b.share.missing() == MissingSensor::phy_rate);
 }
 
