@@ -168,11 +168,14 @@ TEST_CASE("C4 D1 a stream arrives whole in any order of blocks", "[engine][file]
   const auto durability = GENERATE(Durability::batch, Durability::file, Durability::none);
   const std::uint64_t seed = GENERATE(0U, 7U);
   const TempFolder to;
+  std::vector<ScanChapter> chapters = chapters_of(content, "a/n");
+  const std::size_t pieces = chapters.size();  // more where the pipe paused
+  REQUIRE(pieces >= 3);
   const Carried carried =
-      carry(chapters_of(content, "a/n"), {.folder = to.path().string(), .durability = durability},
+      carry(std::move(chapters), {.folder = to.path().string(), .durability = durability},
             [&](Wire& wire) { wire.reorder_seed = seed; });
   CHECK_FALSE(carried.outcome.sink_failure.has_value());
-  CHECK(carried.outcome.done.size() == 3);
+  CHECK(carried.outcome.done.size() == pieces);
   CHECK(read_file(to / "a/n") == content);
   CHECK(names_in(to.path()) == std::vector<std::string>{"a", "a/n"});
 }
