@@ -20,6 +20,11 @@ constexpr Gain gain_growth{2000};
 constexpr Gain gain_growth_slow{1020};
 // Ours. Low: one lost packet is the 2 %. High: a slow link is answered too late.
 constexpr std::uint64_t packets_min = 50;
+// Ours, of a slice. Low: the least of many small slices is well below what the path loses. High: a
+// slow path is learnt late.
+constexpr std::uint64_t slice_packets_min = 200;
+// Ours. Low: one lucky slice passes for the path. High: loss that sets in for good is learnt late.
+constexpr Nanos memory{10s};
 // Ours: at a quarter of the rate. Low: loss that we cause becomes the path's own. High: a lossy
 // path is slowed down for longer.
 constexpr Gain gain_own_loss{4000};
@@ -79,7 +84,7 @@ void PacedGrowth::update_loss(const PacedGrowthInput& input, Nanos rtt) noexcept
       static_cast<double>(input.packets_reported_total - loss_begin_.packets_reported_total);
   const auto lost = static_cast<double>(input.packets_lost_total - loss_begin_.packets_lost_total);
   const double expected =
-      sent * static_cast<double>(loss_excess_permille + usual_loss_permille()) / 1000.0;
+      sent * static_cast<double>(loss_excess_permille + usual_loss_permille_) / 1000.0;
   if (lost > expected + 2.0 * std::sqrt(expected)) {
     if (!has_seen_loss_) rate_at_loss_ = rate_;
     rate_ = std::max(rate_ * gain_loss, params_.rate_min);
@@ -89,22 +94,24 @@ void PacedGrowth::update_loss(const PacedGrowthInput& input, Nanos rtt) noexcept
 }
 
 void PacedGrowth::close_slice(const PacedGrowthInput& input) noexcept {
-  if (input.at - slice_.at < loss_slice) return;
+  // At a low rate a slice takes longer. Were it dropped, nothing would be learnt there, and the
+  // rate would stay low.
+  if (input.at - slice_.at < loss_slice ||
+      input.packets_reported_total - slice_.packets_reported_total < slice_packets_min)
+    return;
   const std::int64_t loss = loss_permille(slice_, input);
   // Loss that we cause would become "usual" if it were counted. It is the path's own only if it
   // stays when the rate has fallen to a quarter.
   const bool is_path_own =
       loss <= loss_excess_permille || (has_seen_loss_ && rate_ * gain_own_loss <= rate_at_loss_);
-  if (is_path_own && input.packets_reported_total - slice_.packets_reported_total >= packets_min) {
+  if (is_path_own) {
     least_loss_.add(input.at, static_cast<double>(loss));
-    if (usual_loss_permille() > loss_excess_permille)
+    usual_loss_permille_ =
+        static_cast<std::int64_t>(least_loss_.since(input.at - memory).value_or(0.0));
+    if (usual_loss_permille_ > loss_excess_permille)
       has_seen_loss_ = false;  // it was not congestion: start over
   }
   slice_ = input;
-}
-
-std::int64_t PacedGrowth::usual_loss_permille() const noexcept {
-  return static_cast<std::int64_t>(least_loss_.since(Instant::min()).value_or(0.0));
 }
 
 }  // namespace onehop::law

@@ -6,9 +6,11 @@
 //   after a loss       r <- 1.02 r                per round trip, while the rate is used
 //   L > L_min + 2 %    r <- 0.85 r                at most once per round trip
 //
-// There is no X_1, so nothing measures the link. L_min is the path's least loss in 10 s. This rule
-// holds here only: wherever a queue can be read, loss moves no rate. What an outage has lost is not
-// counted, and after it the rate is what it was when the peer was last heard. Source: ours. Pure.
+// There is no X_1, so nothing measures the link. L_min is the path's least loss in the 10 s up to
+// the newest slice that is the path's own. At a high rate loss is not counted as such, and L_min
+// stays what it was. This rule holds here only: wherever a queue can be read, loss moves no rate.
+// What an outage has lost is not counted, and after it the rate is what it was when the peer was
+// last heard. Source: ours. Pure.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +48,6 @@ class PacedGrowth {
  private:
   void update_loss(const PacedGrowthInput& input, Nanos rtt) noexcept;
   void close_slice(const PacedGrowthInput& input) noexcept;
-  [[nodiscard]] std::int64_t usual_loss_permille() const noexcept;
 
   PacedGrowthParams params_;
   BytesPerSecond rate_;
@@ -57,6 +58,7 @@ class PacedGrowth {
   PacedGrowthInput loss_begin_{};  // reading at the last loss check
   PacedGrowthInput slice_{};
   LeastLoss least_loss_;
+  std::int64_t usual_loss_permille_ = 0;  // L_min
   BytesPerSecond rate_at_loss_{};
   bool has_reading_ = false;
   bool has_seen_loss_ = false;

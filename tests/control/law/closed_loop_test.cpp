@@ -348,6 +348,31 @@ TEST_CASE("without push back an outage leaves the rate as it was", "[control][la
   }
 }
 
+// Goal:   loss that sets in for good and does not depend on the rate is learnt, and the rate comes
+// back. Method: a second at 1 Gbit/s without loss, then a tenth of all packets is lost, for 24 s;
+// the round trip is so long that few packets go in it when the rate is low.
+// Bounds: L_min is learnt in 10 s at a low rate, and the rate doubles in each 4 ms after that. 80 %
+// of what the sender can do in the last 4 s; it would be less than 1 % otherwise.
+TEST_CASE("without push back loss that sets in for good does not hold the rate down",
+          "[control][law]") {
+  const Nanos rtt = GENERATE(Nanos{15ms}, Nanos{100ms});
+  CAPTURE(rtt.count());
+  SafeRange law{{}};
+  FluidLink link{law,
+                 {.link = mbit_per_s(40'000),
+                  .nap = 500us,
+                  .rtt = rtt,
+                  .queue_packets_max = 100'000,
+                  .scope = QueueScope::none,
+                  .core_max = mbit_per_s(1000)}};
+  link.run(1s);
+  link.p.loss_permille = 100;
+  link.run(20s);
+  link.open_window();
+  link.run(4s);
+  CHECK(link.drained_rate() >= mbit_per_s(800));
+}
+
 TEST_CASE("without push back a path that always loses 10 percent is not starved",
           "[control][law]") {
   SafeRange law{{}};
