@@ -107,7 +107,9 @@ TEST_CASE("an observer gets the state at once and then line after line", "[tools
 }
 
 TEST_CASE(
-    "an observer that does not read loses lines, and holds up neither the transfer nor others",
+    "an observer that does not read loses lines but the last, and holds up neither the transfer "
+    "nor "
+    "others",
     "[tools][watch]") {
   const Runtime runtime;
   Transfer transfer;
@@ -124,10 +126,15 @@ TEST_CASE(
       seen = std::get<Telemetry>(message).bytes_done;
   }
   CHECK(seen == 1499);
-  // What the other one gets are whole lines, in order, with a gap.
+  // What the other one gets are whole lines, in order, with a gap, and how it ended.
+  transfer.publisher->tell_last(line_of(Ended{.exit_code = 7}));
+  std::vector<Message> messages = take(stopped.value());
+  REQUIRE_FALSE(messages.empty());
+  REQUIRE(std::holds_alternative<Ended>(messages.back()));
+  CHECK(std::get<Ended>(messages.back()).exit_code == 7);
+  messages.pop_back();
   std::vector<std::uint64_t> counts;
-  for (const Message& message : take(stopped.value()))
-    counts.push_back(std::get<Telemetry>(message).bytes_done);
+  for (const Message& message : messages) counts.push_back(std::get<Telemetry>(message).bytes_done);
   REQUIRE(counts.size() > 1);
   CHECK(counts.size() < 100);
   CHECK(std::ranges::is_sorted(counts));

@@ -162,10 +162,10 @@ void Frontend::on(const api::Notice& notice) {
 void Frontend::on(const api::End& end) {
   reporter_.end(end);
   if (publisher_)
-    publisher_->tell(watch::line_of(watch::Ended{.exit_code = static_cast<int>(end.exit_code),
-                                                 .bytes_total = end.bytes_total,
-                                                 .seconds = end.seconds,
-                                                 .goodput_bps = end.goodput_bps()}));
+    publisher_->tell_last(watch::line_of(watch::Ended{.exit_code = static_cast<int>(end.exit_code),
+                                                      .bytes_total = end.bytes_total,
+                                                      .seconds = end.seconds,
+                                                      .goodput_bps = end.goodput_bps()}));
 }
 
 }  // namespace onehop::tool

@@ -21,6 +21,7 @@ constexpr std::size_t watchers_max = 8;
 // A few lines: a watcher that was away goes on with what is new. Less than one line, and no line
 // would ever pass whole.
 constexpr int send_buffer_bytes = 16 * 1024;
+constexpr int last_line_bytes = 8 * 1024;  // beside it
 }  // namespace
 
 Result<std::unique_ptr<Publisher>> Publisher::open(boost::asio::io_context& io,
@@ -92,6 +93,13 @@ void Publisher::tick() {
 
 void Publisher::tell(std::string_view line) {
   for (Watcher& watcher : watchers_) send(watcher, line);
+}
+
+void Publisher::tell_last(std::string_view line) {
+  constexpr int room = send_buffer_bytes + last_line_bytes;
+  for (const Watcher& watcher : watchers_)
+    (void)::setsockopt(watcher.fd.get(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+  tell(line);
 }
 
 void Publisher::send(Watcher& watcher, std::string_view line) {

@@ -4,7 +4,8 @@
 //   watcher ── connect ──▶ PID.sock ── accept, SO_PEERCRED ──▶ [watcher] ◀─ 10 lines/s ─ make_line
 //
 // Session thread only, and nothing of it runs while nobody watches. It only ever sends: what a
-// watcher writes is never read. A watcher that does not read loses lines; it is never waited for.
+// watcher writes is never read. A watcher that does not read loses lines, but not the last one; it
+// is never waited for.
 // Owns the socket file and removes it.
 #pragma once
 
@@ -37,6 +38,9 @@ class Publisher {
 
   /// tell sends a line to all that watch, now. Syscalls: send.
   void tell(std::string_view line);
+  /// tell_last tells how it ended. Who has not read for long gets that line, too: its socket takes
+  /// more for it. Syscalls: setsockopt, send.
+  void tell_last(std::string_view line);
   /// stop ends accepting and the timer, so that the io_context can run out. tell() still reaches
   /// who watches already.
   void stop();
