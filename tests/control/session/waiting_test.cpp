@@ -58,6 +58,14 @@ struct DeadSender {
   }
 };
 
+/// occupy lets a sender that has nothing yet take the receiver.
+void occupy(World& world) {
+  world.send_host.script.sends_blocks = false;
+  world.listen();
+  world.send();
+  REQUIRE(world.run([&] { return world.recv_host.plan.has_value(); }));
+}
+
 /// die returns when the receiver has taken the dead sender's offer.
 void die(World& world, DeadSender& sender) {
   REQUIRE(world.run([&] { return sender.live() || world.recv_host.plan.has_value(); }));
@@ -69,10 +77,7 @@ TEST_CASE("a sender waits for a busy receiver within its wait, and is then serve
           "[control][session]") {
   World world;
   world.recv_options.is_once = false;
-  world.send_host.script.sends_blocks = false;
-  world.listen();
-  world.send();
-  REQUIRE(world.run([&] { return world.recv_host.plan.has_value(); }));
+  occupy(world);
   OtherSender second{world, other_token, 20s}, third{world, {}, 20s};
   REQUIRE(
       world.run([&] { return second.host.notices.size() == 1 && third.host.notices.size() == 1; }));
@@ -87,10 +92,7 @@ TEST_CASE("a sender waits for a busy receiver within its wait, and is then serve
 TEST_CASE("a wait for a busy receiver ends with 5 and says how to wait longer",
           "[control][session]") {
   World world;
-  world.send_host.script.sends_blocks = false;
-  world.listen();
-  world.send();
-  REQUIRE(world.run([&] { return world.recv_host.plan.has_value(); }));
+  occupy(world);
   OtherSender second{world, other_token, 300ms};
   REQUIRE(world.run([&] { return second.end.has_value(); }));
   CHECK(second.end->code == ExitCode::refused_by_peer);
@@ -108,10 +110,7 @@ TEST_CASE("who waits and goes away makes room, and those who wait are bounded",
   World world;
   world.recv_options.waiting_max = 2;
   world.recv_options.is_once = false;
-  world.send_host.script.sends_blocks = false;
-  world.listen();
-  world.send();
-  REQUIRE(world.run([&] { return world.recv_host.plan.has_value(); }));
+  occupy(world);
   OtherSender second{world, other_token, 20s}, third{world, other_token, 20s};
   REQUIRE(world.run([&] { return second.host.notices.size() + third.host.notices.size() == 2; }));
   OtherSender fourth{world, other_token, 20s};
@@ -134,10 +133,7 @@ TEST_CASE("no session begins after an interrupt that came while a waiting sender
           "[control][session]") {
   World world;
   world.recv_options.is_once = false;
-  world.send_host.script.sends_blocks = false;
-  world.listen();
-  world.send();
-  REQUIRE(world.run([&] { return world.recv_host.plan.has_value(); }));
+  occupy(world);
   OtherSender second{world, other_token, 20s};
   REQUIRE(world.run([&] { return second.host.notices.size() == 1; }));
   world.sender->interrupt();
