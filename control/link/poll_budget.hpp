@@ -35,27 +35,33 @@ class PollBudget {
   bool run(Instant now, F&& f) {
     if (read_at_ && now - *read_at_ < period_) return false;
     read_at_ = now;
-    const Instant began = stopwatch_();
+    began_ = stopwatch_();
     f();
-    learn(stopwatch_() - began);
+    cost_ = cost();
+    period_ = period_at(cost_);
+    began_.reset();
     return true;
   }
 
-  /// period is the distance that readings have now: what goes into Fact::period.
-  [[nodiscard]] Nanos period() const noexcept { return period_; }
+  /// period is how far away the next reading is: what goes into Fact::period. Within a reading, by
+  /// what it has cost until now, or its facts would be dropped before the next one comes.
+  [[nodiscard]] Nanos period() const { return began_ ? period_at(cost()) : period_; }
 
  private:
   // One slow reading (a lock held by others) is not the sensor's price: an average of eight, from
   // the first reading on.
-  void learn(Nanos cost) noexcept {
-    cost_ = cost_ == Nanos{0} ? cost : cost_ + (cost - cost_) / 8;
-    period_ = std::clamp(cost_ * cost_divisor, period_min_, std::max(period_max, period_min_));
+  [[nodiscard]] Nanos cost() const {
+    const Nanos last = stopwatch_() - *began_;
+    return cost_ == Nanos{0} ? last : cost_ + (last - cost_) / 8;
+  }
+  [[nodiscard]] Nanos period_at(Nanos cost) const noexcept {
+    return std::clamp(cost * cost_divisor, period_min_, std::max(period_max, period_min_));
   }
 
   Nanos period_min_;
   Nanos period_ = period_min_;
   Nanos cost_{0};
-  std::optional<Instant> read_at_;
+  std::optional<Instant> read_at_, began_;  // began_: of the reading that is under way
   Stopwatch stopwatch_;
 };
 
