@@ -30,7 +30,7 @@ DataPath::DataPath(boost::asio::io_context& io, const Settings& settings, const 
 
 DataPath::~DataPath() { stop(); }
 
-Result<void> DataPath::open_dpdk(const std::optional<sockaddr_storage>& local) {
+Result<void> DataPath::open_dpdk(const std::optional<onehop::Endpoint>& local) {
   if (settings_.io != "dpdk" || dpdk_) return success();
   ONEHOP_TRY(opened, DpdkHost::open(settings_, local));
   dpdk_ = std::move(opened);
@@ -38,7 +38,7 @@ Result<void> DataPath::open_dpdk(const std::optional<sockaddr_storage>& local) {
   return success();
 }
 
-Result<void> DataPath::open_port(const std::string& interface, const session::IpAddress& local,
+Result<void> DataPath::open_port(const std::string& interface, const IpAddress& local,
                                  std::uint16_t port, bool has_fragments) {
   const unsigned ifindex = ::if_nametoindex(interface.c_str());
   if (port_ && port_address_ == local && port_ifindex_ == ifindex &&
@@ -60,8 +60,7 @@ Result<void> DataPath::open_port(const std::string& interface, const session::Ip
         "Send to " + port_address_->text() + ", or start the receiver with --listen " +
             local.text()};
   port_.reset();
-  sockaddr_storage address{};
-  (void)session::Endpoint{local, port}.to_sockaddr(address);
+  const onehop::Endpoint address{local, port};
   ONEHOP_TRYV(open_dpdk(address));
   ONEHOP_TRY(opened, OpenPort::open(
                          {.settings = settings_,

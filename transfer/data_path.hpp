@@ -44,12 +44,11 @@ class DataPath {
 
   // --- before the session
   /// open_dpdk starts DPDK for --io dpdk, where it has not been; `local` where it is known by now.
-  [[nodiscard]] Result<void> open_dpdk(const std::optional<sockaddr_storage>& local);
+  [[nodiscard]] Result<void> open_dpdk(const std::optional<onehop::Endpoint>& local);
   /// open_port opens the data port for the way to or from `local`; a second call for the same keeps
   /// the port.
-  [[nodiscard]] Result<void> open_port(const std::string& interface,
-                                       const session::IpAddress& local, std::uint16_t port,
-                                       bool has_fragments);
+  [[nodiscard]] Result<void> open_port(const std::string& interface, const IpAddress& local,
+                                       std::uint16_t port, bool has_fragments);
   void close() noexcept {
     port_.reset();
     dpdk_.reset();
@@ -119,7 +118,7 @@ class DataPath {
 
   std::unique_ptr<DpdkHost> dpdk_;  // before port_, which goes first
   std::optional<OpenPort> port_;
-  std::optional<session::IpAddress> port_address_;
+  std::optional<IpAddress> port_address_;
   unsigned port_ifindex_ = 0;   // 0: of no interface of the kernel
   bool has_fragments_ = false;  // as the port was opened
   unsigned opened_by_ = 0;      // effective user: another one could not open the port anew

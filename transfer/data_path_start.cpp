@@ -63,9 +63,7 @@ run::SessionKeys DataPath::keys_of(const session::DataPlan& plan) const {
 }
 
 Result<void> DataPath::start_control(const session::DataPlan& plan) {
-  sockaddr_storage peer{};
-  (void)plan.peer.to_sockaddr(peer);
-  ONEHOP_TRYV(port_->connect(peer));
+  ONEHOP_TRYV(port_->connect(plan.peer));
   const bool is_sending = account_.is_sending();
   api::End& facts = account_.facts;
   facts.frame_bytes = plan.has_fragments ? wire::datagram_bytes_max

@@ -54,15 +54,6 @@ Result<int> engine_cpu(const Settings& options) {
   return last;
 }
 
-bool is_same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
-  if (a.ss_family != b.ss_family) return false;
-  if (a.ss_family == AF_INET)
-    return reinterpret_cast<const sockaddr_in&>(a).sin_addr.s_addr ==
-           reinterpret_cast<const sockaddr_in&>(b).sin_addr.s_addr;
-  return std::memcmp(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,
-                     &reinterpret_cast<const sockaddr_in6&>(b).sin6_addr, 16) == 0;
-}
-
 std::string summary_of(const dpdk::DeviceFacts& facts, bool is_huge, bool is_steered) {
   const std::string link =
       facts.has_own_link() ? "DPDK owns the link" : "beside the kernel on " + facts.interface;
@@ -74,7 +65,7 @@ std::string summary_of(const dpdk::DeviceFacts& facts, bool is_huge, bool is_ste
 }  // namespace
 
 Result<void> DpdkHost::steer(std::vector<std::string>& words,
-                             const std::optional<sockaddr_storage>& local) {
+                             const std::optional<onehop::Endpoint>& local) {
   const std::string name = dpdk::device_argument(words, "net_af_xdp", "iface");
   ONEHOP_TRY(facts, read_interface_facts(name));
   scope_ = tx_scope(facts, false);
@@ -103,7 +94,7 @@ Result<void> DpdkHost::steer(std::vector<std::string>& words,
 }
 
 Result<std::unique_ptr<DpdkHost>> DpdkHost::open(const Settings& options,
-                                                 const std::optional<sockaddr_storage>& local) {
+                                                 const std::optional<onehop::Endpoint>& local) {
   // 1. Arguments.
   ONEHOP_TRY(words, dpdk::split_words(options.eal));
   ONEHOP_TRYV(dpdk::check_words(words));
@@ -139,8 +130,8 @@ Result<std::unique_ptr<DpdkHost>> DpdkHost::open(const Settings& options,
   return self;
 }
 
-Result<std::unique_ptr<DpdkPort>> DpdkHost::open_port(const sockaddr_storage& local) {
-  if (steered_ && !is_same_address(*steered_, local))
+Result<std::unique_ptr<DpdkPort>> DpdkHost::open_port(const onehop::Endpoint& local) {
+  if (steered_ && steered_->address != local.address)
     return Error{ExitCode::io_unavailable, "open the DPDK port",
                  "frames on " + interface_ + " are steered by another address",
                  "Name the one that the peer uses with --listen ADDR"};
@@ -153,7 +144,7 @@ Result<std::unique_ptr<DpdkPort>> DpdkHost::open_port(const sockaddr_storage& lo
 #else
 
 Result<std::unique_ptr<DpdkHost>> DpdkHost::open(const Settings&,
-                                                 const std::optional<sockaddr_storage>&) {
+                                                 const std::optional<onehop::Endpoint>&) {
   return Error{ExitCode::io_unavailable, "open --io dpdk",
                "this build has no DPDK port (libdpdk-dev was missing)",
                "Install libdpdk-dev and build again, or take --io udp or --io afxdp"};

@@ -9,8 +9,6 @@
 // In a build without DPDK there is the interface only, and open() says so.
 #pragma once
 
-#include <netinet/in.h>
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,12 +35,12 @@ class DpdkHost {
   /// port; net_af_xdp is steered by it and needs it now. Errors: 2 wrong --eal; 9 no DPDK in this
   /// build, EAL or its driver failed; 10 privileges.
   [[nodiscard]] static Result<std::unique_ptr<DpdkHost>> open(
-      const Settings& options, const std::optional<sockaddr_storage>& local);
+      const Settings& options, const std::optional<onehop::Endpoint>& local);
 
 #if ONEHOP_HAS_DPDK
   /// open_port makes the port for `local`. One at a time. Error: 9 where the device is steered to
   /// another address.
-  [[nodiscard]] Result<std::unique_ptr<DpdkPort>> open_port(const sockaddr_storage& local);
+  [[nodiscard]] Result<std::unique_ptr<DpdkPort>> open_port(const onehop::Endpoint& local);
 #endif
 
   /// interface is the kernel's that the device drives; empty: DPDK owns the link whole.
@@ -61,11 +59,11 @@ class DpdkHost {
 #if ONEHOP_HAS_DPDK
   /// steer puts our program into net_af_xdp's arguments and reserves the port that it steers by.
   [[nodiscard]] Result<void> steer(std::vector<std::string>& words,
-                                   const std::optional<sockaddr_storage>& local);
+                                   const std::optional<onehop::Endpoint>& local);
 
   Fd steer_file_, steer_link_;
   UdpReservation reservation_;  // until the first port takes it over
-  std::optional<sockaddr_storage> steered_;
+  std::optional<onehop::Endpoint> steered_;
   std::optional<QueueScope> scope_;
   std::unique_ptr<dpdk::Eal> eal_;
   std::unique_ptr<dpdk::DpdkDevice> device_;

@@ -33,7 +33,7 @@ std::vector<LocalAddress> local_addresses() {
       continue;
     const socklen_t length =
         entry->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    if (const auto endpoint = session::Endpoint::from_sockaddr(entry->ifa_addr, length))
+    if (const auto endpoint = onehop::Endpoint::from_sockaddr(entry->ifa_addr, length))
       found.push_back({entry->ifa_name, endpoint->address});
   }
   ::freeifaddrs(list);
@@ -41,13 +41,13 @@ std::vector<LocalAddress> local_addresses() {
 }
 
 bool listens_on_all(const Endpoint& listen) {
-  const auto address = session::IpAddress::parse(listen.host);
+  const auto address = IpAddress::parse(listen.host);
   return listen.host.empty() || (address && address->is_any());
 }
 
 std::vector<LocalAddress> reachable(const std::vector<LocalAddress>& all, const Endpoint& listen,
                                     const std::string& interface) {
-  const auto named = session::IpAddress::parse(listen.host);
+  const auto named = IpAddress::parse(listen.host);
   if (!listens_on_all(listen))
     return named ? std::vector{LocalAddress{interface, *named}} : std::vector<LocalAddress>{};
   std::vector<LocalAddress> found;
@@ -62,7 +62,7 @@ std::vector<LocalAddress> reachable(const std::vector<LocalAddress>& all, const 
   return found;
 }
 
-std::string to_text(const session::IpAddress& address, std::uint16_t port) {
+std::string to_text(const IpAddress& address, std::uint16_t port) {
   std::string text = address.text();
   if (address.is_v6) {
     if (address.is_link_local()) text = text.substr(0, text.find('%')) + "%IF";

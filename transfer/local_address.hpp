@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "control/session/address.hpp"
+#include "engine/base/address.hpp"
 #include "transfer/settings.hpp"
 
 namespace onehop::host {
 
 struct LocalAddress {
   std::string interface;
-  session::IpAddress address;
+  IpAddress address;
 };
 
 /// local_addresses lists those of interfaces that are up, loopback left out. Syscalls: those of
@@ -33,6 +33,6 @@ struct LocalAddress {
 /// to_text is what follows --to on the other machine, with the port where it is not the default
 /// one. The scope of a link-local address is the other machine's interface, which only its user
 /// knows: it reads IF.
-[[nodiscard]] std::string to_text(const session::IpAddress& address, std::uint16_t port);
+[[nodiscard]] std::string to_text(const IpAddress& address, std::uint16_t port);
 
 }  // namespace onehop::host

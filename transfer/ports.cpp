@@ -189,11 +189,10 @@ Result<std::uint16_t> OpenPort::local_port() const {
                     opened_.port);
 }
 
-Result<void> OpenPort::connect(const sockaddr_storage& peer) {
-  const auto& address = reinterpret_cast<const sockaddr&>(peer);
+Result<void> OpenPort::connect(const onehop::Endpoint& peer) {
   return std::visit(
       [&](auto& port) -> Result<void> {
-        if constexpr (requires { port->connect(address); }) return port->connect(address);
+        if constexpr (requires { port->connect(peer); }) return port->connect(peer);
         return success();  // raw ports learn the peer from the header template
       },
       opened_.port);

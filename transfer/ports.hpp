@@ -4,8 +4,6 @@
 // --version and the opening read them. Set-up code, one thread.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -51,7 +49,7 @@ enum class PortRole : std::uint8_t { sending, receiving };
 struct PortRequest {
   const Settings& settings;
   const std::string& interface;
-  const sockaddr_storage& local;
+  const onehop::Endpoint& local;
   PortRole role = PortRole::sending;
   bool has_fragments = false;
   DpdkHost* dpdk = nullptr;
@@ -125,7 +123,7 @@ class OpenPort {
   [[nodiscard]] const std::string& reason() const { return opened_.reason; }
 
   /// connect names the one peer that frames come from and go to.
-  [[nodiscard]] Result<void> connect(const sockaddr_storage& peer);
+  [[nodiscard]] Result<void> connect(const onehop::Endpoint& peer);
 
   /// move_to opens on `interface` what only one interface has, for the running engine, which takes
   /// it with the next path update. A port that the kernel routes for has nothing to do.

@@ -36,7 +36,7 @@ class Receiver final : public Side, public session::RecvHost {
   void interrupt_own() override;
 
   // --- session::RecvHost
-  void on_listening(const session::Endpoint& local) override;
+  void on_listening(const onehop::Endpoint& local) override;
   void consider(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide) override;
   Result<session::DataOpened> open_data(const session::PeerLink& link) override;
   Result<session::EngineRings> start_data(const session::DataPlan& plan) override;
@@ -69,11 +69,11 @@ class Receiver final : public Side, public session::RecvHost {
     events_.emit(to_api(why));
     return make_code();
   }
-  void on_rejected(const session::Endpoint& peer, const Error& why) override;
+  void on_rejected(const onehop::Endpoint& peer, const Error& why) override;
   void on_session_end(const session::SessionEnd& end) override;
 
   Result<session::PairingKey> make_code();
-  Result<void> open_before_files(const session::IpAddress& peer);
+  Result<void> open_before_files(const IpAddress& peer);
   void expect(const session::OfferInfo& offer, bool is_stream);
   void begin_session(bool is_again);
 
@@ -109,8 +109,7 @@ Result<void> Receiver::open_own() {
   std::vector<LocalAddress> candidates;
   for (const LocalAddress& local : local_addresses()) {
     if (!wanted.empty() && local.interface != wanted) continue;
-    if (!listens_on_all(listen_) && session::IpAddress::parse(listen_.host) != local.address)
-      continue;
+    if (!listens_on_all(listen_) && IpAddress::parse(listen_.host) != local.address) continue;
     if (listens_on_all(listen_) && local.address.is_v6)
       continue;  // one address is bound now; IPv4 unless asked otherwise
     candidates.push_back(local);
@@ -163,7 +162,7 @@ void Receiver::interrupt_own() {
   server_->interrupt();
 }
 
-void Receiver::on_listening(const session::Endpoint& local) {
+void Receiver::on_listening(const onehop::Endpoint& local) {
   api::Started started;
   started.role = "recv";
   started.listen = local.text();
@@ -191,7 +190,7 @@ void Receiver::consider(std::shared_ptr<const session::OfferInfo> offer, session
 
 /// Sockets and rings first, while the privileges are there; then the user's own rights, then the
 /// folder.
-Result<void> Receiver::open_before_files(const session::IpAddress& peer) {
+Result<void> Receiver::open_before_files(const IpAddress& peer) {
   ONEHOP_TRY(route, session::find_route(peer, settings_.interface));
   ONEHOP_TRYV(
       path_.open_port(interface_of(route), route.source, listen_.port, offer_->has_fragments));
@@ -254,7 +253,7 @@ void Receiver::begin_session(bool is_again) {
     files_offered_ = 0;
 }
 
-void Receiver::on_rejected(const session::Endpoint& peer, const Error& why) {
+void Receiver::on_rejected(const onehop::Endpoint& peer, const Error& why) {
   const auto unsaid = strangers_.note(peer.address, monotonic_now());
   if (!unsaid) return;
   const std::string more =

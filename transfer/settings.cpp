@@ -120,7 +120,7 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
       return refuse("the port is not a number from 1 to 65535");
     endpoint.port = static_cast<std::uint16_t>(value);
   }
-  const auto address = session::IpAddress::parse(endpoint.host);
+  const auto address = IpAddress::parse(endpoint.host);
   if (address && address->is_link_local() && address->scope_id == 0)
     return refuse("a link-local address is of one interface, which it does not name: [" +
                   endpoint.host + "%INTERFACE]");

@@ -5,7 +5,7 @@
 
 namespace onehop::host {
 
-std::optional<std::uint64_t> StrangerLog::note(const session::IpAddress& address, Instant now) {
+std::optional<std::uint64_t> StrangerLog::note(const IpAddress& address, Instant now) {
   Line* const own = find_line(address, now);
   Line& line = own != nullptr ? *own : others_;
   if (now - line.said_at < interval) {
@@ -17,7 +17,7 @@ std::optional<std::uint64_t> StrangerLog::note(const session::IpAddress& address
   return unsaid + std::exchange(others_.unsaid_total, 0);
 }
 
-StrangerLog::Line* StrangerLog::find_line(const session::IpAddress& address, Instant now) {
+StrangerLog::Line* StrangerLog::find_line(const IpAddress& address, Instant now) {
   const auto known = lines_.find(address);
   if (known != lines_.end()) return &known->second;
   if (lines_.size() >= addresses_max) {

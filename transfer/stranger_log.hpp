@@ -9,7 +9,7 @@
 #include <map>
 #include <optional>
 
-#include "control/session/address.hpp"
+#include "engine/base/address.hpp"
 #include "engine/base/units.hpp"
 
 namespace onehop::host {
@@ -23,7 +23,7 @@ class StrangerLog {
 
   /// note gives the number of connections that got no line before this one, when this one gets a
   /// line: those of its address, and those of addresses that have no place any more.
-  [[nodiscard]] std::optional<std::uint64_t> note(const session::IpAddress& address, Instant now);
+  [[nodiscard]] std::optional<std::uint64_t> note(const IpAddress& address, Instant now);
 
  private:
   static constexpr Instant never{-interval};
@@ -32,9 +32,9 @@ class StrangerLog {
     std::uint64_t unsaid_total = 0;
   };
   /// find_line: null where all places are taken.
-  [[nodiscard]] Line* find_line(const session::IpAddress& address, Instant now);
+  [[nodiscard]] Line* find_line(const IpAddress& address, Instant now);
 
-  std::map<session::IpAddress, Line> lines_;
+  std::map<IpAddress, Line> lines_;
   Line others_{.said_at = never};  // of all addresses without a place
 };
 

@@ -13,7 +13,6 @@
 // update_path() has brought a header template.
 #pragma once
 
-#include <netinet/in.h>
 #include <poll.h>
 
 #include <atomic>
@@ -41,7 +40,7 @@ enum class XdpMode : std::uint8_t { automatic, zero_copy, copy, skb };
 
 struct AfXdpConfig {
   std::string interface;
-  sockaddr_storage local{};  ///< an address of this host; port 0: any
+  Endpoint local;  ///< an address of this host; port 0: any
   XdpMode mode = XdpMode::automatic;
   // Chunks and ring entries, powers of two.
   std::uint32_t rx_frames = 4096;  ///< per receive queue, at least rx_batch_max

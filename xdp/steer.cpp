@@ -6,6 +6,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <linux/if_link.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -136,18 +137,12 @@ Elf64_Shdr rodata_of(const std::vector<char>& object) {
 
 }  // namespace
 
-onehop_steer_config steer_frames(const sockaddr_storage& local) {
+onehop_steer_config steer_frames(const Endpoint& local) {
   onehop_steer_config config{};
-  if (local.ss_family == AF_INET6) {
-    const auto& address = reinterpret_cast<const sockaddr_in6&>(local);
-    config.is_ipv6 = 1;
-    config.local_port = address.sin6_port;
-    std::memcpy(config.local_address, &address.sin6_addr, sizeof config.local_address);
-  } else {
-    const auto& address = reinterpret_cast<const sockaddr_in&>(local);
-    config.local_port = address.sin_port;
-    config.local_address[0] = address.sin_addr.s_addr;
-  }
+  config.is_ipv6 = local.address.is_v6;
+  config.local_port = htons(local.port);
+  static_assert(sizeof config.local_address == sizeof local.address.bytes);
+  std::memcpy(config.local_address, local.address.bytes.data(), sizeof config.local_address);
   return config;
 }
 

@@ -13,8 +13,6 @@
 // Set-up only; the engine core never calls any of this.
 #pragma once
 
-#include <netinet/in.h>
-
 #include <cstdint>
 #include <string>
 
@@ -49,7 +47,7 @@ class Steer {
 };
 
 /// steer_frames describes UDP frames to `local`.
-[[nodiscard]] onehop_steer_config steer_frames(const sockaddr_storage& local);
+[[nodiscard]] onehop_steer_config steer_frames(const Endpoint& local);
 
 /// attached_program: "name (id 12, native)" of an interface, or empty. Syscalls: bpf, socket.
 [[nodiscard]] std::string attached_program(int ifindex);

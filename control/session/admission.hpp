@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "control/session/address.hpp"
+#include "engine/base/address.hpp"
 #include "engine/base/units.hpp"
 
 namespace onehop::session {

@@ -26,11 +26,11 @@
 #include <string>
 #include <vector>
 
-#include "control/session/address.hpp"
 #include "control/session/liveness.hpp"
 #include "control/session/message.hpp"
 #include "control/session/session.hpp"
 #include "control/session/tls.hpp"
+#include "engine/base/address.hpp"
 #include "engine/base/time.hpp"
 
 namespace onehop::session {

@@ -50,12 +50,10 @@ Result<void> bind_to(const std::string& interface, tcp::socket& socket,
                      const tcp::endpoint& endpoint) {
   if (interface.empty()) return success();
   ONEHOP_TRY(route, find_route(endpoint_of(endpoint).address, interface));
-  sockaddr_storage source{};
-  const socklen_t length = Endpoint{route.source, 0}.to_sockaddr(source);
+  const SocketAddress source = Endpoint{route.source, 0}.to_sockaddr();
   boost::system::error_code error;
   socket.open(endpoint.protocol(), error);
-  if (!error &&
-      ::bind(socket.native_handle(), reinterpret_cast<const sockaddr*>(&source), length) != 0)
+  if (!error && ::bind(socket.native_handle(), source.get(), source.size_bytes) != 0)
     return errno_error(ExitCode::peer_unreachable, "connect from an address of " + interface);
   return success();
 }

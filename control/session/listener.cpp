@@ -109,10 +109,9 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   }
 
   Result<void> listen_on(const Endpoint& endpoint, bool is_dual) {
-    sockaddr_storage storage;
-    const socklen_t bytes = endpoint.to_sockaddr(storage);
+    const SocketAddress at = endpoint.to_sockaddr();
     tcp::endpoint target;  // its size() is that of IPv4 until it holds the family
-    std::memcpy(target.data(), &storage, bytes);
+    std::memcpy(target.data(), at.get(), at.size_bytes);
     boost::system::error_code error;
     acceptor_.close(error);
     acceptor_.open(target.protocol(), error);

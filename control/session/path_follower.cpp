@@ -30,10 +30,6 @@ constexpr Nanos retry_period_at_return = 50ms, return_span = 1s;
 // stands still for it.
 constexpr Nanos settle_span = 30ms;
 
-unsigned char family_of(const IpAddress& address) noexcept {
-  return address.is_v6 ? AF_INET6 : AF_INET;
-}
-
 // read_address: `value` is a netlink attribute's, of as many bytes as it has.
 IpAddress read_address(std::span<const std::byte> value, bool is_v6) {
   IpAddress address;
@@ -62,7 +58,7 @@ Result<Interface> read_link(NetlinkSocket& socket, int ifindex, const std::strin
 Result<RouteInfo> read_route(NetlinkSocket& socket, const IpAddress& peer, int ifindex) {
   NetlinkRequest<rtmsg> message{RTM_GETROUTE,
                                 0,
-                                {.rtm_family = family_of(peer),
+                                {.rtm_family = peer.family(),
                                  .rtm_dst_len = static_cast<unsigned char>(peer.size_bytes() * 8)}};
   put_address(message, RTA_DST, peer);
   const auto scope = ifindex != 0 ? static_cast<std::uint32_t>(ifindex) : peer.scope_id;
@@ -113,7 +109,7 @@ std::optional<NeighbourEntry> parse_neighbour(const nlmsghdr* message) {
 
 // is_of: the entry is about `address` on this interface.
 bool is_of(const NeighbourEntry& entry, int ifindex, const IpAddress& address) noexcept {
-  return entry.family.ndm_ifindex == ifindex && entry.family.ndm_family == family_of(address) &&
+  return entry.family.ndm_ifindex == ifindex && entry.family.ndm_family == address.family() &&
          entry.address.bytes == address.bytes;
 }
 
@@ -121,7 +117,7 @@ bool is_of(const NeighbourEntry& entry, int ifindex, const IpAddress& address) n
 // RTM_GETNEIGH for one address exists only since Linux 5.0 and there are few neighbours.
 std::optional<MacAddress> read_neighbour(NetlinkSocket& socket, int ifindex,
                                          const IpAddress& address) {
-  NetlinkRequest<ndmsg> message{RTM_GETNEIGH, NLM_F_DUMP, {.ndm_family = family_of(address)}};
+  NetlinkRequest<ndmsg> message{RTM_GETNEIGH, NLM_F_DUMP, {.ndm_family = address.family()}};
   ::mnl_attr_put_u32(message, NDA_IFINDEX, static_cast<std::uint32_t>(ifindex));
   std::optional<MacAddress> found;
   auto done = socket.request(message, [&](const nlmsghdr* reply) {
@@ -141,7 +137,7 @@ std::optional<MacAddress> read_neighbour(NetlinkSocket& socket, int ifindex,
 // later. Syscalls: socket, setsockopt, sendto.
 void ask_neighbour(const IpAddress& address, const Interface& link) {
   constexpr std::uint16_t discard_port = 9;
-  const Fd socket{::socket(family_of(address), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  const Fd socket{::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (!socket.is_open()) return;
   // Where it is not allowed the route leads there all the same, but for two interfaces to one
   // network.
@@ -149,18 +145,16 @@ void ask_neighbour(const IpAddress& address, const Interface& link) {
                      static_cast<socklen_t>(link.name.size()));
   Endpoint to{address, discard_port};
   to.address.scope_id = static_cast<std::uint32_t>(link.ifindex);
-  sockaddr_storage storage;
-  const socklen_t bytes = to.to_sockaddr(storage);
+  const SocketAddress at = to.to_sockaddr();
   // Lost or refused, the next read asks again.
-  (void)::sendto(socket.get(), nullptr, 0, MSG_DONTWAIT,
-                 reinterpret_cast<const sockaddr*>(&storage), bytes);
+  (void)::sendto(socket.get(), nullptr, 0, MSG_DONTWAIT, at.get(), at.size_bytes);
 }
 
 // forget_neighbour removes the kernel's unresolved entry: the next question then leaves at once,
 // and not up to a second later. Needs CAP_NET_ADMIN; without it nothing changes.
 void forget_neighbour(NetlinkSocket& socket, int ifindex, const IpAddress& address) {
   NetlinkRequest<ndmsg> message{
-      RTM_DELNEIGH, NLM_F_ACK, {.ndm_family = family_of(address), .ndm_ifindex = ifindex}};
+      RTM_DELNEIGH, NLM_F_ACK, {.ndm_family = address.family(), .ndm_ifindex = ifindex}};
   put_address(message, NDA_DST, address);
   (void)socket.request(message, [](const nlmsghdr*) {});
 }

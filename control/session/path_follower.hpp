@@ -23,7 +23,7 @@
 #include <optional>
 #include <string>
 
-#include "control/session/address.hpp"
+#include "engine/base/address.hpp"
 #include "engine/base/interface.hpp"
 #include "engine/base/message.hpp"
 #include "engine/base/result.hpp"

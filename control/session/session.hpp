@@ -25,9 +25,9 @@
 #include <string_view>
 #include <vector>
 
-#include "control/session/address.hpp"
 #include "control/session/code.hpp"
 #include "control/session/message.hpp"
+#include "engine/base/address.hpp"
 #include "engine/base/message.hpp"
 #include "engine/base/result.hpp"
 #include "engine/base/spsc_ring.hpp"

@@ -51,7 +51,7 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
       new UdpPort{config, std::move(socket), std::move(wake), is_gso_on, is_gro_on}};
 }
 
-Result<void> UdpPort::connect(const sockaddr& peer) {
+Result<void> UdpPort::connect(const Endpoint& peer) {
   ONEHOP_TRYV(socket_.connect(peer));
   tx_.set_charge_read(scope() != QueueScope::own_ring);
   return success();

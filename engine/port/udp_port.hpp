@@ -27,7 +27,7 @@ class UdpPort {
   /// Syscalls: socket, setsockopt, bind, connect, eventfd2.
   [[nodiscard]] static Result<std::unique_ptr<UdpPort>> open(const UdpPortConfig& config);
   /// connect fixes the peer; it is called before the first flush.
-  [[nodiscard]] Result<void> connect(const sockaddr& peer);
+  [[nodiscard]] Result<void> connect(const Endpoint& peer);
   [[nodiscard]] Result<std::uint16_t> local_port() const { return socket_.local_port(); }
 
   [[nodiscard]] std::span<std::byte> lend(std::size_t n) noexcept { return tx_.lend(n); }

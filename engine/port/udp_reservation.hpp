@@ -5,10 +5,9 @@
 // nothing piles up; the drops are counted. Set-up only.
 #pragma once
 
-#include <netinet/in.h>
-
 #include <cstdint>
 
+#include "engine/base/address.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
 
@@ -20,16 +19,16 @@ class UdpReservation {
 
   /// bind reserves `local`, an IPv4 or IPv6 address of this host; port 0 takes what the kernel
   /// gives. Syscalls: socket, setsockopt, bind, getsockname.
-  [[nodiscard]] static Result<UdpReservation> bind(const sockaddr_storage& local);
+  [[nodiscard]] static Result<UdpReservation> bind(const Endpoint& local);
 
   /// share holds the same address until the last of them ends. Syscalls: fcntl.
   [[nodiscard]] UdpReservation share() const noexcept;
   [[nodiscard]] bool is_open() const noexcept { return fd_.is_open(); }
 
   /// address is the bound address with its port.
-  [[nodiscard]] const sockaddr_storage& address() const noexcept { return address_; }
-  [[nodiscard]] bool is_ipv6() const noexcept { return address_.ss_family == AF_INET6; }
-  [[nodiscard]] std::uint16_t port() const noexcept;
+  [[nodiscard]] const Endpoint& address() const noexcept { return address_; }
+  [[nodiscard]] bool is_ipv6() const noexcept { return address_.address.is_v6; }
+  [[nodiscard]] std::uint16_t port() const noexcept { return address_.port; }
 
   /// dropped_total counts frames for our port that came through the kernel and not through the raw
   /// port: fragments, options, a queue without a socket, or another peer. Syscalls: getsockopt.
@@ -37,7 +36,7 @@ class UdpReservation {
 
  private:
   Fd fd_;
-  sockaddr_storage address_{};
+  Endpoint address_;
 };
 
 }  // namespace onehop

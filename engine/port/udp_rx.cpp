@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "engine/port/udp_rx.hpp"
 
+#include <netinet/in.h>
 #include <netinet/udp.h>
 
 #include <algorithm>

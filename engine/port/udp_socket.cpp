@@ -5,6 +5,7 @@
 #include <linux/errqueue.h>
 #include <linux/filter.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/ioctl.h>
 
@@ -72,11 +73,6 @@ Result<void> drop_what_is_no_frame(int fd) {
   return errno_error(ExitCode::io_unavailable, "filter what the data socket receives");
 }
 
-bool is_loopback_address(const sockaddr& address) noexcept {
-  if (address.sa_family == AF_INET6) return IN6_IS_ADDR_LOOPBACK(&as_in6(address).sin6_addr);
-  return (ntohl(as_in4(address).sin_addr.s_addr) >> 24) == 127;
-}
-
 Result<void> set_options(int fd, bool is_ipv6, const UdpPortConfig& config) {
   const int traffic_class = config.dscp << 2 | static_cast<int>(config.ecn);
   // 1. Path MTU. 2. Errors of the local qdisc come back from the call. 3. ECN out and in.
@@ -108,51 +104,40 @@ Result<void> set_options(int fd, bool is_ipv6, const UdpPortConfig& config) {
 }  // namespace
 
 Result<UdpSocket> UdpSocket::open(const UdpPortConfig& config) {
-  const sa_family_t family = config.local.ss_family;
-  if (family != AF_INET && family != AF_INET6) {
-    return Error{ExitCode::internal_error, "open the data socket",
-                 "the address is neither IPv4 nor IPv6"};
-  }
   UdpSocket socket;
-  socket.is_ipv6_ = family == AF_INET6;
-  socket.fd_ = Fd{::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  const IpAddress& address = config.local.address;
+  socket.is_ipv6_ = address.is_v6;
+  socket.fd_ = Fd{::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (!socket.fd_.is_open()) return errno_error(ExitCode::io_unavailable, "open the data socket");
   ONEHOP_TRYV(set_options(socket.fd(), socket.is_ipv6_, config));
   if (config.has_frames_only) {
     ONEHOP_TRYV(drop_what_is_no_frame(socket.fd()));
   }
-  const sockaddr& local = as_sockaddr(config.local);
-  if (::bind(socket.fd(), &local, sockaddr_bytes(family)) != 0) {
-    return errno_error(ExitCode::io_unavailable, "bind UDP " + address_text(local),
+  const SocketAddress at = config.local.to_sockaddr();
+  if (::bind(socket.fd(), at.get(), at.size_bytes) != 0) {
+    return errno_error(ExitCode::io_unavailable, "bind UDP " + config.local.text(),
                        "Another program may hold the port: see `ss -ulnp`.");
   }
   if (config.peer) {
-    ONEHOP_TRYV(socket.connect(as_sockaddr(*config.peer)));
+    ONEHOP_TRYV(socket.connect(*config.peer));
   }
   return socket;
 }
 
-Result<void> UdpSocket::connect(const sockaddr& peer) {
-  if (::connect(fd(), &peer, sockaddr_bytes(peer.sa_family)) != 0) {
-    return errno_error(ExitCode::peer_unreachable, "connect UDP to " + address_text(peer),
+Result<void> UdpSocket::connect(const Endpoint& peer) {
+  const SocketAddress to = peer.to_sockaddr();
+  if (::connect(fd(), to.get(), to.size_bytes) != 0) {
+    return errno_error(ExitCode::peer_unreachable, "connect UDP to " + peer.text(),
                        "Is there a route to the peer? See `ip route get`.");
   }
-  ONEHOP_TRY(local, local_address());
-  is_loopback_ = is_loopback_address(peer) || is_loopback_address(as_sockaddr(local));
+  ONEHOP_TRY(local, Endpoint::of_socket(fd()));
+  is_loopback_ = peer.address.is_loopback() || local.address.is_loopback();
   return success();
 }
 
-Result<sockaddr_storage> UdpSocket::local_address() const {
-  sockaddr_storage local{};
-  socklen_t local_bytes = sizeof local;
-  if (::getsockname(fd(), reinterpret_cast<sockaddr*>(&local), &local_bytes) != 0)
-    return errno_error(ExitCode::internal_error, "read the address of the data socket");
-  return local;
-}
-
 Result<std::uint16_t> UdpSocket::local_port() const {
-  ONEHOP_TRY(local, local_address());
-  return port_of(as_sockaddr(local));
+  ONEHOP_TRY(local, Endpoint::of_socket(fd()));
+  return local.port;
 }
 
 bool UdpSocket::is_gso_known() const noexcept {

@@ -5,27 +5,25 @@
 // the engine core. It moves no data: udp_tx and udp_rx do.
 #pragma once
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "engine/base/address.hpp"
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
 #include "engine/base/telemetry.hpp"
 #include "engine/port/link_status.hpp"
-#include "engine/port/socket_address.hpp"
+#include "engine/port/mem_info.hpp"
 #include "engine/wire/l2_l4.hpp"
 
 namespace onehop {
 
 struct UdpPortConfig {
-  sockaddr_storage local{};              ///< family, address and port; port 0: any
-  std::optional<sockaddr_storage> peer;  ///< connect() at once where known
-  std::string interface;                 ///< SO_BINDTODEVICE where not empty
+  Endpoint local;                ///< port 0: any
+  std::optional<Endpoint> peer;  ///< connect() at once where known
+  std::string interface;         ///< SO_BINDTODEVICE where not empty
   /// Receive buffer asked for. 4 MiB is what Debian's rmem_max grants unprivileged; the kernel
   /// doubles it. Too low: naps of the receiver drop frames. Too high: memory, and drops seen late.
   int rcvbuf_bytes = 4 << 20;
@@ -54,13 +52,12 @@ class UdpSocket {
   [[nodiscard]] static Result<UdpSocket> open(const UdpPortConfig& config);
   /// connect fixes the peer. It spares the kernel a route look-up per received frame, and
   /// strangers' frames are dropped below us. Syscalls: connect, getsockname.
-  [[nodiscard]] Result<void> connect(const sockaddr& peer);
+  [[nodiscard]] Result<void> connect(const Endpoint& peer);
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   [[nodiscard]] bool is_ipv6() const noexcept { return is_ipv6_; }
   [[nodiscard]] bool is_loopback() const noexcept { return is_loopback_; }
-  [[nodiscard]] Result<sockaddr_storage> local_address() const;  ///< Syscalls: getsockname.
-  [[nodiscard]] Result<std::uint16_t> local_port() const;
+  [[nodiscard]] Result<std::uint16_t> local_port() const;  ///< Syscalls: getsockname.
   /// is_gso_known probes for UDP_SEGMENT (kernel 4.18). Syscalls: setsockopt.
   [[nodiscard]] bool is_gso_known() const noexcept;
   /// set_gro turns UDP_GRO on or off; false: a kernel before 5.0. Syscalls: setsockopt.

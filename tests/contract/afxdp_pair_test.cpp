@@ -66,10 +66,8 @@ struct XdpPairBase {
     const InNetns inside{lab.netns(host)};
     auto port = take(UdpPort::open(
         {.local = lab.address(host, family, pair_port), .sndbuf_bytes = 256 << 10, .ecn = ecn}));
-    const sockaddr_storage other =
-        lab.address(host == Host::a ? Host::b : Host::a, family, pair_port);
-    if (!port->connect(reinterpret_cast<const sockaddr&>(other)))
-      throw std::runtime_error("connect");
+    const Endpoint other = lab.address(host == Host::a ? Host::b : Host::a, family, pair_port);
+    if (!port->connect(other)) throw std::runtime_error("connect");
     return port;
   }
   // The template's ECN field, from ECT(0) to CE.

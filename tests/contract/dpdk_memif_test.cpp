@@ -63,7 +63,7 @@ struct MemifPair4 {
   PathUpdate path(const DpdkPort& from, const DpdkPort& to, wire::Ecn ecn) const {
     wire::UdpFlow flow{
         .is_ipv6 = is_ipv6_, .source_port = from.local_port(), .target_port = to.local_port()};
-    flow.source_ip = flow.target_ip = loopback_ip(is_ipv6_);
+    flow.source_ip = flow.target_ip = loopback(is_ipv6_).address.bytes;
     PathUpdate update;
     update.header_bytes = static_cast<std::uint16_t>(wire::build_headers(flow, update.header));
     if (ecn == wire::Ecn::ce) update.header[15] |= is_ipv6_ ? std::byte{0x30} : std::byte{0x03};
@@ -91,7 +91,7 @@ TEST_CASE("foreign frames and fragments on a DPDK link are ignored and counted",
   const auto send_changed = [&](std::size_t at, std::byte value) {
     PathUpdate update;
     wire::UdpFlow flow{.source_port = pair.a().local_port(), .target_port = pair.b().local_port()};
-    flow.source_ip = flow.target_ip = loopback_ip(false);
+    flow.source_ip = flow.target_ip = loopback(false).address.bytes;
     update.header_bytes = static_cast<std::uint16_t>(wire::build_headers(flow, update.header));
     update.header[at] ^= value;
     pair.a().update_path(update);

@@ -3,9 +3,6 @@
 // once per process.
 #pragma once
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -30,32 +27,13 @@ inline dpdk::Eal& eal() {
   return *started;
 }
 
-inline IpBytes loopback_ip(bool is_ipv6) {
-  IpBytes ip{};
-  if (is_ipv6)
-    ip[15] = std::byte{1};
-  else
-    ip[0] = std::byte{127}, ip[3] = std::byte{1};
-  return ip;
-}
-
-inline sockaddr_storage loopback(bool is_ipv6) {
-  sockaddr_storage storage{};
-  if (is_ipv6) {
-    auto& in6 = reinterpret_cast<sockaddr_in6&>(storage);
-    in6.sin6_family = AF_INET6;
-    in6.sin6_addr = in6addr_loopback;
-  } else {
-    auto& in4 = reinterpret_cast<sockaddr_in&>(storage);
-    in4.sin_family = AF_INET;
-    in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  }
-  return storage;
+inline Endpoint loopback(bool is_ipv6) {
+  return {*IpAddress::parse(is_ipv6 ? "::1" : "127.0.0.1"), 0};
 }
 
 struct DpdkEnd {
   static std::unique_ptr<DpdkEnd> open(const std::string& name, const std::string& arguments,
-                                       const sockaddr_storage& local,
+                                       const Endpoint& local,
                                        std::optional<QueueScope> scope = {}) {
     std::unique_ptr<DpdkEnd> end{new DpdkEnd{name}};
     dpdk::Eal& started = eal();

@@ -38,7 +38,7 @@ inline constexpr std::uint16_t pair_port = 7411;
 struct VethEnd {
   VethEnd(XdpLab& lab_used, Host host_used, Family family) : lab{lab_used}, host{host_used} {
     const InNetns inside{lab.netns(host)};
-    const sockaddr_storage local = lab.address(host, family, pair_port);
+    const Endpoint local = lab.address(host, family, pair_port);
     const Fd file = take_or_throw(xdp::steer_file(xdp::steer_frames(local)));
     const std::string name = host == Host::a ? "net_af_xdp0" : "net_af_xdp1";
     end = DpdkEnd::open(name, "iface=" + lab.interface(host) + ",xdp_prog=" + xdp::path_of(file),
@@ -78,10 +78,8 @@ struct VethBase {
     const InNetns inside{lab.netns(host)};
     auto port =
         take_or_throw(UdpPort::open({.local = lab.address(host, family, pair_port), .ecn = ecn}));
-    const sockaddr_storage other =
-        lab.address(host == Host::a ? Host::b : Host::a, family, pair_port);
-    if (!port->connect(reinterpret_cast<const sockaddr&>(other)))
-      throw std::runtime_error("connect");
+    const Endpoint other = lab.address(host == Host::a ? Host::b : Host::a, family, pair_port);
+    if (!port->connect(other)) throw std::runtime_error("connect");
     return port;
   }
   std::unique_ptr<AfXdpPort> open_xdp(Host host) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // The port contract on two UDP ports: over loopback (IPv4, IPv6), and over a veth pair with TBF
 // between two network namespaces (needs root).
-#include <arpa/inet.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -24,18 +23,8 @@ struct VethPair;
 
 namespace onehop::test {
 
-inline sockaddr_storage address(const char* text, std::uint16_t port) {
-  sockaddr_storage storage{};
-  auto& in4 = reinterpret_cast<sockaddr_in&>(storage);
-  auto& in6 = reinterpret_cast<sockaddr_in6&>(storage);
-  if (::inet_pton(AF_INET, text, &in4.sin_addr) == 1) {
-    in4.sin_family = AF_INET;
-    in4.sin_port = htons(port);
-  } else if (::inet_pton(AF_INET6, text, &in6.sin6_addr) == 1) {
-    in6.sin6_family = AF_INET6;
-    in6.sin6_port = htons(port);
-  }
-  return storage;
+inline Endpoint address(const char* text, std::uint16_t port) {
+  return {*IpAddress::parse(text), port};
 }
 
 template <class T>
@@ -57,11 +46,9 @@ struct UdpPairBase {
     return now();
   }
   void join(const char* a_text, const char* b_text) {
-    const sockaddr_storage a_address = address(a_text, take(a_->local_port()));
-    const sockaddr_storage b_address = address(b_text, take(b_->local_port()));
-    if (!a_->connect(reinterpret_cast<const sockaddr&>(b_address)))
+    if (!a_->connect(address(b_text, take(b_->local_port()))))
       throw std::runtime_error("connect a");
-    if (!b_->connect(reinterpret_cast<const sockaddr&>(a_address)))
+    if (!b_->connect(address(a_text, take(a_->local_port()))))
       throw std::runtime_error("connect b");
   }
   std::unique_ptr<UdpPort> a_;

@@ -11,7 +11,7 @@ using namespace onehop::host;
 namespace {
 
 LocalAddress local(const char* interface, const char* address) {
-  return {interface, *session::IpAddress::parse(address)};
+  return {interface, *IpAddress::parse(address)};
 }
 
 std::vector<std::string> told(const std::vector<LocalAddress>& all, const char* listen,

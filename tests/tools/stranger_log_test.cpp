@@ -9,8 +9,8 @@ using namespace onehop;
 using namespace onehop::host;
 
 namespace {
-session::IpAddress address(std::uint32_t number) {
-  session::IpAddress made;
+IpAddress address(std::uint32_t number) {
+  IpAddress made;
   for (std::size_t i = 0; i < 4; ++i)
     made.bytes[i] = static_cast<std::byte>((number >> (24 - 8 * i)) & 0xff);
   return made;

@@ -5,7 +5,6 @@
 //
 //   wifi_live INTERFACE PEER-ADDRESS perfect|lossy [PEER-STATION: last two bytes of
 //   02:00:00:00:XX:YY, as XXYY]
-#include <arpa/inet.h>
 #include <net/if.h>
 #include <unistd.h>
 
@@ -25,14 +24,7 @@ using namespace onehop::test;
 
 namespace {
 
-sockaddr_storage address(const char* text, std::uint16_t port) {
-  sockaddr_storage storage{};
-  auto& in4 = reinterpret_cast<sockaddr_in&>(storage);
-  in4.sin_family = AF_INET;
-  in4.sin_port = htons(port);
-  (void)::inet_pton(AF_INET, text, &in4.sin_addr);
-  return storage;
-}
+Endpoint address(const char* text, std::uint16_t port) { return {*IpAddress::parse(text), port}; }
 
 void send(UdpPort& port, int frames, int frames_per_flush) {
   for (int i = 0; i < frames; ++i) {
@@ -62,8 +54,7 @@ void check_acknowledgements(const char* peer, bool is_lossy) {
   EXPECT(opened);
   if (!opened) return;
   UdpPort& port = *opened.value();
-  const sockaddr_storage to = address(peer, 9);
-  EXPECT(port.connect(reinterpret_cast<const sockaddr&>(to)));
+  EXPECT(port.connect(address(peer, 9)));
   port.ask_link_status();
   send(port, 200, 1);
   drain(port);

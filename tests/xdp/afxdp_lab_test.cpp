@@ -234,12 +234,11 @@ TEST_CASE("every current receive queue is served") {
   CHECK(port.rx_queues() == 3);
   // Flows with different ports leave the peer on different queues.
   const InNetns inside{lab.netns(Host::b)};
-  const sockaddr_storage target = lab.address(Host::a, Family::ipv4, port_number);
+  const SocketAddress target = lab.address(Host::a, Family::ipv4, port_number).to_sockaddr();
   constexpr std::size_t flows = 48;
   for (std::size_t i = 0; i < flows; ++i) {
     const Fd flow{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-    REQUIRE(::sendto(flow.get(), "flow", 4, 0, reinterpret_cast<const sockaddr*>(&target),
-                     sizeof(sockaddr_in)) == 4);
+    REQUIRE(::sendto(flow.get(), "flow", 4, 0, target.get(), target.size_bytes) == 4);
   }
   CHECK(receive_all(port, flows).size() == flows);
   CHECK(port.strays_total() == 0);

@@ -285,8 +285,8 @@ TEST_CASE(
   CHECK(port->tx_queue(monotonic_now()).refused_total == 1);
 
   const Fd peer = lab.udp_socket(Host::b, Family::ipv4, port_number);
-  const sockaddr_storage to = lab.address(Host::a, Family::ipv4, port_number);
-  REQUIRE(::connect(peer.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)) == 0);
+  const SocketAddress to = lab.address(Host::a, Family::ipv4, port_number).to_sockaddr();
+  REQUIRE(::connect(peer.get(), to.get(), to.size_bytes) == 0);
   std::array<char, 2048> buffer{};
   REQUIRE(send_frame(*port, 1400, 3));
   CHECK(::recv(peer.get(), buffer.data(), buffer.size(), 0) == 1400);

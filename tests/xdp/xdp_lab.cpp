@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "tests/xdp/xdp_lab.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
@@ -30,16 +29,7 @@ const char* text_address(Host host, Family family) {
   return host == Host::a ? "fd77::1" : "fd77::2";
 }
 
-IpBytes ip_of(Host host, Family family) {
-  IpBytes address{};
-  ::inet_pton(family == Family::ipv4 ? AF_INET : AF_INET6, text_address(host, family),
-              address.data());
-  return address;
-}
-
-socklen_t length_of(const sockaddr_storage& address) {
-  return address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-}
+IpAddress ip_of(Host host, Family family) { return *IpAddress::parse(text_address(host, family)); }
 
 }  // namespace
 
@@ -130,20 +120,8 @@ std::string XdpLab::output(Host host, const std::string& command) const {
   return output_of(command);
 }
 
-sockaddr_storage XdpLab::address(Host host, Family family, std::uint16_t port) const {
-  sockaddr_storage storage{};
-  if (family == Family::ipv4) {
-    auto& address = reinterpret_cast<sockaddr_in&>(storage);
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    std::memcpy(&address.sin_addr, ip_of(host, family).data(), 4);
-  } else {
-    auto& address = reinterpret_cast<sockaddr_in6&>(storage);
-    address.sin6_family = AF_INET6;
-    address.sin6_port = htons(port);
-    std::memcpy(&address.sin6_addr, ip_of(host, family).data(), 16);
-  }
-  return storage;
+Endpoint XdpLab::address(Host host, Family family, std::uint16_t port) const {
+  return {ip_of(host, family), port};
 }
 
 AfXdpConfig XdpLab::config(Host host, Family family, std::uint16_t port, XdpMode mode) const {
@@ -165,8 +143,8 @@ PathUpdate XdpLab::path(Host from, Family family, std::uint16_t source_port,
   const wire::UdpFlow flow{.source_mac = mac_of(from),
                            .target_mac = mac_of(to),
                            .is_ipv6 = family == Family::ipv6,
-                           .source_ip = ip_of(from, family),
-                           .target_ip = ip_of(to, family),
+                           .source_ip = ip_of(from, family).bytes,
+                           .target_ip = ip_of(to, family).bytes,
                            .source_port = source_port,
                            .target_port = target_port};
   PathUpdate update;
@@ -178,14 +156,15 @@ PathUpdate XdpLab::path(Host from, Family family, std::uint16_t source_port,
 
 Fd XdpLab::udp_socket(Host host, Family family, std::uint16_t port) const {
   const InNetns inside{netns(host)};
-  const sockaddr_storage local = address(host, family, port);
-  Fd fd{::socket(local.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  const SocketAddress local = address(host, family, port).to_sockaddr();
+  Fd fd{::socket(local.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   const timeval patience{2, 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&local), length_of(local)) != 0)
+  if (::bind(fd.get(), local.get(), local.size_bytes) != 0)
     throw std::runtime_error{"cannot bind the test socket"};
-  const sockaddr_storage remote = address(host == Host::a ? Host::b : Host::a, family, port);
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&remote), length_of(remote)) != 0)
+  const Host other = host == Host::a ? Host::b : Host::a;
+  const SocketAddress remote = address(other, family, port).to_sockaddr();
+  if (::connect(fd.get(), remote.get(), remote.size_bytes) != 0)
     throw std::runtime_error{"cannot connect the test socket"};
   return fd;
 }

@@ -6,8 +6,6 @@
 //   namespace a: va (10.77.0.1, fd77::1)  ◀── veth ──▶  namespace b: vb (10.77.0.2, fd77::2)
 #pragma once
 
-#include <netinet/in.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -70,7 +68,7 @@ class XdpLab {
   /// drops until then.
   void wait_operational() const;
 
-  [[nodiscard]] sockaddr_storage address(Host host, Family family, std::uint16_t port) const;
+  [[nodiscard]] Endpoint address(Host host, Family family, std::uint16_t port) const;
   [[nodiscard]] Result<std::unique_ptr<AfXdpPort>> open(Host host, AfXdpConfig config) const;
   [[nodiscard]] AfXdpConfig config(Host host, Family family, std::uint16_t port,
                                    XdpMode mode) const;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // What the interface is: kind, driver, carrier, MTU, addresses, queues, speed, queue discipline.
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -36,14 +35,10 @@ Json addresses_of(const std::string& interface) {
   const auto list = read_addresses();
   for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || entry->ifa_name != interface) continue;
-    char text[INET6_ADDRSTRLEN] = "";
-    if (entry->ifa_addr->sa_family == AF_INET)
-      ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr, text,
-                  sizeof text);
-    if (entry->ifa_addr->sa_family == AF_INET6)
-      ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr)->sin6_addr,
-                  text, sizeof text);
-    if (text[0] != '\0') out.push_back(text);
+    auto found = Endpoint::from_sockaddr(entry->ifa_addr, sizeof(sockaddr_storage));
+    if (!found) continue;
+    found->address.scope_id = 0;  // the interface is said above
+    out.push_back(found->address.text());
   }
   return out;
 }

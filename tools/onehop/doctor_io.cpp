@@ -23,13 +23,7 @@ namespace onehop::tool {
 
 namespace {
 
-sockaddr_storage any_loopback() {
-  sockaddr_storage storage{};
-  auto& in4 = reinterpret_cast<sockaddr_in&>(storage);
-  in4.sin_family = AF_INET;
-  in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return storage;
-}
+Endpoint any_loopback() { return {*IpAddress::parse("127.0.0.1"), 0}; }
 
 Finding find_buffer(const char* key, const char* limit, std::int64_t granted_bytes,
                     std::int64_t asked_bytes) {

@@ -2,7 +2,6 @@
 // What can be read of the link: each source asked some times, with the last values and the median
 // cost of a reading.
 #include <fmt/format.h>
-#include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
@@ -46,9 +45,7 @@ Finding found(std::string key, const std::string& text, Json value, Nanos cost) 
 
 Finding find_socket() {
   UdpPortConfig config;
-  auto& in4 = reinterpret_cast<sockaddr_in&>(config.local);
-  in4.sin_family = AF_INET;
-  in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  config.local.address = *IpAddress::parse("127.0.0.1");
   auto socket = UdpSocket::open(config);
   if (!socket) return {"telemetry", "socket", Verdict::bad, socket.error().message(), nullptr};
   MemInfo info;

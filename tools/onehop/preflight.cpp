@@ -9,7 +9,7 @@
 
 #include <cerrno>
 
-#include "control/session/address.hpp"
+#include "engine/base/address.hpp"
 #include "engine/base/fd.hpp"
 #include "tools/onehop/privilege.hpp"
 
@@ -75,14 +75,12 @@ Result<void> check_interface(const std::string& interface) {
 Result<void> check_udp_port(const host::Endpoint& listen) {
   // Data comes to the address that a sender reaches us by. Who holds the port on all addresses
   // holds it on this one, too.
-  const auto address = session::IpAddress::parse(listen.host.empty() ? "127.0.0.1" : listen.host);
+  const auto address = IpAddress::parse(listen.host.empty() ? "127.0.0.1" : listen.host);
   if (!address) return success();
-  const session::Endpoint local{*address, listen.port};
-  sockaddr_storage storage{};
-  const socklen_t bytes = local.to_sockaddr(storage);
-  const Fd socket{::socket(storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-  if (!socket.is_open() ||
-      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0 ||
+  const Endpoint local{*address, listen.port};
+  const SocketAddress at = local.to_sockaddr();
+  const Fd socket{::socket(address->family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  if (!socket.is_open() || ::bind(socket.get(), at.get(), at.size_bytes) == 0 ||
       errno != EADDRINUSE)
     return success();
   return errno_error(ExitCode::io_unavailable, "receive data on UDP " + local.text(),

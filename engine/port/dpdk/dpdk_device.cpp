@@ -190,24 +190,22 @@ void DpdkDevice::find_telemetry(const DpdkDeviceConfig& config) noexcept {
   if (config.scope && facts_.tx_count != TxCount::handed) facts_.scope = *config.scope;
 }
 
-bool DpdkDevice::steer(const sockaddr_storage& local) noexcept {
+bool DpdkDevice::steer(const Endpoint& local) noexcept {
   rte_flow_error error{};
   if (rule_ != nullptr) (void)rte_flow_destroy(port_, std::exchange(rule_, nullptr), &error);
   rte_flow_item_ipv4 v4{}, v4_mask{};
   rte_flow_item_ipv6 v6{}, v6_mask{};
   rte_flow_item_udp udp{}, udp_mask{};
-  const bool is_ipv6 = local.ss_family == AF_INET6;
+  const IpBytes& ip = local.address.bytes;
+  const bool is_ipv6 = local.address.is_v6;
   if (is_ipv6) {
-    const auto& in6 = reinterpret_cast<const sockaddr_in6&>(local);
-    std::memcpy(v6.hdr.dst_addr, &in6.sin6_addr, sizeof v6.hdr.dst_addr);
+    std::memcpy(v6.hdr.dst_addr, ip.data(), sizeof v6.hdr.dst_addr);
     std::memset(v6_mask.hdr.dst_addr, 0xff, sizeof v6_mask.hdr.dst_addr);
-    udp.hdr.dst_port = in6.sin6_port;
   } else {
-    const auto& in4 = reinterpret_cast<const sockaddr_in&>(local);
-    v4.hdr.dst_addr = in4.sin_addr.s_addr;
+    std::memcpy(&v4.hdr.dst_addr, ip.data(), sizeof v4.hdr.dst_addr);
     v4_mask.hdr.dst_addr = ~rte_be32_t{0};
-    udp.hdr.dst_port = in4.sin_port;
   }
+  udp.hdr.dst_port = rte_cpu_to_be_16(local.port);
   udp_mask.hdr.dst_port = static_cast<rte_be16_t>(~rte_be16_t{0});
   rte_flow_item pattern[4]{};
   pattern[0].type = RTE_FLOW_ITEM_TYPE_ETH;

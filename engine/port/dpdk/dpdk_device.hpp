@@ -16,8 +16,7 @@
 #include <optional>
 #include <string>
 
-#include <netinet/in.h>
-
+#include "engine/base/address.hpp"
 #include "engine/base/result.hpp"
 #include "engine/base/telemetry.hpp"
 #include "engine/port/dpdk/eal.hpp"
@@ -68,7 +67,7 @@ class DpdkDevice {
 
   /// steer asks the device to give us only UDP frames to `local`; false where it has no such rules,
   /// and every frame has to be looked at. It replaces the rule before. Set-up only.
-  bool steer(const sockaddr_storage& local) noexcept;
+  bool steer(const Endpoint& local) noexcept;
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] const DeviceFacts& facts() const noexcept { return facts_; }

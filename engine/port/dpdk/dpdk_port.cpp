@@ -12,7 +12,6 @@
 
 #include "engine/base/check.hpp"
 #include "engine/base/time.hpp"
-#include "engine/port/socket_address.hpp"
 
 namespace onehop {
 
@@ -71,12 +70,8 @@ DpdkPort::DpdkPort(dpdk::DpdkDevice& device, UdpReservation reservation, WakeFd 
       tx_count_{device.facts().tx_count},
       is_ipv6_{reservation_.is_ipv6()},
       has_own_link_{device.facts().has_own_link()},
+      local_ip_{reservation_.address().address.bytes},
       pending_(tx_frames_max) {
-  const sockaddr& local = as_sockaddr(reservation_.address());
-  if (is_ipv6_)
-    std::memcpy(local_ip_.data(), &as_in6(local).sin6_addr, 16);
-  else
-    std::memcpy(local_ip_.data(), &as_in4(local).sin_addr, 4);
   peer_mac_ = dpdk::PeerMac{{.mac = device.facts().mac, .ip = local_ip_}, is_ipv6_};
   wire_overhead_bytes_ = is_ipv6_ ? wire::ethernet_ipv6_udp_bytes : wire::ethernet_ipv4_udp_bytes;
   wire_frame_bytes_ = device.facts().mtu_bytes + ethernet_bytes;

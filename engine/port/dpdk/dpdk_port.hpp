@@ -19,8 +19,6 @@
 // interrupt_gate, while the link is idle. System calls that a driver makes inside are not counted.
 #pragma once
 
-#include <netinet/in.h>
-
 #include <array>
 #include <memory>
 #include <vector>
@@ -40,7 +38,7 @@ struct rte_mbuf;
 namespace onehop {
 
 struct DpdkPortConfig {
-  sockaddr_storage local{};  ///< an address of this host, of the control connection; port 0: any
+  Endpoint local;  ///< an address of this host, of the control connection; port 0: any
   /// Of `local`, where it was needed before the device was; else it is made.
   UdpReservation reservation;
   std::uint32_t tx_frames_max = 2048;  ///< accepted and not freed, a power of two
@@ -110,7 +108,7 @@ class DpdkPort {
   const dpdk::TxCount tx_count_;
   const bool is_ipv6_;
   const bool has_own_link_;
-  IpBytes local_ip_{};
+  const IpBytes local_ip_;
   std::uint32_t wire_overhead_bytes_ = 0;
   std::size_t frame_bytes_max_ = 0;
   std::uint64_t missed_before_ = 0, errors_before_ = 0;  // the device's counts at open

@@ -2,9 +2,10 @@
 // Reports of the link: the message, and asking for them where nobody answers. What a driver really
 // reports is seen in the virtual machine (tests/vm/live).
 #include <catch2/catch.hpp>
+#include <netinet/in.h>
 
-#include <arpa/inet.h>
 #include <asm/socket.h>
+#include <netinet/in.h>
 
 #include <array>
 #include <cstring>
@@ -30,14 +31,7 @@ bool is_taken(LinkStatus& status, int level, int type, int value,
   return status.take(message);
 }
 
-sockaddr_storage loopback(std::uint16_t port) {
-  sockaddr_storage storage{};
-  auto& in4 = reinterpret_cast<sockaddr_in&>(storage);
-  in4.sin_family = AF_INET;
-  in4.sin_port = htons(port);
-  in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return storage;
-}
+Endpoint loopback(std::uint16_t port) { return {*IpAddress::parse("127.0.0.1"), port}; }
 
 }  // namespace
 
@@ -68,8 +62,7 @@ TEST_CASE("a port that was not told to ask does not, one that asks in vain stops
   UdpPort& port = *asking.value();
   port.ask_link_status();
   CHECK(port.link_status().state() == LinkStatus::State::asked);
-  const sockaddr_storage peer = loopback(quiet.value()->local_port().value());
-  REQUIRE(port.connect(reinterpret_cast<const sockaddr&>(peer)));
+  REQUIRE(port.connect(loopback(quiet.value()->local_port().value())));
   const auto send_one = [&] {
     REQUIRE(port.lend(100).size() == 100);
     port.commit(100);

@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <arpa/inet.h>
 #include <catch2/catch.hpp>
 #include <net/if.h>
 
@@ -26,14 +25,7 @@ namespace {
 
 constexpr std::size_t frame_bytes = 1000;
 
-sockaddr_storage address(const char* text, std::uint16_t port) {
-  sockaddr_storage storage{};
-  auto& in4 = reinterpret_cast<sockaddr_in&>(storage);
-  in4.sin_family = AF_INET;
-  in4.sin_port = htons(port);
-  REQUIRE(::inet_pton(AF_INET, text, &in4.sin_addr) == 1);
-  return storage;
-}
+Endpoint address(const char* text, std::uint16_t port) { return {*IpAddress::parse(text), port}; }
 
 int ip(const std::string& arguments) { return std::system(("ip " + arguments).c_str()); }
 
@@ -64,8 +56,7 @@ struct Bench {
     auto opened = UdpPort::open({.local = address("10.78.0.1", 0)});
     REQUIRE(opened);
     port = std::move(opened).value();
-    const sockaddr_storage peer = address("10.78.0.2", 7411);
-    REQUIRE(port->connect(reinterpret_cast<const sockaddr&>(peer)));
+    REQUIRE(port->connect(address("10.78.0.2", 7411)));
   }
   /// send commits `frames` frames and flushes; it returns what the port still holds.
   std::size_t send(std::size_t frames) {

@@ -18,14 +18,7 @@ namespace {
 
 constexpr std::size_t datagram_bytes_max = 65'507;  // of IPv4
 
-sockaddr_storage loopback(std::uint16_t port) {
-  sockaddr_storage storage{};
-  auto& in4 = reinterpret_cast<sockaddr_in&>(storage);
-  in4.sin_family = AF_INET;
-  in4.sin_port = htons(port);
-  in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return storage;
-}
+Endpoint loopback(std::uint16_t port) { return {*IpAddress::parse("127.0.0.1"), port}; }
 
 std::unique_ptr<UdpPort> open(UdpPortConfig config = {}) {
   config.local = loopback(0);
@@ -35,8 +28,7 @@ std::unique_ptr<UdpPort> open(UdpPortConfig config = {}) {
 }
 
 void connect(UdpPort& from, const UdpPort& to) {
-  const sockaddr_storage peer = loopback(to.local_port().value());
-  REQUIRE(from.connect(reinterpret_cast<const sockaddr&>(peer)));
+  REQUIRE(from.connect(loopback(to.local_port().value())));
 }
 
 void send(UdpPort& port, std::size_t frames, std::size_t length) {

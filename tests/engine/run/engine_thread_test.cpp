@@ -2,7 +2,6 @@
 // EngineThread and placement: the real thread, the real clock, a real port on loopback.
 #include <catch2/catch.hpp>
 
-#include <arpa/inet.h>
 #include <sched.h>
 #include <sys/prctl.h>
 
@@ -43,9 +42,7 @@ struct Affinity {
 
 std::unique_ptr<UdpPort> loopback_port() {
   UdpPortConfig config;
-  auto& in4 = reinterpret_cast<sockaddr_in&>(config.local);
-  in4.sin_family = AF_INET;
-  in4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  config.local.address = *IpAddress::parse("127.0.0.1");
   auto port = UdpPort::open(config);
   REQUIRE(port);
   return std::move(port).value();
@@ -158,11 +155,8 @@ TEST_CASE("a turn sends more frames than the UDP port holds") {
   constexpr std::array<std::uint64_t, 1> sizes{8 * block_bytes};
   const auto a = loopback_port(), b = loopback_port();
   for (const auto& [from, to] : {std::pair{a.get(), b.get()}, std::pair{b.get(), a.get()}}) {
-    sockaddr_in peer{.sin_family = AF_INET,
-                     .sin_port = htons(to->local_port().value()),
-                     .sin_addr = {htonl(INADDR_LOOPBACK)},
-                     .sin_zero = {}};
-    REQUIRE(from->connect(reinterpret_cast<const sockaddr&>(peer)));
+    const IpAddress loopback = *IpAddress::parse("127.0.0.1");
+    REQUIRE(from->connect({loopback, to->local_port().value()}));
   }
   Side sending, receiving;
   auto to_send = sender_config();

@@ -44,12 +44,12 @@ class Memory {
 
 struct Way {
   session::RouteInfo route;
-  session::Endpoint local, peer;
+  Endpoint local, peer;
   std::size_t frame_bytes = 0;
 };
 
 Result<Way> find_way(const FloodSpec& spec, const std::string& peer) {
-  const auto address = session::IpAddress::parse(peer);
+  const auto address = IpAddress::parse(peer);
   if (!address) return Error{ExitCode::usage, "flood " + peer, "it is not a numeric address"};
   ONEHOP_TRY(route, session::find_route(*address, spec.common.interface));
   return Way{.route = route, .local = {route.source, spec.port}, .peer = {*address, spec.port}};
@@ -57,15 +57,12 @@ Result<Way> find_way(const FloodSpec& spec, const std::string& peer) {
 
 Result<host::OpenPort> open_port(const FloodSpec& spec, Way& way, host::PortRole role,
                                  host::DpdkHost* dpdk, Board& board) {
-  sockaddr_storage local{}, peer{};
-  (void)way.local.to_sockaddr(local);
-  (void)way.peer.to_sockaddr(peer);
   ONEHOP_TRY(port, host::OpenPort::open({.settings = spec.common,
                                          .interface = way.route.link.name,
-                                         .local = local,
+                                         .local = way.local,
                                          .role = role,
                                          .dpdk = dpdk}));
-  ONEHOP_TRYV(port.connect(peer));
+  ONEHOP_TRYV(port.connect(way.peer));
   const PortInfo info = port.info();
   const auto headers = static_cast<std::size_t>(info.wire_overhead.count) - 14;
   const std::size_t largest =
@@ -86,16 +83,14 @@ Result<host::OpenPort> open_port(const FloodSpec& spec, Way& way, host::PortRole
 /// The header template of a raw port needs the peer's link address: a datagram to its discard port
 /// makes the kernel ask.
 Result<PathUpdate> find_path(const FloodSpec& spec, const Way& way) {
-  sockaddr_storage discard{};
-  const socklen_t length = session::Endpoint{way.peer.address, 9}.to_sockaddr(discard);
-  const Fd socket{::socket(discard.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  const SocketAddress discard = Endpoint{way.peer.address, 9}.to_sockaddr();
+  const Fd socket{::socket(way.peer.address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   ONEHOP_TRY(follower,
              session::PathFollower::open(
                  {.local = way.local, .peer = way.peer, .interface = spec.common.interface}));
   for (Nanos waited{0}; waited < neighbour_patience; waited += neighbour_poll) {
     if (follower.update().has_neighbour || !way.route.link.has_neighbours) return follower.update();
-    (void)::sendto(socket.get(), "", 1, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&discard),
-                   length);
+    (void)::sendto(socket.get(), "", 1, MSG_DONTWAIT, discard.get(), discard.size_bytes);
     std::this_thread::sleep_for(neighbour_poll);
     ONEHOP_TRY(again,
                session::PathFollower::open(
@@ -260,9 +255,7 @@ Result<void> flood(const FloodSpec& spec, Board& own, const Board* far) {
   ONEHOP_TRY(way, find_way(spec, spec.peer));
   std::unique_ptr<host::DpdkHost> dpdk;  // before the port, which goes first
   if (spec.common.io == "dpdk") {
-    sockaddr_storage local{};
-    (void)way.local.to_sockaddr(local);
-    ONEHOP_TRY(opened, host::DpdkHost::open(spec.common, local));
+    ONEHOP_TRY(opened, host::DpdkHost::open(spec.common, way.local));
     dpdk = std::move(opened);
   }
   ONEHOP_TRY(port, open_port(spec, way,

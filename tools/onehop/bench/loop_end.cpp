@@ -164,7 +164,7 @@ class BenchReceiver final : public session::RecvHost {
   BenchReceiver(const LoopSpec& spec, host::DataPath& path, End& end, Board& board)
       : spec_{spec}, path_{path}, end_{end}, board_{board} {}
 
-  void on_listening(const session::Endpoint&) override {
+  void on_listening(const Endpoint&) override {
     board_.state.store(EndState::ready, std::memory_order_release);
   }
   void consider(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide) override {

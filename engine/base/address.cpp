@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-#include "control/session/address.hpp"
+#include "engine/base/address.hpp"
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -9,7 +9,7 @@
 #include <charconv>
 #include <cstring>
 
-namespace onehop::session {
+namespace onehop {
 
 bool IpAddress::is_link_local() const noexcept {
   return is_v6 && bytes[0] == std::byte{0xfe} && (bytes[1] & std::byte{0xc0}) == std::byte{0x80};
@@ -19,10 +19,16 @@ bool IpAddress::is_any() const noexcept {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
+bool IpAddress::is_loopback() const noexcept {
+  if (!is_v6) return bytes[0] == std::byte{127};
+  IpBytes loopback{};
+  loopback.back() = std::byte{1};
+  return bytes == loopback;
+}
+
 std::string IpAddress::text() const {
   char buffer[INET6_ADDRSTRLEN] = {};
-  if (::inet_ntop(is_v6 ? AF_INET6 : AF_INET, bytes.data(), buffer, sizeof buffer) == nullptr)
-    return "?";
+  if (::inet_ntop(family(), bytes.data(), buffer, sizeof buffer) == nullptr) return "?";
   std::string text{buffer};
   if (scope_id != 0) {
     char name[IF_NAMESIZE] = {};
@@ -65,23 +71,23 @@ std::string Endpoint::text() const {
   return text += std::to_string(port);
 }
 
-socklen_t Endpoint::to_sockaddr(sockaddr_storage& out) const noexcept {
-  std::memset(&out, 0, sizeof out);
+SocketAddress Endpoint::to_sockaddr() const noexcept {
+  SocketAddress out;
   if (address.is_v6) {
     sockaddr_in6 in6{};
     in6.sin6_family = AF_INET6;
     in6.sin6_port = htons(port);
     in6.sin6_scope_id = address.scope_id;
     std::memcpy(&in6.sin6_addr, address.bytes.data(), 16);
-    std::memcpy(&out, &in6, sizeof in6);
-    return sizeof in6;
+    std::memcpy(&out.storage, &in6, out.size_bytes = sizeof in6);
+    return out;
   }
   sockaddr_in in4{};
   in4.sin_family = AF_INET;
   in4.sin_port = htons(port);
   std::memcpy(&in4.sin_addr, address.bytes.data(), 4);
-  std::memcpy(&out, &in4, sizeof in4);
-  return sizeof in4;
+  std::memcpy(&out.storage, &in4, out.size_bytes = sizeof in4);
+  return out;
 }
 
 std::optional<Endpoint> Endpoint::from_sockaddr(const sockaddr* from, socklen_t length) noexcept {
@@ -107,4 +113,12 @@ std::optional<Endpoint> Endpoint::from_sockaddr(const sockaddr* from, socklen_t 
   return endpoint;
 }
 
-}  // namespace onehop::session
+Result<Endpoint> Endpoint::of_socket(int fd) {
+  SocketAddress bound{.storage = {}, .size_bytes = sizeof bound.storage};
+  auto* into = reinterpret_cast<sockaddr*>(&bound.storage);
+  if (::getsockname(fd, into, &bound.size_bytes) != 0)
+    return errno_error(ExitCode::internal_error, "read the address of a socket");
+  return from_sockaddr(into, bound.size_bytes).value_or(Endpoint{});
+}
+
+}  // namespace onehop
