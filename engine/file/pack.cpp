@@ -20,17 +20,13 @@ Pack Pack::make(const Manifest& manifest, crypto::DigestKind kind,
                 std::span<const FileAction> actions) {
   Pack pack;
   if (!has_pack(manifest)) return pack;
-  pack.digest_bytes_ = static_cast<std::uint32_t>(crypto::digest_bytes(kind));
   for (std::uint32_t file = 0; file < manifest.files.size(); ++file) {
     if (!is_packable(manifest.files[file]) || !has_digests(actions[file])) continue;
-    const auto ordinal = static_cast<std::uint32_t>(pack.entries_.size());
+    const bool is_whole = actions[file] == FileAction::send;
     pack.entries_.push_back(file);
-    pack.is_whole_.push_back(actions[file] == FileAction::send);
-    const PackPlace place = pack.place_at(manifest, ordinal, pack.bytes_);
-    pack.bytes_ = place.end();
-    // It is the first of each block that begins in it.
-    while (pack.block_firsts_.size() * block_bytes < pack.bytes_)
-      pack.block_firsts_.push_back({ordinal, place.offset});
+    pack.is_whole_.push_back(is_whole);
+    pack.ends_.push_back(pack.bytes() + (is_whole ? manifest.files[file].size : 0) +
+                         crypto::digest_bytes(kind));
   }
   return pack;
 }
@@ -39,21 +35,9 @@ bool Pack::contains(std::uint32_t file) const noexcept {
   return std::ranges::binary_search(entries_, file);
 }
 
-PackPlace Pack::place_at(const Manifest& manifest, std::uint32_t ordinal,
-                         std::uint64_t offset) const noexcept {
-  const std::uint64_t size = is_whole_[ordinal] ? manifest.files[entries_[ordinal]].size : 0;
-  return {
-      .offset = offset, .size = static_cast<std::uint32_t>(size), .digest_bytes = digest_bytes_};
-}
-
-PackPlace Pack::place_of_first(const Manifest& manifest, std::uint64_t block) const noexcept {
-  const First& first = block_firsts_[static_cast<std::size_t>(block)];
-  return place_at(manifest, first.ordinal, first.offset);
-}
-
-PackPlace Pack::next(const Manifest& manifest, std::uint32_t ordinal,
-                     const PackPlace& place) const noexcept {
-  return place_at(manifest, ordinal + 1, place.end());
+std::uint32_t Pack::first_of(std::uint64_t block) const noexcept {
+  const auto first = std::ranges::upper_bound(ends_, block * block_bytes);
+  return static_cast<std::uint32_t>(first - ends_.begin());
 }
 
 Digest record_root(crypto::DigestKind kind, std::span<const std::byte> content) noexcept {

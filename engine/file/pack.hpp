@@ -32,13 +32,10 @@ inline constexpr std::uint32_t packed_bytes_max = block_bytes / 2;
 /// Fewer small files, no folder and no link: each goes by itself, and is resumed by itself.
 inline constexpr std::size_t packed_files_min = 32;
 
-/// PackPlace: a record's place in the pack.
+/// PackPlace: a record's bytes in the pack: those of the file that are sent, then its root.
 struct PackPlace {
-  std::uint64_t offset = 0;
-  std::uint32_t size = 0;          ///< bytes of the file that are sent
-  std::uint32_t digest_bytes = 0;  ///< its root follows them
-  [[nodiscard]] std::uint64_t content_end() const noexcept { return offset + size; }
-  [[nodiscard]] std::uint64_t end() const noexcept { return content_end() + digest_bytes; }
+  std::uint64_t begin = 0, end = 0;
+  bool operator==(const PackPlace&) const = default;
 };
 
 class Pack {
@@ -56,31 +53,19 @@ class Pack {
   [[nodiscard]] bool contains(std::uint32_t file) const noexcept;
   /// is_whole: the record at this ordinal has the file's bytes.
   [[nodiscard]] bool is_whole(std::uint32_t ordinal) const { return is_whole_[ordinal]; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
 
   /// first_of is the ordinal of the first record with a byte in block `block`; place_of is where a
-  /// record lies. next gives the place of the record behind `place`.
-  [[nodiscard]] std::uint32_t first_of(std::uint64_t block) const noexcept {
-    return block_firsts_[static_cast<std::size_t>(block)].ordinal;
+  /// record lies.
+  [[nodiscard]] std::uint32_t first_of(std::uint64_t block) const noexcept;
+  [[nodiscard]] PackPlace place_of(std::uint32_t ordinal) const noexcept {
+    return {ordinal == 0 ? 0 : ends_[ordinal - 1], ends_[ordinal]};
   }
-  [[nodiscard]] PackPlace place_of_first(const Manifest& manifest,
-                                         std::uint64_t block) const noexcept;
-  [[nodiscard]] PackPlace next(const Manifest& manifest, std::uint32_t ordinal,
-                               const PackPlace& place) const noexcept;
 
  private:
-  struct First {
-    std::uint32_t ordinal = 0;
-    std::uint64_t offset = 0;  ///< of its record
-  };
-  [[nodiscard]] PackPlace place_at(const Manifest& manifest, std::uint32_t ordinal,
-                                   std::uint64_t offset) const noexcept;
-
   std::vector<std::uint32_t> entries_;
   std::vector<bool> is_whole_;       // by ordinal
-  std::vector<First> block_firsts_;  // by block
-  std::uint64_t bytes_ = 0;
-  std::uint32_t digest_bytes_ = 0;
+  std::vector<std::uint64_t> ends_;  // by ordinal: where the next record begins
 };
 
 /// record_root is a packed file's root: that of its one block, or of nothing; by its content, or by

@@ -13,7 +13,6 @@
 
 #include "engine/base/check.hpp"
 #include "engine/base/cpu.hpp"
-#include "engine/base/thread.hpp"
 #include "engine/file/confined.hpp"
 #include "engine/file/file_bytes.hpp"
 
@@ -56,16 +55,10 @@ PackCommit::PackCommit(Destination& destination)
       folders_{destination.root()} {}
 
 int PackCommit::open() {
-  if (has_started_) return 0;
-  has_started_ = true;
-  scratch_.resize(packed_bytes_max);
+  if (stage_.is_open()) return 0;
   if (const int errno_value = stage_.open(destination_.root()); errno_value != 0)
     return errno_value;
   mode_made_ = stage_.mode_of_new_folder();
-  auto started =
-      start_thread<std::jthread>("commit", [this](const std::stop_token& stop) { run(stop); });
-  if (!started) return started.error().errno_value;
-  thread_ = std::move(started).value();
   return 0;
 }
 
@@ -79,7 +72,8 @@ bool PackCommit::is_full() const noexcept {
 }
 
 std::optional<PackFailure> PackCommit::turn(Instant now, bool is_all) {
-  if (auto failed = failure()) return failed;
+  collect(false);
+  if (failure_) return failure_;
   if (batch_.is_empty()) return std::nullopt;
   if (!batch_.since) batch_.since = now;
   // A file of its own each: what came with one block is a batch.
@@ -87,32 +81,40 @@ std::optional<PackFailure> PackCommit::turn(Instant now, bool is_all) {
                       destination_.options().durability == Durability::file;
   if (!is_due) return std::nullopt;
   // Two batches are all that a power cut may take; then the disk holds the sender back.
-  if (is_full()) wait_idle();
-  {
-    const std::lock_guard lock{mutex_};
-    if (has_batch_) return std::nullopt;
-  }
-  return hand_over();
+  return collect(is_full()) ? hand_over() : std::nullopt;
 }
 
 std::optional<PackFailure> PackCommit::hand_over() {
+  if (failure_) return failure_;
   if (destination_.is_synced() && !batch_.records.empty())
     if (const int errno_value = destination_.session().sync(); errno_value != 0)
       return PackFailure{batch_.records.front().file(), FileFailure::sync_error, errno_value};
-  const std::lock_guard lock{mutex_};
-  ONEHOP_CHECK(!has_batch_);
-  handed_over_ = std::exchange(batch_, {});
-  has_batch_ = true;
-  changed_.notify_all();
+  ONEHOP_CHECK(!handed_over_.valid());
+  under_way_ = std::exchange(batch_, {});
+  // Without a launch policy: where the system refuses a thread, collect() does the work.
+  handed_over_ = std::async([this] {
+    name_this_thread("onehop-commit");
+    return work(under_way_);
+  });
   return std::nullopt;
 }
 
+/// Takes what became of the batch that was handed over. False: it is not through.
+bool PackCommit::collect(bool is_waiting) {
+  if (!handed_over_.valid()) return true;
+  if (!is_waiting && handed_over_.wait_for(0s) == std::future_status::timeout) return false;
+  const Done done = handed_over_.get();
+  runs_.insert(runs_.end(), done.runs.begin(), done.runs.end());
+  failure_ = done.failure;
+  return true;
+}
+
 std::optional<PackFailure> PackCommit::commit_all() {
-  wait_idle();
+  collect(true);
   if (!batch_.is_empty())
     if (auto failed = hand_over()) return failed;
-  wait_idle();
-  return failure();
+  collect(true);
+  return failure_;
 }
 
 void PackCommit::close() {
@@ -121,56 +123,26 @@ void PackCommit::close() {
   stage_.remove();
 }
 
-void PackCommit::wait_idle() {
-  std::unique_lock lock{mutex_};
-  changed_.wait(lock, [this] { return !has_batch_; });
-}
-
 std::optional<PackRun> PackCommit::pop() {
-  const std::lock_guard lock{mutex_};
+  collect(false);
   if (runs_.empty()) return std::nullopt;
   const PackRun run = runs_.front();
   runs_.pop_front();
   return run;
 }
 
-std::optional<PackFailure> PackCommit::failure() {
-  const std::lock_guard lock{mutex_};
-  return failure_;
-}
-
-/// What was handed over is worked off before the end.
-void PackCommit::run(const std::stop_token& stop) {
-  name_this_thread("onehop-commit");
-  std::unique_lock lock{mutex_};
-  while (changed_.wait(lock, stop, [this] { return has_batch_; })) {
-    PackBatch batch = std::exchange(handed_over_, {});
-    const bool is_wanted = !failure_;
-    std::vector<PackRun> runs;
-    std::optional<PackFailure> failure;
-    lock.unlock();
-    if (is_wanted) failure = work(batch, runs);
-    lock.lock();
-    runs_.insert(runs_.end(), runs.begin(), runs.end());
-    if (failure) failure_ = failure;
-    has_batch_ = false;
-    changed_.notify_all();
-  }
-}
-
 /// What got its name before a failure is told all the same, unless its folder may not have it.
-std::optional<PackFailure> PackCommit::work(PackBatch& batch, std::vector<PackRun>& runs) {
+PackCommit::Done PackCommit::work(PackBatch& batch) {
   std::ranges::sort(batch.records, {}, &PackRecord::file);
-  if (auto failure = sync_files(batch.records)) return failure;
-  std::optional<PackFailure> failure = name_files(batch.records, runs);
-  if (!failure) failure = finish_folders(batch);
-  if (auto unsynced = sync_folders(batch)) {
-    runs.clear();
-    return unsynced;
-  }
-  if (failure) return failure;
-  for (const SinkChapter* const list : batch.finished) runs.push_back({.list = list});
-  return std::nullopt;
+  Done done;
+  done.failure = sync_files(batch.records);
+  if (done.failure) return done;
+  done.failure = name_files(batch.records, done.runs);
+  if (!done.failure) done.failure = finish_folders(batch);
+  if (auto unsynced = sync_folders(batch)) return {.runs = {}, .failure = unsynced};
+  if (!done.failure)
+    for (const SinkChapter* const list : batch.finished) done.runs.push_back({.list = list});
+  return done;
 }
 
 /// Records that got no name are dropped.

@@ -7,20 +7,18 @@
 //
 // At any instant of a power cut a visible name has its whole content: nothing is renamed before the
 // disk has it. Up to synced_singly_max files are synced each; above that one syncfs costs less than
-// a sync per file, and it reports write errors (Linux 5.8). It works on a thread of its own, so
-// that the file thread goes on while the disk is busy. The Sink owns it; its file thread calls it.
+// a sync per file, and it reports write errors (Linux 5.8). Each batch has a thread of its own,
+// one at a time, so that the file thread goes on while the disk is busy. The Sink owns it; its file
+// thread calls it.
 #pragma once
 
 #include <sys/stat.h>
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
+#include <future>
 #include <optional>
-#include <span>
-#include <stop_token>
-#include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/base/block.hpp"
@@ -73,6 +71,12 @@ struct PackBatch {
   [[nodiscard]] bool is_empty() const noexcept { return records.empty() && finished.empty(); }
 };
 
+/// PackHalf: a record of which one block has come.
+struct PackHalf {
+  std::vector<std::byte> record;
+  std::size_t bytes = 0;  ///< that have come
+};
+
 class PackCommit {
  public:
   /// destination outlives it.
@@ -80,12 +84,12 @@ class PackCommit {
   PackCommit(const PackCommit&) = delete;
   PackCommit& operator=(const PackCommit&) = delete;
 
-  /// open makes the stage and starts the thread, once. 0 or errno.
+  /// open makes the stage, once. 0 or errno.
   [[nodiscard]] int open();
   [[nodiscard]] const Stage& stage() const noexcept { return stage_; }
   [[nodiscard]] Destination& destination() const noexcept { return destination_; }
-  /// scratch holds a packed file.
-  [[nodiscard]] std::span<std::byte> scratch() noexcept { return scratch_; }
+  /// halves are by the record's file. PackSink bounds them.
+  [[nodiscard]] std::unordered_map<std::uint32_t, PackHalf>& halves() noexcept { return halves_; }
 
   /// add takes a record whose file is whole, verified and staged, or a folder.
   void add(const PackRecord& record);
@@ -107,11 +111,15 @@ class PackCommit {
  private:
   [[nodiscard]] bool is_full() const noexcept;
   [[nodiscard]] std::optional<PackFailure> hand_over();
-  void wait_idle();
-  [[nodiscard]] std::optional<PackFailure> failure();
+  bool collect(bool is_waiting);
 
-  void run(const std::stop_token& stop);
-  [[nodiscard]] std::optional<PackFailure> work(PackBatch& batch, std::vector<PackRun>& runs);
+  // --- in the thread of a batch
+  /// Done: what became of a batch.
+  struct Done {
+    std::vector<PackRun> runs;
+    std::optional<PackFailure> failure;
+  };
+  [[nodiscard]] Done work(PackBatch& batch);
   [[nodiscard]] std::optional<PackFailure> finish_folders(const PackBatch& batch);
   [[nodiscard]] std::optional<PackFailure> finish_folder(const PackRecord& record);
   [[nodiscard]] std::optional<PackFailure> sync_files(const std::vector<PackRecord>& records);
@@ -125,20 +133,14 @@ class PackCommit {
   const bool has_syncfs_;
   Stage stage_;
   mode_t mode_made_ = 0;  // of a new folder
-  std::vector<std::byte> scratch_;
-  bool has_started_ = false;
-
+  std::unordered_map<std::uint32_t, PackHalf> halves_;
   PackBatch batch_;  // that gathers
-
-  FolderCache folders_;  // the thread's
-
-  std::mutex mutex_;  // of all below
-  std::condition_variable_any changed_;
-  PackBatch handed_over_;
-  bool has_batch_ = false;  // until it is through
   std::deque<PackRun> runs_;
   std::optional<PackFailure> failure_;
-  std::jthread thread_;  // last: it ends before what it uses
+  // The thread's, while handed_over_ has one.
+  PackBatch under_way_;
+  FolderCache folders_;
+  std::future<Done> handed_over_;  // last: its thread ends before what it uses
 };
 
 }  // namespace onehop::file

@@ -23,31 +23,18 @@ std::optional<PackFailure> PackSink::take(const BlockRef& block) {
   if (const int errno_value = commit_.open(); errno_value != 0)
     return failed(0, FileFailure::write_error, errno_value);
   const Pack& pack = list_.pack();
-  const std::uint64_t index = block.offset / block_bytes, end = block.offset + block.length;
-  std::uint32_t ordinal = pack.first_of(index);
-  PackPlace place = pack.place_of_first(list_.manifest(), index);
-  while (true) {
-    const std::uint64_t from = std::max(place.offset, block.offset);
-    const std::uint64_t to = std::min(place.end(), end);
+  const std::uint64_t end = block.offset + block.length;
+  for (std::uint32_t ordinal = pack.first_of(block.offset / block_bytes);; ++ordinal) {
+    const PackPlace place = pack.place_of(ordinal);
+    const std::uint64_t from = std::max(place.begin, block.offset);
+    const std::uint64_t to = std::min(place.end, end);
     const std::span bytes{block.data + (from - block.offset), static_cast<std::size_t>(to - from)};
-    const bool is_whole = bytes.size() == place.end() - place.offset;
+    const bool is_whole = bytes.size() == place.end - place.begin;
     if (auto failure =
             is_whole ? take_whole(ordinal, bytes) : take_half(ordinal, place, from, bytes))
       return failure;
-    if (place.end() >= end) break;
-    place = pack.next(list_.manifest(), ordinal++, place);
+    if (place.end >= end) return std::nullopt;
   }
-  return std::nullopt;
-}
-
-std::optional<PackFailure> PackSink::check(std::uint32_t ordinal,
-                                           std::span<const std::byte> content,
-                                           std::span<const std::byte> root) {
-  const Digest own = record_root(commit_.destination().options().digest_kind, content);
-  if (std::memcmp(own.data(), root.data(), root.size()) != 0)
-    return failed(ordinal, FileFailure::root_mismatch, 0);
-  add_leaf(ordinal, own);
-  return std::nullopt;
 }
 
 std::optional<PackFailure> PackSink::take_whole(std::uint32_t ordinal,
@@ -55,11 +42,16 @@ std::optional<PackFailure> PackSink::take_whole(std::uint32_t ordinal,
   if (!list_.pack().is_whole(ordinal)) return compare(ordinal, record);
   const ManifestEntry& entry = list_.packed_entry(ordinal);
   const auto content = record.first(static_cast<std::size_t>(entry.size));
-  if (auto failure = check(ordinal, content, record.subspan(content.size()))) return failure;
+  const auto root = record.subspan(content.size());
+  const Digest own = record_root(commit_.destination().options().digest_kind, content);
+  if (std::memcmp(own.data(), root.data(), root.size()) != 0)
+    return failed(ordinal, FileFailure::root_mismatch, 0);
+  add_leaf(ordinal, own);
   if (entry.is_folder()) return end_file(ordinal, Fd{});
   if (entry.is_symlink()) return end_symlink(ordinal, content);
-  const Fd file = create(ordinal);
+  const Fd file = commit_.stage().create(list_.packed_file(ordinal), entry.mode & 0777);
   if (!file.is_open()) return failed(ordinal, FileFailure::write_error, errno);
+  list_.count_made(list_.pack().entries()[ordinal]);
   // Zeros need no room on the disk.
   const bool is_hole = content.size() >= hole_bytes_min && is_all_zero(content);
   const int errno_value =
@@ -72,38 +64,15 @@ std::optional<PackFailure> PackSink::take_whole(std::uint32_t ordinal,
 std::optional<PackFailure> PackSink::take_half(std::uint32_t ordinal, const PackPlace& place,
                                                std::uint64_t from,
                                                std::span<const std::byte> bytes) {
-  const ManifestEntry& entry = list_.packed_entry(ordinal);
-  Half& half = halves_[ordinal];
-  if (half.bytes == 0 && has_content(ordinal)) {
-    half.file = create(ordinal);
-    if (!half.file.is_open()) return failed(ordinal, FileFailure::write_error, errno);
-  }
-  half.bytes += static_cast<std::uint32_t>(bytes.size());
-  const std::uint64_t content_end = std::max(from, place.content_end());
-  const auto content = bytes.first(
-      static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), content_end - from)));
-  if (!content.empty())
-    if (const int errno_value = write_at(half.file.get(), content, from - place.offset);
-        errno_value != 0)
-      return failed(ordinal, FileFailure::write_error, errno_value);
-  const auto root = bytes.subspan(content.size());
-  if (!root.empty())
-    std::memcpy(half.root.data() + (from + content.size() - place.content_end()), root.data(),
-                root.size());
-  if (half.bytes < place.end() - place.offset) return std::nullopt;
-  if (!list_.pack().is_whole(ordinal)) {
-    const Digest told = half.root;
-    halves_.erase(ordinal);
-    return compare(ordinal, std::span{told}.first(place.digest_bytes));
-  }
-  const std::span whole = commit_.scratch().first(place.size);
-  if (place.size > 0 && read_at(half.file.get(), whole, 0) != static_cast<std::int64_t>(place.size))
-    return failed(ordinal, FileFailure::write_error, EIO);
-  if (auto failure = check(ordinal, whole, std::span{half.root}.first(place.digest_bytes)))
-    return failure;
-  const Fd file = std::move(half.file);
-  halves_.erase(ordinal);
-  return entry.is_symlink() ? end_symlink(ordinal, whole) : end_file(ordinal, file);
+  PackHalf& half = commit_.halves()[list_.packed_file(ordinal)];
+  if (commit_.halves().size() > halves_max) return failed(ordinal, FileFailure::protocol, 0);
+  half.record.resize(static_cast<std::size_t>(place.end - place.begin));
+  std::memcpy(half.record.data() + (from - place.begin), bytes.data(), bytes.size());
+  half.bytes += bytes.size();
+  if (half.bytes < half.record.size()) return std::nullopt;
+  const std::vector<std::byte> record = std::move(half.record);
+  commit_.halves().erase(list_.packed_file(ordinal));
+  return take_whole(ordinal, record);
 }
 
 /// A sender leaves out a link that leads out of what it sends.
@@ -116,13 +85,6 @@ std::optional<PackFailure> PackSink::end_symlink(std::uint32_t ordinal,
   if (!link.is_open()) return failed(ordinal, FileFailure::write_error, errno);
   list_.count_made(list_.pack().entries()[ordinal]);
   return end_file(ordinal, link);
-}
-
-Fd PackSink::create(std::uint32_t ordinal) {
-  Fd file =
-      commit_.stage().create(list_.packed_file(ordinal), list_.packed_entry(ordinal).mode & 0777);
-  if (file.is_open()) list_.count_made(list_.pack().entries()[ordinal]);
-  return file;
 }
 
 /// The file is whole and verified: its time, then its place in the batch.

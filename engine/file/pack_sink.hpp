@@ -4,8 +4,8 @@
 //
 //   block ─▶ records ─▶ own root = the one behind it? ─▶ Stage ─▶ PackCommit ─▶ runs
 //
-// A record that lies in two blocks is written as they come, in any order, and read back for its
-// root. The Sink owns it; its file thread calls it.
+// A record that lies in two blocks waits in memory for the second one, whichever that is. The Sink
+// owns it; its file thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "engine/crypto/tree.hpp"
+#include "engine/file/block_pool.hpp"
 #include "engine/file/pack_commit.hpp"
 
 namespace onehop::file {
@@ -27,8 +28,7 @@ class PackSink {
   [[nodiscard]] bool has_folders() const noexcept { return has_folders_; }
 
   /// take writes what is in the block. The buffer is free when it returns. Syscalls: openat2,
-  /// pwrite, futimens; of a symbolic link symlinkat, openat2, utimensat; pread for records in two
-  /// blocks.
+  /// pwrite, futimens; of a symbolic link symlinkat, openat2, utimensat.
   [[nodiscard]] std::optional<PackFailure> take(const BlockRef& block);
   /// on_root: the root over all records, in order, as the sender has it. It comes when all of them
   /// were sent.
@@ -37,12 +37,9 @@ class PackSink {
   [[nodiscard]] bool is_verified() const noexcept { return is_verified_; }
 
  private:
-  /// Of a record of which one block has come.
-  struct Half {
-    Fd file;
-    Digest root{};
-    std::uint32_t bytes = 0;  ///< of the record
-  };
+  /// PackCommit::halves() at once. A sender starts at most as many blocks as the Sink has buffers,
+  /// in order, and each has two ends. Fewer: an honest one fails. More: another takes more memory.
+  static constexpr std::size_t halves_max = 2 * receiver_slots + 1;
   [[nodiscard]] std::optional<PackFailure> take_whole(std::uint32_t ordinal,
                                                       std::span<const std::byte> record);
   [[nodiscard]] std::optional<PackFailure> take_half(std::uint32_t ordinal, const PackPlace& place,
@@ -53,13 +50,6 @@ class PackSink {
                                                        std::span<const std::byte> target);
   [[nodiscard]] std::optional<PackFailure> compare(std::uint32_t ordinal,
                                                    std::span<const std::byte> root);
-  [[nodiscard]] Fd create(std::uint32_t ordinal);
-  [[nodiscard]] std::optional<PackFailure> check(std::uint32_t ordinal,
-                                                 std::span<const std::byte> content,
-                                                 std::span<const std::byte> root);
-  [[nodiscard]] bool has_content(std::uint32_t ordinal) const {
-    return list_.pack().is_whole(ordinal) && !list_.packed_entry(ordinal).is_folder();
-  }
   void add_leaf(std::uint32_t ordinal, const Digest& root);
   [[nodiscard]] std::optional<PackFailure> check_all();
   [[nodiscard]] PackFailure failed(std::uint32_t ordinal, FileFailure failure,
@@ -70,8 +60,7 @@ class PackSink {
   SinkChapter& list_;
   PackCommit& commit_;
   bool has_folders_ = false;
-  std::unordered_map<std::uint32_t, Half> halves_;  // at most one per block
-  std::size_t whole_ = 0;                           // records that were verified
+  std::size_t whole_ = 0;  // records that were verified
 
   // The root over all records, in order; roots that came early wait.
   crypto::DigestTree tree_;

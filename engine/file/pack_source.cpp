@@ -93,8 +93,7 @@ PackSource::Failure PackSource::read(std::uint32_t index, std::span<std::byte> o
   if (::fstat(fd, &status) != 0) return {failure_of(errno), errno};
   if (fence_of(status) != file.fence)
     return {status.st_nlink == 0 ? FileFailure::source_vanished : FileFailure::source_changed, 0};
-  if (got != static_cast<std::int64_t>(size))
-    return {FileFailure::source_length, 0};
+  if (got != static_cast<std::int64_t>(size)) return {FileFailure::source_length, 0};
   return {};
 }
 
@@ -126,7 +125,7 @@ void PackSource::advance(std::size_t bytes) {
   const std::uint64_t end = block_.offset + block_.length;
   ONEHOP_CHECK(end <= pack_->bytes());
   if (block_.length < block_bytes && end < pack_->bytes()) return;
-  full_.push_back(block_);
+  shared_.outbox.push_back(block_);
   block_ = {.offset = end};
 }
 
@@ -138,13 +137,6 @@ void PackSource::append(std::span<const std::byte> bytes) {
     advance(count);
     bytes = bytes.subspan(count);
   }
-}
-
-bool PackSource::pop(BlockRef& block) {
-  if (full_.empty()) return false;
-  block = full_.front();
-  full_.pop_front();
-  return true;
 }
 
 }  // namespace onehop::file

@@ -2,7 +2,7 @@
 // PackSource: the sending half of a chapter's pack. It reads small files into blocks, one behind
 // the other, each with its root behind it.
 //
-//   add(entry) ─▶ open, read, fence ─▶ [ block under way | next ] ─▶ pop() ─▶ engine
+//   add(entry) ─▶ open, read, fence ─▶ [ block under way | next ] ─▶ the Source's outbox ─▶ engine
 //
 // The Source owns it; its file thread calls it. It waits for the disk: small files that are read at
 // once, in the order of the disk, cost fewer calls than files that are read ahead.
@@ -26,6 +26,7 @@ class PackSource {
   /// Shared is what all packs of a session have in common.
   struct Shared {
     BlockPool& pool;
+    std::deque<BlockRef>& outbox;  ///< for blocks that are full, and the last one
     const crypto::DigestKind kind;
     std::vector<std::byte> scratch =
         std::vector<std::byte>(packed_bytes_max + 1);  ///< a file in halves, and a byte behind it
@@ -47,8 +48,6 @@ class PackSource {
   /// add reads the next record. A file that is not what its fence says is a failure. Syscalls:
   /// open, read, fstat, close; of a symbolic link readlink, lstat.
   [[nodiscard]] Failure add();
-  /// pop gives a block that is full, or the last one.
-  [[nodiscard]] bool pop(BlockRef& block);
   /// is_over: every record was added. root is then that over all of them.
   [[nodiscard]] bool is_over() const noexcept { return next_ == pack_->entries().size(); }
   [[nodiscard]] Digest root() const noexcept { return tree_.root(); }
@@ -70,7 +69,6 @@ class PackSource {
   Fd folder_;
   std::size_t next_ = 0;  // ordinal
   BlockRef block_;        // under way; data is null: none
-  std::deque<BlockRef> full_;
   crypto::DigestTree tree_;
 };
 

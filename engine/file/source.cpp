@@ -25,7 +25,7 @@ Source::Source(const SourceOptions& options, std::unique_ptr<FileIo> io)
     : options_{options},
       io_{std::move(io)},
       pool_{options_.slots},
-      pack_shared_{.pool = pool_, .kind = options_.digest_kind},
+      pack_shared_{.pool = pool_, .outbox = outbox_, .kind = options_.digest_kind},
       tree_{options_.digest_kind} {
   ONEHOP_CHECK(io_ != nullptr);
 }
@@ -114,12 +114,13 @@ bool Source::find_next_entry() {
 bool Source::pack_next(std::size_t& count) {
   Chapter& chapter = *chapters_.back();
   if (!chapter.pack.has_room()) return false;
+  const std::size_t unsent = outbox_.size();
   if (const auto [failure, errno_value] = chapter.pack.add(); failure != FileFailure::none) {
     fail(next_file(), failure, errno_value);
     return false;
   }
   ++next_entry_;
-  for (BlockRef block; chapter.pack.pop(block); ++count) outbox_.push_back(block);
+  count += outbox_.size() - unsent;
   if (chapter.pack.is_over())
     outbox_.push_back({.file = pack_file(chapter.list.files->manifest, chapter.list.first_file),
                        .kind = FileMessageKind::root,

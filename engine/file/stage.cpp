@@ -133,8 +133,7 @@ Fd Stage::create_symlink(std::uint32_t file, const std::string& target,
                          std::int64_t mtime_ns) const noexcept {
   const std::string name = name_of(file);
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, time_of(mtime_ns)};
-  if ((::unlinkat(folder_.get(), name.c_str(), 0) != 0 && errno != ENOENT) ||
-      ::symlinkat(target.c_str(), folder_.get(), name.c_str()) != 0 ||
+  if (::symlinkat(target.c_str(), folder_.get(), name.c_str()) != 0 ||
       (::utimensat(folder_.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0 &&
        !is_not_kept(errno)))
     return {};

@@ -41,8 +41,8 @@ class Stage {
   /// create makes the one of `file`, new, to write and read. Not open: errno says why.
   /// Syscalls: openat2.
   [[nodiscard]] Fd create(std::uint32_t file, mode_t mode) const noexcept;
-  /// create_symlink makes a link instead of what create() may have made. The descriptor is one of
-  /// O_PATH. Syscalls: unlinkat, symlinkat, utimensat, openat2.
+  /// create_symlink makes a link. The descriptor is one of O_PATH. Syscalls: symlinkat, utimensat,
+  /// openat.
   [[nodiscard]] Fd create_symlink(std::uint32_t file, const std::string& target,
                                   std::int64_t mtime_ns) const noexcept;
 

@@ -34,15 +34,15 @@ namespace {
 constexpr crypto::DigestKind kind = crypto::DigestKind::xxh3;
 constexpr std::size_t slots = 3, step_bytes = 4;
 constexpr std::array<std::uint64_t, 10> sizes{0,
-                                             1,
-                                             100'000,
-                                             packed_bytes_max,
-                                             packed_bytes_max - 16,
-                                             70'000,
-                                             0,
-                                             packed_bytes_max + 1,
-                                             block_bytes + 9,
-                                             16};
+                                              1,
+                                              100'000,
+                                              packed_bytes_max,
+                                              packed_bytes_max - 16,
+                                              70'000,
+                                              0,
+                                              packed_bytes_max + 1,
+                                              block_bytes + 9,
+                                              16};
 constexpr std::uint32_t folder = 6, link = 9, files = sizes.size(), pack = files;
 enum Step : std::uint8_t {
   block,
@@ -282,23 +282,22 @@ class World {
   }
   void write_pack(std::uint8_t how) {
     pack_bytes_.resize(pack_.bytes());
-    PackPlace place = pack_.place_of_first(known().manifest, 0);
     for (std::uint32_t i = 0; i < pack_.entries().size(); ++i) {
-      if (i > 0) place = pack_.next(known().manifest, i - 1, place);
+      const PackPlace place = pack_.place_of(i);
+      const std::uint64_t content_end = place.end - crypto::digest_bytes(kind);
       const std::uint32_t file = pack_.entries()[i];
       const bool is_other = (how >> (i % 2) & 1) != 0, is_wrong = (how & 0xc) == 0xc && i == 3;
       const std::string& content = known().content[file][is_other];
-      if (place.size > 0)
-        std::memcpy(pack_bytes_.data() + place.offset, content.data(), place.size);
+      if (content_end > place.begin)
+        std::memcpy(pack_bytes_.data() + place.begin, content.data(), content_end - place.begin);
       const Digest its_root =
           file == folder ? record_root(kind, {}) : known().root[file][is_other != is_wrong];
       ONEHOP_CHECK(file == folder ||
                    record_root(kind, bytes_of(content)) == known().root[file][is_other]);
-      std::memcpy(pack_bytes_.data() + place.content_end(), its_root.data(), place.digest_bytes);
+      std::memcpy(pack_bytes_.data() + content_end, its_root.data(), place.end - content_end);
       pack_tree_.add(its_root);
       given_[file].push_back(its_root);
     }
-    ONEHOP_CHECK(place.end() == pack_.bytes());
   }
   [[nodiscard]] Digest pack_root_of(std::uint8_t how) const {
     Digest of_all = pack_tree_.root();
