@@ -18,6 +18,7 @@
 // session. It opens paths from the peer only below the destination's descriptor (confined.hpp).
 #pragma once
 
+#include <boost/icl/interval_set.hpp>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -32,7 +33,6 @@
 #include "engine/file/block_pool.hpp"
 #include "engine/file/file_io.hpp"
 #include "engine/file/file_worker.hpp"
-#include "engine/file/hole_runs.hpp"
 #include "engine/file/pack_sink.hpp"
 #include "engine/file/part_file.hpp"
 #include "engine/file/sink_chapter.hpp"
@@ -112,7 +112,7 @@ class Sink final : public FileWorker {
     OpenFile(Chapter& its_chapter, crypto::DigestKind kind) : chapter{its_chapter}, tree{kind} {}
     /// is_settled: nothing that comes of this block changes anything.
     [[nodiscard]] bool is_settled(std::uint64_t block) const {
-      return block < next_leaf || holes.contains(block);
+      return block < next_leaf || boost::icl::contains(holes, block);
     }
     Chapter& chapter;
     PartFile part;          ///< not open: the file is there and is only compared
@@ -120,7 +120,7 @@ class Sink final : public FileWorker {
     crypto::DigestTree tree;
     std::uint64_t next_leaf = 0;  ///< every block below is in the tree
     std::unordered_map<std::uint64_t, Entry> entries;
-    HoleRuns holes;  ///< not in the tree yet
+    boost::icl::interval_set<std::uint64_t> holes;  ///< runs of blocks, not in the tree yet
     std::uint32_t writes_in_flight = 0;
     bool is_syncing = false, is_sync_broken = false, has_root = false, has_received = false;
     Digest root{};

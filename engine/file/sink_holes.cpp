@@ -42,9 +42,12 @@ void Sink::on_hole(Chapter& chapter, const BlockRef& run) {
 /// False: it cannot be, or there are too many of them.
 bool Sink::add_hole(OpenFile& open, const BlockRef& run) {
   const std::uint64_t first = run.offset / block_bytes;
-  const std::size_t runs = open.holes.size();
-  if (!open.holes.add(first, first + blocks_of(run.length))) return false;
-  entries_total_ += open.holes.size() - runs;
+  const auto blocks =
+      boost::icl::interval<std::uint64_t>::right_open(first, first + blocks_of(run.length));
+  if (boost::icl::intersects(open.holes, blocks)) return false;
+  entries_total_ -= open.holes.iterative_size();
+  open.holes.add(blocks);  // which makes one of runs that touch
+  entries_total_ += open.holes.iterative_size();
   return entries_total_ <= entries_max;
 }
 
@@ -57,9 +60,10 @@ void Sink::hold_hole(const Chapter& chapter, const BlockRef& run) {
 
 /// The tree takes the runs that are next.
 void Sink::settle_holes(OpenFile& open, std::uint64_t size) {
-  for (;;) {
-    const std::uint64_t end = open.holes.take_at(open.next_leaf);
-    if (end == open.next_leaf) return;
+  for (auto run = open.holes.find(open.next_leaf); run != open.holes.end();
+       run = open.holes.find(open.next_leaf)) {
+    const std::uint64_t end = run->upper();
+    open.holes.erase(run);
     --entries_total_;
     blocks_left_ -= end - open.next_leaf;
     for (; open.next_leaf < end; ++open.next_leaf)

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 
 #include "engine/file/extents.hpp"
-#include "engine/file/hole_runs.hpp"
 #include "engine/file/zero_block.hpp"
 #include "tests/engine/file/file_support.hpp"
 
@@ -132,27 +131,6 @@ TEST_CASE("C4 ext4 tells holes, also of what is not on the disk yet", "[engine][
   }
   check_pieces(at);
   CHECK(::umount2(at.c_str(), MNT_DETACH) == 0);
-}
-
-TEST_CASE("runs of holes that touch are one, and none is taken twice", "[engine][file]") {
-  HoleRuns runs;
-  CHECK(runs.add(10, 20));
-  CHECK(runs.add(20, 21));
-  CHECK(runs.size() == 1);
-  CHECK(runs.add(5, 8));
-  CHECK(runs.size() == 2);
-  for (const auto& [first, end] : std::vector<std::pair<std::uint64_t, std::uint64_t>>{
-           {5, 6}, {7, 9}, {9, 11}, {4, 30}, {20, 22}, {12, 13}, {4, 6}})
-    CHECK_FALSE(runs.add(first, end));
-  CHECK(runs.size() == 2);
-  for (const std::uint64_t block : {5U, 7U, 10U, 20U}) CHECK(runs.contains(block));
-  for (const std::uint64_t block : {4U, 8U, 9U, 21U}) CHECK_FALSE(runs.contains(block));
-  CHECK(runs.take_at(6) == 6);
-  CHECK(runs.take_at(10) == 21);
-  CHECK_FALSE(runs.contains(10));
-  CHECK(runs.size() == 1);
-  CHECK(runs.add(8, 10));
-  CHECK(runs.take_at(5) == 10);
 }
 
 TEST_CASE("the digest of a hole is that of its zeros", "[engine][file]") {

@@ -329,8 +329,16 @@ TEST_CASE("D3 what a peer says of holes and blocks is zeros, or the end", "[engi
     is_zeros = true;
   }
   SECTION("twice the same") {
-    peer.hole(1, 3 * B);
-    peer.hole(3, 2 * B);
+    peer.hole(4, B);
+    peer.hole(1, 2 * B);
+    peer.hole(3, B);
+    CHECK(peer.failure() == FileFailure::none);
+    const auto [first, count] = GENERATE(std::pair<std::uint64_t, std::uint64_t>{3, 2},
+                                         std::pair<std::uint64_t, std::uint64_t>{0, 2},
+                                         std::pair<std::uint64_t, std::uint64_t>{4, 3},
+                                         std::pair<std::uint64_t, std::uint64_t>{0, 9},
+                                         std::pair<std::uint64_t, std::uint64_t>{1, 4});
+    peer.hole(first, count * B);
     CHECK(peer.failure() == FileFailure::protocol);
   }
   SECTION("skipped without a claim") {
