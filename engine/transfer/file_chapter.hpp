@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/dynamic_bitset.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -31,7 +32,7 @@ class FileChapter {
       first_block_.push_back(left_);
       if (size != file_without_blocks) left_ += static_cast<std::size_t>(blocks_of(size));
     }
-    done_.resize(left_ / 64 + 1);
+    done_.resize(left_);
   }
   FileChapter(const FileChapter&) = delete;
   FileChapter& operator=(const FileChapter&) = delete;
@@ -58,15 +59,10 @@ class FileChapter {
   /// is_done, mark_done: of the block at `offset`, below the file's size. mark_done is true where
   /// it was not done before.
   [[nodiscard]] bool is_done(std::uint32_t file, std::uint64_t offset) const noexcept {
-    const std::size_t number = number_of(file, offset);
-    return (done_[number / 64] >> (number % 64) & 1) != 0;
+    return done_[number_of(file, offset)];
   }
   bool mark_done(std::uint32_t file, std::uint64_t offset) noexcept {
-    const std::size_t number = number_of(file, offset);
-    std::uint64_t& word = done_[number / 64];
-    const std::uint64_t bit = std::uint64_t{1} << (number % 64);
-    if ((word & bit) != 0) return false;
-    word |= bit;
+    if (done_.test_set(number_of(file, offset))) return false;
     --left_;
     return true;
   }
@@ -82,7 +78,7 @@ class FileChapter {
   const std::uint32_t first_file_;
   const std::vector<std::uint64_t> sizes_;
   std::vector<std::size_t> first_block_;  // by file: number of its first block
-  std::vector<std::uint64_t> done_;
+  boost::dynamic_bitset<> done_;
   std::size_t left_ = 0;
   std::atomic<bool> is_released_{false};  // release in release(), acquire in is_released()
 };

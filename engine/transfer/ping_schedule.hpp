@@ -15,24 +15,6 @@
 
 namespace onehop::transfer {
 
-/// Rtt: the smoothed round-trip time of PING and PONG. //= RFC 6298 §2 (alpha = 1/8)
-class Rtt {
- public:
-  static constexpr Nanos sample_max = 10s;  // longer says nothing of the path now
-  /// add takes one sample, the peer's hold time taken off; false for an absurd one.
-  bool add(Nanos sample) noexcept {
-    if (sample <= 0ns || sample > sample_max) return false;
-    newest_ = sample;
-    srtt_ = srtt_ == 0ns ? sample : srtt_ + (sample - srtt_) / 8;
-    return true;
-  }
-  [[nodiscard]] Nanos srtt() const noexcept { return srtt_; }  ///< 0: no sample
-  [[nodiscard]] Nanos newest() const noexcept { return newest_; }
-
- private:
-  Nanos srtt_{0}, newest_{0};
-};
-
 class PingSchedule {
  public:
   // Specification.
@@ -42,6 +24,7 @@ class PingSchedule {
   // period it always does, so the newest send time alone would never give a sample.
   static constexpr std::size_t remembered_max = 64;
   static constexpr std::uint64_t unanswered_patience = 4;
+  static constexpr Nanos sample_max = 10s;  // longer says nothing of the path now
 
   PingSchedule(Nanos period_min, Nanos period_max)
       : period_min_{period_min}, period_max_{period_max} {}
@@ -93,11 +76,12 @@ class PingSchedule {
     asked_at_ = sent_at_[pong.id % remembered_max];
     answered_at_ = now;
     const auto hold = static_cast<Nanos::rep>(std::min(pong.hold_ns, wire::hold_ns_max));
-    (void)rtt_.add(now - asked_at_ - Nanos{hold});
+    add_sample(now - asked_at_ - Nanos{hold});
   }
 
-  [[nodiscard]] Nanos srtt() const noexcept { return rtt_.srtt(); }
-  [[nodiscard]] Nanos rtt() const noexcept { return rtt_.newest(); }
+  /// srtt: the smoothed round-trip time, 0 before the first sample; rtt: the newest sample.
+  [[nodiscard]] Nanos srtt() const noexcept { return srtt_; }
+  [[nodiscard]] Nanos rtt() const noexcept { return rtt_; }
   /// asked_at: when the newest PING that was answered was sent; answered_at: when its answer came.
   [[nodiscard]] Instant asked_at() const noexcept { return asked_at_; }
   [[nodiscard]] Instant answered_at() const noexcept { return answered_at_; }
@@ -105,6 +89,12 @@ class PingSchedule {
   [[nodiscard]] std::size_t proven_frame_bytes() const noexcept { return proven_frame_bytes_; }
 
  private:
+  //= RFC 6298 §2 (alpha = 1/8)
+  void add_sample(Nanos sample) noexcept {
+    if (sample <= 0ns || sample > sample_max) return;
+    rtt_ = sample;
+    srtt_ = srtt_ == 0ns ? sample : srtt_ + (sample - srtt_) / 8;
+  }
   [[nodiscard]] bool is_active() const noexcept { return is_proving_ || is_running_; }
   [[nodiscard]] Nanos period() const noexcept {
     // Unanswered pings are asked more and more rarely, so that a dead path is not fed; but by
@@ -122,8 +112,7 @@ class PingSchedule {
   std::array<Instant, remembered_max> sent_at_{};
   std::uint64_t id_ = 0, id_answered_ = 0;
   Instant due_at_{}, asked_at_{}, answered_at_{};
-  Nanos spacing_{0};
-  Rtt rtt_;
+  Nanos spacing_{0}, srtt_{0}, rtt_{0};
   std::size_t proving_body_bytes_ = 0, proven_frame_bytes_ = 0;
   bool is_proving_ = false, is_proven_ = false, is_running_ = false;
 };

@@ -199,15 +199,20 @@ TEST_CASE("N5 a pacer at the largest rate and span does not overflow", "[transfe
 
 //= RFC 6298 §2 type=test
 TEST_CASE("srtt moves by an eighth, and absurd samples are refused", "[transfer][rtt]") {
-  Rtt rtt;
-  CHECK_FALSE(rtt.add(0ns));
-  CHECK_FALSE(rtt.add(-1ms));
-  CHECK_FALSE(rtt.add(11s));
-  CHECK(rtt.srtt() == 0ns);
-  CHECK(rtt.add(8ms));
-  CHECK(rtt.srtt() == 8ms);
-  CHECK(rtt.add(16ms));
-  CHECK(rtt.srtt() == 9ms);
+  PingSchedule pings{10ms, 100ms};
+  const auto srtt_after = [&](Nanos sample, Nanos hold = 0ns) {
+    pings.send_extra(at(1min));
+    pings.on_pong(at(1min + sample + hold),
+                  {.id = pings.id(), .hold_ns = static_cast<std::uint64_t>(hold.count())});
+    return pings.srtt();
+  };
+  CHECK(srtt_after(0ns) == 0ns);
+  CHECK(srtt_after(-1ms, 2ms) == 0ns);
+  CHECK(srtt_after(11s) == 0ns);
+  CHECK(srtt_after(8ms) == 8ms);
+  CHECK(srtt_after(16ms, 1ms) == 9ms);
+  CHECK(srtt_after(0ns) == 9ms);
+  CHECK(pings.rtt() == 16ms);
 }
 
 // Goal:   a path longer than the PING period gives samples: several pings are always under way on
