@@ -40,6 +40,7 @@ inline constexpr std::uint32_t frame_chunks_max = 4;
 }
 
 /// frame_chunks: how many chunks a full frame takes at this MTU. It arrives in as many, or more.
+/// More than one need a multi-buffer program and socket.
 [[nodiscard]] constexpr std::uint32_t frame_chunks(std::uint32_t mtu_bytes,
                                                    std::uint32_t chunk_bytes) noexcept {
   return std::min(chunks_of(mtu_bytes + ethernet_header_bytes, rx_frame_bytes_max(chunk_bytes)),
@@ -61,17 +62,11 @@ inline constexpr std::uint32_t frame_chunks_max = 4;
   return std::min(mtu_bytes + ethernet_header_bytes, chunks * rx_frame_bytes_max(chunk_bytes));
 }
 
-/// is_fragmented: the MTU does not fit one chunk: a multi-buffer program and socket.
-[[nodiscard]] constexpr bool is_fragmented(std::uint32_t mtu_bytes,
-                                           std::uint32_t chunk_bytes) noexcept {
-  return mtu_bytes + ethernet_header_bytes > rx_frame_bytes_max(chunk_bytes);
-}
-
 /// chunk_bytes_for: the smallest chunk that takes the MTU, or the largest one. Zero-copy drivers
 /// get 4096: they may round the buffer down to a power of two (igb: 1024 bytes of 2048).
 [[nodiscard]] constexpr std::uint32_t chunk_bytes_for(std::uint32_t mtu_bytes,
                                                       bool is_zero_copy) noexcept {
-  return is_zero_copy || is_fragmented(mtu_bytes, 2048) ? 4096 : 2048;
+  return is_zero_copy || frame_chunks(mtu_bytes, 2048) > 1 ? 4096 : 2048;
 }
 
 /// copy_truesize_bytes: what the kernel charges for the copy of a chunk (2304 measured for

@@ -94,7 +94,7 @@ Result<void> AfXdpPort::bring_up_mode(const InterfaceFacts& facts, XdpMode mode)
     const xdp::SteerOptions options{
         .frames = xdp::steer_frames(reservation_.address()),
         .is_generic = mode == XdpMode::skb,
-        .has_fragments = xdp::is_fragmented(facts.mtu_bytes, chunk_bytes)};
+        .has_fragments = xdp::frame_chunks(facts.mtu_bytes, chunk_bytes) > 1};
     ONEHOP_TRY(attached, xdp::Steer::attach(facts, options));
     steer = std::move(attached);
   }
@@ -113,6 +113,7 @@ Result<void> AfXdpPort::bring_up_mode(const InterfaceFacts& facts, XdpMode mode)
 
 Result<void> AfXdpPort::open_queues(const InterfaceFacts& facts, std::uint32_t chunk_bytes) {
   Device& device = *device_;
+  device.frame_chunks = xdp::frame_chunks(facts.mtu_bytes, chunk_bytes);
   xdp::XskOptions options{.interface = facts.name,
                           .driver = facts.driver,
                           .queue = device.queue_first,
@@ -120,14 +121,13 @@ Result<void> AfXdpPort::open_queues(const InterfaceFacts& facts, std::uint32_t c
                           .rx_frames = config_.rx_frames,
                           .tx_frames = config_.tx_frames,
                           .is_zero_copy = config_.mode == XdpMode::zero_copy,
-                          .has_fragments = xdp::is_fragmented(facts.mtu_bytes, chunk_bytes)};
+                          .has_fragments = device.frame_chunks > 1};
   for (RxQueue& queue : device.queues) {
     ONEHOP_TRYV(queue.xsk.open(options));
     device.memory += queue.xsk.memory();
     ++options.queue;
     options.tx_frames = 0;
   }
-  device.frame_chunks = xdp::frame_chunks(facts.mtu_bytes, chunk_bytes);
   device.frame_bytes_max =
       xdp::payload_bytes_max(chunk_bytes, device.frame_chunks, wire_overhead_bytes_);
   device.wire_frame_bytes =
