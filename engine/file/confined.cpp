@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <fstream>
 #include <memory>
 
 #include "engine/file/manifest.hpp"
@@ -175,12 +174,10 @@ int rename_new(int from_folder, const std::string& from, int to_folder,
 int sync_folder(int folder) noexcept { return ::fsync(folder) == 0 || errno == EINVAL ? 0 : errno; }
 
 mode_t read_umask() {
-  const std::unique_ptr<FILE, int (*)(FILE*)> status{std::fopen("/proc/self/status", "re"),
-                                                     &std::fclose};
-  char line[256];
-  while (status && std::fgets(line, sizeof line, status.get()) != nullptr)
-    if (std::strncmp(line, "Umask:", 6) == 0)
-      return static_cast<mode_t>(std::strtoul(line + 6, nullptr, 8)) & 0777;
+  std::ifstream status{"/proc/self/status"};
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("Umask:"))
+      return static_cast<mode_t>(std::strtoul(line.c_str() + 6, nullptr, 8)) & 0777;
   return umask_unreadable;
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "engine/file/confined.hpp"
+#include "engine/file/manifest.hpp"
 
 namespace onehop::file {
 

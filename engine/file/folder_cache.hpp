@@ -34,13 +34,4 @@ class FolderCache {
   std::unordered_map<std::string, Fd> folders_;
 };
 
-/// parent_of is the folder of a path, "" for a name without one; leaf_of its last component.
-[[nodiscard]] inline std::string_view parent_of(std::string_view path) noexcept {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash);
-}
-[[nodiscard]] inline std::string_view leaf_of(std::string_view path) noexcept {
-  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-}
-
 }  // namespace onehop::file

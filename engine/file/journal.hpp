@@ -39,7 +39,7 @@ struct JournalHeader {
 struct Claim {
   std::uint64_t block = 0;
   Digest digest{};
-  bool operator==(const Claim&) const = default;
+  auto operator<=>(const Claim&) const = default;  ///< by block first
 };
 
 /// JournalWriter makes the bytes to append. It keeps only the number of the next record.

@@ -38,10 +38,6 @@ std::string_view head_of(std::string_view name, std::size_t bytes) noexcept {
   return name.substr(0, bytes);
 }
 
-std::string_view leaf_of(std::string_view name) noexcept {
-  return name.substr(name.rfind('/') + 1);  // npos + 1 is 0
-}
-
 std::string beyond(std::string_view what, std::uint64_t value, std::string_view unit,
                    std::uint64_t limit) {
   return fmt::format("{} has {} {}, the limit is {}", what, value, unit, limit);

@@ -118,6 +118,15 @@ inline constexpr std::size_t target_bytes_max = 4095;
 /// entry_hash names one entry in a journal; any difference means another file.
 [[nodiscard]] Digest entry_hash(const ManifestEntry& entry);
 
+/// parent_of is the folder of a path, "" for a name without one; leaf_of its last component.
+[[nodiscard]] inline std::string_view parent_of(std::string_view path) noexcept {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash);
+}
+[[nodiscard]] inline std::string_view leaf_of(std::string_view path) noexcept {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
 /// display_name is how any name reaches a terminal, a log or a text: control, bidirectional and
 /// invisible characters and invalid UTF-8 become visible escapes, a backslash is doubled.
 [[nodiscard]] std::string display_name(std::string_view name);

@@ -102,8 +102,7 @@ int NameProbe::check_entry(const ManifestEntry& entry, bool has_part) {
   if (is_plain_ || (entry.is_piece() && std::exchange(has_piece_, true))) return 0;
   const std::string_view path =
       entry.is_folder() ? std::string_view{entry.name} : parent_of(entry.name);
-  if (!has_path_ || path != path_) {
-    has_path_ = true;
+  if (path_ != path) {
     path_ = path;
     fault_ = open_folder(path, folder_);
   }

@@ -16,6 +16,7 @@
 // One thread at a time.
 #pragma once
 
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -55,10 +56,9 @@ class NameProbe {
   Stage stage_;
   bool has_looked_ = false, is_plain_ = false, has_symlinks_ = true, has_piece_ = false;
   // The folder of the entry before, and why it cannot be.
-  std::string path_;
+  std::optional<std::string> path_;
   Fd folder_;
   int fault_ = 0;
-  bool has_path_ = false;
 };
 
 }  // namespace onehop::file

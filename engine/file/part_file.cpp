@@ -71,7 +71,6 @@ Result<PartFile> PartFile::open(Destination& destination, const ManifestEntry& e
     return std::move(place).error();
   }
   self.place_ = std::move(place).value();
-  self.final_leaf_ = self.place_.leaf;
   const std::string attempt = "create the partial file of '" + display_name(entry.name) + "'";
   for (unsigned number = 0; number <= part_numbers_max; ++number) {
     switch (self.try_names(destination, number, entry, options)) {
@@ -146,7 +145,8 @@ PartFile::Taken PartFile::adopt(Destination& destination, const struct stat& par
     const bool may_restart = options.is_changed || options.on_exist == OnExist::resume ||
                              options.on_exist == OnExist::overwrite;
     if (found && *found != header && !may_restart) return Taken::not_ours;
-    const std::optional<Journal> journal = read_journal(header.size);
+    const std::optional<Journal> journal =
+        parse_journal(read_whole(journal_.get(), journal_bytes_max(header.size)));
     if (journal && found == header) {
       listed_ = newest_by_block(journal->claims);
       writer_.resume_at(journal->claims.size());
@@ -171,10 +171,6 @@ PartFile::Taken PartFile::adopt(Destination& destination, const struct stat& par
   old_bytes_ = 0;
   is_part_made_ = true;
   return start_journal(destination, header, has_journal || has_own_journal(header.size));
-}
-
-std::optional<Journal> PartFile::read_journal(std::uint64_t size) const {
-  return parse_journal(read_whole(journal_.get(), journal_bytes_max(size)));
 }
 
 /// A small file has no use for a journal of its own: a record in the session's is enough. That is
@@ -235,12 +231,15 @@ int PartFile::end_sync(int errno_value) noexcept {
   return errno_value;
 }
 
+/// The first one gives the part its whole size: no write that is in flight ends behind that, so
+/// none is cut off.
 bool PartFile::make_hole(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) noexcept {
   if (is_hole_refused_) return false;
   constexpr int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
   is_hole_refused_ =
       ::fallocate(part_.get(), mode, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0 ||
-      reach_length(size) != 0;
+      (!is_full_length_ && ::ftruncate(part_.get(), static_cast<off_t>(size)) != 0);
+  is_full_length_ = !is_hole_refused_;
   return !is_hole_refused_;
 }
 
@@ -259,13 +258,6 @@ int PartFile::clear(std::uint64_t offset, std::uint64_t bytes, std::uint64_t siz
   if (errno_value == 0 && old_end < end)
     errno_value = write_at(part_.get(), std::span{zeros}.first(1), end - 1);
   return errno_value;
-}
-
-/// To the whole size at once: no write that is in flight ends behind it, so none is cut off.
-int PartFile::reach_length(std::uint64_t size) noexcept {
-  if (!is_full_length_ && ::ftruncate(part_.get(), static_cast<off_t>(size)) != 0) return errno;
-  is_full_length_ = true;
-  return 0;
 }
 
 FinishResult PartFile::finish(Destination& destination, const ManifestEntry& entry,
@@ -287,23 +279,18 @@ FinishResult PartFile::finish(Destination& destination, const ManifestEntry& ent
   if (set_mtime(part_.get(), entry.mtime_ns) != 0) return {FileFailure::write_error, errno};
   if (is_synced && ::fsync(part_.get()) != 0) return {FileFailure::sync_error, errno};
   // Somebody with access to the folder may have put another file under our temporary name.
-  if (!is_same_inode(place_.folder.get(), part_name_, part_.get()))
-    return {FileFailure::rename_error, ESTALE};
-  if (const int errno_value = rename_to_final(on_exist); errno_value != 0)
-    return {errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error, errno_value};
-  if (!is_same_inode(place_.folder.get(), final_leaf_, part_.get()))
-    return {FileFailure::rename_error, ESTALE};
-  if (is_synced && sync_folder(place_.folder.get()) != 0) return {FileFailure::sync_error, errno};
-  unlink_same(place_.folder.get(), journal_name_, journal_.get());  // discard() finds one left here
-  return {};
-}
-
-int PartFile::rename_to_final(OnExist on_exist) {
   const int folder = place_.folder.get();
+  if (!is_same_inode(folder, part_name_, part_.get())) return {FileFailure::rename_error, ESTALE};
   const int errno_value =
       give_name(folder, part_name_, folder, place_.leaf, on_exist, final_number_);
-  if (final_number_ != 0) final_leaf_ = numbered_leaf(place_.leaf, final_number_);
-  return errno_value;
+  if (errno_value != 0)
+    return {errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error, errno_value};
+  const std::string leaf =
+      final_number_ == 0 ? place_.leaf : numbered_leaf(place_.leaf, final_number_);
+  if (!is_same_inode(folder, leaf, part_.get())) return {FileFailure::rename_error, ESTALE};
+  if (is_synced && sync_folder(folder) != 0) return {FileFailure::sync_error, errno};
+  unlink_same(folder, journal_name_, journal_.get());  // discard() finds one left here
+  return {};
 }
 
 int give_name(int from_folder, const std::string& from, int folder, const std::string& leaf,

@@ -121,16 +121,13 @@ class PartFile {
   [[nodiscard]] bool make_writable(const Digest& entry, SessionJournal& session) const;
   [[nodiscard]] Taken adopt(Destination& destination, const struct stat& part,
                             const JournalHeader& header, const PartOptions& options);
-  [[nodiscard]] std::optional<Journal> read_journal(std::uint64_t size) const;
   [[nodiscard]] Taken start_journal(Destination& destination, const JournalHeader& header,
                                     bool is_needed);
   [[nodiscard]] int make_journal();
   [[nodiscard]] bool remove_orphan(const JournalHeader& header) noexcept;
-  [[nodiscard]] int rename_to_final(OnExist on_exist);
-  [[nodiscard]] int reach_length(std::uint64_t size) noexcept;
 
   Place place_;
-  std::string part_name_, journal_name_, final_leaf_;
+  std::string part_name_, journal_name_;
   Fd part_, journal_;
   JournalWriter writer_{JournalHeader{}};
   std::uint64_t journal_bytes_ = 0, syncing_bytes_ = 0, synced_bytes_ = 0;

@@ -234,10 +234,8 @@ void Sink::on_digest(Chapter& chapter, const BlockRef& message) {
   entry.announced = message.digest;
   entry.has_announced = true;
   if (!entry.has_own) {
-    const std::vector<Claim>& claims = list.claims_of(entry_index);
-    const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
     const bool is_held =
-        claim != claims.end() && claim->block == index && claim->digest == message.digest;
+        std::ranges::binary_search(list.claims_of(entry_index), Claim{index, message.digest});
     if (is_held || list.actions()[entry_index] == FileAction::compare) {
       // Only of what is skipped the engine knows that no frame will come.
       if (message.kind != FileMessageKind::skipped)
@@ -311,10 +309,9 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
   SinkChapter& list = *open.chapter.list;
   list.count_written(block.length);
   if (list.is_stream()) return settle(block.file);  // nothing of it can be resumed
-  const std::vector<Claim>& claims = list.claims_of(open.chapter.entry_of(block.file));
-  const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
   const Claim stored{index, entry.own};
-  const bool is_recorded = claim != claims.end() && *claim == stored;
+  const bool is_recorded =
+      std::ranges::binary_search(list.claims_of(open.chapter.entry_of(block.file)), stored);
   if (!is_recorded && !open.is_sync_broken) {
     if (const int errno_value = open.part.record({&stored, 1}); errno_value != 0)
       return fail(block.file, FileFailure::write_error, errno_value);

@@ -318,12 +318,11 @@ Result<void> SinkChapter::find_part(std::uint32_t entry, int folder) {
     return success();
   ONEHOP_TRY(part, PartFile::open(*destination_, file, part_options(entry, false)));
   if (!part.is_open()) return success();
-  std::vector<Claim> claims;
-  for (Claim& found : hash_listed(part.fd(), file.size, part.listed())) {
-    // The journal is a hint; only a block that still has the digest it once had is worth offering.
-    const auto listed = std::ranges::lower_bound(part.listed(), found.block, {}, &Claim::block);
-    if (listed->digest == found.digest) claims.push_back(found);
-  }
+  std::vector<Claim> claims = hash_listed(part.fd(), file.size, part.listed());
+  // The journal is a hint; only a block that still has the digest it once had is worth offering.
+  std::erase_if(claims, [&](const Claim& found) {
+    return !std::ranges::binary_search(part.listed(), found);
+  });
   claim(entry, std::move(claims));
   parts_.emplace(entry, std::move(part));
   needs_inode_[entry] = false;

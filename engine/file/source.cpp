@@ -375,10 +375,8 @@ bool Source::is_held_by_peer(const BlockRef& block) const {
   const SourceChapter& list = chapter_of(block.file);
   const std::size_t entry = block.file - list.first_file;
   if (!list.actions.empty() && list.actions[entry] == FileAction::compare) return true;
-  const std::vector<Claim>& claims = list.claims[entry];
-  const std::uint64_t index = block.offset / block_bytes;
-  const auto claim = std::ranges::lower_bound(claims, index, {}, &Claim::block);
-  return claim != claims.end() && *claim == Claim{index, block.digest};
+  return std::ranges::binary_search(list.claims[entry],
+                                    Claim{block.offset / block_bytes, block.digest});
 }
 
 void Source::fail(std::uint32_t file, FileFailure failure, int errno_value) {

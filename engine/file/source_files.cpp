@@ -33,14 +33,15 @@ Error refuse_kind(const std::string& path, mode_t mode) {
   if (S_ISDIR(mode)) return refusal(path, "it is a folder", "Name a regular file");
   if (S_ISLNK(mode))
     return refusal(path, "it is a symbolic link", "Name the file that it points to");
-  return refusal(path,
-                 S_ISFIFO(mode)   ? "it is a fifo"
-                 : S_ISSOCK(mode) ? "it is a socket"
-                                  : "it is a device",
-                 "Only regular files can be sent");
+  return refusal(path, kind_text(mode), "Only regular files can be sent");
 }
 
 }  // namespace
+
+std::string_view kind_text(mode_t mode) noexcept {
+  if (S_ISFIFO(mode)) return "it is a fifo";
+  return S_ISSOCK(mode) ? "it is a socket" : "it is a device";
+}
 
 std::string attempt_to_offer(const std::string& path) {
   return std::string{"offer "}.append(path.empty() ? "''" : display_name(path));

@@ -93,6 +93,9 @@ inline constexpr std::size_t open_files_kept = 256;
 [[nodiscard]] std::string symlink_fault(int folder, const std::string& leaf, std::string_view name,
                                         const struct stat& status);
 
+/// kind_text is what something is that is no file, folder or link.
+[[nodiscard]] std::string_view kind_text(mode_t mode) noexcept;
+
 /// attempt_to_offer is the attempt of an Error about a path of the command line.
 [[nodiscard]] std::string attempt_to_offer(const std::string& path);
 

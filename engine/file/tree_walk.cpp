@@ -17,12 +17,6 @@ namespace {
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 constexpr int file_flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
-std::string_view kind_text(mode_t mode) noexcept {
-  if (S_ISFIFO(mode)) return "it is a fifo";
-  if (S_ISSOCK(mode)) return "it is a socket";
-  return "it is a device";
-}
-
 }  // namespace
 
 Result<ScanChapter> walk_arguments(ScanArguments& arguments, const ScanOptions& options,
