@@ -68,13 +68,11 @@ Result<Message> request(sd_bus* bus, const Bus::Target& target, const std::strin
 
 int keep_signal(sd_bus_message* message, void* waiting, sd_bus_error*) {
   Bus::Signal signal{sd_bus_message_get_path(message), sd_bus_message_get_member(message), {}, {}};
-  for (;;) {
-    Value value;
-    if (read_value(message, value) <= 0) break;
+  for (Value value; read_value(message, value) > 0;) {
     if (auto* dict = std::get_if<Dict>(&value))
       signal.dict = std::move(*dict);
-    else
-      signal.arguments.push_back(std::move(value));
+    else if (auto* text = std::get_if<std::string>(&value); text != nullptr && signal.text.empty())
+      signal.text = std::move(*text);
   }
   static_cast<std::vector<Bus::Signal>*>(waiting)->push_back(std::move(signal));
   return 0;

@@ -46,8 +46,8 @@ class Bus {
   };
   struct Signal {
     std::string path, name;
-    std::vector<Value> arguments;  ///< in their order, as far as types are known
-    Dict dict;                     ///< the dictionary among them, which is left out there
+    std::string text;  ///< the first argument that is a string or an object path
+    Dict dict;         ///< the dictionary among the arguments
   };
 
   /// open connects; each call fails that is not answered within `limit`. Error io_unavailable:

@@ -5,27 +5,6 @@ namespace onehop::p2p {
 
 namespace {
 
-struct Appender {
-  sd_bus_message* message;
-
-  int operator()(bool value) const { return sd_bus_message_append(message, "b", int{value}); }
-  int operator()(std::int64_t value) const {
-    return sd_bus_message_append(message, "i", static_cast<std::int32_t>(value));
-  }
-  int operator()(const std::string& value) const {
-    return sd_bus_message_append(message, "s", value.c_str());
-  }
-  int operator()(const ObjectPath& value) const {
-    return sd_bus_message_append(message, "o", value.text.c_str());
-  }
-  int operator()(const ByteArray& value) const {
-    return sd_bus_message_append_array(message, 'y', value.data(), value.size());
-  }
-  template <class T>
-  int operator()(const std::vector<T>& values) const;
-  int operator()(const Dict& dict) const;
-};
-
 template <class T>
 constexpr const char* type_of() {
   if constexpr (std::is_same_v<T, bool>) return "b";
@@ -38,19 +17,33 @@ constexpr const char* type_of() {
   if constexpr (std::is_same_v<T, Dict>) return "a{sv}";
 }
 
+int put(sd_bus_message* message, bool value) {
+  return sd_bus_message_append(message, "b", int{value});
+}
+int put(sd_bus_message* message, std::int64_t value) {
+  return sd_bus_message_append(message, "i", static_cast<std::int32_t>(value));
+}
+int put(sd_bus_message* message, const std::string& value) {
+  return sd_bus_message_append(message, "s", value.c_str());
+}
+int put(sd_bus_message* message, const ObjectPath& value) {
+  return sd_bus_message_append(message, "o", value.text.c_str());
+}
+int put(sd_bus_message* message, const ByteArray& value) {
+  return sd_bus_message_append_array(message, 'y', value.data(), value.size());
+}
 template <class T>
-int Appender::operator()(const std::vector<T>& values) const {
+int put(sd_bus_message* message, const std::vector<T>& values) {
   int code = sd_bus_message_open_container(message, 'a', type_of<T>());
   for (const T& value : values)
-    if (code >= 0) code = (*this)(value);
+    if (code >= 0) code = put(message, value);
   return code < 0 ? code : sd_bus_message_close_container(message);
 }
-
-int Appender::operator()(const Dict& dict) const {
+int put(sd_bus_message* message, const Dict& dict) {
   int code = sd_bus_message_open_container(message, 'a', "{sv}");
   for (const auto& [key, value] : dict) {
     if (code >= 0) code = sd_bus_message_open_container(message, 'e', "sv");
-    if (code >= 0) code = (*this)(key);
+    if (code >= 0) code = put(message, key);
     if (code >= 0) code = append_variant(message, value);
     if (code >= 0) code = sd_bus_message_close_container(message);
   }
@@ -120,7 +113,7 @@ int read_array(sd_bus_message* message, const std::string& contents, Value& valu
 }  // namespace
 
 int append(sd_bus_message* message, const Value& value) {
-  return std::visit(Appender{message}, value);
+  return std::visit([message](const auto& held) { return put(message, held); }, value);
 }
 
 int append_variant(sd_bus_message* message, const Value& value) {

@@ -11,13 +11,10 @@
 
 namespace onehop::p2p {
 
-std::string control_folder(const std::string& setting) {
-  if (!setting.starts_with("DIR=")) return setting;
-  return setting.substr(4, setting.find(' ') - 4);
-}
-
 Result<Fd> open_control(const std::string& setting, const std::string& interface, Nanos limit) {
-  const std::string path = control_folder(setting) + "/" + interface;
+  const std::string folder =
+      setting.starts_with("DIR=") ? setting.substr(4, setting.find(' ') - 4) : setting;
+  const std::string path = folder + "/" + interface;
   const std::string attempt = "open wpa_supplicant's control socket " + path;
   sockaddr_un there{}, here{};
   there.sun_family = here.sun_family = AF_UNIX;

@@ -25,7 +25,4 @@ inline constexpr Nanos control_limit = 10s;
 [[nodiscard]] Result<std::string> ask_control(const Fd& fd, const std::string& command,
                                               const std::string& attempt);
 
-/// control_folder reads the folder out of `setting`. Pure.
-[[nodiscard]] std::string control_folder(const std::string& setting);
-
 }  // namespace onehop::p2p

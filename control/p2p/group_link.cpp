@@ -5,7 +5,6 @@
 #include <net/if.h>
 #include <netinet/icmp6.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,8 +21,8 @@ namespace onehop::p2p {
 
 namespace {
 
-/// Between two looks at the kernel's table. There is no need to hurry: duplicate address detection
-/// takes a second.
+/// Between two looks at the kernel's table, or for answers. There is no need to hurry: duplicate
+/// address detection takes a second.
 constexpr Nanos poll_interval = 50ms;
 /// Between two echo requests. An owner sends multicast unacknowledged, so some are lost.
 constexpr Nanos ask_interval = 300ms;
@@ -136,7 +135,6 @@ class EchoSocket {
       length = sizeof from;
     }
   }
-  [[nodiscard]] int fd() const { return fd_.get(); }
 
  private:
   Fd fd_;
@@ -207,9 +205,7 @@ Result<std::vector<std::string>> wait_for_members(const std::string& interface, 
       socket.ask();
       ask_at = monotonic_now() + ask_interval;
     }
-    pollfd fds[2] = {{socket.fd(), POLLIN, 0}, {stop_fd, POLLIN, 0}};
-    (void)::poll(fds, 2, 50);
-    if ((fds[1].revents & POLLIN) != 0) return interrupted(attempt);
+    if (is_stopped(stop_fd, poll_interval)) return interrupted(attempt);
     if (is_gone(interface)) return ended(attempt);
     const bool had_none = members.empty();
     socket.take_answers(members, own);

@@ -12,6 +12,8 @@ namespace onehop::p2p {
 
 namespace {
 
+const Bus::Target root{supplicant_service, root_path, supplicant_service};
+
 constexpr const char* reach = "reach wpa_supplicant";
 constexpr const char* start_hint =
     "Start it with its D-Bus interface: systemctl start wpa_supplicant, or wpa_supplicant -u -s";
@@ -63,7 +65,6 @@ Result<Supplicant> Supplicant::open(const Options& options) {
 }
 
 Result<std::vector<Supplicant::Known>> Supplicant::interfaces() {
-  const Bus::Target root{supplicant_service, root_path, supplicant_service};
   ONEHOP_TRY(paths, bus_.get<std::vector<std::string>>(root, "Interfaces", reach));
   std::vector<Known> found;
   for (const std::string& path : paths) {
@@ -108,7 +109,6 @@ Result<void> Supplicant::choose_interface(const Options& options) {
 }
 
 Result<void> Supplicant::create_interface(const std::string& name) {
-  const Bus::Target root{supplicant_service, root_path, supplicant_service};
   ONEHOP_TRY(path, bus_.call(root, "CreateInterface",
                              {Dict{{"Ifname", name}, {"Driver", std::string{"nl80211"}}}},
                              "hand " + name + " to wpa_supplicant"));
@@ -119,7 +119,6 @@ Result<void> Supplicant::create_interface(const std::string& name) {
 }
 
 Result<void> Supplicant::remove_interface(const std::string& path) {
-  const Bus::Target root{supplicant_service, root_path, supplicant_service};
   ONEHOP_TRYV(bus_.call(root, "RemoveInterface", {ObjectPath{path}},
                         "take the interface from wpa_supplicant"));
   return success();
@@ -181,18 +180,25 @@ void Supplicant::stop_find() {
 
 Result<void> Supplicant::connect(const Connect& connect) {
   using Method = Pairing::Method;
-  const Method method = connect.pairing.method;
+  const auto& [method, pin] = connect.pairing;
+  const std::string word = method == Method::button     ? "pbc"
+                           : method == Method::show_pin ? "display"
+                                                        : "keypad";
   // The width is the owner's choice.
-  if (control_.has_value() && !connect.is_join && connect.owner_intent >= likely_owner_intent)
-    return connect_wide(connect);
+  if (control_.has_value() && !connect.is_join && connect.owner_intent >= likely_owner_intent) {
+    std::string command = "P2P_CONNECT " + connect.peer_address + " " +
+                          (pin.empty() ? "" : pin + " ") + word +
+                          " go_intent=" + std::to_string(connect.owner_intent);
+    if (connect.is_persistent) command += " persistent";
+    if (connect.frequency > 0) command += " freq=" + std::to_string(connect.frequency);
+    return ask_wide(command + wide_words, "connect to the peer");
+  }
   Dict how{{"peer", ObjectPath{connect.peer_path}},
            {"join", connect.is_join},
            {"persistent", connect.is_persistent},
-           {"wps_method", std::string{method == Method::button     ? "pbc"
-                                      : method == Method::show_pin ? "display"
-                                                                   : "keypad"}}};
+           {"wps_method", word}};
   if (!connect.is_join) how["go_intent"] = connect.owner_intent;
-  if (!connect.pairing.pin.empty()) how["pin"] = connect.pairing.pin;
+  if (!pin.empty()) how["pin"] = pin;
   if (connect.frequency > 0) how["frequency"] = connect.frequency;
   ONEHOP_TRYV(bus_.call(target(p2p_interface), "Connect", {how}, "connect to the peer"));
   return success();
@@ -230,20 +236,6 @@ void Supplicant::open_control() {
   // kept is kept with it: wpas_p2p_add_p2pdev_interface().
   control_ = p2p::open_control(folder, "p2p-dev-" + name_);
   if (control_.has_error()) control_ = p2p::open_control(folder, name_);
-}
-
-Result<void> Supplicant::connect_wide(const Connect& connect) {
-  using Method = Pairing::Method;
-  const Pairing& pairing = connect.pairing;
-  std::string command = "P2P_CONNECT " + connect.peer_address + " ";
-  if (pairing.method == Method::button)
-    command += "pbc";
-  else
-    command += pairing.pin + (pairing.method == Method::show_pin ? " display" : " keypad");
-  command += " go_intent=" + std::to_string(connect.owner_intent);
-  if (connect.is_persistent) command += " persistent";
-  if (connect.frequency > 0) command += " freq=" + std::to_string(connect.frequency);
-  return ask_wide(command + wide_words, "connect to the peer");
 }
 
 Result<void> Supplicant::ask_wide(const std::string& command, const std::string& attempt) {
@@ -325,26 +317,20 @@ Result<void> Supplicant::process(const std::function<void(const Event&)>& on_eve
 }
 
 std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
-  const auto argument = [&](std::size_t number) {
-    const auto* text = number < signal.arguments.size()
-                           ? std::get_if<std::string>(&signal.arguments[number])
-                           : nullptr;
-    return text == nullptr ? std::string{} : *text;
-  };
   const Dict& dict = signal.dict;
   if (signal.name == "DeviceFoundProperties")
     return PeerFound{
-        {.path = argument(0),
+        {.path = signal.text,
          .name = text_of(dict, "DeviceName"),
          .address = mac_text(value_of<ByteArray>(dict, "DeviceAddress")),
          .signal_dbm = static_cast<int>(value_of<std::int64_t>(dict, "level")),
          .is_group_owner = (value_of<std::int64_t>(dict, "groupcapability") & owner_bit) != 0,
          .is_accepting = std::ranges::count(value_of<std::vector<ByteArray>>(dict, marks_key),
                                             accepting_mark) > 0}};
-  if (signal.name == "DeviceLost") return PeerLost{argument(0)};
+  if (signal.name == "DeviceLost") return PeerLost{signal.text};
   if (signal.name == "FindStopped") return FindEnded{};
-  if (signal.name == "GONegotiationRequest") return PeerAsked{argument(0)};
-  if (signal.name == "ProvisionDiscoveryPBCRequest") return JoinAsked{argument(0)};
+  if (signal.name == "GONegotiationRequest") return PeerAsked{signal.text};
+  if (signal.name == "ProvisionDiscoveryPBCRequest") return JoinAsked{signal.text};
   if (signal.name == "PeerJoined") return PeerJoined{signal.path};
   if (signal.name == "GONegotiationSuccess")
     return Negotiated{static_cast<int>(value_of<std::int64_t>(dict, "frequency"))};
@@ -355,10 +341,10 @@ std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
                              : AttemptFailed::Kind::other};
   if (signal.name == "GroupFormationFailure")
     return AttemptFailed{
-        "the group could not be formed" + (argument(0).empty() ? "" : ": " + argument(0)),
+        "the group could not be formed" + (signal.text.empty() ? "" : ": " + signal.text),
         AttemptFailed::Kind::group};
   if (signal.name == "WpsFailed")
-    return AttemptFailed{"pairing failed: " + argument(0), AttemptFailed::Kind::pairing};
+    return AttemptFailed{"pairing failed: " + signal.text, AttemptFailed::Kind::pairing};
   if (signal.name == "GroupFinished") return GroupFinished{text_of(dict, "interface_object")};
   if (signal.name == "GroupStarted") {
     // The property Role says "device" where the client has lost the connection meanwhile.

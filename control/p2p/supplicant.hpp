@@ -103,7 +103,6 @@ class Supplicant {
                                               const std::string& role, const std::string& object);
 
   void open_control();
-  [[nodiscard]] Result<void> connect_wide(const Connect& connect);
   [[nodiscard]] Result<void> ask_wide(const std::string& command, const std::string& attempt);
 
   Bus bus_;
