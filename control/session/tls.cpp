@@ -31,7 +31,7 @@ int notes_index() {
       });
   return index;
 }
-int state_index() {
+int context_index() {
   static const int index = ::SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
   return index;
 }
@@ -45,25 +45,19 @@ Error tls_error(std::string cause) {
 
 }  // namespace
 
-struct TlsContext::State {
-  struct Free {
-    void operator()(SSL_CTX* owned) const noexcept { ::SSL_CTX_free(owned); }
-  };
-  std::unique_ptr<SSL_CTX, Free> context;
-  SecretBytes key;
-  std::string identity;
-
-  [[nodiscard]] static State* of(SSL* ssl) noexcept {
-    return static_cast<State*>(::SSL_CTX_get_ex_data(::SSL_get_SSL_CTX(ssl), state_index()));
+struct TlsContext::Callbacks {
+  [[nodiscard]] static const TlsContext* of(SSL* ssl) noexcept {
+    return static_cast<TlsContext*>(::SSL_CTX_get_ex_data(::SSL_get_SSL_CTX(ssl), context_index()));
   }
   // A PSK is handed to OpenSSL as a session of TLS 1.3 whose master key is the PSK.
-  [[nodiscard]] SSL_SESSION* make_session(SSL* ssl) const {
+  [[nodiscard]] static SSL_SESSION* make_session(SSL* ssl) {
     SSL_SESSION* session = ::SSL_SESSION_new();
     if (session == nullptr) return nullptr;
     const SSL_CIPHER* suite = ::SSL_CIPHER_find(ssl, suite_bytes.data());
-    const auto* bytes = reinterpret_cast<const unsigned char*>(key.bytes().data());
+    const std::span key = of(ssl)->key_.bytes();
+    const auto* bytes = reinterpret_cast<const unsigned char*>(key.data());
     const bool is_made = suite != nullptr &&
-                         ::SSL_SESSION_set1_master_key(session, bytes, key.bytes().size()) == 1 &&
+                         ::SSL_SESSION_set1_master_key(session, bytes, key.size()) == 1 &&
                          ::SSL_SESSION_set_cipher(session, suite) == 1 &&
                          ::SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1;
     if (is_made) return session;
@@ -73,25 +67,24 @@ struct TlsContext::State {
 
   static int use_session(SSL* ssl, const EVP_MD*, const unsigned char** id, std::size_t* id_bytes,
                          SSL_SESSION** session) {
-    const State* state = of(ssl);
-    *session = state->make_session(ssl);
+    *session = make_session(ssl);
     if (*session == nullptr) return 0;
-    *id = reinterpret_cast<const unsigned char*>(state->identity.data());
-    *id_bytes = state->identity.size();
+    const std::string& identity = of(ssl)->identity_;
+    *id = reinterpret_cast<const unsigned char*>(identity.data());
+    *id_bytes = identity.size();
     return 1;
   }
   static int find_session(SSL* ssl, const unsigned char* id, std::size_t id_bytes,
                           SSL_SESSION** session) {
-    const State* state = of(ssl);
     *session = nullptr;
     Notes* notes = notes_of(ssl);
     if (notes != nullptr) notes->is_psk_offered = true;
     // The identity is public, so the comparison need not be in constant time.
     const std::string_view given{reinterpret_cast<const char*>(id), id_bytes};
-    if (given != state->identity)
+    if (given != of(ssl)->identity_)
       return 1;  // goes on without a PSK, and fails for want of a certificate
     if (notes != nullptr) notes->is_identity_known = true;
-    *session = state->make_session(ssl);
+    *session = make_session(ssl);
     return *session != nullptr ? 1 : 0;
   }
   static int select_alpn(SSL*, const unsigned char** out, unsigned char* out_bytes,
@@ -109,21 +102,17 @@ struct TlsContext::State {
   }
 };
 
-TlsContext::TlsContext(std::unique_ptr<State> state) noexcept : state_{std::move(state)} {}
-TlsContext::~TlsContext() = default;
-SSL_CTX* TlsContext::get() const noexcept { return state_->context.get(); }
-
 Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsOptions& options,
                                                            const PairingKey& key) {
-  auto state = std::make_unique<State>();
+  std::shared_ptr<TlsContext> made{new TlsContext};
   const bool is_client = options.role == Role::sender;
-  state->context.reset(::SSL_CTX_new(is_client ? ::TLS_client_method() : ::TLS_server_method()));
-  SSL_CTX* context = state->context.get();
+  made->context_.reset(::SSL_CTX_new(is_client ? ::TLS_client_method() : ::TLS_server_method()));
+  SSL_CTX* context = made->get();
   if (context == nullptr) return tls_error("OpenSSL gave no context");
   ONEHOP_TRY(key_copy, SecretBytes::allocate(pairing_key_bytes));
-  state->key = std::move(key_copy);
-  std::ranges::copy(key.bytes(), state->key.bytes().begin());
-  state->identity = options.identity.empty() ? std::string{psk_identity} : options.identity;
+  made->key_ = std::move(key_copy);
+  std::ranges::copy(key.bytes(), made->key_.bytes().begin());
+  made->identity_ = options.identity.empty() ? std::string{psk_identity} : options.identity;
 
   const bool is_set = ::SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
                       ::SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 &&
@@ -131,7 +120,7 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsOptions& opt
                       ::SSL_CTX_set1_groups_list(context, "X25519") == 1 &&
                       ::SSL_CTX_set_num_tickets(context, 0) == 1 &&
                       ::SSL_CTX_set_max_early_data(context, 0) == 1 &&
-                      ::SSL_CTX_set_ex_data(context, state_index(), state.get()) == 1;
+                      ::SSL_CTX_set_ex_data(context, context_index(), made.get()) == 1;
   if (!is_set) return tls_error("this OpenSSL lacks TLS 1.3, AES-128-GCM or X25519");
   ::SSL_CTX_set_options(context,
                         SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
@@ -147,12 +136,12 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsOptions& opt
     if (::SSL_CTX_set_alpn_protos(context, reinterpret_cast<const unsigned char*>(names.data()),
                                   static_cast<unsigned int>(names.size())) != 0)
       return tls_error("ALPN was refused");
-    ::SSL_CTX_set_psk_use_session_callback(context, &State::use_session);
+    ::SSL_CTX_set_psk_use_session_callback(context, &Callbacks::use_session);
   } else {
-    ::SSL_CTX_set_alpn_select_cb(context, &State::select_alpn, nullptr);
-    ::SSL_CTX_set_psk_find_session_callback(context, &State::find_session);
+    ::SSL_CTX_set_alpn_select_cb(context, &Callbacks::select_alpn, nullptr);
+    ::SSL_CTX_set_psk_find_session_callback(context, &Callbacks::find_session);
   }
-  return std::shared_ptr<const TlsContext>{new TlsContext{std::move(state)}};
+  return std::shared_ptr<const TlsContext>{std::move(made)};
 }
 
 void TlsContext::prepare(SSL* ssl) const noexcept {

@@ -40,23 +40,27 @@ struct TlsOptions {
 };
 
 /// TlsContext owns the SSL_CTX and the key that its callbacks hand out. Each connection made from
-/// it shares it.
+/// it shares it. OpenSSL keeps its address.
 class TlsContext {
  public:
   [[nodiscard]] static Result<std::shared_ptr<const TlsContext>> make(const TlsOptions& options,
                                                                       const PairingKey& key);
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
-  ~TlsContext();
 
-  [[nodiscard]] SSL_CTX* get() const noexcept;
+  [[nodiscard]] SSL_CTX* get() const noexcept { return context_.get(); }
   /// prepare attaches to a new connection what classify_handshake() needs to know of it.
   void prepare(SSL* ssl) const noexcept;
 
  private:
-  struct State;
-  explicit TlsContext(std::unique_ptr<State> state) noexcept;
-  std::unique_ptr<State> state_;
+  struct Free {
+    void operator()(SSL_CTX* owned) const noexcept { ::SSL_CTX_free(owned); }
+  };
+  struct Callbacks;
+  TlsContext() = default;
+  std::unique_ptr<SSL_CTX, Free> context_;
+  SecretBytes key_;
+  std::string identity_;
 };
 
 /// HandshakeFailure: why there is no session. Only the first two count as a failed authentication.
