@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "control/link/emulated_source.hpp"
+#include "control/session/chapter.hpp"
 #include "control/session/connect.hpp"
 #include "control/session/send_session.hpp"
 #include "engine/file/scan_thread.hpp"
@@ -327,14 +328,15 @@ Result<session::DataOpened> Sender::open_data(const session::PeerLink& link) {
 }
 
 void Sender::on_accepted(const session::Accepted& accepted) {
+  const session::Chapter& answered = accepted.chapter;
   file::SourceChapter chapter;
-  chapter.first_file = accepted.first_file;
-  chapter.files = find_offered(*accepted.manifest);
+  chapter.first_file = answered.first_file;
+  chapter.files = find_offered(*answered.manifest);
   chapter.claims = accepted.claims;
-  chapter.actions = accepted.actions;
-  chapter.pack = accepted.pack;
-  chapter.pack_roots = accepted.pack_roots;
-  chapter.is_last = accepted.is_last;
+  chapter.actions = answered.actions;
+  chapter.pack = answered.pack;
+  chapter.pack_roots = answered.pack_roots;
+  chapter.is_last = answered.is_last;
   path_.account().set_place(peer_, accepted.folder);
   if (source_ != nullptr)
     source_->add(std::move(chapter));

@@ -15,6 +15,7 @@
 
 #include "control/session/message.hpp"
 #include "control/session/session.hpp"
+#include "engine/file/pack.hpp"
 
 namespace onehop::session {
 
@@ -88,6 +89,13 @@ struct Chapter {
   [[nodiscard]] Digest packed_root(std::uint32_t ordinal) const {
     return pack_roots == nullptr ? Digest{} : pack_roots->find(ordinal).value_or(Digest{});
   }
+};
+
+/// Accepted: the receiver's answer to a chapter. The file side fills the roots of its pack.
+struct Accepted {
+  Chapter chapter;
+  Claims claims;       ///< only files with FileAction::resume have any
+  std::string folder;  ///< the peer's, its bytes as they came
 };
 
 /// Chapters are those that are under way, in order.

@@ -112,30 +112,28 @@ Error file_error(const BlockRef& block, const std::string& name) {
   return error;
 }
 
-// One code at both ends: what has the name does not have the announced digest, as far as anybody
-// knows.
-Error SessionMachine::kept_error() const {
-  const bool is_sender = role_ == Role::sender;
-  std::string cause = "'" + kept_name_ + "' exists" + (is_sender ? " there" : "") +
-                      ", was kept, and " +
-                      (is_kept_compared_ ? "is not the same" : "could not be compared");
-  if (kept_total_ > 1) cause += " (and " + std::to_string(kept_total_ - 1) + " more)";
-  return {ExitCode::verification_failed,
-          (is_sender ? "send every file to " : "receive every file from ") + peer_name_,
-          std::move(cause),
-          is_sender ? "Ask for --on-exist rename or overwrite there"
-                    : "Choose --on-exist rename or overwrite"};
+SessionEnd SessionMachine::end() const {
+  if (error_) return {.code = error_->code, .error = *error_};
+  // One code at both ends: what has the name does not have the announced digest, as far as anybody
+  // knows.
+  if (kept_.total > 0)
+    return end_of(ExitCode::verification_failed, kept_,
+                  role_ == Role::sender ? "Ask for --on-exist rename or overwrite there"
+                                        : "Choose --on-exist rename or overwrite");
+  if (unnamed_.total > 0)
+    return end_of(ExitCode::partly_done, unnamed_,
+                  "All else arrived. Rename it at the sender, or receive into another file system; "
+                  "--report FILE lists all of them");
+  return {.is_complete = true};
 }
 
-Error SessionMachine::unnamed_error() const {
-  const bool is_sender = role_ == Role::sender;
-  std::string cause = unnamed_cause_;
-  if (unnamed_total_ > 1) cause += " (and " + std::to_string(unnamed_total_ - 1) + " more)";
-  return {ExitCode::partly_done,
-          (is_sender ? "send every file to " : "receive every file from ") + peer_name_,
-          std::move(cause),
-          "All else arrived. Rename it at the sender, or receive into another file system; "
-          "--report FILE lists all of them"};
+SessionEnd SessionMachine::end_of(ExitCode code, const Tally& tally, const char* hint) const {
+  std::string cause = tally.first;
+  if (tally.total > 1) cause += " (and " + std::to_string(tally.total - 1) + " more)";
+  const char* attempt = role_ == Role::sender ? "send every file to " : "receive every file from ";
+  return {.code = code,
+          .error = {code, attempt + peer_name_, std::move(cause), hint},
+          .is_complete = true};
 }
 
 }  // namespace onehop::session

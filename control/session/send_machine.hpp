@@ -86,9 +86,9 @@ class SendMachine final : public SessionMachine {
   std::size_t next_entry_ = 0;
   KnownTree known_;
   std::optional<Accept> accept_;
-  bool is_taking_claims_ = false;          // of the chapter that is answered
-  std::vector<std::uint8_t> name_faults_;  // of the chapter whose answer is being read
-  Accepted accepted_;                      // of it
+  ChapterAnswer answer_;                   // that is being read
+  bool is_taking_claims_ = false;          // of it
+  Claims claims_;                          // of it
   BlockDigests batch_;                     // of this turn
   Holes holes_;                            // of this turn
   std::set<std::string> restarted_names_;  // each of them at most once

@@ -130,16 +130,9 @@ Result<void> SendMachine::take_answer(Instant now, ChapterAnswer&& answer) {
   if (!is_offered || answer.actions.size() != chapter->manifest->files.size() ||
       answer.manifest_hash != chapter->manifest_hash)
     return violation("the peer accepted something else than what was offered");
-  accepted_ = {.manifest = chapter->manifest,
-               .first_file = chapter->first_file,
-               .is_last = chapter->is_last,
-               .actions = answer.actions,
-               .claims = {},
-               .pack = nullptr,
-               .pack_roots = nullptr,
-               .folder = accept_->folder};
-  name_faults_ = std::move(answer.name_faults);
-  is_taking_claims_ = answer.has_claims;
+  answer_ = std::move(answer);
+  claims_.clear();
+  is_taking_claims_ = answer_.has_claims;
   if (!is_taking_claims_)
     end_answer(now);
   else if (state_ == State::awaiting_accept)
@@ -156,9 +149,9 @@ Result<void> SendMachine::take_claims(Instant now, const ClaimPart& part) {
     const Chapter& chapter = *chapters_.unanswered();
     if (!chapter.has_entry(part.file)) return bad;
     const std::size_t entry = part.file - chapter.first_file;
-    if (accepted_.actions[entry] != FileAction::resume) return bad;
-    accepted_.claims.resize(chapter.manifest->files.size());
-    auto& blocks = accepted_.claims[entry];
+    if (answer_.actions[entry] != FileAction::resume) return bad;
+    claims_.resize(chapter.manifest->files.size());
+    auto& blocks = claims_[entry];
     if (!blocks.empty() && part.first_block <= blocks.back().block) return bad;
     if (part.first_block + part.digests.size() > blocks_of(chapter.entry(part.file).size))
       return bad;
@@ -174,15 +167,13 @@ Result<void> SendMachine::take_claims(Instant now, const ClaimPart& part) {
 void SendMachine::end_answer(Instant now) {
   is_taking_claims_ = false;
   Chapter& chapter = *chapters_.unanswered();
-  chapter.answer(accepted_.actions, std::exchange(name_faults_, {}), context_.digest);
+  chapter.answer(std::move(answer_.actions), std::move(answer_.name_faults), context_.digest);
   if (chapter.pack != nullptr)
     chapter.pack_roots = std::make_shared<file::PackRoots>(chapter.pack->entries().size());
-  accepted_.pack = chapter.pack;
-  accepted_.pack_roots = chapter.pack_roots;
   bytes_total_ += chapter.bytes_of_blocks();
   // What the peer answered before it heard of a restart tells no more than what it keeps.
   if (state_ == State::restarting) return report_kept(chapter);
-  act(std::exchange(accepted_, {}));
+  act(Accepted{chapter, std::move(claims_), accept_->folder});
   report_kept(chapter);
   if (state_ == State::transferring) {
     set_answer_deadline(now);

@@ -35,7 +35,6 @@
 #include "engine/crypto/key_schedule.hpp"
 #include "engine/file/journal.hpp"
 #include "engine/file/manifest.hpp"
-#include "engine/file/pack.hpp"
 #include "engine/file/pack_roots.hpp"
 
 namespace onehop::session {
@@ -199,17 +198,7 @@ struct SendOptions {
   std::string interface;        ///< --iface; empty: as the route says
   SenderToken token{};  ///< that we are who was here before; all zero: the receiver cannot know
 };
-/// Accepted: the receiver's answer to a chapter.
-struct Accepted {
-  std::shared_ptr<const file::Manifest> manifest;  ///< the chapter, as the host gave it
-  std::uint32_t first_file = 0;                    ///< its first index
-  bool is_last = false;
-  std::vector<FileAction> actions;
-  Claims claims;                                ///< only files with FileAction::resume have any
-  std::shared_ptr<const file::Pack> pack;       ///< null: none
-  std::shared_ptr<file::PackRoots> pack_roots;  ///< of `pack`, for the file side to fill
-  std::string folder;                           ///< the peer's, its bytes as they came
-};
+struct Accepted;  // chapter.hpp
 /// OfferedChapter: a run of entries, at most chapter_entries_max. They get the next indices in the
 /// session, in the order in which they are given; the first chapter begins at 0, and is not empty.
 struct OfferedChapter {

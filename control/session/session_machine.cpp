@@ -99,11 +99,9 @@ void SessionMachine::on_data_started(Instant now, const Result<std::string>& int
   on_started(now);
 }
 
-// A link that is down must not be sent on: the kernel would ask for the neighbour in vain.
 void SessionMachine::on_path(const std::string& interface, const PathUpdate& update) {
   interface_ = interface;
   is_link_up_ = update.is_link_up;
-  act(Hold{!update.is_link_up});
   act(ChangePath{update});
 }
 
@@ -148,15 +146,6 @@ Instant SessionMachine::next_wakeup(Instant now) const noexcept {
 bool SessionMachine::can_take_message() const noexcept {
   if (is_winding_down() || state_ == State::completing) return true;
   return !is_interrupted_ && state_ != State::sending_claims;
-}
-
-SessionEnd SessionMachine::end() const {
-  if (error_) return {.code = error_->code, .error = *error_};
-  if (kept_total_ > 0)
-    return {.code = ExitCode::verification_failed, .error = kept_error(), .is_complete = true};
-  if (unnamed_total_ > 0)
-    return {.code = ExitCode::partly_done, .error = unnamed_error(), .is_complete = true};
-  return {.is_complete = true};
 }
 
 // --- proof of the data path
@@ -248,13 +237,18 @@ bool SessionMachine::take_packed(const RecordRun& run) {
 
 void SessionMachine::report_done(const Chapter& chapter, const FileDone& done) {
   act(Report{done, chapter.manifest, done.file - chapter.first_file});
-  if (!is_named(done.outcome) && unnamed_total_++ == 0)
-    unnamed_cause_ = "'" + file::display_name(chapter.entry(done.file).name) +
-                     "': " + name_fault_text(done.outcome, done.name_fault);
-  if (done.outcome != FileOutcome::kept && done.outcome != FileOutcome::not_compared) return;
-  if (kept_total_++ > 0) return;
-  kept_name_ = file::display_name(chapter.entry(done.file).name);
-  is_kept_compared_ = done.outcome == FileOutcome::kept;
+  const bool is_kept =
+      done.outcome == FileOutcome::kept || done.outcome == FileOutcome::not_compared;
+  if (!is_kept && is_named(done.outcome)) return;
+  Tally& tally = is_kept ? kept_ : unnamed_;
+  if (tally.total++ > 0) return;
+  tally.first = "'" + file::display_name(chapter.entry(done.file).name) + "'";
+  if (is_kept)
+    tally.first +=
+        std::string{role_ == Role::sender ? " exists there" : " exists"} + ", was kept, and " +
+        (done.outcome == FileOutcome::kept ? "is not the same" : "could not be compared");
+  else
+    tally.first += ": " + name_fault_text(done.outcome, done.name_fault);
 }
 
 void SessionMachine::report_kept(const Chapter& chapter) {

@@ -60,11 +60,10 @@ struct TakeOffered {  ///< receiving: have the host take a chapter; an Error of 
 struct ChapterOver {  ///< tell the host
   std::shared_ptr<const file::Manifest> manifest;
 };
-struct ChangePath {  ///< tell the host where the link is up, then the engine
+/// ChangePath: while the link is down nothing is sent on the connection; tell the host where it is
+/// up, then the engine.
+struct ChangePath {
   PathUpdate update;
-};
-struct Hold {  ///< while the link is down nothing is sent on the connection
-  bool is_held = false;
 };
 struct Report {  ///< what became of an entry
   FileDone done;
@@ -82,8 +81,8 @@ struct HoleAnnounced {  ///< receiving: tell the host
   std::uint64_t bytes = 0;
 };
 using Action = std::variant<Message, Command, Phase, Accepted, Report, Notice, Skipped,
-                            HoleAnnounced, Hold, OpenData, StartData, ChangePath, StopData,
-                            WantChapter, OfferAgain, Consider, TakeOffered, ChapterOver>;
+                            HoleAnnounced, OpenData, StartData, ChangePath, StopData, WantChapter,
+                            OfferAgain, Consider, TakeOffered, ChapterOver>;
 
 /// file_error: what a failure of the file side is to the user. `name` is for people.
 [[nodiscard]] Error file_error(const BlockRef& block, const std::string& name);
@@ -206,7 +205,6 @@ class SessionMachine {
   /// fault_of turns an event that ends the session into an Error.
   [[nodiscard]] std::optional<Error> fault_of(const Event& event);
   [[nodiscard]] Error violation(std::string cause) const;
-  [[nodiscard]] bool has_engine() const noexcept { return has_engine_; }
   [[nodiscard]] Error out_of_turn(const Message& message) const;
 
   const SessionLimits limits_;
@@ -223,11 +221,16 @@ class SessionMachine {
   std::optional<DataOpened> data_;
   Chapters chapters_;
   crypto::ExporterContext context_;
-  bool is_engine_closed_ = false;
+  bool has_engine_ = false, is_engine_closed_ = false;
   bool is_interrupted_ = false;
   bool has_peer_verdict_ = false;  // the peer ended the session: it need not be told
 
  private:
+  /// Tally counts entries of which one end does not have what the other one offered.
+  struct Tally {
+    std::size_t total = 0;
+    std::string first;  ///< what became of the first of them, for people
+  };
   [[nodiscard]] bool is_engine_running() const noexcept {
     return has_engine_ && !is_engine_closed_;
   }
@@ -237,24 +240,20 @@ class SessionMachine {
   void conclude();
   [[nodiscard]] Error path_error() const;
   [[nodiscard]] Error ended(ChannelEnd end, const std::string& cause) const;
-  [[nodiscard]] Error kept_error() const;
-  [[nodiscard]] Error unnamed_error() const;
+  [[nodiscard]] SessionEnd end_of(ExitCode code, const Tally& tally, const char* hint) const;
   [[nodiscard]] std::string name_of_file(std::uint32_t file);
 
   std::deque<Action> actions_;
   std::optional<Error> error_, end_reason_;  // of the end; of an end that we were asked for
   std::string interface_ = "?";
   Instant proof_begun_{};
-  bool is_link_up_ = true, has_engine_ = false, has_fragments_ = false;
+  bool is_link_up_ = true, has_fragments_ = false;
   bool is_finish_commanded_ = false;
   bool is_path_proven_ = false, is_peer_ready_ = false;
   bool is_file_side_dead_ = false;  // it failed: it will not answer a checkpoint
   std::uint16_t peer_data_port_ = 0;
-  std::size_t kept_total_ = 0;     // offered files whose names keep something else
-  std::string kept_name_;          // the first of them, for people
-  bool is_kept_compared_ = false;  // and whether it was compared
-  std::size_t unnamed_total_ = 0;  // entries whose names the receiver's file system cannot hold
-  std::string unnamed_cause_;      // the first of them, and why
+  Tally kept_;     // offered files whose names keep something else
+  Tally unnamed_;  // entries whose names the receiver's file system cannot hold
 };
 
 }  // namespace onehop::session

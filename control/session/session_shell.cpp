@@ -117,8 +117,6 @@ void SessionShell::perform(Action& action) {
     host_.on_notice(notice->text);
   } else if (const auto* over = std::get_if<ChapterOver>(&action)) {
     host_.on_chapter_over(*over->manifest);
-  } else if (const auto* hold = std::get_if<Hold>(&action)) {
-    channel_->hold(hold->is_held);
   } else if (std::holds_alternative<OpenData>(action)) {
     // What can fail comes first: each open_data() that succeeded is followed by a stop_data().
     SessionId fresh_id{};
@@ -185,6 +183,8 @@ void SessionShell::watch_path() {
 
 void SessionShell::change_path(const PathUpdate& update) {
   if (!rings_) return;
+  // A link that is down must not be sent on: the kernel would ask for the neighbour in vain.
+  channel_->hold(!update.is_link_up);
   if (update.is_link_up)
     if (const auto told = host_.on_path(path_->route().link.name, update); !told)
       return session_->fail(monotonic_now(), told.error());

@@ -82,7 +82,7 @@ TEST_CASE("D3 a record that was sent cannot have been there, nor one that was co
   sender->start([&](const SessionEnd& ended) { end = ended; });
   REQUIRE(world.run([&] { return peer.find<PathReady>() != nullptr || end; }));
   REQUIRE_FALSE(end.has_value());
-  host.accepted->pack_roots->set(0, some_digest(0, 200));
+  host.accepted->chapter.pack_roots->set(0, some_digest(0, 200));
   peer.channel->send(PackDone{{{.pack = 40, .first = 0, .count = 1, .is_kept = is_kept}}});
   REQUIRE(world.run([&] { return end || !host.outcomes.empty(); }));
   CHECK(end.has_value() == !is_right);

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control/session/chapter.hpp"
 #include "control/session/listener.hpp"
 #include "control/session/send_session.hpp"
 
@@ -167,7 +168,7 @@ class FakeSendHost : public HostBase<SendHost> {
     return HostBase::start_data(given);
   }
   const file::Manifest& data_manifest() override { return *files_; }
-  std::vector<FileAction> data_actions() override { return accepted->actions; }
+  std::vector<FileAction> data_actions() override { return accepted->chapter.actions; }
   Claims data_claims() override { return accepted->claims; }
 
   std::optional<Accepted> accepted;

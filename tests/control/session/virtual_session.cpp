@@ -129,13 +129,14 @@ void VirtualEnd::perform(Instant now, Action& action) {
   } else if (const auto* phase = std::get_if<Phase>(&action)) {
     phases.insert(*phase);
   } else if (const auto* accepted = std::get_if<Accepted>(&action)) {
-    if (accepted->pack_roots != nullptr)
-      set_roots(*accepted->pack_roots, *accepted->manifest, *accepted->pack);
-    hold({accepted->first_file, accepted->manifest, accepted->actions, accepted->claims,
-          accepted->is_last});
+    const Chapter& chapter = accepted->chapter;
+    if (chapter.pack_roots != nullptr)
+      set_roots(*chapter.pack_roots, *chapter.manifest, *chapter.pack);
+    hold(
+        {chapter.first_file, chapter.manifest, chapter.actions, accepted->claims, chapter.is_last});
     if (is_started_ && !is_mute) send_chapter(now, held_.back());
-  } else if (const auto* hold = std::get_if<Hold>(&action)) {
-    is_held = hold->is_held;
+  } else if (const auto* change = std::get_if<ChangePath>(&action)) {
+    is_held = !change->update.is_link_up;
   } else if (std::holds_alternative<OpenData>(action)) {
     if (opened++ != stopped) fault("opened twice");
     SessionId id{};
