@@ -12,29 +12,33 @@ namespace {
 constexpr std::size_t guessers_max = 1024;
 }  // namespace
 
-Admission::Entry Admission::enter(const IpAddress& address) {
-  Entry entry{.ticket = ++last_ticket_, .given_way = make_room(address)};
-  half_open_.push_back({entry.ticket, address});
-  return entry;
+Admission::Ticket Admission::enter(const IpAddress& address, std::function<void()> give_way) {
+  make_room(address);
+  half_open_.push_back({++last_ticket_, address, std::move(give_way)});
+  return last_ticket_;
 }
 
-std::optional<Admission::Ticket> Admission::make_room(const IpAddress& address) {
+void Admission::make_room(const IpAddress& address) {
   auto oldest = half_open_.end();
-  if (count_of(address) >= limits_.half_open_per_address_max) {
+  if (count_of(address) >= half_open_per_address_max) {
     oldest = std::ranges::find(half_open_, address, &HalfOpen::address);
-  } else if (half_open_.size() >= limits_.half_open_max) {
+  } else if (half_open_.size() >= half_open_max) {
     // max_element takes the first of equals, which is the oldest.
     oldest = std::ranges::max_element(
         half_open_, {}, [this](const HalfOpen& held) { return count_of(held.address); });
   }
-  if (oldest == half_open_.end()) return std::nullopt;
-  const Ticket ticket = oldest->ticket;
+  if (oldest == half_open_.end()) return;
+  oldest->give_way();
   half_open_.erase(oldest);
-  return ticket;
 }
 
-std::uint32_t Admission::count_of(const IpAddress& address) const {
-  return static_cast<std::uint32_t>(std::ranges::count(half_open_, address, &HalfOpen::address));
+std::size_t Admission::count_of(const IpAddress& address) const {
+  return static_cast<std::size_t>(std::ranges::count(half_open_, address, &HalfOpen::address));
+}
+
+void Admission::clear() {
+  for (const HalfOpen& held : half_open_) held.give_way();
+  half_open_.clear();
 }
 
 void Admission::leave(Ticket ticket) {
@@ -45,7 +49,7 @@ std::optional<Instant> Admission::begin_attempt(const IpAddress& address, Instan
   const auto next = next_attempts_.find(address);
   if (next == next_attempts_.end()) return std::nullopt;
   if (now < next->second) return next->second;
-  next->second = now + limits_.guess_pause;
+  next->second = now + guess_pause_;
   return std::nullopt;
 }
 
@@ -54,7 +58,7 @@ void Admission::note_wrong_code(const IpAddress& address, Instant now) {
     next_attempts_.erase(std::ranges::min_element(
         next_attempts_, {}, [](const auto& guesser) { return guesser.second; }));
   auto& next = next_attempts_[address];
-  next = std::max(next, now + limits_.guess_pause);
+  next = std::max(next, now + guess_pause_);
 }
 
 }  // namespace onehop::session

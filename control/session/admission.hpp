@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -20,28 +21,24 @@
 
 namespace onehop::session {
 
-struct AdmissionLimits {
-  std::uint32_t half_open_max;
-  std::uint32_t half_open_per_address_max;
-  Nanos guess_pause;  ///< between the attempts of an address that had a wrong code
-};
+inline constexpr std::size_t half_open_max = 16;  ///< each holds about 70 KiB
+inline constexpr std::size_t half_open_per_address_max = 4;
 
 class Admission {
  public:
   using Ticket = std::uint64_t;
-  struct Entry {
-    Ticket ticket = 0;
-    std::optional<Ticket> given_way;  ///< the connection that has to go for it
-  };
 
-  explicit Admission(const AdmissionLimits& limits) : limits_{limits} {}
+  /// guess_pause: between the attempts of an address that had a wrong code.
+  explicit Admission(Nanos guess_pause) : guess_pause_{guess_pause} {}
 
   /// enter lets a connection in. Where there is no room the oldest of its own address gives way, or
   /// the oldest of the address that holds the most: who has one connection keeps it until as many
-  /// addresses come as there are places.
-  [[nodiscard]] Entry enter(const IpAddress& address);
+  /// addresses come as there are places. `give_way` is called when this one has to.
+  [[nodiscard]] Ticket enter(const IpAddress& address, std::function<void()> give_way);
   /// leave frees its place; nothing where it had given way.
   void leave(Ticket ticket);
+  /// clear has all of them give way.
+  void clear();
   [[nodiscard]] std::size_t half_open() const noexcept { return half_open_.size(); }
 
   /// begin_attempt lets `address` try a code now, or tells when to ask again. What gives way
@@ -55,11 +52,12 @@ class Admission {
   struct HalfOpen {
     Ticket ticket;
     IpAddress address;
+    std::function<void()> give_way;
   };
-  [[nodiscard]] std::uint32_t count_of(const IpAddress& address) const;
-  [[nodiscard]] std::optional<Ticket> make_room(const IpAddress& address);
+  [[nodiscard]] std::size_t count_of(const IpAddress& address) const;
+  void make_room(const IpAddress& address);
 
-  const AdmissionLimits limits_;
+  const Nanos guess_pause_;
   std::vector<HalfOpen> half_open_;             // oldest first
   std::map<IpAddress, Instant> next_attempts_;  // of addresses that had a wrong code
   Ticket last_ticket_ = 0;

@@ -26,6 +26,7 @@ using asio::use_awaitable;
 constexpr std::size_t inbox_messages_max = 8;
 // A write of this size fills a few TLS records; more would only hold memory.
 constexpr std::size_t write_bytes_max = 256 * 1024;
+constexpr Nanos linger_span = 2s;  // for the last messages to be read before the socket is closed
 
 SSL_CTX* with_reference(const TlsContext& tls) {
   ::SSL_CTX_up_ref(tls.get());  // Asio's context frees one reference
@@ -65,7 +66,7 @@ Endpoint endpoint_of(const asio::ip::tcp::endpoint& endpoint) noexcept {
 }
 
 Channel::Channel(asio::ip::tcp::socket socket, std::shared_ptr<const TlsContext> tls,
-                 const ChannelLimits& limits, const Endpoint& peer)
+                 const SessionLimits& limits, const Endpoint& peer)
     : limits_{limits},
       tls_{std::move(tls)},
       context_{with_reference(*tls_)},
@@ -319,7 +320,7 @@ Task<void> Channel::wait_turn(Nanos limit) {
 
 Task<void> Channel::close() {
   const auto self = shared_from_this();
-  const auto deadline = monotonic_now() + limits_.linger;
+  const auto deadline = monotonic_now() + linger_span;
   while (end_ == ChannelEnd::open && unsent_bytes() > 0 && monotonic_now() < deadline)
     co_await wait_for(sent_timer_, std::max<Nanos>(deadline - monotonic_now(), 1ms));
   const bool is_polite = end_ == ChannelEnd::open;

@@ -44,7 +44,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// `peer` is who was accepted or connected to: a socket that was reset cannot say it any more.
   /// The channel keeps `tls`.
   Channel(asio::ip::tcp::socket socket, std::shared_ptr<const TlsContext> tls,
-          const ChannelLimits& limits, const Endpoint& peer);
+          const SessionLimits& limits, const Endpoint& peer);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
@@ -108,7 +108,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void finish(ChannelEnd end, std::string cause);
   void finish(const boost::system::error_code& error);
 
-  ChannelLimits limits_;
+  const SessionLimits limits_;
   const std::shared_ptr<const TlsContext> tls_;  // the handshake asks it for the key
   asio::ssl::context context_;
   asio::ssl::stream<asio::ip::tcp::socket> stream_;
@@ -122,10 +122,6 @@ class Channel : public std::enable_shared_from_this<Channel> {
   ChannelEnd end_ = ChannelEnd::open;
   std::string end_cause_;
 };
-
-[[nodiscard]] inline ChannelLimits limits_of(const SessionLimits& limits) noexcept {
-  return {.silent = limits.silent, .keep_alive = limits.keep_alive};
-}
 
 /// wait_for returns after `limit`, or when the timer is cancelled.
 [[nodiscard]] Task<void> wait_for(asio::steady_timer& timer, Nanos limit);

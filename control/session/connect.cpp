@@ -178,7 +178,7 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
         continue;
       }
       host.on_phase(Phase::authenticating);
-      auto channel = std::make_shared<Channel>(std::move(socket), tls, limits_of(options.limits),
+      auto channel = std::make_shared<Channel>(std::move(socket), tls, options.limits,
                                                endpoint_of(entry.endpoint()));
       state.cancel = [channel] { channel->abort(); };
       const HandshakeFailure failure =

@@ -9,7 +9,6 @@
 
 #include <cerrno>
 #include <deque>
-#include <map>
 #include <utility>
 
 #include "control/session/admission.hpp"
@@ -23,9 +22,10 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr int backlog_connections = 16;  // wait in the kernel, and cost us nothing
-constexpr Nanos accept_pause = 100ms;    // when file descriptors run out
-constexpr Nanos progress_interval = 1s;  // a tenth of the window that is judged
+constexpr int backlog_connections = 16;              // wait in the kernel, and cost us nothing
+constexpr Nanos accept_pause = 100ms;                // when file descriptors run out
+constexpr unsigned authentication_failures_max = 3;  // then a code that can be guessed is burnt
+constexpr Nanos progress_interval = 1s;              // a tenth of the window that is judged
 
 Error listen_error(const Endpoint& endpoint, const boost::system::error_code& error) {
   const bool is_denied = error == asio::error::access_denied;
@@ -51,9 +51,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
         progress_timer_{io},
         tls_{TlsContext::make({.role = Role::receiver}, key)},
         can_guess_{!key.is_strong()},
-        admission_{{.half_open_max = options_.half_open_max,
-                    .half_open_per_address_max = options_.half_open_per_address_max,
-                    .guess_pause = options_.limits.guess_pause}} {}
+        admission_{options_.limits.guess_pause} {}
 
   Result<void> start(std::function<void(const SessionEnd&)> on_end) override {
     if (!tls_) return tls_.error();
@@ -83,6 +81,11 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     std::shared_ptr<Channel> channel;
     asio::steady_timer turn;  // until it may try its code
     bool has_given_way = false;
+    void give_way() {
+      has_given_way = true;
+      turn.cancel();
+      channel->abort();
+    }
   };
 
   template <class Start>
@@ -138,31 +141,19 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
       }
       if (is_burnt()) continue;
       const Endpoint peer = endpoint_of(from);
-      const Admission::Entry entry = admission_.enter(peer.address);
-      if (entry.given_way) give_way(*entry.given_way);
-      const auto half_open = std::make_shared<HalfOpen>(
-          HalfOpen{std::make_shared<Channel>(std::move(socket), tls_.value(),
-                                             limits_of(options_.limits), peer),
-                   asio::steady_timer{io_}});
-      half_open_.emplace(entry.ticket, half_open);
-      spawn([half_open, ticket = entry.ticket](std::shared_ptr<Listener> self) {
+      const auto half_open = std::make_shared<HalfOpen>(HalfOpen{
+          std::make_shared<Channel>(std::move(socket), tls_.value(), options_.limits, peer),
+          asio::steady_timer{io_}});
+      const auto ticket = admission_.enter(peer.address, [half_open] { half_open->give_way(); });
+      spawn([half_open, ticket](std::shared_ptr<Listener> self) {
         return self->admit(half_open, ticket);
       });
     }
   }
 
-  void give_way(Admission::Ticket ticket) {
-    const auto oldest = half_open_.find(ticket);
-    if (oldest == half_open_.end()) return;
-    oldest->second->has_given_way = true;
-    oldest->second->turn.cancel();
-    oldest->second->channel->abort();
-  }
-
   Task<void> admit(std::shared_ptr<HalfOpen> half_open, Admission::Ticket ticket) {
     const std::shared_ptr<Channel> channel = half_open->channel;
     const auto hello = co_await authenticate(*half_open);
-    half_open_.erase(ticket);
     admission_.leave(ticket);
     if (!hello || is_stopped_) co_return;
     if (is_burnt()) co_return co_await refuse(channel, "too many attempts with a wrong code");
@@ -309,7 +300,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   }
 
   [[nodiscard]] bool is_burnt() const {
-    return can_guess_ && failures_ >= options_.authentication_failures_max;
+    return can_guess_ && failures_ >= authentication_failures_max;
   }
   [[nodiscard]] Error burnt(const char* hint = "Start again with a new code") const {
     return {ExitCode::authentication_failed, "authenticate a sender",
@@ -356,10 +347,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     is_stopped_ = true;
     boost::system::error_code ignored;
     acceptor_.close(ignored);
-    for (const auto& [ticket, half_open] : half_open_) {
-      half_open->turn.cancel();
-      half_open->channel->abort();
-    }
+    admission_.clear();
     for (const auto& channel : waiting_) {
       channel->send(
           Refuse{ExitCode::refused_by_peer, "the receiver ended after the session before"});
@@ -377,7 +365,6 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   bool can_guess_;  // the code is one that a person chose
   Admission admission_;
   std::function<void(const SessionEnd&)> on_end_;
-  std::map<Admission::Ticket, std::shared_ptr<HalfOpen>> half_open_;
   std::deque<std::shared_ptr<Channel>> waiting_;  // authenticated, until the session under way ends
   std::shared_ptr<RecvSession> session_;
   unsigned failures_ = 0;

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "engine/base/units.hpp"
+#include "control/session/session.hpp"
 
 namespace onehop::session {
 
@@ -19,16 +19,9 @@ enum class ChannelEnd : std::uint8_t {
   closed_here,
 };
 
-struct ChannelLimits {
-  /// Shorter: a peer that waits for a slow disk is given up. Longer: a dead one is noticed late.
-  Nanos silent = 30s;
-  Nanos keep_alive = 5s;  ///< a sixth of `silent`, so that a few may be lost to a stalled thread
-  Nanos linger = 2s;      ///< for the last messages to be read before the socket is closed
-};
-
 class Liveness {
  public:
-  Liveness(const ChannelLimits& limits, Instant now)
+  Liveness(const SessionLimits& limits, Instant now)
       : limits_{limits}, last_received_at_{now}, last_sent_at_{now} {}
 
   void note_received(Instant now) noexcept { last_received_at_ = now; }
@@ -49,7 +42,7 @@ class Liveness {
   }
 
  private:
-  ChannelLimits limits_;
+  SessionLimits limits_;
   Instant last_received_at_, last_sent_at_;
 };
 

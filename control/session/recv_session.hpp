@@ -16,10 +16,9 @@ class RecvSession final : public SessionShell {
  public:
   RecvSession(asio::io_context& io, const RecvOptions& options, RecvHost& host,
               std::shared_ptr<Channel> channel, const SenderToken& sender)
-      : SessionShell{io, host, std::move(channel), {options.interface, options.dscp}},
+      : SessionShell{io, host, std::move(channel), options},
         recv_host_{host},
         machine_{options, channel_->peer()},
-        answer_limit_{options.limits.answer},
         sender_{sender} {}
 
   [[nodiscard]] Task<SessionEnd> run() { return SessionShell::run(machine_); }
@@ -28,7 +27,7 @@ class RecvSession final : public SessionShell {
   [[nodiscard]] bool is_of(const SenderToken& sender) const noexcept {
     return sender == sender_ && sender != SenderToken{};
   }
-  [[nodiscard]] Task<bool> is_alive() { return channel_->answers(answer_limit_); }
+  [[nodiscard]] Task<bool> is_alive() { return channel_->answers(options_.limits.answer); }
   /// replace ends a session whose sender is gone and came back: what arrived is kept, and nobody is
   /// left to be told.
   void replace() {
@@ -61,7 +60,6 @@ class RecvSession final : public SessionShell {
 
   RecvHost& recv_host_;
   RecvMachine machine_;
-  const Nanos answer_limit_;
   const SenderToken sender_;
   Awaited<Decision> decision_;
   bool is_replaced_ = false;

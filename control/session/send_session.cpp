@@ -17,13 +17,13 @@ namespace onehop::session {
 
 namespace {
 
-// One SendMachine, on the channel that connect() made.
+// One SendMachine, on the channel that connect_and_authenticate() made.
 class ConnectedSender final : public SendSession,
                               private SessionShell,
                               public std::enable_shared_from_this<ConnectedSender> {
  public:
   ConnectedSender(asio::io_context& io, SendOptions options, const PairingKey& key, SendHost& host)
-      : SessionShell{io, host, nullptr, {options.interface, options.dscp}},
+      : SessionShell{io, host, nullptr, options},
         send_host_{host},
         send_options_{std::move(options)},
         tls_{TlsContext::make({.role = Role::sender}, key)} {}
@@ -48,29 +48,21 @@ class ConnectedSender final : public SendSession,
 
  private:
   Task<SessionEnd> run() {
+    if (!tls_) co_return SessionEnd{tls_.error().code, tls_.error()};
     const Instant busy_until = monotonic_now() + send_options_.limits.connect;
-    std::optional<Error> error;
     try {
-      auto channel = co_await connect();
-      if (channel) {
-        channel_ = std::move(channel).value();
-        channel_->start();
-        machine_.emplace(send_options_,
-                         SendMachine::Connection{channel_->peer(), channel_->alpn(), busy_until});
-      } else {
-        error = channel.error();
-      }
+      auto channel = co_await connect_and_authenticate(io_, tls_.value(), send_options_, send_host_,
+                                                       connect_state_);
+      if (!channel) co_return SessionEnd{channel.error().code, channel.error()};
+      channel_ = std::move(channel).value();
+      channel_->start();
+      machine_.emplace(send_options_,
+                       SendMachine::Connection{channel_->peer(), channel_->alpn(), busy_until});
     } catch (const std::bad_alloc& refused) {
-      error = memory_error("run the session", refused);
+      const Error error = memory_error("run the session", refused);
+      co_return SessionEnd{error.code, error};
     }
-    if (error) co_return SessionEnd{error->code, *error};
     co_return co_await SessionShell::run(*machine_);
-  }
-
-  Task<Result<std::shared_ptr<Channel>>> connect() {
-    if (!tls_) co_return tls_.error();
-    co_return co_await connect_and_authenticate(io_, tls_.value(), send_options_, send_host_,
-                                                connect_state_);
   }
 
   void perform_own(Action& action) override {

@@ -79,7 +79,9 @@ struct SessionLimits {
   }
   /// For our full-size PINGs to be answered. The engine itself gives up after 2 to 10 s.
   Nanos prove = 15s;
-  Nanos silent = 30s;  ///< nothing on the control connection
+  /// Nothing on the control connection. Shorter: a peer that waits for a slow disk is given up.
+  /// Longer: a dead one is noticed late.
+  Nanos silent = 30s;
   /// Receiving: for a sender to answer when its next connection is here already. Shorter: a link
   /// that repeats a segment twice is taken for dead. Longer: who comes back waits.
   Nanos answer = 1s;
@@ -88,7 +90,7 @@ struct SessionLimits {
   /// keeps the others out for nearly nothing.
   Nanos floor_window = 10s;
   std::uint64_t floor_bytes = 160 * 1024;
-  Nanos keep_alive = 5s;
+  Nanos keep_alive = 5s;   ///< a sixth of `silent`: a few may be lost to a stalled thread
   Nanos checkpoint = 10s;  ///< for the file side to make durable what arrived
   Nanos engine_stop = 5s;  ///< for the engine's loop to end
   /// Between looks at the engine's events: 28 digests each at 600 Mbit/s, 500 at 10 Gbit/s.
@@ -184,18 +186,22 @@ class SessionHost {
 /// files that it does not resume; empty altogether: none. As SourceOptions::claims takes it.
 using Claims = std::vector<std::vector<file::Claim>>;
 
+/// SessionOptions are those of both ends.
+struct SessionOptions {
+  std::uint16_t port = control_port_default;  ///< receiving, 0: any
+  SessionLimits limits;
+  std::uint8_t dscp = 0;  ///< of frames, for raw ports
+  std::string interface;  ///< --iface; empty: as the route says
+};
+
 // --- sending
 
-struct SendOptions {
+struct SendOptions : SessionOptions {
   std::string host;
-  std::uint16_t port = control_port_default;
-  SessionLimits limits;
   crypto::DigestKind digest = crypto::DigestKind::xxh3;
   std::uint64_t key_interval = crypto::key_interval_default;
   bool is_repair_lazy = false;  ///< offered; the receiver may keep to eager repair
   bool has_fragments = false;   ///< asked for; a receiver whose port cannot refuses
-  std::uint8_t dscp = 0;        ///< of frames, for raw ports
-  std::string interface;        ///< --iface; empty: as the route says
   SenderToken token{};  ///< that we are who was here before; all zero: the receiver cannot know
 };
 struct Accepted;  // chapter.hpp
@@ -235,18 +241,11 @@ class SendHost : public SessionHost {
 
 // --- receiving
 
-struct RecvOptions {
-  std::string address;                        ///< numeric; empty: all addresses, IPv6 and IPv4
-  std::uint16_t port = control_port_default;  ///< 0: any
+struct RecvOptions : SessionOptions {
+  std::string address;  ///< numeric; empty: all addresses, IPv6 and IPv4
   bool is_once = false;
-  unsigned authentication_failures_max = 3;  ///< then a code that can be guessed is burnt
-  std::uint32_t half_open_max = 16;  ///< connections not yet authenticated; each holds about 70 KiB
-  std::uint32_t half_open_per_address_max = 4;
   std::uint32_t waiting_max = 8;  ///< authenticated senders that wait for the session under way
-  SessionLimits limits;
-  bool is_lazy_allowed = true;  ///< false: eager repair, whatever the sender offers
-  std::uint8_t dscp = 0;
-  std::string interface;
+  bool is_lazy_allowed = true;    ///< false: eager repair, whatever the sender offers
 };
 /// OfferInfo: a chapter that is offered.
 struct OfferInfo {

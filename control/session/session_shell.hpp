@@ -39,13 +39,9 @@ class SessionShell {
   void end_with(Error why);
 
  protected:
-  struct Options {
-    std::string interface;  ///< --iface; empty: as the route says
-    std::uint8_t dscp = 0;
-  };
   SessionShell(asio::io_context& io, SessionHost& host, std::shared_ptr<Channel> channel,
-               Options options)
-      : io_{io}, host_{host}, channel_{std::move(channel)}, options_{std::move(options)} {}
+               const SessionOptions& options)
+      : io_{io}, host_{host}, channel_{std::move(channel)}, options_{options} {}
   ~SessionShell() = default;
 
   /// run plays the machine to the end of the session; it has stopped the data path and closed the
@@ -62,6 +58,7 @@ class SessionShell {
   asio::io_context& io_;
   SessionHost& host_;
   std::shared_ptr<Channel> channel_;  ///< from run() on
+  const SessionOptions options_;
 
  private:
   void turn();
@@ -76,7 +73,6 @@ class SessionShell {
   [[nodiscard]] bool can_take_message() const;
   [[nodiscard]] Task<void> wait();
 
-  const Options options_;
   SessionMachine* session_ = nullptr;  ///< while run() plays it
   std::uint16_t data_port_ = 0;
   std::optional<EngineRings> rings_;  ///< while there is an engine

@@ -61,7 +61,7 @@ int run(std::span<char*> words) {
   // The usual limits: RawPeer's own are of tests that wait for a silence, and many names take
   // a receiver some seconds.
   peer.channel =
-      std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{}, Endpoint{});
+      std::make_shared<Channel>(std::move(socket), peer.tls, SessionLimits{}, Endpoint{});
   asio::co_spawn(io, peer.speak(messages_of(words[3], words.subspan(4)), Role::sender),
                  [](const std::exception_ptr&) {});
   while (!peer.is_over && peer.find<Accept>() == nullptr && peer.find<Refuse>() == nullptr &&

@@ -178,7 +178,7 @@ TEST_CASE("an excessive or unknown message ends the session before its body is r
   socket.connect({asio::ip::address_v4::loopback(), world.recv_host.port});
   // The TLS of a channel, but bytes of our own.
   peer.channel =
-      std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{}, Endpoint{});
+      std::make_shared<Channel>(std::move(socket), peer.tls, SessionLimits{}, Endpoint{});
   std::vector<std::byte> said;
   encode_message(Hello{}, said);
   for (const int byte : {is_large ? 4 : 99, 0x00, 0x20, 0x00, 0x00})
@@ -228,7 +228,7 @@ TEST_CASE("a peer that says nothing is 11 after the silent limit", "[control][se
   tcp::socket socket{world.io};
   socket.connect({asio::ip::address_v4::loopback(), world.recv_host.port});
   peer.channel = std::make_shared<Channel>(std::move(socket), peer.tls,
-                                           ChannelLimits{.keep_alive = 60s}, Endpoint{});
+                                           SessionLimits{.keep_alive = 60s}, Endpoint{});
   asio::co_spawn(
       world.io,
       [&]() -> Task<void> {

@@ -65,7 +65,7 @@ TEST_CASE("a sender that waits for Bye nudges, and takes the Bye that comes then
   };
   acceptor.async_accept([&](const boost::system::error_code&, tcp::socket socket) {
     peer.channel = std::make_shared<Channel>(
-        std::move(socket), peer.tls, ChannelLimits{.silent = 8s, .keep_alive = 60s}, Endpoint{});
+        std::move(socket), peer.tls, SessionLimits{.silent = 8s, .keep_alive = 60s}, Endpoint{});
     asio::co_spawn(world.io, serve(), [](const std::exception_ptr&) {});
   });
   world.send();
@@ -84,13 +84,13 @@ TEST_CASE("N10 a channel that is held is silent, and says it all afterwards",
   asio::io_context io;
   tcp::acceptor acceptor{io, {asio::ip::address_v4::loopback(), 0}};
   RawPeer said{io, {.role = Role::sender}}, heard{io, {.role = Role::receiver}};
-  const ChannelLimits limits{.keep_alive = 20ms};
+  const SessionLimits limits{.keep_alive = 20ms};
   tcp::socket there{io}, here{io};
   there.connect(acceptor.local_endpoint());
   acceptor.accept(here);
   said.channel = std::make_shared<Channel>(std::move(there), said.tls, limits, Endpoint{});
   heard.channel = std::make_shared<Channel>(std::move(here), heard.tls,
-                                            ChannelLimits{.keep_alive = 60s}, Endpoint{});
+                                            SessionLimits{.keep_alive = 60s}, Endpoint{});
   const auto shake = [](RawPeer& peer, Role role) -> Task<void> {
     if (co_await peer.channel->handshake(role, 2s) == HandshakeFailure::none) peer.channel->start();
   };
@@ -128,9 +128,9 @@ TEST_CASE("N10 a peer that is heard elsewhere is not silent", "[control][session
   there.connect(acceptor.local_endpoint());
   acceptor.accept(here);
   alive.channel = std::make_shared<Channel>(
-      std::move(there), alive.tls, ChannelLimits{.silent = 500ms, .keep_alive = 100ms}, Endpoint{});
+      std::move(there), alive.tls, SessionLimits{.silent = 500ms, .keep_alive = 100ms}, Endpoint{});
   mute.channel = std::make_shared<Channel>(std::move(here), mute.tls,
-                                           ChannelLimits{.keep_alive = 60s}, Endpoint{});
+                                           SessionLimits{.keep_alive = 60s}, Endpoint{});
   bool is_started = false;
   asio::co_spawn(
       io,
@@ -182,7 +182,7 @@ TEST_CASE(
     CHECK(value > option.ours);  // the kernel's own
     RawPeer peer{io, {.role = Role::sender}};
     peer.channel =
-        std::make_shared<Channel>(std::move(socket), peer.tls, ChannelLimits{}, Endpoint{});
+        std::make_shared<Channel>(std::move(socket), peer.tls, SessionLimits{}, Endpoint{});
     REQUIRE(read(value));
     CHECK(value == option.ours);
     // So many retransmissions would else be TCP's last ones after 11 s, and an outage of that

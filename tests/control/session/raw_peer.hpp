@@ -56,7 +56,7 @@ struct RawPeer {
   void start(tcp::socket socket, std::vector<Message> messages, Role role) {
     const Endpoint other = endpoint_of(socket.remote_endpoint());
     channel = std::make_shared<Channel>(std::move(socket), tls,
-                                        ChannelLimits{.silent = 5s, .keep_alive = 500ms}, other);
+                                        SessionLimits{.silent = 5s, .keep_alive = 500ms}, other);
     asio::co_spawn(
         io, [this, messages, role] { return speak(messages, role); },
         [](const std::exception_ptr&) {});
