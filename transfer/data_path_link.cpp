@@ -12,7 +12,6 @@ namespace onehop::host {
 
 Result<Limits> DataPath::limits_on(int ifindex) const {
   Limits limits;
-  limits.ifindex = has_kernel_link() ? ifindex : 0;
   if (auto link = read_interface(ifindex); has_kernel_link() && link.has_value()) {
     limits.link_rate = read_link_rate(link.value().name);
     limits.is_link_virtual = is_software(link.value());

@@ -65,7 +65,6 @@ struct Limits {
   BytesPerSecond rate_max{};     ///< 0: none
   BytesPerSecond link_rate{};    ///< what the interface claims, a hint for the start; 0: unknown
   bool is_link_virtual = false;  ///< the claim is that of a veth, bridge or the like: ignore it
-  int ifindex = 0;               ///< of the egress interface; 0: unknown
 };
 
 }  // namespace onehop
