@@ -5,7 +5,6 @@
 
 #include "engine/base/interface.hpp"
 #include "engine/base/rate_text.hpp"
-#include "engine/base/time.hpp"
 #include "transfer/data_path.hpp"
 
 namespace onehop::host {
@@ -32,7 +31,7 @@ Result<void> DataPath::open_link_sources(const PathUpdate& path) {
   // The peer's link address stands first in the header template, where the neighbour is known.
   const auto target = std::span{path.header}.first<6>();
   if (path.has_neighbour) std::ranges::copy(target, link_options.peer.emplace().begin());
-  auto watch = link::LinkWatch::open(link_options, monotonic_now);
+  auto watch = link::LinkWatch::open(link_options);
   if (!watch.has_value() && !settings_.link_model.empty()) return watch.error();
   if (watch.has_value())
     link_ = std::move(watch).value();

@@ -55,21 +55,20 @@ class NetlinkEvents final : public LinkEvents {
 
 }  // namespace
 
-Result<SourceSet> find_sources(const LinkOptions& options, const Stopwatch& stopwatch) {
+Result<SourceSet> find_sources(const LinkOptions& options) {
   SourceSet set;
   const auto qdisc = add(set, "qdisc", QdiscSource::open(options.ifindex, options.has_qdisc));
   set.back().is_of_link = false;
   if (!options.model_path.empty()) {
     ONEHOP_TRY(emulated, EmulatedSource::open(options.model_path));
     add(set, "emulated", Result<EmulatedSource>{std::move(emulated)});
-  } else if (!add(set, "nl80211", Nl80211Source::open(options.ifindex, options.peer, stopwatch))) {
+  } else if (!add(set, "nl80211", Nl80211Source::open(options.ifindex, options.peer))) {
     std::string& reason = set.back().reason;
     if (reason == errno_text(ENODEV) || reason == errno_text(EOPNOTSUPP))
       reason = "it is no Wi-Fi interface";
-    add(set, "wired",
-        WiredSource::open(options.ifindex, options.has_qdisc ? qdisc : nullptr, stopwatch));
+    add(set, "wired", WiredSource::open(options.ifindex, options.has_qdisc ? qdisc : nullptr));
   }
-  add(set, "softnet", SoftnetSource::open(stopwatch));
+  add(set, "softnet", SoftnetSource::open());
   return set;
 }
 

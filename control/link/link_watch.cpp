@@ -5,16 +5,14 @@ namespace onehop::link {
 
 FactSource::~FactSource() = default;
 
-Result<LinkWatch> LinkWatch::open(const LinkOptions& options, Stopwatch stopwatch) {
+Result<LinkWatch> LinkWatch::open(const LinkOptions& options) {
   // A model's link has no carrier to follow.
   std::unique_ptr<LinkEvents> events;
   if (options.model_path.empty()) {
     ONEHOP_TRY(made, make_link_events(options.ifindex));
     events = std::move(made);
   }
-  Find find = [options, stopwatch = std::move(stopwatch)] {
-    return find_sources(options, stopwatch);
-  };
+  Find find = [options] { return find_sources(options); };
   const LinkState state = read_link_state(options.ifindex);
   ONEHOP_TRY(found, find());
   return LinkWatch{std::move(find), std::move(events), state, std::move(found)};

@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "control/link/fact_source.hpp"
-#include "control/link/poll_budget.hpp"
 #include "engine/base/address.hpp"
 
 namespace onehop::link {
@@ -53,8 +52,7 @@ struct LinkState {
 
 /// find_sources looks for every source. It never fails: a source that is not there says why. Errors
 /// only where the model's socket was asked for and cannot be. Syscalls: those of the sources' open.
-[[nodiscard]] Result<SourceSet> find_sources(const LinkOptions& options,
-                                             const Stopwatch& stopwatch);
+[[nodiscard]] Result<SourceSet> find_sources(const LinkOptions& options);
 
 /// LinkEvents tells the interface's state when it may have changed. Real: rtnetlink notifications.
 class LinkEvents {
@@ -73,7 +71,7 @@ class LinkWatch final : public FactSource {
 
   /// open subscribes to the interface's events, then looks. Syscalls: those of NetlinkSocket::open
   /// and find_sources.
-  [[nodiscard]] static Result<LinkWatch> open(const LinkOptions& options, Stopwatch stopwatch);
+  [[nodiscard]] static Result<LinkWatch> open(const LinkOptions& options);
   /// For tests and simulators. `state` is the interface's at the time of the call; events may be
   /// null.
   LinkWatch(Find find, std::unique_ptr<LinkEvents> events, LinkState state, SourceSet found);

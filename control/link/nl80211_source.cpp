@@ -5,11 +5,10 @@
 
 namespace onehop::link {
 
-Result<Nl80211Source> Nl80211Source::open(int ifindex, std::optional<MacAddress> peer,
-                                          const Stopwatch& stopwatch) {
+Result<Nl80211Source> Nl80211Source::open(int ifindex, std::optional<MacAddress> peer) {
   ONEHOP_TRY(socket, Nl80211Socket::open());
   ONEHOP_TRY(interface, socket.interface(ifindex));
-  return Nl80211Source{std::move(socket), std::move(interface), peer, stopwatch};
+  return Nl80211Source{std::move(socket), std::move(interface), peer};
 }
 
 void Nl80211Source::read(Instant now, law::LinkFacts& facts) {

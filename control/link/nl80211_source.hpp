@@ -23,8 +23,7 @@ class Nl80211Source final : public FactSource {
 
   /// open fails where `ifindex` is no Wi-Fi interface. `peer` tells which station is meant on an
   /// access point; a client has one. Syscalls: those of Nl80211Socket.
-  [[nodiscard]] static Result<Nl80211Source> open(int ifindex, std::optional<MacAddress> peer,
-                                                  const Stopwatch& stopwatch);
+  [[nodiscard]] static Result<Nl80211Source> open(int ifindex, std::optional<MacAddress> peer);
 
   [[nodiscard]] std::string_view name() const noexcept override { return "nl80211"; }
   void read(Instant now, law::LinkFacts& facts) override;
@@ -36,13 +35,8 @@ class Nl80211Source final : public FactSource {
 
  private:
   Nl80211Source(Nl80211Socket&& socket, WifiInterfaceMessage&& interface,
-                std::optional<MacAddress> peer, const Stopwatch& stopwatch)
-      : socket_{std::move(socket)},
-        interface_{std::move(interface)},
-        peer_{peer},
-        station_budget_{station_period, stopwatch},
-        survey_budget_{survey_period, stopwatch},
-        list_budget_{list_period, stopwatch} {}
+                std::optional<MacAddress> peer)
+      : socket_{std::move(socket)}, interface_{std::move(interface)}, peer_{peer} {}
   void read_list(Instant now, law::LinkFacts& facts);
   void read_station(Instant now, law::LinkFacts& facts);
   void read_survey(Instant now, law::LinkFacts& facts);
@@ -52,7 +46,8 @@ class Nl80211Source final : public FactSource {
   std::optional<MacAddress> peer_;          // as told
   std::optional<MacAddress> only_station_;  // as found
   WifiFacts wifi_;
-  PollBudget station_budget_, survey_budget_, list_budget_;
+  PollBudget station_budget_{station_period}, survey_budget_{survey_period},
+      list_budget_{list_period};
   std::optional<StationMessage> station_;
   std::vector<StationMessage> list_;
   std::vector<SurveyMessage> surveys_;

@@ -10,14 +10,9 @@
 #include <optional>
 #include <utility>
 
-#include "engine/base/units.hpp"
+#include "engine/base/time.hpp"
 
 namespace onehop::link {
-
-/// Stopwatch reads the real clock, to measure what a reading costs; what is decided with a
-/// reading's age is decided with the `now` that a source is given. The composition hands in
-/// monotonic_now, a test a clock of its own.
-using Stopwatch = std::function<Instant()>;
 
 class PollBudget {
  public:
@@ -27,7 +22,9 @@ class PollBudget {
   static constexpr std::int64_t cost_divisor = 50;
   static constexpr Nanos period_max = 1s;
 
-  PollBudget(Nanos period_min, Stopwatch stopwatch)
+  /// `stopwatch` measures what a reading costs; a test gives one of its own. What is decided with a
+  /// reading's age is decided with the `now` that a source is given.
+  explicit PollBudget(Nanos period_min, std::function<Instant()> stopwatch = monotonic_now)
       : period_min_{period_min}, stopwatch_{std::move(stopwatch)} {}
 
   /// run reads the sensor by `f`, if that is due, and learns what it cost. Returns whether it did.
@@ -62,7 +59,7 @@ class PollBudget {
   Nanos period_ = period_min_;
   Nanos cost_{0};
   std::optional<Instant> read_at_, began_;  // began_: of the reading that is under way
-  Stopwatch stopwatch_;
+  std::function<Instant()> stopwatch_;
 };
 
 }  // namespace onehop::link

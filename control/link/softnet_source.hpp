@@ -35,11 +35,10 @@ class SoftnetSource final : public FactSource {
   static constexpr Nanos period = 100ms;
 
   /// Syscalls: open.
-  [[nodiscard]] static Result<SoftnetSource> open(Stopwatch stopwatch,
-                                                  const char* path = "/proc/net/softnet_stat") {
+  [[nodiscard]] static Result<SoftnetSource> open(const char* path = "/proc/net/softnet_stat") {
     std::ifstream file{path};
     if (!file.is_open()) return errno_error(ExitCode::io_unavailable, std::string{"open "} + path);
-    return SoftnetSource{std::move(file), std::move(stopwatch)};
+    return SoftnetSource{std::move(file)};
   }
   [[nodiscard]] std::string_view name() const noexcept override { return "softnet"; }
   /// Syscalls: lseek, read (7 us on two CPUs).
@@ -60,10 +59,9 @@ class SoftnetSource final : public FactSource {
   }
 
  private:
-  SoftnetSource(std::ifstream&& file, Stopwatch stopwatch)
-      : file_{std::move(file)}, budget_{period, std::move(stopwatch)} {}
+  explicit SoftnetSource(std::ifstream&& file) : file_{std::move(file)} {}
   std::ifstream file_;
-  PollBudget budget_;
+  PollBudget budget_{period};
 };
 
 }  // namespace onehop::link

@@ -65,14 +65,13 @@ law::QueueReading exact_wired_queue(const QueueTelemetry& qdisc, Bytes inflight,
   return out;
 }
 
-Result<WiredSource> WiredSource::open(int ifindex, std::shared_ptr<QdiscSource> qdisc,
-                                      const Stopwatch& stopwatch) {
+Result<WiredSource> WiredSource::open(int ifindex, std::shared_ptr<QdiscSource> qdisc) {
   ONEHOP_TRY(link, read_interface(ifindex));
   const std::string attempt = "read the speed and the queue of " + link.name;
   if (is_software(link))
     return Error{ExitCode::io_unavailable, attempt,
                  "it is a device of software: what it claims is worth nothing"};
-  WiredSource self{std::move(link), stopwatch};
+  WiredSource self{std::move(link)};
   if (qdisc == nullptr) {
     self.why_no_queue_ = "our frames go by the qdisc; the port's completions are the queue";
   } else if (is_stacked_kind(self.link_.kind)) {

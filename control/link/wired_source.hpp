@@ -48,8 +48,7 @@ class WiredSource final : public FactSource {
   /// open fails where nothing is to be read: a device of software, whose speed is worth nothing, or
   /// neither speed nor BQL. `qdisc` is null where our frames do not pass the qdisc. Syscalls: those
   /// of read_interface and ByteQueueLimits.
-  [[nodiscard]] static Result<WiredSource> open(int ifindex, std::shared_ptr<QdiscSource> qdisc,
-                                                const Stopwatch& stopwatch);
+  [[nodiscard]] static Result<WiredSource> open(int ifindex, std::shared_ptr<QdiscSource> qdisc);
 
   [[nodiscard]] std::string_view name() const noexcept override { return "wired"; }
   void read(Instant now, law::LinkFacts& facts) override;
@@ -58,10 +57,7 @@ class WiredSource final : public FactSource {
   }
 
  private:
-  WiredSource(Interface&& link, const Stopwatch& stopwatch)
-      : link_{std::move(link)},
-        queue_budget_{queue_period, stopwatch},
-        speed_budget_{speed_period, stopwatch} {}
+  explicit WiredSource(Interface&& link) : link_{std::move(link)} {}
   void read_queue(Instant now, law::LinkFacts& facts);
 
   Interface link_;
@@ -69,7 +65,7 @@ class WiredSource final : public FactSource {
   std::optional<ByteQueueLimits> limits_;
   std::string why_no_queue_;  // empty where the exact queue is read
   Bytes drained_total_{};
-  PollBudget queue_budget_, speed_budget_;
+  PollBudget queue_budget_{queue_period}, speed_budget_{speed_period};
 };
 
 /// exact_wired_queue joins the two readings. Drained never goes back: the two are of two moments.

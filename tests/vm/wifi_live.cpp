@@ -76,7 +76,7 @@ void check_acknowledgements(const char* peer, bool is_lossy) {
 
 void check_facts(const char* name, bool is_lossy, const std::optional<MacAddress>& peer) {
   const int ifindex = static_cast<int>(::if_nametoindex(name));
-  auto watch = link::LinkWatch::open({.ifindex = ifindex, .peer = peer}, monotonic_now);
+  auto watch = link::LinkWatch::open({.ifindex = ifindex, .peer = peer});
   EXPECT(watch);
   if (!watch) return;
   std::printf("sources: %s\n", std::string{watch.value().name()}.c_str());

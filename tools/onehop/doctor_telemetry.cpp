@@ -123,7 +123,7 @@ void add_wifi(const link::Nl80211Source& wifi, std::string& text, Json& value) {
 }
 
 void find_link_sources(int ifindex, Diagnosis& out) {
-  auto set = link::find_sources({.ifindex = ifindex}, monotonic_now);
+  auto set = link::find_sources({.ifindex = ifindex});
   if (!set) return;
   for (const link::FoundSource& sensor : set.value()) {
     const auto add_bad = [&](const std::string& text) {

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "control/link/link_watch.hpp"
+#include "control/link/poll_budget.hpp"
 #include "control/link/softnet_source.hpp"
 #include "control/link/wired_source.hpp"
 #include "engine/base/time.hpp"
@@ -199,8 +200,7 @@ TEST_CASE(
 
 TEST_CASE("loopback has the host's counters and says why it has nothing else",
           "[control][link][watch]") {
-  auto watch =
-      LinkWatch::open({.ifindex = static_cast<int>(::if_nametoindex("lo"))}, monotonic_now);
+  auto watch = LinkWatch::open({.ifindex = static_cast<int>(::if_nametoindex("lo"))});
   REQUIRE(watch);
   CHECK(watch.value().name() == "softnet");
   for (const FoundSource& found : watch.value().found())
@@ -234,7 +234,7 @@ TEST_CASE("softnet lines are summed over CPUs, and anything else is refused",
 TEST_CASE("softnet is read anew each time", "[control][link][softnet]") {
   const SysFolder folder;
   folder.write("stat", "00000010 00000002 00000003 0\n");
-  auto source = SoftnetSource::open(monotonic_now, (folder.path + "/stat").c_str());
+  auto source = SoftnetSource::open((folder.path + "/stat").c_str());
   REQUIRE(source);
   law::LinkFacts facts;
   source.value().read(Instant{1s}, facts);
