@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// The kernel's side of LinkWatch: which sources an interface has, and what rtnetlink tells of it.
-#include <libmnl/libmnl.h>
-#include <linux/rtnetlink.h>
-
-#include <array>
+// The kernel's side of LinkWatch: which sources an interface has, and whether it is there.
+#include <net/if.h>
+#include <sys/ioctl.h>
 
 #include "control/link/emulated_source.hpp"
 #include "control/link/link_watch.hpp"
@@ -29,30 +27,6 @@ std::shared_ptr<Source> add(SourceSet& set, const char* name, Result<Source>&& o
   return source;
 }
 
-class NetlinkEvents final : public LinkEvents {
- public:
-  NetlinkEvents(NetlinkSocket&& socket, int ifindex) noexcept
-      : socket_{std::move(socket)}, ifindex_{ifindex} {}
-
-  std::optional<LinkState> poll() override {
-    bool is_ours = false;
-    // Events only say that something happened: several may wait, and a full socket drops some. The
-    // state is asked for.
-    const bool is_whole = socket_.receive_pending([&](const nlmsghdr* message) {
-      if (message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK) return;
-      if (message->nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg))) return;
-      is_ours |=
-          static_cast<const ifinfomsg*>(mnl_nlmsg_get_payload(message))->ifi_index == ifindex_;
-    });
-    if (!is_ours && is_whole) return std::nullopt;
-    return read_link_state(ifindex_);
-  }
-
- private:
-  NetlinkSocket socket_;
-  int ifindex_;
-};
-
 }  // namespace
 
 Result<SourceSet> find_sources(const LinkOptions& options) {
@@ -72,19 +46,15 @@ Result<SourceSet> find_sources(const LinkOptions& options) {
   return set;
 }
 
-Result<std::unique_ptr<LinkEvents>> make_link_events(int ifindex) {
-  constexpr std::array<unsigned, 1> groups{RTNLGRP_LINK};
-  ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_ROUTE, groups));
-  return std::unique_ptr<LinkEvents>{std::make_unique<NetlinkEvents>(std::move(socket), ifindex)};
-}
-
-LinkState read_link_state(int ifindex) {
-  const auto link = read_interface(ifindex);
-  if (!link) return {};
-  return {.exists = true,
-          .is_running = link.value().is_running,
-          .name = link.value().name,
-          .kind = link.value().kind};
+LinkState read_link_state(const Fd& socket, int ifindex) {
+  ifreq request{};
+  request.ifr_ifindex = ifindex;
+  if (::ioctl(socket.get(), SIOCGIFNAME, &request) != 0) return {};
+  LinkState state{.name = request.ifr_name};
+  constexpr unsigned running = IFF_UP | IFF_RUNNING;
+  state.is_running = ::ioctl(socket.get(), SIOCGIFFLAGS, &request) == 0 &&
+                     (static_cast<unsigned>(request.ifr_flags) & running) == running;
+  return state;
 }
 
 }  // namespace onehop::link

@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "control/link/link_watch.hpp"
 
+#include <sys/socket.h>
+
 namespace onehop::link {
 
 FactSource::~FactSource() = default;
 
 Result<LinkWatch> LinkWatch::open(const LinkOptions& options) {
-  // A model's link has no carrier to follow.
-  std::unique_ptr<LinkEvents> events;
+  ReadState read_state;
   if (options.model_path.empty()) {
-    ONEHOP_TRY(made, make_link_events(options.ifindex));
-    events = std::move(made);
+    const auto socket = std::make_shared<Fd>(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!socket->is_open())
+      return errno_error(ExitCode::internal_error, "open a socket to ask for the link");
+    read_state = [socket, ifindex = options.ifindex] { return read_link_state(*socket, ifindex); };
   }
-  Find find = [options] { return find_sources(options); };
-  const LinkState state = read_link_state(options.ifindex);
-  ONEHOP_TRY(found, find());
-  return LinkWatch{std::move(find), std::move(events), state, std::move(found)};
+  return open([options] { return find_sources(options); }, std::move(read_state));
 }
 
-LinkWatch::LinkWatch(Find find, std::unique_ptr<LinkEvents> events, LinkState state,
-                     SourceSet found)
-    : find_{std::move(find)},
-      events_{std::move(events)},
-      state_{std::move(state)},
-      found_{std::move(found)} {
-  rename();
+Result<LinkWatch> LinkWatch::open(Find find, ReadState read_state) {
+  LinkWatch self{std::move(find), std::move(read_state)};
+  ONEHOP_TRY(found, self.find_());
+  self.found_ = std::move(found);
+  self.rename();
+  return self;
 }
 
 void LinkWatch::read(Instant now, law::LinkFacts& facts) {
@@ -44,22 +43,21 @@ void LinkWatch::read_backlog(Instant now, law::LinkFacts& facts) {
 }
 
 void LinkWatch::follow(Instant now, law::LinkFacts& facts) {
-  if (events_ == nullptr) return;
-  // Wireless events come as RTM_NEWLINK too, for every scan: only a change of what matters counts.
-  if (auto state = events_->poll(); state && *state != state_) {
-    state_ = *std::move(state);
+  if (!read_state_) return;
+  if (LinkState state = read_state_(); state != state_) {
+    state_ = std::move(state);
     auto backlog = facts.lower_queue;
     facts = {};
     facts.lower_queue = std::move(backlog);
     std::erase_if(found_, [](const FoundSource& found) { return found.is_of_link; });
-    found_.push_back({"link", nullptr,
-                      state_.exists ? "the interface has no carrier" : "the interface is gone"});
+    found_.push_back(
+        {"link", nullptr,
+         state_.name.empty() ? "the interface is gone" : "the interface has no carrier"});
     rename();
-    is_look_due_ = state_.exists && state_.is_running;
+    is_look_due_ = state_.is_running;
   }
-  if (!is_look_due_ || (has_looked_ && now - looked_at_ < look_period)) return;
+  if (!is_look_due_ || now - looked_at_ < look_period) return;
   is_look_due_ = false;
-  has_looked_ = true;
   looked_at_ = now;
   if (auto found = find_())
     found_ = std::move(found).value();

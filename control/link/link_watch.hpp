@@ -6,7 +6,7 @@
 //   nl80211 (Wi-Fi)    ─┤
 //   wired (speed, BQL) ─┼─▶ LinkWatch ─▶ RateLoop ─▶ LinkSample.facts
 //   softnet (host)     ─┤       ▲
-//   emulated           ─┘       └── RTM_NEWLINK, RTM_DELLINK: carrier, kind, MTU, gone
+//   emulated           ─┘       └── the interface's name and flags: carrier, gone
 //
 // When the carrier goes or the interface does, what the sources told is forgotten at once: a fact
 // of a link that is not there would be a lie. Only the qdisc is read on: it is a queue of this
@@ -21,6 +21,7 @@
 
 #include "control/link/fact_source.hpp"
 #include "engine/base/address.hpp"
+#include "engine/base/fd.hpp"
 
 namespace onehop::link {
 
@@ -43,38 +44,33 @@ using SourceSet = std::vector<FoundSource>;  ///< what a look at the interface f
 
 /// LinkState: what of an interface decides which sources there are.
 struct LinkState {
-  bool exists = false;
+  std::string name;  ///< empty: the interface is gone
   bool is_running = false;
-  std::string name;
-  std::string kind;
   bool operator==(const LinkState&) const = default;
 };
+
+/// read_link_state asks by any socket, and without rtnl_lock, which others may hold for long.
+/// Syscalls: ioctl, twice.
+[[nodiscard]] LinkState read_link_state(const Fd& socket, int ifindex);
 
 /// find_sources looks for every source. It never fails: a source that is not there says why. Errors
 /// only where the model's socket was asked for and cannot be. Syscalls: those of the sources' open.
 [[nodiscard]] Result<SourceSet> find_sources(const LinkOptions& options);
 
-/// LinkEvents tells the interface's state when it may have changed. Real: rtnetlink notifications.
-class LinkEvents {
- public:
-  virtual ~LinkEvents() = default;
-  /// poll gives the state after an event about the interface; nothing without one. It never waits.
-  [[nodiscard]] virtual std::optional<LinkState> poll() = 0;
-};
-
 class LinkWatch final : public FactSource {
  public:
   using Find = std::function<Result<SourceSet>()>;
+  using ReadState = std::function<LinkState()>;
   /// Implementation constant: a link that flaps is looked at no more often. Too low: a driver in
   /// trouble keeps the control thread busy. Too high: a link that came back is blind for longer.
   static constexpr Nanos look_period = 200ms;
 
-  /// open subscribes to the interface's events, then looks. Syscalls: those of NetlinkSocket::open
-  /// and find_sources.
+  /// open reads the interface's state, then looks. Syscalls: socket, those of read_link_state and
+  /// find_sources.
   [[nodiscard]] static Result<LinkWatch> open(const LinkOptions& options);
-  /// For tests and simulators. `state` is the interface's at the time of the call; events may be
-  /// null.
-  LinkWatch(Find find, std::unique_ptr<LinkEvents> events, LinkState state, SourceSet found);
+  /// open for a link that a test makes up. Without `read_state` no carrier is followed: a model's
+  /// link has none.
+  [[nodiscard]] static Result<LinkWatch> open(Find find, ReadState read_state);
 
   /// name is of the link's sources in use: "nl80211+softnet", or "none".
   [[nodiscard]] std::string_view name() const noexcept override { return name_; }
@@ -84,22 +80,20 @@ class LinkWatch final : public FactSource {
   [[nodiscard]] const SourceSet& found() const noexcept { return found_; }
 
  private:
+  LinkWatch(Find find, ReadState read_state)
+      : find_{std::move(find)},
+        read_state_{std::move(read_state)},
+        state_{read_state_ ? read_state_() : LinkState{}} {}
   void follow(Instant now, law::LinkFacts& facts);
   void rename();
 
   Find find_;
-  std::unique_ptr<LinkEvents> events_;
+  ReadState read_state_;
   LinkState state_;
   SourceSet found_;
   std::string name_;
   bool is_look_due_ = false;
-  Instant looked_at_{};
-  bool has_looked_ = false;
+  Instant looked_at_{};  // after a change
 };
-
-/// make_link_events subscribes to RTNLGRP_LINK. Syscalls: socket, bind, setsockopt.
-[[nodiscard]] Result<std::unique_ptr<LinkEvents>> make_link_events(int ifindex);
-/// read_link_state asks for the state now. Syscalls: sendto, recvmsg.
-[[nodiscard]] LinkState read_link_state(int ifindex);
 
 }  // namespace onehop::link

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// LinkWatch against this kernel's notifications, in a network namespace of this process that ends
-// with it. A program of its own (no Catch runner): it must unshare before anything else, and skips
-// with 77.
+// LinkWatch against this kernel's links, in a network namespace of this process that ends with it.
+// A program of its own (no Catch runner): it must unshare before anything else, and skips with 77.
 #include <net/if.h>
 #include <sched.h>
 #include <unistd.h>
@@ -18,8 +17,8 @@ using namespace onehop::test;
 using namespace onehop::link;
 
 namespace {
-// The kernel tells of a carrier some milliseconds after it changed: read until the name is as
-// wanted, 10 s at most.
+// The kernel notes a carrier some milliseconds after it changed: read until the name is as wanted,
+// 10 s at most.
 bool becomes(LinkWatch& watch, law::LinkFacts& facts, std::string_view name) {
   for (int i = 0; i < 1000; ++i) {
     watch.read(monotonic_now(), facts);
@@ -46,7 +45,7 @@ int main() {
   EXPECT(facts.host.has_value());
   EXPECT(!facts.phy_rate);  // what a veth claims is worth nothing
 
-  // An event that is not about this link, and one that changes nothing that matters.
+  // A change that is not of this link, and one that does not matter.
   EXPECT(run("ip link add other type veth peer name rehto && ip link set va txqueuelen 500"));
   const auto source = watch.found().front().source;  // a look would find another one
   watch.read(monotonic_now(), facts);
@@ -62,6 +61,10 @@ int main() {
   EXPECT(run("ip link del va"));
   EXPECT(becomes(watch, facts, "none"));
   EXPECT(watch.found().back().reason == "the interface is gone");
+  // Made anew it is another interface: the session opens another watch for it.
+  EXPECT(run("ip link add va type veth peer name vb && ip link set va up && ip link set vb up"));
+  watch.read(monotonic_now(), facts);
+  EXPECT(watch.name() == "none" && static_cast<int>(::if_nametoindex("va")) != ifindex);
 
   EXPECT(!WiredSource::open(static_cast<int>(::if_nametoindex("other")), nullptr));
   EXPECT(!WiredSource::open(9999, nullptr));

@@ -27,7 +27,7 @@ struct World {
   Nanos cost{20us};
   int readings = 0;
   int looks = 0;
-  std::optional<LinkState> event;
+  LinkState link{.name = "wlan0", .is_running = true};
 };
 
 /// Sensor reads a rate every 2 ms, at a cost.
@@ -57,14 +57,6 @@ struct Backlog final : FactSource {
   void read_backlog(Instant now, law::LinkFacts& facts) override { read(now, facts); }
 };
 
-struct Events final : LinkEvents {
-  explicit Events(World& w) : world{w} {}
-  std::optional<LinkState> poll() override { return std::exchange(world.event, std::nullopt); }
-  World& world;
-};
-
-const LinkState up{.exists = true, .is_running = true, .name = "wlan0", .kind = ""};
-
 LinkWatch watch_of(World& world) {
   const auto find = [&world]() -> Result<SourceSet> {
     ++world.looks;
@@ -73,7 +65,7 @@ LinkWatch watch_of(World& world) {
     set.push_back({"sensor", std::make_unique<Sensor>(world), ""});
     return set;
   };
-  return LinkWatch{find, std::make_unique<Events>(world), up, std::move(find()).value()};
+  return std::move(LinkWatch::open(find, [&world] { return world.link; })).value();
 }
 
 struct SysFolder {
@@ -146,18 +138,18 @@ TEST_CASE("N10 a link that loses its carrier is blind at once and looked at agai
   Instant now = world.now;
   watch.read(now, facts);
   CHECK(watch.name() == "sensor");
-  world.event = LinkState{.exists = true, .is_running = false, .name = "wlan0"};
+  world.link.is_running = false;
   watch.read(now += 1ms, facts);
   CHECK_FALSE(facts.phy_rate);
   CHECK(watch.name() == "none");
   CHECK(watch.found().back().reason == "the interface has no carrier");
   watch.read(now += 1s, facts);
   CHECK_FALSE(facts.phy_rate);
-  world.event = up;
+  world.link.is_running = true;
   watch.read(now += 1ms, facts);
   CHECK(facts.phy_rate);
   CHECK(watch.name() == "sensor");
-  world.event = LinkState{};
+  world.link = {};
   watch.read(now += 1ms, facts);
   CHECK_FALSE(facts.phy_rate);
   CHECK(watch.found().back().reason == "the interface is gone");
@@ -171,27 +163,22 @@ TEST_CASE("the backlog of this machine is read without a carrier, and alone whil
   Instant now = world.now;
   watch.read_backlog(now, facts);
   CHECK((facts.lower_queue && !facts.phy_rate));
-  world.event = LinkState{.exists = true, .is_running = false, .name = "wlan0"};
+  world.link.is_running = false;
   watch.read(now += 1ms, facts);
   CHECK((facts.lower_queue && facts.lower_queue->at == now));
 }
 
-TEST_CASE(
-    "an event that changes nothing of the link is no reason to look, and a flapping link is looked "
-    "at rarely",
-    "[control][link][watch]") {
+TEST_CASE("a link that stays as it is is not looked at again, and a flapping one rarely",
+          "[control][link][watch]") {
   World world;
   LinkWatch watch = watch_of(world);
   law::LinkFacts facts;
   Instant now = world.now;
   CHECK(world.looks == 1);
-  for (int i = 0; i < 100; ++i) {
-    world.event = up;
-    watch.read(now += 1ms, facts);
-  }
+  for (int i = 0; i < 100; ++i) watch.read(now += 1ms, facts);
   CHECK(world.looks == 1);
   for (int i = 0; i < 1000; ++i) {
-    world.event = i % 2 == 0 ? LinkState{.exists = true, .is_running = false, .name = "wlan0"} : up;
+    world.link.is_running = i % 2 != 0;
     watch.read(now += 1ms, facts);
   }
   CHECK(world.looks <= 1 + 1 + 1000ms / LinkWatch::look_period);
