@@ -118,9 +118,10 @@ void DataPath::stop() noexcept {
     account_.usage.close_span();
   }
   note_drops();
-  if (rate_thread_)
-    rate_thread_->stop();
-  else if (rate_) {
+  if (rate_thread_.joinable()) {
+    rate_thread_.request_stop();
+    rate_thread_.join();
+  } else if (rate_) {
     tick_rate(monotonic_now());  // a transfer may be over before the first turn of the timer
     rate_->publish_state(monotonic_now());
   }
@@ -128,7 +129,6 @@ void DataPath::stop() noexcept {
     account_.close_data(links_->state.load());
     say_single();
   }
-  rate_thread_.reset();
   rate_.reset();
   if (file_thread_) {
     file_thread_->request_stop();
@@ -183,7 +183,7 @@ void DataPath::tick() {
     account_.recent.add(now, bytes_arrived());
     account_.recent_files.add(now, account_.files_done);
   }
-  if (!rate_thread_ && rate_) tick_rate(now);
+  if (!rate_thread_.joinable() && rate_) tick_rate(now);
   const rate::RateState state = links_->state.load();
   emit_progress();
   account_.tell_unnamed();

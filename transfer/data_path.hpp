@@ -131,7 +131,7 @@ class DataPath {
   std::unique_ptr<law::Controller> law_;
   std::unique_ptr<rate::RateLoop> rate_;
   // Sending only: the receiving end has no rate to set, and its thread in run() counts.
-  std::unique_ptr<rate::RateThread> rate_thread_;
+  std::jthread rate_thread_;
   std::optional<rate::TraceWriter> trace_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<file::FileThread> file_thread_;

@@ -58,16 +58,17 @@ Result<void> DataPath::follow_path(const std::string& interface, const PathUpdat
   links_->limits.store(limits);
   ifindex_ = path.ifindex;
   account_.facts.interface = interface;
-  if (!rate_thread_) return success();
+  if (!rate_thread_.joinable()) return success();
   // The law goes on with what it has learnt; only who reads the link is another one.
-  rate_thread_->stop();
+  rate_thread_.request_stop();
+  rate_thread_.join();
   // Facts of the old link would be a lie, and the model's socket takes one reader.
   rate_->set_source(nullptr);
   link_.reset();
   ONEHOP_TRYV(open_link_sources(path));
   rate_->set_source(link_ ? &*link_ : nullptr);
-  ONEHOP_TRYV(rate_thread_->start());
-  rate_thread_->wake();
+  ONEHOP_TRY(started, rate::start_rate_thread(*rate_));
+  rate_thread_ = std::move(started);
   return success();
 }
 

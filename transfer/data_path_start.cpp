@@ -90,9 +90,8 @@ Result<void> DataPath::start_control(const session::DataPlan& plan) {
   facts.peer = plan.peer.address.text();
   rate_->set_source(link_ ? &*link_ : nullptr);
   if (is_sending) {
-    rate_thread_ = std::make_unique<rate::RateThread>(*rate_);
-    ONEHOP_TRYV(rate_thread_->start());
-    rate_thread_->wake();
+    ONEHOP_TRY(started, rate::start_rate_thread(*rate_));
+    rate_thread_ = std::move(started);
   }
   return success();
 }

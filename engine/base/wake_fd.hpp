@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// WakeFd: how another thread ends a wait. Each port owns one, and the control thread.
+// WakeFd: how another thread ends a wait. Each port owns one.
 #pragma once
 
 #include <sys/eventfd.h>

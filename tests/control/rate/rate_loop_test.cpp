@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// RateLoop on hand-made reports, and RateThread for real.
+// RateLoop on hand-made reports, and its thread for real.
 #include <catch2/catch.hpp>
 
 #include <unistd.h>
@@ -377,20 +377,17 @@ TEST_CASE("a law's notice reaches the state and stays", "[control][rate]") {
   CHECK(b.state.load().notices == 4);
 }
 
-TEST_CASE("the control thread ticks, wakes from idle and ends with a last state",
-          "[control][rate]") {
+TEST_CASE("the control thread ticks, and ends with a last state", "[control][rate]") {
   Bench b;
   RateLoop loop{b.law, b.path, b.limits, b.grant, b.state, nullptr};
-  RateThread thread{loop};
-  REQUIRE(thread.start());
+  auto thread = start_rate_thread(loop);
+  REQUIRE(thread);
   b.path.store(b.report);
   const Instant began = monotonic_now();
-  while (b.grant.load().rate != mbit_per_s(600) && monotonic_now() - began < 20s) {
-    thread.wake();
-    ::usleep(1000);
-  }
+  while (b.grant.load().rate != mbit_per_s(600) && monotonic_now() - began < 20s) ::usleep(1000);
   CHECK(b.grant.load().rate == mbit_per_s(600));
-  thread.stop();
+  thread.value().request_stop();
+  thread.value().join();
   CHECK(b.state.load().grant.rate == mbit_per_s(600));
   CHECK(b.state.load().path.offered == mib(1));
 }
