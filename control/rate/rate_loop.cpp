@@ -49,24 +49,22 @@ RateLoop::RateLoop(law::Controller& law, Latest<PathReport>& path, Latest<Limits
       trace_{trace} {}
 
 void RateLoop::tick(Instant now) {
-  ONEHOP_CHECK(!has_ticked_ || now >= ticked_at_);
-  const Nanos since_last = has_ticked_ ? std::min(now - ticked_at_, weight_max) : Nanos{0};
+  ONEHOP_CHECK(now >= ticked_at_);
+  if (!begun_at_) begun_at_ = ticked_at_ = now;
+  const Nanos since_last = std::min(now - ticked_at_, weight_max);
   ticked_at_ = now;
 
   law::LinkSample sample{.at = now};
   sample.path = state_.path = path_.load();
   sample.limits = limits_.load();
 
-  if (!has_ticked_) begun_at_ = now;
   const bool is_flowing = sample.path.offered > Bytes{0} || sample.path.sent_total != sent_seen_;
   sent_seen_ = sample.path.sent_total;
-  if (is_flowing && (!is_flowing_ && (!has_ticked_ || now - flowed_at_ > tick_idle ||
-                                      flow_began_at_ == Instant{}))) {
+  if (is_flowing && !is_flowing_ &&
+      (now - flowed_at_ > tick_idle || flow_began_at_ == Instant{}))
     flow_began_at_ = moved_at_ = now;
-  }
   is_flowing_ = is_flowing;
   if (is_flowing) flowed_at_ = now;
-  has_ticked_ = true;
 
   read_facts(now, sample.path.tx_queue);
   sample.facts = state_.facts;
@@ -199,7 +197,7 @@ void RateLoop::choose_next_tick(const law::LinkSample& sample) noexcept {
     steady_drain_ = drain;
     if (is_flowing_) moved_at_ = now;
   }
-  if (!is_flowing_ && flow_began_at_ == Instant{} && now - begun_at_ < idle_after) {
+  if (!is_flowing_ && flow_began_at_ == Instant{} && now - *begun_at_ < idle_after) {
     // The first data is due. Found 20 ms late, it would have gone at the start rate until then: 12
     // % of 10 MB at 600 Mbit/s.
     next_tick_in_ = tick_first;

@@ -86,9 +86,8 @@ class RateLoop {
   std::size_t foreign_count_ = 0;
   RefusalsSeen refused_exact_, refused_lower_;
 
-  bool has_ticked_ = false;
   Instant ticked_at_{};
-  Instant begun_at_{};  // the first tick
+  std::optional<Instant> begun_at_;  // the first tick
   bool is_flowing_ = false;
   Instant flow_began_at_{};
   Instant flowed_at_{};
