@@ -15,17 +15,16 @@ Result<Nl80211Socket> Nl80211Socket::open() {
   Nl80211Socket self{std::move(socket)};
   NetlinkRequest<genlmsghdr> request{GENL_ID_CTRL, 0, {.cmd = CTRL_CMD_GETFAMILY, .version = 1}};
   mnl_attr_put_strz(request, CTRL_ATTR_FAMILY_NAME, NL80211_GENL_NAME);
-  const Result<void> rc = self.socket_.request(request, [&](const nlmsghdr* message) {
+  const auto take = [&](const nlmsghdr* message) {
     const auto family = parse_family(bytes_of(message));
     if (family && family->name == NL80211_GENL_NAME) self.family_ = family->id;
-  });
+  };
+  const Result<void> rc = self.socket_.request(request, take, "find nl80211");
   if (self.family_ != 0) return self;
   if (rc || rc.error().errno_value == ENOENT)
     return Error{ExitCode::io_unavailable, "find nl80211",
                  "this kernel has no Wi-Fi (cfg80211 is not loaded)", "", ENOENT};
-  Error error = rc.error();
-  error.attempt = "find nl80211";
-  return error;
+  return rc.error();
 }
 
 template <class F>
@@ -39,12 +38,8 @@ Result<void> Nl80211Socket::ask(std::uint8_t command, int ifindex, const MacAddr
   // Without this the kernel leaves out of a radio what does not fit one message.
   if (command == NL80211_CMD_GET_WIPHY)
     mnl_attr_put(request, NL80211_ATTR_SPLIT_WIPHY_DUMP, 0, nullptr);
-  const Result<void> rc =
-      socket_.request(request, [&](const nlmsghdr* message) { on_message(bytes_of(message)); });
-  if (rc) return success();
-  Error error = rc.error();
-  error.attempt = what;
-  return error;
+  return socket_.request(
+      request, [&](const nlmsghdr* message) { on_message(bytes_of(message)); }, what);
 }
 
 Result<WifiInterfaceMessage> Nl80211Socket::interface(int ifindex) {
@@ -101,10 +96,10 @@ Result<void> Nl80211Socket::set_noack_map(int ifindex, std::uint16_t map) {
       family_, NLM_F_ACK, {.cmd = NL80211_CMD_SET_NOACK_MAP, .version = 1}};
   mnl_attr_put_u32(request, NL80211_ATTR_IFINDEX, static_cast<std::uint32_t>(ifindex));
   mnl_attr_put_u16(request, NL80211_ATTR_NOACK_MAP, map);
-  const Result<void> rc = socket_.request(request, [](const nlmsghdr*) {});
+  const Result<void> rc = socket_.request(
+      request, [](const nlmsghdr*) {}, "set the no-ack map");
   if (rc) return success();
   Error error = rc.error();
-  error.attempt = "set the no-ack map";
   error.code = ExitCode::io_unavailable;
   if (error.errno_value == EPERM || error.errno_value == EACCES) {
     error.code = ExitCode::privilege_missing;

@@ -39,13 +39,12 @@ void QdiscSource::dump() {
   ++dumps_total_;
   NetlinkRequest<tcmsg> request{RTM_GETQDISC, NLM_F_DUMP, {.tcm_family = AF_UNSPEC}};
   readings_.clear();
-  const Result<void> rc = socket_.request(request, [&](const nlmsghdr* message) {
+  const auto take = [&](const nlmsghdr* message) {
     if (auto qdisc = parse_qdisc(bytes_of(message))) readings_.push_back(*std::move(qdisc));
-  });
+  };
   error_.reset();
-  if (rc) return;
-  error_ = rc.error();
-  error_->attempt = "read the qdisc backlog";
+  if (const auto rc = socket_.request(request, take, "read the qdisc backlog"); !rc)
+    error_ = rc.error();
 }
 
 std::string QdiscSource::root_kind() const {

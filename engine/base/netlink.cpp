@@ -40,20 +40,21 @@ Result<NetlinkSocket> NetlinkSocket::open(int family, std::span<const unsigned> 
 }
 
 Result<void> NetlinkSocket::request(nlmsghdr* message,
-                                    const std::function<void(const nlmsghdr*)>& on_message) {
+                                    const std::function<void(const nlmsghdr*)>& on_message,
+                                    const char* attempt) {
   message->nlmsg_seq = ++sequence_;
   if (mnl_socket_sendto(socket_.get(), message, message->nlmsg_len) < 0)
-    return errno_error(ExitCode::internal_error, "send a netlink request");
+    return errno_error(ExitCode::internal_error, attempt);
   const unsigned port = mnl_socket_get_portid(socket_.get());
   alignas(NLMSG_ALIGNTO) std::array<char, buffer_bytes> buffer;
   for (;;) {
     const ssize_t received = mnl_socket_recvfrom(socket_.get(), buffer.data(), buffer.size());
     if (received < 0 && errno == EINTR) continue;
-    if (received < 0) return errno_error(ExitCode::internal_error, "receive a netlink reply");
+    if (received < 0) return errno_error(ExitCode::internal_error, attempt);
     const int rc = mnl_cb_run(buffer.data(), static_cast<std::size_t>(received), sequence_, port,
                               on_each, const_cast<void*>(static_cast<const void*>(&on_message)));
     if (rc < 0) {
-      auto error = errno_error(ExitCode::internal_error, "netlink request");
+      auto error = errno_error(ExitCode::internal_error, attempt);
       // A dump that the kernel broke (NLM_F_DUMP_INTR) goes on. The next request must not read it,
       // and the kernel takes no second dump before the end of the first.
       (void)receive_pending([](const nlmsghdr*) {});

@@ -21,10 +21,12 @@ class NetlinkSocket {
   [[nodiscard]] static Result<NetlinkSocket> open(int family,
                                                   std::span<const unsigned> groups = {});
 
-  /// request sends one message and hands each reply to `on_message`. It may block while the kernel
-  /// holds rtnl_lock: never on the engine core. Syscalls: sendto, recvmsg.
+  /// request sends one message and hands each reply to `on_message`; an error names `attempt`. It
+  /// may block while the kernel holds rtnl_lock: never on the engine core. Syscalls: sendto,
+  /// recvmsg.
   [[nodiscard]] Result<void> request(nlmsghdr* message,
-                                     const std::function<void(const nlmsghdr*)>& on_message);
+                                     const std::function<void(const nlmsghdr*)>& on_message,
+                                     const char* attempt = "ask the kernel by netlink");
 
   /// receive_pending hands over what subscriptions delivered, without blocking. False: the socket
   /// was full, and others of them are lost (netlink(7), ENOBUFS). Syscalls: recvmsg.
