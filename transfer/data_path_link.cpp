@@ -76,10 +76,8 @@ void DataPath::note_drops() noexcept {
   if (!drops_) return;
   auto& known = account_.facts.interface_drops;
   known.reset();
-  auto dropped = drops_->since_followed();
-  if (!dropped.has_value()) return;
-  known.emplace();
-  for (const auto& [interface, frames] : dropped.value()) known->emplace_back(interface, frames);
+  if (auto dropped = drops_->since_followed(); dropped.has_value())
+    known = std::move(dropped).value();
 }
 
 }  // namespace onehop::host

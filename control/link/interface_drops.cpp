@@ -28,14 +28,14 @@ Result<void> InterfaceDrops::follow(int ifindex) {
   return success();
 }
 
-Result<std::vector<InterfaceDrops::Drops>> InterfaceDrops::since_followed() const {
-  std::vector<Drops> out;
+Result<InterfaceDrops::Drops> InterfaceDrops::since_followed() const {
+  Drops out;
   for (const Start& start : starts_) {
     ONEHOP_TRY(link, read_interface(start.ifindex));
     if (!link.tx_dropped_total || *link.tx_dropped_total < start.dropped_total)
       return no_count(link.name, "its counter began anew");
     const std::uint64_t frames = *link.tx_dropped_total - start.dropped_total;
-    if (frames > 0) out.push_back({link.name, frames});
+    if (frames > 0) out.emplace_back(link.name, frames);
   }
   return out;
 }

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/result.hpp"
@@ -22,10 +23,7 @@ namespace onehop::link {
 
 class InterfaceDrops {
  public:
-  struct Drops {
-    std::string interface;
-    std::uint64_t frames = 0;
-  };
+  using Drops = std::vector<std::pair<std::string, std::uint64_t>>;  ///< interfaces, and frames
 
   /// follow takes the first reading of `ifindex` and of what lies below it in this namespace,
   /// beside those that are followed already. What an interface that is gone has dropped is not
@@ -35,7 +33,7 @@ class InterfaceDrops {
   /// since_followed is what each of them has dropped since, from the top; those that dropped
   /// nothing are left out. It fails where one is gone, or counts from nothing again: zero would say
   /// too much. Syscalls: as read_interface.
-  [[nodiscard]] Result<std::vector<Drops>> since_followed() const;
+  [[nodiscard]] Result<Drops> since_followed() const;
 
  private:
   struct Start {

@@ -118,10 +118,10 @@ void check_drops() {
   for (int i = 0; i < 3; ++i) (void)send_frame(mc);
   const auto both = drops.since_followed();
   EXPECT(before && before.value().empty());
-  EXPECT(one && one.value().size() == 1 && one.value()[0].interface == "vc" &&
-         one.value()[0].frames == 5);
-  EXPECT(both && both.value().size() == 2 && both.value()[0].interface == "mc" &&
-         both.value()[0].frames == 3);
+  const InterfaceDrops::Drops five{{"vc", 5}}, four{{"vc", 4}};
+  EXPECT(one && one.value() == five);
+  EXPECT(both && both.value().size() == 2 && both.value()[0].first == "mc" &&
+         both.value()[0].second == 3);
   EXPECT(run("ip link del vc"));
   EXPECT(!drops.since_followed());  // gone: nothing is known, which is not none
   // They come back with other indices: what the new ones drop is counted from here.
@@ -131,8 +131,7 @@ void check_drops() {
   EXPECT(run("ip link set vd down"));
   for (int i = 0; i < 4; ++i) (void)send_frame(again);
   const auto anew = drops.since_followed();
-  EXPECT(anew && anew.value().size() == 1 && anew.value()[0].interface == "vc" &&
-         anew.value()[0].frames == 4);
+  EXPECT(anew && anew.value() == four);
 }
 
 // A dump that changes while it is read ends with an error, and the requests that follow on the same
