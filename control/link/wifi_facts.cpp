@@ -21,13 +21,12 @@ Nanos airtime_of(const StationMessage& station) noexcept {
 
 std::uint64_t GrowingTotal::add(std::uint64_t reading, bool is_new) noexcept {
   const auto now = static_cast<std::uint32_t>(reading);
-  const std::uint32_t step = now - last_;
   // Where nobody tells that the counter began anew: a step of more than half the range is no 2 GiB
   // between two polls.
-  const bool is_step = has_last_ && !is_new && step < std::uint32_t{1} << 31;
-  if (is_step) total_ += step;
-  if (!has_last_) total_ = reading;
-  has_last_ = true;
+  if (!last_)
+    total_ = reading;
+  else if (const std::uint32_t step = now - *last_; !is_new && step < std::uint32_t{1} << 31)
+    total_ += step;
   last_ = now;
   return total_;
 }
@@ -80,12 +79,11 @@ bool WifiFacts::is_active(const StationMessage& station, Nanos span) const noexc
 void WifiFacts::add_list(std::span<const StationMessage> stations,
                          const std::optional<MacAddress>& peer, Instant at, Nanos period,
                          law::LinkFacts& facts) {
-  const Nanos span = at - listed_at_;
-  if (has_list_ && span > Nanos{0}) {
+  if (listed_at_ && at > *listed_at_) {
     std::int32_t active = 1;
     for (const StationMessage& station : stations) {
       const bool is_peer = peer ? station.mac == *peer : stations.size() == 1;
-      if (!is_peer && is_active(station, span)) ++active;
+      if (!is_peer && is_active(station, at - *listed_at_)) ++active;
     }
     facts.stations = {active, at, period};
   }
@@ -94,7 +92,6 @@ void WifiFacts::add_list(std::span<const StationMessage> stations,
     last_list_.push_back(
         {.mac = station.mac, .bytes = bytes_of(station), .airtime = airtime_of(station)});
   listed_at_ = at;
-  has_list_ = true;
 }
 
 }  // namespace onehop::link

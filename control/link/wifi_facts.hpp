@@ -24,8 +24,7 @@ class GrowingTotal {
   std::uint64_t add(std::uint64_t reading, bool is_new = false) noexcept;
 
  private:
-  bool has_last_ = false;
-  std::uint32_t last_ = 0;
+  std::optional<std::uint32_t> last_;
   std::uint64_t total_ = 0;
 };
 
@@ -57,8 +56,7 @@ class WifiFacts {
   GrowingTotal drained_, txq_drops_, frames_, retries_, failed_;
   std::uint64_t packets_ = 0;  // of the peer's entry, as last read
   std::vector<Activity> last_list_;
-  Instant listed_at_{};
-  bool has_list_ = false;
+  std::optional<Instant> listed_at_;
 };
 
 }  // namespace onehop::link

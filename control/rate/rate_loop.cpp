@@ -60,8 +60,7 @@ void RateLoop::tick(Instant now) {
 
   const bool is_flowing = sample.path.offered > Bytes{0} || sample.path.sent_total != sent_seen_;
   sent_seen_ = sample.path.sent_total;
-  if (is_flowing && !is_flowing_ &&
-      (now - flowed_at_ > tick_idle || flow_began_at_ == Instant{}))
+  if (is_flowing && !is_flowing_ && (now - flowed_at_ > tick_idle || flow_began_at_ == Instant{}))
     flow_began_at_ = moved_at_ = now;
   is_flowing_ = is_flowing;
   if (is_flowing) flowed_at_ = now;
@@ -101,12 +100,10 @@ void RateLoop::read_facts(Instant now, const QueueTelemetry& own) {
     // The dump and our own reading are of two moments, and between them our own bytes move by a
     // burst. Bytes of others are what is in excess in every one of the last readings: the least
     // excess.
-    foreign_[foreign_next_] =
+    foreign_[foreign_count_++ % foreign_readings] =
         std::max<std::int64_t>((lower->value.queue.occupancy - own.occupancy).count, 0);
-    foreign_next_ = (foreign_next_ + 1) % foreign_readings;
-    foreign_count_ = std::min(foreign_count_ + 1, foreign_readings);
   }
-  if (foreign_count_ == foreign_readings)
+  if (foreign_count_ >= foreign_readings)
     lower->value.foreign = {*std::min_element(foreign_.begin(), foreign_.end())};
 }
 

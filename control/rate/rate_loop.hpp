@@ -82,8 +82,7 @@ class RateLoop {
   RateState state_;
   Instant foreign_at_{};
   std::array<std::int64_t, foreign_readings> foreign_{};
-  std::size_t foreign_next_ = 0;
-  std::size_t foreign_count_ = 0;
+  std::size_t foreign_count_ = 0;  // readings so far
   RefusalsSeen refused_exact_, refused_lower_;
 
   Instant ticked_at_{};
