@@ -88,12 +88,7 @@ Nanos AckFrequency::longest_interval(const LinkSample& sample) noexcept {
   return sample.facts.medium == Medium::wifi ? interval_wifi_max : interval_max;
 }
 
-AckFrequency::Request AckFrequency::step(const LinkSample& sample, Bottleneck bottleneck) noexcept {
-  const Nanos next = interval(sample, bottleneck);
-  return {.interval = next, .nack_request_id = requests_};
-}
-
-Nanos AckFrequency::interval(const LinkSample& sample, Bottleneck bottleneck) noexcept {
+Nanos AckFrequency::step(const LinkSample& sample, Bottleneck bottleneck) noexcept {
   const MacCounters* mac = fresh(sample.facts.mac, sample.at);
   const Medium medium = sample.facts.medium;
   if (sample.path.srtt <= Nanos{0} || (mac == nullptr && medium == Medium::wired)) {
@@ -102,7 +97,7 @@ Nanos AckFrequency::interval(const LinkSample& sample, Bottleneck bottleneck) no
   }
   update_rate(sample);
   const Nanos longest = longest_interval(sample);
-  if (update_quiet(sample, bottleneck, mac)) ++requests_;
+  if (update_quiet(sample, bottleneck, mac)) ++requests_total_;
   const Nanos quiet = sample.at - quiet_at_,
               calm = std::max(sample.path.srtt * quiet_srtts, quiet_min);
   if (quiet < calm) return {};

@@ -34,15 +34,13 @@ namespace onehop::law {
 
 class AckFrequency {
  public:
-  struct Request {
-    Nanos interval{0};  ///< between reports; 0: the default
-    std::uint64_t nack_request_id = 0;
-  };
-  /// step takes what limited the rate in this step as well.
-  [[nodiscard]] Request step(const LinkSample& sample, Bottleneck bottleneck) noexcept;
+  /// step returns the interval between reports; 0: the default. It takes what limited the rate in
+  /// this step as well.
+  [[nodiscard]] Nanos step(const LinkSample& sample, Bottleneck bottleneck) noexcept;
+  /// requests_total: how often the missing ranges were to be asked for.
+  [[nodiscard]] std::uint64_t requests_total() const noexcept { return requests_total_; }
 
  private:
-  [[nodiscard]] Nanos interval(const LinkSample& sample, Bottleneck bottleneck) noexcept;
   void update_rate(const LinkSample& sample) noexcept;
   [[nodiscard]] Nanos longest_interval(const LinkSample& sample) noexcept;
   [[nodiscard]] bool update_quiet(const LinkSample& sample, Bottleneck bottleneck,
@@ -51,7 +49,7 @@ class AckFrequency {
   std::uint64_t failed_total_ = 0;
   std::uint64_t dropped_total_ = 0;
   std::uint64_t lost_total_ = 0;
-  std::uint64_t requests_ = 0;
+  std::uint64_t requests_total_ = 0;
   Instant quiet_at_{};     // when quiet began
   Instant lost_at_{};      // when a loss was last reported
   Instant seen_at_{};      // a queue, by whatever sensor

@@ -52,7 +52,6 @@ class AggregateMeter {
   /// and others take of the air.
   [[nodiscard]] Bytes limit(const Bytes* negotiated, const BytesPerSecond* phy,
                             BytesPerSecond drain) const noexcept;
-  [[nodiscard]] Bytes learnt() const noexcept { return learnt_; }
   /// mean_burst is the mean aggregate of the last window; zero while the link looks smooth.
   /// windows_total counts windows.
   [[nodiscard]] Bytes mean_burst() const noexcept { return mean_burst_; }

@@ -75,7 +75,6 @@ RateGrant AutoLaw::step(const LinkSample& sample) {
     safe_range_.scale_drain(alpha);
     drain_.rescale(alpha);
     capacity_changed_at_ = sample.at;
-    has_capacity_changed_ = true;
   }
   QueueView view = view_queue(sample);
   hidden_.step(sample.at, sample.path.wire_per_frame, view);
@@ -222,7 +221,7 @@ BytesPerSecond AutoLaw::base_rate(const LinkSample& sample, const QueueView& vie
   beta =
       std::clamp(beta, BytesPerSecond{-least.count}, v * (is_held ? refill_max : params_.beta_max));
   const bool is_new =
-      is_held && has_capacity_changed_ && sample.at - capacity_changed_at_ < changed_span;
+      is_held && capacity_changed_at_ && sample.at - *capacity_changed_at_ < changed_span;
   const BytesPerSecond base =
       v * Gain{static_cast<std::int64_t>(probe_.growth() * 1000)} * (is_new ? lean_changed : lean) +
       beta;
@@ -258,13 +257,13 @@ BytesPerSecond AutoLaw::bound(const LinkSample& sample, BytesPerSecond base) noe
                                  .packets_reported_total = path.packets_reported_total,
                                  .packets_lost_total = path.packets_lost_total,
                                  .receiver_drops_total = path.rx_ring.refused_total,
-                                 .mac = fresh(sample.facts.mac, sample.at),
                                  .is_outage = safe_range_.is_outage(),
                                  .srtt = path.srtt,
                                  .feedback_interval = safe_range_.feedback_interval(),
                                  .wanted = rate,
                                  .drain = drain_.has_exact() ? drain_.drain() : BytesPerSecond{},
-                                 .rate_min = ratio.to_wire(params_.safe_range.rate_min)});
+                                 .rate_min = ratio.to_wire(params_.safe_range.rate_min)},
+                                fresh(sample.facts.mac, sample.at));
   if (cap) {
     trace_.details.loss_cap = *cap;
     rate = std::min(rate, *cap);

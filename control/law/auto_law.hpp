@@ -119,8 +119,7 @@ class AutoLaw final : public Controller {
   Nanos exchange_{0};          // E
   Nanos time_constant_{0};     // T
   BytesPerSecond granted_{};
-  Instant capacity_changed_at_{};
-  bool has_capacity_changed_ = false;
+  std::optional<Instant> capacity_changed_at_;
   Instant stepped_at_{};
   Nanos step_span_{0};
 };

@@ -39,26 +39,23 @@ void DrainMeter::rescale(Gain alpha) noexcept {
   is_settled_ = false;
 }
 
+void DrainMeter::begin(const DrainReading& reading) noexcept {
+  size_ = 0;
+  push(reading, false);
+  standing_since_ = reading.at;
+  newest_drained_ = {};
+}
+
 void DrainMeter::add(const DrainReading& reading, Bytes quantum) noexcept {
-  if (size_ == 0) {
-    push(reading, false);
-    standing_since_ = reading.at;
-    newest_drained_ = {};
-    return;
-  }
+  if (size_ == 0) return begin(reading);
   const DrainReading& last = back(0).reading;
   if (reading.at == last.at) return;
   const Bytes drained = reading.drained_total - last.drained_total;
   // A counter that went back, or a step that no link can make (reset, replaced interface): drop and
   // restart.
   if (reading.at < last.at || drained < Bytes{0} ||
-      drained > params_.rate_max * (reading.at - last.at) * 4 + mib(4)) {
-    size_ = 0;
-    push(reading, false);
-    standing_since_ = reading.at;
-    newest_drained_ = {};
-    return;
-  }
+      drained > params_.rate_max * (reading.at - last.at) * 4 + mib(4))
+    return begin(reading);
   newest_drained_ = drained;
   const bool is_exact = reading.is_backlogged || drained < last.occupancy;
   push(reading, is_exact);

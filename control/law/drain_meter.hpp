@@ -83,6 +83,7 @@ class DrainMeter {
   [[nodiscard]] const Slot& back(std::size_t n) const noexcept {
     return ring_[(next_ + readings_max - 1 - n) % readings_max];
   }
+  void begin(const DrainReading& reading) noexcept;
   void push(const DrainReading& reading, bool is_exact) noexcept;
   void update_flow() noexcept;
   void update_drain(Bytes quantum) noexcept;

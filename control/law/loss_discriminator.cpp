@@ -33,13 +33,13 @@ double ratio(std::uint64_t part, std::uint64_t whole) noexcept {
 }
 }  // namespace
 
-std::optional<BytesPerSecond> LossDiscriminator::step(const LossReading& reading) noexcept {
+std::optional<BytesPerSecond> LossDiscriminator::step(const LossReading& reading,
+                                                      const MacCounters* mac) noexcept {
   const bool is_absurd = reading.packets_reported_total < window_.packets_reported_total ||
                          reading.packets_lost_total < window_.packets_lost_total ||
                          reading.receiver_drops_total < window_.receiver_drops_total;
   if (!has_reading_ || is_absurd || reading.is_outage) {
     window_ = slice_ = reading;
-    window_.mac = slice_.mac = nullptr;  // not ours to keep
     has_reading_ = true;
     has_mac_ = false;
     return cap_;
@@ -49,7 +49,7 @@ std::optional<BytesPerSecond> LossDiscriminator::step(const LossReading& reading
   // be compared with a few packets.
   const Nanos window = std::max({reading.srtt, reading.feedback_interval, window_min});
   if (reading.at - window_.at < window || reported < packets_min) return cap_;
-  update_mac_loss(reading.mac);
+  update_mac_loss(mac);
   close_slice(reading);
 
   const double loss = ratio(reading.packets_lost_total - window_.packets_lost_total, reported);
@@ -74,7 +74,6 @@ std::optional<BytesPerSecond> LossDiscriminator::step(const LossReading& reading
   }
   if (!cap_) trial_.reset();
   window_ = reading;
-  window_.mac = nullptr;
   return cap_;
 }
 
@@ -124,7 +123,6 @@ void LossDiscriminator::close_slice(const LossReading& reading) noexcept {
     least_loss_.add(reading.at,
                     ratio(reading.packets_lost_total - slice_.packets_lost_total, reported));
   slice_ = reading;
-  slice_.mac = nullptr;
 }
 
 /// expected_loss: nothing while nobody knows what this path loses.

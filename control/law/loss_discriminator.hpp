@@ -40,7 +40,6 @@ struct LossReading {
   std::uint64_t packets_reported_total = 0;
   std::uint64_t packets_lost_total = 0;
   std::uint64_t receiver_drops_total = 0;
-  const MacCounters* mac = nullptr;  ///< null: the MAC counts nothing
   bool is_outage = false;            ///< what is reported now is of an outage (OutageWatch)
   Nanos srtt{0};
   Nanos feedback_interval{0};  ///< as granted; 0: the peer's default
@@ -51,8 +50,9 @@ struct LossReading {
 
 class LossDiscriminator {
  public:
-  /// step returns the cap, or nothing while there is none.
-  [[nodiscard]] std::optional<BytesPerSecond> step(const LossReading& reading) noexcept;
+  /// step returns the cap, or nothing while there is none. `mac`: null where the MAC counts nothing.
+  [[nodiscard]] std::optional<BytesPerSecond> step(const LossReading& reading,
+                                                   const MacCounters* mac) noexcept;
   /// overload_total counts lost packets of the windows that were taken for overload.
   [[nodiscard]] std::uint64_t overload_total() const noexcept { return overload_total_; }
 

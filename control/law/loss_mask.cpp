@@ -14,13 +14,13 @@ RateGrant LossMask::step(const LinkSample& sample) {
        .packets_reported_total = path.packets_reported_total,
        .packets_lost_total = path.packets_lost_total,
        .receiver_drops_total = path.rx_ring.refused_total + path.tx_queue.refused_total,
-       .mac = fresh(sample.facts.mac, sample.at),
        .is_outage = outage_.step(sample.at, path, grant.feedback_interval),
        .srtt = path.srtt,
        .feedback_interval = grant.feedback_interval,
        .wanted = grant.rate,
        .drain = {},
-       .rate_min = rate_min_});
+       .rate_min = rate_min_},
+      fresh(sample.facts.mac, sample.at));
   trace_.details.loss_cap = cap;
   if (!cap || *cap >= grant.rate) return grant;
   grant.rate = *cap;

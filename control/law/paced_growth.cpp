@@ -55,12 +55,12 @@ BytesPerSecond PacedGrowth::step(const PacedGrowthInput& input) noexcept {
     received_at_ = input.feedback_at;
     rate_received_ = rate_;
   }
-  const Nanos rtt = std::max(input.srtt, params_.interval);
+  const Nanos rtt = std::max(input.srtt, params_.d_1);
   update_loss(input, rtt);
   close_slice(input);
 
   const Nanos span = input.at - grown_.at;
-  if (span < (has_seen_loss_ ? rtt : params_.interval)) return rate_;
+  if (span < (has_seen_loss_ ? rtt : params_.d_1)) return rate_;
   injection_ = (input.sent_total - grown_.sent_total) / span;
   grown_ = input;
   // Idle time says nothing about the link and must not let the rate grow. Neither does it shrink:

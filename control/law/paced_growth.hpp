@@ -16,16 +16,9 @@
 #include <cstdint>
 
 #include "control/law/least_loss.hpp"
-#include "engine/base/units.hpp"
+#include "control/law/safe_range_params.hpp"
 
 namespace onehop::law {
-
-struct PacedGrowthParams {
-  BytesPerSecond rate_start{12'500'000};
-  BytesPerSecond rate_min{150'000};
-  BytesPerSecond rate_max{12'500'000'000};
-  Nanos interval{4ms};  ///< d_1
-};
 
 struct PacedGrowthInput {
   Instant at{};
@@ -39,7 +32,7 @@ struct PacedGrowthInput {
 
 class PacedGrowth {
  public:
-  explicit PacedGrowth(const PacedGrowthParams& params) noexcept
+  explicit PacedGrowth(const SafeRangeParams& params) noexcept
       : params_{params}, rate_{params.rate_start}, rate_received_{params.rate_start} {}
   /// step takes one reading (same unit of bytes as the rates) and returns the rate.
   BytesPerSecond step(const PacedGrowthInput& input) noexcept;
@@ -49,7 +42,7 @@ class PacedGrowth {
   void update_loss(const PacedGrowthInput& input, Nanos rtt) noexcept;
   void close_slice(const PacedGrowthInput& input) noexcept;
 
-  PacedGrowthParams params_;
+  SafeRangeParams params_;
   BytesPerSecond rate_;
   BytesPerSecond rate_received_;  // the rate when the last report came
   Instant received_at_{};

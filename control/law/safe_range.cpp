@@ -42,10 +42,7 @@ SafeRangeModel::SafeRangeModel(const SafeRangeParams& params) noexcept
     : params_{params},
       own_{params},
       receivers_{params},
-      paced_{{.rate_start = params.rate_start,
-              .rate_min = params.rate_min,
-              .rate_max = params.rate_max,
-              .interval = params.d_1}},
+      paced_{params},
       batch_frames_{params.batch_frames_max} {}
 
 BytesPerSecond SafeRangeModel::clamp_wire(BytesPerSecond rate) const noexcept {
@@ -128,9 +125,8 @@ void SafeRangeModel::set_paced_term(const LinkSample& sample, BufferRow& row) no
 
 void SafeRangeModel::request_reports(const LinkSample& sample, Bottleneck bottleneck,
                                      RateGrant& grant) noexcept {
-  const AckFrequency::Request request = acks_.step(sample, bottleneck);
-  grant.feedback_interval = feedback_interval_ = request.interval;
-  grant.nack_request_id = request.nack_request_id;
+  grant.feedback_interval = feedback_interval_ = acks_.step(sample, bottleneck);
+  grant.nack_request_id = acks_.requests_total();
 }
 
 RateGrant SafeRange::step(const LinkSample& sample) {

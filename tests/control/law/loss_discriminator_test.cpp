@@ -21,7 +21,7 @@ TEST_CASE("the brake judges nothing that an outage lost", "[control][law][brake]
     reading.at += 4ms;
     reading.packets_reported_total += told;
     reading.packets_lost_total += lost;
-    cap = brake.step(reading);
+    cap = brake.step(reading, nullptr);
   };
   for (int i = 0; i < 100; ++i) tell(1000, 0);
   REQUIRE_FALSE(cap);
@@ -50,8 +50,7 @@ struct BrakeBench {
       reading.packets_lost_total += static_cast<std::uint64_t>(lost_permille);
       mac.tx_frames_total += 1000;
       mac.tx_failed_total += static_cast<std::uint64_t>(failed_permille);
-      reading.mac = has_mac ? &mac : nullptr;
-      cap = brake.step(reading);
+      cap = brake.step(reading, has_mac ? &mac : nullptr);
     }
   }
 };
@@ -72,7 +71,7 @@ BytesPerSecond follow(BrakeBench& b, Nanos span, Lost lost) {
     b.reading.at += 4ms;
     b.reading.packets_reported_total += packets;
     b.reading.packets_lost_total += whole;
-    b.cap = b.brake.step(b.reading);
+    b.cap = b.brake.step(b.reading, nullptr);
     least = std::min(least, b.cap.value_or(least));
   }
   return least;
@@ -111,7 +110,7 @@ TEST_CASE("a trial of the brake is judged at six tenths of its rate and not abov
     b.reading.at += 4ms;
     b.reading.packets_reported_total += packets;
     b.reading.packets_lost_total += packets / 5;
-    b.cap = b.brake.step(b.reading);
+    b.cap = b.brake.step(b.reading, nullptr);
   };
   window(1000);
   REQUIRE(b.cap);
@@ -200,7 +199,7 @@ TEST_CASE("a rate that the receiver's drops took comes back in seconds", "[contr
     left += *b.cap * 4ms;
     b.reading.packets_reported_total += static_cast<std::uint64_t>(left.count / 1500);
     left = {left.count % 1500};
-    b.cap = b.brake.step(b.reading);
+    b.cap = b.brake.step(b.reading, nullptr);
   }
   CHECK(b.reading.at - begin < 20s);
 }
