@@ -48,8 +48,7 @@ RateGrant Cupid::step(const LinkSample& sample) {
   const Bytes frame = safe_range_.ratio().wire_frame();
   grant.rate = safe_range_.clamp_wire(share->rate);
   grant.backlog_max = backlog_for(grant.rate, sample, frame);
-  grant.batch_frames =
-      batch_for(grant.backlog_max / 4, frame, 1, params_.safe_range.batch_frames_max);
+  grant.batch_frames = batch_for(grant.backlog_max / 4, frame, 1, batch_frames_max_);
   show(trace_.details, *share);
   trace_.buffers[0].rate = safe_range_.ratio().to_payload(grant.rate);
   trace_.bottleneck = has_flow ? Bottleneck::cap : Bottleneck::source;

@@ -17,22 +17,18 @@
 
 namespace onehop::law {
 
-struct CupidParams {
-  AirtimeShareParams share;
-  SafeRangeParams safe_range;  ///< used while a sensor is missing; its rates bound both
-};
-
 class Cupid final : public Controller {
  public:
-  explicit Cupid(const CupidParams& params) noexcept
-      : params_{params}, share_{params.share}, safe_range_{params.safe_range} {}
+  /// `safe_range` is used while a sensor is missing; its rates bound both.
+  Cupid(const AirtimeShareParams& share, const SafeRangeParams& safe_range) noexcept
+      : share_{share}, safe_range_{safe_range}, batch_frames_max_{safe_range.batch_frames_max} {}
   RateGrant step(const LinkSample& sample) override;
   [[nodiscard]] std::string_view name() const override { return "cupid"; }
 
  private:
-  CupidParams params_;
   AirtimeShare share_;
   SafeRangeModel safe_range_;
+  std::uint32_t batch_frames_max_;
   SensorTimeout no_airtime_, no_phy_rate_;
 };
 

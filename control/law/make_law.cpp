@@ -58,12 +58,11 @@ Result<Made> make_wdtcp(const Recipe& recipe) {
   return Made{std::make_unique<Wdtcp>(params)};
 }
 Result<Made> make_cupid(const Recipe& recipe) {
-  return Made{std::make_unique<Cupid>(CupidParams{.share = recipe.own<AirtimeShareParams>("cupid"),
-                                                  .safe_range = recipe.safe_range})};
+  return Made{std::make_unique<Cupid>(recipe.own<AirtimeShareParams>("cupid"), recipe.safe_range)};
 }
 Result<Made> make_fixed(const Recipe& recipe) {
   ONEHOP_TRY(rate, parse_rate(recipe.argument));
-  return Made{std::make_unique<Fixed>(FixedParams{.rate = rate})};
+  return Made{std::make_unique<Fixed>(rate)};
 }
 
 template <class Params>

@@ -27,7 +27,7 @@ TEST_CASE("three cupid senders that start one after the other share evenly",
   std::vector<std::unique_ptr<Cupid>> laws;
   AirLink link{{}};
   for (int i = 0; i < 3; ++i) {
-    laws.push_back(std::make_unique<Cupid>(CupidParams{}));
+    laws.push_back(std::make_unique<Cupid>(AirtimeShareParams{}, SafeRangeParams{}));
     link.add(*laws.back(), {.start_at = Instant{1s} + i * 700ms});
   }
   link.run(3s);
@@ -52,7 +52,7 @@ TEST_CASE("near and far cupid stations get the same air, not the same rate",
   std::vector<std::unique_ptr<Cupid>> laws;
   AirLink link{{}};
   for (int i = 0; i < 4; ++i) {
-    laws.push_back(std::make_unique<Cupid>(CupidParams{}));
+    laws.push_back(std::make_unique<Cupid>(AirtimeShareParams{}, SafeRangeParams{}));
     link.add(*laws.back(), {.phy = i < 2 ? mbit_per_s(1201) : mbit_per_s(206)});
   }
   link.run(2s);
@@ -69,7 +69,7 @@ TEST_CASE("near and far cupid stations get the same air, not the same rate",
 }
 
 TEST_CASE("cupid without busy airtime is safe-range and says so once", "[control][law][cupid]") {
-  Cupid law{{}};
+  Cupid law{{}, {}};
   SafeRange other{{}};
   AirLink link{{}};
   auto& s = link.add(law, {});
@@ -93,7 +93,7 @@ TEST_CASE("cupid with airtime that stands still is safe-range and says so",
           "[control][law][cupid]") {
   const bool is_late = GENERATE(false, true);
   CAPTURE(is_late);
-  Cupid law{{}};
+  Cupid law{{}, {}};
   AirLink link{{}};
   auto& s = link.add(law, {});
   s.told.is_survey_still = !is_late;
@@ -108,7 +108,7 @@ TEST_CASE("cupid with airtime that stands still is safe-range and says so",
 }
 
 TEST_CASE("cupid without a physical rate says so once", "[control][law][cupid]") {
-  Cupid law{{}};
+  Cupid law{{}, {}};
   AirLink link{{}};
   auto& s = link.add(law, {});
   s.told.has_phy = false;

@@ -8,7 +8,7 @@ namespace onehop::law {
 namespace {
 
 TEST_CASE("fixed grants its rate and 18 ms of backlog", "[control][law]") {
-  Fixed law{{.rate = mbit_per_s(600)}};
+  Fixed law{mbit_per_s(600)};
   LinkSample s;
   s.path.wire_per_frame = {1514};
   const RateGrant grant = law.step(s);

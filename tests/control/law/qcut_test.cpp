@@ -16,7 +16,7 @@ using test::fact;
 using test::SampleMaker;
 
 std::unique_ptr<Controller> fixed(BytesPerSecond rate) {
-  return std::make_unique<Fixed>(FixedParams{.rate = rate});
+  return std::make_unique<Fixed>(rate);
 }
 
 /// tell gives `span` of 75 MB/s with `standing` in the queue after each refill.

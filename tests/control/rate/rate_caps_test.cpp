@@ -10,7 +10,7 @@ namespace onehop::rate {
 namespace {
 
 RateGrant granted(BytesPerSecond own, BytesPerSecond offer) {
-  law::Fixed law{{.rate = mbit_per_s(400)}};
+  law::Fixed law{mbit_per_s(400)};
   Latest<PathReport> path;
   Latest<Limits> limits;
   Latest<RateGrant> grant;

@@ -134,7 +134,7 @@ TEST_CASE(
     CHECK(b.grant.load().is_rate_final == (law.is_constant() || cap > BytesPerSecond{0}));
     return loop.next_tick_in();
   };
-  law::Fixed slow{{.rate = mbit_per_s(5)}}, fast{{.rate = mbit_per_s(100)}};
+  law::Fixed slow{mbit_per_s(5)}, fast{mbit_per_s(100)};
   Probe moving;
   CHECK(steady_tick(slow, {}) == 10ms);
   CHECK(steady_tick(fast, {}) == 4ms);

@@ -31,7 +31,7 @@ struct TempFile {
 TEST_CASE("a trace begins with command line, version and config and has one full row per tick",
           "[control][rate]") {
   const TempFile file;
-  law::Fixed law{{.rate = mbit_per_s(400)}};
+  law::Fixed law{mbit_per_s(400)};
   Latest<PathReport> path;
   Latest<Limits> limits;
   Latest<RateGrant> grant;
