@@ -11,10 +11,9 @@ namespace onehop::host {
 
 Result<Limits> DataPath::limits_on(int ifindex) const {
   Limits limits;
-  if (auto link = read_interface(ifindex); has_kernel_link() && link.has_value()) {
+  if (auto link = read_interface(ifindex);
+      has_kernel_link() && link.has_value() && !is_software(link.value()))
     limits.link_rate = read_link_rate(link.value().name);
-    limits.is_link_virtual = is_software(link.value());
-  }
   if (!settings_.rate_max.empty()) {
     ONEHOP_TRY(made, parse_rate(settings_.rate_max));
     limits.rate_max = std::move(made);

@@ -172,8 +172,7 @@ BytesPerSecond AutoLaw::drain_rate(const LinkSample& sample) const noexcept {
   if (const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at);
       phy != nullptr && *phy > BytesPerSecond{0})
     return *phy * part;
-  if (sample.limits.link_rate > BytesPerSecond{0} && !sample.limits.is_link_virtual)
-    return sample.limits.link_rate * part;
+  if (sample.limits.link_rate > BytesPerSecond{0}) return sample.limits.link_rate * part;
   return params_.safe_range.rate_start;
 }
 

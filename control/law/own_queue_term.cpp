@@ -36,10 +36,6 @@ constexpr std::int64_t zero_margin_permille = 1250;
 // passes for an idle link (so it does still at 16 Mbit/s now and then: 6.8 ms for 4.8 in closed
 // loop). High: links that two batches do not fill stay idle.
 constexpr std::int64_t zero_frames_min = 4;
-
-bool has_claim(const Limits& limits) noexcept {
-  return limits.link_rate > BytesPerSecond{0} && !limits.is_link_virtual;
-}
 }  // namespace
 
 OwnQueueTerm::OwnQueueTerm(const SafeRangeParams& params) noexcept
@@ -112,17 +108,16 @@ Bytes OwnQueueTerm::mean_of(Bytes reading) const noexcept {
 
 //= [SMUFF] eq. (2), (3), (4)
 void OwnQueueTerm::set_limits(const SafeRangeInput& input, LawTrace& trace) noexcept {
-  const Limits& limits = input.sample.limits;
   BufferRow& row = trace.buffers[0];
-  const BytesPerSecond start = has_claim(limits) && !params_.is_start_known
-                                   ? limits.link_rate * claim_used
-                                   : params_.rate_start;
+  const BytesPerSecond claim = input.sample.limits.link_rate;
+  const bool has_claim = claim > BytesPerSecond{0};
+  const BytesPerSecond start =
+      has_claim && !params_.is_start_known ? claim * claim_used : params_.rate_start;
   const BytesPerSecond v = drain_.has_drain() ? drain_.drain() : std::min(start, params_.rate_max);
   row.drain = v;
   const bool is_strict = params_.bounds == Bounds::strict;
   const BytesPerSecond lo = is_strict ? BytesPerSecond{} : v * params_.v_1_lo;
-  const BytesPerSecond up =
-      is_strict && has_claim(limits) ? std::max(v, limits.link_rate) : v * params_.v_1_up;
+  const BytesPerSecond up = is_strict && has_claim ? std::max(v, claim) : v * params_.v_1_up;
   const BytesPerSecond v_0_up = v + up;  // (6) with an empty queue
   const Nanos d = params_.d_1;
   x_max_ = std::max(v * std::min(srtt_min_, srtt_for_x_max) * x_max_bdp, (up + v_0_up - lo) * d);
@@ -144,7 +139,7 @@ void OwnQueueTerm::set_limits(const SafeRangeInput& input, LawTrace& trace) noex
   target_ = params_.target == Target::mid ? (under + over) / 2 : under;
   if (trace.is_degraded)
     target_ = std::clamp((under + over) / 2, x_max_ / 4, x_max_ / 2);  // edge case e
-  if (!drain_.has_drain() && !has_claim(limits) && !params_.is_start_known) {
+  if (!drain_.has_drain() && !has_claim && !params_.is_start_known) {
     target_ = std::min(target_, params_.backlog_start);
     x_max_ = params_.backlog_start;
   }

@@ -52,7 +52,7 @@ bool Qcut::is_false_completion(const LinkSample& sample) noexcept {
   BytesPerSecond cap{};
   if (const BytesPerSecond* phy = fresh(sample.facts.phy_rate, sample.at))
     cap = *phy;
-  else if (!sample.limits.is_link_virtual)
+  else
     cap = sample.limits.link_rate;
   if (cap <= BytesPerSecond{0} || !completion_.has_drain() ||
       completion_.drain() <= cap * false_completion) {

@@ -62,9 +62,9 @@ enum class Bottleneck : std::uint8_t { none, tx_queue, rx_ring, app_buffer, sour
 
 /// Limits: what the user and the peer allow. Written by the session alone.
 struct Limits {
-  BytesPerSecond rate_max{};     ///< 0: none
-  BytesPerSecond link_rate{};    ///< what the interface claims, a hint for the start; 0: unknown
-  bool is_link_virtual = false;  ///< the claim is that of a veth, bridge or the like: ignore it
+  BytesPerSecond rate_max{};   ///< 0: none
+  BytesPerSecond link_rate{};  ///< what the interface claims, a hint for the start; 0: unknown, or
+                               ///< a device of software, whose claim is worth nothing
 };
 
 }  // namespace onehop

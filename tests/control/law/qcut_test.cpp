@@ -15,9 +15,7 @@ using test::AirLink;
 using test::fact;
 using test::SampleMaker;
 
-std::unique_ptr<Controller> fixed(BytesPerSecond rate) {
-  return std::make_unique<Fixed>(rate);
-}
+std::unique_ptr<Controller> fixed(BytesPerSecond rate) { return std::make_unique<Fixed>(rate); }
 
 /// tell gives `span` of 75 MB/s with `standing` in the queue after each refill.
 RateGrant tell(Qcut& law, SampleMaker& make, Nanos span, Bytes standing, Bytes left = {75'000}) {
@@ -81,10 +79,9 @@ TEST_CASE("the gate is off where completion does not mean sent, and says so once
   CHECK_FALSE(law.trace().details.gate);
 }
 
-TEST_CASE("the claim of a virtual link proves nothing", "[control][law][qcut]") {
+TEST_CASE("completions prove nothing where nobody knows the link's rate", "[control][law][qcut]") {
   Qcut law{fixed(mbit_per_s(5000)), {}};
   SampleMaker make;
-  make.sample.limits = {.link_rate = mbit_per_s(300), .is_link_virtual = true};
   tell(law, make, 400ms, kib(300));
   CHECK(law.trace().notices == 0);
   CHECK(law.trace().details.gate);

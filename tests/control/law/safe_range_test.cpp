@@ -239,14 +239,11 @@ TEST_CASE("payload and wire bytes are converted at the sensor and back in the gr
   CHECK(is_near(grant.backlog_max.count, (c * 8ms).count, 0.05));
 }
 
-TEST_CASE("the initial rate is 100 Mbit/s and a virtual interface's claim does not change it",
-          "[control][law]") {
+TEST_CASE("the initial rate is 100 Mbit/s where the interface claims none", "[control][law]") {
   SafeRange law{{}};
   LinkSample s{.at = Instant{1s}};
   s.path.tx_queue.scope = QueueScope::lower_queue;
   s.path.payload_per_frame = s.path.wire_per_frame = {1500};
-  SECTION("no claim") {}
-  SECTION("virtual") { s.limits = {.link_rate = mbit_per_s(10'000), .is_link_virtual = true}; }
   const RateGrant grant = law.step(s);
   CHECK(law.trace().buffers[0].drain == mbit_per_s(100));
   CHECK(grant.backlog_max == kib(32));
