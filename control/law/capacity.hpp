@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "control/law/link_facts.hpp"
 
@@ -63,9 +64,7 @@ class CapacityStep {
     }
     const Gain alpha{
         static_cast<std::int64_t>(static_cast<Wide>(rate->count) * 1000 / last_.count)};
-    const std::int64_t change =
-        alpha.permille > 1000 ? alpha.permille - 1000 : 1000 - alpha.permille;
-    if (change <= bounds_.threshold_permille) return {};
+    if (std::abs(alpha.permille - 1000) <= bounds_.threshold_permille) return {};
     last_ = *rate;
     return std::clamp(alpha, bounds_.lowest, bounds_.highest);
   }

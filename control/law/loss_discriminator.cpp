@@ -41,7 +41,7 @@ std::optional<BytesPerSecond> LossDiscriminator::step(const LossReading& reading
   if (!has_reading_ || is_absurd || reading.is_outage) {
     window_ = slice_ = reading;
     has_reading_ = true;
-    has_mac_ = false;
+    mac_.reset();
     return cap_;
   }
   const std::uint64_t reported = reading.packets_reported_total - window_.packets_reported_total;
@@ -101,19 +101,18 @@ void LossDiscriminator::slow_down(const LossReading& reading, BytesPerSecond flo
 
 void LossDiscriminator::update_mac_loss(const MacCounters* mac) noexcept {
   if (mac == nullptr) {
-    has_mac_ = has_mac_loss_ = false;
+    mac_.reset();
+    mac_loss_.reset();
     return;
   }
-  const bool is_grown = has_mac_ && mac->tx_frames_total > mac_.tx_frames_total &&
-                        mac->tx_failed_total >= mac_.tx_failed_total;
+  const bool is_grown = mac_ && mac->tx_frames_total > mac_->tx_frames_total &&
+                        mac->tx_failed_total >= mac_->tx_failed_total;
   if (is_grown) {
-    const double sample = ratio(mac->tx_failed_total - mac_.tx_failed_total,
-                                mac->tx_frames_total - mac_.tx_frames_total);
-    mac_loss_ = has_mac_loss_ ? mac_loss_ + mac_gain * (sample - mac_loss_) : sample;
-    has_mac_loss_ = true;
+    const double sample = ratio(mac->tx_failed_total - mac_->tx_failed_total,
+                                mac->tx_frames_total - mac_->tx_frames_total);
+    mac_loss_ = mac_loss_ ? *mac_loss_ + mac_gain * (sample - *mac_loss_) : sample;
   }
-  if (!has_mac_ || is_grown || mac->tx_frames_total < mac_.tx_frames_total) mac_ = *mac;
-  has_mac_ = true;
+  if (!mac_ || is_grown || mac->tx_frames_total < mac_->tx_frames_total) mac_ = *mac;
 }
 
 void LossDiscriminator::close_slice(const LossReading& reading) noexcept {
@@ -130,7 +129,7 @@ std::optional<double> LossDiscriminator::expected_loss(Instant now) const noexce
   // What the path always loses is no overload, whatever the MAC says of its own part.
   std::optional<double> always = least_loss_.since(now - memory);
   if (air_ && now - air_->at <= memory) always = std::max(always.value_or(0.0), air_->loss);
-  if (has_mac_loss_) return std::max(mac_loss_, always.value_or(0.0));
+  if (mac_loss_) return std::max(*mac_loss_, always.value_or(0.0));
   if (!always) return std::nullopt;
   return *always + unknown_margin;
 }

@@ -40,7 +40,7 @@ struct LossReading {
   std::uint64_t packets_reported_total = 0;
   std::uint64_t packets_lost_total = 0;
   std::uint64_t receiver_drops_total = 0;
-  bool is_outage = false;            ///< what is reported now is of an outage (OutageWatch)
+  bool is_outage = false;  ///< what is reported now is of an outage (OutageWatch)
   Nanos srtt{0};
   Nanos feedback_interval{0};  ///< as granted; 0: the peer's default
   BytesPerSecond wanted{};     ///< what the law would send without the cap
@@ -50,7 +50,8 @@ struct LossReading {
 
 class LossDiscriminator {
  public:
-  /// step returns the cap, or nothing while there is none. `mac`: null where the MAC counts nothing.
+  /// step returns the cap, or nothing while there is none. `mac` is null where the MAC counts
+  /// nothing.
   [[nodiscard]] std::optional<BytesPerSecond> step(const LossReading& reading,
                                                    const MacCounters* mac) noexcept;
   /// overload_total counts lost packets of the windows that were taken for overload.
@@ -78,11 +79,11 @@ class LossDiscriminator {
   std::optional<BytesPerSecond> cap_;
   LossReading window_{};  // its beginning
   LossReading slice_{};
-  MacCounters mac_{};
+  std::optional<MacCounters> mac_;
+  std::optional<double> mac_loss_;
   std::uint64_t overload_total_ = 0;
   std::int64_t calm_windows_ = 0;  // since the last that slowed down
-  double mac_loss_ = 0;
-  bool has_mac_ = false, has_mac_loss_ = false, has_reading_ = false;
+  bool has_reading_ = false;
   std::optional<Trial> trial_;
   std::optional<AirLoss> air_;
   LeastLoss least_loss_;

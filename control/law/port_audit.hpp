@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <optional>
 
 #include "control/law/queue_view.hpp"
 
@@ -15,7 +16,7 @@ class PortAudit {
   /// step returns whether the port is credible. A queue that is not the port's always is.
   [[nodiscard]] bool step(const PathReport& path, const QueueView& view) noexcept {
     if (!view.has_push_back) {
-      has_begun_ = false;
+      begun_at_.reset();
       return is_credible_ = true;
     }
     const Bytes handed = handed_total(path);
@@ -23,14 +24,13 @@ class PortAudit {
     const Bytes ours = handed - handed_, theirs = counted - counted_;
     // Frames and not time alone: a drain that is reported too small slows us down before the span
     // is over.
-    if (has_begun_ && (view.queue.at - begun_at_ < span || ours < path.wire_per_frame * frames_min))
+    if (begun_at_ && (view.queue.at - *begun_at_ < span || ours < path.wire_per_frame * frames_min))
       return is_credible_;
-    if (has_begun_)
+    if (begun_at_)
       is_credible_ = std::abs((ours - theirs).count) * 1000 <= ours.count * difference_permille;
     handed_ = handed;
     counted_ = counted;
     begun_at_ = view.queue.at;
-    has_begun_ = true;
     return is_credible_;
   }
 
@@ -42,9 +42,8 @@ class PortAudit {
   static constexpr std::int64_t frames_min = 32;            // ours; low and high: as above
 
   bool is_credible_ = true;
-  bool has_begun_ = false;
   Bytes handed_{}, counted_{};
-  Instant begun_at_{};
+  std::optional<Instant> begun_at_;
 };
 
 }  // namespace onehop::law

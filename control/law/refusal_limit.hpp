@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "engine/base/units.hpp"
 
@@ -23,9 +24,8 @@ class RefusalLimit {
   /// step takes one reading: frames refused so far, the backlog, and the least
   /// limit.
   void step(Instant at, std::uint64_t refused_total, Bytes backlog, Bytes least) noexcept {
-    const bool is_refused = has_reading_ && refused_total > refused_total_;
-    refused_total_ = std::max(refused_total_, refused_total);
-    has_reading_ = true;
+    const bool is_refused = refused_total_ && refused_total > *refused_total_;
+    refused_total_ = std::max(refused_total_.value_or(0), refused_total);
     if (is_refused && backlog > Bytes{0}) {
       limit_ = std::max(backlog * gain, least);
       growth_permille_ = growth_first_permille;
@@ -55,9 +55,8 @@ class RefusalLimit {
 
   Bytes limit_{};  // 0: none was seen
   std::int64_t growth_permille_ = growth_first_permille;
-  std::uint64_t refused_total_ = 0;
+  std::optional<std::uint64_t> refused_total_;
   Instant at_{};
-  bool has_reading_ = false;
 };
 
 }  // namespace onehop::law

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 __extension__ typedef __int128 Wide;
 
 /// Nanos is a span of time. Instant is a point on the monotonic clock, or in virtual time; only
-/// *_thread files and the ports' waits read the real clock, everything else is handed `now`.
+/// *_thread files, the ports' waits and PollBudget read the real clock, all else is handed `now`.
 using Nanos = std::chrono::nanoseconds;
 struct MonotonicTimeline {
   using rep = Nanos::rep;
