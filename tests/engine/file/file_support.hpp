@@ -154,7 +154,7 @@ class Wire {
   /// run pumps until the Sink is over, either end failed, the cut, or nothing has moved for long.
   Outcome run() {
     std::size_t idle = 0;
-    while (idle < 2000) {
+    while (idle < 50'000) {  // 10 s: the disk may be busy with others
       if (on_turn) on_turn();
       std::size_t moved =
           source_ != nullptr && !is_cut_ ? source_->turn(clock(), from_source_, to_source_) : 0;
@@ -165,7 +165,7 @@ class Wire {
       if (sink_.is_over() && from_sink_.is_empty()) break;
       if (outcome_.source_failure && held_.empty() && late_.empty() && idle > 50) break;
       if (is_cut_ && idle > 50) break;
-      if (is_root_lost && idle > 400) break;  // nothing ends without it
+      if ((is_root_lost || is_digest_lost) && idle > 400) break;  // nothing ends without it
       idle = moved > 0 ? 0 : idle + 1;
       if (moved == 0) ::usleep(200);  // io_uring may have the block
     }
