@@ -133,7 +133,7 @@ std::map<std::string, double> UsageMeter::thread_cpu_seconds() {
     std::string name;
     std::uint64_t run_ns = 0;
     std::ifstream{task + "/comm"} >> name;
-    if (!(std::ifstream{task + "/schedstat"} >> run_ns)) return {};
+    if (!(std::ifstream{task + "/schedstat"} >> run_ns)) continue;  // it has just ended
     constexpr std::string_view prefix = "onehop-";
     seconds[name.starts_with(prefix) ? name.substr(prefix.size()) : "plane"] +=
         static_cast<double>(run_ns) / 1e9;

@@ -13,6 +13,7 @@
 
 #include "engine/base/check.hpp"
 #include "engine/base/cpu.hpp"
+#include "engine/base/thread.hpp"
 #include "engine/file/confined.hpp"
 #include "engine/file/file_bytes.hpp"
 
@@ -54,11 +55,21 @@ PackCommit::PackCommit(Destination& destination)
       has_syncfs_{has_syncfs(destination.root())},
       folders_{destination.root()} {}
 
+PackCommit::~PackCommit() {
+  if (is_under_way_) is_through_.acquire();
+  thread_.request_stop();
+  has_batch_.release();
+}
+
 int PackCommit::open() {
-  if (stage_.is_open()) return 0;
+  if (thread_.joinable()) return 0;
   if (const int errno_value = stage_.open(destination_.root()); errno_value != 0)
     return errno_value;
   mode_made_ = stage_.mode_of_new_folder();
+  auto started =
+      start_thread<std::jthread>("commit", [this](const std::stop_token& stop) { run(stop); });
+  if (!started) return started.error().errno_value;
+  thread_ = std::move(started).value();
   return 0;
 }
 
@@ -89,23 +100,22 @@ std::optional<PackFailure> PackCommit::hand_over() {
   if (destination_.is_synced() && !batch_.records.empty())
     if (const int errno_value = destination_.session().sync(); errno_value != 0)
       return PackFailure{batch_.records.front().file(), FileFailure::sync_error, errno_value};
-  ONEHOP_CHECK(!handed_over_.valid());
-  under_way_ = std::exchange(batch_, {});
-  // Without a launch policy: where the system refuses a thread, collect() does the work.
-  handed_over_ = std::async([this] {
-    name_this_thread("onehop-commit");
-    return work(under_way_);
-  });
+  ONEHOP_CHECK(!std::exchange(is_under_way_, true));
+  handed_over_ = std::exchange(batch_, {});
+  has_batch_.release();
   return std::nullopt;
 }
 
 /// Takes what became of the batch that was handed over. False: it is not through.
 bool PackCommit::collect(bool is_waiting) {
-  if (!handed_over_.valid()) return true;
-  if (!is_waiting && handed_over_.wait_for(0s) == std::future_status::timeout) return false;
-  const Done done = handed_over_.get();
-  runs_.insert(runs_.end(), done.runs.begin(), done.runs.end());
-  failure_ = done.failure;
+  if (!is_under_way_) return true;
+  if (is_waiting)
+    is_through_.acquire();
+  else if (!is_through_.try_acquire())
+    return false;
+  is_under_way_ = false;
+  runs_.insert(runs_.end(), done_.runs.begin(), done_.runs.end());
+  failure_ = done_.failure;
   return true;
 }
 
@@ -129,6 +139,16 @@ std::optional<PackRun> PackCommit::pop() {
   const PackRun run = runs_.front();
   runs_.pop_front();
   return run;
+}
+
+void PackCommit::run(const std::stop_token& stop) {
+  name_this_thread("onehop-commit");
+  while (true) {
+    has_batch_.acquire();
+    if (stop.stop_requested()) return;
+    done_ = work(handed_over_);
+    is_through_.release();
+  }
 }
 
 /// What got its name before a failure is told all the same, unless its folder may not have it.

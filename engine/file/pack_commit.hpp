@@ -7,17 +7,18 @@
 //
 // At any instant of a power cut a visible name has its whole content: nothing is renamed before the
 // disk has it. Up to synced_singly_max files are synced each; above that one syncfs costs less than
-// a sync per file, and it reports write errors (Linux 5.8). Each batch has a thread of its own,
-// one at a time, so that the file thread goes on while the disk is busy. The Sink owns it; its file
-// thread calls it.
+// a sync per file, and it reports write errors (Linux 5.8). It works on a thread of its own, so
+// that the file thread goes on while the disk is busy. The Sink owns it; its file thread calls it.
 #pragma once
 
 #include <sys/stat.h>
 
 #include <cstdint>
 #include <deque>
-#include <future>
 #include <optional>
+#include <semaphore>
+#include <stop_token>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -81,10 +82,11 @@ class PackCommit {
  public:
   /// destination outlives it.
   explicit PackCommit(Destination& destination);
+  ~PackCommit();
   PackCommit(const PackCommit&) = delete;
   PackCommit& operator=(const PackCommit&) = delete;
 
-  /// open makes the stage, once. 0 or errno.
+  /// open makes the stage and starts the thread, once. 0 or errno.
   [[nodiscard]] int open();
   [[nodiscard]] const Stage& stage() const noexcept { return stage_; }
   [[nodiscard]] Destination& destination() const noexcept { return destination_; }
@@ -113,12 +115,13 @@ class PackCommit {
   [[nodiscard]] std::optional<PackFailure> hand_over();
   bool collect(bool is_waiting);
 
-  // --- in the thread of a batch
+  // --- in the thread
   /// Done: what became of a batch.
   struct Done {
     std::vector<PackRun> runs;
     std::optional<PackFailure> failure;
   };
+  void run(const std::stop_token& stop);
   [[nodiscard]] Done work(PackBatch& batch);
   [[nodiscard]] std::optional<PackFailure> finish_folders(const PackBatch& batch);
   [[nodiscard]] std::optional<PackFailure> finish_folder(const PackRecord& record);
@@ -137,10 +140,13 @@ class PackCommit {
   PackBatch batch_;  // that gathers
   std::deque<PackRun> runs_;
   std::optional<PackFailure> failure_;
-  // The thread's, while handed_over_ has one.
-  PackBatch under_way_;
+  bool is_under_way_ = false;  // a batch was handed over, and done_ was not collected
+  std::binary_semaphore has_batch_{0}, is_through_{0};
+  // The thread's, from the one semaphore to the other.
+  PackBatch handed_over_;
+  Done done_;
   FolderCache folders_;
-  std::future<Done> handed_over_;  // last: its thread ends before what it uses
+  std::jthread thread_;  // last: it ends before what it uses
 };
 
 }  // namespace onehop::file
