@@ -154,7 +154,7 @@ class Wire {
   /// run pumps until the Sink is over, either end failed, the cut, or nothing has moved for long.
   Outcome run() {
     std::size_t idle = 0;
-    while (idle < 50'000) {  // 10 s: the disk may be busy with others
+    while (idle < 50'000) {  // 10 s: the disk may be busy
       if (on_turn) on_turn();
       std::size_t moved =
           source_ != nullptr && !is_cut_ ? source_->turn(clock(), from_source_, to_source_) : 0;
@@ -165,7 +165,8 @@ class Wire {
       if (sink_.is_over() && from_sink_.is_empty()) break;
       if (outcome_.source_failure && held_.empty() && late_.empty() && idle > 50) break;
       if (is_cut_ && idle > 50) break;
-      if ((is_root_lost || is_digest_lost) && idle > 400) break;  // nothing ends without it
+      const bool may_end = source_ != nullptr && !is_digest_lost && !is_withheld_;
+      if (!may_end && idle > 2000) break;
       idle = moved > 0 ? 0 : idle + 1;
       if (moved == 0) ::usleep(200);  // io_uring may have the block
     }
@@ -173,7 +174,10 @@ class Wire {
   }
 
   /// tell hands the Sink one message as the session would.
-  void tell(const BlockRef& message) { late_.push_back(message); }
+  void tell(const BlockRef& message) {
+    late_.push_back(message);
+    is_withheld_ = false;
+  }
   [[nodiscard]] Outcome& outcome() { return outcome_; }
 
  private:
@@ -229,7 +233,9 @@ class Wire {
       outcome_.bytes_hole += from.length;
       late_.push_back(from);
     } else if (from.kind == FileMessageKind::root) {
-      if (!is_root_lost && (!on_root || on_root(from))) late_.push_back(from);
+      const bool is_told = !is_root_lost && (!on_root || on_root(from));
+      is_withheld_ |= !is_told;
+      if (is_told) late_.push_back(from);
     } else if (from.kind == FileMessageKind::failed) {
       outcome_.source_failure = from;
     } else if (from.kind == FileMessageKind::end_of_files) {
@@ -272,6 +278,7 @@ class Wire {
   std::deque<BlockRef> free_, late_;
   std::mt19937_64 random_{reorder_seed + 1};
   bool is_cut_ = false;
+  bool is_withheld_ = false;  // a root was not told: nothing ends without it
   Outcome outcome_;
 };
 

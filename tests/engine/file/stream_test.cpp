@@ -182,8 +182,8 @@ TEST_CASE("C4 D1 a stream arrives whole in any order of blocks", "[engine][file]
 
 TEST_CASE("an empty stream is an empty file", "[engine][file]") {
   const TempFolder to;
-  CHECK_FALSE(carry(chapters_of("", "n"), {.folder = to.path().string()})
-                  .outcome.sink_failure.has_value());
+  CHECK_FALSE(
+      carry(chapters_of("", "n"), {.folder = to.path().string()}).outcome.sink_failure.has_value());
   CHECK(names_in(to.path()) == std::vector<std::string>{"n"});
 }
 
@@ -277,6 +277,7 @@ TEST_CASE("P4 Z1 a stream stands alone in its session", "[engine][file]") {
   const auto refuses = [&](auto... chapter) {
     std::vector<ScanChapter> chapters;
     (chapters.push_back(std::move(chapter)), ...);
+    chapters.back().is_last = true;
     SinkSettings settings{.folder = to.path().string()};
     if (is_output) settings.output_fd = null.get();
     return carry(std::move(chapters), std::move(settings)).refused.has_value();
@@ -294,14 +295,13 @@ TEST_CASE("P4 Z1 a stream stands alone in its session", "[engine][file]") {
 TEST_CASE("P5 a name that exists is never compared with a stream", "[engine][file]") {
   const TempFolder to;
   write_file(to / "n", "mine");
-  const auto [on_exist, is_refused] =
-      GENERATE(table<OnExist, bool>({{OnExist::ask, true},
-                                     {OnExist::resume, true},
-                                     {OnExist::skip, true},
-                                     {OnExist::rename, false},
-                                     {OnExist::overwrite, false}}));
-  const Carried carried = carry(chapters_of("theirs", "n"),
-                                {.folder = to.path().string(), .on_exist = on_exist});
+  const auto [on_exist, is_refused] = GENERATE(table<OnExist, bool>({{OnExist::ask, true},
+                                                                     {OnExist::resume, true},
+                                                                     {OnExist::skip, true},
+                                                                     {OnExist::rename, false},
+                                                                     {OnExist::overwrite, false}}));
+  const Carried carried =
+      carry(chapters_of("theirs", "n"), {.folder = to.path().string(), .on_exist = on_exist});
   CHECK(carried.refused.has_value() == is_refused);
   CHECK(read_file(to / "n") == (on_exist == OnExist::overwrite ? "theirs" : "mine"));
   if (on_exist != OnExist::rename) return;
