@@ -28,6 +28,17 @@ def test_what_has_moved(cpu) -> None:
         assert len(lines) == 2 and sum("moved" in line for line in lines) == marks, lines
 
 
+def test_values_of_another_measure_are_not_kept(cpu) -> None:
+    for words in (["--accept", "why it has changed", "--beside", "/bin/true", "--parts"],
+                  ["--parts"]):
+        try:
+            cpu.main(words)
+        except SystemExit as ended:
+            assert ended.code == 2, words
+        else:
+            raise AssertionError(f"{words} were taken")
+
+
 def test_values_of_another_hand(cpu) -> None:
     with tempfile.TemporaryDirectory() as name:
         store, scenario = pathlib.Path(name, "kept.json"), pathlib.Path(name, "scenario")
@@ -52,4 +63,5 @@ def test_values_of_another_hand(cpu) -> None:
 if __name__ == "__main__":
     tool = load(sys.argv[1])
     test_what_has_moved(tool)
+    test_values_of_another_measure_are_not_kept(tool)
     test_values_of_another_hand(tool)
