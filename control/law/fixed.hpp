@@ -14,8 +14,8 @@ class Fixed final : public Controller {
  public:
   explicit Fixed(BytesPerSecond rate) noexcept : rate_{rate} {}
   RateGrant step(const LinkSample& sample) override {
-    // Derived, 4.5 rate d_1: the safe range's X_max. Low: a core that naps sends less than the
-    // rate. High: a burst after a nap is more than safe-range would allow.
+    // Derived, 4.5 rate d_1: the shortest queue that has a safe range. Low: a core that naps sends
+    // less than the rate. High: a burst after a nap is more than such a queue takes.
     constexpr Gain backlog_gain{4500};
     constexpr SafeRangeParams safe_range;
     const Bytes frame = std::max(sample.path.wire_per_frame, Bytes{1});

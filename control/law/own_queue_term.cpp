@@ -6,9 +6,11 @@
 namespace onehop::law {
 
 namespace {
-// Derived, X_max,1 = 4.5 v d_1: from (2), (3) with v_0 up to 3 v_1. Low: the safe range is empty.
-// High: a longer queue may stand.
-constexpr Gain x_max_floor{4500};
+// Ours, on v d_1: how wide the safe range is where two BDP leave it none. X_under + this is X_over,
+// so that "over" begins 8 ms of data above where "under" ends. Low: the target in its middle is
+// its lower edge. High: a longer queue may stand. Not before a round trip is known: the first one
+// would hold the deeper queue that the width allows.
+constexpr Gain range_width{2000};
 // [SMUFF] two BDP. Low: as above, where the round trip is long. High: delay.
 constexpr std::int64_t x_max_bdp = 2;
 // Ours; the paper saw up to 25 ms. Low: a long path's bursts are cut. High: X_max would be a reason
@@ -120,10 +122,11 @@ void OwnQueueTerm::set_limits(const SafeRangeInput& input, LawTrace& trace) noex
   const BytesPerSecond up = is_strict && has_claim ? std::max(v, claim) : v * params_.v_1_up;
   const BytesPerSecond v_0_up = v + up;  // (6) with an empty queue
   const Nanos d = params_.d_1;
-  x_max_ = std::max(v * std::min(srtt_min_, srtt_for_x_max) * x_max_bdp, (up + v_0_up - lo) * d);
   //= [SMUFF] table 1.3: X_max = 2 BDP; type=deviation
-  //=   reason=below srtt 9 ms that leaves no safe range; 4.5 v d_1 is the floor
-  if (!is_strict) x_max_ = std::max(x_max_, v * x_max_floor * d);
+  //=   reason=below srtt 9 ms that leaves no safe range, at 9 ms one without a width
+  const BytesPerSecond width = srtt_min_ > Nanos{0} ? v * range_width : BytesPerSecond{0};
+  x_max_ = std::max(v * std::min(srtt_min_, srtt_for_x_max) * x_max_bdp,
+                    (up + v_0_up - lo + width) * d);
   if (const auto& lower = input.sample.facts.lower_queue;
       lower && lower->value.queue.capacity > Bytes{0})
     x_max_ = std::min(x_max_, input.ratio.to_payload(lower->value.queue.capacity));

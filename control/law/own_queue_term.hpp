@@ -6,7 +6,8 @@
 //   (4)  X_1^target = d_1 v_1^up
 //   (6)  term_1     = v_1 + (X_1^target - X_1) / d_1
 //
-//   X_max,1 = max(2 v_1 srtt_min, 4.5 v_1 d_1), not above the queue's length
+//   X_max,1 = max(2 v_1 srtt_min, 6.5 v_1 d_1), not above the queue's length. From 4.5 v_1 d_1 on
+//   the range exists; 2 v_1 d_1 more give it a width
 //
 // The actuator is a rate AND a backlog limit. The engine core wakes every P = 0.5..3 ms and fills
 // the queue up to backlog_max, so X_1 is a saw between backlog_max - S and backlog_max, S = P v_1.

@@ -50,6 +50,8 @@ struct FlowSpec {
   double start_s = 0;
   double stop_s = 0;           ///< 0: at the end
   double interval_ms = 10;     ///< ping
+  bool is_primed = true;       ///< the Block Ack agreements are there before it starts; without,
+                               ///< its first frames wait for them, which its round trip shows
   bool is_background = false;  ///< marked CS1, access category BK
   double tick_ms = 0;          ///< onehop: of the control loop; 0: as it wishes
   double feedback_ms = 0;      ///< onehop: distance of the peer's reports; 0: what the law wishes

@@ -123,6 +123,7 @@ Result<void> read_flow(const toml::table& table, const std::string& where, FlowT
                {"variant", text(flow.variant, {"cubic", "newreno", "bbr", "vegas"})},
                {"pair", number(flow.pair, 0, 63)},
                {"is_reverse", flag(flow.is_reverse)},
+               {"is_primed", flag(flow.is_primed)},
                {"rate_mbps", number(flow.rate_mbps, 0, 1e5)},
                {"bytes", number(flow.bytes, 0, 1e12)},
                {"start_s", number(flow.start_s, 0, 1e4)},

@@ -80,7 +80,8 @@ class Run {
         net_{spec.link, spec.flows.size(), spec.payload_bytes},
         delays_{spec.flows.size()} {
     for (std::uint32_t i = 0; i < net_.size(); ++i) delays_.watch(net_.node(i));
-    for (const FlowSpec& flow : spec.flows) net_.prime(flow);
+    for (const FlowSpec& flow : spec.flows)
+      if (flow.is_primed) net_.prime(flow);
     flows_.resize(spec.flows.size());
     for (std::size_t i = 0; i < flows_.size(); ++i) add(static_cast<std::uint32_t>(i));
   }

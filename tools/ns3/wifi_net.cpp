@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include <ns3/boolean.h>
@@ -223,6 +224,11 @@ void know_neighbours() {
 }  // namespace
 
 void WifiNet::install_ip() {
+  // ns-3 ends a run of a queue discipline after 64 frames, and nothing goes on until the next frame
+  // comes or the device stops and wakes (its netif_schedule is a TODO; queue-disc.cc). Linux goes
+  // on at once, from a softirq (__qdisc_run, net/sched/sch_generic.c).
+  ns3::Config::SetDefault("ns3::QueueDisc::Quota",
+                          UintegerValue(std::numeric_limits<std::uint32_t>::max()));
   ns3::InternetStackHelper stack;
   stack.Install(nodes_);
   ns3::Ipv4AddressHelper ip;
@@ -258,7 +264,12 @@ void WifiNet::begin_loss(const FlowSpec& flow) {
   if (link_.phy_loss <= 0) return;
   const std::uint32_t from = sender_of(flow), to = receiver_of(flow);
   const ns3::AcIndex ac = flow.is_background ? ns3::AC_BK : ns3::AC_BE;
-  if (!has_agreement(from, to, ac) || !has_agreement(to, from, ac))
+  const bool is_agreed = has_agreement(from, to, ac) && has_agreement(to, from, ac);
+  if (!is_agreed && !flow.is_primed) {  // its own first frames make them
+    ns3::Simulator::Schedule(ns3::MilliSeconds(1), &WifiNet::begin_loss, this, flow);
+    return;
+  }
+  if (!is_agreed)
     throw std::runtime_error("no Block Ack agreement between " + std::to_string(from) + " and " +
                              std::to_string(to) + " before loss begins");
   const Ptr<ns3::RateErrorModel> errors = ns3::CreateObject<ns3::RateErrorModel>();

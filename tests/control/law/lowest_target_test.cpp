@@ -29,6 +29,33 @@ TEST_CASE("safe-range with the lowest target runs just above empty", "[control][
         4.0);  // 1.25 naps, and at least two batches
 }
 
+// Goal:   the safe range has a width of 2 v d_1 = 8 ms where 2 BDP leave it none, so that its lower
+//         edge, its middle and a queue that is just not empty are three regimes.
+// Method: each target in closed loop at a round trip of 1 ms, judged over a second.
+// Bounds: 8 and 12 ms within 10 %, and less than half of the first; the link busy in each. The range
+//         is told in payload bytes.
+TEST_CASE("the safe range has three regimes that differ", "[control][law]") {
+  const int mbps = GENERATE(100, 600);
+  const auto [target, least_ms, most_ms] =
+      GENERATE(table<const char*, double, double>({{"under", 7.2, 8.8},
+                                                   {"mid", 10.8, 13.2},
+                                                   {"zero", 0.0, 4.0}}));
+  CAPTURE(mbps, target);
+  const auto law = law::make_law({.spec = "safe-range", .target = target}).value();
+  FluidLink link{*law, {.link = mbit_per_s(mbps)}};
+  link.run(500ms);
+  link.open_window();
+  link.run(1s);
+  const double mean_ms = ms_of_data(link.window.mean().count, link.p.link);
+  CHECK(mean_ms >= least_ms);
+  CHECK(mean_ms <= most_ms);
+  CHECK(use(link) >= 0.99);
+  const law::BufferRow& row = law->trace().buffers[0];
+  REQUIRE((row.under && row.over));
+  CHECK(ms_of_data((*row.over - *row.under).count, link.p.link) ==
+        Approx(8.0 * FluidLink::payload / FluidLink::wire).epsilon(0.05));
+}
+
 // Goal:   a core that is late now and then does not starve a link whose queue is kept short.
 // Method: each 16th nap is longer by up to 4 ms, so that their mean says nothing of the longest.
 // Bounds: the queue lasts for the longest nap, 30 % more, and a frame; at least two batches.
