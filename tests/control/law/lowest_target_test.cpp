@@ -32,8 +32,8 @@ TEST_CASE("safe-range with the lowest target runs just above empty", "[control][
 // Goal:   the safe range has a width of 2 v d_1 = 8 ms where 2 BDP leave it none, so that its lower
 //         edge, its middle and a queue that is just not empty are three regimes.
 // Method: each target in closed loop at a round trip of 1 ms, judged over a second.
-// Bounds: 8 and 12 ms within 10 %, and less than half of the first; the link busy in each. The range
-//         is told in payload bytes.
+// Bounds: 8 and 12 ms within 10 %, and less than half of the first; the link busy in each. The
+//         range is in payload bytes.
 TEST_CASE("the safe range has three regimes that differ", "[control][law]") {
   const int mbps = GENERATE(100, 600);
   const auto [target, least_ms, most_ms] =
