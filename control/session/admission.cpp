@@ -13,27 +13,44 @@ constexpr std::size_t guessers_max = 1024;
 }  // namespace
 
 Admission::Ticket Admission::enter(const IpAddress& address, std::function<void()> give_way) {
-  make_room(address);
+  make_room(address, Standing::stranger);
   half_open_.push_back({++last_ticket_, address, std::move(give_way)});
   return last_ticket_;
 }
 
-void Admission::make_room(const IpAddress& address) {
-  auto oldest = half_open_.end();
-  if (count_of(address) >= half_open_per_address_max) {
-    oldest = std::ranges::find(half_open_, address, &HalfOpen::address);
-  } else if (half_open_.size() >= half_open_max) {
-    // max_element takes the first of equals, which is the oldest.
-    oldest = std::ranges::max_element(
-        half_open_, {}, [this](const HalfOpen& held) { return count_of(held.address); });
-  }
-  if (oldest == half_open_.end()) return;
-  oldest->give_way();
-  half_open_.erase(oldest);
+void Admission::rise(Ticket ticket, Standing standing) {
+  const auto at = std::ranges::find(half_open_, ticket, &HalfOpen::ticket);
+  if (at == half_open_.end()) return;
+  HalfOpen held = std::move(*at);
+  half_open_.erase(at);
+  held.standing = standing;
+  make_room(held.address, standing);
+  half_open_.push_back(std::move(held));
 }
 
-std::size_t Admission::count_of(const IpAddress& address) const {
-  return static_cast<std::size_t>(std::ranges::count(half_open_, address, &HalfOpen::address));
+void Admission::make_room(const IpAddress& address, Standing standing) {
+  const auto is_of = [standing](const HalfOpen& held) { return held.standing == standing; };
+  const std::size_t count = static_cast<std::size_t>(std::ranges::count_if(half_open_, is_of));
+  auto oldest = half_open_.end();
+  if (count_of(address, standing) >= half_open_per_address_max) {
+    oldest = std::ranges::find_if(
+        half_open_, [&](const HalfOpen& held) { return is_of(held) && held.address == address; });
+  } else if (count >= half_open_max) {
+    // max_element takes the first of equals, which is the oldest.
+    oldest = std::ranges::max_element(half_open_, {}, [&](const HalfOpen& held) {
+      return is_of(held) ? count_of(held.address, standing) : 0;
+    });
+  }
+  if (oldest == half_open_.end()) return;
+  const auto give_way = std::move(oldest->give_way);
+  half_open_.erase(oldest);
+  give_way();
+}
+
+std::size_t Admission::count_of(const IpAddress& address, Standing standing) const {
+  return static_cast<std::size_t>(std::ranges::count_if(half_open_, [&](const HalfOpen& held) {
+    return held.standing == standing && held.address == address;
+  }));
 }
 
 void Admission::clear() {

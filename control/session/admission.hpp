@@ -2,8 +2,13 @@
 // Admission: which connections may be half open (accepted, not yet authenticated), and when an
 // address may try a code again.
 //
-//   accept ─▶ enter() ─▶ [ half open: 4 of an address, 16 in all; the oldest gives way ] ─▶ leave()
+//   accept ─▶ enter() ─▶ [ strangers: 4 of an address, 16 in all; the oldest gives way ]
+//                rise() ─▶ [ claimed: as many, of their own  ]
+//                rise() ─▶ [ proven: as many, of their own   ] ─▶ leave(), with its Hello
 //            begin_attempt(): at once, or a pause after that address's last wrong code
+//
+// Only those of one standing give way to each other, so who has proven the code is out of reach of
+// all who have not.
 //
 // It counts by the address that accept() named and by tickets, and asks no socket: one that was
 // reset does not know its peer any more. Pure but for the time that it is given; its memory is
@@ -21,8 +26,15 @@
 
 namespace onehop::session {
 
-inline constexpr std::size_t half_open_max = 16;  ///< each holds about 70 KiB
+inline constexpr std::size_t half_open_max = 16;  ///< of a standing; each holds about 70 KiB
 inline constexpr std::size_t half_open_per_address_max = 4;
+
+/// Standing: how far a half-open connection has got.
+enum class Standing : std::uint8_t {
+  stranger,  ///< nothing of it is known
+  claimed,   ///< its first message holds the code's binder; who heard one can repeat it
+  proven,    ///< it knows the code
+};
 
 class Admission {
  public:
@@ -35,6 +47,9 @@ class Admission {
   /// the oldest of the address that holds the most: who has one connection keeps it until as many
   /// addresses come as there are places. `give_way` is called when this one has to.
   [[nodiscard]] Ticket enter(const IpAddress& address, std::function<void()> give_way);
+  /// rise gives it a place among those of a higher standing, where another one may have to give way
+  /// in its turn; nothing where it had given way.
+  void rise(Ticket ticket, Standing standing);
   /// leave frees its place; nothing where it had given way.
   void leave(Ticket ticket);
   /// clear has all of them give way.
@@ -53,12 +68,13 @@ class Admission {
     Ticket ticket;
     IpAddress address;
     std::function<void()> give_way;
+    Standing standing = Standing::stranger;
   };
-  [[nodiscard]] std::size_t count_of(const IpAddress& address) const;
-  void make_room(const IpAddress& address);
+  [[nodiscard]] std::size_t count_of(const IpAddress& address, Standing standing) const;
+  void make_room(const IpAddress& address, Standing standing);
 
   const Nanos guess_pause_;
-  std::vector<HalfOpen> half_open_;             // oldest first
+  std::vector<HalfOpen> half_open_;             // of each standing, oldest first
   std::map<IpAddress, Instant> next_attempts_;  // of addresses that had a wrong code
   Ticket last_ticket_ = 0;
 };

@@ -104,10 +104,11 @@ Task<HandshakeFailure> Channel::handshake(Role role, Nanos limit) {
   // on.
   if (watch_timer_.cancel() == 0 && !is_late) co_await wait_for(inbox_timer_, 0ns);
   HandshakeFailure failure = HandshakeFailure::none;
-  if (is_late) {
+  const bool is_of_tls = error && error.category() == asio::error::get_ssl_category();
+  if (is_of_tls || has_failed_proof(ssl())) {
+    failure = classify_handshake(ssl(), is_of_tls ? static_cast<unsigned long>(error.value()) : 0);
+  } else if (is_late) {
     failure = HandshakeFailure::timed_out;
-  } else if (error && error.category() == asio::error::get_ssl_category()) {
-    failure = classify_handshake(ssl(), static_cast<unsigned long>(error.value()));
   } else if (error) {
     failure = is_vanished(error) ? HandshakeFailure::vanished : HandshakeFailure::not_onehop;
   } else if (!is_authenticated(ssl())) {

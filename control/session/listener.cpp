@@ -24,7 +24,6 @@ using asio::ip::tcp;
 
 constexpr int backlog_connections = 16;              // wait in the kernel, and cost us nothing
 constexpr Nanos accept_pause = 100ms;                // when file descriptors run out
-constexpr unsigned authentication_failures_max = 3;  // then a code that can be guessed is burnt
 constexpr Nanos progress_interval = 1s;              // a tenth of the window that is judged
 
 Error listen_error(const Endpoint& endpoint, const boost::system::error_code& error) {
@@ -50,7 +49,6 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
         acceptor_{io},
         progress_timer_{io},
         tls_{TlsContext::make({.role = Role::receiver}, key)},
-        can_guess_{!key.is_strong()},
         admission_{options_.limits.guess_pause} {}
 
   Result<void> start(std::function<void(const SessionEnd&)> on_end) override {
@@ -142,7 +140,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
       if (is_burnt()) continue;
       const Endpoint peer = endpoint_of(from);
       const auto half_open = std::make_shared<HalfOpen>(HalfOpen{
-          std::make_shared<Channel>(std::move(socket), tls_.value(), options_.limits, peer),
+          std::make_shared<Channel>(std::move(socket), tls(), options_.limits, peer),
           asio::steady_timer{io_}});
       const auto ticket = admission_.enter(peer.address, [half_open] { half_open->give_way(); });
       spawn([half_open, ticket](std::shared_ptr<Listener> self) {
@@ -153,33 +151,33 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
 
   Task<void> admit(std::shared_ptr<HalfOpen> half_open, Admission::Ticket ticket) {
     const std::shared_ptr<Channel> channel = half_open->channel;
-    const auto hello = co_await authenticate(*half_open);
+    const auto hello = co_await authenticate(*half_open, ticket);
     admission_.leave(ticket);
     if (!hello || is_stopped_) co_return;
-    if (is_burnt()) co_return co_await refuse(channel, "too many attempts with a wrong code");
     const bool is_free = co_await wait_until_free(channel, hello->sender);
     if (is_free) co_await serve(channel, hello->sender);
   }
 
   // The connection is half open until the sender's Hello.
-  Task<std::optional<Hello>> authenticate(HalfOpen& half_open) {
+  Task<std::optional<Hello>> authenticate(HalfOpen& half_open, Admission::Ticket ticket) {
     Channel& channel = *half_open.channel;
     const IpAddress address = channel.peer().address;
     while (const auto next = admission_.begin_attempt(address, monotonic_now())) {
       co_await wait_for(half_open.turn, *next - monotonic_now());
       if (is_stopped_ || half_open.has_given_way) co_return reject(half_open, {});
     }
-    if (is_burnt()) co_return std::nullopt;
+    on_binder(channel.ssl(), [this, ticket] { admission_.rise(ticket, Standing::claimed); });
     const HandshakeFailure failure =
         co_await channel.handshake(Role::receiver, options_.limits.handshake);
     if (const auto rejection = rejection_of(failure)) {
       reject(half_open, *rejection);
       const bool is_guess =
           failure == HandshakeFailure::wrong_code || failure == HandshakeFailure::wrong_role;
-      if (is_guess && !is_stopped_) count_wrong_code(address);
+      if (is_guess && !is_stopped_) note_wrong_code(address);
       co_return std::nullopt;
     }
     admission_.note_right_code(address);
+    admission_.rise(ticket, Standing::proven);
     channel.start();
     const std::string alpn = channel.alpn();
     if (alpn != alpn_name) {
@@ -200,7 +198,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
 
   std::nullopt_t reject(const HalfOpen& half_open, const Error& why) {
     const Error gave_way{ExitCode::interrupted, "authenticate a sender",
-                         "it gave way to newer connections before it had shown its code", ""};
+                         "it gave way to newer connections before it had said who it is", ""};
     if (!is_stopped_)
       host_.on_rejected(half_open.channel->peer(), half_open.has_given_way ? gave_way : why);
     return std::nullopt;
@@ -256,7 +254,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   }
 
   Task<void> serve(std::shared_ptr<Channel> channel, SenderToken sender) {
-    failures_ = 0;  // whoever typed it wrong before knows it now
+    tls()->proofs().forgive();
     const auto session = session_ =
         std::make_shared<RecvSession>(io_, options_, host_, channel, sender);
     spawn([session](std::shared_ptr<Listener> self) { return self->watch_progress(session); });
@@ -299,18 +297,19 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     }
   }
 
-  [[nodiscard]] bool is_burnt() const {
-    return can_guess_ && failures_ >= authentication_failures_max;
-  }
+  [[nodiscard]] const std::shared_ptr<TlsContext>& tls() const { return tls_.value(); }
+  [[nodiscard]] bool is_burnt() const { return tls()->proofs().is_burnt(); }
   [[nodiscard]] Error burnt(const char* hint = "Start again with a new code") const {
     return {ExitCode::authentication_failed, "authenticate a sender",
-            std::to_string(failures_) + " attempts had a wrong code, so this one is burnt", hint};
+            std::to_string(tls()->proofs().failures()) +
+                " attempts had a wrong code, so this one is burnt",
+            hint};
   }
 
-  void count_wrong_code(const IpAddress& address) {
-    ++failures_;
+  // It was counted when it was tried; here is what follows.
+  void note_wrong_code(const IpAddress& address) {
     admission_.note_wrong_code(address, monotonic_now());
-    if (!can_guess_) {
+    if (!tls()->proofs().can_guess()) {
       if (!std::exchange(has_noticed_guessing_, true))
         host_.on_notice(
             "somebody tries wrong codes: each address may try one a second, and this code is too "
@@ -328,10 +327,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   void renew_code() {
     auto key = host_.renew_code(burnt("Give the new code to the sender"));
     if (!key) return give_up(key.error());
-    tls_ = TlsContext::make({.role = Role::receiver}, key.value());
-    if (!tls_) return give_up(tls_.error());
-    can_guess_ = !key.value().is_strong();
-    failures_ = 0;
+    tls()->renew(key.value());
   }
 
   // An end without a session to blame is told as one.
@@ -361,13 +357,11 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   RecvHost& host_;
   tcp::acceptor acceptor_;
   asio::steady_timer progress_timer_;
-  Result<std::shared_ptr<const TlsContext>> tls_;
-  bool can_guess_;  // the code is one that a person chose
+  const Result<std::shared_ptr<TlsContext>> tls_;
   Admission admission_;
   std::function<void(const SessionEnd&)> on_end_;
   std::deque<std::shared_ptr<Channel>> waiting_;  // authenticated, until the session under way ends
   std::shared_ptr<RecvSession> session_;
-  unsigned failures_ = 0;
   bool is_stopped_ = false, is_interrupted_ = false, has_success_ = false,
        has_noticed_guessing_ = false;
 };

@@ -22,6 +22,9 @@ constexpr long certificate_list_bytes_max = 4096;
 struct Notes {
   bool is_psk_offered = false;
   bool is_identity_known = false;
+  bool is_verified = false;               // the newest binder
+  std::optional<ProofCount::Code> proof;  // begun, and not passed yet
+  std::function<void()> on_binder;
 };
 
 int notes_index() {
@@ -35,7 +38,7 @@ int context_index() {
   static const int index = ::SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
   return index;
 }
-Notes* notes_of(SSL* ssl) noexcept {
+Notes* notes_of(const SSL* ssl) noexcept {
   return static_cast<Notes*>(::SSL_get_ex_data(ssl, notes_index()));
 }
 
@@ -45,8 +48,24 @@ Error tls_error(std::string cause) {
 
 }  // namespace
 
+std::optional<ProofCount::Code> ProofCount::begin() noexcept {
+  if (is_burnt()) return std::nullopt;
+  ++failures_;
+  return code_;
+}
+
+void ProofCount::pass(Code code) noexcept {
+  if (code == code_ && failures_ > 0) --failures_;
+}
+
+void ProofCount::renew(bool can_guess) noexcept {
+  ++code_;
+  failures_ = 0;
+  can_guess_ = can_guess;
+}
+
 struct TlsContext::Callbacks {
-  [[nodiscard]] static const TlsContext* of(SSL* ssl) noexcept {
+  [[nodiscard]] static TlsContext* of(const SSL* ssl) noexcept {
     return static_cast<TlsContext*>(::SSL_CTX_get_ex_data(::SSL_get_SSL_CTX(ssl), context_index()));
   }
   // A PSK is handed to OpenSSL as a session of TLS 1.3 whose master key is the PSK.
@@ -78,14 +97,27 @@ struct TlsContext::Callbacks {
                           SSL_SESSION** session) {
     *session = nullptr;
     Notes* notes = notes_of(ssl);
-    if (notes != nullptr) notes->is_psk_offered = true;
+    if (notes == nullptr) return 0;
+    TlsContext& context = *of(ssl);
+    notes->is_psk_offered = true;
+    notes->is_verified = false;
     // The identity is public, so the comparison need not be in constant time.
     const std::string_view given{reinterpret_cast<const char*>(id), id_bytes};
-    if (given != of(ssl)->identity_)
+    notes->is_identity_known = given == context.identity_;
+    notes->proof = context.proofs_.begin();
+    if (!notes->proof || !notes->is_identity_known)
       return 1;  // goes on without a PSK, and fails for want of a certificate
-    if (notes != nullptr) notes->is_identity_known = true;
     *session = make_session(ssl);
     return *session != nullptr ? 1 : 0;
+  }
+  // OpenSSL goes on to its next state in the same call in which it found the binder right.
+  static void note_state(const SSL* ssl, int where, int) {
+    if (where != SSL_CB_ACCEPT_LOOP || ::SSL_session_reused(ssl) != 1) return;
+    Notes* notes = notes_of(ssl);
+    if (notes == nullptr || !notes->proof) return;
+    of(ssl)->proofs_.pass(*std::exchange(notes->proof, std::nullopt));
+    notes->is_verified = true;
+    if (notes->on_binder) std::exchange(notes->on_binder, nullptr)();
   }
   static int select_alpn(SSL*, const unsigned char** out, unsigned char* out_bytes,
                          const unsigned char* in, unsigned int in_bytes, void*) {
@@ -102,8 +134,8 @@ struct TlsContext::Callbacks {
   }
 };
 
-Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsOptions& options,
-                                                           const PairingKey& key) {
+Result<std::shared_ptr<TlsContext>> TlsContext::make(const TlsOptions& options,
+                                                     const PairingKey& key) {
   std::shared_ptr<TlsContext> made{new TlsContext};
   const bool is_client = options.role == Role::sender;
   made->context_.reset(::SSL_CTX_new(is_client ? ::TLS_client_method() : ::TLS_server_method()));
@@ -111,7 +143,7 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsOptions& opt
   if (context == nullptr) return tls_error("OpenSSL gave no context");
   ONEHOP_TRY(key_copy, SecretBytes::allocate(pairing_key_bytes));
   made->key_ = std::move(key_copy);
-  std::ranges::copy(key.bytes(), made->key_.bytes().begin());
+  made->renew(key);
   made->identity_ = options.identity.empty() ? std::string{psk_identity} : options.identity;
 
   const bool is_set = ::SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
@@ -140,19 +172,35 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsOptions& opt
   } else {
     ::SSL_CTX_set_alpn_select_cb(context, &Callbacks::select_alpn, nullptr);
     ::SSL_CTX_set_psk_find_session_callback(context, &Callbacks::find_session);
+    ::SSL_CTX_set_info_callback(context, &Callbacks::note_state);
   }
-  return std::shared_ptr<const TlsContext>{std::move(made)};
+  return made;
+}
+
+void TlsContext::renew(const PairingKey& key) noexcept {
+  std::ranges::copy(key.bytes(), key_.bytes().begin());
+  proofs_.renew(!key.is_strong());
 }
 
 void TlsContext::prepare(SSL* ssl) const noexcept {
   (void)::SSL_set_ex_data(ssl, notes_index(), new (std::nothrow) Notes);
 }
 
+bool has_failed_proof(SSL* ssl) noexcept {
+  const Notes* notes = notes_of(ssl);
+  return ::SSL_is_server(ssl) == 1 && notes != nullptr && notes->is_psk_offered &&
+         !notes->is_verified;
+}
+
+void on_binder(SSL* ssl, std::function<void()> call) {
+  if (Notes* notes = notes_of(ssl); notes != nullptr) notes->on_binder = std::move(call);
+}
+
 HandshakeFailure classify_handshake(SSL* ssl, unsigned long openssl_error) noexcept {
   const Notes* notes = notes_of(ssl);
   const bool is_server = ::SSL_is_server(ssl) == 1;
-  if (is_server && notes != nullptr && notes->is_psk_offered && !notes->is_identity_known)
-    return HandshakeFailure::wrong_role;
+  if (has_failed_proof(ssl))
+    return notes->is_identity_known ? HandshakeFailure::wrong_code : HandshakeFailure::wrong_role;
   switch (ERR_GET_REASON(openssl_error)) {
     case SSL_R_BINDER_DOES_NOT_VERIFY:
     case SSL_R_BAD_PSK:

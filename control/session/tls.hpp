@@ -17,6 +17,7 @@
 #include <openssl/ssl.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,18 +40,50 @@ struct TlsOptions {
   std::string identity;         ///< empty: the one of the protocol; tests present others
 };
 
-/// TlsContext owns the SSL_CTX and the key that its callbacks hand out. Each connection made from
-/// it shares it. OpenSSL keeps its address.
+inline constexpr unsigned failed_proofs_max = 3;  ///< then a code that can be guessed is burnt
+
+/// ProofCount: how many proofs of a code failed. A proof counts as failed from the moment in which
+/// the key is handed out for its check until it has passed, so that what many connections try in
+/// one moment is counted as it is tried, and whoever goes away before the answer has tried, too.
+class ProofCount {
+ public:
+  using Code = unsigned;  ///< which of the codes that this end had, from 1
+
+  /// begin: a proof of the present code is about to be checked; nothing: that code is burnt.
+  [[nodiscard]] std::optional<Code> begin() noexcept;
+  /// pass takes back what begin() counted, unless the code has been renewed meanwhile.
+  void pass(Code code) noexcept;
+  /// forgive forgets the failures: whoever mistyped the code knows it now.
+  void forgive() noexcept { failures_ = 0; }
+  void renew(bool can_guess) noexcept;
+  [[nodiscard]] bool is_burnt() const noexcept {
+    return can_guess_ && failures_ >= failed_proofs_max;
+  }
+  [[nodiscard]] bool can_guess() const noexcept { return can_guess_; }
+  [[nodiscard]] unsigned failures() const noexcept { return failures_; }
+
+ private:
+  Code code_ = 0;
+  unsigned failures_ = 0;
+  bool can_guess_ = false;
+};
+
+/// TlsContext owns the SSL_CTX, the key that its callbacks hand out, and the count of what failed.
+/// Each connection made from it shares it, and is held to the key as it is when it proves it,
+/// whenever it was opened. OpenSSL keeps its address. Session thread.
 class TlsContext {
  public:
-  [[nodiscard]] static Result<std::shared_ptr<const TlsContext>> make(const TlsOptions& options,
-                                                                      const PairingKey& key);
+  [[nodiscard]] static Result<std::shared_ptr<TlsContext>> make(const TlsOptions& options,
+                                                                const PairingKey& key);
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
   [[nodiscard]] SSL_CTX* get() const noexcept { return context_.get(); }
   /// prepare attaches to a new connection what classify_handshake() needs to know of it.
   void prepare(SSL* ssl) const noexcept;
+  /// renew: from now on another code is the right one, for connections that are open, too.
+  void renew(const PairingKey& key) noexcept;
+  [[nodiscard]] ProofCount& proofs() noexcept { return proofs_; }
 
  private:
   struct Free {
@@ -61,6 +94,7 @@ class TlsContext {
   std::unique_ptr<SSL_CTX, Free> context_;
   SecretBytes key_;
   std::string identity_;
+  ProofCount proofs_;
 };
 
 /// HandshakeFailure: why there is no session. Only the first two count as a failed authentication.
@@ -76,6 +110,12 @@ enum class HandshakeFailure : std::uint8_t {
 /// classify_handshake turns OpenSSL's reason (the low bits of an error of the ssl category) into a
 /// HandshakeFailure.
 [[nodiscard]] HandshakeFailure classify_handshake(SSL* ssl, unsigned long openssl_error) noexcept;
+/// has_failed_proof: a client tried to prove the code or a role and did not, whatever the
+/// connection ended with: who closes it at once gets no error of TLS.
+[[nodiscard]] bool has_failed_proof(SSL* ssl) noexcept;
+/// on_binder has `call` called once, while the first right binder of `ssl`'s client is checked.
+/// Whoever heard an earlier handshake can repeat one: it is no proof before the handshake is over.
+void on_binder(SSL* ssl, std::function<void()> call);
 
 /// rejection_of: what a receiver says of a failed handshake.
 [[nodiscard]] std::optional<Error> rejection_of(HandshakeFailure failure);

@@ -5,10 +5,13 @@
 //         admission_test.cpp.
 #include <catch2/catch.hpp>
 
+#include <boost/asio/write.hpp>
+
 #include <chrono>
+#include <deque>
 #include <vector>
 
-#include "tests/control/session/session_world.hpp"
+#include "tests/control/session/raw_peer.hpp"
 
 using namespace onehop;
 using Clock = std::chrono::steady_clock;
@@ -130,6 +133,126 @@ TEST_CASE("K3 a code burnt with --once lets nobody in while the session that kne
   REQUIRE(world.run_to_end());
   CHECK(world.send_end->code == ExitCode::interrupted);
   CHECK(world.recv_end->code == ExitCode::interrupted);  // the first accepted session's
+}
+
+namespace {
+/// Opened: connections that were all there before the first of them said anything, as many of an
+/// address as may be.
+struct Opened {
+  std::deque<RawPeer> peers;
+  Opened(World& world, std::initializer_list<std::string_view> codes) {
+    for (const std::string_view code : codes) {
+      RawPeer& peer = peers.emplace_back(world.io, TlsOptions{.role = Role::sender}, code);
+      peer.source += static_cast<std::uint32_t>(peers.size() / 4);
+      peer.connect_only(world.recv_host.port);
+      world.run([] { return false; }, 5ms);  // taken in
+    }
+  }
+  void guess(World& world, std::size_t peer) {
+    peers[peer].greet();
+    REQUIRE(world.run([&] { return peers[peer].is_over || peers[peer].find<Welcome>(); }));
+    world.run([] { return false; }, 20ms);  // the receiver's own verdict
+  }
+};
+
+/// Hello bytes of a client that knows `code`.
+std::string client_hello(std::string_view code) {
+  const auto tls = TlsContext::make({.role = Role::sender}, key_of(code)).value();
+  SSL* ssl = ::SSL_new(tls->get());
+  BIO* out = ::BIO_new(::BIO_s_mem());
+  ::SSL_set_bio(ssl, ::BIO_new(::BIO_s_mem()), out);
+  ::SSL_set_connect_state(ssl);
+  (void)::SSL_do_handshake(ssl);
+  char* bytes = nullptr;
+  const long count = ::BIO_get_mem_data(out, &bytes);
+  const std::string hello{bytes, static_cast<std::size_t>(count)};
+  ::SSL_free(ssl);
+  return hello;
+}
+}  // namespace
+
+TEST_CASE("K3 a burnt code lets nobody in on a connection that was open before it was burnt",
+          "[control][session]") {
+  const bool is_once = GENERATE(true, false);
+  World world;
+  world.recv_options.is_once = is_once;
+  world.send_host.script.sends_blocks = false;
+  world.listen();
+  if (is_once) {  // a session under way keeps a burnt recv alive
+    world.send();
+    REQUIRE(world.run([&] { return world.recv_host.plan.has_value(); }));
+  }
+  Opened opened{world, {wrong_code, wrong_code, wrong_code, right_code, right_code}};
+  for (std::size_t i = 0; i < 5; ++i) opened.guess(world, i);
+  for (const RawPeer& peer : opened.peers) CHECK(peer.handshake == HandshakeFailure::wrong_code);
+  CHECK(world.recv_host.rejections.size() == 5);
+}
+
+TEST_CASE("K3 guesses that come in one moment are counted one by one", "[control][session]") {
+  World world;
+  world.listen();
+  Opened opened{world,
+                {wrong_code, wrong_code, wrong_code, wrong_code, wrong_code, wrong_code, wrong_code,
+                 wrong_code, wrong_code, wrong_code, wrong_code, wrong_code, wrong_code, wrong_code,
+                 wrong_code, right_code}};
+  for (RawPeer& peer : opened.peers) peer.greet();
+  REQUIRE(world.run([&] {
+    return world.recv_end.has_value() &&
+           std::ranges::all_of(opened.peers, [](const RawPeer& peer) { return peer.is_over; });
+  }));
+  CHECK(world.recv_end->code == ExitCode::authentication_failed);
+  CHECK(opened.peers.back().handshake != HandshakeFailure::none);
+  CHECK(world.recv_host.offer == nullptr);
+}
+
+TEST_CASE("K3 a guess of the new code counts, too, on a connection of the old one's time",
+          "[control][session]") {
+  World world;
+  world.recv_options.is_once = false;
+  world.listen();
+  Opened opened{world,
+                {wrong_code, wrong_code, wrong_code, right_code, wrong_code, right_code,
+                 wrong_code, other_code}};
+  world.recv_host.next_code = other_code;
+  for (std::size_t i = 0; i < 6; ++i) opened.guess(world, i);
+  CHECK(world.recv_host.burnt.size() == 2);
+  opened.guess(world, 6);
+  world.recv_host.next_code = right_code;
+  opened.guess(world, 7);  // the present one, on an old connection
+  CHECK(opened.peers[7].handshake == HandshakeFailure::none);
+}
+
+TEST_CASE("K3 who guesses and goes away before the answer has guessed", "[control][session]") {
+  World world;
+  world.recv_options.limits.guess_pause = 1ms;
+  world.listen();
+  for (std::size_t i = 1; i <= 3; ++i) {
+    tcp::socket socket{world.io};
+    socket.connect({asio::ip::address_v4::loopback(), world.recv_host.port});
+    socket.set_option(tcp::socket::linger{true, 0});
+    asio::write(socket, asio::buffer(client_hello(wrong_code)));
+    socket.close();
+    REQUIRE(world.run([&] { return world.recv_host.rejections.size() == i; }));
+  }
+  REQUIRE(world.run([&] { return world.recv_end.has_value(); }));
+  CHECK(world.recv_end->code == ExitCode::authentication_failed);
+}
+
+TEST_CASE("K3 who shows the right binder has guessed nothing, whatever becomes of it",
+          "[control][session]") {
+  World world;
+  world.listen();
+  for (std::size_t i = 1; i <= 6; ++i) {
+    tcp::socket socket{world.io};
+    socket.connect({asio::ip::address_v4::loopback(), world.recv_host.port});
+    asio::write(socket, asio::buffer(client_hello(right_code)));
+    world.run([] { return false; }, 20ms);
+    socket.close();
+    REQUIRE(world.run([&] { return world.recv_host.rejections.size() == i; }));
+  }
+  world.send();
+  REQUIRE(world.run_to_end());
+  CHECK(world.send_end->code == ExitCode::done);
 }
 
 TEST_CASE("a wrong code does not end recv: the right one still gets through",

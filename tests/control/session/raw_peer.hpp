@@ -23,6 +23,9 @@ struct RawPeer {
   bool is_over = false;
   SenderToken token{};
   bool is_resetting = false;  // closes with RST instead of FIN
+  bool says_hello = true;
+  std::uint32_t source = INADDR_LOOPBACK;  // any of 127.0.0.0/8
+  std::optional<tcp::socket> open;         // connected, and nothing said
 
   RawPeer(asio::io_context& context, const TlsOptions& options, std::string_view code = right_code)
       : io{context}, tls{TlsContext::make(options, key_of(code)).value()} {}
@@ -42,16 +45,22 @@ struct RawPeer {
       co_return;
     }
     channel->start();
-    if (role == Role::sender) channel->send(Hello{token});
+    if (role == Role::sender && says_hello) channel->send(Hello{token});
     for (const Message& message : messages) channel->send(message);
     co_await listen_to();
     co_await channel->close();
   }
   void connect(std::uint16_t port, std::vector<Message> messages = {}) {
-    tcp::socket socket{io};
-    socket.connect({asio::ip::address_v4::loopback(), port});
-    if (is_resetting) socket.set_option(tcp::socket::linger{true, 0});
-    start(std::move(socket), std::move(messages), Role::sender);
+    connect_only(port);
+    greet(std::move(messages));
+  }
+  void connect_only(std::uint16_t port) {
+    open.emplace(io, tcp::endpoint{asio::ip::address_v4{source}, 0});
+    open->connect({asio::ip::address_v4::loopback(), port});
+    if (is_resetting) open->set_option(tcp::socket::linger{true, 0});
+  }
+  void greet(std::vector<Message> messages = {}) {
+    start(std::move(*open), std::move(messages), Role::sender);
   }
   void start(tcp::socket socket, std::vector<Message> messages, Role role) {
     const Endpoint other = endpoint_of(socket.remote_endpoint());

@@ -10,6 +10,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <deque>
+
 using namespace onehop;
 using namespace onehop::session;
 using namespace onehop::session::test;
@@ -143,6 +145,67 @@ TEST_CASE(
   world.send();
   REQUIRE(world.run_to_end());
   CHECK(world.send_end->code == ExitCode::done);
+}
+
+namespace {
+/// crowd: idle connections, each of an address of its own.
+std::deque<tcp::socket> crowd(World& world, std::size_t count) {
+  std::deque<tcp::socket> sockets;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    sockets.emplace_back(world.io, tcp::endpoint{asio::ip::address_v4{0x7f000100U + i}, 0});
+    sockets.back().connect({asio::ip::address_v4::loopback(), world.recv_host.port});
+    world.run([] { return false; }, 2ms);
+  }
+  return sockets;
+}
+}  // namespace
+
+TEST_CASE("N7 whoever has proven the code keeps its place until its Hello, however many come",
+          "[control][session]") {
+  World world;
+  world.listen();
+  RawPeer sender{world.io, {.role = Role::sender}};
+  sender.says_hello = false;
+  sender.connect(world.recv_host.port);
+  REQUIRE(world.run([&] { return sender.handshake.has_value(); }));
+  REQUIRE(sender.handshake == HandshakeFailure::none);
+  const auto strangers = crowd(world, 40);
+  REQUIRE(world.run([&] { return world.recv_host.rejections.size() == 24; }));
+  CHECK(sender.channel->end() == ChannelEnd::open);
+  sender.channel->send(Hello{});
+  CHECK(world.run([&] { return sender.find<Welcome>() != nullptr; }));
+}
+
+TEST_CASE("N7 a handshake under way is out of reach of those who have said nothing",
+          "[control][session]") {
+  World world;
+  world.listen();
+  const auto tls = TlsContext::make({.role = Role::sender}, key_of(right_code)).value();
+  SSL* ssl = ::SSL_new(tls->get());
+  BIO* out = ::BIO_new(::BIO_s_mem());
+  BIO* in = ::BIO_new(::BIO_s_mem());
+  ::SSL_set_bio(ssl, in, out);
+  ::SSL_set_connect_state(ssl);
+  tcp::socket socket{world.io};
+  socket.connect({asio::ip::address_v4::loopback(), world.recv_host.port});
+  const auto say = [&] {
+    const int result = ::SSL_do_handshake(ssl);
+    char* bytes = nullptr;
+    const long count = ::BIO_get_mem_data(out, &bytes);
+    asio::write(socket, asio::buffer(bytes, static_cast<std::size_t>(count)));
+    (void)BIO_reset(out);
+    return result;
+  };
+  REQUIRE(say() == -1);
+  REQUIRE(world.run([&] { return socket.available() > 0; }));  // the receiver's answer
+  const auto strangers = crowd(world, 40);
+  std::array<char, 16 * 1024> answer;
+  const std::size_t bytes = socket.read_some(asio::buffer(answer));
+  REQUIRE(::BIO_write(in, answer.data(), static_cast<int>(bytes)) == static_cast<int>(bytes));
+  CHECK(say() == 1);
+  world.run([] { return false; }, 50ms);
+  CHECK_FALSE(is_closed(socket));
+  ::SSL_free(ssl);
 }
 
 // A connection that was reset before it is accepted cannot say any more who its peer was.
