@@ -12,6 +12,7 @@
 
 #include "engine/base/fd.hpp"
 #include "engine/file/file_bytes.hpp"
+#include "engine/file/manifest.hpp"
 
 namespace onehop::host {
 
@@ -20,7 +21,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int schema_version = 1;
-constexpr std::size_t text_bytes_max = 64;  // an IPv6 address with its zone, an interface's name
+// An IPv6 address with its zone, an interface's name: 15 bytes, each of which may be escaped.
+constexpr std::size_t text_bytes_max = 128;
 constexpr mode_t private_folder_mode = 0700, private_file_mode = 0600;
 
 std::optional<RememberedRate> entry_of(const Json& item) {
@@ -91,12 +93,16 @@ Result<std::optional<BytesPerSecond>> RateMemory::recall(const std::string& peer
   if (file_.empty()) return std::optional<BytesPerSecond>{};
   ONEHOP_TRY(entries, read());
   for (const RememberedRate& entry : entries)
-    if (is_same_path(entry, peer, interface)) return std::optional{entry.rate};
+    if (is_same_path(entry, file::display_name(peer), file::display_name(interface)))
+      return std::optional{entry.rate};
   return std::optional<BytesPerSecond>{};
 }
 
-Result<void> RateMemory::remember(const RememberedRate& entry) const {
+Result<void> RateMemory::remember(const RememberedRate& path) const {
   if (file_.empty()) return success();
+  // The kernel takes any bytes for an interface's name, and JSON text alone.
+  const RememberedRate entry{file::display_name(path.peer), file::display_name(path.interface),
+                             path.rate};
   std::vector<RememberedRate> entries;
   if (auto before = read(); before.has_value()) entries = std::move(before).value();
   std::erase_if(entries, [&](const RememberedRate& old) {

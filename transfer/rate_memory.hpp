@@ -41,7 +41,7 @@ class RateMemory {
 
   /// remember puts the entry first and replaces the file as a whole; what cannot be read of it is
   /// dropped. Syscalls: mkdir, open, pwrite, rename.
-  [[nodiscard]] Result<void> remember(const RememberedRate& entry) const;
+  [[nodiscard]] Result<void> remember(const RememberedRate& path) const;
 
  private:
   [[nodiscard]] Result<std::vector<RememberedRate>> read() const;

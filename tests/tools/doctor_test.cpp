@@ -2,7 +2,10 @@
 // How findings are shown. What doctor finds is tested on real interfaces
 // (tests/lab/doctor_test.py).
 #include <catch2/catch.hpp>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "tools/onehop/doctor.hpp"
@@ -53,6 +56,20 @@ TEST_CASE("doctor's JSON has one entry per finding with verdict, value and remed
   CHECK(json["io"]["afxdp-zero-copy"]["ok"] == false);
   CHECK(json["io"]["afxdp-zero-copy"]["remedy"].get<std::string>().starts_with("take"));
   CHECK(json["telemetry"]["a-key-that-is-longer-than-its-column"]["ok"].is_null());
+}
+
+TEST_CASE("a report of a machine whose names are no UTF-8 is written", "[tools][doctor]") {
+  Diagnosis found{.interface = "eth\xff", .is_usable = true};
+  found.findings = {{"interface", "qdisc", Verdict::good, "\xfe", "q\xff", "\xfd"},
+                    {"io", "xdp-program", Verdict::bad, "\xfe", "\xff", "\xfd", "cause \xc3"},
+                    {"telemetry", "nl80211", Verdict::good, "x", {{"key\xff", 1}}}};
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("onehop-report-" + std::to_string(::getpid())))
+          .string();
+  REQUIRE(write_report(file, {&found, 1}).has_value());
+  std::ifstream written{file};
+  CHECK(Json::parse(written)["interfaces"].size() == 1);
+  std::filesystem::remove(file);
 }
 
 // Method: each value that could identify a machine stands in a finding, known or unknown, and in

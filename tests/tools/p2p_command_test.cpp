@@ -10,7 +10,9 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
+#include "tools/onehop/report.hpp"
 #include "tools/p2p/forming.hpp"
+#include "tools/p2p/p2p_verbs.hpp"
 
 using namespace onehop;
 using namespace onehop::p2p;
@@ -32,12 +34,32 @@ bool is_taken(const std::string& words) {
 }  // namespace
 
 TEST_CASE("a PIN that nobody has shown is refused where it is typed", "[tools][p2p]") {
-  for (const std::string verb : {"p2p connect --pin ", "p2p join --pin ", "p2p host --pin "}) {
-    CHECK(is_taken(verb + "12345670"));
-    CHECK(is_taken(verb + "1234"));
-    for (const char* wrong :
-         {"12345671", "21345670", "1234567", "123456700", "1234567a", "-1234567"})
-      CHECK_FALSE(is_taken(verb + wrong));
+  CHECK(check_pin("12345670"));
+  CHECK(check_pin("1234"));
+  for (const char* wrong :
+       {"12345671", "21345670", "1234567", "123456700", "1234567a", "-1234567", ""})
+    CHECK_FALSE(check_pin(wrong));
+}
+
+TEST_CASE("D4 a PIN is no word of a command", "[tools][p2p]") {
+  for (const std::string verb : {"p2p connect", "p2p accept", "p2p join", "p2p host"}) {
+    CHECK(is_taken(verb + " --pin"));
+    CHECK(is_taken(verb + " --pin --pin-file -"));
+    CHECK_FALSE(is_taken(verb + " --pin=12345670"));
+    CHECK_FALSE(is_taken(verb + " --pin-file -"));
+  }
+  CHECK_FALSE(is_taken("p2p host --pin 12345670"));
+  // Where a peer may be named, it would be taken for one.
+  const tool::Reporter reporter{{}, "p2p connect"};
+  P2pOptions options;
+  options.peer = "12345670";
+  options.is_pin_entered = true;
+  for (const auto verb : {connect_peer, accept_peer, join_group}) {
+    const auto refused = verb(options, reporter);
+    REQUIRE(refused.has_error());
+    CHECK(refused.error().code == ExitCode::usage);
+    CHECK(refused.error().message().find("12345670") == std::string::npos);
+    CHECK(refused.error().hint.find("--pin-file") != std::string::npos);
   }
 }
 

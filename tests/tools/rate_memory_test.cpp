@@ -73,6 +73,22 @@ TEST_CASE("a rate is remembered per peer and interface", "[tools][memory]") {
         1);  // the temporary file has gone
 }
 
+TEST_CASE("a path whose names are no UTF-8 is remembered like any other, and for itself alone",
+          "[tools][memory]") {
+  const Folder folder;
+  const RateMemory memory{folder.file()};
+  const std::string odd(15, '\xff');
+  const std::string peer = "fe80::1234:5678:9abc:def0%" + odd;
+  REQUIRE(memory.remember({peer, odd, mbit_per_s(600)}));
+  REQUIRE(memory.remember({"10.0.0.2", "eth\xc3", mbit_per_s(300)}));
+  REQUIRE(memory.remember({"10.0.0.2", "eth\xe2\x80", mbit_per_s(200)}));
+  REQUIRE(memory.remember({"10.0.0.2", "eth\\xc3", mbit_per_s(100)}));
+  CHECK(memory.recall(peer, odd).value() == mbit_per_s(600));
+  CHECK(memory.recall("10.0.0.2", "eth\xc3").value() == mbit_per_s(300));
+  CHECK(memory.recall("10.0.0.2", "eth\xe2\x80").value() == mbit_per_s(200));
+  CHECK(memory.recall("10.0.0.2", "eth\\xc3").value() == mbit_per_s(100));
+}
+
 TEST_CASE("the memory is bounded in entries and in rates", "[tools][memory]") {
   const Folder folder;
   const RateMemory memory{folder.file()};

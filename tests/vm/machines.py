@@ -59,8 +59,8 @@ class Machines:
         self.ends.append(end)
         return end
 
-    def run(self, host, *words, code=DONE, secret=None, **options) -> Any:
-        environment = os.environ | {"ONEHOP_CODE": secret or self.secret}
+    def run(self, host, *words, code=DONE, secret=None, pin="", **options) -> Any:
+        environment = os.environ | {"ONEHOP_CODE": secret or self.secret, "ONEHOP_PIN": pin}
         done = subprocess.run(self.command(host, *words, **options), capture_output=True,
                               text=True, timeout=200, env=environment)
         said = done.stdout + done.stderr

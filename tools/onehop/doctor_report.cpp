@@ -82,7 +82,8 @@ Result<void> check_report(const std::string& file) {
 Result<void> write_report(const std::string& file, std::span<const Diagnosis> diagnoses) {
   ONEHOP_TRYV(check_report(file));
   const std::string attempt = "write the report '" + file + "'";
-  const std::string text = report_json(diagnoses).dump(2) + '\n';
+  const std::string text =
+      report_json(diagnoses).dump(2, ' ', true, Json::error_handler_t::replace) + '\n';
   const Fd fd{::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
   if (!fd.is_open())
     return errno_error(ExitCode::local_file_error, attempt, "Name a file in a folder of yours");

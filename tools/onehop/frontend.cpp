@@ -99,14 +99,17 @@ void Frontend::on(const api::LeftOut& left_out) {
 void Frontend::on(const api::Code& code) {
   const std::string to = code.ways.empty() ? "THIS-HOST" : code.ways.front().to;
   reporter_.event("code", {{"code", code.code}});
-  // Shown even when quiet: without it nobody can connect.
+  // Shown even when quiet: without it nobody can connect. Never as part of a command, which a shell
+  // would keep in its history.
   if (is_p2p_) {
     fmt::print(stderr, "Code, which 'onehop send --p2p' asks for on the other machine:\n\n  {}\n\n",
                code.code);
     return;
   }
-  fmt::print(stderr, "On the other machine:\n\n  ONEHOP_CODE={} onehop send FILE --to {}\n\n",
-             code.code, to);
+  fmt::print(stderr,
+             "On the other machine:\n\n  onehop send FILE --to {}\n\nIt asks for this code:\n\n"
+             "  {}\n\n",
+             to, code.code);
   if (to.find("%IF") != std::string::npos)
     fmt::print(stderr, "IF: the other machine's interface, as `ip link` there has it\n");
   if (code.ways.size() > 1)

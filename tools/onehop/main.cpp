@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include <csignal>
 #include <cstdio>
 #include <new>
 
@@ -8,6 +9,8 @@
 
 int main(int argc, char** argv) {
   onehop::tool::end_where_memory_is_refused();
+  // A file that grows past the limit (ulimit -f) is an error of that file, EFBIG.
+  (void)std::signal(SIGXFSZ, SIG_IGN);
   try {
     return onehop::tool::run_program(argc, argv);
   } catch (const std::bad_alloc& refused) {

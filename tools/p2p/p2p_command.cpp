@@ -3,10 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <map>
 
-#include "control/p2p/types.hpp"
 #include "tools/onehop/report.hpp"
 #include "tools/p2p/p2p_verbs.hpp"
 
@@ -15,18 +13,6 @@ namespace onehop::p2p {
 namespace {
 
 constexpr double find_seconds = 15, form_seconds = 120;
-
-/// check_pin finds a mistyped one before the other side has to refuse it. Of 4 digits none is for
-/// checking.
-//= Wi-Fi Simple Configuration Technical Specification 2.0.5, section 7.4.1
-std::string check_pin(const std::string& pin) {
-  const bool is_number = std::ranges::all_of(pin, [](char c) { return c >= '0' && c <= '9'; });
-  if (!is_number || (pin.size() != 4 && pin.size() != 8))
-    return "a PIN has 8 digits, or 4. Type it again";
-  if (pin.size() == 8 && make_pin(static_cast<unsigned>(std::stoul(pin) / 10)) != pin)
-    return "its last digit does not fit the others. Type it again";
-  return {};
-}
 
 CLI::App* add_verb(CLI::App& p2p, const char* name, const char* about, P2pOptions& options) {
   CLI::App* verb = p2p.add_subcommand(name, about);
@@ -45,12 +31,21 @@ void add_seconds(CLI::App& verb, P2pOptions& options, const char* about, double 
       ->default_str(std::to_string(static_cast<int>(usual)));
 }
 
+/// A PIN is no word of a command: every user of the machine can read those.
+CLI::Option* add_pin(CLI::App& verb, P2pOptions& options, const char* about) {
+  CLI::Option* pin = verb.add_flag("--pin", options.is_pin_entered, about)->disable_flag_override();
+  verb.add_option("--pin-file", options.pin_file,
+                  "file that holds the PIN ('-' for standard input; else ONEHOP_PIN, else a "
+                  "prompt)")
+      ->type_name("FILE")
+      ->needs(pin);
+  return pin;
+}
+
 void add_pairing(CLI::App& verb, P2pOptions& options) {
-  CLI::Option* pin = verb.add_option("--pin", options.pin,
-                                     "pair by the PIN that the other side shows (default: by push "
-                                     "button, which lets in whoever asks)")
-                         ->check(check_pin)
-                         ->type_name("PIN");
+  CLI::Option* pin = add_pin(verb, options,
+                             "pair by the PIN that the other side shows, which is asked for "
+                             "(default: by push button, which lets in whoever asks)");
   verb.add_flag("--show-pin", options.is_pin_shown, "pair by a PIN that is shown here")
       ->excludes(pin);
 }
@@ -98,9 +93,7 @@ CLI::App* add_p2p_command(CLI::App& app, P2pCommand& command) {
   add_channel(*host, options);
   host->add_flag("--button", options.is_button,
                  "let in who asks by push button within the next two minutes");
-  host->add_option("--pin", options.pin, "let in who has this PIN, of 8 digits")
-      ->check(check_pin)
-      ->type_name("PIN");
+  add_pin(*host, options, "let in who has the PIN that is asked for, of 8 digits");
   CLI::App* join = add_verb(p2p, "join", "join a group that another machine hosts", options);
   join->add_option("PEER", options.peer,
                    "name or address of its owner (default: the only one that there is)");

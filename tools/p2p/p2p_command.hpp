@@ -17,7 +17,8 @@ namespace onehop::p2p {
 struct P2pOptions {
   std::string interface;  ///< of the radio
   std::string peer;
-  std::string pin;
+  bool is_pin_entered = false;
+  std::string pin_file;
   bool is_pin_shown = false;
   bool is_button = false;
   bool is_persistent = false;

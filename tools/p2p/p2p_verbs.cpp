@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -34,11 +35,12 @@ Nanos nanos_of(double seconds) {
   return std::chrono::duration_cast<Nanos>(std::chrono::duration<double>{seconds});
 }
 
-Plan plan_of(Plan::Task task, const P2pOptions& options) {
+/// plan_of: `pin` is what was entered, or empty.
+Plan plan_of(Plan::Task task, const P2pOptions& options, const std::string& pin = {}) {
   Plan plan{.task = task, .peer = options.peer};
   plan.limit = nanos_of(options.seconds);
   plan.is_persistent = options.is_persistent;
-  if (!options.pin.empty()) plan.pairing = {Pairing::Method::enter_pin, options.pin};
+  if (!pin.empty()) plan.pairing = {Pairing::Method::enter_pin, pin};
   if (options.is_pin_shown)
     plan.pairing = {Pairing::Method::show_pin, make_pin(std::random_device{}())};
   plan.owner_intent = options.owner_intent.value_or(task == Plan::Task::accept ? 15 : 0);
@@ -65,27 +67,53 @@ void tell_members(const Group& group, const tool::Reporter& reporter, int stop_f
   }
 }
 
-/// read_passphrase takes the first line. It shows in no error.
+/// Secret: what a verb asks for, and where it may come from.
+struct Secret {
+  std::string word;  ///< "passphrase"
+  const char* variable;
+  std::string file;  ///< of --WORD-file
+};
+
+/// read_secret takes the first line. It shows in no error.
+Result<std::string> read_secret(const Secret& secret) {
+  std::string line;
+  if (const char* value = std::getenv(secret.variable); secret.file.empty() && value != nullptr) {
+    line = value;
+  } else if (secret.file.empty()) {
+    if (!tool::Terminal::is_there())
+      return Error{ExitCode::usage, "read the " + secret.word, "none was given",
+                   "Give --" + secret.word + "-file FILE or set " + secret.variable};
+    tool::Terminal::print(secret.word + ": ");
+    line = tool::Terminal{{}}.wait_line().value_or("");
+  } else if (secret.file == "-") {
+    std::getline(std::cin, line);
+  } else {
+    std::ifstream input{secret.file};
+    if (!input)
+      return errno_error(ExitCode::usage, "open the " + secret.word + " file " + secret.file);
+    std::getline(input, line);
+  }
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
+  return line;
+}
+
+/// Nothing where no PIN is wanted.
+Result<std::string> read_pin(const P2pOptions& options) {
+  if (check_pin(options.peer).has_value())
+    return Error{ExitCode::usage, "take the PIN from the command line",
+                 "other users of this machine can read it there",
+                 "Write --pin alone and type it when it is asked for, or --pin-file FILE"};
+  if (!options.is_pin_entered) return std::string{};
+  ONEHOP_TRY(pin, read_secret({"pin", "ONEHOP_PIN", options.pin_file}));
+  ONEHOP_TRYV(check_pin(pin));
+  return pin;
+}
+
 Result<std::string> read_passphrase(const std::string& file) {
   const auto refuse = [](std::string cause, std::string hint) {
     return Error{ExitCode::usage, "read the passphrase", std::move(cause), std::move(hint), 0};
   };
-  std::string line;
-  if (const char* value = std::getenv("ONEHOP_PASSPHRASE"); file.empty() && value != nullptr) {
-    line = value;
-  } else if (file.empty()) {
-    if (!tool::Terminal::is_there())
-      return refuse("none was given", "Give --passphrase-file FILE or set ONEHOP_PASSPHRASE");
-    tool::Terminal::print("passphrase: ");
-    line = tool::Terminal{{}}.wait_line().value_or("");
-  } else if (file == "-") {
-    std::getline(std::cin, line);
-  } else {
-    std::ifstream input{file};
-    if (!input) return errno_error(ExitCode::usage, "open the passphrase file " + file);
-    std::getline(input, line);
-  }
-  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
+  ONEHOP_TRY(line, read_secret({"passphrase", "ONEHOP_PASSPHRASE", file}));
   // IEEE 802.11-2020 annex J.4.1: 8 to 63 characters.
   if (line.size() < 8 || line.size() > 63)
     return refuse("a WPA2 passphrase has 8 to 63 characters", "Copy it from the other machine");
@@ -113,8 +141,11 @@ Result<void> join_by_passphrase(const P2pOptions& options, const tool::Reporter&
 }
 
 /// negotiate is connect, accept and join: a group, an address, and who is there.
-Result<void> negotiate(const P2pOptions& options, const Plan& plan,
+Result<void> negotiate(const P2pOptions& options, Plan::Task task, bool is_join,
                        const tool::Reporter& reporter) {
+  ONEHOP_TRY(pin, read_pin(options));
+  Plan plan = plan_of(task, options, pin);
+  plan.is_join = is_join;
   const StopSignals stop;
   ONEHOP_TRY(supplicant, open_radio(options.interface));
   ONEHOP_TRY(formed, form_with_address(supplicant, plan, reporter, stop.fd()));
@@ -125,6 +156,17 @@ Result<void> negotiate(const P2pOptions& options, const Plan& plan,
 }
 
 }  // namespace
+
+Result<void> check_pin(const std::string& pin) {
+  const auto refuse = [](const char* cause) {
+    return Error{ExitCode::usage, "read the pin", cause, "Type it again"};
+  };
+  const bool is_number = std::ranges::all_of(pin, [](char c) { return c >= '0' && c <= '9'; });
+  if (!is_number || (pin.size() != 4 && pin.size() != 8)) return refuse("it has 8 digits, or 4");
+  if (pin.size() == 8 && make_pin(static_cast<unsigned>(std::stoul(pin) / 10)) != pin)
+    return refuse("its last digit does not fit the others");
+  return success();
+}
 
 Result<void> show_status(const P2pOptions& options, const tool::Reporter& reporter) {
   ONEHOP_TRY(supplicant, Supplicant::open({.interface = options.interface}));
@@ -183,29 +225,27 @@ Result<void> find_peers(const P2pOptions& options, const tool::Reporter& reporte
 }
 
 Result<void> connect_peer(const P2pOptions& options, const tool::Reporter& reporter) {
-  return negotiate(options, plan_of(Plan::Task::connect, options), reporter);
+  return negotiate(options, Plan::Task::connect, false, reporter);
 }
 
 Result<void> accept_peer(const P2pOptions& options, const tool::Reporter& reporter) {
-  return negotiate(options, plan_of(Plan::Task::accept, options), reporter);
+  return negotiate(options, Plan::Task::accept, false, reporter);
 }
 
 Result<void> join_group(const P2pOptions& options, const tool::Reporter& reporter) {
   if (!options.ssid.empty()) return join_by_passphrase(options, reporter);
-  Plan plan = plan_of(Plan::Task::connect, options);
-  plan.is_join = true;
-  return negotiate(options, plan, reporter);
+  return negotiate(options, Plan::Task::connect, true, reporter);
 }
 
 Result<void> host_group(const P2pOptions& options, const tool::Reporter& reporter) {
+  ONEHOP_TRY(pin, read_pin(options));
   const StopSignals stop;
   ONEHOP_TRY(supplicant, open_radio(options.interface));
   ONEHOP_TRY(formed, form_with_address(supplicant, plan_of(Plan::Task::host, options), reporter,
                                        stop.fd()));
   const Group& group = formed.group;
-  if (options.is_button || !options.pin.empty()) {
-    const Pairing pairing{
-        options.pin.empty() ? Pairing::Method::button : Pairing::Method::enter_pin, options.pin};
+  if (options.is_button || !pin.empty()) {
+    const Pairing pairing{pin.empty() ? Pairing::Method::button : Pairing::Method::enter_pin, pin};
     if (auto done = supplicant.authorize(group, pairing); done.has_error()) {
       (void)supplicant.remove_group(group.path);
       if (formed.is_radio_taken) (void)leave_networks(supplicant, supplicant.interface());

@@ -9,6 +9,11 @@
 
 namespace onehop::p2p {
 
+/// check_pin finds a mistyped one before the other side has to refuse it. Of 4 digits none is for
+/// checking. The PIN does not appear in the error.
+//= Wi-Fi Simple Configuration Technical Specification 2.0.5, section 7.4.1
+[[nodiscard]] Result<void> check_pin(const std::string& pin);
+
 Result<void> show_status(const P2pOptions& options, const tool::Reporter& reporter);
 Result<void> find_peers(const P2pOptions& options, const tool::Reporter& reporter);
 Result<void> connect_peer(const P2pOptions& options, const tool::Reporter& reporter);

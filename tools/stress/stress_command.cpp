@@ -142,8 +142,12 @@ Result<int> play(const RingsOptions& options) {
                         .seconds = static_cast<double>((monotonic_now() - start).count()) / 1e9};
   if (result->failure) context.again = again(options, result->failure->index);
   if (options.is_json) {
-    if (result->failure) fmt::print("{}\n", failure_json(*result->failure, context).dump());
-    fmt::print("{}\n", json_of(*result, context).dump());
+    // A command line is bytes, and JSON is UTF-8.
+    const auto print = [](const nlohmann::ordered_json& json) {
+      fmt::print("{}\n", json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+    };
+    if (result->failure) print(failure_json(*result->failure, context));
+    print(json_of(*result, context));
   } else {
     if (!options.is_quiet) fmt::print("{}", text_of(*result, context));
   }
