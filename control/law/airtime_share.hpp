@@ -84,7 +84,7 @@ class AirtimeShare {
   void update_saturation(const Mark& now) noexcept;
   void close_interval(const LinkSample& sample, const Mark& now) noexcept;
   void count_stations(const LinkSample& sample, double busy, double own) noexcept;
-  void update_k(double own) noexcept;
+  void update_k(const Mark& now) noexcept;
   void update_rate(const LinkSample& sample) noexcept;
   [[nodiscard]] double line() const noexcept { return k_ * capacity_; }
   [[nodiscard]] double fair() const noexcept;
@@ -92,12 +92,12 @@ class AirtimeShare {
   AirtimeShareParams params_;
   MissingSensor missing_ = MissingSensor::none;
   Phase phase_ = Phase::start;
-  Mark interval_, second_;
+  Mark interval_, second_, k_mark_;
   Nanos active_{-1};     // the newest reading's total
   Instant active_at_{};  // when it last grew
   bool has_interval_ = false, was_backlogged_ = false, has_saturated_ = false, has_share_ = false;
   double capacity_ = 0;  // C of the newest reading, bytes/s
-  double applied_capacity_ = 0;
+  double applied_capacity_ = 0, k_capacity_ = 0;
   std::int32_t applied_stations_ = 1;
   double k_;
   double use_saturated_;
