@@ -26,6 +26,7 @@ for folder in ("tests/lab", "tools/manual"):
     sys.path.insert(0, str(ROOT / folder))
 sys.dont_write_bytecode = True
 from help import read  # noqa: E402
+from make import SECTIONS  # noqa: E402
 from program import Skip, check, main  # noqa: E402
 
 ASK = """. {file}
@@ -76,6 +77,20 @@ def test_bash_completes(onehop) -> None:
             completed(folder, "onehop", "send", "--io", "a") == ["auto", "afxdp"],
             "the words of an option")
         check(completed(folder, "onehop", "recv", "--dir", "/et") == ["/etc"], "folders")
+        check({"auto", "safe-range", "wdtcp", "fixed:"} <= set(completed(
+            folder, "onehop", "send", "--law", "")), "laws")
+        check(completed(folder, "onehop", "send", "--io", "=", "a") == ["auto", "afxdp"],
+              "what follows --io=")
+        check(completed(folder, "onehop", "send", "--io", "=") == ["auto", "udp", "afxdp", "dpdk"],
+              "--io= itself")
+        check("lo" in completed(folder, "onehop", "send", "--iface", ""), "interfaces")
+        check("steady-600" in completed(folder, "onehop", "lab", "up", "--profile", ""),
+              "profiles of the lab")
+        (folder / "a file").touch()
+        check(completed(folder, "onehop", "send", f"{folder}/a") == f"{folder}/a file".split(),
+              "files of a folder")
+        offered = completed(folder, "onehop", "send", "")
+        check(offered != [] and "--to" not in offered, f"files first: {offered}")
         check("/etc/hostname" in completed(folder, "onehop", "send", "/etc/hostn"), "files to send")
         for command in read(onehop).walk():
             offered = set(completed(folder, "onehop", *command.path, "--"))
@@ -114,13 +129,28 @@ def test_pages_have_every_option(onehop) -> None:
                     if option not in text
                 ]
                 check(not missing, f"{command.name}: {missing}")
+            for section in ("DESCRIPTION", "EXAMPLES"):
+                check(f".SH {section}" in text, f"{top.name}: {section}")
+            if top is root or top.path[0] in ("send", "recv"):
+                for section in ("ENVIRONMENT", "FILES"):
+                    check(f".SH {section}" in text, f"{top.name}: {section}")
             check("EXIT STATUS" in text and "authentication failed" in text,
                   f"{top.name}: exit codes")
 
 
+def examples() -> Iterator[Any]:
+    for title, section in SECTIONS.items():
+        for line, _ in section.get("examples", []):
+            yield title, line
+
+
 def shown_commands() -> Iterator[Any]:
-    """(page, words) of each onehop command in a sh block of README and docs. What stands behind
-    another command is one, too."""
+    """(page, words) of each onehop command in a sh block of README and docs, and of the examples
+    of the man pages. What stands behind another command is one, too."""
+    for title, line in examples():
+        for part in re.split(r" && | \| |(?<=--) (?=onehop )", line):
+            if part.startswith("onehop "):
+                yield title, shlex.split(part)[1:]
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.S | re.M):
             for line in block.splitlines():

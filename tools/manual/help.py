@@ -29,6 +29,10 @@ class Entry:
 
     @property
     def choices(self) -> list[str]:
+        if self.value == "LAW":  # its text names them; one is written with a value of its own
+            named = re.search(r"rate law: ([^(]*)", self.text)
+            return [re.sub("[A-Z]+$", "", word) for word in named[1].replace(",", " ").split()] \
+                if named else []
         return self.value.split("|") if re.fullmatch(r"[a-z0-9:_-]+(\|[a-z0-9:_-]+)+",
                                                      self.value) else []
 

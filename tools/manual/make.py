@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +23,10 @@ from typing import Any
 sys.dont_write_bytecode = True
 from help import Command, Entry, read  # noqa: E402
 
+
+SECTIONS = tomllib.loads(Path(__file__).with_name("sections.toml").read_text())
+# Those that move files, and those that read labs' profiles.
+TRANSFERS, LABS = ("onehop", "onehop-send", "onehop-recv"), ("onehop-lab", "onehop-bench")
 
 # --- man pages
 
@@ -42,12 +47,34 @@ def entries_of(entries) -> Iterator[Any]:
         yield from (f"*{escape(entry.head)}*", f"\t{escape(entry.text)}", "")
 
 
+def described(title) -> list[str]:
+    lines = ["# DESCRIPTION", ""]
+    for paragraph in SECTIONS[title]["description"]:
+        lines += [escape(paragraph), ""]
+    return lines
+
+
+def around(title) -> list[str]:
+    """What a command reads beside its options, and how it is called."""
+    def listed(heading, rows) -> list[str]:
+        lines = [f"# {heading}", ""]
+        for head, text in rows.items():
+            lines += [f"*{escape(head)}*", f"\t{escape(text)}", ""]
+        return lines
+
+    variables = dict(SECTIONS["environment"] if title in TRANSFERS else {})
+    variables |= SECTIONS["environment-lab"] if title in LABS else {}
+    lines = listed("ENVIRONMENT", variables) if variables else []
+    lines += listed("FILES", SECTIONS["files"]) if title in TRANSFERS else []
+    return lines + listed("EXAMPLES", dict(SECTIONS[title]["examples"]))
+
+
 def page(command: Command, codes) -> str:
     """A man page's source; what is below a command of its own is in the same page."""
     title = "-".join(("onehop", *command.path))
     lines = [
         f"{title}(1)", "", "# NAME", "", f"{title} - {escape(command.summary)}", "", "# SYNOPSIS",
-        "", f"*{escape(command.usage)}*", ""
+        "", f"*{escape(command.usage)}*", "", *described(title)
     ]
     for below in (command, *(command.commands if command.path else ())):
         if below is not command:
@@ -65,6 +92,7 @@ def page(command: Command, codes) -> str:
         "# EXIT STATUS", "",
         *(line for code, text in codes for line in (f"*{code}*", f"\t{escape(text)}", ""))
     ]
+    lines += around(title)
     others = [below.path[0] for below in command.commands] if not command.path else []
     lines += [
         "# SEE ALSO", "",
@@ -88,35 +116,50 @@ def write_pages(root: Command, codes, folder) -> None:
 
 # --- completions
 
+PROFILES = Path(__file__).resolve().parents[2] / "configs/lab"
+
 
 def values_of(entry: Entry) -> str | None:
-    """What may follow an option: its words, "FILE", or "" where nobody can tell; None for a
-    flag."""
-    return None if not entry.value else " ".join(
-        entry.choices) if entry.choices else "FILE" if entry.is_path else ""
+    """What may follow an option: its words, "FILE", "IF" for an interface, or "" where nobody can
+    tell; None for a flag."""
+    if not entry.value:
+        return None
+    if entry.choices:
+        return " ".join(entry.choices)
+    if entry.names == ["--profile"]:
+        return " ".join(sorted(path.stem for path in PROFILES.glob("*.toml")))
+    return "IF" if entry.value == "IF" else "FILE" if entry.is_path else ""
 
 
 def bash(root: Command) -> str:
     rows = []
     for command in root.walk():
-        words = [below.path[-1] for below in command.commands
-                 ] + [name for entry in command.options for name in entry.names]
-        rows.append(f"  words[{' '.join(command.path) or '-'}]={' '.join(words)!r}")
+        where = " ".join(command.path) or "-"
+        options = [name for entry in command.options for name in entry.names]
+        rows.append(f"  options[{where}]={' '.join(options)!r}")
+        below = " ".join(each.path[-1] for each in command.commands)
+        rows.append(f"  commands[{where}]={below!r}")
         rows += [f"  values[{' '.join(command.path) or '-'},{name}]={values_of(entry)!r}"
                  for entry in command.options if entry.value for name in entry.names]
     return "\n".join([
         "# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only",
-        "# Made of `onehop --help`; do not edit.", "_onehop() {", "  local -A words values", *rows,
+        "# Made of `onehop --help`; do not edit.", "_onehop() {", "  local -A options commands values", *rows,
         "  local at='' path i word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}",
+        "  # The shell makes three words of --io=udp.",
+        "  if [[ $before == = && COMP_CWORD -ge 2 ]]; then before=${COMP_WORDS[COMP_CWORD-2]}",
+        "  elif [[ $word == = ]]; then word=''; fi",
         "  for ((i = 1; i < COMP_CWORD; ++i)); do", "    path=\"${at:+$at }${COMP_WORDS[i]}\"",
-        "    [[ -z ${words[$path]+x} ]] || at=$path", "  done", "  at=${at:--}",
+        "    [[ -z ${options[$path]+x} ]] || at=$path", "  done", "  at=${at:--}",
         "  if [[ -n ${values[$at,$before]+x} ]]; then", "    case ${values[$at,$before]} in",
         "      FILE) mapfile -t COMPREPLY < <(compgen -f -- \"$word\") ;;",
+        "      IF) mapfile -t COMPREPLY < <(cd /sys/class/net && compgen -G \"$word*\") ;;",
         "      *) mapfile -t COMPREPLY < <(compgen -W \"${values[$at,$before]}\" -- \"$word\") ;;",
         "    esac", "    return", "  fi",
-        "  mapfile -t COMPREPLY < <(compgen -W \"${words[$at]}\" -- \"$word\")",
-        "  [[ ${#COMPREPLY[@]} -gt 0 || $word == -* ]] || mapfile -t COMPREPLY < <(compgen -f -- "
-        "\"$word\")",
+        "  if [[ $word == -* ]]; then",
+        "    mapfile -t COMPREPLY < <(compgen -W \"${options[$at]}\" -- \"$word\")",
+        "  elif [[ -n ${commands[$at]} ]]; then",
+        "    mapfile -t COMPREPLY < <(compgen -W \"${commands[$at]}\" -- \"$word\")",
+        "  else", "    mapfile -t COMPREPLY < <(compgen -f -- \"$word\")", "  fi",
         "}", "complete -o filenames -F _onehop onehop", ""
     ])
 
@@ -137,8 +180,9 @@ def zsh(root: Command) -> str:
         specs = []
         for entry in command.options:
             value = values_of(entry)
-            action = ("" if value is None else ":value:_files"
-                      if value == "FILE" else f":value:({value})" if value else ":value:")
+            action = ("" if value is None else {"FILE": ":value:_files",
+                                                "IF": ":value:_net_interfaces",
+                                                "": ":value:"}.get(value, f":value:({value})"))
             specs += [f"'{name}[{one_line(entry.text)}]{action}'" for name in entry.names]
         if command.commands:
             names = " ".join(f"'{below.path[-1]}:{one_line(below.summary)}'"
@@ -177,8 +221,8 @@ def fish(root: Command) -> str:
             names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
                              for name in entry.names)
             value = values_of(entry)
-            action = ("" if value is None else
-                      "-r -F" if value == "FILE" else f"-x -a '{value}'" if value else "-x")
+            kinds = {"FILE": "-r -F", "IF": "-x -a '(ls /sys/class/net)'", "": "-x"}
+            action = "" if value is None else kinds.get(value, f"-x -a '{value}'")
             lines.append(
                 f"complete -c onehop -n '{where}' {names} {action} -d '{one_line(entry.text)}'".
                 replace("  ", " "))
