@@ -143,7 +143,8 @@ def bash(root: Command) -> str:
                  for entry in command.options if entry.value for name in entry.names]
     return "\n".join([
         "# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only",
-        "# Made of `onehop --help`; do not edit.", "_onehop() {", "  local -A options commands values", *rows,
+        "# Made of `onehop --help`; do not edit.", "_onehop() {",
+        "  local -A options commands values", *rows,
         "  local at='' path i word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}",
         "  # The shell makes three words of --io=udp.",
         "  if [[ $before == = && COMP_CWORD -ge 2 ]]; then before=${COMP_WORDS[COMP_CWORD-2]}",
