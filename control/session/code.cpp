@@ -6,7 +6,7 @@
 #include <openssl/evp.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <termios.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "control/session/silent_prompt.hpp"
 #include "engine/base/fd.hpp"
 
 namespace onehop::session {
@@ -66,64 +67,37 @@ Error usage_error(std::string cause, std::string hint) {
   return {ExitCode::usage, "read the pairing code", std::move(cause), std::move(hint)};
 }
 
-// Fills the buffer from the descriptor until its end, or (is_line) until a newline. Wipes nothing:
-// the buffer is secret.
-Result<std::size_t> read_all(int fd, std::span<std::byte> buffer, bool is_line) {
+Result<PairingCode> code_in(const SecretBytes& buffer, std::size_t filled) {
+  if (filled == read_bytes_max)
+    return usage_error("it is longer than any code can be",
+                       "A code has 20 to 256 printable characters");
+  return PairingCode::from_text({reinterpret_cast<const char*>(buffer.bytes().data()), filled});
+}
+
+Result<PairingCode> code_from_fd(int fd) {
+  ONEHOP_TRY(buffer, SecretBytes::allocate(read_bytes_max));
+  const std::span<std::byte> bytes = buffer.bytes();
   std::size_t filled = 0;
-  while (filled < buffer.size()) {
-    const ssize_t got = ::read(fd, buffer.data() + filled, is_line ? 1 : buffer.size() - filled);
+  while (filled < bytes.size()) {
+    const ssize_t got = ::read(fd, bytes.data() + filled, bytes.size() - filled);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
       return errno_error(ExitCode::usage, "read the pairing code",
                          "Name a file with it by --code-file");
-    if (got == 0) return filled;
+    if (got == 0) break;
     filled += static_cast<std::size_t>(got);
-    if (is_line && buffer[filled - 1] == std::byte{'\n'}) return filled;
   }
-  return usage_error("it is longer than any code can be",
-                     "A code has 20 to 256 printable characters");
+  return code_in(buffer, filled);
 }
-
-Result<PairingCode> code_from_fd(int fd, bool is_line) {
-  ONEHOP_TRY(buffer, SecretBytes::allocate(read_bytes_max));
-  ONEHOP_TRY(filled, read_all(fd, buffer.bytes(), is_line));
-  return PairingCode::from_text({reinterpret_cast<const char*>(buffer.bytes().data()), filled});
-}
-
-// Echo is off between construction and destruction, also when reading fails.
-class EchoOff {
- public:
-  explicit EchoOff(int fd) : fd_{fd}, is_changed_{::tcgetattr(fd, &before_) == 0} {
-    if (!is_changed_) return;
-    termios silent = before_;
-    silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
-    is_changed_ = ::tcsetattr(fd_, TCSAFLUSH, &silent) == 0;
-  }
-  EchoOff(const EchoOff&) = delete;
-  EchoOff& operator=(const EchoOff&) = delete;
-  ~EchoOff() {
-    if (is_changed_) (void)::tcsetattr(fd_, TCSAFLUSH, &before_);
-  }
-  [[nodiscard]] bool is_silent() const noexcept { return is_changed_; }
-
- private:
-  int fd_;
-  termios before_{};
-  bool is_changed_;
-};
 
 Result<PairingCode> code_from_terminal(const std::string& prompt) {
   const Fd terminal{::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)};
   if (!terminal.is_open())
     return usage_error("no code was given and there is no terminal to ask on",
                        "Give --code-file FILE or set ONEHOP_CODE");
-  const EchoOff echo{terminal.get()};
-  if (!echo.is_silent())
-    return usage_error("the terminal's echo cannot be turned off", "Give --code-file FILE");
-  (void)!::write(terminal.get(), prompt.data(), prompt.size());
-  auto code = code_from_fd(terminal.get(), true);
-  (void)!::write(terminal.get(), "\n", 1);
-  return code;
+  ONEHOP_TRY(buffer, SecretBytes::allocate(read_bytes_max));
+  ONEHOP_TRY(filled, read_silently(terminal.get(), prompt, buffer.bytes()));
+  return code_in(buffer, filled);
 }
 
 }  // namespace
@@ -187,13 +161,13 @@ Result<PairingCode> make_code() {
 }
 
 Result<PairingCode> read_code(const CodeSource& source) {
-  if (source.file == "-") return code_from_fd(STDIN_FILENO, false);
+  if (source.file == "-") return code_from_fd(STDIN_FILENO);
   if (!source.file.empty()) {
     const Fd file{::open(source.file.c_str(), O_RDONLY | O_CLOEXEC)};
     if (!file.is_open())
       return errno_error(ExitCode::usage, "open the code file " + source.file,
                          "Check the path given by --code-file");
-    return code_from_fd(file.get(), false);
+    return code_from_fd(file.get());
   }
   if (char* value = std::getenv("ONEHOP_CODE"); value != nullptr) {
     auto code = PairingCode::from_text(value);

@@ -309,5 +309,25 @@ def test_the_terminal_is_filled_followed_in_its_size_and_left_as_it_was(onehop) 
               "the transfer is interrupted by its own user alone")
 
 
+def test_a_screen_that_was_stopped_or_quit_leaves_the_keys_as_they_were(onehop) -> None:
+    with Watched(onehop) as here:
+        sender, _ = here.begin()
+
+        def has_echo(screen) -> bool:
+            return bool(termios.tcgetattr(screen.fd)[3] & termios.ECHO)
+
+        screen = Screen(here, sender.process.pid)
+        screen.read_until(lambda: len(screen.frames()) >= 2, "it draws")
+        os.kill(screen.pid, signal.SIGSTOP)
+        check(os.waitpid(screen.pid, os.WUNTRACED)[1] >> 8 == signal.SIGSTOP, "it is stopped")
+        termios.tcsetattr(screen.fd, termios.TCSANOW, screen.before)  # as a shell does then
+        os.kill(screen.pid, signal.SIGCONT)
+        screen.read_until(lambda: not has_echo(screen), "it goes on, and keys are not shown")
+        os.kill(screen.pid, signal.SIGQUIT)
+        screen.read_until(lambda: has_echo(screen), "keys come back")
+        check(screen.end() == 0, "to quit is no error")
+        sender.process.send_signal(signal.SIGTERM)
+
+
 if __name__ == "__main__":
     sys.exit(main(globals(), needs_root=False))

@@ -9,8 +9,8 @@
 
 #include "engine/base/time.hpp"
 #include "tools/onehop/commands.hpp"
-#include "tools/onehop/report.hpp"
 #include "tools/onehop/quantity.hpp"
+#include "tools/onehop/report.hpp"
 #include "tools/watch/feed.hpp"
 #include "tools/watch/folder.hpp"
 #include "tools/watch/screen.hpp"
@@ -137,7 +137,9 @@ class Viewer {
           terminal->suspend();
         else if (signal == SIGTSTP)
           ::raise(SIGSTOP);
-        else if (signal != SIGWINCH)
+        else if (signal == SIGCONT && terminal != nullptr)
+          terminal->resume();
+        else if (signal != SIGWINCH && signal != SIGCONT)
           return success();
         shown_at = {};  // draw at once, in the size it now has
       }

@@ -51,7 +51,8 @@ Size terminal_size() {
 Result<Signals> Signals::open() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP}) ::sigaddset(&set, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT})
+    ::sigaddset(&set, signal);
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   Fd fd{::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
   if (!fd.is_open()) return errno_error(ExitCode::internal_error, "wait for signals");
@@ -106,6 +107,11 @@ char Terminal::take_key() const {
 void Terminal::suspend() {
   leave();
   ::raise(SIGSTOP);
+}
+
+void Terminal::resume() {
+  // In the background the terminal may not be set: who tries is stopped until it is in front.
+  leave();
   enter();
 }
 

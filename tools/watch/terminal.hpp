@@ -28,7 +28,7 @@ struct Size {
 };
 [[nodiscard]] Size terminal_size();
 
-/// Signals: SIGINT, SIGTERM, SIGHUP, SIGWINCH and SIGTSTP as a descriptor to wait for.
+/// Signals: those that end, stop or continue a process, and SIGWINCH, as a descriptor to wait for.
 class Signals {
  public:
   [[nodiscard]] static Result<Signals> open();
@@ -53,8 +53,11 @@ class Terminal {
   /// take_key reads one key without waiting; 0: none. Syscalls: read.
   [[nodiscard]] char take_key() const;
   [[nodiscard]] bool has_keys() const { return keys_.has_value(); }
-  /// suspend gives the terminal back and stops this process until it is continued (Ctrl-Z).
+  /// suspend gives the terminal back and stops this process (Ctrl-Z); SIGCONT, which continues it,
+  /// asks for resume().
   void suspend();
+  /// resume takes the terminal again: this process was stopped, and others have set it meanwhile.
+  void resume();
 
  private:
   void enter();
