@@ -6,14 +6,20 @@
 // Bounds: none on time.
 #include <catch2/catch.hpp>
 
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <array>
 #include <cstdlib>
+#include <ctime>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 
@@ -64,6 +70,12 @@ struct Transfer {
   }
 };
 
+/// How many descriptors this process has.
+std::size_t descriptors() {
+  const std::filesystem::directory_iterator all{"/proc/self/fd"};
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
 std::vector<Message> take(Feed& feed) {
   std::vector<Message> messages;
   for (;;) {
@@ -107,9 +119,8 @@ TEST_CASE("an observer gets the state at once and then line after line", "[tools
 }
 
 TEST_CASE(
-    "an observer that does not read loses lines but the last, and holds up neither the transfer "
-    "nor "
-    "others",
+    "K8 an observer that does not read loses lines but the last, and holds up neither the transfer "
+    "nor others",
     "[tools][watch]") {
   const Runtime runtime;
   Transfer transfer;
@@ -145,7 +156,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "what an observer writes is not read, its end is noticed, and the ninth is told why it may not "
+    "K8 what an observer writes is not read, its end is noticed, and the ninth is told why it may "
+    "not "
     "watch",
     "[tools][watch]") {
   const Runtime runtime;
@@ -170,6 +182,84 @@ TEST_CASE(
   const std::uint64_t told = transfer.told;
   transfer.run(std::chrono::milliseconds{250});
   CHECK(transfer.told == told);
+}
+
+TEST_CASE("K8 of ten thousand connections eight may stay, and who watches goes on",
+          "[tools][watch]") {
+  constexpr int connections = 10'000;
+  constexpr std::size_t held_max = 32;
+  const Runtime runtime;
+  Transfer transfer;
+  auto first = Feed::open(runtime.own());
+  REQUIRE(first);
+  transfer.run(std::chrono::milliseconds{20});
+  const auto before = descriptors();
+  std::deque<Fd> held;
+  std::uint64_t seen = 0;
+  for (int i = 0; i < connections; ++i) {
+    if (auto one = connect_local(runtime.own())) held.push_back(std::move(one).value());
+    if (held.size() > held_max) held.pop_front();
+    if (i % 8 != 7) continue;  // as many as may wait to be accepted
+    transfer.run(std::chrono::milliseconds{1});
+    REQUIRE(transfer.publisher->watchers() <= 8);
+    REQUIRE(descriptors() <= before + held_max + 8);
+    const auto messages = take(first.value());
+    if (messages.empty()) continue;
+    CHECK(std::get<Telemetry>(messages.back()).bytes_done > seen);
+    seen = std::get<Telemetry>(messages.back()).bytes_done;
+  }
+  CHECK(seen >= 10);  // every 100 ms at the longest, for more than a second
+}
+
+TEST_CASE("K8 another user's connection gets not a byte", "[tools][watch]") {
+  if (::geteuid() != 0) {
+    WARN("not run: it takes root to be another user");
+    return;
+  }
+  const Runtime runtime;
+  Transfer transfer;
+  // The folder keeps others out; this is about what the socket itself does.
+  REQUIRE(::chmod(runtime.path.c_str(), 0755) == 0);
+  REQUIRE(::chmod(runtime.folder().c_str(), 0755) == 0);
+  REQUIRE(::chmod(runtime.own().c_str(), 0666) == 0);
+  const std::string path = runtime.own();  // of this process, and not of the child
+  for (const auto& [user, bytes_min] : {std::pair{65534U, 0}, std::pair{0U, 1}}) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      if (::setresuid(user, user, user) != 0) ::_exit(3);
+      const auto fd = connect_local(path);
+      pollfd ready{fd ? fd.value().get() : -1, POLLIN, 0};
+      std::array<char, 256> line{};
+      const bool is_ready = ::poll(&ready, 1, 10'000) == 1;
+      const ssize_t got = is_ready ? ::read(ready.fd, line.data(), line.size()) : -1;
+      ::_exit(got < 0 ? 4 : got > 0 ? 1 : 0);
+    }
+    int status = 0;
+    while (::waitpid(pid, &status, WNOHANG) == 0) transfer.run(std::chrono::milliseconds{10});
+    CAPTURE(user);
+    CHECK(WEXITSTATUS(status) == bytes_min);
+  }
+}
+
+// Bounds: CPU time, of which a publisher that asks again and again takes all that there is.
+TEST_CASE("K8 where no descriptor is left the publisher waits, and then goes on",
+          "[tools][watch]") {
+  const Runtime runtime;
+  Transfer transfer;
+  const auto client = connect_local(runtime.own());
+  REQUIRE(client);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const std::clock_t begin = std::clock();
+  transfer.run(std::chrono::milliseconds{500});
+  const double busy_seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(transfer.publisher->watchers() == 0);
+  CHECK(busy_seconds < 0.1);
+  transfer.run(std::chrono::milliseconds{300});
+  CHECK(transfer.publisher->watchers() == 1);
 }
 
 TEST_CASE("a stopped publisher lets the loop run out, and still tells who watches",
