@@ -7,11 +7,12 @@
 
 #include <charconv>
 #include <chrono>
-#include <fstream>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "engine/base/text_file.hpp"
 
 namespace onehop::host {
 
@@ -29,7 +30,7 @@ double seconds_of(const timeval& tv) {
 /// idle exactly; its other columns are samples of the tick, which stands still while an idle core
 /// serves interrupts.
 std::optional<double> read_busy() {
-  std::ifstream file{"/proc/stat"};
+  TextFile file{"/proc/stat"};
   std::string name;
   std::uint64_t user = 0, nice = 0, system = 0, idle = 0, iowait = 0;
   if (!(file >> name >> user >> nice >> system >> idle >> iowait)) return std::nullopt;
@@ -44,7 +45,7 @@ std::optional<double> difference(std::optional<double> start, std::optional<doub
 }
 
 std::uint64_t status_field(const std::string& path, std::string_view key) {
-  std::ifstream file{path};
+  TextFile file{path};
   std::string line;
   while (std::getline(file, line)) {
     if (!line.starts_with(key)) continue;
@@ -73,7 +74,7 @@ UsageMeter::UsageMeter() {
     const std::string name = process.substr(process.rfind('/') + 1);
     int pid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{}) continue;
-    std::ifstream comm{process + "/comm"};
+    TextFile comm{process + "/comm"};
     std::string text;
     if (std::getline(comm, text) && text.starts_with("ksoftirqd/")) softirq_pids_.push_back(pid);
   }
@@ -83,7 +84,7 @@ std::optional<double> UsageMeter::read_softirq() const {
   if (softirq_pids_.empty()) return std::nullopt;
   std::uint64_t ticks = 0;
   for (const int pid : softirq_pids_) {
-    std::ifstream file{"/proc/" + std::to_string(pid) + "/stat"};
+    TextFile file{"/proc/" + std::to_string(pid) + "/stat"};
     std::string text;
     if (!std::getline(file, text)) return std::nullopt;
     // After the command name in brackets: state is field 3, utime 14, stime 15.
@@ -132,8 +133,8 @@ std::map<std::string, double> UsageMeter::thread_cpu_seconds() {
   for (const std::string& task : folders_in("/proc/self/task")) {
     std::string name;
     std::uint64_t run_ns = 0;
-    std::ifstream{task + "/comm"} >> name;
-    if (!(std::ifstream{task + "/schedstat"} >> run_ns)) continue;  // it has just ended
+    TextFile{task + "/comm"} >> name;
+    if (!(TextFile{task + "/schedstat"} >> run_ns)) continue;  // it has just ended
     constexpr std::string_view prefix = "onehop-";
     seconds[name.starts_with(prefix) ? name.substr(prefix.size()) : "plane"] +=
         static_cast<double>(run_ns) / 1e9;

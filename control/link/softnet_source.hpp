@@ -3,7 +3,6 @@
 // Control thread only; no privilege.
 #pragma once
 
-#include <fstream>
 #include <istream>
 #include <limits>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "control/link/fact_source.hpp"
 #include "control/link/poll_budget.hpp"
+#include "engine/base/text_file.hpp"
 
 namespace onehop::link {
 
@@ -36,7 +36,7 @@ class SoftnetSource final : public FactSource {
 
   /// Syscalls: open.
   [[nodiscard]] static Result<SoftnetSource> open(const char* path = "/proc/net/softnet_stat") {
-    std::ifstream file{path};
+    Fd file{::open(path, O_RDONLY | O_CLOEXEC)};
     if (!file.is_open()) return errno_error(ExitCode::io_unavailable, std::string{"open "} + path);
     return SoftnetSource{std::move(file)};
   }
@@ -45,9 +45,10 @@ class SoftnetSource final : public FactSource {
   void read(Instant now, law::LinkFacts& facts) override {
     budget_.run(now, [&] {
       error_.reset();
-      file_.clear();
-      file_.seekg(0);
-      if (const auto counters = parse_softnet(file_))
+      std::optional<std::string> read;
+      if (::lseek(file_.get(), 0, SEEK_SET) == 0) read = read_text(file_.get());
+      std::istringstream text{read.value_or("")};
+      if (const auto counters = parse_softnet(text))
         facts.host = {*counters, now, budget_.period()};
       else
         error_ = Error{ExitCode::io_unavailable,
@@ -59,8 +60,8 @@ class SoftnetSource final : public FactSource {
   }
 
  private:
-  explicit SoftnetSource(std::ifstream&& file) : file_{std::move(file)} {}
-  std::ifstream file_;
+  explicit SoftnetSource(Fd file) : file_{std::move(file)} {}
+  Fd file_;
   PollBudget budget_{period};
 };
 

@@ -11,10 +11,10 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <sstream>
 
 #include "control/p2p/stop_fd.hpp"
 #include "engine/base/fd.hpp"
+#include "engine/base/text_file.hpp"
 #include "engine/base/time.hpp"
 
 namespace onehop::p2p {
@@ -32,12 +32,7 @@ constexpr Nanos settle = 300ms;
 constexpr unsigned tentative_flag = 0x40, duplicate_flag = 0x08;  // linux/if_addr.h
 constexpr unsigned link_scope = 0x20;
 
-std::string read_file(const std::string& path) {
-  std::ifstream file{path};
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+std::string read_file(const std::string& path) { return TextFile{path}.str(); }
 
 std::string text_of(const in6_addr& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};

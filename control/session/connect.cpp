@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/session/tcp_socket.hpp"
 #include "engine/base/thread.hpp"
 #include "engine/base/time.hpp"
 
@@ -52,7 +53,7 @@ Result<void> bind_to(const std::string& interface, tcp::socket& socket,
   ONEHOP_TRY(route, find_route(endpoint_of(endpoint).address, interface));
   const SocketAddress source = Endpoint{route.source, 0}.to_sockaddr();
   boost::system::error_code error;
-  socket.open(endpoint.protocol(), error);
+  open_tcp(socket, endpoint.protocol(), error);
   if (!error && ::bind(socket.native_handle(), source.get(), source.size_bytes) != 0)
     return errno_error(ExitCode::peer_unreachable, "connect from an address of " + interface);
   return success();
@@ -75,7 +76,8 @@ Task<boost::system::error_code> connect_once(tcp::socket& socket, const tcp::end
     socket.close(ignored);
   };
   boost::system::error_code error;
-  co_await socket.async_connect(endpoint, redirect_error(use_awaitable, error));
+  if (!socket.is_open()) open_tcp(socket, endpoint.protocol(), error);
+  if (!error) co_await socket.async_connect(endpoint, redirect_error(use_awaitable, error));
   state.cancel = nullptr;
   if (timer.cancel() == 0 && !is_late) {
     // The handler is queued but has not run: let it, while what it refers to still lives.

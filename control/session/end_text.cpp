@@ -5,6 +5,7 @@
 
 #include "control/session/session_machine.hpp"
 #include "control/session/tls.hpp"
+#include "engine/base/descriptors.hpp"
 
 namespace onehop::session {
 
@@ -106,6 +107,7 @@ Error file_error(const BlockRef& block, const std::string& name) {
   if (block.failure == FileFailure::digest_mismatch || block.failure == FileFailure::root_mismatch)
     error.code = ExitCode::verification_failed;
   if (error.code != ExitCode::local_file_error) return error;
+  if (has_run_out(block.status)) return ran_out(std::move(error.attempt), block.status);
   if (block.status != 0) error.cause += ": " + errno_text(block.status);
   if (block.status == ENOSPC || block.status == EDQUOT)
     error.hint = "Free space there, then run the same command with --on-exist resume";

@@ -14,6 +14,8 @@
 #include "control/session/admission.hpp"
 #include "control/session/progress_floor.hpp"
 #include "control/session/recv_session.hpp"
+#include "control/session/tcp_socket.hpp"
+#include "engine/base/descriptors.hpp"
 #include "engine/base/time.hpp"
 
 namespace onehop::session {
@@ -115,13 +117,22 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     std::memcpy(target.data(), at.get(), at.size_bytes);
     boost::system::error_code error;
     acceptor_.close(error);
-    acceptor_.open(target.protocol(), error);
+    protocol_ = target.protocol();
+    open_tcp(acceptor_, target.protocol(), error);
     if (!error) acceptor_.set_option(tcp::acceptor::reuse_address{true}, error);
     if (!error && endpoint.address.is_v6) acceptor_.set_option(asio::ip::v6_only{!is_dual}, error);
     if (!error) acceptor_.bind(target, error);
     if (!error) acceptor_.listen(backlog_connections, error);
+    // One that waited may be gone when it is accepted.
+    if (!error) acceptor_.non_blocking(true, error);
     if (!error) return success();
     return listen_error(endpoint, error);
+  }
+
+  /// Who runs out of descriptors serves nobody until one is free: that is said once.
+  void note_accept_error(const boost::system::error_code& error) {
+    if (!has_run_out(error.value()) || std::exchange(is_exhaustion_told_, true)) return;
+    host_.on_notice(ran_out("accept a connection", error.value()).message());
   }
 
   Task<void> accept_loop() {
@@ -129,10 +140,12 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
       tcp::socket socket{io_};
       tcp::endpoint from;
       boost::system::error_code error;
-      co_await acceptor_.async_accept(socket, from,
-                                      asio::redirect_error(asio::use_awaitable, error));
+      co_await acceptor_.async_wait(tcp::acceptor::wait_read,
+                                    asio::redirect_error(asio::use_awaitable, error));
       if (is_stopped_) co_return;
+      if (!error) accept_tcp(acceptor_, protocol_, socket, from, error);
       if (error) {
+        note_accept_error(error);
         asio::steady_timer pause{io_};
         co_await wait_for(pause, accept_pause);
         continue;
@@ -356,6 +369,8 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   const RecvOptions options_;
   RecvHost& host_;
   tcp::acceptor acceptor_;
+  tcp protocol_ = tcp::v6();  // of acceptor_
+  bool is_exhaustion_told_ = false;
   asio::steady_timer progress_timer_;
   const Result<std::shared_ptr<TlsContext>> tls_;
   Admission admission_;

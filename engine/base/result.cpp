@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/base/descriptors.hpp"
+
 namespace onehop {
 
 std::string Error::message() const {
@@ -21,6 +23,7 @@ std::string errno_text(int errno_value) {
 
 Error errno_error(ExitCode code, std::string attempt, std::string hint, int errno_value) {
   const int value = errno_value >= 0 ? errno_value : errno;
+  if (value == EMFILE || value == ENFILE) return ran_out(std::move(attempt), value);
   return {code, std::move(attempt), errno_text(value), std::move(hint), value};
 }
 

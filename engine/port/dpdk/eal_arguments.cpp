@@ -6,8 +6,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <initializer_list>
+
+#include "engine/base/text_file.hpp"
 
 namespace onehop::dpdk {
 
@@ -110,7 +111,7 @@ HostFacts read_host(int main_cpu) {
     const std::string name = entry.path().filename();
     if (!name.starts_with(prefix)) continue;
     std::uint64_t pages = 0;
-    std::ifstream{entry.path() / "free_hugepages"} >> pages;
+    TextFile{entry.path() / "free_hugepages"} >> pages;
     host.huge_bytes_free += pages * std::strtoull(name.c_str() + prefix.size(), nullptr, 10) * 1024;
   }
   return host;

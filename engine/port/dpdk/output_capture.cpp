@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "engine/port/dpdk/output_capture.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -22,7 +23,9 @@ constexpr std::string_view noise = "register mp action";
 }  // namespace
 
 OutputCapture::OutputCapture()
-    : text_{::memfd_create("onehop-eal", MFD_CLOEXEC)}, out_{::dup(1)}, err_{::dup(2)} {
+    : text_{::memfd_create("onehop-eal", MFD_CLOEXEC)},
+      out_{::fcntl(1, F_DUPFD_CLOEXEC, 0)},
+      err_{::fcntl(2, F_DUPFD_CLOEXEC, 0)} {
   std::fflush(stdout);
   std::fflush(stderr);
   if (!text_.is_open()) return;  // then it prints where it likes
