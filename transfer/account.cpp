@@ -283,8 +283,6 @@ session::SessionEnd Account::end(session::SessionEnd end) {
   facts.seconds = has_data() ? std::chrono::duration<double>(ended_at - first_data_at).count() : 0;
   if (end.code == ExitCode::done) remember_rate();
   close_receipt(end);
-  if (end.code != ExitCode::done && is_stream && has_data())
-    end.error.hint = "Nothing of a stream is kept: send it again from its beginning";
   tell_unnamed();
   if (end.code != ExitCode::done) events_.emit(to_api(end.error));
   facts.exit_code = static_cast<api::Status>(end.code);

@@ -204,7 +204,10 @@ Result<session::DataOpened> Receiver::open_data(const session::PeerLink& link) {
   ONEHOP_TRYV(path_.open_port(interface_of(route), link.local.address, listen_.port,
                               offer_->has_fragments));
   path_.account().set_place(link.peer.address.text(), preparer_.folder());
-  return path_.opened(route);
+  ONEHOP_TRY(opened, path_.opened(route));
+  const auto& files = offer_->manifest.files;  // none is left where the only one has vanished
+  opened.is_stream = options_.stream_fd >= 0 || (!files.empty() && files.front().is_piece());
+  return std::move(opened);
 }
 
 Result<session::EngineRings> Receiver::start_data(const session::DataPlan& plan) {

@@ -8,6 +8,7 @@
 #include "control/session/chapter.hpp"
 #include "control/session/connect.hpp"
 #include "control/session/send_session.hpp"
+#include "engine/base/descriptors.hpp"
 #include "engine/file/scan_thread.hpp"
 #include "engine/file/source.hpp"
 #include "transfer/noack_keeper.hpp"
@@ -286,7 +287,7 @@ Result<std::shared_ptr<const file::Manifest>> Sender::offer_again(
     left.roots = files.roots;
     if (chapter.unsent) {
       const auto& [entry, why] = *chapter.unsent;
-      if (!files.root_of(entry).is_folder) return why;
+      if (!files.root_of(entry).is_folder || has_run_out(why.errno_value)) return why;
       path_.account().on_left_out(files.manifest.files[entry]);
       problems.push_back({.path = files.path_of(entry),
                           .kind = why.errno_value != 0 ? file::ScanProblemKind::unreadable
@@ -324,7 +325,9 @@ Result<session::DataOpened> Sender::open_data(const session::PeerLink& link) {
   peer_ = link.peer.address.text();
   ONEHOP_TRY(route, session::find_route(link.peer.address, settings_.interface));
   ONEHOP_TRYV(path_.open_port(route.link.name, link.local.address, 0, options_.has_fragments));
-  return path_.opened(route);
+  ONEHOP_TRY(opened, path_.opened(route));
+  opened.is_stream = options_.stream_fd >= 0;
+  return std::move(opened);
 }
 
 void Sender::on_accepted(const session::Accepted& accepted) {

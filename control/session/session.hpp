@@ -126,7 +126,8 @@ struct DataOpened {
   std::uint16_t data_port = 0;  ///< the UDP port that this end receives on
   /// UDP payload that port and MTU carry, less wire::overhead_bytes.
   std::uint32_t frame_body_max_bytes = 0;
-  std::string io;  ///< "udp", "afxdp"
+  std::string io;          ///< "udp", "afxdp"
+  bool is_stream = false;  ///< nothing of it is kept when it ends on the way
 };
 
 /// DataTerms: what both ends agreed on for the data path.

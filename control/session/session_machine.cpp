@@ -8,6 +8,10 @@
 
 namespace onehop::session {
 
+namespace {
+constexpr const char* stream_hint = "Nothing of a stream is kept: send it again from its beginning";
+}  // namespace
+
 void SessionMachine::enter(State state, Instant deadline, std::string step) {
   state_ = state;
   deadline_ = deadline;
@@ -186,6 +190,10 @@ void SessionMachine::fail(Instant now, Error why) {
 void SessionMachine::wind_down(Instant now, std::optional<Error> error) {
   flush();  // the peer can keep only blocks whose digests it has
   error_ = std::move(error);
+  if (error_ && data_ && data_->is_stream && is_path_proven_ && is_peer_ready_) {
+    // The peer's text may say so.
+    error_->hint = error_->cause.find(stream_hint) == std::string::npos ? stream_hint : "";
+  }
   if (error_ && is_engine_running() && !is_finish_commanded_ && !is_file_side_dead_) {
     command(CommandKind::checkpoint);
     if (role_ == Role::receiver)
@@ -305,18 +313,27 @@ Error SessionMachine::path_error() const {
                               : "")};
 }
 
+/// A peer's remedies are of its own command line.
+std::string SessionMachine::whose_options(std::string_view text) const {
+  if (text.find("--") == std::string_view::npos) return {};
+  return std::string{"The options that it names are of `onehop "} +
+         (role_ == Role::sender ? "recv" : "send") + "` there";
+}
+
 std::optional<Error> SessionMachine::verdict_of(const Message& message) {
   // A peer's text reaches a terminal only through the one escaping function.
   if (const auto* refuse = std::get_if<Refuse>(&message)) {
     has_peer_verdict_ = true;
     const ExitCode code =
         refuse->code == ExitCode::authentication_failed ? refuse->code : ExitCode::refused_by_peer;
-    return Error{code, step_, peer_name_ + " refused: " + file::display_name(refuse->text), ""};
+    return Error{code, step_, peer_name_ + " refused: " + file::display_name(refuse->text),
+                 whose_options(refuse->text)};
   }
   if (const auto* failure = std::get_if<Failure>(&message)) {
     has_peer_verdict_ = true;
     return Error{exit_code_for_failure_of_peer(failure->code), step_,
-                 peer_name_ + " gave up: " + file::display_name(failure->text), ""};
+                 peer_name_ + " gave up: " + file::display_name(failure->text),
+                 whose_options(failure->text)};
   }
   if (const auto* bye = std::get_if<Bye>(&message)) {
     has_peer_verdict_ = true;

@@ -202,6 +202,7 @@ class SessionMachine {
   void drop_over();
   /// verdict_of gives the Error of a Refuse, Failure or Bye, and nothing for other messages.
   [[nodiscard]] std::optional<Error> verdict_of(const Message& message);
+  [[nodiscard]] std::string whose_options(std::string_view text) const;
   /// fault_of turns an event that ends the session into an Error.
   [[nodiscard]] std::optional<Error> fault_of(const Event& event);
   [[nodiscard]] Error violation(std::string cause) const;

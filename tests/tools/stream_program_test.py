@@ -75,16 +75,27 @@ def test_output(onehop) -> None:
 
 def test_gone(onehop) -> None:
     """The reader of standard output ends early."""
+    for is_stream in (False, True):
+        gone(onehop, is_stream)
+
+
+def gone(onehop, is_stream) -> None:
     with Loopback(onehop) as world:
         (world.work / "f").write_bytes(CONTENT)
         end = receiver(world, stdout=subprocess.PIPE)
         assert end.stdout is not None and end.stderr is not None
-        send = sender(world, world.work / "f")
+        if is_stream:
+            with open(world.work / "f", "rb") as content:
+                send = sender(world, "-", "--name", "n", stdin=content)
+        else:
+            send = sender(world, world.work / "f")
         end.stdout.read(1000)
         end.stdout.close()
         check(end.wait(60) == 8 and send.wait(60) == 5, f"{end.returncode} {send.returncode}")
-        told = end.stderr.read()
-        check(b"Broken pipe. Nothing of a stream is kept" in told, f"it is said: {told!r}")
+        assert send.stderr is not None
+        for told in (end.stderr.read(), send.stderr.read()):
+            check(told.count(b"Broken pipe. Nothing of a stream is kept") == 1, f"{told!r}")
+            check(b"othing" in told and b"was kept" not in told, f"one thing is said: {told!r}")
 
 
 def test_interrupted(onehop) -> None:
@@ -99,6 +110,28 @@ def test_interrupted(onehop) -> None:
         check(send.wait(60) == 7 and end.code() == 7, f"{send.returncode} {end.text()}")
         check(b"nothing of the stream is kept" in send.stderr.read(), "it is said")
         check(not list(world.target.iterdir()), "and so it is")
+
+
+def test_what_is_said_of_a_stream_that_ends_early(onehop) -> None:
+    """Neither end says in one breath that something is kept and that nothing is."""
+    for victim in ("sender", "receiver"):
+        for how in (signal.SIGINT, signal.SIGKILL):
+            with Loopback(onehop) as world:
+                end = world.receive()
+                send = sender(world, "-", "--name", "n", "--law", "fixed:40M",
+                              stdin=subprocess.PIPE)
+                assert send.stdin is not None and send.stderr is not None
+                os.set_blocking(send.stdin.fileno(), False)
+                send.stdin.write(CONTENT[:60_000])
+                send.stdin.flush()
+                end.wait_for(lambda: end.events("interval"), "data flows")
+                (send if victim == "sender" else end.process).send_signal(how)
+                send.wait(60)
+                end.process.wait(60)
+                for text in (send.stderr.read().decode(), end.text()):
+                    check("was kept" not in text and "keeps what" not in text and
+                          "to go on" not in text, f"{victim} {how}: {text}")
+                    check("othing of" in text or how == signal.SIGKILL, f"it is said: {text}")
 
 
 def test_refused(onehop) -> None:
