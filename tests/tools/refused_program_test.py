@@ -7,6 +7,7 @@ Method: the real program, UDP over 127.0.0.1 on a free port, all else in a tempo
 Bounds: none on time but that everything ends by itself.
 """
 
+import errno
 import os
 import socket
 import subprocess
@@ -26,6 +27,50 @@ def test_the_mode_of_afxdp_is_refused_without_it(onehop) -> None:
             for io in ((), ("--io", "auto"), ("--io", "udp")):
                 here.refused_at_once(*command, *io, "--xdp-mode", "skb",
                                      words=("--xdp-mode skb", "--io afxdp"))
+
+
+def test_without_openat2_it_is_said_before_anything_else(onehop) -> None:
+    openat2 = 437
+    for errno_value in (errno.ENOSYS, errno.EPERM):  # a kernel before 5.6; a sandbox
+        with Loopback(onehop) as here:
+            file, folder = here.file(1), here.target
+            here.prefix = [sys.executable, Path(__file__).parent / "without_syscall.py", openat2,
+                           errno_value]
+            here.prefix = [str(word) for word in here.prefix]
+            for command in (("send", file, "--to", here.address),
+                            ("send", folder, "--to", here.address, "--dry-run"),
+                            ("recv", "--listen", here.address, "--dir", folder),
+                            ("recv", "--clean", folder)):
+                here.refused_at_once(*command, words=("openat2", "Linux 5.6", "sandbox"), code=9)
+
+
+def test_an_empty_value_is_not_taken_for_none(onehop) -> None:
+    """What a script writes where its variable is not set."""
+    with Loopback(onehop) as here:
+        commands = {"send": (here.file(1), "--to", here.address),
+                    "recv": ("--listen", here.address)}
+        options = {"send": ("--wait", "--exclude", "--exclude-from", "--link-model"), "recv": ()}
+        both = ("--max-rate", "--core", "--frame-size", "--key-interval", "--law", "--iface",
+                "--code-file", "--trace", "--receipt", "--report", "--io", "--priority", "--eal")
+        for command, words in commands.items():
+            for option in (*both, *options[command]):
+                here.refused_at_once(command, *words, option, "", words=(option,))
+                here.refused_at_once(command, *words, f"{option}=", words=(option,))
+        config = here.text("options.toml", '[send]\nmax-rate = ""\n')
+        here.refused_at_once("send", *commands["send"], "--config", config, words=("--max-rate",))
+
+
+def test_a_text_in_another_encoding_is_refused_by_its_name(onehop) -> None:
+    with Loopback(onehop) as here:
+        to = (here.file(1), "--to", here.address, "--wait", "0")
+        for encoding, word in (("utf-16", "UTF-16"), ("utf-16-be", "UTF-16"), ("utf-32", "UTF-32"),
+                               ("utf-16-le", "UTF-16")):
+            rules, options = here.work / "rules", here.work / "options.toml"
+            rules.write_bytes("*.tmp\n".encode(encoding))
+            options.write_bytes('[send]\nlaw = "auto"\n'.encode(encoding))
+            here.refused_at_once("send", *to, "--exclude-from", rules,
+                                 words=("--exclude-from", word, "UTF-8"))
+            here.refused_at_once("send", *to, "--config", options, words=(word, "UTF-8"))
 
 
 def test_what_this_machine_lacks_is_refused_before_the_other_one_is_asked(onehop) -> None:

@@ -3,18 +3,19 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "control/law/make_law.hpp"
+#include "engine/base/descriptors.hpp"
 #include "engine/crypto/secret.hpp"
 
 #if ONEHOP_HAS_LAB
@@ -22,6 +23,7 @@
 #endif
 #include "tools/onehop/bench/bench_command.hpp"
 #include "tools/onehop/commands.hpp"
+#include "tools/onehop/encoding.hpp"
 #include "tools/onehop/help.hpp"
 #include "tools/onehop/refusal.hpp"
 #include "tools/onehop/report.hpp"
@@ -51,9 +53,15 @@ constexpr stress::RealRunners real_runners;
 class ConfigFile : public CLI::ConfigTOML {
  public:
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-    while (std::isspace(input.peek()) != 0) input.get();
-    if (input.peek() != '{') return CLI::ConfigTOML::from_config(input);
-    law_text_.assign(std::istreambuf_iterator<char>{input}, {});
+    // As a whole: it may be a pipe.
+    const std::string text{std::istreambuf_iterator<char>{input}, {}};
+    if (!encoding_fault(text).empty()) throw CLI::FileError::Missing("--config");
+    const std::size_t begin = text.find_first_not_of(" \t\n\v\f\r");
+    if (begin == std::string::npos || text[begin] != '{') {
+      std::istringstream options{text};
+      return CLI::ConfigTOML::from_config(options);
+    }
+    law_text_ = text.substr(begin);
     return {};
   }
   [[nodiscard]] const std::string& law_text() const { return law_text_; }
@@ -360,8 +368,14 @@ int Program::run(int argc, char** argv) {
         stderr);
     return static_cast<int>(ExitCode::internal_error);
   }
-  for (const auto& [command, run_it] : commands_)
-    if (command->parsed()) return run_it();
+  if (const auto error = empty_value(app_)) return refuse(app_, *error, words);
+  for (const auto& [command, run_it] : commands_) {
+    if (!command->parsed()) continue;
+    if (command->get_name() == "send" || command->get_name() == "recv")
+      if (const auto raised = raise_descriptor_limit(); raised.has_error())
+        return refuse(app_, raised.error(), words);
+    return run_it();
+  }
   std::fputs(app_.help().c_str(), stderr);
   return static_cast<int>(ExitCode::usage);
 }

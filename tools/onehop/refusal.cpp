@@ -4,9 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <sstream>
 #include <string_view>
 
+#include "engine/base/text_file.hpp"
+#include "tools/onehop/encoding.hpp"
 #include "tools/onehop/help.hpp"
 
 namespace onehop::tool {
@@ -61,6 +64,10 @@ Error unreadable(const std::string& file) {
   const std::string attempt = "read the options in " + file;
   constexpr const char* hint = "Check what --config names";
   if (::access(file.c_str(), R_OK) != 0) return errno_error(ExitCode::usage, attempt, hint);
+  // from_config() has refused it.
+  const TextFile text{file};
+  if (std::string fault = encoding_fault(text.str()); !fault.empty())
+    return usage(attempt, std::move(fault), encoding_hint);
   return usage(attempt, "it is no file", hint);
 }
 
@@ -111,6 +118,17 @@ std::string words_of(const CLI::App& app) {
     words += " " + command->get_name();
   }
   return words;
+}
+
+std::optional<Error> empty_value(const CLI::App& app) {
+  for (const CLI::App* command = &deepest(app); command != nullptr; command = command->get_parent())
+    for (const CLI::Option* option : command->get_options()) {
+      if (!option->nonpositional() || option->get_items_expected_max() == 0) continue;
+      if (std::ranges::find(option->results(), std::string{}) == option->results().end()) continue;
+      return usage("read " + name_of(*option), "its value is empty",
+                   "Write " + with_values(*option) + ", or leave it out");
+    }
+  return std::nullopt;
 }
 
 Error refusal_of(const CLI::App& app, const CLI::Error& error) {

@@ -3,6 +3,7 @@
 // error.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "engine/base/result.hpp"
@@ -10,7 +11,7 @@
 namespace CLI {
 class App;
 class Error;
-}
+}  // namespace CLI
 
 namespace onehop::tool {
 
@@ -19,5 +20,9 @@ namespace onehop::tool {
 
 /// refusal_of puts the library's error, which parsing by `app` threw, into our words.
 [[nodiscard]] Error refusal_of(const CLI::App& app, const CLI::Error& error);
+
+/// empty_value is the refusal of an option that was given with nothing, as by a script whose
+/// variable is not set: taken for "not given", it would lift the limit that it was to be.
+[[nodiscard]] std::optional<Error> empty_value(const CLI::App& app);
 
 }  // namespace onehop::tool

@@ -9,8 +9,10 @@
 #include <iterator>
 #include <span>
 
+#include "engine/base/text_file.hpp"
 #include "engine/file/ignore.hpp"
 #include "engine/file/tree_scan.hpp"
+#include "tools/onehop/encoding.hpp"
 #include "tools/onehop/quantity.hpp"
 #include "transfer/settings.hpp"
 
@@ -69,16 +71,20 @@ Result<void> write_report(const std::string& file, const std::vector<api::LeftOu
 Result<std::vector<std::string>> read_excludes(const std::vector<ExcludeWord>& words) {
   std::vector<std::string> patterns;
   for (const ExcludeWord& word : words) {
+    if (word.text.empty())
+      return Error{ExitCode::usage, "read --exclude, --include or --exclude-from",
+                   "the value is empty", "Leave the option out, or give a pattern or a file"};
     if (word.kind != ExcludeWord::Kind::file) {
       patterns.push_back((word.kind == ExcludeWord::Kind::include ? "!" : "") + word.text);
       continue;
     }
-    std::ifstream in{word.text, std::ios::binary};
-    std::string text;
-    for (std::string line; std::getline(in, line);) text += line + "\n";
-    if (!in.eof())  // it could not be opened, or is a folder
-      return errno_error(ExitCode::usage, "read --exclude-from " + word.text,
-                         "Give a file of patterns, one a line");
+    const std::string attempt = "read --exclude-from " + word.text;
+    const TextFile in{word.text};
+    if (in.fail())
+      return errno_error(ExitCode::usage, attempt, "Give a file of patterns, one a line");
+    const std::string text = in.str();
+    if (std::string fault = encoding_fault(text); !fault.empty())
+      return Error{ExitCode::usage, attempt, std::move(fault), encoding_hint};
     std::ranges::move(file::patterns_of(text), std::back_inserter(patterns));
   }
   return patterns;
