@@ -135,10 +135,14 @@ void Receipt::on_restart() {
 void Receipt::write_item(const Item& item) {
   const file::ManifestEntry& entry = item.entry;
   const std::string_view kind = file::name_of(entry.kind);
+  // Modulo 2^64: from 2262 on it has no sign.
+  const std::string mtime = file::time_of(entry.mtime_ns).tv_sec < 0
+                                ? std::to_string(entry.mtime_ns)
+                                : std::to_string(static_cast<std::uint64_t>(entry.mtime_ns));
   if (is_delivered(item.outcome)) {
     const std::string record = entry.name + '\0' +
                                fmt::format("{} {} {:04o} {} {}", kind, entry.size, entry.mode,
-                                           entry.mtime_ns, item.digest.empty() ? "-" : item.digest);
+                                           mtime, item.digest.empty() ? "-" : item.digest);
     root_ = crypto::sha256(root_, bytes_of(record));
   }
   ++entries_;
@@ -150,7 +154,7 @@ void Receipt::write_item(const Item& item) {
       "{}\n{{\"name\": {}, \"kind\": \"{}\", \"size\": {}, \"mode\": \"{:04o}\", "
       "\"mtime_ns\": {}, \"digest\": {}, \"outcome\": \"{}\"",
       entries_ == 1 ? "" : ",", quoted(file::display_name(entry.name)), kind, entry.size,
-      entry.mode, entry.mtime_ns, item.digest.empty() ? "null" : '"' + item.digest + '"',
+      entry.mode, mtime, item.digest.empty() ? "null" : '"' + item.digest + '"',
       name_of(item.outcome));
   if (item.name_number != 0)
     line += fmt::format(", \"final_name\": {}",

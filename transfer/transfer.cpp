@@ -3,7 +3,9 @@
 
 #include <boost/asio/post.hpp>
 
+#include "engine/base/descriptors.hpp"
 #include "engine/base/memory.hpp"
+#include "engine/file/confined.hpp"
 #include "transfer/side.hpp"
 
 namespace onehop::host {
@@ -26,6 +28,8 @@ Result<void> Side::check() const {
 
 Result<void> Side::open() {
   ONEHOP_TRYV(check());
+  ONEHOP_TRYV(raise_descriptor_limit());
+  ONEHOP_TRYV(file::check_openat2());
   is_open_ = true;
   return open_own();
 }

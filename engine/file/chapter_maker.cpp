@@ -43,7 +43,7 @@ void ChapterMaker::exclude(std::string path, std::string rule) {
 
 bool ChapterMaker::keeps_open() const noexcept {
   return chapters_put_ == 0 &&
-         chapter_.source.files.size() < std::min(open_files_kept, sizes_.entries_max);
+         chapter_.source.files.size() < std::min(arguments_.kept_max, sizes_.entries_max);
 }
 
 Result<void> ChapterMaker::check() {

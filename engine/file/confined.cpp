@@ -10,9 +10,9 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 
+#include "engine/base/text_file.hpp"
 #include "engine/file/manifest.hpp"
 
 namespace onehop::file {
@@ -24,16 +24,26 @@ constexpr mode_t umask_unreadable = 022, probe_mode = 0600;
 constexpr int walk_attempts_max = 64;
 }  // namespace
 
-Fd open_beneath(int folder, const std::string& path, int flags, mode_t mode) noexcept {
+Fd open_beneath(int folder, const char* path, int flags, mode_t mode) noexcept {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NOFOLLOW;
   how.mode = mode;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   for (int attempt = 0;; ++attempt) {
-    const long fd = ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
+    const long fd = ::syscall(SYS_openat2, folder, path, &how, sizeof how);
     if (fd >= 0) return Fd{static_cast<int>(fd)};
     if ((errno != EAGAIN && errno != EINTR) || attempt == walk_attempts_max) return Fd{};
   }
+}
+
+Result<void> check_openat2() {
+  const Fd here = open_beneath(AT_FDCWD, ".", O_PATH | O_DIRECTORY);
+  // Sandboxes answer with EPERM, too, and elsewhere EACCES is of the working directory.
+  if (here.is_open() || (errno != ENOSYS && errno != EPERM)) return success();
+  return errno_error(ExitCode::io_unavailable,
+                     "open files so that no link leads out of their folder (openat2)",
+                     "It takes Linux 5.6, and a sandbox (seccomp, an old container runtime) that "
+                     "allows it");
 }
 
 int probe(int folder, struct stat& status) {
@@ -174,7 +184,7 @@ int rename_new(int from_folder, const std::string& from, int to_folder,
 int sync_folder(int folder) noexcept { return ::fsync(folder) == 0 || errno == EINVAL ? 0 : errno; }
 
 mode_t read_umask() {
-  std::ifstream status{"/proc/self/status"};
+  TextFile status{"/proc/self/status"};
   for (std::string line; std::getline(status, line);)
     if (line.starts_with("Umask:"))
       return static_cast<mode_t>(std::strtoul(line.c_str() + 6, nullptr, 8)) & 0777;

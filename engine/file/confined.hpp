@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-// Confined paths: every call below a destination folder goes through here, by its descriptor.
+// Confined paths: every call below a destination folder, and every open below what is sent, goes
+// through here, by its descriptor.
 //
 // openat2 with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS: the kernel itself
 // refuses to leave the folder, also when somebody puts a link there between two calls. A path from
@@ -20,9 +21,16 @@
 
 namespace onehop::file {
 
+/// check_openat2: the kernel has it (Linux 5.6), and no sandbox forbids it. Error: exit 9.
+/// Syscalls: openat2.
+[[nodiscard]] Result<void> check_openat2();
+
 /// open_beneath opens `path` with O_CLOEXEC, O_NOFOLLOW, or sets errno. Syscalls: openat2.
-[[nodiscard]] Fd open_beneath(int folder, const std::string& path, int flags,
-                              mode_t mode = 0) noexcept;
+[[nodiscard]] Fd open_beneath(int folder, const char* path, int flags, mode_t mode = 0) noexcept;
+[[nodiscard]] inline Fd open_beneath(int folder, const std::string& path, int flags,
+                                     mode_t mode = 0) noexcept {
+  return open_beneath(folder, path.c_str(), flags, mode);
+}
 
 /// Place: the folder of a manifest name, and the last component.
 struct Place {

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,15 +14,6 @@
 namespace onehop::file {
 
 namespace {
-
-/// Small files are open from their first byte to their root, which is announced a round trip later:
-/// more than the 1024 descriptors that a shell allows. The hard limit stays.
-void raise_descriptor_limit() noexcept {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 /// Sizes are a peer's claims, of any number.
 std::uint64_t left_of(Wide free, std::uint64_t taken, std::uint64_t reserve) {
@@ -59,7 +49,6 @@ Destination::Destination(DestinationOptions options)
     : options_{std::move(options)}, umask_bits_{read_umask()} {}
 
 Result<std::shared_ptr<Destination>> Destination::open(DestinationOptions options) {
-  raise_descriptor_limit();
   std::shared_ptr<Destination> self{new Destination{std::move(options)}};
   if (!self->is_output()) {
     ONEHOP_TRYV(self->open_folder());

@@ -65,8 +65,7 @@ struct Room {
 class Destination {
  public:
   /// open makes nothing but a probe file that has no name. It takes over what dead sessions
-  /// recorded, and raises this process's soft limit of descriptors to the hard one. Errors: exit 8.
-  /// Syscalls: open, openat, openat2, fstat, flock, pread, setrlimit.
+  /// recorded. Errors: exit 8. Syscalls: open, openat, openat2, fstat, flock, pread.
   [[nodiscard]] static Result<std::shared_ptr<Destination>> open(DestinationOptions options);
 
   [[nodiscard]] const DestinationOptions& options() const noexcept { return options_; }

@@ -13,16 +13,28 @@ namespace onehop::file {
 
 int FolderCache::open(std::string_view path, bool is_creating) {
   if (path.empty()) return root_;
+  if (newest_ >= 0 && path == newest_path_) return newest_;
+  const int folder = find(path, is_creating);
+  if (folder < 0) return -1;
+  newest_path_ = path;
+  return newest_ = folder;
+}
+
+int FolderCache::find(std::string_view path, bool is_creating) {
   std::string key{path};
   if (const auto at = folders_.find(key); at != folders_.end()) return at->second.get();
-  Fd folder = open_beneath(root_, key, O_RDONLY | O_DIRECTORY);
+  Fd folder = open_beneath(root_, key, flags_ | O_DIRECTORY);
+  if (!folder.is_open() && errno == EMFILE && !folders_.empty()) {
+    folders_.clear();
+    folder = open_beneath(root_, key, flags_ | O_DIRECTORY);
+  }
   if (!folder.is_open() && errno == ENOENT && is_creating) {
     // Depth is bounded by ManifestLimits.
     const int parent = open(parent_of(path), true);
     if (parent < 0) return -1;
     if (::mkdirat(parent, std::string{leaf_of(path)}.c_str(), 0777) != 0 && errno != EEXIST)
       return -1;
-    folder = open_beneath(root_, key, O_RDONLY | O_DIRECTORY);
+    folder = open_beneath(root_, key, flags_ | O_DIRECTORY);
   }
   if (!folder.is_open()) return -1;
   if (folders_.size() >= folders_max) folders_.clear();

@@ -2,9 +2,12 @@
 // FolderCache: the folders of a tree below one root, opened once each. Files of a tree come folder
 // by folder, so a walk from the root for each of them would be most of their cost.
 //
-// Paths are a validated manifest's; "" is the root. Every open is confined (confined.hpp). A folder
-// that is renamed away while it is in here stays the one that was found. One thread.
+// Paths are a validated manifest's; "" is the root. Both ends use it. Every open is confined
+// (confined.hpp). A folder that is renamed away while it is in here stays the one that was found.
+// One thread.
 #pragma once
+
+#include <fcntl.h>
 
 #include <string>
 #include <string_view>
@@ -16,21 +19,29 @@ namespace onehop::file {
 
 class FolderCache {
  public:
-  /// root outlives this.
-  explicit FolderCache(int root) noexcept : root_{root} {}
+  /// root outlives this. flags: of each open.
+  explicit FolderCache(int root, int flags = O_RDONLY) noexcept : root_{root}, flags_{flags} {}
 
   /// open gives the folder's descriptor, which stays open until the next call; -1: errno says why.
   /// With `is_creating` missing folders are made, mode 0777 less umask. Syscalls: openat2, mkdirat.
   [[nodiscard]] int open(std::string_view path, bool is_creating);
 
-  void close() noexcept { folders_.clear(); }
+  void close() noexcept {
+    folders_.clear();
+    newest_ = -1;
+  }
 
  private:
   /// Descriptors at once. Lower: a tree that is walked in turns opens folders again. Higher: less
   /// is left of the process's limit.
   static constexpr std::size_t folders_max = 128;
 
-  const int root_;
+  [[nodiscard]] int find(std::string_view path, bool is_creating);
+
+  const int root_, flags_;
+  // That of the call before: files come folder by folder.
+  std::string newest_path_;
+  int newest_ = -1;
   std::unordered_map<std::string, Fd> folders_;
 };
 

@@ -51,7 +51,7 @@ struct ManifestEntry {
   std::string name;           ///< relative path, components separated by '/', any bytes but NUL
   std::uint64_t size = 0;     ///< bytes; a claim until the root digest agrees
   std::uint32_t mode = 0;     ///< permission bits, 0777; the receiver's umask applies
-  std::int64_t mtime_ns = 0;  ///< since 1970
+  std::int64_t mtime_ns = 0;  ///< since 1970, modulo 2^64 (file_bytes.hpp)
   EntryKind kind = EntryKind::file;
   [[nodiscard]] bool is_folder() const noexcept { return kind == EntryKind::folder; }
   [[nodiscard]] bool is_symlink() const noexcept { return kind == EntryKind::symlink; }

@@ -14,6 +14,18 @@
 
 namespace onehop::file {
 
+namespace {
+
+/// failure_against: none where `fd` is what was offered.
+PackSource::Failure failure_against(const Fence& fence, int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return {failure_of(errno), errno};
+  if (is_within(fence, status)) return {};
+  return {status.st_nlink == 0 ? FileFailure::source_vanished : FileFailure::source_changed, 0};
+}
+
+}  // namespace
+
 PackSource::PackSource(const SourceChapter& chapter, Shared& shared)
     : files_{*chapter.files},
       pack_{chapter.pack.get()},
@@ -50,30 +62,6 @@ PackSource::Failure PackSource::add() {
   return {};
 }
 
-/// The fence tells afterwards whether it was the file that was offered. Files come folder by
-/// folder, so the way to each folder is walked once.
-Fd PackSource::open(std::uint32_t index) {
-  if (!files_.places[index].is_link) {
-    const std::string path = files_.path_of(index);
-    const std::size_t leaf = path.rfind('/') + 1;  // npos + 1 is 0
-    if (!folder_.is_open() || path.compare(0, leaf, folder_path_) != 0) {
-      folder_path_ = path.substr(0, leaf);
-      folder_ = Fd{::open(folder_path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
-    }
-    // Where the folder cannot be opened (there is no name of one, too) the whole path can, or errno
-    // says why not.
-    const bool is_beneath = folder_.is_open();
-    return Fd{::openat(is_beneath ? folder_.get() : AT_FDCWD,
-                       path.c_str() + (is_beneath ? leaf : 0),
-                       O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)};
-  }
-  struct stat status {};
-  Result<Fd> opened = files_.open(index, status);
-  if (opened.has_value()) return std::move(opened).value();
-  errno = opened.error().errno_value;
-  return {};
-}
-
 /// `out` has one byte more than the fence says: a file that grew, or that the kernel makes up as it
 /// is read, shows itself.
 PackSource::Failure PackSource::read(std::uint32_t index, std::span<std::byte> out) {
@@ -81,29 +69,32 @@ PackSource::Failure PackSource::read(std::uint32_t index, std::span<std::byte> o
   Fd opened;
   int fd = file.fd.get();
   if (!file.fd.is_open()) {
-    opened = open(index);
+    opened = shared_.opener.open(files_, index);
     fd = opened.get();
     if (fd < 0) return {failure_of(errno), errno};
   }
+  if (const Failure before = failure_against(file.fence, fd); before.failure != FileFailure::none)
+    return before;
   const std::size_t size = out.size() - 1;
   const std::int64_t got = read_at_least(fd, out, size, 0);
   const int errno_value = got < 0 ? static_cast<int>(-got) : 0;
   if (errno_value != 0) return {failure_of(errno_value), errno_value};
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) return {failure_of(errno), errno};
-  if (fence_of(status) != file.fence)
-    return {status.st_nlink == 0 ? FileFailure::source_vanished : FileFailure::source_changed, 0};
+  if (const Failure after = failure_against(file.fence, fd); after.failure != FileFailure::none)
+    return after;
   if (got != static_cast<std::int64_t>(size)) return {FileFailure::source_length, 0};
   return {};
 }
 
 /// It may be another link by the time it is looked at: then its times are others.
-PackSource::Failure PackSource::read_symlink(std::uint32_t index, std::span<std::byte> out) const {
-  const std::string path = files_.path_of(index);
-  const ssize_t got = ::readlink(path.c_str(), reinterpret_cast<char*>(out.data()), out.size());
+PackSource::Failure PackSource::read_symlink(std::uint32_t index, std::span<std::byte> out) {
+  const char* const leaf = leaf_in(files_.manifest.files[index].name);
+  const int folder = shared_.opener.folder_of(files_, index);
+  if (folder < 0) return {failure_of(errno), errno};
+  const ssize_t got = ::readlinkat(folder, leaf, reinterpret_cast<char*>(out.data()), out.size());
   struct stat status {};
-  if (got < 0 || ::lstat(path.c_str(), &status) != 0) return {failure_of(errno), errno};
-  if (fence_of(status) != files_.files[index].fence) return {FileFailure::source_changed, 0};
+  if (got < 0 || ::fstatat(folder, leaf, &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return {failure_of(errno), errno};
+  if (!is_within(files_.files[index].fence, status)) return {FileFailure::source_changed, 0};
   if (got != static_cast<ssize_t>(out.size())) return {FileFailure::source_length, 0};
   return {};
 }

@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <string>
 #include <vector>
 
 #include "engine/base/block.hpp"
@@ -18,6 +17,7 @@
 #include "engine/file/block_pool.hpp"
 #include "engine/file/pack.hpp"
 #include "engine/file/source_chapter.hpp"
+#include "engine/file/source_opener.hpp"
 
 namespace onehop::file {
 
@@ -30,6 +30,7 @@ class PackSource {
     const crypto::DigestKind kind;
     std::vector<std::byte> scratch =
         std::vector<std::byte>(packed_bytes_max + 1);  ///< a file in halves, and a byte behind it
+    SourceOpener opener{};
   };
   /// chapter and shared outlive it.
   PackSource(const SourceChapter& chapter, Shared& shared);
@@ -45,8 +46,9 @@ class PackSource {
     FileFailure failure = FileFailure::none;
     int errno_value = 0;
   };
-  /// add reads the next record. A file that is not what its fence says is a failure. Syscalls:
-  /// open, read, fstat, close; of a symbolic link readlink, lstat.
+  /// add reads the next record. A file that is not what its fence says is a failure, and nothing of
+  /// it is read; one that is not so afterwards is not sent. Syscalls: openat2, fstat twice, pread,
+  /// close; of a symbolic link readlinkat, fstatat.
   [[nodiscard]] Failure add();
   /// is_over: every record was added. root is then that over all of them.
   [[nodiscard]] bool is_over() const noexcept { return next_ == pack_->entries().size(); }
@@ -54,8 +56,7 @@ class PackSource {
 
  private:
   [[nodiscard]] Failure read(std::uint32_t index, std::span<std::byte> out);
-  [[nodiscard]] Failure read_symlink(std::uint32_t index, std::span<std::byte> out) const;
-  [[nodiscard]] Fd open(std::uint32_t index);
+  [[nodiscard]] Failure read_symlink(std::uint32_t index, std::span<std::byte> out);
   void append(std::span<const std::byte> bytes);
   [[nodiscard]] std::span<std::byte> room();
   void advance(std::size_t bytes);
@@ -65,8 +66,6 @@ class PackSource {
   PackRoots* const roots_;
   const std::uint32_t file_;  // of the pack, on the wire
   Shared& shared_;
-  std::string folder_path_;  // of the file that was read last, with a slash at its end
-  Fd folder_;
   std::size_t next_ = 0;  // ordinal
   BlockRef block_;        // under way; data is null: none
   crypto::DigestTree tree_;

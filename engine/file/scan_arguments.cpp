@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 
+#include "engine/file/confined.hpp"
+
 namespace onehop::file {
 
 namespace {
@@ -22,13 +24,14 @@ Result<std::string> name_of_folder(const std::string& path) {
 }
 
 Result<SourceRoot> check_folder(const std::string& path, const std::string& name) {
-  const Fd folder{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)};
+  Fd folder{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)};
   if (!folder.is_open())
     return errno_error(ExitCode::local_file_error, attempt_to_offer(path),
                        "Give the path of a folder that you may read");
   return SourceRoot{.path = path.ends_with('/') ? path : path + "/",
                     .name_offset = name.empty() ? 0 : name.size() + 1,
-                    .is_folder = true};
+                    .is_folder = true,
+                    .folder = std::make_shared<const Fd>(std::move(folder))};
 }
 
 /// Names that no receiver takes, two arguments that arrive under one name; and what top_names needs
@@ -61,8 +64,10 @@ Result<void> ScanArguments::take_name(const std::string& name, std::uint32_t roo
 }
 
 Result<ScanArguments> check_arguments(std::span<const std::string> paths) {
+  ONEHOP_TRYV(check_openat2());
   ScanArguments found;
   std::vector<SourceRoot> roots;
+  ParentFolders parents;
   bool has_folder = false;
   for (const std::string& path : paths) {
     struct stat status {};
@@ -76,7 +81,7 @@ Result<ScanArguments> check_arguments(std::span<const std::string> paths) {
       has_folder = true;
       continue;
     }
-    ONEHOP_TRYV(add_file(path, roots, found.named));
+    ONEHOP_TRYV(add_file(path, parents, roots, found.named, found.kept_max));
     found.arguments.push_back({.path = path, .name = found.named.manifest.files.back().name});
     found.links.count(status);
     // The descriptors that are kept are those of the first chapter (open_files_kept).

@@ -26,8 +26,9 @@ struct ScanArguments {
   };
   std::vector<Argument> arguments;  ///< by root
   std::shared_ptr<const std::vector<SourceRoot>> roots;
-  SourceFiles named;  ///< the files that are named themselves, in their order
-  HardLinks links;    ///< of `named`
+  SourceFiles named;                        ///< the files that are named themselves, in their order
+  HardLinks links;                          ///< of `named`
+  std::size_t kept_max = open_files_max();  ///< descriptors of the first chapter
 
   /// take_name is for each name without a slash that the walk finds below an argument which gives
   /// what it holds: it may stand there already. `root` is that argument.
@@ -39,7 +40,8 @@ struct ScanArguments {
   std::size_t contents = 0;  ///< arguments that give what they hold
 };
 
-/// check_arguments. Syscalls: per path fstatat, open, fstat; of an empty file pread.
+/// check_arguments. Syscalls: per path fstatat,
+/// open, openat2, fstat, fstatfs; of an empty file pread.
 [[nodiscard]] Result<ScanArguments> check_arguments(std::span<const std::string> paths);
 
 }  // namespace onehop::file

@@ -224,7 +224,7 @@ std::optional<unsigned> SinkChapter::find_delivered(std::uint32_t entry, int fol
     const std::string leaf = number == 1 ? announced : numbered_leaf(announced, number);
     struct stat status {};
     if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
-    const std::int64_t late_s = status.st_mtim.tv_sec - file.mtime_ns / 1'000'000'000;
+    const std::int64_t late_s = status.st_mtim.tv_sec - time_of(file.mtime_ns).tv_sec;
     if (!is_kind_and_size(file, status) || std::abs(late_s) > mtime_slack_s) continue;
     const auto identity = identity_of(folder, leaf.c_str());
     if (identity && session.is_made(hash, *identity)) return number == 1 ? 0 : number;

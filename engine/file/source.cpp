@@ -134,7 +134,7 @@ bool Source::open_next_file() {
   SourceFile& file = files.files[next_entry_];
   if (!file.fd.is_open()) {
     struct stat status {};
-    Result<Fd> again = files.open(next_entry_, status);
+    Result<Fd> again = pack_shared_.opener.look_at_file(files, next_entry_, status);
     if (again.has_error()) {
       const int errno_value = again.error().errno_value;
       fail(next_file(), failure_of(errno_value), errno_value);
@@ -359,7 +359,7 @@ bool Source::check_fence(std::uint32_t file) {
     fail(file, failure_of(errno), errno);
     return false;
   }
-  if (fence_of(status) == source.fence) return true;
+  if (is_within(source.fence, status)) return true;
   fail(file, status.st_nlink == 0 ? FileFailure::source_vanished : FileFailure::source_changed, 0);
   return false;
 }

@@ -45,7 +45,7 @@ class Source final : public FileWorker {
   void add(SourceChapter chapter);
 
   /// turn: see FileWorker. Without a chapter it moves nothing. Syscalls: those of FileIo; per file
-  /// fstat, pread, posix_fadvise, open; of a file with holes lseek.
+  /// fstat, pread, posix_fadvise, openat2; of a file with holes lseek.
   std::size_t turn(Instant now, SpscRing<BlockRef>& to_engine,
                    SpscRing<BlockRef>& from_engine) override;
 

@@ -103,7 +103,7 @@ class StreamReader {
     entry.kind = EntryKind::piece;
     entry.mode = stream_mode;
     chapter.source.add(std::move(entry), {},
-                       {.fd = std::move(memory_), .fence = fence_of(status)});
+                       {.fd = std::move(memory_), .fence = fence_of(status, true)});
     chapter.source.roots = roots_;
     chapter.counts = {.files = 1, .bytes = counts_.bytes};
     chapter.is_last = is_last;

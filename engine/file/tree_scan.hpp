@@ -15,9 +15,10 @@
 // Symlinks::error: what cannot be sent is a ScanProblem, and the rest goes on. An argument that
 // cannot be sent is an error, before anything is sent.
 //
-// The walk goes by descriptors and follows no link, so a folder that is exchanged meanwhile leads
-// nowhere else. Files are opened by path when their turn comes; the fence says whether it is still
-// that file. May block on a slow disk.
+// The walk goes by descriptors from that of each argument and follows no link, so a folder that is
+// exchanged meanwhile leads nowhere else. So are files opened when their turn comes, or when they
+// are looked at again (source_opener.hpp); the fence says whether it is still that file. May block
+// on a slow disk.
 #pragma once
 
 #include <cstddef>
@@ -99,7 +100,7 @@ struct ScanChapter {
 /// ScanKnown is what the walk has seen so far.
 struct ScanKnown {
   std::uint64_t entries = 0, files = 0, bytes = 0;  ///< entries: folders, too
-  bool is_complete = false;  ///< there is no more
+  bool is_complete = false;                         ///< there is no more
 };
 
 struct ChapterSizes {
@@ -114,8 +115,9 @@ struct ChapterSizes {
 };
 
 /// scan makes the whole list, as one chapter. Syscalls: those of check_arguments(); per folder
-/// openat, fcntl, fstat, getdents64; per entry fstatat; per file faccessat2, and of the first
-/// open_files_kept openat and fstat; of a followed link openat2 twice and fstat.
+/// openat2, fcntl, fstat, getdents64; per entry fstatat; per file faccessat2, and of the first
+/// open_files_kept openat2 and fstat; of a followed link openat2 twice and fstat; per device
+/// fstatfs.
 [[nodiscard]] Result<ScanChapter> scan(std::span<const std::string> paths,
                                        const ScanOptions& options);
 
@@ -124,8 +126,9 @@ struct ChapterSizes {
 void leave_out_temporaries(SourceFiles& source, std::vector<ScanProblem>& problems);
 
 /// look_again makes the list anew from what the entries are now. One below a folder that has
-/// vanished or cannot be read is dropped and becomes a problem. Syscalls: per file fstatat, open,
-/// fstat.
+/// vanished, cannot be read or is not as long as its size says is dropped and becomes a problem.
+/// Syscalls: per file fstatat, openat2, fstat, and pread twice where it takes no room; per folder
+/// openat2; per device fstatfs.
 [[nodiscard]] Result<SourceFiles> look_again(SourceNames names, std::vector<ScanProblem>& problems,
                                              const ManifestLimits& limits = {});
 

@@ -5,17 +5,17 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <utility>
 
+#include "engine/base/descriptors.hpp"
+#include "engine/file/confined.hpp"
 #include "engine/file/folder_names.hpp"
 
 namespace onehop::file {
 
 namespace {
 
-constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-constexpr int file_flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK;
 
 }  // namespace
 
@@ -41,17 +41,19 @@ Result<ScanChapter> walk_arguments(ScanArguments& arguments, const ScanOptions& 
 Result<void> TreeWalk::run() {
   const ScanArguments::Argument& argument = arguments_.arguments[root_index_];
   name_ = argument.name;
-  Fd folder{::open(argument.path.c_str(), folder_flags)};
+  // Not a copy of the root's descriptor: readdir moves an offset that copies share.
+  Fd folder = open_beneath(root_.fd(), ".", folder_flags);
   struct stat status {};
   if (!folder.is_open() || ::fstat(folder.get(), &status) != 0) return problem_errno();
-  // walk() takes the descriptor and closes it; links are resolved from this one.
-  const Fd root{::fcntl(folder.get(), F_DUPFD_CLOEXEC, 0)};
-  root_fd_ = root.get();
+  if (status.st_nlink == 0) {
+    errno = ENOENT;
+    return problem_errno();
+  }
   device_ = status.st_dev;
   if (name_.empty()) return walk(std::move(folder));
   ++depth_;
   ONEHOP_TRYV(walk(std::move(folder)));
-  ONEHOP_TRYV(add(status, Fd{}));
+  ONEHOP_TRYV(add_folder(status));
   return maker_.check();
 }
 
@@ -66,6 +68,7 @@ Result<void> TreeWalk::problem(ScanProblemKind kind, std::string cause) {
 
 Result<void> TreeWalk::problem_errno() {
   const int value = errno;
+  if (has_run_out(value)) return ran_out(attempt_to_offer(path()), value);
   return problem(value == ENOENT ? ScanProblemKind::vanished : ScanProblemKind::unreadable,
                  errno_text(value));
 }
@@ -81,10 +84,13 @@ Result<void> TreeWalk::take_name() {
   return arguments_.take_name(name_, root_index_);
 }
 
-Result<void> TreeWalk::add(const struct stat& status, Fd fd, bool is_link) {
-  return maker_.add(
-      entry_of(name_, status), {.root = root_index_, .is_link = is_link},
-      {.fd = std::move(fd), .fence = S_ISDIR(status.st_mode) ? Fence{} : fence_of(status)});
+Result<void> TreeWalk::add(int at, const struct stat& status, Fd fd, bool is_link) {
+  return maker_.add(entry_of(name_, status), {.root = root_index_, .is_link = is_link},
+                    {.fd = std::move(fd), .fence = inodes_.fence(at, status)});
+}
+
+Result<void> TreeWalk::add_folder(const struct stat& status) {
+  return maker_.add(entry_of(name_, status), {.root = root_index_}, {});
 }
 
 void TreeWalk::go_to(std::size_t length, const std::string& leaf) {
@@ -153,23 +159,21 @@ Result<void> TreeWalk::take(int folder, const std::string& leaf, std::string& fo
 }
 
 Result<void> TreeWalk::take_file(int folder, const std::string& leaf, const struct stat& status) {
-  if (root_.path.size() + relative_name().size() >= PATH_MAX)
-    return problem(ScanProblemKind::unreadable,
-                   "its path has more than 4095 bytes: name a folder that is nearer to it");
   if (!maker_.keeps_open()) {
-    if (::faccessat(folder, leaf.c_str(), R_OK, AT_EACCESS) != 0) return problem_errno();
+    if (::faccessat(folder, leaf.c_str(), R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0)
+      return problem_errno();
     maker_.count_links(status);
     ONEHOP_TRYV(take_name());
-    return add(status, Fd{});
+    return add(folder, status, Fd{});
   }
-  Fd fd{::openat(folder, leaf.c_str(), file_flags)};
+  Fd fd = open_beneath(folder, leaf, source_file_flags);
   struct stat opened {};
   if (!fd.is_open() || ::fstat(fd.get(), &opened) != 0) return problem_errno();
   if (!S_ISREG(opened.st_mode))
     return problem(ScanProblemKind::special, std::string{kind_text(opened.st_mode)});
   maker_.count_links(opened);
   ONEHOP_TRYV(take_name());
-  return add(opened, std::move(fd));
+  return add(folder, opened, std::move(fd));
 }
 
 Result<void> TreeWalk::take_link(int folder, const std::string& leaf, const struct stat& status) {
@@ -187,27 +191,29 @@ Result<void> TreeWalk::copy_link(int folder, const std::string& leaf, const stru
     return problem(ScanProblemKind::symlink_refused, std::move(fault));
   maker_.count_links(status);
   ONEHOP_TRYV(take_name());
-  return add(status, Fd{});
+  return add(folder, status, Fd{});
 }
 
 Result<void> TreeWalk::follow_link() {
-  Fd fd = open_beneath(root_fd_, std::string{relative_name()});
+  Fd fd = open_followed(root_.fd(), std::string{relative_name()});
   struct stat status {};
   if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) {
     const int value = errno;
+    if (has_run_out(value)) return ran_out(attempt_to_offer(path()), value);
     return problem(ScanProblemKind::symlink_refused,
                    value == EXDEV    ? "it is a symbolic link that leads out of the folder"
                    : value == EISDIR ? "it is a symbolic link to a folder"
                    : value == EINVAL ? "it is a symbolic link to something that is no file"
                                      : "it is a symbolic link: " + errno_text(value));
   }
-  if (!maker_.keeps_open()) fd.close();
   ONEHOP_TRYV(take_name());
-  return add(status, std::move(fd), true);
+  const int at = fd.get();
+  if (maker_.keeps_open()) return add(at, status, std::move(fd), true);
+  return add(at, status, Fd{}, true);
 }
 
 Result<void> TreeWalk::take_folder(int folder, const std::string& leaf) {
-  Fd fd{::openat(folder, leaf.c_str(), folder_flags)};
+  Fd fd = open_beneath(folder, leaf, folder_flags);
   struct stat status {};
   if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) return problem_errno();
   ONEHOP_TRYV(take_name());
@@ -216,7 +222,7 @@ Result<void> TreeWalk::take_folder(int folder, const std::string& leaf) {
   } else {
     ONEHOP_TRYV(walk(std::move(fd)));
   }
-  return add(status, Fd{});
+  return add_folder(status);
 }
 
 }  // namespace onehop::file

@@ -46,11 +46,14 @@ class TreeWalk {
   [[nodiscard]] Result<void> copy_link(int folder, const std::string& leaf,
                                        const struct stat& status);
   [[nodiscard]] Result<void> follow_link();
-  [[nodiscard]] Result<void> add(const struct stat& status, Fd fd, bool is_link = false);
+  /// `at`: what the entry is, or its folder.
+  [[nodiscard]] Result<void> add(int at, const struct stat& status, Fd fd, bool is_link = false);
+  [[nodiscard]] Result<void> add_folder(const struct stat& status);
   [[nodiscard]] Result<void> take_name();
   /// A problem of the entry whose name is name_.
   Result<void> problem(ScanProblemKind kind, std::string cause);
-  Result<void> problem_errno();
+  /// problem_errno: Error: it is not the entry's.
+  [[nodiscard]] Result<void> problem_errno();
   Result<void> exclude(const std::string& rule);
   void go_to(std::size_t length, const std::string& leaf);
   [[nodiscard]] std::string path() const { return path_of(root_, name_); }
@@ -62,7 +65,7 @@ class TreeWalk {
   const std::uint32_t root_index_;
   const SourceRoot& root_;
   std::string name_;  // of the entry that is looked at, as it arrives
-  int root_fd_ = -1;
+  InodeNumbering inodes_;
   dev_t device_ = 0;
   std::size_t depth_ = 0;  // of name_'s folder
 };

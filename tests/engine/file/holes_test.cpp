@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Files with holes, and files whose size does not say how long they are.
+#include "engine/file/tree_scan.hpp"
 #include "tests/engine/file/file_support.hpp"
 
 using namespace onehop;
@@ -80,4 +81,47 @@ TEST_CASE(
     CHECK(outcome.source_failure->failure == FileFailure::source_length);
     CHECK(outcome.done.empty());
   }
+}
+
+// Goal:   files that the kernel makes up as they are read end one session and not one each.
+// Method: those of /sys and /proc/sys, an empty file and one that is a hole, looked at again as
+//         after the first that failed. Bounds: exact; none is left whose content is of another
+//         length.
+TEST_CASE("C4 the second look finds all files that are not as long as their size says",
+          "[engine][file]") {
+  for (const char* const folder : {"/sys/kernel/mm", "/proc/sys/kernel"}) {
+    if (!fs::is_directory(folder)) {
+      WARN("not tested with " << folder << ": it is not there");
+      continue;
+    }
+    const std::vector<std::string> paths{folder};
+    const Result<ScanChapter> found = scan(paths, {});
+    REQUIRE(found.has_value());
+    std::vector<ScanProblem> problems;
+    const Result<SourceFiles> again = look_again(found.value().source, problems);
+    REQUIRE(again.has_value());
+    CHECK(found.value().counts.files > 20);
+    CHECK(problems.size() > 20);
+    CHECK(std::ranges::count(problems, ScanProblemKind::changed, &ScanProblem::kind) > 20);
+    for (std::size_t i = 0; i < again.value().files.size(); ++i) {
+      const ManifestEntry& entry = again.value().manifest.files[i];
+      if (entry.kind != EntryKind::file) continue;
+      std::ifstream in{again.value().path_of(i), std::ios::binary};
+      const std::string text{std::istreambuf_iterator<char>{in}, {}};
+      CAPTURE(entry.name);
+      CHECK(text.size() == entry.size);
+    }
+  }
+  const TempFolder folder;
+  write_file(folder / "empty", "");
+  write_file(folder / "hole", "");
+  fs::resize_file(folder / "hole", 1'000'000);
+  const std::vector<std::string> paths{folder.path().string()};
+  const Result<ScanChapter> found = scan(paths, {});
+  REQUIRE(found.has_value());
+  std::vector<ScanProblem> problems;
+  const Result<SourceFiles> again = look_again(found.value().source, problems);
+  REQUIRE(again.has_value());
+  CHECK(problems.empty());
+  CHECK(again.value().files.size() == found.value().source.files.size());
 }

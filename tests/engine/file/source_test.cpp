@@ -123,31 +123,6 @@ TEST_CASE("C3 a file that is opened late is checked against its fence", "[engine
   }
 }
 
-// Goal:   a file is another one when its content may be, and not for what a file system calls it.
-// Method: what fstat says, one field changed. FAT, exFAT and SSHFS number inodes anew; none is
-// here.
-TEST_CASE("C3 a fence tells size and times apart, and not inodes", "[engine][file]") {
-  struct stat was {};
-  was.st_dev = 1;
-  was.st_ino = 2;
-  was.st_size = 3;
-  was.st_mtim = {4, 5};
-  was.st_ctim = {6, 7};
-  const auto is_same = [&](auto set) {
-    struct stat now = was;
-    set(now);
-    return fence_of(now) == fence_of(was);
-  };
-  CHECK(is_same([](struct stat& now) { now.st_ino = 9; }));
-  CHECK(is_same([](struct stat& now) { now.st_dev = 9; }));
-  CHECK(is_same([](struct stat& now) { now.st_atim = {9, 9}; }));
-  CHECK_FALSE(is_same([](struct stat& now) { now.st_size = 9; }));
-  CHECK_FALSE(is_same([](struct stat& now) { now.st_mtim.tv_sec = 9; }));
-  CHECK_FALSE(is_same([](struct stat& now) { now.st_mtim.tv_nsec = 9; }));
-  CHECK_FALSE(is_same([](struct stat& now) { now.st_ctim.tv_sec = 9; }));
-  CHECK_FALSE(is_same([](struct stat& now) { now.st_ctim.tv_nsec = 9; }));
-}
-
 TEST_CASE("C3 what a file may have become is looked at again, and a disk's error is not",
           "[engine][file]") {
   for (const int other : {EACCES, ENOTDIR, ESTALE, ELOOP, EISDIR, EINVAL, 0})
