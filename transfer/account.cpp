@@ -47,7 +47,7 @@ Account::Account(const Events& events, const Settings& settings, std::string rol
     : events_{events}, settings_{settings} {
   facts.role = std::move(role);
   facts.io_requested = settings.io;
-  facts.digest = settings.digest;
+  facts.digest = crypto::digest_name(digest_kind(settings));
 }
 
 void Account::on_first_data(Instant at) {

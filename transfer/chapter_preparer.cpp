@@ -35,9 +35,10 @@ file::OnExist on_exist_of(api::Answer answer) {
 }  // namespace
 
 void ChapterPreparer::start(std::shared_ptr<const session::OfferInfo> offer,
-                            session::Decide decide) {
+                            const crypto::CompareKey& key, session::Decide decide) {
   join();
   chapter_.reset();
+  key_ = key;
   if (offer->first_file == 0) {
     destination_.reset();
     // One that is offered again because a source changed was approved before.
@@ -81,9 +82,13 @@ Result<session::Decision> ChapterPreparer::prepare(
   // Once per chapter, however often its user is asked about it.
   name_faults_ = destination_->names().check(offer->manifest, stop);
   if (offer->is_last) destination_->names().close();
-  ONEHOP_TRY(chapter, prepare_or_ask(offer, stop));
-  chapter_ = std::move(chapter);
   session::Decision decision;
+  is_unsaid_ = false;
+  Prepared prepared = prepare_or_ask(offer, stop);
+  if (prepared.has_error() && is_unsaid_) decision.refusal = std::move(prepared).error();
+  if (decision.refusal) return decision;
+  ONEHOP_TRY(chapter, std::move(prepared));
+  chapter_ = std::move(chapter);
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::canonical(options_.directory, error);
   folder_ = options_.stream_fd >= 0 ? "standard output"
@@ -115,9 +120,11 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_or_ask(
       return Error{ExitCode::timed_out, "decide on the offer", "nobody decided in time",
                    "Send again; --on-exist answers without a person"};
     const api::Answer answer = *answered;
-    if (conflicts.empty() && answer == api::Answer::refuse)
+    if (conflicts.empty() && answer == api::Answer::refuse) {
+      is_unsaid_ = true;  // it reads like any other refusal by a person
       return Error{ExitCode::refused_by_peer, "receive from " + offer->peer.address.text(),
-                   "the offer was refused here", "Ask who runs the receiver"};
+                   "the offer was refused here", ""};
+    }
     if (!conflicts.empty() && on_exist_of(answer) == file::OnExist::ask) return chapter;
     is_approved_ = true;
     if (conflicts.empty()) return chapter;
@@ -155,6 +162,7 @@ Result<void> ChapterPreparer::open_destination(const session::OfferInfo& offer) 
   file::DestinationOptions options;
   options.folder = options_.directory;
   options.digest_kind = offer.digest;
+  options.compare_key = key_;
   options.durability = options_.durability == "none"   ? file::Durability::none
                        : options_.durability == "file" ? file::Durability::file
                                                        : file::Durability::batch;
@@ -181,6 +189,7 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_one(
   options.is_quick = options_.is_quick;
   options.name_faults = name_faults_;
   options.conflicts = conflicts;
+  options.is_unsaid = &is_unsaid_;
   options.withdrawn = stop;
   options.is_changed = offer->is_changed;
   return file::SinkChapter::prepare(destination_,

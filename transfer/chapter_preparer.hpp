@@ -38,7 +38,8 @@ class ChapterPreparer {
 
   /// start gives up the chapter before, if nobody took it. `decide` is called in the thread; the
   /// first chapter of a session opens the destination.
-  void start(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide);
+  void start(std::shared_ptr<const session::OfferInfo> offer, const crypto::CompareKey& key,
+             session::Decide decide);
   void answer(std::uint64_t offer, api::Answer answer) { question_.answer(offer, answer); }
 
   // --- once it has decided
@@ -71,12 +72,14 @@ class ChapterPreparer {
   const Events& events_;
   boost::asio::io_context& io_;
   Question question_;
+  crypto::CompareKey key_;  // of the session
   // The thread's, until it has decided.
   std::shared_ptr<file::Destination> destination_;
   std::unique_ptr<file::SinkChapter> chapter_;
   std::unordered_map<std::string, file::OnExist> answers_;  // by name, of the chapter
   std::vector<int> name_faults_;                            // of the chapter's entries
   bool is_approved_ = false;                                // in this session
+  bool is_unsaid_ = false;                                  // why the chapter is refused
   std::string folder_;
   std::jthread thread_;
 };

@@ -37,7 +37,8 @@ class Receiver final : public Side, public session::RecvHost {
 
   // --- session::RecvHost
   void on_listening(const onehop::Endpoint& local) override;
-  void consider(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide) override;
+  void consider(std::shared_ptr<const session::OfferInfo> offer, const crypto::CompareKey& key,
+                session::Decide decide) override;
   Result<session::DataOpened> open_data(const session::PeerLink& link) override;
   Result<session::EngineRings> start_data(const session::DataPlan& plan) override;
   Result<Command> take_chapter(const session::OfferInfo& offer) override;
@@ -145,6 +146,7 @@ Result<session::SessionEnd> Receiver::run_own() {
   options.port = listen_.port;
   options.is_once = options_.is_once;
   options.is_lazy_allowed = settings_.repair != "eager";
+  options.is_sha256_required = digest_kind(settings_) == crypto::DigestKind::sha256;
   options.dscp = dscp_of(settings_);
   options.interface = settings_.interface;
   server_ = session::make_recv_server(io_, std::move(options), *key_, *this);
@@ -172,7 +174,8 @@ void Receiver::on_listening(const onehop::Endpoint& local) {
   path_.emit_progress();
 }
 
-void Receiver::consider(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide) {
+void Receiver::consider(std::shared_ptr<const session::OfferInfo> offer,
+                        const crypto::CompareKey& key, session::Decide decide) {
   const bool is_first = offer->first_file == 0, is_again = is_first && offer_ != nullptr;
   offer_ = offer;
   if (is_first) begin_session(is_again);
@@ -185,7 +188,7 @@ void Receiver::consider(std::shared_ptr<const session::OfferInfo> offer, session
     if (auto begun = path_.account().begin_receipt(); !begun.has_value())
       return decide(begun.error());
   }
-  preparer_.start(std::move(offer), std::move(decide));
+  preparer_.start(std::move(offer), key, std::move(decide));
 }
 
 /// Sockets and rings first, while the privileges are there; then the user's own rights, then the

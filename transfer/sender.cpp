@@ -350,8 +350,8 @@ void Sender::on_accepted(const session::Accepted& accepted) {
 Result<session::EngineRings> Sender::start_data(const session::DataPlan& plan) {
   ONEHOP_TRY(io, file::make_file_io(settings_.file_io));
   ONEHOP_TRYV(set_noack(plan));
-  auto source = std::make_unique<file::Source>(
-      file::SourceOptions{.digest_kind = plan.context.digest}, std::move(io));
+  const file::SourceOptions wanted{file::sender_slots, plan.context.digest, plan.compare_key};
+  auto source = std::make_unique<file::Source>(wanted, std::move(io));
   for (file::SourceChapter& chapter : accepted_) source->add(std::move(chapter));
   accepted_.clear();
   source_ = source.get();

@@ -137,7 +137,9 @@ law::LawOptions law_options(const Settings& settings) {
 }
 
 crypto::DigestKind digest_kind(const api::Options& options) {
-  return options.digest == "sha256" ? crypto::DigestKind::sha256 : crypto::DigestKind::xxh3;
+  const bool is_stated = !options.receipt_file.empty();
+  return is_stated || options.digest == "sha256" ? crypto::DigestKind::sha256
+                                                 : crypto::DigestKind::xxh3;
 }
 
 crypto::AeadBackend aead_backend(const Settings& settings) {

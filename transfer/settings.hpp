@@ -45,6 +45,8 @@ inline constexpr std::uint16_t default_port = 7411;
 
 /// law_options refer to the words in `settings`.
 [[nodiscard]] law::LawOptions law_options(const Settings& settings);
+/// digest_kind is SHA-256 also where a receipt states digests: what it states must not be one that
+/// can be made for other contents. A receiver that has it requires it of the sender.
 [[nodiscard]] crypto::DigestKind digest_kind(const api::Options& options);
 [[nodiscard]] crypto::AeadBackend aead_backend(const Settings& settings);
 /// priority_of is SO_PRIORITY: a TID's, or for background the lowest.

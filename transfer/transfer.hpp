@@ -86,12 +86,13 @@ struct Options {
   std::string rate_max;             ///< "600Mbit"; empty: no bound
   std::string poll = "adaptive";    ///< adaptive, busy
   std::optional<int> core;          ///< CPU of the engine's thread
-  std::string digest = "xxh3";      ///< xxh3, sha256; the sender's counts
+  std::string digest = "xxh3";      ///< xxh3, sha256; the stronger of both ends' counts
   std::string file_io = "auto";     ///< auto, io_uring, threads
   std::uint64_t key_interval_packets = 1U << 22;
   std::string trace_file;  ///< CSV, one row per control tick; empty: none
   /// JSON: what one session delivered, file by file, and a root over it that is the same at both
-  /// ends (docs/receipt.md). A receiver's next session replaces it. Empty: none.
+  /// ends (docs/receipt.md). It makes digest sha256. A receiver's next session replaces it. Empty:
+  /// none.
   std::string receipt_file;
   bool has_all_files = false;  ///< a FileDone also of each small file
   std::string command_line;    ///< who wrote trace and receipt, for these
@@ -229,9 +230,9 @@ struct Progress {
   std::uint64_t bytes_done = 0, bytes_expected = 0;
   /// Files of which it is known what became of them, and all that are known of; folders are none.
   std::uint64_t files_done = 0, files_total = 0;
-  bool is_all_known = false;  ///< the tree was read to its end: there are no more bytes or files
+  bool is_all_known = false;     ///< the tree was read to its end: there are no more bytes or files
   std::int64_t goodput_bps = 0;  ///< over about the last second
-  std::optional<double> eta_seconds;  ///< none before is_all_known, or where nothing moves
+  std::optional<double> eta_seconds;     ///< none before is_all_known, or where nothing moves
   std::optional<std::int64_t> rate_bps;  ///< granted; sending
   std::int64_t backlog_max_bytes = 0;
   std::string bottleneck;  ///< now; sending
@@ -330,7 +331,7 @@ struct End {
   Queue tx_queue, rx_ring, app_buffer;
   std::int64_t tx_queue_mean_bytes = 0, tx_queue_target_bytes = 0;
   std::uint64_t files_total = 0, files_kept_total = 0;
-  std::uint64_t names_refused_total = 0;  ///< entries without a name at the receiver
+  std::uint64_t names_refused_total = 0;       ///< entries without a name at the receiver
   std::uint64_t files_there_unread_total = 0;  ///< of files_total: compared by size and time alone
   std::string receipt_root;                    ///< empty: no receipt, or not of a whole session
   std::string peer, directory;

@@ -60,6 +60,8 @@ class Admission {
   /// meanwhile has used up nothing.
   [[nodiscard]] std::optional<Instant> begin_attempt(const IpAddress& address, Instant now);
   void note_wrong_code(const IpAddress& address, Instant now);
+  /// note_refused: its offer was refused without a reason; the next attempt comes a pause later.
+  void note_refused(const IpAddress& address, Instant now) { note_wrong_code(address, now); }
   /// note_right_code: who mistyped the code knows it now.
   void note_right_code(const IpAddress& address) { next_attempts_.erase(address); }
 

@@ -272,6 +272,9 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
         std::make_shared<RecvSession>(io_, options_, host_, channel, sender);
     spawn([session](std::shared_ptr<Listener> self) { return self->watch_progress(session); });
     SessionEnd end = co_await session->run();
+    // Each such refusal tells one bit of what is here: they come as slowly as guesses of a code.
+    if (session->machine().has_refused_unsaid())
+      admission_.note_refused(channel->peer().address, monotonic_now());
     end.is_replaced = session->is_replaced();
     session_.reset();
     progress_timer_.cancel();

@@ -228,7 +228,7 @@ void code(C& c, M& m) {
 void code(auto& c, Is<KeepAlive> auto& m) { c.u8(m.wants_answer, 0, 1); }
 void code(auto& c, Is<Hello> auto& m) { c.bytes(m.sender); }
 template <class C, class M>
-  requires std::is_empty_v<M>  // DataReady, Complete, Restart, Restarted, Busy
+  requires std::is_empty_v<M>  // DataReady, Complete, Restart, Restarted, Busy, RequireSha256
 void code(C&, M&) {}
 
 template <class T>
@@ -264,7 +264,7 @@ constexpr std::array<std::string_view, type_count> names = {
     "Welcome",   "Refuse",    "Offer",     "ManifestPart",  "ChapterEnd", "Accept",
     "ClaimPart", "DataReady", "PathReady", "BlockDigests",  "FileRoot",   "FileDone",
     "Complete",  "Bye",       "Failure",   "KeepAlive",     "Restart",    "Restarted",
-    "Hello",     "Busy",      "PackDone",  "ChapterAnswer", "Holes"};
+    "Hello",     "Busy",      "PackDone",  "ChapterAnswer", "Holes",      "RequireSha256"};
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 //   sender                                receiver
 //     Hello ─────────▶                          who it is, should it come back
 //     ◀── Welcome | Busy, later Welcome | Refuse    Refuse: another version, too many wait
+//     ◀── RequireSha256                         before the Welcome: checksums are not enough
 //     Offer, ManifestPart.., ChapterEnd ─▶      the first chapter of what is sent
 //     ◀── Accept, ChapterAnswer, ClaimPart.. | Refuse
 //     DataReady ─────▶                          the sender's port is up: both prove the path
@@ -120,13 +121,13 @@ struct ChapterAnswer {
   /// Errno of each FileAction::name_refused, in order.
   std::vector<std::uint8_t> name_faults;
 };
-/// ClaimPart: consecutive blocks of `file` that the receiver holds. Files and blocks ascend over
-/// the parts.
+/// ClaimPart: consecutive blocks of `file` that the receiver holds, by their tags
+/// (crypto::ContentMac). Files and blocks ascend over the parts.
 struct ClaimPart {
   std::uint32_t file = 0;
   std::uint64_t first_block = 0;
   bool is_last = false;
-  std::vector<Digest> digests;
+  std::vector<Digest> digests;  ///< tags
 };
 struct DataReady {};
 struct PathReady {
@@ -139,7 +140,8 @@ struct BlockDigest {
   Digest digest{};
 };
 struct BlockDigests {
-  bool is_skipped = false;  ///< the receiver claimed these blocks: no frame brings them
+  /// The receiver claimed these blocks: no frame brings them, and the digests are tags.
+  bool is_skipped = false;
   std::vector<BlockDigest> digests;
 };
 /// HoleRun: `count` blocks of `file` from `first_block` on are a hole of the source. No frame
@@ -221,13 +223,15 @@ using SenderToken = std::array<std::byte, 16>;
 struct Hello {
   SenderToken sender{};
 };
+/// RequireSha256: the offer's digests must be SHA-256; it is refused otherwise.
+struct RequireSha256 {};
 /// Busy: another session is under way. The Welcome follows when this sender's turn has come.
 struct Busy {};
 
 using Message =
     std::variant<Welcome, Refuse, Offer, ManifestPart, ChapterEnd, Accept, ClaimPart, DataReady,
                  PathReady, BlockDigests, FileRoot, FileDone, Complete, Bye, Failure, KeepAlive,
-                 Restart, Restarted, Hello, Busy, PackDone, ChapterAnswer, Holes>;
+                 Restart, Restarted, Hello, Busy, PackDone, ChapterAnswer, Holes, RequireSha256>;
 
 struct MessageHeader {
   MessageType type{};

@@ -12,6 +12,7 @@ RecvMachine::RecvMachine(const RecvOptions& options, const Endpoint& peer)
       peer_{peer} {}
 
 void RecvMachine::start(Instant now) {
+  if (options_.is_sha256_required) send(RequireSha256{});
   send(Welcome{protocol_version, "onehop " ONEHOP_VERSION});
   await_offer(now);
 }

@@ -32,6 +32,8 @@ class RecvMachine final : public SessionMachine {
 
   /// has_offer: the sender got as far as a whole, valid first chapter.
   [[nodiscard]] bool has_offer() const noexcept { return has_offer_; }
+  /// has_refused_unsaid: for a reason that only this end has seen.
+  [[nodiscard]] bool has_refused_unsaid() const noexcept { return has_refused_unsaid_; }
   /// is_deciding: the host looks at a chapter, and the sender waits for it.
   [[nodiscard]] bool is_deciding() const noexcept { return is_deciding_; }
   /// bytes_confirmed: of blocks that we had and the sender found to be right.
@@ -57,6 +59,7 @@ class RecvMachine final : public SessionMachine {
   [[nodiscard]] Result<void> note_changes(OfferInfo& info);
   void consider_next();
   [[nodiscard]] Error refuse(Error why);
+  [[nodiscard]] Error refuse_unsaid(Error why);
   [[nodiscard]] Result<void> check_decision(const Chapter& chapter) const;
   [[nodiscard]] bool is_repair_lazy() const noexcept {
     return offer_.is_repair_lazy && options_.is_lazy_allowed;
@@ -94,7 +97,7 @@ class RecvMachine final : public SessionMachine {
   std::vector<SessionId> session_ids_;
   std::uint64_t restarts_left_ = 0;  // each entry may change once, and then be left out
   std::uint64_t bytes_claimed_ = 0, bytes_confirmed_ = 0;
-  bool has_offer_ = false, is_deciding_ = false;
+  bool has_offer_ = false, is_deciding_ = false, has_refused_unsaid_ = false;
 };
 
 }  // namespace onehop::session

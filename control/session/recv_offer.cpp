@@ -28,6 +28,10 @@ Result<void> RecvMachine::take_offer(Instant now, Offer&& offer) {
   // The same id would give the same keys.
   if (std::ranges::find(session_ids_, offer_.context.session_id) != session_ids_.end())
     return violation("the peer offers again with the keys of its offer before");
+  if (options_.is_sha256_required && offer_.context.digest != crypto::DigestKind::sha256)
+    return refuse({ExitCode::refused_by_peer, "agree on a digest with " + peer_name_,
+                   "this end asked for SHA-256, and was offered XXH3",
+                   "Start the receiver without --digest sha256 and --receipt"});
   context_ = offer_.context;
   session_ids_.push_back(context_.session_id);
   chapters_.restart();
@@ -115,6 +119,16 @@ Error RecvMachine::refuse(Error why) {
   return why;
 }
 
+// What tells of this machine is told alike, whatever it is: a sender could else ask for names,
+// sizes and contents by offers.
+Error RecvMachine::refuse_unsaid(Error why) {
+  has_refused_unsaid_ = true;
+  static_cast<void>(
+      refuse({ExitCode::refused_by_peer, "receive what was offered", "the offer was refused there",
+              "Ask who runs the receiver, which shows why"}));
+  return why;
+}
+
 // The first chapter after a restart offers again what was not done, and nothing else. Of an entry
 // that is another one now, nothing that came before is of use.
 Result<void> RecvMachine::note_changes(OfferInfo& info) {
@@ -135,6 +149,7 @@ void RecvMachine::on_decision(Instant now, Result<Decision> decision) {
   if (!decision)
     return fail(now, decision.error().code == ExitCode::timed_out ? decision.error()
                                                                   : refuse(decision.error()));
+  if (decision.value().refusal) return fail(now, refuse_unsaid(*decision.value().refusal));
   decision_ = std::move(decision.value());
   Chapter& chapter = *chapters_.unanswered();
   if (const auto checked = check_decision(chapter); !checked) return fail(now, checked.error());

@@ -44,8 +44,11 @@ class RecvSession final : public SessionShell {
       return recv_host_.on_skipped(skipped->bytes);
     if (const auto* hole = std::get_if<HoleAnnounced>(&action))
       return recv_host_.on_hole(hole->file, hole->bytes);
-    if (const auto* considered = std::get_if<Consider>(&action))
-      return recv_host_.consider(considered->offer, decision_.expect(io_, channel_));
+    if (const auto* considered = std::get_if<Consider>(&action)) {
+      const auto key = export_compare_key(channel_->ssl(), machine_.context());
+      if (key.has_error()) return machine_.fail(monotonic_now(), key.error());
+      return recv_host_.consider(considered->offer, key.value(), decision_.expect(io_, channel_));
+    }
     const auto* taken = std::get_if<TakeOffered>(&action);
     if (taken == nullptr) return;
     if (const auto command = recv_host_.take_chapter(*taken->offer); command.has_value())

@@ -18,7 +18,8 @@ std::string name_of_peer(const std::string& host, const Endpoint& peer) {
 SendMachine::SendMachine(const SendOptions& options, Connection connection)
     : SessionMachine{options.limits, Role::sender, name_of_peer(options.host, connection.peer)},
       options_{options},
-      connection_{std::move(connection)} {}
+      connection_{std::move(connection)},
+      digest_{options.digest} {}
 
 void SendMachine::start(Instant now) {
   send(Hello{options_.token});
@@ -75,6 +76,10 @@ Result<void> SendMachine::take_greeting(Instant now, const Message& message) {
     act(Notice{peer_name_ + " is busy with another sender: waiting for it, " +
                std::to_string((left + 1s - 1ns) / 1s) + " s at most (--wait)"});
     enter(State::waiting_turn, connection_.busy_until, step_);
+    return success();
+  }
+  if (std::holds_alternative<RequireSha256>(message)) {
+    digest_ = crypto::DigestKind::sha256;
     return success();
   }
   const auto* welcome = std::get_if<Welcome>(&message);

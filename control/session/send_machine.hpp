@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // SendMachine: what the sending end of a session says and hears, without I/O (session_machine.hpp).
 //
-//   Hello ─▶ [Busy: wait] ─▶ Welcome ─▶ Offer, first chapter ─▶ Accept, ChapterAnswer, ClaimPart..
+//   Hello ─▶ [Busy: wait] ─▶ [RequireSha256], Welcome ─▶ Offer, first chapter ─▶ Accept,
+//   ChapterAnswer, ClaimPart..
 //     ─▶ DataReady, PathReady ─▶ digests and roots as blocks are sent, FileDones; the chapters that
 //     follow, as the host has them and those before come to their end ─▶ Complete ─▶ Bye
 #pragma once
@@ -78,6 +79,7 @@ class SendMachine final : public SessionMachine {
 
   const SendOptions options_;
   const Connection connection_;
+  crypto::DigestKind digest_;         // ours, or what the receiver requires
   std::deque<OfferedChapter> ready_;  // to be offered
   bool is_chapter_wanted_ = false;    // the host was asked for one
   bool has_asked_all_ = false;        // and gave the last one

@@ -49,7 +49,7 @@ void SendMachine::on_chapter(Instant now, Result<OfferedChapter> chapter, const 
 
 void SendMachine::on_opened(Instant now, const SessionId& fresh_id) {
   context_.session_id = fresh_id;
-  context_.digest = options_.digest;
+  context_.digest = digest_;
   context_.key_interval = options_.key_interval;
   chapters_.restart();
   accept_.reset();

@@ -32,6 +32,7 @@
 #include "engine/base/result.hpp"
 #include "engine/base/spsc_ring.hpp"
 #include "engine/base/units.hpp"
+#include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/key_schedule.hpp"
 #include "engine/file/journal.hpp"
 #include "engine/file/manifest.hpp"
@@ -138,11 +139,12 @@ struct DataTerms {
   bool has_fragments = false;  ///< datagrams of wire::datagram_bytes_max, which the port fragments
 };
 /// DataPlan: everything that start_data() needs. `secret` gives both directions' keys
-/// (crypto::direction_secret).
+/// (crypto::direction_secret). `compare_key` is the one that consider() had.
 struct DataPlan : DataTerms {
   Endpoint local;  ///< address of the TLS connection, our data port
   Endpoint peer;   ///< address of the TLS peer, its announced data port: no other (N6)
   crypto::ExporterSecret secret;
+  crypto::CompareKey compare_key{};
   PathUpdate path;  ///< as first found; later ones come as commands
 };
 
@@ -245,8 +247,9 @@ class SendHost : public SessionHost {
 struct RecvOptions : SessionOptions {
   std::string address;  ///< numeric; empty: all addresses, IPv6 and IPv4
   bool is_once = false;
-  std::uint32_t waiting_max = 8;  ///< authenticated senders that wait for the session under way
-  bool is_lazy_allowed = true;    ///< false: eager repair, whatever the sender offers
+  std::uint32_t waiting_max = 8;    ///< authenticated senders that wait for the session under way
+  bool is_lazy_allowed = true;      ///< false: eager repair, whatever the sender offers
+  bool is_sha256_required = false;  ///< the sender is asked for SHA-256, and refused without it
 };
 /// OfferInfo: a chapter that is offered.
 struct OfferInfo {
@@ -273,6 +276,9 @@ struct Decision {
   std::vector<std::uint8_t> name_faults;  ///< as ChapterAnswer has them
   /// By ordinal of what will be packed, filled by the file side; null: it tells of no roots.
   std::shared_ptr<file::PackRoots> pack_roots;
+  /// The chapter is refused, for what tells of this machine: the peer learns that alone. Its code
+  /// and text are this end's.
+  std::optional<Error> refusal;
 };
 using Decide = std::function<void(Result<Decision>)>;
 /// Arrival: how far the data of the session under way has come.
@@ -285,9 +291,10 @@ struct Arrival {
 class RecvHost : public SessionHost {
  public:
   /// consider looks at a chapter and calls `decide` once, now or later, from any thread; it may be
-  /// called after the session has gone. An Error refuses: its code is this end's, its text is told
-  /// to the peer (which ends with 5).
-  virtual void consider(std::shared_ptr<const OfferInfo> offer, Decide decide) = 0;
+  /// called after the session has gone. What is there is compared by `key`. An Error refuses: its
+  /// code is this end's, its text is told to the peer (which ends with 5).
+  virtual void consider(std::shared_ptr<const OfferInfo> offer, const crypto::CompareKey& key,
+                        Decide decide) = 0;
   /// take_chapter comes before the peer is told what was decided on a chapter after the first. The
   /// file side is to know its files, and the engine gets the command. An Error ends the session.
   [[nodiscard]] virtual Result<Command> take_chapter(const OfferInfo& offer) = 0;

@@ -133,6 +133,8 @@ class SessionMachine {
   /// end: valid when it is over. Without an Error every file came to its outcome.
   [[nodiscard]] SessionEnd end() const;
   [[nodiscard]] bool has_error() const noexcept { return error_.has_value(); }
+  /// context of the offer under way, from which its keys are derived.
+  [[nodiscard]] const crypto::ExporterContext& context() const noexcept { return context_; }
 
  protected:
   enum class State : std::uint8_t {

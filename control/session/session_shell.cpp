@@ -139,10 +139,12 @@ void SessionShell::perform(Action& action) {
 
 Result<std::string> SessionShell::start_data(const StartData& start) {
   ONEHOP_TRY(secret, export_data_secret(channel_->ssl(), start.terms.context));
+  ONEHOP_TRY(compare_key, export_compare_key(channel_->ssl(), start.terms.context));
   DataPlan plan{start.terms,
                 {channel_->local().address, data_port_},
                 {channel_->peer().address, start.peer_port},
                 std::move(secret),
+                std::move(compare_key),
                 {}};
   ONEHOP_TRY(follower,
              PathFollower::open({plan.local, plan.peer, options_.interface, options_.dscp}));

@@ -230,16 +230,31 @@ std::string negotiated_alpn(SSL* ssl) {
   return {reinterpret_cast<const char*>(name), bytes};
 }
 
-Result<crypto::ExporterSecret> export_data_secret(SSL* ssl,
-                                                  const crypto::ExporterContext& context) {
+namespace {
+
+/// Exported keying material of one label, as long as `Secret` is.
+template <class Secret>
+Result<Secret> export_secret(SSL* ssl, std::string_view label,
+                             const crypto::ExporterContext& context) {
   const auto bytes = context.encode();
-  crypto::ExporterSecret secret;
+  Secret secret;
   const int rc = ::SSL_export_keying_material(
       ssl, reinterpret_cast<unsigned char*>(secret.writable().data()), secret.writable().size(),
-      crypto::exporter_label.data(), crypto::exporter_label.size(),
-      reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), 1);
+      label.data(), label.size(), reinterpret_cast<const unsigned char*>(bytes.data()),
+      bytes.size(), 1);
   if (rc != 1) return tls_error("the exporter gave no keying material");
   return secret;
+}
+
+}  // namespace
+
+Result<crypto::ExporterSecret> export_data_secret(SSL* ssl,
+                                                  const crypto::ExporterContext& context) {
+  return export_secret<crypto::ExporterSecret>(ssl, crypto::exporter_label, context);
+}
+
+Result<crypto::CompareKey> export_compare_key(SSL* ssl, const crypto::ExporterContext& context) {
+  return export_secret<crypto::CompareKey>(ssl, crypto::compare_label, context);
 }
 
 }  // namespace onehop::session

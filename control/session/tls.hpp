@@ -2,14 +2,15 @@
 // TLS of the control connection: version 1.3 with an external PSK (RFC 8446 §4.2.11, psk_dhe_ke)
 // and nothing else.
 //
-//   PairingKey ─▶ TlsContext (one per end) ─▶ handshake (channel.hpp) ─▶ export_data_secret()
+//   PairingKey ─▶ TlsContext (one per end) ─▶ handshake (channel.hpp) ─▶ export_data_secret(),
+//   export_compare_key()
 //
 // There is no certificate, no ticket, no 0-RTT, no other suite or group, so there is nothing to
 // downgrade to. The PSK identity carries the role of the client (the sender): an end that meets its
 // own role, or a reflection of itself, is refused (RFC 9257 §5.1 "Selfie"). The comparison of the
 // binder is OpenSSL's, in constant time.
 //
-// ALPN is "onehop/3". A listener takes any "onehop/N", so that the refusal that names both versions
+// ALPN is "onehop/4". A listener takes any "onehop/N", so that the refusal that names both versions
 // can travel inside the authenticated connection; only its first two messages (Welcome, Refuse) are
 // common to all versions.
 #pragma once
@@ -25,6 +26,7 @@
 
 #include "control/session/code.hpp"
 #include "engine/base/result.hpp"
+#include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/key_schedule.hpp"
 
 namespace onehop::session {
@@ -32,7 +34,7 @@ namespace onehop::session {
 using crypto::Role;
 
 inline constexpr std::string_view alpn_prefix = "onehop/";
-inline constexpr std::string_view alpn_name = "onehop/3";
+inline constexpr std::string_view alpn_name = "onehop/4";
 
 struct TlsOptions {
   Role role = Role::sender;
@@ -130,5 +132,8 @@ void on_binder(SSL* ssl, std::function<void()> call);
 /// the same bytes only if they understood every field of the context alike.
 [[nodiscard]] Result<crypto::ExporterSecret> export_data_secret(
     SSL* ssl, const crypto::ExporterContext& context);
+/// export_compare_key does so with the key by which what the receiver has is compared.
+[[nodiscard]] Result<crypto::CompareKey> export_compare_key(SSL* ssl,
+                                                            const crypto::ExporterContext& context);
 
 }  // namespace onehop::session

@@ -4,6 +4,7 @@
 //   TLS 1.3 exporter (label, ExporterContext) ─▶ ExporterSecret 32
 //     └─ Expand-Label "onehop dir" {direction, queue} ─▶ DirectionSecret 32
 //          └─ Expand-Label "onehop key" | "onehop iv" {generation g} ─▶ key 16, iv 12
+//                           (compare_label, ExporterContext) ─▶ CompareKey 16
 //   g = packet number / interval
 //   nonce = iv XOR packet number
 //
@@ -35,7 +36,9 @@ namespace onehop::crypto {
 
 // --- Specification: both ends must agree.
 inline constexpr std::string_view exporter_label = "EXPORTER-onehop data v1";
-inline constexpr std::uint16_t protocol_version = 3;
+/// Of the CompareKey (content_mac.hpp).
+inline constexpr std::string_view compare_label = "EXPORTER-onehop compare v1";
+inline constexpr std::uint16_t protocol_version = 4;
 /// As TLS numbers its suite with SHA-256 for HKDF.
 inline constexpr std::uint16_t aead_aes_128_gcm = 0x1301;
 inline constexpr std::size_t session_id_bytes = 16;

@@ -20,6 +20,7 @@
 
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
+#include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/digest.hpp"
 #include "engine/file/manifest.hpp"
 #include "engine/file/name_probe.hpp"
@@ -35,6 +36,7 @@ struct DestinationOptions {
   /// This string is the only path that is resolved with links.
   std::string folder;
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
+  crypto::CompareKey compare_key{};  ///< of this offer: by it what is there is compared
   Durability durability = Durability::batch;
   ManifestLimits limits;  ///< of each chapter
   /// Left free for everyone else. Lower: other programs fail first. Higher: a full disk is refused.

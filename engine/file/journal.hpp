@@ -35,7 +35,8 @@ struct JournalHeader {
   bool operator==(const JournalHeader&) const = default;
 };
 
-/// Claim: block `block` of a file is on the receiver's disk, and hashes to `digest`.
+/// Claim: block `block` of a file is on the receiver's disk. In a journal `digest` is the block's;
+/// in an answer to the sender it is its tag (crypto::ContentMac), and no digest leaves.
 struct Claim {
   std::uint64_t block = 0;
   Digest digest{};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/tree.hpp"
 
 namespace onehop::file {
@@ -25,8 +26,9 @@ Pack Pack::make(const Manifest& manifest, crypto::DigestKind kind,
     const bool is_whole = actions[file] == FileAction::send;
     pack.entries_.push_back(file);
     pack.is_whole_.push_back(is_whole);
-    pack.ends_.push_back(pack.bytes() + (is_whole ? manifest.files[file].size : 0) +
-                         crypto::digest_bytes(kind));
+    pack.ends_.push_back(pack.bytes() +
+                         (is_whole ? manifest.files[file].size + crypto::digest_bytes(kind)
+                                   : crypto::content_tag_bytes));
   }
   return pack;
 }

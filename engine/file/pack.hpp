@@ -4,16 +4,16 @@
 // of their sum.
 //
 //   manifest   a/x         a/y         a/z       a/        big      b
-//   pack       [x|digest]  [y|digest]  [digest]  [digest]           [b|digest]
+//   pack       [x|digest]  [y|digest]  [tag]     [digest]           [b|digest]
 //
 // A record is a file's bytes and its root; a link's bytes are its target, and a folder's record is
-// the root of nothing. Of a file that
-// the receiver has, it is the root alone: a/z is compared, as cheaply as it is sent. The records
-// are cut into blocks, as a file's bytes are. Both ends work
-// the layout out from the manifest and from what the receiver wants, so a change of it is a change
-// of the protocol. Each chapter has a pack of its own. The engine sees one more file, whose index
-// is the one behind the chapter's entries. A record is shorter than a block and so lies in two
-// blocks at most. Plain values; any thread.
+// the root of nothing. Of a file that the receiver may have, it is the tag of its bytes alone
+// (crypto::ContentMac): a/z is compared, as cheaply as it is sent. The root over a pack has a leaf
+// for each record: its root, or its tag. The records are cut into blocks, as a file's bytes are.
+// Both ends work the layout out from the manifest and from what the receiver wants, so a change of
+// it is a change of the protocol. Each chapter has a pack of its own. The engine sees one more
+// file, whose index is the one behind the chapter's entries. A record is shorter than a block and
+// so lies in two blocks at most. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class Pack {
  public:
   Pack() = default;
   /// make packs the packable entries that the receiver wants, by its action of each: bytes and root
-  /// of what it has not, the root alone where it has a file that may be it. Nothing is packed where
+  /// of what it has not, the tag alone where it has a file that may be it. Nothing is packed where
   /// the manifest as a whole is not worth it.
   [[nodiscard]] static Pack make(const Manifest& manifest, crypto::DigestKind kind,
                                  std::span<const FileAction> actions);

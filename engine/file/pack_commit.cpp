@@ -248,6 +248,9 @@ std::optional<PackFailure> PackCommit::sync_files(const std::vector<PackRecord>&
     if (!file.is_open() || ::fsync(file.get()) != 0)
       return PackFailure{record.file(), FileFailure::sync_error, errno};
   }
+  // What these files are known by to the next session, before they have their names.
+  if (const int errno_value = destination_.session().sync(); errno_value != 0)
+    return PackFailure{records.front().file(), FileFailure::sync_error, errno_value};
   return std::nullopt;
 }
 

@@ -46,7 +46,7 @@ std::optional<PackFailure> PackSink::take_whole(std::uint32_t ordinal,
   const Digest own = record_root(commit_.destination().options().digest_kind, content);
   if (std::memcmp(own.data(), root.data(), root.size()) != 0)
     return failed(ordinal, FileFailure::root_mismatch, 0);
-  add_leaf(ordinal, own);
+  add_leaf(ordinal, own, own);
   if (entry.is_folder()) return end_file(ordinal, Fd{});
   if (entry.is_symlink()) return end_symlink(ordinal, content);
   const Fd file = commit_.stage().create(list_.packed_file(ordinal), entry.mode & 0777);
@@ -93,8 +93,7 @@ std::optional<PackFailure> PackSink::end_file(std::uint32_t ordinal, const Fd& f
   const bool is_file = entry.kind == EntryKind::file;
   if (is_file && set_mtime(file.get(), entry.mtime_ns) != 0)
     return failed(ordinal, FileFailure::write_error, errno);
-  // With the announced name a comparison finds it; with another one only a record can.
-  if (file.is_open() && list_.policy_of(list_.pack().entries()[ordinal]) == OnExist::rename)
+  if (file.is_open() && needs_record(list_.policy_of(list_.pack().entries()[ordinal])))
     if (const int errno_value = commit_.destination().session().add(entry_hash(entry), file.get());
         errno_value != 0)
       return failed(ordinal, FileFailure::write_error, errno_value);
@@ -106,15 +105,15 @@ std::optional<PackFailure> PackSink::end_file(std::uint32_t ordinal, const Fd& f
   return check_all();
 }
 
-/// The root alone came: the file is there, and this tells whether it is the one that was offered.
+/// The tag alone came: the file is there, and this tells whether it is the one that was offered.
 std::optional<PackFailure> PackSink::compare(std::uint32_t ordinal,
-                                             std::span<const std::byte> root) {
+                                             std::span<const std::byte> tag) {
   const PackHeld held = list_.held(list_.pack().entries()[ordinal]);
-  const bool is_same = std::memcmp(held.root.data(), root.data(), root.size()) == 0;
-  if (!is_same && !held.is_kept) return failed(ordinal, FileFailure::differs, 0);
   Digest told{};
-  std::ranges::copy(root, told.begin());
-  add_leaf(ordinal, told);
+  std::ranges::copy(tag, told.begin());
+  const bool is_same = held.block && held.block->tag == told;
+  if (!is_same && !held.is_kept) return failed(ordinal, FileFailure::differs, 0);
+  add_leaf(ordinal, told, is_same ? held.root : Digest{});
   ++whole_;
   commit_.add({.list = &list_,
                .ordinal = ordinal,
@@ -123,9 +122,9 @@ std::optional<PackFailure> PackSink::compare(std::uint32_t ordinal,
   return check_all();
 }
 
-void PackSink::add_leaf(std::uint32_t ordinal, const Digest& root) {
+void PackSink::add_leaf(std::uint32_t ordinal, const Digest& leaf, const Digest& root) {
   list_.pack_roots()->set(ordinal, root);
-  early_.emplace(ordinal, root);
+  early_.emplace(ordinal, leaf);
   for (auto next = early_.find(static_cast<std::uint32_t>(tree_.leaves())); next != early_.end();
        next = early_.find(static_cast<std::uint32_t>(tree_.leaves()))) {
     tree_.add(next->second);

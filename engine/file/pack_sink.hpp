@@ -49,8 +49,8 @@ class PackSink {
   [[nodiscard]] std::optional<PackFailure> end_symlink(std::uint32_t ordinal,
                                                        std::span<const std::byte> target);
   [[nodiscard]] std::optional<PackFailure> compare(std::uint32_t ordinal,
-                                                   std::span<const std::byte> root);
-  void add_leaf(std::uint32_t ordinal, const Digest& root);
+                                                   std::span<const std::byte> tag);
+  void add_leaf(std::uint32_t ordinal, const Digest& leaf, const Digest& root);
   [[nodiscard]] std::optional<PackFailure> check_all();
   [[nodiscard]] PackFailure failed(std::uint32_t ordinal, FileFailure failure,
                                    int errno_value) const {

@@ -51,13 +51,15 @@ PackSource::Failure PackSource::add() {
         failure.failure != FileFailure::none)
       return failure;
   const Digest root = record_root(shared_.kind, content);
-  tree_.add(root);
+  const Digest leaf = is_sent ? root : shared_.mac.tag(content);
+  tree_.add(leaf);
   if (roots_ != nullptr) roots_->set(static_cast<std::uint32_t>(next_), root);
   if (is_fit)
     advance(size);
   else if (is_sent)
     append(content);
-  append(std::span{root}.first(crypto::digest_bytes(shared_.kind)));
+  append(std::span{leaf}.first(is_sent ? crypto::digest_bytes(shared_.kind)
+                                       : crypto::content_tag_bytes));
   ++next_;
   return {};
 }

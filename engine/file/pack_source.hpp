@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/base/block.hpp"
+#include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/tree.hpp"
 #include "engine/file/block_pool.hpp"
 #include "engine/file/pack.hpp"
@@ -28,6 +29,7 @@ class PackSource {
     BlockPool& pool;
     std::deque<BlockRef>& outbox;  ///< for blocks that are full, and the last one
     const crypto::DigestKind kind;
+    crypto::ContentMac& mac;
     std::vector<std::byte> scratch =
         std::vector<std::byte>(packed_bytes_max + 1);  ///< a file in halves, and a byte behind it
     SourceOpener opener{};

@@ -269,8 +269,7 @@ FinishResult PartFile::finish(Destination& destination, const ManifestEntry& ent
     const int errno_value = destination.session().add(entry_hash(entry), part_.get());
     if (errno_value != 0) return {FileFailure::write_error, errno_value};
   }
-  // With another name than the announced one only its record tells that it was delivered.
-  if (is_synced && on_exist == OnExist::rename)
+  if (is_synced && needs_record(on_exist))
     if (const int errno_value = destination.session().sync(); errno_value != 0)
       return {FileFailure::sync_error, errno_value};
   // Mode and time first, so that the one fsync covers them too.

@@ -44,6 +44,11 @@ inline constexpr mode_t part_mode = 0600;
 
 /// What to do where a final name exists. `ask` is for a person: set-up fails and names the file.
 enum class OnExist : std::uint8_t { ask, resume, skip, rename, overwrite };
+/// needs_record: only a record in the session's journal tells the next session that this one
+/// delivered a file. By its name it is found again under other policies, and compared.
+[[nodiscard]] constexpr bool needs_record(OnExist on_exist) noexcept {
+  return on_exist == OnExist::ask || on_exist == OnExist::rename;
+}
 
 struct PartOptions {
   OnExist on_exist = OnExist::ask;
@@ -102,7 +107,7 @@ class PartFile {
 
   /// finish gives the file mode, time and final name, and removes the journal. May block. Syscalls:
   /// fchmod, futimens, fsync, fstatat, renameat2, unlinkat; pwrite to the session's journal, and
-  /// fdatasync of it under OnExist::rename.
+  /// fdatasync of it where the policy needs_record().
   [[nodiscard]] FinishResult finish(Destination& destination, const ManifestEntry& entry,
                                     OnExist on_exist);
 

@@ -112,8 +112,8 @@ void Sink::handle(const BlockRef& message) {
     return on_pack(*chapter, message);
   switch (message.kind) {
     case Kind::block: return on_block(*chapter, message);
-    case Kind::digest:
-    case Kind::skipped: return on_digest(*chapter, message);
+    case Kind::digest: return on_digest(*chapter, message);
+    case Kind::skipped: return on_skipped(*chapter, message);
     case Kind::hole: return on_hole(*chapter, message);
     case Kind::root: return on_root(*chapter, message);
     default: return fail(message.file, FileFailure::protocol);
@@ -215,17 +215,25 @@ void Sink::write(OpenFile& open, const BlockRef& block) {
   collect(false);
 }
 
-void Sink::on_digest(Chapter& chapter, const BlockRef& message) {
-  if (is_stopped_) return;
-  if (!is_expected(chapter, message)) return fail(message.file, FileFailure::protocol);
-  const SinkChapter& list = *chapter.list;
-  const std::uint32_t entry_index = chapter.entry_of(message.file);
-  if (chapter.is_done[entry_index]) return;
+/// The file of a block that is announced. Null: that changes nothing, or it failed.
+Sink::OpenFile* Sink::open_announced(Chapter& chapter, const BlockRef& message) {
+  if (is_stopped_) return nullptr;
+  if (!is_expected(chapter, message)) {
+    fail(message.file, FileFailure::protocol);
+    return nullptr;
+  }
+  if (chapter.is_done[chapter.entry_of(message.file)]) return nullptr;
   OpenFile* const open = open_file(chapter, message.file);
+  return open == nullptr || open->is_settled(message.offset / block_bytes) ? nullptr : open;
+}
+
+void Sink::on_digest(Chapter& chapter, const BlockRef& message) {
+  OpenFile* const open = open_announced(chapter, message);
   if (open == nullptr) return;
-  const std::uint64_t index = message.offset / block_bytes;
-  if (open->is_settled(index)) return;
-  const auto [at, is_new] = open->entries.try_emplace(index);
+  // Of what is there and the same the sender says `skipped`.
+  if (chapter.list->is_there(chapter.entry_of(message.file)))
+    return fail(message.file, FileFailure::differs);
+  const auto [at, is_new] = open->entries.try_emplace(message.offset / block_bytes);
   Entry& entry = at->second;
   entries_total_ += is_new ? 1 : 0;
   if (entry.has_announced && entry.announced != message.digest)
@@ -233,26 +241,35 @@ void Sink::on_digest(Chapter& chapter, const BlockRef& message) {
   if (entry.has_announced) return;
   entry.announced = message.digest;
   entry.has_announced = true;
-  if (!entry.has_own) {
-    const bool is_held =
-        std::ranges::binary_search(list.claims_of(entry_index), Claim{index, message.digest});
-    if (is_held || list.actions()[entry_index] == FileAction::compare) {
-      // Only of what is skipped the engine knows that no frame will come.
-      if (message.kind != FileMessageKind::skipped)
-        return fail(message.file, FileFailure::protocol);
-      open->is_other = open->is_other || !is_held;
-      entry.own = message.digest;
-      entry.has_own = entry.is_stored = true;
-    } else if (list.is_there(entry_index)) {
-      return fail(message.file, FileFailure::differs);
-    } else if (message.kind == FileMessageKind::skipped ||
-               ++announced_early_ > announced_early_per_slot * options_.slots) {
-      return fail(message.file, FileFailure::protocol);
-    }
-  }
-  if (entries_total_ > entries_max) return fail(message.file, FileFailure::protocol);
+  const bool is_early =
+      !entry.has_own && ++announced_early_ > announced_early_per_slot * options_.slots;
+  if (is_early || entries_total_ > entries_max) return fail(message.file, FileFailure::protocol);
   if (entry.has_own && entry.own != entry.announced)
     return fail(message.file, FileFailure::digest_mismatch);
+  settle(message.file);
+}
+
+/// The sender has a block with this tag and does not send it. Where it is the tag of the block that
+/// is there, the block is the sender's, and its digest is the one that was worked out here.
+void Sink::on_skipped(Chapter& chapter, const BlockRef& message) {
+  OpenFile* const open = open_announced(chapter, message);
+  if (open == nullptr) return;
+  const SinkChapter& list = *chapter.list;
+  const std::uint32_t entry_index = chapter.entry_of(message.file);
+  const std::uint64_t index = message.offset / block_bytes;
+  const auto held = list.held_block(entry_index, index);
+  const bool is_same = held && held->tag == message.digest;
+  const bool is_compared = list.actions()[entry_index] == FileAction::compare;
+  if (!is_same && !is_compared)
+    return fail(message.file,
+                list.is_there(entry_index) ? FileFailure::differs : FileFailure::protocol);
+  // Once only: of what is skipped no frame comes, and it needs no other word.
+  if (!open->entries.try_emplace(index).second || ++entries_total_ > entries_max)
+    return fail(message.file, FileFailure::protocol);
+  open->is_other = open->is_other || !is_same;
+  Entry& entry = open->entries[index];
+  if (held) entry.own = entry.announced = held->digest;
+  entry.has_own = entry.has_announced = entry.is_stored = true;
   settle(message.file);
 }
 
@@ -310,8 +327,8 @@ void Sink::on_stored(OpenFile& open, const BlockRef& block) {
   list.count_written(block.length);
   if (list.is_stream()) return settle(block.file);  // nothing of it can be resumed
   const Claim stored{index, entry.own};
-  const bool is_recorded =
-      std::ranges::binary_search(list.claims_of(open.chapter.entry_of(block.file)), stored);
+  const auto held = list.held_block(open.chapter.entry_of(block.file), index);
+  const bool is_recorded = held && held->digest == entry.own;
   if (!is_recorded && !open.is_sync_broken) {
     if (const int errno_value = open.part.record({&stored, 1}); errno_value != 0)
       return fail(block.file, FileFailure::write_error, errno_value);
@@ -345,7 +362,8 @@ void Sink::finish_if_complete(std::uint32_t file) {
   const std::uint64_t size = open.chapter.list->entry(open.chapter.entry_of(file)).size;
   if (is_stopped_ || !open.has_root || open.next_leaf < blocks_of(size)) return;
   ONEHOP_CHECK(open.entries.empty());
-  if (open.tree.root() != open.root) return fail(file, FileFailure::root_mismatch);
+  if (!open.is_other && open.tree.root() != open.root)
+    return fail(file, FileFailure::root_mismatch);
   finish(file);
 }
 

@@ -6,6 +6,7 @@
 //   engine ─▶ block ─▶ own digest ─▶ write ─▶ journal; the buffer goes back to the engine
 //                          │           └─▶ once a second and per 16 MiB: fdatasync of both
 //   engine ─▶ digest ─▶ the same? ─▶ tree
+//   engine ─▶ skipped ─▶ the tag of the block that is there? ─▶ its digest ─▶ tree
 //   engine ─▶ hole ───▶ zeros, or a hole, in the part ─▶ tree
 //   engine ─▶ root ──────────────▶ the tree's? ─▶ sync, rename ─▶ file_done ─▶ engine
 //
@@ -136,6 +137,8 @@ class Sink final : public FileWorker {
   void on_pack(Chapter& chapter, const BlockRef& message);
   void on_pack_failure(const std::optional<PackFailure>& failure);
   void on_digest(Chapter& chapter, const BlockRef& message);
+  void on_skipped(Chapter& chapter, const BlockRef& message);
+  [[nodiscard]] OpenFile* open_announced(Chapter& chapter, const BlockRef& message);
   void on_root(Chapter& chapter, const BlockRef& message);
   void on_stop(const BlockRef& message);
   [[nodiscard]] static bool is_expected(const Chapter& chapter, const BlockRef& message);

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -37,8 +38,14 @@ struct Conflict {
   std::uint64_t size = 0;  ///< bytes, of a regular file
 };
 
-/// PackHeld: a file that is there. One with another root is an error, or `is_kept`.
+/// HeldBlock: a block that is there, as it was read.
+struct HeldBlock {
+  Digest digest{};
+  Digest tag{};  ///< by which it is compared: crypto::ContentMac
+};
+/// PackHeld: a small file that is there. One with another tag is an error, or `is_kept`.
 struct PackHeld {
+  std::optional<HeldBlock> block;  ///< nothing: it could not be read
   Digest root{};
   bool is_kept = false;
   unsigned name_number = 0;  ///< of its name; see FileDone
@@ -56,6 +63,9 @@ struct SinkChapterOptions {
   std::vector<int> name_faults;
   /// Where not null: prepare() appends every conflict before it fails with the first.
   std::vector<Conflict>* conflicts = nullptr;
+  /// Where not null: prepare() sets it where it fails for what is in the destination, and the
+  /// policy is OnExist::ask: nobody has agreed to tell the peer of that.
+  bool* is_unsaid = nullptr;
   /// Ends prepare() early, with exit 7: nobody waits for it any more. Any thread may ask for it.
   std::stop_token withdrawn{};
   /// Empty: none. True: its source changed in this session; its part is begun anew.
@@ -76,10 +86,10 @@ class SinkChapter {
   SinkChapter& operator=(const SinkChapter&) = delete;
 
   // --- for the answer, by entry
-  /// claims_of are sorted by block.
+  /// claims_of are sorted by block, and tell tags.
   [[nodiscard]] const std::vector<Claim>& claims_of(std::uint32_t entry) const {
     static const std::vector<Claim> none;
-    return claims_.empty() ? none : claims_[entry];
+    return found_.empty() ? none : found_[entry].claims;
   }
   [[nodiscard]] const std::vector<FileAction>& actions() const noexcept { return actions_; }
   [[nodiscard]] bool is_wanted(std::uint32_t entry) const { return has_digests(actions_[entry]); }
@@ -136,8 +146,9 @@ class SinkChapter {
     const auto at = delivered_numbers_.find(entry);
     return at == delivered_numbers_.end() ? 0 : at->second;
   }
-  /// held is what is there of an entry that is_there() and small; all zero where it could not be
-  /// read.
+  /// held_block: nothing: it is not there.
+  [[nodiscard]] std::optional<HeldBlock> held_block(std::uint32_t entry, std::uint64_t block) const;
+  /// held is what is there of an entry that is_there() and small.
   [[nodiscard]] PackHeld held(std::uint32_t entry) const;
   /// parts are those that were found, by entry; the Sink takes them.
   [[nodiscard]] std::unordered_map<std::uint32_t, PartFile>& parts() noexcept { return parts_; }
@@ -151,6 +162,7 @@ class SinkChapter {
 
   [[nodiscard]] Result<void> check_stream();
   [[nodiscard]] Result<void> check_stream_name(const ManifestEntry& piece);
+  [[nodiscard]] Error of_destination(std::uint32_t entry, Error why) const;
   [[nodiscard]] Result<void> check_existing();
   [[nodiscard]] Result<void> check_existing_name(std::uint32_t entry);
   [[nodiscard]] Result<std::optional<int>> folder_of(const std::string& name);
@@ -167,9 +179,18 @@ class SinkChapter {
   [[nodiscard]] Error conflict(std::uint32_t entry, const struct stat& status,
                                std::string_view cause, std::string_view hint);
   [[nodiscard]] Result<void> find_part(std::uint32_t entry, int folder);
-  [[nodiscard]] std::vector<Claim> hash_listed(int fd, std::uint64_t size,
-                                               const std::vector<Claim>& listed);
-  void claim(std::uint32_t entry, std::vector<Claim> claims);
+  /// Found: blocks that are there, ascending.
+  struct Found {
+    std::vector<Claim> claims;
+    std::vector<Digest> digests;  ///< of the same blocks
+    void add(std::uint64_t block, const HeldBlock& held) {
+      claims.push_back({block, held.tag});
+      digests.push_back(held.digest);
+    }
+  };
+  [[nodiscard]] Found hash_listed(int fd, std::uint64_t size, const std::vector<Claim>& listed);
+  [[nodiscard]] HeldBlock hash(std::span<const std::byte> content);
+  void claim(std::uint32_t entry, Found found);
   [[nodiscard]] Result<void> take_room();
   void make_pack();
 
@@ -181,7 +202,7 @@ class SinkChapter {
   bool is_stream_ = false;
   Pack pack_;
   std::shared_ptr<PackRoots> pack_roots_;
-  std::vector<std::vector<Claim>> claims_;  // empty: nothing is there of any entry
+  std::vector<Found> found_;  // by entry; empty: nothing is there of any
   std::vector<FileAction> actions_;
   // The name belongs to a regular file of the announced size, or to one that a dead session
   // delivered: another content is an error.
@@ -192,6 +213,7 @@ class SinkChapter {
   FolderCache folders_;                    // while prepare() looks
   std::string missing_path_, mount_path_;  // a folder that is not there, one that was looked at
   std::vector<std::byte> buffer_;          // a block, while prepare() hashes
+  std::optional<crypto::ContentMac> mac_;  // as long
   std::vector<bool> needs_inode_;          // and has not got it
   Room room_;                              // taken and not used
 };

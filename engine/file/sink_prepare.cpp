@@ -4,7 +4,9 @@
 //   1 the manifest is valid and the one that was approved
 //   2 names that the file system cannot hold, as a NameProbe found them before; they are no part
 //     of what follows
-//   3 existing final names, by policy; parts of earlier sessions are hashed, and offered
+//   3 existing final names, by policy; parts of earlier sessions are hashed, and offered. Nothing
+//   is
+//     read of a name that somebody has to be asked about
 //   4 the rest fits on the disk
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,11 +16,9 @@
 #include <cstdlib>
 
 #include "engine/base/check.hpp"
-#include "engine/file/extents.hpp"
 #include "engine/file/file_bytes.hpp"
 #include "engine/file/folder_cache.hpp"
 #include "engine/file/sink_chapter.hpp"
-#include "engine/file/zero_block.hpp"
 
 namespace onehop::file {
 
@@ -77,8 +77,10 @@ Result<std::unique_ptr<SinkChapter>> SinkChapter::prepare(std::shared_ptr<Destin
       new SinkChapter{std::move(destination), std::move(manifest), std::move(options)}};
   ONEHOP_TRYV(self->check_stream());
   if (!self->is_stream_) {
+    self->mac_.emplace(self->destination_->options().compare_key);
     ONEHOP_TRYV(self->check_existing());
   }
+  self->mac_.reset();
   self->buffer_ = {};
   self->folders_.close();
   ONEHOP_TRYV(self->take_room());
@@ -96,15 +98,6 @@ void SinkChapter::make_pack() {
   pack_roots_ = std::make_shared<PackRoots>(pack_.entries().size());
 }
 
-PackHeld SinkChapter::held(std::uint32_t entry) const {
-  PackHeld held{.is_kept = actions_[entry] == FileAction::compare,
-                .name_number = delivered_number(entry)};
-  if (const auto& claims = claims_of(entry); !claims.empty())
-    held.root = record_root(destination_->options().digest_kind, manifest_.files[entry].size,
-                            claims.front().digest);
-  return held;
-}
-
 OnExist SinkChapter::policy_of(std::uint32_t entry) const noexcept {
   return options_.on_exist_of.empty() ? options_.on_exist : options_.on_exist_of[entry];
 }
@@ -115,6 +108,12 @@ PartOptions SinkChapter::part_options(std::uint32_t entry, bool is_creating) con
           .is_creating = is_creating};
 }
 
+/// Whoever offers names could ask with them what is here. Nobody has agreed to tell yet.
+Error SinkChapter::of_destination(std::uint32_t entry, Error why) const {
+  if (options_.is_unsaid != nullptr && policy_of(entry) == OnExist::ask) *options_.is_unsaid = true;
+  return why;
+}
+
 Result<void> SinkChapter::check_existing() {
   std::size_t conflicts = 0;
   Error first;
@@ -123,8 +122,9 @@ Result<void> SinkChapter::check_existing() {
     if (options_.withdrawn.stop_requested())
       return gave_up();  // not all blocks of this file may have been hashed
     if (checked) continue;
-    if (checked.error().errno_value != EEXIST) return checked;
-    if (conflicts++ == 0) first = std::move(checked).error();
+    Error why = of_destination(entry, std::move(checked).error());
+    if (why.errno_value != EEXIST) return why;
+    if (conflicts++ == 0) first = std::move(why);
   }
   if (conflicts == 0) return success();
   if (conflicts > 1) first.cause += ", as do " + std::to_string(conflicts - 1) + " more";
@@ -249,8 +249,7 @@ Result<void> SinkChapter::apply_policy(std::uint32_t entry, const struct stat& s
   const bool is_alike = is_kind(file, status);
   const bool is_same_size = is_kind_and_size(file, status);
   switch (policy_of(entry)) {
-    case OnExist::ask:
-      if (is_same_size) return compare(entry, folder, leaf);
+    case OnExist::ask:  // also before it is read: even a tag would let a sender try contents
       return conflict(entry, status, is_alike ? "that name exists" : other_kind(file),
                       "Choose --on-exist resume, skip, rename or overwrite");
     case OnExist::skip: keep(entry, status, folder); return success();
@@ -281,34 +280,6 @@ void SinkChapter::keep(std::uint32_t entry, const struct stat& status, int folde
   if (!is_read) claim(entry, {});
 }
 
-/// The file is there, perhaps this very one. All of it is offered, nothing written.
-Result<void> SinkChapter::compare(std::uint32_t entry, int folder, const std::string& leaf) {
-  const ManifestEntry& file = manifest_.files[entry];
-  if (file.is_symlink()) return compare_symlink(entry, folder, leaf);
-  const Fd there = open_beneath(folder, leaf, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!there.is_open())
-    return errno_error(ExitCode::local_file_error, "compare '" + display_name(file.name) + "'");
-  std::vector<Claim> all(blocks_of(file.size));
-  for (std::uint64_t block = 0; block < all.size(); ++block) all[block].block = block;
-  claim(entry, hash_listed(there.get(), file.size, all));
-  is_expected_[entry] = true;
-  return success();
-}
-
-Result<void> SinkChapter::compare_symlink(std::uint32_t entry, int folder,
-                                          const std::string& leaf) {
-  const ManifestEntry& link = manifest_.files[entry];
-  buffer_.resize(block_bytes);
-  char* const target = reinterpret_cast<char*>(buffer_.data());
-  const ssize_t bytes = ::readlinkat(folder, leaf.c_str(), target, buffer_.size());
-  if (bytes < 0)
-    return errno_error(ExitCode::local_file_error, "compare '" + display_name(link.name) + "'");
-  const std::span content = std::span{buffer_}.first(static_cast<std::size_t>(bytes));
-  claim(entry, {{0, crypto::block_digest(destination_->options().digest_kind, content)}});
-  is_expected_[entry] = true;
-  return success();
-}
-
 Result<void> SinkChapter::find_part(std::uint32_t entry, int folder) {
   const ManifestEntry& file = manifest_.files[entry];
   // Most files have no part, and this call is all that they cost.
@@ -318,45 +289,20 @@ Result<void> SinkChapter::find_part(std::uint32_t entry, int folder) {
     return success();
   ONEHOP_TRY(part, PartFile::open(*destination_, file, part_options(entry, false)));
   if (!part.is_open()) return success();
-  std::vector<Claim> claims = hash_listed(part.fd(), file.size, part.listed());
+  const Found there = hash_listed(part.fd(), file.size, part.listed());
   // The journal is a hint; only a block that still has the digest it once had is worth offering.
-  std::erase_if(claims, [&](const Claim& found) {
-    return !std::ranges::binary_search(part.listed(), found);
-  });
-  claim(entry, std::move(claims));
+  // The tag tells whether it is the sender's block: whoever planted a part planted its journal,
+  // too.
+  Found found;
+  for (std::size_t i = 0; i < there.claims.size(); ++i) {
+    const std::uint64_t block = there.claims[i].block;
+    if (std::ranges::binary_search(part.listed(), Claim{block, there.digests[i]}))
+      found.add(block, {.digest = there.digests[i], .tag = there.claims[i].digest});
+  }
+  claim(entry, std::move(found));
   parts_.emplace(entry, std::move(part));
   needs_inode_[entry] = false;
   return success();
-}
-
-/// The listed blocks, which ascend, as they are on the disk now. One that cannot be read is left
-/// out, and what lies in a hole is not read.
-std::vector<Claim> SinkChapter::hash_listed(int fd, std::uint64_t size,
-                                            const std::vector<Claim>& listed) {
-  std::vector<Claim> found;
-  found.reserve(listed.size());
-  if (!listed.empty()) buffer_.resize(block_bytes);
-  std::byte* const buffer = buffer_.data();
-  const crypto::DigestKind kind = destination_->options().digest_kind;
-  Extents extents{fd, size};
-  for (const Claim& claim : listed) {
-    if (options_.withdrawn.stop_requested()) break;
-    const std::uint32_t length = block_length_at(size, claim.block * block_bytes);
-    if (extents.hole_blocks(claim.block) > 0) {
-      found.push_back({claim.block, zero_digest(kind, length)});
-      continue;
-    }
-    if (read_at(fd, {buffer, length}, claim.block * block_bytes) !=
-        static_cast<std::int64_t>(length))
-      continue;
-    found.push_back({claim.block, crypto::block_digest(kind, {buffer, length})});
-  }
-  return found;
-}
-
-void SinkChapter::claim(std::uint32_t entry, std::vector<Claim> claims) {
-  claims_.resize(entries());
-  claims_[entry] = std::move(claims);
 }
 
 Result<void> SinkChapter::take_room() {

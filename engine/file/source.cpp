@@ -25,7 +25,8 @@ Source::Source(const SourceOptions& options, std::unique_ptr<FileIo> io)
     : options_{options},
       io_{std::move(io)},
       pool_{options_.slots},
-      pack_shared_{.pool = pool_, .outbox = outbox_, .kind = options_.digest_kind},
+      mac_{options_.compare_key},
+      pack_shared_{.pool = pool_, .outbox = outbox_, .kind = options_.digest_kind, .mac = mac_},
       tree_{options_.digest_kind} {
   ONEHOP_CHECK(io_ != nullptr);
 }
@@ -311,10 +312,11 @@ void Source::finish_block(const Read& read) {
   // The fence comes before the last block: a changed file then never completes at the peer.
   if (is_last && (!check_fence(block.file) || !has_file_ended(block.file)))
     return pool_.give_back(block.slot);
-  if (is_held_by_peer(block)) {
+  if (const auto tag = tag_if_held(block)) {
     pool_.give_back(block.slot);
     block.kind = FileMessageKind::skipped;
     block.data = nullptr;
+    block.digest = *tag;
   }
   outbox_.push_back(block);
   if (is_last) end_file(block.file);
@@ -335,9 +337,10 @@ void Source::finish_hole(const BlockRef& run) {
                    .file = run.file,
                    .length = block_length_at(size, offset),
                    .kind = FileMessageKind::skipped};
-    block.digest = zero_digest(options_.digest_kind, block.length);
-    tree_.add(block.digest);
-    if (!is_held_by_peer(block)) continue;
+    tree_.add(zero_digest(options_.digest_kind, block.length));
+    const auto tag = tag_if_held(block);
+    if (!tag) continue;
+    block.digest = *tag;
     hand_over_until(offset);
     outbox_.push_back(block);
     hole.offset = offset + block.length;
@@ -371,12 +374,19 @@ bool Source::has_file_ended(std::uint32_t file) {
   return false;
 }
 
-bool Source::is_held_by_peer(const BlockRef& block) const {
+/// The tag of a block that the peer has, or that is only compared; without data it is zeros.
+/// Nothing: the peer has not got this content, and wants it. A block that it has nothing of costs
+/// no tag.
+std::optional<Digest> Source::tag_if_held(const BlockRef& block) {
   const SourceChapter& list = chapter_of(block.file);
   const std::size_t entry = block.file - list.first_file;
-  if (!list.actions.empty() && list.actions[entry] == FileAction::compare) return true;
-  return std::ranges::binary_search(list.claims[entry],
-                                    Claim{block.offset / block_bytes, block.digest});
+  const bool is_compared = !list.actions.empty() && list.actions[entry] == FileAction::compare;
+  const Claim* const claim = list.claim_of(entry, block.offset / block_bytes);
+  if (!is_compared && claim == nullptr) return std::nullopt;
+  const Digest own =
+      block.data == nullptr ? mac_.zero_tag(block.length) : mac_.tag({block.data, block.length});
+  if (!is_compared && own != claim->digest) return std::nullopt;
+  return own;
 }
 
 void Source::fail(std::uint32_t file, FileFailure failure, int errno_value) {

@@ -3,7 +3,7 @@
 //
 //   add() ─▶ chapters ─▶ the one that is read ─▶ files
 //   pool ─▶ submit read ─▶ [ reads in flight, in order ] ─▶ digest, tree ─▶ block ─▶ engine
-//    ▲                                                        │ the peer has it: skipped
+//    ▲                                                        │ the peer has it: skipped, by tag
 //    │                                                        │ it lies in a hole: not read, hole
 //    └──────────── block given back ◀── engine                └─▶ after a file's last block:
 //                                                                 fence, root
@@ -16,9 +16,11 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "engine/base/block.hpp"
 #include "engine/base/spsc_ring.hpp"
+#include "engine/crypto/content_mac.hpp"
 #include "engine/crypto/tree.hpp"
 #include "engine/file/block_pool.hpp"
 #include "engine/file/extents.hpp"
@@ -33,6 +35,7 @@ namespace onehop::file {
 struct SourceOptions {
   std::size_t slots = sender_slots;
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
+  crypto::CompareKey compare_key{};  ///< of this offer: by it the receiver said what it has
 };
 
 class Source final : public FileWorker {
@@ -97,12 +100,13 @@ class Source final : public FileWorker {
   void end_file(std::uint32_t file);
   [[nodiscard]] bool check_fence(std::uint32_t file);
   [[nodiscard]] bool has_file_ended(std::uint32_t file);
-  [[nodiscard]] bool is_held_by_peer(const BlockRef& block) const;
+  [[nodiscard]] std::optional<Digest> tag_if_held(const BlockRef& block);
   void fail(std::uint32_t file, FileFailure failure, int errno_value);
 
   const SourceOptions options_;
   std::unique_ptr<FileIo> io_;
   BlockPool pool_;
+  crypto::ContentMac mac_;
   PackSource::Shared pack_shared_;
   ReadAhead read_ahead_;
   std::mutex mutex_;                 // of added_

@@ -3,6 +3,7 @@
 // values; made by the session's side.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,6 +33,11 @@ struct SourceChapter {
   bool is_last = false;                   ///< end_of_files follows it
 
   [[nodiscard]] std::size_t entries() const noexcept { return files->files.size(); }
+  /// claim_of a block of an entry; null: the receiver says nothing of it.
+  [[nodiscard]] const Claim* claim_of(std::size_t entry, std::uint64_t block) const {
+    const auto at = std::ranges::lower_bound(claims[entry], block, {}, &Claim::block);
+    return at == claims[entry].end() || at->block != block ? nullptr : &*at;
+  }
   /// contains: `file` is the index of an entry.
   [[nodiscard]] bool contains(std::uint32_t file) const noexcept {
     return file - first_file < entries();  // below first_file it wraps around

@@ -26,7 +26,8 @@ Result<void> SinkChapter::check_stream() {
   }
   if (is_first) {
     stream = manifest_.files[0].name;
-    ONEHOP_TRYV(check_stream_name(manifest_.files[0]));
+    if (Result<void> named = check_stream_name(manifest_.files[0]); named.has_error())
+      return of_destination(0, std::move(named).error());
   }
   if (is_empty || stream != manifest_.files[0].name || (!is_first && !has_piece))
     return Error{ExitCode::local_file_error, "receive the stream",

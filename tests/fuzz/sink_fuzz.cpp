@@ -284,7 +284,9 @@ class World {
     pack_bytes_.resize(pack_.bytes());
     for (std::uint32_t i = 0; i < pack_.entries().size(); ++i) {
       const PackPlace place = pack_.place_of(i);
-      const std::uint64_t content_end = place.end - crypto::digest_bytes(kind);
+      const bool is_whole = pack_.is_whole(i);
+      const std::uint64_t content_end =
+          place.end - (is_whole ? crypto::digest_bytes(kind) : crypto::content_tag_bytes);
       const std::uint32_t file = pack_.entries()[i];
       const bool is_other = (how >> (i % 2) & 1) != 0, is_wrong = (how & 0xc) == 0xc && i == 3;
       const std::string& content = known().content[file][is_other];
@@ -294,8 +296,9 @@ class World {
           file == folder ? record_root(kind, {}) : known().root[file][is_other != is_wrong];
       ONEHOP_CHECK(file == folder ||
                    record_root(kind, bytes_of(content)) == known().root[file][is_other]);
-      std::memcpy(pack_bytes_.data() + content_end, its_root.data(), place.end - content_end);
-      pack_tree_.add(its_root);
+      const Digest leaf = is_whole ? its_root : crypto::ContentMac{{}}.tag(bytes_of(content));
+      std::memcpy(pack_bytes_.data() + content_end, leaf.data(), place.end - content_end);
+      pack_tree_.add(leaf);
       given_[file].push_back(its_root);
     }
   }

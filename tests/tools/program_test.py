@@ -104,7 +104,8 @@ def test_options_of_a_configuration_file_count_and_the_command_line_wins(onehop)
 
 def test_the_receiver_tells_the_digest_that_was_agreed(onehop) -> None:
     with Loopback(onehop) as here:
-        for asked, own, length in (("sha256", "xxh3", 64), ("xxh3", "sha256", 32)):
+        for asked, own, agreed in (("sha256", "xxh3", "sha256"), ("xxh3", "sha256", "sha256"),
+                                   ("xxh3", "xxh3", "xxh3")):
             receiver = here.receive("--digest", own)
             sender = here.start("send", here.file(MB), "--to", here.address, "--json", "--digest",
                                 asked)
@@ -112,10 +113,11 @@ def test_the_receiver_tells_the_digest_that_was_agreed(onehop) -> None:
                   f"{asked}: {sender.text()} {receiver.text()}")
             [sent], [came] = sender.events("file"), receiver.events("file")
             check(
-                len(sent["digest"]) == length and sent["digest_kind"] == asked,
-                f"the sender's is {asked}: {sent}")
+                len(sent["digest"]) == {"xxh3": 32, "sha256": 64}[agreed]
+                and sent["digest_kind"] == agreed, f"the sender's is {agreed}: {sent}")
             check(came == sent, f"the receiver's is the same: {came}")
-            check(receiver.end()["digest"] == asked, f"also at the end: {receiver.end()['digest']}")
+            check(receiver.end()["digest"] == agreed,
+                  f"also at the end: {receiver.end()['digest']}")
 
 
 def test_the_end_event_of_a_small_file_is_as_full_as_that_of_a_large_one(onehop) -> None:

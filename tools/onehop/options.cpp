@@ -87,7 +87,8 @@ void add_common_options(CLI::App& app, api::Options& o, OutputOptions& output) {
       ->check(CLI::Range(256, 1 << 22))
       ->capture_default_str();
   defaults.group("Files");
-  app.add_option("--digest", o.digest, "digest of blocks and files")
+  app.add_option("--digest", o.digest,
+                 "digest of blocks and files; a --receipt at either end makes it sha256")
       ->check(words("--digest"))
       ->capture_default_str();
   app.add_option("--file-io", o.file_io, "how files are read and written")

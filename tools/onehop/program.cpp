@@ -183,11 +183,12 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
 #endif
   command->add_flag("--dry-run", recv.is_dry_run, "list it, and remove nothing")->needs(clean);
   add_common_options(*command, recv.transfer.common, recv.output);
-  for (const char* name :
-       {"--law", "--target", "--bounds", "--qcut", "--digest", "--key-interval"}) {
+  for (const char* name : {"--law", "--target", "--bounds", "--qcut", "--key-interval"}) {
     CLI::Option* option = command->get_option(name);
     option->description(option->get_description() + "; the sender's counts");
   }
+  command->get_option("--digest")
+      ->description("digest of blocks and files; sha256 is required of the sender");
   command->footer(std::string{"Example: onehop recv --dir Downloads"} + config_footer);
   command->fallthrough();
   return command;

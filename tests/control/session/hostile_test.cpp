@@ -143,7 +143,7 @@ TEST_CASE("another version is refused with both versions named", "[control][sess
   REQUIRE(world.run([&] { return peer.is_over; }));
   REQUIRE(peer.find<Refuse>() != nullptr);
   CHECK(peer.find<Refuse>()->code == ExitCode::refused_by_peer);
-  CHECK(peer.find<Refuse>()->text.find("onehop/3") != std::string::npos);
+  CHECK(peer.find<Refuse>()->text.find("onehop/4") != std::string::npos);
   CHECK(peer.find<Refuse>()->text.find("onehop/9") != std::string::npos);
   CHECK(world.recv_host.offer == nullptr);
   world.send();  // it is still there for the right version
@@ -163,7 +163,7 @@ TEST_CASE("a receiver of another version gets 5 from the sender, both versions n
   world.send();
   REQUIRE(world.run([&] { return world.send_end.has_value(); }));
   CHECK(world.send_end->code == ExitCode::refused_by_peer);
-  CHECK(world.send_end->error.message().find("onehop/3") != std::string::npos);
+  CHECK(world.send_end->error.message().find("onehop/4") != std::string::npos);
   CHECK(world.send_end->error.message().find("onehop/7") != std::string::npos);
   CHECK(peer.find<Offer>() == nullptr);
 }

@@ -99,7 +99,7 @@ TEST_CASE("the numbers of messages are those of the protocol", "[control][sessio
       "Welcome",   "Refuse",    "Offer",     "ManifestPart",  "ChapterEnd", "Accept",
       "ClaimPart", "DataReady", "PathReady", "BlockDigests",  "FileRoot",   "FileDone",
       "Complete",  "Bye",       "Failure",   "KeepAlive",     "Restart",    "Restarted",
-      "Hello",     "Busy",      "PackDone",  "ChapterAnswer", "Holes"};
+      "Hello",     "Busy",      "PackDone",  "ChapterAnswer", "Holes",      "RequireSha256"};
   CHECK(std::variant_size_v<Message> == std::size(names));
   for (const Message& message : samples())
     CHECK(name_of(type_of(message)) == names[static_cast<std::size_t>(type_of(message)) - 1]);
@@ -108,6 +108,7 @@ TEST_CASE("the numbers of messages are those of the protocol", "[control][sessio
   CHECK(static_cast<int>(type_of(PackDone{})) == 21);
   CHECK(static_cast<int>(type_of(ChapterAnswer{})) == 22);
   CHECK(static_cast<int>(type_of(Holes{})) == 23);
+  CHECK(static_cast<int>(type_of(RequireSha256{})) == 24);
 }
 
 TEST_CASE("every message survives a round trip", "[control][session]") {

@@ -185,7 +185,8 @@ class FakeSendHost : public HostBase<SendHost> {
 class FakeRecvHost : public HostBase<RecvHost> {
  public:
   explicit FakeRecvHost(asio::io_context& io) : HostBase{io, Role::receiver} { data_port = 40'002; }
-  void consider(std::shared_ptr<const OfferInfo> given, Decide decide) override {
+  void consider(std::shared_ptr<const OfferInfo> given, const crypto::CompareKey&,
+                Decide decide) override {
     offer = given;
     actions.assign(given->manifest.files.size(), FileAction::send);
     if (answer) return answer(*given, decide);

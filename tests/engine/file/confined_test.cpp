@@ -286,7 +286,7 @@ TEST_CASE("Z1 a block that is there is announced as skipped, or the session ends
   manifest.files.push_back({.name = "f", .size = content.size(), .mode = 0644});
   const auto [kind, failure] = GENERATE(
       table<FileMessageKind, FileFailure>({{FileMessageKind::skipped, FileFailure::none},
-                                           {FileMessageKind::digest, FileFailure::protocol}}));
+                                           {FileMessageKind::digest, FileFailure::differs}}));
   const OnExist on_exist = GENERATE(OnExist::resume, OnExist::skip);
   const auto sink = make_sink(manifest, sink_settings(to.path(), manifest, on_exist));
   const std::vector<Claim> claims = sink->last().claims[0];

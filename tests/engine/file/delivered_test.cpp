@@ -88,11 +88,13 @@ TEST_CASE("P5 a delivered file that somebody has written to since is as any othe
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
                              {.tv_sec = 1'000'000'000, .tv_nsec = 0}};
   REQUIRE(::utimensat(AT_FDCWD, (to / "small").c_str(), times, 0) == 0);
-  const Outcome outcome = send({small, big}, to.path(), on_exist);
   if (on_exist == OnExist::ask) {
-    REQUIRE(outcome.sink_failure.has_value());
-    CHECK(outcome.sink_failure->failure == FileFailure::differs);
+    const Manifest manifest = open_files({small, big}).manifest;
+    const auto refused = prepare_sink(manifest, sink_settings(to.path(), manifest));
+    REQUIRE(refused.has_error());
+    CHECK(refused.error().errno_value == EEXIST);
   } else {
+    const Outcome outcome = send({small, big}, to.path(), on_exist);
     CHECK(outcome.done.size() == 2);
     CHECK(read_file(to / (on_exist == OnExist::rename ? "small (2)" : "small")) ==
           read_file(small));
@@ -110,14 +112,14 @@ TEST_CASE("P8 a user's own file that is called as a session's journal stays", "[
   CHECK(read_file(to / session_name) == "mine");
 }
 
-TEST_CASE("P5 ask: equal content is no conflict, other content of the same size is one and stays",
+TEST_CASE("P5 equal content is no conflict, other content of the same size is one and stays",
           "[engine][file]") {
   const TempFolder from, to;
   const std::string path = (from / "f").string();
   write_file(path, random_bytes(3 * block_bytes + 1, 36));
   SECTION("equal") {
     fs::copy(path, to / "f");
-    const Outcome outcome = send({path}, to.path());
+    const Outcome outcome = send({path}, to.path(), OnExist::resume);
     CHECK(outcome.done.size() == 1);
     CHECK(outcome.blocks_carried == 0);
   }
@@ -125,7 +127,7 @@ TEST_CASE("P5 ask: equal content is no conflict, other content of the same size 
     std::string other = read_file(path);
     other.back() ^= 1;
     write_file(to / "f", other);
-    const Outcome outcome = send({path}, to.path());
+    const Outcome outcome = send({path}, to.path(), OnExist::resume);
     REQUIRE(outcome.sink_failure.has_value());
     CHECK(outcome.sink_failure->failure == FileFailure::differs);
     CHECK(read_file(to / "f") == other);

@@ -51,6 +51,7 @@ struct SinkSettings {
   std::vector<OnExist> on_exist_of;
   bool is_quick = false;
   std::vector<Conflict>* conflicts = nullptr;
+  bool* is_unsaid = nullptr;
   std::stop_token withdrawn{};
   std::vector<bool> is_changed;
   int output_fd = -1;
@@ -97,6 +98,7 @@ class PreparedSink {
                                      .is_quick = settings_.is_quick,
                                      .name_faults = std::move(faults),
                                      .conflicts = settings_.conflicts,
+                                     .is_unsaid = settings_.is_unsaid,
                                      .withdrawn = settings_.withdrawn,
                                      .is_changed = settings_.is_changed}));
     std::vector<std::vector<Claim>> claims;

@@ -30,8 +30,9 @@ int take(const std::shared_ptr<Destination>& destination, std::uint32_t names,
   Manifest manifest;
   for (std::uint32_t i = 0; i < names; ++i)
     manifest.files.push_back({.name = "n" + std::to_string(i), .size = 0, .mode = 0644});
-  auto made = SinkChapter::prepare(destination, std::make_shared<const Manifest>(manifest),
-                                   {.approved = manifest_hash(manifest)});
+  auto made =
+      SinkChapter::prepare(destination, std::make_shared<const Manifest>(manifest),
+                           {.approved = manifest_hash(manifest), .on_exist = OnExist::resume});
   if (made.has_error()) return made.error().errno_value;
   if (chapter != nullptr) *chapter = std::move(made).value();
   return 0;

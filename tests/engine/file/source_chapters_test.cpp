@@ -101,8 +101,7 @@ TEST_CASE("each chapter of a source has its own pack, claims and wishes", "[engi
   second.actions = {FileAction::send, FileAction::keep, FileAction::resume};
   second.claims.resize(3);
   const std::string held = random_bytes(30, 43);
-  second.claims[2] = {
-      {0, crypto::block_digest(crypto::DigestKind::xxh3, std::as_bytes(std::span{held}))}};
+  second.claims[2] = {{0, crypto::ContentMac{{}}.tag(std::as_bytes(std::span{held}))}};
   test.source.add(std::move(second));
   SourceChapter third = test.chapter(sizes, true);
   third.is_last = true;

@@ -278,7 +278,7 @@ TEST_CASE("P4 Z1 a stream stands alone in its session", "[engine][file]") {
     std::vector<ScanChapter> chapters;
     (chapters.push_back(std::move(chapter)), ...);
     chapters.back().is_last = true;
-    SinkSettings settings{.folder = to.path().string()};
+    SinkSettings settings{.folder = to.path().string(), .on_exist = OnExist::resume};
     if (is_output) settings.output_fd = null.get();
     return carry(std::move(chapters), std::move(settings)).refused.has_value();
   };

@@ -146,7 +146,7 @@ TEST_CASE("links arrive whole in any order of blocks", "[engine][file]") {
   CHECK(names_in(to.path()) == names_in(tree.folder.path()));
   // Again: all of it is there.
   const Outcome again =
-      send_files(scan_links(tree.folder.path()).source, to.path(), OnExist::ask, {});
+      send_files(scan_links(tree.folder.path()).source, to.path(), OnExist::resume, {});
   CHECK_FALSE(again.sink_failure.has_value());
   CHECK(again.packed_there >= links);
 }
@@ -209,7 +209,7 @@ TEST_CASE("P5 a link that is there is compared by its target", "[engine][file]")
   write_file(to / "b", "mine");
   SECTION("the same link is there") {
     put_link(to, "../a");
-    const Outcome outcome = send_files(from.list(), to.path(), OnExist::ask, {});
+    const Outcome outcome = send_files(from.list(), to.path(), OnExist::resume, {});
     CHECK_FALSE(outcome.sink_failure.has_value());
     CHECK(outcome.packed_there >= 1);
   }

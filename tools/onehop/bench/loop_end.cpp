@@ -167,7 +167,8 @@ class BenchReceiver final : public session::RecvHost {
   void on_listening(const Endpoint&) override {
     board_.state.store(EndState::ready, std::memory_order_release);
   }
-  void consider(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide) override {
+  void consider(std::shared_ptr<const session::OfferInfo> offer, const crypto::CompareKey&,
+                session::Decide decide) override {
     offer_ = offer;
     if (auto made = make_sink(*offer); made.has_error()) return decide(made.error());
     path_.account().bytes_expected = file::total_bytes(offer->manifest);

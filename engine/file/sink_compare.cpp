@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// SinkChapter, the comparison: what is there already, block by block. Of each block the sender is
+// told a tag, and the tree takes the digest (crypto/content_mac.hpp).
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "engine/file/extents.hpp"
+#include "engine/file/file_bytes.hpp"
+#include "engine/file/sink_chapter.hpp"
+#include "engine/file/zero_block.hpp"
+
+namespace onehop::file {
+
+PackHeld SinkChapter::held(std::uint32_t entry) const {
+  PackHeld held{.is_kept = actions_[entry] == FileAction::compare,
+                .name_number = delivered_number(entry)};
+  held.block = held_block(entry, 0);
+  if (held.block)
+    held.root = record_root(destination_->options().digest_kind, manifest_.files[entry].size,
+                            held.block->digest);
+  return held;
+}
+
+std::optional<HeldBlock> SinkChapter::held_block(std::uint32_t entry, std::uint64_t block) const {
+  const std::vector<Claim>& claims = claims_of(entry);
+  const auto at = std::ranges::lower_bound(claims, block, {}, &Claim::block);
+  if (at == claims.end() || at->block != block) return std::nullopt;
+  return HeldBlock{.digest = found_[entry].digests[static_cast<std::size_t>(at - claims.begin())],
+                   .tag = at->digest};
+}
+
+/// The file is there, perhaps this very one. All of it is offered, nothing written.
+Result<void> SinkChapter::compare(std::uint32_t entry, int folder, const std::string& leaf) {
+  const ManifestEntry& file = manifest_.files[entry];
+  if (file.is_symlink()) return compare_symlink(entry, folder, leaf);
+  const Fd there = open_beneath(folder, leaf, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!there.is_open())
+    return errno_error(ExitCode::local_file_error, "compare '" + display_name(file.name) + "'");
+  std::vector<Claim> all(blocks_of(file.size));
+  for (std::uint64_t block = 0; block < all.size(); ++block) all[block].block = block;
+  claim(entry, hash_listed(there.get(), file.size, all));
+  is_expected_[entry] = true;
+  return success();
+}
+
+Result<void> SinkChapter::compare_symlink(std::uint32_t entry, int folder,
+                                          const std::string& leaf) {
+  const ManifestEntry& link = manifest_.files[entry];
+  buffer_.resize(block_bytes);
+  char* const target = reinterpret_cast<char*>(buffer_.data());
+  const ssize_t bytes = ::readlinkat(folder, leaf.c_str(), target, buffer_.size());
+  if (bytes < 0)
+    return errno_error(ExitCode::local_file_error, "compare '" + display_name(link.name) + "'");
+  const std::span content = std::span{buffer_}.first(static_cast<std::size_t>(bytes));
+  Found found;
+  found.add(0, hash(content));
+  claim(entry, std::move(found));
+  is_expected_[entry] = true;
+  return success();
+}
+
+/// What a block is to the tree, and to the sender.
+HeldBlock SinkChapter::hash(std::span<const std::byte> content) {
+  return {.digest = crypto::block_digest(destination_->options().digest_kind, content),
+          .tag = mac_->tag(content)};
+}
+
+/// The listed blocks, which ascend, as they are on the disk now. One that cannot be read is left
+/// out, and what lies in a hole is not read.
+SinkChapter::Found SinkChapter::hash_listed(int fd, std::uint64_t size,
+                                            const std::vector<Claim>& listed) {
+  Found found;
+  found.claims.reserve(listed.size());
+  found.digests.reserve(listed.size());
+  if (!listed.empty()) buffer_.resize(block_bytes);
+  std::byte* const buffer = buffer_.data();
+  const crypto::DigestKind kind = destination_->options().digest_kind;
+  Extents extents{fd, size};
+  for (const Claim& claim : listed) {
+    if (options_.withdrawn.stop_requested()) break;
+    const std::uint32_t length = block_length_at(size, claim.block * block_bytes);
+    if (extents.hole_blocks(claim.block) > 0) {
+      found.add(claim.block, {.digest = zero_digest(kind, length), .tag = mac_->zero_tag(length)});
+      continue;
+    }
+    if (read_at(fd, {buffer, length}, claim.block * block_bytes) !=
+        static_cast<std::int64_t>(length))
+      continue;
+    found.add(claim.block, hash({buffer, length}));
+  }
+  return found;
+}
+
+void SinkChapter::claim(std::uint32_t entry, Found found) {
+  found_.resize(entries());
+  found_[entry] = std::move(found);
+}
+
+}  // namespace onehop::file
