@@ -95,6 +95,19 @@ def end_all(ends) -> None:
         end.process.wait()
 
 
+def inherited_of(pid) -> set[str]:
+    """What the process's descriptors above 2 are, of those that a child would get."""
+    o_cloexec, found = 0o2000000, set()
+    for entry in Path(f"/proc/{pid}/fdinfo").iterdir():
+        try:
+            flags = int(entry.read_text().split("flags:")[1].split()[0], 8)
+            if int(entry.name) > 2 and not flags & o_cloexec:
+                found.add(os.readlink(f"/proc/{pid}/fd/{entry.name}"))
+        except (OSError, IndexError):
+            pass  # it was closed meanwhile
+    return found
+
+
 class World:
     """A lab with a profile, a folder to send from and one to receive into, for the time of a with
     block."""

@@ -17,7 +17,8 @@ import sys
 import time
 
 from program import (
-    ADDRESS_B, ADDRESS_B6, CODE, END_KEYS, QUEUE_KEYS, End, World, check, end_all, main)
+    ADDRESS_B, ADDRESS_B6, CODE, END_KEYS, QUEUE_KEYS, End, World, check, end_all, inherited_of,
+    main)
 
 MB = 1_000_000
 TIMED_OUT = 11
@@ -40,6 +41,19 @@ def check_end(event, role, io, size) -> None:
         abs(event["goodput_bps"] - 8 * size / event["seconds"]) <= 0.01 * event["goodput_bps"],
         f"{role}: goodput is bytes by seconds")
     check(event["cpu_seconds"] > 0 and event["cpu_ns_per_byte"] > 0, f"{role}: CPU is counted")
+
+
+def test_no_child_inherits_a_descriptor_of_afxdp(onehop) -> None:
+    with World(onehop) as world:
+        receiver, sender = world.receive("afxdp"), world.send(world.file(60_000_000), "afxdp")
+        looks, inherited = 0, set()
+        while sender.process.poll() is None:
+            for end in (sender, receiver):
+                inherited |= inherited_of(end.process.pid)
+            looks += 1
+            time.sleep(0.003)
+        check(sender.code() == 0 and receiver.code() == 0, f"{sender.text()} {receiver.text()}")
+        check(looks > 20 and not inherited, f"a child would get {inherited} in {looks} looks")
 
 
 def test_every_pair_of_ports_carries_a_file(onehop) -> None:

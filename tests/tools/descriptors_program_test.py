@@ -14,23 +14,7 @@ import time
 from pathlib import Path
 
 from loopback import MB, Loopback, check
-from program import main
-
-O_CLOEXEC = 0o2000000
-
-
-def inherited_of(pid) -> set[str]:
-    """What the process's descriptors above 2 are, of those that a child would get."""
-    found = set()
-    for entry in Path(f"/proc/{pid}/fdinfo").iterdir():
-        try:
-            flags = int(entry.read_text().split("flags:")[1].split()[0], 8)
-            if int(entry.name) > 2 and not flags & O_CLOEXEC:
-                found.add(os.readlink(f"/proc/{pid}/fd/{entry.name}"))
-        except (OSError, IndexError):
-            pass  # it was closed meanwhile
-    return found
-
+from program import inherited_of, main
 
 def test_no_child_inherits_a_descriptor(onehop) -> None:
     for options in ((), ("--file-io", "io_uring")):
