@@ -142,6 +142,44 @@ def test_what_a_killed_lab_left_is_removed() -> None:
     check(lab("down", "--name", NAME).returncode == 0, "no lab is no error for lab down")
 
 
+def namespaces_of(name) -> list[Any]:
+    return sorted(path.name for path in Path("/run/netns").glob(f"{name}-*"))
+
+
+def running(name) -> subprocess.Popen[Any]:
+    process = subprocess.Popen(
+        [PROGRAM, "lab", "run", "--name", name, "--", "sh", "-c", "echo ready; exec sleep 60"],
+        stdout=subprocess.PIPE, text=True)
+    check(process.stdout.readline() == "ready\n", "the command runs")
+    process.stdout.close()
+    return process
+
+
+def test_the_next_lab_of_any_name_removes_what_dead_ones_left_and_nothing_of_the_living() -> None:
+    dead, alive = f"{NAME}-dead", f"{NAME}-alive"
+    with Up("steady-600"):
+        killed, living = running(dead), running(alive)
+        try:
+            killed.kill()
+            killed.wait()
+            before = namespaces_of(alive)
+            check(namespaces_of(dead), "a killed lab cannot clean up")
+            done = run_other("true")
+            check(done.returncode == 0, done.stderr)
+            check(not namespaces_of(dead), f"its namespaces go: {namespaces_of(dead)}")
+            check(not list(Path("/run/onehop-lab").glob(f"{dead}.*")), "and its files")
+            check(dead in done.stderr, f"it is told: {done.stderr}")
+            check(before and namespaces_of(alive) == before, "those of a lab that runs stay")
+            check(living.poll() is None, "and what runs in it")
+            check(len(namespaces_of(NAME)) >= 3, "a lab that is up needs no process to stay")
+            check(on("a", "true").returncode == 0, "and can be used")
+        finally:
+            living.terminate()
+            living.wait()
+            for name in (dead, alive):
+                lab("down", "--name", name)
+
+
 def test_a_slow_disk_takes_its_rate_and_goes_with_the_lab() -> None:
     with tempfile.TemporaryDirectory() as folder:
         own = profile_file(folder, '[disk]\nrate = "80Mbit"\nerrors = ["rename=EIO"]\n')

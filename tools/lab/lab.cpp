@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -97,7 +98,29 @@ std::string Lab::host_name(Host host) const {
 Result<LabLock> Lab::lock() const {
   ONEHOP_TRY(held, LabLock::take(state_folder, name_));
   (void)sweep_locks(state_folder);  // ours is held, so it stays
+  sweep_dead();
   return std::move(held);
+}
+
+void Lab::sweep_dead() const {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry{state_folder, error}, end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().extension() == ".state") names.push_back(entry->path().stem());
+  for (const std::string& name : names) {
+    if (name == name_ || !is_good_name(name)) continue;
+    const Result<LabLock> held = LabLock::take(state_folder, name);
+    if (held.has_error()) continue;  // of the living
+    Lab dead{name};
+    dead.load();
+    if (dead.state_.owner != "run" && dead.state_.owner != "building") continue;
+    std::fprintf(stderr, "onehop lab: removing what a lab %s that was killed has left\n",
+                 name.c_str());
+    if (const auto removed = dead.remove(); removed.has_error())
+      std::fprintf(stderr, "onehop lab: %s\n", removed.error().message().c_str());
+    dead.drop(held.value());
+  }
 }
 
 // A lab that is up or half removed keeps the file.

@@ -63,6 +63,10 @@ class Lab {
     bool is_wifi = false;  ///< there is a control process
   };
 
+  /// sweep_dead removes the labs of other names that `run` made and whose maker is dead: nobody
+  /// holds their lock, which goes with a process. Those that `up` made stay.
+  void sweep_dead() const;
+
   explicit Lab(std::string name) : name_{std::move(name)}, hosts_{name_} {}
   [[nodiscard]] Result<LabLock> lock() const;  ///< and removes those that killed labs have left
   void drop(
