@@ -61,19 +61,25 @@ Result<void> DataPath::open_port(const std::string& interface, const IpAddress& 
             local.text()};
   port_.reset();
   const onehop::Endpoint address{local, port};
+  for (std::string& warning : opening_warnings(settings_, interface))
+    events_.warn(std::move(warning));
   ONEHOP_TRYV(open_dpdk(address));
-  ONEHOP_TRY(opened, OpenPort::open(
-                         {.settings = settings_,
-                          .interface = interface,
-                          .local = address,
-                          .role = account_.is_sending() ? PortRole::sending : PortRole::receiving,
-                          .has_fragments = has_fragments,
-                          .dpdk = dpdk_.get()}));
+  ONEHOP_TRY(opened, OpenPort::open({.settings = settings_,
+                                     .interface = interface,
+                                     .local = address,
+                                     .role = port_role(),
+                                     .has_fragments = has_fragments,
+                                     .dpdk = dpdk_.get()}));
   port_ = std::move(opened);
   port_address_ = local;
   port_ifindex_ = ifindex;
   has_fragments_ = has_fragments;
   opened_by_ = ::geteuid();
+  tell_port(interface);
+  return success();
+}
+
+void DataPath::tell_port(const std::string& interface) {
   const PortInfo info = port_->info();
   api::End& facts = account_.facts;
   facts.io_used = info.io;
@@ -82,7 +88,6 @@ Result<void> DataPath::open_port(const std::string& interface, const IpAddress& 
   facts.port_memory_bytes = info.memory.count;
   facts.interface = dpdk_ ? dpdk_->label() : interface;
   events_.emit(api::PortOpened{facts.io_requested, facts.io_used, facts.io_mode, facts.io_reason});
-  return success();
 }
 
 Result<session::DataOpened> DataPath::opened(const session::RouteInfo& route) const {
@@ -100,8 +105,11 @@ Result<session::DataOpened> DataPath::opened(const session::RouteInfo& route) co
     frame = settings_.frame_bytes;
   }
   ONEHOP_TRY(data_port, port_->local_port());
-  return session::DataOpened{data_port, static_cast<std::uint32_t>(frame - wire::overhead_bytes),
-                             account_.facts.io_used};
+  return session::DataOpened{
+      .data_port = data_port,
+      .frame_body_max_bytes = static_cast<std::uint32_t>(frame - wire::overhead_bytes),
+      .io = account_.facts.io_used,
+      .other_io = std::string{port_->other_io()}};
 }
 
 void DataPath::stop() noexcept {

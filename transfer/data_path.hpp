@@ -73,6 +73,8 @@ class DataPath {
   /// alone, and what is read of the link. An Error: it cannot be had there, or no longer, because
   /// the privileges are gone.
   [[nodiscard]] Result<void> follow_path(const std::string& interface, const PathUpdate& path);
+  /// fall_back goes on over UDP where --io auto took AF_XDP and no frame comes back over it.
+  [[nodiscard]] Result<void> fall_back();
   void on_phase(session::Phase phase);
   void emit_progress() const { events_.emit(progress()); }
   /// end: see Account.
@@ -101,6 +103,8 @@ class DataPath {
   /// open_link_sources finds what can be read of the link below `path`; again where the path has
   /// changed to another one.
   [[nodiscard]] Result<void> open_link_sources(const PathUpdate& path);
+  [[nodiscard]] Result<void> reopen_link_sources(const PathUpdate& path);
+  void tell_port(const std::string& interface);
   void note_drops() noexcept;
 
   void tick();
@@ -119,6 +123,11 @@ class DataPath {
   std::unique_ptr<DpdkHost> dpdk_;  // before port_, which goes first
   std::optional<OpenPort> port_;
   std::optional<IpAddress> port_address_;
+  PortRole port_role() const {
+    return account_.is_sending() ? PortRole::sending : PortRole::receiving;
+  }
+  onehop::Endpoint peer_;       // of the session under way
+  PathUpdate path_;             // of its start, or the newest that has another interface
   unsigned port_ifindex_ = 0;   // 0: of no interface of the kernel
   bool has_fragments_ = false;  // as the port was opened
   unsigned opened_by_ = 0;      // effective user: another one could not open the port anew

@@ -57,8 +57,25 @@ Result<void> DataPath::follow_path(const std::string& interface, const PathUpdat
   links_->limits.store(limits);
   ifindex_ = path.ifindex;
   account_.facts.interface = interface;
+  path_ = path;
+  return reopen_link_sources(path);
+}
+
+Result<void> DataPath::fall_back() {
+  ONEHOP_TRY(port, port_->local_port());
+  const onehop::Endpoint local{*port_address_, port};
+  const std::string interface = account_.facts.interface;
+  ONEHOP_TRYV(port_->fall_back(
+      {.settings = settings_, .interface = interface, .local = local, .role = port_role()}, peer_,
+      engine_ != nullptr));
+  tell_port(interface);
+  events_.warn("--io auto: " + account_.facts.io_reason + "; goes on over UDP");
+  return reopen_link_sources(path_);
+}
+
+/// The law goes on with what it has learnt; only who reads the link is another one.
+Result<void> DataPath::reopen_link_sources(const PathUpdate& path) {
   if (!rate_thread_.joinable()) return success();
-  // The law goes on with what it has learnt; only who reads the link is another one.
   rate_thread_.request_stop();
   rate_thread_.join();
   // Facts of the old link would be a lie, and the model's socket takes one reader.

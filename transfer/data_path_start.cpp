@@ -41,6 +41,8 @@ Result<session::EngineRings> DataPath::start_receiving(const session::DataPlan& 
   config.receiver.is_repair_lazy = plan.is_repair_lazy;
   config.receiver.rate_offer = links_->limits.load().rate_max;
   config.receiver.file_sizes = file_sizes_;
+  ONEHOP_TRY(seed, random_seed());
+  config.challenge_seed = seed;
   return start_threads(port_->make_receiver(keys_of(plan), config, links_->for_engine()),
                        std::move(worker));
 }
@@ -64,6 +66,8 @@ run::SessionKeys DataPath::keys_of(const session::DataPlan& plan) const {
 
 Result<void> DataPath::start_control(const session::DataPlan& plan) {
   ONEHOP_TRYV(port_->connect(plan.peer));
+  peer_ = plan.peer;
+  path_ = plan.path;
   const bool is_sending = account_.is_sending();
   api::End& facts = account_.facts;
   facts.frame_bytes = plan.has_fragments ? wire::datagram_bytes_max

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "engine/base/check.hpp"
+#include "engine/base/driver_quirks.hpp"
 #include "engine/run/receiver_loop.hpp"
 #include "engine/run/sender_loop.hpp"
 #include "engine/wire/frame.hpp"
@@ -62,6 +63,11 @@ std::unique_ptr<AfXdpPort> take_afxdp(const PortRequest& request, std::string& r
     reason += ", and receiving in copy mode pays for frames of 1500 bytes without GRO alone";
     return nullptr;
   }
+  if (const CopyTransmit& kernel = read_copy_transmit(); !kernel.is_sound) {
+    reason += ", and a frame that AF_XDP sends in copy mode may panic this kernel (" +
+              kernel.told_by + ")";
+    return nullptr;
+  }
   auto copy = open_mode(request, XdpMode::copy);
   if (copy.has_value()) {
     reason = "receiving through " + interface + "'s driver is cheaper than through a socket";
@@ -78,7 +84,8 @@ Result<Opened> open_auto(const PortRequest& request) {
   if (request.has_fragments) {
     reason = "fragments need the kernel's UDP";
   } else if (!request.interface.empty() && request.interface != "lo") {
-    if (auto port = take_afxdp(request, reason)) return Opened{std::move(port), reason};
+    if (auto port = take_afxdp(request, reason))
+      return Opened{std::make_unique<AutoPort>(std::move(port)), reason};
   }
 #endif
   ONEHOP_TRY(opened, open_udp(request));
@@ -123,7 +130,9 @@ bool is_cheap_in_copy_mode(const std::string& interface) {
 #endif
 }
 
-Result<Opened> open_udp(const PortRequest& request) {
+namespace {
+
+UdpPortConfig udp_config(const PortRequest& request) {
   UdpPortConfig config;
   config.local = request.local;
   config.interface = request.settings.interface;
@@ -131,8 +140,15 @@ Result<Opened> open_udp(const PortRequest& request) {
   config.dscp = dscp_of(request.settings);
   config.has_fragments = request.has_fragments;
   config.has_frames_only = true;
+  config.follows_peer = request.role == PortRole::receiving;
   if (request.has_fragments) config.frame_bytes_max = wire::datagram_bytes_max;
-  ONEHOP_TRY(made, UdpPort::open(config));
+  return config;
+}
+
+}  // namespace
+
+Result<Opened> open_udp(const PortRequest& request) {
+  ONEHOP_TRY(made, UdpPort::open(udp_config(request)));
   return Opened{std::move(made)};
 }
 
@@ -173,6 +189,22 @@ Result<void> check_fragments(const Settings& settings) {
                "Use --io udp on both machines, or send without --fragment"};
 }
 
+std::vector<std::string> opening_warnings(const Settings& settings, const std::string& interface) {
+  std::vector<std::string> warnings;
+  const bool is_afxdp =
+      settings.io == "afxdp" ||
+      (settings.io == "dpdk" && settings.eal.find("net_af_xdp") != std::string::npos);
+  if (!is_afxdp) return warnings;
+  const CopyTransmit& kernel = read_copy_transmit();
+  if (!kernel.is_sound && settings.xdp_mode != "zero-copy")
+    warnings.push_back("without zero-copy, what AF_XDP sends may panic this kernel (" +
+                       kernel.told_by + ", CVE-2025-40290): take --io udp, or a newer kernel");
+  if (const auto facts = read_interface_facts(interface))
+    if (std::string warning = link_warning(facts.value().driver, interface); !warning.empty())
+      warnings.push_back(std::move(warning));
+  return warnings;
+}
+
 Result<OpenPort> OpenPort::open(const PortRequest& request) {
   const PortKind* const kind = port_kind(request.settings.io);
   if (kind != nullptr && !kind->missing.empty()) return not_built(*kind);
@@ -205,6 +237,38 @@ Result<void> OpenPort::move_to(const std::string& interface) {
         return success();
       },
       opened_.port);
+}
+
+std::string_view OpenPort::other_io() const {
+#if ONEHOP_HAS_XDP
+  const auto* const port = std::get_if<std::unique_ptr<AutoPort>>(&opened_.port);
+  if (port != nullptr && !(*port)->has_fallen()) return "udp";
+#endif
+  return {};
+}
+
+Result<void> OpenPort::fall_back(const PortRequest& request, const onehop::Endpoint& peer,
+                                 bool is_running) {
+#if ONEHOP_HAS_XDP
+  AutoPort& port = *std::get<std::unique_ptr<AutoPort>>(opened_.port);
+  // 1. A socket on the same port number, which AF_XDP's reservation gives up at the end.
+  port.first()->share_port();
+  UdpPortConfig config = udp_config(request);
+  config.is_port_shared = true;
+  ONEHOP_TRY(udp, UdpPort::open(config));
+  ONEHOP_TRYV(udp->connect(peer));
+  if (request.role == PortRole::sending) udp->ask_link_status();
+  // 2. The engine goes over.
+  port.offer(std::move(udp));
+  port.wait_taken(is_running);
+  // 3. The program goes, and frames come to the socket.
+  port.close_first();
+  ONEHOP_TRYV(port.second()->claim_port());
+  opened_.reason = "no sealed frame came back over AF_XDP within 2 s";
+#else
+  (void)request, (void)peer, (void)is_running;
+#endif
+  return success();
 }
 
 std::unique_ptr<Engine> OpenPort::make_sender(const run::SessionKeys& keys,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/base/result.hpp"
+#include "engine/port/fallback_port.hpp"
 #include "engine/port/udp_port.hpp"
 #include "transfer/dpdk_host.hpp"
 #include "transfer/engine.hpp"
@@ -29,10 +30,13 @@ struct ReceiverLoopConfig;
 
 namespace onehop::host {
 
+#if ONEHOP_HAS_XDP
+using AutoPort = FallbackPort<AfXdpPort, UdpPort>;
+#endif
 using AnyPort = std::variant<std::unique_ptr<UdpPort>
 #if ONEHOP_HAS_XDP
                              ,
-                             std::unique_ptr<AfXdpPort>
+                             std::unique_ptr<AfXdpPort>, std::unique_ptr<AutoPort>
 #endif
 #if ONEHOP_HAS_DPDK
                              ,
@@ -111,6 +115,11 @@ inline constexpr std::array port_kinds{
 /// is started.
 [[nodiscard]] Result<void> check_fragments(const Settings& settings);
 
+/// opening_warnings: what a user who names --io afxdp, or DPDK over it, should know before it is
+/// opened on `interface`. Syscalls: those of read_copy_transmit() and read_interface_facts().
+[[nodiscard]] std::vector<std::string> opening_warnings(const Settings& settings,
+                                                        const std::string& interface);
+
 class OpenPort {
  public:
   /// open opens what --io asks for. A named io that is not to be had is an error; auto takes AF_XDP
@@ -128,6 +137,13 @@ class OpenPort {
   /// move_to opens on `interface` what only one interface has, for the running engine, which takes
   /// it with the next path update. A port that the kernel routes for has nothing to do.
   [[nodiscard]] Result<void> move_to(const std::string& interface);
+
+  /// other_io is what fall_back() would take; empty: this port has no other.
+  [[nodiscard]] std::string_view other_io() const;
+  /// fall_back has the engine go over to UDP on the same port number, where --io auto took AF_XDP
+  /// and frames are lost there. `is_running`: there is an engine.
+  [[nodiscard]] Result<void> fall_back(const PortRequest& request, const onehop::Endpoint& peer,
+                                       bool is_running);
 
   /// visit calls `work` with the port itself, for what drives it without an engine.
   template <class Work>

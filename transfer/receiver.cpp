@@ -47,6 +47,7 @@ class Receiver final : public Side, public session::RecvHost {
     file_side_ = nullptr;
     path_.stop();
   }
+  Result<void> fall_back() override { return path_.fall_back(); }
   Result<void> on_path(const std::string& interface, const PathUpdate& path) override {
     return path_.follow_path(interface, path);
   }
@@ -65,6 +66,7 @@ class Receiver final : public Side, public session::RecvHost {
     path_.account().on_hole(file, bytes);
   }
   void on_notice(const std::string& text) override { events_.say(text); }
+  void on_warning(const std::string& text) override { events_.warn(text); }
   session::Arrival arrival() const override { return path_.arrival(); }
   Result<session::PairingKey> renew_code(const Error& why) override {
     events_.emit(to_api(why));
@@ -74,6 +76,8 @@ class Receiver final : public Side, public session::RecvHost {
   void on_session_end(const session::SessionEnd& end) override;
 
   Result<session::PairingKey> make_code();
+  void open_and_prepare(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide,
+                        Instant since);
   Result<void> open_before_files(const IpAddress& peer);
   void expect(const session::OfferInfo& offer, bool is_stream);
   void begin_session(bool is_again);
@@ -92,6 +96,7 @@ class Receiver final : public Side, public session::RecvHost {
   session::SessionEnd ended_;        // the newest session, as it was told
   file::Sink* file_side_ = nullptr;  // the data path's, while it runs
   ChapterPreparer preparer_{options_, events_, io_};
+  boost::asio::steady_timer way_timer_{io_};
 };
 
 /// A port that needs its interface opens it now, while the privileges are there and an error can
@@ -182,9 +187,23 @@ void Receiver::consider(std::shared_ptr<const session::OfferInfo> offer,
   if (!options_.is_hidden_allowed)
     if (auto visible = file::check_visible(offer->manifest); !visible.has_value())
       return decide(visible.error());
-  if (is_first) {
-    if (auto opened = open_before_files(offer->peer.address); !opened.has_value())
-      return decide(opened.error());
+  open_and_prepare(std::move(offer), std::move(decide), monotonic_now());
+}
+
+/// Where the way back is gone for now, as it may be while data flows, it is looked for again. A
+/// session that has ended meanwhile has another offer, or none.
+void Receiver::open_and_prepare(std::shared_ptr<const session::OfferInfo> offer,
+                                session::Decide decide, Instant since) {
+  if (offer->first_file == 0) {
+    if (auto opened = open_before_files(offer->peer.address); !opened.has_value()) {
+      const bool is_late = monotonic_now() - since > session::SessionLimits{}.silent;
+      if (is_late || !session::is_way_missing(opened.error())) return decide(opened.error());
+      way_timer_.expires_after(session::way_retry_pause);
+      return way_timer_.async_wait(
+          [this, offer, decide = std::move(decide), since](const boost::system::error_code& error) {
+            if (!error && offer == offer_) open_and_prepare(offer, decide, since);
+          });
+    }
     if (auto begun = path_.account().begin_receipt(); !begun.has_value())
       return decide(begun.error());
   }
@@ -269,6 +288,7 @@ void Receiver::on_rejected(const onehop::Endpoint& peer, const Error& why) {
 
 void Receiver::on_session_end(const session::SessionEnd& end) {
   preparer_.end();
+  way_timer_.cancel();
   if (end.is_replaced) {
     events_.say(end.error.message() + ": its transfer goes on there");
     path_.account().forget_session();

@@ -17,7 +17,6 @@
 #include "transfer/side.hpp"
 
 namespace onehop::host {
-
 namespace {
 
 class Sender final : public Side, public session::SendHost {
@@ -55,6 +54,7 @@ class Sender final : public Side, public session::SendHost {
   void on_accepted(const session::Accepted& accepted) override;
   Result<session::EngineRings> start_data(const session::DataPlan& plan) override;
   void stop_data() noexcept override;
+  Result<void> fall_back() override { return path_.fall_back(); }
   Result<void> on_path(const std::string& interface, const PathUpdate& path) override {
     return path_.follow_path(interface, path);
   }
@@ -68,7 +68,7 @@ class Sender final : public Side, public session::SendHost {
     std::erase(offered_, find_offered(manifest));
   }
   void on_notice(const std::string& text) override { events_.say(text); }
-
+  void on_warning(const std::string& text) override { events_.warn(text); }
   Result<void> start_noack_keeper(const session::RouteInfo& route);
   Result<void> set_noack(const session::DataPlan& plan);
   Result<void> open_files();

@@ -52,7 +52,7 @@ Result<void> AfXdpPort::bring_up() {
   ONEHOP_TRY(facts, read_interface_facts(config_.interface));
   if (!facts.is_up)
     return Error{ExitCode::io_unavailable, "use interface " + config_.interface, "it is down",
-                 "ip link set up"};
+                 "ip link set up", ENETDOWN};
   if (!reservation_.is_open()) {
     ONEHOP_TRY(reservation, UdpReservation::bind(config_.local));
     reservation_ = std::move(reservation);

@@ -209,12 +209,58 @@ void AfXdpPort::update_path(const PathUpdate& update) noexcept {
   if (offered_.load() != nullptr) take_offered();
   if (update.has_neighbour) {
     ONEHOP_CHECK(update.header_bytes == wire_overhead_bytes_);
-    template_ = wire::HeaderTemplate{std::span{update.header}.first(update.header_bytes)};
+    const Endpoint before = path_.header_bytes > 0 ? peer() : Endpoint{};
+    path_ = update;
+    if (peer() != before) moved_port_ = 0;  // of another session
+    set_template(moved_port_ != 0 ? moved_port_ : peer().port);
   }
   has_path_ = update.has_neighbour && update.is_link_up;
   if (update.mtu_bytes > 0)
     device_->wire_frame_bytes =
         xdp::wire_frame_bytes(update.mtu_bytes, sender().chunk_bytes(), device_->frame_chunks);
+}
+
+// ---- following a peer behind NAT ----
+
+Endpoint AfXdpPort::peer() const noexcept {
+  return wire::target_of(std::span{path_.header}.first(path_.header_bytes));
+}
+
+void AfXdpPort::set_template(std::uint16_t peer_port) noexcept {
+  PathUpdate aimed = path_;
+  const auto header = std::span{aimed.header}.first(aimed.header_bytes);
+  wire::set_target_port(header, peer_port);
+  template_ = wire::HeaderTemplate{header};
+}
+
+std::optional<Endpoint> AfXdpPort::source_elsewhere(const RxFrame& view) const noexcept {
+  if (!has_path_) return std::nullopt;
+  // The headers of a frame lie in front of what is shown of it.
+  const Endpoint source =
+      wire::source_of({view.data - wire_overhead_bytes_, std::size_t{wire_overhead_bytes_}});
+  Endpoint expected = peer();
+  if (moved_port_ != 0) expected.port = moved_port_;
+  if (source == expected) return std::nullopt;
+  return source;
+}
+
+bool AfXdpPort::send_to(const Endpoint& to, std::span<const std::byte> frame) noexcept {
+  if (!has_path_ || to.address != peer().address) return false;
+  const std::span<std::byte> slot = lend(frame.size());
+  if (slot.empty()) return false;
+  std::ranges::copy(frame, slot.begin());
+  const wire::HeaderTemplate kept = template_;
+  set_template(to.port);
+  commit(frame.size());
+  template_ = kept;
+  return true;
+}
+
+bool AfXdpPort::move_peer(const Endpoint& to) noexcept {
+  if (!has_path_ || to.address != peer().address) return false;
+  moved_port_ = to.port;
+  set_template(moved_port_);
+  return true;
 }
 
 PortInfo AfXdpPort::info() const noexcept {

@@ -76,6 +76,15 @@ class AfXdpPort {
   [[nodiscard]] PortInfo info() const noexcept;
   [[nodiscard]] int last_error() const noexcept { return last_error_; }
 
+  // --- Following a peer to another port (port.hpp). Not to another address: what its link address
+  // is only the kernel finds out.
+  [[nodiscard]] std::optional<Endpoint> source_elsewhere(const RxFrame& view) const noexcept;
+  bool send_to(const Endpoint& to, std::span<const std::byte> frame) noexcept;
+  bool move_peer(const Endpoint& peer) noexcept;
+
+  /// share_port lets a socket of the same port number be bound beside this port, until that ends.
+  void share_port() const noexcept { reservation_.share_port(); }
+
   /// wake ends a wait() from another thread. Syscalls: write.
   void wake() noexcept { wake_.wake(); }
 
@@ -122,6 +131,8 @@ class AfXdpPort {
   // Data path, afxdp_port.cpp.
   void take_offered() noexcept;
   void take_over(AfXdpPort& fresh) noexcept;
+  [[nodiscard]] Endpoint peer() const noexcept;
+  void set_template(std::uint16_t peer_port) noexcept;
   [[nodiscard]] xdp::XskQueue& sender() noexcept { return device_->queues.front().xsk; }
   [[nodiscard]] int kick_tx() noexcept;
   void release_to(RxQueue& queue) noexcept;
@@ -143,6 +154,8 @@ class AfXdpPort {
   // Written by the engine core.
   std::unique_ptr<Device> device_;
   wire::HeaderTemplate template_;
+  PathUpdate path_;               // the newest, with the peer's port as it was found
+  std::uint16_t moved_port_ = 0;  // 0: the peer is where the session said
   bool has_path_ = false;
   std::uint64_t lent_slot_ = 0;  // where in the chunk memory the lent slot begins
   Bytes received_total_{};

@@ -7,12 +7,15 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "control/session/route.hpp"
 
 namespace onehop::session {
 
@@ -262,6 +265,17 @@ Task<void> Channel::watch_loop() {
 void Channel::hold(bool is_held) {
   is_held_ = is_held;
   if (!is_held) write_timer_.cancel();
+}
+
+Result<void> Channel::follow_device(const std::string& interface) {
+  const unsigned ifindex = ::if_nametoindex(interface.c_str());
+  if (ifindex == 0 || ifindex == bound_ifindex_) return success();
+  if (std::exchange(bound_ifindex_, ifindex) == 0 ||
+      bind_to_device(stream_.next_layer().native_handle(), interface))
+    return success();
+  return Error{ExitCode::privilege_missing, "go on over " + interface,
+               "it was made anew, and to move a connection there takes CAP_NET_RAW",
+               "Run the same command again to go on"};
 }
 
 void Channel::send_keepalive() {

@@ -58,6 +58,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// hold keeps what is sent from here on until hold(false). TCP stays silent then, but for what it
   /// has not been acknowledged.
   void hold(bool is_held);
+  /// follow_device binds the connection to `interface` again when that was made anew, before the
+  /// peer's next segment finds nobody. Error: 10 without CAP_NET_RAW.
+  [[nodiscard]] Result<void> follow_device(const std::string& interface);
   /// send_keepalive sends a KeepAlive when nothing was said for a while
   /// (Liveness::is_early_keepalive_due()).
   void send_keepalive();
@@ -65,6 +68,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// a link that comes and goes TCP's retransmissions may all fall into the gaps while the data
   /// path goes on.
   void note_life() { liveness_.note_received(monotonic_now()); }
+  [[nodiscard]] Instant last_received_at() const noexcept { return liveness_.last_received_at(); }
   /// answers asks the peer for a sign of life; false when none came within `limit`, or the channel
   /// has ended.
   [[nodiscard]] Task<bool> answers(Nanos limit);
@@ -117,6 +121,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::deque<Message> inbox_;
   std::vector<std::byte> body_, pending_, writing_;
   Liveness liveness_;
+  unsigned bound_ifindex_ = 0;
   bool is_reading_ = false;  // false while we hold the peer back: its silence then means nothing
   bool has_read_end_ = false, is_woken_ = false, is_held_ = false;
   ChannelEnd end_ = ChannelEnd::open;

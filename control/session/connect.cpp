@@ -25,11 +25,19 @@ using asio::ip::tcp;
 // cost 25 SYNs.
 constexpr Nanos retry_pause = 200ms;
 
-Error connect_error(const SendOptions& options, std::string cause) {
+// Failed: what came of the newest attempt.
+struct Failed {
+  std::string cause;
+  std::string remedy;  // empty: the usual one
+};
+
+Error connect_error(const SendOptions& options, Failed failed) {
+  if (failed.remedy.empty())
+    failed.remedy = "Start `onehop recv` there first, and let TCP port " +
+                    std::to_string(options.port) + " through its firewall";
   return {ExitCode::peer_unreachable,
-          "connect to " + options.host + " port " + std::to_string(options.port), std::move(cause),
-          "Start `onehop recv` there first, and let TCP port " + std::to_string(options.port) +
-              " through its firewall"};
+          "connect to " + options.host + " port " + std::to_string(options.port),
+          std::move(failed.cause), std::move(failed.remedy)};
 }
 Error name_error(const std::string& host, std::string cause) {
   return {ExitCode::peer_unreachable, "find " + host, std::move(cause), "Give a numeric address"};
@@ -45,8 +53,8 @@ Error interrupted_error() {
   return {ExitCode::interrupted, "connect", "interrupted before anything was sent", ""};
 }
 
-// bind_to gives the connection an address of the interface that is asked for, for the data path
-// takes that of the connection. By address: an interface that is made anew has the same.
+// bind_to keeps the connection to the interface that is asked for, and gives it an address of it,
+// for the data path takes that of the connection.
 Result<void> bind_to(const std::string& interface, tcp::socket& socket,
                      const tcp::endpoint& endpoint) {
   if (interface.empty()) return success();
@@ -54,9 +62,37 @@ Result<void> bind_to(const std::string& interface, tcp::socket& socket,
   const SocketAddress source = Endpoint{route.source, 0}.to_sockaddr();
   boost::system::error_code error;
   open_tcp(socket, endpoint.protocol(), error);
-  if (!error && ::bind(socket.native_handle(), source.get(), source.size_bytes) != 0)
+  if (error) return success();  // connect() meets it again
+  ONEHOP_TRYV(bind_to_device(socket.native_handle(), interface));
+  if (::bind(socket.native_handle(), source.get(), source.size_bytes) != 0)
     return errno_error(ExitCode::peer_unreachable, "connect from an address of " + interface);
   return success();
+}
+
+// A firewall is blamed in vain where a VPN took the packets: the way that they took is named.
+Failed failed_on(const Endpoint& tried, const SendOptions& options,
+                 const boost::system::error_code& error) {
+  // A name has several addresses, and an address none but itself.
+  Failed failed{(tried.address.text() == options.host ? "" : tried.text() + ": ") + error.message(),
+                ""};
+  const auto route = find_route(tried.address, options.interface);
+  if (!route) return failed;
+  failed.cause += "; the route leads " + route_text(route.value());
+  if (!options.interface.empty()) return failed;
+  if (const auto near = find_nearer(tried.address, route.value())) {
+    failed.cause += ", though " + near->interface + " has the subnet " + near->subnet;
+    failed.remedy = "Add --iface " + near->interface +
+                    " to take the near way, or have what set that route (a VPN) leave it alone";
+  }
+  return failed;
+}
+
+// warn_of_detour comes before the first attempt, which may wait in vain.
+void warn_of_detour(const IpAddress& address, const SendOptions& options, SessionHost& host) {
+  if (!options.interface.empty()) return;
+  const auto route = find_route(address);
+  if (!route) return;
+  if (const auto warning = detour_warning(address, route.value())) host.on_warning(*warning);
 }
 
 // One TCP connection attempt with a deadline of its own.
@@ -153,35 +189,34 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
     SessionHost& host, ConnectState& state) {
   const auto deadline = monotonic_now() + options.limits.connect;
   host.on_phase(Phase::connecting);
-  std::string cause;
+  Failed failed;
   bool is_turned_away = false;  // by the address that was tried last
-  for (;;) {
+  for (bool is_first = true;; is_first = false) {
     boost::system::error_code error;
     const auto resolved = co_await resolve(io, options, state, error);
     if (!resolved) co_return resolved.error();
     const bool is_found = !error;
-    if (error) cause = error.message();
+    if (error) failed = {error.message(), ""};
     for (const auto& entry : resolved.value()) {
       if (state.is_interrupted) co_return interrupted_error();
       const Nanos left = std::max<Nanos>(deadline - monotonic_now(), 100ms);
       tcp::socket socket{io};
       is_turned_away = false;
+      const Endpoint tried = endpoint_of(entry.endpoint());
+      if (is_first) warn_of_detour(tried.address, options, host);
       if (const auto bound = bind_to(options.interface, socket, entry.endpoint()); !bound) {
-        cause = bound.error().cause;
+        failed = {bound.error().cause, bound.error().hint};
         continue;
       }
       error = co_await connect_once(socket, entry.endpoint(),
                                     std::min(left, options.limits.connect_attempt), state);
       if (state.is_interrupted) co_return interrupted_error();
       if (error) {
-        const Endpoint tried = endpoint_of(entry.endpoint());
-        // A name has several addresses, and an address none but itself.
-        cause = (tried.address.text() == options.host ? "" : tried.text() + ": ") + error.message();
+        failed = failed_on(tried, options, error);
         continue;
       }
       host.on_phase(Phase::authenticating);
-      auto channel = std::make_shared<Channel>(std::move(socket), tls, options.limits,
-                                               endpoint_of(entry.endpoint()));
+      auto channel = std::make_shared<Channel>(std::move(socket), tls, options.limits, tried);
       state.cancel = [channel] { channel->abort(); };
       const HandshakeFailure failure =
           co_await channel->handshake(Role::sender, options.limits.handshake);
@@ -194,8 +229,8 @@ Task<Result<std::shared_ptr<Channel>>> connect_and_authenticate(
     if (state.is_interrupted) co_return interrupted_error();
     if (monotonic_now() + retry_pause >= deadline)
       co_return is_turned_away ? turned_away_error(options)
-      : is_found               ? connect_error(options, cause)
-                               : name_error(options.host, cause);
+      : is_found               ? connect_error(options, failed)
+                               : name_error(options.host, failed.cause);
     asio::steady_timer pause{io};
     state.cancel = [&pause] { pause.cancel(); };
     co_await wait_for(pause, retry_pause);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // What people read of phases and of the ends of a session.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include "control/session/session_machine.hpp"
 #include "control/session/tls.hpp"
 #include "engine/base/descriptors.hpp"
+#include "engine/wire/feedback.hpp"
 
 namespace onehop::session {
 
@@ -26,6 +28,12 @@ ExitCode exit_code_for_failure_of_peer(ExitCode code) noexcept {
     case ExitCode::timed_out: return code;
     default: return ExitCode::refused_by_peer;
   }
+}
+
+bool is_way_missing(const Error& error) noexcept {
+  constexpr std::array errors{ENETDOWN, ENETUNREACH, EHOSTUNREACH, EADDRNOTAVAIL, ENODEV};
+  return error.code == ExitCode::peer_unreachable ||
+         std::ranges::find(errors, error.errno_value) != errors.end();
 }
 
 std::string name_fault_text(FileOutcome outcome, int name_fault) {
@@ -136,6 +144,75 @@ SessionEnd SessionMachine::end_of(ExitCode code, const Tally& tally, const char*
   return {.code = code,
           .error = {code, attempt + peer_name_, std::move(cause), hint},
           .is_complete = true};
+}
+
+Error SessionMachine::path_error() const {
+  return {ExitCode::peer_unreachable,
+          "prove the data path to " + peer_name_ + ", UDP port " + std::to_string(peer_data_port_) +
+              " over " + interface_,
+          port_elsewhere_ == 0
+              ? "no frame of full size came back"
+              : "its frames come from UDP port " + std::to_string(port_elsewhere_) +
+                    ": an address translation (NAT) lies between, and the " + data_->io +
+                    " port could not follow it there",
+          "let UDP ports " + std::to_string(peer_data_port_) + " (there) and " +
+              std::to_string(data_->data_port) + " (here) through the firewalls, check that " +
+              interface_ + " is the right interface (--iface) and that both MTUs are real" +
+              (data_->io != "udp" ? ", or use --io udp: there are drivers that lose what " +
+                                        data_->io + " sends (onehop doctor names some)"
+                                  : "") +
+              (has_fragments_ ? "; leave out --fragment, or wait 30 s: a reassembly memory that is "
+                                "full takes no fragment"
+                              : "")};
+}
+
+std::optional<Error> SessionMachine::fault_of(const Event& event) {
+  const std::string step = "transfer files with " + peer_name_;
+  const int errno_value = static_cast<int>(event.value);
+  switch (event.kind) {
+    case EventKind::feedback_silent:
+      if (!is_link_up_)
+        return Error{ExitCode::timed_out, step,
+                     interface_ + " was down or gone for the session's limit",
+                     "Bring it up, then run the same command again to go on"};
+      return Error{ExitCode::timed_out, step,
+                   "nothing came back on the data path for the session's limit",
+                   "Look at the link and at the other machine"};
+    case EventKind::stalled:
+      return Error{ExitCode::timed_out, step,
+                   "no file data has come through for the session's limit, although " + peer_name_ +
+                       " still answers",
+                   "Check that both MTUs are real, and the disk of the receiving machine; run the "
+                   "same command again to go on"};
+    case EventKind::protocol_error:
+      return violation("the peer broke the data protocol: " +
+                       std::string{wire::to_string(static_cast<wire::Violation>(event.value))});
+    case EventKind::peer_moved:
+      act(Notice{"frames of " + peer_name_ + " come from UDP port " + std::to_string(event.value) +
+                 " and not from " + std::to_string(peer_data_port_) +
+                 ", as behind an address translation (NAT): it answered there"});
+      peer_data_port_ = static_cast<std::uint16_t>(event.value);
+      port_elsewhere_ = 0;
+      return std::nullopt;
+    case EventKind::heard_elsewhere:
+      port_elsewhere_ = static_cast<std::uint16_t>(event.value);
+      return std::nullopt;
+    case EventKind::port_failed:
+      return Error{ExitCode::io_unavailable, "use the " + data_->io + " port",
+                   errno_text(errno_value), "Run the same command again to go on", errno_value};
+    case EventKind::port_refused:
+      act(Notice{"this machine refuses the frames that we send to " + peer_name_ + ", UDP port " +
+                 std::to_string(peer_data_port_) + " (" + errno_text(errno_value) +
+                 "): a firewall rule for its output (`nft list ruleset`), an IPsec policy "
+                 "or a prohibit route. Let them through; the transfer goes on then"});
+      return std::nullopt;
+    case EventKind::closed:
+      return Error{ExitCode::internal_error, step, "the engine stopped on its own", ""};
+    case EventKind::file_message:
+      if (event.block.kind != FileMessageKind::failed) return std::nullopt;
+      return file_error(event.block, name_of_file(event.block.file));
+    default: return std::nullopt;
+  }
 }
 
 }  // namespace onehop::session

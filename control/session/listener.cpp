@@ -2,16 +2,16 @@
 #include "control/session/listener.hpp"
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include <cerrno>
 #include <deque>
 #include <utility>
 
 #include "control/session/admission.hpp"
+#include "control/session/device_watch.hpp"
+#include "control/session/listening_socket.hpp"
 #include "control/session/progress_floor.hpp"
 #include "control/session/recv_session.hpp"
 #include "control/session/tcp_socket.hpp"
@@ -24,23 +24,8 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr int backlog_connections = 16;              // wait in the kernel, and cost us nothing
 constexpr Nanos accept_pause = 100ms;                // when file descriptors run out
 constexpr Nanos progress_interval = 1s;              // a tenth of the window that is judged
-
-Error listen_error(const Endpoint& endpoint, const boost::system::error_code& error) {
-  const bool is_denied = error == asio::error::access_denied;
-  const char* hint = "Choose another address or port with --listen ADDR:PORT";
-  if (is_denied) hint = "Choose a port from 1024 on with --listen ADDR:PORT";
-  if (error == asio::error::address_in_use)
-    hint = "Is another receiver running? Choose another port with --listen ADDR:PORT";
-  if (error.value() == EADDRNOTAVAIL)
-    hint =
-        "Name an address of this machine: `ip address` lists them. One that it marks 'tentative' "
-        "serves a second or two later";
-  return errno_error(is_denied ? ExitCode::privilege_missing : ExitCode::io_unavailable,
-                     "listen on " + endpoint.text(), hint, error.value());
-}
 
 class Listener final : public RecvServer, public std::enable_shared_from_this<Listener> {
  public:
@@ -49,17 +34,25 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
         options_{std::move(options)},
         host_{host},
         acceptor_{io},
+        port_{options_.port},
         progress_timer_{io},
         tls_{TlsContext::make({.role = Role::receiver}, key)},
         admission_{options_.limits.guess_pause} {}
 
   Result<void> start(std::function<void(const SessionEnd&)> on_end) override {
     if (!tls_) return tls_.error();
+    if (!options_.interface.empty()) {
+      ONEHOP_TRY(device, DeviceWatch::open(io_, options_.interface));
+      device_ = std::move(device);
+    }
     ONEHOP_TRYV(listen());
     on_end_ = std::move(on_end);
     boost::system::error_code ignored;
-    host_.on_listening(endpoint_of(acceptor_.local_endpoint(ignored)));
+    const Endpoint local = endpoint_of(acceptor_.local_endpoint(ignored));
+    port_ = local.port;
+    host_.on_listening(local);
     spawn([](std::shared_ptr<Listener> self) { return self->accept_loop(); });
+    if (device_) spawn([](std::shared_ptr<Listener> self) { return self->follow_device(); });
     return success();
   }
 
@@ -100,33 +93,18 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   }
 
   Result<void> listen() {
-    const auto parsed = IpAddress::parse(options_.address);
-    if (!options_.address.empty() && !parsed)
-      return Error{ExitCode::usage, "listen on " + options_.address, "it is not a numeric address",
-                   "Name an address of this machine: `ip address` lists them"};
-    if (parsed) return listen_on({*parsed, options_.port}, false);
-    Endpoint any{{.is_v6 = true}, options_.port};
-    if (listen_on(any, true)) return success();
-    any.address.is_v6 = false;  // a machine without IPv6
-    return listen_on(any, false);
+    ONEHOP_TRYV(open_listening(acceptor_, {.address = options_.address,
+                                           .port = port_,
+                                           .interface = options_.interface,
+                                           .is_anew = on_end_ != nullptr}));
+    boost::system::error_code ignored;
+    protocol_ = acceptor_.local_endpoint(ignored).protocol();
+    return success();
   }
 
-  Result<void> listen_on(const Endpoint& endpoint, bool is_dual) {
-    const SocketAddress at = endpoint.to_sockaddr();
-    tcp::endpoint target;  // its size() is that of IPv4 until it holds the family
-    std::memcpy(target.data(), at.get(), at.size_bytes);
-    boost::system::error_code error;
-    acceptor_.close(error);
-    protocol_ = target.protocol();
-    open_tcp(acceptor_, target.protocol(), error);
-    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address{true}, error);
-    if (!error && endpoint.address.is_v6) acceptor_.set_option(asio::ip::v6_only{!is_dual}, error);
-    if (!error) acceptor_.bind(target, error);
-    if (!error) acceptor_.listen(backlog_connections, error);
-    // One that waited may be gone when it is accepted.
-    if (!error) acceptor_.non_blocking(true, error);
-    if (!error) return success();
-    return listen_error(endpoint, error);
+  Task<void> follow_device() {
+    while (!is_stopped_ && co_await device_->wait_anew() && !is_stopped_)
+      if (const auto listens = listen(); !listens) co_return give_up(listens.error());
   }
 
   /// Who runs out of descriptors serves nobody until one is free: that is said once.
@@ -359,6 +337,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
     is_stopped_ = true;
     boost::system::error_code ignored;
     acceptor_.close(ignored);
+    if (device_) device_->close();
     admission_.clear();
     for (const auto& channel : waiting_) {
       channel->send(
@@ -372,8 +351,10 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   const RecvOptions options_;
   RecvHost& host_;
   tcp::acceptor acceptor_;
-  tcp protocol_ = tcp::v6();  // of acceptor_
+  tcp protocol_ = tcp::v6();             // of acceptor_
   bool is_exhaustion_told_ = false;
+  std::unique_ptr<DeviceWatch> device_;  // of --iface
+  std::uint16_t port_;                   // from the first listen() on the one in use
   asio::steady_timer progress_timer_;
   const Result<std::shared_ptr<TlsContext>> tls_;
   Admission admission_;

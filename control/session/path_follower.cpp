@@ -30,60 +30,6 @@ constexpr Nanos retry_period_at_return = 50ms, return_span = 1s;
 // stands still for it.
 constexpr Nanos settle_span = 30ms;
 
-// read_address: `value` is a netlink attribute's, of as many bytes as it has.
-IpAddress read_address(std::span<const std::byte> value, bool is_v6) {
-  IpAddress address;
-  address.is_v6 = is_v6;
-  std::ranges::copy(value.first(std::min(address.size_bytes(), value.size())),
-                    address.bytes.begin());
-  return address;
-}
-
-void put_address(nlmsghdr* message, std::uint16_t type, const IpAddress& address) {
-  ::mnl_attr_put(message, type, address.size_bytes(), address.bytes.data());
-}
-
-Result<Interface> read_link(NetlinkSocket& socket, int ifindex, const std::string& name) {
-  auto link = read_interface(socket, ifindex, name);
-  if (link) {
-    link.value().mtu_bytes = std::min<std::uint32_t>(link.value().mtu_bytes, 65'535);
-    return link;
-  }
-  // A name is what the user asked for; a number is what the route led to.
-  const ExitCode code = name.empty() ? ExitCode::peer_unreachable : ExitCode::io_unavailable;
-  return Error{code, "look at interface " + (name.empty() ? std::to_string(ifindex) : name),
-               link.error().cause, link.error().hint};
-}
-
-Result<RouteInfo> read_route(NetlinkSocket& socket, const IpAddress& peer, int ifindex) {
-  NetlinkRequest<rtmsg> message{RTM_GETROUTE,
-                                0,
-                                {.rtm_family = peer.family(),
-                                 .rtm_dst_len = static_cast<unsigned char>(peer.size_bytes() * 8)}};
-  put_address(message, RTA_DST, peer);
-  const auto scope = ifindex != 0 ? static_cast<std::uint32_t>(ifindex) : peer.scope_id;
-  if (scope != 0) ::mnl_attr_put_u32(message, RTA_OIF, scope);
-  RouteInfo route;
-  auto done = socket.request(message, [&](const nlmsghdr* reply) {
-    rtmsg family;
-    const auto attributes = message_body(bytes_of(reply), RTM_NEWROUTE, family);
-    if (!attributes) return;
-    (void)each_attribute(*attributes, [&](int type, std::span<const std::byte> value) {
-      if (type == RTA_OIF) (void)read_value(value, route.link.ifindex);
-      if (type == RTA_GATEWAY) route.gateway = read_address(value, peer.is_v6);
-      if (type == RTA_PREFSRC) route.source = read_address(value, peer.is_v6);
-    });
-  });
-  if (!done || route.link.ifindex == 0)
-    return Error{ExitCode::peer_unreachable, "find the route to " + peer.text(),
-                 done ? "the kernel named no interface" : done.error().cause,
-                 "Check the address, and that the interface is up"};
-  // Else nothing can be bound to it: RFC 4007 section 6.
-  if (route.source.is_link_local())
-    route.source.scope_id = static_cast<std::uint32_t>(route.link.ifindex);
-  return route;
-}
-
 bool is_usable(std::uint16_t state) noexcept {
   return (state & (NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT)) != 0;
 }
@@ -159,25 +105,7 @@ void forget_neighbour(NetlinkSocket& socket, int ifindex, const IpAddress& addre
   (void)socket.request(message, [](const nlmsghdr*) {});
 }
 
-Result<RouteInfo> find_route_on(NetlinkSocket& socket, const IpAddress& peer,
-                                const std::string& interface) {
-  int ifindex = 0;
-  if (!interface.empty()) {
-    ONEHOP_TRY(link, read_link(socket, 0, interface));
-    ifindex = link.ifindex;
-  }
-  ONEHOP_TRY(route, read_route(socket, peer, ifindex));
-  ONEHOP_TRY(route_link_taken, read_link(socket, route.link.ifindex, {}));
-  route.link = std::move(route_link_taken);
-  return route;
-}
-
 }  // namespace
-
-Result<RouteInfo> find_route(const IpAddress& peer, const std::string& interface) {
-  ONEHOP_TRY(socket, NetlinkSocket::open(NETLINK_ROUTE));
-  return find_route_on(socket, peer, interface);
-}
 
 Result<PathFollower> PathFollower::open(const PathOptions& options) {
   const bool is_v6 = options.peer.address.is_v6;

@@ -23,24 +23,13 @@
 #include <optional>
 #include <string>
 
+#include "control/session/route.hpp"
 #include "engine/base/address.hpp"
 #include "engine/base/interface.hpp"
 #include "engine/base/message.hpp"
 #include "engine/base/result.hpp"
 
 namespace onehop::session {
-
-struct RouteInfo {
-  Interface link;                    ///< MTU at most 65,535
-  std::optional<IpAddress> gateway;  ///< set: more than one hop
-  IpAddress source;                  ///< as the kernel would choose; all zero: unknown
-};
-
-/// find_route asks the kernel how it would reach `peer` (through `interface` if given). Before a
-/// session it serves to choose interface and io. Errors: 3 without a route, 9 where `interface` is
-/// not there.
-[[nodiscard]] Result<RouteInfo> find_route(const IpAddress& peer,
-                                           const std::string& interface = {});
 
 struct PathOptions {
   Endpoint local;  ///< address of the TLS connection, our data port

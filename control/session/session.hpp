@@ -117,6 +117,11 @@ struct SessionEnd {
 /// and 10 speak of this machine.
 [[nodiscard]] ExitCode exit_code_for_failure_of_peer(ExitCode code) noexcept;
 
+/// is_way_missing: there is no route, or no link, which may be there again in a moment.
+[[nodiscard]] bool is_way_missing(const Error& error) noexcept;
+/// When to look for it again. Longer: a transfer begins later than it could.
+inline constexpr Nanos way_retry_pause = 100ms;
+
 struct PeerLink {
   Endpoint local;  ///< of the TLS connection
   Endpoint peer;
@@ -129,6 +134,8 @@ struct DataOpened {
   std::uint32_t frame_body_max_bytes = 0;
   std::string io;          ///< "udp", "afxdp"
   bool is_stream = false;  ///< nothing of it is kept when it ends on the way
+  /// What fall_back() would take, where no frame comes back over this one; empty: nothing.
+  std::string other_io;
 };
 
 /// DataTerms: what both ends agreed on for the data path.
@@ -162,8 +169,12 @@ class SessionHost {
   SessionHost& operator=(const SessionHost&) = delete;
   virtual ~SessionHost() = default;
 
+  /// open_data: after an Error that is_way_missing() it is called again, until the session ends.
   [[nodiscard]] virtual Result<DataOpened> open_data(const PeerLink& link) = 0;
   [[nodiscard]] virtual Result<EngineRings> start_data(const DataPlan& plan) = 0;
+  /// fall_back has the running engine go over to other_io, with the same port number, keys and
+  /// packet numbers that go on. Once in a session. It may block for milliseconds. Errors: 9.
+  [[nodiscard]] virtual Result<void> fall_back() { return success(); }
   /// stop_data is called once after every open_data() that succeeded; a started engine was sent
   /// Command{finish}. A session whose source changed opens, starts and stops once more for the
   /// files that are not done.
@@ -183,6 +194,8 @@ class SessionHost {
   virtual void on_chapter_over(const file::Manifest&) {}
   /// on_notice: what the user should know and need not act on.
   virtual void on_notice(const std::string& /*text*/) {}
+  /// on_warning: what the user should act on.
+  virtual void on_warning(const std::string& text) { on_notice(text); }
 };
 
 /// Claims: by entry of a chapter, what the receiver holds of a file, blocks ascending. Empty for

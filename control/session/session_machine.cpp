@@ -2,8 +2,8 @@
 #include "control/session/session_machine.hpp"
 
 #include <algorithm>
+#include <utility>
 
-#include "engine/wire/feedback.hpp"
 #include "engine/wire/frame.hpp"
 
 namespace onehop::session {
@@ -60,15 +60,15 @@ void SessionMachine::on_event(Instant now, const Event& event) {
   if (state_ == State::finishing && is_engine_closed_) return conclude();
   if (is_winding_down()) return;
   if (state_ == State::proving && event.kind == EventKind::path_proven) {
-    is_path_proven_ = true;
+    proof_.note_proven();
     const auto frame_bytes =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(event.value, 65'535));
     send(PathReady{frame_bytes});
     // Once our own frames pass, the peer's word may be a retransmission of TCP's away.
-    deadline_ = proof_begun_ + limits_.silent;
-    end_proof(now);
-    return;
+    deadline_ = now + limits_.silent;
+    return end_proof(now);
   }
+  if (state_ == State::proving && event.kind == EventKind::path_dead) return end_round(now);
   if (const auto taken = take_event(now, event); !taken) fail(now, taken.error());
 }
 
@@ -106,6 +106,7 @@ void SessionMachine::on_data_started(Instant now, const Result<std::string>& int
 void SessionMachine::on_path(const std::string& interface, const PathUpdate& update) {
   interface_ = interface;
   is_link_up_ = update.is_link_up;
+  proof_.note_link(is_link_up_);
   act(ChangePath{update});
 }
 
@@ -133,8 +134,12 @@ void SessionMachine::tick(Instant now) {
   advance(now);
   if (std::exchange(events_of_turn_, 0) > events_crowded)
     poll_pause_ = std::min(poll_pause_, limits_.poll_short);
+  if (state_ == State::proving && data_ && !data_->other_io.empty() &&
+      proof_.is_fall_back_due(now, heard_at_))
+    return end_round(now);
   if (is_winding_down() || now < deadline_) return;
   if (is_outcome_certain()) return wind_down(now, std::nullopt);
+  if (state_ == State::proving && !proof_.is_proven()) return end_round(now);
   fail(now, state_ == State::proving ? path_error() : deadline_error());
 }
 
@@ -156,10 +161,27 @@ bool SessionMachine::can_take_message() const noexcept {
 
 void SessionMachine::begin_proof(Instant now) {
   act(Phase::proving_path);
+  proof_.begin(now, is_link_up_);
+  begin_round(now);
+}
+
+void SessionMachine::begin_round(Instant now) {
+  proof_.begin_round(now, is_link_up_);
+  act(AskPeer{});
   command(CommandKind::prove_path);
-  is_path_proven_ = is_peer_ready_ = false;
-  proof_begun_ = now;
   enter(State::proving, now + limits_.prove, "prove the data path");
+}
+
+// end_round: the engine's PINGs were not answered. While a link is down the channel's own limit of
+// silence ends the session.
+void SessionMachine::end_round(Instant now) {
+  const auto verdict = proof_.end_round(now, heard_at_, !data_->other_io.empty());
+  if (verdict == PathProof::Verdict::dead) return fail(now, path_error());
+  if (verdict == PathProof::Verdict::fall_back) {
+    act(FallBack{});
+    data_->io = std::exchange(data_->other_io, {});
+  }
+  begin_round(now);
 }
 
 Result<void> SessionMachine::take_proof(Instant now, const Message& message) {
@@ -169,13 +191,13 @@ Result<void> SessionMachine::take_proof(Instant now, const Message& message) {
     return std::move(*verdict);
   }
   if (!std::holds_alternative<PathReady>(message)) return out_of_turn(message);
-  is_peer_ready_ = true;
+  proof_.note_peer_ready();
   end_proof(now);
   return success();
 }
 
 void SessionMachine::end_proof(Instant now) {
-  if (!is_path_proven_ || !is_peer_ready_) return;
+  if (!proof_.is_over()) return;
   command(CommandKind::start);
   act(Phase::transferring);
   on_proven(now);
@@ -190,7 +212,7 @@ void SessionMachine::fail(Instant now, Error why) {
 void SessionMachine::wind_down(Instant now, std::optional<Error> error) {
   flush();  // the peer can keep only blocks whose digests it has
   error_ = std::move(error);
-  if (error_ && data_ && data_->is_stream && is_path_proven_ && is_peer_ready_) {
+  if (error_ && data_ && data_->is_stream && proof_.is_over()) {
     // The peer's text may say so.
     error_->hint = error_->cause.find(stream_hint) == std::string::npos ? stream_hint : "";
   }
@@ -297,22 +319,6 @@ Error SessionMachine::ended(ChannelEnd end, const std::string& cause) const {
           "What arrived was kept; run the same command again to go on"};
 }
 
-Error SessionMachine::path_error() const {
-  return {ExitCode::peer_unreachable,
-          "prove the data path to " + peer_name_ + ", UDP port " + std::to_string(peer_data_port_) +
-              " over " + interface_,
-          "no frame of full size came back",
-          "let UDP ports " + std::to_string(peer_data_port_) + " (there) and " +
-              std::to_string(data_->data_port) + " (here) through the firewalls, check that " +
-              interface_ + " is the right interface (--iface) and that both MTUs are real" +
-              (data_->io != "udp" ? ", or use --io udp: there are drivers that lose what " +
-                                        data_->io + " sends (onehop doctor names some)"
-                                  : "") +
-              (has_fragments_ ? "; leave out --fragment, or wait 30 s: a reassembly memory that is "
-                                "full takes no fragment"
-                              : "")};
-}
-
 /// A peer's remedies are of its own command line.
 std::string SessionMachine::whose_options(std::string_view text) const {
   if (text.find("--") == std::string_view::npos) return {};
@@ -350,46 +356,6 @@ std::string SessionMachine::name_of_file(std::uint32_t file) {
   return chapter != nullptr && chapter->has_entry(file)
              ? file::display_name(chapter->entry(file).name)
              : "a file";
-}
-
-std::optional<Error> SessionMachine::fault_of(const Event& event) {
-  const std::string step = "transfer files with " + peer_name_;
-  const int errno_value = static_cast<int>(event.value);
-  switch (event.kind) {
-    case EventKind::path_dead: return path_error();
-    case EventKind::feedback_silent:
-      if (!is_link_up_)
-        return Error{ExitCode::timed_out, step,
-                     interface_ + " was down or gone for the session's limit",
-                     "Bring it up, then run the same command again to go on"};
-      return Error{ExitCode::timed_out, step,
-                   "nothing came back on the data path for the session's limit",
-                   "Look at the link and at the other machine"};
-    case EventKind::stalled:
-      return Error{ExitCode::timed_out, step,
-                   "no file data has come through for the session's limit, although " + peer_name_ +
-                       " still answers",
-                   "Check that both MTUs are real, and the disk of the receiving machine; run the "
-                   "same command again to go on"};
-    case EventKind::protocol_error:
-      return violation("the peer broke the data protocol: " +
-                       std::string{wire::to_string(static_cast<wire::Violation>(event.value))});
-    case EventKind::port_failed:
-      return Error{ExitCode::io_unavailable, "use the " + data_->io + " port",
-                   errno_text(errno_value), "Run the same command again to go on", errno_value};
-    case EventKind::port_refused:
-      act(Notice{"this machine refuses the frames that we send to " + peer_name_ + ", UDP port " +
-                 std::to_string(peer_data_port_) + " (" + errno_text(errno_value) +
-                 "): a firewall rule for its output (`nft list ruleset`), an IPsec policy "
-                 "or a prohibit route. Let them through; the transfer goes on then"});
-      return std::nullopt;
-    case EventKind::closed:
-      return Error{ExitCode::internal_error, step, "the engine stopped on its own", ""};
-    case EventKind::file_message:
-      if (event.block.kind != FileMessageKind::failed) return std::nullopt;
-      return file_error(event.block, name_of_file(event.block.file));
-    default: return std::nullopt;
-  }
 }
 
 }  // namespace onehop::session

@@ -31,6 +31,7 @@
 
 #include "control/session/chapter.hpp"
 #include "control/session/liveness.hpp"
+#include "control/session/path_proof.hpp"
 #include "control/session/session.hpp"
 
 namespace onehop::session {
@@ -46,6 +47,10 @@ struct StartData {
   DataTerms terms;
   std::uint16_t peer_port = 0;
 };
+/// AskPeer: ask for a sign of life on the control connection (note_heard()).
+struct AskPeer {};
+/// FallBack: have the host's port go over to the other one that it has (DataOpened::other_io).
+struct FallBack {};
 struct StopData {};     ///< the engine has closed or never ran: have the host join its threads
 struct WantChapter {};  ///< sending; answered by SendMachine::on_chapter()
 struct OfferAgain {     ///< sending; answered by SendMachine::on_offered_again()
@@ -81,8 +86,8 @@ struct HoleAnnounced {  ///< receiving: tell the host
   std::uint64_t bytes = 0;
 };
 using Action = std::variant<Message, Command, Phase, Accepted, Report, Notice, Skipped,
-                            HoleAnnounced, OpenData, StartData, ChangePath, StopData, WantChapter,
-                            OfferAgain, Consider, TakeOffered, ChapterOver>;
+                            HoleAnnounced, OpenData, StartData, ChangePath, AskPeer, FallBack,
+                            StopData, WantChapter, OfferAgain, Consider, TakeOffered, ChapterOver>;
 
 /// file_error: what a failure of the file side is to the user. `name` is for people.
 [[nodiscard]] Error file_error(const BlockRef& block, const std::string& name);
@@ -105,6 +110,8 @@ class SessionMachine {
   /// `interface` is the one that leads to the peer.
   void on_data_started(Instant now, const Result<std::string>& interface);
   void on_path(const std::string& interface, const PathUpdate& update);
+  /// note_heard: when the peer was last heard on the control connection.
+  void note_heard(Instant at) noexcept { heard_at_ = at; }
   /// fail ends the session in order because of `why`, which the peer is told.
   void fail(Instant now, Error why);
   /// interrupt asks for an orderly end (exit code 7) at the next tick.
@@ -128,6 +135,7 @@ class SessionMachine {
   [[nodiscard]] bool follows_path() const noexcept {
     return state_ == State::proving || state_ == State::transferring || state_ == State::restarting;
   }
+  [[nodiscard]] Role role() const noexcept { return role_; }
   [[nodiscard]] bool is_winding_down() const noexcept { return state_ >= State::checkpointing; }
   [[nodiscard]] bool is_over() const noexcept { return state_ == State::over; }
   /// end: valid when it is over. Without an Error every file came to its outcome.
@@ -238,6 +246,8 @@ class SessionMachine {
     return has_engine_ && !is_engine_closed_;
   }
   [[nodiscard]] Result<void> take_proof(Instant now, const Message& message);
+  void begin_round(Instant now);
+  void end_round(Instant now);
   void end_proof(Instant now);
   void tell_and_finish(Instant now);
   void conclude();
@@ -249,12 +259,12 @@ class SessionMachine {
   std::deque<Action> actions_;
   std::optional<Error> error_, end_reason_;  // of the end; of an end that we were asked for
   std::string interface_ = "?";
-  Instant proof_begun_{};
+  PathProof proof_;
+  Instant heard_at_{};
   bool is_link_up_ = true, has_fragments_ = false;
   bool is_finish_commanded_ = false;
-  bool is_path_proven_ = false, is_peer_ready_ = false;
   bool is_file_side_dead_ = false;  // it failed: it will not answer a checkpoint
-  std::uint16_t peer_data_port_ = 0;
+  std::uint16_t peer_data_port_ = 0, port_elsewhere_ = 0;
   Tally kept_;     // offered files whose names keep something else
   Tally unnamed_;  // entries whose names the receiver's file system cannot hold
 };

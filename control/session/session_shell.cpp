@@ -48,7 +48,15 @@ void SessionShell::turn() {
   perform_all();
   take_answer();
   perform_all();
+  if (postponed_ && monotonic_now() >= postponed_until_) {
+    Action again = *std::exchange(postponed_, std::nullopt);
+    if (!session_->is_winding_down()) perform(again);
+    perform_all();
+  }
   if (rings_ && session_->follows_path()) {
+    if (!options_.interface.empty())
+      if (const auto follows = channel_->follow_device(options_.interface); !follows)
+        session_->fail(monotonic_now(), follows.error());
     while (path_) {  // what follows from an update may stop the data path
       const auto update = path_->poll(monotonic_now());
       if (!update) break;
@@ -62,6 +70,7 @@ void SessionShell::turn() {
   const auto can_take_event = [this] {
     return session_->is_winding_down() || channel_->unsent_bytes() < unsent_bytes_max;
   };
+  session_->note_heard(channel_->last_received_at());
   Event event;
   while (rings_ && can_take_event() && rings_->events->pop(event)) {
     if (event.kind == EventKind::peer_heard) channel_->note_life();
@@ -77,6 +86,7 @@ void SessionShell::turn() {
   }
   if (channel_->end() != ChannelEnd::open && !channel_->has_message())
     session_->on_channel_end(monotonic_now(), channel_->end(), channel_->end_cause());
+  session_->note_heard(channel_->last_received_at());
   session_->tick(monotonic_now());
   perform_all();
   flush_commands();
@@ -93,6 +103,7 @@ Task<void> SessionShell::wait() {
   const Instant now = monotonic_now();
   Nanos pause = std::max<Nanos>(session_->next_wakeup(now) - now, 0ns);
   if (!waiting_.empty()) pause = std::min(pause, command_retry_pause);
+  if (postponed_) pause = std::min(pause, std::max<Nanos>(postponed_until_ - now, 0ns));
   if (path_ && session_->follows_path()) pause = std::min(pause, path_->due_in(now));
   if (can_take_message() && !session_->is_winding_down())
     co_await channel_->wait_activity(pause);
@@ -118,23 +129,49 @@ void SessionShell::perform(Action& action) {
   } else if (const auto* over = std::get_if<ChapterOver>(&action)) {
     host_.on_chapter_over(*over->manifest);
   } else if (std::holds_alternative<OpenData>(action)) {
-    // What can fail comes first: each open_data() that succeeded is followed by a stop_data().
-    SessionId fresh_id{};
-    if (::getentropy(fresh_id.data(), fresh_id.size()) != 0)
-      return session_->fail(monotonic_now(),
-                            errno_error(ExitCode::internal_error, "draw a session id"));
-    const auto opened = host_.open_data({channel_->local(), channel_->peer()});
-    if (opened) data_port_ = opened.value().data_port;
-    session_->on_data_opened(monotonic_now(), opened, fresh_id);
+    open_data();
   } else if (const auto* start = std::get_if<StartData>(&action)) {
-    session_->on_data_started(monotonic_now(), start_data(*start));
+    const auto started = start_data(*start);
+    // Not what the host refused: it has taken files.
+    if (!started && !path_ && postpone(started.error(), *start)) return;
+    postponed_since_.reset();
+    session_->on_data_started(monotonic_now(), started);
   } else if (const auto* change = std::get_if<ChangePath>(&action)) {
     change_path(change->update);
+  } else if (std::holds_alternative<AskPeer>(action)) {
+    channel_->send(KeepAlive{.wants_answer = true});
+  } else if (std::holds_alternative<FallBack>(action)) {
+    if (const auto fell = host_.fall_back(); !fell)
+      return session_->fail(monotonic_now(), fell.error());
+    push_command({.kind = CommandKind::path_update, .path = path_->update()});
   } else if (std::holds_alternative<StopData>(action)) {
     stop_data();
   } else {
     perform_own(action);
   }
+}
+
+bool SessionShell::postpone(const Error& error, Action action) {
+  const Instant now = monotonic_now();
+  if (!is_way_missing(error) || now - postponed_since_.value_or(now) > options_.limits.silent)
+    return false;
+  if (!postponed_since_) postponed_since_ = now;
+  postponed_.emplace(std::move(action));
+  postponed_until_ = now + way_retry_pause;
+  return true;
+}
+
+void SessionShell::open_data() {
+  // What can fail comes first: each open_data() that succeeded is followed by a stop_data().
+  SessionId fresh_id{};
+  if (::getentropy(fresh_id.data(), fresh_id.size()) != 0)
+    return session_->fail(monotonic_now(),
+                          errno_error(ExitCode::internal_error, "draw a session id"));
+  const auto opened = host_.open_data({channel_->local(), channel_->peer()});
+  if (!opened && postpone(opened.error(), OpenData{})) return;
+  postponed_since_.reset();
+  if (opened) data_port_ = opened.value().data_port;
+  session_->on_data_opened(monotonic_now(), opened, fresh_id);
 }
 
 Result<std::string> SessionShell::start_data(const StartData& start) {
@@ -158,6 +195,10 @@ Result<std::string> SessionShell::start_data(const StartData& start) {
     host_.on_notice("the route to " + plan.peer.address.text() + " leads through the gateway " +
                     gateway->text() +
                     ": onehop's rate laws assume one hop, and see only the first");
+  // A sender was warned before it connected.
+  if (options_.interface.empty() && session_->role() == Role::receiver)
+    if (const auto warning = detour_warning(plan.peer.address, path_->route()))
+      host_.on_warning(*warning);
   ONEHOP_TRY(rings, host_.start_data(plan));
   rings_ = rings;
   push_command({.kind = CommandKind::path_update, .path = plan.path});

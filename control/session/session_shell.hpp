@@ -64,6 +64,10 @@ class SessionShell {
   void turn();
   void perform_all();
   void perform(Action& action);
+  /// postpone has an action performed again, where `error` says that its way to the peer is gone
+  /// for now, as it may be while data flows. False: it is another error, or lasts too long.
+  [[nodiscard]] bool postpone(const Error& error, Action action);
+  void open_data();
   [[nodiscard]] Result<std::string> start_data(const StartData& start);
   void stop_data();
   void change_path(const PathUpdate& update);
@@ -77,6 +81,9 @@ class SessionShell {
   std::uint16_t data_port_ = 0;
   std::optional<EngineRings> rings_;  ///< while there is an engine
   std::deque<Command> waiting_;       ///< until the ring has room
+  std::optional<Action> postponed_;
+  Instant postponed_until_{};
+  std::optional<Instant> postponed_since_;
   std::optional<PathFollower> path_;
   // A duplicate of the path's, so that a change does not wait for the next poll: an AF_XDP sender
   // stands still from the moment its link is back until it knows.

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "engine/base/driver_quirks.hpp"
 
+#include <sys/utsname.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <optional>
 
 namespace onehop {
 
@@ -11,6 +16,15 @@ namespace {
 
 // Sources: a file of Linux with the commit that was read, or the test of ours that shows it.
 constexpr std::array quirks{
+    DriverQuirk{.driver = "kernel",
+                .key = "copy-transmit-panic",
+                .kernels = "6.16.8 to 6.16.12, 6.17 to 6.17.10, 6.18-rc (CVE-2025-40290)",
+                .quirk = "a frame that AF_XDP sends in copy mode, on any driver, may panic the "
+                         "machine",
+                .answer = "--io auto takes UDP in place of copy mode, doctor tries none, a named "
+                          "--io warns first; told by the kernel's type information or its version",
+                .source = "net/xdp/xsk.c at 30f241fcf52a, mended by 0ebc27a4c67d (stable "
+                          "c5ea2e50b5c9); not seen here"},
     DriverQuirk{.driver = "igb",
                 .key = "program-first",
                 .kernels = "6.18",
@@ -36,7 +50,8 @@ constexpr std::array quirks{
                 .kernels = "6.18",
                 .quirk = "the link goes down for 1 to 3 s when a program is attached",
                 .answer = "waits up to 5 s for the carrier, on every driver",
-                .source = "seen on QEMU's igb"},
+                .source = "seen on QEMU's igb",
+                .takes_link_down = true},
     DriverQuirk{.driver = "igb",
                 .key = "qemu-fragments",
                 .kernels = "6.18, QEMU 10's card alone",
@@ -48,7 +63,8 @@ constexpr std::array quirks{
                 .kernels = "since 9da75a511c55 (2024)",
                 .quirk = "the carrier is off while a queue is bound for zero-copy",
                 .answer = "waits up to 5 s for the carrier; not tried on a card",
-                .source = "ice_xsk.c at 9da75a511c55"},
+                .source = "ice_xsk.c at 9da75a511c55",
+                .takes_link_down = true},
     DriverQuirk{.driver = "virtio_net",
                 .key = "dma-interface",
                 .kernels = "6.18, 7.2",
@@ -65,14 +81,16 @@ constexpr std::array quirks{
                 .source = "virtio_net.c virtnet_xsk_pool_enable(); seen under QEMU",
                 .errno_value = ENOENT,
                 .remedy = "give the virtual card queue_reset=on (QEMU 7.2 or later)"},
-    DriverQuirk{.driver = "virtio_net",
-                .key = "header-of-elsewhere",
-                .kernels = "6.18, as a module",
-                .quirk = "takes the header of zero-copy frames from a page that is not its own: "
-                         "from one boot to the next, a host's tap may refuse all of them",
-                .answer = "the path is not proven within 2 s: names --io udp",
-                .source = "virtio_net.c virtnet_xsk_pool_enable(), which maps an address of a "
-                          "module; tests/vm/lost_headers"},
+    DriverQuirk{
+        .driver = "virtio_net",
+        .key = "header-of-elsewhere",
+        .kernels = "6.18, as a module",
+        .quirk = "takes the header of zero-copy frames from a page that is not its own: "
+                 "from one boot to the next, a host's tap may refuse all of them",
+        .answer =
+            "--io auto goes on over UDP when no frame came back for 2 s; a named --io names it",
+        .source = "virtio_net.c virtnet_xsk_pool_enable(), which maps an address of a "
+                  "module; tests/vm/lost_headers"},
     DriverQuirk{.driver = "veth",
                 .key = "peer-queues",
                 .kernels = "6.18",
@@ -118,7 +136,85 @@ constexpr std::array quirks{
                 .source = "tests/vm/README.md"},
 };
 
+// Version: the first numbers of a release, "6.17.0-8-generic" for instance.
+struct Version {
+  int major = 0, minor = 0, patch = 0;
+  bool is_candidate = false;  // -rc
+};
+
+Version version_of(std::string_view release) noexcept {
+  Version version;
+  const char* at = release.data();
+  const char* const end = at + release.size();
+  for (int* number : {&version.major, &version.minor, &version.patch}) {
+    const auto [rest, error] = std::from_chars(at, end, *number);
+    if (error != std::errc{}) break;
+    at = rest;
+    if (at == end || *at != '.') break;
+    ++at;
+  }
+  version.is_candidate = release.find("-rc") != std::string_view::npos;
+  return version;
+}
+
+bool has_faulty_version(const Version& version) noexcept {
+  if (version.major != 6) return false;
+  if (version.minor == 16) return version.patch >= 8;  // its series ended without the mend
+  if (version.minor == 17) return version.patch <= 10;
+  return version.minor == 18 && version.patch == 0 && version.is_candidate;
+}
+
+CopyTransmit look_at_kernel() {
+  utsname names{};
+  (void)::uname(&names);
+  // In blocks: by character its 5 MB would be most of what the start of a session costs.
+  constexpr std::size_t step_bytes = 1 << 20;
+  std::ifstream file{"/sys/kernel/btf/vmlinux", std::ios::binary};
+  std::string btf;
+  for (std::size_t got = 0; file; got += static_cast<std::size_t>(file.gcount())) {
+    btf.resize(got + step_bytes);
+    file.read(btf.data() + got, step_bytes);
+    btf.resize(got + static_cast<std::size_t>(file.gcount()));
+  }
+  return judge_copy_transmit(names.release, find_btf_words(btf));
+}
+
 }  // namespace
+
+std::string link_warning(std::string_view driver, std::string_view interface) {
+  const auto* const found = std::ranges::find_if(quirks, [&](const DriverQuirk& quirk) {
+    return quirk.takes_link_down && quirk.is_of(driver, false);
+  });
+  if (found == quirks.end()) return {};
+  return "AF_XDP on " + std::string{interface} + " (" + std::string{driver} +
+         "): " + std::string{found->quirk} + "; what else uses it is interrupted";
+}
+
+BtfWords find_btf_words(std::string_view btf) noexcept {
+  // Names stand between zeros, of which there are many: their own letters are looked for.
+  constexpr std::string_view stem = "xsk_addr", fault{"xsk_addr_head\0", 14},
+                             mend{"xsk_addrs\0", 10};
+  BtfWords words;
+  for (std::size_t at = btf.find(stem); at != std::string_view::npos;
+       at = btf.find(stem, at + stem.size())) {
+    if (at == 0 || btf[at - 1] != '\0') continue;
+    words.has_fault = words.has_fault || btf.substr(at).starts_with(fault);
+    words.has_mend = words.has_mend || btf.substr(at).starts_with(mend);
+  }
+  return words;
+}
+
+CopyTransmit judge_copy_transmit(std::string_view release, BtfWords words) {
+  if (words.has_fault != words.has_mend)
+    return {.is_sound = words.has_mend, .told_by = "its type information"};
+  return {.is_sound = !has_faulty_version(version_of(release)),
+          .told_by = "Linux " + std::string{release}};
+}
+
+const CopyTransmit& read_copy_transmit() {
+  static const CopyTransmit known = look_at_kernel();
+  return known;
+}
 
 bool DriverQuirk::is_of(std::string_view name, bool is_wifi) const noexcept {
   if (driver == "Wi-Fi") return is_wifi;

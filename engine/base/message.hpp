@@ -50,6 +50,9 @@ struct Command {
 enum class EventKind : std::uint8_t {
   path_proven,      ///< a full-size PING was answered; `value`: its frame, bytes of UDP payload
   path_dead,        ///< none was answered within the deadline
+  heard_elsewhere,  ///< receiving: an authentic frame came from elsewhere than the peer; `value`:
+                    ///< the port there
+  peer_moved,       ///< receiving: the peer answers at another address; `value`: its port there
   first_data,       ///< sending: the first data frame was given to the port
   block_sent,       ///< sending: the last byte of `block` was sent once; its digest is due
   all_arrived,      ///< sending: the peer has acknowledged every byte

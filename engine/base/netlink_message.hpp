@@ -15,6 +15,8 @@
 #include <span>
 #include <string>
 
+#include "engine/base/address.hpp"
+
 namespace onehop {
 
 /// Larger counters are clamped: this fits Bytes and Nanos, and nothing ever counts so far.
@@ -70,6 +72,19 @@ bool read_value(std::span<const std::byte> bytes, T& out) {
 inline std::string read_text(std::span<const std::byte> bytes) {
   const auto* text = reinterpret_cast<const char*>(bytes.data());
   return {text, ::strnlen(text, bytes.size())};
+}
+
+/// read_address: `value` is a netlink attribute's, of as many bytes as it has.
+inline IpAddress read_address(std::span<const std::byte> value, bool is_v6) {
+  IpAddress address;
+  address.is_v6 = is_v6;
+  std::ranges::copy(value.first(std::min(address.size_bytes(), value.size())),
+                    address.bytes.begin());
+  return address;
+}
+
+inline void put_address(nlmsghdr* message, std::uint16_t type, const IpAddress& address) {
+  ::mnl_attr_put(message, type, address.size_bytes(), address.bytes.data());
 }
 
 /// message_body checks type and length and returns what follows the family header T.

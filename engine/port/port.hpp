@@ -21,6 +21,14 @@
 #include "engine/base/telemetry.hpp"
 #include "engine/base/units.hpp"
 
+// A port of the receiving end may also follow its peer to another address, behind NAT for instance
+// (engine/run/path_challenge.hpp). It then has some of:
+//
+//   receive_elsewhere(source)  a frame that its own receive() does not give, and who sent it
+//   source_elsewhere(view)     who sent a frame of receive(), where that is not the peer
+//   send_to(address, frame)    one frame there; false: it cannot
+//   move_peer(address)         the peer is there from now on; false: it cannot follow there
+
 namespace onehop {
 
 /// RxFrame: a received datagram, lent until release(); open() reads it in place.

@@ -47,12 +47,18 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
   // A segment above the MTU is refused, and with fragments most frames are.
   const bool is_gso_on = config.is_gso_allowed && !config.has_fragments && socket.is_gso_known();
   const bool is_gro_on = socket.set_gro(true);
-  return std::unique_ptr<UdpPort>{
+  std::unique_ptr<UdpPort> port{
       new UdpPort{config, std::move(socket), std::move(wake), is_gso_on, is_gro_on}};
+  if (config.follows_peer) {
+    ONEHOP_TRY(elsewhere, UdpElsewhere::open(port->socket_, config));
+    port->elsewhere_.emplace(std::move(elsewhere));
+  }
+  return port;
 }
 
 Result<void> UdpPort::connect(const Endpoint& peer) {
   ONEHOP_TRYV(socket_.connect(peer));
+  config_.peer = peer;
   tx_.set_charge_read(scope() != QueueScope::own_ring);
   return success();
 }
@@ -150,11 +156,36 @@ std::uint32_t UdpPort::wait(Instant deadline, bool is_rx_wanted) noexcept {
 void UdpPort::update_path(const PathUpdate& update) noexcept {
   // The kernel routes for us; on another path an earlier refusal may be over.
   socket_.follow_link(update.ifindex);
+  if (!config_.interface.empty() && update.ifindex != bound_ifindex_ && config_.peer) {
+    const bool is_anew = bound_ifindex_ != 0;
+    if (!is_anew ||
+        (socket_.follow_device(config_.interface, config_.peer) &&
+         (!elsewhere_ || elsewhere_->socket().follow_device(config_.interface, std::nullopt))))
+      bound_ifindex_ = update.ifindex;
+  }
   if (update.is_link_up) tx_.forget_error();
 }
 
+std::optional<RxFrame> UdpPort::receive_elsewhere(Endpoint& source) noexcept {
+  if (!elsewhere_) return std::nullopt;
+  return elsewhere_->receive(source);
+}
+
+bool UdpPort::send_to(const Endpoint& to, std::span<const std::byte> frame) noexcept {
+  return elsewhere_ && elsewhere_->send(to, frame);
+}
+
+bool UdpPort::move_peer(const Endpoint& peer) noexcept {
+  own_syscalls_total_ += 1;
+  if (!socket_.move_peer(peer)) return false;
+  config_.peer = peer;
+  tx_.forget_error();
+  return true;
+}
+
 std::uint64_t UdpPort::syscalls_total() const noexcept {
-  return own_syscalls_total_ + tx_.syscalls_total() + rx_.syscalls_total();
+  return own_syscalls_total_ + (elsewhere_ ? elsewhere_->syscalls_total() : 0) +
+         tx_.syscalls_total() + rx_.syscalls_total();
 }
 
 PortInfo UdpPort::info() const noexcept {

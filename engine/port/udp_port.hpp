@@ -11,10 +11,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "engine/base/wake_fd.hpp"
 #include "engine/port/port.hpp"
+#include "engine/port/udp_elsewhere.hpp"
 #include "engine/port/udp_rx.hpp"
 #include "engine/port/udp_socket.hpp"
 #include "engine/port/udp_tx.hpp"
@@ -51,6 +53,16 @@ class UdpPort {
   /// ask_link_status asks Wi-Fi drivers for acknowledgements of single frames (link_status.hpp);
   /// for a sender, before the engine core runs. Syscalls: setsockopt.
   void ask_link_status() noexcept { (void)socket_.link_status().ask(socket_.fd()); }
+  /// claim_port ends UdpPortConfig::is_port_shared: from here on nobody else can bind to the port.
+  /// Syscalls: setsockopt.
+  [[nodiscard]] Result<void> claim_port() { return share_port(socket_, false); }
+
+  // --- Following a peer to another address (port.hpp), where the configuration asks for it.
+  [[nodiscard]] std::optional<RxFrame> receive_elsewhere(Endpoint& source) noexcept;
+  bool send_to(const Endpoint& to, std::span<const std::byte> frame) noexcept;
+  /// move_peer: Syscalls: connect.
+  bool move_peer(const Endpoint& peer) noexcept;
+
   /// large_frame_bytes: a datagram that leaves in fragments holds so much; 0 without has_fragments,
   /// or once they have ended.
   [[nodiscard]] std::size_t large_frame_bytes() const noexcept {
@@ -72,8 +84,10 @@ class UdpPort {
 
   UdpPortConfig config_;
   UdpSocket socket_;
+  std::optional<UdpElsewhere> elsewhere_;
   bool has_fragments_;
   WakeFd wake_;
+  int bound_ifindex_ = 0;  // of config_.interface, as first heard of
   Bytes wire_overhead_;
   UdpTx tx_;
   UdpRx rx_;

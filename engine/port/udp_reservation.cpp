@@ -51,6 +51,11 @@ UdpReservation UdpReservation::share() const noexcept {
   return other;
 }
 
+void UdpReservation::share_port() const noexcept {
+  const int on = 1;
+  (void)::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+}
+
 std::uint32_t UdpReservation::dropped_total() const noexcept {
   return read_mem_info(fd_.get()).drops;
 }

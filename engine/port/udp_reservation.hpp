@@ -23,6 +23,8 @@ class UdpReservation {
 
   /// share holds the same address until the last of them ends. Syscalls: fcntl.
   [[nodiscard]] UdpReservation share() const noexcept;
+  /// share_port lets a socket that does the same be bound to the address. Syscalls: setsockopt.
+  void share_port() const noexcept;
   [[nodiscard]] bool is_open() const noexcept { return fd_.is_open(); }
 
   /// address is the bound address with its port.

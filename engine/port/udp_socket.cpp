@@ -87,6 +87,9 @@ Result<void> set_options(int fd, bool is_ipv6, const UdpPortConfig& config) {
     ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_TOS, traffic_class, "IP_TOS"));
     ONEHOP_TRYV(set_int(fd, IPPROTO_IP, IP_RECVTOS, 1, "IP_RECVTOS"));
   }
+  if (config.is_port_shared) {
+    ONEHOP_TRYV(set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"));
+  }
   // 4. Buffers and priority. IP_TOS resets the priority, so it comes after.
   ONEHOP_TRYV(set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, config.rcvbuf_bytes, "SO_RCVBUF"));
   ONEHOP_TRYV(set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, config.sndbuf_bytes, "SO_SNDBUF"));
@@ -152,6 +155,30 @@ bool UdpSocket::set_gro(bool is_on) const noexcept {
 
 bool UdpSocket::set_fragments(bool is_on) const noexcept {
   return set_mtu_discovery(fd(), is_ipv6_, is_on).has_value();
+}
+
+bool UdpSocket::move_peer(const Endpoint& peer) noexcept {
+  const SocketAddress to = peer.to_sockaddr();
+  return ::connect(fd(), to.get(), to.size_bytes) == 0;
+}
+
+bool UdpSocket::follow_device(const std::string& interface,
+                              const std::optional<Endpoint>& peer) noexcept {
+  //= Linux net/ipv4/udp.c, __udp_disconnect(): sk_bound_dev_if = 0
+  const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+  if (local_.port == 0) {
+    const auto local = Endpoint::of_socket(fd());
+    if (!local) return false;
+    local_ = local.value();
+  }
+  if (::connect(fd(), &nobody, sizeof nobody) != 0) return false;
+  // A port that the kernel had chosen went with the connection; one that we named stayed, and is
+  // refused here.
+  const SocketAddress at = local_.to_sockaddr();
+  (void)::bind(fd(), at.get(), at.size_bytes);
+  return ::setsockopt(fd(), SOL_SOCKET, SO_BINDTODEVICE, interface.c_str(),
+                      static_cast<socklen_t>(interface.size())) == 0 &&
+         (!peer || move_peer(*peer));
 }
 
 void UdpSocket::follow_link(int ifindex) noexcept {

@@ -40,6 +40,9 @@ struct UdpPortConfig {
   bool has_fragments = false;
   /// The kernel drops what cannot be a frame of ours (engine/wire/frame.hpp).
   bool has_frames_only = false;
+  /// A second socket takes what comes from elsewhere than the peer (udp_elsewhere.hpp).
+  bool follows_peer = false;
+  bool is_port_shared = false;  ///< with a socket of ours that is bound there
   bool is_gso_allowed = true;
   /// What the socket's charge can see. own_ring where something between us and the shaping queue
   /// takes the charge off (a veth pair into a bridge). Loopback is found out without it.
@@ -69,6 +72,13 @@ class UdpSocket {
   /// because nobody authenticated them and so they decide nothing. Bounded per call. Returns the
   /// system calls made. Syscalls: recvmsg, getsockopt.
   std::uint32_t drain_errors() const noexcept;
+  /// follow_device binds to `interface` again, which was made anew under another number. It ends
+  /// the connection first, which takes off the old binding, so that no privilege is needed; then it
+  /// connects to `peer`, if there is one. False: it cannot yet. Syscalls: getsockname, connect,
+  /// bind, setsockopt.
+  bool follow_device(const std::string& interface, const std::optional<Endpoint>& peer) noexcept;
+  /// move_peer connects to another peer; false: the kernel has no way there. Syscalls: connect.
+  bool move_peer(const Endpoint& peer) noexcept;
   /// follow_link names the interface that is_link_running() asks about; 0: none. Syscalls: ioctl.
   void follow_link(int ifindex) noexcept;
   [[nodiscard]] bool follows_link() const noexcept { return link_name_.front() != '\0'; }
@@ -79,6 +89,7 @@ class UdpSocket {
 
  private:
   Fd fd_;
+  Endpoint local_;  // port 0: not asked yet
   bool is_ipv6_ = false;
   bool is_loopback_ = false;
   std::array<char, 16> link_name_{};  // IFNAMSIZ

@@ -128,8 +128,11 @@ class LoopBase {
               .pings_before = pings.id(),
               .frames_before = counters_.frames_received_total};
   }
+  [[nodiscard]] bool is_proving() const noexcept { return proof_.has_value(); }
   /// report_path puts at most one event in a turn: the end of a proof and a refusal once each.
   void report_path(Instant now, const transfer::PingSchedule& pings) noexcept {
+    // Nothing can come back over a link that is down: the proof begins at its return.
+    if (proof_ && !is_link_up_) start_proof(now, pings);
     if (!links_.events.has_room()) return;
     const std::uint64_t frames = counters_.frames_received_total;
     const int error = port_.last_error();

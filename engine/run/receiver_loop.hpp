@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "engine/run/loop_base.hpp"
+#include "engine/run/peer_follower.hpp"
 #include "engine/transfer/receiver.hpp"
 
 namespace onehop::run {
@@ -25,6 +26,7 @@ struct ReceiverLoopConfig {
   Nanos silent_limit = 30s;               ///< nothing from the peer
   /// Frames come, but no file data; skipped blocks and holes count as data.
   Nanos stall_limit = 120s;
+  std::uint64_t challenge_seed = 0;  ///< random: what a peer at another address is asked
 };
 
 template <Port P>
@@ -45,7 +47,8 @@ class ReceiverLoop : public LoopBase<P> {
       : LoopBase<P>{port, keys, links},
         config_{config},
         receiver_{config.receiver},
-        packet_number_{config.first_packet_number} {}
+        packet_number_{config.first_packet_number},
+        follower_{port, config.challenge_seed} {}
 
   /// turn does one round of work. Not called again once is_closed().
   [[nodiscard]] NextWakeup turn(Instant now) noexcept {
@@ -53,6 +56,7 @@ class ReceiverLoop : public LoopBase<P> {
     take_commands(now);
     take_from_file();
     const bool is_drained = receive(now);
+    receive_elsewhere(now);
     watch_ring(now, is_drained);
     give_blocks();
     send(now);
@@ -133,7 +137,7 @@ class ReceiverLoop : public LoopBase<P> {
     for (std::size_t batch = 0; batch < rx_batches_per_turn_max; ++batch) {
       const std::size_t count = port_.receive(views);
       if (count == 0) return true;
-      for (std::size_t i = 0; i < count; ++i) on_frame(now, views[i].bytes(), views[i].is_ce);
+      for (std::size_t i = 0; i < count; ++i) on_frame(now, views[i], std::nullopt);
       port_.release();
       give_blocks();
       if (receiver_.is_credit_due(now)) return false;
@@ -141,18 +145,51 @@ class ReceiverLoop : public LoopBase<P> {
     return false;
   }
 
-  void on_frame(Instant now, Pieces frame, bool is_ce) noexcept {
+  /// receive_elsewhere looks for the peer at other addresses, when it is missed where it was.
+  void receive_elsewhere(Instant now) noexcept {
+    const bool is_missed =
+        this->is_proving() || (phase_ == Phase::flowing &&
+                               now - receiver_.last_received_at() > PeerFollower<P>::missed_after);
+    if (!is_missed) return;
+    follower_.look(now, [this, now](const RxFrame& view, const std::optional<Endpoint>& source) {
+      on_frame(now, view, source);
+    });
+  }
+  void ask_elsewhere(Instant now) noexcept {
+    follower_.ask(now, [this](std::uint64_t id, std::span<std::byte> frame) {
+      std::array<std::byte, wire::ping_body_bytes_min> body{};
+      wire::encode_ping({.id = id}, body);
+      const std::uint64_t number = packet_number_++;
+      wire::FrameHeader header{
+          .type = wire::FrameType::ping, .packet_number = number, .settled = number};
+      (void)protection_.seal(header, body, frame);
+      ++counters_.frames_sent_total;
+    });
+  }
+
+  /// `source`: it came from elsewhere than the peer.
+  void on_frame(Instant now, const RxFrame& view, const std::optional<Endpoint>& source) noexcept {
+    const Pieces frame = view.bytes();
+    const bool is_ce = view.is_ce;
     const auto header = this->decode(frame);
     if (!header) return;
-    if (header->type == wire::FrameType::data) return on_data(now, *header, frame, is_ce);
+    if (header->type == wire::FrameType::data) {
+      if (on_data(now, *header, frame, is_ce) && source) follower_.note_source(view, source);
+      return;
+    }
     const auto body = this->open_to_scratch(*header, frame);
     if (!body) return;
+    follower_.note_source(view, source);
     if (header->type == wire::FrameType::ping) {
       if (const auto ping = this->checked(wire::decode_ping(*body)))
         receiver_.on_ping(now, *header, *ping, frame.size(), is_ce);
     } else if (header->type == wire::FrameType::pong) {
       receiver_.record(now, *header, is_ce);
       if (const auto pong = this->checked(wire::decode_pong(*body))) {
+        if (follower_.on_pong(pong->id)) {
+          pings_.restart();  // what was learnt of the path was of the other one
+          receiver_.set_srtt(0ns);
+        }
         pings_.on_pong(now, *pong);
         receiver_.set_srtt(pings_.srtt());
       }
@@ -161,19 +198,22 @@ class ReceiverLoop : public LoopBase<P> {
     }
   }
 
-  void on_data(Instant now, const wire::FrameHeader& header, Pieces frame, bool is_ce) noexcept {
+  /// on_data: false: it was dropped.
+  bool on_data(Instant now, const wire::FrameHeader& header, Pieces frame, bool is_ce) noexcept {
     const std::size_t body_bytes = frame.size() - wire::overhead_bytes;
     const transfer::Placement placement = receiver_.place(header, body_bytes);
     using Verdict = transfer::Placement::Verdict;
     if (placement.verdict == Verdict::malformed) ++counters_.malformed_total;
-    if (placement.verdict == Verdict::malformed || placement.verdict == Verdict::no_room) return;
+    if (placement.verdict == Verdict::malformed || placement.verdict == Verdict::no_room)
+      return false;
     // A duplicate is opened elsewhere: its place holds verified bytes already.
     const bool is_fresh = placement.verdict == Verdict::fresh;
     std::byte* const target = is_fresh ? placement.target.data() : protection_.scratch().data();
-    if (!this->open(header, frame, target)) return;
+    if (!this->open(header, frame, target)) return false;
     receiver_.accept(now, header, body_bytes, placement, is_ce);
     if (first_data_at_ == Instant{}) first_data_at_ = now;
     last_data_at_ = now;
+    return true;
   }
 
   /// watch_ring tells frames that stay in the receive ring from a burst that one turn reads:
@@ -201,6 +241,7 @@ class ReceiverLoop : public LoopBase<P> {
     const Nanos spacing = receiver_.feedback_interval();
     // Where reports are rare, each turn on the air costs a contention: our PING waits for a PONG.
     pings_.set_spacing(spacing * 3 / 2, now);
+    ask_elsewhere(now);
     Instant due_until = now;
     if (wire::Pong pong; receiver_.pop_pong(now, pong)) {
       std::array<std::byte, wire::pong_body_bytes> body{};
@@ -260,6 +301,7 @@ class ReceiverLoop : public LoopBase<P> {
   void report_events(Instant now) noexcept {
     this->report_first_data();
     this->report_path(now, pings_);
+    follower_.report(now, links_.events);
     if (this->can_fail()) report_failure(now);
     this->close_if_finishing(now);
   }
@@ -323,6 +365,7 @@ class ReceiverLoop : public LoopBase<P> {
   bool was_empty_ = false, was_backlogged_ = false, is_window_over_ = false;
 
   std::uint64_t packet_number_;
+  PeerFollower<P> follower_;
   std::size_t feedback_bytes_max_ = wire::feedback_body_bytes_max;
   Instant owed_since_{}, moved_at_{}, last_data_at_{}, drained_at_{};
   std::uint64_t drained_frames_ = 0;  // received by drained_at_

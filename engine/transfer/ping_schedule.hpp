@@ -39,6 +39,12 @@ class PingSchedule {
     is_proving_ = false;
     is_running_ = true;
   }
+  /// restart forgets what was learnt of another path, and asks at once.
+  void restart() noexcept {
+    srtt_ = rtt_ = 0ns;
+    due_at_ = Instant{};
+    id_answered_ = id_;
+  }
   /// set_spacing: pings are this far apart at least, once the path is proven. A very different
   /// one goes out at once.
   void set_spacing(Nanos spacing, Instant now) noexcept {

@@ -133,6 +133,33 @@ void HeaderTemplate::write(std::byte* at, std::span<const std::byte> payload) co
             checksum == 0 ? std::uint16_t{0xffff} : checksum);  // zero means none
 }
 
+namespace {
+
+Endpoint endpoint_at(std::span<const std::byte> headers, std::size_t v4_at, std::size_t v6_at,
+                     std::size_t port_at) noexcept {
+  Endpoint end;
+  end.address.is_v6 = headers.size() == ethernet_ipv6_udp_bytes;
+  ONEHOP_CHECK(end.address.is_v6 || headers.size() == ethernet_ipv4_udp_bytes);
+  std::memcpy(end.address.bytes.data(), headers.data() + (end.address.is_v6 ? v6_at : v4_at),
+              end.address.size_bytes());
+  end.port = load_be<std::uint16_t>(headers.data() + headers.size() - udp_bytes + port_at);
+  return end;
+}
+
+}  // namespace
+
+Endpoint target_of(std::span<const std::byte> headers) noexcept {
+  return endpoint_at(headers, v4_target_at, v6_target_at, 2);
+}
+
+Endpoint source_of(std::span<const std::byte> headers) noexcept {
+  return endpoint_at(headers, v4_source_at, v6_source_at, 0);
+}
+
+void set_target_port(std::span<std::byte> header_template, std::uint16_t port) noexcept {
+  store_be(header_template.data() + header_template.size() - udp_bytes + 2, port);
+}
+
 std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) noexcept {
   return parse_udp_frame(frame, frame.size());
 }

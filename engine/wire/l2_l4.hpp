@@ -59,6 +59,12 @@ class HeaderTemplate {
   std::uint64_t sum_ = 0;  // IPv4: its header; IPv6: pseudo and UDP header; without lengths
 };
 
+/// target_of and source_of read whole headers of 42 or 62 bytes, a template or a frame's;
+/// set_target_port changes a template, whose checksums are zero.
+[[nodiscard]] Endpoint target_of(std::span<const std::byte> headers) noexcept;
+[[nodiscard]] Endpoint source_of(std::span<const std::byte> headers) noexcept;
+void set_target_port(std::span<std::byte> header_template, std::uint16_t port) noexcept;
+
 /// UdpFrame: a received frame, as views and values. `payload` points into it.
 struct UdpFrame {
   std::span<const std::byte> payload;  ///< what of it lies in the bytes that were looked at

@@ -140,7 +140,20 @@ Finding try_mode(const InterfaceFacts& facts, XdpMode mode, Probe probe) {
 
 void probe_modes(const InterfaceFacts& facts, Probe probe, Diagnosis& out) {
   bool is_refused = false;  // for lack of privilege: the other modes would only say so again
+  const CopyTransmit& kernel = read_copy_transmit();
+  out.findings.push_back(
+      {"io", "copy-transmit", kernel.is_sound ? Verdict::good : Verdict::bad,
+       kernel.is_sound ? "sound (" + kernel.told_by + ")"
+                       : "what AF_XDP sends in copy mode may panic this kernel (" + kernel.told_by +
+                             ", CVE-2025-40290)",
+       kernel.is_sound,
+       kernel.is_sound ? "" : "take Linux 6.17.11, 6.18 or later; until then --io udp"});
   for (const XdpMode mode : {XdpMode::zero_copy, XdpMode::copy, XdpMode::skb}) {
+    if (mode != XdpMode::zero_copy && !kernel.is_sound) {
+      out.findings.push_back({"io", "afxdp-" + std::string{to_string(mode)}, Verdict::bad,
+                              "not tried: see copy-transmit", nullptr});
+      continue;
+    }
     if (is_refused) {
       out.findings.push_back({"io", "afxdp-" + std::string{to_string(mode)}, Verdict::bad,
                               "not tried: see above", nullptr});

@@ -20,7 +20,8 @@ namespace {
 constexpr std::string_view shared =
     " interface.state interface.kind interface.driver interface.device interface.firmware "
     "interface.mtu interface.receive-queues interface.speed interface.qdisc interface.no-ack-map "
-    "io.udp io.afxdp-zero-copy io.afxdp-copy io.afxdp-skb io.auto io.dpdk radio quirks limits ";
+    "io.udp io.afxdp-zero-copy io.afxdp-copy io.afxdp-skb io.copy-transmit io.auto io.dpdk "
+    "radio quirks limits ";
 
 bool is_shared(const Finding& finding) {
   const auto has = [](const std::string& name) {

@@ -117,6 +117,7 @@ void VirtualEnd::perform_all(Instant now) {
 }
 
 void VirtualEnd::perform(Instant now, Action& action) {
+  if (std::holds_alternative<AskPeer>(action)) return machine_->note_heard(now);
   if (auto* message = std::get_if<Message>(&action)) {
     if (const auto* root = std::get_if<FileRoot>(message); root != nullptr && !is_forgetful)
       if (const file::ManifestEntry* entry = entry_of(root->file))

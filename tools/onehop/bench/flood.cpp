@@ -57,6 +57,8 @@ Result<Way> find_way(const FloodSpec& spec, const std::string& peer) {
 
 Result<host::OpenPort> open_port(const FloodSpec& spec, Way& way, host::PortRole role,
                                  host::DpdkHost* dpdk, Board& board) {
+  for (const std::string& warning : host::opening_warnings(spec.common, way.route.link.name))
+    std::fprintf(stderr, "onehop bench: %s\n", warning.c_str());
   ONEHOP_TRY(port, host::OpenPort::open({.settings = spec.common,
                                          .interface = way.route.link.name,
                                          .local = way.local,
