@@ -76,8 +76,8 @@ class Receiver final : public Side, public session::RecvHost {
   void on_session_end(const session::SessionEnd& end) override;
 
   Result<session::PairingKey> make_code();
-  void open_and_prepare(std::shared_ptr<const session::OfferInfo> offer, session::Decide decide,
-                        Instant since);
+  void open_and_prepare(std::shared_ptr<const session::OfferInfo> offer,
+                        const crypto::CompareKey& key, session::Decide decide, Instant since);
   Result<void> open_before_files(const IpAddress& peer);
   void expect(const session::OfferInfo& offer, bool is_stream);
   void begin_session(bool is_again);
@@ -187,22 +187,23 @@ void Receiver::consider(std::shared_ptr<const session::OfferInfo> offer,
   if (!options_.is_hidden_allowed)
     if (auto visible = file::check_visible(offer->manifest); !visible.has_value())
       return decide(visible.error());
-  open_and_prepare(std::move(offer), std::move(decide), monotonic_now());
+  open_and_prepare(std::move(offer), key, std::move(decide), monotonic_now());
 }
 
 /// Where the way back is gone for now, as it may be while data flows, it is looked for again. A
 /// session that has ended meanwhile has another offer, or none.
 void Receiver::open_and_prepare(std::shared_ptr<const session::OfferInfo> offer,
-                                session::Decide decide, Instant since) {
+                                const crypto::CompareKey& key, session::Decide decide,
+                                Instant since) {
   if (offer->first_file == 0) {
     if (auto opened = open_before_files(offer->peer.address); !opened.has_value()) {
       const bool is_late = monotonic_now() - since > session::SessionLimits{}.silent;
       if (is_late || !session::is_way_missing(opened.error())) return decide(opened.error());
       way_timer_.expires_after(session::way_retry_pause);
-      return way_timer_.async_wait(
-          [this, offer, decide = std::move(decide), since](const boost::system::error_code& error) {
-            if (!error && offer == offer_) open_and_prepare(offer, decide, since);
-          });
+      return way_timer_.async_wait([this, offer, key, decide = std::move(decide),
+                                    since](const boost::system::error_code& error) {
+        if (!error && offer == offer_) open_and_prepare(offer, key, decide, since);
+      });
     }
     if (auto begun = path_.account().begin_receipt(); !begun.has_value())
       return decide(begun.error());
