@@ -37,7 +37,11 @@ Result<std::unique_ptr<Publisher>> Publisher::open(boost::asio::io_context& io,
 }
 
 Publisher::Publisher(boost::asio::io_context& io, std::string path, int fd, MakeLine make_line)
-    : make_line_{std::move(make_line)}, path_{std::move(path)}, listener_{io, fd}, timer_{io} {}
+    : make_line_{std::move(make_line)},
+      path_{std::move(path)},
+      listener_{io, fd},
+      timer_{io},
+      pause_{io} {}
 
 Publisher::~Publisher() {
   stop();
@@ -49,6 +53,7 @@ void Publisher::stop() {
   boost::system::error_code ignored;
   listener_.cancel(ignored);
   timer_.cancel();
+  pause_.cancel();
 }
 
 void Publisher::accept() {
@@ -57,24 +62,33 @@ void Publisher::accept() {
                          // A wait that had ended before cancel() still calls back, without an
                          // error.
                          if (error || is_stopped_) return;
-                         take_watcher();
-                         accept();
+                         if (take_watcher()) return accept();
+                         // Without a descriptor it stays the next to be accepted, and would call
+                         // back at once, for ever.
+                         pause_.expires_after(period);
+                         pause_.async_wait([this](const boost::system::error_code& ended) {
+                           if (!ended && !is_stopped_) accept();
+                         });
                        });
 }
 
-void Publisher::take_watcher() {
+bool Publisher::take_watcher() {
   Watcher watcher{.fd = Fd{::accept4(listener_.native_handle(), nullptr, nullptr,
                                      SOCK_CLOEXEC | SOCK_NONBLOCK)},
                   .rest = {}};
-  if (!watcher.fd.is_open() || !is_allowed(watcher.fd.get())) return;
+  if (!watcher.fd.is_open()) return errno == EAGAIN || errno == ECONNABORTED || errno == EINTR;
+  if (!is_allowed(watcher.fd.get())) return true;
   (void)::setsockopt(watcher.fd.get(), SOL_SOCKET, SO_SNDBUF, &send_buffer_bytes,
                      sizeof send_buffer_bytes);
   forget_gone();
-  if (watchers_.size() >= watchers_max)
-    return send(watcher, line_of(Refused{fmt::format("{} others watch it already", watchers_max)}));
+  if (watchers_.size() >= watchers_max) {
+    send(watcher, line_of(Refused{fmt::format("{} others watch it already", watchers_max)}));
+    return true;
+  }
   send(watcher, make_line_());
   watchers_.push_back(std::move(watcher));
   if (!is_ticking_) tick();
+  return true;
 }
 
 void Publisher::tick() {

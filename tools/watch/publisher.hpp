@@ -58,7 +58,8 @@ class Publisher {
 
   Publisher(boost::asio::io_context& io, std::string path, int fd, MakeLine make_line);
   void accept();
-  void take_watcher();
+  /// take_watcher lets one in or turns it away; false: there is no descriptor for it now.
+  [[nodiscard]] bool take_watcher();
   void tick();
   static void send(Watcher& watcher, std::string_view line);
   void forget_gone();
@@ -66,7 +67,7 @@ class Publisher {
   MakeLine make_line_;
   std::string path_;
   boost::asio::posix::stream_descriptor listener_;
-  boost::asio::steady_timer timer_;
+  boost::asio::steady_timer timer_, pause_;
   bool is_ticking_ = false;
   bool is_stopped_ = false;
   std::vector<Watcher> watchers_;
