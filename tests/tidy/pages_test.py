@@ -159,6 +159,12 @@ def test_bounds_do_not_vanish(repository) -> None:
     repository.expect("replaced with a reason", 0, "0 errors, 0 warnings")
     repository.write({"configs/ns3/a.toml": both.replace('"why"', '""')})
     repository.expect("replaced without one", 1, "replaced, without a reason")
+    for words, complaint in (("less (last row)", "'last row' points by place"),
+                             ("more (see UDP)", "'(see UDP)': its page shows no row of that name")):
+        repository.write({"configs/ns3/a.toml": f'note = "{words}"\n{both}'})
+        repository.expect(words, 1, complaint)
+    repository.write({"configs/ns3/a.toml": f'note = "as ever (see auto)"\n{both}'})
+    repository.expect("a row that is shown", 0, "0 errors, 0 warnings")
 
 
 def main() -> None:

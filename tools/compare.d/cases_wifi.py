@@ -152,7 +152,7 @@ def _beside_tcp_metrics(is_required) -> Any:
                    "", *bound(">=", 0.9)),
             Metric(f"ping_{way}", f"{text}: ping p95 / that beside Cubic", "", *bound("<=", 1.0)),
             Metric(f"gain_{way}", f"{text}: goodput / TCP Cubic's", "",
-                   *(bound(">=", 1.25, _TOO_MUCH) if has_model else ())),
+                   *(bound(">=", 1.25) if has_model else ())),
             Metric(f"sooner_{way}", f"{text}: 10 MB sooner than Cubic by", "%",
                    *(bound(">=", 40, _TOO_MUCH) if has_model else ()))
         ]

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -16,7 +17,7 @@ namespace onehop::sim {
 
 namespace {
 
-constexpr std::int64_t seeds_max = 1000;
+constexpr int seeds_max = 1000;
 constexpr std::size_t points_max = 10'000;
 
 /// Entry is a row or a column: its name and its table.
@@ -62,6 +63,34 @@ Result<std::vector<const toml::table*>> tables(const toml::table& from, const st
   return out;
 }
 
+/// text_at: empty where there is none.
+Result<std::string> text_at(const toml::table& table, const std::string& key,
+                            const std::string& where) {
+  const toml::node* const node = table.get(key);
+  if (node == nullptr) return std::string{};
+  const auto value = node->value_exact<std::string>();
+  if (!value) return refuse(where, key, "it must be a text");
+  return *value;
+}
+
+Result<std::optional<double>> number_at(const toml::table& table, const std::string& key,
+                                        const std::string& where) {
+  const toml::node* const node = table.get(key);
+  if (node == nullptr) return std::optional<double>{};
+  const auto value = node->value<double>();
+  if (!node->is_number() || !value || !std::isfinite(*value))
+    return refuse(where, key, "it must be a number");
+  return value;
+}
+
+/// What is no table would be passed over without a word.
+Result<void> only_tables(const toml::table& from, const std::string& where) {
+  for (const char* const key : {"link", "run", "flow", "short"})
+    if (const toml::node* const node = from.get(key); node != nullptr && !node->is_table())
+      return refuse(where, key, "it must be a table");
+  return success();
+}
+
 Result<std::vector<Entry>> entries(const toml::table& root, const std::string& key,
                                    const std::string& where, const std::vector<std::string>& kept) {
   ONEHOP_TRY(list, tables(root, key, where));
@@ -69,6 +98,7 @@ Result<std::vector<Entry>> entries(const toml::table& root, const std::string& k
   std::set<std::string> names;
   for (const toml::table* table : list) {
     ONEHOP_TRYV(known_keys(*table, where + " " + key, {"name", "link", "run", "flow", "flows"}));
+    ONEHOP_TRYV(only_tables(*table, where + " " + key));
     const auto name = (*table)["name"].value_exact<std::string>();
     if (!name || !names.insert(*name).second)
       return refuse(where, key, "each needs a name of its own");
@@ -81,6 +111,20 @@ Result<std::vector<Entry>> entries(const toml::table& root, const std::string& k
                     fmt::format("there is no '{}', which [short] or --row names", name));
   if (out.empty()) return refuse(where, key, "there are none");
   return out;
+}
+
+/// Names: the rows and columns of the whole file.
+struct Names {
+  std::set<std::string> rows, columns;
+};
+Result<Names> names_of(const toml::table& root, const std::string& where) {
+  Names names;
+  for (const auto& [key, out] :
+       {std::pair{"rows", &names.rows}, std::pair{"columns", &names.columns}}) {
+    ONEHOP_TRY(all, entries(root, key, where, {}));
+    for (const Entry& entry : all) out->insert(entry.name);
+  }
+  return names;
 }
 
 class Reader {
@@ -174,13 +218,18 @@ Result<std::vector<Bound>> read_bounds(const toml::table& root, const std::strin
         *table, where + " bounds",
         {"metric", "row", "columns", "at_least", "at_most", "of_row", "of_column", "replaced"}));
     Bound bound;
-    bound.metric = (*table)["metric"].value_or(std::string{});
-    bound.row = (*table)["row"].value_or(std::string{});
-    bound.of_row = (*table)["of_row"].value_or(std::string{});
-    bound.of_column = (*table)["of_column"].value_or(std::string{});
-    bound.replaced = (*table)["replaced"].value_or(std::string{});
-    bound.at_least = (*table)["at_least"].value<double>();
-    bound.at_most = (*table)["at_most"].value<double>();
+    for (const auto& [key, field] : {std::pair{"metric", &bound.metric},
+                                     {"row", &bound.row},
+                                     {"of_row", &bound.of_row},
+                                     {"of_column", &bound.of_column},
+                                     {"replaced", &bound.replaced}}) {
+      ONEHOP_TRY(text, text_at(*table, key, where + " bounds"));
+      *field = std::move(text);
+    }
+    ONEHOP_TRY(at_least, number_at(*table, "at_least", where + " bounds"));
+    ONEHOP_TRY(at_most, number_at(*table, "at_most", where + " bounds"));
+    bound.at_least = at_least;
+    bound.at_most = at_most;
     ONEHOP_TRY(columns, texts(*table, "columns", where));
     bound.columns = columns;
     if (!is_metric(bound.metric) || bound.row.empty() ||
@@ -189,6 +238,38 @@ Result<std::vector<Bound>> read_bounds(const toml::table& root, const std::strin
     out.push_back(bound);
   }
   return out;
+}
+
+/// check_names: what names a row or a column that is not there would never be judged, and what is
+/// compared with itself cannot fail.
+Result<void> check_names(const Names& names, const std::vector<PaperValue>& paper,
+                         const std::vector<Bound>& bounds, const std::string& where) {
+  const auto check = [&](const std::set<std::string>& known, const std::string& name,
+                         const char* what, bool may_be_empty = false) -> Result<void> {
+    if (known.contains(name) || (may_be_empty && name.empty())) return success();
+    return refuse(where, what, fmt::format("it names '{}', which is not there", name));
+  };
+  for (const PaperValue& value : paper) {
+    ONEHOP_TRYV(check(names.rows, value.row, "paper"));
+    ONEHOP_TRYV(check(names.columns, value.column, "paper"));
+  }
+  for (const Bound& bound : bounds) {
+    ONEHOP_TRYV(check(names.rows, bound.row, "bounds"));
+    ONEHOP_TRYV(check(names.rows, bound.of_row, "bounds", true));
+    ONEHOP_TRYV(check(names.columns, bound.of_column, "bounds", true));
+    const bool is_own_row = bound.of_row.empty() || bound.of_row == bound.row;
+    if (bound.is_relative() && is_own_row && bound.of_column.empty())
+      return refuse(where, "bounds", fmt::format("'{}' is compared with itself", bound.row));
+    for (const std::string& column : bound.columns) {
+      ONEHOP_TRYV(check(names.columns, column, "bounds"));
+    }
+    const bool is_in_all = bound.columns.empty() && !bound.of_column.empty();
+    for (const std::string& column : is_in_all ? std::vector{bound.of_column} : bound.columns)
+      if (is_own_row && bound.of_column == column)
+        return refuse(where, "bounds",
+                      fmt::format("'{}', column '{}' is compared with itself", bound.row, column));
+  }
+  return success();
 }
 
 std::vector<std::string> rows_with_references(const std::vector<std::string>& rows,
@@ -219,10 +300,13 @@ std::vector<std::string> bounded_columns(const std::vector<Bound>& bounds) {
 
 Result<void> read_head(const toml::table& root, const std::string& where,
                        const ScenarioOptions& options, Scenario& out) {
-  out.title = root["title"].value_or(std::string{});
-  out.source = root["source"].value_or(std::string{});
-  out.note = root["note"].value_or(std::string{});
-  out.x_label = root["x_label"].value_or(std::string{});
+  for (const auto& [key, field] : {std::pair{"title", &out.title},
+                                   {"source", &out.source},
+                                   {"note", &out.note},
+                                   {"x_label", &out.x_label}}) {
+    ONEHOP_TRY(text, text_at(root, key, where));
+    *field = std::move(text);
+  }
   if (out.title.empty()) return refuse(where, "title", "it is missing");
   ONEHOP_TRY(differs, texts(root, "differs", where));
   out.differs = differs;
@@ -233,9 +317,10 @@ Result<void> read_head(const toml::table& root, const std::string& where,
     if (!is_metric(metric))
       return refuse(where, "metrics",
                     fmt::format("'{}' is not known; known: {}", metric, metric_words()));
-  const std::int64_t seeds = root["seeds"].value_or(std::int64_t{1});
-  if (seeds < 1 || seeds > seeds_max)
-    return refuse(where, "seeds", fmt::format("it must be 1 to {}", seeds_max));
+  ONEHOP_TRY(seeds_given, number_at(root, "seeds", where));
+  const double seeds = seeds_given.value_or(1);
+  if (seeds < 1 || seeds > seeds_max || seeds != std::floor(seeds))
+    return refuse(where, "seeds", fmt::format("it must be a whole number from 1 to {}", seeds_max));
   out.seeds = options.is_short ? 1 : static_cast<std::uint64_t>(seeds);
   if (options.seeds) out.seeds = *options.seeds;
   if (options.seed) out.seed_first = *options.seed;
@@ -261,6 +346,7 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& id,
   out.id = id;
   out.is_short = options.is_short;
   out.is_bounded = options.is_bounded;
+  ONEHOP_TRYV(only_tables(root, id));
   ONEHOP_TRYV(read_head(root, id, options, out));
   std::vector<std::string> rows_kept, columns_kept;
   if (const toml::table* const given = root["short"].as_table(); given != nullptr) {
@@ -274,6 +360,8 @@ Result<Scenario> parse_scenario(const std::string& text, const std::string& id,
   }
   ONEHOP_TRY(paper, read_paper(root, id));
   ONEHOP_TRY(bounds, read_bounds(root, id));
+  ONEHOP_TRY(names, names_of(root, id));
+  ONEHOP_TRYV(check_names(names, paper, bounds, id));
   if (options.is_bounded) {
     if (bounds.empty()) return refuse(id, "bounds", "there are none");
     rows_kept = bounded_rows(bounds);

@@ -40,6 +40,26 @@ def scenario_bounds(tree) -> Iterator[Any]:
                    f"{limit}{f' of {of}' if of else ''}")
 
 
+# What a text may not say: a page shows the rows that bounds ask for, in an order of its own.
+BY_PLACE = re.compile(r"\b((?:first|last|next|upper|lower) row|row (?:above|below))\b", re.I)
+SEE = re.compile(r"\(see ([^()]+)\)", re.I)
+
+
+def lost_references(tree) -> Iterator[Any]:
+    """(path, what a text points to that its page does not show): "last row", or "(see NAME)" where
+    no bound asks for a row of that name."""
+    for path, text in sorted(tree.texts.items()):
+        if not SCENARIO.fullmatch(path):
+            continue
+        table = tomllib.loads(text)
+        shown = {bound.get(key) for bound in table.get("bounds", []) for key in ("row", "of_row")}
+        for words in (table.get("note", ""), *table.get("differs", [])):
+            yield from ((path, f"'{found}' points by place; name the row")
+                        for found in BY_PLACE.findall(words))
+            yield from ((path, f"'(see {name})': its page shows no row of that name")
+                        for name in SEE.findall(words) if name not in shown)
+
+
 def compare_bounds(tree) -> Iterator[Any]:
     """Of tools/compare's cases, as it lists them itself."""
     if "tools/compare" in tree.texts:
@@ -69,6 +89,7 @@ def findings(tree) -> Iterator[Any]:
     except (KeyError, ValueError, subprocess.CalledProcessError) as error:
         yield LIST, f"the bounds cannot be read: {error}"
         return
+    yield from lost_references(tree)
     if LIST not in tree.texts:
         if any(now.values()):
             yield LIST, ("it is not there: every bound of configs/ns3 and tools/compare is listed "
