@@ -92,6 +92,8 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
     return Error{ExitCode::usage, "read the address '" + text + "'", std::move(cause),
                  "Write HOST, HOST:PORT, [IPv6] or [IPv6]:PORT"};
   };
+  // What resolves names stops at a zero byte, and would connect to something else.
+  if (text.find('\0') != std::string::npos) return refuse("it has a zero byte");
   Endpoint endpoint{"", default_port};
   std::string port;
   if (text.starts_with('[')) {

@@ -14,7 +14,8 @@ namespace {
 Error error_of(const sd_bus_error& error, int code, const Bus::Target& target,
                const std::string& attempt) {
   const std::string name = error.name == nullptr ? "" : error.name;
-  const std::string text = error.message == nullptr ? errno_text(-code) : error.message;
+  const bool has_text = error.message != nullptr && *error.message != '\0';
+  const std::string text = has_text ? error.message : name.empty() ? errno_text(-code) : name;
   const auto is_standard = [&](const char* word) {
     return name == std::string{"org.freedesktop.DBus.Error."} + word;
   };

@@ -2,6 +2,7 @@
 #include "control/p2p/supplicant.hpp"
 
 #include <fmt/format.h>
+#include <net/if.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -39,6 +40,22 @@ Error with_reason(Error error, Bus& bus) {
   return error;
 }
 
+/// The longest name of an interface that the kernel takes, and what it may hold.
+//= Linux net/core/dev.c: dev_valid_name()
+bool is_interface_name(const std::string& name) {
+  return !name.empty() && name.size() < IF_NAMESIZE && std::ranges::all_of(name, [](char c) {
+    return c > ' ' && c < 0x7f && c != '/' && c != ':';
+  });
+}
+
+/// A service may say anything: a number beyond what the quantity can be counts as not said.
+int within(std::int64_t value, int least, int most) {
+  return value < least || value > most ? 0 : static_cast<int>(value);
+}
+constexpr int frequency_mhz_max = 100'000, signal_dbm_min = -200, signal_dbm_max = 100;
+
+int frequency_of(std::int64_t value) { return within(value, 0, frequency_mhz_max); }
+
 }  // namespace
 
 std::string mac_text(const ByteArray& bytes) {
@@ -64,12 +81,17 @@ Result<Supplicant> Supplicant::open(const Options& options) {
   return supplicant;
 }
 
+std::string Supplicant::interface_name(const std::string& path) {
+  auto name = field<std::string>(path, interface_interface, "Ifname");
+  return is_interface_name(name) ? name : std::string{};
+}
+
 Result<std::vector<Supplicant::Known>> Supplicant::interfaces() {
   ONEHOP_TRY(paths, bus_.get<std::vector<std::string>>(root, "Interfaces", reach));
   std::vector<Known> found;
   for (const std::string& path : paths) {
     const auto role = field<std::string>(path, p2p_interface, "Role");
-    const auto name = field<std::string>(path, interface_interface, "Ifname");
+    const auto name = interface_name(path);
     // Role is "device" while a client is not connected.
     const bool is_group = role == "GO" || role == "client" || name.starts_with("p2p-");
     if (!name.empty()) found.push_back({path, name, is_group});
@@ -284,7 +306,7 @@ std::optional<Group> Supplicant::group_at(const std::string& path) {
 std::optional<Group> Supplicant::group_of(const std::string& path, const std::string& role,
                                           const std::string& object) {
   if (object.empty() || object == "/") return std::nullopt;
-  const auto name = field<std::string>(path, interface_interface, "Ifname");
+  const auto name = interface_name(path);
   if (name.empty()) return std::nullopt;  // it has just ended
   const auto ssid = field<ByteArray>(object, group_interface, "SSID");
   const auto frequency = field<std::int64_t>(object, group_interface, "Frequency");
@@ -295,7 +317,7 @@ std::optional<Group> Supplicant::group_of(const std::string& path, const std::st
                .ssid = std::string(ssid.begin(), ssid.end()),
                .passphrase = field<std::string>(object, group_interface, "Passphrase"),
                .bssid = field<ByteArray>(object, group_interface, "BSSID"),
-               .frequency_mhz = static_cast<int>(frequency)};
+               .frequency_mhz = frequency_of(frequency)};
 }
 
 Result<void> Supplicant::authorize(const Group& group, const Pairing& pairing) {
@@ -323,7 +345,8 @@ std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
         {.path = signal.text,
          .name = text_of(dict, "DeviceName"),
          .address = mac_text(value_of<ByteArray>(dict, "DeviceAddress")),
-         .signal_dbm = static_cast<int>(value_of<std::int64_t>(dict, "level")),
+         .signal_dbm =
+             within(value_of<std::int64_t>(dict, "level"), signal_dbm_min, signal_dbm_max),
          .is_group_owner = (value_of<std::int64_t>(dict, "groupcapability") & owner_bit) != 0,
          .is_accepting = std::ranges::count(value_of<std::vector<ByteArray>>(dict, marks_key),
                                             accepting_mark) > 0}};
@@ -333,7 +356,7 @@ std::optional<Event> Supplicant::event_of(const Bus::Signal& signal) {
   if (signal.name == "ProvisionDiscoveryPBCRequest") return JoinAsked{signal.text};
   if (signal.name == "PeerJoined") return PeerJoined{signal.path};
   if (signal.name == "GONegotiationSuccess")
-    return Negotiated{static_cast<int>(value_of<std::int64_t>(dict, "frequency"))};
+    return Negotiated{frequency_of(value_of<std::int64_t>(dict, "frequency"))};
   if (signal.name == "GONegotiationFailure")
     return AttemptFailed{negotiation_failure(value_of<std::int64_t>(dict, "status")),
                          value_of<std::int64_t>(dict, "status") == no_common_channel

@@ -102,6 +102,8 @@ class Supplicant {
   [[nodiscard]] std::optional<Group> group_of(const std::string& interface_path,
                                               const std::string& role, const std::string& object);
 
+  /// interface_name: empty where the object has none that is one.
+  [[nodiscard]] std::string interface_name(const std::string& path);
   void open_control();
   [[nodiscard]] Result<void> ask_wide(const std::string& command, const std::string& attempt);
 

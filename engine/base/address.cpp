@@ -41,6 +41,7 @@ std::string IpAddress::text() const {
 
 std::optional<IpAddress> IpAddress::parse(std::string_view text) {
   IpAddress address;
+  if (text.find('\0') != std::string_view::npos) return std::nullopt;  // inet_pton stops there
   const std::size_t percent = text.find('%');
   const std::string host{text.substr(0, percent)};
   if (percent == std::string_view::npos &&

@@ -5,14 +5,14 @@
 #include <linux/genetlink.h>
 #include <linux/nl80211.h>
 
-#include <cstring>
-#include <initializer_list>
 #include <random>
 
 #include "control/link/nl80211_message.hpp"
+#include "control/link/radio.hpp"
 #include "control/link/wifi_facts.hpp"
 #include "engine/base/check.hpp"
 #include "tests/fuzz/fuzz.hpp"
+#include "tests/fuzz/netlink_builder.hpp"
 
 using namespace onehop;
 
@@ -21,58 +21,11 @@ std::uint64_t fuzz::accepted_total = 0;
 namespace {
 
 constexpr std::uint16_t family = 0x1c;
+using Builder = fuzz::NetlinkBuilder;
 
-/// Builder writes one message; what does not fit is left out.
-class Builder {
- public:
-  Builder(std::mt19937_64& random, std::span<std::byte, fuzz::input_bytes_max> out)
-      : random_{random}, out_{out} {}
-
-  void head(std::uint16_t type, std::uint8_t command) {
-    nlmsghdr header{
-        .nlmsg_len = 0, .nlmsg_type = type, .nlmsg_flags = 0, .nlmsg_seq = 1, .nlmsg_pid = 0};
-    std::memcpy(out_.data(), &header, sizeof header);
-    const genlmsghdr general{.cmd = command, .version = 1, .reserved = 0};
-    std::memcpy(out_.data() + NLMSG_HDRLEN, &general, sizeof general);
-    at_ = NLMSG_HDRLEN + GENL_HDRLEN;
-  }
-  void put(std::uint16_t type, std::size_t bytes) {
-    if (at_ + NLA_HDRLEN + NLA_ALIGN(bytes) > out_.size()) return;
-    const nlattr header{.nla_len = static_cast<std::uint16_t>(NLA_HDRLEN + bytes),
-                        .nla_type = type};
-    std::memcpy(out_.data() + at_, &header, sizeof header);
-    at_ += NLA_HDRLEN;
-    for (std::size_t i = 0; i < NLA_ALIGN(bytes); ++i)
-      out_[at_ + i] = static_cast<std::byte>(i < bytes ? random_() : 0);
-    at_ += NLA_ALIGN(bytes);
-  }
-  /// maybe puts some of the attributes, each of `bytes`.
-  void maybe(std::initializer_list<int> types, std::size_t bytes) {
-    for (const int type : types) {
-      if (random_() % 2 == 0) put(static_cast<std::uint16_t>(type), bytes);
-    }
-  }
-  template <class F>
-  void nest(std::uint16_t type, F&& fill) {
-    if (at_ + NLA_HDRLEN > out_.size()) return;
-    const std::size_t begin = at_;
-    at_ += NLA_HDRLEN;
-    fill();
-    const nlattr header{.nla_len = static_cast<std::uint16_t>(at_ - begin),
-                        .nla_type = static_cast<std::uint16_t>(type | NLA_F_NESTED)};
-    std::memcpy(out_.data() + begin, &header, sizeof header);
-  }
-  std::size_t end() {
-    const auto length = static_cast<std::uint32_t>(at_);
-    std::memcpy(out_.data(), &length, sizeof length);
-    return at_;
-  }
-
- private:
-  std::mt19937_64& random_;
-  std::span<std::byte, fuzz::input_bytes_max> out_;
-  std::size_t at_ = 0;
-};
+void head(Builder& b, std::uint16_t type, std::uint8_t command) {
+  b.head(type, genlmsghdr{.cmd = command, .version = 1, .reserved = 0});
+}
 
 void put_rate(Builder& b, std::uint64_t choice) {
   b.put(NL80211_RATE_INFO_BITRATE32, 4);
@@ -116,6 +69,55 @@ void put_station(Builder& b, std::mt19937_64& random) {
   });
 }
 
+void put_band(Builder& b, std::mt19937_64& random) {
+  b.maybe({NL80211_BAND_ATTR_HT_CAPA}, 2);
+  b.maybe({NL80211_BAND_ATTR_VHT_CAPA}, 4);
+  b.nest(NL80211_BAND_ATTR_FREQS, [&] {
+    for (std::uint64_t i = 0, channels = random() % 4; i < channels; ++i) {
+      b.nest(static_cast<std::uint16_t>(i), [&] {
+        b.maybe({NL80211_FREQUENCY_ATTR_DISABLED, NL80211_FREQUENCY_ATTR_NO_IR,
+                 NL80211_FREQUENCY_ATTR_RADAR, NL80211_FREQUENCY_ATTR_NO_HT40_MINUS,
+                 NL80211_FREQUENCY_ATTR_NO_80MHZ},
+                0);
+      });
+    }
+  });
+  b.nest(NL80211_BAND_ATTR_IFTYPE_DATA, [&] {
+    b.nest(1, [&] {
+      b.maybe({NL80211_BAND_IFTYPE_ATTR_HE_CAP_PHY, NL80211_BAND_IFTYPE_ATTR_EHT_CAP_PHY},
+              random() % 12);
+    });
+  });
+}
+
+void put_radio(Builder& b, std::mt19937_64& random) {
+  const auto put_kinds = [&](std::uint16_t type) {
+    b.nest(type, [&] {
+      b.maybe({NL80211_IFTYPE_STATION, NL80211_IFTYPE_P2P_GO, NL80211_IFTYPE_P2P_CLIENT,
+               NL80211_IFTYPE_P2P_DEVICE},
+              0);
+    });
+  };
+  put_kinds(NL80211_ATTR_SUPPORTED_IFTYPES);
+  b.nest(NL80211_ATTR_INTERFACE_COMBINATIONS, [&] {
+    b.nest(1, [&] {
+      b.maybe({NL80211_IFACE_COMB_MAXNUM, NL80211_IFACE_COMB_NUM_CHANNELS}, 4);
+      b.nest(NL80211_IFACE_COMB_LIMITS, [&] {
+        b.nest(1, [&] {
+          b.maybe({NL80211_IFACE_LIMIT_MAX}, 4);
+          put_kinds(NL80211_IFACE_LIMIT_TYPES);
+        });
+      });
+    });
+  });
+  b.maybe({NL80211_ATTR_FEATURE_FLAGS}, 4);
+  b.maybe({NL80211_ATTR_EXT_FEATURES}, random() % 8);
+  b.nest(NL80211_ATTR_WIPHY_BANDS, [&] {
+    for (const int band : {NL80211_BAND_2GHZ, NL80211_BAND_5GHZ, NL80211_BAND_6GHZ})
+      b.nest(static_cast<std::uint16_t>(band), [&] { put_band(b, random); });
+  });
+}
+
 void check_rate(const std::optional<link::WifiRate>& rate) {
   if (!rate) return;
   ONEHOP_CHECK(rate->rate > BytesPerSecond{0});
@@ -148,21 +150,21 @@ void check_station(const link::StationMessage& station) {
 std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_bytes_max> out) {
   std::mt19937_64 random{seed};
   Builder b{random, out};
-  switch (random() % 4) {
+  switch (random() % 5) {
     case 0:
-      b.head(GENL_ID_CTRL, CTRL_CMD_NEWFAMILY);
+      head(b, GENL_ID_CTRL, CTRL_CMD_NEWFAMILY);
       b.put(CTRL_ATTR_FAMILY_ID, 2);
       b.put(CTRL_ATTR_FAMILY_NAME, 8);
       break;
     case 1:
-      b.head(family, NL80211_CMD_NEW_INTERFACE);
+      head(b, family, NL80211_CMD_NEW_INTERFACE);
       b.put(NL80211_ATTR_IFINDEX, 4);
       b.maybe({NL80211_ATTR_WIPHY, NL80211_ATTR_IFTYPE, NL80211_ATTR_WIPHY_FREQ,
                NL80211_ATTR_CHANNEL_WIDTH},
               4);
       break;
     case 2:
-      b.head(family, NL80211_CMD_NEW_SURVEY_RESULTS);
+      head(b, family, NL80211_CMD_NEW_SURVEY_RESULTS);
       b.put(NL80211_ATTR_IFINDEX, 4);
       b.nest(NL80211_ATTR_SURVEY_INFO, [&] {
         b.put(NL80211_SURVEY_INFO_FREQUENCY, 4);
@@ -171,7 +173,11 @@ std::size_t fuzz::make_valid(std::uint64_t seed, std::span<std::byte, input_byte
             8);
       });
       break;
-    default: b.head(family, NL80211_CMD_NEW_STATION); put_station(b, random);
+    case 3:
+      head(b, family, NL80211_CMD_NEW_WIPHY);
+      put_radio(b, random);
+      break;
+    default: head(b, family, NL80211_CMD_NEW_STATION); put_station(b, random);
   }
   return b.end();
 }
@@ -197,6 +203,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto station = link::parse_station(message, family)) {
     ++accepted;
     check_station(*station);
+  }
+  if (link::RadioFacts radio; link::parse_radio(message, family, radio)) {
+    ++accepted;
+    for (const link::RadioBand& band : radio.bands) {
+      ONEHOP_CHECK(band.group_channels <= band.channels);
+      ONEHOP_CHECK(band.radio_mhz <= 320);
+      ONEHOP_CHECK(band.allowed_mhz <= 320);
+    }
+    ONEHOP_CHECK(!link::radio_text(radio).empty());
   }
   ONEHOP_CHECK(accepted <= 1);  // a message is of one kind
   if (accepted != 0) ++fuzz::accepted_total;

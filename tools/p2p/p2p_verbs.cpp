@@ -275,7 +275,7 @@ Result<void> leave_groups(const P2pOptions& options, const tool::Reporter& repor
   for (const Group& group : groups) {
     ONEHOP_TRYV(supplicant.remove_group(group.path));
     reporter.event("left", {{"interface", group.interface_name}, {"ssid", group.ssid}});
-    reporter.say("left " + group.ssid + " on " + group.interface_name);
+    reporter.say("left " + file::display_name(group.ssid) + " on " + group.interface_name);
   }
   ONEHOP_TRY(left, leave_networks(supplicant, ""));
   for (const std::string& interface : left.networks) {

@@ -16,6 +16,7 @@ namespace onehop::stress {
 namespace {
 
 constexpr std::size_t events_max = 100'000;
+constexpr std::int64_t file_bytes_max = 1'000'000'000;
 
 std::string joined(std::initializer_list<std::string_view> words) {
   std::string text;
@@ -182,10 +183,11 @@ Result<void> read_world(const Table& table, Schedule& schedule) {
   world.forward.queue_capacity = {static_cast<std::int64_t>(queue_bytes)};
   ONEHOP_TRY(is_drop_tail, table.flag("drop_tail"));
   world.forward.is_drop_tail = is_drop_tail;
-  ONEHOP_TRY(
-      file_bytes,
-      table.whole("file_bytes", static_cast<std::uint64_t>((rate.value() * schedule.span).count), 1,
-                  1'000'000'000));
+  // As much as the link carries meanwhile; a longer one takes more memory than time.
+  const std::int64_t carried_bytes = (rate.value() * schedule.span).count;
+  const auto file_bytes_usual =
+      static_cast<std::uint64_t>(std::clamp<std::int64_t>(carried_bytes, 1, file_bytes_max));
+  ONEHOP_TRY(file_bytes, table.whole("file_bytes", file_bytes_usual, 1, file_bytes_max));
   world.file_sizes = {file_bytes, 1};
   ONEHOP_TRY(frame_bytes, table.whole("frame_bytes", 1472, 600, 1472));
   world.frame_bytes = frame_bytes;

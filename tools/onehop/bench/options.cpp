@@ -140,7 +140,7 @@ Result<std::uint64_t> parse_amount(const std::string& text) {
                   "Write 1000000, 512M or 2G"};
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || number <= 0) return bad;
+  if (error != std::errc{}) return bad;
   const std::string_view unit{end, static_cast<std::size_t>(text.data() + text.size() - end)};
   constexpr std::string_view units = "KMGT";
   if (unit.size() > 1) return bad;
@@ -150,7 +150,7 @@ Result<std::uint64_t> parse_amount(const std::string& text) {
     if (at == std::string_view::npos) return bad;
     number *= static_cast<double>(std::uint64_t{1} << (10 * (at + 1)));
   }
-  if (number < 1 || number > 1e15) return bad;
+  if (!(number >= 1 && number <= 1e15)) return bad;  // so that NaN fails as well
   return static_cast<std::uint64_t>(number);
 }
 
