@@ -42,7 +42,10 @@ void ChapterPreparer::start(std::shared_ptr<const session::OfferInfo> offer,
   if (offer->first_file == 0) {
     destination_.reset();
     // One that is offered again because a source changed was approved before.
-    if (!offer->is_again) is_approved_ = !options_.is_approved;
+    if (!offer->is_again) {
+      is_approved_ = !options_.is_approved;
+      symlinks_ = std::make_shared<file::SymlinkRule>(options_.is_hidden_allowed);
+    }
   }
   auto started =
       start_thread<std::jthread>("preparing", [this, offer, decide](const std::stop_token& stop) {
@@ -81,6 +84,7 @@ Result<session::Decision> ChapterPreparer::prepare(
     destination_->session().remove();
   // Once per chapter, however often its user is asked about it.
   name_faults_ = destination_->names().check(offer->manifest, stop);
+  if (options_.symlinks == "refuse") refuse_symlinks(offer->manifest);
   if (offer->is_last) destination_->names().close();
   session::Decision decision;
   is_unsaid_ = false;
@@ -105,6 +109,13 @@ Result<session::Decision> ChapterPreparer::prepare(
   }
   decision.pack_roots = chapter_->pack_roots();
   return decision;
+}
+
+void ChapterPreparer::refuse_symlinks(const file::Manifest& chapter) {
+  name_faults_.resize(chapter.files.size());
+  for (std::size_t i = 0; i < chapter.files.size(); ++i)
+    if (chapter.files[i].is_symlink())
+      name_faults_[i] = static_cast<int>(file::SymlinkFault::not_taken);
 }
 
 /// An answer holds for the names that were shown with its question, and for no other: one that
@@ -167,6 +178,7 @@ Result<void> ChapterPreparer::open_destination(const session::OfferInfo& offer) 
                        : options_.durability == "file" ? file::Durability::file
                                                        : file::Durability::batch;
   options.is_again = offer.is_again;
+  options.symlinks = symlinks_;
   options.output_fd = options_.stream_fd;
   options.is_room_unchecked = options_.is_space_unchecked;
   ONEHOP_TRY(opened, file::Destination::open(std::move(options)));

@@ -64,6 +64,7 @@ class ChapterPreparer {
   [[nodiscard]] Prepared prepare_one(const std::shared_ptr<const session::OfferInfo>& offer,
                                      std::vector<file::Conflict>* conflicts,
                                      const std::stop_token& stop);
+  void refuse_symlinks(const file::Manifest& chapter);
   std::optional<api::Answer> ask(const session::OfferInfo& offer,
                                  const std::vector<file::Conflict>& conflicts,
                                  const std::stop_token& stop);
@@ -78,6 +79,7 @@ class ChapterPreparer {
   std::unique_ptr<file::SinkChapter> chapter_;
   std::unordered_map<std::string, file::OnExist> answers_;  // by name, of the chapter
   std::vector<int> name_faults_;                            // of the chapter's entries
+  std::shared_ptr<file::SymlinkRule> symlinks_;             // of the session
   bool is_approved_ = false;                                // in this session
   bool is_unsaid_ = false;                                  // why the chapter is refused
   std::string folder_;

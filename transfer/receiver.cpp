@@ -29,6 +29,7 @@ class Receiver final : public Side, public session::RecvHost {
   Result<void> check_own() const override {
     ONEHOP_TRYV(parse_endpoint(options_.listen));
     ONEHOP_TRYV(check_word("--durability", options_.durability));
+    ONEHOP_TRYV(check_word("recv --symlinks", options_.symlinks));
     return check_word("--on-exist", options_.on_exist);
   }
   Result<void> open_own() override;

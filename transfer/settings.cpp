@@ -36,6 +36,7 @@ std::vector<Choice> choices() {
           {"--file-io", &Options::file_io, file::file_io_names()},
           {"--durability", nullptr, {"batch", "file", "none"}},
           {"--symlinks", nullptr, {"skip", "error", "copy", "follow-inside"}},
+          {"recv --symlinks", nullptr, {"refuse", "take"}},
           {"--on-exist", nullptr, {"ask", "resume", "skip", "rename", "overwrite"}}};
 }
 

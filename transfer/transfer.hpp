@@ -130,6 +130,9 @@ struct ReceiveOptions {
   /// reads it. Else its content is compared.
   bool is_quick = false;
   bool is_hidden_allowed = false;
+  /// take, refuse: symbolic links. Those that lead out of the folder that was sent are refused in
+  /// any case, and without is_hidden_allowed those with a target that begins with a dot somewhere.
+  std::string symlinks = "take";
   /// Instead of a folder: a descriptor that the one file of a session, or its stream, is written to
   /// in order. It stays the caller's. A pipe whose reader is gone raises SIGPIPE, unless that is
   /// ignored. -1: none.

@@ -33,7 +33,8 @@ std::span<const std::uint32_t> Chapter::take_packed(const RecordRun& run) {
   const auto entries = std::span{pack->entries()}.subspan(run.first, run.count);
   for (std::uint32_t i = 0; i < entries.size(); ++i) {
     const bool is_read = pack_roots == nullptr || pack_roots->find(run.first + i).has_value();
-    const bool is_possible = !run.is_kept || can_come_to(actions[entries[i]], FileOutcome::kept);
+    const bool is_possible = run.outcome == RecordOutcome::delivered ||
+                             can_come_to(actions[entries[i]], outcome_of(run, run.first + i));
     if (is_done[entries[i]] || !is_read || !is_possible) return {};
   }
   for (const std::uint32_t i : entries) is_done[i] = true;

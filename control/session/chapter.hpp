@@ -24,7 +24,8 @@ namespace onehop::session {
 [[nodiscard]] constexpr bool can_come_to(FileAction action, FileOutcome outcome) noexcept {
   if (action == FileAction::compare)
     return outcome == FileOutcome::there || outcome == FileOutcome::kept;
-  return outcome == FileOutcome::received || outcome == FileOutcome::there;
+  return outcome == FileOutcome::received || outcome == FileOutcome::there ||
+         outcome == FileOutcome::name_refused;
 }
 
 struct Chapter {
@@ -81,9 +82,10 @@ struct Chapter {
   /// that the file side has not read yet.
   [[nodiscard]] std::span<const std::uint32_t> take_packed(const RecordRun& run);
   [[nodiscard]] FileOutcome outcome_of(const RecordRun& run, std::uint32_t ordinal) const {
-    return run.is_kept               ? FileOutcome::kept
-           : pack->is_whole(ordinal) ? FileOutcome::received
-                                     : FileOutcome::there;
+    return run.outcome == RecordOutcome::kept      ? FileOutcome::kept
+           : run.outcome == RecordOutcome::refused ? FileOutcome::name_refused
+           : pack->is_whole(ordinal)               ? FileOutcome::received
+                                                   : FileOutcome::there;
   }
   /// packed_root is the root of the record at this ordinal; zero: not known.
   [[nodiscard]] Digest packed_root(std::uint32_t ordinal) const {

@@ -7,6 +7,7 @@
 #include "control/session/session_machine.hpp"
 #include "control/session/tls.hpp"
 #include "engine/base/descriptors.hpp"
+#include "engine/file/symlink_rule.hpp"
 #include "engine/wire/feedback.hpp"
 
 namespace onehop::session {
@@ -39,6 +40,8 @@ bool is_way_missing(const Error& error) noexcept {
 std::string name_fault_text(FileOutcome outcome, int name_fault) {
   if (outcome == FileOutcome::name_taken)
     return "another entry of this session has this name there";
+  if (const auto text = file::symlink_fault_text(name_fault); !text.empty())
+    return std::string{text};
   return "the file system there refuses the name: " + errno_text(name_fault);
 }
 
@@ -132,8 +135,8 @@ SessionEnd SessionMachine::end() const {
                                         : "Choose --on-exist rename or overwrite");
   if (unnamed_.total > 0)
     return end_of(ExitCode::partly_done, unnamed_,
-                  "All else arrived. Rename it at the sender, or receive into another file system; "
-                  "--report FILE lists all of them");
+                  "All else arrived. --report FILE lists all of them; where it is the name, give "
+                  "it another one at the sender, or receive into another file system");
   return {.is_complete = true};
 }
 

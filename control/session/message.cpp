@@ -215,7 +215,8 @@ void code(auto& c, Is<PackDone> auto& m) {
     c.u32(run.count, 1, chapter_entries_max);
     c.u16(run.name_number, 0, file::name_number_max);
     c.check(run.name_number != 1);
-    c.u8(run.is_kept, 0, 1);
+    c.u8(run.outcome, 0, number_of(RecordOutcome::refused));
+    if (run.outcome == RecordOutcome::refused) c.u8(run.name_fault, 1);
   });
 }
 void code(auto& c, Is<Bye> auto& m) { c.u8(m.code, 0, number_of(ExitCode::timed_out)); }

@@ -118,7 +118,7 @@ struct ChapterAnswer {
   Digest manifest_hash{};           ///< what was approved
   bool has_claims = false;          ///< ClaimParts follow, up to the one that is the last
   std::vector<FileAction> actions;  ///< one per entry
-  /// Errno of each FileAction::name_refused, in order.
+  /// Errno, or file::SymlinkFault, of each FileAction::name_refused, in order.
   std::vector<std::uint8_t> name_faults;
 };
 /// ClaimPart: consecutive blocks of `file` that the receiver holds, by their tags
@@ -167,16 +167,19 @@ struct FileDone {
   FileOutcome outcome = FileOutcome::received;
   std::uint16_t name_number = 0;
   bool is_small = false;  ///< told by a PackDone, or would have been; not on the wire
-  int name_fault = 0;     ///< errno of FileOutcome::name_refused; not on the wire
+  int name_fault = 0;     ///< of name_refused, as ChapterAnswer has them; not on the wire
 };
+/// RecordOutcome: what became of records, all of a run. Of those that are delivered the ones that
+/// were sent are received, those of which the root alone was sent are there. The numbers are
+/// protocol.
+enum class RecordOutcome : std::uint8_t { delivered = 0, kept = 1, refused = 2 };
 /// RecordRun: `count` records of a pack from ordinal `first` on are verified and in place.
 struct RecordRun {
   std::uint32_t pack = 0;  ///< its file index
   std::uint32_t first = 0, count = 0;
   std::uint16_t name_number = 0;  ///< as in FileDone
-  /// FileOutcome::kept, all of them. Else those that were sent are received, those of which the
-  /// root alone was sent are there.
-  bool is_kept = false;
+  RecordOutcome outcome = RecordOutcome::delivered;
+  std::uint8_t name_fault = 0;  ///< of RecordOutcome::refused, as ChapterAnswer has them
 };
 /// PackDone tells of many runs at once: of files with the same names but other contents every
 /// second one may be kept.

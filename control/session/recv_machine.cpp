@@ -71,11 +71,16 @@ Result<void> RecvMachine::take_event(Instant now, const Event& event) {
     finish_engine();
   if (is_of_file && block.kind == FileMessageKind::file_done) take_file_done(block);
   if (is_of_file && block.kind == FileMessageKind::pack_done) {
-    const RecordRun run{.pack = block.file,
-                        .first = static_cast<std::uint32_t>(block.offset),
-                        .count = block.length,
-                        .name_number = static_cast<std::uint16_t>(block.status),
-                        .is_kept = block.outcome == FileOutcome::kept};
+    RecordRun run{.pack = block.file,
+                  .first = static_cast<std::uint32_t>(block.offset),
+                  .count = block.length};
+    if (block.outcome == FileOutcome::name_refused) {
+      run.outcome = RecordOutcome::refused;
+      run.name_fault = static_cast<std::uint8_t>(block.status);
+    } else {
+      run.name_number = static_cast<std::uint16_t>(block.status);
+      if (block.outcome == FileOutcome::kept) run.outcome = RecordOutcome::kept;
+    }
     if (!take_packed(run))
       return Error{ExitCode::internal_error, step_, "files are reported as done that cannot be",
                    ""};

@@ -47,7 +47,8 @@ enum class FileMessageKind : std::uint8_t {
                ///< got (0: the announced name)
   pack_done,   ///< file -> session (receiving): `length` records of pack `file` from `offset` on
                ///< are verified and in place; status as of file_done, outcome kept or received:
-               ///< then those of which the root alone came are there
+               ///< then those of which the root alone came are there; or name_refused: nothing of
+               ///< them is in place, and status says why, as ChapterAnswer::name_faults
   checkpoint,  ///< session -> file: make what arrived durable now; answered by checkpointed
   checkpointed,  ///< file -> session
   abort,         ///< session -> file: stop, keep what can be resumed; answered by checkpointed
@@ -78,7 +79,7 @@ enum class FileOutcome : std::uint8_t {
   not_compared,  ///< a regular file of the announced size has the name and keeps it; it could not
                  ///< be read
   there_unread,  ///< in place before, with the announced size and time; nobody read it
-  name_refused,  ///< the receiver's file system does not take the name
+  name_refused,  ///< the receiver's file system does not take the name, or the receiver the link
   name_taken,    ///< an earlier entry of the session has this name at the receiver, which takes the
                  ///< two for one
 };

@@ -49,6 +49,7 @@ Destination::Destination(DestinationOptions options)
     : options_{std::move(options)}, umask_bits_{read_umask()} {}
 
 Result<std::shared_ptr<Destination>> Destination::open(DestinationOptions options) {
+  if (!options.symlinks) options.symlinks = std::make_shared<SymlinkRule>(false);
   std::shared_ptr<Destination> self{new Destination{std::move(options)}};
   if (!self->is_output()) {
     ONEHOP_TRYV(self->open_folder());

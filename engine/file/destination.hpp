@@ -25,6 +25,7 @@
 #include "engine/file/manifest.hpp"
 #include "engine/file/name_probe.hpp"
 #include "engine/file/session_journal.hpp"
+#include "engine/file/symlink_rule.hpp"
 
 namespace onehop::file {
 
@@ -47,6 +48,8 @@ struct DestinationOptions {
   bool is_room_unchecked = false;  ///< take_room refuses nothing
   /// The session goes on in this process: a source changed.
   bool is_again = false;
+  /// Of the session, also where it is_again. Null: one that allows no hidden names.
+  std::shared_ptr<SymlinkRule> symlinks;
   /// Instead of a folder: where the one file, or stream, of a session is written, in order. It
   /// outlives the session. -1: none.
   int output_fd = -1;
@@ -81,6 +84,7 @@ class Destination {
   [[nodiscard]] SessionJournal& session() noexcept { return session_; }
   /// names is for the thread that prepares chapters.
   [[nodiscard]] NameProbe& names() noexcept { return *names_; }
+  [[nodiscard]] SymlinkRule& symlinks() noexcept { return *options_.symlinks; }
   [[nodiscard]] mode_t umask_bits() const noexcept { return umask_bits_; }
   /// is_synced: files are made durable, one way or the other.
   [[nodiscard]] bool is_synced() const noexcept { return options_.durability != Durability::none; }

@@ -43,6 +43,8 @@ class NameProbe {
   /// when it is withdrawn. Syscalls: openat2, mkdirat, symlinkat, unlinkat, flock, fstatat,
   /// getdents64.
   [[nodiscard]] std::vector<int> check(const Manifest& chapter, const std::stop_token& withdrawn);
+  /// is_folding: check() found that the file system does not keep every name as it is.
+  [[nodiscard]] bool is_folding() const noexcept { return has_looked_ && !is_plain_; }
   /// close removes what was tried, after the last chapter.
   void close() noexcept { stage_.remove(); }
 

@@ -169,7 +169,7 @@ PackCommit::Done PackCommit::work(PackBatch& batch) {
 std::optional<PackFailure> PackCommit::name_files(std::vector<PackRecord>& records,
                                                   std::vector<PackRun>& runs) {
   for (std::size_t named = 0; named < records.size(); ++named) {
-    const PackRecord& record = records[named];
+    PackRecord& record = records[named];
     unsigned number = record.name_number;
     if (auto failure = name_file(record, number)) {
       records.resize(named);
@@ -179,13 +179,15 @@ std::optional<PackFailure> PackCommit::name_files(std::vector<PackRecord>& recor
     const bool is_next = !runs.empty() && runs.back().list == record.list &&
                          runs.back().count < run_records_max &&
                          runs.back().first + runs.back().count == record.ordinal &&
-                         runs.back().name_number == number && runs.back().is_kept == is_kept;
+                         runs.back().name_number == number && runs.back().is_kept == is_kept &&
+                         runs.back().fault == record.fault;
     if (!is_next)
       runs.push_back({.list = record.list,
                       .first = record.ordinal,
                       .count = 0,
                       .name_number = number,
-                      .is_kept = is_kept});
+                      .is_kept = is_kept,
+                      .fault = record.fault});
     ++runs.back().count;
   }
   return std::nullopt;
@@ -254,21 +256,56 @@ std::optional<PackFailure> PackCommit::sync_files(const std::vector<PackRecord>&
   return std::nullopt;
 }
 
-std::optional<PackFailure> PackCommit::name_file(const PackRecord& record, unsigned& number) {
+std::optional<PackFailure> PackCommit::name_file(PackRecord& record, unsigned& number) {
   if (record.outcome != FileOutcome::received) return std::nullopt;
   const ManifestEntry& entry = record.entry();
+  if (entry.is_symlink()) return name_symlink(record, number);
   const int folder =
       folders_.open(entry.is_folder() ? std::string_view{entry.name} : parent_of(entry.name), true);
   if (folder < 0) return PackFailure{record.file(), FileFailure::write_error, errno};
   if (entry.is_folder()) return std::nullopt;
+  return give_staged_name(record, folder, number);
+}
+
+std::optional<PackFailure> PackCommit::give_staged_name(const PackRecord& record, int folder,
+                                                        unsigned& number) {
   const std::uint32_t index = record.list->pack().entries()[record.ordinal];
   const int errno_value =
       give_name(stage_.fd(), Stage::name_of(record.file()), folder,
-                std::string{leaf_of(entry.name)}, record.list->policy_of(index), number);
+                std::string{leaf_of(record.entry().name)}, record.list->policy_of(index), number);
   if (errno_value == 0) return std::nullopt;
   return PackFailure{record.file(),
                      errno_value == EEXIST ? FileFailure::exists : FileFailure::rename_error,
                      errno_value};
+}
+
+/// A link that is refused is removed, and its record says so.
+std::optional<PackFailure> PackCommit::name_symlink(PackRecord& record, unsigned& number) {
+  const ManifestEntry& entry = record.entry();
+  const std::string staged = Stage::name_of(record.file());
+  std::string target(target_bytes_max + 1, '\0');
+  const ssize_t bytes =
+      ::readlinkat(stage_.fd(), staged.c_str(), target.data(), target.size());
+  if (bytes < 0) return PackFailure{record.file(), FileFailure::write_error, errno};
+  target.resize(static_cast<std::size_t>(bytes));
+  const auto is_refused = [&](int folder, const std::string& leaf, const std::string& name) {
+    const SymlinkFault fault = destination_.symlinks().check(destination_.root(), name, target);
+    if (fault == SymlinkFault::none) return false;
+    ::unlinkat(folder, leaf.c_str(), 0);
+    record.outcome = FileOutcome::name_refused;
+    record.fault = static_cast<int>(fault);
+    number = 0;
+    return true;
+  };
+  if (is_refused(stage_.fd(), staged, entry.name)) return std::nullopt;
+  const int folder = folders_.open(parent_of(entry.name), true);
+  if (folder < 0) return PackFailure{record.file(), FileFailure::write_error, errno};
+  if (auto failure = give_staged_name(record, folder, number)) return failure;
+  // Which number a name gets shows only here, and other links may lead through that name.
+  if (number != 0)
+    static_cast<void>(is_refused(folder, numbered_leaf(std::string{leaf_of(entry.name)}, number),
+                                 final_name(entry.name, number)));
+  return std::nullopt;
 }
 
 /// The folders of the batch and all above them, for some of those may be new; and those that are

@@ -36,6 +36,7 @@ struct PackRecord {
   std::uint32_t ordinal = 0;
   FileOutcome outcome = FileOutcome::received;  ///< another: nothing is to be done
   unsigned name_number = 0;                     ///< of one that was there
+  int fault = 0;  ///< of FileOutcome::name_refused: an errno, or a SymlinkFault
   [[nodiscard]] const ManifestEntry& entry() const { return list->packed_entry(ordinal); }
   [[nodiscard]] std::uint32_t file() const { return list->packed_file(ordinal); }
 };
@@ -59,6 +60,7 @@ struct PackRun {
   std::uint32_t first = 0, count = 0;
   unsigned name_number = 0;
   bool is_kept = false;  ///< FileOutcome::kept, all of them
+  int fault = 0;         ///< not 0: FileOutcome::name_refused, all of them, for this
 };
 
 /// PackBatch: what is committed at once.
@@ -128,7 +130,10 @@ class PackCommit {
   [[nodiscard]] std::optional<PackFailure> sync_files(const std::vector<PackRecord>& records);
   [[nodiscard]] std::optional<PackFailure> name_files(std::vector<PackRecord>& records,
                                                       std::vector<PackRun>& runs);
-  [[nodiscard]] std::optional<PackFailure> name_file(const PackRecord& record, unsigned& number);
+  [[nodiscard]] std::optional<PackFailure> name_file(PackRecord& record, unsigned& number);
+  [[nodiscard]] std::optional<PackFailure> name_symlink(PackRecord& record, unsigned& number);
+  [[nodiscard]] std::optional<PackFailure> give_staged_name(const PackRecord& record, int folder,
+                                                            unsigned& number);
   [[nodiscard]] std::optional<PackFailure> sync_folders(const PackBatch& batch);
   [[nodiscard]] std::optional<PackFailure> sync_all(std::uint32_t file) const;
 

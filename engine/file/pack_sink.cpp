@@ -75,12 +75,20 @@ std::optional<PackFailure> PackSink::take_half(std::uint32_t ordinal, const Pack
   return take_whole(ordinal, record);
 }
 
-/// A sender leaves out a link that leads out of what it sends.
+/// An honest sender leaves out a link that leads out of what it sends.
 std::optional<PackFailure> PackSink::end_symlink(std::uint32_t ordinal,
                                                  std::span<const std::byte> target) {
   const ManifestEntry& entry = list_.packed_entry(ordinal);
   const std::string text{reinterpret_cast<const char*>(target.data()), target.size()};
-  if (!target_fault(entry.name, text).empty()) return failed(ordinal, FileFailure::protocol, 0);
+  const SymlinkFault fault = commit_.destination().symlinks().fault_of(entry.name, text);
+  if (fault != SymlinkFault::none) {
+    ++whole_;
+    commit_.add({.list = &list_,
+                 .ordinal = ordinal,
+                 .outcome = FileOutcome::name_refused,
+                 .fault = static_cast<int>(fault)});
+    return check_all();
+  }
   const Fd link = commit_.stage().create_symlink(list_.packed_file(ordinal), text, entry.mtime_ns);
   if (!link.is_open()) return failed(ordinal, FileFailure::write_error, errno);
   list_.count_made(list_.pack().entries()[ordinal]);

@@ -39,9 +39,12 @@ void Sink::tell_packed() {
     tell(*chapter, {.offset = run->first,
                     .file = chapter->list->pack_file(),
                     .length = run->count,
-                    .status = static_cast<std::int32_t>(run->name_number),
+                    .status = run->fault != 0 ? run->fault
+                                              : static_cast<std::int32_t>(run->name_number),
                     .kind = FileMessageKind::pack_done,
-                    .outcome = run->is_kept ? FileOutcome::kept : FileOutcome::received});
+                    .outcome = run->fault != 0 ? FileOutcome::name_refused
+                               : run->is_kept  ? FileOutcome::kept
+                                               : FileOutcome::received});
   }
 }
 

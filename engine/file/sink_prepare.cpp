@@ -73,6 +73,8 @@ Result<std::unique_ptr<SinkChapter>> SinkChapter::prepare(std::shared_ptr<Destin
   if (manifest_hash(*manifest) != options.approved)
     return Error{ExitCode::local_file_error, "receive the files",
                  "the list is not the one that was approved", "Nothing was written"};
+  if (destination->names().is_folding()) destination->symlinks().set_folding();
+  destination->symlinks().offer(*manifest);
   std::unique_ptr<SinkChapter> self{
       new SinkChapter{std::move(destination), std::move(manifest), std::move(options)}};
   ONEHOP_TRYV(self->check_stream());

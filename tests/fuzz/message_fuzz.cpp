@@ -97,7 +97,8 @@ Message some_message(std::mt19937_64& random) {
     case 10:
       return PackDone{{{file, static_cast<std::uint32_t>(random() % chapter_entries_max),
                         static_cast<std::uint32_t>(1 + random() % chapter_entries_max), 0},
-                       {file, 0, 1, 2, true}}};
+                       {file, 0, 1, 2, RecordOutcome::kept},
+                       {file, 1, 1, 0, RecordOutcome::refused, 200}}};
     case 11:
       return Accept{.data_port = 7411,
                     .frame_body_max_bytes = 1400,

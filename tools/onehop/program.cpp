@@ -169,6 +169,12 @@ CLI::App* add_recv_command(CLI::App& app, RecvCommand& recv) {
                     "unread (default: compare its content)");
   command->add_flag("--allow-hidden", recv.transfer.is_hidden_allowed,
                     "also take names that begin with a dot");
+  command
+      ->add_option("--symlinks", recv.transfer.symlinks,
+                   "symbolic links: refuse all, or take those that stay below the folder that was "
+                   "sent")
+      ->check(CLI::IsMember(host::words_of("recv --symlinks")))
+      ->capture_default_str();
   command->add_flag("--no-space-check", recv.transfer.is_space_unchecked,
                     "do not hold what is offered against the free space and inodes of the disk");
   CLI::Option* clean =

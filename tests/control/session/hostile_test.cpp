@@ -55,12 +55,17 @@ TEST_CASE("D3 a record that was sent cannot have been there, nor one that was co
   const auto [action, outcome, is_right] = GENERATE(table<FileAction, FileOutcome, bool>({
       {FileAction::send, FileOutcome::received, true},
       {FileAction::send, FileOutcome::kept, false},
+      {FileAction::send, FileOutcome::name_refused, true},
+      {FileAction::compare, FileOutcome::name_refused, false},
       {FileAction::resume, FileOutcome::there, true},
       {FileAction::resume, FileOutcome::kept, false},
       {FileAction::compare, FileOutcome::kept, true},
       {FileAction::compare, FileOutcome::there, true},
   }));
-  const bool is_kept = outcome == FileOutcome::kept;
+  const RecordOutcome told = outcome == FileOutcome::kept           ? RecordOutcome::kept
+                             : outcome == FileOutcome::name_refused ? RecordOutcome::refused
+                                                                    : RecordOutcome::delivered;
+  const std::uint8_t fault = told == RecordOutcome::refused ? 200 : 0;
   World world;
   file::Manifest manifest;
   for (int i = 0; i < 40; ++i) manifest.files.push_back({"f" + std::to_string(i), 1, 0644});
@@ -83,13 +88,15 @@ TEST_CASE("D3 a record that was sent cannot have been there, nor one that was co
   REQUIRE(world.run([&] { return peer.find<PathReady>() != nullptr || end; }));
   REQUIRE_FALSE(end.has_value());
   host.accepted->chapter.pack_roots->set(0, some_digest(0, 200));
-  peer.channel->send(PackDone{{{.pack = 40, .first = 0, .count = 1, .is_kept = is_kept}}});
+  peer.channel->send(
+      PackDone{{{.pack = 40, .first = 0, .count = 1, .outcome = told, .name_fault = fault}}});
   REQUIRE(world.run([&] { return end || !host.outcomes.empty(); }));
   CHECK(end.has_value() == !is_right);
   if (!end) CHECK(host.outcomes.at(0).outcome == outcome);
   // Of this one nothing was read yet.
   if (!end)
-    peer.channel->send(PackDone{{{.pack = 40, .first = 1, .count = 1, .is_kept = is_kept}}});
+    peer.channel->send(
+        PackDone{{{.pack = 40, .first = 1, .count = 1, .outcome = told, .name_fault = fault}}});
   REQUIRE(world.run([&] { return end.has_value(); }));
   CHECK(end->code == ExitCode::internal_error);
 }

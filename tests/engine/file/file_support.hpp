@@ -133,6 +133,7 @@ struct Outcome {
   /// Of `done`, those that shared blocks, by what came of them.
   std::size_t packed = 0, packed_there = 0, packed_kept = 0;
   std::size_t packed_runs = 0;  ///< messages that told of them
+  std::vector<BlockRef> packed_refused;
   bool is_end_seen = false;
   std::size_t turns = 0;
 };
@@ -261,6 +262,7 @@ class Wire {
 
   void take_packed(const BlockRef& message) {
     ++outcome_.packed_runs;
+    if (message.outcome == FileOutcome::name_refused) outcome_.packed_refused.push_back(message);
     const PreparedSink::Answer& answer = sink_.answer_of(message.file);
     for (auto i = static_cast<std::uint32_t>(message.offset); i < message.offset + message.length;
          ++i) {

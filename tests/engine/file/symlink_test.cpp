@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // Symbolic links that are sent as links.
+#include "engine/file/symlink_rule.hpp"
 #include "tests/engine/file/tree_support.hpp"
 
 using namespace onehop;
@@ -151,22 +152,115 @@ TEST_CASE("links arrive whole in any order of blocks", "[engine][file]") {
   CHECK(again.packed_there >= links);
 }
 
-TEST_CASE("P2 a target that leads out ends the session, and nothing has the name",
-          "[engine][file]") {
+// Goal:   a link of the peer's leads nowhere but below what was sent, whatever the sender says.
+// Method: a source that sends links which an honest one leaves out, into a folder where things are.
+// Bounds: exact; all else arrives.
+TEST_CASE("P2 a link that leads out is refused, and all else arrives", "[engine][file]") {
+  const auto [target, fault] = GENERATE(table<const char*, SymlinkFault>({
+      {"/etc", SymlinkFault::leads_out},
+      {"../../a", SymlinkFault::leads_out},
+      {"x/../../mine", SymlinkFault::leads_out},
+      {"../mine/secret", SymlinkFault::leads_out},
+      {"..", SymlinkFault::leads_out},
+      {"../.ssh/keys", SymlinkFault::hidden},
+      {".git/config", SymlinkFault::hidden},
+      {"old/passwd", SymlinkFault::other_link},
+      {"old", SymlinkFault::other_link},
+      {"within/x", SymlinkFault::other_link},
+      {"../a", SymlinkFault::none},
+      {"../e/none", SymlinkFault::none},
+      {"sub", SymlinkFault::none},
+      {"sub/../..x", SymlinkFault::leads_out},
+  }));
+  CAPTURE(target);
   const LinkFolder from;
+  fs::create_directory(from.folder / "e");
   SourceFiles files = from.list();
   const auto at = std::ranges::find(files.manifest.files, EntryKind::symlink, &ManifestEntry::kind);
   const auto index = static_cast<std::size_t>(at - files.manifest.files.begin());
   fs::remove(from.folder / "d/l");
-  fs::create_symlink("/etc", from.folder / "d/l");
+  fs::create_symlink(target, from.folder / "d/l");
   struct stat status {};
   REQUIRE(::lstat((from.folder / "d/l").c_str(), &status) == 0);
   files.files[index].fence = fence_of(status, true);
+  files.manifest.files[index].size = std::strlen(target);
   const TempFolder to;
+  fs::create_directories(to / "d/sub");
+  fs::create_directory(to / "mine");
+  write_file(to / "mine/secret", "mine");
+  fs::create_symlink("/etc", to / "d/old");
+  fs::create_symlink("sub", to / "d/within");
   const Outcome outcome = send_files(std::move(files), to.path(), OnExist::ask, {});
-  REQUIRE(outcome.sink_failure.has_value());
-  CHECK(outcome.sink_failure->failure == FileFailure::protocol);
-  CHECK_FALSE(fs::is_symlink(to / "d/l"));
+  REQUIRE_FALSE(outcome.sink_failure.has_value());
+  CHECK(fs::is_symlink(to / "d/l") == (fault == SymlinkFault::none));
+  CHECK(read_file(to / "a") == "content");
+  REQUIRE(outcome.packed_refused.size() == (fault == SymlinkFault::none ? 0U : 1U));
+  if (fault != SymlinkFault::none)
+    CHECK(outcome.packed_refused[0].status == static_cast<int>(fault));
+}
+
+// Goal:   links of one session that lead out together are not all made, in any order. Method: the
+//         rule by itself, over a folder with a link of the user's; what passes is made. Bounds:
+//         exact.
+TEST_CASE("P2 a chain of links leads nowhere out, in whatever order they come", "[engine][file]") {
+  const TempFolder to;
+  fs::create_directories(to / "p/own/deep");
+  fs::create_symlink("/etc", to / "p/own/out");
+  const Fd root{::open(to.path().c_str(), O_RDONLY | O_DIRECTORY)};
+  const std::vector<std::pair<std::string, std::string>> links = GENERATE(
+      std::vector<std::pair<std::string, std::string>>{{"p/a", "b/out/passwd"}, {"p/b", "own"}},
+      std::vector<std::pair<std::string, std::string>>{{"p/a", "b/c/out"}, {"p/b", "own"}},
+      std::vector<std::pair<std::string, std::string>>{
+          {"p/a", "b/c/x"}, {"p/b", "d"}, {"p/d/c", "../own/out"}},
+      std::vector<std::pair<std::string, std::string>>{
+          {"p/a", "b/out"}, {"p/b", "c"}, {"p/c", "d"}, {"p/d", "own"}});
+  SymlinkRule rule{false};
+  Manifest manifest;
+  for (const auto& [name, target] : links)
+    manifest.files.push_back({name, target.size(), 0777, 0, EntryKind::symlink});
+  rule.offer(manifest);
+  std::vector<std::size_t> order(links.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  do {
+    for (const auto& [name, target] : links) fs::remove(to / name);
+    fs::remove(to / "p/d");
+    SymlinkRule fresh{false};
+    fresh.offer(manifest);
+    for (const std::size_t i : order) {
+      const auto& [name, target] = links[i];
+      REQUIRE(fresh.fault_of(name, target) == SymlinkFault::none);
+      if (fresh.check(root.get(), name, target) != SymlinkFault::none) continue;
+      fs::create_directories((to / name).parent_path());
+      fs::create_symlink(target, to / name);
+    }
+    // Whatever can be reached through them is below the folder.
+    for (const auto& [name, target] : links) {
+      std::error_code none;
+      const fs::path real = fs::weakly_canonical(to / name, none);
+      INFO(name << " -> " << target << " is " << real);
+      CHECK(real.string().starts_with(fs::canonical(to.path()).string() + "/p/"));
+    }
+  } while (std::ranges::next_permutation(order).found);
+}
+
+TEST_CASE("links that lead through links of their own session are made", "[engine][file]") {
+  const TempFolder to;
+  fs::create_directories(to / "p/lib");
+  const Fd root{::open(to.path().c_str(), O_RDONLY | O_DIRECTORY)};
+  SymlinkRule rule{false};
+  rule.offer({{{"p/lib64", 3, 0777, 0, EntryKind::symlink},
+               {"p/x", 3, 0777, 0, EntryKind::symlink},
+               {"q", 0, 0755, 0, EntryKind::folder}}});
+  CHECK(rule.check(root.get(), "p/x", "lib64/none/y") == SymlinkFault::none);
+  CHECK(rule.check(root.get(), "p/lib64", "lib") == SymlinkFault::none);
+  fs::create_symlink("lib", to / "p/lib64");
+  CHECK(rule.check(root.get(), "p/y", "lib64/z") == SymlinkFault::none);
+  CHECK(rule.check(root.get(), "p/z", "../q/z") == SymlinkFault::none);
+  fs::create_symlink("lib", to / "p/mine");
+  CHECK(rule.check(root.get(), "p/v", "mine/z") == SymlinkFault::other_link);
+  rule.set_folding();
+  CHECK(rule.check(root.get(), "p/w", "lib/z") == SymlinkFault::none);
+  CHECK(rule.check(root.get(), "p/w", "none/z") == SymlinkFault::other_link);
 }
 
 TEST_CASE("C3 a link that changed after it was listed ends the source", "[engine][file]") {
