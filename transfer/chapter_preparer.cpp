@@ -78,8 +78,10 @@ Result<session::Decision> ChapterPreparer::prepare(
   }
   if (!offer->is_again) answers_.clear();
   // Else each run would leave one more.
-  for (const file::ManifestEntry& entry : offer->left_out)
+  for (const file::ManifestEntry& entry : offer->left_out) {
+    static_cast<void>(destination_->session().is_known(file::entry_hash(entry)));
     file::PartFile::discard(*destination_, entry);
+  }
   if (offer->is_again && offer->is_last && offer->manifest.files.empty())
     destination_->session().remove();
   // Once per chapter, however often its user is asked about it.
@@ -203,7 +205,6 @@ ChapterPreparer::Prepared ChapterPreparer::prepare_one(
   options.conflicts = conflicts;
   options.is_unsaid = &is_unsaid_;
   options.withdrawn = stop;
-  options.is_changed = offer->is_changed;
   return file::SinkChapter::prepare(destination_,
                                     std::shared_ptr<const file::Manifest>{offer, &offer->manifest},
                                     std::move(options));

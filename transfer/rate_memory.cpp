@@ -13,6 +13,7 @@
 #include "engine/base/fd.hpp"
 #include "engine/file/file_bytes.hpp"
 #include "engine/file/manifest.hpp"
+#include "engine/file/own_names.hpp"
 
 namespace onehop::host {
 
@@ -121,10 +122,15 @@ Result<void> RateMemory::remember(const RememberedRate& path) const {
 
   const std::string attempt = "remember the rate in " + file_;
   make_folders(file_.substr(0, file_.rfind('/')));
-  const std::string temporary = file_ + "." + std::to_string(::gettid());
-  (void)::unlink(temporary.c_str());  // of a run that was killed, whose number came round
-  const Fd fd{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+  const auto create = [](const std::string& name) {
+    return Fd{::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                      private_file_mode)};
+  };
+  std::string temporary = file_ + "." + std::to_string(::gettid());
+  (void)::unlink(temporary.c_str());  // of a run that was killed, whose number came round
+  Fd fd = create(temporary);
+  // Somebody else's, in a folder that others may write to. Nobody can guess the other name.
+  if (!fd.is_open() && errno == EEXIST) fd = create(temporary = file_ + file::random_tag());
   if (!fd.is_open()) return errno_error(ExitCode::local_file_error, attempt);
   int errno_value = file::write_at(fd.get(), std::as_bytes(std::span{text}), 0);
   if (errno_value == 0 && ::rename(temporary.c_str(), file_.c_str()) != 0) errno_value = errno;

@@ -14,6 +14,7 @@
 
 #include "engine/crypto/sha256.hpp"
 #include "engine/file/file_bytes.hpp"
+#include "engine/file/own_names.hpp"
 #include "transfer/digest_text.hpp"
 
 namespace onehop::host {
@@ -45,17 +46,12 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span{text});
 }
 
-/// name_beside is a name beside `file` that nobody has, under which `make` made something. Empty:
-/// errno says why there is none.
+/// name_beside is a name beside `file` that nobody can guess, under which `make` made something.
+/// Empty: errno says why there is none.
 template <class Make>
 std::string name_beside(const std::string& file, const Make& make) {
-  constexpr int names_max = 1000;
-  for (int number = ::gettid(), end = number + names_max; number < end; ++number) {
-    std::string name = file + "." + std::to_string(number);
-    if (make(name.c_str())) return name;
-    if (errno != EEXIST) break;
-  }
-  return {};
+  std::string name = file + file::random_tag();
+  return make(name.c_str()) ? name : std::string{};
 }
 
 }  // namespace

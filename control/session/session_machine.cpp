@@ -257,13 +257,13 @@ bool SessionMachine::take_packed(const RecordRun& run) {
   if (chapter == nullptr) return false;
   const auto entries = chapter->take_packed(run);
   for (std::uint32_t i = 0; i < entries.size(); ++i)
-    report_done(*chapter, {.file = chapter->first_file + entries[i],
-                           .root = run.name_fault != 0 ? Digest{}
-                                                       : chapter->packed_root(run.first + i),
-                           .outcome = chapter->outcome_of(run, run.first + i),
-                           .name_number = run.name_number,
-                           .is_small = true,
-                           .name_fault = run.name_fault});
+    report_done(*chapter,
+                {.file = chapter->first_file + entries[i],
+                 .root = run.name_fault != 0 ? Digest{} : chapter->packed_root(run.first + i),
+                 .outcome = chapter->outcome_of(run, run.first + i),
+                 .name_number = run.name_number,
+                 .is_small = true,
+                 .name_fault = run.name_fault});
   return !entries.empty();
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "engine/file/confined.hpp"
 #include "engine/file/file_bytes.hpp"
 #include "engine/file/journal.hpp"
+#include "engine/file/own_names.hpp"
 #include "engine/file/part_file.hpp"
 #include "engine/file/session_journal.hpp"
 #include "engine/file/stage.hpp"
@@ -36,15 +36,6 @@ std::string cause_of(int errno_value, std::string_view eexist) {
     case ESTALE: return "its name leads to another file by now";
     default: return errno_text(errno_value);
   }
-}
-
-/// ".onehop-stage", ".7.onehop-stage".
-bool is_numbered(const std::string& name, std::string_view suffix) {
-  if (name == suffix) return true;
-  unsigned number = 0;
-  if (!name.starts_with('.') || !name.ends_with(suffix)) return false;
-  std::from_chars(name.data() + 1, name.data() + name.size(), number);
-  return number > 0 && name == numbered_suffix(number, suffix);
 }
 
 /// The other of part and journal: ".NAME<to>" for ".NAME<from>"; empty: it is no such name.
@@ -202,14 +193,14 @@ void Cleaner::walk(int folder, const std::string& path, std::size_t depth) {
   std::ranges::sort(names);
   std::vector<Left> sessions;  // held until all below is done
   for (const std::string& name : names)
-    if (is_numbered(name, session_suffix)) take_session(name, sessions);
+    if (is_own_name(name, session_suffix)) take_session(name, sessions);
   for (const std::string& name : names) {
     struct stat status;
     const bool is_there = ::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
     const std::string journal_name = sibling_of(name, part_suffix, journal_suffix),
                       part_name = sibling_of(name, journal_suffix, part_suffix);
     if (!is_there) continue;  // its session came to its end meanwhile
-    if (is_numbered(name, stage_suffix))
+    if (is_own_name(name, stage_suffix))
       take_stage(name);
     else if (S_ISDIR(status.st_mode))
       folders.push_back(name);

@@ -8,12 +8,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
 
 #include "engine/base/text_file.hpp"
 #include "engine/file/manifest.hpp"
+#include "engine/file/own_names.hpp"
 
 namespace onehop::file {
 
@@ -50,7 +52,7 @@ int probe(int folder, struct stat& status) {
   Fd file{::openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, probe_mode)};
   std::string name;
   if (!file.is_open() && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
-    name = ".onehop-probe-" + std::to_string(::gettid());
+    name = std::string{".onehop-probe"}.append(random_tag());
     file = open_beneath(folder, name, O_RDWR | O_CREAT | O_EXCL, probe_mode);
   }
   // Before its name goes: some FUSE know nothing of a file without one.
@@ -88,7 +90,7 @@ Fd open_locked(int folder, const std::string& leaf, struct stat& status, int acc
   return fd;
 }
 
-int list_names(int folder, std::vector<std::string>& names) {
+int list_names(int folder, std::vector<std::string>& names, std::string_view suffix) {
   const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (again < 0) return errno;
   const std::unique_ptr<DIR, int (*)(DIR*)> entries{::fdopendir(again), &::closedir};
@@ -102,8 +104,16 @@ int list_names(int folder, std::vector<std::string>& names) {
     const dirent* const entry = ::readdir(entries.get());
     if (entry == nullptr) return errno;
     const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
+    if (name != "." && name != ".." && name.ends_with(suffix)) names.emplace_back(name);
   }
+}
+
+std::vector<std::string> list_own(int folder, std::string_view suffix) {
+  std::vector<std::string> names;
+  if (list_names(folder, names, suffix) != 0) return {std::string{suffix}};
+  std::erase_if(names, [&](const std::string& name) { return !is_own_name(name, suffix); });
+  std::ranges::sort(names);
+  return names;
 }
 
 Result<Place> open_place(int root, std::string_view name, bool is_creating) {

@@ -59,9 +59,13 @@ struct Place {
 [[nodiscard]] Fd open_locked(int folder, const std::string& leaf, struct stat& status,
                              int access = O_RDWR);
 
-/// list_names adds the names in `folder`, without "." and "..". 0 or errno. Syscalls: openat,
-/// getdents64.
-[[nodiscard]] int list_names(int folder, std::vector<std::string>& names);
+/// list_names adds the names in `folder` that end in `suffix`, without "." and "..". 0 or errno.
+/// Syscalls: openat, getdents64.
+[[nodiscard]] int list_names(int folder, std::vector<std::string>& names,
+                             std::string_view suffix = {});
+/// list_own gives the names in `folder` that is_own_name(). Of a folder that cannot be read: the
+/// first. Syscalls: as list_names.
+[[nodiscard]] std::vector<std::string> list_own(int folder, std::string_view suffix);
 
 /// open_place walks to the folder of `name`. With `is_creating` missing folders are made (mode 0777
 /// less umask). Fails with errno in the Error. Syscalls: openat2, mkdirat.

@@ -10,6 +10,7 @@
 
 #include "engine/base/units.hpp"
 #include "engine/file/confined.hpp"
+#include "engine/file/part_file.hpp"
 
 namespace onehop::file {
 
@@ -90,6 +91,15 @@ Result<void> Destination::take_room(const Room& needed) {
                           "Receive with --no-space-check where it cannot tell");
   if (!checked) give_room(needed);
   return checked;
+}
+
+const std::vector<std::string>& Destination::stems_in(int folder, std::string_view path) {
+  // Looked at again beyond it. Higher: more memory; lower: folders that alternate are read often.
+  constexpr std::size_t folders_max = 4096;
+  std::string key{path};
+  if (const auto at = stems_.find(key); at != stems_.end()) return at->second;
+  if (stems_.size() >= folders_max) stems_.clear();
+  return stems_.emplace(std::move(key), list_stems(folder)).first->second;
 }
 
 }  // namespace onehop::file

@@ -17,6 +17,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "engine/base/fd.hpp"
 #include "engine/base/result.hpp"
@@ -82,6 +85,10 @@ class Destination {
   /// For the thread that prepares chapters.
   [[nodiscard]] std::string& stream_name() noexcept { return stream_name_; }
   [[nodiscard]] SessionJournal& session() noexcept { return session_; }
+  /// stems_in is what was called as a part or a journal in `folder`, which is `path` below the
+  /// root, when the session first looked. Until the next call; for the thread that prepares
+  /// chapters. Syscalls: as list_names.
+  [[nodiscard]] const std::vector<std::string>& stems_in(int folder, std::string_view path);
   /// names is for the thread that prepares chapters.
   [[nodiscard]] NameProbe& names() noexcept { return *names_; }
   [[nodiscard]] SymlinkRule& symlinks() noexcept { return *options_.symlinks; }
@@ -107,7 +114,8 @@ class Destination {
   Fd root_;
   SessionJournal session_;
   std::string stream_name_;
-  std::optional<NameProbe> names_;  // from open() on
+  std::optional<NameProbe> names_;                                   // from open() on
+  std::unordered_map<std::string, std::vector<std::string>> stems_;  // by path
   // Taken and not used. Counts alone: they order nothing.
   std::atomic<std::uint64_t> taken_bytes_{0}, taken_files_{0};
 };

@@ -32,7 +32,8 @@ struct RecordBytes {
 static_assert(sizeof(RecordBytes) == journal_record_bytes);
 
 HeaderBytes bytes_for(const JournalHeader& header) noexcept {
-  HeaderBytes made{.size = header.size,
+  HeaderBytes made{.version = header.version,
+                   .size = header.size,
                    .digest_kind = static_cast<std::uint64_t>(header.digest_kind),
                    .entry = header.entry};
   made.checksum = checksum_of(bytes_of(made).first(offsetof(HeaderBytes, checksum)));
@@ -53,7 +54,10 @@ std::uint64_t record_checksum(std::uint64_t header_checksum, std::uint64_t numbe
 std::optional<JournalHeader> parse_header(const HeaderBytes& read) {
   const JournalHeader header{.size = read.size,
                              .entry = read.entry,
-                             .digest_kind = static_cast<crypto::DigestKind>(read.digest_kind)};
+                             .digest_kind = static_cast<crypto::DigestKind>(read.digest_kind),
+                             .version = read.version};
+  if (header.version != journal_version && header.version != journal_version_old)
+    return std::nullopt;
   const bool is_kind = header.digest_kind == crypto::DigestKind::xxh3 ||
                        header.digest_kind == crypto::DigestKind::sha256;
   return is_kind && read == bytes_for(header) ? std::optional{header} : std::nullopt;

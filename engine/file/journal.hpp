@@ -26,12 +26,14 @@ namespace onehop::file {
 
 inline constexpr std::size_t journal_header_bytes = 72;
 inline constexpr std::size_t journal_record_bytes = 48;
-inline constexpr std::uint32_t journal_version = 1;
+/// Version 1 had no name in the entry's hash. It is read, and written anew before it goes on.
+inline constexpr std::uint32_t journal_version = 2, journal_version_old = 1;
 
 struct JournalHeader {
   std::uint64_t size = 0;  ///< of the file
   Digest entry{};          ///< entry_hash()
   crypto::DigestKind digest_kind = crypto::DigestKind::xxh3;
+  std::uint32_t version = journal_version;
   bool operator==(const JournalHeader&) const = default;
 };
 

@@ -11,12 +11,11 @@
 
 #include "engine/crypto/digest.hpp"
 #include "engine/crypto/sha256.hpp"
+#include "engine/file/own_names.hpp"
 
 namespace onehop::file {
 
 namespace {
-
-constexpr std::size_t name_max = 255;
 
 /// A name within a sentence, whose end has to reach the peer: a refusal is cut at 1024 bytes.
 std::string in_sentence(std::string_view name) {
@@ -28,14 +27,6 @@ std::string in_sentence(std::string_view name) {
 Error refusal(const ManifestEntry& entry, std::string_view cause) {
   return {ExitCode::local_file_error, "take " + in_sentence(entry.name) + " into the list of files",
           std::string{cause}, "Nothing was written"};
-}
-
-/// The first `bytes` of a name, or some less: a UTF-8 sequence is not cut.
-std::string_view head_of(std::string_view name, std::size_t bytes) noexcept {
-  while (bytes > 0 && bytes < name.size() &&
-         (static_cast<unsigned char>(name[bytes]) & 0xC0) == 0x80)
-    --bytes;
-  return name.substr(0, bytes);
 }
 
 std::string beyond(std::string_view what, std::uint64_t value, std::string_view unit,
@@ -111,21 +102,33 @@ std::string name_fault(std::string_view name, const ManifestLimits& limits) {
 
 std::vector<RefusedName> temporaries_in(const Manifest& manifest) {
   const std::vector<ManifestEntry>& files = manifest.files;
-  std::unordered_map<std::string_view, std::size_t> alike;  // few trees have one
-  for (std::size_t i = 0; i < files.size(); ++i)
-    if (const std::string_view leaf = leaf_of(files[i].name);
-        leaf.starts_with('.') && leaf.ends_with(part_suffix))
-      alike.emplace(files[i].name, i);
+  // By the name without tag and suffix. Few trees have one.
+  std::unordered_multimap<std::string_view, std::size_t> alike;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    std::string_view name = files[i].name;
+    if (!leaf_of(name).starts_with('.') || !name.ends_with(part_suffix)) continue;
+    name.remove_suffix(part_suffix.size());
+    if (name.size() > tag_digits && is_tag(name.substr(name.size() - tag_digits - 1)))
+      name.remove_suffix(tag_digits + 1);
+    alike.emplace(name, i);
+  }
   std::vector<RefusedName> found;
   for (std::size_t i = 0; i < files.size() && !alike.empty(); ++i) {
     if (files[i].kind != EntryKind::file) continue;  // it has no temporary
     const std::string& name = files[i].name;
     const std::string_view leaf = leaf_of(name);
-    const std::string temporary =
-        name.substr(0, name.size() - leaf.size()) + temporary_name(leaf, part_suffix);
-    if (const auto at = alike.find(temporary); at != alike.end())
-      found.push_back(
-          {at->second, "the name is the temporary name of '" + display_name(name) + "'"});
+    const std::string folder = name.substr(0, name.size() - leaf.size());
+    for (const std::string& tag : {std::string{}, std::string(tag_digits + 1, '.')}) {
+      const std::string stem = temporary_stem(leaf, tag);
+      const auto [begin, end] =
+          alike.equal_range(std::string{folder}.append(stem, 0, stem.size() - tag.size()));
+      for (auto at = begin; at != end; ++at) {
+        const std::size_t bytes = folder.size() + stem.size() + part_suffix.size();
+        if (files[at->second].name.size() == bytes)
+          found.push_back(
+              {at->second, "the name is the temporary name of '" + display_name(name) + "'"});
+      }
+    }
   }
   return found;
 }
@@ -247,7 +250,13 @@ Digest manifest_hash(const Manifest& manifest) {
 Digest entry_hash(const ManifestEntry& entry) {
   std::string bytes = "onehop entry 1";
   append_entry(bytes, entry);
-  return crypto::sha256(std::as_bytes(std::span{bytes}));
+  Digest hash = crypto::sha256(std::as_bytes(std::span{bytes}));
+  const std::string_view name = entry.name, leaf = leaf_of(name);
+  const Digest of_leaf = crypto::sha256(std::as_bytes(std::span{leaf})),
+               of_path = crypto::sha256(std::as_bytes(std::span{name}));
+  std::copy_n(of_leaf.begin(), leaf_hash_bytes, hash.begin());
+  std::copy_n(of_path.begin(), path_hash_bytes, hash.begin() + leaf_hash_bytes);
+  return hash;
 }
 
 std::string numbered_leaf(const std::string& leaf, unsigned number) {
@@ -271,17 +280,7 @@ std::string numbered_suffix(unsigned number, std::string_view suffix) {
 }
 
 std::string temporary_name(std::string_view leaf, std::string_view suffix) {
-  constexpr std::size_t hash_digits = 16;
-  std::string name{"."};
-  // Both suffixes of a name are cut alike, so that a part and its journal always sit side by side.
-  constexpr std::size_t number = 2;  // ".1" to ".9", where a part of that name is another session's
-  const std::size_t room = name_max - 1 - journal_suffix.size() - number;
-  if (leaf.size() <= room) return name.append(leaf).append(suffix);
-  const Digest hash =
-      crypto::block_digest(crypto::DigestKind::sha256, std::as_bytes(std::span{leaf}));
-  name.append(head_of(leaf, room - hash_digits - 1)).append("~");
-  return name.append(fmt::format("{:02x}", fmt::join(std::span{hash}.first(hash_digits / 2), "")))
-      .append(suffix);
+  return temporary_stem(leaf, {}).append(suffix);
 }
 
 }  // namespace onehop::file

@@ -284,8 +284,7 @@ std::optional<PackFailure> PackCommit::name_symlink(PackRecord& record, unsigned
   const ManifestEntry& entry = record.entry();
   const std::string staged = Stage::name_of(record.file());
   std::string target(target_bytes_max + 1, '\0');
-  const ssize_t bytes =
-      ::readlinkat(stage_.fd(), staged.c_str(), target.data(), target.size());
+  const ssize_t bytes = ::readlinkat(stage_.fd(), staged.c_str(), target.data(), target.size());
   if (bytes < 0) return PackFailure{record.file(), FileFailure::write_error, errno};
   target.resize(static_cast<std::size_t>(bytes));
   const auto is_refused = [&](int folder, const std::string& leaf, const std::string& name) {

@@ -5,7 +5,10 @@
 //               └─▶ ".NAME.onehop-journal"; for a small one a record in the session's journal
 //
 // A part that exists is ours by its journal or by a record of its inode (session_journal.hpp),
-// never by its name or mode: where that name is taken, the next number is used (".NAME.1.part").
+// never by its name or mode. Where somebody else has that name, or a session that runs, another one
+// is used that nobody can guess (".NAME.0123456789abcdef.part"). What dead sessions left for a name
+// is found by a look at its folder. The newest part goes on, also where size, mode or time of the
+// file have changed since: every block is compared by its digest. The others are removed.
 //
 // record() is for blocks that the kernel has: what it writes survives the end of this process. It
 // survives a power cut only after a sync. A sync that fails takes it back: from then on the page
@@ -19,6 +22,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,10 +54,16 @@ enum class OnExist : std::uint8_t { ask, resume, skip, rename, overwrite };
   return on_exist == OnExist::ask || on_exist == OnExist::rename;
 }
 
+/// PartStems are names of parts and journals in one folder, without ".part" and ".onehop-journal";
+/// sorted.
+using PartStems = std::vector<std::string>;
+/// list_stems is what is called as a part or a journal in `folder`. Syscalls: as list_names.
+[[nodiscard]] PartStems list_stems(int folder);
+/// stems_of are those of `stems` that sessions use for a file that is called `leaf`.
+[[nodiscard]] PartStems stems_of(const PartStems& stems, std::string_view leaf);
+
 struct PartOptions {
-  OnExist on_exist = OnExist::ask;
-  /// The file changed at its source in this session: progress of what it was may go.
-  bool is_changed = false;
+  PartStems stems;          ///< stems_of() the entry
   bool is_creating = true;  ///< false: only look for a part that can be resumed
 };
 
@@ -82,6 +92,10 @@ class PartFile {
   [[nodiscard]] bool is_open() const noexcept { return part_.is_open(); }
   [[nodiscard]] int fd() const noexcept { return part_.get(); }
   [[nodiscard]] std::vector<std::string>& folders_made() noexcept { return place_.made; }
+  /// begin makes the part one of this session: its length and journal are those of the entry from
+  /// then on. Once, before anything is written. 0 or errno. Syscalls: ftruncate, pwrite, openat2,
+  /// statx.
+  [[nodiscard]] int begin(Destination& destination);
   /// listed: what the journal of the last session says; it proves nothing. By block, each once.
   [[nodiscard]] const std::vector<Claim>& listed() const noexcept { return listed_; }
 
@@ -116,29 +130,37 @@ class PartFile {
 
   /// final_number: the file's name is numbered_leaf(announced, this); 0: the announced one.
   [[nodiscard]] unsigned final_number() const noexcept { return final_number_; }
-  /// discard removes what dead sessions left of `entry`. Syscalls: as open, unlinkat.
-  static void discard(Destination& destination, const ManifestEntry& entry);
+  /// discard removes what dead sessions left of `entry`, whose stems_of() are known or looked for.
+  /// Syscalls: as open, list_stems, unlinkat.
+  static void discard(Destination& destination, const ManifestEntry& entry,
+                      const std::optional<PartStems>& stems = {});
 
  private:
-  enum class Taken : std::uint8_t { ours, not_ours, absent, error };
-  [[nodiscard]] Taken try_names(Destination& destination, unsigned number,
-                                const ManifestEntry& entry, const PartOptions& options);
-  [[nodiscard]] bool make_writable(const Digest& entry, SessionJournal& session) const;
-  [[nodiscard]] Taken adopt(Destination& destination, const struct stat& part,
-                            const JournalHeader& header, const PartOptions& options);
-  [[nodiscard]] Taken start_journal(Destination& destination, const JournalHeader& header,
-                                    bool is_needed);
+  enum class Taken : std::uint8_t { ours, not_ours, error };
+  enum class Purpose : std::uint8_t { look, create, remove };
+  void set_stem(const std::string& stem, const std::string& leaf);
+  void let_go() noexcept;
+  [[nodiscard]] Taken create(Destination& destination);
+  [[nodiscard]] Taken adopt(Destination& destination, Purpose purpose);
+  [[nodiscard]] bool take_listed(const JournalHeader& found);
+  [[nodiscard]] bool is_journaled(const JournalHeader& found) const noexcept;
+  [[nodiscard]] bool make_writable(SessionJournal& session) const;
+  [[nodiscard]] Taken start_journal(Destination& destination, bool is_needed);
   [[nodiscard]] int make_journal();
-  [[nodiscard]] bool remove_orphan(const JournalHeader& header) noexcept;
+  [[nodiscard]] int rewrite_journal();
+  [[nodiscard]] bool remove_orphan() noexcept;
 
   Place place_;
+  JournalHeader header_;  // of the entry
   std::string part_name_, journal_name_;
+  bool is_plain_name_ = true;  // ".NAME.part", without a tag or a number
   Fd part_, journal_;
   JournalWriter writer_{JournalHeader{}};
   std::uint64_t journal_bytes_ = 0, syncing_bytes_ = 0, synced_bytes_ = 0;
   unsigned final_number_ = 0;
   std::vector<Claim> listed_;
   bool is_part_made_ = false;    // by this session: what it may remove
+  bool is_begun_ = false;        // length and journal are those of the entry
   std::uint64_t old_bytes_ = 0;  // what earlier sessions wrote ends here
   bool is_full_length_ = false, is_hole_refused_ = false;
 };

@@ -11,14 +11,15 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <limits>
 #include <ranges>
+#include <span>
 #include <utility>
 
 #include "engine/base/check.hpp"
 #include "engine/file/confined.hpp"
 #include "engine/file/file_bytes.hpp"
 #include "engine/file/holes.hpp"
+#include "engine/file/own_names.hpp"
 
 namespace onehop::file {
 
@@ -26,9 +27,10 @@ namespace {
 
 struct HeaderBytes {
   std::array<char, 8> magic{'O', 'N', 'E', 'H', 'O', 'P', 'S', '\n'};
-  std::uint32_t version = 1;
+  std::uint32_t version = 2;
   std::uint32_t pid = 0;
 };
+constexpr std::uint32_t version = HeaderBytes{}.version;
 constexpr std::size_t header_bytes = 16;
 static_assert(sizeof(HeaderBytes) == header_bytes);
 
@@ -39,9 +41,11 @@ struct RecordBytes {
 constexpr std::size_t record_bytes = 56;
 static_assert(sizeof(RecordBytes) == record_bytes);
 
-// Sessions of one folder, alive or dead. Higher: more names to try for each session. Lower: where
-// many sessions were interrupted and none of them went on, what they knew is forgotten sooner.
-constexpr unsigned sessions_max = 32;
+// Of dead sessions in one folder, before one goes on with what another one left. Higher: more files
+// are held. Lower: less room in a folder where many sessions were interrupted and none went on.
+constexpr std::size_t sessions_max = 32;
+// Names for a new one: somebody may have the first, and a session that cleans up take another.
+constexpr unsigned attempts_max = 8;
 // A record per file and the largest manifest.
 constexpr std::uint64_t bytes_max = header_bytes + ManifestLimits{}.entries_max * record_bytes;
 constexpr mode_t journal_mode = 0600;
@@ -68,12 +72,15 @@ std::optional<SessionJournal::Contents> SessionJournal::read(
   // ext4 gives a file its length before its bytes: after a power cut it may be all zeros.
   if (is_all_zero(journal) && (status.st_mode & 07777) == journal_mode) return contents;
   HeaderBytes header;
+  if (journal.size() > offsetof(HeaderBytes, version) &&
+      journal[offsetof(HeaderBytes, version)] == std::byte{1})
+    header.version = 1;
   const std::size_t compared = std::min(journal.size(), offsetof(HeaderBytes, pid));
   if (!std::ranges::equal(bytes_of(header).first(compared), std::span{journal}.first(compared)))
     return std::nullopt;
   if (journal.size() < header_bytes) return contents;
   std::memcpy(&header, journal.data(), header_bytes);
-  contents = {.pid = header.pid, .bytes = header_bytes};
+  contents = {.pid = header.pid, .version = header.version, .bytes = header_bytes};
   for (; journal.size() - contents.bytes >= record_bytes; contents.bytes += record_bytes) {
     RecordBytes record;
     std::memcpy(&record, journal.data() + contents.bytes, record_bytes);
@@ -88,15 +95,20 @@ void SessionJournal::adopt(int root, bool is_again) {
   is_again_ = is_again;
   const std::lock_guard lock{mutex_};
   struct stat status;
-  for (unsigned number = 0; number < sessions_max; ++number) {
-    File file{.name = numbered_suffix(number, session_suffix),
-              .fd = open_locked(root, numbered_suffix(number, session_suffix), status)};
+  for (const std::string& name : list_own(root, session_suffix)) {
+    File file{.name = name, .fd = open_locked(root, name, status)};
     if (!file.fd.is_open()) continue;
+    const std::size_t first = marks_.size();
     const auto contents = read(file.fd.get(), [&](const Mark& mark) {
-      marks_.push_back({mark, files_.size()});
+      marks_.push_back({.mark = mark, .file = files_.size()});
     });
     if (!contents) continue;
     file.bytes = contents->bytes;
+    file.version = contents->version;
+    for (Found& found : std::span{marks_}.subspan(first)) {
+      found.is_old = file.version != version;
+      found.key = key_of(found.mark.entry, found.is_old);
+    }
     if (contents->bytes == 0) {
       unlink_same(root, file.name, file.fd.get());
       continue;
@@ -107,7 +119,14 @@ void SessionJournal::adopt(int root, bool is_again) {
     }
     files_.push_back(std::move(file));
   }
-  std::ranges::sort(marks_, {}, entry_of);
+  std::ranges::sort(marks_, {}, &Found::key);
+}
+
+/// Where an entry's marks are: those with its name, and those of version 1 with its very hash.
+std::uint64_t SessionJournal::key_of(const Digest& entry, bool is_old) noexcept {
+  std::uint32_t part = 0;  // of the name's hash, or of the entry's
+  std::memcpy(&part, entry.data() + (is_old ? 8 : 4), sizeof part);
+  return (is_old ? std::uint64_t{1} << 32 : 0) | part;
 }
 
 bool SessionJournal::is_known(const Digest& entry) {
@@ -115,7 +134,22 @@ bool SessionJournal::is_known(const Digest& entry) {
 }
 
 bool SessionJournal::is_made(const Digest& entry, const FileIdentity& identity) {
-  return find(entry, [&](const Mark& mark) { return mark.identity == identity; });
+  return find(entry, [&](const Mark& mark) {
+    return is_same_entry(mark.entry, entry) && mark.identity == identity;
+  });
+}
+
+bool SessionJournal::is_made_as(const Digest& entry, const FileIdentity& identity) {
+  const std::lock_guard lock{mutex_};
+  const auto made = std::ranges::find_if(marks_, [&](const Found& found) {
+    const bool is_name = found.is_old ? is_same_entry(found.mark.entry, entry)
+                                      : is_same_leaf(found.mark.entry, entry);
+    return is_name && found.mark.identity == identity;
+  });
+  if (made == marks_.end()) return false;
+  made->is_asked = true;
+  if (made->file < files_.size()) files_[made->file].is_used = true;
+  return true;
 }
 
 /// find says whether there is a mark of the entry for which `is_it`, and notes whose they are.
@@ -123,12 +157,15 @@ template <class Is>
 bool SessionJournal::find(const Digest& entry, const Is& is_it) {
   bool is_found = false;
   const std::lock_guard lock{mutex_};
-  for (Found& found : std::ranges::equal_range(marks_, entry, {}, entry_of)) {
-    found.is_asked = true;
-    if (!is_it(found.mark)) continue;
-    is_found = true;
-    if (found.file < files_.size()) files_[found.file].is_used = true;
-  }
+  for (const bool is_old : {false, true})
+    for (Found& found : std::ranges::equal_range(marks_, key_of(entry, is_old), {}, &Found::key)) {
+      if (is_old ? !is_same_entry(found.mark.entry, entry) : !is_same_path(found.mark.entry, entry))
+        continue;
+      found.is_asked = true;
+      if (!is_it(found.mark)) continue;
+      is_found = true;
+      if (found.file < files_.size()) files_[found.file].is_used = true;
+    }
   return is_found;
 }
 
@@ -160,15 +197,19 @@ int SessionJournal::append(File& file, const Mark& mark) {
 /// A session that was killed and goes on, time and again, has one journal.
 int SessionJournal::choose_own() {
   ONEHOP_CHECK(root_ >= 0);
-  const auto used = std::ranges::find_if(files_, &File::is_used);
-  if (used == files_.end()) return create();
-  own_ = static_cast<std::size_t>(used - files_.begin());
+  auto left = std::ranges::find_if(files_, &File::is_used);
+  if (left == files_.end() && files_.size() >= sessions_max)
+    left = std::ranges::find(files_, version, &File::version);
+  // Records of two versions are in no file.
+  if (left == files_.end() || left->version != version) return create();
+  own_ = static_cast<std::size_t>(left - files_.begin());
   return write_header(files_[*own_]);  // ours from now on, also after a restart
 }
 
 int SessionJournal::create() {
-  for (unsigned number = 0; number < sessions_max; ++number) {
-    File file{.name = numbered_suffix(number, session_suffix), .fd = {}};
+  std::string name{session_suffix};
+  for (unsigned attempt = 0; attempt < attempts_max; ++attempt) {
+    File file{.name = std::exchange(name, random_tag().append(session_suffix)), .fd = {}};
     file.fd = open_beneath(root_, file.name, O_RDWR | O_CREAT | O_EXCL, journal_mode);
     if (!file.fd.is_open() && errno == EEXIST) continue;
     if (!file.fd.is_open()) return errno;
@@ -180,25 +221,7 @@ int SessionJournal::create() {
       return write_header(files_.back());
     }
   }
-  return reuse_oldest();
-}
-
-/// All numbers are taken: the session that has been dead for longest is forgotten. What it made is
-/// known until this one ends.
-int SessionJournal::reuse_oldest() {
-  std::optional<std::size_t> oldest;
-  std::int64_t oldest_at = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t i = 0; i < files_.size(); ++i) {
-    struct stat status;
-    if (::fstat(files_[i].fd.get(), &status) != 0 || status.st_mtim.tv_sec >= oldest_at) continue;
-    oldest_at = status.st_mtim.tv_sec;
-    oldest = i;
-  }
-  if (!oldest) return EEXIST;
-  if (::ftruncate(files_[*oldest].fd.get(), 0) != 0) return errno;
-  own_ = *oldest;
-  files_[*oldest].bytes = 0;
-  return write_header(files_[*oldest]);
+  return EEXIST;
 }
 
 int SessionJournal::write_header(File& file) {

@@ -3,7 +3,7 @@
 //
 //   ".onehop-session"   [ header, 16 bytes ][ record ][ record ] ... [ torn tail, ignored ]
 //
-//   header   magic 8 | version 4 | pid 4
+//   header   magic 8 | version 4 (2) | pid 4
 //   record   entry hash 32 | inode 8 | birth 8 | checksum 8   all integers little endian
 //
 // A file keeps its inode when its mode and its name change. A record therefore proves what a name
@@ -11,10 +11,13 @@
 // is one that a session of ours delivered. It says nothing about the content.
 //
 // The file is made at the first record, held under flock while its session lives, and removed when
-// all files are done that it tells of. Sessions at a time have one each (".1.onehop-session"). What
-// dead sessions left is held, too: a list comes chapter by chapter, so which of them it is about
-// shows only as it is looked up. A Destination owns it; adopt() is called first, the rest on any
-// thread.
+// all files are done that it tells of. Sessions at a time have one each; where its name is taken,
+// it is ".0123456789abcdef.onehop-session", at random. One of a session that died goes on. What
+// dead sessions left is held: a list comes chapter by chapter, so which of them it is about shows
+// only as it is looked up. A Destination owns it; adopt() is called first, the rest on any thread.
+//
+// Version 1 had no names in its entry hashes. Its records are used, and stay until their very entry
+// is sent again.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +50,7 @@ class SessionJournal {
   };
   struct Contents {
     std::uint32_t pid = 0;
+    std::uint32_t version = 0;
     std::uint64_t bytes = 0;  ///< header and whole records; 0: its session died before these
   };
   /// read gives every record of the journal behind `fd` to `take`. Nothing: it is none of ours.
@@ -60,12 +64,15 @@ class SessionJournal {
 
   /// is_empty: no dead session recorded anything.
   [[nodiscard]] bool is_empty() const noexcept { return marks_.empty(); }
-  /// is_known: a session of ours began the entry with this hash. Its journal counts as used then.
+  /// is_known: a session of ours began the entry with this hash. Its journal counts as used then,
+  /// also where only size, mode or time of the entry have changed.
   [[nodiscard]] bool is_known(const Digest& entry);
   /// is_used: some entry was known.
   [[nodiscard]] bool is_used() const;
   /// is_made: a session of ours made `identity` as its file of the entry with this hash.
   [[nodiscard]] bool is_made(const Digest& entry, const FileIdentity& identity);
+  /// is_made_as: the same, for any entry with that last component of its name.
+  [[nodiscard]] bool is_made_as(const Digest& entry, const FileIdentity& identity);
 
   /// add records that the file behind `fd` is this session's file of `entry`; a known one is not
   /// written again. 0 or errno. Syscalls: statx, pwrite; for the first record openat2, flock.
@@ -80,26 +87,28 @@ class SessionJournal {
   struct File {
     std::string name;
     Fd fd;
+    std::uint32_t version = 2;
     std::uint64_t bytes = 0;  ///< header and whole records
     bool is_used = false;     ///< an entry of this session was found in it, or it is the own one
   };
   struct Found {
     Mark mark;
     std::size_t file = 0;   ///< where it was found, in files_
+    std::uint64_t key = 0;  ///< key_of()
+    bool is_old = false;    ///< of version 1
     bool is_asked = false;  ///< this session has the entry; under the mutex
   };
-  static const Digest& entry_of(const Found& found) noexcept { return found.mark.entry; }
   template <class Is>
   [[nodiscard]] bool find(const Digest& entry, const Is& is_it);
+  [[nodiscard]] static std::uint64_t key_of(const Digest& entry, bool is_old) noexcept;
   [[nodiscard]] int choose_own();
   [[nodiscard]] int create();
-  [[nodiscard]] int reuse_oldest();
   [[nodiscard]] static int write_header(File& file);
   [[nodiscard]] static int append(File& file, const Mark& mark);
 
   int root_ = -1;
   bool is_again_ = false;
-  std::vector<Found> marks_;  // by entry; as adopt() left them
+  std::vector<Found> marks_;  // as adopt() left them
 
   mutable std::mutex mutex_;        // of all below
   std::vector<File> files_;         // held

@@ -56,12 +56,13 @@ void Sink::take_chapters() {
     for (auto& [entry, part] : list.parts()) {
       auto open = std::make_unique<OpenFile>(chapter, destination_->options().digest_kind);
       open->part = std::move(part);
+      const int errno_value = open->part.begin(*destination_);
       open_.emplace(list.first_file() + entry, std::move(open));
+      if (errno_value != 0) fail(list.first_file() + entry, FileFailure::write_error, errno_value);
     }
     list.parts().clear();
     if (list.is_stream())
       chapter.base = std::exchange(stream_bytes_, stream_bytes_ + list.entry(0).size);
-    has_pack_ = has_pack_ || list.has_pack();
     chapter.records_left = list.pack().entries().size();
     if (!list.pack().is_empty()) chapter.pack = std::make_unique<PackSink>(list, commit_);
   }

@@ -162,6 +162,7 @@ class Sink final : public FileWorker {
   bool finish_folders();
   void end_chapters();
   void tell_held();
+  void discard_left(const SinkChapter& list);
 
   // sink_stream.cpp
   [[nodiscard]] bool is_stream_open(Chapter& chapter);
@@ -213,7 +214,6 @@ class Sink final : public FileWorker {
   std::uint64_t unsynced_bytes_ = 0;  // stored since the last checkpoint began
   std::uint64_t checkpoints_total_ = 0;
   bool has_last_ = false;  // the last chapter is or was in chapters_
-  bool has_pack_ = false;  // some chapter may have one
   bool has_lent_ = false, is_stopped_ = false, is_closed_ = false;
 };
 

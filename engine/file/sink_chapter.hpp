@@ -68,8 +68,6 @@ struct SinkChapterOptions {
   bool* is_unsaid = nullptr;
   /// Ends prepare() early, with exit 7: nobody waits for it any more. Any thread may ask for it.
   std::stop_token withdrawn{};
-  /// Empty: none. True: its source changed in this session; its part is begun anew.
-  std::vector<bool> is_changed;
 };
 
 class SinkChapter {
@@ -141,6 +139,10 @@ class SinkChapter {
   }
   [[nodiscard]] OnExist policy_of(std::uint32_t entry) const noexcept;
   [[nodiscard]] PartOptions part_options(std::uint32_t entry, bool is_creating) const;
+  /// left are the stems of what has the name of an entry's part or journal, by entry.
+  [[nodiscard]] const std::unordered_map<std::uint32_t, PartStems>& left() const noexcept {
+    return left_;
+  }
   /// delivered_number is that of the name which a dead session gave it; 0: the announced one.
   [[nodiscard]] unsigned delivered_number(std::uint32_t entry) const {
     const auto at = delivered_numbers_.find(entry);
@@ -178,7 +180,7 @@ class SinkChapter {
   void keep(std::uint32_t entry, const struct stat& status, int folder);
   [[nodiscard]] Error conflict(std::uint32_t entry, const struct stat& status,
                                std::string_view cause, std::string_view hint);
-  [[nodiscard]] Result<void> find_part(std::uint32_t entry, int folder);
+  [[nodiscard]] Result<void> find_part(std::uint32_t entry);
   /// Found: blocks that are there, ascending.
   struct Found {
     std::vector<Claim> claims;
@@ -210,6 +212,7 @@ class SinkChapter {
   // Of files that a dead session delivered under another name.
   std::unordered_map<std::uint32_t, unsigned> delivered_numbers_;
   std::unordered_map<std::uint32_t, PartFile> parts_;
+  std::unordered_map<std::uint32_t, PartStems> left_;
   FolderCache folders_;                    // while prepare() looks
   std::string missing_path_, mount_path_;  // a folder that is not there, one that was looked at
   std::vector<std::byte> buffer_;          // a block, while prepare() hashes

@@ -36,15 +36,15 @@ void Sink::tell_packed() {
       chapter->is_done[entry] = true;
       chapter->list->count_made(entry);  // of a folder; a file's was counted in the stage
     }
-    tell(*chapter, {.offset = run->first,
-                    .file = chapter->list->pack_file(),
-                    .length = run->count,
-                    .status = run->fault != 0 ? run->fault
-                                              : static_cast<std::int32_t>(run->name_number),
-                    .kind = FileMessageKind::pack_done,
-                    .outcome = run->fault != 0 ? FileOutcome::name_refused
-                               : run->is_kept  ? FileOutcome::kept
-                                               : FileOutcome::received});
+    tell(*chapter,
+         {.offset = run->first,
+          .file = chapter->list->pack_file(),
+          .length = run->count,
+          .status = run->fault != 0 ? run->fault : static_cast<std::int32_t>(run->name_number),
+          .kind = FileMessageKind::pack_done,
+          .outcome = run->fault != 0 ? FileOutcome::name_refused
+                     : run->is_kept  ? FileOutcome::kept
+                                     : FileOutcome::received});
   }
 }
 
@@ -66,9 +66,17 @@ void Sink::end_chapters() {
     if (oldest.files_left > 0 || !oldest.is_gathered()) return;
     if (oldest.pack && oldest.pack->has_folders() && !oldest.are_folders_finished) return;
     if (stream_ && has_last_ && chapters_.size() == 1 && !finish_stream(oldest)) return;
+    discard_left(*oldest.list);
     outbox_.insert(outbox_.end(), oldest.held.begin(), oldest.held.end());
     chapters_.pop_front();
   }
+}
+
+/// Parts and journals that dead sessions left of files that are in place now.
+void Sink::discard_left(const SinkChapter& list) {
+  for (const auto& [entry, stems] : list.left())
+    if (list.is_wanted(entry) && list.actions()[entry] != FileAction::compare)
+      PartFile::discard(*destination_, list.entry(entry), stems);
 }
 
 /// Of chapters that will not end: their files are in place all the same.

@@ -131,7 +131,6 @@ void Sink::finish(std::uint32_t file) {
   if (list.is_stream()) {
     done.outcome = FileOutcome::received;
   } else if (list.is_there(entry)) {
-    if (!open.is_other && list.has_part(entry)) PartFile::discard(*destination_, list.entry(entry));
     done.status = static_cast<std::int32_t>(list.delivered_number(entry));
   } else {
     const FinishResult result =
@@ -167,8 +166,7 @@ void Sink::close() {
     drop_stream();
     stream_->close();
   }
-  // Of a tree that was there already nothing is packed, and nobody took over an old stage.
-  if (has_pack_) Stage::remove_left(destination_->root());
+  if (!destination_->is_output()) Stage::remove_left(destination_->root());
   tell_packed();
   tell_held();
   bool is_nothing_kept = done_total_ == 0;

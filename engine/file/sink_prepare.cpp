@@ -9,6 +9,7 @@
 //     read of a name that somebody has to be asked about
 //   4 the rest fits on the disk
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -105,9 +106,8 @@ OnExist SinkChapter::policy_of(std::uint32_t entry) const noexcept {
 }
 
 PartOptions SinkChapter::part_options(std::uint32_t entry, bool is_creating) const {
-  return {.on_exist = policy_of(entry),
-          .is_changed = entry < options_.is_changed.size() && options_.is_changed[entry],
-          .is_creating = is_creating};
+  const auto left = left_.find(entry);
+  return {.stems = left == left_.end() ? PartStems{} : left->second, .is_creating = is_creating};
 }
 
 /// Whoever offers names could ask with them what is here. Nobody has agreed to tell yet.
@@ -148,6 +148,11 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
   if (!found) return is_staged ? check_mount(file.name) : success();
   const int folder = *found;
   const std::string leaf{leaf_of(file.name)};
+  // One look at a folder is all that files cost of which nothing was left.
+  if (const PartStems& stems = destination_->stems_in(folder, parent_of(file.name));
+      !stems.empty() && !file.is_folder())
+    if (PartStems left = stems_of(stems, leaf); !left.empty())
+      left_.insert_or_assign(entry, std::move(left));
   struct stat status {};
   if (::fstatat(folder, leaf.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
     needs_inode_[entry] = !file.is_folder();
@@ -171,7 +176,7 @@ Result<void> SinkChapter::check_existing_name(std::uint32_t entry) {
   }
   // A packed file has no part: it is whole, or it is nothing.
   if (is_staged) return check_mount(file.name);
-  return file.is_folder() ? success() : find_part(entry, folder);
+  return file.is_folder() ? success() : find_part(entry);
 }
 
 /// The folder that `name` is to be in; nothing: it is missing.
@@ -240,8 +245,10 @@ Error SinkChapter::conflict(std::uint32_t entry, const struct stat& status, std:
   if (options_.conflicts != nullptr)
     options_.conflicts->push_back(
         {entry, cause, is_regular, is_regular ? static_cast<std::uint64_t>(status.st_size) : 0});
+  std::string text{cause};
+  if (status.st_uid != ::geteuid()) text += fmt::format("; it belongs to user {}", status.st_uid);
   return {ExitCode::local_file_error, "receive '" + display_name(manifest_.files[entry].name) + "'",
-          std::string{cause}, std::string{hint}, EEXIST};
+          std::move(text), std::string{hint}, EEXIST};
 }
 
 /// The final name exists: the policy decides.
@@ -282,13 +289,9 @@ void SinkChapter::keep(std::uint32_t entry, const struct stat& status, int folde
   if (!is_read) claim(entry, {});
 }
 
-Result<void> SinkChapter::find_part(std::uint32_t entry, int folder) {
+Result<void> SinkChapter::find_part(std::uint32_t entry) {
   const ManifestEntry& file = manifest_.files[entry];
-  // Most files have no part, and this call is all that they cost.
-  const std::string part_name = temporary_name(leaf_of(file.name), part_suffix);
-  struct stat status {};
-  if (::fstatat(folder, part_name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
-    return success();
+  if (!left_.contains(entry)) return success();
   ONEHOP_TRY(part, PartFile::open(*destination_, file, part_options(entry, false)));
   if (!part.is_open()) return success();
   const Found there = hash_listed(part.fd(), file.size, part.listed());

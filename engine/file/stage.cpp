@@ -15,13 +15,15 @@
 #include "engine/file/confined.hpp"
 #include "engine/file/file_bytes.hpp"
 #include "engine/file/manifest.hpp"
+#include "engine/file/own_names.hpp"
 
 namespace onehop::file {
 
 namespace {
 
-// Sessions of one folder at a time, and folders of that name that are somebody's own.
-constexpr unsigned stages_max = 32;
+// The first name may be somebody's own, or another session's; nobody has the others before us. A
+// session that cleans up may take one from under us.
+constexpr unsigned attempts_max = 8;
 constexpr mode_t stage_mode = 0700;
 
 constexpr std::size_t probe_hash_bytes = 16;
@@ -80,8 +82,8 @@ std::string probe_folder_name_of(std::span<const std::byte> hash) {
 std::string Stage::name_of(std::uint32_t file) { return fmt::format("{:x}", file); }
 
 int Stage::open(int root) {
-  for (unsigned number = 0; number < stages_max; ++number) {
-    const std::string name = numbered_suffix(number, stage_suffix);
+  std::string name{stage_suffix};
+  for (unsigned attempt = 0; attempt < attempts_max; ++attempt) {
     const bool is_made = ::mkdirat(root, name.c_str(), stage_mode) == 0;
     if (!is_made && errno != EEXIST) return errno;
     const int errno_value = take(root, name);
@@ -90,9 +92,11 @@ int Stage::open(int root) {
       return 0;
     }
     // What we made another session may have taken. Else the next one would fail as well.
-    if (!is_made || errno_value == EEXIST || errno_value == EWOULDBLOCK) continue;
-    ::unlinkat(root, name.c_str(), AT_REMOVEDIR);
-    return errno_value;
+    if (is_made && errno_value != EEXIST && errno_value != EWOULDBLOCK) {
+      ::unlinkat(root, name.c_str(), AT_REMOVEDIR);
+      return errno_value;
+    }
+    name = random_tag().append(stage_suffix);
   }
   return EEXIST;
 }
@@ -141,10 +145,9 @@ Fd Stage::create_symlink(std::uint32_t file, const std::string& target,
 }
 
 void Stage::remove_left(int root) {
-  for (unsigned number = 0; number < stages_max; ++number) {
+  for (const std::string& name : list_own(root, stage_suffix)) {
     Stage stage;
-    if (stage.take(root, numbered_suffix(number, stage_suffix)) == 0)
-      static_cast<void>(stage.remove());
+    if (stage.take(root, name) == 0) static_cast<void>(stage.remove());
   }
 }
 

@@ -4,6 +4,8 @@
 //
 //   ".onehop-stage/1f"  ─▶ rename ─▶ "photos/a.jpg"
 //
+// Where somebody has that name it is called ".0123456789abcdef.onehop-stage", at random.
+//
 // Its mode is 0700 and its owner us, so nobody else reads or plants a file in it. It is held under
 // flock while its session lives. A NameProbe tries names in one, in folders of their own. What a
 // session that died left is removed by the next one: only files with names that a Stage makes, and

@@ -243,11 +243,11 @@ def draw_files(world, random, number) -> list[Any]:
     return [world.file(size, f"r{number}-{i}") for i, size in enumerate(sizes)]
 
 
-def kill_once(world, random, files, io, target) -> Any:
+def kill_once(world, random, files, io, target, *options) -> Any:
     """kill_once starts both ends and kills one of them at a drawn moment. False: it was over
     before."""
     total = sum(path.stat().st_size for path in files)
-    receiver = world.receive(io, into=target)
+    receiver = world.receive(io, *options, into=target)
     begun_at = received(world)
     sender = world.send(files, io)
     victim = random.choice((sender, receiver))
@@ -303,6 +303,45 @@ def test_C2_sigkill_at_random_then_the_same_commands(onehop) -> None:
     check(
         max(resent) <= RESENT_MAX
         and (len(resent) < 5 or statistics.median(resent) <= RESENT_MEDIAN_MAX), figures)
+
+
+def change(path, random) -> None:
+    """change does to a file what its owner may do between two runs."""
+    size = path.stat().st_size
+    kind = random.randrange(5)
+    if kind == 0:
+        os.utime(path, ns=(0, random.randrange(10**18)))
+    elif kind == 1:
+        path.chmod(random.choice((0o600, 0o640, 0o444)))
+    elif kind == 2:
+        with open(path, "ab") as file:
+            file.write(os.urandom(random.randrange(1, 2 * MB)))
+    elif kind == 3:
+        os.truncate(path, random.randrange(size + 1))
+    elif size > 0:
+        with open(path, "r+b") as file:
+            file.seek(random.randrange(size))
+            file.write(b"x")
+
+
+def test_C5_P8_files_that_change_between_kills_leave_nothing(onehop) -> None:
+    random, options = trial.dice("changed"), ("--on-exist", "overwrite")
+    with World(onehop) as world:
+        for number in range(trial.rounds(4)):
+            files, target = draw_files(world, random, number), world.work / f"changed{number}"
+            target.mkdir()
+            for _ in range(random.choice((1, 2, 3, 12))):
+                kill_once(world, random, files, "udp", target, *options)
+                parts = [name for name in world.names(target) if name.endswith(".part")]
+                check(len(parts) <= len(files), f"round {number}: a part each: {parts}")
+                for path in random.sample(files, 2):
+                    change(path, random)
+            try:
+                finish(world, files, "udp", target, *options)
+            except AssertionError as error:
+                raise AssertionError(f"round {number}: {error}") from None
+            for path in (*files, *target.iterdir()):
+                path.unlink()
 
 
 if __name__ == "__main__":

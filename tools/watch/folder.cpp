@@ -99,6 +99,7 @@ std::string path_of(const std::string& folder, pid_t pid) {
 
 Result<std::string> make_folder() {
   const uid_t uid = ::geteuid();
+  std::string taken;
   for (const Place& place : places_of(uid)) {
     const std::string path = place.path();
     if (!is_parent_sound(place.parent, uid)) continue;
@@ -106,9 +107,12 @@ Result<std::string> make_folder() {
       continue;  // 2^22 is the largest PID
     if (::mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) continue;
     if (is_own(path, uid)) return path;
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) == 0 && info.st_uid != uid)
+      taken = fmt::format("; {} belongs to user {}", path, info.st_uid);
   }
   return Error{ExitCode::local_file_error, "find a folder for the socket of 'onehop watch'",
-               "none of " + searched_folders() + " is mine alone",
+               "none of " + searched_folders() + " is mine alone" + taken,
                "Set XDG_RUNTIME_DIR to a folder of mode 0700"};
 }
 

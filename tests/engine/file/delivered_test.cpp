@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "engine/file/confined.hpp"
+#include "engine/file/own_names.hpp"
 #include "engine/file/pack.hpp"
 #include "engine/file/session_journal.hpp"
 #include "tests/engine/file/file_support.hpp"
@@ -280,7 +282,10 @@ TEST_CASE("a session's journal tells inodes, survives a torn tail, and is held b
     other.adopt(root.get(), false);
     CHECK(other.is_empty());
     CHECK(other.add(hash(2), x.get()) == 0);
-    CHECK(fs::exists(to / std::string{".1"}.append(session_name)));
+    const std::vector<std::string> own = list_own(root.get(), session_suffix);
+    REQUIRE(own.size() == 2);
+    for (const std::string& name : own)
+      if (name != session_name) CHECK(is_tag(name.substr(0, name.size() - session_name.size())));
     other.remove();
   }
   const auto size = fs::file_size(to / session_name);

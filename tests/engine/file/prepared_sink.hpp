@@ -53,7 +53,7 @@ struct SinkSettings {
   std::vector<Conflict>* conflicts = nullptr;
   bool* is_unsaid = nullptr;
   std::stop_token withdrawn{};
-  std::vector<bool> is_changed;
+  bool is_again = false;
   int output_fd = -1;
   std::size_t slots = 16;
   std::uint64_t reserve_bytes = 0;
@@ -99,8 +99,7 @@ class PreparedSink {
                                      .name_faults = std::move(faults),
                                      .conflicts = settings_.conflicts,
                                      .is_unsaid = settings_.is_unsaid,
-                                     .withdrawn = settings_.withdrawn,
-                                     .is_changed = settings_.is_changed}));
+                                     .withdrawn = settings_.withdrawn}));
     std::vector<std::vector<Claim>> claims;
     for (std::uint32_t entry = 0; entry < chapter->entries(); ++entry)
       claims.push_back(chapter->claims_of(entry));
@@ -156,7 +155,7 @@ inline Result<std::unique_ptr<PreparedSink>> prepare_sink(const SinkSettings& se
   ONEHOP_TRY(destination, Destination::open({.folder = settings.folder,
                                              .durability = settings.durability,
                                              .reserve_bytes = settings.reserve_bytes,
-                                             .is_again = !settings.is_changed.empty(),
+                                             .is_again = settings.is_again,
                                              .output_fd = settings.output_fd}));
   return std::make_unique<PreparedSink>(settings, std::move(destination));
 }

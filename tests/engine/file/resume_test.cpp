@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "tests/engine/file/file_support.hpp"
+#include "tests/engine/file/interrupt_support.hpp"
 
 using namespace onehop;
 using namespace onehop::file;
@@ -13,38 +13,6 @@ using namespace onehop::file::test;
 namespace {
 
 constexpr std::size_t blocks = 24;
-
-/// A session that stops after `carried` blocks, by an abort as on Ctrl-C: what arrived is made
-/// durable.
-void interrupt_after(const std::string& path, const fs::path& folder, std::size_t carried) {
-  SourceFiles files = open_files({path});
-  const Manifest manifest = files.manifest;
-  const std::unique_ptr<PreparedSink> sink = make_sink(manifest, sink_settings(folder, manifest));
-  Source source{{.slots = 16}, make_io()};
-  source.add(answered_chapter(std::move(files), *sink));
-  Wire wire{&source, *sink};
-  std::size_t seen = 0;
-  wire.is_cut = [&](const BlockRef&) {
-    if (seen++ < carried) return false;
-    wire.tell({.kind = FileMessageKind::abort});
-    return true;
-  };
-  const Outcome outcome = wire.run();
-  CHECK(outcome.checkpointed == 1);
-  CHECK(outcome.done.empty());
-}
-
-std::vector<std::string> part_and_journal(const std::string& leaf) {
-  std::vector<std::string> names{temporary_name(leaf, journal_suffix),
-                                 temporary_name(leaf, part_suffix)};
-  std::ranges::sort(names);
-  return names;
-}
-
-void append(const fs::path& path, const std::string& bytes) {
-  std::ofstream out{path, std::ios::binary | std::ios::app};
-  out << bytes;
-}
 
 }  // namespace
 
@@ -160,32 +128,6 @@ TEST_CASE("C2 a truncated part resumes what is left of it", "[engine][file]") {
   const Outcome outcome = send({path}, to.path());
   CHECK(outcome.blocks_skipped == 7);
   CHECK(read_file(to / "f") == read_file(path));
-}
-
-TEST_CASE("C5 a source that changed between sessions starts afresh and keeps the other's progress",
-          "[engine][file]") {
-  const TempFolder from, to;
-  const std::string path = (from / "f").string();
-  write_file(path, random_bytes(blocks * block_bytes, 11));
-  interrupt_after(path, to.path(), 12);
-  const std::string part = read_file(to / part_name), journal = read_file(to / journal_name);
-  // Of a small file no journal is as long as the one that is there.
-  const std::size_t bytes = GENERATE(blocks * block_bytes, block_bytes + 1);
-  write_file(path, random_bytes(bytes, 12));
-
-  SECTION("by default the old part stays, under its name") {
-    const Outcome outcome = send({path}, to.path());
-    CHECK(outcome.blocks_skipped == 0);
-    CHECK(read_file(to / "f") == read_file(path));
-    CHECK(read_file(to / part_name) == part);
-    CHECK(read_file(to / journal_name) == journal);
-  }
-  SECTION("with --on-exist resume it is replaced") {
-    const Outcome outcome = send({path}, to.path(), OnExist::resume);
-    CHECK(outcome.blocks_skipped == 0);
-    CHECK(read_file(to / "f") == read_file(path));
-    CHECK(names_in(to.path()) == std::vector<std::string>{"f"});
-  }
 }
 
 TEST_CASE("C5 a block that differs from the claim is carried again", "[engine][file]") {

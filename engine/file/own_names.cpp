@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+#include "engine/file/own_names.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "engine/base/check.hpp"
+#include "engine/crypto/digest.hpp"
+
+namespace onehop::file {
+
+std::string_view head_of(std::string_view name, std::size_t bytes) noexcept {
+  while (bytes > 0 && bytes < name.size() &&
+         (static_cast<unsigned char>(name[bytes]) & 0xC0) == 0x80)
+    --bytes;
+  return name.substr(0, bytes);
+}
+
+std::string temporary_stem(std::string_view leaf, std::string_view tag) {
+  constexpr std::size_t hash_digits = 16;
+  std::string name{"."};
+  // Both suffixes of a name are cut alike, so that a part and its journal always sit side by side.
+  constexpr std::size_t number = 2;  // ".1" to ".9": earlier versions numbered them
+  const std::size_t room = name_max - 1 - journal_suffix.size() - std::max(number, tag.size());
+  if (leaf.size() <= room) return name.append(leaf).append(tag);
+  const Digest hash =
+      crypto::block_digest(crypto::DigestKind::sha256, std::as_bytes(std::span{leaf}));
+  name.append(head_of(leaf, room - hash_digits - 1)).append("~");
+  return name.append(fmt::format("{:02x}", fmt::join(std::span{hash}.first(hash_digits / 2), "")))
+      .append(tag);
+}
+
+std::string random_tag() {
+  std::array<std::uint8_t, tag_digits / 2> bytes{};
+  ONEHOP_CHECK(::getrandom(bytes.data(), bytes.size(), 0) == std::ssize(bytes));
+  return fmt::format(".{:02x}", fmt::join(bytes, ""));
+}
+
+bool is_tag(std::string_view text) noexcept {
+  return text.size() == tag_digits + 1 && text.front() == '.' &&
+         text.find_first_not_of("0123456789abcdef", 1) == std::string_view::npos;
+}
+
+bool is_own_name(std::string_view name, std::string_view suffix) noexcept {
+  if (!name.ends_with(suffix)) return false;
+  name.remove_suffix(suffix.size());
+  // Earlier versions numbered them: ".7.onehop-stage".
+  const bool is_number = name.size() > 1 && name.size() <= 3 && name[0] == '.' && name[1] != '0' &&
+                         name.find_first_not_of("0123456789", 1) == std::string_view::npos;
+  return name.empty() || is_number || is_tag(name);
+}
+
+bool is_same_leaf(const Digest& entry, const Digest& other) noexcept {
+  return std::equal(entry.begin(), entry.begin() + leaf_hash_bytes, other.begin());
+}
+
+bool is_same_path(const Digest& entry, const Digest& other) noexcept {
+  constexpr auto end = leaf_hash_bytes + path_hash_bytes;
+  return std::equal(entry.begin() + leaf_hash_bytes, entry.begin() + end,
+                    other.begin() + leaf_hash_bytes);
+}
+
+bool is_same_entry(const Digest& entry, const Digest& other) noexcept {
+  constexpr auto begin = leaf_hash_bytes + path_hash_bytes;
+  return std::equal(entry.begin() + begin, entry.end(), other.begin() + begin);
+}
+
+}  // namespace onehop::file

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+// Names that sessions give to what is theirs in the destination, and how a file is known again.
+//
+//   ".onehop-session", ".onehop-stage"       in the root
+//   ".NAME.part", ".NAME.onehop-journal"     beside NAME
+//
+// Everybody can guess these, and in a folder that others may write to somebody may have them first.
+// Then a tag goes before the suffix, 64 random bits: ".NAME.0123456789abcdef.part". What a name
+// belongs to is never told by the name: owner, lock, journal and record of the inode say it.
+//
+// Pure, but for random_tag(). Any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "engine/file/manifest.hpp"
+
+namespace onehop::file {
+
+/// NAME_MAX, in bytes.
+inline constexpr std::size_t name_max = 255;
+inline constexpr std::size_t tag_digits = 16;
+
+/// head_of is the first `bytes` of a name, or some less: a UTF-8 sequence is not cut.
+[[nodiscard]] std::string_view head_of(std::string_view name, std::size_t bytes) noexcept;
+
+/// temporary_stem is what part and journal of a name begin with, with an empty tag or another one.
+/// A long name is cut so that each suffix has room, and its hash is appended.
+[[nodiscard]] std::string temporary_stem(std::string_view leaf, std::string_view tag);
+/// random_tag is ".0123456789abcdef". Syscalls: getrandom.
+[[nodiscard]] std::string random_tag();
+[[nodiscard]] bool is_tag(std::string_view text) noexcept;
+/// is_own_name: `suffix` alone, or with a tag before it; or with a number, as earlier versions did.
+[[nodiscard]] bool is_own_name(std::string_view name, std::string_view suffix) noexcept;
+
+/// Of two entry_hash()es the first bytes tell the leaf and the path, the others all of the entry.
+/// So a file is known again whose size, mode or time has changed; is_same_leaf() also where another
+/// folder above it was sent. Those two have 32 bits: a hint beside a better proof.
+inline constexpr std::ptrdiff_t leaf_hash_bytes = 4, path_hash_bytes = 4;
+[[nodiscard]] bool is_same_leaf(const Digest& entry, const Digest& other) noexcept;
+[[nodiscard]] bool is_same_path(const Digest& entry, const Digest& other) noexcept;
+[[nodiscard]] bool is_same_entry(const Digest& entry, const Digest& other) noexcept;
+
+}  // namespace onehop::file
