@@ -29,7 +29,7 @@ def test_Z3_a_receiver_that_may_not_write_so_much_ends_with_8(onehop) -> None:
 
 
 def test_Z3_a_trace_that_grows_too_large_is_told_of(onehop) -> None:
-    """What is written beside the files is the program's own, and no reason to end without a word."""
+    """What is written beside the files is the program's own, and no reason to end unsaid."""
     with Loopback(onehop) as world:
         path = world.file(8 * MB)
         receiver = world.receive()
