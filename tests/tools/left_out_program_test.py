@@ -100,19 +100,17 @@ def test_the_only_file_vanishes(onehop) -> None:
 
 
 def test_options_that_are_named_are_of_the_other_end(onehop) -> None:
-    """A sender has no --on-exist, no --dir and no --allow-hidden."""
+    """A sender has no --allow-hidden."""
     with Loopback(onehop) as here:
-        for name, option in (("file", "--on-exist"), (".hidden", "--allow-hidden")):
-            (here.target / name).write_bytes(b"another")
-            (here.work / name).write_bytes(b"this one")
-            receiver = here.start("recv", "--once", "--dir", here.target, "--listen", here.address,
-                                  "--json")
-            receiver.wait_for(lambda end=receiver: end.events("start"), "recv can accept")
-            sender = here.refused("send", here.work / name, "--to", here.address, code=5,
-                                  words=(option, "of `onehop recv` there"))
-            check(receiver.code() == 8 and option in receiver.text() and
-                  "there" not in receiver.text().split(option)[1], f"{receiver.text()}")
-            check(sender.text().count("\n") <= 2, f"in a line: {sender.text()}")
+        (here.work / ".hidden").write_bytes(b"this one")
+        receiver = here.start("recv", "--once", "--dir", here.target, "--listen", here.address,
+                              "--json")
+        receiver.wait_for(lambda: receiver.events("start"), "recv can accept")
+        sender = here.refused("send", here.work / ".hidden", "--to", here.address, code=5,
+                              words=("--allow-hidden", "of `onehop recv` there"))
+        check(receiver.code() == 8 and "there" not in receiver.text().split("--allow-hidden")[1],
+              f"{receiver.text()}")
+        check(sender.text().count("\n") <= 2, f"in a line: {sender.text()}")
 
 
 def test_a_file_that_is_written_to_all_the_time_is_left_out(onehop) -> None:

@@ -9,19 +9,19 @@ using namespace onehop::file::test;
 
 namespace {
 
-constexpr std::size_t blocks = 24;
+constexpr std::size_t part_blocks = 24;
 
 }  // namespace
 
 // Goal:   what a changed file still has in common with the part is not sent again, and no part but
 //         one is ever there. Method: time, mode, length and bytes change between an interrupt and
 //         the next session, which is interrupted as well or is not. Bounds: exact.
-TEST_CASE("C5 a source that changed between sessions goes on where its blocks are the same",
+TEST_CASE("C5 a source that changed between sessions goes on where its part_blocks are the same",
           "[engine][file]") {
   const bool is_interrupted_again = GENERATE(true, false);
   const TempFolder from, to;
   const std::string path = (from / "f").string();
-  const std::string data = random_bytes(blocks * block_bytes - 5, 11);
+  const std::string data = random_bytes(part_blocks * block_bytes - 5, 11);
   write_file(path, data);
   interrupt_after(path, to.path(), 12);
   std::size_t same = 12;
@@ -46,7 +46,7 @@ TEST_CASE("C5 a source that changed between sessions goes on where its blocks ar
     same = 11;
   }
   SECTION("all of its bytes") {
-    write_file(path, random_bytes(blocks * block_bytes, 13));
+    write_file(path, random_bytes(part_blocks * block_bytes, 13));
     same = 0;
   }
   CHECK(names_in(to.path()) == part_and_journal("f"));
@@ -65,7 +65,7 @@ TEST_CASE("C5 a source that changed between sessions goes on where its blocks ar
 TEST_CASE("C5 a journal of version 1 is used, and written anew", "[engine][file]") {
   const TempFolder from, to;
   const std::string path = (from / "f").string();
-  write_file(path, random_bytes(blocks * block_bytes, 11));
+  write_file(path, random_bytes(part_blocks * block_bytes, 11));
   interrupt_after(path, to.path(), 12);
   const std::string journal = read_file(to / journal_name);
   const auto parsed = parse_journal(std::as_bytes(std::span{journal}));
@@ -90,7 +90,7 @@ TEST_CASE("C5 a journal of version 1 is used, and written anew", "[engine][file]
 TEST_CASE("P8 of many parts the newest goes on, and the others go", "[engine][file]") {
   const TempFolder from, to;
   const std::string path = (from / "f").string();
-  write_file(path, random_bytes(blocks * block_bytes, 11));
+  write_file(path, random_bytes(part_blocks * block_bytes, 11));
   interrupt_after(path, to.path(), 3);
   const auto copy = [&](const std::string& stem) {
     fs::copy(to / part_name, to / (stem + std::string{part_suffix}));
@@ -118,8 +118,8 @@ TEST_CASE("P8 of many parts the newest goes on, and the others go", "[engine][fi
 TEST_CASE("P8 a part of another file whose name has a number at its end stays", "[engine][file]") {
   const TempFolder from, to;
   const std::string path = (from / "f").string(), other = (from / "f.1").string();
-  write_file(path, random_bytes(blocks * block_bytes, 11));
-  write_file(other, random_bytes(blocks * block_bytes, 12));
+  write_file(path, random_bytes(part_blocks * block_bytes, 11));
+  write_file(other, random_bytes(part_blocks * block_bytes, 12));
   interrupt_after(other, to.path(), 5);
   CHECK(send({path}, to.path()).blocks_skipped == 0);
   CHECK(send({other}, to.path()).blocks_skipped == 5);
