@@ -143,7 +143,7 @@ TEST_CASE("what would get its name on another file system is refused before it i
   SECTION("not a tree that is there") {
     fs::copy(tree.folder.path(), folder.empty() ? mounted.at : to.path(),
              fs::copy_options::recursive);
-    const Outcome outcome = send_files(std::move(files), to.path(), OnExist::ask, {});
+    const Outcome outcome = send_files(std::move(files), to.path(), OnExist::resume, {});
     CHECK_FALSE(outcome.sink_failure.has_value());
     CHECK(outcome.packed_there > 100);
   }
