@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 #include "engine/base/driver_quirks.hpp"
 
+#include <fcntl.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <fstream>
 #include <optional>
+
+#include "engine/base/fd.hpp"
 
 namespace onehop {
 
@@ -169,12 +172,13 @@ CopyTransmit look_at_kernel() {
   (void)::uname(&names);
   // In blocks: by character its 5 MB would be most of what the start of a session costs.
   constexpr std::size_t step_bytes = 1 << 20;
-  std::ifstream file{"/sys/kernel/btf/vmlinux", std::ios::binary};
+  const Fd file{::open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC)};
   std::string btf;
-  for (std::size_t got = 0; file; got += static_cast<std::size_t>(file.gcount())) {
-    btf.resize(got + step_bytes);
-    file.read(btf.data() + got, step_bytes);
-    btf.resize(got + static_cast<std::size_t>(file.gcount()));
+  for (ssize_t got = file.is_open() ? 1 : 0; got > 0;) {
+    const std::size_t before = btf.size();
+    btf.resize(before + step_bytes);
+    got = ::read(file.get(), btf.data() + before, step_bytes);
+    btf.resize(before + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   }
   return judge_copy_transmit(names.release, find_btf_words(btf));
 }

@@ -167,4 +167,5 @@ def test_who_ignores_hang_ups_still_asks(onehop) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # this test may run below nohup
     sys.exit(main(globals(), needs_root=False))
