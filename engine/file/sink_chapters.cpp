@@ -54,8 +54,10 @@ bool Sink::finish_folders() {
   for (const auto& chapter : chapters_) {
     if (!chapter->is_gathered()) return false;
     if (chapter->pack && chapter->pack->has_folders() &&
-        !std::exchange(chapter->are_folders_finishing, true))
+        !std::exchange(chapter->are_folders_finishing, true)) {
+      discard_left(*chapter->list);  // before: what is removed changes its folder's time
       commit_.finish(*chapter->list);
+    }
   }
   return true;
 }
@@ -66,7 +68,7 @@ void Sink::end_chapters() {
     if (oldest.files_left > 0 || !oldest.is_gathered()) return;
     if (oldest.pack && oldest.pack->has_folders() && !oldest.are_folders_finished) return;
     if (stream_ && has_last_ && chapters_.size() == 1 && !finish_stream(oldest)) return;
-    discard_left(*oldest.list);
+    if (!oldest.are_folders_finishing) discard_left(*oldest.list);
     outbox_.insert(outbox_.end(), oldest.held.begin(), oldest.held.end());
     chapters_.pop_front();
   }

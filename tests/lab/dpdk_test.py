@@ -185,7 +185,8 @@ def test_C1_C2_when_one_end_is_killed_the_other_ends_in_order(onehop) -> None:
 
 def test_wrong_arguments_are_usage_and_a_failing_driver_is_the_io(onehop) -> None:
     need_dpdk(onehop)
-    for eal, code, word in (("", 2, "missing"), ("-l 0", 2, "names no device"), ("'x", 2, "quote"),
+    for eal, code, word in (("", 2, "value is empty"), ("-l 0", 2, "names no device"),
+                            ("'x", 2, "quote"),
                             ("--help --vdev=net_null0", 2, "help"), ("--bogus --vdev=net_null0", 2,
                                                                      "--bogus"), ("--vdev=net_foo0",
                                                                                   2, "net_foo0"),
