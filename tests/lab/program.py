@@ -96,13 +96,15 @@ def end_all(ends) -> None:
 
 
 def inherited_of(pid) -> set[str]:
-    """What the process's descriptors above 2 are, of those that a child would get."""
+    """What the process's descriptors above 2 are, of those that a child would get. OpenSSL reads
+    its configuration by fopen(), for a moment, when it is first used."""
     o_cloexec, found = 0o2000000, set()
     for entry in Path(f"/proc/{pid}/fdinfo").iterdir():
         try:
             flags = int(entry.read_text().split("flags:")[1].split()[0], 8)
             if int(entry.name) > 2 and not flags & o_cloexec:
-                found.add(os.readlink(f"/proc/{pid}/fd/{entry.name}"))
+                name = os.readlink(f"/proc/{pid}/fd/{entry.name}")
+                found |= set() if name.endswith("/openssl.cnf") else {name}
         except (OSError, IndexError):
             pass  # it was closed meanwhile
     return found
