@@ -205,6 +205,9 @@ def test_a_file_that_shrinks_leaves_no_part(onehop) -> None:
             check(names(world.target) == ["tree", *(f"tree/{name}" for name in names(tree))],
                   f"nothing is left: {names(world.target)}")
             check((world.target / "tree/below/big").read_bytes() == big.read_bytes(), "content")
+            times = [folder.stat().st_mtime_ns
+                     for folder in (tree / "below", world.target / "tree/below")]
+            check(times[0] == times[1], f"what went before its folder got its time: {times}")
             shutil.rmtree(world.target / "tree")
 
 
