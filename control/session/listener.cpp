@@ -24,8 +24,8 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr Nanos accept_pause = 100ms;                // when file descriptors run out
-constexpr Nanos progress_interval = 1s;              // a tenth of the window that is judged
+constexpr Nanos accept_pause = 100ms;    // when file descriptors run out
+constexpr Nanos progress_interval = 1s;  // a tenth of the window that is judged
 
 class Listener final : public RecvServer, public std::enable_shared_from_this<Listener> {
  public:
@@ -130,9 +130,9 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
       }
       if (is_burnt()) continue;
       const Endpoint peer = endpoint_of(from);
-      const auto half_open = std::make_shared<HalfOpen>(HalfOpen{
-          std::make_shared<Channel>(std::move(socket), tls(), options_.limits, peer),
-          asio::steady_timer{io_}});
+      const auto half_open = std::make_shared<HalfOpen>(
+          HalfOpen{std::make_shared<Channel>(std::move(socket), tls(), options_.limits, peer),
+                   asio::steady_timer{io_}});
       const auto ticket = admission_.enter(peer.address, [half_open] { half_open->give_way(); });
       spawn([half_open, ticket](std::shared_ptr<Listener> self) {
         return self->admit(half_open, ticket);
@@ -351,7 +351,7 @@ class Listener final : public RecvServer, public std::enable_shared_from_this<Li
   const RecvOptions options_;
   RecvHost& host_;
   tcp::acceptor acceptor_;
-  tcp protocol_ = tcp::v6();             // of acceptor_
+  tcp protocol_ = tcp::v6();  // of acceptor_
   bool is_exhaustion_told_ = false;
   std::unique_ptr<DeviceWatch> device_;  // of --iface
   std::uint16_t port_;                   // from the first listen() on the one in use
