@@ -68,6 +68,9 @@ README_OF_COSTS = (
 )
 
 
+LAW = cpp("class Law {", "  void step();", "};", "enum class SmallLaw : int { one };")
+
+
 def long_function(lines) -> str:
     return cpp("int f(int a) {", *["  a += 1;"] * (lines - 3), "  return a;", "}")
 
@@ -161,6 +164,21 @@ FAULTS: Any = (
         "docs/a.md": f"<!-- {DUAL} -->\n`configs/a.toml`, `configs`, `docs/NAME.md`, "
                      "`/etc/a`\n`configs/b.toml`\n"
     }, "docs/a.md:3: error: [path] configs/b.toml is not there"),
+    ("class that is not there", {
+        "control/README.md": f"<!-- {DUAL} -->\n`Law`, `Law::step()`, `law::Law`, `Rule`\n",
+        "control/law/a.hpp": LAW
+    }, "control/README.md:2: error: [path] the code has no Rule\n"),
+    ("member that is not there", {
+        "docs/architecture.md": f"<!-- {DUAL} -->\n`Law::step()`\n`Law::walk()`\n",
+        "control/law/a.hpp": LAW
+    }, "docs/architecture.md:3: error: [path] the code has no Law::walk"),
+    ("function that is not there", {
+        "xdp/README.md": f"<!-- {DUAL} -->\n`step()`, `walk()`\n", "control/law/a.hpp": LAW
+    }, "xdp/README.md:2: error: [path] the code has no walk()"),
+    ("class of a drawing that is not there", {
+        "engine/README.md": f"<!-- {DUAL} -->\n```text\nSmallLaw TallLaw\n```\n",
+        "control/law/a.hpp": LAW
+    }, "engine/README.md:3: error: [path] the code has no TallLaw"),
     ("unchecked number", {"engine/base/a.hpp": cpp("int a; // TODO" + "-CITE")},
      "engine/base/a.hpp:2: error: [cite]"),
     ("tab", {"engine/base/a.hpp": cpp("\tint a;")}, "engine/base/a.hpp:2: error: [tab]"),

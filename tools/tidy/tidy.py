@@ -24,6 +24,7 @@ import bounds  # noqa: E402
 import columns  # noqa: E402
 import constants  # noqa: E402
 import cost  # noqa: E402
+import documents  # noqa: E402
 import equations  # noqa: E402
 import layers  # noqa: E402
 import pages  # noqa: E402
@@ -275,18 +276,9 @@ def check_readme(tree) -> Iterator[Any]:
                           f"exit code {code} is not in the table 'Exit codes'")
 
 
-def check_named_paths(tree) -> Iterator[Any]:
-    """What a document names between backticks in one of our folders is there. NAME stands for any
-    name."""
-    known = set(tree.texts) | {
-        str(folder) for path in tree.texts for folder in pathlib.PurePath(path).parents
-    }
-    for path, text in tree.code((".md",)):
-        for number, line in enumerate(text.splitlines(), 1):
-            for name in re.findall(r"`([\w.-]+/[\w./-]*)`", line):
-                if name.split("/")[0] in known and name.rstrip(
-                        "/") not in known and "NAME" not in name:
-                    yield Finding(path, number, "path", f"{name} is not there")
+def check_documents(tree) -> Iterator[Any]:
+    for path, number, text in documents.findings(tree):
+        yield Finding(path, number, "path", text)
 
 
 def check_bounds(tree) -> Iterator[Any]:
@@ -324,7 +316,7 @@ def check_pages(tree) -> Iterator[Any]:
 
 CHECKS = (check_strays, check_licence_lines, check_columns, check_includes, check_laws,
           check_file_length, check_function_length, check_words, check_executable_bits,
-          check_configs, check_readme, check_named_paths, check_bounds, check_equations,
+          check_configs, check_readme, check_documents, check_bounds, check_equations,
           check_constants, check_cost, check_pages)
 
 
