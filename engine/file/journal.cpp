@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "engine/file/file_bytes.hpp"
 #include "engine/file/manifest.hpp"
@@ -74,24 +75,34 @@ void JournalWriter::append(const Claim& claim, std::vector<std::byte>& out) {
   out.insert(out.end(), bytes_of(record).begin(), bytes_of(record).end());
 }
 
-std::optional<Journal> parse_journal(std::span<const std::byte> bytes) {
-  if (bytes.size() < journal_header_bytes) return std::nullopt;
-  HeaderBytes read;
-  std::memcpy(&read, bytes.data(), sizeof read);
-  const std::optional<JournalHeader> header = parse_header(read);
-  if (!header) return std::nullopt;
-  Journal journal{.header = *header, .claims = {}, .valid_bytes = journal_header_bytes};
-  const std::uint64_t blocks = blocks_of(header->size);
-  for (std::uint64_t number = 0; bytes.size() - journal.valid_bytes >= journal_record_bytes;
-       ++number) {
-    RecordBytes record;
-    std::memcpy(&record, bytes.data() + journal.valid_bytes, sizeof record);
-    if (record.checksum != record_checksum(read.checksum, number, record.claim)) break;
-    if (record.claim.block >= blocks) break;
-    journal.claims.push_back(record.claim);
-    journal.valid_bytes += journal_record_bytes;
+bool JournalParser::take(std::span<const std::byte> bytes) {
+  if (!journal_) {
+    if (bytes.size() < journal_header_bytes) return false;
+    HeaderBytes read;
+    std::memcpy(&read, bytes.data(), sizeof read);
+    const std::optional<JournalHeader> header = parse_header(read);
+    if (!header) return false;
+    checksum_ = read.checksum;
+    journal_ = Journal{.header = *header, .claims = {}, .valid_bytes = journal_header_bytes};
+    bytes = bytes.subspan(journal_header_bytes);
   }
-  return journal;
+  const std::uint64_t blocks = blocks_of(journal_->header.size);
+  for (; bytes.size() >= journal_record_bytes; bytes = bytes.subspan(journal_record_bytes)) {
+    RecordBytes record;
+    std::memcpy(&record, bytes.data(), sizeof record);
+    if (record.checksum != record_checksum(checksum_, journal_->claims.size(), record.claim))
+      return false;
+    if (record.claim.block >= blocks) return false;
+    journal_->claims.push_back(record.claim);
+    journal_->valid_bytes += journal_record_bytes;
+  }
+  return bytes.empty();
+}
+
+std::optional<Journal> parse_journal(std::span<const std::byte> bytes) {
+  JournalParser parser;
+  parser.take(bytes);
+  return std::move(parser.journal());
 }
 
 std::uint64_t journal_bytes_max(std::uint64_t size) noexcept {

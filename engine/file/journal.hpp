@@ -65,7 +65,21 @@ struct Journal {
   std::size_t valid_bytes = 0;  ///< what follows is torn and is cut off before the next append
 };
 
-/// parse_journal reads until the first record that does not verify. Nothing: no header of ours.
+/// JournalParser reads until the first record that does not verify.
+class JournalParser {
+ public:
+  /// take reads what follows what it had: the header with the first, and whole records. False: it
+  /// needs no more.
+  bool take(std::span<const std::byte> bytes);
+  /// Nothing: no header of ours.
+  [[nodiscard]] std::optional<Journal>& journal() noexcept { return journal_; }
+
+ private:
+  std::optional<Journal> journal_;
+  std::uint64_t checksum_ = 0;  // of the header
+};
+
+/// parse_journal is of a journal that is read already.
 [[nodiscard]] std::optional<Journal> parse_journal(std::span<const std::byte> bytes);
 
 /// journal_bytes_max: no journal of a file of `size` is longer: a block is listed once per session.

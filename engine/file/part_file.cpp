@@ -16,7 +16,10 @@
 namespace onehop::file {
 
 bool is_blank(int fd, const struct stat& status) noexcept {
-  if ((status.st_mode & 07777) != part_mode) return false;
+  // A session syncs its journal before it has so much. Of a hole without end nobody waits for
+  // zeros.
+  constexpr std::int64_t blank_bytes_max = 64 << 20;
+  if ((status.st_mode & 07777) != part_mode || status.st_size > blank_bytes_max) return false;
   std::array<std::byte, 4096> bytes;
   std::int64_t at = 0;
   while (at < status.st_size) {
@@ -33,6 +36,25 @@ std::optional<JournalHeader> read_header(int fd) {
   if (read_at(fd, bytes, 0) != std::int64_t{bytes.size()}) return std::nullopt;
   const std::optional<Journal> journal = parse_journal(bytes);
   return journal ? std::optional{journal->header} : std::nullopt;
+}
+
+std::optional<Journal> read_journal(int fd) {
+  struct stat status {};
+  const std::optional<JournalHeader> header = read_header(fd);
+  if (!header || ::fstat(fd, &status) != 0 ||
+      static_cast<std::uint64_t>(status.st_size) > journal_bytes_max(header->size))
+    return std::nullopt;
+  JournalParser parser;
+  std::vector<std::byte> bytes(journal_header_bytes + 4096 * journal_record_bytes);
+  std::uint64_t at = 0;
+  for (bool has_more = true; has_more;) {
+    const std::int64_t read = read_at(fd, bytes, at);
+    if (read <= 0) break;
+    at += static_cast<std::uint64_t>(read);
+    has_more = parser.take(std::span{bytes}.first(static_cast<std::size_t>(read)));
+    bytes.resize(4096 * journal_record_bytes);  // behind the header
+  }
+  return std::move(parser.journal());
 }
 
 int PartFile::record(std::span<const Claim> claims) {

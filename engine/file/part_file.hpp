@@ -45,6 +45,9 @@ inline constexpr mode_t part_mode = 0600;
 /// read_header is what the journal behind `fd` was written for; nothing: it is none of ours.
 /// Syscalls: pread.
 [[nodiscard]] std::optional<JournalHeader> read_header(int fd);
+/// read_journal takes memory for what it says, however long the file claims to be. Syscalls: fstat,
+/// pread.
+[[nodiscard]] std::optional<Journal> read_journal(int fd);
 
 /// What to do where a final name exists. `ask` is for a person: set-up fails and names the file.
 enum class OnExist : std::uint8_t { ask, resume, skip, rename, overwrite };

@@ -202,8 +202,7 @@ PartFile::Taken PartFile::adopt(Destination& destination, Purpose purpose) {
 
 /// What the journal says of blocks that the file still has. False: nothing of it is of use.
 bool PartFile::take_listed(const JournalHeader& found) {
-  const std::optional<Journal> journal =
-      parse_journal(read_whole(journal_.get(), journal_bytes_max(found.size)));
+  const std::optional<Journal> journal = read_journal(journal_.get());
   if (!journal || found.digest_kind != header_.digest_kind) return false;
   listed_ = newest_by_block(journal->claims);
   std::erase_if(listed_, [&](const Claim& claim) {

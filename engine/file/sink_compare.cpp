@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "engine/file/extents.hpp"
 #include "engine/file/file_bytes.hpp"
@@ -12,6 +13,14 @@
 #include "engine/file/zero_block.hpp"
 
 namespace onehop::file {
+
+namespace {
+
+/// Each block that is compared takes 112 bytes, whether the disk has it or not: 470 MB for a
+/// tebibyte of holes. Less: such files have to be sent again. More: a size alone takes more memory.
+constexpr std::uint64_t hole_blocks_compared_max = std::uint64_t{1} << 22;
+
+}  // namespace
 
 PackHeld SinkChapter::held(std::uint32_t entry) const {
   PackHeld held{.is_kept = actions_[entry] == FileAction::compare,
@@ -38,6 +47,12 @@ Result<void> SinkChapter::compare(std::uint32_t entry, int folder, const std::st
   const Fd there = open_beneath(folder, leaf, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!there.is_open())
     return errno_error(ExitCode::local_file_error, "compare '" + display_name(file.name) + "'");
+  struct stat status {};
+  if (::fstat(there.get(), &status) != 0 ||
+      blocks_of(file.size) > disk_bytes(status) / block_bytes + hole_blocks_compared_max)
+    return Error{ExitCode::local_file_error, "compare '" + display_name(file.name) + "'",
+                 "more than a tebibyte of it is holes",
+                 "Choose --on-exist skip, rename or overwrite", EEXIST};
   std::vector<Claim> all(blocks_of(file.size));
   for (std::uint64_t block = 0; block < all.size(); ++block) all[block].block = block;
   claim(entry, hash_listed(there.get(), file.size, all));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // FileChapter: a run of a session's files, by index on the wire, and which of their blocks are
-// whole, one bit each.
+// whole. Sizes are what the peer claims, so no memory follows them: the whole blocks are a few
+// ranges, as a sender sends them in order.
 //
 //   index    first_file    first_file + 1     ...    end_file - 1
 //   size     300 KiB       without blocks            of the pack
@@ -11,13 +12,13 @@
 #pragma once
 
 #include <atomic>
-#include <boost/dynamic_bitset.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "engine/base/block.hpp"
+#include "engine/transfer/range_set.hpp"
 
 namespace onehop::transfer {
 
@@ -30,9 +31,8 @@ class FileChapter {
     first_block_.reserve(sizes_.size());
     for (const std::uint64_t size : sizes_) {
       first_block_.push_back(left_);
-      if (size != file_without_blocks) left_ += static_cast<std::size_t>(blocks_of(size));
+      if (size != file_without_blocks) left_ += blocks_of(size);
     }
-    done_.resize(left_);
   }
   FileChapter(const FileChapter&) = delete;
   FileChapter& operator=(const FileChapter&) = delete;
@@ -57,29 +57,41 @@ class FileChapter {
 
   // --- engine core
   /// is_done, mark_done: of the block at `offset`, below the file's size. mark_done is true where
-  /// it was not done before.
+  /// it was not done before, and there was room.
   [[nodiscard]] bool is_done(std::uint32_t file, std::uint64_t offset) const noexcept {
-    return done_[number_of(file, offset)];
+    const std::uint64_t number = number_of(file, offset);
+    return done_.relation(number, number + 1) == DoneBlocks::Relation::present;
   }
   bool mark_done(std::uint32_t file, std::uint64_t offset) noexcept {
-    if (done_.test_set(number_of(file, offset))) return false;
+    const std::uint64_t number = number_of(file, offset);
+    if (is_done(file, offset) || !done_.can_add(number, number + 1)) return false;
+    done_.add(number, number + 1);
     --left_;
     return true;
   }
-  [[nodiscard]] std::size_t blocks_left() const noexcept { return left_; }
+  /// has_room: so many blocks can be marked, whichever they are.
+  [[nodiscard]] bool has_room(std::size_t blocks) const noexcept {
+    return done_.size() + blocks <= DoneBlocks::ranges_max;
+  }
+  [[nodiscard]] std::uint64_t blocks_left() const noexcept { return left_; }
   /// release is the last that the engine does with it.
   void release() noexcept { is_released_.store(true, std::memory_order_release); }
 
  private:
-  [[nodiscard]] std::size_t number_of(std::uint32_t file, std::uint64_t offset) const noexcept {
-    return first_block_[file - first_file_] + static_cast<std::size_t>(offset / block_bytes);
+  /// Between two ranges lies a block that was begun: of those a sender has no more than its own
+  /// buffers and the receiver's, 224. Fewer than that: its blocks are refused. More: each chapter
+  /// takes 16 bytes for each.
+  using DoneBlocks = RangeSet<std::uint64_t, 1024>;
+
+  [[nodiscard]] std::uint64_t number_of(std::uint32_t file, std::uint64_t offset) const noexcept {
+    return first_block_[file - first_file_] + offset / block_bytes;
   }
 
   const std::uint32_t first_file_;
   const std::vector<std::uint64_t> sizes_;
-  std::vector<std::size_t> first_block_;  // by file: number of its first block
-  boost::dynamic_bitset<> done_;
-  std::size_t left_ = 0;
+  std::vector<std::uint64_t> first_block_;  // by file: number of its first block
+  DoneBlocks done_;
+  std::uint64_t left_ = 0;
   std::atomic<bool> is_released_{false};  // release in release(), acquire in is_released()
 };
 

@@ -47,6 +47,7 @@ class FileTable {
     return nullptr;
   }
   /// mark_done: a block of a known chapter is whole. The chapter may have left the table after it.
+  /// Where the chapter has no room nothing is marked.
   void mark_done(std::uint32_t file, std::uint64_t offset) noexcept {
     FileChapter* const chapter = find(file);
     ONEHOP_CHECK(chapter != nullptr);
@@ -71,7 +72,7 @@ class FileTable {
   boost::circular_buffer<FileChapter*> chapters_{chapters_max};
   FileChapter* last_found_ = nullptr;  // nearly every frame is of the same chapter as the last one
   std::uint32_t first_file_ = 0, end_file_ = 0;
-  std::size_t blocks_left_ = 0;  // of all chapters here
+  std::uint64_t blocks_left_ = 0;  // of all chapters here
   bool has_any_ = false;
 };
 

@@ -122,12 +122,12 @@ Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_byte
   const auto first = static_cast<std::uint32_t>(header.offset - block_offset);
   if (body_bytes > block_bytes - first) return malformed();
   const auto end = first + static_cast<std::uint32_t>(body_bytes);
-  if (chapter->is_done(header.file, block_offset))
-    return {.verdict = Verdict::duplicate, .handle = no_block};
-
   const std::uint32_t slot = find_open(header.file, block_offset);
   if (slot == no_block) {
-    if (free_blocks_.empty()) {
+    if (chapter->is_done(header.file, block_offset))
+      return {.verdict = Verdict::duplicate, .handle = no_block};
+    // What is open will be marked, too.
+    if (free_blocks_.empty() || !chapter->has_room(open_list_.size() + 1)) {
       ++totals_.no_room;
       return {.verdict = Verdict::no_room};
     }
@@ -136,10 +136,10 @@ Placement Receiver::place(const wire::FrameHeader& header, std::size_t body_byte
             .handle = no_block};
   }
   OpenBlock& block = open_[slot];
-  const RangeSet::Relation relation = block.ranges.relation(first, end);
-  if (relation == RangeSet::Relation::present)
+  const BlockRanges::Relation relation = block.ranges.relation(first, end);
+  if (relation == BlockRanges::Relation::present)
     return {.verdict = Verdict::duplicate, .handle = no_block};
-  if (relation == RangeSet::Relation::partial || !block.ranges.can_add(first, end)) {
+  if (relation == BlockRanges::Relation::partial || !block.ranges.can_add(first, end)) {
     ++totals_.no_room;
     return {.verdict = Verdict::no_room};
   }

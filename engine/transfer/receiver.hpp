@@ -58,8 +58,8 @@ struct Placement {
   enum class Verdict : std::uint8_t {
     fresh,      ///< open into `target`
     duplicate,  ///< its range has arrived: open into scratch, then accept() for the packet number
-    no_room,    ///< no free block, or a part of the range has arrived: drop it unopened. It does
-                ///< not count as received
+    no_room,    ///< no free block, a part of the range has arrived, or whole blocks lie in too many
+                ///< places: drop it unopened. It does not count as received
     malformed,  ///< outside its file, crosses a block, unknown file: drop it, as no_room. A frame
                 ///< may overtake the command that adds its chapter
   };
@@ -91,7 +91,7 @@ class Receiver {
   /// pop_full gives a complete block; it counts as app buffer until add_free().
   [[nodiscard]] bool pop_full(BlockRef& block) noexcept;
   /// mark_skipped: (file, offset) is on disk already (resume), or in a hole; it counts as arrived.
-  /// A chapter that is over needs to know no more.
+  /// A chapter that is over needs to know no more. What no sender does in its order is forgotten.
   void mark_skipped(std::uint32_t file, std::uint64_t offset) noexcept;
 
   // --- frames in
@@ -135,7 +135,7 @@ class Receiver {
  private:
   struct OpenBlock {
     BlockRef block;
-    RangeSet ranges;
+    BlockRanges ranges;
     std::uint32_t received = 0;
   };
 

@@ -34,7 +34,7 @@ constexpr std::uint64_t all_in = 7;
 constexpr FaultSet faults_of_the_world_mask = (FaultSet{1} << faults_of_the_world) - 1;
 constexpr std::int64_t rates_mbit[] = {10, 20, 20, 40, 40, 60, 80, 120};
 constexpr std::size_t payload_least =
-    1172;  // RangeSet's 128 ranges hold a block of such frames in any order
+    1172;  // BlockRanges' 128 ranges hold a block of such frames in any order
 
 FaultSet draw_kinds(Random& random, FaultSet from) {
   if (random.below(all_in) == 0) return from;

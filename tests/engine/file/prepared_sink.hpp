@@ -57,6 +57,7 @@ struct SinkSettings {
   int output_fd = -1;
   std::size_t slots = 16;
   std::uint64_t reserve_bytes = 0;
+  bool is_room_unchecked = false;
   Nanos checkpoint_span = SinkOptions{}.checkpoint_span;
   std::uint64_t checkpoint_bytes = SinkOptions{}.checkpoint_bytes;
 };
@@ -155,6 +156,7 @@ inline Result<std::unique_ptr<PreparedSink>> prepare_sink(const SinkSettings& se
   ONEHOP_TRY(destination, Destination::open({.folder = settings.folder,
                                              .durability = settings.durability,
                                              .reserve_bytes = settings.reserve_bytes,
+                                             .is_room_unchecked = settings.is_room_unchecked,
                                              .is_again = settings.is_again,
                                              .output_fd = settings.output_fd}));
   return std::make_unique<PreparedSink>(settings, std::move(destination));

@@ -24,7 +24,7 @@ TEST_CASE("a RangeSet agrees with a bitmap", "[transfer][range_set]") {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     CAPTURE(seed);
     std::mt19937_64 draw{seed};
-    RangeSet set;
+    BlockRanges set;
     std::bitset<bytes> present;
     for (int i = 0; i < 2000; ++i) {
       const auto first = static_cast<std::uint32_t>(draw() % bytes);
@@ -32,13 +32,13 @@ TEST_CASE("a RangeSet agrees with a bitmap", "[transfer][range_set]") {
           std::min<std::uint32_t>(bytes, first + 1 + static_cast<std::uint32_t>(draw() % 4));
       std::size_t held = 0;
       for (std::uint32_t b = first; b < end; ++b) held += present[b];
-      const auto expected = held == 0             ? RangeSet::Relation::absent
-                            : held == end - first ? RangeSet::Relation::present
-                                                  : RangeSet::Relation::partial;
+      const auto expected = held == 0             ? BlockRanges::Relation::absent
+                            : held == end - first ? BlockRanges::Relation::present
+                                                  : BlockRanges::Relation::partial;
       REQUIRE(set.relation(first, end) == expected);
-      if (expected != RangeSet::Relation::absent) continue;
+      if (expected != BlockRanges::Relation::absent) continue;
       if (!set.can_add(first, end)) {
-        REQUIRE(set.size() == RangeSet::ranges_max);
+        REQUIRE(set.size() == BlockRanges::ranges_max);
         continue;
       }
       set.add(first, end);
@@ -48,26 +48,26 @@ TEST_CASE("a RangeSet agrees with a bitmap", "[transfer][range_set]") {
     for (std::uint32_t b = 0; b < bytes; ++b) ranges += present[b] && (b == 0 || !present[b - 1]);
     REQUIRE(set.size() == ranges);
     set.clear();
-    REQUIRE(set.relation(0, bytes) == RangeSet::Relation::absent);
+    REQUIRE(set.relation(0, bytes) == BlockRanges::Relation::absent);
   }
 }
 
 TEST_CASE("a full RangeSet still takes what touches a neighbour", "[transfer][range_set]") {
-  RangeSet set;
-  for (std::uint32_t i = 0; i < RangeSet::ranges_max; ++i) set.add(4 * i + 2, 4 * i + 4);
-  REQUIRE(set.size() == RangeSet::ranges_max);
-  constexpr std::uint32_t last_end = 4 * RangeSet::ranges_max;
+  BlockRanges set;
+  for (std::uint32_t i = 0; i < BlockRanges::ranges_max; ++i) set.add(4 * i + 2, 4 * i + 4);
+  REQUIRE(set.size() == BlockRanges::ranges_max);
+  constexpr std::uint32_t last_end = 4 * BlockRanges::ranges_max;
   CHECK_FALSE(set.can_add(0, 1));  // stands alone
   CHECK_FALSE(set.can_add(last_end + 1, last_end + 2));
   CHECK(set.can_add(last_end, last_end + 1));  // behind the last
   CHECK(set.can_add(1, 2));                    // before the first
   REQUIRE(set.can_add(4, 5));                  // behind the first
   set.add(4, 5);
-  CHECK(set.size() == RangeSet::ranges_max);
+  CHECK(set.size() == BlockRanges::ranges_max);
   REQUIRE(set.can_add(5, 6));  // closes the hole
   set.add(5, 6);
-  CHECK(set.size() == RangeSet::ranges_max - 1);
-  CHECK(set.relation(2, 8) == RangeSet::Relation::present);
+  CHECK(set.size() == BlockRanges::ranges_max - 1);
+  CHECK(set.relation(2, 8) == BlockRanges::Relation::present);
 }
 
 TEST_CASE("a GapList agrees with a set of numbers", "[transfer][gap_list]") {
