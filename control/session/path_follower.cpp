@@ -34,28 +34,9 @@ bool is_usable(std::uint16_t state) noexcept {
   return (state & (NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT)) != 0;
 }
 
-// NeighbourEntry: what an RTM_NEWNEIGH or RTM_DELNEIGH says.
-struct NeighbourEntry {
-  ndmsg family{};
-  IpAddress address;
-  std::optional<MacAddress> mac;
-};
-
-std::optional<NeighbourEntry> parse_neighbour(const nlmsghdr* message) {
-  NeighbourEntry entry;
-  const auto attributes = message_body(bytes_of(message), message->nlmsg_type, entry.family);
-  if (!attributes) return std::nullopt;
-  (void)each_attribute(*attributes, [&](int type, std::span<const std::byte> value) {
-    if (type == NDA_DST) entry.address = read_address(value, entry.family.ndm_family == AF_INET6);
-    if (type == NDA_LLADDR && value.size() == sizeof(MacAddress))
-      (void)read_value(value, entry.mac.emplace());
-  });
-  return entry;
-}
-
 // is_of: the entry is about `address` on this interface.
-bool is_of(const NeighbourEntry& entry, int ifindex, const IpAddress& address) noexcept {
-  return entry.family.ndm_ifindex == ifindex && entry.family.ndm_family == address.family() &&
+bool is_of(const Neighbour& entry, int ifindex, const IpAddress& address) noexcept {
+  return entry.ifindex == ifindex && entry.address.is_v6 == address.is_v6 &&
          entry.address.bytes == address.bytes;
 }
 
@@ -68,9 +49,8 @@ std::optional<MacAddress> read_neighbour(NetlinkSocket& socket, int ifindex,
   std::optional<MacAddress> found;
   auto done = socket.request(message, [&](const nlmsghdr* reply) {
     if (reply->nlmsg_type != RTM_NEWNEIGH) return;
-    const auto entry = parse_neighbour(reply);
-    if (entry && is_of(*entry, ifindex, address) && is_usable(entry->family.ndm_state) &&
-        entry->mac)
+    const auto entry = parse_neighbour(bytes_of(reply));
+    if (entry && is_of(*entry, ifindex, address) && is_usable(entry->state) && entry->mac)
       found = entry->mac;
   });
   if (!done) return std::nullopt;
@@ -188,7 +168,7 @@ bool PathFollower::is_fall(const nlmsghdr* message) const noexcept {
 
 bool PathFollower::is_relevant(const nlmsghdr* message) const {
   if (message->nlmsg_type != RTM_NEWNEIGH && message->nlmsg_type != RTM_DELNEIGH) return true;
-  const auto entry = parse_neighbour(message);
+  const auto entry = parse_neighbour(bytes_of(message));
   return entry && is_of(*entry, route_.link.ifindex, next_hop());
 }
 

@@ -3,6 +3,7 @@
 
 #include <ifaddrs.h>
 #include <libmnl/libmnl.h>
+#include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -41,15 +42,7 @@ Result<RouteInfo> read_route(NetlinkSocket& socket, const IpAddress& peer, int i
   if (scope != 0) ::mnl_attr_put_u32(message, RTA_OIF, scope);
   RouteInfo route;
   auto done = socket.request(message, [&](const nlmsghdr* reply) {
-    rtmsg family;
-    const auto attributes = message_body(bytes_of(reply), RTM_NEWROUTE, family);
-    if (!attributes) return;
-    (void)each_attribute(*attributes, [&](int type, std::span<const std::byte> value) {
-      if (type == RTA_OIF) (void)read_value(value, route.link.ifindex);
-      if (type == RTA_GATEWAY) route.gateway = read_address(value, peer.is_v6);
-      if (type == RTA_TABLE) (void)read_value(value, route.table);
-      if (type == RTA_PREFSRC) route.source = read_address(value, peer.is_v6);
-    });
+    if (auto found = parse_route(bytes_of(reply), peer.is_v6)) route = *std::move(found);
   });
   if (!done || route.link.ifindex == 0)
     return Error{ExitCode::peer_unreachable, "find the route to " + peer.text(),
@@ -86,6 +79,36 @@ IpAddress network_of(IpAddress address, std::size_t bits) noexcept {
 }
 
 }  // namespace
+
+std::optional<RouteInfo> parse_route(std::span<const std::byte> message, bool is_v6) {
+  rtmsg family;
+  const auto attributes = message_body(message, RTM_NEWROUTE, family);
+  if (!attributes) return std::nullopt;
+  RouteInfo route;
+  (void)each_attribute(*attributes, [&](int type, std::span<const std::byte> value) {
+    if (type == RTA_OIF) (void)read_value(value, route.link.ifindex);
+    if (type == RTA_GATEWAY) route.gateway = read_address(value, is_v6);
+    if (type == RTA_TABLE) (void)read_value(value, route.table);
+    if (type == RTA_PREFSRC) route.source = read_address(value, is_v6);
+  });
+  return route;
+}
+
+std::optional<Neighbour> parse_neighbour(std::span<const std::byte> message) {
+  ndmsg family;
+  auto attributes = message_body(message, RTM_NEWNEIGH, family);
+  if (!attributes) attributes = message_body(message, RTM_DELNEIGH, family);
+  if (!attributes || (family.ndm_family != AF_INET && family.ndm_family != AF_INET6))
+    return std::nullopt;
+  Neighbour entry{
+      .ifindex = family.ndm_ifindex, .state = family.ndm_state, .address = {}, .mac = {}};
+  (void)each_attribute(*attributes, [&](int type, std::span<const std::byte> value) {
+    if (type == NDA_DST) entry.address = read_address(value, family.ndm_family == AF_INET6);
+    if (type == NDA_LLADDR && value.size() == sizeof(MacAddress))
+      (void)read_value(value, entry.mac.emplace());
+  });
+  return entry;
+}
 
 Result<RouteInfo> find_route_on(NetlinkSocket& socket, const IpAddress& peer,
                                 const std::string& interface) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "engine/base/address.hpp"
@@ -20,6 +21,17 @@ struct RouteInfo {
   IpAddress source;                  ///< as the kernel would choose; all zero: unknown
   std::uint32_t table = 0;           ///< the routing table that it stands in; 0: not known
 };
+
+/// parse_route reads an RTM_NEWROUTE about an address of that family; of the link it knows the
+/// number alone. parse_neighbour reads an RTM_NEWNEIGH or RTM_DELNEIGH of IPv4 or IPv6. Pure.
+[[nodiscard]] std::optional<RouteInfo> parse_route(std::span<const std::byte> message, bool is_v6);
+struct Neighbour {
+  int ifindex = 0;
+  std::uint16_t state = 0;  ///< NUD_*
+  IpAddress address;
+  std::optional<MacAddress> mac;
+};
+[[nodiscard]] std::optional<Neighbour> parse_neighbour(std::span<const std::byte> message);
 
 /// find_route asks the kernel how it would reach `peer` (through `interface` if given). Before a
 /// session it serves to choose interface and io. Errors: 3 without a route, 9 where `interface` is

@@ -7,11 +7,17 @@
 #include <array>
 #include <cerrno>
 
+#include "engine/base/netlink_message.hpp"
+
 namespace onehop {
 
 namespace {
 // libmnl's recommendation (MNL_SOCKET_BUFFER_SIZE) for a dump's datagram is at most this.
 constexpr std::size_t buffer_bytes = 32 * 1024;
+
+std::span<const std::byte> bytes_in(std::span<const char> buffer, ssize_t received) {
+  return std::as_bytes(buffer.first(static_cast<std::size_t>(received)));
+}
 
 int on_each(const nlmsghdr* message, void* callback) {
   (*static_cast<const std::function<void(const nlmsghdr*)>*>(callback))(message);
@@ -51,8 +57,10 @@ Result<void> NetlinkSocket::request(nlmsghdr* message,
     const ssize_t received = mnl_socket_recvfrom(socket_.get(), buffer.data(), buffer.size());
     if (received < 0 && errno == EINTR) continue;
     if (received < 0) return errno_error(ExitCode::internal_error, attempt);
-    const int rc = mnl_cb_run(buffer.data(), static_cast<std::size_t>(received), sequence_, port,
-                              on_each, const_cast<void*>(static_cast<const void*>(&on_message)));
+    const std::size_t whole =
+        each_message(bytes_in(buffer, received), [](std::span<const std::byte>) {});
+    const int rc = mnl_cb_run(buffer.data(), whole, sequence_, port, on_each,
+                              const_cast<void*>(static_cast<const void*>(&on_message)));
     if (rc < 0) {
       auto error = errno_error(ExitCode::internal_error, attempt);
       // A dump that the kernel broke (NLM_F_DUMP_INTR) goes on. The next request must not read it,
@@ -76,10 +84,9 @@ bool NetlinkSocket::receive_pending(const std::function<void(const nlmsghdr*)>& 
       continue;
     }
     if (received <= 0) return is_whole;
-    int left = static_cast<int>(received);
-    for (auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data());
-         mnl_nlmsg_ok(header, left); header = mnl_nlmsg_next(header, &left))
-      on_message(header);
+    each_message(bytes_in(buffer, received), [&](std::span<const std::byte> message) {
+      on_message(reinterpret_cast<const nlmsghdr*>(message.data()));
+    });
   }
 }
 

@@ -42,6 +42,23 @@ class NetlinkRequest {
   nlmsghdr* message_;
 };
 
+/// each_message calls on_message(bytes) for each message of a datagram, up to one whose length is
+/// not within it, and returns how many bytes they fill. libmnl takes a length of 2^31 and more for
+/// a negative one, and leaves the datagram.
+template <class F>
+std::size_t each_message(std::span<const std::byte> datagram, F&& on_message) {
+  std::size_t at = 0;
+  nlmsghdr header;
+  while (datagram.size() - at >= sizeof header) {
+    std::memcpy(&header, datagram.data() + at, sizeof header);
+    const std::size_t left = datagram.size() - at;
+    if (header.nlmsg_len < sizeof header || header.nlmsg_len > left) break;
+    on_message(datagram.subspan(at, header.nlmsg_len));
+    at += std::min<std::size_t>(NLMSG_ALIGN(header.nlmsg_len), left);
+  }
+  return at;
+}
+
 /// bytes_of is the whole of a message that a NetlinkSocket hands over.
 inline std::span<const std::byte> bytes_of(const nlmsghdr* message) noexcept {
   return {reinterpret_cast<const std::byte*>(message), message->nlmsg_len};

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/base/check.hpp"
+#include "engine/base/result.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace onehop::fuzz {
@@ -64,8 +65,28 @@ inline std::size_t put_text(std::string_view text, std::span<std::byte, input_by
   return text.size();
 }
 
+/// make_text is make_valid() of a target whose texts are files of the project.
+inline std::size_t make_text(const std::vector<std::string>& texts, char separator,
+                             std::uint64_t seed, std::span<std::byte, input_bytes_max> out) {
+  std::mt19937_64 random{seed};
+  return put_text(swap_values(texts[random() % texts.size()], separator, random), out);
+}
+
 inline std::string text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
+}
+
+/// accepted_by gives what a reader accepted, and counts it. What it refuses is an error of the
+/// user's, and says why: null.
+template <class Value>
+Value* accepted_by(Result<Value>& read) {
+  if (read) {
+    ++accepted_total;
+    return &read.value();
+  }
+  ONEHOP_CHECK(read.error().code == ExitCode::usage);
+  ONEHOP_CHECK(!read.error().cause.empty());
+  return nullptr;
 }
 
 }  // namespace onehop::fuzz
