@@ -42,7 +42,7 @@ Result<std::unique_ptr<AfXdpPort>> open_mode(const PortRequest& request, XdpMode
 }
 
 // take_afxdp opens AF_XDP where it is cheaper than UDP in this role; where not, `reason` says why.
-// Measured by tools/compare --case cpu and --case ports (docs/results.md): sending in copy mode
+// Measured by tools/compare --case cpu and --case ports (docs/results): sending in copy mode
 // hands each frame to the queue below by itself, where UDP hands down 44 at once; receiving in copy
 // mode leaves out socket, checksum and a system call's share per frame. The program steers our own
 // frames alone, past the firewall: what they carry is authenticated, and nothing else is taken.

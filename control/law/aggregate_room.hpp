@@ -12,7 +12,7 @@
 //   r in 0 .. 1.75;  0 .. 0.75 while the MAC repeats p > 2 % of its frames: its window, which waits
 //   for them, is then what keeps aggregates short
 //
-// Source: measured in ns-3 (wdtcp-delay-load in docs/papers.md): eight greedy pairs wait longer
+// Source: measured in ns-3 (wdtcp-delay-load in configs/ns3): eight greedy pairs wait longer
 // with more room, and carry no more. Pure; wire bytes.
 #pragma once
 

@@ -32,8 +32,6 @@ OWN_TEST: dict[str, str] = {
 # Lines that nothing here runs: how they begin, and why not.
 ELSEWHERE = {
     "tools/quic-peers": "it builds peers from the network",
-    "onehop bench loop --io udp,afxdp:skb --digest none --baseline quinn": "with those peers",
-    "onehop bench loop --io udp,afxdp:skb --digest none --baseline s2n-quic": "with those peers",
     'onehop recv --io dpdk --eal '
     '"--vdev=net_af_xdp0': "it takes a card; program dpdk plays a lab's",
     'onehop send FILE --to 192.168.49.1 --io dpdk --eal "--vdev=net_af_xdp0': "likewise",
@@ -46,7 +44,6 @@ ELSEWHERE = {
     "meson setup build": "this test runs in what it made",
     "meson test": "it runs this test",
     "tools/check": "it runs this test",
-    "git ls-files engine control xdp": "it counts the lines of a checkout, which a copy is not",
 }
 
 

@@ -41,7 +41,7 @@ TREE = {
     '  Rates". Here: all of it.\n\n## Symbols\n',
     LAW: CITED,
     TEST: TESTED,
-    "docs/pages.toml": f'# {DUAL}\n[generated]\npages = ["equations"]\n',
+    "docs/README.md": f"<!-- {DUAL} -->\n",
 }
 SECTION = """## PAPER
 

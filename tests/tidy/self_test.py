@@ -197,12 +197,12 @@ FAULTS: Any = (
     }, "exit code 9"),
     ("exit codes gone", {"engine/base/result.hpp": None}, "no ExitCode"),
     ("README's table of costs is of other results",
-     {"docs/results.md": RESULTS, "README.md": README_OF_COSTS
-      }, "README.md:1: error: [cost] 'What it costs' is not what docs/results.md says"),
-    ("README's table of costs has no marks", {"docs/results.md": RESULTS},
+     {"docs/results/0.1.0/wired.md": RESULTS, "README.md": README_OF_COSTS
+      }, "README.md:1: error: [cost] 'What it costs' is not what docs/results/0.1.0/wired.md says"),
+    ("README's table of costs has no marks", {"docs/results/0.1.0/wired.md": RESULTS},
      "README.md:1: error: [cost]"),
-    ("results without a cost", {"docs/results.md": RESULTS.replace("scp", "cp")},
-     "docs/results.md:1: error: [cost] the case 'cpu' has no figures"),
+    ("results without a cost", {"docs/results/0.1.0/wired.md": RESULTS.replace("scp", "cp")},
+     "docs/results/0.1.0/wired.md:1: error: [cost] the case 'cpu' has no figures"),
     ("README gone", {"README.md": None}, "the command 'send'"),
     ("threat without test", {"tests/lab/test_x.py": None}, "D4 is in the name of no test",
      "--require-threats"),

@@ -2,7 +2,8 @@
 """Keeps the runs of a round comparable on a virtual machine, whose CPUs the host moves.
 
 The time of a cache line between the first two CPUs and back tells where they are, and CPU per byte
-of every program changes with it, of each by another factor: docs/results.md, "Where the CPUs were".
+of every program changes with it, of each by another factor: "Where the CPUs were" in the page
+`wired` of docs/results.
 """
 
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""Metrics with their bounds, collected over rounds, as a table and as docs/results.md. No figure is
-written by hand."""
+"""Metrics with their bounds, collected over rounds, as a table and as a page. No figure is written
+by hand."""
 
 import datetime
 import os
@@ -12,15 +12,14 @@ from pathlib import Path
 from collections.abc import Iterator
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tidy"))
-import pages  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "results.d"))
+import figures  # noqa: E402
 
 
 @dataclass(frozen=True)
 class Metric:
     """One measured quantity of a case; `relation` and `bound` are empty where nothing is required.
-    `replaced` says why a bound is no longer required: it is judged and shown all the same
-    (docs/bounds.toml)."""
+    `replaced` says why a bound is no longer required: it is judged and shown all the same."""
 
     key: str
     label: str
@@ -36,7 +35,7 @@ class Metric:
         }[self.relation]
 
     def required(self) -> str:
-        return (f"{self.relation} {self.bound:.4g}{' no longer' if self.replaced else ''}"
+        return (f"{self.relation} {self.bound:.4g}{figures.NO_LONGER if self.replaced else ''}"
                 if self.relation else "")
 
     def verdict(self, holds) -> str:
@@ -120,55 +119,48 @@ def print_result(result) -> None:
         print(f"  FAILED: {text}")
 
 
-OPENING_LINES = 10
-
-
-def opening(results) -> list[Any]:
-    """opening returns the first lines of a page: what holds, what does not."""
-    rows = [(result, row) for result in results for row in result.rows()
-            if row[4] in ("ok", "FAIL")]
-    missed = [
-        f"- does not hold: {result.name}, {row[0]}: {row[1]} {row[3]}" for result, row in rows
-        if row[4] == "FAIL"
-    ]
-    missed += [f"- failed: {result.name}, {text}" for result in results for text in result.failures]
-    lines = [
-        f"- {sum(row[4] == 'ok' for _, row in rows)} of {len(rows)} bounds hold; "
-        f"{sum(not result.is_ok for result in results)} of {len(results)} cases do not hold whole"
-    ]
-    if len(missed) >= OPENING_LINES:
-        missed[OPENING_LINES - 2:] = [
-            f"- and {len(missed) - OPENING_LINES + 2} more, marked FAIL or failed below"
-        ]
-    lines += missed
-    return ["", "## What holds, and what does not", "", *lines]
+def opening(results) -> Iterator[str]:
+    """opening returns the first lines of a page."""
+    rows = [(result, row) for result in results for row in result.rows()]
+    judged = [row[4] for _, row in rows if row[4] in ("ok", "FAIL")]
+    missed = [(result.name, text) for result in results for text in [
+        *(f"{row[0]}: {row[1]} {row[3]}" for row in result.rows() if row[4] == "FAIL"),
+        *(f"failed: {text}" for text in result.failures)]]
+    replaced = []
+    for result, row in rows:
+        if row[3].endswith(figures.NO_LONGER):
+            state, _, why = row[4].partition("; ")
+            was = row[3].removesuffix(figures.NO_LONGER)
+            replaced.append((result.name, f"{row[0]}: {row[1]} {was}", state, why))
+    first = (f"{judged.count('ok')} of {len(judged)} bounds hold; "
+             f"{sum(not result.is_ok for result in results)} of {len(results)} cases do not hold "
+             "whole")
+    return figures.opening(first, missed, replaced)
 
 
 def bound_lines(cases) -> Iterator[Any]:
-    """bound_lines lists what the cases require, or once did: the form of docs/bounds.toml."""
+    """bound_lines lists what the cases require, or once did."""
     for name, _, metrics, _ in cases:
         for metric in metrics:
             if metric.relation:
                 yield f"{name}: {metric.label}: {metric.relation} {metric.bound:g}"
 
 
-def write_results(path, results, command, onehop_version, load, tcp_law, summary) -> None:
-    """write_results replaces the file at `path` by what this run measured; the lines of `summary`
-    go before the cases."""
+def write_page(path, title, results, command, onehop_version, load, tcp_law, summary) -> None:
+    """write_page makes the file at `path` of what this run measured; the lines of `summary` go
+    before the cases."""
     lines = [
-        "<!-- SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only -->", "# Measured results", "",
-        "Written by `tools/compare --write`; do not edit.", "", f"- command: `{command}`",
-        f"- machine: {machine()}", f"- onehop: {onehop_version}",
-        pages.commit_line(Path(__file__).resolve().parents[2]),
+        "<!-- SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only -->", f"# {title}", "",
+        *opening(results), f"- command: `{command}`", f"- machine: {machine()}",
+        f"- onehop: {onehop_version}",
+        f"- commit: {figures.commit_of(Path(__file__).resolve().parents[2])}",
         f"- date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
         f"- load average before the first round: {load:.2f} (of other programs; above 0.2 the CPU "
         "figures are rough)",
         f"- TCP congestion control of the programs compared: {tcp_law}", "",
         "Each figure is the median over the rounds, with the smallest and the largest. Ratios to "
-        "iperf3 are formed within a round."
+        "iperf3 are formed within a round.", *summary
     ]
-    lines[3:3] = opening(results)[1:] + [""]
-    lines += summary
     for result in results:
         lines += [
             "", f"## {result.name}", "", result.about, "", "| " + " | ".join(HEAD) + " |",
@@ -178,5 +170,5 @@ def write_results(path, results, command, onehop_version, load, tcp_law, summary
         lines += [""] if result.notes or result.failures else []
         lines += [f"- {text}"
                   for text in result.notes] + [f"- failed: {text}" for text in result.failures]
-    Path(path).parent.mkdir(exist_ok=True)
-    Path(path).write_text("\n".join(lines) + "\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")

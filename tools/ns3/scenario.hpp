@@ -10,7 +10,7 @@
 //   [[bounds]]                   metric, row, columns, at_least or at_most; of_row, of_column: that
 //                                times the value there;
 //                                replaced: why it is no longer required. It is judged and shown all
-//                                the same (docs/bounds.toml)
+//                                the same
 //   differs                      texts: where the paper's number is not met, which assumption
 //                                differs, and what shows it
 //   [short]                      rows, columns, metrics, run: what --short keeps

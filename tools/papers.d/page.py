@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""The page that tools/papers writes, from what it keeps: what holds, with which commits, the
-bounds, the tables. Plays and judges nothing."""
+"""The page that tools/papers writes of its tables: what holds, with which commits, the bounds, the
+tables. read_page() is its way back. Plays and judges nothing."""
 
 import platform
+import re
+import sys
+from pathlib import Path
 from collections.abc import Iterator
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "results.d"))
+
+import figures  # noqa: E402
+
 FWP = "fwp"
-OPENING_LINES = 10
 GAP_NOTES = """
 What these numbers are: the engine's own loops, transfer core, AEAD and laws in virtual time, over \
 ns-3's 802.11ac/ax MAC and PHY
@@ -22,7 +28,14 @@ load.
 Where a paper's set-up is not stated (burst model, number of pairs, place of loss, buffers), its \
 value stands beside ours all the same.
 """
-MARKS = {"whole": "", "short": " (short: one seed, short points)", "bounded": ""}
+MARKS = {"whole": "", "short": " (short: one seed, short points)",
+         "bounded": " (what a bound names)"}
+PLAYED = re.compile(r"`([\w-]+)`, (whole|short|bounded), played on .*?, (\d+) s of CPU\. ")
+CELL = re.compile(r"(-?[\d.]+)(?: ± ([\d.]+))?(?: \*\(.*\)\*)?")
+
+
+def kind_of(table) -> str:
+    return "short" if table["is_short"] else "bounded" if table.get("is_bounded") else "whole"
 
 
 def cell_text(table, metric, row, column) -> Any:
@@ -51,16 +64,6 @@ def metric_lines(table) -> Iterator[Any]:
         yield ""
 
 
-def bound_lines(table) -> Iterator[Any]:
-    for bound in table["bounds"]:
-        word = "not measured" if not bound["is_measured"] else "met" if bound[
-            "is_held"] else "**not met**"
-        yield f"* {word}: {bound['text']}{' (no longer required)' if bound.get('replaced') else ''}"
-    for failure in table["failures"]:
-        yield f"* **failed**: {failure}"
-    yield ""
-
-
 def trace_lines(table) -> Iterator[Any]:
     trace = table.get("trace")
     if not trace:
@@ -76,42 +79,23 @@ def trace_lines(table) -> Iterator[Any]:
     yield ""
 
 
-def table_lines(name, kinds) -> Iterator[Any]:
-    first = kinds.get("whole") or kinds.get("short") or kinds["bounded"]
-    kind = "whole" if "whole" in kinds else "short" if "short" in kinds else "bounded"
-    yield f"## {first['title']}{MARKS[kind]}\n"
+def table_lines(name, table) -> Iterator[Any]:
+    kind = kind_of(table)
+    yield f"## {table['title']}{MARKS[kind]}\n"
     if name == FWP:
-        yield f"`{first['command_line']}`\n\n{first['text']}\n"
+        yield f"`{table['command_line']}`\n\n{table['text']}\n"
         return
-    yield (f"`{name}`, played on {first['played_on']}, {first['seeds']} "
-           f"seed{'s' if first['seeds'] > 1 else ''} per point. {first['source']} "
-           f"{first['note']}\n")
-    for text in first["differs"]:
+    yield (f"`{name}`, {kind}, played on {table['played_on']}, {table['seeds']} "
+           f"seed{'s' if table['seeds'] > 1 else ''} per point, {table['cpu_s']:.0f} s of CPU. "
+           f"{table['source']} {table['note']}\n")
+    for text in table["differs"]:
         yield f"**Differs from the paper**: {text}\n"
-    has_bounded = "bounded" in kinds and kind != "whole"
-    if has_bounded:
-        bounded = kinds["bounded"]
-        yield (f"What a bound names, whole, {bounded['seeds']} seeds per point, played on "
-               f"{bounded['played_on']}:\n")
-        yield from metric_lines(bounded)
-        yield from bound_lines(bounded)
-    if kind != "bounded":
-        if has_bounded:
-            yield "All rows, short:\n"
-        yield from metric_lines(first)
-        yield from trace_lines(first)
-        if not has_bounded:
-            yield from bound_lines(first)
+    yield from metric_lines(table)
+    yield from trace_lines(table)
 
 
 def is_missed(bound) -> bool:
     return not bound["is_held"] and not bound.get("replaced")
-
-
-def judged_table(kinds) -> Any:
-    """The table whose bounds count: played with all its seeds. None where there is only a short
-    one."""
-    return kinds.get("whole") or kinds.get("bounded")
 
 
 def has_all_seeds(table, bound) -> bool:
@@ -129,100 +113,92 @@ def has_all_seeds(table, bound) -> bool:
 def state_of(table, bound) -> str:
     """state_of is the word for a bound of a table: met, **not met**, not yet, or that a run is
     missing."""
-    if not table or not bound["is_measured"]:
+    if table["is_short"] or not bound["is_measured"]:
         return "not yet"
     if not has_all_seeds(table, bound):
         return "**not met**: a run is missing"
     return "met" if bound["is_held"] else "**not met**"
 
 
-def bounds_of(store, names, is_replaced=False) -> Iterator[Any]:
+def bounds_of(tables, is_replaced=False) -> Iterator[Any]:
     """(table's name, bound, its state) of what is required, or of what no longer is."""
-    for name in names:
-        kinds = store["tables"].get(name, {})
-        table = judged_table(kinds)
-        for bound in (table or kinds.get("short", {"bounds": []}))["bounds"]:
+    for name, table in tables.items():
+        for bound in table["bounds"]:
             if bool(bound.get("replaced")) == is_replaced:
                 yield name, bound, state_of(table, bound)
 
 
-def failures_of(store, names) -> Iterator[Any]:
-    for name in names:
-        for failure in (judged_table(store["tables"][name]) or {"failures": []})["failures"]:
-            yield name, failure
-
-
-def commit_lines(store) -> Iterator[Any]:
+def commit_lines(tables) -> Iterator[Any]:
     """One line per commit that tables were played with."""
     commits: dict[Any, Any] = {}
-    for name, kinds in store["tables"].items():
-        for table in kinds.values():
-            commits.setdefault(table["commit"], set()).add(name)
+    for name, table in tables.items():
+        for commit in table["commits"]:
+            commits.setdefault(commit, set()).add(name)
     for commit, names in sorted(commits.items(), key=lambda item: -len(item[1])):
         yield f"- commit: {commit}: {', '.join(sorted(names))}"
 
 
-def opening_lines(store, names) -> Iterator[Any]:
-    """The first lines of the page: what holds, and table by table what does not."""
-    bounds = list(bounds_of(store, names))
-    waiting = sum(state == "not yet" for _, _, state in bounds)
-    yield "## What holds, and what does not\n"
-    yield (f"- {sum(state == 'met' for _, _, state in bounds)} of {len(bounds)} bounds are "
-           f"met{f', {waiting} are not yet judged' if waiting else ''}")
-    missed = {
-        name: [
-            f"{bound['text']}{state.removeprefix('**not met**')}" for of, bound, state in bounds
-            if of == name and "not met" in state
-        ] for name in names
-    }
-    missed = {name: texts for name, texts in missed.items() if texts}
-    for i, (name, texts) in enumerate(missed.items()):
-        if i == OPENING_LINES - 2 and len(missed) > OPENING_LINES - 1:
-            yield f"- and in {len(missed) - i} more tables: {', '.join(list(missed)[i:])}"
-            break
-        yield (f"- not met in {name}: "
-               f"{texts[0]}{f'; and {len(texts) - 1} more' if len(texts) > 1 else ''}")
-    yield ""
+def opening_lines(tables) -> Iterator[Any]:
+    """The first lines of the page: what holds, table by table what does not, and what was once
+    required."""
+    bounds = list(bounds_of(tables))
+    states = [state for _, _, state in bounds]
+    waiting = states.count("not yet")
+    missed = [(name, f"{bound['text'].strip()}{state.removeprefix('**not met**')}")
+              for name, bound, state in bounds if "not met" in state]
+    replaced = [(name, bound["text"].strip(), state, bound["replaced"])
+                for name, bound, state in bounds_of(tables, is_replaced=True)]
+    yield from figures.opening(
+        f"{states.count('met')} of {len(bounds)} bounds are met"
+        f"{f', {waiting} are not yet judged' if waiting else ''}", missed, replaced)
 
 
-def replaced_lines(store, names) -> Iterator[Any]:
-    replaced = list(bounds_of(store, names, is_replaced=True))
-    if not replaced:
-        return
-    yield "## What was once required\n"
-    yield ("Bounds that stood on this page: what they come to today, and why something else is "
-           "required instead.\n")
-    yield "| table | bound | | why it was replaced |\n|---|---|---|---|"
-    for name, bound, state in replaced:
-        yield f"| {name} | {bound['text']} | {state} | {bound['replaced']} |"
-    yield ""
-
-
-def summary_lines(store, names) -> Iterator[Any]:
+def summary_lines(tables) -> Iterator[Any]:
     yield "## What must hold\n"
     yield "From points with all their seeds; `not yet` where only a short table was played.\n"
     yield "| table | bound | |\n|---|---|---|"
-    for name, bound, state in bounds_of(store, names):
+    for name, bound, state in bounds_of(tables):
         yield f"| {name} | {bound['text']} | {state} |"
-    for name, failure in failures_of(store, names):
-        yield f"| {name} | every run ends well: {failure} | **not met** |"
+    for name, table in tables.items():
+        for failure in [] if table["is_short"] else table["failures"]:
+            yield f"| {name} | every run ends well: {failure} | **not met** |"
     yield ""
 
 
-def document(options, store) -> Iterator[Any]:
-    names = [name for name in options.order if name in store["tables"]]
-    yield "<!-- SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only -->"
-    yield "# The papers' tables over ns-3" + (" (short)" if options.short else "") + "\n"
-    yield from opening_lines(store, names)
-    yield f"Written by `tools/papers`; never edit by hand. ns-3 3.37, {platform.machine()}."
-    yield "Mean ± half of the 95 % interval (Student's t); in italics the paper's value."
-    missing = [name for name in options.order if name not in store["tables"]]
+def document(tables, missing) -> str:
+    """The page. `tables` in the order in which a reader meets them; `missing` are texts."""
+    is_short = all(table["is_short"] for table in tables.values())
+    lines = ["<!-- SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only -->",
+             "# The papers' tables over ns-3" + (" (short)" if is_short else "") + "\n",
+             *opening_lines(tables),
+             f"Written by `tools/papers`. ns-3 3.37, {platform.machine()}.",
+             "Mean ± half of the 95 % interval (Student's t); in italics the paper's value."]
     if missing:
-        yield f"\nNot played yet: {', '.join(missing)}."
-    yield ""
-    yield from commit_lines(store)
-    yield GAP_NOTES
-    yield from summary_lines(store, names)
-    yield from replaced_lines(store, names)
-    for name in names:
-        yield from table_lines(name, store["tables"][name])
+        lines.append(f"\nNot played yet: {', '.join(missing)}.")
+    lines += ["", *commit_lines(tables), GAP_NOTES, *summary_lines(tables)]
+    for name, table in tables.items():
+        lines += table_lines(name, table)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def read_page(text) -> dict[str, Any]:
+    """read_page returns, by table: its kind, what it took and its cells, (mean, half width) by
+    metric, row and column. FWP's have none."""
+    tables: dict[str, Any] = {}
+    for section in text.split("\n## ")[1:]:
+        if not (found := PLAYED.search(section)):
+            continue
+        cells, head = {}, None
+        for line in section.splitlines():
+            row = line.removeprefix("| ").removesuffix(" |").split(" | ")
+            if not line.startswith("| "):
+                head = None if not line.startswith("|---") else head
+            elif head is None:
+                head = row
+            else:
+                cells |= {(head[0].split(" [")[0], row[0], column): (float(cell[1]),
+                                                                     float(cell[2] or 0))
+                          for column, value in zip(head[1:], row[1:])
+                          if (cell := CELL.fullmatch(value))}
+        tables[found[1]] = {"kind": found[2], "cpu_s": int(found[3]), "cells": cells}
+    return tables

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
-"""cost: the table "What it costs" of README.md, made of docs/results.md (tools/compare --write).
+"""cost: the table "What it costs" of README.md, made of the newest page `wired` of docs/results.
 
 README.md has it between two marks; nothing there is written by hand. Used by tidy, which compares
-it; as a program it prints the block, and with --write writes it. Exit code: 0; 1 docs/results.md
-has no such figures; 2 wrong arguments.
+it; as a program it prints the block, and with --write writes it. Exit code: 0; 1 that page has no
+such figures; 2 wrong arguments.
 """
 
 import argparse
@@ -14,7 +14,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-PAGE, SOURCE, CASE = "README.md", "docs/results.md", "cpu"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "results.d"))
+
+import figures  # noqa: E402
+
+PAGE, SOURCE, CASE = "README.md", "wired", "cpu"
 BEGIN, END = "<!-- by tools/tidy/cost.py --write; do not edit -->", "<!-- to here -->"
 # Row of the case -> what README calls it. In this order.
 PROGRAMS = {
@@ -39,7 +43,7 @@ def medians(text) -> dict[Any, Any]:
     }
 
 
-def block(results) -> str | None:
+def block(path, results) -> str | None:
     """The lines between the marks, or nothing where results has no such figures."""
     found = medians(section(results, CASE))
     rows = [(label, found.get(f"{name}: CPU, both ends [ns/B]"),
@@ -52,8 +56,7 @@ def block(results) -> str | None:
         "", "| file to file, unshaped lab link | CPU of both ends, ns/byte | Gbit/s |",
         "|---|---:|---:|", *(f"| {label} | {cost:.2f} | {rate:.1f} |"
                              for label, cost, rate in rows), "",
-        f"{head['machine']}, commit {head['commit']}, {head['date']}; [all "
-        "results](docs/results.md).",
+        f"{head['machine']}, commit {head['commit']}, {head['date']}; [all results]({path}).",
         ""
     ])
 
@@ -66,25 +69,28 @@ def with_block(page, text) -> str | None:
 
 def findings(tree) -> Iterator[Any]:
     """(path, line, text) where README's table is not what the results say."""
-    if SOURCE not in tree.texts:
+    source = figures.newest(tree.texts, SOURCE)
+    if source is None:
         return
-    text = block(tree.texts[SOURCE])
+    text = block(source, tree.texts[source])
     page = tree.texts.get(PAGE, "")
     if text is None:
-        yield SOURCE, 1, f"the case '{CASE}' has no figures for {PAGE}"
+        yield source, 1, f"the case '{CASE}' has no figures for {PAGE}"
     elif with_block(page, text) != page:
-        yield PAGE, 1, f"'What it costs' is not what {SOURCE} says: tools/tidy/cost.py --write"
+        yield PAGE, 1, f"'What it costs' is not what {source} says: tools/tidy/cost.py --write"
 
 
 def main(argv) -> int:
-    parser = argparse.ArgumentParser(description="README's table of costs, of docs/results.md.")
+    parser = argparse.ArgumentParser(description="README's table of costs, of docs/results.")
     parser.add_argument("--root", type=pathlib.Path,
                         default=pathlib.Path(__file__).resolve().parents[2])
     parser.add_argument("--write", action="store_true", help="write it into README.md")
     options = parser.parse_args(argv)
-    text = block((options.root / SOURCE).read_text())
+    source = figures.newest_below(options.root, SOURCE)
+    text = block(source.relative_to(options.root), source.read_text()) if source else None
     if text is None:
-        print(f"cost: {SOURCE} has no case '{CASE}' with commit, machine and date", file=sys.stderr)
+        print(f"cost: no page {SOURCE} with the case '{CASE}', commit, machine and date",
+              file=sys.stderr)
         return 1
     if not options.write:
         print(text.strip())

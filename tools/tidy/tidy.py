@@ -20,14 +20,13 @@ from typing import Any
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
-import bounds  # noqa: E402
 import columns  # noqa: E402
 import constants  # noqa: E402
 import cost  # noqa: E402
 import documents  # noqa: E402
 import equations  # noqa: E402
 import layers  # noqa: E402
-import pages  # noqa: E402
+import snapshots  # noqa: E402
 
 DUAL = "Apache-2.0 OR GPL-2.0-only"
 BPF = "GPL-2.0-only OR BSD-2-Clause"  # the kernel loads it only under a GPL-compatible licence
@@ -281,9 +280,9 @@ def check_documents(tree) -> Iterator[Any]:
         yield Finding(path, number, "path", text)
 
 
-def check_bounds(tree) -> Iterator[Any]:
-    for path, text in bounds.findings(tree):
-        yield Finding(path, 0, "bound", text)
+def check_snapshots(tree) -> Iterator[Any]:
+    for path, text in snapshots.findings(tree):
+        yield Finding(path, 0, "snapshot", text)
 
 
 def check_equations(tree) -> Iterator[Any]:
@@ -301,23 +300,10 @@ def check_constants(tree) -> Iterator[Any]:
         yield Finding(path, number, "constant", text)
 
 
-def check_pages(tree) -> Iterator[Any]:
-    """In a tree without git nobody can tell."""
-    if not (tree.root / ".git").exists():
-        return
-    if pages.MANIFEST not in tree.texts:
-        if any(path.startswith("docs/") and path.endswith(".md") for path in tree.texts):
-            yield Finding(pages.MANIFEST, 0, "page",
-                          "it is not there: it says what each page of docs depends on")
-        return
-    for path, text, is_warning in pages.findings(tree.root):
-        yield Finding(path, 0, "page", text, is_warning)
-
-
 CHECKS = (check_strays, check_licence_lines, check_columns, check_includes, check_laws,
           check_file_length, check_function_length, check_words, check_executable_bits,
-          check_configs, check_readme, check_documents, check_bounds, check_equations,
-          check_constants, check_cost, check_pages)
+          check_configs, check_readme, check_documents, check_snapshots, check_equations,
+          check_constants, check_cost)
 
 
 def test_names_of(path, text) -> Iterator[Any]:

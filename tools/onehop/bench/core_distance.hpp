@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // How far apart two CPUs are: the time a cache line takes from one to the other and back. It is
 // what a frame pays that one thread writes and another reads. In a virtual machine it changes under
-// way, when the host moves its CPUs, and every figure of a transfer with it (docs/results.md,
+// way, when the host moves its CPUs, and every figure of a transfer with it (docs/results,
 // "Where the CPUs were"): runs compare only where it was the same.
 #pragma once
 
