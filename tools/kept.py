@@ -28,6 +28,20 @@ def read_store(path, scenario, tool) -> Any:
     return store, None
 
 
+def text_of(value, margin="") -> str:
+    """JSON with one line for what holds single values alone, which is a line for each case."""
+    if isinstance(value, dict):
+        begin, parts, end = "{", [(f"{json.dumps(key)}: ", one) for key, one in value.items()], "}"
+    elif isinstance(value, list):
+        begin, parts, end = "[", [("", one) for one in value], "]"
+    else:
+        return json.dumps(value)
+    if not any(isinstance(one, (dict, list)) for _, one in parts):
+        return json.dumps(value)
+    lines = [f"{margin} {key}{text_of(one, margin + ' ')}" for key, one in parts]
+    return "\n".join([begin, ",\n".join(lines), margin + end])
+
+
 def accept(path, scenario, values, why) -> None:
     history = []
     if path.exists():
@@ -41,7 +55,7 @@ def accept(path, scenario, values, why) -> None:
         "scenario": hashlib.sha256(scenario.read_bytes()).hexdigest(), "values": values,
         "history": history
     }
-    path.write_text(json.dumps({**new, "digest": digest_of(new)}, indent=1) + "\n")
+    path.write_text(text_of({**new, "digest": digest_of(new)}) + "\n")
     print(f"wrote {path}")
 
 

@@ -3,7 +3,7 @@
 judged, and the pages of a tagged version stay as they were.
 
 A bound that no longer holds is missed on the next page. One that is no longer the right question
-gets `replaced`, with the reason, where it is written ([[bounds]] in configs/ns3, Metric in
+gets `replaced`, with the reason, where it is written (`bounds` in configs/ns3, Metric in
 tools/compare.d): it is judged and shown all the same, beside what is required instead. Used by
 tidy.
 """
@@ -26,7 +26,7 @@ LISTED = re.compile(r"([\w-]+): (.+): (>=|<=|==) (\S+)")
 
 
 def scenario_bounds(tree) -> Iterator[Bound]:
-    """Of the papers' tables, one for each column of each [[bounds]]."""
+    """Of the papers' tables, one for each column of each bound."""
     for path, text in sorted(tree.texts.items()):
         if not (found := SCENARIO.fullmatch(path)):
             continue
