@@ -179,6 +179,12 @@ FAULTS: Any = (
         "engine/README.md": f"<!-- {DUAL} -->\n```text\nSmallLaw TallLaw\n```\n",
         "control/law/a.hpp": LAW
     }, "engine/README.md:3: error: [path] the code has no TallLaw"),
+    ("word that is defined twice", {
+        "docs/architecture.md":
+            f"<!-- {DUAL} -->\n## Ten words\n\n| word | meaning |\n|---|---|\n| block | x |\n\n"
+            "## End\n",
+        "engine/README.md": f"<!-- {DUAL} -->\nA **frame** is y. A **block** is z.\n"
+    }, "engine/README.md:2: error: [path] 'block' is defined in docs/architecture.md"),
     ("unchecked number", {"engine/base/a.hpp": cpp("int a; // TODO" + "-CITE")},
      "engine/base/a.hpp:2: error: [cite]"),
     ("tab", {"engine/base/a.hpp": cpp("\tint a;")}, "engine/base/a.hpp:2: error: [tab]"),

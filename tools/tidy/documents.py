@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 """documents: what pages name between backticks is there: paths everywhere, and in pages that
-describe the code also classes, their members and functions. Used by tidy."""
+describe the code also classes, their members and functions. What docs/architecture.md defines below
+"Ten words" no other of these pages defines. Used by tidy."""
 import pathlib
 import re
 from collections.abc import Iterator
@@ -14,6 +15,16 @@ NAME = re.compile(r"`(?:[a-z]\w*::)*([A-Z][a-z]\w*)(?:::(~?\w+))?(?:\(\))?`")
 FUNCTION = re.compile(r"`([a-z]\w*)\(\)`")
 IN_DRAWING = re.compile(r"\b(?:[A-Z][a-z0-9]+){2,}\b")
 DECLARED = re.compile(r"\b(?:class|struct|enum(?: class)?|union|concept)\s+(\w+)|\busing (\w+) =")
+
+
+DEFINED = re.compile(r"\*\*([\w -]+)\*\*")
+
+
+def words_of(tree) -> set[str]:
+    """The words that the table of docs/architecture.md defines."""
+    section = re.search(r"^## Ten words\n(.*?)^#", tree.texts.get(DRAWN, ""), re.S | re.M)
+    rows = re.findall(r"^\| ([a-z][a-z ]*) \|", section[1], re.M) if section else []
+    return set(rows) - {"word"}
 
 
 def is_on_code(path) -> bool:
@@ -51,7 +62,7 @@ def findings(tree) -> Iterator[Any]:
         str(folder) for path in tree.texts for folder in pathlib.PurePath(path).parents
     }
     code = [text for path, text in tree.code((".hpp", ".cpp")) if path.startswith(ROOMS)]
-    declared = declarations_of(code)
+    declared, words = declarations_of(code), words_of(tree)
     for path, text in tree.code((".md",)):
         if path.startswith("docs/results/"):
             continue
@@ -65,3 +76,6 @@ def findings(tree) -> Iterator[Any]:
             if is_on_code(path):
                 for name in faults_of_line(line, is_fence, declared, code):
                     yield path, number, f"the code has no {name}"
+                for word in DEFINED.findall(line):
+                    if word.lower() in words:
+                        yield path, number, f"'{word}' is defined in {DRAWN}"
